@@ -1,9 +1,6 @@
-// Command assets builds what tests and demonstrations run, where it is not there
-// yet: the control plane, the tools and, where it is asked for, the control plane
-// of the oldest Kubernetes supported. Its arguments name what is wanted; without
-// any it is all of them but that last one. Standard output has a line for each: the
-// directory of the control plane's binaries (KUBEBUILDER_ASSETS), the file of a
-// tool. Progress goes to standard error.
+// Command assets builds what tests and demonstrations run, if it is missing: the control plane, the tools and, on request, the control
+// plane of the oldest supported Kubernetes. Its arguments are names; the default is everything except the last one. It prints one line
+// for each: the directory of the control plane (KUBEBUILDER_ASSETS), or the file of a tool. Progress goes to standard error.
 package main
 
 import (
@@ -17,7 +14,7 @@ import (
 	"github.com/corollary-dev/corollary/internal/tools"
 )
 
-// The arguments that stand for the control planes.
+// Arguments for the control planes.
 const (
 	controlPlane = "controlplane"
 	oldest       = "controlplane-oldest"
@@ -34,13 +31,13 @@ func main() {
 		path, err := build(ctx, name)
 		if err != nil {
 			fmt.Fprintf(os.Stderr, "assets: %v\n", err)
-			os.Exit(1) //nolint:gocritic // nothing is left that stop would have to undo
+			os.Exit(1) //nolint:gocritic // stop has nothing to undo
 		}
 		fmt.Println(path)
 	}
 }
 
-// build returns where the thing with the name is, after building it if need be.
+// build returns the path for the name, after building it if necessary.
 func build(ctx context.Context, name string) (string, error) {
 	switch name {
 	case controlPlane:

@@ -1,7 +1,6 @@
-// Command cluster starts a control plane on this machine, prints the path of a
-// kubeconfig file for it and stays up until Ctrl-C, for trying things by hand.
-// Deployments get their ReplicaSets and pods, and owners take what they own with
-// them, but no kubelet runs: pods stay Pending.
+// Command cluster starts a control plane on this machine, prints the path of a kubeconfig file for it and stays up until
+// Ctrl-C, for manual tests. Deployments get ReplicaSets and pods, and the garbage collector runs, but no kubelet: pods stay
+// Pending.
 package main
 
 import (
@@ -59,8 +58,7 @@ func run(ctx context.Context) (err error) {
 	return nil
 }
 
-// writeKubeconfig writes a kubeconfig file into a directory of its own, which
-// only this user can read.
+// writeKubeconfig writes a kubeconfig file into a new directory, which only this user can read.
 func writeKubeconfig(plane *controlplane.ControlPlane) (string, error) {
 	text, err := controlplane.Kubeconfig(plane.Config())
 	if err != nil {

@@ -1,10 +1,6 @@
-// Command controlplane is a Kubernetes control plane in one binary, for tests
-// and demonstrations: etcd, kube-apiserver and kube-controller-manager, of
-// which it becomes the one that its file name (or else its first argument)
-// names. The three share most of their code, so one binary takes a third of
-// the space and of the build time of three. It holds no scheduler and no
-// kubelet: objects are stored, validated and garbage collected, but no
-// container ever runs.
+// Command controlplane is etcd, kube-apiserver and kube-controller-manager in one binary, for tests and demonstrations; its
+// file name or first argument says which one runs. One binary takes a third of the space and of the build time of three. There
+// is no scheduler and no kubelet: no container ever runs.
 package main
 
 import (
@@ -20,8 +16,7 @@ import (
 	controllermanager "k8s.io/kubernetes/cmd/kube-controller-manager/app"
 )
 
-// components maps each name that this binary answers to onto what it runs: a
-// function that reads os.Args itself and returns the exit code.
+// components maps each name of this binary to a function that reads os.Args and returns the exit code.
 var components = map[string]func() int{
 	"etcd": func() int {
 		etcdmain.Main(os.Args)
@@ -40,8 +35,7 @@ func main() {
 	os.Exit(dispatch())
 }
 
-// dispatch runs the component that the file name names; failing that, the one
-// that the first argument names, which it takes off the arguments.
+// dispatch runs the component that the file name names, or else the first argument, which it then removes.
 func dispatch() int {
 	name := strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe")
 	if run, ok := components[name]; ok {

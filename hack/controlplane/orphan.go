@@ -9,21 +9,19 @@ import (
 )
 
 const (
-	// parentEnv holds the process id of the process that started this one. Where
-	// it is set, the component ends as soon as that process is gone: a test
-	// binary that is killed, or that panics on a timeout, stops nothing by itself.
+	// parentEnv has the process id of the parent process. If it is set, the component ends as soon as that process is gone: a
+	// test binary that is killed, or that panics on a timeout, does not stop its children.
 	parentEnv = "CONTROLPLANE_PARENT"
 
-	// dirEnv holds the scratch directory that goes with it. It is removed only
-	// if its name starts with dirPrefix, so that a mistaken value harms nothing.
+	// dirEnv has the scratch directory of the component. It is removed only if its name starts with dirPrefix, so that a wrong
+	// value does no harm.
 	dirEnv    = "CONTROLPLANE_DIR"
 	dirPrefix = "controlplane-"
 
 	parentPoll = 500 * time.Millisecond
 )
 
-// exitWithParent watches the parent process, if it was asked to, and ends this
-// process when it has become an orphan.
+// exitWithParent watches the parent process, if parentEnv is set, and ends this process when the parent is gone.
 func exitWithParent() {
 	parent, err := strconv.Atoi(os.Getenv(parentEnv))
 	if err != nil {
@@ -35,7 +33,7 @@ func exitWithParent() {
 			time.Sleep(parentPoll)
 		}
 		if strings.HasPrefix(filepath.Base(dir), dirPrefix) {
-			_ = os.RemoveAll(dir) // a scratch directory; nobody is left to tell
+			_ = os.RemoveAll(dir) // a scratch directory; the parent is gone, so nobody reads the error
 		}
 		os.Exit(1)
 	}()

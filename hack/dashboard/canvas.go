@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Sizes, in pixels. A cell of the grid is as high as Grafana's.
+// Sizes, in pixels. A cell of the grid is as high as in Grafana.
 const (
 	width   = 1600
 	margin  = 16
@@ -18,13 +18,13 @@ const (
 	line    = 15
 )
 
-// Colors, by the names that the dashboard uses, and of series that have none.
+// Colors by the names in the dashboard, and the default colors of series.
 var (
 	named   = map[string]string{"green": "#3f8f3a", "red": "#d9263c", "orange": "#e8730c", "blue": "#3274d9", "purple": "#8f3bb8"}
 	palette = []string{"#5a9b4f", "#e0a92e", "#3fa7bd", "#e07b3a", "#d4473f", "#2f6fb3", "#a5428f", "#6b5b9e", "#3f6f33", "#b08a00"}
 )
 
-// hex is a color that the dashboard names, or gives as it is.
+// hex returns a color by its name in the dashboard, or as it is.
 func hex(color string) string {
 	if known, ok := named[color]; ok {
 		return known
@@ -32,7 +32,7 @@ func hex(color string) string {
 	return color
 }
 
-// tint is a color as it looks on white with half of its strength.
+// tint returns a color at half of its strength on white.
 func tint(color string) string {
 	var r, g, b int
 	if _, err := fmt.Sscanf(color, "#%02x%02x%02x", &r, &g, &b); err != nil {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// lines draws series over time, one on top of the other where the panel stacks them.
+// lines draws series over time, stacked if the panel says so.
 func (c *canvas) lines(p *panel, b box, answers []answer) {
 	defaults := p.FieldConfig.Defaults
 	stacked := defaults.Custom.Stacking.Mode == "normal"
@@ -35,7 +35,7 @@ func (c *canvas) lines(p *panel, b box, answers []answer) {
 		}
 	}
 	top := c.axes(plot, highest, defaults.Unit)
-	for i := len(tops) - 1; i >= 0; i-- { // what is on top is drawn first
+	for i := len(tops) - 1; i >= 0; i-- { // the topmost series is drawn first
 		color := p.color(i, answers[i].name)
 		if stacked {
 			c.area(plot, tops[i], top, color)
@@ -45,7 +45,7 @@ func (c *canvas) lines(p *panel, b box, answers []answer) {
 	}
 }
 
-// grid puts values into as many places as an answer has at most; NaN where it has none.
+// grid arranges values on a common time grid; a missing value is NaN.
 func grid(from, to time.Time, answers []answer) [][]float64 {
 	out := make([][]float64, len(answers))
 	for i, a := range answers {
@@ -63,7 +63,7 @@ func grid(from, to time.Time, answers []answer) [][]float64 {
 	return out
 }
 
-// axes draws both and returns the value at the top.
+// axes draws both axes and returns the value at the top.
 func (c *canvas) axes(plot box, highest float64, unit string) float64 {
 	tick := niceTick(highest, unit)
 	top := max(math.Ceil(highest/tick*1.02), 1) * tick
@@ -90,7 +90,7 @@ func (c *canvas) timeAxis(plot box) {
 	}
 }
 
-// niceTick is a distance of lines that people can read, for about four of them.
+// niceTick returns a readable distance for about four lines.
 func niceTick(highest float64, unit string) float64 {
 	if highest <= 0 {
 		return 1
@@ -113,7 +113,7 @@ func place(plot box, j int, v, top float64) string {
 	return fmt.Sprintf("%.1f %.1f", plot.x+float64(j)/points*plot.w, plot.y+plot.h-v/top*plot.h)
 }
 
-// path draws a line that is broken where a value is missing.
+// path draws a line with a gap where a value is missing.
 func (c *canvas) path(plot box, values []float64, top float64, color string) {
 	var d strings.Builder
 	open := false
@@ -133,7 +133,7 @@ func (c *canvas) path(plot box, values []float64, top float64, color string) {
 	c.write(`<path d="%s" fill="none" stroke="%s" stroke-width="1.3"/>`, strings.TrimSpace(d.String()), color)
 }
 
-// area draws a line and fills what is below it, in a light color that hides what it lies upon.
+// area draws a line and fills the area below it with a light color that hides what it overlaps.
 func (c *canvas) area(plot box, values []float64, top float64, color string) {
 	parts := []string{"M" + place(plot, 0, 0, top)}
 	for j, v := range values {
@@ -146,7 +146,7 @@ func (c *canvas) area(plot box, values []float64, top float64, color string) {
 	c.write(`<path d="%s" fill="%s" stroke="%s"/>`, d, tint(color), color)
 }
 
-// legend draws the names of series at the bottom of a panel and returns how high it is.
+// legend draws the names of series at the bottom of a panel and returns its height.
 func (c *canvas) legend(p *panel, b box, answers []answer) float64 {
 	type entry struct{ x, row float64 }
 	places := make([]entry, len(answers))

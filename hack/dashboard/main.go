@@ -1,8 +1,8 @@
 // Command dashboard draws the chart's Grafana dashboard for the documents, without Grafana: the layout, titles, units and
-// expressions are those of files/dashboard.json, and what it shows is what a running Prometheus answers.
+// expressions are those of files/dashboard.json, the data is from a running Prometheus.
 //
-// To draw it anew: make cluster; run two processes with --leader-elect and --metrics-bind-address, and make them busy; let a
-// Prometheus scrape both, with the labels that a ServiceMonitor gives (job, namespace, pod); then
+// To draw it again: make cluster; run two busy processes with --leader-elect and --metrics-bind-address; let a
+// Prometheus scrape both, with the labels that a ServiceMonitor sets (job, namespace, pod); then
 //
 //	go run ./hack/dashboard -prometheus http://127.0.0.1:9090 -caption "what was run" > docs/pictures/dashboard.svg
 package main
@@ -62,7 +62,7 @@ func run(ctx context.Context) error {
 	return err
 }
 
-// dashboard is what is drawn of Grafana's form.
+// dashboard has the used parts of Grafana's format.
 type dashboard struct {
 	Title  string
 	Panels []panel
@@ -102,7 +102,7 @@ type target struct {
 	Instant            bool
 }
 
-// color is that of the series with a name, the i-th of its panel.
+// color returns the color of the i-th series of a panel, by its name.
 func (p *panel) color(i int, name string) string {
 	for _, o := range p.FieldConfig.Overrides {
 		if o.Matcher.Options == name {
@@ -112,13 +112,13 @@ func (p *panel) color(i int, name string) string {
 	return palette[i%len(palette)]
 }
 
-// step is a color from a value on; the first has no value.
+// step is the color from a value upward; the first step has no value.
 type step struct {
 	Color string
 	Value *float64
 }
 
-// name is a series' as its legend has it.
+// name returns the name of a series in the legend.
 func (t target) name(labels map[string]string) string {
 	name := t.LegendFormat
 	for key, value := range labels {

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// stat draws one large value, or the names of what there is.
+// stat draws one large value, or the names of the series.
 func (c *canvas) stat(p *panel, b box, answers []answer) {
 	defaults := p.FieldConfig.Defaults
 	value, color := answers[0].last(), ""
@@ -31,7 +31,7 @@ func (c *canvas) stat(p *panel, b box, answers []answer) {
 	c.text(b.x+b.w/2, b.y+b.h/2+size/3, size, color, "middle", "600", text)
 }
 
-// timeline draws a bar for each series, in pieces of equal value.
+// timeline draws a bar for each series, split where the value changes.
 func (c *canvas) timeline(p *panel, b box, answers []answer) {
 	slices.SortFunc(answers, func(x, y answer) int { return cmp.Compare(x.name, y.name) })
 	plot := box{b.x + 110, b.y + 4, b.w - 114, b.h - 26}
@@ -102,7 +102,7 @@ func (c *canvas) table(p *panel, b box, answers []answer) {
 	}
 }
 
-// inUnit writes a value as Grafana does, in the units that the dashboard has.
+// inUnit formats a value as Grafana does, for the units in the dashboard.
 func inUnit(v float64, unit string, decimals *int) string {
 	number := func(v float64) string { return strconv.FormatFloat(v, 'g', 3, 64) }
 	if decimals != nil {
@@ -126,7 +126,7 @@ func inUnit(v float64, unit string, decimals *int) string {
 	return number(v)
 }
 
-// inTime writes seconds in the unit that makes them short.
+// inTime formats seconds in the most readable unit.
 func inTime(v float64, number func(float64) string) string {
 	switch {
 	case v == 0:

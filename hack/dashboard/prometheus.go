@@ -11,17 +11,17 @@ import (
 	"time"
 )
 
-// prometheus is asked over its HTTP API.
+// prometheus is a client of Prometheus' HTTP API.
 type prometheus struct {
 	address  string
 	from, to time.Time
 	rate     string
 }
 
-// points is how many values a series has at most.
+// points limits the values of a series.
 const points = 240
 
-// series is one series of an answer: a value at each time, or one only.
+// series is one series of a response: a value for each time, or a single one.
 type series struct {
 	labels map[string]string
 	times  []time.Time
@@ -30,7 +30,7 @@ type series struct {
 
 func (s series) last() float64 { return s.values[len(s.values)-1] }
 
-// ask evaluates an expression, as Grafana has it, over the time that is shown, or at its end.
+// ask evaluates an expression of Grafana for the whole time range, or for its end.
 func (p *prometheus) ask(ctx context.Context, t target) ([]series, error) {
 	expr := strings.NewReplacer("$__rate_interval", p.rate, "$namespace", ".*", "$job", ".*", "$operator", ".*").Replace(t.Expr)
 	form := url.Values{"query": {expr}}
@@ -84,7 +84,7 @@ func (p *prometheus) ask(ctx context.Context, t target) ([]series, error) {
 
 func seconds(t time.Time) string { return strconv.FormatFloat(float64(t.UnixMilli())/1000, 'f', 3, 64) }
 
-// sample is a pair of a time and a text that is a number.
+// sample is a pair of a time and a number as text.
 type sample struct {
 	at    time.Time
 	value float64

@@ -12,13 +12,13 @@ import (
 const shop = "shop"
 
 // showApp creates an Appoperator, whose Deployment is Ready only once its pods are.
-func showApp(ctx context.Context, s *stage) error {
+func showApp(ctx context.Context, s *environment) error {
 	cr, text, err := fromFile(app + "/cr.yaml")
 	if err != nil {
 		return err
 	}
-	s.tell.say("An Appoperator makes a Deployment. Somebody creates")
-	s.tell.block(text)
+	s.console.say("An Appoperator makes a Deployment. Somebody creates")
+	s.console.block(text)
 	if err := s.create(ctx, apps, cr); err != nil {
 		return err
 	}
@@ -26,8 +26,8 @@ func showApp(ctx context.Context, s *stage) error {
 	if err != nil {
 		return err
 	}
-	s.tell.done("the Deployment stands, and the Appoperator is honest about it:")
-	s.tell.block(conditionText(live, "Ready"))
+	s.console.done("the Deployment stands, and the Appoperator is honest about it:")
+	s.console.block(conditionText(live, "Ready"))
 	if err := s.rollOut(ctx, 2); err != nil {
 		return err
 	}
@@ -39,12 +39,12 @@ func showApp(ctx context.Context, s *stage) error {
 	if available != 2 {
 		return fmt.Errorf("the status says %d available replicas, want 2", available)
 	}
-	s.tell.done("Ready, with a value copied back from the Deployment:")
-	s.tell.block(conditionText(live, "Ready") + fmt.Sprintf("\nstatus.availableReplicas: %d", available))
+	s.console.done("Ready, with a value copied back from the Deployment:")
+	s.console.block(conditionText(live, "Ready") + fmt.Sprintf("\nstatus.availableReplicas: %d", available))
 	return nil
 }
 
-// waitingForPods is a test for await: a Deployment was made and is not available.
+// waitingForPods returns a test for await: a Deployment exists and is not available.
 func waitingForPods(u *unstructured.Unstructured) string {
 	c := condition(u, "Ready")
 	if c == nil {
@@ -57,17 +57,17 @@ func waitingForPods(u *unstructured.Unstructured) string {
 	return ""
 }
 
-// rollOut stands in for the kubelet until the Deployment's rollout is over.
-func (s *stage) rollOut(ctx context.Context, replicas int64) error {
+// rollOut plays the kubelet until the Deployment's rollout is done.
+func (s *environment) rollOut(ctx context.Context, replicas int64) error {
 	if !s.hasManager {
-		return s.playDeploymentController(ctx, shop, replicas)
+		return s.simulateDeploymentController(ctx, shop, replicas)
 	}
-	s.tell.note("no kubelet runs here, so no container starts: the demo marks the pods Ready in its place")
+	s.console.note("no kubelet runs here, so no container starts: the demo marks the pods Ready in its place")
 	_, err := s.await(ctx, deployments, shop, func(d *unstructured.Unstructured) string {
 		if d == nil {
 			return "it does not stand"
 		}
-		if err := s.playKubelet(ctx, "app="+shop); err != nil {
+		if err := s.simulateKubelet(ctx, "app="+shop); err != nil {
 			return err.Error()
 		}
 		observed, _, _ := unstructured.NestedInt64(d.Object, "status", "observedGeneration")
@@ -81,9 +81,9 @@ func (s *stage) rollOut(ctx context.Context, replicas int64) error {
 	return err
 }
 
-// showChange changes specs: one rolls out, one runs through the chain.
-func showChange(ctx context.Context, s *stage) error {
-	s.tell.say("Somebody changes the tag of the application to 1.11.")
+// showChange changes specs: one change rolls out, another runs through the chain.
+func showChange(ctx context.Context, s *environment) error {
+	s.console.say("Somebody changes the tag of the application to 1.11.")
 	if err := s.patch(ctx, apps, shop, `{"spec":{"tag":"1.11"}}`); err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func showChange(ctx context.Context, s *stage) error {
 	if err != nil {
 		return err
 	}
-	s.tell.done("the Deployment has image %s after %s", imageOf(d), took(time.Since(begin)))
+	s.console.done("the Deployment has image %s after %s", imageOf(d), formatDuration(time.Since(begin)))
 	live, err := s.await(ctx, apps, shop, func(u *unstructured.Unstructured) string {
 		if c := condition(u, "Ready"); c != nil && c["status"] == "False" {
 			return ""
@@ -102,16 +102,16 @@ func showChange(ctx context.Context, s *stage) error {
 	if err != nil {
 		return err
 	}
-	s.tell.done("it is not called Ready while the rollout is under way:")
-	s.tell.block(conditionText(live, "Ready"))
+	s.console.done("it is not called Ready while the rollout is under way:")
+	s.console.block(conditionText(live, "Ready"))
 	if err := s.rollOut(ctx, 2); err != nil {
 		return err
 	}
 	if _, err = s.await(ctx, apps, shop, ready); err != nil {
 		return err
 	}
-	s.tell.done("Ready again")
-	s.tell.say("\nSomebody changes the title of the Website.")
+	s.console.done("Ready again")
+	s.console.say("\nSomebody changes the title of the Website.")
 	if err := s.patch(ctx, websites, "bakery", `{"spec":{"title":"The old bakery"}}`); err != nil {
 		return err
 	}
@@ -121,12 +121,12 @@ func showChange(ctx context.Context, s *stage) error {
 			return err
 		}
 	}
-	s.tell.done("it has run through both Pages into both ConfigMaps after %s", took(time.Since(begin)))
+	s.console.done("it has run through both Pages into both ConfigMaps after %s", formatDuration(time.Since(begin)))
 	_, err = s.await(ctx, websites, "bakery", ready)
 	return err
 }
 
-// titled is a test for await: a ConfigMap has the title that its Website's gives it.
+// titled returns a test for await: a ConfigMap has the title of its Website.
 func titled(title, name string) func(*unstructured.Unstructured) string {
 	if name == "bakery-imprint" {
 		title += ": imprint"
@@ -163,7 +163,7 @@ func imageOf(d *unstructured.Unstructured) string {
 	return image
 }
 
-// hasImage is a test for await.
+// hasImage returns a test for await.
 func hasImage(want string) func(*unstructured.Unstructured) string {
 	return func(d *unstructured.Unstructured) string {
 		if d == nil {
@@ -176,7 +176,7 @@ func hasImage(want string) func(*unstructured.Unstructured) string {
 	}
 }
 
-// conditionText shows one condition as its reader wants it.
+// conditionText formats one condition.
 func conditionText(u *unstructured.Unstructured, conditionType string) string {
 	c := condition(u, conditionType)
 	text := fmt.Sprintf("%s: %v\nreason: %v", conditionType, c["status"], c["reason"])
@@ -187,7 +187,7 @@ func conditionText(u *unstructured.Unstructured, conditionType string) string {
 }
 
 // objects lists what a label selects, of all kinds; an empty selector selects everything.
-func (s *stage) objects(ctx context.Context, selector string) ([]string, error) {
+func (s *environment) objects(ctx context.Context, selector string) ([]string, error) {
 	var names []string
 	for _, kind := range allKinds {
 		list, err := s.in(kind).List(ctx, metav1.ListOptions{LabelSelector: selector})

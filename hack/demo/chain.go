@@ -11,34 +11,34 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// showChain creates a Website and waits until everything below it stands.
-func showChain(ctx context.Context, s *stage) error {
+// showChain creates a Website and waits until everything that follows from it exists.
+func showChain(ctx context.Context, s *environment) error {
 	website, text, err := fromFile(chain + "/cr.yaml")
 	if err != nil {
 		return err
 	}
-	s.tell.say("Two configs form a chain: a Website makes Pages, a Page makes a ConfigMap. Somebody creates")
-	s.tell.block(text)
+	s.console.say("Two configs form a chain: a Website makes Pages, a Page makes a ConfigMap. Somebody creates")
+	s.console.block(text)
 	if err := s.create(ctx, websites, website); err != nil {
 		return err
 	}
-	begin := time.Now() // from the API server's answer: its first create takes seconds
+	begin := time.Now() // from the API server's response: its first create takes seconds
 	live, err := s.await(ctx, websites, website.GetName(), ready)
 	if err != nil {
 		return err
 	}
-	s.tell.done("the Website is Ready after %s, and with it what follows from it:", took(time.Since(begin)))
+	s.console.done("the Website is Ready after %s, and with it what follows from it:", formatDuration(time.Since(begin)))
 	tree, err := s.tree(ctx, live)
 	if err != nil {
 		return err
 	}
-	s.tell.block(tree)
-	s.tell.say("Its status tells the story:")
+	s.console.block(tree)
+	s.console.say("Its status tells the story:")
 	status, err := yaml.Marshal(map[string]any{"status": live.Object["status"]})
 	if err != nil {
 		return err
 	}
-	s.tell.block(string(status))
+	s.console.block(string(status))
 	content, err := s.in(configMaps).Get(ctx, "bakery-welcome", metav1.GetOptions{})
 	if err != nil {
 		return err
@@ -48,13 +48,13 @@ func showChain(ctx context.Context, s *stage) error {
 	if !strings.Contains(page, want) {
 		return fmt.Errorf("ConfigMap bakery-welcome holds %q, which lacks the text %q", page, want)
 	}
-	s.tell.done("the text of two lines has arrived in ConfigMap bakery-welcome:")
-	s.tell.block(page)
+	s.console.done("the text of two lines has arrived in ConfigMap bakery-welcome:")
+	s.console.block(page)
 	return nil
 }
 
-// tree draws what a Website owns, each with its Ready condition, and fails where the owner references do not say so.
-func (s *stage) tree(ctx context.Context, website *unstructured.Unstructured) (string, error) {
+// tree draws what a Website owns, each with its Ready condition. It fails if the owner references differ.
+func (s *environment) tree(ctx context.Context, website *unstructured.Unstructured) (string, error) {
 	var b strings.Builder
 	line := func(depth int, u *unstructured.Unstructured) {
 		state := ""

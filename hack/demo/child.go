@@ -17,13 +17,13 @@ import (
 
 const (
 	binary = "bin/corollary"
-	// startTimeout bounds how long corollary may take to be ready.
+	// startTimeout limits the time until corollary is ready.
 	startTimeout = 30 * time.Second
-	// readyInterval is how often it is asked, which it logs while it is not.
+	// readyInterval is the interval of the readiness checks, which corollary logs as long as it is not ready.
 	readyInterval = 100 * time.Millisecond
-	// stopTimeout bounds how long it may take to end when asked to.
+	// stopTimeout limits the time until corollary ends.
 	stopTimeout = 15 * time.Second
-	// tailLines is how much of its log is shown when something went wrong.
+	// tailLines is the number of lines of its log in an error.
 	tailLines = 40
 )
 
@@ -36,8 +36,8 @@ type child struct {
 	err     error // of Wait, once ended is closed
 }
 
-// startCorollary runs the built binary with both examples and waits until it says that it is ready.
-func startCorollary(ctx context.Context, tell *teller, kubeconfig, log string) (*child, error) {
+// startCorollary runs the built binary with both examples and waits until it is ready.
+func startCorollary(ctx context.Context, console *printer, kubeconfig, log string) (*child, error) {
 	if _, err := os.Stat(binary); err != nil {
 		return nil, fmt.Errorf("finding the binary: %w: run make demo, which builds it", err)
 	}
@@ -54,7 +54,7 @@ func startCorollary(ctx context.Context, tell *teller, kubeconfig, log string) (
 	cmd := exec.Command(binary, append(args, "--kubeconfig", kubeconfig, "--metrics-bind-address", metrics, "--health-probe-bind-address",
 		health)...)
 	cmd.Stdout, cmd.Stderr = file, file
-	// Ctrl-C in a terminal goes to the whole process group; corollary is to hear of it from the demo alone, once.
+	// Ctrl-C in a terminal goes to the whole process group; corollary must get the signal only from the demo, once.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	begin := time.Now()
 	if err := cmd.Start(); err != nil {
@@ -66,15 +66,15 @@ func startCorollary(ctx context.Context, tell *teller, kubeconfig, log string) (
 		close(c.ended)
 	}()
 	if err := c.waitReady(ctx, "http://"+health+"/readyz"); err != nil {
-		_ = c.stop() // the first error is the one to tell
+		_ = c.stop() // report the first error
 		return nil, fmt.Errorf("waiting for corollary to be ready: %w\n\nThe end of its log:\n%s", err, c.tail())
 	}
-	tell.done("corollary is up and ready (%s):", took(time.Since(begin)))
-	tell.block("corollary " + strings.Join(args, " "))
+	console.done("corollary is up and ready (%s):", formatDuration(time.Since(begin)))
+	console.block("corollary " + strings.Join(args, " "))
 	return c, nil
 }
 
-// freeAddresses finds two addresses that nobody listens on.
+// freeAddresses returns two free addresses.
 func freeAddresses() (first, second string, err error) {
 	var found [2]string
 	for i := range found {
@@ -82,7 +82,7 @@ func freeAddresses() (first, second string, err error) {
 		if err != nil {
 			return "", "", fmt.Errorf("finding a free port: %w", err)
 		}
-		defer func() { _ = l.Close() }() // at the end: the two are to differ
+		defer func() { _ = l.Close() }() // at the end, so that the two differ
 		found[i] = l.Addr().String()
 	}
 	return found[0], found[1], nil
@@ -94,19 +94,19 @@ func (c *child) waitReady(ctx context.Context, url string) error {
 	return poll(ctx, readyInterval, func() (bool, string, error) {
 		select {
 		case <-c.ended:
-			return false, "", fmt.Errorf("it ended by itself: %w", c.ending())
+			return false, "", fmt.Errorf("it ended by itself: %w", c.exitError())
 		default:
 		}
 		why := ""
 		_, err := fetch(ctx, url)
 		if err != nil {
-			why = err.Error() // it is asked again
+			why = err.Error() // retried
 		}
 		return err == nil, why, nil
 	})
 }
 
-// fetch gets a page of the child's.
+// fetch reads a page of the child.
 func fetch(ctx context.Context, url string) (string, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
@@ -127,11 +127,11 @@ func fetch(ctx context.Context, url string) (string, error) {
 	return string(body), nil
 }
 
-// stop asks the child to end and wants it to do so well.
+// stop asks the child to end and returns an error if it does not end successfully.
 func (c *child) stop() error {
 	select {
 	case <-c.ended:
-		return c.ending()
+		return c.exitError()
 	default:
 	}
 	if err := c.cmd.Process.Signal(os.Interrupt); err != nil && !errors.Is(err, os.ErrProcessDone) {
@@ -141,23 +141,23 @@ func (c *child) stop() error {
 	defer timer.Stop()
 	select {
 	case <-c.ended:
-		return c.ending()
+		return c.exitError()
 	case <-timer.C:
-		_ = c.cmd.Process.Kill() // it has not heard the interrupt
+		_ = c.cmd.Process.Kill() // it ignored the interrupt
 		<-c.ended
 		return fmt.Errorf("corollary did not end within %s of the interrupt\n%s", stopTimeout, c.tail())
 	}
 }
 
-// ending is how the child ended; ended is closed.
-func (c *child) ending() error {
+// exitError returns how the child ended; ended must be closed.
+func (c *child) exitError() error {
 	if c.err != nil {
 		return fmt.Errorf("corollary ended with an error: %w\n%s", c.err, c.tail())
 	}
 	return nil
 }
 
-// tail is the end of the child's log.
+// tail returns the end of the child's log.
 func (c *child) tail() string {
 	data, err := os.ReadFile(c.log)
 	if err != nil {

@@ -9,22 +9,22 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// playDeploymentController says in a Deployment's status that its rollout is over, as its controller would once the pods
-// are Ready.
-func (s *stage) playDeploymentController(ctx context.Context, name string, replicas int64) error {
+// simulateDeploymentController sets the status of a Deployment whose rollout is done, as its controller would when the pods are
+// Ready.
+func (s *environment) simulateDeploymentController(ctx context.Context, name string, replicas int64) error {
 	live, err := s.in(deployments).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return err
 	}
-	s.tell.note("no controller of Deployments runs here: the demo writes the Deployment's status in its place")
+	s.console.note("no controller of Deployments runs here: the demo writes the Deployment's status in its place")
 	return s.patch(ctx, deployments, name,
 		fmt.Sprintf(`{"status":{"observedGeneration":%d,"replicas":%d,"updatedReplicas":%[2]d,"readyReplicas":%[2]d,`+
 			`"availableReplicas":%[2]d,"conditions":[{"type":"Available","status":"True"},{"type":"Progressing","status":"True","reason":"NewReplicaSetAvailable"}]}}`,
 			live.GetGeneration(), replicas), "status")
 }
 
-// playGarbageCollector deletes what an owner that is gone has left, where no kube-controller-manager does.
-func (s *stage) playGarbageCollector(ctx context.Context) error {
+// simulateGarbageCollector deletes the dependents of an owner that is gone, if there is no kube-controller-manager.
+func (s *environment) simulateGarbageCollector(ctx context.Context) error {
 	if s.hasManager {
 		return nil
 	}

@@ -9,12 +9,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// allKinds are where something could be left.
+// allKinds are kinds of which objects could be left.
 var allKinds = []schema.GroupVersionResource{websites, pages, apps, configMaps, deployments, replicaSets, pods}
 
-// showDeletion deletes every custom resource and waits until nothing is left that followed from one.
-func showDeletion(ctx context.Context, s *stage) error {
-	s.tell.say("Somebody deletes the Website and the Appoperators.")
+// showDeletion deletes every custom resource and waits until nothing that followed from them is left.
+func showDeletion(ctx context.Context, s *environment) error {
+	s.console.say("Somebody deletes the Website and the Appoperators.")
 	before, err := s.objects(ctx, "")
 	if err != nil {
 		return err
@@ -29,7 +29,7 @@ func showDeletion(ctx context.Context, s *stage) error {
 		}
 	}
 	err = poll(ctx, pollInterval, func() (bool, string, error) {
-		if err := s.playGarbageCollector(ctx); err != nil {
+		if err := s.simulateGarbageCollector(ctx); err != nil {
 			return false, "", err
 		}
 		left, err := s.objects(ctx, "")
@@ -38,7 +38,7 @@ func showDeletion(ctx context.Context, s *stage) error {
 	if err != nil {
 		return err
 	}
-	s.tell.done("nothing is left of %d objects after %s: owner references and the garbage collector see to it", len(before),
-		took(time.Since(begin)))
+	s.console.done("nothing is left of %d objects after %s: owner references and the garbage collector see to it", len(before),
+		formatDuration(time.Since(begin)))
 	return nil
 }

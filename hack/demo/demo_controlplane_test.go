@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The README's first command does what it says: each step of the demo checks what it shows, and fails where that did not come.
+// TestDemo runs the README's first command: each step of the demo checks what it shows.
 func TestDemo(t *testing.T) {
 	t.Parallel()
 	demo := exec.CommandContext(t.Context(), "make", "demo")

@@ -1,7 +1,6 @@
-// Command demo shows the main job on a real API server: it starts a control plane and the built binary with the example
-// configs, and tells what it does as it does it. Every step checks what it shows and has a deadline, so the demo is a
-// test too: it exits 1 with corollary's log where something did not come as told. With a terminal it then stays up until
-// Ctrl-C; without one it ends.
+// Command demo shows the main features on a real API server: it starts a control plane and the built binary with the example
+// configs, and explains each step. Every step checks its result and has a deadline, so the demo is also a test. On a terminal
+// it stays up until Ctrl-C.
 package main
 
 import (
@@ -15,7 +14,7 @@ import (
 	"time"
 )
 
-// stepTimeout bounds each step. Most take milliseconds; a rollout takes a second or two.
+// stepTimeout limits each step. Most take milliseconds; a rollout takes a second or two.
 const stepTimeout = 45 * time.Second
 
 func main() {
@@ -32,10 +31,10 @@ func main() {
 	}
 }
 
-// step is one act of the demo.
+// step is one step of the demo.
 type step struct {
 	title string
-	run   func(context.Context, *stage) error
+	run   func(context.Context, *environment) error
 }
 
 var steps = []step{
@@ -49,47 +48,47 @@ var steps = []step{
 	{"The requests it took", showRequests},
 }
 
-// run starts everything, goes through the steps and takes everything down again.
+// run starts everything, runs the steps and stops everything.
 func run(ctx context.Context) (err error) {
 	dir, err := os.MkdirTemp("", "corollary-demo-")
 	if err != nil {
 		return fmt.Errorf("creating a directory: %w", err)
 	}
 	defer os.RemoveAll(dir)
-	tell := newTeller(os.Stdout)
-	plane, kubeconfig, hasManager, err := startPlane(ctx, tell, dir)
+	console := newPrinter(os.Stdout)
+	plane, kubeconfig, hasManager, err := startPlane(ctx, console, dir)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, plane.Stop()) }()
-	child, err := startCorollary(ctx, tell, kubeconfig, filepath.Join(dir, "corollary.log"))
+	child, err := startCorollary(ctx, console, kubeconfig, filepath.Join(dir, "corollary.log"))
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, child.stop()) }()
-	s, err := newStage(tell, plane, child, hasManager)
+	s, err := newEnvironment(console, plane, child, hasManager)
 	if err != nil {
 		return err
 	}
-	if err := s.play(ctx); err != nil {
+	if err := s.runSteps(ctx); err != nil {
 		return err
 	}
-	if tell.terminal {
-		tell.say("\nIt stays up until Ctrl-C. In another terminal:\n")
-		tell.block(fmt.Sprintf("export KUBECONFIG=%s\nkubectl apply -f examples/configs/chain/cr.yaml\nkubectl get "+
+	if console.terminal {
+		console.say("\nIt stays up until Ctrl-C. In another terminal:\n")
+		console.block(fmt.Sprintf("export KUBECONFIG=%s\nkubectl apply -f examples/configs/chain/cr.yaml\nkubectl get "+
 			"websites,pages,configmaps\ntail -f %s",
 			kubeconfig, child.log))
 		<-ctx.Done()
 	}
-	tell.say("\nStopping.")
+	console.say("\nStopping.")
 	return nil
 }
 
-// play goes through the steps. One that fails shows what corollary logged.
-func (s *stage) play(ctx context.Context) error {
+// runSteps runs the steps. If one fails, it shows the log of corollary.
+func (s *environment) runSteps(ctx context.Context) error {
 	for i, step := range steps {
-		s.tell.title(i+1, step.title)
-		if err := s.playOne(ctx, step); err != nil {
+		s.console.title(i+1, step.title)
+		if err := s.runStep(ctx, step); err != nil {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
@@ -99,7 +98,7 @@ func (s *stage) play(ctx context.Context) error {
 	return nil
 }
 
-func (s *stage) playOne(ctx context.Context, step step) error {
+func (s *environment) runStep(ctx context.Context, step step) error {
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
 	return step.run(ctx, s)

@@ -11,7 +11,7 @@ import (
 	"github.com/corollary-dev/corollary/internal/controlplane"
 )
 
-// The examples that are shown.
+// The examples of the demo.
 const (
 	examples = "examples/configs"
 	chain    = examples + "/chain"
@@ -19,7 +19,7 @@ const (
 )
 
 // startPlane starts the control plane with the CRDs of the examples and writes a kubeconfig for it.
-func startPlane(ctx context.Context, tell *teller, dir string) (plane *controlplane.ControlPlane, kubeconfig string, hasManager bool,
+func startPlane(ctx context.Context, console *printer, dir string) (plane *controlplane.ControlPlane, kubeconfig string, hasManager bool,
 	err error) {
 	binaries, hasManager, err := assets.BuildForDemo(ctx, os.Stderr)
 	if err != nil {
@@ -46,9 +46,9 @@ func startPlane(ctx context.Context, tell *teller, dir string) (plane *controlpl
 	if !hasManager {
 		running = "etcd and kube-apiserver are up (from " + binaries + ")"
 	}
-	tell.done("%s, with the CRDs of two examples (%s)", running, took(time.Since(begin)))
+	console.done("%s, with the CRDs of two examples (%s)", running, formatDuration(time.Since(begin)))
 	if !hasManager {
-		tell.note("no kube-controller-manager is installed: the demo does the work of the garbage collector and of the Deployment controller")
+		console.note("no kube-controller-manager is installed: the demo does the work of the garbage collector and of the Deployment controller")
 	}
 	path := filepath.Join(dir, "kubeconfig")
 	text, err := controlplane.Kubeconfig(plane.Config())
@@ -56,7 +56,7 @@ func startPlane(ctx context.Context, tell *teller, dir string) (plane *controlpl
 		err = os.WriteFile(path, text, 0o600)
 	}
 	if err != nil {
-		_ = plane.Stop() // the first error is the one to tell
+		_ = plane.Stop() // report the first error
 		return nil, "", false, fmt.Errorf("writing the kubeconfig: %w", err)
 	}
 	return plane, path, hasManager, nil

@@ -13,7 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// newApp is an Appoperator.
+// newApp returns an Appoperator.
 func newApp(name string, spec map[string]any) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": apps.GroupVersion().String(), "kind": "Appoperator",
@@ -21,10 +21,10 @@ func newApp(name string, spec map[string]any) *unstructured.Unstructured {
 	}}
 }
 
-// showInvalid creates an Appoperator that a rule of the config refuses.
-func showInvalid(ctx context.Context, s *stage) error {
+// showInvalid creates an Appoperator that violates a rule of the config.
+func showInvalid(ctx context.Context, s *environment) error {
 	const name = "too-many"
-	s.tell.say("The config has the rule self.spec.?replicas.orValue(1) <= 20. Somebody asks for 25 replicas; the author reads")
+	s.console.say("The config has the rule self.spec.?replicas.orValue(1) <= 20. Somebody asks for 25 replicas; the author reads")
 	err := s.create(ctx, apps, newApp(name, map[string]any{"image": "shop", "tag": "1.10", "replicas": int64(25)}))
 	if err != nil {
 		return err
@@ -38,32 +38,32 @@ func showInvalid(ctx context.Context, s *stage) error {
 	if err != nil {
 		return err
 	}
-	s.tell.block(conditionText(live, "Valid"))
+	s.console.block(conditionText(live, "Valid"))
 	message, _ := condition(live, "Valid")["message"].(string)
 	if c := condition(live, "Ready"); c["status"] != "False" || !strings.Contains(message, "at most 20 replicas, not 25") {
-		return fmt.Errorf("condition Ready is %v, and Valid does not tell of the rule", c["status"])
+		return fmt.Errorf("condition Ready is %v, and Valid does not mention the rule", c["status"])
 	}
 	if _, err := s.in(deployments).Get(ctx, name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		return errors.Join(errors.New("there is a Deployment for it"), err)
 	}
-	s.tell.done("nothing was made of it; a Deployment that stood already would be left as it is")
+	s.console.done("nothing was made of it; a Deployment that stood already would be left as it is")
 	return nil
 }
 
-// hostile is text that becomes fields of the pod wherever templates are filled in as text and parsed afterwards.
+// hostile is text that would become fields of the pod if templates were filled in as text and then parsed.
 const hostile = "hi\"\n      hostNetwork: true\n      containers:\n      - name: miner\n        image: evil.example.com/miner\n      x: " +
 	"\"\n---\nkind: Secret\n{{ .metadata }}"
 
-// showInjection creates an Appoperator whose text is full of YAML.
-func showInjection(ctx context.Context, s *stage) error {
+// showInjection creates an Appoperator whose text contains YAML.
+func showInjection(ctx context.Context, s *environment) error {
 	const name = "intruder"
-	s.tell.say("Whoever may create an Appoperator, and nothing else, tries for more through a text field:")
+	s.console.say("Whoever may create an Appoperator, and nothing else, tries for more through a text field:")
 	cr := newApp(name, map[string]any{"image": "shop", "tag": "1.10", "greeting": hostile})
 	text, err := yaml.Marshal(map[string]any{"spec": cr.Object["spec"]})
 	if err != nil {
 		return err
 	}
-	s.tell.block(string(text))
+	s.console.block(string(text))
 	if err := s.create(ctx, apps, cr); err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func showInjection(ctx context.Context, s *stage) error {
 	if err != nil {
 		return err
 	}
-	s.tell.done("in the Deployment it is that string, byte for byte; hostNetwork is not set, and there is one container:")
-	s.tell.block(string(shown))
+	s.console.done("in the Deployment it is that string, byte for byte; hostNetwork is not set, and there is one container:")
+	s.console.block(string(shown))
 	return nil
 }

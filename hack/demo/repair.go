@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// showRepair changes, deletes and adds to downstreams behind their upstreams' backs.
-func showRepair(ctx context.Context, s *stage) error {
+// showRepair changes, deletes and adds to downstreams directly.
+func showRepair(ctx context.Context, s *environment) error {
 	if err := s.repairImage(ctx); err != nil {
 		return err
 	}
@@ -21,15 +21,16 @@ func showRepair(ctx context.Context, s *stage) error {
 	return s.leaveAlone(ctx)
 }
 
-func (s *stage) repairImage(ctx context.Context) error {
+func (s *environment) repairImage(ctx context.Context) error {
 	before, err := s.in(deployments).Get(ctx, shop, metav1.GetOptions{})
 	if err != nil {
 		return err
 	}
 	want := imageOf(before)
-	s.tell.say("Somebody gives the Deployment another image, as kubectl edit would.")
+	s.console.say("Somebody gives the Deployment another image, as kubectl edit would.")
 	patch := `{"spec":{"template":{"spec":{"containers":[{"name":"app","image":"evil.example.com/miner:1"}]}}}}`
-	after, err := s.in(deployments).Patch(ctx, shop, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: person})
+	after, err := s.in(deployments).Patch(ctx, shop, types.StrategicMergePatchType, []byte(patch),
+		metav1.PatchOptions{FieldManager: demoManager})
 	if err != nil {
 		return err
 	}
@@ -40,17 +41,17 @@ func (s *stage) repairImage(ctx context.Context) error {
 	if _, err := s.await(ctx, deployments, shop, hasImage(want)); err != nil {
 		return err
 	}
-	s.tell.done("the image is %s again, %s after the patch was answered", want, took(time.Since(begin)))
+	s.console.done("the image is %s again, %s after the patch was answered", want, formatDuration(time.Since(begin)))
 	return nil
 }
 
-func (s *stage) repairDeleted(ctx context.Context) error {
+func (s *environment) repairDeleted(ctx context.Context) error {
 	const name = "bakery-imprint"
 	before, err := s.in(configMaps).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return err
 	}
-	s.tell.say("\nSomebody deletes ConfigMap %s.", name)
+	s.console.say("\nSomebody deletes ConfigMap %s.", name)
 	if err := s.in(configMaps).Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
 		return err
 	}
@@ -64,15 +65,15 @@ func (s *stage) repairDeleted(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.tell.done("it was made again within %s", took(time.Since(begin)))
+	s.console.done("it was made again within %s", formatDuration(time.Since(begin)))
 	return nil
 }
 
-// leaveAlone adds what is nobody's business. That nothing is done about it is seen after a later change has been: events
+// leaveAlone adds a field that nobody manages. That corollary ignores it is certain after it has handled a later change: events
 // come in order.
-func (s *stage) leaveAlone(ctx context.Context) error {
+func (s *environment) leaveAlone(ctx context.Context) error {
 	const name = "bakery-welcome"
-	s.tell.say("\nSomebody adds an annotation and a key of their own to ConfigMap %s, and changes its title.", name)
+	s.console.say("\nSomebody adds an annotation and a key of their own to ConfigMap %s, and changes its title.", name)
 	for _, patch := range []string{
 		`{"metadata":{"annotations":{"tools.example.com/note":"reviewed"}},"data":{"note":"mine"}}`, `{"data":{"title":"Mine now"}}`,
 	} {
@@ -89,6 +90,6 @@ func (s *stage) leaveAlone(ctx context.Context) error {
 	if live.GetAnnotations()["tools.example.com/note"] != "reviewed" || note != "mine" {
 		return fmt.Errorf("what somebody added is gone: %v", live.Object)
 	}
-	s.tell.done("the title is back after %s; what was added is left alone", took(time.Since(begin)))
+	s.console.done("the title is back after %s; what was added is left alone", formatDuration(time.Since(begin)))
 	return nil
 }

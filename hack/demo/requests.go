@@ -19,9 +19,8 @@ type row struct {
 
 var metric = regexp.MustCompile(`(?m)^corollary_requests_total\{code="(.*?)",operator="(.*?)",resource="(.*?)",verb="(.*?)"\} ([0-9.e+]+)$`)
 
-// showRequests prints how many requests about objects corollary has made, as it counts them itself, and holds the
-// figures to the API server's audit log.
-func showRequests(ctx context.Context, s *stage) error {
+// showRequests prints corollary's metrics of its requests for objects, and compares them with the API server's audit log.
+func showRequests(ctx context.Context, s *environment) error {
 	var rows []row
 	err := poll(ctx, pollInterval, func() (bool, string, error) {
 		text, err := fetch(ctx, s.child.metrics)
@@ -41,14 +40,14 @@ func showRequests(ctx context.Context, s *stage) error {
 	if err != nil {
 		return err
 	}
-	s.tell.say("Everything above, told by corollary's metric corollary_requests_total (lists, watches and discovery aside):")
+	s.console.say("Everything above, told by corollary's metric corollary_requests_total (lists, watches and discovery aside):")
 	var b strings.Builder
 	fmt.Fprintf(&b, "%-14s%-8s%-40s%-6s%s\n", "operator", "verb", "resource", "code", "requests")
 	for _, r := range rows {
 		fmt.Fprintf(&b, "%-14s%-8s%-40s%-6s%8d\n", r.operator, r.verb, r.resource, r.code, r.count)
 	}
-	s.tell.block(b.String())
-	s.tell.done("%d requests; the API server's audit log has as many", total(rows))
+	s.console.block(b.String())
+	s.console.done("%d requests; the API server's audit log has as many", total(rows))
 	return nil
 }
 
@@ -60,7 +59,7 @@ func total(rows []row) int {
 	return sum
 }
 
-// requestsIn reads the table from a metrics page.
+// requestsIn parses the table from a metrics page.
 func requestsIn(text string) ([]row, error) {
 	var rows []row
 	for _, m := range metric.FindAllStringSubmatch(text, -1) {
@@ -77,7 +76,7 @@ func requestsIn(text string) ([]row, error) {
 }
 
 // served counts the same requests in the audit log.
-func (s *stage) served() (int, error) {
+func (s *environment) served() (int, error) {
 	events, err := s.plane.ReadAudit()
 	if err != nil {
 		return 0, err
@@ -95,7 +94,7 @@ func (s *stage) served() (int, error) {
 	return count, nil
 }
 
-// isInformers tells the requests of informers from those about objects, which read what is latest: a list without a version.
+// isInformers reports whether a request is from an informer. Other lists read the latest data: they have no resource version.
 func isInformers(e controlplane.AuditEvent) bool {
 	return e.Verb == "watch" || e.Verb == "list" && strings.Contains(e.RequestURI, "resourceVersion=")
 }

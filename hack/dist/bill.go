@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// bill is a bill of materials in the format CycloneDX 1.6, as far as it is used.
+// bill is a bill of materials in the format CycloneDX 1.6, with only the fields that are used.
 type bill struct {
 	Format       string       `json:"bomFormat"`
 	SpecVersion  string       `json:"specVersion"`
@@ -49,8 +49,7 @@ type dependency struct {
 	DependsOn []string `json:"dependsOn"`
 }
 
-// bill lists the modules that are linked into a program, which the Go toolchain
-// has recorded in it, and the standard library.
+// bill lists the modules in a program, which the Go toolchain has recorded in it, and the standard library.
 func (r *release) bill(info *debug.BuildInfo, sum string) ([]byte, error) {
 	own := newComponent("application", module, r.version)
 	own.Hashes = []hash{{"SHA-256", sum}}
@@ -79,7 +78,7 @@ func (r *release) bill(info *debug.BuildInfo, sum string) ([]byte, error) {
 	return append(text, '\n'), nil
 }
 
-// newComponent names a Go module by its package URL, which scanners look up.
+// newComponent returns a Go module with its package URL, which scanners look up.
 func newComponent(kind, path, version string) component {
 	purl := "pkg:golang/" + strings.ToLower(path) + "@" + strings.ReplaceAll(version, "+", "%2B")
 	return component{Ref: purl, Type: kind, Name: path, Version: version, Purl: purl}

@@ -20,13 +20,12 @@ var (
 	appVersion   = regexp.MustCompile(`(?m)^appVersion: .*$`)
 )
 
-// chartName is the file name of the chart's package.
+// chartName returns the file name of the chart's package.
 func (r *release) chartName() string {
 	return "corollary-" + r.number() + ".tgz"
 }
 
-// packageChart packs the chart with the version of the release, as `helm package`
-// would, which stamps the time at which it runs.
+// packageChart packs the chart with the version of the release, like `helm package`, but without the current time.
 func (r *release) packageChart(context.Context) error {
 	var files []file
 	source := os.DirFS(filepath.Join(r.root, "charts/corollary"))
@@ -57,16 +56,16 @@ func (r *release) packageChart(context.Context) error {
 //go:embed install-values.yaml
 var installValues []byte
 
-// installHead is what stands above them.
+// installHead is the comment at their top.
 //
 //go:embed install-head.yaml
 var installHead []byte
 
-// installed are the templates whose objects do not depend on a config: `corollary
-// generate rbac` prints the others, but for the ConfigMap, which is the user's.
+// installed are the templates whose objects do not depend on a config: `corollary generate rbac` prints the others, except the
+// ConfigMap, which belongs to the user.
 var installed = []string{"deployment", "pdb", "service"}
 
-// ofHelm finds the lines that are true only of what Helm has installed.
+// ofHelm matches the lines that are only right for an installation by Helm.
 var ofHelm = regexp.MustCompile(`(?m)^( +(helm\.sh/chart|app\.kubernetes\.io/managed-by)|# Source): .*\n`)
 
 // writeInstall renders the plain manifests from the chart's package.
@@ -89,7 +88,7 @@ func (r *release) writeInstall(ctx context.Context) error {
 	return r.write("install.yaml", append(installHead, ofHelm.ReplaceAll(text.Bytes(), nil)...))
 }
 
-// cutTag takes an image's name apart; a colon before the last slash is a port's.
+// cutTag splits the name of an image; a colon before the last slash belongs to a port.
 func cutTag(image string) (repository, tag string, ok bool) {
 	colon := strings.LastIndex(image, ":")
 	if colon < 1 || colon < strings.LastIndex(image, "/") || colon == len(image)-1 {

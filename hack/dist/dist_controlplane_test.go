@@ -27,10 +27,10 @@ import (
 
 func TestMain(m *testing.M) { testkit.Main(m) }
 
-// host is the platform that the tests build for: its programs can be run, and its packages are compiled already.
+// host is the platform that the tests build for: they can run its programs, and its packages are compiled already.
 var host = platform{runtime.GOOS, runtime.GOARCH}
 
-// newRelease is a release of the sources in the folder root, with a version that no clone has.
+// newRelease returns a release of the sources in the folder root, with a version that no clone has.
 func newRelease(t *testing.T, root string) *release {
 	t.Helper()
 	return &release{
@@ -40,7 +40,7 @@ func newRelease(t *testing.T, root string) *release {
 	}
 }
 
-// built builds it.
+// built builds a release.
 func built(t *testing.T, r *release) *release {
 	t.Helper()
 	if err := r.build(t.Context()); err != nil {
@@ -77,7 +77,7 @@ func elsewhere(t *testing.T) string {
 	return root
 }
 
-// TestBuiltTwiceIsEqual: two builds of the same sources, in two folders, differ in no byte of any file.
+// TestBuiltTwiceIsEqual: two builds of the same sources in different folders give the same bytes.
 func TestBuiltTwiceIsEqual(t *testing.T) {
 	one, two := built(t, newRelease(t, "../..")), built(t, newRelease(t, elsewhere(t)))
 	if !slices.Equal(one.names, two.names) || len(one.names) != 6 {
@@ -102,7 +102,7 @@ func TestBuiltTwiceIsEqual(t *testing.T) {
 	t.Run("install", func(t *testing.T) { checkInstall(t, one, program) })
 }
 
-// unpack returns the files of a .tar.gz by name, and holds each to the date.
+// unpack returns the files of a .tar.gz by name, and checks their date.
 func unpack(t *testing.T, packed []byte, date time.Time) map[string][]byte {
 	t.Helper()
 	zipper, err := gzip.NewReader(bytes.NewReader(packed))
@@ -141,7 +141,7 @@ func unpacked(t *testing.T, r *release) string {
 	return path
 }
 
-// checkProgram runs the program: it tells its version, and not where it was compiled.
+// checkProgram runs the program: it prints its version, and does not contain the folder of the build.
 func checkProgram(t *testing.T, program string) {
 	out, err := exec.CommandContext(t.Context(), program, "version").CombinedOutput()
 	for _, want := range []string{"Version:  v9.8.7-rc.1\n", "Date:     2001-02-03T04:05:06Z\n"} {
@@ -158,7 +158,7 @@ func checkProgram(t *testing.T, program string) {
 	}
 }
 
-// checkKrew holds the manifest to the archives that it names.
+// checkKrew compares the manifest with the archives that it names.
 func checkKrew(t *testing.T, r *release) {
 	var manifest struct {
 		Spec struct {
@@ -180,7 +180,7 @@ func checkKrew(t *testing.T, r *release) {
 	}
 }
 
-// checkBill looks for what the program surely is made from.
+// checkBill looks for modules that the program certainly contains.
 func checkBill(t *testing.T, r *release) {
 	var b bill
 	if err := json.Unmarshal(read(t, r, r.base(host)+".cdx.json"), &b); err != nil {
@@ -200,7 +200,7 @@ func checkBill(t *testing.T, r *release) {
 	}
 }
 
-// checkChart reads the chart with Helm: its version is the release's, and the image's tag follows.
+// checkChart reads the chart with Helm: its version and the image's tag are those of the release.
 func checkChart(t *testing.T, r *release) {
 	unpack(t, read(t, r, r.chartName()), r.date)
 	out, err := exec.CommandContext(t.Context(), r.helm, "show", "chart", filepath.Join(r.out, r.chartName())).CombinedOutput()
@@ -211,7 +211,7 @@ func checkChart(t *testing.T, r *release) {
 	}
 }
 
-// checkInstall applies the manifests to an API server and then does what their head says: all names fit.
+// checkInstall applies the manifests to an API server and then follows their comment: all names match.
 func checkInstall(t *testing.T, r *release, program string) {
 	text := read(t, r, "install.yaml")
 	if bytes.Contains(bytes.ToLower(text), []byte("managed-by")) || bytes.Contains(text, []byte("helm.sh")) {
@@ -258,7 +258,7 @@ func checkInstall(t *testing.T, r *release, program string) {
 	kubectl(nil, "delete", "namespace", "corollary", "--wait=false")
 }
 
-// TestZipped: Windows gets the same files in a form that it knows.
+// TestZipped: Windows gets the same files as .zip.
 func TestZipped(t *testing.T) {
 	date := time.Date(2001, 2, 3, 4, 5, 6, 0, time.UTC)
 	packed, err := zipped([]file{{"corollary.exe", 0o755, []byte("program")}}, date)

@@ -1,8 +1,6 @@
-// Command dist builds what a release consists of, into one folder: an archive of
-// the program for each platform with its bill of materials, the Helm chart's
-// package, manifests to install without Helm, a krew manifest, and the checksums
-// of all of them. One commit, version and Go version give the same bytes on any
-// machine. It publishes nothing.
+// Command dist builds the files of a release in one folder: an archive of the program and a bill of materials for each
+// platform, the Helm chart, manifests, a krew manifest, and checksums. One commit, version and Go version give the same bytes
+// on any machine. It publishes nothing.
 package main
 
 import (
@@ -22,7 +20,7 @@ func main() {
 	defer stop()
 	if err := command(ctx, os.Args[1:]); err != nil {
 		fmt.Fprintf(os.Stderr, "dist: %v\n", err)
-		os.Exit(1) //nolint:gocritic // nothing is left that stop would have to undo
+		os.Exit(1) //nolint:gocritic // stop has nothing to undo
 	}
 }
 

@@ -38,7 +38,7 @@ func tarGz(files []file, date time.Time) ([]byte, error) {
 	return packed.Bytes(), nil
 }
 
-// zipped is tarGz in the form that Windows opens by itself.
+// zipped is tarGz for Windows, as .zip.
 func zipped(files []file, date time.Time) ([]byte, error) {
 	var packed bytes.Buffer
 	archive := zip.NewWriter(&packed)

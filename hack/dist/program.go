@@ -10,14 +10,14 @@ import (
 	"path/filepath"
 )
 
-// platform is what a program is built for.
+// platform is an operating system and an architecture.
 type platform struct{ os, arch string }
 
 var platforms = []platform{
 	{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "amd64"}, {"darwin", "arm64"}, {"windows", "amd64"}, {"windows", "arm64"},
 }
 
-// program is the file name of the program.
+// program returns the file name of the program.
 func (p platform) program() string {
 	if p.os == "windows" {
 		return "corollary.exe"
@@ -25,12 +25,12 @@ func (p platform) program() string {
 	return "corollary"
 }
 
-// base is what the names of a platform's files begin with.
+// base returns the prefix of the names of a platform's files.
 func (r *release) base(p platform) string {
 	return fmt.Sprintf("corollary_%s_%s_%s", r.number(), p.os, p.arch)
 }
 
-// archive is the name of the file in which a platform's program is published.
+// archive returns the file name of a platform's archive.
 func (r *release) archive(p platform) string {
 	if p.os == "windows" {
 		return r.base(p) + ".zip"
@@ -38,7 +38,7 @@ func (r *release) archive(p platform) string {
 	return r.base(p) + ".tar.gz"
 }
 
-// buildPlatform writes the archive of a platform, and beside it the bill of materials.
+// buildPlatform writes the archive and the bill of materials of a platform.
 func (r *release) buildPlatform(ctx context.Context, p platform) error {
 	program, err := r.compile(ctx, p)
 	if err != nil {
@@ -71,8 +71,7 @@ func (r *release) buildPlatform(ctx context.Context, p platform) error {
 	return r.write(r.base(p)+".cdx.json", materials)
 }
 
-// compile builds the program for a platform, without traces of the machine that
-// builds it.
+// compile builds the program for a platform, without traces of the build machine.
 func (r *release) compile(ctx context.Context, p platform) ([]byte, error) {
 	dir, err := os.MkdirTemp("", "dist-")
 	if err != nil {

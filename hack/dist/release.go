@@ -17,7 +17,7 @@ import (
 // module is the import path of the repository; releases are published under it.
 const module = "github.com/corollary-dev/corollary"
 
-// release says what to build, and from what.
+// release says what to build from which sources.
 type release struct {
 	version   string    // v1.2.3
 	date      time.Time // of the commit; every file in an archive has it
@@ -49,7 +49,7 @@ func (r *release) checkVersion() error {
 	return nil
 }
 
-// number is the version as the chart, the image's tag and file names have it: 1.2.3.
+// number returns the version for the chart, the image's tag and file names: 1.2.3.
 func (r *release) number() string {
 	return strings.TrimPrefix(r.version, "v")
 }
@@ -87,7 +87,7 @@ func (r *release) write(name string, data []byte) error {
 	return nil
 }
 
-// writeChecksums lists all files in the form that `sha256sum --check` reads.
+// writeChecksums lists all files for `sha256sum --check`.
 func (r *release) writeChecksums(context.Context) error {
 	var text bytes.Buffer
 	for _, name := range r.names {

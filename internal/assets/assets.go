@@ -1,6 +1,5 @@
-// Package assets finds the binaries of the control plane that tests and
-// demonstrations run on, and has them built where they are not there yet. It
-// knows where they are, not how to run them.
+// Package assets finds the binaries of the control plane for tests and demonstrations, and builds them if they are missing. It
+// does not run them.
 package assets
 
 import (
@@ -14,28 +13,25 @@ import (
 	"github.com/corollary-dev/corollary/internal/gobuild"
 )
 
-// Env is the environment variable that names a directory with ready-made
-// binaries (as setup-envtest prints it). Where it is set, it wins: nothing is
-// looked up in the cache and nothing is built.
+// Env is the environment variable with a directory of binaries (as printed by setup-envtest). If it is set, the cache is not
+// used and nothing is built.
 const Env = "KUBEBUILDER_ASSETS"
 
-// Names are the binaries that make a control plane, by file name.
+// Names are the file names of the control plane's binaries.
 var Names = []string{"etcd", "kube-apiserver", "kube-controller-manager"}
 
-// oldest is the file that pins the oldest version of Kubernetes that is supported.
+// oldest is the file that pins the oldest supported version of Kubernetes.
 const oldest = "oldest.mod"
 
-// module is what the control plane is built from.
+// module is the source of the control plane.
 var module = gobuild.Module{
 	Title: "control plane", Source: "hack/controlplane", Package: ".",
 	Cache: "controlplane", Binary: "controlplane", Links: Names,
 	Versioned: gobuild.Kubernetes, Stamps: gobuild.KubernetesStamps,
 }
 
-// Find returns the directory that holds the binaries, without building
-// anything: the one that KUBEBUILDER_ASSETS names or else the one in the user's
-// cache. It returns an error that wraps gobuild.ErrNotBuilt where the cache has
-// none, and another where the directory that was named lacks a binary.
+// Find returns the directory of the binaries, without building: KUBEBUILDER_ASSETS or else the one in the user's cache. The
+// error wraps gobuild.ErrNotBuilt if the cache has none; it is another one if a binary in KUBEBUILDER_ASSETS is missing.
 func Find() (string, error) {
 	if dir := os.Getenv(Env); dir != "" {
 		return named(dir)
@@ -47,9 +43,8 @@ func Find() (string, error) {
 	return dir, hint(err)
 }
 
-// Build returns the directory that holds the binaries and builds them first if
-// need be, which takes minutes; what it is at is written to progress. Several
-// processes may call it at once: one builds, the others wait for it.
+// Build returns the directory of the binaries and builds them first if necessary, which takes minutes; it reports to progress.
+// Several processes may call it at once: one builds, the others wait.
 func Build(ctx context.Context, progress io.Writer) (string, error) {
 	if dir := os.Getenv(Env); dir != "" {
 		return named(dir)
@@ -58,8 +53,8 @@ func Build(ctx context.Context, progress io.Writer) (string, error) {
 	return dir, hint(err)
 }
 
-// BuildOldest is Build for the oldest version of Kubernetes that is supported. A
-// test runs on it where KUBEBUILDER_ASSETS is the directory returned.
+// BuildOldest is Build for the oldest supported version of Kubernetes. A test uses it if KUBEBUILDER_ASSETS is the returned
+// directory.
 func BuildOldest(ctx context.Context, progress io.Writer) (string, error) {
 	old := module
 	old.Title, old.ModFile = "oldest control plane", oldest
@@ -75,7 +70,7 @@ func named(dir string) (string, error) {
 	return dir, nil
 }
 
-// hint adds to an error what would do instead of a build.
+// hint adds an alternative to a build to an error.
 func hint(err error) error {
 	if err == nil {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/corollary-dev/corollary/internal/gobuild"
 )
 
-// emptyCache gives the test a cache in which nothing is built.
+// emptyCache sets an empty cache for the test.
 func emptyCache(t *testing.T) {
 	t.Helper()
 	cache := t.TempDir()
@@ -63,12 +63,12 @@ func TestOutsideOfAClone(t *testing.T) {
 	}
 }
 
-// TestForDemo goes down the list of places, from the last to the first.
+// TestForDemo tests all directories, from the last choice to the first.
 func TestForDemo(t *testing.T) {
 	emptyCache(t)
 	data := t.TempDir()
 	t.Setenv("XDG_DATA_HOME", data)
-	t.Chdir(t.TempDir()) // outside of a clone nothing can be built
+	t.Chdir(t.TempDir()) // nothing can be built outside of a clone
 	if dir, _, err := BuildForDemo(t.Context(), &bytes.Buffer{}); err == nil {
 		t.Fatalf("with nothing anywhere it returns %s", dir)
 	}

@@ -12,17 +12,15 @@ import (
 	"github.com/corollary-dev/corollary/internal/gobuild"
 )
 
-// manager is the binary that setup-envtest does not bring.
+// manager is the binary that setup-envtest does not install.
 const manager = "kube-controller-manager"
 
-// server are the binaries without which nothing runs.
+// server are the required binaries.
 var server = []string{"etcd", "kube-apiserver"}
 
-// BuildForDemo returns a directory with at least etcd and kube-apiserver, for
-// somebody who wants to see something soon: the one that KUBEBUILDER_ASSETS
-// names, else our own build if it is there, else the newest that setup-envtest
-// has installed, else our own build, which takes minutes. hasManager says that
-// kube-controller-manager is there, too.
+// BuildForDemo returns a directory with at least etcd and kube-apiserver: KUBEBUILDER_ASSETS, our own build if it exists, the
+// newest version that setup-envtest has installed, or else a new build, which takes minutes. hasManager reports whether it has
+// kube-controller-manager.
 func BuildForDemo(ctx context.Context, progress io.Writer) (dir string, hasManager bool, err error) {
 	if dir := os.Getenv(Env); dir != "" {
 		if err := gobuild.Complete(dir, server...); err != nil {
@@ -41,8 +39,8 @@ func BuildForDemo(ctx context.Context, progress io.Writer) (dir string, hasManag
 	return dir, true, err
 }
 
-// installed is the directory of the newest version that setup-envtest has
-// installed for this platform; "" if there is none.
+// installed returns the directory of the newest version that setup-envtest has installed for this platform; "" if there is
+// none.
 func installed() string {
 	suffix := "-" + runtime.GOOS + "-" + runtime.GOARCH
 	found, _ := filepath.Glob(filepath.Join(dataHome(), "k8s", "*"+suffix)) // the pattern is well formed
@@ -57,9 +55,9 @@ func installed() string {
 	return best
 }
 
-// dataHome is where setup-envtest keeps what it installs, by its own rules.
+// dataHome returns the directory in which setup-envtest installs, by its own rules.
 func dataHome() string {
-	home, _ := os.UserHomeDir() // without one, nothing is found
+	home, _ := os.UserHomeDir() // "" finds nothing
 	switch {
 	case runtime.GOOS == "darwin":
 		return filepath.Join(home, "Library", "Application Support", "io.kubebuilder.envtest")

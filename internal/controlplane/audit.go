@@ -13,8 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
-// auditPolicy logs one line for each request of everybody but the control plane
-// itself, without bodies.
+// auditPolicy logs one line for each request, without bodies, except those of the control plane itself.
 const auditPolicy = `
 apiVersion: audit.k8s.io/v1
 kind: Policy
@@ -25,28 +24,27 @@ rules:
   - level: Metadata
 `
 
-// ErrNoAudit says that the control plane was started without Options.Audit.
+// ErrNoAudit means that the control plane was started without Options.Audit.
 var ErrNoAudit = errors.New("the control plane keeps no audit log: start it with Audit")
 
 // AuditEvent is one request as the API server saw it.
 type AuditEvent struct {
-	// Verb is that of RBAC: get, list, watch, create, update, patch, delete or
-	// deletecollection; in lower case.
+	// Verb is the RBAC verb: get, list, watch, create, update, patch, delete or deletecollection; in lower case.
 	Verb string `json:"verb"`
-	// Stage is ResponseComplete, or ResponseStarted for a watch that goes on.
+	// Stage is ResponseComplete, or ResponseStarted for an open watch.
 	Stage      string `json:"stage"`
 	RequestURI string `json:"requestURI"`
 	UserAgent  string `json:"userAgent"`
-	// Received is when the API server began with it.
+	// Received is when the API server received it.
 	Received time.Time `json:"requestReceivedTimestamp"`
 	User     struct {
 		Username string `json:"username"`
 	} `json:"user"`
-	// ImpersonatedUser is as whom it was made; nil if it was made as User.
+	// ImpersonatedUser is the impersonated user, or nil.
 	ImpersonatedUser *struct {
 		Username string `json:"username"`
 	} `json:"impersonatedUser"`
-	// ObjectRef is nil for requests that are for no resource (discovery, health).
+	// ObjectRef is nil for requests without a resource (discovery, health).
 	ObjectRef *struct {
 		Resource    string `json:"resource"`
 		Namespace   string `json:"namespace"`
@@ -60,9 +58,8 @@ type AuditEvent struct {
 	} `json:"responseStatus"`
 }
 
-// configureAudit makes the API server write an audit log into the scratch
-// directory, line by line before it answers, so that a request whose answer has
-// been read is in it.
+// configureAudit makes the API server write an audit log into the scratch directory, line by line before it responds, so that a
+// request with a response is in it.
 func (c *ControlPlane) configureAudit(flags *envtest.Arguments) error {
 	policy := filepath.Join(c.dir, "audit-policy.yaml")
 	if err := os.WriteFile(policy, []byte(auditPolicy), 0o600); err != nil {
@@ -72,12 +69,12 @@ func (c *ControlPlane) configureAudit(flags *envtest.Arguments) error {
 	flags.Set("audit-policy-file", policy)
 	flags.Set("audit-log-path", c.audit)
 	flags.Set("audit-log-mode", "blocking")
-	flags.Set("audit-log-maxsize", "0") // one file: by default another is begun after 100 MB, and ReadAudit loses what came before
+	flags.Set("audit-log-maxsize", "0") // one file: by default it rotates after 100 MB, and ReadAudit would lose the older part
 	return nil
 }
 
-// ReadAudit returns every request that the API server has answered so far, in
-// the order of the answers; watches are in it from their beginning, once.
+// ReadAudit returns every request that the API server has completed, in the order of the responses; a watch is in it once, from
+// its start.
 func (c *ControlPlane) ReadAudit() ([]AuditEvent, error) {
 	events, _, err := c.ReadAuditFrom(0)
 	return events, err
@@ -104,7 +101,7 @@ func (c *ControlPlane) ReadAuditFrom(offset int64) ([]AuditEvent, int64, error) 
 	var events []AuditEvent
 	for line := range bytes.Lines(data) {
 		if !bytes.HasSuffix(line, []byte("\n")) {
-			break // being written just now
+			break // incomplete line
 		}
 		var event AuditEvent
 		if err := json.Unmarshal(line, &event); err != nil {
@@ -112,7 +109,7 @@ func (c *ControlPlane) ReadAuditFrom(offset int64) ([]AuditEvent, int64, error) 
 		}
 		offset += int64(len(line))
 		if event.Verb == "watch" && event.Stage == "ResponseComplete" {
-			continue // its ResponseStarted is there already
+			continue // its ResponseStarted is in the list
 		}
 		events = append(events, event)
 	}

@@ -1,8 +1,6 @@
-// Package controlplane runs a Kubernetes control plane on this machine, for
-// tests and demonstrations: etcd and kube-apiserver, and the controllers of
-// kube-controller-manager that are asked for. There is no scheduler and no
-// kubelet, so no container ever runs. It is not for production, nor for the
-// operator itself: only tests and the programs below hack import it.
+// Package controlplane runs a Kubernetes control plane on this machine, for tests and demonstrations: etcd, kube-apiserver and
+// selected controllers of kube-controller-manager. There is no scheduler and no kubelet, so no container ever runs. Only tests
+// and the programs below hack import it.
 package controlplane
 
 import (
@@ -21,8 +19,7 @@ import (
 	"github.com/corollary-dev/corollary/internal/assets"
 )
 
-// Controllers of kube-controller-manager, by the names that its --controllers
-// flag takes.
+// Controllers of kube-controller-manager, with their names in the --controllers flag.
 const (
 	GarbageCollector = "garbage-collector-controller"
 	Namespaces       = "namespace-controller"
@@ -33,17 +30,17 @@ const (
 )
 
 const (
-	// startTimeout and stopTimeout bound each component. They are generous: on two
-	// busy cores an API server needs ten times as long as on an idle machine.
+	// startTimeout and stopTimeout limit each component. They are generous: on two busy cores an API server takes ten times as
+	// long as on an idle machine.
 	startTimeout = 2 * time.Minute
 	stopTimeout  = 2 * time.Minute
 
-	// startAttempts is how often etcd and kube-apiserver are started, with other
-	// ports each time: somebody else may take a port after it was found free.
+	// startAttempts is the number of attempts to start etcd and kube-apiserver, each with other ports: a free port may be taken
+	// before it is used.
 	startAttempts = 3
 
-	// parentEnv and dirEnv tell a component of hack/controlplane to end, and to
-	// remove the scratch directory, when this process dies without calling Stop.
+	// parentEnv and dirEnv tell a component of hack/controlplane to end and to remove the scratch directory when this process
+	// dies without calling Stop.
 	parentEnv = "CONTROLPLANE_PARENT"
 	dirEnv    = "CONTROLPLANE_DIR"
 
@@ -51,43 +48,39 @@ const (
 	attachEnv = "KUBEBUILDER_ATTACH_CONTROL_PLANE_OUTPUT"
 )
 
-// Options say what to start. The zero value is etcd and kube-apiserver from
-// where assets.Find finds them.
+// Options are the options of Start. The zero value is etcd and kube-apiserver from assets.Find.
 type Options struct {
-	// Assets is the directory that holds the binaries; empty: assets.Find.
+	// Assets is the directory of the binaries; empty: assets.Find.
 	Assets string
 	// CRDs are YAML documents with CustomResourceDefinitions, installed before the
 	// controllers start: the garbage collector looks for new kinds only every 30 s.
 	CRDs []string
-	// Controllers are those that kube-controller-manager runs, as its --controllers
-	// flag names them; none: it is not started.
+	// Controllers are the controllers of kube-controller-manager, with their names in the --controllers flag; it is not started
+	// if there are none.
 	Controllers []string
-	// Audit makes the API server log every request, to be read by ReadAudit.
+	// Audit makes the API server log every request, for ReadAudit.
 	Audit bool
-	// EtcdQuota is the size in bytes at which etcd refuses to grow; 0: its default.
+	// EtcdQuota is the maximum size of etcd in bytes; 0: its default.
 	EtcdQuota int64
-	// Output receives what the components print; nil: it is thrown away, save for
-	// the end of it, which goes into Start's error.
+	// Output receives the output of the components; nil: it is discarded, except for its end, which is part of Start's error.
 	Output io.Writer
 }
 
-// starting lets one control plane start at a time: what markChildren says to the
-// components stands in the environment, which is the whole process'.
+// starting allows only one start at a time: markChildren sets environment variables of the whole process.
 var starting sync.Mutex
 
-// ControlPlane is a running control plane. Its methods may be called by several
-// goroutines at once; Stop ends it.
+// ControlPlane is a running control plane. Its methods are safe for concurrent use. Stop ends it.
 type ControlPlane struct {
 	dir      string // scratch space; Stop removes it
 	server   *envtest.ControlPlane
 	admin    *rest.Config
 	managers []*process
-	audit    string // path of the audit log, "" without one
+	audit    string // path of the audit log, or ""
 	users    sync.Mutex
 }
 
-// Start starts a control plane and returns once it serves requests and every
-// CRD can be used. RBAC is on. Whoever starts one stops it.
+// Start starts a control plane and returns once it serves requests and every CRD can be used. RBAC is enabled. The caller must
+// stop it.
 func Start(ctx context.Context, opts Options) (*ControlPlane, error) {
 	binaries := opts.Assets
 	if binaries == "" {
@@ -108,8 +101,7 @@ func Start(ctx context.Context, opts Options) (*ControlPlane, error) {
 	return c, nil
 }
 
-// start brings up one component after the other. What it has brought up when it
-// fails, Stop takes down.
+// start starts one component after the other. If it fails, Stop stops those that run.
 func (c *ControlPlane) start(ctx context.Context, binaries string, opts Options) error {
 	starting.Lock()
 	defer starting.Unlock()
@@ -152,19 +144,17 @@ func (c *ControlPlane) Stop() error {
 	return nil
 }
 
-// Config returns a fresh copy of a client configuration that may do everything,
-// as fast as the server answers.
+// Config returns a new client configuration with all rights and no rate limit.
 func (c *ControlPlane) Config() *rest.Config {
 	return rest.CopyConfig(c.admin)
 }
 
-// EtcdURL is where clients reach etcd, without TLS.
+// EtcdURL returns the address of etcd, without TLS.
 func (c *ControlPlane) EtcdURL() string { return c.server.Etcd.URL.String() }
 
-// User returns a client configuration for a user who has no rights but those
-// that RBAC gives to the name and the groups.
+// User returns a client configuration for a user who has only the rights that RBAC gives to the name and the groups.
 func (c *ControlPlane) User(name string, groups ...string) (*rest.Config, error) {
-	c.users.Lock() // certificates are numbered, and envtest does not guard the number
+	c.users.Lock() // certificates are numbered, and envtest does not lock the number
 	defer c.users.Unlock()
 	user, err := c.server.AddUser(envtest.User{Name: name, Groups: groups}, nil)
 	if err != nil {
@@ -173,15 +163,14 @@ func (c *ControlPlane) User(name string, groups ...string) (*rest.Config, error)
 	return unlimited(user.Config()), nil
 }
 
-// unlimited takes off client-go's limit of requests for each second.
+// unlimited removes client-go's rate limit.
 func unlimited(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst = -1, 0
 	return config
 }
 
-// markChildren makes the components that are started from now on end with this
-// process, even if it is killed.
+// markChildren makes components that are started from now on end with this process, even if it is killed.
 func markChildren(dir string) error {
 	if err := os.Setenv(parentEnv, strconv.Itoa(os.Getpid())); err != nil {
 		return fmt.Errorf("setting %s: %w", parentEnv, err)
@@ -192,7 +181,7 @@ func markChildren(dir string) error {
 	return nil
 }
 
-// unmarkChildren undoes markChildren for what this process starts later.
+// unmarkChildren reverts markChildren for later children of this process.
 func unmarkChildren() {
 	_ = os.Unsetenv(parentEnv) // it cannot fail for a name without "=" or NUL
 	_ = os.Unsetenv(dirEnv)

@@ -24,16 +24,14 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// crdTimeout bounds the wait for one CRD to be served.
+// crdTimeout limits the wait for one CRD.
 const crdTimeout = 2 * time.Minute
 
 var crds = apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions")
 
-// InstallCRDs creates or updates the CustomResourceDefinitions in the YAML
-// texts (each may hold several documents) and returns once every version that
-// they serve can be used: it is in discovery (in the version's list and in that
-// of everything), its OpenAPI document is published (which server-side apply and
-// clients read), and it can be listed.
+// InstallCRDs creates or updates the CustomResourceDefinitions in the YAML texts and returns once every served version can be
+// used: it is in both forms of discovery, its OpenAPI document is published (server-side apply and clients read it), and it can
+// be listed.
 func InstallCRDs(ctx context.Context, config *rest.Config, texts ...string) error {
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
@@ -61,7 +59,7 @@ func InstallCRDs(ctx context.Context, config *rest.Config, texts ...string) erro
 	return nil
 }
 
-// Documents splits a YAML text into its documents; empty ones are left out.
+// Documents splits a YAML text into its documents, without empty ones.
 func Documents(text string) ([]*unstructured.Unstructured, error) {
 	var documents []*unstructured.Unstructured
 	reader := utilyaml.NewYAMLReader(bufio.NewReader(strings.NewReader(text)))
@@ -83,8 +81,7 @@ func Documents(text string) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-// parse reads one YAML document; its whole numbers become int64, as unstructured
-// objects want them.
+// parse parses one YAML document; whole numbers become int64, as in unstructured objects.
 func parse(data []byte) (map[string]any, error) {
 	data, err := yaml.YAMLToJSON(data)
 	if err != nil {
@@ -159,8 +156,8 @@ func served(ctx context.Context, finder *discovery.DiscoveryClient, client dynam
 	return discovered(finder, gvr)
 }
 
-// discovered returns nil when the list of everything that is served has the resource: clients that look up kinds read it,
-// and it is made by another part of the API server than the version's own list.
+// discovered returns nil if the aggregated discovery has the resource: clients that look up kinds read it, and another part of
+// the API server writes it than the list of the version.
 func discovered(finder *discovery.DiscoveryClient, gvr schema.GroupVersionResource) error {
 	_, all, _, err := finder.GroupsAndMaybeResources()
 	if err != nil {

@@ -8,8 +8,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// Kubeconfig returns the text of a kubeconfig file with one context, which
-// connects as the client configuration does.
+// Kubeconfig returns a kubeconfig file with one context for the client configuration.
 func Kubeconfig(config *rest.Config) ([]byte, error) {
 	const name = "controlplane"
 	file := clientcmdapi.NewConfig()

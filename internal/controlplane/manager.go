@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// startManager starts kube-controller-manager with the controllers named and no
-// others. It does not wait for them: a test polls for what they should do.
+// startManager starts kube-controller-manager with only the named controllers. It does not wait for them: tests poll for the
+// results.
 func (c *ControlPlane) startManager(binaries string, controllers []string, output *tail) (*process, error) {
-	// Under the name that it has in clusters, which policies know it by.
+	// Its usual name in clusters, which is in policies.
 	user, err := c.User("system:kube-controller-manager", "system:masters")
 	if err != nil {
 		return nil, err
@@ -35,39 +35,38 @@ func (c *ControlPlane) startManager(binaries string, controllers []string, outpu
 	)
 }
 
-// process is a component that envtest does not know how to run.
+// process is a component that envtest cannot run.
 type process struct {
 	command *exec.Cmd
 	output  *tail
 	exited  chan struct{} // closed when it has ended
 }
 
-// startProcess starts a program and lets it run.
+// startProcess starts a program.
 func startProcess(output *tail, path string, args ...string) (*process, error) {
 	p := &process{command: exec.Command(path, args...), output: output, exited: make(chan struct{})}
 	p.command.Stdout, p.command.Stderr = output, output
-	// Ctrl-C in a terminal goes to the whole process group: in one of its own, the
-	// program ends when Stop says so, after those that use it.
+	// Ctrl-C in a terminal goes to the whole process group: in another group, the program ends when Stop ends it, after its
+	// clients.
 	p.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := p.command.Start(); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", filepath.Base(path), err)
 	}
 	go func() {
 		defer close(p.exited)
-		_ = p.command.Wait() // its exit code tells nothing once it is asked to end
+		_ = p.command.Wait() // its exit code means nothing once it is asked to end
 	}()
 	return p, nil
 }
 
-// stop asks the program to end and kills it if it takes too long. A program that
-// has ended by itself is an error: what it was to do has not been done.
+// stop asks the program to end and kills it if it takes too long. It returns an error if the program has ended before.
 func (p *process) stop() error {
 	select {
 	case <-p.exited:
 		return fmt.Errorf("%s has ended by itself:\n%s", filepath.Base(p.command.Path), p.output)
 	default:
 	}
-	// An error means that it ends just now.
+	// An error means that it has just ended.
 	_ = p.command.Process.Signal(syscall.SIGTERM)
 	timeout := time.NewTimer(stopTimeout)
 	defer timeout.Stop()

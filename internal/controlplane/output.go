@@ -6,10 +6,10 @@ import (
 	"sync"
 )
 
-// tailSize is how much of a component's output an error repeats.
+// tailSize is the size of a component's output in an error.
 const tailSize = 4 << 10
 
-// tail passes output on and remembers the end of it.
+// tail passes output on and keeps its end.
 type tail struct {
 	next io.Writer
 

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
-// startServer starts etcd and kube-apiserver and waits until objects can be made.
+// startServer starts etcd and kube-apiserver and waits until objects can be created.
 func (c *ControlPlane) startServer(ctx context.Context, binaries string, opts Options, output io.Writer) error {
 	var failures []error
 	for range startAttempts {
@@ -35,13 +35,13 @@ func (c *ControlPlane) startServer(ctx context.Context, binaries string, opts Op
 	return errors.Join(failures...)
 }
 
-// newServer describes etcd and kube-apiserver, with directories of their own.
+// newServer configures etcd and kube-apiserver, with their own directories.
 func (c *ControlPlane) newServer(binaries string, opts Options, output io.Writer) (*envtest.ControlPlane, error) {
 	data, err := os.MkdirTemp(c.dir, "server-")
 	if err != nil {
 		return nil, err
 	}
-	// Paths that are set win over KUBEBUILDER_ASSETS, which assets.Find has read.
+	// These paths take precedence over KUBEBUILDER_ASSETS, which assets.Find has read.
 	server := &envtest.ControlPlane{
 		Etcd: &envtest.Etcd{
 			Path:         filepath.Join(binaries, "etcd"),
@@ -70,8 +70,8 @@ func (c *ControlPlane) newServer(binaries string, opts Options, output io.Writer
 	return server, nil
 }
 
-// connect makes the administrator and waits until the API server has made the
-// namespace default, which is the last thing it does before it is of use.
+// connect creates the administrator and waits until the API server has created the namespace default, the last step of its
+// start.
 func (c *ControlPlane) connect(ctx context.Context) error {
 	user, err := c.server.AddUser(envtest.User{Name: "admin", Groups: []string{"system:masters"}}, nil)
 	if err != nil {

@@ -18,11 +18,11 @@ import (
 	"github.com/corollary-dev/corollary/internal/assets"
 )
 
-// helperEnv makes the test binary a program that starts control planes, all at
-// once, says where they are, and waits to be killed.
+// helperEnv makes the test binary a program that starts control planes concurrently, prints their addresses, and waits to be
+// killed.
 const helperEnv = "TEST_START_AND_WAIT"
 
-// planes is how many it starts.
+// planes is the number of control planes that it starts.
 const planes = 2
 
 func TestMain(m *testing.M) {
@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 			if err != nil {
 				panic(err)
 			}
-			fmt.Println(c.dir, c.admin.Host) // to stdout: what the components say may go to stderr
+			fmt.Println(c.dir, c.admin.Host) // to stdout: the output of the components may go to stderr
 		}()
 	}
 	select {}
@@ -74,11 +74,10 @@ func TestManagerThatEnds(t *testing.T) {
 	}
 }
 
-// TestKilledParent kills a process that runs control planes. Their components have
-// to end too and to remove their data: no signal tells them.
+// TestKilledParent kills a process that runs control planes. Their components must end and remove their data, without a signal.
 func TestKilledParent(t *testing.T) {
 	if os.Getenv(assets.Env) != "" {
-		return // binaries that others have built watch no parent
+		return // only our own build watches its parent
 	}
 	executable, err := os.Executable()
 	if err != nil {
@@ -109,7 +108,7 @@ func TestKilledParent(t *testing.T) {
 	if err := command.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_ = command.Wait() // it tells that it was killed
+	_ = command.Wait() // the error says that it was killed
 	for dir, server := range servers {
 		waitGone(t, dir, server)
 	}

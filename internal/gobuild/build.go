@@ -14,14 +14,13 @@ import (
 	"github.com/rogpeppe/go-internal/lockedfile"
 )
 
-// staging starts the names of directories that are being filled. One that is
-// found while the lock is held was left behind by a build that was killed.
+// staging is the prefix of unfinished directories. One that exists while the lock is held was left by a build that was killed.
 const staging = ".building-"
 
-// lock takes the build lock of the cache directory and returns how to let it
-// go. While another process holds it, progress says so.
+// lock takes the build lock of the cache directory and returns a function that releases it. While another process holds it,
+// progress says so.
 func (m Module) lock(ctx context.Context, cache string, progress io.Writer) (unlock func(), err error) {
-	if err := ctx.Err(); err != nil { // and leave nothing behind that would still write into the directory
+	if err := ctx.Err(); err != nil { // otherwise it might still write into the directory
 		return nil, fmt.Errorf("waiting for another build: %w", err)
 	}
 	type result struct {
@@ -57,9 +56,8 @@ func (m Module) lock(ctx context.Context, cache string, progress io.Writer) (unl
 	}
 }
 
-// build compiles the module in the folder source into a directory beside dir,
-// links the names and renames it, so that dir is either complete or absent. The
-// caller holds the lock.
+// build compiles the module in the folder source into a directory next to dir, links the names and renames it, so that dir is
+// either complete or absent. The caller holds the lock.
 func (m Module) build(ctx context.Context, source, dir string, progress io.Writer) error {
 	leftover, err := filepath.Glob(filepath.Join(filepath.Dir(dir), staging+"*"))
 	if err != nil {
@@ -116,8 +114,7 @@ func (m Module) compile(ctx context.Context, source, output string, progress io.
 	return nil
 }
 
-// ldflags strips the binary and stamps the version into it, which the programs'
-// own releases do and clients parse.
+// ldflags returns flags that strip the binary and set its version, as the programs' own releases do, because clients parse it.
 func (m Module) ldflags(ctx context.Context, source string, report *reporter) (string, error) {
 	flags := []string{"-s", "-w"}
 	if m.Stamps == nil {
@@ -133,19 +130,18 @@ func (m Module) ldflags(ctx context.Context, source string, report *reporter) (s
 	return strings.Join(flags, " "), nil
 }
 
-// run calls the go command in the folder source and returns its standard output. Its
-// standard error goes to the reporter line by line and, if the command fails,
-// the end of it into the error.
+// run calls the go command in the folder source and returns its standard output. Its standard error goes to the reporter line
+// by line and, if the command fails, its end is part of the error.
 func (m Module) run(ctx context.Context, source string, report *reporter, args ...string) ([]byte, error) {
 	var stdout bytes.Buffer
 	command := exec.CommandContext(ctx, "go", args...)
 	command.Dir = source
-	// The module stands alone: a workspace or flags of the caller's (-mod=vendor,
-	// -race) are not meant for it. Without cgo no C compiler is needed.
+	// The module is independent: a workspace or flags of the caller (-mod=vendor, -race) do not apply. Without cgo no C
+	// compiler is needed.
 	command.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=readonly -modfile="+m.modFile(), "CGO_ENABLED=0")
 	command.Stdout = &stdout
 	command.Stderr = report
-	// Interrupted, the go command takes its compilers with it; killed, it would not.
+	// Interrupted, the go command stops its compilers; killed, it would not.
 	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
 	command.WaitDelay = 10 * time.Second
 	if err := command.Run(); err != nil {

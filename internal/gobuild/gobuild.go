@@ -1,8 +1,6 @@
-// Package gobuild builds the programs that tests and demonstrations run (a
-// control plane, helm) from modules of this repository, once, into the user's
-// cache. It knows where a build belongs and whether it is there, not how to run
-// it; it imports nothing of Kubernetes, so that a build can begin at once on a
-// machine that has compiled nothing so far.
+// Package gobuild builds the programs that tests and demonstrations run (a control plane, helm) from modules of this
+// repository, once, into the user's cache. It does not run them. It does not import Kubernetes, so that a build can start at
+// once.
 package gobuild
 
 import (
@@ -20,34 +18,30 @@ import (
 	"strings"
 )
 
-// ErrNotBuilt says that the program is not in the user's cache and that nobody
-// asked for it to be built.
+// ErrNotBuilt means that the program is not in the user's cache and that no build was requested.
 var ErrNotBuilt = errors.New("it is not built")
 
-// Module is a Go module of this repository that pins one program and all that it
-// is made from. go.mod and go.sum say everything: nothing is asked for by a
-// version that may change its meaning.
+// Module is a Go module of this repository that pins one program and its dependencies. Only go.mod and go.sum select versions.
 type Module struct {
 	// Title names the program in progress and errors: "control plane".
 	Title string
 	// Source is the module's folder, relative to the root of the repository.
 	Source string
-	// ModFile is a file in that folder that stands in for go.mod, and its .sum for
-	// go.sum, to build the same sources from other versions; "" is go.mod itself.
+	// ModFile is a file in that folder used instead of go.mod, and its .sum instead of go.sum, to build the same sources with
+	// other versions; "" means go.mod.
 	ModFile string
-	// Package is what is built: "." or the import path of a dependency.
+	// Package is the package to build: "." or the import path of a dependency.
 	Package string
 	// Tags are its build tags, separated by commas.
 	Tags string
-	// Cache is the folder of the builds, relative to the project's own folder in
-	// the user's cache.
+	// Cache is the folder of the builds, relative to the project's folder in the user's cache.
 	Cache string
 	// Binary is the file name of the program.
 	Binary string
-	// Links are further names of it, for a program that looks at its own name.
+	// Links are other names of the program, if it depends on its own name.
 	Links []string
-	// Versioned is the module whose version is stamped into the binary, and Stamps
-	// says how, as package.variable=value. Without Stamps nothing is stamped.
+	// Versioned is the module whose version is set in the binary by Stamps, as package.variable=value. Without Stamps nothing
+	// is set.
 	Versioned string
 	Stamps    func(version string) []string
 }
@@ -65,9 +59,8 @@ func (m Module) Find() (string, error) {
 	return dir, nil
 }
 
-// Build returns the directory that holds the program and builds it first if need
-// be, which takes minutes; what it is at is written to progress. Several
-// processes may call it at once: one builds, the others wait for it.
+// Build returns the directory of the program and builds it first if necessary, which takes minutes; it reports to progress.
+// Several processes may call it at once: one builds, the others wait.
 func (m Module) Build(ctx context.Context, progress io.Writer) (string, error) {
 	dir, err := m.Find()
 	if err == nil || !errors.Is(err, ErrNotBuilt) {
@@ -85,7 +78,7 @@ func (m Module) Build(ctx context.Context, progress io.Writer) (string, error) {
 		return "", err
 	}
 	defer unlock()
-	if Complete(dir, m.names()...) == nil { // built by the process we waited for
+	if Complete(dir, m.names()...) == nil { // built by another process meanwhile
 		return dir, nil
 	}
 	if err := m.build(ctx, filepath.Join(root, m.Source), dir, progress); err != nil {
@@ -94,7 +87,7 @@ func (m Module) Build(ctx context.Context, progress io.Writer) (string, error) {
 	return dir, nil
 }
 
-// Complete returns nil if the directory holds a file of each of the names.
+// Complete returns nil if the directory has a file with each of the names.
 func Complete(dir string, names ...string) error {
 	for _, name := range names {
 		info, err := os.Stat(filepath.Join(dir, name))
@@ -108,13 +101,12 @@ func Complete(dir string, names ...string) error {
 	return nil
 }
 
-// names are all file names of the program.
+// names returns all file names of the program.
 func (m Module) names() []string {
 	return append([]string{m.Binary}, m.Links...)
 }
 
-// locate returns the repository's root and the directory in the user's cache
-// where the program belongs. Its name is a digest of what it is made from.
+// locate returns the repository's root and the program's directory in the user's cache. Its name is a digest of the sources.
 func (m Module) locate() (root, dir string, err error) {
 	root, err = m.repository()
 	if err != nil {
@@ -149,7 +141,7 @@ func (m Module) repository() (string, error) {
 	}
 }
 
-// modFile is the file that pins the dependencies.
+// modFile returns the name of the file that pins the dependencies.
 func (m Module) modFile() string {
 	return cmp.Or(m.ModFile, "go.mod")
 }

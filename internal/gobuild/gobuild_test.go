@@ -28,14 +28,13 @@ var version = "unknown"
 func main() { fmt.Println(filepath.Base(os.Args[0]), version) }
 `
 
-// fake is the module of it.
+// fake is its module.
 var fake = Module{
 	Title: "fake", Source: "hack/fake", Package: ".", Cache: "deep/fake", Binary: "fake", Links: []string{"one", "two"},
 	Versioned: "example.com/versioned", Stamps: func(version string) []string { return []string{"main.version=" + version} },
 }
 
-// fakeRepository makes a repository whose module is the program given, moves into
-// a folder of it, and gives it an empty cache.
+// fakeRepository makes a repository with the given program as its module, changes to its folder, and sets an empty cache.
 func fakeRepository(t *testing.T, program string) (cache string) {
 	t.Helper()
 	root, cache := t.TempDir(), t.TempDir()
@@ -55,7 +54,7 @@ func fakeRepository(t *testing.T, program string) (cache string) {
 			t.Fatal(err)
 		}
 	}
-	// The cache of the go command is found by way of the same variables.
+	// The cache of the go command depends on the same variables.
 	goCache, err := exec.CommandContext(t.Context(), "go", "env", "GOCACHE").Output()
 	if err != nil {
 		t.Fatal(err)
@@ -68,8 +67,8 @@ func fakeRepository(t *testing.T, program string) (cache string) {
 	return cache
 }
 
-// noTelemetry has the go command leave nothing running behind it: a process that counts what was used, which it starts and
-// does not wait for, would write into the directory while the test takes that away.
+// noTelemetry turns off the telemetry process of the go command, which would write into the directory while the test removes
+// it.
 func noTelemetry(t *testing.T, home string) {
 	t.Helper()
 	t.Setenv("XDG_CONFIG_HOME", filepath.Join(home, "config"))
@@ -99,7 +98,7 @@ func TestBuild(t *testing.T) {
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			built += strings.Count(progress.String(), "building it into") // those that wait say that another one is building it
+			built += strings.Count(progress.String(), "building it into") // waiting processes say that another one is building it
 		})
 	}
 	builders.Wait()
@@ -118,7 +117,7 @@ func TestBuild(t *testing.T) {
 	}
 }
 
-// TestBuildFromAnotherModFile: one source makes a program for each file that pins its dependencies, side by side.
+// TestBuildFromAnotherModFile: one source gives a separate program for each file that pins its dependencies.
 func TestBuildFromAnotherModFile(t *testing.T) {
 	fakeRepository(t, fakeMain)
 	old := fake

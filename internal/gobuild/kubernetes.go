@@ -2,11 +2,10 @@ package gobuild
 
 import "strings"
 
-// Kubernetes is the module whose version the programs of Kubernetes carry.
+// Kubernetes is the module with the version of Kubernetes' programs.
 const Kubernetes = "k8s.io/kubernetes"
 
-// KubernetesStamps are the stamps that Kubernetes' own build sets and clients
-// parse: without them, a server calls itself v0.0.0.
+// KubernetesStamps returns the stamps of Kubernetes' own build: clients parse them, and without them a server reports v0.0.0.
 func KubernetesStamps(version string) []string {
 	major, rest, _ := strings.Cut(strings.TrimPrefix(version, "v"), ".")
 	minor, _, _ := strings.Cut(rest, ".")

@@ -12,11 +12,10 @@ import (
 // interval is how often progress is reported.
 const interval = 5 * time.Second
 
-// tailLines is how much of the go command's output an error repeats.
+// tailLines is the number of lines of the go command's output in an error.
 const tailLines = 20
 
-// reporter takes the standard error of the go command, of which nobody wants to
-// read a thousand lines, and writes one line of progress every few seconds.
+// reporter reads the standard error of the go command and writes one line of progress every few seconds.
 type reporter struct {
 	title string
 	out   io.Writer
@@ -26,14 +25,13 @@ type reporter struct {
 
 	mu       sync.Mutex
 	doing    string
-	total    int // packages at most; some may come from Go's build cache
+	total    int // maximum number of packages; some may be in Go's build cache
 	compiled int
 	partial  []byte
 	last     []string
 }
 
-// newReporter starts a reporter on the program with the title, which writes to
-// out until it is stopped.
+// newReporter starts a reporter for the program with the title, which writes to out until it is stopped.
 func newReporter(title string, out io.Writer) *reporter {
 	r := &reporter{title: title, out: out, begin: time.Now(), quit: make(chan struct{})}
 	fmt.Fprintf(out, "%s: building it into the user's cache; this takes some minutes, once\n", title)
@@ -58,15 +56,14 @@ func (r *reporter) stop() {
 	r.ended.Wait()
 }
 
-// phase says what is going on now, in words.
+// phase sets the description of the current phase.
 func (r *reporter) phase(doing string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.doing = doing
 }
 
-// compiling says that from now on each line of output is a package compiled, of
-// total at most.
+// compiling means that from now on each line of output is a compiled package, of at most total.
 func (r *reporter) compiling(total int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

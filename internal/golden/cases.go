@@ -11,18 +11,16 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-// Case is one case: an archive whose comment says why the case is there, and
-// whose files are its sections, those that go in and those that should come out.
+// Case is one case: an archive whose comment is the reason for the case, and whose files are its sections, with input and
+// expected output.
 type Case struct {
 	*txtar.Archive
 	checked bool
 }
 
-// Cases runs each file that the pattern matches, relative to the test's
-// directory, as a subtest named like the file without .txtar. With -update it
-// writes the file after run has come to its end. It fails where no file matches,
-// and a case fails that gives no reason or that run asks nothing of: a test that
-// has lost its cases should not look like one that passes.
+// Cases runs each file that matches the pattern, relative to the test's directory, as a subtest named like the file without
+// .txtar. With -update it writes the file afterwards. It fails if no file matches, and for a case without a reason or a
+// comparison.
 func Cases(t *testing.T, pattern string, run func(t *testing.T, c *Case)) {
 	t.Helper()
 	paths, err := filepath.Glob(pattern)
@@ -64,8 +62,8 @@ func (c *Case) Section(name string) string {
 	return ""
 }
 
-// Want fails the test unless the section is there and is got to the byte. With
-// -update the section becomes got, and is added at the end where it was missing.
+// Want fails the test unless the section exists and is equal to got. With -update the section becomes got; a missing one is
+// added at the end.
 func (c *Case) Want(t *testing.T, section, got string) {
 	t.Helper()
 	c.checked = true
@@ -84,8 +82,8 @@ func (c *Case) Want(t *testing.T, section, got string) {
 	}
 }
 
-// WantNone fails the test where the section is there: for an outcome that has
-// another section in its place. With -update the section is taken away.
+// WantNone fails the test if the section exists: for a result with another section instead. With -update the section is
+// removed.
 func (c *Case) WantNone(t *testing.T, section string) {
 	t.Helper()
 	c.checked = true

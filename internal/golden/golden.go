@@ -1,10 +1,6 @@
-// Package golden compares what tests get with what files say they should get,
-// and writes those files anew where -update is given. Cases runs txtar archives,
-// text in and text out; File compares one whole file. Only tests import it. It
-// knows nothing of what is compared: what a section is for is the test's affair.
-//
-// The flag is here alone, so a test file that imports this package takes part in
-// `make golden`.
+// Package golden compares results with golden files, and writes them with -update. Cases runs txtar archives, File compares one
+// whole file. Only tests import it. The flag is defined only here, so a test file that imports this package is part of `make
+// golden`.
 package golden
 
 import (
@@ -17,12 +13,10 @@ import (
 
 var update = flag.Bool("update", false, "write what came out into the golden files")
 
-// Updating reports whether golden files are to be written rather than compared, for
-// tests that have files of another form.
+// Updating reports whether golden files are written, not compared, for tests with files of another form.
 func Updating() bool { return *update }
 
-// File fails the test unless the file at the path, relative to the test's
-// directory, is got to the byte. With -update it writes got there instead.
+// File fails the test unless the content of the file, relative to the test's directory, is got. With -update it writes got.
 func File(t *testing.T, path string, got []byte) {
 	t.Helper()
 	if *update {

@@ -8,11 +8,10 @@ import (
 	"testing"
 )
 
-// TestUpper is a test as others write them. TestOutcomes runs it again, in a
-// process of its own, on cases that fail.
+// TestUpper returns a typical test. TestOutcomes runs it again, in another process, on cases that fail.
 func TestUpper(t *testing.T) {
 	Cases(t, "testdata/*.txtar", func(t *testing.T, c *Case) {
-		t.Chdir(t.TempDir()) // a case is written to where it was read from
+		t.Chdir(t.TempDir()) // a case is written to the directory from which it was read
 		switch in := c.Section("in"); in {
 		case "ignored\n":
 		case "fatal\n":
@@ -28,7 +27,7 @@ func TestUpper(t *testing.T) {
 	})
 }
 
-// TestWhole is the same for a whole file.
+// TestWhole returns the same for a whole file.
 func TestWhole(t *testing.T) { File(t, "testdata/whole.txt", []byte("as it is\n")) }
 
 func TestOutcomes(t *testing.T) {
@@ -37,9 +36,9 @@ func TestOutcomes(t *testing.T) {
 		file    string
 		text    string
 		run     string
-		fails   string // a part of what is said; "" where the test passes
+		fails   string // part of the output; "" if the test passes
 		updated string // the file after -update
-		still   bool   // with -update it fails as well
+		still   bool   // it fails with -update, too
 	}{
 		{"what is wanted came out", "a.txtar", "Why.\n-- in --\na\n-- upper --\nA\n", "TestUpper", "", "Why.\n-- in --\na\n-- upper --\nA\n",
 			false},
@@ -83,8 +82,7 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// runAgain runs one test of this package in the directory and returns whether it
-// passes, and what it says.
+// runAgain runs one test of this package in the directory and returns whether it passes, and its output.
 func runAgain(t *testing.T, dir, name string, flags ...string) (bool, string) {
 	t.Helper()
 	self, err := os.Executable()
@@ -93,7 +91,7 @@ func runAgain(t *testing.T, dir, name string, flags ...string) (bool, string) {
 	}
 	command := exec.CommandContext(t.Context(), self, append([]string{"-test.run", "^" + name + "$"}, flags...)...)
 	command.Dir = dir
-	command.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0") // else the race detector waits a second each time
+	command.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0") // otherwise the race detector waits a second each time
 	out, err := command.CombinedOutput()
 	return err == nil, string(out)
 }

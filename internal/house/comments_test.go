@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// TestCommentsBeginWithTheirName: a comment that begins with a name describes what has that name. After a rename it lies.
+// TestCommentsBeginWithTheirName: a comment that begins with a name must describe that name. It may be wrong after a rename.
 func TestCommentsBeginWithTheirName(t *testing.T) {
 	declared := map[string]map[string]bool{} // by folder
 	for _, s := range sources(t) {
@@ -39,7 +39,7 @@ func TestCommentsBeginWithTheirName(t *testing.T) {
 	}
 }
 
-// described returns the comment of a declaration, and the names that it is about.
+// described returns the comment of a declaration, and the names that it describes.
 func described(n ast.Node) (*ast.CommentGroup, []string) {
 	switch n := n.(type) {
 	case *ast.FuncDecl:
@@ -77,7 +77,7 @@ func firstWord(text string) string {
 	return text
 }
 
-// isMixed tells names such as forgetObject from words.
+// isMixed reports whether a word is a name such as forgetObject.
 func isMixed(word string) bool {
 	lower := false
 	for _, r := range word {

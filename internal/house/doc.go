@@ -1,5 +1,3 @@
-// Package house holds the tests of what the code looks like as a whole: which
-// package may import which, that no naming convention is compiled in, and how
-// long functions and files may get. It reads the sources and compiles nothing,
-// so it is fast; it says nothing about what the code does.
+// Package house tests the sources as a whole: imports of packages, naming conventions in the code, words, and lengths of
+// functions and files. It parses the sources and compiles nothing, so it is fast.
 package house

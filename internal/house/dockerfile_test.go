@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// TestDockerfileHasTheGoOfTheModule: an image of an older Go could not build it,
-// and one of a newer has not been tried.
+// TestDockerfileHasTheGoOfTheModule: an image with an older Go could not build it, and one with a newer Go is not tested.
 func TestDockerfileHasTheGoOfTheModule(t *testing.T) {
 	found := map[string]string{}
 	for file, pattern := range map[string]string{

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// unfinished finds marks of work that is not done.
+// unfinished matches marks of unfinished work.
 var unfinished = regexp.MustCompile(`\b(TODO|FIXME|XXX|HACK)\b`)
 
 func TestNothingIsLeftToDo(t *testing.T) {
@@ -21,8 +21,7 @@ func TestNothingIsLeftToDo(t *testing.T) {
 	}
 }
 
-// TestTestsNeitherSleepNorSkip: a sleep is too long or too short, and a test that
-// skips itself looks like one that passes.
+// TestTestsNeitherSleepNorSkip: a sleep is too long or too short, and a skipped test looks like one that passes.
 func TestTestsNeitherSleepNorSkip(t *testing.T) {
 	for _, s := range sources(t) {
 		if !s.test {
@@ -37,8 +36,7 @@ func TestTestsNeitherSleepNorSkip(t *testing.T) {
 	}
 }
 
-// TestErrorsAreNotMatchedByText: the words of an error are for people and may
-// change; errors.Is and errors.As are for code.
+// TestErrorsAreNotMatchedByText: the texts of errors are for people and may change; use errors.Is and errors.As.
 func TestErrorsAreNotMatchedByText(t *testing.T) {
 	matchers := map[string]bool{
 		"strings.Contains": true, "strings.HasPrefix": true, "strings.HasSuffix": true, "strings.EqualFold": true,
@@ -59,13 +57,13 @@ func TestErrorsAreNotMatchedByText(t *testing.T) {
 	}
 }
 
-// call is a call of x.f, by that name.
+// call is a call of the form x.f.
 type call struct {
 	name string
 	node *ast.CallExpr
 }
 
-// calls returns the calls in a file whose function is written x.f.
+// calls returns the calls of the form x.f in a file.
 func calls(file *ast.File) []call {
 	var found []call
 	ast.Inspect(file, func(node ast.Node) bool {

@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// layers are the packages from the top down. A package may import those of the
-// layers below its own, and none of its own layer.
+// layers are the packages from the top down. A package may import only packages of lower layers.
 var layers = [][]string{
 	{"cmd/corollary"},
 	{"pkg/cli"},
@@ -21,13 +20,12 @@ var layers = [][]string{
 	{"pkg/builtin", "pkg/fieldpath", "pkg/filewatch", "pkg/manifest", "pkg/redact", "pkg/spelling", "pkg/yamltext"},
 }
 
-// never are imports that the layers would allow: the pipeline decides and does
-// nothing, so it has no use for a package that writes.
+// never are imports that the layers would allow: the pipeline only decides, so it must not import a package that writes.
 var never = map[string][]string{
 	"pkg/pipeline": {"pkg/apply"},
 }
 
-// pure are the packages that work without an API server and without its clients.
+// pure are the packages that need neither an API server nor its clients.
 var pure = []string{
 	"pkg/config",
 	"pkg/convert",
@@ -46,11 +44,10 @@ var pure = []string{
 	"pkg/yamltext",
 }
 
-// clients are the libraries that talk to an API server.
+// clients are the client libraries for API servers.
 var clients = []string{"k8s.io/client-go", "sigs.k8s.io/controller-runtime"}
 
-// informers are the libraries that only the engine uses, so that there is one
-// place that watches.
+// informers are the libraries that only pkg/informers may use, so that watches are in one place.
 var informers = []string{"k8s.io/client-go/informers", "k8s.io/client-go/tools/cache", "k8s.io/client-go/dynamic/dynamicinformer"}
 
 // layer returns the number of a package's layer, counted from the top.
@@ -59,8 +56,7 @@ func layer(pkg string) (int, bool) {
 	return i, i >= 0
 }
 
-// forbidden returns why a file of the package pkg may not import the package
-// with the path, "" where it may. Tests may import what they like.
+// forbidden returns why a file of the package pkg may not import a path, or "" if it may. Tests may import anything.
 func forbidden(pkg, path string) string {
 	own, ours := strings.CutPrefix(path, module+"/")
 	switch {
@@ -75,15 +71,15 @@ func forbidden(pkg, path string) string {
 		return "internal is for tests and for hack"
 	case ours:
 		return forbiddenArrow(pkg, own)
-	case pkg != "pkg/informers" && under(path, informers):
+	case pkg != "pkg/informers" && hasPrefix(path, informers):
 		return "only pkg/informers watches"
-	case slices.Contains(pure, pkg) && under(path, clients):
+	case slices.Contains(pure, pkg) && hasPrefix(path, clients):
 		return "this package does without an API server"
 	}
 	return ""
 }
 
-// forbiddenArrow is forbidden for two packages of the product.
+// forbiddenArrow is forbidden for two packages of the program.
 func forbiddenArrow(from, to string) string {
 	upper, known := layer(from)
 	if !known {
@@ -101,8 +97,8 @@ func forbiddenArrow(from, to string) string {
 	return ""
 }
 
-// under reports whether the import path is one of the prefixes or below one.
-func under(path string, prefixes []string) bool {
+// hasPrefix reports whether the import path is one of the prefixes or below one.
+func hasPrefix(path string, prefixes []string) bool {
 	return slices.ContainsFunc(prefixes, func(prefix string) bool {
 		return path == prefix || strings.HasPrefix(path, prefix+"/")
 	})

@@ -10,13 +10,11 @@ import (
 	"testing"
 )
 
-// qualified finds names with a domain, as labels, annotations, finalizers and
-// field managers have them: tools.example.com/paused.
+// qualified matches names with a domain, as in labels, annotations, finalizers and field managers: tools.example.com/paused.
 var qualified = regexp.MustCompile(`\b[a-z0-9][-a-z0-9]*(?:\.[a-z0-9][-a-z0-9]*)*\.[a-z]{2,}/[A-Za-z0-9][-A-Za-z0-9_.]*`)
 
-// allowed are the names with a domain that may stand in the code. Every name that
-// ends up in a cluster comes from a config file, even as a default: whoever adds
-// a line here says which kind of name it is that is none of those.
+// allowed are names with a domain that the code may contain. Every name in a cluster comes from a config file, even as a
+// default, so each entry says which other kind of name it is.
 var allowed = []struct {
 	pattern *regexp.Regexp
 	reason  string
@@ -32,8 +30,8 @@ var allowed = []struct {
 	{regexp.MustCompile(`^github\.com/corollary-dev/corollary`), "the address of the project"},
 }
 
-// named are fields that name something in a cluster: a text in the code given to
-// one of them is a naming convention even without a domain.
+// named are fields that name something in a cluster: a text in the code for one of them is a naming convention even without a
+// domain.
 var named = map[string]bool{
 	"FieldManager": true, "Finalizers": true, "Finalizer": true,
 	"LeaderElectionID": true, "LeaderElectionNamespace": true, "LeaseName": true,
@@ -93,7 +91,7 @@ func conventions(file *ast.File) []convention {
 	return found
 }
 
-// text returns what a string literal says, "" for anything else.
+// text returns the value of a string literal, or "" for other expressions.
 func text(value ast.Expr) string {
 	literal, ok := value.(*ast.BasicLit)
 	if !ok || literal.Kind != token.STRING {
@@ -118,7 +116,7 @@ func domains(literal *ast.BasicLit) []convention {
 	return found
 }
 
-// isAllowed reports whether a name with a domain may stand in the code.
+// isAllowed reports whether the code may contain a name with a domain.
 func isAllowed(name string) bool {
 	for _, exception := range allowed {
 		if exception.pattern.MatchString(name) {

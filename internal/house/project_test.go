@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// textOf returns a file of the repository.
+// textOf returns the content of a file in the repository.
 func textOf(t *testing.T, name string) string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(root, name))
@@ -18,7 +18,7 @@ func textOf(t *testing.T, name string) string {
 	return string(data)
 }
 
-// TestSupportedVersionsOfKubernetes: what is said to be supported is what is tested, wherever it is said.
+// TestSupportedVersionsOfKubernetes: the supported versions are the tested ones, in all files that list them.
 func TestSupportedVersionsOfKubernetes(t *testing.T) {
 	pinned := regexp.MustCompile(`(?m)^\tk8s\.io/kubernetes v((\d+\.\d+)\.\d+)$`)
 	oldest := pinned.FindStringSubmatch(textOf(t, "hack/controlplane/oldest.mod"))
@@ -40,7 +40,7 @@ func TestSupportedVersionsOfKubernetes(t *testing.T) {
 	}
 }
 
-// TestWorkflowsCallTargets: the workflows and .ci do nothing that a person could not do by make.
+// TestWorkflowsCallTargets: the workflows and .ci only use targets of make.
 func TestWorkflowsCallTargets(t *testing.T) {
 	workflows, err := filepath.Glob(filepath.Join(root, ".github/workflows/*.yml"))
 	if err != nil || len(workflows) == 0 {

@@ -10,8 +10,8 @@ import (
 const (
 	maxFunction = 60  // lines of a function, from its first to its last brace
 	maxFile     = 500 // lines of a file
-	maxMedian   = 125 // lines of half of the files
-	// maxLong is how many functions of a hundred may be longer than maxFunction.
+	maxMedian   = 125 // at least half of the files have no more lines
+	// maxLong is the percentage of functions that may be longer than maxFunction.
 	maxLong = 3
 )
 

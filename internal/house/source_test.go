@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// root is the repository, seen from this package.
+// root is the path of the repository from this package.
 const root = "../.."
 
 // module is the import path of the repository.
@@ -23,7 +23,7 @@ const module = "github.com/corollary-dev/corollary"
 // source is one Go file.
 type source struct {
 	path  string // relative to the repository, with slashes
-	dir   string // its folder, likewise
+	dir   string // its folder, in the same form
 	test  bool
 	lines int
 	file  *ast.File
@@ -53,8 +53,7 @@ func sources(t *testing.T) []*source {
 	return all
 }
 
-// product returns the files of the program itself, without tests and without
-// what only serves development.
+// product returns the files of the program, without tests and development tools.
 func product(t *testing.T) []*source {
 	t.Helper()
 	var files []*source
@@ -85,7 +84,7 @@ var readSources = sync.OnceValues(func() ([]*source, error) {
 	return all, err
 })
 
-// skip returns fs.SkipDir for folders that hold no code of this module.
+// skip returns fs.SkipDir for folders without code of this module.
 func skip(name, base string) error {
 	if name == root {
 		return nil
@@ -94,7 +93,7 @@ func skip(name, base string) error {
 		return fs.SkipDir
 	}
 	if _, err := os.Stat(filepath.Join(name, "go.mod")); err == nil {
-		return fs.SkipDir // a module of its own
+		return fs.SkipDir // another module
 	}
 	return nil
 }

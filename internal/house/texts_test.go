@@ -10,11 +10,11 @@ import (
 	"testing"
 )
 
-// goText finds what Go prints for a missing value, or for a verb that does not fit.
+// goText matches what Go prints for a missing value, or for a verb that does not fit.
 var goText = regexp.MustCompile(`<nil>|%!\w?\(`)
 
-// TestMessagesAreNotGo: what people read says null, or names what is missing.
-// The golden files hold the messages of every command and check.
+// TestMessagesAreNotGo: messages say null, or name what is missing. The golden files have the messages of every command and
+// check.
 func TestMessagesAreNotGo(t *testing.T) {
 	read := 0
 	for _, dir := range []string{"pkg/cli", "pkg/config", "pkg/pipeline", "pkg/rules", "docs", "examples", "charts"} {
@@ -43,7 +43,7 @@ func TestMessagesAreNotGo(t *testing.T) {
 	}
 }
 
-// aboutHelm tells a line that says what Helm or sprig print.
+// aboutHelm reports whether a line says what Helm or sprig print.
 func aboutHelm(line string) bool {
 	return strings.Contains(line, "no value") || strings.Contains(line, "printf")
 }

@@ -17,21 +17,21 @@ import (
 	"testing"
 )
 
-// What the test stamps into the image.
+// Values that the test stamps into the image.
 const (
 	version  = "v9.8.7"
 	revision = "0123456789abcdef0123456789abcdef01234567"
 	date     = "2001-02-03T04:05:06Z"
 )
 
-// standIn is the builder image of the test. It stands for golang, which only a
-// registry has: a shell, CA certificates and the machine's own Go.
+// standIn is the builder image of the test, used instead of golang, which would need a registry: a shell, CA certificates and
+// the machine's own Go.
 const standIn = "localhost/golang:stand-in"
 
-// certificates stand for those of the builder image.
+// certificates are used instead of those of the builder image.
 const certificates = "certificates of the builder image\n"
 
-// imageConfig is what the image tells a runtime.
+// imageConfig is the configuration of the image for a runtime.
 type imageConfig struct {
 	Architecture string `json:"architecture"`
 	Config       struct {
@@ -43,15 +43,14 @@ type imageConfig struct {
 	} `json:"config"`
 }
 
-// storage is where buildah keeps images and containers.
+// storage is the directory of buildah's images and containers.
 type storage string
 
-// newStorage makes a storage of the test's own, which goes with it. Nothing of it
-// is seen in the machine's.
+// newStorage makes a storage for the test, separate from the machine's, which is removed afterwards.
 func newStorage(t *testing.T) storage {
 	t.Helper()
 	dir := t.TempDir()
-	t.Setenv("TMPDIR", dir) // of what buildah stages, and of what it caches
+	t.Setenv("TMPDIR", dir) // for temporary files and caches of buildah
 	return storage(dir)
 }
 
@@ -62,7 +61,7 @@ func (s storage) buildah(t *testing.T, args ...string) string {
 	command := exec.CommandContext(t.Context(), "buildah", append(global, args...)...)
 	var stdout, stderr bytes.Buffer
 	command.Stdout, command.Stderr = &stdout, &stderr
-	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM} // a build outlives no test that is killed
+	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM} // end the build if the test is killed
 	if err := command.Run(); err != nil {
 		t.Fatalf("buildah %s: %v\n%s%s", args[0], err, stdout.Bytes(), stderr.Bytes())
 	}
@@ -110,7 +109,7 @@ func (s storage) build(t *testing.T, arch string) (image string) {
 	return image
 }
 
-// config returns what the image tells a runtime.
+// config returns the configuration of the image.
 func (s storage) config(t *testing.T, image string) imageConfig {
 	t.Helper()
 	var inspected struct{ OCIv1 imageConfig }

@@ -15,29 +15,26 @@ import (
 	"testing"
 )
 
-// containerEnv holds a container as JSON; where it is set, the test binary turns
-// into that container's program instead of running tests.
+// containerEnv has a container as JSON; if it is set, the test binary becomes that container's program and runs no tests.
 const containerEnv = "IMAGE_TEST_CONTAINER"
 
-// What prctl(2) calls these; package syscall does not name them.
+// Constants of prctl(2) that package syscall does not have.
 const (
 	prCapBSetDrop   = 24
 	prSetNoNewPrivs = 38
-	lastCapability  = 63 // more than there are: dropping one that does not exist fails, which is fine
+	lastCapability  = 63 // more than exist: dropping one that does not exist fails without harm
 )
 
-// container is what a cluster's runtime is told: it stands for that runtime,
-// which needs more of a machine than this test does.
+// container is the input of a container runtime. The test replaces a runtime, which would need more of a machine.
 type container struct {
 	Root     string            // the image's file system; mounted read-only
-	Volumes  map[string]string // directories by the path at which they are mounted, read-only
+	Volumes  map[string]string // directories by their mount path, read-only
 	UID, GID int
 	Env      []string
-	Args     []string // the first is the program, inside of Root
+	Args     []string // the first is the program, a path in Root
 }
 
-// command returns the container as a command of namespaces of its own. Whatever
-// is mounted is gone when it ends.
+// command returns the container as a command with its own namespaces. Its mounts are gone when it ends.
 func (c container) command(ctx context.Context, t *testing.T) *exec.Cmd {
 	t.Helper()
 	text, err := json.Marshal(c)
@@ -54,8 +51,7 @@ func (c container) command(ctx context.Context, t *testing.T) *exec.Cmd {
 	return command
 }
 
-// output runs a container with the arguments to its end and returns what it
-// prints and its exit code.
+// output runs a container with the arguments and returns its output and its exit code.
 func (c container) output(t *testing.T, args ...string) (string, int) {
 	t.Helper()
 	c.Args = append(c.Args, args...)
@@ -70,8 +66,7 @@ func (c container) output(t *testing.T, args ...string) (string, int) {
 	return string(out), 0
 }
 
-// become turns this process, which has namespaces of its own, into the program of
-// the container. It returns only what keeps it from that.
+// become replaces this process, which has its own namespaces, by the program of the container. It returns only on an error.
 func become(text string) error {
 	runtime.LockOSThread()
 	var c container

@@ -1,7 +1,4 @@
-// Package image holds the tests of the container image: that the Dockerfile
-// builds, what is in the image and what its configuration says, and that the
-// program in it works as a cluster runs it, by its number of a user, without
-// rights and on a file system that cannot be written. The tests need Linux and
-// buildah, no registry and no network; the tag `image` and `make image-test` run
-// them.
+// Package image tests the container image: the build by the Dockerfile, the content and configuration of the image, and the
+// program in it with a numeric user, without rights and on a read-only file system. The tests need Linux and buildah, no
+// registry and no network; run them with the tag `image` or `make image-test`.
 package image

@@ -26,7 +26,7 @@ import (
 // example is the config that the image runs, with its CRD and an object.
 const example = "../../examples/configs/hello/"
 
-// patience is how long a test waits for what has to come.
+// patience is the maximum wait for an expected event.
 const patience = testkit.Patience
 
 func TestMain(m *testing.M) {
@@ -56,8 +56,8 @@ func TestImage(t *testing.T) {
 	t.Run("run", func(t *testing.T) { testRun(t, c) })
 }
 
-// TestOtherPlatform builds the image for another platform, which takes minutes
-// where nothing was compiled for it before. Nothing can be run then.
+// TestOtherPlatform builds the image for another platform, which takes minutes if nothing is compiled for it. It cannot run the
+// program.
 func TestOtherPlatform(t *testing.T) {
 	arch := "arm64"
 	if runtime.GOARCH == arch {
@@ -72,8 +72,7 @@ func TestOtherPlatform(t *testing.T) {
 	testStatic(t, root, arch)
 }
 
-// volumes are what the container has mounted: the example's config and a
-// kubeconfig of the API server.
+// volumes returns the mounts of the container: the example's config and a kubeconfig of the API server.
 func volumes(t *testing.T) map[string]string {
 	t.Helper()
 	configs, access := t.TempDir(), t.TempDir()
@@ -114,8 +113,7 @@ func testConfig(t *testing.T, image imageConfig, arch string) {
 	}
 }
 
-// testFiles demands that there is nothing but what is known: no shell, no package
-// manager, no library.
+// testFiles fails if there is any unknown file: a shell, a package manager, a library.
 func testFiles(t *testing.T, root string) {
 	modes := map[string]fs.FileMode{}
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
@@ -141,7 +139,7 @@ func testFiles(t *testing.T, root string) {
 	}
 }
 
-// testStatic demands a program that needs no loader and no library.
+// testStatic fails if the program needs a loader or a library.
 func testStatic(t *testing.T, root, arch string) {
 	file, err := elf.Open(filepath.Join(root, "corollary"))
 	if err != nil {
@@ -159,7 +157,7 @@ func testStatic(t *testing.T, root, arch string) {
 }
 
 func testVersion(t *testing.T, c container) {
-	for _, uid := range []int{c.UID, 1000700000} { // the image's own user, and one as OpenShift assigns it
+	for _, uid := range []int{c.UID, 1000700000} { // the image's own user, and one from OpenShift
 		c.UID = uid
 		out, code := c.output(t, "version")
 		for _, want := range []string{version, revision, date} {
@@ -176,7 +174,7 @@ func testCheck(t *testing.T, c container) {
 	}
 }
 
-// testWrites holds the container to what the other tests believe of it.
+// testWrites checks that the container is as read-only as the other tests assume.
 func testWrites(t *testing.T, c container) {
 	out, code := c.output(t, "init", "--kind", "Thing.v1.example.com", "--from", "/etc/corollary/hello.yaml", "--dir", "/here")
 	if code == 0 || !strings.Contains(out, "read-only file system") {
@@ -188,8 +186,7 @@ func testWrites(t *testing.T, c container) {
 	}
 }
 
-// testRun lets the program do its job on an API server: it becomes ready, what is
-// declared follows, and a SIGTERM ends it well.
+// testRun runs the program with an API server: it becomes ready, creates the downstream, and ends successfully on SIGTERM.
 func testRun(t *testing.T, c container) {
 	probes, metrics := testkit.FreeAddress(t), testkit.FreeAddress(t)
 	c.Args = append(c.Args, "run", "-c", "/etc/corollary", "--kubeconfig", "/etc/access/kubeconfig",
@@ -219,7 +216,7 @@ func testRun(t *testing.T, c container) {
 	}
 }
 
-// testPrivileges asks the kernel what the process may do: nothing.
+// testPrivileges checks in the kernel that the process has no privileges.
 func testPrivileges(t *testing.T, pid int, c container) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -238,7 +235,7 @@ func testPrivileges(t *testing.T, pid int, c container) {
 	}
 }
 
-// eventually is testkit.Eventually for a process that may end before its time.
+// eventually is testkit.Eventually for a process that may end early.
 func eventually(t *testing.T, ended chan error, log *bytes.Buffer, condition func() (bool, string)) {
 	t.Helper()
 	testkit.Eventually(t, patience, func() (bool, string) {
@@ -251,7 +248,7 @@ func eventually(t *testing.T, ended chan error, log *bytes.Buffer, condition fun
 	})
 }
 
-// answers reports whether a GET of the address is answered by 200.
+// answers reports whether a GET of the address returns 200.
 func answers(url string) (ok bool, why string) {
 	response, err := http.Get(url)
 	if err != nil {

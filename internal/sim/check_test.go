@@ -19,7 +19,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// pipelines are the operators, compiled as `corollary render` does it.
+// pipelines returns the operators, compiled as in `corollary render`.
 func (w *world) pipelines() []pipeline.Compiled {
 	w.mu.Lock()
 	v := w.variant
@@ -43,7 +43,7 @@ func (w *world) list(ctx context.Context, gvk schema.GroupVersionKind) []*unstru
 	return objects
 }
 
-// ownersOf are the uids of the upstreams in the owner marks of an object.
+// ownersOf returns the uids of the upstreams in the owner marks of an object.
 func ownersOf(p *pipeline.Pipeline, u *unstructured.Unstructured) (uids []string) {
 	for _, ref := range u.GetOwnerReferences() {
 		if ref.Kind == p.Upstream.GVK.Kind && strings.HasPrefix(ref.APIVersion, p.Upstream.GVK.Group) {
@@ -64,8 +64,8 @@ func ownersOf(p *pipeline.Pipeline, u *unstructured.Unstructured) (uids []string
 
 func isBefore(u *unstructured.Unstructured) bool { return strings.HasSuffix(u.GetName(), "-before") }
 
-// owned are the objects of the operators, without those of deletion.before.
-func (w *world) owned(ctx context.Context) (owned []*unstructured.Unstructured) {
+// ownedObjects returns the objects of the operators, without those of deletion.before.
+func (w *world) ownedObjects(ctx context.Context) (owned []*unstructured.Unstructured) {
 	for _, c := range w.pipelines() {
 		for _, gvk := range downstreamKinds(c.Pipeline) {
 			for _, u := range w.list(ctx, gvk) {
@@ -95,7 +95,7 @@ func key(u *unstructured.Unstructured) string {
 func (w *world) check(ctx context.Context) {
 	for _, c := range w.pipelines() {
 		p := c.Pipeline
-		want := map[string]string{} // the uid of its upstream, by object
+		want := map[string]string{} // the uid of the upstream, by object
 		for _, u := range w.list(ctx, p.Upstream.GVK) {
 			w.checkUpstream(ctx, p, u, want)
 		}
@@ -119,7 +119,7 @@ func (w *world) check(ctx context.Context) {
 // checkUpstream adds to want the downstreams of an upstream.
 func (w *world) checkUpstream(ctx context.Context, p *pipeline.Pipeline, u *unstructured.Unstructured, want map[string]string) {
 	if len(ownersOf(p, u)) > 0 {
-		return // a copy is not copied
+		return // a copy is not copied again
 	}
 	if u.GetDeletionTimestamp() != nil {
 		w.problem("%s is still being deleted, with the finalizers %v", key(u), u.GetFinalizers())
@@ -159,7 +159,7 @@ func (w *world) checkUpstream(ctx context.Context, p *pipeline.Pipeline, u *unst
 	w.checkStatus(p, u)
 }
 
-// checkStatus checks that the upstream is ready, if all that makes it ready exists.
+// checkStatus checks that the upstream is ready, if everything that this needs exists.
 func (w *world) checkStatus(p *pipeline.Pipeline, u *unstructured.Unstructured) {
 	if w.Setup.Example != "" || w.Setup.Drift != "" || w.Setup.CreateOnly {
 		return
@@ -179,7 +179,7 @@ func (w *world) checkStatus(p *pipeline.Pipeline, u *unstructured.Unstructured) 
 	}
 }
 
-// checkDownstream checks that an object exists, is its upstream's, and would not be changed by an apply.
+// checkDownstream checks that an object exists, belongs to its upstream, and would not be changed by an apply.
 func (w *world) checkDownstream(
 	ctx context.Context, p *pipeline.Pipeline, d *pipeline.Downstream, want *unstructured.Unstructured, uid string,
 ) {
@@ -222,7 +222,8 @@ func (w *world) checkDownstream(
 	}
 }
 
-// fillGenerated replaces the placeholders of generated values by what is live; one that is not becomes "", which is a difference.
+// fillGenerated replaces the placeholders of generated values by the live ones; a missing one becomes "", which is a
+// difference.
 func fillGenerated(want, have *unstructured.Unstructured) {
 	data, _ := want.Object["data"].(map[string]any)
 	live, _ := have.Object["data"].(map[string]any)
@@ -233,7 +234,7 @@ func fillGenerated(want, have *unstructured.Unstructured) {
 	}
 }
 
-// counted are the requests during a function.
+// counted returns the requests during a function.
 func (w *world) counted(during func()) []string {
 	w.mu.Lock()
 	w.requests = nil
@@ -244,8 +245,8 @@ func (w *world) counted(during func()) []string {
 	return slices.Clone(w.requests)
 }
 
-// promises checks how many requests operations take while nothing fails.
-func (w *world) promises(ctx context.Context) {
+// checkRequestCounts checks the number of requests of operations without failures.
+func (w *world) checkRequestCounts(ctx context.Context) {
 	if w.Setup.Example == "" {
 		w.promisesOfWidget(ctx)
 	}
@@ -254,7 +255,7 @@ func (w *world) promises(ctx context.Context) {
 	}
 }
 
-// objects is how many objects of each downstream a widget asks for.
+// objects returns how many objects of each downstream a widget requests.
 func (w *world) objects(u *unstructured.Unstructured) int {
 	if items, _, _ := unstructured.NestedSlice(u.Object, "spec", "items"); w.Setup.Several {
 		return len(items)

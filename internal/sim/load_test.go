@@ -22,7 +22,7 @@ const (
 	examples = "../../examples/configs"
 )
 
-// read is what was read of files, by what was asked for: the same for all runs.
+// read caches what was read of files: it is the same for all runs.
 var read sync.Map
 
 func once[T any](key string, f func() T) T {
@@ -33,7 +33,7 @@ func once[T any](key string, f func() T) T {
 	return known.(T)
 }
 
-// definitionFiles are the files of the custom kinds.
+// definitionFiles returns the files of the custom kinds.
 func (s *Setup) definitionFiles() []string {
 	if s.Example == "" {
 		return []string{filepath.Join(crds, "widgets.yaml"), filepath.Join(crds, "teams.yaml"), filepath.Join(crds, "pools.yaml")}
@@ -68,7 +68,7 @@ func (s *Setup) source(t testing.TB) kinds.Source {
 	})
 }
 
-// documents are the objects in a file of an example.
+// documents returns the objects in a file of an example.
 func documents(t testing.TB, example, file string) []*unstructured.Unstructured {
 	return once("documents "+example+" "+file, func() (list []*unstructured.Unstructured) {
 		path := filepath.Join(examples, example, file)
@@ -92,7 +92,7 @@ func documents(t testing.TB, example, file string) []*unstructured.Unstructured 
 	})
 }
 
-// inputs are objects that are there from the beginning.
+// inputs returns objects that exist from the start.
 func (s *Setup) inputs(t testing.TB) []*unstructured.Unstructured {
 	namespaces := []string{"ns", "other", "system"}
 	var list []*unstructured.Unstructured
@@ -114,7 +114,7 @@ func (s *Setup) inputs(t testing.TB) []*unstructured.Unstructured {
 	return list
 }
 
-// learnKinds has the process know the schemas of the kinds from the beginning, or the first run would not be as all others.
+// learnKinds reads the schemas of the kinds before the first run, so that it does not differ from the others.
 func (s *Setup) learnKinds(t testing.TB, cfg *rest.Config) {
 	once("learned "+s.Example+s.kind(), func() bool {
 		everything := *s
@@ -127,7 +127,7 @@ func (s *Setup) learnKinds(t testing.TB, cfg *rest.Config) {
 			for _, source := range c.Pipeline.Inputs {
 				gvks = append(gvks, source.Kind.GVK)
 			}
-			for range 2 { // the first asks the cluster for a document that it makes then
+			for range 2 { // the cluster makes a document for the first request
 				live, err := kinds.Live(cfg)
 				if err != nil {
 					t.Fatal(err)
@@ -143,7 +143,7 @@ func (s *Setup) learnKinds(t testing.TB, cfg *rest.Config) {
 	})
 }
 
-// writeConfig has the config be what reloads have made of it.
+// writeConfig writes the config with the changes of the reloads.
 func (w *world) writeConfig() {
 	if w.Setup.Example == "" {
 		if err := os.WriteFile(filepath.Join(w.dir, "config.yaml"), []byte(w.Setup.config(w.variant)), 0o600); err != nil {
@@ -162,7 +162,7 @@ func (w *world) load() ([]*config.File, config.Errors) {
 	return loadExample(w.Setup.Example, w.variant)
 }
 
-// loadExample loads an example, with resyncs and retries that do not take hours.
+// loadExample loads an example, with shorter resyncs and retries.
 func loadExample(example string, v variant) ([]*config.File, config.Errors) {
 	path := filepath.Join(examples, example, "operator.yaml")
 	if _, err := os.Stat(path); err != nil {
@@ -187,7 +187,7 @@ func loadExample(example string, v variant) ([]*config.File, config.Errors) {
 	return config.Load(config.Options{Files: []string{path}, Set: set})
 }
 
-// compiled are the operators of a setup.
+// compiled returns the operators of a setup.
 func compiled(t testing.TB, s Setup, v variant) []pipeline.Compiled {
 	return once(fmt.Sprintf("compiled %+v %+v", s, v), func() []pipeline.Compiled {
 		load := func() ([]*config.File, config.Errors) { return loadExample(s.Example, v) }
@@ -205,8 +205,8 @@ func compiled(t testing.TB, s Setup, v variant) []pipeline.Compiled {
 	})
 }
 
-// patches are what happens to the upstreams of examples, by the kind; odd values of steps have them.
-var patches = map[string]map[string]any{
+// upstreamPatches are changes of the upstreams of examples, by kind, for odd values of steps.
+var upstreamPatches = map[string]map[string]any{
 	"Appoperator": {"tag": "1.11"},
 	"Worker":      {"image": "other", "maxReplicas": int64(12)},
 	"Storage":     {"archive": "s3://other"},
@@ -222,7 +222,7 @@ func (s *Setup) upstreamOfExample(t testing.TB, which, value int) *unstructured.
 	all := documents(t, s.Example, "cr.yaml")
 	u := all[which%len(all)].DeepCopy()
 	if spec, ok := u.Object["spec"].(map[string]any); ok && value%2 == 1 {
-		for key, value := range patches[u.GetKind()] {
+		for key, value := range upstreamPatches[u.GetKind()] {
 			spec[key] = value
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// mutant is a fault that the engine once had, or that a guard in it prevents, as a change of the text of a file.
+// mutant is a fault that the engine once had, or that a guard in it prevents, as a text replacement in a file.
 type mutant struct {
 	name, file, old, new string
 }
@@ -31,7 +31,7 @@ var mutants = []mutant{
 		"return t.renewals > 0 && (t.ended != nil || ", "return false && (t.ended != nil || "},
 }
 
-// TestMutantsApply holds that TestMutants, which is not run by default, finds the text that each fault changes.
+// TestMutantsApply checks that TestMutants, which does not run by default, finds the text that each fault changes.
 func TestMutantsApply(t *testing.T) {
 	for _, m := range mutants {
 		text, err := os.ReadFile(filepath.Join("../..", m.file))

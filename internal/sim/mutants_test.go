@@ -15,7 +15,7 @@ import (
 
 var failing = regexp.MustCompile(`(?m)^seed (\d+): (.*)$`)
 
-// TestMutants holds that the simulation finds faults: each is put into a copy of a file, and the schedules that fail are counted.
+// TestMutants checks that the simulation finds faults: it applies each to a copy of a file, and counts the schedules that fail.
 func TestMutants(t *testing.T) {
 	for _, m := range mutants {
 		t.Run(m.name, func(t *testing.T) {
@@ -39,7 +39,7 @@ func TestMutants(t *testing.T) {
 				}
 			}
 			out, _ := exec.Command("go", "test", "-vet=off", "-overlay", overlay, ".", "-run", "TestSimulation", "-v", "-count=1",
-				"-seed", fmt.Sprint(*first), "-seeds", fmt.Sprint(*seeds), "-survey").CombinedOutput() // that some fail is what is hoped for
+				"-seed", fmt.Sprint(*first), "-seeds", fmt.Sprint(*seeds), "-survey").CombinedOutput() // some are expected to fail
 			found := failing.FindAllStringSubmatch(string(out), -1)
 			if len(found) == 0 {
 				t.Fatalf("no schedule fails:\n%s", out)

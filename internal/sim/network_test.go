@@ -11,24 +11,24 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// What may happen to a request instead of success.
+// Faults of a request.
 const (
-	fateLost      = "is lost"
-	fateFails     = "fails"
-	fateThrottled = "is throttled"
-	fateAnswer    = "is carried out, and the answer is lost"
-	fateBefore    = "is lost with the process"
-	fateAfter     = "is carried out, and the process is killed"
+	faultLost      = "is lost"
+	faultFails     = "fails"
+	faultThrottled = "is throttled"
+	faultAnswer    = "is carried out, and the answer is lost"
+	faultBefore    = "is lost with the process"
+	faultAfter     = "is carried out, and the process is killed"
 )
 
-// fates say to one of how many requests each of these happens. Lists and discovery cannot be ambiguous.
-var fates = []string{fateLost, fateFails, fateThrottled, fateAnswer, fateAnswer, fateBefore, fateAfter, fateAfter}
+// faultKinds are the faults that each happen to one of oneOf requests. Lists and discovery cannot be ambiguous.
+var faultKinds = []string{faultLost, faultFails, faultThrottled, faultAnswer, faultAnswer, faultBefore, faultAfter, faultAfter}
 
-const oneOf = 12 // for each fate
+const oneOf = 12 // for each fault
 
-// fate is what happens to a request.
-func (w *world) fate(what string, n uint64) string {
-	if w.calm {
+// chooseFault returns the fault of a request, or "".
+func (w *world) chooseFault(what string, n uint64) string {
+	if w.noFaults {
 		return ""
 	}
 	if w.Schedule.Faults != nil {
@@ -38,13 +38,13 @@ func (w *world) fate(what string, n uint64) string {
 		}
 		return (*w.Schedule.Faults)[i].Fate
 	}
-	if i := w.source("fate", what, n).IntN(len(fates) * oneOf); i < len(fates) {
-		return fates[i]
+	if i := w.source("fate", what, n).IntN(len(faultKinds) * oneOf); i < len(faultKinds) {
+		return faultKinds[i]
 	}
 	return ""
 }
 
-// about returns what a request is for: an object or not; and whether it is for the leader election or an event.
+// about reports whether a request is for an object; aside means that it is for leader election or an event.
 func about(request *http.Request) (object, aside bool) {
 	parts := strings.Split(strings.Trim(request.URL.Path, "/"), "/")
 	switch {
@@ -61,7 +61,7 @@ func about(request *http.Request) (object, aside bool) {
 	return len(parts) > 1 || request.Method != http.MethodGet, parts[0] == "leases" || parts[0] == "events"
 }
 
-// RoundTrip sends a request over a network with delays and losses.
+// RoundTrip sends a request through a network with delays and losses.
 func (p *process) RoundTrip(request *http.Request) (*http.Response, error) {
 	w := p.world
 	what := p.name + " " + request.Method + " " + request.URL.Path
@@ -72,18 +72,18 @@ func (p *process) RoundTrip(request *http.Request) (*http.Response, error) {
 	watches := request.URL.Query().Get("watch") != ""
 	object, aside := about(request)
 	w.mu.Lock()
-	fate := w.fate(what, n)
-	if watches || aside || !object && fate != fateFails && fate != fateBefore {
-		fate = ""
+	fault := w.chooseFault(what, n)
+	if watches || aside || !object && fault != faultFails && fault != faultBefore {
+		fault = ""
 	}
-	if fate != "" {
-		w.faults = append(w.faults, Fault{what, n, fate})
+	if fault != "" {
+		w.faults = append(w.faults, Fault{what, n, fault})
 	}
 	if object && !aside {
 		w.requests = append(w.requests, what)
 	}
 	w.mu.Unlock()
-	if response, err := p.deliverRequest(request, what, fate); response != nil || err != nil {
+	if response, err := p.deliverRequest(request, what, fault); response != nil || err != nil {
 		return response, err
 	}
 	sent, err := bodyOf(request)
@@ -103,11 +103,11 @@ func (p *process) RoundTrip(request *http.Request) (*http.Response, error) {
 	if object && !aside {
 		w.logf("%s %s: %d", what, shorten(sent), response.StatusCode)
 	}
-	return p.deliverResponse(request, response, what, fate, watches)
+	return p.deliverResponse(request, response, what, fault, watches)
 }
 
-// deliverRequest does what happens to a request before it arrives. It returns nothing if it arrives.
-func (p *process) deliverRequest(request *http.Request, what, fate string) (*http.Response, error) {
+// deliverRequest applies the faults before a request arrives. It returns nothing if the request arrives.
+func (p *process) deliverRequest(request *http.Request, what, fault string) (*http.Response, error) {
 	w := p.world
 	if cut := p.isCut(); cut != nil {
 		select {
@@ -119,44 +119,46 @@ func (p *process) deliverRequest(request *http.Request, what, fate string) (*htt
 	if p.isDead() {
 		return nil, syscall.ECONNRESET
 	}
-	switch fate {
-	case fateLost, fateBefore, fateFails, fateThrottled:
-		w.logf("%s %s", what, fate)
+	switch fault {
+	case faultLost, faultBefore, faultFails, faultThrottled:
+		w.logf("%s %s", what, fault)
 	}
-	switch fate {
-	case fateBefore:
+	switch fault {
+	case faultBefore:
 		p.kill()
 		return nil, syscall.ECONNRESET
-	case fateLost:
+	case faultLost:
 		return nil, syscall.ECONNRESET
-	case fateFails:
+	case faultFails:
 		return failure(request, http.StatusInternalServerError, "InternalError"), nil
-	case fateThrottled:
+	case faultThrottled:
 		return failure(request, http.StatusTooManyRequests, "TooManyRequests"), nil
 	}
 	return nil, nil
 }
 
-// deliverResponse does what happens to a response.
-func (p *process) deliverResponse(request *http.Request, response *http.Response, what, fate string, watches bool) (*http.Response, error) {
+// deliverResponse applies the faults of a response.
+func (p *process) deliverResponse(request *http.Request, response *http.Response, what, fault string,
+	watches bool,
+) (*http.Response, error) {
 	w := p.world
 	r, _ := w.chance("answer to " + what)
-	if fate == fateAfter {
-		w.logf("%s %s", what, fate)
+	if fault == faultAfter {
+		w.logf("%s %s", what, fault)
 		p.kill()
 	}
 	err := pause(request.Context(), milliseconds(r.IntN(40)))
-	if err == nil && fate == fateAnswer {
-		w.logf("%s %s", what, fate)
+	if err == nil && fault == faultAnswer {
+		w.logf("%s %s", what, fault)
 	}
-	if err != nil || fate == fateAnswer || p.isCut() != nil || !p.keepWatch(response, watches) {
-		_ = response.Body.Close() // nobody reads it
+	if err != nil || fault == faultAnswer || p.isCut() != nil || !p.keepWatch(response, watches) {
+		_ = response.Body.Close() // the response is discarded
 		return nil, syscall.ECONNRESET
 	}
 	return response, nil
 }
 
-// keepWatch remembers a watch, which ends with the process. It returns false if that has ended.
+// keepWatch records a watch, which ends with the process. It returns false if the process has ended.
 func (p *process) keepWatch(response *http.Response, watches bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -186,8 +188,8 @@ func (p *process) checkLeader(request *http.Request, what string) {
 	}
 }
 
-// checkRemoval checks that an upstream is not left without its object: a superseded one is deleted once its successor exists.
-// If somebody else deletes objects, too, or one is recreated, that cannot be checked.
+// checkRemoval checks that an upstream always has its object: a superseded one is deleted only after its successor exists. This
+// cannot be checked if others delete objects, too, or one is recreated.
 func (p *process) checkRemoval(request *http.Request, what string) {
 	w := p.world
 	const place = "/api/v1/namespaces/"
@@ -213,7 +215,7 @@ func (p *process) checkRemoval(request *http.Request, what string) {
 	}
 }
 
-// note counts what must be created only once.
+// note counts creations that must happen only once.
 func (w *world) note(request *http.Request, sent []byte, code int) {
 	if !strings.HasSuffix(request.URL.Path, "-before") || code != http.StatusCreated || request.URL.Query().Get("dryRun") != "" {
 		return
@@ -223,15 +225,15 @@ func (w *world) note(request *http.Request, sent []byte, code int) {
 		return // a patch of something else
 	}
 	w.mu.Lock()
-	w.befores[object.Data["for"]]++
-	twice := w.befores[object.Data["for"]] > 1
+	w.beforeCreations[object.Data["for"]]++
+	twice := w.beforeCreations[object.Data["for"]] > 1
 	w.mu.Unlock()
 	if twice {
 		w.problem("the object of deletion.before is made twice for the upstream %s", object.Data["for"])
 	}
 }
 
-// failure is the response of an API server that refuses a request.
+// failure returns the response of an API server that refuses a request.
 func failure(request *http.Request, code int, reason string) *http.Response {
 	text, err := json.Marshal(map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason, "code": code,
 		"message": "by chance"})

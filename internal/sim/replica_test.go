@@ -16,14 +16,14 @@ import (
 	"github.com/corollary-dev/corollary/pkg/leadership"
 )
 
-// replica is a machine on which the operator is restarted whenever it has ended, and its network.
+// replica is a machine that restarts the operator whenever it has ended, and its network.
 type replica struct {
 	world *world
 	name  string
 
 	mu      sync.Mutex
 	process *process
-	// cut is closed once the network works again; nil while it does.
+	// cut is closed once the network works again; nil while it works.
 	cut chan struct{}
 }
 
@@ -110,7 +110,7 @@ func (r *replica) live(ctx context.Context) {
 	if err := serve(ctx); err != nil && !errors.Is(err, context.Canceled) {
 		w.logf("%s ends: %v", r.name, err)
 	}
-	p.die() // whatever it still does
+	p.die() // whatever it is doing
 	r.set(nil)
 }
 
@@ -120,7 +120,7 @@ func (r *replica) set(p *process) {
 	r.process = p
 }
 
-// alive is the running process; nil for none.
+// alive returns the running process, or nil.
 func (r *replica) alive() *process {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -136,7 +136,7 @@ func (r *replica) reload(ctx context.Context) {
 	}
 }
 
-// partition cuts the network for a while.
+// partition interrupts the network for a while.
 func (r *replica) partition(ctx context.Context, d time.Duration) {
 	r.mu.Lock()
 	again := r.cut != nil
@@ -150,12 +150,12 @@ func (r *replica) partition(ctx context.Context, d time.Duration) {
 	r.world.logf("the network of %s is cut for %s", r.name, d)
 	go func() {
 		_ = pause(ctx, d)
-		r.heal()
+		r.reconnect()
 	}()
 }
 
-// heal ends a cut of the network.
-func (r *replica) heal() {
+// reconnect ends a partition of the network.
+func (r *replica) reconnect() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.cut != nil {
@@ -184,7 +184,7 @@ func (p *process) die() {
 	p.open = nil
 	p.mu.Unlock()
 	for b := range open {
-		_ = b.Close() // of a stream in memory
+		_ = b.Close() // a stream in memory
 	}
 }
 

@@ -10,37 +10,37 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Schedule is a run of the simulation: the operator, what people and machines do to it, and the seed of all that happens by chance.
+// Schedule is a run of the simulation: the operator, the actions of users and machines, and the seed of everything random.
 type Schedule struct {
-	// Note tells of a schedule that is kept what it found.
+	// Note says what a kept schedule found.
 	Note  string `json:"note,omitempty"`
 	Seed  uint64 `json:"seed"`
 	Setup Setup  `json:"setup"`
 	Steps []Step `json:"steps"`
-	// Faults are those of requests; nil has them happen by chance.
+	// Faults are faults of requests; nil means random ones.
 	Faults *[]Fault `json:"faults,omitempty"`
-	// Prompt has every watch tell at once what has happened.
+	// Prompt makes every watch deliver at once.
 	Prompt bool `json:"prompt,omitempty"`
 }
 
-// Step is something that somebody does.
+// Step is one action.
 type Step struct {
-	// After is how long after the step before, in milliseconds.
+	// After is the time since the previous step, in milliseconds.
 	After int    `json:"after"`
 	Do    string `json:"do"`
-	// Which and Value are numbers whose meaning is up to what is done: which object, which replica, what is written.
+	// Which and Value are numbers whose meaning depends on the action: which object, which replica, what is written.
 	Which int `json:"which,omitempty"`
 	Value int `json:"value,omitempty"`
 }
 
-// Fault is what happens to a request beside arriving: the Nth of those that are called so.
+// Fault is a fault of the Nth request with this description.
 type Fault struct {
 	Request string `json:"request"`
 	N       uint64 `json:"n"`
 	Fate    string `json:"fate"`
 }
 
-// actions are what steps do, each as often as it is likely.
+// actions are the actions of steps, repeated by their likelihood.
 var actions = []string{
 	"apply", "apply", "apply", "apply", "rename", "rename", "delete", "delete", "replace", "edit", "edit", "strip labels",
 	"strip annotations", "strip status", "delete object", "delete object", "usurp", "usurp", "squat", "squat",
@@ -48,14 +48,14 @@ var actions = []string{
 	"orphan", "orphan", "input", "reload", "reload", "reload", "partition", "pause", "request",
 }
 
-// A step that begins something is often followed by one that comes in between.
+// A step that begins something is often followed by one that interrupts it.
 var (
 	beginnings = []string{"apply", "rename", "delete", "replace", "reload", "strip labels", "kill"}
 	attacks    = []string{"usurp", "usurp", "usurp", "strip labels", "strip labels", "delete object", "kill",
 		"cut watches", "rename", "delete", "delete"}
 )
 
-// removals are steps after which it cannot be told whether the operator has removed too much; half of the schedules have none.
+// removals are steps after which it is unknown whether the operator has removed too much; half of the schedules have none.
 var removals = []string{"delete object", "usurp"}
 
 // scheduleOf makes the schedule of a seed.

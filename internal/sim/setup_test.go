@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// Setup is the operator of a schedule, by what its config has that the simplest one does not have.
+// Setup describes the config of an operator by its differences to the simplest one.
 type Setup struct {
-	// Example is one of examples/configs; then the rest but Replicas says nothing.
+	// Example is one of examples/configs; then all other fields but Replicas are ignored.
 	Example string `json:"example,omitempty"`
-	// Replicas are the processes that elect a leader among them; one process needs no election.
+	// Replicas is the number of processes with leader election; a single one needs none.
 	Replicas int `json:"replicas,omitempty"`
 
 	Cluster     bool   `json:"cluster,omitempty"`     // the upstreams are cluster-scoped
@@ -20,7 +20,7 @@ type Setup struct {
 	Foreground  bool   `json:"foreground,omitempty"`  // deletion.propagation
 	Before      bool   `json:"before,omitempty"`      // deletion.before
 	Selected    bool   `json:"selected,omitempty"`    // watch.labelSelector
-	Conditions  bool   `json:"conditions,omitempty"`  // watch.matchConditions, which ask for the same label
+	Conditions  bool   `json:"conditions,omitempty"`  // watch.matchConditions, which require the same label
 	Guard       bool   `json:"guard,omitempty"`       // guard
 	Several     bool   `json:"several,omitempty"`     // forEach
 	Second      bool   `json:"second,omitempty"`      // another downstream, with `when`
@@ -28,14 +28,14 @@ type Setup struct {
 	Related     bool   `json:"related,omitempty"`     // the first downstream reads the second, which is always wanted
 	Elsewhere   bool   `json:"elsewhere,omitempty"`   // downstreams may be in another namespace
 	Exclusive   bool   `json:"exclusive,omitempty"`   // drift.exclusiveFields
-	Orphan      bool   `json:"orphan,omitempty"`      // deletionPolicy, and adoptionPolicy, since what stays is met again
+	Orphan      bool   `json:"orphan,omitempty"`      // deletionPolicy, and adoptionPolicy, because orphans are found again
 	CreateOnly  bool   `json:"createOnly,omitempty"`  // updatePolicy
 	Recreate    bool   `json:"recreate,omitempty"`    // updatePolicy
 	Drift       string `json:"drift,omitempty"`       // drift.policy
-	Input       string `json:"input,omitempty"`       // an input, and what is done where it is missing
+	Input       string `json:"input,omitempty"`       // an input, and its policy if missing
 }
 
-// setups are operators with one thing special about each.
+// setups are operators that each have one special feature.
 var setups = map[string]Setup{
 	"references":  {},
 	"annotations": {Annotations: true},
@@ -50,7 +50,7 @@ var setups = map[string]Setup{
 	"related":     {Related: true, Second: true},
 }
 
-// randomSetup combines what a config may have.
+// randomSetup combines random features of a config.
 func randomSetup(seed uint64) Setup {
 	r := rand.New(rand.NewPCG(seed, 2))
 	some := func(n int) bool { return r.IntN(n) == 0 }
@@ -75,25 +75,25 @@ func randomSetup(seed uint64) Setup {
 	return s
 }
 
-// variant is what reloads have changed of a config.
+// variant is the changes of a config by reloads.
 type variant struct {
 	template int  // which text the template has
 	renamed  bool // the conventions have other names, and previous ones
-	second   bool // there is another downstream, where Setup has none and the other way round
-	broken   int  // 0: not at all, 1: an unknown key, 2: a rule that does not compile, 3: no YAML
+	second   bool // toggles the second downstream of Setup
+	broken   int  // 0: no, 1: an unknown key, 2: a rule that does not compile, 3: invalid YAML
 }
 
 func (s *Setup) kind() string {
 	switch {
 	case s.Cluster:
 		return "Team"
-	case s.Several: // its status stores items of one name
+	case s.Several: // its status stores several items with one name
 		return "Pool"
 	}
 	return "Widget"
 }
 
-// config is the text of the config file.
+// config returns the text of the config file.
 func (s *Setup) config(v variant) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }

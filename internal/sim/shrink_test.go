@@ -6,10 +6,10 @@ import (
 	"testing"
 )
 
-// tries bounds how many schedules are run to find a smaller one.
+// tries limits the schedules that are run to find a smaller one.
 const tries = 400
 
-// shrink returns the smallest schedule found that still fails, and what it came to.
+// shrink returns the smallest schedule found that still fails, and its result.
 func shrink(t *testing.T, s Schedule, r result) (Schedule, result) {
 	left := tries
 	fails := func(candidate Schedule) bool {
@@ -54,7 +54,7 @@ func shrink(t *testing.T, s Schedule, r result) (Schedule, result) {
 	return s, r
 }
 
-// drop leaves out as much of n things as it can: halves first, then smaller parts.
+// drop removes as many of n things as it can: halves first, then smaller parts.
 func drop(n int, without func(from, to int) bool) {
 	for size := max(n/2, 1); size > 0 && n > 0; size /= 2 {
 		for to := n; to > 0; {
@@ -67,7 +67,7 @@ func drop(n int, without func(from, to int) bool) {
 	}
 }
 
-// simplify leaves out what is special about the setup. It returns whether anything was.
+// simplify removes special features of the setup. It returns whether it removed any.
 func simplify(s *Schedule, fails func(Schedule) bool) (simpler bool) {
 	for i := range reflect.TypeFor[Setup]().NumField() {
 		candidate := *s

@@ -1,7 +1,6 @@
-// Package sim_test runs the whole engine over a cluster in memory and a virtual clock, while everybody else does things at bad
-// moments: people edit, delete and make again, change the config, write over what the operator made; watches lag each by itself,
-// requests and answers are lost, processes are killed, cut off and started again. In the end the cluster must be what `render`
-// says, and nothing must be left to do.
+// Package sim_test runs the whole engine with a cluster in memory and a virtual clock, with random edits, deletions, config
+// changes, lagging watches, lost requests and responses, and killed or disconnected processes. In the end the cluster must be
+// as `render` says, and no work may be left.
 package sim_test
 
 import (
@@ -28,7 +27,7 @@ var (
 	survey = flag.Bool("survey", false, "only count the schedules that fail")
 )
 
-// What fails by a seed fails by it again: go test ./internal/sim -run TestSimulation/SETUP -seed N -seeds 1.
+// TestSimulation is deterministic: go test ./internal/sim -run TestSimulation/SETUP -seed N -seeds 1 repeats a failure.
 func TestSimulation(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(setups)) {
 		t.Run(name, func(t *testing.T) { explore(t, *seeds, func(uint64) Setup { return setups[name] }) })
@@ -51,7 +50,7 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// TestKept runs the schedules that have found something.
+// TestKept runs the schedules that found a fault.
 func TestKept(t *testing.T) {
 	paths, err := filepath.Glob("testdata/*.yaml")
 	if err != nil {
@@ -70,7 +69,7 @@ func TestKept(t *testing.T) {
 	}
 }
 
-// explore runs the schedules of several seeds. One that fails is shrunk and told.
+// explore runs the schedules of several seeds. It shrinks and reports one that fails.
 func explore(t *testing.T, n uint64, setup func(seed uint64) Setup) {
 	failed := 0
 	for seed := *first; seed < *first+n; seed++ {
@@ -98,7 +97,7 @@ func explore(t *testing.T, n uint64, setup func(seed uint64) Setup) {
 	}
 }
 
-// result is what a run came to.
+// result is the result of a run.
 type result struct {
 	problems, trace []string
 	faults          []Fault
@@ -120,7 +119,7 @@ func simulate(t *testing.T, s Schedule) (r result) {
 		w.settle(ctx)
 		w.check(ctx)
 		if len(w.problems) == 0 {
-			w.promises(ctx)
+			w.checkRequestCounts(ctx)
 		}
 		for _, replica := range w.replicas {
 			if p := replica.alive(); p != nil {
@@ -134,10 +133,10 @@ func simulate(t *testing.T, s Schedule) (r result) {
 	return r
 }
 
-// settle has nothing fail and nobody act from now on, and waits until all is done.
+// settle stops all faults and actions, and waits until all work is done.
 func (w *world) settle(ctx context.Context) {
-	w.setCalm(true)
-	w.heal()
+	w.setNoFaults(true)
+	w.reconnect()
 	w.logf("from here on nothing fails and nobody acts")
 	if w.variant.broken > 0 {
 		w.reloadAll(ctx, 10)
@@ -169,7 +168,7 @@ func (w *world) unpause(ctx context.Context) {
 	}
 }
 
-// exists tells whether an object is there.
+// exists reports whether an object exists.
 func (w *world) exists(ctx context.Context, u *unstructured.Unstructured) bool {
 	_, err := w.of(u).Get(ctx, u.GetName(), getOptions)
 	return err == nil

@@ -21,7 +21,7 @@ var (
 	getOptions = metav1.GetOptions{}
 )
 
-// of is a client for objects like u.
+// of returns a client for objects like u.
 func (w *world) of(u *unstructured.Unstructured) dynamic.ResourceInterface {
 	return w.resource(u.GroupVersionKind(), u.GetNamespace())
 }
@@ -55,7 +55,7 @@ func (w *world) apply(ctx context.Context, u *unstructured.Unstructured) error {
 	return err
 }
 
-// upstream is one of the upstreams of a schedule.
+// upstream returns one of the upstreams of a schedule.
 func (w *world) upstream(which, value int, spec map[string]any) *unstructured.Unstructured {
 	if w.Setup.Example != "" {
 		return w.Setup.upstreamOfExample(w.t, which, value)
@@ -63,7 +63,7 @@ func (w *world) upstream(which, value int, spec map[string]any) *unstructured.Un
 	return w.widget(string(rune('a'+which%2)), value, spec)
 }
 
-// widget is an upstream that uses every feature that a setup may have.
+// widget returns an upstream that uses every feature of the setup.
 func (w *world) widget(name string, value int, spec map[string]any) *unstructured.Unstructured {
 	if spec == nil {
 		spec = map[string]any{}
@@ -140,7 +140,7 @@ func (w *world) act(ctx context.Context, s Step) (did string, err error) {
 		return "pauses " + name, w.merge(ctx, u, `{"metadata":{"annotations":{"sim.example.com/paused":"true"}}}`)
 	case "strip status":
 		if w.Setup.Before || w.Setup.Example != "" || slices.ContainsFunc(w.Steps, func(s Step) bool { return s.Do == "strip labels" }) {
-			return "", nil // of an object that neither the status names nor the watch shows nobody knows, nor that deletion.before has run
+			return "", nil // an object that neither the status nor the watch has is unknown, and so is a finished deletion.before
 		}
 		return "empties the status of " + name, w.merge(ctx, u, `{"status":null}`, "status")
 	case "input":
@@ -166,8 +166,8 @@ func (w *world) changeInput(ctx context.Context, value int) (did string, err err
 	return fmt.Sprint("sets the settings to ", value), w.apply(ctx, u)
 }
 
-// isRecorded reports whether the status of an upstream records an object. One that was created without a response is known only
-// by its labels until then.
+// isRecorded reports whether the status of an upstream records an object. One whose creation got no response is known only by
+// its labels until then.
 func (w *world) isRecorded(ctx context.Context, u *unstructured.Unstructured) bool {
 	for _, c := range w.pipelines() {
 		for _, upstream := range w.list(ctx, c.Pipeline.Upstream.GVK) {
@@ -179,11 +179,11 @@ func (w *world) isRecorded(ctx context.Context, u *unstructured.Unstructured) bo
 	return false
 }
 
-// disturbDownstream changes an object of the operator. What a config handles in another way is left out: an object without its
-// owner annotation is nobody's.
+// disturbDownstream changes an object of the operator. It skips changes that a config handles differently: an object without
+// its owner annotation belongs to nobody.
 func (w *world) disturbDownstream(ctx context.Context, s Step) (did string, err error) {
-	owned := w.owned(ctx)
-	if w.Setup.Example == "" { // those of the upstream that is meant
+	owned := w.ownedObjects(ctx)
+	if w.Setup.Example == "" { // those of the selected upstream
 		name := w.upstream(s.Which, 0, nil).GetName()
 		owned = slices.DeleteFunc(owned, func(u *unstructured.Unstructured) bool { return !strings.HasPrefix(u.GetName(), name) })
 	}
@@ -218,7 +218,7 @@ func (w *world) disturbDownstream(ctx context.Context, s Step) (did string, err 
 	panic("unknown step " + s.Do)
 }
 
-// replaceByForeign replaces an object by somebody else's, if none may be adopted.
+// replaceByForeign replaces an object by one of another owner, if none may be adopted.
 func (w *world) replaceByForeign(ctx context.Context, u *unstructured.Unstructured) (did string, err error) {
 	if w.Setup.Example != "" || w.Setup.Orphan || u.GetKind() != "ConfigMap" || w.foreign[key(u)] != nil {
 		return "", nil
@@ -229,7 +229,7 @@ func (w *world) replaceByForeign(ctx context.Context, u *unstructured.Unstructur
 	return w.createForeign(ctx, u.GetNamespace(), u.GetName())
 }
 
-// createForeign creates an object of somebody else, if none may be adopted.
+// createForeign creates an object of another owner, if none may be adopted.
 func (w *world) createForeign(ctx context.Context, namespace, name string) (did string, err error) {
 	data := map[string]any{"theirs": "x"}
 	theirs := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "data": data}}
@@ -246,7 +246,7 @@ func (w *world) createForeign(ctx context.Context, namespace, name string) (did 
 	return "makes " + key(theirs), err
 }
 
-// removeForeign checks that nobody has touched the objects of others, and deletes them.
+// removeForeign checks that the objects of others are unchanged, and deletes them.
 func (w *world) removeForeign(ctx context.Context) {
 	for _, u := range w.foreign {
 		have, err := w.of(u).Get(ctx, u.GetName(), getOptions)
@@ -270,9 +270,9 @@ func (w *world) orphan(ctx context.Context, name string) {
 	if len(w.replicas) > 1 {
 		settled = 2 * time.Minute
 	}
-	before := w.setCalm(true)
-	defer w.setCalm(before)
-	w.heal()
+	before := w.setNoFaults(true)
+	defer w.setNoFaults(before)
+	w.reconnect()
 	wait(settled)
 	u := w.widget(name, 0, nil)
 	err := w.apply(ctx, u)
@@ -282,36 +282,36 @@ func (w *world) orphan(ctx context.Context, name string) {
 	for end := time.Now().Add(settled); !w.exists(ctx, made) && time.Now().Before(end); {
 		wait(5 * time.Millisecond)
 	}
-	stood := w.exists(ctx, made) // else there is nothing to keep yet
+	existed := w.exists(ctx, made) // otherwise there is nothing to keep yet
 	r, _ := w.chance("orphan")
-	wait(milliseconds(r.IntN(100))) // it may still be busy with it
+	wait(milliseconds(r.IntN(100))) // it may still be reconciling it
 	policy := metav1.DeletePropagationOrphan
 	if err == nil {
 		err = w.of(u).Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: &policy})
 	}
 	w.logf("somebody deletes %s %s, Orphan: %v", u.GetKind(), name, err)
-	w.orphaned[name] = stood && err == nil
+	w.orphaned[name] = existed && err == nil
 	if r.IntN(2) == 0 {
 		w.logf("the garbage collector at once: %v", w.cluster.CollectGarbage())
 	}
 	wait(settled)
 }
 
-// setCalm makes nothing fail from now on, or ends that; it returns what was set before.
-func (w *world) setCalm(calm bool) (before bool) {
+// setNoFaults disables or enables faults; it returns the previous setting.
+func (w *world) setNoFaults(noFaults bool) (before bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	before, w.calm = w.calm, calm
+	before, w.noFaults = w.noFaults, noFaults
 	return before
 }
 
-func (w *world) heal() {
+func (w *world) reconnect() {
 	for _, r := range w.replicas {
-		r.heal()
+		r.reconnect()
 	}
 }
 
-// unfinished are the deletion.before objects that wait for something, each with what it waits for.
+// unfinished returns the unfinished deletion.before objects, each with the patch and the subresource that finish it.
 func (w *world) unfinished(ctx context.Context) map[*unstructured.Unstructured][]string {
 	found := map[*unstructured.Unstructured][]string{}
 	for _, c := range w.pipelines() {
@@ -339,7 +339,7 @@ func (w *world) finishBefore(ctx context.Context) {
 	}
 }
 
-// reloadAll makes every replica load another config, each after its own delay.
+// reloadAll makes every replica load another config, each after a random delay.
 func (w *world) reloadAll(ctx context.Context, value int) {
 	w.mu.Lock()
 	switch {

@@ -19,8 +19,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/memcluster"
 )
 
-// world is a cluster in memory, the processes of the operator, and everybody else, under a virtual clock. Whatever happens by
-// chance follows from the seed and from what it happens to, not from the order in which goroutines run.
+// world is a cluster in memory, the processes of the operator, and all other clients, with a virtual clock. Every random choice
+// depends on the seed and on its subject, not on the order of goroutines.
 type world struct {
 	Schedule
 	t        testing.TB
@@ -29,31 +29,32 @@ type world struct {
 	users    dynamic.Interface
 	dir      string // where the config is
 	replicas []*replica
-	changed  chan struct{} // has room for one: somebody has written
+	changed  chan struct{} // has room for one: there was a write
 
-	mu      sync.Mutex
-	happens map[string]uint64
-	calm    bool
-	trace   []string
-	// problems are violations, faults what happened to requests.
+	mu       sync.Mutex
+	happens  map[string]uint64
+	noFaults bool
+	trace    []string
+	// problems are violations, faults the faults of requests.
 	problems []string
 	faults   []Fault
 	variant  variant
-	// requests are those for objects, without lists, watches and discovery.
+	// requests are the requests for objects, without lists, watches and discovery.
 	requests []string
-	// orphaned are the objects whose upstream was deleted with --cascade=orphan, and edited those that somebody wrote to.
+	// orphaned are the objects whose upstream was deleted with --cascade=orphan, edited those that other clients changed.
 	orphaned, edited map[string]bool
-	// foreign are objects that somebody else created at the place of one of the operator's.
+	// foreign are objects of another owner with the name of one of the operator's.
 	foreign map[string]*unstructured.Unstructured
-	// befores counts how often the deletion.before object was created, by the upstream's uid.
-	befores map[string]int
+	// beforeCreations counts the creations of the deletion.before object, by the upstream's uid.
+	beforeCreations map[string]int
 }
 
 // newWorld sets up a world without objects.
 func newWorld(t testing.TB, s Schedule) *world {
 	w := &world{
 		Schedule: s, t: t, begun: time.Now(), dir: t.TempDir(), happens: map[string]uint64{}, changed: make(chan struct{}, 1),
-		orphaned: map[string]bool{}, edited: map[string]bool{}, befores: map[string]int{}, foreign: map[string]*unstructured.Unstructured{},
+		orphaned: map[string]bool{}, edited: map[string]bool{}, beforeCreations: map[string]int{},
+		foreign: map[string]*unstructured.Unstructured{},
 	}
 	w.writeConfig()
 	var err error
@@ -77,7 +78,7 @@ func newWorld(t testing.TB, s Schedule) *world {
 	return w
 }
 
-// chance returns random numbers for the n-th event of this description.
+// chance returns random numbers for the n-th event with this description.
 func (w *world) chance(what string) (r *rand.Rand, n uint64) {
 	w.mu.Lock()
 	w.happens[what]++
@@ -108,7 +109,7 @@ func (w *world) problem(format string, args ...any) {
 	w.problems = append(w.problems, text)
 }
 
-// deliver makes each watch lag on its own: often for milliseconds, sometimes for seconds.
+// deliver makes each watch lag separately: often for milliseconds, sometimes for seconds.
 func (w *world) deliver(about memcluster.Watch, e memcluster.Event) memcluster.Delivery {
 	if w.Prompt {
 		return memcluster.Delivery{}
@@ -123,7 +124,7 @@ func (w *world) deliver(about memcluster.Watch, e memcluster.Event) memcluster.D
 	return memcluster.Delivery{After: milliseconds(r.IntN(longest))}
 }
 
-// userTransport is the connection of everybody but the operator.
+// userTransport is the connection of all clients but the operator.
 type userTransport struct{ world *world }
 
 func (u userTransport) RoundTrip(request *http.Request) (*http.Response, error) {
@@ -134,7 +135,7 @@ func (u userTransport) RoundTrip(request *http.Request) (*http.Response, error) 
 	return response, err
 }
 
-// notifyChange wakes runControllers: there may be a change.
+// notifyChange wakes runControllers.
 func (w *world) notifyChange() {
 	select {
 	case w.changed <- struct{}{}:
@@ -142,7 +143,7 @@ func (w *world) notifyChange() {
 	}
 }
 
-// runControllers does what others do some time after a change: the garbage collector, and whoever finishes deletion.before
+// runControllers does what other controllers do some time after a change: the garbage collector, and finishing deletion.before
 // objects.
 func (w *world) runControllers(ctx context.Context) {
 	for {
@@ -161,7 +162,7 @@ func (w *world) runControllers(ctx context.Context) {
 		if r.IntN(2) == 0 {
 			w.finishBefore(ctx)
 		} else if len(w.unfinished(ctx)) > 0 {
-			w.notifyChange() // later
+			w.notifyChange() // run again later
 		}
 	}
 }
@@ -176,7 +177,7 @@ func bodyOf(request *http.Request) ([]byte, error) {
 	return text, err
 }
 
-// shorten cuts a body to what the trace shows.
+// shorten cuts a body for the trace.
 func shorten(text []byte) string {
 	const shown = 300
 	if len(text) > shown {
@@ -197,5 +198,5 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// wait advances the virtual clock: everybody else works until then.
+// wait advances the virtual clock: all others run until then.
 func wait(d time.Duration) { <-time.After(d) }

@@ -8,9 +8,8 @@ import (
 	"testing"
 )
 
-// FreeAddress returns an address of this machine, as host:port, for a process to listen on that is started next. Between
-// the choice of a port and its use anybody may take it: for a server, or as this end of a connection. So the host is another
-// one of 127.0.0.0/8 each time, where nobody else is, on systems that have them all (Linux), and 127.0.0.1 on others.
+// FreeAddress returns a free address of this machine, as host:port, for the next process to start. Another process may take the
+// port before, so on Linux the host is a different one of 127.0.0.0/8 each time, and 127.0.0.1 on other systems.
 func FreeAddress(t testing.TB) string {
 	t.Helper()
 	address, err := TryFreeAddress()

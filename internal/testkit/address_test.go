@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestFreeAddress: there are as many as one wants, one beside the other.
+// TestFreeAddress: all addresses differ and can be used concurrently.
 func TestFreeAddress(t *testing.T) {
 	for range 20 {
 		listener, err := net.Listen("tcp", FreeAddress(t))

@@ -6,10 +6,9 @@ import (
 	"testing"
 )
 
-// Audit returns the requests that the API server has answered since the control
-// plane started, in order; with conditions, only those for which all of them
-// hold (Agent, say). It needs WithAudit. Unlike a Counter it sees what other
-// processes send, but it cannot tell an apply from another patch.
+// Audit returns the completed requests since the control plane started, in order; with conditions, only those that match all of
+// them (Agent, for example). It needs WithAudit. Unlike a Counter it has the requests of other processes, but it does not
+// distinguish an apply from another patch.
 func Audit(t testing.TB, conditions ...func(Request) bool) []Request {
 	t.Helper()
 	events, err := plane().ReadAudit()
@@ -43,7 +42,7 @@ func Audit(t testing.TB, conditions ...func(Request) bool) []Request {
 	return requests
 }
 
-// By is a condition for requests of a user, or of one that is impersonated.
+// By is a condition for requests of a user, impersonated or not.
 func By(user string) func(Request) bool {
 	return func(r Request) bool { return r.User == user }
 }

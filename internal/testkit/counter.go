@@ -16,34 +16,32 @@ import (
 
 // Request is one request to the API server.
 type Request struct {
-	// Verb is that of RBAC in upper case: GET, LIST, WATCH, CREATE, UPDATE, PATCH,
-	// DELETE or DELETECOLLECTION; for requests that are for no resource, GET.
+	// Verb is the RBAC verb in upper case: GET, LIST, WATCH, CREATE, UPDATE, PATCH, DELETE or DELETECOLLECTION; for requests
+	// without a resource, GET.
 	Verb string
-	// Resource is the plural name and, after a slash, the subresource: "widgets",
-	// "widgets/status". It is empty for requests that are for no resource.
+	// Resource is the plural name and, after a slash, the subresource: "widgets", "widgets/status". It is empty for requests
+	// without a resource.
 	Resource  string
 	Group     string
 	Namespace string
 	Name      string
-	// Path is the URL's path, Query what follows it.
+	// Path is the path in the URL, Query its query.
 	Path, Query string
 	UserAgent   string
-	// User is who asked, where it is impersonation who is impersonated; Sender is who
-	// asked in either case, and Received when the API server began with it. Seen by
-	// Audit only.
+	// User is the user, or the impersonated one; Sender is the user in both cases, and Received when the API server received
+	// the request. Only Audit sets them.
 	User, Sender string
 	Received     time.Time
-	// Sent is when the client sent it. Seen by a Counter only.
+	// Sent is when the client sent it. Only a Counter sets it.
 	Sent time.Time
-	// Apply tells server-side apply from other patches; DryRun is what it says.
-	// Seen by a Counter only, not by Audit: Apply.
+	// Apply means server-side apply, not another patch; DryRun a dry run. Only a Counter sets Apply.
 	Apply, DryRun bool
-	// Code is the answer's status; 0 if there was none.
+	// Code is the status of the response; 0 if there was none.
 	Code int
 }
 
-// Key is how the request is counted: the verb and the resource ("PATCH
-// widgets/status"), or the path where there is no resource ("GET /version").
+// Key returns the key in counts: the verb and the resource ("PATCH widgets/status"), or the path if there is no resource ("GET
+// /version").
 func (r Request) Key() string {
 	if r.Resource == "" {
 		return r.Verb + " " + r.Path
@@ -60,33 +58,31 @@ func (r Request) Mutating() bool {
 	return false
 }
 
-// isStream reports whether an informer asks for its first list as events. An API server before 1.32 refuses that, and the informer
-// takes a page of a list instead: to a Counter neither has happened, as on a newer one.
+// isStream reports whether an informer requests its first list as events. An API server before 1.32 refuses that, and the
+// informer lists a page instead: a Counter skips both, so that all versions count the same.
 func (r Request) isStream() bool {
 	return r.Verb == "WATCH" && strings.Contains(r.Query, "sendInitialEvents=true")
 }
 
 func (r Request) isPage() bool { return r.Verb == "LIST" && strings.Contains(r.Query, "limit=500") }
 
-// counts reports whether Total and Mutating count the request: one for a
-// resource, neither a watch nor about a lease.
+// counts reports whether Total and Mutating count the request: one for a resource, but not a watch or for a lease.
 func (r Request) counts() bool {
 	return r.Resource != "" && r.Verb != "WATCH" && r.Resource != "leases"
 }
 
-// Counter records the requests that a client sends. It sees them in the
-// transport, so retries that client-go makes by itself are in it.
+// Counter records the requests that a client sends. It is in the transport, so it includes retries of client-go.
 type Counter struct {
 	mu       sync.Mutex
 	requests []*Request
-	refused  map[string]bool // paths of which the API server streams no lists
+	refused  map[string]bool // paths for which the API server does not stream lists
 }
 
-// NewCounter returns a counter that has counted nothing.
+// NewCounter returns an empty counter.
 func NewCounter() *Counter { return &Counter{refused: map[string]bool{}} }
 
-// Wrap returns a copy of the client configuration whose requests are counted.
-// Several may share one counter. Wrapped around Faults, it sees what they answer.
+// Wrap returns a copy of the client configuration whose requests are counted. Several may share one counter. Around Faults, it
+// sees their responses.
 func (c *Counter) Wrap(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
@@ -104,7 +100,7 @@ func (c *Counter) Wrap(config *rest.Config) *rest.Config {
 	return config
 }
 
-// add records a request that is being sent.
+// add records a request when it is sent.
 func (c *Counter) add(request *Request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -114,7 +110,7 @@ func (c *Counter) add(request *Request) {
 	c.requests = append(c.requests, request)
 }
 
-// answered completes a request that was added.
+// answered sets the response of a request.
 func (c *Counter) answered(request *Request, code int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -125,8 +121,7 @@ func (c *Counter) answered(request *Request, code int) {
 	}
 }
 
-// Requests returns what was sent since the last Reset, in order; with conditions,
-// only the requests for which all of them hold.
+// Requests returns the requests since the last Reset, in order; with conditions, only those that match all of them.
 func (c *Counter) Requests(conditions ...func(Request) bool) []Request {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -144,7 +139,7 @@ func all(conditions []func(Request) bool, request Request) bool {
 	return !slices.ContainsFunc(conditions, func(holds func(Request) bool) bool { return !holds(request) })
 }
 
-// Snapshot returns how many requests of each Key were sent since the last Reset.
+// Snapshot returns the number of requests by Key since the last Reset.
 func (c *Counter) Snapshot() map[string]int {
 	counts := map[string]int{}
 	for _, request := range c.Requests() {
@@ -153,44 +148,42 @@ func (c *Counter) Snapshot() map[string]int {
 	return counts
 }
 
-// Total returns how many requests for resources were sent since the last Reset,
-// without watches, leases, and what is for no resource (discovery, OpenAPI); with
-// conditions, only of those for which all of them hold.
+// Total returns the number of requests for resources since the last Reset, without watches and leases; with conditions, only of
+// those that match all of them.
 func (c *Counter) Total(conditions ...func(Request) bool) int {
 	return len(c.Requests(append(conditions, Request.counts)...))
 }
 
-// Mutating returns how many of Total could change an object; a dry run cannot.
+// Mutating returns the number of requests in Total that could change an object, without dry runs.
 func (c *Counter) Mutating(conditions ...func(Request) bool) int {
 	return c.Total(append(conditions, Request.Mutating)...)
 }
 
-// Before is a condition for requests that were sent before a moment: a busy
-// machine cannot make a stretch of time longer that ends there.
+// Before is a condition for requests that were sent before a time: load on the machine cannot add requests to such an interval.
 func Before(moment time.Time) func(Request) bool {
 	return func(r Request) bool { return r.Sent.Before(moment) }
 }
 
-// Reset forgets everything.
+// Reset removes all records.
 func (c *Counter) Reset() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.requests = nil
 }
 
-// roundTripper is a function that is an http.RoundTripper.
+// roundTripper is a function as an http.RoundTripper.
 type roundTripper func(*http.Request) (*http.Response, error)
 
 // RoundTrip implements http.RoundTripper.
 func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
 
-// infos reads requests as the API server does.
+// infos parses requests as the API server does.
 var infos = apirequest.RequestInfoFactory{
 	APIPrefixes:          sets.NewString("api", "apis"),
 	GrouplessAPIPrefixes: sets.NewString("api"),
 }
 
-// describe tells what a request is for.
+// describe returns the Request of an HTTP request.
 func describe(request *http.Request) Request {
 	described := Request{
 		Verb:      request.Method,
@@ -213,7 +206,7 @@ func describe(request *http.Request) Request {
 	return described
 }
 
-// dryDelete reports whether a delete is a dry run, which its body says.
+// dryDelete reports whether a delete is a dry run, according to its body.
 func dryDelete(request *http.Request) bool {
 	if request.Method != http.MethodDelete || request.GetBody == nil {
 		return false

@@ -18,21 +18,20 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// retryAfter is what a client is told to wait, in seconds, when it is throttled.
+// retryAfter is the Retry-After of a throttled request, in seconds.
 const retryAfter = 1
 
-// Faults makes requests of a client fail, as long as a test wants it. Wrap a
-// client configuration once; switch faults on and off while the client runs.
+// Faults makes requests of a client fail. Wrap a client configuration once; switch faults on and off while the client runs.
 type Faults struct {
 	mu     sync.Mutex
 	faults []*Fault
 	open   map[*body]struct{}
 }
 
-// NewFaults returns Faults that let everything pass.
+// NewFaults returns Faults without a fault.
 func NewFaults() *Faults { return &Faults{open: map[*body]struct{}{}} }
 
-// Fault is one way to fail that is switched on.
+// Fault is one active fault.
 type Fault struct {
 	owner  *Faults
 	match  func(*http.Request) bool
@@ -40,27 +39,24 @@ type Fault struct {
 	hits   []time.Time
 }
 
-// Answer makes the requests that match fail with an HTTP status (403, 404, 409,
-// 422, 429, 500, 503 …) and the body that the API server sends with it. They do
-// not reach the API server. A fault that is switched on later goes first.
+// Answer makes matching requests fail with an HTTP status (403, 404, 409, 422, 429, 500, 503 …) and the API server's body for
+// it. They do not reach the API server. Later faults take precedence.
 func (f *Faults) Answer(code int, match func(*http.Request) bool) *Fault {
 	return f.add(match, func(request *http.Request) (*http.Response, error) { return refusal(request, code) })
 }
 
-// Drop makes the requests that match fail as if the connection was reset. They
-// do not reach the API server.
+// Drop makes matching requests fail like a reset connection. They do not reach the API server.
 func (f *Faults) Drop(match func(*http.Request) bool) *Fault {
 	return f.add(match, func(*http.Request) (*http.Response, error) { return nil, syscall.ECONNRESET })
 }
 
-// Lose makes the requests that match reach the API server, but their answers get
-// lost as if the connection was reset: the client cannot know what became of them.
+// Lose lets matching requests reach the API server, but loses the responses like a reset connection: the client does not know
+// the results.
 func (f *Faults) Lose(match func(*http.Request) bool) *Fault {
 	return f.add(match, nil)
 }
 
-// Cut breaks every watch that is open now and whose request matches, in the
-// middle of it, and returns how many there were.
+// Cut breaks every open watch whose request matches, and returns how many there were.
 func (f *Faults) Cut(match func(*http.Request) bool) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -82,10 +78,10 @@ func (f *Fault) Off() {
 	f.owner.faults = slices.DeleteFunc(f.owner.faults, func(other *Fault) bool { return other == f })
 }
 
-// Hits returns how many requests have failed by it.
+// Hits returns the number of requests that failed because of it.
 func (f *Fault) Hits() int { return len(f.Times()) }
 
-// Times returns when requests have failed by it, in order.
+// Times returns when requests failed because of it, in order.
 func (f *Fault) Times() []time.Time {
 	f.owner.mu.Lock()
 	defer f.owner.mu.Unlock()
@@ -110,7 +106,7 @@ func (f *Faults) add(match func(*http.Request) bool, answer func(*http.Request) 
 	return fault
 }
 
-// find returns the fault that a request meets, nil for none.
+// find returns the fault for a request, or nil.
 func (f *Faults) find(request *http.Request) *Fault {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -137,7 +133,7 @@ func (f *Faults) send(next http.RoundTripper, request *http.Request) (*http.Resp
 		return nil, err
 	}
 	if fault != nil {
-		_ = response.Body.Close() // the answer is lost, whatever it was
+		_ = response.Body.Close() // the response is lost
 		return nil, syscall.ECONNRESET
 	}
 	if describe(request).Verb == "WATCH" {
@@ -146,7 +142,7 @@ func (f *Faults) send(next http.RoundTripper, request *http.Request) (*http.Resp
 	return response, nil
 }
 
-// refusal is the API server's answer with a status code other than success.
+// refusal returns the API server's response with an error code.
 func refusal(request *http.Request, code int) (*http.Response, error) {
 	info := describe(request)
 	resource, _, _ := strings.Cut(info.Resource, "/")
@@ -168,7 +164,7 @@ func refusal(request *http.Request, code int) (*http.Response, error) {
 	}, nil
 }
 
-// body is the answer to a watch, which Cut can break.
+// body is the response to a watch, which Cut can break.
 type body struct {
 	io.ReadCloser
 	faults  *Faults
@@ -178,7 +174,7 @@ type body struct {
 	broken bool
 }
 
-// watch remembers the answer to a watch as long as it is open.
+// watch tracks the response to a watch while it is open.
 func (f *Faults) watch(request *http.Request, stream io.ReadCloser) io.ReadCloser {
 	open := &body{ReadCloser: stream, faults: f, request: request}
 	f.mu.Lock()
@@ -187,12 +183,12 @@ func (f *Faults) watch(request *http.Request, stream io.ReadCloser) io.ReadClose
 	return open
 }
 
-// cut breaks the stream: what is read from now on fails.
+// cut breaks the stream: reads fail from now on.
 func (b *body) cut() {
 	b.mu.Lock()
 	b.broken = true
 	b.mu.Unlock()
-	_ = b.ReadCloser.Close() // wakes a reader that waits
+	_ = b.ReadCloser.Close() // wakes a waiting reader
 }
 
 // Read implements io.Reader.
@@ -214,8 +210,7 @@ func (b *body) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// On is a match for Faults: requests with the verb ("PATCH", "" for any) for the
-// resource ("widgets/status", "" for any).
+// On returns a match for Faults: requests with the verb ("PATCH", "" for any) for the resource ("widgets/status", "" for any).
 func On(verb, resource string) func(*http.Request) bool {
 	return func(request *http.Request) bool {
 		info := describe(request)

@@ -8,10 +8,11 @@ import (
 	"strings"
 )
 
-// leakWindow is how many bytes in a row of a Secret's value, or of an encoding of it, are a leak.
+// leakWindow is the number of consecutive bytes of a Secret's value, or of an encoding of it, that count as a leak.
 const leakWindow = 4
 
-// Leaked returns the pieces of a Secret's value that are in a text, as they are or encoded: in base64 (at any offset), JSON or Go's quotes, in upper or lower case.
+// Leaked returns the pieces of a Secret's value in a text, plain or encoded: in base64 (at any offset), JSON or Go quotes, in
+// upper or lower case.
 func Leaked(text string, secret []byte) []string {
 	var found []string
 	seen := map[string]bool{}
@@ -36,7 +37,8 @@ func encodings(secret []byte) [][]byte {
 	return list
 }
 
-// distinctive reports whether a piece cannot be in any text by chance, as hexadecimal digits are in uids and event names.
+// distinctive reports whether a piece cannot be in a text by chance, unlike hexadecimal digits, which are in uids and event
+// names.
 func distinctive(window string) bool {
 	if strings.Trim(window, "0123456789abcdefABCDEF") == "" {
 		return false
@@ -50,7 +52,7 @@ func distinctive(window string) bool {
 	return n >= leakWindow-1
 }
 
-// Secrets are values of Secrets by what is particular about them. No piece of one is in other texts by chance.
+// Secrets returns values of Secrets by their special feature. No piece of one is in other texts by chance.
 func Secrets() map[string][]byte {
 	token := "qzXW7vkJQp4ZjwKx9"
 	return map[string][]byte{
@@ -62,8 +64,8 @@ func Secrets() map[string][]byte {
 	}
 }
 
-// SecretSinks are templates and rules of a downstream that complain about the value of a Secret, each in its own way: by what
-// goes wrong, the fields of a downstream in a config. The Secret is the input "settings", and its key "color".
+// SecretSinks returns templates and rules of a downstream that each fail in another way because of the value of a Secret: by
+// failure, the fields of a downstream in a config. The Secret is the input "settings", its key "color".
 func SecretSinks() map[string]string {
 	const head = "metadata:\n        name: {{ .metadata.name }}-SINK\n"
 	config := func(template string) string {

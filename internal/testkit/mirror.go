@@ -11,13 +11,13 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Mirror has the objects of a resource in memory, for tests that look at them very often. It may be moments behind.
+// Mirror keeps the objects of a resource in memory, for tests that read them very often. It may lag.
 type Mirror struct {
 	objects cache.Indexer
 }
 
-// NewMirror watches a resource until the test ends. Unless it is nil, seen is called for each object at every change and
-// every second, one at a time; it must not change the object.
+// NewMirror watches a resource until the test ends. Unless it is nil, seen is called sequentially for each object at every
+// change and every second; it must not change the object.
 func NewMirror(t testing.TB, gvr schema.GroupVersionResource, seen func(*unstructured.Unstructured)) *Mirror {
 	t.Helper()
 	informer := dynamicinformer.NewDynamicSharedInformerFactory(Dynamic(t), time.Second).ForResource(gvr).Informer()
@@ -47,7 +47,7 @@ func (m *Mirror) In(namespace string) []*unstructured.Unstructured {
 	var list []*unstructured.Unstructured
 	objects := m.objects.List()
 	if namespace != "" {
-		objects, _ = m.objects.ByIndex(cache.NamespaceIndex, namespace) // the factory's informers have that index
+		objects, _ = m.objects.ByIndex(cache.NamespaceIndex, namespace) // the factory's informers have this index
 	}
 	for _, o := range objects {
 		if u, ok := o.(*unstructured.Unstructured); ok {

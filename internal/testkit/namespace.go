@@ -15,16 +15,14 @@ import (
 // namespaces is the resource of namespaces.
 var namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 
-// counter makes names unique within one test binary, which has the API server
-// to itself.
+// counter makes names unique within one test binary, which has its own API server.
 var counter atomic.Int64
 
 // maxSlug leaves room for a suffix in a DNS label of 63 characters.
 const maxSlug = 50
 
-// Namespace creates a namespace that is named after the test and returns its
-// name. It is deleted when the test ends; without Namespaces among the
-// controllers it stays in Terminating, which harms no other test.
+// Namespace creates a namespace named after the test and returns its name. It is deleted when the test ends; without the
+// namespace controller it stays in Terminating, which does not affect other tests.
 func Namespace(t testing.TB) string {
 	t.Helper()
 	name := Unique(t)
@@ -35,7 +33,7 @@ func Namespace(t testing.TB) string {
 	if _, err := client.Create(t.Context(), object, metav1.CreateOptions{FieldManager: manager}); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { // the test's own context has ended by now
+	t.Cleanup(func() { // the context of the test has ended
 		if err := client.Delete(context.Background(), name, metav1.DeleteOptions{}); err != nil {
 			t.Log(err)
 		}
@@ -43,14 +41,13 @@ func Namespace(t testing.TB) string {
 	return name
 }
 
-// Unique returns a DNS label made from the test's name that no other call in
-// this test binary returns: for cluster-scoped objects.
+// Unique returns a DNS label made from the test's name that is unique in this test binary, for cluster-scoped objects.
 func Unique(t testing.TB) string {
 	t.Helper()
 	return fmt.Sprintf("%s-%d", slug(t.Name()), counter.Add(1))
 }
 
-// slug turns a test's name into the beginning of a DNS label.
+// slug converts a test's name to the start of a DNS label.
 func slug(name string) string {
 	var b strings.Builder
 	for _, r := range strings.ToLower(name) {

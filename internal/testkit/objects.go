@@ -22,7 +22,7 @@ import (
 	"github.com/corollary-dev/corollary/internal/controlplane"
 )
 
-// clients are what the helpers talk to the API server with.
+// clients are the clients of the helpers.
 type clients struct {
 	dynamic dynamic.Interface
 	typed   client.Client
@@ -50,10 +50,8 @@ func newClients() (*clients, error) {
 	}, nil
 }
 
-// Apply creates or changes an object by server-side apply as the field manager
-// "test" and returns what the API server answered. A namespace that is not ""
-// replaces that of the YAML text, which holds one document. It fails the test
-// on an error; a test that wants one uses TryApply.
+// Apply creates or changes an object by server-side apply with the field manager "test" and returns the response. A namespace
+// other than "" replaces that of the YAML document. It fails the test on an error; TryApply returns it.
 func Apply(t testing.TB, namespace, yaml string) *unstructured.Unstructured {
 	t.Helper()
 	applied, err := TryApply(t, namespace, yaml)
@@ -63,7 +61,7 @@ func Apply(t testing.TB, namespace, yaml string) *unstructured.Unstructured {
 	return applied
 }
 
-// TryApply is Apply that returns the API server's error.
+// TryApply is Apply that returns the error.
 func TryApply(t testing.TB, namespace, yaml string) (*unstructured.Unstructured, error) {
 	t.Helper()
 	object := Parse(t, yaml)
@@ -94,8 +92,7 @@ func Parse(t testing.TB, yaml string) *unstructured.Unstructured {
 	return documents[0]
 }
 
-// Get reads an object and fails the test if it is not there. The namespace is ""
-// for a cluster-scoped one.
+// Get reads an object and fails the test if it does not exist. The namespace of a cluster-scoped object is "".
 func Get(t testing.TB, gvr schema.GroupVersionResource, namespace, name string) *unstructured.Unstructured {
 	t.Helper()
 	object, err := shared(t).dynamic.Resource(gvr).Namespace(namespace).Get(t.Context(), name, metav1.GetOptions{})
@@ -105,7 +102,7 @@ func Get(t testing.TB, gvr schema.GroupVersionResource, namespace, name string) 
 	return object
 }
 
-// Find reads an object and returns nil if it is not there.
+// Find reads an object and returns nil if it does not exist.
 func Find(t testing.TB, gvr schema.GroupVersionResource, namespace, name string) *unstructured.Unstructured {
 	t.Helper()
 	object, err := shared(t).dynamic.Resource(gvr).Namespace(namespace).Get(t.Context(), name, metav1.GetOptions{})
@@ -118,8 +115,7 @@ func Find(t testing.TB, gvr schema.GroupVersionResource, namespace, name string)
 	return object
 }
 
-// List reads all objects of a namespace ("" for every namespace) that have the
-// labels of the selector.
+// List reads all objects of a namespace ("" for every namespace) with the labels of the selector.
 func List(t testing.TB, gvr schema.GroupVersionResource, namespace, selector string) []unstructured.Unstructured {
 	t.Helper()
 	list, err := shared(t).dynamic.Resource(gvr).Namespace(namespace).List(t.Context(), metav1.ListOptions{LabelSelector: selector})
@@ -129,12 +125,11 @@ func List(t testing.TB, gvr schema.GroupVersionResource, namespace, selector str
 	return list.Items
 }
 
-// contended is how Update tries again: for some seconds.
+// contended makes Update retry for some seconds.
 var contended = wait.Backoff{Steps: 16, Duration: 10 * time.Millisecond, Factor: 1.4, Jitter: 0.1}
 
-// Update reads an object, lets mutate change it and writes it back as the field
-// manager "test", again and again while others change it in between. With a
-// subresource (say "status") it writes that.
+// Update reads an object, lets mutate change it and writes it back with the field manager "test", and retries on conflicts.
+// With a subresource ("status", for example) it writes that.
 func Update(t testing.TB, gvr schema.GroupVersionResource, namespace, name string,
 	mutate func(*unstructured.Unstructured), subresources ...string,
 ) *unstructured.Unstructured {
@@ -156,7 +151,7 @@ func Update(t testing.TB, gvr schema.GroupVersionResource, namespace, name strin
 	return updated
 }
 
-// Patch sends a JSON merge patch as the field manager given.
+// Patch sends a JSON merge patch with the given field manager.
 func Patch(t testing.TB, gvr schema.GroupVersionResource, namespace, name, fieldManager, json string,
 	subresources ...string,
 ) *unstructured.Unstructured {
@@ -169,13 +164,13 @@ func Patch(t testing.TB, gvr schema.GroupVersionResource, namespace, name, field
 	return patched
 }
 
-// Delete deletes an object in the background; it is no error if it is gone.
+// Delete deletes an object in the background; it ignores a missing object.
 func Delete(t testing.TB, gvr schema.GroupVersionResource, namespace, name string) {
 	t.Helper()
 	DeleteWith(t, gvr, namespace, name, metav1.DeletePropagationBackground)
 }
 
-// DeleteWith is Delete with what `kubectl delete --cascade` says.
+// DeleteWith is Delete with a propagation policy, like `kubectl delete --cascade`.
 func DeleteWith(t testing.TB, gvr schema.GroupVersionResource, namespace, name string, propagation metav1.DeletionPropagation) {
 	t.Helper()
 	err := shared(t).dynamic.Resource(gvr).Namespace(namespace).Delete(t.Context(), name,

@@ -13,14 +13,14 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Mishap is what happens to one write of a client.
+// Mishap is a failure of one write of a client.
 type Mishap string
 
-// The mishaps. After the first two nothing of the client passes any more, as where its process has died.
+// The mishaps. After the first two no request of the client passes, as if its process had died.
 const (
 	DiesBefore Mishap = "dies before"
 	DiesAfter  Mishap = "dies after"
-	// Lost, Ended, Answered504 and Answered409 follow a write that was carried out; the last four one that was not.
+	// Lost, Ended, Answered504 and Answered409 happen after the write was done; the last four without it.
 	Lost        Mishap = "answer lost"
 	Ended       Mishap = "answer ends"
 	Answered504 Mishap = "done, 504"
@@ -36,13 +36,13 @@ var (
 	Answers = []Mishap{Lost, Ended, Answered504, Answered409, Dropped, Refused504, Refused409}
 )
 
-// Write is one of a client's writes: of those with that key, as in Request.Key, the one of that number, from 1.
+// Write is the Nth write of a client with this key (see Request.Key), counted from 1.
 type Write struct {
 	Key    string
 	Number int
 }
 
-// Strike has one write of a client go wrong. Dry runs, leases and events do not count.
+// Strike makes one write of a client fail. Dry runs, leases and events do not count.
 type Strike struct {
 	write  Write
 	mishap Mishap
@@ -53,13 +53,13 @@ type Strike struct {
 	dead   bool
 }
 
-// NewStrike prepares a mishap; with the zero Write none happens.
+// NewStrike prepares a mishap; with the zero Write there is none.
 func NewStrike(write Write, mishap Mishap) *Strike {
 	return &Strike{write: write, mishap: mishap, struck: make(chan struct{})}
 }
 
-// EachWrite tells a story undisturbed, and then again for each of its writes and mishaps, in parallel. A story that is told
-// again may have a write less; most must come to pass.
+// EachWrite runs a scenario without mishaps, and then again for each of its writes and mishaps, in parallel. A repeated
+// scenario may have fewer writes; most mishaps must happen.
 func EachWrite(t *testing.T, mishaps []Mishap, tell func(t *testing.T, s *Strike)) {
 	t.Helper()
 	calm := NewStrike(Write{}, "")
@@ -97,14 +97,14 @@ func (s *Strike) happened() bool {
 	}
 }
 
-// Writes are those that were counted, in order.
+// Writes returns the counted writes, in order.
 func (s *Strike) Writes() []Write {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.writes)
 }
 
-// Life is a program that a Strike may kill, and that is started again then.
+// Life is a program that a Strike may kill, and that is then restarted.
 type Life struct {
 	t       testing.TB
 	strike  *Strike
@@ -114,13 +114,13 @@ type Life struct {
 	revived bool
 }
 
-// Run starts a program whose client suffers the strike.
+// Run starts a program with the failing client.
 func (s *Strike) Run(t testing.TB, config *rest.Config, start func(*rest.Config) (stop func())) *Life {
 	t.Helper()
 	return &Life{t: t, strike: s, config: config, start: start, stop: start(s.Wrap(config))}
 }
 
-// Eventually waits for a condition, and starts the program again if it dies meanwhile.
+// Eventually waits for a condition, and restarts the program if it dies meanwhile.
 func (l *Life) Eventually(timeout time.Duration, condition func() (ok bool, why string)) {
 	l.t.Helper()
 	Eventually(l.t, timeout, func() (bool, string) { l.revive(); return condition() })
@@ -137,7 +137,7 @@ func (l *Life) revive() {
 	}
 }
 
-// Wrap returns a copy of the client configuration whose write goes wrong.
+// Wrap returns a copy of the client configuration whose write fails.
 func (s *Strike) Wrap(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
@@ -146,7 +146,7 @@ func (s *Strike) Wrap(config *rest.Config) *rest.Config {
 	return config
 }
 
-// count reports whether the request is the one, and whether the client is dead.
+// count reports whether the request is the failing write, and whether the client is dead.
 func (s *Strike) count(request *http.Request) (hit, dead bool) {
 	r := describe(request)
 	s.mu.Lock()

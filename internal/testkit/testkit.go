@@ -1,7 +1,5 @@
-// Package testkit gives tests a real API server: one control plane for each
-// test package, a namespace for each test, and short helpers to make, read and
-// wait for objects, to count requests and to make them fail. Only tests import
-// it. It holds nothing that knows what the operator does.
+// Package testkit provides a real API server for tests: one control plane for each test package, a namespace for each test, and helpers
+// to create, read and wait for objects, to count requests and to make them fail. Only tests import it.
 //
 // A package that uses it has one file with
 //
@@ -9,10 +7,9 @@
 //
 //	func TestMain(m *testing.M) { testkit.Main(m) }
 //
-// and the same build tag on every test that needs the API server, so that a bare
-// `go test ./...` needs none and `make test`, which sets the tag, skips nothing.
-// Tests of one package may run in parallel: what they share is the API server
-// and the cluster-scoped objects, so those want names of their own.
+// and the same build tag on every test that needs the API server, so that `go test ./...` needs none and `make test`, which sets the tag,
+// runs all. Tests of one package may run in parallel: they share the API server and the cluster-scoped objects, which therefore need
+// unique names.
 package testkit
 
 import (
@@ -33,7 +30,7 @@ import (
 	"github.com/corollary-dev/corollary/internal/controlplane"
 )
 
-// manager is the field manager of everything that the helpers write.
+// manager is the field manager of the helpers' writes.
 const manager = "test"
 
 // running is the control plane of this test binary, set by Main.
@@ -70,9 +67,8 @@ func WithCRDText(yaml ...string) Option {
 	}
 }
 
-// WithControllers runs these controllers of kube-controller-manager; by default
-// there are none. Mind that the garbage collector finds a CRD that is installed
-// later only after up to 30 s: give it to WithCRDs.
+// WithControllers runs these controllers of kube-controller-manager; by default there are none. The garbage collector finds a
+// CRD that is installed later only after up to 30 s: use WithCRDs.
 func WithControllers(names ...string) Option {
 	return func(o *options) error {
 		o.Controllers = append(o.Controllers, names...)
@@ -88,9 +84,8 @@ func WithAudit() Option {
 	}
 }
 
-// WithParallel lets that many parallel tests run at a time, where -parallel does
-// not say otherwise. Go's own default is the number of processors, which tests
-// that wait for an API server and for delays leave idle.
+// WithParallel sets the number of parallel tests, unless -parallel does. Go's default is the number of processors, which are
+// idle while tests wait for an API server and for delays.
 func WithParallel(tests int) Option {
 	return func(o *options) error {
 		o.parallel = tests
@@ -98,8 +93,7 @@ func WithParallel(tests int) Option {
 	}
 }
 
-// Main starts a control plane, runs the tests of the package, stops the control
-// plane and ends the process. It is for TestMain.
+// Main starts a control plane, runs the tests of the package, stops the control plane and exits. Call it in TestMain.
 func Main(m *testing.M, opts ...Option) {
 	code, err := run(m, opts)
 	if err != nil {
@@ -154,20 +148,18 @@ func plane() *controlplane.ControlPlane {
 	return running
 }
 
-// Config returns a client configuration that may do everything, without a limit
-// of requests for each second; a fresh copy for each call.
+// Config returns a new client configuration with all rights and without a rate limit.
 func Config() *rest.Config {
 	return plane().Config()
 }
 
-// Kubeconfig writes a kubeconfig file for Config and returns its path. The file
-// goes when the test ends.
+// Kubeconfig writes a kubeconfig file for Config and returns its path. The file is removed when the test ends.
 func Kubeconfig(t testing.TB) string {
 	t.Helper()
 	return KubeconfigFor(t, Config())
 }
 
-// KubeconfigFor is Kubeconfig for another client configuration, of User say.
+// KubeconfigFor is Kubeconfig for another client configuration, such as one of User.
 func KubeconfigFor(t testing.TB, config *rest.Config) string {
 	t.Helper()
 	text, err := controlplane.Kubeconfig(config)
@@ -181,15 +173,14 @@ func KubeconfigFor(t testing.TB, config *rest.Config) string {
 	return path
 }
 
-// Dynamic returns a client that may do everything.
+// Dynamic returns a client with all rights.
 func Dynamic(t testing.TB) dynamic.Interface {
 	t.Helper()
 	return shared(t).dynamic
 }
 
-// InstallCRDs creates or updates the CRDs in the YAML texts and returns once
-// they can be used, discovery and OpenAPI included. They stay until the control
-// plane stops.
+// InstallCRDs creates or updates the CRDs in the YAML texts and returns once they can be used, including discovery and OpenAPI.
+// They stay until the control plane stops.
 func InstallCRDs(t testing.TB, yaml ...string) {
 	t.Helper()
 	if err := controlplane.InstallCRDs(t.Context(), Config(), yaml...); err != nil {
@@ -219,7 +210,7 @@ func readYAML(path string) ([]string, error) {
 	return texts, err
 }
 
-// sharedClients are made once for each test binary.
+// sharedClients are created once for each test binary.
 var sharedClients = sync.OnceValues(newClients)
 
 // shared returns the clients that the helpers use.

@@ -92,7 +92,7 @@ func TestObjects(t *testing.T) {
 		t.Errorf("%d objects have the label, not one", n)
 	}
 	testkit.Delete(t, configMaps, ns, "settings")
-	testkit.Delete(t, configMaps, ns, "settings") // gone already, which is fine
+	testkit.Delete(t, configMaps, ns, "settings") // gone already, which is not an error
 	if found := testkit.Find(t, configMaps, ns, "settings"); found != nil {
 		t.Errorf("found %v after it was deleted", found)
 	}
@@ -131,7 +131,7 @@ func TestControllers(t *testing.T) {
 	})
 }
 
-// TestRightsInForce: what was granted just before is asked for at once, again and again.
+// TestRightsInForce: rights are in force immediately after the call, every time.
 func TestRightsInForce(t *testing.T) {
 	t.Parallel()
 	ns := testkit.Namespace(t)
@@ -159,7 +159,7 @@ func TestUser(t *testing.T) {
 	config := testkit.User(t, "reader", rbacv1.PolicyRule{
 		Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"configmaps"},
 	})
-	// by way of the kubeconfig file, as a command would connect
+	// through the kubeconfig file, as a command connects
 	config, err := clientcmd.BuildConfigFromFlags("", testkit.KubeconfigFor(t, config))
 	if err != nil {
 		t.Fatal(err)

@@ -44,7 +44,7 @@ func use(t *testing.T, client dynamic.Interface, ns string) {
 	watcher.Stop()
 }
 
-// used is what use sends.
+// used is the requests of use.
 var used = map[string]int{"PATCH configmaps": 2, "LIST configmaps": 1, "GET configmaps": 1, "WATCH configmaps": 1}
 
 func TestCounter(t *testing.T) {
@@ -74,7 +74,7 @@ func TestAudit(t *testing.T) {
 	config := testkit.Config()
 	config.UserAgent = testkit.Unique(t) + "/1"
 	use(t, newClient(t, config), ns)
-	testkit.Eventually(t, testkit.Patience, func() (bool, string) { // the watch is logged when it has begun
+	testkit.Eventually(t, testkit.Patience, func() (bool, string) { // the watch is logged after it has begun
 		got := map[string]int{}
 		for _, request := range testkit.Audit(t, testkit.Agent(config.UserAgent)) {
 			got[request.Key()]++
@@ -143,7 +143,7 @@ func TestThrottled(t *testing.T) {
 		_, err := client.List(t.Context(), metav1.ListOptions{})
 		done <- err
 	}()
-	// client-go waits as Retry-After says and tries again by itself
+	// client-go waits for Retry-After and retries
 	testkit.Eventually(t, testkit.Patience, func() (bool, string) { return fault.Hits() > 1, "the request was not tried again" })
 	fault.Off()
 	if err := <-done; err != nil {
@@ -171,7 +171,7 @@ func TestCutWatch(t *testing.T) {
 	if broken := faults.Cut(testkit.On("WATCH", "configmaps")); broken != 1 {
 		t.Errorf("%d watches were cut instead of one", broken)
 	}
-	for range watcher.ResultChan() { // ends, perhaps with an error event
+	for range watcher.ResultChan() { // ends, possibly with an error event
 	}
 }
 

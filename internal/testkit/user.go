@@ -13,9 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// User returns a client configuration for a user who may do, in the whole
-// cluster, what the rules say and what every authenticated user may (discovery).
-// The rights are in force on return and end with the test.
+// User returns a client configuration for a user who has, in the whole cluster, the rights in the rules and those of every
+// authenticated user (discovery). The rights are in force on return and end with the test.
 func User(t testing.TB, name string, rules ...rbacv1.PolicyRule) *rest.Config {
 	t.Helper()
 	unique := name + "-" + Unique(t)
@@ -36,7 +35,7 @@ func User(t testing.TB, name string, rules ...rbacv1.PolicyRule) *rest.Config {
 		if err := shared(t).typed.Create(t.Context(), grant); err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { // the test's own context has ended by now
+		t.Cleanup(func() { // the context of the test has ended
 			if err := shared(t).typed.Delete(context.Background(), grant); err != nil {
 				t.Log(err)
 			}
@@ -48,8 +47,7 @@ func User(t testing.TB, name string, rules ...rbacv1.PolicyRule) *rest.Config {
 	return config
 }
 
-// waitAuthorized waits until the API server, which learns of roles by a watch,
-// grants the user the first thing that the rule allows.
+// waitAuthorized waits until the API server, which watches roles, grants the user the first right of the rule.
 func waitAuthorized(t testing.TB, user string, rule rbacv1.PolicyRule) {
 	t.Helper()
 	spec := authorizationv1.SubjectAccessReviewSpec{User: user}

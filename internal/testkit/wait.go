@@ -10,20 +10,18 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Patience is how long to wait for what has to come. It comes within moments; this long it takes on a machine that does
-// everything else at the same time, and nothing but a test that fails waits for the end of it.
+// Patience is the maximum wait for an expected event. It usually comes at once; on a very busy machine it may take this long,
+// and only a failing test waits for all of it.
 const Patience = 2 * time.Minute
 
-// A condition is looked at every pollInterval at first. One that takes long is
-// looked at less often: whoever waits for seconds leaves the machine to others.
+// A condition is checked every pollInterval at first, and less often if it takes long, to leave the processors to others.
 const (
 	pollInterval = 20 * time.Millisecond
 	maxInterval  = 200 * time.Millisecond
 )
 
-// Eventually looks at the condition until it holds; after the timeout it fails
-// the test with the last reason why it did not. The condition runs in the
-// test's goroutine, so it may itself fail the test.
+// Eventually checks the condition until it is true; after the timeout it fails the test with the last reason. The condition
+// runs in the test's goroutine, so it may itself fail the test.
 func Eventually(t testing.TB, timeout time.Duration, condition func() (ok bool, why string)) {
 	t.Helper()
 	begin := time.Now()
@@ -47,9 +45,8 @@ func Eventually(t testing.TB, timeout time.Duration, condition func() (ok bool, 
 // leases is the resource of Leases.
 var leases = schema.GroupVersionResource{Group: coordinationv1.GroupName, Version: "v1", Resource: "leases"}
 
-// Lag stores an object, waits until a watch tells of it, and returns how long that
-// took: the measure for a stretch of time after which something would have
-// happened, on a machine that may be busy.
+// Lag stores an object, waits until a watch delivers it, and returns how long that took: a measure, on a machine that may be
+// busy, for the time after which something would have happened.
 func Lag(t testing.TB) time.Duration {
 	t.Helper()
 	begin := time.Now()

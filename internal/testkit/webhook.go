@@ -16,8 +16,8 @@ import (
 )
 
 // Webhook registers an admission webhook of a kind ("Validating", "Mutating") for operations such as "CREATE" and resources
-// such as "jobs" in one namespace, until the test ends. answer gets the request; its uid is filled in. It must be harmless
-// to call it for a dry run. The webhook may take a moment to be called first: Eventually tells.
+// such as "jobs" in one namespace, until the test ends. answer gets the request; it must have no side effects, and its uid is
+// set. It takes a moment until the webhook is called: use Eventually.
 func Webhook(t testing.TB, namespace, kind, operation, resource string,
 	answer func(*admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse,
 ) {
@@ -53,8 +53,8 @@ webhooks:
 }
 
 // Policy makes a ValidatingAdmissionPolicy ("Validating") or a MutatingAdmissionPolicy ("Mutating") and binds it to one
-// namespace, until the test ends or lift is called. spec has, in YAML, what is left of the policy's spec. Both take a moment
-// to take effect.
+// namespace, until the test ends or lift is called. spec is the rest of the policy's spec, in YAML. Both take effect after a
+// moment.
 func Policy(t testing.TB, namespace, kind, operation, group, resource, spec string) (lift func()) {
 	t.Helper()
 	name := Unique(t)
@@ -83,7 +83,7 @@ spec: {policyName: %s%s}
 	return func() { remove(t, binding) }
 }
 
-// remove deletes a cluster-scoped object; the test's own context may have ended.
+// remove deletes a cluster-scoped object; the context of the test may have ended.
 func remove(t testing.TB, object *unstructured.Unstructured) {
 	if err := shared(t).typed.Delete(context.Background(), object); err != nil && !apierrors.IsNotFound(err) {
 		t.Log(err)

@@ -1,7 +1,5 @@
-// Package tools finds the programs of others that tests and lint run (actionlint,
-// cert-manager, helm, promtool, hugo, kubectl) and has them built where they are not
-// there yet. Each is pinned by a module of its own in tools/, so that the versions of
-// one say nothing about those of another, nor about ours.
+// Package tools finds the programs that tests and lint run (actionlint, cert-manager, helm, promtool, hugo, kubectl) and builds
+// them if they are missing. Each is pinned by its own module in tools/, so that their versions are independent.
 package tools
 
 import (
@@ -16,7 +14,7 @@ import (
 	"github.com/corollary-dev/corollary/internal/gobuild"
 )
 
-// all are the programs by name, which is that of the module in tools/ too.
+// all are the programs; the name is that of the module in tools/.
 var all = []gobuild.Module{
 	{
 		Binary: "actionlint", Package: "github.com/rhysd/actionlint/cmd/actionlint", Versioned: "github.com/rhysd/actionlint",
@@ -35,7 +33,7 @@ var all = []gobuild.Module{
 	},
 	{
 		Binary: "hugo", Package: "github.com/gohugoio/hugo",
-		Versioned: "github.com/gohugoio/hugo", // and has its version in its source
+		Versioned: "github.com/gohugoio/hugo", // its source has the version
 	},
 	{
 		Binary: "kubectl", Package: "k8s.io/kubernetes/cmd/kubectl",
@@ -43,7 +41,7 @@ var all = []gobuild.Module{
 	},
 	{
 		Binary: "promtool", Package: "github.com/prometheus/prometheus/cmd/promtool", Versioned: "github.com/prometheus/prometheus",
-		Tags: "remove_all_sd", // the clients of twenty clouds, which are most of the build
+		Tags: "remove_all_sd", // without the clients of twenty clouds, which are most of the build
 		Stamps: func(version string) []string {
 			return []string{"github.com/prometheus/common/version.Version=" + strings.TrimPrefix(version, "v")}
 		},
@@ -59,9 +57,8 @@ func Names() []string {
 	return names
 }
 
-// Path returns the file of the program with the name. It ends the test where the
-// program is not built: a test builds nothing, because minutes of it would look
-// like a test that hangs.
+// Path returns the file of the program with the name. It fails the test if the program is not built: a test builds nothing,
+// because that takes minutes and looks like a test that hangs.
 func Path(t testing.TB, name string) string {
 	t.Helper()
 	module, err := find(name)
@@ -75,8 +72,8 @@ func Path(t testing.TB, name string) string {
 	return filepath.Join(dir, name)
 }
 
-// Build returns the file of the program with the name and builds it first if need
-// be, which takes minutes; what it is at is written to progress.
+// Build returns the file of the program with the name and builds it first if necessary, which takes minutes; it reports to
+// progress.
 func Build(ctx context.Context, name string, progress io.Writer) (string, error) {
 	module, err := find(name)
 	if err != nil {

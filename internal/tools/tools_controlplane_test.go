@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestVersions runs each tool: it says the version that its module pins.
+// TestVersions runs each tool and checks that it prints the pinned version.
 func TestVersions(t *testing.T) {
 	arguments := map[string][]string{
 		"actionlint":  {"-version"},

@@ -11,8 +11,7 @@ import (
 	"github.com/corollary-dev/corollary/internal/gobuild"
 )
 
-// TestEachToolIsPinned: the table and the modules say the same, so that neither
-// is changed without the other.
+// TestEachToolIsPinned: the table and the modules have the same versions, so that both must be changed together.
 func TestEachToolIsPinned(t *testing.T) {
 	modules, err := filepath.Glob("../../tools/*/go.mod")
 	if err != nil {
@@ -43,7 +42,7 @@ func goMod(t *testing.T, tool gobuild.Module) []string {
 	return strings.Split(string(data), "\n")
 }
 
-// pinned returns the version that the tool's module gives it, as 1.2.3.
+// pinned returns the version in the tool's module, as 1.2.3.
 func pinned(t *testing.T, tool gobuild.Module) string {
 	t.Helper()
 	for _, line := range goMod(t, tool) {

@@ -13,11 +13,11 @@ import (
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
 
-// maxKey is the longest map key that an apply can carry. The API server reads an apply as YAML, where a key
-// ends within 1024 characters, its quotes and escapes included.
+// maxKey limits the length of a map key in an apply. The API server parses an apply as YAML, where a key ends within 1024
+// characters, including its quotes and escapes.
 const maxKey = 1000
 
-// EncodeError is a value that no request can carry unchanged. Nothing was sent.
+// EncodeError is a value that a request cannot carry unchanged. Nothing was sent.
 type EncodeError struct {
 	Path    fieldpath.Path
 	Problem string
@@ -26,8 +26,8 @@ type EncodeError struct {
 // Error returns "encoding PATH: problem".
 func (e *EncodeError) Error() string { return fmt.Sprintf("encoding %s: %s", e.Path, e.Problem) }
 
-// document returns obj as it is sent: for t, under the given uid and resourceVersion ("" leaves one out), and
-// without managedFields, which are the API server's to write. obj itself is not changed.
+// document returns obj as it is sent: for t, with the given uid and resourceVersion (none if ""), and without managedFields,
+// which only the API server may write. obj is not changed.
 func document(t Target, obj map[string]any, uid types.UID, resourceVersion string) map[string]any {
 	out := maps.Clone(obj)
 	if out == nil {
@@ -55,8 +55,8 @@ func setOrDelete(m map[string]any, key, value string) {
 	m[key] = value
 }
 
-// encode writes v as JSON: keys sorted, so the same value always gives the same bytes; integers exactly. What
-// the API server would read as something else is escaped or, where that is not possible, an *EncodeError.
+// encode writes v as JSON: keys are sorted, so the same value always gives the same bytes; integers are exact. What the API
+// server would read differently is escaped or, if that is not possible, an *EncodeError.
 func encode(v any) ([]byte, error) {
 	if e := check(v); e != nil {
 		return nil, e
@@ -68,7 +68,7 @@ func encode(v any) ([]byte, error) {
 	return escape(b), nil
 }
 
-// check finds the first value that JSON, or YAML made from it, cannot carry.
+// check finds the first value that JSON, or YAML parsed from it, cannot carry.
 func check(v any) *EncodeError {
 	switch v := v.(type) {
 	case string:
@@ -80,7 +80,7 @@ func check(v any) *EncodeError {
 			return &EncodeError{Problem: fmt.Sprintf("%v is not a JSON number", v)}
 		}
 	case map[string]any:
-		first, found := "", (*EncodeError)(nil) // in the order of the keys, so that the same document gives the same error
+		first, found := "", (*EncodeError)(nil) // sorted, so that the same document gives the same error
 		for k, item := range v {
 			if e := checkKey(k, item); e != nil && (found == nil || k < first) {
 				first, found = k, e
@@ -114,9 +114,8 @@ func (e *EncodeError) under(s fieldpath.Step) *EncodeError {
 	return e
 }
 
-// escape writes as \u… those characters that JSON allows as they are and YAML does not: the API server would
-// refuse a whole apply for the sake of one DEL, and read U+0085 (a line break in YAML) as a space. They can
-// stand only inside strings, so no parsing is needed.
+// escape writes characters that JSON allows unescaped and YAML does not as \u…: the API server would refuse a whole apply
+// because of one DEL, and read U+0085 (a line break in YAML) as a space. They can only be in strings, so no parsing is needed.
 func escape(b []byte) []byte {
 	if !bytes.ContainsFunc(b, unprintable) {
 		return b
@@ -134,8 +133,8 @@ func escape(b []byte) []byte {
 	return out
 }
 
-// unprintable reports whether r is outside YAML's printable characters, is one of its line breaks or its byte
-// order mark. Below U+0020 encoding/json escapes by itself.
+// unprintable reports whether r is not printable in YAML, is one of its line breaks or its byte order mark. encoding/json
+// escapes characters below U+0020.
 func unprintable(r rune) bool {
 	return r >= 0x7f && r <= 0x9f || r == 0x2028 || r == 0x2029 || r == 0xfeff || r == 0xfffe || r == 0xffff
 }

@@ -120,7 +120,7 @@ func TestEncodeRefuses(t *testing.T) {
 	}
 }
 
-// FuzzEncode holds that whatever text goes into an apply, the API server, which reads it as YAML, reads that text.
+// FuzzEncode: the API server, which parses an apply as YAML, reads any text in it unchanged.
 func FuzzEncode(f *testing.F) {
 	for _, s := range []string{"", "plain", "\x00\x1f\x7f", "a\u0080\u0085\u009fb", "\u2028\u2029\ufeff", "\ufffe\uffff\ufffd",
 		"😀\U0001ffff", "{{ .x }}", "\n---\nkind: Secret", "<a href=\"&\">\\u0085", "\xff", "1e3", "- ? : # ! & *"} {

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestInvalidCauses: where a field is refused is said alike, whatever version the API server has.
+// TestInvalidCauses: all versions of the API server give the same path of a refused field.
 func TestInvalidCauses(t *testing.T) {
 	message := `Widget.tools.example.com "web" is invalid: `
 	refused := func(fields ...string) error {

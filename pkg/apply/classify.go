@@ -14,15 +14,15 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 )
 
-// Failure is an error in the words of conditions, events and metrics.
+// Failure is an error with the reason of conditions, events and metrics.
 type Failure struct {
-	Reason     string        // one of the constants of this package; "" where there was no error
-	Message    string        // one line for the person who has to act
-	RetryAfter time.Duration // how long the API server asks to wait; 0 where it does not say
+	Reason     string        // one of the constants of this package; "" if there is no error
+	Message    string        // one line that says what to fix
+	RetryAfter time.Duration // how long the API server asks to wait; 0 if it does not say
 }
 
-// Persistent reports whether the same request will be refused again until somebody changes the document, the
-// schema or the policy, so that a caller may begin with its longest delay. It is never a reason to give up.
+// Persistent reports whether the same request will be refused until the document, the schema or a policy changes, so that a
+// caller may begin with its longest delay. A caller must still retry.
 func (f Failure) Persistent() bool {
 	switch f.Reason {
 	case ReasonRejected, ReasonSchemaMismatch, ReasonUnencodable, ReasonTooLarge, ReasonDenied, ReasonConflict:
@@ -31,15 +31,15 @@ func (f Failure) Persistent() bool {
 	return false
 }
 
-// Classify says why a request failed. It takes errors of this package and any others of client-go, wrapped or
-// not; nil gives the zero Failure.
+// Classify returns why a request failed. It accepts errors of this package and of client-go, wrapped or not; nil gives the zero
+// Failure.
 func Classify(err error) Failure {
 	if err == nil {
 		return Failure{}
 	}
 	f := Failure{Reason: reason(err), Message: err.Error()}
 	if e := (*Error)(nil); !errors.As(err, &e) {
-		f.Message = readable(err)
+		f.Message = oneLineText(err)
 	}
 	if s, ok := apierrors.SuggestsClientDelay(err); ok {
 		f.RetryAfter = time.Duration(s) * time.Second
@@ -47,7 +47,7 @@ func Classify(err error) Failure {
 	return f
 }
 
-// reason goes from what a caller has already found out, over the API server's answer, to the lack of one.
+// reason uses, in this order: what the caller has found out, the API server's response, the lack of one.
 func reason(err error) string {
 	for _, m := range []struct {
 		meaning error
@@ -73,10 +73,10 @@ func reason(err error) string {
 		}
 		return reasonStatus(err, s)
 	}
-	return reasonSilence(err)
+	return reasonWithoutResponse(err)
 }
 
-// reasonNotFound tells a missing object from a missing namespace, kind or subresource.
+// reasonNotFound distinguishes a missing object from a missing namespace, kind or subresource.
 func reasonNotFound(err error, s metav1.Status) string {
 	var e *Error
 	known := errors.As(err, &e)
@@ -89,7 +89,7 @@ func reasonNotFound(err error, s metav1.Status) string {
 	return ReasonNotFound
 }
 
-// reasonStatus goes by the reason of the API server's answer, and by the code where that says more.
+// reasonStatus uses the reason of the API server's response, or the code if that is more specific.
 func reasonStatus(err error, s metav1.Status) string {
 	switch s.Reason {
 	case metav1.StatusReasonUnauthorized:
@@ -114,9 +114,8 @@ func reasonStatus(err error, s metav1.Status) string {
 	return reasonCode(s)
 }
 
-// denied reports whether admission refused the object without naming a field of it, whichever code and reason a policy or
-// webhook chose: a policy that chooses none says 422 Invalid. A field that a webhook names is a value to fix; 409 and 429 ask
-// to come back.
+// denied reports whether admission refused the object without a cause for a field, with any code and reason: a policy without a
+// reason returns 422 Invalid. A field in a webhook's response is a value to fix; 409 and 429 ask for a retry.
 func denied(s metav1.Status) bool {
 	switch {
 	case s.Code >= http.StatusInternalServerError, s.Code == http.StatusConflict, s.Code == http.StatusTooManyRequests:
@@ -155,8 +154,8 @@ func reasonForbidden(err error, s metav1.Status) string {
 	return ReasonDenied
 }
 
-// reasonSilence classifies what did not come from the API server.
-func reasonSilence(err error) string {
+// reasonWithoutResponse classifies errors that are not from the API server.
+func reasonWithoutResponse(err error) string {
 	var encode *EncodeError
 	var network net.Error
 	switch {

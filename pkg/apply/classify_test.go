@@ -32,7 +32,7 @@ var (
 	web         = Target{GVR: deployments, Namespace: "apps", Name: "web"}
 )
 
-// answer is an API server's refusal as client-go returns it.
+// answer returns a refusal of the API server as client-go does.
 func answer(code int, reason metav1.StatusReason, message string, details *metav1.StatusDetails) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: int32(code), Reason: reason, Message: message, Details: details}}
@@ -242,7 +242,7 @@ func TestAbout(t *testing.T) {
 	}
 	for _, tc := range cases {
 		t.Run(tc.reason, func(t *testing.T) {
-			if got := about(tc.err, web); got != tc.want {
+			if got := isAbout(tc.err, web); got != tc.want {
 				t.Errorf("about gave %v for %v", got, tc.err)
 			}
 		})
@@ -293,8 +293,8 @@ func TestMessagesStayShort(t *testing.T) {
 	}
 }
 
-// TestMessagesHaveOneOrder holds that the message of a refusal is the same whichever order the API server gives what is wrong.
-// It walks maps to find it.
+// TestMessagesHaveOneOrder: the message of a refusal does not depend on the order of the causes, which is random because the
+// API server iterates over maps.
 func TestMessagesHaveOneOrder(t *testing.T) {
 	var causes []metav1.StatusCause
 	for _, key := range []string{"..", "/", "a b", "c d", "e f"} {
@@ -343,7 +343,7 @@ func TestMessagesHaveOneOrder(t *testing.T) {
 	}
 }
 
-// TestReasonsAreListed holds that Reasons has every constant, by reading the source that declares them.
+// TestReasonsAreListed checks that Reasons has every constant in the source.
 func TestReasonsAreListed(t *testing.T) {
 	src, err := os.ReadFile("reasons.go")
 	if err != nil {

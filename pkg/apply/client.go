@@ -16,7 +16,7 @@ type Target struct {
 	GVR       schema.GroupVersionResource
 	Namespace string // "" for a cluster-scoped kind
 	Name      string
-	// Yields: an apply takes no fields of other managers.
+	// Yields means that an apply does not take fields from other managers.
 	Yields bool
 }
 
@@ -29,8 +29,7 @@ func (t Target) String() string {
 	return t.resource("") + " " + name
 }
 
-// resource returns the resource as people and RBAC's documentation write it: deployments.apps, or
-// deployments.apps/status for a subresource.
+// resource returns the resource as in RBAC's documentation: deployments.apps, or deployments.apps/status for a subresource.
 func (t Target) resource(sub string) string {
 	s := t.GVR.GroupResource().String()
 	if sub != "" {
@@ -39,13 +38,12 @@ func (t Target) resource(sub string) string {
 	return s
 }
 
-// Observer hears of each request that was made, after it was answered. verb is apply, create (a dry run),
-// patch, delete, get or list; resource is like deployments.apps or deployments.apps/status; code is the HTTP status:
-// 200 for every success (client-go does not tell 201 apart), 0 where no answer came. It must be safe for
-// concurrent use.
+// Observer is called after each request. verb is apply, create (a dry run), patch, delete, get or list; resource is like
+// deployments.apps or deployments.apps/status; code is the HTTP status: 200 for every success, 0 if there was no response. It
+// must be safe for concurrent use.
 type Observer func(verb, resource string, code int)
 
-// Client makes requests under one field manager's name. It is safe for concurrent use.
+// Client sends requests with one field manager. It is safe for concurrent use.
 type Client struct {
 	dynamic dynamic.Interface
 	manager string
@@ -53,16 +51,16 @@ type Client struct {
 	dry     *DryRun // nil: it writes
 }
 
-// Option changes a Client at its making.
+// Option is an option of New.
 type Option func(*Client)
 
-// WithObserver has f called for each request.
+// WithObserver makes the client call f for each request.
 func WithObserver(f Observer) Option {
 	return func(c *Client) { c.observe = f }
 }
 
-// New returns a client that writes over d as the field manager named manager, which must not be empty and must
-// be nobody else's: the API server tells writers apart by that name alone.
+// New returns a client that writes through d with the given field manager. The manager must not be empty and must be unique:
+// the API server distinguishes writers only by it.
 func New(d dynamic.Interface, manager string, opts ...Option) *Client {
 	c := &Client{dynamic: d, manager: manager, observe: func(string, string, int) {}}
 	for _, o := range opts {
@@ -71,21 +69,21 @@ func New(d dynamic.Interface, manager string, opts ...Option) *Client {
 	return c
 }
 
-// Get reads the object from the API server, past every cache. It returns ErrGone if there is none.
+// Get reads the object from the API server, not from a cache. It returns ErrGone if there is none.
 func (c *Client) Get(ctx context.Context, t Target) (*unstructured.Unstructured, error) {
 	out, err := c.resource(t).Get(ctx, t.Name, metav1.GetOptions{})
 	if failed := c.done(op{verb: "get", doing: "reading", needs: "get"}, t, err); failed != nil {
-		return nil, failed.of(t)
+		return nil, failed.meaningFor(t)
 	}
 	return out, nil
 }
 
-// op is the kind of a request, in the words for those who read of it.
+// op describes a kind of request.
 type op struct {
-	verb  string // what observers hear
-	doing string // what errors begin with
-	needs string // the verbs of RBAC that it takes
-	sub   string // the subresource that it goes to
+	verb  string // for observers
+	doing string // the start of errors
+	needs string // the required RBAC verbs
+	sub   string // the subresource
 }
 
 func (c *Client) resource(t Target) dynamic.ResourceInterface {
@@ -95,7 +93,7 @@ func (c *Client) resource(t Target) dynamic.ResourceInterface {
 	return c.dynamic.Resource(t.GVR).Namespace(t.Namespace)
 }
 
-// patch sends one patch of any type under the manager's name.
+// patch sends one patch of any type with the client's field manager.
 func (c *Client) patch(ctx context.Context, o op, t Target, pt types.PatchType, body any,
 	opts metav1.PatchOptions) (*unstructured.Unstructured, *Error) {
 	data, err := encode(body)
@@ -123,7 +121,7 @@ func (c *Client) patch(ctx context.Context, o op, t Target, pt types.PatchType, 
 	return out, nil
 }
 
-// done tells the observer of an answer and makes an *Error of a refusal.
+// done calls the observer and converts a refusal to an *Error.
 func (c *Client) done(o op, t Target, err error) *Error {
 	c.observe(o.verb, t.resource(o.sub), code(err))
 	if err == nil {

@@ -11,8 +11,8 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// TestCreateConflict holds that a conflict over something else is not taken for an object that exists, and that
-// either way one request is made.
+// TestCreateConflict: a conflict with another cause does not mean that the object exists, and in both cases only one request is
+// sent.
 func TestCreateConflict(t *testing.T) {
 	quota := schema.GroupResource{Resource: "resourcequotas"}
 	cases := []struct {

@@ -8,12 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Delete deletes the object with that uid. It returns nil as soon as the API server has taken the request – the
-// object may stay until its finalizers are gone – and also where the object is gone already. ErrReplaced: another
-// object has the name; nothing was deleted.
-//
-// propagation has to be given: without one the API server takes each kind's own default, and the one of Jobs
-// leaves their pods behind.
+// Delete deletes the object with that uid. It returns nil as soon as the API server accepts the request – the object may exist until its
+// finalizers are gone – and also if the object is gone. ErrReplaced: another object has the name; nothing was deleted. propagation is
+// required: without one the API server uses each kind's default, and the one of Jobs keeps their pods.
 func (c *Client) Delete(ctx context.Context, t Target, uid types.UID, propagation metav1.DeletionPropagation) error {
 	o := op{verb: "delete", doing: "deleting", needs: "delete"}
 	if uid == "" {

@@ -18,19 +18,19 @@ func TestDelete(t *testing.T) {
 	first := f.create(tg, configMap)
 
 	err := f.c.Delete(t.Context(), tg, nobody, metav1.DeletePropagationBackground)
-	wants(t, err, ErrReplaced, ReasonReplaced)
+	expectError(t, err, ErrReplaced, ReasonReplaced)
 	if got := f.get(tg); got.GetUID() != first.GetUID() || got.GetDeletionTimestamp() != nil {
 		t.Fatal("an object of another uid was deleted")
 	}
 
-	f.heard = nil
-	for range 2 { // the second finds it gone, which is as good
+	f.requests = nil
+	for range 2 { // the second delete finds no object, which is not an error
 		if err := f.c.Delete(t.Context(), tg, first.GetUID(), metav1.DeletePropagationBackground); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if want := []string{"delete configmaps 200", "delete configmaps 404"}; !slices.Equal(f.heard, want) {
-		t.Errorf("the observer heard %v, want %v", f.heard, want)
+	if want := []string{"delete configmaps 200", "delete configmaps 404"}; !slices.Equal(f.requests, want) {
+		t.Errorf("the observer heard %v, want %v", f.requests, want)
 	}
 	if testkit.Find(t, configMaps, f.ns, "a") != nil {
 		t.Error("the object is still there")
@@ -52,17 +52,16 @@ func TestDeleteTwiceWhileTerminating(t *testing.T) {
 	}
 }
 
-// TestDeleteUnservedKind holds that a kind that is not served is not taken for an object that is gone: it may be
-// stored all the same.
+// TestDeleteUnservedKind: a kind that is not served does not mean that the object is gone: it may still be stored.
 func TestDeleteUnservedKind(t *testing.T) {
 	f := setup(t)
 	gone := schema.GroupVersionResource{Group: "tools.example.com", Version: "v9", Resource: "widgets"}
 	err := f.c.Delete(t.Context(), f.target(gone, "a"), nobody, metav1.DeletePropagationBackground)
-	wants(t, err, nil, ReasonKindNotServed)
-	says(t, err, "widgets.tools.example.com in version v9")
+	expectError(t, err, nil, ReasonKindNotServed)
+	messageContains(t, err, "widgets.tools.example.com in version v9")
 }
 
-// TestDeletePropagation holds that what a Job owns goes or stays as is said, whatever the kind's own default.
+// TestDeletePropagation: what a Job owns is deleted or stays according to the policy, whatever the kind's default is.
 func TestDeletePropagation(t *testing.T) {
 	cases := []struct {
 		reason      string
@@ -81,7 +80,7 @@ func TestDeletePropagation(t *testing.T) {
 			testkit.Apply(t, f.ns,
 				`{apiVersion: v1, kind: Pod, metadata: {name: p, ownerReferences: [{apiVersion: batch/v1, kind: Job, name: j, uid: "`+
 					string(job.GetUID())+`", controller: true, blockOwnerDeletion: true}]}, spec: {containers: [{name: a, image: a}]}}`)
-			collectorSeesPods(t, f.ns) // orphaned is what the collector knows of
+			collectorSeesPods(t, f.ns) // the collector orphans only what it knows
 			if err := f.c.Delete(t.Context(), tg, job.GetUID(), tc.propagation); err != nil {
 				t.Fatal(err)
 			}
@@ -99,8 +98,8 @@ func TestDeletePropagation(t *testing.T) {
 	}
 }
 
-// collectorSeesPods waits until the garbage collector has seen every Pod that there is: one more, whose owner never was, is
-// collected as soon as it is seen, and is seen after those before it.
+// collectorSeesPods waits until the garbage collector has seen all Pods: it creates one more, whose owner does not exist. The
+// collector deletes it when it sees it, which is after the others.
 func collectorSeesPods(t *testing.T, ns string) {
 	t.Helper()
 	testkit.Apply(t, ns,

@@ -11,27 +11,26 @@ import (
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
 
-// DryRun has the answers to a client that writes nothing. Dry runs do not add up: each is answered as if the ones before
-// had never been. It is safe for concurrent use.
+// DryRun collects the responses for a client that writes nothing. Each dry run starts from the stored object, without the ones
+// before. It is safe for concurrent use.
 type DryRun struct {
 	mu      sync.Mutex
 	answers map[Target]*unstructured.Unstructured
 	errors  map[Target]error
 }
 
-// NewDryRun returns a DryRun without answers, for WithDryRun.
+// NewDryRun returns an empty DryRun, for WithDryRun.
 func NewDryRun() *DryRun {
 	return &DryRun{answers: map[Target]*unstructured.Unstructured{}, errors: map[Target]error{}}
 }
 
-// WithDryRun makes a client that writes nothing: every write goes with dryRun=All, so that the API server defaults,
-// validates and admits as ever and stores nothing. d collects what it answered.
+// WithDryRun makes a client that writes nothing: every write has dryRun=All, so that the API server defaults, validates and
+// admits the object and does not store it. d collects the responses.
 func WithDryRun(d *DryRun) Option {
 	return func(c *Client) { c.dry = d }
 }
 
-// Answer returns the object as the API server would have stored it last; nil if no write of it was answered. It must
-// not be changed.
+// Answer returns the object of the last successful dry run of a write; nil if there is none. It must not be changed.
 func (d *DryRun) Answer(t Target) *unstructured.Unstructured {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -58,8 +57,8 @@ func (d *DryRun) refused(t Target, err error) {
 	d.errors[t] = err
 }
 
-// without takes fields out of the last answer about t, which is what a removal after that write would have left; nil
-// if there is none. No request could tell: it would find the object as it was before.
+// without removes fields from the last response for t, as a removal after that write would; nil if there is none. A request
+// could not: it would start from the stored object.
 func (d *DryRun) without(t Target, paths []fieldpath.Path) *unstructured.Unstructured {
 	last := d.Answer(t)
 	if last == nil {
@@ -73,14 +72,12 @@ func (d *DryRun) without(t Target, paths []fieldpath.Path) *unstructured.Unstruc
 	return last
 }
 
-// Dry reports whether the client makes dry runs of its writes.
+// Dry reports whether the client sends its writes as dry runs.
 func (c *Client) Dry() bool { return c.dry != nil }
 
-// Stored returns obj as the API server would store it in the place of what stands, by a dry run: with defaults for what obj
-// lacks, validated and admitted. It is for what several writes would come to, of which no one dry run can tell. obj is the
-// object as a dry run returned it, or as it was read, with changes; its managedFields say whose the fields would be and stay.
-//
-// ErrConflict: the object has changed since. ErrGone: it is not there any more.
+// Stored returns obj as the API server would store it, by a dry-run update: defaulted, validated and admitted. It gives the result of
+// several writes, which a single dry run cannot. obj is the object as a dry run returned it, or as it was read, with changes; its
+// managedFields say who owns which field. ErrConflict: the object has changed since. ErrGone: it does not exist any more.
 func (c *Client) Stored(ctx context.Context, t Target, obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	dry := *c
 	if dry.dry == nil {
@@ -96,7 +93,7 @@ func (c *Client) Stored(ctx context.Context, t Target, obj *unstructured.Unstruc
 	return out, nil
 }
 
-// dryRun is what a write's options say.
+// dryRun returns the dryRun option of a write.
 func (c *Client) dryRun() []string {
 	if c.dry == nil {
 		return nil
@@ -104,8 +101,8 @@ func (c *Client) dryRun() []string {
 	return []string{metav1.DryRunAll}
 }
 
-// DryRunUnsupported tells of a failed dry run that an admission webhook with side effects is in its way: the API server
-// then refuses every dry run of the kind, and says nothing about the write itself.
+// DryRunUnsupported reports whether a dry run failed because of an admission webhook with side effects: the API server then
+// refuses every dry run of the kind, which says nothing about the write itself.
 func DryRunUnsupported(err error) bool {
 	s, ok := status(err)
 	return ok && apierrors.IsBadRequest(err) && refusesDryRuns(s.Message)

@@ -12,7 +12,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
 
-// TestDryRunWritesNothing makes every kind of write with a client that writes nothing, and looks at object and answers.
+// TestDryRunWritesNothing sends every kind of write as a dry run, and checks the object and the responses.
 func TestDryRunWritesNothing(t *testing.T) {
 	f := setup(t)
 	counter := testkit.NewCounter()
@@ -28,8 +28,8 @@ func TestDryRunWritesNothing(t *testing.T) {
 		t.Errorf("create: %v, %v", made, err)
 	}
 	_, err = dry.c.Create(t.Context(), standing, doc(t, configMap))
-	wants(t, err, ErrExists, ReasonAlreadyExists)
-	wants(t, answers.Error(standing), ErrExists, ReasonAlreadyExists)
+	expectError(t, err, ErrExists, ReasonAlreadyExists)
+	expectError(t, answers.Error(standing), ErrExists, ReasonAlreadyExists)
 	applied, err := dry.c.Apply(t.Context(), standing, uid,
 		doc(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {mine: "2", more: "x"}}`))
 	if err != nil || answers.Answer(standing) != applied || answers.Error(standing) != nil || field(t, applied, "data", "mine") != "2" {
@@ -56,7 +56,7 @@ func TestDryRunWritesNothing(t *testing.T) {
 	if err := dry.c.Delete(t.Context(), standing, uid, metav1.DeletePropagationBackground); err != nil {
 		t.Error(err)
 	}
-	wants(t, dry.c.Delete(t.Context(), standing, nobody, metav1.DeletePropagationBackground), ErrReplaced, ReasonReplaced)
+	expectError(t, dry.c.Delete(t.Context(), standing, nobody, metav1.DeletePropagationBackground), ErrReplaced, ReasonReplaced)
 
 	if n := counter.Mutating(); n != 0 {
 		t.Errorf("%d requests were no dry runs: %v", n, counter.Requests())
@@ -69,16 +69,16 @@ func TestDryRunWritesNothing(t *testing.T) {
 	}
 }
 
-// TestDryRunIntoNoNamespace: what a dry run cannot answer before the namespace is there has a reason of its own.
+// TestDryRunIntoNoNamespace: a dry run that needs a missing namespace has its own reason.
 func TestDryRunIntoNoNamespace(t *testing.T) {
 	f := setup(t)
 	c := New(f.c.dynamic, ours, WithDryRun(NewDryRun()))
 	_, err := c.Create(t.Context(), Target{GVR: configMaps, Namespace: "no-such-namespace", Name: "a"}, doc(t, configMap))
-	wants(t, err, nil, ReasonNamespaceNotFound)
+	expectError(t, err, nil, ReasonNamespaceNotFound)
 }
 
-// TestStored: what is left out of an object gets its default again, what cannot be is refused, and whose the fields would
-// be stays as it was said, by whatever client it is asked.
+// TestStored: a removed field gets its default, an invalid one is refused, and managedFields stay as given, whatever client is
+// used.
 func TestStored(t *testing.T) {
 	f := setup(t)
 	before := posted(f, "helm")
@@ -99,11 +99,11 @@ func TestStored(t *testing.T) {
 	}
 	unstructured.RemoveNestedField(want.Object, "spec", "selector")
 	_, err = f.c.Stored(t.Context(), at, want)
-	wants(t, err, nil, ReasonRejected)
+	expectError(t, err, nil, ReasonRejected)
 	if after := f.get(at); after.GetResourceVersion() != before.GetResourceVersion() {
 		t.Errorf("the object was written: %v", after)
 	}
 	testkit.Patch(t, deployments, f.ns, "a", "other", `{"spec": {"paused": null}}`)
 	_, err = f.c.Stored(t.Context(), at, before)
-	wants(t, err, ErrConflict, ReasonChanged)
+	expectError(t, err, ErrConflict, ReasonChanged)
 }

@@ -7,7 +7,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// TestDryRunUnsupported tells the API server's refusal of dry runs, for the sake of a webhook, from any other.
+// TestDryRunUnsupported distinguishes a refusal because of a webhook with side effects from other refusals.
 func TestDryRunUnsupported(t *testing.T) {
 	for _, c := range []struct {
 		reason string

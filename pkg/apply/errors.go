@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// What an answer means for the caller's next step; found with errors.Is.
+// Meanings of a response for the caller's next step; use errors.Is.
 var (
-	// ErrExists: a create-only apply met an object of that name. Whose it is has to be looked at.
+	// ErrExists: a create-only apply found an object of that name. The caller must check who owns it.
 	ErrExists = errors.New("an object of that name exists already")
 	// ErrGone: the object that the request was for does not exist.
 	ErrGone = errors.New("the object does not exist")
@@ -26,22 +26,22 @@ var (
 	ErrOwned = errors.New("other field managers own the fields")
 )
 
-// Error is a request that was refused or got no answer.
+// Error is a request that was refused or got no response.
 type Error struct {
-	Verb    string // as Observer hears it
+	Verb    string // as for Observer
 	Target  Target
 	Meaning error // ErrExists, ErrGone, ErrReplaced, ErrConflict, ErrOwned or nil
-	Err     error // as client-go returned it: an apierrors.APIStatus where the API server answered
+	Err     error // as client-go returned it: an apierrors.APIStatus if the API server responded
 
 	op op
 }
 
-// Error returns what was being done to what and why it went wrong, in one line of readable length.
+// Error returns on one line what was done to which object and why it failed.
 func (e *Error) Error() string {
 	return e.op.doing + " " + e.Target.String() + ": " + e.explain()
 }
 
-// Unwrap gives errors.Is the meaning and errors.As what client-go returned.
+// Unwrap returns the meaning, for errors.Is, and the error of client-go, for errors.As.
 func (e *Error) Unwrap() []error {
 	if e.Meaning == nil {
 		return []error{e.Err}
@@ -55,10 +55,10 @@ func (e *Error) meaning(m error) *Error {
 	return e
 }
 
-// of gives e the meanings that an answer to a request for an existing object has by itself: 404 for the object
-// (and not for its namespace or its kind) is ErrGone; 422 for the uid that the request carried is ErrReplaced.
-// A 404 from a subresource says neither: either the object or the subresource is missing.
-func (e *Error) of(t Target) *Error {
+// meaningFor sets the meaning that follows from the response to a request for an existing object: 404 for the object (not for its
+// namespace or kind) is ErrGone; 422 for the uid of the request is ErrReplaced. A 404 for a subresource has no meaning: the
+// object or the subresource may be missing.
+func (e *Error) meaningFor(t Target) *Error {
 	switch {
 	case objectNotFound(e.Err, t) && e.op.sub == "":
 		return e.meaning(ErrGone)
@@ -68,12 +68,11 @@ func (e *Error) of(t Target) *Error {
 	return e
 }
 
-// explainConflict finds what the answer to a request that carried a uid means. The API server answers 409 alike where the
-// object is gone, where the uid in a delete's precondition is another, and where writers got into each other's
-// way; only its prose differs. Taking one for another would leave an object behind or report one as lost, so
-// the object is looked at: one read more, in these rare cases alone.
+// explainConflict finds the meaning of a 409 for a request with a uid. The API server returns 409 if the object is gone, if the
+// uid in the precondition differs, and for concurrent writes; only the text differs. A mistake would leave an object behind or
+// report it as lost, so this reads the object.
 func (c *Client) explainConflict(ctx context.Context, t Target, uid types.UID, e *Error) *Error {
-	if e = e.of(t); e.Meaning != nil {
+	if e = e.meaningFor(t); e.Meaning != nil {
 		return e
 	}
 	if apierrors.HasStatusCause(e.Err, metav1.CauseTypeFieldManagerConflict) {
@@ -95,8 +94,8 @@ func (c *Client) explainConflict(ctx context.Context, t Target, uid types.UID, e
 	return e
 }
 
-// status returns what the API server said, false if none of it is in err. It has the causes in an order of their own: the
-// API server walks maps to find them, and a message that changes from one answer to the next would be news each time.
+// status returns the API server's status in err, or false. It sorts the causes: the API server iterates over maps, and a
+// message that changes with each response would be reported each time.
 func status(err error) (metav1.Status, bool) {
 	var answer apierrors.APIStatus
 	if !errors.As(err, &answer) {
@@ -124,13 +123,12 @@ func code(err error) int {
 // objectNotFound reports whether err is a 404 for the object t itself.
 func objectNotFound(err error, t Target) bool {
 	s, _ := status(err)
-	return apierrors.IsNotFound(err) && !kindNotServed(err) && !byAdmission(s.Message) && about(err, t)
+	return apierrors.IsNotFound(err) && !kindNotServed(err) && !byAdmission(s.Message) && isAbout(err, t)
 }
 
-// about reports whether err speaks of t. A write can fail for the sake of another object, too: its namespace,
-// or a quota that several writers count against. The API server names the resource in some answers and the
-// kind in others, so the name decides, and the two resources of which that is known.
-func about(err error, t Target) bool {
+// isAbout reports whether err is about t. A write can fail because of another object, too: its namespace, or a quota. The API
+// server has the resource in some responses and the kind in others, so the name decides, except for these two resources.
+func isAbout(err error, t Target) bool {
 	s, ok := status(err)
 	if !ok || s.Details == nil {
 		return ok
@@ -143,13 +141,13 @@ func about(err error, t Target) bool {
 	return s.Details.Name == "" || s.Details.Name == t.Name
 }
 
-// kindNotServed reports whether err is the 404 of a path that the API server has no handler for. It is no
-// status of the API server: client-go makes one of it and marks it with this cause.
+// kindNotServed reports whether err is the 404 of a path without a handler. It has no status of the API server: client-go makes
+// one with this cause.
 func kindNotServed(err error) bool {
 	return apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
-// uidRefused reports whether err is the 422 for a uid that is not the live object's.
+// uidRefused reports whether err is the 422 for another uid than the live object's.
 func uidRefused(err error) bool {
 	s, ok := status(err)
 	if !ok || s.Reason != metav1.StatusReasonInvalid || s.Details == nil {

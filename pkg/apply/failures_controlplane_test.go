@@ -16,8 +16,7 @@ import (
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
-// TestRefusals holds what the API server's refusals of a document are classified as, in particular those that it
-// answers with a 500 that says nothing but prose.
+// TestRefusals tests how refusals of a document are classified, in particular a 500 with only a text.
 func TestRefusals(t *testing.T) {
 	in := func(from, to string) string { return strings.Replace(deployment, from, to, 1) }
 	image := `image: "registry.example.com/web:1"`
@@ -26,11 +25,11 @@ func TestRefusals(t *testing.T) {
 	}
 	big := func(n int) string { return widgetWith("text: " + strings.Repeat("a", n)) }
 	cases := []struct {
-		reason string
-		gvr    schema.GroupVersionResource
-		yaml   string
-		want   string
-		says   string
+		reason          string
+		gvr             schema.GroupVersionResource
+		yaml            string
+		want            string
+		messageContains string
 	}{
 		{"a field that a CRD does not have", widgets, widgetWith("nope: 1"), ReasonSchemaMismatch,
 			"web: .spec.nope: field not declared in schema"},
@@ -67,8 +66,8 @@ func TestRefusals(t *testing.T) {
 		t.Run(tc.reason, func(t *testing.T) {
 			f := setup(t)
 			_, err := f.c.Create(t.Context(), f.target(tc.gvr, "web"), doc(t, tc.yaml))
-			wants(t, err, nil, tc.want)
-			says(t, err, tc.says)
+			expectError(t, err, nil, tc.want)
+			messageContains(t, err, tc.messageContains)
 			if !Classify(err).Persistent() {
 				t.Error("repetition alone will not fix it, but it is not called persistent")
 			}
@@ -79,8 +78,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestUnknownFieldAtEveryLevel holds that an apply never drops a field in silence, whatever validation is asked for:
-// the level that apply asks for is a precaution, no more.
+// TestUnknownFieldAtEveryLevel: an apply never drops a field silently, whatever fieldValidation is: the level that Apply sets
+// is only a precaution.
 func TestUnknownFieldAtEveryLevel(t *testing.T) {
 	f := setup(t)
 	tg := f.target(deployments, "web")
@@ -98,7 +97,7 @@ func TestUnknownFieldAtEveryLevel(t *testing.T) {
 	}
 }
 
-// TestNullOnBuiltIn holds that a null for a field of a built-in kind is the field's default, unlike with a CRD.
+// TestNullOnBuiltIn: a null for a field of a built-in kind sets its default, unlike with a CRD.
 func TestNullOnBuiltIn(t *testing.T) {
 	f := setup(t)
 	out := f.create(f.target(deployments, "web"), strings.Replace(deployment, "replicas: 3", "replicas: null", 1))
@@ -112,10 +111,10 @@ func TestMissing(t *testing.T) {
 	obj := doc(t, configMap)
 	group := "tools.example.com"
 	cases := []struct {
-		reason string
-		target Target
-		want   string
-		says   string
+		reason          string
+		target          Target
+		want            string
+		messageContains string
 	}{
 		{"the namespace", Target{GVR: configMaps, Namespace: "no-such", Name: "a"}, ReasonNamespaceNotFound, `namespaces "no-such" not found`},
 		{"the kind, in a group that is served", f.target(schema.GroupVersionResource{Group: group, Version: "v1", Resource: "gadgets"}, "a"),
@@ -128,23 +127,23 @@ func TestMissing(t *testing.T) {
 	for _, tc := range cases {
 		t.Run(tc.reason, func(t *testing.T) {
 			_, err := f.c.Create(t.Context(), tc.target, obj)
-			wants(t, err, nil, tc.want)
-			says(t, err, tc.says)
+			expectError(t, err, nil, tc.want)
+			messageContains(t, err, tc.messageContains)
 			if tc.want == ReasonKindNotServed {
 				_, err = f.c.Apply(t.Context(), tc.target, nobody, obj)
-				wants(t, err, nil, tc.want) // not ErrGone
+				expectError(t, err, nil, tc.want) // not ErrGone
 				_, err = f.c.Get(t.Context(), tc.target)
-				wants(t, err, nil, tc.want)
+				expectError(t, err, nil, tc.want)
 			}
 		})
 	}
 	_, err := f.c.Get(t.Context(), f.target(configMaps, "no-such"))
-	wants(t, err, ErrGone, ReasonNotFound)
+	expectError(t, err, ErrGone, ReasonNotFound)
 	_, err = f.c.Apply(t.Context(), Target{GVR: configMaps, Namespace: "no-such", Name: "a"}, nobody, obj)
-	wants(t, err, ErrGone, ReasonNotFound) // with its namespace
+	expectError(t, err, ErrGone, ReasonNotFound) // together with its namespace
 }
 
-// TestRemovedKind holds what a CRD that goes away while objects of it are kept up looks like.
+// TestRemovedKind: the errors when a CRD is removed while its objects are reconciled.
 func TestRemovedKind(t *testing.T) {
 	f := setup(t)
 	testkit.InstallCRDs(t, `
@@ -167,13 +166,13 @@ spec:
 		return Classify(err).Reason == ReasonKindNotServed, fmt.Sprintf("an apply gives %v", err)
 	})
 	_, err = f.c.Create(t.Context(), tg, made.Object)
-	wants(t, err, nil, ReasonKindNotServed)
-	testkit.Eventually(t, eventually, func() (bool, string) { // else the next of that name would go with it
+	expectError(t, err, nil, ReasonKindNotServed)
+	testkit.Eventually(t, eventually, func() (bool, string) { // otherwise the next CRD of that name would be removed with it
 		return testkit.Find(t, crds, "", "passings.tools.example.com") == nil, "its definition is still there"
 	})
 }
 
-// TestTerminatingNamespace holds it with a namespace that nothing finalizes, since no namespace controller runs here.
+// TestTerminatingNamespace uses a namespace that is never finalized, because no namespace controller runs here.
 func TestTerminatingNamespace(t *testing.T) {
 	f := setup(t)
 	name := testkit.Unique(t)
@@ -185,12 +184,12 @@ func TestTerminatingNamespace(t *testing.T) {
 	if err := f.c.Delete(t.Context(), ns, made.GetUID(), metav1.DeletePropagationBackground); err != nil {
 		t.Fatal(err)
 	}
-	testkit.Eventually(t, eventually, func() (bool, string) { // admission learns of it by a watch
+	testkit.Eventually(t, eventually, func() (bool, string) { // admission sees it through a watch
 		_, err = f.c.Create(t.Context(), Target{GVR: configMaps, Namespace: name, Name: testkit.Unique(t)}, doc(t, configMap))
 		return err != nil, "objects can still be created"
 	})
-	wants(t, err, nil, ReasonNamespaceTerminating)
-	says(t, err, "being terminated")
+	expectError(t, err, nil, ReasonNamespaceTerminating)
+	messageContains(t, err, "being terminated")
 }
 
 func TestForbidden(t *testing.T) {
@@ -232,8 +231,8 @@ func TestForbidden(t *testing.T) {
 	for _, tc := range cases {
 		t.Run(tc.needs, func(t *testing.T) {
 			err := tc.do()
-			wants(t, err, nil, ReasonForbidden)
-			says(t, err, "cannot", "needs: "+tc.needs)
+			expectError(t, err, nil, ReasonForbidden)
+			messageContains(t, err, "cannot", "needs: "+tc.needs)
 			if !strings.HasSuffix(err.Error(), tc.needs) {
 				t.Errorf("%q does not end in %q", err, tc.needs)
 			}
@@ -241,41 +240,41 @@ func TestForbidden(t *testing.T) {
 	}
 }
 
-// TestForbiddenToCreate holds that a first apply needs both verbs, and that the one that is missing is named.
+// TestForbiddenToCreate: a first apply needs both verbs, and the error names the missing one.
 func TestForbiddenToCreate(t *testing.T) {
 	f := setupFor(t, testkit.User(t, "patcher", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"},
 		Verbs: []string{"patch"}}))
 	_, err := f.c.Create(t.Context(), f.target(configMaps, "a"), doc(t, configMap))
-	wants(t, err, nil, ReasonForbidden)
-	says(t, err, "needs: create and patch configmaps in namespace "+f.ns)
+	expectError(t, err, nil, ReasonForbidden)
+	messageContains(t, err, "needs: create and patch configmaps in namespace "+f.ns)
 }
 
-// TestForbiddenToImpersonate holds that a right to act as somebody is not taken for one of that somebody.
+// TestForbiddenToImpersonate: a missing right to impersonate is not reported as a missing right of the impersonated user.
 func TestForbiddenToImpersonate(t *testing.T) {
 	cfg := testkit.User(t, "process", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"},
 		Verbs: []string{"get", "patch"}})
 	cfg.Impersonate.UserName = "system:serviceaccount:team-a:app"
 	f := setupFor(t, cfg)
 	_, err := f.c.Apply(t.Context(), f.target(configMaps, "a"), nobody, doc(t, configMap))
-	wants(t, err, nil, ReasonForbidden)
-	says(t, err, `User "process-`, "cannot impersonate")
+	expectError(t, err, nil, ReasonForbidden)
+	messageContains(t, err, `User "process-`, "cannot impersonate")
 	if strings.Contains(err.Error(), "needs: ") || !Impersonating(err) {
 		t.Error(err)
 	}
 }
 
-// TestDenied holds that what admission refuses is not called a missing right, though the API server answers alike.
+// TestDenied: a refusal of admission is not reported as a missing right, although the API server's response is similar.
 func TestDenied(t *testing.T) {
 	f := setup(t)
 	testkit.Patch(t, namespaces, "", f.ns, "test", `{"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "restricted"}}}`)
 	var err error
-	testkit.Eventually(t, eventually, func() (bool, string) { // admission learns of the label by a watch
+	testkit.Eventually(t, eventually, func() (bool, string) { // admission sees the label through a watch
 		_, err = f.c.Create(t.Context(), f.target(pods, testkit.Unique(t)),
 			doc(t, `{apiVersion: v1, kind: Pod, spec: {containers: [{name: a, image: a}]}}`))
 		return err != nil, "the pod is admitted"
 	})
-	wants(t, err, nil, ReasonDenied)
-	says(t, err, "violates PodSecurity")
+	expectError(t, err, nil, ReasonDenied)
+	messageContains(t, err, "violates PodSecurity")
 	if strings.Contains(err.Error(), "needs:") {
 		t.Errorf("a right is asked for that is there: %s", err)
 	}
@@ -296,12 +295,12 @@ func TestConflictReadsTheObject(t *testing.T) {
 	}
 	for verb, do := range map[string]func() error{"DELETE": remove, "PATCH": write} {
 		fault := faults.Answer(409, testkit.On(verb, "configmaps"))
-		wants(t, do(), ErrConflict, ReasonChanged)
+		expectError(t, do(), ErrConflict, ReasonChanged)
 		fault.Off()
 	}
 	blind := faults.Answer(403, testkit.On("GET", "configmaps"))
 	err := f.c.Delete(t.Context(), tg, nobody, metav1.DeletePropagationBackground)
-	wants(t, err, ErrConflict, ReasonChanged)
+	expectError(t, err, ErrConflict, ReasonChanged)
 	blind.Off()
 }
 
@@ -312,28 +311,28 @@ func TestNoAnswer(t *testing.T) {
 
 	fault := faults.Drop(testkit.On("PATCH", "configmaps"))
 	_, err := f.c.Create(t.Context(), tg, doc(t, configMap))
-	wants(t, err, nil, ReasonUnavailable)
+	expectError(t, err, nil, ReasonUnavailable)
 	fault.Off()
 
-	fault = faults.Lose(testkit.On("PATCH", "configmaps")) // it arrives; its answer does not
+	fault = faults.Lose(testkit.On("PATCH", "configmaps")) // the request arrives, its response does not
 	_, err = f.c.Create(t.Context(), tg, doc(t, configMap))
-	wants(t, err, nil, ReasonUnavailable)
+	expectError(t, err, nil, ReasonUnavailable)
 	fault.Off()
 	_, err = f.c.Create(t.Context(), tg, doc(t, configMap))
-	wants(t, err, ErrExists, ReasonAlreadyExists)
-	if want := []string{"apply configmaps 0", "apply configmaps 0", "apply configmaps 409"}; strings.Join(f.heard, ",") != strings.Join(want,
-		",") {
-		t.Errorf("the observer heard %v, want %v", f.heard, want)
+	expectError(t, err, ErrExists, ReasonAlreadyExists)
+	want := []string{"apply configmaps 0", "apply configmaps 0", "apply configmaps 409"}
+	if strings.Join(f.requests, ",") != strings.Join(want, ",") {
+		t.Errorf("the observer heard %v, want %v", f.requests, want)
 	}
 
 	for code, reason := range map[int]string{500: ReasonInternalError, 503: ReasonUnavailable} {
 		fault := faults.Answer(code, testkit.On("PATCH", "configmaps"))
 		_, err = f.c.Apply(t.Context(), tg, nobody, doc(t, configMap))
-		wants(t, err, nil, reason)
+		expectError(t, err, nil, reason)
 		fault.Off()
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err = f.c.Get(ctx, tg)
-	wants(t, err, nil, ReasonCanceled)
+	expectError(t, err, nil, ReasonCanceled)
 }

@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// InvalidFields lists the fields that the API server's own validation refuses, as it calls them, which is not always their
-// name. It is nil for every other refusal, such as one by admission (a policy, a webhook, a quota): that says nothing about
-// a field, whatever causes it has.
+// InvalidFields returns the fields that the API server's own validation refuses, by its names, which may differ from the real
+// ones. It is nil for every other refusal, such as one by admission (a policy, a webhook, a quota), whose causes say nothing
+// about a field.
 func InvalidFields(err error) []string {
 	s, ok := status(err)
 	if !ok || !validated(s) {
@@ -29,8 +29,8 @@ func InvalidFields(err error) []string {
 	return fields
 }
 
-// InvalidCauses lists why the API server's own validation refuses a document, by field and without its texts; nil for every
-// other refusal.
+// InvalidCauses returns why the API server's own validation refuses a document, by field and without texts; nil for every other
+// refusal.
 func InvalidCauses(err error) []metav1.StatusCause {
 	s, ok := status(err)
 	if !ok || !validated(s) {
@@ -42,7 +42,7 @@ func InvalidCauses(err error) []metav1.StatusCause {
 	for _, c := range causesOfFields(s.Details.Causes) {
 		if slices.Contains(causeTypes, c.Type) {
 			if ofStatus && c.Field != "status" && !strings.HasPrefix(c.Field, "status.") {
-				c.Field = "status." + c.Field // older API servers name a place below the status from there
+				c.Field = "status." + c.Field // older API servers omit the prefix for fields of the status
 			}
 			causes = append(causes, metav1.StatusCause{Type: c.Type, Field: c.Field})
 		}
@@ -50,14 +50,14 @@ func InvalidCauses(err error) []metav1.StatusCause {
 	return causes
 }
 
-// causesOfFields leaves out what is about no field: the API server calls it "<nil>" where it says that, because of the others, it has
-// not asked all rules of a CRD.
+// causesOfFields removes causes without a field, which have the field "<nil>": the API server adds one if it has skipped some
+// rules of a CRD because of other errors.
 func causesOfFields(causes []metav1.StatusCause) []metav1.StatusCause {
 	return slices.DeleteFunc(slices.Clone(causes), func(c metav1.StatusCause) bool { return c.Field == "<nil>" })
 }
 
-// validated reports whether the validation of a kind gave this answer. A policy's has no typed cause. A webhook can put
-// any causes into its own, but its message begins with the webhook's name, which the API server puts there.
+// validated reports whether a response is from the validation of a kind. One of a policy has no typed cause. A webhook can set
+// any causes, but its message begins with its name, which the API server adds.
 func validated(s metav1.Status) bool {
 	if s.Reason != metav1.StatusReasonInvalid || s.Code != http.StatusUnprocessableEntity || s.Details == nil {
 		return false

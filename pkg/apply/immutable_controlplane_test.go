@@ -18,21 +18,21 @@ import (
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
-// workload is a kind with a selector and a pod template; SPEC is what else its spec has.
-const workload = `{apiVersion: apps/v1, kind: KIND, metadata: {name: web}, spec: {SPEC, selector: {matchLabels: {app: LABEL}}, template: {metadata: {labels: {app: LABEL}}, spec: {containers: [{name: a, image: a}]}}}}`
+// podWorkload is a kind with a selector and a pod template; SPEC is the rest of its spec.
+const podWorkload = `{apiVersion: apps/v1, kind: KIND, metadata: {name: web}, spec: {SPEC, selector: {matchLabels: {app: LABEL}}, template: {metadata: {labels: {app: LABEL}}, spec: {containers: [{name: a, image: a}]}}}}`
 
 func workloadOf(kind, spec, label string) string {
-	return strings.NewReplacer("KIND", kind, "SPEC", spec, "LABEL", label).Replace(workload)
+	return strings.NewReplacer("KIND", kind, "SPEC", spec, "LABEL", label).Replace(podWorkload)
 }
 
-// immutable is a change that the API server takes for a new object only. NAME is filled in for kinds without a namespace.
+// immutable is a change that the API server accepts only in a new object. NAME is replaced for cluster-scoped kinds.
 type immutable struct {
 	reason, group, version, resource string
-	stands, changed                  string
-	fields                           string // as InvalidFields gives them
+	original, changed                string
+	fields                           string // the result of InvalidFields
 }
 
-// immutables are changes that the API server takes for a new object only, in every version that is supported.
+// immutables are changes that every supported version of the API server accepts only in a new object.
 var immutables = []immutable{
 	{"a StatefulSet's service", "apps", "v1", "statefulsets", workloadOf("StatefulSet", "serviceName: a", "web"),
 		workloadOf("StatefulSet", "serviceName: b", "web"), "spec"},
@@ -94,7 +94,7 @@ var immutables = []immutable{
 		`{apiVersion: tools.example.com/v1, kind: Widget, metadata: {name: web}, spec: {sealed: b}}`, "spec.sealed"},
 }
 
-// immutablesSince134 are those of kinds that Kubernetes has since 1.34.
+// immutablesSince134 are those of kinds that exist since Kubernetes 1.34.
 var immutablesSince134 = []immutable{
 	{"a VolumeAttributesClass", "storage.k8s.io", "v1", "volumeattributesclasses", clusterOf("storage.k8s.io/v1", "VolumeAttributesClass",
 		"driverName: a.example.com, parameters: {a: a}"),
@@ -142,7 +142,7 @@ func clusterOf(apiVersion, kind, rest string) string {
 	return `{apiVersion: ` + apiVersion + `, kind: ` + kind + `, metadata: {name: NAME}, ` + rest + `}`
 }
 
-// minor is the number after the dot in the API server's version.
+// minor returns the minor version of the API server.
 func minor(t *testing.T) int {
 	t.Helper()
 	client, err := discovery.NewDiscoveryClientForConfig(testkit.Config())
@@ -160,14 +160,14 @@ func minor(t *testing.T) int {
 	return n
 }
 
-// outermost leaves out fields below others: older API servers name both where a claim shrinks.
+// outermost removes fields below others: older API servers report both if a claim shrinks.
 func outermost(fields []string) []string {
 	return slices.DeleteFunc(slices.Clone(fields), func(field string) bool {
 		return slices.ContainsFunc(fields, func(other string) bool { return strings.HasPrefix(field, other+".") })
 	})
 }
 
-// TestImmutableFields holds what the API server answers to a change of an immutable field: its validation names a field.
+// TestImmutableFields: the API server's validation reports the field of an immutable change.
 func TestImmutableFields(t *testing.T) {
 	rows := immutables
 	if minor(t) >= 34 {
@@ -177,24 +177,24 @@ func TestImmutableFields(t *testing.T) {
 		t.Run(tc.reason, func(t *testing.T) {
 			f := setup(t)
 			tg := f.target(schema.GroupVersionResource{Group: tc.group, Version: tc.version, Resource: tc.resource}, "web")
-			if strings.Contains(tc.stands, "NAME") {
+			if strings.Contains(tc.original, "NAME") {
 				tg.Name, tg.Namespace = f.ns, ""
 			}
 			of := func(text string) map[string]any { return doc(t, strings.ReplaceAll(text, "NAME", tg.Name)) }
-			live, err := f.c.Create(t.Context(), tg, of(tc.stands))
+			live, err := f.c.Create(t.Context(), tg, of(tc.original))
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer func() { _ = f.c.Delete(t.Context(), tg, live.GetUID(), metav1.DeletePropagationBackground) }()
 			_, err = f.c.Apply(t.Context(), tg, live.GetUID(), of(tc.changed))
-			wants(t, err, nil, ReasonRejected)
+			expectError(t, err, nil, ReasonRejected)
 			if got := strings.Join(outermost(InvalidFields(err)), " "); got != tc.fields {
 				t.Errorf("the fields are %q, want %q, of %v", got, tc.fields, err)
 			}
 			if err := f.c.Accepts(t.Context(), tg, of(tc.changed)); err != nil {
 				t.Errorf("a new object could have it, but the probe says %v", err)
 			}
-			if err := f.c.AcceptsApply(t.Context(), tg, live.GetUID(), of(tc.stands)); err != nil {
+			if err := f.c.AcceptsApply(t.Context(), tg, live.GetUID(), of(tc.original)); err != nil {
 				t.Errorf("an apply that changes nothing is refused: %v", err)
 			}
 			if err := f.c.AcceptsApply(t.Context(), tg, live.GetUID(), of(tc.changed)); InvalidFields(err) == nil {
@@ -204,7 +204,7 @@ func TestImmutableFields(t *testing.T) {
 	}
 }
 
-// TestDenialsNameNoField holds that admission is never taken for the validation of a field, whatever it says.
+// TestDenialsNameNoField: a refusal of admission never counts as validation of a field, whatever its response is.
 func TestDenialsNameNoField(t *testing.T) {
 	const claims = `'StatefulSet.apps "web" is invalid: spec: Forbidden: updates to statefulset spec for fields other than x are forbidden'`
 	forged := func(*admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
@@ -253,7 +253,7 @@ func TestDenialsNameNoField(t *testing.T) {
 			if code(err) != tc.code {
 				t.Errorf("the answer is %d: %v", code(err), err)
 			}
-			wants(t, err, nil, tc.want)
+			expectError(t, err, nil, tc.want)
 			if fields := InvalidFields(err); fields != nil {
 				t.Errorf("it is taken for the validation of %v", fields)
 			}
@@ -261,7 +261,7 @@ func TestDenialsNameNoField(t *testing.T) {
 	}
 }
 
-// denied waits until admission refuses an apply, and returns how.
+// denied waits until admission refuses an apply, and returns the error.
 func (f *fixture) denied(tg Target, live *unstructured.Unstructured, yaml string) error {
 	f.Helper()
 	var err error

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// jsonPatch is an RFC 6902 patch for an object as it was read: it begins with tests of uid and resourceVersion,
-// so that the indexes in it mean what they meant when it was made. It writes nothing at all where a test fails.
+// jsonPatch is an RFC 6902 patch for an object as it was read: it begins with tests of uid and resourceVersion, so that its
+// indexes are still right. If a test fails, nothing is written.
 type jsonPatch []any
 
 func patchOf(live *unstructured.Unstructured) jsonPatch {
@@ -33,12 +33,12 @@ func (p *jsonPatch) remove(path ...string) {
 	*p = append(*p, map[string]any{"op": "remove", "path": pointer(path)})
 }
 
-// replace puts an object in the place of all that stands.
+// replace replaces the whole object.
 func (p *jsonPatch) replace(object map[string]any) {
 	*p = append(*p, map[string]any{"op": "replace", "path": "", "value": object})
 }
 
-// empty reports whether there is nothing but tests.
+// empty reports whether the patch has only tests.
 func (p *jsonPatch) empty() bool {
 	for _, o := range *p {
 		if o.(map[string]any)["op"] != "test" {
@@ -66,14 +66,14 @@ func (p jsonPatch) send(ctx context.Context, c *Client, o op, t Target) (*unstru
 	if failed == nil {
 		return out, nil
 	}
-	if failed = failed.of(t); failed.Meaning == nil && testFailed(failed.Err) {
+	if failed = failed.meaningFor(t); failed.Meaning == nil && testFailed(failed.Err) {
 		failed = failed.meaning(ErrConflict)
 	}
 	return nil, failed
 }
 
-// testFailed reports whether a JSON patch did not fit the object. The API server answers 422 as for an invalid
-// object, but without any cause: it never came to validate one. A 409 is a write that came in between.
+// testFailed reports whether a JSON patch did not fit the object. The API server returns 422 as for an invalid object, but
+// without causes, because it did not validate one. A 409 is a concurrent write.
 func testFailed(err error) bool {
 	s, ok := status(err)
 	if !ok {

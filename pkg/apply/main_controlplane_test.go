@@ -43,12 +43,12 @@ var (
 	singletons = schema.GroupVersionResource{Group: "tools.example.com", Version: "v1", Resource: "singletons"}
 )
 
-// fixture is a client under test in a namespace of its own, with what its observer heard.
+// fixture is a client under test in its own namespace, with the requests that its observer saw.
 type fixture struct {
 	*testing.T
-	c     *Client
-	ns    string
-	heard []string
+	c        *Client
+	ns       string
+	requests []string
 }
 
 func setup(t *testing.T) *fixture {
@@ -64,7 +64,7 @@ func setupFor(t *testing.T, cfg *rest.Config) *fixture {
 	}
 	f := &fixture{T: t, ns: testkit.Namespace(t)}
 	f.c = New(d, ours, WithObserver(func(verb, resource string, code int) {
-		f.heard = append(f.heard, fmt.Sprintf("%s %s %d", verb, resource, code))
+		f.requests = append(f.requests, fmt.Sprintf("%s %s %d", verb, resource, code))
 	}))
 	return f
 }
@@ -73,7 +73,7 @@ func (f *fixture) target(gvr schema.GroupVersionResource, name string) Target {
 	return Target{GVR: gvr, Namespace: f.ns, Name: name}
 }
 
-// create makes the object by Create and fails the test where that is refused.
+// create makes the object by Create and fails the test if it is refused.
 func (f *fixture) create(tg Target, yaml string) *unstructured.Unstructured {
 	f.Helper()
 	out, err := f.c.Create(f.Context(), tg, doc(f.T, yaml))
@@ -97,7 +97,7 @@ func (f *fixture) get(tg Target) *unstructured.Unstructured {
 	return testkit.Get(f.T, tg.GVR, tg.Namespace, tg.Name)
 }
 
-// replace deletes the object and puts another one in its place.
+// replace deletes the object and creates another one with the same name.
 func (f *fixture) replace(tg Target, yaml string) *unstructured.Unstructured {
 	f.Helper()
 	testkit.Delete(f.T, tg.GVR, tg.Namespace, tg.Name)
@@ -112,8 +112,8 @@ func doc(t testing.TB, yaml string) map[string]any {
 	return testkit.Parse(t, yaml).Object
 }
 
-// wants fails the test where err has not that meaning and that reason.
-func wants(t testing.TB, err, meaning error, reason string) {
+// expectError fails the test if err does not have that meaning and that reason.
+func expectError(t testing.TB, err, meaning error, reason string) {
 	t.Helper()
 	if err == nil {
 		t.Fatalf("no error, want %s", reason)
@@ -131,8 +131,8 @@ func wants(t testing.TB, err, meaning error, reason string) {
 	}
 }
 
-// says fails the test where the message for people lacks one of the words.
-func says(t testing.TB, err error, words ...string) {
+// messageContains fails the test if the message lacks one of the words.
+func messageContains(t testing.TB, err error, words ...string) {
 	t.Helper()
 	message := Classify(err).Message
 	for _, w := range words {
@@ -145,7 +145,7 @@ func says(t testing.TB, err error, words ...string) {
 	}
 }
 
-// entry returns the fields that a manager owns by an operation, in canonical JSON; "" where it has no such entry.
+// entry returns the fields that a manager owns by an operation, in canonical JSON; "" if it has no such entry.
 func entry(u *unstructured.Unstructured, manager string, operation metav1.ManagedFieldsOperationType, sub string) string {
 	for _, e := range u.GetManagedFields() {
 		if e.Manager == manager && e.Operation == operation && e.Subresource == sub {

@@ -39,7 +39,7 @@ func TestFinalizer(t *testing.T) {
 		t.Error("adding a finalizer dropped what was applied")
 	}
 
-	// An apply by the same name afterwards leaves finalizers alone, since it never had them.
+	// A later apply by the same manager keeps finalizers, because it never had them.
 	if out := f.apply(tg, made.GetUID(), configMap); len(out.GetFinalizers()) != 2 {
 		t.Errorf("an apply left the finalizers %v", out.GetFinalizers())
 	}
@@ -60,15 +60,15 @@ func TestFinalizerWithoutNeed(t *testing.T) {
 	f := setup(t)
 	tg := f.target(configMaps, "a")
 	made := f.create(tg, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, finalizers: [example.com/hold]}}`)
-	f.heard = nil
+	f.requests = nil
 	if _, err := f.c.AddFinalizer(t.Context(), tg, made, "example.com/hold"); err != nil {
 		t.Error(err)
 	}
 	if _, err := f.c.RemoveFinalizer(t.Context(), tg, made, "example.com/other"); err != nil {
 		t.Error(err)
 	}
-	if len(f.heard) != 0 {
-		t.Errorf("requests were made for nothing: %v", f.heard)
+	if len(f.requests) != 0 {
+		t.Errorf("requests were made for nothing: %v", f.requests)
 	}
 	if _, err := f.c.RemoveFinalizer(t.Context(), tg, made, "example.com/hold"); err != nil {
 		t.Error(err)
@@ -82,9 +82,9 @@ func TestFinalizerOfChangedObject(t *testing.T) {
 	testkit.Patch(t, configMaps, f.ns, "a", "other", `{"metadata": {"finalizers": ["example.com/other", "example.com/hold"]}}`)
 
 	_, err := f.c.AddFinalizer(t.Context(), tg, stale, "example.com/new")
-	wants(t, err, ErrConflict, ReasonChanged)
+	expectError(t, err, ErrConflict, ReasonChanged)
 	_, err = f.c.RemoveFinalizer(t.Context(), tg, stale, "example.com/hold")
-	wants(t, err, ErrConflict, ReasonChanged)
+	expectError(t, err, ErrConflict, ReasonChanged)
 	if got, want := f.get(tg).GetFinalizers(), []string{"example.com/other", "example.com/hold"}; !slices.Equal(got, want) {
 		t.Errorf("finalizers are %v, want %v untouched", got, want)
 	}
@@ -92,24 +92,24 @@ func TestFinalizerOfChangedObject(t *testing.T) {
 	testkit.Patch(t, configMaps, f.ns, "a", "other", `{"metadata": {"finalizers": null}}`)
 	second := f.replace(tg, configMap)
 	_, err = f.c.AddFinalizer(t.Context(), tg, stale, "example.com/new")
-	wants(t, err, ErrConflict, ReasonChanged)
+	expectError(t, err, ErrConflict, ReasonChanged)
 	if got := f.get(tg); got.GetResourceVersion() != second.GetResourceVersion() {
 		t.Error("another object that took the name was changed")
 	}
 	testkit.Delete(t, configMaps, f.ns, "a")
 	_, err = f.c.RemoveFinalizer(t.Context(), tg, stale, "example.com/hold")
-	wants(t, err, ErrGone, ReasonNotFound)
+	expectError(t, err, ErrGone, ReasonNotFound)
 }
 
-// TestFinalizerRights holds that the right on the finalizers subresource is not the one that is needed.
+// TestFinalizerRights: the right on the finalizers subresource is not the required one.
 func TestFinalizerRights(t *testing.T) {
 	admin := setup(t)
 	made := admin.create(admin.target(configMaps, "a"), configMap)
 	f := setupFor(t, testkit.User(t, "finalizer", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps/finalizers"},
 		Verbs: []string{"patch", "update"}}))
 	_, err := f.c.AddFinalizer(t.Context(), admin.target(configMaps, "a"), made, "example.com/hold")
-	wants(t, err, nil, ReasonForbidden)
-	says(t, err, "needs: patch configmaps in namespace "+admin.ns)
+	expectError(t, err, nil, ReasonForbidden)
+	messageContains(t, err, "needs: patch configmaps in namespace "+admin.ns)
 }
 
 func TestFinalizerWhileTerminating(t *testing.T) {
@@ -118,8 +118,8 @@ func TestFinalizerWhileTerminating(t *testing.T) {
 	f.create(tg, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, finalizers: [example.com/hold]}}`)
 	testkit.Delete(t, configMaps, f.ns, "a")
 	_, err := f.c.AddFinalizer(t.Context(), tg, f.get(tg), "example.com/new")
-	wants(t, err, nil, ReasonRejected)
-	says(t, err, "no new finalizers can be added if the object is being deleted")
+	expectError(t, err, nil, ReasonRejected)
+	messageContains(t, err, "no new finalizers can be added if the object is being deleted")
 	if _, err := f.c.RemoveFinalizer(t.Context(), tg, f.get(tg), "example.com/hold"); err != nil {
 		t.Error(err)
 	}
@@ -128,8 +128,8 @@ func TestFinalizerWhileTerminating(t *testing.T) {
 	}
 }
 
-// marked makes a ConfigMap "a" as an operator leaves it, and the marks on it. Its owner exists: the garbage collector
-// would take an object whose owners do not.
+// marked makes a ConfigMap "a" as an operator leaves it, and the marks on it. Its owner exists, because the garbage collector
+// would delete it otherwise.
 func (f *fixture) marked() (*unstructured.Unstructured, Marks) {
 	f.Helper()
 	owner := f.owner("mine")
@@ -164,7 +164,7 @@ func TestRelease(t *testing.T) {
 		{"apiVersion": "v1", "kind": "ConfigMap", "name": "first", "uid": %q},
 		{"apiVersion": "v1", "kind": "ConfigMap", "name": "mine", "uid": %q, "controller": true},
 		{"apiVersion": "v1", "kind": "ConfigMap", "name": "last", "uid": %q}]}}`, first, marks.OwnerUID, last))
-	f.heard = nil
+	f.requests = nil
 	if err := f.c.Release(t.Context(), tg, live, marks); err != nil {
 		t.Fatal(err)
 	}
@@ -191,10 +191,10 @@ func TestRelease(t *testing.T) {
 	if err := f.c.Release(t.Context(), tg, got, marks); err != nil {
 		t.Error(err)
 	}
-	if want := []string{"patch configmaps 200"}; !slices.Equal(f.heard, want) {
-		t.Errorf("the observer heard %v, want %v: nothing was left for a second request", f.heard, want)
+	if want := []string{"patch configmaps 200"}; !slices.Equal(f.requests, want) {
+		t.Errorf("the observer heard %v, want %v: nothing was left for a second request", f.requests, want)
 	}
-	// Whoever takes over meets no conflict with us.
+	// The next manager has no conflict with us.
 	force := false
 	body := []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"mine":"2"}}`)
 	if _, err := f.c.resource(tg).Patch(t.Context(), "a", "application/apply-patch+yaml", body,
@@ -203,12 +203,12 @@ func TestRelease(t *testing.T) {
 	}
 }
 
-// TestReleaseSoleManager holds the case in which managedFields becomes empty: an empty list would be ignored.
+// TestReleaseSoleManager: managedFields becomes empty, and the API server would ignore an empty list.
 func TestReleaseSoleManager(t *testing.T) {
 	f := setup(t)
 	tg := f.target(configMaps, "a")
 	live, marks := f.marked()
-	live, err := f.c.AddFinalizer(t.Context(), tg, live, "example.com/hold") // makes an Update entry of ours beside
+	live, err := f.c.AddFinalizer(t.Context(), tg, live, "example.com/hold") // makes an Update entry of ours, too
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -227,7 +227,7 @@ func TestReleaseSoleManager(t *testing.T) {
 	}
 }
 
-// TestReleaseCustomResource holds the same with the kinds in which the API server restores an empty list.
+// TestReleaseCustomResource returns the same for kinds in which the API server restores an empty list.
 func TestReleaseCustomResource(t *testing.T) {
 	f := setup(t)
 	tg := f.target(widgets, "a")
@@ -247,7 +247,7 @@ func TestReleaseOfChangedObject(t *testing.T) {
 	tg := f.target(configMaps, "a")
 	stale, marks := f.marked()
 	live := testkit.Patch(t, configMaps, f.ns, "a", "other", `{"metadata": {"labels": {"theirs": "1"}}}`)
-	wants(t, f.c.Release(t.Context(), tg, stale, marks), ErrConflict, ReasonChanged)
+	expectError(t, f.c.Release(t.Context(), tg, stale, marks), ErrConflict, ReasonChanged)
 	if got := f.get(tg); got.GetResourceVersion() != live.GetResourceVersion() {
 		t.Error("a release that conflicted wrote something")
 	}

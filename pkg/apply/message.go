@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Lengths of messages in characters. An API server's answer can be megabytes, since it quotes the value that it
-// refuses; an event holds 1024.
+// Lengths of messages in characters. An API server's response can have megabytes, because it quotes the refused value; an event
+// has at most 1024.
 const (
 	maxCause   = 240
 	maxCauses  = 3
@@ -20,23 +20,23 @@ const (
 func (e *Error) explain() string {
 	switch {
 	case errors.Is(e.Meaning, ErrOwned):
-		return readable(e.Err) + ": leave the field out of the template, or set force: true"
+		return oneLineText(e.Err) + ": leave the field out of the template, or set force: true"
 	case e.Meaning != nil:
 		return e.Meaning.Error()
 	}
 	if _, answered := status(e.Err); !answered {
-		return readable(e.Err)
+		return oneLineText(e.Err)
 	}
 	switch reason(e) {
 	case ReasonForbidden:
 		if Impersonating(e) {
-			return readable(e.Err) // which says who has to be allowed what
+			return oneLineText(e.Err) // it says who needs which right
 		}
-		return readable(e.Err) + "; needs: " + e.needs()
+		return oneLineText(e.Err) + "; needs: " + e.needs()
 	case ReasonKindNotServed:
 		return e.notServed()
 	}
-	return readable(e.Err)
+	return oneLineText(e.Err)
 }
 
 // needs returns the right in RBAC's terms: "patch deployments.apps in namespace apps".
@@ -50,16 +50,15 @@ func (e *Error) needs() string {
 
 func (e *Error) notServed() string {
 	if s, ok := status(e.Err); ok && s.Reason != metav1.StatusReasonNotFound {
-		return readable(e.Err)
+		return oneLineText(e.Err)
 	}
 	what := e.Target.resource(e.op.sub)
 	return fmt.Sprintf("the API server does not serve %s in version %s; is its CustomResourceDefinition installed, "+
 		"with that version%s?", what, e.Target.GVR.Version, map[bool]string{true: " and that subresource"}[e.op.sub != ""])
 }
 
-// readable returns what is to be known of an error in one line: of an API server's answer the causes, each once,
-// where it has any, else its message.
-func readable(err error) string {
+// oneLineText returns an error on one line: the causes of an API server's response, each once, or its message if there are none.
+func oneLineText(err error) string {
 	var encode *EncodeError
 	if errors.As(err, &encode) {
 		return shorten(encode.Error(), maxMessage)
@@ -74,8 +73,7 @@ func readable(err error) string {
 	return shorten(plain(s.Message), maxMessage)
 }
 
-// fieldCauses returns "spec.replicas: must be …" for each field that was refused. The API server may name one
-// twice.
+// fieldCauses returns "spec.replicas: must be …" for each refused field. The API server may report one twice.
 func fieldCauses(s metav1.Status) []string {
 	if s.Details == nil || s.Reason != metav1.StatusReasonInvalid {
 		return nil
@@ -103,8 +101,8 @@ func fieldCauses(s metav1.Status) []string {
 	return out
 }
 
-// shorten puts s on one line and cuts out of its middle what is over limit: the beginning says where, the end
-// says what ("…: field is immutable").
+// shorten puts s on one line and removes its middle if it exceeds limit: the start says where, the end says what ("…: field is
+// immutable").
 func shorten(s string, limit int) string {
 	r := []rune(strings.Join(strings.Fields(strings.ToValidUTF8(s, "\uFFFD")), " "))
 	if len(r) <= limit {

@@ -12,12 +12,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
 
-// Null removes the fields at paths, whoever owns them, by one merge patch that consists of nulls alone, and
-// returns the object as stored. A patch with values would make an Update entry of our manager and take the
-// fields out of its Apply entry; nulls leave that entry as it is.
-//
-// The object must be the one that was read: ErrConflict where its resourceVersion has moved on, ErrReplaced or
-// ErrGone where it is no longer there. Paths go through maps only: a merge patch cannot enter lists.
+// Null removes the fields at paths, whoever owns them, by a merge patch that consists of nulls, and returns the object as stored. A patch
+// with values would create an Update entry of our manager and remove the fields from its Apply entry; nulls do not. ErrConflict: the
+// resourceVersion has changed. ErrReplaced, ErrGone: the object does not exist any more. Paths cannot enter lists.
 func (c *Client) Null(ctx context.Context, t Target, uid types.UID, resourceVersion string,
 	paths []fieldpath.Path) (*unstructured.Unstructured, error) {
 	if c.dry != nil {
@@ -28,8 +25,7 @@ func (c *Client) Null(ctx context.Context, t Target, uid types.UID, resourceVers
 	return c.null(ctx, t, uid, resourceVersion, paths, c.dryRun())
 }
 
-// DryRunNull is Null as far as the store, which it leaves as it is: what the API server or admission puts back is in the
-// object that it returns.
+// DryRunNull returns a dry run of Null: the result has what the API server or admission restores.
 func (c *Client) DryRunNull(ctx context.Context, t Target, uid types.UID, resourceVersion string,
 	paths []fieldpath.Path) (*unstructured.Unstructured, error) {
 	return c.null(ctx, t, uid, resourceVersion, paths, []string{metav1.DryRunAll})
@@ -68,7 +64,7 @@ func nulls(paths []fieldpath.Path) (map[string]any, error) {
 	return body, nil
 }
 
-// precondition has a patch hold only for the object with that uid at that resourceVersion.
+// precondition restricts a patch to the object with that uid at that resourceVersion.
 func precondition(body map[string]any, uid types.UID, resourceVersion string) error {
 	if uid == "" {
 		return errNoUID
@@ -85,5 +81,5 @@ func precondition(body map[string]any, uid types.UID, resourceVersion string) er
 	return nil
 }
 
-// errNoVersion is a mistake of the program: without a resourceVersion a change since the reading goes unseen.
+// errNoVersion is an internal error: without a resourceVersion a change since the read would be overwritten.
 var errNoVersion = errors.New("no resourceVersion was given")

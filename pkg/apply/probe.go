@@ -9,12 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// DryRunCreate has the API server make obj under a generated name without storing it, and returns what it made:
-// the document with every default filled in, as an object that consists of nothing else. The generated name
-// begins with t's, so that it obeys the same rules of spelling; the API server shortens it where it is too long.
-//
-// Kinds that allow only certain names (a CRD with a rule on metadata.name, an APIService) refuse the generated
-// one. To learn whether a document is acceptable, Accepts is the better question.
+// DryRunCreate makes a dry-run create of obj with a generated name, and returns the object with every default. The generated name begins
+// with t's, so that the same rules apply; the API server shortens it if it is too long. Kinds that allow only certain names (a CRD with
+// a rule for metadata.name, an APIService) refuse it. Use Accepts to find out whether a document is valid.
 func (c *Client) DryRunCreate(ctx context.Context, t Target, obj map[string]any) (*unstructured.Unstructured, error) {
 	doc := document(t, obj, "", "")
 	meta := doc["metadata"].(map[string]any)
@@ -27,26 +24,22 @@ func (c *Client) DryRunCreate(ctx context.Context, t Target, obj map[string]any)
 	return out, nil
 }
 
-// Accepts asks whether the API server would create obj under its own name if no object had it: nil says yes. It
-// tells a change to an immutable field (refused by Apply, accepted here) from a value that is bad in itself
-// (refused by both, and alike with 422). Nothing is stored.
+// Accepts asks whether the API server would create obj if no object had its name: nil means yes. This distinguishes a change to an
+// immutable field (refused by Apply, accepted here) from an invalid value (refused by both with 422). Nothing is stored.
 //
-// It works because the API server validates a new object, admission included, before it looks whether the name
-// is taken: that it is taken is the answer "acceptable". So kinds that constrain their names are judged rightly,
-// which a generated name is not.
-//
-// A refusal may still be due to the very object that stands, as with a node port that it occupies: then the
-// question cannot be answered without deleting it, and the answer is no.
+// The API server validates and admits a new object before it checks whether the name exists, so AlreadyExists means that obj is
+// acceptable, also for kinds that restrict names. A refusal may be due to the existing object, for example to its node port: then the
+// result is no, because only deleting the object would show it.
 func (c *Client) Accepts(ctx context.Context, t Target, obj map[string]any) error {
 	_, failed := c.create(ctx, t, document(t, obj, "", ""))
-	if failed == nil || apierrors.IsAlreadyExists(failed.Err) && about(failed.Err, t) {
+	if failed == nil || apierrors.IsAlreadyExists(failed.Err) && isAbout(failed.Err, t) {
 		return nil
 	}
 	return failed
 }
 
-// AcceptsApply asks whether the API server would take obj in an apply to the object with that uid: nil says yes. Nothing is
-// stored, and a client of WithDryRun does not count it among its answers.
+// AcceptsApply asks whether the API server would accept an apply of obj to the object with that uid: nil means yes. Nothing is
+// stored, and a client with WithDryRun does not record the response.
 func (c *Client) AcceptsApply(ctx context.Context, t Target, uid types.UID, obj map[string]any) error {
 	asking := *c
 	asking.dry = nil

@@ -12,8 +12,8 @@ import (
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
-// TestImmutableOrBad holds how a change that only a new object can have is told from one that none can have: the
-// apply is refused with 422 alike, the probes differ.
+// TestImmutableOrBad: a change that only a new object can have and one that no object can have are both refused with 422, but
+// the probes differ.
 func TestImmutableOrBad(t *testing.T) {
 	service := `{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {clusterIP: ADDRESS, ports: [{port: PORT}]}}`
 	job := `{apiVersion: batch/v1, kind: Job, metadata: {name: web}, spec: {backoffLimit: LIMIT, template: {spec: {restartPolicy: Never, containers: [{name: a, image: IMAGE}]}}}}`
@@ -24,28 +24,28 @@ func TestImmutableOrBad(t *testing.T) {
 		reason    string
 		gvr       schema.GroupVersionResource
 		name      string
-		stands    string
+		original  string
 		immutable string
 		bad       string
 		generated bool // whether a generated name is allowed
 	}{
-		{reason: "a Deployment's selector", gvr: deployments, name: "web", generated: true, stands: deployment,
+		{reason: "a Deployment's selector", gvr: deployments, name: "web", generated: true, original: deployment,
 			immutable: strings.ReplaceAll(deployment, "{app: web}", "{app: other}"),
 			bad:       strings.ReplaceAll(deployment, "replicas: 3", "replicas: -1")},
 		{reason: "a Service's address", gvr: services, name: "web", generated: true,
-			stands:    fill(service, "ADDRESS", "None", "PORT", "80"),
+			original:  fill(service, "ADDRESS", "None", "PORT", "80"),
 			immutable: fill(service, "ADDRESS", "10.0.0.77", "PORT", "80"),
 			bad:       fill(service, "ADDRESS", "None", "PORT", "80000")},
 		{reason: "a Job's template, in which the API server writes labels with the Job's name", gvr: jobs, name: "web", generated: true,
-			stands:    fill(job, "IMAGE", "a", "LIMIT", "1"),
+			original:  fill(job, "IMAGE", "a", "LIMIT", "1"),
 			immutable: fill(job, "IMAGE", "b", "LIMIT", "1"),
 			bad:       fill(job, "IMAGE", "a", "LIMIT", "-1")},
 		{reason: "a transition rule of a CRD", gvr: widgets, name: "web", generated: true,
-			stands:    fill(widget, "SEAL", "a", "SIZE", "1"),
+			original:  fill(widget, "SEAL", "a", "SIZE", "1"),
 			immutable: fill(widget, "SEAL", "b", "SIZE", "1"),
 			bad:       fill(widget, "SEAL", "b", "SIZE", "1e30")},
 		{reason: "a kind that allows one name only", gvr: singletons, name: "default", generated: false,
-			stands:    fill(singleton, "SEAL", "a", "SIZE", "1"),
+			original:  fill(singleton, "SEAL", "a", "SIZE", "1"),
 			immutable: fill(singleton, "SEAL", "b", "SIZE", "1"),
 			bad:       fill(singleton, "SEAL", "b", "SIZE", "11")},
 	}
@@ -53,13 +53,13 @@ func TestImmutableOrBad(t *testing.T) {
 		t.Run(tc.reason, func(t *testing.T) {
 			f := setup(t)
 			tg := f.target(tc.gvr, tc.name)
-			if err := f.c.Accepts(t.Context(), tg, doc(t, tc.stands)); err != nil {
+			if err := f.c.Accepts(t.Context(), tg, doc(t, tc.original)); err != nil {
 				t.Errorf("not accepted before it exists: %v", err)
 			}
-			live := f.create(tg, tc.stands)
+			live := f.create(tg, tc.original)
 			_, err := f.c.Apply(t.Context(), tg, live.GetUID(), doc(t, tc.immutable))
-			wants(t, err, nil, ReasonRejected)
-			says(t, err)
+			expectError(t, err, nil, ReasonRejected)
+			messageContains(t, err)
 			if err := f.c.Accepts(t.Context(), tg, doc(t, tc.immutable)); err != nil {
 				t.Errorf("a new object could have it, but the probe says %v", err)
 			}
@@ -70,16 +70,16 @@ func TestImmutableOrBad(t *testing.T) {
 			case tc.generated && (out.GetName() == tc.name || !strings.HasPrefix(out.GetName(), tc.name+"-")):
 				t.Errorf("the generated name is %s", out.GetName())
 			case !tc.generated:
-				wants(t, err, nil, ReasonRejected)
+				expectError(t, err, nil, ReasonRejected)
 			}
 
 			_, err = f.c.Apply(t.Context(), tg, live.GetUID(), doc(t, tc.bad))
 			if reason := Classify(err).Reason; reason != ReasonRejected && reason != ReasonSchemaMismatch {
 				t.Errorf("a bad value gave %v", err)
 			}
-			wants(t, f.c.Accepts(t.Context(), tg, doc(t, tc.bad)), nil, ReasonRejected)
+			expectError(t, f.c.Accepts(t.Context(), tg, doc(t, tc.bad)), nil, ReasonRejected)
 			_, err = f.c.DryRunCreate(t.Context(), tg, doc(t, tc.bad))
-			wants(t, err, nil, ReasonRejected)
+			expectError(t, err, nil, ReasonRejected)
 
 			if got := f.get(tg); got.GetResourceVersion() != live.GetResourceVersion() {
 				t.Error("a probe or a refused apply wrote something")
@@ -106,17 +106,17 @@ func TestDryRunCreateFillsDefaults(t *testing.T) {
 	}
 }
 
-// TestProbeIsStrict holds that a probe refuses what an apply would: a field that the schema does not know.
+// TestProbeIsStrict: a probe refuses an unknown field as an apply does.
 func TestProbeIsStrict(t *testing.T) {
 	f := setup(t)
 	tg := f.target(deployments, "web")
 	typo := doc(t, strings.Replace(deployment, "replicas: 3", "replcas: 3", 1))
 	err := f.c.Accepts(t.Context(), tg, typo)
-	wants(t, err, nil, ReasonRejected)
-	says(t, err, `unknown field "spec.replcas"`)
+	expectError(t, err, nil, ReasonRejected)
+	messageContains(t, err, `unknown field "spec.replcas"`)
 }
 
-// TestAcceptsOccupied holds the limit of every probe: what the standing object occupies, a new one cannot have.
+// TestAcceptsOccupied: the limit of every probe: a new object cannot have what the existing one occupies.
 func TestAcceptsOccupied(t *testing.T) {
 	f := setup(t)
 	tg := f.target(services, "web")
@@ -126,8 +126,8 @@ func TestAcceptsOccupied(t *testing.T) {
 	ports, _ := field(t, live, "spec", "ports").([]any)
 	occupied["spec"].(map[string]any)["ports"] = []any{map[string]any{"port": int64(80), "nodePort": ports[0].(map[string]any)["nodePort"]}}
 	if err := f.c.Accepts(t.Context(), tg, occupied); err != nil {
-		wants(t, err, nil, ReasonRejected)
-		says(t, err, "already allocated")
+		expectError(t, err, nil, ReasonRejected)
+		messageContains(t, err, "already allocated")
 	} else {
 		t.Error("accepted: the comment at Accepts is out of date")
 	}

@@ -8,13 +8,12 @@ import (
 	"github.com/corollary-dev/corollary/pkg/redact"
 )
 
-// This file is the one place that reads the API server's prose, for the few answers in which it says a thing
-// nowhere else. Each is tested on a real API server. Where its wording should change, the consequence is a vaguer
-// reason, and a status that is not written where a value in it is too large or fits no schema.
+// Only this file parses texts of the API server, for the few responses that have no other information. Each is tested on a real
+// API server. If a text changes, the reason becomes vaguer, and a status with a value that is too large or fits no schema is
+// not written.
 
-// reasonless are the beginnings of messages that come as a 500 without a reason, without details and without
-// causes, though it is the document that is at fault. The first three are server-side apply's: the document does
-// not fit the schema; a value in it does not fit the Go type. The last two are the store's.
+// reasonless are prefixes of messages of a 500 without reason, details and causes, although the document is invalid. The first
+// three are of server-side apply: the document does not fit the schema, or the Go type. The last two are of the store.
 var reasonless = []struct{ prefix, reason string }{
 	{"failed to create typed patch object (", ReasonSchemaMismatch},
 	{"failed to convert patch object (", ReasonSchemaMismatch},
@@ -32,37 +31,35 @@ func reasonProse(message string) string {
 	return ReasonInternalError
 }
 
-// lacksRight reports whether a 403 is the authorizer's: a right is missing. Admission answers with the same code,
-// reason and details where a quota, a policy or a webhook refuses the object; telling somebody to grant a right
-// that is there would send them astray.
+// lacksRight reports whether a 403 is from the authorizer. Admission responds with the same code, reason and details if a
+// quota, a policy or a webhook refuses the object; a hint to grant a right would be wrong then.
 func lacksRight(message string) bool {
 	return authorizer.MatchString(message)
 }
 
-// The second form is that of API servers before 1.31 where an apply finds nothing and would create: they give the
-// authorizer's own reason alone, and RBAC has none, unless it found something wrong with a role.
+// The second form is used by API servers before 1.31 if an apply would create: they return only the authorizer's reason, which
+// is empty in RBAC unless a role is invalid.
 var authorizer = regexp.MustCompile(`User ".*" cannot [a-z:-]+ (resource|path) "| is forbidden: (RBAC: .*)?$`)
 
-// impersonator matches a 403 that refuses to take a request for somebody else's. The verb is impersonate, or one that
-// begins so, where the API server knows rights to impersonate for certain requests only.
+// impersonator matches a 403 for a request that may not impersonate. The verb is impersonate, or begins with it in API servers
+// with rights to impersonate for some requests only.
 var impersonator = regexp.MustCompile(`User ".*" cannot impersonate[a-z:-]* resource "`)
 
-// refusesDryRuns reports whether a 400 is for a webhook that declares side effects, whose message is the webhook's name and
-// this.
+// refusesDryRuns reports whether a 400 is for a webhook that declares side effects.
 func refusesDryRuns(message string) bool {
 	return strings.HasSuffix(message, "does not support dry run")
 }
 
-// applyPrefix is what apply's errors begin with: the object again, and then the point.
+// applyPrefix matches the start of apply's errors, which repeats the object.
 var applyPrefix = regexp.MustCompile(`^failed to (create|convert) [a-z ]+ \([^)]*\)( to proper version)?: `)
 
-// goValue is the offending value as Go prints it. It is cut off: it helps nobody, and may be a secret's.
+// goValue matches the invalid value as printed by Go. It is removed: it does not help, and may be a value of a Secret.
 var goValue = regexp.MustCompile(`(?m), got &.*$`)
 
-// ownPort is this end of a connection, which is another one each time.
-var ownPort = regexp.MustCompile(`\S+:\d+->`)
+// localPort matches the local end of a connection, which differs each time.
+var localPort = regexp.MustCompile(`\S+:\d+->`)
 
-// plain takes the API server's internals out of a message, and what may differ in two answers to the same request.
+// plain removes internals of the API server from a message, and what may differ in two responses to the same request.
 func plain(message string) string {
 	message = applyPrefix.ReplaceAllString(message, "")
 	message = goValue.ReplaceAllString(message, "")
@@ -71,25 +68,26 @@ func plain(message string) string {
 		slices.Sort(lines)
 		message = "errors:\n" + strings.Join(lines, "\n")
 	}
-	return ownPort.ReplaceAllString(message, "")
+	return localPort.ReplaceAllString(message, "")
 }
 
-// denials match who refused an object in admission: a policy and its binding, or a webhook. They stand before any text of
+// denials match who refused an object in admission: a policy and its binding, or a webhook. They come before any text of
 // theirs.
 var denials = []*regexp.Regexp{
 	regexp.MustCompile(`^[a-z0-9.-]+ "[^"]*" is forbidden: (ValidatingAdmissionPolicy '[a-z0-9.-]+'( with binding '[a-z0-9.-]+')? denied request)`),
 	regexp.MustCompile(`^(admission webhook "[a-z0-9.-]+" denied the request)`),
 }
 
-// byAdmission reports whether a policy or a webhook gave an answer. The API server puts that before their own text.
+// byAdmission reports whether a response is from a policy or a webhook. The API server adds that before their own text.
 func byAdmission(message string) bool {
 	return slices.ContainsFunc(denials, func(by *regexp.Regexp) bool { return by.MatchString(message) })
 }
 
-// refusedField matches the field in an error of server-side apply, once its prefix is gone.
+// refusedField matches the field in an error of server-side apply, after its prefix is removed.
 var refusedField = regexp.MustCompile(`^(\.[^\s:]+): `)
 
-// shownProse takes out of a message what quotes no value: who refuses the object, or the field that does not fit the schema.
+// shownProse returns the part of a message that quotes no value: who refuses the object, or the field that does not fit the
+// schema.
 func shownProse(message string, words redact.Words) string {
 	for _, by := range denials {
 		if m := by.FindStringSubmatch(message); m != nil {

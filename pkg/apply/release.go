@@ -9,21 +9,18 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Marks is what says on an object that it is ours.
+// Marks is what marks an object as ours.
 type Marks struct {
 	OwnerUID    types.UID // owner references to this uid
-	Labels      []string  // keys: those that the conventions name, the hash where it is a label
-	Annotations []string  // keys: those that the conventions name, the owner annotation, the hash
-	Managers    []string  // field managers besides the client's own whose fields are ours too
+	Labels      []string  // keys: those of the conventions, and the hash if it is a label
+	Annotations []string  // keys: those of the conventions, the owner annotation, the hash
+	Managers    []string  // field managers other than the client's whose fields are ours too
 }
 
-// Release takes marks off live, which was read whole, and lets go of its fields; everything else stays as it is,
-// other writers' owner references, labels and annotations included. It returns nil also where nothing was left
-// to take off (then without a request) or the object is gone. ErrConflict: live changed since; read it again.
-//
-// The manager's entries in managedFields go too. An entry that stays would speak for somebody who no longer
-// cares: whoever applies the object next would run into a conflict with us, and could never remove a field that
-// we still seem to own. The values do not change by it.
+// Release removes marks from live, which was read as a whole, and gives up its fields; everything else stays, including the owner
+// references, labels and annotations of others. It returns nil also if there is nothing to remove (without a request) or the object is
+// gone. ErrConflict: live changed since. The entries of the manager in managedFields go too, and values do not change: with our entry,
+// the next writer would have a conflict with us, and could never remove a field.
 func (c *Client) Release(ctx context.Context, t Target, live *unstructured.Unstructured, marks Marks) error {
 	p := patchOf(live)
 	p.removeOwners(live, marks.OwnerUID)
@@ -40,7 +37,7 @@ func (c *Client) Release(ctx context.Context, t Target, live *unstructured.Unstr
 	return failed
 }
 
-// removeOwners removes the owner references to uid, from the last to the first so that indexes stay right.
+// removeOwners removes the owner references to uid, starting from the last so that indexes stay right.
 func (p *jsonPatch) removeOwners(live *unstructured.Unstructured, uid types.UID) {
 	for i, o := range slices.Backward(live.GetOwnerReferences()) {
 		if o.UID == uid && uid != "" {
@@ -58,9 +55,8 @@ func (p *jsonPatch) removeKeys(field string, have map[string]string, keys []stri
 	}
 }
 
-// removeManagers removes the entries of managers. Where the list would become empty, a list of one empty entry takes
-// its place, which is the API server's word for "none": an empty one it ignores in custom resources (though not in
-// built-in kinds), for it might come from a client that has never heard of the field.
+// removeManagers removes the entries of managers. If the list would become empty, it becomes a list of one empty entry, which
+// means none: the API server ignores an empty list in custom resources, because it might come from an old client.
 func (p *jsonPatch) removeManagers(live *unstructured.Unstructured, managers []string) {
 	entries := live.GetManagedFields()
 	ours := 0

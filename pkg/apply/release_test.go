@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// TestOwnersGoFromTheLast holds that an index in a patch means what it meant in the object that was read.
+// TestOwnersGoFromTheLast: indexes in a patch stay right.
 func TestOwnersGoFromTheLast(t *testing.T) {
 	live := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"ownerReferences": []any{
 		map[string]any{"uid": "mine"}, map[string]any{"uid": "theirs"}, map[string]any{"uid": "mine"}}}}}
@@ -26,7 +26,7 @@ func TestOwnersGoFromTheLast(t *testing.T) {
 	}
 }
 
-// TestEntriesGoFromTheLast holds the same for managedFields with another manager's entry among ours.
+// TestEntriesGoFromTheLast: the same for managedFields with another manager's entry among ours.
 func TestEntriesGoFromTheLast(t *testing.T) {
 	live := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"managedFields": []any{
 		map[string]any{"manager": "operator", "operation": "Apply"},

@@ -10,8 +10,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/redact"
 )
 
-// ClassifyShown is Classify for a document that can hold values of a Secret: the API server and admission quote what they
-// refuse, so the message has places and kinds of causes alone. words are all that is shown of a place; nil: Classify.
+// ClassifyShown is Classify for a document with values of a Secret: the API server and admission quote what they refuse, so the
+// message only has paths and kinds of causes. words may be shown in a path; nil means Classify.
 func ClassifyShown(err error, words redact.Words) Failure {
 	f := Classify(err)
 	if words == nil || err == nil {
@@ -26,10 +26,10 @@ func ClassifyShown(err error, words redact.Words) Failure {
 	return f
 }
 
-// withheld ends a message whose text by the API server is left out.
+// withheld ends a message without the API server's text.
 const withheld = " (its message is not shown, because it may quote a value of a Secret)"
 
-// shownMessage is why a request failed, without values.
+// shownMessage returns why a request failed, without values.
 func shownMessage(err error, reason string, words redact.Words) string {
 	var e *Error
 	known := errors.As(err, &e)
@@ -39,9 +39,9 @@ func shownMessage(err error, reason string, words redact.Words) string {
 		return e.Meaning.Error()
 	case !answered && (reason == ReasonUnavailable || reason == ReasonCanceled):
 		if known {
-			err = e.Err // whose beginning ClassifyShown writes
+			err = e.Err // ClassifyShown writes the start
 		}
-		return readable(err)
+		return oneLineText(err)
 	case !answered:
 		return redact.Text(err, redact.NotQuoted)
 	case known && reason == ReasonForbidden && !Impersonating(err):
@@ -58,14 +58,14 @@ func shownMessage(err error, reason string, words redact.Words) string {
 	return "the API server refuses the request" + withheld
 }
 
-// causeTypes are those of the API server. A webhook may send any text for one.
+// causeTypes are the cause types of the API server. A webhook may send any text as one.
 var causeTypes = []metav1.CauseType{metav1.CauseTypeFieldValueNotFound, metav1.CauseTypeFieldValueRequired,
 	metav1.CauseTypeFieldValueDuplicate,
 	metav1.CauseTypeFieldValueInvalid, metav1.CauseTypeFieldValueNotSupported, metav1.CauseTypeForbidden, metav1.CauseTypeTooLong,
 	metav1.CauseTypeTooMany,
 	metav1.CauseTypeInternal, metav1.CauseTypeTypeInvalid}
 
-// shownCauses returns "spec.replicas: FieldValueInvalid" for each field that was refused.
+// shownCauses returns "spec.replicas: FieldValueInvalid" for each refused field.
 func shownCauses(s metav1.Status, words redact.Words) []string {
 	if s.Details == nil || s.Reason != metav1.StatusReasonInvalid {
 		return nil

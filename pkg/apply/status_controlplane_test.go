@@ -35,13 +35,13 @@ func TestApplyStatus(t *testing.T) {
 	main := entry(made, ours, metav1.ManagedFieldsOperationApply, "")
 	testkit.Patch(t, widgets, f.ns, "a", "other", `{"status": {"conditions": [{"type": "Theirs", "status": "True"}]}}`, "status")
 
-	f.heard = nil
+	f.requests = nil
 	out, err := f.applyStatus(tg, made.GetUID(), map[string]any{"phase": "Up", "conditions": conditions("Ready", "Valid")})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{"apply widgets.tools.example.com/status 200"}; !slices.Equal(f.heard, want) {
-		t.Errorf("the observer heard %v, want %v", f.heard, want)
+	if want := []string{"apply widgets.tools.example.com/status 200"}; !slices.Equal(f.requests, want) {
+		t.Errorf("the observer heard %v, want %v", f.requests, want)
 	}
 	if got := entry(out, ours, metav1.ManagedFieldsOperationApply, ""); got != main {
 		t.Errorf("what we own of the main resource is %s, was %s", got, main)
@@ -53,7 +53,7 @@ func TestApplyStatus(t *testing.T) {
 		t.Error("a status apply dropped the spec")
 	}
 
-	// Ours are what the last apply had; theirs are merged by key and stay.
+	// Our list is that of the last apply; items of others are merged by key and stay.
 	out, err = f.applyStatus(tg, made.GetUID(), map[string]any{"conditions": conditions("Ready")})
 	if err != nil {
 		t.Fatal(err)
@@ -62,7 +62,7 @@ func TestApplyStatus(t *testing.T) {
 	if diff := cmp.Diff(want, field(t, out, "status")); diff != "" {
 		t.Errorf("status (-want +got):\n%s", diff)
 	}
-	// And an apply of the main resource leaves the status alone, even if it has one in it.
+	// An apply of the main resource does not change the status, even if it contains one.
 	out = f.apply(tg, made.GetUID(),
 		`{apiVersion: tools.example.com/v1, kind: Widget, metadata: {name: a}, spec: {text: x}, status: {phase: Down}}`)
 	if diff := cmp.Diff(want, field(t, out, "status")); diff != "" {
@@ -85,13 +85,13 @@ func TestApplyStatusWithoutSubresource(t *testing.T) {
 		t.Errorf("stored %v", out.Object)
 	}
 	_, err = write(true, other.GetUID())
-	wants(t, err, nil, ReasonKindNotServed) // not gone: the object is there, the subresource is not
-	says(t, err, "singletons.tools.example.com/status", "that subresource")
+	expectError(t, err, nil, ReasonKindNotServed) // not gone: the object exists, the subresource does not
+	messageContains(t, err, "singletons.tools.example.com/status", "that subresource")
 	_, err = write(false, nobody)
-	wants(t, err, ErrReplaced, ReasonReplaced)
+	expectError(t, err, ErrReplaced, ReasonReplaced)
 	testkit.Delete(t, singletons, f.ns, "default")
 	_, err = write(false, other.GetUID())
-	wants(t, err, ErrGone, ReasonNotFound)
+	expectError(t, err, ErrGone, ReasonNotFound)
 	if testkit.Find(t, singletons, f.ns, "default") != nil {
 		t.Error("a status for an object that is gone made a new one")
 	}
@@ -105,31 +105,31 @@ func TestStatusOfAnotherObject(t *testing.T) {
 	status := map[string]any{"phase": "Up"}
 
 	_, err := f.c.PatchStatus(t.Context(), tg, true, first.GetResourceVersion(), first.GetUID(), status)
-	wants(t, err, ErrReplaced, ReasonReplaced)
+	expectError(t, err, ErrReplaced, ReasonReplaced)
 	if field(t, f.get(tg), "status") != nil {
 		t.Error("another object that took the name was given a status")
 	}
 
 	_, err = f.applyStatus(tg, first.GetUID(), status)
-	wants(t, err, ErrReplaced, ReasonReplaced)
+	expectError(t, err, ErrReplaced, ReasonReplaced)
 	if field(t, f.get(tg), "status") == nil {
 		t.Error("the status subresource heeds a uid now; the comment at ApplyStatus is out of date")
 	}
 
 	testkit.Delete(t, widgets, f.ns, "a")
 	_, err = f.applyStatus(tg, first.GetUID(), status)
-	wants(t, err, ErrGone, ReasonNotFound)
+	expectError(t, err, ErrGone, ReasonNotFound)
 	_, err = f.c.PatchStatus(t.Context(), tg, true, first.GetResourceVersion(), first.GetUID(), status)
-	wants(t, err, ErrGone, ReasonNotFound)
+	expectError(t, err, ErrGone, ReasonNotFound)
 }
 
-// TestStatusOfAnotherBuiltIn holds that with built-in kinds the uid binds in the status subresource, too.
+// TestStatusOfAnotherBuiltIn: with built-in kinds the status subresource checks the uid, too.
 func TestStatusOfAnotherBuiltIn(t *testing.T) {
 	f := setup(t)
 	tg := f.target(deployments, "web")
 	f.create(tg, deployment)
 	_, err := f.c.ApplyStatus(t.Context(), tg, "apps/v1", "Deployment", true, nobody, map[string]any{"replicas": int64(3)})
-	wants(t, err, ErrReplaced, ReasonReplaced)
+	expectError(t, err, ErrReplaced, ReasonReplaced)
 	if field(t, f.get(tg), "status", "replicas") != nil {
 		t.Error("another object's status was written")
 	}
@@ -153,7 +153,7 @@ func TestPatchStatus(t *testing.T) {
 		t.Errorf("what we own of the main resource is %s, was %s", got, main)
 	}
 	_, err = f.c.PatchStatus(t.Context(), tg, true, made.GetResourceVersion(), made.GetUID(), status)
-	wants(t, err, ErrConflict, ReasonChanged)
+	expectError(t, err, ErrConflict, ReasonChanged)
 
 	again, err := f.c.PatchStatus(t.Context(), tg, true, out.GetResourceVersion(), made.GetUID(), status)
 	if err != nil || again.GetResourceVersion() != out.GetResourceVersion() {
@@ -168,8 +168,7 @@ func TestPatchStatus(t *testing.T) {
 	}
 }
 
-// TestUndeclaredStatus holds that a field that the schema does not have is refused by one way of writing and dropped
-// by the other, which therefore still brings the conditions.
+// TestUndeclaredStatus: an apply of an undeclared field is refused, a merge patch drops it and so still writes the conditions.
 func TestUndeclaredStatus(t *testing.T) {
 	f := setup(t)
 	tg := f.target(widgets, "a")
@@ -177,8 +176,8 @@ func TestUndeclaredStatus(t *testing.T) {
 	status := map[string]any{"nope": "x", "conditions": conditions("Ready")}
 
 	_, err := f.applyStatus(tg, made.GetUID(), status)
-	wants(t, err, nil, ReasonSchemaMismatch)
-	says(t, err, "writing the status of widgets.tools.example.com", ".status.nope: field not declared in schema")
+	expectError(t, err, nil, ReasonSchemaMismatch)
+	messageContains(t, err, "writing the status of widgets.tools.example.com", ".status.nope: field not declared in schema")
 
 	out, err := f.c.PatchStatus(t.Context(), tg, true, made.GetResourceVersion(), made.GetUID(), status)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
-// theirDeployment has what ours has, and more: a label, an annotation, an environment variable, an argument, a container.
+// theirDeployment has what ours has, and a label, an annotation, an environment variable, an argument and a container.
 const theirDeployment = `
 apiVersion: apps/v1
 kind: Deployment
@@ -48,8 +48,8 @@ spec:
         - {name: app, image: img, env: [{name: MINE, value: "1"}]}
 `
 
-// TestTakeOver takes a Deployment over from each kind of writer: what it set and we do not goes by the next apply, what
-// we leave out later goes then; what others set stays, and so do the entries for the status.
+// TestTakeOver takes a Deployment over from each kind of writer: the next apply removes what only it set, a later one what we
+// omit; the fields of others and the entries for the status stay.
 func TestTakeOver(t *testing.T) {
 	for _, test := range []struct {
 		reason, manager string
@@ -122,9 +122,9 @@ func checkTakenOver(f *fixture, manager string) {
 	if c := containers(out); len(c) != 1 || c[0]["env"] != nil {
 		f.Errorf("a field that was left out later stays: %v", c)
 	}
-	f.heard = nil
-	if again, err := f.c.TakeOver(f.Context(), tg, out, []string{manager}); err != nil || again != out || len(f.heard) != 0 {
-		f.Errorf("taking over again: %v, requests %v", err, f.heard)
+	f.requests = nil
+	if again, err := f.c.TakeOver(f.Context(), tg, out, []string{manager}); err != nil || again != out || len(f.requests) != 0 {
+		f.Errorf("taking over again: %v, requests %v", err, f.requests)
 	}
 }
 
@@ -155,7 +155,7 @@ func checkOurs(f *fixture, u *unstructured.Unstructured) {
 		path  []string
 	}{
 		{int64(2), []string{"spec", "replicas"}},
-		{int64(30), []string{"spec", "template", "spec", "terminationGracePeriodSeconds"}}, // the default again
+		{int64(30), []string{"spec", "template", "spec", "terminationGracePeriodSeconds"}}, // reset to the default
 		{"1", []string{"metadata", "labels", "other"}},
 		{int64(4), []string{"spec", "revisionHistoryLimit"}},
 		{int64(3), []string{"status", "replicas"}},
@@ -170,7 +170,7 @@ func checkOurs(f *fixture, u *unstructured.Unstructured) {
 	}
 }
 
-// TestTakeOverFromOperator: an operator in Go marks its objects with a controller reference that blocks deletion.
+// TestTakeOverFromOperator: an operator in Go sets a controller reference with blockOwnerDeletion.
 func TestTakeOverFromOperator(t *testing.T) {
 	f := setup(t)
 	tg := f.target(configMaps, "a")
@@ -193,7 +193,7 @@ func TestTakeOverFromOperator(t *testing.T) {
 	}
 }
 
-// TestTakeOverRace: a write that came in between is not overwritten, and another object of the name is left alone.
+// TestTakeOverRace: a concurrent write is not overwritten, and another object of that name is left alone.
 func TestTakeOverRace(t *testing.T) {
 	f := setup(t)
 	posted(f, "helm")
@@ -201,7 +201,7 @@ func TestTakeOverRace(t *testing.T) {
 	stale := f.get(tg)
 	testkit.Patch(t, deployments, f.ns, "a", "helm", `{"metadata": {"labels": {"late": "1"}}}`)
 	_, err := f.c.TakeOver(t.Context(), tg, stale, []string{"helm"})
-	wants(t, err, ErrConflict, ReasonChanged)
+	expectError(t, err, ErrConflict, ReasonChanged)
 	if got := managers(f.get(tg)); !slices.Equal(got, []string{"helm Update "}) {
 		t.Errorf("managers are %v after a conflict", got)
 	}
@@ -211,13 +211,13 @@ func TestTakeOverRace(t *testing.T) {
 	}
 	f.replace(tg, theirDeployment)
 	_, err = f.c.TakeOver(t.Context(), tg, stale, []string{"helm"})
-	wants(t, err, ErrConflict, ReasonChanged)
+	expectError(t, err, ErrConflict, ReasonChanged)
 	testkit.Delete(t, deployments, f.ns, "a")
 	_, err = f.c.TakeOver(t.Context(), tg, stale, []string{"helm"})
-	wants(t, err, ErrGone, ReasonNotFound)
+	expectError(t, err, ErrGone, ReasonNotFound)
 }
 
-// TestWithdrawStatus: what only the manager of before had in the status goes with its entry; the rest stays ours.
+// TestWithdrawStatus: fields that only the previous manager had in the status are removed with its entry; the others stay ours.
 func TestWithdrawStatus(t *testing.T) {
 	f := setup(t)
 	tg := f.target(widgets, "w")
@@ -247,16 +247,16 @@ func TestWithdrawStatus(t *testing.T) {
 	if got := field(t, out, "status", "conditions"); len(got.([]any)) != 1 {
 		t.Errorf("conditions are %v", got)
 	}
-	f.heard = nil
-	if again, err := f.c.WithdrawStatus(t.Context(), tg, out, true, "before"); err != nil || again != out || len(f.heard) != 0 {
-		t.Errorf("withdrawing again: %v, requests %v", err, f.heard)
+	f.requests = nil
+	if again, err := f.c.WithdrawStatus(t.Context(), tg, out, true, "before"); err != nil || again != out || len(f.requests) != 0 {
+		t.Errorf("withdrawing again: %v, requests %v", err, f.requests)
 	}
 	if got := managers(out); slices.Contains(got, "before Apply status") || field(t, out, "spec", "text") != "blue" {
 		t.Errorf("managers are %v, spec is %v", got, out.Object["spec"])
 	}
 }
 
-// TestUnmark takes marks off whoever owns them, and nothing else.
+// TestUnmark removes marks, whoever owns them, and nothing else.
 func TestUnmark(t *testing.T) {
 	f := setup(t)
 	tg := f.target(configMaps, "a")
@@ -272,9 +272,10 @@ func TestUnmark(t *testing.T) {
 		field(t, out, "data", "mine") != "1" {
 		t.Errorf("the object is %v", out.Object)
 	}
-	f.heard = nil
-	if again, err := f.c.Unmark(t.Context(), tg, out, Marks{Labels: []string{"old/hash"}}); err != nil || again != out || len(f.heard) != 0 {
-		t.Errorf("a request for nothing: %v, %v", err, f.heard)
+	f.requests = nil
+	again, err := f.c.Unmark(t.Context(), tg, out, Marks{Labels: []string{"old/hash"}})
+	if err != nil || again != out || len(f.requests) != 0 {
+		t.Errorf("a request for nothing: %v, %v", err, f.requests)
 	}
 }
 
@@ -288,7 +289,7 @@ func TestSwapFinalizer(t *testing.T) {
 		t.Fatalf("finalizers are %v, %v", out.GetFinalizers(), err)
 	}
 	_, err = f.c.SwapFinalizer(t.Context(), tg, made, "example.com/old", "example.com/new")
-	wants(t, err, ErrConflict, ReasonChanged)
+	expectError(t, err, ErrConflict, ReasonChanged)
 	if out, err = f.c.AddFinalizer(t.Context(), tg, out, "example.com/old"); err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestWithFieldsTakenOver merges entries without a server: which ones, into which, and what comes of the fields.
+// TestWithFieldsTakenOver merges entries without a server.
 func TestWithFieldsTakenOver(t *testing.T) {
 	for _, test := range []struct{ reason, have, want string }{
 		{"nothing of theirs", `[{manager: other, operation: Update, fieldsType: FieldsV1, fieldsV1: {'f:a': {}}}]`, ``},

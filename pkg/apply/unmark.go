@@ -6,8 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Unmark takes marks off live, which was read whole, whoever owns them, and returns the object as stored; without a request
-// where it has none of them. Everything else stays as it is. ErrConflict: live changed since; read it again.
+// Unmark removes marks from live, which was read as a whole, whoever owns them, and returns the object as stored; it sends no
+// request if there are none. ErrConflict: live changed since; read it again.
 func (c *Client) Unmark(ctx context.Context, t Target, live *unstructured.Unstructured, marks Marks) (*unstructured.Unstructured, error) {
 	p := patchOf(live)
 	p.removeOwners(live, marks.OwnerUID)

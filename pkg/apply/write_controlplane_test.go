@@ -42,17 +42,16 @@ func TestCreate(t *testing.T) {
 	}
 
 	_, err := f.c.Create(t.Context(), tg, doc(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {mine: "2"}}`))
-	wants(t, err, ErrExists, ReasonAlreadyExists)
+	expectError(t, err, ErrExists, ReasonAlreadyExists)
 	if got := field(t, f.get(tg), "data", "mine"); got != "1" {
 		t.Errorf("an object that existed was changed to %v", got)
 	}
-	if want := []string{"apply configmaps 200", "apply configmaps 409"}; !slices.Equal(f.heard, want) {
-		t.Errorf("the observer heard %v, want %v: one request each", f.heard, want)
+	if want := []string{"apply configmaps 200", "apply configmaps 409"}; !slices.Equal(f.requests, want) {
+		t.Errorf("the observer heard %v, want %v: one request each", f.requests, want)
 	}
 }
 
-// TestCreateOnlyUnforced holds that it is the resourceVersion that makes an apply create-only: an object that
-// exists is refused without force as with it.
+// TestCreateOnlyUnforced: the resourceVersion makes an apply create-only: an existing object is refused with and without force.
 func TestCreateOnlyUnforced(t *testing.T) {
 	f := setup(t)
 	tg := f.target(configMaps, "a")
@@ -74,15 +73,15 @@ func TestCreateLeavesTerminatingAlone(t *testing.T) {
 	f := setup(t)
 	tg := f.terminating("a")
 	_, err := f.c.Create(t.Context(), tg, doc(t, configMap))
-	wants(t, err, ErrExists, ReasonAlreadyExists)
+	expectError(t, err, ErrExists, ReasonAlreadyExists)
 }
 
-// terminating makes a ConfigMap that is being deleted and is held by a finalizer until the test ends.
+// terminating makes a ConfigMap that is being deleted and has a finalizer until the test ends.
 func (f *fixture) terminating(name string) Target {
 	f.Helper()
 	testkit.Apply(f.T, f.ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: `+name+`, finalizers: [example.com/hold]}}`)
 	f.Cleanup(func() {
-		_, err := testkit.Dynamic(f.T).Resource(configMaps).Namespace(f.ns).Patch(context.Background(), name, // the test's own has ended
+		_, err := testkit.Dynamic(f.T).Resource(configMaps).Namespace(f.ns).Patch(context.Background(), name, // the context of the test has ended
 			types.MergePatchType, []byte(`{"metadata": {"finalizers": null}}`), metav1.PatchOptions{})
 		if err != nil {
 			f.Error(err)
@@ -106,7 +105,7 @@ func TestApplyNeedsTheUID(t *testing.T) {
 	tg := f.target(configMaps, "a")
 
 	_, err := f.c.Apply(t.Context(), tg, nobody, doc(t, configMap))
-	wants(t, err, ErrGone, ReasonNotFound)
+	expectError(t, err, ErrGone, ReasonNotFound)
 	if testkit.Find(t, configMaps, f.ns, "a") != nil {
 		t.Error("an apply for an object that is gone made a new one")
 	}
@@ -117,7 +116,7 @@ func TestApplyNeedsTheUID(t *testing.T) {
 		func() error { _, err := f.c.Apply(t.Context(), tg, first.GetUID(), first.Object); return err },
 		func() error { _, err := f.c.DryRunApply(t.Context(), tg, first.GetUID(), first.Object); return err },
 	} {
-		wants(t, apply(), ErrReplaced, ReasonReplaced)
+		expectError(t, apply(), ErrReplaced, ReasonReplaced)
 	}
 	if diff := cmp.Diff(map[string]any{"theirs": "1"}, field(t, f.get(tg), "data")); diff != "" {
 		t.Errorf("another object that took the name was changed (-want +got):\n%s", diff)
@@ -127,8 +126,7 @@ func TestApplyNeedsTheUID(t *testing.T) {
 	}
 }
 
-// TestApplyIsAdoption holds that an object that somebody else made is taken over by its uid, and that their Update
-// entry keeps what we do not apply.
+// TestApplyIsAdoption: an object of another manager is taken over by its uid, and the Update entry keeps what we do not apply.
 func TestApplyIsAdoption(t *testing.T) {
 	f := setup(t)
 	tg := f.target(configMaps, "a")
@@ -169,7 +167,7 @@ func TestDryRunApply(t *testing.T) {
 	}
 }
 
-// TestLeavingOut holds what becomes of a field that an apply no longer has.
+// TestLeavingOut: what happens to a field that an apply does not have any more.
 func TestLeavingOut(t *testing.T) {
 	with := `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {keep: "1", drop: "1"}}`
 	without := `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {keep: "1"}}`
@@ -187,9 +185,9 @@ func TestLeavingOut(t *testing.T) {
 		tg := f.target(configMaps, "a")
 		uid := f.create(tg, with).GetUID()
 		testkit.Patch(t, configMaps, f.ns, "a", "kubectl-edit", `{"data": {"drop": "2"}}`)
-		f.apply(tg, uid, with) // taken back by force
+		f.apply(tg, uid, with) // forced back
 		testkit.Patch(t, configMaps, f.ns, "a", "kubectl-edit", `{"data": {"drop": "1", "theirs": "1"}}`)
-		testkit.Apply(t, f.ns, with) // a second applier of the same value owns it with us
+		testkit.Apply(t, f.ns, with) // a second manager with the same value owns it with us
 		out := f.apply(tg, uid, without)
 		if field(t, out, "data", "drop") != "1" {
 			t.Error("a co-owned field was removed")
@@ -229,8 +227,8 @@ func TestLeavingOut(t *testing.T) {
 	})
 }
 
-// TestCreatedByPost holds why nothing is ever created by POST: the Update entry that it makes keeps owning the fields
-// beside our Apply entry, so that no later apply can remove them.
+// TestCreatedByPost: why nothing is created by POST: its Update entry keeps owning the fields along with our Apply entry, so
+// that no later apply can remove them.
 func TestCreatedByPost(t *testing.T) {
 	f := setup(t)
 	tg := f.target(configMaps, "a")
@@ -246,7 +244,7 @@ func TestCreatedByPost(t *testing.T) {
 	}
 }
 
-// TestLongestKey holds that a key of the greatest length that is sent at all is understood.
+// TestLongestKey: a key of the maximum length is accepted.
 func TestLongestKey(t *testing.T) {
 	f := setup(t)
 	free := map[string]any{strings.Repeat("k", maxKey): "v"}
@@ -260,7 +258,7 @@ func TestLongestKey(t *testing.T) {
 	}
 }
 
-// TestOneNameTwice holds why the main resource is applied whole: a second apply by one name drops the first's.
+// TestOneNameTwice: why the main resource is applied as a whole: a second apply by one manager removes the fields of the first.
 func TestOneNameTwice(t *testing.T) {
 	f := setup(t)
 	tg := f.target(configMaps, "a")
@@ -301,8 +299,8 @@ func TestSecondController(t *testing.T) {
 		`{apiVersion: v1, kind: ConfigMap, metadata: {name: a, ownerReferences: [{apiVersion: v1, kind: A, name: first, uid: first, controller: true}]}}`)
 	_, err := f.c.Apply(t.Context(), tg, f.get(tg).GetUID(), doc(t,
 		`{apiVersion: v1, kind: ConfigMap, metadata: {name: a, ownerReferences: [{apiVersion: v1, kind: A, name: other, uid: other, controller: true}]}}`))
-	wants(t, err, nil, ReasonRejected)
-	says(t, err, "metadata.ownerReferences", "Only one reference can have Controller set to true")
+	expectError(t, err, nil, ReasonRejected)
+	messageContains(t, err, "metadata.ownerReferences", "Only one reference can have Controller set to true")
 }
 
 func TestNull(t *testing.T) {
@@ -315,7 +313,7 @@ func TestNull(t *testing.T) {
 
 	paths := parse(".data.theirs", ".metadata.labels['a.b/c']")
 	_, err := f.c.Null(t.Context(), tg, live.GetUID(), made.GetResourceVersion(), paths)
-	wants(t, err, ErrConflict, ReasonChanged)
+	expectError(t, err, ErrConflict, ReasonChanged)
 
 	out, err := f.c.Null(t.Context(), tg, live.GetUID(), live.GetResourceVersion(), paths)
 	if err != nil {
@@ -334,7 +332,7 @@ func TestNull(t *testing.T) {
 		t.Errorf("a patch of nulls made an Update entry of ours: %s", got)
 	}
 
-	// The same with a value, which is why Null takes none.
+	// The same with a value, which is why Null accepts none.
 	out = testkit.Patch(t, configMaps, f.ns, "a", ours, `{"data": {"mine": "2"}}`)
 	if got := entry(out, ours, metav1.ManagedFieldsOperationApply, ""); got == before {
 		t.Error("a merge patch with a value left our Apply entry alone; repairs could be merge patches")
@@ -348,16 +346,16 @@ func TestNullOfAnotherObject(t *testing.T) {
 	second := f.replace(tg, configMap)
 
 	_, err := f.c.Null(t.Context(), tg, first.GetUID(), second.GetResourceVersion(), parse(".data.mine"))
-	wants(t, err, ErrReplaced, ReasonReplaced)
+	expectError(t, err, ErrReplaced, ReasonReplaced)
 	_, err = f.c.Null(t.Context(), tg, first.GetUID(), first.GetResourceVersion(), parse(".data.mine"))
-	wants(t, err, ErrReplaced, ReasonReplaced)
+	expectError(t, err, ErrReplaced, ReasonReplaced)
 	testkit.Delete(t, configMaps, f.ns, "a")
 	_, err = f.c.Null(t.Context(), tg, first.GetUID(), first.GetResourceVersion(), parse(".data.mine"))
-	wants(t, err, ErrGone, ReasonNotFound)
+	expectError(t, err, ErrGone, ReasonNotFound)
 	for _, bad := range []struct{ uid, rv, path string }{{"", "1", ".data"}, {"u", "", ".data"}, {"u", "1", ".spec.list[0]"},
 		{"u", "1", ".spec.list[name=a]"}} {
-		f.heard = nil
-		if _, err := f.c.Null(t.Context(), tg, types.UID(bad.uid), bad.rv, parse(bad.path)); err == nil || len(f.heard) > 0 {
+		f.requests = nil
+		if _, err := f.c.Null(t.Context(), tg, types.UID(bad.uid), bad.rv, parse(bad.path)); err == nil || len(f.requests) > 0 {
 			t.Errorf("%+v was sent", bad)
 		}
 	}
@@ -378,6 +376,6 @@ func TestClusterScoped(t *testing.T) {
 	if _, err := f.c.Get(t.Context(), tg); err == nil {
 		t.Error("the object is still there")
 	} else {
-		wants(t, err, ErrGone, ReasonNotFound)
+		expectError(t, err, ErrGone, ReasonNotFound)
 	}
 }

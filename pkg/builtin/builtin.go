@@ -1,5 +1,4 @@
-// Package builtin says which kinds Kubernetes itself has, and their scope. It knows nothing of custom kinds, versions'
-// schemas or a cluster.
+// Package builtin lists the kinds of Kubernetes itself, and their scope. It knows no custom kinds, schemas or versions.
 package builtin
 
 import (
@@ -10,8 +9,8 @@ import (
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
 )
 
-// clusterScoped lists the built-in kinds that have no namespace; every other built-in kind has one. A test compares
-// it with what an API server serves.
+// clusterScoped lists the built-in kinds that have no namespace; every other built-in kind has one. A test compares the list
+// with discovery.
 var clusterScoped = sets.New(
 	schema.GroupKind{Kind: "ComponentStatus"},
 	schema.GroupKind{Kind: "Namespace"},
@@ -55,7 +54,7 @@ var clusterScoped = sets.New(
 	schema.GroupKind{Group: "apiregistration.k8s.io", Kind: "APIService"},
 )
 
-// Unlisted are the built-in kinds whose Go types client-go does not carry.
+// Unlisted are the built-in kinds that have no Go type in client-go.
 var Unlisted = []schema.GroupVersionKind{
 	{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"},
 	{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"},
@@ -72,7 +71,7 @@ var kinds = sync.OnceValue(func() sets.Set[schema.GroupKind] {
 	return known
 })
 
-// Scope says whether objects of a built-in kind live in namespaces; known is false for any other kind.
+// Scope reports whether a built-in kind is namespaced; known is false for any other kind.
 func Scope(kind schema.GroupKind) (namespaced, known bool) {
 	if !kinds().Has(kind) {
 		return false, false

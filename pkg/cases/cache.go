@@ -16,14 +16,14 @@ import (
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 )
 
-// cache shows a reconciler the store of the cluster, as watches without a lag would.
+// cache reads the store of the cluster, like watches without a lag.
 type cache struct {
 	testCase *testCase
 	pipeline *pipeline.Pipeline
 	cluster  *memcluster.Cluster
 }
 
-// stored is the stored object of that name; nil for none.
+// stored returns the stored object of that name; nil for none.
 func (c *cache) stored(ref pipeline.Ref) *unstructured.Unstructured {
 	for _, u := range c.cluster.Objects(c.pipeline.Upstream.GVR) {
 		if u.GetNamespace() == ref.Namespace && u.GetName() == ref.Name {
@@ -33,7 +33,7 @@ func (c *cache) stored(ref pipeline.Ref) *unstructured.Unstructured {
 	return nil
 }
 
-// upstream is the stored upstream of that name, if the watch selects it; nil if not.
+// upstream returns the stored upstream of that name, if the watch selects it; nil if not.
 func (c *cache) upstream(ref pipeline.Ref) *unstructured.Unstructured {
 	if u := c.stored(ref); u != nil && offline.Unselected(c.pipeline, u) == "" {
 		return u
@@ -83,7 +83,7 @@ func (c *cache) Watches(namespace string) bool {
 // NamespaceLabels implements reconcile.Cache.
 func (c *cache) NamespaceLabels(string) (labels.Set, bool) { return c.testCase.namespaceLabels, true }
 
-// objects are those of downstream i, or of deletion.before, that a watch would show.
+// objects returns the objects of downstream i, or of deletion.before, that a watch would show.
 func (c *cache) objects(i int, keep func(*drift.Live) bool) []*drift.Live {
 	var d *pipeline.Downstream
 	if i != pipeline.BeforeIndex {

@@ -19,7 +19,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 )
 
-// caseRun is one case at work: a cluster in memory at a moment, and the reconciler of `corollary run` for it.
+// caseRun runs one case: a cluster in memory at a point in time, and the reconciler of `corollary run` for it.
 type caseRun struct {
 	pipeline.Compiled
 	kinds      *caseKinds
@@ -52,10 +52,10 @@ func (c *testCase) newRun(operator pipeline.Compiled, cc *loaded, upstream *unst
 	}
 	if watch.LabelSelector != nil {
 		if w.reconciler.Selector, err = metav1.LabelSelectorAsSelector(watch.LabelSelector); err != nil {
-			return nil, err // the loader lets no such config through
+			return nil, err // the loader refuses such a config
 		}
 	}
-	if watch.NamespaceSelector != nil && c.namespaceLabels != nil { // of labels that the case does not say, they are taken to fit
+	if watch.NamespaceSelector != nil && c.namespaceLabels != nil { // labels that the case does not set are assumed to match
 		w.reconciler.NamespaceSelector, err = metav1.LabelSelectorAsSelector(watch.NamespaceSelector)
 	}
 	return w, err
@@ -65,12 +65,12 @@ func (w *caseRun) ref() pipeline.Ref {
 	return pipeline.Ref{Namespace: w.upstream.GetNamespace(), Name: w.upstream.GetName()}
 }
 
-// kind is a kind that the cluster serves.
+// kind returns a kind that the cluster serves.
 func (w *caseRun) kind(u *unstructured.Unstructured) (*kinds.Kind, error) {
 	return w.kinds.Kind(u.GroupVersionKind())
 }
 
-// resource is the client for objects of a kind.
+// resource returns the client for objects of a kind.
 func (w *caseRun) resource(kind *kinds.Kind, namespace string) dynamic.ResourceInterface {
 	if !kind.Namespaced {
 		return w.client.Resource(kind.GVR)
@@ -78,7 +78,7 @@ func (w *caseRun) resource(kind *kinds.Kind, namespace string) dynamic.ResourceI
 	return w.client.Resource(kind.GVR).Namespace(namespace)
 }
 
-// put stores an object as it is; a namespaced one without namespace is in the upstream's.
+// put stores an object as it is; a namespaced object without a namespace is in the upstream's.
 func (w *caseRun) put(object map[string]any) error {
 	u := (&unstructured.Unstructured{Object: object}).DeepCopy()
 	kind, err := w.kind(u)
@@ -98,7 +98,7 @@ func (w *caseRun) put(object map[string]any) error {
 	return err
 }
 
-// namespace is the namespace of objects without one.
+// namespace returns the namespace of objects without one.
 func (w *caseRun) namespace() string {
 	if ns := w.upstream.GetNamespace(); ns != "" {
 		return ns

@@ -13,7 +13,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// NearestConfig is the config of a case that names none: the nearest file of this name, from its folder upward.
+// NearestConfig is the config of a case that names none: the first file of this name from its folder upward.
 const NearestConfig = "operator.yaml"
 
 // loaded are the compiled configs of a case. If there are problems, it has no operators.
@@ -23,8 +23,8 @@ type loaded struct {
 	problems  config.Errors
 }
 
-// configs loads and compiles the configs of a case, once for all cases that name them. The error is about the case, not about
-// the content of the configs.
+// configs loads and compiles the configs of a case, once for all cases with the same ones. It returns an error for a mistake in
+// the case, not in the configs.
 func (r *Runner) configs(c *testCase) (*loaded, error) {
 	files, err := r.files(c)
 	if err != nil {
@@ -89,14 +89,14 @@ func inFolder(dir string, names []string) []string {
 	return out
 }
 
-// load ignores the environment: a case gives the same result for everybody.
+// load ignores the environment, so that a case has the same result for everyone.
 func load(configs []string, source *caseKinds) (*loaded, error) {
 	files, problems := config.Load(config.Options{Files: configs})
 	list, problems, err := pipeline.CompileAll(files, problems, pipeline.Options{Kinds: assumingSource{source}})
 	return &loaded{operators: list, kinds: source, problems: problems.Sort()}, err
 }
 
-// problemsFor are the config's problems as a case expects them: with files relative to the case.
+// problemsFor returns the config's problems as a case expects them: with paths relative to the case.
 func (cc *loaded) problemsFor(c *testCase) []string {
 	var out []string
 	for _, e := range cc.problems {
@@ -109,7 +109,7 @@ func (cc *loaded) problemsFor(c *testCase) []string {
 	return out
 }
 
-// operatorFor returns the operator that a case is about.
+// operatorFor returns the operator for a case.
 func (cc *loaded) operatorFor(c *testCase, gvk string, matches func(pipeline.Compiled) bool) (pipeline.Compiled, error) {
 	var names []string
 	var found []pipeline.Compiled
@@ -131,7 +131,7 @@ func (cc *loaded) operatorFor(c *testCase, gvk string, matches func(pipeline.Com
 	return found[0], nil
 }
 
-// validNames lists the names that could have been written.
+// validNames lists the valid names for a message.
 func validNames(names []string) string {
 	if len(names) == 1 {
 		return "the only one is " + names[0]

@@ -31,16 +31,16 @@ func (c *testCase) differences(got map[string]any, w treeWriter) ([]Difference, 
 	compare := func(s section, path []string, want, have map[string]any) error {
 		key := path[len(path)-1]
 		wanted, isWanted := want[key]
-		came, isThere := have[key]
-		if isWanted == isThere && same(wanted, came) {
+		actual, isThere := have[key]
+		if isWanted == isThere && same(wanted, actual) {
 			return nil
 		}
-		wanted, came = w.shown(path, wanted, came)
+		wanted, actual = w.masked(path, wanted, actual)
 		before, err := w.optional(path, wanted, isWanted)
 		if err != nil {
 			return err
 		}
-		after, err := w.optional(path, came, isThere)
+		after, err := w.optional(path, actual, isThere)
 		if err != nil {
 			return err
 		}
@@ -49,16 +49,16 @@ func (c *testCase) differences(got map[string]any, w treeWriter) ([]Difference, 
 	}
 	for _, key := range keysInOrder(both(c.expect, got), expectKeys) {
 		wanted, _ := c.expect[key].(map[string]any)
-		came, _ := got[key].(map[string]any)
-		if key != "downstreams" || len(wanted) == 0 || len(came) == 0 {
+		actual, _ := got[key].(map[string]any)
+		if key != "downstreams" || len(wanted) == 0 || len(actual) == 0 {
 			err := compare(expect, []string{"expect", key}, c.expect, got)
 			if err != nil || key == "errors" && len(list) > 0 && w.downstreams == nil {
-				return list, err // with errors in the config nothing else can come out
+				return list, err // with errors in the config there is no other result
 			}
 			continue
 		}
-		for _, name := range keysInOrder(both(wanted, came), w.downstreams) {
-			if err := compare(expect.section(key), []string{"expect", key, name}, wanted, came); err != nil {
+		for _, name := range keysInOrder(both(wanted, actual), w.downstreams) {
+			if err := compare(expect.section(key), []string{"expect", key, name}, wanted, actual); err != nil {
 				return nil, err
 			}
 		}
@@ -66,15 +66,15 @@ func (c *testCase) differences(got map[string]any, w treeWriter) ([]Difference, 
 	return list, nil
 }
 
-// shown are the expected and the actual value at a path, without values of Secrets.
-func (w treeWriter) shown(path []string, wanted, came any) (any, any) {
+// masked returns the expected and the actual value at a path, without values of Secrets.
+func (w treeWriter) masked(path []string, wanted, actual any) (any, any) {
 	a, _ := wanted.(map[string]any)
-	b, _ := came.(map[string]any)
+	b, _ := actual.(map[string]any)
 	switch {
 	case path[1] == "downstreams" && len(path) == 2:
 		a, b = maps.Clone(a), maps.Clone(b)
 		for name := range both(a, b) {
-			was, is := w.shown(append(path[:2:2], name), a[name], b[name])
+			was, is := w.masked(append(path[:2:2], name), a[name], b[name])
 			setIn(a, name, was)
 			setIn(b, name, is)
 		}
@@ -83,7 +83,7 @@ func (w treeWriter) shown(path []string, wanted, came any) (any, any) {
 	case path[1] == "before" && w.words[pipeline.BeforeName] != nil:
 		a, b = w.documents(w.words[pipeline.BeforeName], a, b)
 	default:
-		return wanted, came
+		return wanted, actual
 	}
 	return a, b
 }
@@ -95,7 +95,7 @@ func setIn(m map[string]any, key string, value any) {
 	}
 }
 
-// documents are two parts of a tree that each hold a document, or some fields of it, without values.
+// documents masks the documents, or some fields of them, in two parts of a result.
 func (w treeWriter) documents(words redact.Words, a, b map[string]any) (map[string]any, map[string]any) {
 	a, b = maps.Clone(a), maps.Clone(b)
 	was, _ := a["objects"].(map[string]any)
@@ -129,7 +129,7 @@ func both(a, b map[string]any) map[string]any {
 	return all
 }
 
-// optional is entry, or nothing for a missing value.
+// optional returns entry, or nothing for a missing value.
 func (w treeWriter) optional(path []string, value any, there bool) (string, error) {
 	if !there {
 		return "", nil
@@ -137,11 +137,11 @@ func (w treeWriter) optional(path []string, value any, there bool) (string, erro
 	return w.entry(path, value)
 }
 
-// unified returns the changed lines of two texts with three lines around them, and ... for what is left out.
+// unified returns the changed lines of two texts with three lines of context, and ... for the rest.
 func unified(before, after string) []string {
 	text := diff.Diff("", []byte(before), "", []byte(after))
 	lines := slices.Collect(strings.Lines(string(text)))
-	lines = lines[min(3, len(lines)):] // the names of the two
+	lines = lines[min(3, len(lines)):] // the file names
 	var out []string
 	for i, line := range lines {
 		switch {

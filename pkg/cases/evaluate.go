@@ -24,9 +24,9 @@ var defaultNow = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 // result is the result of a case: the tree that expect is compared with, and what is known about the config.
 type result struct {
 	tree map[string]any
-	// downstreams are the config's, in its order; nil if the case did not get that far.
+	// downstreams are the names of the downstreams, in order; nil if the config has errors.
 	downstreams []string
-	// words are what is shown of documents that can hold values of a Secret, by downstream.
+	// words are the words that may be shown of documents with values of a Secret, by downstream.
 	words map[string]redact.Words
 	// identifiers are the paths of the downstreams' identifiers in the status.
 	identifiers []fieldpath.Path
@@ -40,7 +40,7 @@ func refusedWith(errs ...string) result {
 	return result{tree: map[string]any{"errors": list}}
 }
 
-// evaluate runs a case. Errors are mistakes in the case itself; what is wrong with config or upstream is a result.
+// evaluate runs a case. It returns errors for mistakes in the case itself; errors of config or upstream are a result.
 func (c *testCase) evaluate(ctx context.Context, cc *loaded) (result, error) {
 	if len(cc.problems) > 0 {
 		return refusedWith(cc.problemsFor(c)...), nil
@@ -88,7 +88,7 @@ func (c *testCase) evaluate(ctx context.Context, cc *loaded) (result, error) {
 	return out, nil
 }
 
-// errorAt is an error about a key of the case, with its line.
+// errorAt returns an error about a key of the case, with its line.
 func (c *testCase) errorAt(key, format string, args ...any) error {
 	line := 1
 	if k, _ := child(c.root, key); k != nil {
@@ -97,7 +97,7 @@ func (c *testCase) errorAt(key, format string, args ...any) error {
 	return fmt.Errorf("%s:%d: %s", c.path, line, fmt.Sprintf(format, args...))
 }
 
-// reconciled is what comes of an upstream among the inputs and objects of the case.
+// reconciled returns the result for an upstream with the inputs and objects of the case.
 func (c *testCase) reconciled(ctx context.Context, operator pipeline.Compiled, cc *loaded,
 	upstream *unstructured.Unstructured) (result, error) {
 	now, err := c.time(upstream)
@@ -127,7 +127,7 @@ func (c *testCase) reconciled(ctx context.Context, operator pipeline.Compiled, c
 	if err != nil {
 		return result{}, err
 	}
-	if !selected && o.decided == nil { // nothing is there that a decision could be about
+	if !selected && o.decided == nil { // there is nothing to decide
 		in := pipeline.Input{Upstream: upstream}
 		o.Decided(in, w.Pipeline.Decide(in))
 	}
@@ -163,12 +163,12 @@ func (c *testCase) selected(p *pipeline.Pipeline, upstream *unstructured.Unstruc
 	}
 	selector, err := metav1.LabelSelectorAsSelector(asked)
 	if err != nil {
-		return false, err // the loader lets no such config through
+		return false, err // the loader refuses such a config
 	}
 	return selector.Matches(labels.Set(c.namespaceLabels)), nil
 }
 
-// putInputs stores the inputs of a case. One that the operator does not read is a mistake.
+// putInputs stores the inputs of a case. An input that the operator does not read is an error.
 func (c *testCase) putInputs(w *caseRun) error {
 	p := w.Pipeline
 	for i, object := range c.inputs {

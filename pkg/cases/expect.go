@@ -12,9 +12,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/spelling"
 )
 
-// narrowed is the result, restricted to what the expectation names: the case passes if they are equal; else it is what the
-// expectation should be. An empty expectation asks for everything.
-func (c *testCase) narrowed(out result) map[string]any {
+// restrictToExpected returns the result, restricted to what the expectation names: the case passes if they are equal; else it is the new
+// expectation. An empty expectation is replaced by the whole result.
+func (c *testCase) restrictToExpected(out result) map[string]any {
 	tree, brief := out.tree, out.brief()
 	if len(c.expect) == 0 {
 		return brief
@@ -32,7 +32,7 @@ func (c *testCase) narrowed(out result) map[string]any {
 			put(got, key, narrowMap(key, want, have), there)
 		case []any:
 			put(got, key, narrowList(key, want, have), there)
-			put(got, key, want, !there && len(want) == 0) // none came, as expected
+			put(got, key, want, !there && len(want) == 0) // none, as expected
 		default:
 			put(got, key, have, there)
 		}
@@ -43,8 +43,7 @@ func (c *testCase) narrowed(out result) map[string]any {
 	return got
 }
 
-// brief leaves out of a result that nothing was to be done, and the identifiers of downstreams in the status: they add nothing
-// to the rest.
+// brief returns the result without what adds nothing: that nothing was done, and the identifiers of downstreams in the status.
 func (out result) brief() map[string]any {
 	brief := maps.Clone(out.tree)
 	downstreams, _ := brief["downstreams"].(map[string]any)
@@ -142,7 +141,7 @@ func narrowList(key string, want []any, have any) any {
 	return have
 }
 
-// partsOf compares texts: an expected part of the text is enough, so that a case need not repeat a long one.
+// partsOf compares texts: an expected part of the text is enough, so that a case need not repeat a long text.
 func partsOf(want, have []any) []any {
 	rest := slices.Clone(have)
 	out := []any{}
@@ -190,7 +189,7 @@ func narrowItems(want, have []any) []any {
 	return out
 }
 
-// unknownExpectations are errors about what an expectation names and the config does not have.
+// unknownExpectations returns errors for names in an expectation that the config does not have.
 func (c *testCase) unknownExpectations(out result) []error {
 	if out.downstreams == nil {
 		return nil

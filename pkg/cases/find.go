@@ -14,15 +14,13 @@ import (
 	"github.com/corollary-dev/corollary/pkg/spelling"
 )
 
-// A case is recognized by its first lines, whatever else is in the file: one that is not YAML, such as a template, is not a
-// case.
+// A case is recognized by its first lines. A file without them, such as a template, is not a case and need not be YAML.
 var (
 	headVersion = regexp.MustCompile(`(?m)^["']?apiVersion["']?:[ \t]*["']?([^\s"']+)`)
 	headKind    = regexp.MustCompile(`(?m)^["']?kind["']?:[ \t]*["']?([^\s"']+)`)
 )
 
-// Find returns the case files among files and below directories, in the order of their names. Folders whose name begins with a
-// dot are left out.
+// Find returns the case files among files and below directories, sorted by name. It skips folders whose name begins with a dot.
 func Find(args []string) ([]string, error) {
 	var paths []string
 	var errs []error
@@ -47,7 +45,7 @@ func casesIn(arg string) ([]string, error) {
 		return nil, fmt.Errorf("looking for cases: %w", err)
 	}
 	if !info.IsDir() {
-		return []string{arg}, nil // read checks what it is
+		return []string{arg}, nil // read checks it
 	}
 	var paths []string
 	err = filepath.WalkDir(arg, func(path string, entry fs.DirEntry, err error) error {
@@ -75,7 +73,7 @@ func casesIn(arg string) ([]string, error) {
 	return paths, nil
 }
 
-// looksLikeCase reports whether a file is a case. The error is for a file that was probably meant to be one.
+// looksLikeCase reports whether a file is a case. It returns an error for a file that was probably meant to be one.
 func looksLikeCase(path string) (bool, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -100,7 +98,7 @@ func firstGroup(r *regexp.Regexp, text []byte) string {
 	return ""
 }
 
-// Name is the name of a case: its path without the extension.
+// Name returns the name of a case: its path without the extension.
 func Name(path string) string {
 	return filepath.ToSlash(strings.TrimSuffix(path, filepath.Ext(path)))
 }

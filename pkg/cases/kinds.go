@@ -12,8 +12,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/kinds"
 )
 
-// caseKinds are the kinds of a case: those of files, the built-in ones, and those that a config names and no file defines,
-// which can store anything.
+// caseKinds are the kinds of a case: those of files, the built-in ones, and those in a config that no file defines, which can
+// store anything.
 type caseKinds struct {
 	kinds.Source
 	assumed map[schema.GroupVersionKind]*kinds.Kind
@@ -50,7 +50,7 @@ func simplify(definition *unstructured.Unstructured) {
 	}
 }
 
-// Kind implements kinds.Source: also for kinds that were assumed.
+// Kind implements kinds.Source: also for assumed kinds.
 func (k *caseKinds) Kind(gvk schema.GroupVersionKind) (*kinds.Kind, error) {
 	if assumed := k.assumed[gvk]; assumed != nil {
 		return assumed, nil
@@ -82,7 +82,7 @@ func (a assumingSource) Kind(gvk schema.GroupVersionKind) (*kinds.Kind, error) {
 	return kind, nil
 }
 
-// definitionOf is a definition of a kind that can store anything.
+// definitionOf returns a definition of a kind that can store anything.
 func definitionOf(kind *kinds.Kind) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",

@@ -11,8 +11,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/yamltext"
 )
 
-// New is the text of a case without expectations: --update adds them. config and crds are paths relative to the file that it is
-// written to, upstream is the custom resource as YAML, and reason is a sentence that says what the case tests.
+// New returns the text of a case without expectations: --update adds them. config and crds are paths relative to its file,
+// upstream is the custom resource as YAML, and reason is a sentence that says what the case tests.
 func New(reason, config string, crds []string, upstream []byte) []byte {
 	var out strings.Builder
 	for line := range strings.Lines(strings.TrimSpace(reason) + "\n") {
@@ -30,7 +30,7 @@ func New(reason, config string, crds []string, upstream []byte) []byte {
 	return []byte(out.String())
 }
 
-// plainPath matches the paths that YAML reads as text everywhere.
+// plainPath matches paths that are plain strings in YAML.
 var plainPath = regexp.MustCompile(`^[A-Za-z./_][A-Za-z0-9./_-]*$`)
 
 func quotedPath(path string) string {

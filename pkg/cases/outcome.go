@@ -18,8 +18,8 @@ type outcome struct {
 	pipeline *pipeline.Pipeline
 	// written are the paths of the objects that were written.
 	written map[string]bool
-	// decided has the first outcome of each downstream that was carried out, else the last one; documents what was applied for
-	// it.
+	// decided has for each downstream the first outcome that was carried out, else the last one; documents has the applied
+	// document.
 	decided   []pipeline.Outcome
 	documents map[int]map[string]any
 	failures  map[int]*pipeline.Failure
@@ -77,7 +77,7 @@ func (o *outcome) Decided(in pipeline.Input, d pipeline.Decision) {
 	}
 }
 
-// changes reports whether an outcome writes, rather than asking or doing nothing.
+// changes reports whether an outcome writes.
 func changes(o pipeline.Outcome) bool {
 	return o.Action != pipeline.ActionNone && o.Action != pipeline.ActionCompare
 }
@@ -91,7 +91,7 @@ func (o *outcome) Failed(k int, f pipeline.Failure) { o.failures[k] = &f }
 // Reported implements reconcile.Observer.
 func (o *outcome) Reported(r pipeline.Report) { o.report = &r }
 
-// tree is the whole outcome in the shape of expect.
+// tree returns the whole outcome in the shape of expect.
 func (o *outcome) tree(selected bool, upstream *unstructured.Unstructured) map[string]any {
 	out := map[string]any{}
 	if failed := o.failed(); len(failed) > 0 {
@@ -140,7 +140,7 @@ func (o *outcome) tree(selected bool, upstream *unstructured.Unstructured) map[s
 	return out
 }
 
-// failed are the messages of requests that failed.
+// failed returns the messages of failed requests.
 func (o *outcome) failed() []string {
 	var out []string
 	for _, k := range slices.Sorted(maps.Keys(o.failures)) {
@@ -181,7 +181,7 @@ func (o *outcome) leftoversTree() []any {
 	return list
 }
 
-// conditionsTree has observedGeneration only if the upstream of the case has a generation.
+// conditionsTree includes observedGeneration only if the upstream of the case has a generation.
 func conditionsTree(conditions []metav1.Condition, generation bool) []any {
 	list := []any{}
 	for _, c := range conditions {
@@ -193,7 +193,7 @@ func conditionsTree(conditions []metav1.Condition, generation bool) []any {
 	return list
 }
 
-// statusTree is the status without the conditions, which have a key of their own.
+// statusTree returns the status without the conditions, which have their own key.
 func statusTree(status map[string]any) map[string]any {
 	out := map[string]any{}
 	for key, value := range status {

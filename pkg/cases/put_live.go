@@ -55,7 +55,7 @@ func (w *caseRun) putLive(ctx context.Context, e liveEntry) error {
 	return nil
 }
 
-// applyDownstream has the reconciler create what an entry says was applied, and returns its downstream and what the status
+// applyDownstream makes the reconciler create the applied object of an entry. It returns its downstream and what the status
 // records of it.
 func (w *caseRun) applyDownstream(ctx context.Context, e liveEntry) (*pipeline.Downstream, *status.Recorded, error) {
 	then, err := w.cluster.Put(patched(w.upstream, e.upstream))
@@ -86,7 +86,7 @@ func (w *caseRun) applyDownstream(ctx context.Context, e liveEntry) (*pipeline.D
 		return nil, nil, fmt.Errorf("%s was not desired at that time, because when was false: set the fields that were different under upstream",
 			e.applied)
 	}
-	if made == nil { // the status has no place for it
+	if made == nil { // the status has no path for it
 		made = &status.Recorded{Namespace: object.Target.Namespace, ObjectName: object.Target.Name}
 	}
 	return w.Pipeline.Downstreams[i], made, nil
@@ -110,7 +110,7 @@ func (w *caseRun) applyBefore(ctx context.Context, then *unstructured.Unstructur
 		Namespace: at.Namespace, ObjectName: at.Name, UID: u.GetUID(), State: string(pipeline.StateBeforeRunning)}, nil
 }
 
-// inputs are what is read of an upstream's inputs.
+// inputs returns what is read of an upstream's inputs.
 func (w *caseRun) inputs(ctx context.Context, upstream *unstructured.Unstructured) pipeline.Inputs {
 	return w.Pipeline.InputsAt(w.Pipeline.InputRefs(ctx, upstream), pipeline.Whole(func(s *pipeline.InputSource) []*unstructured.Unstructured {
 		return w.cluster.Objects(s.Kind.GVR)
@@ -128,7 +128,7 @@ func (w *caseRun) downstreamNames(word string) string {
 	return validNames(names)
 }
 
-// recordedUID is the uid that the upstream's status records for an object of a downstream, or for deletion.before.
+// recordedUID returns the uid that the upstream's status records for an object of a downstream, or for deletion.before.
 func (w *caseRun) recordedUID(made status.Recorded) types.UID {
 	list, _ := w.records()
 	if i := slices.IndexFunc(list, func(have status.Recorded) bool { return w.Pipeline.KeyOf(have) == w.Pipeline.KeyOf(made) }); i >= 0 {
@@ -137,14 +137,14 @@ func (w *caseRun) recordedUID(made status.Recorded) types.UID {
 	return ""
 }
 
-// records are what the upstream's status records of downstreams, and its path; none if the config has no path for them.
+// records returns what the upstream's status records of downstreams, and its path; none if the config has no path.
 func (w *caseRun) records() ([]status.Recorded, fieldpath.Path) {
-	path, _ := fieldpath.Parse(w.Pipeline.Config.Status.Downstreams) // the loader lets no other path through
+	path, _ := fieldpath.Parse(w.Pipeline.Config.Status.Downstreams) // the loader has checked the path
 	have, _ := fieldpath.Get(w.upstream.Object, path)
 	return status.RecordedFrom(have), path
 }
 
-// record adds what the upstream's status would record of an object, unless the case's own status records something.
+// record adds what the status would record of an object, unless the status of the case records something.
 func (w *caseRun) record(made status.Recorded) error {
 	list, path := w.records()
 	if len(path) == 0 || made.Name == "" ||
@@ -154,7 +154,7 @@ func (w *caseRun) record(made status.Recorded) error {
 	return fieldpath.Set(w.upstream.Object, path, status.RecordedList(append(list, made)))
 }
 
-// change writes what others have changed since. The status is stored as the case has it, without validation.
+// change writes what others have changed. The status is stored as in the case, without validation.
 func (w *caseRun) change(ctx context.Context, at dynamic.ResourceInterface, u *unstructured.Unstructured, e liveEntry) error {
 	if len(e.changes) == 0 {
 		return nil

@@ -25,12 +25,12 @@ type testCase struct {
 	root *yaml.Node // the mapping of the file, for lines
 
 	config   string   // file or directory, relative to the case; empty: found by others
-	crds     []string // likewise
+	crds     []string // files or directories, relative to the case
 	operator string   // which of several operators that watch the kind
 	upstream map[string]any
 	inputs   []map[string]any
 	live     []liveEntry
-	// namespaceLabels are those of the upstream's namespace; nil if the case does not have them.
+	// namespaceLabels are the labels of the upstream's namespace; nil if the case does not have them.
 	namespaceLabels map[string]string
 	now             string
 	expect          map[string]any
@@ -43,18 +43,18 @@ type liveEntry struct {
 	object map[string]any
 	// applied names a downstream: the object is the result of our last apply of it.
 	applied string
-	// objectName tells which object of a downstream with forEach it is.
+	// objectName is the name of the object of a downstream with forEach.
 	objectName string
-	// upstream is what differed in the upstream at that time: a merge patch.
+	// upstream is what was different in the upstream at that time: a merge patch.
 	upstream map[string]any
-	// changes is what others have written since: a merge patch, status included. by is their field manager.
+	// changes is what others have written since, including the status: a merge patch. by is their field manager.
 	changes map[string]any
 	by      string
-	// immutable: the API server refuses to change what was applied.
+	// immutable means that the API server refuses changes of what was applied.
 	immutable bool
 }
 
-// The keys of a case file, by their place.
+// The keys of a case file, by section.
 var (
 	fileKeys = []string{"apiVersion", "kind", "config", "crds", "operator", "upstream", "inputs", "live", "namespaceLabels",
 		"now", "expect"}
@@ -65,7 +65,7 @@ var (
 	conditionKeys  = []string{"type", "status", "reason", "message", "observedGeneration"}
 )
 
-// read reads a case file. All problems are returned, each with file and line.
+// read reads a case file. It returns all problems, each with file and line.
 func read(path string) (*testCase, []error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -86,7 +86,7 @@ func (c *testCase) parse() []error {
 		s.problem(1, "%s", why)
 		return r.errors()
 	}
-	s.known(fileKeys)
+	s.checkKeys(fileKeys)
 	c.config, c.operator, c.now = s.text("config"), s.text("operator"), s.text("now")
 	c.crds, c.upstream, c.expect = s.texts("crds"), s.object("upstream"), s.object("expect")
 	c.inputs = s.objects("inputs")
@@ -103,7 +103,7 @@ func (c *testCase) parse() []error {
 	return r.errors()
 }
 
-// decode reads the text twice: once for values, as every other file with objects is read, and once for lines.
+// decode parses the text twice: for values, as any file with objects, and for lines.
 func (c *testCase) decode() (map[string]any, error) {
 	var document yaml.Node
 	asJSON, err := sigsyaml.YAMLToJSONStrict(c.text)
@@ -126,7 +126,7 @@ func (c *testCase) decode() (map[string]any, error) {
 	return values, nil
 }
 
-// head reports whether a file is a case by its apiVersion and kind, and if not, what they should be.
+// head reports whether a file is a case by its apiVersion and kind, and otherwise what they should be.
 func head(values map[string]any) (bool, string) {
 	if values["apiVersion"] == config.APIVersion && values["kind"] == Kind {
 		return true, ""
@@ -134,5 +134,5 @@ func head(values map[string]any) (bool, string) {
 	return false, fmt.Sprintf("it is not a case: begin with apiVersion: %s and kind: %s", config.APIVersion, Kind)
 }
 
-// dir is the folder that the paths in the case are relative to.
+// dir returns the folder that paths in the case are relative to.
 func (c *testCase) dir() string { return filepath.Dir(c.path) }

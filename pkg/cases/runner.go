@@ -8,8 +8,8 @@ import (
 
 // Runner runs cases. It is not safe for concurrent use: configs are compiled once for all.
 type Runner struct {
-	// Configs are files and directories with the configs of cases that name none; if there are none either, a case is about the
-	// nearest file called NearestConfig, from its folder upward.
+	// Configs are files and directories with the configs for cases that name none; if there are none, the config is the nearest
+	// file called NearestConfig, from the folder of the case upward.
 	Configs []string
 	// CRDs are files and directories with the definitions for cases that name none.
 	CRDs []string
@@ -34,7 +34,7 @@ type Verdict struct {
 // Failed reports whether the case could not be run or did not meet its expectation.
 func (v *Verdict) Failed() bool { return len(v.Errs) > 0 || len(v.Differences) > 0 }
 
-// Run runs the case of a file. With Update, it fails only if nothing can be written.
+// Run runs the case in a file. With Update, it fails only if the result cannot be written.
 func (r *Runner) Run(ctx context.Context, path string) *Verdict {
 	begin := time.Now()
 	v := &Verdict{Path: path, Name: Name(path)}
@@ -60,7 +60,7 @@ func (r *Runner) run(ctx context.Context, c *testCase, v *Verdict) {
 	if v.Errs = c.unknownExpectations(out); len(v.Errs) > 0 {
 		return
 	}
-	got, w := c.narrowed(out), treeWriter{downstreams: out.downstreams, words: out.words}
+	got, w := c.restrictToExpected(out), treeWriter{downstreams: out.downstreams, words: out.words}
 	if r.Update && !c.hasUnexpectedErrors(got) {
 		v.Updated, err = c.update(got, w)
 	} else {
@@ -71,7 +71,7 @@ func (r *Runner) run(ctx context.Context, c *testCase, v *Verdict) {
 	}
 }
 
-// compare returns what differs from the expectation. An empty expectation is never met; if there are errors, they are the
+// compare returns what differs from the expectation. An empty expectation always fails; if there are errors, they are the
 // difference.
 func (c *testCase) compare(got map[string]any, w treeWriter) ([]Difference, error) {
 	if len(c.expect) == 0 && !c.hasUnexpectedErrors(got) {
@@ -80,8 +80,8 @@ func (c *testCase) compare(got map[string]any, w treeWriter) ([]Difference, erro
 	return c.differences(got, w)
 }
 
-// hasUnexpectedErrors reports errors in the result of a case that expects none. They are never written: a config that is broken
-// for a moment would replace every expectation.
+// hasUnexpectedErrors reports whether the result has errors that the case does not expect. They are never written: a temporary
+// error in a config would replace every expectation.
 func (c *testCase) hasUnexpectedErrors(got map[string]any) bool {
 	_, asked := c.expect["errors"]
 	_, wrong := got["errors"]

@@ -26,7 +26,7 @@ func (r *reader) problem(line int, format string, args ...any) {
 	r.problems = append(r.problems, problem{line, fmt.Sprintf(format, args...)})
 }
 
-// errors returns the problems in the order of their lines.
+// errors returns the problems, sorted by line.
 func (r *reader) errors() []error {
 	slices.SortStableFunc(r.problems, func(a, b problem) int { return a.line - b.line })
 	var list []error
@@ -46,7 +46,7 @@ type section struct {
 
 func (s section) path(key string) string { return strings.TrimPrefix(s.at+"."+key, ".") }
 
-// child returns the key's and the value's node; nil where there is none.
+// child returns the node of a key and of its value; nil if there is none.
 func child(node *yaml.Node, key string) (k, v *yaml.Node) {
 	if node = resolved(node); node == nil || node.Kind != yaml.MappingNode {
 		return nil, nil
@@ -76,8 +76,8 @@ func (s section) line(key string) int {
 	return 1
 }
 
-// known refuses unknown keys.
-func (s section) known(keys []string) {
+// checkKeys reports unknown keys as problems.
+func (s section) checkKeys(keys []string) {
 	for _, key := range slices.Sorted(maps.Keys(s.value)) {
 		if slices.Contains(keys, key) {
 			continue
@@ -170,7 +170,7 @@ func (s section) objects(key string) []map[string]any {
 	return out
 }
 
-// sections are the items of a list of maps.
+// sections returns the items of a list of maps.
 func (s section) sections(key string) []section {
 	_, node := child(s.node, key)
 	node = resolved(node)
@@ -191,7 +191,7 @@ func (s section) sections(key string) []section {
 }
 
 func (s section) liveEntry() liveEntry {
-	s.known(liveKeys)
+	s.checkKeys(liveKeys)
 	e := liveEntry{
 		line:       s.node.Line,
 		object:     s.object("object"),
@@ -213,7 +213,7 @@ func (s section) liveEntry() liveEntry {
 
 // expectation checks the keys below expect.
 func (s section) expectation() {
-	s.known(expectKeys)
+	s.checkKeys(expectKeys)
 	s.texts("errors")
 	s.texts("invalid")
 	s.text("finalizer")
@@ -226,19 +226,19 @@ func (s section) expectation() {
 	s.object("before")
 	s.section("before").outcome()
 	for _, l := range s.sections("leftovers") {
-		l.known(leftoverKeys)
+		l.checkKeys(leftoverKeys)
 	}
 	for _, l := range s.sections("conditions") {
-		l.known(conditionKeys)
+		l.checkKeys(conditionKeys)
 		if l.text("type") == "" {
 			l.problem(l.node.Line, "%s.type is missing: it says which condition is meant", l.at)
 		}
 	}
 }
 
-// outcome checks what is expected of one object that is made.
+// outcome checks the expectation for one object.
 func (s section) outcome() {
-	s.known(downstreamKeys)
+	s.checkKeys(downstreamKeys)
 	objects := s.section("objects")
 	for _, name := range slices.Sorted(maps.Keys(s.object("objects"))) {
 		objects.object(name)

@@ -38,7 +38,7 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// pathOf is the path of requests for an object.
+// pathOf returns the path of requests for an object.
 func pathOf(kind *kinds.Kind, at pipeline.Ref) string {
 	path := "/apis/" + kind.GVR.Group + "/" + kind.GVR.Version
 	if kind.GVR.Group == "" {
@@ -50,7 +50,7 @@ func pathOf(kind *kinds.Kind, at pipeline.Ref) string {
 	return path + "/" + kind.GVR.Resource + "/" + at.Name
 }
 
-// refusal is the response of an API server if the request would change the object; nil if it would not.
+// refusal returns the response of an API server if the request would change an immutable object; nil if it would not.
 func (t *transport) refusal(request *http.Request) (*http.Response, error) {
 	body, err := io.ReadAll(request.Body)
 	if err != nil {
@@ -62,7 +62,8 @@ func (t *transport) refusal(request *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	after, err := t.ask(request, http.MethodPatch, body, "dryRun=All&"+request.URL.RawQuery)
-	if err != nil || before.GetKind() == "Status" || after.GetKind() == "Status" || same(asked(before), asked(after)) {
+	if err != nil || before.GetKind() == "Status" || after.GetKind() == "Status" ||
+		same(withoutMetadataAndStatus(before), withoutMetadataAndStatus(after)) {
 		return nil, err // the cluster returns the error
 	}
 	message := before.GetKind() + " \"" + before.GetName() + "\" is invalid: spec: Invalid value: field is immutable"
@@ -77,7 +78,7 @@ func (t *transport) refusal(request *http.Request) (*http.Response, error) {
 	}, err
 }
 
-// ask makes a request like another one, and returns the object in the response.
+// ask sends a request similar to another one, and returns the object in the response.
 func (t *transport) ask(like *http.Request, method string, body []byte, query string) (*unstructured.Unstructured, error) {
 	request := like.Clone(like.Context())
 	request.Method, request.URL.RawQuery, request.Body = method, query, io.NopCloser(bytes.NewReader(body))
@@ -90,8 +91,8 @@ func (t *transport) ask(like *http.Request, method string, body []byte, query st
 	return u, json.NewDecoder(response.Body).Decode(&u.Object)
 }
 
-// asked is an object without metadata and status.
-func asked(u *unstructured.Unstructured) map[string]any {
+// withoutMetadataAndStatus returns an object without metadata and status.
+func withoutMetadataAndStatus(u *unstructured.Unstructured) map[string]any {
 	out := make(map[string]any, len(u.Object))
 	for key, value := range u.Object {
 		if key != "metadata" && key != "status" {

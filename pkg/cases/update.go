@@ -13,8 +13,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/yamltext"
 )
 
-// updated returns the text of the case with the result as expectation. Everything else stays byte for byte, comments included,
-// and so do the parts of the expectation that are met.
+// updated returns the text of the case with the result as expectation. Everything else stays the same, including comments and
+// the parts of the expectation that are met.
 func (c *testCase) updated(got map[string]any, w treeWriter) ([]byte, error) {
 	e := &editor{treeWriter: w, lines: strings.SplitAfter(string(c.text), "\n")}
 	k, v := child(c.root, "expect")
@@ -33,14 +33,14 @@ func (c *testCase) updated(got map[string]any, w treeWriter) ([]byte, error) {
 		return nil, e.err
 	}
 	out := &testCase{path: c.path, text: []byte(e.text())}
-	if problems := out.parse(); len(problems) > 0 || !same(out.expect, got) || !same(c.given(), out.given()) {
+	if problems := out.parse(); len(problems) > 0 || !same(out.expect, got) || !same(c.withoutExpectation(), out.withoutExpectation()) {
 		return nil, fmt.Errorf("%s: the result cannot be written into this file: write expect as a separate block, without anchors", c.path)
 	}
 	return out.text, nil
 }
 
-// given is all of a case except its expectation.
-func (c *testCase) given() map[string]any {
+// withoutExpectation returns all of a case except its expectation.
+func (c *testCase) withoutExpectation() map[string]any {
 	values, err := c.decode()
 	if err != nil {
 		return nil
@@ -75,23 +75,23 @@ func (e *editor) text() string {
 	return strings.Join(lines, "")
 }
 
-// between calls tell with each key of a block and the line where it ends: before the next key, or at the end of the block,
-// without the empty lines and comments that belong to what follows.
-func (e *editor) between(node *yaml.Node, tell func(key *yaml.Node, stop int), end int) {
+// between calls visit with each key of a block and its last line: before the next key, or at the end of the block, without empty
+// lines and comments that belong to what follows.
+func (e *editor) between(node *yaml.Node, visit func(key *yaml.Node, stop int), end int) {
 	for i := 0; i+1 < len(node.Content); i += 2 {
 		key, stop := node.Content[i], end
 		if i+2 < len(node.Content) {
 			stop = node.Content[i+2].Line - 1
 		}
-		for stop > key.Line && besides(e.lines[stop-1], key.Column-1) {
+		for stop > key.Line && isBlankOrComment(e.lines[stop-1], key.Column-1) {
 			stop--
 		}
-		tell(key, stop)
+		visit(key, stop)
 	}
 }
 
-// besides reports an empty line, or a comment that is not indented deeper than a key.
-func besides(line string, indent int) bool {
+// isBlankOrComment reports whether a line is empty, or a comment that is not indented deeper than a key.
+func isBlankOrComment(line string, indent int) bool {
 	text := strings.TrimSpace(line)
 	return text == "" || strings.HasPrefix(text, "#") && strings.Index(line, "#") <= indent
 }

@@ -17,11 +17,11 @@ import (
 // treeWriter writes a result as YAML, with the keys of a case in their documented order.
 type treeWriter struct {
 	downstreams []string // the config's, in its order
-	// words are all that differences show of documents that can hold values of a Secret, by downstream.
+	// words are the words that differences may show of documents with values of a Secret, by downstream.
 	words map[string]redact.Words
 }
 
-// order returns the keys of the map at a path in the file, in their order; false if the map is the user's own.
+// order returns the keys of the map at a path, in order; false if the map is the user's.
 func (w treeWriter) order(path []string) ([]string, bool) {
 	switch {
 	case len(path) == 1 && path[0] == "expect":
@@ -81,7 +81,7 @@ func (w treeWriter) entries(path []string, m map[string]any, order []string) (st
 	return out.String(), nil
 }
 
-// keysInOrder returns the keys of a map: those that order has in its order, then the others.
+// keysInOrder returns the keys of a map: those in order first, then the others.
 func keysInOrder(m map[string]any, order []string) []string {
 	rank := func(key string) int {
 		if i := slices.Index(order, key); i >= 0 {
@@ -100,7 +100,7 @@ func yamlKey(key string) string {
 	return strings.TrimSuffix(string(text), " \"\"\n")
 }
 
-// encodePlain writes a key and a value that is not ours as render does: with its keys sorted, and as JSON what YAML cannot hold
+// encodePlain writes a key and a value of the user as render does: with sorted keys, and as JSON what YAML cannot represent
 // safely.
 func encodePlain(key string, value any) (string, error) {
 	entry := map[string]any{key: value}

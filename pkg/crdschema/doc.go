@@ -1,4 +1,3 @@
-// Package crdschema writes what a CustomResourceDefinition says of a kind: schemas as JSON has them, that of the status
-// which an operator writes, what a definition lacks to store it, and columns for kubectl get. It makes new schemas; those
-// that are there are read by the kinds package.
+// Package crdschema writes parts of CustomResourceDefinitions: the schema of the status that an operator writes, what a
+// definition lacks to store it, and printer columns. It only makes new schemas; pkg/kinds reads existing ones.
 package crdschema

@@ -9,16 +9,16 @@ import (
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
 
-// Node is a JSON schema, or a part of one, as a CustomResourceDefinition has it.
+// Node is a JSON schema, or a part of one, as in a CustomResourceDefinition.
 type Node = map[string]any
 
-// Object is the schema of an object with these properties.
+// Object returns the schema of an object with these properties.
 func Object(properties Node) Node { return Node{"type": "object", "properties": properties} }
 
-// anything is a schema that stores any value.
+// anything returns a schema that stores any value.
 func anything() Node { return Node{"x-kubernetes-preserve-unknown-fields": true} }
 
-// Of is a schema that was read, or that of any value where none is known or it cannot be written.
+// Of returns a schema as a Node. If s is nil or cannot be converted, the schema stores any value.
 func Of(s *spec.Schema) Node {
 	n := Node{}
 	text, err := json.Marshal(s)
@@ -28,7 +28,7 @@ func Of(s *spec.Schema) Node {
 	return n
 }
 
-// Place puts a schema at a path below root, making the objects on the way.
+// Place sets a schema at a path below root, and creates the objects on the way.
 func Place(root Node, path fieldpath.Path, s Node) {
 	for i, step := range path {
 		properties := root["properties"].(Node)
@@ -45,7 +45,7 @@ func Place(root Node, path fieldpath.Path, s Node) {
 	}
 }
 
-// Merge adds the fields of from to into, maps key by key. into shares no map with from afterwards.
+// Merge adds the fields of from to into, recursively. into shares no map with from afterwards.
 func Merge(into, from Node) {
 	for key, value := range from {
 		have, both := into[key].(Node)
@@ -63,7 +63,7 @@ func Merge(into, from Node) {
 	}
 }
 
-// sample is a value with every field of a schema.
+// sample returns a value that has every field of a schema.
 func sample(s Node) any {
 	switch s["type"] {
 	case "object":
@@ -80,7 +80,7 @@ func sample(s Node) any {
 	return "-"
 }
 
-// pick is the part of a schema that leads to a path and everything below it. Items of lists take no step.
+// pick returns the part of a schema that leads to a path, and everything below it. Items of lists have no step in the path.
 func pick(s Node, path fieldpath.Path) Node {
 	if len(path) == 0 {
 		return s

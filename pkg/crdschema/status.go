@@ -7,10 +7,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
-// Status is the schema of the status of an operator that has no fields of its own in it: the generation, conditions and the
-// list of downstreams at a path such as .status.downstreams, or none where that is empty. Both lists are keyed, so that
-// several writers can apply their items; with several, where a downstream has an item for each of its objects, the list of downstreams is
-// written as a whole.
+// Status returns the schema of the status that an operator without status.fields writes: generation, conditions, and the list
+// of downstreams at a path such as .status.downstreams, if not empty. Lists are keyed, so that several writers can apply items;
+// if several is true, a downstream has several items, so that list is atomic.
 func Status(downstreams string, several bool) Node {
 	text, number := Node{"type": "string"}, Node{"type": "integer", "format": "int64"}
 	all := Object(Node{"observedGeneration": number, "conditions": list("type", Node{
@@ -32,18 +31,18 @@ func Status(downstreams string, several bool) Node {
 	return all
 }
 
-// Below is a path such as .status.downstreams as seen from .status. The path has to be one that a loaded config holds, or
-// another that is known to parse.
+// Below returns a path such as .status.downstreams without the step .status. It panics if the path does not parse; those of a
+// loaded config do.
 func Below(path string) fieldpath.Path { return fieldpath.MustParse(path)[1:] }
 
-// list is a list keyed by key.
+// list returns the schema of a list with a map key.
 func list(key string, properties Node, required ...any) Node {
 	items := Object(properties)
 	items["required"] = append([]any{key}, required...)
 	return Node{"type": "array", "items": items, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": []any{key}}
 }
 
-// recordedItem is an item of the list of downstreams with every key that it can have.
+// recordedItem returns the schema of an item of the list of downstreams, with all its keys.
 func recordedItem() Node {
 	items := status.RecordedList([]status.Recorded{{Name: "-", APIVersion: "-", Kind: "-", Namespace: "-", ObjectName: "-", UID: "-",
 		Hash: "-", State: "-", Baseline: "-"}})
@@ -51,8 +50,8 @@ func recordedItem() Node {
 	return item
 }
 
-// Lacking is the part of a schema of .status that a kind cannot store, nil where it stores all. The paths are those of the
-// fields left out, sorted, such as .status.observedGeneration.
+// Lacking returns the part of a schema of .status that a kind cannot store, or nil if it stores all of it, and the sorted paths
+// of the missing fields, such as .status.observedGeneration.
 func Lacking(wanted Node, kind *status.Storable) (lacking Node, paths []string) {
 	_, paths = kind.Prune(sample(wanted).(map[string]any))
 	for _, path := range paths {
@@ -64,7 +63,7 @@ func Lacking(wanted Node, kind *status.Storable) (lacking Node, paths []string) 
 	return lacking, paths
 }
 
-// PrinterColumns are columns for kubectl get: whether an object is ready, why not, and its age. ready is the type of the
+// PrinterColumns returns columns for kubectl get: whether an object is ready, why not, and its age. ready is the type of the
 // condition.
 func PrinterColumns(ready string) []any {
 	of := func(field string) string { return fmt.Sprintf(`.status.conditions[?(@.type==%q)].%s`, ready, field) }

@@ -12,7 +12,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
-// TestLacking: what is told to be missing, put into the definition, leaves nothing missing.
+// TestLacking: after the missing fields are added to the definition, nothing is missing.
 func TestLacking(t *testing.T) {
 	wanted := crdschema.Status(".status.made.downstreams", false)
 	for _, test := range []struct {
@@ -49,7 +49,7 @@ func TestLacking(t *testing.T) {
 	}
 }
 
-// storable is what a kind with this schema of .status stores.
+// storable returns what a kind with this schema of .status stores.
 func storable(t *testing.T, of crdschema.Node) *status.Storable {
 	t.Helper()
 	text, err := json.Marshal(crdschema.Object(crdschema.Node{"status": of}))
@@ -63,7 +63,7 @@ func storable(t *testing.T, of crdschema.Node) *status.Storable {
 	return status.Probe(&s)
 }
 
-// TestMergeCopies: what was merged is nobody else's.
+// TestMergeCopies: the result of a merge shares no map with its sources.
 func TestMergeCopies(t *testing.T) {
 	from := crdschema.Node{"a": crdschema.Node{"b": "c"}}
 	into := crdschema.Node{}

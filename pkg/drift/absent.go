@@ -7,10 +7,10 @@ import (
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
 
-// absent returns what owned has that obj has not, as the part of fieldsV1 that leads there: nothing of what is there whole.
-// Initial fields are left out.
+// absent returns what owned has and obj has not, as the part of fieldsV1 that leads to the missing places. It leaves out
+// initial fields.
 func (v *View) absent(obj map[string]any, owned fields) fields {
-	if owned.leaf() {
+	if owned.isLeaf() {
 		return nil
 	}
 	out := owned.absent(obj)
@@ -20,9 +20,9 @@ func (v *View) absent(obj map[string]any, owned fields) fields {
 	return out
 }
 
-// absent is View.absent below one place. That the place itself is owned beside what is below it (the dot) does not count.
+// absent is View.absent for one place. If the place itself is owned as well as fields below it (the dot), that does not count.
 func (f fields) absent(live any) fields {
-	if f.leaf() {
+	if f.isLeaf() {
 		return nil
 	}
 	out := fields{}
@@ -47,11 +47,11 @@ func (f fields) absent(live any) fields {
 	return out
 }
 
-// noItem stands before the name of an item that is not there, and not before one of whose parts something is not there.
+// noItem precedes the name of an item that is missing, but not of an item in which something is missing.
 const noItem = "-"
 
-// absentItems puts into out what is owned of a list's items and not there. Where several items have one name, which the API
-// server takes in what it has stored before, those after the first are counted.
+// absentItems adds to out the owned items of a list that are missing. If several items have one name, which the API server
+// accepts in stored objects, it counts those after the first.
 func (f fields) absentItems(list []any, out fields) {
 	it, found := f.items(), map[string]int{}
 	for i, item := range list {
@@ -67,7 +67,7 @@ func (f fields) absentItems(list []any, out fields) {
 		}
 		out.put(name, rest)
 	}
-	for name, below := range it.odd {
+	for name, below := range it.escaped {
 		if found[name] == 0 {
 			out[noItem+name] = map[string]any(below)
 		}
@@ -79,20 +79,19 @@ func (f fields) absentItems(list []any, out fields) {
 	}
 }
 
-// isItem reports whether a key of fieldsV1 names an item of a list.
+// isItem reports whether a key of fieldsV1 names a list item.
 func isItem(key string) bool {
 	return len(key) > 1 && key[1] == ':' && (key[0] == 'k' || key[0] == 'v' || key[0] == 'i')
 }
 
-// put sets what is below a key, where there is anything.
+// put sets what is below a key, unless that is nothing.
 func (f fields) put(key string, below fields) {
 	if len(below) > 0 {
 		f[key] = map[string]any(below)
 	}
 }
 
-// without returns f without what is at p, nor a place that owns nothing more then. live is the value beside f. f is not
-// changed.
+// without returns f without p and without places that then own nothing. live is the value at f. f is not changed.
 func (f fields) without(live any, p fieldpath.Path) fields {
 	if len(p) == 0 {
 		return nil
@@ -108,7 +107,7 @@ func (f fields) without(live any, p fieldpath.Path) fields {
 	return out
 }
 
-// keyOf returns the key that f has for a step and the live value there; of a list only items that are there are found.
+// keyOf returns the key in f for a step, and the live value there; of a list it finds only items that exist.
 func keyOf(f fields, live any, step fieldpath.Step) (string, any) {
 	if step.Kind == fieldpath.FieldStep {
 		m, _ := live.(map[string]any)

@@ -29,8 +29,7 @@ func BenchmarkProject(b *testing.B) {
 	}
 }
 
-// BenchmarkStructuredMergeDiff is what reading our entry alone costs with the API server's own library, which starts
-// from JSON text.
+// BenchmarkStructuredMergeDiff measures parsing our entry alone with the API server's own library, which starts from JSON text.
 func BenchmarkStructuredMergeDiff(b *testing.B) {
 	entry := recorded(b, "deployment").Object["metadata"].(map[string]any)["managedFields"].([]any)[0].(map[string]any)
 	b.ReportAllocs()
@@ -86,7 +85,7 @@ func BenchmarkCanonical(b *testing.B) {
 	}
 }
 
-// BenchmarkLive is what each event of a watch costs.
+// BenchmarkLive measures the work for each watch event.
 func BenchmarkLive(b *testing.B) {
 	for _, size := range []string{"deployment", "27KB"} {
 		u := recorded(b, "deployment")
@@ -105,7 +104,7 @@ func BenchmarkLive(b *testing.B) {
 	}
 }
 
-// largeDeployment is a Deployment of 27 KB as JSON: the recorded one with many environment variables, status, and the
+// largeDeployment returns a Deployment of 27 KB as JSON: the recorded one with many environment variables, status, and the
 // entries of other managers.
 func largeDeployment(t testing.TB) *unstructured.Unstructured {
 	t.Helper()
@@ -135,10 +134,10 @@ func largeDeployment(t testing.TB) *unstructured.Unstructured {
 	return u
 }
 
-// TestHeapOfLive holds what is remembered of a Deployment of 27 KB to half a KiB.
+// TestHeapOfLive limits the memory for a Deployment of 27 KB to half a KiB.
 func TestHeapOfLive(t *testing.T) {
 	const objects, most = 600, 512
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // the threads and pools of others would count as the objects'
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // other threads and pools would count too
 	text, err := json.Marshal(largeDeployment(t).Object)
 	if err != nil {
 		t.Fatal(err)
@@ -149,7 +148,7 @@ func TestHeapOfLive(t *testing.T) {
 	measure := func(v *drift.View) int64 {
 		transform := v.Transform()
 		kept := make([]any, objects)
-		if _, err := transform(largeDeployment(t)); err != nil { // what is allocated once
+		if _, err := transform(largeDeployment(t)); err != nil { // one-time allocations
 			t.Fatal(err)
 		}
 		before := heap()
@@ -165,7 +164,7 @@ func TestHeapOfLive(t *testing.T) {
 		return each
 	}
 	each := measure(benchView())
-	for range 2 { // what anybody else allocates meanwhile counts in: the least is nearest to it
+	for range 2 { // other goroutines may allocate too: the smallest result is the best
 		if each > most {
 			each = min(each, measure(benchView()))
 		}
@@ -187,7 +186,7 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// BenchmarkP is the projection and its digest, as a watch computes them.
+// BenchmarkP measures the projection and its digest, as a watch computes them.
 func BenchmarkP(b *testing.B) {
 	for _, name := range []string{"deployment", "service", "configmap"} {
 		u := recorded(b, name)

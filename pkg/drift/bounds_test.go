@@ -13,9 +13,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/drift"
 )
 
-// attacks are objects that somebody wrote to make looking at them expensive; n is how large. Their managedFields are what
-// their writer likes.
-var attacks = map[string]func(n int) (desired, live map[string]any){
+// expensiveObjects are objects of size n that were written to be expensive to process. Their managedFields are forged.
+var expensiveObjects = map[string]func(n int) (desired, live map[string]any){
 	"items by key": func(n int) (map[string]any, map[string]any) {
 		return withItems(n, func(i int) any { return map[string]any{"name": fmt.Sprint("n", i), "v": int64(i)} },
 			func(i int) string { return fmt.Sprintf(`k:{"name":"n%d"}`, i) })
@@ -76,8 +75,8 @@ func withItems(n int, item func(i int) any, name func(i int) string) (desired, l
 	return desired, live
 }
 
-// looked does all that is done with a live object, and says what it allocates.
-func looked(t *testing.T, desired, live map[string]any) int {
+// allocatedBytes does everything that is done with a live object, and returns how much it allocates.
+func allocatedBytes(t *testing.T, desired, live map[string]any) int {
 	t.Helper()
 	var before, after runtime.MemStats
 	view := &drift.View{Manager: "us"}
@@ -104,17 +103,17 @@ func looked(t *testing.T, desired, live map[string]any) int {
 	return int(after.TotalAlloc - before.TotalAlloc)
 }
 
-// TestWorkGrowsWithTheObject: four times the object, not much more than four times the work.
+// TestWorkGrowsWithTheObject: an object four times as large takes not much more than four times the work.
 func TestWorkGrowsWithTheObject(t *testing.T) {
-	for name, attack := range attacks {
+	for name, attack := range expensiveObjects {
 		t.Run(name, func(t *testing.T) {
 			const n = 1500
 			desired, live := attack(10)
-			looked(t, desired, live) // which fills pools
+			allocatedBytes(t, desired, live) // fills pools
 			desired, live = attack(n)
-			small := looked(t, desired, live)
+			small := allocatedBytes(t, desired, live)
 			desired, live = attack(4 * n)
-			large := looked(t, desired, live)
+			large := allocatedBytes(t, desired, live)
 			if large > 8*small+1<<20 {
 				text, _ := json.Marshal(live)
 				t.Errorf("%d bytes allocated for an object, %d for one four times as large (%d bytes)", small, large, len(text))

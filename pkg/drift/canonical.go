@@ -12,9 +12,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
 
-// ValueError is a value that no canonical form has: it could not reach the API server, or would not stay itself there.
+// ValueError is a value without a canonical form: the API server would refuse it or store something else.
 type ValueError struct {
-	Path    fieldpath.Path // where it stands
+	Path    fieldpath.Path // its path
 	Problem string         // what is wrong with it
 	Fix     string         // what to write instead
 }
@@ -22,19 +22,17 @@ type ValueError struct {
 // Error returns "PATH: problem: how to fix it".
 func (e *ValueError) Error() string { return e.Path.String() + ": " + e.Problem + ": " + e.Fix }
 
-// Canonical returns a deep copy of obj in the one form that is hashed and applied. obj is of JSON types; Go's other
-// integer types and json.Number are understood too. Canonical(Canonical(x)) equals Canonical(x), and obj is not changed.
+// Canonical returns a deep copy of obj in canonical form, which is hashed and applied. obj has JSON types, Go's other integer types or
+// json.Number. Canonical(Canonical(x)) equals Canonical(x), and obj is not changed. The error is a *ValueError.
 //
-//   - A null value of a map is left out: to server-side apply a null asks for nothing (on a typed field the API server
-//     refuses it), and leaving it out is what the author of `key: null` means. A null item of a list stays: leaving it
-//     out would move the items after it, and whether the kind takes one is for the API server to say.
-//   - A number is int64 where that is exact, else float64: 1.0 is 1, -0.0 is 0, and 2^53+1 stays itself. An integer that
-//     is neither an int64 nor exact as float64, NaN and the infinities are errors: the API server would store
-//     another number or none.
-//   - A v1 Secret's stringData goes into data, base64, and wins there, as the API server has it. Under server-side apply
-//     stringData would be owned in data's stead: a removed key would stay, a changed one go unseen.
+//   - A null value in a map is removed: in server-side apply it has no effect (the API server refuses it in a typed field). A null
+//     item of a list stays: removing it would move the items after it, and the API server decides whether the kind accepts it.
+//   - A number becomes int64 if that is exact, else float64: 1.0 is 1, -0.0 is 0, and 2^53+1 stays itself. An integer that is
+//     neither an int64 nor exact as float64, NaN and the infinities are errors: the API server would store another number or none.
+//   - The stringData of a v1 Secret is moved into data, base64-encoded, and overwrites it, as in the API server. Under server-side
+//     apply stringData would be owned instead of data: a removed key would stay, and a changed one go unnoticed.
 //
-// Nothing else is touched: empty maps, lists and strings mean something. The error is a *ValueError.
+// Nothing else changes: empty maps, lists and strings have a meaning.
 func Canonical(obj map[string]any) (map[string]any, error) {
 	out, err := canonicalMap(obj, nil)
 	if err != nil {
@@ -50,13 +48,13 @@ func Canonical(obj map[string]any) (map[string]any, error) {
 
 func canonicalMap(m map[string]any, at *trail) (map[string]any, error) {
 	out := make(map[string]any, len(m))
-	first, problem := "", error(nil) // in the order of the keys, so that the same document gives the same error
+	first, problem := "", error(nil) // sorted, so that the same document gives the same error
 	for k, v := range m {
 		c, err := canonicalValue(v, &trail{parent: at, field: k})
 		if err != nil && (problem == nil || k < first) {
 			first, problem = k, err
 		}
-		if c != nil { // else a null
+		if c != nil { // otherwise it is a null
 			out[k] = c
 		}
 	}
@@ -135,7 +133,7 @@ func canonicalFloat(f float64, at *trail) (any, error) {
 	return f, nil
 }
 
-// canonicalText reads a number as it stands in JSON.
+// canonicalText converts a number in JSON text.
 func canonicalText(s string, at *trail) (any, error) {
 	if i, err := strconv.ParseInt(s, 10, 64); err == nil {
 		return i, nil
@@ -161,8 +159,7 @@ func isDigits(s string) bool {
 	return s != ""
 }
 
-// integral returns f as int64 where that is the same number. The upper bound is exclusive: 2^63 is a float64 and no
-// int64.
+// integral returns f as int64 if that is the same number. The upper bound is exclusive: 2^63 is a float64 and not an int64.
 func integral(f float64) (int64, bool) {
 	if f != math.Trunc(f) || f < math.MinInt64 || f >= math.MaxInt64 {
 		return 0, false
@@ -172,7 +169,7 @@ func integral(f float64) (int64, bool) {
 
 func isSecret(obj map[string]any) bool { return obj["apiVersion"] == "v1" && obj["kind"] == "Secret" }
 
-// mergeStringData moves stringData into data. secret is ours to change.
+// mergeStringData moves stringData into data, in place.
 func mergeStringData(secret map[string]any) error {
 	given, ok := secret["stringData"]
 	if !ok {
@@ -203,11 +200,11 @@ func mergeStringData(secret map[string]any) error {
 	return nil
 }
 
-// trail is a path that is only written out when somebody asks: a list from the leaf up.
+// trail is a path as a linked list from the leaf up. It is only formatted on demand.
 type trail struct {
 	parent  *trail
 	field   string
-	keys    map[string]string // a list item's keys, where it has some
+	keys    map[string]string // the keys of a list item, if it has any
 	index   int
 	isIndex bool
 }

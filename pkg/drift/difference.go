@@ -12,28 +12,25 @@ import (
 	"github.com/corollary-dev/corollary/pkg/redact"
 )
 
-// Difference is one field that is not as it was applied.
+// Difference is one field whose live value is not the applied one.
 type Difference struct {
 	Path fieldpath.Path
-	// Want and Have are the desired and the live value; nil is none. Values of Secrets read Masked on both sides.
+	// Want and Have are the desired and the live value; nil means none. Values of Secrets are Masked on both sides.
 	Want, Have any
-	// Shown is the path as far as it may be shown: a key of a map can be a value of a Secret.
+	// Shown is the part of the path that may be shown: a key of a map can be a value of a Secret.
 	Shown string
-	// Manager is the field manager that wrote the live value last, as far as managedFields tells: of those that own the
-	// field beside us the one with the latest time (ties by name), else our own, which then had help from admission or
-	// from a second writer under its name; "" for a field that nobody owns, such as one that was removed.
+	// Manager is the field manager that wrote the live value last, according to managedFields: the owner with the latest time
+	// apart from us (ties by name); else our own, if admission or another writer used our name; "" for a field without an
+	// owner, such as a removed one.
 	Manager string
 }
 
-// Masked stands for a value that must not be shown.
+// Masked replaces a value that must not be shown.
 const Masked = redact.Masked
 
-// Changed returns how the live object differs from desired: fields of desired with another value or none, fields that we
-// own and desired no longer has, and keys that exclusive fields have too many. Sorted by path. Initial fields and the
-// object's identity are left out.
-//
-// A value that the API server spells in its own way (1000m as 1) counts as different. To leave such out, pass as desired
-// what Project returns for the answer to an apply of it.
+// Changed returns how the live object differs from desired, sorted by path: fields with another value or none, fields that we own but
+// do not desire any more, and additional keys in exclusive fields; no initial fields and no identity. A value that the API server
+// normalizes (1000m to 1) counts as different: to avoid that, pass as desired what Project returns for the result of an apply.
 func Changed(desired map[string]any, live *unstructured.Unstructured, v *View) []Difference {
 	es := latest(entries(live), v.Manager)
 	d := differ{es: es, our: split(es, v.Manager), secret: isSecret(live.Object), words: v.Words}
@@ -56,30 +53,30 @@ type differ struct {
 	found  []Difference
 }
 
-func (d *differ) add(at *trail, want, have any, held owners) {
-	d.addPath(at.path(), want, have, held)
+func (d *differ) add(at *trail, want, have any, holders owners) {
+	d.addPath(at.path(), want, have, holders)
 }
 
-func (d *differ) addPath(p fieldpath.Path, want, have any, held owners) {
+func (d *differ) addPath(p fieldpath.Path, want, have any, holders owners) {
 	if d.words != nil || d.secret && p[0].Kind == fieldpath.FieldStep && (p[0].Field == "data" || p[0].Field == "stringData") {
 		want, have = Mask(want), Mask(have)
 	}
 	d.found = append(d.found, Difference{Path: p, Want: want, Have: have, Shown: d.words.Path(p.String()),
-		Manager: held.lastWriter(d.es, d.our)})
+		Manager: holders.lastWriter(d.es, d.our)})
 }
 
 func (d *differ) extras(live *unstructured.Unstructured, desired map[string]any, exclusive []fieldpath.Path) {
 	for _, p := range Extras(live, desired, exclusive) {
 		value, _ := fieldpath.Get(live.Object, p)
-		held := make(owners, len(d.es))
+		holders := make(owners, len(d.es))
 		for i := range d.es {
-			held[i].owned, held[i].holding = d.es[i].owned.follow(live.Object, p)
+			holders[i].owned, holders[i].holding = d.es[i].owned.follow(live.Object, p)
 		}
-		d.addPath(p, nil, value, held)
+		d.addPath(p, nil, value, holders)
 	}
 }
 
-// Mask hides a value of a Secret or, key by key, those of a map; nil, which is none, stays.
+// Mask masks a value of a Secret or, key by key, the values of a map; nil, which means none, stays.
 func Mask(v any) any {
 	switch v := v.(type) {
 	case nil:
@@ -95,78 +92,78 @@ func Mask(v any) any {
 	}
 }
 
-func (d *differ) values(want, have any, held owners, at *trail) {
+func (d *differ) values(want, have any, holders owners, at *trail) {
 	switch want := want.(type) {
 	case map[string]any:
-		if have, ok := have.(map[string]any); ok && (len(want) > 0 || !held.of(d.our).whole()) {
-			d.maps(want, have, held, at)
-			d.atomicRest(want, have, held, at)
+		if have, ok := have.(map[string]any); ok && (len(want) > 0 || !holders.of(d.our).isWhole()) {
+			d.maps(want, have, holders, at)
+			d.atomicRest(want, have, holders, at)
 			return
 		}
 	case []any:
 		if have, ok := have.([]any); ok {
-			d.lists(want, have, held, at)
+			d.lists(want, have, holders, at)
 			return
 		}
 	}
 	if Digest(want) != Digest(have) {
-		d.add(at, want, have, held)
+		d.add(at, want, have, holders)
 	}
 }
 
-func (d *differ) maps(want, have map[string]any, held owners, at *trail) {
+func (d *differ) maps(want, have map[string]any, holders owners, at *trail) {
 	for k, value := range want {
-		d.values(value, have[k], held.field(k), &trail{parent: at, field: k})
+		d.values(value, have[k], holders.field(k), &trail{parent: at, field: k})
 	}
-	for key := range held.of(d.our).owned {
+	for key := range holders.of(d.our).owned {
 		name, ok := cutField(key)
 		value, live := have[name]
 		if _, wanted := want[name]; ok && live && !wanted {
-			d.removed(value, held.field(name), &trail{parent: at, field: name})
+			d.removed(value, holders.field(name), &trail{parent: at, field: name})
 		}
 	}
 }
 
-// removed reports what we own of a value that is no longer desired.
-func (d *differ) removed(have any, held owners, at *trail) {
-	ours := held.of(d.our)
+// removed adds the parts of a value that we own and do not desire any more.
+func (d *differ) removed(have any, holders owners, at *trail) {
+	ours := holders.of(d.our)
 	m, ok := have.(map[string]any)
 	switch {
 	case ours.holding == holdsNothing:
-	case !ok || ours.whole():
-		d.add(at, nil, have, held)
+	case !ok || ours.isWhole():
+		d.add(at, nil, have, holders)
 	default:
-		d.maps(nil, m, held, at)
+		d.maps(nil, m, holders, at)
 	}
 }
 
-// atomicRest reports the keys that a map has too many where managers own it only as a whole: then an apply replaces all
-// of it, and whatever desired has not would go.
-func (d *differ) atomicRest(want, have map[string]any, held owners, at *trail) {
+// atomicRest adds the additional keys of a map that managers own only as a whole: an apply replaces all of it, and would remove
+// these keys.
+func (d *differ) atomicRest(want, have map[string]any, holders owners, at *trail) {
 	whole := false
-	for _, o := range held {
-		if o.holding == holdsHere && !o.owned.leaf() {
+	for _, o := range holders {
+		if o.holding == holdsHere && !o.owned.isLeaf() {
 			return
 		}
-		whole = whole || o.whole()
+		whole = whole || o.isWhole()
 	}
 	if !whole {
 		return
 	}
 	for k, value := range have {
 		if _, ok := want[k]; !ok {
-			d.add(&trail{parent: at, field: k}, nil, value, held)
+			d.add(&trail{parent: at, field: k}, nil, value, holders)
 		}
 	}
 }
 
-// lists compares item by item where some manager owns the items by their keys or values, else as a whole.
-func (d *differ) lists(want, have []any, held owners, at *trail) {
-	within := held.items()
+// lists compares item by item if a manager owns the items by their keys or values, else as a whole.
+func (d *differ) lists(want, have []any, holders owners, at *trail) {
+	within := holders.items()
 	find, names := matcher(within, d.our, have)
 	if find == nil {
 		if Digest(want) != Digest(have) {
-			d.add(at, want, have, held)
+			d.add(at, want, have, holders)
 		}
 		return
 	}
@@ -180,24 +177,24 @@ func (d *differ) lists(want, have []any, held owners, at *trail) {
 			continue
 		}
 		matched[j], turned, last = true, turned || j < last, j
-		d.values(item, have[j], held.item(within, have[j], j), step)
+		d.values(item, have[j], holders.item(within, have[j], j), step)
 	}
 	for j, item := range have {
-		if below := held.item(within, item, j); !matched[j] && below.of(d.our).holding == holdsHere {
+		if below := holders.item(within, item, j); !matched[j] && below.of(d.our).holding == holdsHere {
 			d.add(names.step(item, j, at), nil, item, below)
 		}
 	}
 	if turned && len(d.found) == before {
-		d.add(at, want, have, held) // the items are the same, their order is not
+		d.add(at, want, have, holders) // the items are the same, their order differs
 	}
 }
 
-// matcher returns how the items of a list are found in list, and how they are named; nil if they are neither named by
-// keys nor by values.
+// matcher returns a function that finds an item in list, and the names of the items; nil if they are named neither by keys nor
+// by values.
 func matcher(within []*items, our int, list []any) (find func(item any) (int, bool), names *items) {
 	names = named(within, our)
 	switch {
-	case names.keyed():
+	case names.areKeyed():
 		return names.finder(list).find, names
 	case slices.ContainsFunc(within, func(it *items) bool { return it != nil && it.values }):
 		numbers := make(map[Sum]int, len(list))
@@ -231,7 +228,7 @@ func compareSteps(a, b fieldpath.Step) int {
 	return cmp.Compare(a.String(), b.String())
 }
 
-// Explain says in one line which fields differ and who wrote them last.
+// Explain says on one line which fields differ and who wrote them last.
 func Explain(list []Difference) string {
 	var parts []string
 	for k, c := range list {

@@ -12,18 +12,18 @@ import (
 	"sync"
 )
 
-// Sum is a digest of a JSON value: equal for values that are equal in canonical form, whatever the order of their keys,
-// and different for others (sha256, cut to 128 bits, since whoever can edit an object could search for collisions of a
-// weaker digest). It is comparable. Its form may change between versions: what is stored is Text, which names the form.
+// Sum is a digest of a JSON value: equal for values with the same canonical form, different for others (sha256 cut to 128 bits,
+// because users could search for collisions of a weaker digest). It is comparable. Other versions may use another form, so
+// store Text, which includes it.
 type Sum [16]byte
 
-// sumForm names the form of a projection's digest. It changes with anything that gives the same object another digest.
+// sumForm is the version of a projection's digest. Change it with anything that changes the digest of an object.
 const sumForm = "1"
 
-// Text is the sum as it may be stored; ParseSum reads it back, unless it has the form of another version.
+// Text returns the sum for storage; ParseSum parses it, unless another version with another form wrote it.
 func (s Sum) Text() string { return sumForm + "-" + s.String() }
 
-// ParseSum reads what Text wrote; false for anything else.
+// ParseSum parses the result of Text; ok is false for anything else.
 func ParseSum(text string) (Sum, bool) {
 	digits, ok := strings.CutPrefix(text, sumForm+"-")
 	bytes, err := hex.DecodeString(digits)
@@ -36,8 +36,8 @@ func ParseSum(text string) (Sum, bool) {
 // String returns the sum as hexadecimal text.
 func (s Sum) String() string { return hex.EncodeToString(s[:]) }
 
-// Digest returns the digest of a JSON value. Nulls in maps and the Go type of a number do not count: {"a": null} has
-// the digest of {}, 1.0 that of 1. v may nest as deep as a JSON decoder lets it.
+// Digest returns the digest of a JSON value. Nulls in maps and the Go type of a number do not count: {"a": null} has the digest
+// of {}, 1.0 the one of 1. v may nest as deep as a JSON decoder allows.
 func Digest(v any) Sum {
 	e := encoders.Get().(*encoder)
 	defer e.release()
@@ -50,19 +50,18 @@ func (e *encoder) sum() Sum {
 	return Sum(full[:len(Sum{})])
 }
 
-// encoder writes a JSON value as bytes from which the value could be read back, so that different values never have the
-// same bytes: each value is a letter for its type and then its content, strings with their length before them, maps
-// and lists with an end mark. Map keys are sorted.
+// encoder writes a JSON value as bytes that are different for different values: each value is a letter for its type and then
+// its content, strings with their length first, maps and lists with an end mark. Map keys are sorted.
 type encoder struct {
 	buf  []byte
-	todo []pair   // a stack: each map under way has its keys here
-	most int      // how long todo has been
-	free []*items // those not in use
-	// nulls: those in maps count too. missing: something is owned, perhaps, that is not there.
+	todo []pair   // a stack: the remaining keys of each map that is being written
+	most int      // the maximum length of todo
+	free []*items // unused ones
+	// nulls means that nulls in maps count too. missing means that something owned may be missing.
 	nulls, missing bool
 }
 
-// pair is a key of a map, its value, and, in a projection, what is owned of it.
+// pair is a key of a map, its value, and, in a projection, what is owned of the value.
 type pair struct {
 	key   string
 	value any
@@ -73,7 +72,7 @@ func comparePairs(a, b pair) int { return strings.Compare(a.key, b.key) }
 
 var encoders = sync.Pool{New: func() any { return &encoder{buf: make([]byte, 0, 4096)} }}
 
-// largestPooled keeps one large object from holding its buffer forever.
+// largestPooled limits pooled buffers, so that one large object does not keep its buffer forever.
 const largestPooled = 1 << 18
 
 func (e *encoder) release() {
@@ -136,7 +135,7 @@ func (e *encoder) fields(m map[string]any) {
 	e.todo = e.todo[:from]
 }
 
-// sort orders the pairs from one on and returns their end.
+// sort sorts the pairs after an index and returns their end.
 func (e *encoder) sort(from int) int {
 	slices.SortFunc(e.todo[from:], comparePairs)
 	e.most = max(e.most, len(e.todo))
@@ -163,8 +162,8 @@ func (e *encoder) float(f float64) {
 	e.buf = binary.BigEndian.AppendUint64(e.buf, math.Float64bits(f))
 }
 
-// other is for values that are not of JSON types, such as an int: they count as what Canonical makes of them, else as
-// their JSON, so that a digest never fails.
+// other writes values that are not of JSON types, such as an int, as Canonical converts them, else as their JSON, so that a
+// digest never fails.
 func (e *encoder) other(v any) {
 	if c, err := canonicalNumber(v, nil); err == nil {
 		e.value(c)

@@ -1,16 +1,13 @@
-// Package drift finds out from an object alone, without a request, whether it is still what was applied.
+// Package drift determines from a live object, without a request, whether it still is as it was applied.
 //
-// Server-side apply records in metadata.managedFields which fields a manager applied. Walking the fields of our own
-// entry over the live object gives the projection: the live values of exactly the fields that we own. Where the API
-// server normalized nothing, the projection is what we applied, so two digests decide: Desired, of what is about to be
-// applied, and Live.P, of the projection. No schema is needed, since fieldsV1 describes itself: f: is a field, k: the
-// keys of a list's item, v: a value of a set, i: an index, and . the place itself.
+// Server-side apply records in metadata.managedFields which fields a manager applied. The live values of the fields in our own entry are
+// the projection. If the API server normalized nothing, the projection is what we applied, so two digests are compared: Desired, of
+// what we are about to apply, and Live.P, of the projection. No schema is needed, because fieldsV1 describes itself: f: is a field,
+// k: the keys of a list item, v: a value of a set, i: an index, and . the place itself.
 //
-// What we own and the live object has not counts too: an empty value (args: []) that the API server does not store stays
-// ours, and whoever sets it takes it out of our entry without touching any value that is there.
+// Fields that we own and that are missing in the live object count too: an empty value (args: []) that the API server does not store
+// stays ours, and a writer that sets it removes it from our entry without changing any value.
 //
-// Values count, not ownership alone: a second writer under our own manager's name, mutating admission during somebody
-// else's write and forged managedFields all leave "our" fields with values that are not ours.
-//
-// The package is pure: no client, no cache, no clock. It decides nothing: it states facts about one object.
+// Values count, not only ownership: a second writer with our manager name, mutating admission and forged managedFields all leave our
+// fields with other values. The package is pure and decides nothing: no client, no cache, no clock.
 package drift

@@ -13,14 +13,14 @@ import (
 	"github.com/corollary-dev/corollary/pkg/drift"
 )
 
-// manager applies the documents of testdata/documents.
+// manager is the field manager that applies the documents of testdata/documents.
 const manager = "appoperator"
 
-// document is one file of testdata/documents: what is applied. testdata/live has what an API server made of it.
+// document is one file of testdata/documents, which is applied. testdata/live has the stored object.
 type document struct {
 	name   string
 	reason string // why it is in the table
-	// normalized says what the API server changes of it; "" for nothing, and then the projection must be what was applied.
+	// normalized says what the API server changes; if "", the projection must be equal to what was applied.
 	normalized string
 	desired    map[string]any
 }
@@ -56,7 +56,7 @@ func documents(t testing.TB) []document {
 	return out
 }
 
-// parse reads YAML or JSON as a client reads what an API server sends.
+// parse parses YAML or JSON as a client parses responses of the API server.
 func parse(t testing.TB, text string) map[string]any {
 	t.Helper()
 	data, err := yaml.YAMLToJSON([]byte(text))
@@ -77,7 +77,7 @@ func parseJSON(t testing.TB, data []byte) map[string]any {
 	return canonicalNumbers(out).(map[string]any)
 }
 
-// canonicalNumbers gives numbers the types that unstructured objects have: int64 or float64.
+// canonicalNumbers converts numbers to the types in unstructured objects: int64 or float64.
 func canonicalNumbers(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -112,7 +112,7 @@ func object(t testing.TB, text string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: parse(t, text)}
 }
 
-// recorded returns what an API server answered to the apply of a document.
+// recorded returns the API server's response to the apply of a document.
 func recorded(t testing.TB, name string) *unstructured.Unstructured {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", "live", name+".json"))

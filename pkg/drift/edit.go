@@ -7,9 +7,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
 
-// Without returns obj without what stands at the given paths. A map or list that becomes empty by it goes too: to apply
-// `spec: {}` in place of nothing would own all of spec, and say something else. An index counts obj's own items. obj is
-// not changed; what the paths do not touch is shared with it, and obj itself is returned where they touch nothing.
+// Without returns obj without the given paths. A map or list that becomes empty is removed too: applying `spec: {}` would own
+// all of spec. An index counts the items of obj itself. obj is not changed; the result shares memory with it, and is obj if the
+// paths match nothing.
 func Without(obj map[string]any, paths []fieldpath.Path) map[string]any {
 	for _, p := range paths {
 		if _, ok := fieldpath.Get(obj, p); !ok || len(p) == 0 {
@@ -24,7 +24,7 @@ func Without(obj map[string]any, paths []fieldpath.Path) map[string]any {
 	return obj
 }
 
-// without returns v without what stands at p, where something does; false if nothing is left.
+// without returns v without p; false if nothing is left.
 func without(v any, p fieldpath.Path) (any, bool) {
 	child, _ := fieldpath.Get(v, p[:1])
 	keep := false
@@ -54,8 +54,8 @@ func without(v any, p fieldpath.Path) (any, bool) {
 	}
 }
 
-// with returns obj with value at p, copying what it changes. Maps on the way are made; an item of a list that is not
-// there is not, and then obj is returned as it is.
+// with returns obj with value at p, and copies what it changes. It creates missing maps; if a list item is missing, it returns
+// obj unchanged.
 func with(obj map[string]any, p fieldpath.Path, value any) map[string]any {
 	if out, ok := put(obj, p, value).(map[string]any); ok {
 		return out

@@ -26,7 +26,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
 
-// notEdited are kinds that the API server serves and that are left out, with the reason.
+// notEdited are kinds of the API server that are not tested, with the reason.
 var notEdited = map[string]string{
 	"APIService": "one that nothing serves breaks discovery for every other test",
 	"Namespace":  "only its metadata can be applied, and each takes long to delete",
@@ -48,7 +48,7 @@ type attempt struct {
 	exclusive []fieldpath.Path
 }
 
-// documents are the seed, edited at each of its places, and the seed with one more field each, in random order.
+// documents returns the seed, once for each place to edit, and the seed with one more field each, in random order.
 func (k *served) documents(t *testing.T, ns string, random *mathrand.Rand) []attempt {
 	var own, more []attempt
 	seed := k.fill(t, ns)
@@ -68,7 +68,7 @@ func (k *served) documents(t *testing.T, ns string, random *mathrand.Rand) []att
 	random.Shuffle(len(own), func(i, j int) { own[i], own[j] = own[j], own[i] })
 	random.Shuffle(len(more), func(i, j int) { more[i], more[j] = more[j], more[i] })
 	var out []attempt
-	for i := range max(len(own), len(more)) { // by turns
+	for i := range max(len(own), len(more)) { // alternately
 		out = append(append(out, own[min(i, len(own)):min(i+1, len(own))]...), more[min(2*i, len(more)):min(2*i+2, len(more))]...)
 	}
 	for i := range out {
@@ -79,7 +79,7 @@ func (k *served) documents(t *testing.T, ns string, random *mathrand.Rand) []att
 	return out
 }
 
-// exclusiveFields are the map that is edited, or the one in which the place is.
+// exclusiveFields returns the map that is edited, or the one that contains the place.
 func (a attempt) exclusiveFields() []fieldpath.Path {
 	path := a.at.path
 	if value, _ := valueIn(a.doc, path); reflect.TypeOf(value) != reflect.TypeFor[map[string]any]() {
@@ -99,7 +99,7 @@ func (a attempt) exclusiveFields() []fieldpath.Path {
 	return []fieldpath.Path{fieldpath.New(names...)}
 }
 
-// kindsServed asks the API server what it serves.
+// kindsServed returns the kinds that the API server serves.
 func kindsServed(t *testing.T) []*served {
 	t.Helper()
 	finder := finder(t)
@@ -143,13 +143,13 @@ func seedsByKind(t *testing.T) map[string]string {
 	return out
 }
 
-// fill makes a document of the seed, its name aside.
+// fill returns a document made from the seed, apart from its name.
 func (k *served) fill(t *testing.T, ns string) map[string]any {
 	t.Helper()
 	return parse(t, strings.NewReplacer("NAMESPACE", ns, "REQUEST", signingRequest(t)).Replace(k.seed))
 }
 
-// named gives a document a name of its own.
+// named returns a document a unique name.
 func (k *served) named(doc map[string]any) map[string]any {
 	text, err := json.Marshal(doc)
 	if err != nil {
@@ -163,7 +163,7 @@ func (k *served) named(doc map[string]any) map[string]any {
 	return decoded
 }
 
-// signingRequest is a certificate signing request, as a CertificateSigningRequest holds it.
+// signingRequest returns the request in a CertificateSigningRequest.
 func signingRequest(t *testing.T) string {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -10,22 +10,22 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// edit is something that another client does to one place of an object. run returns the object as it is then.
+// edit is a change of one place of an object by another client. run returns the changed object.
 type edit struct {
 	name string
 	run  func(o *edited) (*unstructured.Unstructured, error)
 }
 
-// change is a change of an object in memory; it returns false if there is nothing to change.
+// change changes an object in memory; it returns false if there is nothing to change.
 type change func(obj map[string]any) bool
 
-// edits lists what others can do to the place, of which want is desired and have is there.
+// edits returns what others can do to the place, with its desired and its live value.
 func edits(at place, want, have any) []edit {
 	var out []edit
 	for name, c := range changes(at, want, have) {
 		out = append(out, edit{name + ", by an update", updated(c, "other")}, edit{name + ", by an update under our name", updated(c, manager)},
-			edit{name + ", and our entry forged back", forged(c)}, edit{name + ", and back", andBack(c, at)},
-			edit{name + ", and our apply without the place by somebody else", thenOurs(c, at)})
+			edit{name + ", and our entry forged back", forged(c)}, edit{name + ", and back", changeAndRevert(c, at)},
+			edit{name + ", and our apply without the place by somebody else", afterOurApply(c, at)})
 	}
 	for _, value := range append(alternatives(at, want, have), want) {
 		out = append(out, edit{"apply " + short(value), applied(at, value)}, edit{"apply the same and then " + short(value),
@@ -39,7 +39,7 @@ func edits(at place, want, have any) []edit {
 	return out
 }
 
-// alternatives are values that may stand in the place of what does.
+// alternatives returns other values for a place.
 func alternatives(at place, want, have any) []any {
 	empty, full := at.of.values()
 	var out []any
@@ -51,7 +51,7 @@ func alternatives(at place, want, have any) []any {
 	return out
 }
 
-// changes are the single edits of a place, by name.
+// changes returns the single edits of a place, by name.
 func changes(at place, want, have any) map[string]change {
 	out := map[string]change{"remove": func(obj map[string]any) bool { return removeIn(obj, at.path) }}
 	for _, value := range alternatives(at, want, have) {
@@ -80,7 +80,7 @@ func changes(at place, want, have any) map[string]change {
 	return out
 }
 
-// element is one more value for the map or list at a place.
+// element returns one more value for the map or list at a place.
 func (p place) element(in any) any {
 	node := p.of.node["items"]
 	if _, ok := in.(map[string]any); ok {
@@ -93,12 +93,12 @@ func (p place) element(in any) any {
 	return of.minimal(nil)
 }
 
-// updated makes the change by a PUT, which carries the managedFields that were read.
+// updated returns an edit that makes the change by a PUT with the managedFields that were read.
 func updated(c change, manager string) func(*edited) (*unstructured.Unstructured, error) {
 	return func(o *edited) (*unstructured.Unstructured, error) { return o.update(o.live, c, manager) }
 }
 
-// forged makes the change and then, in a request of its own, gives us our entry back as it was.
+// forged returns an edit that makes the change and then restores our entry in another request.
 func forged(c change) func(*edited) (*unstructured.Unstructured, error) {
 	return func(o *edited) (*unstructured.Unstructured, error) {
 		u, err := o.update(o.live, c, "other")
@@ -112,8 +112,8 @@ func forged(c change) func(*edited) (*unstructured.Unstructured, error) {
 	}
 }
 
-// andBack makes the change and then gives the place the value that it had.
-func andBack(c change, at place) func(*edited) (*unstructured.Unstructured, error) {
+// changeAndRevert returns an edit that makes the change and then restores the value of the place.
+func changeAndRevert(c change, at place) func(*edited) (*unstructured.Unstructured, error) {
 	return func(o *edited) (*unstructured.Unstructured, error) {
 		u, err := o.update(o.live, c, "other")
 		if err != nil {
@@ -129,8 +129,8 @@ func andBack(c change, at place) func(*edited) (*unstructured.Unstructured, erro
 	}
 }
 
-// thenOurs applies all but the place as a second writer with our name, and then makes the change.
-func thenOurs(c change, at place) func(*edited) (*unstructured.Unstructured, error) {
+// afterOurApply returns an edit that applies everything but the place as a second writer with our name, and then makes the change.
+func afterOurApply(c change, at place) func(*edited) (*unstructured.Unstructured, error) {
 	return func(o *edited) (*unstructured.Unstructured, error) {
 		less := runtime.DeepCopyJSON(o.desired)
 		removeIn(less, at.path)
@@ -142,7 +142,7 @@ func thenOurs(c change, at place) func(*edited) (*unstructured.Unstructured, err
 	}
 }
 
-// applied has another manager apply the place with one value after the other.
+// applied returns an edit in which another manager applies the place with each of the values.
 func applied(at place, values ...any) func(*edited) (*unstructured.Unstructured, error) {
 	return func(o *edited) (u *unstructured.Unstructured, err error) {
 		for _, value := range values {
@@ -160,7 +160,7 @@ func applied(at place, values ...any) func(*edited) (*unstructured.Unstructured,
 	}
 }
 
-// disowned takes the place out of our entry, and changes it in a request of its own.
+// disowned returns an edit that removes the place from our entry, and then changes it in another request.
 func disowned(at place) func(*edited) (*unstructured.Unstructured, error) {
 	return func(o *edited) (*unstructured.Unstructured, error) {
 		u, err := o.update(o.live, func(obj map[string]any) bool {
@@ -178,7 +178,7 @@ func disowned(at place) func(*edited) (*unstructured.Unstructured, error) {
 	}
 }
 
-// disown takes a place out of fieldsV1. Items are told apart only where there is one.
+// disown removes a place from fieldsV1. It supports only lists with one item.
 func disown(owned map[string]any, path []any) bool {
 	var key string
 	switch step := path[0].(type) {
@@ -242,7 +242,7 @@ func valueIn(at any, path []any) (any, bool) {
 	return at, true
 }
 
-// setIn gives the place a value. Maps on the way are made, items are not.
+// setIn sets the value of a place. It creates missing maps, but not items.
 func setIn(at any, path []any, value any) bool {
 	switch step := path[0].(type) {
 	case string:

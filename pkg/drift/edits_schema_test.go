@@ -23,7 +23,7 @@ type typeOf struct {
 	components map[string]any
 }
 
-// schemasOf reads the OpenAPI v3 schema of each kind of a group and version.
+// schemasOf returns the OpenAPI v3 schema of each kind of a group and version.
 func schemasOf(t *testing.T, finder *discovery.DiscoveryClient, gv schema.GroupVersion) map[string]typeOf {
 	t.Helper()
 	all, err := finder.OpenAPIV3().Paths()
@@ -57,7 +57,7 @@ func schemasOf(t *testing.T, finder *discovery.DiscoveryClient, gv schema.GroupV
 	return out
 }
 
-// to is a schema that this one holds, with what it refers to; ref is the name of that.
+// to returns a schema below this one, with references resolved; ref is the name of the reference.
 func (s typeOf) to(node any) (of typeOf, ref string) {
 	m, _ := node.(map[string]any)
 	for range 3 {
@@ -91,7 +91,7 @@ func (s typeOf) kind() string {
 	}
 }
 
-// place is a field that a kind has; of is its schema. Items of lists are the first.
+// place is a field of a kind; of is its schema. For lists it is in the first item.
 type place struct {
 	path []any
 	of   typeOf
@@ -105,11 +105,11 @@ func (p place) String() string {
 	return out
 }
 
-// systemOwned is what nobody applies in metadata within a template.
+// systemOwned are fields of metadata in a template that nobody applies.
 var systemOwned = []string{"managedFields", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "uid",
 	"resourceVersion", "generation", "ownerReferences"}
 
-// places lists the fields below a schema. A type within itself is not followed.
+// places lists the fields below a schema. It does not follow recursive types.
 func (s typeOf) places(path []any, within []string) []place {
 	var out []place
 	add := func(node any, step any, emit bool) {
@@ -139,10 +139,10 @@ func (s typeOf) places(path []any, within []string) []place {
 	return out
 }
 
-// texts are tried in turn where a schema says no more than that it is a string.
+// texts are tried in turn if a schema only says that a value is a string.
 var texts = []any{"a", "/a", "1", "10.0.0.1", "a.example.com", "10.0.0.0/8", "example.com/a", "a1"}
 
-// values are what a field may be set to: the empty ones first.
+// values returns possible values of a field: the empty ones, and others.
 func (s typeOf) values() (empty, full []any) {
 	switch s.kind() {
 	case "object":
@@ -177,7 +177,7 @@ func (s typeOf) values() (empty, full []any) {
 	}
 }
 
-// minimal is the value with nothing but what is required, and its keys.
+// minimal returns a value with only the required fields, and its keys.
 func (s typeOf) minimal(within []string) any {
 	var empty, full []any
 	if kind := s.kind(); kind != "object" && kind != "array" {
@@ -211,7 +211,7 @@ func (s typeOf) minimal(within []string) any {
 	return out
 }
 
-// other is a value like v and different from it: another name, one more number.
+// other returns a similar value that differs from v: another name, one more number.
 func (s typeOf) other(v any) any {
 	switch v := v.(type) {
 	case string:
@@ -241,7 +241,7 @@ func (s typeOf) other(v any) any {
 	}
 }
 
-// put returns obj with value at the place; what is missing on the way is made, with what is required in it.
+// put returns obj with value at the place; it creates what is missing on the way, with its required fields.
 func (p place) put(obj map[string]any, root typeOf, value any) map[string]any {
 	out := runtime.DeepCopyJSON(obj)
 	put(out, p.path, root, value)
@@ -280,7 +280,7 @@ func put(at any, path []any, of typeOf, value any) any {
 	}
 }
 
-// finder asks the API server what it serves.
+// finder returns a discovery client for the API server.
 func finder(t *testing.T) *discovery.DiscoveryClient {
 	t.Helper()
 	c, err := discovery.NewDiscoveryClientForConfig(testkit.Config())

@@ -26,15 +26,15 @@ var (
 	numbers atomic.Int64
 )
 
-// setOnce are fields that the API server lets nobody take back.
+// setOnce are fields that nobody can unset in the API server.
 var setOnce = map[string]string{
 	"Node.spec.podCIDR": "a node keeps the range that it got", "Node.spec.podCIDRs": "a node keeps the ranges that it got",
 }
 
-// hashKey is the annotation under which the hash of the objects rides.
+// hashKey is the annotation with the hash of the objects.
 const hashKey = "drift.example.com/hash"
 
-// edited is an object of ours, and what others do to it.
+// edited is an object of ours, and the edits of others.
 type edited struct {
 	t       *testing.T
 	kind    *served
@@ -52,9 +52,9 @@ type edited struct {
 
 var errNothingToDo = errors.New("there is nothing to do")
 
-// TestEveryEdit is a search: of each kind that the API server serves, objects with one more field, empty or not, are applied as
-// Corollary does, and then changed as any other client could. If the object still is in sync by its digest, then an apply would
-// change nothing of it, and the values that we own are what they were; if not, then one apply brings them back.
+// TestEveryEdit returns a search: it applies objects of every kind with one more field, empty or not, and then changes them as
+// another client could. If the digest says in sync, an apply must change nothing and our values must be the same; if not, one
+// apply must restore them.
 func TestEveryEdit(t *testing.T) {
 	ns := testkit.Namespace(t)
 	var kinds, tried, seen atomic.Int64
@@ -75,7 +75,7 @@ func TestEveryEdit(t *testing.T) {
 	}
 }
 
-// sample says how many places of a kind, and how many edits of each, are tried.
+// sample returns how many places of a kind, and how many edits of each, are tested.
 func (k *served) sample() (places, editsOfEach int) {
 	if k.gvk.Group == "drift.example.com" {
 		return 40 * *sampled, 6 * *sampled
@@ -111,7 +111,7 @@ func searchKind(t *testing.T, ns string, kind *served) (tried, detected int) {
 			after, err := e.run(o)
 			if err == nil {
 				taken++
-				if o.judge(p.at, p.at.String()+" = "+short(want)+": "+e.name, after) {
+				if o.checkEdit(p.at, p.at.String()+" = "+short(want)+": "+e.name, after) {
 					detected++
 				}
 			}
@@ -154,12 +154,11 @@ func (o *edited) make(doc map[string]any) bool {
 	if o.base, err = o.view.Live(live); err != nil {
 		o.t.Fatal(err)
 	}
-	return !o.base.Extra // else the API server has added keys of its own
+	return !o.base.Extra // otherwise the API server has added keys
 }
 
-// settles reports whether an apply of what was just applied would change nothing, which is not so for every document: an item {}
-// of a list all of whose keys have defaults goes and comes by turns, and a secret of a ServiceAccount whose name is empty is
-// taken once and refused from then on.
+// settles reports whether applying the same document again changes nothing. That is false for some: an item {} of a list whose
+// keys all have defaults comes and goes, and a ServiceAccount's secret with an empty name is accepted once and then refused.
 func (o *edited) settles(at place) bool {
 	o.t.Helper()
 	would, err := o.client.DryRunApply(o.t.Context(), o.target, o.live.GetUID(), o.desired)
@@ -193,20 +192,20 @@ func (o *edited) update(u *unstructured.Unstructured, c change, manager string) 
 	return out, err
 }
 
-// apply applies a document under any manager's name, by force.
+// apply force-applies a document with any manager.
 func (o *edited) apply(manager string, doc map[string]any) (*unstructured.Unstructured, error) {
 	out, err := requests.New(testkit.Dynamic(o.t), manager).Apply(o.t.Context(), o.target, o.live.GetUID(), doc)
 	o.wrote = o.wrote || err == nil
 	return out, err
 }
 
-// inSync is the rule that decides.
+// inSync compares the digests, as a decision does.
 func (o *edited) inSync(l *drift.Live) bool {
 	return l.Managed && l.Hash == o.hash && (l.P == o.base.P || l.P == drift.Desired(o.desired, o.view) && !l.Extra)
 }
 
-// judge fails where the digest tells something else than the API server. It returns whether the edit is drift.
-func (o *edited) judge(at place, what string, after *unstructured.Unstructured) bool {
+// checkEdit fails if the digest contradicts the API server. It returns whether the edit is drift.
+func (o *edited) checkEdit(at place, what string, after *unstructured.Unstructured) bool {
 	o.t.Helper()
 	l, err := o.view.Live(after)
 	if err != nil {
@@ -240,7 +239,7 @@ func (o *edited) judge(at place, what string, after *unstructured.Unstructured) 
 	return true
 }
 
-// differs lists the places that differ, "" for none; what ignore tells of is left out.
+// differs returns the places that differ, "" if there are none; it skips places for which ignore returns true.
 func differs(was, is any, at []any, ignore func(at []any) bool) string {
 	if reflect.DeepEqual(was, is) || ignore(at) {
 		return ""
@@ -270,8 +269,8 @@ func differs(was, is any, at []any, ignore func(at []any) bool) string {
 	return fmt.Sprintf("%s was %s, is %s\n", place{path: at}, short(was), short(is))
 }
 
-// unrecorded tells of an empty list that the API server does not record as applied: one that merges, by its items or their
-// keys, is its items and nothing else.
+// unrecorded reports whether a place is an empty list whose ownership the API server does not record: a merged list is recorded
+// only by its items.
 func (o *edited) unrecorded(at []any) bool {
 	want, _ := valueIn(o.desired, at)
 	list, ok := want.([]any)
@@ -283,8 +282,8 @@ func (o *edited) unrecorded(at []any) bool {
 	return !recorded
 }
 
-// changedBy lists what a write changes but for what each one does, and for what controllers write meanwhile. The API server counts
-// a generation for some applies that change nothing.
+// changedBy returns what a write changes, apart from what every write or a controller changes. The API server increments the
+// generation for some applies that change nothing.
 func (o *edited) changedBy(was, is *unstructured.Unstructured) string {
 	stored := func(u *unstructured.Unstructured) map[string]any {
 		out := u.DeepCopy()
@@ -297,7 +296,7 @@ func (o *edited) changedBy(was, is *unstructured.Unstructured) string {
 	return differs(stored(was), stored(is), nil, o.unrecorded)
 }
 
-// lost compares the values of what we owned at first with those that are there now. To an empty map of ours others may add.
+// lost compares the values that we owned at first with the current ones. Others may add keys to an empty map of ours.
 func (o *edited) lost(now *unstructured.Unstructured) string {
 	values := func(u *unstructured.Unstructured) map[string]any {
 		u = u.DeepCopy()
@@ -308,6 +307,6 @@ func (o *edited) lost(now *unstructured.Unstructured) string {
 	return differs(values(o.live), values(now), nil, func(at []any) bool {
 		want, _ := valueIn(o.desired, at)
 		m, ok := want.(map[string]any)
-		return ok && len(m) == 0 || len(at) > 0 && at[len(at)-1] == "timeAdded" // when a taint was changed, says the API server
+		return ok && len(m) == 0 || len(at) > 0 && at[len(at)-1] == "timeAdded" // the API server sets it when a taint changes
 	})
 }

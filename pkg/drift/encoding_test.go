@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// maker makes values and what is owned of them, from few names and values, so that many of what it makes are alike.
+// maker makes values and the owned fields of them, from a few names and values, so that many are similar.
 type maker struct{ *rand.Rand }
 
 func (m maker) oneOf(values ...any) any { return values[m.IntN(len(values))] }
@@ -55,7 +55,7 @@ func (m maker) list(depth int) []any {
 	return out
 }
 
-// fields returns what is owned of live, and perhaps of what is not there.
+// fields returns owned fields of live, and perhaps of what is missing.
 func (m maker) fields(live any, depth int) fields {
 	out := fields{}
 	if depth <= 0 || m.IntN(6) == 0 {
@@ -106,9 +106,9 @@ func jsonOf(v any) string {
 	return string(text)
 }
 
-// covered describes what P is about, one line for each place: the value, or that it is owned and absent.
+// covered describes the input of P, one line for each place: its value, or that it is owned and absent.
 func covered(live any, exists bool, owned fields, at string) []string {
-	if exists && owned.leaf() {
+	if exists && owned.isLeaf() {
 		return whole(live, at)
 	}
 	out, found := []string{}, map[string]int{}
@@ -151,7 +151,7 @@ func covered(live any, exists bool, owned fields, at string) []string {
 	return out
 }
 
-// whole describes a value that is covered as a whole, as if it were covered part by part.
+// whole describes a value that is covered as a whole, in the same form as one covered part by part.
 func whole(live any, at string) []string {
 	var out []string
 	switch live := live.(type) {
@@ -172,7 +172,7 @@ func whole(live any, at string) []string {
 	return out
 }
 
-// valuesAndAbsent names an item by its number where it is about values, and by its name where it is about what is absent.
+// valuesAndAbsent names an item by its index for values, and by its name for what is absent.
 func valuesAndAbsent(item any, owned fields, byNumber, byName string) []string {
 	out := covered(item, true, owned, byNumber)
 	for i, line := range out {
@@ -183,7 +183,7 @@ func valuesAndAbsent(item any, owned fields, byNumber, byName string) []string {
 	return out
 }
 
-// plainName is a name of an item as it would be written without needless escapes.
+// plainName returns the name of an item without unnecessary escapes.
 func plainName(key string) string {
 	prefix, text, ok := strings.Cut(key, ":")
 	var v any
@@ -195,7 +195,7 @@ func plainName(key string) string {
 
 func sumOf(obj map[string]any, owned fields) Sum { return (&View{}).sum(obj, owned) }
 
-// TestSumIsExact: P is equal where the values of what is owned and what is owned but absent are equal, and nowhere else.
+// TestSumIsExact: P is equal if and only if the owned values and the owned but absent places are equal.
 func TestSumIsExact(t *testing.T) {
 	m := maker{rand.New(rand.NewPCG(1, 2))}
 	byP, byText := map[Sum]string{}, map[string]Sum{}
@@ -203,7 +203,7 @@ func TestSumIsExact(t *testing.T) {
 	for range 20_000 {
 		obj := m.object(3)
 		owned := m.fields(obj, 4)
-		if owned.leaf() {
+		if owned.isLeaf() {
 			continue
 		}
 		text := strings.Join(covered(obj, true, owned, ""), "\n")
@@ -223,8 +223,8 @@ func TestSumIsExact(t *testing.T) {
 	}
 }
 
-// TestLostOwnershipChangesSum: whoever takes a field from us changes P, be the field there or not. What P need not tell is that
-// a place whose parts were all ours is now ours as a whole, or the other way round: that covers the same values.
+// TestLostOwnershipChangesSum: if another writer takes a field from us, P changes, even if the field is absent. It need not
+// change if a place whose parts were all ours becomes ours as a whole, or the reverse: that covers the same values.
 func TestLostOwnershipChangesSum(t *testing.T) {
 	m := maker{rand.New(rand.NewPCG(3, 4))}
 	changed := 0
@@ -232,8 +232,8 @@ func TestLostOwnershipChangesSum(t *testing.T) {
 		obj := m.object(3)
 		owned := m.fields(obj, 4)
 		p, text := sumOf(obj, owned), strings.Join(covered(obj, true, owned, ""), "\n")
-		for _, less := range losses(owned) {
-			if less.leaf() || owned.leaf() {
+		for _, less := range withoutEachPath(owned) {
+			if less.isLeaf() || owned.isLeaf() {
 				continue
 			}
 			if same := sumOf(obj, less) == p; same != (strings.Join(covered(obj, true, less, ""), "\n") == text) {
@@ -248,8 +248,8 @@ func TestLostOwnershipChangesSum(t *testing.T) {
 	}
 }
 
-// losses returns what is left of f for each single path that can be taken from it; a place of which nothing is left goes too.
-func losses(f fields) []fields {
+// withoutEachPath returns f without each single path in turn, and without places that become empty.
+func withoutEachPath(f fields) []fields {
 	var out []fields
 	for _, key := range slices.SortedFunc(maps.Keys(f), cmp.Compare[string]) {
 		below, ok := f.below(key)
@@ -259,7 +259,7 @@ func losses(f fields) []fields {
 		without := maps.Clone(f)
 		delete(without, key)
 		out = append(out, without)
-		for _, less := range losses(below) {
+		for _, less := range withoutEachPath(below) {
 			if len(less) == 0 {
 				continue
 			}

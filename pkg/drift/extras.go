@@ -6,8 +6,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
 
-// Extras returns the keys of exclusive fields that the live object has and desired has not, as paths to set to null,
-// sorted. Maps within an exclusive field are looked into; lists are not, since a merge patch cannot remove an item.
+// Extras returns the sorted paths of keys in exclusive fields that are live but not desired, to be set to null. It descends
+// into maps, but not into lists, because a merge patch cannot remove an item.
 func Extras(live *unstructured.Unstructured, desired map[string]any, exclusive []fieldpath.Path) []fieldpath.Path {
 	var out []fieldpath.Path
 	for _, p := range exclusive {
@@ -52,7 +52,7 @@ func (v *View) extra(obj map[string]any, owned fields, es []entry, our int) bool
 		if unowned(value, node, holding != holdsNothing) {
 			return true
 		}
-		if holding == holdsHere && node.leaf() && othersWithin(obj, p, es, our) {
+		if holding == holdsHere && node.isLeaf() && othersWithin(obj, p, es, our) {
 			return true
 		}
 	}
@@ -62,7 +62,7 @@ func (v *View) extra(obj map[string]any, owned fields, es []entry, our int) bool
 // unowned reports whether value has a key, itself or in maps below, that node does not own.
 func unowned(value any, node fields, known bool) bool {
 	m, ok := value.(map[string]any)
-	if !ok || known && node.leaf() {
+	if !ok || known && node.isLeaf() {
 		return false
 	}
 	for k, below := range m {
@@ -74,14 +74,14 @@ func unowned(value any, node fields, known bool) bool {
 	return false
 }
 
-// othersWithin reports whether another manager owns something below p: what looks like an atomic map of ours is then
-// one that we applied empty.
+// othersWithin reports whether another manager owns something below p: then what looks like an atomic map of ours is a map that
+// we applied empty.
 func othersWithin(obj map[string]any, p fieldpath.Path, es []entry, our int) bool {
 	for i := range es {
 		if i == our {
 			continue
 		}
-		if node, holding := es[i].owned.follow(obj, p); holding == holdsHere && !node.leaf() {
+		if node, holding := es[i].owned.follow(obj, p); holding == holdsHere && !node.isLeaf() {
 			return true
 		}
 	}

@@ -9,16 +9,15 @@ import (
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
 
-// fields is one place in a manager's fieldsV1, as decoded JSON has it. Its keys are what the manager owns below that
-// place; a place without any, or with "." alone, is owned whole: a scalar, an atomic map or list, or an empty one (the
-// text does not tell those apart).
+// fields is one place in a manager's fieldsV1, as decoded JSON. Its keys are what the manager owns below that place; a place
+// without keys, or with only ".", is owned as a whole: a scalar, an atomic map or list, or an empty one (which look the same).
 type fields map[string]any
 
-// ownDot marks a place that is owned itself, beside what is owned below it.
+// ownDot marks a place that is owned itself, in addition to what is owned below it.
 const ownDot = "."
 
-// leaf reports whether nothing is owned below f, so that f is owned as a whole.
-func (f fields) leaf() bool {
+// isLeaf reports whether nothing is owned below f, so that f is owned as a whole.
+func (f fields) isLeaf() bool {
 	switch len(f) {
 	case 0:
 		return true
@@ -30,8 +29,8 @@ func (f fields) leaf() bool {
 	}
 }
 
-// member reports whether the place itself is owned.
-func (f fields) member() bool {
+// isMember reports whether the place itself is owned.
+func (f fields) isMember() bool {
 	if len(f) == 0 {
 		return true
 	}
@@ -39,7 +38,7 @@ func (f fields) member() bool {
 	return dot
 }
 
-// below returns what is owned under one key of fieldsV1. Anything but a map there is not of the format and owns nothing.
+// below returns what is owned below one key of fieldsV1. Anything but a map is invalid there and owns nothing.
 func (f fields) below(key string) (fields, bool) {
 	m, ok := f[key].(map[string]any)
 	return m, ok && m != nil
@@ -53,7 +52,7 @@ type entry struct {
 	owned                                 fields
 }
 
-// entries returns the elements of u's managedFields that own anything, in order. What is not of the format is left out.
+// entries returns the elements of u's managedFields that own anything, in order. Invalid ones are skipped.
 func entries(u *unstructured.Unstructured) []entry {
 	list := managedFields(u.Object)
 	out := make([]entry, 0, len(list))
@@ -87,14 +86,14 @@ func readEntry(item any) (entry, bool) {
 	return e, true
 }
 
-// applied reports whether e records what manager applied to the object itself. An Update by the same name is another
-// manager to the API server, and so is an apply to a subresource.
+// applied reports whether e records what manager applied to the object itself. An Update with the same name is another manager
+// for the API server, and so is an apply to a subresource.
 func (e *entry) applied(manager string) bool {
 	return e.manager == manager && e.operation == "Apply" && e.subresource == ""
 }
 
-// split returns the index of manager's entry, -1 where it has none. The API server keeps at most one; of several, which
-// only a forger could write, the first counts.
+// split returns the index of manager's entry, or -1. The API server keeps at most one; if a forged object has several, the
+// first one counts.
 func split(es []entry, manager string) int {
 	for i := range es {
 		if es[i].applied(manager) {
@@ -114,11 +113,11 @@ func ours(u *unstructured.Unstructured, manager string) (fields, bool) {
 	return nil, false
 }
 
-// maxManagers bounds the entries by which a difference is told: the API server keeps ten for updates, and whoever may
-// write an object can add others.
+// maxManagers limits the entries that are used to explain a difference: the API server keeps ten for updates, and anyone who
+// can write an object can add others.
 const maxManagers = 64
 
-// latest returns manager's entry and the latest of the others, as many as are told apart.
+// latest returns manager's entry and the latest of the others, up to maxManagers.
 func latest(es []entry, manager string) []entry {
 	if len(es) <= maxManagers {
 		return es
@@ -136,21 +135,20 @@ func latest(es []entry, manager string) []entry {
 	return sorted[:maxManagers]
 }
 
-// holding says how an entry owns a place.
+// holding is how an entry owns a place.
 type holding int
 
 const (
 	holdsNothing holding = iota
-	holdsThrough         // a place above it is owned whole
+	holdsThrough         // a place above it is owned as a whole
 	holdsHere            // it, or something below it, is owned
 )
 
-// follow returns what f owns at p and how it holds the place; where it holds it through one above, that one's node.
-// live is the value beside f, by which the items of lists are found; it may be nil for a place that is gone, and then
-// only steps into maps can be followed.
+// follow returns what f owns at p and how it owns it; if it owns a place above p as a whole, the node of that place. live is
+// the value at f, in which list items are found; if it is nil, because the place is gone, only steps into maps can be followed.
 func (f fields) follow(live any, p fieldpath.Path) (fields, holding) {
 	for i, step := range p {
-		if i > 0 && f.leaf() {
+		if i > 0 && f.isLeaf() {
 			return f, holdsThrough
 		}
 		next, value, ok := f.enter(live, step)
@@ -177,7 +175,7 @@ func (f fields) enter(live any, step fieldpath.Step) (fields, any, bool) {
 	return next, list[i], ok
 }
 
-// findItem returns the number of the item that step names, -1 for none.
+// findItem returns the index of the item for step, or -1.
 func findItem(list []any, step fieldpath.Step) int {
 	if step.Kind == fieldpath.IndexStep {
 		if step.Index < 0 || step.Index >= len(list) {
@@ -194,9 +192,8 @@ func findItem(list []any, step fieldpath.Step) int {
 	return -1
 }
 
-// resolve returns p, which counts items as they stand in what was applied, with the numbers that the items have in the
-// live object: where f owns some of a list's items, mutating admission may have put others between them. Where p leads
-// nowhere, it is returned as it is.
+// resolve converts the indexes of list items in p from the applied object to the live one: if f owns only some items, mutating
+// admission may have inserted others. If p leads nowhere, it is returned unchanged.
 func (f fields) resolve(live any, p fieldpath.Path) fieldpath.Path {
 	if !slices.ContainsFunc(p, func(s fieldpath.Step) bool { return s.Kind == fieldpath.IndexStep }) {
 		return p

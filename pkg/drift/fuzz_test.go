@@ -34,8 +34,8 @@ func fuzzViews() []*drift.View {
 	}
 }
 
-// FuzzProject takes any object, whatever its managedFields say: nothing panics, the object stays as it is, the result is
-// no larger than the object, the same each time, and P is its digest where nothing is absent.
+// FuzzProject takes any object with any managedFields: nothing panics, the object is unchanged, the result is deterministic and
+// no larger than the object, and P is its digest if nothing is absent.
 func FuzzProject(f *testing.F) {
 	files, err := filepath.Glob("testdata/live/*.json")
 	if err != nil {
@@ -104,7 +104,7 @@ func FuzzProject(f *testing.F) {
 	})
 }
 
-// checkSum: P is the same where the projection is built, and its digest where nothing that is owned is absent.
+// checkSum: P is the same if the projection is built, and its digest if nothing owned is absent.
 func checkSum(t *testing.T, v *drift.View, u *unstructured.Unstructured, p drift.Sum) {
 	t.Helper()
 	built := *v
@@ -127,7 +127,7 @@ func size(t *testing.T, v any) int {
 	return len(text)
 }
 
-// within reports whether v is what is left of whole after leaving out keys and items.
+// within reports whether v is whole without some keys and items.
 func within(v, whole any) bool {
 	switch v := v.(type) {
 	case map[string]any:

@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// Algorithm is how an object is hashed.
+// Algorithm is a hash algorithm.
 type Algorithm string
 
-// The algorithms. The hash tells one desired state from another; it protects nothing, so each of them will do.
+// The algorithms. The hash only distinguishes desired states, it is not a protection, so all of them are good enough.
 const (
 	SHA256 Algorithm = "sha256"
 	SHA1   Algorithm = "sha1"
@@ -22,21 +22,16 @@ const (
 // Valid reports whether a is one of the algorithms.
 func (a Algorithm) Valid() bool { return a == SHA256 || a == SHA1 || a == MD5 }
 
-// HashVersion stands before each hash. It changes with the canonical form or the encoding, so that a hash that an older
-// version wrote is recognized as such instead of looking like a changed desired state of the same form.
+// HashVersion precedes each hash. Change it with the canonical form or the encoding, so that a hash of an older version is
+// recognized and does not look like another desired state.
 const HashVersion = "v1-"
 
-// lowerBase32 is base32hex in lower case without padding: it has 5 bits a letter, only letters and digits.
+// lowerBase32 is lower case base32hex without padding: 5 bits per character, only letters and digits.
 var lowerBase32 = base32.NewEncoding("0123456789abcdefghijklmnopqrstuv").WithPadding(base32.NoPadding)
 
-// Hash returns the hash of an object as text for an annotation or a label. The order of keys and the Go types of numbers
-// do not count; pass what Canonical returned, less what shall not count.
-//
-// A label's value has at most 63 characters of [A-Za-z0-9-_.] and begins and ends with a letter or digit. 256 bits as
-// hexadecimal text are 64 characters, one too many, so the digest is written as base32hex: sha256 gives 55 characters
-// with the version prefix, sha1 35, md5 29, and nothing need be cut off.
-//
-// An algorithm that is not Valid is a mistake of the caller and panics.
+// Hash returns the hash of an object, for an annotation or a label. The order of keys and the Go types of numbers do not count; pass the
+// result of Canonical, without what should not count. A label has at most 63 characters, and sha256 as hexadecimal text has 64, so the
+// hash is base32hex: 55 characters for sha256 with the version, 35 for sha1, 29 for md5. It panics if the algorithm is not valid.
 func Hash(a Algorithm, obj map[string]any) string {
 	e := encoders.Get().(*encoder)
 	defer e.release()
@@ -60,21 +55,20 @@ func sumBytes(a Algorithm, b []byte) []byte {
 	}
 }
 
-// CurrentHash reports whether a hash read from an object has the form that Hash writes today. One that has not was
-// written by another version, or by somebody else.
+// CurrentHash reports whether a hash read from an object has the form of Hash. Otherwise another version, or someone else,
+// wrote it.
 func CurrentHash(hash string) bool { return strings.HasPrefix(hash, HashVersion) }
 
-// OtherForm reports whether a hash read from an object is one that another version of this program wrote, in a form that
-// is no longer, or not yet, that of Hash.
+// OtherForm reports whether another version of this program wrote a hash, in another form than Hash.
 func OtherForm(hash string) bool { return !CurrentHash(hash) && versioned.MatchString(hash) }
 
 // versioned matches what any version of Hash writes.
 var versioned = regexp.MustCompile(`^v[0-9]+-[0-9a-v]+$`)
 
-// Key is where something rides on an object: under an annotation or under a label. Exactly one is set.
+// Key is an annotation or a label. Exactly one is set.
 type Key struct{ Annotation, Label string }
 
-// read returns the value under the key in an object's metadata, "" if there is none.
+// read returns the value of the key in an object's metadata, or "".
 func (k Key) read(metadata map[string]any) string {
 	if k.Label != "" {
 		return textAt(metadata, "labels", k.Label)

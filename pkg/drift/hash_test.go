@@ -36,8 +36,8 @@ func TestHashFitsEverywhere(t *testing.T) {
 	}
 }
 
-// TestHashStaysTheSame: a hash that changes with the program's version would make every object of every cluster look
-// changed. Who means to change it changes the version prefix.
+// TestHashStaysTheSame: if the hash changed with a version of the program, every object of every cluster would look changed. To
+// change it on purpose, change the version prefix.
 func TestHashStaysTheSame(t *testing.T) {
 	obj := map[string]any{
 		"b": []any{"x", int64(1), 1.5, true, nil, map[string]any{}}, "a": "ü", "c": map[string]any{"z": int64(-1), "y": []any{}},
@@ -100,8 +100,8 @@ func TestHashOfUnknownAlgorithm(t *testing.T) {
 	drift.Hash("crc32", nil)
 }
 
-// FuzzCanonical: canonical of canonical is itself, the input stays as it is, and neither the order of keys nor the way
-// through JSON changes the hash.
+// FuzzCanonical: Canonical is idempotent, does not change its input, and neither the order of keys nor a round trip through
+// JSON changes the hash.
 func FuzzCanonical(f *testing.F) {
 	for _, seed := range []string{
 		`{}`, `{"a":null}`, `{"a":[null,{"b":null}]}`, `{"a":1.0,"b":1,"c":-0.0,"d":9007199254740993,"e":1e21,"f":1e-7}`,

@@ -6,11 +6,11 @@ import (
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
 
-// InitialField is what is known of one initial field of a live object. While we own it alone it must be applied with
-// its live value, for leaving it out would reset it; once another manager owns it, it must be left out.
+// InitialField is the state of one initial field of a live object. As long as only we own it, it must be applied with its live
+// value, because omitting it would reset it; once another manager owns it, it must be omitted.
 type InitialField struct {
-	// Ours: our entry owns the field or something in it. Others: another manager does, by whatever operation or
-	// subresource (an autoscaler scales through one).
+	// Ours means that our entry owns the field or something in it. Others means that another manager does, by any operation or
+	// subresource (an autoscaler uses the scale subresource).
 	Ours, Others bool
 	// Value is the live value; nil if Present is false, and for a generated field.
 	Value   any
@@ -25,7 +25,7 @@ func (v *View) initial(obj map[string]any, es []entry, our int) []InitialField {
 	for i, p := range v.Initial {
 		out[i] = initialField(obj, p, es, our)
 		if f := &out[i]; v.isGenerated(i) {
-			f.Present, f.Value = f.Value != nil, nil // null is what a key without a value is stored as
+			f.Present, f.Value = f.Value != nil, nil // a key without a value is stored as null
 		}
 	}
 	return out
@@ -33,7 +33,7 @@ func (v *View) initial(obj map[string]any, es []entry, our int) []InitialField {
 
 func (v *View) isGenerated(i int) bool { return i >= len(v.Initial)-v.Generated }
 
-// LacksGenerated reports whether a generated field of a live object is not there.
+// LacksGenerated reports whether a generated field of a live object is missing.
 func (v *View) LacksGenerated(l *Live) bool {
 	for i, f := range l.Initial {
 		if v.isGenerated(i) && !f.Present {
@@ -43,8 +43,8 @@ func (v *View) LacksGenerated(l *Live) bool {
 	return false
 }
 
-// initialField reads one field. Another manager that owns a place above the field counts only where we do not own the
-// field by itself: if we do, then that place is no atomic one, and the other owns but the place.
+// initialField returns the state of one field. Another manager that owns a place above the field counts only if we do not own
+// the field itself: if we do, that place is not atomic, and the manager owns only the place.
 func initialField(obj map[string]any, p fieldpath.Path, es []entry, our int) InitialField {
 	var f InitialField
 	var owned fields

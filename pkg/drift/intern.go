@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// interned holds the short strings that most objects repeat: kinds, versions, namespaces. It is bounded, for whoever may
-// create objects chooses some of them; past the bound strings are merely not shared.
+// interned holds short strings that most objects have: kinds, versions, namespaces. It is bounded, because anyone who can
+// create objects chooses some of them; further strings are just not shared.
 var interned = struct {
 	sync.RWMutex
 	known map[string]string
@@ -17,7 +17,7 @@ const (
 	maxInternedLength = 253
 )
 
-// intern returns a string equal to s that lies in no larger one and, mostly, is shared.
+// intern returns a string equal to s that is not part of a larger one and is usually shared.
 func intern(s string) string {
 	if s == "" || len(s) > maxInternedLength {
 		return strings.Clone(s)

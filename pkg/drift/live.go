@@ -11,68 +11,69 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Live is what is remembered of a live object: a few hundred bytes for any object. It is never changed once made, so it
-// can be shared without locks. It implements runtime.Object and metav1.Object, as a watch's cache demands.
+// Live is what is kept of a live object: a few hundred bytes for any object. It is immutable, so it can be shared without
+// locks. It implements runtime.Object and metav1.Object, as the cache of a watch requires.
 type Live struct {
 	APIVersion, Kind string
 	Namespace, Name  string
 	UID              types.UID
 	ResourceVersion  string
 	Generation       int64
-	// Hash is the value under the hash key, or under the previous one where that has none; "" where neither has.
+	// Hash is the value of the hash key, or else of the previous one, or "".
 	Hash string
 	// Owners are the metadata.ownerReferences.
 	Owners []OwnerRef
-	// OwnerMark is the value of the owner annotation, or of the previous one if there is none; "" where neither is.
+	// OwnerMark is the value of the owner annotation, or else of the previous one, or "".
 	OwnerMark string
-	// MarkApplied: our manager, or the previous one, owns OwnerMark by apply. See OwnerRef.Applied.
+	// MarkApplied means that our manager, or the previous one, owns OwnerMark by apply. See OwnerRef.Applied.
 	MarkApplied bool
-	// MarkTheirs: another manager owns OwnerMark by apply.
+	// MarkTheirs means that another manager owns OwnerMark by apply.
 	MarkTheirs bool
-	// Unselected: the object lacks the labels that its watch selects by. A watch never shows one; whoever reads one says so.
+	// Unselected means that the object lacks the labels that its watch selects. It is never true in a watch; other readers set
+	// it.
 	Unselected bool
-	// P is the digest of the projection: the live values of our fields, with exclusive fields whole and initial fields
-	// left out. It is zero where Managed is false.
+	// P is the digest of the projection: the live values of our fields, with whole exclusive fields and without initial fields.
+	// It is zero if Managed is false.
 	P Sum
-	// Initial has one element for each initial field of the view, in its order.
+	// Initial has the state of each initial field of the view, in the same order.
 	Initial []InitialField
-	// Status and StatusMessage are kstatus' verdict on the whole object, generation included. The message of a Current
-	// object says nothing more and is left out.
+	// Status and StatusMessage are the result of kstatus for the whole object, generation included. The message of a Current
+	// object has no further information and is omitted.
 	Status        kstatus.Status
 	StatusMessage string
-	// Kept is what the view's Keep names, or the whole object without managedFields; nil for nothing. It must not be
-	// changed.
+	// Kept is what the view's Keep selects, or the whole object without managedFields; nil for nothing. It must not be changed.
 	Kept map[string]any
 
-	// Deleting: the object has a deletionTimestamp.
+	// Deleting means that the object has a deletionTimestamp.
 	Deleting bool
-	// Managed: our manager has applied to the object, or the previous one has.
+	// Managed means that our manager, or the previous one, has applied to the object.
 	Managed bool
-	// CoOwned: a field that we own is owned by another manager too, so that leaving it out would not remove it.
+	// CoOwned means that another manager owns one of our fields too, so that omitting it would not remove it.
 	CoOwned bool
-	// Foreign: another manager owns a field of the object itself (no subresource) that we do not own.
+	// Foreign means that another manager owns a field of the object itself (not a subresource) that we do not own.
 	Foreign bool
-	// Extra: an exclusive field has keys that we do not own.
+	// Extra means that an exclusive field has keys that we do not own.
 	Extra bool
-	// StatusWritten: somebody has written the object's status.
+	// StatusWritten means that the status of the object was written.
 	StatusWritten bool
-	// NeedsTakeover: a manager of View.TakeoverManagers has an entry for the object itself, which is to become ours before the next apply.
+	// NeedsTakeover means that a manager of View.TakeoverManagers has an entry for the object itself, which must become ours
+	// before the next apply.
 	NeedsTakeover bool
-	// HasPreviousNames: the object uses a name of View.Previous.
+	// HasPreviousNames means that the object uses a name of View.Previous.
 	HasPreviousNames bool
 }
 
-// OwnerRef is one of metadata.ownerReferences, as far as it is needed: ownership goes by uid.
+// OwnerRef has the needed part of an item of metadata.ownerReferences: ownership is decided by uid.
 type OwnerRef struct {
 	Kind, Name string
 	UID        types.UID
 	Controller bool
-	// Applied: our manager, or the previous one, owns the reference by apply, in the API server's own record. Only an apply
-	// under that name, or a write to managedFields of an object that exists, can have put it there.
+	// Applied means that our manager, or the previous one, owns the reference by apply, according to the API server. Only an
+	// apply by that manager, or a write to managedFields of an existing object, can have caused it.
 	Applied bool
 }
 
-// live reads u. Nothing of the result lies in u's memory, so that the whole object can go.
+// live converts u. The result shares no memory with u, so that the whole object can be freed.
 func (v *View) live(u *unstructured.Unstructured) *Live {
 	metadata, _ := u.Object["metadata"].(map[string]any)
 	l := &Live{
@@ -96,7 +97,7 @@ func (v *View) live(u *unstructured.Unstructured) *Live {
 	return l
 }
 
-// readFields fills in what managedFields tells.
+// readFields sets what depends on managedFields.
 func (v *View) readFields(l *Live, u *unstructured.Unstructured) {
 	es := entries(u)
 	our := split(es, v.Manager)
@@ -123,14 +124,14 @@ func (v *View) readFields(l *Live, u *unstructured.Unstructured) {
 	l.Initial = v.initial(u.Object, es, our)
 }
 
-// writesStatus reports whether the entry has anything of the status.
+// writesStatus reports whether the entry owns anything in the status.
 func (e entry) writesStatus() bool {
 	_, ok := e.owned.field("status")
 	return ok
 }
 
-// overlap compares what two managers own below one place: shared, whether some place is owned by both, and more, whether
-// theirs has a field that ours has not. managed is false if ours is not there at all.
+// overlap compares what two managers own below one place: shared means that both own some place, and more means that theirs has
+// a field that ours does not have. managed is false if ours is missing.
 func overlap(ours, theirs fields, managed bool) (shared, more bool) {
 	for key, below := range theirs {
 		their, ok := below.(map[string]any)
@@ -143,13 +144,13 @@ func overlap(ours, theirs fields, managed bool) (shared, more bool) {
 			continue
 		}
 		s, m := overlap(our, their, true)
-		shared = shared || s || our.member() && fields(their).member()
+		shared = shared || s || our.isMember() && fields(their).isMember()
 		more = more || m
 	}
 	return shared, more
 }
 
-// statusOf asks kstatus. It takes objects of odd shapes for an error, which leaves us knowing nothing of their status.
+// statusOf returns the status of kstatus. It fails for invalid objects; their status is unknown.
 func statusOf(u *unstructured.Unstructured) (kstatus.Status, string) {
 	r, err := kstatus.Compute(u)
 	switch {
@@ -162,7 +163,7 @@ func statusOf(u *unstructured.Unstructured) (kstatus.Status, string) {
 	}
 }
 
-// maxStatusMessage bounds what is kept of a message that others write.
+// maxStatusMessage limits a message that others write.
 const maxStatusMessage = 1024
 
 func cut(s string) string {
@@ -201,8 +202,8 @@ func withoutManagedFields(metadata map[string]any) map[string]any {
 	return out
 }
 
-// keep copies what stands at the end of chain in obj to the same place in out, making out where it is nil. Where the
-// chain leaves the maps, what stands there is kept, so that an expression finds what it would find in the object.
+// keep copies what is at the end of chain in obj to the same place in out, and creates out if it is nil. If the chain reaches a
+// value that is not a map, that value is copied, so that an expression has the same result.
 func keep(out, obj map[string]any, chain []string) map[string]any {
 	if len(chain) == 0 {
 		return out
@@ -223,7 +224,7 @@ func keep(out, obj map[string]any, chain []string) map[string]any {
 	if kept := keep(have, below, chain[1:]); kept != nil {
 		out[chain[0]] = kept
 	} else {
-		out[chain[0]] = map[string]any{} // it is there, only what is asked of it is not
+		out[chain[0]] = map[string]any{} // the map exists, the field does not
 	}
 	return out
 }
@@ -255,8 +256,8 @@ func text(m map[string]any, field string) string {
 	return s
 }
 
-// compact moves the strings that are this object's own into one piece of memory: together they take less than the sum
-// of theirs, and none keeps a larger one alive.
+// compact copies the strings that are unique to this object into one allocation: this uses less memory, and keeps no larger
+// string alive.
 func (l *Live) compact() {
 	own := []*string{&l.Name, (*string)(&l.UID), &l.ResourceVersion, &l.Hash, &l.OwnerMark, &l.StatusMessage}
 	for i := range l.Owners {

@@ -67,7 +67,7 @@ func TestLiveOfNothing(t *testing.T) {
 	}
 }
 
-// TestLiveStatus: kstatus judges the whole object; one of an odd shape has an unknown status and is no error.
+// TestLiveStatus: kstatus reads the whole object; an invalid object has an unknown status, not an error.
 func TestLiveStatus(t *testing.T) {
 	for reason, test := range map[string]struct {
 		object, message string
@@ -134,7 +134,7 @@ func TestTransform(t *testing.T) {
 	}
 }
 
-// TestLiveIsAnObject: caches and queues read an object's identity through these interfaces.
+// TestLiveIsAnObject: caches and queues read the identity of an object through these interfaces.
 func TestLiveIsAnObject(t *testing.T) {
 	v := &drift.View{Manager: manager, Keep: [][]string{{"spec"}}, Initial: []fieldpath.Path{fieldpath.MustParse(".spec")}}
 	l, err := v.Live(object(t, deploymentText))

@@ -8,16 +8,16 @@ import (
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
 
-// CoOwnedField is a field that we no longer apply and that lives on, since another manager owns it too.
+// CoOwnedField is a field that we do not apply any more and that remains, because another manager owns it too.
 type CoOwnedField struct {
 	Path fieldpath.Path
-	// Manager is the other owner; where there are several, the last writer.
+	// Manager is the other owner; if there are several, the last writer.
 	Manager string
 }
 
-// LostFields returns the fields that manager owned in before, owns no longer in after, and that still live there because
-// another manager owns them. before is the object as it was when the apply was made, after is what the apply returned.
-// Below a field that is listed nothing more is. Sorted by path.
+// LostFields returns the fields that manager owned in before, does not own in after, and that remain because another manager
+// owns them, sorted by path and without fields below a returned one. before is the object at the time of the apply, after is
+// the result of the apply.
 func LostFields(before, after *unstructured.Unstructured, manager string) []CoOwnedField {
 	old, ok := ours(before, manager)
 	if !ok {
@@ -36,41 +36,41 @@ type lostFinder struct {
 	lost []CoOwnedField
 }
 
-// place looks at one place that lives on: old is what we owned of it, held how it is held now. A place that was owned
-// itself is lost where nothing of it is ours any more and something of it is another's; of others what is below may be.
-func (l *lostFinder) place(old fields, before, after any, held owners, at *trail) {
-	if held.of(l.our).holding == holdsNothing && old.member() {
-		if held.others(l.our) {
-			l.lost = append(l.lost, CoOwnedField{Path: at.path(), Manager: held.lastWriter(l.es, l.our)})
+// place checks one remaining place: old is what we owned of it, holders how it is owned now. A place that was owned itself is lost
+// if we own nothing of it any more and someone else owns something; otherwise check what is below.
+func (l *lostFinder) place(old fields, before, after any, holders owners, at *trail) {
+	if holders.of(l.our).holding == holdsNothing && old.isMember() {
+		if holders.hasOther(l.our) {
+			l.lost = append(l.lost, CoOwnedField{Path: at.path(), Manager: holders.lastWriter(l.es, l.our)})
 		}
 		return
 	}
-	if old.leaf() || held.of(l.our).whole() {
+	if old.isLeaf() || holders.of(l.our).isWhole() {
 		return
 	}
 	switch before := before.(type) {
 	case map[string]any:
-		l.fields(old, before, after, held, at)
+		l.fields(old, before, after, holders, at)
 	case []any:
-		l.items(old, before, after, held, at)
+		l.items(old, before, after, holders, at)
 	}
 }
 
-func (l *lostFinder) fields(old fields, before map[string]any, after any, held owners, at *trail) {
+func (l *lostFinder) fields(old fields, before map[string]any, after any, holders owners, at *trail) {
 	lives, _ := after.(map[string]any)
 	for key := range old {
 		name, ok := cutField(key)
 		value, still := lives[name]
 		was, owned := old.below(key)
 		if ok && still && owned {
-			l.place(was, before[name], value, held.field(name), &trail{parent: at, field: name})
+			l.place(was, before[name], value, holders.field(name), &trail{parent: at, field: name})
 		}
 	}
 }
 
-func (l *lostFinder) items(old fields, before []any, after any, held owners, at *trail) {
+func (l *lostFinder) items(old fields, before []any, after any, holders owners, at *trail) {
 	list, _ := after.([]any)
-	names, within := old.items(), held.items()
+	names, within := old.items(), holders.items()
 	twins := names.finder(before)
 	for i, item := range list {
 		was, owned := names.of(item, i)
@@ -81,6 +81,6 @@ func (l *lostFinder) items(old fields, before []any, after any, held owners, at 
 		if j, ok := twins.find(item); ok {
 			twin = before[j]
 		}
-		l.place(was, twin, item, held.item(within, item, i), names.step(item, i, at))
+		l.place(was, twin, item, holders.item(within, item, i), names.step(item, i, at))
 	}
 }

@@ -6,9 +6,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// readMarks fills in who applied the marks that say whose the object is. Only the exact paths of the marks count, and only
-// as places that are owned themselves: the API server takes those from every entry that a create sends along, but leaves
-// paths in it that the object does not have.
+// readMarks sets who applied the owner marks. Only the exact paths of the marks count, and only as owned places: when an object
+// is created, the API server removes these from the entries that the client sent, but keeps paths that the object does not
+// have.
 func (v *View) readMarks(l *Live, u *unstructured.Unstructured, es []entry) {
 	annotation := v.ownerAnnotation(u)
 	for i := range es {
@@ -22,14 +22,14 @@ func (v *View) readMarks(l *Live, u *unstructured.Unstructured, es []entry) {
 			markRefs(l.Owners, metadata)
 		}
 		annotations, _ := metadata.field("annotations")
-		if mark, ok := annotations.field(annotation); annotation != "" && ok && mark.member() {
+		if mark, ok := annotations.field(annotation); annotation != "" && ok && mark.isMember() {
 			l.MarkApplied = l.MarkApplied || ours
 			l.MarkTheirs = l.MarkTheirs || !ours
 		}
 	}
 }
 
-// ownerAnnotation is the key that OwnerMark was read from; "" where the object has none.
+// ownerAnnotation returns the key of OwnerMark, or "".
 func (v *View) ownerAnnotation(u *unstructured.Unstructured) string {
 	metadata, _ := u.Object["metadata"].(map[string]any)
 	for _, key := range []string{v.OwnerAnnotation, v.Previous.OwnerAnnotation} {
@@ -40,7 +40,7 @@ func (v *View) ownerAnnotation(u *unstructured.Unstructured) string {
 	return ""
 }
 
-// markRefs notes which owner references metadata, of an entry of ours, owns. Their list is keyed by uid alone.
+// markRefs sets which owner references are owned by metadata, of an entry of ours. The list is keyed by uid alone.
 func markRefs(refs []OwnerRef, metadata fields) {
 	if len(refs) == 0 {
 		return
@@ -50,7 +50,7 @@ func markRefs(refs []OwnerRef, metadata fields) {
 		uid, isKey := strings.CutPrefix(key, `k:{"uid":"`)
 		uid, closed := strings.CutSuffix(uid, `"}`)
 		node, isNode := below.(map[string]any)
-		if !isKey || !closed || !isNode || !fields(node).member() {
+		if !isKey || !closed || !isNode || !fields(node).isMember() {
 			continue
 		}
 		for i := range refs {

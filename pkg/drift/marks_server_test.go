@@ -27,7 +27,7 @@ const (
 
 var marks = &drift.View{Manager: manager, OwnerAnnotation: markKey}
 
-// marked are objects with both marks, of kinds that the API server stores in different ways; resource is where they go.
+// marked are objects with both marks, of kinds that the API server stores in different ways; resource is their resource.
 var marked = []struct {
 	reason, resource, yaml string
 }{
@@ -53,7 +53,7 @@ func resourceOf(client dynamic.Interface, ns string, u *unstructured.Unstructure
 	return client.Resource(schema.GroupVersionResource{Group: gvk.Group, Version: gvk.Version, Resource: plural}).Namespace(ns)
 }
 
-// proof says which marks are ours by the API server's record.
+// proof returns the marks that are ours according to the API server.
 func proof(t *testing.T, u *unstructured.Unstructured) string {
 	t.Helper()
 	l := live(t, marks, u)
@@ -70,7 +70,7 @@ func proof(t *testing.T, u *unstructured.Unstructured) string {
 	return strings.Join(says, " ")
 }
 
-// forgeries are what a writer may send as managedFields to have the marks look applied by us.
+// forgeries are managedFields that a client may send to make it look as if we applied the marks.
 func forgeries(apiVersion string) map[string]string {
 	entry := func(version, more, fields string) string {
 		return fmt.Sprintf(`{"manager":%q,"operation":"Apply","apiVersion":%q,"time":"2024-01-01T00:00:00Z","fieldsType":"FieldsV1"%s,"fieldsV1":{"f:metadata":%s}}`, manager, version, more, fields)
@@ -107,9 +107,8 @@ func forgeries(apiVersion string) map[string]string {
 	}
 }
 
-// Whatever a client sends as managedFields when it creates an object, and under whatever name, the marks are its own: the
-// API server attributes every field of a new object to the request that made it. Only an apply under our name makes them
-// ours.
+// TestServerMarksOfNewObjects: whatever managedFields and name a client sends when it creates an object, the marks are its own:
+// the API server attributes every field of a new object to the request. Only an apply with our name makes them ours.
 func TestServerMarksOfNewObjects(t *testing.T) {
 	ns, client := testkit.Namespace(t), testkit.Dynamic(t)
 	for _, kind := range marked {
@@ -155,7 +154,7 @@ func TestServerMarksOfNewObjects(t *testing.T) {
 					}
 				}
 			}
-			if !left { // of fields that the object does not have: an entry alone proves nothing
+			if !left { // for fields that the object does not have: an entry alone proves nothing
 				t.Error("no forged entry is left of any of them: are they sent?")
 			}
 		})
@@ -175,8 +174,8 @@ func create(t *testing.T, resource dynamic.ResourceInterface, u *unstructured.Un
 	return resource.Create(t.Context(), u, metav1.CreateOptions{FieldManager: by})
 }
 
-// Of the writes to an object that exists, an apply under our name makes the marks ours, and a write to managedFields
-// itself does. Both take the right to patch or update the object; no subresource will do.
+// TestServerMarksOfWrites: for an existing object, an apply with our name or a write to managedFields makes the marks ours.
+// Both need the right to patch or update the object; a subresource is not enough.
 func TestServerMarksOfWrites(t *testing.T) {
 	ns, client := testkit.Namespace(t), testkit.Dynamic(t)
 	meta := fmt.Sprintf(`{"metadata":{"annotations":{%q:"a/b/%s"},"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"owner","uid":%q}]}}`, markKey, ownerUID, ownerUID)
@@ -226,7 +225,7 @@ func TestServerMarksOfWrites(t *testing.T) {
 			if row.name != "merge patch" {
 				return
 			}
-			// A second write, to managedFields alone, does it: who may patch the object may write anything about it.
+			// A second write, to managedFields alone, is enough: anyone who can patch the object can write anything in it.
 			second := `{"metadata":{"managedFields":[` + forgeries("apps/v1")["as we have it"] + `]}}`
 			if got, err = resource.Patch(t.Context(), u.GetName(), types.MergePatchType, []byte(second), o); err != nil ||
 				proof(t, got) != "reference annotation" {
@@ -236,7 +235,8 @@ func TestServerMarksOfWrites(t *testing.T) {
 	}
 }
 
-// Another writer of a mark takes it away from us; another manager that applies the same shares it.
+// TestServerMarksTaken: if another writer changes a mark, it is not ours any more; a manager that applies the same value shares
+// it.
 func TestServerMarksTaken(t *testing.T) {
 	ns, client := testkit.Namespace(t), testkit.Dynamic(t)
 	u := markedObject(t, marked[0].yaml, "taken")
@@ -254,7 +254,8 @@ func TestServerMarksTaken(t *testing.T) {
 	}
 }
 
-// An apply that creates takes the verbs create and patch: who may only create cannot make an entry of ours.
+// TestServerApplyTakesPatch: an apply that creates needs the verbs create and patch: the right to create is not enough for an
+// entry of ours.
 func TestServerApplyTakesPatch(t *testing.T) {
 	ns := testkit.Namespace(t)
 	for _, row := range []struct {

@@ -43,7 +43,7 @@ func (l *Live) DeepCopyObject() runtime.Object {
 	return &out
 }
 
-// What a Live remembers of metav1.Object.
+// Fields of metav1.Object that a Live has.
 
 func (l *Live) GetNamespace() string              { return l.Namespace }
 func (l *Live) SetNamespace(namespace string)     { l.Namespace = namespace }
@@ -56,7 +56,7 @@ func (l *Live) SetResourceVersion(version string) { l.ResourceVersion = version 
 func (l *Live) GetGeneration() int64              { return l.Generation }
 func (l *Live) SetGeneration(generation int64)    { l.Generation = generation }
 
-// GetOwnerReferences returns the owners as far as they are remembered.
+// GetOwnerReferences returns the known parts of the owner references.
 func (l *Live) GetOwnerReferences() []v1.OwnerReference {
 	out := make([]v1.OwnerReference, 0, len(l.Owners))
 	for _, o := range l.Owners {
@@ -69,7 +69,7 @@ func (l *Live) GetOwnerReferences() []v1.OwnerReference {
 	return out
 }
 
-// What a Live does not remember is empty, and setting it changes nothing.
+// Fields that a Live does not have are empty, and setting them changes nothing.
 
 func (l *Live) GetGenerateName() string       { return "" }
 func (l *Live) SetGenerateName(string)        {}
@@ -79,7 +79,7 @@ func (l *Live) GetCreationTimestamp() v1.Time { return v1.Time{} }
 func (l *Live) SetCreationTimestamp(v1.Time)  {}
 func (l *Live) GetDeletionTimestamp() *v1.Time {
 	if l.Deleting {
-		return &v1.Time{} // that there is one is remembered, not when
+		return &v1.Time{} // the time is not kept
 	}
 	return nil
 }

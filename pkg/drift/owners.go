@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// owners tells for each of an object's managers how it holds one place. It is carried along when an object is walked, so
-// that asking about a place costs no walk of its own.
+// owners has for each manager of an object how it owns one place. It is updated while an object is walked, so that looking up a
+// place needs no further walk.
 type owners []owner
 
 type owner struct {
@@ -15,25 +15,25 @@ type owner struct {
 	holding holding
 }
 
-// ownersOf returns how managers hold the object's root. Nobody owns an object as a whole.
+// ownersOf returns how managers own the root of an object. Nobody owns an object as a whole.
 func ownersOf(es []entry) owners {
 	out := make(owners, len(es))
 	for i := range es {
-		if !es[i].owned.leaf() {
+		if !es[i].owned.isLeaf() {
 			out[i] = owner{owned: es[i].owned, holding: holdsHere}
 		}
 	}
 	return out
 }
 
-// whole reports whether the place, or one above it, is held as a whole.
-func (o owner) whole() bool {
-	return o.holding == holdsThrough || o.holding == holdsHere && o.owned.leaf()
+// isWhole reports whether the place, or one above it, is owned as a whole.
+func (o owner) isWhole() bool {
+	return o.holding == holdsThrough || o.holding == holdsHere && o.owned.isLeaf()
 }
 
 func (o owner) below(f fields, ok bool) owner {
 	switch {
-	case o.whole():
+	case o.isWhole():
 		return owner{owned: o.owned, holding: holdsThrough}
 	case ok:
 		return owner{owned: f, holding: holdsHere}
@@ -42,7 +42,7 @@ func (o owner) below(f fields, ok bool) owner {
 	}
 }
 
-// field returns how the place's field is held.
+// field returns how a field of the place is owned.
 func (os owners) field(name string) owners {
 	out := make(owners, len(os))
 	for i, o := range os {
@@ -55,27 +55,27 @@ func (os owners) field(name string) owners {
 func (os owners) items() []*items {
 	out := make([]*items, len(os))
 	for i, o := range os {
-		if !o.whole() {
+		if !o.isWhole() {
 			out[i] = o.owned.items()
 		}
 	}
 	return out
 }
 
-// item returns how the list's item number n is held; held is what items returned.
-func (os owners) item(held []*items, item any, n int) owners {
+// item returns how item n of the list is owned; holders is the result of items.
+func (os owners) item(holders []*items, item any, n int) owners {
 	out := make(owners, len(os))
 	for i, o := range os {
-		if held[i] == nil {
+		if holders[i] == nil {
 			out[i] = o.below(nil, false)
 			continue
 		}
-		out[i] = o.below(held[i].of(item, n))
+		out[i] = o.below(holders[i].of(item, n))
 	}
 	return out
 }
 
-// of returns the manager number i, one that holds nothing if there is none.
+// of returns manager i, or an owner of nothing if there is none.
 func (os owners) of(i int) owner {
 	if i < 0 || i >= len(os) {
 		return owner{}
@@ -83,8 +83,8 @@ func (os owners) of(i int) owner {
 	return os[i]
 }
 
-// others reports whether a manager other than number our holds the place.
-func (os owners) others(our int) bool {
+// hasOther reports whether a manager other than manager our owns the place.
+func (os owners) hasOther(our int) bool {
 	for i, o := range os {
 		if i != our && o.holding != holdsNothing {
 			return true
@@ -117,24 +117,24 @@ func compareWriters(a, b *entry) int {
 	return cmp.Or(cmp.Compare(b.time, a.time), cmp.Compare(a.manager, b.manager))
 }
 
-// named returns how a list's items are named: by manager number our, or, if it names none by keys, by the first that does.
-func named(held []*items, our int) *items {
-	if our >= 0 && held[our] != nil && held[our].keyed() {
-		return held[our]
+// named returns how the items of a list are named: by manager our, or else by the first that names them by keys.
+func named(holders []*items, our int) *items {
+	if our >= 0 && holders[our] != nil && holders[our].areKeyed() {
+		return holders[our]
 	}
-	for _, it := range held {
-		if it != nil && it.keyed() {
+	for _, it := range holders {
+		if it != nil && it.areKeyed() {
 			return it
 		}
 	}
 	return fields(nil).items()
 }
 
-// itemFinder finds the items of a list by the keys of others.
+// itemFinder finds the items of a list by the keys of other items.
 type itemFinder struct {
 	names *items
 	list  []any
-	known map[string]map[string]int // by the key fields that are asked for, by name
+	known map[string]map[string]int // by key fields, by name
 	buf   []byte
 }
 
@@ -142,8 +142,8 @@ func (it *items) finder(list []any) *itemFinder {
 	return &itemFinder{names: it, list: list, known: map[string]map[string]int{}}
 }
 
-// find returns the number of the first item that has the keys that item has. A key that item leaves out may have any value
-// there: it is one that the API server defaults.
+// find returns the index of the first item with the same keys as item. A key that item does not have matches any value: the API
+// server defaults it.
 func (w *itemFinder) find(item any) (int, bool) {
 	m, ok := item.(map[string]any)
 	if !ok {

@@ -2,12 +2,12 @@ package drift
 
 import "slices"
 
-// presentIn reports whether an object has the hash or the owner annotation under its previous key.
+// presentIn reports whether an object has the hash or the owner annotation with the previous key.
 func (p Previous) presentIn(metadata map[string]any) bool {
 	return p.Hash.read(metadata) != "" || Key{Annotation: p.OwnerAnnotation}.read(metadata) != ""
 }
 
-// readTakeover looks for managedFields entries that have to become ours. Those of a subresource stay with their writers.
+// readTakeover sets whether managedFields entries must become ours. Entries for a subresource stay with their managers.
 func (v *View) readTakeover(l *Live, es []entry) {
 	if v.Previous.Manager == "" && len(v.Adopt) == 0 {
 		return

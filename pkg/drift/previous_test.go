@@ -10,7 +10,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
 
-// TestPrevious is about what other names than ours tell of an object: entries to take over, and marks of before.
+// TestPrevious: entries to take over, and marks with previous names.
 func TestPrevious(t *testing.T) {
 	const object1 = "{apiVersion: v1, kind: ConfigMap, metadata: {labels: {LABELS}, annotations: {ANNOTATIONS}, managedFields: [ENTRIES]}, " +
 		"data: {a: x, b: y}}"
@@ -73,7 +73,7 @@ func TestPrevious(t *testing.T) {
 	}
 }
 
-// TestTakeoverInitialFields: an initial field that the manager of before set alone was set by us.
+// TestTakeoverInitialFields: an initial field that only the previous manager set counts as ours.
 func TestTakeoverInitialFields(t *testing.T) {
 	view := drift.View{Manager: "now", Previous: drift.Previous{Manager: "before"},
 		Initial: []fieldpath.Path{fieldpath.MustParse(".spec.replicas")}}

@@ -6,17 +6,16 @@ import (
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
 
-// Project returns the live values of the fields that manager owns by server-side apply (operation Apply, no
-// subresource), and false if it has no such entry. Where the API server normalized nothing, that is what manager
-// applied, less apiVersion, kind and the object's identity, which managedFields never has.
+// Project returns the live values of the fields that manager owns by server-side apply (operation Apply, not a subresource), and false if
+// it has no such entry. If the API server normalized nothing, that is what manager applied, without apiVersion, kind and the object's
+// identity, which are never in managedFields.
 //
-// Items of lists keep the live order. A list item has the fields that are owned of it and no others: a key that the API
-// server defaulted (a port's protocol) stands in fieldsV1 as part of the item's name, but not in the projection. A field
-// that is owned yet absent (an empty list or string that the API server dropped) is nil here. Where a place is owned as a
-// whole, its whole live value is.
+// List items are in live order and have only the fields that are owned: a key that the API server defaulted (a port's protocol) is part
+// of the item's name in fieldsV1, but not in the projection. A field that is owned but absent (an empty list or string that the API
+// server dropped) is nil here. A place that is owned as a whole has its whole live value.
 //
-// The result shares values with u and must not be changed. Its size is bounded by u's, managedFields included, and so, but
-// for sorting, is the time it takes.
+// The result shares values with u and must not be changed. Its size is bounded by the size of u, managedFields included, and so is the
+// time, apart from sorting.
 func Project(u *unstructured.Unstructured, manager string) (projection map[string]any, ok bool) {
 	owned, ok := ours(u, manager)
 	if !ok {
@@ -25,18 +24,18 @@ func Project(u *unstructured.Unstructured, manager string) (projection map[strin
 	return projector{nils: true}.root(u.Object, owned), true
 }
 
-// projector builds projections. nils: a field that is owned yet absent is nil, else it is left out.
+// projector builds projections. If nils is true, a field that is owned but absent is nil, else it is omitted.
 type projector struct{ nils bool }
 
 func (p projector) root(obj map[string]any, owned fields) map[string]any {
-	if owned.leaf() {
+	if owned.isLeaf() {
 		return map[string]any{} // nobody owns an object as a whole
 	}
 	return p.fields(obj, owned)
 }
 
 func (p projector) value(live any, owned fields) any {
-	if owned.leaf() {
+	if owned.isLeaf() {
 		return live
 	}
 	switch live := live.(type) {
@@ -77,18 +76,17 @@ func (p projector) list(live []any, owned fields) []any {
 	return out
 }
 
-// Desired returns the digest that the projection of the live object has, once full was applied and the API server
-// changed nothing of it. full is what is about to be applied, canonical, with conventions, owner marks and the hash.
-// What managedFields never has is left out (apiVersion, kind, and the metadata that identifies the object), and so are
-// v's initial fields.
+// Desired returns the digest that the projection of the live object will have after full is applied, if the API server
+// normalizes nothing. full is the canonical object with conventions, owner marks and the hash. It ignores initial fields and
+// what is never in managedFields (apiVersion, kind and the identifying metadata).
 func Desired(full map[string]any, v *View) Sum {
 	return Digest(shape(full, v.Initial))
 }
 
-// identity is the metadata that the API server keeps out of every manager's fields.
+// identity is the metadata that is in no manager's fields.
 var identity = []string{"name", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp", "selfLink", "managedFields"}
 
-// shape returns full as a projection has it. It shares values with full.
+// shape returns full in the shape of a projection. It shares values with full.
 func shape(full map[string]any, initial []fieldpath.Path) map[string]any {
 	out := make(map[string]any, len(full))
 	for k, value := range full {
@@ -111,7 +109,7 @@ func shape(full map[string]any, initial []fieldpath.Path) map[string]any {
 	return Without(out, initial)
 }
 
-// projection is what P is the digest of, where all that is owned is there: the projection, with exclusive fields whole and
+// projection returns what P is the digest of, if nothing owned is absent: the projection with whole exclusive fields and
 // without initial fields.
 func (v *View) projection(obj map[string]any, owned fields) map[string]any {
 	out := projector{}.root(obj, owned)

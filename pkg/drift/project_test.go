@@ -12,8 +12,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
 
-// TestProjectionIsWhatWasApplied is the promise that "in sync without a request" stands on, over what an API server
-// answered to each document of the table.
+// TestProjectionIsWhatWasApplied checks the premise of "in sync without a request", for the API server's responses to each
+// document of the table.
 func TestProjectionIsWhatWasApplied(t *testing.T) {
 	for _, d := range documents(t) {
 		t.Run(d.name, func(t *testing.T) { checkProjection(t, d, recorded(t, d.name)) })
@@ -31,7 +31,7 @@ func checkProjection(t *testing.T, d document, live *unstructured.Unstructured) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Before 1.31, API servers store nulls in atomic lists. P counts what is stored, as what is absent; a digest does not.
+	// API servers before 1.31 store nulls in atomic lists. P counts what is stored and what is absent; a digest does not.
 	text, err := json.Marshal(projection)
 	if err != nil {
 		t.Fatal(err)
@@ -47,8 +47,8 @@ func checkProjection(t *testing.T, d document, live *unstructured.Unstructured) 
 	}
 }
 
-// TestNothingChanged: what was just applied differs in nothing, but for what the API server normalized; against the
-// projection of its own answer nothing does.
+// TestNothingChanged: what was just applied has no differences, apart from what the API server normalized, and none to the
+// projection of the response.
 func TestNothingChanged(t *testing.T) {
 	for _, d := range documents(t) {
 		t.Run(d.name, func(t *testing.T) {
@@ -68,11 +68,11 @@ func TestNothingChanged(t *testing.T) {
 	}
 }
 
-// TestStreamedSum: P is computed in two ways, of which the quick one must say the same.
+// TestStreamedSum: P is computed in two ways; the fast one must have the same result.
 func TestStreamedSum(t *testing.T) {
 	for _, d := range documents(t) {
 		live := recorded(t, d.name)
-		// a view that must build the projection, for a field that is not there
+		// this view must build the projection, because of a field that does not exist
 		slow := &drift.View{Manager: manager, Initial: []fieldpath.Path{fieldpath.MustParse(".none")}}
 		if slow.SumOf(live) != (&drift.View{Manager: manager}).SumOf(live) {
 			t.Errorf("%s: P is another one where the projection is built", d.name)

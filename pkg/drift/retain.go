@@ -6,11 +6,11 @@ import (
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
 
-// maxPartial bounds how many documents Partial returns.
+// maxPartial limits the documents that Partial returns.
 const maxPartial = 16
 
-// Partial returns documents that change live toward desired a little: the first has desired's metadata and, for the rest,
-// what our entry owns of live; each further one has one more difference as desired has it. desired is not changed.
+// Partial returns documents that change live toward desired step by step: the first has the metadata of desired and otherwise
+// what our entry owns in live; each further one has one more difference as in desired. desired is not changed.
 func Partial(desired map[string]any, live *unstructured.Unstructured, v *View) []map[string]any {
 	owned, _ := Project(live, v.Manager)
 	base := make(map[string]any, len(desired))
@@ -29,7 +29,7 @@ func Partial(desired map[string]any, live *unstructured.Unstructured, v *View) [
 	return list
 }
 
-// copyAt returns to with what from has at p, or without anything there.
+// copyAt returns to with the value of from at p, or without p if from has none.
 func copyAt(to, from map[string]any, p fieldpath.Path) map[string]any {
 	value, ok := fieldpath.Get(from, p)
 	if !ok {
@@ -38,18 +38,18 @@ func copyAt(to, from map[string]any, p fieldpath.Path) map[string]any {
 	return with(to, p, value)
 }
 
-// AsCreated returns desired with the live values that the API server gives a new object: where live differs from desired and
-// agrees with created, which is the answer to a dry-run create of desired, admission changed the value on creation and
-// nobody has changed it since. It returns nil where no value is such a one. desired is not changed.
+// AsCreated returns desired with the live values that admission sets in a new object: where live differs from desired and
+// equals created, the result of a dry-run create of desired, nobody has changed the value since. It returns nil if there is no
+// such value. desired is not changed.
 func AsCreated(desired map[string]any, live, created *unstructured.Unstructured, v *View) map[string]any {
 	out, found := desired, false
 	for _, d := range Changed(desired, live, v) {
 		if d.Want == nil {
 			continue
 		}
-		is, stands := fieldpath.Get(live.Object, d.Path)
+		is, isPresent := fieldpath.Get(live.Object, d.Path)
 		was, made := fieldpath.Get(created.Object, d.Path)
-		if stands != made || Digest(is) != Digest(was) {
+		if isPresent != made || Digest(is) != Digest(was) {
 			continue
 		}
 		out, found = copyAt(out, live.Object, d.Path), true

@@ -20,10 +20,10 @@ import (
 
 func TestMain(m *testing.M) { testkit.Main(m, testkit.WithCRDs("testdata/crds")) }
 
-// clusterScoped are the kinds of the documents that live in no namespace.
+// clusterScoped are the cluster-scoped kinds of the documents.
 var clusterScoped = map[string]bool{"ClusterRole": true, "Namespace": true, "PriorityClass": true}
 
-// plurals are those that are not the kind with an s.
+// plurals are plurals that are not the kind with an s.
 var plurals = map[string]string{"NetworkPolicy": "networkpolicies", "Ingress": "ingresses", "PriorityClass": "priorityclasses"}
 
 func resourceFor(t *testing.T, ns string, obj map[string]any) dynamic.ResourceInterface {
@@ -55,8 +55,8 @@ func tryApply(t *testing.T, ns, manager string, obj map[string]any) (*unstructur
 	return resourceFor(t, ns, obj).Apply(t.Context(), u.GetName(), u, metav1.ApplyOptions{FieldManager: manager, Force: true})
 }
 
-// TestServerDocuments applies each document to a real API server: where nothing is normalized the projection is what was
-// applied. With -update it records the answers for the tests that need no server.
+// TestServerDocuments applies each document to a real API server: if nothing is normalized, the projection is what was applied.
+// With -update it records the responses for the tests without a server.
 func TestServerDocuments(t *testing.T) {
 	ns := testkit.Namespace(t)
 	for _, d := range documents(t) {

@@ -1,20 +1,18 @@
 package drift
 
-// sum returns P: the digest of the projection and of what the manager owns that is not there. An empty value that the API
-// server does not store (args: []) stays owned; whoever sets it later takes it out of our entry, and changes P by that.
-//
-// Where all that is owned is there, P is Digest(v.projection(obj, owned)), without building that unless fields need to be put
-// in or left out. Only then can it be what Desired gives.
+// sum returns P: the digest of the projection and of what the manager owns and is absent. An empty value that the API server does not
+// store (args: []) stays owned; a writer that sets it later removes it from our entry, which changes P. If nothing owned is absent, P is
+// Digest(v.projection(obj, owned)), which is built only if fields must be added or removed. Only then can it equal Desired.
 func (v *View) sum(obj map[string]any, owned fields) Sum {
 	e := encoders.Get().(*encoder)
 	defer e.release()
 	e.nulls = true
 	switch {
-	case owned.leaf():
+	case owned.isLeaf():
 		e.value(map[string]any{}) // nobody owns an object as a whole
 	case len(v.Exclusive) > 0 || len(v.Initial) > 0:
 		e.value(v.projection(obj, owned))
-		e.missing = true // perhaps
+		e.missing = true // possibly
 	default:
 		e.projectMap(obj, owned)
 	}
@@ -26,9 +24,9 @@ func (v *View) sum(obj map[string]any, owned fields) Sum {
 	return e.sum()
 }
 
-// project writes what projecting live gives, and notes whether something that is owned is missing.
+// project writes the projection of live, and records whether something owned is missing.
 func (e *encoder) project(live any, owned fields) {
-	if owned.leaf() {
+	if owned.isLeaf() {
 		e.value(live)
 		return
 	}
@@ -75,7 +73,7 @@ func (e *encoder) projectList(live []any, owned fields) {
 	e.buf = append(e.buf, 'l')
 	for i, item := range live {
 		if below, ok := items.of(item, i); ok {
-			items.found()
+			items.markFound()
 			e.project(item, below)
 		}
 	}

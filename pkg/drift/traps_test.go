@@ -67,7 +67,7 @@ spec:
   granular: {a: "1"}
 `
 
-// TestServerForeignWrites: what a write by somebody else does to the projection and to what is told of it.
+// TestServerForeignWrites: what a write by another client does to the projection and its explanation.
 func TestServerForeignWrites(t *testing.T) {
 	for name, test := range map[string]struct {
 		reason          string
@@ -151,7 +151,7 @@ func TestServerForeignWrites(t *testing.T) {
 	}
 }
 
-// TestServerLost: the same value applied by another manager is co-owned, and leaving it out does not remove it.
+// TestServerLost: the same value applied by another manager is co-owned, and omitting it does not remove it.
 func TestServerLost(t *testing.T) {
 	ns := testkit.Namespace(t)
 	desired := canonical(t,
@@ -176,7 +176,7 @@ func TestServerLost(t *testing.T) {
 	}
 }
 
-// TestServerTakenBack: after somebody edited a field and we took it back by force, nobody co-owns it.
+// TestServerTakenBack: after another client edited a field and we forced it back, nobody co-owns it.
 func TestServerTakenBack(t *testing.T) {
 	ns := testkit.Namespace(t)
 	desired := canonical(t, parse(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {one: "1", two: "2"}}`))
@@ -194,7 +194,7 @@ func TestServerTakenBack(t *testing.T) {
 	}
 }
 
-// TestServerStringData: applied as it is, stringData is owned in data's stead; in canonical form it is not.
+// TestServerStringData: applied as it is, stringData is owned instead of data; in canonical form it is not.
 func TestServerStringData(t *testing.T) {
 	ns := testkit.Namespace(t)
 	given := parse(t, `{apiVersion: v1, kind: Secret, metadata: {name: raw}, stringData: {a: "1", b: "2"}}`)
@@ -220,7 +220,7 @@ func TestServerStringData(t *testing.T) {
 	}
 }
 
-// TestServerExclusive: nulls take away what others added and keep our entry, so that the object is in sync at once.
+// TestServerExclusive: nulls remove what others added and keep our entry, so that the object is in sync at once.
 func TestServerExclusive(t *testing.T) {
 	ns := testkit.Namespace(t)
 	v := &drift.View{Manager: manager, Exclusive: []fieldpath.Path{fieldpath.MustParse(".data")}}
@@ -248,7 +248,7 @@ func TestServerExclusive(t *testing.T) {
 	}
 }
 
-// TestServerInitial: an initial field is no part of P, whoever owns it, and the facts say who does.
+// TestServerInitial: an initial field is not part of P, whoever owns it, and Live.Initial says who does.
 func TestServerInitial(t *testing.T) {
 	ns := testkit.Namespace(t)
 	at := fieldpath.MustParse(".spec.replicas")
@@ -285,7 +285,7 @@ func TestServerInitial(t *testing.T) {
 	}
 }
 
-// TestServerNulls: why Canonical leaves nulls out of maps and keeps them in lists.
+// TestServerNulls: why Canonical removes nulls from maps and keeps them in lists.
 func TestServerNulls(t *testing.T) {
 	ns := testkit.Namespace(t)
 	null := parse(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: null}}`)
@@ -304,8 +304,7 @@ func TestServerNulls(t *testing.T) {
 	}
 }
 
-// TestServerForgedEntry: an entry under our name that a forger writes is read like any other; what it claims counts by the
-// live values alone.
+// TestServerForgedEntry: a forged entry with our name is read like any other; only the live values of the fields in it count.
 func TestServerForgedEntry(t *testing.T) {
 	ns := testkit.Namespace(t)
 	desired := canonical(t, parse(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {mode: fast}}`))

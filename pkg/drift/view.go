@@ -9,36 +9,36 @@ import (
 	"github.com/corollary-dev/corollary/pkg/redact"
 )
 
-// View says what of a live downstream is kept in memory. Two views with one ID keep the same and can share a watch. A
-// View is not changed once it is in use.
+// View says what is kept of a live downstream. Two views with the same ID keep the same and can share a watch. A View is not
+// changed once it is in use.
 type View struct {
-	// Manager is the field manager whose entry the projection follows.
+	// Manager is the field manager whose entry gives the projection.
 	Manager string
-	// Hash is where the hash rides.
+	// Hash is the key of the hash.
 	Hash Key
-	// OwnerAnnotation is the annotation that names the owner where no reference is legal; "" for none.
+	// OwnerAnnotation is the annotation with the owner if a reference is not legal; "" for none.
 	OwnerAnnotation string
-	// Initial are set at creation, then left to others: they are no part of P.
+	// Initial are fields that are set at creation and then left to others: they are not part of P.
 	Initial []fieldpath.Path
-	// Generated is how many of Initial, the last ones, hold random values: those are not kept in memory.
+	// Generated is the number of Initial fields, at the end, that have random values: those are not kept in memory.
 	Generated int
-	// Exclusive are maps in which keys that others add are drift too: they are whole in P.
+	// Exclusive are maps in which keys that others add are drift too: P includes them as a whole.
 	Exclusive []fieldpath.Path
-	// Keep are the chains of fields, from the object's root, that expressions read; they end up in Live.Kept.
+	// Keep are the chains of fields, from the root, that expressions read; they are in Live.Kept.
 	Keep [][]string
-	// KeepWhole keeps the whole object, but for its managedFields.
+	// KeepWhole keeps the whole object without its managedFields.
 	KeepWhole bool
-	// Adopt are field managers whose entries are to become ours, beside Previous.Manager.
+	// Adopt are field managers whose entries must become ours, in addition to Previous.Manager.
 	Adopt []string
-	// Words are all that differences show of an object that can hold values of a Secret; nil: they show it. They change
-	// nothing of what is kept, and are no part of the ID.
+	// Words are the words that differences may show of an object with values of a Secret; nil means everything. They do not
+	// change what is kept, and are not part of the ID.
 	Words redact.Words
 	// Previous are the names of conventions.previous.
 	Previous Previous
 }
 
-// Previous are the names of conventions.previous, which objects of ours may still use. Each may be empty; none is a current
-// name of the view.
+// Previous are the names of conventions.previous, which our objects may still use. Each may be empty; none is a current name of
+// the view.
 type Previous struct {
 	// Manager is the previous field manager.
 	Manager string
@@ -48,7 +48,7 @@ type Previous struct {
 	OwnerAnnotation string
 }
 
-// TakeoverManagers lists the field managers whose fields we take over.
+// TakeoverManagers returns the field managers whose fields we take over.
 func (v *View) TakeoverManagers() []string {
 	if v.Previous.Manager == "" {
 		return v.Adopt
@@ -56,7 +56,7 @@ func (v *View) TakeoverManagers() []string {
 	return append([]string{v.Previous.Manager}, v.Adopt...)
 }
 
-// ID returns a digest of what the view says. The order of its lists does not count.
+// ID returns a digest of the view. The order of its lists does not count.
 func (v *View) ID() string {
 	keep := make(map[string]any, len(v.Keep))
 	for _, chain := range v.Keep {
@@ -106,9 +106,9 @@ func pathSet(paths []fieldpath.Path) map[string]any {
 	return out
 }
 
-// Transform returns a function of the shape of client-go's cache.TransformFunc: an *unstructured.Unstructured becomes
-// its *Live, anything else (a *Live that was transformed before, a tombstone) passes through. It gives no error, since an
-// informer would drop the object. It does not change the object that it is given.
+// Transform returns a cache.TransformFunc of client-go: it converts an *unstructured.Unstructured to its *Live and returns
+// everything else (an existing *Live, a tombstone) unchanged. It never returns an error, because an informer would drop the
+// object, and never changes its argument.
 func (v *View) Transform() func(any) (any, error) {
 	return func(obj any) (any, error) {
 		u, ok := obj.(*unstructured.Unstructured)
@@ -119,11 +119,10 @@ func (v *View) Transform() func(any) (any, error) {
 	}
 }
 
-// errNothing is the caller's mistake.
+// errNothing is an internal error.
 var errNothing = errors.New("reading a live object: it is nil")
 
-// Live returns what the view keeps of u. It fails only where there is no object at all: whatever an object says, it has a
-// Live. The result shares no memory with u.
+// Live returns what the view keeps of u. It fails only if u is nil: any object has a Live. The result shares no memory with u.
 func (v *View) Live(u *unstructured.Unstructured) (*Live, error) {
 	if u == nil || u.Object == nil {
 		return nil, errNothing

@@ -6,11 +6,11 @@ import (
 	"strconv"
 )
 
-// AccessError tells which part of a path could not be entered while setting a value.
+// AccessError says at which part of a path Set stopped.
 type AccessError struct {
 	Path    Path   // the whole path
 	At      Path   // the part that exists
-	Problem string // what stands there instead
+	Problem string // what is there instead
 }
 
 // Error returns "setting PATH: AT problem".
@@ -18,8 +18,8 @@ func (e *AccessError) Error() string {
 	return fmt.Sprintf("setting %s: %s %s", e.Path, e.At, e.Problem)
 }
 
-// Get returns what stands at p in obj, which is of JSON types (map[string]any, []any and scalars). A null that
-// is there is (nil, true). The value is not copied.
+// Get returns the value at p in obj, which has JSON types (map[string]any, []any and scalars). A null value is returned as
+// (nil, true). The value is not copied.
 func Get(obj any, p Path) (any, bool) {
 	for _, s := range p {
 		next, ok := s.enter(obj)
@@ -50,7 +50,7 @@ func (s Step) enter(obj any) (any, bool) {
 	return nil, false
 }
 
-// find returns the item's number in list, -1 when it has none such.
+// find returns the item's index in list, or -1 if no item matches.
 func (s Step) find(list []any) int {
 	if s.Kind == IndexStep {
 		if s.Index < 0 || s.Index >= len(list) {
@@ -76,9 +76,8 @@ func (s Step) selects(item map[string]any) bool {
 	return len(s.Selector) > 0
 }
 
-// scalarText writes a list key as it stands in JSON, without quotes: keys of map lists may be numbers
-// (containerPort) and booleans too. Maps and lists are never keys; they give a text that no selector equals
-// by intent.
+// scalarText returns a list key as JSON text without quotes: keys of map lists may be numbers (containerPort) and booleans.
+// Maps and lists are not valid keys; their text should equal no selector.
 func scalarText(v any) string {
 	switch v := v.(type) {
 	case string:
@@ -90,9 +89,9 @@ func scalarText(v any) string {
 	}
 }
 
-// Set puts v at p in obj, changing obj in place. Maps that are missing or null on the way are made. The error
-// is an *AccessError where a step meets a value of another type, or names a list item that does not exist:
-// items are never added, for nothing says where in the list they belong.
+// Set sets the value at p in obj, in place. It creates maps that are missing or null on the way. It returns an *AccessError if
+// a step meets a value of another type or a list item that does not exist: items are never added, because their position is
+// unknown.
 func Set(obj map[string]any, p Path, v any) error {
 	if len(p) == 0 {
 		return &AccessError{Path: p, At: p, Problem: "is the whole object, which cannot be set"}
@@ -137,7 +136,7 @@ func (s Step) put(p Path, parent, v any) error {
 	return refuse(p, len(p)-1, parent)
 }
 
-// refuse tells why step i of p could not enter cur.
+// refuse returns the error for step i of p, which cannot enter cur.
 func refuse(p Path, i int, cur any) error {
 	e := &AccessError{Path: p, At: p[:i]}
 	list, isList := cur.([]any)
@@ -176,9 +175,8 @@ func typeName(v any) string {
 	}
 }
 
-// Remove takes what stands at p out of obj, changing obj in place, and reports whether anything stood there.
-// Removing a list's item gives the parent a new list; the old one is left as it was. Parents that become empty
-// stay: an empty map can mean something.
+// Remove removes the value at p from obj, in place, and reports whether there was one. To remove a list item it sets a new list
+// in the parent; the old list is unchanged. Parents that become empty stay, because an empty map can have a meaning.
 func Remove(obj map[string]any, p Path) bool {
 	if len(p) == 0 {
 		return false
@@ -187,7 +185,7 @@ func Remove(obj map[string]any, p Path) bool {
 	return ok
 }
 
-// remove returns what v becomes without p: the same map, or a shorter list.
+// remove returns v without p: the same map, or a shorter list.
 func remove(v any, p Path) (any, bool) {
 	child, ok := p[0].enter(v)
 	if !ok {

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// ParseError tells why a text is no path. Offset is the byte in Text where reading stopped.
+// ParseError says why a text is not a path. Offset is the byte in Text where parsing stopped.
 type ParseError struct {
 	Text    string
 	Offset  int
@@ -20,17 +20,16 @@ func (e *ParseError) Error() string {
 	return fmt.Sprintf("path %q: at character %d: %s: %s", e.Text, e.Offset+1, e.Problem, e.Fix)
 }
 
-// Parse reads a path. The syntax:
+// Parse parses a path. The syntax:
 //
 //	.spec.replicas                     keys of letters, digits, _, $ and -, not beginning with a digit or -
-//	.metadata.labels['a.b/c']          any other key, in single quotes; \' and \\ stand for ' and \, \u{9} for the character U+0009
-//	.spec.containers[name=app].image   a list's item by the value of its keys, as in a map list
+//	.metadata.labels['a.b/c']          any other key, in single quotes; \' and \\ are ' and \, \u{9} is the character U+0009
+//	.spec.containers[name=app].image   a list item, by the values of its keys, as in a map list
 //	.spec.ports[containerPort=80,protocol=TCP]
-//	.spec.ports[name='a, b']           a value that is not of letters, digits and - _ $ . / : + is quoted
-//	.spec.ports[0]                     a list's item by number
+//	.spec.ports[name='a, b']           a value with characters other than letters, digits and - _ $ . / : + is quoted
+//	.spec.ports[0]                     a list item, by index
 //
-// The first key may be bracketed too (['a.b']). No white space is allowed outside quotes. The error is a
-// *ParseError.
+// The first key may be in brackets too (['a.b']). White space is not allowed outside quotes. The error is a *ParseError.
 func Parse(s string) (Path, error) {
 	p := &parser{text: s}
 	if s == "" {
@@ -47,7 +46,7 @@ func Parse(s string) (Path, error) {
 	return path, nil
 }
 
-// MustParse is Parse for texts that are known to be paths; it panics on any other.
+// MustParse is Parse for texts that are known to be valid paths; it panics if one is not.
 func MustParse(s string) Path {
 	p, err := Parse(s)
 	if err != nil {
@@ -65,8 +64,8 @@ func (p *parser) fail(problem, fix string) *ParseError {
 	return &ParseError{Text: p.text, Offset: p.pos, Problem: problem, Fix: fix}
 }
 
-// peek returns the byte at the reading position; 0 at the end. A NUL in the text reads as the end of whatever
-// is being read, and is then reported as an unexpected character.
+// peek returns the byte at the reading position, or 0 at the end. A NUL byte in the text ends the current token and is then
+// reported as an unexpected character.
 func (p *parser) peek() byte {
 	if p.pos < len(p.text) {
 		return p.text[p.pos]
@@ -141,7 +140,7 @@ func (p *parser) index() (Step, error) {
 	return Step{Kind: IndexStep, Index: n}, nil
 }
 
-// selector reads key=value pairs up to the closing bracket; have tells that the first key was read already.
+// selector reads key=value pairs up to the closing bracket. If have is true, the first key has been read already.
 func (p *parser) selector(key string, have bool) (Step, error) {
 	sel := map[string]string{}
 	for {
@@ -174,7 +173,7 @@ func (p *parser) selector(key string, have bool) (Step, error) {
 
 func isPlainKeyByte(c byte, i int) bool { return isKeyByte(c, i == 0) }
 
-// word reads a bare or quoted word, which is not empty unless it is quoted.
+// word reads a bare or a quoted word. Only a quoted word can be empty.
 func (p *parser) word(bare func(c byte, i int) bool, what string) (string, error) {
 	if p.peek() == '\'' {
 		return p.quoted()
@@ -217,7 +216,7 @@ func (p *parser) quoted() (string, error) {
 	return "", p.fail("the quote is not closed", "close it with '")
 }
 
-// escaped reads what follows a backslash.
+// escaped reads the rest of an escape sequence, after the backslash.
 func (p *parser) escaped() (rune, error) {
 	switch e := p.peek(); e {
 	case '\'', '\\':
@@ -235,7 +234,7 @@ func (p *parser) escaped() (rune, error) {
 	return 0, p.fail(`a backslash is followed by something other than ', \ or u`, `write \\ for a backslash`)
 }
 
-// unexpected reports what stands at the reading position against what the grammar wants there.
+// unexpected returns the error for the character at the reading position, where the grammar expects want.
 func (p *parser) unexpected(want, fix string) *ParseError {
 	if p.pos >= len(p.text) {
 		return p.fail("the path ends too early, "+want, fix)

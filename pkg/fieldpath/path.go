@@ -1,8 +1,6 @@
-// Package fieldpath names places inside a Kubernetes object as text and reads, sets and removes what stands
-// there. Keys of Kubernetes objects contain dots and slashes, so a path is never split at dots: it has the one
-// syntax described at Parse, used alike by config files, the command line, messages and events.
-//
-// It is not JSONPath: no wildcards, no recursion, no expressions. A path names exactly one place.
+// Package fieldpath parses paths of fields in Kubernetes objects, and gets, sets and removes the values at them. Keys of Kubernetes
+// objects contain dots and slashes, so a path is never split at dots. Config files, the command line, messages and events share the
+// syntax described at Parse. It is not JSONPath: it has no wildcards, recursion or expressions, and a path names exactly one place.
 package fieldpath
 
 import (
@@ -15,20 +13,20 @@ import (
 	"unicode/utf8"
 )
 
-// StepKind tells which of a Step's members counts.
+// StepKind says which field of a Step is set.
 type StepKind int
 
 const (
-	// FieldStep enters the map at key Step.Field.
+	// FieldStep enters a map at the key Step.Field.
 	FieldStep StepKind = iota
-	// SelectorStep enters the list's first item whose keys have the values in Step.Selector.
+	// SelectorStep enters the first list item whose keys have the values in Step.Selector.
 	SelectorStep
-	// IndexStep enters the list's item number Step.Index, counted from 0.
+	// IndexStep enters the list item at Step.Index, counted from 0.
 	IndexStep
 )
 
-// Step is one step of a path: .spec or ['a.b/c'] | [name=app] or [containerPort=80,protocol=TCP] | [0].
-// The members that Kind does not name are zero.
+// Step is one step of a path: .spec or ['a.b/c'] | [name=app] or [containerPort=80,protocol=TCP] | [0]. The fields that Kind
+// does not use are zero.
 type Step struct {
 	Field    string
 	Selector map[string]string
@@ -36,8 +34,8 @@ type Step struct {
 	Kind     StepKind
 }
 
-// Path is a sequence of steps from an object's root. The empty path is the root itself; it has no text that
-// Parse accepts, for nothing that a config names is a whole object.
+// Path is a sequence of steps from the root of an object. The empty path is the root itself; Parse accepts no text for it,
+// because a config never names a whole object.
 type Path []Step
 
 // New returns the path of nested fields: New("metadata", "name") is .metadata.name.
@@ -49,12 +47,12 @@ func New(fields ...string) Path {
 	return p
 }
 
-// Child returns p with one more field. p is not changed and shares no memory with the result's own steps.
+// Child returns p with one more field. It does not change p, and the result shares no memory with it.
 func (p Path) Child(field string) Path {
 	return append(slices.Clip(slices.Clone(p)), Step{Kind: FieldStep, Field: field})
 }
 
-// Equal reports whether both steps are written the same way. A selector's order does not count.
+// Equal reports whether both steps are written the same way, apart from the order of a selector's keys.
 func (s Step) Equal(o Step) bool {
 	if s.Kind != o.Kind {
 		return false
@@ -72,8 +70,8 @@ func (s Step) Equal(o Step) bool {
 // Equal reports whether both paths have the same steps.
 func (p Path) Equal(q Path) bool { return len(p) == len(q) && p.HasPrefix(q) }
 
-// HasPrefix reports whether p is q or lies below it. It compares steps as they are written: [0] and [name=app]
-// may name one item of a list, but only an object could tell.
+// HasPrefix reports whether p is q or is below it. It compares the written steps: [0] and [name=app] may be the same list item,
+// but that depends on the object.
 func (p Path) HasPrefix(q Path) bool {
 	return len(p) >= len(q) && slices.EqualFunc(p[:len(q)], q, Step.Equal)
 }
@@ -81,8 +79,8 @@ func (p Path) HasPrefix(q Path) bool {
 // Overlaps reports whether one path is a prefix of the other, so that writing one changes what the other reads.
 func (p Path) Overlaps(q Path) bool { return p.HasPrefix(q) || q.HasPrefix(p) }
 
-// String returns the canonical text: plain keys after a dot, others quoted in brackets, a selector's keys
-// sorted. Parse(p.String()) equals p for every non-empty p. The empty path is ".".
+// String returns the canonical text: plain keys after a dot, other keys quoted in brackets, a selector's keys sorted.
+// Parse(p.String()) equals p for every non-empty p. The empty path is ".".
 func (p Path) String() string {
 	if len(p) == 0 {
 		return "."
@@ -126,7 +124,8 @@ func bareOr(s string, bare func(string) bool) string {
 	return quote(s)
 }
 
-// quote escapes what does not print too: a terminal would obey a control character in a key that somebody else has chosen.
+// quote also escapes characters that are not printable: a terminal would execute a control character in a key that someone else
+// chose.
 func quote(s string) string {
 	var b strings.Builder
 	b.WriteByte('\'')
@@ -146,7 +145,7 @@ func quote(s string) string {
 	return b.String() + "'"
 }
 
-// isPlainKey reports whether a key can follow a dot, or stand in a selector, without quotes.
+// isPlainKey reports whether a key needs no quotes after a dot or in a selector.
 func isPlainKey(s string) bool {
 	for i := range len(s) {
 		if !isKeyByte(s[i], i == 0) {

@@ -24,7 +24,7 @@ func TestParse(t *testing.T) {
 	for _, tc := range []struct {
 		reason, in string
 		want       Path
-		text       string // canonical; in where empty
+		text       string // the canonical text; empty if it is in
 	}{
 		{reason: "plain keys follow dots", in: ".spec.replicas", want: Path{field("spec"), field("replicas")}},
 		{reason: "a key with dots is quoted", in: ".metadata.labels['a.b/c']", want: Path{field("metadata"), field("labels"), field("a.b/c")}},

@@ -1,6 +1,5 @@
-// Package filewatch tells when files may have changed: by the kernel's notices, and from time to time in case there are
-// none, as on some network file systems. It reads no file and does not know what is in it; who is told must be content
-// with being told too often.
+// Package filewatch reports that files may have changed: when the kernel notifies, and at an interval, because some network
+// file systems never notify. It does not read the files, and may report too often.
 package filewatch
 
 import (
@@ -14,23 +13,23 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// Options are how files are watched.
+// Options configure Run.
 type Options struct {
-	// Interval is how often to look without a notice; more than 0.
+	// Interval is the time between two calls without a notification; more than 0.
 	Interval time.Duration
 	Log      logr.Logger
 }
 
 const (
-	// calm is how long no further notice must come before changed is called: editors and kubelets write in several steps.
-	calm = 100 * time.Millisecond
-	// patience is how long notices are waited out at most.
-	patience = time.Second
+	// quietPeriod is how long to wait for further notifications before calling changed: editors and kubelets write in several steps.
+	quietPeriod = 100 * time.Millisecond
+	// maxWait is the longest wait for calm.
+	maxWait = time.Second
 )
 
-// Run calls changed at once, then whenever one of the paths, files or folders, may have changed, and every interval, until
-// ctx is done. changed returns the paths to watch from then on; it is never called twice at a time. What is watched are
-// the folders, so that a file that is replaced, comes to be, or is a link that is turned to another file is seen too.
+// Run calls changed at once, whenever one of the paths (files or folders) may have changed, and every interval, until ctx is
+// done. changed returns the paths to watch from then on; it is never called concurrently. Run watches folders, so it notices
+// files that are created or replaced, and links that change.
 func Run(ctx context.Context, o Options, changed func() []string) {
 	w, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -38,11 +37,11 @@ func Run(ctx context.Context, o Options, changed func() []string) {
 		poll(ctx, o.Interval, changed)
 		return
 	}
-	defer func() { _ = w.Close() }() // nothing is written
+	defer func() { _ = w.Close() }() // nothing was written
 	tick := time.NewTicker(o.Interval)
 	defer tick.Stop()
 	for {
-		// What changes between the look and the watch would go unnoticed: a folder that was not watched is looked at again.
+		// A change between changed() and the start of a watch would be missed: call changed again if a folder is newly watched.
 		for watchFolders(w, changed()) {
 		}
 		if !wait(ctx, w, o.Log, tick.C) {
@@ -65,14 +64,14 @@ func poll(ctx context.Context, interval time.Duration, changed func() []string) 
 	}
 }
 
-// watchFolders has the watcher watch the folders of the paths, and no others. It reports whether any is new. One that
-// cannot be watched, such as one that does not exist, is left to the interval.
+// watchFolders watches the folders of the paths, and no others. It reports whether any is new. Folders that cannot be watched,
+// for example because they do not exist, are checked at the interval.
 func watchFolders(w *fsnotify.Watcher, paths []string) (more bool) {
 	wanted := folders(paths)
 	before := w.WatchList()
 	for _, dir := range before {
 		if !slices.Contains(wanted, dir) {
-			_ = w.Remove(dir) // it may have gone by itself
+			_ = w.Remove(dir) // the folder may be gone
 		}
 	}
 	for _, dir := range wanted {
@@ -83,8 +82,8 @@ func watchFolders(w *fsnotify.Watcher, paths []string) (more bool) {
 	return more
 }
 
-// folders lists where a change of one of the paths shows: the path itself where it is a folder, the folder it is in, and
-// the one in which the file stands that links lead to.
+// folders returns the folders in which a change of one of the paths is visible: the path itself if it is a folder, its parent,
+// and the parent of the file that links lead to.
 func folders(paths []string) []string {
 	var dirs []string
 	add := func(path string) {
@@ -104,7 +103,7 @@ func folders(paths []string) []string {
 	return dirs
 }
 
-// wait returns true when it is time to look again, false when ctx is done.
+// wait returns true when changed must be called again, false when ctx is done.
 func wait(ctx context.Context, w *fsnotify.Watcher, log logr.Logger, tick <-chan time.Time) bool {
 	var quiet, late <-chan time.Time
 	for {
@@ -117,16 +116,16 @@ func wait(ctx context.Context, w *fsnotify.Watcher, log logr.Logger, tick <-chan
 			return true
 		case <-late:
 			return true
-		case err := <-w.Errors: // an overflow: something was missed
+		case err := <-w.Errors: // an overflow: notifications were lost
 			log.V(1).Info("notices of files were lost", "error", err.Error())
 			return true
 		case event := <-w.Events:
 			if event.Op == fsnotify.Chmod {
 				continue
 			}
-			quiet = time.After(calm)
+			quiet = time.After(quietPeriod)
 			if late == nil {
-				late = time.After(patience)
+				late = time.After(maxWait)
 			}
 		}
 	}

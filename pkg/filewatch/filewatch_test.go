@@ -14,11 +14,11 @@ import (
 
 const deadline = 2 * time.Minute
 
-// watching runs a watcher that reads one file whenever it is told to, and hears of no interval in time.
+// watching runs a watcher that reads one file at each call; its interval is too long to matter.
 type watching struct {
 	t     *testing.T
 	dir   string
-	read  atomic.Value // what the file said at the last look
+	read  atomic.Value // the file's content at the last call
 	looks atomic.Int32
 }
 
@@ -93,7 +93,7 @@ func (w *watching) link(target, name string) {
 	}
 }
 
-// TestRunSees changes as they come about, without the help of the interval.
+// TestRunSees: changes are noticed without the interval.
 func TestRunSees(t *testing.T) {
 	for _, test := range []struct {
 		reason string
@@ -128,14 +128,14 @@ func TestRunSees(t *testing.T) {
 			dir := t.TempDir()
 			test.before(&watching{t: t, dir: dir})
 			w := watch(t, dir, filepath.Join(dir, "app.yaml"), time.Hour)
-			w.until("it never looked twice", func() bool { return w.looks.Load() >= 2 }) // from then on the folders are watched
+			w.until("it never looked twice", func() bool { return w.looks.Load() >= 2 }) // from now on the folders are watched
 			test.change(w)
 			w.eventually("two")
 		})
 	}
 }
 
-// TestRunPolls: no notice can come, since the directory does not exist yet.
+// TestRunPolls: there are no notifications, because the directory does not exist yet.
 func TestRunPolls(t *testing.T) {
 	dir := t.TempDir()
 	w := watch(t, dir, filepath.Join(dir, "later", "app.yaml"), 20*time.Millisecond)
@@ -143,7 +143,7 @@ func TestRunPolls(t *testing.T) {
 	w.eventually("two")
 }
 
-// TestRunWaitsForCalm: many writes are one change, or a few.
+// TestRunWaitsForCalm: many writes are reported as one change, or a few.
 func TestRunWaitsForCalm(t *testing.T) {
 	dir := t.TempDir()
 	w := watch(t, dir, filepath.Join(dir, "app.yaml"), time.Hour)
@@ -154,7 +154,7 @@ func TestRunWaitsForCalm(t *testing.T) {
 	}
 	w.write("app.yaml", "two")
 	w.eventually("two")
-	most := 5 + int32(time.Since(begin)/calm) // where writing takes long, it may be calm in between
+	most := 5 + int32(time.Since(begin)/quietPeriod) // if writing takes long, there may be calm periods in between
 	if n := w.looks.Load() - before; n > most {
 		t.Errorf("it looked %d times, more than %d", n, most)
 	}

@@ -10,17 +10,17 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// ErrServedAgain says that a kind was not served, and that nothing is known of its objects yet.
+// ErrServedAgain means that a kind was not served before, and that its objects are not listed yet.
 var ErrServedAgain = errors.New("the kind is served again, and its objects are about to be listed")
 
-// Absences is a Cluster that also remembers for a moment which kinds that are not watched are absent: many upstreams may be
-// deleted at once. Safe for concurrent use.
+// Absences is a Cluster that caches for a moment which unwatched kinds are absent: many upstreams may be deleted at once. It is
+// safe for concurrent use.
 type Absences struct {
 	*Cluster
 	keepFor time.Duration
 
-	mu    sync.Mutex
-	asked map[schema.GroupVersionKind]absence
+	mu     sync.Mutex
+	cached map[schema.GroupVersionKind]absence
 }
 
 type absence struct {
@@ -28,16 +28,16 @@ type absence struct {
 	until time.Time
 }
 
-// NewAbsences asks a cluster, and keeps each answer for a time.
+// NewAbsences returns an Absences that caches each answer for keepFor.
 func NewAbsences(c *Cluster, keepFor time.Duration) *Absences {
-	return &Absences{Cluster: c, keepFor: keepFor, asked: map[schema.GroupVersionKind]absence{}}
+	return &Absences{Cluster: c, keepFor: keepFor, cached: map[schema.GroupVersionKind]absence{}}
 }
 
-// absenceWait bounds how long the answer is waited for: one that does not come leaves everything as it is.
+// absenceWait limits the wait for the answer; without one nothing changes.
 const absenceWait = 5 * time.Second
 
-// Absent returns nil if no object of a kind that is not watched can exist: the API server says now, too, that it does not
-// serve the kind and has no definition of it. Otherwise the error says why that is not certain.
+// Absent returns nil if no object of an unwatched kind can exist: the API server does not serve the kind and has no definition
+// of it. Otherwise the error says why that is uncertain.
 func (a *Absences) Absent(ctx context.Context, gvk schema.GroupVersionKind) error {
 	if known, ok := a.known(gvk); ok {
 		return known.err
@@ -53,13 +53,13 @@ func (a *Absences) Absent(ctx context.Context, gvk schema.GroupVersionKind) erro
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.asked[gvk] = absence{err, time.Now().Add(a.keepFor)}
+	a.cached[gvk] = absence{err, time.Now().Add(a.keepFor)}
 	return err
 }
 
 func (a *Absences) known(gvk schema.GroupVersionKind) (known absence, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	known, ok = a.asked[gvk]
+	known, ok = a.cached[gvk]
 	return known, ok && time.Now().Before(known.until)
 }

@@ -16,11 +16,11 @@ import (
 	"github.com/corollary-dev/corollary/pkg/builtin"
 )
 
-// errNotRead is the SchemaErr of a built-in kind whose schema was not asked for.
+// errNotRead is the SchemaErr of a built-in kind whose schema was not requested.
 var errNotRead = errors.New("the schema was not read")
 
-// builtins returns the kinds that client-go knows, without schemas. Their Go types tell which have a status, and
-// every built-in kind that has one and is stored has the subresource too.
+// builtins returns the kinds of client-go, without schemas. Their Go types show which have a status; every built-in kind that
+// has one and is stored also has the subresource.
 var builtins = sync.OnceValue(func() map[schema.GroupVersionKind]*Kind {
 	known := map[schema.GroupVersionKind]*Kind{}
 	add := func(gvk schema.GroupVersionKind, status bool) {
@@ -42,15 +42,14 @@ var builtins = sync.OnceValue(func() map[schema.GroupVersionKind]*Kind {
 	return known
 })
 
-// Builtins returns the kinds that Kubernetes itself has, at all their versions, in the order of group, kind and version.
-// Their schemas are not among it.
+// Builtins returns the built-in kinds in all versions, sorted by group, kind and version, without schemas.
 func Builtins() []*Kind {
 	return slices.SortedFunc(maps.Values(builtins()), func(a, b *Kind) int {
 		return cmp.Or(cmp.Compare(a.GVK.Group, b.GVK.Group), cmp.Compare(a.GVK.Kind, b.GVK.Kind), cmp.Compare(a.GVK.Version, b.GVK.Version))
 	})
 }
 
-// IsBuiltin reports whether a kind is one that Kubernetes itself has, and which therefore no CustomResourceDefinition defines.
+// IsBuiltin reports whether Kubernetes itself has a kind, so that no CustomResourceDefinition defines it.
 func IsBuiltin(kind schema.GroupKind) bool {
 	for gvk := range builtins() {
 		if gvk.GroupKind() == kind {
@@ -60,17 +59,17 @@ func IsBuiltin(kind schema.GroupKind) bool {
 	return false
 }
 
-// isObject tells an object's type from the lists, options and events that a scheme registers beside them.
+// isObject reports whether a type is an object, not a list, options or an event type of the scheme.
 func isObject(t reflect.Type) bool {
 	_, ok := reflect.New(t).Interface().(metav1.ObjectMetaAccessor)
 	return ok
 }
 
-// isReview tells the kinds that are questions to the API server: they carry a status, but nothing is stored.
+// isReview reports whether a kind is a query of the API server: it has a status, but is not stored.
 func isReview(gvk schema.GroupVersionKind) bool {
 	return gvk.Group == "authentication.k8s.io" || gvk.Group == "authorization.k8s.io" ||
 		gvk.Kind == "Eviction" || gvk.Kind == "Scale"
 }
 
-// IsCustom reports whether the kind comes from a CustomResourceDefinition, which can change while a process runs.
+// IsCustom reports whether a CustomResourceDefinition defines the kind. It can change while a process runs.
 func (k Kind) IsCustom() bool { return !IsBuiltin(k.GVK.GroupKind()) }

@@ -21,8 +21,7 @@ var (
 	definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 )
 
-// TestServerKinds: a user without any rights learns of custom and built-in kinds what files tell, and the schema
-// besides.
+// TestServerKinds: a user without rights gets the same custom and built-in kinds as from files, with schemas.
 func TestServerKinds(t *testing.T) {
 	cluster, err := Live(testkit.User(t, testkit.Unique(t)))
 	if err != nil {
@@ -75,7 +74,7 @@ func TestServerUnknownKinds(t *testing.T) {
 	}
 }
 
-// TestServerGone: an API server that cannot be reached is no unknown kind.
+// TestServerGone: an unreachable API server is not an unknown kind.
 func TestServerGone(t *testing.T) {
 	config := *testkit.Config()
 	faults := testkit.NewFaults()
@@ -89,8 +88,8 @@ func TestServerGone(t *testing.T) {
 	}
 }
 
-// TestServerKindComesAndGoes: a kind is found once its definition is installed, with its schema soon after, and is
-// unknown when the definition is gone and the cache was told.
+// TestServerKindComesAndGoes: a kind is found once its definition is installed, with its schema soon after, and is unknown
+// after the definition is deleted and the cache invalidated.
 func TestServerKindComesAndGoes(t *testing.T) {
 	cluster, err := Live(testkit.Config())
 	if err != nil {
@@ -131,18 +130,18 @@ spec:
 	})
 }
 
-// statusCameLater are the kinds that have a status in the Kubernetes version of client-go, but not in the control
-// plane's, which is older.
+// statusCameLater are the kinds that have a status in client-go's version of Kubernetes, but not in the older one of the
+// control plane.
 var statusCameLater = map[string]bool{"CSINode": true}
 
-// TestServerBuiltins compares the table of built-in kinds with what the API server serves.
+// TestServerBuiltins compares the table of built-in kinds with discovery.
 func TestServerBuiltins(t *testing.T) {
 	client, err := discovery.NewDiscoveryClientForConfig(testkit.Config())
 	if err != nil {
 		t.Fatal(err)
 	}
 	var lists []*metav1.APIResourceList
-	testkit.Eventually(t, testkit.Patience, func() (bool, string) { // a group whose last kind has gone is listed for a while, and cannot be read
+	testkit.Eventually(t, testkit.Patience, func() (bool, string) { // a group without kinds is listed for a while, and cannot be read
 		var err error
 		if _, lists, err = client.ServerGroupsAndResources(); err != nil {
 			return false, err.Error()

@@ -11,7 +11,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// Defined returns a Kind for each version that the CustomResourceDefinition serves.
+// Defined returns a Kind for each served version of a CustomResourceDefinition.
 func Defined(crd *apiextensionsv1.CustomResourceDefinition) ([]*Kind, error) {
 	names := crd.Spec.Names
 	if crd.Spec.Group == "" || names.Kind == "" || names.Plural == "" {
@@ -40,8 +40,8 @@ func Defined(crd *apiextensionsv1.CustomResourceDefinition) ([]*Kind, error) {
 	return found, nil
 }
 
-// crdSchema converts the schema of one version by way of the structural schema, which is what the API server itself
-// prunes, defaults and validates by; what has no structural schema the API server would not accept either.
+// crdSchema converts the schema of one version through the structural schema, which the API server uses to prune, default and
+// validate. The API server refuses schemas that are not structural.
 func crdSchema(v *apiextensionsv1.CustomResourceDefinitionVersion) (*spec.Schema, error) {
 	_, structural, err := structuralOf(v)
 	if err != nil {
@@ -50,7 +50,7 @@ func crdSchema(v *apiextensionsv1.CustomResourceDefinitionVersion) (*spec.Schema
 	return tidy(structural.ToKubeOpenAPI()), nil
 }
 
-// structuralOf returns the schema of one version in the form of the API server, and as a structural schema.
+// structuralOf returns the schema of one version in the internal form of the API server, and as a structural schema.
 func structuralOf(v *apiextensionsv1.CustomResourceDefinitionVersion) (*apiextensions.JSONSchemaProps, *structuralschema.Structural, error) {
 	if v.Schema == nil || v.Schema.OpenAPIV3Schema == nil {
 		return nil, nil, fmt.Errorf("schema.openAPIV3Schema must be set")

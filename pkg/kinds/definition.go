@@ -14,12 +14,12 @@ import (
 
 const (
 	definitionsPath = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-	// namesOnly has a list come without anything but metadata: definitions are large.
+	// namesOnly requests a list with metadata only, because definitions are large.
 	namesOnly = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 )
 
-// definition finds the CustomResourceDefinition of a kind by its name; empty for none. hidden: the right to list definitions
-// is missing. Their names begin with the plural, which only a kind that is served tells: so those of the group are read.
+// definition returns the name of the CustomResourceDefinition of a kind; empty for none. hidden means that the right to list
+// definitions is missing. It reads the definitions of the group, because the plural of a kind that is not served is unknown.
 func (c *Cluster) definition(ctx context.Context, kind schema.GroupKind) (name string, hidden bool, err error) {
 	var names metav1.PartialObjectMetadataList
 	err = c.definitions(ctx, namesOnly, "", &names)

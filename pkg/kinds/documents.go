@@ -17,16 +17,16 @@ import (
 
 // document is one YAML document, or one item of a List.
 type document struct {
-	position string // file:line, where the document begins
+	position string // file:line of the first line of the document
 	json     []byte
 }
 
-// crd returns the CustomResourceDefinition that the document is, or nil where it is something else.
+// crd returns the CustomResourceDefinition in the document, or nil if it is something else.
 func (d document) crd() (*apiextensionsv1.CustomResourceDefinition, error) {
 	var head metav1.TypeMeta
 	readable := json.Unmarshal(d.json, &head) == nil
 	if !readable || head.Kind != "CustomResourceDefinition" {
-		return nil, nil // other documents are none of ours, whatever they hold
+		return nil, nil // other documents are ignored, whatever they contain
 	}
 	if head.APIVersion != apiextensionsv1.SchemeGroupVersion.String() {
 		return nil, fmt.Errorf("apiVersion %q is not served any more: convert the definition to %s",
@@ -39,8 +39,8 @@ func (d document) crd() (*apiextensionsv1.CustomResourceDefinition, error) {
 	return crd, nil
 }
 
-// CRDs returns the CustomResourceDefinitions in files and directories, as Offline finds them. The error joins one for each document
-// that cannot be read.
+// CRDs returns the CustomResourceDefinitions in files and directories, as Offline finds them. The error joins one for each
+// invalid document.
 func CRDs(dirsOrFiles ...string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	docs, errs := readDocuments(dirsOrFiles)
 	var list []*apiextensionsv1.CustomResourceDefinition
@@ -55,8 +55,8 @@ func CRDs(dirsOrFiles ...string) ([]*apiextensionsv1.CustomResourceDefinition, e
 	return list, errors.Join(errs...)
 }
 
-// Definitions returns the CustomResourceDefinitions in files and directories, as Offline finds them, word for word. The
-// error joins one for each document that cannot be read.
+// Definitions returns the CustomResourceDefinitions in files and directories, as Offline finds them, unchanged. The error joins
+// one for each invalid document.
 func Definitions(dirsOrFiles ...string) ([]*unstructured.Unstructured, error) {
 	docs, errs := readDocuments(dirsOrFiles)
 	var list []*unstructured.Unstructured
@@ -78,8 +78,7 @@ func Definitions(dirsOrFiles ...string) ([]*unstructured.Unstructured, error) {
 	return list, errors.Join(errs...)
 }
 
-// readDocuments reads every document below the paths, in the order of paths and of names in a directory. A file that
-// is reached twice is read once.
+// readDocuments reads every document below the paths, in the order of paths and file names. It reads each file once.
 func readDocuments(paths []string) ([]document, []error) {
 	var docs []document
 	var errs []error

@@ -18,19 +18,18 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// Cluster is the Source that asks an API server, by discovery and OpenAPI v3, both of which every authenticated user
-// may read (system:discovery). Answers are kept until Invalidate; that a kind is unknown, that a request failed and
-// that a schema is missing are not kept, so the next question asks again. Safe for concurrent use.
+// Cluster is a Source that reads discovery and OpenAPI v3 of an API server, which every authenticated user may
+// (system:discovery). It caches kinds until Invalidate, but neither errors nor missing schemas. It is safe for concurrent use.
 type Cluster struct {
 	discovery *discovery.DiscoveryClient
 
 	mu    sync.Mutex
 	kinds map[schema.GroupVersionKind]*Kind
-	// epoch counts the calls of Invalidate, so that an answer which was under way meanwhile is not kept.
+	// epoch counts the calls of Invalidate, so that a response that was requested before is not cached.
 	epoch uint64
 }
 
-// Live returns a Cluster for the API server of the config. It makes no request yet; the error is about the config.
+// Live returns a Cluster for the API server of the config. It sends no request; the error is about the config.
 func Live(cfg *rest.Config) (*Cluster, error) {
 	client, err := discovery.NewDiscoveryClientForConfig(cfg)
 	if err != nil {
@@ -39,10 +38,9 @@ func Live(cfg *rest.Config) (*Cluster, error) {
 	return &Cluster{discovery: client, kinds: map[schema.GroupVersionKind]*Kind{}}, nil
 }
 
-// Kind implements Source. The first question about a kind costs one discovery request for its group and version, and
-// two OpenAPI requests, or one where the schema is the one that this process read last; later ones none. An *UnknownError means
-// that the API server answered and does not serve the kind, which takes up to three requests more; any other error that it could
-// not be asked.
+// Kind implements Source. The first call for a kind sends one discovery request and one or two OpenAPI requests; later ones
+// none. An *UnknownError means that the API server does not serve the kind, which takes up to three more requests; any other
+// error means that a request failed.
 func (c *Cluster) Kind(gvk schema.GroupVersionKind) (*Kind, error) {
 	c.mu.Lock()
 	k, epoch := c.kinds[gvk], c.epoch
@@ -63,7 +61,7 @@ func (c *Cluster) Kind(gvk schema.GroupVersionKind) (*Kind, error) {
 	return k, nil
 }
 
-// keep remembers an answer, unless Invalidate was called since it was asked for.
+// keep caches a kind, unless Invalidate was called since it was requested.
 func (c *Cluster) keep(k *Kind, epoch uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -72,8 +70,7 @@ func (c *Cluster) keep(k *Kind, epoch uint64) {
 	}
 }
 
-// Invalidate forgets what is known about the kinds given, or about all without an argument. Kinds handed out before
-// stay as they are.
+// Invalidate removes the given kinds from the cache, or all without an argument. Kinds that were returned before do not change.
 func (c *Cluster) Invalidate(gvks ...schema.GroupVersionKind) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -86,7 +83,7 @@ func (c *Cluster) Invalidate(gvks ...schema.GroupVersionKind) {
 	}
 }
 
-// Version returns the version of the API server. It costs a request each time.
+// Version returns the version of the API server. It sends a request each time.
 func (c *Cluster) Version() (*version.Version, error) {
 	info, err := c.discovery.ServerVersion()
 	if err != nil {
@@ -99,8 +96,8 @@ func (c *Cluster) Version() (*version.Version, error) {
 	return v, nil
 }
 
-// Served asks the API server for the kind, whatever is remembered, and returns it without its schema. The error is that of
-// Kind. It costs one request for a kind that is served, and up to three more, for its group and its definition, where it is not.
+// Served requests the kind from the API server, not from the cache, and returns it without its schema. The error is as for
+// Kind. It sends one request if the kind is served, and up to three more, for its group and its definition, if not.
 func (c *Cluster) Served(ctx context.Context, gvk schema.GroupVersionKind) (*Kind, error) {
 	list, err := c.resources(ctx, gvk.GroupVersion())
 	if err != nil {
@@ -121,7 +118,7 @@ func (c *Cluster) Served(ctx context.Context, gvk schema.GroupVersionKind) (*Kin
 	}, nil
 }
 
-// resources lists what is served of a group and version; nothing where it is not served at all.
+// resources returns the resources of a group and version; nothing if it is not served.
 func (c *Cluster) resources(ctx context.Context, gv schema.GroupVersion) (*metav1.APIResourceList, error) {
 	list, err := c.discovery.ServerResourcesForGroupVersionWithContext(ctx, gv.String())
 	switch {
@@ -139,8 +136,8 @@ func indexOf(kind string, list *metav1.APIResourceList) int {
 	})
 }
 
-// unknown is the error for a kind that is not in list, which is what its group and version has; another one where that
-// cannot be told.
+// unknown returns the error for a kind that is not in list, the resources of its group and version; another error if a request
+// fails.
 func (c *Cluster) unknown(ctx context.Context, gvk schema.GroupVersionKind, list *metav1.APIResourceList) error {
 	e := &UnknownError{GVK: gvk, Where: "the API server"}
 	versions, err := c.versions(ctx, gvk.Group)
@@ -174,7 +171,7 @@ func (c *Cluster) unknown(ctx context.Context, gvk schema.GroupVersionKind, list
 		return e
 	}
 	e.Fix = "install its CustomResourceDefinition"
-	if near := nearby(gvk, served(gvk.GroupVersion(), list)); near != "" {
+	if near := nearby(gvk, servedKinds(gvk.GroupVersion(), list)); near != "" {
 		e.Fix = near + " If not, " + e.Fix
 	}
 	if e.Hidden {
@@ -183,9 +180,9 @@ func (c *Cluster) unknown(ctx context.Context, gvk schema.GroupVersionKind, list
 	return e
 }
 
-// versions lists the versions in which anything of a group is served; none where the group is not there.
+// versions returns the served versions of a group; none if the group does not exist.
 func (c *Cluster) versions(ctx context.Context, group string) ([]schema.GroupVersion, error) {
-	if group == "" { // it has one version for good
+	if group == "" { // it will always have one version
 		return nil, nil
 	}
 	var found metav1.APIGroup
@@ -203,8 +200,8 @@ func (c *Cluster) versions(ctx context.Context, group string) ([]schema.GroupVer
 	return versions, nil
 }
 
-// served lists the kinds that have a resource of their own.
-func served(gv schema.GroupVersion, list *metav1.APIResourceList) []schema.GroupVersionKind {
+// servedKinds lists the kinds that have a resource of their own.
+func servedKinds(gv schema.GroupVersion, list *metav1.APIResourceList) []schema.GroupVersionKind {
 	var found []schema.GroupVersionKind
 	for _, r := range list.APIResources {
 		if !strings.Contains(r.Name, "/") {
@@ -214,9 +211,8 @@ func served(gv schema.GroupVersion, list *metav1.APIResourceList) []schema.Group
 	return found
 }
 
-// openapi reads the kind's schema. That there is none for us to read is no failure: OpenAPI is published a moment
-// after a new kind is served, some aggregated API servers publish none, and some clusters take the right to read it
-// away. The kind is then known without its schema, and the second result says why.
+// openapi reads the kind's schema. A missing schema is not an error, but the second result says why: OpenAPI is published a
+// moment after a new kind is served, some aggregated API servers publish none, and some clusters remove the right to read it.
 func (c *Cluster) openapi(gvk schema.GroupVersionKind) (found *spec.Schema, missing, err error) {
 	found, err = c.resolve(gvk)
 	switch {

@@ -32,15 +32,15 @@ const (
 		"com.example.Part":{"type":"array","x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["name"],"items":{"type":"object"}}}}}`
 )
 
-// indexOfThing says where the schema is that text has, by its hash as the API server does.
+// indexOfThing returns an index with the URL of the schema document, with its hash, as the API server does.
 func indexOfThing(text string) string {
 	return fmt.Sprintf(`{"paths":{"apis/tools.example.com/v1":{"serverRelativeURL":"%s?hash=%X"}}}`, schemaPath, sha512.Sum512([]byte(text)))
 }
 
-// documents counts: no server shows the schemas of another one, which this process might have read already.
+// documents is a counter: each server has other schemas, so that none is in the cache of this process.
 var documents atomic.Int64
 
-// server answers by path; a path without an answer is a 404. It counts the requests.
+// server responds by path; a path without a response is a 404. It counts the requests.
 type server struct {
 	mu      sync.Mutex
 	answers map[string]string
@@ -160,7 +160,7 @@ func TestLiveErrors(t *testing.T) {
 	}
 }
 
-// TestLiveSchemaMissing: without a schema the kind is known all the same, and the schema is asked for again.
+// TestLiveSchemaMissing: the kind is known without a schema, and the schema is requested again.
 func TestLiveSchemaMissing(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason string
@@ -222,7 +222,7 @@ func TestLiveCache(t *testing.T) {
 	s.set(discoveryPath, 0)
 	ask(2)
 	changed := strings.Replace(s.answers[schemaPath], `"com.example.Part":{"type":"array"`, `"com.example.Part":{"type":"object"`, 1)
-	s.answer(indexPath, indexOfThing(changed)) // another API server has it already, and this one not yet
+	s.answer(indexPath, indexOfThing(changed)) // another API server has it already, this one does not
 	c.Invalidate()
 	ask(3)
 	s.answer(schemaPath, changed)
@@ -249,8 +249,7 @@ func TestLiveConcurrently(t *testing.T) {
 	group.Wait()
 }
 
-// TestGone: only a kind that is served in no version and has no definition has no objects, and only an API server that answers
-// can say so.
+// TestGone: a kind has no objects only if the API server responds, serves it in no version and has no definition.
 func TestGone(t *testing.T) {
 	const group, other = "/apis/tools.example.com", "/apis/tools.example.com/v2"
 	definitions := func(kinds ...string) string {

@@ -16,14 +16,12 @@ import (
 type files struct {
 	kinds map[schema.GroupVersionKind]*Kind
 	where map[schema.GroupVersionKind]string // the file that a custom kind comes from
-	read  bool                               // whether any file was given
+	read  bool                               // whether any file was read
 }
 
-// Offline returns a Source that needs no API server: custom kinds come from the CustomResourceDefinitions in the
-// files and directories given (YAML or JSON, several documents in a file, other kinds ignored; directories are
-// walked, names that begin with a dot are left out), and built-in kinds are known as Kubernetes BuiltinVersion serves
-// them by default. The error joins one error for each document that cannot be read, each naming file and line, and for
-// each kind that two definitions describe differently.
+// Offline returns a Source without an API server: custom kinds from CustomResourceDefinitions in the given files and
+// directories (YAML or JSON, recursively, without names that begin with a dot), built-in kinds as in BuiltinVersion. The error
+// joins one for each invalid document, and for each kind with two different definitions.
 func Offline(dirsOrFiles ...string) (Source, error) {
 	f := &files{
 		kinds: maps.Clone(builtins()),
@@ -42,7 +40,7 @@ func Offline(dirsOrFiles ...string) (Source, error) {
 	return f, nil
 }
 
-// add takes the kinds of one document, if it is a CustomResourceDefinition.
+// add adds the kinds of one document, if it is a CustomResourceDefinition.
 func (f *files) add(doc document) error {
 	crd, err := doc.crd()
 	if crd == nil || err != nil {
@@ -51,7 +49,7 @@ func (f *files) add(doc document) error {
 	return f.define(crd, doc.position)
 }
 
-// OfflineFrom is Offline for definitions that are at hand; where says where they come from.
+// OfflineFrom is Offline for existing definitions; where is their origin for messages.
 func OfflineFrom(crds []*apiextensionsv1.CustomResourceDefinition, where string) (Source, error) {
 	f := &files{kinds: maps.Clone(builtins()), where: map[schema.GroupVersionKind]string{}, read: true}
 	for _, crd := range crds {
@@ -62,7 +60,7 @@ func OfflineFrom(crds []*apiextensionsv1.CustomResourceDefinition, where string)
 	return f, nil
 }
 
-// define takes the kinds of a definition.
+// define adds the kinds of a definition.
 func (f *files) define(crd *apiextensionsv1.CustomResourceDefinition, where string) error {
 	found, err := Defined(crd)
 	if err != nil {
@@ -99,8 +97,8 @@ func (f *files) Kind(gvk schema.GroupVersionKind) (*Kind, error) {
 	return nil, unknown
 }
 
-// namesakes names kinds of this name in other groups, since one may have been meant; "" if there is none. The kinds are
-// sorted, and of each group the first version stands for all.
+// namesakes returns kinds of this name in other groups for a message; "" if there is none. The kinds are sorted; only the first
+// version of each group is used.
 func namesakes(asked schema.GroupVersionKind, have []schema.GroupVersionKind) string {
 	var groups []string
 	last := ""

@@ -106,7 +106,7 @@ func TestOfflineSchema(t *testing.T) {
 	checkAppoperatorSchema(t, k.Schema)
 }
 
-// checkAppoperatorSchema holds what a reader of a schema relies on, whichever way the schema came.
+// checkAppoperatorSchema checks what readers of a schema rely on, from any source.
 func checkAppoperatorSchema(t *testing.T, s *spec.Schema) {
 	t.Helper()
 	if s.Description != "" || s.Properties["spec"].Properties["image"].Description != "" {
@@ -131,8 +131,8 @@ func checkAppoperatorSchema(t *testing.T, s *spec.Schema) {
 	}
 }
 
-// TestOfflineFiles runs the archives in testdata/offline: the files of an archive are what Offline is given (as one
-// directory), and the file "want" is the error, or the kinds that are then known beyond the built-in ones.
+// TestOfflineFiles runs the archives in testdata/offline: Offline gets the files of an archive (as one directory), and the file
+// "want" is the error, or the kinds that it adds.
 func TestOfflineFiles(t *testing.T) {
 	names, err := filepath.Glob("testdata/offline/*.txtar")
 	if err != nil || len(names) == 0 {
@@ -165,7 +165,7 @@ func TestOfflineFiles(t *testing.T) {
 	}
 }
 
-// offlineText is what Offline makes of a directory, as text that does not depend on where the directory is.
+// offlineText returns the result of Offline for a directory, without the path of the directory.
 func offlineText(dir string) string {
 	source, err := Offline(dir)
 	if err != nil {
@@ -184,7 +184,7 @@ func TestOfflineMissingFile(t *testing.T) {
 	}
 }
 
-// TestOfflineMountedConfigMap: the names in a mounted ConfigMap link into a directory whose name begins with dots.
+// TestOfflineMountedConfigMap: the names in a mounted ConfigMap are links into a directory whose name begins with dots.
 func TestOfflineMountedConfigMap(t *testing.T) {
 	dir := t.TempDir()
 	data, err := os.ReadFile("testdata/crds/appoperators.yaml")

@@ -13,16 +13,16 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// resolved has the schema of each kind that was read last, *resolvedSchema by GroupVersionKind: documents have megabytes, and
-// are read and parsed again only once they say something else.
+// resolved has the last schema of each kind, *resolvedSchema by GroupVersionKind: documents have megabytes, and are read again
+// only if their hash changes.
 var resolved sync.Map
 
 type resolvedSchema struct {
-	hash   string // of the document that it is from
+	hash   string // of the document
 	schema *spec.Schema
 }
 
-// resolve returns a kind's schema. It costs one request where the schema is in resolved, else two.
+// resolve returns a kind's schema. It sends one request if the schema is in resolved, else two.
 func (c *Cluster) resolve(gvk schema.GroupVersionKind) (*spec.Schema, error) {
 	paths, err := c.discovery.OpenAPIV3().Paths()
 	if err != nil {
@@ -46,13 +46,13 @@ func (c *Cluster) resolve(gvk schema.GroupVersionKind) (*spec.Schema, error) {
 	return found, nil
 }
 
-// openapiDocument is the OpenAPI document of one group and version. It is its own client, since a resolver asks for the documents'
-// paths itself, which were asked for already.
+// openapiDocument is the OpenAPI document of one group and version. It is its own client, because a resolver would request the
+// paths again.
 type openapiDocument struct {
 	discovery.DiscoveryInterface
 	openapi.GroupVersion
 	path string
-	read string // the hash of what was read: an API server whose document is another one answers with that
+	read string // the hash of the document: another API server may respond with a newer one
 }
 
 func documentOf(gv schema.GroupVersion, paths map[string]openapi.GroupVersion, client discovery.DiscoveryInterface) *openapiDocument {
@@ -63,7 +63,7 @@ func documentOf(gv schema.GroupVersion, paths map[string]openapi.GroupVersion, c
 	return &openapiDocument{DiscoveryInterface: client, GroupVersion: paths[path], path: path}
 }
 
-// hash is the one that the API server tells; "" where it tells none.
+// hash returns the hash in the API server's URL; "" if there is none.
 func (d *openapiDocument) hash() string {
 	if d.GroupVersion == nil {
 		return ""

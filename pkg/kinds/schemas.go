@@ -13,20 +13,20 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// packed holds the schemas of the kinds that an API server of one Kubernetes version serves by default, as
-// bundle has them. TestServerSchemas compares it with an API server, and writes it with -update.
+// packed has the schemas of the kinds that an API server of one Kubernetes version serves by default, as a bundle.
+// TestServerSchemas compares it with an API server, and writes it with -update.
 //
 //go:embed schemas.json.gz
 var packed []byte
 
-// bundle has the schemas of built-in kinds without what nothing reads. They refer to each other by name.
+// bundle has the schemas of built-in kinds without unused parts. They refer to each other by name.
 type bundle struct {
 	Version string                     `json:"version"` // of Kubernetes: 1.36
 	Kinds   map[string]string          `json:"kinds"`   // the name of its schema, by group/version/kind
 	Schemas map[string]json.RawMessage `json:"schemas"`
 }
 
-// builtinSchemas is read when the first schema is asked for. What is embedded can always be read: a test reads it all.
+// builtinSchemas is parsed on first use. This cannot fail: a test parses it.
 var builtinSchemas = sync.OnceValue(func() *bundle {
 	b := &bundle{}
 	in, err := gzip.NewReader(bytes.NewReader(packed))
@@ -39,7 +39,7 @@ var builtinSchemas = sync.OnceValue(func() *bundle {
 	return b
 })
 
-// BuiltinVersion is the Kubernetes version whose schemas of built-in kinds Offline tells, such as 1.36.
+// BuiltinVersion returns the Kubernetes version of the schemas of built-in kinds in Offline, such as 1.36.
 func BuiltinVersion() string { return builtinSchemas().Version }
 
 func kindKey(gvk schema.GroupVersionKind) string {
@@ -71,10 +71,10 @@ func (b *bundle) schema(gvk schema.GroupVersionKind) (*spec.Schema, error) {
 	return s, nil
 }
 
-// typedBuiltins are the built-in kinds that were asked for, with their schemas.
+// typedBuiltins are the built-in kinds that were requested, with their schemas.
 var typedBuiltins sync.Map // of schema.GroupVersionKind to *Kind
 
-// typed returns a built-in kind with its schema, or with the reason why there is none.
+// typed returns a built-in kind with its schema, or with the reason why it has none.
 func typed(k *Kind) *Kind {
 	if known, ok := typedBuiltins.Load(k.GVK); ok {
 		return known.(*Kind)
@@ -95,7 +95,7 @@ func BuiltinSchema(gvk schema.GroupVersionKind) (*spec.Schema, error) {
 	return k.Schema, k.SchemaErr
 }
 
-// ServedByDefault reports whether an API server of BuiltinVersion serves a built-in kind unless told otherwise.
+// ServedByDefault reports whether an API server of BuiltinVersion serves a built-in kind by default.
 func ServedByDefault(gvk schema.GroupVersionKind) bool {
 	_, ok := builtinSchemas().Kinds[kindKey(gvk)]
 	return ok

@@ -23,8 +23,8 @@ import (
 // refPrefix begins the references in a document of OpenAPI v3.
 const refPrefix = "#/components/schemas/"
 
-// TestServerSchemas: of every built-in kind, what is embedded is what an API server of that version tells. With -update the
-// embedded file is written anew, from the API server of the tests.
+// TestServerSchemas: the embedded schema of every built-in kind is the API server's. With -update the embedded file is written
+// from the API server.
 func TestServerSchemas(t *testing.T) {
 	cluster, err := Live(testkit.Config())
 	if err != nil {
@@ -117,7 +117,7 @@ func pack(t *testing.T, version string) {
 	t.Logf("%d kinds, %d schemas, %d bytes, %d packed", len(b.Kinds), len(b.Schemas), len(text), out.Len())
 }
 
-// published are the schemas of all group versions of Kubernetes' own.
+// published returns the schemas of all group versions of Kubernetes.
 func published(t *testing.T) map[string]*spec.Schema {
 	t.Helper()
 	client, err := discovery.NewDiscoveryClientForConfig(testkit.Config())
@@ -152,7 +152,7 @@ func published(t *testing.T) map[string]*spec.Schema {
 	return all
 }
 
-// take takes a schema and those that it refers to.
+// take adds a schema and those that it refers to.
 func take(t *testing.T, b *bundle, all map[string]*spec.Schema, name string) {
 	t.Helper()
 	if _, done := b.Schemas[name]; done {
@@ -165,7 +165,7 @@ func take(t *testing.T, b *bundle, all map[string]*spec.Schema, name string) {
 	b.Schemas[name] = nil
 	var refs []string
 	walk(tidyBuiltin(s), func(s *spec.Schema) {
-		if len(s.AllOf) == 1 && s.AllOf[0].Ref.GetURL() != nil { // what a reference with a description of its own looks like
+		if len(s.AllOf) == 1 && s.AllOf[0].Ref.GetURL() != nil { // a reference with its own description
 			s.SchemaProps = s.AllOf[0].SchemaProps
 		}
 		if url := s.Ref.GetURL(); url != nil {

@@ -8,13 +8,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// VersionSource is a Source that can tell in which versions a resource is served.
+// VersionSource is a Source that knows the served versions of a resource.
 type VersionSource interface {
-	// ServedVersions lists them. known is false where the source cannot tell; the error is a request that failed.
+	// ServedVersions returns the served versions. known is false if the source does not know; the error is a failed request.
 	ServedVersions(ctx context.Context, resource schema.GroupResource) (versions []string, known bool, err error)
 }
 
-// ServedVersions implements VersionSource. It costs a request, and one for each version of the group.
+// ServedVersions implements VersionSource. It sends one request, and one for each version of the group.
 func (c *Cluster) ServedVersions(ctx context.Context, resource schema.GroupResource) (versions []string, known bool, err error) {
 	all, err := c.versions(ctx, resource.Group)
 	if err != nil {

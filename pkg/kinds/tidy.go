@@ -6,15 +6,15 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// listMapKeys is the extension whose value differs in type between a schema made from a structural one ([]string)
-// and one read as JSON ([]any). Readers of kube-openapi's schemas understand the second alone.
+// listMapKeys is an extension whose type is []string in a schema made from a structural one, and []any in one read as JSON.
+// Readers of kube-openapi's schemas support only the second.
 const listMapKeys = "x-kubernetes-list-map-keys"
 
-// unread are extensions that nothing reads.
+// unread are extensions that nobody uses.
 var unread = []string{"x-kubernetes-group-version-kind", "x-kubernetes-patch-strategy", "x-kubernetes-patch-merge-key", "x-kubernetes-unions"}
 
-// tidyBuiltin is tidy for the schema of a built-in kind, where a default that is empty says nothing: the Go types have
-// it for every field that is not a pointer, whether an API server takes it or not.
+// tidyBuiltin is tidy for the schema of a built-in kind, where an empty default means nothing: the Go types have one for every
+// field that is not a pointer, even if an API server refuses it.
 func tidyBuiltin(s *spec.Schema) *spec.Schema {
 	walk(tidy(s), func(s *spec.Schema) {
 		if s.Default == nil || reflect.ValueOf(s.Default).Kind() == reflect.Map || reflect.ValueOf(s.Default).IsZero() {
@@ -24,8 +24,8 @@ func tidyBuiltin(s *spec.Schema) *spec.Schema {
 	return s
 }
 
-// tidy changes a schema in place and returns it: descriptions and examples are dropped, since they are most of a
-// schema's size and nothing reads them, and extensions take the types they have in JSON.
+// tidy changes a schema in place and returns it: it removes descriptions and examples, which are most of a schema's size, and
+// converts extensions to the types that they have in JSON.
 func tidy(s *spec.Schema) *spec.Schema {
 	walk(s, func(s *spec.Schema) {
 		s.Description, s.Title, s.Example, s.ExternalDocs = "", "", nil, nil

@@ -21,11 +21,11 @@ import (
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
 
-// Version is one version of a custom kind: what the API server makes of its schema.
+// Version is one version of a custom kind: its schema as the API server uses it.
 type Version struct {
 	Name       string
 	Structural *structuralschema.Structural
-	// Schema is the same in the form of OpenAPI.
+	// Schema is the same schema as OpenAPI.
 	Schema            *spec.Schema
 	Served, HasStatus bool
 
@@ -34,7 +34,7 @@ type Version struct {
 	rules           *cel.Validator                // nil without x-kubernetes-validations
 }
 
-// Versions are the versions of a CustomResourceDefinition. Objects can be stored, and applied, in those too that are not served.
+// Versions returns the versions of a CustomResourceDefinition. Objects can be stored, and applied, in unserved versions too.
 func Versions(crd *apiextensionsv1.CustomResourceDefinition) ([]*Version, error) {
 	var versions []*Version
 	for i := range crd.Spec.Versions {
@@ -47,7 +47,7 @@ func Versions(crd *apiextensionsv1.CustomResourceDefinition) ([]*Version, error)
 	return versions, nil
 }
 
-// OpenAPI is a schema in the form of OpenAPI. The result shares nothing with it: pruning changes defaults in place.
+// OpenAPI converts a schema to OpenAPI. The result shares no memory with it, because pruning changes defaults in place.
 func OpenAPI(s *structuralschema.Structural) *spec.Schema { return tidy(s.DeepCopy().ToKubeOpenAPI()) }
 
 func readVersion(v *apiextensionsv1.CustomResourceDefinitionVersion) (*Version, error) {
@@ -72,7 +72,7 @@ func readVersion(v *apiextensionsv1.CustomResourceDefinitionVersion) (*Version, 
 	return read, nil
 }
 
-// Field is the schema of a field below another one; nil where there is none. The path names fields only.
+// Field returns the schema of a field below another one; nil if there is none. The path has only names of fields.
 func Field(s *structuralschema.Structural, path fieldpath.Path) *structuralschema.Structural {
 	for _, step := range path {
 		if s = Member(s, step.Field); s == nil {
@@ -82,7 +82,7 @@ func Field(s *structuralschema.Structural, path fieldpath.Path) *structuralschem
 	return s
 }
 
-// Member is the schema of a key of an object or map; nil where there is none.
+// Member returns the schema of a key of an object or map; nil if there is none.
 func Member(s *structuralschema.Structural, key string) *structuralschema.Structural {
 	if s == nil {
 		return nil
@@ -96,11 +96,11 @@ func Member(s *structuralschema.Structural, key string) *structuralschema.Struct
 	return nil
 }
 
-// Prune drops fields that are not declared.
+// Prune removes undeclared fields.
 func (v *Version) Prune(obj map[string]any) { pruning.Prune(obj, v.Structural, true) }
 
-// Coerce brings an object's content into the form in which the API server serves it: fields that are not declared are dropped, and
-// defaults are filled in. It returns the paths of what was dropped.
+// Coerce converts an object to the form in which the API server serves it: it removes undeclared fields, and sets defaults. It
+// returns the paths of removed fields.
 func (v *Version) Coerce(obj map[string]any) (unknown []string) {
 	unknown = pruning.PruneWithOptions(obj, v.Structural, true, structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
 	defaulting.PruneNonNullableNullsWithoutDefaults(obj, v.Structural)
@@ -108,13 +108,13 @@ func (v *Version) Coerce(obj map[string]any) (unknown []string) {
 	return unknown
 }
 
-// Validate returns what is wrong with a new object by its schema, its lists and its rules.
+// Validate returns the violations of a new object against its schema, its lists and its rules.
 func (v *Version) Validate(ctx context.Context, obj map[string]any) field.ErrorList {
 	return v.ValidateWrite(ctx, obj, nil, "", nil)
 }
 
-// ValidateWrite adds to errs, what is wrong with the object's metadata, what is wrong with the rest of it. old is the object that the
-// write changes, nil for a new object: what was wrong in it and has not changed is accepted. subresource is "status" or "".
+// ValidateWrite adds to errs, the errors in metadata, all other errors of an object. old is the object before the write, nil
+// for a new one: unchanged errors in it are accepted. subresource is "status" or "".
 func (v *Version) ValidateWrite(ctx context.Context, obj, old map[string]any, subresource string, errs field.ErrorList) field.ErrorList {
 	var before any
 	var options []cel.Option

@@ -1,4 +1,4 @@
-// Package manifest reads files of Kubernetes objects: documents of YAML or JSON, one after the other, and Lists.
+// Package manifest reads files of Kubernetes objects: YAML or JSON documents, and Lists.
 package manifest
 
 import (
@@ -19,18 +19,18 @@ import (
 
 // Document is one document of a file.
 type Document struct {
-	// File is the path as it was given, or <stdin>. Line is where the document begins, from 1.
+	// File is the path as given, or <stdin>. Line is the first line of the document, counted from 1.
 	File string
 	Line int
 	Text []byte
 }
 
-// String is file:line.
+// String returns file:line.
 func (d Document) String() string { return fmt.Sprintf("%s:%d", d.File, d.Line) }
 
-// Files lists the YAML and JSON files that a path stands for, in the order of their names: the path itself where it is none of
-// a directory, else those in it, and where below is true those in its subdirectories. Names that begin with a dot are left out:
-// in a mounted ConfigMap they are the directories that the real names link into.
+// Files lists the YAML and JSON files at a path, sorted by name: the path itself if it is a file, otherwise the files in that
+// directory and, if below is true, in its subdirectories. It skips names that begin with a dot: in a mounted ConfigMap they are
+// the targets of links.
 func Files(path string, below bool) ([]string, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -55,7 +55,7 @@ func Files(path string, below bool) ([]string, error) {
 	return names, err
 }
 
-// Read reads the documents of a file, or of stdin where the name is "-".
+// Read reads the documents of a file, or of stdin if the name is "-".
 func Read(name string, stdin io.Reader) ([]Document, error) {
 	if name == "-" {
 		data, err := io.ReadAll(stdin)
@@ -71,8 +71,8 @@ func Read(name string, stdin io.Reader) ([]Document, error) {
 	return Split(data, name), nil
 }
 
-// Split cuts a YAML stream at its "---" lines. A line is a separator only at the left margin, where no block scalar
-// can have it. A document begins with its first line that is neither empty nor a comment.
+// Split cuts a YAML stream at its "---" lines. Only a line without indentation is a separator, because block scalars are
+// indented. A document begins at its first line that is neither empty nor a comment.
 func Split(data []byte, file string) []Document {
 	var list []Document
 	current := Document{File: file, Line: 1}
@@ -92,8 +92,8 @@ func Split(data []byte, file string) []Document {
 	return append(list, current)
 }
 
-// Value reads the document as kubectl does, with whole numbers as int64; a key that is there twice is an error. It is nil for an
-// empty document.
+// Value parses the document as kubectl does, with whole numbers as int64. It returns an error for a duplicate key, and nil for
+// an empty document.
 func (d Document) Value() (map[string]any, error) {
 	text := d.Text
 	if !json.Valid(text) {
@@ -113,7 +113,7 @@ func (d Document) Value() (map[string]any, error) {
 	return object, nil
 }
 
-// Items returns the items of a List, those of Lists in it among them, or the object itself.
+// Items returns the items of a List, including those of nested Lists, or the object itself.
 func Items(object map[string]any) ([]map[string]any, error) {
 	kind, _ := object["kind"].(string)
 	items, isList := object["items"].([]any)
@@ -135,7 +135,7 @@ func Items(object map[string]any) ([]map[string]any, error) {
 	return list, nil
 }
 
-// OneLine keeps an error on one line, as YAML's are not.
+// OneLine puts an error on one line; YAML errors have several.
 func OneLine(err error) error {
 	if text := err.Error(); strings.Contains(text, "\n") {
 		return errors.New(strings.Join(strings.Fields(text), " "))

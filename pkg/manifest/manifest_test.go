@@ -10,7 +10,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/manifest"
 )
 
-// Where a document begins is where a person would look for it.
+// TestRead: a document begins at the line where a reader would expect it.
 func TestRead(t *testing.T) {
 	for _, row := range []struct {
 		reason, text string

@@ -21,8 +21,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// TestBuiltinKinds applies what the examples render to both servers. The one in memory knows fewer defaults, so its object is
-// part of the real one; who owns what is the same, and so it is after another writer and another apply.
+// TestBuiltinKinds applies the rendered examples to both servers. The one in memory has fewer defaults, so its object is a part
+// of the real one; the owners of fields are the same, also after another writer and another apply.
 func TestBuiltinKinds(t *testing.T) {
 	crds, err := filepath.Glob("../../examples/configs/*/crd.yaml")
 	if err != nil {
@@ -63,10 +63,10 @@ func TestBuiltinKinds(t *testing.T) {
 func compareBuiltin(t *testing.T, kind *kinds.Kind, document *unstructured.Unstructured) {
 	ns := testkit.Namespace(t)
 	document.SetNamespace(ns)
-	document.SetOwnerReferences(nil) // the owners are not there, and the garbage collector runs
+	document.SetOwnerReferences(nil) // the owners do not exist, and the garbage collector runs
 	data, _ := document.Object["data"].(map[string]any)
 	for key, value := range data {
-		if value == pipeline.GeneratedPlaceholder { // which no API server stores
+		if value == pipeline.GeneratedPlaceholder { // no API server stores the placeholder
 			data[key] = "Z2VuZXJhdGVk"
 		}
 	}
@@ -94,10 +94,10 @@ func compareBuiltin(t *testing.T, kind *kinds.Kind, document *unstructured.Unstr
 		if diff := cmp.Diff(owned(t, want), owned(t, got)); diff != "" {
 			t.Errorf("%s fields are owned otherwise (- API server, + memory):\n%s", when, diff)
 		}
-		for _, key := range []string{"metadata", "status"} { // the first was compared, the second is the server's
+		for _, key := range []string{"metadata", "status"} { // apiVersion was compared, the server sets the status
 			unstructured.RemoveNestedField(got.Object, key)
 		}
-		if where := surplus("", got.Object, want.Object); where != "" {
+		if where := extraValue("", got.Object, want.Object); where != "" {
 			t.Errorf("%s the object in memory has what the real one has not: %s", when, where)
 		}
 	}
@@ -117,7 +117,7 @@ func compareBuiltin(t *testing.T, kind *kinds.Kind, document *unstructured.Unstr
 	write("after another apply", apply)
 }
 
-// owned is managedFields without times.
+// owned returns managedFields without times.
 func owned(t *testing.T, u *unstructured.Unstructured) any {
 	t.Helper()
 	entries := u.GetManagedFields()
@@ -135,13 +135,13 @@ func owned(t *testing.T, u *unstructured.Unstructured) any {
 	return out
 }
 
-// surplus finds a value of part that whole does not have: "" for none.
-func surplus(at string, part, whole any) string {
+// extraValue returns a value of part that whole does not have, or "".
+func extraValue(at string, part, whole any) string {
 	switch p := part.(type) {
 	case map[string]any:
 		w, _ := whole.(map[string]any)
 		for key, value := range p {
-			if where := surplus(at+"."+key, value, w[key]); where != "" {
+			if where := extraValue(at+"."+key, value, w[key]); where != "" {
 				return where
 			}
 		}
@@ -152,7 +152,7 @@ func surplus(at string, part, whole any) string {
 			return at
 		}
 		for i := range p {
-			if where := surplus(fmt.Sprintf("%s[%d]", at, i), p[i], w[i]); where != "" {
+			if where := extraValue(fmt.Sprintf("%s[%d]", at, i), p[i], w[i]); where != "" {
 				return where
 			}
 		}

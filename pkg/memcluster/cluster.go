@@ -16,8 +16,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Cluster is an API server and its store. It is safe for concurrent use and has no goroutines: every request is answered in
-// the goroutine that makes it, one at a time.
+// Cluster is an API server and its store. It is safe for concurrent use and has no goroutines: it handles every request in the
+// caller's goroutine, one at a time.
 type Cluster struct {
 	deliver      func(Watch, Event) Delivery
 	anyNamespace bool
@@ -26,7 +26,7 @@ type Cluster struct {
 	mu        sync.Mutex
 	resources map[schema.GroupVersionResource]*resource
 	objects   map[schema.GroupResource]map[types.NamespacedName]*unstructured.Unstructured
-	// version is the resourceVersion of the last write, and forgotten that of the last event which is not in history any more.
+	// version is the resourceVersion of the last write, forgotten that of the last event that was removed from history.
 	version, forgotten uint64
 	history            []change
 	watches            map[*stream]struct{}
@@ -36,31 +36,31 @@ type Cluster struct {
 // Option is an option of New.
 type Option func(*Cluster)
 
-// WithDelivery makes f decide when each watch delivers each event; without it, every event is delivered at once. f is called
-// while the cluster is locked: it must not make requests.
+// WithDelivery sets the function that decides when each watch delivers each event; by default every event is delivered at once.
+// f is called with the cluster locked: it must not send requests.
 func WithDelivery(f func(Watch, Event) Delivery) Option {
 	return func(c *Cluster) { c.deliver = f }
 }
 
-// WithAnyNamespace lets objects be created in namespaces that do not exist.
+// WithAnyNamespace allows objects in namespaces that do not exist.
 func WithAnyNamespace() Option {
 	return func(c *Cluster) { c.anyNamespace = true }
 }
 
-// WithClock makes creationTimestamp and deletionTimestamp the time of now, not of time.Now.
+// WithClock sets the clock for creationTimestamp and deletionTimestamp; the default is time.Now.
 func WithClock(now func() time.Time) Option {
 	return func(c *Cluster) { c.clock = now }
 }
 
 // New returns a cluster without objects, not even namespaces. It serves the built-in kinds and those of the
-// CustomResourceDefinitions, such as kinds.Definitions reads them from files.
+// CustomResourceDefinitions, for example from kinds.Definitions.
 func New(definitions []*unstructured.Unstructured, options ...Option) (*Cluster, error) {
 	c := &Cluster{
 		deliver:   func(Watch, Event) Delivery { return Delivery{} },
 		clock:     time.Now,
 		resources: builtinResources(),
 		objects:   map[schema.GroupResource]map[types.NamespacedName]*unstructured.Unstructured{},
-		version:   1, // as etcd's: the first write makes 2, and no object ever has 1
+		version:   1, // as in etcd: the first write makes 2, and no object ever has 1
 		forgotten: 1,
 		watches:   map[*stream]struct{}{},
 	}
@@ -73,14 +73,14 @@ func New(definitions []*unstructured.Unstructured, options ...Option) (*Cluster,
 	return c, nil
 }
 
-// Config returns what a client needs to talk to the cluster.
+// Config returns a client configuration for the cluster.
 func (c *Cluster) Config() *rest.Config {
 	return &rest.Config{Host: "http://memcluster", Transport: c, QPS: -1,
 		ContentConfig: rest.ContentConfig{ContentType: asJSON, AcceptContentTypes: asJSON}} // typed clients send protobuf
 }
 
-// Define serves the kinds of CustomResourceDefinitions, and stores the definitions as objects. A definition that exists is
-// replaced.
+// Define serves the kinds of CustomResourceDefinitions, and stores the definitions as objects. It replaces existing
+// definitions.
 func (c *Cluster) Define(definitions ...*unstructured.Unstructured) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -102,8 +102,8 @@ func (c *Cluster) Define(definitions ...*unstructured.Unstructured) error {
 	return nil
 }
 
-// Put creates or replaces an object as it is: no validation, no defaults, no managedFields. A missing uid, resourceVersion,
-// generation and creationTimestamp are filled in. It returns the object as stored.
+// Put creates or replaces an object as it is: no validation, no defaults, no managedFields. It sets a missing uid,
+// resourceVersion, generation and creationTimestamp. It returns the stored object.
 func (c *Cluster) Put(object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -154,13 +154,13 @@ func (c *Cluster) put(r *resource, object *unstructured.Unstructured) *unstructu
 	return c.commit(r, old, object)
 }
 
-// RoundTrip implements http.RoundTripper: it answers a request as an API server does.
+// RoundTrip implements http.RoundTripper: it responds as an API server does.
 func (c *Cluster) RoundTrip(request *http.Request) (*http.Response, error) {
 	var body []byte
 	if request.Body != nil {
 		var err error
 		body, err = io.ReadAll(request.Body)
-		_ = request.Body.Close() // it has been read
+		_ = request.Body.Close() // it was read completely
 		if err != nil {
 			return nil, err
 		}
@@ -185,7 +185,7 @@ func nameOf(u *unstructured.Unstructured) types.NamespacedName {
 	return types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()}
 }
 
-// newUID counts, so that every run has the same uids.
+// newUID uses a counter, so that every run has the same uids.
 func (c *Cluster) newUID() types.UID {
 	c.lastID++
 	return types.UID(fmt.Sprintf("00000000-0000-0000-0000-%012d", c.lastID))

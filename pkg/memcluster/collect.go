@@ -12,11 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// collector is the field manager of what the garbage collector writes.
+// collector is the field manager of the garbage collector.
 const collector = "kube-controller-manager"
 
 // CollectGarbage does the work of kube-controller-manager's garbage collector and namespace controller until nothing is left to
-// do, and returns what it did, a line for each write.
+// do, and returns one line for each write.
 func (c *Cluster) CollectGarbage() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -59,7 +59,7 @@ func (c *Cluster) all() []placed {
 	return out
 }
 
-// collectOne does the next step for one object, and returns what it did; "" for nothing.
+// collectOne does the next step for one object, and returns what it did, or "".
 func (c *Cluster) collectOne(at placed) string {
 	u := c.objects[at.resource.GVR.GroupResource()][nameOf(at.object)]
 	if u == nil || u.GetUID() != at.object.GetUID() {
@@ -142,7 +142,7 @@ func (c *Cluster) collectDependent(at placed) string {
 	return c.collectDelete(at, policy, "deleted")
 }
 
-// owner returns the object that a reference names, nil if it is gone. resolvable is false if that is unknown: its kind is not served,
+// owner returns the object of a reference, nil if it is gone. resolvable is false if that is unknown: its kind is not served,
 // or it is namespaced and the dependent is not.
 func (c *Cluster) owner(at placed, reference metav1.OwnerReference) (owner *unstructured.Unstructured, resolvable bool) {
 	r := c.resourceOf(schema.FromAPIVersionAndKind(reference.APIVersion, reference.Kind))
@@ -222,7 +222,7 @@ func orNil[T any](list []T) []T {
 // nameSuffixes are the characters of generated names.
 const nameSuffixes = "bcdfghjklmnpqrstvwxz2456789"
 
-// generateName counts, so that every run has the same names.
+// generateName uses a counter, so that every run has the same names.
 func (c *Cluster) generateName(prefix string) string {
 	c.lastID++
 	suffix := ""

@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestCollectGarbage holds that it says what it did.
+// TestCollectGarbage: it returns what it did.
 func TestCollectGarbage(t *testing.T) {
 	cluster, client := memory(t)
 	gone := configMap("gone", "x")

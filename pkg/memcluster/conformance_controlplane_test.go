@@ -30,31 +30,31 @@ func TestMain(m *testing.M) {
 	testkit.Main(m, testkit.WithCRDs("testdata/crds"), testkit.WithControllers(controlplane.GarbageCollector, controlplane.Namespaces))
 }
 
-// row is a sequence of requests that both servers must answer alike.
+// row is a sequence of requests to which both servers must respond in the same way.
 type row struct {
 	name, reason string
 	steps        []step
 }
 
-// step is a request, or something else that is done to both servers. In path and body NS is the row's namespace, and
-// ${2.metadata.uid} a field of the answer to the second step.
+// step is a request, or another operation on both servers. In path and body NS is the row's namespace, and ${2.metadata.uid} a
+// field of the response to the second step.
 type step struct {
 	method, path, body string
-	contentType        string // where it is not the usual one of the method
+	contentType        string // if not the usual one of the method
 	accept             string
-	// message: the answers' messages differ; only what programs read is compared.
+	// message means that the messages of the responses differ; only the other fields are compared.
 	message bool
-	// apply is what pkg/apply does, in place of a request.
+	// apply is an operation of pkg/apply, instead of a request.
 	apply func(*session) (any, error)
-	// watch opens a watch on path; events reads as many from the one that was opened by the step with that number.
+	// watch opens a watch on path; events reads that many events from the watch of the step with that number.
 	watch  bool
 	events int
 	of     int
-	// collect has the garbage be collected: the real server is asked again until it answers as the one in memory.
+	// collect runs the garbage collector: the real server is polled until it responds like the one in memory.
 	collect bool
 }
 
-// session is a server as a row sees it.
+// session is a server for one row.
 type session struct {
 	t       *testing.T
 	server  string
@@ -102,7 +102,7 @@ func runRow(t *testing.T, r row) {
 			})
 		}
 		if s.message {
-			want, got = silenced(want), silenced(got)
+			want, got = withoutMessages(want), withoutMessages(got)
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Fatalf("%s: %s\n(- API server, + memory):\n%s", at, r.reason, diff)
@@ -154,7 +154,7 @@ func connect(t *testing.T, server, ns string, config *rest.Config, cluster *memc
 	}
 }
 
-// do does a step and returns what is compared.
+// do runs a step and returns what is compared.
 func (s *session) do(st step) any {
 	s.t.Helper()
 	var answer, shown any
@@ -175,7 +175,7 @@ func (s *session) do(st step) any {
 
 var reference = regexp.MustCompile(`\$\{(\d+)\.([^}]*)\}`)
 
-// fill puts the namespace and earlier answers into a text.
+// fill replaces the namespace and references to earlier responses in a text.
 func (s *session) fill(text string) string {
 	text = strings.ReplaceAll(text, "NS", s.ns)
 	return reference.ReplaceAllStringFunc(text, func(found string) string {
@@ -196,7 +196,7 @@ func (s *session) fill(text string) string {
 	})
 }
 
-// object is an earlier answer.
+// object returns an earlier response.
 func (s *session) object(n int) *unstructured.Unstructured {
 	text, err := json.Marshal(s.answers[n-1])
 	if err != nil {
@@ -310,7 +310,7 @@ func (s *session) operate(st step) (answer, shown any) {
 	}
 }
 
-// decode reads JSON and keeps numbers as they are written.
+// decode parses JSON and keeps numbers as text.
 func decode(text []byte, into *any) error {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()

@@ -15,7 +15,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/kinds"
 )
 
-// readDefinition returns a CustomResourceDefinition as it is stored once its kinds are served, and the kinds.
+// readDefinition returns a CustomResourceDefinition as it is stored after its kinds are served, and the kinds.
 func readDefinition(u *unstructured.Unstructured, now metav1.Time) (*unstructured.Unstructured, []*resource, error) {
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, crd); err != nil {
@@ -65,7 +65,7 @@ func checkSupported(crd *apiextensionsv1.CustomResourceDefinition) error {
 	return nil
 }
 
-// setEstablished gives a definition the status that it has once its kinds are served.
+// setEstablished sets the status of a definition whose kinds are served.
 func setEstablished(crd *apiextensionsv1.CustomResourceDefinition, now metav1.Time) {
 	crd.Status = apiextensionsv1.CustomResourceDefinitionStatus{AcceptedNames: crd.Spec.Names}
 	for _, v := range crd.Spec.Versions {
@@ -80,8 +80,8 @@ func setEstablished(crd *apiextensionsv1.CustomResourceDefinition, now metav1.Ti
 	}
 }
 
-// coerce brings a custom resource into the form of its schema, as the API server does when it reads one: metadata is what
-// metav1.ObjectMeta can hold, undeclared fields are dropped, and defaults are filled in. It returns the paths of what was dropped.
+// coerce converts a custom resource to its schema, as the API server does when it reads one: metadata is reduced to
+// metav1.ObjectMeta, undeclared fields are removed, and defaults are set. It returns the paths of removed fields.
 func (r *resource) coerce(u *unstructured.Unstructured) (unknown []string, err error) {
 	apiVersion, kind := u.Object["apiVersion"], u.Object["kind"]
 	meta, found, unknown, err := objectmeta.GetObjectMetaWithOptions(u.Object, objectmeta.ObjectMetaOptions{ReturnUnknownFieldPaths: true})
@@ -103,7 +103,7 @@ func (r *resource) coerce(u *unstructured.Unstructured) (unknown []string, err e
 	return append(unknown, paths...), nil
 }
 
-// validate adds to errs what is wrong with a custom resource. old is nil for a new one.
+// validate adds the errors of a custom resource to errs. old is nil for a new one.
 func (c *call) validate(u, old *unstructured.Unstructured, errs field.ErrorList) field.ErrorList {
 	r := c.resource
 	if u.GetAPIVersion() != r.GVK.GroupVersion().String() {
@@ -119,8 +119,8 @@ func (c *call) validate(u, old *unstructured.Unstructured, errs field.ErrorList)
 	return r.custom.ValidateWrite(c.http.Context(), u.Object, before, c.sub, errs)
 }
 
-// view returns an object at the version of the resource, which may not be the one that it was written at. The result must not
-// be changed.
+// view returns an object at the version of the resource, which may differ from the version of its last write. The result must
+// not be changed.
 func (r *resource) view(u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	if u == nil || u.GetAPIVersion() == r.GVK.GroupVersion().String() {
 		return u, nil

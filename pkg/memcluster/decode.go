@@ -20,7 +20,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/offline"
 )
 
-// serializers are by whether they are for custom kinds, and by media type.
+// serializers are indexed by whether they are for custom kinds, and by media type.
 var serializers = sync.OnceValue(func() map[bool]map[string]runtime.Serializer {
 	out := map[bool]map[string]runtime.Serializer{}
 	for _, custom := range []bool{false, true} {
@@ -37,8 +37,8 @@ var serializers = sync.OnceValue(func() map[bool]map[string]runtime.Serializer {
 	return out
 })
 
-// decode reads an object of the resource as the API server does: in the form that it is stored in, with defaults. Unknown and
-// duplicate fields are an error if the request validates fields strictly.
+// decode parses an object of the resource as the API server does: in its stored form, with defaults. Unknown and duplicate
+// fields are an error if the request validates fields strictly.
 func (r *resource) decode(body []byte, mediaType string, o options) (*unstructured.Unstructured, error) {
 	u, strict, err := r.decodeStrict(body, mediaType)
 	if err == nil && len(strict) > 0 && o.validation == metav1.FieldValidationStrict {
@@ -47,7 +47,7 @@ func (r *resource) decode(body []byte, mediaType string, o options) (*unstructur
 	return u, err
 }
 
-// decodeStrict is decode; strict are the errors about unknown and duplicate fields.
+// decodeStrict is decode; strict are the errors for unknown and duplicate fields.
 func (r *resource) decodeStrict(body []byte, mediaType string) (u *unstructured.Unstructured, strict []error, err error) {
 	mediaType, _, _ = strings.Cut(mediaType, ";")
 	if mediaType == "" {
@@ -82,7 +82,7 @@ func (r *resource) decodeStrict(body []byte, mediaType string) (u *unstructured.
 	return u, strict, err
 }
 
-// read reads the options of a POST or PUT, which are of that kind, and its body.
+// read parses the options of a POST or PUT, which have that kind, and its body.
 func (c *call) read(optionsKind string) (*unstructured.Unstructured, options, error) {
 	o, err := c.options(optionsKind, "")
 	if err != nil {
@@ -97,7 +97,7 @@ func (c *call) read(optionsKind string) (*unstructured.Unstructured, options, er
 	return nil, o, apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", gvk.Kind, gvk.Version, gvk.Kind, err))
 }
 
-// normalize brings an object that an apply has merged into the form that it is stored in.
+// normalize converts an object that an apply has merged to its stored form.
 func (r *resource) normalize(u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	if r.custom != nil {
 		_, err := r.coerce(u)
@@ -113,7 +113,7 @@ func (r *resource) normalize(u *unstructured.Unstructured) (*unstructured.Unstru
 	return r.toUnstructured(object)
 }
 
-// blank is an object without content; that of a built-in kind has the fields that its Go type never omits.
+// blank returns an empty object; one of a built-in kind has the fields that its Go type never omits.
 func (r *resource) blank() (*unstructured.Unstructured, error) {
 	if r.custom != nil {
 		return blank(r.GVK), nil
@@ -162,7 +162,7 @@ func (r *resource) toUnstructured(object runtime.Object) (*unstructured.Unstruct
 	return u, nil
 }
 
-// normalizeService gives each port its default target, which its Go type would write as 0.
+// normalizeService sets the default target of each port, which its Go type would write as 0.
 func normalizeService(content map[string]any) {
 	ports, _, _ := unstructured.NestedFieldNoCopy(content, "spec", "ports")
 	list, _ := ports.([]any)

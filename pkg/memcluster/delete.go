@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// delete answers a DELETE of one object. Nothing is deleted gracefully: an object without finalizers is gone at once, as a Pod
-// without a node is.
+// delete handles a DELETE of one object. There is no graceful deletion: an object without finalizers is gone at once, like a
+// Pod without a node.
 func (c *Cluster) delete(call *call) (any, int, error) {
 	o, err := call.deleteOptions()
 	if err != nil {
@@ -55,7 +55,7 @@ func (c *Cluster) delete(call *call) (any, int, error) {
 	return c.commitChange(r, live, u), code, nil
 }
 
-// deleteOptions are in the body, or in the parameters.
+// deleteOptions are in the body or in the parameters.
 func (c *call) deleteOptions() (*metav1.DeleteOptions, error) {
 	o := &metav1.DeleteOptions{}
 	if len(c.body) > 0 {
@@ -84,8 +84,8 @@ func checkPreconditions(r *resource, live *unstructured.Unstructured, p *metav1.
 	return nil
 }
 
-// deletionFinalizers are the finalizers of an object whose deletion begins: its own, and the one by which the garbage collector
-// orphans its dependents or deletes them first.
+// deletionFinalizers returns the finalizers of an object when its deletion begins: its own, and the one for orphaning its
+// dependents or for deleting them first.
 func (r *resource) deletionFinalizers(have []string, o *metav1.DeleteOptions) []string {
 	const orphan, foreground = metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents
 	if r.isNamespace() {

@@ -23,7 +23,7 @@ const (
 	asAggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 )
 
-// describe answers requests about the API itself: discovery, OpenAPI and the version. It returns nil for any other path.
+// describe handles requests about the API itself: discovery, OpenAPI and the version. It returns nil for any other path.
 func (c *Cluster) describe(path, accept string) (document []byte, contentType string) {
 	parts := strings.Split(path, "/")
 	switch {
@@ -68,7 +68,7 @@ func (c *Cluster) discovery(parts []string, accept string) (document []byte, con
 	return nil, ""
 }
 
-// groupVersion reads api/v1 or apis/GROUP/VERSION.
+// groupVersion parses api/v1 or apis/GROUP/VERSION.
 func groupVersion(parts []string) schema.GroupVersion {
 	if len(parts) == 3 {
 		return schema.GroupVersion{Group: parts[1], Version: parts[2]}
@@ -76,7 +76,7 @@ func groupVersion(parts []string) schema.GroupVersion {
 	return schema.GroupVersion{Version: parts[len(parts)-1]}
 }
 
-// sorted are the resources in the order of discovery: the newest stable version of a group first.
+// sorted returns the resources in the order of discovery: the newest stable version of a group first.
 func (c *Cluster) sorted() []*resource {
 	out := make([]*resource, 0, len(c.resources))
 	for _, r := range c.resources {
@@ -106,7 +106,7 @@ func (r *resource) singularName() string {
 	return strings.ToLower(r.GVK.Kind)
 }
 
-// aggregated is discovery in one document, of the core group or of all others.
+// aggregated returns discovery in one document, for the core group or for all others.
 func (c *Cluster) aggregated(core bool) discoveryv2.APIGroupDiscoveryList {
 	list := discoveryv2.APIGroupDiscoveryList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupDiscoveryList", APIVersion: "apidiscovery.k8s.io/v2"}}
 	for _, r := range c.sorted() {
@@ -165,7 +165,8 @@ type document struct {
 // builtinDocuments are the documents without custom kinds, which are the same in every cluster: *document by GroupVersion.
 var builtinDocuments sync.Map
 
-// document returns the document of a group and version. One of built-in kinds is large: nil if it is neither made nor needed yet.
+// document returns the document of a group and version. A document of built-in kinds is large: it returns nil if it does not
+// exist and is not needed yet.
 func (c *Cluster) document(gv schema.GroupVersion, needed bool) *document {
 	custom := slices.ContainsFunc(slices.Collect(maps.Values(c.resources)), func(r *resource) bool {
 		return r.custom != nil && r.GVK.GroupVersion() == gv
@@ -184,14 +185,14 @@ func (c *Cluster) document(gv schema.GroupVersion, needed bool) *document {
 	return d
 }
 
-// openapi is a document with the schemas of the kinds of a group and version, references resolved, and no paths.
+// openapi returns a document with the schemas of the kinds of a group and version, with references resolved and without paths.
 func (c *Cluster) openapi(gv schema.GroupVersion) []byte {
 	schemas := map[string]*spec.Schema{}
 	for _, r := range c.resources {
 		if r.GVK.GroupVersion() != gv {
 			continue
 		}
-		if s, err := r.schema(); err == nil { // a kind without a schema has none to show
+		if s, err := r.schema(); err == nil { // a kind without a schema is omitted
 			schemas[r.GVK.Kind] = modelOf(r.GVK, s)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/memcluster"
 )
 
-// TestInformer has a plain informer of client-go list and watch, through a change, a deletion and a watch that has to begin anew.
+// TestInformer runs a client-go informer through a change, a deletion and a restart of its watch.
 func TestInformer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster, err := memcluster.New(nil, memcluster.WithAnyNamespace())

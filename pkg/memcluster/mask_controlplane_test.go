@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// masks gives values that two servers choose by themselves the same names: the first uid that a row sees is uid1 in both.
+// masks replaces values that servers choose by the same names: the first uid in a row is uid1 for both servers.
 type masks struct {
 	names  map[string]string
 	counts map[string]int
@@ -31,7 +31,7 @@ func (m *masks) name(kind, value string) string {
 
 var uuid = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 
-// text masks what stands in a message.
+// text masks the values in a message.
 func (m *masks) text(text string) string {
 	text = uuid.ReplaceAllStringFunc(text, func(found string) string { return m.name("uid", found) })
 	for value, name := range m.names {
@@ -47,7 +47,7 @@ var (
 	timestamps = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
 )
 
-// mask masks an answer.
+// mask masks a response.
 func (m *masks) mask(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -74,7 +74,7 @@ func (m *masks) object(v map[string]any) map[string]any {
 		value := v[key]
 		text, isText := value.(string)
 		switch {
-		case key == "resourceVersion" && isText && v["uid"] == nil: // of a list, a bookmark
+		case key == "resourceVersion" && isText && v["uid"] == nil: // of a list or a bookmark
 			out[key] = "ANY"
 		case key == "resourceVersion" && isText:
 			out[key] = m.name("version", text)
@@ -82,14 +82,14 @@ func (m *masks) object(v map[string]any) map[string]any {
 			out[key] = "NEXT"
 		case isList && key == "metadata":
 			out[key] = m.mask(value)
-		case key == "causes", key == "managedFields": // managers are ordered by the second in which they wrote
+		case key == "causes", key == "managedFields": // managers are sorted by the second of their write
 			out[key] = sorted(m.mask(value))
 		default:
 			out[m.text(key)] = m.mask(value)
 		}
 	}
 	if causes, ok := out["details"].(map[string]any); ok && isSeveral(causes["causes"]) {
-		out["message"] = "SEVERAL" // they come in any order
+		out["message"] = "SEVERAL" // their order is random
 	}
 	return out
 }
@@ -105,21 +105,21 @@ func sorted(v any) any {
 	return list
 }
 
-// silenced takes messages out of what is compared.
-func silenced(v any) any {
+// withoutMessages removes messages before the comparison.
+func withoutMessages(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
 		out := map[string]any{}
 		for key, value := range v {
 			if key != "message" {
-				out[key] = silenced(value)
+				out[key] = withoutMessages(value)
 			}
 		}
 		return out
 	case []any:
 		out := make([]any, len(v))
 		for i, item := range v {
-			out[i] = silenced(item)
+			out[i] = withoutMessages(item)
 		}
 		return out
 	}

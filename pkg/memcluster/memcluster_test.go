@@ -92,7 +92,7 @@ func applyTo(
 	return out
 }
 
-// log collects what informers see.
+// log records what informers see.
 type log struct {
 	mu    sync.Mutex
 	lines []string
@@ -137,8 +137,8 @@ func inform(t *testing.T, client dynamic.Interface, tweak dynamicinformer.TweakL
 	return seen
 }
 
-// pass has virtual time pass.
-func pass(d time.Duration) { <-time.After(d) }
+// advance advances the virtual time.
+func advance(d time.Duration) { <-time.After(d) }
 
 func expect(t *testing.T, seen *log, want ...string) {
 	t.Helper()
@@ -148,7 +148,7 @@ func expect(t *testing.T, seen *log, want ...string) {
 	}
 }
 
-// TestInformers holds that client-go's informers run over the cluster in virtual time.
+// TestInformers: client-go's informers work with the cluster in virtual time.
 func TestInformers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster, client := memory(t)
@@ -163,39 +163,38 @@ func TestInformers(t *testing.T) {
 		}
 		expect(t, seen, "add b 1", "update a 2", "delete b 1")
 
-		cluster.Compact() // watches that are open go on
+		cluster.Compact() // open watches continue
 		applyTo(t, client, configMapsOf, configMap("c", "1"))
 		expect(t, seen, "add c 1")
 		before := time.Now()
-		pass(3 * time.Hour) // past the timeout that a reflector gives its watches, many times
+		advance(3 * time.Hour) // many times the timeout of a reflector's watches
 		synctest.Wait()
 		applyTo(t, client, configMapsOf, configMap("c", "2"))
 		expect(t, seen, "update c 2")
-		pass(time.Minute)
+		advance(time.Minute)
 		applyTo(t, client, configMapsOf, configMap("c", "2"))
-		expect(t, seen) // that it was applied again is no change
+		expect(t, seen) // the second apply changes nothing
 		if passed := time.Since(before); passed != 3*time.Hour+time.Minute {
 			t.Errorf("%s passed", passed)
 		}
 	})
 }
 
-// TestNoChange holds that a value which the server writes otherwise than it was applied is no change when it is applied again:
-// managedFields keep their times.
+// TestNoChange: applying a value again that the server normalizes changes nothing: managedFields keep their times.
 func TestNoChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, client := memory(t)
 		quotas := schema.GroupVersionResource{Version: "v1", Resource: "resourcequotas"}
 		quota := object("v1", "ResourceQuota", "default", "a", map[string]any{"spec": map[string]any{"hard": map[string]any{"cpu": "1000m"}}})
 		before := applyTo(t, client, quotas, quota)
-		pass(time.Minute)
+		advance(time.Minute)
 		if after := applyTo(t, client, quotas, quota); after.GetResourceVersion() != before.GetResourceVersion() {
 			t.Errorf("it was written again: %v", after)
 		}
 	})
 }
 
-// TestRatcheting holds that what is wrong with an object since before its definition said so stands in the way of nothing else.
+// TestRatcheting: an error that an object had before its definition changed does not prevent other changes.
 func TestRatcheting(t *testing.T) {
 	cluster, client := memory(t)
 	spec := map[string]any{"size": int64(1), "min": int64(2), "name": "TOO-LONG-NAME"}
@@ -215,7 +214,7 @@ func TestRatcheting(t *testing.T) {
 	}
 }
 
-// TestDelivery holds that each watch delivers each event when it is told to.
+// TestDelivery: each watch delivers each event when WithDelivery says so.
 func TestDelivery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
@@ -232,20 +231,20 @@ func TestDelivery(t *testing.T) {
 		applyTo(t, client, configMapsOf, configMap("late", "1"))
 		expect(t, seen, "add late 1")
 		expect(t, late)
-		pass(59 * time.Second)
+		advance(59 * time.Second)
 		applyTo(t, client, configMapsOf, configMap("late", "2"))
 		expect(t, late)
-		pass(2 * time.Second)
+		advance(2 * time.Second)
 		expect(t, late, "add late 1", "update late 2")
 		applyTo(t, client, configMapsOf, configMap("held", "1"))
-		pass(time.Hour)
+		advance(time.Hour)
 		expect(t, late)
 		close(release)
 		expect(t, late, "add held 1")
 	})
 }
 
-// TestGone holds that a watch or a list from before Compact is answered 410.
+// TestGone: a watch or a list at a version before Compact gets 410.
 func TestGone(t *testing.T) {
 	cluster, client := memory(t)
 	maps := client.Resource(configMapsOf).Namespace("default")
@@ -272,7 +271,7 @@ func TestGone(t *testing.T) {
 	}
 }
 
-// TestConcurrentClients holds that clients may do everything at the same time, and that no write gets lost.
+// TestConcurrentClients: concurrent requests are safe, and no write is lost.
 func TestConcurrentClients(t *testing.T) {
 	cluster, client := memory(t)
 	owner := applyTo(
@@ -327,7 +326,7 @@ func TestConcurrentClients(t *testing.T) {
 		t.Errorf("%v, %v are left of what the Widget owned", left, err)
 	}
 	counts := map[watch.EventType]int{}
-	for range clients * writes * 3 { // an event for each write: shared, own, and the deletion of own
+	for range clients * writes * 3 { // one event for each write: to shared, to own, and the deletion of own
 		counts[(<-w.ResultChan()).Type]++
 	}
 	w.Stop()
@@ -344,7 +343,7 @@ func TestConcurrentClients(t *testing.T) {
 	}
 }
 
-// TestRefused holds that what the cluster does not do is refused in words.
+// TestRefused: unsupported requests are refused with a message.
 func TestRefused(t *testing.T) {
 	cluster, client := memory(t)
 	applyTo(t, client, configMapsOf, configMap("a", "1"))
@@ -384,7 +383,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestDefinitionsThatAreRefused holds that New says what is wrong with a definition.
+// TestDefinitionsThatAreRefused: New returns what is wrong with a definition.
 func TestDefinitionsThatAreRefused(t *testing.T) {
 	definitions, err := kinds.Definitions("testdata/crds/gadgets.yaml")
 	if err != nil {
@@ -411,7 +410,7 @@ func TestDefinitionsThatAreRefused(t *testing.T) {
 	}
 }
 
-// TestKinds holds that pkg/kinds finds by discovery and OpenAPI what it finds in the files.
+// TestKinds: pkg/kinds finds the same by discovery and OpenAPI as in files.
 func TestKinds(t *testing.T) {
 	cluster, _ := memory(t)
 	live, err := kinds.Live(cluster.Config())

@@ -62,7 +62,7 @@ func (r *resource) statusOnly(u, live *unstructured.Unstructured) *unstructured.
 	return out
 }
 
-// counted is the part of an object whose changes increase metadata.generation.
+// counted returns the part of an object whose changes increase metadata.generation.
 func (r *resource) counted(u *unstructured.Unstructured) map[string]any {
 	out := make(map[string]any, len(u.Object))
 	for key, value := range u.Object {
@@ -81,7 +81,7 @@ func copyField(to, from map[string]any, field string) {
 	delete(to, field)
 }
 
-// pathSegment is the rule for the names of all kinds.
+// pathSegment validates the names of all kinds.
 func pathSegment(name string, prefix bool) []string {
 	if prefix {
 		return content.IsPathSegmentPrefix(name)
@@ -104,7 +104,7 @@ func validateNew(call *call, u *unstructured.Unstructured) field.ErrorList {
 	return validation.ValidateObjectMetaAccessor(u, call.resource.Namespaced, pathSegment, meta)
 }
 
-// nameRule is the rule for the names of a built-in kind: a DNS subdomain, apart from the exceptions listed here.
+// nameRule returns the rule for the names of a built-in kind: a DNS subdomain, apart from the exceptions listed here.
 func (r *resource) nameRule() validation.ValidateNameFunc {
 	switch r.GVK.GroupKind() {
 	case schema.GroupKind{Kind: "Namespace"}:
@@ -122,7 +122,7 @@ func validateUpdate(call *call, u, live *unstructured.Unstructured) field.ErrorL
 	r, meta := call.resource, field.NewPath("metadata")
 	errs := validation.ValidateObjectMetaAccessor(u, r.Namespaced, pathSegment, meta)
 	errs = append(errs, validation.ValidateObjectMetaAccessorUpdate(u, live, meta)...)
-	errs = append(errs, validation.ValidateObjectMetaAccessorUpdate(u, live, meta)...) // each kind's strategy does it again
+	errs = append(errs, validation.ValidateObjectMetaAccessorUpdate(u, live, meta)...) // each kind's strategy repeats it
 	if r.custom != nil {
 		return call.validate(u, live, errs)
 	}

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// patch answers a PATCH.
+// patch handles a PATCH.
 func (c *Cluster) patch(call *call) (any, int, error) {
 	kind, err := call.patchType()
 	if err != nil {
@@ -56,7 +56,7 @@ func (c *Cluster) patch(call *call) (any, int, error) {
 	return out, http.StatusOK, err
 }
 
-// patchType is the type of the patch in the body.
+// patchType returns the type of the patch in the body.
 func (c *call) patchType() (types.PatchType, error) {
 	mediaType, _, _ := strings.Cut(c.http.Header.Get("Content-Type"), ";")
 	kind := types.PatchType(mediaType)

@@ -47,7 +47,7 @@ func (s *selection) has(u *unstructured.Unstructured) bool {
 	return s.labels.Matches(labels.Set(u.GetLabels())) && s.fields.Matches(place)
 }
 
-// listOptions reads the parameters of a list or a watch, and what they select.
+// listOptions parses the parameters of a list or a watch, and what they select.
 func (c *call) listOptions() (*internalversion.ListOptions, *selection, error) {
 	o := &internalversion.ListOptions{}
 	if err := scheme.ParameterCodec.DecodeParameters(c.query, metav1.SchemeGroupVersion, o); err != nil {
@@ -75,7 +75,7 @@ func (c *call) listOptions() (*internalversion.ListOptions, *selection, error) {
 	return o, s, nil
 }
 
-// nextPage reads a continue token: the resourceVersion of the list and the last object of the page before.
+// nextPage parses a continue token: the resourceVersion of the list and the last object of the page before.
 func nextPage(token string) (version, after string, err error) {
 	text, err := base64.RawURLEncoding.DecodeString(token)
 	version, after, ok := strings.Cut(string(text), " ")
@@ -85,7 +85,7 @@ func nextPage(token string) (version, after string, err error) {
 	return version, after, nil
 }
 
-// parseVersion reads the resourceVersion of a list or a watch: 0 for any.
+// parseVersion parses the resourceVersion of a list or a watch: 0 for any.
 func (c *Cluster) parseVersion(text string) (uint64, error) {
 	if text == "" {
 		return 0, nil
@@ -106,7 +106,7 @@ func (c *Cluster) parseVersion(text string) (uint64, error) {
 	return version, nil
 }
 
-// list answers a list, or starts a watch.
+// list handles a list, or starts a watch.
 func (c *Cluster) list(call *call) (any, int, error) {
 	o, s, err := call.listOptions()
 	if err != nil {
@@ -161,7 +161,7 @@ func (c *Cluster) list(call *call) (any, int, error) {
 	return out, http.StatusOK, nil
 }
 
-// item is an object in a list: those of built-in kinds have no apiVersion and kind.
+// item returns an object as in a list: those of built-in kinds have no apiVersion and kind.
 func (r *resource) item(u *unstructured.Unstructured) map[string]any {
 	if r.custom != nil || r.GVR == definitionsResource {
 		return u.Object

@@ -32,7 +32,7 @@ func (c *call) at() types.NamespacedName {
 
 func (c *call) groupResource() schema.GroupResource { return c.resource.GVR.GroupResource() }
 
-// serve answers a request.
+// serve handles a request.
 func (c *Cluster) serve(request *http.Request, body []byte) *http.Response {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -58,7 +58,7 @@ func (c *Cluster) serve(request *http.Request, body []byte) *http.Response {
 	return response(request, code, asJSON, encode(inRequestedForm(request, answer)))
 }
 
-// parse reads the path of a request; nil if nothing is served there.
+// parse parses the path of a request; nil if nothing is served there.
 func (c *Cluster) parse(request *http.Request, body []byte) (*call, error) {
 	gv, parts := splitPath(request.URL.Path)
 	if len(parts) == 0 {
@@ -99,10 +99,11 @@ func splitPath(path string) (schema.GroupVersion, []string) {
 	return schema.GroupVersion{}, nil
 }
 
-// subresources are those of a Namespace: in /api/v1/namespaces/NAME/status, status is not a resource in the namespace.
+// subresources are the subresources of a Namespace: in /api/v1/namespaces/NAME/status, status is not a resource in the
+// namespace.
 var subresources = map[string]bool{"status": true, "finalize": true}
 
-// dispatch carries out a request, and returns an object, a list, or a stream.
+// dispatch handles a request, and returns an object, a list, or a stream.
 func (c *Cluster) dispatch(call *call) (any, int, error) {
 	if err := call.checkServed(); err != nil {
 		return nil, 0, err
@@ -150,7 +151,7 @@ func (c *call) checkServed() error {
 	return nil
 }
 
-// notServed is the error for a subresource that a kind does not have.
+// notServed returns the error for a subresource that a kind does not have.
 func (c *call) notServed() error {
 	if c.resource.custom != nil {
 		return apierrors.NewNotFound(c.groupResource(), c.name)
@@ -159,14 +160,14 @@ func (c *call) notServed() error {
 		&metav1.StatusDetails{})
 }
 
-// options are those of a write.
+// options are the options of a write.
 type options struct {
 	dryRun, force bool
 	manager       string
 	validation    string
 }
 
-// options reads the parameters of a write as the API server does.
+// options parses the parameters of a write as the API server does.
 func (c *call) options(kind string, patch types.PatchType) (options, error) {
 	q := c.query
 	o := options{

@@ -12,19 +12,19 @@ import (
 	"github.com/corollary-dev/corollary/pkg/kinds"
 )
 
-// resource is one version of a kind that is served.
+// resource is one served version of a kind.
 type resource struct {
 	kinds.Kind
 	singular, list string
 	custom         *kinds.Version   // nil for a built-in kind
-	versions       []*kinds.Version // those that are served of a custom kind
-	// managers are by subresource, made at their first use.
+	versions       []*kinds.Version // the served versions of a custom kind
+	// managers are the field managers by subresource, created on first use.
 	managers map[string]*managedfields.FieldManager
 }
 
 var definitionsResource = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
-// builtinResources are the built-in kinds that an API server serves by default.
+// builtinResources returns the built-in kinds that an API server serves by default.
 func builtinResources() map[schema.GroupVersionResource]*resource {
 	served := map[schema.GroupVersionResource]*resource{}
 	for _, k := range kinds.Builtins() {
@@ -36,7 +36,7 @@ func builtinResources() map[schema.GroupVersionResource]*resource {
 	return served
 }
 
-// notStored are kinds that are only sent to subresources, or that are in no request.
+// notStored are kinds that are only sent to subresources, or are in no request.
 var notStored = sets.New("Binding", "ComponentStatus", "Eviction", "PodStatusResult", "RangeAllocation", "Scale", "SerializedReference",
 	"TokenRequest")
 
@@ -104,7 +104,7 @@ func (r *resource) fieldManager(sub string) (*managedfields.FieldManager, error)
 // New implements runtime.ObjectCreater.
 func (r *resource) New(schema.GroupVersionKind) (runtime.Object, error) { return r.blank() }
 
-// resetFields are the fields that a write to the object, or to its status, does not change, so that it owns none of them.
+// resetFields returns the fields that a write to the object, or to its status, does not change, so that it owns none of them.
 func (r *resource) resetFields(sub string) map[fieldpath.APIVersion]fieldpath.Filter {
 	var reset *fieldpath.Set
 	switch {

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// unsupported is the error for a request that the in-memory cluster does not support.
+// unsupported returns the error for a request that the in-memory cluster does not support.
 func unsupported(what string) error {
 	return refusal(http.StatusNotImplemented, metav1.StatusReasonMethodNotAllowed, "the cluster in memory does not support "+what, nil)
 }
@@ -31,7 +31,7 @@ func mediaTypeRefused(accepted string) error {
 		"the body of the request was in an unknown format - accepted media types include: "+accepted, nil)
 }
 
-// statusOf is the Status that an API server returns for an error: 500 without a reason for any that is not an APIStatus.
+// statusOf returns the Status of an API server for an error: 500 without a reason for any that is not an APIStatus.
 func statusOf(err error) metav1.Status {
 	status := metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: err.Error()}
 	var known apierrors.APIStatus
@@ -59,7 +59,7 @@ func response(request *http.Request, code int, contentType string, body []byte) 
 	}
 }
 
-// encode writes what came from JSON, or types of the Kubernetes API: neither can fail.
+// encode encodes values from JSON or types of the Kubernetes API: neither can fail.
 func encode(v any) []byte {
 	if u, ok := v.(*unstructured.Unstructured); ok {
 		v = u.Object
@@ -85,7 +85,7 @@ type listMeta struct {
 	RemainingItemCount *int64  `json:"remainingItemCount,omitempty"`
 }
 
-// inRequestedForm returns the whole answer, or only its metadata if the client accepts only that.
+// inRequestedForm returns the whole response, or only its metadata if the client accepts only that.
 func inRequestedForm(request *http.Request, answer any) any {
 	if !metadataOnly(request) {
 		return answer

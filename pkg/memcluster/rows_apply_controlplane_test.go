@@ -2,8 +2,8 @@
 
 package memcluster_test
 
-// applying are the rows about server-side apply.
-func applying() []row {
+// applyRows returns the rows about server-side apply.
+func applyRows() []row {
 	x := cm + "/x"
 	apply := func(data string) string { return configMapWith("", data) }
 	return []row{

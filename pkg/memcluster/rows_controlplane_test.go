@@ -29,11 +29,11 @@ func configMapWith(metadata, data string) string {
 }
 
 func conformance() []row {
-	return slices.Concat(writing(), applying(), customizing(), deleting(), reading(), watching(), operating())
+	return slices.Concat(writeRows(), applyRows(), customRows(), deleteRows(), readRows(), watchRows(), operationRows())
 }
 
-// writing are the rows about POST, PUT and patches that are no apply.
-func writing() []row {
+// writeRows returns the rows about POST, PUT and patches other than apply.
+func writeRows() []row {
 	return []row{
 		{"create", "metadata is filled in, and the writer owns what was sent", []step{
 			{method: "POST", path: cm + asA, body: configMapA}, {method: "GET", path: cm + "/x"}}},

@@ -2,8 +2,8 @@
 
 package memcluster_test
 
-// customizing are the rows about custom kinds: defaults, pruning, validation, rules, status, generation, versions.
-func customizing() []row {
+// customRows returns the rows about custom kinds: defaults, pruning, validation, rules, status, generation, versions.
+func customRows() []row {
 	x := wd + "/x"
 	return []row{
 		{

@@ -2,8 +2,8 @@
 
 package memcluster_test
 
-// deleting are the rows about DELETE and the garbage collector.
-func deleting() []row {
+// deleteRows returns the rows about DELETE and the garbage collector.
+func deleteRows() []row {
 	const policy = `{"kind":"DeleteOptions","apiVersion":"v1","propagationPolicy":"`
 	x := cm + "/x"
 	child := func(name, owner, more string) string {

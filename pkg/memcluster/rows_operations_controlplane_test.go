@@ -16,7 +16,7 @@ var (
 	widgets    = schema.GroupVersionResource{Group: "mem.example.com", Version: "v1", Resource: "widgets"}
 )
 
-const stranger = types.UID("11111111-2222-3333-4444-555555555555")
+const otherManager = types.UID("11111111-2222-3333-4444-555555555555")
 
 func (s *session) at(gvr schema.GroupVersionResource) apply.Target {
 	return apply.Target{GVR: gvr, Namespace: s.ns, Name: "x"}
@@ -36,7 +36,7 @@ func specOf(spec map[string]any) map[string]any {
 
 func do(f func(*session) (any, error)) step { return step{apply: f} }
 
-// The operations of pkg/apply on a ConfigMap or a Widget named x; of is the step whose answer an operation begins from.
+// The operations of pkg/apply on a ConfigMap or a Widget named x; of is the step whose response an operation starts from.
 func created(document map[string]any, gvr schema.GroupVersionResource) step {
 	return do(func(s *session) (any, error) { return s.apply.Create(s.t.Context(), s.at(gvr), document) })
 }
@@ -53,8 +53,8 @@ func deleted(of int, gvr schema.GroupVersionResource, policy metav1.DeletionProp
 	})
 }
 
-// operating are the rows about what pkg/apply does, by its own code.
-func operating() []row {
+// operationRows returns the rows about operations of pkg/apply.
+func operationRows() []row {
 	x, wx := cm+"/x", wd+"/x"
 	get := step{method: "GET", path: x}
 	return []row{
@@ -73,7 +73,7 @@ func operating() []row {
 			"by the uid; ErrGone and ErrReplaced",
 			[]step{created(dataOf("k", "1", "l", "1"), configMaps), applied(1, dataOf("k", "2"), configMaps),
 				do(func(s *session) (any, error) {
-					return s.apply.Apply(s.t.Context(), s.at(configMaps), stranger, dataOf())
+					return s.apply.Apply(s.t.Context(), s.at(configMaps), otherManager, dataOf())
 				}),
 				deleted(1, configMaps, metav1.DeletePropagationBackground), applied(1, dataOf("k", "3"), configMaps)},
 		},
@@ -164,7 +164,7 @@ func operating() []row {
 					"mem.example.com/v1",
 					"Widget",
 					true,
-					stranger,
+					otherManager,
 					map[string]any{"count": int64(2)},
 				)
 			}),
@@ -251,7 +251,7 @@ func operating() []row {
 					return s.apply.Null(
 						s.t.Context(),
 						s.at(configMaps),
-						stranger,
+						otherManager,
 						s.object(4).GetResourceVersion(),
 						[]fieldpath.Path{fieldpath.MustParse(".data.k")},
 					)
@@ -260,7 +260,7 @@ func operating() []row {
 		},
 		{"Delete", "by uid; another one has the name; gone", []step{created(dataOf("k", "1"), configMaps),
 			do(func(s *session) (any, error) {
-				return nil, s.apply.Delete(s.t.Context(), s.at(configMaps), stranger, metav1.DeletePropagationForeground)
+				return nil, s.apply.Delete(s.t.Context(), s.at(configMaps), otherManager, metav1.DeletePropagationForeground)
 			}),
 			deleted(1, configMaps, metav1.DeletePropagationBackground), deleted(1, configMaps, metav1.DeletePropagationBackground)}},
 		{

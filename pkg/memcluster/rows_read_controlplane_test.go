@@ -2,8 +2,8 @@
 
 package memcluster_test
 
-// reading are the rows about GET and LIST.
-func reading() []row {
+// readRows returns the rows about GET and LIST.
+func readRows() []row {
 	three := []step{
 		{method: "POST", path: cm, body: `{"metadata":{"name":"b","labels":{"app":"x"}}}`},
 		{method: "POST", path: cm, body: `{"metadata":{"name":"a","labels":{"app":"y"}}}`},
@@ -97,8 +97,8 @@ func reading() []row {
 	}
 }
 
-// watching are the rows about watches.
-func watching() []row {
+// watchRows returns the rows about watches.
+func watchRows() []row {
 	from := cm + "?watch=true&resourceVersion=${1.metadata.resourceVersion}"
 	return []row{
 		{

@@ -14,7 +14,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/kinds"
 )
 
-// types are the schemas by which field managers merge, of every version of the kind.
+// types returns the schemas of every version of the kind, for merges by field managers.
 func (r *resource) types() (managedfields.TypeConverter, error) {
 	s, err := r.schema()
 	if err != nil {
@@ -24,7 +24,7 @@ func (r *resource) types() (managedfields.TypeConverter, error) {
 	if r.custom == nil {
 		return managedfields.NewTypeConverter(models, false)
 	}
-	// A CustomResourceDefinition says nothing about metadata, which is that of every other kind.
+	// A CustomResourceDefinition has no schema of metadata: use that of another kind.
 	namespace, err := kinds.BuiltinSchema(corev1.SchemeGroupVersion.WithKind("Namespace"))
 	if err != nil {
 		return nil, fmt.Errorf("reading the schema of metadata: %w", err)
@@ -37,7 +37,7 @@ func (r *resource) types() (managedfields.TypeConverter, error) {
 	return managedfields.NewTypeConverter(models, false)
 }
 
-// modelOf is a copy of a schema with the x-kubernetes-group-version-kind of the kind.
+// modelOf returns a copy of a schema with the x-kubernetes-group-version-kind of the kind.
 func modelOf(gvk schema.GroupVersionKind, s *spec.Schema) *spec.Schema {
 	whole := *s
 	whole.Properties = maps.Clone(s.Properties)
@@ -60,8 +60,8 @@ func blank(gvk schema.GroupVersionKind) *unstructured.Unstructured {
 	return u
 }
 
-// unconverted converts and defaults objects for the field managers. A conversion changes the apiVersion only, as conversion strategy
-// None does; defaults are filled in elsewhere.
+// unconverted converts and defaults objects for the field managers. A conversion changes only the apiVersion, like conversion
+// strategy None; defaults are set elsewhere.
 type unconverted struct{}
 
 // Convert implements runtime.ObjectConvertor.

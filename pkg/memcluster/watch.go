@@ -33,7 +33,7 @@ type Event struct {
 }
 
 // Delivery says when a watch delivers an event: once After has passed and Held, unless nil, is closed. The events of one watch
-// stay in order, so one that is late holds back those that follow.
+// stay in order, so a late one delays those that follow.
 type Delivery struct {
 	After time.Duration
 	Held  <-chan struct{}
@@ -72,7 +72,7 @@ type stream struct {
 	deadline  <-chan time.Time
 	woken     chan struct{} // has room for one: something was queued
 
-	// queued is guarded by the cluster's lock, rest is the reader's own.
+	// queued is guarded by the cluster's lock, rest belongs to the reader.
 	queued []queued
 	rest   []byte
 }
@@ -134,8 +134,7 @@ func (r *resource) bookmark(version uint64) *unstructured.Unstructured {
 	return u
 }
 
-// notify queues the event that a change is for one watch: an object that begins to be selected is ADDED, one that is no longer
-// selected DELETED.
+// notify queues the event for one watch: an object that is selected now is ADDED, one that is not selected any more DELETED.
 func (c *Cluster) notify(w *stream, ch change) {
 	if ch.resource != w.selection.resource.GVR.GroupResource() {
 		return
@@ -222,7 +221,7 @@ func (w *stream) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// wait returns when one of the channels is ready, or with an error when the watch has ended.
+// wait returns when one of the channels is ready, or with an error after the watch has ended.
 func (w *stream) wait(ready <-chan struct{}, at <-chan time.Time) error {
 	select {
 	case <-ready:

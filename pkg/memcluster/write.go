@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// create answers a POST.
+// create handles a POST.
 func (c *Cluster) create(call *call) (any, int, error) {
 	u, o, err := call.read("CreateOptions")
 	if err != nil {
@@ -44,7 +44,7 @@ func (c *Cluster) create(call *call) (any, int, error) {
 	return out, http.StatusCreated, err
 }
 
-// updateManagedFields makes the field manager the owner of what differs from the live object.
+// updateManagedFields makes the field manager the owner of fields that differ from the live object.
 func (c *call) updateManagedFields(live, u *unstructured.Unstructured, o options) (*unstructured.Unstructured, error) {
 	fields, err := c.resource.fieldManager(c.sub)
 	if err != nil {
@@ -132,7 +132,7 @@ func (c *Cluster) checkNamespace(call *call) error {
 	return err
 }
 
-// update answers a PUT.
+// update handles a PUT.
 func (c *Cluster) update(call *call) (any, int, error) {
 	u, o, err := call.read("UpdateOptions")
 	if err != nil {
@@ -159,7 +159,7 @@ func (c *Cluster) update(call *call) (any, int, error) {
 	return out, http.StatusOK, err
 }
 
-// live returns the object that a call is for, at the version of the call.
+// live returns the object of a call, at the version of the call.
 func (c *Cluster) live(call *call) (*unstructured.Unstructured, error) {
 	stored := c.objects[call.groupResource()][call.at()]
 	if stored == nil {

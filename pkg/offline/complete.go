@@ -9,12 +9,11 @@ import (
 	"github.com/corollary-dev/corollary/pkg/kinds"
 )
 
-// PlaceholderUID is the uid of a custom resource that has none, since no API server has seen it.
+// PlaceholderUID is the uid of a custom resource from a file, because only an API server assigns one.
 const PlaceholderUID = "00000000-0000-0000-0000-000000000000"
 
-// Complete returns a copy of an upstream with what the API server would add: namespace, uid, and the defaults of its
-// schema where that is known. namespace is the one asked for, empty where none was: then it is default. The error is about
-// a namespace that cannot be meant.
+// Complete returns a copy of an upstream with what the API server would add: namespace, uid, and the defaults of its schema if
+// known. An empty namespace means default. It returns an error if the namespace contradicts the object or its scope.
 func Complete(object *unstructured.Unstructured, kind kinds.Kind, namespace string) (*unstructured.Unstructured, error) {
 	object = object.DeepCopy()
 	own := object.GetNamespace()

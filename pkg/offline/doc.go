@@ -1,4 +1,4 @@
-// Package offline stands in for what an API server would tell of a custom resource where none is asked: the defaults of its
-// schema, its inputs from files, and whether a config watches it. What render, test and the others show without a cluster
-// begins with it; what follows from the custom resource the pipeline decides.
+// Package offline provides what an API server would add to a custom resource, for commands without a cluster such as render and
+// test: the defaults of its schema, its inputs from files, and whether a config watches it. It decides nothing; the pipeline
+// does.
 package offline

@@ -11,7 +11,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// Given are objects from files that stand for what an API server would have, by kind and place.
+// Given are objects from files, used instead of those of an API server, by kind, namespace and name.
 type Given map[givenKey]*unstructured.Unstructured
 
 type givenKey struct {
@@ -19,8 +19,8 @@ type givenKey struct {
 	at   pipeline.Ref
 }
 
-// Add takes an object in as the API server would return it: a Secret's stringData is data. One that names no namespace is in
-// the one given. The error is about an object that no API server would take.
+// Add adds an object as the API server would return it: a Secret's stringData becomes data. If the object has no namespace, it
+// gets the given one. It returns an error for an object that an API server would refuse.
 func (g Given) Add(u *unstructured.Unstructured, namespace string) error {
 	content, err := drift.Canonical(u.Object)
 	if err != nil {
@@ -34,7 +34,7 @@ func (g Given) Add(u *unstructured.Unstructured, namespace string) error {
 	return nil
 }
 
-// InputsFor finds the inputs of an upstream, and its own objects that others read, among the given objects.
+// InputsFor returns the inputs of an upstream, and its own objects that other downstreams read, from the given objects.
 func (g Given) InputsFor(ctx context.Context, p *pipeline.Pipeline, upstream *unstructured.Unstructured) pipeline.Inputs {
 	return p.InputsAt(p.InputRefs(ctx, upstream), pipeline.Whole(func(s *pipeline.InputSource) (list []*unstructured.Unstructured) {
 		for key, u := range g {

@@ -12,7 +12,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// WatchedKinds says which kinds configs watch, in words.
+// WatchedKinds lists the kinds that configs watch, for a message.
 func WatchedKinds(configs []pipeline.Compiled) string {
 	var list []string
 	for _, c := range configs {
@@ -27,8 +27,8 @@ func WatchedKinds(configs []pipeline.Compiled) string {
 	return "watched are " + strings.Join(list, ", ")
 }
 
-// Unselected says why the config's watch passes an upstream over; empty if it does not. The labels of its namespace
-// are not known here.
+// Unselected returns why the config's watch does not select an upstream, or "" if it does. The labels of the upstream's
+// namespace are unknown here.
 func Unselected(p *pipeline.Pipeline, u *unstructured.Unstructured) string {
 	watch := p.Config.Watch
 	if len(watch.Namespaces) > 0 && u.GetNamespace() != "" && !slices.Contains(watch.Namespaces, u.GetNamespace()) {

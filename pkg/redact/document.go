@@ -2,15 +2,16 @@ package redact
 
 import "slices"
 
-// Masked stands for a value of a document that must not be shown.
+// Masked replaces a value in a document that must not be shown.
 const Masked = "(masked)"
 
-// plainMetadata is what no value gets into. Annotations are not among it: kubectl repeats whole objects there.
+// plainMetadata are the metadata fields that never contain values. Annotations are not among them: kubectl copies whole objects
+// there.
 var plainMetadata = []string{"name", "namespace", "uid", "generation", "creationTimestamp", "deletionTimestamp", "ownerReferences",
 	"finalizers"}
 
-// HoldsValues reports whether what stands at a path of a Secret, or of an object made with one, can be or hold a value. The
-// status is what the object's own controller writes.
+// HoldsValues reports whether the field at a path, in a Secret or an object rendered from one, can be or contain a value. The
+// status cannot: the object's own controller writes it.
 func HoldsValues(path []string) bool {
 	switch {
 	case len(path) == 0:
@@ -21,8 +22,8 @@ func HoldsValues(path []string) bool {
 	return !slices.Contains([]string{"apiVersion", "kind", "type", "immutable", "status"}, path[0])
 }
 
-// Document is a document without the values that it can hold of a Secret, and without keys that may be some. nil Words show
-// all of it.
+// Document returns a copy of a document with the possible values of a Secret masked, and keys that may be values too. If w is
+// nil, nothing is masked.
 func (w Words) Document(doc map[string]any) map[string]any {
 	if w == nil || doc == nil {
 		return doc
@@ -30,7 +31,7 @@ func (w Words) Document(doc map[string]any) map[string]any {
 	return w.Value(doc, nil).(map[string]any)
 }
 
-// Value is Document for what stands at a path.
+// Value masks the value at a path as Document does.
 func (w Words) Value(v any, path []string) any {
 	if len(path) > 0 && path[0] != "metadata" && !HoldsValues(path) || len(path) > 1 && !HoldsValues(path) {
 		return v
@@ -61,8 +62,7 @@ func (w Words) key(key string) string {
 	return Hidden
 }
 
-// Pair is Document for two documents of which it is to be seen where they differ: in what only one of them has, and in
-// values that read so.
+// Pair masks two documents that are compared. Where they differ, the masked values differ too.
 func (w Words) Pair(want, have any) (any, any) {
 	if a, ok := want.(map[string]any); ok {
 		if b, ok := have.(map[string]any); ok {

@@ -1,4 +1,4 @@
-// Package redact makes texts about Secrets that quote none of their values.
+// Package redact makes messages about Secrets that contain none of their values.
 package redact
 
 import (
@@ -9,17 +9,17 @@ import (
 	"strings"
 )
 
-// Hidden stands for a value that must not be shown.
+// Hidden replaces a value in a message that must not be shown.
 const Hidden = "…"
 
-// Redactor is an error that has a text without values: the place, the rule, the function and the kind of the problem.
+// Redactor is an error that also has a text without values: the place, the rule, the function and the kind of the problem.
 type Redactor interface {
 	error
-	// Redacted returns that text.
+	// Redacted returns the text without values.
 	Redacted() string
 }
 
-// Text returns the text without values of the first error in err's chain that has one, else what it is told to say.
+// Text returns the text without values of the first Redactor in err's chain, or otherwise if there is none.
 func Text(err error, otherwise string) string {
 	var r Redactor
 	if errors.As(err, &r) {
@@ -28,22 +28,22 @@ func Text(err error, otherwise string) string {
 	return otherwise
 }
 
-// NotQuoted is what is said in the place of an error that nothing is known of.
+// NotQuoted replaces an error of unknown origin.
 const NotQuoted = "the error is not shown, because it may quote a value of a Secret"
 
-// Errorf is fmt.Errorf with a text without values beside it: %s is for the author's words and names of types, which stay,
-// %w gives the text without values of what it wraps, and what all other verbs are given is hidden.
+// Errorf is fmt.Errorf that also makes a text without values: it keeps the arguments of %s, which must be fixed words or names
+// of types, uses the redacted text of an error for %w, and hides the arguments of all other verbs.
 func Errorf(format string, args ...any) error {
 	return &problem{error: fmt.Errorf(format, args...), redacted: Sprintf(format, args...)}
 }
 
-// New gives err a text without values, of several parts each once.
+// New adds a text without values to err: the parts, each once.
 func New(err error, parts ...string) error {
 	slices.Sort(parts)
 	return &problem{error: err, redacted: strings.Join(slices.Compact(parts), "; ")}
 }
 
-// Sprintf is the text without values of Errorf.
+// Sprintf returns the text without values that Errorf would make.
 func Sprintf(format string, args ...any) string {
 	n := -1
 	return verb.ReplaceAllStringFunc(format, func(v string) string {
@@ -71,12 +71,12 @@ type problem struct {
 	redacted string
 }
 
-// Redacted is the text of the problem without values.
+// Redacted implements Redactor.
 func (p *problem) Redacted() string { return p.redacted }
 func (p *problem) Unwrap() error    { return p.error }
 
-// WithoutValues is the text without values of err as an error: nobody who has it can quote one. The chain of err stays, for
-// errors.Is and errors.As, save for what prints it.
+// WithoutValues returns err with its text replaced by the text without values. The chain of err stays for errors.Is and
+// errors.As, but prints no values.
 func WithoutValues(err error) error {
 	if err == nil {
 		return nil
@@ -91,18 +91,18 @@ type redactedError struct {
 
 func (s *redactedError) Error() string { return s.text }
 
-// Redacted is the text itself: it has no values.
+// Redacted returns the whole text: it contains no values.
 func (s *redactedError) Redacted() string { return s.text }
 func (s *redactedError) Unwrap() error    { return s.err }
 
-// Words are those that an author wrote: they may be shown wherever they come from.
+// Words are words from a config: they may be shown even if they are also in an object.
 type Words map[string]bool
 
 // ownWords are fields that every object has.
 const ownWords = "apiVersion kind metadata name namespace labels annotations ownerReferences finalizers uid resourceVersion spec data " +
 	"stringData"
 
-// NewWords takes the words out of an author's texts. Fields that every object has are among them.
+// NewWords returns the words in the texts of a config, and the fields that every object has.
 func NewWords(texts ...string) Words {
 	w := Words{}
 	for _, text := range append(texts, ownWords) {
@@ -113,14 +113,14 @@ func NewWords(texts ...string) Words {
 	return w
 }
 
-// word is a field, or a key of labels, annotations or data.
+// word matches a field, or a key of labels, annotations or data.
 var word = regexp.MustCompile(`[A-Za-z0-9_$][A-Za-z0-9_$/-]*`)
 
-// index is the place of an item in a list.
+// index matches the index of a list item.
 var index = regexp.MustCompile(`^[0-9]{1,3}$`)
 
-// Path is the path of a field up to the first key that is neither an author's word nor a number: that may be a value.
-// nil Words show all of it.
+// Path returns the path of a field up to the first key that is neither a known word nor a number, because it may be a value. If
+// w is nil, it returns the whole path.
 func (w Words) Path(path string) string {
 	if w == nil {
 		return path

@@ -7,28 +7,28 @@ import (
 	"text/template/parse"
 )
 
-// reads is what a template can read of its data.
+// reads is what a template can read.
 type reads struct {
 	status bool
-	// statusFields are the fields that are read of the upstream's status; one without fields is the whole.
+	// statusFields are the fields of the upstream's status that are read; an empty path means all of it.
 	statusFields [][]string
 	params       map[string]bool
 	variables    map[string]bool
-	// inputs has, by name, the fields that are read of an input; one without fields is the whole.
+	// inputs has the fields that are read, by input; an empty path means the whole input.
 	inputs map[string][][]string
 	// computedInput is true if a name given to `input` is not a constant.
 	computedInput bool
-	// shown and showsComputed are inputs and computedInput without what ends in a digest.
+	// shown and showsComputed are inputs and computedInput without reads that end in a digest.
 	shown         map[string][][]string
 	showsComputed bool
 }
 
-// ReadsStatus reports whether the template can read .status of the upstream, or the upstream as a whole. It errs on
-// the side of true: a name computed at execution, or `.` handed to a function, counts as reading everything.
+// ReadsStatus reports whether the template can read .status of the upstream, or the upstream as a whole. If in doubt, it
+// returns true: a computed name, or `.` as an argument of a function, counts as reading everything.
 func (t *Template) ReadsStatus() bool { return t.reads.status }
 
-// StatusReads tells what the template can read of the upstream's status: the fields that .status.field names, with everything
-// below them. whole means that it may read anything.
+// StatusReads returns what the template can read of the upstream's status: the fields of .status.field and everything below
+// them. whole means that it may read anything.
 func (t *Template) StatusReads() (paths [][]string, whole bool) {
 	for _, path := range t.reads.statusFields {
 		whole = whole || len(path) == 0
@@ -36,18 +36,18 @@ func (t *Template) StatusReads() (paths [][]string, whole bool) {
 	return t.reads.statusFields, whole
 }
 
-// Params are the names that the template gives to `param`, sorted; computed names are not among them.
+// Params returns the sorted names in calls of `param`; computed names are not among them.
 func (t *Template) Params() []string { return sortedKeys(t.reads.params) }
 
-// Variables are the names that the template gives to `variable`, sorted.
+// Variables returns the sorted names in calls of `variable`.
 func (t *Template) Variables() []string { return sortedKeys(t.reads.variables) }
 
-// Inputs are the names that the template gives to `input`, sorted; computed names are not among them.
+// Inputs returns the sorted names in calls of `input`; computed names are not among them.
 func (t *Template) Inputs() []string {
 	return slices.DeleteFunc(sortedKeys(t.reads.inputs), func(name string) bool { return strings.Contains(name, ".") })
 }
 
-// Downstreams are the names that the template gives to `downstream`, sorted.
+// Downstreams returns the sorted names in calls of `downstream`.
 func (t *Template) Downstreams() (names []string) {
 	for _, key := range sortedKeys(t.reads.inputs) {
 		if name, ok := strings.CutPrefix(key, DownstreamKey("")); ok {
@@ -57,8 +57,8 @@ func (t *Template) Downstreams() (names []string) {
 	return names
 }
 
-// InputReads tells what the template can read of an input: the fields that (input "NAME").field names, with everything
-// below them; of a list the fields that are read of its objects in a range over it. whole means that it may read anything.
+// InputReads returns what the template can read of an input: the fields of (input "NAME").field and everything below them, or
+// for a list the fields of its objects that a range reads. whole means that it may read anything.
 func (t *Template) InputReads(name string) (paths [][]string, whole bool) {
 	for _, path := range t.reads.inputs[name] {
 		whole = whole || len(path) == 0
@@ -66,8 +66,8 @@ func (t *Template) InputReads(name string) (paths [][]string, whole bool) {
 	return t.reads.inputs[name], whole || t.reads.computedInput
 }
 
-// InputShown is InputReads without what only a digest is made of ((input "NAME").data | toJson | sha256sum): the value does not
-// get into the document.
+// InputShown is InputReads without reads that only go into a digest ((input "NAME").data | toJson | sha256sum): such a value
+// does not appear in the document.
 func (t *Template) InputShown(name string) (paths [][]string, whole bool) {
 	for _, path := range t.reads.shown[name] {
 		whole = whole || len(path) == 0
@@ -75,23 +75,24 @@ func (t *Template) InputShown(name string) (paths [][]string, whole bool) {
 	return t.reads.shown[name], whole || t.reads.showsComputed
 }
 
-// digests are the functions from whose result nobody learns what went in.
+// digests are functions whose result does not reveal their argument.
 var digests = map[string]bool{"sha1sum": true, "sha256sum": true, "sha512sum": true}
 
-// ComputesInput reports whether the template computes the name of an input while it executes: it may be any.
+// ComputesInput reports whether the template computes the name of an input when it executes, so that it may be any input.
 func (t *Template) ComputesInput() bool { return t.reads.computedInput }
 
-// analysis walks the trees before they are rewritten.
+// analysis walks the parse trees before they are rewritten.
 type analysis struct {
 	*compiler
 	reads
-	// rooted are the templates whose dot can be the upstream; queue holds those still to be walked.
+	// rooted are the templates whose dot can be the upstream; queue holds those that are not walked yet.
 	rooted map[string]bool
 	queue  []string
-	// isUsed are the templates that may be printed; used holds those still to be walked for what their dot is not needed for.
+	// isUsed are the templates that may be printed; used holds those that are not walked yet for reads that do not depend on
+	// dot.
 	isUsed map[string]bool
 	used   []string
-	// digesting is true while what is walked goes into a digest.
+	// digesting is true while walking the argument of a digest.
 	digesting bool
 }
 
@@ -122,7 +123,7 @@ func (c *compiler) analyze() reads {
 	return a.reads
 }
 
-// use notes that a template may be printed.
+// use records that a template may be printed.
 func (a *analysis) use(name string) {
 	if !a.isUsed[name] && a.trees[name] != nil {
 		a.isUsed[name] = true
@@ -137,15 +138,14 @@ func (a *analysis) root(name string) {
 	}
 }
 
-// scope says whether `.` and `$` are the upstream, and what stands for an object of an input that is a list: `.`, and variables by
-// their names.
+// scope says whether `.` and `$` are the upstream, and which of `.` and the variables are an object of an input that is a list.
 type scope struct {
 	dot, dollar bool
 	dotOf       string
 	vars        map[string]string
 }
 
-// with is the scope in which a variable stands for an object of an input, or for nothing of the kind if that is empty.
+// with returns the scope in which a variable is an object of an input, or something else if input is empty.
 func (s scope) with(variable, input string) scope {
 	vars := maps.Clone(s.vars)
 	if vars == nil {
@@ -171,19 +171,19 @@ func (a *analysis) list(l *parse.ListNode, s scope) {
 		case *parse.RangeNode:
 			a.rangeOver(n, s)
 		case *parse.TemplateNode:
-			a.handOver(n.Name, n.Pipe, s)
+			a.templateCall(n.Name, n.Pipe, s)
 		}
 	}
 }
 
-// branch: inside with and range, dot is no longer the upstream; if it still were, their pipeline has counted already.
+// branch: inside with and range, dot is no longer the upstream. If it still is, the pipeline has been counted already.
 func (a *analysis) branch(n *parse.BranchNode, s, inner scope) {
 	a.pipe(n.Pipe, s)
 	a.list(n.List, inner)
 	a.list(n.ElseList, s)
 }
 
-// rangeOver: of an input that is a list only those fields are read that the range reads of its objects.
+// rangeOver: for an input that is a list, only the fields that the range reads of its objects are read.
 func (a *analysis) rangeOver(n *parse.RangeNode, s scope) {
 	name := a.listCall(n.Pipe)
 	inner := scope{dollar: s.dollar, dotOf: name, vars: s.vars}
@@ -203,10 +203,10 @@ func (a *analysis) rangeOver(n *parse.RangeNode, s scope) {
 	a.list(n.ElseList, s)
 }
 
-// listed is a field that every object of a list has: the list is read, and of its objects nothing else.
+// listed is a field that every object of a list has. Reading it means that the list is read, but nothing of its objects.
 var listed = []string{"metadata", "name"}
 
-// listCall is the input that is a list and that a pipeline is: input "NAME", in any number of brackets.
+// listCall returns the list input of a pipeline that consists of input "NAME", in any number of brackets.
 func (a *analysis) listCall(n parse.Node) string {
 	p, ok := n.(*parse.PipeNode)
 	if !ok || p == nil || p.IsAssign || len(p.Cmds) != 1 {
@@ -222,7 +222,7 @@ func (a *analysis) listCall(n parse.Node) string {
 	return ""
 }
 
-// listLength is the input that is a list of which a command is the length.
+// listLength returns the list input whose length a command returns.
 func (a *analysis) listLength(cmd *parse.CommandNode) string {
 	if function(cmd) != "len" || len(cmd.Args) != 2 {
 		return ""
@@ -230,8 +230,9 @@ func (a *analysis) listLength(cmd *parse.CommandNode) string {
 	return a.listCall(cmd.Args[1])
 }
 
-// handOver is a call of a template. Handing it the upstream reads nothing by itself: what it does with it counts.
-func (a *analysis) handOver(name string, data parse.Node, s scope) {
+// templateCall records a call of a template. Passing the upstream to a template reads nothing by itself; the reads in that template
+// count.
+func (a *analysis) templateCall(name string, data parse.Node, s scope) {
 	a.use(name)
 	if a.isRoot(data, s) {
 		a.root(name)
@@ -240,7 +241,7 @@ func (a *analysis) handOver(name string, data parse.Node, s scope) {
 	a.node(data, s)
 }
 
-// isRoot reports an expression that is the upstream itself.
+// isRoot reports whether an expression is the upstream itself.
 func (a *analysis) isRoot(n parse.Node, s scope) bool {
 	switch n := n.(type) {
 	case *parse.DotNode:
@@ -275,7 +276,7 @@ func (a *analysis) command(cmd *parse.CommandNode, s scope) {
 	args := cmd.Args
 	name := function(cmd)
 	if len(args) == 1 && name == "input" {
-		a.input("", false, nil) // the name comes down the pipe
+		a.input("", false, nil) // the name comes through the pipe
 	}
 	if list := a.listLength(cmd); list != "" {
 		a.input(list, true, listed)
@@ -285,7 +286,7 @@ func (a *analysis) command(cmd *parse.CommandNode, s scope) {
 		text, known := constString(args[1])
 		switch {
 		case name == "include" && known && len(args) == 3:
-			a.handOver(text, args[2], s)
+			a.templateCall(text, args[2], s)
 			return
 		case name == "include" && known:
 			a.use(text)
@@ -303,7 +304,7 @@ func (a *analysis) command(cmd *parse.CommandNode, s scope) {
 	}
 }
 
-// named notes what a function reads besides its data, by a name that may be known.
+// named records what a function reads by a name, which may be computed.
 func (a *analysis) named(called, name string, known bool) {
 	switch {
 	case called == "param" && known:
@@ -317,7 +318,7 @@ func (a *analysis) named(called, name string, known bool) {
 	}
 }
 
-// input notes what is read of an input; no fields are the whole.
+// input records what is read of an input; no fields mean the whole input.
 func (a *analysis) input(name string, known bool, fields []string) {
 	if !known {
 		a.computedInput = true
@@ -330,7 +331,7 @@ func (a *analysis) input(name string, known bool, fields []string) {
 	}
 }
 
-// inputCall reports (input "NAME") and (downstream "NAME"), which is what a field can be read of.
+// inputCall returns the name if a node is (input "NAME") or (downstream "NAME"), whose fields can be read.
 func inputCall(n parse.Node) (name string, ok bool) {
 	p, isPipe := n.(*parse.PipeNode)
 	if !isPipe || len(p.Decl) > 0 || len(p.Cmds) != 1 {
@@ -339,7 +340,7 @@ func inputCall(n parse.Node) (name string, ok bool) {
 	return objectCall(p.Cmds[0])
 }
 
-// objectCall is the input, or the key of the downstream, that a call with a constant name gives.
+// objectCall returns the input, or the key of the downstream, of a call with a constant name.
 func objectCall(cmd *parse.CommandNode) (name string, ok bool) {
 	called := function(cmd)
 	if (called != "input" && called != "downstream") || len(cmd.Args) != 2 {
@@ -351,7 +352,7 @@ func objectCall(cmd *parse.CommandNode) (name string, ok bool) {
 	return name, ok
 }
 
-// DownstreamKey is the name under which a downstream stands among the inputs, none of which can be called so.
+// DownstreamKey returns the key of a downstream among the inputs. No input can have such a name.
 func DownstreamKey(name string) string { return "downstreams." + name }
 
 func (a *analysis) node(n parse.Node, s scope) {
@@ -378,16 +379,17 @@ func (a *analysis) node(n parse.Node, s scope) {
 	}
 }
 
-// ofObject notes fields that are read of an object of an input that is a list, if they are of one; none are the whole.
+// ofObject records fields that are read of an object of a list input; no fields mean all of it. It does nothing if input is
+// empty.
 func (a *analysis) ofObject(input string, fields []string) {
 	if input != "" {
 		a.input(input, true, fields)
 	}
 }
 
-// readsStatus notes fields that are read of the status, if they are of it; none are the whole.
-func (a *analysis) readsStatus(are bool, fields []string) {
-	if are {
+// readsStatus records fields that are read of the status, if are is true; no fields mean all of it.
+func (a *analysis) readsStatus(isStatus bool, fields []string) {
+	if isStatus {
 		a.status = true
 		a.statusFields = append(a.statusFields, fields)
 	}

@@ -7,16 +7,16 @@ import (
 	"text/template/parse"
 )
 
-// builtinArity is how many arguments text/template's own functions take, at least and at most.
+// builtinArity is the least and the most arguments of text/template's own functions.
 var builtinArity = map[string][2]int{
 	"and": {1, math.MaxInt}, "or": {1, math.MaxInt}, "index": {1, math.MaxInt}, "printf": {1, math.MaxInt},
 	"not": {1, 1}, "len": {1, 1}, "lt": {2, 2}, "le": {2, 2}, "gt": {2, 2}, "ge": {2, 2},
 }
 
-// arity gives how many arguments a function takes, at least and at most.
+// arity returns the least and the most arguments of a function.
 func arity(name string) (least, most int) {
 	if name == "default" {
-		return 2, math.MaxInt // without a value to fall back to it would do nothing
+		return 2, math.MaxInt // with only a default it would do nothing
 	}
 	if name == "eq" {
 		return 2, math.MaxInt
@@ -35,8 +35,7 @@ func arity(name string) (least, most int) {
 	return t.NumIn(), t.NumIn()
 }
 
-// arguments checks that a function is given as many arguments as it takes: text/template finds out only when the
-// call is reached.
+// arguments checks the number of arguments of a call: text/template checks it only when it executes the call.
 func (c *compiler) arguments(pos parse.Pos, name string, given int) {
 	least, most := arity(name)
 	switch {
@@ -49,7 +48,7 @@ func (c *compiler) arguments(pos parse.Pos, name string, given int) {
 	}
 }
 
-// counted gives "2 arguments" or "at least 1 argument".
+// counted returns "2 arguments" or "at least 1 argument".
 func counted(least, most int) string {
 	text := fmt.Sprintf("%d arguments", least)
 	if least == 1 {

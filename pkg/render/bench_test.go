@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// benchmarkTemplate is a Deployment as people write it; it renders the same with Helm's functions and with ours.
+// benchmarkTemplate is a typical Deployment; Helm's functions and Corollary's render it the same.
 const benchmarkTemplate = `apiVersion: apps/v1
 kind: Deployment
 metadata:

@@ -6,32 +6,32 @@ import (
 	"time"
 )
 
-// Budget limits what rendering one upstream may use: all its documents and texts draw on it before they allocate or
-// begin anything. It is not safe for concurrent use. Data without one has a Budget of its own for each execution.
+// Budget limits what rendering one upstream may use: every document and text takes from it before it allocates or computes
+// anything. It is not safe for concurrent use. Data without a Budget gets a new one for each execution.
 type Budget struct {
-	limits   Limits
-	bytes    int  // left to make
-	steps    int  // left to take
-	values   int  // left for the document
-	text     int  // left for the document's text
-	nesting  int  // of the value that is being copied
-	placing  bool // what is copied goes into the document
-	reserve  *reserve
-	since    time.Time
-	unlooked int // steps since the clock was last looked at
+	limits     Limits
+	bytes      int  // that may still be allocated
+	steps      int  // that may still be taken
+	values     int  // that the document may still have
+	text       int  // that the text of the document may still have
+	nesting    int  // depth of the value that is being copied
+	placing    bool // the value that is being copied goes into the document
+	reserve    *reserve
+	since      time.Time
+	sinceClock int // steps since the last look at the clock
 }
 
-// reserve is what a Budget holds back until larger allows it.
+// reserve is the part of a Budget that is not available until larger allows it.
 type reserve struct {
 	bytes, steps int
 	larger       func() error
 }
 
-// smallShare is the part of a Budget, one in so many, that is free of larger.
+// smallShare is the divisor of a Budget that gives the part available without larger.
 const smallShare = 16
 
-// NewBudget returns a Budget of the limits, whose zero fields take the default. larger, if not nil, is called once, when
-// a sixteenth of the bytes or steps is used up: its error ends the rendering.
+// NewBudget returns a Budget with the limits; zero fields mean the default. larger, if not nil, is called once, when a
+// sixteenth of the bytes or steps is used; if it returns an error, rendering ends.
 func NewBudget(l Limits, larger func() error) *Budget {
 	b := &Budget{}
 	b.reset(l.withDefaults(), larger)
@@ -47,13 +47,13 @@ func (b *Budget) reset(l Limits, larger func() error) {
 	b.begin()
 }
 
-// begin begins a document: its size and its time count for itself. The steps bound how long all of them take.
+// begin begins a document: size and time are limited for each document, steps for all of them together.
 func (b *Budget) begin() {
 	b.since = time.Now()
 	b.values, b.text, b.nesting, b.placing = b.limits.Values, b.limits.Output, 0, false
 }
 
-// spend takes n bytes, which are about to be allocated.
+// spend takes n bytes. Call it before allocating them.
 func (b *Budget) spend(n int) error {
 	for n < 0 || n > b.bytes {
 		if more, err := b.enlarge(); err != nil {
@@ -66,10 +66,10 @@ func (b *Budget) spend(n int) error {
 	return nil
 }
 
-// lookEvery is how many steps are taken between two looks at the clock.
-const lookEvery = 2000
+// clockInterval is the number of steps between two looks at the clock.
+const clockInterval = 2000
 
-// work takes n steps, which are about to be taken. A step is about a microsecond of an ordinary core, generously counted.
+// work takes n steps. Call it before doing the work. A step is at most about a microsecond on an ordinary core.
 func (b *Budget) work(n int) error {
 	for n < 0 || n > b.steps {
 		if more, err := b.enlarge(); err != nil {
@@ -79,10 +79,10 @@ func (b *Budget) work(n int) error {
 		}
 	}
 	b.steps -= n
-	if b.unlooked += n; b.unlooked < lookEvery {
+	if b.sinceClock += n; b.sinceClock < clockInterval {
 		return nil
 	}
-	b.unlooked = 0
+	b.sinceClock = 0
 	if time.Since(b.since) > b.limits.Time {
 		text := fmt.Sprintf("rendering takes longer than %s", b.limits.Time)
 		return &problem{text: text, kind: text, fix: limitFix, limit: ErrTime}
@@ -90,7 +90,7 @@ func (b *Budget) work(n int) error {
 	return nil
 }
 
-// enlarge frees the reserve, once.
+// enlarge makes the reserve available, once.
 func (b *Budget) enlarge() (bool, error) {
 	r := b.reserve
 	if r == nil {
@@ -104,7 +104,7 @@ func (b *Budget) enlarge() (bool, error) {
 	return true, nil
 }
 
-// place takes a value of the document, of whose text n bytes are its own.
+// place takes one value of the document, with n bytes of text.
 func (b *Budget) place(n int) error {
 	if b.values--; b.values < 0 {
 		return b.tooManyValues()
@@ -120,10 +120,10 @@ func (b *Budget) tooManyValues() error {
 	return limitf("the document has more than %d values", b.limits.Values)
 }
 
-// maxNesting is how deep a value may nest: the API server's own decoder goes to 10,000, people to about 30.
+// maxNesting is how deep a value may nest: the API server's decoder allows 10,000 levels, real objects have about 30.
 const maxNesting = 500
 
-// nest begins a map or list that is copied; leave ends it.
+// nest enters a map or list that is copied; leave leaves it.
 func (b *Budget) nest() error {
 	if b.nesting++; b.nesting > maxNesting {
 		return limitf("a value nests more than %d deep", maxNesting)
@@ -131,7 +131,7 @@ func (b *Budget) nest() error {
 	return nil
 }
 
-// textCost is what making a text of n bytes takes: its memory, and a step for each KiB.
+// textCost takes the cost of making a text of n bytes: its memory, and a step for each KiB.
 func (b *Budget) textCost(n int) error {
 	if err := b.spend(n); err != nil {
 		return err
@@ -149,7 +149,7 @@ func limitf(format string, args ...any) error {
 	return &problem{text: text, kind: text, fix: limitFix, limit: ErrLimit}
 }
 
-// size gives a number of bytes as people say it.
+// size formats a number of bytes.
 func size(n int) string {
 	switch {
 	case n >= 1<<20 && n%(1<<20) == 0:
@@ -160,7 +160,7 @@ func size(n int) string {
 	return fmt.Sprintf("%d bytes", n)
 }
 
-// times multiplies sizes; what is too large for an int is the largest there is.
+// times multiplies sizes; on overflow it returns the largest int.
 func times(a, b int) int {
 	if a <= 0 || b <= 0 {
 		return 0
@@ -171,7 +171,7 @@ func times(a, b int) int {
 	return a * b
 }
 
-// plus adds sizes in the same way.
+// plus adds sizes; on overflow it returns the largest int.
 func plus(a, b int) int {
 	if a > math.MaxInt-b {
 		return math.MaxInt
@@ -179,7 +179,7 @@ func plus(a, b int) int {
 	return a + b
 }
 
-// What follows is for values that are copied. While a document is filled, they are placed in it as well.
+// The functions below are for values that are copied. While a document is filled, the values count as part of it too.
 
 func (b *Budget) leave() { b.nesting-- }
 
@@ -194,7 +194,7 @@ func (b *Budget) placed(v any) error {
 	return b.place(8)
 }
 
-// moreText takes text that belongs to a value of the document: a key, or what a hole prints.
+// moreText takes text that is part of a value of the document: a key, or the output of a hole.
 func (b *Budget) moreText(n int) error {
 	if !b.placing {
 		return nil

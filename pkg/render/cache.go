@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// cache keeps parsed skeletons, the least recently used going first when their weight passes a limit. It is safe for
-// concurrent use.
+// cache keeps parsed skeletons. If their weight exceeds a limit, the least recently used are removed. It is safe for concurrent
+// use.
 type cache struct {
 	mu      sync.Mutex
 	limit   int
@@ -35,8 +35,7 @@ func (c *cache) get(text []byte) *skeleton {
 	return e.Value.(*cached).skeleton
 }
 
-// put keeps a skeleton. One that would fill more than a quarter of the cache is not kept: it would push out what is
-// used more often.
+// put stores a skeleton, unless it needs more than a quarter of the cache: it would replace skeletons that are used more often.
 func (c *cache) put(text []byte, s *skeleton) {
 	weight := len(text) + s.size
 	if weight > c.limit/4 {

@@ -12,22 +12,21 @@ type Template struct {
 	options   Options
 	lines     int                    // of the template, without the helpers
 	trees     map[string]*parse.Tree // by template name; rewritten, read-only
-	functions []string               // the functions that the trees call, rewriting's for sites aside
+	functions []string               // the functions that the trees call, without those bound to sites
 	siteCalls []siteCall
 	sites     []site
 	position  *position
 	holes     []Hole
 	fields    []Field
 	reads     reads
-	textPos   map[*byte]parse.Pos // where a text node's text stands in the template
-	constant  bool                // nothing but text
+	textPos   map[*byte]parse.Pos // position of each text node's text in the template
+	constant  bool                // only text
 	cache     *cache
 	runs      sync.Pool
 }
 
-// Compile parses a template for a document. The error is an *Error, or Errors when there are several: everything
-// that can be known without an upstream, such as unknown functions, functions that would make two renderings of one
-// upstream differ, and YAML that is broken on every path.
+// Compile parses a template for a document. It returns an *Error, or Errors for several, with everything that is known without
+// an upstream: unknown functions, functions whose result is not always the same, YAML that is invalid on every path.
 func Compile(text string, o Options) (*Template, error) {
 	c, err := compile(text, o, false)
 	if err != nil {
@@ -39,7 +38,7 @@ func Compile(text string, o Options) (*Template, error) {
 	return c.done()
 }
 
-// siteCall is a function of rewriting's that is bound to a site.
+// siteCall is a function added by the rewrite that is bound to a site.
 type siteCall struct {
 	name, function string
 	site           int
@@ -55,16 +54,16 @@ type compiler struct {
 	helpers map[string]bool // the trees that are helpers
 
 	current   string              // the template that is being rewritten
-	printing  map[string][]string // the templates that a template prints, holes included
-	unprobed  bool                // its text could be mistaken for placeholders
-	printsAny bool                // one prints a template whose name is computed
+	printing  map[string][]string // the templates that a template prints with their holes
+	unprobed  bool                // its text may contain something that looks like a placeholder
+	printsAny bool                // some template prints one whose name is computed
 }
 
-// action is what is known of an action that prints, for the probes.
+// action is what the probes know about an action that prints.
 type action struct {
 	site    int
 	stages  []*parse.CommandNode
-	include string // the template that is printed, when its name is constant
+	include string // the template that is printed, if its name is constant
 }
 
 func newCompiler(text string, o Options, asText bool) (*compiler, error) {
@@ -92,14 +91,14 @@ func compile(text string, o Options, asText bool) (*compiler, error) {
 	return c, nil
 }
 
-// rewrite rewrites all trees.
+// rewrite rewrites all parse trees.
 func (c *compiler) rewrite() {
 	for _, tree := range sortedKeys(c.trees) {
 		c.tree(c.trees[tree])
 	}
 }
 
-// done sorts what was found; a template with errors is not given out.
+// done sorts the errors. It returns the template only if there are none.
 func (c *compiler) done() (*Template, error) {
 	for _, e := range c.errs {
 		e.lines = c.lines
@@ -125,7 +124,7 @@ func (c *compiler) errorf(pos parse.Pos, fix, format string, args ...any) {
 	c.errs = append(c.errs, &Error{Line: line, Column: column, Problem: fmt.Sprintf(format, args...), Fix: fix})
 }
 
-// isConstant reports a tree that holds only text.
+// isConstant reports whether a tree contains only text.
 func isConstant(t *parse.Tree) bool {
 	if t.Root == nil {
 		return true
@@ -138,12 +137,12 @@ func isConstant(t *parse.Tree) bool {
 	return true
 }
 
-// prints notes that the current template prints another, with its holes.
+// prints records that the current template prints another one, with its holes.
 func (c *compiler) prints(name string) {
 	c.printing[c.current] = append(c.printing[c.current], name)
 }
 
-// newSite notes a place; it returns its number.
+// newSite adds a site; it returns its number.
 func (c *compiler) newSite(pos parse.Pos, text string) (int, *site) {
 	s := site{text: text, tree: c.current}
 	s.line, s.column = c.position.at(pos)

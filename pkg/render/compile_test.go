@@ -174,7 +174,7 @@ func TestInputReads(t *testing.T) {
 	}
 }
 
-// Of an input that is a list those fields are read that a range over it reads of its objects.
+// TestInputReadsOfLists: for an input that is a list, the fields of its objects that a range reads are returned.
 func TestInputReadsOfLists(t *testing.T) {
 	name, url := []string{"metadata", "name"}, []string{"spec", "url"}
 	for _, c := range []struct {

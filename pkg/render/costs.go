@@ -7,15 +7,14 @@ import (
 	"unicode/utf8"
 )
 
-// cost says what a function takes of the Budget before it is called. Each function of a template has one: a test fails
-// for a function without.
+// cost is what calling a function takes from the Budget. Each function of a template needs one; a test checks this.
 type cost struct {
-	// bounded: the function's own code draws on the Budget, or what it takes does not depend on the size of its arguments,
-	// so that the step counted for its place is enough.
+	// bounded means that the step for the call is enough: the function itself takes from the Budget, or its cost does not
+	// depend on the size of its arguments.
 	bounded bool
-	// perByte is how many bytes it makes of each byte of its texts.
+	// perByte is the number of bytes that it makes for each byte of its texts.
 	perByte int
-	// of is for everything else.
+	// of takes any other cost.
 	of func(b *Budget, args []reflect.Value) error
 }
 
@@ -37,10 +36,10 @@ var costs = func() map[string]cost {
 			out[name] = c
 		}
 	}
-	// text/template's own
+	// functions of text/template
 	add(constant, "hello", "and", "or", "not", "lt", "le", "gt", "ge", "len", "index")
 	add(own, "print", "printf", "println", "html", "js", "urlquery", "eq", "ne")
-	// the execution's
+	// functions of the execution
 	add(constant, "param", "variable", "input", "downstream", "item", fnEmit, fnTick, fnEnter, fnLeave)
 	add(own, "include", fnIndent, fnNindent, fnTrim, fnOver)
 
@@ -77,13 +76,13 @@ var costs = func() map[string]cost {
 	return out
 }()
 
-// charged gives a function that draws its cost on the run's Budget before it calls f.
-func charged(r *run, f any, c cost) any {
+// withCost returns a function that takes its cost from the run's Budget and then calls f.
+func withCost(r *run, f any, c cost) any {
 	if c.bounded {
 		return f
 	}
 	if c.of == nil {
-		if out := chargedText(r, f, c.perByte); out != nil {
+		if out := withTextCost(r, f, c.perByte); out != nil {
 			return out
 		}
 		c.of = func(b *Budget, args []reflect.Value) error { return b.textCost(times(c.perByte, textLength(args))) }
@@ -98,8 +97,8 @@ func charged(r *run, f any, c cost) any {
 	}).Interface()
 }
 
-// chargedText is charged for the types that most functions of texts have, without reflection.
-func chargedText(r *run, f any, perByte int) any {
+// withTextCost is charged without reflection, for the types that most text functions have.
+func withTextCost(r *run, f any, perByte int) any {
 	switch f := f.(type) {
 	case func(string) string:
 		return func(a string) string {
@@ -125,7 +124,7 @@ func chargedText(r *run, f any, perByte int) any {
 	return nil
 }
 
-// textLength is how much text arguments hold, those of a last variadic one included.
+// textLength returns the total length of the texts in the arguments, including a variadic one.
 func textLength(args []reflect.Value) int {
 	n := 0
 	for _, arg := range args {
@@ -144,7 +143,7 @@ func textLength(args []reflect.Value) int {
 	return n
 }
 
-// cutsetCost: a character of the text may be compared with each of the cutset.
+// cutsetCost: each character of the text may be compared with each one of the cutset.
 func cutsetCost(b *Budget, args []reflect.Value) error {
 	cutset, text := args[0].String(), args[1].String()
 	per := 1
@@ -163,7 +162,7 @@ func ascii(s string) bool {
 	return true
 }
 
-// wrapCost: of two lines that wrapping makes, at least one is as long as it may be.
+// wrapCost: of every two lines of the result, at least one has the maximum length.
 func wrapCost(b *Budget, args []reflect.Value) error {
 	text, sep := args[len(args)-1].Len(), 1
 	if len(args) == 3 {
@@ -173,7 +172,7 @@ func wrapCost(b *Budget, args []reflect.Value) error {
 	return b.textCost(times(3, plus(text, times(lines, sep))))
 }
 
-// splitCost: each piece is an item of a list, or an entry of a map.
+// splitCost: each piece becomes an item of a list, or an entry of a map.
 func splitCost(b *Budget, args []reflect.Value) error {
 	sep, text := args[0].String(), args[len(args)-1].String()
 	pieces := strings.Count(text, sep) + 1
@@ -188,7 +187,7 @@ func splitCost(b *Budget, args []reflect.Value) error {
 	return b.spend(times(pieces, 160))
 }
 
-// numberCost: a map or list is refused, because the library would print it for an error that nobody reads.
+// numberCost refuses a map or list: the library would print it into an error that is discarded.
 func numberCost(b *Budget, args []reflect.Value) error {
 	for _, arg := range args {
 		if arg.Kind() == reflect.Interface && isStructure(arg.Interface()) {
@@ -206,7 +205,7 @@ func numberCost(b *Budget, args []reflect.Value) error {
 	return b.textCost(times(8, textLength(args)))
 }
 
-// itemsCost is for functions that copy the items of their maps and lists.
+// itemsCost returns the cost of functions that copy the items of their maps and lists.
 func itemsCost(perItem int) func(*Budget, []reflect.Value) error {
 	return func(b *Budget, args []reflect.Value) error {
 		n := 0
@@ -226,7 +225,7 @@ func itemsCost(perItem int) func(*Budget, []reflect.Value) error {
 	}
 }
 
-// urlJoinCost: the parts are escaped, three letters for one.
+// urlJoinCost: escaping the parts makes up to three bytes of one.
 func urlJoinCost(b *Budget, args []reflect.Value) error {
 	n := 0
 	for it := args[0].MapRange(); it.Next(); {
@@ -238,7 +237,7 @@ func urlJoinCost(b *Budget, args []reflect.Value) error {
 	return b.textCost(times(8, n))
 }
 
-// maxVersion is how long a version or a constraint may be; its library matches it with several regular expressions.
+// maxVersion limits the length of a version or constraint; the library matches it with several regular expressions.
 const maxVersion = 1000
 
 func versionCost(b *Budget, args []reflect.Value) error {
@@ -250,7 +249,7 @@ func versionCost(b *Budget, args []reflect.Value) error {
 	return b.work(100)
 }
 
-// sortCost is what sorting n texts of together so many bytes takes.
+// sortCost takes the cost of sorting n texts with this total length.
 func (b *Budget) sortCost(n, bytes int) error {
 	rounds := bits.Len(uint(n))
 	if err := b.work(times(n, rounds)/8 + times(bytes, rounds)>>13); err != nil {

@@ -13,16 +13,17 @@ import (
 	yaml "go.yaml.in/yaml/v3"
 )
 
-// skeletonError is something wrong with the YAML of a skeleton. It knows a line of the skeleton, or the record of the
-// hole that is to blame; the execution translates both to the author's template.
+// skeletonError is an error in the YAML of a skeleton. It has a line of the skeleton, or the record of the hole that caused it;
+// the execution translates both to the template.
 type skeletonError struct {
 	line, record int
 	problem, fix string
-	kind         string // the problem without values, where it quotes one
-	named        bool   // the problem's sentence begins with what the hole prints
+	kind         string // the problem without values, if it quotes one
+	named        bool   // the sentence begins with the output of the hole
 }
 
-// withoutValues is the problem without values: of a document the parser sees the author's text alone.
+// withoutValues returns the problem without values: the parser sees only the text of the template, never the values of an
+// object.
 func (e *skeletonError) withoutValues() string {
 	if e.kind != "" {
 		return e.kind
@@ -32,8 +33,8 @@ func (e *skeletonError) withoutValues() string {
 
 func (e *skeletonError) Error() string { return e.problem }
 
-// decode reads the one document of a skeleton. A hole with `omitempty | toYaml` and nothing to say does not show
-// whether it stands among entries or items, so both are tried.
+// decode parses the one document of a skeleton. An `omitempty | toYaml` hole without a value does not show whether it is among
+// entries or items, so decode tries both.
 func decode(text []byte, b *Budget) (*yaml.Node, error) {
 	if err := b.parseCost(text); err != nil {
 		return nil, err
@@ -44,7 +45,7 @@ func decode(text []byte, b *Budget) (*yaml.Node, error) {
 	}
 	for _, other := range otherForms(text) {
 		if b.parseCost(other) != nil {
-			break // the first error has to do
+			break // the first error is reported
 		}
 		if root, err := decodeOnce(other); err == nil {
 			return root, nil
@@ -57,10 +58,10 @@ func decode(text []byte, b *Budget) (*yaml.Node, error) {
 	return nil, syntaxError(text, err, b)
 }
 
-// parsedBytes is what the parser takes for a value besides its text, and what is built of that.
+// parsedBytes is the parser's memory for a value besides its text, and that of what is built from it.
 const parsedBytes = 700
 
-// parseCost is what parsing a text takes: each value of YAML has one of these marks before or behind it.
+// parseCost takes the cost of parsing a text: each YAML value has one of these characters before or after it.
 func (b *Budget) parseCost(text []byte) error {
 	values := 1 + bytes.Count(text, openBracket) + bytes.Count(text, openBrace) + bytes.Count(text, comma) +
 		bytes.Count(text, colon) + bytes.Count(text, dash) + bytes.Count(text, question) + bytes.Count(text, hash)
@@ -78,8 +79,7 @@ var (
 
 func decodeOnce(text []byte) (root *yaml.Node, err error) {
 	defer func() {
-		// The parser has panics for states that it takes to be impossible. A template that finds one is an error, not the
-		// end of the process.
+		// The parser panics in states that it considers impossible. Report that as an error of the template, do not crash.
 		if r := recover(); r != nil {
 			root, err = nil, &skeletonError{record: -1, line: 1, problem: fmt.Sprintf("not YAML: %v", r)}
 		}
@@ -105,10 +105,10 @@ func decodeOnce(text []byte) (root *yaml.Node, err error) {
 	return root, nil
 }
 
-// omittedMark is how a hole with nothing to say prints an entry; as an item it is the same behind a dash.
+// omittedMark matches an omitted hole in the form of an entry; as an item it has a dash instead.
 var omittedMark = regexp.MustCompile(`(\x{E000}o\d+\x{E001}):`)
 
-// otherForms gives the skeleton with each omitted entry as an item instead, one by one, and with all of them.
+// otherForms returns the skeleton with each omitted entry as an item, one by one, and with all of them.
 func otherForms(text []byte) [][]byte {
 	const most = 10
 	found := omittedMark.FindAllSubmatchIndex(text, most)
@@ -124,16 +124,16 @@ func otherForms(text []byte) [][]byte {
 
 var (
 	errorLine = regexp.MustCompile(`line (\d+): `)
-	// namedHole finds a hole that is part of an anchor, an alias or a tag.
+	// namedHole matches a hole that is part of an anchor, an alias or a tag.
 	namedHole = regexp.MustCompile(`(?:^|[\s\[{,])[&*!][!\w-]*\x{E000}.(\d+)`)
-	// tabbed finds a line that is indented by a tab.
-	tabbed     = regexp.MustCompile(`(?m)^ *\t`)
+	// tabIndent matches a line that is indented by a tab.
+	tabIndent  = regexp.MustCompile(`(?m)^ *\t`)
 	scalarMark = regexp.MustCompile(`\x{E000}s(\d+)`)
 )
 
 const noStructureHere = "is not a map or list, and the template puts entries or items there"
 
-// syntaxError translates the parser's message. Only its line is taken from it.
+// syntaxError translates the parser's error. It uses only the line in the parser's message.
 func syntaxError(text []byte, err error, b *Budget) error {
 	message := strings.TrimPrefix(err.Error(), "yaml: ")
 	out := &skeletonError{record: -1, line: 1}
@@ -154,7 +154,7 @@ func syntaxError(text []byte, err error, b *Budget) error {
 		return out
 	}
 	out.problem, out.fix = "not YAML: "+message, "check the indentation, quotes and brackets of this line and the lines around it"
-	if tabbed.Match(near) {
+	if tabIndent.Match(near) {
 		out.fix = "indent with spaces, YAML takes no tabs"
 	}
 	blameSplice(out, text, b)
@@ -163,8 +163,8 @@ func syntaxError(text []byte, err error, b *Budget) error {
 
 var spliceMark = regexp.MustCompile(`- \x{E000}l(\d+)\x{E001}|\x{E000}m(\d+)\x{E001}:`)
 
-// blameSplice looks for a hole whose toYaml printed a list where the author's text has room for a map, or the other
-// way round: with the other form in its place, the skeleton is YAML.
+// blameSplice looks for a hole whose toYaml printed a list where the template needs a map, or the reverse: in the other form
+// the skeleton is valid YAML.
 func blameSplice(out *skeletonError, text []byte, b *Budget) {
 	const most = 20
 	for _, m := range spliceMark.FindAllSubmatchIndex(text, most) {

@@ -8,38 +8,38 @@ import (
 	"github.com/corollary-dev/corollary/pkg/redact"
 )
 
-// Error is one thing wrong with a template, or with what it makes of an upstream.
+// Error is one problem in a template, or in rendering it for an upstream.
 type Error struct {
-	// Line and Column say where in the author's template, from 1; 0 where that is unknown. Column counts bytes. Lines of the helpers
-	// go on after the template's.
+	// Line and Column are the position in the template, from 1; 0 if unknown. Column counts bytes. Lines of the helpers follow
+	// those of the template.
 	Line, Column int
-	// Problem says what is wrong and names the field or value: ".spec.tag is not set".
+	// Problem says what is wrong, with the field or value: ".spec.tag is not set".
 	Problem string
-	// Fix says how to put it right; empty if the problem says it all.
+	// Fix says how to fix it; empty if the problem says it all.
 	Fix string
-	// Limit is ErrLimit or ErrTime where a limit ended the rendering, or what a Budget's larger said; else nil.
+	// Limit is ErrLimit or ErrTime if a limit ended the rendering, or the error of a Budget's larger; else nil.
 	Limit error
-	// Input is the object that exists without the field that the template reads, as in "input settings" or "downstream service"; empty for
-	// any other problem.
+	// Input is the object that exists but lacks the field that the template reads, as in "input settings" or "downstream
+	// service"; empty for other problems.
 	Input string
 
-	// action is the author's text that is to blame, kind the problem without values; each empty where it is not known.
+	// action is the text of the action that failed, kind the problem without values; each is empty if unknown.
 	action, kind string
-	// lines are those of the template; the others are the helpers'. 0: none are.
+	// lines is the number of lines of the template; later lines are in the helpers. 0 means that there are no helpers.
 	lines int
 }
 
 var (
-	// ErrLimit says that rendering needs more than it may. It will, until the upstream, an input or the template changes.
+	// ErrLimit means that rendering exceeds a limit. It will again, until the upstream, an input or the template changes.
 	ErrLimit = errors.New("a limit of rendering is exceeded")
-	// ErrTime says that rendering takes longer than it may, which on another occasion may be different.
+	// ErrTime means that rendering takes too long. A retry may succeed.
 	ErrTime = errors.New("rendering takes too long")
 )
 
-// Unwrap returns the limit that ended the rendering, if one did.
+// Unwrap returns the limit that ended the rendering, or nil.
 func (e *Error) Unwrap() error { return e.Limit }
 
-// Error gives "line 7: .spec.tag is not set: how to fix it".
+// Error returns "line 7: .spec.tag is not set: how to fix it".
 func (e *Error) Error() string {
 	var b strings.Builder
 	switch {
@@ -56,7 +56,7 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Redacted is the error without the values that the problem quotes.
+// Redacted returns the error without the values that the problem quotes.
 func (e *Error) Redacted() string {
 	out := Error{Line: e.Line, lines: e.lines, Problem: e.kind, Fix: e.Fix}
 	if e.kind == "" {
@@ -68,10 +68,10 @@ func (e *Error) Redacted() string {
 	return out.Error()
 }
 
-// Errors is everything that compiling a template found, in the order of the template's lines.
+// Errors are all the errors of compiling a template, sorted by line.
 type Errors []*Error
 
-// Error gives one error a line.
+// Error returns one error per line.
 func (es Errors) Error() string {
 	lines := make([]string, len(es))
 	for i, e := range es {
@@ -89,8 +89,7 @@ func (es Errors) Unwrap() []error {
 	return out
 }
 
-// problem is what a template function returns: the position is added by whoever knows the call. kind is the text without
-// values.
+// problem is the error of a template function; the caller adds the position. kind is the text without values.
 type problem struct {
 	text, kind, fix string
 	limit           error
@@ -98,7 +97,7 @@ type problem struct {
 
 func (p *problem) Error() string { return p.text }
 
-// problemf formats a problem. %s is for the author's words and names of types, all else for values.
+// problemf formats a problem. Use %s for fixed words and names of types, other verbs for values.
 func problemf(fix, format string, args ...any) error {
 	return &problem{text: fmt.Sprintf(format, args...), kind: redact.Sprintf(format, args...), fix: fix}
 }

@@ -9,9 +9,9 @@ import (
 	"text/template/parse"
 )
 
-// Execute renders the document for d. The error is an *Error whose line is in the author's template; among others:
-// a value that is not set, a document that is no mapping, two documents, a key given twice, and a limit passed.
-// The document shares nothing with d. Integers in it are int64; a float64 of d stays one.
+// Execute renders the document for d. It returns an *Error with a line of the template, for example for a value that is not
+// set, a document that is not a mapping, a duplicate key, or an exceeded limit. The document shares no memory with d. Integers
+// become int64; a float64 stays one.
 func (t *Template) Execute(d Data) (doc map[string]any, err error) {
 	r := t.runs.Get().(*run)
 	defer r.end(&err)
@@ -30,7 +30,7 @@ func (t *Template) Execute(d Data) (doc map[string]any, err error) {
 	return doc, nil
 }
 
-// document parses the skeleton that was printed, unless it is known already, and fills it.
+// document parses the skeleton that was printed, unless it is in the cache, and fills it.
 func (t *Template) document(r *run) (map[string]any, error) {
 	tree := t.cache.get(r.buf)
 	if tree == nil {
@@ -54,21 +54,21 @@ func (t *Template) document(r *run) (map[string]any, error) {
 	return doc, nil
 }
 
-// locate translates an error of a skeleton to the template. A skeleton is printed once more for it, with what is left
-// of the budget, noting where each of its pieces comes from: the way that works does not pay for the way that fails.
+// locate translates an error of a skeleton to the template. It executes the template again with the rest of the budget and
+// records the source of each piece, so that only failing renderings pay for this.
 func (t *Template) locate(r *run, d Data, s *skeletonError) error {
 	out := &Error{Problem: s.problem, Fix: s.fix, kind: s.withoutValues()}
 	if s.record >= 0 && s.record < len(r.recs) {
 		return s.at(&t.sites[r.recs[s.record].site])
 	}
 	if err := r.execute(d, true); err != nil {
-		return out // there is a limit to what is spent on the line
+		return out // the budget for finding the line is used up
 	}
 	out.Line = t.place(r.buf, r.trace, s.line)
 	return out
 }
 
-// at puts the error at the hole that is to blame.
+// at returns the error at the hole that caused it.
 func (e *skeletonError) at(s *site) *Error {
 	out := &Error{Line: s.line, Column: s.column, Problem: e.problem, Fix: e.fix, action: s.action(), kind: e.withoutValues()}
 	if e.named {
@@ -77,7 +77,7 @@ func (e *skeletonError) at(s *site) *Error {
 	return out
 }
 
-// place gives the template's line that printed a line of a skeleton.
+// place returns the line of the template that printed a line of a skeleton.
 func (t *Template) place(skeleton []byte, trace []traced, line int) int {
 	offset := 0
 	for ; line > 1; line-- {
@@ -106,7 +106,7 @@ func (t *Template) place(skeleton []byte, trace []traced, line int) int {
 	return found
 }
 
-// executionError gives an error of text/template a place. It finds the innermost call that failed.
+// executionError adds the position to an error of text/template. It finds the innermost call that failed.
 func (t *Template) executionError(err error) error {
 	var known *Error
 	if errors.As(err, &known) {
@@ -142,7 +142,7 @@ func (t *Template) executionError(err error) error {
 	return out
 }
 
-// actionAt gives the source of the action that a place is in, on one line, "" where the place is not known.
+// actionAt returns the source of the action at a position, on one line, or "" if the position is unknown.
 func (t *Template) actionAt(line, column int) string {
 	if line < 1 || column < 1 || line > len(t.position.starts) {
 		return ""

@@ -4,37 +4,37 @@ import (
 	"fmt"
 )
 
-// Field is a field of the document that the author has written, the keys that lead to it being constant.
+// Field is a field of the document that is written in the template with constant keys.
 type Field struct {
-	// Path are the keys that lead to it, such as metadata and name.
+	// Path is the keys that lead to it, such as metadata and name.
 	Path []string
-	// Line is where its key stands in the template, at the first of several places.
+	// Line is the line of its key in the template, the first if there are several.
 	Line int
-	// Constant says that Value is all that it can be: a scalar without a hole.
+	// Constant means that Value is its only possible value: a scalar without a hole.
 	Constant bool
 	Value    any
-	// Optional says that it stands for nothing but holes which may leave it out.
+	// Optional means that its value consists of holes that may all be omitted.
 	Optional bool
-	// Always says that it is there on every path through the template's conditions, as far as that was probed.
+	// Always means that the field is present on every path through the template's conditions that was probed.
 	Always bool
 }
 
-// fieldDepth is how deep Fields looks: metadata.labels.KEY.
+// fieldDepth is the depth of Fields: metadata.labels.KEY.
 const fieldDepth = 3
 
-// Fields lists the fields that are written near the top of the document, outside lists: what can be known of them without
-// an upstream. One that is given several values is listed for each.
+// Fields lists the fields near the root of the document, outside lists, that are known without an upstream. A field with
+// several possible values is listed once for each.
 func (t *Template) Fields() []Field { return append([]Field(nil), t.fields...) }
 
-// fieldCount collects the fields that probes see.
+// fieldCount collects the fields that the probes see.
 type fieldCount struct {
-	probes int // that gave a document
+	probes int // probes that gave a document
 	fields []Field
 	keys   []string       // of fields: path and value
-	seen   map[string]int // by key, the probes
+	seen   map[string]int // the number of probes that saw it, by key
 }
 
-// read takes in what one probe saw.
+// read adds what one probe saw.
 func (c *fieldCount) read(q *printer, root *node) {
 	c.probes++
 	now := map[string]bool{}
@@ -66,7 +66,7 @@ func (c *fieldCount) walk(q *printer, n *node, path []string, now map[string]boo
 	}
 }
 
-// result are the fields, in the order in which they were seen first.
+// result returns the fields in the order in which they were first seen.
 func (c *fieldCount) result() []Field {
 	for i, key := range c.keys {
 		c.fields[i].Always = c.seen[key] == c.probes
@@ -74,7 +74,7 @@ func (c *fieldCount) result() []Field {
 	return c.fields
 }
 
-// optional reports whether a value is left out where its holes have nothing to say.
+// optional reports whether a value is omitted if all its holes are.
 func (q *printer) optional(n *node) bool {
 	omits := func(record int) bool { return q.sites[q.recs[record].site].omit }
 	switch n.kind {

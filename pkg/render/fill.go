@@ -5,20 +5,20 @@ import (
 	"strings"
 )
 
-// record is what one hole printed in one execution.
+// record is the value of one hole in one execution.
 type record struct {
 	site  int // the hole, as an index of Template.sites
 	value any
 }
 
-// filler puts the recorded values into a parsed skeleton.
+// filler fills a parsed skeleton with the recorded values.
 type filler struct {
 	*Budget
 	sites   []site
 	records []record
 }
 
-// fill builds the value of a node. omitted is true if omitempty holes with nothing to say are the whole value.
+// fill returns the value of a node. omitted is true if the value consists of omitempty holes without a value.
 func (f *filler) fill(n *node) (value any, omitted bool, err error) {
 	if n.kind == constNode || n.kind == textNode {
 		if err := f.placed(n.value); err != nil {
@@ -29,7 +29,7 @@ func (f *filler) fill(n *node) (value any, omitted bool, err error) {
 	case constNode:
 		return n.value, false, nil
 	case holeNode:
-		return f.whole(n.record)
+		return f.fillWhole(n.record)
 	case textNode:
 		return f.text(n.parts)
 	case listNode:
@@ -39,8 +39,8 @@ func (f *filler) fill(n *node) (value any, omitted bool, err error) {
 	}
 }
 
-// whole fills a hole that is a whole plain scalar: the value with its type.
-func (f *filler) whole(record int) (any, bool, error) {
+// fillWhole fills a hole that is a whole plain scalar: the value keeps its type.
+func (f *filler) fillWhole(record int) (any, bool, error) {
 	r := f.records[record]
 	s := &f.sites[r.site]
 	switch {
@@ -89,7 +89,7 @@ func (f *filler) text(parts []part) (any, bool, error) {
 	return text, false, err
 }
 
-// join measures before it makes the text.
+// join takes the cost and then makes the text.
 func (f *filler) join(parts []part) (string, error) {
 	if err := f.spend(times(32, len(parts))); err != nil {
 		return "", err
@@ -114,7 +114,7 @@ func (f *filler) join(parts []part) (string, error) {
 	return strings.Join(texts, ""), nil
 }
 
-// holeText gives the text that a hole prints inside a scalar: what Helm would print there.
+// holeText returns the text that a hole prints inside a scalar, as in Helm.
 func (f *filler) holeText(p part, whole bool) (string, error) {
 	r := f.records[p.record]
 	s := &f.sites[r.site]
@@ -137,7 +137,7 @@ func (f *filler) holeText(p part, whole bool) (string, error) {
 	return text, nil
 }
 
-// modeText prints a value as the end of its hole asks. What it copies on the way is not placed in the document.
+// modeText formats a value as the end of its hole requires. Copies that it makes do not count as part of the document.
 func (f *filler) modeText(m mode, v any) (string, error) {
 	placing := f.placing
 	f.placing = false
@@ -206,7 +206,7 @@ func (f *filler) mapping(n *node) (any, bool, error) {
 		return nil, false, err
 	}
 	out := make(map[string]any, len(n.entries))
-	gone := len(n.entries) > 0 // nothing but splices with omitempty and nothing to say
+	gone := len(n.entries) > 0 // all entries are omitted splices
 	for i := range n.entries {
 		e := &n.entries[i]
 		if e.splice >= 0 {
@@ -252,7 +252,7 @@ func (f *filler) key(e *entry) (key string, omitted bool, err error) {
 	return value.(string), false, nil
 }
 
-// spliced is the map or list whose entries or items a hole prints.
+// spliced returns the map or list whose entries or items a hole prints.
 func (f *filler) spliced(record int) (*site, any, error) {
 	r := f.records[record]
 	s := &f.sites[r.site]
@@ -264,7 +264,7 @@ func (f *filler) spliced(record int) (*site, any, error) {
 	return s, value, s.at(err)
 }
 
-// spliceMap puts the entries of a map among their siblings.
+// spliceMap adds the entries of a map to their siblings.
 func (f *filler) spliceMap(out map[string]any, record int) error {
 	s, copied, err := f.spliced(record)
 	if err != nil {
@@ -283,7 +283,7 @@ func (f *filler) spliceMap(out map[string]any, record int) error {
 	return nil
 }
 
-// duplicateKey blames the hole in the key, or else the splice that gave the key before.
+// duplicateKey returns the error at the hole in the key, or else at the splice that set the key before.
 func (f *filler) duplicateKey(e *entry, key string) error {
 	for _, p := range e.holes {
 		if p.record >= 0 {

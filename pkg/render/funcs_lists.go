@@ -42,14 +42,14 @@ func counts(values ...any) ([]int, error) {
 	return out, nil
 }
 
-// numbers counts from start in steps, up to stop. more says whether stop itself is counted, 1, or is not, 0.
+// numbers counts from start to stop in steps. more is 1 if stop itself is included, otherwise 0.
 func (r *run) numbers(start, stop, step, more int) ([]int, error) {
 	if step == 0 || (stop < start) != (step < 0) {
 		if stop != start || more == 0 || step == 0 {
 			return []int{}, nil
 		}
 	}
-	// The distance of two integers can be larger than an integer, and so can what is a step beyond the last.
+	// The difference of two integers can overflow, and so can the value after the last one.
 	distance, each := uint64(stop)-uint64(start), uint64(step)
 	if step < 0 {
 		distance, each = uint64(start)-uint64(stop), -uint64(step)
@@ -73,7 +73,7 @@ func (r *run) numbers(start, stop, step, more int) ([]int, error) {
 	return out, nil
 }
 
-// seq prints the numbers as the command of that name does: of the last, of the first and the last, or with a step between.
+// seq prints the numbers like the command seq: arguments are LAST, FIRST LAST, or FIRST STEP LAST.
 func (r *run) seq(params ...any) (string, error) {
 	n, err := counts(params...)
 	if err != nil {
@@ -116,7 +116,7 @@ func (r *run) seq(params ...any) (string, error) {
 	return b.String(), nil
 }
 
-// items gives the items of a list of any type.
+// items returns the items of a list of any type.
 func (r *run) items(list any, name string) ([]any, error) {
 	if l, ok := list.([]any); ok {
 		return l, nil
@@ -135,7 +135,7 @@ func (r *run) items(list any, name string) ([]any, error) {
 	return out, nil
 }
 
-// listCost is what a copy of a list with so many items takes.
+// listCost takes the cost of copying a list with this many items.
 func (r *run) listCost(n int) error {
 	if err := r.work(n / 256); err != nil {
 		return err
@@ -194,7 +194,7 @@ func (r *run) shallowCopy(m map[string]any) (map[string]any, error) {
 	return out, nil
 }
 
-// set gives a copy of m with one key changed. sprig changes m itself, which could be an object in a cache.
+// set returns a copy of m with one key changed. sprig changes m itself, which could be an object in a cache.
 func (r *run) set(m map[string]any, key string, value any) (map[string]any, error) {
 	out, err := r.shallowCopy(m)
 	if err != nil {
@@ -215,7 +215,7 @@ func (r *run) unset(m map[string]any, key string) (map[string]any, error) {
 
 func (r *run) deepCopy(v any) (any, error) { return r.copyValue(v) }
 
-// merge runs one of sprig's merges on copies: it changes its first map, and shares parts of the others with it.
+// merge runs one of sprig's merges on copies: it changes its first map and shares parts of the others with it.
 func (r *run) merge(merge func(map[string]any, ...map[string]any) (any, error), dst map[string]any, srcs []map[string]any) (any, error) {
 	copied, err := r.copyMap(dst)
 	if err != nil {
@@ -235,7 +235,7 @@ func (r *run) merge(merge func(map[string]any, ...map[string]any) (any, error), 
 	return merge(copied.(map[string]any), others...)
 }
 
-// derivePassword takes long, and much memory, by design: an upstream can have two.
+// derivePassword is slow and uses much memory by design: an upstream can have two.
 func (r *run) derivePassword(counter uint32, kind, password, user, site string) (string, error) {
 	if err := r.work(200_000); err != nil {
 		return "", err

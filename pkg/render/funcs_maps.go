@@ -29,7 +29,7 @@ func (r *run) dict(args ...any) (map[string]any, error) {
 	return out, nil
 }
 
-// keysCost is what sorting the keys of maps takes.
+// keysCost takes the cost of sorting the keys of maps.
 func (r *run) keysCost(maps ...map[string]any) error {
 	n, length := 0, 0
 	for _, m := range maps {
@@ -44,7 +44,7 @@ func (r *run) keysCost(maps ...map[string]any) error {
 	return r.sortCost(2*n, length)
 }
 
-// keys gives the keys of all maps, sorted: Go's order changes from call to call.
+// keys returns the sorted keys of all maps: Go's order is random.
 func (r *run) keys(maps ...map[string]any) ([]string, error) {
 	if err := r.keysCost(maps...); err != nil {
 		return nil, err
@@ -57,7 +57,7 @@ func (r *run) keys(maps ...map[string]any) ([]string, error) {
 	return out, nil
 }
 
-// mapValues gives a map's values in the order of its keys.
+// mapValues returns the values of a map in the order of its keys.
 func (r *run) mapValues(m map[string]any) ([]any, error) {
 	if err := r.keysCost(m); err != nil {
 		return nil, err
@@ -91,7 +91,8 @@ func (r *run) sortAlpha(list any) ([]string, error) {
 
 func (r *run) deepEqual(a, b any) (bool, error) { return r.equal(a, b) }
 
-// equal compares values, step by step. Integers have one type, so that the 80 of a template equals the 80 of an upstream.
+// equal compares values recursively. Integers of all types are comparable, so that the 80 of a template equals the 80 of an
+// upstream.
 func (r *run) equal(a, b any) (bool, error) {
 	if err := r.work(1); err != nil {
 		return false, err
@@ -114,7 +115,7 @@ func (r *run) equal(a, b any) (bool, error) {
 			return r.equalLists(a, b)
 		}
 	}
-	// What functions make, and numbers, are brought to the types of an upstream.
+	// Convert results of functions, and numbers, to the types of an upstream.
 	if isStructure(a) != isStructure(b) {
 		return false, nil
 	}
@@ -167,12 +168,12 @@ func (r *run) has(needle, list any) (bool, error) {
 	return false, nil
 }
 
-// uniq leaves the first of equal items.
+// uniq keeps the first of equal items.
 func (r *run) uniq(list any) ([]any, error) {
 	return r.filtered(list, "uniq", map[any]bool{}, true)
 }
 
-// without leaves out the items that are equal to one of omitted.
+// without removes the items that are equal to one of omitted.
 func (r *run) without(list any, omitted ...any) ([]any, error) {
 	seen := make(map[any]bool, len(omitted))
 	for _, item := range omitted {
@@ -185,7 +186,7 @@ func (r *run) without(list any, omitted ...any) ([]any, error) {
 	return r.filtered(list, "without", seen, false)
 }
 
-// filtered leaves the items that are not in seen; adding says that each is seen once it is left.
+// filtered keeps the items that are not in seen; if adding is true, it adds each kept item to seen.
 func (r *run) filtered(list any, name string, seen map[any]bool, adding bool) ([]any, error) {
 	items, err := r.items(list, name)
 	if err != nil {
@@ -213,10 +214,10 @@ func (r *run) filtered(list any, name string, seen map[any]bool, adding bool) ([
 	return out, nil
 }
 
-// structureKey is the identity of a map or list: its JSON.
+// structureKey identifies a map or list: its JSON.
 type structureKey string
 
-// identity gives equal values equal keys of a Go map, and others others.
+// identity returns a Go map key that is the same for equal values only.
 func (r *run) identity(v any) (any, error) {
 	if s, ok := v.(string); ok {
 		return s, r.work(len(s) >> 12)
@@ -228,7 +229,7 @@ func (r *run) identity(v any) (any, error) {
 	return r.copyValue(v)
 }
 
-// chunk cuts a list into lists of so many items.
+// chunk splits a list into lists of n items.
 func (r *run) chunk(n, list any) ([]any, error) {
 	length, err := count(n)
 	if err != nil {
@@ -254,10 +255,10 @@ func (r *run) chunk(n, list any) ([]any, error) {
 	return out, nil
 }
 
-// jsonValueBytes is what a value takes that is read from JSON.
+// jsonValueBytes is the memory for a value that is parsed from JSON.
 const jsonValueBytes = 130
 
-// fromJSON reads JSON. Integers stay integers, and what is not JSON is an error, where sprig gives nothing.
+// fromJSON parses JSON. Integers stay integers, and invalid JSON is an error; sprig returns nothing.
 func (r *run) fromJSON(text string) (any, error) {
 	values := 1
 	for _, mark := range []string{",", ":", "[", "{"} {
@@ -281,7 +282,7 @@ func (r *run) fromJSON(text string) (any, error) {
 	return r.copyValue(out)
 }
 
-// eq compares scalars as text/template's own does, which would print a map or list whole into its error.
+// eq compares scalars as text/template does, but does not print a map or list into its error.
 func (r *run) eq(a any, others ...any) (bool, error) {
 	for _, other := range others {
 		if equal, err := r.same(a, other); err != nil || equal {

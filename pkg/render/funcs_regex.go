@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// A regular expression may come from an upstream. Go's take time in proportion to the text and to the instructions of
-// the expression, of which a{1000} has a thousand.
+// A regular expression may come from an upstream. In Go, matching takes time in proportion to the text and to the number of
+// instructions of the expression; a{1000} has a thousand.
 const (
 	maxPattern      = 4 << 10
 	maxInstructions = 10_000
-	// instructionBytes is what an instruction takes compiled and while it runs.
+	// instructionBytes is the memory for an instruction, compiled and while it runs.
 	instructionBytes = 400
-	// classBytes is what a class of Unicode (\pL) takes.
+	// classBytes is the memory for a Unicode class (\pL).
 	classBytes = 16 << 10
 )
 
@@ -23,7 +23,7 @@ type pattern struct {
 	instructions int
 }
 
-// regex compiles an expression for a text, and takes what matching it rounds times costs.
+// regex compiles an expression and takes the cost of matching it to the text rounds times.
 func (r *run) regex(expr, text string, rounds int) (*pattern, error) {
 	if len(expr) > maxPattern {
 		return nil, limitf("a regular expression has more than %s", size(maxPattern))
@@ -53,7 +53,7 @@ func (r *run) regex(expr, text string, rounds int) (*pattern, error) {
 	return &pattern{re, n}, nil
 }
 
-// instructions is about how many an expression is compiled to.
+// instructions estimates the number of instructions of a compiled expression.
 func instructions(re *syntax.Regexp) int {
 	n := 2 + len(re.Rune)*boolInt(re.Op == syntax.OpLiteral)
 	for _, sub := range re.Sub {
@@ -88,8 +88,8 @@ func (r *run) regexFind(expr, text string) (string, error) {
 	return re.FindString(text), nil
 }
 
-// found is how many matches there are, counted without keeping them.
-func (r *run) found(re *pattern, text string) (int, error) {
+// countMatches counts the matches without keeping them.
+func (r *run) countMatches(re *pattern, text string) (int, error) {
 	n := 0
 	if err := r.textCost(times(bufferFactor, len(text))); err != nil {
 		return 0, err
@@ -103,7 +103,7 @@ func (r *run) regexFindAll(expr, text string, n int) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := r.found(re, text); err != nil {
+	if _, err := r.countMatches(re, text); err != nil {
 		return nil, err
 	}
 	return re.FindAllString(text, n), nil
@@ -114,7 +114,7 @@ func (r *run) regexSplit(expr, text string, n int) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := r.found(re, text); err != nil {
+	if _, err := r.countMatches(re, text); err != nil {
 		return nil, err
 	}
 	return re.Split(text, n), nil
@@ -124,19 +124,19 @@ func (r *run) regexReplaceAllLiteral(expr, text, to string) (string, error) {
 	return r.replaced(expr, text, to, 0, (*regexp.Regexp).ReplaceAllLiteralString)
 }
 
-// regexReplaceAll: each $ of the replacement can stand for what was matched.
+// regexReplaceAll: each $ in the replacement may refer to the match.
 func (r *run) regexReplaceAll(expr, text, to string) (string, error) {
 	return r.replaced(expr, text, to, strings.Count(to, "$"), (*regexp.Regexp).ReplaceAllString)
 }
 
-// replaced replaces the matches. Together they are no longer than the text, so that groups references to them make no more
-// than so many times the text.
+// replaced replaces the matches. All matches together are no longer than the text, so a replacement with n references (groups)
+// makes at most n times the text.
 func (r *run) replaced(expr, text, to string, groups int, replace func(re *regexp.Regexp, text, to string) string) (string, error) {
 	re, err := r.regex(expr, text, 3)
 	if err != nil {
 		return "", err
 	}
-	n, err := r.found(re, text)
+	n, err := r.countMatches(re, text)
 	if err != nil {
 		return "", err
 	}

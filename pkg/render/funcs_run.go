@@ -6,14 +6,14 @@ import (
 	"github.com/Masterminds/sprig/v3"
 )
 
-// runFunctions need the execution: they record holes, read its data, or what they make counts against its limits.
+// runFunctions need the execution: they record holes, read its data, or count against its limits.
 var runFunctions = map[string]func(*run) any{
 	fnIndent:  func(r *run) any { return r.indentLaidOut },
 	fnNindent: func(r *run) any { return r.nindentLaidOut },
 	fnTrim:    func(r *run) any { return r.trimLaidOut },
 	fnEmit:    func(r *run) any { return r.emit },
 	fnLeave:   func(r *run) any { return r.exit },
-	fnOver:    func(r *run) any { return r.over },
+	fnOver:    func(r *run) any { return r.rangeCost },
 
 	"param":      func(r *run) any { return r.param },
 	"variable":   func(r *run) any { return r.variable },
@@ -99,16 +99,16 @@ var runFunctions = map[string]func(*run) any{
 	"mustDeepCopy":       func(r *run) any { return r.deepCopy },
 }
 
-// siteFunctions are the functions that rewriting binds to a site.
+// siteFunctions are the functions that the rewrite binds to a site.
 var siteFunctions = map[string]func(r *run, id int) any{
 	fnGet:   func(r *run, id int) any { return func(base any) (any, error) { return r.get(id, base) } },
 	fnNeed:  func(r *run, id int) any { return func(base any) (any, error) { return r.need(id, base) } },
 	fnPut:   func(r *run, id int) any { return func(base any) *nothing { return r.put(id, base) } },
 	fnTick:  func(r *run, id int) any { return func() *nothing { return r.tick(id) } },
 	fnEnter: func(r *run, id int) any { return func() *nothing { return r.enter(id) } },
-	fnHole:  func(r *run, id int) any { return func(base any) (laidOut, error) { return r.hole(id, base) } },
+	fnHole:  func(r *run, id int) any { return func(base any) (layoutText, error) { return r.hole(id, base) } },
 	fnInclude: func(r *run, id int) any {
-		return func(name string, data any) (laidOut, error) { return r.includeHoles(id, name, data) }
+		return func(name string, data any) (layoutText, error) { return r.includeHoles(id, name, data) }
 	},
 }
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// texts gives the texts of scalars; a map or list is an error, because Go would print map[k:v]. length is that of all.
+// texts returns the texts of scalars, and their total length. A map or list is an error, because Go would print map[k:v].
 func (r *run) texts(values []any) (texts []string, length int, err error) {
 	if err := r.spend(times(24, len(values))); err != nil {
 		return nil, 0, err
@@ -35,10 +35,10 @@ func noStructure(values []any) error {
 	return nil
 }
 
-// scalarBytes is more than any number is long.
+// scalarBytes is longer than any number.
 const scalarBytes = 400
 
-// printed is how long scalars are at most.
+// printed returns the maximum length of scalars in text form.
 func printed(values []any) int {
 	n := 0
 	for _, v := range values {
@@ -54,7 +54,7 @@ func printed(values []any) int {
 	return n
 }
 
-// escaped is one of text/template's own functions that print their arguments, each byte as so many at most.
+// escaped wraps a function of text/template that prints its arguments with up to perByte bytes for each byte.
 func (r *run) escaped(perByte int, escape func(...any) string) func(...any) (string, error) {
 	return func(values ...any) (string, error) {
 		if err := noStructure(values); err != nil {
@@ -84,15 +84,15 @@ func (r *run) printf(format string, values ...any) (string, error) {
 		return "", err
 	}
 	text := fmt.Sprintf(format, values...)
-	if strings.Contains(text, "%!") && misprinted(format, values) {
+	if strings.Contains(text, "%!") && hasPrintError(format, values) {
 		return "", problemf("use %v, %s for a string, %d for an integer", "printf %q does not fit its values: it gives %q", short(format),
 			short(text))
 	}
 	return text, nil
 }
 
-// formatted is how long what a format gives is at most. Widths and precisions count as they are written, those that are
-// arguments as fmt's limit; a verb can name any argument, so each counts as the longest if one is named.
+// formatted returns the maximum length of a format's result. Constant widths and precisions count as written, computed ones as
+// fmt's limit. A verb can use any argument by index; if one does, each counts as the longest.
 func formatted(format string, values []any) int {
 	const fmtLimit = 1_000_000
 	n := plus(len(format), printed(values))
@@ -132,7 +132,7 @@ func formatted(format string, values []any) int {
 	}
 }
 
-// short cuts a text for a message.
+// short shortens a text for a message.
 func short(s string) string {
 	const most = 1000
 	if len(s) <= most {
@@ -141,8 +141,8 @@ func short(s string) string {
 	return strings.ToValidUTF8(s[:most], "") + "…"
 }
 
-// misprinted tells a complaint of fmt from a value that holds "%!" itself.
-func misprinted(format string, values []any) bool {
+// hasPrintError reports whether the result has an error of fmt, such as %!d(…), that is not part of a value.
+func hasPrintError(format string, values []any) bool {
 	harmless := make([]any, len(values))
 	for i, v := range values {
 		if s, ok := v.(string); ok {
@@ -185,7 +185,7 @@ func (r *run) toStrings(v any) ([]string, error) {
 	return texts, err
 }
 
-// presentItems are the items of a list that are not null.
+// presentItems returns the items of a list that are not null.
 func (r *run) presentItems(list reflect.Value) ([]any, error) {
 	if err := r.spend(times(3*24, list.Len())); err != nil {
 		return nil, err
@@ -226,7 +226,7 @@ func (r *run) squote(values ...any) (string, error) {
 	return strings.Join(texts, " "), nil
 }
 
-// count reads a number of spaces or items; any integer type is fine.
+// count returns a number of spaces or items, from any integer type.
 func count(v any) (int, error) {
 	r := reflect.ValueOf(v)
 	switch {
@@ -238,7 +238,7 @@ func count(v any) (int, error) {
 	return 0, problemf("write `| int`", "%s is not a whole number", typeName(v))
 }
 
-// width reads the width of an indentation, and takes what indenting the lines of text makes.
+// width returns the width of an indentation, and takes the cost of indenting the lines of text.
 func (r *run) width(n any, text string) (int, error) {
 	width, err := count(n)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/Masterminds/sprig/v3"
 )
 
-// ownFunctions replace or complete sprig's, where a result must be sorted, must be a copy, or must not turn a zero
-// into a default.
+// ownFunctions replace functions of sprig whose result is not sorted, which change their argument, or which replace zero by a
+// default; and add some.
 var ownFunctions = map[string]any{
 	"default":  defaultTo,
 	"coalesce": coalesce,
@@ -27,7 +27,7 @@ var ownFunctions = map[string]any{
 	"semver": semverParts,
 }
 
-// decoded gives what a text stands for. sprig's own would put the words of the error into the document.
+// decoded returns a decoder that fails on bad input. sprig's own prints the error into the document.
 func decoded(decode func(string) ([]byte, error), name string) func(string) (string, error) {
 	return func(text string) (string, error) {
 		b, err := decode(text)
@@ -38,8 +38,8 @@ func decoded(decode func(string) ([]byte, error), name string) func(string) (str
 	}
 }
 
-// defaultTo gives value, or d where value is missing, null, "", [] or {}. Zero and false are values: sprig's own
-// would turn `replicas: 0` into 1.
+// defaultTo returns value, or d if value is missing, null, "", [] or {}. Zero and false are values: sprig's function would turn
+// `replicas: 0` into 1.
 func defaultTo(d any, value ...any) any {
 	if len(value) == 0 || isEmpty(value[0]) {
 		return d
@@ -47,7 +47,7 @@ func defaultTo(d any, value ...any) any {
 	return value[0]
 }
 
-// coalesce gives the first value that is there, in the sense of default.
+// coalesce returns the first value that is not empty, as for default.
 func coalesce(values ...any) any {
 	for _, v := range values {
 		if !isEmpty(v) {
@@ -68,7 +68,7 @@ func fail(message string) (string, error) {
 	return "", problemf("", "%v", message)
 }
 
-// slice is sprig's, but the slice of an empty list is an empty list rather than null.
+// slice is sprig's, but the slice of an empty list is an empty list, not null.
 func slice(list any, indices ...any) (any, error) {
 	r := reflect.ValueOf(list)
 	if (r.Kind() == reflect.Slice || r.Kind() == reflect.Array) && r.Len() == 0 {
@@ -77,7 +77,7 @@ func slice(list any, indices ...any) (any, error) {
 	return sprig.TxtFuncMap()["mustSlice"].(func(any, ...any) (any, error))(list, indices...)
 }
 
-// dig reads nested fields: `dig "a" "b" DEFAULT MAP`. A null or missing step gives the default.
+// dig reads nested fields: `dig "a" "b" DEFAULT MAP`. If a field is null or missing, it returns the default.
 func dig(args ...any) (any, error) {
 	if len(args) < 3 {
 		return nil, problemf("", "dig needs at least one key, a default and a map")
@@ -100,7 +100,7 @@ func dig(args ...any) (any, error) {
 	return value, nil
 }
 
-// semverParts gives a version's parts as a map, since templates read fields of maps only.
+// semverParts returns the parts of a version as a map, because templates can only read fields of maps.
 func semverParts(text string) (map[string]any, error) {
 	v, err := semver.NewVersion(text)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/spelling"
 )
 
-// functions are sprig's and those of our own that need no execution. Templates can call them, text/template's own and
-// runFunctions, each at its cost.
+// functions are sprig's and our own functions that do not need the execution. Templates can call them, the functions of
+// text/template, and runFunctions.
 var functions = func() map[string]any {
 	out := map[string]any{}
 	for name, f := range sprig.TxtFuncMap() {
@@ -34,7 +34,7 @@ var builtinResults = map[string]reflect.Type{
 
 var boolType = reflect.TypeFor[bool]()
 
-// bound gives a function as an execution calls it, nil for text/template's own.
+// bound returns a function as an execution calls it, nil for those of text/template.
 func bound(r *run, name string) any {
 	if bind, ok := runFunctions[name]; ok {
 		return bind(r)
@@ -43,10 +43,10 @@ func bound(r *run, name string) any {
 	if !ok {
 		return nil
 	}
-	return charged(r, f, costs[name])
+	return withCost(r, f, costs[name])
 }
 
-// resultType gives what a function returns, nil where that is not known before it is called.
+// resultType returns the result type of a function, nil if it is unknown before the call.
 func resultType(name string) reflect.Type {
 	f := bound(&run{}, name)
 	if f == nil {
@@ -59,10 +59,10 @@ func resultType(name string) reflect.Type {
 	return out
 }
 
-// isFunction reports a function that an author can call.
+// isFunction reports whether an author can call a function.
 func isFunction(name string) bool {
 	if name[0] == '_' {
-		return false // rewriting's own
+		return false // added by the rewrite
 	}
 	if _, ok := runFunctions[name]; ok {
 		return true
@@ -74,8 +74,8 @@ func isFunction(name string) bool {
 	return ok
 }
 
-// call checks a call of a function: that there is one of the name, and what is known of its arguments. Given is how
-// many those are, with the one from before the |.
+// call checks a call: that the function exists, and its arguments as far as they are known. given is the number of arguments,
+// including the one from the pipe.
 func (c *compiler) call(cmd *parse.CommandNode, name string, given int) {
 	if reason, no := refused[name]; no {
 		c.errorf(cmd.Pos, reason[1], "the function %s is not available: %s", name, reason[0])
@@ -111,7 +111,7 @@ func (c *compiler) call(cmd *parse.CommandNode, name string, given int) {
 	}
 }
 
-// namesConstant tells whether the only argument of a call is a constant.
+// namesConstant reports whether the only argument of a call is a constant.
 func namesConstant(cmd *parse.CommandNode) bool {
 	if len(cmd.Args) != 2 {
 		return false
@@ -132,7 +132,7 @@ func (c *compiler) templateName(pos parse.Pos, name string) {
 	c.errorf(pos, fix, "unknown template %q", name)
 }
 
-// unknownFunctionFix says what was meant by a word that is no function.
+// unknownFunctionFix suggests a fix for an unknown function.
 func unknownFunctionFix(name string) string {
 	switch name {
 	case "self", "params", "inputs", "downstreams":
@@ -158,7 +158,7 @@ func nearestFunction(name string) string {
 	return spelling.Closest(name, names)
 }
 
-// mayBeNull reports a function whose result may be null.
+// mayBeNull reports whether the result of a function may be null.
 func mayBeNull(name string) bool {
 	switch name {
 	case fnNeed, "required":
@@ -180,8 +180,8 @@ func pipeMayBeNull(p *parse.PipeNode) bool {
 	return name == "" || mayBeNull(name)
 }
 
-// nullArguments says which arguments of a function may be null. Any other null is an error that names the argument:
-// sprig would quietly print nothing, or <nil>.
+// nullArguments says which arguments of a function may be null. Any other null is an error with the name of the argument: sprig
+// would print nothing, or <nil>.
 var nullArguments = map[string]func(i, n int) bool{
 	"default": anyArgument, "coalesce": anyArgument, "omitempty": anyArgument, "empty": anyArgument,
 	"all": anyArgument, "any": anyArgument, "and": anyArgument, "or": anyArgument, "not": anyArgument,
@@ -197,7 +197,7 @@ var nullArguments = map[string]func(i, n int) bool{
 	"dig": func(i, n int) bool { return i == n-2 },
 }
 
-// looksUpKey reports a call whose first argument is a map in which a key is looked up.
+// looksUpKey reports whether a call looks up a key in its first argument, a map.
 func looksUpKey(name string, args []parse.Node) bool {
 	switch name {
 	case "get", "hasKey", "pick", "omit":
@@ -217,7 +217,7 @@ func from(first int) func(i, n int) bool {
 	return func(i, _ int) bool { return i >= first }
 }
 
-// takesNull says whether argument i of n may be null. What is no function takes nothing and complains by itself.
+// takesNull reports whether argument i of n may be null. It returns true if name is empty: that is not a function.
 func takesNull(name string, i, n int) bool {
 	if name == "" {
 		return true

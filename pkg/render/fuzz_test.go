@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// nasty are strings that mean something to YAML, to templates or to what holes are made of.
-var nasty = []string{
+// specialStrings are strings with a meaning in YAML, in templates or in placeholders.
+var specialStrings = []string{
 	"", "x", "1.10", "true", "null", "~", "0777", "1e3", "0x10", "1_000", "on", "2026-11-20", ".inf", "9007199254740993",
 	"{{ .x }}", "{{ end }}", "\n---\nkind: Secret", "---", "...", "😀", "\x00", "a\x00b", "\uE000", "\uE001", "\uE000v0\uE001",
 	"\uE000m0\uE001:", "- \uE000l0\uE001", "\\uE000v0\\uE001", "<<", "*a", "&a", "!!int 1", "!t", "# x", "a # x", ": ", "a: b", "- ", "- a",
@@ -26,9 +26,9 @@ var nasty = []string{
 	"$x", "</script>", "__proto__",
 }
 
-// hiding are templates in which a string stands in every kind of place. What they render for any string must be what
-// they render for the word HOLE, with the string in the word's place: the same shape, and the string byte for byte.
-var hiding = map[string]string{
+// holeTemplates are templates with a string in every kind of place. The result for any string must be the result for the word
+// HOLE with the word replaced: the same structure, and the string unchanged.
+var holeTemplates = map[string]string{
 	"plain":             "a: {{ .v }}",
 	"plain, trimmed":    "a: {{/* */ -}}   {{ .v -}}  \n",
 	"plain with text":   "a: b{{ .v }}c",
@@ -95,7 +95,7 @@ func compiled(tb testing.TB, text string) *Template {
 	return t
 }
 
-// withValue is an upstream that holds v in every shape that the templates read.
+// withValue returns an upstream that holds v in every shape that the templates read.
 func withValue(v any) Data {
 	return Data{Upstream: map[string]any{"v": v, "l": []any{v}, "m": map[string]any{"v": v}}}
 }
@@ -122,7 +122,7 @@ func substitute(v any, s string) any {
 }
 
 func FuzzHoles(f *testing.F) {
-	for _, s := range nasty {
+	for _, s := range specialStrings {
 		f.Add(s, int64(1<<53+1), math.Copysign(0, -1))
 	}
 	f.Add(strings.Repeat("0123456789abcde ", 1<<12), int64(math.MinInt64), 1e300)
@@ -131,7 +131,7 @@ func FuzzHoles(f *testing.F) {
 		harmless map[string]any
 	}
 	templates := map[string]pair{}
-	for name, text := range hiding {
+	for name, text := range holeTemplates {
 		t := compiled(f, text)
 		doc, err := t.Execute(withValue("HOLE"))
 		if err != nil {
@@ -176,8 +176,8 @@ func compileOnce(text string) *Template {
 	return t
 }
 
-// fuzzTypes puts numbers, maps and lists into whole holes, where they must arrive as they are, and into text, where
-// only numbers may stand.
+// fuzzTypes puts numbers, maps and lists into whole holes, where they must stay as they are, and into text, where
+// only numbers are allowed.
 func fuzzTypes(t *testing.T, s string, n int64, float float64) {
 	structure := map[string]any{s: n, s + "k": []any{s, float, nil, true, map[string]any{s: s}}}
 	list := []any{s, n, float, structure}
@@ -230,7 +230,7 @@ var breaking = map[string]string{
 	"include":          "{{ define \"x\" }}{{ .v | indent 0 }}{{ end }}a:\n# {{ include \"x\" . | indent 2 }}\nb: 1",
 }
 
-// shape gives what a value looks like, strings aside; keys count by their number.
+// shape returns what a value looks like, strings aside; keys count by their number.
 func shape(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -275,7 +275,7 @@ func clip(v any) any {
 
 // FuzzAuthorYAML compares what the author's own YAML becomes with what kubectl makes of it.
 func FuzzAuthorYAML(f *testing.F) {
-	for _, s := range nasty {
+	for _, s := range specialStrings {
 		f.Add("a: " + s)
 		f.Add("? " + s + "\n: 1")
 	}

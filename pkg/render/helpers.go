@@ -7,11 +7,11 @@ import (
 	"text/template/parse"
 )
 
-// mainTree is the name of the tree that is no define block.
+// mainTree is the name of the tree outside define blocks.
 const mainTree = ""
 
-// Joined is a template's text followed by the helpers'. Positions in a template and its lines count through it, so that the line after
-// a template's last is the first of the helpers.
+// Joined returns a template followed by the helpers. Positions and lines count through both: the first line of the helpers
+// comes after the last line of the template.
 func Joined(text, helpers string) string {
 	if helpers == "" {
 		return text
@@ -19,17 +19,17 @@ func Joined(text, helpers string) string {
 	return text + "\n" + helpers
 }
 
-// Lines is the number of a template's own lines: what is further down is in the helpers.
+// Lines returns the number of lines of a template; later lines are in the helpers.
 func Lines(text string) int { return 1 + strings.Count(text, "\n") }
 
-// Parse parses a template and the helpers, without looking at what they call. The tree named "" is the template's; the others are
-// define blocks. The error is an *Error.
+// Parse parses a template and the helpers, without checking the functions that they call. The tree named "" is the template;
+// the others are define blocks. It returns an *Error.
 func Parse(text string, o Options) (map[string]*parse.Tree, error) {
 	trees, _, err := parseAll(text, o.withDefaults())
 	return trees, err
 }
 
-// parseAll tells the helpers by their names, too.
+// parseAll also returns the names of the helpers.
 func parseAll(text string, o Options) (trees map[string]*parse.Tree, helpers map[string]bool, err error) {
 	trees, helpers = map[string]*parse.Tree{}, map[string]bool{}
 	if o.Helpers != "" {
@@ -61,7 +61,7 @@ func parseAll(text string, o Options) (trees map[string]*parse.Tree, helpers map
 	return trees, helpers, nil
 }
 
-// begins is where something begins that is not blank.
+// begins returns the position of the first text of a node that is not blank.
 func begins(n parse.Node) parse.Pos {
 	if text, ok := n.(*parse.TextNode); ok {
 		return n.Position() + parse.Pos(len(text.Text)-len(bytes.TrimLeft(text.Text, " \t\r\n")))
@@ -83,7 +83,7 @@ func parseInto(trees map[string]*parse.Tree, text string, o Options) (*parse.Tre
 	return tree.Parse(text, o.Left, o.Right, trees)
 }
 
-// blanks is a text with the lines of another, and nothing in them.
+// blanks returns a text with the same number of lines, all empty.
 func blanks(text string) string {
 	out := make([]byte, len(text))
 	for i := range out {
@@ -94,9 +94,9 @@ func blanks(text string) string {
 	return string(out)
 }
 
-// CheckHelpers reports what is wrong with helpers whoever uses them. The error is an *Error, or Errors.
+// CheckHelpers checks helpers without a template. It returns an *Error, or Errors.
 func CheckHelpers(o Options) error {
-	o.Items = true // which of them go over items is not known
+	o.Items = true // some may be used with forEach
 	c, err := newCompiler("", o, true)
 	if err != nil {
 		return err

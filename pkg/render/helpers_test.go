@@ -13,7 +13,7 @@ const helpers = `{{ define "name" }}{{ .metadata.name }}-{{ template "suffix" . 
 {{ define "other" }}{{ (input "other").data.x }}{{ .status.x }}{{ end }}
 `
 
-// A template reads what the helpers read that it uses, and nothing of the others.
+// TestHelpers: the reads of a template include those of the helpers that it uses, and no others.
 func TestHelpers(t *testing.T) {
 	for reason, test := range map[string]struct {
 		template string

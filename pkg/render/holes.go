@@ -2,36 +2,36 @@ package render
 
 // Hole is a place where a template prints a value.
 type Hole struct {
-	// Line and Column say where its action begins to say what it prints.
+	// Line and Column are the start of the printing part of its action.
 	Line, Column int
-	// Text is the action as written, delimiters included.
+	// Text is the action as written, with delimiters.
 	Text string
-	// Path says where in the document the hole was seen, ".spec.replicas" or ".spec.containers[].image"; "" where
-	// that is not known, as in a comment. A hole that several paths lead to gives one of them.
+	// Path is where the hole is in the document, ".spec.replicas" or ".spec.containers[].image", or "" if unknown, as in a
+	// comment. If a hole has several paths, it is one of them.
 	Path string
-	// Structure says that a map or list of the upstream can enter here: the hole is a whole value, or prints the
-	// entries or items that toYaml gives. Where it is false, execution lets none in, whichever path it takes.
+	// Structure means that a map or list of the upstream can enter here: the hole is a whole value, or prints entries or items
+	// with toYaml. If it is false, no path through the template lets a map or list in.
 	Structure bool
-	// Key says that the hole is a key or part of one.
+	// Key means that the hole is a key or part of one.
 	Key bool
-	// String says that whatever goes in, a string comes out: the hole stands in quotes or among other text, or its
-	// last function gives text.
+	// String means that the result is always a string: the hole is in quotes or next to other text, or its last function
+	// returns text.
 	String bool
 }
 
-// Holes lists every hole in the order of the template, for a reader who wants to know where structure can enter.
+// Holes lists every hole in the order of the template, to show where structure can enter.
 func (t *Template) Holes() []Hole {
 	return append([]Hole(nil), t.holes...)
 }
 
-// sighting is what the probes saw of a hole.
-type sighting struct {
+// holeUse is what the probes saw of a hole.
+type holeUse struct {
 	seen, whole, key, text bool
 	path                   string
 }
 
-// asHole judges a hole by where it was seen. One that no probe saw is taken for a whole value.
-func (s *site) asHole(seen sighting) Hole {
+// asHole returns the Hole for what the probes saw. A hole that no probe saw counts as a whole value.
+func (s *site) asHole(seen holeUse) Hole {
 	h := Hole{Line: s.line, Column: s.column, Text: s.source, Path: seen.path, Key: seen.key}
 	h.Structure = !s.alwaysText && !s.inText && !s.scalar
 	h.String = s.alwaysText || s.inText

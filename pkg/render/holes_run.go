@@ -2,8 +2,8 @@ package render
 
 import "strings"
 
-// laidOut is skeleton text with placeholders on its way to being printed.
-type laidOut string
+// layoutText is text of a skeleton with placeholders that is not printed yet.
+type layoutText string
 
 // put records the value of a hole and prints its placeholder.
 func (r *run) put(id int, base any) *nothing {
@@ -20,12 +20,12 @@ func (r *run) put(id int, base any) *nothing {
 	return nil
 }
 
-// holeBytes is what a hole takes that is printed: its record and its placeholder, in buffers that grow by copying.
+// holeBytes is the memory for a printed hole: its record and its placeholder, in buffers that grow by copying.
 const holeBytes = 160
 
-// hole records the value of a hole and gives its placeholder, to be laid out by what follows in the pipeline. Plain
+// hole records the value of a hole and returns its placeholder, for the layout functions that follow in the pipeline. Plain
 // text gets a placeholder for each of its lines.
-func (r *run) hole(id int, base any) (laidOut, error) {
+func (r *run) hole(id int, base any) (layoutText, error) {
 	s := &r.t.sites[id]
 	v, err := r.read(s, base)
 	if err != nil {
@@ -37,10 +37,10 @@ func (r *run) hole(id int, base any) (laidOut, error) {
 	if err := r.spend(holeBytes); err != nil {
 		return "", s.at(err)
 	}
-	return laidOut(r.placeholder(nil, id, v, r.kindOf(s, v))), nil
+	return layoutText(r.placeholder(nil, id, v, r.kindOf(s, v))), nil
 }
 
-func (r *run) lines(id int, v any) (laidOut, error) {
+func (r *run) lines(id int, v any) (layoutText, error) {
 	s := &r.t.sites[id]
 	if isStructure(v) {
 		return "", s.at(problemf("write `| toYaml` before it", "%s is %s, and only text can be indented", s.text, typeName(v)))
@@ -63,7 +63,7 @@ func (r *run) lines(id int, v any) (laidOut, error) {
 		}
 		out = r.placeholder(out, id, line, kind)
 	}
-	return laidOut(out), nil
+	return layoutText(out), nil
 }
 
 // placeholder records v and appends its placeholder.
@@ -72,8 +72,8 @@ func (r *run) placeholder(b []byte, id int, v any, kind byte) []byte {
 	return appendPlaceholder(b, kind, len(r.recs)-1)
 }
 
-// kindOf chooses the placeholder of a hole. At the beginning of a line, toYaml prints the entries of a map or the
-// items of a list.
+// kindOf chooses the kind of placeholder of a hole. At the start of a line, toYaml prints the entries of a map or the items of
+// a list.
 func (r *run) kindOf(s *site, v any) byte {
 	if s.mode != modeYAML || !s.newline && !r.atLineStart() {
 		return kindValue
@@ -105,32 +105,32 @@ func (r *run) atLineStart() bool {
 	return r.buf[i-1] == '\n'
 }
 
-// includeHoles gives a template's text with its holes.
-func (r *run) includeHoles(id int, name string, data any) (laidOut, error) {
+// includeHoles returns the text of a template with its holes.
+func (r *run) includeHoles(id int, name string, data any) (layoutText, error) {
 	s := &r.t.sites[id]
 	text, err := r.call(name, data, s.newline || r.atLineStart())
-	return laidOut(text), err
+	return layoutText(text), err
 }
 
-func (r *run) indentLaidOut(n any, text laidOut) (laidOut, error) {
+func (r *run) indentLaidOut(n any, text layoutText) (layoutText, error) {
 	out, err := r.indent(n, string(text))
-	return laidOut(out), err
+	return layoutText(out), err
 }
 
-func (r *run) nindentLaidOut(n any, text laidOut) (laidOut, error) {
+func (r *run) nindentLaidOut(n any, text layoutText) (layoutText, error) {
 	out, err := r.nindent(n, string(text))
-	return laidOut(out), err
+	return layoutText(out), err
 }
 
-func (r *run) trimLaidOut(text laidOut) laidOut {
-	return laidOut(strings.TrimSpace(string(text)))
+func (r *run) trimLaidOut(text layoutText) layoutText {
+	return layoutText(strings.TrimSpace(string(text)))
 }
 
-// partsCost is what splitting a text at so many placeholders takes.
+// partsCost takes the cost of splitting a text at n placeholders.
 func (b *Budget) partsCost(n int) error { return b.spend(times(n, 200)) }
 
-// emit prints what was laid out.
-func (r *run) emit(text laidOut) *nothing {
+// emit prints laid out text.
+func (r *run) emit(text layoutText) *nothing {
 	must(r.textCost(times(bufferFactor, len(text))))
 	if r.tracing {
 		if parts := splitParts(string(text)); len(parts) > 0 && parts[0].record < len(r.recs) {
@@ -141,7 +141,7 @@ func (r *run) emit(text laidOut) *nothing {
 	return nil
 }
 
-// mark notes, when an error is being located, that a hole prints here.
+// mark records, while an error is being located, that a hole prints here.
 func (r *run) mark(id int) {
 	if r.tracing {
 		r.trace = append(r.trace, traced{offset: len(r.buf), pos: -1, site: id})

@@ -13,14 +13,14 @@ import (
 	"time"
 )
 
-// A rendering is judged by what it allocates in all, which is more than it ever holds; its time only by far too much,
-// because the machine may have other things to do.
+// A rendering is limited by its total allocations, which exceed what it uses at any time; its time has a very generous limit,
+// because the machine may be busy.
 const (
 	mostAllocated = 96 << 20
 	mostTime      = time.Minute
 )
 
-// hostile are values that somebody can write into a custom resource, by the type that a function takes them for.
+// hostile are values that a user can write into a custom resource, by the type that functions expect.
 var hostile = struct {
 	texts, numbers, lists, maps []any
 }{
@@ -79,14 +79,14 @@ func wide(n int) m {
 	return out
 }
 
-// prelude makes values that are small and large when they are written out.
-var prelude = map[string]string{
+// definitions makes values that are small in memory and large as text.
+var definitions = map[string]string{
 	"$dag":   `{{ $dag := dict "a" "b" }}{{ range until 60 }}{{ $dag = dict "a" $dag "b" $dag }}{{ end }}`,
 	"$lists": `{{ $lists := list 1 }}{{ range until 60 }}{{ $lists = list $lists $lists }}{{ end }}`,
 	"$deep":  `{{ $deep := dict }}{{ range until 2000 }}{{ $deep = dict "a" $deep }}{{ end }}`,
 }
 
-// allFunctions are the names that a template can call.
+// allFunctions returns the names of functions that a template can call.
 func allFunctions() []string {
 	var names []string
 	for _, set := range [][]string{sortedKeys(functions), sortedKeys(runFunctions), sortedKeys(builtinResults)} {
@@ -119,7 +119,7 @@ type argument struct {
 	value any
 }
 
-// arguments are hostile arguments for a parameter.
+// arguments returns hostile arguments for a parameter.
 func arguments(param reflect.Type, i int) []argument {
 	var out []argument
 	add := func(format string, values []any) {
@@ -153,7 +153,7 @@ func arguments(param reflect.Type, i int) []argument {
 	return out
 }
 
-// parameters are the types of a function's parameters for a call with n arguments; nil if any fits.
+// parameters returns the types of a function's parameters for a call with n arguments; nil if any type fits.
 func parameters(name string, n int) []reflect.Type {
 	out := make([]reflect.Type, n)
 	f := bound(&run{}, name)
@@ -172,7 +172,7 @@ func parameters(name string, n int) []reflect.Type {
 	return out
 }
 
-// call gives a template that calls a function with the arguments that choose picks, and its upstream.
+// call returns a template that calls a function with the arguments that choose selects, and its upstream.
 func call(name string, n int, choose func(n int) int) (string, m) {
 	up, text := m{}, name
 	for i, param := range parameters(name, n) {
@@ -182,7 +182,7 @@ func call(name string, n int, choose func(n int) int) (string, m) {
 		up[fmt.Sprint("v", i)] = arg.value
 	}
 	text = "a: {{ " + text + " }}\nb: {{ list (" + text + ") | toJson }}"
-	for name, definition := range prelude {
+	for name, definition := range definitions {
 		if strings.Contains(text, name) {
 			text = definition + text
 		}
@@ -190,7 +190,7 @@ func call(name string, n int, choose func(n int) int) (string, m) {
 	return text, up
 }
 
-// measured renders and says what it took.
+// measured renders and fails the test if that takes too much memory or time.
 func measured(t *testing.T, template string, up m) (doc map[string]any, err error) {
 	t.Helper()
 	tmpl, err := Compile(template, Options{Limits: Limits{Time: mostTime}})
@@ -219,7 +219,7 @@ func measured(t *testing.T, template string, up m) (doc map[string]any, err erro
 	return doc, err
 }
 
-// TestHostileArguments calls every function with values that somebody chose to hang or to kill the process.
+// TestHostileArguments calls every function with values chosen to hang or crash the process.
 func TestHostileArguments(t *testing.T) {
 	const each = 6
 	for _, name := range allFunctions() {
@@ -228,12 +228,12 @@ func TestHostileArguments(t *testing.T) {
 		for i := range each {
 			n := min(max(least, 1)+i%3, most)
 			template, up := call(name, n, random.IntN)
-			_, _ = measured(t, template, up) // it fails the test itself where rendering takes too much
+			_, _ = measured(t, template, up) // fails the test if rendering takes too much
 		}
 	}
 }
 
-// TestHostileTemplates: what a template of an innocent author makes of a hostile upstream.
+// TestHostileTemplates renders harmless templates for a hostile upstream.
 func TestHostileTemplates(t *testing.T) {
 	env := make(l, 80_000)
 	for i := range env {
@@ -302,7 +302,7 @@ func TestHostileTemplates(t *testing.T) {
 	}
 }
 
-// FuzzFunctions calls functions with hostile values that the fuzzer picks.
+// FuzzFunctions calls functions with hostile values that the fuzzer chooses.
 func FuzzFunctions(f *testing.F) {
 	names := allFunctions()
 	for i := range names {

@@ -59,7 +59,7 @@ func TestFunctionThatTakesLongCounts(t *testing.T) {
 	}
 }
 
-// aliases gives a mapping for each letter, which holds the one before twice.
+// aliases returns one mapping per letter, each containing the one before twice.
 func aliases(n int) string {
 	var b strings.Builder
 	for i := 1; i < n; i++ {

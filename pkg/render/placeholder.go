@@ -6,28 +6,29 @@ import (
 	"strings"
 )
 
-// A placeholder stands in the skeleton where a hole printed: open, kind, the number of the record, close. The two
-// marks are private-use characters: YAML treats them as ordinary letters, so a placeholder is always one word of
-// a scalar, whatever surrounds it. The author's text may not contain them.
+// A placeholder replaces the output of a hole in the skeleton: open, kind, the number of the record, close. The two marks are
+// private-use characters: for YAML they are letters, so a placeholder is always one word of a scalar. A template may not
+// contain them.
 const (
 	openMark  = "\uE000"
 	closeMark = "\uE001"
 )
 
-// Placeholder kinds. The kind is part of the skeleton, hence of the cache's key, because it decides the tree's shape.
+// Kinds of placeholders. The kind is part of the skeleton and thus of the cache's key, because it decides the shape of the
+// tree.
 const (
 	kindValue   = 'v' // a word of a scalar
-	kindLine    = 'n' // a word that continues the text of the record before it, on a line of its own
-	kindScalar  = 's' // a whole scalar, where toYaml would print entries or items for a map or list
-	kindMap     = 'm' // the key of an entry that stands for a map's entries; a colon follows
-	kindList    = 'l' // an item that stands for a list's items; "- " precedes
-	kindOmitted = 'o' // an entry, or an item, that stands for nothing
+	kindLine    = 'n' // a word that continues the text of the record before it, on a separate line
+	kindScalar  = 's' // a whole scalar, if toYaml would print entries or items for a map or list
+	kindMap     = 'm' // the key of an entry that is replaced by the entries of a map; a colon follows
+	kindList    = 'l' // an item that is replaced by the items of a list; "- " precedes
+	kindOmitted = 'o' // an entry, or an item, that is removed
 )
 
-// marksEscaped finds the marks as YAML escapes, which would become marks when the skeleton is parsed.
+// marksEscaped matches the marks as YAML escapes, which would become marks when the skeleton is parsed.
 var marksEscaped = regexp.MustCompile(`\\u[eE]00[01]|\\U0000[eE]00[01]`)
 
-// marksWritten finds the marks in an author's text, escaped or not.
+// marksWritten matches the marks in a template, escaped or not.
 var marksWritten = regexp.MustCompile(`[\x{E000}\x{E001}]|` + marksEscaped.String())
 
 func appendPlaceholder(b []byte, kind byte, record int) []byte {
@@ -49,12 +50,12 @@ type part struct {
 	text   string
 	record int
 	kind   byte
-	// indent is the blank text that precedes the hole on its line: text of several lines that a function laid out
-	// (toYaml, toPrettyJson) is shifted by it.
+	// indent is the white space before the hole on its line: it is added to each line of a text from a layout function (toYaml,
+	// toPrettyJson).
 	indent string
 }
 
-// splitParts cuts a scalar at its placeholders; nil when it has none.
+// splitParts splits a scalar at its placeholders; it returns nil if there are none.
 func splitParts(s string) []part {
 	var parts []part
 	rest := s
@@ -92,7 +93,7 @@ func splitParts(s string) []part {
 	return parts
 }
 
-// blankTail gives the last line of s when it is nothing but spaces.
+// blankTail returns the last line of s if it consists of spaces.
 func blankTail(s string) string {
 	line := s[strings.LastIndexByte(s, '\n')+1:]
 	if strings.Trim(line, " ") != "" {
@@ -101,7 +102,7 @@ func blankTail(s string) string {
 	return line
 }
 
-// wholeHole reports whether parts are one hole and nothing else.
+// wholeHole reports whether parts are a single hole.
 func wholeHole(parts []part) bool {
 	return len(parts) == 1 && parts[0].text == "" && parts[0].record >= 0
 }

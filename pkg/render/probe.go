@@ -10,16 +10,16 @@ import (
 	"time"
 )
 
-// Probes print skeletons without an upstream, each on another path through the template's conditions. They tell where
-// the holes stand, and find YAML that is broken on every path.
+// Probes print skeletons without an upstream, each on another path through the template's conditions. They find the places of
+// holes, and YAML that is invalid on every path.
 
-// maxProbes bounds the work for a template with very many conditions.
+// maxProbes limits the work for a template with very many conditions.
 const maxProbes = 100
 
 type prober struct {
 	*compiler
 	branches []branch
-	sights   []sighting
+	sights   []holeUse
 	written  fieldCount
 	printed  []probed
 }
@@ -30,7 +30,7 @@ type probed struct {
 	root *node
 }
 
-// branch is what a branch depends on, as written, so that branches which exclude each other are not taken together.
+// branch is the condition of a branch, as written, so that branches which exclude each other are not taken together.
 type branch struct {
 	condition string
 	negated   bool
@@ -38,15 +38,15 @@ type branch struct {
 	within map[string]bool
 }
 
-// path says which conditions hold in one probe.
+// path says which conditions are true in one probe.
 type path func(condition string) bool
 
 // printer is one probe.
 type printer struct {
 	*compiler
 	holds  path
-	splice byte // what toYaml is taken to print
-	blank  bool // the text begins a line
+	splice byte // what toYaml is assumed to print
+	blank  bool // the text is at the start of a line
 	buf    []byte
 	recs   []record
 	trace  []traced
@@ -54,9 +54,9 @@ type printer struct {
 	walked map[*node]bool
 }
 
-// probe runs the probes and notes the holes and errors that they find.
+// probe runs the probes and records the holes and errors that they find.
 func (c *compiler) probe() {
-	p := &prober{compiler: c, sights: make([]sighting, len(c.sites)), written: fieldCount{seen: map[string]int{}}}
+	p := &prober{compiler: c, sights: make([]holeUse, len(c.sites)), written: fieldCount{seen: map[string]int{}}}
 	for _, name := range sortedKeys(c.trees) {
 		p.collect(c.trees[name].Root, nil)
 	}
@@ -82,7 +82,7 @@ func (c *compiler) probe() {
 	p.sketch()
 }
 
-// sketch hands out the documents, once all is known of the holes.
+// sketch calls Options.Sketch with the documents, after all probes.
 func (p *prober) sketch() {
 	if p.options.Sketch == nil {
 		return
@@ -97,10 +97,10 @@ func (p *prober) sketch() {
 		s := &sketcher{printer: d.by, holes: holes, done: map[*node]*Sketch{}, lines: map[int]int{}}
 		p.options.Sketch(s.sketch(d.root))
 	}
-	p.options.Sketch = nil // the template is kept, what looks at its sketches is not
+	p.options.Sketch = nil // keep no reference to the callback
 }
 
-// common gives the error that every probe found, at the same place: that is no matter of the path taken.
+// common returns the error that every probe found at the same place: it does not depend on the path.
 func common(errs []*Error) *Error {
 	first := errs[0]
 	for _, err := range errs {
@@ -136,7 +136,7 @@ func also(within map[string]bool, condition string, holds bool) map[string]bool 
 	return out
 }
 
-// branchAt reads a branch from the author's text, since its pipeline is rewritten by now.
+// branchAt reads a branch from the text of the template, because its pipeline has been rewritten.
 func (c *compiler) branchAt(b *parse.BranchNode) branch {
 	source := c.position.action(b.Pipe.Pos, c.options.Left, c.options.Right)
 	source = strings.TrimPrefix(strings.TrimPrefix(source, c.options.Left), "-")
@@ -163,13 +163,13 @@ func branchOf(n parse.Node) *parse.BranchNode {
 	return nil
 }
 
-// run prints and parses one probe. It gives the error of the YAML, if any.
+// run prints and parses one probe. It returns the error in the YAML, or nil.
 func (p *prober) run(holds path, splice byte) *Error {
 	q := &printer{compiler: p.compiler, holds: holds, splice: splice, blank: true, walked: map[*node]bool{}}
 	q.list(p.trees[mainTree].Root)
 	tree, err := parseSkeleton(q.buf, NewBudget(Limits{Bytes: 1 << 30, Steps: 1 << 30, Time: time.Hour}, nil))
 	if err == nil {
-		p.sight(q, tree.root, "")
+		p.recordHoles(q, tree.root, "")
 		p.written.read(q, tree.root)
 		if p.options.Sketch != nil {
 			p.printed = append(p.printed, probed{q, tree.root})
@@ -189,13 +189,13 @@ func (p *prober) run(holds path, splice byte) *Error {
 	return &Error{Line: p.place(q.buf, q.trace, s.line), Problem: s.problem, Fix: s.fix}
 }
 
-// sight walks a parsed probe and notes where its holes stand.
-func (p *prober) sight(q *printer, n *node, path string) {
+// recordHoles walks a parsed probe and records the places of its holes.
+func (p *prober) recordHoles(q *printer, n *node, path string) {
 	if q.walked[n] {
-		return // an alias: its anchor was seen
+		return // an alias: its anchor has been walked
 	}
 	q.walked[n] = true
-	note := func(record int, f func(*sighting)) {
+	note := func(record int, f func(*holeUse)) {
 		s := &p.sights[q.recs[record].site]
 		s.path = path
 		f(s)
@@ -203,32 +203,32 @@ func (p *prober) sight(q *printer, n *node, path string) {
 	inText := func(parts []part, key bool) {
 		for _, part := range parts {
 			if part.record >= 0 {
-				note(part.record, func(s *sighting) { s.text, s.key = true, s.key || key })
+				note(part.record, func(s *holeUse) { s.text, s.key = true, s.key || key })
 			}
 		}
 	}
 	switch n.kind {
 	case holeNode, spliceNode:
-		note(n.record, func(s *sighting) { s.whole = true })
+		note(n.record, func(s *holeUse) { s.whole = true })
 	case textNode:
 		inText(n.parts, false)
 	case listNode:
 		for _, item := range n.items {
-			p.sight(q, item, path+"[]")
+			p.recordHoles(q, item, path+"[]")
 		}
 	case mapNode:
 		for _, e := range n.entries {
 			if e.splice >= 0 {
-				note(e.splice, func(s *sighting) { s.whole = true })
+				note(e.splice, func(s *holeUse) { s.whole = true })
 				continue
 			}
 			inText(e.holes, true)
-			p.sight(q, e.value, path+q.pathStep(e))
+			p.recordHoles(q, e.value, path+q.pathStep(e))
 		}
 	}
 }
 
-// pathStep gives an entry's key as a step of a path; a key with holes is a star.
+// pathStep returns the key of an entry as a step of a path; a key with holes is a star.
 func (q *printer) pathStep(e entry) string {
 	switch {
 	case e.holes != nil:
@@ -239,9 +239,9 @@ func (q *printer) pathStep(e entry) string {
 	return "." + e.key
 }
 
-// listHoles turns what was seen into the list of holes, and finds printf "%q" as a whole value.
+// listHoles makes the list of holes, and finds printf "%q" as a whole value.
 func (p *prober) listHoles() {
-	reached := p.reached()
+	reachableTemplates := p.reachableTemplates()
 	for i := range p.sites {
 		s := &p.sites[i]
 		if !s.hole {
@@ -251,11 +251,11 @@ func (p *prober) listHoles() {
 			p.errs = append(p.errs, &Error{Line: s.line, Column: s.column, Problem: `printf "%q" would put its quotes into the value`,
 				Fix: "write `| quote`"})
 		}
-		if !p.printsAny && !reached[s.tree] {
-			s.alwaysText = true // its template's text goes through functions wherever it is included
+		if !p.printsAny && !reachableTemplates[s.tree] {
+			s.alwaysText = true // every include of its template passes its text to functions
 		}
 		seen := p.sights[i]
-		s.inText = seen.seen && (!seen.whole || seen.text && p.once(s.tree))
+		s.inText = seen.seen && (!seen.whole || seen.text && p.isPrintedOnce(s.tree))
 		p.holes = append(p.holes, s.asHole(p.sights[i]))
 	}
 	sort.SliceStable(p.holes, func(i, j int) bool {
@@ -264,8 +264,8 @@ func (p *prober) listHoles() {
 	})
 }
 
-// once reports a template that is printed at one place, so that each of its holes has one place in the document.
-func (p *prober) once(name string) bool {
+// isPrintedOnce reports whether a template is printed at one place only, so that each of its holes has one place in the document.
+func (p *prober) isPrintedOnce(name string) bool {
 	for range p.trees {
 		if name == mainTree {
 			return true
@@ -286,8 +286,8 @@ func (p *prober) once(name string) bool {
 	return name == mainTree
 }
 
-// reached gives the templates whose text, with its holes, can come to stand in a document.
-func (p *prober) reached() map[string]bool {
+// reachableTemplates returns the templates whose text, with its holes, can be part of a document.
+func (p *prober) reachableTemplates() map[string]bool {
 	out := map[string]bool{}
 	queue := []string{mainTree}
 	for len(queue) > 0 {
@@ -338,7 +338,7 @@ func (q *printer) template(name string) {
 	q.depth--
 }
 
-// action prints what a hole would, as far as that is known.
+// action prints what a hole would, as far as it is known.
 func (q *printer) action(n *parse.ActionNode) {
 	a := q.actions[n]
 	if a == nil {
@@ -366,7 +366,7 @@ func (q *printer) action(n *parse.ActionNode) {
 	q.buf = append(q.buf, text...)
 }
 
-// layOut applies one step of layout; a width that is not constant is taken to be 2.
+// layOut applies one layout function; a width that is not constant counts as 2.
 func layOut(stage *parse.CommandNode, text string) string {
 	width := 2
 	if len(stage.Args) > 1 {

@@ -1,7 +1,7 @@
 package render
 
-// refused are functions that Helm or sprig have and templates here do not, with the reason and what to do instead.
-// Two renderings of one upstream must be equal, else every rendering would be a change to apply.
+// refused are functions of Helm or sprig that templates cannot use, with the reason and an alternative. Two renderings of one
+// upstream must be equal, otherwise every rendering would be a change.
 var refused = func() map[string][2]string {
 	out := map[string][2]string{
 		"tpl":             {"values are never executed", "write the template out, or choose with `if`"},

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// tree rewrites one template in place. Its body is enclosed in calls that count how deep templates nest.
+// tree rewrites one template in place. It encloses the body in calls that count the nesting of templates.
 func (c *compiler) tree(t *parse.Tree) {
 	if t.Root == nil {
 		t.Root = &parse.ListNode{NodeType: parse.NodeList}
@@ -18,7 +18,7 @@ func (c *compiler) tree(t *parse.Tree) {
 		return
 	}
 	c.used[fnLeave] = true
-	enter, leave := c.weighed(fnEnter, t.Root.Pos, t.Root), silentCall(fnLeave, t.Root.Pos)
+	enter, leave := c.countSteps(fnEnter, t.Root.Pos, t.Root), discardCall(fnLeave, t.Root.Pos)
 	t.Root.Nodes = slices.Concat([]parse.Node{enter}, t.Root.Nodes, []parse.Node{leave})
 }
 
@@ -49,7 +49,7 @@ func (c *compiler) statement(n parse.Node) {
 		c.branch(&n.BranchNode)
 		c.used[fnOver] = true
 		n.Pipe.Cmds = append(n.Pipe.Cmds, commandNode(n.Pos, identNode(fnOver, n.Pos)))
-		n.List.Nodes = append([]parse.Node{c.weighed(fnTick, n.Pos, n.List)}, n.List.Nodes...)
+		n.List.Nodes = append([]parse.Node{c.countSteps(fnTick, n.Pos, n.List)}, n.List.Nodes...)
 	case *parse.TemplateNode:
 		c.templateName(n.Pos, n.Name)
 		c.prints(n.Name)
@@ -59,12 +59,12 @@ func (c *compiler) statement(n parse.Node) {
 	}
 }
 
-// weighed is a call that counts the steps of a list of nodes, whatever branches are taken in it. The bodies of loops
-// count for themselves.
-func (c *compiler) weighed(name string, pos parse.Pos, l *parse.ListNode) *parse.ActionNode {
+// countSteps returns a call that counts the steps of a list of nodes, whatever branches are taken. The bodies of loops are counted
+// separately.
+func (c *compiler) countSteps(name string, pos parse.Pos, l *parse.ListNode) *parse.ActionNode {
 	id, s := c.newSite(pos, "")
 	s.weight = 2 + weight(l)
-	call := silentCall(name, pos)
+	call := discardCall(name, pos)
 	call.Pipe.Cmds = []*parse.CommandNode{c.callNode(name, id, pos)}
 	return call
 }
@@ -111,7 +111,7 @@ func (c *compiler) branch(n *parse.BranchNode) {
 	c.list(n.ElseList)
 }
 
-// text checks a piece of the author's own text and notes where it stands.
+// text checks a piece of literal text and records its position.
 func (c *compiler) text(n *parse.TextNode) {
 	if len(n.Text) == 0 {
 		return
@@ -128,15 +128,15 @@ func (c *compiler) text(n *parse.TextNode) {
 	}
 }
 
-// changing are the functions that change a map in sprig. Here they give a changed copy.
-var changing = map[string]bool{
+// mutatingFunctions are the functions that change a map in sprig. Here they return a changed copy.
+var mutatingFunctions = map[string]bool{
 	"set": true, "unset": true, "merge": true, "mergeOverwrite": true, "mustMerge": true, "mustMergeOverwrite": true,
 }
 
-// assignment rewrites an action that gives a variable a value, and prints nothing.
+// assignment rewrites an action that sets a variable and prints nothing.
 func (c *compiler) assignment(n *parse.ActionNode) {
 	last := n.Pipe.Cmds[len(n.Pipe.Cmds)-1]
-	if name := function(last); changing[name] && n.Pipe.Decl[0].Ident[0] == "$_" {
+	if name := function(last); mutatingFunctions[name] && n.Pipe.Decl[0].Ident[0] == "$_" {
 		c.errorf(n.Pos, "keep the copy: $d = "+name+" $d …", "%s gives a changed copy here, and $_ throws it away", name)
 	}
 	c.pipe(n.Pipe)
@@ -147,8 +147,8 @@ func (c *compiler) pipe(p *parse.PipeNode) {
 	p.Cmds = c.commands(p.Cmds)
 }
 
-// commands rewrites the commands of a pipeline: fields are read by a function that takes a missing map for an empty
-// one, and what must not be null is checked where it has a name.
+// commands rewrites the commands of a pipeline: fields are read by a function that treats a missing map as empty, and what must
+// not be null is checked where its name is known.
 func (c *compiler) commands(cmds []*parse.CommandNode) []*parse.CommandNode {
 	var out []*parse.CommandNode
 	text := ""
@@ -167,7 +167,7 @@ func (c *compiler) commands(cmds []*parse.CommandNode) []*parse.CommandNode {
 	return out
 }
 
-// command rewrites one command; piped says that it takes the value of the one before.
+// command rewrites one command; piped means that it takes the value of the previous one.
 func (c *compiler) command(cmd *parse.CommandNode, piped, need bool, text string) []*parse.CommandNode {
 	name := function(cmd)
 	if name == "" {
@@ -198,15 +198,15 @@ func (c *compiler) command(cmd *parse.CommandNode, piped, need bool, text string
 	return []*parse.CommandNode{cmd}
 }
 
-// callNode calls one of rewriting's functions for a site. Each site has a function of its own: handing over its
-// number as an argument would cost every call.
+// callNode returns a call of one of the rewrite's functions for a site. Each site has a function of its own: passing its number
+// as an argument would make every call slower.
 func (c *compiler) callNode(name string, id int, pos parse.Pos, args ...parse.Node) *parse.CommandNode {
 	own := name + strconv.Itoa(id)
 	c.siteCalls = append(c.siteCalls, siteCall{name: own, function: name, site: id})
 	return commandNode(pos, append([]parse.Node{identNode(own, pos)}, args...)...)
 }
 
-// value gives the call that reads what n stands for, nil where n can stay as it is.
+// value returns the call that reads the value of n, or nil if n needs no change.
 func (c *compiler) value(n parse.Node, need bool) *parse.CommandNode {
 	read := fnGet
 	if need {
@@ -224,14 +224,14 @@ func (c *compiler) value(n parse.Node, need bool) *parse.CommandNode {
 			return nil
 		}
 	default:
-		return nil // a constant, or a function that is called without arguments
+		return nil // a constant, or a function without arguments
 	}
 	id, s := c.newSite(pos, text)
 	s.path = path
 	return c.callNode(read, id, pos, base)
 }
 
-// chain splits an expression into what it reads from and the fields it reads. Pipelines in it are rewritten.
+// chain splits an expression into its base and the fields read from it. It rewrites pipelines in it.
 func (c *compiler) chain(n parse.Node) (base parse.Node, path []string, pos parse.Pos) {
 	switch n := n.(type) {
 	case *parse.FieldNode:

@@ -9,8 +9,8 @@ import (
 	"text/template/parse"
 )
 
-// run is one execution of a template: its data, the skeleton it prints and the values it records. Runs are pooled,
-// because binding functions to a text/template costs more than executing one.
+// run is one execution of a template: its data, the skeleton it prints and the values it records. Runs are pooled, because
+// binding functions to a text/template takes longer than executing one.
 type run struct {
 	*Budget
 	own   Budget
@@ -21,8 +21,8 @@ type run struct {
 	recs  []record
 	depth int
 
-	// base is where the text of the template that is being included begins in buf; blank says whether that text
-	// begins a line.
+	// base is the start in buf of the text of the template that is being included; blank means that this text is at the start
+	// of a line.
 	base  int
 	blank bool
 
@@ -30,10 +30,10 @@ type run struct {
 	trace   []traced
 }
 
-// traced says where a piece of a skeleton comes from.
+// traced is the source of a piece of a skeleton.
 type traced struct {
 	offset int
-	pos    parse.Pos // a text node's place; -1: line and column hold a hole's
+	pos    parse.Pos // the position of a text node; -1: line and column are those of a hole
 	site   int
 }
 
@@ -50,7 +50,7 @@ func (t *Template) newRun() *run {
 	}
 	r.tmpl = template.New(mainTree).Funcs(funcs)
 	for name, tree := range t.trees {
-		// It cannot fail: parsing has refused a name that is defined twice.
+		// It cannot fail: Parse has refused duplicate names.
 		template.Must(r.tmpl.AddParseTree(name, tree))
 	}
 	return r
@@ -71,7 +71,7 @@ func (r *run) execute(d Data, tracing bool) error {
 	return nil
 }
 
-// start begins an execution for d.
+// start initializes the run for d.
 func (r *run) start(d Data) {
 	if r.Budget = d.Budget; r.Budget == nil {
 		r.own.reset(r.t.options.Limits, nil)
@@ -80,8 +80,8 @@ func (r *run) start(d Data) {
 	r.begin()
 }
 
-// end gives the run back, which keeps no value of the upstream. A panic becomes the execution's error; its run is not
-// used again.
+// end returns the run to the pool without values of the upstream. It turns a panic into an error of the execution; that run is
+// not used again.
 func (r *run) end(err *error) {
 	if p := recover(); p != nil {
 		*err = &Error{Problem: fmt.Sprintf("internal error (recovered from a panic): %v", p),
@@ -89,7 +89,7 @@ func (r *run) end(err *error) {
 		return
 	}
 	var known *Error
-	if errors.As(*err, &known) { // it may quote a value of the upstream
+	if errors.As(*err, &known) { // the error may quote a value of the upstream
 		known.Problem, known.lines = short(known.Problem), r.t.lines
 	}
 	r.release()
@@ -103,7 +103,7 @@ func (r *run) release() {
 	}
 }
 
-// Write takes the author's text from text/template.
+// Write receives literal text from text/template.
 func (r *run) Write(p []byte) (int, error) {
 	if r.tracing && len(p) > 0 {
 		if pos, ok := r.t.textPos[&p[0]]; ok {
@@ -117,10 +117,10 @@ func (r *run) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// bufferFactor is what a byte in a buffer takes that grows by copying.
+// bufferFactor is the memory for a byte in a buffer that grows by copying.
 const bufferFactor = 5
 
-// read gives what a site stands for below base.
+// read returns the value of a site below base.
 func (r *run) read(s *site, base any) (any, error) {
 	for i, name := range s.path {
 		next, ok := field(base, name)
@@ -132,7 +132,7 @@ func (r *run) read(s *site, base any) (any, error) {
 	return base, nil
 }
 
-// what names the value that the i-th field of a site is read from.
+// what returns a name for the value that the i-th field of a site is read from.
 func what(s *site, i int, v any) string {
 	text := strings.TrimSuffix(s.text, "."+strings.Join(s.path[i:], "."))
 	if text == "" {
@@ -170,9 +170,9 @@ func (r *run) input(name string) any {
 	return r.data.Inputs[name]
 }
 
-// nothing is what functions return that are called for their effect. text/template calls by reflection, where a nil
-// pointer is the one result that costs no allocation; so they report an error by a panic, which text/template turns
-// back into an error of the call.
+// nothing is the result of functions that are called for their effect. text/template calls by reflection, where only a nil
+// pointer costs no allocation; so these functions report errors by a panic, which text/template turns into an error of the
+// call.
 type nothing struct{}
 
 func must(err error) *nothing {
@@ -184,8 +184,8 @@ func must(err error) *nothing {
 
 func (r *run) tick(id int) *nothing { return must(r.work(r.t.sites[id].weight)) }
 
-// over is what a range goes over: of a map, text/template sorts the keys.
-func (r *run) over(v any) (any, error) {
+// rangeCost takes the cost of a range over v: text/template sorts the keys of a map.
+func (r *run) rangeCost(v any) (any, error) {
 	if m := reflect.ValueOf(v); m.Kind() == reflect.Map {
 		return v, r.sortCost(m.Len(), times(m.Len(), 64))
 	}
@@ -205,7 +205,7 @@ func (r *run) exit() *nothing {
 	return nil
 }
 
-// call executes a defined template and gives what it printed. Its holes stay recorded.
+// call executes a defined template and returns what it printed. Its holes stay recorded.
 func (r *run) call(name string, data any, blank bool) (string, error) {
 	base, before, start, traced := r.base, r.blank, len(r.buf), len(r.trace)
 	r.base, r.blank = start, blank
@@ -221,7 +221,7 @@ func (r *run) call(name string, data any, blank bool) (string, error) {
 	return text, err
 }
 
-// include gives a template's text with the real values, for a pipeline that goes on with it.
+// include returns the text of a template with the real values, for the rest of the pipeline.
 func (r *run) include(name string, data any) (string, error) {
 	first := len(r.recs)
 	text, err := r.call(name, data, true)

@@ -7,7 +7,7 @@ import (
 	"text/template/parse"
 )
 
-// mode says what the end of a hole's pipeline asks for.
+// mode is the conversion at the end of a hole's pipeline.
 type mode uint8
 
 const (
@@ -20,7 +20,7 @@ const (
 	modeSingleQuote
 )
 
-// modes are the functions that mean more than text at the end of a hole's pipeline.
+// modes are the functions that have a special meaning at the end of a hole's pipeline.
 var modes = map[string]mode{
 	"toYaml": modeYAML,
 	"toJson": modeJSON, "mustToJson": modeJSON,
@@ -29,29 +29,28 @@ var modes = map[string]mode{
 	"quote": modeQuote, "squote": modeSingleQuote,
 }
 
-// site is a place in a template where something is evaluated that can be blamed by name: a hole, or an argument
-// that must not be null.
+// site is a place in a template that an error can name: a hole, or an argument that must not be null.
 type site struct {
 	line, column int
-	text         string   // the expression as the author wrote it: ".spec.tag"
-	path         []string // the fields to read below the base; nil: the base itself
-	isMap        bool     // an argument that a function looks a key up in
-	weight       int      // of a body that is counted: its steps
+	text         string   // the expression as written: ".spec.tag"
+	path         []string // the fields to read from the base; nil: the base itself
+	isMap        bool     // an argument in which a function looks up a key
+	weight       int      // steps of a counted body
 
 	// For holes only:
-	tree       string // the template it is in
-	source     string // the whole action, delimiters included
+	tree       string // the template that contains it
+	source     string // the whole action, with delimiters
 	mode       mode
 	omit       bool
-	newline    bool // the text begins on a line of its own (nindent)
+	newline    bool // the text begins on a new line (nindent)
 	hole       bool
-	alwaysText bool // its last function gives text, whatever goes in
-	inText     bool // shares its scalar with other text on some path, and so gives text on every path
-	scalar     bool // its last function gives a number or a boolean, whatever goes in
+	alwaysText bool // its last function always returns text
+	inText     bool // shares its scalar with other text on some path, and so becomes text on every path
+	scalar     bool // its last function always returns a number or a boolean
 	goQuoted   bool // its last function is printf "%q"
 }
 
-// at gives err a place in the template. It keeps an *Error as it is, and nil nil.
+// at adds a position to err. It returns an *Error, and nil, unchanged.
 func (s *site) at(err error) error {
 	if err == nil {
 		return nil
@@ -71,7 +70,7 @@ func (s *site) at(err error) error {
 	return out
 }
 
-// action is the author's text at the site.
+// action returns the text of the action at the site.
 func (s *site) action() string {
 	if s.source == "" {
 		return s.text
@@ -79,11 +78,11 @@ func (s *site) action() string {
 	return strings.Join(strings.Fields(s.source), " ")
 }
 
-// helmsOwn are what the dot of a Helm chart has, and an upstream has not.
-var helmsOwn = map[string]bool{"Values": true, "Release": true, "Chart": true, "Capabilities": true, "Files": true, "Template": true,
+// helmFields are the fields of a Helm chart's dot that an upstream does not have.
+var helmFields = map[string]bool{"Values": true, "Release": true, "Chart": true, "Capabilities": true, "Files": true, "Template": true,
 	"Subcharts": true}
 
-// missing is the error for a value that is not there.
+// missing returns the error for a value that is not set.
 func (s *site) missing() error {
 	instead := "…"
 	if s.isMap {
@@ -98,7 +97,7 @@ func (s *site) missing() error {
 		fix = "there is no such object, which the config allows: write `(" + s.text + " | default dict)` in its place"
 	case strings.HasPrefix(s.text, "param "):
 		fix = "the config declares none of that name: write the value into the template, or read it from the upstream"
-	case strings.HasPrefix(s.text, ".") && helmsOwn[top]:
+	case strings.HasPrefix(s.text, ".") && helmFields[top]:
 		fix = "the dot is the upstream, with .metadata and .spec; there is no ." + top + " as in a Helm chart"
 	}
 	problem := s.text + " is not set"
@@ -112,10 +111,10 @@ func (s *site) missing() error {
 // fieldOfInput matches an expression that reads a field of an input or a downstream: (input "NAME").spec.host.
 var fieldOfInput = regexp.MustCompile(`^\((input|downstream) "([^"]+)"\)\.`)
 
-// position translates byte offsets of a template to lines and columns.
+// position converts byte offsets in a template to lines and columns.
 type position struct {
 	text   string
-	starts []int // offsets of the beginnings of lines
+	starts []int // offsets of the starts of lines
 }
 
 func newPosition(text string) *position {
@@ -141,7 +140,7 @@ func (p *position) at(pos parse.Pos) (line, column int) {
 	return lo + 1, offset - p.starts[lo] + 1
 }
 
-// action gives the source of the action whose pipeline begins at pos, delimiters included.
+// action returns the source of the action whose pipeline begins at pos, with delimiters.
 func (p *position) action(pos parse.Pos, left, right string) string {
 	start := strings.LastIndex(p.text[:pos], left)
 	if start < 0 {
@@ -157,7 +156,7 @@ func (p *position) action(pos parse.Pos, left, right string) string {
 	return p.text[start:]
 }
 
-// tokenLength gives the length of the string or character constant that s begins with, or 1.
+// tokenLength returns the length of the string or character constant at the start of s, or 1.
 func tokenLength(s string) int {
 	quote := s[0]
 	if quote != '"' && quote != '\'' && quote != '`' {
@@ -174,7 +173,7 @@ func tokenLength(s string) int {
 	return len(s)
 }
 
-// fieldPos is where a chain of fields begins: the parser notes the place of its second field.
+// fieldPos returns the start of a chain of fields: the parser records the position of its second field.
 func fieldPos(pos parse.Pos, ident []string) parse.Pos {
 	if len(ident) < 2 {
 		return pos

@@ -6,14 +6,14 @@ import (
 	"unicode/utf8"
 )
 
-// The encoders have several buffers, which grow by copying.
+// The encoders have several buffers that grow by copying.
 const (
 	encodedFactor = 5
-	// yamlValueBytes is what the YAML library takes for a value besides its text.
+	// yamlValueBytes is the memory that the YAML library needs for a value besides its text.
 	yamlValueBytes = 800
 )
 
-// jsonCost is what making v's JSON takes. v was copied, so it nests only so deep.
+// jsonCost takes the cost of encoding v as JSON. v is a copy, so its nesting is limited.
 func (b *Budget) jsonCost(v any, depth int, pretty bool) error {
 	line := 2
 	if pretty {
@@ -43,7 +43,7 @@ func (b *Budget) jsonCost(v any, depth int, pretty bool) error {
 	return b.textCost(times(encodedFactor, line))
 }
 
-// escapedSize is at least how long a text is in the quotes of JSON.
+// escapedSize returns an upper bound of the length of a text as a JSON string.
 func escapedSize(s string) int {
 	if !utf8.ValidString(s) {
 		return 2 + times(6, len(s))
@@ -60,7 +60,7 @@ func escapedSize(s string) int {
 	return n
 }
 
-// yamlCost is what making v's YAML takes. Every line of a text is indented.
+// yamlCost takes the cost of encoding v as YAML. Every line of a text is indented.
 func (b *Budget) yamlCost(v any, depth int) error {
 	indent := 2*depth + 4
 	n := indent + 24
@@ -89,7 +89,7 @@ func (b *Budget) yamlCost(v any, depth int) error {
 	return b.textCost(plus(yamlValueBytes, times(encodedFactor, n)))
 }
 
-// yamlText is at least how long a text is as YAML, which escapes some characters.
+// yamlText returns an upper bound of the length of a text as YAML, which escapes some characters.
 func yamlText(s string, indent int) int {
 	n := len(s)
 	if utf8.ValidString(s) {
@@ -101,11 +101,11 @@ func yamlText(s string, indent int) int {
 	} else {
 		n = times(4, n)
 	}
-	// Long texts are folded at blanks, about every 80 columns.
+	// Long texts are folded at spaces, about every 80 columns.
 	return plus(n, times(1+strings.Count(s, "\n")+len(s)/40, indent))
 }
 
-// quoted is strconv.Quote.
+// quoted returns strconv.Quote(s), and takes its cost.
 func (b *Budget) quoted(s string) (string, error) {
 	n := len(s) + 2
 	for _, c := range s {

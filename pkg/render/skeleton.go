@@ -11,9 +11,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/yamltext"
 )
 
-// parseSkeleton reads a skeleton: exactly one document, whose root is a mapping.
+// parseSkeleton parses a skeleton: exactly one document, whose root is a mapping.
 func parseSkeleton(text []byte, budget *Budget) (*skeleton, error) {
-	if marksEscaped.Match(text) { // put together from pieces, else compiling would have found it
+	if marksEscaped.Match(text) { // composed of pieces, otherwise Compile would have found it
 		return nil, &skeletonError{record: -1, line: 1, problem: "the characters U+E000 and U+E001 cannot be used in a template"}
 	}
 	root, err := decode(text, budget)
@@ -59,7 +59,7 @@ func (b *builder) fail(n *yaml.Node, problem, fix string) error {
 	return &skeletonError{line: n.Line, record: -1, problem: problem, fix: fix}
 }
 
-// nodeWeight is about what one node costs in the cache, its text aside.
+// nodeWeight is the approximate size of a node in the cache, without its text.
 const nodeWeight = 160
 
 func (b *builder) node(n *yaml.Node) (*node, error) {
@@ -121,9 +121,8 @@ func (b *builder) scalar(n *yaml.Node) (*node, error) {
 	return &node{kind: constNode, value: value}, nil
 }
 
-// checkParts refuses what a value could turn into more than its own scalar: a line of it that comes to stand outside
-// the scalar of its first line (behind a comment), and a string where the author has toYaml print entries, which would
-// become the end of the scalar before.
+// checkParts refuses holes whose value could change more than their own scalar: a line that ends up outside the scalar (after a
+// comment), and a string where toYaml prints entries, which would become the end of the scalar before it.
 func checkParts(n *yaml.Node, parts []part, plain bool) error {
 	for i, p := range parts {
 		switch {
@@ -137,7 +136,7 @@ func checkParts(n *yaml.Node, parts []part, plain bool) error {
 	return nil
 }
 
-// authorScalar resolves a scalar without holes, before it takes the types of a document.
+// authorScalar resolves a scalar without holes to the types of a document.
 func (b *builder) authorScalar(n *yaml.Node) (any, error) {
 	if n.Style == 0 && b.bareTag(n) {
 		return n.Value, nil
@@ -145,10 +144,10 @@ func (b *builder) authorScalar(n *yaml.Node) (any, error) {
 	return yamltext.Resolve(n)
 }
 
-// place is a byte of a text and the line and column, counted in runes, that it stands at.
+// place is the position of a byte in a text: its offset, line and column, counted in runes.
 type place struct{ offset, line, column int }
 
-// lineBreak returns the length of the line break that text begins with, 0 if it begins with something else.
+// lineBreak returns the length of the line break at the start of text, 0 if there is none.
 func lineBreak(text []byte) int {
 	c, n := utf8.DecodeRune(text)
 	switch {
@@ -160,7 +159,7 @@ func lineBreak(text []byte) int {
 	return n
 }
 
-// at gives the offset of a line and column. Nodes come in the order of the text, so that it goes on from the last one.
+// at returns the offset of a line and column. Nodes come in the order of the text, so it continues from the last one.
 func (b *builder) at(line, column int) int {
 	p := b.seen
 	if p.line == 0 || p.line > line || p.line == line && p.column > column {
@@ -181,7 +180,8 @@ func (b *builder) at(line, column int) int {
 	return p.offset
 }
 
-// bareTag reports the tag `!` without a name, which makes a string of any scalar. The parser does not tell.
+// bareTag reports whether a node has the tag `!` without a name, which makes any scalar a string. The parser does not report
+// it.
 func (b *builder) bareTag(n *yaml.Node) bool {
 	if !b.tags {
 		return false

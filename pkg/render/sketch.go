@@ -2,53 +2,53 @@ package render
 
 import "reflect"
 
-// Sketch is a document as one path through a template's conditions prints it: what the author has written, with holes.
-// A node that an alias stands for is shared.
+// Sketch is a document as one path through a template's conditions prints it: literal values and holes. A node with aliases is
+// shared.
 type Sketch struct {
 	Kind SketchKind
-	// Line is where it stands in the template, from 1.
+	// Line is its line in the template, from 1.
 	Line int
-	// Value is that of a scalar without holes, of the types of a document.
+	// Value is the value of a scalar without holes.
 	Value any
-	// Holes are those of a scalar that has some, or those whose entries or items stand here.
+	// Holes are the holes in a scalar, or those whose entries or items are here.
 	Holes   []Hole
 	Entries []SketchEntry
 	Items   []*Sketch
 }
 
-// SketchEntry is an entry of a map: a key without holes, or one of which nothing is known but its holes.
+// SketchEntry is an entry of a map. Its key has no holes, or is unknown apart from its holes.
 type SketchEntry struct {
 	Key   string
 	Line  int
 	Holes []Hole
-	// Value is nil where the holes stand for any number of entries.
+	// Value is nil if the holes are any number of entries.
 	Value *Sketch
 }
 
-// SketchKind says what a Sketch is.
+// SketchKind is the kind of a Sketch.
 type SketchKind uint8
 
 const (
-	// SketchScalar is a scalar of the author's own.
+	// SketchScalar is a scalar without holes.
 	SketchScalar SketchKind = iota
-	// SketchHole is whatever a hole gives.
+	// SketchHole is the value of a hole.
 	SketchHole
 	// SketchText is text with holes in it.
 	SketchText
 	// SketchMap is a map.
 	SketchMap
-	// SketchList is a list. An item of kind SketchSplice stands for any number of items.
+	// SketchList is a list. An item of kind SketchSplice is any number of items.
 	SketchList
-	// SketchSplice is what holes print that stand for entries or items, nothing else being beside them.
+	// SketchSplice is the output of holes that print only entries or items.
 	SketchSplice
 )
 
-// sketcher makes sketches of what one probe printed.
+// sketcher makes sketches of the document of one probe.
 type sketcher struct {
 	*printer
 	holes map[int]Hole // by site
 	done  map[*node]*Sketch
-	lines map[int]int // of the template, by those of the skeleton
+	lines map[int]int // of the template, by line of the skeleton
 }
 
 func (s *sketcher) line(of int) int {
@@ -131,8 +131,8 @@ func (s *sketcher) items(out *Sketch, n *node) {
 	}
 }
 
-// ResultType is the type that every value of a function of templates has, as schemas call it: string, integer, number or
-// boolean; "" for a function of which that cannot be said.
+// ResultType returns the schema type of the results of a template function: string, integer, number or boolean; "" if it is not
+// always the same.
 func ResultType(function string) string {
 	t := resultType(function)
 	if t == nil {

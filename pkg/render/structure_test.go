@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// TestHoleNextToOthersIsText: a hole that is next to other text on one path through the template gives text on every path.
+// TestHoleNextToOthersIsText: a hole that is next to other text on one path through the template is text on every path.
 func TestHoleNextToOthersIsText(t *testing.T) {
 	image := "spec:\n  containers:\n  {{- range .containers }}\n  - image: {{ .image }}{{ with .tag }}:{{ . }}{{ end }}{{ with .digest " +
 		"}}@{{ . }}{{ end }}\n  {{- end }}\n"
@@ -55,7 +55,7 @@ func TestHoleNextToOthersIsText(t *testing.T) {
 }
 
 // TestStructureEntersOnlyAtListedHoles makes templates with random branches around random holes and executes them for upstreams
-// that have maps and lists everywhere: none may pass a hole that is listed as text.
+// with maps and lists everywhere: none may get through a hole that is listed as text.
 func TestStructureEntersOnlyAtListedHoles(t *testing.T) {
 	const rounds = 4000
 	compiled, entered, refused := 0, 0, 0
@@ -101,7 +101,7 @@ var mark = regexp.MustCompile(`^mark-h[0-9]+$`)
 
 var holeName = regexp.MustCompile(`h[0-9]+`)
 
-// templateMaker makes templates whose holes read .h0, .h1 and so on, each another field.
+// templateMaker makes templates with the holes .h0, .h1 and so on.
 type templateMaker struct {
 	*rand.Rand
 	holes int
@@ -133,7 +133,7 @@ func (g *templateMaker) document() string {
 	return b.String()
 }
 
-// pieces are what may stand in one scalar: holes, text, and branches with more of them.
+// pieces returns what may be in one scalar: holes, text, and branches with more of them.
 func (g *templateMaker) pieces(depth int) string {
 	var b strings.Builder
 	for range 1 + g.IntN(3) {
@@ -163,7 +163,7 @@ func (g *templateMaker) hole() string {
 		" | toYaml | nindent 4"))
 }
 
-// upstream has a marked map or list, or now and then text, in each field, and conditions at random.
+// upstream has a marked map or list, or sometimes text, in each field, and random conditions.
 func (g *templateMaker) upstream() map[string]any {
 	up := map[string]any{"list": []any{"one", "two"}[:g.IntN(3)]}
 	for i := range 3 {
@@ -181,12 +181,12 @@ func (g *templateMaker) upstream() map[string]any {
 	return up
 }
 
-// structures lists the holes whose maps or lists stand in a document as such.
+// structures lists the holes that have a map or list in a document.
 func structures(v any, found []string) []string {
 	switch v := v.(type) {
 	case map[string]any:
 		for key, value := range v {
-			if mark.MatchString(key) { // else it is the text of one
+			if mark.MatchString(key) { // otherwise it is part of a text
 				found = append(found, strings.TrimPrefix(key, "mark-"))
 			}
 			found = structures(value, found)

@@ -7,11 +7,11 @@ import (
 	"text/template/parse"
 )
 
-// parsePrefix is how text/template begins an error: "template: NAME:LINE:" or "template: NAME:LINE:COLUMN:". Only
-// the place is taken from it.
+// parsePrefix matches the start of an error of text/template: "template: NAME:LINE:" or "template: NAME:LINE:COLUMN:". Only the
+// position is used.
 var parsePrefix = regexp.MustCompile(`^template: (?:[^\n]*?):(\d+)(?::(\d+))?: `)
 
-// parseBegan is how text/template ends an error in an action of several lines; it has the line where that begins.
+// parseBegan matches the end of an error in an action of several lines; it has the first line of the action.
 var parseBegan = regexp.MustCompile(`(?: in action)? started at [^\n]*:(\d+)$`)
 
 // parseError translates an error of the template's syntax.
@@ -39,7 +39,7 @@ func (o Options) parseError(text string, err error) error {
 	return out
 }
 
-// lacksEnd reports whether the text is a template once what it begins is closed.
+// lacksEnd reports whether the text is a valid template after adding the missing ends.
 func (o Options) lacksEnd(text string) bool {
 	const most = 5
 	for range most {
@@ -51,8 +51,8 @@ func (o Options) lacksEnd(text string) bool {
 	return false
 }
 
-// syntaxFixes say how to fix what text/template complains of, by how its complaint begins. They only add to what it
-// says: a complaint that is not here is told without. LEFT and RIGHT stand for the delimiters.
+// syntaxFixes are fixes for errors of text/template, by the start of the error. They are added to its text: an error that is
+// not here is reported without a fix. LEFT and RIGHT are replaced by the delimiters.
 var syntaxFixes = []struct{ complaint, fix string }{
 	{"bad character U+002F '/'", "a key that is not a plain word is read by `index`: index .metadata.labels \"example.com/team\""},
 	{"bad character U+002D '-'", "a key that is not a plain word is read by `index`: index .metadata.labels \"my-team\""},
@@ -74,7 +74,7 @@ var syntaxFixes = []struct{ complaint, fix string }{
 	{"unexpected {{else}}", "there is no if, range or with that it belongs to"},
 }
 
-// syntaxFix gives what to do about a complaint of text/template, "" where the complaint says it all.
+// syntaxFix returns the fix for an error of text/template, "" if there is none.
 func (o Options) syntaxFix(complaint string) string {
 	for _, m := range syntaxFixes {
 		if strings.HasPrefix(complaint, m.complaint) {

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// row is one rule: a template over the upstream below, and what comes of it.
+// row is one rule: a template for the upstream below, and its result.
 type row struct {
 	name, template string
 	want           map[string]any

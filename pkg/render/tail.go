@@ -6,7 +6,7 @@ import (
 	"text/template/parse"
 )
 
-// layout are the functions that move text about; after toYaml, include and the like they move the placeholder.
+// layout are the functions that move text; after toYaml, include and the like they move the placeholder.
 var layout = map[string]struct {
 	args int // arguments besides the text
 	name string
@@ -25,11 +25,11 @@ func (c *compiler) hole(n *parse.ActionNode) {
 	}
 	isInclude := m == modePlain && !omit && function(source[0]) == "include" && len(source) == 1 && len(source[0].Args) > 1
 	id, s := c.newSite(n.Pos, pipeText(source))
-	s.hole = !isInclude // the text of an include has holes of its own
+	s.hole = !isInclude // the text of an include has its own holes
 	s.mode, s.omit = m, omit
 	s.source = c.position.action(n.Pos, c.options.Left, c.options.Right)
 	s.newline = len(stages) > 0 && function(stages[0]) == "nindent"
-	s.judgeTail(source[len(source)-1], len(stages) > 0)
+	s.recordResultType(source[len(source)-1], len(stages) > 0)
 	known := &action{site: id, stages: stages}
 	c.actions[n] = known
 	if isInclude {
@@ -43,17 +43,17 @@ func (c *compiler) hole(n *parse.ActionNode) {
 		c.used[fnEmit] = true
 		n.Pipe.Cmds = append(n.Pipe.Cmds, commandNode(n.Pos, identNode(fnEmit, n.Pos)))
 	}
-	n.Pipe = silent(n.Pipe)
+	n.Pipe = discardOutput(n.Pipe)
 }
 
-// judgeTail notes what the last function of a hole says of what it can give.
-func (s *site) judgeTail(last *parse.CommandNode, laidOut bool) {
+// recordResultType records what the last function of a hole says about its result.
+func (s *site) recordResultType(last *parse.CommandNode, isLaidOut bool) {
 	s.alwaysText = s.mode == modeQuote || s.mode == modeSingleQuote || s.mode == modePlain && givesText(last)
 	s.scalar = s.mode == modePlain && givesScalar(last)
-	s.goQuoted = s.mode == modePlain && !laidOut && isGoQuote(last)
+	s.goQuoted = s.mode == modePlain && !isLaidOut && isGoQuote(last)
 }
 
-// printed notes that an include prints a template's holes; it gives the name where that is constant.
+// printed records that an include prints the holes of a template; it returns the name if it is constant.
 func (c *compiler) printed(name parse.Node) string {
 	text, ok := constString(name)
 	if !ok {
@@ -64,10 +64,10 @@ func (c *compiler) printed(name parse.Node) string {
 	return text
 }
 
-// record gives the commands that evaluate a source and record its value.
-func (c *compiler) record(source []*parse.CommandNode, id int, laidOut bool) []*parse.CommandNode {
+// record returns the commands that evaluate a source and record its value.
+func (c *compiler) record(source []*parse.CommandNode, id int, isLaidOut bool) []*parse.CommandNode {
 	end := fnPut
-	if laidOut {
+	if isLaidOut {
 		end = fnHole
 	}
 	pos := source[0].Pos
@@ -85,7 +85,7 @@ func (c *compiler) includeHole(cmd *parse.CommandNode, id int) []*parse.CommandN
 	return []*parse.CommandNode{c.callNode(fnInclude, id, cmd.Pos, cmd.Args[1:]...)}
 }
 
-// stages rewrites the layout that follows a placeholder.
+// stages rewrites the layout functions after a placeholder.
 func (c *compiler) stages(stages []*parse.CommandNode) []*parse.CommandNode {
 	var out []*parse.CommandNode
 	for _, cmd := range stages {
@@ -98,8 +98,8 @@ func (c *compiler) stages(stages []*parse.CommandNode) []*parse.CommandNode {
 	return out
 }
 
-// flatten brings a pipeline to the form in which each function takes its text from the one before:
-// `nindent 4 (toYaml .x)` becomes `.x | toYaml | nindent 4`.
+// flatten rewrites a pipeline so that each function takes its text from the previous one: `nindent 4 (toYaml .x)` becomes `.x |
+// toYaml | nindent 4`.
 func flatten(cmds []*parse.CommandNode) []*parse.CommandNode {
 	first := cmds[0]
 	name := function(first)
@@ -129,7 +129,7 @@ func isMode(name string) bool {
 	return ok || name == "omitempty"
 }
 
-// cutTail cuts a flattened pipeline into what gives the value, what lays it out, and what the end asks for.
+// cutTail splits a flattened pipeline into the value, its layout, and the conversion at its end.
 func cutTail(cmds []*parse.CommandNode) (source, stages []*parse.CommandNode, m mode, omit bool) {
 	source = cmds
 	for len(source) > 1 {
@@ -157,7 +157,7 @@ func cutTail(cmds []*parse.CommandNode) (source, stages []*parse.CommandNode, m 
 		source = source[:len(source)-1]
 	}
 	if m == modePlain && function(source[0]) != "include" {
-		// `.x | trim` is the trimmed text, not a placeholder with blanks cut off.
+		// `.x | trim` is the trimmed text, not a placeholder without spaces.
 		for len(stages) > 0 && function(stages[0]) == "trim" {
 			source = append(source[:len(source):len(source)], stages[0])
 			stages = stages[1:]
@@ -174,7 +174,7 @@ func pipeText(cmds []*parse.CommandNode) string {
 	return strings.Join(texts, " | ")
 }
 
-// givesText reports a command that can give nothing but a string.
+// givesText reports whether a command always returns a string.
 func givesText(cmd *parse.CommandNode) bool {
 	if _, ok := constString(cmd.Args[0]); ok {
 		return true
@@ -183,7 +183,7 @@ func givesText(cmd *parse.CommandNode) bool {
 	return out != nil && out.Kind() == reflect.String
 }
 
-// givesScalar reports a command that can give nothing but a number or a boolean.
+// givesScalar reports whether a command always returns a number or a boolean.
 func givesScalar(cmd *parse.CommandNode) bool {
 	switch cmd.Args[0].(type) {
 	case *parse.NumberNode, *parse.BoolNode:
@@ -193,7 +193,7 @@ func givesScalar(cmd *parse.CommandNode) bool {
 	return out != nil && (out.Kind() == reflect.Bool || out.Kind() >= reflect.Int && out.Kind() <= reflect.Float64)
 }
 
-// isGoQuote reports `printf "%q" …`.
+// isGoQuote reports whether a command is `printf "%q" …`.
 func isGoQuote(cmd *parse.CommandNode) bool {
 	if function(cmd) != "printf" || len(cmd.Args) < 2 {
 		return false

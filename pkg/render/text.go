@@ -11,7 +11,7 @@ import (
 	yamlv2 "go.yaml.in/yaml/v2"
 )
 
-// textOf gives a scalar as it stands inside other text: numbers as JSON writes them (1500000, not 1.5e+06).
+// textOf returns a scalar as part of a text: numbers as in JSON (1500000, not 1.5e+06).
 func (b *Budget) textOf(v any) (string, error) {
 	switch v := v.(type) {
 	case string:
@@ -74,7 +74,7 @@ func (b *Budget) jsonText(v any, style jsonStyle) (string, error) {
 	return strings.TrimSuffix(out.String(), "\n"), nil
 }
 
-// yamlText prints v as Helm's toYaml does, without its last newline.
+// yamlText returns v as Helm's toYaml prints it, without the last line break.
 func (b *Budget) yamlText(v any) (string, error) {
 	c, err := b.copyValue(v)
 	if err != nil {
@@ -90,7 +90,7 @@ func (b *Budget) yamlText(v any) (string, error) {
 	return strings.TrimSuffix(string(out), "\n"), nil
 }
 
-// integral turns floats without a fraction into integers, in place: YAML would print 1e+06 for 1000000.
+// integral converts floats without a fraction to integers, in place: YAML would print 1e+06 for 1000000.
 func integral(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -109,7 +109,7 @@ func integral(v any) any {
 	return v
 }
 
-// indentText shifts every line of s.
+// indentText indents every line of s.
 func indentText(n int, s string) string {
 	pad := strings.Repeat(" ", n)
 	return pad + strings.ReplaceAll(s, "\n", "\n"+pad)

@@ -1,10 +1,9 @@
 package render
 
-// Text is a compiled template whose result is text, such as the value of a label. It is immutable and safe for
-// concurrent use.
+// Text is a compiled template whose result is text, such as the value of a label. It is immutable and safe for concurrent use.
 type Text struct{ template *Template }
 
-// CompileText parses a template for a text. Errors are as Compile's; there is no YAML in it.
+// CompileText parses a template for a text. Errors are as in Compile; there is no YAML in it.
 func CompileText(text string, o Options) (*Text, error) {
 	c, err := compile(text, o, true)
 	if err != nil {
@@ -17,8 +16,8 @@ func CompileText(text string, o Options) (*Text, error) {
 	return &Text{template: t}, nil
 }
 
-// Execute gives the text for d. A hole prints what it would print inside a scalar: a missing value and a map or list
-// are errors.
+// Execute returns the text for d. A hole prints what it would print inside a scalar: a missing value and a map or list are
+// errors.
 func (t *Text) Execute(d Data) (out string, err error) {
 	r := t.template.runs.Get().(*run)
 	defer r.end(&err)
@@ -41,7 +40,7 @@ func (t *Text) Execute(d Data) (out string, err error) {
 	return text, nil
 }
 
-// Constant gives the text of a template without holes; ok is false if there is any action.
+// Constant returns the text of a template without actions; ok is false if there is one.
 func (t *Text) Constant() (text string, ok bool) {
 	if !t.template.constant {
 		return "", false
@@ -53,30 +52,30 @@ func (t *Text) Constant() (text string, ok bool) {
 // ReadsStatus reports whether the text can depend on the upstream's status; see Template.ReadsStatus.
 func (t *Text) ReadsStatus() bool { return t.template.ReadsStatus() }
 
-// StatusReads is as a Template's.
+// StatusReads returns the same as Template.StatusReads.
 func (t *Text) StatusReads() (paths [][]string, whole bool) { return t.template.StatusReads() }
 
-// Downstreams are as a Template's.
+// Downstreams returns the same as Template.Downstreams.
 func (t *Text) Downstreams() []string { return t.template.Downstreams() }
 
-// Params and Inputs are as Template's.
+// Params returns the same as Template.Params.
 func (t *Text) Params() []string { return t.template.Params() }
 
-// Variables is as a Template's.
+// Variables returns the same as Template.Variables.
 func (t *Text) Variables() []string { return t.template.Variables() }
 
-// Inputs are the names that the text gives to `input`, sorted.
+// Inputs returns the same as Template.Inputs.
 func (t *Text) Inputs() []string { return t.template.Inputs() }
 
-// InputReads is as a Template's.
+// InputReads returns the same as Template.InputReads.
 func (t *Text) InputReads(name string) (paths [][]string, whole bool) {
 	return t.template.InputReads(name)
 }
 
-// InputShown is as a Template's.
+// InputShown returns the same as Template.InputShown.
 func (t *Text) InputShown(name string) (paths [][]string, whole bool) {
 	return t.template.InputShown(name)
 }
 
-// ComputesInput is as a Template's.
+// ComputesInput is the same as Template.ComputesInput.
 func (t *Text) ComputesInput() bool { return t.template.ComputesInput() }

@@ -4,16 +4,15 @@ package render
 type nodeKind uint8
 
 const (
-	constNode nodeKind = iota // the author's own scalar
+	constNode nodeKind = iota // a scalar without holes
 	holeNode                  // a whole plain scalar: the value with its type
 	textNode                  // text with holes, or a hole in quotes: a string
 	mapNode
 	listNode
-	spliceNode // a list item that stands for a list's items
+	spliceNode // a list item that is replaced by the items of a list
 )
 
-// node is a part of a parsed skeleton. Trees are shared by all executions that print the same skeleton and are never
-// changed once built.
+// node is a part of a parsed skeleton. All executions that print the same skeleton share it; it is immutable once built.
 type node struct {
 	kind    nodeKind
 	value   any // constNode
@@ -21,12 +20,12 @@ type node struct {
 	parts   []part
 	entries []entry
 	items   []*node
-	// checked: a map whose keys are known only when it is filled, so that each must be compared with its siblings.
+	// checked marks a map with keys that are known only when it is filled, so that duplicates must be checked then.
 	checked bool
 	line    int // in the skeleton
 }
 
-// entry is one key of a map, or a splice that stands for a whole map's entries.
+// entry is one key of a map, or a splice of the entries of another map.
 type entry struct {
 	key    string
 	holes  []part // the key has holes
@@ -35,7 +34,7 @@ type entry struct {
 	line   int // in the skeleton
 }
 
-// skeleton is a parsed skeleton with what it weighs in the cache.
+// skeleton is a parsed skeleton with its weight in the cache.
 type skeleton struct {
 	root *node
 	size int

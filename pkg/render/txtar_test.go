@@ -22,7 +22,7 @@ func TestCases(t *testing.T) {
 	})
 }
 
-// renderCase gives the section that tells the outcome, and its text.
+// renderCase returns the section with the result, and its text.
 func renderCase(t *testing.T, c *golden.Case) (name, text string) {
 	tmpl, err := Compile(c.Section("template"), Options{})
 	if err != nil {
@@ -48,7 +48,7 @@ func renderCase(t *testing.T, c *golden.Case) (name, text string) {
 	return "document", out.String()
 }
 
-// parseObject reads an upstream as the API server's clients do: integers as int64.
+// parseObject parses an upstream as the API server's clients do: integers as int64.
 func parseObject(t testing.TB, text string) map[string]any {
 	t.Helper()
 	if text == "" {

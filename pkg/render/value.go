@@ -8,8 +8,8 @@ import (
 	"sort"
 )
 
-// copyValue gives a deep copy of v in JSON types: nil, bool, int64, float64, string, []any, map[string]any. Numbers
-// keep their type: an int stays an integer, a float64 a float64.
+// copyValue returns a deep copy of v in JSON types: nil, bool, int64, float64, string, []any, map[string]any. Numbers keep
+// their type: an int stays an integer, a float64 a float64.
 func (b *Budget) copyValue(v any) (any, error) {
 	switch v := v.(type) {
 	case nil, bool, string, int64:
@@ -31,7 +31,7 @@ func (b *Budget) copyValue(v any) (any, error) {
 	return b.copyReflected(reflect.ValueOf(v))
 }
 
-// mapBytes is what a map of n entries takes.
+// mapBytes returns the memory for a map with n entries.
 func mapBytes(n int) int {
 	switch {
 	case n == 0:
@@ -83,7 +83,7 @@ func (b *Budget) copyList(l []any) (any, error) {
 	return out, nil
 }
 
-// copyReflected handles what functions make beyond the JSON types: []string, map[string]string, small integers.
+// copyReflected copies results of functions that are not JSON types: []string, map[string]string, small integers.
 func (b *Budget) copyReflected(v reflect.Value) (any, error) {
 	switch v.Kind() {
 	case reflect.String:
@@ -134,7 +134,7 @@ func checkFloat(f float64) error {
 	return nil
 }
 
-// number keeps an integer an int64 when it fits, as the API server's own decoder does.
+// number converts an integer to int64 if it fits, as the API server's decoder does.
 func number(n json.Number) (any, error) {
 	if i, err := n.Int64(); err == nil {
 		return i, nil
@@ -146,7 +146,7 @@ func number(n json.Number) (any, error) {
 	return f, nil
 }
 
-// isNil reports a value that is not there. A nil map or slice is a Go function's way to say empty, not missing.
+// isNil reports whether a value is missing. A nil map or slice is not: Go functions return it for empty.
 func isNil(v any) bool {
 	if v == nil {
 		return true
@@ -159,7 +159,7 @@ func isNil(v any) bool {
 	return r.Kind() == reflect.Pointer && r.IsNil()
 }
 
-// isEmpty says what `default`, `coalesce` and `omitempty` treat as not there: null, "", [] and {}. Zero and false
+// isEmpty reports whether `default`, `coalesce` and `omitempty` treat a value as missing: null, "", [] and {}. Zero and false
 // are values: `replicas: 0` must not become 1.
 func isEmpty(v any) bool {
 	switch v := v.(type) {
@@ -183,7 +183,7 @@ func isEmpty(v any) bool {
 	return false
 }
 
-// typeName names a value's type as a person would who writes YAML.
+// typeName returns the YAML name of a value's type.
 func typeName(v any) string {
 	switch r := reflect.ValueOf(v); r.Kind() {
 	case reflect.Invalid:
@@ -204,7 +204,7 @@ func typeName(v any) string {
 	return fmt.Sprintf("a %T", v)
 }
 
-// isStructure reports a map or list, of any Go type.
+// isStructure reports whether v is a map or list, of any Go type.
 func isStructure(v any) bool {
 	switch v.(type) {
 	case nil, string, bool, int, int64, float64:
@@ -217,8 +217,8 @@ func isStructure(v any) bool {
 	return false
 }
 
-// field reads one field of a map; a missing map has no fields, so that `.spec.tls.enabled` of an upstream without
-// .spec.tls is missing rather than an error.
+// field reads one field of a map. A missing map has no fields, so that `.spec.tls.enabled` of an upstream without .spec.tls is
+// missing, not an error.
 func field(base any, name string) (value any, ok bool) {
 	switch m := base.(type) {
 	case nil:

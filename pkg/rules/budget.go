@@ -7,37 +7,37 @@ import (
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 )
 
-// Limits of what evaluating may cost, in CEL's units; the API server has the same ones.
+// Limits of the cost of evaluations, in units of CEL; the API server has the same ones.
 const (
-	// CostPerCall is the most that one evaluation may cost, about a tenth of a second.
+	// CostPerCall limits the cost of one evaluation, about a tenth of a second.
 	CostPerCall = celconfig.PerCallLimit
-	// CostPerObject is the most that all evaluations for one object may cost together.
+	// CostPerObject limits the total cost of all evaluations for one object.
 	CostPerObject = celconfig.RuntimeCELCostBudget
 )
 
-// Budget limits the evaluations that one pass over one object makes, in cost and in time. It is not safe for concurrent
-// use. A nil *Budget limits each evaluation for itself.
+// Budget limits the evaluations for one object, in cost and in time. It is not safe for concurrent use. A nil *Budget limits
+// each evaluation separately.
 type Budget struct {
-	// ctx is kept, against custom, because a Budget lives exactly as long as the call whose context it is.
+	// ctx is a field, against custom, because a Budget exists exactly as long as the call whose context it is.
 	ctx  context.Context
 	left uint64
-	// until is when evaluations with loops end: the library takes time in proportion to the square of a list's length to
-	// add up its cost.
+	// until is the deadline of evaluations with loops: the library needs time quadratic in the length of a list to compute the
+	// cost.
 	until time.Time
 }
 
-// maxTime is how long the evaluations for one object may take together, on a machine that has other things to do.
+// maxTime limits the time of all evaluations for one object, on a busy machine.
 const maxTime = 5 * time.Second
 
-// NewBudget returns a Budget of CostPerObject. Evaluations are interrupted when the context is done.
+// NewBudget returns a Budget of CostPerObject. Evaluations end when the context is done.
 func NewBudget(ctx context.Context) *Budget {
 	return &Budget{ctx: ctx, left: CostPerObject, until: time.Now().Add(maxTime)}
 }
 
-// Left returns the cost that is left.
+// Left returns the remaining cost.
 func (b *Budget) Left() uint64 { return b.left }
 
-// spend takes the cost of an evaluation and reports whether there was as much.
+// spend subtracts the cost of an evaluation and reports whether enough was left.
 func (b *Budget) spend(cost uint64) bool {
 	if cost > b.left {
 		b.left = 0

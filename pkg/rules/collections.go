@@ -25,13 +25,13 @@ func (m *sortedMap) Iterator() traits.Iterator {
 	return types.NewStringList(plain{}, slices.Sorted(maps.Keys(m.members))).Iterator()
 }
 
-// IsZeroValue implements traits.Zeroer, which optional.ofNonZeroValue asks.
+// IsZeroValue implements traits.Zeroer, for optional.ofNonZeroValue.
 func (m *sortedMap) IsZeroValue() bool { return len(m.members) == 0 }
 
 // ConvertToType implements ref.Val.
 func (m *sortedMap) ConvertToType(t ref.Type) ref.Val { return convert(m, m.Mapper, t) }
 
-// convert converts a map, by way of the map within unless the type is the one it has.
+// convert converts a map; for every type except its own it calls the wrapped map.
 func convert(m, within traits.Mapper, t ref.Type) ref.Val {
 	if t == types.MapType {
 		return m
@@ -54,7 +54,7 @@ func contains(m traits.Mapper, key ref.Val) ref.Val {
 	return types.Bool(found)
 }
 
-// list is a list whose items are always shown by its adapter: CEL's own gives them away as they are to macros with two
+// list is a list that converts its items with its adapter everywhere: CEL's own list passes them unconverted to macros with two
 // variables.
 type list struct{ traits.Lister }
 
@@ -72,7 +72,7 @@ func (l *list) Fold(f traits.Folder) {
 	}
 }
 
-// IsZeroValue implements traits.Zeroer, which optional.ofNonZeroValue asks.
+// IsZeroValue implements traits.Zeroer, for optional.ofNonZeroValue.
 func (l *list) IsZeroValue() bool { return l.Size() == types.IntZero }
 
 // ConvertToType implements ref.Val.
@@ -83,8 +83,8 @@ func (l *list) ConvertToType(t ref.Type) ref.Val {
 	return l.Lister.ConvertToType(t)
 }
 
-// keyedList is a list that its schema calls a set, or a map by some of its items' fields: two are equal in any order,
-// and adding merges. Kubernetes' own lists know how; this one gives them the work.
+// keyedList is a list that its schema calls a set, or a map keyed by fields of its items: order does not matter for equality,
+// and adding merges. It delegates to Kubernetes' own lists.
 type keyedList struct {
 	traits.Lister
 	items []any

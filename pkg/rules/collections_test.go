@@ -6,7 +6,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// TestItemsByEveryMacro: an item means the same to a macro with two variables as to one with one.
+// TestItemsByEveryMacro: macros with one and with two variables see the same items.
 func TestItemsByEveryMacro(t *testing.T) {
 	known := &spec.Schema{}
 	if err := known.UnmarshalJSON([]byte(`{"type": "object", "properties": {

@@ -10,10 +10,10 @@ import (
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 )
 
-// compile is behind Bool, String and Any.
-func (e *Env) compile(expr string, kind Scope, downstream string, wants wanted) (*Program, error) {
+// compile implements Bool, String and Any.
+func (e *Env) compile(expr string, kind Scope, downstream string, wants resultKind) (*Program, error) {
 	if kind == Sibling && !strings.Contains(expr, varDownstreams) {
-		kind = Upstream // declaring the types of the downstreams takes a while
+		kind = Upstream // avoid declaring the types of the downstreams, which is slow
 	}
 	s, err := e.scope(kind, downstream)
 	if err != nil {
@@ -43,7 +43,7 @@ func (e *Env) compile(expr string, kind Scope, downstream string, wants wanted) 
 	if kind == Matching {
 		p.equal = equalPaths(tree)
 	}
-	through(p.reads, s.declared)
+	addVariableReads(p.reads, s.declared)
 	switch wants {
 	case wantItems:
 		p.items = s.itemsOf(tree, tree.Expr())
@@ -88,9 +88,8 @@ func (s *scope) check(expr string) (*cel.Ast, *CompileError) {
 	return checked, nil
 }
 
-// checkResult holds the type of the result against the one that is wanted. What is known only when the expression is
-// evaluated is good here.
-func checkResult(t *cel.Type, wants wanted) *CompileError {
+// checkResult checks the type of the result. A type that is known only when the expression is evaluated is accepted.
+func checkResult(t *cel.Type, wants resultKind) *CompileError {
 	want := types.BoolType
 	switch wants {
 	case wantAny, wantVariable:
@@ -127,7 +126,7 @@ func checkResult(t *cel.Type, wants wanted) *CompileError {
 	return problem
 }
 
-// isScalar tells the types that string() converts.
+// isScalar reports whether string() converts values of a type.
 func isScalar(t *cel.Type) bool {
 	switch t.Kind() {
 	case types.BoolKind, types.IntKind, types.UintKind, types.DoubleKind, types.BytesKind, types.TimestampKind, types.DurationKind:
@@ -136,7 +135,7 @@ func isScalar(t *cel.Type) bool {
 	return false
 }
 
-// fold evaluates an expression that uses no variable: no function of Kubernetes' CEL varies from call to call.
+// fold evaluates an expression without variables: all functions of Kubernetes' CEL are deterministic.
 func (p *Program) fold() {
 	for _, r := range p.reads {
 		if r.whole || len(r.paths) > 0 {

@@ -10,9 +10,8 @@ import (
 	"github.com/corollary-dev/corollary/internal/golden"
 )
 
-// TestCompileErrors runs the archives in testdata/compile: the files "expr.N" hold expressions, each answered by a file
-// "want.N", which is the error or "ok". The comment's first line is "typed" or "untyped", then the scope, then the type
-// of result.
+// TestCompileErrors runs the archives in testdata/compile: each file "expr.N" has an expression, and "want.N" its error or
+// "ok". The first line of the comment is "typed" or "untyped", then the scope, then the result type.
 func TestCompileErrors(t *testing.T) {
 	all := envs(t)
 	golden.Cases(t, "testdata/compile/*.txtar", func(t *testing.T, c *golden.Case) {
@@ -29,7 +28,7 @@ func TestCompileErrors(t *testing.T) {
 	})
 }
 
-// compiler returns the function that an archive's settings name.
+// compiler returns the function that the settings of an archive name.
 func compiler(t *testing.T, all map[string]*Env, settings []string) func(string) error {
 	t.Helper()
 	if len(settings) != 3 || all[settings[0]] == nil {
@@ -48,7 +47,7 @@ func compiler(t *testing.T, all map[string]*Env, settings []string) func(string)
 	}
 }
 
-// TestSchemas: what schemas may look like, and whether a field below them is known.
+// TestSchemas: which schemas are accepted, and whether a field in them is known.
 func TestSchemas(t *testing.T) {
 	object := func(properties map[string]spec.Schema) *spec.Schema {
 		return &spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"object"}, Properties: properties}}

@@ -19,7 +19,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/kinds"
 )
 
-// definition is the CRD that has the schema in testdata and the validations at its root.
+// definition returns the CRD with the schema in testdata and the validations at its root.
 func definition(t *testing.T, group string, given []Validation) string {
 	t.Helper()
 	root := map[string]any{}
@@ -59,8 +59,7 @@ func definition(t *testing.T, group string, given []Validation) string {
 	return string(crd)
 }
 
-// bound limits lists, maps and strings: the API server estimates the cost of rules by what could be, and refuses those
-// that could be expensive.
+// bound limits lists, maps and strings: the API server estimates the worst-case cost of rules, and refuses expensive ones.
 func bound(s map[string]any) {
 	switch s["type"] {
 	case "array":
@@ -80,7 +79,7 @@ func bound(s map[string]any) {
 	}
 }
 
-// TestAgainstCRD: rules that are good in a CRD have the same verdict and say the same here.
+// TestAgainstCRD: valid rules of a CRD have the same result and message here.
 func TestAgainstCRD(t *testing.T) {
 	given := []Validation{
 		{Rule: "!has(self.spec.replicas) || self.spec.replicas <= 20", Message: "at most 20 replicas", FieldPath: ".spec.replicas"},
@@ -167,16 +166,16 @@ func TestAgainstCRD(t *testing.T) {
 	}
 }
 
-// verdictText is a Failure as the server's causes have it.
+// verdictText formats a Failure like the causes of the API server.
 func verdictText(f Failure) string {
 	at := f.FieldPath
-	if at == "" || f.Errored { // the server does not say the field of a rule that errors
+	if at == "" || f.Errored { // the server reports no field for a rule with an evaluation error
 		at = "<nil>"
 	}
 	return at + ": " + string(f.Reason) + ": " + f.Message
 }
 
-// serverVerdict creates the object and returns what the API server has against it.
+// serverVerdict creates the object and returns the errors of the API server.
 func serverVerdict(t *testing.T, namespace, text string) []string {
 	t.Helper()
 	_, err := testkit.TryApply(t, namespace, text)
@@ -191,7 +190,7 @@ func serverVerdict(t *testing.T, namespace, text string) []string {
 	for _, cause := range status.Status().Details.Causes {
 		reason := string(cause.Type)
 		message := cause.Message
-		if strings.Contains(message, "evaluating rule") { // an error: the reason is not the rule's
+		if strings.Contains(message, "evaluating rule") { // an evaluation error does not have the reason of the rule
 			reason = string(FieldValueInvalid)
 		}
 		for _, prefix := range []string{"Invalid value: ", "Required value: ", "Forbidden: "} {
@@ -204,7 +203,7 @@ func serverVerdict(t *testing.T, namespace, text string) []string {
 	return verdicts
 }
 
-// TestAgainstDeployment: the schema that an API server has of a built-in kind serves as well as a CRD's.
+// TestAgainstDeployment: the API server's schema of a built-in kind works like the one of a CRD.
 func TestAgainstDeployment(t *testing.T) {
 	cluster, err := kinds.Live(testkit.Config())
 	if err != nil {

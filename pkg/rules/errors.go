@@ -7,17 +7,17 @@ import (
 	"github.com/corollary-dev/corollary/pkg/redact"
 )
 
-// CompileError tells what is wrong with an expression.
+// CompileError is an error in an expression.
 type CompileError struct {
-	// Line and Column are where in the expression, both from 1.
+	// Line and Column are the position in the expression, both from 1.
 	Line, Column int
-	// Problem says in one line what is wrong.
+	// Problem says on one line what is wrong.
 	Problem string
 	// Fix says how to fix it; it may be empty.
 	Fix string
 }
 
-// Error is "LINE:COLUMN: problem: fix".
+// Error returns "LINE:COLUMN: problem: fix".
 func (e *CompileError) Error() string {
 	text := fmt.Sprintf("%d:%d: %s", e.Line, e.Column, e.Problem)
 	if e.Fix != "" {
@@ -30,53 +30,53 @@ func (e *CompileError) Error() string {
 type Cause int
 
 const (
-	// CauseValue means that the expression does not fit the object: a missing field, a value of another type, a number
-	// that overflows. It lasts until the object changes.
+	// CauseValue means that the expression does not fit the object: a missing field, a value of another type, an overflow. A
+	// retry gives the same error until the object changes.
 	CauseValue Cause = iota
-	// CauseCost means that the expression cost more than CostPerCall, or the Budget was used up.
+	// CauseCost means that the expression exceeded CostPerCall, or the Budget.
 	CauseCost
-	// CauseInterrupted means that the context of the Budget was done; it says nothing about object or expression.
+	// CauseInterrupted means that the context of the Budget was done; it says nothing about the expression or the object.
 	CauseInterrupted
 )
 
-// EvalError tells why an expression gave no result.
+// EvalError is the error of an evaluation.
 type EvalError struct {
 	// Expr is the expression.
 	Expr string
-	// Problem says in one line what went wrong, for example "no such key: tag".
+	// Problem says on one line what went wrong, for example "no such key: tag".
 	Problem string
 	Cause   Cause
-	// Err is what lies beneath, for errors.Is; it may be nil.
+	// Err is the wrapped error; it may be nil.
 	Err error
 }
 
-// Error names the expression and the problem.
+// Error returns the expression and the problem.
 func (e *EvalError) Error() string {
 	return fmt.Sprintf("evaluating %q: %s", strings.TrimSpace(e.Expr), e.Problem)
 }
 
 const noSuchKey = "no such key"
 
-// LacksField tells that the expression reads a field that the object does not have.
+// LacksField reports whether the expression reads a field that the object does not have.
 func (e *EvalError) LacksField() bool { return strings.HasPrefix(e.Problem, noSuchKey) }
 
-// Redacted is the error without the values that the problem quotes.
+// Redacted returns the error without the values that the problem quotes.
 func (e *EvalError) Redacted() string {
 	return fmt.Sprintf("evaluating %q: %s", strings.TrimSpace(e.Expr), e.kind())
 }
 
-// quotesNothing are the beginnings of problems that quote no value; what follows them may be one.
-var quotesNothing = []string{noSuchKey, "no such overload", "no such attribute", "no such field", "index out of bounds",
+// safeProblems are prefixes of problems that quote no value; the text after them may be a value.
+var safeProblems = []string{noSuchKey, "no such overload", "no such attribute", "no such field", "index out of bounds",
 	"divide by zero", "division by zero",
 	"modulus by zero", "integer overflow", "unsigned integer overflow", "return error for overflow", "range error", "type conversion error",
 	"invalid argument", "duplicate key", "optional.none() dereference"}
 
-// kind is the problem without values.
+// kind returns the problem without values.
 func (e *EvalError) kind() string {
 	if e.Cause != CauseValue || strings.HasPrefix(e.Problem, "the result is ") {
 		return e.Problem
 	}
-	for _, kind := range quotesNothing {
+	for _, kind := range safeProblems {
 		if strings.HasPrefix(e.Problem, kind) {
 			return strings.TrimSpace(kind)
 		}
@@ -84,5 +84,5 @@ func (e *EvalError) kind() string {
 	return redact.NotQuoted
 }
 
-// Unwrap returns what lies beneath.
+// Unwrap returns the wrapped error.
 func (e *EvalError) Unwrap() error { return e.Err }

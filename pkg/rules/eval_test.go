@@ -11,7 +11,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// envs returns an Env that knows the schema in testdata and one that does not.
+// envs returns an Env with the schema in testdata and one without.
 func envs(t testing.TB) map[string]*Env {
 	t.Helper()
 	schema := testSchema(t)
@@ -26,7 +26,7 @@ func envs(t testing.TB) map[string]*Env {
 	return map[string]*Env{"typed": known, "untyped": none}
 }
 
-// TestEval: one expression gives one result, whether the schema is known or not.
+// TestEval: an expression has the same result with and without a schema.
 func TestEval(t *testing.T) {
 	all := envs(t)
 	for _, tc := range []struct {
@@ -100,7 +100,7 @@ func TestEval(t *testing.T) {
 	}
 }
 
-// TestEvalTyped holds what only a schema tells.
+// TestEvalTyped tests what needs a schema.
 func TestEvalTyped(t *testing.T) {
 	env := envs(t)["typed"]
 	for _, tc := range []struct {
@@ -186,9 +186,9 @@ func big() map[string]any {
 	return map[string]any{"spec": map[string]any{"list": list, "text": strings.Repeat("a", 100_000)}}
 }
 
-// long goes through the list for each of its items. expensive looks through a text besides, which costs much and takes no
-// time: by its loops alone it would take seconds to the limit, and a minute under the race detector. TestBudget holds that
-// loops cost.
+// long iterates over the list for each of its items. expensive also searches a text, which has a high cost and takes no time:
+// with loops alone it would take seconds to reach the limit, a minute with the race detector. TestBudget checks the cost of
+// loops.
 const (
 	long      = "self.spec.list.all(a, self.spec.list.all(b, a + b >= 0))"
 	expensive = "self.spec.list.all(a, self.spec.list.all(b, !self.spec.text.contains('b')))"
@@ -308,7 +308,7 @@ func TestConstant(t *testing.T) {
 	}
 }
 
-// TestVersion: functions that the cluster's version lacks are unknown.
+// TestVersion: functions that the cluster's version does not have are unknown.
 func TestVersion(t *testing.T) {
 	for _, tc := range []struct {
 		reason  string

@@ -14,13 +14,13 @@ import (
 	"k8s.io/apiserver/pkg/cel/library"
 )
 
-// CEL adds up what a call costs when it has been made. Of a call that can make much more than it is given, or that takes
-// more than one look at each part, the cost is known from its arguments, and so it is checked before.
+// CEL computes the cost of a call after the call. If a call can make much more than its arguments, or needs more than one pass
+// over them, its cost is computed from the arguments and checked before the call.
 
-// price is what a call costs, in units of CEL: about a microsecond, or ten bytes that are made.
+// price returns the cost of a call, in units of CEL: about a microsecond, or ten allocated bytes.
 type price func(args []ref.Val) int
 
-// prices are those of the functions that are not cheap, by name. The rest take no longer than their arguments are long.
+// prices are the prices of functions that are not cheap, by name. All others take time in proportion to their arguments.
 var prices = map[string]price{
 	"replace": replacePrice, "join": joinPrice, "split": splitPrice, "format": formatPrice, "strings.quote": textPrice(1),
 	"lowerAscii": textPrice(1), "upperAscii": textPrice(1), "trim": textPrice(1), "substring": textPrice(1), "charAt": textPrice(1),
@@ -34,7 +34,7 @@ var prices = map[string]price{
 	"cel.@mapInsert": listPrice,
 }
 
-// cheap are the functions that look at each part of their arguments once at most, and make nothing larger.
+// cheap are the functions that read each part of their arguments at most once, and whose result is not larger.
 var cheap = strings.Fields(`!_ -_ @in @not_strictly_false _!=_ _%_ _&&_ _*_ _+_ _-_ _/_ _<=_ _<_ _==_ _>=_ _>_ _?._ _?_:_ _[?_] _[_]
 	__not_strictly_false__ _in_ _||_ in bool bytes double duration dyn int string timestamp type uint size
 	contains startsWith endsWith includes isSorted max min sum first last
@@ -50,7 +50,7 @@ var cheap = strings.Fields(`!_ -_ @in @not_strictly_false _!=_ _%_ _&&_ _*_ _+_ 
 
 var errTooExpensive = errors.New("a call would cost more than the limit")
 
-// guard makes a program check the price of a call before the call is made, and counts it as its cost.
+// guard makes a program check the price of a call before the call, and counts it as its cost.
 func guard(env *cel.Env) ([]cel.ProgramOption, error) {
 	implementations := map[string][]*functions.Overload{}
 	for name := range prices {
@@ -82,7 +82,7 @@ func guard(env *cel.Env) ([]cel.ProgramOption, error) {
 	return []cel.ProgramOption{cel.CustomDecoratorV2(decorate), cel.CostTracking(&estimator{})}, nil
 }
 
-// implementationOf is what a call calls: its overload, or what chooses one by the values.
+// implementationOf returns the function of a call: its overload, or a dispatcher that chooses one by the values.
 func implementationOf(overloads []*functions.Overload, call interpreter.InterpretableCall) functions.FunctionOp {
 	for _, id := range []string{call.OverloadID(), call.Function()} {
 		for _, o := range overloads {
@@ -102,7 +102,7 @@ func implementationOf(overloads []*functions.Overload, call interpreter.Interpre
 	return nil
 }
 
-// estimator counts a call as the larger of what Kubernetes and what prices say.
+// estimator returns the larger of Kubernetes' cost and the price.
 type estimator struct{ library.CostEstimator }
 
 // CallCost implements interpreter.ActualCostEstimator.
@@ -119,12 +119,12 @@ func (e *estimator) CallCost(function, overload string, args []ref.Val, result r
 	return &n
 }
 
-// most keeps products of sizes from overflowing.
+// most limits sizes, so that their products do not overflow.
 const most = 1 << 40
 
 func clamp(n int) int { return max(0, min(n, most)) }
 
-// length is how long a text or a list is.
+// length returns the length of a text or a list.
 func length(v ref.Val) int {
 	switch v := v.(type) {
 	case types.String:
@@ -145,7 +145,7 @@ func textPrice(each int) price {
 
 func listPrice(args []ref.Val) int { return length(args[0]) / 4 }
 
-// squarePrice: each part is compared, or multiplied, with each; a hundred parts are done at once.
+// squarePrice: each part is compared or multiplied with each other part, about a hundred at once.
 func squarePrice(args []ref.Val) int {
 	n := length(args[0])
 	return n/10 + clamp(n*n)/100
@@ -163,7 +163,7 @@ func rangePrice(args []ref.Val) int {
 	return clamp(int(min(n, most))) / 4
 }
 
-// flattenPrice: the lists within count, as deep as they are flattened.
+// flattenPrice: nested lists count, down to the depth to which they are flattened.
 func flattenPrice(args []ref.Val) int {
 	depth := 1
 	if len(args) > 1 {
@@ -195,7 +195,7 @@ func text(args []ref.Val, i int) string {
 	return ""
 }
 
-// replacePrice: what is replaced is counted.
+// replacePrice: the replacements count.
 func replacePrice(args []ref.Val) int {
 	from, old, to := text(args, 0), text(args, 1), text(args, 2)
 	return (len(from) + clamp(strings.Count(from, old)*len(to))) / 10
@@ -217,7 +217,7 @@ func splitPrice(args []ref.Val) int {
 	return len(text(args, 0))/10 + 6*strings.Count(text(args, 0), text(args, 1))
 }
 
-// searchPrice: of texts, each place is compared letter by letter.
+// searchPrice: for texts, each position is compared byte by byte.
 func searchPrice(args []ref.Val) int {
 	if _, ok := args[0].(types.String); !ok {
 		return length(args[0]) / 4
@@ -225,14 +225,14 @@ func searchPrice(args []ref.Val) int {
 	return length(args[0])/10 + clamp(length(args[0])*length(args[1]))/500
 }
 
-// regexPrice: the expression may come from an object. Repetitions multiply what it is compiled to, so that one with
-// a large count is only good for a short text.
+// regexPrice: the expression may come from an object. Repetitions multiply the size of the program, so an expression with a
+// large count is only allowed for a short text.
 func regexPrice(args []ref.Val) int {
 	pattern := text(args, 1)
 	return len(pattern)*2 + clamp((len(text(args, 0))+100)*programSize(pattern))/50
 }
 
-// findAllPrice: an expression that matches nothing matches it at each place.
+// findAllPrice: an expression that matches the empty text matches at each position.
 func findAllPrice(args []ref.Val) int {
 	return regexPrice(args) + 4*length(args[0])
 }

@@ -10,21 +10,21 @@ import (
 	"github.com/google/cel-go/common/types/traits"
 )
 
-// maxPattern is how long a regular expression may be.
+// maxPattern limits the length of a regular expression.
 const maxPattern = 10_000
 
-// programSize is about how many instructions a regular expression is compiled to.
+// programSize estimates the number of instructions of a compiled regular expression.
 func programSize(pattern string) int {
 	if len(pattern) > maxPattern {
 		return most
 	}
-	// Classes of Unicode are large before they are compiled.
+	// Unicode classes are large even before they are compiled.
 	if classes := strings.Count(pattern, `\p`) + strings.Count(pattern, `\P`); classes > 200 {
 		return most
 	}
 	tree, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {
-		return 1 // it is not compiled either
+		return 1 // it will not be compiled either
 	}
 	return instructions(tree)
 }
@@ -40,7 +40,7 @@ func instructions(re *syntax.Regexp) int {
 	return n
 }
 
-// formatPrice: a precision makes as many digits, and a value is printed whole.
+// formatPrice: a precision makes that many digits, and a value is printed as a whole.
 func formatPrice(args []ref.Val) int {
 	format := text(args, 0)
 	total := len(format)
@@ -75,7 +75,7 @@ func formatPrice(args []ref.Val) int {
 	return total / 10
 }
 
-// measure adds up how long values are when they are printed, up to a limit.
+// measure adds the lengths of printed values, up to a limit.
 type measure struct{ left int }
 
 func (m *measure) value(v ref.Val) {
@@ -102,11 +102,11 @@ func (m *measure) value(v ref.Val) {
 	}
 }
 
-// maxResult is how long the JSON of a result may be: more than the API server stores of an object.
+// maxResult limits the size of a result as JSON: more than the API server stores of an object.
 const maxResult = 2 << 20
 
-// tooLarge tells a result that is too large to be kept. Parts of it can be the same many times, so that it takes no memory
-// before it is copied or printed.
+// tooLarge reports whether a result is too large to keep. It may share parts, so that it uses little memory until it is copied
+// or printed.
 func tooLarge(val ref.Val) bool {
 	m := measure{left: maxResult}
 	m.value(val)

@@ -47,7 +47,7 @@ func upstreamScope(t *testing.T) *scope {
 	return s
 }
 
-// hostile is an object that somebody wrote to hang or to kill the process.
+// hostile is an object that was written to hang or crash the process.
 var hostile = func() map[string]any {
 	many := func(n int, v any) []any {
 		out := make([]any, n)
@@ -77,7 +77,7 @@ var hostile = func() map[string]any {
 	}
 }()
 
-// argument is an expression for a value of a type; "" where none can be made of what an object holds.
+// argument returns an expression for a value of a type; "" if no value of an object has it.
 func argument(t *types.Type, random *rand.Rand) string {
 	pick := func(list string) string {
 		return fmt.Sprintf("self.%s[%d]", list, random.IntN(len(hostile[list].([]any))))
@@ -121,7 +121,7 @@ func argument(t *types.Type, random *rand.Rand) string {
 	return ""
 }
 
-// bounded evaluates and holds the evaluation to what it may take.
+// bounded evaluates an expression and checks the limits of the evaluation.
 func bounded(t *testing.T, env *Env, expr string) error {
 	t.Helper()
 	p, err := env.Any(expr, Upstream, "")
@@ -140,7 +140,7 @@ func bounded(t *testing.T, env *Env, expr string) error {
 	}
 	limit := uint64(128 << 20)
 	if p.loops {
-		limit = 4 << 30 // what a loop makes is garbage at once
+		limit = 4 << 30 // garbage of a loop
 	}
 	if made := after.TotalAlloc - before.TotalAlloc; made > limit {
 		t.Errorf("%s allocates %d MiB (%.200v)", expr, made>>20, err)
@@ -151,7 +151,7 @@ func bounded(t *testing.T, env *Env, expr string) error {
 	return err
 }
 
-// TestHostileArguments calls every function that Kubernetes' CEL has.
+// TestHostileArguments calls every function of Kubernetes' CEL.
 func TestHostileArguments(t *testing.T) {
 	const each = 8
 	env, err := NewEnv(EnvOptions{})
@@ -195,7 +195,7 @@ func TestHostileArguments(t *testing.T) {
 	}
 }
 
-// hostileExpressions are what rules of an innocent author make of it, and whether they have a result.
+// hostileExpressions are rules of an innocent author, and whether they have a result for the hostile object.
 var hostileExpressions = map[string]bool{
 	"self.texts[2].replace('', self.texts[2])":                     false,
 	"self.lists[2].join(self.texts[2])":                            false,
@@ -232,7 +232,7 @@ func TestHostileExpressions(t *testing.T) {
 	}
 }
 
-// FuzzExpressions looks for an expression that takes more than any may, whatever its author wrote.
+// FuzzExpressions looks for an expression that exceeds the limits.
 func FuzzExpressions(f *testing.F) {
 	env, err := NewEnv(EnvOptions{})
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// Items compiles an expression that gives a list or a map, and declares its items for the expressions of a downstream that are compiled
-// later: item is one of the list, or {key, value} of the map. The error is a *CompileError.
+// Items compiles an expression for a list or a map, and declares its items for the expressions of a downstream that are
+// compiled later: item is an item of the list, or {key, value} of the map. It returns a *CompileError.
 func (e *Env) Items(expr, downstream string) (*Program, error) {
 	p, err := e.compile(expr, Sibling, "", wantItems)
 	e.mu.Lock()
@@ -21,7 +21,7 @@ func (e *Env) Items(expr, downstream string) (*Program, error) {
 	return p, nil
 }
 
-// itemsOf is the node of the items of an expression's value.
+// itemsOf returns the node of the items of an expression's value.
 func (s *scope) itemsOf(tree *ast.AST, e ast.Expr) *node {
 	n := s.nodeOf(tree, e)
 	switch {
@@ -41,7 +41,7 @@ func (s *scope) itemsOf(tree *ast.AST, e ast.Expr) *node {
 	return unknown
 }
 
-// valueNode is the node of an expression's value.
+// valueNode returns the node of an expression's value.
 func (s *scope) valueNode(tree *ast.AST, e ast.Expr, result *spec.Schema) *node {
 	if n := s.nodeOf(tree, e); n != unknown || result == nil {
 		return n
@@ -49,7 +49,7 @@ func (s *scope) valueNode(tree *ast.AST, e ast.Expr, result *spec.Schema) *node 
 	return newNode(result, false)
 }
 
-// nodeOf finds the schema of an expression that selects fields of the upstream; unknown for any other.
+// nodeOf returns the node of an expression that selects fields of the upstream; unknown for any other.
 func (s *scope) nodeOf(tree *ast.AST, e ast.Expr) *node {
 	switch e.Kind() {
 	case ast.IdentKind:
@@ -68,7 +68,7 @@ func (s *scope) nodeOf(tree *ast.AST, e ast.Expr) *node {
 		case name == "orValue" && call.IsMemberFunction():
 			return s.nodeOf(tree, call.Target())
 		}
-	case ast.ComprehensionKind: // of the macros only filter gives a list or map of the items that it goes over
+	case ast.ComprehensionKind: // only the macro filter returns a list or map of the items that it iterates over
 		c := e.AsComprehension()
 		if over, of := tree.GetType(c.IterRange().ID()), tree.GetType(e.ID()); of.Kind() == types.ListKind && over.IsExactType(of) {
 			return s.nodeOf(tree, c.IterRange())
@@ -87,7 +87,7 @@ func (s *scope) nodeOfVariable(name string) *node {
 	return unknown
 }
 
-// property is the node of a property by its escaped name; unknown if there is none.
+// property returns the node of a property by its escaped name; unknown if there is none.
 func (n *node) property(escaped string) *node {
 	name, ok := unescape(escaped)
 	if property := n.properties[name]; ok && property != nil {
@@ -96,7 +96,7 @@ func (n *node) property(escaped string) *node {
 	return unknown
 }
 
-// entryOf is the node of an entry of a map with values of a node.
+// entryOf returns the node of an entry of a map whose values have the given node.
 func entryOf(values *node) *node {
 	key := &node{Schema: openapi.Schema{Schema: spec.StringProperty()}}
 	object := &spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"object"}, Properties: map[string]spec.Schema{
@@ -106,7 +106,7 @@ func entryOf(values *node) *node {
 	return n
 }
 
-// schemaOfNode is the schema of a node; of one that is unknown it allows anything.
+// schemaOfNode returns the schema of a node; for an unknown one it allows anything.
 func schemaOfNode(n *node) *spec.Schema {
 	if n == unknown || n.Schema.Schema == nil {
 		return &spec.Schema{}
@@ -114,8 +114,8 @@ func schemaOfNode(n *node) *spec.Schema {
 	return n.Schema.Schema
 }
 
-// Schema is the schema of the items of what Eval gives, of an expression that Items compiled, and of its value, of one that Variable
-// compiled; nil if it is not known.
+// Schema returns the schema of the items if the program was compiled by Items, or of the value if it was compiled by Variable;
+// nil if unknown.
 func (p *Program) Schema() *spec.Schema {
 	if p.items == nil || p.items == unknown {
 		return nil
@@ -123,7 +123,7 @@ func (p *Program) Schema() *spec.Schema {
 	return p.items.Schema.Schema
 }
 
-// mapOf is the node of a map with values of a node.
+// mapOf returns the node of a map whose values have the given node.
 func mapOf(values *node) *node {
 	return &node{Schema: openapi.Schema{Schema: &spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"object"}}}}, values: values,
 		mixed: values.mixed}

@@ -14,7 +14,7 @@ import (
 	apiservercel "k8s.io/apiserver/pkg/cel"
 )
 
-// toJSON returns a result as a JSON value that shares nothing with what was evaluated.
+// toJSON returns a result as a JSON value that shares no memory with the input.
 func toJSON(val ref.Val) (any, error) {
 	switch v := val.(type) {
 	case types.Null:
@@ -65,7 +65,7 @@ func doubleToJSON(v types.Double) (any, error) {
 	return float64(v), nil
 }
 
-// kubernetesText is the text of a value of one of Kubernetes' own types.
+// kubernetesText returns the text of a value of one of Kubernetes' own types.
 func kubernetesText(val ref.Val) (string, bool) {
 	switch v := val.(type) {
 	case apiservercel.Quantity:
@@ -107,7 +107,7 @@ func mapToJSON(m traits.Mapper) (any, error) {
 	return members, nil
 }
 
-// copyJSON copies a value deeply. Numbers of the configuration may be of types that objects do not have.
+// copyJSON returns a deep copy of a value. Numbers of the config may have types that objects do not have.
 func copyJSON(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -140,7 +140,7 @@ func listToJSON(l traits.Lister) (any, error) {
 	return items, nil
 }
 
-// typeOf names the type of a value.
+// typeOf returns the name of the type of a value.
 func typeOf(val ref.Val) string {
 	if t, ok := val.Type().(*cel.Type); ok {
 		return typeText(t)
@@ -148,7 +148,7 @@ func typeOf(val ref.Val) string {
 	return val.Type().TypeName()
 }
 
-// typeText names a type in words.
+// typeText returns the name of a type for messages.
 func typeText(t *cel.Type) string {
 	switch {
 	case isOptional(t):
@@ -156,15 +156,15 @@ func typeText(t *cel.Type) string {
 	case t.IsExactType(types.NullType):
 		return "null"
 	}
-	return cel.FormatCELType(t) // an object's begins with typePrefix, which reads well
+	return cel.FormatCELType(t) // names of object types begin with typePrefix, which is readable
 }
 
-// isOptional tells the type of what may be there or not.
+// isOptional reports whether a type is an optional.
 func isOptional(t *cel.Type) bool {
 	return t.Kind() == types.OpaqueKind && t.TypeName() == types.OptionalType.TypeName()
 }
 
-// article puts a or an before a noun.
+// article adds "a" or "an" to a noun.
 func article(noun string) string {
 	if strings.ContainsRune("aeio", rune(noun[0])) {
 		return "an " + noun

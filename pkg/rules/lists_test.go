@@ -8,7 +8,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// monitorSchema is the schema of the objects of a list.
+// monitorSchema returns the schema of the objects of a list.
 func monitorSchema() *spec.Schema {
 	at := *spec.StringProperty()
 	at.Format = "date-time"
@@ -27,7 +27,7 @@ func listEnv(t *testing.T) *Env {
 	return env
 }
 
-// Of an input that is a list those fields are read that an expression reads of its objects.
+// TestReadsOfLists: for an input that is a list, the fields of its objects that an expression reads are returned.
 func TestReadsOfLists(t *testing.T) {
 	for _, c := range []struct {
 		expr   string
@@ -66,7 +66,7 @@ func TestReadsOfLists(t *testing.T) {
 	}
 }
 
-// An equality of two texts, one of the object and one of the upstream, is found among what && joins.
+// TestEquality: an equality of a text of the object and one of the upstream is found among the operands of &&.
 func TestEquality(t *testing.T) {
 	team := &Equality{Object: []string{"spec", "team"}, Self: []string{"spec", "team"}}
 	for _, c := range []struct {
@@ -100,7 +100,7 @@ func TestEquality(t *testing.T) {
 	}
 }
 
-// The variables of the scope Matching are typed, and inputs are not among them.
+// TestMatchingScope: the variables of the scope Matching have types; it has no inputs.
 func TestMatchingScope(t *testing.T) {
 	for expr, want := range map[string]string{
 		`object.spec.tem == self.spec.team`: "object.spec has no field tem: did you mean team?",

@@ -2,8 +2,7 @@ package rules
 
 import "k8s.io/kube-openapi/pkg/validation/spec"
 
-// resourceFields are the fields that every object has. managedFields are not among them: they are not kept where
-// expressions are evaluated.
+// resourceFields are the fields that every object has, without managedFields, which the caches do not keep.
 var resourceFields = objectSchema(map[string]*spec.Schema{
 	"apiVersion": scalar("string", ""),
 	"kind":       scalar("string", ""),

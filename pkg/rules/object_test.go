@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// testSchema is the schema in testdata, read as an API server's OpenAPI is.
+// testSchema returns the schema in testdata, parsed like an API server's OpenAPI.
 func testSchema(t testing.TB) *spec.Schema {
 	t.Helper()
 	data, err := os.ReadFile("testdata/schema.yaml")

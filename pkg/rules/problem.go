@@ -15,8 +15,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/spelling"
 )
 
-// typeError turns the first of the type checker's errors into one that a person reads; that oldSelf is used goes first,
-// since nothing else needs fixing then. What was wrong is told by the expression at which the error stands.
+// typeError converts the first of the type checker's errors to a readable one. The use of oldSelf comes first, because then
+// nothing else needs fixing. The expression at the position of the error shows what is wrong.
 func (s *scope) typeError(expr string, tree *ast.AST, errs []*cel.Error) *CompileError {
 	nodes := map[int64]ast.Expr{}
 	ast.PostOrderVisit(tree.Expr(), ast.NewExprVisitor(func(e ast.Expr) { nodes[e.ID()] = e }))
@@ -49,7 +49,7 @@ func (s *scope) typeError(expr string, tree *ast.AST, errs []*cel.Error) *Compil
 	return problem
 }
 
-// unknownVariable describes a name that stands for nothing.
+// unknownVariable describes an undeclared name.
 func (s *scope) unknownVariable(problem *CompileError, name, expr string) {
 	names := s.variables()
 	problem.Problem = name + " is not known here"
@@ -76,22 +76,21 @@ func (s *scope) unknownVariable(problem *CompileError, name, expr string) {
 	case name == varDownstreams && s.kind == Downstream:
 		problem.Fix = "this expression sees only its own downstream: write downstream"
 	default:
-		if meant := spelling.Closest(name, names); meant != "" {
-			problem.Fix = "did you mean " + meant + "?"
+		if suggestion := spelling.Closest(name, names); suggestion != "" {
+			problem.Fix = "did you mean " + suggestion + "?"
 		} else if plainText.MatchString(expr) {
 			problem.Fix = "write text in quotes: '" + expr + "'; " + problem.Fix
 		}
 	}
 }
 
-// plainText is a whole expression that reads like a name rather than like CEL.
+// plainText matches an expression that looks like a name, not like CEL.
 var plainText = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]*(-[A-Za-z0-9]+)*$`)
 
-// fieldsOfAll are what any object may have at its root: an expression that begins with one lacks its variable.
+// fieldsOfAll are fields at the root of any object: an expression that begins with one lacks its variable.
 var fieldsOfAll = map[string]bool{"apiVersion": true, "kind": true, "metadata": true, "spec": true, "status": true, "data": true}
 
-// unknownField describes a field that its object has not; the problem stays as it is where the field is not what is
-// wrong.
+// unknownField describes a field that the object does not have. It does not change the problem if the field is not the cause.
 func (s *scope) unknownField(problem *CompileError, place, field string) {
 	typeName, has := s.provider.lacking(field)
 	if typeName == "" {
@@ -104,14 +103,14 @@ func (s *scope) unknownField(problem *CompileError, place, field string) {
 	problem.Problem = fmt.Sprintf("%s has no field %s", owner, field)
 	if i := slices.IndexFunc(has, func(name string) bool { return strings.HasPrefix(name, field+"__dash__") }); i >= 0 {
 		problem.Fix = "did you mean " + has[i] + "? A dash in a name is escaped, since it would subtract"
-	} else if meant := spelling.Closest(field, has); meant != "" {
-		problem.Fix = "did you mean " + meant + "?"
+	} else if suggestion := spelling.Closest(field, has); suggestion != "" {
+		problem.Fix = "did you mean " + suggestion + "?"
 	} else if len(has) > 0 && len(has) <= 12 {
 		problem.Fix = "it has " + strings.Join(has, ", ")
 	}
 }
 
-// placeOf is the path of an expression, self.spec.ports[…]; empty if it is more than a path.
+// placeOf returns the path of an expression, self.spec.ports[…]; empty if it is not just a path.
 func placeOf(tree *ast.AST, e ast.Expr) string {
 	switch e.Kind() {
 	case ast.IdentKind:
@@ -139,8 +138,8 @@ func further(place, step string) string {
 	return place + step
 }
 
-// placeOfVariable is the path of a variable: of one that a macro declares that of the items it stands for, empty where
-// several macros declare one of that name.
+// placeOfVariable returns the path of a variable. For a variable of a macro it is the path of the items, or empty if several
+// macros declare that name.
 func placeOfVariable(tree *ast.AST, name string) string {
 	var ranges []ast.Expr
 	ast.PostOrderVisit(tree.Expr(), ast.NewExprVisitor(func(e ast.Expr) {
@@ -157,7 +156,7 @@ func placeOfVariable(tree *ast.AST, name string) string {
 	return further(placeOf(tree, ranges[0]), "[…]")
 }
 
-// mentions reports whether an expression names a variable.
+// mentions reports whether an expression contains a variable.
 func mentions(e ast.Expr, variable string) (found bool) {
 	ast.PostOrderVisit(e, ast.NewExprVisitor(func(e ast.Expr) {
 		found = found || e.Kind() == ast.IdentKind && e.AsIdent() == variable
@@ -165,7 +164,7 @@ func mentions(e ast.Expr, variable string) (found bool) {
 	return found
 }
 
-// badCall describes a function that is not there or does not take what it is given.
+// badCall describes an unknown function or one with wrong arguments.
 func (s *scope) badCall(problem *CompileError, call ast.CallExpr) {
 	name := call.FunctionName()
 	if _, operator := operators.FindReverse(name); operator {
@@ -193,20 +192,19 @@ func (s *scope) badCall(problem *CompileError, call ast.CallExpr) {
 			names = append(names, known)
 		}
 	}
-	if meant := spelling.Closest(name, names); meant != "" {
-		problem.Fix = "did you mean " + meant + "?"
-	} else if own := ownNames[name]; own != "" && s.env.HasFunction(own) {
+	if suggestion := spelling.Closest(name, names); suggestion != "" {
+		problem.Fix = "did you mean " + suggestion + "?"
+	} else if own := celNames[name]; own != "" && s.env.HasFunction(own) {
 		problem.Fix = "CEL calls it " + own
 	}
 }
 
-// ownNames are CEL's functions by what other languages call them, where spelling does not tell.
-var ownNames = map[string]string{"len": "size", "length": "size", "count": "size", "regexMatch": "matches", "hasPrefix": "startsWith",
+// celNames are CEL's functions by their names in other languages, if the spelling is not similar.
+var celNames = map[string]string{"len": "size", "length": "size", "count": "size", "regexMatch": "matches", "hasPrefix": "startsWith",
 	"hasSuffix": "endsWith", "includes": "contains", "toLower": "lowerAscii", "lower": "lowerAscii", "toUpper": "upperAscii",
 	"upper": "upperAscii"}
 
-// badPattern says what is wrong with a text that should be a regular expression; the problem stays as it is where the
-// text is one.
+// badPattern describes an invalid regular expression. It does not change the problem if the expression is valid.
 func badPattern(problem *CompileError, pattern string) {
 	if _, err := regexp.Compile(pattern); err != nil {
 		problem.Problem = fmt.Sprintf("%q is not a regular expression: %s", pattern, strings.TrimPrefix(err.Error(), "error parsing regexp: "))
@@ -225,12 +223,12 @@ func isText(e ast.Expr) bool {
 	return ok
 }
 
-// mangled finds the names of operators as CEL has them: _>_, _[_].
-var mangled = regexp.MustCompile(`'([!_@-][^' ]*)'`)
+// operatorName matches CEL's names of operators: _>_, _[_].
+var operatorName = regexp.MustCompile(`'([!_@-][^' ]*)'`)
 
-// readable puts one of CEL's messages on one line with operators as people write them.
+// readable puts a message of CEL on one line, with operators as users write them.
 func readable(message string) string {
-	text := mangled.ReplaceAllStringFunc(firstLine(message), func(quoted string) string {
+	text := operatorName.ReplaceAllStringFunc(firstLine(message), func(quoted string) string {
 		name := strings.Trim(quoted, "'")
 		switch name {
 		case operators.Index:
@@ -247,8 +245,8 @@ func readable(message string) string {
 		"found no matching overload for ", "", " applied to ", " does not take ").Replace(text)
 }
 
-// distance returns how many characters after a position in the expression the field is named: a selection stands at
-// its dot, and one within has() at the parenthesis. It is 0 where the name is on another line.
+// distance returns the number of characters between a position in the expression and the name of the field: a selection has the
+// position of its dot, has() that of its parenthesis. It is 0 if the name is on another line.
 func distance(expr string, at common.Location, field string) int {
 	lines := strings.Split(expr, "\n")
 	if at.Line() < 1 || at.Line() > len(lines) {
@@ -266,8 +264,8 @@ func distance(expr string, at common.Location, field string) int {
 	return len([]rune(before)) + len([]rune(dots))
 }
 
-// backToName returns how many characters before a position, which for a call is that of its parenthesis, the function is
-// named; 0 where the position is another one.
+// backToName returns the number of characters between the name of a function and a position, which for a call is its
+// parenthesis; 0 for any other position.
 func backToName(expr string, at common.Location, name string) int {
 	lines := strings.Split(expr, "\n")
 	if at.Line() < 1 || at.Line() > len(lines) {
@@ -280,7 +278,7 @@ func backToName(expr string, at common.Location, name string) int {
 	return 0
 }
 
-// cutAtField finds the first selection of the field, and returns what stands before its dots, and the dots.
+// cutAtField finds the first selection of the field. It returns the text before its dots, and the dots.
 func cutAtField(text, field string) (before, dots string, found bool) {
 	selection := regexp.MustCompile(`[.]\s*[?]?\s*` + regexp.QuoteMeta(field) + `\b`)
 	at := selection.FindStringIndex(text)

@@ -13,11 +13,11 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// wanted is the type of an expression's result.
-type wanted int
+// resultKind is the type of an expression's result.
+type resultKind int
 
 const (
-	wantBool wanted = iota
+	wantBool resultKind = iota
 	wantString
 	wantAny
 	wantItems
@@ -28,16 +28,16 @@ const (
 type Program struct {
 	expr    string
 	scope   *scope
-	wants   wanted
+	wants   resultKind
 	program cel.Program
 	reads   map[string]readSet
-	// loops: it has a macro that iterates. Only there is the context looked at, and carrying one costs as much as a
-	// simple rule does.
+	// loops means that it has a macro that iterates. Only these check the context: a context takes as long as evaluating a
+	// simple rule.
 	loops bool
-	// result is nil where it is not known.
+	// result is nil if unknown.
 	result *spec.Schema
 
-	// items is the schema of the items that the value has; nil unless items are wanted.
+	// items is the schema of the items of the value; nil unless compiled by Items.
 	items *node
 
 	equal *Equality
@@ -47,19 +47,19 @@ type Program struct {
 	isConstant bool
 }
 
-// Expr returns the expression as it was written.
+// Expr returns the expression as written.
 func (p *Program) Expr() string { return p.expr }
 
-// Literals are the strings and whole numbers that the expression has.
+// Literals returns the strings and whole numbers in the expression.
 func (p *Program) Literals() []any { return p.literals }
 
-// Constant returns the result of an expression that uses no variable, for example true for "true". ok is false for one
-// that does, and for one that gives an error.
+// Constant returns the result of an expression without variables, for example true for "true". ok is false for other
+// expressions, and for those that fail.
 func (p *Program) Constant() (value any, ok bool) { return p.constant, p.isConstant }
 
-// Eval evaluates the expression. The result is a bool or string for a Program made by Bool or String; for one made by
-// Any it is a JSON value of its own (nil, bool, int64, float64, string, []any, map[string]any), where timestamps,
-// durations and quantities are their text, bytes are base64, an empty optional is nil. The error is an *EvalError.
+// Eval evaluates the expression. The result is a bool or string for a Program of Bool or String; for one of Any it is a new
+// JSON value, with timestamps, durations and quantities as text, bytes as base64 and an empty optional as nil. The error is an
+// *EvalError.
 func (p *Program) Eval(vars Vars, b *Budget) (any, error) {
 	if p.isConstant && (p.wants == wantBool || p.wants == wantString) {
 		return p.constant, nil
@@ -94,7 +94,7 @@ func (p *Program) fail(problem string) *EvalError {
 	return &EvalError{Expr: p.expr, Problem: problem, Cause: CauseValue}
 }
 
-// run evaluates within the budget.
+// run evaluates the expression within the budget.
 func (p *Program) run(vars *Vars, b *Budget) (ref.Val, error) {
 	if b == nil {
 		b = NewBudget(context.Background())
@@ -133,11 +133,11 @@ func (p *Program) overBudget() *EvalError {
 		Problem: "the expressions for this object cost more than they may together, the rest is not evaluated"}
 }
 
-// errNoSuchOverload is what CEL says of an operator or function that has no variant for the values it is given.
+// errNoSuchOverload is CEL's error for an operator or function that has no variant for the types of its arguments.
 var errNoSuchOverload = types.NoSuchOverloadErr().(*types.Err).Unwrap()
 
-// cut keeps a problem readable, which may quote a value of the object.
-func cut(problem string) string {
+// shorten shortens a problem, which may quote a value of the object.
+func shorten(problem string) string {
 	const most = 1000
 	if len(problem) <= most {
 		return problem
@@ -145,9 +145,9 @@ func cut(problem string) string {
 	return strings.ToValidUTF8(problem[:most], "") + "…"
 }
 
-// explain says in plain words why an evaluation failed.
+// explain converts the error of an evaluation to a readable one.
 func (p *Program) explain(err error) *EvalError {
-	failure := &EvalError{Expr: p.expr, Problem: cut(firstLine(err.Error())), Err: err}
+	failure := &EvalError{Expr: p.expr, Problem: shorten(firstLine(err.Error())), Err: err}
 	var canceled interpreter.EvalCancelledError
 	switch {
 	case errors.Is(err, interpreter.InterruptError{}):

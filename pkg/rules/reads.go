@@ -16,20 +16,16 @@ type readSet struct {
 	whole bool
 }
 
-// Reads tells what the expression can read of a variable (self, downstream, downstreams): the fields named by the paths
-// with everything below them, sorted, none below another. whole means that it may read anything. Field names are the
-// real ones, not escaped; of downstreams the first is the downstream's name.
-//
-// An object cut down to these paths gives the same result as the whole one, an error where that gave an error, as long
-// as Prune's rule is kept: what lies on the way to a path stays, even where it becomes empty.
+// Reads returns what the expression can read of a variable (self, downstream, downstreams): sorted paths of fields, with everything
+// below them. whole means that it may read anything. Names are not escaped; for downstreams the first one is the downstream's name.
+// An object that is cut down to these paths by Prune gives the same result or error as the whole object.
 func (p *Program) Reads(variable string) (paths [][]string, whole bool) {
 	r := p.reads[variable]
 	return r.paths, r.whole
 }
 
-// Prune returns the object cut down to the paths, sharing their values with it. A map on the way to a path stays even
-// where nothing is left in it, and anything else on the way stays as it is: has(self.spec.tag) is an error without a
-// spec, but false with an empty one.
+// Prune returns the object cut down to the paths; it shares their values. Maps on the way to a path stay even if they become
+// empty, and other values stay as they are: has(self.spec.tag) is an error without a spec, but false with an empty one.
 func Prune(obj map[string]any, paths [][]string) map[string]any {
 	kept := map[string]any{}
 	below := map[string][][]string{}
@@ -64,7 +60,7 @@ func findReads(checked *ast.AST, s *scope) map[string]readSet {
 	return reads
 }
 
-// minimal drops the paths below others.
+// minimal removes paths below other paths.
 func minimal(paths [][]string) readSet {
 	slices.SortFunc(paths, slices.Compare)
 	var r readSet
@@ -80,11 +76,11 @@ func minimal(paths [][]string) readSet {
 	return r
 }
 
-// readWalker collects the paths. Whatever it does not know how to follow counts as reading everything below.
+// readWalker collects the paths. If it cannot follow an expression, that counts as reading everything below.
 type readWalker struct {
 	checked *ast.AST
 	found   map[string][][]string
-	// shadow has the names that comprehensions around have taken: each for the objects of a list, or for nil.
+	// shadow has the variables of the enclosing comprehensions: each is an object of a list, or nil.
 	shadow map[string][]*chain
 	lists  map[string]*node // the inputs that are lists
 }
@@ -125,7 +121,7 @@ func (w *readWalker) walk(e ast.Expr) {
 	}
 }
 
-// comprehension walks a macro's loop, in which its variables hide those of the same name outside.
+// comprehension walks the loop of a macro, whose variables hide outer ones with the same name.
 func (w *readWalker) comprehension(c ast.ComprehensionExpr) {
 	object := w.objects(c.IterRange())
 	if object == nil {
@@ -141,7 +137,7 @@ func (w *readWalker) comprehension(c ast.ComprehensionExpr) {
 	})
 }
 
-// inLoop walks what a comprehension evaluates for each item: its variable, of two the second, stands for the item.
+// inLoop walks what a comprehension evaluates for each item: its variable, or the second if it has two, is the item.
 func (w *readWalker) inLoop(c ast.ComprehensionExpr, item *chain, walk func()) {
 	if !c.HasIterVar2() {
 		w.hidden(c.IterVar(), item, walk)
@@ -160,17 +156,17 @@ func (w *readWalker) hidden(name string, by *chain, walk func()) {
 type chain struct {
 	root string
 	path []string
-	// closed: it cannot be told which field is selected next, so that the path means everything from where it ends.
+	// closed means that the next field is unknown, so that the path includes everything from its end.
 	closed bool
-	// object: it begins at an object of an input that is a list, not at the list.
+	// object means that it begins at an object of a list input, not at the list.
 	object bool
 }
 
-// chain follows selections down to a variable; ok is false if e is no such selection.
+// chain follows selections down to a variable; ok is false for other expressions.
 func (w *readWalker) chain(e ast.Expr) (c chain, ok bool) {
 	switch e.Kind() {
 	case ast.IdentKind:
-		name, absolute := strings.CutPrefix(e.AsIdent(), ".") // .self is the variable even where self is hidden
+		name, absolute := strings.CutPrefix(e.AsIdent(), ".") // .self is the variable even if self is hidden
 		if by := w.shadow[name]; !absolute && len(by) > 0 {
 			if last := by[len(by)-1]; last != nil {
 				return *last, true
@@ -210,8 +206,8 @@ func (w *readWalker) extend(operand ast.Expr, name string) (c chain, ok bool) {
 	return c, true
 }
 
-// fieldName returns the real name of what is selected: names of an object's fields are escaped, keys of a map are not,
-// and where nothing is known of the operand it can be either, unless there is nothing to unescape.
+// fieldName returns the real name of a selected field: names of an object's fields are escaped, keys of a map are not. If the
+// type is unknown, ok is false unless both are the same.
 func (w *readWalker) fieldName(operand ast.Expr, name string) (string, bool) {
 	if !strings.Contains(name, "__") {
 		return name, true

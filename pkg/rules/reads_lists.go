@@ -8,9 +8,9 @@ import (
 	"github.com/google/cel-go/common/types"
 )
 
-// This file is about inputs that are lists: what is read of their objects, and which fields must be equal.
+// This file handles inputs that are lists: what is read of their objects, and which fields must be equal.
 
-// isList tells a chain that stands for an input that is a list.
+// isList reports whether a chain is an input that is a list.
 func (w *readWalker) isList(c chain) bool {
 	if c.root != varInputs || len(c.path) != 1 || c.object || c.closed {
 		return false
@@ -19,11 +19,11 @@ func (w *readWalker) isList(c chain) bool {
 	return ok
 }
 
-// objects returns what stands for an object of the list that an expression is: an input, or those of one that a filter keeps.
-// It walks what finding the list reads. It returns nil for any other expression, and walks nothing then.
+// objects returns the chain of an object if the expression is a list input, or a filter of one, and walks what finding the list
+// reads. For any other expression it returns nil and walks nothing.
 func (w *readWalker) objects(e ast.Expr) *chain {
 	if list, ok := w.chain(e); ok && w.isList(list) {
-		w.found[varInputs] = append(w.found[varInputs], append(slices.Clip(list.path), "metadata", "name")) // which every list has
+		w.found[varInputs] = append(w.found[varInputs], append(slices.Clip(list.path), "metadata", "name")) // every list has it
 		list.object = true
 		return &list
 	}
@@ -42,7 +42,7 @@ func (w *readWalker) objects(e ast.Expr) *chain {
 	return object
 }
 
-// filterOf returns the condition of the macro filter, whose step is: condition ? result + [variable] : result.
+// filterOf returns the condition of the macro filter. Its step is: condition ? result + [variable] : result.
 func filterOf(c ast.ComprehensionExpr) (ast.Expr, bool) {
 	step := c.LoopStep()
 	if c.HasIterVar2() || step.Kind() != ast.CallKind || step.AsCall().FunctionName() != operators.Conditional {
@@ -62,14 +62,14 @@ func filterOf(c ast.ComprehensionExpr) (ast.Expr, bool) {
 
 func isIdent(e ast.Expr, name string) bool { return e.Kind() == ast.IdentKind && e.AsIdent() == name }
 
-// Equality is a field of object and one of self that must be equal for an expression to be true.
+// Equality is a field of object and a field of self that must be equal for an expression to be true.
 type Equality struct{ Object, Self []string }
 
-// Equality returns such a field of each if both are texts, wherever they are not absent; nil if the expression names none. It is
-// of the scope Matching.
+// Equality returns such a pair of fields that are texts if present, or nil if the expression has none. It is for the scope
+// Matching.
 func (p *Program) Equality() *Equality { return p.equal }
 
-// equalPaths looks for a field of object == a field of self among what && joins.
+// equalPaths looks for a field of object == a field of self among the operands of &&.
 func equalPaths(tree *ast.AST) *Equality {
 	w := &readWalker{checked: tree, shadow: map[string][]*chain{}}
 	var find func(e ast.Expr) *Equality
@@ -103,7 +103,8 @@ func equalPaths(tree *ast.AST) *Equality {
 	return find(tree.Expr())
 }
 
-// mayBeText tells what CEL compares as a text if JSON has a text there: a time or duration, say, is none.
+// mayBeText reports whether CEL compares an expression as text if JSON has text there: a timestamp or duration is not compared
+// as text.
 func mayBeText(tree *ast.AST, e ast.Expr) bool {
 	t := tree.GetType(e.ID())
 	if t != nil && isOptional(t) {

@@ -115,7 +115,7 @@ func TestPrune(t *testing.T) {
 	}
 }
 
-// checkReads evaluates an expression on the object and on what Reads says of it, and fails where the results differ. It
+// checkReads evaluates an expression for the object and for the object cut down to Reads, and fails if the results differ. It
 // reports whether there was anything to compare.
 func checkReads(t *testing.T, env *Env, expr string, object map[string]any) bool {
 	t.Helper()
@@ -139,7 +139,7 @@ func compareReads(t *testing.T, p *Program, object map[string]any) bool {
 	return true
 }
 
-// outcome is the result or the error's text.
+// outcome returns the result, or the text of the error.
 func outcome(p *Program, object map[string]any) any {
 	v, err := p.Eval(Vars{Self: object}, nil)
 	var failed *EvalError
@@ -149,7 +149,7 @@ func outcome(p *Program, object map[string]any) any {
 	return v
 }
 
-// TestReadsSuffice is the property that slim caches stand on, over random expressions and objects.
+// TestReadsSuffice tests random expressions and objects: the caches keep only what Reads returns.
 func TestReadsSuffice(t *testing.T) {
 	all := envs(t)
 	compared := 0
@@ -166,7 +166,7 @@ func TestReadsSuffice(t *testing.T) {
 	}
 }
 
-// TestReadsSufficeTyped does the same with expressions that fit the schema, over objects that lack something.
+// TestReadsSufficeTyped does the same with expressions that fit the schema, and objects with missing fields.
 func TestReadsSufficeTyped(t *testing.T) {
 	exprs := []string{
 		"self.spec.replicas", "self.spec.?replicas.orValue(3)", "has(self.spec.tag)", "has(self.spec.config.nested)",
@@ -188,15 +188,15 @@ func TestReadsSufficeTyped(t *testing.T) {
 			}
 			for seed := range uint64(40) {
 				object := testObject()
-				damage(object, rand.New(rand.NewPCG(seed, uint64(i))))
+				removeFields(object, rand.New(rand.NewPCG(seed, uint64(i))))
 				compareReads(t, p, object)
 			}
 		}
 	}
 }
 
-// damage takes fields away, or puts something else in their place.
-func damage(object map[string]any, source *rand.Rand) {
+// removeFields removes fields, or replaces them.
+func removeFields(object map[string]any, source *rand.Rand) {
 	for name, member := range object {
 		switch source.IntN(12) {
 		case 0:
@@ -209,13 +209,13 @@ func damage(object map[string]any, source *rand.Rand) {
 			object[name] = "something else"
 		default:
 			if m, ok := member.(map[string]any); ok {
-				damage(m, source)
+				removeFields(m, source)
 			}
 		}
 	}
 }
 
-// addRandom seeds a fuzz target with 64 runs of bytes, the same for each stream.
+// addRandom seeds a fuzz target with 64 sequences of bytes, the same for each stream.
 func addRandom(f *testing.F, stream uint64) {
 	f.Helper()
 	for seed := range 64 {
@@ -248,17 +248,17 @@ func FuzzReadsSuffice(f *testing.F) {
 	})
 }
 
-// writer writes random expressions and objects over a small vocabulary, so that they meet.
+// writer writes random expressions and objects with a small vocabulary, so that they match often.
 type writer struct {
 	pick func(n int) int
-	vars []string // of the macros around
+	vars []string // of the enclosing macros
 }
 
 var names = []string{"a", "b", "c", "self", "a__b", "a__dash__b"}
 
 func (w *writer) name() string { return names[w.pick(len(names))] }
 
-// object writes a map; an escaped name may be there under its own name, or the one it stands for.
+// object writes a map; an escaped name may be present as it is, or unescaped.
 func (w *writer) object(depth int) map[string]any {
 	members := map[string]any{}
 	for range w.pick(5) {

@@ -10,20 +10,20 @@ import (
 	apiservercel "k8s.io/apiserver/pkg/cel"
 )
 
-// FieldRead is a place of an expression that reads a field of self.
+// FieldRead is a place in an expression that reads a field of self.
 type FieldRead struct {
-	// Path are the real names of the fields, not escaped; empty: all of self.
+	// Path is the unescaped names of the fields; empty: all of self.
 	Path []string
-	// Has: has(self.a.b) asks whether the field is there.
+	// Has means has(self.a.b): whether the field is present.
 	Has bool
-	// Optional: self.a.?b gives an optional. FirstOptional: so does self.?a, which may be absent, too.
+	// Optional means that self.a.?b is an optional. FirstOptional means that self.?a is one, too.
 	Optional, FirstOptional bool
 
 	start, end int // in runes
 }
 
-// ReplaceReads returns an expression with something else in the place of every read of self: replace returns an expression for it. All
-// other text stays as it is written. The error is that of replace, or says what cannot be read.
+// ReplaceReads returns an expression with every read of self replaced by the expression that replace returns. All other text
+// stays the same. It returns the error of replace, or an error for a read that it cannot replace.
 func (e *Env) ReplaceReads(expr string, replace func(FieldRead) (string, error)) (string, error) {
 	return e.replaceReads(varSelf, expr, replace)
 }
@@ -61,12 +61,12 @@ func (e *Env) replaceReads(root, expr string, replace func(FieldRead) (string, e
 	return b.String() + string(f.text[at:]), nil
 }
 
-// readFinder finds the reads by where self stands: the parser tells no ends.
+// readFinder finds the reads by the position of self: the parser does not report their ends.
 type readFinder struct {
 	root  string
 	text  []rune
 	tree  *ast.AST
-	found map[int]FieldRead // the longest, by where its self begins
+	found map[int]FieldRead // the longest one, by the position of self
 	err   error
 }
 
@@ -94,7 +94,7 @@ func (f *readFinder) visit(e ast.Expr) {
 	f.found[self] = read
 }
 
-// chain follows selections down to self, which stands at that rune.
+// chain follows selections down to self, and returns its position in runes.
 func (f *readFinder) chain(e ast.Expr) (read FieldRead, self int, ok bool) {
 	var operand ast.Expr
 	var name string
@@ -129,7 +129,7 @@ func (f *readFinder) chain(e ast.Expr) (read FieldRead, self int, ok bool) {
 	return read, self, true
 }
 
-// endOf is where self with that many selections ends.
+// endOf returns the end of self with this number of selections.
 func (f *readFinder) endOf(self, fields int) (end int, ok bool) {
 	at := self + len(f.root)
 	for range fields {
@@ -156,7 +156,7 @@ func (f *readFinder) past(at int, runes string) int {
 	return at
 }
 
-// around is the has(…) around what it asks for.
+// around returns the has(…) around its argument.
 func (f *readFinder) around(start, end int) (from, to int) {
 	before := strings.TrimRight(string(f.text[:start]), " \t\n(")
 	return len([]rune(before)) - len("has"), f.past(end, " \t\n") + 1

@@ -9,7 +9,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/rules"
 )
 
-// Every way of reading a field is found with all of its text, and nothing else is taken for one.
+// TestReplaceReads: every way to read a field is found with its whole text, and nothing else.
 func TestReplaceReads(t *testing.T) {
 	t.Parallel()
 	env, err := rules.NewEnv(rules.EnvOptions{})

@@ -10,12 +10,11 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// Result returns the schema of what Eval gives, as far as it can be told before anything is evaluated; nil if it
-// cannot. Where the types of the objects are not known, what the expression itself says is believed: of a.?b.orValue(0)
-// it is that of 0.
+// Result returns the schema of the result, or nil if it is unknown before the evaluation. If the types of the objects are
+// unknown, it uses the type in the expression: for a.?b.orValue(0) that of 0.
 func (p *Program) Result() *spec.Schema { return p.result }
 
-// resultOf is the schema of an expression's value.
+// resultOf returns the schema of an expression's value.
 func resultOf(tree *ast.AST, e ast.Expr) *spec.Schema {
 	if s := schemaOf(tree.GetType(e.ID())); s != nil {
 		return s
@@ -32,13 +31,13 @@ func resultOf(tree *ast.AST, e ast.Expr) *spec.Schema {
 	case name == operators.Conditional && len(args) == 3:
 		return either(resultOf(tree, args[1]), resultOf(tree, args[2]))
 	case (name == "orValue" || name == "or" || name == operators.Add) && len(args) == 2:
-		// No operator takes numbers of two kinds or a number and text, so either side tells.
+		// Both operands always have the same type, so either of them decides.
 		return either(resultOf(tree, args[0]), resultOf(tree, args[1]))
 	}
 	return nil
 }
 
-// either is the schema of a value that has one of two, of which nil is not known.
+// either returns the schema of a value that has one of two schemas; nil means unknown.
 func either(a, b *spec.Schema) *spec.Schema {
 	switch {
 	case a == nil:
@@ -49,7 +48,7 @@ func either(a, b *spec.Schema) *spec.Schema {
 	return nil
 }
 
-// schemaOf is the schema of values of a CEL type as JSON has them; nil if any value is of it.
+// schemaOf returns the schema of the JSON values of a CEL type; nil if it can be any value.
 func schemaOf(t *types.Type) *spec.Schema {
 	if t == nil {
 		return nil
@@ -69,7 +68,7 @@ func schemaOf(t *types.Type) *spec.Schema {
 		return spec.MapProperty(orAny(schemaOf(t.Parameters()[1])))
 	case types.StructKind:
 		if !strings.HasPrefix(t.TypeName(), typePrefix) {
-			return spec.StringProperty() // a quantity, an address and the like are their text
+			return spec.StringProperty() // a quantity, an address and the like are converted to text
 		}
 		s := orAny(nil)
 		s.Type = []string{"object"}
@@ -83,7 +82,7 @@ func schemaOf(t *types.Type) *spec.Schema {
 	return nil
 }
 
-// orAny is a schema that takes any value, where none is known.
+// orAny returns s, or a schema for any value if s is nil.
 func orAny(s *spec.Schema) *spec.Schema {
 	if s != nil {
 		return s

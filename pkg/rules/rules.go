@@ -1,14 +1,12 @@
-// Package rules compiles and evaluates the CEL expressions of an operator: validation rules, conditions and status
-// values. It is CEL as Kubernetes has it – the function libraries, optional fields and cost limits of
-// CustomResourceDefinitions – over objects as they are read from the API server.
+// Package rules compiles and evaluates the CEL expressions of an operator: validation rules, conditions and status values. It is
+// the CEL of CustomResourceDefinitions, with the same function libraries, optional fields and cost limits.
 //
-// Where the schema of an object is known, expressions are checked against it when they are compiled, so that a field
-// that does not exist is found before anything runs; where it is not, everything is checked when it is evaluated.
-// An expression means the same either way, with exceptions that follow from the schema: where it is known, strings with
-// a format (date-time, duration, byte) are timestamps, durations and bytes, a whole number in a field of type number is a
-// double, a null field counts as absent, and lists that the schema calls sets or maps compare in any order.
+// If the schema of an object is known, expressions are type-checked when they are compiled; otherwise errors show only when they
+// are evaluated. The result is the same, except that with a schema strings with a format (date-time, duration, byte) are
+// timestamps, durations and bytes, a whole number in a field of type number is a double, a null field counts as absent, and
+// lists that are sets or maps compare in any order.
 //
-// The package reads no files, makes no requests, and knows no object but those it is handed. It never changes them.
+// The package reads no files, sends no requests and never changes an object.
 package rules
 
 import (
@@ -20,20 +18,20 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// Scope says which variables an expression may use.
+// Scope is a set of variables that an expression may use.
 type Scope int
 
 const (
-	// Upstream gives self, params and inputs.
+	// Upstream has self, params and inputs.
 	Upstream Scope = iota
-	// Downstream gives downstream besides, the object that one pipeline made.
+	// Downstream also has downstream, the object of one downstream.
 	Downstream
-	// Status gives downstreams instead, all of them by name: downstreams.NAME, where a NAME that is no identifier is
-	// escaped as in CRDs (web-server is downstreams.web__dash__server).
+	// Status has downstreams instead, all by name: downstreams.NAME, where a NAME that is not an identifier is escaped as in
+	// CRDs (web-server is downstreams.web__dash__server).
 	Status
-	// Sibling gives what Upstream gives, and downstreams besides: what a downstream reads of the others.
+	// Sibling has the variables of Upstream, and downstreams: what a downstream reads of the others.
 	Sibling
-	// Matching gives self, params and object, one of the objects that an input which is a list may have.
+	// Matching has self, params and object, a candidate for an input that is a list.
 	Matching
 )
 
@@ -49,7 +47,7 @@ const (
 	varVariables   = "variables"
 )
 
-// variables lists what a scope gives, in the order in which people read it.
+// variables returns the variables of a scope, in the order for messages.
 func (s *scope) variables() []string {
 	list := []string{varSelf}
 	if s.item != nil {
@@ -69,38 +67,38 @@ func (s *scope) variables() []string {
 	return list
 }
 
-// EnvOptions say what is known of the objects.
+// EnvOptions are the options of NewEnv.
 type EnvOptions struct {
-	// Version is the Kubernetes version whose CEL is spoken, normally the API server's; nil means the newest that this
-	// build knows. Functions that came later are unknown then, so that a rule can move into a CRD of that cluster.
-	// Versions before 1.28, whose CEL had no optional fields, count as 1.28.
+	// Version is the Kubernetes version of the CEL environment, normally the API server's; nil means the newest that this build
+	// knows. Functions of later versions are unknown, so that a rule can move into a CRD of that cluster. Versions before 1.28,
+	// which have no optional fields, count as 1.28.
 	Version *version.Version
 	// Self is the schema of the upstream; nil: unknown.
 	Self *spec.Schema
-	// SelfItem: self is no upstream, but an item of a list or map in one, which has no apiVersion, kind and metadata of its own.
+	// SelfItem means that self is not an upstream, but an item of a list or map in one, without apiVersion, kind and metadata.
 	SelfItem bool
-	// Downstreams has an entry for each downstream; a nil schema: unknown. In the scope Status other names are errors.
+	// Downstreams has an entry for each downstream; a nil schema means unknown. In the scope Status other names are errors.
 	Downstreams map[string]*spec.Schema
-	// ForEach are the downstreams with several objects: in the scope Status each is a map of them by name.
+	// ForEach are the downstreams with several objects: in the scope Status each is a map of objects by name.
 	ForEach map[string]bool
-	// Apart is as Downstreams, for objects that are no downstreams: the scope Status does not have them.
+	// Apart is the same as Downstreams, for objects that are not downstreams: the scope Status does not have them.
 	Apart map[string]*spec.Schema
-	// Lists has an entry for each input that is a list: the schema of its objects; nil: unknown.
+	// Lists has the schema of the objects of each input that is a list; nil: unknown.
 	Lists map[string]*spec.Schema
 }
 
-// Env compiles expressions. Safe for concurrent use.
+// Env compiles expressions. It is safe for concurrent use.
 type Env struct {
 	version     *version.Version
 	self        *node
 	downstreams map[string]*node
 	apart       map[string]*node
 	inputLists  map[string]*node
-	lists       map[string]bool  // of downstreams: those with several objects
+	lists       map[string]bool  // downstreams with several objects
 	items       map[string]*node // by downstream
 	declared    []*variable
 
-	mu     sync.Mutex // held while compiling: what compiles is shared, and it is not hot
+	mu     sync.Mutex // held while compiling, which is rare
 	scopes map[scopeKey]*scope
 }
 
@@ -109,10 +107,10 @@ type scopeKey struct {
 	downstream string
 }
 
-// oldest is the first version whose CEL has optional fields (self.spec.?replicas).
+// oldest is the first version with optional fields (self.spec.?replicas).
 var oldest = version.MajorMinor(1, 28)
 
-// NewEnv returns an Env. The error tells that the schemas cannot be expressed as CEL types.
+// NewEnv returns an Env. It returns an error if a schema cannot be converted to a CEL type.
 func NewEnv(o EnvOptions) (*Env, error) {
 	e := &Env{
 		version:     o.Version,
@@ -143,22 +141,22 @@ func NewEnv(o EnvOptions) (*Env, error) {
 	return e, err
 }
 
-// Bool compiles an expression whose result is a bool. The downstream is the name that the variable downstream stands
-// for in the scope Downstream, in the scope Matching the name of the input; one that EnvOptions lacks is of unknown schema. If items
-// were declared for it, the expression reads item, too. The error is a *CompileError.
+// Bool compiles an expression whose result is a bool. downstream is the name of the variable downstream in the scope
+// Downstream, or of the input in the scope Matching; its schema is unknown if EnvOptions has none. item is declared if Items
+// was called for it. It returns a *CompileError.
 func (e *Env) Bool(expr string, s Scope, downstream string) (*Program, error) {
 	return e.compile(expr, s, downstream, wantBool)
 }
 
-// String is like Bool for an expression whose result is a string.
+// String is Bool for an expression whose result is a string.
 func (e *Env) String(expr string, s Scope, downstream string) (*Program, error) {
 	return e.compile(expr, s, downstream, wantString)
 }
 
-// Any is like Bool for an expression whose result may be any JSON value.
+// Any is Bool for an expression whose result may be any JSON value.
 func (e *Env) Any(expr string, s Scope, downstream string) (*Program, error) {
 	return e.compile(expr, s, downstream, wantAny)
 }
 
-// isBlank tells an expression that is not there.
+// isBlank reports whether an expression is empty.
 func isBlank(expr string) bool { return strings.TrimSpace(expr) == "" }

@@ -7,7 +7,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// TestSameTypes: objects with the same fields are of one type, and an error names the object that the expression names.
+// TestSameTypes: objects with the same fields have the same type, and an error names the object in the expression.
 func TestSameTypes(t *testing.T) {
 	item := func() *spec.Schema {
 		return objectSchema(map[string]*spec.Schema{"name": scalar("string", ""), "port": scalar("integer", "")})

@@ -9,35 +9,32 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// node is a schema prepared for evaluation: the adapter that Kubernetes has for OpenAPI schemas makes a new map of all
-// properties whenever a field is looked up, which for a Deployment is most of the time an evaluation takes.
+// node is a schema prepared for evaluation: Kubernetes' adapter for OpenAPI schemas makes a new map of all properties for each
+// lookup of a field, which for a Deployment takes most of the time.
 type node struct {
-	openapi.Schema // answers for everything that is not overridden below
+	openapi.Schema // for everything that is not overridden below
 
 	items      *node            // of an array
 	properties map[string]*node // of an object with known fields
 	values     *node            // of an object with any keys
-	// dyn: nothing is known, values are as they come.
+	// dyn means that the type is unknown: values are not converted.
 	dyn bool
-	// mixed: somewhere below is a dyn node, so that Kubernetes' own typed values, which cannot show what has no schema,
-	// do not do for this one.
+	// mixed means that it contains a dyn node, so that Kubernetes' own typed values, which need a schema, cannot be used.
 	mixed bool
 
 	propertySchemas map[string]common.Schema // properties, as common.Schema wants them
-	// fields are the names of properties as expressions have them, sorted; without those that no identifier can name.
+	// fields are the sorted names of properties in expressions, without those that cannot be identifiers.
 	fields []string
 }
 
 var _ common.Schema = (*node)(nil)
 
-// unknown is the node for what has no schema.
+// unknown is the node for values without a schema.
 var unknown = &node{Schema: openapi.Schema{Schema: &spec.Schema{}}, dyn: true, mixed: true}
 
-// newNode prepares a schema; nil gives an unknown one. A resource's root always has apiVersion, kind and the metadata
-// that every object has, whatever the schema says of them.
-//
-// What becomes unknown: anything that preserves unknown fields, since it may hold more than its schema says; a schema
-// without a type (a quantity is one), and an object or array of which nothing is said.
+// newNode prepares a schema; nil gives an unknown one. The root of a resource always has apiVersion, kind and the metadata of every
+// object. Unknown are: schemas that preserve unknown fields, because there may be others; schemas without a type, such as a
+// quantity; objects and arrays without properties or items.
 func newNode(s *spec.Schema, root bool) *node {
 	if s == nil {
 		return unknown
@@ -66,7 +63,7 @@ func newNode(s *spec.Schema, root bool) *node {
 	return unknown
 }
 
-// object fills in a node of type object.
+// object sets the fields of a node of type object.
 func (n *node) object(s *spec.Schema, resource bool) *node {
 	open := s.AdditionalProperties != nil && (s.AdditionalProperties.Allows || s.AdditionalProperties.Schema != nil)
 	switch {
@@ -94,7 +91,7 @@ func (n *node) object(s *spec.Schema, resource bool) *node {
 	return n
 }
 
-// seal derives what depends on the properties.
+// seal computes what depends on the properties.
 func (n *node) seal() {
 	n.propertySchemas = make(map[string]common.Schema, len(n.properties))
 	for name, property := range n.properties {

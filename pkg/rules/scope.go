@@ -10,22 +10,22 @@ import (
 	"k8s.io/apiserver/pkg/cel/environment"
 )
 
-// scope is what is needed to compile and evaluate expressions with one set of variables.
+// scope compiles and evaluates expressions with one set of variables.
 type scope struct {
 	kind     Scope
 	env      *cel.Env
 	provider *provider
 	guard    []cel.ProgramOption
 
-	self, downstream, downstreams *node // as the kind has them
-	item                          *node // nil without items
-	object                        *node // of the scope Matching
+	self, downstream, downstreams *node // of the kind of scope
+	item                          *node // nil without Items
+	object                        *node // for the scope Matching
 	inputLists                    map[string]*node
 	declared                      []*variable
-	variableNode                  *node // of all of them; nil without any
+	variableNode                  *node // of all variables; nil if there are none
 }
 
-// scope returns the scope, which is made on first use: declaring the types of a large schema takes a while.
+// scope returns a scope, created on first use: declaring the types of a large schema is slow.
 func (e *Env) scope(kind Scope, downstream string) (*scope, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -70,10 +70,8 @@ func (e *Env) scope(kind Scope, downstream string) (*scope, error) {
 	return s, nil
 }
 
-// environment returns Kubernetes' CEL at the Env's version. It is the environment for new expressions: the one for
-// stored expressions has every function of every version, so that what is written here might not be good in a CRD of
-// the cluster it is written for. Nothing here is stored by an older version and read by a newer one, which is what that
-// environment is for.
+// environment returns Kubernetes' CEL at the Env's version. It is the environment for new expressions: the one for stored
+// expressions has the functions of every version, so an expression here might be invalid in a CRD of that cluster.
 func (e *Env) environment() *cel.Env {
 	return environment.MustBaseEnvSet(e.version).NewExpressionsEnv()
 }
@@ -121,23 +119,23 @@ func (s *scope) build(base *cel.Env) error {
 	return err
 }
 
-// Vars are the values that the variables of a scope stand for. They are read only, and not kept.
+// Vars are the values of the variables of a scope. They are not changed and not kept.
 type Vars struct {
 	// Self is the upstream.
 	Self map[string]any
-	// Downstream is the downstream, for the scope Downstream.
+	// Downstream is the downstream, in the scope Downstream.
 	Downstream map[string]any
-	// Downstreams are the downstreams by name, each a map[string]any, for the scopes Status and Sibling. One that is left out (or
-	// nil) is absent: downstreams.NAME is then an error and has(downstreams.NAME) false. An empty map instead has no
-	// fields, so that downstreams.NAME.?status is none.
+	// Downstreams are the downstreams by name, each a map[string]any, for the scopes Status and Sibling. If one is missing (or
+	// nil), downstreams.NAME is an error and has(downstreams.NAME) is false. An empty map has no fields:
+	// downstreams.NAME.?status is none.
 	Downstreams map[string]any
 	Params      map[string]any
 	Inputs      map[string]any
 	// Item is the item of forEach, for expressions of a downstream with items.
 	Item any
-	// Values of the variables that were evaluated before, for the same upstream and inputs; nil: none are kept.
+	// Values caches the values of variables for one upstream and its inputs; nil: no cache.
 	Values *Values
-	// Object is the object of an input, for the scope Matching.
+	// Object is the object of an input, in the scope Matching.
 	Object map[string]any
 }
 
@@ -180,7 +178,7 @@ func (a *activation) ResolveName(name string) (any, bool) {
 // Parent implements cel.Activation.
 func (a *activation) Parent() cel.Activation { return nil }
 
-// object shows an object that may be missing, which counts as empty.
+// object returns the CEL value of an object; a missing one counts as empty.
 func object(n *node, members map[string]any) ref.Val {
 	if n == nil {
 		return types.NullValue

@@ -7,8 +7,8 @@ import (
 	"github.com/google/cel-go/cel"
 )
 
-// plainer puts the parser's words into plain ones. Nothing is decided by the text.
-var plainer = strings.NewReplacer(
+// plainWords replaces words of the parser by plain ones. Nothing depends on the text.
+var plainWords = strings.NewReplacer(
 	"Syntax error: ", "",
 	"mismatched input '<EOF>'", "the expression ends too early",
 	"no viable alternative at input '<EOF>'", "the expression ends too early",
@@ -20,18 +20,18 @@ var plainer = strings.NewReplacer(
 	"'<EOF>'", "the end of the expression",
 )
 
-// syntaxError turns an error of CEL's parser into one that a person reads.
+// syntaxError converts an error of CEL's parser to a readable one.
 func syntaxError(expr string, err *cel.Error) *CompileError {
-	text, _, _ := strings.Cut(firstLine(err.Message), " expecting ") // a list of everything that could have stood there
+	text, _, _ := strings.Cut(firstLine(err.Message), " expecting ") // a list of all possible tokens
 	return &CompileError{Line: err.Location.Line(), Column: err.Location.Column() + 1,
-		Problem: "syntax error: " + plainer.Replace(text), Fix: syntaxFix(expr)}
+		Problem: "syntax error: " + plainWords.Replace(text), Fix: syntaxFix(expr)}
 }
 
-// quotedText finds the texts of an expression, in which anything may stand.
+// quotedText matches the string literals of an expression.
 var quotedText = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'`)
 
-// foreign are the ways of other languages that are none of CEL's.
-var foreign = []struct {
+// foreignSyntax is syntax of other languages that CEL does not have.
+var foreignSyntax = []struct {
 	pattern *regexp.Regexp
 	fix     string
 }{
@@ -43,10 +43,10 @@ var foreign = []struct {
 	{regexp.MustCompile(`\bhas\(\w+\)`), "has() needs a field, as in has(self.spec.replicas)"},
 }
 
-// syntaxFix guesses from an expression that is no CEL what its author is used to; "" where nothing is recognized.
+// syntaxFix suggests a fix for an expression in the syntax of another language; "" if it recognizes none.
 func syntaxFix(expr string) string {
 	expr = quotedText.ReplaceAllString(expr, "''")
-	for _, f := range foreign {
+	for _, f := range foreignSyntax {
 		if f.pattern.MatchString(expr) {
 			return f.fix
 		}

@@ -13,45 +13,45 @@ import (
 	"github.com/google/cel-go/parser"
 )
 
-// Dialect says how expressions of the scope Upstream are written for somebody else who evaluates them.
+// Dialect describes the CEL environment that expressions of the scope Upstream are translated to.
 type Dialect struct {
-	// Self is what self is called there.
+	// Self is the name of self in the dialect.
 	Self string
-	// Plain: self is plain JSON there, as in an admission policy. Where the schema gives a value another meaning (a text
-	// that is a time, an escaped name), the expression says so itself.
+	// Plain means that self is plain JSON, as in an admission policy. If the schema gives a value another meaning (a timestamp,
+	// an escaped name), the translated expression converts it.
 	Plain bool
-	// Params is the variable there whose field of that name holds the params; empty: the values are written in.
+	// Params is the variable that has the params as fields; empty: their values become literals.
 	Params string
-	// Values are the params, where they are written in.
+	// Values are the params that become literals.
 	Values map[string]any
 }
 
-// UntranslatableError tells that an expression has no counterpart in a Dialect.
+// UntranslatableError is the error for an expression that cannot be translated.
 type UntranslatableError struct {
-	// Problem goes on after "it": "reads inputs".
+	// Problem continues a sentence that begins with "it": "reads inputs".
 	Problem string
 }
 
-// Error is "it …".
+// Error returns "it " and the problem.
 func (e *UntranslatableError) Error() string { return "it " + e.Problem }
 
 func untranslatable(format string, args ...any) error {
 	return &UntranslatableError{Problem: fmt.Sprintf(format, args...)}
 }
 
-// Translator writes expressions in a Dialect. Names are changed in the parsed expression, never in its text, so that
-// variables of macros and texts stay what they are.
+// Translator translates expressions to a Dialect. It changes names in the parsed expression, not in the text, so that variables
+// of macros and string literals stay the same.
 type Translator struct {
 	env     *Env
 	scope   *scope
 	dialect Dialect
-	source  *cel.Env // parses and checks what was written, and remembers macros
-	target  *cel.Env // checks what is written
+	source  *cel.Env // parses and checks the original, and keeps macro calls
+	target  *cel.Env // checks the translation
 	// surface parses without expanding macros.
 	surface *parser.Parser
 }
 
-// Translator returns a Translator of expressions of the scope Upstream.
+// Translator returns a Translator for expressions of the scope Upstream.
 func (e *Env) Translator(d Dialect) (*Translator, error) {
 	s, err := e.scope(Upstream, "")
 	if err != nil {
@@ -77,19 +77,19 @@ func (e *Env) Translator(d Dialect) (*Translator, error) {
 	return t, nil
 }
 
-// Bool writes an expression whose result is a bool. The error is a *CompileError where the expression is no good, an
-// *UntranslatableError where it has no counterpart.
+// Bool translates an expression whose result is a bool. It returns a *CompileError if the expression is invalid, or an
+// *UntranslatableError.
 func (t *Translator) Bool(expr string) (string, error) { return t.write(expr, wantBool) }
 
 // String is Bool for an expression whose result is a string.
 func (t *Translator) String(expr string) (string, error) { return t.write(expr, wantString) }
 
-// Message is String for a message that begins with a prefix. Its result is empty where the expression's is blank.
+// Message is String for a message with a prefix. Its result is empty if the expression's result is blank.
 func (t *Translator) Message(expr, prefix string) (string, error) {
 	return t.write(expr, wantString, prefix)
 }
 
-func (t *Translator) write(expr string, wants wanted, prefix ...string) (string, error) {
+func (t *Translator) write(expr string, wants resultKind, prefix ...string) (string, error) {
 	t.env.mu.Lock()
 	defer t.env.mu.Unlock()
 	checked, err := t.check(expr)
@@ -121,7 +121,7 @@ func (t *Translator) write(expr string, wants wanted, prefix ...string) (string,
 	return text, nil
 }
 
-// check parses and checks what was written. (*Env).compile says better what is wrong with it.
+// check parses and type-checks the original. (*Env).compile has better messages.
 func (t *Translator) check(expr string) (*ast.AST, error) {
 	parsed, issues := t.source.Parse(expr)
 	if issues.Err() != nil {
@@ -135,9 +135,9 @@ func (t *Translator) check(expr string) (*ast.AST, error) {
 	return checked.NativeRep(), nil
 }
 
-// typed makes the result of a type that is known before anything is evaluated, which an admission policy demands. A value
-// of another type stays an error.
-func (w *rewriter) typed(e ast.Expr, result *cel.Type, wants wanted) ast.Expr {
+// typed converts the result to a type that is known before the evaluation, which an admission policy requires. A value of
+// another type is still an error.
+func (w *rewriter) typed(e ast.Expr, result *cel.Type, wants resultKind) ast.Expr {
 	switch {
 	case wants == wantAny || !result.IsExactType(types.DynType):
 		return e
@@ -147,7 +147,7 @@ func (w *rewriter) typed(e ast.Expr, result *cel.Type, wants wanted) ast.Expr {
 	return w.factory.NewCall(0, operators.Conditional, e, w.factory.NewLiteral(0, types.True), w.factory.NewLiteral(0, types.False))
 }
 
-// prefixed puts a text before that of an expression, unless that is blank.
+// prefixed adds a prefix to the text of an expression, unless it is blank.
 func (w *rewriter) prefixed(e ast.Expr, prefix string) ast.Expr {
 	if made := w.joined(e, prefix); made != nil {
 		return made
@@ -158,8 +158,8 @@ func (w *rewriter) prefixed(e ast.Expr, prefix string) ast.Expr {
 	return w.factory.NewMemberCall(0, "orValue", added, w.text(""))
 }
 
-// joined puts the prefix into the text that an expression begins with, which then is never blank; nil if it begins
-// with something else.
+// joined adds the prefix to the string literal at the start of an expression, which then is never blank; nil if there is no
+// such literal.
 func (w *rewriter) joined(e ast.Expr, prefix string) ast.Expr {
 	switch {
 	case isText(e):
@@ -177,7 +177,7 @@ func (w *rewriter) joined(e ast.Expr, prefix string) ast.Expr {
 	return nil
 }
 
-// unparse writes an expression out and makes sure that it reads as what it was made of.
+// unparse prints an expression and checks that the text parses to the same expression.
 func (t *Translator) unparse(e ast.Expr) (string, *cel.Type, error) {
 	text, err := textOf(e)
 	if err != nil {
@@ -194,7 +194,7 @@ func (t *Translator) unparse(e ast.Expr) (string, *cel.Type, error) {
 	return text, compiled.OutputType(), nil
 }
 
-// textOf is the text of an expression on one line.
+// textOf returns the text of an expression on one line.
 func textOf(e ast.Expr) (string, error) {
 	text, err := parser.Unparse(e, ast.NewSourceInfo(nil), parser.WrapOnColumn(lineWidth))
 	if err != nil {
@@ -203,5 +203,5 @@ func textOf(e ast.Expr) (string, error) {
 	return text, nil
 }
 
-// lineWidth is beyond any expression: what prints it breaks lines.
+// lineWidth is longer than any expression, because the printer breaks lines.
 const lineWidth = 1 << 20

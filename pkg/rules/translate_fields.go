@@ -10,20 +10,20 @@ import (
 	apiservercel "k8s.io/apiserver/pkg/cel"
 )
 
-// selecting is a way of selecting a field.
-type selecting int
+// selectKind is a way to select a field.
+type selectKind int
 
 const (
-	plainSelect    selecting = iota // a.b
-	optionalSelect                  // a.?b
-	presence                        // has(a.b)
+	plainSelect    selectKind = iota // a.b
+	optionalSelect                   // a.?b
+	presence                         // has(a.b)
 )
 
-// simple are names that a selection can have as they are, also those that are words of CEL.
+// simple matches names that a selection can use without escaping, including keywords of CEL.
 var simple = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// selection writes the selection of a field.
-func (w *rewriter) selection(operand ast.Expr, name string, how selecting, names bindings) piece {
+// selection translates the selection of a field.
+func (w *rewriter) selection(operand ast.Expr, name string, how selectKind, names bindings) piece {
 	p := w.expression(operand, names)
 	if p.constant {
 		return w.constantField(p, name, how)
@@ -43,12 +43,12 @@ func (w *rewriter) selection(operand ast.Expr, name string, how selecting, names
 	}
 	optional = optional || how == optionalSelect
 	if escaped && optional {
-		made.e = w.retyped(made.e, t)
+		made.e = w.withDynValue(made.e, t)
 	}
 	return w.converted(made, optional)
 }
 
-// operandType is the checked type of what is selected from, and whether that is optional.
+// operandType returns the type of the operand of a selection, and whether it is optional.
 func (w *rewriter) operandType(operand ast.Expr) (t *types.Type, optional bool) {
 	t = w.checked.GetType(operand.ID())
 	switch {
@@ -60,8 +60,8 @@ func (w *rewriter) operandType(operand ast.Expr) (t *types.Type, optional bool) 
 	return t, false
 }
 
-// keys are the names under which an object may have what an expression calls by a name, and whether it is an escaped one:
-// where no schema tells an object from a map, it may be either.
+// keys returns the keys in an object for a name in an expression, and whether the name is escaped: without a schema, both the
+// escaped and the unescaped name are possible.
 func keys(t *types.Type, name string) (names []string, escaped bool) {
 	if !strings.Contains(name, "__") || t.Kind() == types.MapKind {
 		return []string{name}, false
@@ -76,9 +76,8 @@ func keys(t *types.Type, name string) (names []string, escaped bool) {
 	return []string{name, unescaped}, true
 }
 
-// selected is the selection of the first of the names that is there. As a field where the name is as it was written; else
-// by index, which takes any name.
-func (w *rewriter) selected(operand ast.Expr, names []string, field bool, how selecting) ast.Expr {
+// selected returns the selection of the first key that exists: as a field if the name needs no escaping, otherwise by index.
+func (w *rewriter) selected(operand ast.Expr, names []string, field bool, how selectKind) ast.Expr {
 	name := names[0]
 	if field && simple.MatchString(name) {
 		switch how {
@@ -99,8 +98,8 @@ func (w *rewriter) selected(operand ast.Expr, names []string, field bool, how se
 	return w.unwrapped(made, how)
 }
 
-// indexed is the member of the first name that is there, else of the last: it may be an optional that is looked into, of
-// which the result is one too.
+// indexed returns the member of the first key that exists, else of the last one. If the operand is an optional, the result is
+// an optional too.
 func (w *rewriter) indexed(operand ast.Expr, names []string) ast.Expr {
 	made := w.factory.NewCall(0, operators.Index, operand, w.text(names[0]))
 	if len(names) == 1 {
@@ -114,8 +113,8 @@ func (w *rewriter) optIndex(operand ast.Expr, name string) ast.Expr {
 	return w.factory.NewCall(0, operators.OptIndex, operand, w.text(name))
 }
 
-// unwrapped makes of an optional what the selection gives.
-func (w *rewriter) unwrapped(optional ast.Expr, how selecting) ast.Expr {
+// unwrapped converts an optional to the result of the selection.
+func (w *rewriter) unwrapped(optional ast.Expr, how selectKind) ast.Expr {
 	switch how {
 	case plainSelect:
 		return w.factory.NewMemberCall(0, "value", optional)
@@ -125,14 +124,14 @@ func (w *rewriter) unwrapped(optional ast.Expr, how selecting) ast.Expr {
 	return optional
 }
 
-// nullable is the selection of a field that may be null, which counts as absent where the schema is known:
+// nullable returns the selection of a field that may be null, which counts as absent if the schema is known:
 // a[?"b"].optFlatMap(v, dyn(v) == null ? optional.none() : optional.of(dyn(v))).
-func (w *rewriter) nullable(operand ast.Expr, name string, field *node, how selecting, within bool) piece {
+func (w *rewriter) nullable(operand ast.Expr, name string, field *node, how selectKind, within bool) piece {
 	if within && how == plainSelect {
 		how = optionalSelect
 	}
 	v := w.factory.NewIdent(0, "v")
-	value := w.dyn(v) // else its type would be that of null
+	value := w.dyn(v) // otherwise its type would be the one of null
 	optional := w.factory.NewIdent(0, "optional")
 	given := w.factory.NewCall(0, operators.Conditional,
 		w.factory.NewCall(0, operators.Equals, value, w.factory.NewLiteral(0, types.NullValue)),
@@ -145,7 +144,7 @@ func (w *rewriter) nullable(operand ast.Expr, name string, field *node, how sele
 	return piece{e: w.unwrapped(made.e, how), at: made.at}
 }
 
-// index writes an index, of a list or of a map.
+// index translates an index into a list or a map.
 func (w *rewriter) index(operator string, args []ast.Expr, names bindings) piece {
 	p := w.expression(args[0], names)
 	t, optional := w.operandType(args[0])
@@ -161,17 +160,16 @@ func (w *rewriter) index(operator string, args []ast.Expr, names bindings) piece
 			return piece{e: w.selected(w.expr(p), either, false, how), at: p.at.element()}
 		}
 	}
-	made := piece{e: w.factory.NewCall(0, operator, w.expr(p), w.whole(args[1], names)), at: p.at.element()}
+	made := piece{e: w.factory.NewCall(0, operator, w.expr(p), w.wholeValue(args[1], names)), at: p.at.element()}
 	if optional = optional || operator == operators.OptIndex; optional {
-		made.e = w.retyped(made.e, t)
+		made.e = w.withDynValue(made.e, t)
 	}
 	return w.converted(made, optional)
 }
 
-// retyped lets the value in an optional that an index has given be of any type: of what has no type, as everything there,
-// CEL takes it for one of a type that int(…), string(…) and the like do not take. Where t, the type of what is looked into,
-// is not known here either, it is the same here.
-func (w *rewriter) retyped(optional ast.Expr, t *types.Type) ast.Expr {
+// withDynValue makes the type of an optional from an index dyn: in plain JSON CEL infers a type for it that int(…), string(…) and
+// the like do not accept. If t, the type of the operand, is unknown, nothing changes.
+func (w *rewriter) withDynValue(optional ast.Expr, t *types.Type) ast.Expr {
 	if !w.dialect.Plain || t.Kind() == types.DynKind {
 		return optional
 	}
@@ -179,7 +177,7 @@ func (w *rewriter) retyped(optional ast.Expr, t *types.Type) ast.Expr {
 	return w.factory.NewMemberCall(0, "optMap", optional, v, w.dyn(v))
 }
 
-// converted makes of a plain value what its schema says it is: a time, a duration, a fraction.
+// converted converts plain JSON to the type of its schema: a timestamp, a duration, a double.
 func (w *rewriter) converted(p piece, optional bool) piece {
 	if !w.dialect.Plain || p.at == nil {
 		return p
@@ -195,7 +193,7 @@ func (w *rewriter) converted(p piece, optional bool) piece {
 	return piece{e: w.factory.NewMemberCall(0, "optMap", p.e, v, convert(v))}
 }
 
-// conversion is what makes a value of a schema's type of its JSON; nil if they are the same.
+// conversion returns the conversion of plain JSON to the type of a schema; nil if they are the same.
 func (w *rewriter) conversion(n *node) func(ast.Expr) ast.Expr {
 	call := func(name string) func(ast.Expr) ast.Expr {
 		return func(e ast.Expr) ast.Expr { return w.factory.NewCall(0, name, e) }
@@ -221,8 +219,8 @@ func (w *rewriter) conversion(n *node) func(ast.Expr) ast.Expr {
 	return nil
 }
 
-// demandSame makes sure that a value which is used as a whole is the same there.
-func (w *rewriter) demandSame(p piece) {
+// requireSame fails if a value that is used as a whole differs in plain JSON.
+func (w *rewriter) requireSame(p piece) {
 	if w.dialect.Plain && p.at != nil && p.at.differs() {
 		w.fail("uses the whole of a value to which its schema gives another meaning (%s): name the fields that matter", p.at.difference())
 	}

@@ -11,7 +11,7 @@ import (
 	apiservercel "k8s.io/apiserver/pkg/cel"
 )
 
-// Literal is a JSON value as a CEL expression of unknown type, as params are.
+// Literal returns a JSON value as a CEL expression of unknown type, like params.
 func Literal(value any) (string, error) {
 	w := &rewriter{factory: ast.NewExprFactory()}
 	e := w.literal(value)
@@ -26,8 +26,8 @@ func Literal(value any) (string, error) {
 
 func (w *rewriter) dyn(e ast.Expr) ast.Expr { return w.factory.NewCall(0, "dyn", e) }
 
-// literal is a JSON value as an expression. Kubernetes' CEL wants the members of a list or map to be of one type: where
-// they are not, each is given none.
+// literal returns a JSON value as an expression. In Kubernetes' CEL the members of a list or map must have one type: if they do
+// not, each is converted to dyn.
 func (w *rewriter) literal(value any) ast.Expr {
 	switch v := value.(type) {
 	case nil:
@@ -58,7 +58,7 @@ func (w *rewriter) literal(value any) ast.Expr {
 	return w.text("")
 }
 
-// list is a list: as it is where the items are scalars of one type, since its size is known then to who estimates costs.
+// list returns a list. If the items are scalars of one type it is a plain literal, so that cost estimates know its size.
 func (w *rewriter) list(list []any) ast.Expr {
 	items, plain := make([]ast.Expr, len(list)), len(list) > 0
 	for i, item := range list {
@@ -74,7 +74,7 @@ func (w *rewriter) list(list []any) ast.Expr {
 	return w.dyn(w.factory.NewList(0, items, nil))
 }
 
-// part is a member of a list or map.
+// part returns a member of a list or map.
 func (w *rewriter) part(value any) ast.Expr {
 	e := w.literal(value)
 	if e.Kind() == ast.CallKind && e.AsCall().FunctionName() == "dyn" {
@@ -83,8 +83,8 @@ func (w *rewriter) part(value any) ast.Expr {
 	return w.dyn(e)
 }
 
-// constantField selects a field of a value that is written in.
-func (w *rewriter) constantField(p piece, name string, how selecting) piece {
+// constantField selects a field of a value that becomes a literal.
+func (w *rewriter) constantField(p piece, name string, how selectKind) piece {
 	members, isMap := p.value.(map[string]any)
 	value, found := members[name]
 	if unescaped, ok := apiservercel.Unescape(name); !found && ok {

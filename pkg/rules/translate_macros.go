@@ -2,9 +2,9 @@ package rules
 
 import "github.com/google/cel-go/common/ast"
 
-// ranging are the macros that go over a list or map: how many arguments they take with one variable and with two, 0 for
-// a form that there is not.
-var ranging = map[string]struct{ one, oneMost, two, twoMost int }{
+// iterationMacros are the macros that iterate over a list or map: the numbers of arguments with one variable and with two, 0 if there
+// is no such form.
+var iterationMacros = map[string]struct{ one, oneMost, two, twoMost int }{
 	"all":               {2, 2, 3, 3},
 	"exists":            {2, 2, 3, 3},
 	"exists_one":        {2, 2, 3, 3},
@@ -17,7 +17,7 @@ var ranging = map[string]struct{ one, oneMost, two, twoMost int }{
 	"transformMapEntry": {0, 0, 3, 4},
 }
 
-// macro writes a macro as it was written.
+// macro translates a macro call.
 func (w *rewriter) macro(e ast.Expr, names bindings) piece {
 	call := e.AsCall()
 	name, args := call.FunctionName(), call.Args()
@@ -33,7 +33,7 @@ func (w *rewriter) macro(e ast.Expr, names bindings) piece {
 		result := w.expression(args[1], inner)
 		return piece{e: w.factory.NewMemberCall(0, name, w.expr(target), variable, w.expr(result)), at: result.at}
 	}
-	form, known := ranging[name]
+	form, known := iterationMacros[name]
 	variables := 0
 	switch {
 	case !known:
@@ -46,7 +46,7 @@ func (w *rewriter) macro(e ast.Expr, names bindings) piece {
 	return w.iteration(call, variables, names)
 }
 
-// iteration writes a macro that goes over a list or map with one or two variables.
+// iteration translates a macro that iterates over a list or map with one or two variables.
 func (w *rewriter) iteration(call ast.CallExpr, variables int, names bindings) piece {
 	over := w.expression(call.Target(), names)
 	made := make([]ast.Expr, 0, len(call.Args()))
@@ -63,7 +63,7 @@ func (w *rewriter) iteration(call ast.CallExpr, variables int, names bindings) p
 		p := w.expression(arg, names)
 		at = p.at
 		if call.FunctionName() != "map" && call.FunctionName() != "transformList" {
-			w.demandSame(p)
+			w.requireSame(p)
 		}
 		made = append(made, w.expr(p))
 	}
@@ -77,7 +77,7 @@ func (w *rewriter) iteration(call ast.CallExpr, variables int, names bindings) p
 	return result
 }
 
-// elementOf is the schema of what a macro's i-th variable goes over; nil for indexes and for the keys of a map.
+// elementOf returns the schema of the i-th variable of a macro; nil for indexes and for the keys of a map.
 func elementOf(over *node, i, variables int) *node {
 	switch {
 	case over == nil:
@@ -94,7 +94,7 @@ func elementOf(over *node, i, variables int) *node {
 	return nil
 }
 
-// listOf is the schema of a plain list of items.
+// listOf returns the schema of a plain list of items.
 func listOf(item *node) *node {
 	switch {
 	case item == nil:
@@ -105,17 +105,17 @@ func listOf(item *node) *node {
 	return &node{Schema: unknown.Schema, items: item}
 }
 
-// bind declares a macro's variable, under another name where it would hide what self and params are called there.
+// bind declares the variable of a macro, under another name if it would hide self or params of the dialect.
 func (w *rewriter) bind(name string, at *node, names bindings) (ast.Expr, bindings) {
 	there := name
-	for there == w.dialect.Self && there != varSelf || there == w.dialect.Params && there != "" || w.taken(there, name, names) {
+	for there == w.dialect.Self && there != varSelf || there == w.dialect.Params && there != "" || w.isNameUsed(there, name, names) {
 		there += "_"
 	}
 	return w.factory.NewIdent(0, there), names.with(name, binding{name: there, at: at})
 }
 
-// taken reports whether another variable goes by that name there.
-func (w *rewriter) taken(there, name string, names bindings) bool {
+// isNameUsed reports whether another variable has that name in the translation.
+func (w *rewriter) isNameUsed(there, name string, names bindings) bool {
 	for other, b := range names {
 		if other != name && b.name == there && !b.global {
 			return true

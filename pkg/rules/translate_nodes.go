@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// What the plain JSON of a value has in common with the value as its schema has it.
+// The methods below compare a value as plain JSON with the value in the type of its schema.
 
-// field is the schema of a field; nil if there is none.
+// field returns the schema of a field; nil if there is none.
 func (n *node) field(name string) *node {
 	switch {
 	case n == nil:
@@ -20,7 +20,7 @@ func (n *node) field(name string) *node {
 	return n.values
 }
 
-// element is the schema of what an index gives.
+// element returns the schema of the result of an index.
 func (n *node) element() *node {
 	switch {
 	case n == nil:
@@ -33,10 +33,10 @@ func (n *node) element() *node {
 	return n.values
 }
 
-// nullable tells that the value may be null.
+// nullable reports whether the value may be null.
 func (n *node) nullable() bool { return !n.dyn && n.Schema.Schema != nil && n.Schema.Schema.Nullable }
 
-// converts tells a scalar that its schema makes of another type than JSON has it.
+// converts reports whether the schema converts a scalar to a type that JSON does not have.
 func (n *node) converts() bool {
 	if n.dyn || n.items != nil || n.values != nil || n.properties != nil || n.IsXIntOrString() {
 		return false
@@ -53,10 +53,10 @@ func (n *node) converts() bool {
 	return false
 }
 
-// differs tells that the value as a whole is not what its JSON is.
+// differs reports whether the value as a whole is not the same as its JSON.
 func (n *node) differs() bool { return n.difference() != "" }
 
-// difference says in which way; "" in none.
+// difference says how the value differs from its JSON; "" if it does not.
 func (n *node) difference() string {
 	switch {
 	case n.dyn:

@@ -9,36 +9,35 @@ import (
 	"github.com/google/cel-go/common/types"
 )
 
-// rewriter makes of a checked expression the one that another evaluates. It works on what was written: macros are not
-// expanded in what it makes.
+// rewriter translates a checked expression. It works on the original, and does not expand macros.
 type rewriter struct {
 	dialect Dialect
 	checked *ast.AST
 	factory ast.ExprFactory
-	err     error // the first; what is made after it is of no use
+	err     error // the first one; what is made after it is invalid
 }
 
-// piece is an expression in the making.
+// piece is a translated expression.
 type piece struct {
 	e ast.Expr
-	// at is the schema of what the expression reads of self as plain JSON; nil if it is something else.
+	// at is the schema of a read of self as plain JSON; nil for any other expression.
 	at *node
-	// value is that of params, where it is written in, and constant tells that it is known. e is nil then.
+	// value is the value of params that becomes a literal, and constant means that it is known. e is nil then.
 	value    any
 	constant bool
 }
 
-// binding is what a name stands for.
+// binding is the meaning of a name.
 type binding struct {
-	name   string // there
+	name   string // in the translation
 	at     *node
 	params bool // it is the variable params
-	global bool // it is no macro's
+	global bool // not a variable of a macro
 }
 
 type bindings map[string]binding
 
-// with is b with one more name.
+// with returns b with one more name.
 func (b bindings) with(name string, to binding) bindings {
 	more := make(bindings, len(b)+1)
 	for k, v := range b {
@@ -55,7 +54,7 @@ func (w *rewriter) fail(format string, args ...any) piece {
 	return piece{e: w.factory.NewLiteral(0, types.NullValue)}
 }
 
-// expr is the expression of a piece.
+// expr returns the expression of a piece.
 func (w *rewriter) expr(p piece) ast.Expr {
 	if p.e == nil {
 		return w.literal(p.value)
@@ -63,10 +62,10 @@ func (w *rewriter) expr(p piece) ast.Expr {
 	return p.e
 }
 
-// text is a string literal.
+// text returns a string literal.
 func (w *rewriter) text(s string) ast.Expr { return w.factory.NewLiteral(0, types.String(s)) }
 
-// expression writes any expression.
+// expression translates any expression.
 func (w *rewriter) expression(e ast.Expr, names bindings) piece {
 	if call, ok := w.checked.SourceInfo().GetMacroCall(e.ID()); ok {
 		return w.macro(call, names)
@@ -91,7 +90,7 @@ func (w *rewriter) expression(e ast.Expr, names bindings) piece {
 }
 
 func (w *rewriter) identifier(name string, names bindings) piece {
-	plain, absolute := strings.CutPrefix(name, ".") // .self is the variable even where a macro's hides it
+	plain, absolute := strings.CutPrefix(name, ".") // .self is the variable even if a macro's variable hides it
 	to, bound := names[plain]
 	switch {
 	case absolute && bound && !to.global:
@@ -108,7 +107,7 @@ func (w *rewriter) identifier(name string, names bindings) piece {
 	return w.converted(piece{e: w.factory.NewIdent(0, to.name), at: to.at}, false)
 }
 
-// call writes operators and functions.
+// call translates operators and functions.
 func (w *rewriter) call(call ast.CallExpr, names bindings) piece {
 	name, args := call.FunctionName(), call.Args()
 	switch name {
@@ -118,14 +117,14 @@ func (w *rewriter) call(call ast.CallExpr, names bindings) piece {
 		return w.index(name, args, names)
 	case operators.Conditional:
 		a, b := w.expression(args[1], names), w.expression(args[2], names)
-		return piece{e: w.factory.NewCall(0, name, w.whole(args[0], names), w.expr(a), w.expr(b)), at: eitherNode(a.at, b.at)}
+		return piece{e: w.factory.NewCall(0, name, w.wholeValue(args[0], names), w.expr(a), w.expr(b)), at: eitherNode(a.at, b.at)}
 	case operators.In:
-		return w.in(args, names)
+		return w.inOperator(args, names)
 	}
 	if call.IsMemberFunction() {
 		return w.member(call, names)
 	}
-	if slices.Contains(throughFunctions, name) && len(args) == 1 {
+	if slices.Contains(identityFunctions, name) && len(args) == 1 {
 		p := w.expression(args[0], names)
 		return piece{e: w.factory.NewCall(0, name, w.expr(p)), at: p.at}
 	}
@@ -135,11 +134,11 @@ func (w *rewriter) call(call ast.CallExpr, names bindings) piece {
 	return piece{e: w.factory.NewCall(0, name, w.wholes(args, names)...)}
 }
 
-// in writes the question whether a list or map has something.
-func (w *rewriter) in(args []ast.Expr, names bindings) piece {
-	item, within := w.whole(args[0], names), w.expression(args[1], names)
+// inOperator translates the operator in.
+func (w *rewriter) inOperator(args []ast.Expr, names bindings) piece {
+	item, within := w.wholeValue(args[0], names), w.expression(args[1], names)
 	if within.at != nil && within.at.items != nil {
-		w.demandSame(piece{at: within.at.items})
+		w.requireSame(piece{at: within.at.items})
 	}
 	asked := func(item ast.Expr) ast.Expr { return w.factory.NewCall(0, operators.In, item, w.expr(within)) }
 	if t, _ := w.operandType(args[1]); isText(args[0]) && w.dialect.Plain {
@@ -150,16 +149,16 @@ func (w *rewriter) in(args []ast.Expr, names bindings) piece {
 	return piece{e: asked(item)}
 }
 
-// throughFunctions and throughMembers give what they are given.
+// identityFunctions and throughMembers return their argument.
 var (
-	throughFunctions = []string{"dyn", "optional.of", "optional.ofNonZeroValue"}
-	throughMembers   = []string{"orValue", "or", "value"}
+	identityFunctions = []string{"dyn", "optional.of", "optional.ofNonZeroValue"}
+	identityMembers   = []string{"orValue", "or", "value"}
 )
 
-// member writes the call of a function on a target.
+// member translates a call with a target.
 func (w *rewriter) member(call ast.CallExpr, names bindings) piece {
 	name := call.FunctionName()
-	if slices.Contains(throughFunctions, "optional."+name) || name == "none" {
+	if slices.Contains(identityFunctions, "optional."+name) || name == "none" {
 		if target := call.Target(); target.Kind() == ast.IdentKind && target.AsIdent() == "optional" && len(call.Args()) <= 1 {
 			at := (*node)(nil)
 			var args []ast.Expr
@@ -172,7 +171,7 @@ func (w *rewriter) member(call ast.CallExpr, names bindings) piece {
 	}
 	target := w.expression(call.Target(), names)
 	switch {
-	case slices.Contains(throughMembers, name):
+	case slices.Contains(identityMembers, name):
 		at := target.at
 		var args []ast.Expr
 		for _, arg := range call.Args() {
@@ -183,21 +182,21 @@ func (w *rewriter) member(call ast.CallExpr, names bindings) piece {
 	case name == "size" || name == "hasValue":
 		return piece{e: w.factory.NewMemberCall(0, name, w.expr(target))}
 	}
-	w.demandSame(target)
+	w.requireSame(target)
 	return piece{e: w.factory.NewMemberCall(0, name, w.expr(target), w.wholes(call.Args(), names)...)}
 }
 
-// whole writes an expression whose value is used as it is, not looked into.
-func (w *rewriter) whole(e ast.Expr, names bindings) ast.Expr {
+// wholeValue translates an expression whose value is used as a whole.
+func (w *rewriter) wholeValue(e ast.Expr, names bindings) ast.Expr {
 	p := w.expression(e, names)
-	w.demandSame(p)
+	w.requireSame(p)
 	return w.expr(p)
 }
 
 func (w *rewriter) wholes(list []ast.Expr, names bindings) []ast.Expr {
 	made := make([]ast.Expr, len(list))
 	for i, e := range list {
-		made[i] = w.whole(e, names)
+		made[i] = w.wholeValue(e, names)
 	}
 	return made
 }
@@ -206,7 +205,7 @@ func (w *rewriter) entries(list []ast.EntryExpr, names bindings) []ast.EntryExpr
 	made := make([]ast.EntryExpr, len(list))
 	for i, e := range list {
 		entry := e.AsMapEntry()
-		made[i] = w.factory.NewMapEntry(0, w.whole(entry.Key(), names), w.whole(entry.Value(), names), entry.IsOptional())
+		made[i] = w.factory.NewMapEntry(0, w.wholeValue(entry.Key(), names), w.wholeValue(entry.Value(), names), entry.IsOptional())
 	}
 	return made
 }
@@ -215,7 +214,7 @@ func (w *rewriter) fields(list []ast.EntryExpr, names bindings) []ast.EntryExpr 
 	made := make([]ast.EntryExpr, len(list))
 	for i, e := range list {
 		field := e.AsStructField()
-		made[i] = w.factory.NewStructField(0, field.Name(), w.whole(field.Value(), names), field.IsOptional())
+		made[i] = w.factory.NewStructField(0, field.Name(), w.wholeValue(field.Value(), names), field.IsOptional())
 	}
 	return made
 }

@@ -6,14 +6,13 @@ import (
 	"github.com/google/cel-go/common/operators"
 )
 
-// same reports whether two expressions, both without macros expanded, are one. How a chain of && or || is put together
-// does not matter.
+// same reports whether two expressions without expanded macros are the same, apart from the nesting of && or ||.
 func same(a, b ast.Expr) bool {
 	f := ast.NewExprFactory()
 	return debug.ToDebugString(chained(f, a)) == debug.ToDebugString(chained(f, b))
 }
 
-// chained is a copy of an expression in which every chain of && or || is put together from the left.
+// chained returns a copy of an expression in which every chain of && or || nests to the left.
 func chained(f ast.ExprFactory, e ast.Expr) ast.Expr {
 	switch e.Kind() {
 	case ast.SelectKind:
@@ -64,7 +63,7 @@ func chainedAll(f ast.ExprFactory, list []ast.Expr) []ast.Expr {
 	return made
 }
 
-// links are the operands of a chain of one operator.
+// links returns the operands of a chain of one operator.
 func links(name string, args []ast.Expr) (all []ast.Expr) {
 	for _, arg := range args {
 		if arg.Kind() == ast.CallKind && arg.AsCall().FunctionName() == name {

@@ -23,7 +23,7 @@ func translator(t testing.TB, env *Env, d Dialect) *Translator {
 	return made
 }
 
-// TestTranslate holds what is written for an admission policy.
+// TestTranslate tests translations for an admission policy.
 func TestTranslate(t *testing.T) {
 	all := envs(t)
 	for _, tc := range []struct {
@@ -107,7 +107,7 @@ func TestTranslate(t *testing.T) {
 	}
 }
 
-// TestUntranslatable holds what has no counterpart, and what is said of it.
+// TestUntranslatable tests expressions that cannot be translated, and their errors.
 func TestUntranslatable(t *testing.T) {
 	all := envs(t)
 	for _, tc := range []struct{ reason, env, expr, want string }{
@@ -137,7 +137,7 @@ func TestUntranslatable(t *testing.T) {
 	}
 }
 
-// TestTranslateDefinition holds what is written for a CustomResourceDefinition: self stays, params are written in.
+// TestTranslateDefinition tests translations for a CustomResourceDefinition: self stays, params become literals.
 func TestTranslateDefinition(t *testing.T) {
 	env := envs(t)["typed"]
 	made := translator(t, env, Dialect{Self: "self", Values: map[string]any{"max": int64(20), "registry": "example.com", "ratio": 0.5,
@@ -156,7 +156,7 @@ func TestTranslateDefinition(t *testing.T) {
 	}
 }
 
-// TestTranslateMessage: a blank message stays blank, so that the fixed one is told.
+// TestTranslateMessage: a blank message stays blank, so that the fixed one is used.
 func TestTranslateMessage(t *testing.T) {
 	made := translator(t, envs(t)["untyped"], policy)
 	for expr, want := range map[string]string{
@@ -180,7 +180,7 @@ func TestLiteral(t *testing.T) {
 	}
 }
 
-// TestEveryMacroIsKnown: a macro that a new version of Kubernetes brings has to be looked at.
+// TestEveryMacroIsKnown fails if a new version of Kubernetes has another macro.
 func TestEveryMacroIsKnown(t *testing.T) {
 	env, err := NewEnv(EnvOptions{})
 	if err != nil {
@@ -191,7 +191,7 @@ func TestEveryMacroIsKnown(t *testing.T) {
 		t.Fatal(err)
 	}
 	known := map[string]bool{"has": true, "optMap": true, "optFlatMap": true}
-	for name := range ranging {
+	for name := range iterationMacros {
 		known[name] = true
 	}
 	for _, macro := range s.env.Macros() {
@@ -201,7 +201,7 @@ func TestEveryMacroIsKnown(t *testing.T) {
 	}
 }
 
-// asJSON makes CEL values as an admission policy sees them, in the order of keys.
+// asJSON makes CEL values as an admission policy does, in the order of keys.
 type asJSON struct{}
 
 // NativeToValue implements types.Adapter.
@@ -215,7 +215,7 @@ func (asJSON) NativeToValue(v any) ref.Val {
 	return types.DefaultTypeAdapter.NativeToValue(v)
 }
 
-// checkTranslation holds that an expression and what is made of it give the same, or both an error.
+// checkTranslation checks that an expression and its translation give the same result, or both an error.
 func checkTranslation(t *testing.T, env *Env, made *Translator, expr string, object map[string]any) {
 	t.Helper()
 	p, err := env.Any(expr, Upstream, "")
@@ -253,7 +253,7 @@ func checkTranslation(t *testing.T, env *Env, made *Translator, expr string, obj
 	}
 }
 
-// TestTranslationsMeanTheSame tries many random expressions on random objects.
+// TestTranslationsMeanTheSame tests random expressions with random objects.
 func TestTranslationsMeanTheSame(t *testing.T) {
 	env, err := NewEnv(EnvOptions{})
 	if err != nil {

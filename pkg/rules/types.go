@@ -12,16 +12,16 @@ import (
 	apiservercel "k8s.io/apiserver/pkg/cel"
 )
 
-// typePrefix begins the names of object types, which go on with the path of the first object of the type. The space keeps the name from
-// being taken for the expression of the same text: CEL resolves the names of types before fields.
+// typePrefix begins the names of object types, followed by the path of the first object of the type. The space distinguishes
+// the name from an expression: CEL resolves names of types before fields.
 const typePrefix = "object "
 
-// declarer declares the CEL types of one scope. Objects with the same fields are of one type, wherever they are, so that one
-// may stand for the other: the status of two Deployments in `c ? downstreams.blue.status : downstreams.green.status`.
+// declarer declares the CEL types of one scope. Objects with the same fields have one type, so that either can be used: the
+// status of two Deployments in `c ? downstreams.blue.status : downstreams.green.status`.
 type declarer map[string]*apiservercel.DeclType
 
-// declare declares the CEL type of a node at a path, the same as a CRD's rules see: fields are escaped to identifiers, and
-// those that cannot be are left out.
+// declare declares the CEL type of a node at a path, as in rules of a CRD: names of fields are escaped to identifiers; fields
+// that cannot be escaped are omitted.
 func (d declarer) declare(n *node, path string) *apiservercel.DeclType {
 	switch {
 	case n.dyn || n.IsXIntOrString():
@@ -56,7 +56,7 @@ func (d declarer) object(n *node, path string) *apiservercel.DeclType {
 	return known
 }
 
-// unbounded is the size of lists and maps: sizes matter to estimates of cost alone, and costs are measured here.
+// unbounded is the size of lists and maps: sizes are only used to estimate costs, and here costs are measured.
 const unbounded = -1
 
 func scalarType(typeName, format string) *apiservercel.DeclType {
@@ -79,8 +79,8 @@ func scalarType(typeName, format string) *apiservercel.DeclType {
 	return apiservercel.StringType
 }
 
-// provider is the type provider of a scope. It remembers which fields were looked for in vain and where, since CEL's
-// own error says the name of the field, but not what the object has instead.
+// provider is the type provider of a scope. It remembers which type lacked a field, because CEL's error has only the name of
+// the field.
 type provider struct {
 	*apiservercel.DeclTypeProvider
 
@@ -104,14 +104,14 @@ func (p *provider) FindStructFieldType(typeName, field string) (*types.FieldType
 	return found, ok
 }
 
-// forget begins a new expression.
+// forget forgets the lookups of the last expression.
 func (p *provider) forget() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.misses = nil
 }
 
-// lacking returns the type that was found to lack the field, and the fields that it has, sorted.
+// lacking returns the type that lacks the field, and its sorted fields.
 func (p *provider) lacking(field string) (typeName string, has []string) {
 	p.mu.Lock()
 	typeName = p.misses[field]
@@ -125,7 +125,7 @@ func (p *provider) lacking(field string) (typeName string, has []string) {
 	return typeName, has
 }
 
-// newProvider returns the provider for the declared types, and the environment's options that install it.
+// newProvider returns the provider for the declared types, and the options that install it.
 func newProvider(base *cel.Env, declared []*apiservercel.DeclType) (*provider, []cel.EnvOption, error) {
 	typed := apiservercel.NewDeclTypeProvider(declared...)
 	typed.SetRecognizeKeywordAsFieldName(true) // metadata.namespace needs no escape

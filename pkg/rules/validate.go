@@ -15,33 +15,33 @@ import (
 type Validation struct {
 	// Rule is a CEL expression over the scope Upstream that is true for a valid object.
 	Rule string
-	// Message is told where the rule is false; it is required where the rule has line breaks.
+	// Message is the message if the rule is false; it is required if the rule has line breaks.
 	Message string
-	// MessageExpression is a CEL expression for the message; Message is told where it gives an error, nothing, or more
-	// than one line.
+	// MessageExpression is a CEL expression for the message; Message is used if it fails, or its result is empty or has several
+	// lines.
 	MessageExpression string
-	// FieldPath is the field at fault: ".spec.replicas", ".metadata.labels['a.b/c']".
+	// FieldPath is the invalid field: ".spec.replicas", ".metadata.labels['a.b/c']".
 	FieldPath string
 	// Reason is one of the constants below; empty means FieldValueInvalid.
 	Reason Reason
 }
 
-// Reason says in which way a field is at fault.
+// Reason says why a field is invalid.
 type Reason string
 
-// The reasons that CRDs have.
+// The reasons of CRDs.
 const (
 	// FieldValueInvalid is for a value that is not allowed.
 	FieldValueInvalid Reason = "FieldValueInvalid"
-	// FieldValueForbidden is for a field that may not be set under the circumstances.
+	// FieldValueForbidden is for a field that may not be set in this case.
 	FieldValueForbidden Reason = "FieldValueForbidden"
 	// FieldValueRequired is for a field that is missing.
 	FieldValueRequired Reason = "FieldValueRequired"
-	// FieldValueDuplicate is for a value that is there already.
+	// FieldValueDuplicate is for a value that exists already.
 	FieldValueDuplicate Reason = "FieldValueDuplicate"
 )
 
-// words is what people read for a reason, the same words that the API server has.
+// words are the texts of reasons, as in the API server.
 var words = map[Reason]string{
 	FieldValueInvalid:   "Invalid value",
 	FieldValueForbidden: "Forbidden",
@@ -49,23 +49,24 @@ var words = map[Reason]string{
 	FieldValueDuplicate: "Duplicate value",
 }
 
-// Failure is a rule that an object does not keep.
+// Failure is a rule that an object violates.
 type Failure struct {
-	// Index is the rule's, in what CompileValidation was given.
+	// Index is the index of the rule.
 	Index int
-	// FieldPath is the field at fault as the API server writes it ("spec.replicas"); empty if the rule has none.
+	// FieldPath is the invalid field as the API server writes it ("spec.replicas"); empty if the rule has none.
 	FieldPath string
 	// Reason is never empty.
 	Reason Reason
 	// Message is one line.
 	Message string
-	// Errored tells that the rule gave an error rather than false; Message then says which.
+	// Errored means that the evaluation failed; Message then has the error.
 	Errored bool
-	// Err is the *EvalError of a rule that errored. A Failure whose Err has CauseInterrupted says nothing of the object.
+	// Err is the *EvalError of a failed evaluation. If its cause is CauseInterrupted, the Failure says nothing about the
+	// object.
 	Err error
 }
 
-// Redacted is a failure of Validate without the values that the error of its rule quotes. A message of the author stays.
+// Redacted returns a failure without the values that the error of its rule quotes. A message from the config stays.
 func (v *Validator) Redacted(f Failure) Failure {
 	var failed *EvalError
 	if errors.As(f.Err, &failed) {
@@ -75,7 +76,7 @@ func (v *Validator) Redacted(f Failure) Failure {
 	return f
 }
 
-// String is what the API server would say: "spec.replicas: Invalid value: at most 20 replicas".
+// String returns the API server's text: "spec.replicas: Invalid value: at most 20 replicas".
 func (f Failure) String() string {
 	text := words[f.Reason] + ": " + f.Message
 	if f.FieldPath != "" {
@@ -91,15 +92,15 @@ type Validator struct {
 
 type validation struct {
 	rule              *Program
-	messageExpression *Program // nil: none
-	message           string   // given, or made of the rule
-	name              string   // what the rule goes by in messages about itself
+	messageExpression *Program // nil if there is none
+	message           string   // from the config, or made from the rule
+	name              string   // the name of the rule in messages
 	fieldPath         string
 	reason            Reason
 }
 
-// Validate evaluates every rule and returns all that the object fails, in their order; nil: the object is valid. A rule
-// that errors counts as failed. Where the budget is used up, so do all rules that are left.
+// Validate evaluates every rule and returns the violations in order; nil means that the object is valid. A failed evaluation
+// counts as a violation. If the budget is used up, so do all remaining rules.
 func (v *Validator) Validate(vars Vars, b *Budget) []Failure {
 	if b == nil {
 		b = NewBudget(context.Background())
@@ -122,7 +123,7 @@ func (v *Validator) Validate(vars Vars, b *Budget) []Failure {
 	return failures
 }
 
-// Failure is what the i-th rule has against an object where it is false and its message does not depend on the object.
+// Failure returns the violation of the i-th rule if its message does not depend on the object.
 func (v *Validator) Failure(i int) Failure {
 	r := &v.rules[i]
 	return Failure{Index: i, FieldPath: r.fieldPath, Reason: r.reason, Message: r.message}
@@ -137,7 +138,7 @@ const (
 	PartMessageExpression
 )
 
-// ReadsOf is Reads of one part of the i-th rule; nothing where the rule has no such part.
+// ReadsOf returns Reads of one part of the i-th rule; nothing if the rule does not have that part.
 func (v *Validator) ReadsOf(i int, part Part, variable string) (paths [][]string, whole bool) {
 	p := v.rules[i].rule
 	if part == PartMessageExpression {
@@ -149,7 +150,7 @@ func (v *Validator) ReadsOf(i int, part Part, variable string) (paths [][]string
 	return p.Reads(variable)
 }
 
-// Reads tells what the rules and message expressions read of a variable, as (*Program).Reads does.
+// Reads returns what the rules and message expressions read of a variable, as (*Program).Reads does.
 func (v *Validator) Reads(variable string) (paths [][]string, whole bool) {
 	for i := range v.rules {
 		for _, p := range []*Program{v.rules[i].rule, v.rules[i].messageExpression} {
@@ -167,7 +168,7 @@ func (v *Validator) Reads(variable string) (paths [][]string, whole bool) {
 	return r.paths, r.whole
 }
 
-// errorMessage is the message for a rule that gave an error.
+// errorMessage returns the message for a failed evaluation.
 func (r *validation) errorMessage(err error) string {
 	problem := err.Error()
 	var failed *EvalError
@@ -177,7 +178,7 @@ func (r *validation) errorMessage(err error) string {
 	return fmt.Sprintf("%s evaluating rule: %s", problem, r.name)
 }
 
-// failureMessage is the message for a rule that is false.
+// failureMessage returns the message for a rule that is false.
 func (r *validation) failureMessage(vars Vars, b *Budget) string {
 	if r.messageExpression == nil {
 		return r.message

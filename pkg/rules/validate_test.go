@@ -81,7 +81,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// TestValidateAll: every failing rule is told, and those that the budget does not reach say that.
+// TestValidateAll: every violated rule is returned, and those beyond the budget say so.
 func TestValidateAll(t *testing.T) {
 	env := envs(t)["untyped"]
 	given := []Validation{
@@ -188,7 +188,7 @@ func TestCompileValidationErrors(t *testing.T) {
 	}
 }
 
-// TestCompileValidationAllErrors: every error is told at once.
+// TestCompileValidationAllErrors: all errors are returned at once.
 func TestCompileValidationAllErrors(t *testing.T) {
 	_, errs := CompileValidation(envs(t)["typed"], []Validation{
 		{Rule: "self.x", MessageExpression: "self.y", FieldPath: ".z", Reason: "r", Message: "a\nb"},

@@ -11,7 +11,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/spelling"
 )
 
-// Names of a Validation's fields, as they are in the configuration.
+// Names of a Validation's fields in the config.
 const (
 	fieldRule              = "rule"
 	fieldMessage           = "message"
@@ -20,12 +20,12 @@ const (
 	fieldReason            = "reason"
 )
 
-// maxMessage is how long a CRD lets a message be.
+// maxMessage limits a message, as in a CRD.
 const maxMessage = 2048
 
-// IndexedError tells what is wrong with one field of one Validation.
+// IndexedError is an error in one field of one Validation.
 type IndexedError struct {
-	// Index is the Validation's.
+	// Index is the index of the Validation.
 	Index int
 	// Field is rule, message, messageExpression, fieldPath or reason.
 	Field string
@@ -33,23 +33,23 @@ type IndexedError struct {
 	Err error
 }
 
-// Error names the rule and the field.
+// Error returns the index, the field and the error.
 func (e IndexedError) Error() string { return fmt.Sprintf("[%d].%s: %v", e.Index, e.Field, e.Err) }
 
 // Unwrap returns Err.
 func (e IndexedError) Unwrap() error { return e.Err }
 
-// ValueError tells what is wrong with a value that is no expression.
+// ValueError is an error in a value that is not an expression.
 type ValueError struct {
 	Problem string
 	Fix     string
 }
 
-// Error is "problem: fix".
+// Error returns "problem: fix".
 func (e *ValueError) Error() string { return e.Problem + ": " + e.Fix }
 
-// CompileValidation compiles validations and holds them to what a CRD would hold them to. The errors are all there are,
-// by index; the Validator is nil if there are any.
+// CompileValidation compiles validations and checks them as a CRD would. It returns all errors, by index; the Validator is nil
+// if there are any.
 func CompileValidation(e *Env, rs []Validation) (*Validator, []IndexedError) {
 	v := &Validator{rules: make([]validation, len(rs))}
 	var errs []IndexedError
@@ -92,7 +92,7 @@ func (c *validationCompiler) compile() validation {
 	return r
 }
 
-// message checks the message; a rule of several lines needs one, since it would have to stand for it.
+// message checks the message; a rule of several lines requires one, because the rule cannot be the message.
 func (c *validationCompiler) message(rule string) {
 	given := c.given.Message
 	trimmed := strings.TrimSpace(given)
@@ -121,15 +121,15 @@ func (c *validationCompiler) reason() Reason {
 		}
 		slices.Sort(names)
 		fix := "it is one of " + strings.Join(names, ", ")
-		if meant := spelling.Closest(string(given), names); meant != "" {
-			fix = "did you mean " + meant + "?"
+		if suggestion := spelling.Closest(string(given), names); suggestion != "" {
+			fix = "did you mean " + suggestion + "?"
 		}
 		c.fail(fieldReason, &ValueError{fmt.Sprintf("%q is not a valid reason", given), fix})
 	}
 	return given
 }
 
-// fieldPath checks the path against the schema, as far as that goes, and returns it as the API server writes it.
+// fieldPath checks the path against the schema, as far as it is known, and returns it as the API server writes it.
 func (c *validationCompiler) fieldPath() string {
 	if c.given.FieldPath == "" {
 		return ""
@@ -139,15 +139,15 @@ func (c *validationCompiler) fieldPath() string {
 		c.fail(fieldFieldPath, err)
 		return ""
 	}
-	text, problem := c.env.self.written(path)
+	text, problem := c.env.self.pathText(path)
 	if problem != nil {
 		c.fail(fieldFieldPath, problem)
 	}
 	return text
 }
 
-// written follows a path through the schema and returns its text, or what is wrong with it.
-func (n *node) written(path fieldpath.Path) (string, *ValueError) {
+// pathText follows a path through the schema and returns its text, or an error.
+func (n *node) pathText(path fieldpath.Path) (string, *ValueError) {
 	var text *field.Path
 	for i, step := range path {
 		if step.Kind != fieldpath.FieldStep {
@@ -169,7 +169,7 @@ func (n *node) written(path fieldpath.Path) (string, *ValueError) {
 	return text.String(), nil
 }
 
-// missing describes a step that the schema has not.
+// missing describes a step that the schema does not have.
 func missing(parent fieldpath.Path, name string, n *node) *ValueError {
 	owner := "the object"
 	if len(parent) > 0 {
@@ -180,8 +180,8 @@ func missing(parent fieldpath.Path, name string, n *node) *ValueError {
 	for known := range n.properties {
 		names = append(names, known)
 	}
-	if meant := spelling.Closest(name, names); meant != "" {
-		problem.Fix = "did you mean " + meant + "?"
+	if suggestion := spelling.Closest(name, names); suggestion != "" {
+		problem.Fix = "did you mean " + suggestion + "?"
 	}
 	return problem
 }

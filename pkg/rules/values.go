@@ -10,9 +10,8 @@ import (
 	"k8s.io/apiserver/pkg/cel/common"
 )
 
-// value shows a JSON value to CEL through its schema, with the meaning that it has in a CRD's rules. Nothing is copied:
-// members are shown when they are asked for. Maps are iterated in the order of their keys, so that one object always
-// gives one result.
+// value returns the CEL value of a JSON value with its schema, with the same meaning as in rules of a CRD. Nothing is copied:
+// members are converted on access. Maps are iterated in the order of their keys, so that results are deterministic.
 func (n *node) value(v any) ref.Val {
 	if n.dyn {
 		return plain{}.NativeToValue(v)
@@ -30,12 +29,12 @@ func (n *node) value(v any) ref.Val {
 			return n.list(v)
 		}
 	}
-	// Scalars, null, and what does not fit its schema, which becomes an error value.
+	// Scalars, null, and values that do not fit the schema, which become an error value.
 	return common.UnstructuredToVal(v, n)
 }
 
-// list shows a list. Sets and lists with map keys compare and add up as such; where some part of the items has no
-// schema they are plain lists.
+// list returns a list. Sets and lists with map keys compare and add as such, unless some part of the items has no schema: then
+// they are plain lists.
 func (n *node) list(v []any) ref.Val {
 	list := newList(typed{n.items}, v)
 	if kind := n.XListType(); (kind == "set" || kind == "map") && !n.mixed {
@@ -44,7 +43,7 @@ func (n *node) list(v []any) ref.Val {
 	return list
 }
 
-// typed makes CEL values of the members of a map or list whose members have one schema.
+// typed makes CEL values of the members of a map or list with one schema.
 type typed struct{ node *node }
 
 // NativeToValue implements types.Adapter.
@@ -55,7 +54,7 @@ func (t typed) NativeToValue(v any) ref.Val {
 	return t.node.value(v)
 }
 
-// plain makes CEL values of JSON values whose schema is not known.
+// plain makes CEL values of JSON values without a schema.
 type plain struct{}
 
 // NativeToValue implements types.Adapter.
@@ -73,7 +72,7 @@ func (plain) NativeToValue(v any) ref.Val {
 	return types.DefaultTypeAdapter.NativeToValue(v)
 }
 
-// typedObject is an object with known fields. They go by their escaped names, and a null one counts as absent.
+// typedObject is an object with known fields. They have escaped names, and a null field counts as absent.
 type typedObject struct {
 	*sortedMap
 	node *node
@@ -106,7 +105,7 @@ func (o *typedObject) Contains(key ref.Val) ref.Val { return contains(o, key) }
 // ConvertToType implements ref.Val.
 func (o *typedObject) ConvertToType(t ref.Type) ref.Val { return convert(o, o.sortedMap, t) }
 
-// Equal implements ref.Val: objects are equal when their known fields are.
+// Equal implements ref.Val: objects are equal if their known fields are.
 func (o *typedObject) Equal(other ref.Val) ref.Val {
 	with, ok := other.(traits.Mapper)
 	if !ok {
@@ -127,9 +126,8 @@ func (o *typedObject) Equal(other ref.Val) ref.Val {
 	return types.True
 }
 
-// plainMap is a map of unknown schema. It may be an object, whose fields go by their escaped names (foo-bar is
-// foo__dash__bar), so that an expression that fits the schema is good without it; or a map, whose keys are themselves.
-// What is there under the very name wins.
+// plainMap is a map without a schema. It may be an object, whose fields have escaped names (foo-bar is foo__dash__bar), so that
+// an expression for the schema also works without it; or a map with its own keys. The unescaped key wins.
 type plainMap struct{ *sortedMap }
 
 // Find implements traits.Mapper.
@@ -154,7 +152,7 @@ func (m *plainMap) Contains(key ref.Val) ref.Val { return contains(m, key) }
 // ConvertToType implements ref.Val.
 func (m *plainMap) ConvertToType(t ref.Type) ref.Val { return convert(m, m.sortedMap, t) }
 
-// unescape returns the name of the field that a CEL identifier stands for; false if none can.
+// unescape returns the field name for a CEL identifier; false if there is none.
 func unescape(identifier string) (string, bool) {
 	if !strings.Contains(identifier, "__") {
 		return identifier, true

@@ -11,15 +11,15 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// variable is an expression with a name, which the expressions and templates of an operator share.
+// variable is an expression with a name, shared by the expressions and templates of an operator.
 type variable struct {
 	name    string
 	program *Program
 	node    *node
 }
 
-// Variable compiles an expression and declares its value, as variables.NAME, for the expressions that are compiled later, those of
-// variables too. It is of the scope Sibling. The error is a *CompileError.
+// Variable compiles an expression in the scope Sibling and declares its value, as variables.NAME, for expressions that are
+// compiled later, including those of other variables. It returns a *CompileError.
 func (e *Env) Variable(name, expr string) (*Program, error) {
 	p, err := e.compile(expr, Sibling, "", wantVariable)
 	e.mu.Lock()
@@ -29,11 +29,11 @@ func (e *Env) Variable(name, expr string) (*Program, error) {
 		made.node = p.items
 	}
 	e.declared = append(slices.Clip(e.declared), made)
-	clear(e.scopes) // what they declare has changed
+	clear(e.scopes) // their declarations have changed
 	return p, err
 }
 
-// variableNode is the node of an object with the variables; nil without any.
+// variableNode returns the node of an object with the variables; nil if there are none.
 func variableNode(list []*variable) *node {
 	if len(list) == 0 {
 		return nil
@@ -49,8 +49,8 @@ func variableNode(list []*variable) *node {
 	return n
 }
 
-// through adds to what an expression reads what the variables read that it uses.
-func through(reads map[string]readSet, list []*variable) {
+// addVariableReads adds the reads of the variables that an expression uses to its own reads.
+func addVariableReads(reads map[string]readSet, list []*variable) {
 	used := reads[varVariables]
 	for _, v := range list {
 		uses := func(path []string) bool { return path[0] == v.name }
@@ -59,7 +59,7 @@ func through(reads map[string]readSet, list []*variable) {
 		}
 		for root, r := range v.program.reads {
 			if root == varVariables {
-				continue // they are in r already
+				continue // added already
 			}
 			merged := minimal(append(slices.Clone(reads[root].paths), r.paths...))
 			merged.whole = merged.whole || reads[root].whole || r.whole
@@ -71,7 +71,7 @@ func through(reads map[string]readSet, list []*variable) {
 	}
 }
 
-// Values holds the values of variables for one upstream and its inputs, each from its first use on. It is not for concurrent use.
+// Values caches the values of variables for one upstream and its inputs. It is not safe for concurrent use.
 type Values struct {
 	found map[string]variableValue
 }
@@ -81,10 +81,10 @@ type variableValue struct {
 	err   error
 }
 
-// NewValues returns Values without any.
+// NewValues returns an empty cache.
 func NewValues() *Values { return &Values{found: map[string]variableValue{}} }
 
-// variable evaluates a variable by its name.
+// variable evaluates a variable by name.
 func (a *activation) variable(name string) (any, error) {
 	i := slices.IndexFunc(a.scope.declared, func(v *variable) bool { return v.name == name })
 	if i < 0 || a.scope.declared[i].program == nil {
@@ -93,8 +93,8 @@ func (a *activation) variable(name string) (any, error) {
 	return a.scope.declared[i].program.Value(name, *a.vars, a.budget)
 }
 
-// Value evaluates a program that Variable compiled under a name, unless vars.Values has its value: a JSON value, which is shared and must
-// not be changed.
+// Value evaluates a program that was compiled by Variable, or returns the value cached in vars.Values: a JSON value, which is
+// shared and must not be changed.
 func (p *Program) Value(name string, vars Vars, b *Budget) (any, error) {
 	if vars.Values == nil {
 		vars.Values = NewValues()
@@ -102,13 +102,13 @@ func (p *Program) Value(name string, vars Vars, b *Budget) (any, error) {
 	if known, ok := vars.Values.found[name]; ok {
 		return known.value, known.err
 	}
-	vars.Downstream, vars.Item, vars.Object = nil, nil, nil // what a variable reads is the same for all
+	vars.Downstream, vars.Item, vars.Object = nil, nil, nil // a variable has the same value for all of them
 	value, err := p.Eval(vars, b)
 	vars.Values.found[name] = variableValue{value, err}
 	return value, err
 }
 
-// lazyVariables is the object of the variables. A variable is evaluated when it is read.
+// lazyVariables is the object with the variables. It evaluates a variable when it is read.
 type lazyVariables struct {
 	*typedObject
 	activation *activation
@@ -145,7 +145,7 @@ func (l *lazyVariables) Get(key ref.Val) ref.Val { return get(l, key) }
 // Contains implements traits.Mapper.
 func (l *lazyVariables) Contains(key ref.Val) ref.Val { return contains(l, key) }
 
-// Inline returns an expression in which the expressions of variables stand in their place, for somebody else who evaluates it.
+// Inline returns an expression with the variables replaced by their expressions.
 func (e *Env) Inline(expr string) (string, error) {
 	if len(e.declared) == 0 {
 		return expr, nil

@@ -15,7 +15,7 @@ func schemaOf(properties map[string]spec.Schema) *spec.Schema {
 	return &spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"object"}, Properties: properties}}
 }
 
-// declared is an environment with variables; a spec has a name, a count, a time and workers.
+// declared returns an environment with variables; a spec has a name, a count, a time and workers.
 func declared(t *testing.T, variables ...[2]string) *rules.Env {
 	t.Helper()
 	worker := schemaOf(map[string]spec.Schema{"name": *spec.StringProperty()})
@@ -46,7 +46,7 @@ func TestVariables(t *testing.T) {
 		variables [][2]string
 		expr      string
 		want      any
-		// problem is what compiling says, failure what evaluating says.
+		// problem is the error of compiling, failure that of evaluating.
 		problem, failure string
 	}{
 		{"its value", [][2]string{name}, "variables.name", "a-x", "", ""},
@@ -85,7 +85,7 @@ func TestVariables(t *testing.T) {
 	}
 }
 
-// An expression reads what its variables read, and theirs.
+// TestReadsThroughVariables: an expression reads what its variables read, recursively.
 func TestReadsThroughVariables(t *testing.T) {
 	t.Parallel()
 	env := declared(t, [2]string{"a", "self.spec.name"}, [2]string{"b", "variables.a + inputs.given.data"}, [2]string{"c", "self.spec.count"})
@@ -104,7 +104,7 @@ func TestReadsThroughVariables(t *testing.T) {
 	}
 }
 
-// A variable is evaluated once for all expressions about an object, and what it costs counts once.
+// TestVariablesAreEvaluatedOnce: a variable is evaluated once for all expressions of an object, and its cost counts once.
 func TestVariablesAreEvaluatedOnce(t *testing.T) {
 	t.Parallel()
 	env := declared(t, [2]string{"l", "self.spec.workers.map(w, w.name)"})

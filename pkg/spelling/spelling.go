@@ -1,4 +1,4 @@
-// Package spelling guesses which of several names a word was meant to be. It knows nothing of what is named.
+// Package spelling guesses which of several names a misspelled word was meant to be.
 package spelling
 
 import (
@@ -8,9 +8,9 @@ import (
 	"github.com/agnivade/levenshtein"
 )
 
-// Closest returns the name that word was probably meant to be, "" where none is close: at most a third of its letters may
-// differ, and in short words one, since a wilder guess misleads. Two letters that changed places, or that a longer word
-// lacks at its end, count as one, and capitals as small letters. Of equally close names it is the first of the alphabet.
+// Closest returns the name that word was probably meant to be, or "" if none is close: at most a third of its letters may
+// differ, in short words one. Swapped letters, or letters missing at the end, count as one difference; case does not count.
+// Ties go to the first name in alphabetical order.
 func Closest(word string, names []string) string {
 	word = strings.ToLower(word)
 	best, least := "", max(len(word)/3, 1)+1
@@ -31,7 +31,7 @@ func distance(a, b string) int {
 	return d
 }
 
-// letters returns the letters of a word in order.
+// letters returns the sorted letters of a word.
 func letters(word string) string {
 	runes := []rune(word)
 	slices.Sort(runes)

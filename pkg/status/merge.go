@@ -7,10 +7,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Merge puts our conditions into the list that stands. Conditions of other types survive in their places; ours that are
-// no longer wanted go; a transition time changes only with the status. have is the list as it was read and is not changed;
-// whatever stands in it that is no condition survives too, for it is not ours to judge. ours are the types that belong to
-// us. The order is that of have, with new conditions after it in the order of want.
+// Merge returns have, the conditions that were read, with our conditions replaced by want. Conditions of types that are not in
+// ours, and invalid items, stay unchanged. lastTransitionTime changes only with the status. The order is that of have, then
+// that of want. have is not changed.
 func Merge(have []any, want []metav1.Condition, ours []string, now metav1.Time) []any {
 	var merged []any
 	placed := map[string]bool{}
@@ -35,7 +34,7 @@ func Merge(have []any, want []metav1.Condition, ours []string, now metav1.Time) 
 	return merged
 }
 
-// toMap writes a condition as unstructured data has it. The time of an old one of the same status is kept.
+// toMap returns a condition as unstructured data. It keeps the time of an old condition with the same status.
 func toMap(c metav1.Condition, old map[string]any, now metav1.Time) map[string]any {
 	since, _ := old["lastTransitionTime"].(string)
 	if old["status"] != string(c.Status) || since == "" {

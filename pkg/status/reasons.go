@@ -1,8 +1,8 @@
 package status
 
-// Reasons of conditions that do not come from a decision's state or a request's failure, which bring their own words.
+// Reasons of conditions, apart from states of decisions and reasons of failed requests.
 const (
-	// ReasonReady: every wanted downstream stands and is ready.
+	// ReasonReady: every wanted downstream exists and is ready.
 	ReasonReady = "Ready"
 	// ReasonStatusFieldRefused: as ReasonReady, but values of the status cannot be stored. The message names them.
 	ReasonStatusFieldRefused = "StatusFieldRefused"
@@ -12,22 +12,22 @@ const (
 	ReasonInvalid = "Invalid"
 	// ReasonProgressing: a downstream was applied and is not ready yet.
 	ReasonProgressing = "Progressing"
-	// ReasonFailed: a downstream says of itself, or by the config's rules, that it has failed.
+	// ReasonFailed: a downstream has failed, according to its own status or to the config's rules.
 	ReasonFailed = "Failed"
-	// ReasonObserved: a downstream is not what it shall be, and nothing is done about it, since mode is Observe. The message
-	// says what would be.
+	// ReasonObserved: a downstream differs from its desired state and is not changed, because mode is Observe. The message says
+	// what would change.
 	ReasonObserved = "Observed"
 	// ReasonDeleting: the upstream is being deleted and waits for its downstreams to be gone.
 	ReasonDeleting = "Deleting"
-	// ReasonNotSelected: the upstream, or its namespace, has lost the labels that the config selects by. Its downstreams are
-	// removed, and it is left alone.
+	// ReasonNotSelected: the upstream, or its namespace, does not match the config's selectors any more. Its downstreams are
+	// removed, and then it is left alone.
 	ReasonNotSelected = "NotSelected"
 )
 
-// States that are recorded of a downstream that is made once and finished. It is not made again.
+// Recorded states of a downstream that is created once. It will not be recreated.
 const (
-	// StateFinished: it finished well.
+	// StateFinished: it completed successfully.
 	StateFinished = "Finished"
-	// StateFailed: it has failed.
+	// StateFailed: it failed.
 	StateFailed = "Failed"
 )

@@ -9,25 +9,26 @@ import (
 
 // Recorded identifies one downstream in the upstream's status.
 type Recorded struct {
-	// Name is the downstream's in the config; it is the key of the list, together with the place for a downstream with several objects.
+	// Name is the name of the downstream in the config; it is the key of the list, together with the object for a downstream
+	// with several objects.
 	Name       string
 	APIVersion string
 	Kind       string
 	// Namespace is empty for a cluster-scoped object.
 	Namespace string
-	// ObjectName is the object's own name.
+	// ObjectName is the name of the object.
 	ObjectName string
 	UID        types.UID
-	// Hash is the digest of what was asked for when it was last applied; empty for a Secret.
+	// Hash is the hash of the last applied document; empty for a Secret.
 	Hash string
-	// State is the decision's word, StateFinished or StateFailed.
+	// State is the state of the decision, StateFinished or StateFailed.
 	State string
-	// Baseline is the digest of what the last apply returned, where that is not what was sent; else empty.
+	// Baseline is the digest of what the last apply returned, if it differs from what was sent; else empty.
 	Baseline string
 }
 
-// KeepBaselines returns list with the baselines of before in the place of other ones of the same object and document: a
-// baseline that has changed is worth no write by itself.
+// KeepBaselines returns list with the baselines in before for the same objects and hashes: a changed baseline alone does not
+// need a write.
 func KeepBaselines(list, before []Recorded) []Recorded {
 	out := slices.Clone(list)
 	for i, r := range out {
@@ -40,10 +41,10 @@ func KeepBaselines(list, before []Recorded) []Recorded {
 	return out
 }
 
-// Done reports whether it was made once and finished, well or badly.
+// Done reports whether the object was created once and has finished or failed.
 func (r Recorded) Done() bool { return r.State == StateFinished || r.State == StateFailed }
 
-// RecordedList is the list as the status has it: sorted by name and place, empty values left out.
+// RecordedList returns the list for the status: sorted by name and object, without empty values.
 func RecordedList(list []Recorded) []any {
 	sorted := append([]Recorded(nil), list...)
 	slices.SortFunc(sorted, func(a, b Recorded) int {
@@ -69,8 +70,8 @@ func (r Recorded) texts() map[string]string {
 	}
 }
 
-// RecordedFrom reads a list as it stands in a status. What is no list, and items without a name, are skipped: the status
-// may have been written by anyone.
+// RecordedFrom parses the list in a status. It skips invalid values and items without a name, because anyone may have written
+// the status.
 func RecordedFrom(v any) []Recorded {
 	list, _ := v.([]any)
 	var out []Recorded

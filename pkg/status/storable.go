@@ -11,31 +11,31 @@ import (
 // ConditionsShape is how a kind stores conditions.
 type ConditionsShape string
 
-// The shapes.
+// Ways to store conditions.
 const (
-	// ConditionsNone: it does not.
+	// ConditionsNone: the kind does not store conditions.
 	ConditionsNone ConditionsShape = "None"
-	// ConditionsAtomic: as a list that is replaced whole, by merge patch.
+	// ConditionsAtomic: an atomic list, replaced as a whole by merge patch.
 	ConditionsAtomic ConditionsShape = "Atomic"
-	// ConditionsKeyed: as a list keyed by type, so that several writers can apply theirs.
+	// ConditionsKeyed: a list keyed by type, so that several writers can apply theirs.
 	ConditionsKeyed ConditionsShape = "Keyed"
 )
 
 // Storable is what a kind's schema can store of a status. It is immutable.
 type Storable struct {
 	Conditions ConditionsShape
-	// MaxMessage is how many bytes the message of a condition may have.
+	// MaxMessage limits the message of a condition, in bytes.
 	MaxMessage int
-	// status is the schema below .status; nil if anything is stored, or nothing is known.
+	// status is the schema below .status; nil if it stores anything, or is unknown.
 	status *spec.Schema
-	// nothing is true if the kind has no status at all, anything if its schema leaves the status open.
+	// nothing means that the kind has no status, anything that its schema allows any status.
 	nothing, anything bool
 }
 
-// Probe reads a kind's schema. Without one nothing is known: then everything is tried, and conditions are taken for an
-// atomic list, which a merge patch writes rightly in any case.
+// Probe reads the schema of a kind. If it is nil, everything is assumed to be storable, and conditions to be an atomic list,
+// because a merge patch is right in any case.
 func Probe(schema *spec.Schema) *Storable {
-	s := &Storable{Conditions: ConditionsAtomic, MaxMessage: longestMessage}
+	s := &Storable{Conditions: ConditionsAtomic, MaxMessage: maxConditionMessage}
 	if schema == nil {
 		return s
 	}
@@ -58,14 +58,14 @@ func Probe(schema *spec.Schema) *Storable {
 	}
 	if ok && conditions.Items != nil && conditions.Items.Schema != nil {
 		if most := conditions.Items.Schema.Properties["message"].MaxLength; most != nil {
-			s.MaxMessage = int(min(*most, longestMessage))
+			s.MaxMessage = int(min(*most, maxConditionMessage))
 		}
 	}
 	return s
 }
 
-// longestMessage is what Kubernetes' own conditions may have.
-const longestMessage = 32768
+// maxConditionMessage is the limit of Kubernetes' own conditions.
+const maxConditionMessage = 32768
 
 func keepsUnknown(s *spec.Schema) bool {
 	keeps, _ := s.Extensions.GetBool("x-kubernetes-preserve-unknown-fields")
@@ -116,7 +116,7 @@ func (s *Storable) StoresItem(path, field string) bool {
 	return ok
 }
 
-// KeyedBy are the fields that tell the items of the list at a path apart; none if the schema does not demand that they differ.
+// KeyedBy returns the key fields of the list at a path; none if the schema does not require them.
 func (s *Storable) KeyedBy(path string) []string {
 	at, _ := s.at(path)
 	if at == nil {
@@ -129,7 +129,7 @@ func (s *Storable) KeyedBy(path string) []string {
 	return keys
 }
 
-// at is the schema of the field at a path; nil if it has none, with open if it stores anything there.
+// at returns the schema of the field at a path; nil if it has none, with open if it stores anything there.
 func (s *Storable) at(path string) (at *spec.Schema, open bool) {
 	parsed, err := fieldpath.Parse(path)
 	if err != nil || s.status == nil || len(parsed) < 2 {
@@ -139,14 +139,14 @@ func (s *Storable) at(path string) (at *spec.Schema, open bool) {
 	for _, step := range parsed[1:] {
 		next, ok := child(at, step.Field)
 		if next == nil {
-			return nil, ok // where anything goes
+			return nil, ok // any value is allowed
 		}
 		at = next
 	}
 	return at, false
 }
 
-// child is the schema of a field; nil with ok where anything goes.
+// child returns the schema of a field; nil with ok if any value is allowed.
 func child(s *spec.Schema, field string) (*spec.Schema, bool) {
 	if p, ok := s.Properties[field]; ok {
 		return &p, true
@@ -160,15 +160,15 @@ func child(s *spec.Schema, field string) (*spec.Schema, bool) {
 	return nil, false
 }
 
-// Prune returns what of a status (the part below .status) the schema declares, and the paths of what it does not. An apply
-// of an undeclared field fails as a whole, and a merge patch drops it without a word: so it is never sent. The paths are
-// sorted; items of lists take no step in them. Values do not count: see Fit.
+// Prune returns the part of a status (below .status) that the schema declares, and the sorted paths of the rest, without steps
+// for list items. An apply of an undeclared field fails as a whole, and a merge patch drops it silently. It does not check
+// values: see Fit.
 func (s *Storable) Prune(status map[string]any) (stored map[string]any, dropped []string) {
 	return s.cut(status, func(any, *spec.Schema) bool { return true })
 }
 
-// Fit is Prune that drops values of another type than declared too, which would make an apply or a patch fail as a whole:
-// the rest, conditions above all, can be stored without them.
+// Fit is Prune that also drops values of another type than declared, which would make an apply or a patch fail as a whole, so
+// that the conditions can be stored.
 func (s *Storable) Fit(status map[string]any) (stored map[string]any, dropped []string) {
 	return s.cut(status, fits)
 }
@@ -234,7 +234,7 @@ func (c *cutter) items(list []any, s *spec.Schema, at fieldpath.Path) []any {
 	return out
 }
 
-// fits reports whether a schema takes a value of this type. One without a type takes any.
+// fits reports whether a schema accepts the type of a value. A schema without a type accepts any.
 func fits(v any, s *spec.Schema) bool {
 	if s == nil || len(s.Type) == 0 || v == nil {
 		return true
@@ -257,7 +257,7 @@ func fits(v any, s *spec.Schema) bool {
 	}
 }
 
-// compact drops repeated paths: each item of a list lacks the same fields.
+// compact removes repeated paths: each item of a list may lack the same fields.
 func compact(sorted []string) []string {
 	var out []string
 	for i, path := range sorted {

@@ -15,8 +15,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
-// TestStorable runs the cases in testdata/storable: the comment is the reason, schema.yaml the kind's schema (none where
-// nothing is known of it), status.yaml what is to be stored, and result what Probe, Prune (undeclared), Fit (dropped, stored) and Stores say.
+// TestStorable runs the cases in testdata/storable: the comment is the reason, schema.yaml the kind's schema (none if unknown),
+// status.yaml the status, and result the results of Probe, Prune (undeclared), Fit (dropped, stored) and Stores.
 func TestStorable(t *testing.T) {
 	golden.Cases(t, "testdata/storable/*.txtar", storable)
 }

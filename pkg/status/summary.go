@@ -9,48 +9,47 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Types are the condition types that are written; one that is empty is not.
+// Types are the condition types to write; an empty one is not written.
 type Types struct {
 	Ready, Valid, Reconciling, Stalled string
 }
 
-// Fact is what one wanted downstream contributes. At most one of Ready, Failed and Progressing is true.
+// Fact is the state of one wanted downstream. At most one of Ready, Failed and Progressing is true.
 type Fact struct {
-	// Name is the downstream's in the config.
+	// Name is the name of the downstream in the config.
 	Name string
-	// Ready: it stands and is ready.
+	// Ready means that it exists and is ready.
 	Ready bool
-	// Failed: it gets no further until somebody does something.
+	// Failed means that it needs someone to fix it.
 	Failed bool
-	// Progressing: it is on its way, or is tried again.
+	// Progressing means that it is not ready yet, or is retried.
 	Progressing bool
-	// Reason is one of the documented words; where it is empty, ReasonReady, ReasonFailed or ReasonProgressing stands in,
-	// for a condition must have one. Message is for people.
+	// Reason is a documented reason; if it is empty, ReasonReady, ReasonFailed or ReasonProgressing is used. Message is for
+	// people.
 	Reason  string
 	Message string
 }
 
-// Summary is what the conditions follow from.
+// Summary is the input of Summarize.
 type Summary struct {
-	// Generation of the upstream that the conditions speak of; 0 where the kind has none.
+	// Generation is the generation of the upstream; 0 if the kind has none.
 	Generation int64
 	Types      Types
-	// Invalid has a message for each rule that does not hold.
+	// Invalid has a message for each violated rule.
 	Invalid []string
-	// Paused: the upstream has the pause annotation.
+	// Paused means that the upstream has the pause annotation.
 	Paused bool
 	// Downstreams are the wanted ones.
 	Downstreams []Fact
-	// Refused says which values of the config's own fields the status lacks; empty if it has all.
+	// Refused says which status.fields cannot be stored; empty if all can.
 	Refused string
 }
 
-// maxMessage bounds a message: the API allows 32 KiB, people read less.
+// maxMessage limits a message: the API allows 32 KiB, people read less.
 const maxMessage = 2048
 
-// Summarize gives the conditions, without transition times. Ready and Valid are always there; Reconciling and Stalled only
-// while true, and never both, as kstatus and those who build on it expect: Ready True reads Current, Stalled reads Failed,
-// and anything else InProgress. Equal input gives equal messages: they are sorted and hold no times.
+// Summarize returns the conditions, without transition times. Ready and Valid always exist; Reconciling and Stalled only while
+// true, and never both, as kstatus expects. Equal input gives equal messages: they are sorted and contain no times.
 func Summarize(in Summary) []metav1.Condition {
 	verdict := in.Verdict()
 	ready := metav1.Condition{Type: in.Types.Ready, Status: verdict.Ready, Reason: verdict.Reason}
@@ -76,17 +75,17 @@ func Summarize(in Summary) []metav1.Condition {
 	if in.Refused != "" {
 		out[0].Message = strings.Join(slices.DeleteFunc([]string{ready.Message, join([]string{in.Refused})}, isEmpty), "; ")
 	}
-	return written(out, in.Generation)
+	return configured(out, in.Generation)
 }
 
-// Verdict is what Ready says, whether or not a condition of that type is written. Its zero value says nothing.
+// Verdict is the content of Ready, whether or not that condition is written. The zero value is empty.
 type Verdict struct {
 	Ready metav1.ConditionStatus
-	// Reason is one of the documented words.
+	// Reason is a documented reason.
 	Reason string
 }
 
-// Verdict reports whether the upstream is ready, and why: for being invalid, else as its worst downstream says.
+// Verdict returns whether the upstream is ready, and why: because it is invalid, else by its worst downstream.
 func (in Summary) Verdict() Verdict {
 	worst, rank := worstOf(in.Downstreams)
 	switch {
@@ -119,7 +118,7 @@ func rankOf(f Fact) int {
 	return rankProgressing
 }
 
-// reason is f's word, or the one for its rank where it has none.
+// reason returns the reason of f, or the default for its rank.
 func (f Fact) reason() string {
 	switch {
 	case f.Reason != "":
@@ -132,18 +131,18 @@ func (f Fact) reason() string {
 	return ReasonProgressing
 }
 
-// isPlain tells whether the reason of f says no more than its rank does: a refused request, say, says more than Progressing.
+// isPlain reports whether the reason of f only repeats its rank: that of a refused request, for example, is more specific.
 func (f Fact) isPlain() bool {
 	return slices.Contains([]string{"", ReasonReady, ReasonProgressing, ReasonFailed}, f.Reason)
 }
 
-// Worst is the worst fact; among equals one with a reason of its own, and then the first by name.
+// Worst returns the worst fact; among equals one with a specific reason, then the first by name.
 func Worst(facts []Fact) Fact {
 	worst, _ := worstOf(facts)
 	return worst
 }
 
-// worstOf finds the worst fact; among equals one with a reason of its own, and then the first by name.
+// worstOf returns the worst fact and its rank; among equals one with a specific reason, then the first by name.
 func worstOf(facts []Fact) (worst Fact, rank int) {
 	rank = rankReady
 	sorted := append([]Fact(nil), facts...)
@@ -157,7 +156,7 @@ func worstOf(facts []Fact) (worst Fact, rank int) {
 	return worst, rank
 }
 
-// messages joins what the facts below a rank say, sorted by name.
+// messages joins the messages of the facts below a rank, sorted by name.
 func messages(facts []Fact, below int) string {
 	var list []string
 	for _, f := range facts {
@@ -176,7 +175,7 @@ func join(list []string) string {
 	return Shorten(strings.Join(sorted, "; "), maxMessage)
 }
 
-// Shorten cuts a message to so many bytes, and to valid UTF-8.
+// Shorten cuts a message to at most this many bytes, and to valid UTF-8.
 func Shorten(text string, most int) string {
 	text = strings.ToValidUTF8(text, "�")
 	if len(text) <= most {
@@ -193,8 +192,8 @@ func Shorten(text string, most int) string {
 	return text[:cut] + more
 }
 
-// written leaves out the types that the config does not name.
-func written(all []metav1.Condition, generation int64) []metav1.Condition {
+// configured removes the condition types that the config does not set.
+func configured(all []metav1.Condition, generation int64) []metav1.Condition {
 	var out []metav1.Condition
 	for _, c := range all {
 		if c.Type != "" {

@@ -26,7 +26,7 @@ func failed(name string) status.Fact {
 	return status.Fact{Name: name, Failed: true, Reason: "Failed", Message: "never"}
 }
 
-// lines writes conditions one a line.
+// lines returns the conditions, one per line.
 func lines(list []metav1.Condition) string {
 	var b strings.Builder
 	for _, c := range list {
@@ -35,7 +35,7 @@ func lines(list []metav1.Condition) string {
 	return b.String()
 }
 
-// verdict is what kstatus reads from an upstream with these conditions.
+// verdict returns what kstatus reads from an upstream with these conditions.
 func verdict(t *testing.T, conditions []metav1.Condition) kstatus.Status {
 	t.Helper()
 	u := &unstructured.Unstructured{Object: map[string]any{
@@ -134,10 +134,10 @@ func TestSummarize(t *testing.T) {
 	}
 }
 
-// TestSummarizeHolds: for any facts, in any order, the conditions are ones that the API server takes, say the same, and
-// read right to kstatus.
+// TestSummarizeHolds: for any facts, in any order, the conditions are valid for the API server, are the same, and have the
+// right kstatus.
 func TestSummarizeHolds(t *testing.T) {
-	reason := regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$`) // metav1.Condition's own
+	reason := regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$`) // the pattern of metav1.Condition
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {
 		in := status.Summary{Generation: 7, Types: types}
@@ -180,7 +180,7 @@ func TestSummarizeHolds(t *testing.T) {
 	}
 }
 
-// TestPausedIsNotReconciling: nothing is under way while paused.
+// TestPausedIsNotReconciling: nothing is in progress while paused.
 func TestPausedIsNotReconciling(t *testing.T) {
 	got := status.Summarize(status.Summary{Types: types, Paused: true, Downstreams: []status.Fact{{Name: "a", Progressing: true, Reason: "Paused", Message: "paused"}}})
 	if diff := cmp.Diff("Ready False Paused: a: paused\nValid True Valid: \n", lines(got)); diff != "" {
@@ -188,7 +188,7 @@ func TestPausedIsNotReconciling(t *testing.T) {
 	}
 }
 
-// TestRefused: what cannot be stored is told beside everything else, and is the reason where nothing else is.
+// TestRefused: fields that cannot be stored are added to the message, and are the reason if there is no other.
 func TestRefused(t *testing.T) {
 	for want, facts := range map[string][]status.Fact{
 		"Ready True StatusFieldRefused: .status.a":        {{Name: "a", Ready: true, Reason: "Ready"}},

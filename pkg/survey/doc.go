@@ -1,2 +1,2 @@
-// Package survey finds out for all upstreams what run would do, by dry runs: plan, why and get show it. It writes nothing.
+// Package survey previews with dry runs what run would do for all upstreams, for plan, why and get. It writes nothing.
 package survey

@@ -13,9 +13,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 )
 
-// leftOf lists the objects that an earlier upstream of that name has left, as after somebody removed its finalizer by force.
-// Those with an owner reference are the garbage collector's. Nothing is known about upstreams that this survey does not watch;
-// whether one that it watches exists, the API server is asked, since the watch may lag.
+// leftOf returns the objects that an earlier upstream of that name has left, for example because someone removed its finalizer.
+// Those with an owner reference are left to the garbage collector. It skips upstreams that this survey does not watch, and asks
+// the API server whether an upstream exists, because the watch may lag.
 func (v *Survey) leftOf(ctx context.Context, ref pipeline.Ref) ([]reconcile.Change, error) {
 	if !v.surveyor.options.Left || !v.cache.Watches(ref.Namespace) {
 		return nil, nil
@@ -34,7 +34,7 @@ func (v *Survey) leftOf(ctx context.Context, ref pipeline.Ref) ([]reconcile.Chan
 	return v.leftBefore(ref, up.GetUID()), nil
 }
 
-// leftBefore lists the objects with the owner mark of another upstream of that name than the one with this uid.
+// leftBefore returns the objects with the owner mark of an earlier upstream of that name, with another uid.
 func (v *Survey) leftBefore(ref pipeline.Ref, uid types.UID) []reconcile.Change {
 	var left []reconcile.Change
 	seen := map[types.UID]bool{}

@@ -8,9 +8,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// pendingRefs is the queue of a survey: the upstreams that the events of its watches are about.
+// pendingRefs is the queue of a survey: upstreams with events.
 type pendingRefs struct {
-	// more has an element while there is something to take.
+	// more has an element while an upstream is pending.
 	more chan struct{}
 
 	mu   sync.Mutex
@@ -21,7 +21,7 @@ func newPendingRefs() *pendingRefs {
 	return &pendingRefs{more: make(chan struct{}, 1), refs: map[pipeline.Ref]bool{}}
 }
 
-// Join implements informers.Queue: nothing is counted.
+// Join implements informers.Queue: it does nothing.
 func (h *pendingRefs) Join([]pipeline.Ref) {}
 
 // Add implements informers.Queue: priority and time are ignored.
@@ -37,17 +37,17 @@ func (h *pendingRefs) Add(_ int, _ time.Duration, refs ...pipeline.Ref) {
 	}
 }
 
-// all lists every upstream that was ever added, and takes it.
+// all returns every upstream that was ever added, and marks them as taken.
 func (h *pendingRefs) all() []pipeline.Ref {
 	return h.list(func(bool) bool { return true })
 }
 
-// take lists the upstreams that were added since the last time.
+// take returns the upstreams that were added since the last call.
 func (h *pendingRefs) take() []pipeline.Ref {
-	return h.list(func(news bool) bool { return news })
+	return h.list(func(isPending bool) bool { return isPending })
 }
 
-func (h *pendingRefs) list(wanted func(news bool) bool) []pipeline.Ref {
+func (h *pendingRefs) list(include func(isPending bool) bool) []pipeline.Ref {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	select {
@@ -55,8 +55,8 @@ func (h *pendingRefs) list(wanted func(news bool) bool) []pipeline.Ref {
 	default:
 	}
 	list := make([]pipeline.Ref, 0, len(h.refs))
-	for ref, news := range h.refs {
-		if wanted(news) {
+	for ref, isPending := range h.refs {
+		if include(isPending) {
 			list = append(list, ref)
 			h.refs[ref] = false
 		}

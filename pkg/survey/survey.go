@@ -22,17 +22,18 @@ import (
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 )
 
-// Options are the options of a surveyor.
+// Options are the options of NewSurveyor.
 type Options struct {
-	// Namespace is the only one whose upstreams are surveyed; empty for all. Cluster-scoped upstreams are not concerned.
+	// Namespace restricts the survey to the upstreams of one namespace; empty means all. It does not affect cluster-scoped
+	// upstreams.
 	Namespace string
-	// Documents makes changes contain the whole objects, before and after: one more read for each object that would change.
+	// Documents adds the whole objects, before and after, to changes: one more read for each object that would change.
 	Documents bool
-	// Ages makes findings contain the creation time of objects.
+	// Ages adds the creation time of objects to findings.
 	Ages bool
-	// Left makes findings contain what earlier upstreams have left, also if no upstream of the name exists now.
+	// Left adds what earlier upstreams have left to findings, also if no upstream of that name exists now.
 	Left bool
-	// Workers is how many upstreams are previewed at once; at least 1.
+	// Workers is the number of concurrent previews; at least 1.
 	Workers int
 	// Progress is called with the progress, from one goroutine at a time; nil: not at all.
 	Progress func(Progress)
@@ -48,8 +49,8 @@ type Progress struct {
 	Done, Total int
 }
 
-// Surveyor finds out what operators would do, without doing it: it watches and reconciles as they do, with dry runs instead of
-// writes. Its surveys share watches as operators do.
+// Surveyor finds out what operators would do: it watches and reconciles as they do, with dry runs instead of writes. Its
+// surveys share watches as operators do.
 type Surveyor struct {
 	options     Options
 	connections *informers.Connections
@@ -59,7 +60,7 @@ type Surveyor struct {
 	slots       chan struct{}
 }
 
-// NewSurveyor prepares surveys of one API server. It sends no request.
+// NewSurveyor prepares surveys of one API server. It sends no requests.
 func NewSurveyor(cfg *rest.Config, o Options) (*Surveyor, error) {
 	o.Workers = max(o.Workers, 1)
 	if o.Progress == nil {
@@ -84,7 +85,7 @@ func NewSurveyor(cfg *rest.Config, o Options) (*Surveyor, error) {
 		absences: kinds.NewAbsences(cluster, absenceKept), slots: reconcile.NewRenderSlots()}, nil
 }
 
-// absenceKept is how long it is remembered that a kind is not served.
+// absenceKept is how long the absence of a kind is cached.
 const absenceKept = 2 * time.Second
 
 // Survey is one operator's watches, opened for dry runs.
@@ -97,8 +98,8 @@ type Survey struct {
 	end        context.CancelCauseFunc
 }
 
-// Open compiles a config against the API server, opens its watches and waits for their first lists. Close ends it. The error
-// says what `run` would wait for: a kind that is not served, a missing permission.
+// Open compiles a config against the API server, opens its watches and waits for their first lists. Call Close to end it. It
+// returns an error for what `run` would wait for: a kind that is not served, a missing permission.
 func (s *Surveyor) Open(ctx context.Context, file *config.File) (*Survey, error) {
 	v, err := s.open(ctx, file)
 	if err != nil {
@@ -112,7 +113,7 @@ func (s *Surveyor) open(ctx context.Context, file *config.File) (*Survey, error)
 	if err != nil {
 		return nil, err
 	}
-	enforced(p)
+	setEnforce(p)
 	watched := s.narrow(p)
 	if s.options.Ages {
 		for _, d := range p.Downstreams {
@@ -162,8 +163,8 @@ func (s *Surveyor) compile(file *config.File) (*pipeline.Pipeline, error) {
 	return p, nil
 }
 
-// enforced makes a pipeline decide as with mode Enforce: that is what a survey shows, in either mode.
-func enforced(p *pipeline.Pipeline) {
+// setEnforce makes a pipeline decide as with mode Enforce: that is what a survey shows, in either mode.
+func setEnforce(p *pipeline.Pipeline) {
 	if p.Observing() {
 		changed := *p.Config
 		changed.Mode = config.ModeEnforce
@@ -204,10 +205,10 @@ func (v *Survey) sync(ctx context.Context) error {
 	}
 }
 
-// syncPoll is how often first lists are looked for.
+// syncPoll is the interval between two checks for the first lists.
 const syncPoll = 50 * time.Millisecond
 
-// onWatchResult ends the survey if its watches will not go on by themselves.
+// onWatchResult ends the survey after a permanent error of its watches.
 func (v *Survey) onWatchResult(key informers.Key, err error) {
 	upstream := key.GVR == v.reconciler.Pipeline.Upstream.GVR
 	if upstream {
@@ -230,12 +231,12 @@ func (v *Survey) Close() {
 	v.end(nil)
 }
 
-// ReplacementProblems says why `run` would not replace the surveyed config by a changed one.
+// ReplacementProblems returns why `run` would not replace the surveyed config by a changed one.
 func (v *Survey) ReplacementProblems(changed *config.Operator) []string {
 	return v.cache.NamesInUse(changed)
 }
 
-// Pipeline is the compiled config.
+// Pipeline returns the compiled config.
 func (v *Survey) Pipeline() *pipeline.Pipeline { return v.reconciler.Pipeline }
 
 // Current returns the desired state of an upstream and its objects in the caches; nil if there is nothing to report.
@@ -243,14 +244,14 @@ func (v *Survey) Current(ctx context.Context, ref pipeline.Ref) (*reconcile.Curr
 	return v.reconciler.Current(ctx, ref)
 }
 
-// Refs lists what `run` would reconcile after a start: the upstreams, and those that the owner marks of downstreams name, in
-// the order of their names. Upstreams in namespaces that are not watched, which only a mark can name, are left out.
+// Refs returns what `run` would reconcile after a start, sorted by name: the upstreams, and those in the owner marks of
+// downstreams, except in namespaces that are not watched.
 func (v *Survey) Refs() []pipeline.Ref {
 	return slices.DeleteFunc(v.pending.all(), func(ref pipeline.Ref) bool { return !v.cache.Watches(ref.Namespace) })
 }
 
-// Visit previews upstreams and calls visit with each finding, one after the other and in their order. It keeps nothing, so that
-// its memory is that of the caches. An error of visit ends it. Upstreams with nothing to report are left out.
+// Visit previews upstreams and calls visit with each finding, sequentially and in order. It stores none of them, so its memory
+// is that of the caches. An error of visit ends it. It skips upstreams with nothing to report.
 func (v *Survey) Visit(ctx context.Context, refs []pipeline.Ref, visit func(*reconcile.Finding) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -310,7 +311,7 @@ func (v *Survey) Visit(ctx context.Context, refs []pipeline.Ref, visit func(*rec
 	return ctx.Err()
 }
 
-// unlessEnded is the error, or nil if ctx is done: then a failure does not matter.
+// unlessEnded returns the error, or nil if ctx is done, because then a failure does not matter.
 func unlessEnded(ctx context.Context, err error) error {
 	select {
 	case <-ctx.Done():
@@ -323,10 +324,10 @@ func unlessEnded(ctx context.Context, err error) error {
 // progressStep is after how many upstreams progress is reported.
 const progressStep = 100
 
-// followDelay lets the events of one change come in before it is previewed.
+// followDelay waits for all events of one change before the preview.
 const followDelay = 300 * time.Millisecond
 
-// Follow previews every upstream that has changed, until ctx is done. The finding of one that is gone has only its name.
+// Follow previews every upstream that has changed, until ctx is done. The finding of a deleted upstream has only its name.
 func (v *Survey) Follow(ctx context.Context, visit func(*reconcile.Finding) error) error {
 	for {
 		select {
@@ -356,7 +357,7 @@ func (v *Survey) Follow(ctx context.Context, visit func(*reconcile.Finding) erro
 	}
 }
 
-// Preview is a dry run for one upstream. It returns nil where there is nothing to report.
+// Preview makes a dry run for one upstream. It returns nil if there is nothing to report.
 func (v *Survey) Preview(ctx context.Context, ref pipeline.Ref) (*reconcile.Finding, error) {
 	looking, cancel := context.WithTimeout(ctx, reconcileTimeout)
 	defer cancel()
@@ -366,7 +367,7 @@ func (v *Survey) Preview(ctx context.Context, ref pipeline.Ref) (*reconcile.Find
 	}
 	f, err := v.reconciler.Preview(looking, ref, reconcile.PreviewOptions{Client: v.dryClient, Documents: v.surveyor.options.Documents})
 	switch {
-	case ctx.Err() != nil: // a preview that was cut off says nothing about the upstream
+	case ctx.Err() != nil: // a canceled preview says nothing about the upstream
 		return nil, ctx.Err()
 	case err != nil:
 		return nil, err

@@ -9,8 +9,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// LastWrite reads when the operator last changed an upstream, from managedFields, with a precision of seconds; zero if it never
-// did, or the upstream cannot be read. It costs one request: caches do not keep managedFields.
+// LastWrite returns when the operator last changed an upstream, from managedFields, to the second; zero if it never did, or the
+// upstream cannot be read. It sends one request, because caches do not keep managedFields.
 func (v *Survey) LastWrite(ctx context.Context, ref pipeline.Ref) time.Time {
 	up, err := v.reconciler.Client.Get(ctx, v.reconciler.UpstreamTarget(ref))
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	yaml "go.yaml.in/yaml/v3"
 )
 
-// Resolve returns what kubectl reads for a scalar: nil, bool, int, int64, uint64, float64 or string. YAML 1.1 and 1.2 differ in
-// what on, 0o14 or 2026-11-20 are, and so do the parsers. The error is about a value that does not fit its tag.
+// Resolve returns what kubectl reads for a scalar: nil, bool, int, int64, uint64, float64 or string. YAML 1.1 and 1.2 read on,
+// 0o14 or 2026-11-20 differently, and so do the parsers. It returns an error if the value does not fit its tag.
 func Resolve(n *yaml.Node) (any, error) {
 	switch {
 	case n.Style&yaml.TaggedStyle != 0:
@@ -24,8 +24,8 @@ func Resolve(n *yaml.Node) (any, error) {
 	return n.Value, nil
 }
 
-// JSON converts a resolved scalar to the types of a JSON document, as kubectl does: 1e3 becomes the integer 1000. The error is
-// about a number that JSON cannot hold, such as .nan.
+// JSON converts a resolved scalar to the types of JSON, as kubectl does: 1e3 becomes the integer 1000. It returns an error for
+// a number that JSON cannot represent, such as .nan.
 func JSON(v any) (any, error) {
 	switch v := v.(type) {
 	case int:
@@ -45,8 +45,8 @@ func JSON(v any) (any, error) {
 	return v, nil
 }
 
-// KeyText returns a resolved scalar as the key of a map, as kubectl writes it: `1: a` has the key "1". It returns false for what
-// cannot be a key.
+// KeyText returns a resolved scalar as the key of a map, as kubectl writes it: `1: a` has the key "1". It returns false if the
+// value cannot be a key.
 func KeyText(v any) (string, bool) {
 	switch v := v.(type) {
 	case string:
@@ -58,7 +58,7 @@ func KeyText(v any) (string, bool) {
 	case int64:
 		return strconv.FormatInt(v, 10), true
 	case float64:
-		// kubectl's library takes 32 bits here, so that 1e40 is infinite.
+		// kubectl's library uses 32 bits here, so that 1e40 is infinite.
 		switch text := strconv.FormatFloat(v, 'g', -1, 32); text {
 		case "NaN":
 			return ".nan", true
@@ -92,7 +92,7 @@ var plainWords = func() map[string]any {
 
 var floatScalar = regexp.MustCompile(`^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$`)
 
-// plainScalar resolves a plain scalar exactly as kubectl does (YAML 1.1 as sigs.k8s.io/yaml has it).
+// plainScalar resolves a plain scalar exactly as kubectl does (YAML 1.1 as in sigs.k8s.io/yaml).
 func plainScalar(s string) any {
 	if value, ok := plainWords[s]; ok {
 		return value
@@ -108,7 +108,7 @@ func plainScalar(s string) any {
 	return s
 }
 
-// plainNumber reads what begins like a number. A date is a string.
+// plainNumber resolves a scalar that begins like a number. A date is a string.
 func plainNumber(s string) any {
 	digits := strings.ReplaceAll(s, "_", "")
 	if i, err := strconv.ParseInt(digits, 0, 64); err == nil {
@@ -125,7 +125,7 @@ func plainNumber(s string) any {
 	return s
 }
 
-// taggedScalar resolves a scalar with an explicit tag. Such scalars are rare, so the library that kubectl uses is asked.
+// taggedScalar resolves a scalar with an explicit tag, with the library that kubectl uses. Such scalars are rare.
 func taggedScalar(tag, s string) (any, error) {
 	if !strings.HasPrefix(tag, "!!") {
 		return s, nil

@@ -1,6 +1,5 @@
-// Package yamltext writes YAML in the order and the style in which people write objects of Kubernetes and schemas: what
-// identifies first, what is long last, what is short on one line. It also knows what kubectl reads for a scalar; it does not
-// read documents.
+// Package yamltext writes YAML in the usual order and style of Kubernetes objects and schemas: identifying keys first, long
+// ones last, short maps on one line. It also resolves scalars as kubectl does; it does not read documents.
 package yamltext
 
 import (
@@ -12,16 +11,15 @@ import (
 	yaml "go.yaml.in/yaml/v3"
 )
 
-// leading are keys that stand before others, in this order, as people write them.
+// leading are keys that come before others, in this order.
 var leading = []string{"apiVersion", "kind", "metadata", "name", "namespace", "labels", "annotations", "group", "names", "scope",
 	"served", "storage", "subresources", "additionalPrinterColumns", "type", "format", "description", "default", "required", "rule", "spec"}
 
-// trailing are keys that stand after others, since they are long.
+// trailing are keys that come after others, because their values are long.
 var trailing = []string{"versions", "schema", "openAPIV3Schema", "items", "additionalProperties", "properties", "status"}
 
-// Of is a value (maps, lists and scalars, as JSON has them) as YAML in the order in which people write objects and schemas:
-// what identifies first, what is long last, else by the alphabet. The schema of a scalar stays on one line. The error is about
-// a value that YAML cannot hold.
+// Of returns a value (JSON types) as YAML: identifying keys first, long ones last, the rest in alphabetical order. The schema
+// of a scalar is on one line. It returns an error for a value that YAML cannot represent.
 func Of(value any) (string, error) {
 	n, err := Node(value)
 	if err != nil {
@@ -30,7 +28,7 @@ func Of(value any) (string, error) {
 	return Write(n)
 }
 
-// Write is a node as text, indented by two. The error is about a node that is no YAML, such as one of no kind.
+// Write returns a node as text, indented by two spaces. It returns an error for an invalid node, such as one without a kind.
 func Write(n *yaml.Node) (string, error) {
 	var out bytes.Buffer
 	encoder := yaml.NewEncoder(&out)
@@ -41,7 +39,7 @@ func Write(n *yaml.Node) (string, error) {
 	return out.String(), nil
 }
 
-// Node is a value as Of writes it, to be put into a document of somebody else's.
+// Node returns a value as the node that Of writes, for use in another document.
 func Node(value any) (*yaml.Node, error) {
 	n := &yaml.Node{}
 	switch v := value.(type) {
@@ -84,7 +82,7 @@ func Node(value any) (*yaml.Node, error) {
 	return n, nil
 }
 
-// IsShort tells maps that are read best on one line: the schema of a scalar, a printer column, the names of a kind.
+// IsShort reports whether a map is easier to read on one line: the schema of a scalar, a printer column, the names of a kind.
 func IsShort(m map[string]any) bool {
 	_, schema := m["type"].(string)
 	_, open := m["x-kubernetes-preserve-unknown-fields"]
@@ -127,7 +125,7 @@ func Keys(m map[string]any) []string {
 	return keys
 }
 
-// Indent puts a prefix before each line of a text that is not empty. The last line has an end then.
+// Indent adds a prefix to each line that is not empty. The result ends with a line break.
 func Indent(text, prefix string) string {
 	var out strings.Builder
 	for line := range strings.Lines(strings.TrimRight(text, "\n") + "\n") {

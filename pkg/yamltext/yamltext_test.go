@@ -9,7 +9,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/yamltext"
 )
 
-// TestOf: whatever order and style a value comes in, one text comes out, and it reads as the same value.
+// TestOf: a value in any order and style gives one text, and the text is read back as the same value.
 func TestOf(t *testing.T) {
 	for _, test := range []struct{ in, want, reason string }{
 		{`{"status": {}, "metadata": {"labels": {}, "name": "a"}, "kind": "K", "apiVersion": "v1", "zone": 1}`,

@@ -19,13 +19,13 @@ import (
 
 const (
 	namespace = "default"
-	// person is the field manager of what the demo writes itself.
-	person = "somebody"
-	// pollInterval is how often the cluster is looked at, which bounds how exact the times are.
+	// demoManager is the field manager of the demo's own writes.
+	demoManager = "somebody"
+	// pollInterval is the polling interval, which limits the precision of the times.
 	pollInterval = 5 * time.Millisecond
 )
 
-// The kinds that are shown.
+// The kinds of the demo.
 var (
 	websites    = schema.GroupVersionResource{Group: "tools.example.com", Version: "v1", Resource: "websites"}
 	pages       = schema.GroupVersionResource{Group: "tools.example.com", Version: "v1", Resource: "pages"}
@@ -36,29 +36,29 @@ var (
 	pods        = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 )
 
-// stage is what the steps play on.
-type stage struct {
-	tell   *teller
-	plane  *controlplane.ControlPlane
-	child  *child
-	client dynamic.Interface
-	// hasManager is false if no kube-controller-manager runs: the demo then does its work.
+// environment is the environment of the steps.
+type environment struct {
+	console *printer
+	plane   *controlplane.ControlPlane
+	child   *child
+	client  dynamic.Interface
+	// hasManager is false if there is no kube-controller-manager: the demo then does its work.
 	hasManager bool
 }
 
-func newStage(tell *teller, plane *controlplane.ControlPlane, child *child, hasManager bool) (*stage, error) {
+func newEnvironment(console *printer, plane *controlplane.ControlPlane, child *child, hasManager bool) (*environment, error) {
 	client, err := dynamic.NewForConfig(plane.Config())
 	if err != nil {
 		return nil, fmt.Errorf("preparing a client: %w", err)
 	}
-	return &stage{tell: tell, plane: plane, child: child, client: client, hasManager: hasManager}, nil
+	return &environment{console: console, plane: plane, child: child, client: client, hasManager: hasManager}, nil
 }
 
-func (s *stage) in(kind schema.GroupVersionResource) dynamic.ResourceInterface {
+func (s *environment) in(kind schema.GroupVersionResource) dynamic.ResourceInterface {
 	return s.client.Resource(kind).Namespace(namespace)
 }
 
-// poll looks until look says that it is done. At the deadline it tells why it was not.
+// poll calls look until it returns done. At the deadline it returns the last reason.
 func poll(ctx context.Context, interval time.Duration, look func() (done bool, why string, err error)) error {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
@@ -75,9 +75,8 @@ func poll(ctx context.Context, interval time.Duration, look func() (done bool, w
 	}
 }
 
-// await polls an object until test says nothing against it. test is given nil where there is no such object, and returns
-// why it is not yet what it should be.
-func (s *stage) await(ctx context.Context, kind schema.GroupVersionResource, name string,
+// await polls an object until test returns "". test gets nil if there is no such object, and returns the reason to continue.
+func (s *environment) await(ctx context.Context, kind schema.GroupVersionResource, name string,
 	test func(*unstructured.Unstructured) string) (*unstructured.Unstructured, error) {
 	var seen *unstructured.Unstructured
 	err := poll(ctx, pollInterval, func() (bool, string, error) {
@@ -95,7 +94,7 @@ func (s *stage) await(ctx context.Context, kind schema.GroupVersionResource, nam
 	return seen, err
 }
 
-// ready is a test for await: Ready is True for the current generation.
+// ready returns a test for await: Ready is True for the current generation.
 func ready(u *unstructured.Unstructured) string {
 	c := condition(u, "Ready")
 	if c == nil {
@@ -140,19 +139,19 @@ func fromFile(path string) (*unstructured.Unstructured, string, error) {
 	return documents[0], string(text), nil
 }
 
-func (s *stage) create(ctx context.Context, kind schema.GroupVersionResource, u *unstructured.Unstructured) error {
-	_, err := s.in(kind).Create(ctx, u, metav1.CreateOptions{FieldManager: person})
+func (s *environment) create(ctx context.Context, kind schema.GroupVersionResource, u *unstructured.Unstructured) error {
+	_, err := s.in(kind).Create(ctx, u, metav1.CreateOptions{FieldManager: demoManager})
 	return err
 }
 
-// patch changes an object as a person with kubectl edit would.
-func (s *stage) patch(ctx context.Context, kind schema.GroupVersionResource, name, merge string, subresources ...string) error {
-	_, err := s.in(kind).Patch(ctx, name, types.MergePatchType, []byte(merge), metav1.PatchOptions{FieldManager: person}, subresources...)
+// patch changes an object like kubectl edit.
+func (s *environment) patch(ctx context.Context, kind schema.GroupVersionResource, name, merge string, subresources ...string) error {
+	_, err := s.in(kind).Patch(ctx, name, types.MergePatchType, []byte(merge), metav1.PatchOptions{FieldManager: demoManager}, subresources...)
 	return err
 }
 
-// playKubelet marks the pods of an application Ready, since no kubelet runs that would.
-func (s *stage) playKubelet(ctx context.Context, label string) error {
+// simulateKubelet marks the pods of an application Ready, because no kubelet runs.
+func (s *environment) simulateKubelet(ctx context.Context, label string) error {
 	list, err := s.in(pods).List(ctx, metav1.ListOptions{LabelSelector: label})
 	if err != nil {
 		return err

@@ -10,16 +10,16 @@ import (
 	"golang.org/x/term"
 )
 
-// teller prints the story, in colors on a terminal only.
-type teller struct {
+// printer prints the text of the demo, in colors on a terminal only.
+type printer struct {
 	out      io.Writer
 	terminal bool
 	colors   bool
 }
 
-func newTeller(file *os.File) *teller {
+func newPrinter(file *os.File) *printer {
 	terminal := term.IsTerminal(int(file.Fd()))
-	return &teller{out: file, terminal: terminal, colors: terminal && os.Getenv("NO_COLOR") == ""}
+	return &printer{out: file, terminal: terminal, colors: terminal && os.Getenv("NO_COLOR") == ""}
 }
 
 const (
@@ -30,29 +30,29 @@ const (
 )
 
 // paint wraps a text in a color.
-func (t *teller) paint(color, text string) string {
+func (t *printer) paint(color, text string) string {
 	if !t.colors {
 		return text
 	}
 	return "\x1b[" + color + "m" + text + "\x1b[0m"
 }
 
-func (t *teller) title(number int, text string) {
+func (t *printer) title(number int, text string) {
 	fmt.Fprintf(t.out, "\n%s\n\n", t.paint(bold, fmt.Sprintf("%d. %s", number, text)))
 }
 
 // say prints a paragraph.
-func (t *teller) say(format string, args ...any) {
+func (t *printer) say(format string, args ...any) {
 	fmt.Fprintf(t.out, format+"\n", args...)
 }
 
 // done prints something that was checked.
-func (t *teller) done(format string, args ...any) {
+func (t *printer) done(format string, args ...any) {
 	fmt.Fprintf(t.out, "%s %s\n", t.paint(green, "✓"), fmt.Sprintf(format, args...))
 }
 
-// block prints a text as it stands, indented.
-func (t *teller) block(text string) {
+// block prints an indented text.
+func (t *printer) block(text string) {
 	for line := range strings.Lines(strings.TrimRight(text, "\n") + "\n") {
 		if line = strings.TrimRight(line, "\n"); line != "" {
 			line = "    " + t.paint(blue, line)
@@ -63,12 +63,12 @@ func (t *teller) block(text string) {
 }
 
 // note prints an aside.
-func (t *teller) note(format string, args ...any) {
+func (t *printer) note(format string, args ...any) {
 	fmt.Fprintln(t.out, t.paint(faint, "  ("+fmt.Sprintf(format, args...)+")"))
 }
 
-// took prints a duration as people read it.
-func took(d time.Duration) string {
+// formatDuration formats a duration.
+func formatDuration(d time.Duration) string {
 	if d < time.Second {
 		return fmt.Sprintf("%d ms", d.Milliseconds())
 	}
