@@ -43,6 +43,7 @@ var setups = map[string]Setup{
 	"selected":    {Selected: true},
 	"conditions":  {Conditions: true},
 	"before":      {Before: true},
+	"watches":     {Before: true, Several: true}, // two watches show each object
 	"guard":       {Guard: true},
 	"replicas":    {Replicas: 2},
 	"several":     {Several: true},

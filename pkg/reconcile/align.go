@@ -105,15 +105,16 @@ func (r *record) park(s slot, m objectMemory) {
 	r.parked[s] = m
 }
 
-// dropResponses drops the responses about such objects, and reports whether there was any. It is called with the lock.
-func (r *record) dropResponses(such func(*drift.Live) bool) (found bool) {
+// dropResponses drops the responses about such objects of downstreams, and reports whether there was any. It is called with the lock.
+// Several watches may show one object: a response counts until the one of its own downstream has caught up.
+func (r *record) dropResponses(such func(downstream int, live *drift.Live) bool) (found bool) {
 	for k := range r.read {
-		if l := r.read[k].live; l != nil && such(l) {
+		if l := r.read[k].live; l != nil && such(r.slots[k].downstream, l) {
 			r.read[k], found = response{}, true
 		}
 	}
 	for s, m := range r.parked {
-		if m.read.live != nil && such(m.read.live) {
+		if m.read.live != nil && such(s.downstream, m.read.live) {
 			m.read, found = response{}, true
 			r.parked[s] = m
 		}
