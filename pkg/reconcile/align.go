@@ -40,7 +40,7 @@ func (r *reconciliation) alignMemory() {
 }
 
 // align orders what is remembered like the objects of the desired state. What is remembered of an object that is not among them
-// is kept while it is not known which objects its downstream should have.
+// is kept while it is not known which objects its downstream should have; then only that the object is the upstream's own.
 func (r *record) align() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -60,9 +60,12 @@ func (r *record) align() {
 			delete(r.parked, r.slots[k])
 		}
 	}
-	for s := range r.parked {
-		if !r.desired.Unknown(s.downstream) {
-			delete(r.parked, s)
+	for s, m := range r.parked {
+		if r.desired.Unknown(s.downstream) {
+			continue
+		}
+		if delete(r.parked, s); m.uid != "" {
+			r.left = append(r.left, witness{place{s.downstream, m.at}, m.uid})
 		}
 	}
 	if len(r.parked) == 0 {

@@ -47,6 +47,9 @@ type record struct {
 	// slots say which objects targets, read and baselines are about.
 	slots   []slot
 	targets []target
+	// items are by downstream; siblings by the place of a live object that others read.
+	items    map[int]*itemsMemory
+	siblings map[place]siblingSeen
 	// left are the objects that stood at no target the last time.
 	left []witness
 	// retry is about requests for the upstream itself: its status, and its finalization when it is being deleted.
