@@ -33,6 +33,7 @@ type Setup struct {
 	Recreate    bool   `json:"recreate,omitempty"`    // updatePolicy
 	Drift       string `json:"drift,omitempty"`       // drift.policy
 	Input       string `json:"input,omitempty"`       // an input, and its policy if missing
+	Listed      bool   `json:"listed,omitempty"`      // an input that is a list
 }
 
 // setups are operators that each have one special feature.
@@ -43,11 +44,13 @@ var setups = map[string]Setup{
 	"selected":    {Selected: true},
 	"conditions":  {Conditions: true},
 	"before":      {Before: true},
+	"watches":     {Before: true, Several: true}, // two watches show each object
 	"guard":       {Guard: true},
 	"replicas":    {Replicas: 2},
 	"several":     {Several: true},
 	"after":       {After: true, Second: true, Wait: true},
 	"related":     {Related: true, Second: true},
+	"listed":      {Listed: true},
 }
 
 // randomSetup combines random features of a config.
@@ -69,6 +72,8 @@ func randomSetup(seed uint64) Setup {
 	s.Conditions = some(5)
 	s.After = some(4)
 	s.Related = some(4) && !s.Several
+	s.Listed = some(4)
+	s.Related = s.Related && s.Drift == "" && !s.CreateOnly // or what it reads may stay away
 	s.Exclusive = s.Exclusive && s.Drift == "" && !s.CreateOnly
 	s.Recreate = s.Recreate && !s.CreateOnly
 	s.Elsewhere = s.Elsewhere && !s.Cluster
@@ -105,8 +110,15 @@ func (s *Setup) config(v variant) string {
 	if s.Conditions {
 		line(`  matchConditions: [{name: enabled, expression: "self.metadata.labels['enabled'] == 'yes'"}]`)
 	}
+	if s.Input != "" || s.Listed {
+		line("inputs:")
+	}
+	if s.Listed {
+		line(`  - {name: members, apiVersion: v1, kind: ConfigMap, list: {labelSelector: {matchLabels: {member: "yes"}}, namespaces: [ns],
+      matching: object.data.of == self.metadata.name}}`)
+	}
 	if s.Input != "" {
-		line("inputs:\n  - {name: settings, apiVersion: v1, kind: ConfigMap, fixedName: settings, namespace: ns, missing: %s}", s.Input)
+		line("  - {name: settings, apiVersion: v1, kind: ConfigMap, fixedName: settings, namespace: ns, missing: %s}", s.Input)
 	}
 	if v.broken == 2 {
 		line("validate:\n  - {rule: self.spec.size >, message: broken}")
@@ -177,6 +189,9 @@ func (s *Setup) downstream(line func(string, ...any), name, kind string, v varia
 	line("        annotations:\n          template: \"%d\"", v.template)
 	if s.Input != "" {
 		line("          settings: {{ (input \"settings\" | default dict).data | default dict | toJson | sha256sum }}")
+	}
+	if s.Listed {
+		line("          members: \"{{ range input \"members\" }}{{ .metadata.name }}={{ .data.value }} {{ end }}\"")
 	}
 	if isFirst && s.Related {
 		line("          secret: {{ (downstream \"secret\").data | toJson | sha256sum }}")

@@ -144,6 +144,9 @@ func (w *world) act(ctx context.Context, s Step) (did string, err error) {
 		}
 		return "empties the status of " + name, w.merge(ctx, u, `{"status":null}`, "status")
 	case "input":
+		if w.Setup.Listed && s.Which == 0 {
+			return w.changeMember(ctx, s.Value)
+		}
 		return w.changeInput(ctx, s.Value)
 	case "squat":
 		return w.createForeign(ctx, "ns", fmt.Sprint(u.GetName(), s.Value%2))
@@ -166,8 +169,23 @@ func (w *world) changeInput(ctx context.Context, value int) (did string, err err
 	return fmt.Sprint("sets the settings to ", value), w.apply(ctx, u)
 }
 
-// isRecorded reports whether the status of an upstream records an object. One whose creation got no response is known only by
-// its labels until then.
+// changeMember changes an object that enters lists, leaves them, or changes in them.
+func (w *world) changeMember(ctx context.Context, value int) (did string, err error) {
+	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap",
+		"data": map[string]any{"of": string(rune('a' + value%2)), "value": fmt.Sprint(value)}}}
+	u.SetNamespace("ns")
+	u.SetName(fmt.Sprint("member-", value%3))
+	if value%4 == 0 {
+		return "deletes " + u.GetName(), w.of(u).Delete(ctx, u.GetName(), metav1.DeleteOptions{})
+	}
+	if value%5 != 0 {
+		u.SetLabels(map[string]string{"member": "yes"})
+	}
+	return fmt.Sprintf("applies %s %v", u.GetName(), u.Object["data"]), w.apply(ctx, u)
+}
+
+// isRecorded reports whether the status of an upstream records an object. One that was created without a response is known only
+// by its labels until then.
 func (w *world) isRecorded(ctx context.Context, u *unstructured.Unstructured) bool {
 	for _, c := range w.pipelines() {
 		for _, upstream := range w.list(ctx, c.Pipeline.Upstream.GVK) {

@@ -116,9 +116,9 @@ func (f Feed) isShown(p *packed) bool {
 	return p.match.Unmet == ""
 }
 
-// downstreams queues the upstreams in an object's owner marks, before and after the change: whoever lost a mark must be
-// reconciled, too.
-func (f Feed) downstreams() cache.ResourceEventHandler {
+// downstreams queues the upstreams in the owner marks of an object of downstream i, or BeforeIndex, before and after the change: whoever
+// lost a mark must be reconciled, too.
+func (f Feed) downstreams(i int) cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(obj any, initial bool) {
 			if live, ok := obj.(*drift.Live); ok {
@@ -128,7 +128,7 @@ func (f Feed) downstreams() cache.ResourceEventHandler {
 				f.Queue.Add(PriorityBulk, 0, f.Reconciler.OwnersOf(obj)...)
 				return
 			}
-			f.enqueueOwners(obj, f.Reconciler.OwnersOf(obj))
+			f.enqueueOwners(i, obj, f.Reconciler.OwnersOf(obj))
 		},
 		UpdateFunc: func(before, after any) {
 			if live, ok := after.(*drift.Live); ok {
@@ -141,7 +141,7 @@ func (f Feed) downstreams() cache.ResourceEventHandler {
 					owners = append(owners, ref)
 				}
 			}
-			f.enqueueOwners(after, owners)
+			f.enqueueOwners(i, after, owners)
 		},
 		DeleteFunc: func(obj any) {
 			live, ok := unwrapTombstone(obj).(*drift.Live)
@@ -150,7 +150,7 @@ func (f Feed) downstreams() cache.ResourceEventHandler {
 			}
 			f.Reconciler.NoteObjectGone(live.UID)
 			for _, ref := range f.Reconciler.OwnersOf(live) {
-				f.Reconciler.NoteDownstreamGone(ref, live.UID)
+				f.Reconciler.NoteDownstreamGone(i, ref, live.UID)
 				f.Queue.Add(PriorityNow, f.AfterDelete, ref)
 			}
 		},
@@ -158,13 +158,13 @@ func (f Feed) downstreams() cache.ResourceEventHandler {
 }
 
 // enqueueOwners queues the owners of a downstream, except for those whose own write the event is about.
-func (f Feed) enqueueOwners(obj any, owners []pipeline.Ref) {
+func (f Feed) enqueueOwners(i int, obj any, owners []pipeline.Ref) {
 	live, ok := obj.(*drift.Live)
 	if !ok {
 		return
 	}
 	for _, ref := range owners {
-		if !f.Reconciler.IsEchoOf(ref, live) {
+		if !f.Reconciler.IsEchoOf(i, ref, live) {
 			f.Queue.Add(PriorityNow, 0, ref)
 		}
 	}

@@ -71,7 +71,7 @@ func (w *watcher) openObjects(d *pipeline.Downstream) (stores, error) {
 	}
 	for _, ns := range namespacesOf(targetNamespaces(w.pipeline, d), d.Kind.Namespaced) {
 		key := Key{Identity: w.as, GVR: d.Kind.GVR, Namespace: ns, Selector: selector, View: d.View.ID()}
-		sub, err := w.factory.subscribe(key, d.View.Transform(), w.feed.downstreams(), w.feed.OnWatchResult)
+		sub, err := w.factory.subscribe(key, d.View.Transform(), w.feed.downstreams(d.Index), w.feed.OnWatchResult)
 		if err != nil {
 			return open, err
 		}

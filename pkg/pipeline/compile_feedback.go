@@ -126,7 +126,7 @@ func (c *compiler) makes(k int, d *Downstream) bool {
 		next := todo[0]
 		todo = todo[1:]
 		for i, s := range c.p.Inputs {
-			if read := next.inputs.has(i) || next.whenInputs.has(i) || c.p.validatorInputs.has(i); from[i] || !read {
+			if from[i] || !c.p.reads(next, i) {
 				continue
 			}
 			from[i] = true

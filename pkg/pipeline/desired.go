@@ -23,7 +23,7 @@ type Desired struct {
 	// Objects are in the order of the config's downstreams, at least one for each.
 	Objects []DesiredObject
 	// siblings are what was read of live objects.
-	siblings []siblingRead
+	siblings []SiblingRead
 	// items are those of forEach, by downstream; nil until they are needed.
 	items [][]any
 }
@@ -94,7 +94,7 @@ func (p *Pipeline) addObjects(
 ) {
 	lists := make([][]DesiredObject, len(p.Downstreams))
 	of := func(i int) []DesiredObject { return lists[i] }
-	note := func(r siblingRead) {
+	note := func(r SiblingRead) {
 		if !slices.Contains(w.siblings, r) {
 			w.siblings = append(w.siblings, r)
 		}

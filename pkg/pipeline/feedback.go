@@ -105,7 +105,7 @@ func (p *Pipeline) Feedback(i int, own []int) string {
 	d := p.Downstreams[i]
 	var causes []string
 	for _, k := range own {
-		if d.inputs.has(k) || d.whenInputs.has(k) || d.itemsInputs.has(k) || p.validatorInputs.has(k) {
+		if p.reads(d, k) {
 			causes = append(causes, fmt.Sprintf("the template reads its own output through input %s", p.Inputs[k].Name))
 		}
 	}
@@ -118,6 +118,23 @@ func (p *Pipeline) Feedback(i int, own []int) string {
 		return "its sources change with each write, and only then"
 	}
 	return strings.Join(causes, ", ")
+}
+
+// reads reports whether a downstream is made from input k, by itself or by way of downstreams that it reads.
+func (p *Pipeline) reads(d *Downstream, k int) bool {
+	from := []int{d.Index}
+	for at := 0; at < len(from); at++ {
+		d := p.Downstreams[from[at]]
+		if d.inputs.has(k) || d.whenInputs.has(k) || d.itemsInputs.has(k) || p.validatorInputs.has(k) {
+			return true
+		}
+		for _, sibling := range d.siblings {
+			if !slices.Contains(from, sibling) {
+				from = append(from, sibling)
+			}
+		}
+	}
+	return false
 }
 
 // HashKey is where objects have the hash.

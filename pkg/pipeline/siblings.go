@@ -24,17 +24,20 @@ func (in Inputs) WithSiblings(sibling Sibling) Inputs {
 	return in
 }
 
-// siblingRead is what a Desired was made from: of a live object, what others read of it.
-type siblingRead struct {
-	downstream int
-	at         Ref
-	sum        drift.Sum
+// SiblingRead is what a Desired was made from: of a live object, what others read of it.
+type SiblingRead struct {
+	Downstream int
+	At         Ref
+	Sum        drift.Sum
 }
+
+// Siblings are what was read of live objects.
+func (d *Desired) Siblings() []SiblingRead { return d.siblings }
 
 // SiblingsChanged reports whether a live object that w was made from is another one now, for those who read it.
 func (p *Pipeline) SiblingsChanged(w *Desired, sibling Sibling) bool {
-	return slices.ContainsFunc(w.siblings, func(r siblingRead) bool {
-		return drift.Digest(p.Downstreams[r.downstream].shownOf(sibling(r.downstream, r.at))) != r.sum
+	return slices.ContainsFunc(w.siblings, func(r SiblingRead) bool {
+		return drift.Digest(p.Downstreams[r.Downstream].shownOf(sibling(r.Downstream, r.At))) != r.Sum
 	})
 }
 
@@ -49,7 +52,7 @@ func (d *Downstream) shownOf(kept map[string]any) map[string]any {
 // siblingsOf gathers the objects that a downstream reads of others, by the names of these: one, or a map of several by their names.
 // The error is a *waiting while one is missing. note, if not nil, takes what was read.
 func (p *Pipeline) siblingsOf(
-	d *Downstream, of func(int) []DesiredObject, sibling Sibling, note func(siblingRead),
+	d *Downstream, of func(int) []DesiredObject, sibling Sibling, note func(SiblingRead),
 ) (map[string]any, error) {
 	found := make(map[string]any, len(d.siblings))
 	for _, i := range d.siblings {
@@ -70,7 +73,7 @@ func (p *Pipeline) siblingsOf(
 				shown = other.shownOf(sibling(i, o.Target))
 			}
 			if note != nil {
-				note(siblingRead{i, o.Target, drift.Digest(shown)})
+				note(SiblingRead{i, o.Target, drift.Digest(shown)})
 			}
 			if shown == nil {
 				missing = append(missing, o.Target.String())
@@ -94,7 +97,7 @@ func (p *Pipeline) siblingsOf(
 func shownError(d *Downstream, err error) string { return hideValues(d.hidesValues, err).Error() }
 
 // withSiblings returns in with what a downstream reads of others.
-func (p *Pipeline) withSiblings(d *Downstream, of func(int) []DesiredObject, in Inputs, note func(siblingRead)) (Inputs, error) {
+func (p *Pipeline) withSiblings(d *Downstream, of func(int) []DesiredObject, in Inputs, note func(SiblingRead)) (Inputs, error) {
 	if len(d.siblings) == 0 {
 		return in, nil
 	}

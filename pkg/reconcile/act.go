@@ -257,6 +257,7 @@ func (r *reconciliation) rememberApplied(ctx context.Context, o pipeline.Outcome
 // countWrite counts a write to object k of the desired state, for that hash; "" after a deletion.
 func (r *reconciliation) countWrite(k int, hash string) {
 	r.record.targets[k].contest.write(r.record.externalDigest, hash, r.spacing(), r.now)
+	r.countItems(r.record.slots[k].downstream)
 }
 
 // reportRepair reports a repair, unless the apply changed nothing: then there was no drift.
@@ -360,6 +361,7 @@ func (r *reconciliation) release(ctx context.Context, o pipeline.Outcome) error 
 // noteReleased remembers that an object was deleted or released, and at which place.
 func (r *reconciliation) noteReleased(o pipeline.Outcome) {
 	r.record.forgetObject(o.UID, r.now)
+	r.countItems(o.Downstream)
 	r.removals.write(place{o.Downstream, o.Target}, r.spacing(), r.now)
 }
 

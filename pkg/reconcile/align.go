@@ -40,7 +40,7 @@ func (r *reconciliation) alignMemory() {
 }
 
 // align orders what is remembered like the objects of the desired state. What is remembered of an object that is not among them
-// is kept while it is not known which objects its downstream should have.
+// is kept while it is not known which objects its downstream should have; then only that the object is the upstream's own.
 func (r *record) align() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -60,9 +60,12 @@ func (r *record) align() {
 			delete(r.parked, r.slots[k])
 		}
 	}
-	for s := range r.parked {
-		if !r.desired.Unknown(s.downstream) {
-			delete(r.parked, s)
+	for s, m := range r.parked {
+		if r.desired.Unknown(s.downstream) {
+			continue
+		}
+		if delete(r.parked, s); m.uid != "" {
+			r.left = append(r.left, witness{place{s.downstream, m.at}, m.uid})
 		}
 	}
 	if len(r.parked) == 0 {
@@ -105,15 +108,16 @@ func (r *record) park(s slot, m objectMemory) {
 	r.parked[s] = m
 }
 
-// dropResponses drops the responses about such objects, and reports whether there was any. It is called with the lock.
-func (r *record) dropResponses(such func(*drift.Live) bool) (found bool) {
+// dropResponses drops the responses about such objects of downstreams, and reports whether there was any. It is called with the lock.
+// Several watches may show one object: a response counts until the one of its own downstream has caught up.
+func (r *record) dropResponses(such func(downstream int, live *drift.Live) bool) (found bool) {
 	for k := range r.read {
-		if l := r.read[k].live; l != nil && such(l) {
+		if l := r.read[k].live; l != nil && such(r.slots[k].downstream, l) {
 			r.read[k], found = response{}, true
 		}
 	}
 	for s, m := range r.parked {
-		if m.read.live != nil && such(m.read.live) {
+		if m.read.live != nil && such(s.downstream, m.read.live) {
 			m.read, found = response{}, true
 			r.parked[s] = m
 		}

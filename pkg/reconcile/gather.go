@@ -73,6 +73,9 @@ func (r *reconciliation) facts(k int, recorded []status.Recorded) pipeline.Facts
 		f.Feedback = r.Pipeline.Feedback(i, r.ownInputs())
 	}
 	if f.Live == nil {
+		if wait := r.waitForItems(i); wait > f.Spaced {
+			f.Spaced, f.Feedback = wait, r.Pipeline.Feedback(i, r.ownInputs())
+		}
 		return f
 	}
 	if rec != nil && rec.UID == f.Live.UID {

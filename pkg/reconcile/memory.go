@@ -47,6 +47,9 @@ type record struct {
 	// slots say which objects targets, read and baselines are about.
 	slots   []slot
 	targets []target
+	// items are by downstream; siblings by the place of a live object that others read.
+	items    map[int]*itemsMemory
+	siblings map[place]siblingSeen
 	// left are the objects that stood at no target the last time.
 	left []witness
 	// retry is about requests for the upstream itself: its status, and its finalization when it is being deleted.
@@ -274,16 +277,18 @@ func (r *record) isEcho(uid types.UID, version string) bool {
 	return same && r.isDesiredCurrent
 }
 
-// isEchoOf is isEcho for a downstream: the reconciliation that made the request has handled its response.
-func (r *record) isEchoOf(live *drift.Live) bool {
+// isEchoOf is isEcho for an object that a watch of a downstream shows: the reconciliation that made the request has handled its response.
+func (r *record) isEchoOf(downstream int, live *drift.Live) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.dropResponses(func(l *drift.Live) bool { return l.UID == live.UID && l.ResourceVersion == live.ResourceVersion })
+	return r.dropResponses(func(i int, l *drift.Live) bool {
+		return i == downstream && l.UID == live.UID && l.ResourceVersion == live.ResourceVersion
+	})
 }
 
 // forgetObject records that an object was deleted or is no longer ours, whatever the cache shows.
 func (r *record) forgetObject(uid types.UID, now time.Time) {
-	r.dropResponse(uid)
+	r.dropResponsesAbout(uid, func(int) bool { return true })
 	if r.gone == nil {
 		r.gone = map[types.UID]time.Time{}
 	}
@@ -337,12 +342,16 @@ func (r *record) isGone(live *drift.Live, now time.Time) bool {
 	return !live.Deleting && r.isKnownGone(live.UID, now)
 }
 
-// dropResponse drops a response about an object that the watch has shown gone.
-func (r *record) dropResponse(uid types.UID) {
+// noteGone drops a response about an object that a watch of a downstream has shown gone.
+func (r *record) noteGone(downstream int, uid types.UID) {
+	r.dropResponsesAbout(uid, func(i int) bool { return i == downstream })
+}
+
+func (r *record) dropResponsesAbout(uid types.UID, of func(downstream int) bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.dropResponses(func(l *drift.Live) bool { return l.UID == uid })
-	if l := r.beforeRead.live; l != nil && l.UID == uid {
+	r.dropResponses(func(i int, l *drift.Live) bool { return of(i) && l.UID == uid })
+	if l := r.beforeRead.live; l != nil && l.UID == uid && of(pipeline.BeforeIndex) {
 		r.beforeRead = response{}
 	}
 }

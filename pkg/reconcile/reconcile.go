@@ -336,16 +336,19 @@ func (r *reconciliation) updateDesired(ctx context.Context) {
 		return
 	}
 	digest := r.readableDigest(r.Pipeline.ReadsStatus())
-	if rec.externalDigest = digest; r.Pipeline.ReadsOwn() {
-		rec.externalDigest = r.othersDigest()
+	cause := digest
+	if r.Pipeline.ReadsOwn() {
+		cause = r.othersDigest()
 	}
 	if changed || rec.digest != digest {
 		rec.isExpensive = false
 		rec.desired, rec.digest = r.Pipeline.Desired(ctx, r.upstream, r.inputsRead()), digest
 		r.alignMemory()
+		r.noteItems()
 		r.noteContributions()
 		countRender(r.Name)
 	}
+	rec.externalDigest = r.withSiblings(cause)
 	if tookTooLong(rec.desired) && rec.renderAgainAt.IsZero() {
 		rec.renderAgainAt = r.now.Add(time.Duration(r.Pipeline.Config.Retry.MinDelay))
 	}

@@ -20,6 +20,7 @@ func (r *reconciliation) handleReconcileRequest() {
 	}
 	r.record.refused = pipeline.RefusedFields{}
 	r.record.retry, r.record.statusContest, r.record.finalizerContest = retryState{}, contest{}, contest{}
+	r.record.items = nil
 	for i := range r.record.targets {
 		r.record.targets[i].startOver()
 	}

@@ -31,42 +31,6 @@ func (r *reconciliation) statusDigest(want map[string]any) string {
 	return string(sum[:])
 }
 
-// othersDigest is the digest of what can be read and this operator did not write: without its own part of the status and the
-// downstreams that are inputs.
-func (r *reconciliation) othersDigest() drift.Sum {
-	var status any
-	if r.Pipeline.ReadsStatus() {
-		status = r.Pipeline.OthersStatus(r.upstream)
-	}
-	digest := r.digest(status)
-	digests := make([]any, len(r.record.inputs))
-	for i, ref := range r.record.inputs {
-		digests[i] = r.inputs[i].digest(ref, func(o Input) bool { return !r.Pipeline.MayBeDownstream(i) || !r.isOwnInput(o) })
-	}
-	return drift.Digest([]any{string(digest[:]), digests})
-}
-
-// ownInputs are the inputs, by index, that are downstreams of this upstream, or were until just now.
-func (r *reconciliation) ownInputs() []int {
-	var own []int
-	for i, found := range r.inputs {
-		if !r.Pipeline.MayBeDownstream(i) {
-			continue
-		}
-		at := r.record.inputs[i].At
-		gone := found.one == nil && at.Name != "" && r.record.anyTarget(func(t target) bool { return t.at == at })
-		if gone || slices.ContainsFunc(found.objects(), r.isOwnInput) {
-			own = append(own, i)
-		}
-	}
-	return own
-}
-
-// isOwnInput reports whether an input is a downstream of this upstream, or was until just now.
-func (r *reconciliation) isOwnInput(found Input) bool {
-	return r.record.anyTarget(func(t target) bool { return t.uid == found.GetUID() }) || r.record.isKnownGone(found.GetUID(), r.now)
-}
-
 // causeOf is the digest of what the status follows from, without what its write changes. Messages are left out: they may quote
 // the status.
 func (r *reconciliation) causeOf(results []pipeline.Result) drift.Sum {

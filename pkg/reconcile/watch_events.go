@@ -48,16 +48,16 @@ func (r *Reconciler) IsEcho(ref pipeline.Ref, uid types.UID, version string) boo
 	return rec != nil && rec.isEcho(uid, version)
 }
 
-// IsEchoOf is IsEcho for an object that an upstream owns.
-func (r *Reconciler) IsEchoOf(ref pipeline.Ref, live *drift.Live) bool {
+// IsEchoOf is IsEcho for an object that an upstream owns, in the watch of downstream i, or BeforeIndex.
+func (r *Reconciler) IsEchoOf(i int, ref pipeline.Ref, live *drift.Live) bool {
 	rec := r.memory.peek(ref)
-	return rec != nil && rec.isEchoOf(live)
+	return rec != nil && rec.isEchoOf(i, live)
 }
 
-// NoteDownstreamGone records that the watch no longer shows an object that an upstream owns.
-func (r *Reconciler) NoteDownstreamGone(ref pipeline.Ref, uid types.UID) {
+// NoteDownstreamGone records that the watch of downstream i, or BeforeIndex, no longer shows an object that an upstream owns.
+func (r *Reconciler) NoteDownstreamGone(i int, ref pipeline.Ref, uid types.UID) {
 	if rec := r.memory.peek(ref); rec != nil {
-		rec.dropResponse(uid)
+		rec.noteGone(i, uid)
 	}
 }
 

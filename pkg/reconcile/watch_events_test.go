@@ -1,0 +1,56 @@
+package reconcile
+
+import (
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+)
+
+// Several watches may show one object: another downstream of its kind and deletion.before each have their own. Only what the watch of
+// the object's downstream shows replaces a response, since the object is looked up there.
+func TestResponseCountsUntilItsWatchCatchesUp(t *testing.T) {
+	live := &drift.Live{UID: "u", Namespace: "ns", Name: "a", ResourceVersion: "7"}
+	at, now := pipeline.Ref{Namespace: "ns", Name: "a"}, time.Now()
+	for _, row := range []struct {
+		reason string
+		watch  int
+		parked bool // the object is not among the desired ones at present
+		counts bool // the response does afterwards
+	}{
+		{reason: "the watch of its downstream", watch: 1},
+		{reason: "the watch of its downstream, while the desired objects are not known", watch: 1, parked: true},
+		{reason: "the watch of another downstream of the kind", watch: 0, counts: true},
+		{reason: "the watch of another downstream, while the desired objects are not known", watch: 0, parked: true, counts: true},
+		{reason: "the watch of deletion.before", watch: pipeline.BeforeIndex, counts: true},
+	} {
+		for event, tell := range map[string]func(*Reconciler, pipeline.Ref){
+			"shows it": func(r *Reconciler, up pipeline.Ref) {
+				if echo := r.IsEchoOf(row.watch, up, live); echo == row.counts {
+					t.Errorf("%s shows it: the event needs no work: %t", row.reason, echo)
+				}
+			},
+			"shows it gone": func(r *Reconciler, up pipeline.Ref) { r.NoteDownstreamGone(row.watch, up, live.UID) },
+		} {
+			r, up := &Reconciler{}, pipeline.Ref{Namespace: "ns", Name: "up"}
+			rec := r.memory.record(up, types.UID("of up"))
+			s := slot{downstream: 1, item: at}
+			if rec.desired = (&pipeline.Desired{}); row.parked {
+				rec.park(s, objectMemory{read: response{live, now.Add(freshFor)}})
+			} else {
+				rec.slots, rec.targets, rec.read = []slot{s}, make([]target, 1), make([]response, 1)
+				rec.remember(0, live, now)
+			}
+			tell(r, up)
+			if row.parked {
+				rec.slots, rec.targets, rec.read = []slot{s}, make([]target, 1), []response{rec.parked[s].read}
+			}
+			if have := rec.latest(0, at, func() *drift.Live { return nil }, now); (have != nil) != row.counts {
+				t.Errorf("%s %s: the response counts: %t", row.reason, event, have != nil)
+			}
+		}
+	}
+}
