@@ -41,7 +41,7 @@ func TestServicePerPod(t *testing.T) {
 	runExample(t, "service-per-pod")
 	state(t, ns, "service-per-pod")
 	for _, name := range []string{"kafka-0", "kafka-1", "kafka-2"} {
-		await(t, services, ns, name, fields{pod: name, ".spec.ports[port=9092].name": "main"})
+		await(t, services, ns, name, fields{pod: name, ".spec.ports[port=9092].name": "port-9092", ".spec.ports[port=80].targetPort": int64(8080)})
 	}
 	testkit.Patch(t, statefulSets, ns, "kafka", "somebody", `{"spec":{"replicas":1}}`)
 	gone(t, services, ns, "kafka-2")
@@ -57,7 +57,7 @@ func TestCertificates(t *testing.T) {
 	ns := testkit.Namespace(t)
 	o := runExample(t, "certificates")
 	state(t, ns, "certificates")
-	await(t, certificates, ns, "shop-tls", fields{".spec.dnsNames": []any{"shop.example.com", "www.shop.example.com"}, ".spec.issuer": "letsencrypt"})
+	await(t, certificates, ns, "shop-tls", fields{".spec.dnsNames": []any{"shop.example.com", "www.shop.example.com"}, ".spec.issuer": map[string]any{"kind": "Issuer", "name": "letsencrypt"}})
 	await(t, certificates, ns, "api-tls", fields{".spec.secretName": "api-tls"})
 
 	two := `{"spec":{"tls":[{"secretName":"shop-tls","hosts":["a.example.com"]},{"secretName":"shop-tls","hosts":["b.example.com"]}]}}`
@@ -68,4 +68,24 @@ func TestCertificates(t *testing.T) {
 	testkit.Patch(t, ingresses, ns, "shop", "somebody", `{"spec":{"tls":[{"secretName":"shop-tls","hosts":["a.example.com"]}]}}`)
 	await(t, certificates, ns, "shop-tls", fields{".spec.dnsNames": []any{"a.example.com"}})
 	gone(t, certificates, ns, "api-tls")
+}
+
+// TestScheduledJob: each overlay has a CronJob, which follows the base where the overlay says nothing.
+func TestScheduledJob(t *testing.T) {
+	t.Parallel()
+	ns, scheduled := testkit.Namespace(t), platform("scheduledjobs")
+	pod := ".spec.jobTemplate.spec.template.spec.containers[name=job]"
+	runExample(t, "scheduled-job")
+	state(t, ns, "scheduled-job")
+	await(t, cronJobs, ns, "report-production", fields{".spec.schedule": "0 3 * * *", pod + ".env[name=DATABASE].value": "reports",
+		pod + ".resources.requests": map[string]any{"cpu": "100m", "memory": "2Gi"}})
+	await(t, cronJobs, ns, "report-staging", fields{".spec.schedule": "0 5 * * 1", pod + ".env[name=DATABASE].value": "reports-staging",
+		pod + ".env[name=SMTP].value": "mail.example.com"})
+	await(t, cronJobs, ns, "report-development", fields{".spec.suspend": true})
+	await(t, scheduled, ns, "report", ready("True", "Ready", ""))
+
+	testkit.Patch(t, scheduled, ns, "report", "somebody", `{"spec":{"base":{"schedule":"0 4 * * *"},"overlays":{"development":null}}}`)
+	await(t, cronJobs, ns, "report-production", fields{".spec.schedule": "0 4 * * *"})
+	gone(t, cronJobs, ns, "report-development")
+	await(t, cronJobs, ns, "report-staging", fields{".spec.schedule": "0 5 * * 1"})
 }
