@@ -70,8 +70,8 @@ var edits = map[string][]func(b *sandbox){
 	},
 	"secret-replicate": {
 		patching(secrets, "platform", "wildcard-tls", `{"data":{"tls.key":"bmV3"}}`),
-		patching(secrets, "team-a", "wildcard-tls", `{"metadata":{"annotations":{"theirs":"x"}},"data":{"tls.key":"b2xk","theirs":"eA=="}}`),
-		annotating(secrets, "platform", "wildcard-tls", "platform.example.com/replicate-to", "team-b,team-c"),
+		patching(secrets, "review-1", "wildcard-tls", `{"metadata":{"annotations":{"theirs":"x"}},"data":{"tls.key":"b2xk","theirs":"eA=="}}`),
+		annotating(secrets, "platform", "wildcard-tls", "platform.example.com/replicate-to", "review-2,review-3"),
 	},
 	"service-per-pod": {
 		patching(statefulSets, "default", "kafka", `{"spec":{"replicas":2}}`),

@@ -71,7 +71,9 @@ func TestBlueGreen(t *testing.T) {
 	await(t, servers, ns, "shop", ready("True", "Ready", "").with(fields{".status.active": green, ".status.availableReplicas": int64(3)}))
 
 	testkit.Patch(t, servers, ns, "shop", "somebody", `{"spec":{"replicas":5}}`)
-	await(t, replicaSets, ns, "shop-"+green, fields{".spec.replicas": int64(5)})
+	testkit.Eventually(t, patience, func() (bool, string) {
+		return at(testkit.Get(t, replicaSets, ns, "shop-"+green), ".spec.replicas") == int64(5), "the ReplicaSet is not scaled"
+	})
 	testkit.Delete(t, servers, ns, "shop")
 	gone(t, services, ns, "shop")
 	gone(t, replicaSets, ns, "shop-"+green)
@@ -134,7 +136,7 @@ func TestIndexedJob(t *testing.T) {
 				status["succeeded"] = succeeded
 				return status
 			}
-			return map[string]any{"startTime": "2026-11-24T08:00:00Z", "active": active, "succeeded": succeeded}
+			return map[string]any{"startTime": "2026-01-02T03:04:05Z", "active": active, "succeeded": succeeded}
 		})
 		await(t, indexed, ns, "thumbnails", fields{".status.active": active, ".status.succeeded": succeeded})
 	}
