@@ -151,5 +151,5 @@ func TestIndexedJob(t *testing.T) {
 	if testkit.Find(t, jobs, ns, "thumbnails") != nil {
 		t.Error("the Job runs again")
 	}
-	await(t, indexed, ns, "thumbnails", ready("True", "Ready", "").with(fields{".status.succeeded": int64(10)}))
+	await(t, indexed, ns, "thumbnails", ready("True", "InSync", "").with(fields{".status.succeeded": int64(10)}))
 }
