@@ -65,7 +65,7 @@ func TestNamespaceDefaultDeny(t *testing.T) {
 func TestTeam(t *testing.T) {
 	t.Parallel()
 	teams, name := platform("teams"), "t-"+testkit.Unique(t)
-	dev, prod := "team-"+name+"-dev", "team-"+name+"-prod"
+	dev, prod := name+"-dev", name+"-prod"
 	runExample(t, "team")
 	testkit.Apply(t, "", "{apiVersion: platform.example.com/v1, kind: Team, metadata: {name: "+name+"}, spec: {group: developers, stages: {dev: edit, prod: view}}}")
 	bound := func(group, role string) fields {
