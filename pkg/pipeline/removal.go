@@ -27,8 +27,7 @@ func (p *Pipeline) decideLeftovers(in Input, out *Decision) {
 			o.State, o.Message = StateUnwanted, current.Message
 			o.Action = p.removalAction(own)
 		case inPlace(current) && users[own.Downstream] != "":
-			o.State, o.Held = StateSuperseded, true
-			o.Message = "it stays until " + users[own.Downstream]
+			o.State, o.Message = StateSuperseded, "it stays until "+users[own.Downstream]
 		case inPlace(current):
 			o.State, o.Message = StateSuperseded, fmt.Sprintf("%s has replaced it", current.Target)
 			if p.Downstreams[own.Downstream].Several() {

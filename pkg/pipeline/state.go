@@ -116,8 +116,6 @@ type Outcome struct {
 	RequeueAfter time.Duration
 	// ReplacesPrevious is true if Live still uses names from conventions.previous: one update should be enough.
 	ReplacesPrevious bool
-	// Held is true if the object is superseded and goes once what comes after it is up to date.
-	Held bool
 	// Finished is true if the object had done its work and must not be made again, Failed where it had done it badly.
 	Finished, Failed bool
 }

@@ -159,7 +159,7 @@ func (r *reconciliation) countIn(d pipeline.Decision) Counted {
 	}
 	for _, o := range d.Leftovers {
 		if !o.Live.Deleting {
-			goes := o.Action != pipeline.ActionNone || o.Held || o.State == pipeline.StateSuperseded && replacesSuperseded(d.Outcomes, o.Downstream)
+			goes := o.Action != pipeline.ActionNone || o.State == pipeline.StateSuperseded && replacesSuperseded(d.Outcomes, o.Downstream)
 			note(o, goes, goes && r.Pipeline.Config.Downstreams[o.Downstream].DeletionPolicy != config.DeletionOrphan)
 		}
 	}
