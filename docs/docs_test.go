@@ -295,6 +295,27 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	}
 }
 
+// TestCookbookCounts compares the lines of configs in the cookbook with the configs.
+func TestCookbookCounts(t *testing.T) {
+	row := regexp.MustCompile(`(?m)^\| \[([a-z-]+)\]\(\.\./examples/configs/([a-z-]+)\) \| (\d+) \| .*\d.* \| [\d,]+.* \|$`)
+	rows := row.FindAllStringSubmatch(read(t, "cookbook.md"), -1)
+	if len(rows) != 16 {
+		t.Errorf("%d rows, want 16", len(rows))
+	}
+	ignored := regexp.MustCompile(`^ *(#|$)`)
+	for _, row := range rows {
+		n := 0
+		for line := range strings.Lines(read(t, filepath.Join("../examples/configs", row[2], "operator.yaml"))) {
+			if !ignored.MatchString(strings.TrimSuffix(line, "\n")) {
+				n++
+			}
+		}
+		if row[1] != row[2] || row[3] != strconv.Itoa(n) {
+			t.Errorf("%s has %d lines; the row says %s has %s", row[2], n, row[1], row[3])
+		}
+	}
+}
+
 // TestCLIListsEveryCommand compares commands and flags that the document names with those that there are.
 func TestCLIListsEveryCommand(t *testing.T) {
 	doc := read(t, "cli.md")

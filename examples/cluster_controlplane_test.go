@@ -22,6 +22,11 @@ func TestExamplesOnACluster(t *testing.T) {
 	for _, name := range []string{"platform", "team-a", "team-b"} {
 		testkit.Apply(t, "", "{apiVersion: v1, kind: Namespace, metadata: {name: "+name+"}}")
 	}
+	for gvr, control := range controllers(t) {
+		if gvr == replicaSets || gvr.Group == network("").Group { // what an example waits for before it makes the rest
+			testkit.NewMirror(t, gvr, func(u *unstructured.Unstructured) { control(u.DeepCopy()) })
+		}
+	}
 	var paths []string
 	for _, e := range examples(t) {
 		paths = append(paths, e.config())

@@ -22,6 +22,11 @@ var (
 	externalSecrets = schema.GroupVersionResource{Group: "secrets.example.com", Version: "v1", Resource: "externalsecrets"}
 )
 
+// network is a resource of what an operator of the cloud has.
+func network(resource string) schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: "network.example.com", Version: "v1", Resource: resource}
+}
+
 // controllers are what other controllers do with an object at each change: all goes well at once. What fails is done at the
 // next look.
 func controllers(t *testing.T) map[schema.GroupVersionResource]func(u *unstructured.Unstructured) {
@@ -35,7 +40,18 @@ func controllers(t *testing.T) map[schema.GroupVersionResource]func(u *unstructu
 		u.SetFinalizers(finalizers)
 		_, _ = client.Resource(gvr).Namespace(u.GetNamespace()).Update(t.Context(), u, metav1.UpdateOptions{FieldManager: "controller"})
 	}
+	provide := func(resource, id string) func(u *unstructured.Unstructured) {
+		return func(u *unstructured.Unstructured) {
+			if at(u, ".status.observedGeneration") != u.GetGeneration() {
+				report(network(resource), u, map[string]any{"observedGeneration": u.GetGeneration(), "id": id,
+					"conditions": []any{map[string]any{"type": "Ready", "status": "True"}}})
+			}
+		}
+	}
 	return map[schema.GroupVersionResource]func(u *unstructured.Unstructured){
+		network("vpcs"):           provide("vpcs", "vpc-1"),
+		network("subnets"):        provide("subnets", "subnet-1"),
+		network("securitygroups"): provide("securitygroups", "sg-1"),
 		replicaSets: func(u *unstructured.Unstructured) {
 			n := at(u, ".spec.replicas")
 			if at(u, ".status.observedGeneration") != u.GetGeneration() || at(u, ".status.availableReplicas") != n && n != int64(0) {

@@ -21,24 +21,29 @@ var edits = map[string][]func(b *sandbox){
 	"appoperator": {patching(tools("v1beta1", "appoperators"), "default", "shop", `{"spec":{"tag":"1.11"}}`)},
 	"autoscaled":  {patching(platform("workers"), "default", "thumbnails", `{"spec":{"image":"other","maxReplicas":12}}`)},
 	"backup":      {patching(platform("backups"), "default", "crontabs", `{"spec":{"schedule":"0 3 * * *","suspend":true}}`)},
-	"bucket":      {patching(platform("storages"), "default", "invoices", `{"spec":{"archive":"s3://other"}}`)},
+	"blue-green": {
+		patching(platform("bluegreens"), "default", "shop", `{"spec":{"image":"other"}}`),
+		patching(platform("bluegreens"), "default", "shop", `{"spec":{"replicas":2}}`),
+	},
+	"bucket": {patching(platform("storages"), "default", "invoices", `{"spec":{"archive":"s3://other"}}`)},
 	"certificates": {
 		patching(ingresses, "default", "shop", `{"spec":{"tls":[{"secretName":"api-tls","hosts":["api.example.com","v2.example.com"]}]}}`),
-		patching(ingresses, "default", "shop", `{"metadata":{"annotations":{"platform.example.com/issuer":"internal"}}}`),
+		annotating(ingresses, "default", "shop", "platform.example.com/issuer", "internal"),
 	},
 	"chain": {patching(tools("v1", "websites"), "default", "bakery", `{"spec":{"title":"Bread","imprint":null}}`)},
 	"configmap-copy": {
 		patching(configMaps, "platform", "trusted-hosts", `{"data":{"strict":"false"}}`),
 		patching(configMaps, "team-a", "trusted-hosts", `{"metadata":{"annotations":{"theirs":"x"}},"data":{"strict":"true","theirs":"x"}}`),
-		patching(configMaps, "platform", "trusted-hosts", `{"metadata":{"annotations":{"tools.example.com/copy-to":"team-a"}}}`),
+		annotating(configMaps, "platform", "trusted-hosts", "tools.example.com/copy-to", "team-a"),
 	},
 	"credentials": {patching(platform("credentials"), "default", "storefront", `{"spec":{"keys":["username"]}}`)},
 	"database": {
 		patching(platform("databases"), "default", "orders", `{"spec":{"user":"other"}}`),
 		patching(platform("databases"), "default", "orders", `{"spec":{"image":"other"}}`),
 	},
-	"hello":     {patching(platform("webapps"), "default", "hello", `{"spec":{"image":"other","replicas":3}}`)},
-	"migration": {patching(platform("migrations"), "default", "orders", `{"spec":{"image":"other"}}`)},
+	"hello":       {patching(platform("webapps"), "default", "hello", `{"spec":{"image":"other","replicas":3}}`)},
+	"indexed-job": {patching(platform("indexedjobs"), "default", "thumbnails", `{"spec":{"parallelism":3}}`)},
+	"migration":   {patching(platform("migrations"), "default", "orders", `{"spec":{"image":"other"}}`)},
 	"monitors": {
 		patching(platform("monitors"), "default", "cart", `{"spec":{"url":"https://cart.example.com/other"}}`),
 		patching(platform("monitors"), "default", "search", `{"spec":{"team":"checkout"}}`),
@@ -46,6 +51,10 @@ var edits = map[string][]func(b *sandbox){
 	"namespace-default-deny": {
 		patching(resourceQuotas, "team-a", "default", `{"metadata":{"annotations":{"theirs":"x"}},"spec":{"hard":{"pods":"500","services":"5"}}}`),
 		patching(networkPolicies, "team-a", "default-deny", `{"metadata":{"annotations":{"theirs":"x"}},"spec":{"ingress":[{}]}}`),
+	},
+	"network-stack": {
+		patching(platform("networks"), "default", "shop", `{"spec":{"subnets":{"eu-1a":null,"eu-2a":"10.0.192.0/18"}}}`),
+		patching(platform("networks"), "default", "shop", `{"spec":{"cidr":"10.0.0.0/12"}}`),
 	},
 	"pull-secret": {
 		patching(secrets, "platform", "registry-pull", `{"data":{".dockerconfigjson":"e30="}}`),
@@ -55,14 +64,28 @@ var edits = map[string][]func(b *sandbox){
 		},
 	},
 	"rollout": {patching(configMaps, "default", "edge-settings", `{"data":{"proxy.conf":"listen 80;"}}`)},
+	"scheduled-job": {
+		patching(platform("scheduledjobs"), "default", "report", `{"spec":{"overlays":{"staging":null,"demo":{"suspend":true}}}}`),
+		patching(platform("scheduledjobs"), "default", "report", `{"spec":{"base":{"image":"other"}}}`),
+	},
+	"secret-replicate": {
+		patching(secrets, "platform", "wildcard-tls", `{"data":{"tls.key":"bmV3"}}`),
+		patching(secrets, "review-1", "wildcard-tls", `{"metadata":{"annotations":{"theirs":"x"}},"data":{"tls.key":"b2xk","theirs":"eA=="}}`),
+		annotating(secrets, "platform", "wildcard-tls", "platform.example.com/replicate-to", "review-2,review-3"),
+	},
 	"service-per-pod": {
 		patching(statefulSets, "default", "kafka", `{"spec":{"replicas":2}}`),
-		patching(statefulSets, "default", "kafka", `{"metadata":{"annotations":{"platform.example.com/service-per-pod":"9093"}}}`),
+		annotating(statefulSets, "default", "kafka", "platform.example.com/service-per-pod", "9093:9093"),
 	},
 	"team": {
 		patching(platform("teams"), "", "checkout", `{"spec":{"group":"engineers"}}`),
-		patching(platform("teams"), "", "checkout", `{"spec":{"role":"view"}}`),
+		patching(platform("teams"), "", "checkout", `{"spec":{"stages":{"dev":"edit"}}}`),
 	},
+	"team-settings": {
+		patching(configMaps, "default", "checkout-limits", `{"data":{"MAX_ITEMS":"60"}}`),
+		patching(configMaps, "default", "search-limits", `{"metadata":{"labels":{"platform.example.com/team":"checkout"}}}`),
+	},
+	"tenant": {patching(platform("tenants"), "", "bakery", `{"spec":{"pods":10,"users":[{"name":"alice@example.com","role":"view"},{"name":"carol@example.com"}]}}`)},
 	"webapp": {
 		patching(tools("v1", "webapps"), "default", "storefront", `{"spec":{"host":null,"replicas":3}}`),
 		patching(tools("v1", "webapps"), "default", "backend", `{"spec":{"host":"backend.example.com"}}`),
@@ -82,6 +105,13 @@ func tools(version, resource string) schema.GroupVersionResource {
 func patching(gvr schema.GroupVersionResource, namespace, name, json string) func(*sandbox) {
 	return func(b *sandbox) {
 		testkit.Patch(b.t, gvr, b.names[namespace], b.nameOf(namespace, name), "somebody", json)
+	}
+}
+
+// annotating is a change of an annotation whose value may have names of the example.
+func annotating(gvr schema.GroupVersionResource, namespace, name, key, value string) func(*sandbox) {
+	return func(b *sandbox) {
+		patching(gvr, namespace, name, fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, key, b.words(value)))(b)
 	}
 }
 

@@ -93,12 +93,12 @@ func TestDatabase(t *testing.T) {
 // TestBackup: a CronJob takes backups by a command that the real one understands, and its last success is the message of Ready.
 func TestBackup(t *testing.T) {
 	t.Parallel()
-	ns, schedules := testkit.Namespace(t), schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "cronjobs"}
+	ns := testkit.Namespace(t)
 	runExample(t, "backup")
 	state(t, ns, "backup")
-	cronJob := await(t, schedules, ns, "crontabs", fields{".spec.schedule": "0 2 * * *"})
+	cronJob := await(t, cronJobs, ns, "crontabs", fields{".spec.schedule": "0 2 * * *"})
 	await(t, platform("backups"), ns, "crontabs", ready("True", "Ready", "no backup yet"))
-	setStatus(t, schedules, ns, "crontabs", func(*unstructured.Unstructured) map[string]any {
+	setStatus(t, cronJobs, ns, "crontabs", func(*unstructured.Unstructured) map[string]any {
 		return map[string]any{"lastSuccessfulTime": "2026-11-23T02:00:07Z"}
 	})
 	await(t, platform("backups"), ns, "crontabs", ready("True", "Ready", "last success: 2026-11-23T02:00:07Z"))

@@ -120,6 +120,103 @@ func TestMonitors(t *testing.T) {
 	collected(2, "# 2 monitors\n"+both)
 }
 
+// TestTeamSettings: a Deployment has all ConfigMaps of its team, and rolls out with them.
+func TestTeamSettings(t *testing.T) {
+	t.Parallel()
+	ns, backends := testkit.Namespace(t), platform("backends")
+	o := runExample(t, "team-settings")
+	settings := func(name, team, value string) {
+		testkit.Apply(t, ns, fmt.Sprintf(`{apiVersion: v1, kind: ConfigMap, data: {KEY: %q},
+			metadata: {name: %s, labels: {platform.example.com/team: %s}}}`, value, name, team))
+	}
+	digest, from := ".spec.template.metadata.annotations['platform.example.com/settings']", ".spec.template.spec.containers[name=backend].envFrom"
+	last := any(nil)
+	has := func(names ...any) {
+		t.Helper()
+		want := any(nil)
+		for i, name := range names {
+			names[i], want = map[string]any{"configMapRef": map[string]any{"name": name}}, names
+		}
+		testkit.Eventually(t, patience, func() (bool, string) {
+			d := testkit.Get(t, deployments, ns, "cart")
+			next := at(d, digest)
+			why := fields{from: want}.missing(d)
+			if why == "" && next != last {
+				last = next
+				return true, ""
+			}
+			return false, "the Deployment has not rolled out: " + why
+		})
+		await(t, backends, ns, "cart", fields{".status.settings": int64(len(names))})
+	}
+	settings("limits", "checkout", "1")
+	state(t, ns, "team-settings")
+	await(t, deployments, ns, "cart", fields{})
+	has("limits")
+	settings("endpoints", "checkout", "1")
+	has("endpoints", "limits")
+	settings("limits", "checkout", "2")
+	has("endpoints", "limits")
+
+	o.idle()
+	o.Reset()
+	settings("others", "search", "1")
+	testkit.Patch(t, configMaps, ns, "limits", "somebody", `{"metadata":{"annotations":{"a":"b"}}}`)
+	o.idle()
+	if here := func(r testkit.Request) bool { return r.Namespace == ns }; o.Total(here) > 0 {
+		t.Errorf("what the Deployment does not read took requests: %v", o.Requests(here))
+	}
+	settings("others", "checkout", "1")
+	has("endpoints", "limits", "others")
+	testkit.Delete(t, configMaps, ns, "endpoints")
+	has("limits", "others")
+	testkit.Delete(t, configMaps, ns, "limits")
+	testkit.Delete(t, configMaps, ns, "others")
+	has()
+}
+
+// TestSecretReplicate: a Secret is in the namespaces that its annotation names and that exist, and in no other.
+func TestSecretReplicate(t *testing.T) {
+	t.Parallel()
+	home, first, other := testkit.Namespace(t), testkit.Namespace(t), testkit.Namespace(t)
+	prefix := testkit.Unique(t) + "-"
+	runExample(t, "secret-replicate")
+	to := func(names string) {
+		testkit.Patch(t, secrets, home, "tls", "somebody", fmt.Sprintf(`{"metadata":{"annotations":{"platform.example.com/replicate-to":%q}}}`, names))
+	}
+	content := fields{".type": "Opaque", ".data": map[string]any{"key": "YQ=="}}
+	testkit.Apply(t, home, "{apiVersion: v1, kind: Secret, metadata: {name: tls}, data: {key: YQ==}}")
+	testkit.Apply(t, other, "{apiVersion: v1, kind: Secret, metadata: {name: tls}, data: {theirs: eA==}}")
+	to(first + ", nowhere, " + prefix + "*, " + home)
+	await(t, secrets, first, "tls", content)
+	late := prefix + "late"
+	testkit.Apply(t, "", "{apiVersion: v1, kind: Namespace, metadata: {name: "+late+"}}") // comes later, and is named by its prefix
+	await(t, secrets, late, "tls", content)
+
+	testkit.Patch(t, secrets, first, "tls", "somebody", `{"data":{"key":"Yg==","theirs":"eA=="}}`)
+	await(t, secrets, first, "tls", content)
+	testkit.Patch(t, secrets, home, "tls", "somebody", `{"data":{"key":"Yw=="}}`)
+	content = fields{".data": map[string]any{"key": "Yw=="}}
+	await(t, secrets, first, "tls", content)
+	await(t, secrets, late, "tls", content)
+
+	to(late)
+	gone(t, secrets, first, "tls")
+	to(late + "," + other) // where somebody else has a Secret of this name
+	awaitState(t, "secret-replicate", "copy", "Conflict")
+	await(t, secrets, other, "tls", fields{".data": map[string]any{"theirs": "eA=="}})
+	await(t, secrets, late, "tls", content)
+
+	testkit.Delete(t, namespaces, "", late)
+	gone(t, namespaces, "", late)
+	to(first)
+	await(t, secrets, first, "tls", content)
+	testkit.Delete(t, secrets, home, "tls")
+	gone(t, secrets, first, "tls")
+	gone(t, secrets, home, "tls")
+	await(t, secrets, other, "tls", fields{".data": map[string]any{"theirs": "eA=="}})
+}
+
 // TestRollout: other settings are another rollout, and missing ones change nothing.
 func TestRollout(t *testing.T) {
 	t.Parallel()

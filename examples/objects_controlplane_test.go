@@ -26,8 +26,10 @@ const patience = testkit.Patience
 var (
 	namespaces  = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 	configMaps  = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	pods        = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 	deployments = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
 	replicaSets = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "replicasets"}
+	cronJobs    = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "cronjobs"}
 	jobs        = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}
 )
 

@@ -3,6 +3,7 @@
 package examples_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -140,9 +141,21 @@ func (b *sandbox) apply(u *unstructured.Unstructured, labels map[string]string) 
 	all := maps.Clone(labels)
 	maps.Copy(all, u.GetLabels())
 	u.SetLabels(all)
+	annotations := u.GetAnnotations()
+	for key, value := range annotations {
+		annotations[key] = b.words(value)
+	}
+	u.SetAnnotations(annotations)
 	u.SetName(b.nameOf(u.GetNamespace(), u.GetName()))
 	testkit.Apply(b.t, b.names[u.GetNamespace()], marshal(b.t, u))
 }
+
+// words puts the sandbox's names for those of the example in a text.
+func (b *sandbox) words(text string) string {
+	return word.ReplaceAllStringFunc(text, func(name string) string { return cmp.Or(b.names[name], name) })
+}
+
+var word = regexp.MustCompile(`[a-z0-9-]+`)
 
 // nameOf is the sandbox's name for an object of the example: another one if it is cluster-scoped.
 func (b *sandbox) nameOf(namespace, name string) string {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -107,6 +108,9 @@ func (s *Setup) inputs(t testing.TB) []*unstructured.Unstructured {
 		list = append(list, u)
 	}
 	for _, name := range namespaces {
+		if slices.ContainsFunc(list, func(u *unstructured.Unstructured) bool { return u.GetKind() == "Namespace" && u.GetName() == name }) {
+			continue
+		}
 		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace"}}
 		u.SetName(name)
 		list = append(list, u)
@@ -214,8 +218,15 @@ var upstreamPatches = map[string]map[string]any{
 	"Credentials": {"keys": []any{"username"}},
 	"Migration":   {"image": "other"},
 	"Proxy":       {"image": "other"},
-	"Team":        {"role": "view"},
+	"Team":        {"stages": map[string]any{"dev": "edit", "test": "edit"}},
 	"WebApp":      {"replicas": int64(3)},
+	"Network":     {"subnets": map[string]any{"eu-1b": "10.0.64.0/18", "eu-2a": "10.0.192.0/18"}},
+	"Backend":     {"team": "search"},
+	"BlueGreen":   {"image": "other"},
+	"Tenant":      {"users": []any{map[string]any{"name": "bob@example.com", "role": "view"}, map[string]any{"name": "carol@example.com"}}},
+	"ScheduledJob": {"overlays": map[string]any{
+		"staging": map[string]any{"schedule": "0 6 * * *"}, "demo": map[string]any{"env": map[string]any{"SMTP": "localhost"}},
+	}},
 }
 
 func (s *Setup) upstreamOfExample(t testing.TB, which, value int) *unstructured.Unstructured {
@@ -227,7 +238,7 @@ func (s *Setup) upstreamOfExample(t testing.TB, which, value int) *unstructured.
 		}
 	}
 	if data, ok := u.Object["data"].(map[string]any); ok && value%2 == 1 {
-		data["value"] = "other"
+		data["value"] = "b3RoZXI=" // base64, in a Secret
 	}
 	return u
 }

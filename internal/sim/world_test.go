@@ -143,8 +143,8 @@ func (w *world) notifyChange() {
 	}
 }
 
-// runControllers does what other controllers do some time after a change: the garbage collector, and finishing deletion.before
-// objects.
+// runControllers does what others do some time after a change: the garbage collector, controllers that report a status, and whoever
+// finishes deletion.before objects.
 func (w *world) runControllers(ctx context.Context) {
 	for {
 		select {
@@ -159,6 +159,7 @@ func (w *world) runControllers(ctx context.Context) {
 		for _, did := range w.cluster.CollectGarbage() {
 			w.logf("the garbage collector %s", did)
 		}
+		w.report(ctx)
 		if r.IntN(2) == 0 {
 			w.finishBefore(ctx)
 		} else if len(w.unfinished(ctx)) > 0 {

@@ -66,3 +66,49 @@ func TestAfter(t *testing.T) {
 		}
 	}
 }
+
+// An object that another one has replaced stays while what comes after it is not up to date: the old pods serve until the Service selects
+// the new ones.
+func TestSupersededAfter(t *testing.T) {
+	waits := func(in *Input) { in.Facts[0].Live.Status = kstatus.InProgressStatus }
+	for reason, c := range map[string]struct {
+		change func(*Input)
+		want   Action
+	}{
+		"all is up to date":                 {func(*Input) {}, ActionDelete},
+		"the one after it is yet to change": {func(in *Input) { in.Facts[1].RecordedHash, in.Facts[1].Live.Hash = "v1-old", "v1-old" }, ActionNone},
+		"it waits for the successor":        {func(in *Input) { in.Facts[1].RecordedHash, in.Facts[1].Live.Hash = "v1-old", "v1-old"; waits(in) }, ActionNone},
+		"it has drifted":                    {func(in *Input) { in.Facts[1].Live.P = other }, ActionNone},
+		"it cannot be rendered":             {func(in *Input) { in.Desired.Objects[1].Err = errTest }, ActionNone},
+		"it does not exist yet":             {func(in *Input) { in.Facts[1].Live = nil; waits(in) }, ActionDelete},
+		"it is somebody else's":             {func(in *Input) { in.Facts[1].Live.Owners, in.Facts[1].Trusted = nil, false }, ActionDelete},
+		"it is not wanted":                  {func(in *Input) { in.Desired.Objects[1].Wanted = false }, ActionDelete},
+		"what it has superseded itself is to go": {func(in *Input) {
+			in.Leftovers = append(in.Leftovers, Owned{Downstream: 1, Live: in.Facts[1].Live, Certain: true})
+		}, ActionNone},
+		"the successor is not ready, nothing else": {waits, ActionDelete},
+	} {
+		p := onePipeline(func(op *config.Operator) {
+			first, second := op.Downstreams[0], op.Downstreams[0]
+			first.Name, second.Name = "first", "second"
+			second.After = []config.After{{Name: "first", Until: config.AfterReady}}
+			op.Downstreams = []config.Downstream{first, second}
+		})
+		in := inSyncInput()
+		in.HasFinalizer, in.Inputs = true, func() Inputs { return Inputs{} }
+		in.Facts[0].Live.Status = kstatus.CurrentStatus
+		second := in.Desired.Objects[0]
+		second.Downstream, second.Target.Name = 1, "second"
+		in.Desired.Objects = append(in.Desired.Objects, second)
+		in.Facts = append(in.Facts, Facts{Live: ourLive(), Trusted: true, RecordedHash: hash})
+		in.Facts[1].Live.UID, in.Facts[1].Live.Name = "live-2", "second"
+		old := ourLive()
+		old.Name, old.UID = "old", "live-0"
+		in.Leftovers = []Owned{{Live: old, Certain: true}}
+		c.change(&in)
+		got := p.Decide(in).Leftovers[0]
+		if got.State != StateSuperseded || got.Action != c.want {
+			t.Errorf("%s: %s %q: %s", reason, got.State, got.Action, got.Message)
+		}
+	}
+}

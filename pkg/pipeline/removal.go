@@ -11,11 +11,12 @@ import (
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
-// decideLeftovers is about objects of ours that stand at no target: superseded ones go once their successor stands,
-// those of a downstream that is no longer wanted go at once. What failed or waits takes nothing away, and neither does
-// doubt: where several downstreams are of one kind and nothing records whose an object was, all of them must stand.
+// decideLeftovers is about objects of ours that stand at no target: superseded ones go once their successor stands and nothing that
+// comes after them may still use them; those of a downstream that is no longer wanted go at once. What failed or waits takes nothing
+// away, and neither does doubt: where several downstreams are of one kind and nothing records whose an object was, all must stand.
 func (p *Pipeline) decideLeftovers(in Input, out *Decision) {
 	outcomes := slices.Clone(out.Outcomes)
+	users := p.usersOfSuperseded(in, outcomes)
 	for _, own := range in.Leftovers {
 		current := weakest(outcomes, own.Downstream)
 		o := leftover(in, own)
@@ -25,6 +26,8 @@ func (p *Pipeline) decideLeftovers(in Input, out *Decision) {
 		case current.State == StateUnwanted:
 			o.State, o.Message = StateUnwanted, current.Message
 			o.Action = p.removalAction(own)
+		case inPlace(current) && users[own.Downstream] != "":
+			o.State, o.Message = StateSuperseded, "it stays until "+users[own.Downstream]
 		case inPlace(current):
 			o.State, o.Message = StateSuperseded, fmt.Sprintf("%s has replaced it", current.Target)
 			if p.Downstreams[own.Downstream].Several() {
@@ -42,6 +45,32 @@ func (p *Pipeline) decideLeftovers(in Input, out *Decision) {
 		}
 		out.Leftovers = append(out.Leftovers, o)
 	}
+}
+
+// usersOfSuperseded says, by downstream, which object may still use what was superseded there, and until when: one that reads the
+// downstream or comes after it, and is not up to date.
+func (p *Pipeline) usersOfSuperseded(in Input, outcomes []Outcome) map[int]string {
+	if len(in.Leftovers) == 0 {
+		return nil
+	}
+	users := map[int]string{}
+	note := func(downstream int, at Ref, until string) {
+		d := p.Downstreams[downstream]
+		for _, i := range p.comesAfter(d) {
+			if users[i] == "" {
+				users[i] = fmt.Sprintf("%s %s, which comes after it, %s", d.Config.Kind, at, until)
+			}
+		}
+	}
+	for _, o := range outcomes {
+		if o.Live != nil && !o.Theirs && !inPlace(o) && o.State != StateUnwanted {
+			note(o.Downstream, o.Target, "is up to date")
+		}
+	}
+	for _, other := range in.Leftovers {
+		note(other.Downstream, refOf(other.Live), "is gone")
+	}
+	return users
 }
 
 // leftover is the outcome for an object at no target, before it is decided on.

@@ -37,16 +37,27 @@ func (d *Desired) Siblings() []SiblingRead { return d.siblings }
 // SiblingsChanged reports whether a live object that w was made from is another one now, for those who read it.
 func (p *Pipeline) SiblingsChanged(w *Desired, sibling Sibling) bool {
 	return slices.ContainsFunc(w.siblings, func(r SiblingRead) bool {
-		return drift.Digest(p.Downstreams[r.Downstream].shownOf(sibling(r.Downstream, r.At))) != r.Sum
+		return sumOf(p.Downstreams[r.Downstream].shownOf(sibling(r.Downstream, r.At))) != r.Sum
 	})
 }
 
-// shownOf is what other downstreams can read of an object.
+// shownOf is what other downstreams can read of an object; nil if there is none. One that lacks all fields that are read is there.
 func (d *Downstream) shownOf(kept map[string]any) map[string]any {
 	if kept == nil {
 		return nil
 	}
-	return d.shown.Cut(kept)
+	if shown := d.shown.Cut(kept); shown != nil {
+		return shown
+	}
+	return map[string]any{}
+}
+
+// sumOf is the digest of what is read of an object; zero if there is none.
+func sumOf(shown map[string]any) drift.Sum {
+	if shown == nil {
+		return drift.Sum{}
+	}
+	return drift.Digest(shown)
 }
 
 // siblingsOf gathers the objects that a downstream reads of others, by the names of these: one, or a map of several by their names.
@@ -73,7 +84,7 @@ func (p *Pipeline) siblingsOf(
 				shown = other.shownOf(sibling(i, o.Target))
 			}
 			if note != nil {
-				note(SiblingRead{i, o.Target, drift.Digest(shown)})
+				note(SiblingRead{i, o.Target, sumOf(shown)})
 			}
 			if shown == nil {
 				missing = append(missing, o.Target.String())

@@ -211,6 +211,9 @@ func (r *reconciliation) sibling(downstream int, at pipeline.Ref) map[string]any
 	if !pipeline.Owns(live, r.upstream.GetUID(), known) {
 		return nil
 	}
+	if live.Kept == nil {
+		return map[string]any{} // it has none of the fields that are read
+	}
 	return live.Kept
 }
 
