@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/pager"
 
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/kinds"
 )
 
 const (
@@ -63,7 +64,7 @@ func (o *proveOptions) runLive(ctx context.Context, cmd *cobra.Command) error {
 // tryLive tries the objects of one kind, in the version that they are stored in. It returns how many do not survive. One object that the
 // webhook cannot convert fails the list in every version but its own: then they are read in the versions in which they may be stored.
 func (o *proveOptions) tryLive(ctx context.Context, client dynamic.Interface, c *conversion) (lost int, err error) {
-	version := stored(c.crd)
+	version := kinds.StoredVersion(c.crd)
 	others := slices.DeleteFunc(slices.Clone(c.crd.Status.StoredVersions), func(v string) bool { return v == version })
 	fmt.Fprintf(o.streams.Out, "%s (%s)\n", c.file.Name, c.file.For)
 	if len(others) > 0 {

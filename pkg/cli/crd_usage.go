@@ -19,6 +19,8 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
+
+	"github.com/corollary-dev/corollary/pkg/kinds"
 )
 
 type crdUsageOptions struct {
@@ -113,7 +115,7 @@ func (o *crdUsageOptions) run(ctx context.Context, name string) error {
 	if err != nil {
 		return fmt.Errorf("preparing the client: %w", err)
 	}
-	crd, err := definitionOf(ctx, definitions, name)
+	crd, err := kinds.ReadDefinition(ctx, definitions, name)
 	if err != nil {
 		return err
 	}

@@ -22,9 +22,6 @@ import (
 	"github.com/corollary-dev/corollary/pkg/kinds"
 )
 
-// definitions are the CustomResourceDefinitions.
-var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
-
 const (
 	// pageSize is how many objects are listed at once.
 	pageSize = 500
@@ -76,13 +73,23 @@ type Plan struct {
 	Lacking int
 
 	// changed is when the definition was changed last; zero if nobody knows.
-	changed    time.Time
-	fills      []fill
-	version    *kinds.Version
+	changed  time.Time
+	fills    []fill
+	version  *kinds.Version
+	of       identity
+	resource schema.GroupVersionResource
+	leaving  []string
+	kept     []string // the other versions of the definition
+}
+
+// identity tells a definition from what it was before somebody changed it, or made it again.
+type identity struct {
+	uid        types.UID
 	generation int64
-	resource   schema.GroupVersionResource
-	leaving    []string
-	kept       []string // the other versions of the definition
+}
+
+func identityOf(crd *apiextensionsv1.CustomResourceDefinition) identity {
+	return identity{crd.UID, crd.Generation}
 }
 
 // Progress is how far a migration is.
@@ -129,11 +136,11 @@ var ErrNotLeading = errors.New("another process leads now, and migrates")
 
 // Plan reads what there is to do. It writes nothing.
 func (m *Migration) Plan(ctx context.Context) (*Plan, error) {
-	crd, err := m.definition(ctx)
+	crd, err := kinds.ReadDefinition(ctx, m.Client, m.CRD)
 	if err != nil {
 		return nil, err
 	}
-	p := &Plan{generation: crd.Generation, changed: changed(crd), leaving: slices.Clone(m.Leaving)}
+	p := &Plan{of: identityOf(crd), changed: changed(crd), leaving: slices.Clone(m.Leaving)}
 	p.sort(crd.Spec.Versions)
 	for _, leaving := range m.Leaving {
 		if leaving == p.Stored {
@@ -191,19 +198,6 @@ func (p *Plan) sort(versions []apiextensionsv1.CustomResourceDefinitionVersion) 
 	}
 }
 
-func (m *Migration) definition(ctx context.Context) (*apiextensionsv1.CustomResourceDefinition, error) {
-	u, err := m.Client.Resource(definitions).Get(ctx, m.CRD, metav1.GetOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("reading CustomResourceDefinition %s: %w", m.CRD, err)
-	}
-	text, err := u.MarshalJSON()
-	if err != nil {
-		return nil, err
-	}
-	crd := &apiextensionsv1.CustomResourceDefinition{}
-	return crd, json.Unmarshal(text, crd)
-}
-
 // Run rewrites every object, continues past those that are refused, and names the stored version alone in status.storedVersions once
 // none was. A migration that was interrupted, or stopped with a FailingError, is run again from its beginning.
 func (m *Migration) Run(ctx context.Context, p *Plan) (*Result, error) {
@@ -255,8 +249,8 @@ func (m *Migration) visitor(ctx context.Context, p *Plan, r *Result) func(u *uns
 
 // unchanged returns ErrChanged where the definition is another one than the migration began with.
 func (m *Migration) unchanged(ctx context.Context, p *Plan) error {
-	crd, err := m.definition(ctx)
-	if err == nil && crd.Generation != p.generation {
+	crd, err := kinds.ReadDefinition(ctx, m.Client, m.CRD)
+	if err == nil && identityOf(crd) != p.of {
 		return ErrChanged
 	}
 	return err
@@ -456,11 +450,11 @@ func (m *Migration) trim(ctx context.Context, p *Plan, r *Result) error {
 }
 
 func (m *Migration) trimOnce(ctx context.Context, p *Plan) error {
-	crd, err := m.definition(ctx)
+	crd, err := kinds.ReadDefinition(ctx, m.Client, m.CRD)
 	if err != nil {
 		return err
 	}
-	if crd.Generation != p.generation {
+	if identityOf(crd) != p.of {
 		return ErrChanged
 	}
 	if slices.Equal(crd.Status.StoredVersions, []string{p.Stored}) {
@@ -472,7 +466,7 @@ func (m *Migration) trimOnce(ctx context.Context, p *Plan) error {
 	if err != nil {
 		return err
 	}
-	_, err = m.Client.Resource(definitions).
+	_, err = m.Client.Resource(kinds.DefinitionResource).
 		Patch(ctx, m.CRD, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: m.FieldManager}, "status")
 	if err != nil {
 		return fmt.Errorf("writing status.storedVersions of CustomResourceDefinition %s: %w", m.CRD, err)

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -484,6 +485,28 @@ func TestMigrateSettles(t *testing.T) {
 	}
 	m.Settle = time.Nanosecond
 	if r, err := m.Run(t.Context(), p); err != nil || !r.Trimmed {
+		t.Errorf("the result is %+v: %v", r, err)
+	}
+}
+
+// A definition that was deleted and made again is another one, though its generation is the same.
+func TestMigrateMadeAgain(t *testing.T) {
+	t.Parallel()
+	k := define(t, "v1!")
+	k.fill(1)
+	m := k.migration(testkit.Dynamic(t))
+	p, err := m.Plan(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	testkit.Delete(t, definitions, "", k.name())
+	testkit.Eventually(t, patience, func() (bool, string) {
+		_, err := testkit.Dynamic(t).Resource(definitions).Get(t.Context(), k.name(), metav1.GetOptions{})
+		return apierrors.IsNotFound(err), fmt.Sprint("the definition: ", err)
+	})
+	testkit.InstallCRDs(t, k.crd("v1!"))
+	k.fill(1)
+	if r, err := m.Run(t.Context(), p); !errors.Is(err, migrate.ErrChanged) {
 		t.Errorf("the result is %+v: %v", r, err)
 	}
 }
