@@ -492,7 +492,7 @@ func TestMigrateSettles(t *testing.T) {
 // A definition that was deleted and made again is another one, though its generation is the same.
 func TestMigrateMadeAgain(t *testing.T) {
 	t.Parallel()
-	k := define(t, "v1!")
+	k := define(t, "v1beta1!")
 	k.fill(1)
 	m := k.migration(testkit.Dynamic(t))
 	p, err := m.Plan(t.Context())
@@ -504,8 +504,7 @@ func TestMigrateMadeAgain(t *testing.T) {
 		_, err := testkit.Dynamic(t).Resource(definitions).Get(t.Context(), k.name(), metav1.GetOptions{})
 		return apierrors.IsNotFound(err), fmt.Sprint("the definition: ", err)
 	})
-	testkit.InstallCRDs(t, k.crd("v1!"))
-	k.fill(1)
+	k.change("v1beta1", "v1beta1!")
 	if r, err := m.Run(t.Context(), p); !errors.Is(err, migrate.ErrChanged) {
 		t.Errorf("the result is %+v: %v", r, err)
 	}

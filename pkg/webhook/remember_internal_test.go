@@ -105,7 +105,9 @@ func TestServedConversionKeepsItsTrust(t *testing.T) {
 		applies bool
 	}{
 		{"the config is not proven any more",
-			func(c *cluster) ([]Served, []schema.GroupKind, error) { return c.served(nil), nil, errors.New("not proven") }, here, true},
+			func(c *cluster) ([]Served, []schema.GroupKind, error) {
+				return c.served(nil), nil, errors.New("not proven")
+			}, here, true},
 		{"the config is gone", func(*cluster) ([]Served, []schema.GroupKind, error) { return nil, nil, nil }, here, true},
 		{"the definition cannot be read", func(c *cluster) ([]Served, []schema.GroupKind, error) {
 			c.unreadable = errors.New("forbidden")
@@ -153,7 +155,9 @@ func (p *Publisher) all() (list []Served) {
 func TestUnreadDefinition(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, here.Conversion(false, nil), "v1beta1", "v1")
-	c.find = func() ([]Served, []schema.GroupKind, error) { return nil, []schema.GroupKind{thing}, errors.New("forbidden") }
+	c.find = func() ([]Served, []schema.GroupKind, error) {
+		return nil, []schema.GroupKind{thing}, errors.New("forbidden")
+	}
 	_ = c.tick(t.Context())
 	if err := c.Ready(); err == nil || !strings.Contains(err.Error(), "Thing.example.com cannot be read") {
 		t.Errorf("that it is not ready is told by %v", err)
@@ -163,7 +167,9 @@ func TestUnreadDefinition(t *testing.T) {
 	if err := c.Ready(); err != nil {
 		t.Error(err)
 	}
-	c.find = func() ([]Served, []schema.GroupKind, error) { return nil, []schema.GroupKind{thing}, errors.New("forbidden") }
+	c.find = func() ([]Served, []schema.GroupKind, error) {
+		return nil, []schema.GroupKind{thing}, errors.New("forbidden")
+	}
 	_ = c.tick(t.Context())
 	if err := c.Ready(); err != nil {
 		t.Errorf("it was ready before: %v", err)
