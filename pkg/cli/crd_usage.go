@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/pages"
 )
 
 type crdUsageOptions struct {
@@ -147,18 +148,14 @@ func usageOf(ctx context.Context, client metadata.Interface, crd *apiextensionsv
 	}
 	objects := client.Resource(schema.GroupVersionResource{Group: crd.Spec.Group, Version: read, Resource: crd.Spec.Names.Plural})
 	managers := map[[3]string]*managerOnKind{}
-	options := metav1.ListOptions{Limit: 500}
-	for {
-		page, err := objects.List(ctx, options)
-		if err != nil {
-			return nil, fmt.Errorf("listing the objects of %s: %w", crd.Name, err)
-		}
+	err := pages.Each(ctx, metav1.ListOptions{Limit: 500}, objects.List, func(page *metav1.PartialObjectMetadataList) error {
 		for i := range page.Items {
 			u.add(&page.Items[i], crd.Spec.Group, managers)
 		}
-		if options.Continue = page.Continue; options.Continue == "" {
-			break
-		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listing the objects of %s: %w", crd.Name, err)
 	}
 	u.Managers = slices.AppendSeq(u.Managers, maps.Values(managers))
 	slices.SortFunc(u.Managers, func(a, b *managerOnKind) int {

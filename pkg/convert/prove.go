@@ -134,7 +134,7 @@ func (p *prover) run(ctx context.Context, objects int) (ProofPair, error) {
 	return result, nil
 }
 
-// combinations are all pairs of values of two fields, and how many these are. Of more than maxPairs about so many are chosen at random.
+// combinations are all pairs of values of two fields, and how many these are. Of more than maxPairs so many are chosen at random.
 func (p *prover) combinations(maxPairs int) (chosen func(func(map[string]int) bool), all int) {
 	fields := p.generator.choices(p.from.Structural, "", 0)
 	each := func(visit func(a, b fieldChoice, x, y int) bool) {
@@ -152,9 +152,14 @@ func (p *prover) combinations(maxPairs int) (chosen func(func(map[string]int) bo
 	}
 	each(func(fieldChoice, fieldChoice, int, int) bool { all++; return true })
 	return func(yield func(map[string]int) bool) {
+		wanted, left := min(maxPairs, all), all
 		each(func(a, b fieldChoice, x, y int) bool {
-			isChosen := all <= maxPairs || p.generator.random.IntN(all) < maxPairs
-			return !isChosen || yield(map[string]int{a.at: x, b.at: y})
+			isChosen := wanted == left || p.generator.random.IntN(left) < wanted
+			if left--; !isChosen {
+				return true
+			}
+			wanted--
+			return yield(map[string]int{a.at: x, b.at: y})
 		})
 	}, all
 }

@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/pages"
 )
 
 const (
@@ -262,16 +263,14 @@ func scattered(n int) []int { return rand.New(rand.NewPCG(1, 1)).Perm(n) }
 
 // each pages through the objects, each page in a scattered order. left is how many come after that one, by the API server's estimate.
 func (m *Migration) each(ctx context.Context, p *Plan, visit func(_ *unstructured.Unstructured, left int64) error) error {
-	options := metav1.ListOptions{Limit: pageSize}
-	for {
+	list := func(ctx context.Context, options metav1.ListOptions) (*unstructured.UnstructuredList, error) {
 		page, err := m.Client.Resource(p.resource).List(ctx, options)
-		switch {
-		case apierrors.IsResourceExpired(err) && continueToken(err) != "":
-			options.Continue = continueToken(err) // which goes on at the newest state, behind the last page
-			continue
-		case err != nil:
-			return fmt.Errorf("listing %s: %w", p.resource.GroupResource(), err)
+		if err != nil {
+			return nil, fmt.Errorf("listing %s: %w", p.resource.GroupResource(), err)
 		}
+		return page, nil
+	}
+	return pages.Each(ctx, metav1.ListOptions{Limit: pageSize}, list, func(page *unstructured.UnstructuredList) error {
 		left := int64(len(page.Items))
 		if behind := page.GetRemainingItemCount(); behind != nil {
 			left += *behind
@@ -282,18 +281,8 @@ func (m *Migration) each(ctx context.Context, p *Plan, visit func(_ *unstructure
 				return cmp.Or(ctx.Err(), err)
 			}
 		}
-		if options.Continue = page.GetContinue(); options.Continue == "" {
-			return nil
-		}
-	}
-}
-
-func continueToken(err error) string {
-	var status apierrors.APIStatus
-	if errors.As(err, &status) {
-		return status.Status().Continue
-	}
-	return ""
+		return nil
+	})
 }
 
 // object rewrites one object. Another writer that was faster has rewritten it. An error ends the migration.
