@@ -116,7 +116,7 @@ func (o *suggestOptions) print(
 	text, err := yaml.Marshal(config.ConversionDocument{
 		APIVersion: config.APIVersion, Kind: config.ConversionKind, Metadata: config.Metadata{Name: crd.Spec.Names.Plural},
 		For:          config.ConvertedKind{Group: crd.Spec.Group, Kind: crd.Spec.Names.Kind},
-		FieldManager: o.manager, Hub: made.Hub, Spokes: made.Spokes,
+		FieldManager: o.manager, Conversion: *made,
 	})
 	if err != nil {
 		return err
