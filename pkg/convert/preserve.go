@@ -21,7 +21,8 @@ const maxPreserved = 128 << 10
 
 // errTooLarge refuses what would lose data: the stored object would not have them.
 var errTooLarge = errors.New(
-	"the fields that the target version does not have are larger than 128 KiB, or than what the other annotations leave of 256 KiB",
+	"the fields that the target version does not have are larger than 128 KiB, or than what the other annotations leave of 256 KiB: " +
+		"make them smaller, or store a version that has them",
 )
 
 // errWasTooLarge refuses to write back an object that was read without the data that did not fit.
