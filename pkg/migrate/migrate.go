@@ -344,8 +344,13 @@ func (m *Migration) rewrite(ctx context.Context, p *Plan, u *unstructured.Unstru
 	empty.SetNamespace(u.GetNamespace())
 	empty.SetUID(u.GetUID())
 	empty.SetResourceVersion(u.GetResourceVersion())
-	_, err := m.Client.Resource(p.resource).Namespace(u.GetNamespace()).
-		Apply(ctx, u.GetName(), empty, metav1.ApplyOptions{FieldManager: m.FieldManager})
+	objects, options := m.Client.Resource(p.resource).Namespace(u.GetNamespace()), metav1.ApplyOptions{FieldManager: m.FieldManager}
+	_, err := objects.Apply(ctx, u.GetName(), empty, options)
+	if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) { // by a webhook or rule that need not be about the status, which rewrites it too
+		if _, again := objects.ApplyStatus(ctx, u.GetName(), empty, options); again == nil || apierrors.IsConflict(again) {
+			return nil
+		}
+	}
 	if apierrors.IsConflict(err) {
 		return nil // somebody has written it just now, in the stored version
 	}
@@ -353,7 +358,8 @@ func (m *Migration) rewrite(ctx context.Context, p *Plan, u *unstructured.Unstru
 }
 
 // fixManagers has managedFields name the stored version in the place of those that leave: an apply by such a manager would fail once
-// they are gone, and a patch would take all managedFields off. It returns whether the object was written.
+// they are gone, and a patch would take all managedFields off. By way of the status they cannot be changed. It returns whether the object
+// was written.
 func (m *Migration) fixManagers(ctx context.Context, p *Plan, u *unstructured.Unstructured) (bool, error) {
 	for try := 0; ; try++ {
 		patch, err := managersPatch(u, p)
@@ -362,19 +368,6 @@ func (m *Migration) fixManagers(ctx context.Context, p *Plan, u *unstructured.Un
 		}
 		objects := m.Client.Resource(p.resource).Namespace(u.GetNamespace())
 		_, err = objects.Patch(ctx, u.GetName(), types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: m.FieldManager})
-		if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) {
-			// A webhook or rule may refuse the object as it is; the status is another matter.
-			if _, again := objects.Patch(
-				ctx,
-				u.GetName(),
-				types.JSONPatchType,
-				patch,
-				metav1.PatchOptions{FieldManager: m.FieldManager},
-				"status",
-			); again == nil {
-				return true, nil
-			}
-		}
 		if !apierrors.IsConflict(err) || try >= tries {
 			return err == nil, err
 		}
