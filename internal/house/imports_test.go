@@ -17,7 +17,7 @@ var layers = [][]string{
 	{"pkg/offline", "pkg/reconcile"},
 	{"pkg/convert", "pkg/crddiff", "pkg/crdschema", "pkg/pipeline"},
 	{"pkg/apply", "pkg/config", "pkg/drift", "pkg/kinds", "pkg/leadership", "pkg/render", "pkg/rules", "pkg/status"},
-	{"pkg/builtin", "pkg/fieldpath", "pkg/filewatch", "pkg/manifest", "pkg/redact", "pkg/spelling", "pkg/yamltext"},
+	{"pkg/builtin", "pkg/fieldpath", "pkg/filewatch", "pkg/manifest", "pkg/pages", "pkg/redact", "pkg/spelling", "pkg/yamltext"},
 }
 
 // never are imports that the layers would allow: the pipeline only decides, so it must not import a package that writes.

@@ -19,6 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+
+	"github.com/corollary-dev/corollary/pkg/kinds"
 )
 
 const (
@@ -29,7 +31,7 @@ const (
 )
 
 var (
-	definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	definitions = kinds.DefinitionResource
 	namespaces  = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 )
 

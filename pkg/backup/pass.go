@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+
+	"github.com/corollary-dev/corollary/pkg/pages"
 )
 
 // shown is how many objects a plan names: of each kind as missing, and of all as different.
@@ -436,7 +438,7 @@ func (c *cursor) find(ctx context.Context, name string) (*unstructured.Unstructu
 			return nil, nil
 		}
 		list, err := c.objects.List(ctx, metav1.ListOptions{Limit: pageSize, Continue: c.token})
-		if token := continuation(err); token != "" && token != c.token {
+		if token := pages.Continuation(err); token != "" && token != c.token {
 			c.token = token // the pages grew old: it goes on with what is there now
 			continue
 		}
@@ -446,12 +448,4 @@ func (c *cursor) find(ctx context.Context, name string) (*unstructured.Unstructu
 		c.page, c.token, c.begun = list.Items, list.GetContinue(), true
 	}
 	return nil, nil
-}
-
-func continuation(err error) string {
-	var status apierrors.APIStatus
-	if apierrors.IsResourceExpired(err) && errors.As(err, &status) {
-		return status.Status().Continue
-	}
-	return ""
 }

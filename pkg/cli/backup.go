@@ -9,10 +9,8 @@ import (
 
 	"filippo.io/age"
 	"github.com/spf13/cobra"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
@@ -233,14 +231,9 @@ func (s *selecting) add(kind *kinds.Kind, namespaces []string, choice backup.Cho
 
 // crd chooses all objects of a custom kind, in the version that is stored, or, where that is not served, in the first that is.
 func (s *selecting) crd(ctx context.Context, name string) error {
-	resource := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
-	u, err := s.client.Resource(resource).Get(ctx, name, metav1.GetOptions{})
+	crd, err := kinds.ReadDefinition(ctx, s.client, name)
 	if err != nil {
-		return fmt.Errorf("reading CustomResourceDefinition %s: %w", name, err)
-	}
-	crd := &apiextensionsv1.CustomResourceDefinition{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, crd); err != nil {
-		return fmt.Errorf("reading CustomResourceDefinition %s: %w", name, err)
+		return err
 	}
 	version := ""
 	for _, v := range crd.Spec.Versions {

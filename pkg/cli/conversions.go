@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
@@ -60,7 +61,7 @@ func compileConversion(
 	if err != nil {
 		return &conversion{}, config.Errors{f.Errorf("", "fix CustomResourceDefinition "+crd.Name, "%v", err)}
 	}
-	made, problems := convert.Compile(&f.Conversion, convert.Options{Kind: f.For, Versions: versions, Stored: stored(crd), Partial: partial})
+	made, problems := convert.Compile(&f.Conversion, convert.Options{Kind: f.For, Versions: versions, Stored: kinds.StoredVersion(crd), Partial: partial})
 	var errs config.Errors
 	for _, p := range problems {
 		errs = append(errs, f.Errorf(p.Path, "", "%s", p.Message))
@@ -100,15 +101,6 @@ func definitionFor(list []*apiextensionsv1.CustomResourceDefinition, f *config.C
 		return nil
 	}
 	return list[i]
-}
-
-func stored(crd *apiextensionsv1.CustomResourceDefinition) string {
-	for _, v := range crd.Spec.Versions {
-		if v.Storage {
-			return v.Name
-		}
-	}
-	return ""
 }
 
 // objectsToProve is how many random objects a proof takes for each pair of versions, unless it is told otherwise.
@@ -165,10 +157,9 @@ func (s *conversionSource) take(files []*config.ConversionFile, errs config.Erro
 	s.loaded.Store(&loadedConversions{files, errs})
 }
 
-// find returns the conversions of kinds that are defined, and what is wrong with any.
-func (s *conversionSource) find(ctx context.Context) ([]webhook.Served, error) {
+// find returns the conversions of kinds that are defined, the kinds of which that is not known, and what is wrong with any.
+func (s *conversionSource) find(ctx context.Context) (served []webhook.Served, unread []schema.GroupKind, err error) {
 	loaded := s.loaded.Load()
-	var served []webhook.Served
 	var errs []error
 	for _, p := range loaded.errs {
 		errs = append(errs, p)
@@ -176,7 +167,10 @@ func (s *conversionSource) find(ctx context.Context) ([]webhook.Served, error) {
 	for _, f := range loaded.files {
 		crd, err := s.definition(ctx, f)
 		if err != nil {
-			errs = append(errs, err)
+			var undefined *config.Error
+			if errs = append(errs, err); !errors.As(err, &undefined) && !apierrors.IsNotFound(err) {
+				unread = append(unread, f.For)
+			}
 			continue
 		}
 		if len(crd.Spec.Versions) == 1 { // the conversion is for versions that are gone, or still to come
@@ -191,7 +185,7 @@ func (s *conversionSource) find(ctx context.Context) ([]webhook.Served, error) {
 		served = append(served, webhook.Served{Name: f.Name, Kind: f.For, FieldManager: f.FieldManager, Converter: c, CRD: crd,
 			Verify: f.Publish == config.PublishVerify, Migrate: f.Migrate == config.MigrateAuto})
 	}
-	return served, errors.Join(errs...)
+	return served, unread, errors.Join(errs...)
 }
 
 // compile returns what it did the last time while nothing has changed. Versions that the config does not convert are told, and do not
@@ -221,12 +215,15 @@ func (s *conversionSource) compile(
 	return c.converter, errs
 }
 
-// definition asks the API server for the definition of a conversion's kind.
+// definition asks the API server for the definition of a conversion's kind. The error is a config.Error where it has no such kind.
 func (s *conversionSource) definition(ctx context.Context, f *config.ConversionFile) (*apiextensionsv1.CustomResourceDefinition, error) {
 	mapping, err := s.mapper.RESTMapping(f.For)
-	if err != nil {
+	if meta.IsNoMatchError(err) {
 		return nil, f.Errorf("", "install its CustomResourceDefinition", "%s is not known to the API server: %v", f.For, err)
 	}
+	if err != nil {
+		return nil, fmt.Errorf("looking up %s: %w", f.For, err)
+	}
 	name := mapping.Resource.GroupResource().String()
-	return definitionOf(ctx, s.client, name)
+	return kinds.ReadDefinition(ctx, s.client, name)
 }

@@ -28,7 +28,7 @@ func (f *surveyFlags) noteConversions(
 		return err
 	}
 	source.take(list, problems)
-	found, err := source.find(ctx)
+	found, _, err := source.find(ctx)
 	for _, s := range found {
 		note("conversion %s: CustomResourceDefinition %s: %s", s.Name, s.CRD.Name, conversionText(s))
 	}

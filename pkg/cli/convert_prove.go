@@ -31,8 +31,10 @@ func newConvertProve(streams IO) *cobra.Command {
 what the API server does on the way: it drops unknown fields, fills in defaults and
 validates. What comes back must be what it was.
 
-Objects are made at the bounds of every two fields, and at random. If one comes back
-different, the smallest such object that was found is printed, and the exit code is 1.
+Objects are made at the bounds of every two fields, and at random. If there are more
+combinations of bounds than --objects, a random sample of them is tried, and the output
+says so. If an object comes back different, the smallest such object that was found is
+printed, and the exit code is 1.
 
 Fields that survive only in the annotation of preserve are listed. None of them should
 be in both versions, because the other version would show a wrong value.
@@ -122,8 +124,12 @@ func (o *proveOptions) print(c *conversion, proof *convert.Proof) {
 		case pair.ByConstruction:
 			result = "nothing is lost, by construction"
 		}
-		fmt.Fprintf(o.streams.Out, "  %s → %s → %s: %s (%s, of which %d at the bounds of two fields; %d more were not valid)\n",
-			pair.From, pair.Via, pair.From, result, count(pair.Objects, "object"), pair.Combinations, pair.Refused)
+		sample := ""
+		if pair.SampledFrom > 0 {
+			sample = fmt.Sprintf(", a sample of %d combinations", pair.SampledFrom)
+		}
+		fmt.Fprintf(o.streams.Out, "  %s → %s → %s: %s (%s, of which %d at the bounds of two fields%s; %d more were not valid)\n",
+			pair.From, pair.Via, pair.From, result, count(pair.Objects, "object"), pair.Combinations, sample, pair.Refused)
 		for _, field := range slices.Sorted(maps.Keys(pair.Kept)) {
 			fmt.Fprintf(o.streams.Out, "    by the annotation: %s (in %s)\n", field, count(pair.Kept[field], "object"))
 		}

@@ -10,12 +10,12 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/tools/pager"
 
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/pages"
 )
 
 const (
@@ -63,7 +63,7 @@ func (o *proveOptions) runLive(ctx context.Context, cmd *cobra.Command) error {
 // tryLive tries the objects of one kind, in the version that they are stored in. It returns how many do not survive. One object that the
 // webhook cannot convert fails the list in every version but its own: then they are read in the versions in which they may be stored.
 func (o *proveOptions) tryLive(ctx context.Context, client dynamic.Interface, c *conversion) (lost int, err error) {
-	version := stored(c.crd)
+	version := kinds.StoredVersion(c.crd)
 	others := slices.DeleteFunc(slices.Clone(c.crd.Status.StoredVersions), func(v string) bool { return v == version })
 	fmt.Fprintf(o.streams.Out, "%s (%s)\n", c.file.Name, c.file.For)
 	if len(others) > 0 {
@@ -86,21 +86,19 @@ func (o *proveOptions) tryLive(ctx context.Context, client dynamic.Interface, c 
 func (o *proveOptions) tryVersion(ctx context.Context, client dynamic.Interface, c *conversion, version string) (lost int, err error) {
 	tried, invalid := 0, 0
 	resource := schema.GroupVersionResource{Group: c.crd.Spec.Group, Version: version, Resource: c.crd.Spec.Names.Plural}
-	list := pager.New(func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-		return client.Resource(resource).List(ctx, options)
-	})
-	list.PageSize, list.PageBufferSize, list.FullListIfExpired = objectsHeld, 0, false
-	err = list.EachListItem(ctx, metav1.ListOptions{}, func(obj runtime.Object) error {
-		u := obj.(*unstructured.Unstructured)
-		loss, valid := c.converter.Survives(ctx, u.Object)
-		if tried++; !valid {
-			invalid++
-		}
-		if loss == nil {
-			return ctx.Err()
-		}
-		if lost++; lost <= lossesShown {
-			fmt.Fprintf(o.streams.Out, "  %s/%s: %s\n", u.GetNamespace(), u.GetName(), loss.Shown)
+	err = pages.Each(ctx, metav1.ListOptions{Limit: objectsHeld}, client.Resource(resource).List, func(page *unstructured.UnstructuredList) error {
+		for i := range page.Items {
+			u := &page.Items[i]
+			loss, valid := c.converter.Survives(ctx, u.Object)
+			if tried++; !valid {
+				invalid++
+			}
+			if loss == nil {
+				continue
+			}
+			if lost++; lost <= lossesShown {
+				fmt.Fprintf(o.streams.Out, "  %s/%s: %s\n", u.GetNamespace(), u.GetName(), loss.Shown)
+			}
 		}
 		return ctx.Err()
 	})

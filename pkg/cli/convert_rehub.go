@@ -10,6 +10,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/convert"
+	"github.com/corollary-dev/corollary/pkg/kinds"
 )
 
 func newConvertRehub(streams IO) *cobra.Command {
@@ -55,7 +56,7 @@ func (o *proveOptions) rehub(ctx context.Context, hub string) error {
 	if err != nil {
 		return fmt.Errorf("%s cannot be the hub of %s: %w", hub, old.file.Name, err)
 	}
-	converter, more := convert.Compile(made, convert.Options{Kind: old.file.For, Versions: old.versions, Stored: stored(old.crd)})
+	converter, more := convert.Compile(made, convert.Options{Kind: old.file.For, Versions: old.versions, Stored: kinds.StoredVersion(old.crd)})
 	problems = append(problems, more...)
 	if err := o.printRehubbed(old, made, problems); err != nil {
 		return err

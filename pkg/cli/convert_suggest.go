@@ -57,7 +57,7 @@ func (o *suggestOptions) run() error {
 		return fmt.Errorf("reading CustomResourceDefinition %s: %w", crd.Name, err)
 	}
 	if o.hub == "" {
-		o.hub = stored(crd)
+		o.hub = kinds.StoredVersion(crd)
 	}
 	h := slices.IndexFunc(versions, func(v *kinds.Version) bool { return v.Name == o.hub })
 	if h < 0 {
@@ -82,7 +82,7 @@ func (o *suggestOptions) run() error {
 		return fmt.Errorf("CustomResourceDefinition %s serves only %s: there is nothing to convert", crd.Name, o.hub)
 	}
 	kind := schema.GroupKind{Group: crd.Spec.Group, Kind: crd.Spec.Names.Kind}
-	_, problems := convert.Compile(&made, convert.Options{Kind: kind, Versions: versions, Stored: stored(crd)})
+	_, problems := convert.Compile(&made, convert.Options{Kind: kind, Versions: versions, Stored: kinds.StoredVersion(crd)})
 	return o.print(crd, &made, guesses, problems)
 }
 
@@ -116,7 +116,7 @@ func (o *suggestOptions) print(
 	text, err := yaml.Marshal(config.ConversionDocument{
 		APIVersion: config.APIVersion, Kind: config.ConversionKind, Metadata: config.Metadata{Name: crd.Spec.Names.Plural},
 		For:          config.ConvertedKind{Group: crd.Spec.Group, Kind: crd.Spec.Names.Kind},
-		FieldManager: o.manager, Hub: made.Hub, Spokes: made.Spokes,
+		FieldManager: o.manager, Conversion: *made,
 	})
 	if err != nil {
 		return err

@@ -12,8 +12,6 @@ import (
 	"github.com/spf13/cobra"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/corollary-dev/corollary/pkg/config"
@@ -174,7 +172,7 @@ func (o *crdDiffOptions) fromCluster(ctx context.Context, names []string) ([]*ap
 	}
 	var list []*apiextensionsv1.CustomResourceDefinition
 	for _, name := range names {
-		found, err := definitionOf(ctx, client, name)
+		found, err := kinds.ReadDefinition(ctx, client, name)
 		switch {
 		case apierrors.IsNotFound(err):
 			continue
@@ -184,19 +182,6 @@ func (o *crdDiffOptions) fromCluster(ctx context.Context, names []string) ([]*ap
 		list = append(list, found)
 	}
 	return list, nil
-}
-
-// definitionOf reads a CustomResourceDefinition from the API server.
-func definitionOf(ctx context.Context, client dynamic.Interface, name string) (*apiextensionsv1.CustomResourceDefinition, error) {
-	u, err := client.Resource(apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions")).Get(ctx, name, metav1.GetOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("reading the CustomResourceDefinition %s: %w", name, err)
-	}
-	crd := &apiextensionsv1.CustomResourceDefinition{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, crd); err != nil {
-		return nil, fmt.Errorf("reading the CustomResourceDefinition %s: %w", name, err)
-	}
-	return crd, nil
 }
 
 // affected lists what configs read that goes away: check finds it by the new definitions, and did not by the old ones.

@@ -19,6 +19,9 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
+
+	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/pages"
 )
 
 type crdUsageOptions struct {
@@ -113,7 +116,7 @@ func (o *crdUsageOptions) run(ctx context.Context, name string) error {
 	if err != nil {
 		return fmt.Errorf("preparing the client: %w", err)
 	}
-	crd, err := definitionOf(ctx, definitions, name)
+	crd, err := kinds.ReadDefinition(ctx, definitions, name)
 	if err != nil {
 		return err
 	}
@@ -145,18 +148,14 @@ func usageOf(ctx context.Context, client metadata.Interface, crd *apiextensionsv
 	}
 	objects := client.Resource(schema.GroupVersionResource{Group: crd.Spec.Group, Version: read, Resource: crd.Spec.Names.Plural})
 	managers := map[[3]string]*managerOnKind{}
-	options := metav1.ListOptions{Limit: 500}
-	for {
-		page, err := objects.List(ctx, options)
-		if err != nil {
-			return nil, fmt.Errorf("listing the objects of %s: %w", crd.Name, err)
-		}
+	err := pages.Each(ctx, metav1.ListOptions{Limit: 500}, objects.List, func(page *metav1.PartialObjectMetadataList) error {
 		for i := range page.Items {
 			u.add(&page.Items[i], crd.Spec.Group, managers)
 		}
-		if options.Continue = page.Continue; options.Continue == "" {
-			break
-		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listing the objects of %s: %w", crd.Name, err)
 	}
 	u.Managers = slices.AppendSeq(u.Managers, maps.Values(managers))
 	slices.SortFunc(u.Managers, func(a, b *managerOnKind) int {

@@ -39,7 +39,7 @@ func newGitOps(t *testing.T) *gitOps {
 func (g *gitOps) write(description string) {
 	g.t.Helper()
 	text := strings.ReplaceAll(cronTabDefinition, "GROUP", g.group)
-	text = strings.Replace(text, "openAPIV3Schema:\n", "openAPIV3Schema:\n          description: \""+description+"\"\n", 1)
+	text = strings.Replace(text, "openAPIV3Schema: {", "openAPIV3Schema: {description: \""+description+"\", ", 1)
 	if err := os.WriteFile(g.manifest, []byte(text), 0o600); err != nil {
 		g.t.Fatal(err)
 	}
@@ -90,14 +90,20 @@ func TestGitOps(t *testing.T) {
 	for _, row := range []struct {
 		name  string
 		apply func(g *gitOps) error
+		// diff fails if there are differences. Argo CD compares in these two ways: by what was applied last, and by a dry run of the
+		// API server.
+		diff func(g *gitOps) error
 	}{
-		{"kubectl apply", func(g *gitOps) error { return g.tool("kubectl", "apply", "-f", g.manifest) }},
+		{"kubectl apply", func(g *gitOps) error { return g.tool("kubectl", "apply", "-f", g.manifest) },
+			func(g *gitOps) error { return g.tool("kubectl", "diff", "-f", g.manifest) }},
 		{"kubectl apply --server-side", func(g *gitOps) error {
 			return g.tool("kubectl", "apply", "--server-side", "--force-conflicts", "-f", g.manifest)
+		}, func(g *gitOps) error {
+			return g.tool("kubectl", "diff", "--server-side", "--force-conflicts", "-f", g.manifest)
 		}},
 		{"helm upgrade", func(g *gitOps) error {
-			return g.tool("helm", "upgrade", "--install", "crontabs", g.chart(), "-n", g.ns, "--take-ownership")
-		}},
+			return g.tool("helm", "upgrade", "--install", "crontabs", g.chart(), "-n", g.ns, "--take-ownership", "--force-conflicts")
+		}, nil},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
@@ -109,13 +115,18 @@ func TestGitOps(t *testing.T) {
 			served := g.serve(t, address, address)
 			g.eventuallyPublished(t, address)
 			generation := testkit.Get(t, definitions, "", "crontabs."+g.group).GetGeneration()
+			if row.diff != nil && row.diff(g) != nil {
+				t.Error("the manifest and the definition differ")
+			}
 			if err := row.apply(g); err != nil {
 				t.Fatal(err)
 			}
 			if now := testkit.Get(t, definitions, "", "crontabs."+g.group).GetGeneration(); now != generation {
 				t.Errorf("the same manifest changes the definition: generation %d, then %d", generation, now)
 			}
-			g.write("changed")
+			if g.write("changed"); row.diff != nil && row.diff(g) == nil {
+				t.Error("a change makes no difference")
+			}
 			if err := row.apply(g); err != nil {
 				t.Fatal(err)
 			}

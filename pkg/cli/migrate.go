@@ -15,6 +15,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/backup"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/crddiff"
+	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/migrate"
 )
 
@@ -129,7 +130,7 @@ func (o *migrateOptions) run(ctx context.Context, name string) error {
 		return err
 	}
 	o.print(name, p)
-	crd, err := definitionOf(ctx, client, name)
+	crd, err := kinds.ReadDefinition(ctx, client, name)
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -18,6 +17,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/leadership"
+	"github.com/corollary-dev/corollary/pkg/pages"
 )
 
 const (
@@ -93,34 +93,20 @@ type release struct {
 func (r *release) namespace(ctx context.Context, namespace string) error {
 	var errs []error
 	options := metav1.ListOptions{Limit: pageSize, LabelSelector: r.selector}
-	for {
-		list, err := r.resource(namespace).List(ctx, options)
-		if token := continuation(err); token != "" && token != options.Continue {
-			options.Continue = token // the list has grown old: this token goes on with what is there now
-			continue
-		}
+	list := func(ctx context.Context, options metav1.ListOptions) (*unstructured.UnstructuredList, error) {
+		page, err := r.resource(namespace).List(ctx, options)
 		if err != nil {
-			return errors.Join(append(errs, fmt.Errorf("listing %s: %w", r.gvr.GroupResource(), err))...)
+			return nil, fmt.Errorf("listing %s: %w", r.gvr.GroupResource(), err)
 		}
-		for i := range list.Items {
-			if ctx.Err() != nil {
-				break
-			}
-			errs = append(errs, r.one(ctx, &list.Items[i]))
-		}
-		if options.Continue = list.GetContinue(); options.Continue == "" || ctx.Err() != nil {
-			return errors.Join(append(errs, ctx.Err())...)
-		}
+		return page, nil
 	}
-}
-
-// continuation is the token that comes with the answer 410 to a page of a list that is too old; empty without one.
-func continuation(err error) string {
-	var status apierrors.APIStatus
-	if !apierrors.IsResourceExpired(err) || !errors.As(err, &status) {
-		return ""
-	}
-	return status.Status().Continue
+	err := pages.Each(ctx, options, list, func(page *unstructured.UnstructuredList) error {
+		for i := 0; i < len(page.Items) && ctx.Err() == nil; i++ {
+			errs = append(errs, r.one(ctx, &page.Items[i]))
+		}
+		return ctx.Err()
+	})
+	return errors.Join(append(errs, err)...)
 }
 
 // one releases one upstream, reading it anew where it changes meanwhile, or may have while a write was held back.

@@ -44,7 +44,7 @@ func (c *ConversionFile) Rewritten(made *Conversion) any {
 	}
 	return ConversionDocument{
 		APIVersion: APIVersion, Kind: ConversionKind, Metadata: Metadata{Name: c.Name}, For: ConvertedKind(c.For),
-		FieldManager: c.FieldManager, Hub: made.Hub, Spokes: made.Spokes, Preserve: made.Preserve, Migrate: made.Migrate,
+		FieldManager: c.FieldManager, Conversion: *made,
 	}
 }
 
@@ -117,9 +117,8 @@ func readConversion(f *File) (*ConversionFile, Errors) {
 	var read ConversionDocument
 	v := &validator{File: f, errs: f.decode(&read)}
 	c := &ConversionFile{
-		Conversion:   Conversion{Hub: read.Hub, Spokes: read.Spokes, Preserve: read.Preserve, Publish: read.Publish, Migrate: read.Migrate},
-		Name:         read.Metadata.Name,
-		FieldManager: read.FieldManager, For: schema.GroupKind{Group: read.For.Group, Kind: read.For.Kind}, file: f,
+		Conversion: read.Conversion, Name: read.Metadata.Name, FieldManager: read.FieldManager,
+		For: schema.GroupKind{Group: read.For.Group, Kind: read.For.Kind}, file: f,
 	}
 	if v.required("metadata.name", c.Name, "name the conversion") {
 		v.form(dnsLabel, "metadata.name", c.Name, c.Name)

@@ -48,8 +48,7 @@ var forms = map[string]jsonschema.Schema{
 
 // constrain adds to the schema of a config type what its tags say, and what fields of it demand of one another.
 func constrain(t reflect.Type, s *jsonschema.Schema) {
-	for i := range t.NumField() {
-		f := t.Field(i)
+	for _, f := range reflect.VisibleFields(t) {
 		p, ok := s.Properties.Get(jsonName(f))
 		if !ok {
 			continue

@@ -29,18 +29,7 @@ type ConversionDocument struct {
 	For ConvertedKind `json:"for"`
 	// FieldManager is the field manager under which spec.conversion of the CustomResourceDefinition is written.
 	FieldManager string `json:"fieldManager"`
-	// Hub is the version that every other served version converts through.
-	Hub string `json:"hub"`
-	// Spokes are the other served versions.
-	Spokes []Spoke `json:"spokes" min:"1"`
-	// Preserve keeps what the target version has no room for, so that it is there again after the way back.
-	Preserve *Preserve `json:"preserve,omitempty"`
-	// Publish is Auto (default: spec.conversion of the CustomResourceDefinition is written and kept), or Verify: somebody else
-	// writes it, such as a GitOps repository, and it is only compared.
-	Publish PublishPolicy `json:"publish,omitempty"`
-	// Migrate is Manual (default: corollary migrate), or Auto: when the CustomResourceDefinition stores another version than
-	// before, or stops serving one, the leader rewrites the stored objects.
-	Migrate MigratePolicy `json:"migrate,omitempty"`
+	Conversion
 }
 
 // ConvertedKind is a custom kind in all its versions.

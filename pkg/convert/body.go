@@ -16,9 +16,11 @@ import (
 const (
 	// sharedReviews bounds the bytes of the reviews that are read side by side.
 	sharedReviews = MaxReview / 2
-	// bodyStep is how many bytes of a body are reserved, and then read, at a time.
-	bodyStep = 1 << 20
-	// maxStepTime is how long a client may take for bodyStep: one that sends nothing must not hold what others need.
+	// firstStep is how many bytes are reserved for a client that has sent nothing: no more than its connection takes anyway. Each later step
+	// is as large as what has come, up to bodyStep.
+	firstStep = 16 << 10
+	bodyStep  = 1 << 20
+	// maxStepTime is how long a client may take for a step: one that sends nothing must not hold what others need.
 	maxStepTime = 5 * time.Second
 )
 
@@ -35,12 +37,12 @@ type reservation struct {
 	isAlone bool
 }
 
-func (r *reservation) grow(ctx context.Context) error {
+func (r *reservation) grow(ctx context.Context, step int64) error {
 	if r.isAlone {
 		return nil
 	}
-	if r.shared.TryAcquire(bodyStep) {
-		r.bytes += bodyStep
+	if r.shared.TryAcquire(step) {
+		r.bytes += step
 		return nil
 	}
 	if err := r.alone.Acquire(ctx, 1); err != nil {
@@ -75,22 +77,22 @@ func codeOf(err error) int {
 	return 0
 }
 
-// read reads a body that the client says has length bytes; -1: it does not say. A client may take maxStep for each bodyStep. The error is
-// errBusy, errTooLong, or the connection's.
+// read reads a body that the client says has length bytes; -1: it does not say. A client may take maxStep for each step, and until the
+// deadline of ctx for all of them. The error is errBusy, errTooLong, or the connection's.
 func (r *reservation) read(
 	ctx context.Context, w http.ResponseWriter, body io.Reader, length int64, maxStep time.Duration,
 ) ([]byte, error) {
 	connection := http.NewResponseController(w)
 	var text []byte
-	step := bodyStep
-	if length >= 0 && length < bodyStep {
-		step = int(length) + 1 // one more byte finds the end
-	}
 	for len(text) <= MaxReview {
-		if err := r.grow(ctx); err != nil {
+		step := min(max(len(text), firstStep), bodyStep)
+		if left := length - int64(len(text)); left >= 0 && left < int64(step) {
+			step = int(left) + 1 // one more byte finds the end
+		}
+		if err := r.grow(ctx, int64(step)); err != nil {
 			return nil, errBusy
 		}
-		_ = connection.SetReadDeadline(time.Now().Add(maxStep)) // only tests have no deadlines
+		_ = connection.SetReadDeadline(earliest(ctx, time.Now().Add(maxStep))) // only tests have no deadlines
 		text = slices.Grow(text, step)
 		n, err := io.ReadFull(body, text[len(text):len(text)+step])
 		switch text = text[:len(text)+n]; {
@@ -100,7 +102,14 @@ func (r *reservation) read(
 		case err != nil:
 			return nil, err
 		}
-		step = bodyStep
 	}
 	return nil, errTooLong
+}
+
+// earliest is a time, or the deadline of ctx if that is before.
+func earliest(ctx context.Context, at time.Time) time.Time {
+	if deadline, ok := ctx.Deadline(); ok && deadline.Before(at) {
+		return deadline
+	}
+	return at
 }

@@ -3,6 +3,7 @@ package convert
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"regexp"
@@ -306,7 +307,7 @@ func (g *generator) object(s *structuralschema.Structural, at string, depth int)
 	if s.ValueValidation != nil {
 		required = s.ValueValidation.Required
 	}
-	for _, name := range sortedKeys(s.Properties) {
+	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
 		property := s.Properties[name]
 		where := at + "." + name
 		_, fixed := g.chosen[where]
@@ -394,10 +395,10 @@ func (g *generator) choices(s *structuralschema.Structural, at string, depth int
 	if depth > maxDepth {
 		return nil
 	}
-	for _, name := range sortedKeys(s.Properties) {
+	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
 		property := s.Properties[name]
 		where := at + "." + name
-		if at == "" && (name == "metadata" || name == "apiVersion" || name == "kind") {
+		if at == "" && slices.Contains(head, name) {
 			continue
 		}
 		optional := s.ValueValidation == nil || !slices.Contains(s.ValueValidation.Required, name)
@@ -408,13 +409,4 @@ func (g *generator) choices(s *structuralschema.Structural, at string, depth int
 		list = append(list, g.choices(&property, where, depth+1)...)
 	}
 	return list
-}
-
-func sortedKeys(m map[string]structuralschema.Structural) []string {
-	keys := make([]string, 0, len(m))
-	for key := range m {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	return keys
 }

@@ -21,7 +21,8 @@ const maxPreserved = 128 << 10
 
 // errTooLarge refuses what would lose data: the stored object would not have them.
 var errTooLarge = errors.New(
-	"the fields that the target version does not have are larger than 128 KiB, or than what the other annotations leave of 256 KiB",
+	"the fields that the target version does not have are larger than 128 KiB, or than what the other annotations leave of 256 KiB: " +
+		"make them smaller, or store a version that has them",
 )
 
 // errWasTooLarge refuses to write back an object that was read without the data that did not fit.
@@ -79,35 +80,49 @@ func (c *Converter) preserving(obj map[string]any, from, to string, p *pass) err
 	return c.annotate(obj, all, from, to)
 }
 
-// putBack restores fields that nobody has changed since, if the object is as valid with them as it is without.
+// maxPutBacks bounds in how many parts fields are put back: each costs as much as a conversion, and anybody may have written them.
+const maxPutBacks = 8
+
+// putBack restores fields that nobody has changed since, if the object is as valid with them as it is without. Those that are not keep no
+// others from being restored, unless there are so many that they are tried in parts.
 func (c *Converter) putBack(ctx context.Context, obj map[string]any, mine *kept, target *kinds.Version) {
-	coerced, restored := runtime.DeepCopyJSON(obj), runtime.DeepCopyJSON(obj)
+	coerced, items := runtime.DeepCopyJSON(obj), itemIndex{}
 	target.Coerce(coerced)
-	items := itemIndex{}
-	for _, f := range mine.Fields {
+	fields := slices.DeleteFunc(mine.Fields, func(f keptField) bool {
 		now, ok := f.Path.get(coerced, items)
-		if unchanged := f.WasAbsent && !ok || !f.WasAbsent && ok && equal(now, f.Was); !unchanged {
-			continue
+		unchanged := f.WasAbsent && !ok || !f.WasAbsent && ok && equal(now, f.Was)
+		return !unchanged
+	})
+	before := errorsOf(ctx, target, coerced)
+	put := func(fields []keptField) bool {
+		restored, items := runtime.DeepCopyJSON(obj), itemIndex{}
+		for _, f := range fields {
+			if f.IsAbsent {
+				f.Path.remove(restored, items)
+			} else {
+				f.Path.set(restored, f.Is, items)
+			}
 		}
-		if f.IsAbsent {
-			f.Path.remove(restored, items)
-		} else {
-			f.Path.set(restored, f.Is, items)
+		if !acceptsMetadata(restored) {
+			return false
 		}
+		complete := runtime.DeepCopyJSON(restored)
+		target.Coerce(complete)
+		for problem := range errorsOf(ctx, target, complete) {
+			if !before[problem] {
+				return false
+			}
+		}
+		clear(obj)
+		maps.Copy(obj, restored)
+		return true
 	}
-	if !acceptsMetadata(restored) {
+	if len(fields) == 0 || put(fields) || len(fields) == 1 {
 		return
 	}
-	put := runtime.DeepCopyJSON(restored)
-	target.Coerce(put)
-	before := errorsOf(ctx, target, coerced)
-	for problem := range errorsOf(ctx, target, put) {
-		if !before[problem] {
-			return
-		}
+	for part := range slices.Chunk(fields, (len(fields)+maxPutBacks-1)/maxPutBacks) {
+		put(part)
 	}
-	clear(obj)
-	maps.Copy(obj, restored)
 }
 
 func errorsOf(ctx context.Context, v *kinds.Version, obj map[string]any) map[string]bool {

@@ -197,3 +197,35 @@ func TestRoomOfAnnotations(t *testing.T) {
 		}
 	}
 }
+
+// What was changed in the other version may not go with a preserved field any more. Then that one is not restored, and all others are.
+func TestPreservedOneByOne(t *testing.T) {
+	t.Parallel()
+	c, problems := compile(t, crdOf(`{replicas: {type: integer}}`,
+		`{replicas: {type: integer}, surge: {type: integer}, zone: {type: string}, mode: {type: string}}, `+
+			`x-kubernetes-validations: [{rule: "!has(self.surge) || self.surge <= self.replicas"}]`),
+		[]byte("hub: v1\nspokes: [{version: v1beta1}]\npreserve: {annotation: example.com/kept}"))
+	if len(problems) > 0 {
+		t.Fatal(problems[0])
+	}
+	for _, row := range []struct {
+		replicas int64
+		want     string
+	}{
+		{7, "map[mode:fast replicas:7 surge:3 zone:UTC]"},
+		{2, "map[mode:fast replicas:2 zone:UTC]"},
+	} {
+		obj := map[string]any{"apiVersion": "example.com/v1", "kind": "Thing", "metadata": map[string]any{"name": "a"},
+			"spec": map[string]any{"replicas": int64(5), "surge": int64(3), "zone": "UTC", "mode": "fast"}}
+		if err := c.Convert(t.Context(), obj, "v1beta1"); err != nil {
+			t.Fatal(err)
+		}
+		obj["spec"].(map[string]any)["replicas"] = row.replicas
+		if err := c.Convert(t.Context(), obj, "v1"); err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprint(obj["spec"]); got != row.want {
+			t.Errorf("it is %s, not %s", got, row.want)
+		}
+	}
+}

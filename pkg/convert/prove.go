@@ -34,6 +34,8 @@ type ProofPair struct {
 	// Objects were valid and went there and back; Combinations of them have every two fields at all of their bounds. Refused were made
 	// and are not valid.
 	Objects, Combinations, Refused int
+	// SampledFrom is how many combinations there are where these are more than could be tried: then some were chosen at random, else 0.
+	SampledFrom int
 	// Kept counts, by field, the objects that the rules alone would have changed, and that survived by what travels in the annotation.
 	Kept map[string]int
 	// Counterexample is the smallest object found that does not survive; nil where all do.
@@ -115,7 +117,11 @@ func (p *prover) run(ctx context.Context, objects int) (ProofPair, error) {
 		}
 		return false, nil
 	}
-	for chosen := range p.combinations(objects) {
+	combinations, all := p.combinations(objects)
+	if all > objects {
+		result.SampledFrom = all
+	}
+	for chosen := range combinations {
 		if done, err := try(chosen); done {
 			return result, err
 		}
@@ -128,19 +134,15 @@ func (p *prover) run(ctx context.Context, objects int) (ProofPair, error) {
 	return result, nil
 }
 
-// combinations are all pairs of values of two fields, as many as maxPairs.
-func (p *prover) combinations(maxPairs int) func(func(map[string]int) bool) {
+// combinations are all pairs of values of two fields, and how many these are. Of more than maxPairs so many are chosen at random.
+func (p *prover) combinations(maxPairs int) (chosen func(func(map[string]int) bool), all int) {
 	fields := p.generator.choices(p.from.Structural, "", 0)
-	return func(yield func(map[string]int) bool) {
-		n := 0
+	each := func(visit func(a, b fieldChoice, x, y int) bool) {
 		for i, a := range fields {
 			for _, b := range fields[i:] {
 				for x := range options(a) {
 					for y := range options(b) {
-						if a.at == b.at && x != y {
-							continue
-						}
-						if n++; n > maxPairs || !yield(map[string]int{a.at: x, b.at: y}) {
+						if (a.at != b.at || x == y) && !visit(a, b, x, y) {
 							return
 						}
 					}
@@ -148,6 +150,18 @@ func (p *prover) combinations(maxPairs int) func(func(map[string]int) bool) {
 			}
 		}
 	}
+	each(func(fieldChoice, fieldChoice, int, int) bool { all++; return true })
+	return func(yield func(map[string]int) bool) {
+		wanted, left := min(maxPairs, all), all
+		each(func(a, b fieldChoice, x, y int) bool {
+			isChosen := wanted == left || p.generator.random.IntN(left) < wanted
+			if left--; !isChosen {
+				return true
+			}
+			wanted--
+			return yield(map[string]int{a.at: x, b.at: y})
+		})
+	}, all
 }
 
 func options(f fieldChoice) func(func(int) bool) {

@@ -30,7 +30,7 @@ type Handler struct {
 	Converters func(schema.GroupKind) *Converter
 	// Observe is called with the result of each review; nil for nobody.
 	Observe func(objects int, err error)
-	// MaxTime bounds the answer to a review. Default 30 s: the API server waits no longer.
+	// MaxTime bounds the answer to a review, and then how long the client may take to read it. Default 30 s: the API server waits no longer.
 	MaxTime time.Duration
 }
 
@@ -79,7 +79,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.Observe(len(in.Request.Objects), err)
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = writeAnswer(w, in.Request.UID, objects, err) // unless the API server has gone, which asks again
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(maxTime)) // only tests have no deadlines
+	_ = writeAnswer(w, in.Request.UID, objects, err)                            // unless the API server has gone, which asks again
 }
 
 // writeAnswer writes a ConversionReview. Objects are texts already: an encoder would read all of them once more.

@@ -77,11 +77,8 @@ func simpler(value any) func(func(any) bool) {
 }
 
 func simplerMap(value map[string]any, yield func(any) bool) {
-	keys := slices.Sorted(maps.Keys(value))
+	keys := slices.DeleteFunc(slices.Sorted(maps.Keys(value)), func(key string) bool { return slices.Contains(head, key) })
 	for _, key := range keys {
-		if key == "apiVersion" || key == "kind" || key == "metadata" {
-			continue
-		}
 		without := maps.Clone(value)
 		delete(without, key)
 		if !yield(without) {
@@ -89,9 +86,6 @@ func simplerMap(value map[string]any, yield func(any) bool) {
 		}
 	}
 	for _, key := range keys {
-		if key == "apiVersion" || key == "kind" || key == "metadata" {
-			continue
-		}
 		for item := range simpler(value[key]) {
 			with := maps.Clone(value)
 			with[key] = item

@@ -229,7 +229,7 @@ func nested(list []field) []field {
 // inner are the fields of an object.
 func (f field) inner() []field {
 	var inner []field
-	for _, name := range sortedKeys(f.schema.Properties) {
+	for _, name := range slices.Sorted(maps.Keys(f.schema.Properties)) {
 		inner = append(inner, field{f.path.Child(name), kinds.Member(f.schema, name)})
 	}
 	return inner

@@ -103,15 +103,6 @@ func find(d *definition, version string) *apiextensionsv1.CustomResourceDefiniti
 	return nil
 }
 
-func stored(d *definition) string {
-	for _, v := range d.Spec.Versions {
-		if v.Storage {
-			return v.Name
-		}
-	}
-	return ""
-}
-
 // names compares what belongs to the definition as a whole.
 func (d *differ) names() {
 	was, is := d.old.Spec, d.new.Spec
@@ -326,7 +317,7 @@ func (d *differ) loss(version string, l loss, before string) {
 // apart compares each version with the stored one: without a webhook nothing but apiVersion changes from one to the other. What the
 // same two versions lost before is not reported again.
 func (d *differ) apart() {
-	target := stored(d.new)
+	target := kinds.StoredVersion(d.new)
 	for _, v := range d.new.Spec.Versions {
 		isNew := find(d.old, v.Name) == nil
 		switch {

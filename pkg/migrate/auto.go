@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/client-go/dynamic"
@@ -42,7 +43,7 @@ type Auto struct {
 
 // attempt is the last one for a definition.
 type attempt struct {
-	generation    int64
+	of            identity
 	running, over bool // over: nothing is left to do
 	next          time.Time
 	delay         time.Duration
@@ -86,7 +87,10 @@ func (a *Auto) Consider(ctx context.Context, c Candidate) error {
 }
 
 // Forget removes the metrics of a definition that is not considered any more. A migration of it that runs goes on.
-func (a *Auto) Forget(crd string) { pending.DeleteLabelValues(crd) }
+func (a *Auto) Forget(crd string) {
+	pending.DeleteLabelValues(crd)
+	migrated.DeletePartialMatch(prometheus.Labels{"crd": crd})
+}
 
 // Wait waits until no migration runs.
 func (a *Auto) Wait() { a.done.Wait() }
@@ -114,12 +118,12 @@ func (a *Auto) begin(crd *apiextensionsv1.CustomResourceDefinition) bool {
 		}
 		a.attempts[crd.Name] = t
 	}
-	same := t.generation == crd.Generation
+	same := t.of == identityOf(crd)
 	if t.running || same && (t.over && len(storedBefore(crd)) == 0 || time.Now().Before(t.next)) {
 		return false
 	}
 	if !same {
-		*t = attempt{generation: crd.Generation}
+		*t = attempt{of: identityOf(crd)}
 	}
 	t.running = true
 	return true

@@ -20,10 +20,8 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/pages"
 )
-
-// definitions are the CustomResourceDefinitions.
-var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
 const (
 	// pageSize is how many objects are listed at once.
@@ -76,13 +74,23 @@ type Plan struct {
 	Lacking int
 
 	// changed is when the definition was changed last; zero if nobody knows.
-	changed    time.Time
-	fills      []fill
-	version    *kinds.Version
+	changed  time.Time
+	fills    []fill
+	version  *kinds.Version
+	of       identity
+	resource schema.GroupVersionResource
+	leaving  []string
+	kept     []string // the other versions of the definition
+}
+
+// identity tells a definition from what it was before somebody changed it, or made it again.
+type identity struct {
+	uid        types.UID
 	generation int64
-	resource   schema.GroupVersionResource
-	leaving    []string
-	kept       []string // the other versions of the definition
+}
+
+func identityOf(crd *apiextensionsv1.CustomResourceDefinition) identity {
+	return identity{crd.UID, crd.Generation}
 }
 
 // Progress is how far a migration is.
@@ -129,11 +137,11 @@ var ErrNotLeading = errors.New("another process leads now, and migrates")
 
 // Plan reads what there is to do. It writes nothing.
 func (m *Migration) Plan(ctx context.Context) (*Plan, error) {
-	crd, err := m.definition(ctx)
+	crd, err := kinds.ReadDefinition(ctx, m.Client, m.CRD)
 	if err != nil {
 		return nil, err
 	}
-	p := &Plan{generation: crd.Generation, changed: changed(crd), leaving: slices.Clone(m.Leaving)}
+	p := &Plan{of: identityOf(crd), changed: changed(crd), leaving: slices.Clone(m.Leaving)}
 	p.sort(crd.Spec.Versions)
 	for _, leaving := range m.Leaving {
 		if leaving == p.Stored {
@@ -191,19 +199,6 @@ func (p *Plan) sort(versions []apiextensionsv1.CustomResourceDefinitionVersion) 
 	}
 }
 
-func (m *Migration) definition(ctx context.Context) (*apiextensionsv1.CustomResourceDefinition, error) {
-	u, err := m.Client.Resource(definitions).Get(ctx, m.CRD, metav1.GetOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("reading CustomResourceDefinition %s: %w", m.CRD, err)
-	}
-	text, err := u.MarshalJSON()
-	if err != nil {
-		return nil, err
-	}
-	crd := &apiextensionsv1.CustomResourceDefinition{}
-	return crd, json.Unmarshal(text, crd)
-}
-
 // Run rewrites every object, continues past those that are refused, and names the stored version alone in status.storedVersions once
 // none was. A migration that was interrupted, or stopped with a FailingError, is run again from its beginning.
 func (m *Migration) Run(ctx context.Context, p *Plan) (*Result, error) {
@@ -255,8 +250,8 @@ func (m *Migration) visitor(ctx context.Context, p *Plan, r *Result) func(u *uns
 
 // unchanged returns ErrChanged where the definition is another one than the migration began with.
 func (m *Migration) unchanged(ctx context.Context, p *Plan) error {
-	crd, err := m.definition(ctx)
-	if err == nil && crd.Generation != p.generation {
+	crd, err := kinds.ReadDefinition(ctx, m.Client, m.CRD)
+	if err == nil && identityOf(crd) != p.of {
 		return ErrChanged
 	}
 	return err
@@ -268,16 +263,14 @@ func scattered(n int) []int { return rand.New(rand.NewPCG(1, 1)).Perm(n) }
 
 // each pages through the objects, each page in a scattered order. left is how many come after that one, by the API server's estimate.
 func (m *Migration) each(ctx context.Context, p *Plan, visit func(_ *unstructured.Unstructured, left int64) error) error {
-	options := metav1.ListOptions{Limit: pageSize}
-	for {
+	list := func(ctx context.Context, options metav1.ListOptions) (*unstructured.UnstructuredList, error) {
 		page, err := m.Client.Resource(p.resource).List(ctx, options)
-		switch {
-		case apierrors.IsResourceExpired(err) && continueToken(err) != "":
-			options.Continue = continueToken(err) // which goes on at the newest state, behind the last page
-			continue
-		case err != nil:
-			return fmt.Errorf("listing %s: %w", p.resource.GroupResource(), err)
+		if err != nil {
+			return nil, fmt.Errorf("listing %s: %w", p.resource.GroupResource(), err)
 		}
+		return page, nil
+	}
+	return pages.Each(ctx, metav1.ListOptions{Limit: pageSize}, list, func(page *unstructured.UnstructuredList) error {
 		left := int64(len(page.Items))
 		if behind := page.GetRemainingItemCount(); behind != nil {
 			left += *behind
@@ -288,18 +281,8 @@ func (m *Migration) each(ctx context.Context, p *Plan, visit func(_ *unstructure
 				return cmp.Or(ctx.Err(), err)
 			}
 		}
-		if options.Continue = page.GetContinue(); options.Continue == "" {
-			return nil
-		}
-	}
-}
-
-func continueToken(err error) string {
-	var status apierrors.APIStatus
-	if errors.As(err, &status) {
-		return status.Status().Continue
-	}
-	return ""
+		return nil
+	})
 }
 
 // object rewrites one object. Another writer that was faster has rewritten it. An error ends the migration.
@@ -361,8 +344,13 @@ func (m *Migration) rewrite(ctx context.Context, p *Plan, u *unstructured.Unstru
 	empty.SetNamespace(u.GetNamespace())
 	empty.SetUID(u.GetUID())
 	empty.SetResourceVersion(u.GetResourceVersion())
-	_, err := m.Client.Resource(p.resource).Namespace(u.GetNamespace()).
-		Apply(ctx, u.GetName(), empty, metav1.ApplyOptions{FieldManager: m.FieldManager})
+	objects, options := m.Client.Resource(p.resource).Namespace(u.GetNamespace()), metav1.ApplyOptions{FieldManager: m.FieldManager}
+	_, err := objects.Apply(ctx, u.GetName(), empty, options)
+	if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) { // by a webhook or rule that need not be about the status, which rewrites it too
+		if _, again := objects.ApplyStatus(ctx, u.GetName(), empty, options); again == nil || apierrors.IsConflict(again) {
+			return nil
+		}
+	}
 	if apierrors.IsConflict(err) {
 		return nil // somebody has written it just now, in the stored version
 	}
@@ -370,7 +358,8 @@ func (m *Migration) rewrite(ctx context.Context, p *Plan, u *unstructured.Unstru
 }
 
 // fixManagers has managedFields name the stored version in the place of those that leave: an apply by such a manager would fail once
-// they are gone, and a patch would take all managedFields off. It returns whether the object was written.
+// they are gone, and a patch would take all managedFields off. By way of the status they cannot be changed. It returns whether the object
+// was written.
 func (m *Migration) fixManagers(ctx context.Context, p *Plan, u *unstructured.Unstructured) (bool, error) {
 	for try := 0; ; try++ {
 		patch, err := managersPatch(u, p)
@@ -379,19 +368,6 @@ func (m *Migration) fixManagers(ctx context.Context, p *Plan, u *unstructured.Un
 		}
 		objects := m.Client.Resource(p.resource).Namespace(u.GetNamespace())
 		_, err = objects.Patch(ctx, u.GetName(), types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: m.FieldManager})
-		if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) {
-			// A webhook or rule may refuse the object as it is; the status is another matter.
-			if _, again := objects.Patch(
-				ctx,
-				u.GetName(),
-				types.JSONPatchType,
-				patch,
-				metav1.PatchOptions{FieldManager: m.FieldManager},
-				"status",
-			); again == nil {
-				return true, nil
-			}
-		}
 		if !apierrors.IsConflict(err) || try >= tries {
 			return err == nil, err
 		}
@@ -456,11 +432,11 @@ func (m *Migration) trim(ctx context.Context, p *Plan, r *Result) error {
 }
 
 func (m *Migration) trimOnce(ctx context.Context, p *Plan) error {
-	crd, err := m.definition(ctx)
+	crd, err := kinds.ReadDefinition(ctx, m.Client, m.CRD)
 	if err != nil {
 		return err
 	}
-	if crd.Generation != p.generation {
+	if identityOf(crd) != p.of {
 		return ErrChanged
 	}
 	if slices.Equal(crd.Status.StoredVersions, []string{p.Stored}) {
@@ -472,7 +448,7 @@ func (m *Migration) trimOnce(ctx context.Context, p *Plan) error {
 	if err != nil {
 		return err
 	}
-	_, err = m.Client.Resource(definitions).
+	_, err = m.Client.Resource(kinds.DefinitionResource).
 		Patch(ctx, m.CRD, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: m.FieldManager}, "status")
 	if err != nil {
 		return fmt.Errorf("writing status.storedVersions of CustomResourceDefinition %s: %w", m.CRD, err)

@@ -415,53 +415,6 @@ func TestMigratePassingFailure(t *testing.T) {
 	}
 }
 
-// What others do in between refuses no object and begins nothing again: an object that is made again under its name is rewritten, and a
-// definition of which only a condition has changed is the same one.
-func TestMigrateBesideOthers(t *testing.T) {
-	t.Parallel()
-	k := define(t, "v1beta1!", "v1")
-	k.fill(3)
-	k.change("v1", "v1beta1", "v1!")
-	config := testkit.Config()
-	again, touched := false, false
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return before(func(r *http.Request) {
-			switch {
-			case r.Method == http.MethodPatch && strings.HasSuffix(r.URL.Path, "/things/t0") && !again:
-				again = true
-				testkit.Delete(t, k.resource("v1"), k.ns, "t0")
-				if err := k.apply("v1beta1", "somebody", "t0", "a", "again"); err != nil {
-					t.Error(err)
-				}
-			case r.Method == http.MethodPatch && strings.HasSuffix(r.URL.Path, k.name()+"/status") && !touched:
-				touched = true
-				testkit.Patch(t, definitions, "", k.name(), "somebody", `{"metadata": {"annotations": {"example.com/touched": "yes"}}}`)
-			}
-		}, next)
-	})
-	client, err := dynamic.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := k.migration(client, "v1beta1")
-	p, err := m.Plan(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := m.Run(t.Context(), p)
-	if err != nil || !r.Trimmed || r.Refused > 0 || r.Fixed != 3 || !again || !touched {
-		t.Errorf("the result is %+v: %v", r, err)
-	}
-}
-
-// before does something before each request.
-func before(do func(*http.Request), next http.RoundTripper) http.RoundTripper {
-	return tripper(func(r *http.Request) (*http.Response, error) {
-		do(r)
-		return next.RoundTrip(r)
-	})
-}
-
 // A migration does not begin before the change that made it necessary has had time to reach every API server.
 func TestMigrateSettles(t *testing.T) {
 	t.Parallel()

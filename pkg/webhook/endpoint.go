@@ -20,6 +20,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/uuid"
+
+	"github.com/corollary-dev/corollary/pkg/kinds"
 )
 
 // Path is where conversions are served.
@@ -70,7 +72,7 @@ func (e Endpoint) Conversion(single bool, trust []byte) map[string]any {
 // Definition is what is applied to a CustomResourceDefinition: its spec.conversion, and nothing else.
 func Definition(name string, conversion map[string]any) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": Definitions.GroupVersion().String(), "kind": "CustomResourceDefinition", "metadata": map[string]any{"name": name},
+		"apiVersion": kinds.DefinitionResource.GroupVersion().String(), "kind": "CustomResourceDefinition", "metadata": map[string]any{"name": name},
 		"spec": map[string]any{"conversion": conversion},
 	}}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"sync"
@@ -13,15 +14,14 @@ import (
 
 	"github.com/go-logr/logr"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/corollary-dev/corollary/pkg/convert"
+	"github.com/corollary-dev/corollary/pkg/kinds"
 )
-
-// Definitions are the CustomResourceDefinitions of an API server.
-var Definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
 // Served is a conversion, with the definition as it is now.
 type Served struct {
@@ -55,8 +55,8 @@ func (s *Served) samples(ctx context.Context) []convert.Sample {
 // Publisher keeps what is served up to date, puts the endpoint into the definitions, and keeps it there. It takes it out
 // once a definition has a single version: before that, reads depend on it.
 type Publisher struct {
-	// Find returns what is to be served, and what is wrong with the rest.
-	Find         func(context.Context) ([]Served, error)
+	// Find returns what is to be served, the kinds whose definition cannot be read, and what is wrong with these and others.
+	Find         func(context.Context) (served []Served, unread []schema.GroupKind, err error)
 	Client       dynamic.Interface
 	Endpoint     Endpoint
 	Certificates *Certificates
@@ -73,6 +73,7 @@ type Publisher struct {
 	Log      logr.Logger
 
 	converters sync.Map               // by schema.GroupKind: what was once proven is served to the end of the process
+	known      map[string]Served      // by name of a definition: what was found last
 	measured   map[string]bool        // definitions with a metric, by name
 	migrated   map[string]bool        // those that Migrate was called for
 	unready    atomic.Pointer[string] // why reviews cannot be answered; nil before the first look
@@ -120,19 +121,26 @@ func (p *Publisher) Ready() error {
 
 // tick does everything once, and returns all that is wrong.
 func (p *Publisher) tick(ctx context.Context) error {
-	served, err := p.Find(ctx)
+	served, unread, err := p.Find(ctx)
 	errs := []error{err}
-	unready := p.take(served)
+	unready := p.take(served, unread)
+	remembered := p.remember(ctx, served)
 	leads := p.Leads()
-	if errs = append(errs, p.certificate(ctx, leads, served)); p.Certificates.served.Load() == nil {
+	if errs = append(errs, p.certificate(ctx, leads, slices.Concat(served, remembered))); p.Certificates.served.Load() == nil {
 		return errors.Join(errs...)
 	}
 	if err == nil {
 		p.forget(served)
 	}
+	for _, s := range remembered {
+		errs = append(errs, p.publish(ctx, s, leads))
+	}
 	for _, s := range served {
 		if s.Converter == nil && !s.isSingle() {
 			published.WithLabelValues(s.CRD.Name).Set(0)
+			if s.Converter = p.Converter(s.Kind); s.Converter != nil && p.Endpoint.isIn(s.CRD) {
+				errs = append(errs, p.publish(ctx, s, leads))
+			}
 			continue
 		}
 		err := p.publish(ctx, s, leads)
@@ -146,6 +154,33 @@ func (p *Publisher) tick(ctx context.Context) error {
 	}
 	p.unready.Store(&unready)
 	return errors.Join(errs...)
+}
+
+// remember returns what was found before, is not now, and is served still: reviews arrive here as long as a definition names this webhook,
+// whatever has become of its config, or of the right to read it. Its caBundle has to follow the certificate.
+func (p *Publisher) remember(ctx context.Context, found []Served) (list []Served) {
+	known := map[string]Served{}
+	for _, s := range found {
+		known[s.CRD.Name] = s
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.known)) {
+		if _, ok := known[name]; ok {
+			continue
+		}
+		s := p.known[name]
+		crd, err := kinds.ReadDefinition(ctx, p.Client, name)
+		switch {
+		case apierrors.IsNotFound(err):
+			continue
+		case err == nil:
+			s.CRD = crd
+		}
+		if s.Converter = p.Converter(s.Kind); s.Converter != nil && p.Endpoint.isIn(s.CRD) {
+			known[name], list = s, append(list, s)
+		}
+	}
+	p.known = known
+	return list
 }
 
 // forget removes the metrics of definitions that are not served any more.
@@ -171,7 +206,12 @@ func (p *Publisher) forget(served []Served) {
 }
 
 // take serves what is proven, and returns which reviews cannot be answered.
-func (p *Publisher) take(served []Served) (unready string) {
+func (p *Publisher) take(served []Served, unread []schema.GroupKind) (unready string) {
+	for _, kind := range unread {
+		if p.Converter(kind) == nil && p.Ready() != nil { // once ready, it stays so
+			unready = fmt.Sprintf("the CustomResourceDefinition of %s cannot be read, and may name this webhook: see the log", kind)
+		}
+	}
 	for _, s := range served {
 		if s.Converter != nil {
 			p.converters.Store(s.Kind, s.Converter)
@@ -221,7 +261,7 @@ func (p *Publisher) publish(ctx context.Context, s Served, leads bool) error {
 	}
 	definition := Definition(s.CRD.Name, wanted)
 	definition.SetResourceVersion(s.CRD.ResourceVersion) // a version added meanwhile needs the webhook
-	_, err := p.Client.Resource(Definitions).Apply(ctx, s.CRD.Name, definition, metav1.ApplyOptions{FieldManager: s.FieldManager, Force: true})
+	_, err := p.Client.Resource(kinds.DefinitionResource).Apply(ctx, s.CRD.Name, definition, metav1.ApplyOptions{FieldManager: s.FieldManager, Force: true})
 	if err != nil {
 		return fmt.Errorf("applying spec.conversion of CustomResourceDefinition %s: %w", s.CRD.Name, err)
 	}

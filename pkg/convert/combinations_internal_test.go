@@ -1,0 +1,41 @@
+package convert
+
+import (
+	"fmt"
+	"testing"
+
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+
+	"github.com/corollary-dev/corollary/pkg/kinds"
+)
+
+// All combinations of two fields are tried, if these are not too many; else some of every two fields, whatever their names.
+func TestCombinations(t *testing.T) {
+	t.Parallel()
+	properties := map[string]structuralschema.Structural{}
+	for n := range 10 {
+		properties[fmt.Sprint("field", n)] = structuralschema.Structural{Generic: structuralschema.Generic{Type: "string"}}
+	}
+	p := &prover{Converter: &Converter{}, from: &kinds.Version{Structural: &structuralschema.Structural{Properties: properties}}}
+	p.generator = p.Converter.generator(1)
+	for _, row := range []struct {
+		most     int
+		complete bool
+	}{{1 << 20, true}, {2000, false}} {
+		pairs, tried := map[string]int{}, 0
+		chosen, all := p.combinations(row.most)
+		for c := range chosen {
+			tried++
+			for a := range c {
+				for b := range c {
+					if a < b {
+						pairs[a+b]++
+					}
+				}
+			}
+		}
+		if len(pairs) != 45 || row.complete != (tried == all) || tried != min(all, row.most) {
+			t.Errorf("of at most %d: %d of %d combinations of %d pairs", row.most, tried, all, len(pairs))
+		}
+	}
+}

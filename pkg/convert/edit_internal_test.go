@@ -1,0 +1,135 @@
+package convert
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/kinds"
+)
+
+const editedDefinition = `
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {plural: things, kind: Thing}
+  versions:
+    - name: v1beta1
+      served: true
+      schema: {openAPIV3Schema: {type: object, required: [spec], properties: {spec: {type: object, properties: {
+        a: {type: string}, d: {type: string, default: x}, num: {type: integer, nullable: true}, old: {type: integer},
+        o: {type: object, properties: {p: {type: string}, r: {type: boolean}}},
+        l: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [k], items: {type: object, required: [k], properties: {
+          k: {type: string, enum: [x, z]}, s: {type: string}, old: {type: string}}}},
+        e: {type: string, enum: [big, small]}}}}}}
+    - name: v1
+      served: true
+      storage: true
+      schema: {openAPIV3Schema: {type: object, required: [spec], properties: {spec: {type: object, properties: {
+        a: {type: string}, d: {type: string, default: z}, num: {type: integer}, new: {type: array, items: {type: string}},
+        o: {type: object, properties: {p: {type: string}, q: {type: integer}}},
+        l: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [k], items: {type: object, required: [k], properties: {
+          k: {type: string, enum: [x, z]}, s: {type: string}, new: {type: object, additionalProperties: {type: string}}}}},
+        e: {type: string, enum: [big, small, huge], default: small}}}}}}
+`
+
+// Whoever edits one field of an object in another version changes nothing else of it, whatever the object and the edit: neither what the
+// versions share, nor what only the one or the other has.
+func TestEditInAnotherVersion(t *testing.T) {
+	t.Parallel()
+	c := edited(t)
+	for _, pair := range [][2]string{{"v1", "v1beta1"}, {"v1beta1", "v1"}} {
+		e := &editor{
+			prover: &prover{Converter: c, from: c.version(pair[0]), via: c.version(pair[1]), generator: c.generator(1)},
+			edits:  &prover{Converter: c, from: c.version(pair[1]), generator: c.generator(2)},
+		}
+		for e.tried < 1000 {
+			if problem := e.edit(t.Context()); problem != "" {
+				t.Fatal(problem)
+			}
+		}
+	}
+}
+
+// edited are two versions that differ in every way that preserve is for.
+func edited(t *testing.T) *Converter {
+	t.Helper()
+	definition := &apiextensionsv1.CustomResourceDefinition{}
+	if err := yaml.UnmarshalStrict([]byte(editedDefinition), definition); err != nil {
+		t.Fatal(err)
+	}
+	versions, err := kinds.Versions(definition)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, problems := Compile(&config.Conversion{Hub: "v1", Spokes: []config.Spoke{{Version: "v1beta1", Rules: []config.ConversionRule{
+		{Move: ".spec.e", Values: map[string]string{"big": "huge"}},
+	}}}, Preserve: &config.Preserve{Annotation: "example.com/kept"}}, Options{Kind: schema.GroupKind{Group: "example.com", Kind: "Thing"}, Versions: versions})
+	if len(problems) > 0 {
+		t.Fatal(problems[0])
+	}
+	return c
+}
+
+// editor edits made objects in another version.
+type editor struct {
+	*prover
+	edits *prover // makes objects from which single fields are taken
+	tried int
+}
+
+// edit takes one object there, edits one field of its spec, and takes it back. It returns what is wrong.
+func (e *editor) edit(ctx context.Context) string {
+	obj, ok := e.make(ctx)
+	other, okOther := e.edits.make(ctx)
+	if !ok || !okOther {
+		return ""
+	}
+	there := runtime.DeepCopyJSON(obj)
+	if err := e.Convert(ctx, there, e.via.Name); err != nil {
+		return err.Error()
+	}
+	e.via.Coerce(there)
+	names := slices.Sorted(maps.Keys(e.via.Structural.Properties["spec"].Properties))
+	name := names[e.generator.random.IntN(len(names))]
+	before := there["spec"].(map[string]any)[name]
+	delete(there["spec"].(map[string]any), name)
+	if value, ok := other["spec"].(map[string]any)[name]; ok {
+		there["spec"].(map[string]any)[name] = value
+	}
+	e.via.Coerce(there)
+	now := there["spec"].(map[string]any)[name]
+	if len(e.via.Validate(ctx, there)) > 0 {
+		return ""
+	}
+	e.tried++
+	back := runtime.DeepCopyJSON(there)
+	if err := e.Convert(ctx, back, e.from.Name); err != nil {
+		return err.Error()
+	}
+	e.from.Coerce(back)
+	for _, f := range differences(e.withoutData(obj), e.withoutData(back), e.from.Structural) {
+		if len(f.Path) < 2 || f.Path[1] != name {
+			return fmt.Sprintf("%s was edited in %s, and %s became %s:\n%v\n%v\n%v", name, e.via.Name, f.Path, shown(f.Was, f.WasAbsent), obj, there, back)
+		}
+	}
+	rulesAlone := runtime.DeepCopyJSON(e.withoutData(there))
+	if err := e.Convert(ctx, rulesAlone, e.from.Name); err != nil {
+		return err.Error()
+	}
+	e.from.Coerce(rulesAlone)
+	has, want := back["spec"].(map[string]any)[name], rulesAlone["spec"].(map[string]any)[name]
+	if isScalar := reflect.TypeOf(now) == nil || reflect.TypeOf(now).Comparable(); isScalar && !equal(before, now) && !equal(has, want) {
+		return fmt.Sprintf("%s was edited in %s, and became %v instead of %v:\n%v\n%v", name, e.via.Name, has, want, obj, there)
+	}
+	return ""
+}

@@ -1,0 +1,177 @@
+package webhook
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic/fake"
+	kubefake "k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/corollary-dev/corollary/pkg/convert"
+)
+
+var (
+	thing = schema.GroupKind{Group: "example.com", Kind: "Thing"}
+	here  = Endpoint{URL: "https://a.example.com"}
+)
+
+// cluster is a publisher, with an API server that has one definition and one Secret, and notes what is applied.
+type cluster struct {
+	*Publisher
+	current, next *pair
+	crd           *apiextensionsv1.CustomResourceDefinition
+	unreadable    error // why the definition cannot be read
+	applied       []unstructured.Unstructured
+	find          func() ([]Served, []schema.GroupKind, error)
+}
+
+func newCluster(t *testing.T, conversion map[string]any, versions ...string) *cluster {
+	t.Helper()
+	c := &cluster{current: issued(t), next: issued(t), crd: &apiextensionsv1.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{Name: "things.example.com", ResourceVersion: "7"},
+		Spec:       apiextensionsv1.CustomResourceDefinitionSpec{Conversion: typed(conversion)},
+	}}
+	for _, name := range versions {
+		c.crd.Spec.Versions = append(c.crd.Spec.Versions, apiextensionsv1.CustomResourceDefinitionVersion{Name: name})
+	}
+	client := fake.NewSimpleDynamicClient(runtime.NewScheme())
+	client.PrependReactor("get", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
+		object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(c.crd)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return true, &unstructured.Unstructured{Object: object}, c.unreadable
+	})
+	client.PrependReactor("patch", "*", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		u := unstructured.Unstructured{}
+		if err := json.Unmarshal(a.(clienttesting.PatchAction).GetPatch(), &u.Object); err != nil {
+			t.Fatal(err)
+		}
+		c.applied = append(c.applied, u)
+		return true, &u, nil
+	})
+	at := types.NamespacedName{Namespace: "ops", Name: "certificate"}
+	both := &bundle{current: c.current, next: c.next, trusted: []*x509.Certificate{c.current.authority, c.next.authority}}
+	secrets := kubefake.NewClientset(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: at.Namespace, Name: at.Name}, Data: both.data()})
+	c.Publisher = &Publisher{
+		Find:   func(context.Context) ([]Served, []schema.GroupKind, error) { return c.find() },
+		Client: client, Endpoint: here, Leads: func() bool { return true }, Forget: func(string) {}, Log: logr.Discard(),
+		Certificates: &Certificates{Secrets: secrets.CoreV1(), At: at, Hosts: rotationHosts, Log: logr.Discard()},
+	}
+	return c
+}
+
+func (c *cluster) served(converter *convert.Converter) []Served {
+	return []Served{{Name: "things", Kind: thing, Converter: converter, FieldManager: "things", CRD: c.crd}}
+}
+
+// Without a single version left to be converted, the strategy is None; but only in the definition that was looked at.
+func TestNoneIsOfOneDefinition(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, here.Conversion(false, nil), "v1")
+	c.find = func() ([]Served, []schema.GroupKind, error) { return c.served(nil), nil, nil }
+	if err := c.tick(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if len(c.applied) != 1 || c.applied[0].GetResourceVersion() != "7" {
+		t.Fatalf("applied is %v", c.applied)
+	}
+	if strategy, _, _ := unstructured.NestedString(c.applied[0].Object, "spec", "conversion", "strategy"); strategy != "None" {
+		t.Errorf("the strategy is %q", strategy)
+	}
+}
+
+// As long as a definition names this webhook, its caBundle follows the certificate, and the next certificate waits for it: also if the
+// config has been removed or is not proven any more, or the definition cannot be read.
+func TestServedConversionKeepsItsTrust(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		reason  string
+		find    func(*cluster) ([]Served, []schema.GroupKind, error)
+		at      Endpoint
+		applies bool
+	}{
+		{"the config is not proven any more",
+			func(c *cluster) ([]Served, []schema.GroupKind, error) {
+				return c.served(nil), nil, errors.New("not proven")
+			}, here, true},
+		{"the config is gone", func(*cluster) ([]Served, []schema.GroupKind, error) { return nil, nil, nil }, here, true},
+		{"the definition cannot be read", func(c *cluster) ([]Served, []schema.GroupKind, error) {
+			c.unreadable = errors.New("forbidden")
+			return nil, []schema.GroupKind{thing}, c.unreadable
+		}, here, true},
+		{"it names another webhook", func(*cluster) ([]Served, []schema.GroupKind, error) { return nil, nil, nil },
+			Endpoint{URL: "https://b.example.com"}, false},
+	} {
+		t.Run(row.reason, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster(t, nil, "v1beta1", "v1")
+			trust := (&bundle{trusted: []*x509.Certificate{c.current.authority}}).trust()
+			c.crd.Spec.Conversion = typed(row.at.Conversion(false, trust))
+			c.find = func() ([]Served, []schema.GroupKind, error) { return c.served(&convert.Converter{}), nil, nil }
+			c.Leads = func() bool { return false }
+			if err := c.tick(t.Context()); err != nil || c.Ready() != nil {
+				t.Fatal(err, c.Ready())
+			}
+			c.Leads = func() bool { return true }
+			c.find = func() ([]Served, []schema.GroupKind, error) { return row.find(c) }
+			_ = c.tick(t.Context())
+			if c.Ready() != nil {
+				t.Errorf("it is not ready: %v", c.Ready())
+			}
+			isApplied := len(c.applied) == 1 && c.applied[0].GetName() == c.crd.Name
+			if isApplied != row.applies {
+				t.Errorf("applied is %v", c.applied)
+			}
+			if accepted := c.accepts(c.all())(c.next); accepted == row.applies {
+				t.Errorf("that the next certificate may be served now is %t", accepted)
+			}
+		})
+	}
+}
+
+// all are the definitions that the publisher knows.
+func (p *Publisher) all() (list []Served) {
+	for _, s := range p.known {
+		list = append(list, s)
+	}
+	return list
+}
+
+// A process that cannot read a definition, which may name this webhook, is not ready: in a rollout it would replace one that converts.
+func TestUnreadDefinition(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, here.Conversion(false, nil), "v1beta1", "v1")
+	c.find = func() ([]Served, []schema.GroupKind, error) {
+		return nil, []schema.GroupKind{thing}, errors.New("forbidden")
+	}
+	_ = c.tick(t.Context())
+	if err := c.Ready(); err == nil || !strings.Contains(err.Error(), "Thing.example.com cannot be read") {
+		t.Errorf("that it is not ready is told by %v", err)
+	}
+	c.find = func() ([]Served, []schema.GroupKind, error) { return nil, nil, errors.New("another config is wrong") }
+	_ = c.tick(t.Context())
+	if err := c.Ready(); err != nil {
+		t.Error(err)
+	}
+	c.find = func() ([]Served, []schema.GroupKind, error) {
+		return nil, []schema.GroupKind{thing}, errors.New("forbidden")
+	}
+	_ = c.tick(t.Context())
+	if err := c.Ready(); err != nil {
+		t.Errorf("it was ready before: %v", err)
+	}
+}
