@@ -61,7 +61,7 @@ func forbidden(pkg, path string) string {
 	own, ours := strings.CutPrefix(path, module+"/")
 	switch {
 	case ours && strings.HasPrefix(own, "hack/"):
-		if folder := strings.Join(strings.SplitN(own, "/", 3)[:2], "/"); under(pkg, []string{folder}) {
+		if folder := strings.Join(strings.SplitN(own, "/", 3)[:2], "/"); hasPrefix(pkg, []string{folder}) {
 			return "" // packages of one command
 		}
 		return "nothing imports what is in hack, except what is in the same folder of it"
