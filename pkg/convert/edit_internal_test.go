@@ -52,7 +52,7 @@ func TestEditInAnotherVersion(t *testing.T) {
 			prover: &prover{Converter: c, from: c.version(pair[0]), via: c.version(pair[1]), generator: c.generator(1)},
 			edits:  &prover{Converter: c, from: c.version(pair[1]), generator: c.generator(2)},
 		}
-		for e.tried < 1000 {
+		for e.tried < 300 {
 			if problem := e.edit(t.Context()); problem != "" {
 				t.Fatal(problem)
 			}
