@@ -54,6 +54,49 @@ func TestForEachPolicies(t *testing.T) {
 				waitWorkers(t, ns, operator, "p-a=1", "p-b=2")
 				waitCondition(t, pools, ns, "p", "Ready", "True")
 			}},
+		{name: "field managers", reason: "what a manager has applied is taken over, and what the template lacks goes",
+			config: func(conf string) string {
+				return withLine("adopt: {fieldManagers: [test]}")(withLine("adoptionPolicy: IfUnowned")(conf))
+			},
+			before: func(t *testing.T, ns string) {
+				testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: p-a}, data: {value: theirs, more: x}}")
+			},
+			then: func(t *testing.T, ns, operator string) {
+				waitWorkers(t, ns, operator, "p-a=1", "p-b=2")
+				testkit.Eventually(t, patience, func() (bool, string) {
+					data, _, _ := unstructured.NestedStringMap(testkit.Get(t, configMaps, ns, "p-a").Object, "data")
+					return len(data) == 1, fmt.Sprint(data)
+				})
+			}},
+		{name: "ready", reason: "each object has its own rule about readiness; the message counts, and names at most five",
+			config: withLine("ready: {rules: [{rule: \"downstream.metadata.?annotations[?'up'].orValue('') == item.value\", message: it is down}]}"),
+			then: func(t *testing.T, ns, operator string) {
+				testkit.Apply(t, ns, pool("p", "a=1", "b=2", "c=3", "d=4", "e=5", "f=6", "g=7"))
+				waitReady := func(text string) {
+					t.Helper()
+					testkit.Eventually(t, patience, func() (bool, string) {
+						_, _, message := condition(testkit.Get(t, pools, ns, "p"), "Ready")
+						return message == text, message
+					})
+				}
+				waitReady("worker: 0 of 7 ready; not ready: p-a (it is down), p-b, p-c, p-d, p-e, 2 more")
+				for i, name := range []string{"p-a", "p-b", "p-c", "p-d", "p-e", "p-g"} {
+					value := i + 1 + i/5 // that of its item
+					testkit.Patch(t, configMaps, ns, name, "somebody", fmt.Sprintf(`{"metadata":{"annotations":{"up":"%d"}}}`, value))
+				}
+				waitReady("worker: 6 of 7 ready; not ready: p-f (it is down)")
+				testkit.Patch(t, configMaps, ns, "p-f", "somebody", `{"metadata":{"annotations":{"up":"6"}}}`)
+				waitCondition(t, pools, ns, "p", "Ready", "True")
+			}},
+		{name: "ignore", reason: "drift is left alone, and the next change of one item is applied to its object", config: withLine("drift: {policy: Ignore}"),
+			then: func(t *testing.T, ns, operator string) {
+				waitRecorded(t, ns, "p", "p-a InSync", "p-b InSync")
+				testkit.Patch(t, configMaps, ns, "p-a", "somebody", `{"data":{"value":"theirs"}}`)
+				testkit.Apply(t, ns, pool("p", "a=1", "b=3"))
+				waitWorkers(t, ns, operator, "p-a=theirs", "p-b=3")
+				testkit.Apply(t, ns, pool("p", "a=4", "b=3"))
+				waitWorkers(t, ns, operator, "p-a=4", "p-b=3")
+			}},
 		{name: "report", reason: "the drift of one object is reported", config: withLine("drift: {policy: Report}"),
 			then: func(t *testing.T, ns, operator string) {
 				waitRecorded(t, ns, "p", "p-a InSync", "p-b InSync")
