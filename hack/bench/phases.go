@@ -44,7 +44,7 @@ type phase struct {
 	name string
 	// writes is how many writes of the program for each object it takes at least.
 	writes int
-	// restart: the program is started anew, and do happens before.
+	// restart: the program is started again, and do happens before.
 	restart bool
 	// repair: only programs that repair drift do it.
 	repair bool
@@ -109,7 +109,7 @@ func (b *bench) samples(ctx context.Context, p *program, objects, size, round in
 	return list, nil
 }
 
-// prepare creates the namespace, and a user of the program's name, whose requests the audit log tells apart.
+// prepare creates the namespace, and a user of the program's name, whose requests the audit log counts by name.
 func (r *run) prepare(ctx context.Context) error {
 	client, err := dynamic.NewForConfig(r.plane.Config())
 	if err != nil {

@@ -39,7 +39,7 @@ spec:
 		return note
 	}
 	if got, want := compare("schema: {openAPIV3Schema: {type: object, properties: {"+spec+"}}}"),
-		"note: the definition of WebApp lacks subresources.status, .status.availableReplicas, .status.conditions, "+
+		"note: the definition of WebApp lacks subresources.status, .status.address, .status.availableReplicas, .status.conditions, "+
 			".status.downstreams, .status.observedGeneration, .status.url\n"; got != want {
 		t.Errorf("before:\n%s\nwant\n%s", got, want)
 	}
