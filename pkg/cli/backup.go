@@ -171,11 +171,27 @@ func (o *backupOptions) selectObjects(ctx context.Context, cfg *rest.Config, b *
 	}
 	switch {
 	case s.secrets && !o.secrets:
-		fmt.Fprintln(o.streams.Err, "note: Secrets are left out: add --secrets and --age-recipient")
+		fmt.Fprintf(o.streams.Err, "note: Secrets are left out%s: add --secrets and --age-recipient\n", lostValues(files))
 	case o.secrets && !s.secrets:
 		return usagef("--secrets has no effect: no kind that is written is a Secret; --downstreams adds those that follow from upstreams")
 	}
 	return nil
+}
+
+// lostValues says which random values a backup without Secrets does not have.
+func lostValues(files []*config.File) string {
+	var names []string
+	for _, f := range files {
+		for _, d := range f.Downstreams {
+			if len(d.Generated) > 0 {
+				names = append(names, f.Metadata.Name+"/"+d.Name)
+			}
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", with values that a restored operator would make anew (generated: %s)", strings.Join(names, ", "))
 }
 
 // byOwnership sorts configs so that one whose downstreams are another's upstreams comes before it, unless they form a cycle.
@@ -328,6 +344,9 @@ func (s *selecting) downstreams(f *config.File) error {
 	var errs []error
 	selector := labels.SelectorFromSet(constantLabels(f))
 	for _, d := range f.Downstreams {
+		if d.Ownership == config.OwnershipFields {
+			continue // objects of others, which are given their fields again
+		}
 		kind, err := s.source.Kind(schema.FromAPIVersionAndKind(d.APIVersion, d.Kind))
 		if err != nil {
 			errs = append(errs, fmt.Errorf("operator %s: downstream %s: %w", f.Metadata.Name, d.Name, err))

@@ -22,7 +22,8 @@ watch:
 variables: [{name: title, expression: self.metadata.name + '-title'}]
 helpers: '{{ define "line" }}from a helper {{ .metadata.name }}{{ end }}'
 inputs:
-  - {name: monitors, apiVersion: v1, kind: ConfigMap, list: {labelSelector: {matchLabels: {monitor: NS}}, matching: object.data.of == self.metadata.name}}
+  - {name: monitors, apiVersion: v1, kind: ConfigMap, list: {
+      labelSelector: {matchLabels: {monitor: NS}}, matching: object.data.of == self.metadata.name}}
 downstreams:
   - name: page
     apiVersion: v1
@@ -90,7 +91,8 @@ func TestEveryKeyInEveryCommand(t *testing.T) {
 	const widget = "{apiVersion: tools.example.com/v1, kind: Widget, metadata: {name: one, namespace: NS}, spec: {color: blue}}"
 	const monitor = "{apiVersion: v1, kind: ConfigMap, metadata: {name: m, namespace: NS, labels: {monitor: NS}}, data: {of: one, url: x}}"
 	const builder = "{apiVersion: v1, kind: ServiceAccount, metadata: {name: builder, namespace: NS}}"
-	for file, text := range map[string]string{"operator.yaml": everyKey, "cr.yaml": widget, "inputs.yaml": monitor + "\n---\n" + builder, "case.yaml": everyCase} {
+	for file, text := range map[string]string{"operator.yaml": everyKey, "cr.yaml": widget,
+		"inputs.yaml": monitor + "\n---\n" + builder, "case.yaml": everyCase} {
 		if err := os.WriteFile(file, []byte(here(text)), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -106,7 +108,8 @@ func TestEveryKeyInEveryCommand(t *testing.T) {
 		}
 	}
 	expect("check -c operator.yaml", "downstream pull: ServiceAccount", "input monitors: ConfigMap", "downstream login: Secret", "no errors")
-	expect("render -c operator.yaml -f cr.yaml --inputs inputs.yaml", "(generated)", "name: one-a", "name: one-b", "name: builder", "team: blue")
+	expect("render -c operator.yaml -f cr.yaml --inputs inputs.yaml", "(generated)", "name: one-a", "name: one-b", "name: builder",
+		"team: blue")
 	expect("generate rbac -c operator.yaml --namespace system", "serviceaccounts", "secrets", "configmaps", "get", "watch")
 	expect("generate policy -c operator.yaml", "!page")
 	applyAll(t, ns, here(widget+"\n---\n"+monitor+"\n---\n"+builder))
@@ -115,8 +118,10 @@ func TestEveryKeyInEveryCommand(t *testing.T) {
 	testkit.Apply(t, ns, "{apiVersion: tools.example.com/v1, kind: Widget, metadata: {name: red}, spec: {color: red}}")
 	expect("plan -c operator.yaml", "!one-", "!red")
 	expect("get -c operator.yaml", "one", "!red")
-	expect("why -c operator.yaml -n NS widget one", "downstream page: ConfigMap NS/one-page: InSync", "downstream worker: ConfigMap NS/one-a: InSync",
-		"downstream worker: ConfigMap NS/one-b: InSync", "downstream login: Secret NS/one-login: InSync", "downstream pull: ServiceAccount NS/builder: InSync")
+	expect("why -c operator.yaml -n NS widget one", "downstream page: ConfigMap NS/one-page: InSync",
+		"downstream worker: ConfigMap NS/one-a: InSync",
+		"downstream worker: ConfigMap NS/one-b: InSync", "downstream login: Secret NS/one-login: InSync",
+		"downstream pull: ServiceAccount NS/builder: InSync")
 	expect("why -c operator.yaml -n NS cm/m", "is input monitors of Widget NS/one")
 	expect("why -c operator.yaml -n NS widget red", "is-blue")
 	expect("test case.yaml", "1 case: 1 ok")

@@ -76,8 +76,8 @@ func (r *reconciliation) waitForItems(downstream int) time.Duration {
 	return m.contest.wait(r.record.externalDigest, m.targets, r.spacing(), r.now)
 }
 
-// withSiblings is cause, the digest of what others write, with what others have written into objects of ours that downstreams read.
-func (r *reconciliation) withSiblings(cause drift.Sum) drift.Sum {
+// causeWithSiblings is cause, the digest of what others write, with what others have written into objects of ours that downstreams read.
+func (r *reconciliation) causeWithSiblings(cause drift.Sum) drift.Sum {
 	reads := r.record.desired.Siblings()
 	if len(reads) == 0 {
 		r.record.siblings = nil

@@ -348,7 +348,7 @@ func (r *reconciliation) updateDesired(ctx context.Context) {
 		r.noteContributions()
 		countRender(r.Name)
 	}
-	rec.externalDigest = r.withSiblings(cause)
+	rec.externalDigest = r.causeWithSiblings(cause)
 	if tookTooLong(rec.desired) && rec.renderAgainAt.IsZero() {
 		rec.renderAgainAt = r.now.Add(time.Duration(r.Pipeline.Config.Retry.MinDelay))
 	}
