@@ -147,6 +147,11 @@ func (p *Pipeline) SelectsLabels() bool {
 	return p.Config.Watch.LabelSelector != nil || p.Config.Watch.NamespaceSelector != nil
 }
 
+// SelectsSome reports whether the config watches some objects of the kind only.
+func (p *Pipeline) SelectsSome() bool {
+	return p.SelectsLabels() || p.HasMatchConditions() || len(p.Config.Watch.Namespaces) > 0
+}
+
 // StatusEnabled reports whether the config lets us write the upstream's status.
 func (p *Pipeline) StatusEnabled() bool {
 	return p.Config.Status.Enabled == nil || *p.Config.Status.Enabled

@@ -96,9 +96,7 @@ func (p *parser) mark(s schema, markers string, needed bool) bool {
 			needed = m.value == "true"
 		}
 	}
-	if s["x-kubernetes-list-map-keys"] != nil && s["x-kubernetes-list-type"] != "map" {
-		p.fail("add listType=map", "listMapKey has no effect without listType=map")
-	}
+	p.checkList(s)
 	return needed
 }
 
