@@ -86,10 +86,11 @@ func (o *checkOptions) run(ctx context.Context) error {
 	}
 	conversions, wrong := o.configs.conversionsBeside(files, again())
 	list, problems, err := pipeline.CompileAll(files, append(problems, wrong...), options)
-	warnings := 0
+	source, hints := pipeline.WithDescribed(files, options.Kinds), pipeline.Hints(list)
+	warnings, hinted := 0, 0
 	for _, c := range list {
-		r := reportOf(c, options.Kinds)
-		warnings += len(r.warnings)
+		r := reportOf(c, source, hints[c.Pipeline])
+		warnings, hinted = warnings+len(r.warnings), hinted+len(r.hints)
 		r.write(o.streams.Out)
 		for i := range c.Pipeline.Refusals {
 			problems = append(problems, &c.Pipeline.Refusals[i])
@@ -106,7 +107,11 @@ func (o *checkOptions) run(ctx context.Context) error {
 	if len(conversions) > 0 {
 		checked += ", " + count(len(conversions), "conversion")
 	}
-	fmt.Fprintf(o.streams.Out, "%s: no errors, %s\n", checked, count(warnings, "warning"))
+	fmt.Fprintf(o.streams.Out, "%s: no errors, %s", checked, count(warnings, "warning"))
+	if hinted > 0 {
+		fmt.Fprintf(o.streams.Out, ", %s", count(hinted, "hint"))
+	}
+	fmt.Fprintln(o.streams.Out)
 	return nil
 }
 

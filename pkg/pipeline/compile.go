@@ -56,6 +56,7 @@ func Compile(f *config.File, o Options) (p *Pipeline, problems config.Errors, er
 		c.downstream(i)
 	}
 	c.siblings()
+	c.textReads()
 	c.before()
 	c.statusFields()
 	c.secrets()

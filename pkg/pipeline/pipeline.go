@@ -53,6 +53,7 @@ type Pipeline struct {
 	quietRules      []bool // of the validator: their errors may quote a value of a Secret
 	fields          []statusField
 	readsStatus     bool
+	upstreamReads   upstreamReads
 	downstreamsPath fieldpath.Path
 	algorithm       drift.Algorithm
 	hashKey         drift.Key
