@@ -18,8 +18,8 @@ type Definition struct {
 	Kind schema.GroupVersionKind
 	// Operators are those that watch the kind.
 	Operators []string
-	// FieldManager is that of the operator whose config describes it.
-	FieldManager string
+	// File is the config that describes it.
+	File *config.File
 	// Object is the definition itself.
 	Object *unstructured.Unstructured
 	// Notes say what of the configs it does not contain and why, a sentence each.
@@ -60,7 +60,7 @@ func definitionOf(d *pipeline.Described, watchers []*pipeline.Pipeline) (*Defini
 		status, ready = needs[0].status, needs[0].ready
 	}
 	node := runtime.DeepCopyJSON(d.Definition(status, ready))
-	made := &Definition{Kind: d.GVK, FieldManager: d.By.Conventions.FieldManager, Object: &unstructured.Unstructured{Object: node}}
+	made := &Definition{Kind: d.GVK, File: d.By, Object: &unstructured.Unstructured{Object: node}}
 	for _, p := range watchers {
 		made.Operators = append(made.Operators, p.Name)
 	}
