@@ -53,8 +53,9 @@ func (d *Described) Definition(status crdschema.Node, ready string) crdschema.No
 	return crdschema.Definition(names, d.By.SpecSchema(), status, ready)
 }
 
-// typed is the definition by which configs are typed: what status.fields give is known once they are compiled, and is open until then.
-func (d *Described) typed() (*apiextensionsv1.CustomResourceDefinition, error) {
+// Open is the definition by which configs are typed, as JSON has it: what status.fields give is known once they are compiled, and is open
+// until then. It has none of their rules.
+func (d *Described) Open() map[string]any {
 	var status crdschema.Node
 	for _, f := range d.Files {
 		if f.Status.Enabled == nil || *f.Status.Enabled {
@@ -64,8 +65,12 @@ func (d *Described) typed() (*apiextensionsv1.CustomResourceDefinition, error) {
 			crdschema.Merge(status, openStatusOf(&f.Operator))
 		}
 	}
+	return runtime.DeepCopyJSON(d.Definition(status, "Ready"))
+}
+
+func (d *Described) typed() (*apiextensionsv1.CustomResourceDefinition, error) {
 	crd := &apiextensionsv1.CustomResourceDefinition{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(runtime.DeepCopyJSON(d.Definition(status, "Ready")), crd); err != nil {
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(d.Open(), crd); err != nil {
 		return nil, fmt.Errorf("reading the schema of %s: %w", d.GVK.Kind, err)
 	}
 	return crd, nil
