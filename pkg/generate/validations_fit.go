@@ -51,6 +51,10 @@ func (v *Validations) Fit(crd *apiextensionsv1.CustomResourceDefinition) (refuse
 				"maxProperties and maxLength, and ask has(…) rather than orValue, behind which bounds are not seen", v.from[i],
 				times(r.MaxCost, kinds.MaxRuleCost)))
 		}
+		if _, _, err := schemacel.ValidFieldPath(rule.FieldPath, schema); err != nil && rule.FieldPath != "" {
+			v.Notes = append(v.Notes, v.from[i]+": its fieldPath is left out: in a CustomResourceDefinition it names a field of the schema, outside of lists")
+			rule.FieldPath = ""
+		}
 		total = saturating(total, cost)
 		rules, from = append(rules, rule), append(from, v.from[i])
 	}

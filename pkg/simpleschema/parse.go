@@ -109,8 +109,12 @@ func (p *parser) object(fields map[string]any) schema {
 	isDefaulted := false
 	for _, key := range slices.Sorted(maps.Keys(fields)) {
 		p.within(key, func() {
-			if !name.MatchString(key) {
+			switch {
+			case !name.MatchString(key):
 				p.fail(nameFix, "%q is not a valid name for a field", clip(key))
+				return
+			case key == "true" || key == "false" || key == "null":
+				p.fail("choose another name, which nobody has to quote", "YAML does not read the name of the field as text, but as %s: such names are y, n, yes, no, on and off", key)
 				return
 			}
 			made, needed := p.field(fields[key])

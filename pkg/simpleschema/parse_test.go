@@ -146,13 +146,14 @@ func TestProblems(t *testing.T) {
 				`.types.Company: the type contains itself: Company → Person → Company: write object in one of them, whose fields are not checked`,
 				`.types.Self: the type contains itself: Self → Self: write object in one of them, whose fields are not checked`,
 			}, "recursion, once for each cycle"},
-		{`{types: {string: {a: integer}, "a b": string, Bad: {x: strin}}, spec: {x: Bad, y: Bad, "c.d": string, "": string}}`,
+		{`{types: {string: {a: integer}, "a b": string, Bad: {x: strin}}, spec: {x: Bad, y: Bad, "c.d": string, "": string, on: string}}`,
 			[]string{
 				`.types.Bad.x: there is no type "strin": did you mean string?`,
 				`.types['a b']: "a b" is not a valid name for a type: write letters, digits, _ and -, beginning with a letter or _`,
 				`.types.string: string is a type that the notation has itself: choose another name`,
 				`.spec['']: "" is not a valid name for a field: write letters, digits, _ and -, beginning with a letter or _`,
 				`.spec['c.d']: "c.d" is not a valid name for a field: write letters, digits, _ and -, beginning with a letter or _`,
+				`.spec.true: YAML does not read the name of the field as text, but as true: such names are y, n, yes, no, on and off: choose another name, which nobody has to quote`,
 			}, "names; a mistake in a type is reported once, where it is declared"},
 	} {
 		made, problems := parse(t, test.schema)
