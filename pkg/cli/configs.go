@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/generate"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
@@ -65,6 +66,22 @@ func (f *configFlags) compiledOffline(streams IO, crds []string) ([]pipeline.Com
 	}
 	list, problems, err := pipeline.CompileAll(files, problems, pipeline.Options{Kinds: source})
 	return list, refuse(streams, problems, err)
+}
+
+// definitions are the definitions of the kinds that loaded configs describe. Rules that they lack are told on standard error.
+func (f *configFlags) definitions(streams IO, files []*config.File, source kinds.Source) ([]*generate.Definition, error) {
+	if !slices.ContainsFunc(files, func(f *config.File) bool { return f.SpecSchema() != nil }) {
+		return nil, nil
+	}
+	list, problems, err := pipeline.CompileAll(files, nil, pipeline.Options{Kinds: source})
+	if err := refuse(streams, problems, err); err != nil {
+		return nil, err
+	}
+	definitions, err := generate.Definitions(list)
+	for _, d := range definitions {
+		writeNotes(streams, d.Notes)
+	}
+	return definitions, err
 }
 
 func pipelinesOf(list []pipeline.Compiled) []*pipeline.Pipeline {

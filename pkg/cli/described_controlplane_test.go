@@ -160,7 +160,7 @@ func TestInstallCRDs(t *testing.T) {
 		{"{color: blue, size: 7}", "seven is too many", "a rule of the config"},
 		{"{color: blue, items: [{name: a}, {name: a}]}", "duplicate", "keys of a list"},
 		{"{color: blue, labels: {a: 1}}", "expected string", "values of a map"},
-		{"{color: blue, colour: blue}", "not declared in schema", "unknown fields"},
+		{"{color: blue, shade: blue}", "not declared in schema", "unknown fields"},
 		{"{color: green}", "the field is immutable", "immutable"},
 	} {
 		err := d.apply(t, ns, test.spec)
