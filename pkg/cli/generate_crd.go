@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -68,7 +67,7 @@ func (o *generateCRDOptions) run() error {
 			return err
 		}
 		fmt.Fprintf(&out, "# %s of %s, as described by the config of operator %s: made by corollary generate crd.\n%s", d.Kind.Kind, d.Kind.GroupVersion(),
-			strings.Join(d.Operators, ", "), text)
+			d.File.Metadata.Name, text)
 		writeNotes(o.streams, d.Notes)
 	}
 	if _, err := o.streams.Out.Write(out.Bytes()); err != nil {

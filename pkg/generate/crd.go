@@ -16,8 +16,6 @@ import (
 // Definition is the CustomResourceDefinition of a kind that configs describe by watch.schema.
 type Definition struct {
 	Kind schema.GroupVersionKind
-	// Operators are those that watch the kind.
-	Operators []string
 	// File is the config that describes it.
 	File *config.File
 	// Object is the definition itself.
@@ -61,9 +59,6 @@ func definitionOf(d *pipeline.Described, watchers []*pipeline.Pipeline) (*Defini
 	}
 	node := runtime.DeepCopyJSON(d.Definition(status, ready))
 	made := &Definition{Kind: d.GVK, File: d.By, Object: &unstructured.Unstructured{Object: node}}
-	for _, p := range watchers {
-		made.Operators = append(made.Operators, p.Name)
-	}
 	return made, made.addRules(watchers)
 }
 

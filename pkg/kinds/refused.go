@@ -49,11 +49,15 @@ func Refusals(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition
 		if err != nil {
 			return nil, fmt.Errorf("version %s: %w", crd.Spec.Versions[i].Name, err)
 		}
-		for _, e := range errs {
-			all = append(all, Refusal{Path: pathIn(e.Field), Reason: "the default does not fit: " + e.ErrorBody()})
-		}
 		once := uint64(1)
-		all = append(all, ruleRefusals(s, true, nil, &once)...)
+		rules := ruleRefusals(s, true, nil, &once)
+		for _, e := range errs {
+			// A default cannot be checked by a rule that does not fit.
+			if path := pathIn(e.Field); !slices.ContainsFunc(rules, func(r Refusal) bool { return r.Path.Equal(path) }) {
+				all = append(all, Refusal{Path: path, Reason: "the default does not fit: " + e.ErrorBody()})
+			}
+		}
+		all = append(all, rules...)
 	}
 	return all, nil
 }

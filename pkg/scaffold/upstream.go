@@ -15,8 +15,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/manifest"
 )
 
-// Upstream is the kind that the config is to watch: a new one, or that of a definition which is there. It is made by NewKind
-// or Definition.
+// Upstream is the kind that the config is to watch: a new one, or that of a definition which is there. It is made by NewKind,
+// DescribedKind or Definition.
 type Upstream struct {
 	kind       schema.GroupVersionKind
 	namespaced bool
@@ -26,6 +26,9 @@ type Upstream struct {
 	// The rest is of a definition that is there.
 	known *kinds.Kind // nil for a new kind
 	root  *yaml.Node  // the definition
+
+	// schemaFile and schemaText are the schema of a kind that the config is to describe.
+	schemaFile, schemaText string
 }
 
 // Group is the group of the kind.
