@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"github.com/corollary-dev/corollary/pkg/config"
@@ -38,14 +39,32 @@ func Hints(list []Compiled) map[*Pipeline][]config.Error {
 			}
 		}
 		if slices.ContainsFunc(watchers, func(w Compiled) bool { return w.File.SpecSchema() != nil || w.Pipeline.StatusEnabled() }) {
-			lint(watchers, hints)
+			lint(watchers, inputReads(list, c.Pipeline.Upstream.GVK.GroupKind()), hints)
 		}
 	}
 	return hints
 }
 
-// lint looks at one kind and all operators that watch it.
-func lint(watchers []Compiled, hints map[*Pipeline][]config.Error) {
+// inputReads are the fields of a kind that configs read as an input.
+func inputReads(list []Compiled, kind schema.GroupKind) (reads []fieldRead) {
+	for _, c := range list {
+		for _, in := range c.Pipeline.Inputs {
+			if in.Kind.GVK.GroupKind() != kind {
+				continue
+			}
+			if in.View.Whole {
+				reads = append(reads, fieldRead{whole: true})
+			}
+			for _, path := range in.View.Paths {
+				reads = append(reads, fieldRead{path, true})
+			}
+		}
+	}
+	return reads
+}
+
+// lint looks at one kind and all operators that watch it. elsewhere are reads of others.
+func lint(watchers []Compiled, elsewhere []fieldRead, hints map[*Pipeline][]config.Error) {
 	by := watchers[0]
 	for _, w := range slices.Backward(watchers) {
 		if w.File.SpecSchema() != nil {
@@ -58,7 +77,7 @@ func lint(watchers []Compiled, hints map[*Pipeline][]config.Error) {
 	if by.File.SpecSchema() != nil {
 		at = "watch.schema"
 	}
-	if unread := l.without(l.unread(watchers)); len(unread) > 0 {
+	if unread := l.without(l.unread(watchers, elsewhere)); len(unread) > 0 {
 		hints[by.Pipeline] = append(hints[by.Pipeline], *by.File.Errorf(at, "remove what nothing needs, or add it to watch.acknowledged",
 			"nothing in the config reads %s", listed(unread)))
 	}
@@ -171,9 +190,9 @@ func leavesBelow(s *spec.Schema, at []string) [][]string {
 }
 
 // unread are the fields that no operator reads.
-func (l *linter) unread(watchers []Compiled) [][]string {
+func (l *linter) unread(watchers []Compiled, elsewhere []fieldRead) [][]string {
 	return slices.DeleteFunc(slices.Clone(l.fields), func(f []string) bool {
-		return slices.ContainsFunc(watchers, func(w Compiled) bool {
+		return readsField(elsewhere, f) || slices.ContainsFunc(watchers, func(w Compiled) bool {
 			reads := w.Pipeline.upstreamReads
 			return readsField(reads.others, f) || slices.ContainsFunc(slices.Collect(maps.Values(reads.downstreams)), func(r []fieldRead) bool { return readsField(r, f) })
 		})
