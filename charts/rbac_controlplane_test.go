@@ -79,7 +79,7 @@ func TestRights(t *testing.T) {
 				Kinds: source, Process: generate.Identity{Namespace: "system", Name: "releaser"},
 			})
 			want.derived(t, release, err)
-			values, err := generate.ChartValues(files, os.ReadFile, source)
+			values, err := generate.ChartValues(files, os.ReadFile, source, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -116,7 +116,7 @@ func TestExamplesCompile(t *testing.T) {
 }
 
 // TestReadmesCommands runs the commands that an example's README shows, as they stand. What they render, one after the
-// other, is rendered.yaml.
+// other, is rendered.yaml; what generate crd prints is crd.yaml.
 func TestReadmesCommands(t *testing.T) {
 	for _, e := range examples(t) {
 		t.Run(e.name(), func(t *testing.T) {
@@ -130,6 +130,9 @@ func TestReadmesCommands(t *testing.T) {
 			for line := range strings.Lines(script) {
 				line, _, _ = strings.Cut(line, "#")
 				out := run(t, line)
+				if strings.Contains(line, " generate crd ") {
+					golden.File(t, "crd.yaml", []byte(out))
+				}
 				if strings.Contains(line, " render ") {
 					rendered = append(rendered, out)
 				}

@@ -15,8 +15,10 @@ var layers = [][]string{
 	{"pkg/informers"},
 	{"pkg/memcluster"},
 	{"pkg/offline", "pkg/reconcile"},
-	{"pkg/convert", "pkg/crddiff", "pkg/crdschema", "pkg/pipeline"},
+	{"pkg/convert", "pkg/crddiff", "pkg/pipeline"},
+	{"pkg/crdschema"},
 	{"pkg/apply", "pkg/config", "pkg/drift", "pkg/kinds", "pkg/leadership", "pkg/render", "pkg/rules", "pkg/status"},
+	{"pkg/simpleschema"},
 	{"pkg/builtin", "pkg/fieldpath", "pkg/filewatch", "pkg/manifest", "pkg/pages", "pkg/redact", "pkg/spelling", "pkg/yamltext"},
 }
 
@@ -39,6 +41,7 @@ var pure = []string{
 	"pkg/render",
 	"pkg/rules",
 	"pkg/scaffold",
+	"pkg/simpleschema",
 	"pkg/spelling",
 	"pkg/status",
 	"pkg/yamltext",

@@ -25,6 +25,7 @@ var allowed = []struct {
 	{regexp.MustCompile(`^([a-z0-9-]+\.)*example\.(com|org|net)/`), "an example in a help text or in a message"},
 	{regexp.MustCompile(`^json-schema\.org/draft`), "the dialect of the published JSON Schema"},
 	{regexp.MustCompile(`^operators\.coreos\.com/v1alpha1$`), "the API of the Operator Lifecycle Manager"},
+	{regexp.MustCompile(`^helm\.sh/resource-policy$`), "what Helm reads, in values of its chart"},
 	{regexp.MustCompile(`^cert-manager\.io/inject-ca-from$`), "what cert-manager's cainjector reads"},
 	{regexp.MustCompile(`^(pv|volume|volume\.beta|deployment)\.kubernetes\.io/[a-z-]+$`), "what Kubernetes' controllers write, and a backup leaves out"},
 	{regexp.MustCompile(`^github\.com/corollary-dev/corollary`), "the address of the project"},

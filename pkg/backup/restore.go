@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/corollary-dev/corollary/pkg/crddiff"
+	"github.com/corollary-dev/corollary/pkg/kinds"
 )
 
 // What to do about an object that exists and is not as in the backup.
@@ -350,17 +351,7 @@ func (r *Restore) established(ctx context.Context, t *target) (_ bool, why strin
 	if err != nil {
 		return false, ""
 	}
-	established := false
-	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
-	for _, v := range conditions {
-		switch condition, _ := v.(map[string]any); condition["status"] {
-		case "True":
-			established = established || condition["type"] == "Established"
-		case "False":
-			why += fmt.Sprintf(" (%s is False: %s)", condition["type"], condition["message"])
-		}
-	}
-	return established, why
+	return kinds.Established(u)
 }
 
 // pauseKeys are the annotations by which an upstream is paused; none for other kinds.

@@ -92,6 +92,7 @@ func inFolder(dir string, names []string) []string {
 // load ignores the environment, so that a case has the same result for everyone.
 func load(configs []string, source *caseKinds) (*loaded, error) {
 	files, problems := config.Load(config.Options{Files: configs})
+	source.describe(files)
 	list, problems, err := pipeline.CompileAll(files, problems, pipeline.Options{Kinds: assumingSource{source}})
 	return &loaded{operators: list, kinds: source, problems: problems.Sort()}, err
 }

@@ -9,11 +9,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// caseKinds are the kinds of a case: those of files, the built-in ones, and those in a config that no file defines, which can
-// store anything.
+// caseKinds are the kinds of a case: those of files, the built-in ones, those that a config describes, and those in a config that no file
+// defines, which can store anything.
 type caseKinds struct {
 	kinds.Source
 	assumed map[schema.GroupVersionKind]*kinds.Kind
@@ -35,6 +37,17 @@ func readKinds(files []string) (*caseKinds, error) {
 		simplify(u)
 	}
 	return k, nil
+}
+
+// describe adds the kinds that configs describe and no file defines. Objects that break the rules of a config can be stored, since there may
+// be such from before the rules.
+func (k *caseKinds) describe(files []*config.File) {
+	for _, d := range pipeline.DescribedKinds(files) {
+		if _, err := k.Source.Kind(d.GVK); errors.Is(err, kinds.ErrUnknown) {
+			k.definitions = append(k.definitions, &unstructured.Unstructured{Object: d.Open()})
+		}
+	}
+	k.Source = pipeline.WithDescribed(files, k.Source)
 }
 
 // simplify removes from a definition what the in-memory cluster does not support and no case needs: an object is read at the

@@ -2,12 +2,15 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/client-go/dynamic"
 
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/kinds"
@@ -86,10 +89,18 @@ func (o *checkOptions) run(ctx context.Context) error {
 	}
 	conversions, wrong := o.configs.conversionsBeside(files, again())
 	list, problems, err := pipeline.CompileAll(files, append(problems, wrong...), options)
-	warnings := 0
+	differences, failed := o.differences(ctx, list)
+	err = errors.Join(err, failed)
+	source, hints := pipeline.WithDescribed(files, options.Kinds), pipeline.Hints(list)
+	warnings, hinted := 0, 0
 	for _, c := range list {
-		r := reportOf(c, options.Kinds)
-		warnings += len(r.warnings)
+		r := reportOf(c, source, hints[c.Pipeline])
+		for _, d := range differences {
+			if c.File.Concerns(d) {
+				r.warnings = append(r.warnings, d.Error())
+			}
+		}
+		warnings, hinted = warnings+len(r.warnings), hinted+len(r.hints)
 		r.write(o.streams.Out)
 		for i := range c.Pipeline.Refusals {
 			problems = append(problems, &c.Pipeline.Refusals[i])
@@ -106,8 +117,35 @@ func (o *checkOptions) run(ctx context.Context) error {
 	if len(conversions) > 0 {
 		checked += ", " + count(len(conversions), "conversion")
 	}
-	fmt.Fprintf(o.streams.Out, "%s: no errors, %s\n", checked, count(warnings, "warning"))
+	fmt.Fprintf(o.streams.Out, "%s: no errors, %s", checked, count(warnings, "warning"))
+	if hinted > 0 {
+		fmt.Fprintf(o.streams.Out, ", %s", count(hinted, "hint"))
+	}
+	fmt.Fprintln(o.streams.Out)
 	return nil
+}
+
+// differences warns of kinds that configs describe and that are defined differently in the cluster, or in files.
+func (o *checkOptions) differences(ctx context.Context, list []pipeline.Compiled) (config.Errors, error) {
+	if !slices.ContainsFunc(list, func(c pipeline.Compiled) bool { return c.File.SpecSchema() != nil }) {
+		return nil, nil
+	}
+	if !o.live {
+		find, err := definitionsIn(o.crds)
+		if err != nil {
+			return nil, err
+		}
+		return compareDescribed(list, "the files", false, find)
+	}
+	cfg, err := o.connection.rest()
+	if err != nil {
+		return nil, err
+	}
+	client, err := dynamic.NewForConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("preparing the client: %w", err)
+	}
+	return compareDescribed(list, "the cluster", true, definitionsOf(ctx, client))
 }
 
 // conversions checks conversions against the definitions of their kinds, and that they are proven.

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/generate"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
@@ -37,18 +38,24 @@ func (f *configFlags) load(streams IO) ([]*config.File, config.Errors, error) {
 	return files, errs, nil
 }
 
-// offline reads configs, and what is known of kinds from files alone. Errors of configs are told on standard error.
+// offline reads configs, and what is known of kinds from these and other files alone. Errors of configs are told on standard error.
 func (f *configFlags) offline(streams IO, crds []string) ([]*config.File, kinds.Source, error) {
 	source, err := kinds.Offline(crds...)
 	if err != nil {
 		return nil, nil, err
 	}
 	files, problems, err := f.load(streams)
-	return files, source, refuse(streams, problems, err)
+	return files, pipeline.WithDescribed(files, source), refuse(streams, problems, err)
 }
 
 // compileOffline is offline for commands that need pipelines.
 func (f *configFlags) compileOffline(streams IO, crds []string) ([]*pipeline.Pipeline, error) {
+	list, err := f.compiledOffline(streams, crds)
+	return pipelinesOf(list), err
+}
+
+// compiledOffline is compileOffline, with the file of each pipeline.
+func (f *configFlags) compiledOffline(streams IO, crds []string) ([]pipeline.Compiled, error) {
 	source, err := kinds.Offline(crds...)
 	if err != nil {
 		return nil, err
@@ -58,7 +65,23 @@ func (f *configFlags) compileOffline(streams IO, crds []string) ([]*pipeline.Pip
 		return nil, err
 	}
 	list, problems, err := pipeline.CompileAll(files, problems, pipeline.Options{Kinds: source})
-	return pipelinesOf(list), refuse(streams, problems, err)
+	return list, refuse(streams, problems, err)
+}
+
+// definitions are the definitions of the kinds that loaded configs describe. Rules that they lack are told on standard error.
+func (f *configFlags) definitions(streams IO, files []*config.File, source kinds.Source) ([]*generate.Definition, error) {
+	if !slices.ContainsFunc(files, func(f *config.File) bool { return f.SpecSchema() != nil }) {
+		return nil, nil
+	}
+	list, problems, err := pipeline.CompileAll(files, nil, pipeline.Options{Kinds: source})
+	if err := refuse(streams, problems, err); err != nil {
+		return nil, err
+	}
+	definitions, err := generate.Definitions(list)
+	for _, d := range definitions {
+		writeNotes(streams, d.Notes)
+	}
+	return definitions, err
 }
 
 func pipelinesOf(list []pipeline.Compiled) []*pipeline.Pipeline {

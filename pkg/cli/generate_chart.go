@@ -27,7 +27,9 @@ directory above its config, its name is changed to one in the config's directory
 the chart mounts it.
 
 With --crds, kinds whose resource is not the regular plural, and cluster-scoped ones,
-are listed under kinds, so that the chart grants rights to the right resources.`,
+are listed under kinds, so that the chart grants rights to the right resources. The
+CustomResourceDefinitions of kinds that configs describe by watch.schema are under crds,
+which the chart installs.`,
 		Example: `  corollary generate chart-values -c apps/ --crds crds/ > values.yaml
   helm upgrade --install corollary charts/corollary -n corollary --create-namespace -f values.yaml`,
 		Args: noArguments("configs are named with -c, CustomResourceDefinitions with --crds"),
@@ -51,7 +53,11 @@ func (o *generateChartOptions) run() error {
 	if err != nil {
 		return err
 	}
-	values, err := generate.ChartValues(files, os.ReadFile, source)
+	described, err := o.configs.definitions(o.streams, files, source)
+	if err != nil {
+		return err
+	}
+	values, err := generate.ChartValues(files, os.ReadFile, source, described)
 	if err != nil {
 		return err
 	}

@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/Masterminds/semver/v3"
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/corollary-dev/corollary/pkg/config"
@@ -31,8 +33,9 @@ func newGenerateOLM(streams IO) *cobra.Command {
 		Use:   "olm-bundle -c CONFIG --package NAME --version VERSION --image IMAGE --dir DIR",
 		Short: "Write a bundle for the Operator Lifecycle Manager",
 		Long: `Write a bundle in the format registry+v1: a ClusterServiceVersion with the rights that
-configs need, the configs as a ConfigMap, the definitions of the watched kinds that
-are among --crds, annotations, and the Dockerfile of the image that carries them.
+configs need, the configs as a ConfigMap, the definitions of the watched kinds (those
+among --crds, and those that configs describe by watch.schema), annotations, and the
+Dockerfile of the image that carries them.
 
 OLM grants rights in its own namespace or in the whole cluster, and only to accounts
 of the bundle: rights in other namespaces become cluster-wide, which a note says, and
@@ -97,6 +100,15 @@ func (o *generateOLMOptions) run() error {
 	o.bundle.Kinds = source
 	if err := o.read(); err != nil {
 		return err
+	}
+	described, err := o.configs.definitions(o.streams, files, source)
+	if err != nil {
+		return err
+	}
+	for _, d := range described {
+		if !slices.ContainsFunc(o.bundle.Definitions, func(have *unstructured.Unstructured) bool { return have.GetName() == d.Object.GetName() }) {
+			o.bundle.Definitions = append(o.bundle.Definitions, d.Object)
+		}
 	}
 	made, notes, err := generate.Bundle(files, o.bundle)
 	var refused *config.Error

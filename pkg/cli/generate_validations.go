@@ -122,15 +122,11 @@ func writeValidations(out *bytes.Buffer, v *generate.Validations) error {
 	for _, note := range v.Notes {
 		fmt.Fprintf(out, "# note: %s\n", note)
 	}
-	rules := make([]any, len(v.Rules))
-	for i := range v.Rules {
-		rule, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&v.Rules[i])
-		if err != nil {
-			return fmt.Errorf("writing the rules: %w", err)
-		}
-		rules[i] = rule
+	lines, err := v.Lines()
+	if err != nil {
+		return err
 	}
-	text, err := yamltext.Of(map[string]any{"schema": map[string]any{"openAPIV3Schema": map[string]any{"x-kubernetes-validations": rules}}})
+	text, err := yamltext.Of(lines)
 	out.WriteString(text)
 	return err
 }

@@ -15,6 +15,7 @@ type initOptions struct {
 	streams IO
 	program string // what the command is called
 	crd     string
+	schema  string
 	kind    string
 	scope   choice
 	from    []string
@@ -39,8 +40,8 @@ yourself. Each becomes a downstream, and the values that differ between custom
 resources become holes in its template.
 
   crd.yaml          the definition of a new kind, with fields for the holes. With
-                    --crd: that definition, and what it lacks
-  operator.yaml     the config
+                    --crd: that definition, and what it lacks. With --schema: none
+  operator.yaml     the config; with --schema, it describes the kind
   conventions.yaml  the keys that mark objects in the cluster. If the directory or the
                     one above has this file already, that one is used
   cr.yaml           a custom resource for which the templates render the manifests
@@ -48,8 +49,8 @@ resources become holes in its template.
 
 A hole is [DOWNSTREAM:]PATH=FIELD: the value at PATH of the manifest is read from
 FIELD below the custom resource's spec. A number or boolean becomes the default of
-the field; text, maps and lists have to be set in each custom resource. With --crd,
-a value becomes a hole without --hole if its key is the name of a field of the kind
+the field; text, maps and lists have to be set in each custom resource. With --crd
+or --schema, a value becomes a hole without --hole if its key is the name of a field of the kind
 and it occurs in one place only.
 
 The custom resource's name replaces the common name of the manifests in their names,
@@ -65,13 +66,19 @@ file is overwritten without --force.`,
   corollary init --kind WebApp.v1.platform.example.com --from deploy.yaml --from service.yaml \
     --hole deployment:.spec.replicas=replicas
 
+  # A new kind that is described in the config: the file has the content of watch.schema
+  corollary init --kind WebApp.v1.platform.example.com --schema schema.yaml --from deploy.yaml
+
   # An existing kind
   corollary init --crd webapps.yaml --from deploy.yaml --dir webapp`,
 		Args: noArguments("manifests are named with --from"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.program = cmd.Root().DisplayName()
-			if cmd.Flags().Changed("scope") && o.crd != "" {
+			switch {
+			case cmd.Flags().Changed("scope") && o.crd != "":
 				return usagef("--scope and --crd cannot be combined: the definition has the scope")
+			case cmd.Flags().Changed("scope") && o.schema != "":
+				return usagef("--scope and --schema cannot be combined: write scope: into the file")
 			}
 			return o.run(cmd.Context())
 		},
@@ -85,6 +92,7 @@ func (o *initOptions) bind(cmd *cobra.Command) {
 	flags.StringVar(&o.kind, "kind", "", "New kind to define: KIND.VERSION.GROUP, such as WebApp.v1.platform.example.com")
 	bindChoice(cmd, &o.scope, "scope", "", "Scope of the new kind: Namespaced, or Cluster")
 	flags.StringVar(&o.crd, "crd", "", "File with the CustomResourceDefinition of an existing kind")
+	flags.StringVar(&o.schema, "schema", "", "File with the content of watch.schema: spec, types, scope, plural, shortNames")
 	flags.StringArrayVar(&o.from, "from", nil, "File with manifests, or - for standard input; may be repeated")
 	flags.StringArrayVar(&o.holes, "hole", nil, "Value that comes from the custom resource: [DOWNSTREAM:]PATH=FIELD; may be repeated")
 	flags.StringVar(&o.name, "name", "",
@@ -95,6 +103,7 @@ func (o *initOptions) bind(cmd *cobra.Command) {
 	flags.BoolVar(&o.force, "force", false, "Overwrite existing files")
 	bindCRDs(cmd, &o.crds)
 	completeFiles(cmd, "crd", "yaml", "yml", "json")
+	completeFiles(cmd, "schema", "yaml", "yml")
 	completeFiles(cmd, "from", "yaml", "yml", "json")
 	_ = cmd.MarkFlagDirname("dir") // the only error is a flag that does not exist
 	for _, flag := range []string{"kind", "hole", "name", "domain"} {
@@ -159,8 +168,12 @@ func (o *initOptions) upstream() (*scaffold.Upstream, error) {
 		return nil, usagef("no kind is named: add --kind KIND.VERSION.GROUP for a new one, or --crd FILE")
 	case o.kind != "" && o.crd != "":
 		return nil, usagef("--kind and --crd cannot be combined: the definition has the kind")
+	case o.schema != "" && o.crd != "":
+		return nil, usagef("--schema and --crd cannot be combined: the definition has the schema")
 	case o.crd != "":
 		return scaffold.Definition(o.crd)
+	case o.schema != "":
+		return scaffold.DescribedKind(o.kind, o.schema)
 	}
 	return scaffold.NewKind(o.kind, o.scope.value == "Namespaced")
 }

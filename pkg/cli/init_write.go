@@ -38,8 +38,11 @@ func (o *initOptions) write(d *scaffold.Draft) ([]string, error) {
 	return writeNew(o.dir, append(files, written{caseFile(d), text}), o.force, "name another directory with --dir")
 }
 
-// definitions are the files with definitions to go on with, that of the upstream first.
+// definitions are the files with definitions to go on with, that of the upstream first if there is one.
 func (o *initOptions) definitions(d *scaffold.Draft) []string {
+	if o.schema != "" {
+		return o.crds
+	}
 	own := o.at(definitionFile)
 	if d.Definition == "" {
 		own = o.crd
@@ -67,10 +70,16 @@ func (o *initOptions) printSummary(d *scaffold.Draft, files []string) {
 		fmt.Fprintf(out, "used: %s\n", o.at(o.conventions.File))
 	}
 	writeNotes(o.streams, append(o.notes, d.Notes...))
-	definitions := o.definitions(d)
-	crds := " --crds " + strings.Join(definitions, " --crds ")
+	crds := ""
+	for _, file := range o.definitions(d) {
+		crds += " --crds " + file
+	}
 	fmt.Fprintf(out, "\nNext:\n  %[1]s check -c %[2]s%[3]s\n  %[1]s render -c %[2]s%[3]s -f %[4]s\n  %[1]s test %[5]s\n",
 		o.program, o.at(operatorFile), crds, o.at(sampleFile), o.at(casesDir))
+	if o.schema != "" {
+		fmt.Fprintf(out, "  %[1]s run --install-crds -c %[2]s\n  kubectl apply -f %[3]s\n", o.program, o.at(operatorFile), o.at(sampleFile))
+		return
+	}
 	fmt.Fprintf(out, "  kubectl apply -f %[1]s\n  kubectl apply -f %[2]s\n  %[3]s plan -c %[4]s\n  %[3]s run -c %[4]s\n",
-		definitions[0], o.at(sampleFile), o.program, o.at(operatorFile))
+		o.definitions(d)[0], o.at(sampleFile), o.program, o.at(operatorFile))
 }

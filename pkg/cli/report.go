@@ -26,9 +26,10 @@ type checkReport struct {
 	status         string   // schema lines that the upstream's CustomResourceDefinition lacks
 	optional       bool     // whether it can do without them
 	warnings       []string
+	hints          []string // what the author may want to think about
 }
 
-func reportOf(c pipeline.Compiled, source kinds.Source) *checkReport {
+func reportOf(c pipeline.Compiled, source kinds.Source, hints []config.Error) *checkReport {
 	p := c.Pipeline
 	r := &checkReport{file: c.File.Path, operator: p.Name}
 	r.status, r.optional = missingStatus(p)
@@ -46,6 +47,9 @@ func reportOf(c pipeline.Compiled, source kinds.Source) *checkReport {
 	}
 	for i := range p.Warnings {
 		r.warnings = append(r.warnings, p.Warnings[i].Error())
+	}
+	for i := range hints {
+		r.hints = append(r.hints, hints[i].Error())
 	}
 	return r
 }
@@ -115,6 +119,9 @@ func (r *checkReport) write(w io.Writer) {
 	}
 	for _, line := range r.warnings {
 		fmt.Fprintf(w, "  warning: %s\n", line)
+	}
+	for _, line := range r.hints {
+		fmt.Fprintf(w, "  hint: %s\n", line)
 	}
 }
 

@@ -29,6 +29,7 @@ type runOptions struct {
 	reload     time.Duration
 	election   election
 	webhook    webhookFlags
+	install    bool
 }
 
 func newRun(streams IO) *cobra.Command {
@@ -85,6 +86,8 @@ func (o *runOptions) bind(cmd *cobra.Command) {
 	flags.StringVar(&o.pprof, "pprof-bind-address", "0", "Address of the Go profiling endpoint /debug/pprof, such as localhost:6060; 0: none")
 	flags.DurationVar(&o.reload, "reload-interval", 30*time.Second,
 		"How often configs are reloaded, although they are watched too; 0: load them only at the start")
+	flags.BoolVar(&o.install, "install-crds", false,
+		"Apply the CustomResourceDefinitions of kinds that configs describe by watch.schema, at the start; this needs rights to them")
 	o.election.bind(flags)
 	o.webhook.bindFlags(flags)
 	o.connection.bind(cmd, "Namespace of the Lease, and of events about operators; the configs decide what is watched")
@@ -118,6 +121,9 @@ func (o *runOptions) run(ctx context.Context, misspelt []string) error {
 	files, problems, err := o.configs.load(again())
 	if err != nil {
 		return err
+	}
+	if err := o.installCRDs(ctx, files, logger); err != nil {
+		return refuse(o.streams, problems, err)
 	}
 	cfg, err := o.preflight(files, problems, logger)
 	if err != nil {
@@ -154,6 +160,18 @@ func (o *runOptions) run(ctx context.Context, misspelt []string) error {
 	}
 	logger.Info("stopped")
 	return nil
+}
+
+// installCRDs applies the definitions of described kinds, if it was asked for.
+func (o *runOptions) installCRDs(ctx context.Context, files []*config.File, logger logr.Logger) error {
+	if !o.install {
+		return nil
+	}
+	cfg, err := o.connection.rest()
+	if err != nil {
+		return err
+	}
+	return installCRDs(ctx, cfg, files, logger)
 }
 
 // prepare adds to the manager what it is to run: the operators, and what follows their configs.

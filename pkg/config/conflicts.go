@@ -33,7 +33,7 @@ func Conflicts(files []*File) Errors {
 	for i, f := range files {
 		told := map[string]bool{} // one clash of a path is enough to fix it, however many copies of a file there are
 		for _, other := range files[:i] {
-			for _, e := range append(f.sharedStatus(other), f.sharedMarks(other)...) {
+			for _, e := range slices.Concat(f.sharedStatus(other), f.sharedMarks(other), f.describedBy(other)) {
 				if !told[e.Path] {
 					errs = append(errs, e)
 				}

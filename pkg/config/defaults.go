@@ -27,6 +27,10 @@ func (f *File) fillDefaults() {
 	if op.Delimiters == nil {
 		op.Delimiters = []string{"{{", "}}"}
 	}
+	if s := op.Watch.Schema; s != nil {
+		fill(&s.Scope, ScopeNamespaced)
+		fill(&s.Plural, pluralOf(op.Watch.APIVersion, op.Watch.Kind))
+	}
 	for i := range op.Validate {
 		fill(&op.Validate[i].Reason, "FieldValueInvalid")
 	}

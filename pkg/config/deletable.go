@@ -31,7 +31,7 @@ func (f *File) ForDeletion() (cut *File, held Errors) {
 
 // What follows matches the paths of what no deletion depends on. Where there is a deletion.before, inputs, parameters, variables
 // and helpers may be for it.
-const needless = `guard|events|requires|resyncPeriod|retry|validate|watch\.matchConditions|status\.fields|conventions\.(pause|reconcile)|` +
+const needless = `guard|events|requires|resyncPeriod|retry|validate|watch\.(matchConditions|schema|acknowledged)|status\.fields|conventions\.(pause|reconcile)|` +
 	`downstreams\[\d+\]\.(template|templateFile|when|forEach|after|ready|drift|adoptionPolicy|adopt|updatePolicy)`
 
 var (

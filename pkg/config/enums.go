@@ -41,6 +41,9 @@ type Propagation string
 // AfterUntil says until when one waits for a downstream.
 type AfterUntil string
 
+// Scope says whether the objects of a kind are in namespaces.
+type Scope string
+
 // MissingPolicy says what an input that does not exist does.
 type MissingPolicy string
 
@@ -127,6 +130,11 @@ const (
 	// AfterCreated waits until it exists.
 	AfterCreated AfterUntil = "Created"
 
+	// ScopeNamespaced is for objects in namespaces.
+	ScopeNamespaced Scope = "Namespaced"
+	// ScopeCluster is for objects of the whole cluster.
+	ScopeCluster Scope = "Cluster"
+
 	// MissingWait lets what reads the input wait for it.
 	MissingWait MissingPolicy = "Wait"
 	// MissingAllow makes it null.
@@ -162,6 +170,7 @@ var enumTypes = map[reflect.Type][]string{
 	reflect.TypeFor[HashAlgorithm]():      names(SHA256, SHA1, MD5),
 	reflect.TypeFor[Propagation]():        names(PropagationBackground, PropagationForeground),
 	reflect.TypeFor[AfterUntil]():         names(AfterReady, AfterCreated),
+	reflect.TypeFor[Scope]():              names(ScopeNamespaced, ScopeCluster),
 	reflect.TypeFor[MissingPolicy]():      names(MissingWait, MissingAllow),
 	reflect.TypeFor[MigratePolicy]():      names(MigrateManual, MigrateAuto),
 	reflect.TypeFor[PublishPolicy]():      names(PublishAuto, PublishVerify),

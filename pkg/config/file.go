@@ -19,7 +19,8 @@ type File struct {
 	problems  Errors   // what the loader found wrong
 	unknown   []string // display paths of fields that do not exist
 	overrides []override
-	shared    *shared // the file that conventionsFile names, nil for none
+	shared    *shared        // the file that conventionsFile names, nil for none
+	described map[string]any // the OpenAPI schema of .spec that watch.schema stands for
 }
 
 // index knows where values stand; keys are display paths as in errors.

@@ -71,6 +71,8 @@ func fixForSyntax(line string) string {
 		return "indent a template's lines deeper than the key it belongs to"
 	case m != nil && strings.Contains(m[2], "{{"):
 		return fmt.Sprintf("quote the template: %s: %s", m[1], quoteYAML(clip(m[2])))
+	case m != nil && strings.HasPrefix(m[2], "[]"):
+		return fmt.Sprintf("quote the type: %s: %s", m[1], quoteYAML(clip(m[2])))
 	case m != nil && celFields[m[1]]:
 		return fmt.Sprintf("quote the expression: %s: %s", m[1], quoteYAML(clip(m[2])))
 	case strings.Contains(text, "{{"):

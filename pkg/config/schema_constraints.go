@@ -16,6 +16,8 @@ const (
 	kindPattern       = `^[A-Za-z]([-A-Za-z0-9]*[A-Za-z0-9])?$`
 	keyPattern        = `^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9]$`
 	subdomainPattern  = `^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	resourcePattern   = `^[a-z]([-a-z0-9]*[a-z0-9])?$`
+	schemaNamePattern = `^[A-Za-z_][-A-Za-z0-9_]*$`
 	pathPattern       = `^(\.|\[).`
 	statusPathPattern = `^\.status[.\[].`
 )
@@ -25,6 +27,9 @@ var finalizerPattern = strings.Replace(keyPattern, "/)?", "/)", 1)
 
 // maxName is the API server's limit for the names of most objects, and for the keys of a ConfigMap.
 const maxName = 253
+
+// maxLabel is the API server's limit for a DNS label.
+const maxLabel = 63
 
 // forms are the values of the tag form: what a text, a list's items or a map's keys look like.
 var forms = map[string]jsonschema.Schema{
@@ -42,6 +47,8 @@ var forms = map[string]jsonschema.Schema{
 	"member":         {Pattern: memberName},
 	"objectName":     {Pattern: subdomainPattern, MaxLength: number(maxName)},
 	"path":           {Pattern: pathPattern},
+	"resource":       {Pattern: resourcePattern, MaxLength: number(maxLabel)},
+	"schemaName":     {Pattern: schemaNamePattern},
 	"share":          {Pattern: sharePattern},
 	"statusPath":     {Pattern: statusPathPattern},
 }
@@ -150,6 +157,11 @@ var constraints = map[reflect.Type]func(*jsonschema.Schema){
 		s.OneOf = oneOf("objectName", "fixedName", "list")
 		single := &jsonschema.Schema{Not: &jsonschema.Schema{AnyOf: oneOf("namespace", "missing")}}
 		s.If, s.Then = &jsonschema.Schema{Required: []string{"list"}}, single
+	},
+	reflect.TypeFor[KindSchema](): func(s *jsonschema.Schema) {
+		field := &jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Type: "string"}, {Type: "object"}}}
+		property(s, "spec").PropertyNames = &jsonschema.Schema{Pattern: schemaNamePattern}
+		property(s, "spec").AdditionalProperties, property(s, "types").AdditionalProperties = field, field
 	},
 	reflect.TypeFor[Previous]():     func(s *jsonschema.Schema) { s.MinProperties = number(1) },
 	reflect.TypeFor[PreviousHash](): func(s *jsonschema.Schema) { s.OneOf = oneOf("annotation", "label") },

@@ -92,7 +92,8 @@ func TestCompleteIsComplete(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	alternatives := []string{"helpersFile", "conventions.hash.label", "conventions.previous.hash.annotation", "deletion.before.templateFile",
+	alternatives := []string{"watch.schema.spec", "watch.schema.types", "watch.schema.scope", "watch.schema.plural", "watch.schema.shortNames",
+		"helpersFile", "conventions.hash.label", "conventions.previous.hash.annotation", "deletion.before.templateFile",
 		"deletion.before.targetNamespaces.names", "downstreams.ready.failed.rule", "downstreams.ready.failed.message"}
 	var values map[string]any
 	if err := kyaml.Unmarshal(a.Files[0].Data, &values); err != nil {

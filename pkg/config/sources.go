@@ -74,11 +74,12 @@ func (f *File) Kinds() []schema.GroupVersionKind {
 
 // Digest returns a digest, in hexadecimal digits, of the operator as loaded: all layers and defaults, the texts of
 // templates included. Where a value stands is no part of it: not the order of keys, comments, the names of files, nor
-// whether a template is inline. Nor are the conversion, which changes no downstream, and
-// guard.confirmed, which names a digest itself.
+// whether a template is inline. Nor are the conversion, watch.schema and watch.acknowledged, which change no
+// downstream, and guard.confirmed, which names a digest itself.
 func (f *File) Digest() string {
 	op := f.Operator
 	op.ConventionsFile, op.HelpersFile, op.Conversion = "", "", nil
+	op.Watch.Schema, op.Watch.Acknowledged = nil, nil
 	op.Downstreams = slices.Clone(op.Downstreams)
 	for i := range op.Downstreams {
 		op.Downstreams[i].TemplateFile = ""

@@ -100,35 +100,11 @@ type ServiceAccount struct {
 	Name string `json:"name" form:"objectName"`
 }
 
-// Watch selects the upstreams.
-type Watch struct {
-	// APIVersion of the upstream kind: GROUP/VERSION, or v1 for the core group.
-	APIVersion string `json:"apiVersion" form:"apiVersion"`
-	// Kind of the upstreams.
-	Kind string `json:"kind" form:"kind"`
-	// Namespaces to watch. Default: all.
-	Namespaces []string `json:"namespaces,omitempty" form:"dnsLabel" min:"1" unique:"true"`
-	// LabelSelector selects upstreams by their labels; the API server applies it.
-	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
-	// NamespaceSelector selects upstreams by the labels of their namespace.
-	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
-	// MatchConditions select upstreams by anything in them: each must be true.
-	MatchConditions []MatchCondition `json:"matchConditions,omitempty"`
-}
-
 // Variable is an expression with a name, as in a ValidatingAdmissionPolicy.
 type Variable struct {
 	// Name of the variable: a letter, then letters, digits and _.
 	Name string `json:"name" form:"member"`
 	// Expression is a CEL expression over self, params, inputs and the variables before it. Its result may be any value.
-	Expression string `json:"expression" holds:"cel"`
-}
-
-// MatchCondition is a condition that an object must meet to be an upstream, as in a ValidatingAdmissionPolicy.
-type MatchCondition struct {
-	// Name of the condition, unique among those of the watch.
-	Name string `json:"name"`
-	// Expression is a CEL expression over self, whose result is a bool.
 	Expression string `json:"expression" holds:"cel"`
 }
 

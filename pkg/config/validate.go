@@ -121,6 +121,8 @@ func (v *validator) watch() {
 	v.selector("watch.labelSelector", v.Watch.LabelSelector)
 	v.selector("watch.namespaceSelector", v.Watch.NamespaceSelector)
 	v.matchConditions()
+	v.kindSchema()
+	v.acknowledged()
 }
 
 func (v *validator) matchConditions() {

@@ -6,8 +6,6 @@ import (
 	"strings"
 	"unicode"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	"github.com/corollary-dev/corollary/pkg/builtin"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
@@ -177,7 +175,10 @@ func (v *validator) needs() {
 // needsElsewhere says why an object that may live in another namespace than its upstream needs them. An owner reference
 // from a cluster-scoped upstream is legal in every namespace.
 func (v *validator) needsElsewhere(at string, t TargetNamespaces) []string {
-	namespaced, known := builtin.Scope(schema.FromAPIVersionAndKind(v.Watch.APIVersion, v.Watch.Kind).GroupKind())
+	namespaced, known := builtin.Scope(v.Watch.gvk().GroupKind())
+	if v.Watch.Schema != nil {
+		namespaced, known = v.Watch.Schema.Scope != ScopeCluster, true
+	}
 	if t.From == NamespacesSame || known && !namespaced {
 		return nil
 	}

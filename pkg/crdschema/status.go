@@ -70,6 +70,10 @@ func PrinterColumns(ready string) []any {
 	return []any{
 		Node{"name": ready, "type": "string", "jsonPath": of("status")},
 		Node{"name": "Reason", "type": "string", "jsonPath": of("reason")},
-		Node{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
+		ageColumn(),
 	}
+}
+
+func ageColumn() Node {
+	return Node{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}
 }

@@ -13,16 +13,21 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/yamltext"
 )
 
-// ChartValues are the values of the Helm chart for configs: operatorFiles, files and kinds. read gives the content of a file.
+// keepAnnotation has Helm leave an object where a release is uninstalled or no longer has it.
+const keepAnnotation = "helm.sh/resource-policy"
+
+// ChartValues are the values of the Helm chart for configs: operatorFiles, files, kinds and, of kinds that they describe, crds. read gives
+// the content of a file.
 //
 // Configs go in byte for byte, since Helm would turn large integers of values into floats. Only names of files change: one
 // that lies above its config is mounted beside it, and a template that would be read as a config there is mounted in a folder.
 //
 // kinds names those that the chart could not guess the resource or the scope of, as far as source knows them. An error names
 // the operator, and a file that cannot be read or two that would be mounted as one.
-func ChartValues(files []*config.File, read func(path string) ([]byte, error), source kinds.Source) (map[string]any, error) {
+func ChartValues(files []*config.File, read func(path string) ([]byte, error), source kinds.Source, described []*Definition) (map[string]any, error) {
 	v := newChartValues(read)
 	for _, f := range files {
 		if err := v.add(f); err != nil {
@@ -35,6 +40,19 @@ func ChartValues(files []*config.File, read func(path string) ([]byte, error), s
 	}
 	if odd := oddKinds(files, source); len(odd) > 0 {
 		values["kinds"] = odd
+	}
+	definitions := map[string]any{}
+	for _, d := range described {
+		object := d.Object.DeepCopy()
+		object.SetAnnotations(map[string]string{keepAnnotation: "keep"})
+		text, err := yamltext.Of(object.Object)
+		if err != nil {
+			return nil, fmt.Errorf("writing the CustomResourceDefinition of %s: %w", d.Kind.Kind, err)
+		}
+		definitions[object.GetName()] = text
+	}
+	if len(definitions) > 0 {
+		values["crds"] = map[string]any{"definitions": definitions}
 	}
 	return values, nil
 }

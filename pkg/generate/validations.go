@@ -27,6 +27,8 @@ type Validations struct {
 
 	// from says of each rule where it comes from.
 	from []string
+	// leavesOutCostly: Fit leaves out a rule that could cost too much, instead of returning it as refused.
+	leavesOutCostly bool
 }
 
 // CRDValidations makes of the rules under validate what a CustomResourceDefinition has for the same. A rule is left out

@@ -4,22 +4,13 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	schemacel "k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/model"
-	celconfig "k8s.io/apiserver/pkg/apis/cel"
-	"k8s.io/apiserver/pkg/cel/environment"
-)
 
-// What the rules of a definition may cost at most, as the API server estimates it from the bounds of its schema, in CEL's
-// units: each one, and all together.
-const (
-	maxRuleCost  = 10_000_000
-	maxTotalCost = 100_000_000
+	"github.com/corollary-dev/corollary/pkg/kinds"
 )
 
 // Fit holds the rules to the definition that they are for, as the API server will: it compiles them against its schema,
@@ -31,8 +22,7 @@ func (v *Validations) Fit(crd *apiextensionsv1.CustomResourceDefinition) (refuse
 		return nil, fmt.Errorf("CustomResourceDefinition %s: %w", crd.Name, err)
 	}
 	schema.XValidations = v.Rules
-	results, err := schemacel.Compile(schema, model.SchemaDeclType(schema, true), celconfig.PerCallLimit,
-		environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()), schemacel.NewExpressionsEnvLoader())
+	results, err := kinds.CompileRules(schema, true)
 	if err != nil {
 		return nil, fmt.Errorf("CustomResourceDefinition %s: compiling the rules: %w", crd.Name, err)
 	}
@@ -41,7 +31,7 @@ func (v *Validations) Fit(crd *apiextensionsv1.CustomResourceDefinition) (refuse
 	var from []string
 	for i, r := range results {
 		if r.Error != nil {
-			v.Notes = append(v.Notes, v.from[i]+" is left out: it does not fit the schema: "+celProblem(r.Error.Detail))
+			v.Notes = append(v.Notes, v.from[i]+" is left out: it does not fit the schema: "+kinds.RuleProblem(r.Error))
 			continue
 		}
 		rule, cost := v.Rules[i], r.MaxCost
@@ -51,19 +41,28 @@ func (v *Validations) Fit(crd *apiextensionsv1.CustomResourceDefinition) (refuse
 		} else {
 			cost = saturating(cost, r.MessageExpressionMaxCost)
 		}
-		if r.MaxCost > maxRuleCost {
+		if v.leavesOutCostly && (r.MaxCost > kinds.MaxRuleCost || saturating(total, cost) > kinds.MaxTotalCost) {
+			v.Notes = append(v.Notes, v.from[i]+" is left out: it could cost more than an API server allows: give the lists, maps and texts that it reads "+
+				"maxItems and maxLength")
+			continue
+		}
+		if r.MaxCost > kinds.MaxRuleCost {
 			refused = append(refused, fmt.Sprintf("%s could cost %s as much as a rule may: give the lists, maps and texts that it reads maxItems, "+
 				"maxProperties and maxLength, and ask has(…) rather than orValue, behind which bounds are not seen", v.from[i],
-				times(r.MaxCost, maxRuleCost)))
+				times(r.MaxCost, kinds.MaxRuleCost)))
+		}
+		if _, _, err := schemacel.ValidFieldPath(rule.FieldPath, schema); err != nil && rule.FieldPath != "" {
+			v.Notes = append(v.Notes, v.from[i]+": its fieldPath is left out: in a CustomResourceDefinition it names a field of the schema, outside of lists")
+			rule.FieldPath = ""
 		}
 		total = saturating(total, cost)
 		rules, from = append(rules, rule), append(from, v.from[i])
 	}
 	v.Rules, v.from = rules, from
-	if total > maxTotalCost && len(refused) == 0 {
+	if total > kinds.MaxTotalCost && len(refused) == 0 {
 		refused = append(refused,
 			fmt.Sprintf("the rules together could cost %s as much as they may: give lists, maps and texts maxItems, maxProperties and maxLength",
-				times(total, maxTotalCost)))
+				times(total, kinds.MaxTotalCost)))
 	}
 	return refused, nil
 }
@@ -72,8 +71,8 @@ func (v *Validations) Fit(crd *apiextensionsv1.CustomResourceDefinition) (refuse
 func unfitMessage(r schemacel.CompilationResult) string {
 	switch {
 	case r.MessageExpressionError != nil:
-		return "does not fit the schema: " + celProblem(r.MessageExpressionError.Detail)
-	case r.MessageExpressionMaxCost > maxRuleCost:
+		return "does not fit the schema: " + kinds.RuleProblem(r.MessageExpressionError)
+	case r.MessageExpressionMaxCost > kinds.MaxRuleCost:
 		return "could cost more than a rule may, since it is not known how long the text gets"
 	}
 	return ""
@@ -109,16 +108,4 @@ func (v *Validations) structural(crd *apiextensionsv1.CustomResourceDefinition) 
 		return nil, err
 	}
 	return structuralschema.NewStructural(&internal)
-}
-
-// celProblem is what an error of CEL says, on one line: it goes on with a picture of the place.
-func celProblem(text string) string {
-	for _, line := range strings.Split(text, "\n") {
-		if _, problem, ok := strings.Cut(line, "<input>:"); ok {
-			_, problem, _ = strings.Cut(problem, ": ")
-			return strings.TrimSpace(problem)
-		}
-	}
-	line, _, _ := strings.Cut(text, "\n")
-	return line
 }

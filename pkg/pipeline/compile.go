@@ -37,7 +37,7 @@ type Options struct {
 // describe comes of it must not be run. An error of the kind source other than kinds.ErrUnknown is returned as err.
 func Compile(f *config.File, o Options) (p *Pipeline, problems config.Errors, err error) {
 	c := &compiler{file: f, p: &Pipeline{Name: f.Operator.Metadata.Name, Config: &f.Operator, OnlyDeletes: o.Deletions}}
-	if err := errors.Join(c.requires(o), c.lookUpKinds(o)); err != nil {
+	if err := errors.Join(c.requires(o), c.lookUpKinds(o), c.describes(o)); err != nil {
 		return nil, nil, err
 	}
 	c.names()
@@ -56,6 +56,7 @@ func Compile(f *config.File, o Options) (p *Pipeline, problems config.Errors, er
 		c.downstream(i)
 	}
 	c.siblings()
+	c.textReads()
 	c.before()
 	c.statusFields()
 	c.secrets()

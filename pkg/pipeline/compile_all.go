@@ -27,8 +27,12 @@ func (c Compiled) Located(downstream int, err error) error {
 
 // CompileAll makes a pipeline of each file without errors. loaded are the loader's errors, problems those and every further
 // one: what both say of one value the loader has said better, a text that is no path, or no text at all. err joins what
-// kept the kinds from being looked up (the API server's, never the config's); the files concerned are left out.
+// kept the kinds from being looked up (the API server's, never the config's); the files concerned are left out. Except with o.Live, what
+// configs describe by watch.schema is known to all of them.
 func CompileAll(files []*config.File, loaded config.Errors, o Options) (list []Compiled, problems config.Errors, err error) {
+	if !o.Live {
+		o.Kinds = WithDescribed(files, o.Kinds)
+	}
 	var further config.Errors
 	var errs []error
 	for _, f := range files {

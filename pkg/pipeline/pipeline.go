@@ -53,6 +53,7 @@ type Pipeline struct {
 	quietRules      []bool // of the validator: their errors may quote a value of a Secret
 	fields          []statusField
 	readsStatus     bool
+	upstreamReads   upstreamReads
 	downstreamsPath fieldpath.Path
 	algorithm       drift.Algorithm
 	hashKey         drift.Key
@@ -145,6 +146,11 @@ func (p *Pipeline) Paused(upstream *unstructured.Unstructured) bool {
 // SelectsLabels reports whether the config selects upstreams by their labels or their namespace's.
 func (p *Pipeline) SelectsLabels() bool {
 	return p.Config.Watch.LabelSelector != nil || p.Config.Watch.NamespaceSelector != nil
+}
+
+// SelectsSome reports whether the config watches some objects of the kind only.
+func (p *Pipeline) SelectsSome() bool {
+	return p.SelectsLabels() || p.HasMatchConditions() || len(p.Config.Watch.Namespaces) > 0
 }
 
 // StatusEnabled reports whether the config lets us write the upstream's status.

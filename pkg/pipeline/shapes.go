@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"maps"
+	"slices"
 	"strings"
 	template "text/template/parse"
 
@@ -17,6 +18,8 @@ type shape struct {
 	typed  string // a constant, or what a function gives: the type as schemas call it
 	// either, where it is set, are the shapes of which the value has one: that of a field, and its default.
 	either []shape
+	// at are the fields that lead to it from the upstream, lists taking no step; nil if it is not a part of that.
+	at []string
 }
 
 // closed tells that the value can be neither map nor list.
@@ -32,33 +35,33 @@ func (s shape) closed() bool {
 // below is the shape of a field of a field and so on.
 func (s shape) below(names []string) shape {
 	for _, name := range names {
-		if s.schema == nil {
-			return shape{}
+		next := shape{}
+		if s.schema != nil {
+			if property, declared := s.schema.Properties[name]; declared {
+				next.schema = &property
+			} else if s.schema.AdditionalProperties != nil {
+				next.schema = s.schema.AdditionalProperties.Schema
+			}
 		}
-		property, declared := s.schema.Properties[name]
-		switch {
-		case declared:
-			s = shape{schema: &property}
-		case s.schema.AdditionalProperties != nil:
-			s = shape{schema: s.schema.AdditionalProperties.Schema}
-		default:
-			return shape{}
+		if s.at != nil {
+			next.at = append(slices.Clip(s.at), name)
 		}
+		s = next
 	}
 	return s
 }
 
 // item is the shape of what a range over the value gives.
 func (s shape) item() shape {
+	of := shape{at: s.at}
 	switch {
 	case s.schema == nil || len(s.schema.Properties) > 0:
-		return shape{}
 	case s.schema.Items != nil:
-		return shape{schema: s.schema.Items.Schema}
+		of.schema = s.schema.Items.Schema
 	case s.schema.AdditionalProperties != nil:
-		return shape{schema: s.schema.AdditionalProperties.Schema}
+		of.schema = s.schema.AdditionalProperties.Schema
 	}
-	return shape{}
+	return of
 }
 
 func isScalar(s *spec.Schema) bool {
@@ -86,7 +89,7 @@ func upstreamShape(s *spec.Schema) shape {
 	}}}
 	metadata.AddExtension(preservesUnknown, true) // there is more, which seldom matters
 	root.Properties["metadata"] = metadata
-	return shape{schema: &root}
+	return shape{schema: &root, at: []string{}}
 }
 
 // closedActions returns the places of the actions that print neither map nor list, whatever the upstream holds: byte
@@ -134,14 +137,16 @@ func walkShapes(text string, o render.Options, in roots) *shapeWalk {
 	clear(w.printed)
 	clear(w.undeclared)
 	clear(w.calls)
+	w.reads, w.variablesRead = nil, nil
 	w.call("", in.upstream)
 	return w
 }
 
-// call is a define block with the schema of what it is handed as its dot.
+// call is a define block with the schema, and the place, of what it is handed as its dot.
 type call struct {
 	name   string
 	schema *spec.Schema
+	at     string
 }
 
 // maxCalls bounds how many different calls are followed; of the dot in others nothing is known.
@@ -150,9 +155,10 @@ const maxCalls = 200
 // call walks a tree with the dot that it is handed.
 func (w *shapeWalk) call(name string, dot shape) {
 	if dot.schema == nil || len(w.calls) > maxCalls {
+		w.read(dot, true)
 		dot = shape{}
 	}
-	made := call{name, dot.schema}
+	made := call{name, dot.schema, strings.Join(dot.at, ".")}
 	if tree := w.trees[name]; tree != nil && !w.calls[made] {
 		w.calls[made] = true
 		w.list(tree.Root, dot, map[string]shape{"$": dot})
@@ -167,6 +173,9 @@ func (w *shapeWalk) include(args []template.Node, dot shape, vars map[string]sha
 			return
 		}
 	}
+	for _, arg := range args {
+		w.read(w.node(arg, dot, vars), true)
+	}
 	for name := range w.trees {
 		if name != "" {
 			w.call(name, shape{})
@@ -175,6 +184,9 @@ func (w *shapeWalk) include(args []template.Node, dot shape, vars map[string]sha
 }
 
 type shapeWalk struct {
+	// reads are what is read of the upstream, and variablesRead the config's variables that are.
+	reads         []fieldRead
+	variablesRead []string
 	// printed are the shapes of what actions print, by place.
 	printed map[template.Pos]shape
 	// undeclared are the places of fields that the schema does not have, and what is wrong with them.
@@ -198,6 +210,7 @@ func (w *shapeWalk) list(l *template.ListNode, dot shape, vars map[string]shape)
 				if other, again := w.printed[n.Pos]; again {
 					s = shape{either: []shape{other, s}}
 				}
+				w.read(s, true)
 				w.printed[n.Pos] = s
 			}
 		case *template.TemplateNode:
@@ -247,6 +260,7 @@ func withoutLayout(p *template.PipeNode) *template.PipeNode {
 func (w *shapeWalk) branch(n *template.BranchNode, dot shape, vars map[string]shape, inner, each func(shape) shape) {
 	vars = maps.Clone(vars)
 	value := w.declare(n.Pipe, dot, vars, each)
+	w.read(value, false)
 	w.list(n.List, inner(value), maps.Clone(vars))
 	w.list(n.ElseList, dot, maps.Clone(vars))
 }
@@ -257,6 +271,9 @@ func (w *shapeWalk) declare(p *template.PipeNode, dot shape, vars map[string]sha
 	value := w.pipe(p, dot, vars)
 	for i, v := range p.Decl {
 		name := v.Ident[0]
+		if p.IsAssign || w.assigned[name] { // where it leads to is not followed
+			w.read(value, true)
+		}
 		if p.IsAssign {
 			w.assigned[name] = true
 			continue
@@ -281,6 +298,9 @@ func (w *shapeWalk) pipe(p *template.PipeNode, dot shape, vars map[string]shape)
 			w.node(arg, dot, vars) // for what is wrong with it
 		}
 		name, isCall := cmd.Args[0].(*template.IdentifierNode)
+		if isCall && name.Ident != "default" && name.Ident != "omitempty" {
+			w.readArguments(cmd.Args[1:], name.Ident, value, dot, vars)
+		}
 		switch {
 		case !isCall:
 			value = w.node(cmd.Args[0], dot, vars)
@@ -311,6 +331,7 @@ func (w *shapeWalk) pipe(p *template.PipeNode, dot shape, vars map[string]shape)
 // variable is the shape of the variable that a node names.
 func (w *shapeWalk) variable(n template.Node) shape {
 	if name, ok := n.(*template.StringNode); ok {
+		w.variablesRead = append(w.variablesRead, name.Text)
 		return w.variables[name.Text]
 	}
 	return shape{}
@@ -352,6 +373,9 @@ const nameOfItem = "item"
 
 // field is the shape of what a path leads to. root is what the path begins with; empty for the dot and for variables.
 func (w *shapeWalk) field(pos template.Pos, s shape, root string, names []string) shape {
+	if len(names) > 0 && len(s.either) > 0 {
+		w.read(s, true)
+	}
 	for i, name := range names {
 		if fix := s.lacks(name); fix != "" {
 			w.undeclared[pos] = "the schema has no " + root + "." + strings.Join(names[:i+1], ".") + ": " + fix

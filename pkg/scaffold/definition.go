@@ -1,8 +1,6 @@
 package scaffold
 
 import (
-	"strings"
-
 	yaml "go.yaml.in/yaml/v3"
 
 	"github.com/corollary-dev/corollary/pkg/config"
@@ -20,33 +18,9 @@ const recorded = ".status.downstreams"
 
 // definition is the text of a new kind's definition.
 func (u *Upstream) definition(fields *branch) (string, error) {
-	spec, required := fields.definition()
-	whole := crdschema.Object(crdschema.Node{
-		"apiVersion": crdschema.Node{"type": "string"}, "kind": crdschema.Node{"type": "string"}, "metadata": crdschema.Node{"type": "object"},
-		"spec": spec, "status": crdschema.Status(recorded, false),
-	})
-	if required {
-		whole["required"] = []any{"spec"}
-	}
-	scope := "Cluster"
-	if u.namespaced {
-		scope = "Namespaced"
-	}
-	return yamltext.Of(crdschema.Node{
-		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-		"metadata": crdschema.Node{"name": u.plural + "." + u.kind.Group},
-		"spec": crdschema.Node{
-			"group": u.kind.Group, "scope": scope,
-			"names": crdschema.Node{"kind": u.kind.Kind, "listKind": u.kind.Kind + "List", "plural": u.plural,
-				"singular": strings.ToLower(u.kind.Kind)},
-			"versions": []any{crdschema.Node{
-				"name": u.kind.Version, "served": true, "storage": true,
-				"subresources":             crdschema.Node{"status": crdschema.Node{}},
-				"additionalPrinterColumns": crdschema.PrinterColumns(firstConditions.Ready),
-				"schema":                   crdschema.Node{"openAPIV3Schema": whole},
-			}},
-		},
-	})
+	spec, _ := fields.definition()
+	names := crdschema.Names{Kind: u.kind, Plural: u.plural, Namespaced: u.namespaced}
+	return yamltext.Of(crdschema.Definition(names, spec, crdschema.Status(recorded, false), firstConditions.Ready))
 }
 
 // complete is the text of a definition with what it lacks: fields that holes name, and whatever the status needs. It is

@@ -94,7 +94,7 @@ func (d *Draft) makeSample() {
 	spec := d.fields.sample().(map[string]any)
 	if u.known != nil {
 		if told := sampleOf(schemaAt(u.known.Schema, fieldpath.New("spec")), spec, ".spec"); len(told) > 0 {
-			d.note("in the sample, %s are placeholders: the definition requires them", strings.Join(told, ", "))
+			d.note("in the sample, %s are placeholders: the schema requires them", strings.Join(told, ", "))
 		}
 	}
 	apiVersion, kind := u.kind.ToAPIVersionAndKind()
@@ -140,8 +140,11 @@ func (d *Draft) templates() error {
 func (d *Draft) write() error {
 	var err error
 	write := d.operator.upstream.definition
-	if d.operator.upstream.known != nil {
-		write = d.operator.upstream.complete
+	switch u := d.operator.upstream; {
+	case u.schemaText != "":
+		write = u.describesAll
+	case u.known != nil:
+		write = u.complete
 	}
 	if d.Definition, err = write(d.fields); err != nil {
 		return err

@@ -87,8 +87,12 @@ func (o *operator) text() string {
 	var out strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&out, format+"\n", args...) }
 	apiVersion, kind := o.upstream.kind.ToAPIVersionAndKind()
-	line("apiVersion: %s\nkind: %s\nmetadata:\n  name: %s\n\nwatch:\n  apiVersion: %s\n  kind: %s\n\ndownstreams:", config.APIVersion,
+	line("apiVersion: %s\nkind: %s\nmetadata:\n  name: %s\n\nwatch:\n  apiVersion: %s\n  kind: %s", config.APIVersion,
 		config.Kind, o.name, apiVersion, kind)
+	if text := o.upstream.schemaText; text != "" {
+		line("  schema:\n%s", strings.TrimRight(yamltext.Indent(text, "    "), "\n"))
+	}
+	line("\ndownstreams:")
 	for i, s := range o.manifests {
 		apiVersion, kind := s.kind.ToAPIVersionAndKind()
 		line("  - name: %s\n    apiVersion: %s\n    kind: %s", s.downstream, apiVersion, kind)

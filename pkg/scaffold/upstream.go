@@ -3,7 +3,6 @@ package scaffold
 import (
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 
 	yaml "go.yaml.in/yaml/v3"
@@ -11,12 +10,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/corollary-dev/corollary/pkg/builtin"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/manifest"
 )
 
-// Upstream is the kind that the config is to watch: a new one, or that of a definition which is there. It is made by NewKind
-// or Definition.
+// Upstream is the kind that the config is to watch: a new one, or that of a definition which is there. It is made by NewKind,
+// DescribedKind or Definition.
 type Upstream struct {
 	kind       schema.GroupVersionKind
 	namespaced bool
@@ -26,6 +26,9 @@ type Upstream struct {
 	// The rest is of a definition that is there.
 	known *kinds.Kind // nil for a new kind
 	root  *yaml.Node  // the definition
+
+	// schemaFile and schemaText are the schema of a kind that the config is to describe.
+	schemaFile, schemaText string
 }
 
 // Group is the group of the kind.
@@ -50,17 +53,10 @@ func parseKind(text string) (schema.GroupVersionKind, error) {
 	case len(validation.IsDNS1123Subdomain(gvk.Group)) > 0 || !strings.Contains(gvk.Group, "."):
 		return *gvk, requestf("--kind %q: %q is not a group for your own kinds: use a domain, in small letters and with a dot: %s",
 			text, gvk.Group, like)
-	case isProtected(gvk.Group):
+	case builtin.OwnsGroup(gvk.Group):
 		return *gvk, requestf("--kind %q: group %q belongs to Kubernetes: take a domain of your own", text, gvk.Group)
 	}
 	return *gvk, nil
-}
-
-// isProtected tells the groups that the API server refuses to have new kinds in.
-func isProtected(group string) bool {
-	return slices.ContainsFunc([]string{"k8s.io", "kubernetes.io"}, func(domain string) bool {
-		return group == domain || strings.HasSuffix(group, "."+domain)
-	})
 }
 
 // NewKind is a kind that is yet to be defined, such as WebApp.v1.platform.example.com. A text that is none is a

@@ -219,7 +219,7 @@ is refused here too: it must not become a right to everywhere.
 
 {{/*
 What is known of a kind that a config names, as JSON {group, resource, namespaced, status, custom}: from the values, from the table of
-built-in kinds, else guessed as kubectl does: a regular plural, namespaced, with a status. {root, of: {apiVersion, kind}}
+built-in kinds, of an upstream from watch.schema, else guessed as kubectl does: a regular plural, namespaced, with a status. {root, of: {apiVersion, kind}}
 */}}
 {{- define "corollary.rights.kind" -}}
 {{- $group := contains "/" .of.apiVersion | ternary (splitList "/" .of.apiVersion | first) "" -}}
@@ -235,6 +235,10 @@ built-in kinds, else guessed as kubectl does: a regular plural, namespaced, with
 {{- $name := list .of.kind $group | compact | join "." -}}
 {{- $builtin := .root.Files.Get "files/kinds.yaml" | fromYaml -}}
 {{- $kind := dict "group" $group "resource" $plural "namespaced" true "status" true "custom" (not (hasKey $builtin $name)) -}}
+{{- with .of.schema -}}
+  {{- $_ := set $kind "resource" (default $plural .plural) -}}
+  {{- $_ := set $kind "namespaced" (ne (toString .scope) "Cluster") -}}
+{{- end -}}
 {{- range list $builtin (default dict .root.Values.kinds) -}}
   {{- range $key, $value := get . $name | default dict -}}
     {{- $_ := set $kind $key $value -}}

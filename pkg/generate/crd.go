@@ -1,0 +1,120 @@
+package generate
+
+import (
+	"fmt"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/crdschema"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+)
+
+// Definition is the CustomResourceDefinition of a kind that configs describe by watch.schema.
+type Definition struct {
+	Kind schema.GroupVersionKind
+	// File is the config that describes it.
+	File *config.File
+	// Object is the definition itself.
+	Object *unstructured.Unstructured
+	// Notes say what of the configs it does not contain and why, a sentence each.
+	Notes []string
+}
+
+// Definitions makes the definitions of all kinds that configs describe: with the spec, the status that the operators write, and their rules.
+func Definitions(list []pipeline.Compiled) ([]*Definition, error) {
+	var files []*config.File
+	pipelines := map[*config.File]*pipeline.Pipeline{}
+	for _, c := range list {
+		files = append(files, c.File)
+		pipelines[c.File] = c.Pipeline
+	}
+	var all []*Definition
+	for _, d := range pipeline.DescribedKinds(files) {
+		var watchers []*pipeline.Pipeline
+		for _, f := range d.Files {
+			watchers = append(watchers, pipelines[f])
+		}
+		made, err := definitionOf(d, watchers)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, made)
+	}
+	return all, nil
+}
+
+func definitionOf(d *pipeline.Described, watchers []*pipeline.Pipeline) (*Definition, error) {
+	needs, _, err := CRDStatusOf(watchers)
+	if err != nil {
+		return nil, err
+	}
+	var status crdschema.Node
+	ready := ""
+	if len(needs) > 0 {
+		status, ready = needs[0].status, needs[0].ready
+	}
+	node := runtime.DeepCopyJSON(d.Definition(status, ready))
+	made := &Definition{Kind: d.GVK, File: d.By, Object: &unstructured.Unstructured{Object: node}}
+	return made, made.addRules(watchers)
+}
+
+// addRules adds the rules under validate that a definition can have.
+func (d *Definition) addRules(watchers []*pipeline.Pipeline) error {
+	var whole []*pipeline.Pipeline
+	for _, p := range watchers {
+		if len(p.Config.Validate) > 0 && p.SelectsSome() {
+			d.Notes = append(d.Notes, fmt.Sprintf("the rules of operator %s are left out: its watch selects some objects, and in a CustomResourceDefinition "+
+				"rules hold for all: use generate policy", p.Name))
+			continue
+		}
+		whole = append(whole, p)
+	}
+	found, err := CRDValidations(whole)
+	if err != nil || len(found) == 0 {
+		return err
+	}
+	v := found[0]
+	v.leavesOutCostly = true
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(runtime.DeepCopyJSON(d.Object.Object), crd); err != nil {
+		return fmt.Errorf("reading the CustomResourceDefinition of %s: %w", d.Kind.Kind, err)
+	}
+	if _, err := v.Fit(crd); err != nil {
+		return err
+	}
+	d.Notes = append(d.Notes, v.Notes...)
+	if len(v.Rules) == 0 {
+		return nil
+	}
+	rules, err := v.nodes()
+	if err != nil {
+		return err
+	}
+	versions := d.Object.Object["spec"].(map[string]any)["versions"].([]any)
+	root := versions[0].(map[string]any)["schema"].(map[string]any)["openAPIV3Schema"].(map[string]any)
+	root["x-kubernetes-validations"] = rules
+	return nil
+}
+
+// nodes are the rules as JSON has them.
+func (v *Validations) nodes() ([]any, error) {
+	list := make([]any, len(v.Rules))
+	for i := range v.Rules {
+		rule, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&v.Rules[i])
+		if err != nil {
+			return nil, fmt.Errorf("writing the rules: %w", err)
+		}
+		list[i] = rule
+	}
+	return list, nil
+}
+
+// Lines are what stands for the rules in an entry of spec.versions.
+func (v *Validations) Lines() (map[string]any, error) {
+	rules, err := v.nodes()
+	return map[string]any{"schema": map[string]any{"openAPIV3Schema": map[string]any{"x-kubernetes-validations": rules}}}, err
+}
