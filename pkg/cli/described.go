@@ -96,7 +96,7 @@ func compareDescribed(list []pipeline.Compiled, where string, required bool, fin
 // definitionsOf finds definitions in the API server.
 func definitionsOf(ctx context.Context, client dynamic.Interface) findDefinition {
 	return func(name string) (*apiextensionsv1.CustomResourceDefinition, error) {
-		crd, err := definitionOf(ctx, client, name)
+		crd, err := kinds.ReadDefinition(ctx, client, name)
 		if apierrors.IsNotFound(err) {
 			return nil, nil
 		}

@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
-	"github.com/corollary-dev/corollary/pkg/webhook"
+	"github.com/corollary-dev/corollary/pkg/kinds"
 )
 
 // boxes is a config that describes its kind. fields are lines below watch.schema.spec.
@@ -173,12 +173,12 @@ func TestInstallCRDs(t *testing.T) {
 		t.Errorf("exit code %d, and the log should say which rule the definition lacks:\n%s", code, p.text(t))
 	}
 
-	before := testkit.Get(t, webhook.Definitions, "", d.name())
+	before := testkit.Get(t, kinds.DefinitionResource, "", d.name())
 	p = d.start(t, testkit.Config(), "--install-crds")
 	p.started(t)
 	p.interrupt(t)
 	p.wait(t)
-	if after := testkit.Get(t, webhook.Definitions, "", d.name()); after.GetResourceVersion() != before.GetResourceVersion() {
+	if after := testkit.Get(t, kinds.DefinitionResource, "", d.name()); after.GetResourceVersion() != before.GetResourceVersion() {
 		t.Error("the same definition was written again")
 	}
 	columns, _, _ := unstructured.NestedFieldNoCopy(before.Object, "spec", "versions")
@@ -198,7 +198,7 @@ func TestInstallCRDsChanges(t *testing.T) {
 		p.wait(t)
 	}
 	field := func(path ...string) any {
-		versions, _, _ := unstructured.NestedSlice(testkit.Get(t, webhook.Definitions, "", d.name()).Object, "spec", "versions")
+		versions, _, _ := unstructured.NestedSlice(testkit.Get(t, kinds.DefinitionResource, "", d.name()).Object, "spec", "versions")
 		value, _, _ := unstructured.NestedFieldCopy(versions[0].(map[string]any), append([]string{"schema", "openAPIV3Schema", "properties", "spec", "properties"}, path...)...)
 		return value
 	}
@@ -232,7 +232,7 @@ func TestInstallCRDsChanges(t *testing.T) {
 func TestInstallCRDsNeedsRights(t *testing.T) {
 	d := describe(t)
 	d.start(t, testkit.User(t, "nobody"), "--install-crds").refused(t, "installing CustomResourceDefinition "+d.name(), "forbidden")
-	if testkit.Find(t, webhook.Definitions, "", d.name()) != nil {
+	if testkit.Find(t, kinds.DefinitionResource, "", d.name()) != nil {
 		t.Error("it was installed")
 	}
 	code, out := run(t, "generate", "rbac", "-c", d.file, "-n", "platform")
@@ -261,7 +261,7 @@ func TestCheckLiveCompares(t *testing.T) {
 	_, out := run(t, "generate", "crd", "-c", d.file)
 	testkit.InstallCRDs(t, out[strings.Index(out, "apiVersion"):strings.Index(out, "note: ")])
 	check("no errors, 0 warnings")
-	before := testkit.Get(t, webhook.Definitions, "", d.name()).GetResourceVersion()
+	before := testkit.Get(t, kinds.DefinitionResource, "", d.name()).GetResourceVersion()
 	d.write(t, "", "maximum=9", "maximum=8", "[]Item", "[]string", " listType=map listMapKey=name", "")
 	check("the CustomResourceDefinition "+d.name()+" in the cluster differs", "breaking: .spec.size: maximum was 9 and is 8", ".spec.items", "no errors, 1 warning")
 	d.write(t, "", "shortNames: ["+d.manager+"]", "shortNames: ["+d.manager+", another]")
@@ -269,7 +269,7 @@ func TestCheckLiveCompares(t *testing.T) {
 	if err := d.apply(t, "default", "{color: red}"); !apierrors.IsInvalid(err) {
 		t.Errorf("the definition is not what was generated: %v", err)
 	}
-	if after := testkit.Get(t, webhook.Definitions, "", d.name()).GetResourceVersion(); after != before {
+	if after := testkit.Get(t, kinds.DefinitionResource, "", d.name()).GetResourceVersion(); after != before {
 		t.Error("check changed the definition")
 	}
 }

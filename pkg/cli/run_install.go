@@ -23,7 +23,6 @@ import (
 	"github.com/corollary-dev/corollary/pkg/generate"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
-	"github.com/corollary-dev/corollary/pkg/webhook"
 )
 
 // establishedWithin is how long an API server may take to serve a new kind.
@@ -72,7 +71,7 @@ func installCRDs(ctx context.Context, cfg *rest.Config, files []*config.File, lo
 }
 
 func (i *installer) install(ctx context.Context, d *generate.Definition) error {
-	t := apply.Target{GVR: webhook.Definitions, Name: d.Object.GetName(), Yields: true}
+	t := apply.Target{GVR: kinds.DefinitionResource, Name: d.Object.GetName(), Yields: true}
 	client := apply.New(i.client, d.File.Conventions.FieldManager)
 	_, err := client.Create(ctx, t, d.Object.Object)
 	switch {

@@ -1,4 +1,4 @@
 // Package simpleschema reads SimpleSchema, kro's notation for the fields of a custom resource ("replicas: integer | default=1
-// minimum=1"), and writes the OpenAPI schema that it stands for. It checks the notation; whether an API server takes the schema
-// the kinds package tells.
+// minimum=1"), and converts it to an OpenAPI schema. It checks the notation; package kinds checks whether an API server accepts the
+// schema.
 package simpleschema

@@ -156,7 +156,7 @@ func word(text string) (value, rest string, ok bool) {
 	return unquoted(text), "", !quoted && depth == 0
 }
 
-// isEscaped tells that a text ends with an odd number of backslashes.
+// isEscaped reports whether a text ends with an odd number of backslashes.
 func isEscaped(text string) bool {
 	return (len(text)-len(strings.TrimRight(text, `\`)))%2 == 1
 }

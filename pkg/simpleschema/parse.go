@@ -136,7 +136,7 @@ func (p *parser) object(fields map[string]any) schema {
 	return made
 }
 
-// field is the schema of one field: a map of fields, or a text with its type and markers. needed tells that it must be set.
+// field returns the schema of one field, which is a map of fields, or a text with its type and markers. needed means that it must be set.
 func (p *parser) field(value any) (made schema, needed bool) {
 	if p.nodes--; p.nodes < 0 || len(p.at)+len(p.using) > maxDepth {
 		if p.nodes == -1 || p.nodes >= 0 {
@@ -167,7 +167,7 @@ func (p *parser) always(fix, format string, args ...any) {
 	p.silent = silent
 }
 
-// typed is the schema of a type; nil where it is wrong. needed tells that the type is declared as required.
+// typed returns the schema of a type; nil if it is wrong. needed means that the type is declared as required.
 func (p *parser) typed(text string) (made schema, needed bool) {
 	const fix = `write string, integer, boolean, float, object, []TYPE, map[string]TYPE, or the name of one of types`
 	if p.nodes--; strings.Count(text, "[") > maxDepth {
@@ -234,7 +234,7 @@ func (p *parser) custom(text, fix string) (made schema, needed bool) {
 	return made, needed
 }
 
-// found names a value that is no type.
+// found describes a value that is not a type.
 func found(value any) string {
 	switch value := value.(type) {
 	case nil:
