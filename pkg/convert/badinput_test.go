@@ -119,7 +119,7 @@ spokes:
 // An annotation of preserve that ends too early says nothing: the object is converted as without it, and the annotation stays.
 func TestTruncatedAnnotation(t *testing.T) {
 	t.Parallel()
-	c, problems := compile(t, crdOf(`{a: {type: string}}`, `{a: {type: string}, n: {type: integer}, m: {type: object, additionalProperties: {type: string}}}`),
+	c, problems := compile(t, crdOf(`{a: {type: string}}`, `{a: {type: string}, "n": {type: integer}, m: {type: object, additionalProperties: {type: string}}}`),
 		[]byte("hub: v1\nspokes: [{version: v1beta1}]\npreserve: {annotation: example.com/kept}"))
 	if len(problems) > 0 {
 		t.Fatal(problems[0])

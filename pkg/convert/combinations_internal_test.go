@@ -16,8 +16,9 @@ func TestCombinations(t *testing.T) {
 	for n := range 10 {
 		properties[fmt.Sprint("field", n)] = structuralschema.Structural{Generic: structuralschema.Generic{Type: "string"}}
 	}
-	p := &prover{Converter: &Converter{}, from: &kinds.Version{Structural: &structuralschema.Structural{Properties: properties}}}
-	p.generator = p.Converter.generator(1)
+	v := &kinds.Version{Structural: &structuralschema.Structural{Properties: properties}}
+	p := &prover{Converter: &Converter{hub: v}, from: v}
+	p.generator = p.Converter.generator(1, v)
 	for _, row := range []struct {
 		most     int
 		complete bool

@@ -143,7 +143,8 @@ func (c *compiler) spoke(at string, from *config.Spoke, v, hub *kinds.Version, p
 		hubCover.take(p, coverLost)
 	}
 	a := &comparison{compiler: c, at: at, preserves: preserves,
-		exact: len(from.ToHub)+len(from.FromHub)+len(from.Lost) == 0 && len(c.metadata) == before}
+		exact: len(from.ToHub)+len(from.FromHub)+len(from.Lost) == 0 && len(c.metadata) == before &&
+			(len(from.Rules) == 0 || !keepsUnknown(v.Structural) && !keepsUnknown(hub.Structural))}
 	a.compare(spokeCover, hubCover, v, hub)
 	made.exact = a.exact
 	return made

@@ -60,7 +60,7 @@ func TestCompatibleChangesHold(t *testing.T) {
 func checkAll(t *testing.T, seed uint64, random *rand.Rand, from, to *kinds.Version, changes []crddiff.Change) {
 	t.Helper()
 	kind := schema.GroupKind{Group: "example.com", Kind: "Thing"}
-	p := &prover{Converter: &Converter{kind: kind}, from: from, generator: &generator{random: random}}
+	p := &prover{Converter: &Converter{kind: kind}, from: from, generator: &generator{random: random, distinctions: &distinctions{}}}
 	for range 20 {
 		if obj, ok := p.make(context.Background()); ok {
 			checkHolds(t, seed, obj, to, changes)

@@ -49,8 +49,8 @@ func TestEditInAnotherVersion(t *testing.T) {
 	c := edited(t)
 	for _, pair := range [][2]string{{"v1", "v1beta1"}, {"v1beta1", "v1"}} {
 		e := &editor{
-			prover: &prover{Converter: c, from: c.version(pair[0]), via: c.version(pair[1]), generator: c.generator(1)},
-			edits:  &prover{Converter: c, from: c.version(pair[1]), generator: c.generator(2)},
+			prover: &prover{Converter: c, from: c.version(pair[0]), via: c.version(pair[1]), generator: c.generator(1, c.version(pair[1]))},
+			edits:  &prover{Converter: c, from: c.version(pair[1]), generator: c.generator(2, c.version(pair[0]))},
 		}
 		for e.tried < 300 {
 			if problem := e.edit(t.Context()); problem != "" {

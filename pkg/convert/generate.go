@@ -20,14 +20,21 @@ type generator struct {
 	random *rand.Rand
 	// chosen fixes what is at some places, by index into their values; see combinations.
 	chosen map[string]int
-	// literals are what the rules make a difference for.
-	literals []any
+	// uniform is true while all optional fields are set, and choices of few values are made alike: all the first, or all the last.
+	uniform, last bool
+	// unknown are fields that the other version declares, by name: where unknown fields are kept, they may have these names.
+	unknown map[string]*structuralschema.Structural
+	*distinctions
 }
 
-// maxItems bounds the lists and maps that are made, maxDepth how deep they are in each other.
+// maxItems is how many items most lists and maps have, maxMany how many some have: one of rarely, at most maxManyDepth deep. maxDepth is how
+// deep they are in each other.
 const (
-	maxItems = 3
-	maxDepth = 12
+	maxItems     = 3
+	maxMany      = 300
+	maxManyDepth = 4
+	rarely       = 30
+	maxDepth     = 12
 )
 
 // value makes a value; ok is false where the schema allows none that this could find.
@@ -52,6 +59,12 @@ func (g *generator) value(s *structuralschema.Structural, at string, depth int) 
 	}
 	if len(values) == 0 {
 		return "x"
+	}
+	if g.uniform && (s.Type == "boolean" || s.ValueValidation != nil && len(s.ValueValidation.Enum) > 0) {
+		if g.last {
+			return runtime.DeepCopyJSONValue(values[len(values)-1])
+		}
+		return runtime.DeepCopyJSONValue(values[0])
 	}
 	return runtime.DeepCopyJSONValue(values[g.random.IntN(len(values))])
 }
@@ -86,7 +99,7 @@ func (g *generator) boundaries(s *structuralschema.Structural) []any {
 			values = append(values, *v.Maximum)
 		}
 	case s.Type == "string":
-		values = g.texts(v)
+		values = g.textsOf(v)
 	case s.XPreserveUnknownFields:
 		values = []any{map[string]any{"unknown": map[string]any{"deep": []any{int64(1), "two"}}}, map[string]any{}}
 	}
@@ -109,9 +122,12 @@ func (g *generator) integersOf(v *structuralschema.ValueValidation) []any {
 	}
 	var values []any
 	wanted := []int64{0, 1, -1, low, low + 1, high - 1, high, 1<<53 + 1, -(1<<53 + 1), 7}
-	for _, literal := range g.literals {
-		if n, ok := literal.(int64); ok {
-			wanted = append(wanted, n-1, n, n+1)
+	for _, n := range g.numbers {
+		wanted = append(wanted, n-1, n, n+1)
+	}
+	for i, n := range g.numbers { // and between any two
+		if i > 0 {
+			wanted = append(wanted, n/2+g.numbers[i-1]/2)
 		}
 	}
 	for _, n := range wanted {
@@ -136,7 +152,7 @@ var formats = map[string][]string{
 	"date":      {"2026-01-02"}, "duration": {"1h30m", "90s", "1.5h"}, "byte": {"", "AAEC"}, "ipv4": {"10.0.0.1"},
 	"ipv6": {"::1", "fd00::1", "2001:DB8::1", "2001:0db8:0:0:0:0:0:1", "::ffff:10.0.0.1"},
 	"cidr": {"10.0.0.0/8", "10.1.2.3/8", "2001:DB8::/32"},
-	"uri":  {"https://example.com/a?b=c", "HTTPS://Example.com:443/%7ea"}, "email": {"a@example.com", "A@Example.com"},
+	"uri":  {"https://example.com/a?b=c", "https://example.com/a#b", "HTTPS://Example.com:443/%7ea"}, "email": {"a@example.com", "A@Example.com"},
 	"hostname": {"a.example.com", "A.Example.com"}, "mac": {"00:00:5e:00:53:01", "00:00:5E:00:53:01", "00-00-5e-00-53-01"},
 	"uuid": {"123e4567-e89b-12d3-a456-426614174000", "123E4567-E89B-12D3-A456-426614174000"},
 }
@@ -171,15 +187,13 @@ var awkward = []string{
 // literalTexts are the literals that are texts, and others close to them.
 func (g *generator) literalTexts() []string {
 	var list []string
-	for _, literal := range g.literals {
-		if text, ok := literal.(string); ok {
-			list = append(list, text, text+"a", strings.ToUpper(text))
-		}
+	for _, text := range g.texts {
+		list = append(list, text, text+"a", strings.ToUpper(text))
 	}
 	return list
 }
 
-func (g *generator) texts(v *structuralschema.ValueValidation) []any {
+func (g *generator) textsOf(v *structuralschema.ValueValidation) []any {
 	var values []any
 	pattern, err := regexp.Compile(v.Pattern)
 	add := func(text string) {
@@ -204,11 +218,8 @@ func (g *generator) texts(v *structuralschema.ValueValidation) []any {
 		for _, text := range awkward {
 			add(text)
 		}
-		if v.MinLength != nil {
-			add(strings.Repeat("a", int(min(*v.MinLength, 1000))))
-		}
-		if v.MaxLength != nil {
-			add(strings.Repeat("z", int(min(*v.MaxLength, 1000))))
+		for _, n := range g.sizes {
+			add(strings.Repeat("z", n))
 		}
 	}
 	return values
@@ -222,17 +233,12 @@ func fits(v *structuralschema.ValueValidation, text string) bool {
 
 func (g *generator) text(s *structuralschema.Structural) any {
 	if v := s.ValueValidation; v != nil && (v.Pattern != "" || v.Format != "") {
-		values := g.texts(v)
+		values := g.textsOf(v)
 		if len(values) > 0 {
 			return values[g.random.IntN(len(values))]
 		}
 	}
-	letters := []rune("abcXYZ019-_.:,/ =é")
-	text := make([]rune, g.random.IntN(12))
-	for i := range text {
-		text[i] = letters[g.random.IntN(len(letters))]
-	}
-	return string(text)
+	return g.textFrom()
 }
 
 // matching makes a text that a pattern matches.
@@ -311,7 +317,7 @@ func (g *generator) object(s *structuralschema.Structural, at string, depth int)
 		property := s.Properties[name]
 		where := at + "." + name
 		_, fixed := g.chosen[where]
-		if !fixed && !slices.Contains(required, name) && g.random.IntN(3) == 0 {
+		if !fixed && !g.uniform && !slices.Contains(required, name) && g.random.IntN(3) == 0 {
 			continue
 		}
 		if i, ok := g.chosen[where]; ok && i == absent {
@@ -320,15 +326,45 @@ func (g *generator) object(s *structuralschema.Structural, at string, depth int)
 		made[name] = g.value(&property, where, depth+1)
 	}
 	if a := additional(s); a != nil {
-		keys := []string{"a", "b.c/d", "E", "007", "x-y"}
-		for range g.random.IntN(maxItems) {
-			made[keys[g.random.IntN(len(keys))]] = g.value(a, at+"{}", depth+1)
+		keys := append([]string{"a", "b.c/d", "E", "007", "x-y"}, g.texts...)
+		for i := range g.count(0, maxItems, limitOf(s, func(v *structuralschema.ValueValidation) *int64 { return v.MaxProperties }), depth) {
+			if key := keys[g.random.IntN(len(keys))]; i < maxItems {
+				made[key] = g.value(a, at+"{}", depth+1)
+			} else {
+				made[fmt.Sprint("key-", i)] = g.value(a, at+"{}", depth+1)
+			}
 		}
 	}
 	if s.XPreserveUnknownFields && g.random.IntN(2) == 0 {
 		made["unknownField"] = map[string]any{"n": int64(1<<53 + 1), "list": []any{"a", nil, 1.5}}
 	}
+	if s.XPreserveUnknownFields && at != "" && g.random.IntN(4) == 0 {
+		for _, name := range slices.Sorted(maps.Keys(g.unknown)) {
+			if _, declared := s.Properties[name]; !declared && g.random.IntN(3) == 0 {
+				made[name] = g.value(g.unknown[name], at+"."+name, depth+1)
+			}
+		}
+	}
 	return made
+}
+
+// limitOf is a bound of a schema; -1 if it has none.
+func limitOf(s *structuralschema.Structural, of func(*structuralschema.ValueValidation) *int64) int {
+	if s.ValueValidation == nil || of(s.ValueValidation) == nil {
+		return -1
+	}
+	return int(min(*of(s.ValueValidation), maxSize))
+}
+
+// count is how many items a list or map gets: mostly few, rarely as many as make a difference. limit is -1 if there is none.
+func (g *generator) count(low, high, limit, depth int) int {
+	if limit < 0 {
+		limit = maxSize
+	}
+	if high = min(high, limit); depth <= maxManyDepth && g.random.IntN(rarely) == 0 {
+		return max(low, g.sizeFrom(g.random, min(limit, maxMany)))
+	}
+	return low + g.random.IntN(max(1, high-low+1))
 }
 
 // list makes a list, whose items differ where they have to.
@@ -337,17 +373,10 @@ func (g *generator) list(s *structuralschema.Structural, at string, depth int) a
 	if s.Items == nil || depth > maxDepth {
 		return made
 	}
-	low, high := 0, maxItems
-	if v := s.ValueValidation; v != nil {
-		if v.MinItems != nil {
-			low = int(min(*v.MinItems, 20))
-		}
-		if high = max(high, low); v.MaxItems != nil {
-			high = min(high, int(*v.MaxItems))
-		}
-	}
+	low := max(0, limitOf(s, func(v *structuralschema.ValueValidation) *int64 { return v.MinItems }))
+	limit := limitOf(s, func(v *structuralschema.ValueValidation) *int64 { return v.MaxItems })
 	seen := map[string]bool{}
-	for range low + g.random.IntN(max(1, high-low+1)) {
+	for range g.count(low, max(low, maxItems), limit, depth) {
 		item := g.value(s.Items, at+"[]", depth+1)
 		identity := identityOf(item, s)
 		if identity != "" && seen[identity] {

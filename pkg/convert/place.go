@@ -16,6 +16,12 @@ import (
 // place is a path in an object: strings are fields, maps[string]any the keys of a list's item.
 type place []any
 
+// key is the place as text.
+func (p place) key() string {
+	text, _ := json.Marshal(p) // strings and maps of them
+	return string(text)
+}
+
 // isValid tells whether every step is a field or keys: places come from annotations that anybody may have written. No step leads
 // out of what a conversion may change, nor into the status: to write that takes another right.
 func (p place) isValid() bool {

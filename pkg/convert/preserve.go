@@ -52,9 +52,8 @@ type keptField struct {
 // preserving applies the rules and has what would not survive travel in the annotation; what travels there for the target version
 // is put back, unless it was changed since, or would make the object invalid.
 func (c *Converter) preserving(obj map[string]any, from, to string, p *pass) error {
-	source, target := c.version(from), c.version(to)
 	all := c.takeKept(obj)
-	before := runtime.DeepCopyJSON(obj)
+	way := &wayBack{c, from, to, runtime.DeepCopyJSON(obj), p}
 	if err := c.carry(obj, from, to, p); err != nil {
 		return err
 	}
@@ -62,18 +61,16 @@ func (c *Converter) preserving(obj map[string]any, from, to string, p *pass) err
 		if mine.TooLarge && (c.stored == "" || to == c.stored) { // on the way to be read, it is forged: what is stored has all of it
 			return errWasTooLarge
 		}
-		c.putBack(p.ctx, obj, mine, target)
+		c.putBack(obj, mine, way)
 	}
 	delete(all, to)
 
-	back := runtime.DeepCopyJSON(obj)
-	target.Coerce(back) // as the API server does before it asks for the way back
-	if err := c.carry(back, to, from, p); err != nil {
+	fields, err := way.differences(obj)
+	if err != nil {
 		return fmt.Errorf("finding what %s has no room for, on the way back to %s: %w", to, from, err)
 	}
-	source.Coerce(back)
 	delete(all, from)
-	fields := slices.DeleteFunc(differences(before, back, source.Structural), func(f keptField) bool { return !f.Path.isValid() })
+	fields = slices.DeleteFunc(fields, func(f keptField) bool { return !f.Path.isValid() })
 	if len(fields) > 0 {
 		all[from] = &kept{Fields: fields}
 	}
@@ -83,9 +80,11 @@ func (c *Converter) preserving(obj map[string]any, from, to string, p *pass) err
 // maxPutBacks bounds in how many parts fields are put back: each costs as much as a conversion, and anybody may have written them.
 const maxPutBacks = 8
 
-// putBack restores fields that nobody has changed since, if the object is as valid with them as it is without. Those that are not keep no
+// putBack restores fields that nobody has changed since, if the object is as valid with them as it is without and says the same in the
+// version that it comes from: whoever writes the annotation must not be able to write a field that has rules. Those that do not keep no
 // others from being restored, unless there are so many that they are tried in parts.
-func (c *Converter) putBack(ctx context.Context, obj map[string]any, mine *kept, target *kinds.Version) {
+func (c *Converter) putBack(obj map[string]any, mine *kept, way *wayBack) {
+	target := c.version(way.to)
 	coerced, items := runtime.DeepCopyJSON(obj), itemIndex{}
 	target.Coerce(coerced)
 	fields := slices.DeleteFunc(mine.Fields, func(f keptField) bool {
@@ -93,7 +92,15 @@ func (c *Converter) putBack(ctx context.Context, obj map[string]any, mine *kept,
 		unchanged := f.WasAbsent && !ok || !f.WasAbsent && ok && equal(now, f.Was)
 		return !unchanged
 	})
-	before := errorsOf(ctx, target, coerced)
+	if len(fields) == 0 {
+		return
+	}
+	invalid := errorsOf(way.pass.ctx, target, coerced)
+	differing, _ := way.differences(obj) // after an error, all of it must come back
+	lost := map[string]keptField{}
+	for _, f := range differing {
+		lost[f.Path.key()] = f
+	}
 	put := func(fields []keptField) bool {
 		restored, items := runtime.DeepCopyJSON(obj), itemIndex{}
 		for _, f := range fields {
@@ -103,13 +110,14 @@ func (c *Converter) putBack(ctx context.Context, obj map[string]any, mine *kept,
 				f.Path.set(restored, f.Is, items)
 			}
 		}
-		if !acceptsMetadata(restored) {
+		target.Prune(restored) // as carry does: anybody may have named a field that is not declared
+		if !acceptsMetadata(restored) || !way.isSame(restored, lost) {
 			return false
 		}
 		complete := runtime.DeepCopyJSON(restored)
 		target.Coerce(complete)
-		for problem := range errorsOf(ctx, target, complete) {
-			if !before[problem] {
+		for problem := range errorsOf(way.pass.ctx, target, complete) {
+			if !invalid[problem] {
 				return false
 			}
 		}
@@ -117,12 +125,40 @@ func (c *Converter) putBack(ctx context.Context, obj map[string]any, mine *kept,
 		maps.Copy(obj, restored)
 		return true
 	}
-	if len(fields) == 0 || put(fields) || len(fields) == 1 {
+	if put(fields) || len(fields) == 1 {
 		return
 	}
 	for part := range slices.Chunk(fields, (len(fields)+maxPutBacks-1)/maxPutBacks) {
 		put(part)
 	}
+}
+
+// wayBack compares an object of the version to, converted back by the rules alone, with what it was in the version from.
+type wayBack struct {
+	*Converter
+	from, to string
+	before   map[string]any
+	pass     *pass
+}
+
+// differences are the fields of the version from that obj does not bring back. obj stays as it is.
+func (w *wayBack) differences(obj map[string]any) ([]keptField, error) {
+	back, source := runtime.DeepCopyJSON(obj), w.version(w.from)
+	w.version(w.to).Coerce(back) // as the API server does before it asks for the way back
+	if err := w.carry(back, w.to, w.from, w.pass); err != nil {
+		return nil, err
+	}
+	source.Coerce(back)
+	return differences(w.before, back, source.Structural), nil
+}
+
+// isSame reports whether obj brings back everything except what is lost already, by path.
+func (w *wayBack) isSame(obj map[string]any, lost map[string]keptField) bool {
+	differing, err := w.differences(obj)
+	return err == nil && !slices.ContainsFunc(differing, func(d keptField) bool {
+		f, ok := lost[d.Path.key()]
+		return !ok || f.WasAbsent != d.WasAbsent || !equal(f.Was, d.Was)
+	})
 }
 
 func errorsOf(ctx context.Context, v *kinds.Version, obj map[string]any) map[string]bool {

@@ -22,7 +22,7 @@ import (
 // webhook: else every list of the kind fails, for everybody.
 func TestForgedAnnotation(t *testing.T) {
 	t.Parallel()
-	c, problems := compile(t, crdOf(`{a: {type: string}, n: {type: integer}}`, `{a: {type: string}, n: {type: integer, maximum: 5}, new: {type: string}}`),
+	c, problems := compile(t, crdOf(`{a: {type: string}, "n": {type: integer}}`, `{a: {type: string}, "n": {type: integer, maximum: 5}, new: {type: string}}`),
 		[]byte("hub: v1\nspokes: [{version: v1beta1}]\npreserve: {annotation: example.com/kept}"))
 	if len(problems) > 0 {
 		t.Fatal(problems[0])

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -63,7 +64,7 @@ func (c *Converter) Prove(ctx context.Context, o ProofOptions) (*Proof, error) {
 	for _, name := range c.Versions() {
 		s := c.spokes[name]
 		for _, pair := range [][2]*kinds.Version{{s.version, c.hub}, {c.hub, s.version}} {
-			p := &prover{Converter: c, from: pair[0], via: pair[1], generator: c.generator(o.Seed)}
+			p := &prover{Converter: c, from: pair[0], via: pair[1], generator: c.generator(o.Seed, pair[1])}
 			result, err := p.run(ctx, o.Objects)
 			if err != nil {
 				return nil, err
@@ -75,8 +76,25 @@ func (c *Converter) Prove(ctx context.Context, o ProofOptions) (*Proof, error) {
 	return proof, nil
 }
 
-func (c *Converter) generator(seed uint64) *generator {
-	return &generator{random: rand.New(rand.NewPCG(seed, 1)), literals: c.literals}
+// generator makes objects for a conversion to the version via.
+func (c *Converter) generator(seed uint64, via *kinds.Version) *generator {
+	g := &generator{random: rand.New(rand.NewPCG(seed, 1)), distinctions: c.distinctions(), unknown: map[string]*structuralschema.Structural{}}
+	var collect func(s *structuralschema.Structural, depth int)
+	collect = func(s *structuralschema.Structural, depth int) {
+		for name, property := range s.Properties {
+			if depth > 0 && g.unknown[name] == nil {
+				g.unknown[name] = &property
+			}
+			collect(&property, depth+1)
+		}
+		if s.Items != nil {
+			collect(s.Items, depth+1)
+		}
+	}
+	if keepsUnknown(via.Structural) {
+		collect(via.Structural, 0)
+	}
+	return g
 }
 
 // Valid tells whether nothing was found to get lost.
@@ -99,7 +117,8 @@ func (p *prover) run(ctx context.Context, objects int) (ProofPair, error) {
 		if err := ctx.Err(); err != nil {
 			return true, err
 		}
-		p.generator.chosen = chosen
+		p.generator.chosen, p.generator.uniform = chosen, chosen == nil && p.generator.random.IntN(10) == 0
+		p.generator.last = p.generator.random.IntN(2) == 0
 		obj, ok := p.make(ctx)
 		if !ok {
 			result.Refused++
@@ -191,7 +210,7 @@ func (p *prover) make(ctx context.Context) (obj map[string]any, ok bool) {
 // leaveData gives an object the annotation of another one that came from the other version, as if everything in that had been edited
 // since: what is in the object must win.
 func (p *prover) leaveData(ctx context.Context, obj map[string]any) {
-	other := &generator{random: p.generator.random, literals: p.literals}
+	other := &generator{random: p.generator.random, distinctions: p.generator.distinctions}
 	earlier, ok := other.value(p.via.Structural, "", 0).(map[string]any)
 	if !ok {
 		return
@@ -208,7 +227,7 @@ func (p *prover) leaveData(ctx context.Context, obj map[string]any) {
 
 func (p *prover) head(obj map[string]any, version string) {
 	obj["apiVersion"], obj["kind"] = schema.GroupVersion{Group: p.kind.Group, Version: version}.String(), p.kind.Kind
-	obj["metadata"] = map[string]any{"name": "a", "labels": map[string]any{"app": "a"}, "annotations": map[string]any{"note": "kept"}}
+	obj["metadata"] = map[string]any{"name": p.generator.name(), "labels": map[string]any{"app": "a"}, "annotations": map[string]any{"note": "kept"}}
 	for _, at := range p.metadata {
 		texts := append([]string{"", "a", "7", "x y"}, p.generator.literalTexts()...)
 		if p.generator.random.IntN(2) == 0 {

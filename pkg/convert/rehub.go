@@ -232,7 +232,7 @@ func (c *Converter) Compare(ctx context.Context, other *Converter, o ProofOption
 	names := append(c.Versions(), c.hub.Name)
 	for _, from := range names {
 		for _, to := range names {
-			p := &prover{Converter: c, from: c.version(from), via: c.version(to), generator: c.generator(o.Seed)}
+			p := &prover{Converter: c, from: c.version(from), via: c.version(to), generator: c.generator(o.Seed, c.version(to))}
 			compare := func(ctx context.Context, obj map[string]any) *Counterexample { return p.compare(ctx, other, obj) }
 			for range o.Objects {
 				if err := ctx.Err(); err != nil {

@@ -22,7 +22,7 @@ func (c *Converter) Samples(ctx context.Context) []Sample {
 	var list []Sample
 	for _, name := range c.Versions() {
 		for _, pair := range [][2]string{{name, c.hub.Name}, {c.hub.Name, name}} {
-			p := &prover{Converter: c, from: c.version(pair[0]), via: c.version(pair[1]), generator: c.generator(1)}
+			p := &prover{Converter: c, from: c.version(pair[0]), via: c.version(pair[1]), generator: c.generator(1, c.version(pair[1]))}
 			for range sampleTries {
 				if obj, ok := p.make(ctx); ok {
 					list = append(list, Sample{obj, schema.GroupVersion{Group: c.kind.Group, Version: pair[1]}.String()})

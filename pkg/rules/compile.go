@@ -54,6 +54,19 @@ func (e *Env) compile(expr string, kind Scope, downstream string, wants resultKi
 	return p, nil
 }
 
+// Literals returns the strings and whole numbers that an expression over self has; nothing if it cannot be parsed.
+func (e *Env) Literals(expr string) []any {
+	s, err := e.scope(Upstream, "")
+	if err != nil {
+		return nil
+	}
+	parsed, issues := s.env.Parse(expr)
+	if issues.Err() != nil {
+		return nil
+	}
+	return literalsOf(parsed.NativeRep())
+}
+
 func literalsOf(tree *ast.AST) (found []any) {
 	ast.PostOrderVisit(tree.Expr(), ast.NewExprVisitor(func(e ast.Expr) {
 		if e.Kind() != ast.LiteralKind {

@@ -1,0 +1,176 @@
+package convert
+
+import (
+	"maps"
+	"math/rand/v2"
+	"regexp/syntax"
+	"slices"
+	"strings"
+
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/corollary-dev/corollary/pkg/rules"
+)
+
+// distinctions are what the rules of a conversion and the schemas of its versions can tell values apart by.
+type distinctions struct {
+	texts    []string
+	numbers  []int64
+	patterns []*syntax.Regexp // texts that are regular expressions
+	sizes    []int            // of texts, lists and maps
+}
+
+// maxSize bounds sizes that are tried; usualSizes are tried in any case: limits of names, and more than a few.
+const maxSize = 1000
+
+var usualSizes = []int{4, 11, 64, 254}
+
+// distinctions collects them from rules, bounds, and x-kubernetes-validations of all versions.
+func (c *Converter) distinctions() *distinctions {
+	d := &distinctions{}
+	for _, n := range usualSizes {
+		d.size(int64(n))
+	}
+	d.add(c.literals)
+	var expressions []string
+	for _, name := range append([]string{c.hub.Name}, c.Versions()...) {
+		d.schema(c.version(name).Structural, &expressions)
+	}
+	slices.Sort(expressions)
+	expressions = slices.Compact(expressions)
+	if env, err := rules.NewEnv(rules.EnvOptions{}); err == nil {
+		for _, expression := range expressions {
+			d.add(env.Literals(expression))
+		}
+	}
+	slices.Sort(d.sizes)
+	d.sizes = slices.Compact(d.sizes)
+	return d
+}
+
+func (d *distinctions) add(literals []any) {
+	for _, literal := range literals {
+		switch literal := literal.(type) {
+		case int64:
+			if !slices.Contains(d.numbers, literal) {
+				d.numbers = append(d.numbers, literal)
+			}
+			d.size(literal)
+		case string:
+			if slices.Contains(d.texts, literal) {
+				continue
+			}
+			d.texts = append(d.texts, literal)
+			if pattern, err := syntax.Parse(literal, syntax.Perl); err == nil && strings.ContainsAny(literal, `[(*+?^$\|{`) {
+				d.patterns = append(d.patterns, pattern)
+			}
+		}
+	}
+}
+
+// size adds a bound: what has that size, and what has one more.
+func (d *distinctions) size(n int64) {
+	if n >= 0 && n <= maxSize {
+		d.sizes = append(d.sizes, int(n), int(n)+1)
+	}
+}
+
+// schema adds the bounds of a schema, and collects the expressions of its rules.
+func (d *distinctions) schema(s *structuralschema.Structural, expressions *[]string) {
+	for _, rule := range s.XValidations {
+		*expressions = append(*expressions, rule.Rule)
+	}
+	if v := s.ValueValidation; v != nil {
+		for _, bound := range []*int64{v.MinLength, v.MaxLength, v.MinItems, v.MaxItems, v.MinProperties, v.MaxProperties} {
+			if bound != nil {
+				d.size(*bound)
+			}
+		}
+		for _, bound := range []*float64{v.Minimum, v.Maximum} {
+			if bound != nil && *bound == float64(int64(*bound)) {
+				d.add([]any{int64(*bound)})
+			}
+		}
+		for _, e := range v.Enum {
+			if text, ok := e.Object.(string); ok {
+				d.add([]any{text})
+			}
+		}
+		if v.Pattern != "" {
+			d.add([]any{v.Pattern})
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
+		property := s.Properties[name]
+		d.schema(&property, expressions)
+	}
+	if s.Items != nil {
+		d.schema(s.Items, expressions)
+	}
+	if a := additional(s); a != nil {
+		d.schema(a, expressions)
+	}
+}
+
+// keepsUnknown reports whether objects of a schema may have fields that it does not declare.
+func keepsUnknown(s *structuralschema.Structural) bool {
+	if s.XPreserveUnknownFields || s.Items != nil && keepsUnknown(s.Items) {
+		return true
+	}
+	for _, property := range s.Properties {
+		if keepsUnknown(&property) {
+			return true
+		}
+	}
+	a := additional(s)
+	return a != nil && keepsUnknown(a)
+}
+
+// sizeFrom chooses a size of at most limit. Large ones are rare: they take most of the time.
+func (d *distinctions) sizeFrom(random *rand.Rand, limit int) int {
+	n, _ := slices.BinarySearch(d.sizes, limit+1)
+	if n == 0 {
+		return limit
+	}
+	return d.sizes[random.IntN(n)]
+}
+
+// name is a name of an object.
+func (g *generator) name() string {
+	switch g.random.IntN(8) {
+	case 0:
+		return strings.Repeat("n", max(1, g.sizeFrom(g.random, validation.DNS1123SubdomainMaxLength)))
+	case 1:
+		if len(g.texts) == 0 {
+			break
+		}
+		if text := g.texts[g.random.IntN(len(g.texts))]; len(validation.IsDNS1123Subdomain(text)) == 0 {
+			return text
+		}
+	}
+	return "a"
+}
+
+// textFrom joins literals, what matches regular expressions, and letters, in any order.
+func (g *generator) textFrom() string {
+	letters := []rune("abcXYZ019-_.:,/ =é")
+	var b strings.Builder
+	for range g.random.IntN(5) {
+		switch choice := g.random.IntN(4); {
+		case choice == 0 && len(g.patterns) > 0:
+			g.match(g.patterns[g.random.IntN(len(g.patterns))], &b, 0)
+		case choice <= 2 && len(g.texts) > 0:
+			b.WriteString(g.texts[g.random.IntN(len(g.texts))])
+		default:
+			for range g.random.IntN(4) {
+				b.WriteRune(letters[g.random.IntN(len(letters))])
+			}
+		}
+	}
+	text := b.String()
+	if missing := g.sizeFrom(g.random, maxSize) - len(text); missing > 0 && g.random.IntN(3) == 0 {
+		text += strings.Repeat("z", missing)
+	}
+	return text
+}
