@@ -32,11 +32,15 @@ PLATFORM ?=
 testable = [ "$$(id -u)" = 0 ] && { command -v buildah || \
 	{ command -v apt-get && apt-get update && apt-get install --yes --no-install-recommends buildah; }; } >/dev/null
 
+# Succeeds where databases can be tested, after installing Debian's PostgreSQL if need be.
+databases = { ls /usr/lib/postgresql/*/bin/postgres 2>/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get && apt-get update && \
+	apt-get install --yes --no-install-recommends postgresql; }; } >/dev/null
+
 # The folders of the test files in which a line matches $(1).
 folders = $(sort $(dir $(shell grep -rl --include='*_test.go' --exclude-dir=.git -e '$(1)' .)))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test sim sim-mutants test-server test-oldest lint vulncheck bench bench-operators cluster build image image-test dist site fuzz golden tools controlplane
+.PHONY: help demo test sim sim-mutants test-server test-oldest lint vulncheck bench bench-operators cluster build image image-test database-test dist site fuzz golden tools controlplane
 
 help:
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -47,10 +51,12 @@ demo: build ## show the main job on a real API server, step by step
 	@exec bin/demo
 
 test: controlplane tools ## vet, and run all tests, those on a real API server included
-	$(GO) vet -tags controlplane,image $(PKG)
+	$(GO) vet -tags controlplane,image,databases $(PKG)
 	@$(if $(RACE),,echo "no C compiler was found: the tests run without the race detector")
 	$(GO) test $(RACE) -tags controlplane -timeout $(TIMEOUT) $(PKG)
 ifeq ($(PKG),./...)
+	@if $(databases); then $(MAKE) --no-print-directory database-test; \
+		else echo "source.postgres is not tested: it needs a PostgreSQL, or root and an apt-get that brings it"; fi
 	@if $(testable); then $(MAKE) --no-print-directory image-test RUN='^TestImage$$$$'; \
 		else echo "the container image is not tested: it needs root, and buildah or an apt-get that brings it"; fi
 endif
@@ -74,7 +80,7 @@ sim-mutants: ## break the engine in several ways and count the schedules of make
 # The linters are built from source the first time.
 lint: ## run golangci-lint, and actionlint on the workflows
 	@actionlint=$$($(GO) run ./hack/assets actionlint) && $$actionlint
-	$(GO) tool -modfile=tools/go.mod golangci-lint run --build-tags controlplane,image $(PKG)
+	$(GO) tool -modfile=tools/go.mod golangci-lint run --build-tags controlplane,image,databases $(PKG)
 
 vulncheck: ## look for known vulnerabilities in what is called; asks vuln.go.dev
 	$(GO) tool -modfile=tools/go.mod govulncheck ./...
@@ -107,6 +113,10 @@ image: ## build the container image IMAGE with docker, podman or buildah
 image-test: controlplane ## build the image with buildah and run what is in it (Linux, as root)
 	@$(testable)
 	$(GO) test -tags image -count=1 -timeout $(TIMEOUT) -run '$(RUN)' ./internal/image
+
+database-test: controlplane ## test what reads databases with a real PostgreSQL, on loopback
+	@$(databases)
+	$(GO) test $(RACE) -tags controlplane,databases -count=1 -timeout $(TIMEOUT) -run Postgres ./pkg/source ./pkg/engine
 
 # A release is built from its tag: `git checkout v1.2.3 && make dist`.
 dist: ## build what a release consists of, into dist

@@ -99,7 +99,7 @@ func front(t *testing.T, path string) page {
 	if err != nil {
 		t.Fatal(err)
 	}
-	makefile, typed := read(t, "../Makefile"), regexp.MustCompile(`(?m)^(?:make|go test)\b *([a-z]*).*\n`)
+	makefile, typed := read(t, "../Makefile"), regexp.MustCompile(`(?m)^(?:make|go test)\b *([a-z-]*).*\n`)
 	for i := range p.blocks {
 		b := &p.blocks[i]
 		if b.language == "yaml" && b.file == "" {
@@ -170,7 +170,7 @@ func newSession(t *testing.T, p page, bin string) *session {
 	t.Helper()
 	home := t.TempDir()
 	s := &session{t: t, dir: filepath.Join(home, "corollary"), state: filepath.Join(home, "state.sh")}
-	for _, folder := range []string{"examples/configs", "examples/conversions", "charts/corollary", "docs/schema"} {
+	for _, folder := range []string{"examples/configs", "examples/conversions", "examples/sources", "charts/corollary", "docs/schema"} {
 		err := os.CopyFS(filepath.Join(s.dir, folder), os.DirFS(filepath.Join("..", folder)))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			t.Fatal(err)
@@ -343,6 +343,10 @@ func programs(t *testing.T) string {
 	build := exec.Command("go", "build", "-buildvcs=false", "-o", filepath.Join(bin, "corollary"), "../cmd/corollary")
 	if printed, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("building corollary: %v: %s", err, printed)
+	}
+	build = exec.Command("go", "build", "-buildvcs=false", "-o", filepath.Join(bin, "sqlite3"), "../hack/sqlite3")
+	if printed, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("building sqlite3: %v: %s", err, printed)
 	}
 	for _, tool := range []string{"kubectl", "helm"} {
 		if err := os.Symlink(tools.Path(t, tool), filepath.Join(bin, tool)); err != nil {

@@ -286,7 +286,11 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range slices.Concat(names, examples, conversions, top, []string{"../examples/configs/README.md"}) {
+	sources, err := filepath.Glob("../examples/sources/*/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range slices.Concat(names, examples, conversions, sources, top, []string{"../examples/configs/README.md"}) {
 		for _, m := range link.FindAllStringSubmatch(read(t, name), -1) {
 			if _, err := os.Stat(filepath.Join(filepath.Dir(name), m[1])); err != nil {
 				t.Errorf("%s: %v", name, err)

@@ -108,7 +108,7 @@ func pages(t *testing.T) []page {
 	t.Helper()
 	var all []page
 	for _, pattern := range []string{"*.md", "*/*.md", "../examples/configs/*.md", "../examples/configs/*/README.md",
-		"../examples/conversions/*/README.md",
+		"../examples/conversions/*/README.md", "../examples/sources/*/README.md",
 		"../charts/*/README.md"} {
 		names, err := filepath.Glob(pattern)
 		if err != nil {

@@ -11,7 +11,7 @@ import (
 
 // TestCases runs the cases of each example as its author would.
 func TestCases(t *testing.T) {
-	for _, e := range examples(t) {
+	for _, e := range withSources(t) {
 		t.Run(e.name(), func(t *testing.T) {
 			if _, err := os.Stat(e.path("cases")); err != nil {
 				t.Fatalf("the example has no cases: %v", err)

@@ -11,7 +11,7 @@ import (
 
 // TestExamplesRights: rbac.yaml beside each example is what it takes to run it, and names nothing that the config does not.
 func TestExamplesRights(t *testing.T) {
-	for _, e := range examples(t) {
+	for _, e := range withSources(t) {
 		t.Run(e.name(), func(t *testing.T) {
 			args := []string{"generate", "rbac", "-c", e.config(), "-n", "corollary", "--leader-election-id", "corollary"}
 			for _, crd := range e.crds() {

@@ -28,6 +28,7 @@ type caseRun struct {
 	reconciler *reconcile.Reconciler
 	upstream   *unstructured.Unstructured
 	transport  *transport
+	cache      *cache
 }
 
 // newRun makes a run without objects.
@@ -44,10 +45,11 @@ func (c *testCase) newRun(operator pipeline.Compiled, cc *loaded, upstream *unst
 	if w.client, err = dynamic.NewForConfig(cfg); err != nil {
 		return nil, err
 	}
+	w.cache = &cache{testCase: c, pipeline: operator.Pipeline, cluster: w.cluster}
 	watch := operator.Pipeline.Config.Watch
 	w.reconciler = &reconcile.Reconciler{
 		Name: operator.Pipeline.Name, Pipeline: operator.Pipeline, Log: logr.Discard(), Recorder: &events.FakeRecorder{},
-		Client: apply.New(w.client, operator.Pipeline.Config.Conventions.FieldManager), Cache: &cache{c, operator.Pipeline, w.cluster},
+		Client: apply.New(w.client, operator.Pipeline.Config.Conventions.FieldManager), Cache: w.cache,
 		Kinds: cc.kinds, Host: host{}, Selector: labels.Everything(), Now: func() time.Time { return now },
 	}
 	if watch.LabelSelector != nil {
@@ -96,6 +98,16 @@ func (w *caseRun) put(object map[string]any) error {
 	}
 	_, err = w.cluster.Put(u)
 	return err
+}
+
+// putUpstream stores the upstream, and returns it as it is stored.
+func (w *caseRun) putUpstream(u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	if w.Pipeline.HasRows() { // which no API server has
+		row, err := w.Pipeline.RowOf(u.DeepCopy()) // it may have been changed
+		w.cache.row = row
+		return row, err
+	}
+	return w.cluster.Put(u)
 }
 
 // namespace returns the namespace of objects without one.

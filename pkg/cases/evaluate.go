@@ -45,24 +45,17 @@ func (c *testCase) evaluate(ctx context.Context, cc *loaded) (result, error) {
 	if len(cc.problems) > 0 {
 		return refusedWith(cc.problemsFor(c)...), nil
 	}
-	if c.upstream == nil {
-		return result{}, fmt.Errorf("%s: upstream is missing: it is the custom resource that the case is about", c.path)
-	}
-	given := &unstructured.Unstructured{Object: c.upstream}
-	for _, field := range []struct{ name, value string }{
-		{"apiVersion", given.GetAPIVersion()}, {"kind", given.GetKind()}, {"metadata.name", given.GetName()},
-	} {
-		if field.value == "" {
-			return result{}, c.errorAt("upstream", "upstream.%s is missing", field.name)
-		}
+	given, err := c.givenUpstream()
+	if err != nil {
+		return result{}, err
 	}
 	gvk := given.GroupVersionKind()
 	operator, err := cc.operatorFor(c, gvk.Kind+" of "+gvk.GroupVersion().String(),
 		func(o pipeline.Compiled) bool { return o.Pipeline.Upstream.GVK == gvk })
 	if err != nil {
-		return result{}, c.errorAt("upstream", "%s", err)
+		return result{}, c.errorAt(c.upstreamKey(), "%s", err)
 	}
-	upstream, err := offline.Complete(given, operator.Pipeline.Upstream, "")
+	upstream, err := offline.Complete(given, operator.Pipeline, "")
 	if err != nil {
 		return refusedWith(err.Error()), nil
 	}
@@ -86,6 +79,36 @@ func (c *testCase) evaluate(ctx context.Context, cc *loaded) (result, error) {
 		out.identifiers = []fieldpath.Path{path}
 	}
 	return out, nil
+}
+
+// givenUpstream is the upstream as the case gives it.
+func (c *testCase) givenUpstream() (*unstructured.Unstructured, error) {
+	if c.row != nil {
+		given := &unstructured.Unstructured{Object: map[string]any{"row": c.row}}
+		given.SetGroupVersionKind(pipeline.RowKind().GVK)
+		return given, nil
+	}
+	if c.upstream == nil {
+		return nil, fmt.Errorf("%s: upstream is missing: it is the custom resource that the case is about; of an operator with source, it is row",
+			c.path)
+	}
+	given := &unstructured.Unstructured{Object: c.upstream}
+	for _, field := range []struct{ name, value string }{
+		{"apiVersion", given.GetAPIVersion()}, {"kind", given.GetKind()}, {"metadata.name", given.GetName()},
+	} {
+		if field.value == "" {
+			return nil, c.errorAt("upstream", "upstream.%s is missing", field.name)
+		}
+	}
+	return given, nil
+}
+
+// upstreamKey is the key under which the case gives the upstream.
+func (c *testCase) upstreamKey() string {
+	if c.row != nil {
+		return "row"
+	}
+	return "upstream"
 }
 
 // errorAt returns an error about a key of the case, with its line.
@@ -120,7 +143,7 @@ func (c *testCase) reconciled(ctx context.Context, operator pipeline.Compiled, c
 			return result{}, fmt.Errorf("%s:%d: live[%d]: %w", c.path, entry.line, i, err)
 		}
 	}
-	if _, err := w.cluster.Put(w.upstream); err != nil {
+	if _, err := w.putUpstream(w.upstream); err != nil {
 		return result{}, err
 	}
 	o, err := w.outcomeOf(ctx, selected)

@@ -58,7 +58,7 @@ func (w *caseRun) putLive(ctx context.Context, e liveEntry) error {
 // applyDownstream makes the reconciler create the applied object of an entry. It returns its downstream and what the status
 // records of it.
 func (w *caseRun) applyDownstream(ctx context.Context, e liveEntry) (*pipeline.Downstream, *status.Recorded, error) {
-	then, err := w.cluster.Put(patched(w.upstream, e.upstream))
+	then, err := w.putUpstream(patched(w.upstream, e.upstream))
 	if err != nil {
 		return nil, nil, err
 	}

@@ -28,6 +28,7 @@ type testCase struct {
 	crds     []string // files or directories, relative to the case
 	operator string   // which of several operators that watch the kind
 	upstream map[string]any
+	row      map[string]any // in the place of upstream, for an operator with source
 	inputs   []map[string]any
 	live     []liveEntry
 	// namespaceLabels are the labels of the upstream's namespace; nil if the case does not have them.
@@ -56,7 +57,7 @@ type liveEntry struct {
 
 // The keys of a case file, by section.
 var (
-	fileKeys = []string{"apiVersion", "kind", "config", "crds", "operator", "upstream", "inputs", "live", "namespaceLabels",
+	fileKeys = []string{"apiVersion", "kind", "config", "crds", "operator", "upstream", "row", "inputs", "live", "namespaceLabels",
 		"now", "expect"}
 	liveKeys       = []string{"object", "applied", "objectName", "upstream", "changes", "by", "immutable"}
 	expectKeys     = []string{"errors", "invalid", "downstreams", "before", "leftovers", "finalizer", "conditions", "status"}
@@ -89,7 +90,10 @@ func (c *testCase) parse() []error {
 	s.checkKeys(fileKeys)
 	c.config, c.operator, c.now = s.text("config"), s.text("operator"), s.text("now")
 	c.crds, c.upstream, c.expect = s.texts("crds"), s.object("upstream"), s.object("expect")
-	c.inputs = s.objects("inputs")
+	c.row, c.inputs = s.object("row"), s.objects("inputs")
+	if c.row != nil && c.upstream != nil {
+		s.wrong("row", "the only one of row and upstream")
+	}
 	for _, entry := range s.sections("live") {
 		c.live = append(c.live, entry.liveEntry())
 	}

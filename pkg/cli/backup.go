@@ -276,6 +276,9 @@ func (s *selecting) namespace() string { return s.options.connection.overrides.C
 
 // upstreams chooses what a config watches.
 func (s *selecting) upstreams(ctx context.Context, f *config.File) error {
+	if f.Source != nil { // the database has its own backups
+		return nil
+	}
 	kind, err := s.source.Kind(schema.FromAPIVersionAndKind(f.Watch.APIVersion, f.Watch.Kind))
 	if err != nil {
 		return fmt.Errorf("operator %s: %w", f.Metadata.Name, err)

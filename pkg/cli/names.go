@@ -13,6 +13,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
 // namedKind is a kind of the configs with the names that people call it by.
@@ -35,6 +36,9 @@ func (k *namedKind) is(apiVersion, kind string) bool {
 	return k.gvk.GroupKind() == schema.FromAPIVersionAndKind(apiVersion, kind).GroupKind()
 }
 
+// isRow reports whether it is the kind of the rows of a database.
+func (k *namedKind) isRow() bool { return k.gvk == pipeline.RowKind().GVK }
+
 // kindNames are the kinds of configs.
 type kindNames struct {
 	served []*namedKind
@@ -51,6 +55,9 @@ func discoverNames(cfg *rest.Config, files []*config.File) (*kindNames, error) {
 	names := &kindNames{}
 	served := map[string]*metav1.APIResourceList{}
 	for _, f := range files {
+		if f.Source != nil {
+			names.addRows()
+		}
 		for _, gvk := range f.Kinds() {
 			gv := gvk.GroupVersion().String()
 			if served[gv] == nil {
@@ -64,6 +71,14 @@ func discoverNames(cfg *rest.Config, files []*config.File) (*kindNames, error) {
 		}
 	}
 	return names, nil
+}
+
+// addRows adds the kind of rows, which no API server has.
+func (n *kindNames) addRows() {
+	k := pipeline.RowKind()
+	if !slices.ContainsFunc(n.served, func(have *namedKind) bool { return have.gvk == k.GVK }) {
+		n.served = append(n.served, &namedKind{gvk: k.GVK, gvr: k.GVR, names: []string{strings.ToLower(k.GVK.Kind), k.GVR.Resource}})
+	}
 }
 
 func (n *kindNames) add(gvk schema.GroupVersionKind, served *metav1.APIResourceList) {

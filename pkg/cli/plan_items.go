@@ -93,11 +93,11 @@ func (p *planning) visit(ctx context.Context, v *survey.Survey, refs []pipeline.
 		sum.Take(f)
 		return plan(f)
 	})
-	guard := v.Pipeline().Config.Guard
-	if err != nil || guard == nil || p.options.namespace() != "" {
+	op := v.Pipeline().Config
+	if err != nil || op.Guard == nil || p.options.namespace() != "" {
 		return err
 	}
-	if exceeded := engine.GuardExceeded(guard, sum.GuardCount); exceeded != "" {
+	if exceeded := engine.GuardExceeded(op, sum.GuardCount); exceeded != "" {
 		p.line.note("operator %s: %s: run waits until that is confirmed, with the digest %s", v.Pipeline().Name, exceeded, sum.Digest())
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/manifest"
 )
 
@@ -69,7 +70,7 @@ func missingIn(u *unstructured.Unstructured) string {
 		return "apiVersion"
 	case u.GetKind() == "":
 		return "kind"
-	case u.GetName() == "":
+	case u.GetName() == "" && u.GetKind() != config.RowKind: // whose name is its key
 		return "metadata.name"
 	}
 	return ""

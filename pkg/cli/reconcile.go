@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -130,6 +131,8 @@ func annotationsOf(files []*config.File, k *namedKind) ([]string, error) {
 		}
 	}
 	switch {
+	case k.isRow():
+		return nil, errors.New("a row has no annotations: it is reconciled again when it changes")
 	case len(keys) > 0:
 		return keys, nil
 	case len(without) > 0:

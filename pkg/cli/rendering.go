@@ -39,7 +39,7 @@ func (r *rendering) add(u upstream) {
 			continue
 		}
 		watched = true
-		object, err := offline.Complete(u.object, c.Pipeline.Upstream, r.namespace)
+		object, err := offline.Complete(u.object, c.Pipeline, r.namespace)
 		if err != nil {
 			r.fail(u, err)
 			return

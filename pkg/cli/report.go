@@ -33,7 +33,9 @@ func reportOf(c pipeline.Compiled, source kinds.Source, hints []config.Error) *c
 	p := c.Pipeline
 	r := &checkReport{file: c.File.Path, operator: p.Name}
 	r.status, r.optional = missingStatus(p)
-	r.kind(c.File, source, "upstream", "watch.kind", p.Config.Watch.APIVersion, p.Upstream)
+	if !p.HasRows() {
+		r.kind(c.File, source, "upstream", "watch.kind", p.Config.Watch.APIVersion, p.Upstream)
+	}
 	for i, d := range p.Downstreams {
 		r.kind(c.File, source, "downstream "+d.Name, fmt.Sprintf("downstreams[%d].kind", i), d.Config.APIVersion, d.Kind)
 		r.openHoles(p, d, "downstream "+d.Name)

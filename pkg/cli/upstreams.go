@@ -15,6 +15,9 @@ type upstream struct {
 // String is how errors name it: file, kind and name.
 func (u upstream) String() string {
 	name := u.object.GetName()
+	if name == "" {
+		return u.where + ": " + u.object.GetKind() // a row, before it is known what identifies it
+	}
 	if ns := u.object.GetNamespace(); ns != "" {
 		name = ns + "/" + name
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
@@ -80,7 +81,7 @@ func (o *whyOptions) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return fmt.Errorf("preparing the client: %w", err)
 	}
-	object, err := apply.New(client, "why").Get(ctx, target)
+	object, err := readNamed(ctx, client, k, target)
 	if errors.Is(err, apply.ErrGone) && target.Namespace != "" && o.connection.overrides.Context.Namespace == "" {
 		return fmt.Errorf("%w: if it is in another namespace, name that with -n", err)
 	}
@@ -104,6 +105,17 @@ func (o *whyOptions) run(ctx context.Context, args []string) error {
 		}
 	}
 	return w.writer.end()
+}
+
+// readNamed reads the object that a person named. A row has only a name here: the survey of its operator reads it.
+func readNamed(ctx context.Context, client dynamic.Interface, k *namedKind, target apply.Target) (*unstructured.Unstructured, error) {
+	if k.isRow() {
+		row := &unstructured.Unstructured{}
+		row.SetGroupVersionKind(k.gvk)
+		row.SetName(target.Name)
+		return row, nil
+	}
+	return apply.New(client, "why").Get(ctx, target)
 }
 
 func (o *whyOptions) newWriter(asked objectRef) explanationWriter {

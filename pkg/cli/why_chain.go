@@ -76,7 +76,9 @@ func (e *explanation) up(ctx context.Context, k *namedKind, object *unstructured
 			return chain
 		}
 		seen[key] = true
-		chain = append(chain, o)
+		if chain = append(chain, o); o.kind.isRow() {
+			return chain
+		}
 		// One that is gone, or cannot be read, ends the chain; that it is gone is told where it is looked at.
 		parent, err := apply.New(e.client, "why").Get(ctx, apply.Target{GVR: o.kind.gvr, Namespace: o.at.Namespace, Name: o.at.Name})
 		if err != nil {

@@ -23,6 +23,10 @@ import (
 func (e *explanation) explainUnselected(ctx context.Context, n int, v *survey.Survey, at pipeline.Ref) error {
 	p := v.Pipeline()
 	e.writer.upstream(p.Name, objectRef{gvk: p.Upstream.GVK, at: at})
+	if p.HasRows() {
+		e.writer.about("it has no downstreams: source.query does not return it")
+		return nil
+	}
 	upstream, err := apply.New(e.client, "why").Get(ctx, apply.Target{GVR: p.Upstream.GVR, Namespace: at.Namespace, Name: at.Name})
 	switch {
 	case errors.Is(err, apply.ErrGone):
@@ -114,6 +118,9 @@ func unmet(s *metav1.LabelSelector, have map[string]string) (list []struct{ want
 
 // deselected tells why an upstream that has downstreams is not selected any more.
 func (e *explanation) deselected(ctx context.Context, f *reconcile.Finding, line func(string, ...any)) {
+	if f.Upstream.GetKind() == config.RowKind {
+		return // each downstream says that the query does not return it
+	}
 	i := slices.IndexFunc(e.files, func(file *config.File) bool { return file.Metadata.Name == f.Operator })
 	reasons := e.passedOver(ctx, e.files[i], f.Upstream, f.Match)
 	for _, reason := range reasons {

@@ -94,7 +94,7 @@ func (f *File) where(path string) string {
 // each would undo the other forever. Where no object can be an upstream of both, they share none.
 func (f *File) sharedStatus(other *File) Errors {
 	kind := groupKind(f.Watch.APIVersion, f.Watch.Kind)
-	if f.Watch.Kind == "" || kind != groupKind(other.Watch.APIVersion, other.Watch.Kind) || !*f.Status.Enabled || !*other.Status.Enabled ||
+	if f.Watch.Kind == "" || f.Source != nil || kind != groupKind(other.Watch.APIVersion, other.Watch.Kind) || !*f.Status.Enabled || !*other.Status.Enabled ||
 		f.Watch.disjoint(&other.Watch) {
 		return nil
 	}

@@ -18,6 +18,7 @@ func defaults() Operator {
 // fillDefaults gives every field that is empty after decoding its default.
 func (f *File) fillDefaults() {
 	op := &f.Operator
+	f.fillSource()
 	fill(&op.Mode, ModeEnforce)
 	fill(&op.Events, EventsWarnings)
 	fill(&op.Conventions.Hash.Algorithm, SHA256)
@@ -37,17 +38,15 @@ func (f *File) fillDefaults() {
 	for i := range op.Inputs {
 		if list := op.Inputs[i].List; list == nil {
 			fill(&op.Inputs[i].Missing, MissingWait)
-		} else if list.MaxItems == nil {
-			thousand := 1000
-			list.MaxItems = &thousand
+		} else {
+			fillInt(&list.MaxItems, 1000)
 		}
 	}
 	for i := range op.Downstreams {
 		d := &op.Downstreams[i]
 		fill(&d.When, "true")
-		if d.ForEach != nil && d.ForEach.MaxItems == nil {
-			hundred := 100
-			d.ForEach.MaxItems = &hundred
+		if d.ForEach != nil {
+			fillInt(&d.ForEach.MaxItems, 100)
 		}
 		for k := range d.After {
 			fill(&d.After[k].Until, AfterReady)
@@ -77,9 +76,41 @@ func (f *File) fillDefaults() {
 		op.Guard = &Guard{}
 	}
 	fill(&op.Guard.MaxDeleted, "10%")
-	if op.Guard.Minimum == nil {
-		five := 5
-		op.Guard.Minimum = &five
+	fillInt(&op.Guard.Minimum, 5)
+}
+
+// fillSource fills what follows from rows being the upstreams: they have a kind of their own, no status, and no owner references.
+func (f *File) fillSource() {
+	op, s := &f.Operator, f.Source
+	if s == nil {
+		return
+	}
+	no := false
+	op.Watch.APIVersion, op.Watch.Kind = APIVersion, RowKind
+	op.Conventions.Owner.Reference = &no
+	if op.Status.Enabled == nil {
+		op.Status.Enabled = &no
+	}
+	if db := s.SQLite; db != nil && db.Path != "" {
+		db.Path = f.Place(db.Path)
+	}
+	if db := s.Postgres; db != nil && db.DSNFrom.File != "" {
+		db.DSNFrom.File = f.Place(db.DSNFrom.File)
+	}
+	if s.Timeout == 0 {
+		s.Timeout = Duration(30 * time.Second)
+	}
+	if s.Changes.Poll == 0 {
+		s.Changes.Poll = Duration(30 * time.Second)
+	}
+	fillInt(&s.MaxRows, 10_000)
+	fillInt(&s.Deletes.MaxPercent, 10)
+	fillInt(&s.Deletes.Minimum, 5)
+}
+
+func fillInt(field **int, value int) {
+	if *field == nil {
+		*field = &value
 	}
 }
 
@@ -87,10 +118,7 @@ func (d *Downstream) fillGenerated() {
 	for i := range d.Generated {
 		g := &d.Generated[i]
 		fill(&g.Charset, CharsetAlphanumeric)
-		if g.Length == nil {
-			length := 32
-			g.Length = &length
-		}
+		fillInt(&g.Length, 32)
 	}
 }
 

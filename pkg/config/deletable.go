@@ -87,6 +87,9 @@ func (f *File) hasProblemIn(key string) bool {
 
 // MayHold reports whether upstreams may have a finalizer of this config: it names one, or which one cannot be told.
 func (f *File) MayHold() bool {
+	if f.Source != nil { // rows have no finalizers
+		return false
+	}
 	return len(f.Conventions.Finalizers()) > 0 || slices.ContainsFunc(f.problems, func(e *Error) bool {
 		return e.Path == "" || strings.HasPrefix(e.Path, "conventions") || slices.Contains(f.unknown, e.Path)
 	})

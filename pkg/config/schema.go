@@ -16,7 +16,7 @@ import (
 
 // typesSource is read for the doc comments, which are the schema's descriptions.
 //
-//go:embed types.go types_conversion.go types_generated.go types_watch.go
+//go:embed types*.go
 var typesSource embed.FS
 
 // Schema returns the JSON Schema (draft 2020-12) of an operator's file, made from the same types that Load decodes
@@ -86,12 +86,16 @@ func structsIn(t reflect.Type, known map[string]reflect.Type) map[string]reflect
 // docComments returns the comments of types and fields, as TYPE and TYPE.Field, on one line each.
 func docComments() map[string]string {
 	out := map[string]string{}
-	for _, name := range []string{"types.go", "types_conversion.go", "types_generated.go", "types_watch.go"} {
-		source, err := typesSource.ReadFile(name)
+	files, err := typesSource.ReadDir(".")
+	if err != nil {
+		panic("reading the config types: " + err.Error()) // they are embedded: cannot happen
+	}
+	for _, entry := range files {
+		source, err := typesSource.ReadFile(entry.Name())
 		if err != nil {
 			panic("reading the config types: " + err.Error()) // they are embedded: cannot happen
 		}
-		file, err := parser.ParseFile(token.NewFileSet(), name, source, parser.ParseComments)
+		file, err := parser.ParseFile(token.NewFileSet(), entry.Name(), source, parser.ParseComments)
 		if err != nil {
 			panic("reading the doc comments of the config types: " + err.Error()) // it was compiled: cannot happen
 		}

@@ -127,6 +127,7 @@ var constraints = map[reflect.Type]func(*jsonschema.Schema){
 		property(s, "kind").Const = Kind
 		// What is missing here may be in the conventionsFile. Labels are not needed where every downstream has ownership Fields.
 		s.Required = without(s.Required, "conventions")
+		s.OneOf = []*jsonschema.Schema{{Required: []string{"watch", "status"}}, {Required: []string{"source"}}}
 		s.If = &jsonschema.Schema{Required: []string{"conventionsFile"}}
 		s.Then = jsonschema.TrueSchema
 		whole := &jsonschema.Schema{Properties: jsonschema.NewProperties(), Required: []string{"conventions"}}
@@ -163,6 +164,8 @@ var constraints = map[reflect.Type]func(*jsonschema.Schema){
 		property(s, "spec").PropertyNames = &jsonschema.Schema{Pattern: schemaNamePattern}
 		property(s, "spec").AdditionalProperties, property(s, "types").AdditionalProperties = field, field
 	},
+	reflect.TypeFor[Source]():       func(s *jsonschema.Schema) { s.OneOf = oneOf("postgres", "sqlite") },
+	reflect.TypeFor[DSNFrom]():      func(s *jsonschema.Schema) { s.OneOf = oneOf("env", "file", "secret") },
 	reflect.TypeFor[Previous]():     func(s *jsonschema.Schema) { s.MinProperties = number(1) },
 	reflect.TypeFor[PreviousHash](): func(s *jsonschema.Schema) { s.OneOf = oneOf("annotation", "label") },
 	// What is missing in one of the config and the conventionsFile may be in the other.

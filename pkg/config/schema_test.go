@@ -86,19 +86,12 @@ func TestSchemaAcceptsWhatLoadAccepts(t *testing.T) {
 	}
 }
 
-// The complete config gives every field, so that the test above says something about each.
+// The complete configs give every field, so that the test above says something about each.
 func TestCompleteIsComplete(t *testing.T) {
-	a, err := txtar.ParseFile("testdata/complete.txtar")
-	if err != nil {
-		t.Fatal(err)
-	}
 	alternatives := []string{"watch.schema.spec", "watch.schema.types", "watch.schema.scope", "watch.schema.plural", "watch.schema.shortNames",
 		"helpersFile", "conventions.hash.label", "conventions.previous.hash.annotation", "deletion.before.templateFile",
-		"deletion.before.targetNamespaces.names", "downstreams.ready.failed.rule", "downstreams.ready.failed.message"}
-	var values map[string]any
-	if err := kyaml.Unmarshal(a.Files[0].Data, &values); err != nil {
-		t.Fatal(err)
-	}
+		"deletion.before.targetNamespaces.names", "downstreams.ready.failed.rule", "downstreams.ready.failed.message",
+		"source.sqlite.path", "source.postgres.dsnFrom.env", "source.postgres.dsnFrom.file"}
 	given := map[string]bool{}
 	var collect func(at string, v any)
 	collect = func(at string, v any) {
@@ -114,7 +107,17 @@ func TestCompleteIsComplete(t *testing.T) {
 			}
 		}
 	}
-	collect("", values)
+	for _, name := range []string{"complete", "complete-source"} {
+		a, err := txtar.ParseFile("testdata/" + name + ".txtar")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var values map[string]any
+		if err := kyaml.Unmarshal(a.Files[0].Data, &values); err != nil {
+			t.Fatal(err)
+		}
+		collect("", values)
+	}
 	var walk func(at string, typ reflect.Type)
 	above := map[reflect.Type]bool{}
 	walk = func(at string, typ reflect.Type) {

@@ -57,9 +57,12 @@ func (f *File) Place(name string) string {
 }
 
 // Kinds returns the kinds that the config names: the upstream's, then those of the downstreams, of the inputs and of
-// deletion.before. One that it names twice stands there twice.
+// deletion.before. One that it names twice stands there twice. Rows have none that an API server knows.
 func (f *File) Kinds() []schema.GroupVersionKind {
-	list := []schema.GroupVersionKind{schema.FromAPIVersionAndKind(f.Watch.APIVersion, f.Watch.Kind)}
+	var list []schema.GroupVersionKind
+	if f.Source == nil {
+		list = append(list, schema.FromAPIVersionAndKind(f.Watch.APIVersion, f.Watch.Kind))
+	}
 	for _, d := range f.Downstreams {
 		list = append(list, schema.FromAPIVersionAndKind(d.APIVersion, d.Kind))
 	}

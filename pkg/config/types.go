@@ -37,7 +37,9 @@ type Operator struct {
 	ServiceAccount *ServiceAccount `json:"serviceAccount,omitempty"`
 
 	// Watch names the upstream kind and selects its objects.
-	Watch Watch `json:"watch"`
+	Watch Watch `json:"watch,omitempty"`
+	// Source reads the upstreams from a database instead of watching them: each row that a query returns is one.
+	Source *Source `json:"source,omitempty"`
 	// Parameters are constants: param "NAME" in templates, params.NAME in CEL.
 	Parameters map[string]any `json:"parameters,omitempty" form:"member"`
 	// Variables are named expressions: variables.NAME in CEL, variable "NAME" in templates. Each is evaluated once, when it is read.
@@ -62,7 +64,7 @@ type Operator struct {
 	// Deletion says what happens when an upstream is deleted.
 	Deletion Deletion `json:"deletion,omitempty"`
 	// Status says what is written into the upstream's status.
-	Status Status `json:"status"`
+	Status Status `json:"status,omitempty"`
 	// Conversion says how objects of the watched kind are converted between its served versions.
 	Conversion *Conversion `json:"conversion,omitempty"`
 	// Guard holds a change that would delete or change many objects until it is confirmed. Default: at most 10% deletions.
@@ -438,33 +440,6 @@ type StatusField struct {
 	Path string `json:"path" form:"statusPath"`
 	// Value is a CEL expression over self and downstreams.
 	Value string `json:"value" holds:"cel"`
-}
-
-// Guard holds a change that would delete or change many objects until it is confirmed: at a start, or after a change of the
-// config, of an input that several upstreams read, or of a namespace's labels. A change of a single upstream never waits.
-type Guard struct {
-	// MaxDeleted is the percentage of existing downstreams that may be deleted without confirmation. Default: 10%; 100%: no
-	// limit.
-	MaxDeleted string `json:"maxDeleted,omitempty" form:"share"`
-	// MaxChanged is the percentage that may be changed or deleted without confirmation. Default: no limit.
-	MaxChanged string `json:"maxChanged,omitempty" form:"share"`
-	// Minimum is the number of objects that never need confirmation. Default: 5.
-	Minimum *int `json:"minimum,omitempty" min:"0"`
-	// Confirm is where a confirmation is written, by `corollary confirm` or by hand.
-	Confirm *Confirm `json:"confirm,omitempty"`
-	// Confirmed is a confirmation in the config itself, for example by a reviewed commit: the digest that the waiting
-	// operator reports. It is valid only for the change with that digest.
-	Confirmed string `json:"confirmed,omitempty"`
-}
-
-// Confirm names the key of a ConfigMap whose value is the digest of a confirmed change.
-type Confirm struct {
-	// Namespace of the ConfigMap.
-	Namespace string `json:"namespace" form:"dnsLabel"`
-	// ConfigMap is its name. `corollary confirm` creates it if it is missing.
-	ConfigMap string `json:"configMap" form:"objectName"`
-	// Key in its data.
-	Key string `json:"key" form:"configMapKey"`
 }
 
 // Retry sets the delays between retries after a failure.

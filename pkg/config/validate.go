@@ -25,7 +25,11 @@ type validator struct {
 func (f *File) validate() Errors {
 	v := &validator{File: f}
 	v.root()
-	v.watch()
+	if v.Source != nil {
+		v.source()
+	} else {
+		v.watch()
+	}
 	v.parameters()
 	v.variables()
 	v.inputs()
@@ -33,7 +37,9 @@ func (f *File) validate() Errors {
 	v.downstreams()
 	v.conventions()
 	v.needs()
-	v.deletion()
+	if v.Source == nil { // which reports deletion as not supported
+		v.deletion()
+	}
 	v.status()
 	v.guard()
 	if v.Conversion != nil {

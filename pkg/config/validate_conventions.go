@@ -156,6 +156,9 @@ func (v *validator) needs() {
 	if b := v.Deletion.Before; b != nil {
 		why = append(why, v.needsElsewhere("deletion.before", b.TargetNamespaces)...)
 	}
+	if v.Source != nil {
+		why = []string{"a row cannot own an object by reference"}
+	}
 	if len(why) == 0 {
 		return
 	}
@@ -166,7 +169,7 @@ func (v *validator) needs() {
 	if c.Owner.Annotation == "" {
 		v.add("conventions.owner.annotation", "add a key of your own: it names the owner instead", "required value is missing: %s", because)
 	}
-	if c.Finalizer == "" {
+	if c.Finalizer == "" && v.Source == nil {
 		v.add("conventions.finalizer", "add a name of your own: it holds the upstream until its downstreams are cleaned up",
 			"required value is missing: %s", because)
 	}

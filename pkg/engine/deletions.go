@@ -26,7 +26,7 @@ func Deletable(files []*config.File) []*config.File {
 		alone := !slices.ContainsFunc(files, func(other *config.File) bool {
 			return other != f && len(config.Conflicts([]*config.File{f, other})) > 0
 		})
-		if cut, _ := f.ForDeletion(); cut != nil && alone && !f.Valid() && f.Metadata.Name != "" && len(f.Conventions.Finalizers()) > 0 {
+		if cut, _ := f.ForDeletion(); cut != nil && alone && !f.Valid() && f.Metadata.Name != "" && f.Source == nil && len(f.Conventions.Finalizers()) > 0 {
 			list = append(list, f)
 		}
 	}

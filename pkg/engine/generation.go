@@ -43,6 +43,8 @@ type generation struct {
 	missing string
 	// held is the change that guard holds while the rest goes on.
 	held string
+	// sourceFailed is why the rows cannot be read; empty if they can.
+	sourceFailed string
 	// confirmedFor is guard.confirmed.
 	confirmedFor string
 	// session is the last one, which remembers its writes. Until it has ended, others only use its baselines.
@@ -207,7 +209,10 @@ func (e *Engine) version() *version.Version {
 
 // kindsOf lists the kinds of a config.
 func kindsOf(p *pipeline.Pipeline) []kinds.Kind {
-	list := []kinds.Kind{p.Upstream}
+	var list []kinds.Kind
+	if !p.HasRows() {
+		list = append(list, p.Upstream)
+	}
 	for _, d := range p.Downstreams {
 		list = append(list, d.Kind)
 	}
@@ -239,6 +244,8 @@ func (s *session) onWatchResult(key informers.Key, err error, gone context.Cance
 	switch {
 	case err == nil:
 		s.generation.clearForbidden(key)
+		s.sourceRead(key, nil)
+	case s.sourceRead(key, err):
 	case errors.Is(err, informers.ErrSetBack):
 		gone(fmt.Errorf("watching %s: %w: listing everything again", key, err))
 	case errors.Is(err, informers.ErrLost): // the informer reports why

@@ -79,6 +79,13 @@ func (t *tally) sum() (c reconcile.GuardCount, left int) {
 	return t.total, len(t.pending)
 }
 
+// of is the count of an upstream.
+func (t *tally) of(ref pipeline.Ref) reconcile.Counted {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.counted[ref]
+}
+
 // changes has, by upstream, the digest of what would be changed or deleted.
 func (t *tally) changes() map[pipeline.Ref]drift.Sum {
 	t.mu.Lock()
@@ -156,12 +163,12 @@ func (s *session) passGuard(live context.Context) bool {
 		return true
 	}
 	s.batch.open() // changes from now on may come too late to be counted below
-	if guard.MaxChanged == "" && guardNeverHolds(guard, s.cache.CountDownstreams()) {
+	if guard.MaxChanged == "" && guardNeverHolds(s.pipeline.Config, s.cache.CountDownstreams()) {
 		return true
 	}
 	s.beginCounting()
 	s.startWorkers(live)
-	w := &guardWait{session: s, guard: guard, tally: s.pool.tally}
+	w := &guardWait{session: s, guard: guard, tally: s.pool.tally, doubt: func() string { return "" }}
 	defer w.end()
 	for cleans := false; ; {
 		if now := s.cleansUp(); now != cleans { // those that are being deleted were passed over so far
@@ -193,7 +200,9 @@ type guardWait struct {
 	guard        *config.Guard
 	tally        *tally
 	confirmation *confirmation
-	reported     bool
+	// doubt is why what is to be deleted may still be wanted; it gives "" if there is none.
+	doubt    func() string
+	reported bool
 	// changes are what is to be confirmed, digest identifies them, shown are the counts that text, the message, was made of.
 	changes map[pipeline.Ref]drift.Sum
 	digest  string
@@ -206,12 +215,12 @@ type guardWait struct {
 // waitsFor says what exceeds guard, and how to confirm it; it is empty if nothing does, or if it is confirmed. Further changes
 // need a new confirmation if guard would not allow them by themselves.
 func (w *guardWait) waitsFor(c reconcile.GuardCount) string {
-	exceeded := GuardExceeded(w.guard, c)
+	exceeded := w.exceeds(c)
 	if exceeded == "" {
 		w.reportEnd("guard allows the rest")
 		return ""
 	}
-	if w.changes == nil || w.shown != c && GuardExceeded(w.guard, w.tally.beyond(w.changes, c.Existing)) != "" {
+	if w.changes == nil || w.shown != c && w.exceeds(w.tally.beyond(w.changes, c.Existing)) != "" {
 		w.changes = w.tally.changes()
 		w.digest, w.text = changeDigest(w.changes), ""
 	}
@@ -229,6 +238,14 @@ func (w *guardWait) waitsFor(c reconcile.GuardCount) string {
 	}
 	w.reportWaiting(w.text)
 	return w.text + w.confirmation.problem()
+}
+
+// exceeds says what of a count needs confirmation; it is empty if nothing does.
+func (w *guardWait) exceeds(c reconcile.GuardCount) string {
+	if doubt := w.doubt(); doubt != "" && c.Deleted > 0 {
+		return fmt.Sprintf("%d of %d existing downstreams would be deleted, but %s, so that none is", c.Deleted, c.Existing, doubt)
+	}
+	return GuardExceeded(w.session.pipeline.Config, c)
 }
 
 // message says what would be changed, and how to confirm it.

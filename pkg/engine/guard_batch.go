@@ -9,6 +9,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/informers"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
+	"github.com/corollary-dev/corollary/pkg/source"
 )
 
 // batch are the changes that shared inputs and namespaces cause: all upstreams concerned are counted before any of them is
@@ -25,6 +26,10 @@ type batch struct {
 	// confirmed has the digests of changes that were confirmed within the last minute, and may still have to be carried out.
 	confirmed map[pipeline.Ref]drift.Sum
 	last      time.Time
+	// cleared has, by row that is gone, the digest of what may be removed.
+	cleared map[pipeline.Ref]drift.Sum
+	// doubt is why rows that the last result lacks may exist nevertheless.
+	doubt source.Doubt
 }
 
 // batchWindow is how long the changes of several inputs or namespaces count as one.
@@ -37,7 +42,7 @@ func (b *batch) open() {
 	if b.joined == nil {
 		b.joined = make(chan struct{}, 1)
 	}
-	b.tally, b.waiting, b.confirmed = nil, nil, nil
+	b.tally, b.waiting, b.confirmed, b.cleared = nil, nil, nil, map[pipeline.Ref]drift.Sum{}
 }
 
 // noteConfirmed records a confirmation: confirmed changes do not count any more.
@@ -51,6 +56,36 @@ func (b *batch) noteConfirmed(confirmed map[pipeline.Ref]drift.Sum) {
 func (b *batch) join(refs []pipeline.Ref) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.joinLocked(refs)
+}
+
+// joinRows is join for the rows that a result lacks. Each result counts by itself.
+func (b *batch) joinRows(gone []pipeline.Ref, doubt source.Doubt) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if doubt.Lasting || !b.doubt.Lasting || len(b.waiting) == 0 {
+		b.doubt = doubt
+	}
+	if len(gone) == 0 {
+		return
+	}
+	if len(b.waiting) == 0 {
+		b.tally = nil
+	}
+	for _, ref := range gone {
+		delete(b.cleared, ref)
+	}
+	b.joinLocked(gone)
+}
+
+// doubtful is the doubt about the rows that wait; empty for none.
+func (b *batch) doubtful() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.doubt.Why
+}
+
+func (b *batch) joinLocked(refs []pipeline.Ref) {
 	if b.joined == nil {
 		return
 	}
@@ -87,6 +122,27 @@ func (b *batch) note(ref pipeline.Ref, c reconcile.Counted, own drift.Sum, free 
 	if _, ok := b.waiting[ref]; !ok {
 		return free
 	}
+	return b.noteLocked(ref, c, own, free)
+}
+
+// noteGone is note for a row that is gone. It waits unless the batch has released it, also if it has not joined.
+func (b *batch) noteGone(ref pipeline.Ref, c reconcile.Counted, own drift.Sum) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if sum, ok := b.cleared[ref]; b.joined == nil || c.Deleted == 0 || ok && sum == c.Digest {
+		if _, waits := b.waiting[ref]; waits {
+			b.tally.note(ref, reconcile.Counted{})
+			delete(b.waiting, ref)
+		}
+		return true
+	}
+	if _, ok := b.waiting[ref]; !ok {
+		b.joinLocked([]pipeline.Ref{ref})
+	}
+	return b.noteLocked(ref, c, own, false)
+}
+
+func (b *batch) noteLocked(ref pipeline.Ref, c reconcile.Counted, own drift.Sum, free bool) bool {
 	if sum, ok := b.confirmed[ref]; ok && sum == c.Digest {
 		c, free = reconcile.Counted{GuardCount: reconcile.GuardCount{Existing: c.Existing}}, true
 	}
@@ -108,6 +164,9 @@ func (b *batch) release(allowed reconcile.GuardCount, confirmed map[pipeline.Ref
 	refs = make([]pipeline.Ref, 0, len(b.waiting))
 	for ref := range b.waiting {
 		refs = append(refs, ref)
+		if c := b.tally.of(ref); c.Deleted > 0 {
+			b.cleared[ref] = c.Digest
+		}
 	}
 	b.waiting = map[pipeline.Ref]drift.Sum{}
 	if confirmed != nil {
@@ -132,6 +191,9 @@ func (s *session) CountedByGuard(ref pipeline.Ref) (drift.Sum, bool) { return s.
 
 // MayProceed implements reconcile.Host.
 func (s *session) MayProceed(ref pipeline.Ref, c reconcile.Counted, own drift.Sum, free bool) bool {
+	if s.pipeline.HasRows() && s.cache.UpstreamUID(ref) == "" {
+		return s.batch.noteGone(ref, c, own)
+	}
 	return s.batch.note(ref, c, own, free)
 }
 
@@ -144,7 +206,7 @@ func (s *session) watchBatches(live context.Context) {
 			return
 		case <-s.batch.joined:
 		}
-		w := &guardWait{session: s, guard: guard}
+		w := &guardWait{session: s, guard: guard, doubt: s.batch.doubtful}
 		for {
 			if w.tally = s.batch.current(); w.tally == nil {
 				break

@@ -14,12 +14,18 @@ import (
 
 // GuardExceeded says what guard does not allow without confirmation, such as "7 of 9 existing downstreams would be deleted, and
 // guard.maxDeleted allows 5"; it is empty if guard allows it.
-func GuardExceeded(g *config.Guard, c reconcile.GuardCount) string {
+func GuardExceeded(op *config.Operator, c reconcile.GuardCount) string {
+	g := op.Guard
 	if limit := guardLimit(g, g.MaxChanged, c.Existing); g.MaxChanged != "" && c.Changed > limit {
 		return fmt.Sprintf("%d of %d existing downstreams would be changed or deleted, and guard.maxChanged allows %d", c.Changed, c.Existing, limit)
 	}
-	if limit := guardLimit(g, g.MaxDeleted, c.Existing); c.Deleted > limit {
-		return fmt.Sprintf("%d of %d existing downstreams would be deleted, and guard.maxDeleted allows %d", c.Deleted, c.Existing, limit)
+	limit, key := guardLimit(g, g.MaxDeleted, c.Existing), "guard.maxDeleted"
+	if op.Source != nil {
+		d := op.Source.Deletes
+		limit, key = max(c.Existing**d.MaxPercent/100, *d.Minimum), "source.deletes"
+	}
+	if c.Deleted > limit {
+		return fmt.Sprintf("%d of %d existing downstreams would be deleted, and %s allows %d", c.Deleted, c.Existing, key, limit)
 	}
 	return ""
 }
@@ -35,8 +41,8 @@ func guardLimit(g *config.Guard, share string, standing int) int {
 }
 
 // guardNeverHolds reports whether guard allows any change of so many downstreams.
-func guardNeverHolds(g *config.Guard, standing int) bool {
-	return GuardExceeded(g, reconcile.GuardCount{Existing: standing, Changed: standing, Deleted: standing}) == ""
+func guardNeverHolds(op *config.Operator, standing int) bool {
+	return GuardExceeded(op, reconcile.GuardCount{Existing: standing, Changed: standing, Deleted: standing}) == ""
 }
 
 // GuardSum adds up what guard counts in the findings of a survey.

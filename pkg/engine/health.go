@@ -42,13 +42,15 @@ const (
 	reasonObserving reason = "Observing"
 	// reasonGuardWaiting: a change is larger than guard allows and waits for confirmation.
 	reasonGuardWaiting reason = "GuardWaiting"
+	// reasonSourceFailed: the rows cannot be read. Those that were read last stay, and nothing is deleted.
+	reasonSourceFailed reason = "SourceFailed"
 	// reasonReloadFailed: the changed config cannot start; the last good one stays active. /readyz/reload reports it for a new
 	// config, too.
 	reasonReloadFailed reason = "ReloadFailed"
 )
 
 var operatorReasons = []reason{reasonStarting, reasonKindMissing, reasonUnavailable, reasonConfigRefused, reasonForbidden,
-	reasonWatchFailed, reasonSyncing, reasonStandby, reasonRunning, reasonObserving, reasonGuardWaiting, reasonReloadFailed}
+	reasonWatchFailed, reasonSyncing, reasonStandby, reasonRunning, reasonObserving, reasonGuardWaiting, reasonSourceFailed, reasonReloadFailed}
 
 // workingReason is the reason of an operator whose workers run.
 func workingReason(p *pipeline.Pipeline) reason {
@@ -87,6 +89,16 @@ func (g *generation) setHeld(message string) {
 	}
 }
 
+// setSourceFailed records why the rows cannot be read; empty if they can.
+func (g *generation) setSourceFailed(message string) {
+	g.operator.mu.Lock()
+	defer g.operator.mu.Unlock()
+	if g.sourceFailed != message {
+		g.sourceFailed = message
+		g.operator.reportChange()
+	}
+}
+
 // setForbidden records a watch that is forbidden, clearForbidden that it works; resetForbidden is for a new session.
 func (g *generation) setForbidden(key informers.Key, message string) {
 	g.operator.mu.Lock()
@@ -110,7 +122,10 @@ func (g *generation) resetForbidden() {
 
 // health is the state that counts: a forbidden watch takes precedence.
 func (g *generation) health() condition {
-	if len(g.forbidden) == 0 {
+	switch {
+	case len(g.forbidden) == 0 && g.condition.reason == reasonSyncing && g.sourceFailed != "":
+		return condition{reasonSourceFailed, g.sourceFailed}
+	case len(g.forbidden) == 0:
 		return g.condition
 	}
 	return condition{reason: reasonForbidden, message: strings.Join(slices.Compact(slices.Sorted(maps.Values(g.forbidden))), "; ")}
@@ -151,6 +166,8 @@ func (o *operator) state() condition {
 	switch {
 	case c.isWorking() && waiting.reason != "":
 		return waiting
+	case c.isWorking() && o.current.sourceFailed != "":
+		return condition{reasonSourceFailed, o.current.sourceFailed}
 	case c.isWorking() && c.reason != reasonStandby && o.current.missing != "":
 		return condition{reasonKindMissing, o.current.missing}
 	}

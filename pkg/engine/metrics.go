@@ -52,6 +52,14 @@ var (
 		Name: "corollary_guard_existing",
 		Help: "Existing downstreams while a change waits for confirmation, by operator.",
 	}, []string{"operator"})
+	sourceRows = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "corollary_source_rows",
+		Help: "Rows that source.query returned last, by operator.",
+	}, []string{"operator"})
+	sourceReadTime = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "corollary_source_read_timestamp_seconds",
+		Help: "When source.query was last executed without an error, in seconds since 1970, by operator.",
+	}, []string{"operator"})
 	reloads = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "corollary_config_reloads_total",
 		Help: "Changed or new configs, by operator and result: Applied, or Failed; the operator is empty if it is not known.",
@@ -74,6 +82,7 @@ var kept = []interface {
 	DeletePartialMatch(labels prometheus.Labels) int
 }{
 	reconcileSeconds, requests, requirements, operatorState, guardChanges, guardDeletions, guardExisting, reloads, reloadsFailed,
+	sourceRows, sourceReadTime,
 }
 
 func init() {
@@ -115,6 +124,11 @@ func forgetGuard(operator string) {
 	guardChanges.DeleteLabelValues(operator)
 	guardDeletions.DeleteLabelValues(operator)
 	guardExisting.DeleteLabelValues(operator)
+}
+
+func noteSourceRead(operator string, at time.Time, rows int) {
+	sourceRows.WithLabelValues(operator).Set(float64(rows))
+	sourceReadTime.WithLabelValues(operator).Set(float64(at.UnixMilli()) / 1000)
 }
 
 func countReload(operator, result string) { reloads.WithLabelValues(operator, result).Inc() }

@@ -15,6 +15,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/informers"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
+	"github.com/corollary-dev/corollary/pkg/source"
 )
 
 // session runs one compiled pipeline: its watches, its queue, its reconciler and workers.
@@ -108,6 +109,9 @@ func (s *session) Add(priority int, after time.Duration, refs ...pipeline.Ref) {
 // Join implements informers.Queue.
 func (s *session) Join(refs []pipeline.Ref) { s.batch.join(refs) }
 
+// JoinRows implements informers.Queue.
+func (s *session) JoinRows(gone []pipeline.Ref, doubt source.Doubt) { s.batch.joinRows(gone, doubt) }
+
 // afterDelete is the default of AfterDelete.
 const afterDelete = 300 * time.Millisecond
 
@@ -143,6 +147,7 @@ func (s *session) work(live context.Context) {
 	defer queues.begin(s.operator.name, s.pollQueue)()
 	defer writtenVersions.begin(s.operator.name, s.pollVersions)()
 	s.beginActing()
+	s.removeGoneRows()
 	if s.pipeline.Config.Guard != nil && !s.pipeline.Observing() {
 		s.pool.workers.Go(func() { s.watchBatches(live) })
 	}
@@ -165,6 +170,7 @@ func (s *session) resync(live context.Context) {
 			return
 		}
 		s.Add(informers.PriorityBulk, 0, s.cache.Candidates(s.reconciler)...)
+		s.removeGoneRows()
 	}
 }
 

@@ -24,6 +24,10 @@ func RulesPolicy(p *pipeline.Pipeline, prefix string) (*AdmissionPolicy, error) 
 	if len(p.Config.Validate) == 0 {
 		return a, nil
 	}
+	if p.HasRows() {
+		a.note("the rules are left out: the upstreams are rows, which no API server admits")
+		return a, nil
+	}
 	set, err := rulesOf(p, rules.Dialect{Self: "object", Plain: true, Params: "variables"})
 	if err != nil {
 		return nil, err

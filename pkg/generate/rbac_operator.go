@@ -10,6 +10,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
 // Kinds that take rights by themselves, whatever a config names.
@@ -101,7 +102,7 @@ type operatorRights struct {
 }
 
 func (d *derivation) operator(op *config.Operator) error {
-	up, err := d.kind(op.Watch.APIVersion, op.Watch.Kind)
+	up, err := d.upstreamKind(op)
 	if err != nil {
 		return err
 	}
@@ -129,6 +130,14 @@ func (d *derivation) operator(op *config.Operator) error {
 	return nil
 }
 
+// upstreamKind is the kind of the upstreams.
+func (d *derivation) upstreamKind(op *config.Operator) (*kinds.Kind, error) {
+	if op.Source != nil {
+		return pipeline.RowKind(), nil
+	}
+	return d.kind(op.Watch.APIVersion, op.Watch.Kind)
+}
+
 // grantTo adds rights of the operator's own identity.
 func (r *operatorRights) grantTo(places []string, what target, verbs ...string) {
 	r.allow(r.to, r.Metadata.Name, places, what, verbs...)
@@ -137,6 +146,13 @@ func (r *operatorRights) grantTo(places []string, what target, verbs ...string) 
 // upstreams are listed and watched. One is read past the cache to learn what a refused write of the status means, whether
 // one that is not selected any more still stands, and what is recorded of deletion.before.
 func (r *operatorRights) upstreams() {
+	if r.Source != nil {
+		if db := r.Source.Postgres; db != nil && db.DSNFrom.Secret != nil {
+			at := db.DSNFrom.Secret
+			r.grantTo([]string{at.Namespace}, of(secrets, "source.postgres.dsnFrom", at.Name), "get")
+		}
+		return
+	}
 	const why = "the upstreams"
 	places, main := r.upstreamPlaces(), resourceOf(r.up)
 	r.grantTo(places, of(main, why), "list", "watch")
@@ -297,7 +313,7 @@ func placesOf(within []string, namespaced bool) []string {
 
 // release is what `corollary release` does for one operator, whatever its mode.
 func (d *derivation) release(op *config.Operator) error {
-	if len(op.Conventions.Finalizers()) == 0 {
+	if len(op.Conventions.Finalizers()) == 0 || op.Source != nil {
 		return nil
 	}
 	up, err := d.kind(op.Watch.APIVersion, op.Watch.Kind)

@@ -20,6 +20,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
+	"github.com/corollary-dev/corollary/pkg/source"
 )
 
 // Key identifies a watch: two with equal keys are one. Identity is whose permissions it uses; Namespace "" is all; Selector is
@@ -54,6 +55,7 @@ type sharedWatch struct {
 	ctx      context.Context // what the informer runs under; stop ends it
 	stop     context.CancelFunc
 	run      sync.Once
+	rows     *rowsWatch // nil for objects of an API server
 
 	mu    sync.Mutex
 	users map[*subscription]struct{}
@@ -66,6 +68,7 @@ type subscription struct {
 	owner    *Factory
 	handle   cache.ResourceEventHandlerRegistration
 	onResult func(Key, error)
+	onRows   func(gone []pipeline.Ref, doubt source.Doubt) // nil for objects of an API server
 	released sync.Once
 }
 
@@ -84,17 +87,32 @@ func (w *Factory) IndexByUpstream() {
 // nil for success; after an error the informer retries.
 func (w *Factory) subscribe(key Key, transform cache.TransformFunc, handler cache.ResourceEventHandler,
 	heard func(Key, error)) (*subscription, error) {
+	return w.join(&subscription{key: key, owner: w, onResult: heard}, handler, func(shared *sharedWatch) error {
+		mine := w.connections.clientsOf(key.Identity)
+		client, example := mine.objects, runtime.Object(&unstructured.Unstructured{})
+		if strings.HasPrefix(key.View, packedView) {
+			client, example = mine.packed, &packed{}
+		}
+		return w.prepare(key, shared, listWatch(client, key, shared, func() { w.abandon(key) }), example, transform)
+	})
+}
+
+// join subscribes to the watch of a key, which prepare makes if nobody has subscribed yet.
+func (w *Factory) join(s *subscription, handler cache.ResourceEventHandler, prepare func(*sharedWatch) error) (*subscription, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	key := s.key
 	shared := w.live[key]
 	if shared == nil {
-		var err error
-		if shared, err = w.prepare(key, transform); err != nil {
+		ctx, stop := context.WithCancel(context.Background())
+		shared = &sharedWatch{ctx: ctx, stop: stop, users: map[*subscription]struct{}{}}
+		if err := prepare(shared); err != nil {
+			stop()
 			return nil, err
 		}
 		w.live[key] = shared
 	}
-	s := &subscription{key: key, shared: shared, owner: w, onResult: heard}
+	s.shared = shared
 	shared.mu.Lock()
 	shared.users[s] = struct{}{}
 	shared.mu.Unlock()
@@ -108,24 +126,17 @@ func (w *Factory) subscribe(key Key, transform cache.TransformFunc, handler cach
 	return s, nil
 }
 
-func (w *Factory) prepare(key Key, transform cache.TransformFunc) (*sharedWatch, error) {
-	ctx, stop := context.WithCancel(context.Background())
-	shared := &sharedWatch{ctx: ctx, stop: stop, users: map[*subscription]struct{}{}}
-	mine := w.connections.clientsOf(key.Identity)
-	client, example := mine.objects, runtime.Object(&unstructured.Unstructured{})
-	if strings.HasPrefix(key.View, packedView) {
-		client, example = mine.packed, &packed{}
-	}
-	shared.informer = cache.NewSharedIndexInformerWithOptions(listWatch(client, key, shared, func() { w.abandon(key) }), example,
+// prepare makes the informer of a shared watch.
+func (w *Factory) prepare(key Key, shared *sharedWatch, from cache.ListerWatcher, example runtime.Object, transform cache.TransformFunc) error {
+	shared.informer = cache.NewSharedIndexInformerWithOptions(from, example,
 		cache.SharedIndexInformerOptions{Indexers: w.indexers, ObjectDescription: key.GVR.String()})
 	err := errors.Join(
 		shared.informer.SetTransform(transform),
 		shared.informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) { shared.notify(key, err) }))
 	if err != nil {
-		stop()
-		return nil, fmt.Errorf("watching %s: %w", key.GVR.GroupResource(), err)
+		return fmt.Errorf("watching %s: %w", key.GVR.GroupResource(), err)
 	}
-	return shared, nil
+	return nil
 }
 
 // listWatch lists and watches what the key says, and notifies the users of every result. A watch that was interrupted goes on

@@ -12,6 +12,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
+	"github.com/corollary-dev/corollary/pkg/source"
 )
 
 // Priorities: what a person or another controller just did goes before what a start or a resync lists. An upstream that is
@@ -29,6 +30,8 @@ type Queue interface {
 	Add(priority int, after time.Duration, refs ...pipeline.Ref)
 	// Join is called before Add with upstreams that one event concerns together: guard counts them.
 	Join(refs []pipeline.Ref)
+	// JoinRows is Join for the rows that a result lacks. A doubt is why they may exist nevertheless.
+	JoinRows(gone []pipeline.Ref, doubt source.Doubt)
 }
 
 // Feed receives the events of a cache's watches.
@@ -64,7 +67,7 @@ func (f Feed) upstreams() cache.ResourceEventHandler {
 			}
 		},
 		DeleteFunc: func(obj any) {
-			if f.Reconciler.Pipeline.Config.Watch.LabelSelector != nil { // it may exist without its labels
+			if p := f.Reconciler.Pipeline; p.Config.Watch.LabelSelector != nil || p.HasRows() { // it may exist without its labels
 				f.noteLeft(obj)
 			} else if p, ok := unwrapTombstone(obj).(*packed); ok {
 				f.Reconciler.NoteUpstreamGone(p.UID)

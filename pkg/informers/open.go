@@ -28,15 +28,8 @@ func (c *Cache) Open(f *Factory, as Identity, feed Feed) error {
 	if w.feed.Reconciler.Selector, err = selectorOf(watch.LabelSelector); err != nil {
 		return err
 	}
-	w.upstreams = stores{}
-	for _, ns := range namespacesOf(watch.Namespaces, w.pipeline.Upstream.Namespaced) {
-		key := Key{Identity: w.as, GVR: w.pipeline.Upstream.GVR, Namespace: ns, Selector: w.feed.Reconciler.Selector.String(),
-			View: packedViewOf(w.pipeline)}
-		sub, err := w.factory.subscribe(key, packMatching(w.pipeline), w.feed.matching(w.feed.upstreams()), w.feed.OnWatchResult)
-		if err != nil {
-			return err
-		}
-		w.upstreams[ns] = sub
+	if err := w.openUpstreams(); err != nil {
+		return err
 	}
 	if err := w.openNamespaces(); err != nil {
 		return err
@@ -53,6 +46,23 @@ func (c *Cache) Open(f *Factory, as Identity, feed Feed) error {
 	}
 	for i, source := range w.pipeline.Inputs {
 		if err := w.openInput(i, source); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// openUpstreams watches the upstreams.
+func (w *watcher) openUpstreams() (err error) {
+	w.upstreams = stores{}
+	if w.pipeline.HasRows() {
+		w.upstreams[""], err = w.openRows()
+		return err
+	}
+	for _, ns := range namespacesOf(w.pipeline.Config.Watch.Namespaces, w.pipeline.Upstream.Namespaced) {
+		key := Key{Identity: w.as, GVR: w.pipeline.Upstream.GVR, Namespace: ns, Selector: w.feed.Reconciler.Selector.String(),
+			View: packedViewOf(w.pipeline)}
+		if w.upstreams[ns], err = w.factory.subscribe(key, packMatching(w.pipeline), w.feed.matching(w.feed.upstreams()), w.feed.OnWatchResult); err != nil {
 			return err
 		}
 	}

@@ -7,15 +7,20 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
 // PlaceholderUID is the uid of a custom resource from a file, because only an API server assigns one.
 const PlaceholderUID = "00000000-0000-0000-0000-000000000000"
 
 // Complete returns a copy of an upstream with what the API server would add: namespace, uid, and the defaults of its schema if
-// known. An empty namespace means default. It returns an error if the namespace contradicts the object or its scope.
-func Complete(object *unstructured.Unstructured, kind kinds.Kind, namespace string) (*unstructured.Unstructured, error) {
-	object = object.DeepCopy()
+// known. An empty namespace means default. It returns an error if the namespace contradicts the object or its scope. A row gets
+// the name and uid that follow from its key.
+func Complete(object *unstructured.Unstructured, p *pipeline.Pipeline, namespace string) (*unstructured.Unstructured, error) {
+	if p.HasRows() {
+		return p.RowOf(object.DeepCopy())
+	}
+	object, kind := object.DeepCopy(), &p.Upstream
 	own := object.GetNamespace()
 	switch {
 	case !kind.Namespaced && own != "":

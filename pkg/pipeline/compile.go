@@ -99,7 +99,10 @@ func (c *compiler) addOnce(e *config.Error) {
 
 func (c *compiler) lookUpKinds(o Options) error {
 	op := &c.file.Operator
-	up, err := lookUp(o, op.Watch.APIVersion, op.Watch.Kind)
+	up, err := RowKind(), error(nil)
+	if op.Source == nil {
+		up, err = lookUp(o, op.Watch.APIVersion, op.Watch.Kind)
+	}
 	if err != nil {
 		return err
 	}

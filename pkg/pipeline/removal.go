@@ -229,7 +229,7 @@ func (d *Desired) Unknown(i int) bool {
 // finalizerAction asks for the finalizer where something stands, or is about to, that no owner reference cleans up, or that
 // the config does not let go without more ado.
 func (p *Pipeline) finalizerAction(in Input, out *Decision) FinalizerAction {
-	if p.Config.Conventions.Finalizer == "" && !in.HasPreviousFinalizer {
+	if p.Config.Conventions.Finalizer == "" && !in.HasPreviousFinalizer || p.HasRows() {
 		return FinalizerLeave
 	}
 	for k, o := range out.Outcomes {

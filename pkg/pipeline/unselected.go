@@ -18,6 +18,9 @@ func (p *Pipeline) decideUnselected(in Input) Decision {
 	}
 	var out Decision
 	message := "the upstream is no longer selected"
+	if p.isGone(in.Upstream) {
+		message = "the query does not return the row"
+	}
 	if err := p.Match(in.Upstream).Err; err != nil {
 		message = "whether the upstream is selected is not known, so it is left as it is: " + err.Error()
 	}

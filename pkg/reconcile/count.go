@@ -66,7 +66,7 @@ func (r *Reconciler) Count(ctx context.Context, ref pipeline.Ref, cleansUp bool)
 // has made since it was counted does not wait.
 func (r *reconciliation) heldByGuard(ctx context.Context, d pipeline.Decision) bool {
 	before, ok := r.Host.CountedByGuard(r.ref)
-	if !ok {
+	if !ok && !r.isGoneRow() { // what a row that is gone leaves is counted in any case
 		return false
 	}
 	own := r.digest(false)
@@ -160,7 +160,7 @@ func (r *reconciliation) countIn(d pipeline.Decision) Counted {
 	for _, o := range d.Leftovers {
 		if !o.Live.Deleting {
 			goes := o.Action != pipeline.ActionNone || o.State == pipeline.StateSuperseded && replacesSuperseded(d.Outcomes, o.Downstream)
-			note(o, goes, goes && r.Pipeline.Config.Downstreams[o.Downstream].DeletionPolicy != config.DeletionOrphan)
+			note(o, goes, goes && (r.Pipeline.HasRows() || r.Pipeline.Config.Downstreams[o.Downstream].DeletionPolicy != config.DeletionOrphan))
 		}
 	}
 	if r.Pipeline.EditedSince(r.upstream) {

@@ -68,7 +68,7 @@ const startOverAfter = time.Second
 // latest version. If it does not, the reconciliation starts over after the returned time.
 func (r *reconciliation) ensureLatest(ctx context.Context, d *pipeline.Decision) (after time.Duration, err error) {
 	lost := r.lost.any()
-	if r.Pipeline.Observing() || !lost && !r.mayBeCollected(d) && (r.record.newest || !r.handover.mayLag(r.upstream)) {
+	if r.Pipeline.HasRows() || r.Pipeline.Observing() || !lost && !r.mayBeCollected(d) && (r.record.newest || !r.handover.mayLag(r.upstream)) {
 		return 0, nil
 	}
 	up, err := r.client.Latest(ctx, r.UpstreamTarget(r.ref))

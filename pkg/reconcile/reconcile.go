@@ -209,6 +209,9 @@ func (r *reconciliation) skipBackingOff() {
 // meeting them: only reading it tells, and then its downstreams are unwanted. If it meets them (again), it is on its way into the cache. Marks can
 // name any namespace; upstreams in one that is not watched are somebody else's.
 func (r *Reconciler) beginUncached(ctx context.Context, ref pipeline.Ref) (*reconciliation, error) {
+	if r.Pipeline.HasRows() {
+		return r.beginGone(ctx, ref), nil
+	}
 	mayExist := r.Pipeline.Config.Watch.LabelSelector != nil || r.Cache.Excludes(ref)
 	switch {
 	case !r.Cache.Watches(ref.Namespace):
@@ -327,6 +330,11 @@ func (r *Reconciler) hasOurLabels(up *unstructured.Unstructured) bool {
 // updateDesired renders the desired state, unless nothing that rules and templates can read has changed.
 func (r *reconciliation) updateDesired(ctx context.Context) {
 	rec := r.record
+	if r.isGoneRow() {
+		rec.desired, rec.digest, rec.version = r.Pipeline.NothingDesired(), drift.Sum{}, ""
+		r.alignMemory()
+		return
+	}
 	r.findInputs(ctx)
 	if rec.isExpensive && r.acquireSlot() != nil {
 		return

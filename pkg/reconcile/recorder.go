@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"fmt"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -46,6 +47,11 @@ func (r *reconciliation) event(warning bool, reason, action, format string, args
 		if !warning {
 			return
 		}
+	}
+	if r.Pipeline.HasRows() { // which are no objects: the event regards the operator
+		operator := &corev1.ObjectReference{APIVersion: config.APIVersion, Kind: config.Kind, Name: r.Name}
+		r.Recorder.Eventf(operator, nil, kind, reason, action, "row %s: %s", r.ref.Name, fmt.Sprintf(format, args...))
+		return
 	}
 	r.Recorder.Eventf(r.upstream, nil, kind, reason, action, format, args...)
 }

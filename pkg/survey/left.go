@@ -20,6 +20,9 @@ func (v *Survey) leftOf(ctx context.Context, ref pipeline.Ref) ([]reconcile.Chan
 	if !v.surveyor.options.Left || !v.cache.Watches(ref.Namespace) {
 		return nil, nil
 	}
+	if p := v.reconciler.Pipeline; p.HasRows() {
+		return v.leftBefore(ref, p.Row(ref.Name, nil).GetUID()), nil
+	}
 	left := v.leftBefore(ref, v.cache.UpstreamUID(ref))
 	if len(left) == 0 {
 		return nil, nil

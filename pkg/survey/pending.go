@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/source"
 )
 
 // pendingRefs is the queue of a survey: upstreams with events.
@@ -23,6 +24,9 @@ func newPendingRefs() *pendingRefs {
 
 // Join implements informers.Queue: it does nothing.
 func (h *pendingRefs) Join([]pipeline.Ref) {}
+
+// JoinRows implements informers.Queue: nothing is counted.
+func (h *pendingRefs) JoinRows([]pipeline.Ref, source.Doubt) {}
 
 // Add implements informers.Queue: priority and time are ignored.
 func (h *pendingRefs) Add(_ int, _ time.Duration, refs ...pipeline.Ref) {

@@ -139,6 +139,12 @@ func (s *Surveyor) open(ctx context.Context, file *config.File) (*Survey, error)
 		v.Close()
 		return nil, err
 	}
+	if p.HasRows() {
+		gone, _ := v.cache.GoneRows(v.pending.all())
+		for _, ref := range gone {
+			v.reconciler.NoteGone(ref)
+		}
+	}
 	return v, nil
 }
 
@@ -214,8 +220,11 @@ func (v *Survey) onWatchResult(key informers.Key, err error) {
 	if upstream {
 		v.reconciler.NoteWatchResult(key, err)
 	}
+	var failed *informers.SourceError
 	switch {
 	case err == nil:
+	case errors.As(err, &failed):
+		v.end(failed)
 	case apierrors.IsForbidden(err):
 		v.end(errors.New(key.Identity.Forbidden("watching "+key.String(), "get, list and watch on it", err)))
 	case errors.Is(err, informers.ErrSetBack):

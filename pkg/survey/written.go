@@ -12,6 +12,9 @@ import (
 // LastWrite returns when the operator last changed an upstream, from managedFields, to the second; zero if it never did, or the
 // upstream cannot be read. It sends one request, because caches do not keep managedFields.
 func (v *Survey) LastWrite(ctx context.Context, ref pipeline.Ref) time.Time {
+	if v.reconciler.Pipeline.HasRows() { // what is written back says nothing of who wrote it
+		return time.Time{}
+	}
 	up, err := v.reconciler.Client.Get(ctx, v.reconciler.UpstreamTarget(ref))
 	if err != nil {
 		return time.Time{}

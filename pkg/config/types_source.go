@@ -1,0 +1,77 @@
+package config
+
+// RowKind is the kind of upstreams that are rows of a query, in APIVersion. No API server has it: it is the kind that case
+// files, owner marks and commands name.
+const RowKind = "Row"
+
+// Source is a database whose rows are the upstreams.
+type Source struct {
+	// Postgres is a PostgreSQL database.
+	Postgres *Postgres `json:"postgres,omitempty"`
+	// SQLite is a database in a file.
+	SQLite *SQLite `json:"sqlite,omitempty"`
+	// Query is the statement whose rows are the upstreams. Expressions read a row as self.row.COLUMN, templates as .row.COLUMN.
+	Query string `json:"query"`
+	// Key is the column that identifies a row: unique, and never NULL. An object made from a row belongs to it as long as the key
+	// and the name of the operator stay the same.
+	Key string `json:"key"`
+	// Changes says how changed rows are noticed.
+	Changes Changes `json:"changes,omitempty"`
+	// Timeout bounds one execution of the query. Default: 30s.
+	Timeout Duration `json:"timeout,omitempty"`
+	// MaxRows is how many rows the query may return (default 10000); a result with more is refused as a whole.
+	MaxRows *int `json:"maxRows,omitempty" min:"1" max:"1000000"`
+	// Deletes limits what one result may delete without confirmation. A result without rows always needs one, and a failed query
+	// deletes nothing.
+	Deletes Deletes `json:"deletes,omitempty"`
+}
+
+// SQLite is a SQLite database.
+type SQLite struct {
+	// Path is the path of the file, relative to the config file. It is opened for reading only.
+	Path string `json:"path"`
+}
+
+// Postgres is a PostgreSQL database.
+type Postgres struct {
+	// DSNFrom says where the connection string is.
+	DSNFrom DSNFrom `json:"dsnFrom"`
+}
+
+// DSNFrom is where a connection string is, such as postgres://USER:PASSWORD@HOST/DATABASE. It is read again for each connection, and
+// is part of no log, error or plan.
+type DSNFrom struct {
+	// Env is a variable of the environment of the process.
+	Env string `json:"env,omitempty"`
+	// File is a file with nothing else, relative to the config file.
+	File string `json:"file,omitempty"`
+	// Secret is a key of a Secret.
+	Secret *SecretKey `json:"secret,omitempty"`
+}
+
+// SecretKey is a key of a Secret.
+type SecretKey struct {
+	// Namespace of the Secret.
+	Namespace string `json:"namespace" form:"dnsLabel"`
+	// Name of the Secret.
+	Name string `json:"name" form:"objectName"`
+	// Key in its data.
+	Key string `json:"key" form:"configMapKey"`
+}
+
+// Changes says how changed rows are noticed.
+type Changes struct {
+	// Listen is a channel of PostgreSQL: a NOTIFY on it executes the query at once.
+	Listen string `json:"listen,omitempty"`
+	// Poll is how often the query is executed, at least 1s. Default: 30s.
+	Poll Duration `json:"poll,omitempty"`
+}
+
+// Deletes limits how many downstreams one result may delete, because it lacks their rows, until that is confirmed as any change
+// that guard holds.
+type Deletes struct {
+	// MaxPercent is the percentage of existing downstreams. Default: 10; 100: no limit.
+	MaxPercent *int `json:"maxPercent,omitempty" min:"0" max:"100"`
+	// Minimum is the number of downstreams that never need confirmation. Default: 5.
+	Minimum *int `json:"minimum,omitempty" min:"0"`
+}

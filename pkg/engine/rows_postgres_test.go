@@ -1,0 +1,243 @@
+//go:build controlplane && databases
+
+package engine_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/go-logr/logr/funcr"
+
+	"github.com/corollary-dev/corollary/internal/postgres"
+	"github.com/corollary-dev/corollary/internal/testkit"
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/engine"
+)
+
+const appsTable = "CREATE TABLE apps (id bigint PRIMARY KEY, name text, data jsonb)"
+
+// fillTable is a statement that inserts rows named app-FROM to app-TO.
+func fillTable(from, to int) string {
+	return fmt.Sprintf(`INSERT INTO apps SELECT g, 'app-' || g, '{"key": "one"}' FROM generate_series(%d, %d) g`, from, to)
+}
+
+// postgresConfig is rowsConfig for a PostgreSQL database, with a connection string somewhere.
+func postgresConfig(ns, name, dsnFrom string) string {
+	return strings.Replace(fill(rowsConfig, ns, name), "sqlite: {path: DB}", "postgres: {dsnFrom: "+dsnFrom+"}", 1)
+}
+
+// dsnFile is a file with a connection string.
+func dsnFile(t *testing.T, dsn string) (path string, change func(dsn string)) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "dsn")
+	change = func(dsn string) {
+		if err := os.WriteFile(path, []byte(dsn+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	change(dsn)
+	return path, change
+}
+
+// Of ten thousand rows, one that changes costs one execution of the query and one apply.
+func TestPostgresManyRows(t *testing.T) {
+	t.Parallel()
+	ns, name, server := testkit.Namespace(t), testkit.Unique(t), postgres.New(t)
+	server.Exec(appsTable, fillTable(1, 10000))
+	file, _ := dsnFile(t, server.DSN())
+	conf := with(postgresConfig(ns, name, "{file: "+file+"}"), `when: self.row.id <= 10 || self.row.id == 5000`)
+	conf = strings.Replace(conf, "changes: {poll: 1s}", "changes: {listen: apps, poll: 1h}", 1)
+	counts := testkit.NewCounter()
+	start(t, counts.Wrap(testkit.Config()), conf).ready()
+	waitData(t, ns, app(5000), "key", "one")
+	testkit.Eventually(t, patience, func() (bool, string) {
+		n := metric(t, "corollary_queue", name)
+		return n == 0 && metric(t, "corollary_upstreams", name) == 10000, fmt.Sprintf("%v are queued", n)
+	})
+	scans := func() string { return server.Exec("SELECT seq_scan FROM pg_stat_user_tables WHERE relname = 'apps'") }
+	writes := func() int { return counts.Mutating(func(r testkit.Request) bool { return r.Resource != "events" }) }
+	made := writes()
+	server.Exec("SET enable_seqscan = off", `UPDATE apps SET data = '{"key": "two"}' WHERE id = 5000`, "NOTIFY apps")
+	waitData(t, ns, app(5000), "key", "two")
+	if n := writes() - made; n != 1 {
+		t.Errorf("a changed row costs %d writes", n)
+	}
+	executed := func() (bool, string) { // the server counts within ten seconds; the first scan is for the primary key
+		n := scans()
+		return n == "3", n + " scans"
+	}
+	testkit.Eventually(t, patience, executed)
+	never(t, func() (bool, string) {
+		same, n := executed()
+		return !same, n
+	})
+}
+
+// What happens to a database loses nothing, and passes.
+func TestPostgresTroubles(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		reason       string
+		begin, after func(s *postgres.Server)
+		state        string // in between
+	}{
+		{"a restart while the query is executed", func(s *postgres.Server) {
+			s.Exec("ALTER TABLE apps RENAME TO slow", "CREATE VIEW apps AS SELECT slow.* FROM slow, pg_sleep(1)")
+			s.Kill()
+		}, (*postgres.Server).Start, "SourceFailed"},
+		{"a lost connection", func(s *postgres.Server) {
+			s.Exec("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'")
+		}, nil, ""},
+		{"a query that becomes slow", func(s *postgres.Server) {
+			s.Exec("ALTER TABLE apps RENAME TO locked", "CREATE VIEW apps AS SELECT locked.* FROM locked, pg_sleep(600)")
+		},
+			func(s *postgres.Server) { s.Exec("DROP VIEW apps", "ALTER TABLE locked RENAME TO apps") }, "SourceFailed"},
+		{"a renamed column", func(s *postgres.Server) { s.Exec("ALTER TABLE apps RENAME COLUMN data TO content") },
+			func(s *postgres.Server) { s.Exec("ALTER TABLE apps RENAME COLUMN content TO data") }, "SourceFailed"},
+		{"a right that is taken away", func(s *postgres.Server) { s.Exec("REVOKE SELECT ON apps FROM reader") },
+			func(s *postgres.Server) { s.Exec("GRANT SELECT ON apps TO reader") }, "SourceFailed"},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			t.Parallel()
+			ns, name, server := testkit.Namespace(t), testkit.Unique(t), postgres.New(t)
+			server.Exec(appsTable, fillTable(1, 3), "CREATE ROLE reader LOGIN PASSWORD 'unprivileged'", "GRANT SELECT ON apps TO reader",
+				"ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO reader")
+			file, _ := dsnFile(t, server.DSNOf("reader", "unprivileged"))
+			conf := strings.Replace(postgresConfig(ns, name, "{file: "+file+"}"), "  key: id\n", "  key: id\n  timeout: 2s\n", 1)
+			start(t, testkit.Config(), conf).ready()
+			waitApps(t, ns, name, 1, 3)
+			c.begin(server)
+			if c.state != "" {
+				waitState(t, name, c.state)
+			}
+			stayApps(t, ns, 1, 3)
+			if c.after != nil {
+				c.after(server)
+			}
+			table := "apps"
+			if strings.Contains(c.reason, "restart") {
+				table = "slow"
+			}
+			server.Exec(strings.Replace(fillTable(4, 4), "apps", table, 1))
+			waitApps(t, ns, name, 1, 4)
+			waitState(t, name, "Running")
+		})
+	}
+}
+
+// After a failover to a standby that had not seen a row, its objects wait for a confirmation, also over a reload.
+func TestPostgresFailover(t *testing.T) {
+	t.Parallel()
+	ns, name, primary := testkit.Namespace(t), testkit.Unique(t), postgres.New(t)
+	primary.Exec(appsTable, fillTable(1, 3))
+	standby := primary.Standby()
+	file, change := dsnFile(t, primary.DSN())
+	conf := postgresConfig(ns, name, "{file: "+file+"}")
+	r := start(t, testkit.Config(), conf).ready()
+	waitApps(t, ns, name, 1, 3)
+	standby.Exec("ALTER SYSTEM SET primary_conninfo = ''", "SELECT pg_reload_conf()")
+	testkit.Eventually(t, patience, func() (bool, string) {
+		n := standby.Exec("SELECT count(*) FROM pg_stat_wal_receiver")
+		return n == "0", n + " receivers"
+	})
+	primary.Exec(fillTable(4, 4))
+	waitApps(t, ns, name, 1, 4)
+	primary.Kill()
+	change(standby.DSN())
+	testkit.Eventually(t, patience, func() (bool, string) {
+		return metric(t, "corollary_operator_state", name, "reason", "SourceFailed") == 1, "the standby that lags is read"
+	})
+	stayApps(t, ns, 1, 4)
+	standby.Promote()
+	waits := func() {
+		t.Helper()
+		testkit.Eventually(t, patience, func() (bool, string) {
+			err := text(r.Reloaded(nil))
+			return strings.Contains(err, "1 of ") && strings.Contains(err, "a standby became the primary"), err
+		})
+	}
+	waits()
+	standby.Exec(fillTable(5, 5))
+	waitData(t, ns, app(5), "key", "one")
+	stayApps(t, ns, 1, 5)
+	r.changeTo(name, strings.Replace(conf, "data: {{ .row.data }}", "data: {key: two}", 1))
+	waitData(t, ns, app(5), "key", "two")
+	waits()
+	stayApps(t, ns, 1, 5)
+	testkit.Apply(t, ns, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: confirmations}\ndata: {rows: "+r.digest()+"}\n")
+	waitGone(t, configMaps, ns, app(4))
+	stayApps(t, ns, 5, 5)
+	standby.Exec("DELETE FROM apps WHERE id = 5") // what this primary has shown is not in doubt
+	waitGone(t, configMaps, ns, app(5))
+}
+
+// The connection string comes from a Secret, which may change, and is told nowhere.
+func TestPostgresSecret(t *testing.T) {
+	t.Parallel()
+	ns, name, server := testkit.Namespace(t), testkit.Unique(t), postgres.New(t)
+	server.Exec(appsTable, fillTable(1, 1), "CREATE ROLE reader LOGIN PASSWORD 'first-password'", "GRANT SELECT ON apps TO reader")
+	secret := func(password string) {
+		testkit.Apply(t, ns, "apiVersion: v1\nkind: Secret\nmetadata: {name: database}\nstringData: {url: '"+server.DSNOf("reader", password)+"'}\n")
+	}
+	secret("first-password")
+	var mu sync.Mutex
+	var logged strings.Builder
+	log := func(_ *config.Operator, o *engine.Options) {
+		o.Log = funcr.New(func(prefix, args string) {
+			mu.Lock()
+			defer mu.Unlock()
+			fmt.Fprintln(&logged, prefix, args)
+		}, funcr.Options{Verbosity: 9})
+	}
+	r := startWith(t, testkit.Config(), log, postgresConfig(ns, name, "{secret: {namespace: "+ns+", name: database, key: url}}")).ready()
+	waitApps(t, ns, name, 1, 1)
+	server.Exec("ALTER ROLE reader PASSWORD 'second-password'",
+		"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'reader'")
+	testkit.Eventually(t, patience, func() (bool, string) {
+		mu.Lock()
+		defer mu.Unlock()
+		return strings.Contains(logged.String(), "password authentication failed"), "the log does not say that the password is wrong"
+	})
+	waitState(t, name, "SourceFailed")
+	told := text(r.Reloaded(nil))
+	secret("second-password")
+	waitState(t, name, "Running")
+	server.Exec(fillTable(2, 2))
+	waitApps(t, ns, name, 1, 2)
+	for _, e := range testkit.List(t, events, "default", "") {
+		told += fmt.Sprint(e.Object)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	told += logged.String()
+	for _, hidden := range []string{"first-password", "second-password", "127.0.0.1:" + strings.Split(server.DSN(), ":")[3][:5]} {
+		if strings.Contains(told, hidden) {
+			t.Errorf("%s is told", hidden)
+		}
+	}
+}
+
+// Two operators on one table: the second has conflicts, and none deletes what the other one made.
+func TestPostgresTwoOperators(t *testing.T) {
+	t.Parallel()
+	ns, name, server := testkit.Namespace(t), testkit.Unique(t), postgres.New(t)
+	other := testkit.Unique(t)
+	server.Exec(appsTable, fillTable(1, 4))
+	file, _ := dsnFile(t, server.DSN())
+	first := strings.Replace(postgresConfig(ns, name, "{file: "+file+"}"), "FROM apps", "FROM apps WHERE id <= 3", 1)
+	second := strings.Replace(postgresConfig(ns, other, "{file: "+file+"}"), "FROM apps", "FROM apps WHERE id >= 3", 1)
+	second = strings.NewReplacer("key: rows", "key: others", // the same marks, as where a conventionsFile is shared
+		other+".example.com", name+".example.com").Replace(second)
+	start(t, testkit.Config(), first).ready()
+	waitApps(t, ns, name, 1, 3)
+	start(t, testkit.Config(), second).ready()
+	waitApps(t, ns, name, 1, 4)
+	waitEvent(t, "default", other, "Conflict", "row 3: config: "+ns+"/app-3 exists and belongs to another 3 (uid "+name+":3, ours is "+other+":3)")
+	server.Exec("DELETE FROM apps WHERE id = 4")
+	waitGone(t, configMaps, ns, app(4))
+	stayApps(t, ns, 1, 3)
+}

@@ -1,0 +1,250 @@
+//go:build controlplane
+
+package engine_test
+
+import (
+	"database/sql"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/corollary-dev/corollary/internal/testkit"
+)
+
+// rowsConfig makes a ConfigMap of each row of a SQLite database. DB is its path.
+const rowsConfig = `
+apiVersion: corollary.dev/v1alpha1
+kind: Operator
+metadata: {name: NAME}
+source:
+  sqlite: {path: DB}
+  query: SELECT id, name, data FROM apps
+  key: id
+  changes: {poll: 1s}
+downstreams:
+  - name: config
+    apiVersion: v1
+    kind: ConfigMap
+    template: |
+      metadata:
+        name: {{ .row.name }}
+        namespace: NS
+      data: {{ .row.data }}
+    targetNamespaces: {from: List, names: [NS]}
+    # downstream
+conventions:
+  fieldManager: NAME
+  labels: {NAME.example.com/managed: "yes"}
+  hash: {annotation: NAME.example.com/hash}
+  owner: {annotation: NAME.example.com/owner}
+guard: {confirm: {namespace: NS, configMap: confirmations, key: rows}}
+events: All
+retry: {minDelay: 1s, maxDelay: 10s}
+`
+
+// database is a SQLite database with the table of rowsConfig.
+type database struct {
+	t    testing.TB
+	path string
+	db   *sql.DB
+}
+
+func newDatabase(t testing.TB) *database {
+	t.Helper()
+	d := &database{t: t, path: filepath.Join(t.TempDir(), "apps.db")}
+	var err error
+	if d.db, err = sql.Open("sqlite", d.path+"?_pragma=busy_timeout(60000)"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = d.db.Close() })
+	d.exec("CREATE TABLE apps (id, name TEXT, data JSON)")
+	return d
+}
+
+func (d *database) exec(statement string, args ...any) {
+	d.t.Helper()
+	if _, err := d.db.Exec(statement, args...); err != nil {
+		d.t.Fatal(statement, err)
+	}
+}
+
+// add inserts rows named app-FROM to app-TO.
+func (d *database) add(from, to int) {
+	d.t.Helper()
+	for i := from; i <= to; i++ {
+		d.exec("INSERT INTO apps VALUES (?, ?, ?)", i, fmt.Sprintf("app-%d", i), `{"key": "one"}`)
+	}
+}
+
+func (d *database) config(ns, name string) string {
+	return strings.ReplaceAll(fill(rowsConfig, ns, name), "DB", d.path)
+}
+
+func app(i int) string { return fmt.Sprintf("app-%d", i) }
+
+// waitApps waits until exactly these apps exist.
+func waitApps(t *testing.T, ns, name string, from, to int) {
+	t.Helper()
+	testkit.Eventually(t, patience, func() (bool, string) {
+		var have []string
+		for _, cm := range testkit.List(t, configMaps, ns, selector(name)) {
+			have = append(have, cm.GetName())
+		}
+		for i := from; i <= to; i++ {
+			if testkit.Find(t, configMaps, ns, app(i)) == nil {
+				return false, app(i) + " is missing: " + strings.Join(have, ", ")
+			}
+		}
+		return len(have) == to-from+1, strings.Join(have, ", ")
+	})
+}
+
+// stayApps fails if one of these apps goes.
+func stayApps(t *testing.T, ns string, from, to int) {
+	t.Helper()
+	never(t, func() (bool, string) {
+		for i := from; i <= to; i++ {
+			if cm := testkit.Find(t, configMaps, ns, app(i)); cm == nil || cm.GetDeletionTimestamp() != nil {
+				return true, app(i) + " is gone"
+			}
+		}
+		return false, ""
+	})
+}
+
+func TestRows(t *testing.T) {
+	t.Parallel()
+	ns, name, db := testkit.Namespace(t), testkit.Unique(t), newDatabase(t)
+	db.add(1, 3)
+	db.exec(`INSERT INTO apps VALUES ('a/b "c": {x}', 'hostile', '{"key": "}}\n- {{ .x }}: ''x"}')`)
+	counts := testkit.NewCounter()
+	start(t, counts.Wrap(testkit.Config()), db.config(ns, name)).ready()
+	waitData(t, ns, app(3), "key", "one")
+	hostile := waitData(t, ns, "hostile", "key", "}}\n- {{ .x }}: 'x")
+	if mark := hostile.GetAnnotations()[name+".example.com/owner"]; mark != "/a%2Fb%20%22c%22:%20%7Bx%7D/"+name+":a%2Fb%20%22c%22:%20%7Bx%7D" {
+		t.Errorf("the owner mark of a hostile key is %q", mark)
+	}
+	mark := testkit.Get(t, configMaps, ns, app(2)).GetAnnotations()[name+".example.com/owner"]
+	if mark != "/2/"+name+":2" {
+		t.Errorf("the owner mark is %q", mark)
+	}
+	writes := func() int {
+		return counts.Mutating(func(r testkit.Request) bool { return r.Resource != "events" })
+	}
+	before := writes()
+	db.exec(`UPDATE apps SET data = '{"key": "two"}' WHERE id = 2`)
+	waitData(t, ns, app(2), "key", "two")
+	if made := writes() - before; made != 1 {
+		t.Errorf("a changed row makes %d writes", made)
+	}
+	testkit.Patch(t, configMaps, ns, app(3), "somebody", `{"data": {"key": "drifted"}}`)
+	waitData(t, ns, app(3), "key", "one")
+	waitEvent(t, "default", name, "Repaired", "row 3: ConfigMap "+ns+"/app-3 repaired")
+	db.exec(`DELETE FROM apps WHERE id = 1`)
+	waitGone(t, configMaps, ns, app(1))
+	db.add(1, 1)
+	waitData(t, ns, app(1), "key", "one")
+	testkit.Eventually(t, patience, func() (bool, string) {
+		rows := metric(t, "corollary_source_rows", name)
+		return rows == 4, fmt.Sprintf("the metric says %v rows", rows)
+	})
+}
+
+// What a result lacks is deleted only as far as source.deletes allows, whenever it is noticed.
+func TestRowsThatAreGone(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		reason, statement string
+		wants             string // in the message of what waits; empty: all goes
+		gone              int    // the rows from 1
+	}{
+		{"as many as the minimum need no confirmation", "DELETE FROM apps WHERE id <= 5", "", 5},
+		{"more wait", "DELETE FROM apps WHERE id <= 6", "6 of 9 existing downstreams would be deleted, and source.deletes allows 5", 6},
+		{"an empty result deletes nothing", "DELETE FROM apps", "but the query returned no rows", 9},
+	} {
+		for _, at := range []string{"poll", "restart", "reload"} {
+			t.Run(c.reason+"/"+at, func(t *testing.T) {
+				t.Parallel()
+				ns, name, db := testkit.Namespace(t), testkit.Unique(t), newDatabase(t)
+				db.add(1, 9)
+				conf := db.config(ns, name)
+				r := start(t, testkit.Config(), conf).ready()
+				waitApps(t, ns, name, 1, 9)
+				switch at {
+				case "poll":
+					db.exec(c.statement)
+				case "restart":
+					r.halt()
+					db.exec(c.statement)
+					r = start(t, testkit.Config(), conf).ready()
+				case "reload":
+					db.exec("CREATE TABLE others AS SELECT * FROM apps")
+					db.exec(strings.Replace(c.statement, "apps", "others", 1))
+					conf = strings.Replace(conf, "FROM apps", "FROM others", 1)
+					r.write("a.yaml", conf)
+					r.reload()
+				}
+				if c.wants == "" {
+					waitApps(t, ns, name, c.gone+1, 9)
+					return
+				}
+				testkit.Eventually(t, patience, func() (bool, string) {
+					err := text(r.Reloaded(nil))
+					return strings.Contains(err, c.wants), err
+				})
+				if at != "reload" && c.gone < 9 { // the rest goes on
+					db.add(10, 10)
+					waitData(t, ns, app(10), "key", "one")
+				}
+				stayApps(t, ns, 1, 9)
+				digest := r.digest()
+				testkit.Apply(t, ns, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: confirmations}\ndata: {rows: "+digest+"}\n")
+				for i := 1; i <= c.gone; i++ {
+					waitGone(t, configMaps, ns, app(i))
+				}
+			})
+		}
+	}
+}
+
+// Nothing that a database answers, or does not, loses anything.
+func TestRowsThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ reason, statement, wants string }{
+		{"the key is not among the columns", "ALTER TABLE apps RENAME COLUMN id TO number", "no such column: id"},
+		{"a column was renamed", "ALTER TABLE apps RENAME COLUMN data TO content", "no such column: data"},
+		{"the table is gone", "DROP TABLE apps", "no such table: apps"},
+		{"two rows have one key", "INSERT INTO apps VALUES (1, 'x', '{}')", `two rows of source.query have the id "1"`},
+		{"a row has no key", "UPDATE apps SET id = NULL WHERE id = 2", "row 2 of source.query has no id"},
+		{"a key is a fraction", "UPDATE apps SET id = 1.5 WHERE id = 2", "neither text nor a whole number"},
+		{"a value is not JSON", "UPDATE apps SET data = '{' WHERE id = 2", "column data of row 2 of source.query: it is not JSON"},
+		{"there are too many rows", "WITH RECURSIVE n(i) AS (SELECT 100 UNION ALL SELECT i+1 FROM n WHERE i < 200) INSERT INTO apps SELECT i, 'x' || i, '{}' FROM n",
+			"more than 100 rows: select fewer, or raise source.maxRows"},
+		{"a row is too large", "UPDATE apps SET name = hex(zeroblob(600000)) WHERE id = 2", `the row "2" of source.query has`},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			t.Parallel()
+			ns, name, db := testkit.Namespace(t), testkit.Unique(t), newDatabase(t)
+			db.add(1, 3)
+			conf := strings.Replace(db.config(ns, name), "  key: id\n", "  key: id\n  maxRows: 100\n", 1)
+			r := start(t, testkit.Config(), conf).ready()
+			waitApps(t, ns, name, 1, 3)
+			db.exec(c.statement)
+			waitState(t, name, "SourceFailed")
+			stayApps(t, ns, 1, 3)
+			if err := r.Ready(nil); err != nil {
+				t.Errorf("a database that fails later takes readiness away: %v", err)
+			}
+			testkit.Patch(t, configMaps, ns, app(3), "somebody", `{"data": {"key": "drifted"}}`)
+			waitData(t, ns, app(3), "key", "one")
+			r.halt()
+			r = start(t, testkit.Config(), conf)
+			testkit.Eventually(t, patience, func() (bool, string) {
+				err := text(r.Ready(nil))
+				return strings.Contains(err, "SourceFailed") && strings.Contains(err, c.wants), err
+			})
+			stayApps(t, ns, 1, 3)
+		})
+	}
+}

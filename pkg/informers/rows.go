@@ -1,0 +1,317 @@
+package informers
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/corollary-dev/corollary/pkg/apply"
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/source"
+)
+
+// rowsWatch shows the rows of a query as a watch shows objects: what differs from the result before are its events.
+type rowsWatch struct {
+	key      Key
+	pipeline *pipeline.Pipeline // of the first user: what others read of it is equal
+	source   *source.Source
+	shared   *sharedWatch
+
+	mu sync.Mutex
+	// versions are those of the rows of the last result, by name; nil before the first.
+	versions map[string]string
+	// doubt is why the last result does not prove that a row which it lacks is gone.
+	doubt source.Doubt
+	// doubted are the rows that were missing when doubt was lasting, until they are there again.
+	doubted map[string]source.Doubt
+}
+
+// doubtEmpty is the doubt about a result without rows.
+var doubtEmpty = source.Doubt{Why: "the query returned no rows, which may be a mistake"}
+
+// rowsView is the view of rows.
+const rowsView = "rows "
+
+// openRows reads the rows of the config's query.
+func (w *watcher) openRows() (*subscription, error) {
+	p := w.pipeline
+	text, err := json.Marshal([]any{p.Name, p.Config.Source})
+	if err != nil {
+		return nil, fmt.Errorf("writing source as JSON: %w", err)
+	}
+	s := &subscription{key: Key{Identity: w.as, GVR: p.Upstream.GVR, View: rowsView + string(text)}, owner: w.factory,
+		onResult: w.feed.OnWatchResult, onRows: w.feed.Queue.JoinRows}
+	return w.factory.join(s, w.feed.upstreams(), func(shared *sharedWatch) error {
+		shared.rows = &rowsWatch{key: s.key, pipeline: p, source: source.New(w.sourceOptions()), shared: shared, doubted: map[string]source.Doubt{}}
+		return w.factory.prepare(s.key, shared, shared.rows.listWatch(), &packed{}, pack)
+	})
+}
+
+// sourceOptions are those of the config's database.
+func (w *watcher) sourceOptions() source.Options {
+	s := w.pipeline.Config.Source
+	o := source.Options{Driver: source.SQLite, Query: s.Query, Key: s.Key, Poll: time.Duration(s.Changes.Poll), Timeout: time.Duration(s.Timeout),
+		MaxRows: *s.MaxRows, Listen: s.Changes.Listen}
+	if s.SQLite != nil {
+		o.DSN = func(context.Context) (string, error) { return s.SQLite.Path, nil }
+		return o
+	}
+	from, objects := s.Postgres.DSNFrom, w.factory.connections.Objects(w.as)
+	o.Driver, o.DSN = source.Postgres, func(ctx context.Context) (string, error) { return readDSN(ctx, from, objects) }
+	return o
+}
+
+// readDSN reads a connection string. Its errors do not contain it.
+func readDSN(ctx context.Context, from config.DSNFrom, objects dynamic.Interface) (string, error) {
+	text, where := "", ""
+	switch {
+	case from.Secret != nil:
+		at := from.Secret
+		where = fmt.Sprintf("key %s of Secret %s/%s", at.Key, at.Namespace, at.Name)
+		u, err := objects.Resource(schema.GroupVersionResource{Version: "v1", Resource: "secrets"}).Namespace(at.Namespace).Get(ctx, at.Name, metav1.GetOptions{})
+		if err != nil {
+			return "", fmt.Errorf("reading %s: %s", where, apply.Classify(err).Message)
+		}
+		encoded, _, _ := unstructured.NestedString(u.Object, "data", at.Key)
+		decoded, err := base64.StdEncoding.DecodeString(encoded)
+		if err != nil {
+			return "", fmt.Errorf("reading %s: it is not base64", where)
+		}
+		text = string(decoded)
+	case from.File != "":
+		where = "file " + from.File
+		data, err := os.ReadFile(from.File)
+		if err != nil {
+			return "", err // which names only the file
+		}
+		text = string(data)
+	default:
+		where = "variable " + from.Env
+		text = os.Getenv(from.Env)
+	}
+	if text = strings.TrimSpace(text); text == "" {
+		return "", fmt.Errorf("%s, which source.postgres.dsnFrom names, is missing or empty", where)
+	}
+	return text, nil
+}
+
+// packedList is a list of packed objects.
+type packedList struct {
+	metav1.TypeMeta
+	metav1.ListMeta
+
+	Items []*packed
+}
+
+// DeepCopyObject returns the list itself, which never changes.
+func (l *packedList) DeepCopyObject() runtime.Object { return l }
+
+// listWatch lists the rows of a first result and watches for those of the next ones.
+func (w *rowsWatch) listWatch() cache.ListerWatcher {
+	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
+			rows, doubt, err := w.read(ctx)
+			if err != nil {
+				w.shared.notify(w.key, err)
+				return nil, err
+			}
+			w.accept(rows, doubt)
+			w.shared.notify(w.key, nil)
+			list := &packedList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}, Items: make([]*packed, 0, len(rows))}
+			for _, name := range slices.Sorted(maps.Keys(rows)) {
+				list.Items = append(list.Items, rows[name])
+			}
+			return list, nil
+		},
+		WatchFuncWithContext: func(ctx context.Context, _ metav1.ListOptions) (watch.Interface, error) {
+			ctx, cancel := context.WithCancel(ctx)
+			events := &rowEvents{stop: cancel, channel: make(chan watch.Event)}
+			go w.follow(ctx, events)
+			return events, nil
+		},
+	}, noWatchList{})
+}
+
+// noWatchList tells reflectors that a watch does not begin with the list.
+type noWatchList struct{}
+
+// IsWatchListSemanticsUnSupported implements what client-go asks for.
+func (noWatchList) IsWatchListSemanticsUnSupported() bool { return true }
+
+// rowEvents is a watch of rows.
+type rowEvents struct {
+	stop    context.CancelFunc
+	channel chan watch.Event
+}
+
+// Stop ends the watch.
+func (e *rowEvents) Stop() { e.stop() }
+
+// ResultChan has the events.
+func (e *rowEvents) ResultChan() <-chan watch.Event { return e.channel }
+
+// retryRows are the delays after failed queries.
+const (
+	firstRowsRetry = time.Second
+	maxRowsRetry   = time.Minute
+)
+
+// follow executes the query again and again, and sends what has changed, until ctx is done.
+func (w *rowsWatch) follow(ctx context.Context, events *rowEvents) {
+	defer close(events.channel)
+	defer w.source.Close()
+	retry := firstRowsRetry
+	for w.source.Wait(ctx) == nil {
+		rows, doubt, err := w.read(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil {
+			w.shared.notify(w.key, err)
+			pauseFor(ctx, retry)
+			retry = min(2*retry, maxRowsRetry)
+			continue
+		}
+		retry = firstRowsRetry
+		changes := w.accept(rows, doubt)
+		w.shared.notify(w.key, nil)
+		for _, event := range changes {
+			select {
+			case events.channel <- event:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+func pauseFor(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
+
+// read executes the query and returns the rows by name.
+func (w *rowsWatch) read(ctx context.Context) (map[string]*packed, source.Doubt, error) {
+	rows := map[string]*packed{}
+	doubt, err := w.source.Read(ctx, func(row source.Row) error {
+		made, err := pack(w.pipeline.Row(pipeline.RowName(row.Key), row.Columns))
+		if p, ok := made.(*packed); ok {
+			rows[p.Name] = p
+		}
+		return err
+	})
+	if err != nil {
+		return nil, source.Doubt{}, &SourceError{err}
+	}
+	return rows, doubt, nil
+}
+
+// SourceError is why rows could not be read. Those of the last result stay.
+type SourceError struct{ cause error }
+
+func (e *SourceError) Error() string { return e.cause.Error() }
+
+func (e *SourceError) Unwrap() error { return e.cause }
+
+// accept makes a result the last one, and returns what has changed. Before any event, users learn which rows are gone.
+func (w *rowsWatch) accept(rows map[string]*packed, doubt source.Doubt) (events []watch.Event) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	before := w.versions
+	w.versions, w.doubt = make(map[string]string, len(rows)), doubt
+	if len(rows) == 0 && !doubt.Lasting {
+		w.doubt = doubtEmpty
+	}
+	var gone []pipeline.Ref
+	for name := range before {
+		if rows[name] == nil {
+			gone = append(gone, pipeline.Ref{Name: name})
+			if doubt.Lasting {
+				w.doubted[name] = doubt
+			}
+			events = append(events, watch.Event{Type: watch.Deleted, Object: &packed{ObjectMeta: w.named(name)}})
+		}
+	}
+	for name, row := range rows {
+		w.versions[name] = row.ResourceVersion
+		delete(w.doubted, name)
+		switch version, known := before[name]; {
+		case !known:
+			events = append(events, watch.Event{Type: watch.Added, Object: row})
+		case version != row.ResourceVersion:
+			events = append(events, watch.Event{Type: watch.Modified, Object: row})
+		}
+	}
+	w.shared.notifyRows(gone, w.doubt)
+	return events
+}
+
+// named is the metadata of a row that is gone.
+func (w *rowsWatch) named(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: name, UID: w.pipeline.Row(name, nil).GetUID(), ResourceVersion: "1"}
+}
+
+// notifyRows tells every user which rows are gone, and the doubt about that.
+func (s *sharedWatch) notifyRows(gone []pipeline.Ref, doubt source.Doubt) {
+	s.mu.Lock()
+	users := slices.Collect(maps.Keys(s.users))
+	s.mu.Unlock()
+	for _, u := range users {
+		u.onRows(gone, doubt)
+	}
+}
+
+// CountRows is how many rows the last result has.
+func (c *Cache) CountRows() int {
+	sub := c.upstreams[""]
+	if sub == nil || sub.shared.rows == nil {
+		return 0
+	}
+	w := sub.shared.rows
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.versions)
+}
+
+// GoneRows lists the rows that the query does not return although objects have their marks, and the doubt about that.
+func (c *Cache) GoneRows(candidates []pipeline.Ref) (gone []pipeline.Ref, doubt source.Doubt) {
+	sub := c.upstreams[""]
+	if sub == nil || sub.shared.rows == nil {
+		return nil, source.Doubt{}
+	}
+	for _, ref := range candidates {
+		if c.upstream(ref) == nil {
+			gone = append(gone, ref)
+		}
+	}
+	w := sub.shared.rows
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	doubt = w.doubt
+	for _, ref := range gone {
+		if lasting, ok := w.doubted[ref.Name]; ok {
+			doubt = lasting
+		}
+	}
+	return gone, doubt
+}

@@ -1,0 +1,87 @@
+package pipeline
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/kinds"
+)
+
+// RowKind is the kind of upstreams that are rows. No API server serves it.
+func RowKind() *kinds.Kind {
+	gvk := schema.FromAPIVersionAndKind(config.APIVersion, config.RowKind)
+	return &kinds.Kind{GVK: gvk, GVR: gvk.GroupVersion().WithResource("rows")}
+}
+
+// HasRows reports whether the upstreams are rows of a query. They are read from a database, have no status, finalizers or labels, and
+// cannot be asked about from the API server.
+func (p *Pipeline) HasRows() bool { return p.Config.Source != nil }
+
+// maxRowName bounds the name of a row, which stands in owner annotations, logs and messages.
+const maxRowName = 200
+
+// RowName is the name of the row with a key. Letters, digits and - . _ ~ : stand for themselves, other bytes are %-encoded; of a long
+// key it is the beginning, with a digest of the whole.
+func RowName(key string) string {
+	var b strings.Builder
+	for i := range len(key) {
+		if c := key[i]; isRowNameByte(c) {
+			b.WriteByte(c)
+		} else {
+			fmt.Fprintf(&b, "%%%02X", c)
+		}
+		if b.Len() > maxRowName {
+			sum := sha256.Sum256([]byte(key))
+			return b.String()[:maxRowName/2] + "%" + hex.EncodeToString(sum[:])
+		}
+	}
+	return b.String()
+}
+
+func isRowNameByte(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("-._~:", c) >= 0
+}
+
+// Row is a row as an upstream. Its uid is the name of the operator and that of the row, so that it is the same after a restart,
+// its resourceVersion a digest of the columns. Columns without a value are absent; nil columns: the query does not return the row.
+func (p *Pipeline) Row(name string, columns map[string]any) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{}}
+	u.SetGroupVersionKind(p.Upstream.GVK)
+	u.SetName(name)
+	u.SetUID(types.UID(p.Name + ":" + name))
+	if columns != nil {
+		u.Object["row"] = columns
+		sum := drift.Digest(columns)
+		u.SetResourceVersion(hex.EncodeToString(sum[:8]))
+	}
+	return u
+}
+
+// RowOf is a row given as an object, as in a case file, with the name and uid that follow from its key.
+func (p *Pipeline) RowOf(given *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	columns, ok := given.Object["row"].(map[string]any)
+	if !ok {
+		return nil, fmt.Errorf("row is missing: write the columns below it")
+	}
+	key, ok := columns[p.Config.Source.Key]
+	if !ok || key == nil {
+		return nil, fmt.Errorf("row.%s is missing: source.key says that it identifies the row", p.Config.Source.Key)
+	}
+	return p.Row(RowName(fmt.Sprint(key)), columns), nil
+}
+
+// isGone reports whether an upstream stands for a row that the query does not return.
+func (p *Pipeline) isGone(upstream *unstructured.Unstructured) bool {
+	return p.HasRows() && upstream.Object["row"] == nil
+}
+
+// NothingDesired is the desired state of an upstream that is gone.
+func (p *Pipeline) NothingDesired() *Desired { return p.failed(nil) }

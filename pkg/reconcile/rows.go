@@ -1,0 +1,43 @@
+package reconcile
+
+import (
+	"context"
+
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+)
+
+// beginGone is about a row that the query does not return: nil if it has no objects, or if it was never seen leaving. Then its
+// objects are those of another process, or of rows that were gone before this one started and are yet to be counted.
+func (r *Reconciler) beginGone(ctx context.Context, ref pipeline.Ref) *reconciliation {
+	l := r.newReconciliation(ref, r.Pipeline.Row(ref.Name, nil))
+	switch {
+	case l.hasNothing():
+		r.forgetGone(ref)
+		return nil
+	case l.isLeftOver() && !r.ReportsLeftovers:
+		l.noteShared()
+		r.forget(ref)
+		return nil
+	}
+	l.updateDesired(ctx)
+	return l
+}
+
+// isGoneRow reports whether the query does not return the row.
+func (r *reconciliation) isGoneRow() bool { return !r.selected && r.Pipeline.HasRows() }
+
+// HasLeft reports whether objects have the mark of a row.
+func (r *Reconciler) HasLeft(ref pipeline.Ref) bool {
+	uid := r.Pipeline.Row(ref.Name, nil).GetUID()
+	for i := range r.Pipeline.Downstreams {
+		if len(r.Cache.OwnedBy(i, uid)) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// NoteGone records that the query does not return a row, so that its objects are to be removed.
+func (r *Reconciler) NoteGone(ref pipeline.Ref) {
+	r.NoteLeft(ref, r.Pipeline.Row(ref.Name, nil).GetUID())
+}

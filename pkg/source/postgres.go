@@ -1,0 +1,261 @@
+package source
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
+)
+
+// Postgres reads a PostgreSQL database; its DSN is a URL, or pairs of keyword and value.
+func Postgres(ctx context.Context, dsn string, o *Options) (connection, error) {
+	cfg, err := pgx.ParseConfig(dsn)
+	if err != nil { // which quotes it
+		return nil, errors.New("the connection string is not one: write postgres://USER:PASSWORD@HOST:PORT/DATABASE")
+	}
+	cfg.RuntimeParams["timezone"], cfg.RuntimeParams["datestyle"] = "UTC", "ISO"
+	cfg.RuntimeParams["bytea_output"], cfg.RuntimeParams["extra_float_digits"] = "hex", "3"
+	p := &postgresConn{timeout: o.Timeout, listens: o.Listen != "", secrets: []string{dsn, cfg.Password, cfg.User}}
+	if p.conn, err = pgx.ConnectConfig(ctx, cfg); err != nil {
+		return nil, p.explain(err)
+	}
+	if _, err := p.position(ctx); refused(err) != nil {
+		p.untold = true // a database that is compatible, without a log of this kind
+	} else if err != nil {
+		p.close()
+		return nil, err
+	}
+	if p.listens {
+		if _, err := p.conn.Exec(ctx, "LISTEN "+pgx.Identifier{o.Listen}.Sanitize()); err != nil {
+			p.close()
+			return nil, p.explain(err)
+		}
+	}
+	return p, nil
+}
+
+type postgresConn struct {
+	conn    *pgx.Conn
+	timeout time.Duration
+	listens bool
+	// untold: the server does not tell its position.
+	untold bool
+	// secrets are parts of the DSN that no error may contain.
+	secrets []string
+}
+
+func (p *postgresConn) close() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = p.conn.Close(ctx) // it is of no further use, whatever the error
+}
+
+func (p *postgresConn) begin(ctx context.Context) error {
+	if _, err := p.conn.Exec(ctx, "BEGIN READ ONLY"); err != nil {
+		return p.explain(err)
+	}
+	_, err := p.conn.Exec(ctx, "SET LOCAL statement_timeout = "+strconv.FormatInt(p.timeout.Milliseconds(), 10))
+	return p.explain(err)
+}
+
+func (p *postgresConn) end(ctx context.Context) error {
+	_, err := p.conn.Exec(ctx, "ROLLBACK") // nothing was written
+	return p.explain(err)
+}
+
+// positionQuery asks for the position. Of a standby, the log ends with what it has replayed.
+const positionQuery = `SELECT s.system_identifier::text, pg_is_in_recovery(),
+CASE WHEN pg_is_in_recovery() THEN c.timeline_id
+     ELSE ('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::int END,
+((CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_insert_lsn() END) - '0/0'::pg_lsn)::text
+FROM pg_control_system() s, pg_control_checkpoint() c`
+
+func (p *postgresConn) position(ctx context.Context) (*position, error) {
+	if p.untold {
+		return nil, nil
+	}
+	var at position
+	var log string
+	if err := p.conn.QueryRow(ctx, positionQuery).Scan(&at.system, &at.standby, &at.timeline, &log); err != nil {
+		return nil, p.explain(err)
+	}
+	var err error
+	at.log, err = strconv.ParseUint(log, 10, 64)
+	return &at, err
+}
+
+func (p *postgresConn) wait(ctx context.Context) error {
+	if !p.listens {
+		<-ctx.Done()
+		return nil
+	}
+	_, err := p.conn.WaitForNotification(ctx)
+	if ctx.Err() != nil && !p.conn.IsClosed() { // nothing came in time
+		return nil
+	}
+	return err
+}
+
+// query asks for all values as text, which each type has.
+func (p *postgresConn) query(ctx context.Context, statement string) (rows, error) {
+	result, err := p.conn.Query(ctx, statement, pgx.QueryExecModeExec, pgx.QueryResultFormats{pgx.TextFormatCode})
+	if err != nil {
+		return nil, p.explain(err)
+	}
+	r := &postgresRows{Rows: result, conn: p}
+	for _, f := range result.FieldDescriptions() {
+		r.names = append(r.names, f.Name)
+	}
+	if len(r.names) == 0 { // an error that came before the columns
+		result.Close()
+		return nil, p.explain(result.Err())
+	}
+	return r, nil
+}
+
+type postgresRows struct {
+	pgx.Rows
+
+	conn  *postgresConn
+	names []string
+}
+
+func (r *postgresRows) columns() []string { return r.names }
+
+func (r *postgresRows) next() bool { return r.Next() }
+
+func (r *postgresRows) err() error { return r.conn.explain(r.Err()) }
+
+func (r *postgresRows) close() { r.Close() }
+
+func (r *postgresRows) value(column int) (any, error) {
+	raw := r.RawValues()[column]
+	if raw == nil {
+		return nil, nil
+	}
+	return r.conn.value(r.FieldDescriptions()[column].DataTypeOID, string(raw), 0)
+}
+
+// value converts the text of a value. What has no type in JSON stays text, such as numeric, whose digits all count.
+func (p *postgresConn) value(oid uint32, text string, depth int) (any, error) {
+	switch oid {
+	case pgtype.Int2OID, pgtype.Int4OID, pgtype.Int8OID, pgtype.OIDOID:
+		return strconv.ParseInt(text, 10, 64)
+	case pgtype.Float4OID, pgtype.Float8OID:
+		f, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			return nil, err
+		}
+		return plain(f)
+	case pgtype.BoolOID:
+		return text == "t", nil
+	case pgtype.JSONOID, pgtype.JSONBOID:
+		return fromJSON(text)
+	case pgtype.ByteaOID:
+		data, err := hex.DecodeString(strings.TrimPrefix(text, `\x`))
+		if err != nil {
+			return nil, err
+		}
+		return plain(data)
+	case pgtype.TimestamptzOID:
+		return asTime(text, "2006-01-02 15:04:05.999999999Z07", "2006-01-02 15:04:05.999999999Z07:00"), nil
+	case pgtype.TimestampOID:
+		return asTime(text, "2006-01-02 15:04:05.999999999"), nil
+	}
+	if t, ok := p.conn.TypeMap().TypeForOID(oid); ok && depth == 0 {
+		if array, ok := t.Codec.(*pgtype.ArrayCodec); ok {
+			return p.array(t, array.ElementType.OID, text)
+		}
+	}
+	return plain(text)
+}
+
+// asTime gives a time the form of RFC 3339. Infinity, and years that the form has no room for, stay as they are.
+func asTime(text string, layouts ...string) string {
+	for _, layout := range layouts {
+		if t, err := time.Parse(layout, text); err == nil {
+			return t.UTC().Format(time.RFC3339Nano)
+		}
+	}
+	return text
+}
+
+// array gives an array of any number of dimensions as lists. A NULL in it is null.
+func (p *postgresConn) array(t *pgtype.Type, element uint32, text string) (any, error) {
+	var a pgtype.Array[*string]
+	if err := p.conn.TypeMap().Scan(pgtype.TextArrayOID, pgtype.TextFormatCode, []byte(text), &a); err != nil {
+		return nil, fmt.Errorf("the %s cannot be read", t.Name)
+	}
+	items := make([]any, len(a.Elements))
+	for i, item := range a.Elements {
+		if item == nil {
+			continue
+		}
+		var err error
+		if items[i], err = p.value(element, *item, 1); err != nil {
+			return nil, err
+		}
+	}
+	for d := len(a.Dims) - 1; d > 0; d-- {
+		var outer []any
+		for chunk := range slices.Chunk(items, int(a.Dims[d].Length)) {
+			outer = append(outer, chunk)
+		}
+		items = outer
+	}
+	return items, nil
+}
+
+// refused is what a server answered, if an error is that.
+func refused(err error) *pgconn.PgError {
+	var answer *pgconn.PgError
+	if errors.As(err, &answer) {
+		return answer
+	}
+	return nil
+}
+
+// answerError is a server's answer, without what may be secret.
+type answerError struct {
+	text  string
+	cause *pgconn.PgError
+}
+
+func (e *answerError) Error() string { return e.text }
+
+func (e *answerError) Unwrap() error { return e.cause }
+
+// explain says what happened, without the address and the credentials that errors of the library contain.
+func (p *postgresConn) explain(err error) error {
+	var network *net.OpError
+	var name *net.DNSError
+	answer := refused(err)
+	switch {
+	case err == nil:
+		return nil
+	case answer != nil:
+		text := answer.Message
+		for _, secret := range p.secrets {
+			if secret != "" {
+				text = strings.ReplaceAll(text, secret, "…")
+			}
+		}
+		return &answerError{fmt.Sprintf("%s (SQLSTATE %s)", text, answer.Code), answer}
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return errors.New("no answer in time")
+	case errors.As(err, &name):
+		return errors.New("the name of the host is not known, or cannot be looked up")
+	case errors.As(err, &network):
+		return fmt.Errorf("the server cannot be reached: %w", network.Err)
+	}
+	return errors.New("the connection was lost, or could not be made")
+}

@@ -1,0 +1,264 @@
+//go:build databases
+
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/corollary-dev/corollary/internal/postgres"
+)
+
+func postgresSource(t *testing.T, dsn, query string, change ...func(*Options)) *Source {
+	t.Helper()
+	o := Options{Driver: Postgres, DSN: func(context.Context) (string, error) { return dsn, nil }, Query: query, Key: "id",
+		Poll: time.Hour, Timeout: time.Minute, MaxRows: 20000}
+	for _, f := range change {
+		f(&o)
+	}
+	s := New(o)
+	t.Cleanup(s.Close)
+	return s
+}
+
+func readAll(t *testing.T, s *Source) ([]Row, Doubt, error) {
+	t.Helper()
+	var rows []Row
+	doubt, err := s.Read(t.Context(), func(row Row) error {
+		rows = append(rows, row)
+		return nil
+	})
+	return rows, doubt, err
+}
+
+func TestPostgresTypes(t *testing.T) {
+	server := postgres.New(t)
+	server.Exec("CREATE TYPE mood AS ENUM ('glad', 'sad')", "CREATE ROLE reader LOGIN PASSWORD 'unprivileged'")
+	for _, c := range []struct {
+		reason, value string
+		want          any
+	}{
+		{"an integer of 64 bits", "9223372036854775807::bigint", int64(9223372036854775807)},
+		{"one of 16", "-5::smallint", int64(-5)},
+		{"numeric is text: all its digits count", "12345678901234567890.10::numeric", "12345678901234567890.10"},
+		{"a real number", "1.25::float8", 1.25},
+		{"the shortest text that is the number", "0.1::float4", 0.1},
+		{"not a number", "'NaN'::float8", "NaN"},
+		{"text", "'007'", "007"},
+		{"hostile text", `'}}"; DROP TABLE t; -- {{ .x }}' || chr(10) || 'x: y'`, "}}\"; DROP TABLE t; -- {{ .x }}\nx: y"},
+		{"a boolean", "true", true},
+		{"bytes", `'\x00ff'::bytea`, "AP8="},
+		{"a time with a zone", "'2026-01-02 03:04:05.5+02'::timestamptz", "2026-01-02T01:04:05.5Z"},
+		{"a time in another zone's half hours", "'2026-01-02 03:04:05+05:30'::timestamptz", "2026-01-01T21:34:05Z"},
+		{"a time without a zone", "'2026-01-02 03:04:05'::timestamp", "2026-01-02T03:04:05Z"},
+		{"a time without end", "'infinity'::timestamptz", "infinity"},
+		{"a time before our calendar", "'0044-03-15 BC'::timestamptz", "0044-03-15 00:00:00+00 BC"},
+		{"a date", "'2026-01-02'::date", "2026-01-02"},
+		{"a uuid", "'A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11'::uuid", "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"},
+		{"an enum", "'glad'::mood", "glad"},
+		{"JSON", `'{"a": [9007199254740993, 1.5, null], "b": null}'::jsonb`, map[string]any{"a": []any{int64(9007199254740993), 1.5, nil}}},
+		{"the null of JSON is no value", "'null'::jsonb", nil},
+		{"an array of texts", `ARRAY['a,b', '"{}"', NULL, 'NULL']`, []any{"a,b", `"{}"`, nil, "NULL"}},
+		{"an array of integers", "ARRAY[1, 9007199254740993]::bigint[]", []any{int64(1), int64(9007199254740993)}},
+		{"an array of arrays", "ARRAY[[1, 2], [3, 4]]", []any{[]any{int64(1), int64(2)}, []any{int64(3), int64(4)}}},
+		{"an empty array", "'{}'::text[]", []any{}},
+		{"an array of JSON", `ARRAY['{"a": 1}'::jsonb]`, []any{map[string]any{"a": int64(1)}}},
+		{"an interval", "'1 day 2 hours'::interval", "1 day 02:00:00"},
+		{"a network", "'10.0.0.0/8'::cidr", "10.0.0.0/8"},
+		{"NULL is no value", "NULL::int", nil},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			rows, doubt, err := readAll(t, postgresSource(t, server.DSNOf("reader", "unprivileged"), "SELECT 1 AS id, "+c.value+" AS v"))
+			if err != nil || doubt != (Doubt{}) {
+				t.Fatal(err, doubt)
+			}
+			want := map[string]any{"id": int64(1), "v": c.want}
+			if c.want == nil {
+				delete(want, "v")
+			}
+			if c.reason == "the shortest text that is the number" {
+				want["v"] = 0.1
+			}
+			if diff := cmp.Diff(want, rows[0].Columns); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// Whatever fails, the error says what, and has no part of the connection string.
+func TestPostgresErrors(t *testing.T) {
+	server := postgres.New(t)
+	server.Exec("CREATE TABLE apps (id int, name text)", "INSERT INTO apps VALUES (1, 'a')", "CREATE ROLE someuser LOGIN PASSWORD 'somepassword'")
+	good := server.DSN()
+	for _, c := range []struct{ reason, dsn, query, want string }{
+		{"not a connection string", "://" + postgres.Password, "SELECT 1 AS id", "the connection string is not one: write postgres://"},
+		{"a wrong port", strings.Replace(good, "127.0.0.1:", "127.0.0.1:1", 1)[:len("postgres://postgres:"+postgres.Password+"@127.0.0.1:1")] + "/x?sslmode=disable", "SELECT 1 AS id",
+			"the server cannot be reached: connect: connection refused"},
+		{"a host that does not exist", "postgres://u:" + postgres.Password + "@nowhere.invalid/x", "SELECT 1 AS id", "the name of the host is not known"},
+		{"a wrong password", server.DSNOf("postgres", "wrong"+postgres.Password), "SELECT 1 AS id", `password authentication failed for user "…" (SQLSTATE 28P01)`},
+		{"an unknown user", server.DSNOf("nobodyatall", postgres.Password), "SELECT 1 AS id", `password authentication failed for user "…"`},
+		{"a right that is missing", server.DSNOf("someuser", "somepassword"), "SELECT * FROM apps", "executing source.query: permission denied for table apps (SQLSTATE 42501)"},
+		{"a table that does not exist", good, "SELECT id FROM nothing", `relation "nothing" does not exist (SQLSTATE 42P01)`},
+		{"a statement that writes", good, "DELETE FROM apps RETURNING id", "cannot execute DELETE in a read-only transaction (SQLSTATE 25006)"},
+		{"two statements", good, "SELECT id FROM apps; DELETE FROM apps", "cannot insert multiple commands into a prepared statement (SQLSTATE 42601)"},
+		{"an error in the middle of the rows", good, "SELECT g AS id, 1 / (5000 - g) FROM generate_series(1, 10000) g", "division by zero (SQLSTATE 22012)"},
+		{"a key twice", good, "SELECT 1 AS id UNION ALL SELECT 1", `two rows of source.query have the id "1"`},
+		{"a million rows", good, "SELECT g AS id FROM generate_series(1, 1000000) g", "more than 20000 rows"},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			_, _, err := readAll(t, postgresSource(t, c.dsn, c.query))
+			got := fmt.Sprint(err)
+			if !strings.Contains(got, c.want) {
+				t.Errorf("got %s, want %s", got, c.want)
+			}
+			for _, secret := range []string{postgres.Password, "somepassword", "127.0.0.1", "nowhere.invalid", "nobodyatall"} {
+				if strings.Contains(got, secret) {
+					t.Errorf("the error contains %s: %s", secret, got)
+				}
+			}
+		})
+	}
+	if n := server.Exec("SELECT count(*) FROM apps"); n != "1" {
+		t.Errorf("%s rows are left", n)
+	}
+}
+
+// A slow query ends on the server, too.
+func TestPostgresSlowQuery(t *testing.T) {
+	server := postgres.New(t)
+	s := postgresSource(t, server.DSN(), "SELECT 1 AS id FROM pg_sleep(600)", func(o *Options) { o.Timeout = 300 * time.Millisecond })
+	if _, _, err := readAll(t, s); err == nil || !strings.Contains(err.Error(), "took longer than 300ms") && !strings.Contains(err.Error(), "statement timeout") {
+		t.Errorf("got %v", err)
+	}
+	for deadline := time.Now().Add(time.Minute); server.Exec("SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%pg_sleep(600)%' AND pid <> pg_backend_pid()") != "0"; {
+		if time.Now().After(deadline) {
+			t.Fatal("the query still runs")
+		}
+	}
+}
+
+// A lost connection is an error once, and the next read connects again. A restart in between does not matter.
+func TestPostgresRestarts(t *testing.T) {
+	server := postgres.New(t)
+	server.Exec("CREATE TABLE apps (id int)", "INSERT INTO apps VALUES (1), (2)")
+	s := postgresSource(t, server.DSN(), "SELECT id FROM apps")
+	read := func() error {
+		rows, doubt, err := readAll(t, s)
+		if err == nil && (len(rows) != 2 || doubt != (Doubt{})) {
+			t.Fatalf("%d rows, %v", len(rows), doubt)
+		}
+		return err
+	}
+	if err := read(); err != nil {
+		t.Fatal(err)
+	}
+	server.Exec("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'")
+	if err := errors.Join(read(), read()); err == nil || strings.Count(err.Error(), "\n") > 0 {
+		t.Errorf("after a lost connection: %v", err)
+	}
+	server.Kill()
+	if err := read(); err == nil {
+		t.Error("a server that is gone answers")
+	}
+	server.Start()
+	if err := read(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A notification ends the wait; one that is missed does not matter, since the query is executed again in time.
+func TestPostgresNotifications(t *testing.T) {
+	server := postgres.New(t)
+	s := postgresSource(t, server.DSN(), "SELECT 1 AS id", func(o *Options) { o.Listen = `odd "name` })
+	wait := func(want string, act func()) {
+		t.Helper()
+		if _, _, err := readAll(t, s); err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan error, 1)
+		go func() { done <- s.Wait(t.Context()) }()
+		act()
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Fatal(want, err)
+			}
+		case <-time.After(time.Minute):
+			t.Fatal(want)
+		}
+	}
+	wait("a notification does not end the wait", func() { server.Exec(`NOTIFY "odd ""name"`) })
+	wait("a lost connection does not end the wait", func() {
+		server.Exec("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'")
+	})
+	wait("after a new connection there are no notifications", func() { server.Exec(`NOTIFY "odd ""name"`) })
+	s.options.Poll = 2 * time.Second
+	wait("without a notification the wait does not end", func() {})
+}
+
+// Rows are not gone because a standby has not seen them.
+func TestPostgresFailover(t *testing.T) {
+	primary := postgres.New(t)
+	primary.Exec("CREATE TABLE apps (id int)", "INSERT INTO apps VALUES (1)")
+	standby := primary.Standby()
+	dsn := primary.DSN()
+	s := postgresSource(t, "", "SELECT id FROM apps")
+	s.options.DSN = func(context.Context) (string, error) { return dsn, nil }
+	at := func(server *postgres.Server) (string, Doubt, error) {
+		dsn = server.DSN()
+		s.Close()
+		rows, doubt, err := readAll(t, s)
+		return fmt.Sprint(len(rows)), doubt, err
+	}
+	if n, doubt, err := at(primary); n != "1" || doubt != (Doubt{}) || err != nil {
+		t.Fatal(n, doubt, err)
+	}
+	standby.Exec("SELECT pg_wal_replay_pause()")
+	primary.Exec("INSERT INTO apps VALUES (2)")
+	if n, _, err := at(primary); n != "2" || err != nil {
+		t.Fatal(n, err)
+	}
+	if _, _, err := at(standby); err == nil || !strings.Contains(err.Error(), "the server that answered is behind") {
+		t.Errorf("a standby that lags: %v", err)
+	}
+	standby.Exec("SELECT pg_wal_replay_resume()")
+	deadline := time.Now().Add(time.Minute)
+	for {
+		n, doubt, err := at(standby)
+		if err == nil {
+			if n != "2" || doubt.Lasting || !strings.Contains(doubt.Why, "a standby answered") {
+				t.Errorf("a standby that has caught up: %s rows, %v", n, doubt)
+			}
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the standby stays behind: ", err)
+		}
+	}
+	standby.Exec("SELECT pg_wal_replay_pause()")
+	primary.Exec("INSERT INTO apps VALUES (3)")
+	if n, _, err := at(primary); n != "3" || err != nil {
+		t.Fatal(n, err)
+	}
+	primary.Kill()
+	standby.Exec("SELECT pg_wal_replay_resume()", "SELECT pg_promote()")
+	n, doubt, err := at(standby)
+	if err != nil || !doubt.Lasting || !strings.Contains(doubt.Why, "a standby became the primary") {
+		t.Errorf("after a failover: %s rows, %v, %v", n, doubt, err)
+	}
+	if _, doubt, err := at(standby); err != nil || doubt != (Doubt{}) {
+		t.Errorf("after the first result: %v, %v", doubt, err)
+	}
+	standby.Exec("DELETE FROM apps")
+	primary.Start() // the old one, which does not know that it is none any more
+	if _, _, err := at(primary); err == nil || !strings.Contains(err.Error(), "its timeline is 1, and 2 was seen before") {
+		t.Errorf("the old primary: %v", err)
+	}
+}

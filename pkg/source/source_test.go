@@ -1,0 +1,151 @@
+package source
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// newDatabase makes a database of statements.
+func newDatabase(t *testing.T, statements ...string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "a?b#c%20.db") // which mean something in a URL
+	db, err := sql.Open("sqlite", "file:"+strings.NewReplacer("%", "%25", "?", "%3f", "#", "%23").Replace(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for _, s := range statements {
+		if _, err := db.Exec(s); err != nil {
+			t.Fatalf("%s: %v", s, err)
+		}
+	}
+	return path
+}
+
+// rowsOf executes a query.
+func rowsOf(t *testing.T, path, query string, change ...func(*Options)) ([]Row, error) {
+	t.Helper()
+	o := Options{Driver: SQLite, DSN: func(context.Context) (string, error) { return path, nil }, Query: query, Key: "id",
+		Poll: time.Hour, Timeout: time.Minute, MaxRows: 100}
+	for _, f := range change {
+		f(&o)
+	}
+	s := New(o)
+	defer s.Close()
+	var rows []Row
+	_, err := s.Read(t.Context(), func(row Row) error {
+		rows = append(rows, row)
+		return nil
+	})
+	return rows, err
+}
+
+func TestTypes(t *testing.T) {
+	path := newDatabase(t, "CREATE TABLE t (id INTEGER, v)", "CREATE TABLE j (id INTEGER, v JSON, at DATETIME, b BOOLEAN)",
+		`INSERT INTO j VALUES (1, '{"a": [9007199254740993, 1.5, null, {"b": null, "c": "x"}]}', '2026-01-02T03:04:05.5+02:00', true)`)
+	for _, c := range []struct {
+		reason, value string
+		want          any
+	}{
+		{"an integer of 64 bits", "9223372036854775807", int64(9223372036854775807)},
+		{"one that is no float64", "9007199254740993", int64(9007199254740993)},
+		{"a real number", "1.25", 1.25},
+		{"a real number without a fraction stays one", "2.0", 2.0},
+		{"infinity is not in JSON", "9e999", "+Inf"},
+		{"text", "'007'", "007"},
+		{"text that would mean something elsewhere", `'}}"; DROP TABLE t; -- {{ .x }}'`, `}}"; DROP TABLE t; -- {{ .x }}`},
+		{"text that is not UTF-8", "CAST(x'61ff62' AS TEXT)", "a\uFFFDb"},
+		{"bytes", "x'00ff'", "AP8="},
+		{"NULL is no value", "NULL", nil},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			rows, err := rowsOf(t, path, "SELECT 1 AS id, "+c.value+" AS v")
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := map[string]any{"id": int64(1), "v": c.want}
+			if c.want == nil {
+				delete(want, "v")
+			}
+			if diff := cmp.Diff(want, rows[0].Columns); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+	rows, err := rowsOf(t, path, "SELECT * FROM j")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{"id": int64(1), "b": true, "at": "2026-01-02T01:04:05.5Z",
+		"v": map[string]any{"a": []any{int64(9007199254740993), 1.5, nil, map[string]any{"c": "x"}}}}
+	if diff := cmp.Diff(want, rows[0].Columns); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestRefusedResults(t *testing.T) {
+	path := newDatabase(t, "CREATE TABLE broken (id, v JSON)", "INSERT INTO broken VALUES (1, '{')", "CREATE TABLE t (id, v JSON)", "INSERT INTO t VALUES (1, '{}'), (2, '[]')")
+	for _, c := range []struct{ reason, query, want string }{
+		{"no column of the key", "SELECT id AS number, v FROM t", "source.query returns no column id, which source.key names: it returns number, v"},
+		{"a key that is NULL", "SELECT NULL AS id", "row 1 of source.query has no id: the column that source.key names must not be NULL"},
+		{"a key twice", "SELECT 'a/b' AS id UNION ALL SELECT 'a/b'", `two rows of source.query have the id "a/b", but source.key says that it identifies a row`},
+		{"one key as a number and as text", "SELECT 1 AS id UNION ALL SELECT '1'", `two rows of source.query have the id "1"`},
+		{"a key that is a fraction", "SELECT 1.5 AS id", "the column id of source.query, which source.key names, is neither text nor a whole number"},
+		{"two columns of one name", "SELECT id, v, v FROM t", "source.query returns two columns v: name one of them otherwise with AS"},
+		{"more rows than allowed", "WITH RECURSIVE n(id) AS (SELECT 1 UNION ALL SELECT id+1 FROM n LIMIT 1000000) SELECT id FROM n",
+			"source.query returns more than 100 rows: select fewer, or raise source.maxRows"},
+		{"a row that is too large", "SELECT 'k' AS id, hex(zeroblob(600000)) AS v", `the row "k" of source.query has 1200008 bytes, and 1048576 are allowed: select less`},
+		{"a long key is cut in messages", "SELECT 1 AS x, hex(zeroblob(600000)) AS id", `the row "` + strings.Repeat("0", 60) + `…" of source.query has`},
+		{"JSON that is none", "SELECT id, v FROM broken", "column v of row 1 of source.query: it is not JSON: unexpected EOF"},
+		{"JSON without an end", "SELECT 1 AS id, v FROM (SELECT '[' AS v)", ""}, // text: the column is not declared
+		{"JSON that is too deep", "SELECT id, v FROM deep", "it is nested deeper than 100"},
+		{"a table that does not exist", "SELECT id FROM u", "executing source.query: SQL logic error: no such table: u"},
+		{"a statement that writes", "DELETE FROM t RETURNING id", "executing source.query"},
+		{"a second statement that writes", "SELECT id FROM t; DELETE FROM t", "executing source.query"},
+		{"no statement", "-- nothing", "source.query returns no column id"},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			path := path
+			if strings.Contains(c.query, "deep") {
+				path = newDatabase(t, "CREATE TABLE deep (id, v JSON)", "INSERT INTO deep VALUES (1, '"+strings.Repeat("[", 200)+strings.Repeat("]", 200)+"')")
+			}
+			_, err := rowsOf(t, path, c.query)
+			if got := fmt.Sprint(err); c.want == "" && err != nil || !strings.Contains(got, c.want) {
+				t.Errorf("got %s, want %q", got, c.want)
+			}
+			if left, err := rowsOf(t, path, "SELECT name AS id FROM sqlite_master"); err != nil || len(left) == 0 {
+				t.Errorf("the database was changed: %v %v", left, err)
+			}
+		})
+	}
+	if rows, err := rowsOf(t, path, "SELECT id FROM t"); err != nil || len(rows) != 2 {
+		t.Errorf("rows were deleted: %v %v", rows, err)
+	}
+}
+
+// A query that takes too long is ended, and another one is possible.
+func TestSlowQuery(t *testing.T) {
+	path := newDatabase(t, "CREATE TABLE t (id)")
+	const endless = "WITH RECURSIVE n(id) AS (SELECT 1 UNION ALL SELECT id+1 FROM n) SELECT max(id) AS id FROM n"
+	_, err := rowsOf(t, path, endless, func(o *Options) { o.Timeout = 50 * time.Millisecond })
+	if err == nil || !strings.Contains(err.Error(), "the query took longer than 50ms (source.timeout)") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A database that is not there, or not one, is an error, and is not made.
+func TestNoDatabase(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "none.db")
+	for range 2 {
+		if _, err := rowsOf(t, path, "SELECT 1 AS id"); err == nil || !strings.Contains(err.Error(), "unable to open database file") {
+			t.Errorf("got %v", err)
+		}
+	}
+}
