@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 
@@ -81,7 +82,8 @@ func (c *Converter) generator(seed uint64, via *kinds.Version) *generator {
 	g := &generator{random: rand.New(rand.NewPCG(seed, 1)), distinctions: c.distinctions(), unknown: map[string]*structuralschema.Structural{}}
 	var collect func(s *structuralschema.Structural, depth int)
 	collect = func(s *structuralschema.Structural, depth int) {
-		for name, property := range s.Properties {
+		for _, name := range slices.Sorted(maps.Keys(s.Properties)) { // one seed gives the same objects
+			property := s.Properties[name]
 			if depth > 0 && g.unknown[name] == nil {
 				g.unknown[name] = &property
 			}
@@ -91,9 +93,7 @@ func (c *Converter) generator(seed uint64, via *kinds.Version) *generator {
 			collect(s.Items, depth+1)
 		}
 	}
-	if keepsUnknown(via.Structural) {
-		collect(via.Structural, 0)
-	}
+	collect(via.Structural, 0)
 	return g
 }
 

@@ -26,6 +26,7 @@ helm.sh/hook-weight: "-5"
 {{- $to := printf "%s/%s" .Release.Namespace (include "corollary.backupName" .) -}}
 {{- $values := .Values.backup.beforeUpgrade -}}
 {{- range $name, $config := include "corollary.operators" . | fromJson -}}
+{{- if $config.watch -}}
   {{- $own := dict "root" $ "config" $config "roles" $roles "to" $to "operator" $name "verbs" (list "list") -}}
   {{- $up := include "corollary.rights.kind" (dict "root" $ "of" $config.watch) | fromJson -}}
   {{- $within := include "corollary.rights.places" (dict "within" $config.watch.namespaces "kind" $up) | fromJsonArray -}}
@@ -46,6 +47,7 @@ helm.sh/hook-weight: "-5"
       {{- end -}}
     {{- end -}}
   {{- end -}}
+{{- end -}}
 {{- end -}}
 {{- toJson $roles -}}
 {{- end -}}

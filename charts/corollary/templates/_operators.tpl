@@ -3,7 +3,7 @@ All operators as objects, as JSON: a map from metadata.name to the whole config,
 
   {{- range $name, $operator := include "corollary.operators" . | fromJson }}
 
-What templates rely on is checked here: metadata.name, watch.apiVersion, watch.kind, and that downstreams is a list. So are
+What templates rely on is checked here: metadata.name, watch.apiVersion, watch.kind (except with a source), and that downstreams is a list. So are
 keys, and values that are one of a few words, since values.schema.json checks operators, though not operatorFiles. The command
 checks all of them, and all of that, before it starts.
 */}}
@@ -44,7 +44,7 @@ checks all of them, and all of that, before it starts.
   it should begin with apiVersion: corollary.dev/v1alpha1 and kind: Operator (a file that configs name belongs under files)
 {{- else -}}
   {{- $missing := list -}}
-  {{- range $path := list "metadata.name" "watch.apiVersion" "watch.kind" -}}
+  {{- range $path := empty $operator.source | not | ternary (list "metadata.name") (list "metadata.name" "watch.apiVersion" "watch.kind") -}}
     {{- $keys := splitList "." $path -}}
     {{- $parent := get $operator (first $keys) -}}
     {{- $value := kindIs "map" $parent | ternary (get (default dict $parent) (last $keys)) "" -}}

@@ -69,8 +69,9 @@ What one operator needs: {root, roles, process, to, name, config}.
 */}}
 {{- define "corollary.rights.operator" -}}
 {{- $config := .config -}}
-{{- $up := include "corollary.rights.kind" (dict "root" .root "of" $config.watch) | fromJson -}}
-{{- $within := include "corollary.rights.places" (dict "within" $config.watch.namespaces "kind" $up) | fromJsonArray -}}
+{{- $watch := default dict $config.watch -}}
+{{- $up := include "corollary.rights.upstream" . | fromJson -}}
+{{- $within := include "corollary.rights.places" (dict "within" $watch.namespaces "kind" $up) | fromJsonArray -}}
 {{- $observing := eq (default "Enforce" $config.mode) "Observe" -}}
 {{- $status := ne (toString ($config.status).enabled) "false" -}}
 {{- $before := and (not $observing) ($config.deletion).before -}}
@@ -79,21 +80,27 @@ What one operator needs: {root, roles, process, to, name, config}.
 {{- /* The process asks for the definition of a kind that is not served. */ -}}
 {{- $process := dict "root" .root "roles" .roles "to" .process -}}
 
+{{- with (((($config.source).postgres).dsnFrom).secret) -}}
+  {{- include "corollary.rights.allow" (merge (dict "group" "" "resource" "secrets" "names" (list .name) "verbs" (list "get") "places" (list .namespace)) $own) -}}
+{{- end -}}
+
 {{- /* Upstreams: read past the watch, too, where a write of the status may be refused or one may have lost its label. */ -}}
-{{- $upstreams := merge (dict "group" $up.group "resource" $up.resource "places" $within) $own -}}
-{{- include "corollary.rights.allow" (merge (dict "verbs" $read) $upstreams) -}}
-{{- if or $status (not (kindIs "invalid" $config.watch.labelSelector)) $config.watch.matchConditions $before -}}
-  {{- include "corollary.rights.allow" (merge (dict "verbs" (list "get")) $upstreams) -}}
+{{- if $config.watch -}}
+  {{- $upstreams := merge (dict "group" $up.group "resource" $up.resource "places" $within) $own -}}
+  {{- include "corollary.rights.allow" (merge (dict "verbs" $read) $upstreams) -}}
+  {{- if or $status (not (kindIs "invalid" $watch.labelSelector)) $watch.matchConditions $before -}}
+    {{- include "corollary.rights.allow" (merge (dict "verbs" (list "get")) $upstreams) -}}
+  {{- end -}}
+  {{- if and (not $observing) (include "corollary.rights.finalizers" .) -}}
+    {{- include "corollary.rights.allow" (merge (dict "verbs" (list "patch")) $upstreams) -}}
+  {{- end -}}
+  {{- if $status -}}
+    {{- $resource := $up.status | ternary (printf "%s/status" $up.resource) $up.resource -}}
+    {{- include "corollary.rights.allow" (merge (dict "resource" $resource "verbs" (list "patch")) $upstreams) -}}
+  {{- end -}}
 {{- end -}}
-{{- if and (not $observing) (include "corollary.rights.finalizers" .) -}}
-  {{- include "corollary.rights.allow" (merge (dict "verbs" (list "patch")) $upstreams) -}}
-{{- end -}}
-{{- if $status -}}
-  {{- $resource := $up.status | ternary (printf "%s/status" $up.resource) $up.resource -}}
-  {{- include "corollary.rights.allow" (merge (dict "resource" $resource "verbs" (list "patch")) $upstreams) -}}
-{{- end -}}
-{{- if not (kindIs "invalid" $config.watch.namespaceSelector) -}}
-  {{- $names := $up.namespaced | ternary $config.watch.namespaces nil -}}
+{{- if not (kindIs "invalid" $watch.namespaceSelector) -}}
+  {{- $names := $up.namespaced | ternary $watch.namespaces nil -}}
   {{- include "corollary.rights.allow" (merge (dict "group" "" "resource" "namespaces" "names" $names "verbs" $read "places" (list "")) $own) -}}
 {{- end -}}
 
@@ -120,7 +127,7 @@ What one operator needs: {root, roles, process, to, name, config}.
 {{- /* Inputs: one object by its name, where that is fixed. A list may name its namespaces, or "*" for all. */ -}}
 {{- range $config.inputs -}}
   {{- $kind := include "corollary.rights.kind" (dict "root" $.root "of" .) | fromJson -}}
-  {{- $watched := $up.namespaced | ternary $config.watch.namespaces nil -}}
+  {{- $watched := $up.namespaced | ternary $watch.namespaces nil -}}
   {{- $within := (.list).namespaces | default (empty .namespace | ternary $watched (list .namespace)) -}}
   {{- $in := include "corollary.rights.places" (dict "within" (has "*" (default list $within) | ternary nil $within) "kind" $kind) | fromJsonArray -}}
   {{- $names := empty .fixedName | ternary list (list .fixedName) -}}
@@ -151,7 +158,7 @@ What `corollary release` needs to take finalizers off, in the form of corollary.
 {{- $roles := dict -}}
 {{- range $name, $config := include "corollary.operators" .root | fromJson -}}
   {{- $own := dict "root" $.root "config" $config "roles" $roles "to" $.to "operator" $name "verbs" (list "list" "patch") -}}
-  {{- if include "corollary.rights.finalizers" $own -}}
+  {{- if and $config.watch (include "corollary.rights.finalizers" $own) -}}
     {{- include "corollary.rights.definition" (dict "root" $.root "roles" $roles "to" $.to "of" $config.watch) -}}
     {{- $up := include "corollary.rights.kind" (dict "root" $.root "of" $config.watch) | fromJson -}}
     {{- $within := include "corollary.rights.places" (dict "within" $config.watch.namespaces "kind" $up) | fromJsonArray -}}
@@ -163,6 +170,13 @@ What `corollary release` needs to take finalizers off, in the form of corollary.
   {{- end -}}
 {{- end -}}
 {{- toJson $roles -}}
+{{- end -}}
+
+{{/*
+The kind of the upstreams, as corollary.rights.kind gives it; rows of a database are in no namespace: {root, config}.
+*/}}
+{{- define "corollary.rights.upstream" -}}
+{{- with .config.watch }}{{ include "corollary.rights.kind" (dict "root" $.root "of" .) }}{{ else }}{"namespaced": false}{{ end -}}
 {{- end -}}
 
 {{/*
@@ -196,7 +210,7 @@ Adds verbs on what is made of a template, where its targetNamespaces allow: {roo
 {{- define "corollary.rights.target" -}}
 {{- $kind := include "corollary.rights.kind" (dict "root" .root "of" .of) | fromJson -}}
 {{- $allowed := default dict .of.targetNamespaces -}}
-{{- $within := dict "Same" .config.watch.namespaces "List" $allowed.names "Any" nil -}}
+{{- $within := dict "Same" (.config.watch).namespaces "List" $allowed.names "Any" nil -}}
 {{- $places := include "corollary.rights.places" (dict "within" (get $within (default "Same" $allowed.from)) "kind" $kind) | fromJsonArray -}}
 {{- include "corollary.rights.allow" (merge (dict "group" $kind.group "resource" $kind.resource "places" $places) .) -}}
 {{- end -}}
