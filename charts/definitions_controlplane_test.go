@@ -32,7 +32,10 @@ conventions:
 status: {conditions: {ready: Ready}}
 `)
 	var values, errs bytes.Buffer
-	if code := cli.Main([]string{"generate", "chart-values", "-c", config}, cli.IO{In: strings.NewReader(""), Out: &values, Err: &errs, Env: os.Environ()}); code != 0 {
+	if code := cli.Main(
+		[]string{"generate", "chart-values", "-c", config},
+		cli.IO{In: strings.NewReader(""), Out: &values, Err: &errs, Env: os.Environ()},
+	); code != 0 {
 		t.Fatalf("exit code %d:\n%s", code, &errs)
 	}
 	given := "--values=" + write(t, "values.yaml", values.String())
@@ -48,7 +51,10 @@ status: {conditions: {ready: Ready}}
 		return names
 	}
 	manifest := render(t, image, given)
-	if names := definitions(manifest); !slices.Equal(names, []string{"roomy.tools.example.com"}) || !strings.Contains(manifest, "default: 9007199254740993") {
+	if names := definitions(
+		manifest,
+	); !slices.Equal(names, []string{"roomy.tools.example.com"}) ||
+		!strings.Contains(manifest, "default: 9007199254740993") {
 		t.Errorf("the definitions are %v", names)
 	}
 	if names := definitions(render(t, image, given, "--set=crds.install=false")); len(names) > 0 {

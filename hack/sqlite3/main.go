@@ -4,6 +4,7 @@ package main
 
 import (
 	"database/sql"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -34,7 +35,6 @@ func execute(args []string, in io.Reader) error {
 	if err != nil {
 		return err
 	}
-	defer db.Close()
 	_, err = db.Exec(args[1])
-	return err
+	return errors.Join(err, db.Close())
 }

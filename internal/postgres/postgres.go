@@ -16,6 +16,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
 // Password is that of the superuser postgres.
@@ -91,8 +93,10 @@ func freePort(t testing.TB) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
 	_, port, _ := net.SplitHostPort(l.Addr().String())
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
 	return port
 }
 
@@ -123,14 +127,9 @@ func (s *Server) Start() {
 	if err := s.cmd.Start(); err != nil {
 		s.t.Fatal(err)
 	}
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
-		if s.command("pg_isready", "-q", "-h", "127.0.0.1", "-p", s.port).Run() == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			s.t.Fatalf("PostgreSQL does not start:\n%s", log)
-		}
-	}
+	testkit.Eventually(s.t, time.Minute, func() (bool, string) {
+		return s.command("pg_isready", "-q", "-h", "127.0.0.1", "-p", s.port).Run() == nil, "PostgreSQL does not start"
+	})
 }
 
 // Stop stops the server, with the connections that it has.

@@ -24,16 +24,20 @@ func TestReplaceKeepsWhatIsGenerated(t *testing.T) {
 		changed              []string
 		generated            [][]string
 	}{
-		{"addresses and ports", "{apiVersion: v1, kind: Service, metadata: {name: x}, spec: {type: NodePort, ports: [{name: a, port: 80}, {name: b, port: 81}]}}",
+		{"addresses and ports", "{apiVersion: v1, kind: Service, metadata: {name: x}, spec: {type: NodePort, ports: [{name: a, port: 80}, " +
+			"{name: b, port: 81}]}}",
 			`{"spec": {"sessionAffinity": "ClientIP"}}`, schema.GroupVersionResource{Version: "v1", Resource: "services"},
 			[]string{"spec", "sessionAffinity"}, [][]string{{"spec", "clusterIP"}, {"spec", "ports"}}},
-		{"a port less", "{apiVersion: v1, kind: Service, metadata: {name: x}, spec: {type: NodePort, ports: [{name: a, port: 80}, {name: b, port: 81}]}}",
+		{"a port less", "{apiVersion: v1, kind: Service, metadata: {name: x}, spec: {type: NodePort, ports: [{name: a, port: 80}, {name: " +
+			"b, port: 81}]}}",
 			`{"spec": {"ports": [{"name": "b", "port": 81}]}}`, schema.GroupVersionResource{Version: "v1", Resource: "services"},
 			nil, [][]string{{"spec", "clusterIP"}}},
-		{"a selector", "{apiVersion: batch/v1, kind: Job, metadata: {name: x}, spec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: i}]}}}}",
+		{"a selector", "{apiVersion: batch/v1, kind: Job, metadata: {name: x}, spec: {template: {spec: {restartPolicy: Never, containers: " +
+			"[{name: a, image: i}]}}}}",
 			`{"spec": {"parallelism": 3}}`, schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"},
 			[]string{"spec", "parallelism"}, [][]string{{"spec", "selector"}, {"spec", "template", "metadata", "labels"}}},
-		{"a volume", "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: x}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}",
+		{"a volume", "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: x}, spec: {accessModes: [ReadWriteOnce], resources: " +
+			"{requests: {storage: 1Gi}}}}",
 			`{"metadata": {"labels": {"changed": "yes"}}}`, schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"},
 			[]string{"metadata", "labels", "changed"}, [][]string{{"spec", "accessModes"}}},
 	} {
@@ -41,10 +45,17 @@ func TestReplaceKeepsWhatIsGenerated(t *testing.T) {
 		created := testkit.Apply(t, ns, row.yaml)
 		before := testkit.Get(t, row.gvr, ns, "x")
 		selection := backup.Selection{
-			GVK: created.GroupVersionKind(), Resource: row.gvr.Resource, Namespaced: true, Namespaces: []string{ns}, Choices: []backup.Choice{{}},
+			GVK:        created.GroupVersionKind(),
+			Resource:   row.gvr.Resource,
+			Namespaced: true,
+			Namespaces: []string{ns},
+			Choices:    []backup.Choice{{}},
 		}
 		path := filepath.Join(t.TempDir(), "backup")
-		if _, _, err := (&backup.Backup{Client: testkit.Dynamic(t), Kinds: []backup.Selection{selection}}).Run(t.Context(), path); err != nil {
+		if _, _, err := (&backup.Backup{Client: testkit.Dynamic(t), Kinds: []backup.Selection{selection}}).Run(
+			t.Context(),
+			path,
+		); err != nil {
 			t.Fatal(err)
 		}
 		testkit.Patch(t, row.gvr, ns, "x", "somebody", row.change)

@@ -39,8 +39,8 @@ func readKinds(files []string) (*caseKinds, error) {
 	return k, nil
 }
 
-// describe adds the kinds that configs describe and no file defines. Objects that break the rules of a config can be stored, since there may
-// be such from before the rules.
+// describe adds the kinds that configs describe and no file defines. Objects that break the rules of a config can be stored, since there
+// may// be such from before the rules.
 func (k *caseKinds) describe(files []*config.File) {
 	for _, d := range pipeline.DescribedKinds(files) {
 		if _, err := k.Source.Kind(d.GVK); errors.Is(err, kinds.ErrUnknown) {

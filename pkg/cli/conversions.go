@@ -61,7 +61,10 @@ func compileConversion(
 	if err != nil {
 		return &conversion{}, config.Errors{f.Errorf("", "fix CustomResourceDefinition "+crd.Name, "%v", err)}
 	}
-	made, problems := convert.Compile(&f.Conversion, convert.Options{Kind: f.For, Versions: versions, Stored: kinds.StoredVersion(crd), Partial: partial})
+	made, problems := convert.Compile(
+		&f.Conversion,
+		convert.Options{Kind: f.For, Versions: versions, Stored: kinds.StoredVersion(crd), Partial: partial},
+	)
 	var errs config.Errors
 	for _, p := range problems {
 		errs = append(errs, f.Errorf(p.Path, "", "%s", p.Message))

@@ -86,22 +86,27 @@ func (o *proveOptions) tryLive(ctx context.Context, client dynamic.Interface, c 
 func (o *proveOptions) tryVersion(ctx context.Context, client dynamic.Interface, c *conversion, version string) (lost int, err error) {
 	tried, invalid := 0, 0
 	resource := schema.GroupVersionResource{Group: c.crd.Spec.Group, Version: version, Resource: c.crd.Spec.Names.Plural}
-	err = pages.Each(ctx, metav1.ListOptions{Limit: objectsHeld}, client.Resource(resource).List, func(page *unstructured.UnstructuredList) error {
-		for i := range page.Items {
-			u := &page.Items[i]
-			loss, valid := c.converter.Survives(ctx, u.Object)
-			if tried++; !valid {
-				invalid++
+	err = pages.Each(
+		ctx,
+		metav1.ListOptions{Limit: objectsHeld},
+		client.Resource(resource).List,
+		func(page *unstructured.UnstructuredList) error {
+			for i := range page.Items {
+				u := &page.Items[i]
+				loss, valid := c.converter.Survives(ctx, u.Object)
+				if tried++; !valid {
+					invalid++
+				}
+				if loss == nil {
+					continue
+				}
+				if lost++; lost <= lossesShown {
+					fmt.Fprintf(o.streams.Out, "  %s/%s: %s\n", u.GetNamespace(), u.GetName(), loss.Shown)
+				}
 			}
-			if loss == nil {
-				continue
-			}
-			if lost++; lost <= lossesShown {
-				fmt.Fprintf(o.streams.Out, "  %s/%s: %s\n", u.GetNamespace(), u.GetName(), loss.Shown)
-			}
-		}
-		return ctx.Err()
-	})
+			return ctx.Err()
+		},
+	)
 	if err != nil {
 		return lost, fmt.Errorf("listing %s in version %s: %w", resource.GroupResource(), version, err)
 	}

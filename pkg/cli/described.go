@@ -76,7 +76,12 @@ func compareDescribed(list []pipeline.Compiled, where string, required bool, fin
 		case err != nil:
 			return nil, err
 		case there == nil && required:
-			warn("apply what corollary generate crd prints, or use corollary run --install-crds", "%s has no CustomResourceDefinition %s", where, described.Name)
+			warn(
+				"apply what corollary generate crd prints, or use corollary run --install-crds",
+				"%s has no CustomResourceDefinition %s",
+				where,
+				described.Name,
+			)
 			continue
 		case there == nil:
 			continue
@@ -86,8 +91,13 @@ func compareDescribed(list []pipeline.Compiled, where string, required bool, fin
 			return nil, err
 		}
 		if len(lines) > 0 {
-			warn("", "the CustomResourceDefinition %s in %s differs. What corollary generate crd prints would change:\n    %s", described.Name, where,
-				strings.Join(lines, "\n    "))
+			warn(
+				"",
+				"the CustomResourceDefinition %s in %s differs. What corollary generate crd prints would change:\n    %s",
+				described.Name,
+				where,
+				strings.Join(lines, "\n    "),
+			)
 		}
 	}
 	return found, nil

@@ -72,7 +72,11 @@ type describedKind struct {
 func describe(t *testing.T) *describedKind {
 	t.Helper()
 	unique := testkit.Unique(t)
-	d := &describedKind{file: filepath.Join(t.TempDir(), "boxes.yaml"), group: unique + ".example.com", manager: unique[max(0, len(unique)-30):]}
+	d := &describedKind{
+		file:    filepath.Join(t.TempDir(), "boxes.yaml"),
+		group:   unique + ".example.com",
+		manager: unique[max(0, len(unique)-30):],
+	}
 	d.manager = "m" + strings.Trim(d.manager, "-")
 	d.resource = schema.GroupVersionResource{Group: d.group, Version: "v1", Resource: "boxes"}
 	d.write(t, "")
@@ -94,7 +98,18 @@ func (d *describedKind) write(t *testing.T, more string, replace ...string) {
 func (d *describedKind) apply(t *testing.T, namespace, spec string) error {
 	t.Helper()
 	u := testkit.Parse(t, fmt.Sprintf("{apiVersion: %s/v1, kind: Box, metadata: {name: one}, spec: %s}", d.group, spec))
-	_, err := testkit.Dynamic(t).Resource(d.resource).Namespace(namespace).Apply(t.Context(), "one", u, metav1.ApplyOptions{FieldManager: "test"})
+	_, err := testkit.Dynamic(
+		t,
+	).Resource(
+		d.resource,
+	).Namespace(
+		namespace,
+	).Apply(
+		t.Context(),
+		"one",
+		u,
+		metav1.ApplyOptions{FieldManager: "test"},
+	)
 	return err
 }
 
@@ -107,7 +122,10 @@ func (d *describedKind) create(t *testing.T, namespace, spec string) {
 
 func (d *describedKind) start(t *testing.T, cfg *rest.Config, args ...string) *process {
 	t.Helper()
-	return start(t, cfg, append([]string{"run", "-c", d.file, "--metrics-bind-address", "0", "--health-probe-bind-address", "0"}, args...)...)
+	return start(
+		t,
+		cfg,
+		append([]string{"run", "-c", d.file, "--metrics-bind-address", "0", "--health-probe-bind-address", "0"}, args...)...)
 }
 
 // started waits until the process has begun to work.
@@ -199,7 +217,9 @@ func TestInstallCRDsChanges(t *testing.T) {
 	}
 	field := func(path ...string) any {
 		versions, _, _ := unstructured.NestedSlice(testkit.Get(t, kinds.DefinitionResource, "", d.name()).Object, "spec", "versions")
-		value, _, _ := unstructured.NestedFieldCopy(versions[0].(map[string]any), append([]string{"schema", "openAPIV3Schema", "properties", "spec", "properties"}, path...)...)
+		value, _, _ := unstructured.NestedFieldCopy(
+			versions[0].(map[string]any),
+			append([]string{"schema", "openAPIV3Schema", "properties", "spec", "properties"}, path...)...)
 		return value
 	}
 	once(t)
@@ -222,7 +242,16 @@ func TestInstallCRDsChanges(t *testing.T) {
 	d.write(t, "      more: string", "maximum=9", "maximum=8", "fieldManager: "+d.manager, "fieldManager: other")
 	once(t) // which differs in nothing
 	d.write(t, "      else: string", "maximum=9", "maximum=8", "fieldManager: "+d.manager, "fieldManager: other")
-	d.start(t, testkit.Config(), "--install-crds").refused(t, "it was not applied by this operator", ".spec.more", "kubectl apply --server-side")
+	d.start(
+		t,
+		testkit.Config(),
+		"--install-crds",
+	).refused(
+		t,
+		"it was not applied by this operator",
+		".spec.more",
+		"kubectl apply --server-side",
+	)
 	if field("more") == nil || field("else") != nil {
 		t.Error("a definition of somebody else was changed")
 	}
@@ -257,13 +286,22 @@ func TestCheckLiveCompares(t *testing.T) {
 			}
 		}
 	}
-	check("watch.schema: the cluster has no CustomResourceDefinition "+d.name(), ": Box ("+d.group+"/v1): namespaced, status subresource, typed", "no errors, 1 warning")
+	check(
+		"watch.schema: the cluster has no CustomResourceDefinition "+d.name(),
+		": Box ("+d.group+"/v1): namespaced, status subresource, typed",
+		"no errors, 1 warning",
+	)
 	_, out := run(t, "generate", "crd", "-c", d.file)
 	testkit.InstallCRDs(t, out[strings.Index(out, "apiVersion"):strings.Index(out, "note: ")])
 	check("no errors, 0 warnings")
 	before := testkit.Get(t, kinds.DefinitionResource, "", d.name()).GetResourceVersion()
 	d.write(t, "", "maximum=9", "maximum=8", "[]Item", "[]string", " listType=map listMapKey=name", "")
-	check("the CustomResourceDefinition "+d.name()+" in the cluster differs", "breaking: .spec.size: maximum was 9 and is 8", ".spec.items", "no errors, 1 warning")
+	check(
+		"the CustomResourceDefinition "+d.name()+" in the cluster differs",
+		"breaking: .spec.size: maximum was 9 and is 8",
+		".spec.items",
+		"no errors, 1 warning",
+	)
 	d.write(t, "", "shortNames: ["+d.manager+"]", "shortNames: ["+d.manager+", another]")
 	check("compatible: spec.names", "no errors, 1 warning")
 	if err := d.apply(t, "default", "{color: red}"); !apierrors.IsInvalid(err) {

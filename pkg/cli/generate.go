@@ -29,8 +29,20 @@ func newGenerate(streams IO) *cobra.Command {
 		}
 		return usagef("%s", unknownCommand(cmd, args))
 	}
-	cmd.AddCommand(newGenerateCRD(streams), newGenerateRBAC(streams), newGeneratePolicy(streams), newGenerateValidations(streams), newGenerateStatus(streams),
-		newGenerateConversion(streams), newGenerateArgoCD(streams), newGenerateFlux(streams), newGenerateChart(streams), newGenerateOLM(streams))
+	cmd.AddCommand(
+		newGenerateCRD(streams),
+		newGenerateRBAC(streams),
+		newGeneratePolicy(streams),
+		newGenerateValidations(streams),
+		newGenerateStatus(streams),
+		newGenerateConversion(
+			streams,
+		),
+		newGenerateArgoCD(streams),
+		newGenerateFlux(streams),
+		newGenerateChart(streams),
+		newGenerateOLM(streams),
+	)
 	return cmd
 }
 

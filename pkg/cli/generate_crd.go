@@ -66,8 +66,14 @@ func (o *generateCRDOptions) run() error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(&out, "# %s of %s, as described by the config of operator %s: made by corollary generate crd.\n%s", d.Kind.Kind, d.Kind.GroupVersion(),
-			d.File.Metadata.Name, text)
+		fmt.Fprintf(
+			&out,
+			"# %s of %s, as described by the config of operator %s: made by corollary generate crd.\n%s",
+			d.Kind.Kind,
+			d.Kind.GroupVersion(),
+			d.File.Metadata.Name,
+			text,
+		)
 		writeNotes(o.streams, d.Notes)
 	}
 	if _, err := o.streams.Out.Write(out.Bytes()); err != nil {

@@ -106,7 +106,10 @@ func (o *generateOLMOptions) run() error {
 		return err
 	}
 	for _, d := range described {
-		if !slices.ContainsFunc(o.bundle.Definitions, func(have *unstructured.Unstructured) bool { return have.GetName() == d.Object.GetName() }) {
+		if !slices.ContainsFunc(
+			o.bundle.Definitions,
+			func(have *unstructured.Unstructured) bool { return have.GetName() == d.Object.GetName() },
+		) {
 			o.bundle.Definitions = append(o.bundle.Definitions, d.Object)
 		}
 	}

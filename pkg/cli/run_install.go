@@ -105,7 +105,8 @@ func (i *installer) update(ctx context.Context, client *apply.Client, t apply.Ta
 	if err != nil || len(lines) == 0 {
 		return err
 	}
-	const apply = "apply it yourself if that is intended: corollary generate crd -c CONFIG | kubectl apply --server-side --force-conflicts -f -"
+	const apply = "apply it yourself if that is intended: corollary generate crd -c CONFIG | kubectl apply --server-side " +
+		"--force-conflicts -f -"
 	differs := "it differs from watch.schema in " + d.File.Path + ":\n  " + strings.Join(lines, "\n  ")
 	if !appliedBy(live, d.File.Conventions.FieldManager) {
 		return fmt.Errorf("%s\nit was not applied by this operator, so it is not changed: %s", differs, apply)
@@ -157,7 +158,7 @@ func (i *installer) await(ctx context.Context, client *apply.Client, t apply.Tar
 		if err != nil {
 			return false, err
 		}
-		established := false
+		var established bool
 		if established, why = kinds.Established(live); !established {
 			return false, nil
 		}

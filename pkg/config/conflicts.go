@@ -57,12 +57,18 @@ func (f *File) stillUsed(files []*File) Errors {
 			continue
 		}
 		if p.FieldManager != "" && p.FieldManager == c.FieldManager {
-			errs = append(errs, f.Errorf("conventions.previous.fieldManager", "remove it, or rename the other", "the field manager %q is used in %s",
-				p.FieldManager, other.where("conventions.fieldManager")))
+			errs = append(
+				errs,
+				f.Errorf("conventions.previous.fieldManager", "remove it, or rename the other", "the field manager %q is used in %s",
+					p.FieldManager, other.where("conventions.fieldManager")),
+			)
 		}
 		if p.Finalizer != "" && p.Finalizer == c.Finalizer {
-			errs = append(errs, f.Errorf("conventions.previous.finalizer", "remove it, or rename the other", "the finalizer %q is used in %s",
-				p.Finalizer, other.where("conventions.finalizer")))
+			errs = append(
+				errs,
+				f.Errorf("conventions.previous.finalizer", "remove it, or rename the other", "the finalizer %q is used in %s",
+					p.Finalizer, other.where("conventions.finalizer")),
+			)
 		}
 	}
 	return errs
@@ -94,7 +100,8 @@ func (f *File) where(path string) string {
 // each would undo the other forever. Where no object can be an upstream of both, they share none.
 func (f *File) sharedStatus(other *File) Errors {
 	kind := groupKind(f.Watch.APIVersion, f.Watch.Kind)
-	if f.Watch.Kind == "" || f.Source != nil || kind != groupKind(other.Watch.APIVersion, other.Watch.Kind) || !*f.Status.Enabled || !*other.Status.Enabled ||
+	if f.Watch.Kind == "" || f.Source != nil || kind != groupKind(other.Watch.APIVersion, other.Watch.Kind) || !*f.Status.Enabled ||
+		!*other.Status.Enabled ||
 		f.Watch.disjoint(&other.Watch) {
 		return nil
 	}
@@ -136,9 +143,16 @@ func (f *File) sharedMarks(other *File) Errors {
 				"conventions.hash.label":       {a.Hash.Label, b.Hash.Label},
 			} {
 				if keys[0] != "" && keys[0] == keys[1] {
-					errs = append(errs, f.Errorf(path, "choose another key",
+					errs = append(errs, f.Errorf(
+						path,
+						"choose another key",
 						"%s is used in %s too, and both operators may write one %s (downstreams[%d]): with ownership: Fields, several operators "+
-							"contribute to an object", keys[0], other.where(path), d.Kind, i))
+							"contribute to an object",
+						keys[0],
+						other.where(path),
+						d.Kind,
+						i,
+					))
 				}
 			}
 		}

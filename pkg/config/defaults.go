@@ -15,6 +15,13 @@ func defaults() Operator {
 	}
 }
 
+func (f *File) fillSchema() {
+	if s := f.Watch.Schema; s != nil {
+		fill(&s.Scope, ScopeNamespaced)
+		fill(&s.Plural, pluralOf(f.Watch.APIVersion, f.Watch.Kind))
+	}
+}
+
 // fillDefaults gives every field that is empty after decoding its default.
 func (f *File) fillDefaults() {
 	op := &f.Operator
@@ -28,10 +35,7 @@ func (f *File) fillDefaults() {
 	if op.Delimiters == nil {
 		op.Delimiters = []string{"{{", "}}"}
 	}
-	if s := op.Watch.Schema; s != nil {
-		fill(&s.Scope, ScopeNamespaced)
-		fill(&s.Plural, pluralOf(op.Watch.APIVersion, op.Watch.Kind))
-	}
+	f.fillSchema()
 	for i := range op.Validate {
 		fill(&op.Validate[i].Reason, "FieldValueInvalid")
 	}

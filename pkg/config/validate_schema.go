@@ -33,7 +33,11 @@ func pluralOf(apiVersion, kind string) string {
 	return plural.Resource
 }
 
-var resourceName = syntax{"a name of a resource", "write at most 63 small letters, digits and -, beginning with a letter", validation.IsDNS1035Label}
+var resourceName = syntax{
+	"a name of a resource",
+	"write at most 63 small letters, digits and -, beginning with a letter",
+	validation.IsDNS1035Label,
+}
 
 // kindSchema checks the description of the upstream's kind.
 func (v *validator) kindSchema() {
@@ -82,7 +86,12 @@ func (v *validator) describable() {
 	case builtin.OwnsGroup(gvk.Group):
 		v.add("watch.apiVersion", domain, "the group %s belongs to Kubernetes", gvk.Group)
 	case !strings.Contains(gvk.Group, "."):
-		v.add("watch.apiVersion", domain, "the group %s has no dot, and an API server takes no CustomResourceDefinition of such a group", gvk.Group)
+		v.add(
+			"watch.apiVersion",
+			domain,
+			"the group %s has no dot, and an API server takes no CustomResourceDefinition of such a group",
+			gvk.Group,
+		)
 	}
 	if v.Conversion != nil {
 		v.add(schemaKey, "keep the CustomResourceDefinition in a file instead",
@@ -121,10 +130,22 @@ func (f *File) describedBy(other *File) Errors {
 	case kind.GroupKind() != others.GroupKind():
 		return nil
 	case kind.Version != others.Version:
-		return differs(schemaKey, inFile, "%s has version %s, and watch.schema describes one version of a kind: it is described in version %s",
-			kind.Kind, kind.Version, others.Version)
-	case a.Scope != b.Scope || a.Plural != b.Plural || !reflect.DeepEqual(a.ShortNames, b.ShortNames) || !reflect.DeepEqual(f.described, other.described):
-		return differs(schemaKey, "remove one of them: one is enough for all operators that are loaded together", "%s is described differently", kind.Kind)
+		return differs(
+			schemaKey,
+			inFile,
+			"%s has version %s, and watch.schema describes one version of a kind: it is described in version %s",
+			kind.Kind,
+			kind.Version,
+			others.Version,
+		)
+	case a.Scope != b.Scope || a.Plural != b.Plural || !reflect.DeepEqual(a.ShortNames, b.ShortNames) || !reflect.DeepEqual(f.described,
+		other.described):
+		return differs(
+			schemaKey,
+			"remove one of them: one is enough for all operators that are loaded together",
+			"%s is described differently",
+			kind.Kind,
+		)
 	}
 	return nil
 }

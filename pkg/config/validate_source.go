@@ -35,7 +35,7 @@ func (v *validator) source() {
 		{"deletion.before", "a row that is gone cannot be held"},
 		{"guard.maxDeleted", "source.deletes limits what a result may delete"},
 	} {
-		if v.given(strings.Split(of.key, ".")...) && !(of.key == "status" && v.statusIsOff()) {
+		if v.given(strings.Split(of.key, ".")...) && (of.key != "status" || !v.statusIsOff()) {
 			v.add(of.key, "remove it", "it is not supported with source: %s", of.why)
 		}
 	}
@@ -76,7 +76,8 @@ func (v *validator) dsn(at string, from DSNFrom) {
 	switch {
 	case v.reported(at):
 	case given != 1:
-		v.add(at, "write env: NAME, file: FILE, or secret: {namespace: …, name: …, key: …}", "found %d places of the connection string, wanted one", given)
+		v.add(at, "write env: NAME, file: FILE, or secret: {namespace: …, name: …, key: …}",
+			"found %d places of the connection string, wanted one", given)
 	case from.Secret != nil:
 		if v.required(at+".secret.namespace", from.Secret.Namespace, "name the namespace of the Secret") {
 			v.form(namespaceName, at+".secret.namespace", from.Secret.Namespace, from.Secret.Namespace)

@@ -73,7 +73,8 @@ func edited(t *testing.T) *Converter {
 	}
 	c, problems := Compile(&config.Conversion{Hub: "v1", Spokes: []config.Spoke{{Version: "v1beta1", Rules: []config.ConversionRule{
 		{Move: ".spec.e", Values: map[string]string{"big": "huge"}},
-	}}}, Preserve: &config.Preserve{Annotation: "example.com/kept"}}, Options{Kind: schema.GroupKind{Group: "example.com", Kind: "Thing"}, Versions: versions})
+	}}}, Preserve: &config.Preserve{Annotation: "example.com/kept"}}, Options{Kind: schema.GroupKind{Group: "example.com", Kind: "Thing"},
+		Versions: versions})
 	if len(problems) > 0 {
 		t.Fatal(problems[0])
 	}
@@ -119,7 +120,16 @@ func (e *editor) edit(ctx context.Context) string {
 	e.from.Coerce(back)
 	for _, f := range differences(e.withoutData(obj), e.withoutData(back), e.from.Structural) {
 		if len(f.Path) < 2 || f.Path[1] != name {
-			return fmt.Sprintf("%s was edited in %s, and %s became %s:\n%v\n%v\n%v", name, e.via.Name, f.Path, shown(f.Was, f.WasAbsent), obj, there, back)
+			return fmt.Sprintf(
+				"%s was edited in %s, and %s became %s:\n%v\n%v\n%v",
+				name,
+				e.via.Name,
+				f.Path,
+				shown(f.Was, f.WasAbsent),
+				obj,
+				there,
+				back,
+			)
 		}
 	}
 	rulesAlone := runtime.DeepCopyJSON(e.withoutData(there))

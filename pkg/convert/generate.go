@@ -27,8 +27,8 @@ type generator struct {
 	*distinctions
 }
 
-// maxItems is how many items most lists and maps have, maxMany how many some have: one of rarely, at most maxManyDepth deep. maxDepth is how
-// deep they are in each other.
+// maxItems is how many items most lists and maps have, maxMany how many some have: one of rarely, at most maxManyDepth deep. maxDepth is
+// how deep they are in each other.
 const (
 	maxItems     = 3
 	maxMany      = 300
@@ -60,13 +60,18 @@ func (g *generator) value(s *structuralschema.Structural, at string, depth int) 
 	if len(values) == 0 {
 		return "x"
 	}
-	if g.uniform && (s.Type == "boolean" || s.ValueValidation != nil && len(s.ValueValidation.Enum) > 0) {
-		if g.last {
-			return runtime.DeepCopyJSONValue(values[len(values)-1])
-		}
-		return runtime.DeepCopyJSONValue(values[0])
+	return runtime.DeepCopyJSONValue(values[g.choose(s, len(values))])
+}
+
+// choose chooses one of n values of a scalar.
+func (g *generator) choose(s *structuralschema.Structural, n int) int {
+	switch isChoice := s.Type == "boolean" || s.ValueValidation != nil && len(s.ValueValidation.Enum) > 0; {
+	case g.uniform && isChoice && g.last:
+		return n - 1
+	case g.uniform && isChoice:
+		return 0
 	}
-	return runtime.DeepCopyJSONValue(values[g.random.IntN(len(values))])
+	return g.random.IntN(n)
 }
 
 // boundaries are the values of a scalar that are worth trying: bounds, and what is known to get lost.
@@ -149,12 +154,21 @@ func (g *generator) integer(s *structuralschema.Structural) any {
 // formats are texts of formats that the API server checks.
 var formats = map[string][]string{
 	"date-time": {"2026-01-02T03:04:05Z", "2026-01-02T03:04:05.123456789+02:00", "2026-01-02T03:04:05.500Z", "2026-01-02t03:04:05z"},
-	"date":      {"2026-01-02"}, "duration": {"1h30m", "90s", "1.5h"}, "byte": {"", "AAEC"}, "ipv4": {"10.0.0.1"},
-	"ipv6": {"::1", "fd00::1", "2001:DB8::1", "2001:0db8:0:0:0:0:0:1", "::ffff:10.0.0.1"},
-	"cidr": {"10.0.0.0/8", "10.1.2.3/8", "2001:DB8::/32"},
-	"uri":  {"https://example.com/a?b=c", "https://example.com/a#b", "HTTPS://Example.com:443/%7ea"}, "email": {"a@example.com", "A@Example.com"},
-	"hostname": {"a.example.com", "A.Example.com"}, "mac": {"00:00:5e:00:53:01", "00:00:5E:00:53:01", "00-00-5e-00-53-01"},
-	"uuid": {"123e4567-e89b-12d3-a456-426614174000", "123E4567-E89B-12D3-A456-426614174000"},
+	"date":      {"2026-01-02"},
+	"duration":  {"1h30m", "90s", "1.5h"},
+	"byte":      {"", "AAEC"},
+	"ipv4":      {"10.0.0.1"},
+	"ipv6":      {"::1", "fd00::1", "2001:DB8::1", "2001:0db8:0:0:0:0:0:1", "::ffff:10.0.0.1"},
+	"cidr":      {"10.0.0.0/8", "10.1.2.3/8", "2001:DB8::/32"},
+	"uri": {
+		"https://example.com/a?b=c",
+		"https://example.com/a#b",
+		"HTTPS://Example.com:443/%7ea",
+	},
+	"email":    {"a@example.com", "A@Example.com"},
+	"hostname": {"a.example.com", "A.Example.com"},
+	"mac":      {"00:00:5e:00:53:01", "00:00:5E:00:53:01", "00-00-5e-00-53-01"},
+	"uuid":     {"123e4567-e89b-12d3-a456-426614174000", "123E4567-E89B-12D3-A456-426614174000"},
 }
 
 // awkward are texts that conversions lose: numbers with zeros before them, separators, what YAML reads as something else.
@@ -325,27 +339,42 @@ func (g *generator) object(s *structuralschema.Structural, at string, depth int)
 		}
 		made[name] = g.value(&property, where, depth+1)
 	}
-	if a := additional(s); a != nil {
-		keys := append([]string{"a", "b.c/d", "E", "007", "x-y"}, g.texts...)
-		for i := range g.count(0, maxItems, limitOf(s, func(v *structuralschema.ValueValidation) *int64 { return v.MaxProperties }), depth) {
-			if key := keys[g.random.IntN(len(keys))]; i < maxItems {
-				made[key] = g.value(a, at+"{}", depth+1)
-			} else {
-				made[fmt.Sprint("key-", i)] = g.value(a, at+"{}", depth+1)
-			}
-		}
-	}
-	if s.XPreserveUnknownFields && g.random.IntN(2) == 0 {
-		made["unknownField"] = map[string]any{"n": int64(1<<53 + 1), "list": []any{"a", nil, 1.5}}
-	}
-	if s.XPreserveUnknownFields && at != "" && g.random.IntN(4) == 0 {
-		for _, name := range slices.Sorted(maps.Keys(g.unknown)) {
-			if _, declared := s.Properties[name]; !declared && g.random.IntN(3) == 0 {
-				made[name] = g.value(g.unknown[name], at+"."+name, depth+1)
-			}
-		}
+	g.addKeys(made, s, at, depth)
+	if s.XPreserveUnknownFields {
+		g.addUnknown(made, s, at, depth)
 	}
 	return made
+}
+
+// addKeys adds the keys of a map.
+func (g *generator) addKeys(made map[string]any, s *structuralschema.Structural, at string, depth int) {
+	a := additional(s)
+	if a == nil {
+		return
+	}
+	keys := append([]string{"a", "b.c/d", "E", "007", "x-y"}, g.texts...)
+	for i := range g.count(0, maxItems, limitOf(s, func(v *structuralschema.ValueValidation) *int64 { return v.MaxProperties }), depth) {
+		key := keys[g.random.IntN(len(keys))]
+		if i >= maxItems {
+			key = fmt.Sprint("key-", i)
+		}
+		made[key] = g.value(a, at+"{}", depth+1)
+	}
+}
+
+// addUnknown adds fields that the schema does not declare: under names that nobody declares, and that the other version does.
+func (g *generator) addUnknown(made map[string]any, s *structuralschema.Structural, at string, depth int) {
+	if g.random.IntN(2) == 0 {
+		made["unknownField"] = map[string]any{"n": int64(1<<53 + 1), "list": []any{"a", nil, 1.5}}
+	}
+	if at == "" || g.random.IntN(4) != 0 {
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(g.unknown)) {
+		if _, declared := s.Properties[name]; !declared && g.random.IntN(3) == 0 {
+			made[name] = g.value(g.unknown[name], at+"."+name, depth+1)
+		}
+	}
 }
 
 // limitOf is a bound of a schema; -1 if it has none.

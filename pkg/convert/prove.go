@@ -79,7 +79,11 @@ func (c *Converter) Prove(ctx context.Context, o ProofOptions) (*Proof, error) {
 
 // generator makes objects for a conversion to the version via.
 func (c *Converter) generator(seed uint64, via *kinds.Version) *generator {
-	g := &generator{random: rand.New(rand.NewPCG(seed, 1)), distinctions: c.distinctions(), unknown: map[string]*structuralschema.Structural{}}
+	g := &generator{
+		random:       rand.New(rand.NewPCG(seed, 1)),
+		distinctions: c.distinctions(),
+		unknown:      map[string]*structuralschema.Structural{},
+	}
 	var collect func(s *structuralschema.Structural, depth int)
 	collect = func(s *structuralschema.Structural, depth int) {
 		for _, name := range slices.Sorted(maps.Keys(s.Properties)) { // one seed gives the same objects
@@ -227,7 +231,11 @@ func (p *prover) leaveData(ctx context.Context, obj map[string]any) {
 
 func (p *prover) head(obj map[string]any, version string) {
 	obj["apiVersion"], obj["kind"] = schema.GroupVersion{Group: p.kind.Group, Version: version}.String(), p.kind.Kind
-	obj["metadata"] = map[string]any{"name": p.generator.name(), "labels": map[string]any{"app": "a"}, "annotations": map[string]any{"note": "kept"}}
+	obj["metadata"] = map[string]any{
+		"name":        p.generator.name(),
+		"labels":      map[string]any{"app": "a"},
+		"annotations": map[string]any{"note": "kept"},
+	}
 	for _, at := range p.metadata {
 		texts := append([]string{"", "a", "7", "x y"}, p.generator.literalTexts()...)
 		if p.generator.random.IntN(2) == 0 {

@@ -27,7 +27,12 @@ const keepAnnotation = "helm.sh/resource-policy"
 //
 // kinds names those that the chart could not guess the resource or the scope of, as far as source knows them. An error names
 // the operator, and a file that cannot be read or two that would be mounted as one.
-func ChartValues(files []*config.File, read func(path string) ([]byte, error), source kinds.Source, described []*Definition) (map[string]any, error) {
+func ChartValues(
+	files []*config.File,
+	read func(path string) ([]byte, error),
+	source kinds.Source,
+	described []*Definition,
+) (map[string]any, error) {
 	v := newChartValues(read)
 	for _, f := range files {
 		if err := v.add(f); err != nil {

@@ -24,7 +24,8 @@ type Definition struct {
 	Notes []string
 }
 
-// Definitions makes the definitions of all kinds that configs describe: with the spec, the status that the operators write, and their rules.
+// Definitions makes the definitions of all kinds that configs describe: with the spec, the status that the operators write, and their
+// rules.
 func Definitions(list []pipeline.Compiled) ([]*Definition, error) {
 	var files []*config.File
 	pipelines := map[*config.File]*pipeline.Pipeline{}
@@ -67,7 +68,8 @@ func (d *Definition) addRules(watchers []*pipeline.Pipeline) error {
 	var whole []*pipeline.Pipeline
 	for _, p := range watchers {
 		if len(p.Config.Validate) > 0 && p.SelectsSome() {
-			d.Notes = append(d.Notes, fmt.Sprintf("the rules of operator %s are left out: its watch selects some objects, and in a CustomResourceDefinition "+
+			d.Notes = append(d.Notes, fmt.Sprintf("the rules of operator %s are left out: its watch selects some objects, and in a "+
+				"CustomResourceDefinition "+
 				"rules hold for all: use generate policy", p.Name))
 			continue
 		}

@@ -13,6 +13,14 @@ import (
 	"github.com/corollary-dev/corollary/pkg/kinds"
 )
 
+// fitFieldPath removes the fieldPath of a rule if no definition may have it.
+func (v *Validations) fitFieldPath(rule *apiextensionsv1.ValidationRule, schema *structuralschema.Structural, from string) {
+	if _, _, err := schemacel.ValidFieldPath(rule.FieldPath, schema); err != nil && rule.FieldPath != "" {
+		v.Notes = append(v.Notes, from+": its fieldPath is left out: in a CustomResourceDefinition it names a field of the schema, outside of lists")
+		rule.FieldPath = ""
+	}
+}
+
 // Fit holds the rules to the definition that they are for, as the API server will: it compiles them against its schema,
 // and estimates what they may cost. A rule that does not compile there, for example since it reads what the schema leaves
 // open, is left out with a note. What the API server would refuse the definition for is returned, a sentence each.
@@ -42,27 +50,34 @@ func (v *Validations) Fit(crd *apiextensionsv1.CustomResourceDefinition) (refuse
 			cost = saturating(cost, r.MessageExpressionMaxCost)
 		}
 		if v.leavesOutCostly && (r.MaxCost > kinds.MaxRuleCost || saturating(total, cost) > kinds.MaxTotalCost) {
-			v.Notes = append(v.Notes, v.from[i]+" is left out: it could cost more than an API server allows: give the lists, maps and texts that it reads "+
-				"maxItems and maxLength")
+			v.Notes = append(
+				v.Notes,
+				v.from[i]+" is left out: it could cost more than an API server allows: give the lists, maps and texts that it reads "+
+					"maxItems and maxLength",
+			)
 			continue
 		}
 		if r.MaxCost > kinds.MaxRuleCost {
-			refused = append(refused, fmt.Sprintf("%s could cost %s as much as a rule may: give the lists, maps and texts that it reads maxItems, "+
-				"maxProperties and maxLength, and ask has(…) rather than orValue, behind which bounds are not seen", v.from[i],
-				times(r.MaxCost, kinds.MaxRuleCost)))
+			refused = append(
+				refused,
+				fmt.Sprintf("%s could cost %s as much as a rule may: give the lists, maps and texts that it reads maxItems, "+
+					"maxProperties and maxLength, and ask has(…) rather than orValue, behind which bounds are not seen", v.from[i],
+					times(r.MaxCost, kinds.MaxRuleCost)),
+			)
 		}
-		if _, _, err := schemacel.ValidFieldPath(rule.FieldPath, schema); err != nil && rule.FieldPath != "" {
-			v.Notes = append(v.Notes, v.from[i]+": its fieldPath is left out: in a CustomResourceDefinition it names a field of the schema, outside of lists")
-			rule.FieldPath = ""
-		}
+		v.fitFieldPath(&rule, schema, v.from[i])
 		total = saturating(total, cost)
 		rules, from = append(rules, rule), append(from, v.from[i])
 	}
 	v.Rules, v.from = rules, from
 	if total > kinds.MaxTotalCost && len(refused) == 0 {
-		refused = append(refused,
-			fmt.Sprintf("the rules together could cost %s as much as they may: give lists, maps and texts maxItems, maxProperties and maxLength",
-				times(total, kinds.MaxTotalCost)))
+		refused = append(
+			refused,
+			fmt.Sprintf(
+				"the rules together could cost %s as much as they may: give lists, maps and texts maxItems, maxProperties and maxLength",
+				times(total, kinds.MaxTotalCost),
+			),
+		)
 	}
 	return refused, nil
 }

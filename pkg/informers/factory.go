@@ -127,7 +127,13 @@ func (w *Factory) join(s *subscription, handler cache.ResourceEventHandler, prep
 }
 
 // prepare makes the informer of a shared watch.
-func (w *Factory) prepare(key Key, shared *sharedWatch, from cache.ListerWatcher, example runtime.Object, transform cache.TransformFunc) error {
+func (w *Factory) prepare(
+	key Key,
+	shared *sharedWatch,
+	from cache.ListerWatcher,
+	example runtime.Object,
+	transform cache.TransformFunc,
+) error {
 	shared.informer = cache.NewSharedIndexInformerWithOptions(from, example,
 		cache.SharedIndexInformerOptions{Indexers: w.indexers, ObjectDescription: key.GVR.String()})
 	err := errors.Join(

@@ -62,7 +62,12 @@ func (w *watcher) openUpstreams() (err error) {
 	for _, ns := range namespacesOf(w.pipeline.Config.Watch.Namespaces, w.pipeline.Upstream.Namespaced) {
 		key := Key{Identity: w.as, GVR: w.pipeline.Upstream.GVR, Namespace: ns, Selector: w.feed.Reconciler.Selector.String(),
 			View: packedViewOf(w.pipeline)}
-		if w.upstreams[ns], err = w.factory.subscribe(key, packMatching(w.pipeline), w.feed.matching(w.feed.upstreams()), w.feed.OnWatchResult); err != nil {
+		if w.upstreams[ns], err = w.factory.subscribe(
+			key,
+			packMatching(w.pipeline),
+			w.feed.matching(w.feed.upstreams()),
+			w.feed.OnWatchResult,
+		); err != nil {
 			return err
 		}
 	}

@@ -58,7 +58,13 @@ func (w *watcher) openRows() (*subscription, error) {
 	s := &subscription{key: Key{Identity: w.as, GVR: p.Upstream.GVR, View: rowsView + string(text)}, owner: w.factory,
 		onResult: w.feed.OnWatchResult, onRows: w.feed.Queue.JoinRows}
 	return w.factory.join(s, w.feed.upstreams(), func(shared *sharedWatch) error {
-		shared.rows = &rowsWatch{key: s.key, pipeline: p, source: source.New(w.sourceOptions()), shared: shared, doubted: map[string]source.Doubt{}}
+		shared.rows = &rowsWatch{
+			key:      s.key,
+			pipeline: p,
+			source:   source.New(w.sourceOptions()),
+			shared:   shared,
+			doubted:  map[string]source.Doubt{},
+		}
 		return w.factory.prepare(s.key, shared, shared.rows.listWatch(), &packed{}, pack)
 	})
 }
@@ -66,8 +72,15 @@ func (w *watcher) openRows() (*subscription, error) {
 // sourceOptions are those of the config's database.
 func (w *watcher) sourceOptions() source.Options {
 	s := w.pipeline.Config.Source
-	o := source.Options{Driver: source.SQLite, Query: s.Query, Key: s.Key, Poll: time.Duration(s.Changes.Poll), Timeout: time.Duration(s.Timeout),
-		MaxRows: *s.MaxRows, Listen: s.Changes.Listen}
+	o := source.Options{
+		Driver:  source.SQLite,
+		Query:   s.Query,
+		Key:     s.Key,
+		Poll:    time.Duration(s.Changes.Poll),
+		Timeout: time.Duration(s.Timeout),
+		MaxRows: *s.MaxRows,
+		Listen:  s.Changes.Listen,
+	}
 	if s.SQLite != nil {
 		o.DSN = func(context.Context) (string, error) { return s.SQLite.Path, nil }
 		return o
@@ -79,12 +92,20 @@ func (w *watcher) sourceOptions() source.Options {
 
 // readDSN reads a connection string. Its errors do not contain it.
 func readDSN(ctx context.Context, from config.DSNFrom, objects dynamic.Interface) (string, error) {
-	text, where := "", ""
+	var text, where string
 	switch {
 	case from.Secret != nil:
 		at := from.Secret
 		where = fmt.Sprintf("key %s of Secret %s/%s", at.Key, at.Namespace, at.Name)
-		u, err := objects.Resource(schema.GroupVersionResource{Version: "v1", Resource: "secrets"}).Namespace(at.Namespace).Get(ctx, at.Name, metav1.GetOptions{})
+		u, err := objects.Resource(
+			schema.GroupVersionResource{Version: "v1", Resource: "secrets"},
+		).Namespace(
+			at.Namespace,
+		).Get(
+			ctx,
+			at.Name,
+			metav1.GetOptions{},
+		)
 		if err != nil {
 			return "", fmt.Errorf("reading %s: %s", where, apply.Classify(err).Message)
 		}

@@ -346,7 +346,7 @@ func (m *Migration) rewrite(ctx context.Context, p *Plan, u *unstructured.Unstru
 	empty.SetResourceVersion(u.GetResourceVersion())
 	objects, options := m.Client.Resource(p.resource).Namespace(u.GetNamespace()), metav1.ApplyOptions{FieldManager: m.FieldManager}
 	_, err := objects.Apply(ctx, u.GetName(), empty, options)
-	if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) { // by a webhook or rule that need not be about the status, which rewrites it too
+	if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) { // a webhook or rule need not be about the status
 		if _, again := objects.ApplyStatus(ctx, u.GetName(), empty, options); again == nil || apierrors.IsConflict(again) {
 			return nil
 		}

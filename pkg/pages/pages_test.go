@@ -40,21 +40,26 @@ func TestEach(t *testing.T) {
 	} {
 		var asked []string
 		visited := 0
-		err := pages.Each(t.Context(), metav1.ListOptions{Limit: 7}, func(_ context.Context, o metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
-			answer := row.answers[len(asked)]
-			if asked = append(asked, o.Continue); o.Limit != 7 {
-				t.Errorf("%s: the limit is %d", row.reason, o.Limit)
-			}
-			if err, ok := answer.(error); ok {
-				return nil, err
-			}
-			return &metav1.PartialObjectMetadataList{ListMeta: metav1.ListMeta{Continue: answer.(string)}}, nil
-		}, func(*metav1.PartialObjectMetadataList) error {
-			if visited++; visited == row.stop {
-				return enough
-			}
-			return nil
-		})
+		err := pages.Each(
+			t.Context(),
+			metav1.ListOptions{Limit: 7},
+			func(_ context.Context, o metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+				answer := row.answers[len(asked)]
+				if asked = append(asked, o.Continue); o.Limit != 7 {
+					t.Errorf("%s: the limit is %d", row.reason, o.Limit)
+				}
+				if err, ok := answer.(error); ok {
+					return nil, err
+				}
+				return &metav1.PartialObjectMetadataList{ListMeta: metav1.ListMeta{Continue: answer.(string)}}, nil
+			},
+			func(*metav1.PartialObjectMetadataList) error {
+				if visited++; visited == row.stop {
+					return enough
+				}
+				return nil
+			},
+		)
 		if !slices.Equal(asked, row.asked) || visited != row.visited || fmt.Sprint(err) != fmt.Sprint(row.err) {
 			t.Errorf("%s: asked for %q, visited %d: %v", row.reason, asked, visited, err)
 		}

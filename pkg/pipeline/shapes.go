@@ -313,19 +313,24 @@ func (w *shapeWalk) pipe(p *template.PipeNode, dot shape, vars map[string]shape)
 			value = shape{typed: render.ResultType(name.Ident)}
 		case name.Ident == "omitempty" && i > 0:
 		case name.Ident == "default" && len(cmd.Args) > 1:
-			var either []shape
-			if i > 0 {
-				either = append(either, value)
-			}
-			for _, arg := range cmd.Args[1:] {
-				either = append(either, w.node(arg, dot, vars))
-			}
-			value = shape{either: either}
+			value = w.either(i > 0, value, cmd.Args[1:], dot, vars)
 		default:
 			value = shape{typed: render.ResultType(name.Ident)}
 		}
 	}
 	return value
+}
+
+// either is the shape of one of several arguments, of which piped is the last one if it is piped in.
+func (w *shapeWalk) either(isPiped bool, piped shape, args []template.Node, dot shape, vars map[string]shape) shape {
+	var all []shape
+	if isPiped {
+		all = append(all, piped)
+	}
+	for _, arg := range args {
+		all = append(all, w.node(arg, dot, vars))
+	}
+	return shape{either: all}
 }
 
 // variable is the shape of the variable that a node names.

@@ -160,7 +160,7 @@ func (r *reconciliation) countIn(d pipeline.Decision) Counted {
 	for _, o := range d.Leftovers {
 		if !o.Live.Deleting {
 			goes := o.Action != pipeline.ActionNone || o.State == pipeline.StateSuperseded && replacesSuperseded(d.Outcomes, o.Downstream)
-			note(o, goes, goes && (r.Pipeline.HasRows() || r.Pipeline.Config.Downstreams[o.Downstream].DeletionPolicy != config.DeletionOrphan))
+			note(o, goes, goes && r.countsAsDeleted(o))
 		}
 	}
 	if r.Pipeline.EditedSince(r.upstream) {
@@ -170,6 +170,11 @@ func (r *reconciliation) countIn(d pipeline.Decision) Counted {
 		c.Digest = drift.Digest(changes)
 	}
 	return c
+}
+
+// countsAsDeleted reports whether guard counts a leftover that goes as deleted. Of rows, an orphan counts as well: source.deletes limits both.
+func (r *reconciliation) countsAsDeleted(o pipeline.Outcome) bool {
+	return r.Pipeline.HasRows() || r.Pipeline.Config.Downstreams[o.Downstream].DeletionPolicy != config.DeletionOrphan
 }
 
 // changeOf identifies what is confirmed for one object: that object, its state and its desired state.

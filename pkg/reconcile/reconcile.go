@@ -240,6 +240,11 @@ func (r *Reconciler) beginUncached(ctx context.Context, ref pipeline.Ref) (*reco
 		r.forget(ref)
 		return nil, nil
 	}
+	return r.beginDeselected(ctx, ref, up), nil
+}
+
+// beginDeselected is about an upstream that exists and is not selected.
+func (r *Reconciler) beginDeselected(ctx context.Context, ref pipeline.Ref, up *unstructured.Unstructured) *reconciliation {
 	l := r.newReconciliation(ref, up)
 	if l.hasNothing() {
 		r.deselected.forget(ref)
@@ -247,10 +252,10 @@ func (r *Reconciler) beginUncached(ctx context.Context, ref pipeline.Ref) (*reco
 	if l.hasNothing() || l.isLeftOver() && !r.ReportsLeftovers || r.isOwnDownstream(up) {
 		l.noteShared()
 		r.forget(ref)
-		return nil, nil
+		return nil
 	}
 	l.updateDesired(ctx) // a deletion may read the inputs, with deletion.before
-	return l, nil
+	return l
 }
 
 // forgetGone is forget for an upstream that does not exist.

@@ -31,7 +31,11 @@ func DescribedKind(text, path string) (*Upstream, error) {
 	}
 	described := config.KindSchema{}
 	if err := yaml.UnmarshalStrict(content, &described); err != nil {
-		return nil, fmt.Errorf("reading the schema in %s: it should have the keys of watch.schema: spec, types, scope, plural, shortNames: %w", path, err)
+		return nil, fmt.Errorf(
+			"reading the schema in %s: it should have the keys of watch.schema: spec, types, scope, plural, shortNames: %w",
+			path,
+			err,
+		)
 	}
 	spec, problems := simpleschema.Parse(described.Spec, described.Types)
 	var errs []error
@@ -62,7 +66,11 @@ func DescribedKind(text, path string) (*Upstream, error) {
 // describesAll checks that the schema has the fields that holes name. There is no definition to write.
 func (u *Upstream) describesAll(fields *branch) (string, error) {
 	if absent := u.absent(fields, fieldpath.New("spec")); absent != nil {
-		return "", requestf("a hole names a field that %s does not have: add it there: %s", u.schemaFile, strings.Join(namesIn(absent, ""), ", "))
+		return "", requestf(
+			"a hole names a field that %s does not have: add it there: %s",
+			u.schemaFile,
+			strings.Join(namesIn(absent, ""), ", "),
+		)
 	}
 	return "", nil
 }

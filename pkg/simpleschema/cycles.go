@@ -20,7 +20,11 @@ func (p *parser) cycles() {
 func (p *parser) follow(typeName string, path []string, done map[string]bool) {
 	if i := slices.Index(path, typeName); i >= 0 {
 		p.at = fieldpath.New("types", typeName)
-		p.fail("write object in one of them, whose fields are not checked", "the type contains itself: %s", strings.Join(append(slices.Clone(path[i:]), typeName), " → "))
+		p.fail(
+			"write object in one of them, whose fields are not checked",
+			"the type contains itself: %s",
+			strings.Join(append(slices.Clone(path[i:]), typeName), " → "),
+		)
 		return
 	}
 	if done[typeName] {

@@ -114,7 +114,11 @@ func (p *parser) object(fields map[string]any) schema {
 				p.fail(nameFix, "%q is not a valid name for a field", clip(key))
 				return
 			case key == "true" || key == "false" || key == "null":
-				p.fail("choose another name, which nobody has to quote", "YAML does not read the name of the field as text, but as %s: such names are y, n, yes, no, on and off", key)
+				p.fail(
+					"choose another name, which nobody has to quote",
+					"YAML does not read the name of the field as text, but as %s: such names are y, n, yes, no, on and off",
+					key,
+				)
 				return
 			}
 			made, needed := p.field(fields[key])
@@ -140,7 +144,12 @@ func (p *parser) object(fields map[string]any) schema {
 func (p *parser) field(value any) (made schema, needed bool) {
 	if p.nodes--; p.nodes < 0 || len(p.at)+len(p.using) > maxDepth {
 		if p.nodes == -1 || p.nodes >= 0 {
-			p.always("describe less of it", "the schema has more than %d fields, or they are nested more than %d deep, types expanded", maxNodes, maxDepth)
+			p.always(
+				"describe less of it",
+				"the schema has more than %d fields, or they are nested more than %d deep, types expanded",
+				maxNodes,
+				maxDepth,
+			)
 		}
 		return schema{}, false
 	}
@@ -205,8 +214,20 @@ func around(inner, outer schema) schema {
 }
 
 // otherNames are names that people write for types of the notation.
-var otherNames = map[string]string{"number": "float", "double": "float", "float64": "float", "int": "integer", "int64": "integer", "int32": "integer",
-	"bool": "boolean", "text": "string", "any": unstructured, "array": "[]TYPE", "list": "[]TYPE", "map": "map[string]TYPE"}
+var otherNames = map[string]string{
+	"number":  "float",
+	"double":  "float",
+	"float64": "float",
+	"int":     "integer",
+	"int64":   "integer",
+	"int32":   "integer",
+	"bool":    "boolean",
+	"text":    "string",
+	"any":     unstructured,
+	"array":   "[]TYPE",
+	"list":    "[]TYPE",
+	"map":     "map[string]TYPE",
+}
 
 // custom expands one of the types that are declared.
 func (p *parser) custom(text, fix string) (made schema, needed bool) {

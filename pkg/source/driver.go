@@ -12,10 +12,10 @@ import (
 )
 
 // A Driver opens a connection to a kind of database. The DSN is part of no error.
-type Driver func(ctx context.Context, dsn string, o *Options) (connection, error)
+type Driver func(ctx context.Context, dsn string, o *Options) (Connection, error)
 
-// connection is one connection, which only reads.
-type connection interface {
+// Connection is one connection, which only reads.
+type Connection interface {
 	// begin begins a transaction for the calls of query and position that follow, end ends it.
 	begin(ctx context.Context) error
 	query(ctx context.Context, statement string) (rows, error)

@@ -17,7 +17,7 @@ import (
 )
 
 // Postgres reads a PostgreSQL database; its DSN is a URL, or pairs of keyword and value.
-func Postgres(ctx context.Context, dsn string, o *Options) (connection, error) {
+func Postgres(ctx context.Context, dsn string, o *Options) (Connection, error) {
 	cfg, err := pgx.ParseConfig(dsn)
 	if err != nil { // which quotes it
 		return nil, errors.New("the connection string is not one: write postgres://USER:PASSWORD@HOST:PORT/DATABASE")

@@ -95,20 +95,29 @@ func TestPostgresTypes(t *testing.T) {
 // Whatever fails, the error says what, and has no part of the connection string.
 func TestPostgresErrors(t *testing.T) {
 	server := postgres.New(t)
-	server.Exec("CREATE TABLE apps (id int, name text)", "INSERT INTO apps VALUES (1, 'a')", "CREATE ROLE someuser LOGIN PASSWORD 'somepassword'")
+	server.Exec(
+		"CREATE TABLE apps (id int, name text)",
+		"INSERT INTO apps VALUES (1, 'a')",
+		"CREATE ROLE someuser LOGIN PASSWORD 'somepassword'",
+	)
 	good := server.DSN()
 	for _, c := range []struct{ reason, dsn, query, want string }{
 		{"not a connection string", "://" + postgres.Password, "SELECT 1 AS id", "the connection string is not one: write postgres://"},
-		{"a wrong port", strings.Replace(good, "127.0.0.1:", "127.0.0.1:1", 1)[:len("postgres://postgres:"+postgres.Password+"@127.0.0.1:1")] + "/x?sslmode=disable", "SELECT 1 AS id",
+		{"a wrong port", strings.Replace(good, "127.0.0.1:", "127.0.0.1:1",
+			1)[:len("postgres://postgres:"+postgres.Password+"@127.0.0.1:1")] + "/x?sslmode=disable", "SELECT 1 AS id",
 			"the server cannot be reached: connect: connection refused"},
-		{"a host that does not exist", "postgres://u:" + postgres.Password + "@nowhere.invalid/x", "SELECT 1 AS id", "the name of the host is not known"},
+		{"a host that does not exist", "postgres://u:" + postgres.Password + "@nowhere.invalid/x", "SELECT 1 AS id",
+			"the name of the host is not known"},
 		{"a wrong password", server.DSNOf("postgres", "wrong"+postgres.Password), "SELECT 1 AS id", `password authentication failed for user "…" (SQLSTATE 28P01)`},
 		{"an unknown user", server.DSNOf("nobodyatall", postgres.Password), "SELECT 1 AS id", `password authentication failed for user "…"`},
-		{"a right that is missing", server.DSNOf("someuser", "somepassword"), "SELECT * FROM apps", "executing source.query: permission denied for table apps (SQLSTATE 42501)"},
+		{"a right that is missing", server.DSNOf("someuser", "somepassword"), "SELECT * FROM apps",
+			"executing source.query: permission denied for table apps (SQLSTATE 42501)"},
 		{"a table that does not exist", good, "SELECT id FROM nothing", `relation "nothing" does not exist (SQLSTATE 42P01)`},
 		{"a statement that writes", good, "DELETE FROM apps RETURNING id", "cannot execute DELETE in a read-only transaction (SQLSTATE 25006)"},
-		{"two statements", good, "SELECT id FROM apps; DELETE FROM apps", "cannot insert multiple commands into a prepared statement (SQLSTATE 42601)"},
-		{"an error in the middle of the rows", good, "SELECT g AS id, 1 / (5000 - g) FROM generate_series(1, 10000) g", "division by zero (SQLSTATE 22012)"},
+		{"two statements", good, "SELECT id FROM apps; DELETE FROM apps",
+			"cannot insert multiple commands into a prepared statement (SQLSTATE 42601)"},
+		{"an error in the middle of the rows", good, "SELECT g AS id, 1 / (5000 - g) FROM generate_series(1, 10000) g",
+			"division by zero (SQLSTATE 22012)"},
 		{"a key twice", good, "SELECT 1 AS id UNION ALL SELECT 1", `two rows of source.query have the id "1"`},
 		{"a million rows", good, "SELECT g AS id FROM generate_series(1, 1000000) g", "more than 20000 rows"},
 	} {
@@ -134,10 +143,15 @@ func TestPostgresErrors(t *testing.T) {
 func TestPostgresSlowQuery(t *testing.T) {
 	server := postgres.New(t)
 	s := postgresSource(t, server.DSN(), "SELECT 1 AS id FROM pg_sleep(600)", func(o *Options) { o.Timeout = 300 * time.Millisecond })
-	if _, _, err := readAll(t, s); err == nil || !strings.Contains(err.Error(), "took longer than 300ms") && !strings.Contains(err.Error(), "statement timeout") {
+	if _, _, err := readAll(
+		t,
+		s,
+	); err == nil ||
+		!strings.Contains(err.Error(), "took longer than 300ms") && !strings.Contains(err.Error(), "statement timeout") {
 		t.Errorf("got %v", err)
 	}
-	for deadline := time.Now().Add(time.Minute); server.Exec("SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%pg_sleep(600)%' AND pid <> pg_backend_pid()") != "0"; {
+	const sleeping = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%pg_sleep(600)%' AND pid <> pg_backend_pid()"
+	for deadline := time.Now().Add(time.Minute); server.Exec(sleeping) != "0"; {
 		if time.Now().After(deadline) {
 			t.Fatal("the query still runs")
 		}
@@ -196,7 +210,9 @@ func TestPostgresNotifications(t *testing.T) {
 	}
 	wait("a notification does not end the wait", func() { server.Exec(`NOTIFY "odd ""name"`) })
 	wait("a lost connection does not end the wait", func() {
-		server.Exec("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'")
+		server.Exec(
+			"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'",
+		)
 	})
 	wait("after a new connection there are no notifications", func() { server.Exec(`NOTIFY "odd ""name"`) })
 	s.options.Poll = 2 * time.Second

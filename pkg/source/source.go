@@ -46,7 +46,7 @@ const minInterval = time.Second
 // A Source reads the rows of one query. It is for one goroutine at a time.
 type Source struct {
 	options Options
-	conn    connection
+	conn    Connection
 	last    *position // of the last result
 	begun   time.Time // of the last execution
 	failed  bool
@@ -231,7 +231,8 @@ func (r *reader) row() (Row, error) {
 	case string, int64, bool:
 		row.Key = fmt.Sprint(key)
 	default:
-		return Row{}, fmt.Errorf("the column %s of source.query, which source.key names, is neither text nor a whole number: cast it to text", o.Key)
+		return Row{}, fmt.Errorf("the column %s of source.query, which source.key names, is neither text nor a whole number: cast it to "+
+			"text", o.Key)
 	}
 	return row, r.take(row.Key, size)
 }

@@ -20,7 +20,7 @@ func newDatabase(t *testing.T, statements ...string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer db.Close()
+	t.Cleanup(func() { _ = db.Close() })
 	for _, s := range statements {
 		if _, err := db.Exec(s); err != nil {
 			t.Fatalf("%s: %v", s, err)
@@ -91,13 +91,16 @@ func TestTypes(t *testing.T) {
 }
 
 func TestRefusedResults(t *testing.T) {
-	path := newDatabase(t, "CREATE TABLE broken (id, v JSON)", "INSERT INTO broken VALUES (1, '{')", "CREATE TABLE t (id, v JSON)", "INSERT INTO t VALUES (1, '{}'), (2, '[]')")
+	path := newDatabase(t, "CREATE TABLE broken (id, v JSON)", "INSERT INTO broken VALUES (1, '{')", "CREATE TABLE t (id, v JSON)",
+		"INSERT INTO t VALUES (1, '{}'), (2, '[]')")
 	for _, c := range []struct{ reason, query, want string }{
-		{"no column of the key", "SELECT id AS number, v FROM t", "source.query returns no column id, which source.key names: it returns number, v"},
+		{"no column of the key", "SELECT id AS number, v FROM t", "source.query returns no column id, which source.key names: it returns " +
+			"number, v"},
 		{"a key that is NULL", "SELECT NULL AS id", "row 1 of source.query has no id: the column that source.key names must not be NULL"},
 		{"a key twice", "SELECT 'a/b' AS id UNION ALL SELECT 'a/b'", `two rows of source.query have the id "a/b", but source.key says that it identifies a row`},
 		{"one key as a number and as text", "SELECT 1 AS id UNION ALL SELECT '1'", `two rows of source.query have the id "1"`},
-		{"a key that is a fraction", "SELECT 1.5 AS id", "the column id of source.query, which source.key names, is neither text nor a whole number"},
+		{"a key that is a fraction", "SELECT 1.5 AS id", "the column id of source.query, which source.key names, is neither text nor a " +
+			"whole number"},
 		{"two columns of one name", "SELECT id, v, v FROM t", "source.query returns two columns v: name one of them otherwise with AS"},
 		{"more rows than allowed", "WITH RECURSIVE n(id) AS (SELECT 1 UNION ALL SELECT id+1 FROM n LIMIT 1000000) SELECT id FROM n",
 			"source.query returns more than 100 rows: select fewer, or raise source.maxRows"},
@@ -114,7 +117,8 @@ func TestRefusedResults(t *testing.T) {
 		t.Run(c.reason, func(t *testing.T) {
 			path := path
 			if strings.Contains(c.query, "deep") {
-				path = newDatabase(t, "CREATE TABLE deep (id, v JSON)", "INSERT INTO deep VALUES (1, '"+strings.Repeat("[", 200)+strings.Repeat("]", 200)+"')")
+				path = newDatabase(t, "CREATE TABLE deep (id, v JSON)", "INSERT INTO deep VALUES (1, '"+strings.Repeat("[",
+					200)+strings.Repeat("]", 200)+"')")
 			}
 			_, err := rowsOf(t, path, c.query)
 			if got := fmt.Sprint(err); c.want == "" && err != nil || !strings.Contains(got, c.want) {

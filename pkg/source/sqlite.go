@@ -10,7 +10,7 @@ import (
 )
 
 // SQLite reads a file; its DSN is the path.
-func SQLite(ctx context.Context, path string, _ *Options) (connection, error) {
+func SQLite(ctx context.Context, path string, _ *Options) (Connection, error) {
 	db, err := sql.Open("sqlite", "file:"+(&url.URL{Path: path}).EscapedPath()+"?mode=ro&_pragma=query_only(1)&_pragma=busy_timeout(5000)")
 	if err != nil {
 		return nil, err

@@ -72,8 +72,9 @@ func (e Endpoint) Conversion(single bool, trust []byte) map[string]any {
 // Definition is what is applied to a CustomResourceDefinition: its spec.conversion, and nothing else.
 func Definition(name string, conversion map[string]any) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": kinds.DefinitionResource.GroupVersion().String(), "kind": "CustomResourceDefinition", "metadata": map[string]any{"name": name},
-		"spec": map[string]any{"conversion": conversion},
+		"apiVersion": kinds.DefinitionResource.GroupVersion().String(), "kind": "CustomResourceDefinition",
+		"metadata": map[string]any{"name": name},
+		"spec":     map[string]any{"conversion": conversion},
 	}}
 }
 

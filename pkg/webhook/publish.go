@@ -261,7 +261,8 @@ func (p *Publisher) publish(ctx context.Context, s Served, leads bool) error {
 	}
 	definition := Definition(s.CRD.Name, wanted)
 	definition.SetResourceVersion(s.CRD.ResourceVersion) // a version added meanwhile needs the webhook
-	_, err := p.Client.Resource(kinds.DefinitionResource).Apply(ctx, s.CRD.Name, definition, metav1.ApplyOptions{FieldManager: s.FieldManager, Force: true})
+	_, err := p.Client.Resource(kinds.DefinitionResource).Apply(ctx, s.CRD.Name, definition,
+		metav1.ApplyOptions{FieldManager: s.FieldManager, Force: true})
 	if err != nil {
 		return fmt.Errorf("applying spec.conversion of CustomResourceDefinition %s: %w", s.CRD.Name, err)
 	}
