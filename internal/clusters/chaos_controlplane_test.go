@@ -7,6 +7,8 @@ import (
 	"net"
 	"net/url"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -18,16 +20,20 @@ import (
 )
 
 var (
-	rounds = flag.Int("rounds", 3, "random faults for each lock service, after one of each kind")
+	rounds = flag.Int("rounds", 0, "random faults for each lock service, after one of each kind; 0: only the most common ones")
 	seed   = flag.Uint64("seed", 1, "of the random faults")
+	only   = flag.String("fault", "", "only faults whose names contain this")
+	logs   = flag.String("logs", "", "a directory for the logs of all processes")
 )
 
-// fault is something that goes wrong, and is well again when it returns. takesOver tells whether the other cluster becomes active.
+// fault is something that goes wrong, and is well again when it returns.
 type fault struct {
 	name string
 	do   func(w *world, active, standby *cluster)
 	// outcome is what must be: takeover, newHold, stays, or either.
 	outcome string
+	// rare faults are not part of the short form.
+	rare bool
 }
 
 const (
@@ -38,60 +44,60 @@ const (
 )
 
 var faults = []fault{
-	{"the active process is killed", func(_ *world, active, _ *cluster) { active.signal(syscall.SIGKILL) }, newHold},
-	{"the active process is stopped", func(_ *world, active, _ *cluster) { active.signal(syscall.SIGTERM) }, takeover},
+	{"the active process is killed", func(_ *world, active, _ *cluster) { active.signal(syscall.SIGKILL) }, newHold, false},
+	{"the active process is stopped", func(_ *world, active, _ *cluster) { active.signal(syscall.SIGTERM) }, takeover, true},
 	{"the active process is frozen past the lease", func(w *world, active, standby *cluster) {
 		active.signal(syscall.SIGSTOP)
 		defer active.signal(syscall.SIGCONT)
 		w.becomesActive(standby)
-	}, takeover},
+	}, takeover, false},
 	{"the active process is frozen for a moment", func(w *world, active, _ *cluster) {
 		active.signal(syscall.SIGSTOP)
 		w.pause(0, renewDeadline)
 		active.signal(syscall.SIGCONT)
-	}, either},
+	}, either, true},
 	{"the active cluster cannot reach the lock", func(w *world, active, standby *cluster) {
 		active.proxy.Drop()
 		defer active.proxy.Pass()
 		w.becomesActive(standby)
 		w.pause(0, time.Second)
-	}, takeover},
+	}, takeover, false},
 	{"the standby cannot reach the lock", func(w *world, _, standby *cluster) {
 		standby.proxy.Drop()
 		w.pause(leaseDuration, 2*leaseDuration)
 		standby.proxy.Pass()
-	}, stays},
+	}, stays, true},
 	{"no cluster can reach the lock", func(w *world, active, standby *cluster) {
 		active.proxy.Drop()
 		standby.proxy.Drop()
 		w.pause(0, 2*leaseDuration)
 		active.proxy.Pass()
 		standby.proxy.Pass()
-	}, either},
+	}, either, true},
 	{"connections to the lock break", func(w *world, active, standby *cluster) {
 		for range 5 {
 			active.proxy.Cut()
 			standby.proxy.Cut()
 			w.pause(0, retryPeriod)
 		}
-	}, either},
+	}, either, true},
 	{"the lock is slow for the active cluster", func(w *world, active, _ *cluster) {
 		active.proxy.Delay(renewDeadline / 3)
 		w.pause(leaseDuration, 2*leaseDuration)
 		active.proxy.Pass()
-	}, either},
+	}, either, true},
 	{"the active cluster is asked to hand over", func(w *world, _, standby *cluster) {
 		if _, err := activation.AskToHandOver(w.t.Context(), w.lock); err != nil {
 			w.log.Note("", EventFault, "the request to hand over came too late: "+err.Error())
 			return
 		}
 		w.becomesActive(standby)
-	}, either},
+	}, either, false},
 	{"the lock service is restarted", func(w *world, _, _ *cluster) {
 		if restart := w.service.Restart(); restart != nil {
 			restart(w.t)
 		}
-	}, either},
+	}, either, false},
 }
 
 // pause lets between least and most pass.
@@ -140,11 +146,16 @@ func chaos(t *testing.T, s service) {
 	t.Helper()
 	w := newWorld(t, s, *seed)
 	defer func() {
-		if t.Failed() {
+		if *logs != "" {
+			w.write(*logs, t.Name()+".log", w.log.Text())
+		} else if t.Failed() {
 			t.Log(w.log.Text())
 		}
 	}()
-	list := append([]fault{}, faults...)
+	faults := slices.DeleteFunc(slices.Clone(faults), func(f fault) bool {
+		return !strings.Contains(f.name, *only) || f.rare && *rounds == 0 && *only == ""
+	})
+	list := slices.Clone(faults)
 	w.random.Shuffle(len(list), func(i, k int) { list[i], list[k] = list[k], list[i] })
 	for range *rounds {
 		list = append(list, faults[w.random.IntN(len(faults))])

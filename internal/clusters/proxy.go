@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Proxy stands between a client and a server and can be told to behave like a bad network. What it holds back while it drops
-// arrives later, as what TCP sends again.
+// Proxy is between a client and a server, and can behave like a bad network. What it holds back while it drops arrives later, as
+// what TCP sends again.
 type Proxy struct {
 	target   string
 	listener net.Listener

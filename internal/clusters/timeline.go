@@ -12,7 +12,7 @@ type Timeline struct {
 	mu     sync.Mutex
 	events []Event
 	active map[string]string // the token of each cluster that says it is active
-	ready  map[string]bool   // clusters whose process says that it stands by or acts
+	ready  map[string]bool   // clusters whose process says that it is a standby or acts
 	text   []string
 }
 

@@ -101,7 +101,8 @@ type cluster struct {
 func newWorld(t *testing.T, s service, seed uint64) *world {
 	t.Helper()
 	name := strings.ToLower(strings.NewReplacer("/", "-", "_", "-").Replace(t.Name()))
-	w := &world{t: t, ns: "w" + strconv.FormatUint(seed%1000000, 36) + name, service: s, random: rand.New(rand.NewPCG(seed, 0)), log: &Timeline{}}
+	w := &world{t: t, ns: "w" + strconv.FormatUint(seed%1000000, 36) + name, service: s, log: &Timeline{},
+		random: rand.New(rand.NewPCG(seed, 0))}
 	for _, name := range clusterNames {
 		w.clusters = append(w.clusters, w.newCluster(name))
 	}
@@ -189,7 +190,8 @@ func (c *cluster) supervise() {
 			return
 		}
 		p := exec.Command(self, "run", "-c", c.dir, "--kubeconfig", filepath.Join(c.dir, "kubeconfig"),
-			"--as", c.user, "--as-group", "system:masters", "--metrics-bind-address", "0", "--health-probe-bind-address", "0", "--reload-interval", "0")
+			"--as", c.user, "--as-group", "system:masters",
+			"--metrics-bind-address", "0", "--health-probe-bind-address", "0", "--reload-interval", "0")
 		p.Env = append(os.Environ(), asCommand+"=1")
 		p.Stderr = &lines{to: func(line string) { c.log.Line(c.name, line) }}
 		c.mu.Lock()

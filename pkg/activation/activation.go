@@ -42,7 +42,15 @@ func New(f *config.ActivationFile, log logr.Logger) (*Activation, error) {
 }
 
 // Open returns the lock that a config names. It sends no request.
-func Open(f *config.ActivationFile) (leadership.Store, error) { return openLease(f) }
+func Open(f *config.ActivationFile) (leadership.Store, error) {
+	switch {
+	case f.Etcd != nil:
+		return openEtcd(f)
+	case f.ZooKeeper != nil:
+		return openZooKeeper(f)
+	}
+	return openLease(f)
+}
 
 func timings(f *config.ActivationFile) leadership.Timings {
 	return leadership.Timings{LeaseDuration: time.Duration(f.LeaseDuration), RenewDeadline: time.Duration(f.RenewDeadline),
@@ -63,7 +71,7 @@ func identityOf(holder string) string {
 	return name
 }
 
-// Run runs work, which stands by while another cluster is active. The lock is taken once may is closed, and given back once
+// Run runs work, which is a standby while another cluster is active. The lock is taken once may is closed, and given back once
 // work has returned. It returns what work returns; but a *leadership.LostError if the lock was lost and onLost is Exit.
 func (a *Activation) Run(ctx context.Context, may <-chan struct{}, work func(context.Context) error) error {
 	watching, stop := context.WithCancel(ctx)

@@ -20,8 +20,8 @@ type watched struct {
 	log                  logr.Logger
 
 	mu sync.Mutex
-	// told are the troubles that were logged and last.
-	told map[string]bool
+	// lasting are the troubles that were logged and last.
+	lasting map[string]bool
 	// other is another process of our identity, renewed when it last renewed the lock, and renewals how often it was seen to.
 	other    string
 	renewed  time.Time
@@ -31,6 +31,8 @@ type watched struct {
 // Get implements leadership.Store.
 func (w *watched) Get(ctx context.Context) (*leadership.Record, error) {
 	begin := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, w.limit())
+	defer cancel()
 	record, err := w.Store.Get(ctx)
 	if err != nil {
 		return nil, w.explain(err, time.Since(begin))
@@ -60,6 +62,8 @@ func (w *watched) Watch(ctx context.Context, seen func(*leadership.Record) bool)
 
 func (w *watched) write(ctx context.Context, record *leadership.Record, write func(context.Context, *leadership.Record) error) error {
 	begin := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, w.limit())
+	defer cancel()
 	err := write(ctx, record)
 	took := time.Since(begin)
 	observeRenewal(w.name, took, err)
@@ -73,9 +77,12 @@ func (w *watched) write(ctx context.Context, record *leadership.Record, write fu
 	return nil
 }
 
+// limit is when a request is given up: one that hangs shall not cost the lock.
+func (w *watched) limit() time.Duration { return max(w.timings.RenewDeadline/2, time.Second) }
+
 // explain says more of a request that was given up.
 func (w *watched) explain(err error, took time.Duration) error {
-	if limit := max(w.timings.RenewDeadline/2, time.Second); took >= limit && errors.Is(err, context.DeadlineExceeded) {
+	if limit := w.limit(); took >= limit && errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("no answer within %s, half of renewDeadline; if the round trip takes that long, raise renewDeadline and "+
 			"leaseDuration: %w", limit, err)
 	}
@@ -118,11 +125,11 @@ func (w *watched) checkClock(record *leadership.Record) {
 func (w *watched) say(trouble string, lasts bool, message string, keysAndValues ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if lasts && !w.told[trouble] {
+	if lasts && !w.lasting[trouble] {
 		w.log.Info(message, keysAndValues...)
 	}
-	if w.told == nil {
-		w.told = map[string]bool{}
+	if w.lasting == nil {
+		w.lasting = map[string]bool{}
 	}
-	w.told[trouble] = lasts
+	w.lasting[trouble] = lasts
 }

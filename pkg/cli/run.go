@@ -124,16 +124,9 @@ func (o *runOptions) run(ctx context.Context, misspelt []string) error {
 	if err != nil {
 		return err
 	}
-	if err := o.installCRDs(ctx, files, logger); err != nil {
-		return refuse(o.streams, problems, err)
-	}
 	activationFiles, more := o.configs.activationsBeside(files, again(), o.identity)
 	problems = append(problems, more...)
-	cfg, err := o.preflight(files, problems, logger)
-	if err != nil {
-		return err
-	}
-	activations, err := newActivations(activationFiles, logger)
+	cfg, activations, err := o.connect(ctx, files, activationFiles, problems, logger)
 	if err != nil {
 		return err
 	}
@@ -181,6 +174,22 @@ func (o *runOptions) installCRDs(ctx context.Context, files []*config.File, logg
 		return err
 	}
 	return installCRDs(ctx, cfg, files, logger)
+}
+
+// connect installs the definitions of described kinds, if it was asked for, and prepares the connections to the API server and to
+// the locks of activations.
+func (o *runOptions) connect(
+	ctx context.Context, files []*config.File, locks []*config.ActivationFile, problems config.Errors, logger logr.Logger,
+) (*rest.Config, activations, error) {
+	if err := o.installCRDs(ctx, files, logger); err != nil {
+		return nil, nil, refuse(o.streams, problems, err)
+	}
+	cfg, err := o.preflight(files, problems, logger)
+	if err != nil {
+		return nil, nil, err
+	}
+	list, err := newActivations(locks, logger)
+	return cfg, list, err
 }
 
 // prepare adds to the manager what it is to run: the operators, and what follows their configs.

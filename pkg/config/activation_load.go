@@ -137,22 +137,8 @@ func (v *validator) activation(a *Activation, anybody bool) {
 	if (a.Identity != "" || !anybody) && v.required("identity", a.Identity, identify) {
 		v.form(identityName, "identity", a.Identity, a.Identity)
 	}
-	if a.Lease == nil {
-		v.add("lease", "set it: a Lease in a cluster that all others reach", "required value is missing: where the lock is")
-	} else {
-		v.activationLease(a.Lease)
-	}
+	v.activationLock(a)
 	v.activationTimes(a)
-}
-
-func (v *validator) activationLease(l *ActivationLease) {
-	if v.required("lease.namespace", l.Namespace, "name the namespace of the Lease") {
-		v.form(namespaceName, "lease.namespace", l.Namespace, l.Namespace)
-	}
-	if v.required("lease.name", l.Name, "name the Lease") {
-		v.form(leaseName, "lease.name", l.Name, l.Name)
-	}
-	v.required("lease.kubeconfig", l.Kubeconfig, "name a kubeconfig file: the Lease must be in a cluster that all others reach")
 }
 
 // retryJitter is by how much a renewal may come later than the retry period, as in client-go's leader election.

@@ -81,8 +81,8 @@ func (e *Engine) recorderOf(g *generation) events.EventRecorder {
 	if g.activation == nil {
 		return e.recorder(g.operator.name)
 	}
-	made := e.activations.of(g.activation).events.NewRecorder(scheme.Scheme, g.operator.name)
-	return activeRecorder{Recorder{made}, g.activation}
+	events := e.activations.of(g.activation).events
+	return activeRecorder{Recorder{events.NewRecorder(scheme.Scheme, g.operator.name)}, g.activation}
 }
 
 // activeRecorder drops the events of a standby: an event is an object that somebody has to write.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/config"
@@ -112,7 +113,7 @@ func TestActivationToken(t *testing.T) {
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	key := name + ".example.com/token"
 	conf := strings.Replace(fill(widgetConfig, ns, name), "conventions:", "conventions:\n  activationToken: {annotation: "+key+"}", 1)
-	tenure, counter, _ := following(t, conf)
+	tenure, counter, first := following(t, conf)
 	begin := func(token leadership.Token) {
 		t.Helper()
 		tenure.Restart()
@@ -154,5 +155,22 @@ func TestActivationToken(t *testing.T) {
 	quiet(t, counter)
 	if n := counter.Mutating(); n > 0 {
 		t.Errorf("%d writes for a removed annotation: %v", n, counter.Snapshot())
+	}
+
+	testkit.Apply(t, ns, widget("two", "{data: {key: one}}"))
+	waitCondition(t, widgets, ns, "two", "Ready", "True")
+	items, _, _ := unstructured.NestedSlice(testkit.Get(t, widgets, ns, "two").Object, "status", "downstreams")
+	if item, _ := items[0].(map[string]any); item["baseline"] != nil {
+		t.Errorf("the status says that the API server stores something else than was applied: %v", item)
+	}
+	first.halt()
+	tenure, counter, _ = following(t, conf)
+	begin(9)
+	testkit.Eventually(t, patience, func() (bool, string) {
+		return metric(t, "corollary_objects", name, "state", "InSync") == 2, "it is not in sync"
+	})
+	quiet(t, counter)
+	if n := counter.Mutating(); n > 0 {
+		t.Errorf("%d writes after a restart: %v", n, counter.Snapshot())
 	}
 }

@@ -52,6 +52,11 @@ func Conflict(name string) error {
 	return apierrors.NewConflict(schema.GroupResource{Resource: "lock"}, name, errors.New("somebody else has written it"))
 }
 
+// Forbidden is the error of a Store that refuses the request.
+func Forbidden(err error) error {
+	return apierrors.NewForbidden(schema.GroupResource{Resource: "lock"}, "", err)
+}
+
 // leases is a Store that is a Lease.
 type leases struct {
 	namespace, name string

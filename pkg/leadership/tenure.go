@@ -47,7 +47,8 @@ type Tenure struct {
 // NewTenure returns a tenure of a lock that has not begun. The lock is named as in "Lease apps/main".
 func NewTenure(lock string, deadline time.Duration, log logr.Logger) *Tenure {
 	return &Tenure{name: lock, deadline: deadline, clock: Now, log: log, token: NoToken,
-		elected: make(chan struct{}), renewed: make(chan struct{}), stop: make(chan struct{}), idle: make(chan struct{}), underWay: map[*write]struct{}{}, conns: map[*conn]struct{}{}}
+		elected: make(chan struct{}), renewed: make(chan struct{}), stop: make(chan struct{}), idle: make(chan struct{}),
+		underWay: map[*write]struct{}{}, conns: map[*conn]struct{}{}}
 }
 
 // Renew notes a renewal that succeeded, by when it was sent: how long its answer took does not prolong anything.
