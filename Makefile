@@ -6,6 +6,7 @@ GO       ?= go
 FUZZTIME ?= 20s
 SEED     ?= 1
 SEEDS    ?= 200
+ROUNDS   ?= 200
 TIMEOUT  ?= 30m
 PKG      ?= ./...
 
@@ -36,11 +37,16 @@ testable = [ "$$(id -u)" = 0 ] && { command -v buildah || \
 databases = { ls /usr/lib/postgresql/*/bin/postgres 2>/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get && apt-get update && \
 	apt-get install --yes --no-install-recommends postgresql; }; } >/dev/null
 
+# Succeeds where the lock services of the tests are there that are not Go, after installing Debian's packages if need be.
+lockable = { [ -e /usr/share/java/zookeeper.jar ] && command -v java || \
+	{ [ "$$(id -u)" = 0 ] && command -v apt-get && apt-get update && \
+	apt-get install --yes --no-install-recommends libzookeeper-java default-jre-headless; }; } >/dev/null
+
 # The folders of the test files in which a line matches $(1).
 folders = $(sort $(dir $(shell grep -rl --include='*_test.go' --exclude-dir=.git -e '$(1)' .)))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test sim sim-mutants test-server test-oldest lint vulncheck bench bench-operators cluster build image image-test database-test dist site fuzz golden tools controlplane
+.PHONY: help demo test locks-test chaos-clusters sim sim-mutants test-server test-oldest lint vulncheck bench bench-operators cluster build image image-test database-test dist site fuzz golden tools controlplane
 
 help:
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,7 +65,17 @@ ifeq ($(PKG),./...)
 		else echo "source.postgres is not tested: it needs a PostgreSQL, or root and an apt-get that brings it"; fi
 	@if $(testable); then $(MAKE) --no-print-directory image-test RUN='^TestImage$$$$'; \
 		else echo "the container image is not tested: it needs root, and buildah or an apt-get that brings it"; fi
+	@if $(lockable); then $(MAKE) --no-print-directory locks-test; \
+		else echo "ZooKeeper is not tested: it needs Debian's package, or root and an apt-get that brings it"; fi
 endif
+
+locks-test: controlplane ## run two clusters with the lock services that are not Go; installs these by apt-get if they are missing
+	@$(lockable)
+	$(GO) test $(RACE) -tags controlplane,locks -count=1 -timeout $(TIMEOUT) -run 'ZooKeeper' ./internal/clusters
+
+chaos-clusters: controlplane ## inject 200 random faults (ROUNDS) into two clusters for each lock service, from SEED (1) on
+	@$(lockable)
+	$(GO) test -tags controlplane,locks -count=1 -timeout 0 -v ./internal/clusters -rounds $(ROUNDS) -seed $(SEED)
 
 # Those whose tests depend on what an API server answers. The others compare with
 # golden files of the newest Kubernetes, or run its kubectl and helm.

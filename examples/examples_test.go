@@ -28,6 +28,7 @@ var published = map[string]struct {
 }{
 	config.Kind:            {"../docs/schema/operator.v1alpha1.json", config.Schema},
 	config.ConventionsKind: {"../docs/schema/conventions.v1alpha1.json", config.ConventionsSchema},
+	config.ActivationKind:  {"../docs/schema/activation.v1alpha1.json", config.ActivationSchema},
 	config.ConversionKind:  {"../docs/schema/conversion.v1alpha1.json", config.ConversionSchema},
 }
 
@@ -212,7 +213,8 @@ func TestSchema(t *testing.T) {
 func filesOf(t *testing.T, kind string) []string {
 	t.Helper()
 	var list []string
-	for _, pattern := range []string{"configs/*/*.yaml", "configs/*/operators/*.yaml", "conversions/*/*.yaml", "sources/*/*.yaml"} {
+	for _, pattern := range []string{"configs/*/*.yaml", "configs/*/operators/*.yaml", "conversions/*/*.yaml", "sources/*/*.yaml",
+		"activations/*.yaml"} {
 		paths, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)

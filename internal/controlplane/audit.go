@@ -13,7 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
-// auditPolicy logs one line for each request, without bodies, except those of the control plane itself.
+// auditPolicy logs one line for each request, without bodies but for those of one more rule, except those of the control plane
+// itself.
 const auditPolicy = `
 apiVersion: audit.k8s.io/v1
 kind: Policy
@@ -21,7 +22,13 @@ omitStages: [RequestReceived]
 rules:
   - level: None
     users: ["system:apiserver"]
-  - level: Metadata
+%s  - level: Metadata
+`
+
+// auditBodies is a rule by which the audit log has the bodies of requests for a resource of the core group.
+const auditBodies = `  - level: Request
+    verbs: [create, update, patch]
+    resources: [{group: "", resources: [%s]}]
 `
 
 // ErrNoAudit means that the control plane was started without Options.Audit.
@@ -53,16 +60,21 @@ type AuditEvent struct {
 		APIVersion  string `json:"apiVersion"`
 		Subresource string `json:"subresource"`
 	} `json:"objectRef"`
+	// Object is the body of the request, for the resource of Options.AuditBodies.
+	Object         json.RawMessage `json:"requestObject"`
 	ResponseStatus *struct {
 		Code int `json:"code"`
 	} `json:"responseStatus"`
 }
 
 // configureAudit makes the API server write an audit log into the scratch directory, line by line before it responds, so that a
-// request with a response is in it.
-func (c *ControlPlane) configureAudit(flags *envtest.Arguments) error {
-	policy := filepath.Join(c.dir, "audit-policy.yaml")
-	if err := os.WriteFile(policy, []byte(auditPolicy), 0o600); err != nil {
+// request with a response is in it. bodies is Options.AuditBodies.
+func (c *ControlPlane) configureAudit(flags *envtest.Arguments, bodies string) error {
+	policy, rule := filepath.Join(c.dir, "audit-policy.yaml"), ""
+	if bodies != "" {
+		rule = fmt.Sprintf(auditBodies, bodies)
+	}
+	if err := os.WriteFile(policy, fmt.Appendf(nil, auditPolicy, rule), 0o600); err != nil {
 		return fmt.Errorf("writing the audit policy: %w", err)
 	}
 	c.audit = filepath.Join(c.dir, "audit.log")

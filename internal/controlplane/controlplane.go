@@ -60,6 +60,8 @@ type Options struct {
 	Controllers []string
 	// Audit makes the API server log every request, for ReadAudit.
 	Audit bool
+	// AuditBodies is a resource of the core group, such as configmaps, for which the log has the bodies of requests, too.
+	AuditBodies string
 	// EtcdQuota is the maximum size of etcd in bytes; 0: its default.
 	EtcdQuota int64
 	// Output receives the output of the components; nil: it is discarded, except for its end, which is part of Start's error.

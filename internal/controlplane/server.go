@@ -65,7 +65,7 @@ func (c *ControlPlane) newServer(binaries string, opts Options, output io.Writer
 		server.Etcd.Configure().Set("quota-backend-bytes", strconv.FormatInt(opts.EtcdQuota, 10))
 	}
 	if opts.Audit {
-		return server, c.configureAudit(server.APIServer.Configure())
+		return server, c.configureAudit(server.APIServer.Configure(), opts.AuditBodies)
 	}
 	return server, nil
 }

@@ -88,6 +88,8 @@ func (o *checkOptions) run(ctx context.Context) error {
 		return err
 	}
 	conversions, wrong := o.configs.conversionsBeside(files, again())
+	problems = append(problems, wrong...)
+	activations, wrong := config.LoadActivations(config.Options{Files: o.configs.files, Stdin: again().In, Anybody: true}, files)
 	list, problems, err := pipeline.CompileAll(files, append(problems, wrong...), options)
 	differences, failed := o.differences(ctx, list)
 	err = errors.Join(err, failed)
@@ -116,6 +118,9 @@ func (o *checkOptions) run(ctx context.Context) error {
 	checked := count(len(list), "operator")
 	if len(conversions) > 0 {
 		checked += ", " + count(len(conversions), "conversion")
+	}
+	if len(activations) > 0 {
+		checked += ", " + count(len(activations), "activation")
 	}
 	fmt.Fprintf(o.streams.Out, "%s: no errors, %s", checked, count(warnings, "warning"))
 	if hinted > 0 {

@@ -128,21 +128,33 @@ func (c *candidate) leads() bool {
 }
 
 // engineOptions are how the engine runs.
-func (c *candidate) engineOptions(workers int, namespace string, logger logr.Logger) engine.Options {
-	o := engine.Options{Workers: workers, Namespace: namespace, Log: logger}
+func (c *candidate) engineOptions(workers int, namespace string, activations activations, logger logr.Logger) engine.Options {
+	o := engine.Options{Workers: workers, Namespace: namespace, Activation: activations.of, Log: logger}
 	if c != nil {
 		o.Elected, o.HadOtherLeader, o.MayWrite = c.Elected(), c.HadOtherLeader, c.Wait
 	}
 	return o
 }
 
-// serve runs the manager until ctx is done, or the Lease is lost where there is an election.
-func (c *candidate) serve(ctx context.Context, mgr manager.Manager) error {
-	if c == nil {
-		return mgr.Start(ctx)
+// elected is closed once this process leads, or needs not be elected.
+func (c *candidate) elected() <-chan struct{} {
+	if c != nil {
+		return c.Elected()
 	}
-	c.events.Store(&mgr)
-	err := c.Run(ctx, mgr.Start)
+	always := make(chan struct{})
+	close(always)
+	return always
+}
+
+// serve runs the manager by start until ctx is done, or the Lease is lost where there is an election.
+func (c *candidate) serve(ctx context.Context, mgr manager.Manager, start func(context.Context) error) error {
+	var err error
+	if c == nil {
+		err = start(ctx)
+	} else {
+		c.events.Store(&mgr)
+		err = c.Run(ctx, start)
+	}
 	if lost := (*leadership.LostError)(nil); errors.As(err, &lost) && lost.Err == nil {
 		return fmt.Errorf("%w. No action is needed: after a restart it is a standby or the leader", err)
 	}

@@ -28,6 +28,7 @@ type runOptions struct {
 	pprof      string
 	reload     time.Duration
 	election   election
+	identity   string
 	webhook    webhookFlags
 	install    bool
 }
@@ -89,6 +90,7 @@ func (o *runOptions) bind(cmd *cobra.Command) {
 	flags.BoolVar(&o.install, "install-crds", false,
 		"Apply the CustomResourceDefinitions of kinds that configs describe by watch.schema, at the start; this needs rights to them")
 	o.election.bind(flags)
+	bindIdentity(flags, &o.identity)
 	o.webhook.bindFlags(flags)
 	o.connection.bind(cmd, "Namespace of the Lease, and of events about operators; the configs decide what is watched")
 	bindLogging(cmd, &o.logging)
@@ -122,10 +124,9 @@ func (o *runOptions) run(ctx context.Context, misspelt []string) error {
 	if err != nil {
 		return err
 	}
-	if err := o.installCRDs(ctx, files, logger); err != nil {
-		return refuse(o.streams, problems, err)
-	}
-	cfg, err := o.preflight(files, problems, logger)
+	activationFiles, more := o.configs.activationsBeside(files, again(), o.identity)
+	problems = append(problems, more...)
+	cfg, activations, err := o.connect(ctx, files, activationFiles, problems, logger)
 	if err != nil {
 		return err
 	}
@@ -146,7 +147,8 @@ func (o *runOptions) run(ctx context.Context, misspelt []string) error {
 	}
 	source := &conversionSource{}
 	source.take(o.configs.conversionsBeside(loaded, again()))
-	if err := o.prepare(operators, mgr, files, loaded, problems, again, source, part.engineOptions(o.workers, namespace, logger)); err != nil {
+	options := part.engineOptions(o.workers, namespace, activations, logger)
+	if err := o.prepare(operators, mgr, files, loaded, problems, again, source, activations, options); err != nil {
 		return err
 	}
 	if err := o.serveConversions(operators, mgr, source, part.leads, logger); err != nil {
@@ -155,7 +157,7 @@ func (o *runOptions) run(ctx context.Context, misspelt []string) error {
 	context.AfterFunc(ctx, func() { logger.Info("stopping: finishing running reconciliations; a second signal stops at once") })
 	b := build()
 	logger.Info("starting", "version", b.Version, "revision", b.Revision, "server", cfg.Host, "operators", names(files))
-	if err := part.serve(ctx, mgr); err != nil {
+	if err := part.serve(ctx, mgr, activations.around(part.elected(), mgr.Start)); err != nil {
 		return fmt.Errorf("running: %w", err)
 	}
 	logger.Info("stopped")
@@ -174,9 +176,25 @@ func (o *runOptions) installCRDs(ctx context.Context, files []*config.File, logg
 	return installCRDs(ctx, cfg, files, logger)
 }
 
+// connect installs the definitions of described kinds, if it was asked for, and prepares the connections to the API server and to
+// the locks of activations.
+func (o *runOptions) connect(
+	ctx context.Context, files []*config.File, locks []*config.ActivationFile, problems config.Errors, logger logr.Logger,
+) (*rest.Config, activations, error) {
+	if err := o.installCRDs(ctx, files, logger); err != nil {
+		return nil, nil, refuse(o.streams, problems, err)
+	}
+	cfg, err := o.preflight(files, problems, logger)
+	if err != nil {
+		return nil, nil, err
+	}
+	list, err := newActivations(locks, logger)
+	return cfg, list, err
+}
+
 // prepare adds to the manager what it is to run: the operators, and what follows their configs.
 func (o *runOptions) prepare(cfg *rest.Config, mgr manager.Manager, files, loaded []*config.File, problems config.Errors, again func() IO,
-	source *conversionSource, options engine.Options) error {
+	source *conversionSource, running activations, options engine.Options) error {
 	e, err := engine.New(cfg, mgr, files, options)
 	if err != nil {
 		return fmt.Errorf("preparing the operators: %w", err)
@@ -193,7 +211,8 @@ func (o *runOptions) prepare(cfg *rest.Config, mgr manager.Manager, files, loade
 			return nil, config.Errors{{Problem: err.Error()}}
 		}
 		source.take(o.configs.conversionsBeside(files, again()))
-		return files, errs
+		found, more := o.configs.activationsBeside(files, again(), o.identity)
+		return files, slices.Concat(errs, more, running.changed(found))
 	}
 	if err := mgr.Add(&reloader{load: load, named: o.configs.files, interval: o.reload, engine: e, log: options.Log}); err != nil {
 		return fmt.Errorf("adding the reloader: %w", err)

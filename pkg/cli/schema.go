@@ -11,14 +11,15 @@ import (
 func newSchema(streams IO) *cobra.Command {
 	schemas := map[string]func() []byte{
 		config.Kind: config.Schema, config.ConventionsKind: config.ConventionsSchema, config.ConversionKind: config.ConversionSchema,
+		config.ActivationKind: config.ActivationSchema,
 	}
-	kind := choice{words: []string{config.Kind, config.ConventionsKind, config.ConversionKind}}
+	kind := choice{words: []string{config.Kind, config.ConventionsKind, config.ConversionKind, config.ActivationKind}}
 	cmd := &cobra.Command{
 		Use:   "schema",
 		Short: "Print the JSON Schema of config files",
 		Long: `Print the JSON Schema (draft 2020-12) of config files, for completion and checks in
-editors: of operators, of the files that a conventionsFile names, or of conversions. A
-comment in the first line of a file tells most editors where its schema is:
+editors: of operators, of the files that a conventionsFile names, of conversions, or of
+activations. A comment in the first line of a file tells most editors where its schema is:
 
   # yaml-language-server: $schema=operator.schema.json`,
 		Example: `  corollary schema > operator.schema.json
@@ -31,6 +32,6 @@ comment in the first line of a file tells most editors where its schema is:
 			return nil
 		},
 	}
-	bindChoice(cmd, &kind, "kind", "", "Which files it is for: Operator, Conventions or Conversion")
+	bindChoice(cmd, &kind, "kind", "", "Which files it is for: Operator, Conventions, Conversion or Activation")
 	return cmd
 }

@@ -19,6 +19,7 @@ import (
 //	set: app:.mode=Observe      an override from the command line
 //	env: COROLLARY_SET_A=…      a variable of the environment
 //	stdin: app.yaml             the file that stands for standard input
+//	identity: cluster-a         the identity of this cluster; also has the activations loaded
 //
 // -update writes what Load says into the section.
 func TestErrors(t *testing.T) {
@@ -43,6 +44,7 @@ func loadArchive(t *testing.T, a *txtar.Archive) string {
 		}
 	}
 	o := Options{Files: []string{"."}, Env: []string{"HOME=/root"}}
+	activations := false
 	for line := range strings.Lines(string(a.Comment)) {
 		key, value, _ := strings.Cut(strings.TrimSpace(line), ":")
 		value = strings.TrimSpace(value)
@@ -53,6 +55,8 @@ func loadArchive(t *testing.T, a *txtar.Archive) string {
 			o.Set = append(o.Set, value)
 		case "env":
 			o.Env = append(o.Env, value)
+		case "identity":
+			activations, o.Identity = true, value
 		case "stdin":
 			f, err := os.Open(value)
 			if err != nil {
@@ -63,6 +67,10 @@ func loadArchive(t *testing.T, a *txtar.Archive) string {
 		}
 	}
 	files, errs := Load(o)
+	if activations {
+		_, more := LoadActivations(o, files)
+		errs = append(errs, more...).Sort()
+	}
 	for _, f := range files {
 		if len(errs) == 0 && !f.Valid() {
 			t.Errorf("%s is not valid, yet nothing is wrong", f.Path)

@@ -53,6 +53,9 @@ type PublishPolicy string
 // MigratePolicy says who migrates stored objects.
 type MigratePolicy string
 
+// OnLost says what a process does that has lost its activation.
+type OnLost string
+
 // BeforePolicy says what becomes of a deletion whose deletion.before has not done its work.
 type BeforePolicy string
 
@@ -150,6 +153,11 @@ const (
 	// MigrateAuto rewrites them.
 	MigrateAuto MigratePolicy = "Auto"
 
+	// OnLostStandby watches, and waits to become active again.
+	OnLostStandby OnLost = "Standby"
+	// OnLostExit ends the process.
+	OnLostExit OnLost = "Exit"
+
 	// BeforeHold keeps the upstream and its downstreams until a person acts.
 	BeforeHold BeforePolicy = "Hold"
 	// BeforeProceed goes on with the deletion.
@@ -174,6 +182,7 @@ var enumTypes = map[reflect.Type][]string{
 	reflect.TypeFor[MissingPolicy]():      names(MissingWait, MissingAllow),
 	reflect.TypeFor[MigratePolicy]():      names(MigrateManual, MigrateAuto),
 	reflect.TypeFor[PublishPolicy]():      names(PublishAuto, PublishVerify),
+	reflect.TypeFor[OnLost]():             names(OnLostStandby, OnLostExit),
 	reflect.TypeFor[BeforePolicy]():       names(BeforeHold, BeforeProceed),
 	reflect.TypeFor[Charset]():            names(CharsetAlphanumeric, CharsetAlphabetic, CharsetNumeric, CharsetHex, CharsetSymbols),
 }

@@ -21,6 +21,7 @@ type File struct {
 	overrides []override
 	shared    *shared        // the file that conventionsFile names, nil for none
 	described map[string]any // the OpenAPI schema of .spec that watch.schema stands for
+	follows   *ActivationFile
 }
 
 // index knows where values stand; keys are display paths as in errors.

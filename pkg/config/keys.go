@@ -20,6 +20,9 @@ func (c *Conventions) Keys() []ConventionKey {
 	if c.Reconcile != nil {
 		keys = append(keys, ConventionKey{Path: "reconcile.annotation", Annotation: c.Reconcile.Annotation})
 	}
+	if c.ActivationToken != nil {
+		keys = append(keys, ConventionKey{Path: "activationToken.annotation", Annotation: c.ActivationToken.Annotation})
+	}
 	if c.Previous == nil {
 		return keys
 	}

@@ -21,6 +21,9 @@ type Options struct {
 	Stdin io.Reader
 	// Program is the version of this program, which configs may require; empty where it does not matter.
 	Program string
+	// Identity, if it is not empty, replaces the identity in activations. With Anybody they need none.
+	Identity string
+	Anybody  bool
 }
 
 // Load reads the operators that o names, and the files that these name. It returns every operator that could be made out, those with errors
@@ -87,7 +90,7 @@ func open(s source, stdin io.Reader, lib library) (*File, Errors) {
 		return nil, doc.errs
 	}
 	f := &File{Path: s.path, document: doc}
-	if isConversion(doc.values) {
+	if isBeside(doc.values) {
 		return nil, nil
 	}
 	if s.directory && doc.values["apiVersion"] == APIVersion && doc.values["kind"] == ConventionsKind {

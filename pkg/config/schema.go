@@ -27,11 +27,15 @@ func Schema() []byte { return operatorSchema() }
 // ConventionsSchema returns the same of a file of kind Conventions.
 func ConventionsSchema() []byte { return conventionsSchema() }
 
+// ActivationSchema returns the same of a file of kind Activation.
+func ActivationSchema() []byte { return activationSchema() }
+
 // ConversionSchema returns the same of a file of kind Conversion.
 func ConversionSchema() []byte { return conversionSchema() }
 
 var (
 	operatorSchema    = sync.OnceValue(func() []byte { return schemaText("Corollary operator", &Operator{}) })
+	activationSchema  = sync.OnceValue(func() []byte { return schemaText("Corollary activation", &Activation{}) })
 	conversionSchema  = sync.OnceValue(func() []byte { return schemaText("Corollary conversion", &ConversionDocument{}) })
 	conventionsSchema = sync.OnceValue(func() []byte { return schemaText("Corollary conventions", &sharedConventions{}) })
 )

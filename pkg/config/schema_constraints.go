@@ -140,6 +140,12 @@ var constraints = map[reflect.Type]func(*jsonschema.Schema){
 		property(s, "apiVersion").Const = APIVersion
 		property(s, "kind").Const = ConventionsKind
 	},
+	reflect.TypeFor[Activation](): func(s *jsonschema.Schema) {
+		property(s, "apiVersion").Const = APIVersion
+		property(s, "kind").Const = ActivationKind
+		s.OneOf = oneOf(activationLocks...)
+	},
+	reflect.TypeFor[ActivationSecret](): func(s *jsonschema.Schema) { s.OneOf = oneOf("env", "file") },
 	reflect.TypeFor[ConversionDocument](): func(s *jsonschema.Schema) {
 		property(s, "apiVersion").Const = APIVersion
 		property(s, "kind").Const = ConversionKind

@@ -262,6 +262,7 @@ func TestSchemaDescribesEverything(t *testing.T) {
 	describesEverything(t, Schema(), 15)
 	describesEverything(t, ConventionsSchema(), 7)
 	describesEverything(t, ConversionSchema(), 6)
+	describesEverything(t, ActivationSchema(), 2)
 }
 
 func describesEverything(t *testing.T, schema []byte, least int) {
@@ -300,4 +301,5 @@ func TestSchemaGolden(t *testing.T) {
 	golden.File(t, "testdata/schema.json", Schema())
 	golden.File(t, "testdata/conventions.schema.json", ConventionsSchema())
 	golden.File(t, "testdata/conversion.schema.json", ConversionSchema())
+	golden.File(t, "testdata/activation.schema.json", ActivationSchema())
 }

@@ -31,6 +31,9 @@ type Operator struct {
 	Metadata Metadata `json:"metadata"`
 	// Mode is Enforce (default), or Observe: decide and report, but write only the status.
 	Mode Mode `json:"mode,omitempty"`
+	// Activation names the activation that this operator follows, if several are loaded: it writes only in the active cluster.
+	// None: it writes in every cluster.
+	Activation string `json:"activation,omitempty"`
 	// Requires names the versions that the config needs. While one is missing, it is refused with an error that says which.
 	Requires *Requires `json:"requires,omitempty"`
 	// ServiceAccount is the account that this operator impersonates. Default: the account of the process.
@@ -285,6 +288,8 @@ type Conventions struct {
 	Pause *Pause `json:"pause,omitempty"`
 	// Reconcile names the annotation that requests an immediate reconcile; `corollary reconcile` sets it.
 	Reconcile *Reconcile `json:"reconcile,omitempty"`
+	// ActivationToken names the annotation on downstreams that holds the fencing token of the activation.
+	ActivationToken *ActivationToken `json:"activationToken,omitempty"`
 	// Previous are names that this config used earlier. Objects that still use them are updated to the current names.
 	Previous *Previous `json:"previous,omitempty"`
 }

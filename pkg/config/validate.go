@@ -69,6 +69,9 @@ func (v *validator) root() {
 		v.form(dnsLabel, "metadata.name", v.Metadata.Name, v.Metadata.Name)
 	}
 	v.serviceAccount()
+	if v.Activation != "" && v.Activation != EveryCluster {
+		v.form(dnsLabel, "activation", v.Activation, v.Activation)
+	}
 	v.delimiters()
 	v.helpers()
 	const second, minute = Duration(time.Second), Duration(time.Minute)
@@ -220,7 +223,10 @@ var (
 		validation.IsDNS1123Label}
 	namespaceName      = syntax{"a namespace's name", dnsLabel.fix, validation.IsDNS1123Label}
 	serviceAccountName = syntax{"a ServiceAccount's name", "write small letters, digits, - and .", validation.IsDNS1123Subdomain}
-	kindName           = syntax{"a kind", "write letters and digits, beginning with a letter, such as Deployment", func(s string) []string {
+	leaseName          = syntax{"a Lease's name", "write small letters, digits, - and .", validation.IsDNS1123Subdomain}
+	identityName       = syntax{"an identity", "write at most 63 letters, digits, - _ ., beginning and ending with a letter or digit",
+		validation.IsValidLabelValue}
+	kindName = syntax{"a kind", "write letters and digits, beginning with a letter, such as Deployment", func(s string) []string {
 		return validation.IsDNS1035Label(strings.ToLower(s))
 	}}
 	qualifiedName = syntax{"a key that Kubernetes takes", "write NAME or DOMAIN/NAME; NAME has at most 63 letters, digits, - _ ., " +

@@ -39,6 +39,9 @@ func (v *validator) conventions() {
 	if c.Reconcile != nil && v.required("conventions.reconcile.annotation", c.Reconcile.Annotation, "name the annotation") {
 		v.key("conventions.reconcile.annotation", c.Reconcile.Annotation)
 	}
+	if c.ActivationToken != nil && v.required("conventions.activationToken.annotation", c.ActivationToken.Annotation, "name the annotation") {
+		v.key("conventions.activationToken.annotation", c.ActivationToken.Annotation)
+	}
 	v.previous()
 	v.distinct()
 }

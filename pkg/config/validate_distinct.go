@@ -6,6 +6,9 @@ package config
 func (v *validator) distinct() {
 	c := &v.Conventions
 	v.notGiven("conventions.owner.annotation", c.Owner.Annotation, "conventions.annotations", c.Annotations)
+	if c.ActivationToken != nil {
+		v.notGiven("conventions.activationToken.annotation", c.ActivationToken.Annotation, "conventions.annotations", c.Annotations)
+	}
 	if p := c.Previous; p != nil && p.Hash != nil {
 		v.notGiven("conventions.previous.hash.annotation", p.Hash.Annotation, "conventions.annotations", c.Annotations)
 		v.notGiven("conventions.previous.hash.label", p.Hash.Label, "conventions.labels", c.Labels)

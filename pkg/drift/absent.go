@@ -8,13 +8,13 @@ import (
 )
 
 // absent returns what owned has and obj has not, as the part of fieldsV1 that leads to the missing places. It leaves out
-// initial fields.
+// fields that are not part of P.
 func (v *View) absent(obj map[string]any, owned fields) fields {
 	if owned.isLeaf() {
 		return nil
 	}
 	out := owned.absent(obj)
-	for _, p := range v.Initial {
+	for _, p := range v.leftOut() {
 		out = out.without(obj, owned.resolve(obj, p))
 	}
 	return out

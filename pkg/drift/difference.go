@@ -29,18 +29,20 @@ type Difference struct {
 const Masked = redact.Masked
 
 // Changed returns how the live object differs from desired, sorted by path: fields with another value or none, fields that we own but
-// do not desire any more, and additional keys in exclusive fields; no initial fields and no identity. A value that the API server
-// normalizes (1000m to 1) counts as different: to avoid that, pass as desired what Project returns for the result of an apply.
+// do not desire any more, and additional keys in exclusive fields; no identity, and no fields that are not part of P. A value that the
+// API server normalizes (1000m to 1) counts as different: to avoid that, pass as desired what Project returns for the result of an apply.
 func Changed(desired map[string]any, live *unstructured.Unstructured, v *View) []Difference {
 	es := latest(entries(live), v.Manager)
 	d := differ{es: es, our: split(es, v.Manager), secret: isSecret(live.Object), words: v.Words}
 	root := ownersOf(es)
-	initial := make([]fieldpath.Path, len(v.Initial))
-	for i, p := range v.Initial {
-		initial[i] = root.of(d.our).owned.resolve(live.Object, p)
+	leftOut := v.leftOut()
+	resolved := make([]fieldpath.Path, len(leftOut))
+	for i, p := range leftOut {
+		resolved[i] = root.of(d.our).owned.resolve(live.Object, p)
 	}
-	d.maps(shape(desired, v.Initial), shape(live.Object, initial), root, nil)
+	d.maps(shape(desired, leftOut), shape(live.Object, resolved), root, nil)
 	d.extras(live, desired, v.Exclusive)
+	d.found = slices.DeleteFunc(d.found, func(f Difference) bool { return slices.ContainsFunc(v.Aside, f.Path.Equal) })
 	slices.SortFunc(d.found, func(a, b Difference) int { return comparePaths(a.Path, b.Path) })
 	return slices.CompactFunc(d.found, func(a, b Difference) bool { return a.Path.Equal(b.Path) })
 }

@@ -77,10 +77,10 @@ func (p projector) list(live []any, owned fields) []any {
 }
 
 // Desired returns the digest that the projection of the live object will have after full is applied, if the API server
-// normalizes nothing. full is the canonical object with conventions, owner marks and the hash. It ignores initial fields and
-// what is never in managedFields (apiVersion, kind and the identifying metadata).
+// normalizes nothing. full is the canonical object with conventions, owner marks and the hash. It ignores what is not part of P,
+// and what is never in managedFields (apiVersion, kind and the identifying metadata).
 func Desired(full map[string]any, v *View) Sum {
-	return Digest(shape(full, v.Initial))
+	return Digest(shape(full, v.leftOut()))
 }
 
 // identity is the metadata that is in no manager's fields.
@@ -109,8 +109,8 @@ func shape(full map[string]any, initial []fieldpath.Path) map[string]any {
 	return Without(out, initial)
 }
 
-// projection returns what P is the digest of, if nothing owned is absent: the projection with whole exclusive fields and
-// without initial fields.
+// projection returns what P is the digest of, if nothing owned is absent: the projection with whole exclusive fields, and
+// without initial fields and those aside.
 func (v *View) projection(obj map[string]any, owned fields) map[string]any {
 	out := projector{}.root(obj, owned)
 	for _, p := range v.Exclusive {
@@ -119,5 +119,5 @@ func (v *View) projection(obj map[string]any, owned fields) map[string]any {
 			out = with(out, p, value)
 		}
 	}
-	return Without(out, v.Initial)
+	return Without(out, v.leftOut())
 }

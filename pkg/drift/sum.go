@@ -10,7 +10,7 @@ func (v *View) sum(obj map[string]any, owned fields) Sum {
 	switch {
 	case owned.isLeaf():
 		e.value(map[string]any{}) // nobody owns an object as a whole
-	case len(v.Exclusive) > 0 || len(v.Initial) > 0:
+	case len(v.Exclusive)+len(v.Initial)+len(v.Aside) > 0:
 		e.value(v.projection(obj, owned))
 		e.missing = true // possibly
 	default:

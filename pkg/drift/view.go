@@ -2,6 +2,7 @@ package drift
 
 import (
 	"errors"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -22,6 +23,8 @@ type View struct {
 	Initial []fieldpath.Path
 	// Generated is the number of Initial fields, at the end, that have random values: those are not kept in memory.
 	Generated int
+	// Aside are fields that we apply and that say nothing of the desired state: they are not part of P, and never drift.
+	Aside []fieldpath.Path
 	// Exclusive are maps in which keys that others add are drift too: P includes them as a whole.
 	Exclusive []fieldpath.Path
 	// Keep are the chains of fields, from the root, that expressions read; they are in Live.Kept.
@@ -48,6 +51,14 @@ type Previous struct {
 	OwnerAnnotation string
 }
 
+// leftOut are the fields that are not part of P.
+func (v *View) leftOut() []fieldpath.Path {
+	if len(v.Aside) == 0 {
+		return v.Initial
+	}
+	return slices.Concat(v.Initial, v.Aside)
+}
+
 // TakeoverManagers returns the field managers whose fields we take over.
 func (v *View) TakeoverManagers() []string {
 	if v.Previous.Manager == "" {
@@ -69,6 +80,7 @@ func (v *View) ID() string {
 		"ownerAnnotation": v.OwnerAnnotation,
 		"initial":         pathList(v.Initial), // ordered: Live.Initial has the same order
 		"generated":       int64(v.Generated),
+		"aside":           pathSet(v.Aside),
 		"exclusive":       pathSet(v.Exclusive),
 		"keep":            keep,
 		"whole":           v.KeepWhole,

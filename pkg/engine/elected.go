@@ -21,11 +21,8 @@ func (e *Engine) electedAlready() bool {
 // versionWait bounds the request for the version: nothing is done meanwhile.
 const versionWait = 5 * time.Second
 
-// startAsLeader is called by a session that was open before this process was elected.
-func (s *session) startAsLeader(ctx context.Context) {
-	if !s.engine.options.HadOtherLeader() {
-		return
-	}
+// actAfterAnother is called by a session that was open while another process may have acted.
+func (s *session) actAfterAnother(ctx context.Context) {
 	s.reconciler.ActAfter("")
 	ctx, cancel := context.WithTimeout(ctx, versionWait)
 	defer cancel()

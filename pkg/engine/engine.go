@@ -16,6 +16,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/informers"
 	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/leadership"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 )
 
@@ -40,13 +41,17 @@ type Options struct {
 	// MayWrite waits until this process may write, which a leader may not at every moment; it returns false once ctx is done.
 	// By default it does not wait. A request that is refused nevertheless fails like one to an unavailable API server.
 	MayWrite func(ctx context.Context) bool
-	Log      logr.Logger
+	// Activation is the tenure of the activation that an operator follows: it acts during the tenure, and else only decides. nil
+	// is no activation. An operator with an error does nothing. By default no operator follows any.
+	Activation func(f *config.File) (*leadership.Tenure, error)
+	Log        logr.Logger
 }
 
 // Engine runs operators against one API server. Reload changes the operators while it runs.
 type Engine struct {
 	options     Options
 	connections *informers.Connections
+	activations *activations
 	cluster     *kinds.Cluster
 	informers   *informers.Factory
 	elected     <-chan struct{}
@@ -72,6 +77,7 @@ type Engine struct {
 // New prepares an engine for the loaded configs. It sends no request. Add it to a manager, which provides leader election,
 // events, metrics and health endpoints.
 func New(cfg *rest.Config, mgr manager.Manager, files []*config.File, o Options) (*Engine, error) {
+	cfg = withSharedRate(cfg)
 	c, err := informers.NewConnections(cfg)
 	if err != nil {
 		return nil, err
@@ -82,7 +88,7 @@ func New(cfg *rest.Config, mgr manager.Manager, files []*config.File, o Options)
 	}
 	o = withDefaults(o)
 	e := &Engine{
-		options: o, connections: c, cluster: cluster, absences: kinds.NewAbsences(cluster, o.DiscoveryInterval), informers: informers.NewFactory(c),
+		options: o, connections: c, activations: newActivations(cfg), cluster: cluster, absences: kinds.NewAbsences(cluster, o.DiscoveryInterval), informers: informers.NewFactory(c),
 		renderSlots: reconcile.NewRenderSlots(), operators: map[string]*operator{}, started: make(chan struct{}), reloading: make(chan struct{}, 1), elected: o.Elected,
 	}
 	if e.elected == nil {
@@ -90,7 +96,7 @@ func New(cfg *rest.Config, mgr manager.Manager, files []*config.File, o Options)
 	}
 	e.recorder = func(name string) events.EventRecorder { return Recorder{mgr.GetEventRecorder(name)} }
 	for _, f := range files {
-		e.operators[f.Metadata.Name] = e.newOperator(f, e.recorder(f.Metadata.Name))
+		e.operators[f.Metadata.Name] = e.newOperator(f)
 	}
 	if err := errors.Join(mgr.AddReadyzCheck("operators", e.Ready), mgr.AddReadyzCheck("reload", e.Reloaded)); err != nil {
 		return nil, fmt.Errorf("adding the readiness checks: %w", err)
@@ -121,6 +127,9 @@ func withDefaults(o Options) Options {
 	if o.MayWrite == nil {
 		o.MayWrite = func(context.Context) bool { return true }
 	}
+	if o.Activation == nil {
+		o.Activation = func(*config.File) (*leadership.Tenure, error) { return nil, nil }
+	}
 	return o
 }
 
@@ -146,9 +155,9 @@ func (e *Engine) Start(ctx context.Context) error {
 	return nil
 }
 
-func (e *Engine) newOperator(f *config.File, recorder events.EventRecorder) *operator {
+func (e *Engine) newOperator(f *config.File) *operator {
 	name := f.Metadata.Name
-	o := &operator{engine: e, name: name, recorder: recorder, log: e.options.Log.WithValues("operator", name)}
+	o := &operator{engine: e, name: name, log: e.options.Log.WithValues("operator", name)}
 	o.current, o.loaded = o.newGeneration(f), f
 	return o
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/informers"
 	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/leadership"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
@@ -26,6 +27,9 @@ type generation struct {
 	file     *config.File
 	digest   string
 	acting   informers.Identity
+	// activation is the tenure of the activation that the config follows; nil for none. noActivation is why it does nothing.
+	activation   *leadership.Tenure
+	noActivation error
 
 	cancel context.CancelFunc // nil before start
 	ended  chan struct{}
@@ -52,10 +56,12 @@ type generation struct {
 }
 
 func (o *operator) newGeneration(f *config.File) *generation {
-	return &generation{
+	g := &generation{
 		engine: o.engine, operator: o, file: f, digest: digestOf(f), ended: make(chan struct{}), condition: condition{reason: reasonStarting},
 		confirmedFor: confirmationIn(f), acting: informers.IdentityOf(f),
 	}
+	g.activation, g.noActivation = o.engine.options.Activation(f)
+	return g
 }
 
 // digestOf identifies a config. One with errors may otherwise equal one without, as far as it could be read.
@@ -142,7 +148,7 @@ func (g *generation) resolve(ctx context.Context) *pipeline.Pipeline {
 			g.logWarnings(p)
 			return p
 		}
-		if reason == reasonConfigRefused {
+		if reason == reasonConfigRefused && g.noActivation == nil {
 			p, note := g.compileDeletions()
 			if g.setCondition(reason, err.Error()+note); p != nil {
 				return p
@@ -174,7 +180,10 @@ func (g *generation) logWarnings(p *pipeline.Pipeline) {
 }
 
 func (g *generation) compile() (*pipeline.Pipeline, reason, error) {
-	if !g.file.Valid() {
+	switch {
+	case g.noActivation != nil:
+		return nil, reasonConfigRefused, g.noActivation
+	case !g.file.Valid():
 		return nil, reasonConfigRefused, g.file.Problems()
 	}
 	return g.compileAs(g.file, pipeline.Options{})

@@ -296,11 +296,14 @@ func confirmationIn(f *config.File) string {
 }
 
 // cleansUp reports whether this session must finalize upstreams while it counts: no other one works, here or in another
-// process.
+// process or cluster.
 func (s *session) cleansUp() bool {
 	select {
 	case <-s.engine.elected:
 	default:
+		return false
+	}
+	if !s.isActive() {
 		return false
 	}
 	s.operator.mu.Lock()

@@ -75,5 +75,5 @@ func (o *operator) event(policy config.EventPolicy, warning bool, reason, action
 		return
 	}
 	regarding := &corev1.ObjectReference{APIVersion: config.APIVersion, Kind: config.Kind, Namespace: o.engine.options.Namespace, Name: o.name}
-	o.recorder.Eventf(regarding, nil, kind, reason, action, "%s", note)
+	o.engine.recorderOf(o.current).Eventf(regarding, nil, kind, reason, action, "%s", note)
 }

@@ -5,7 +5,6 @@ import (
 	"sync"
 
 	"github.com/go-logr/logr"
-	"k8s.io/client-go/tools/events"
 
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
@@ -13,10 +12,9 @@ import (
 
 // operator is one operator by its name: its active config, and the one that is to replace it.
 type operator struct {
-	engine   *Engine
-	name     string
-	recorder events.EventRecorder
-	log      logr.Logger
+	engine *Engine
+	name   string
+	log    logr.Logger
 	// added is true if a reload started it.
 	added bool
 

@@ -59,7 +59,7 @@ func (e *Engine) Reload(ctx context.Context, files []*config.File, errs config.E
 		delete(e.operators, o.name)
 	}
 	for _, f := range plan.added {
-		o := e.newOperator(f, e.recorder(f.Metadata.Name))
+		o := e.newOperator(f)
 		o.added = true
 		e.operators[o.name] = o
 		o.start(ctx)
@@ -191,7 +191,7 @@ func (o *operator) keepWorking(files []*config.File) (by []*config.File, why str
 			continue
 		}
 		o.engine.cluster.Invalidate()
-		if _, reason, err := o.engine.newOperator(f, nil).current.compile(); err != nil {
+		if _, reason, err := o.engine.newOperator(f).current.compile(); err != nil {
 			by, whys = append(by, f), append(whys, fmt.Sprintf("%s: %s", reason, oneLine(err)))
 		} else if stranded := o.replacementProblem(f); claims && stranded != "" {
 			by, whys = append(by, f), append(whys, stranded)

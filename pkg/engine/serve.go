@@ -39,9 +39,12 @@ func newSession(g *generation, p *pipeline.Pipeline) *session {
 	s := &session{engine: g.engine, operator: g.operator, generation: g, pipeline: p, cache: informers.NewCache(p),
 		kindChecks: make(chan struct{}, 1), pool: workerPool{slots: make(chan struct{}, g.engine.options.Workers)}}
 	s.reconciler = &reconcile.Reconciler{
-		Name: g.operator.name, Pipeline: p, Cache: s.cache, Kinds: g.engine.absences, Host: s, Log: g.operator.log, Recorder: g.operator.recorder,
-		Client:   apply.New(g.engine.connections.Objects(g.acting), p.Config.Conventions.FieldManager, observe),
+		Name: g.operator.name, Pipeline: p, Cache: s.cache, Kinds: g.engine.absences, Host: s, Log: g.operator.log, Recorder: g.engine.recorderOf(g),
+		Client:   apply.New(g.engine.connectionsOf(g).Objects(g.acting), p.Config.Conventions.FieldManager, observe),
 		SlotWait: g.engine.options.DrainTimeout,
+	}
+	if t := g.activation; t != nil {
+		s.reconciler.Token = func() string { return t.Token().String() }
 	}
 	return s
 }
@@ -85,11 +88,10 @@ func (g *generation) serve(ctx context.Context, p *pipeline.Pipeline) error {
 	if !elected || waited && !s.passGuard(live) { // much may have happened since it was passed
 		return endReason(ctx, live)
 	}
-	if before {
-		s.startAsLeader(live)
+	if before && s.engine.options.HadOtherLeader() {
+		s.actAfterAnother(live)
 	}
-	s.setReason(workingReason(s.pipeline), "")
-	s.work(live)
+	s.actWhileActive(live)
 	return endReason(ctx, live)
 }
 
@@ -142,19 +144,23 @@ func endReason(ctx, live context.Context) error {
 	}
 }
 
-// work reconciles until live is done and the workers have finished.
-func (s *session) work(live context.Context) {
+// work reconciles until acting, a part of live, is done and the workers have finished what they have begun.
+func (s *session) work(live, acting context.Context) {
 	defer queues.begin(s.operator.name, s.pollQueue)()
 	defer writtenVersions.begin(s.operator.name, s.pollVersions)()
 	s.beginActing()
 	s.removeGoneRows()
 	if s.pipeline.Config.Guard != nil && !s.pipeline.Observing() {
-		s.pool.workers.Go(func() { s.watchBatches(live) })
+		s.pool.workers.Go(func() { s.watchBatches(acting) })
 	}
 	s.startWorkers(live)
-	s.resync(live)
-	<-live.Done()
-	s.stopWorkers()
+	s.resync(acting)
+	<-acting.Done()
+	if live.Err() != nil {
+		s.stopWorkers()
+		return
+	}
+	s.pauseWorkers()
 }
 
 // shutDown ends the queue, which must happen only once.
@@ -205,7 +211,9 @@ func (s *session) reconcileRecovering(ctx context.Context, ref pipeline.Ref) (af
 	case s.reconciler.Counting.Load():
 		return s.countUpstream(ctx, ref)
 	case s.pool.standingBy.Load():
-		return s.reconciler.StandBy(ctx, ref)
+		return s.standBy(ctx, ref)
+	case !s.isActive():
+		return afterLoss
 	}
 	return s.reconciler.Reconcile(ctx, ref)
 }

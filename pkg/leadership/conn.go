@@ -12,7 +12,7 @@ import (
 // the gate and here a process can be frozen for as long as another one likes: in the midst of a large request, say.
 type conn struct {
 	net.Conn
-	tenure *tenure
+	tenure *Tenure
 	// madeAfter is how many renewals there were when it was made, where the tenure was over then and no write was under way,
 	// which may have waited for a connection, or be tried again by the transport: no write is on it, and none comes before
 	// the next renewal. It is 0 for all others.
@@ -34,38 +34,44 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
+// SetLinger lets a connection around this one be closed as abort closes this one.
+func (c *conn) SetLinger(seconds int) error {
+	if tcp, ok := c.Conn.(interface{ SetLinger(seconds int) error }); ok {
+		return tcp.SetLinger(seconds)
+	}
+	return nil
+}
+
 // abort closes it without sending what the kernel still holds: it would be sent for minutes, as soon as the other side
 // can be reached again.
 func (c *conn) abort() {
-	if tcp, ok := c.Conn.(interface{ SetLinger(seconds int) error }); ok {
-		_ = tcp.SetLinger(0) // it is closed in any case
-	}
+	_ = c.SetLinger(0) // it is closed in any case
 	_ = c.Close()
 }
 
 // mayCarry returns why no bytes may be sent on the connection, or nil.
-func (t *tenure) mayCarry(c *conn) error {
+func (t *Tenure) mayCarry(c *conn) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.stale(c) {
-		return &RefusedError{Lease: t.lease, After: t.clock().since(t.sent)}
+		return &RefusedError{Lock: t.name, After: t.clock().since(t.sent)}
 	}
 	return nil
 }
 
 // keep makes a new connection one of those that are cut.
-func (t *tenure) keep(raw net.Conn) *conn {
+func (t *Tenure) keep(raw net.Conn) *conn {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	c := &conn{Conn: raw, tenure: t}
-	if t.over() && t.underWay == 0 {
+	if t.over() && len(t.underWay) == 0 {
 		c.madeAfter = t.renewals
 	}
 	t.conns[c] = struct{}{}
 	return c
 }
 
-func (t *tenure) forget(c *conn) {
+func (t *Tenure) forget(c *conn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.conns, c)
@@ -74,7 +80,7 @@ func (t *tenure) forget(c *conn) {
 type dialer func(ctx context.Context, network, address string) (net.Conn, error)
 
 // dialing makes the connections of a client ones of the tenure.
-func (t *tenure) dialing(cfg *rest.Config) dialer {
+func (t *Tenure) dialing(cfg *rest.Config) dialer {
 	dial := dialer(cfg.Dial)
 	if dial == nil {
 		dial = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext // as client-go does

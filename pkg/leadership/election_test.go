@@ -23,7 +23,7 @@ var slow = Timings{LeaseDuration: 3 * time.Hour, RenewDeadline: 2 * time.Hour, R
 // testElection is one about a Lease without an API server.
 func testElection(client *fake.Clientset, once bool) *Election {
 	o := Options{Namespace: "apps", Name: "lease", Timings: slow, Once: once, Log: logr.Discard()}
-	return newElection(o, "self", client.CoordinationV1(), client.CoordinationV1())
+	return newElection(newLeases("apps", "lease", client.CoordinationV1(), client.CoordinationV1()), o, "self")
 }
 
 // setHolder has another process take the Lease, or let go of it.
@@ -42,9 +42,9 @@ func setHolder(t *testing.T, client *fake.Clientset, holder string) {
 // renewedOnce returns when a leader has renewed the Lease that it took, which it does at once; the next time is an hour later.
 func renewedOnce(e *Election) {
 	for {
-		e.tenure.mu.Lock()
-		renewals, renewed := e.tenure.renewals, e.tenure.renewed
-		e.tenure.mu.Unlock()
+		e.mu.Lock()
+		renewals, renewed := e.renewals, e.renewed
+		e.mu.Unlock()
 		if renewals >= 2 {
 			return
 		}
@@ -87,13 +87,13 @@ func TestRunHoldsTheLeaseWhileThereIsWork(t *testing.T) {
 				cancel()
 				<-ctx.Done()
 			}
-			if holder := holderOf(t, client); holder != "self" || e.tenure.mayWrite() != nil {
+			if holder := holderOf(t, client); holder != "self" || e.MayWrite() != nil {
 				t.Errorf("%s: %q holds the Lease while it works", test.reason, holder)
 			}
 			return test.ends
 		})
 		cancel()
-		if holder := holderOf(t, client); !errors.Is(err, test.ends) || holder != "" || e.tenure.mayWrite() == nil {
+		if holder := holderOf(t, client); !errors.Is(err, test.ends) || holder != "" || e.MayWrite() == nil {
 			t.Errorf("%s: it ended with %v, and %q holds the Lease", test.reason, err, holder)
 		}
 	}

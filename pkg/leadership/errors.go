@@ -5,25 +5,31 @@ import (
 	"time"
 )
 
-// RefusedError is about a write that was not sent.
+// RefusedError is about a write that was not sent, or was cut off.
 type RefusedError struct {
-	Lease string // NAMESPACE/NAME
-	// After is how long before the refusal the last renewal of the Lease was sent; 0 if there was none.
+	Lock string // such as Lease NAMESPACE/NAME
+	// After is how long before the refusal the last renewal of the lock was sent; 0 if there was none.
 	After time.Duration
+	// Sent is true if the write was cut off, so that it may have been carried out.
+	Sent bool
 }
 
 func (e *RefusedError) Error() string {
-	if e.After == 0 {
-		return fmt.Sprintf("not sent: this process does not hold the Lease %s", e.Lease)
+	done := "not sent"
+	if e.Sent {
+		done = "cut off, and perhaps carried out"
 	}
-	return fmt.Sprintf("not sent: the Lease %s was last renewed %s ago, so that another process may lead", e.Lease,
+	if e.After == 0 {
+		return fmt.Sprintf("%s: this process does not hold the %s", done, e.Lock)
+	}
+	return fmt.Sprintf("%s: the %s was last renewed %s ago, so that another process may hold it", done, e.Lock,
 		e.After.Round(time.Millisecond))
 }
 
 // LostError says how a tenure ended that was not given up.
 type LostError struct {
-	Lease string // NAMESPACE/NAME
-	// Holder holds the Lease now; empty if that is not known, since the Lease could not be renewed.
+	Lock string // such as Lease NAMESPACE/NAME
+	// Holder holds the lock now; empty if that is not known, since it could not be renewed.
 	Holder string
 	// Deadline is the renew deadline, after which nothing was written.
 	Deadline time.Duration
@@ -42,16 +48,16 @@ func (e *LostError) Error() string {
 	if e.Err != nil {
 		why += fmt.Sprintf(" (%v)", e.Err)
 	}
-	return fmt.Sprintf("the Lease %s was lost: %s", e.Lease, why)
+	return fmt.Sprintf("the %s was lost: %s", e.Lock, why)
 }
 
-// DeniedError is about a Lease that this process may not have.
+// DeniedError is about a lock that this process may not have.
 type DeniedError struct {
-	Lease string // NAMESPACE/NAME
-	Err   error  // what the API server answered
+	Lock string // such as Lease NAMESPACE/NAME
+	Err  error  // what the API server answered
 }
 
-func (e *DeniedError) Error() string { return fmt.Sprintf("taking Lease %s: %v", e.Lease, e.Err) }
+func (e *DeniedError) Error() string { return fmt.Sprintf("taking %s: %v", e.Lock, e.Err) }
 
 // Unwrap gives errors.As the answer.
 func (e *DeniedError) Unwrap() error { return e.Err }

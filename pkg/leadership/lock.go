@@ -2,91 +2,160 @@ package leadership
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// lock is what client-go's elector reads and writes the Lease by. It tells the tenure of renewals, and the elector nothing
-// but the truth with one exception: a Lease that has run out, by what the standby saw of it, looks as if it had been
-// released, since the elector would begin to count only now.
+// lock is what client-go's elector reads and writes the record by. It tells the tenure of renewals, and the elector nothing
+// but the truth with two exceptions: a lock that has run out, by what the standby saw of it, looks as if it had been released,
+// since the elector would begin to count only now; and the token is the lock's own.
 type lock struct {
-	resourcelock.Interface
-	tenure  *tenure
+	store   Store
+	self    string // our identity
+	tenure  *Tenure
 	standby *standby
 	record  func(note string) // may be nil
-	// abandon ends the elector's attempt to take the Lease.
+	// abandon ends the elector's attempt to take the lock.
 	abandon context.CancelFunc
-	// holder is who held the Lease when it was last read.
+	// handsOver is true if it is given up when the record asks for that.
+	handsOver bool
+	// leads is true from the first record that was written as the holder.
+	leads bool
+	// holder is who held the lock when it was last read, read the token in that record.
 	holder string
+	read   Token
+	// token is the token of the current hold, greatest the greatest that was seen.
+	token, greatest Token
 	// failed is true if an attempt failed, and not because somebody else was faster.
 	failed bool
-	// refused is why the API server refused to have the Lease read or written; nil if it did not, or was not reached.
+	// refused is why the store refused to have the record read or written; nil if it did not, or was not reached.
 	refused error
 }
 
+// begin is called before each attempt to take the lock.
+func (l *lock) begin(abandon context.CancelFunc) {
+	l.abandon, l.failed, l.leads, l.holder, l.read = abandon, false, false, "", NoToken
+}
+
+// Identity implements resourcelock.Interface.
+func (l *lock) Identity() string { return l.self }
+
+// Describe implements resourcelock.Interface.
+func (l *lock) Describe() string { return l.store.Describe() }
+
 // Get implements resourcelock.Interface.
-func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
-	record, raw, err := l.Interface.Get(ctx)
+func (l *lock) Get(ctx context.Context) (*Record, []byte, error) {
+	record, err := l.store.Get(ctx)
 	if err != nil {
 		l.noteRefusal(err)
 		l.standby.denies(err)
 		switch {
 		case !apierrors.IsNotFound(err):
 			l.giveUp(err)
-		case l.tenure.begun() && l.tenure.mayWrite() != nil:
+		case l.leads && l.tenure.MayWrite() != nil:
 			l.lose("") // another may have led, and have deleted it
 		}
 		return nil, nil, err
 	}
-	l.holder = record.HolderIdentity
+	raw, err := json.Marshal(record)
+	if err != nil {
+		return nil, nil, fmt.Errorf("writing the record of the %s: %w", l.Describe(), err)
+	}
+	l.holder, l.read = record.HolderIdentity, Token(record.LeaderTransitions)
+	l.greatest = max(l.greatest, l.read)
 	switch {
-	case !l.tenure.begun():
+	case !l.leads:
 		if !l.standby.observe(record) {
 			l.giveUp(nil)
-		} else if l.holder != l.Identity() {
+		} else if l.holder != l.self {
 			record.HolderIdentity = ""
 		}
-	case l.holder != l.Identity():
+	case l.holder == AskedToHandOver(l.self) && l.handsOver:
+		l.handOver(ctx, record)
+	case l.holder != l.self:
 		// Whoever has held it since, even where it is free again: a process that was out of touch for so long begins anew.
 		l.lose(l.holder)
 	}
 	return record, raw, nil
 }
 
-// lose ends a tenure whose Lease may have been another's.
+// lose ends a tenure whose lock may have been another's.
 func (l *lock) lose(to string) {
-	l.tenure.end(&LostError{Lease: l.Describe(), Holder: to, Deadline: l.tenure.deadline})
+	l.tenure.End(&LostError{Lock: l.Describe(), Holder: to, Deadline: l.tenure.deadline})
+	l.abandon()
+}
+
+// handOverMark is what a request to hand over adds to the holder in the record. To all others, somebody holds the lock until
+// its last renewal has run out, or it is released.
+const handOverMark = " (asked to hand over)"
+
+// AskedToHandOver is the holder in a record that asks a holder to hand over. HolderOf is the opposite.
+func AskedToHandOver(holder string) string { return holder + handOverMark }
+
+// HolderOf is the holder in a record, whether it is asked to hand over or not.
+func HolderOf(holder string) (name string, asked bool) {
+	return strings.CutSuffix(holder, handOverMark)
+}
+
+// handOver gives up a lock. What was begun is finished first.
+func (l *lock) handOver(ctx context.Context, record *Record) {
+	l.tenure.leave(ctx)
+	l.tenure.End(errHandedOver)
+	now := metav1.NewTime(time.Now())
+	free := Record{RenewTime: now, AcquireTime: now, LeaseDurationSeconds: 1, LeaderTransitions: record.LeaderTransitions}
+	if err := l.store.Update(ctx, &free); err != nil {
+		l.tenure.log.Info("the lock could not be handed over at once: it runs out", "lock", l.Describe(), "error", err.Error())
+	}
 	l.abandon()
 }
 
 // Create implements resourcelock.Interface.
-func (l *lock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
-	sent := l.tenure.clock()
-	err := l.Interface.Create(ctx, record)
-	return l.wrote(sent, err)
+func (l *lock) Create(ctx context.Context, record Record) error {
+	return l.write(ctx, &record, l.store.Create)
 }
 
 // Update implements resourcelock.Interface.
-func (l *lock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
-	if record.HolderIdentity != l.Identity() {
-		return l.release(ctx, record)
+func (l *lock) Update(ctx context.Context, record Record) error {
+	if record.HolderIdentity != l.self {
+		return l.release(ctx, &record)
 	}
-	sent := l.tenure.clock()
-	err := l.Interface.Update(ctx, record)
-	return l.wrote(sent, err)
+	return l.write(ctx, &record, l.store.Update)
 }
 
-func (l *lock) wrote(sent instant, err error) error {
-	if err == nil {
-		l.refused = nil
-		l.tenure.renew(sent)
-	} else {
+// write writes a record of ours. A new hold gets a greater token than all before; one that nobody else has interrupted keeps
+// its own.
+func (l *lock) write(ctx context.Context, record *Record, write func(context.Context, *Record) error) error {
+	token := l.token
+	switch {
+	case l.leads && l.tenure.lost() != nil:
+		return Conflict(l.Describe()) // the elector has not noticed yet that it is over
+	case l.leads:
+	case l.holder == l.self:
+		token = l.read
+	default:
+		token = max(l.greatest+1, l.store.LeastToken())
+	}
+	record.LeaderTransitions = int(token)
+	sent := l.tenure.clock()
+	err := write(ctx, record)
+	if err != nil {
 		l.noteRefusal(err)
 		l.standby.denies(err)
 		l.giveUp(err)
+		return err
 	}
-	return err
+	if !l.leads {
+		l.leads, l.token, l.greatest = true, token, max(l.greatest, token)
+		l.tenure.Begin(token, l.standby.sawLeader)
+	}
+	l.refused = nil
+	l.tenure.Renew(sent)
+	return nil
 }
 
 // noteRefusal notes a refusal that the next try will meet, too.
@@ -96,29 +165,29 @@ func (l *lock) noteRefusal(err error) {
 	}
 }
 
-// giveUp abandons the attempt to take the Lease, where err is nil since another process holds it. A leader's attempts to
+// giveUp abandons the attempt to take the lock, where err is nil since another process holds it. A leader's attempts to
 // renew it go on.
 func (l *lock) giveUp(err error) {
-	if !l.tenure.begun() {
+	if !l.leads {
 		l.failed = err != nil && !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err)
 		l.abandon()
 	}
 }
 
-// release gives the Lease back. The elector does so also where it gives up, and without looking at who holds the Lease by
+// release gives the lock back. The elector does so also where it gives up, and without looking at who holds the lock by
 // then: that would take it from the next leader. What was not renewed in time runs out, so that writes that are on their
 // way have the time that is between renew deadline and lease duration.
-func (l *lock) release(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
-	if l.holder == l.Identity() && l.tenure.mayWrite() == nil {
-		l.tenure.end(errReleased)
-		return l.Interface.Update(ctx, record)
+func (l *lock) release(ctx context.Context, record *Record) error {
+	if l.holder == l.self && l.tenure.MayWrite() == nil {
+		l.tenure.End(errReleased)
+		return l.store.Update(ctx, record)
 	}
 	return nil
 }
 
 // RecordEvent implements resourcelock.Interface. That it leads no more, a process cannot write.
 func (l *lock) RecordEvent(note string) {
-	if l.record != nil && l.tenure.mayWrite() == nil {
-		l.record(l.Identity() + " " + note)
+	if l.record != nil && l.tenure.MayWrite() == nil {
+		l.record(l.self + " " + note)
 	}
 }

@@ -12,47 +12,45 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/fake"
-	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
 // stored is a Lease without an API server.
 type stored struct {
-	record resourcelock.LeaderElectionRecord
+	record Record
 	err    error
 	writes int
+	least  Token
 }
 
-func (s *stored) Get(context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+func (s *stored) Get(context.Context) (*Record, error) {
 	record := s.record
-	return &record, []byte(record.HolderIdentity), s.err
+	return &record, s.err
 }
 
-func (s *stored) Create(_ context.Context, r resourcelock.LeaderElectionRecord) error {
-	return s.Update(context.Background(), r)
-}
+func (s *stored) Create(ctx context.Context, r *Record) error { return s.Update(ctx, r) }
 
-func (s *stored) Update(_ context.Context, r resourcelock.LeaderElectionRecord) error {
+func (s *stored) Update(_ context.Context, r *Record) error {
 	if s.err == nil {
-		s.record = r
+		s.record = *r
 		s.writes++
 	}
 	return s.err
 }
 
-func (s *stored) RecordEvent(string) {}
-func (s *stored) Identity() string   { return "self" }
-func (s *stored) Describe() string   { return "apps/lease" }
+func (s *stored) Watch(context.Context, func(*Record) bool) error { return ErrUnwatched }
+func (s *stored) LeastToken() Token                               { return s.least }
+func (s *stored) Describe() string                                { return "Lease apps/lease" }
 
-func heldBy(holder string) resourcelock.LeaderElectionRecord {
-	return resourcelock.LeaderElectionRecord{HolderIdentity: holder, LeaseDurationSeconds: 15, RenewTime: metav1.Now()}
+func heldBy(holder string) Record {
+	return Record{HolderIdentity: holder, LeaseDurationSeconds: 15, RenewTime: metav1.Now()}
 }
 
 // testLock returns a lock of a process that leads, or stands by, and the Lease that it is about.
 func testLock(leads bool) (*lock, *stored, *hands, *bool) {
 	tenure, clocks := testTenure(logr.Discard())
 	lease, abandoned := &stored{}, false
-	l := &lock{Interface: lease, tenure: tenure, standby: &standby{self: "self"}, record: func(string) {},
-		abandon: func() { abandoned = true }}
+	l := &lock{store: lease, self: "self", tenure: tenure, standby: &standby{self: "self"}, record: func(string) {},
+		greatest: NoToken, abandon: func() { abandoned = true }}
 	if leads {
 		_ = l.Create(context.Background(), heldBy("self"))
 	}
@@ -61,7 +59,7 @@ func testLock(leads bool) (*lock, *stored, *hands, *bool) {
 
 func TestLockTakesWhatIsFree(t *testing.T) {
 	tests := []struct {
-		record resourcelock.LeaderElectionRecord
+		record Record
 		since  time.Duration // it was seen first; it lasts an hour
 		holder string        // what the elector gets to see
 		taken  bool
@@ -94,11 +92,11 @@ func TestLockReportsTheTenure(t *testing.T) {
 		t.Errorf("a leader gives up at once: %v", err)
 	}
 	clocks.turn(2*time.Second, 2*time.Second)
-	if l.tenure.mayWrite() == nil {
+	if l.tenure.MayWrite() == nil {
 		t.Error("a renewal that failed counts")
 	}
 	lease.err = nil
-	if err := l.Update(t.Context(), heldBy("self")); err != nil || l.tenure.mayWrite() != nil {
+	if err := l.Update(t.Context(), heldBy("self")); err != nil || l.tenure.MayWrite() != nil {
 		t.Errorf("a renewal does not count: %v", err)
 	}
 }
@@ -112,7 +110,7 @@ func TestLockEndsWhereAnotherHeldIt(t *testing.T) {
 			t.Errorf("held by %q, it goes on: %v", holder, err)
 		}
 		var lost *LostError
-		if !errors.As(l.tenure.lost(), &lost) || lost.Holder != holder || l.tenure.mayWrite() == nil {
+		if !errors.As(l.tenure.lost(), &lost) || lost.Holder != holder || l.tenure.MayWrite() == nil {
 			t.Errorf("held by %q, it ended with %v", holder, l.tenure.lost())
 		}
 	}
@@ -141,7 +139,7 @@ func TestLockReleasesItsOwn(t *testing.T) {
 		if err := l.Update(t.Context(), heldBy("")); err != nil || lease.writes-before == 1 != test.released {
 			t.Errorf("%s: %d writes, %v", test.reason, lease.writes-before, err)
 		}
-		if test.released && (l.tenure.mayWrite() == nil || !errors.Is(l.tenure.lost(), errReleased)) {
+		if test.released && (l.tenure.MayWrite() == nil || !errors.Is(l.tenure.lost(), errReleased)) {
 			t.Errorf("%s: it may write after the release", test.reason)
 		}
 	}
@@ -164,8 +162,7 @@ func TestLockEndsWhereTheLeaseIsGone(t *testing.T) {
 func TestStandbyWaitsForWhomItSaw(t *testing.T) {
 	for holder, waits := range map[string]bool{"another": true, "": false, "self": false} {
 		client := fake.NewClientset()
-		s := &standby{reads: client.CoordinationV1().Leases("apps"), watches: client.CoordinationV1().Leases("apps"), name: "lease", self: "self",
-			retry: time.Millisecond}
+		s := &standby{store: newLeases("apps", "lease", client.CoordinationV1(), client.CoordinationV1()), self: "self", retry: time.Millisecond}
 		record, lasts := heldBy(holder), time.Hour
 		if waits {
 			lasts = time.Second
@@ -184,13 +181,13 @@ func TestStandbyWaitsForWhomItSaw(t *testing.T) {
 func TestStandbyBelievesHolders(t *testing.T) {
 	held := heldBy("another")
 	for reason, test := range map[string]struct {
-		edit func(r *resourcelock.LeaderElectionRecord)
+		edit func(r *Record)
 		free bool
 	}{
-		"the holder is taken out":      {func(r *resourcelock.LeaderElectionRecord) { r.HolderIdentity = "" }, false},
-		"it is to last for no time":    {func(r *resourcelock.LeaderElectionRecord) { r.LeaseDurationSeconds = 0 }, false},
-		"another holder is written in": {func(r *resourcelock.LeaderElectionRecord) { r.HolderIdentity = "self" }, false},
-		"the holder gives it back": {func(r *resourcelock.LeaderElectionRecord) {
+		"the holder is taken out":      {func(r *Record) { r.HolderIdentity = "" }, false},
+		"it is to last for no time":    {func(r *Record) { r.LeaseDurationSeconds = 0 }, false},
+		"another holder is written in": {func(r *Record) { r.HolderIdentity = "self" }, false},
+		"the holder gives it back": {func(r *Record) {
 			r.HolderIdentity, r.RenewTime = "", metav1.NewTime(held.RenewTime.Add(time.Millisecond))
 		}, true},
 	} {
@@ -248,9 +245,77 @@ func TestLockReportsWhyItWasRefused(t *testing.T) {
 			t.Errorf("%s: %v", step.reason, l.refused)
 		}
 	}
-	lost := &LostError{Lease: "apps/lease", Deadline: 4 * time.Second, Err: refused}
+	lost := &LostError{Lock: "Lease apps/lease", Deadline: 4 * time.Second, Err: refused}
 	if text := lost.Error(); !strings.Contains(text, "could not be renewed within 4s") || !strings.Contains(text, "no right") ||
 		!apierrors.IsForbidden(lost) {
 		t.Error(text)
+	}
+}
+
+// TestLockTokens: every holder has a greater token than all before, whatever happened to the record; one that takes up its own
+// hold again keeps its token.
+func TestLockTokens(t *testing.T) {
+	tests := []struct {
+		record Record
+		gone   bool
+		seen   Token
+		least  Token
+		want   Token
+		reason string
+	}{
+		{gone: true, seen: NoToken, want: 0, reason: "the first holder of a lock that counts from 0"},
+		{gone: true, seen: 7, want: 8, reason: "the record was deleted, and a greater token was seen before"},
+		{gone: true, seen: NoToken, least: 4711, want: 4711, reason: "the store knows a greater number"},
+		{record: Record{LeaderTransitions: 7}, seen: NoToken, want: 8, reason: "it was released"},
+		{record: Record{LeaderTransitions: 7}, seen: 12, want: 13, reason: "the store was set back"},
+		{record: Record{LeaderTransitions: 7}, seen: NoToken, least: 4711, want: 4711, reason: "the store's number is greater"},
+		{record: Record{LeaderTransitions: 7, HolderIdentity: "self", LeaseDurationSeconds: 15}, seen: NoToken, least: 4711, want: 7,
+			reason: "nobody else has held it since"},
+	}
+	for _, test := range tests {
+		l, lease, _, _ := testLock(false)
+		l.greatest, lease.record, lease.least = test.seen, test.record, test.least
+		if test.gone {
+			lease.err = NotFound("lease")
+		}
+		_, _, err := l.Get(t.Context())
+		if apierrors.IsNotFound(err) != test.gone {
+			t.Fatalf("%s: %v", test.reason, err)
+		}
+		lease.err = nil
+		for range 2 { // it renews with what the elector believes
+			if err := l.Update(t.Context(), Record{HolderIdentity: "self", LeaderTransitions: 99}); err != nil {
+				t.Fatalf("%s: %v", test.reason, err)
+			}
+			if have := l.tenure.Token(); have != test.want || lease.record.LeaderTransitions != int(test.want) {
+				t.Errorf("%s: token %d, in the record %d, want %d", test.reason, have, lease.record.LeaderTransitions, test.want)
+			}
+		}
+	}
+}
+
+// TestLockHandsOver if the record asks for it, but not before what was begun has ended; the lock is free then. A process that
+// leads only once has lost it.
+func TestLockHandsOver(t *testing.T) {
+	for _, again := range []bool{true, false} {
+		l, lease, _, abandoned := testLock(true)
+		l.handsOver = again
+		acting, done, _ := l.tenure.Act(t.Context())
+		lease.record.HolderIdentity = AskedToHandOver("self")
+		finished := make(chan bool, 1)
+		go func() {
+			<-acting.Done()
+			finished <- l.tenure.MayWrite() == nil
+			done()
+		}()
+		if _, _, err := l.Get(t.Context()); err != nil || !*abandoned {
+			t.Errorf("again %v: it goes on (%v)", again, err)
+		}
+		if finishes := <-finished; finishes != again {
+			t.Errorf("again %v: what was begun may be finished: %v", again, finishes)
+		}
+		if free := lease.record.HolderIdentity == ""; free != again || l.tenure.MayWrite() == nil {
+			t.Errorf("again %v: the record has the holder %q", again, lease.record.HolderIdentity)
+		}
 	}
 }

@@ -2,27 +2,20 @@ package leadership
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"time"
 
 	"github.com/go-logr/logr"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/watch"
-	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/tools/leaderelection"
-	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// standby waits for the Lease to be free. It watches the Lease, so that it knows to the millisecond when it was renewed
+// standby waits for the lock to be free. It watches the record, so that it knows to the millisecond when it was renewed
 // last and that it was released; client-go's elector would ask every few seconds only. Where it may not watch, or is there
 // for once only, it asks too.
 type standby struct {
-	reads   coordinationclient.LeaseInterface
-	watches coordinationclient.LeaseInterface // without a time limit
-	name    string
+	store   Store
 	self    string // our identity
 	retry   time.Duration
 	once    bool // whether it reads instead of watching, and a refusal ends the wait
@@ -44,13 +37,13 @@ type standby struct {
 // renewal tells one renewal from another.
 type renewal struct {
 	holder      string
-	renewed     int64 // microseconds, as precise as a Lease is
+	renewed     int64 // microseconds, as precise as a record is
 	transitions int
 }
 
-// observe takes in what the Lease says and reports whether it is free: released, ours, or not renewed for as long as it
+// observe takes in what the record says and reports whether it is free: released, ours, or not renewed for as long as it
 // lasts.
-func (s *standby) observe(record *resourcelock.LeaderElectionRecord) bool {
+func (s *standby) observe(record *Record) bool {
 	r := renewal{holder: record.HolderIdentity, renewed: record.RenewTime.UnixMicro(), transitions: record.LeaderTransitions}
 	if s.taken() && r.renewed == s.seen.renewed {
 		// Nobody has written it who holds it, or gives it back: by hand, a holder was taken out, or how long it lasts was
@@ -69,18 +62,21 @@ func (s *standby) observe(record *resourcelock.LeaderElectionRecord) bool {
 	return !s.taken()
 }
 
-// left is for how long the Lease is taken, if it is not renewed.
+// left is for how long the lock is taken, if it is not renewed.
 func (s *standby) left() time.Duration { return s.lasts - time.Since(s.since) }
 
-// taken reports whether another process held the Lease when it was seen last, and what it was renewed for has not passed.
+// taken reports whether another process held the lock when it was seen last, and what it was renewed for has not passed.
 func (s *standby) taken() bool {
 	return s.seen.holder != "" && s.seen.holder != s.self && s.left() > 0
 }
 
-// wait returns true once the Lease is free, and false once ctx is done or the Lease is denied.
+// forget is called when this process has held the lock: what it saw before says nothing any more.
+func (s *standby) forget() { s.seen, s.since, s.lasts, s.told = renewal{}, time.Time{}, 0, "" }
+
+// wait returns true once the lock is free, and false once ctx is done or the lock is denied.
 func (s *standby) wait(ctx context.Context) bool {
 	for ctx.Err() == nil {
-		lease, err := s.reads.Get(ctx, s.name, metav1.GetOptions{})
+		record, err := s.store.Get(ctx)
 		switch {
 		case apierrors.IsNotFound(err) && s.taken():
 			s.pause(ctx, min(s.retry, s.left())) // whoever held it writes until it finds out, and then makes it anew
@@ -89,58 +85,42 @@ func (s *standby) wait(ctx context.Context) bool {
 		case s.denies(err):
 			return false
 		case err != nil:
-			s.logTrouble(ctx, err, "the Lease cannot be read, will retry")
+			s.logTrouble(ctx, err, "the lock cannot be read, will retry")
 			s.pause(ctx, s.retry)
 			continue
-		case s.observe(resourcelock.LeaseSpecToLeaderElectionRecord(&lease.Spec)) || s.watchLease(ctx, lease.ResourceVersion):
+		case s.observe(record) || s.watch(ctx):
 			return ctx.Err() == nil
 		}
 	}
 	return false
 }
 
-// watchLease watches the Lease. It returns true when it is free, and false if it is to be read again.
-func (s *standby) watchLease(ctx context.Context, version string) bool {
+// watch watches the record. It returns true when the lock is free, and false if it is to be read again.
+func (s *standby) watch(ctx context.Context) bool {
 	if s.once {
 		s.pause(ctx, min(s.retry, s.left()))
 		return false
 	}
-	begin := time.Now()
+	begin, free := time.Now(), false
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	events, err := s.watches.Watch(ctx, metav1.ListOptions{ResourceVersion: version,
-		FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, s.name).String()})
-	if err != nil {
-		s.logTrouble(ctx, err, "the Lease cannot be watched: polling it, so its release is noticed later")
-		s.pause(ctx, min(s.retry, s.left()))
-		return false
-	}
-	s.told = ""
-	defer events.Stop()
-	runsOut := time.NewTimer(s.left())
+	runsOut := time.AfterFunc(s.left(), cancel)
 	defer runsOut.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return false
-		case <-runsOut.C:
-			return true
-		case event, open := <-events.ResultChan():
-			lease, ok := event.Object.(*coordinationv1.Lease)
-			switch {
-			case !open || !ok: // every watch ends now and then
-				if time.Since(begin) < s.retry {
-					s.pause(ctx, min(s.retry, s.left()))
-				}
-				return false
-			case event.Type == watch.Deleted:
-				return false
-			case s.observe(resourcelock.LeaseSpecToLeaderElectionRecord(&lease.Spec)):
-				return true
-			}
-			runsOut.Reset(s.left())
-		}
+	err := s.store.Watch(ctx, func(record *Record) bool {
+		s.told, free = "", s.observe(record)
+		runsOut.Reset(s.left())
+		return free
+	})
+	switch {
+	case free || s.left() <= 0:
+		return true
+	case errors.Is(err, ErrUnwatched) && err != ErrUnwatched: //nolint:errorlint // there is more in it: why
+		s.logTrouble(ctx, err, "the lock cannot be watched: polling it, so its release is noticed later")
+		s.pause(ctx, min(s.retry, s.left()))
+	case err != nil, time.Since(begin) < s.retry: // every watch ends now and then
+		s.pause(ctx, min(s.retry, s.left()))
 	}
+	return false
 }
 
 // denies reports whether err is a refusal that ends the wait.

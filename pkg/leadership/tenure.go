@@ -8,38 +8,51 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// tenure is the time in which this process may write: from the first renewal of the Lease that succeeded until the
-// deadline has passed since the last one was sent. A process has one tenure at most.
-type tenure struct {
-	lease    string // NAMESPACE/NAME
+// Tenure is the time in which this process may write: from the first renewal of a lock that succeeded until the deadline has
+// passed since the last one was sent. Once it has ended, it may begin anew, if whoever renews it allows that.
+type Tenure struct {
+	name     string // of the lock, such as Lease NAMESPACE/NAME
 	deadline time.Duration
-	clock    func() instant
+	clock    func() Instant
 	log      logr.Logger
-	elected  chan struct{} // closed when it begins
+	elected  chan struct{} // closed when it begins for the first time
 
 	mu sync.Mutex
-	// sent is when the last renewal that succeeded was sent: the Lease runs for others from no earlier than that.
-	sent     instant
+	// sent is when the last renewal that succeeded was sent: the lock runs for others from no earlier than that.
+	sent Instant
+	// renewals counts all of them; holds is true from the first one of a tenure until it ends.
 	renewals int
-	// ended is why it is over for good; nil while it is not.
+	holds    bool
+	// ended is why it is over; nil while it is not.
 	ended error
-	// underWay is how many writes have passed the gate and were neither answered nor given up.
-	underWay int
-	// renewed is closed, and replaced, at each renewal.
-	renewed chan struct{}
-	// doubted is true from when it was told that nothing is written until it is told that writing goes on.
+	// leaving is true while it is given up: nothing new is begun, and what was begun is finished.
+	leaving bool
+	// token and preceded are about the current hold: see Token and Preceded.
+	token    Token
+	preceded bool
+	since    time.Time
+	// underWay are the writes that have passed the gate and were neither answered nor given up.
+	underWay map[*write]struct{}
+	// renewed is closed, and replaced, at each renewal. stop is closed when acting is to stop, and replaced when it may begin
+	// again; actors is how many act, and idle is closed, and replaced, when the last one has stopped.
+	renewed, stop, idle chan struct{}
+	stopped             bool
+	actors              int
+	// doubted is true from when it was logged that nothing is written until it is logged that writing goes on.
 	doubted bool
 	timer   *time.Timer
 	conns   map[*conn]struct{}
 }
 
-func newTenure(lease string, deadline time.Duration, log logr.Logger) *tenure {
-	return &tenure{lease: lease, deadline: deadline, clock: now, log: log, elected: make(chan struct{}), renewed: make(chan struct{}),
-		conns: map[*conn]struct{}{}}
+// NewTenure returns a tenure of a lock that has not begun. The lock is named as in "Lease apps/main".
+func NewTenure(lock string, deadline time.Duration, log logr.Logger) *Tenure {
+	return &Tenure{name: lock, deadline: deadline, clock: Now, log: log, token: NoToken,
+		elected: make(chan struct{}), renewed: make(chan struct{}), stop: make(chan struct{}), idle: make(chan struct{}),
+		underWay: map[*write]struct{}{}, conns: map[*conn]struct{}{}}
 }
 
-// renew notes a renewal that succeeded, by when it was sent: how long its answer took does not prolong anything.
-func (t *tenure) renew(sent instant) {
+// Renew notes a renewal that succeeded, by when it was sent: how long its answer took does not prolong anything.
+func (t *Tenure) Renew(sent Instant) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.ended != nil {
@@ -47,8 +60,9 @@ func (t *tenure) renew(sent instant) {
 	}
 	t.sent = sent
 	t.renewals++
-	close(t.renewed)
-	t.renewed = make(chan struct{})
+	if !t.holds {
+		t.holds, t.since = true, sent.wall
+	}
 	left := t.deadline - t.clock().since(sent)
 	if t.renewals == 1 {
 		t.timer = time.AfterFunc(left, t.expire)
@@ -56,80 +70,108 @@ func (t *tenure) renew(sent instant) {
 	} else {
 		t.timer.Reset(left)
 	}
-	if t.doubted && left > 0 {
+	if left > 0 {
+		t.resume()
+	}
+	close(t.renewed)
+	t.renewed = make(chan struct{})
+}
+
+// resume lets acting begin again. mu is held.
+func (t *Tenure) resume() {
+	if t.stopped {
+		t.stopped, t.stop = false, make(chan struct{})
+	}
+	if t.doubted {
 		t.doubted = false
-		t.log.Info("the Lease was renewed after all: writing again", "lease", t.lease)
+		t.log.Info("renewed after all: writing again", "lock", t.name)
 	}
 }
 
-// end ends it for good; the first reason stays.
-func (t *tenure) end(why error) {
+// stopActing ends the contexts of Act. mu is held.
+func (t *Tenure) stopActing() {
+	if !t.stopped {
+		t.stopped = true
+		close(t.stop)
+	}
+}
+
+// End ends it; the first reason stays.
+func (t *Tenure) End(why error) {
 	t.mu.Lock()
 	if t.ended == nil {
 		t.ended = why
 	}
+	t.holds = false
+	t.stopActing()
 	t.mu.Unlock()
 	t.cut()
 }
 
-// begun reports whether there was a renewal.
-func (t *tenure) begun() bool {
+// Restart allows it to begin anew after its end.
+func (t *Tenure) Restart() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.renewals > 0
+	t.ended, t.holds, t.leaving, t.doubted = nil, false, false, false
+	t.token, t.preceded = NoToken, false
 }
 
-// lost is why it is over for good; nil while it is not.
-func (t *tenure) lost() error {
+// leave has those that act finish, and returns when all have, or ctx is done, or the deadline has passed.
+func (t *Tenure) leave(ctx context.Context) {
+	t.mu.Lock()
+	t.leaving = true
+	t.stopActing()
+	t.mu.Unlock()
+	for {
+		t.mu.Lock()
+		acting, idle, over := t.actors > 0, t.idle, t.over()
+		t.mu.Unlock()
+		if !acting || over {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-idle:
+		}
+	}
+}
+
+// lost is why it is over; nil while it is not.
+func (t *Tenure) lost() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.ended
 }
 
-// over reports whether it has begun, and nothing may be written any more, or until the Lease is renewed. mu is held.
-func (t *tenure) over() bool {
-	return t.renewals > 0 && (t.ended != nil || t.clock().since(t.sent) >= t.deadline)
+// over reports whether it has begun, and nothing may be written any more, or until the lock is renewed. mu is held.
+func (t *Tenure) over() bool {
+	return t.renewals > 0 && (t.ended != nil || !t.holds || t.clock().since(t.sent) >= t.deadline)
 }
 
-// mayWrite returns nil, or a *RefusedError that says why nothing may be written now.
-func (t *tenure) mayWrite() error {
+// MayWrite returns nil, or a *RefusedError that says why nothing may be written now.
+func (t *Tenure) MayWrite() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.refusal(false)
 }
 
 // refusal is why nothing may be written now; early allows it before the tenure has begun. mu is held.
-func (t *tenure) refusal(early bool) error {
+func (t *Tenure) refusal(early bool) error {
 	switch {
-	case t.renewals == 0 && !early:
-		return &RefusedError{Lease: t.lease}
+	case t.renewals == 0 && !early, t.renewals > 0 && !t.holds && t.ended == nil:
+		return &RefusedError{Lock: t.name}
 	case t.over():
-		return &RefusedError{Lease: t.lease, After: t.clock().since(t.sent)}
+		return &RefusedError{Lock: t.name, After: t.clock().since(t.sent)}
 	}
 	return nil
 }
 
-// enter is mayWrite for a write that is sent now, before the tenure has begun too where early is set. Where the error is nil,
-// leave is to be called when the write has been answered or given up.
-func (t *tenure) enter(early bool) (leave func(), err error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if err := t.refusal(early); err != nil {
-		return nil, err
-	}
-	t.underWay++
-	return func() {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		t.underWay--
-	}, nil
-}
-
-// wait returns true as soon as writing is allowed, and false once ctx is done.
-func (t *tenure) wait(ctx context.Context) bool {
+// Wait returns true as soon as writing is allowed, and false once ctx is done.
+func (t *Tenure) Wait(ctx context.Context) bool {
 	for {
 		t.mu.Lock()
-		allowed, renewed := t.renewals > 0 && !t.over(), t.renewed
+		allowed, renewed := t.mayBegin(), t.renewed
 		t.mu.Unlock()
 		if allowed {
 			return true
@@ -142,30 +184,83 @@ func (t *tenure) wait(ctx context.Context) bool {
 	}
 }
 
-// expire does what is due when the deadline passes without a renewal: it is told once, and what is still on its way is
-// cut off.
-func (t *tenure) expire() {
+// mayBegin reports whether something new may be begun. mu is held.
+func (t *Tenure) mayBegin() bool { return t.renewals > 0 && !t.over() && !t.leaving }
+
+// Active reports whether something new may be begun now.
+func (t *Tenure) Active() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.mayBegin()
+}
+
+// Act waits until writing is allowed, and returns a context that ends when no more is to be begun: the deadline has passed, or
+// the lock is lost or given up. done says that whoever acted has stopped, for which a lock that is given up waits. ok is false
+// once ctx is done.
+func (t *Tenure) Act(ctx context.Context) (acting context.Context, done func(), ok bool) {
+	for t.Wait(ctx) {
+		t.mu.Lock()
+		stop, allowed := t.stop, t.mayBegin() && !t.stopped
+		if allowed {
+			t.actors++
+		}
+		t.mu.Unlock()
+		if !allowed {
+			continue
+		}
+		acting, cancel := context.WithCancel(ctx)
+		go func() {
+			defer cancel()
+			select {
+			case <-stop:
+			case <-acting.Done():
+			}
+		}()
+		return acting, sync.OnceFunc(func() { cancel(); t.stopOne() }), true
+	}
+	return ctx, func() {}, false
+}
+
+// stopOne notes that one of those that act has stopped.
+func (t *Tenure) stopOne() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.actors--; t.actors == 0 {
+		close(t.idle)
+		t.idle = make(chan struct{})
+	}
+}
+
+// expire does what is due when the deadline passes without a renewal: it is logged once, acting is to stop, and what is still
+// on its way is cut off.
+func (t *Tenure) expire() {
 	t.mu.Lock()
 	if !t.over() {
 		t.mu.Unlock()
 		return
 	}
-	if !t.doubted && t.ended == nil {
+	if !t.doubted && t.ended == nil && t.holds {
 		t.doubted = true
-		t.log.Info("the Lease was not renewed in time: another process may lead, so nothing is written until it is renewed",
-			"lease", t.lease, "lastRenewal", t.clock().since(t.sent).Round(time.Millisecond).String()+" ago", "renewDeadline", t.deadline.String())
+		t.log.Info("not renewed in time: another process may hold the lock, so nothing is written until it is renewed", "lock", t.name,
+			"lastRenewal", t.clock().since(t.sent).Round(time.Millisecond).String()+" ago", "renewDeadline", t.deadline.String())
 	}
+	t.stopActing()
 	t.mu.Unlock()
 	t.cut()
 }
 
-// cut ends every connection that a write may be on, with what the kernel has not sent yet.
-func (t *tenure) cut() {
+// cut ends every write that is under way, and every connection that one may be on, with what the kernel has not sent yet.
+func (t *Tenure) cut() {
 	t.mu.Lock()
 	var stale []*conn
 	for c := range t.conns {
 		if t.stale(c) {
 			stale = append(stale, c)
+		}
+	}
+	if t.over() {
+		for w := range t.underWay {
+			w.cancel(&RefusedError{Lock: t.name, After: t.clock().since(t.sent), Sent: true})
 		}
 	}
 	t.mu.Unlock()
@@ -176,6 +271,6 @@ func (t *tenure) cut() {
 
 // stale reports whether a write may be on the connection that must not be sent any more. No write is on one that was made
 // after the tenure was over, with none under way. mu is held.
-func (t *tenure) stale(c *conn) bool {
+func (t *Tenure) stale(c *conn) bool {
 	return t.over() && c.madeAfter != t.renewals
 }

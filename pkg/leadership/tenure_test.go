@@ -25,13 +25,13 @@ import (
 // hands are clocks that a test turns.
 type hands struct {
 	mu sync.Mutex
-	instant
+	Instant
 }
 
-func (h *hands) now() instant {
+func (h *hands) now() Instant {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.instant
+	return h.Instant
 }
 
 func (h *hands) turn(wall, monotonic time.Duration) {
@@ -42,9 +42,9 @@ func (h *hands) turn(wall, monotonic time.Duration) {
 }
 
 // testTenure returns a tenure of ten seconds that has not begun.
-func testTenure(log logr.Logger) (*tenure, *hands) {
-	h := &hands{instant: instant{wall: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), monotonic: time.Hour}}
-	t := newTenure("apps/lease", 10*time.Second, log)
+func testTenure(log logr.Logger) (*Tenure, *hands) {
+	h := &hands{Instant: Instant{wall: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), monotonic: time.Hour}}
+	t := NewTenure("Lease apps/lease", 10*time.Second, log)
 	t.clock = h.now
 	return t, h
 }
@@ -64,21 +64,21 @@ func TestTenureByTwoClocks(t *testing.T) {
 	}
 	for _, test := range tests {
 		tenure, clocks := testTenure(logr.Discard())
-		tenure.renew(clocks.now())
+		tenure.Renew(clocks.now())
 		clocks.turn(test.wall, test.monotonic)
-		if err := tenure.mayWrite(); (err == nil) != test.allowed {
+		if err := tenure.MayWrite(); (err == nil) != test.allowed {
 			t.Errorf("%s: %v", test.reason, err)
 		}
 		var refused *RefusedError
-		if err := tenure.mayWrite(); !test.allowed && !errors.As(err, &refused) {
+		if err := tenure.MayWrite(); !test.allowed && !errors.As(err, &refused) {
 			t.Errorf("%s: %T is no *RefusedError", test.reason, err)
 		}
 	}
 }
 
 // mayWriteEarly is mayWrite for what a standby may write too.
-func mayWriteEarly(t *tenure) error {
-	leave, err := t.enter(true)
+func mayWriteEarly(t *Tenure) error {
+	leave, err := t.enter(&write{cancel: func(error) {}}, true)
 	if err == nil {
 		leave()
 	}
@@ -87,7 +87,7 @@ func mayWriteEarly(t *tenure) error {
 
 func TestTenureBeginsAndEnds(t *testing.T) {
 	tenure, clocks := testTenure(logr.Discard())
-	if tenure.mayWrite() == nil {
+	if tenure.MayWrite() == nil {
 		t.Error("it may write before it was elected")
 	}
 	if err := mayWriteEarly(tenure); err != nil {
@@ -100,21 +100,21 @@ func TestTenureBeginsAndEnds(t *testing.T) {
 	}
 	sent := clocks.now()
 	clocks.turn(8*time.Second, 8*time.Second) // the answer was slow
-	tenure.renew(sent)
+	tenure.Renew(sent)
 	<-tenure.elected
 	clocks.turn(2*time.Second, 2*time.Second)
-	if tenure.mayWrite() == nil || mayWriteEarly(tenure) == nil {
+	if tenure.MayWrite() == nil || mayWriteEarly(tenure) == nil {
 		t.Error("the renewal counts from its answer, not from when it was sent")
 	}
-	tenure.renew(clocks.now())
-	if err := tenure.mayWrite(); err != nil {
+	tenure.Renew(clocks.now())
+	if err := tenure.MayWrite(); err != nil {
 		t.Errorf("renewed after all, it may not write: %v", err)
 	}
-	lost := &LostError{Lease: "apps/lease", Holder: "another"}
-	tenure.end(lost)
-	tenure.end(errReleased)
-	tenure.renew(clocks.now())
-	if tenure.mayWrite() == nil || mayWriteEarly(tenure) == nil {
+	lost := &LostError{Lock: "Lease apps/lease", Holder: "another"}
+	tenure.End(lost)
+	tenure.End(errReleased)
+	tenure.Renew(clocks.now())
+	if tenure.MayWrite() == nil || mayWriteEarly(tenure) == nil {
 		t.Error("it may write after the end")
 	}
 	if !errors.Is(tenure.lost(), lost) {
@@ -126,9 +126,9 @@ func TestTenureWaits(t *testing.T) {
 	tenure, clocks := testTenure(logr.Discard())
 	ctx, cancel := context.WithCancel(t.Context())
 	answers := make(chan bool)
-	wait := func() { answers <- tenure.wait(ctx) }
+	wait := func() { answers <- tenure.Wait(ctx) }
 	go wait()
-	tenure.renew(clocks.now())
+	tenure.Renew(clocks.now())
 	if !<-answers {
 		t.Error("the first renewal did not let it write")
 	}
@@ -143,20 +143,20 @@ func TestTenureWaits(t *testing.T) {
 func TestTenureReportsOnce(t *testing.T) {
 	var lines []string
 	tenure, clocks := testTenure(funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{}))
-	tenure.renew(clocks.now())
+	tenure.Renew(clocks.now())
 	tenure.expire() // too early
 	clocks.turn(11*time.Second, 11*time.Second)
 	for range 3 {
 		tenure.expire()
 	}
-	tenure.renew(clocks.now())
+	tenure.Renew(clocks.now())
 	if len(lines) != 2 || !strings.Contains(lines[0], "nothing is written") || !strings.Contains(lines[1], "writing again") {
 		t.Errorf("it said: %s", strings.Join(lines, "\n"))
 	}
 }
 
 // fencedClient returns a client of a server that counts, and that answers a request for /hang only when the test ends.
-func fencedClient(t *testing.T, tenure *tenure, dial dialer) (client *http.Client, url string, count func() map[string]int) {
+func fencedClient(t *testing.T, tenure *Tenure, dial dialer) (client *http.Client, url string, count func() map[string]int) {
 	t.Helper()
 	var mu sync.Mutex
 	seen := map[string]int{}
@@ -171,7 +171,7 @@ func fencedClient(t *testing.T, tenure *tenure, dial dialer) (client *http.Clien
 	}))
 	t.Cleanup(server.Close)
 	t.Cleanup(func() { close(ended) })
-	client, err := rest.HTTPClientFor((&Election{tenure: tenure}).Fence(&rest.Config{Host: server.URL, Dial: dial}))
+	client, err := rest.HTTPClientFor(tenure.Fence(&rest.Config{Host: server.URL, Dial: dial}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,10 +204,10 @@ func TestGuard(t *testing.T) {
 		reason  string
 	}{
 		{func() {}, true, "it stands by"},
-		{func() { tenure.renew(clocks.now()) }, false, "it leads"},
+		{func() { tenure.Renew(clocks.now()) }, false, "it leads"},
 		{func() { clocks.turn(11*time.Second, 11*time.Second) }, true, "the deadline has passed"},
-		{func() { tenure.renew(clocks.now()) }, false, "it was renewed after all"},
-		{func() { tenure.end(errReleased) }, true, "the Lease was given back"},
+		{func() { tenure.Renew(clocks.now()) }, false, "it was renewed after all"},
+		{func() { tenure.End(errReleased) }, true, "the Lease was given back"},
 	}
 	writes, reads := 0, 0
 	for _, step := range steps {
@@ -236,9 +236,9 @@ func TestGuard(t *testing.T) {
 // TestGuardCutsWhatIsOnItsWay: a write that waits for its answer when the deadline passes ends then.
 func TestGuardCutsWhatIsOnItsWay(t *testing.T) {
 	const left = 100 * time.Millisecond
-	tenure := newTenure("apps/lease", time.Hour, logr.Discard())
+	tenure := NewTenure("Lease apps/lease", time.Hour, logr.Discard())
 	client, url, count := fencedClient(t, tenure, nil)
-	tenure.renew(now())
+	tenure.Renew(Now())
 	var arrived time.Time
 	var waiting sync.WaitGroup
 	waiting.Go(func() {
@@ -246,9 +246,9 @@ func TestGuardCutsWhatIsOnItsWay(t *testing.T) {
 			<-time.After(time.Millisecond)
 		}
 		arrived = time.Now()
-		nearlyOver := now()
+		nearlyOver := Now()
 		nearlyOver.wall, nearlyOver.monotonic = nearlyOver.wall.Add(left-time.Hour), nearlyOver.monotonic+left-time.Hour
-		tenure.renew(nearlyOver)
+		tenure.Renew(nearlyOver)
 	})
 	if err := send(t, client, http.MethodPatch, url+"/hang"); err == nil {
 		t.Error("it was answered")
@@ -280,7 +280,7 @@ func TestGuardChecksBeforeBytesAreSent(t *testing.T) {
 	tenure, clocks := testTenure(logr.Discard())
 	here, there := net.Pipe()
 	defer func() { _ = there.Close() }()
-	tenure.renew(clocks.now())
+	tenure.Renew(clocks.now())
 	c := tenure.keep(here)
 	clocks.turn(11*time.Second, 11*time.Second)
 	var refused *RefusedError
@@ -297,7 +297,7 @@ func TestGuardChecksBeforeBytesAreSent(t *testing.T) {
 	if _, err := c.Write([]byte("x")); err != nil {
 		t.Errorf("a new connection cannot be written to: %v", err)
 	}
-	tenure.renew(clocks.now())
+	tenure.Renew(clocks.now())
 	clocks.turn(11*time.Second, 11*time.Second)
 	if _, err := c.Write([]byte("x")); !errors.As(err, &refused) {
 		t.Errorf("bytes were sent after the second deadline: %v", err)
@@ -308,7 +308,7 @@ func TestGuardChecksBeforeBytesAreSent(t *testing.T) {
 func TestGuardBelowRetries(t *testing.T) {
 	t.Parallel()
 	tenure, clocks := testTenure(logr.Discard())
-	tenure.renew(clocks.now())
+	tenure.Renew(clocks.now())
 	sent := make(chan struct{}, 2)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		sent <- struct{}{}
@@ -317,8 +317,7 @@ func TestGuardBelowRetries(t *testing.T) {
 		w.WriteHeader(http.StatusTooManyRequests)
 	}))
 	defer server.Close()
-	e := &Election{tenure: tenure}
-	client, err := dynamic.NewForConfig(e.Fence(&rest.Config{Host: server.URL}))
+	client, err := dynamic.NewForConfig(tenure.Fence(&rest.Config{Host: server.URL}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -339,11 +338,110 @@ func TestGuardHoldsWhatWaitsForAConnection(t *testing.T) {
 		clocks.turn(11*time.Second, 11*time.Second)
 		return c, err
 	})
-	tenure.renew(clocks.now())
+	tenure.Renew(clocks.now())
 	if err := send(t, client, http.MethodPatch, url); err == nil || count()["PATCH"] != 0 {
 		t.Errorf("the server saw %v: %v", count(), err)
 	}
 	if err := send(t, client, http.MethodGet, url); err != nil {
 		t.Errorf("a read afterwards: %v", err)
+	}
+}
+
+// TestTenureBeginsAnew: after its end it lets nothing pass, until it is renewed once it was restarted.
+func TestTenureBeginsAnew(t *testing.T) {
+	tenure, clocks := testTenure(logr.Discard())
+	tenure.Begin(7, false)
+	tenure.Renew(clocks.now())
+	tenure.End(errors.New("lost"))
+	tenure.Restart()
+	if tenure.MayWrite() == nil || tenure.Active() || tenure.Token() != NoToken || mayWriteEarly(tenure) == nil {
+		t.Error("it may write, or has a token, before it was renewed again")
+	}
+	tenure.Begin(8, true)
+	tenure.Renew(clocks.now())
+	if tenure.MayWrite() != nil || !tenure.Active() || tenure.Token() != 8 || !tenure.Preceded() {
+		t.Errorf("renewed again: %v, token %s", tenure.MayWrite(), tenure.Token())
+	}
+}
+
+// TestTenureActs: the context of those that act ends with the tenure, for whatever reason, and they act again when it goes on.
+func TestTenureActs(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		end    func(*Tenure, *hands)
+		again  func(*Tenure, *hands)
+		reason string
+	}{
+		{func(t *Tenure, _ *hands) { t.End(errReleased) }, func(t *Tenure, _ *hands) { t.Restart() }, "it ends"},
+		{func(t *Tenure, h *hands) { h.turn(11*time.Second, 0); t.expire() }, func(*Tenure, *hands) {}, "the deadline passes"},
+		{func(t *Tenure, h *hands) { h.turn(0, 11*time.Second); t.Renew(Instant{}) }, func(*Tenure, *hands) {}, "a renewal comes too late"},
+		{func(t *Tenure, _ *hands) { t.leave(canceled()) }, func(t *Tenure, _ *hands) { t.End(errHandedOver); t.Restart() }, "it is given up"},
+	}
+	for _, test := range tests {
+		tenure, clocks := testTenure(logr.Discard())
+		tenure.Renew(clocks.now())
+		for range 2 {
+			acting, done, ok := tenure.Act(t.Context())
+			if !ok || acting.Err() != nil {
+				t.Fatalf("%s: it does not act", test.reason)
+			}
+			test.end(tenure, clocks)
+			<-acting.Done()
+			done()
+			if _, _, ok := tenure.Act(canceled()); ok {
+				t.Errorf("%s: it acts afterwards", test.reason)
+			}
+			test.again(tenure, clocks)
+			tenure.Renew(clocks.now())
+		}
+	}
+}
+
+func canceled() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}
+
+// TestGuardsNest: a client that is fenced by two tenures writes only during both, and a write under way ends with the first that
+// ends.
+func TestGuardsNest(t *testing.T) {
+	t.Parallel()
+	for first := range 2 {
+		inner, outer := NewTenure("inner", time.Hour, logr.Discard()), NewTenure("outer", time.Hour, logr.Discard())
+		both := []*Tenure{inner, outer}
+		arrived, ended := make(chan struct{}, 8), make(chan struct{})
+		server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			arrived <- struct{}{}
+			if r.URL.Path == "/hang" {
+				<-ended
+			}
+		}))
+		defer server.Close()
+		defer close(ended)
+		client, err := rest.HTTPClientFor(outer.Fence(inner.Fence(&rest.Config{Host: server.URL})))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var refused *RefusedError
+		if err := send(t, client, http.MethodPatch, server.URL); !errors.As(err, &refused) {
+			t.Errorf("neither has begun: %v", err)
+		}
+		both[first].Renew(Now())
+		if err := send(t, client, http.MethodPatch, server.URL); !errors.As(err, &refused) || len(arrived) > 0 {
+			t.Errorf("%s alone has begun: %v", both[first].name, err)
+		}
+		both[1-first].Renew(Now())
+		if err := send(t, client, http.MethodPatch, server.URL); err != nil {
+			t.Errorf("both have begun: %v", err)
+		}
+		<-arrived
+		answer := make(chan error)
+		go func() { answer <- send(t, client, http.MethodPatch, server.URL+"/hang") }()
+		<-arrived
+		both[first].End(errReleased)
+		if err := <-answer; !errors.As(err, &refused) || !refused.Sent {
+			t.Errorf("%s has ended: a write under way: %v", both[first].name, err)
+		}
 	}
 }

@@ -44,7 +44,7 @@ func (c *compiler) before() {
 	h.failed = c.beforeRule(path+".failedWhen", h.Config.FailedWhen)
 	c.checkBeforeStatus(path)
 	conv := c.file.Operator.Conventions
-	v := drift.View{Manager: conv.FieldManager, Hash: c.p.hashKey, OwnerAnnotation: conv.Owner.Annotation, Previous: c.p.previous,
+	v := drift.View{Manager: conv.FieldManager, Hash: c.p.hashKey, OwnerAnnotation: conv.Owner.Annotation, Aside: c.p.aside(), Previous: c.p.previous,
 		Keep: [][]string{{"metadata", "finalizers"}}}
 	keep(&v, h.done, "downstream", nil)
 	keep(&v, h.failed, "downstream", nil)

@@ -12,7 +12,7 @@ const observedGenerationPath = ".status.observedGeneration"
 func (c *compiler) views() {
 	conv := c.file.Operator.Conventions
 	for _, d := range c.p.Downstreams {
-		v := drift.View{Manager: conv.FieldManager, Hash: c.p.hashKey, OwnerAnnotation: conv.Owner.Annotation, Initial: d.initial, Generated: len(d.generated), Exclusive: d.exclusive, Previous: c.p.previous, Words: d.Words}
+		v := drift.View{Manager: conv.FieldManager, Hash: c.p.hashKey, OwnerAnnotation: conv.Owner.Annotation, Initial: d.initial, Generated: len(d.generated), Exclusive: d.exclusive, Aside: c.p.aside(), Previous: c.p.previous, Words: d.Words}
 		if adopt := d.Config.Adopt; adopt != nil {
 			v.Adopt = adopt.FieldManagers
 		}

@@ -74,6 +74,9 @@ func (p *Pipeline) Marks(owner types.UID, i int) Marks {
 	if key := p.Config.Conventions.Owner.Annotation; key != "" {
 		m.Annotations = append(m.Annotations, key)
 	}
+	if key := p.tokenKey(); key != "" {
+		m.Annotations = append(m.Annotations, key)
+	}
 	before := p.PreviousMarks(i)
 	m.Labels, m.Annotations = append(m.Labels, before.Labels...), append(m.Annotations, before.Annotations...)
 	m.Managers = before.Managers

@@ -20,12 +20,14 @@ type handover struct {
 	// version is a resourceVersion of the upstreams later than any that the other process acted on. Empty if it could not be
 	// read.
 	version string
+	// number counts them, from 1.
+	number int
 }
 
 // ActAfter is called if this process acts after another one. version is a resourceVersion of the upstreams later than any that
 // the other one acted on; empty if it is unknown.
 func (r *Reconciler) ActAfter(version string) {
-	r.handover = handover{happened: true, version: version}
+	r.handover = handover{happened: true, version: version, number: r.handover.number + 1}
 }
 
 // mayLag reports whether an upstream may be older than what the process before acted on.
@@ -61,6 +63,9 @@ func (w *lostWatches) any() bool {
 	return len(w.keys) > 0
 }
 
+// isNewest reports whether the upstream was read since the last handover.
+func (r *reconciliation) isNewest() bool { return r.record.newestSince == 1+r.handover.number }
+
 // startOverAfter is when a reconciliation of an outdated upstream starts over, if no event comes before.
 const startOverAfter = time.Second
 
@@ -68,7 +73,7 @@ const startOverAfter = time.Second
 // latest version. If it does not, the reconciliation starts over after the returned time.
 func (r *reconciliation) ensureLatest(ctx context.Context, d *pipeline.Decision) (after time.Duration, err error) {
 	lost := r.lost.any()
-	if r.Pipeline.HasRows() || r.Pipeline.Observing() || !lost && !r.mayBeCollected(d) && (r.record.newest || !r.handover.mayLag(r.upstream)) {
+	if r.Pipeline.HasRows() || r.Pipeline.Observing() || !lost && !r.mayBeCollected(d) && (r.isNewest() || !r.handover.mayLag(r.upstream)) {
 		return 0, nil
 	}
 	up, err := r.client.Latest(ctx, r.UpstreamTarget(r.ref))
@@ -83,7 +88,9 @@ func (r *reconciliation) ensureLatest(ctx context.Context, d *pipeline.Decision)
 	case r.isWatched(r.upstream) && !r.isWatched(up): // the watch is about to say so
 		return startOverAfter, nil
 	}
-	r.record.newest = !lost
+	if r.record.newestSince = 0; !lost {
+		r.record.newestSince = 1 + r.handover.number
+	}
 	if up.GetResourceVersion() == r.upstream.GetResourceVersion() {
 		return 0, nil
 	}

@@ -64,8 +64,8 @@ type record struct {
 	// it did.
 	refused      pipeline.RefusedFields
 	refusedUnder int
-	// newest is true once the upstream was read past a cache that may lag: see handover.
-	newest bool
+	// newestSince is 1 + the number of the last handover when the upstream was read past a cache that may lag: see handover.
+	newestSince int
 	// withdrawn is true once the status has nothing of the previous field manager.
 	withdrawn bool
 	// finalized is true once the finalizer of a deleted upstream is removed. If the upstream is gone with it, the response has

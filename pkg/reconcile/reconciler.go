@@ -32,6 +32,8 @@ type Reconciler struct {
 	Recorder events.EventRecorder
 	// Observer is called during a reconciliation; nil: none.
 	Observer Observer
+	// Token is the fencing token of the activation, empty without one; nil: there is none.
+	Token func() string
 	// Now is the clock of decisions, retries and transitions; nil: time.Now.
 	Now func() time.Time
 	// RenderSlots limit how many upstreams that need much time or memory are rendered at once; nil: no limit. SlotWait is how
@@ -64,6 +66,13 @@ func (r *Reconciler) time() time.Time {
 		return time.Now()
 	}
 	return r.Now()
+}
+
+func (r *Reconciler) token() string {
+	if r.Token == nil {
+		return ""
+	}
+	return r.Token()
 }
 
 // Cache is what watches show. What it returns must not be changed, and may be older than what the API server has.

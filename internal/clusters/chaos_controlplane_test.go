@@ -1,0 +1,212 @@
+//go:build controlplane
+
+package clusters
+
+import (
+	"flag"
+	"net"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/corollary-dev/corollary/internal/controlplane"
+	"github.com/corollary-dev/corollary/pkg/activation"
+)
+
+var (
+	rounds = flag.Int("rounds", 0, "random faults for each lock service, after one of each kind; 0: only the most common ones")
+	seed   = flag.Uint64("seed", 1, "of the random faults")
+	only   = flag.String("fault", "", "only faults whose names contain this")
+	logs   = flag.String("logs", "", "a directory for the logs of all processes")
+)
+
+// fault is something that goes wrong, and is well again when it returns.
+type fault struct {
+	name string
+	do   func(w *world, active, standby *cluster)
+	// outcome is what must be: takeover, newHold, stays, or either.
+	outcome string
+	// rare faults are not part of the short form.
+	rare bool
+}
+
+const (
+	takeover = "takeover" // by the other cluster
+	newHold  = "newHold"  // a greater token, in either cluster
+	stays    = "stays"
+	either   = "either"
+)
+
+var faults = []fault{
+	{"the active process is killed", func(_ *world, active, _ *cluster) { active.signal(syscall.SIGKILL) }, newHold, false},
+	{"the active process is stopped", func(_ *world, active, _ *cluster) { active.signal(syscall.SIGTERM) }, takeover, true},
+	{"the active process is frozen past the lease", func(w *world, active, standby *cluster) {
+		active.signal(syscall.SIGSTOP)
+		defer active.signal(syscall.SIGCONT)
+		w.becomesActive(standby)
+	}, takeover, false},
+	{"the active process is frozen for a moment", func(w *world, active, _ *cluster) {
+		active.signal(syscall.SIGSTOP)
+		w.pause(0, renewDeadline)
+		active.signal(syscall.SIGCONT)
+	}, either, true},
+	{"the active cluster cannot reach the lock", func(w *world, active, standby *cluster) {
+		active.proxy.Drop()
+		defer active.proxy.Pass()
+		w.becomesActive(standby)
+		w.pause(0, time.Second)
+	}, takeover, false},
+	{"the standby cannot reach the lock", func(w *world, _, standby *cluster) {
+		standby.proxy.Drop()
+		w.pause(leaseDuration, 2*leaseDuration)
+		standby.proxy.Pass()
+	}, stays, true},
+	{"no cluster can reach the lock", func(w *world, active, standby *cluster) {
+		active.proxy.Drop()
+		standby.proxy.Drop()
+		w.pause(0, 2*leaseDuration)
+		active.proxy.Pass()
+		standby.proxy.Pass()
+	}, either, true},
+	{"connections to the lock break", func(w *world, active, standby *cluster) {
+		for range 5 {
+			active.proxy.Cut()
+			standby.proxy.Cut()
+			w.pause(0, retryPeriod)
+		}
+	}, either, true},
+	{"the lock is slow for the active cluster", func(w *world, active, _ *cluster) {
+		active.proxy.Delay(renewDeadline / 3)
+		w.pause(leaseDuration, 2*leaseDuration)
+		active.proxy.Pass()
+	}, either, true},
+	{"the active cluster is asked to hand over", func(w *world, _, standby *cluster) {
+		if _, err := activation.AskToHandOver(w.t.Context(), w.lock); err != nil {
+			w.log.Note("", EventFault, "the request to hand over came too late: "+err.Error())
+			return
+		}
+		w.becomesActive(standby)
+	}, either, false},
+	{"the lock service is restarted", func(w *world, _, _ *cluster) {
+		if restart := w.service.Restart(); restart != nil {
+			restart(w.t)
+		}
+	}, either, false},
+}
+
+// pause lets between least and most pass.
+func (w *world) pause(least, most time.Duration) {
+	<-time.After(least + time.Duration(w.random.Int64N(int64(most-least)+1)))
+}
+
+func (w *world) becomesActive(c *cluster) {
+	w.t.Helper()
+	eventually(w.t, c.name+" is not active", func() bool { return w.state().Identity == c.name && w.log.Active(c.name) != "" })
+}
+
+// inject has a fault happen, and waits until a cluster is active and writes, with a token that is not smaller.
+func (w *world) inject(f fault) {
+	w.t.Helper()
+	active, standby := w.active()
+	before := w.state()
+	w.log.Note("", EventFault, f.name)
+	begin := time.Now()
+	f.do(w, active, standby)
+	w.log.Note("", EventHealed, f.name)
+	healed := time.Now()
+	switch f.outcome {
+	case takeover:
+		w.becomesActive(standby)
+	case newHold:
+		eventually(w.t, f.name+": nobody takes the lock", func() bool { return w.state().Token > before.Token })
+	}
+	now, _ := w.active()
+	after := w.state()
+	if after.Token < before.Token || f.outcome == stays && (now != active || after.Token != before.Token) {
+		w.t.Errorf("%s: before, %s was active with token %s, then %s with token %s", f.name, active.name, before.Token, now.name, after.Token)
+	}
+	eventually(w.t, f.name+": nobody writes", func() bool {
+		_, first := w.wrote(active, healed, after.Token)
+		_, second := w.wrote(standby, healed, after.Token)
+		return first || second
+	})
+	if first, ok := w.wrote(standby, begin, after.Token); ok && now == standby {
+		w.t.Logf("%s: the first write of the next cluster came after %s", f.name, first.Sub(begin).Round(time.Millisecond))
+	}
+}
+
+// chaos injects each fault once, and then random ones.
+func chaos(t *testing.T, s service) {
+	t.Helper()
+	w := newWorld(t, s, *seed)
+	defer func() {
+		if *logs != "" {
+			w.write(*logs, t.Name()+".log", w.log.Text())
+		} else if t.Failed() {
+			t.Log(w.log.Text())
+		}
+	}()
+	faults := slices.DeleteFunc(slices.Clone(faults), func(f fault) bool {
+		return !strings.Contains(f.name, *only) || f.rare && *rounds == 0 && *only == ""
+	})
+	list := slices.Clone(faults)
+	w.random.Shuffle(len(list), func(i, k int) { list[i], list[k] = list[k], list[i] })
+	for range *rounds {
+		list = append(list, faults[w.random.IntN(len(faults))])
+	}
+	for _, f := range list {
+		w.inject(f)
+	}
+	writes := w.writes()
+	for _, wrong := range Check(writes) {
+		t.Error(wrong)
+	}
+	tokens := map[int64]int{}
+	for _, x := range writes {
+		tokens[x.Token]++
+	}
+	t.Logf("%d faults, %d writes, %d tokens", len(list), len(writes), len(tokens)-1)
+}
+
+// leaseService is a Lease in one of the clusters.
+type leaseService struct {
+	cfg  *rest.Config
+	name string
+}
+
+func (s *leaseService) Addr() string {
+	at, err := url.Parse(s.cfg.Host)
+	if err != nil || at.Host == "" {
+		return s.cfg.Host
+	}
+	return at.Host
+}
+
+func (s *leaseService) Config(t *testing.T, addr string) string {
+	t.Helper()
+	cfg := rest.CopyConfig(s.cfg)
+	cfg.Host = "https://" + addr
+	if _, _, err := net.SplitHostPort(addr); err != nil {
+		t.Fatal(err)
+	}
+	text, err := controlplane.Kubeconfig(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "lock.kubeconfig")
+	(&world{t: t}).write(filepath.Dir(file), filepath.Base(file), string(text))
+	return "lease: {namespace: default, name: " + s.name + ", kubeconfig: " + file + "}\n"
+}
+
+func (s *leaseService) Restart() func(*testing.T) { return nil }
+
+func TestLease(t *testing.T) {
+	t.Parallel()
+	chaos(t, &leaseService{cfg: planes["eu"].Config(), name: "global"})
+}

@@ -1,0 +1,106 @@
+package activation
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/leadership"
+)
+
+// Activation is this cluster's part in an activation: standby, until it is active.
+type Activation struct {
+	*leadership.Election
+	Name     string
+	identity string
+	log      logr.Logger
+}
+
+// New prepares to take part. It sends no request.
+func New(f *config.ActivationFile, log logr.Logger) (*Activation, error) {
+	log = log.WithName("activation").WithValues("activation", f.Metadata.Name)
+	a := &Activation{Name: f.Metadata.Name, identity: f.Identity, log: log}
+	store, err := Open(f)
+	if err != nil {
+		return nil, err
+	}
+	o := leadership.Options{Identity: f.Identity, Timings: timings(f), Again: f.OnLost == config.OnLostStandby, Log: log}
+	w := &watched{Store: store, name: f.Metadata.Name, identity: f.Identity, timings: o.Timings, log: log}
+	o.Waiting = func(holder string, lasts time.Duration) {
+		name, _ := leadership.HolderOf(holder)
+		log.Info("another cluster is active", "holder", name, "unlessItIsNotRenewedFor", lasts.String())
+	}
+	if a.Election, err = leadership.NewElection(w, o); err != nil {
+		return nil, fmt.Errorf("preparing activation %s: %w", a.Name, err)
+	}
+	w.self = a.Self()
+	return a, nil
+}
+
+// Open returns the lock that a config names. It sends no request.
+func Open(f *config.ActivationFile) (leadership.Store, error) {
+	switch {
+	case f.Etcd != nil:
+		return openEtcd(f)
+	case f.ZooKeeper != nil:
+		return openZooKeeper(f)
+	}
+	return openLease(f)
+}
+
+func timings(f *config.ActivationFile) leadership.Timings {
+	return leadership.Timings{LeaseDuration: time.Duration(f.LeaseDuration), RenewDeadline: time.Duration(f.RenewDeadline),
+		RetryPeriod: time.Duration(f.RetryPeriod)}
+}
+
+// requestTimeout is when a request about the lock is given up: one that hangs shall not cost the lock.
+func requestTimeout(f *config.ActivationFile) time.Duration {
+	return max(time.Duration(f.RenewDeadline)/2, time.Second)
+}
+
+// identityOf is the identity of the cluster whose process is named in a lock.
+func identityOf(holder string) string {
+	name, _ := leadership.HolderOf(holder)
+	if i := strings.LastIndexByte(name, '_'); i >= 0 {
+		return name[:i]
+	}
+	return name
+}
+
+// Run runs work, which is a standby while another cluster is active. The lock is taken once may is closed, and given back once
+// work has returned. It returns what work returns; but a *leadership.LostError if the lock was lost and onLost is Exit.
+func (a *Activation) Run(ctx context.Context, may <-chan struct{}, work func(context.Context) error) error {
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	forgetMetrics(a.Name)
+	defer forgetMetrics(a.Name)
+	go a.report(watching)
+	err := a.RunAfter(ctx, may, work)
+	if err != nil {
+		return fmt.Errorf("activation %s: %w", a.Name, err)
+	}
+	return nil
+}
+
+// report sets the metrics and logs whenever this cluster becomes active or standby.
+func (a *Activation) report(ctx context.Context) {
+	for {
+		setActive(a.Name, a.identity, leadership.NoToken)
+		acting, done, ok := a.Act(ctx)
+		if !ok {
+			return
+		}
+		token := a.Token()
+		setActive(a.Name, a.identity, token)
+		a.log.Info("this cluster is active", "identity", a.identity, "token", token.String(), "holder", a.Self())
+		<-acting.Done()
+		if done(); ctx.Err() != nil {
+			return
+		}
+		a.log.Info("this cluster is a standby", "identity", a.identity, "lastToken", token.String())
+	}
+}

@@ -1,0 +1,136 @@
+//go:build controlplane
+
+package cli_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+
+	"github.com/corollary-dev/corollary/internal/testkit"
+	"github.com/corollary-dev/corollary/pkg/activation"
+	"github.com/corollary-dev/corollary/pkg/config"
+)
+
+// activationFile writes an activation whose lock is a Lease of the test's namespace.
+func activationFile(t *testing.T, ns, times string) string {
+	t.Helper()
+	dir := t.TempDir()
+	text := fmt.Sprintf("apiVersion: corollary.dev/v1alpha1\nkind: Activation\nmetadata: {name: global}\n"+
+		"lease: {namespace: %s, name: lock, kubeconfig: %s}\n%s", ns, testkit.KubeconfigFor(t, testkit.Config()), times)
+	if err := os.WriteFile(filepath.Join(dir, "activation.yaml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// takePart takes part as a cluster until the test ends, or stop is called.
+func takePart(t *testing.T, dir, identity string, log logr.Logger) (a *activation.Activation, stop func()) {
+	t.Helper()
+	files, errs := config.LoadActivations(config.Options{Files: []string{dir}, Identity: identity}, nil)
+	if len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	a, err := activation.New(files[0], log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	may := make(chan struct{})
+	close(may)
+	wg.Go(func() {
+		if err := a.Run(ctx, may, func(ctx context.Context) error { <-ctx.Done(); return nil }); err != nil {
+			t.Error(err)
+		}
+	})
+	stop = func() { cancel(); wg.Wait() }
+	t.Cleanup(stop)
+	return a, stop
+}
+
+func eventuallyActive(t *testing.T, a *activation.Activation) {
+	t.Helper()
+	testkit.Eventually(t, patience, func() (bool, string) { return a.Active(), a.Self() + " is not active" })
+}
+
+// TestActivationCommands: who is active, handing over, and taking the lock away.
+func TestActivationCommands(t *testing.T) {
+	t.Parallel()
+	ns := testkit.Namespace(t)
+	dir := activationFile(t, ns, "leaseDuration: 60s\nrenewDeadline: 40s\nretryPeriod: 500ms\n")
+	shows := func(want string) {
+		t.Helper()
+		if out, errs, code := split(t, "activation", "-c", dir); code != 0 || !strings.Contains(out, want) {
+			t.Errorf("it shows %s%s, want %q", out, errs, want)
+		}
+	}
+	shows("global       none     -       -       -         Lease " + ns + "/lock")
+	if _, errs, code := split(t, "activation", "handover", "-c", dir); code != 1 || !strings.Contains(errs, "no cluster is active") {
+		t.Errorf("nobody to hand over: %d %s", code, errs)
+	}
+	eu, stopEU := takePart(t, dir, "eu", logr.Discard())
+	eventuallyActive(t, eu)
+	shows("global       eu       20")
+	us, _ := takePart(t, dir, "us", logr.Discard())
+	if out, errs, code := split(t, "activation", "handover", "-c", dir); code != 0 || out != "us is active now, with token 1\n" {
+		t.Errorf("handing over: %d %s%s", code, out, errs)
+	}
+	eventuallyActive(t, us)
+
+	_, errs, code := split(t, "activation", "force", "-c", dir)
+	if code != 1 || !strings.Contains(errs, "confirm with --holder "+us.Self()) {
+		t.Errorf("taking away without a confirmation: %d %s", code, errs)
+	}
+	_, errs, code = split(t, "activation", "force", "-c", dir, "--holder", eu.Self())
+	if code != 1 || !strings.Contains(errs, us.Self()+" holds the lock, not "+eu.Self()) {
+		t.Errorf("taking away from the wrong process: %d %s", code, errs)
+	}
+	if !us.Active() || eu.Active() {
+		t.Error("the lock was taken away without a confirmation")
+	}
+	stopEU()
+	before := us.Token()
+	out, errs, code := split(t, "activation", "force", "-c", dir, "--timeout", "5s", "--holder", us.Self())
+	if code != 1 && !strings.Contains(out, "is active now") {
+		t.Errorf("taking away: %d %s%s", code, out, errs)
+	}
+	testkit.Eventually(t, patience, func() (bool, string) {
+		return us.Active() && us.Token() > before, "nobody takes what was taken away"
+	})
+}
+
+// TestSameIdentity: of two clusters with one identity one is active, and the other says what is wrong.
+func TestSameIdentity(t *testing.T) {
+	t.Parallel()
+	dir := activationFile(t, testkit.Namespace(t), "leaseDuration: 10s\nrenewDeadline: 8s\nretryPeriod: 100ms\n")
+	first, _ := takePart(t, dir, "eu", logr.Discard())
+	eventuallyActive(t, first)
+	lines := make(chan string, 100)
+	log := funcr.New(func(_, args string) {
+		select {
+		case lines <- args:
+		default:
+		}
+	}, funcr.Options{})
+	second, _ := takePart(t, dir, "eu", log)
+	for told := false; !told; {
+		select {
+		case line := <-lines:
+			told = strings.Contains(line, "another process with this identity is active")
+		case <-time.After(patience):
+			t.Fatal("it does not say that another process has its identity")
+		}
+	}
+	if second.Active() || !first.Active() {
+		t.Error("the second one is active, too")
+	}
+}

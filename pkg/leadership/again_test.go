@@ -1,0 +1,177 @@
+package leadership
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+)
+
+// memory is a Store in this process, which others write too. It is reached while reachable is true.
+type memory struct {
+	mu          sync.Mutex
+	record      *Record
+	version     int
+	changed     chan struct{}
+	unreachable bool
+}
+
+func newMemory() *memory { return &memory{changed: make(chan struct{})} }
+
+// client is one process' access to the memory.
+type client struct {
+	*memory
+	read int
+}
+
+func (c *client) Describe() string  { return "record in memory" }
+func (c *client) LeastToken() Token { return 0 }
+
+func (c *client) Get(context.Context) (*Record, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.unreachable:
+		return nil, errors.New("unreachable")
+	case c.record == nil:
+		return nil, NotFound("record")
+	}
+	c.read = c.version
+	record := *c.record
+	return &record, nil
+}
+
+func (c *client) Create(ctx context.Context, record *Record) error { return c.Update(ctx, record) }
+
+func (c *client) Update(_ context.Context, record *Record) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.unreachable:
+		return errors.New("unreachable")
+	case c.read != c.version:
+		return Conflict("record")
+	}
+	written := *record
+	c.record = &written
+	c.version++
+	c.read = c.version
+	close(c.changed)
+	c.changed = make(chan struct{})
+	return nil
+}
+
+func (c *client) Watch(ctx context.Context, seen func(*Record) bool) error {
+	for {
+		c.mu.Lock()
+		changed := c.changed
+		record, newer := c.record, c.version != c.read && !c.unreachable
+		if newer {
+			c.read = c.version
+		}
+		c.mu.Unlock()
+		if newer && seen(record) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-changed:
+		}
+	}
+}
+
+// TestAgain: two processes that stand by again hand the lock to each other, with a token that grows, and never hold it together.
+// A takeover takes no longer than the lease and one retry. The time is not real.
+func TestAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newMemory()
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		var held []Token
+		elections := map[string]*Election{}
+		timings := Timings{LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second}
+		for _, name := range []string{"a", "b"} {
+			c := &client{memory: store}
+			e, err := NewElection(c, Options{Timings: timings, Identity: name, Again: true, Log: logr.Discard()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			elections[name] = e
+			wg.Go(func() {
+				if err := e.Run(ctx, func(ctx context.Context) error { <-ctx.Done(); return nil }); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		active := func() *Election {
+			synctest.Wait()
+			var found *Election
+			for _, e := range elections {
+				if e.MayWrite() == nil {
+					if found != nil {
+						t.Fatal("both may write")
+					}
+					found = e
+				}
+			}
+			return found
+		}
+		await := func(within time.Duration) *Election {
+			for range int(within / (100 * time.Millisecond)) {
+				if e := active(); e != nil {
+					if len(held) > 0 && e.Token() <= held[len(held)-1] {
+						t.Errorf("the token is %s after %s", e.Token(), held[len(held)-1])
+					}
+					held = append(held, e.Token())
+					return e
+				}
+				<-time.After(100 * time.Millisecond)
+			}
+			t.Fatalf("nobody holds the lock after %s", within)
+			return nil
+		}
+		first := await(5 * time.Second)
+		<-time.After(time.Minute)
+		if active() != first {
+			t.Fatal("it changes hands for no reason")
+		}
+		asker := &client{memory: store}
+		record, _ := asker.Get(ctx)
+		record.HolderIdentity = AskedToHandOver(record.HolderIdentity)
+		if err := asker.Update(ctx, record); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(timings.RetryPeriod + 100*time.Millisecond)
+		second := await(timings.RetryPeriod)
+		if second == first {
+			t.Error("it was not handed over")
+		}
+		<-time.After(time.Minute)
+		if active() != second {
+			t.Error("who handed it over took it back")
+		}
+		store.mu.Lock()
+		store.unreachable = true
+		store.mu.Unlock()
+		<-time.After(timings.RenewDeadline)
+		if active() != nil {
+			t.Error("it is active and cannot renew")
+		}
+		<-time.After(time.Minute)
+		store.mu.Lock()
+		store.unreachable = false
+		store.mu.Unlock()
+		await2 := func() *Election { held = nil; return await(timings.LeaseDuration + 2*timings.RetryPeriod) }
+		await2()
+		cancel()
+		wg.Wait()
+		if record, _ := asker.Get(t.Context()); record.HolderIdentity != "" {
+			t.Errorf("after a clean stop %s holds the lock", record.HolderIdentity)
+		}
+	})
+}

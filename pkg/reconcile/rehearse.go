@@ -1,0 +1,40 @@
+package reconcile
+
+import (
+	"context"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+)
+
+// Rehearse decides what Reconcile would do, and counts it in the metrics of states, but does nothing: for a cluster that another
+// one is active for. What is being deleted, or is no longer selected, is left to that one.
+func (r *Reconciler) Rehearse(ctx context.Context, ref pipeline.Ref) time.Duration {
+	if r.Cache.UpstreamUID(ref) == "" {
+		return r.StandBy(ctx, ref)
+	}
+	l, err := r.begin(ctx, ref)
+	if err != nil {
+		return r.readFailed(ref, err)
+	}
+	r.memory.found(ref)
+	if l == nil {
+		return 0
+	}
+	defer l.releaseSlot()
+	switch {
+	case l.noSlot:
+		return noSlotDelay()
+	case l.upstream.GetDeletionTimestamp() != nil, r.Pipeline.OnlyDeletes, !l.selected:
+		return 0
+	}
+	defer func() { l.record.desired.Forget() }()
+	d := l.firstDecision(ctx)
+	results := l.results(d)
+	r.countStates(l.record, results)
+	report := r.Pipeline.Report(ctx, l.upstream, l.inputsRead(), l.record.desired, results, d.Leftovers, metav1.NewTime(l.now))
+	r.countVerdict(l.record, report.Verdict)
+	return 0
+}
