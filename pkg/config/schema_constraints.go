@@ -127,7 +127,8 @@ var constraints = map[reflect.Type]func(*jsonschema.Schema){
 		property(s, "kind").Const = Kind
 		// What is missing here may be in the conventionsFile. Labels are not needed where every downstream has ownership Fields.
 		s.Required = without(s.Required, "conventions")
-		s.AnyOf = []*jsonschema.Schema{{Required: []string{"watch", "status"}}, {Required: []string{"source"}}} // null takes an operator out of values
+		// null, which takes an operator out of a chart's values, must not be refused.
+		s.AnyOf = []*jsonschema.Schema{{Required: []string{"watch", "status"}}, {Required: []string{"source"}}}
 		s.If = &jsonschema.Schema{Required: []string{"conventionsFile"}}
 		s.Then = jsonschema.TrueSchema
 		whole := &jsonschema.Schema{Properties: jsonschema.NewProperties(), Required: []string{"conventions"}}

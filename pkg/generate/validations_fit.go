@@ -16,7 +16,8 @@ import (
 // fitFieldPath removes the fieldPath of a rule if no definition may have it.
 func (v *Validations) fitFieldPath(rule *apiextensionsv1.ValidationRule, schema *structuralschema.Structural, from string) {
 	if _, _, err := schemacel.ValidFieldPath(rule.FieldPath, schema); err != nil && rule.FieldPath != "" {
-		v.Notes = append(v.Notes, from+": its fieldPath is left out: in a CustomResourceDefinition it names a field of the schema, outside of lists")
+		const why = ": its fieldPath is left out: in a CustomResourceDefinition it names a field of the schema, outside of lists"
+		v.Notes = append(v.Notes, from+why)
 		rule.FieldPath = ""
 	}
 }
