@@ -3,6 +3,8 @@
 package engine_test
 
 import (
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -142,6 +144,42 @@ func TestFieldsOfTwoUpstreams(t *testing.T) {
 	eventuallyCondition(t, ns, "second", "True", "", "")
 	if _, has := testkit.Get(t, configMaps, ns, "shared").Object["data"].(map[string]any)["a"]; has {
 		t.Error("the fields of the first upstream stay")
+	}
+}
+
+// Two upstreams that begin together see an object without a mark, both of them. Only one sets its fields, whichever is first, and nothing of
+// the object's owner is lost.
+func TestFieldsOfTwoUpstreamsAtOnce(t *testing.T) {
+	t.Parallel()
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	const objects = 12
+	for i := range objects {
+		shared := fmt.Sprintf("shared-%d", i)
+		testkit.Apply(t, ns, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: "+shared+"}\ndata: {theirs: '1', both: theirs}")
+		testkit.Apply(t, ns, widget(fmt.Sprintf("x%d", i), "{name: "+shared+", data: {by-x: one, both: ours}}"))
+		testkit.Apply(t, ns, widget(fmt.Sprintf("y%d", i), "{name: "+shared+", data: {by-y: two}}"))
+	}
+	start(t, testkit.Config(), contributing(ns, name, "    force: true\n"))
+	for i := range objects {
+		won := ""
+		testkit.Eventually(t, patience, func() (bool, string) {
+			reasons := map[string]string{}
+			for _, side := range []string{"x", "y"} {
+				status, reason, _ := condition(testkit.Get(t, widgets, ns, side+fmt.Sprint(i)), "Ready")
+				if reasons[side] = reason; status == "True" {
+					won = side
+				}
+			}
+			return won != "" && (reasons["x"] == "Conflict") != (reasons["y"] == "Conflict"), fmt.Sprint(i, reasons)
+		})
+		data, _, _ := unstructured.NestedStringMap(testkit.Get(t, configMaps, ns, fmt.Sprintf("shared-%d", i)).Object, "data")
+		want := map[string]string{"theirs": "1", "both": "theirs", "by-y": "two"}
+		if won == "x" {
+			want = map[string]string{"theirs": "1", "both": "ours", "by-x": "one"}
+		}
+		if !maps.Equal(data, want) {
+			t.Errorf("%s has set the fields of shared-%d: %v, want %v", won, i, data, want)
+		}
 	}
 }
 

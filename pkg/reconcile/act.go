@@ -187,8 +187,10 @@ func (r *reconciliation) apply(ctx context.Context, o pipeline.Outcome, in pipel
 		return err
 	}
 	version := ""
-	if pipeline.SendsInitial(o.Live) || r.Pipeline.Downstreams[i].View.LacksGenerated(o.Live) {
-		version = o.Live.ResourceVersion // the value is only correct until another manager takes or sets the field
+	if d := r.Pipeline.Downstreams[i]; pipeline.SendsInitial(o.Live) || d.View.LacksGenerated(o.Live) || d.OwnsFields() {
+		// The value is only correct until another manager takes or sets the field, and the object of others is only free for our fields
+		// until another upstream marks it.
+		version = o.Live.ResourceVersion
 	}
 	resp, err := r.client.ApplyAt(ctx, r.target(i, o.Target), o.UID, version, doc)
 	resp, err = r.afterTakeOver(ctx, o, taken, doc, resp, err)
