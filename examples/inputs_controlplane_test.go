@@ -9,6 +9,8 @@ import (
 	"slices"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
@@ -200,8 +202,15 @@ func TestSecretReplicate(t *testing.T) {
 	await(t, secrets, first, "tls", content)
 	await(t, secrets, late, "tls", content)
 
-	to(late)
+	testkit.Apply(t, home, `{apiVersion: v1, kind: Secret, metadata: {name: bootstrap-token-abcdef, annotations: {platform.example.com/replicate-to: "`+first+`"}},
+		type: bootstrap.kubernetes.io/token, data: {token-id: YWJjZGVm, token-secret: MDEyMzQ1Njc4OWFiY2RlZg==}}`)
+	to(late + ", kube-*")
 	gone(t, secrets, first, "tls")
+	for ns, name := range map[string]string{"kube-system": "tls", first: "bootstrap-token-abcdef"} { // had they been wanted, they would be there
+		if _, err := testkit.Dynamic(t).Resource(secrets).Namespace(ns).Get(t.Context(), name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			t.Errorf("%s is copied to %s: %v", name, ns, err)
+		}
+	}
 	to(late + "," + other) // where somebody else has a Secret of this name
 	awaitState(t, "secret-replicate", "copy", "Conflict")
 	await(t, secrets, other, "tls", fields{".data": map[string]any{"theirs": "eA=="}})
