@@ -26,7 +26,7 @@ func showApp(ctx context.Context, s *environment) error {
 	if err != nil {
 		return err
 	}
-	s.console.done("the Deployment stands, and the Appoperator is honest about it:")
+	s.console.done("the Deployment exists, and the status of the Appoperator says so:")
 	s.console.block(conditionText(live, "Ready"))
 	if err := s.rollOut(ctx, 2); err != nil {
 		return err

@@ -33,7 +33,7 @@ func showChain(ctx context.Context, s *environment) error {
 		return err
 	}
 	s.console.block(tree)
-	s.console.say("Its status tells the story:")
+	s.console.say("Its status says what was done:")
 	status, err := yaml.Marshal(map[string]any{"status": live.Object["status"]})
 	if err != nil {
 		return err

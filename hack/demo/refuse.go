@@ -46,7 +46,7 @@ func showInvalid(ctx context.Context, s *environment) error {
 	if _, err := s.in(deployments).Get(ctx, name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		return errors.Join(errors.New("there is a Deployment for it"), err)
 	}
-	s.console.done("nothing was made of it; a Deployment that stood already would be left as it is")
+	s.console.done("nothing was created; a Deployment that existed already would be left as it is")
 	return nil
 }
 

@@ -40,7 +40,7 @@ func showRequests(ctx context.Context, s *environment) error {
 	if err != nil {
 		return err
 	}
-	s.console.say("Everything above, told by corollary's metric corollary_requests_total (lists, watches and discovery aside):")
+	s.console.say("Everything above, counted by corollary's metric corollary_requests_total (lists, watches and discovery aside):")
 	var b strings.Builder
 	fmt.Fprintf(&b, "%-14s%-8s%-40s%-6s%s\n", "operator", "verb", "resource", "code", "requests")
 	for _, r := range rows {

@@ -122,10 +122,10 @@ func TestSameIdentity(t *testing.T) {
 		}
 	}, funcr.Options{})
 	second, _ := takePart(t, dir, "eu", log)
-	for told := false; !told; {
+	for found := false; !found; {
 		select {
 		case line := <-lines:
-			told = strings.Contains(line, "another process with this identity is active")
+			found = strings.Contains(line, "another process with this identity is active")
 		case <-time.After(patience):
 			t.Fatal("it does not say that another process has its identity")
 		}

@@ -38,7 +38,7 @@ func (f *configFlags) load(streams IO) ([]*config.File, config.Errors, error) {
 	return files, errs, nil
 }
 
-// offline reads configs, and what is known of kinds from these and other files alone. Errors of configs are told on standard error.
+// offline reads configs, and what is known of kinds from these and other files alone. It prints errors of configs to standard error.
 func (f *configFlags) offline(streams IO, crds []string) ([]*config.File, kinds.Source, error) {
 	source, err := kinds.Offline(crds...)
 	if err != nil {
@@ -68,7 +68,7 @@ func (f *configFlags) compiledOffline(streams IO, crds []string) ([]pipeline.Com
 	return list, refuse(streams, problems, err)
 }
 
-// definitions are the definitions of the kinds that loaded configs describe. Rules that they lack are told on standard error.
+// definitions are the definitions of the kinds that loaded configs describe. It prints the rules that they lack to standard error.
 func (f *configFlags) definitions(streams IO, files []*config.File, source kinds.Source) ([]*generate.Definition, error) {
 	if !slices.ContainsFunc(files, func(f *config.File) bool { return f.SpecSchema() != nil }) {
 		return nil, nil

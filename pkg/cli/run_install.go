@@ -150,7 +150,7 @@ func (i *installer) isUsed(ctx context.Context, crd *apiextensionsv1.CustomResou
 	return true, nil
 }
 
-// await waits until objects of a kind can be written, and the API server tells its schema.
+// await waits until objects of a kind can be written, and the API server publishes its schema.
 func (i *installer) await(ctx context.Context, client *apply.Client, t apply.Target, d *generate.Definition) error {
 	var why string
 	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, establishedWithin, true, func(ctx context.Context) (bool, error) {

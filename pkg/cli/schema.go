@@ -19,7 +19,7 @@ func newSchema(streams IO) *cobra.Command {
 		Short: "Print the JSON Schema of config files",
 		Long: `Print the JSON Schema (draft 2020-12) of config files, for completion and checks in
 editors: of operators, of the files that a conventionsFile names, of conversions, or of
-activations. A comment in the first line of a file tells most editors where its schema is:
+activations. A comment in the first line of a file gives most editors its schema:
 
   # yaml-language-server: $schema=operator.schema.json`,
 		Example: `  corollary schema > operator.schema.json

@@ -44,7 +44,7 @@ func (f *File) Follows() *ActivationFile { return f.follows }
 
 // LoadActivations returns the activations in the files that o names, each with the operators that follow it. The errors are
 // those of files of kind Activation, and of operators whose activation is missing or has errors, which must not be run either:
-// Load tells the others.
+// Load reports the others.
 func LoadActivations(o Options, operators []*File) ([]*ActivationFile, Errors) {
 	var list []*ActivationFile
 	sources, _ := find(o.Files)
@@ -52,7 +52,7 @@ func LoadActivations(o Options, operators []*File) ([]*ActivationFile, Errors) {
 	for _, s := range sources {
 		data, err := s.read(o.Stdin)
 		if err != nil {
-			continue // Load tells it
+			continue // Load reports it
 		}
 		f := &File{Path: s.path, document: parseDocument(s.path, data)}
 		if f.values["apiVersion"] != APIVersion || f.values["kind"] != ActivationKind {

@@ -143,7 +143,7 @@ func (v *validator) conversion(prefix string, c *Conversion) {
 	}
 }
 
-// isBeside tells whether a file is one for LoadConversions or LoadActivations.
+// isBeside reports whether a file is one for LoadConversions or LoadActivations.
 func isBeside(values map[string]any) bool {
 	return values["apiVersion"] == APIVersion && slices.Contains([]any{ConversionKind, CertificateKind, ActivationKind}, values["kind"])
 }

@@ -20,7 +20,7 @@ type File struct {
 	unknown   []string // display paths of fields that do not exist
 	overrides []override
 	shared    *shared        // the file that conventionsFile names, nil for none
-	described map[string]any // the OpenAPI schema of .spec that watch.schema stands for
+	described map[string]any // the OpenAPI schema of .spec that watch.schema describes
 	follows   *ActivationFile
 }
 

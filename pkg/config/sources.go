@@ -57,7 +57,7 @@ func (f *File) Place(name string) string {
 }
 
 // Kinds returns the kinds that the config names: the upstream's, then those of the downstreams, of the inputs and of
-// deletion.before. One that it names twice stands there twice. Rows have none that an API server knows.
+// deletion.before. A kind that it names twice is listed twice. Rows have no kind that an API server knows.
 func (f *File) Kinds() []schema.GroupVersionKind {
 	var list []schema.GroupVersionKind
 	if f.Source == nil {

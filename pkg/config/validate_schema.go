@@ -20,7 +20,7 @@ func (w *Watch) gvk() schema.GroupVersionKind {
 	return schema.FromAPIVersionAndKind(w.APIVersion, w.Kind)
 }
 
-// SpecSchema returns the OpenAPI schema of .spec that watch.schema stands for, which is shared: never change it. It is nil where the config
+// SpecSchema returns the OpenAPI schema of .spec that watch.schema describes, which is shared: never change it. It is nil where the config
 // has none, or one with errors.
 func (f *File) SpecSchema() map[string]any { return f.described }
 
@@ -106,7 +106,7 @@ func (v *validator) acknowledged() {
 		path, ok := v.fieldPath(at, text)
 		for _, step := range path {
 			if step.Kind != fieldpath.FieldStep && ok {
-				v.add(at, "name the list, which stands for its items", "%q leads into a list", clip(text))
+				v.add(at, "name the list, which includes its items", "%q leads into a list", clip(text))
 				break
 			}
 		}

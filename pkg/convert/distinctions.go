@@ -13,7 +13,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/rules"
 )
 
-// distinctions are what the rules of a conversion and the schemas of its versions can tell values apart by.
+// distinctions are what the rules of a conversion and the schemas of its versions can distinguish values by.
 type distinctions struct {
 	texts    []string
 	numbers  []int64

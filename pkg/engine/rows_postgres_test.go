@@ -175,7 +175,7 @@ func TestPostgresFailover(t *testing.T) {
 	waitGone(t, configMaps, ns, app(5))
 }
 
-// The connection string comes from a Secret, which may change, and is told nowhere.
+// The connection string comes from a Secret, which may change, and is printed nowhere.
 func TestPostgresSecret(t *testing.T) {
 	t.Parallel()
 	ns, name, server := testkit.Namespace(t), testkit.Unique(t), postgres.New(t)
@@ -203,20 +203,20 @@ func TestPostgresSecret(t *testing.T) {
 		return strings.Contains(logged.String(), "password authentication failed"), "the log does not say that the password is wrong"
 	})
 	waitState(t, name, "SourceFailed")
-	told := text(r.Reloaded(nil))
+	texts := text(r.Reloaded(nil))
 	secret("second-password")
 	waitState(t, name, "Running")
 	server.Exec(fillTable(2, 2))
 	waitApps(t, ns, name, 1, 2)
 	for _, e := range testkit.List(t, events, "default", "") {
-		told += fmt.Sprint(e.Object)
+		texts += fmt.Sprint(e.Object)
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	told += logged.String()
+	texts += logged.String()
 	for _, hidden := range []string{"first-password", "second-password", "127.0.0.1:" + strings.Split(server.DSN(), ":")[3][:5]} {
-		if strings.Contains(told, hidden) {
-			t.Errorf("%s is told", hidden)
+		if strings.Contains(texts, hidden) {
+			t.Errorf("%s is printed", hidden)
 		}
 	}
 }

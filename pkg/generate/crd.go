@@ -115,7 +115,7 @@ func (v *Validations) nodes() ([]any, error) {
 	return list, nil
 }
 
-// Lines are what stands for the rules in an entry of spec.versions.
+// Lines are the text of the rules in an entry of spec.versions.
 func (v *Validations) Lines() (map[string]any, error) {
 	rules, err := v.nodes()
 	return map[string]any{"schema": map[string]any{"openAPIV3Schema": map[string]any{"x-kubernetes-validations": rules}}}, err

@@ -169,7 +169,7 @@ func (w *rowsWatch) listWatch() cache.ListerWatcher {
 	}, noWatchList{})
 }
 
-// noWatchList tells reflectors that a watch does not begin with the list.
+// noWatchList makes reflectors list before they watch.
 type noWatchList struct{}
 
 // IsWatchListSemanticsUnSupported implements what client-go asks for.
@@ -292,7 +292,7 @@ func (w *rowsWatch) named(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: name, UID: w.pipeline.Row(name, nil).GetUID(), ResourceVersion: "1"}
 }
 
-// notifyRows tells every user which rows are gone, and the doubt about that.
+// notifyRows notifies every user of the rows that are gone, and whether that is in doubt.
 func (s *sharedWatch) notifyRows(gone []pipeline.Ref, doubt source.Doubt) {
 	s.mu.Lock()
 	users := slices.Collect(maps.Keys(s.users))

@@ -2,7 +2,7 @@ package leadership
 
 import "time"
 
-// Instant is a moment by two clocks. The monotonic one cannot be set back, but stands still while a machine is suspended;
+// Instant is a moment by two clocks. The monotonic one cannot be set back, but stops while a machine is suspended;
 // the wall clock goes on then, but can be set back.
 type Instant struct {
 	wall      time.Time     // without a monotonic part

@@ -26,7 +26,7 @@ type Options struct {
 	Timings
 	// Identity begins the name by which the lock says who holds it; by default the name of the machine.
 	Identity string
-	// Role tells in the lock what kind of process holds it; it may be empty.
+	// Role is written into the lock and says what kind of process holds it; it may be empty.
 	Role string
 	// Once is for a process that has one thing to do. It reads the lock while it waits for it, and needs no right to watch
 	// it; and it ends where it is refused the lock (401, 403), instead of waiting for rights.

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// lock is what client-go's elector reads and writes the record by. It tells the tenure of renewals, and the elector nothing
+// lock is what client-go's elector reads and writes the record by. It reports renewals to the tenure, and the elector nothing
 // but the truth with two exceptions: a lock that has run out, by what the standby saw of it, looks as if it had been released,
 // since the elector would begin to count only now; and the token is the lock's own.
 type lock struct {

@@ -28,8 +28,8 @@ type standby struct {
 	lasts time.Duration
 	// sawLeader is true once another process was seen to hold it.
 	sawLeader bool
-	// told is the trouble that was told of last.
-	told string
+	// reported is the error that was logged last.
+	reported string
 	// denied is the refusal that ends the wait; nil while there is none.
 	denied error
 }
@@ -71,7 +71,7 @@ func (s *standby) taken() bool {
 }
 
 // forget is called when this process has held the lock: what it saw before says nothing any more.
-func (s *standby) forget() { s.seen, s.since, s.lasts, s.told = renewal{}, time.Time{}, 0, "" }
+func (s *standby) forget() { s.seen, s.since, s.lasts, s.reported = renewal{}, time.Time{}, 0, "" }
 
 // wait returns true once the lock is free, and false once ctx is done or the lock is denied.
 func (s *standby) wait(ctx context.Context) bool {
@@ -107,7 +107,7 @@ func (s *standby) watch(ctx context.Context) bool {
 	runsOut := time.AfterFunc(s.left(), cancel)
 	defer runsOut.Stop()
 	err := s.store.Watch(ctx, func(record *Record) bool {
-		s.told, free = "", s.observe(record)
+		s.reported, free = "", s.observe(record)
 		runsOut.Reset(s.left())
 		return free
 	})
@@ -134,8 +134,8 @@ func (s *standby) denies(err error) bool {
 
 // logTrouble logs trouble once, until there is another one.
 func (s *standby) logTrouble(ctx context.Context, err error, says string) {
-	if ctx.Err() == nil && s.told != err.Error() {
-		s.told = err.Error()
+	if ctx.Err() == nil && s.reported != err.Error() {
+		s.reported = err.Error()
 		s.log.Info(says, "error", err.Error())
 	}
 }

@@ -83,7 +83,7 @@ type Plan struct {
 	kept     []string // the other versions of the definition
 }
 
-// identity tells a definition from what it was before somebody changed it, or made it again.
+// identity identifies a state of a definition: it differs after somebody changed or recreated it.
 type identity struct {
 	uid        types.UID
 	generation int64

@@ -11,9 +11,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
-// decideLeftovers is about objects of ours that stand at no target: superseded ones go once their successor stands and nothing that
-// comes after them may still use them; those of a downstream that is no longer wanted go at once. What failed or waits takes nothing
-// away, and neither does doubt: where several downstreams are of one kind and nothing records whose an object was, all must stand.
+// decideLeftovers decides on objects of ours that are not a target. Superseded ones are deleted once their successor exists and nothing
+// that comes after them may still use them; those of a downstream that is no longer wanted are deleted at once. A failure or an open
+// question deletes nothing: if several downstreams have one kind and nothing records which of them an object was, all must be in place.
 func (p *Pipeline) decideLeftovers(in Input, out *Decision) {
 	outcomes := slices.Clone(out.Outcomes)
 	users := p.usersOfSuperseded(in, outcomes)

@@ -25,10 +25,10 @@ func RowKind() *kinds.Kind {
 // cannot be asked about from the API server.
 func (p *Pipeline) HasRows() bool { return p.Config.Source != nil }
 
-// maxRowName bounds the name of a row, which stands in owner annotations, logs and messages.
+// maxRowName bounds the name of a row, which is part of owner annotations, logs and messages.
 const maxRowName = 200
 
-// RowName is the name of the row with a key. Letters, digits and - . _ ~ : stand for themselves, other bytes are %-encoded; of a long
+// RowName is the name of the row with a key. Letters, digits and - . _ ~ : stay as they are, other bytes are %-encoded; of a long
 // key it is the beginning, with a digest of the whole.
 func RowName(key string) string {
 	var b strings.Builder
@@ -78,7 +78,7 @@ func (p *Pipeline) RowOf(given *unstructured.Unstructured) (*unstructured.Unstru
 	return p.Row(RowName(fmt.Sprint(key)), columns), nil
 }
 
-// isGone reports whether an upstream stands for a row that the query does not return.
+// isGone reports whether an upstream represents a row that the query does not return.
 func (p *Pipeline) isGone(upstream *unstructured.Unstructured) bool {
 	return p.HasRows() && upstream.Object["row"] == nil
 }

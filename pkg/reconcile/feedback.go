@@ -8,7 +8,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/drift"
 )
 
-// This file tells what others change from what our own writes bring about, where downstreams are made from objects of ours.
+// This file separates changes by others from the effects of our own writes, where downstreams are made from objects of ours.
 
 // itemsMemory is what is remembered of the objects of a downstream with forEach together. Each may be new, with a memory of its own.
 type itemsMemory struct {

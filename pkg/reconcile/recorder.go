@@ -48,7 +48,7 @@ func (r *reconciliation) event(warning bool, reason, action, format string, args
 			return
 		}
 	}
-	if r.Pipeline.HasRows() { // which are no objects: the event regards the operator
+	if r.Pipeline.HasRows() { // rows are not objects: the event regards the operator
 		operator := &corev1.ObjectReference{APIVersion: config.APIVersion, Kind: config.Kind, Name: r.Name}
 		r.Recorder.Eventf(operator, nil, kind, reason, action, "row %s: %s", r.ref.Name, fmt.Sprintf(format, args...))
 		return

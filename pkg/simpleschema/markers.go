@@ -113,7 +113,7 @@ func fixForMarker(name string) string {
 func split(text string) (markers []marker, problem string) {
 	rest := strings.TrimSpace(text)
 	for rest != "" {
-		if after, isBar := strings.CutPrefix(rest, "|"); isBar { // which may stand between markers, too
+		if after, isBar := strings.CutPrefix(rest, "|"); isBar { // a bar is allowed between markers, too
 			rest = strings.TrimSpace(after)
 			continue
 		}
@@ -161,7 +161,7 @@ func isEscaped(text string) bool {
 	return (len(text)-len(strings.TrimRight(text, `\`)))%2 == 1
 }
 
-// unquoted is text without its quotes, with \" and \\ for what they stand for. A pattern keeps its other backslashes.
+// unquoted is text without its quotes, with \" and \\ unescaped. A pattern keeps its other backslashes.
 func unquoted(text string) string {
 	if len(text) < 2 || text[0] != '"' || text[len(text)-1] != '"' {
 		return text

@@ -19,7 +19,7 @@ type Connection interface {
 	// begin begins a transaction for the calls of query and position that follow, end ends it.
 	begin(ctx context.Context) error
 	query(ctx context.Context, statement string) (rows, error)
-	// position says what the server has when it is called; nil if the database cannot tell.
+	// position says what the server has when it is called; nil if the database has no positions.
 	position(ctx context.Context) (*position, error)
 	end(ctx context.Context) error
 	// wait waits until the database says that something has changed, or ctx is done. An error means that the connection is lost.

@@ -29,7 +29,7 @@ func Postgres(ctx context.Context, dsn string, o *Options) (Connection, error) {
 		return nil, p.explain(err)
 	}
 	if _, err := p.position(ctx); refused(err) != nil {
-		p.untold = true // a database that is compatible, without a log of this kind
+		p.hasNoPosition = true // a database that is compatible, without a log of this kind
 	} else if err != nil {
 		p.close()
 		return nil, err
@@ -47,8 +47,8 @@ type postgresConn struct {
 	conn    *pgx.Conn
 	timeout time.Duration
 	listens bool
-	// untold: the server does not tell its position.
-	untold bool
+	// hasNoPosition: the server does not report its position.
+	hasNoPosition bool
 	// secrets are parts of the DSN that no error may contain.
 	secrets []string
 }
@@ -80,7 +80,7 @@ CASE WHEN pg_is_in_recovery() THEN c.timeline_id
 FROM pg_control_system() s, pg_control_checkpoint() c`
 
 func (p *postgresConn) position(ctx context.Context) (*position, error) {
-	if p.untold {
+	if p.hasNoPosition {
 		return nil, nil
 	}
 	var at position

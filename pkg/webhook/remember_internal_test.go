@@ -160,7 +160,7 @@ func TestUnreadDefinition(t *testing.T) {
 	}
 	_ = c.tick(t.Context())
 	if err := c.Ready(); err == nil || !strings.Contains(err.Error(), "Thing.example.com cannot be read") {
-		t.Errorf("that it is not ready is told by %v", err)
+		t.Errorf("want an error that says that it is not ready, got %v", err)
 	}
 	c.find = func() ([]Served, []schema.GroupKind, error) { return nil, nil, errors.New("another config is wrong") }
 	_ = c.tick(t.Context())
