@@ -105,8 +105,8 @@ func TestRefused(t *testing.T) {
 			`--set-file=files.c\.yaml=` +
 				write(t, "c.yaml", "apiVersion: corollary.dev/v1alpha1\nkind: Conventions\nconventions: {fieldManger: x, owner: {referenceTo: "+
 					"true}}\n")},
-			"files.c\\.yaml is not a file of conventions: conventions.fieldManger is no key of a config: those there are activationToken, annotations, " +
-				"fieldManager, finalizer, hash, labels, owner, pause, previous, reconcile;\n" +
+			"files.c\\.yaml is not a file of conventions: conventions.fieldManger is no key of a config: those there are activationToken, " +
+				"annotations, fieldManager, finalizer, hash, labels, owner, pause, previous, reconcile;\n" +
 				"  conventions.owner.referenceTo is no key of a config: those there are annotation, reference\n"},
 		{"a config in the place of conventions", []string{"--set-file=operatorFiles.app=" + naming("downstreams: []\nconventionsFile: t/c.yaml"),
 			"--set-file=files.t/c\\.yaml=" + again},
