@@ -116,7 +116,7 @@ type ruleTest struct {
 	}
 }
 
-// TestAlertsFire gives each alert a history in which it fires, with the text that somebody on call reads, and one in which
+// TestAlertsFire gives each alert a history in which it fires, with the text that someone on call reads, and one in which
 // it never does.
 func TestAlertsFire(t *testing.T) {
 	t.Parallel()

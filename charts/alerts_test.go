@@ -121,7 +121,7 @@ func TestAlertsKnowTheWords(t *testing.T) {
 
 var grepped = regexp.MustCompile(`grep (?:-i )?'([^'"]+)'`)
 
-// TestAlertsFindWhatIsLogged: an alert tells to search the log for a text, which must be one that the program logs.
+// TestAlertsFindWhatIsLogged: an alert says to search the log for a text, which must be one that the program logs.
 func TestAlertsFindWhatIsLogged(t *testing.T) {
 	files, err := filepath.Glob("../pkg/*/*.go")
 	if err != nil {

@@ -57,7 +57,7 @@ func (d dashboard) expressions() map[string]string {
 	return all
 }
 
-// TestDashboardHolds: panels can be told apart, say what they are about, do not lie upon each other, and ask the data
+// TestDashboardHolds: panels have different titles, say what they are about, do not overlap, and ask the data
 // source that is chosen above them.
 func TestDashboardHolds(t *testing.T) {
 	d := readDashboard(t)

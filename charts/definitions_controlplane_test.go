@@ -12,7 +12,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/cli"
 )
 
-// TestDefinitions: the chart installs the definitions of described kinds unless told otherwise, and Helm leaves them. Nobody gets rights to
+// TestDefinitions: the chart installs the definitions of described kinds by default, and Helm leaves them. Nobody gets rights to
 // them, and those to their objects are for the resource that the config names.
 func TestDefinitions(t *testing.T) {
 	t.Parallel()

@@ -36,7 +36,7 @@ func exported(t testing.TB) map[string][]string {
 		}
 		labels := strings.Split(m[2], ",")
 		all[m[1]] = labels
-		for _, suffix := range []string{"_bucket", "_sum", "_count"} { // of histograms; which are some is not told
+		for _, suffix := range []string{"_bucket", "_sum", "_count"} { // of histograms; nothing says which are some
 			all[m[1]+suffix] = append(slices.Clip(labels), "le")
 		}
 	}

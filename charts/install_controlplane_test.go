@@ -107,7 +107,7 @@ func (i *installation) operate() {
 	i.operateApp()
 }
 
-// backUp deletes a site, which waits for its backup, to which somebody has done something.
+// backUp deletes a site, which waits for its backup, after someone has changed that.
 func (i *installation) backUp(name, done string) {
 	testkit.Apply(i, i.apps, strings.NewReplacer("name: site", "name: "+name, "name: page", "name: "+name).Replace(i.site()))
 	i.ready(sites, i.apps, name)
@@ -160,13 +160,13 @@ func (i *installation) operateApp() {
 	i.gone(appKinds, i.team, "brief")
 }
 
-// failOver deletes the pod that leads: the other one goes on, and a new one stands by.
+// failOver deletes the pod that leads: the other one goes on, and a new one waits as a standby.
 func (i *installation) failOver() {
 	const atWork = `"operator":"site","reason":"Running"`
 	before, led := i.holder(), i.kubelet.running(atWork)
 	testkit.Delete(i, pods, i.system, led.pod.Name)
 	i.eventually(func() (bool, string) { return i.holder() != "" && i.holder() != before, "nobody else leads" })
-	i.eventually(func() (bool, string) { // what stands differently when it begins, guard asks about
+	i.eventually(func() (bool, string) { // guard asks about what is different when it begins
 		leads := i.kubelet.running(atWork)
 		return leads != nil && leads != led, "nobody else is at work"
 	})

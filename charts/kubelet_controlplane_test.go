@@ -23,12 +23,12 @@ import (
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
-// kubelet is a double: it stands for the nodes, the scheduler and the container runtime, which a control plane alone does
+// kubelet is a fake: it takes the place of the nodes, the scheduler and the container runtime, which a control plane alone does
 // not have. It runs the one container of each pod of a namespace as a process of this machine, of the real binary.
 //
 // Like a kubelet it mounts ConfigMaps by links that are swapped whole when they change, gives the process a token of the
 // pod's ServiceAccount and nothing else to speak to the API server with, runs probes and reports phase and readiness,
-// starts anew what ends too early, and ends a pod that is deleted by SIGTERM, then SIGKILL when its grace is over.
+// starts again what ends too early, and ends a pod that is deleted by SIGTERM, then SIGKILL when its grace is over.
 //
 // Unlike a kubelet it has no images, no isolation and no network of pods: image, resources, security contexts and
 // affinities are not looked at (the API server is asked about Pod Security elsewhere), mounts are directories whose path
@@ -49,7 +49,7 @@ type kubelet struct {
 // syncEvery is how often the double looks. A kubelet takes up to a minute or two until a changed ConfigMap is mounted.
 const syncEvery = 100 * time.Millisecond
 
-// maxRestarts is how often a container is started anew.
+// maxRestarts is how often a container is started again.
 const maxRestarts = 2
 
 // startKubelet runs the pods of a namespace until the test ends.
@@ -98,7 +98,7 @@ func (k *kubelet) holdMounts(held bool) {
 func (k *kubelet) sync(ctx context.Context) {
 	list, err := k.client.CoreV1().Pods(k.namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return // the next look tells
+		return // known at the next look
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -177,7 +177,7 @@ func (k *kubelet) admit(ctx context.Context, pod *corev1.Pod) error {
 	return k.report(ctx, pod, corev1.PodRunning, false, nil)
 }
 
-// exited reports a container that has ended by itself, and starts it anew where the pod wants that.
+// exited reports a container that has ended by itself, and starts it again where the pod wants that.
 func (k *kubelet) exited(ctx context.Context, p *runningPod, pod *corev1.Pod, code int) error {
 	if pod.Spec.RestartPolicy == corev1.RestartPolicyAlways {
 		if p.restarts == maxRestarts {

@@ -91,7 +91,7 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// TestRightsOfValues: an operator that stands in the values is given the same as one whose file does.
+// TestRightsOfValues: an operator that is in the values is given the same as one whose file does.
 func TestRightsOfValues(t *testing.T) {
 	text, err := os.ReadFile("../examples/configs/configmap-copy/operator.yaml")
 	if err != nil {
@@ -215,7 +215,7 @@ func renderRights(t *testing.T, dir string, values map[string]any, more ...strin
 	return []byte(stdout)
 }
 
-// granted reads what roles and bindings grant. Each binding stands for one role of its own name.
+// granted reads what roles and bindings grant. Each binding is to the role of its own name.
 func granted(t *testing.T, text []byte) rights {
 	t.Helper()
 	type object struct {

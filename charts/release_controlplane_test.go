@@ -26,7 +26,7 @@ func TestReleaseTemplates(t *testing.T) {
 	})
 }
 
-// TestReleaseIsLeftOut: there is a hook only where there is something to take off, and somebody who may.
+// TestReleaseIsLeftOut: there is a hook only where there is something to take off, and someone who may.
 func TestReleaseIsLeftOut(t *testing.T) {
 	const held = "finalizer: tools.example.com/site"
 	text, err := os.ReadFile("testdata/values/finalizer.yaml")

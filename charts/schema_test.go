@@ -39,7 +39,7 @@ func TestValuesSchema(t *testing.T) {
 }
 
 // configDefinitions returns the definitions of the config files' schema, with the file as a whole as Operator. The key
-// that stands over an operator in values is its name, so its head may be left out. A file of values that lies over
+// that is above an operator in values is its name, so its head may be left out. A file of values that lies over
 // another takes an operator away by null.
 func configDefinitions(t *testing.T) map[string]any {
 	t.Helper()

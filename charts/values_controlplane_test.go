@@ -166,7 +166,7 @@ func TestFilesToTheByte(t *testing.T) {
 }
 
 // TestNumbersInValues: Helm reads whole numbers of values as floating point ones, and prints the large ones in a form
-// that is no whole number any more, unless the chart takes care.
+// that is not a whole number any more, unless the chart takes care.
 func TestNumbersInValues(t *testing.T) {
 	t.Parallel()
 	const parameters = "{million: 1000000, billion: 12345678901, most: 9007199254740991, least: -9007199254740991, half: 0.5, text: " +

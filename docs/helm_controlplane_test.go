@@ -25,7 +25,7 @@ metadata: {name: greeter, namespace: default}
 spec: {answer: "no", version: "1.10", zero: 0, text: hi, five: "5", map: {b: "2", a: "1"}, other: {a: "1"}, tpl: "{{ 1 }}", yaml: "a: 1"}
 `
 
-// failed stands for an error, with a part of its text.
+// failed means an error, with a part of its text.
 type failed string
 
 // comparisons are rows of the table in templates.md: what helm makes of a template, and what we do.

@@ -11,7 +11,7 @@ import (
 )
 
 // A page is a Markdown document whose commands are run, as a reader would type them. HTML comments, which no reader sees,
-// tell what the text says in words; each stands on a line of its own before the block that it is about:
+// say what the text says in words; each is on a line of its own before the block that it is about:
 //
 //	<!-- file: app.yaml -->      the block is saved under that name
 //	<!-- exit: 2 -->             the block ends with this exit code
@@ -21,14 +21,14 @@ import (
 //	<!-- also: NAME/x.yaml -->   the block is that file's too, word for word, from any line of it on
 //
 // A block of ```sh is run line by line as one script; a block of ```console has commands behind "$ ", and what they print,
-// or, without a command, what the block before it printed. There, a line "..." stands for any lines and … for any text.
+// or, without a command, what the block before it printed. There, a line "..." means any lines and … for any text.
 type page struct {
 	// path is the file, relative to docs.
 	path   string
 	blocks []block
 }
 
-// block is what stands between two fences.
+// block is the text between two fences.
 type block struct {
 	line           int // of the opening fence
 	language, text string
@@ -46,7 +46,7 @@ var (
 	directive = regexp.MustCompile(`^<!-- ([a-z ]+?)(?:: (.*))? -->$`)
 )
 
-// parsePage finds the blocks of a page. It returns an error where a fence is not closed, or a comment is no directive.
+// parsePage finds the blocks of a page. It returns an error where a fence is not closed, or a comment is not a directive.
 func parsePage(path, text string) (page, error) {
 	p, next, open, indent := page{path: path}, block{}, false, ""
 	for i, line := range strings.Split(text, "\n") {
@@ -100,7 +100,7 @@ func (b *block) direct(line string) error {
 	return nil
 }
 
-// runs tells whether the block has commands.
+// runs reports whether the block has commands.
 func (b block) runs() bool { return b.language == "sh" || b.language == "console" }
 
 // pages parses every page that has commands.
@@ -154,7 +154,7 @@ func console(text string) []command {
 
 var blanks = regexp.MustCompile(`(\S)[ \t]+`)
 
-// matches tells whether printed is what a page shows. Trailing blanks do not count, and neither does how many blanks stand
+// matches reports whether printed is what a page shows. Trailing blanks do not count, and neither does how many blanks there are
 // between two words: columns of a table move with the ages in it.
 func matches(shown, printed string) bool {
 	var pattern strings.Builder

@@ -13,7 +13,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// TestPictures: each is whole, stands alone, and says in words what it shows.
+// TestPictures: each is whole, needs no other file, and says in words what it shows.
 func TestPictures(t *testing.T) {
 	names, err := filepath.Glob("pictures/*.svg")
 	if err != nil || len(names) == 0 {

@@ -11,7 +11,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config"
 )
 
-// everything is a config in which each block stands that has defaults of its own, and nothing that has one.
+// everything is a config with each block that has defaults of its own, and with nothing that has a default.
 const everything = `
 apiVersion: corollary.dev/v1alpha1
 kind: Operator
@@ -120,7 +120,7 @@ func (r *reference) block(path string, d definition, value reflect.Value) {
 	}
 }
 
-// sample returns a value of the struct type that stands in a field, as a pointer or in a list perhaps.
+// sample returns a value of the struct type of a field, as a pointer or in a list perhaps.
 func sample(v reflect.Value, inner reflect.Type) reflect.Value {
 	for v.IsValid() && v.Type() != inner {
 		switch {
@@ -192,7 +192,7 @@ func (r *reference) standard(key string, v reflect.Value) string {
 	return "`" + said + "`"
 }
 
-// sentence turns a doc comment into a cell: it begins with the key as it stands in a file, not with the field's name.
+// sentence turns a doc comment into a cell: it begins with the key as it is in a file, not with the field's name.
 func sentence(comment, field, key string) string {
 	comment = strings.ReplaceAll(strings.Join(strings.Fields(comment), " "), "|", `\|`)
 	if rest, ok := strings.CutPrefix(comment, field+" "); ok && field != "" {

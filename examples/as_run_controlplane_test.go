@@ -41,7 +41,7 @@ func sameAsRun(t *testing.T, e example, u *unstructured.Unstructured) {
 	})
 }
 
-// caseOf is a case of what stands, which expects that nothing is done.
+// caseOf is a case of what exists, which expects that nothing is done.
 func caseOf(t *testing.T, e example, p *pipeline.Pipeline, u *unstructured.Unstructured) map[string]any {
 	t.Helper()
 	absolute := func(path string) string {
@@ -55,7 +55,7 @@ func caseOf(t *testing.T, e example, p *pipeline.Pipeline, u *unstructured.Unstr
 	for _, path := range e.crds() {
 		crds = append(crds, absolute(path))
 	}
-	upstream, downstreams := standing(t, u), map[string]any{}
+	upstream, downstreams := asStored(t, u), map[string]any{}
 	for _, d := range p.Downstreams {
 		downstreams[d.Name] = map[string]any{"document": nil} // none is applied
 	}
@@ -68,12 +68,12 @@ func caseOf(t *testing.T, e example, p *pipeline.Pipeline, u *unstructured.Unstr
 	if _, err := os.Stat(e.path("inputs.yaml")); err == nil {
 		c["inputs"] = []any{}
 		for _, u := range documents(t, e.path("inputs.yaml")) {
-			c["inputs"] = append(c["inputs"].([]any), standing(t, u).Object)
+			c["inputs"] = append(c["inputs"].([]any), asStored(t, u).Object)
 		}
 	}
 	live := []any{}
 	for _, u := range documents(t, e.path("rendered.yaml")) {
-		live = append(live, map[string]any{"object": standing(t, u).Object})
+		live = append(live, map[string]any{"object": asStored(t, u).Object})
 	}
 	c["live"] = live
 	return c
@@ -100,8 +100,8 @@ func ofRun(u *unstructured.Unstructured) (conditions []any, rest map[string]any)
 	return conditions, rest
 }
 
-// standing is an object as the API server has it.
-func standing(t *testing.T, u *unstructured.Unstructured) *unstructured.Unstructured {
+// asStored is an object as the API server has it.
+func asStored(t *testing.T, u *unstructured.Unstructured) *unstructured.Unstructured {
 	t.Helper()
 	cluster, err := kinds.Live(testkit.Config())
 	if err != nil {

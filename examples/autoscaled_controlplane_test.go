@@ -14,7 +14,7 @@ import (
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
-// workerImage is where the image of a Worker's Deployment stands.
+// workerImage is where the image of a Worker's Deployment is.
 const workerImage = ".spec.template.spec.containers[name=worker].image"
 
 // TestAutoscaled: the replicas are the autoscaler's, whatever else changes. It begins with a config that leaves

@@ -32,11 +32,11 @@ func TestBucket(t *testing.T) {
 	await(t, jobs, ns, "invoices-drain", fields{".spec.template.spec.containers[name=drain].args": []any{"--from", "invoices", "--to", "s3://archive/invoices"}})
 	running := ready("False", "BeforeRunning", "waiting for Job "+ns+"/invoices-drain to finish")
 	await(t, storages, ns, "invoices", running.with(fields{".status.conditions[type=Reconciling].status": "True"}))
-	o.stands(t, ns, "invoices", "the Job is not done")
+	o.isKept(t, ns, "invoices", "the Job is not done")
 	o.halt()
 	o = runExample(t, "bucket")
 	await(t, storages, ns, "invoices", running)
-	o.stands(t, ns, "invoices", "a restart")
+	o.isKept(t, ns, "invoices", "a restart")
 
 	endJob(t, ns, "invoices-drain", true)
 	testkit.Eventually(t, patience, func() (bool, string) {
@@ -60,12 +60,12 @@ func TestBucket(t *testing.T) {
 	endJob(t, ns, "photos-drain", false)
 	held := ready("False", "BeforeFailed", "Job "+ns+"/photos-drain failed").with(fields{".status.conditions[type=Stalled].status": "True"})
 	await(t, storages, ns, "photos", held)
-	o.stands(t, ns, "photos", "it could not be drained")
+	o.isKept(t, ns, "photos", "it could not be drained")
 	await(t, storages, ns, "photos", held)
 	testkit.Update(t, jobs, ns, "photos-drain", func(u *unstructured.Unstructured) { u.SetFinalizers(nil) })
 	testkit.Delete(t, jobs, ns, "photos-drain") // what is gone does not get it done either
 	await(t, storages, ns, "photos", ready("False", "BeforeFailed", "Job "+ns+"/photos-drain disappeared before it finished"))
-	o.stands(t, ns, "photos", "nobody says that it is drained")
+	o.isKept(t, ns, "photos", "nobody says that it is drained")
 	sayDrained(t, storages, ns, "photos")
 	await(t, storages, ns, "photos", ready("False", "Deleting", "Bucket "+ns+"/photos"))
 	release(t, ns, "photos")
@@ -73,7 +73,7 @@ func TestBucket(t *testing.T) {
 	gone(t, jobs, ns, "photos-drain")
 }
 
-// sayDrained does what the page says, as whoever has drained a bucket by hand.
+// sayDrained does what the page says for a bucket that was drained by hand.
 func sayDrained(t *testing.T, storages schema.GroupVersionResource, ns, name string) {
 	t.Helper()
 	up := testkit.Get(t, storages, ns, name)
@@ -108,8 +108,8 @@ func release(t *testing.T, ns, name string) {
 	testkit.Patch(t, buckets, ns, name, "buckets", `{"metadata":{"finalizers":null}}`)
 }
 
-// stands checks that the engine, once it has nothing more to do, has not asked for a Bucket's deletion.
-func (o *operator) stands(t *testing.T, ns, name, though string) {
+// isKept checks that the engine, once it has nothing more to do, has not asked for a Bucket's deletion.
+func (o *operator) isKept(t *testing.T, ns, name, though string) {
 	t.Helper()
 	o.idle()
 	if testkit.Get(t, buckets, ns, name).GetDeletionTimestamp() != nil {

@@ -69,7 +69,7 @@ func TestExamplesOnACluster(t *testing.T) {
 }
 
 // applied compares a live object with what was rendered offline. The uid of the owner is a placeholder there, and the API
-// server adds defaults; the hash tells that the documents are the same.
+// server adds defaults; by the hash the documents are the same.
 func applied(t *testing.T, want *unstructured.Unstructured) (bool, string) {
 	t.Helper()
 	cluster, err := kinds.Live(testkit.Config())

@@ -101,7 +101,7 @@ func tools(version, resource string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "tools.example.com", Version: version, Resource: resource}
 }
 
-// patching is a change by somebody; names are those of the example.
+// patching is a change by someone; names are those of the example.
 func patching(gvr schema.GroupVersionResource, namespace, name, json string) func(*sandbox) {
 	return func(b *sandbox) {
 		testkit.Patch(b.t, gvr, b.names[namespace], b.nameOf(namespace, name), "somebody", json)
@@ -174,7 +174,7 @@ func (c *course) count(b *sandbox, counter *testkit.Counter) {
 	c.created = created
 }
 
-// undisturbed tells an example's story with nothing in its way.
+// undisturbed runs an example's story without a fault.
 func (b *sandbox) undisturbed(strike *testkit.Strike) *course {
 	b.t.Helper()
 	o := &operator{Counter: testkit.NewCounter(), t: b.t}
@@ -209,7 +209,7 @@ func (b *sandbox) waitReady(first, last bool) {
 	})
 }
 
-// disturbed tells the story with a strike: it takes the same course.
+// disturbed runs the story with a fault: it takes the same course.
 func (b *sandbox) disturbed(strike *testkit.Strike, want *course) {
 	b.t.Helper()
 	counter := testkit.NewCounter()
@@ -242,7 +242,7 @@ func (b *sandbox) disturbed(strike *testkit.Strike, want *course) {
 	}
 }
 
-// TestExamplesStricken tells the story of each example once for each write of its operators, which are killed right before or
+// TestExamplesStricken runs the story of each example once for each write of its operators, which are killed right before or
 // after it and started again. All ends as if nothing had happened, and nothing is created twice.
 func TestExamplesStricken(t *testing.T) {
 	stage := newStage(t)

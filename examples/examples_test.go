@@ -1,5 +1,5 @@
 // Package examples tests the example configs: that they load, compile against their CRDs, satisfy the published JSON
-// Schema, render what stands beside them and, on a real API server, do what their READMEs say. It holds no code of the
+// Schema, render what is beside them and, on a real API server, do what their READMEs say. It holds no code of the
 // product.
 package examples_test
 

@@ -51,7 +51,7 @@ type operator struct {
 	stop    func()
 }
 
-// runExample runs an example's config, just as it stands.
+// runExample runs an example's config, just as it is.
 func runExample(t *testing.T, name string) *operator {
 	t.Helper()
 	return operate(t, example{filepath.Join("configs", name)}.config())

@@ -211,7 +211,7 @@ func TestSecretReplicate(t *testing.T) {
 			t.Errorf("%s is copied to %s: %v", name, ns, err)
 		}
 	}
-	to(late + "," + other) // where somebody else has a Secret of this name
+	to(late + "," + other) // where someone else has a Secret of this name
 	awaitState(t, "secret-replicate", "copy", "Conflict")
 	await(t, secrets, other, "tls", fields{".data": map[string]any{"theirs": "eA=="}})
 	await(t, secrets, late, "tls", content)

@@ -86,8 +86,8 @@ func TestMigration(t *testing.T) {
 	finishedStaysFinished(t)
 }
 
-// finishedStaysFinished: a Job that has finished and is gone is not run again after a while in which it was not told what
-// is asked for.
+// finishedStaysFinished: a Job that has finished and is gone is not run again after its upstream was paused or
+// invalid for a while.
 func finishedStaysFinished(t *testing.T) {
 	for _, row := range []struct{ name, old, new, leave, back string }{
 		{"paused", "  owner: {reference: true}\n", "  owner: {reference: true}\n  pause: {annotation: platform.example.com/paused}\n",

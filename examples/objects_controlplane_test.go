@@ -50,7 +50,7 @@ type fields map[string]any
 // containing is a text that an expected text has in it.
 type containing string
 
-// at returns what stands at a path of an object, nil where nothing does.
+// at returns what is at a path of an object, nil where nothing is.
 func at(u *unstructured.Unstructured, path string) any {
 	v, _ := fieldpath.Get(u.Object, fieldpath.MustParse(path))
 	return v
@@ -143,7 +143,7 @@ func rollOut(t *testing.T, namespace, name string) {
 	})
 }
 
-// awaitState waits until a downstream of some upstream is in a state, as the metric tells that says it of upstreams
+// awaitState waits until a downstream of some upstream is in a state, by the metric that counts upstreams
 // without a status of ours.
 func awaitState(t *testing.T, operator, downstream, state string) {
 	t.Helper()

@@ -22,7 +22,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/kinds"
 )
 
-// account is who an operator of these tests runs as: somebody who has been granted what `generate rbac` prints for its
+// account is who an operator of these tests runs as: someone who has been granted what `generate rbac` prints for its
 // configs, and nothing else.
 type account struct {
 	generate.Identity
@@ -57,7 +57,7 @@ func grant(t *testing.T, files []*config.File) *account {
 	return a
 }
 
-// mayBind grants what no config tells: to bind the roles that people get, where a config makes RoleBindings.
+// mayBind grants what no config says: to bind the roles that people get, where a config makes RoleBindings.
 func (a *account) mayBind(t *testing.T, files []*config.File) {
 	t.Helper()
 	binds := func(d config.Downstream) bool { return d.Kind == "RoleBinding" }

@@ -107,7 +107,7 @@ func (d *document) element(n *html.Node) {
 	}
 }
 
-// site builds the site as it stands and returns its directory and its pages by their paths in it.
+// site builds the site and returns its directory and its pages by their paths in it.
 func site(t *testing.T) (string, map[string]document) {
 	t.Helper()
 	dir, said, err := build(t, "..")
@@ -185,7 +185,7 @@ func follow(dir string, documents map[string]document, from, address string) str
 	return ""
 }
 
-// TestEveryDocumentIsAPage: what stands in docs can be reached from the first page.
+// TestEveryDocumentIsAPage: all that is in docs can be reached from the first page.
 func TestEveryDocumentIsAPage(t *testing.T) {
 	dir, documents := site(t)
 	reached := map[string]bool{}

@@ -103,7 +103,7 @@ func TestBackupAndRestore(t *testing.T) {
 	}
 }
 
-// TestRestoreNeedsAPause: beside an operator that cannot be paused nothing is restored, unless somebody says that it does not run.
+// TestRestoreNeedsAPause: beside an operator that cannot be paused nothing is restored, unless someone says that it does not run.
 func TestRestoreNeedsAPause(t *testing.T) {
 	ns, other := testkit.Namespace(t), testkit.Namespace(t)
 	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))

@@ -21,7 +21,7 @@ type IO struct {
 	// itself as kubectl corollary. Empty is corollary.
 	Program string
 	// Logs makes a logger that of the whole process: what the client libraries log goes there too. It is nil where
-	// others use those libraries in the same process, and they log as they did: they cannot be told under way.
+	// others use those libraries in the same process, and they log as they did: their loggers cannot be changed while they run.
 	Logs func(logr.Logger)
 }
 

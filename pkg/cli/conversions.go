@@ -106,7 +106,7 @@ func definitionFor(list []*apiextensionsv1.CustomResourceDefinition, f *config.C
 	return list[i]
 }
 
-// objectsToProve is how many random objects a proof takes for each pair of versions, unless it is told otherwise.
+// objectsToProve is how many random objects a proof makes for each pair of versions by default.
 const objectsToProve = 10_000
 
 // conversionSource finds what run has to serve: conversions among the configs, for the kinds as the API server defines them now.
@@ -191,7 +191,7 @@ func (s *conversionSource) find(ctx context.Context) (served []webhook.Served, u
 	return served, unread, errors.Join(errs...)
 }
 
-// compile returns what it did the last time while nothing has changed. Versions that the config does not convert are told, and do not
+// compile returns what it did the last time while nothing has changed. Versions that the config does not convert are logged, and do not
 // keep the others from being converted.
 func (s *conversionSource) compile(
 	ctx context.Context, f *config.ConversionFile, crd *apiextensionsv1.CustomResourceDefinition,

@@ -33,7 +33,7 @@ var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Ver
 type cronTabs struct {
 	ns, group, dir string
 	user           *rest.Config
-	// certificate is the Secret with the webhook's certificate, which readOnly says is somebody else's.
+	// certificate is the Secret with the webhook's certificate, which readOnly says is someone else's.
 	certificate string
 	readOnly    bool
 }
@@ -180,7 +180,7 @@ func (c *cronTabs) apply(t *testing.T, name, hostPort string) {
 	)
 }
 
-// TestRunServesConversions: what is proven is served and published, put back after somebody has changed it, and the same after a
+// TestRunServesConversions: what is proven is served and published, put back after someone has changed it, and the same after a
 // restart.
 func TestRunServesConversions(t *testing.T) {
 	t.Parallel()
@@ -216,7 +216,7 @@ func TestRunServesConversions(t *testing.T) {
 		t.Errorf("a restart changed the definition: generation %d, then %d", generation, now)
 	}
 
-	// A schema that changes is proven anew, since the definition already names this webhook.
+	// A schema that changes is proven again, since the definition already names this webhook.
 	testkit.Update(t, definitions, "", "crontabs."+c.group, func(u *unstructured.Unstructured) {
 		for _, v := range u.Object["spec"].(map[string]any)["versions"].([]any) {
 			_ = unstructured.SetNestedField(v.(map[string]any), map[string]any{"type": "string"},

@@ -75,7 +75,7 @@ func (v *verified) authorities() int {
 	return len(list)
 }
 
-// TestSecretIsLost: if somebody deletes or empties the Secret of the certificate, a new certificate is made and no read fails: the previous
+// TestSecretIsLost: if someone deletes or empties the Secret of the certificate, a new certificate is made and no read fails: the previous
 // one is served until API servers trust the new one.
 func TestSecretIsLost(t *testing.T) {
 	t.Parallel()
@@ -128,7 +128,7 @@ func TestSecretIsLost(t *testing.T) {
 	}
 }
 
-// TestReadOnlySecretIsLost: if somebody else keeps the Secret, its loss is logged, and the process serves what it has. Without one it
+// TestReadOnlySecretIsLost: if someone else keeps the Secret, its loss is logged, and the process serves what it has. Without one it
 // serves nothing until there is one.
 func TestReadOnlySecretIsLost(t *testing.T) {
 	t.Parallel()

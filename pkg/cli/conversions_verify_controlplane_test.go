@@ -25,7 +25,7 @@ import (
 
 var secretResource = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 
-// verified are CronTabs whose spec.conversion somebody else writes.
+// verified are CronTabs whose spec.conversion someone else writes.
 type verified struct {
 	*cronTabs
 	t                        *testing.T

@@ -20,7 +20,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// inCluster stands for the definitions that the API server has.
+// inCluster means the definitions that the API server has.
 const inCluster = "cluster"
 
 // exitBreaking is the exit code of a diff with a breaking change; exitChanges that of one that needs a conversion.

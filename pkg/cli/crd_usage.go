@@ -81,7 +81,7 @@ type usageOfCRD struct {
 // versionUsage is what they tell of one.
 type versionUsage struct {
 	Version string `json:"version"`
-	// Defined tells that the definition has the version; the others are of it.
+	// Defined reports whether the definition has the version; the others are of it.
 	Defined    bool `json:"defined"`
 	Served     bool `json:"served"`
 	Storage    bool `json:"storage"`

@@ -36,7 +36,7 @@ func (d fieldDiff) op() string {
 
 // diffDocuments returns the fields in which two documents differ, in the order of their paths: a map or list that one of
 // them does not have is one difference. What no author writes is left out: status and the serverKept of the API server.
-// Where words are given, as for a Secret, the values are masked; that they differ is told. Either may be nil.
+// Where words are given, as for a Secret, the values are masked; that they differ is reported. Either may be nil.
 func diffDocuments(before, after map[string]any, words redact.Words) []fieldDiff {
 	d := &documentDiff{}
 	a, b := authored(before), authored(after)

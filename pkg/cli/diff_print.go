@@ -101,7 +101,7 @@ func printLines(w io.Writer, p painter, indentation, before, after string) {
 	}
 }
 
-// escapeControl spells out what a terminal would take for an instruction.
+// escapeControl spells out what a terminal would obey.
 func escapeControl(line string) string {
 	return strings.Map(func(r rune) rune {
 		if isControl(r) && r != '\t' {
@@ -128,7 +128,7 @@ func flow(v any) string {
 }
 
 // isPlain reports whether a text can stand without quotes: it looks like no other value, and has nothing that a terminal
-// would take for an instruction.
+// would obey.
 func isPlain(s string) bool {
 	if s == "" || s != strings.TrimSpace(s) || strings.ContainsFunc(s, isControl) {
 		return false

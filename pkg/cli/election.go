@@ -114,7 +114,7 @@ func (c *candidate) fence(cfg *rest.Config) (operators, events *rest.Config) {
 	return c.Fence(cfg), c.FenceEvents(cfg)
 }
 
-// leads tells whether this process has been elected, or needs not be.
+// leads reports whether this process has been elected, or needs not be.
 func (c *candidate) leads() bool {
 	if c == nil {
 		return true

@@ -21,7 +21,7 @@ const variablePrefix = "COROLLARY_"
 var serviceAddress = regexp.MustCompile(`^(tcp|udp|sctp)://`)
 
 // fromEnvironment sets each flag that the command line does not give from its variable. It returns, sorted, the
-// variables with our prefix that are no setting, which are probably misspelt.
+// variables with our prefix that set nothing, which are probably misspelt.
 func fromEnvironment(flags *pflag.FlagSet, env []string) (unknown []string, err error) {
 	values := map[string]string{}
 	for _, entry := range env {
@@ -53,7 +53,7 @@ func fromEnvironment(flags *pflag.FlagSet, env []string) (unknown []string, err 
 	return unknown, err
 }
 
-// variableOf names a flag's variable; empty for the flags that have none: --help is no setting, and the overrides of
+// variableOf names a flag's variable; empty for the flags that have none: --help is not a setting, and the overrides of
 // --set have variables of their own.
 func variableOf(f *pflag.Flag) string {
 	if f.Name == "help" || f.Name == "set" {
@@ -76,7 +76,7 @@ func set(flags *pflag.FlagSet, name, value string) error {
 	return nil
 }
 
-// settingError is what is told of a variable's value: the same as of the flag's.
+// settingError is the error of a variable's value: the same as that of the flag's.
 func settingError(err error) string {
 	var invalid *pflag.InvalidValueError
 	if errors.As(err, &invalid) {

@@ -22,7 +22,7 @@ func newGenerate(streams IO) *cobra.Command {
   # Its rules as an admission policy, so that the API server refuses what breaks them
   corollary generate policy -c app.yaml --crds crd.yaml --service-account platform/corollary`,
 	}
-	// Without one, cobra answers a word that is no command with help and success.
+	// Without one, cobra answers a word that is not a command with help and success.
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			return cmd.Help()

@@ -36,7 +36,7 @@ which the chart installs.`,
 		RunE: func(*cobra.Command, []string) error { return o.run() },
 	}
 	o.configs.bind(cmd)
-	_ = cmd.Flags().MarkHidden("set") // it is refused, and told what to do instead
+	_ = cmd.Flags().MarkHidden("set") // it is refused, with what to do instead
 	bindCRDs(cmd, &o.crds)
 	return cmd
 }

@@ -14,7 +14,7 @@ import (
 type generateHealthOptions struct {
 	streams IO
 	configs configFlags
-	// write prints what one tool is told.
+	// write prints the file for one tool.
 	write func(out *bytes.Buffer, list []generate.Health) error
 }
 

@@ -14,7 +14,7 @@ import (
 // reasonWidth is how much of a reason a list shows that is not wide.
 const reasonWidth = 60
 
-// rowPrinter writes rows: a table, one JSON object for all (one for each where somebody follows), or names.
+// rowPrinter writes rows: a table, one JSON object for all (one for each where someone follows), or names.
 type rowPrinter struct {
 	w        io.Writer
 	format   string
@@ -103,7 +103,7 @@ func (p *rowPrinter) json(r row) error {
 	return err
 }
 
-// name writes what kubectl takes for one object, its namespace included.
+// name writes an object as kubectl names it, with its namespace.
 func (p *rowPrinter) name(r row) error {
 	if r.object.at.Name == "" {
 		return nil

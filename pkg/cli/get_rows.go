@@ -25,7 +25,7 @@ type row struct {
 	created    time.Time
 }
 
-// stateGone is told of an object that a list had and that is no more.
+// stateGone is the state of an object that was listed and is gone.
 const stateGone = "Gone"
 
 // getTable makes rows of findings and prints those that are wanted.
@@ -51,7 +51,7 @@ func (t *getTable) finding(pl *pipeline.Pipeline, f *reconcile.Finding) error {
 	return nil
 }
 
-// update is finding for an upstream that was listed before: what is no more is told, too.
+// update is finding for an upstream that was listed before: it reports what is gone, too.
 func (t *getTable) update(pl *pipeline.Pipeline, f *reconcile.Finding) error {
 	rows := rowsOf(pl, f)
 	is := map[string]bool{}
@@ -83,7 +83,7 @@ func (t *getTable) update(pl *pipeline.Pipeline, f *reconcile.Finding) error {
 	return t.printer.flush()
 }
 
-// print prints a row that is wanted and, where somebody follows, says something new.
+// print prints a row that is wanted and, where someone follows, says something new.
 func (t *getTable) print(r row) error {
 	if t.printed != nil {
 		if t.printed[r.key()] == r {
@@ -159,7 +159,7 @@ func leftRows(pl *pipeline.Pipeline, f *reconcile.Finding, up objectRef) []row {
 	return rows
 }
 
-// objectOf names the object of a change: its target, or what stands if there is none.
+// objectOf names the object of a change: its target, or the live object if there is none.
 func objectOf(c reconcile.Change) objectRef {
 	ref := objectRef{gvk: c.Kind, at: c.Target}
 	if c.Live == nil {
@@ -172,7 +172,7 @@ func objectOf(c reconcile.Change) objectRef {
 	return ref
 }
 
-// createdAt is when an object was made, as far as the cache was told to keep it.
+// createdAt is when an object was made, as far as the cache keeps it.
 func createdAt(live *drift.Live) time.Time {
 	if live == nil {
 		return time.Time{}

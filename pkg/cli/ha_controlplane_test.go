@@ -42,7 +42,7 @@ func timings(lease, deadline, retry time.Duration) []string {
 }
 
 // member is one of several processes in an election. Everything it does, it does as a user of its own, by which the API
-// server's audit log tells it from the others.
+// server's audit log distinguishes it from the others.
 type member struct {
 	*process
 	user string

@@ -100,7 +100,7 @@ func (l *line) carry(from, to net.Conn) {
 }
 
 // TestLeaderThatIsCutOff from the API server stops writing at its deadline and ends; another one goes on. What was on its
-// way when the line broke may arrive when it is whole again: nobody can call that back. It is no more than what workers had
+// way when the line broke may arrive when it is whole again: nobody can call that back. It is only what workers had
 // in their hands, and it is fixed.
 func TestLeaderThatIsCutOff(t *testing.T) {
 	t.Parallel()

@@ -99,7 +99,7 @@ func followHolders(t *testing.T, ns string) *holders {
 	return h
 }
 
-// check holds that whoever took the Lease was handed it, until the last one has it: one that had run out went from holder to holder.
+// check fails unless whoever took the Lease was handed it, until the last one has it: one that had run out went from holder to holder.
 func (h *holders) check(t *testing.T, last string) {
 	t.Helper()
 	testkit.Eventually(t, patience, func() (bool, string) {
@@ -204,7 +204,7 @@ func (w *traffic) goesOn(t *testing.T) {
 	testkit.Eventually(t, patience, func() (bool, string) { return acted() >= before+20, "nothing is acted on any more" })
 }
 
-// check holds that all was acted on soon, and that nothing was written more often than it was changed.
+// check fails unless all was acted on soon, and that nothing was written more often than it was changed.
 func (w *traffic) check(t *testing.T) {
 	t.Helper()
 	testkit.Eventually(t, patience, func() (bool, string) { // what the API server has, the watch may not have shown yet

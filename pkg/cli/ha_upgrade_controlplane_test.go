@@ -102,7 +102,7 @@ func TestRollingUpgrade(t *testing.T) {
 	oneByOne(t, append(old, fresh...), begin)
 }
 
-// oneByOne holds that no two of the members wrote in the same time, that none wrote what rests, and that each ConfigMap
+// oneByOne checks that no two of the members wrote in the same time, that none wrote what rests, and that each ConfigMap
 // was created once.
 func oneByOne(t *testing.T, members []*member, begin time.Time) {
 	t.Helper()

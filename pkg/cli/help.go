@@ -2,7 +2,7 @@ package cli
 
 import "github.com/spf13/cobra"
 
-// newHelp is the help command. The library's own answers a word that is no command with success.
+// newHelp is the help command. The library's own answers a word that is not a command with success.
 func newHelp() *cobra.Command {
 	return &cobra.Command{
 		Use:     "help [command]",

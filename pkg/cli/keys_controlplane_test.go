@@ -82,7 +82,7 @@ expect:
     pull: {state: Update, fields: {.metadata.labels.team: blue}}
 `
 
-// TestEveryKeyInEveryCommand holds that each command knows each key: what is made of it is shown where the command shows such things.
+// TestEveryKeyInEveryCommand checks that each command knows each key: what is made of it is shown where the command shows such things.
 func TestEveryKeyInEveryCommand(t *testing.T) {
 	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
 	ns := testkit.Namespace(t)

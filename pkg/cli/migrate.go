@@ -173,7 +173,7 @@ func (o *migrateOptions) print(name string, p *migrate.Plan) {
 	}
 }
 
-// lossless returns an error where objects lose something by being converted for good, unless that is told to be taken.
+// lossless returns an error where objects lose something by being converted for good, unless a flag accepts that.
 func (o *migrateOptions) lossless(
 	ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, p *migrate.Plan, conversions []*config.ConversionFile,
 ) error {

@@ -87,7 +87,7 @@ func (o *planOptions) run(ctx context.Context) error {
 	}
 	line.clear()
 	if err != nil {
-		return err // what was printed stands; as JSON it is cut short
+		return err // what was printed stays; as JSON it is incomplete
 	}
 	return p.end()
 }

@@ -81,7 +81,7 @@ func (p *planning) pair(ctx context.Context, s *survey.Surveyor, files [2]*confi
 	return t.walk(ctx)
 }
 
-// abandoned is about an operator that is no more, or that watches another kind now.
+// abandoned is about an operator that is gone, or that watches another kind now.
 func (t *transition) abandoned(ctx context.Context) error {
 	for _, ref := range t.old.Refs() {
 		was, err := t.old.Current(ctx, ref)
@@ -103,7 +103,7 @@ func (t *transition) walk(ctx context.Context) error {
 	slices.SortFunc(refs, pipeline.Ref.Compare)
 	refs = slices.Compact(refs)
 	next := 0
-	// What of them the new config has nothing to tell of is passed over by Visit: it is told in between.
+	// Visit passes over what the new config does not mention: it is reported in between.
 	until := func(ref *pipeline.Ref) error {
 		for ; next < len(refs) && (ref == nil || refs[next] != *ref); next++ {
 			if err := t.upstream(ctx, refs[next], nil); err != nil {
@@ -125,7 +125,7 @@ func (t *transition) walk(ctx context.Context) error {
 	return until(nil)
 }
 
-// upstream tells of one upstream what the other config changes; f is nil where the new one does not look at it.
+// upstream prints what the other config changes for one upstream; f is nil where the new one does not look at it.
 func (t *transition) upstream(ctx context.Context, ref pipeline.Ref, f *reconcile.Finding) error {
 	was, err := t.old.Current(ctx, ref)
 	if err != nil {
@@ -146,7 +146,7 @@ func (t *transition) upstream(ctx context.Context, ref pipeline.Ref, f *reconcil
 	return t.leftovers(was, f)
 }
 
-// changes tells of the downstreams of which the two configs ask for something else.
+// changes prints the downstreams that the two configs want differently.
 func (t *transition) changes(was, is *reconcile.Current, f *reconcile.Finding) error {
 	up := upstreamOf(t.new.Pipeline(), f)
 	if was == nil || is == nil {
@@ -221,7 +221,7 @@ func (t *transition) takesOverFields(c reconcile.Change) bool {
 	})
 }
 
-// wasTarget reports whether the old config wants an object where it stands.
+// wasTarget reports whether the old config wants an object where it is.
 func (t *transition) wasTarget(was *reconcile.Current, live *drift.Live) bool {
 	for k, doc := range was.Documents {
 		o := was.Desired.Objects[k]
@@ -249,7 +249,7 @@ func (t *transition) refusedNow(was, is *reconcile.Current, c reconcile.Change) 
 	return k < 0 || was.Desired.Objects[k].Err == nil
 }
 
-// leftovers tells of the objects that the old config looks after and the new one does not.
+// leftovers prints the objects that the old config looks after and the new one does not.
 func (t *transition) leftovers(was *reconcile.Current, f *reconcile.Finding) error {
 	up := objectRef{gvk: t.old.Pipeline().Upstream.GVK, at: was.Ref, uid: string(was.Upstream.GetUID())}
 	pl := t.old.Pipeline()

@@ -85,8 +85,8 @@ func (p *planning) operator(ctx context.Context, v *survey.Survey) error {
 	return p.visit(ctx, v, v.Refs(), func(f *reconcile.Finding) error { return p.finding(v.Pipeline(), f) })
 }
 
-// visit looks at upstreams, and tells where the operator's guard would hold up what is found. It counts all upstreams, so
-// of one namespace nothing is told.
+// visit looks at upstreams, and says where the operator's guard would hold up what is found. It counts all upstreams, so
+// nothing is reported of one namespace alone.
 func (p *planning) visit(ctx context.Context, v *survey.Survey, refs []pipeline.Ref, plan func(*reconcile.Finding) error) error {
 	var sum engine.GuardSum
 	err := v.Visit(ctx, refs, func(f *reconcile.Finding) error {

@@ -22,7 +22,7 @@ func refuse(streams IO, problems config.Errors, also error) error {
 	return fmt.Errorf("%s in the config", count(len(problems), "error"))
 }
 
-// writeNotes tells on standard error what a person should know of the result.
+// writeNotes writes to standard error what a person should know of the result.
 func writeNotes(streams IO, notes []string) {
 	for _, note := range notes {
 		fmt.Fprintf(streams.Err, "note: %s\n", note)

@@ -32,7 +32,7 @@ func hidesFinalizer(files []*config.File, e *config.Error) bool {
 		strings.HasPrefix(e.Path, "watch.namespaces"):
 		return true
 	case e.Path == "conventions" || strings.HasPrefix(e.Path, "conventions.finalizer"):
-		// That two operators share one is told elsewhere: it can be taken off all the same.
+		// That two operators share one is reported elsewhere: it can be taken off all the same.
 		return at < 0 || files[at].Conventions.Finalizer == ""
 	}
 	return false

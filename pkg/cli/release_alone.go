@@ -18,7 +18,7 @@ import (
 )
 
 // alone is how release makes sure that no process runs which would put the finalizers on again: it takes the Lease that
-// `corollary run` writes under, having taken away the processes where it is told which.
+// `corollary run` writes under, after it has stopped the processes, if they are named.
 type alone struct {
 	lease, namespace, deployment string
 }
@@ -49,7 +49,7 @@ func (a *alone) check() error {
 // and is nil where none is held back.
 type releasing func(ctx context.Context, cfg *rest.Config, mayWrite func(context.Context) bool) error
 
-// during has work done while nobody else writes; at once where no Lease is named. What is told goes to w.
+// during has work done while nobody else writes; at once where no Lease is named. Messages go to w.
 func (a *alone) during(ctx context.Context, cfg *rest.Config, w io.Writer, work releasing) error {
 	if a.lease == "" {
 		return work(ctx, cfg, nil)

@@ -72,7 +72,7 @@ func TestReleaseScalesDown(t *testing.T) {
 	}
 }
 
-// TestReleaseHoldsTheLease: without --scale-down a process that comes meanwhile stands by until release has let go.
+// TestReleaseHoldsTheLease: without --scale-down a process that comes meanwhile waits as a standby until release has let go.
 func TestReleaseHoldsTheLease(t *testing.T) {
 	ns, leader := led(t)
 	r := startWriting(t, uninstaller(t, "get", "create", "update"), releaseIn(ns)...)
@@ -103,7 +103,7 @@ func TestReleaseBeforeAnybodyLed(t *testing.T) {
 	}
 }
 
-// TestReleaseMayNotTakeTheLease: what is refused is told and not waited for; nothing was taken off.
+// TestReleaseMayNotTakeTheLease: what is refused is reported and not waited for; nothing was taken off.
 func TestReleaseMayNotTakeTheLease(t *testing.T) {
 	ns := testkit.Namespace(t)
 	testkit.Apply(t, ns, strings.Replace(blueWidget, "name: one", "name: one, finalizers: [tools.example.com/cleanup]", 1))

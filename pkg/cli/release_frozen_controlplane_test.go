@@ -22,7 +22,7 @@ import (
 
 // TestFrozenReleaseWritesNothing: release is frozen in the midst of many upstreams, an operator takes the Lease and puts the
 // finalizers on again, and release goes on. It writes nothing any more: it sees who leads, and ends. But for the gate, one or
-// two patches of each run arrive, before the election hears of anything.
+// two patches of each run arrive, before the election notices anything.
 func TestFrozenReleaseWritesNothing(t *testing.T) {
 	t.Parallel()
 	const upstreams, before = 20, 5

@@ -21,7 +21,7 @@ type hold struct {
 	holder string // who was waited for last; not to be read while an election runs
 }
 
-// newHold prepares to take a Lease. Whom it waits for it tells w. Its timings are the defaults of `corollary run`; how long
+// newHold prepares to take a Lease. It writes to w whom it waits for. Its timings are the defaults of `corollary run`; how long
 // another's hold is good, that one says itself.
 func newHold(cfg *rest.Config, namespace, name string, w io.Writer) (*hold, error) {
 	h := &hold{lease: namespace + "/" + name}

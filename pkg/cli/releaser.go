@@ -23,7 +23,7 @@ import (
 const (
 	// pageSize is how many upstreams one list asks for.
 	pageSize = 500
-	// releaseAttempts bounds how often an upstream that others write meanwhile is read anew.
+	// releaseAttempts bounds how often an upstream that others write meanwhile is read again.
 	releaseAttempts = 5
 )
 
@@ -109,7 +109,7 @@ func (r *release) namespace(ctx context.Context, namespace string) error {
 	return errors.Join(append(errs, err)...)
 }
 
-// one releases one upstream, reading it anew where it changes meanwhile, or may have while a write was held back.
+// one releases one upstream, reading it again where it changes meanwhile, or may have while a write was held back.
 func (r *release) one(ctx context.Context, u *unstructured.Unstructured) error {
 	bears := slices.DeleteFunc(slices.Clone(r.finalizers), func(name string) bool { return !slices.Contains(u.GetFinalizers(), name) })
 	if len(bears) == 0 || r.of != nil && !r.of(u) {

@@ -16,7 +16,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// checkReport is what check tells of one config that has no errors.
+// checkReport is what check prints about a config that has no errors.
 type checkReport struct {
 	file, operator string
 	kinds          []string
@@ -66,7 +66,7 @@ func (r *checkReport) openHoles(p *pipeline.Pipeline, d *pipeline.Downstream, ro
 	r.closed += closed
 }
 
-// kind tells what is known of a kind. One that is not known at all is worth a warning: its name may be misspelt.
+// kind says what is known of a kind. One that is not known at all is worth a warning: its name may be misspelt.
 func (r *checkReport) kind(f *config.File, source kinds.Source, role, path, apiVersion string, k kinds.Kind) {
 	head := fmt.Sprintf("%s: %s (%s): ", role, k.GVK.Kind, apiVersion)
 	if k.GVR.Empty() {
@@ -149,8 +149,8 @@ func indent(text, prefix string) string {
 // oneLine keeps a hole that spans lines on one.
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// missingStatus are the lines that the upstream's CustomResourceDefinition lacks, empty where it lacks none; optional tells
-// that the operator does its work without them.
+// missingStatus are the lines that the upstream's CustomResourceDefinition lacks, empty where it lacks none; optional reports
+// whether the operator does its work without them.
 func missingStatus(p *pipeline.Pipeline) (lines string, optional bool) {
 	missing, optional := generate.MissingStatus(p)
 	if missing == nil {

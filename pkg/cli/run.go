@@ -245,7 +245,7 @@ func (o *runOptions) preflight(files []*config.File, problems config.Errors, log
 }
 
 // deletes reports whether there is anything to do for configs that cannot run: upstreams that are being deleted have a finalizer
-// of theirs, and what is to be done about these can be told.
+// of theirs, and the config still says what to do about these.
 func deletes(files []*config.File, o pipeline.Options) bool {
 	o.Live, o.Deletions = true, true
 	for _, f := range append(engine.Startable(files), engine.Deletable(files)...) {
@@ -260,7 +260,7 @@ func deletes(files []*config.File, o pipeline.Options) bool {
 	return false
 }
 
-// runnable reports whether any operator can run: one that compiles, or of which that cannot be told yet.
+// runnable reports whether any operator can run: one that compiles, or might.
 func runnable(startable []*config.File, compiled []pipeline.Compiled, unknown bool) bool {
 	return unknown && len(startable) > 0 || slices.ContainsFunc(compiled, func(c pipeline.Compiled) bool {
 		return slices.Contains(startable, c.File)

@@ -298,7 +298,7 @@ func TestRunElects(t *testing.T) {
 	}
 }
 
-// TestRunWaitsForAKind: one that is not installed is no error of the config, and holds up no other operator.
+// TestRunWaitsForAKind: one that is not installed is not an error of the config, and holds up no other operator.
 func TestRunWaitsForAKind(t *testing.T) {
 	ns := testkit.Namespace(t)
 	p := startRun(t, testkit.Config(), ns, "-c", "testdata/errors/gadgets.yaml")

@@ -39,7 +39,7 @@ func (r *runningFlags) check() error {
 	return checkLeaseName(r.lease)
 }
 
-// note says whether "corollary run" is running, as far as its Lease tells.
+// note says whether "corollary run" is running, as far as its Lease says.
 func (r *runningFlags) note(ctx context.Context, cfg *rest.Config, c *connection, note func(format string, args ...any)) error {
 	if r.lease == "" {
 		note("cannot tell whether corollary run is running: name its Lease with --leader-election-id")

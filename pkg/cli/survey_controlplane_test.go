@@ -83,7 +83,7 @@ func runUntilIdle(t *testing.T, ns string, configs ...string) {
 	}
 	p := start(t, testkit.Config(), args...)
 	testkit.Eventually(t, patience, func() (bool, string) {
-		for _, w := range testkit.List(t, widgets, ns, "") { // cheaper than a plan, and nearly as telling
+		for _, w := range testkit.List(t, widgets, ns, "") { // cheaper than a plan, and says nearly as much
 			if conditions, _, _ := unstructured.NestedSlice(w.Object, "status", "conditions"); len(conditions) == 0 {
 				return false, w.GetName() + " has no status"
 			}
@@ -96,7 +96,7 @@ func runUntilIdle(t *testing.T, ns string, configs ...string) {
 }
 
 // TestSurveyCommands runs the cases of plan, why and get: operator*.yaml settle what is in before.yaml, after.yaml is
-// applied, and a command tells of
+// applied, and a command that prints
 // it.
 func TestSurveyCommands(t *testing.T) {
 	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))

@@ -172,7 +172,7 @@ func (l *progressLine) print(p survey.Progress) {
 	fmt.Fprintln(l.w, text)
 }
 
-// note tells something beside the results.
+// note writes something beside the results.
 func (l *progressLine) note(format string, args ...any) {
 	l.clear()
 	fmt.Fprintf(l.w, "note: "+format+"\n", args...)

@@ -60,7 +60,7 @@ func either(words []string) string {
 	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
-// unknownCommand is about the first word of args that is no flag.
+// unknownCommand is about the first word of args that is not a flag.
 func unknownCommand(root *cobra.Command, args []string) string {
 	word := ""
 	for _, arg := range args {

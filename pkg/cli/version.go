@@ -18,7 +18,7 @@ var (
 	Date     string
 )
 
-// unknown stands for what was recorded nowhere.
+// unknown is printed for what was not recorded.
 const unknown = "unknown"
 
 type buildInfo struct{ Version, Revision, Date, Go string }

@@ -16,7 +16,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 )
 
-// explanation goes up and down the chain from one object and tells what it meets.
+// explanation goes up and down the chain from one object and prints what it meets.
 type explanation struct {
 	options *whyOptions
 	cfg     *rest.Config
@@ -29,7 +29,7 @@ type explanation struct {
 	explained map[string]bool
 	// written is when the operator last wrote to the upstream that is being explained.
 	written time.Time
-	// noted are the operators whose mode was told of.
+	// noted are the operators whose mode was printed.
 	noted map[int]bool
 }
 
@@ -40,7 +40,7 @@ type origin struct {
 	at       pipeline.Ref
 }
 
-// explain tells of what the object follows from, level by level, and then of what follows from it.
+// explain prints what the object follows from, level by level, and then what follows from it.
 func (e *explanation) explain(ctx context.Context, k *namedKind, object *unstructured.Unstructured) error {
 	chain := e.up(ctx, k, object)
 	related := false
@@ -79,7 +79,7 @@ func (e *explanation) up(ctx context.Context, k *namedKind, object *unstructured
 		if chain = append(chain, o); o.kind.isRow() {
 			return chain
 		}
-		// One that is gone, or cannot be read, ends the chain; that it is gone is told where it is looked at.
+		// One that is gone, or cannot be read, ends the chain; whoever looks at it reports that.
 		parent, err := apply.New(e.client, "why").Get(ctx, apply.Target{GVR: o.kind.gvr, Namespace: o.at.Namespace, Name: o.at.Name})
 		if err != nil {
 			return chain

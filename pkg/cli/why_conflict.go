@@ -13,7 +13,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 )
 
-// holder tells whose an object is that stands in the way of a downstream: who writes it, and what owns it. Whoever is to
+// holder says who owns an object that is in the way of a downstream: who writes it, and what owns it. Whoever is to
 // runUntilIdle the conflict has to talk to them. One that cannot be read is passed over; that it is there has been said.
 func (e *explanation) holder(ctx context.Context, p *pipeline.Pipeline, c reconcile.Change, line func(string, ...any)) {
 	if c.State != pipeline.StateConflict || c.Target.Name == "" || c.Index < 0 {
@@ -29,7 +29,7 @@ func (e *explanation) holder(ctx context.Context, p *pipeline.Pipeline, c reconc
 	}
 }
 
-// holdersOf tells who has to do with an object, in words that go on after "what stands there".
+// holdersOf names the owners and writers of an object, in words that follow "the object there".
 func holdersOf(object *unstructured.Unstructured) (texts []string) {
 	if writers := writersOf(object.GetManagedFields()); len(writers) > 0 {
 		texts = append(texts, "was written by "+strings.Join(writers, ", "))

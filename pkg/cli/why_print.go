@@ -17,7 +17,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
-// print tells of one upstream. In brief, only what it has to do with the object that was asked about.
+// print explains one upstream. In brief, only what it has to do with the object that was asked about.
 func (e *explanation) print(ctx context.Context, p *pipeline.Pipeline, f *reconcile.Finding, brief bool) {
 	e.writer.upstream(f.Operator, upstreamOf(p, f))
 	e.upstreamState(ctx, p, f)
@@ -31,7 +31,7 @@ func (e *explanation) print(ctx context.Context, p *pipeline.Pipeline, f *reconc
 	}
 }
 
-// upstreamState tells what concerns all downstreams of an upstream.
+// upstreamState prints what concerns all downstreams of an upstream.
 func (e *explanation) upstreamState(ctx context.Context, p *pipeline.Pipeline, f *reconcile.Finding) {
 	line := func(format string, args ...any) {
 		e.writer.about(fmt.Sprintf(format, args...))
@@ -67,7 +67,7 @@ func (e *explanation) upstreamState(ctx context.Context, p *pipeline.Pipeline, f
 	}
 }
 
-// conditionTexts tells of the conditions that the operator writes. Those that say the same share a line.
+// conditionTexts prints the conditions that the operator writes. Those that say the same share a line.
 func conditionTexts(names config.Conditions, upstream *unstructured.Unstructured) []string {
 	list, _, _ := unstructured.NestedSlice(upstream.Object, "status", "conditions")
 	heads, whys := []string{}, []string{}
@@ -103,7 +103,7 @@ func stateIn(recorded []status.Recorded, p *pipeline.Pipeline, c reconcile.Chang
 	return ""
 }
 
-// downstream explains one object. What the status says of it stands beside what is decided now.
+// downstream explains one object. It shows what the status says of it beside what is decided now.
 func (e *explanation) downstream(ctx context.Context, p *pipeline.Pipeline, f *reconcile.Finding, c reconcile.Change, recorded string,
 	brief bool) {
 	item := itemOf(p, f.Operator, upstreamOf(p, f), c)
@@ -149,7 +149,7 @@ func nextWrite(c reconcile.Change) string {
 // always is the default of when.
 const always = "true"
 
-// when tells what the condition of a downstream gave.
+// when prints what the condition of a downstream gave.
 func (e *explanation) when(p *pipeline.Pipeline, f *reconcile.Finding, c reconcile.Change, line func(string, ...any)) {
 	if c.Leftover || f.Desired == nil || c.Index < 0 || c.Object >= len(f.Desired.Objects) {
 		return

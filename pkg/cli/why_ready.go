@@ -10,7 +10,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 )
 
-// notReady tells why an object that stands as it was applied is not ready, each rule with its place in the config, and who
+// notReady says why an object that has not changed since it was applied is not ready, each rule with its place in the config, and who
 // can do something about it. While it is to be written that comes first, and says nothing of what is to be then.
 func (e *explanation) notReady(p *pipeline.Pipeline, f *reconcile.Finding, c reconcile.Change, line func(string, ...any)) {
 	applied := c.State == pipeline.StateInSync || c.State == pipeline.StateDrifted || c.State == pipeline.StatePaused
@@ -39,7 +39,7 @@ func hasObject(c reconcile.Change) bool {
 	return c.Live != nil && !c.Theirs && !c.Leftover && c.Index >= 0
 }
 
-// unmetRules are the rules that keep a standing object of ours from being ready.
+// unmetRules are the rules that keep an existing object of ours from being ready.
 func unmetRules(p *pipeline.Pipeline, f *reconcile.Finding, c reconcile.Change) []pipeline.UnmetRule {
 	if !hasObject(c) || f.Desired == nil {
 		return nil
@@ -58,7 +58,7 @@ func (e *explanation) place(operator, path string) string {
 	return path
 }
 
-// describing is what kubectl describe takes for an object.
+// describing are the arguments of kubectl describe for an object.
 func describing(p *pipeline.Pipeline, c reconcile.Change) string {
 	gvr := p.Downstreams[c.Index].Kind.GVR
 	text := gvr.GroupResource().String() + " " + c.Target.Name

@@ -8,10 +8,10 @@ import (
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 )
 
-// readersTold is how many of an input's readers are told by name.
+// readersTold is how many of an input's readers are named.
 const readersTold = 10
 
-// explainUnowned tells what an object that has no mark has to do with the operators: as an input it is read, and where nothing
+// explainUnowned says what an object that has no mark has to do with the operators: as an input it is read, and where nothing
 // else is known of it (inTheWay), it may stand where a downstream is to be. All upstreams that can have to do with it are
 // looked at, since no mark leads to them.
 func (e *explanation) explainUnowned(ctx context.Context, k *namedKind, inTheWay bool) (bool, error) {
@@ -69,7 +69,7 @@ func (e *explanation) explainUnownedBy(ctx context.Context, n int, namespace str
 	return found || readers > 0, err
 }
 
-// targets reports whether the object in question stands where an upstream's downstream is to be.
+// targets reports whether a downstream of an upstream is to be the object in question.
 func (e *explanation) targets(f *reconcile.Finding) bool {
 	for _, c := range f.Changes {
 		if c.Target == e.object.at && c.Kind.GroupKind() == e.object.gvk.GroupKind() {

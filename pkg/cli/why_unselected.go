@@ -18,8 +18,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/survey"
 )
 
-// explainUnselected tells of an upstream that the operator does not look at, and why: it is read once more, since only a look at it
-// and at its namespace tells what of the config's watch passes it over.
+// explainUnselected explains why the operator does not look at an upstream: it is read once more, since only a look at it
+// and at its namespace shows what of the config's watch passes it over.
 func (e *explanation) explainUnselected(ctx context.Context, n int, v *survey.Survey, at pipeline.Ref) error {
 	p := v.Pipeline()
 	e.writer.upstream(p.Name, objectRef{gvk: p.Upstream.GVK, at: at})
@@ -116,7 +116,7 @@ func unmet(s *metav1.LabelSelector, have map[string]string) (list []struct{ want
 	return list
 }
 
-// deselected tells why an upstream that has downstreams is not selected any more.
+// deselected says why an upstream that has downstreams is not selected any more.
 func (e *explanation) deselected(ctx context.Context, f *reconcile.Finding, line func(string, ...any)) {
 	if f.Upstream.GetKind() == config.RowKind {
 		return // each downstream says that the query does not return it

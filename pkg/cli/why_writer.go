@@ -11,14 +11,14 @@ import (
 // the fields of its next write.
 type explanationWriter interface {
 	upstream(operator string, up objectRef)
-	// about tells something of the upstream.
+	// about writes something about the upstream.
 	about(text string)
 	object(item planItem, asked bool)
-	// detail tells something of the object.
+	// detail writes something about the object.
 	detail(text string)
-	// fields tells those that an object's next write changes, after a heading.
+	// fields writes the fields that an object's next write changes, after a heading.
 	fields(heading string, item planItem)
-	// remark tells something that is about no single upstream.
+	// remark writes something that is not about one upstream.
 	remark(text string)
 	end() error
 }
@@ -96,7 +96,7 @@ func (j *whyJSON) upstream(operator string, up objectRef) {
 	j.out.Upstreams = append(j.out.Upstreams, jsonReason{Operator: operator, Upstream: jsonOf(up)})
 }
 
-// current is the upstream that is being told of.
+// current is the upstream that is being explained.
 func (j *whyJSON) current() *jsonReason { return &j.out.Upstreams[len(j.out.Upstreams)-1] }
 
 func (j *whyJSON) about(text string) { j.current().Notes = append(j.current().Notes, text) }
@@ -107,7 +107,7 @@ func (j *whyJSON) object(item planItem, asked bool) {
 	j.current().Downstreams = append(j.current().Downstreams, jsonExplained{jsonItem: out, Asked: asked})
 }
 
-// last is the object that is being told of.
+// last is the object that is being explained.
 func (j *whyJSON) last() *jsonExplained {
 	list := j.current().Downstreams
 	return &list[len(list)-1]

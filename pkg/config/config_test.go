@@ -18,7 +18,7 @@ import (
 //	load: app.yaml other/       what to load instead of "."
 //	set: app:.mode=Observe      an override from the command line
 //	env: COROLLARY_SET_A=…      a variable of the environment
-//	stdin: app.yaml             the file that stands for standard input
+//	stdin: app.yaml             the file that is given as standard input
 //	identity: cluster-a         the identity of this cluster; also has the activations loaded
 //
 // -update writes what Load says into the section.

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Conflicts reports what operators cannot share. Each error stands in the later file and names the earlier. Load has
+// Conflicts reports what operators cannot share. Each error is in the later file and names the earlier. Load has
 // asked this of the files that it returns; ask it of files that were loaded at different times.
 func Conflicts(files []*File) Errors {
 	var errs Errors
@@ -86,7 +86,7 @@ func (f *File) taken(path, what, value string, other *File) *Error {
 }
 
 // where names the place of a value for another file's error: one in the operator's own file, so that two that share
-// a conventionsFile can be told apart.
+// a conventionsFile can be distinguished.
 func (f *File) where(path string) string {
 	if f.index.find(path).in != nil {
 		path = conventionsFileKey

@@ -69,7 +69,7 @@ type CertificateFile struct {
 }
 
 // LoadConversions returns the conversions of operators, and those of the files that o names, with their certificates. The errors are
-// those of files of kind Conversion and ConversionCertificate: Load tells the others.
+// those of files of kind Conversion and ConversionCertificate: Load reports the others.
 func LoadConversions(o Options, operators []*File) ([]*ConversionFile, Errors) {
 	var list []*ConversionFile
 	for _, f := range operators {
@@ -86,7 +86,7 @@ func LoadConversions(o Options, operators []*File) ([]*ConversionFile, Errors) {
 	for _, s := range sources {
 		data, err := s.read(o.Stdin)
 		if err != nil {
-			continue // Load tells it
+			continue // Load reports it
 		}
 		f := &File{Path: s.path, document: parseDocument(s.path, data)}
 		switch {

@@ -25,7 +25,7 @@ type converter struct {
 	known  map[*yaml.Node]any // scalars that were read already, for aliases repeat them
 }
 
-// convert returns the value of n, which stands at p; line is where its key stands. ok is false if nothing
+// convert returns the value of n, which is at p; line is where its key is. ok is false if nothing
 // can be made of it, and then it was reported.
 func (c *converter) convert(n *yaml.Node, p fieldpath.Path, line int) (v any, ok bool) {
 	if c.budget--; c.budget < 0 || len(p) > maxDepth {
@@ -149,7 +149,7 @@ func isMerge(key *yaml.Node) bool {
 }
 
 // merge takes in the entries of an aliased map, or of several, of which earlier ones win. As in kubectl, what
-// stands further down in the map wins over what stands above, a merge key included.
+// comes later in the map wins over what comes earlier, a merge key included.
 func (c *converter) merge(value *yaml.Node, p fieldpath.Path, out map[string]any) {
 	from := []*yaml.Node{value}
 	if resolved(value).Kind == yaml.SequenceNode {

@@ -49,7 +49,7 @@ func cycles(files []*File) Errors {
 	return errs
 }
 
-// feeds returns the first downstream of f that to would take for an upstream, or -1.
+// feeds returns the index of the first downstream of f that is an upstream of to, or -1.
 func (f *File) feeds(to *File) int {
 	if f == to || to.Watch.Kind == "" || !f.reaches(to) {
 		return -1
@@ -67,7 +67,7 @@ func (f *File) reaches(to *File) bool {
 	}
 	sel, err := metav1.LabelSelectorAsSelector(to.Watch.LabelSelector)
 	if err != nil {
-		return true // reported where the selector stands
+		return true // reported where the selector is
 	}
 	constant := labels.Set{}
 	v := validator{File: f}

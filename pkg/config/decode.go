@@ -183,7 +183,7 @@ func (d *decoder) duration(v any, out reflect.Value, p fieldpath.Path) {
 	out.SetInt(int64(dur))
 }
 
-// wantText tells what a text field wants and how to make text of v, which YAML did not read as text.
+// wantText says what a text field wants and how to make text of v, which YAML did not read as text.
 func wantText(v any, f field, key, written string) (want, fix string) {
 	want, noun := "text", "text"
 	switch f.holds {
@@ -208,7 +208,7 @@ func wantText(v any, f field, key, written string) (want, fix string) {
 	}
 }
 
-// written returns how a scalar stands in the file; yes and 1.10 are lost in what they mean.
+// written returns a scalar as it is written in the file: yes and 1.10 are not what YAML reads.
 func (d *decoder) written(v any, p fieldpath.Path) string {
 	if n := d.file.index[display(p)].node; n != nil && n.Value != "" {
 		return n.Value

@@ -77,7 +77,7 @@ func (f *File) cut() *File {
 	return &cut
 }
 
-// hasProblemIn tells whether there are errors below a key.
+// hasProblemIn reports whether there are errors below a key.
 func (f *File) hasProblemIn(key string) bool {
 	return slices.ContainsFunc(f.problems, func(e *Error) bool {
 		rest, ok := strings.CutPrefix(e.Path, key)
@@ -85,7 +85,7 @@ func (f *File) hasProblemIn(key string) bool {
 	})
 }
 
-// MayHold reports whether upstreams may have a finalizer of this config: it names one, or which one cannot be told.
+// MayHold reports whether upstreams may have a finalizer of this config: it names one, or it may, as far as it could be read.
 func (f *File) MayHold() bool {
 	if f.Source != nil { // rows have no finalizers
 		return false

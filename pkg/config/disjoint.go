@@ -6,7 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// disjoint tells that no object can be an upstream of both: by the namespaces that both list, by the labels of the object or
+// disjoint reports whether no object can be an upstream of both: by the namespaces that both list, by the labels of the object or
 // by those of its namespace. Labels change, so that an object can go from one to the other.
 func (w *Watch) disjoint(other *Watch) bool {
 	apart := len(w.Namespaces) > 0 && len(other.Namespaces) > 0 &&
@@ -14,7 +14,7 @@ func (w *Watch) disjoint(other *Watch) bool {
 	return apart || contradict(w.LabelSelector, other.LabelSelector) || contradict(w.NamespaceSelector, other.NamespaceSelector)
 }
 
-// contradict tells that no labels satisfy both selectors. Requirements for different keys do not depend on each other, so
+// contradict reports whether no labels satisfy both selectors. Requirements for different keys do not depend on each other, so
 // one key for which no value is left decides.
 func contradict(a, b *metav1.LabelSelector) bool {
 	if a == nil || b == nil {

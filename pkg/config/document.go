@@ -68,7 +68,7 @@ func (d *document) soleNode(data []byte) (*yaml.Node, *Error) {
 		}
 		docs = append(docs, &n)
 	}
-	// A file may end with --- and nothing more; a document before which an empty one stands is not what
+	// A file may end with --- and nothing more; a document after an empty one is not what
 	// kubectl would read, which takes the first.
 	for len(docs) > 0 && isEmpty(docs[len(docs)-1]) {
 		docs = docs[:len(docs)-1]
@@ -109,7 +109,7 @@ func invalidUTF8(data []byte) (line int) {
 var lineBreak = regexp.MustCompile("\r\n|[" + yamltext.LineBreaks + "]")
 
 // lineReader hands out a line at a time and counts them: the parser reads no further than it has to, so the
-// count tells where it stopped. The line in its own message is often that of the map around.
+// count says where it stopped. The line in its own message is often that of the map around.
 type lineReader struct {
 	rest  []byte
 	lines int
@@ -139,7 +139,7 @@ const lookBack = 40
 
 var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
 
-// syntaxError tells what the YAML parser could not read. read is the number of lines it had taken: the cause is
+// syntaxError says what the YAML parser could not read. read is the number of lines it had taken: the cause is
 // the line after the longest beginning of the file that still parses.
 func (d *document) syntaxError(err error, read int) *Error {
 	m := yamlLine.FindStringSubmatch(err.Error())

@@ -15,7 +15,7 @@ func (d Duration) String() string { return time.Duration(d).String() }
 // MarshalJSON writes the duration as text.
 func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(d.String()) }
 
-// UnmarshalJSON reads text such as "5s". A text that is no duration is an error.
+// UnmarshalJSON reads text such as "5s". A text that is not a duration is an error.
 func (d *Duration) UnmarshalJSON(b []byte) error {
 	var s string
 	if err := json.Unmarshal(b, &s); err != nil {

@@ -87,7 +87,7 @@ const (
 
 	// UpdateApply applies changes.
 	UpdateApply UpdatePolicy = "Apply"
-	// UpdateRecreate deletes and creates anew where the API server refuses to change an immutable field.
+	// UpdateRecreate deletes and creates again where the API server refuses to change an immutable field.
 	UpdateRecreate UpdatePolicy = "Recreate"
 	// UpdateCreateOnly never changes what exists.
 	UpdateCreateOnly UpdatePolicy = "CreateOnly"
@@ -99,12 +99,12 @@ const (
 
 	// OwnershipObject is for an object that follows from its upstream.
 	OwnershipObject Ownership = "Object"
-	// OwnershipFields is for fields of an object that somebody else made.
+	// OwnershipFields is for fields of an object that someone else made.
 	OwnershipFields Ownership = "Fields"
 
 	// DriftEnforce undoes changes.
 	DriftEnforce DriftPolicy = "Enforce"
-	// DriftReport only tells of them.
+	// DriftReport only reports them.
 	DriftReport DriftPolicy = "Report"
 	// DriftIgnore does not look.
 	DriftIgnore DriftPolicy = "Ignore"

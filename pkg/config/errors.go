@@ -16,9 +16,9 @@ type Error struct {
 	Line int
 	// Path names the field: downstreams[0].template, conventions.labels['a.b/c']. Empty for the whole file.
 	Path string
-	// Problem tells what is wrong, with the bad value.
+	// Problem says what is wrong, with the bad value.
 	Problem string
-	// Fix tells how to put it right.
+	// Fix says how to put it right.
 	Fix string
 }
 

@@ -25,7 +25,7 @@ func fieldNamed(t reflect.Type, key string) (reflect.StructField, bool) {
 	return reflect.StructField{}, false
 }
 
-// shortField returns the field that a text in the place of struct type t stands for, if there is one.
+// shortField returns the field that is set if a file has a text in the place of struct type t, if there is one.
 func shortField(t reflect.Type) (reflect.StructField, bool) {
 	for _, f := range reflect.VisibleFields(t) {
 		if f.Tag.Get("short") == "true" {
@@ -72,7 +72,7 @@ var celFields = func() map[string]bool {
 	return out
 }()
 
-// suggest tells which candidate was probably meant; where none is near it lists them all, and meant is empty.
+// suggest says which candidate was probably meant; where none is near it lists them all, and meant is empty.
 func suggest(got string, candidates []string, list string) (fix, meant string) {
 	meant = spelling.Closest(got, candidates)
 	switch {

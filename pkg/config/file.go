@@ -27,10 +27,10 @@ type File struct {
 // index knows where values stand; keys are display paths as in errors.
 type index map[string]position
 
-// position is where one value stands.
+// position is where one value is.
 type position struct {
-	line   int        // in the file, from 1; of a map or list: where its key stands
-	in     *document  // the conventionsFile where the value stands there, nil for the config file
+	line   int        // in the file, from 1; of a map or list: where its key is
+	in     *document  // the conventionsFile if the value is there, nil for the config file
 	source string     // the override that gave the value, empty for a file
 	node   *yaml.Node // the value itself, aliases resolved; nil for an override
 }
@@ -42,7 +42,7 @@ func (f *File) Valid() bool { return len(f.problems) == 0 }
 // Problems are what Load found wrong in this file.
 func (f *File) Problems() Errors { return f.problems }
 
-// Line returns the line in the config file where the value at path stands, as in errors: downstreams[0].when.
+// Line returns the line in the config file where the value at path is, as in errors: downstreams[0].when.
 // For a value that does not exist it is the line of the nearest thing around it; 0 where the value came from an
 // override or from the conventionsFile.
 func (f *File) Line(path string) int {
@@ -54,7 +54,7 @@ func (f *File) Line(path string) int {
 }
 
 // Errorf returns an error at path of this file, for stages after Load that find something wrong in it. fix
-// tells how to put it right and may be empty.
+// says how to put it right and may be empty.
 func (f *File) Errorf(path, fix, format string, args ...any) *Error {
 	e := &Error{File: f.Path, Path: path, Problem: fmt.Sprintf(format, args...), Fix: fix}
 	pos := f.index.find(path)
@@ -68,8 +68,8 @@ func (f *File) Errorf(path, fix, format string, args ...any) *Error {
 	return e
 }
 
-// TemplatePos tells where the first line of downstreams[i]'s template stands: the config file or the
-// templateFile, and the line in it. Line n of the template stands at line+n-1. For a block scalar that is the
+// TemplatePos says where the first line of downstreams[i]'s template is: the config file or the
+// templateFile, and the line in it. Line n of the template is at line+n-1. For a block scalar that is the
 // line below its |, for a plain or quoted text the line where it begins.
 func (f *File) TemplatePos(i int) (file string, line int) {
 	if i >= 0 && i < len(f.Downstreams) {
@@ -80,7 +80,7 @@ func (f *File) TemplatePos(i int) (file string, line int) {
 	return f.TextPos(fmt.Sprintf("downstreams[%d].template", i))
 }
 
-// BeforeTemplatePos tells where the first line of deletion.before's template stands, as TemplatePos does.
+// BeforeTemplatePos says where the first line of deletion.before's template is, as TemplatePos does.
 func (f *File) BeforeTemplatePos() (file string, line int) {
 	if b := f.Deletion.Before; b != nil && b.TemplateFile != "" {
 		return f.Place(b.TemplateFile), 1
@@ -88,7 +88,7 @@ func (f *File) BeforeTemplatePos() (file string, line int) {
 	return f.TextPos("deletion.before.template")
 }
 
-// HelpersPos tells where the first line of the helpers stands, as TemplatePos does.
+// HelpersPos says where the first line of the helpers is, as TemplatePos does.
 func (f *File) HelpersPos() (file string, line int) {
 	if name := f.HelpersFile; name != "" {
 		return f.Place(name), 1
@@ -96,8 +96,8 @@ func (f *File) HelpersPos() (file string, line int) {
 	return f.TextPos("helpers")
 }
 
-// TextPos tells where the first line of the text at path stands, by the rule of TemplatePos. A text that came
-// from an override stands at line 1 of that override.
+// TextPos says where the first line of the text at path is, by the rule of TemplatePos. A text that came
+// from an override is at line 1 of that override.
 func (f *File) TextPos(path string) (file string, line int) {
 	pos := f.index.find(path)
 	file, lines := f.Path, f.lines
@@ -172,7 +172,7 @@ func (x index) find(path string) position {
 }
 
 // replace notes that an override now gives everything at and below path; from are the places of its value,
-// which stands there under the key v.
+// which is there under the key v.
 func (x index) replace(path fieldpath.Path, source string, from index) {
 	at := display(path)
 	for key := range x {

@@ -9,7 +9,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-// FuzzLoad: no text and no override makes Load panic, every error tells where, what and how to fix it, and
+// FuzzLoad: no text and no override makes Load panic, every error says where, what and how to fix it, and
 // every place that errors and later stages ask for can be asked for.
 func FuzzLoad(f *testing.F) {
 	names, err := filepath.Glob("testdata/*.txtar")

@@ -9,9 +9,9 @@ import (
 )
 
 // CEL and templates are full of characters that mean something to YAML. What follows recognizes the ways in
-// which YAML breaks them, or silently reads something else, and tells to quote them.
+// which YAML breaks them, or silently reads something else, and says to quote them.
 
-// misread tells when YAML made something else of a text that was meant as CEL or as a template. problem is
+// misread reports that YAML made something else of a text that was meant as CEL or as a template. problem is
 // empty where it did not.
 func misread(n *yaml.Node, lines []string) (problem, fix string) {
 	source := sourceAt(n, lines)
@@ -58,7 +58,7 @@ func quoteYAML(s string) string {
 // keyAndText matches a line that gives a key its value.
 var keyAndText = regexp.MustCompile(`^\s*(?:- +)*\{?\s*([A-Za-z]+|'[^']*'|"[^"]*"|\S+?):\s+(\S.*?)\s*$`)
 
-// fixForSyntax tells how to fix a line that the YAML parser could not read.
+// fixForSyntax says how to fix a line that the YAML parser could not read.
 func fixForSyntax(line string) string {
 	text := strings.TrimSpace(line)
 	if entry := flowEntry(text); entry != "" {
@@ -85,7 +85,7 @@ func fixForSyntax(line string) string {
 }
 
 // flowEntry returns the first entry of a flow mapping on a line ("- {rule: a, message: b: c}") whose value holds a colon
-// that YAML takes for another key: "message: b: c"; "" if there is none.
+// that YAML reads as another key: "message: b: c"; "" if there is none.
 func flowEntry(text string) string {
 	_, inside, isFlow := strings.Cut(text, "{")
 	if !isFlow || strings.HasPrefix(inside, "{") || strings.ContainsAny(text[:len(text)-len(inside)-1], `"'`) {

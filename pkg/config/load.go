@@ -132,7 +132,7 @@ func given(v any) string {
 	return fmt.Sprintf("found %q", clip(fmt.Sprint(v)))
 }
 
-// assign gives each override to the operator of that name. unnamed tells that a file could not be read: then an
+// assign gives each override to the operator of that name. unnamed reports whether a file could not be read: then an
 // operator that seems to be missing may be in it.
 func assign(files []*File, overrides []override, unnamed bool) Errors {
 	var errs Errors

@@ -72,7 +72,7 @@ func (f *File) sharedName() string {
 	return name
 }
 
-// sharedErrors tells what is wrong with the file of conventions that the operator names.
+// sharedErrors says what is wrong with the file of conventions that the operator names.
 func (f *File) sharedErrors() Errors {
 	switch {
 	case f.shared == nil:
@@ -129,7 +129,7 @@ func (s *shared) fill(dest, src map[string]any, at fieldpath.Path, x index) {
 	}
 }
 
-// isEntry tells that the keys of the map at a path are the config's, not fields.
+// isEntry reports whether the keys of the map at a path are the config's, not fields.
 func isEntry(at fieldpath.Path) bool {
 	return slices.Contains([]string{"labels", "annotations"}, at[len(at)-1].Field)
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // Sources returns the files whose content makes this operator: the config file, its conventionsFile, its helpersFile and its
-// templateFiles, as errors name them, each once. Files that could not be read are among them: they may come to be.
+// templateFiles, as errors name them, each once. Files that could not be read are among them: they may be created later.
 // Standard input is not.
 func (f *File) Sources() []string {
 	var out []string
@@ -27,7 +27,7 @@ func (f *File) Sources() []string {
 	return out
 }
 
-// Named returns the files that the config names, as it names them: its conventionsFile, helpersFile and templateFiles. Place tells
+// Named returns the files that the config names, as it names them: its conventionsFile, helpersFile and templateFiles. Place says
 // where they are.
 func (f *File) Named() []string {
 	var names []string
@@ -76,7 +76,7 @@ func (f *File) Kinds() []schema.GroupVersionKind {
 }
 
 // Digest returns a digest, in hexadecimal digits, of the operator as loaded: all layers and defaults, the texts of
-// templates included. Where a value stands is no part of it: not the order of keys, comments, the names of files, nor
+// templates included. The place of a value is not a part of it: not the order of keys, comments, the names of files, nor
 // whether a template is inline. Nor are the conversion, watch.schema and watch.acknowledged, which change no
 // downstream, and guard.confirmed, which names a digest itself.
 func (f *File) Digest() string {

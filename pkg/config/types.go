@@ -150,7 +150,7 @@ type InputList struct {
 type Rule struct {
 	// Rule is a CEL expression over self that is true for a valid upstream.
 	Rule string `json:"rule" holds:"cel"`
-	// Message tells the author of the upstream what is wrong.
+	// Message says to the author of the upstream what is wrong.
 	Message string `json:"message,omitempty"`
 	// MessageExpression is a CEL expression that gives the message; it wins over message.
 	MessageExpression string `json:"messageExpression,omitempty" holds:"cel"`
@@ -181,7 +181,7 @@ type Downstream struct {
 	Template string `json:"template,omitempty" holds:"template"`
 	// TemplateFile is the path of a file with the template, relative to the config file, instead of template.
 	TemplateFile string `json:"templateFile,omitempty"`
-	// Ownership is Object (default), or Fields: the object is somebody else's, and only the fields that the template sets are ours. It is
+	// Ownership is Object (default), or Fields: the object is someone else's, and only the fields that the template sets are ours. It is
 	// never created or deleted; until it exists, the downstream is Waiting. It takes no labels and annotations from conventions.
 	Ownership Ownership `json:"ownership,omitempty"`
 	// Force takes fields that another field manager owns. Only with ownership Fields; without it, such a field is a Conflict.
@@ -435,7 +435,7 @@ type Conditions struct {
 	Valid string `json:"valid,omitempty" form:"condition"`
 	// Reconciling is the condition type for: the operator is working on it.
 	Reconciling string `json:"reconciling,omitempty" form:"condition"`
-	// Stalled is the condition type for: somebody must act before the operator can continue.
+	// Stalled is the condition type for: someone must act before the operator can continue.
 	Stalled string `json:"stalled,omitempty" form:"condition"`
 }
 

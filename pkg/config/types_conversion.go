@@ -9,7 +9,7 @@ type Conversion struct {
 	Spokes []Spoke `json:"spokes" min:"1"`
 	// Preserve keeps what the target version has no room for, so that it is there again after the way back.
 	Preserve *Preserve `json:"preserve,omitempty"`
-	// Publish is Auto (default: spec.conversion of the CustomResourceDefinition is written and kept), or Verify: somebody else
+	// Publish is Auto (default: spec.conversion of the CustomResourceDefinition is written and kept), or Verify: someone else
 	// writes it, such as a GitOps repository, and it is only compared.
 	Publish PublishPolicy `json:"publish,omitempty"`
 	// Migrate is Manual (default: corollary migrate), or Auto: when the CustomResourceDefinition stores another version than

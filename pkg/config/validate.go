@@ -272,7 +272,7 @@ func (v *validator) apiVersion(path, s string) {
 	}
 }
 
-// badPath reports a text that is no path, in the words of the path's parser.
+// badPath reports a text that is not a path, in the words of the path's parser.
 func (v *validator) badPath(at, text string, err error) {
 	var pe *fieldpath.ParseError
 	if errors.As(err, &pe) {

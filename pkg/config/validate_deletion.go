@@ -1,7 +1,7 @@
 package config
 
 // deletion checks what is done when an upstream is deleted, and that what it needs is there: what must happen while
-// the upstream still stands needs a finalizer that holds it.
+// the upstream still exists needs a finalizer that holds it.
 func (v *validator) deletion() {
 	if v.Deletion.Wait {
 		v.holds("deletion.wait is true")
@@ -29,7 +29,7 @@ func (v *validator) holds(because string) {
 	}
 }
 
-// recorded wants a place for the outcome of deletion.before. It stands in the list of downstreams, as an item whose
+// recorded wants a place for the outcome of deletion.before. It is listed with the downstreams, as an item whose
 // name no downstream can have: theirs hold no dot.
 func (v *validator) recorded() {
 	switch {

@@ -4,7 +4,7 @@ import (
 	"fmt"
 )
 
-// ownership checks what may be said of an object that somebody else makes and deletes.
+// ownership checks what a config may say about an object that someone else makes and deletes.
 func (v *validator) ownership(at string, d *Downstream) {
 	if !d.ownsFields() {
 		if d.Force {
@@ -43,7 +43,7 @@ func (v *validator) ownership(at string, d *Downstream) {
 	}
 }
 
-// sharesKind tells whether the objects of two downstreams are of one kind, whatever its version.
+// sharesKind reports whether the objects of two downstreams are of one kind, whatever its version.
 func (d *Downstream) sharesKind(other *Downstream) bool {
 	return groupKind(d.APIVersion, d.Kind) == groupKind(other.APIVersion, other.Kind)
 }

@@ -96,7 +96,7 @@ func (v *validator) addWhole(at, fix, problem string) {
 }
 
 // previousFinalizer takes a name without a domain too, which custom resources may have from another tool; but not those
-// with which Kubernetes itself tells how to delete.
+// with which Kubernetes itself says how to delete.
 func (v *validator) previousFinalizer(at, name string) {
 	if v.key(at, name) && slices.Contains([]string{metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents}, name) {
 		v.add(at, "remove it", "%q is Kubernetes' own", name)

@@ -56,7 +56,7 @@ type statusPath struct {
 	path fieldpath.Path
 }
 
-// by tells who writes the path, for an error about another that overlaps it.
+// by says who writes the path, for an error about another that overlaps it.
 func (s statusPath) by() string {
 	if s.at == "" {
 		return ", which is written in any case"

@@ -20,7 +20,7 @@ func (h Health) ArgoCDKey() string {
 
 // ArgoCD is the health check of the kind in Lua, as Argo CD runs it: obj is the object, a table with status and message is
 // returned. It uses no library, since Argo CD opens none beside base and table. The statuses are Argo CD's: Healthy,
-// Progressing, Degraded (somebody must act) and Suspended (paused); the worst of all operators counts.
+// Progressing, Degraded (someone must act) and Suspended (paused); the worst of all operators counts.
 func (h Health) ArgoCD() (string, error) {
 	var out bytes.Buffer
 	err := argoCD.Execute(&out, map[string]any{"Operators": h.Operators, "Stalling": stalling, "Paused": string(pipeline.StatePaused)})

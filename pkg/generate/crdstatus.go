@@ -73,7 +73,7 @@ func (n *CRDStatus) Lacks(kind *kinds.Kind) []string {
 }
 
 // MissingStatus is what the upstream's CustomResourceDefinition lacks to store what the config writes into the status, to
-// be merged below openAPIV3Schema.properties. It is nil where nothing is missing or known. optional tells that nothing but the
+// be merged below openAPIV3Schema.properties. It is nil where nothing is missing or known. optional reports whether nothing but the
 // baseline of downstreams is missing, without which a start may take requests.
 func MissingStatus(p *pipeline.Pipeline) (lines map[string]any, optional bool) {
 	if p.Storable == nil || p.Upstream.Schema == nil {
@@ -102,7 +102,7 @@ func wantedStatus(p *pipeline.Pipeline) crdschema.Node {
 }
 
 // OpenStatus is a source in which one custom kind has a status that stores everything, as it will once the schema that is
-// about to be made is part of its own: what a config asks of the status as it is now is no error.
+// about to be made is part of its own: what a config asks of the status as it is now is not an error.
 func OpenStatus(source kinds.Source, kind schema.GroupVersionKind) kinds.Source {
 	return &openStatus{source, kind}
 }

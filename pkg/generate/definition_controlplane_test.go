@@ -139,7 +139,7 @@ var (
 	unbounded = regexp.MustCompile(`contributed to estimated rule cost total`)
 )
 
-// TestFit: of a definition with the rules pasted, what is told beforehand is what the API server refuses it for.
+// TestFit: of a definition with the rules pasted, what is reported before is why the API server refuses it.
 func TestFit(t *testing.T) {
 	t.Parallel()
 	for reason, change := range map[string]func(string) string{

@@ -21,7 +21,7 @@ func (h Health) Flux() map[string]any {
 	}
 }
 
-// failed is CEL that holds where an operator waits for somebody to act.
+// failed is CEL that holds where an operator waits for someone to act.
 func (o OperatorHealth) failed() string {
 	if o.Types.Stalled != "" {
 		return condition(o.Types.Stalled, "True", "")

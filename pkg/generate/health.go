@@ -57,7 +57,7 @@ func (h Health) Standard() bool {
 	return t.Ready == "Ready" && (t.Stalled == "Stalled" || t.Stalled == "") && (t.Reconciling == "Reconciling" || t.Reconciling == "")
 }
 
-// stalling are the reasons of Ready that come with Stalled: nothing goes on before somebody acts. Where a config gives Stalled
+// stalling are the reasons of Ready that come with Stalled: nothing goes on before someone acts. Where a config gives Stalled
 // no name, they stand in for it.
 var stalling = []string{
 	status.ReasonInvalid, status.ReasonFailed,

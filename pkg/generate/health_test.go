@@ -18,7 +18,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
-// conditions of the operators that the table tells of.
+// conditions of the operators in the table.
 var (
 	usual = status.Types{Ready: "Ready", Valid: "Valid", Reconciling: "Reconciling", Stalled: "Stalled"}
 	few   = status.Types{Ready: "Ready"}
@@ -247,7 +247,7 @@ func TestHealthOfTheCoreGroup(t *testing.T) {
 	}
 }
 
-// TestNoHealth: an operator that writes no status tells nothing of an object's health.
+// TestNoHealth: an operator that writes no status says nothing of an object's health.
 func TestNoHealth(t *testing.T) {
 	off := false
 	f := &config.File{}

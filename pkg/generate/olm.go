@@ -33,7 +33,7 @@ type BundleOptions struct {
 	Samples []*unstructured.Unstructured
 	// Read gives the content of a file.
 	Read func(path string) ([]byte, error)
-	// Kinds tells the resource and the scope of kinds.
+	// Kinds knows the resource and the scope of kinds.
 	Kinds kinds.Source
 }
 
@@ -46,7 +46,7 @@ type BundleFile struct {
 	Text    string
 }
 
-// bundleNamespace stands for the namespace into which OLM installs: it is not known before. It is no name of a namespace.
+// bundleNamespace is a placeholder for the namespace into which OLM installs, which is not known before.
 const bundleNamespace = "(installed)"
 
 // Bundle makes an OLM bundle in the format registry+v1: a ClusterServiceVersion with the rights that the configs need, the
@@ -128,7 +128,7 @@ func (b *bundle) clusterServiceVersion() (map[string]any, error) {
 		"maturity":    "stable",
 		// As the Helm chart has it.
 		"minKubeVersion": "1.30.0",
-		// OLM refuses a version that is not told what it may be installed for.
+		// OLM refuses a version that does not say what it may be installed for.
 		"installModes": []any{
 			map[string]any{"type": "OwnNamespace", "supported": false},
 			map[string]any{"type": "SingleNamespace", "supported": false},

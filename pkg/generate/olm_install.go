@@ -89,7 +89,7 @@ func (b *bundle) deployment() map[string]any {
 	}
 }
 
-// indentedJSON is a value as JSON for people: it stands in an annotation.
+// indentedJSON is a value as JSON for people: an annotation holds it.
 func indentedJSON(value any) (string, error) {
 	text, err := json.MarshalIndent(value, "", "  ")
 	if err != nil {

@@ -103,7 +103,7 @@ func matching(namespaces, objects *metav1.LabelSelector) *admissionv1.MatchResou
 	return &admissionv1.MatchResources{NamespaceSelector: namespaces, ObjectSelector: objects}
 }
 
-// isNamespace tells of Namespaces, which the API server selects by their own labels, as if each stood in itself.
+// isNamespace is for Namespaces, which the API server selects by their own labels, as if each were in itself.
 func isNamespace(k *kinds.Kind) bool {
 	return k.GVK.Group == "" && k.GVK.Kind == "Namespace"
 }

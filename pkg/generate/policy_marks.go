@@ -16,7 +16,7 @@ import (
 
 // MarksOptions say who may write the marks of an operator.
 type MarksOptions struct {
-	// Prefix stands before the name of the policy.
+	// Prefix is the beginning of the policy's name.
 	Prefix string
 	// Accounts are the ServiceAccounts that the operator works as.
 	Accounts []Identity
@@ -29,7 +29,7 @@ type MarksOptions struct {
 
 // MarksPolicy is the policy by which nobody but the operator writes the marks that make an object its own: owner
 // annotation, hash, the constant labels together, and references to its upstreams as owners. It concerns the kinds of the
-// downstreams alone: whoever has the right may still create such an object without marks, and edit everything else of one
+// downstreams alone: who has the right may still create such an object without marks, and edit everything else of one
 // that is there. Deleting is not restricted.
 //
 // Kubernetes' own controllers are let through: the garbage collector takes owner references away, and others copy labels

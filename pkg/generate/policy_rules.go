@@ -14,7 +14,7 @@ import (
 )
 
 // RulesPolicy is the policy by which the API server refuses what the rules under validate call invalid, when it is written.
-// prefix stands before its name.
+// prefix is the beginning of its name.
 //
 // A denial says what the condition would: field, reason and message of the first rule that fails. What is being deleted is
 // let through, and so is an update that changes nothing of what the rules read: an object that was there before the
@@ -269,7 +269,7 @@ func (s *ruleSet) conditions() (_ []admissionv1.MatchCondition, why string) {
 var unchangeable = []string{"name", "generateName", "namespace", "uid", "creationTimestamp", "generation", "deletionTimestamp",
 	"deletionGracePeriodSeconds"}
 
-// changedAt is CEL that holds where an update changes what is read by a path; "" where none can. unknown tells that it
+// changedAt is CEL that holds where an update changes what is read by a path; "" where none can. unknown reports whether it
 // cannot be said.
 func changedAt(path []string) (text string, unknown bool) {
 	switch {

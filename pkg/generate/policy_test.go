@@ -29,7 +29,7 @@ validate: [{rule: "has(self.metadata.labels)"}]
 `
 
 // A binding's namespaceSelector is held to a Namespace's own labels, where the operator means the namespace that
-// something stands in.
+// something is in.
 func TestPoliciesAboutNamespaces(t *testing.T) {
 	for _, test := range []struct {
 		upstream, downstream string

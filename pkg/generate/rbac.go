@@ -23,7 +23,7 @@ func (i Identity) String() string { return i.Namespace + "/" + i.Name }
 
 // RBACOptions are what rights depend on besides the configs.
 type RBACOptions struct {
-	// Kinds tells the resource and the scope of kinds. Both are guessed for a kind that it does not know.
+	// Kinds knows the resource and the scope of kinds. Both are guessed for a kind that it does not know.
 	Kinds kinds.Source
 	// Process is the account that the process runs as. Its Lease is in the same namespace, and so are events about operators.
 	Process Identity
@@ -43,7 +43,7 @@ type RBAC struct {
 	// Grants are in the order in which they are best read: what the process needs for itself, then operator by operator in
 	// the order of the configs, the cluster before its namespaces. There is one for each identity, operator and place.
 	Grants []Grant
-	// Notes are what a person should know of them, a sentence each: what was guessed, and what cannot be told from configs.
+	// Notes are what a person should know of them, a sentence each: what was guessed, and what configs do not say.
 	Notes []string
 }
 

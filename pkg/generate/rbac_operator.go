@@ -36,7 +36,7 @@ func (d *derivation) askWhetherGone(k *kinds.Kind) {
 	}
 }
 
-// election is what leader election takes. That a process leads is told once, by an event.
+// election is what leader election takes. That a process leads is reported once, by an event.
 func (d *derivation) election() {
 	const why = "leader election"
 	own := []string{d.Process.Namespace}
@@ -144,7 +144,7 @@ func (r *operatorRights) grantTo(places []string, what target, verbs ...string) 
 }
 
 // upstreams are listed and watched. One is read past the cache to learn what a refused write of the status means, whether
-// one that is not selected any more still stands, and what is recorded of deletion.before.
+// one that is not selected any more still exists, and what is recorded of deletion.before.
 func (r *operatorRights) upstreams() {
 	if r.Source != nil {
 		if db := r.Source.Postgres; db != nil && db.DSNFrom.Secret != nil {
@@ -203,7 +203,7 @@ func (r *operatorRights) downstream(d *config.Downstream) error {
 	return nil
 }
 
-// noteEscalation tells of kinds that the API server lets nobody write who has not the rights themselves.
+// noteEscalation notes kinds that the API server lets nobody write without the rights that they grant.
 func (r *operatorRights) noteEscalation(k *kinds.Kind) {
 	if k.GVK.Group != "rbac.authorization.k8s.io" {
 		return
@@ -264,7 +264,7 @@ func (r *operatorRights) guard() {
 }
 
 // events are written by the process: about upstreams beside them, those of a cluster-scoped one in the namespace default,
-// and about the operator as a whole in the process's own. Equal ones are counted up in the one that stands.
+// and about the operator as a whole in the process's own. Equal ones only raise the count of the first.
 func (r *operatorRights) events() {
 	if r.Events == config.EventsNone || r.observing {
 		return

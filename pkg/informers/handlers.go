@@ -109,7 +109,7 @@ func (f Feed) matching(upstreams cache.ResourceEventHandler) cache.ResourceEvent
 	}
 }
 
-// isShown tells whether an upstream is to be looked at: not if it does not meet the conditions. Where that is not known, only a deletion
+// isShown reports whether an upstream is to be looked at: not if it does not meet the conditions. Where that is not known, only a deletion
 // is carried out.
 func (f Feed) isShown(p *packed) bool {
 	if p.match.Err != nil && len(p.Finalizers) == 0 {

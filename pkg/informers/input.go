@@ -68,7 +68,7 @@ func listingsOf(obj any) ([]string, error) {
 func listings(of *pipeline.Listing) []string {
 	switch {
 	case of.Key != "":
-		return []string{of.Namespace + "/" + of.Key, of.Namespace + "/"} // without a key, only the expression tells
+		return []string{of.Namespace + "/" + of.Key, of.Namespace + "/"} // without a key, only the expression decides
 	case of.Namespace != "":
 		return []string{of.Namespace}
 	}

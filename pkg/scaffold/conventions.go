@@ -21,7 +21,7 @@ const conventionsName = "conventions.yaml"
 type Conventions struct {
 	// File is its path as the config names it.
 	File string
-	// Found tells that it is there already.
+	// Found reports whether it is there already.
 	Found bool
 	// Domain is that of the keys; empty if the file found has none, and before UseDomain.
 	Domain string
@@ -121,7 +121,7 @@ func (s *Conventions) marks() (labels, annotations []string) {
 	return labels, annotations
 }
 
-// hasConstant tells that some label has a value which is no template.
+// hasConstant reports whether some label has a value which is not a template.
 func hasConstant(labels map[string]string) bool {
 	for _, value := range labels {
 		if !strings.Contains(value, "{{") {

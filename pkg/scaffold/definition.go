@@ -89,7 +89,7 @@ func (u *Upstream) version() *yaml.Node {
 	return nil
 }
 
-// addMissing adds what a map of the author's lacks, key by key. grew tells that it has become longer than a line.
+// addMissing adds what a map of the author's lacks, key by key. grew reports whether it has become longer than a line.
 func addMissing(n *yaml.Node, missing crdschema.Node) (grew bool, err error) {
 	for _, key := range yamltext.Keys(missing) {
 		have := mapEntry(n, key)

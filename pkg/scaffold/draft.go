@@ -15,7 +15,7 @@ type Options struct {
 	Conventions *Conventions
 	// Holes are values that the custom resource gives, each as [DOWNSTREAM:]PATH=FIELD.
 	Holes []string
-	// Name is the text that stands for the custom resource's name in the manifests; empty: what their names begin with.
+	// Name is the text that is replaced by the custom resource's name in the manifests; empty: what their names begin with.
 	Name string
 }
 
@@ -157,7 +157,7 @@ func (d *Draft) write() error {
 	return err
 }
 
-// Describe tells what became of what: the upstream, each downstream, and where values of the one go in the other.
+// Describe says what became of what: the upstream, each downstream, and where values of the one go in the other.
 func (d *Draft) Describe(w io.Writer) {
 	apiVersion, kind := d.operator.upstream.kind.ToAPIVersionAndKind()
 	fmt.Fprintf(w, "upstream: %s (%s)\n", kind, apiVersion)

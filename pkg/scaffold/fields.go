@@ -42,7 +42,7 @@ func grow(holes []*hole) (*branch, error) {
 }
 
 // definition is the schema of a branch. Numbers and booleans get the manifest's value as default; text, maps and lists
-// have to be given, for nothing suits all. required tells that the branch has to be given.
+// have to be given, for nothing suits all. required reports whether the branch has to be given.
 func (b *branch) definition() (schema crdschema.Node, required bool) {
 	if b.fields == nil {
 		schema := crdschema.Node{}
@@ -128,7 +128,7 @@ func all(m map[string]any, is func(any) bool) bool {
 	return true
 }
 
-// takesEither tells fields of built-in kinds that take a number as well as text, whichever stands in the manifest:
+// takesEither reports whether a field of a built-in kind takes a number as well as text:
 // quantities, and numbers that may be percentages or names.
 func takesEither(path fieldpath.Path) bool {
 	last := path[len(path)-1].Field

@@ -18,7 +18,7 @@ type hole struct {
 	source *source
 	path   fieldpath.Path
 	field  []string // below the custom resource's spec
-	value  any      // what stands in the manifest
+	value  any      // what is in the manifest
 }
 
 // fieldName is what a template can select with a dot.

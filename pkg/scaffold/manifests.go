@@ -16,7 +16,7 @@ type Manifests struct {
 	notes    []string
 }
 
-// Read reads the manifests of files, of which one may be "-", the text of stdin. source tells which kinds are namespaced; one
+// Read reads the manifests of files, of which one may be "-", the text of stdin. source says which kinds are namespaced; one
 // that it does not know is taken to be. Errors name the file and document.
 func (u *Upstream) Read(paths []string, stdin io.Reader, source kinds.Source) (*Manifests, error) {
 	list, err := readAll(paths, stdin)

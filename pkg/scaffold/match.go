@@ -178,7 +178,7 @@ func schemaAt(s *spec.Schema, path fieldpath.Path) *spec.Schema {
 }
 
 // expression is what the template says in the place of a hole. Where the custom resource may leave the field out, the
-// manifest's value stands in for it.
+// manifest's value is used instead.
 func (u *Upstream) expression(h *hole) string {
 	text := ".spec." + strings.Join(h.field, ".")
 	if u.known == nil || isGiven(u.known.Schema, append([]string{"spec"}, h.field...)) {
@@ -191,7 +191,7 @@ func (u *Upstream) expression(h *hole) string {
 	return text + " | default " + literal(h.value)
 }
 
-// isGiven tells that every object of a kind has a field: each step to it is required or has a default.
+// isGiven reports whether every object of a kind has a field: each step to it is required or has a default.
 func isGiven(s *spec.Schema, path []string) bool {
 	for _, name := range path {
 		property, ok := s.Properties[name]

@@ -8,7 +8,7 @@ import (
 	yaml "go.yaml.in/yaml/v3"
 )
 
-// commonName returns the text that stands for the custom resource's name in manifests: what the names of all begin with,
+// commonName returns the text that is replaced by the custom resource's name in manifests: what the names of all begin with,
 // or where their selectors name the beginning of that, this. Manifests whose names begin with nothing in common are
 // known by the first one's.
 func commonName(manifests []*source) string {
@@ -86,7 +86,7 @@ func bindNames(manifests []*source, base, mark string) {
 	}
 }
 
-// replace puts the mark for the base where it stands as a word or more.
+// replace puts the mark for the base where it is a whole word or more.
 func (n *naming) replace(text string) (string, bool) {
 	var out strings.Builder
 	rest, found := text, false
@@ -130,7 +130,7 @@ func (n *naming) refer(s *source, at *yaml.Node) {
 	}
 }
 
-// walk goes through the value of key; inList tells that the value is an item of the list there.
+// walk goes through the value of key; inList reports whether the value is an item of the list there.
 func (n *naming) walk(s *source, at *yaml.Node, key string, inList bool) {
 	if at.Kind == yaml.SequenceNode {
 		for _, item := range at.Content {
@@ -157,7 +157,7 @@ func refers(m *yaml.Node, key string, inList bool) bool {
 	return !inList || mapEntry(m, "kind") != nil || strings.HasSuffix(strings.ToLower(key), "secrets")
 }
 
-// advise tells of downstreams that several custom resources would fight for.
+// advise warns of downstreams that several custom resources would fight for.
 func advise(manifests []*source, kind string) []string {
 	var notes []string
 	for _, s := range manifests {
@@ -188,7 +188,7 @@ func advise(manifests []*source, kind string) []string {
 	return notes
 }
 
-// holdsData tells that a Secret's data stands in the template, and does not come from the custom resource.
+// holdsData reports whether a Secret's data is in the template, and does not come from the custom resource.
 func (s *source) holdsData() bool {
 	return slices.ContainsFunc([]string{"data", "stringData"}, func(field string) bool {
 		return slices.ContainsFunc(pairs(mapEntry(s.root, field)), func(p pair) bool { return !s.bound[p.value] })

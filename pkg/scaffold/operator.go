@@ -124,12 +124,12 @@ func (o *operator) targets(s *source) string {
 	return fmt.Sprintf("{from: List, names: [%s]}", s.namespace)
 }
 
-// needsFinalizer tells that owner references cannot clean up, or that the loader cannot know that they can.
+// needsFinalizer reports whether owner references cannot clean up, or the loader cannot know that they can.
 func (o *operator) needsFinalizer() bool {
 	return slices.ContainsFunc(o.manifests, func(s *source) bool { return o.upstream.namespaced != s.namespaced })
 }
 
-// isScaled tells that another of the manifests is an autoscaler of this one, whose replicas are then not ours to keep.
+// isScaled reports whether another of the manifests is an autoscaler of this one, whose replicas are then not ours to keep.
 func (o *operator) isScaled(s *source) bool {
 	return s.has("spec", "replicas") && slices.ContainsFunc(o.manifests, func(other *source) bool {
 		spec, _ := other.value["spec"].(map[string]any)

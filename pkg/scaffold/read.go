@@ -96,7 +96,7 @@ func manifestsOf(d manifest.Document) ([]*source, error) {
 }
 
 // readBoth reads a document as kubectl does and as its author wrote it. What nobody would write by hand (JSON), or what
-// cannot be cut into pieces (anchors), is written anew.
+// cannot be cut into pieces (anchors), is formatted again.
 func readBoth(d manifest.Document) (map[string]any, *yaml.Node, error) {
 	object, err := d.Value()
 	if object == nil || err != nil {
@@ -125,7 +125,7 @@ func nodeOf(text []byte) (*yaml.Node, error) {
 	return root, nil
 }
 
-// isPlainTree tells that a tree is a map in block style without aliases and merges.
+// isPlainTree reports whether a tree is a map in block style without aliases and merges.
 func isPlainTree(n *yaml.Node) bool {
 	return n.Kind == yaml.MappingNode && n.Style&yaml.FlowStyle == 0 && !anyNode(n, func(n *yaml.Node) bool {
 		return n.Kind == yaml.AliasNode || n.Anchor != "" || n.Tag == "!!merge"
@@ -136,7 +136,7 @@ func anyNode(n *yaml.Node, is func(*yaml.Node) bool) bool {
 	return is(n) || slices.ContainsFunc(n.Content, func(child *yaml.Node) bool { return anyNode(child, is) })
 }
 
-// mapEntry returns the value of a key, nil where the node is no map or lacks it.
+// mapEntry returns the value of a key, nil where the node is not a map or lacks it.
 func mapEntry(n *yaml.Node, key string) *yaml.Node {
 	if n == nil || n.Kind != yaml.MappingNode {
 		return nil

@@ -6,9 +6,9 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// sampleOf is a spec that has what the definition requires besides the holes' values. told are fields whose value had to
+// sampleOf is a spec that has what the definition requires besides the holes' values. guessed are fields whose value had to
 // be made up.
-func sampleOf(s *spec.Schema, have map[string]any, at string) (told []string) {
+func sampleOf(s *spec.Schema, have map[string]any, at string) (guessed []string) {
 	if s == nil {
 		return nil
 	}
@@ -19,17 +19,17 @@ func sampleOf(s *spec.Schema, have map[string]any, at string) (told []string) {
 		}
 		have[name] = madeUp(&property)
 		if _, isMap := have[name].(map[string]any); !isMap {
-			told = append(told, at+"."+name)
+			guessed = append(guessed, at+"."+name)
 		}
 	}
 	for name := range s.Properties {
 		property := s.Properties[name]
 		if below, ok := have[name].(map[string]any); ok {
-			told = append(told, sampleOf(&property, below, at+"."+name)...)
+			guessed = append(guessed, sampleOf(&property, below, at+"."+name)...)
 		}
 	}
-	slices.Sort(told)
-	return told
+	slices.Sort(guessed)
+	return guessed
 }
 
 // madeUp is some value of a schema.

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// connects tells whether a client that trusts a caBundle accepts the certificate that is served.
+// connects reports whether a client that trusts a caBundle accepts the certificate that is served.
 func connects(t *testing.T, trust []byte, served *pair, host string) bool {
 	t.Helper()
 	roots := x509.NewCertPool()
@@ -129,7 +129,7 @@ func TestReplaced(t *testing.T) {
 	}
 }
 
-// A key that has leaked, whose Secret somebody deleted, is soon no longer used, and then no longer trusted; what is served is trusted at
+// A key that has leaked, whose Secret someone deleted, is soon no longer used, and then no longer trusted; what is served is trusted at
 // every moment.
 func TestRenewed(t *testing.T) {
 	t.Parallel()

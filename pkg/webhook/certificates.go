@@ -56,7 +56,7 @@ func (c *Certificates) Trust() []byte {
 	return nil
 }
 
-// read takes in what the Secret holds; accepts tells whether all definitions trust a certificate.
+// read takes in what the Secret holds; accepts reports whether all definitions trust a certificate.
 func (c *Certificates) read(ctx context.Context, accepts func(*pair) bool) error {
 	secret, err := c.Secrets.Secrets(c.At.Namespace).Get(ctx, c.At.Name, metav1.GetOptions{})
 	if err != nil {
@@ -81,7 +81,7 @@ func (c *Certificates) take(secret *corev1.Secret, accepts func(*pair) bool) err
 	return c.serve(b)
 }
 
-// breaks tells whether reviews would fail if b replaced what is served: no definition trusts it, as after somebody has replaced the Secret.
+// breaks reports whether reviews would fail if b replaced what is served: no definition trusts it, as after someone has replaced the Secret.
 func (c *Certificates) breaks(served, b *bundle, accepts func(*pair) bool) bool {
 	return !served.current.leaf.Equal(b.current.leaf) && served.current.serves(c.Hosts, time.Now()) &&
 		accepts(served.current) && !accepts(b.current)
@@ -98,7 +98,7 @@ func (c *Certificates) serve(b *bundle) error {
 }
 
 // next is what the Secret should hold; nil: it stays as it is. If it has lost the certificate that is served, that stays in use until
-// the next one is trusted, which is the one that somebody has put in its place, if that can be served.
+// the next one is trusted, which is the one that someone has put in its place, if that can be served.
 func (c *Certificates) next(b *bundle, life time.Duration, accepts func(*pair) bool) (*bundle, error) {
 	now := time.Now()
 	if was := c.served.Load(); was != nil && was.bundle.current.serves(c.Hosts, now) {
@@ -114,7 +114,7 @@ func (c *Certificates) next(b *bundle, life time.Duration, accepts func(*pair) b
 	return c.rotation.advance(b, c.Hosts, life, now, accepts)
 }
 
-// keep brings the Secret to what it should be now, with certificates that live so long; accepts tells whether all definitions trust one. Of
+// keep brings the Secret to what it should be now, with certificates that live so long; accepts reports whether all definitions trust one. Of
 // several processes that do this at once one succeeds, and the others read what it wrote.
 func (c *Certificates) keep(ctx context.Context, life time.Duration, accepts func(*pair) bool) error {
 	secrets := c.Secrets.Secrets(c.At.Namespace)

@@ -78,7 +78,7 @@ func Definition(name string, conversion map[string]any) *unstructured.Unstructur
 	}}
 }
 
-// isIn tells whether a definition names the endpoint.
+// isIn reports whether a definition names the endpoint.
 func (e Endpoint) isIn(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	c := crd.Spec.Conversion
 	if c == nil || c.Webhook == nil || c.Webhook.ClientConfig == nil {

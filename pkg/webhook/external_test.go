@@ -158,7 +158,7 @@ func TestFollow(t *testing.T) {
 		if got := look(renewed, true); got != 2 || string(c.Trust()) != string(first.Data[keyTrusted]) {
 			t.Errorf("%d is served after the renewal", got)
 		}
-		for range 5 { // somebody else writes caBundle, and has not yet
+		for range 5 { // someone else writes caBundle, and has not yet
 			if got := look(other, false); got != 2 {
 				t.Errorf("%d is served before it is trusted", got)
 			}

@@ -32,7 +32,7 @@ type Served struct {
 	Converter *convert.Converter
 	// FieldManager writes spec.conversion of the definition.
 	FieldManager string
-	// Verify: spec.conversion is somebody else's, and is only compared.
+	// Verify: spec.conversion is someone else's, and is only compared.
 	Verify bool
 	// Migrate: stored objects are migrated by this process.
 	Migrate bool
@@ -42,7 +42,7 @@ type Served struct {
 // Interval is how often conversions and definitions are looked at, unless configs are reloaded more often.
 const Interval = 10 * time.Second
 
-// isSingle tells whether nothing is left to be converted.
+// isSingle reports whether nothing is left to be converted.
 func (s *Served) isSingle() bool { return len(s.CRD.Spec.Versions) == 1 }
 
 func (s *Served) samples(ctx context.Context) []convert.Sample {
@@ -60,9 +60,9 @@ type Publisher struct {
 	Client       dynamic.Interface
 	Endpoint     Endpoint
 	Certificates *Certificates
-	// Leads tells whether this process may write.
+	// Leads reports whether this process may write.
 	Leads func() bool
-	// Differs records an event about a definition whose spec.conversion somebody else writes, and that is not as it should be.
+	// Differs records an event about a definition whose spec.conversion someone else writes, and that is not as it should be.
 	Differs func(s Served, text string)
 	// Migrate begins a migration of stored objects where one is needed; it is called for those whose conversion is published.
 	Migrate func(context.Context, Served) error
@@ -106,7 +106,7 @@ func (p *Publisher) Start(ctx context.Context) error {
 func (p *Publisher) NeedLeaderElection() bool { return false }
 
 // Ready returns nil once the reviews can be answered that the API server may send: in a rollout, processes that cannot are not to replace
-// those that can. That a definition cannot be read or written just now is no reason to take this process out of the Service.
+// those that can. That a definition cannot be read or written just now does not take this process out of the Service.
 func (p *Publisher) Ready() error {
 	switch {
 	case p.Certificates.served.Load() == nil:
@@ -235,7 +235,7 @@ func (p *Publisher) certificate(ctx context.Context, leads bool, served []Served
 	return p.Certificates.keep(ctx, life, accepts)
 }
 
-// accepts tells whether all definitions that name this webhook trust a certificate.
+// accepts reports whether all definitions that name this webhook trust a certificate.
 func (p *Publisher) accepts(served []Served) func(*pair) bool {
 	return func(c *pair) bool {
 		return !slices.ContainsFunc(served, func(s Served) bool {
