@@ -32,12 +32,11 @@ func newGenerate(streams IO) *cobra.Command {
 	cmd.AddCommand(
 		newGenerateCRD(streams),
 		newGenerateRBAC(streams),
+		newGenerateFlowSchema(streams),
 		newGeneratePolicy(streams),
 		newGenerateValidations(streams),
 		newGenerateStatus(streams),
-		newGenerateConversion(
-			streams,
-		),
+		newGenerateConversion(streams),
 		newGenerateArgoCD(streams),
 		newGenerateFlux(streams),
 		newGenerateChart(streams),

@@ -3,13 +3,10 @@ package cli
 import (
 	"bytes"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	yaml "go.yaml.in/yaml/v3"
-	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/generate"
@@ -17,15 +14,12 @@ import (
 )
 
 type generateRBACOptions struct {
-	streams   IO
-	configs   configFlags
-	crds      []string
-	name      string
-	namespace string
-	account   string
-	lease     string
-	secret    string
-	readOnly  bool
+	streams  IO
+	configs  configFlags
+	crds     []string
+	process  processFlags
+	secret   string
+	readOnly bool
 }
 
 func newGenerateRBAC(streams IO) *cobra.Command {
@@ -54,46 +48,18 @@ longer names.`,
 	o.configs.bind(cmd)
 	bindCRDs(cmd, &o.crds)
 	flags := cmd.Flags()
-	flags.StringVar(&o.name, "name", "corollary", "What the names of roles and bindings begin with")
-	flags.StringVarP(&o.namespace, "namespace", "n", "", "Namespace that the process runs in; there is no default")
-	flags.StringVar(&o.account, "service-account", "", "Name of the ServiceAccount that it runs as; by default --name")
-	flags.StringVar(&o.lease, "leader-election-id", "",
-		"Name of the Lease of \"corollary run\"; without it there is no leader election")
+	o.process.bind(flags, "roles and bindings")
 	flags.StringVar(&o.secret, "webhook-secret", "",
 		"Name of the Secret with the webhook's certificate, in --namespace; by default --name and -webhook, where conversions are served")
 	flags.BoolVar(&o.readOnly, "webhook-secret-read-only", false, "Another writer keeps that Secret, such as cert-manager")
 	return cmd
 }
 
-// check refuses what cannot be meant.
-func (o *generateRBACOptions) check() error {
-	if o.account == "" {
-		o.account = o.name
-	}
-	if o.secret == "" {
-		o.secret = o.name + "-webhook"
-	}
-	if o.namespace == "" {
-		return usagef("the namespace of the process is missing: add --namespace NAMESPACE")
-	}
-	given := map[string]string{"name": o.name, "namespace": o.namespace, "service-account": o.account, "webhook-secret": o.secret}
-	if o.lease != "" {
-		given["leader-election-id"] = o.lease
-	}
-	for _, flag := range slices.Sorted(maps.Keys(given)) {
-		check := validation.IsDNS1123Subdomain
-		if flag == "namespace" {
-			check = validation.IsDNS1123Label
-		}
-		if problems := check(given[flag]); len(problems) > 0 {
-			return usagef("--%s %q is not a valid name: %s", flag, given[flag], problems[0])
-		}
-	}
-	return nil
-}
-
 func (o *generateRBACOptions) run() error {
-	if err := o.check(); err != nil {
+	if o.secret == "" {
+		o.secret = o.process.name + "-webhook"
+	}
+	if err := o.process.check(map[string]string{"webhook-secret": o.secret}); err != nil {
 		return err
 	}
 	files, source, err := o.configs.offline(o.streams, o.crds)
@@ -105,7 +71,7 @@ func (o *generateRBACOptions) run() error {
 		return err
 	}
 	rights, err := generate.Rights(files, generate.RBACOptions{
-		Kinds: source, Process: generate.Identity{Namespace: o.namespace, Name: o.account}, Lease: o.lease,
+		Kinds: source, Process: o.process.identity(), Lease: o.process.lease,
 		Conversions: conversions, Secret: o.secret, SecretReadOnly: o.readOnly,
 	})
 	if err != nil {
@@ -114,7 +80,7 @@ func (o *generateRBACOptions) run() error {
 	writeNotes(o.streams, rights.Notes)
 	text, err := manifests("What corollary run needs for "+strings.Join(append(names(files), namesOf(conversions)...), ", ")+
 		": generated from the configs by corollary generate rbac.",
-		append(rights.ServiceAccounts(), rights.Roles(o.name)...))
+		append(rights.ServiceAccounts(), rights.Roles(o.process.name)...))
 	if err != nil {
 		return err
 	}
