@@ -3,7 +3,6 @@ package engine
 import (
 	"errors"
 	"slices"
-	"time"
 
 	"github.com/corollary-dev/corollary/pkg/informers"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
@@ -20,8 +19,6 @@ func (s *session) sourceRead(key informers.Key, err error) bool {
 	if err != nil {
 		text = err.Error()
 		reconcile.CountFailure(s.operator.name, "", string(reasonSourceFailed))
-	} else {
-		noteSourceRead(s.operator.name, time.Now(), s.cache.CountRows())
 	}
 	s.generation.setSourceFailed(text)
 	return true
@@ -35,7 +32,7 @@ func (s *session) removeGoneRows() {
 	}
 	gone, doubt := s.cache.GoneRows(s.cache.Candidates(s.reconciler))
 	gone = slices.DeleteFunc(gone, func(ref pipeline.Ref) bool { return !s.reconciler.HasLeft(ref) })
-	s.JoinRows(gone, doubt) // before any of them is reconciled
+	s.batch.joinRows(gone, doubt) // before any of them is reconciled
 	for _, ref := range gone {
 		s.reconciler.NoteGone(ref)
 	}

@@ -112,7 +112,10 @@ func (s *session) Add(priority int, after time.Duration, refs ...pipeline.Ref) {
 func (s *session) Join(refs []pipeline.Ref) { s.batch.join(refs) }
 
 // JoinRows implements informers.Queue.
-func (s *session) JoinRows(gone []pipeline.Ref, doubt source.Doubt) { s.batch.joinRows(gone, doubt) }
+func (s *session) JoinRows(count int, gone []pipeline.Ref, doubt source.Doubt) {
+	noteSourceRead(s.operator.name, time.Now(), count)
+	s.batch.joinRows(gone, doubt)
+}
 
 // afterDelete is the default of AfterDelete.
 const afterDelete = 300 * time.Millisecond

@@ -68,7 +68,7 @@ type subscription struct {
 	owner    *Factory
 	handle   cache.ResourceEventHandlerRegistration
 	onResult func(Key, error)
-	onRows   func(gone []pipeline.Ref, doubt source.Doubt) // nil for objects of an API server
+	onRows   func(count int, gone []pipeline.Ref, doubt source.Doubt) // nil for objects of an API server
 	released sync.Once
 }
 

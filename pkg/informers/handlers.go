@@ -30,8 +30,8 @@ type Queue interface {
 	Add(priority int, after time.Duration, refs ...pipeline.Ref)
 	// Join is called before Add with upstreams that one event concerns together: guard counts them.
 	Join(refs []pipeline.Ref)
-	// JoinRows is Join for the rows that a result lacks. A doubt is why they may exist nevertheless.
-	JoinRows(gone []pipeline.Ref, doubt source.Doubt)
+	// JoinRows is Join for the rows that a result of count rows lacks. A doubt is why they may exist nevertheless.
+	JoinRows(count int, gone []pipeline.Ref, doubt source.Doubt)
 }
 
 // Feed receives the events of a cache's watches.

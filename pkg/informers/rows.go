@@ -283,7 +283,7 @@ func (w *rowsWatch) accept(rows map[string]*packed, doubt source.Doubt) (events 
 			events = append(events, watch.Event{Type: watch.Modified, Object: row})
 		}
 	}
-	w.shared.notifyRows(gone, w.doubt)
+	w.shared.notifyRows(len(rows), gone, w.doubt)
 	return events
 }
 
@@ -292,26 +292,14 @@ func (w *rowsWatch) named(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: name, UID: w.pipeline.Row(name, nil).GetUID(), ResourceVersion: "1"}
 }
 
-// notifyRows notifies every user of the rows that are gone, and whether that is in doubt.
-func (s *sharedWatch) notifyRows(gone []pipeline.Ref, doubt source.Doubt) {
+// notifyRows notifies every user of a result: how many rows it has, which are gone, and whether that is in doubt.
+func (s *sharedWatch) notifyRows(count int, gone []pipeline.Ref, doubt source.Doubt) {
 	s.mu.Lock()
 	users := slices.Collect(maps.Keys(s.users))
 	s.mu.Unlock()
 	for _, u := range users {
-		u.onRows(gone, doubt)
+		u.onRows(count, gone, doubt)
 	}
-}
-
-// CountRows is how many rows the last result has.
-func (c *Cache) CountRows() int {
-	sub := c.upstreams[""]
-	if sub == nil || sub.shared.rows == nil {
-		return 0
-	}
-	w := sub.shared.rows
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return len(w.versions)
 }
 
 // GoneRows lists the rows that the query does not return although objects have their marks, and the doubt about that.

@@ -26,7 +26,7 @@ func newPendingRefs() *pendingRefs {
 func (h *pendingRefs) Join([]pipeline.Ref) {}
 
 // JoinRows implements informers.Queue: nothing is counted.
-func (h *pendingRefs) JoinRows([]pipeline.Ref, source.Doubt) {}
+func (h *pendingRefs) JoinRows(int, []pipeline.Ref, source.Doubt) {}
 
 // Add implements informers.Queue: priority and time are ignored.
 func (h *pendingRefs) Add(_ int, _ time.Duration, refs ...pipeline.Ref) {
