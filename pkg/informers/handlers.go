@@ -119,8 +119,12 @@ func (f Feed) isShown(p *packed) bool {
 	return p.match.Unmet == ""
 }
 
+// nextTurn is how long each further upstream that waits for the name of a deleted object waits after the one before it: usually the first
+// one creates the object, whose event wakes the others.
+const nextTurn = time.Second
+
 // downstreams queues the upstreams in the owner marks of an object of downstream i, or BeforeIndex, before and after the change: whoever
-// lost a mark must be reconciled, too.
+// lost a mark must be reconciled, too. It also queues those that wait for this object of others.
 func (f Feed) downstreams(i int) cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(obj any, initial bool) {
@@ -131,7 +135,7 @@ func (f Feed) downstreams(i int) cache.ResourceEventHandler {
 				f.Queue.Add(PriorityBulk, 0, f.Reconciler.OwnersOf(obj)...)
 				return
 			}
-			f.enqueueOwners(i, obj, f.Reconciler.OwnersOf(obj))
+			f.enqueueConcerned(i, obj, f.Reconciler.OwnersOf(obj))
 		},
 		UpdateFunc: func(before, after any) {
 			if live, ok := after.(*drift.Live); ok {
@@ -144,7 +148,7 @@ func (f Feed) downstreams(i int) cache.ResourceEventHandler {
 					owners = append(owners, ref)
 				}
 			}
-			f.enqueueOwners(i, after, owners)
+			f.enqueueConcerned(i, after, owners)
 		},
 		DeleteFunc: func(obj any) {
 			live, ok := unwrapTombstone(obj).(*drift.Live)
@@ -156,17 +160,21 @@ func (f Feed) downstreams(i int) cache.ResourceEventHandler {
 				f.Reconciler.NoteDownstreamGone(i, ref, live.UID)
 				f.Queue.Add(PriorityNow, f.AfterDelete, ref)
 			}
+			for n, ref := range f.Reconciler.Awaiting(live) {
+				f.Reconciler.NoteDownstreamGone(i, ref, live.UID)
+				f.Queue.Add(PriorityNow, f.AfterDelete+time.Duration(n)*nextTurn, ref)
+			}
 		},
 	}
 }
 
-// enqueueOwners queues the owners of a downstream, except for those whose own write the event is about.
-func (f Feed) enqueueOwners(i int, obj any, owners []pipeline.Ref) {
+// enqueueConcerned queues the owners of an object and the upstreams that wait for it, except for those whose own write the event is about.
+func (f Feed) enqueueConcerned(i int, obj any, owners []pipeline.Ref) {
 	live, ok := obj.(*drift.Live)
 	if !ok {
 		return
 	}
-	for _, ref := range owners {
+	for _, ref := range slices.Concat(owners, f.Reconciler.Awaiting(live)) {
 		if !f.Reconciler.IsEchoOf(i, ref, live) {
 			f.Queue.Add(PriorityNow, 0, ref)
 		}

@@ -79,7 +79,8 @@ func (r *reconciliation) heldByGuard(ctx context.Context, d pipeline.Decision) b
 // firstDecision is the decision before the API server is asked for anything but the objects that the status records.
 func (r *reconciliation) firstDecision(ctx context.Context) pipeline.Decision {
 	r.findUnseen(ctx)
-	return r.Pipeline.Decide(r.gather(ctx))
+	_, d := r.decide(func() pipeline.Input { return r.gather(ctx) })
+	return d
 }
 
 // count counts the existing objects that would be changed or deleted, and returns the decision with what it has learned. It

@@ -114,6 +114,9 @@ func (r *reconciliation) finalize(ctx context.Context) time.Duration {
 			return r.retryLater()
 		}
 		d = r.Pipeline.DecideDeletion(in)
+		if r.awaitOthers(d) {
+			continue
+		}
 		r.notifyObserver(func(o Observer) { o.Decided(in, d) })
 		acted := r.actDeletion(ctx, &d, in)
 		if r.finalized {

@@ -96,8 +96,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, ref pipeline.Ref) time.Durat
 	l.skipBackingOff()
 	var decision pipeline.Decision
 	for round := range maxRounds {
-		in := l.gatherAll(ctx)
-		decision = r.Pipeline.Decide(in)
+		var in pipeline.Input
+		in, decision = l.decide(func() pipeline.Input { return l.gatherAll(ctx) })
 		l.notifyObserver(func(o Observer) { o.Decided(in, decision) })
 		if round == 0 && l.heldByGuard(ctx, decision) {
 			return 0
@@ -273,7 +273,7 @@ func (r *Reconciler) forget(ref pipeline.Ref) {
 		r.readers.move(ref, rec.inputs, nil)
 		r.cascades.forget(rec.uid)
 		r.unstorable.forget(ref)
-		r.contributions.set(ref, nil)
+		r.awaited.set(ref, nil)
 		r.memory.forget(ref)
 	}
 }
@@ -358,7 +358,6 @@ func (r *reconciliation) updateDesired(ctx context.Context) {
 		rec.desired, rec.digest = r.Pipeline.Desired(ctx, r.upstream, r.inputsRead()), digest
 		r.alignMemory()
 		r.noteItems()
-		r.noteContributions()
 		countRender(r.Name)
 	}
 	rec.externalDigest = r.causeWithSiblings(cause)

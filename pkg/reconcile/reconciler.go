@@ -47,7 +47,7 @@ type Reconciler struct {
 
 	memory          memory
 	readers         readers
-	contributions   contributions
+	awaited         awaited
 	removals        removals
 	unstorable      unstorable
 	shared          shared

@@ -41,8 +41,11 @@ func (r *reconciliation) causeOf(results []pipeline.Result) drift.Sum {
 		if result.Failure != nil {
 			item = append(item, result.Failure.Reason)
 		}
-		if result.Live != nil {
+		switch {
+		case result.Live != nil:
 			item = append(item, string(result.Live.UID), result.Live.ResourceVersion)
+		case result.Outcome.Live != nil: // an object of others, of which the message says whose it is
+			item = append(item, string(result.Outcome.Live.UID))
 		}
 		cause = append(cause, item)
 	}

@@ -1,8 +1,6 @@
 package reconcile
 
 import (
-	"slices"
-
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/drift"
@@ -67,8 +65,8 @@ func (r *Reconciler) RetryRefused(namespace string) []pipeline.Ref {
 	return r.unstorable.expire(namespace)
 }
 
-// OwnersOf returns the upstreams in an object's owner marks, and those that set fields of it as an object of others. An owner keeps its name as long as it keeps its uid, so the name
-// is enough to enqueue it; the reconciliation itself goes by uid.
+// OwnersOf returns the upstreams in an object's owner marks. An owner keeps its name as long as it keeps its uid, so the name is enough to
+// enqueue it; the reconciliation itself goes by uid.
 func (r *Reconciler) OwnersOf(obj any) []pipeline.Ref {
 	live, ok := obj.(*drift.Live)
 	if !ok {
@@ -88,11 +86,6 @@ func (r *Reconciler) OwnersOf(obj any) []pipeline.Ref {
 	}
 	if ref, _, ok := pipeline.ParseOwnerMark(live.OwnerMark); ok {
 		refs = append(refs, ref)
-	}
-	for _, ref := range r.contributions.upstreams(pipeline.Ref{Namespace: live.Namespace, Name: live.Name}) {
-		if !slices.Contains(refs, ref) {
-			refs = append(refs, ref)
-		}
 	}
 	return refs
 }

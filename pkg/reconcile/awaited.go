@@ -1,0 +1,92 @@
+package reconcile
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+)
+
+// awaited are the upstreams that wait for an object of others, by the place of the object: those in Conflict with it, and those that set
+// fields of it. No mark on the object says that its events concern them.
+type awaited struct {
+	mu       sync.Mutex
+	byObject map[pipeline.Ref][]pipeline.Ref // in the order in which they began to wait
+	objects  map[pipeline.Ref][]pipeline.Ref // of each upstream
+}
+
+// set replaces the objects that an upstream waits for. It reports whether it did not wait for one of them before.
+func (a *awaited) set(upstream pipeline.Ref, objects []pipeline.Ref) (added bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	before := a.objects[upstream]
+	for _, object := range before {
+		if slices.Contains(objects, object) {
+			continue
+		}
+		left := slices.DeleteFunc(a.byObject[object], func(ref pipeline.Ref) bool { return ref == upstream })
+		if a.byObject[object] = left; len(left) == 0 {
+			delete(a.byObject, object)
+		}
+	}
+	if len(objects) == 0 {
+		delete(a.objects, upstream)
+		return false
+	}
+	if a.objects == nil {
+		a.byObject, a.objects = map[pipeline.Ref][]pipeline.Ref{}, map[pipeline.Ref][]pipeline.Ref{}
+	}
+	for _, object := range objects {
+		if !slices.Contains(before, object) {
+			a.byObject[object], added = append(a.byObject[object], upstream), true
+		}
+	}
+	a.objects[upstream] = objects
+	return added
+}
+
+// upstreams are those that wait for the object at a place.
+func (a *awaited) upstreams(object pipeline.Ref) []pipeline.Ref {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Clone(a.byObject[object])
+}
+
+// Awaiting lists the upstreams that wait for an object of others, first the one that has waited longest.
+func (r *Reconciler) Awaiting(live *drift.Live) []pipeline.Ref {
+	return r.awaited.upstreams(pipeline.Ref{Namespace: live.Namespace, Name: live.Name})
+}
+
+// decide decides by what is gathered, and once more if the upstream begins to wait for an object of others: what happened to it since it
+// was gathered has woken nobody.
+func (r *reconciliation) decide(gather func() pipeline.Input) (pipeline.Input, pipeline.Decision) {
+	in := gather()
+	d := r.Pipeline.Decide(in)
+	if r.awaitOthers(d) {
+		in = gather()
+		d = r.Pipeline.Decide(in)
+	}
+	return in, d
+}
+
+// awaitOthers records which objects of others the upstream waits for. It reports whether one is new.
+func (r *reconciliation) awaitOthers(d pipeline.Decision) bool {
+	var objects []pipeline.Ref
+	note := func(o pipeline.Outcome) {
+		if !slices.Contains(objects, o.Target) {
+			objects = append(objects, o.Target)
+		}
+	}
+	for k, o := range d.Outcomes {
+		w := &r.record.desired.Objects[k]
+		sets := w.Wanted && w.Err == nil && r.downstream(k).OwnsFields()
+		if sets || o.State == pipeline.StateConflict || o.State == pipeline.StateWaiting && o.Theirs {
+			note(o)
+		}
+	}
+	if d.Before != nil && d.Before.State == pipeline.StateConflict {
+		note(*d.Before)
+	}
+	return r.awaited.set(r.ref, objects)
+}
