@@ -50,6 +50,8 @@ type Owned struct {
 	Asked bool
 	// Spaced is how long its deletion or release must wait: somebody keeps making it anew.
 	Spaced time.Duration
+	// UnwantedSince numbers the change of the desired state since which it is at no target; 0 if that is not known. See Facts.WantedSince.
+	UnwantedSince int
 }
 
 // Facts are what is known of one downstream's target.
@@ -76,6 +78,9 @@ type Facts struct {
 	// desired follows from what was written; empty if it does not.
 	Spaced   time.Duration
 	Feedback string
+	// WantedSince numbers the change of the desired state since which one of several objects is wanted: an object that was wanted
+	// before another one ceased to be has not replaced it.
+	WantedSince int
 }
 
 // Verdict is what the API server answered to probes, each nil or empty where it was not asked.

@@ -17,6 +17,8 @@ type Failure struct {
 	Reason string
 	// Message is for whoever must act.
 	Message string
+	// OfRemoval is true if it is about an object at no target.
+	OfRemoval bool
 }
 
 // Result is a downstream after its actions were carried out: the last Outcome, the live object as the API server last

@@ -18,7 +18,7 @@ func (p *Pipeline) decideLeftovers(in Input, out *Decision) {
 	outcomes := slices.Clone(out.Outcomes)
 	users := p.usersOfSuperseded(in, outcomes)
 	for _, own := range in.Leftovers {
-		current := weakest(outcomes, own.Downstream)
+		current := weakest(p.successors(in, outcomes, own), own.Downstream)
 		o := leftover(in, own)
 		switch {
 		case !own.Certain && !p.kindInPlace(own.Downstream, outcomes):
@@ -26,8 +26,11 @@ func (p *Pipeline) decideLeftovers(in Input, out *Decision) {
 		case current.State == StateUnwanted:
 			o.State, o.Message = StateUnwanted, current.Message
 			o.Action = p.removalAction(own)
-		case inPlace(current) && users[own.Downstream] != "":
+		case (current.State == "" || inPlace(current)) && users[own.Downstream] != "":
 			o.State, o.Message = StateSuperseded, "it stays until "+users[own.Downstream]
+		case current.State == "":
+			o.State, o.Message = StateSuperseded, "no item gives it"
+			o.Action = p.removalAction(own)
 		case inPlace(current):
 			o.State, o.Message = StateSuperseded, fmt.Sprintf("%s has replaced it", current.Target)
 			if p.Downstreams[own.Downstream].Several() {
@@ -45,6 +48,26 @@ func (p *Pipeline) decideLeftovers(in Input, out *Decision) {
 		}
 		out.Leftovers = append(out.Leftovers, o)
 	}
+}
+
+// successors are the outcomes of objects that may replace one at no target. Of a downstream with several, an object that was wanted already
+// while that one was does not, whatever holds it up: else one that cannot be created, in a namespace of somebody else, would keep all others
+// from being deleted. A Conflict counts only if the object is known to have been wanted in its place.
+func (p *Pipeline) successors(in Input, outcomes []Outcome, own Owned) []Outcome {
+	if !p.Downstreams[own.Downstream].Several() || in.Desired == nil || len(in.Desired.Invalid) > 0 || p.Paused(in.Upstream) {
+		return outcomes
+	}
+	return slices.DeleteFunc(slices.Clone(outcomes), func(o Outcome) bool {
+		w := &in.Desired.Objects[o.Object]
+		switch since := in.Facts[o.Object].WantedSince; {
+		case o.Downstream != own.Downstream, w.Err != nil, !w.Wanted, inPlace(o):
+			return false
+		case o.State == StateConflict:
+			return own.UnwantedSince == 0 || since < own.UnwantedSince
+		default:
+			return since < own.UnwantedSince
+		}
+	})
 }
 
 // usersOfSuperseded says, by downstream, which object may still use what was superseded there, and until when: one that reads the

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -26,13 +25,33 @@ func (r *reconciliation) act(ctx context.Context, d *pipeline.Decision, in pipel
 		return false
 	}
 	acted := d.Finalizer == pipeline.FinalizerAdd || d.Finalizer == pipeline.FinalizerSwap
-	for _, o := range slices.Concat(d.Outcomes, d.Leftovers) {
+	for _, o := range d.Outcomes {
 		if o.Action != pipeline.ActionNone && r.failures[o.Object] == nil {
 			acted = r.carryOut(ctx, o, in) || acted
 		}
 	}
+	acted = r.removeLeftovers(ctx, d, in) || acted
 	if d.Finalizer == pipeline.FinalizerRemove && len(r.failures) == 0 {
 		acted = r.removeUnneededFinalizer(ctx, in) || acted
+	}
+	return acted
+}
+
+// removeLeftovers deletes or releases objects at no target. One of several objects that cannot be removed, or created, does not keep the
+// others from being removed.
+func (r *reconciliation) removeLeftovers(ctx context.Context, d *pipeline.Decision, in pipeline.Input) (acted bool) {
+	for _, o := range d.Leftovers {
+		f := r.failures[o.Object]
+		if f != nil && r.Pipeline.Downstreams[o.Downstream].Several() && !(f.OfRemoval && r.backingOff[o.Object]) && !r.unremoved[o.UID] {
+			f = nil
+		}
+		if o.Action == pipeline.ActionNone || f != nil {
+			continue
+		}
+		removed := r.carryOut(ctx, o, in)
+		if acted = removed || acted; !removed {
+			r.failures[o.Object].OfRemoval, r.unremoved[o.UID] = true, true
+		}
 	}
 	return acted
 }

@@ -20,6 +20,7 @@ type slot struct {
 // objectMemory is what is remembered of one desired object.
 type objectMemory struct {
 	target
+	since    int
 	read     response
 	baseline baseline
 }
@@ -50,12 +51,14 @@ func (r *record) align() {
 	for k, s := range r.slots {
 		r.park(s, r.memoryOf(k))
 	}
+	r.changes++
 	objects := r.desired.Objects
 	r.slots, r.targets, r.read, r.baselines = make([]slot, len(objects)), make([]target, len(objects)), make([]response, len(objects)), nil
+	r.since = make([]int, len(objects))
 	for k := range objects {
-		r.slots[k] = slotOf(&objects[k])
+		r.slots[k], r.since[k] = slotOf(&objects[k]), r.changes
 		if m, ok := r.parked[r.slots[k]]; ok {
-			r.targets[k], r.read[k] = m.target, m.read
+			r.targets[k], r.read[k], r.since[k] = m.target, m.read, m.since
 			r.keepBaseline(k, m.baseline)
 			delete(r.parked, r.slots[k])
 		}
@@ -65,7 +68,7 @@ func (r *record) align() {
 			continue
 		}
 		if delete(r.parked, s); m.uid != "" {
-			r.left = append(r.left, witness{place{s.downstream, m.at}, m.uid})
+			r.left = append(r.left, witness{place{s.downstream, m.at}, m.uid, r.changes})
 		}
 	}
 	if len(r.parked) == 0 {
@@ -93,7 +96,7 @@ func slotOf(o *pipeline.DesiredObject) slot {
 }
 
 func (r *record) memoryOf(k int) objectMemory {
-	m := objectMemory{target: r.targets[k], read: r.read[k]}
+	m := objectMemory{target: r.targets[k], read: r.read[k], since: r.since[k]}
 	if r.baselines != nil {
 		m.baseline = r.baselines[k]
 	}

@@ -163,12 +163,7 @@ func (r *reconciliation) actDeletion(ctx context.Context, d *pipeline.Decision, 
 	if d.WaitsForBefore {
 		return d.Before.Action != pipeline.ActionNone && r.actBefore(ctx, d, in)
 	}
-	acted := false
-	for _, o := range d.Leftovers {
-		if o.Action != pipeline.ActionNone && r.failures[o.Object] == nil {
-			acted = r.carryOut(ctx, o, in) || acted
-		}
-	}
+	acted := r.removeLeftovers(ctx, d, in)
 	if len(r.failures) > 0 || d.Finalizer != pipeline.FinalizerRemove {
 		return acted && len(r.failures) == 0
 	}

@@ -55,7 +55,7 @@ func (r *reconciliation) withUnseen(left []pipeline.Owned) []pipeline.Owned {
 // facts gathers what is known of object k of the desired state.
 func (r *reconciliation) facts(k int, recorded []status.Recorded) pipeline.Facts {
 	t, i := &r.record.targets[k], r.record.desired.Objects[k].Downstream
-	var f pipeline.Facts
+	f := pipeline.Facts{WantedSince: r.record.since[k]}
 	rec := r.recordedAs(recorded, k)
 	at, hash, ok := r.locate(k, rec)
 	if !ok {

@@ -44,9 +44,12 @@ type record struct {
 	inputs       []pipeline.InputRef
 	inputsOf     string
 	inputsDigest drift.Sum
-	// slots say which objects targets, read and baselines are about.
+	// slots say which objects targets, read, baselines and since are about. changes counts how often they changed, and since says at
+	// which change an object was wanted for the first time.
 	slots   []slot
 	targets []target
+	changes int
+	since   []int
 	// items are by downstream; siblings by the place of a live object that others read.
 	items    map[int]*itemsMemory
 	siblings map[place]siblingSeen

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/drift"
@@ -30,8 +31,10 @@ type reconciliation struct {
 	selected bool
 	now      time.Time
 	// failures are by the index of the desired object; backingOff marks those that failed before and still wait.
+	// unremoved are objects at no target that could not be removed.
 	failures   map[int]*pipeline.Failure
 	backingOff map[int]bool
+	unremoved  map[types.UID]bool
 	// unseen are objects of ours that were read and that the cache does not show.
 	unseen []pipeline.Owned
 	// upstreamFailed is true if a request for the upstream itself failed.
@@ -189,7 +192,7 @@ func (r *Reconciler) newReconciliation(ref pipeline.Ref, up *unstructured.Unstru
 	if rec := r.memory.peek(ref); rec != nil && rec.uid != up.GetUID() {
 		r.forget(ref) // the one before was deleted between two reconciliations
 	}
-	l := &reconciliation{Reconciler: r, client: r.Client, ref: ref, upstream: up, now: r.time(), failures: map[int]*pipeline.Failure{}, backingOff: map[int]bool{},
+	l := &reconciliation{Reconciler: r, client: r.Client, ref: ref, upstream: up, now: r.time(), failures: map[int]*pipeline.Failure{}, backingOff: map[int]bool{}, unremoved: map[types.UID]bool{},
 		record: r.memory.record(ref, up.GetUID()), begun: r.Counting.Load()}
 	l.record.retrySlowRendering(l.now)
 	return l

@@ -14,6 +14,8 @@ import (
 type witness struct {
 	place
 	uid types.UID
+	// since is the change of the desired state since which it is at no target; 0 if it is at one, or that is not known.
+	since int
 }
 
 // witnesses lists what the status says, if it can be trusted, and what is remembered.
@@ -21,7 +23,7 @@ func (r *reconciliation) witnesses() []witness {
 	list := slices.Clone(r.record.left)
 	for k, t := range r.record.targets {
 		if t.uid != "" {
-			list = append(list, witness{place{r.record.slots[k].downstream, t.at}, t.uid})
+			list = append(list, witness{place{r.record.slots[k].downstream, t.at}, t.uid, 0})
 		}
 	}
 	if !r.Pipeline.TrustsStatus() {
@@ -30,7 +32,7 @@ func (r *reconciliation) witnesses() []witness {
 	for _, rec := range r.recorded() {
 		for i, d := range r.Pipeline.Downstreams {
 			if d.Name == rec.Name && rec.UID != "" {
-				list = append(list, witness{place{i, pipeline.Ref{Namespace: rec.Namespace, Name: rec.ObjectName}}, rec.UID})
+				list = append(list, witness{place{i, pipeline.Ref{Namespace: rec.Namespace, Name: rec.ObjectName}}, rec.UID, 0})
 			}
 		}
 	}
@@ -45,10 +47,15 @@ func (r *reconciliation) findLeftovers(w *pipeline.Desired, owned [][]*drift.Liv
 		known[w.uid] = true
 	}
 	left := r.Pipeline.Leftovers(r.upstream.GetUID(), w, owned, r.recorded(), known)
+	before := r.record.left
 	r.record.left = nil
-	for _, own := range left {
+	for i := range left {
+		own := &left[i]
+		if k := slices.IndexFunc(before, func(w witness) bool { return w.uid == own.Live.UID }); k >= 0 {
+			own.UnwantedSince = before[k].since
+		}
 		at := pipeline.Ref{Namespace: own.Live.Namespace, Name: own.Live.Name}
-		r.record.left = append(r.record.left, witness{place{own.Downstream, at}, own.Live.UID})
+		r.record.left = append(r.record.left, witness{place{own.Downstream, at}, own.Live.UID, own.UnwantedSince})
 	}
 	return left
 }
