@@ -86,7 +86,7 @@ func (s *session) setReason(r reason, message string) {
 // have changed. It is nil for others.
 func (o *operator) changedDeletable(deletable []*config.File) *config.File {
 	o.mu.Lock()
-	refused := o.current.condition.reason == reasonConfigRefused
+	refused := o.current.condition.reason == reasonConfigRefused || !o.current.file.Valid()
 	o.mu.Unlock()
 	if !refused {
 		return nil

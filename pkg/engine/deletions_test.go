@@ -3,9 +3,13 @@
 package engine_test
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
+	"github.com/go-logr/logr/funcr"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
@@ -225,5 +229,53 @@ func TestNamesOfAnOperatorAreTaken(t *testing.T) {
 			testkit.Patch(t, configMaps, ns, "a-drain", "somebody", drainDone)
 			waitGone(t, widgets, ns, "a")
 		})
+	}
+}
+
+// At a start nothing worked before: the log says of a config with errors that it cannot start, once, also if a reload comes before
+// anything else.
+func TestLogOfABrokenStart(t *testing.T) {
+	t.Parallel()
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	broken := strings.Replace(fill(widgetConfig, ns, name), "events: None", "events: Nothing", 1)
+	dir := writeConfigs(t, broken, "no: config")
+	loaded, errs := config.Load(config.Options{Files: []string{dir}})
+	var mu sync.Mutex
+	var lines []string
+	log := funcr.New(func(_, args string) { mu.Lock(); defer mu.Unlock(); lines = append(lines, args) }, funcr.Options{})
+	count := func(text string) (n int) {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, line := range lines {
+			if strings.Contains(line, text) {
+				n++
+			}
+		}
+		return n
+	}
+	r := startLoaded(t, testkit.Config(), func(_ *config.Operator, o *engine.Options) { o.Log = log }, dir, engine.Deletable(loaded), loaded, errs)
+	r.reload()
+	notReady(t, r, cleansUp)
+	r.reload()
+	for _, wrong := range []string{"last good", "changed config", "no longer blocked"} {
+		if count(wrong) > 0 {
+			t.Errorf("the log says %q: %s", wrong, strings.Join(lines, "\n"))
+		}
+	}
+	for _, right := range []string{"operator is blocked, will retry", "a config cannot be loaded; the other operators start"} {
+		if n := count(right); n != 1 {
+			t.Errorf("the log says %q %d times: %s", right, n, strings.Join(lines, "\n"))
+		}
+	}
+	r.write("a.yaml", fill(widgetConfig, ns, name))
+	if err := os.Remove(filepath.Join(dir, "b.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	r.reload()
+	r.ready()
+	r.write("a.yaml", broken)
+	r.reload()
+	if count("the last good one stays active") != 1 {
+		t.Errorf("a change of a config that works: %s", strings.Join(lines, "\n"))
 	}
 }

@@ -28,14 +28,16 @@ func (o *operator) reportBlock(before condition) {
 	switch now.reason {
 	case reasonReloadFailed:
 		countReload(o.name, reloadFailed)
-		what := "the new config cannot start"
-		if !o.isNew() { // else its own state is logged
+		what := "the config cannot start"
+		if o.current.established {
 			what = "the changed config cannot start; the last good one stays active"
+		}
+		if o.current.established || o.refused != "" { // else its own state is logged
 			o.log.Error(errors.New(now.message), what, "reason", string(now.reason))
 		}
 		o.event(eventsOf(o.current.file), true, EventReloadFailed, "Reload", what+": "+now.message)
 	case "":
-		if before.reason == reasonReloadFailed {
+		if before.reason == reasonReloadFailed && o.current.established {
 			o.log.Info("the config is no longer blocked")
 		}
 	}
@@ -46,7 +48,11 @@ func (e *Engine) reportUnclaimed(strays []string) {
 	for _, stray := range strays {
 		if !slices.Contains(e.unclaimed, stray) {
 			countReload("", reloadFailed)
-			e.options.Log.Error(errors.New(stray), "a config cannot be loaded; running operators continue", "reason", string(reasonReloadFailed))
+			what := "a config cannot be loaded; the other operators start"
+			if e.running != nil {
+				what = "a config cannot be loaded; running operators continue"
+			}
+			e.options.Log.Error(errors.New(stray), what, "reason", string(reasonReloadFailed))
 		}
 	}
 	if e.unclaimed = strays; len(strays) > 0 {
