@@ -201,6 +201,41 @@ func TestFieldsOrphaned(t *testing.T) {
 	})
 }
 
+// An object that was made immutable holds the deletion of the upstream, since our fields cannot be removed from it. The message says what
+// to do, and that works.
+func TestFieldsOfAnImmutableObject(t *testing.T) {
+	t.Parallel()
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	for _, object := range []string{"kept", "deleted", "changed"} {
+		makeTheirs(t, ns, object)
+		testkit.Apply(t, ns, widget(object, "{name: "+object+", data: {a: one}}"))
+	}
+	start(t, testkit.Config(), contributing(ns, name, ""))
+	for _, object := range []string{"kept", "deleted", "changed"} {
+		waitData(t, ns, object, "a", "one")
+		eventuallyCondition(t, ns, object, "True", "", "")
+		testkit.Patch(t, configMaps, ns, object, "somebody", `{"immutable":true}`)
+	}
+	testkit.Apply(t, ns, widget("changed", "{name: other, data: {a: one}}")) // the fields of "changed" are superseded
+	makeTheirs(t, ns, "other")
+	eventuallyCondition(t, ns, "changed", "False", "Rejected", "our fields of "+ns+"/changed cannot be removed")
+	testkit.Delete(t, configMaps, ns, "changed")
+	eventuallyCondition(t, ns, "changed", "True", "", "")
+	testkit.Delete(t, widgets, ns, "kept")
+	testkit.Delete(t, widgets, ns, "deleted")
+	eventuallyCondition(t, ns, "kept", "False", "Rejected", "--cascade=orphan")
+	eventuallyCondition(t, ns, "deleted", "False", "Rejected", "delete the object")
+
+	testkit.DeleteWith(t, widgets, ns, "kept", metav1.DeletePropagationOrphan)
+	waitGone(t, widgets, ns, "kept")
+	u := testkit.Get(t, configMaps, ns, "kept")
+	if data, _, _ := unstructured.NestedStringMap(u.Object, "data"); data["a"] != "one" || len(u.GetAnnotations()) > 0 {
+		t.Errorf("it is %s", jsonOf(u))
+	}
+	testkit.Delete(t, configMaps, ns, "deleted")
+	waitGone(t, widgets, ns, "deleted")
+}
+
 // Somebody writes our owner annotation on an object that no upstream names: nothing is done about it, again and again or at all, and it
 // holds up no deletion.
 func TestFieldsForgedMark(t *testing.T) {

@@ -357,7 +357,7 @@ func (r *reconciliation) release(ctx context.Context, o pipeline.Outcome) error 
 	t, d := r.target(o.Downstream, o.Target), r.Pipeline.Downstreams[o.Downstream]
 	if d.OwnsFields() && r.cascade() != pipeline.CascadeOrphan {
 		if err := r.client.Withdraw(ctx, t, d.GVK(), o.UID); err != nil {
-			return err
+			return r.notWithdrawn(o, err)
 		}
 		r.eventReleased(o)
 		r.noteReleased(o)
@@ -377,6 +377,16 @@ func (r *reconciliation) release(ctx context.Context, o pipeline.Outcome) error 
 	r.eventReleased(o)
 	r.noteReleased(o)
 	return nil
+}
+
+// notWithdrawn adds to a refusal to remove our fields, as from an object that is immutable by now, what a person can do about it.
+func (r *reconciliation) notWithdrawn(o pipeline.Outcome, err error) error {
+	switch apply.Classify(err).Reason {
+	case apply.ReasonRejected, apply.ReasonDenied:
+		return fmt.Errorf("%w; our fields of %s cannot be removed: have the change allowed, delete the object, or let the fields stay: "+
+			"kubectl delete --cascade=orphan, also if the upstream is being deleted already", err, o.Target)
+	}
+	return err
 }
 
 // noteReleased remembers that an object was deleted or released, and at which place.
