@@ -240,3 +240,32 @@ func TestGeneratedIsNotReported(t *testing.T) {
 			"events": testkit.List(t, events, ns, ""), "the log": log(), "metrics": gathered(t)})
 	}
 }
+
+// An object that is recreated keeps its values, also those that it had when it was adopted: only a Secret that somebody deletes gets new ones.
+func TestGeneratedSurvivesRecreate(t *testing.T) {
+	t.Parallel()
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	conf := generatedConfig(t, ns, name, "updatePolicy: Recreate", "adoptionPolicy: IfUnowned")
+	conf = strings.Replace(conf, "      stringData:", "      type: {{ if eq .spec.data.key \"value\" }}Opaque{{ else }}example.com/other{{ end }}\n      stringData:", 1)
+	start(t, testkit.Config(), conf).ready()
+	testkit.Apply(t, ns, `{apiVersion: v1, kind: Secret, metadata: {name: b}, data: {password: b2xkAP8=}}`) // no text in UTF-8
+	for _, up := range []string{"a", "b"} {
+		testkit.Apply(t, ns, widget(up, `{data: {key: value}}`))
+		secretText(t, ns, up, "key", is("value"))
+		password, pin := secretText(t, ns, up, "password", anyText), secretText(t, ns, up, "pin", anyText)
+		before := testkit.Get(t, secretKind, ns, up).GetUID()
+		testkit.Apply(t, ns, widget(up, `{data: {key: other}}`))
+		testkit.Eventually(t, patience, func() (bool, string) {
+			u := testkit.Find(t, secretKind, ns, up)
+			return u != nil && u.GetUID() != before, "not recreated"
+		})
+		secretText(t, ns, up, "password", is(password))
+		secretText(t, ns, up, "pin", is(pin))
+		if up == "b" && password != "old\x00\xff" {
+			t.Errorf("the value that was adopted is %q", password)
+		}
+		waitCondition(t, widgets, ns, up, "Ready", "True")
+		testkit.Delete(t, secretKind, ns, up)
+		secretText(t, ns, up, "password", not(password))
+	}
+}

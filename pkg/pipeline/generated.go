@@ -87,6 +87,18 @@ func (d *Downstream) SendsGenerated(live *drift.Live) bool {
 	return false
 }
 
+// GeneratedOf are the generated values of a Secret, decoded, by their keys.
+func (d *Downstream) GeneratedOf(obj *unstructured.Unstructured) map[string]string {
+	values := map[string]string{}
+	for _, g := range d.generated {
+		encoded, _ := asMap(obj.Object["data"])[g.Key].(string)
+		if text, err := base64.StdEncoding.DecodeString(encoded); err == nil && len(text) > 0 {
+			values[g.Key] = string(text)
+		}
+	}
+	return values
+}
+
 // Fill returns doc, as Document gave it, with the generated values: those of obj, of which live is the reading, and new ones
 // for keys that it lacks. Both are nil at creation. random makes the text of a new one.
 func (d *Downstream) Fill(doc map[string]any, live *drift.Live, obj *unstructured.Unstructured, random func(GeneratedField) string) map[string]any {

@@ -106,7 +106,7 @@ func (r *reconciliation) create(ctx context.Context, o pipeline.Outcome, in pipe
 	if err != nil {
 		return err
 	}
-	doc = r.Pipeline.Downstreams[i].Fill(doc, nil, nil, randomText)
+	doc = r.Pipeline.Downstreams[i].Fill(doc, nil, nil, r.record.targets[o.Object].generatedText)
 	if !in.Desired.Objects[o.Object].Reference || r.Pipeline.HoldsDeletion() {
 		r.record.expectCreated(place{i, o.Target}) // whatever the answer, or the lack of one
 	}
@@ -331,6 +331,9 @@ func (r *reconciliation) explainChange(o pipeline.Outcome, before, resp *unstruc
 
 // remove deletes an object of ours.
 func (r *reconciliation) remove(ctx context.Context, o pipeline.Outcome) error {
+	if err := r.keepGenerated(ctx, o); err != nil {
+		return err
+	}
 	if err := deleteObject(ctx, r.client, r.target(o.Downstream, o.Target), o.UID, r.propagation()); err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -48,6 +49,32 @@ func (r *reconciliation) readGenerated(ctx context.Context, o pipeline.Outcome, 
 		o.Live = live
 	}
 	return o, obj, err
+}
+
+// keepGenerated remembers the generated values of an object that is about to be deleted to be created again: the new one gets them. They
+// are lost if the process ends in between.
+func (r *reconciliation) keepGenerated(ctx context.Context, o pipeline.Outcome) error {
+	d, t := r.Pipeline.Downstreams[o.Downstream], &r.record.targets[o.Object]
+	if o.State != pipeline.StateRecreate || !d.HasGenerated() {
+		return nil
+	}
+	obj, err := r.client.Get(ctx, r.target(o.Downstream, o.Target))
+	switch {
+	case errors.Is(err, apply.ErrGone):
+	case err != nil:
+		return err
+	case obj.GetUID() == o.UID:
+		t.generated = d.GeneratedOf(obj)
+	}
+	return nil
+}
+
+// generatedText is the text of a generated value for a new object: that of the object that it replaces, or a random one.
+func (t *target) generatedText(g pipeline.GeneratedField) string {
+	if text, ok := t.generated[g.Key]; ok {
+		return text
+	}
+	return randomText(g)
 }
 
 // dryRunDocument is the document of an apply by dry run.

@@ -150,6 +150,8 @@ type target struct {
 	compared comparison
 	// changedBy says which fields another writer changed, as of the last time that was read.
 	changedBy string
+	// generated are the generated values of an object that was deleted to be created again; nil otherwise.
+	generated map[string]string
 }
 
 type verdictKey struct {
@@ -422,7 +424,7 @@ func dryRunKeyOf(live *drift.Live, hash string) dryRunKey {
 // setUID records that the object of that uid is ours. What is remembered of another one is dropped.
 func (t *target) setUID(uid types.UID, at pipeline.Ref) {
 	if t.uid != uid {
-		*t = target{uid: uid, retry: t.retry, failure: t.failure, verdict: t.verdict, verdictFor: t.verdictFor, contest: t.contest}
+		*t = target{uid: uid, retry: t.retry, failure: t.failure, verdict: t.verdict, verdictFor: t.verdictFor, contest: t.contest, generated: t.generated}
 	}
 	t.at = at
 }
