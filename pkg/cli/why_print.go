@@ -115,6 +115,11 @@ func (e *explanation) downstream(ctx context.Context, p *pipeline.Pipeline, f *r
 	line := func(format string, args ...any) {
 		e.writer.detail(fmt.Sprintf(format, args...))
 	}
+	if f.Desired != nil && !c.Leftover && c.Index >= 0 && c.Object < len(f.Desired.Objects) {
+		if text := p.DescribeItem(f.Desired, c.Object, f.Upstream, f.Inputs); text != "" {
+			line("it follows from %s", text)
+		}
+	}
 	e.when(p, f, c, line)
 	e.holder(ctx, p, c, line)
 	if c.Live != nil && c.Live.Status != kstatus.CurrentStatus {

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -151,6 +152,33 @@ func (p *Pipeline) itemAt(w *Desired, k int, vars rules.Vars, in Inputs) any {
 		return list[o.item]
 	}
 	return nil
+}
+
+// itemShown is how many bytes of an item DescribeItem shows.
+const itemShown = 100
+
+// DescribeItem says which item object k follows from: its position, and its key and value unless they may be of a Secret. It is empty
+// where there are no items, or no such one.
+func (p *Pipeline) DescribeItem(w *Desired, k int, upstream *unstructured.Unstructured, in Inputs) string {
+	o := &w.Objects[k]
+	d := p.Downstreams[o.Downstream]
+	item := p.itemAt(w, k, p.vars(upstream, in), in)
+	if item == nil {
+		return ""
+	}
+	text := fmt.Sprintf("item %d", o.item)
+	if d.hidesValues {
+		return text
+	}
+	value, err := json.Marshal(item)
+	if err != nil {
+		return text
+	}
+	shown := strings.ToValidUTF8(string(value[:min(len(value), itemShown)]), "")
+	if len(value) > itemShown {
+		shown += "…"
+	}
+	return text + ": " + shown
 }
 
 // RecordedOf returns what a list records of an object; nil for nothing. Of a downstream with several objects the place tells them apart.
