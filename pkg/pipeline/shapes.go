@@ -3,6 +3,7 @@ package pipeline
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	template "text/template/parse"
 
@@ -38,9 +39,9 @@ func (s shape) below(names []string) shape {
 		next := shape{}
 		if s.schema != nil {
 			if property, declared := s.schema.Properties[name]; declared {
-				next.schema = &property
+				next.schema = plainSchema(&property)
 			} else if s.schema.AdditionalProperties != nil {
-				next.schema = s.schema.AdditionalProperties.Schema
+				next.schema = plainSchema(s.schema.AdditionalProperties.Schema)
 			}
 		}
 		if s.at != nil {
@@ -57,9 +58,9 @@ func (s shape) item() shape {
 	switch {
 	case s.schema == nil || len(s.schema.Properties) > 0:
 	case s.schema.Items != nil:
-		of.schema = s.schema.Items.Schema
+		of.schema = plainSchema(s.schema.Items.Schema)
 	case s.schema.AdditionalProperties != nil:
-		of.schema = s.schema.AdditionalProperties.Schema
+		of.schema = plainSchema(s.schema.AdditionalProperties.Schema)
 	}
 	return of
 }
@@ -108,11 +109,19 @@ func closedActions(text string, o render.Options, in roots) map[template.Pos]boo
 type roots struct {
 	upstream, item shape
 	variables      map[string]shape
+	// objects are those of inputs and of other downstreams, by how a template names them: input "settings".
+	objects map[string]shape
 }
 
 // rootsOf are those of a downstream.
 func (p *Pipeline) rootsOf(d *Downstream) roots {
-	in := roots{upstream: upstreamShape(p.Upstream.Schema), variables: map[string]shape{}}
+	in := roots{upstream: upstreamShape(p.Upstream.Schema), variables: map[string]shape{}, objects: map[string]shape{}}
+	for _, s := range p.Inputs {
+		in.objects[objectName("input", s.Name)] = objectShape(s.Kind.Schema, s.Config.List != nil, false)
+	}
+	for _, other := range p.Downstreams {
+		in.objects[objectName("downstream", other.Name)] = objectShape(other.Kind.Schema, false, other.Several())
+	}
 	for _, v := range p.variables {
 		if v.program != nil {
 			in.variables[v.name] = shape{schema: v.program.Schema()}
@@ -124,10 +133,27 @@ func (p *Pipeline) rootsOf(d *Downstream) roots {
 	return in
 }
 
+func objectName(function, name string) string { return function + " " + strconv.Quote(name) }
+
+// objectShape is the shape of an object that is not the upstream: alone, in a list, or in a map by names.
+func objectShape(s *spec.Schema, inList, byName bool) shape {
+	if s == nil {
+		return shape{}
+	}
+	object := upstreamShape(s).schema
+	switch {
+	case inList:
+		object = spec.ArrayProperty(object)
+	case byName:
+		object = spec.MapProperty(object)
+	}
+	return shape{schema: object}
+}
+
 // walkShapes walks a template. Of a text that does not parse nothing is found.
 func walkShapes(text string, o render.Options, in roots) *shapeWalk {
 	w := &shapeWalk{printed: map[template.Pos]shape{}, undeclared: map[template.Pos]string{}, assigned: map[string]bool{}, each: in.item,
-		variables: in.variables, calls: map[call]bool{}}
+		variables: in.variables, objects: in.objects, calls: map[call]bool{}}
 	var err error
 	if w.trees, err = render.Parse(text, o); err != nil {
 		return w
@@ -196,6 +222,7 @@ type shapeWalk struct {
 	calls      map[call]bool    // that were walked
 	each       shape            // of item
 	variables  map[string]shape // by name
+	objects    map[string]shape // see roots
 }
 
 // list walks one block. vars holds its variables and, since the block may declare more, is a copy of its own.
@@ -308,6 +335,8 @@ func (w *shapeWalk) pipe(p *template.PipeNode, dot shape, vars map[string]shape)
 			value = w.each
 		case name.Ident == "variable" && len(cmd.Args) == 2:
 			value = w.variable(cmd.Args[1])
+		case w.objectOf(cmd) != "":
+			value = w.objects[w.objectOf(cmd)]
 		case name.Ident == "include":
 			w.include(cmd.Args[1:], dot, vars)
 			value = shape{typed: render.ResultType(name.Ident)}
@@ -342,6 +371,20 @@ func (w *shapeWalk) variable(n template.Node) shape {
 	return shape{}
 }
 
+// objectOf is how a call names an input or a downstream whose shape is known; empty for others.
+func (w *shapeWalk) objectOf(cmd *template.CommandNode) string {
+	function, isCall := cmd.Args[0].(*template.IdentifierNode)
+	if !isCall || len(cmd.Args) != 2 {
+		return ""
+	}
+	if name, ok := cmd.Args[1].(*template.StringNode); ok {
+		if key := objectName(function.Ident, name.Text); w.objects[key].schema != nil {
+			return key
+		}
+	}
+	return ""
+}
+
 func (w *shapeWalk) node(n template.Node, dot shape, vars map[string]shape) shape {
 	switch n := n.(type) {
 	case *template.DotNode:
@@ -357,7 +400,11 @@ func (w *shapeWalk) node(n template.Node, dot shape, vars map[string]shape) shap
 		if name, ok := n.Node.(*template.IdentifierNode); ok && name.Ident == nameOfItem {
 			return w.field(n.Pos, w.each, nameOfItem, n.Field)
 		}
-		return w.field(n.Pos, w.node(n.Node, dot, vars), "", n.Field)
+		root := ""
+		if p, ok := n.Node.(*template.PipeNode); ok && len(p.Cmds) == 1 && w.objectOf(p.Cmds[0]) != "" {
+			root = "(" + w.objectOf(p.Cmds[0]) + ")"
+		}
+		return w.field(n.Pos, w.node(n.Node, dot, vars), root, n.Field)
 	case *template.PipeNode:
 		return w.pipe(n, dot, vars)
 	case *template.StringNode:

@@ -16,8 +16,9 @@ import (
 // downstream's kind. It looks at the document of each path through the template's conditions: something is wrong only if it
 // is wrong on every path that prints it.
 type typeCheck struct {
-	kind   kinds.Kind
-	shapes map[[2]int]shape // of the holes, by line and column
+	kind       kinds.Kind
+	ownsFields bool             // the object is somebody else's
+	shapes     map[[2]int]shape // of the holes, by line and column
 
 	sites     map[site]*sighting
 	maps      map[site]*writtenMap
@@ -57,7 +58,7 @@ func (t *typeCheck) count(line int, what string, found *finding) {
 
 // types prepares to check a template against the schema of a downstream; its sketches are what is checked.
 func (c *compiler) types(d *Downstream) *typeCheck {
-	t := &typeCheck{kind: d.Kind, shapes: map[[2]int]shape{}, sites: map[site]*sighting{}, maps: map[site]*writtenMap{}, pairs: map[[2]site]*sighting{}}
+	t := &typeCheck{kind: d.Kind, ownsFields: d.OwnsFields(), shapes: map[[2]int]shape{}, sites: map[site]*sighting{}, maps: map[site]*writtenMap{}, pairs: map[[2]site]*sighting{}}
 	for pos, s := range walkShapes(d.Config.Template, c.p.renderOptions(), c.p.rootsOf(d)).printed {
 		line, column := d.source.place(int(pos))
 		t.shapes[[2]int{line, column}] = s
@@ -109,6 +110,12 @@ func (t *typeCheck) value(s *render.Sketch, schema *spec.Schema, at string) {
 	schema = plainSchema(schema)
 	found := t.checkValue(s, schema, at)
 	t.count(s.Line, literal(s), found)
+	if t.ownsFields && isAtomicList(schema) {
+		t.count(s.Line, "list "+at, &finding{problem: at + " is a list that the API server does not merge: it has one manager, and with " +
+			"ownership: Fields the items of others are a Conflict, or lost with force: true", fix: "leave it out if others write it", unsure: true})
+		t.ownsFields = false // lists in its items go with it
+		defer func() { t.ownsFields = true }()
+	}
 	if found != nil {
 		schema = nil
 	}

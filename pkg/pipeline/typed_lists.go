@@ -177,3 +177,12 @@ func (t *typeCheck) duplicates() map[site]finding {
 
 // mostBranches is how many paths tell that two items are never there together.
 const mostBranches = 100
+
+// isAtomicList reports whether the API server takes a list as one value: it has one manager.
+func isAtomicList(schema *spec.Schema) bool {
+	if schema == nil || !schema.Type.Contains("array") {
+		return false
+	}
+	kind, _ := schema.Extensions.GetString("x-kubernetes-list-type")
+	return kind != "map" && kind != "set"
+}

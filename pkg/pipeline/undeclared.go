@@ -8,7 +8,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/spelling"
 )
 
-// undeclared warns of the fields of the upstream and of the item that a template reads and that are never there, since an API server drops
+// undeclared warns of the fields of the upstream, inputs, other downstreams and the item that a template reads and that are never there, since an API server drops
 // describe the schema of a kind does not declare. A misspelt one would only show once something is rendered. Where a value comes
 // from a function nothing is known of it, and nothing is found.
 func (c *compiler) undeclared(d *Downstream) {

@@ -5,6 +5,8 @@ import (
 
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/render"
 	"github.com/corollary-dev/corollary/pkg/rules"
 )
@@ -87,6 +89,43 @@ func TestUndeclaredOfItems(t *testing.T) {
 			got := ""
 			in := roots{upstream: upstreamShape(&root), item: shape{schema: program.Schema()}}
 			for _, problem := range walkShapes(test.template, render.Options{}, in).undeclared {
+				got += problem
+			}
+			if got != test.want {
+				t.Errorf("of %s is said %q, want %q", test.template, got, test.want)
+			}
+		})
+	}
+}
+
+// TestUndeclaredOfObjects: the same of inputs and of other downstreams, one by one, in a list, and by name.
+func TestUndeclaredOfObjects(t *testing.T) {
+	fields := spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"object"}, Properties: map[string]spec.Schema{"clusterIP": *spec.StringProperty()}}}
+	nested := spec.Schema{SchemaProps: spec.SchemaProps{AllOf: []spec.Schema{fields}}} // as in the schemas of built-in kinds
+	root := spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"object"}, Properties: map[string]spec.Schema{"spec": nested}}}
+	p := &Pipeline{Config: &config.Operator{}}
+	add := func(name string, schema *spec.Schema, forEach *config.ForEach, list *config.InputList) {
+		p.Downstreams = append(p.Downstreams, &Downstream{Name: name, Config: &config.Downstream{ForEach: forEach}, Kind: kinds.Kind{Schema: schema}})
+		p.Inputs = append(p.Inputs, &InputSource{Name: name, Config: &config.Input{List: list}, Kind: kinds.Kind{Schema: schema}})
+	}
+	add("one", &root, nil, nil)
+	add("more", &root, &config.ForEach{}, &config.InputList{})
+	add("any", nil, nil, nil)
+	for _, test := range []struct{ template, want, reason string }{
+		{`{{ (downstream "one").spec.clusterIP }}{{ (downstream "one").metadata.uid }}`, "", "what is there"},
+		{`{{ (downstream "one").spec.clusterIp }}`, `the schema has no (downstream "one").spec.clusterIp: did you mean clusterIP?`, "a typing error"},
+		{`{{ (input "one").spec.clusterIp }}`, `the schema has no (input "one").spec.clusterIp: did you mean clusterIP?`, "an input"},
+		{`{{ $s := downstream "one" }}{{ $s.specs }}`, "the schema has no .specs: did you mean spec?", "by a variable"},
+		{`{{ with downstream "one" }}{{ .spek }}{{ end }}`, "the schema has no .spek: did you mean spec?", "by the dot"},
+		{`{{ if (downstream "one").spec.clusterIp }}x{{ end }}`, `the schema has no (downstream "one").spec.clusterIp: did you mean clusterIP?`, "in a condition"},
+		{`{{ range input "more" }}{{ .spec.clusterIp }}{{ end }}`, "the schema has no .spec.clusterIp: did you mean clusterIP?", "a list"},
+		{`{{ range downstream "more" }}{{ .spec.clusterIp }}{{ end }}`, "the schema has no .spec.clusterIp: did you mean clusterIP?", "objects by name"},
+		{`{{ (downstream "more").a.spec.clusterIp }}`, `the schema has no (downstream "more").a.spec.clusterIp: did you mean clusterIP?`, "one of them"},
+		{`{{ (downstream "any").spec.clusterIp }}{{ (input "any").x }}{{ (input .spec.name).x }}`, "", "nothing is known"},
+	} {
+		t.Run(test.reason, func(t *testing.T) {
+			got := ""
+			for _, problem := range walkShapes(test.template, render.Options{}, p.rootsOf(&Downstream{})).undeclared {
 				got += problem
 			}
 			if got != test.want {
