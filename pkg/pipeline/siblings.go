@@ -178,11 +178,27 @@ func (c *compiler) siblings() {
 			if other.template == nil {
 				continue
 			}
-			paths, whole := c.reading(other.template).InputReads(render.DownstreamKey(d.Name))
+			paths, whole := d.objectPaths(c.reading(other.template).InputReads(render.DownstreamKey(d.Name)))
 			view.Keep, view.KeepWhole = append(view.Keep, paths...), view.KeepWhole || whole
 		}
 		d.shown = InputView{Paths: view.Keep, Whole: view.KeepWhole}
 	}
+}
+
+// objectPaths are paths below a downstream as paths of one object: if it has several, the first step is the name of one, unless a template
+// ranges over them. Which it is does not show, and a path that no object has keeps nothing.
+func (d *Downstream) objectPaths(paths [][]string, whole bool) ([][]string, bool) {
+	if !d.Several() {
+		return paths, whole
+	}
+	var below [][]string
+	for _, path := range paths {
+		if len(path) < 2 {
+			return nil, true
+		}
+		below = append(below, path, path[1:])
+	}
+	return below, whole
 }
 
 // order sorts the downstreams, each behind those that it reads. One that comes to itself in the end is an error.

@@ -50,7 +50,7 @@ func Prune(obj map[string]any, paths [][]string) map[string]any {
 
 // findReads walks a checked expression.
 func findReads(checked *ast.AST, s *scope) map[string]readSet {
-	w := &readWalker{checked: checked, found: map[string][][]string{}, shadow: map[string][]*chain{}, lists: s.inputLists}
+	w := &readWalker{checked: checked, found: map[string][][]string{}, shadow: map[string][]*chain{}, lists: s.inputLists, several: s.several}
 	w.walk(checked.Expr())
 	variables := s.variables()
 	reads := make(map[string]readSet, len(variables))
@@ -83,6 +83,8 @@ type readWalker struct {
 	// shadow has the variables of the enclosing comprehensions: each is an object of a list, or nil.
 	shadow map[string][]*chain
 	lists  map[string]*node // the inputs that are lists
+	// several are the downstreams with several objects, by name.
+	several map[string]bool
 }
 
 func (w *readWalker) walk(e ast.Expr) {
@@ -99,7 +101,7 @@ func (w *readWalker) walk(e ast.Expr) {
 			operands = append([]ast.Expr{e.AsCall().Target()}, operands...)
 		}
 		for _, operand := range operands {
-			if e.AsCall().FunctionName() != "size" || w.objects(operand) == nil {
+			if e.AsCall().FunctionName() != "size" || w.objects(operand) == nil && !w.names(operand) {
 				w.walk(operand)
 			}
 		}
@@ -124,7 +126,7 @@ func (w *readWalker) walk(e ast.Expr) {
 // comprehension walks the loop of a macro, whose variables hide outer ones with the same name.
 func (w *readWalker) comprehension(c ast.ComprehensionExpr) {
 	object := w.objects(c.IterRange())
-	if object == nil {
+	if object == nil && (c.HasIterVar2() || !w.names(c.IterRange())) {
 		w.walk(c.IterRange())
 	}
 	w.walk(c.AccuInit())
@@ -182,6 +184,10 @@ func (w *readWalker) chain(e ast.Expr) (c chain, ok bool) {
 		case operators.OptSelect, operators.Index, operators.OptIndex:
 			if len(call.Args()) == 2 && isText(call.Args()[1]) {
 				return w.extend(call.Args()[0], call.Args()[1].AsLiteral().Value().(string))
+			}
+			if byName, ok := w.chain(call.Args()[0]); ok && w.isByName(byName) && w.isLoopKey(call.Args()[1]) {
+				byName.path = append(slices.Clip(byName.path), anyObject)
+				return byName, true
 			}
 			if list, ok := w.chain(call.Args()[0]); ok && w.isList(list) && call.Args()[1].Kind() == ast.LiteralKind {
 				list.object = true

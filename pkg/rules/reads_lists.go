@@ -42,6 +42,33 @@ func (w *readWalker) objects(e ast.Expr) *chain {
 	return object
 }
 
+// anyObject stands in paths for the names of objects of a downstream that has several.
+const anyObject = "*"
+
+// isByName reports whether a chain is a downstream with several objects: a map by their names.
+func (w *readWalker) isByName(c chain) bool {
+	return c.root == varDownstreams && len(c.path) == 1 && !c.closed && w.several[c.path[0]]
+}
+
+// names reports whether an expression is such a downstream, of which only the names of the objects are needed, and notes what tells them.
+func (w *readWalker) names(e ast.Expr) bool {
+	c, ok := w.chain(e)
+	if !ok || !w.isByName(c) {
+		return false
+	}
+	w.found[varDownstreams] = append(w.found[varDownstreams], append(slices.Clip(c.path), anyObject, "metadata", "name"))
+	return true
+}
+
+// isLoopKey reports whether an expression is the variable of a comprehension, which reads nothing by itself.
+func (w *readWalker) isLoopKey(e ast.Expr) bool {
+	if e.Kind() != ast.IdentKind {
+		return false
+	}
+	by := w.shadow[e.AsIdent()]
+	return len(by) > 0 && by[len(by)-1] == nil
+}
+
 // filterOf returns the condition of the macro filter. Its step is: condition ? result + [variable] : result.
 func filterOf(c ast.ComprehensionExpr) (ast.Expr, bool) {
 	step := c.LoopStep()

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
 func TestReads(t *testing.T) {
@@ -92,6 +93,38 @@ func TestReadsOfDownstreams(t *testing.T) {
 	}
 	if got := readsText(p.Reads("self")); got != "" {
 		t.Errorf("got %q of self, want nothing", got)
+	}
+}
+
+// TestReadsOfSeveralDownstreams: whole objects are not needed for the names of a downstream's objects, or for one field of each.
+func TestReadsOfSeveralDownstreams(t *testing.T) {
+	env, err := NewEnv(EnvOptions{Downstreams: map[string]*spec.Schema{"worker": nil, "one": nil}, ForEach: map[string]bool{"worker": true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for expr, want := range map[string]string{
+		"downstreams.worker.map(n, n)": "worker.*.metadata.name",
+		"downstreams.worker.size()":    "worker.*.metadata.name",
+		"size(downstreams.worker) > 1": "worker.*.metadata.name",
+		"downstreams.worker.filter(n, downstreams.worker[n].?status.?x.orValue(0) > 0).size()": "worker.*.metadata.name,worker.*.status.x",
+		"downstreams.worker.all(n, downstreams.worker[n].status.y)":                            "worker.*.metadata.name,worker.*.status.y",
+		"downstreams.worker['a'].status.x":                                                     "worker.a.status.x",
+		"downstreams.worker[self.spec.name].status.x":                                          "worker",
+		"downstreams.worker.transformList(n, o, o)":                                            "worker",
+		"downstreams.worker.map(n, downstreams.worker)":                                        "worker",
+		"[1].map(n, downstreams.worker)":                                                       "worker",
+		"downstreams.worker == downstreams.worker":                                             "worker",
+		"downstreams.one.map(n, n)":                                                            "one",
+		"self.spec.names.map(n, downstreams.worker[n].status.x)":                               "worker.*.status.x",
+		"self.spec.names.map(n, downstreams.worker[?n].?status.?x.orValue(''))":                "worker.*.status.x",
+	} {
+		p, err := env.Any(expr, Status, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := readsText(p.Reads("downstreams")); got != want {
+			t.Errorf("%s reads %q, want %q", expr, got, want)
+		}
 	}
 }
 

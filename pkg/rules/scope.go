@@ -21,6 +21,7 @@ type scope struct {
 	item                          *node // nil without Items
 	object                        *node // for the scope Matching
 	inputLists                    map[string]*node
+	several                       map[string]bool // downstreams with several objects
 	declared                      []*variable
 	variableNode                  *node // of all variables; nil if there are none
 }
@@ -36,7 +37,7 @@ func (e *Env) scope(kind Scope, downstream string) (*scope, error) {
 	if s := e.scopes[key]; s != nil {
 		return s, nil
 	}
-	s := &scope{kind: kind, self: e.self, item: e.items[downstream], inputLists: e.inputLists}
+	s := &scope{kind: kind, self: e.self, item: e.items[downstream], inputLists: e.inputLists, several: e.lists}
 	if kind != Matching {
 		s.declared, s.variableNode = e.declared, variableNode(e.declared)
 	}
