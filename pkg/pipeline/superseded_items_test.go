@@ -35,7 +35,7 @@ func TestSupersededItems(t *testing.T) {
 			map[int]bool{before: true}, "the same"},
 		{"deleted again and again", func(in *Input) { missing(in); in.Facts[1].Spaced = time.Second }, map[int]bool{before: true}, "the same"},
 		{"terminating", func(in *Input) { in.Facts[1].Live.Deleting = true }, map[int]bool{before: true},
-			"somebody else may hold it for ever"},
+			"somebody else may hold it forever"},
 		{"not rendered", func(in *Input) { in.Desired.Objects[1] = DesiredObject{Several: true, Err: errTest} }, nil, "nobody knows what it is"},
 		{"lacks an input", func(in *Input) { in.Desired.Objects[1] = DesiredObject{Several: true, Err: &waiting{"input is missing"}} }, nil, "nobody knows"},
 		{"invalid", func(in *Input) {

@@ -42,7 +42,7 @@ func (w *readWalker) objects(e ast.Expr) *chain {
 	return object
 }
 
-// anyObject stands in paths for the names of objects of a downstream that has several.
+// anyObject is in paths the name of any object of a downstream that has several.
 const anyObject = "*"
 
 // isByName reports whether a chain is a downstream with several objects: a map by their names.
@@ -50,7 +50,7 @@ func (w *readWalker) isByName(c chain) bool {
 	return c.root == varDownstreams && len(c.path) == 1 && !c.closed && w.several[c.path[0]]
 }
 
-// names reports whether an expression is such a downstream, of which only the names of the objects are needed, and notes what tells them.
+// names reports whether an expression is such a downstream, of which only the names of the objects are needed, and notes what gives them.
 func (w *readWalker) names(e ast.Expr) bool {
 	c, ok := w.chain(e)
 	if !ok || !w.isByName(c) {
