@@ -335,8 +335,6 @@ func (w *shapeWalk) pipe(p *template.PipeNode, dot shape, vars map[string]shape)
 			value = w.each
 		case name.Ident == "variable" && len(cmd.Args) == 2:
 			value = w.variable(cmd.Args[1])
-		case w.objectOf(cmd) != "":
-			value = w.objects[w.objectOf(cmd)]
 		case name.Ident == "include":
 			w.include(cmd.Args[1:], dot, vars)
 			value = shape{typed: render.ResultType(name.Ident)}
@@ -344,7 +342,7 @@ func (w *shapeWalk) pipe(p *template.PipeNode, dot shape, vars map[string]shape)
 		case name.Ident == "default" && len(cmd.Args) > 1:
 			value = w.either(i > 0, value, cmd.Args[1:], dot, vars)
 		default:
-			value = shape{typed: render.ResultType(name.Ident)}
+			value = w.result(cmd, name.Ident)
 		}
 	}
 	return value
@@ -369,6 +367,14 @@ func (w *shapeWalk) variable(n template.Node) shape {
 		return w.variables[name.Text]
 	}
 	return shape{}
+}
+
+// result is the shape of what any other call gives.
+func (w *shapeWalk) result(cmd *template.CommandNode, function string) shape {
+	if name := w.objectOf(cmd); name != "" {
+		return w.objects[name]
+	}
+	return shape{typed: render.ResultType(function)}
 }
 
 // objectOf is how a call names an input or a downstream whose shape is known; empty for others.

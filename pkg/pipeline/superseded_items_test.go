@@ -37,7 +37,9 @@ func TestSupersededItems(t *testing.T) {
 		{"terminating", func(in *Input) { in.Facts[1].Live.Deleting = true }, map[int]bool{before: true},
 			"somebody else may hold it forever"},
 		{"not rendered", func(in *Input) { in.Desired.Objects[1] = DesiredObject{Several: true, Err: errTest} }, nil, "nobody knows what it is"},
-		{"lacks an input", func(in *Input) { in.Desired.Objects[1] = DesiredObject{Several: true, Err: &waiting{"input is missing"}} }, nil, "nobody knows"},
+		{"lacks an input", func(in *Input) {
+			in.Desired.Objects[1] = DesiredObject{Several: true, Err: &waiting{"input is missing"}}
+		}, nil, "nobody knows"},
 		{"invalid", func(in *Input) {
 			in.Desired = &Desired{Invalid: []rules.Failure{{}}, Objects: []DesiredObject{{Several: true}, {Several: true}}}
 		}, nil, "an invalid upstream takes nothing away"},
@@ -45,8 +47,8 @@ func TestSupersededItems(t *testing.T) {
 	} {
 		for _, since := range []int{unknown, before, same, after} {
 			p := onePipeline(func(op *config.Operator) {
-				max := 10
-				op.Downstreams[0].ForEach = &config.ForEach{Items: "self.spec.items", MaxItems: &max}
+				most := 10
+				op.Downstreams[0].ForEach = &config.ForEach{Items: "self.spec.items", MaxItems: &most}
 			})
 			in := inSyncInput()
 			in.Desired.Objects[0].Several = true

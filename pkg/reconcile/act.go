@@ -42,7 +42,7 @@ func (r *reconciliation) act(ctx context.Context, d *pipeline.Decision, in pipel
 func (r *reconciliation) removeLeftovers(ctx context.Context, d *pipeline.Decision, in pipeline.Input) (acted bool) {
 	for _, o := range d.Leftovers {
 		f := r.failures[o.Object]
-		if f != nil && r.Pipeline.Downstreams[o.Downstream].Several() && !(f.OfRemoval && r.backingOff[o.Object]) && !r.unremoved[o.UID] {
+		if f != nil && r.Pipeline.Downstreams[o.Downstream].Several() && (!f.OfRemoval || !r.backingOff[o.Object]) && !r.unremoved[o.UID] {
 			f = nil
 		}
 		if o.Action == pipeline.ActionNone || f != nil {
