@@ -361,7 +361,7 @@ func TestMigrateManyRefused(t *testing.T) {
 }
 
 // Objects that the API server fails for by themselves stop nothing, however many of them come in a row: neighbors by name, such as those
-// of one namespace with a webhook, are not taken for a server that fails whatever the object.
+// of one namespace with a webhook, are not mistaken for a server that fails for every object.
 func TestMigrateNeighborsFail(t *testing.T) {
 	t.Parallel()
 	const objects = 120
