@@ -228,7 +228,8 @@ func steps(toHub, fromHub string) string {
 func TestProveCountsAcknowledgedLosses(t *testing.T) {
 	t.Parallel()
 	const both = `{a: {type: string}, z: {type: string}}`
-	c, problems := compile(t, crdOf(both, both), conversionOf("    toHub: [{remove: [.spec.z]}]\n    lost: [{path: .spec, reason: nobody reads it}]"))
+	const rules = "    toHub: [{remove: [.spec.z]}]\n    lost: [{path: .spec, reason: nobody reads it}]"
+	c, problems := compile(t, crdOf(both, both), conversionOf(rules))
 	if len(problems) > 0 {
 		t.Fatal(problems[0])
 	}

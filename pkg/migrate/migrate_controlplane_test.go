@@ -253,7 +253,8 @@ func TestFill(t *testing.T) {
 		{"the version does not have the field", ".spec.c='x'", "version v1 does not have .spec.c"},
 		{"it is another subresource", ".status.b='x'", "cannot be filled in"},
 		{"the path goes through a string", ".spec.a.b='x'", "version v1 does not have .spec.a.b"},
-		{"a number in the place of a text", ".spec.b=size(self.spec.a)", "/lacking: spec.b: Invalid value"},
+		{"a number in the place of a text", ".spec.b=size(self.spec.a)", "a value of type integer, and .spec.b is of type string"},
+		{"a number whose type nobody knows before", ".spec.b=dyn(size(self.spec.a))", "/lacking: spec.b: Invalid value"},
 		{"an object with a field too many", ".spec.o={'p': 'x', 'q': 'y'}", "version v1 does not have spec.o.q"},
 		{"no expression", ".spec.b", "it must be PATH=EXPRESSION"},
 	} {
