@@ -82,7 +82,7 @@ func TestBackupAndRestore(t *testing.T) {
 	for _, row := range []struct {
 		how, says string
 		code      int
-	}{{"fail", "nothing would be written: objects exist and are not as in the backup", 1}, {"skip", "1 to skip", 0}, {"replace", "1 to replace", 0}} {
+	}{{"fail", "nothing would be written: objects exist and are not as in", 1}, {"skip", "1 to skip", 0}, {"replace", "1 to replace", 0}} {
 		code, out = run(t, "restore", all, "--age-identity", key, "--dry-run", "--on-conflict", row.how)
 		if code != row.code || !strings.Contains(out, row.says) {
 			t.Errorf("a dry run, --on-conflict %s: exit code %d\n%s", row.how, code, out)

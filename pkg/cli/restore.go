@@ -77,7 +77,7 @@ is missing, the command names it and writes nothing.`,
 	}
 	o.configs.bind(cmd)
 	flags := cmd.Flags()
-	flags.BoolVar(&o.dryRun, "dry-run", false, "Only print the plan. The exit code is 1 if a restore would fail, for example because of conflicts")
+	flags.BoolVar(&o.dryRun, "dry-run", false, "Only print the plan. The exit code is 1 if a restore would fail, as with conflicts")
 	o.onConflict.words = []string{backup.Fail, backup.Skip, backup.Replace}
 	bindChoice(cmd, &o.onConflict, "on-conflict", "",
 		"What to do if objects exist and are not as in the backup: fail (write nothing), skip (leave them) or replace (update them)")
@@ -285,8 +285,8 @@ func (o *restoreOptions) printPlan(plan *backup.Plan, hasOperators bool) {
 	}
 	notes := plan.Notes
 	if len(o.namespaces) > 0 && hasOperators {
-		notes = append(notes, "the hash of a downstream covers its namespace, so operators apply the downstreams of mapped namespaces once more; "+
-			"afterwards another restore reports their hashes as conflicts")
+		notes = append(notes, "the hash of a downstream covers its namespace, so operators apply the downstreams of mapped namespaces "+
+			"once more; afterwards another restore reports their hashes as conflicts")
 	}
 	writeNotes(o.streams, notes)
 }
