@@ -3,8 +3,10 @@
 package backup_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"path/filepath"
 	"slices"
@@ -17,7 +19,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/backup"
 )
 
-// An upstream that somebody edits after a restore was killed is not left paused by one that skips it.
+// An upstream that someone edits after a restore was killed is not left paused by one that skips it.
 func TestInterruptedAndEdited(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -60,6 +62,57 @@ func TestInterruptedAndEdited(t *testing.T) {
 	}
 	if slices.ContainsFunc(u.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return strings.Contains(e.Manager, "restore") }) {
 		t.Errorf("managed by %v", u.GetManagedFields())
+	}
+	w.deleteAll(false)
+}
+
+// TestPauseOfAnotherValue: an annotation that does not pause comes back with its manager, also if the restore was killed after it set it.
+func TestPauseOfAnotherValue(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.thing("a")
+	testkit.Patch(t, w.things(), w.ns, "a", "annotator", `{"metadata": {"annotations": {"`+pausedBy+`": "by-user"}}}`)
+	path := filepath.Join(t.TempDir(), "backup")
+	w.save(path)
+	for _, isKilled := range []bool{false, true} {
+		w.deleteAll(false)
+		ctx, kill := context.WithCancel(t.Context())
+		config := testkit.Config()
+		config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+			return tripper(func(r *http.Request) (*http.Response, error) {
+				var body []byte
+				if r.Body != nil {
+					body, _ = io.ReadAll(r.Body)
+					r.Body = io.NopCloser(bytes.NewReader(body))
+				}
+				answer, err := next.RoundTrip(r)
+				if isKilled && r.Method == http.MethodPatch && bytes.Contains(body, []byte("by-user")) {
+					kill()
+				}
+				return answer, err
+			})
+		})
+		if _, _, err := run(ctx, w.restore(config, path, backup.Fail)); (err != nil) != isKilled {
+			t.Fatalf("killed is %t: %v", isKilled, err)
+		}
+		kill()
+		if isKilled {
+			plan, result, err := run(t.Context(), w.restore(testkit.Config(), path, backup.Fail))
+			if err != nil || result.Finished != 1 || len(plan.Differences) > 0 {
+				t.Errorf("again: %+v, %v: %v", result, plan.Differences, err)
+			}
+		}
+		managers := map[string]string{}
+		for _, e := range testkit.Get(t, w.things(), w.ns, "a").GetManagedFields() {
+			managers[e.Manager] += string(e.FieldsV1.GetRawBytes())
+		}
+		if !strings.Contains(managers["annotator"], pausedBy) || managers["restorer"] != "" {
+			t.Errorf("killed is %t: managers are %v", isKilled, managers)
+		}
+		plan, result, err := run(t.Context(), w.restore(testkit.Config(), path, backup.Fail))
+		if err != nil || plan.Different() > 0 || result.Finished+result.Created > 0 {
+			t.Errorf("killed is %t: a restore once more: %v, %v, %v", isKilled, plan, result, err)
+		}
 	}
 	w.deleteAll(false)
 }

@@ -51,10 +51,13 @@ func (a *Archive) open(path string) error {
 			return fmt.Errorf("%s is damaged, truncated, or not a backup: %w", path, err)
 		}
 	}
-	if a.Manifest, err = readManifest(a.dir); err != nil {
-		return err
+	if a.Manifest, err = readManifest(a.dir); err == nil {
+		err = a.Manifest.verify(a.dir)
 	}
-	return a.Manifest.verify(a.dir)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
 }
 
 // Close removes what was unpacked.
@@ -65,7 +68,7 @@ func (a *Archive) Close() error {
 	return os.RemoveAll(a.dir)
 }
 
-// readable tells whether a file can be read: encrypted ones need an identity.
+// readable reports whether a file can be read: encrypted ones need an identity.
 func (a *Archive) readable(f *File) bool { return !f.Encrypted || len(a.identities) > 0 }
 
 // definition reads the CustomResourceDefinition of a kind.
@@ -157,7 +160,7 @@ func replace(from, to string, m *Manifest) (bool, error) {
 	if len(entries) > 0 {
 		before, err := readManifest(to)
 		if err != nil {
-			return false, err
+			return false, fmt.Errorf("%s: %w", to, err)
 		}
 		if err := before.verify(to); err == nil && before.sameContent(m) {
 			return false, nil
@@ -240,10 +243,13 @@ func checkOutput(path string) error {
 		}
 	}
 	m, err := readManifest(path)
-	if err != nil {
-		return err
+	if err == nil {
+		err = m.checkUnlisted(path)
 	}
-	return m.checkUnlisted(path)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
 }
 
 // checkArchive refuses a file that does not begin as pack begins it; an empty one is a place for a backup.

@@ -129,3 +129,50 @@ func TestRemoveAbandoned(t *testing.T) {
 		t.Errorf("left are %s", got)
 	}
 }
+
+// TestOpenNamesTheArchive: an error names the file that was given, not the directory that it is unpacked to.
+func TestOpenNamesTheArchive(t *testing.T) {
+	t.Parallel()
+	pack := func(t *testing.T, change func(dir string)) string {
+		dir, m := complete(t, t.TempDir(), "a")
+		to := filepath.Join(t.TempDir(), "app.tar.zst")
+		change(dir)
+		if _, err := replace(dir, to, m); err != nil {
+			t.Fatal(err)
+		}
+		return to
+	}
+	for reason, row := range map[string]struct {
+		change  func(dir string)
+		problem string
+	}{
+		"an altered manifest": {func(dir string) {
+			text, err := os.ReadFile(filepath.Join(dir, manifestName))
+			if err == nil {
+				err = os.WriteFile(filepath.Join(dir, manifestName), append(text, '\n'), 0o600)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}, "manifest.json was altered"},
+		"no JSON": {func(dir string) {
+			if err := os.WriteFile(filepath.Join(dir, manifestName), []byte("{"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}, "manifest.json is damaged"},
+	} {
+		path := pack(t, row.change)
+		_, err := Open(path, nil)
+		if err == nil || !strings.HasPrefix(err.Error(), path+": "+row.problem) || strings.Contains(err.Error(), "restore-") {
+			t.Errorf("%s: %v", reason, err)
+		}
+	}
+	empty := filepath.Join(t.TempDir(), "empty.tar.zst")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Open(empty, nil)
+	if err == nil || err.Error() != empty+": it is not a complete backup: manifest.json: no such file or directory" {
+		t.Errorf("an empty file: %v", err)
+	}
+}

@@ -351,7 +351,7 @@ func TestOwnerIsNotInTheBackup(t *testing.T) {
 	w.deleteAll(false)
 }
 
-// One object that the API server refuses does not stop the others; what it changes is told.
+// One object that the API server refuses does not stop the others; what it changes is reported.
 func TestRefusedAndChanged(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -17,11 +17,11 @@ var (
 	pods = schema.GroupKind{Kind: "Pod"}
 )
 
-// each stands for every item of a list in a path.
+// each is every item of a list in a path.
 const each = "*"
 
 // generatedFields of built-in kinds get their values from the API server or a controller, for one object at one moment. They are not
-// restored, unless somebody else owns them: whoever writes a clusterIP into a template wants it.
+// restored, unless someone else owns them: whoever writes a clusterIP into a template wants it.
 var generatedFields = map[schema.GroupKind][][]any{
 	jobs: {
 		{"spec", "selector"},
@@ -113,7 +113,7 @@ func at(v any, path []any) any {
 	return v
 }
 
-// owned tells whether somebody owns a field: neither a controller of Kubernetes nor a subresource counts.
+// owned reports whether someone owns a field: neither a controller of Kubernetes nor a subresource counts.
 func owned(u *unstructured.Unstructured, path []any) bool {
 	return slices.ContainsFunc(u.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
 		if e.FieldsV1 == nil || e.Subresource != "" || e.Manager == "kube-controller-manager" || e.Manager == "kube-scheduler" {
@@ -144,7 +144,7 @@ func keyOf(step any) string {
 	return "f:" + name
 }
 
-// isItem tells whether a key such as k:{"port":80} names an item.
+// isItem reports whether a key such as k:{"port":80} names an item.
 func isItem(key string, item any) bool {
 	object, ok := item.(map[string]any)
 	if !ok || len(key) < 2 || key[:2] != "k:" {

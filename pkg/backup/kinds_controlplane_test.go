@@ -50,7 +50,7 @@ func seeds(t *testing.T) map[string]string {
 	return out
 }
 
-// Objects of each kind that the API server serves come back, whether they were applied or created: what it generates is generated anew.
+// Objects of each kind that the API server serves come back, whether they were applied or created: what it generates is generated again.
 func TestEveryKind(t *testing.T) {
 	t.Parallel()
 	finder, err := discovery.NewDiscoveryClientForConfig(testkit.Config())
@@ -161,7 +161,7 @@ func erase(t *testing.T, gvr schema.GroupVersionResource, ns, name string) {
 	})
 }
 
-// What Kubernetes' controllers wrote into an object is not restored, what somebody asked for is; work that had finished is not done again.
+// What Kubernetes' controllers wrote into an object is not restored, what someone asked for is; work that had finished is not done again.
 func TestGenerated(t *testing.T) {
 	t.Parallel()
 	services := schema.GroupVersionResource{Version: "v1", Resource: "services"}

@@ -5,8 +5,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -67,7 +69,7 @@ func (k *Kind) gvr() schema.GroupVersionResource {
 	return gv.WithResource(k.Resource)
 }
 
-// isSecret tells whether the objects must neither be written in clear nor be printed.
+// isSecret reports whether the objects must neither be written in clear nor be printed.
 func isSecret(gr schema.GroupResource) bool { return gr == schema.GroupResource{Resource: "secrets"} }
 
 // File is a file of a backup.
@@ -118,33 +120,33 @@ func (m *Manifest) text() ([]byte, error) {
 func readManifest(dir string) (*Manifest, error) {
 	name := filepath.Join(dir, manifestName)
 	if info, err := os.Lstat(name); err == nil && !info.Mode().IsRegular() { // reading a pipe would never end
-		return nil, fmt.Errorf("%s is not a regular file: use another backup", name)
+		return nil, fmt.Errorf("%s is not a regular file: use another backup", manifestName)
 	} else if err == nil && info.Size() > maxObject {
-		return nil, fmt.Errorf("%s has %d MiB, and a manifest has %d at most: use another backup", name, info.Size()>>20, maxObject>>20)
+		return nil, fmt.Errorf("%s has %d MiB, and a manifest has %d at most: use another backup", manifestName, info.Size()>>20, maxObject>>20)
 	}
 	text, err := os.ReadFile(name)
 	if err != nil {
-		return nil, fmt.Errorf("%s is not a complete backup: %w", dir, err)
+		return nil, fmt.Errorf("it is not a complete backup: %s: %w", manifestName, withoutPath(err))
 	}
 	m := &Manifest{}
 	if err := json.Unmarshal(text, m); err != nil {
-		return nil, fmt.Errorf("%s is damaged: %w", filepath.Join(dir, manifestName), err)
+		return nil, fmt.Errorf("%s is damaged: %w", manifestName, err)
 	}
 	if m.Format != format {
 		return nil, fmt.Errorf("%s has format %d, and this version of the command reads format %d: use the version that wrote it",
-			filepath.Join(dir, manifestName), m.Format, format)
+			manifestName, m.Format, format)
 	}
 	if sum, err := m.digest(); err != nil || sum != m.SHA256 {
 		return nil, fmt.Errorf("%s was altered: its checksum is %s and not %s: use another backup",
-			filepath.Join(dir, manifestName), sum, m.SHA256)
+			manifestName, sum, m.SHA256)
 	}
 	if same, err := m.text(); err != nil || !bytes.Equal(same, text) { // keys that are not read are not in the digest
-		return nil, fmt.Errorf("%s was altered: it is not as it was written: use another backup", filepath.Join(dir, manifestName))
+		return nil, fmt.Errorf("%s was altered: it is not as it was written: use another backup", manifestName)
 	}
 	return m, nil
 }
 
-// sameContent tells whether two backups hold the same: only times, resourceVersions and such differ.
+// sameContent reports whether two backups hold the same: only times, resourceVersions and such differ.
 func (m *Manifest) sameContent(other *Manifest) bool {
 	a, b := *m, *other
 	a.Kinds, b.Kinds = slices.Clone(a.Kinds), slices.Clone(b.Kinds)
@@ -200,7 +202,7 @@ func (m *Manifest) verify(dir string) error {
 		}
 		sum, err := checksum(filepath.Join(dir, f.Path))
 		if err != nil {
-			return fmt.Errorf("the backup is not complete: %w", err)
+			return fmt.Errorf("the backup is not complete: %s: %w", f.Path, withoutPath(err))
 		}
 		if sum != f.SHA256 {
 			return fmt.Errorf("%s was altered or truncated: its checksum is %s and not %s: use another backup", f.Path, sum, f.SHA256)
@@ -219,15 +221,25 @@ func (m *Manifest) checkUnlisted(dir string) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		if !d.Type().IsRegular() {
-			return fmt.Errorf("%s is not a regular file: remove it", path)
-		}
 		name, err := filepath.Rel(dir, path)
-		if name = filepath.ToSlash(name); err == nil && !listed[name] {
-			return fmt.Errorf("%s is not part of the backup: remove it from %s", name, dir)
+		switch name = filepath.ToSlash(name); {
+		case err != nil:
+		case !d.Type().IsRegular():
+			return fmt.Errorf("%s is not a regular file: remove it", name)
+		case !listed[name]:
+			return fmt.Errorf("%s is not part of the backup: remove it", name)
 		}
 		return err
 	})
+}
+
+// withoutPath is an error of a file without its name: archives are unpacked to a directory that nobody knows.
+func withoutPath(err error) error {
+	var failed *fs.PathError
+	if errors.As(err, &failed) {
+		return failed.Err
+	}
+	return err
 }
 
 func checksum(path string) (string, error) {
@@ -241,5 +253,5 @@ func checksum(path string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), err
 }
 
-// isFile tells a .tar.zst file from a directory.
+// isFile reports whether a path is a .tar.zst file, not a directory.
 func isFile(path string) bool { return strings.HasSuffix(path, ".tar.zst") }

@@ -144,10 +144,10 @@ func (p *pass) object(ctx context.Context, t *target, k *KindPlan, u, existing *
 		return nil
 	}
 	if existing == nil {
-		created, err := objects.Create(ctx, p.paused(t, want), metav1.CreateOptions{FieldManager: p.FieldManager})
+		created, err := objects.Create(ctx, p.withPause(t, want), metav1.CreateOptions{FieldManager: p.FieldManager})
 		if err == nil {
 			p.result.Created++
-			p.wrote(t, u, p.paused(t, want), created)
+			p.wrote(t, u, p.withPause(t, want), created)
 			return nil
 		}
 		if !apierrors.IsAlreadyExists(err) {
@@ -168,8 +168,9 @@ func (p *pass) conflict(ctx context.Context, t *target, k *KindPlan, u, want, ex
 	unfinished := p.Restore.unfinished(existing)
 	expected := want
 	if unfinished {
-		expected = p.paused(t, want)
+		expected = p.withPause(t, want)
 		p.hold(live) // it may have been released already
+		p.pauseAgain(t, live, want)
 	}
 	different := differences(expected.Object, live.Object, isSecret(t.gvr().GroupResource()))
 	switch {
@@ -188,20 +189,20 @@ func (p *pass) conflict(ctx context.Context, t *target, k *KindPlan, u, want, ex
 	case p.OnConflict == Fail:
 		return fmt.Errorf("it exists by now and is not as in the backup: %s", strings.Join(different, "; "))
 	case p.OnConflict == Replace:
-		paused := p.paused(t, want)
-		carry(paused, existing, generated(u))
-		paused.SetUID(existing.GetUID())
-		paused.SetResourceVersion(existing.GetResourceVersion())
-		replaced, err := p.objects(t, u.GetNamespace()).Update(ctx, paused, metav1.UpdateOptions{FieldManager: p.FieldManager})
+		sent := p.withPause(t, want)
+		carry(sent, existing, generated(u))
+		sent.SetUID(existing.GetUID())
+		sent.SetResourceVersion(existing.GetResourceVersion())
+		replaced, err := p.objects(t, u.GetNamespace()).Update(ctx, sent, metav1.UpdateOptions{FieldManager: p.FieldManager})
 		if err != nil {
 			return err
 		}
 		p.result.Replaced++
-		strip(paused, false)
-		without(paused, generated(u))
-		p.wrote(t, u, paused, replaced)
+		strip(sent, false)
+		without(sent, generated(u))
+		p.wrote(t, u, sent, replaced)
 		return nil
-	case unfinished: // what somebody has changed since stays, but not that it is paused
+	case unfinished: // what someone has changed since stays, but not that it is paused
 		p.unfinished[u.GetUID()] = existing.GetGeneration()
 	}
 	p.now[u.GetUID()] = existing.GetUID()
@@ -222,7 +223,7 @@ func (p *pass) compare(t *target, u *unstructured.Unstructured, sent, stored any
 	}
 }
 
-// ownerError tells that an owner does not exist (yet).
+// ownerError means that an owner does not exist (yet).
 type ownerError struct{ owner owner }
 
 func (e *ownerError) Error() string {
@@ -300,8 +301,8 @@ func (p *pass) ownerResource(o owner) (schema.GroupVersionResource, bool, error)
 	return schema.GroupVersionResource{}, false, &ownerError{o}
 }
 
-// paused adds the annotations by which operators leave an upstream alone, and keeps Jobs and Pods from being run.
-func (p *pass) paused(t *target, u *unstructured.Unstructured) *unstructured.Unstructured {
+// withPause adds the annotations by which operators leave an upstream alone, and keeps Jobs and Pods from being run.
+func (p *pass) withPause(t *target, u *unstructured.Unstructured) *unstructured.Unstructured {
 	u = u.DeepCopy()
 	p.hold(u)
 	keys := p.pauseKeys(t)
@@ -313,10 +314,25 @@ func (p *pass) paused(t *target, u *unstructured.Unstructured) *unstructured.Uns
 		annotations = map[string]string{}
 	}
 	for _, key := range keys {
-		annotations[key] = "true"
+		annotations[key] = paused
 	}
 	u.SetAnnotations(annotations)
 	return u
+}
+
+// paused is the value of an annotation that pauses an upstream.
+const paused = "true"
+
+// pauseAgain sets such an annotation of an unfinished object where it has the value of the backup already.
+func (p *pass) pauseAgain(t *target, live, want *unstructured.Unstructured) {
+	annotations := live.GetAnnotations()
+	for _, key := range p.pauseKeys(t) {
+		value, ok := annotations[key]
+		if archived, had := want.GetAnnotations()[key]; ok && had && value == archived {
+			annotations[key] = paused
+		}
+	}
+	live.SetAnnotations(annotations)
 }
 
 // finish restores status and managedFields, and unpauses upstreams: what is owned comes before its owner.
@@ -365,18 +381,20 @@ func (p *pass) finishObject(ctx context.Context, t *target, u *unstructured.Unst
 	if err != nil {
 		return err
 	}
-	if released := release(u); len(released) > 0 { // by itself: with managedFields, what it changes would be ours
-		if _, err := p.patch(ctx, objects, u.GetName(), append([]operation{same}, released...)); err != nil {
-			return err
-		}
-	}
+	released := release(u)
 	operations := []operation{same, {"replace", "/metadata/managedFields", managers}}
 	for _, key := range p.pauseKeys(t) {
 		path := "/metadata/annotations/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
-		if value, ok := want.GetAnnotations()[key]; ok {
-			operations = append(operations, operation{"add", path, value})
-		} else {
+		switch value, ok := want.GetAnnotations()[key]; {
+		case !ok:
 			operations = append(operations, operation{"remove", path, nil})
+		case value != paused:
+			released = append(released, operation{"add", path, value})
+		}
+	}
+	if len(released) > 0 { // by itself: with managedFields, what it changes would be ours
+		if _, err := p.patch(ctx, objects, u.GetName(), append([]operation{same}, released...)); err != nil {
+			return err
 		}
 	}
 	_, err = p.patch(ctx, objects, u.GetName(), operations)

@@ -75,7 +75,7 @@ type KindPlan struct {
 	Missing []string
 }
 
-// Problem is what is to be told of one object.
+// Problem is what is reported about one object.
 type Problem struct{ Object, Text string }
 
 func (p Problem) String() string { return p.Object + ": " + p.Text }
@@ -238,14 +238,22 @@ func (r *Restore) missingNamespaces(ctx context.Context, plan *Plan) error {
 // ErrConflict ends a restore that would have to change objects.
 var ErrConflict = errors.New("objects exist and are not as in the backup: choose --on-conflict skip or --on-conflict replace")
 
+// Check returns why Run would write nothing.
+func (r *Restore) Check(plan *Plan) error {
+	switch {
+	case r.OnConflict == Fail && plan.Different() > 0:
+		return ErrConflict
+	case len(plan.Rights) > 0:
+		return plan.Rights
+	}
+	return nil
+}
+
 // Run does what the plan says. It goes on past objects that are refused.
 func (r *Restore) Run(ctx context.Context, plan *Plan) (*Result, error) {
 	result := &Result{}
-	if r.OnConflict == Fail && plan.Different() > 0 {
-		return result, ErrConflict
-	}
-	if len(plan.Rights) > 0 {
-		return result, plan.Rights
+	if err := r.Check(plan); err != nil {
+		return result, err
 	}
 	for _, t := range r.kinds {
 		if err := r.install(ctx, t); err != nil {
@@ -345,7 +353,7 @@ func (r *Restore) install(ctx context.Context, t *target) error {
 	return nil
 }
 
-// established tells whether the API server serves a definition; else why says which condition is False.
+// established reports whether the API server serves a definition; else why says which condition is False.
 func (r *Restore) established(ctx context.Context, t *target) (_ bool, why string) {
 	u, err := r.Client.Resource(definitions).Get(ctx, t.Name(), metav1.GetOptions{})
 	if err != nil {
@@ -374,7 +382,7 @@ func strip(u *unstructured.Unstructured, hasStatus bool) {
 	}
 }
 
-// unfinished tells whether a restore was interrupted before it had finished the object.
+// unfinished reports whether a restore was interrupted before it had finished the object.
 func (r *Restore) unfinished(u *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(u.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return e.Manager == r.FieldManager })
 }

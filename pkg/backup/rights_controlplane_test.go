@@ -72,7 +72,7 @@ func TestRightsOfRestore(t *testing.T) {
 		}
 	}
 	crds, namespaces := "customresourcedefinitions.apiextensions.k8s.io", testkit.Unique(t)+"-new"
-	reads := []string{"get " + crds, // get of the kinds is for objects that somebody creates meanwhile
+	reads := []string{"get " + crds, // get of the kinds is for objects that someone creates meanwhile
 		"list " + w.name(), "list configmaps"}
 	writes := []string{"create " + w.name(), "patch " + w.name(), "patch " + w.name() + "/status", "create configmaps", "patch configmaps",
 		"update " + w.name()}

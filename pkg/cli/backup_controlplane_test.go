@@ -78,6 +78,19 @@ func TestBackupAndRestore(t *testing.T) {
 	if code, out = run(t, "restore", all, "--age-identity", key); code != 0 || out != plan+"3 created, 0 replaced, 3 finished\n" {
 		t.Errorf("exit code %d\n%s", code, out)
 	}
+	testkit.Patch(t, configMaps, other, "copy", "somebody", `{"data": {"more": "x"}}`)
+	for _, row := range []struct {
+		how, says string
+		code      int
+	}{{"fail", "nothing would be written: objects exist and are not as in", 1}, {"skip", "1 to skip", 0}, {"replace", "1 to replace", 0}} {
+		code, out = run(t, "restore", all, "--age-identity", key, "--dry-run", "--on-conflict", row.how)
+		if code != row.code || !strings.Contains(out, row.says) {
+			t.Errorf("a dry run, --on-conflict %s: exit code %d\n%s", row.how, code, out)
+		}
+	}
+	if code, out = run(t, "restore", all, "--age-identity", key, "--on-conflict", "replace"); code != 0 {
+		t.Errorf("exit code %d\n%s", code, out)
+	}
 	site := testkit.Get(t, configMaps, ns, "site")
 	want := ns + "/site/" + string(site.GetUID())
 	for _, gvr := range []schema.GroupVersionResource{configMaps, secrets} {

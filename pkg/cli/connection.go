@@ -84,6 +84,7 @@ func (c *connection) rest() (*rest.Config, error) {
 	if cfg.Burst == 0 {
 		cfg.Burst = max(int(2*cfg.QPS), 1)
 	}
+	cfg.WarningHandler = rest.NewWarningWriter(os.Stderr, rest.WarningWriterOptions{Deduplicate: true}) // as kubectl prints them
 	cfg.UserAgent = fmt.Sprintf("corollary/%s (%s/%s)", build().Version, runtime.GOOS, runtime.GOARCH)
 	return cfg, nil
 }

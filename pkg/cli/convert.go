@@ -70,7 +70,11 @@ func (o *convertOptions) compile() ([]*conversion, error) {
 	}
 	return o.compileAgainst(func(f *config.ConversionFile) (*apiextensionsv1.CustomResourceDefinition, error) {
 		if crd := definitionFor(definitions, f); crd != nil {
-			return crd, nil
+			refusals, err := kinds.Refusals(context.Background(), crd)
+			if err == nil && len(refusals) > 0 {
+				err = fmt.Errorf("API servers refuse CustomResourceDefinition %s: %s: %s", crd.Name, refusals[0].Path, refusals[0].Reason)
+			}
+			return crd, err
 		}
 		return nil, f.Errorf("", "give the file of its CustomResourceDefinition with --crds", "%s is not defined", f.For)
 	})

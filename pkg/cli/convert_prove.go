@@ -115,21 +115,10 @@ func (o *proveOptions) run(ctx context.Context) error {
 func (o *proveOptions) print(c *conversion, proof *convert.Proof) {
 	fmt.Fprintf(o.streams.Out, "%s (%s)\n", c.file.Name, c.file.For)
 	for _, pair := range proof.Pairs {
-		result := "nothing is lost"
-		switch {
-		case pair.Counterexample != nil:
-			result = "LOST"
-		case pair.Objects == 0:
-			result = "NOT PROVEN: no valid object could be made from the schema"
-		case pair.ByConstruction:
-			result = "nothing is lost, by construction"
+		fmt.Fprintf(o.streams.Out, "  %s → %s → %s: %s (%s)\n", pair.From, pair.Via, pair.From, verdict(&pair), tried(&pair))
+		for _, field := range slices.Sorted(maps.Keys(pair.Lost)) {
+			fmt.Fprintf(o.streams.Out, "    lost as acknowledged: %s (in %s)\n", field, count(pair.Lost[field], "object"))
 		}
-		sample := ""
-		if pair.SampledFrom > 0 {
-			sample = fmt.Sprintf(", a sample of %d combinations", pair.SampledFrom)
-		}
-		fmt.Fprintf(o.streams.Out, "  %s → %s → %s: %s (%s, of which %d at the bounds of two fields%s; %d more were not valid)\n",
-			pair.From, pair.Via, pair.From, result, count(pair.Objects, "object"), pair.Combinations, sample, pair.Refused)
 		for _, field := range slices.Sorted(maps.Keys(pair.Kept)) {
 			fmt.Fprintf(o.streams.Out, "    by the annotation: %s (in %s)\n", field, count(pair.Kept[field], "object"))
 		}
@@ -151,4 +140,34 @@ func (o *proveOptions) print(c *conversion, proof *convert.Proof) {
 			fmt.Fprintf(o.streams.Out, "    %s:\n%s\n", shown.title, indent(string(text), "      "))
 		}
 	}
+}
+
+// verdict says what was found about one pair.
+func verdict(pair *convert.ProofPair) string {
+	switch {
+	case pair.Counterexample != nil:
+		return "LOST"
+	case pair.Objects == 0:
+		return "NOT PROVEN: no valid object could be made from the schema"
+	case pair.ByConstruction:
+		return "nothing is lost, by construction"
+	case len(pair.Lost) > 0:
+		return "nothing is lost that is not acknowledged"
+	}
+	return "nothing is lost"
+}
+
+// tried says what was tried of one pair.
+func tried(pair *convert.ProofPair) string {
+	text := count(pair.Objects, "object")
+	if pair.Combinations > 0 {
+		text += fmt.Sprintf(", %d of them at the bounds of two fields", pair.Combinations)
+	}
+	if pair.SampledFrom > 0 {
+		text += fmt.Sprintf(", a sample of %d combinations", pair.SampledFrom)
+	}
+	if pair.Refused > 0 {
+		text += fmt.Sprintf("; %d more were not valid", pair.Refused)
+	}
+	return text
 }

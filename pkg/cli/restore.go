@@ -77,7 +77,7 @@ is missing, the command names it and writes nothing.`,
 	}
 	o.configs.bind(cmd)
 	flags := cmd.Flags()
-	flags.BoolVar(&o.dryRun, "dry-run", false, "Only print the plan")
+	flags.BoolVar(&o.dryRun, "dry-run", false, "Only print the plan. The exit code is 1 if a restore would fail, as with conflicts")
 	o.onConflict.words = []string{backup.Fail, backup.Skip, backup.Replace}
 	bindChoice(cmd, &o.onConflict, "on-conflict", "",
 		"What to do if objects exist and are not as in the backup: fail (write nothing), skip (leave them) or replace (update them)")
@@ -125,12 +125,23 @@ func (o *restoreOptions) run(ctx context.Context, path string) (err error) {
 	if err != nil {
 		return fmt.Errorf("nothing was written: %w", err)
 	}
-	o.printPlan(plan)
+	o.printPlan(plan, len(operators) > 0)
 	if o.dryRun {
-		return nil
+		return wouldFail(r, plan)
 	}
 	result, err := r.Run(ctx, plan)
 	return o.report(result, err)
+}
+
+// wouldFail returns an error if a restore would not restore all that the plan has.
+func wouldFail(r *backup.Restore, plan *backup.Plan) error {
+	if err := r.Check(plan); err != nil {
+		return fmt.Errorf("nothing would be written: %w", err)
+	}
+	if n := len(plan.Refused); n > 0 {
+		return fmt.Errorf("%s could not be restored", count(n, "object"))
+	}
+	return nil
 }
 
 // mapping reads --namespace-map.
@@ -229,7 +240,7 @@ func (o *restoreOptions) operators(cfg *rest.Config, archive *backup.Archive) ([
 	return operators, nil
 }
 
-func (o *restoreOptions) printPlan(plan *backup.Plan) {
+func (o *restoreOptions) printPlan(plan *backup.Plan, hasOperators bool) {
 	out := o.streams.Out
 	for _, name := range plan.Definitions {
 		fmt.Fprintf(out, "create CustomResourceDefinition %s\n", name)
@@ -272,7 +283,12 @@ func (o *restoreOptions) printPlan(plan *backup.Plan) {
 	for _, right := range plan.Rights {
 		fmt.Fprintln(out, "  missing right: "+right)
 	}
-	writeNotes(o.streams, plan.Notes)
+	notes := plan.Notes
+	if len(o.namespaces) > 0 && hasOperators {
+		notes = append(notes, "the hash of a downstream covers its namespace, so operators apply the downstreams of mapped namespaces "+
+			"once more; afterwards another restore reports their hashes as conflicts")
+	}
+	writeNotes(o.streams, notes)
 }
 
 // report prints what was done. Whatever is not in the cluster as it is in the backup is an error.

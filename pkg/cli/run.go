@@ -164,12 +164,21 @@ func (o *runOptions) run(ctx context.Context, misspelt []string) error {
 	return nil
 }
 
+// restLogged is the client configuration of a process that logs the API server's warnings.
+func (o *runOptions) restLogged() (*rest.Config, error) {
+	cfg, err := o.connection.rest()
+	if err == nil {
+		cfg.WarningHandler = nil
+	}
+	return cfg, err
+}
+
 // installCRDs applies the definitions of described kinds, if it was asked for.
 func (o *runOptions) installCRDs(ctx context.Context, files []*config.File, logger logr.Logger) error {
 	if !o.install {
 		return nil
 	}
-	cfg, err := o.connection.rest()
+	cfg, err := o.restLogged()
 	if err != nil {
 		return err
 	}
@@ -224,7 +233,7 @@ func (o *runOptions) prepare(cfg *rest.Config, mgr manager.Manager, files, loade
 // run. Else the engine reports those of the others. That a kind cannot be looked up is not an error of the config: its
 // operator waits for it.
 func (o *runOptions) preflight(files []*config.File, problems config.Errors, logger logr.Logger) (*rest.Config, error) {
-	cfg, err := o.connection.rest()
+	cfg, err := o.restLogged()
 	if err != nil {
 		return nil, refuse(o.streams, problems, err)
 	}

@@ -20,7 +20,7 @@ const (
 	// is as large as what has come, up to bodyStep.
 	firstStep = 16 << 10
 	bodyStep  = 1 << 20
-	// maxStepTime is how long a client may take for a step: one that sends nothing must not hold what others need.
+	// maxStepTime is the time limit of a client for each step: one that sends nothing must not hold what others need.
 	maxStepTime = 5 * time.Second
 )
 

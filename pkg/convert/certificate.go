@@ -37,6 +37,8 @@ type CertifiedPair struct {
 	Combinations   int    `json:"combinations"`
 	// Kept are the fields that survive by the annotation of preserve only, with how many of the objects.
 	Kept map[string]int `json:"kept,omitempty"`
+	// Lost are the fields that were lost as acknowledged, with in how many of the objects.
+	Lost map[string]int `json:"lost,omitempty"`
 }
 
 // CertifiedLoss is an acknowledged loss.
@@ -59,7 +61,7 @@ func (c *Converter) Certify(conf *config.Conversion, proof *Proof, seed uint64) 
 	for _, pair := range proof.Pairs {
 		made.Pairs = append(made.Pairs, CertifiedPair{
 			From: pair.From, Via: pair.Via, ByConstruction: pair.ByConstruction, Objects: pair.Objects, Combinations: pair.Combinations,
-			Kept: pair.Kept,
+			Kept: pair.Kept, Lost: pair.Lost,
 		})
 	}
 	for _, s := range conf.Spokes {
@@ -78,7 +80,7 @@ func (c *Converter) digests() map[string]string {
 	return all
 }
 
-// ErrSchemas says that a conversion was proven against other schemas than those of now.
+// ErrSchemas says that a conversion was proven against other schemas than the current ones.
 var ErrSchemas = errors.New("it has changed since the conversion was proven")
 
 // Matches returns nil if a certificate is about this conversion of these schemas. Otherwise the error says what has changed; it is

@@ -40,3 +40,29 @@ func TestCombinations(t *testing.T) {
 		}
 	}
 }
+
+// TestManyFields: of many optional fields, most objects have some, and some have all: an object is made and converted in bounded time.
+func TestManyFields(t *testing.T) {
+	t.Parallel()
+	properties := map[string]structuralschema.Structural{}
+	for n := range 500 {
+		properties[fmt.Sprint("field", n)] = structuralschema.Structural{Generic: structuralschema.Generic{Type: "string"}}
+	}
+	s := &structuralschema.Structural{Generic: structuralschema.Generic{Type: "object"}, Properties: properties}
+	g := (&Converter{hub: &kinds.Version{Structural: s}}).generator(1)
+	total, seen := 0, map[string]bool{}
+	for range 1000 {
+		made, _ := g.value(s, "", 0).(map[string]any)
+		total += len(made)
+		for name := range made {
+			seen[name] = true
+		}
+	}
+	if average := total / 1000; average > 2*usualFields || average < usualFields/2 || len(seen) != len(properties) {
+		t.Errorf("%d fields on the average, and %d are ever set", average, len(seen))
+	}
+	g.uniform = true
+	if made, _ := g.value(s, "", 0).(map[string]any); len(made) != len(properties) {
+		t.Errorf("a uniform object has %d fields", len(made))
+	}
+}

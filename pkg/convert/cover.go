@@ -82,12 +82,12 @@ func (c *cover) readBy(paths [][]string, whole bool) {
 	c.reads, c.whole = append(c.reads, paths...), c.whole || whole
 }
 
-// isRead tells whether an expression reads a field, or something in it.
+// isRead reports whether an expression reads a field, or something in it.
 func (c *cover) isRead(p fieldpath.Path) bool {
 	return c.whole || slices.ContainsFunc(c.reads, func(read []string) bool { return fieldpath.New(read...).Overlaps(p) })
 }
 
-// entry is what covers a field; below tells whether something covers fields in it.
+// entry is what covers a field; below reports whether something covers fields in it.
 func (c *cover) entry(p fieldpath.Path) (found *covered, below bool) {
 	if found = c.entries[p.String()]; found != nil {
 		return found, false
@@ -305,7 +305,7 @@ func sameKind(s, h *structuralschema.Structural) bool {
 		(additional(s) == nil) == (additional(h) == nil)
 }
 
-// sameAlone tells whether two schemas say the same, but for the fields and items in them.
+// sameAlone reports whether two schemas say the same, but for the fields and items in them.
 func sameAlone(s, h *structuralschema.Structural) bool {
 	a, b := *s, *h
 	a.Description, b.Description, a.Title, b.Title = "", "", "", ""

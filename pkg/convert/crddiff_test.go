@@ -31,7 +31,7 @@ func TestCompatibleChangesHold(t *testing.T) {
 		from, to := m.definition(was), m.definition(is)
 		old, err := kinds.Versions(from)
 		if err != nil {
-			continue // what was changed is no schema
+			continue // what was changed is not a schema
 		}
 		changed, err := kinds.Versions(to)
 		if err != nil {
@@ -82,7 +82,7 @@ func checkHolds(t *testing.T, seed uint64, obj map[string]any, v *kinds.Version,
 	}
 }
 
-// contains tells whether all values of an object are in another one, which may have got defaults.
+// contains reports whether all values of an object are in another one, which may have got defaults.
 func contains(all, some any) bool {
 	switch some := some.(type) {
 	case map[string]any:

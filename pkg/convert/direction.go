@@ -169,7 +169,7 @@ func (c *composer) compose(first, second direction) direction {
 	return made
 }
 
-// leaves tells whether a field stays what and where it is.
+// leaves reports whether a field stays what and where it is.
 func (d direction) leaves(p fieldpath.Path) bool {
 	for _, a := range d.sets {
 		if p.HasPrefix(a.to) {

@@ -21,7 +21,7 @@ type pass struct {
 	whole  map[string]any // the object, as it is while operations read
 }
 
-// isPartial tells that the object lacks what its version requires. A server-side apply has the API server convert what is left of an
+// isPartial reports whether the object lacks what its version requires. A server-side apply has the API server convert what is left of an
 // object without the fields of one manager.
 func (p *pass) isPartial() bool {
 	whole := runtime.DeepCopyJSON(p.whole)
@@ -32,7 +32,7 @@ func (p *pass) isPartial() bool {
 // operation is one step of one direction. All operations of a direction read before the first one writes, so that each sees the
 // object as it was, without a copy of it.
 type operation interface {
-	// touches tells whether a field at the top of the object is read or written.
+	// touches reports whether a field at the top of the object is read or written.
 	touches(field string) bool
 	// read returns what is to be written; ok is false where there is nothing.
 	read(obj map[string]any, p *pass) (value any, ok bool, err error)

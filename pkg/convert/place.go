@@ -22,7 +22,7 @@ func (p place) key() string {
 	return string(text)
 }
 
-// isValid tells whether every step is a field or keys: places come from annotations that anybody may have written. No step leads
+// isValid reports whether every step is a field or keys: places come from annotations that anybody may have written. No step leads
 // out of what a conversion may change, nor into the status: to write that takes another right.
 func (p place) isValid() bool {
 	if len(p) == 0 || slices.Contains([]any{"apiVersion", "kind", "status"}, p[0]) {
@@ -109,26 +109,11 @@ func (x *listIndex) text(fields map[string]any) string {
 	return string(text)
 }
 
-// isIn tells whether a place is at or below a path of fields; the items of lists do not count.
+// isIn reports whether a place is at or below a path of fields; the items of lists do not count.
 func (p place) isIn(path fieldpath.Path) bool {
 	fields := slices.DeleteFunc(slices.Clone(p), func(step any) bool { _, isField := step.(string); return !isField })
 	for i, step := range path {
 		if i >= len(fields) || fields[i] != step.Field {
-			return false
-		}
-	}
-	return true
-}
-
-// isDeclared tells whether a schema has the field. Metadata are in every schema.
-func (p place) isDeclared(s *structuralschema.Structural) bool {
-	if p[0] == "metadata" {
-		return true
-	}
-	for _, step := range p {
-		if key, ok := step.(string); !ok {
-			s = s.Items
-		} else if s = kinds.Member(s, key); s == nil {
 			return false
 		}
 	}

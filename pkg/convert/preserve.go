@@ -169,7 +169,7 @@ func errorsOf(ctx context.Context, v *kinds.Version, obj map[string]any) map[str
 	return found
 }
 
-// acceptsMetadata tells whether the API server takes labels and annotations from a webhook. One object with others would make every list
+// acceptsMetadata reports whether the API server takes labels and annotations from a webhook. One object with others would make every list
 // of the kind fail.
 func acceptsMetadata(obj map[string]any) bool {
 	metadata, _ := obj["metadata"].(map[string]any)

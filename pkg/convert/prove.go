@@ -40,6 +40,8 @@ type ProofPair struct {
 	SampledFrom int
 	// Kept counts, by field, the objects that the rules alone would have changed, and that survived by what travels in the annotation.
 	Kept map[string]int
+	// Lost counts, by field, the objects that lose what the conversion acknowledges as lost.
+	Lost map[string]int
 	// Counterexample is the smallest object found that does not survive; nil where all do.
 	Counterexample *Counterexample
 }
@@ -77,8 +79,8 @@ func (c *Converter) Prove(ctx context.Context, o ProofOptions) (*Proof, error) {
 	return proof, nil
 }
 
-// generator makes objects for a conversion to the version via.
-func (c *Converter) generator(seed uint64, via *kinds.Version) *generator {
+// generator makes objects for a conversion. Of unknown fields, some have the names of fields of the other versions.
+func (c *Converter) generator(seed uint64, others ...*kinds.Version) *generator {
 	g := &generator{
 		random:       rand.New(rand.NewPCG(seed, 1)),
 		distinctions: c.distinctions(),
@@ -97,11 +99,13 @@ func (c *Converter) generator(seed uint64, via *kinds.Version) *generator {
 			collect(s.Items, depth+1)
 		}
 	}
-	collect(via.Structural, 0)
+	for _, v := range others {
+		collect(v.Structural, 0)
+	}
 	return g
 }
 
-// Valid tells whether nothing was found to get lost.
+// Valid reports whether nothing was found to get lost.
 func (p *Proof) Valid() bool {
 	return !slices.ContainsFunc(p.Pairs, func(pair ProofPair) bool { return pair.Counterexample != nil || pair.Objects == 0 })
 }
@@ -110,13 +114,14 @@ type prover struct {
 	*Converter
 	from, via *kinds.Version
 	generator *generator
-	kept      map[string]int
+	// kept and lost count objects by field, as in ProofPair.
+	kept, lost map[string]int
 }
 
 // run makes combinations and random objects until one does not survive.
 func (p *prover) run(ctx context.Context, objects int) (ProofPair, error) {
-	p.kept = map[string]int{}
-	result := ProofPair{From: p.from.Name, Via: p.via.Name, Kept: p.kept}
+	p.kept, p.lost = map[string]int{}, map[string]int{}
+	result := ProofPair{From: p.from.Name, Via: p.via.Name, Kept: p.kept, Lost: p.lost}
 	try := func(chosen map[string]int) (done bool, err error) {
 		if err := ctx.Err(); err != nil {
 			return true, err
@@ -135,6 +140,7 @@ func (p *prover) run(ctx context.Context, objects int) (ProofPair, error) {
 			result.Combinations++
 		}
 		if found := p.thereAndBack(ctx, obj); found != nil {
+			result.Kept, result.Lost = maps.Clone(p.kept), maps.Clone(p.lost) // shrinking converts more objects
 			result.Counterexample = p.shrink(ctx, obj, found, p.thereAndBack)
 			return true, nil
 		}
@@ -160,41 +166,40 @@ func (p *prover) run(ctx context.Context, objects int) (ProofPair, error) {
 // combinations are all pairs of values of two fields, and how many these are. Of more than maxPairs so many are chosen at random.
 func (p *prover) combinations(maxPairs int) (chosen func(func(map[string]int) bool), all int) {
 	fields := p.generator.choices(p.from.Structural, "", 0)
-	each := func(visit func(a, b fieldChoice, x, y int) bool) {
+	before := 0
+	for _, f := range fields {
+		all += f.options() * (before + 1)
+		before += f.options()
+	}
+	if all <= maxPairs {
+		return allPairs(fields), all
+	}
+	return func(yield func(map[string]int) bool) {
+		random := p.generator.random
+		for range maxPairs {
+			a, b := fields[random.IntN(len(fields))], fields[random.IntN(len(fields))]
+			if !yield(map[string]int{a.at: a.option(random.IntN(a.options())), b.at: b.option(random.IntN(b.options()))}) {
+				return
+			}
+		}
+	}, all
+}
+
+// allPairs are all values of one field, and all pairs of values of two.
+func allPairs(fields []fieldChoice) func(func(map[string]int) bool) {
+	return func(yield func(map[string]int) bool) {
 		for i, a := range fields {
-			for _, b := range fields[i:] {
-				for x := range options(a) {
-					for y := range options(b) {
-						if (a.at != b.at || x == y) && !visit(a, b, x, y) {
+			for x := range a.options() {
+				if !yield(map[string]int{a.at: a.option(x)}) {
+					return
+				}
+				for _, b := range fields[i+1:] {
+					for y := range b.options() {
+						if !yield(map[string]int{a.at: a.option(x), b.at: b.option(y)}) {
 							return
 						}
 					}
 				}
-			}
-		}
-	}
-	each(func(fieldChoice, fieldChoice, int, int) bool { all++; return true })
-	return func(yield func(map[string]int) bool) {
-		wanted, left := min(maxPairs, all), all
-		each(func(a, b fieldChoice, x, y int) bool {
-			isChosen := wanted == left || p.generator.random.IntN(left) < wanted
-			if left--; !isChosen {
-				return true
-			}
-			wanted--
-			return yield(map[string]int{a.at: x, b.at: y})
-		})
-	}, all
-}
-
-func options(f fieldChoice) func(func(int) bool) {
-	return func(yield func(int) bool) {
-		if f.absent && !yield(absent) {
-			return
-		}
-		for i := range f.values {
-			if !yield(i) {
-				return
 			}
 		}
 	}
@@ -214,7 +219,7 @@ func (p *prover) make(ctx context.Context) (obj map[string]any, ok bool) {
 // leaveData gives an object the annotation of another one that came from the other version, as if everything in that had been edited
 // since: what is in the object must win.
 func (p *prover) leaveData(ctx context.Context, obj map[string]any) {
-	other := &generator{random: p.generator.random, distinctions: p.generator.distinctions}
+	other := &generator{random: p.generator.random, values: p.generator.values, distinctions: p.generator.distinctions}
 	earlier, ok := other.value(p.via.Structural, "", 0).(map[string]any)
 	if !ok {
 		return
@@ -306,9 +311,18 @@ func (p *prover) differ(before, after map[string]any) []keptField {
 	if s == nil {
 		s = p.spokes[p.via.Name]
 	}
-	return slices.DeleteFunc(differences(p.withoutData(before), p.withoutData(after), p.from.Structural), func(f keptField) bool {
-		return slices.ContainsFunc(s.lost, f.Path.isIn)
+	lost := map[string]bool{}
+	left := slices.DeleteFunc(differences(p.withoutData(before), p.withoutData(after), p.from.Structural), func(f keptField) bool {
+		isAcknowledged := slices.ContainsFunc(s.lost, f.Path.isIn)
+		if isAcknowledged {
+			lost[f.Path.field()] = true
+		}
+		return isAcknowledged
 	})
+	for name := range lost {
+		p.lost[name]++
+	}
+	return left
 }
 
 // withoutData is an object less what travels on it, which may be other things on each way.

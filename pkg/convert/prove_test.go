@@ -223,3 +223,21 @@ func listOf(properties, required string) string {
 func steps(toHub, fromHub string) string {
 	return fmt.Sprintf("    toHub: [{set: .spec.a, expression: %q}]\n    fromHub: [{set: .spec.a, expression: %q}]", toHub, fromHub)
 }
+
+// TestProveCountsAcknowledgedLosses: what lost names is not a counterexample, and yet reported.
+func TestProveCountsAcknowledgedLosses(t *testing.T) {
+	t.Parallel()
+	const both = `{a: {type: string}, z: {type: string}}`
+	const rules = "    toHub: [{remove: [.spec.z]}]\n    lost: [{path: .spec, reason: nobody reads it}]"
+	c, problems := compile(t, crdOf(both, both), conversionOf(rules))
+	if len(problems) > 0 {
+		t.Fatal(problems[0])
+	}
+	proof, err := c.Prove(t.Context(), convert.ProofOptions{Seed: 1, Objects: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !proof.Valid() || proof.Pairs[0].Lost[".spec.z"] == 0 || len(proof.Pairs[0].Lost) != 1 {
+		t.Errorf("%+v", proof.Pairs)
+	}
+}

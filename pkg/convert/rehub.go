@@ -167,14 +167,14 @@ func (d direction) declared(target *structuralschema.Structural) []assignment {
 	})
 }
 
-// isWayBack tells whether an assignment undoes another one.
+// isWayBack reports whether an assignment undoes another one.
 func (a assignment) isWayBack(b assignment) bool {
 	v, w := a.value, b.value
 	return v.from != nil && w.from != nil && v.from.Equal(b.to) && w.from.Equal(a.to) && (v.items == nil) == (w.items == nil) &&
 		w.change.form == opposite[v.change.form] && maps.Equal(w.change.values, inverted(v.change.values))
 }
 
-// isDefault tells whether an assignment gives a constant to a field that the way back removes.
+// isDefault reports whether an assignment gives a constant to a field that the way back removes.
 func (a assignment) isDefault(back direction) bool {
 	isConstant := a.value.from == nil && a.value.expr == ""
 	return isConstant && slices.ContainsFunc(back.clears, func(p fieldpath.Path) bool { return p.Equal(a.to) })
@@ -226,13 +226,16 @@ func (d direction) removals(target *structuralschema.Structural, done []fieldpat
 }
 
 // Compare makes objects of every version and converts each to every other one, by the rules of c and by those of another converter of the
-// same versions. It returns the first for which they differ; nil for none. What does not count: losses that either acknowledges, and fields
-// that get there only with the other one, since the hub of c does not have them.
+// same versions. It returns the first for which they differ; nil for none. Losses that either acknowledges do not count.
 func (c *Converter) Compare(ctx context.Context, other *Converter, o ProofOptions) (*Counterexample, error) {
 	names := append(c.Versions(), c.hub.Name)
+	var all []*kinds.Version
+	for _, name := range names {
+		all = append(all, c.version(name))
+	}
 	for _, from := range names {
 		for _, to := range names {
-			p := &prover{Converter: c, from: c.version(from), via: c.version(to), generator: c.generator(o.Seed, c.version(to))}
+			p := &prover{Converter: c, from: c.version(from), via: c.version(to), generator: c.generator(o.Seed, all...)}
 			compare := func(ctx context.Context, obj map[string]any) *Counterexample { return p.compare(ctx, other, obj) }
 			for range o.Objects {
 				if err := ctx.Err(); err != nil {
@@ -266,8 +269,7 @@ func (p *prover) compare(ctx context.Context, other *Converter, obj map[string]a
 	p.via.Coerce(mine)
 	p.via.Coerce(theirs)
 	for _, f := range differences(p.withoutData(mine), p.withoutData(theirs), p.via.Structural) {
-		isGained := f.IsAbsent && !f.Path.isDeclared(p.hub.Structural)
-		if isGained || p.losesOnTheWay(f.Path) || (&prover{Converter: other, from: p.from, via: p.via}).losesOnTheWay(f.Path) {
+		if p.losesOnTheWay(f.Path) || (&prover{Converter: other, from: p.from, via: p.via}).losesOnTheWay(f.Path) {
 			continue
 		}
 		found.Problem = fmt.Sprintf("converting from %s to %s: %s is %s now, and would be %s",
@@ -277,7 +279,7 @@ func (p *prover) compare(ctx context.Context, other *Converter, obj map[string]a
 	return nil
 }
 
-// losesOnTheWay tells whether the loss of a field is acknowledged, for one of the versions on the way.
+// losesOnTheWay reports whether the loss of a field is acknowledged, for one of the versions on the way.
 func (p *prover) losesOnTheWay(path place) bool {
 	for _, v := range []*kinds.Version{p.from, p.via} {
 		if s := p.spokes[v.Name]; s != nil && slices.ContainsFunc(s.lost, path.isIn) {

@@ -197,3 +197,33 @@ func TestCompareFindsDifferences(t *testing.T) {
 		t.Errorf("%v, %v", found, err)
 	}
 }
+
+// TestRehubFindsDifferences: whatever the new rules convert to something else is found.
+func TestRehubFindsDifferences(t *testing.T) {
+	t.Parallel()
+	const cut = "self.spec.a.size() > 63 ? self.spec.a.substring(0, 63) : self.spec.a"
+	for _, row := range []struct{ reason, oldest, hub, next, fromOldest, fromNext, differs string }{
+		{"a field of two spokes, which the hub lacks", `{a: {type: string}, x: {type: string}}`, `{a: {type: string}}`, `{a: {type: string}, x: {type: string}}`,
+			`{}`, `{}`, "converting from v1beta1 to v2: .spec.x is absent now, and would be "},
+		{"an unknown field that a rule overwrites", `{a: {type: string}}, x-kubernetes-preserve-unknown-fields: true`,
+			`{c: {type: string}}, x-kubernetes-preserve-unknown-fields: true`, `{b: {type: string}}, x-kubernetes-preserve-unknown-fields: true`,
+			`{rules: [{move: .spec.a, to: .spec.c}]}`, `{rules: [{move: .spec.b, to: .spec.c}]}`, "converting from "},
+		{"a text that one spoke cuts", `{a: {type: string, default: a}}`, `{a: {type: string, default: a}}`, `{a: {type: string, default: a}}`,
+			`{}`, `{toHub: [{set: .spec.a, expression: "` + cut + `"}], fromHub: [{set: .spec.a, expression: "` + cut + `"}]}`,
+			".spec.a is "},
+	} {
+		t.Run(row.reason, func(t *testing.T) {
+			t.Parallel()
+			definition, versions := define(t, threeVersions(row.oldest, row.hub, row.next))
+			conf := &config.Conversion{Hub: "v1", Spokes: []config.Spoke{spokeOf(t, "v1beta1", row.fromOldest), spokeOf(t, "v2", row.fromNext)},
+				Preserve: &config.Preserve{Annotation: "example.com/data"}}
+			options := convert.Options{Kind: schema.GroupKind{Group: definition.Spec.Group, Kind: definition.Spec.Names.Kind}, Versions: versions}
+			before := compileConfig(t, conf, options)
+			next, _, err := convert.Rehub(conf, "v2", versions)
+			if err != nil {
+				t.Fatal(err)
+			}
+			agrees(t, before, compileConfig(t, next, options), row.differs)
+		})
+	}
+}

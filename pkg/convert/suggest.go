@@ -36,7 +36,7 @@ type field struct {
 	schema *structuralschema.Structural
 }
 
-// rules drafts what puts one object in the place of the other. above is where it stands, for guesses; item: in a list or map.
+// rules drafts what puts one object in the place of the other. above is where it is, for guesses; item: in a list or map.
 func (d *drafter) rules(s, h *structuralschema.Structural, above fieldpath.Path, item bool) []config.ConversionRule {
 	var rules []config.ConversionRule
 	var left, right []field

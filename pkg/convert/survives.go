@@ -57,6 +57,6 @@ func (c *Converter) Survives(ctx context.Context, obj map[string]any) (loss *Cou
 }
 
 func (c *Converter) pass(ctx context.Context, from, via *kinds.Version, obj map[string]any) *Counterexample {
-	p := &prover{Converter: c, from: from, via: via, kept: map[string]int{}}
+	p := &prover{Converter: c, from: from, via: via, kept: map[string]int{}, lost: map[string]int{}}
 	return p.thereAndBack(ctx, obj)
 }

@@ -1,85 +1,128 @@
 package crddiff
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"math"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 )
 
-// bound is a limit of a number, a length or a count.
+// bound is a limit of a number, a length or a count. At an open one, the value itself is not allowed. nil: no limit.
 type bound struct {
-	name    string
-	was, is *float64
-	upper   bool
+	at   float64
+	open bool
 }
 
-// isNarrower tells whether some value is not within the bound any more.
-func (b bound) isNarrower() bool {
+// limitOf is a limit as the values of a type meet it: of integers, more than 1 is at least 2.
+func limitOf(f *float64, exclusive, integers, upper bool) *bound {
 	switch {
-	case b.is == nil:
-		return false
-	case b.was == nil:
-		return true
-	case b.upper:
-		return *b.is < *b.was
+	case f == nil:
+		return nil
+	case !integers:
+		return &bound{*f, exclusive}
+	case upper && exclusive:
+		return &bound{at: math.Ceil(*f) - 1}
+	case upper:
+		return &bound{at: math.Floor(*f)}
+	case exclusive:
+		return &bound{at: math.Floor(*f) + 1}
 	}
-	return *b.is > *b.was
+	return &bound{at: math.Ceil(*f)}
 }
 
-// bounds compares what a value itself may be.
-func (c *comparison) bounds(path string, from, to *structuralschema.ValueValidation) {
-	if to == nil {
-		return
+// isNarrower reports whether some value is within the first limit and not within the second one.
+func isNarrower(was, is *bound, upper bool) bool {
+	switch {
+	case is == nil:
+		return false
+	case was == nil:
+		return true
+	case was.at == is.at:
+		return is.open && !was.open
 	}
-	if from == nil {
-		from = &structuralschema.ValueValidation{}
+	return (was.at < is.at) != upper
+}
+
+// bounds compares what a value itself may be. integers: it is a whole number.
+func (c *comparison) bounds(path string, from, to *structuralschema.ValueValidation, integers bool) {
+	for _, b := range []struct {
+		name            string
+		was, is         *float64
+		wasOpen, isOpen bool
+		integers, upper bool
+	}{
+		{"Minimum", from.Minimum, to.Minimum, from.ExclusiveMinimum, to.ExclusiveMinimum, integers, false},
+		{"Maximum", from.Maximum, to.Maximum, from.ExclusiveMaximum, to.ExclusiveMaximum, integers, true},
+	} {
+		switch {
+		case !isNarrower(limitOf(b.was, b.wasOpen, b.integers, b.upper), limitOf(b.is, b.isOpen, b.integers, b.upper), b.upper):
+		case b.was != nil && *b.was == *b.is:
+			c.narrowed(path, "exclusive%s was added", b.name)
+		default:
+			c.narrowed(path, "%s was %s and is %s", strings.ToLower(b.name), showBound(b.was), showBound(b.is))
+		}
 	}
-	for _, b := range []bound{
-		{"minimum", from.Minimum, to.Minimum, false},
-		{"maximum", from.Maximum, to.Maximum, true},
-		{"minLength", float(from.MinLength), float(to.MinLength), false},
+	none := float64(0)
+	for _, b := range []struct {
+		name    string
+		was, is *float64
+		upper   bool
+	}{
+		{"minLength", cmp.Or(float(from.MinLength), &none), float(to.MinLength), false},
 		{"maxLength", float(from.MaxLength), float(to.MaxLength), true},
-		{"minItems", float(from.MinItems), float(to.MinItems), false},
+		{"minItems", cmp.Or(float(from.MinItems), &none), float(to.MinItems), false},
 		{"maxItems", float(from.MaxItems), float(to.MaxItems), true},
-		{"minProperties", float(from.MinProperties), float(to.MinProperties), false},
+		{"minProperties", cmp.Or(float(from.MinProperties), &none), float(to.MinProperties), false},
 		{"maxProperties", float(from.MaxProperties), float(to.MaxProperties), true},
 	} {
-		if b.isNarrower() {
+		if isNarrower(limitOf(b.was, false, true, b.upper), limitOf(b.is, false, true, b.upper), b.upper) {
 			c.narrowed(path, "%s was %s and is %s", b.name, showBound(b.was), showBound(b.is))
 		}
 	}
-	c.forms(path, from, to)
+	c.forms(path, from, to, integers)
 	c.enum(path, from.Enum, to.Enum)
 	c.combined(path, from, to)
 }
 
 // forms compares the limits that have no order.
-func (c *comparison) forms(path string, from, to *structuralschema.ValueValidation) {
-	for _, is := range []struct {
-		name     string
-		was, now bool
-	}{
-		{"exclusiveMinimum", from.ExclusiveMinimum, to.ExclusiveMinimum && to.Minimum != nil},
-		{"exclusiveMaximum", from.ExclusiveMaximum, to.ExclusiveMaximum && to.Maximum != nil},
-		{"uniqueItems", from.UniqueItems, to.UniqueItems},
-	} {
-		if is.now && !is.was {
-			c.narrowed(path, "%s was added", is.name)
-		}
+func (c *comparison) forms(path string, from, to *structuralschema.ValueValidation, integers bool) {
+	if to.UniqueItems && !from.UniqueItems {
+		c.narrowed(path, "uniqueItems was added")
 	}
-	if to.MultipleOf != nil && !reflect.DeepEqual(from.MultipleOf, to.MultipleOf) {
+	all := from.MultipleOf
+	if one := float64(1); all == nil && integers {
+		all = &one
+	}
+	if to.MultipleOf != nil && !isMultiple(all, *to.MultipleOf) {
 		c.narrowed(path, "multipleOf was %s and is %s", showBound(from.MultipleOf), showBound(to.MultipleOf))
 	}
-	if to.Pattern != "" && to.Pattern != from.Pattern {
+	if to.Pattern != from.Pattern && !matchesAll(to.Pattern) {
 		c.narrowed(path, "the pattern was %s and is %q; whether it allows the same is not known", orNone(from.Pattern), to.Pattern)
 	}
 	if to.Format != "" && to.Format != from.Format && (from.Format != "int32" || to.Format != "int64") {
 		c.narrowed(path, "the format was %s and is %q", orNone(from.Format), to.Format)
 	}
+}
+
+// isMultiple reports whether a number, and so each of its multiples, is a multiple of another one.
+func isMultiple(n *float64, of float64) bool {
+	if n == nil {
+		return false
+	}
+	quotient := *n / of
+	return math.Abs(quotient-math.Round(quotient)) < 1e-9
+}
+
+// matchesAll reports whether a pattern surely matches every text: it matches the empty one, wherever that is.
+func matchesAll(pattern string) bool {
+	compiled, err := regexp.Compile(pattern)
+	return err == nil && compiled.MatchString("") && !strings.ContainsAny(pattern, `^$\`)
 }
 
 func (c *comparison) enum(path string, from, to []structuralschema.JSON) {
@@ -91,7 +134,7 @@ func (c *comparison) enum(path string, from, to []structuralschema.JSON) {
 		return
 	}
 	gone := slices.DeleteFunc(slices.Clone(from), func(was structuralschema.JSON) bool {
-		return slices.ContainsFunc(to, func(is structuralschema.JSON) bool { return reflect.DeepEqual(was, is) })
+		return slices.ContainsFunc(to, func(is structuralschema.JSON) bool { return show(was.Object) == show(is.Object) })
 	})
 	if len(gone) > 0 {
 		c.narrowed(path, "enum has lost %s", showAll(gone))

@@ -39,7 +39,7 @@ type Change struct {
 	// Reason says what has changed and what comes of it, Fix what to do.
 	Reason string `json:"reason"`
 	Fix    string `json:"fix,omitempty"`
-	// Ratcheted tells that the API server (1.30 and later) accepts an update of an object that leaves the value as it is.
+	// Ratcheted: the API server (1.30 and later) accepts an update of an object that leaves the value as it is.
 	Ratcheted bool `json:"ratcheted,omitempty"`
 	// Rollback says what is lost or refused where the old definition is applied again; empty where nothing is.
 	Rollback string `json:"rollback,omitempty"`

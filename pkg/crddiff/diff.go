@@ -2,6 +2,7 @@ package crddiff
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"reflect"
 	"slices"
@@ -14,8 +15,8 @@ import (
 
 type definition = apiextensionsv1.CustomResourceDefinition
 
-// Diff lists the changes from some definitions to others, by name and path. One that is only in to is compatible. The error is about a
-// definition that no API server would take.
+// Diff lists the changes from some definitions to others, by name and path. One that is only in to is compatible, unless API servers
+// refuse it. The error is about a definition that cannot be compared.
 func Diff(from, to []*definition) ([]Change, error) {
 	var all []Change
 	for _, old := range from {
@@ -29,6 +30,24 @@ func Diff(from, to []*definition) ([]Change, error) {
 			return nil, err
 		}
 		all = append(all, changes...)
+	}
+	for _, d := range to {
+		i := slices.IndexFunc(from, func(old *definition) bool { return old.Name == d.Name })
+		var known []kinds.Refusal
+		if i >= 0 {
+			known, _ = kinds.Refusals(context.Background(), from[i])
+		}
+		refusals, err := kinds.Refusals(context.Background(), d)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", d.Name, err)
+		}
+		for _, r := range refusals {
+			isSame := func(k kinds.Refusal) bool { return k.Path.Equal(r.Path) && k.Reason == r.Reason }
+			if !slices.ContainsFunc(known, isSame) {
+				all = append(all, Change{CRD: d.Name, Path: at(r.Path.String()), Level: Breaking, Fix: cmp.Or(r.Fix, "correct it"),
+					Reason: "API servers refuse the definition: " + r.Reason})
+			}
+		}
 	}
 	slices.SortStableFunc(all, func(a, b Change) int {
 		return cmp.Or(cmp.Compare(a.CRD, b.CRD), cmp.Compare(a.Version, b.Version), cmp.Compare(a.Path, b.Path))
@@ -262,7 +281,7 @@ func (d *differ) subresources(was, is *apiextensionsv1.CustomResourceDefinitionV
 	}
 }
 
-// lint tells what is wrong with a version itself, where it was not before.
+// lint reports what is wrong with a version itself, where it was not before.
 func (d *differ) lint(was, is *apiextensionsv1.CustomResourceDefinitionVersion) {
 	if is.Storage && !is.Served && (was == nil || !was.Storage || was.Served) {
 		d.add(

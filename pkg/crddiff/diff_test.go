@@ -2,6 +2,7 @@ package crddiff_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -101,9 +102,9 @@ func TestSchemas(t *testing.T) {
 			level: crddiff.Compatible, path: ".spec.a", text: "more is allowed", rollback: `enum has lost "z"`},
 		{reason: "an enum where there was none", was: "properties: {a: {type: string}}", is: "properties: {a: {type: string, enum: [x]}}",
 			level: crddiff.Breaking, path: ".spec.a", text: "enum was added", ratcheted: true},
-		{reason: "another pattern", was: "properties: {a: {type: string, pattern: a*}}", is: "properties: {a: {type: string, pattern: b*}}",
-			level: crddiff.Breaking, path: ".spec.a", text: `the pattern was "a*" and is "b*"`, ratcheted: true},
-		{reason: "no pattern any more", was: "properties: {a: {type: string, pattern: a*}}", is: "properties: {a: {type: string}}",
+		{reason: "another pattern", was: "properties: {a: {type: string, pattern: a+}}", is: "properties: {a: {type: string, pattern: b+}}",
+			level: crddiff.Breaking, path: ".spec.a", text: `the pattern was "a+" and is "b+"`, ratcheted: true},
+		{reason: "no pattern any more", was: "properties: {a: {type: string, pattern: a+}}", is: "properties: {a: {type: string}}",
 			level: crddiff.Compatible, path: ".spec.a", text: "more is allowed", rollback: "the pattern was not set"},
 		{reason: "another format", was: "properties: {a: {type: string, format: date}}",
 			is:    "properties: {a: {type: string, format: date-time}}",
@@ -180,6 +181,103 @@ func TestSchemas(t *testing.T) {
 			}
 			t.Fatalf("not among %+v", changes)
 		})
+	}
+}
+
+// TestLimitsByMeaning: a limit is narrower if it refuses a value that was allowed, however it is written.
+func TestLimitsByMeaning(t *testing.T) {
+	t.Parallel()
+	const keys = "items: {type: object, required: [k, l], properties: {k: {type: string}, l: {type: string}}}"
+	const unknown = "type: object, x-kubernetes-preserve-unknown-fields: true"
+	const rule = "type: integer, x-kubernetes-validations: [{rule: self > 1, "
+	for _, row := range []struct {
+		was, is  string // a field
+		narrower bool
+		back     bool // so is the way back
+	}{
+		{"type: integer, multipleOf: 4", "type: integer, multipleOf: 2", false, true},
+		{"type: integer, multipleOf: 4", "type: integer, multipleOf: 3", true, true},
+		{"type: number, multipleOf: 0.3", "type: number, multipleOf: 0.1", false, true},
+		{"type: integer", "type: integer, multipleOf: 1", false, false},
+		{"type: number", "type: number, multipleOf: 1", true, false},
+		{"type: integer, minimum: 1, exclusiveMinimum: true", "type: integer, minimum: 2", false, false},
+		{"type: integer, minimum: 1.5", "type: integer, minimum: 2", false, false},
+		{"type: number, minimum: 1, exclusiveMinimum: true", "type: number, minimum: 2", true, false},
+		{"type: integer, maximum: 2, exclusiveMaximum: true", "type: integer, maximum: 1", false, false},
+		{"type: integer, maximum: 2", "type: integer, maximum: 3, exclusiveMaximum: true", false, false},
+		{"type: number, maximum: 2", "type: number, maximum: 2, exclusiveMaximum: true", true, false},
+		{"type: number, maximum: 2, exclusiveMaximum: true", "type: number, maximum: 1", true, false},
+		{"type: array, items: {type: string}", "type: array, items: {type: string}, minItems: 0", false, false},
+		{"type: array, items: {type: string}", "type: array, items: {type: string}, minItems: 1", true, false},
+		{"type: array, items: {type: string}", "type: array, items: {type: string}, maxItems: 0", true, false},
+		{"type: array, items: {type: string}", "type: array, items: {type: string}, x-kubernetes-list-type: atomic", false, false},
+		{"type: string", "type: string, minLength: 0", false, false},
+		{"type: string, minLength: 2", "type: string, minLength: 1", false, true},
+		{"type: object", "type: object, minProperties: 0", false, false},
+		{"type: object", "type: object, minProperties: 1", true, false},
+		{"type: object", "type: object, x-kubernetes-map-type: granular", false, false},
+		{"type: string", "type: string, pattern: '.*'", false, false},
+		{"type: string", "type: string, pattern: 'a*'", false, false},
+		{"type: string", "type: string, pattern: '^a*$'", true, false},
+		{"type: string", `type: string, pattern: '\b|a'`, true, false},
+		{"type: string", "type: string, format: unheard-of", false, false},
+		{"type: string", "type: string, format: date-time", true, false},
+		{"type: integer", "type: integer, format: date", false, false},
+		{"type: integer", "type: integer, format: int32", true, false},
+		{"type: boolean", "type: boolean, enum: [true, false]", false, false},
+		{"type: boolean", "type: boolean, enum: [true]", true, false},
+		{"type: number, enum: [1]", "type: number, enum: [1.0]", false, false},
+		{"type: string, nullable: false", "type: string", false, false},
+		{"type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [k, l], " + keys,
+			"type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [l, k], " + keys, false, false},
+		{unknown, unknown + ", minProperties: 0", false, false},
+		{rule + "message: a}]", rule + "optionalOldSelf: false, reason: FieldValueInvalid}]", false, false},
+	} {
+		for _, way := range []struct {
+			was, is  string
+			narrower bool
+		}{{row.was, row.is, row.narrower}, {row.is, row.was, row.back}} {
+			list := func(field string) []*apiextensionsv1.CustomResourceDefinition {
+				return []*apiextensionsv1.CustomResourceDefinition{
+					definition(t, "  versions:\n"+version("v1", "properties: {a: {"+field+"}}", "storage: true")),
+				}
+			}
+			changes, err := crddiff.Diff(list(way.was), list(way.is))
+			if err != nil || way.narrower != (crddiff.Worst(changes, false) > crddiff.Compatible) {
+				t.Errorf("from %s to %s: %v, %v", way.was, way.is, changes, err)
+			}
+		}
+	}
+}
+
+// TestInvalidDefinitions: what API servers refuse is breaking, unless the old definition has the same problem.
+func TestInvalidDefinitions(t *testing.T) {
+	t.Parallel()
+	list := func(field string) []*apiextensionsv1.CustomResourceDefinition {
+		return []*apiextensionsv1.CustomResourceDefinition{
+			definition(t, "  versions:\n"+version("v1", "properties: {a: {"+field+"}}", "storage: true")),
+		}
+	}
+	const costly = "type: array, MAX, items: {type: string, x-kubernetes-validations: [{rule: self.matches('a+b+')}]}"
+	for _, row := range []struct{ was, is, text string }{
+		{"type: string", "type: strnig", `unknown type "strnig"`},
+		{"", "type: strnig", `unknown type "strnig"`},
+		{"type: strnig", "type: strnig", ""},
+		{"type: string", "type: string, default: 1", "the default does not fit"},
+		{strings.ReplaceAll(costly, "MAX", "maxItems: 2"), strings.ReplaceAll(costly, "MAX, ", ""), "could cost more"},
+	} {
+		var was []*apiextensionsv1.CustomResourceDefinition
+		if row.was != "" {
+			was = list(row.was)
+		}
+		changes, err := crddiff.Diff(was, list(row.is))
+		found := slices.ContainsFunc(changes, func(c crddiff.Change) bool {
+			return c.Level == crddiff.Breaking && strings.Contains(c.Reason, "API servers refuse the definition: ") &&
+				strings.Contains(c.Reason, row.text)
+		})
+		if err != nil || found != (row.text != "") {
+			t.Errorf("from %q to %q: %v, %v", row.was, row.is, changes, err)
+		}
 	}
 }
 

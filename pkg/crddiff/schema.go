@@ -9,6 +9,9 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	crdvalidation "k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apiserver/pkg/cel/environment"
+	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
 // loss is what an object that is valid by one schema meets in another one.
@@ -102,7 +105,11 @@ func (c *comparison) node(path string, from, to *structuralschema.Structural) {
 		c.add(path, Breaking, fixKeep, "x-kubernetes-embedded-resource was added: a value without apiVersion, kind and metadata is refused")
 	}
 	c.merging(path, from, to)
-	c.bounds(path, from.ValueValidation, to.ValueValidation)
+	was := limits(from)
+	if from.Type == "boolean" && !from.Nullable && len(was.Enum) == 0 {
+		was.Enum = []structuralschema.JSON{{Object: false}, {Object: true}}
+	}
+	c.bounds(path, was, limits(to), from.Type == "integer")
 	c.required(path, from, to)
 	c.rules(path, from.XValidations, to.XValidations)
 	c.fields(path, from, to)
@@ -111,7 +118,20 @@ func (c *comparison) node(path string, from, to *structuralschema.Structural) {
 	}
 }
 
-// types tells whether what is below is worth comparing.
+// limits are the limits of a value. Formats that API servers do not know restrict nothing.
+func limits(s *structuralschema.Structural) *structuralschema.ValueValidation {
+	v := structuralschema.ValueValidation{}
+	if s.ValueValidation != nil {
+		v = *s.ValueValidation
+	}
+	format := &spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{s.Type}, Format: v.Format}}
+	if len(crdvalidation.GetUnrecognizedFormats(format, environment.DefaultCompatibilityVersion())) > 0 {
+		v.Format = ""
+	}
+	return &v
+}
+
+// types reports whether what is below is worth comparing.
 func (c *comparison) types(path string, from, to *structuralschema.Structural) bool {
 	was, is := typeOf(from), typeOf(to)
 	switch {
@@ -152,7 +172,7 @@ func (c *comparison) merging(path string, from, to *structuralschema.Structural)
 		)
 	case was != is:
 		c.add(path, Breaking, fixVersion, "x-kubernetes-list-type was %s and is atomic: each apply replaces the items of other managers", was)
-	case !slices.Equal(from.XListMapKeys, to.XListMapKeys):
+	case !slices.Equal(slices.Sorted(slices.Values(from.XListMapKeys)), slices.Sorted(slices.Values(to.XListMapKeys))):
 		c.add(
 			path,
 			Breaking,
@@ -192,9 +212,10 @@ func (c *comparison) required(path string, from, to *structuralschema.Structural
 }
 
 func (c *comparison) rules(path string, from, to apiextensionsv1.ValidationRules) {
+	isOptional := func(r apiextensionsv1.ValidationRule) bool { return r.OptionalOldSelf != nil && *r.OptionalOldSelf }
 	for _, r := range to {
 		known := slices.ContainsFunc(from, func(f apiextensionsv1.ValidationRule) bool {
-			return f.Rule == r.Rule && reflect.DeepEqual(f.OptionalOldSelf, r.OptionalOldSelf)
+			return f.Rule == r.Rule && isOptional(f) == isOptional(r)
 		})
 		if known {
 			continue

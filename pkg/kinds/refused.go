@@ -36,7 +36,7 @@ type Refusal struct {
 	Reason, Fix string
 }
 
-// Refusals lists what is wrong with the defaults and the rules in the schemas of a definition. The error is about a schema that is not
+// Refusals lists what is wrong with the types, defaults and rules in the schemas of a definition. The error is about a schema that is not
 // structural.
 func Refusals(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) ([]Refusal, error) {
 	var all []Refusal
@@ -44,6 +44,10 @@ func Refusals(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition
 		_, s, err := structuralOf(&crd.Spec.Versions[i])
 		if err != nil {
 			return nil, fmt.Errorf("version %s: %w", crd.Spec.Versions[i].Name, err)
+		}
+		if wrong := typeRefusals(s, nil); len(wrong) > 0 {
+			all = append(all, wrong...)
+			continue // defaults and rules cannot be checked
 		}
 		errs, err := defaulting.ValidateDefaults(ctx, field.NewPath("schema"), s, true, true)
 		if err != nil {
@@ -61,6 +65,28 @@ func Refusals(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition
 	}
 	return all, nil
 }
+
+// typeRefusals is about types that no API server knows.
+func typeRefusals(s *structuralschema.Structural, at fieldpath.Path) []Refusal {
+	if s == nil {
+		return nil
+	}
+	var all []Refusal
+	if s.Type != "" && !slices.Contains(types, s.Type) {
+		all = append(all, Refusal{at, fmt.Sprintf("unknown type %q: valid types are %s", s.Type, strings.Join(types, ", ")), ""})
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
+		property := s.Properties[name]
+		all = append(all, typeRefusals(&property, at.Child(name))...)
+	}
+	all = append(all, typeRefusals(s.Items, at)...)
+	if s.AdditionalProperties != nil {
+		all = append(all, typeRefusals(s.AdditionalProperties.Structural, at)...)
+	}
+	return all
+}
+
+var types = []string{"array", "boolean", "integer", "number", "object", "string"}
 
 var propertyOf = regexp.MustCompile(`\.properties\[([^\]]*)\]`)
 

@@ -16,7 +16,7 @@ import (
 // maxPause is the longest time before objects are tried again; the first is a second, and each is twice the one before.
 const maxPause = 4 * time.Second
 
-// mayPass tells whether the reason is the API server or a webhook, not the object.
+// mayPass reports whether the reason is the API server or a webhook, not the object.
 func (r *Refusal) mayPass() bool {
 	switch apply.Classify(r.Err).Reason {
 	case apply.ReasonInternalError, apply.ReasonUnavailable, apply.ReasonThrottled:
@@ -63,7 +63,7 @@ func (m *Migration) Unsettled(p *Plan) time.Duration {
 	return min(m.Settle, max(0, m.Settle-time.Since(p.changed))) // clocks differ
 }
 
-// changed is when somebody changed a definition last, by its managers.
+// changed is when someone changed a definition last, by its managers.
 func changed(crd *apiextensionsv1.CustomResourceDefinition) time.Time {
 	last := crd.CreationTimestamp.Time
 	for _, entry := range crd.ManagedFields {

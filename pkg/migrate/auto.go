@@ -30,7 +30,7 @@ type Auto struct {
 	Client dynamic.Interface
 	// Rate is how many objects of a kind are rewritten each second at most.
 	Rate float32
-	// Leads tells whether this process may write.
+	// Leads reports whether this process may write.
 	Leads func() bool
 	// Recorder makes what records events about definitions, under the name of an operator or conversion.
 	Recorder func(name string) events.EventRecorder
@@ -56,7 +56,7 @@ type Candidate struct {
 	Name string
 	// FieldManager writes the objects.
 	FieldManager string
-	// Converts tells whether a version can be converted by what is proven.
+	// Converts reports whether a version can be converted by what is proven.
 	Converts func(version string) bool
 }
 

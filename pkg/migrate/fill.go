@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -59,11 +60,31 @@ func compileFill(text string, env *rules.Env, v *kinds.Version) (fill, error) {
 		slices.ContainsFunc(at, func(s fieldpath.Step) bool { return s.Kind != fieldpath.FieldStep }) {
 		return fill{}, fmt.Errorf("%s cannot be filled in: name a field of the spec, outside of lists", path)
 	}
-	if kinds.Field(v.Structural, at) == nil {
+	field := kinds.Field(v.Structural, at)
+	if field == nil {
 		return fill{}, fmt.Errorf("version %s does not have %s", v.Name, path)
 	}
 	value, err := env.Any(expression, rules.Upstream, "")
-	return fill{at, value}, err
+	if err != nil {
+		return fill{}, err
+	}
+	if made := value.Result(); made != nil && len(made.Type) == 1 && !takes(field, made.Type[0]) {
+		return fill{}, fmt.Errorf("the expression makes a value of type %s, and %s is of type %s", made.Type[0], path, field.Type)
+	}
+	return fill{at, value}, nil
+}
+
+// takes reports whether a field may have values of a type.
+func takes(field *structuralschema.Structural, made string) bool {
+	switch field.Type {
+	case made, "":
+		return true
+	case "number":
+		return made == "integer"
+	case "integer":
+		return made == "number" // 2.0 is a whole number
+	}
+	return false
 }
 
 // values are what an object lacks, as a merge patch, and the object with them; nil where it lacks nothing.
@@ -78,7 +99,7 @@ func (p *Plan) values(ctx context.Context, u *unstructured.Unstructured) (patch,
 		}
 		value, err := f.value.Eval(rules.Vars{Self: u.Object}, budget)
 		if err == nil {
-			// what stands in the way must be an object: a patch would replace anything else
+			// what is in the way must be an object: a patch would replace anything else
 			err = fieldpath.Set(filled, f.at, value)
 		}
 		if err == nil {

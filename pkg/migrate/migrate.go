@@ -56,7 +56,7 @@ type Migration struct {
 	// Settle is how long it takes at most until every API server stores what a changed definition says; see SettleTime. Run waits until
 	// the last change is that old: what another API server stores in the old version afterwards would not be rewritten.
 	Settle time.Duration
-	// Leads tells whether the process may write still; nil: always.
+	// Leads reports whether the process may write still; nil: always.
 	Leads func() bool
 	// Progress is called after each object; nil for nobody.
 	Progress func(Progress)
@@ -83,7 +83,7 @@ type Plan struct {
 	kept     []string // the other versions of the definition
 }
 
-// identity identifies a state of a definition: it differs after somebody changed or recreated it.
+// identity identifies a state of a definition: it differs after someone changed or recreated it.
 type identity struct {
 	uid        types.UID
 	generation int64
@@ -113,7 +113,7 @@ type Result struct {
 	Progress
 	// Refusals are the first of Refused.
 	Refusals []Refusal
-	// Trimmed tells whether status.storedVersions names the stored version alone now.
+	// Trimmed reports whether status.storedVersions names the stored version alone now.
 	Trimmed bool
 
 	failures int // objects in a row for which the API server failed
@@ -184,7 +184,7 @@ func (m *Migration) Plan(ctx context.Context) (*Plan, error) {
 	return p, m.survey(ctx, p)
 }
 
-// sort tells the versions that leave from those that are kept.
+// sort separates the versions that leave from those that are kept.
 func (p *Plan) sort(versions []apiextensionsv1.CustomResourceDefinitionVersion) {
 	for _, v := range versions {
 		if v.Storage {
@@ -352,7 +352,7 @@ func (m *Migration) rewrite(ctx context.Context, p *Plan, u *unstructured.Unstru
 		}
 	}
 	if apierrors.IsConflict(err) {
-		return nil // somebody has written it just now, in the stored version
+		return nil // someone has written it just now, in the stored version
 	}
 	return err
 }

@@ -253,7 +253,8 @@ func TestFill(t *testing.T) {
 		{"the version does not have the field", ".spec.c='x'", "version v1 does not have .spec.c"},
 		{"it is another subresource", ".status.b='x'", "cannot be filled in"},
 		{"the path goes through a string", ".spec.a.b='x'", "version v1 does not have .spec.a.b"},
-		{"a number in the place of a text", ".spec.b=size(self.spec.a)", "/lacking: spec.b: Invalid value"},
+		{"a number in the place of a text", ".spec.b=size(self.spec.a)", "a value of type integer, and .spec.b is of type string"},
+		{"a number whose type nobody knows before", ".spec.b=dyn(size(self.spec.a))", "/lacking: spec.b: Invalid value"},
 		{"an object with a field too many", ".spec.o={'p': 'x', 'q': 'y'}", "version v1 does not have spec.o.q"},
 		{"no expression", ".spec.b", "it must be PATH=EXPRESSION"},
 	} {
@@ -361,7 +362,7 @@ func TestMigrateManyRefused(t *testing.T) {
 }
 
 // Objects that the API server fails for by themselves stop nothing, however many of them come in a row: neighbors by name, such as those
-// of one namespace with a webhook, are not taken for a server that fails whatever the object.
+// of one namespace with a webhook, are not mistaken for a server that fails for every object.
 func TestMigrateNeighborsFail(t *testing.T) {
 	t.Parallel()
 	const objects = 120

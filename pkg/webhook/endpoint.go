@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -13,6 +14,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -78,17 +80,26 @@ func Definition(name string, conversion map[string]any) *unstructured.Unstructur
 	}}
 }
 
-// isIn reports whether a definition names the endpoint.
+// isIn reports whether a definition names the endpoint, by whatever path.
 func (e Endpoint) isIn(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	c := crd.Spec.Conversion
 	if c == nil || c.Webhook == nil || c.Webhook.ClientConfig == nil {
 		return false
 	}
 	if e.URL != "" {
-		return c.Webhook.ClientConfig.URL != nil && *c.Webhook.ClientConfig.URL == e.URL+Path
+		return c.Webhook.ClientConfig.URL != nil && hostOf(*c.Webhook.ClientConfig.URL) == hostOf(e.URL)
 	}
 	s := c.Webhook.ClientConfig.Service
 	return s != nil && s.Namespace == e.Namespace && s.Name == e.Name
+}
+
+// hostOf is the host and port of a URL.
+func hostOf(text string) string {
+	u, err := url.Parse(text)
+	if err != nil {
+		return text
+	}
+	return net.JoinHostPort(strings.ToLower(u.Hostname()), cmp.Or(u.Port(), "443"))
 }
 
 // answers has the endpoint convert objects by a real review, as an API server that trusts a caBundle does.

@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -23,7 +24,11 @@ func external(secret *corev1.Secret, hosts []string, now time.Time) (*bundle, er
 			return nil, fmt.Errorf("%s: %w", keyTrusted, err)
 		}
 	}
-	if err := current.verify(b.trust(), hosts, now); err != nil {
+	var unknown x509.UnknownAuthorityError
+	switch err := current.verify(b.trust(), hosts, now); {
+	case errors.As(err, &unknown) && len(b.trusted) == 0:
+		return nil, fmt.Errorf("%s: %w; %s, the authority that signed it, is missing", keyCertificate, err, keyTrusted)
+	case err != nil:
 		return nil, fmt.Errorf("%s: %w", keyCertificate, err)
 	}
 	return b, nil

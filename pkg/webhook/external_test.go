@@ -91,7 +91,7 @@ func TestFollowRefuses(t *testing.T) {
 		{"another authority has signed it", "certificate signed by unknown authority", func(d map[string][]byte) {
 			d[keyTrusted] = encode([]*x509.Certificate{others.certificate})
 		}, nil},
-		{"the authority is not there, and nobody knows it", "certificate signed by unknown authority",
+		{"the authority is not there, and nobody knows it", "; ca.crt, the authority that signed it, is missing",
 			func(d map[string][]byte) { delete(d, keyTrusted) }, nil},
 		{"it has expired", "certificate has expired", nil, ours.secret(3, externalHost, -time.Minute)},
 		{"it is for another host", "not " + externalHost, nil, ours.secret(3, "other.ops.svc", time.Hour)},

@@ -147,7 +147,7 @@ The config files, as JSON: a map from each file's key to {text: what to mount, f
     {{- $_ := set $texts $key (dict "from" (printf "operatorFiles.%s" $key) "text" $text) -}}
   {{- end -}}
 {{- end -}}
-{{- if not (or $texts .Values.conversion.crds) -}}
+{{- if not (or $texts .Values.conversion.crds .Values.conversion.verify .Values.conversion.migrate) -}}
   {{- $missing := list "no operator is given: set operators in a values file, or add --set-file operatorFiles.NAME=FILE with the file of a config" -}}
   {{- if not .Values.image.repository -}}
     {{- $missing = append $missing (include "corollary.noImage" .) -}}

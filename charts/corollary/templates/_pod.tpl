@@ -69,6 +69,9 @@ and the rights, the probes and the Job of helm uninstall would go by the first. 
 {{- if and $certificate.existingSecret $certificate.certManager.enabled -}}
   {{- fail "conversion.certificate has existingSecret and certManager: cert-manager keeps a Secret of its own, leave one of them out" -}}
 {{- end -}}
+{{- if and $certificate.certManager.issuerRef (not $certificate.certManager.enabled) -}}
+  {{- fail "conversion.certificate.certManager.issuerRef is set and has no effect without conversion.certificate.certManager.enabled: set that, too" -}}
+{{- end -}}
 {{- default (printf "%s-webhook" (include "corollary.fullname" .)) $certificate.existingSecret -}}
 {{- end -}}
 {{- define "corollary.webhookSecretReadOnly" -}}
