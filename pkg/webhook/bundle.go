@@ -145,7 +145,8 @@ func Trust(text []byte) ([]byte, error) {
 
 func (b *bundle) trusts(c *x509.Certificate) bool { return slices.ContainsFunc(b.trusted, c.Equal) }
 
-// sighting is since when something has been true of a certificate, as far as this process has seen: it starts again for another certificate.
+// sighting is since when something has been true of a certificate, as far as this process has seen; another certificate starts it
+// again.
 type sighting struct {
 	leaf  *x509.Certificate
 	since time.Time

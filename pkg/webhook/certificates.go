@@ -81,7 +81,8 @@ func (c *Certificates) take(secret *corev1.Secret, accepts func(*pair) bool) err
 	return c.serve(b)
 }
 
-// breaks reports whether reviews would fail if b replaced what is served: no definition trusts it, as after someone has replaced the Secret.
+// breaks reports whether reviews would fail if b replaced what is served: no definition trusts it, as after someone has replaced
+// the Secret.
 func (c *Certificates) breaks(served, b *bundle, accepts func(*pair) bool) bool {
 	return !served.current.leaf.Equal(b.current.leaf) && served.current.serves(c.Hosts, time.Now()) &&
 		accepts(served.current) && !accepts(b.current)
@@ -114,8 +115,8 @@ func (c *Certificates) next(b *bundle, life time.Duration, accepts func(*pair) b
 	return c.rotation.advance(b, c.Hosts, life, now, accepts)
 }
 
-// keep brings the Secret to what it should be now, with certificates that live so long; accepts reports whether all definitions trust one. Of
-// several processes that do this at once one succeeds, and the others read what it wrote.
+// keep brings the Secret to what it should be now, with certificates that live so long; accepts reports whether all definitions trust one.
+// Of several processes that do this at once one succeeds, and the others read what it wrote.
 func (c *Certificates) keep(ctx context.Context, life time.Duration, accepts func(*pair) bool) error {
 	secrets := c.Secrets.Secrets(c.At.Namespace)
 	secret, err := secrets.Get(ctx, c.At.Name, metav1.GetOptions{})
