@@ -95,21 +95,30 @@ func (f *File) fillSource() {
 	if op.Status.Enabled == nil {
 		op.Status.Enabled = &no
 	}
-	if db := s.SQLite; db != nil && db.Path != "" {
-		db.Path = f.Place(db.Path)
-	}
-	if db := s.Postgres; db != nil && db.DSNFrom.File != "" {
-		db.DSNFrom.File = f.Place(db.DSNFrom.File)
-	}
-	if s.Timeout == 0 {
-		s.Timeout = Duration(30 * time.Second)
-	}
-	if s.Changes.Poll == 0 {
-		s.Changes.Poll = Duration(30 * time.Second)
-	}
-	fillInt(&s.MaxRows, 10_000)
+	f.fillRows(&s.Rows)
 	fillInt(&s.Deletes.MaxPercent, 10)
 	fillInt(&s.Deletes.Minimum, 5)
+}
+
+// fillRows fills the defaults of a query, and the places of its files.
+func (f *File) fillRows(r *Rows) {
+	if db := r.SQLite; db != nil && db.Path != "" {
+		db.Path = f.Place(db.Path)
+	}
+	if db := r.Postgres; db != nil {
+		for _, from := range []*DSNFrom{&db.DSNFrom, db.WriteDSNFrom} {
+			if from != nil && from.File != "" {
+				from.File = f.Place(from.File)
+			}
+		}
+	}
+	if r.Timeout == 0 {
+		r.Timeout = Duration(30 * time.Second)
+	}
+	if r.Changes.Poll == 0 {
+		r.Changes.Poll = Duration(30 * time.Second)
+	}
+	fillInt(&r.MaxRows, 10_000)
 }
 
 func fillInt(field **int, value int) {

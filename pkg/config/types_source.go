@@ -6,29 +6,46 @@ const RowKind = "Row"
 
 // Source is a database whose rows are the upstreams.
 type Source struct {
+	Rows
+
+	// Deletes limits what one result may delete without confirmation. A result without rows always needs one, and a failed query
+	// deletes nothing.
+	Deletes Deletes `json:"deletes,omitempty"`
+	// WriteBack is an UPDATE or INSERT that records the state of a row, executed when that changes. Its parameters are $state, $ready,
+	// $reason, $message, and the column that key names, such as $id.
+	WriteBack string `json:"writeBack,omitempty"`
+}
+
+// Rows are the rows of a query.
+type Rows struct {
 	// Postgres is a PostgreSQL database.
 	Postgres *Postgres `json:"postgres,omitempty"`
 	// SQLite is a database in a file.
 	SQLite *SQLite `json:"sqlite,omitempty"`
-	// Query is the statement whose rows are the upstreams. Expressions read a row as self.row.COLUMN, templates as .row.COLUMN.
+	// Query is the statement that returns the rows. Expressions read a column as .row.COLUMN.
 	Query string `json:"query"`
 	// Key is the column that identifies a row: unique, and never NULL. An object made from a row belongs to it as long as the key
 	// and the name of the operator stay the same.
 	Key string `json:"key"`
 	// Changes says how changed rows are noticed.
 	Changes Changes `json:"changes,omitempty"`
-	// Timeout bounds one execution of the query. Default: 30s.
+	// Timeout bounds one execution of a statement. Default: 30s.
 	Timeout Duration `json:"timeout,omitempty"`
 	// MaxRows is how many rows the query may return (default 10000); a result with more is refused as a whole.
 	MaxRows *int `json:"maxRows,omitempty" min:"1" max:"1000000"`
-	// Deletes limits what one result may delete without confirmation. A result without rows always needs one, and a failed query
-	// deletes nothing.
-	Deletes Deletes `json:"deletes,omitempty"`
+}
+
+// WriteDSN is where the connection string is with which states are written.
+func (p *Postgres) WriteDSN() DSNFrom {
+	if p.WriteDSNFrom != nil {
+		return *p.WriteDSNFrom
+	}
+	return p.DSNFrom
 }
 
 // SQLite is a SQLite database.
 type SQLite struct {
-	// Path is the path of the file, relative to the config file. It is opened for reading only.
+	// Path is the path of the file, relative to the config file. Queries open it for reading only.
 	Path string `json:"path"`
 }
 
@@ -36,6 +53,8 @@ type SQLite struct {
 type Postgres struct {
 	// DSNFrom says where the connection string is.
 	DSNFrom DSNFrom `json:"dsnFrom"`
+	// WriteDSNFrom says where the connection string of source.writeBack is. Default: that of dsnFrom.
+	WriteDSNFrom *DSNFrom `json:"writeDSNFrom,omitempty"`
 }
 
 // DSNFrom is where a connection string is, such as postgres://USER:PASSWORD@HOST/DATABASE. It is read again for each connection, and

@@ -49,6 +49,8 @@ type generation struct {
 	held string
 	// sourceFailed is why the rows cannot be read; empty if they can.
 	sourceFailed string
+	// writeBackFailed is why states of rows cannot be written back; empty if they can.
+	writeBackFailed string
 	// confirmedFor is guard.confirmed.
 	confirmedFor string
 	// session is the last one, which remembers its writes. Until it has ended, others only use its baselines.

@@ -143,14 +143,27 @@ func (r *operatorRights) grantTo(places []string, what target, verbs ...string) 
 	r.allow(r.to, r.Metadata.Name, places, what, verbs...)
 }
 
+// database is what the connection strings of a query take, which is at a path.
+func (r *operatorRights) database(at string, rows *config.Rows) {
+	db := rows.Postgres
+	if db == nil {
+		return
+	}
+	for _, from := range []struct {
+		key string
+		*config.DSNFrom
+	}{{"dsnFrom", &db.DSNFrom}, {"writeDSNFrom", db.WriteDSNFrom}} {
+		if from.DSNFrom != nil && from.Secret != nil {
+			r.grantTo([]string{from.Secret.Namespace}, of(secrets, at+".postgres."+from.key, from.Secret.Name), "get")
+		}
+	}
+}
+
 // upstreams are listed and watched. One is read past the cache to learn what a refused write of the status means, whether
 // one that is not selected any more still exists, and what is recorded of deletion.before.
 func (r *operatorRights) upstreams() {
 	if r.Source != nil {
-		if db := r.Source.Postgres; db != nil && db.DSNFrom.Secret != nil {
-			at := db.DSNFrom.Secret
-			r.grantTo([]string{at.Namespace}, of(secrets, "source.postgres.dsnFrom", at.Name), "get")
-		}
+		r.database("source", &r.Source.Rows)
 		return
 	}
 	const why = "the upstreams"

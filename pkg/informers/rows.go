@@ -86,12 +86,12 @@ func (w *watcher) sourceOptions() source.Options {
 		return o
 	}
 	from, objects := s.Postgres.DSNFrom, w.factory.connections.Objects(w.as)
-	o.Driver, o.DSN = source.Postgres, func(ctx context.Context) (string, error) { return readDSN(ctx, from, objects) }
+	o.Driver, o.DSN = source.Postgres, func(ctx context.Context) (string, error) { return ReadDSN(ctx, from, objects) }
 	return o
 }
 
-// readDSN reads a connection string. Its errors do not contain it.
-func readDSN(ctx context.Context, from config.DSNFrom, objects dynamic.Interface) (string, error) {
+// ReadDSN reads a connection string. Its errors do not contain it.
+func ReadDSN(ctx context.Context, from config.DSNFrom, objects dynamic.Interface) (string, error) {
 	var text, where string
 	switch {
 	case from.Secret != nil:
@@ -127,7 +127,7 @@ func readDSN(ctx context.Context, from config.DSNFrom, objects dynamic.Interface
 		text = os.Getenv(from.Env)
 	}
 	if text = strings.TrimSpace(text); text == "" {
-		return "", fmt.Errorf("%s, which source.postgres.dsnFrom names, is missing or empty", where)
+		return "", fmt.Errorf("%s, which the config names for a connection string, is missing or empty", where)
 	}
 	return text, nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -13,6 +14,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/status"
 )
 
 // RowKind is the kind of upstreams that are rows. No API server serves it.
@@ -76,6 +78,44 @@ func (p *Pipeline) RowOf(given *unstructured.Unstructured) (*unstructured.Unstru
 		return nil, fmt.Errorf("row.%s is missing: source.key says that it identifies the row", p.Config.Source.Key)
 	}
 	return p.Row(RowName(fmt.Sprint(key)), columns), nil
+}
+
+// RowState is the state of a row: what the condition Ready of an object would say.
+type RowState struct {
+	// State is one of the words below.
+	State string
+	// Ready is the status of Ready: True, False or Unknown.
+	Ready string
+	// Reason and Message are those of Ready.
+	Reason, Message string
+}
+
+// The states of a row.
+const (
+	// RowReady: every downstream that is wanted is ready.
+	RowReady = "Ready"
+	// RowProgressing: one is not ready yet, or is retried.
+	RowProgressing = "Progressing"
+	// RowFailed: a rule refuses the row, or a downstream needs someone to fix it.
+	RowFailed = "Failed"
+)
+
+// rowStateOf is the state that a summary means.
+func rowStateOf(summary status.Summary) RowState {
+	summary.Types = status.Types{Ready: "Ready", Stalled: "Stalled"}
+	row := RowState{State: RowProgressing}
+	for _, c := range status.Summarize(summary) {
+		switch {
+		case c.Type == summary.Types.Stalled:
+			row.State = RowFailed
+		case c.Type == summary.Types.Ready:
+			row.Ready, row.Reason, row.Message = string(c.Status), c.Reason, c.Message
+			if c.Status == metav1.ConditionTrue {
+				row.State = RowReady
+			}
+		}
+	}
+	return row
 }
 
 // isGone reports whether an upstream represents a row that the query does not return.

@@ -18,16 +18,11 @@ import (
 
 // Postgres reads a PostgreSQL database; its DSN is a URL, or pairs of keyword and value.
 func Postgres(ctx context.Context, dsn string, o *Options) (Connection, error) {
-	cfg, err := pgx.ParseConfig(dsn)
-	if err != nil { // which quotes it
-		return nil, errors.New("the connection string is not one: write postgres://USER:PASSWORD@HOST:PORT/DATABASE")
+	p, err := connectPostgres(ctx, dsn, o.Timeout)
+	if err != nil {
+		return nil, err
 	}
-	cfg.RuntimeParams["timezone"], cfg.RuntimeParams["datestyle"] = "UTC", "ISO"
-	cfg.RuntimeParams["bytea_output"], cfg.RuntimeParams["extra_float_digits"] = "hex", "3"
-	p := &postgresConn{timeout: o.Timeout, listens: o.Listen != "", secrets: []string{dsn, cfg.Password, cfg.User}}
-	if p.conn, err = pgx.ConnectConfig(ctx, cfg); err != nil {
-		return nil, p.explain(err)
-	}
+	p.listens = o.Listen != ""
 	if _, err := p.position(ctx); refused(err) != nil {
 		p.hasNoPosition = true // a database that is compatible, without a log of this kind
 	} else if err != nil {
@@ -39,6 +34,20 @@ func Postgres(ctx context.Context, dsn string, o *Options) (Connection, error) {
 			p.close()
 			return nil, p.explain(err)
 		}
+	}
+	return p, nil
+}
+
+func connectPostgres(ctx context.Context, dsn string, timeout time.Duration) (*postgresConn, error) {
+	cfg, err := pgx.ParseConfig(dsn)
+	if err != nil { // which quotes it
+		return nil, errors.New("the connection string is not one: write postgres://USER:PASSWORD@HOST:PORT/DATABASE")
+	}
+	cfg.RuntimeParams["timezone"], cfg.RuntimeParams["datestyle"] = "UTC", "ISO"
+	cfg.RuntimeParams["bytea_output"], cfg.RuntimeParams["extra_float_digits"] = "hex", "3"
+	p := &postgresConn{timeout: timeout, secrets: []string{dsn, cfg.Password, cfg.User}}
+	if p.conn, err = pgx.ConnectConfig(ctx, cfg); err != nil {
+		return nil, p.explain(err)
 	}
 	return p, nil
 }
