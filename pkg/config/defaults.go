@@ -40,6 +40,9 @@ func (f *File) fillDefaults() {
 		fill(&op.Validate[i].Reason, "FieldValueInvalid")
 	}
 	for i := range op.Inputs {
+		if rows := op.Inputs[i].SQL; rows != nil {
+			f.fillRows(rows)
+		}
 		if list := op.Inputs[i].List; list == nil {
 			fill(&op.Inputs[i].Missing, MissingWait)
 		} else {
@@ -96,8 +99,17 @@ func (f *File) fillSource() {
 		op.Status.Enabled = &no
 	}
 	f.fillRows(&s.Rows)
+	if s.WriteDSNFrom != nil {
+		f.fillDSN(s.WriteDSNFrom)
+	}
 	fillInt(&s.Deletes.MaxPercent, 10)
 	fillInt(&s.Deletes.Minimum, 5)
+}
+
+func (f *File) fillDSN(from *DSNFrom) {
+	if from.File != "" {
+		from.File = f.Place(from.File)
+	}
 }
 
 // fillRows fills the defaults of a query, and the places of its files.
@@ -106,11 +118,7 @@ func (f *File) fillRows(r *Rows) {
 		db.Path = f.Place(db.Path)
 	}
 	if db := r.Postgres; db != nil {
-		for _, from := range []*DSNFrom{&db.DSNFrom, db.WriteDSNFrom} {
-			if from != nil && from.File != "" {
-				from.File = f.Place(from.File)
-			}
-		}
+		f.fillDSN(&db.DSNFrom)
 	}
 	if r.Timeout == 0 {
 		r.Timeout = Duration(30 * time.Second)

@@ -92,7 +92,8 @@ func TestCompleteIsComplete(t *testing.T) {
 		"helpersFile", "conventions.hash.label", "conventions.previous.hash.annotation", "deletion.before.templateFile",
 		"deletion.before.targetNamespaces.names", "downstreams.ready.failed.rule", "downstreams.ready.failed.message",
 		"source.sqlite.path", "source.postgres.dsnFrom.env", "source.postgres.dsnFrom.file",
-		"source.postgres.writeDSNFrom.env", "source.postgres.writeDSNFrom.file"}
+		"source.writeDSNFrom.env", "source.writeDSNFrom.file", "inputs.sql.sqlite.path", "inputs.sql.postgres.dsnFrom.env",
+		"inputs.sql.postgres.dsnFrom.file"}
 	given := map[string]bool{}
 	var collect func(at string, v any)
 	collect = func(at string, v any) {

@@ -14,6 +14,16 @@ type Source struct {
 	// WriteBack is an UPDATE or INSERT that records the state of a row, executed when that changes. Its parameters are $state, $ready,
 	// $reason, $message, and the column that key names, such as $id.
 	WriteBack string `json:"writeBack,omitempty"`
+	// WriteDSNFrom says where the connection string of writeBack is, for PostgreSQL. Default: postgres.dsnFrom.
+	WriteDSNFrom *DSNFrom `json:"writeDSNFrom,omitempty"`
+}
+
+// WriteDSN is where the connection string is with which states are written to PostgreSQL.
+func (s *Source) WriteDSN() DSNFrom {
+	if s.WriteDSNFrom != nil {
+		return *s.WriteDSNFrom
+	}
+	return s.Postgres.DSNFrom
 }
 
 // Rows are the rows of a query.
@@ -35,14 +45,6 @@ type Rows struct {
 	MaxRows *int `json:"maxRows,omitempty" min:"1" max:"1000000"`
 }
 
-// WriteDSN is where the connection string is with which states are written.
-func (p *Postgres) WriteDSN() DSNFrom {
-	if p.WriteDSNFrom != nil {
-		return *p.WriteDSNFrom
-	}
-	return p.DSNFrom
-}
-
 // SQLite is a SQLite database.
 type SQLite struct {
 	// Path is the path of the file, relative to the config file. Queries open it for reading only.
@@ -53,8 +55,6 @@ type SQLite struct {
 type Postgres struct {
 	// DSNFrom says where the connection string is.
 	DSNFrom DSNFrom `json:"dsnFrom"`
-	// WriteDSNFrom says where the connection string of source.writeBack is. Default: that of dsnFrom.
-	WriteDSNFrom *DSNFrom `json:"writeDSNFrom,omitempty"`
 }
 
 // DSNFrom is where a connection string is, such as postgres://USER:PASSWORD@HOST/DATABASE. It is read again for each connection, and

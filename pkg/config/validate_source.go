@@ -68,13 +68,19 @@ var rowParameters = []string{RowState, RowReady, RowReason, RowMessage}
 
 // writeBack checks the statement that records states.
 func (v *validator) writeBack() {
-	const at = "source.writeBack"
+	const at, dsn = "source.writeBack", "source.writeDSNFrom"
 	s := v.Source
 	if s.WriteBack == "" {
-		if s.Postgres != nil && s.Postgres.WriteDSNFrom != nil {
-			v.add("source.postgres.writeDSNFrom", "remove it, or add source.writeBack", "nothing is written")
+		if s.WriteDSNFrom != nil {
+			v.add(dsn, "remove it, or add source.writeBack", "nothing is written")
 		}
 		return
+	}
+	switch {
+	case s.WriteDSNFrom != nil && s.Postgres == nil && s.SQLite != nil:
+		v.add(dsn, "remove it", "SQLite has no connection strings")
+	case s.WriteDSNFrom != nil:
+		v.dsn(dsn, *s.WriteDSNFrom)
 	}
 	known := append(slices.Clone(rowParameters), s.Key)
 	statement, err := sqltext.Parse(s.WriteBack)
@@ -112,9 +118,6 @@ func (v *validator) database(at string, r *Rows) {
 		}
 	case r.Postgres != nil:
 		v.dsn(at+".postgres.dsnFrom", r.Postgres.DSNFrom)
-		if from := r.Postgres.WriteDSNFrom; from != nil {
-			v.dsn(at+".postgres.writeDSNFrom", *from)
-		}
 	case !v.reported(at+".postgres") && !v.reported(at+".sqlite"):
 		v.add(at, "add postgres: {dsnFrom: {env: NAME}} or sqlite: {path: FILE}", "no database is given")
 	}

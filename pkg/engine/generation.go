@@ -47,8 +47,8 @@ type generation struct {
 	missing string
 	// held is the change that guard holds while the rest goes on.
 	held string
-	// sourceFailed is why the rows cannot be read; empty if they can.
-	sourceFailed string
+	// sourceFailures are why rows cannot be read, by the watch.
+	sourceFailures map[informers.Key]string
 	// writeBackFailed is why states of rows cannot be written back; empty if they can.
 	writeBackFailed string
 	// confirmedFor is guard.confirmed.
@@ -228,7 +228,9 @@ func kindsOf(p *pipeline.Pipeline) []kinds.Kind {
 		list = append(list, d.Kind)
 	}
 	for _, s := range p.Inputs {
-		list = append(list, s.Kind)
+		if !s.HasRows() {
+			list = append(list, s.Kind)
+		}
 	}
 	if p.Before != nil {
 		list = append(list, p.Before.Object.Kind)

@@ -92,14 +92,25 @@ func (g *generation) setHeld(message string) {
 	}
 }
 
-// setSourceFailed records why the rows cannot be read; empty if they can.
-func (g *generation) setSourceFailed(message string) {
+// setSourceFailed records why the rows of a watch cannot be read; empty if they can.
+func (g *generation) setSourceFailed(key informers.Key, message string) {
 	g.operator.mu.Lock()
 	defer g.operator.mu.Unlock()
-	if g.sourceFailed != message {
-		g.sourceFailed = message
-		g.operator.reportChange()
+	if g.sourceFailures[key] == message {
+		return
 	}
+	if g.sourceFailures == nil {
+		g.sourceFailures = map[informers.Key]string{}
+	}
+	if g.sourceFailures[key] = message; message == "" {
+		delete(g.sourceFailures, key)
+	}
+	g.operator.reportChange()
+}
+
+// sourceFailed is why rows cannot be read; empty if all can.
+func (g *generation) sourceFailed() string {
+	return strings.Join(slices.Sorted(maps.Values(g.sourceFailures)), "; ")
 }
 
 // setWriteBackFailed records why states of rows cannot be written; empty if they can.
@@ -136,8 +147,8 @@ func (g *generation) resetForbidden() {
 // health is the state that counts: a forbidden watch takes precedence.
 func (g *generation) health() condition {
 	switch {
-	case len(g.forbidden) == 0 && g.condition.reason == reasonSyncing && g.sourceFailed != "":
-		return condition{reasonSourceFailed, g.sourceFailed}
+	case len(g.forbidden) == 0 && g.condition.reason == reasonSyncing && len(g.sourceFailures) > 0:
+		return condition{reasonSourceFailed, g.sourceFailed()}
 	case len(g.forbidden) == 0:
 		return g.condition
 	}
@@ -179,8 +190,8 @@ func (o *operator) state() condition {
 	switch {
 	case c.isWorking() && waiting.reason != "":
 		return waiting
-	case c.isWorking() && o.current.sourceFailed != "":
-		return condition{reasonSourceFailed, o.current.sourceFailed}
+	case c.isWorking() && len(o.current.sourceFailures) > 0:
+		return condition{reasonSourceFailed, o.current.sourceFailed()}
 	case c.isWorking() && c.reason != reasonStandby && o.current.writeBackFailed != "":
 		return condition{reasonWriteBackFailed, o.current.writeBackFailed}
 	case c.isWorking() && c.reason != reasonStandby && o.current.missing != "":

@@ -54,12 +54,12 @@ var (
 	}, []string{"operator"})
 	sourceRows = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "corollary_source_rows",
-		Help: "Rows that source.query returned last, by operator.",
-	}, []string{"operator"})
+		Help: "Rows that a query returned last, by operator and input; the input is empty for source.",
+	}, []string{"operator", "input"})
 	sourceReadTime = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "corollary_source_read_timestamp_seconds",
-		Help: "When source.query was last executed without an error, in seconds since 1970, by operator.",
-	}, []string{"operator"})
+		Help: "When a query was last executed without an error, in seconds since 1970, by operator and input; the input is empty for source.",
+	}, []string{"operator", "input"})
 	writeBacks = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "corollary_source_write_backs_total",
 		Help: "Executions of source.writeBack, by operator and result: Written, or Failed.",
@@ -140,9 +140,9 @@ func forgetGuard(operator string) {
 	guardExisting.DeleteLabelValues(operator)
 }
 
-func noteSourceRead(operator string, at time.Time, rows int) {
-	sourceRows.WithLabelValues(operator).Set(float64(rows))
-	sourceReadTime.WithLabelValues(operator).Set(float64(at.UnixMilli()) / 1000)
+func noteSourceRead(operator, input string, at time.Time, rows int) {
+	sourceRows.WithLabelValues(operator, input).Set(float64(rows))
+	sourceReadTime.WithLabelValues(operator, input).Set(float64(at.UnixMilli()) / 1000)
 }
 
 func countWriteBack(operator, result string) { writeBacks.WithLabelValues(operator, result).Inc() }

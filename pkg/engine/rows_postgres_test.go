@@ -240,10 +240,10 @@ func TestPostgresWriteBack(t *testing.T) {
 		fillTable(1, 2), `INSERT INTO apps (id, name, data) VALUES (3, 'Not a name''; DROP TABLE apps; --', '{"key": "one"}')`)
 	reader, _ := dsnFile(t, server.DSNOf("reader", "unprivileged"))
 	writer, change := dsnFile(t, server.DSNOf("writer", "wrong"))
-	conf := postgresConfig(ns, name, "{file: "+reader+"}, writeDSNFrom: {file: "+writer+"}")
+	conf := postgresConfig(ns, name, "{file: "+reader+"}")
 	conf = strings.NewReplacer("changes: {poll: 1s}", "changes: {listen: apps, poll: 1h}",
 		"SELECT id, name, data FROM", "SELECT id, name, data, updated_at FROM",
-		"  key: id\n", "  key: id\n  writeBack: UPDATE apps SET state = $state, message = $message WHERE id = $id\n",
+		"  key: id\n", "  key: id\n  writeDSNFrom: {file: "+writer+"}\n  writeBack: UPDATE apps SET state = $state, message = $message WHERE id = $id\n",
 		"      data: {{ .row.data }}", "      data: {key: '{{ .row.data.key }}', at: '{{ .row.updated_at | default \"never\" }}'}").Replace(conf)
 	start(t, testkit.Config(), conf).ready()
 	waitData(t, ns, app(1), "key", "one")

@@ -120,8 +120,13 @@ func (s *session) Join(refs []pipeline.Ref) { s.batch.join(refs) }
 
 // JoinRows implements informers.Queue.
 func (s *session) JoinRows(count int, gone []pipeline.Ref, doubt source.Doubt) {
-	noteSourceRead(s.operator.name, time.Now(), count)
+	noteSourceRead(s.operator.name, "", time.Now(), count)
 	s.batch.joinRows(gone, doubt)
+}
+
+// NoteInputRows implements informers.Queue.
+func (s *session) NoteInputRows(input string, count int) {
+	noteSourceRead(s.operator.name, input, time.Now(), count)
 }
 
 // afterDelete is the default of AfterDelete.

@@ -70,10 +70,10 @@ func newWriteBack(s *session) *writeBack {
 	if src.SQLite != nil {
 		o.Driver, o.DSN = source.SQLiteWriter, func(context.Context) (string, error) { return src.SQLite.Path, nil }
 	} else {
-		from, objects := src.Postgres.WriteDSN(), s.engine.connections.Objects(s.generation.acting)
+		from, objects := src.WriteDSN(), s.engine.connections.Objects(s.generation.acting)
 		o.Driver, o.DSN = source.PostgresWriter, func(ctx context.Context) (string, error) { return informers.ReadDSN(ctx, from, objects) }
 	}
-	return &writeBack{session: s, writer: source.NewWriter(o), of: fmt.Sprint(src.WriteBack, src.Query, src.SQLite, src.Postgres),
+	return &writeBack{session: s, writer: source.NewWriter(o), of: fmt.Sprint(src.WriteBack, src.Query, src.SQLite, src.Postgres, src.WriteDSNFrom),
 		states: map[pipeline.Ref]*rowState{}}
 }
 

@@ -143,19 +143,16 @@ func (r *operatorRights) grantTo(places []string, what target, verbs ...string) 
 	r.allow(r.to, r.Metadata.Name, places, what, verbs...)
 }
 
-// database is what the connection strings of a query take, which is at a path.
+// database is what the connection string of a query takes, which is at a path.
 func (r *operatorRights) database(at string, rows *config.Rows) {
-	db := rows.Postgres
-	if db == nil {
-		return
+	if db := rows.Postgres; db != nil {
+		r.connectionString(at+".postgres.dsnFrom", &db.DSNFrom)
 	}
-	for _, from := range []struct {
-		key string
-		*config.DSNFrom
-	}{{"dsnFrom", &db.DSNFrom}, {"writeDSNFrom", db.WriteDSNFrom}} {
-		if from.DSNFrom != nil && from.Secret != nil {
-			r.grantTo([]string{from.Secret.Namespace}, of(secrets, at+".postgres."+from.key, from.Secret.Name), "get")
-		}
+}
+
+func (r *operatorRights) connectionString(at string, from *config.DSNFrom) {
+	if from != nil && from.Secret != nil {
+		r.grantTo([]string{from.Secret.Namespace}, of(secrets, at, from.Secret.Name), "get")
 	}
 }
 
@@ -164,6 +161,7 @@ func (r *operatorRights) database(at string, rows *config.Rows) {
 func (r *operatorRights) upstreams() {
 	if r.Source != nil {
 		r.database("source", &r.Source.Rows)
+		r.connectionString("source.writeDSNFrom", r.Source.WriteDSNFrom)
 		return
 	}
 	const why = "the upstreams"
@@ -251,6 +249,10 @@ func (r *operatorRights) before() error {
 // input is about one input. It is never read but by its watch; where the name is fixed, that one object is all that is
 // watched.
 func (r *operatorRights) input(in *config.Input) error {
+	if in.SQL != nil {
+		r.database("input "+in.Name, in.SQL)
+		return nil
+	}
 	k, err := r.kind(in.APIVersion, in.Kind)
 	if err != nil {
 		return err

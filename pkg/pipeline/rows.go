@@ -23,6 +23,23 @@ func RowKind() *kinds.Kind {
 	return &kinds.Kind{GVK: gvk, GVR: gvk.GroupVersion().WithResource("rows")}
 }
 
+// inputRowKind is the kind of inputs that are rows. Their namespace is the name of the input, to which alone they belong.
+func inputRowKind() *kinds.Kind {
+	kind := RowKind()
+	kind.Namespaced = true
+	return kind
+}
+
+// HasRows reports whether the input is read from a database.
+func (s *InputSource) HasRows() bool { return s.Config.SQL != nil }
+
+// Row is a row of the input.
+func (s *InputSource) Row(name string, columns map[string]any) *unstructured.Unstructured {
+	u := newRow(s.Kind.GVK, name, s.Name+":"+name, columns)
+	u.SetNamespace(s.Name)
+	return u
+}
+
 // HasRows reports whether the upstreams are rows of a query. They are read from a database, have no status, finalizers or labels, and
 // cannot be asked about from the API server.
 func (p *Pipeline) HasRows() bool { return p.Config.Source != nil }
@@ -55,10 +72,14 @@ func isRowNameByte(c byte) bool {
 // Row is a row as an upstream. Its uid is the name of the operator and that of the row, so that it is the same after a restart,
 // its resourceVersion a digest of the columns. Columns without a value are absent; nil columns: the query does not return the row.
 func (p *Pipeline) Row(name string, columns map[string]any) *unstructured.Unstructured {
+	return newRow(p.Upstream.GVK, name, p.Name+":"+name, columns)
+}
+
+func newRow(kind schema.GroupVersionKind, name, uid string, columns map[string]any) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{}}
-	u.SetGroupVersionKind(p.Upstream.GVK)
+	u.SetGroupVersionKind(kind)
 	u.SetName(name)
-	u.SetUID(types.UID(p.Name + ":" + name))
+	u.SetUID(types.UID(uid))
 	if columns != nil {
 		u.Object["row"] = columns
 		sum := drift.Digest(columns)

@@ -17,7 +17,7 @@ import (
 
 func postgresSource(t *testing.T, dsn, query string, change ...func(*Options)) *Source {
 	t.Helper()
-	o := Options{Driver: Postgres, DSN: func(context.Context) (string, error) { return dsn, nil }, Query: query, Key: "id",
+	o := Options{At: "source", Driver: Postgres, DSN: func(context.Context) (string, error) { return dsn, nil }, Query: query, Key: "id",
 		Poll: time.Hour, Timeout: time.Minute, MaxRows: 20000}
 	for _, f := range change {
 		f(&o)

@@ -11,6 +11,8 @@ import (
 
 // Options say what is read.
 type Options struct {
+	// At is where the query is in the config, such as source.
+	At string
 	// Driver is the kind of the database, such as SQLite.
 	Driver Driver
 	// DSN returns where the database is. It is called for each connection, so that changed credentials are used. Neither it nor
@@ -67,7 +69,7 @@ func (s *Source) Read(ctx context.Context, visit func(Row) error) (doubt Doubt, 
 	}
 	s.Close() // a connection after an error is in no known state
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return Doubt{}, fmt.Errorf("the query took longer than %s (source.timeout)", s.options.Timeout)
+		return Doubt{}, fmt.Errorf("the query took longer than %s (%s.timeout)", s.options.Timeout, s.options.At)
 	}
 	return Doubt{}, err
 }
@@ -152,7 +154,7 @@ func (s *Source) readRows(ctx context.Context, visit func(Row) error) error {
 	defer cancel() // after an error, the rest is not read
 	result, err := s.conn.query(ctx, s.options.Query)
 	if err != nil {
-		return fmt.Errorf("executing source.query: %w", err)
+		return fmt.Errorf("executing %s.query: %w", s.options.At, err)
 	}
 	r := reader{options: &s.options, rows: result, seen: map[string]struct{}{}}
 	if err := r.readAll(visit); err != nil {
@@ -188,7 +190,7 @@ func (r *reader) readAll(visit func(Row) error) error {
 		}
 	}
 	if err := r.err(); err != nil {
-		return fmt.Errorf("executing source.query: %w", err)
+		return fmt.Errorf("executing %s.query: %w", r.options.At, err)
 	}
 	return nil
 }
@@ -198,11 +200,12 @@ func (r *reader) describe() error {
 	names := r.columns()
 	for i, name := range names {
 		if slices.Contains(names[:i], name) {
-			return fmt.Errorf("source.query returns two columns %s: name one of them otherwise with AS", name)
+			return fmt.Errorf("%s.query returns two columns %s: name one of them otherwise with AS", r.options.At, name)
 		}
 	}
 	if r.key = slices.Index(names, r.options.Key); r.key < 0 {
-		return fmt.Errorf("source.query returns no column %s, which source.key names: it returns %s", r.options.Key, strings.Join(names, ", "))
+		return fmt.Errorf("%[1]s.query returns no column %[2]s, which %[1]s.key names: it returns %[3]s", r.options.At, r.options.Key,
+			strings.Join(names, ", "))
 	}
 	return nil
 }
@@ -211,13 +214,13 @@ func (r *reader) describe() error {
 func (r *reader) row() (Row, error) {
 	o, number := r.options, len(r.seen)+1
 	if number > o.MaxRows {
-		return Row{}, fmt.Errorf("source.query returns more than %d rows: select fewer, or raise source.maxRows", o.MaxRows)
+		return Row{}, fmt.Errorf("%[1]s.query returns more than %[2]d rows: select fewer, or raise %[1]s.maxRows", o.At, o.MaxRows)
 	}
 	row, size := Row{Columns: map[string]any{}}, 0
 	for i, name := range r.columns() {
 		value, err := r.value(i)
 		if err != nil {
-			return Row{}, fmt.Errorf("reading column %s of row %d of source.query: %w", name, number, err)
+			return Row{}, fmt.Errorf("reading column %s of row %d of %s.query: %w", name, number, o.At, err)
 		}
 		if value == nil {
 			continue
@@ -227,12 +230,12 @@ func (r *reader) row() (Row, error) {
 	}
 	switch key := row.Columns[o.Key].(type) {
 	case nil:
-		return Row{}, fmt.Errorf("row %d of source.query has no %s: the column that source.key names must not be NULL", number, o.Key)
+		return Row{}, fmt.Errorf("row %[1]d of %[2]s.query has no %[3]s: the column that %[2]s.key names must not be NULL", number, o.At, o.Key)
 	case string, int64, bool:
 		row.Key = fmt.Sprint(key)
 	default:
-		return Row{}, fmt.Errorf("the column %s of source.query, which source.key names, is neither text nor a whole number: cast it to "+
-			"text", o.Key)
+		return Row{}, fmt.Errorf("the column %[1]s of %[2]s.query, which %[2]s.key names, is neither text nor a whole number: cast it to "+
+			"text", o.Key, o.At)
 	}
 	return row, r.take(row.Key, size)
 }
@@ -240,14 +243,15 @@ func (r *reader) row() (Row, error) {
 // take counts a row.
 func (r *reader) take(key string, size int) error {
 	if _, twice := r.seen[key]; twice {
-		return fmt.Errorf("two rows of source.query have the %s %q, but source.key says that it identifies a row", r.options.Key, clip(key))
+		return fmt.Errorf("two rows of %[1]s.query have the %[2]s %[3]q, but %[1]s.key says that it identifies a row", r.options.At, r.options.Key,
+			clip(key))
 	}
 	r.seen[key] = struct{}{}
 	switch r.bytes += size; {
 	case size > maxRowBytes:
-		return fmt.Errorf("the row %q of source.query has %d bytes, and %d are allowed: select less", clip(key), size, maxRowBytes)
+		return fmt.Errorf("the row %q of %s.query has %d bytes, and %d are allowed: select less", clip(key), r.options.At, size, maxRowBytes)
 	case r.bytes > maxResultBytes:
-		return fmt.Errorf("the rows of source.query have more than %d bytes: select less", maxResultBytes)
+		return fmt.Errorf("the rows of %s.query have more than %d bytes: select less", r.options.At, maxResultBytes)
 	}
 	return nil
 }
