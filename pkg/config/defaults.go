@@ -126,6 +126,14 @@ func (f *File) fillRows(r *Rows) {
 	if r.Changes.Poll == 0 {
 		r.Changes.Poll = Duration(30 * time.Second)
 	}
+	if c := &r.Changes; c.Cursor != "" {
+		if c.Overlap == 0 {
+			c.Overlap = Duration(time.Minute)
+		}
+		if c.Full == 0 {
+			c.Full = Duration(10 * time.Minute)
+		}
+	}
 	fillInt(&r.MaxRows, 10_000)
 }
 

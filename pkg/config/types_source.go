@@ -84,6 +84,13 @@ type Changes struct {
 	Listen string `json:"listen,omitempty"`
 	// Poll is how often the query is executed, at least 1s. Default: 30s.
 	Poll Duration `json:"poll,omitempty"`
+	// Cursor is a column whose value grows with each change of a row, such as updated_at or a version: only rows are read that may have
+	// changed.
+	Cursor string `json:"cursor,omitempty"`
+	// Overlap is how long a transaction may take between setting the cursor and its commit to be noticed at once. Default: 1m.
+	Overlap Duration `json:"overlap,omitempty"`
+	// Full is how often all rows are read nevertheless, which finds deleted rows and what the cursor misses. Default: 10m.
+	Full Duration `json:"full,omitempty"`
 }
 
 // Deletes limits how many downstreams one result may delete, because it lacks their rows, until that is confirmed as any change

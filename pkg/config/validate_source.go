@@ -50,6 +50,17 @@ func (v *validator) rows(at string, r *Rows, fix string) {
 	if r.Changes.Poll < second {
 		v.add(at+".changes.poll", "write at least 1s", "%s is too short", r.Changes.Poll)
 	}
+	c := r.Changes
+	switch {
+	case c.Cursor == "" && c.Overlap != 0:
+		v.add(at+".changes.overlap", "remove it, or add cursor", "it is about a cursor, and there is none")
+	case c.Cursor == "" && c.Full != 0:
+		v.add(at+".changes.full", "remove it, or add cursor", "it is about a cursor, and there is none")
+	case c.Cursor != "" && c.Overlap < second:
+		v.add(at+".changes.overlap", "write at least 1s", "%s is too short", c.Overlap)
+	case c.Cursor != "" && c.Full < c.Overlap:
+		v.add(at+".changes.full", "write at least as much as overlap", "%s is shorter than overlap, %s", c.Full, c.Overlap)
+	}
 	if r.Timeout < second {
 		v.add(at+".timeout", "write at least 1s", "%s is too short", r.Timeout)
 	}

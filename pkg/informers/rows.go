@@ -34,6 +34,8 @@ type rowsWatch struct {
 	// object makes an object of a row, of which keep keeps what is read.
 	object func(name string, columns map[string]any) *unstructured.Unstructured
 	keep   cache.TransformFunc
+	// maxRows is how many rows there may be.
+	maxRows int
 
 	mu sync.Mutex
 	// rows are those of the last result, by name; nil before the first.
@@ -103,6 +105,7 @@ func (w *watcher) joinRows(
 			object:  object,
 			keep:    keep,
 			doubted: map[string]source.Doubt{},
+			maxRows: o.MaxRows,
 		}
 		return w.factory.prepare(s.key, shared, shared.rows.listWatch(), example, keep)
 	})
@@ -119,6 +122,9 @@ func (w *watcher) sourceOptions(at string, r *config.Rows) source.Options {
 		Timeout: time.Duration(r.Timeout),
 		MaxRows: *r.MaxRows,
 		Listen:  r.Changes.Listen,
+		Cursor:  r.Changes.Cursor,
+		Overlap: time.Duration(r.Changes.Overlap),
+		Full:    time.Duration(r.Changes.Full),
 	}
 	if r.SQLite != nil {
 		o.DSN = func(context.Context) (string, error) { return r.SQLite.Path, nil }
@@ -193,9 +199,9 @@ func (w *rowsWatch) listWatch() cache.ListerWatcher {
 			}
 			w.accept(rows, doubt)
 			w.shared.notify(w.key, nil)
-			list := &rowList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}, Items: make([]runtime.Object, 0, len(rows))}
-			for _, name := range slices.Sorted(maps.Keys(rows)) {
-				list.Items = append(list.Items, rows[name])
+			list := &rowList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}, Items: make([]runtime.Object, 0, len(w.rows))}
+			for _, name := range slices.Sorted(maps.Keys(w.rows)) { // the result may have only those that changed
+				list.Items = append(list.Items, w.rows[name])
 			}
 			return list, nil
 		},
@@ -273,10 +279,17 @@ func pauseFor(ctx context.Context, d time.Duration) {
 // read executes the query and returns the rows by name.
 func (w *rowsWatch) read(ctx context.Context) (map[string]keptRow, source.Doubt, error) {
 	rows := map[string]keptRow{}
+	all := len(w.rows) // which only this goroutine changes
 	doubt, err := w.source.Read(ctx, func(row source.Row) error {
 		made, err := w.keep(w.object(pipeline.RowName(row.Key), row.Columns))
 		if kept, ok := made.(keptRow); ok {
 			rows[kept.GetName()] = kept
+			if w.rows[kept.GetName()] == nil {
+				all++
+			}
+		}
+		if w.source.Partial() && all > w.maxRows {
+			return fmt.Errorf("there are more than %d rows", w.maxRows) // then all are read, which says what to do
 		}
 		return err
 	})
@@ -298,6 +311,9 @@ func (w *rowsWatch) accept(rows map[string]keptRow, doubt source.Doubt) (events 
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	before := w.rows
+	if w.source.Partial() {
+		rows, doubt = w.merged(rows), w.doubt
+	}
 	w.rows, w.doubt = rows, doubt
 	if len(rows) == 0 && !doubt.Lasting {
 		w.doubt = doubtEmpty
@@ -325,6 +341,13 @@ func (w *rowsWatch) accept(rows map[string]keptRow, doubt source.Doubt) (events 
 	}
 	w.shared.notifyRows(len(rows), gone, w.doubt)
 	return events
+}
+
+// merged are the rows of the last result with those that may have changed.
+func (w *rowsWatch) merged(changed map[string]keptRow) map[string]keptRow {
+	all := maps.Clone(w.rows)
+	maps.Copy(all, changed)
+	return all
 }
 
 // notifyRows notifies every user of a result: how many rows it has, which are gone, and whether that is in doubt.

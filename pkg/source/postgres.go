@@ -102,6 +102,8 @@ func (p *postgresConn) position(ctx context.Context) (*position, error) {
 	return &at, err
 }
 
+func (p *postgresConn) placeholder() string { return "$1" }
+
 func (p *postgresConn) wait(ctx context.Context) error {
 	if !p.listens {
 		<-ctx.Done()
@@ -115,8 +117,15 @@ func (p *postgresConn) wait(ctx context.Context) error {
 }
 
 // query asks for all values as text, which each type has.
-func (p *postgresConn) query(ctx context.Context, statement string) (rows, error) {
-	result, err := p.conn.Query(ctx, statement, pgx.QueryExecModeExec, pgx.QueryResultFormats{pgx.TextFormatCode})
+func (p *postgresConn) query(ctx context.Context, statement string, values ...any) (rows, error) {
+	args := []any{pgx.QueryExecModeExec, pgx.QueryResultFormats{pgx.TextFormatCode}}
+	if len(values) > 0 {
+		args[0] = pgx.QueryExecModeDescribeExec // the server says of which types the parameters are
+	}
+	for _, value := range values {
+		args = append(args, fmt.Sprint(value))
+	}
+	result, err := p.conn.Query(ctx, statement, args...)
 	if err != nil {
 		return nil, p.explain(err)
 	}
@@ -143,6 +152,9 @@ func (r *postgresRows) columns() []string { return r.names }
 func (r *postgresRows) next() bool { return r.Next() }
 
 func (r *postgresRows) err() error { return r.conn.explain(r.Err()) }
+
+// converts is false: the server understands all texts that value returns.
+func (r *postgresRows) converts(int) bool { return false }
 
 func (r *postgresRows) close() { r.Close() }
 

@@ -24,6 +24,10 @@ type Options struct {
 	Poll, Timeout time.Duration
 	// Listen is the channel of notifications that something has changed; empty for none.
 	Listen string
+	// Cursor is the column whose value grows with each change of a row; empty for none. A transaction that takes longer than Overlap may
+	// commit a value that is too old to be found; an execution for all rows finds it, every Full.
+	Cursor        string
+	Overlap, Full time.Duration
 	// MaxRows is how many rows a result may have.
 	MaxRows int
 }
@@ -52,6 +56,7 @@ type Source struct {
 	last    *position // of the last result
 	begun   time.Time // of the last execution
 	failed  bool
+	cursor  cursor
 }
 
 // New prepares a source. It connects at the first read.
@@ -68,6 +73,7 @@ func (s *Source) Read(ctx context.Context, visit func(Row) error) (doubt Doubt, 
 		return doubt, nil
 	}
 	s.Close() // a connection after an error is in no known state
+	s.cursor = cursor{}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return Doubt{}, fmt.Errorf("the query took longer than %s (%s.timeout)", s.options.Timeout, s.options.At)
 	}
@@ -135,6 +141,7 @@ func (s *Source) read(ctx context.Context, visit func(Row) error) (Doubt, error)
 	if err != nil {
 		return Doubt{}, err
 	}
+	s.cursor.next(&s.options, s.begun, doubt)
 	if err := s.readRows(ctx, visit); err != nil {
 		return Doubt{}, err
 	}
@@ -152,11 +159,12 @@ func (s *Source) read(ctx context.Context, visit func(Row) error) (Doubt, error)
 func (s *Source) readRows(ctx context.Context, visit func(Row) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // after an error, the rest is not read
-	result, err := s.conn.query(ctx, s.options.Query)
+	statement, values := s.cursor.statement(&s.options, s.conn.placeholder())
+	result, err := s.conn.query(ctx, statement, values...)
 	if err != nil {
 		return fmt.Errorf("executing %s.query: %w", s.options.At, err)
 	}
-	r := reader{options: &s.options, rows: result, seen: map[string]struct{}{}}
+	r := reader{options: &s.options, rows: result, seen: map[string]struct{}{}, cursor: &s.cursor}
 	if err := r.readAll(visit); err != nil {
 		cancel()
 		result.close()
@@ -174,6 +182,7 @@ type reader struct {
 	key     int // the column
 	seen    map[string]struct{}
 	bytes   int
+	cursor  *cursor
 }
 
 func (r *reader) readAll(visit func(Row) error) error {
@@ -207,6 +216,16 @@ func (r *reader) describe() error {
 		return fmt.Errorf("%[1]s.query returns no column %[2]s, which %[1]s.key names: it returns %[3]s", r.options.At, r.options.Key,
 			strings.Join(names, ", "))
 	}
+	return r.describeCursor()
+}
+
+// describeCursor checks the column of the cursor. If there is none, the database has refused the statement.
+func (r *reader) describeCursor() error {
+	c := r.options.Cursor
+	if i := slices.Index(r.columns(), c); i >= 0 && r.converts(i) {
+		return fmt.Errorf("the column %[1]s of %[2]s.query, which %[2]s.changes.cursor names, has a type whose values are converted: write "+
+			"CAST(%[1]s AS TEXT) AS %[1]s", c, r.options.At)
+	}
 	return nil
 }
 
@@ -228,6 +247,7 @@ func (r *reader) row() (Row, error) {
 		row.Columns[name] = value
 		size += len(name) + sizeOf(value)
 	}
+	r.cursor.take(row.Columns[o.Cursor])
 	switch key := row.Columns[o.Key].(type) {
 	case nil:
 		return Row{}, fmt.Errorf("row %[1]d of %[2]s.query has no %[3]s: the column that %[2]s.key names must not be NULL", number, o.At, o.Key)
