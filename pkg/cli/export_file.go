@@ -20,7 +20,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 )
 
-// exportMark is SQLite's application_id of exports, by which they are told from other files.
+// exportMark is SQLite's application_id of exports, which other files do not have.
 const exportMark = 0x434f524c
 
 // exportSchema makes the tables of an export.

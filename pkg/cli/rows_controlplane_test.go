@@ -32,7 +32,7 @@ conventions:
 guard: {confirm: {namespace: NS, configMap: confirmations, key: rows}}
 `
 
-// TestPlanAndBackupOfRows holds that plan says that nothing is deleted yet where an answer of the database is in doubt, and fails where there is none. A backup has what
+// TestPlanAndBackupOfRows: plan says that nothing is deleted yet where an answer of the database is in doubt, and fails where there is none. A backup has what
 // follows from rows.
 func TestPlanAndBackupOfRows(t *testing.T) {
 	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
