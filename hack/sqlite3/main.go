@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	_ "modernc.org/sqlite" // registers the driver
 )
@@ -35,6 +36,38 @@ func execute(args []string, in io.Reader) error {
 	if err != nil {
 		return err
 	}
-	_, err = db.Exec(args[1])
+	if strings.HasPrefix(strings.ToUpper(strings.TrimSpace(args[1])), "SELECT") {
+		err = show(db, args[1])
+	} else {
+		_, err = db.Exec(args[1])
+	}
 	return errors.Join(err, db.Close())
+}
+
+// show prints the rows of a query.
+func show(db *sql.DB, query string) error {
+	rows, err := db.Query(query)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rows.Close() }()
+	columns, err := rows.Columns()
+	if err != nil {
+		return err
+	}
+	values, into := make([]sql.NullString, len(columns)), make([]any, len(columns))
+	for i := range values {
+		into[i] = &values[i]
+	}
+	for rows.Next() {
+		if err := rows.Scan(into...); err != nil {
+			return err
+		}
+		texts := make([]string, len(values))
+		for i, value := range values {
+			texts[i] = value.String
+		}
+		fmt.Println(strings.Join(texts, "|"))
+	}
+	return rows.Err()
 }

@@ -63,6 +63,10 @@ type Choice struct {
 	Namespaces map[string]bool
 	// Owned asks for an owner among the objects that were written before.
 	Owned bool
+	// Rows asks for an owner that is a row of this operator, which is not written; empty: it does not. Marks are the annotations that may
+	// name it.
+	Rows  string
+	Marks []string
 }
 
 // Run writes the backup to a directory or a .tar.zst file, under a temporary name until it is complete. It returns the manifest, and
@@ -236,6 +240,12 @@ func (b *Backup) list(ctx context.Context, s *Selection, k *Kind, visit func(*un
 func (b *Backup) matches(c Choice, u *unstructured.Unstructured, isOwner func(types.UID) bool) bool {
 	if c.Selector != nil && !c.Selector.Matches(labels.Set(u.GetLabels())) || c.Namespaces != nil && !c.Namespaces[u.GetNamespace()] {
 		return false
+	}
+	if c.Rows != "" {
+		return slices.ContainsFunc(c.Marks, func(key string) bool {
+			_, uid, ok := parseMark(u.GetAnnotations()[key])
+			return ok && strings.HasPrefix(uid, c.Rows+":")
+		})
 	}
 	return !c.Owned || slices.ContainsFunc(owners(u, b.Operators), func(o owner) bool { return isOwner(o.uid) })
 }

@@ -37,14 +37,23 @@ func owners(u *unstructured.Unstructured, operators []Operator) []owner {
 	seen := map[string]bool{}
 	for _, o := range operators {
 		for _, key := range o.Owners {
-			mark := strings.Split(u.GetAnnotations()[key], "/")
-			if len(mark) == 3 && !seen[key] {
+			at, uid, ok := parseMark(u.GetAnnotations()[key])
+			if ok && !seen[key] && !strings.Contains(uid, ":") { // the uid of a row, which never changes
 				seen[key] = true
-				list = append(list, owner{uid: types.UID(mark[2]), resource: o.Upstream, annotation: key, namespace: mark[0], name: mark[1]})
+				list = append(list, owner{uid: types.UID(uid), resource: o.Upstream, annotation: key, namespace: at[0], name: at[1]})
 			}
 		}
 	}
 	return list
+}
+
+// parseMark reads an owner annotation: namespace and name, and the uid.
+func parseMark(text string) (at [2]string, uid string, ok bool) {
+	parts := strings.Split(text, "/")
+	if len(parts) != 3 {
+		return at, "", false
+	}
+	return [2]string(parts), parts[2], true
 }
 
 // setOwner writes the uid that an owner has now.

@@ -21,7 +21,8 @@ type cache struct {
 	testCase *testCase
 	pipeline *pipeline.Pipeline
 	cluster  *memcluster.Cluster
-	row      *unstructured.Unstructured // the only one; nil if the upstreams are objects
+	row      *unstructured.Unstructured   // the only one; nil if the upstreams are objects
+	rows     []*unstructured.Unstructured // those of inputs
 }
 
 // stored returns the stored object of that name; nil for none.
@@ -134,10 +135,23 @@ func (c *cache) BeforeObjectsOf(name string) []*drift.Live {
 	})
 }
 
+// inputObjects are the objects among which those of an input are.
+func (c *cache) inputObjects(source *pipeline.InputSource) (list []*unstructured.Unstructured) {
+	if !source.HasRows() {
+		return c.cluster.Objects(source.Kind.GVR)
+	}
+	for _, row := range c.rows {
+		if row.GetNamespace() == source.Name {
+			list = append(list, row)
+		}
+	}
+	return list
+}
+
 // Input implements reconcile.Cache.
 func (c *cache) Input(i int, at pipeline.Ref) reconcile.Input {
 	source := c.pipeline.Inputs[i]
-	for _, u := range c.cluster.Objects(source.Kind.GVR) {
+	for _, u := range c.inputObjects(source) {
 		if u.GetNamespace() == at.Namespace && u.GetName() == at.Name {
 			return newInput(source, u)
 		}
@@ -148,7 +162,7 @@ func (c *cache) Input(i int, at pipeline.Ref) reconcile.Input {
 // Inputs implements reconcile.Cache.
 func (c *cache) Inputs(i int, _ *pipeline.Listing) (list []reconcile.Input) {
 	source := c.pipeline.Inputs[i]
-	for _, u := range c.cluster.Objects(source.Kind.GVR) {
+	for _, u := range c.inputObjects(source) {
 		if source.Shows(u) {
 			list = append(list, newInput(source, u))
 		}

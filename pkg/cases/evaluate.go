@@ -2,6 +2,7 @@ package cases
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 	"github.com/corollary-dev/corollary/pkg/offline"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
@@ -199,6 +201,12 @@ func (c *testCase) putInputs(w *caseRun) error {
 		if u.GetKind() == "" || u.GetAPIVersion() == "" || u.GetName() == "" {
 			return c.errorAt("inputs", "inputs[%d] is not an object: set apiVersion, kind and metadata.name", i)
 		}
+		if u.GroupVersionKind() == pipeline.RowKind().GVK {
+			if err := w.addRow(u); err != nil {
+				return c.errorAt("inputs", "inputs[%d]: %s", i, err)
+			}
+			continue
+		}
 		read := slices.ContainsFunc(p.Inputs,
 			func(s *pipeline.InputSource) bool { return s.Kind.GVK.GroupKind() == u.GroupVersionKind().GroupKind() })
 		if !read {
@@ -208,6 +216,24 @@ func (c *testCase) putInputs(w *caseRun) error {
 			return c.errorAt("inputs", "inputs[%d]: %s", i, err)
 		}
 	}
+	return nil
+}
+
+// addRow adds a row of the input that its namespace names.
+func (w *caseRun) addRow(u *unstructured.Unstructured) error {
+	k := slices.IndexFunc(w.Pipeline.Inputs, func(s *pipeline.InputSource) bool { return s.HasRows() && s.Name == u.GetNamespace() })
+	if k < 0 {
+		return fmt.Errorf("operator %s has no input %q with sql: set metadata.namespace to the name of the input", w.Pipeline.Name, u.GetNamespace())
+	}
+	content, err := drift.Canonical(u.Object)
+	if err != nil {
+		return err
+	}
+	columns, ok := content["row"].(map[string]any)
+	if !ok {
+		return errors.New("row is missing: write the columns below it")
+	}
+	w.cache.rows = append(w.cache.rows, w.Pipeline.Inputs[k].Row(pipeline.RowName(u.GetName()), columns))
 	return nil
 }
 

@@ -276,7 +276,7 @@ func (s *selecting) namespace() string { return s.options.connection.overrides.C
 
 // upstreams chooses what a config watches.
 func (s *selecting) upstreams(ctx context.Context, f *config.File) error {
-	if f.Source != nil { // the database has its own backups
+	if f.Source != nil { // the database has its own backups; what follows from its rows is written with --downstreams
 		return nil
 	}
 	kind, err := s.source.Kind(schema.FromAPIVersionAndKind(f.Watch.APIVersion, f.Watch.Kind))
@@ -355,7 +355,11 @@ func (s *selecting) downstreams(f *config.File) error {
 			errs = append(errs, fmt.Errorf("operator %s: downstream %s: %w", f.Metadata.Name, d.Name, err))
 			continue
 		}
-		s.add(kind, s.targets(f, &d), backup.Choice{Selector: selector, Owned: true})
+		choice := backup.Choice{Selector: selector, Owned: true}
+		if f.Source != nil {
+			choice.Rows, choice.Marks = f.Metadata.Name, ownerAnnotations(f)
+		}
+		s.add(kind, s.targets(f, &d), choice)
 	}
 	return errors.Join(errs...)
 }
@@ -379,10 +383,15 @@ func operatorOf(f *config.File, kind *kinds.Kind) backup.Operator {
 	if f.Conventions.Pause != nil {
 		o.Pause = f.Conventions.Pause.Annotation
 	}
-	owner := []string{f.Conventions.Owner.Annotation}
-	if p := f.Conventions.Previous; p != nil && p.Owner != nil {
-		owner = append(owner, p.Owner.Annotation)
-	}
-	o.Owners = slices.DeleteFunc(owner, func(key string) bool { return key == "" })
+	o.Owners = ownerAnnotations(f)
 	return o
+}
+
+// ownerAnnotations are the annotations that may name the owner of a downstream.
+func ownerAnnotations(f *config.File) []string {
+	list := []string{f.Conventions.Owner.Annotation}
+	if p := f.Conventions.Previous; p != nil && p.Owner != nil {
+		list = append(list, p.Owner.Annotation)
+	}
+	return slices.DeleteFunc(list, func(key string) bool { return key == "" })
 }

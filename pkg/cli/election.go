@@ -131,7 +131,7 @@ func (c *candidate) leads() bool {
 func (c *candidate) engineOptions(workers int, namespace string, activations activations, logger logr.Logger) engine.Options {
 	o := engine.Options{Workers: workers, Namespace: namespace, Activation: activations.of, Log: logger}
 	if c != nil {
-		o.Elected, o.HadOtherLeader, o.MayWrite = c.Elected(), c.HadOtherLeader, c.Wait
+		o.Elected, o.HadOtherLeader, o.MayWrite, o.Tenure = c.Elected(), c.HadOtherLeader, c.Wait, c.Tenure
 	}
 	return o
 }

@@ -3,6 +3,7 @@
 package cli_test
 
 import (
+	"database/sql"
 	"os"
 	"strings"
 	"testing"
@@ -24,6 +25,7 @@ helpers: '{{ define "line" }}from a helper {{ .metadata.name }}{{ end }}'
 inputs:
   - {name: monitors, apiVersion: v1, kind: ConfigMap, list: {
       labelSelector: {matchLabels: {monitor: NS}}, matching: object.data.of == self.metadata.name}}
+  - {name: price, sql: {sqlite: {path: prices.db}, query: "SELECT color, price FROM prices", key: color}, objectName: self.spec.color}
 downstreams:
   - name: page
     apiVersion: v1
@@ -35,6 +37,7 @@ downstreams:
         title: {{ variable "title" }}
         line: {{ include "line" . }}
         users: "{{ range $name, $one := downstream "worker" }}{{ $name }} {{ end }}"
+        price: "{{ (input "price").row.price }}"
         urls: "{{ range input "monitors" }}{{ .data.url }} {{ end }}"
   - name: login
     apiVersion: v1
@@ -68,6 +71,7 @@ config: operator.yaml
 upstream: {apiVersion: tools.example.com/v1, kind: Widget, metadata: {name: one, namespace: NS}, spec: {color: blue}}
 inputs:
   - {apiVersion: v1, kind: ConfigMap, metadata: {name: m, namespace: NS, labels: {monitor: NS}}, data: {of: one, url: x}}
+  - {apiVersion: corollary.dev/v1alpha1, kind: Row, metadata: {namespace: price, name: blue}, row: {color: blue, price: 7}}
 live:
   - applied: worker
     objectName: one-a
@@ -77,7 +81,7 @@ live:
   - object: {apiVersion: v1, kind: ServiceAccount, metadata: {name: builder, namespace: NS}}
 expect:
   downstreams:
-    page: {state: Create, fields: {.data.title: one-title, .data.line: from a helper one, .data.users: "one-a one-b ", .data.urls: "x "}}
+    page: {state: Create, fields: {.data.title: one-title, .data.line: from a helper one, .data.users: "one-a one-b ", .data.urls: "x ", .data.price: "7"}}
     login: {state: InSync}
     pull: {state: Update, fields: {.metadata.labels.team: blue}}
 `
@@ -91,12 +95,21 @@ func TestEveryKeyInEveryCommand(t *testing.T) {
 	const widget = "{apiVersion: tools.example.com/v1, kind: Widget, metadata: {name: one, namespace: NS}, spec: {color: blue}}"
 	const monitor = "{apiVersion: v1, kind: ConfigMap, metadata: {name: m, namespace: NS, labels: {monitor: NS}}, data: {of: one, url: x}}"
 	const builder = "{apiVersion: v1, kind: ServiceAccount, metadata: {name: builder, namespace: NS}}"
+	const row = "{apiVersion: corollary.dev/v1alpha1, kind: Row, metadata: {namespace: price, name: blue}, row: {color: blue, price: 7}}"
 	for file, text := range map[string]string{"operator.yaml": everyKey, "cr.yaml": widget,
-		"inputs.yaml": monitor + "\n---\n" + builder, "case.yaml": everyCase} {
+		"inputs.yaml": monitor + "\n---\n" + builder + "\n---\n" + row, "case.yaml": everyCase} {
 		if err := os.WriteFile(file, []byte(here(text)), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
+	db, err := sql.Open("sqlite", "prices.db")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Exec("CREATE TABLE prices (color TEXT PRIMARY KEY, price INTEGER); INSERT INTO prices VALUES ('blue', 7)"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
 	expect := func(command string, want ...string) {
 		t.Helper()
 		_, out := run(t, strings.Fields(here(command))...)
@@ -125,6 +138,15 @@ func TestEveryKeyInEveryCommand(t *testing.T) {
 	expect("why -c operator.yaml -n NS cm/m", "is input monitors of Widget NS/one")
 	expect("why -c operator.yaml -n NS widget red", "is-blue")
 	expect("test case.yaml", "1 case: 1 ok")
+	if _, err := db.Exec("UPDATE prices SET price = 8"); err != nil {
+		t.Fatal(err)
+	}
+	expect("plan -c operator.yaml", `.data.price: "7" -> "8"`)
+	expect("why -c operator.yaml -n NS widget one", ".data.price")
+	if _, err := db.Exec("DROP TABLE prices"); err != nil {
+		t.Fatal(err)
+	}
+	expect("plan -c operator.yaml", "executing inputs[1].sql.query: SQL logic error: no such table: prices", "!ConfigMap")
 	for _, name := range []string{"one", "red"} {
 		testkit.Patch(t, widgets, ns, name, "test", `{"metadata": {"finalizers": null}}`)
 	}

@@ -45,6 +45,9 @@ func reportOf(c pipeline.Compiled, source kinds.Source, hints []config.Error) *c
 		r.openHoles(p, h.Object, pipeline.BeforeName)
 	}
 	for i, in := range p.Inputs {
+		if in.HasRows() {
+			continue // which no API server has
+		}
 		r.kind(c.File, source, "input "+in.Name, fmt.Sprintf("inputs[%d].kind", i), in.Config.APIVersion, in.Kind)
 	}
 	for i := range p.Warnings {

@@ -129,8 +129,11 @@ func noteRequirements(cfg *rest.Config, files []*config.File, note func(format s
 	return nil
 }
 
-// noteEmpty says why nothing follows about an operator.
+// noteEmpty says why nothing follows about an operator, and what is in doubt of what follows.
 func noteEmpty(v *survey.Survey, note func(format string, args ...any)) {
+	if why := v.Doubt(); why != "" {
+		note("operator %s: %s: run deletes what belongs to the missing rows only after a confirmation", v.Pipeline().Name, why)
+	}
 	if len(v.Refs()) > 0 {
 		return
 	}

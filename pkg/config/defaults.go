@@ -40,6 +40,9 @@ func (f *File) fillDefaults() {
 		fill(&op.Validate[i].Reason, "FieldValueInvalid")
 	}
 	for i := range op.Inputs {
+		if rows := op.Inputs[i].SQL; rows != nil {
+			f.fillRows(rows)
+		}
 		if list := op.Inputs[i].List; list == nil {
 			fill(&op.Inputs[i].Missing, MissingWait)
 		} else {
@@ -95,21 +98,43 @@ func (f *File) fillSource() {
 	if op.Status.Enabled == nil {
 		op.Status.Enabled = &no
 	}
-	if db := s.SQLite; db != nil && db.Path != "" {
-		db.Path = f.Place(db.Path)
+	f.fillRows(&s.Rows)
+	if s.WriteDSNFrom != nil {
+		f.fillDSN(s.WriteDSNFrom)
 	}
-	if db := s.Postgres; db != nil && db.DSNFrom.File != "" {
-		db.DSNFrom.File = f.Place(db.DSNFrom.File)
-	}
-	if s.Timeout == 0 {
-		s.Timeout = Duration(30 * time.Second)
-	}
-	if s.Changes.Poll == 0 {
-		s.Changes.Poll = Duration(30 * time.Second)
-	}
-	fillInt(&s.MaxRows, 10_000)
 	fillInt(&s.Deletes.MaxPercent, 10)
 	fillInt(&s.Deletes.Minimum, 5)
+}
+
+func (f *File) fillDSN(from *DSNFrom) {
+	if from.File != "" {
+		from.File = f.Place(from.File)
+	}
+}
+
+// fillRows fills the defaults of a query, and the places of its files.
+func (f *File) fillRows(r *Rows) {
+	if db := r.SQLite; db != nil && db.Path != "" {
+		db.Path = f.Place(db.Path)
+	}
+	if db := r.Postgres; db != nil {
+		f.fillDSN(&db.DSNFrom)
+	}
+	if r.Timeout == 0 {
+		r.Timeout = Duration(30 * time.Second)
+	}
+	if r.Changes.Poll == 0 {
+		r.Changes.Poll = Duration(30 * time.Second)
+	}
+	if c := &r.Changes; c.Cursor != "" {
+		if c.Overlap == 0 {
+			c.Overlap = Duration(time.Minute)
+		}
+		if c.Full == 0 {
+			c.Full = Duration(10 * time.Minute)
+		}
+	}
+	fillInt(&r.MaxRows, 10_000)
 }
 
 func fillInt(field **int, value int) {

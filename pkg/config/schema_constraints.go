@@ -163,6 +163,7 @@ var constraints = map[reflect.Type]func(*jsonschema.Schema){
 	reflect.TypeFor[Before](): func(s *jsonschema.Schema) { s.OneOf = oneOf("template", "templateFile") },
 	reflect.TypeFor[Input](): func(s *jsonschema.Schema) {
 		s.OneOf = oneOf("objectName", "fixedName", "list")
+		s.AnyOf = []*jsonschema.Schema{{Required: []string{"apiVersion", "kind"}}, {Required: []string{"sql"}}}
 		single := &jsonschema.Schema{Not: &jsonschema.Schema{AnyOf: oneOf("namespace", "missing")}}
 		s.If, s.Then = &jsonschema.Schema{Required: []string{"list"}}, single
 	},
@@ -172,6 +173,7 @@ var constraints = map[reflect.Type]func(*jsonschema.Schema){
 		property(s, "spec").AdditionalProperties, property(s, "types").AdditionalProperties = field, field
 	},
 	reflect.TypeFor[Source]():       func(s *jsonschema.Schema) { s.OneOf = oneOf("postgres", "sqlite") },
+	reflect.TypeFor[Rows]():         func(s *jsonschema.Schema) { s.OneOf = oneOf("postgres", "sqlite") },
 	reflect.TypeFor[DSNFrom]():      func(s *jsonschema.Schema) { s.OneOf = oneOf("env", "file", "secret") },
 	reflect.TypeFor[Previous]():     func(s *jsonschema.Schema) { s.MinProperties = number(1) },
 	reflect.TypeFor[PreviousHash](): func(s *jsonschema.Schema) { s.OneOf = oneOf("annotation", "label") },

@@ -91,7 +91,9 @@ func TestCompleteIsComplete(t *testing.T) {
 	alternatives := []string{"watch.schema.spec", "watch.schema.types", "watch.schema.scope", "watch.schema.plural", "watch.schema.shortNames",
 		"helpersFile", "conventions.hash.label", "conventions.previous.hash.annotation", "deletion.before.templateFile",
 		"deletion.before.targetNamespaces.names", "downstreams.ready.failed.rule", "downstreams.ready.failed.message",
-		"source.sqlite.path", "source.postgres.dsnFrom.env", "source.postgres.dsnFrom.file"}
+		"source.sqlite.path", "source.postgres.dsnFrom.env", "source.postgres.dsnFrom.file",
+		"source.writeDSNFrom.env", "source.writeDSNFrom.file", "inputs.sql.sqlite.path", "inputs.sql.postgres.dsnFrom.env",
+		"inputs.sql.postgres.dsnFrom.file"}
 	given := map[string]bool{}
 	var collect func(at string, v any)
 	collect = func(at string, v any) {

@@ -67,6 +67,9 @@ func (f *File) Kinds() []schema.GroupVersionKind {
 		list = append(list, schema.FromAPIVersionAndKind(d.APIVersion, d.Kind))
 	}
 	for _, in := range f.Inputs {
+		if in.SQL != nil {
+			continue
+		}
 		list = append(list, schema.FromAPIVersionAndKind(in.APIVersion, in.Kind))
 	}
 	if b := f.Deletion.Before; b != nil {

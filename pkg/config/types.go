@@ -118,14 +118,16 @@ type Input struct {
 	// Name of the input: input "NAME" in templates, inputs.NAME in CEL.
 	Name string `json:"name" form:"member"`
 	// APIVersion of the input's kind.
-	APIVersion string `json:"apiVersion" form:"apiVersion"`
+	APIVersion string `json:"apiVersion,omitempty" form:"apiVersion"`
 	// Kind of the input.
-	Kind string `json:"kind" form:"kind"`
-	// List makes the input a list of objects instead of one, sorted by namespace and name.
+	Kind string `json:"kind,omitempty" form:"kind"`
+	// SQL is a query whose rows are read in place of the objects of a kind: .row.COLUMN.
+	SQL *Rows `json:"sql,omitempty"`
+	// List makes the input a list of objects instead of one, sorted by namespace and name; of rows, by their keys.
 	List *InputList `json:"list,omitempty"`
-	// ObjectName is a CEL expression that gives the object's name from the upstream.
+	// ObjectName is a CEL expression that gives the object's name from the upstream; of a row, the text of its key.
 	ObjectName string `json:"objectName,omitempty" holds:"cel"`
-	// FixedName is the object's name, if it is the same for all upstreams.
+	// FixedName is the object's name, or the key of a row, if it is the same for all upstreams.
 	FixedName string `json:"fixedName,omitempty"`
 	// Namespace of the object: fixed text, which an upstream cannot change. Default: the upstream's namespace.
 	Namespace string `json:"namespace,omitempty" form:"dnsLabel"`

@@ -6,29 +6,48 @@ const RowKind = "Row"
 
 // Source is a database whose rows are the upstreams.
 type Source struct {
+	Rows
+
+	// Deletes limits what one result may delete without confirmation. A result without rows always needs one, and a failed query
+	// deletes nothing.
+	Deletes Deletes `json:"deletes,omitempty"`
+	// WriteBack is an UPDATE or INSERT that records the state of a row, executed when that changes. Its parameters are $state, $ready,
+	// $reason, $message, and the column that key names, such as $id.
+	WriteBack string `json:"writeBack,omitempty"`
+	// WriteDSNFrom says where the connection string of writeBack is, for PostgreSQL. Default: postgres.dsnFrom.
+	WriteDSNFrom *DSNFrom `json:"writeDSNFrom,omitempty"`
+}
+
+// WriteDSN is where the connection string is with which states are written to PostgreSQL.
+func (s *Source) WriteDSN() DSNFrom {
+	if s.WriteDSNFrom != nil {
+		return *s.WriteDSNFrom
+	}
+	return s.Postgres.DSNFrom
+}
+
+// Rows are the rows of a query.
+type Rows struct {
 	// Postgres is a PostgreSQL database.
 	Postgres *Postgres `json:"postgres,omitempty"`
 	// SQLite is a database in a file.
 	SQLite *SQLite `json:"sqlite,omitempty"`
-	// Query is the statement whose rows are the upstreams. Expressions read a row as self.row.COLUMN, templates as .row.COLUMN.
+	// Query is the statement that returns the rows. Expressions read a column as .row.COLUMN.
 	Query string `json:"query"`
 	// Key is the column that identifies a row: unique, and never NULL. An object made from a row belongs to it as long as the key
 	// and the name of the operator stay the same.
 	Key string `json:"key"`
 	// Changes says how changed rows are noticed.
 	Changes Changes `json:"changes,omitempty"`
-	// Timeout bounds one execution of the query. Default: 30s.
+	// Timeout bounds one execution of a statement. Default: 30s.
 	Timeout Duration `json:"timeout,omitempty"`
 	// MaxRows is how many rows the query may return (default 10000); a result with more is refused as a whole.
 	MaxRows *int `json:"maxRows,omitempty" min:"1" max:"1000000"`
-	// Deletes limits what one result may delete without confirmation. A result without rows always needs one, and a failed query
-	// deletes nothing.
-	Deletes Deletes `json:"deletes,omitempty"`
 }
 
 // SQLite is a SQLite database.
 type SQLite struct {
-	// Path is the path of the file, relative to the config file. It is opened for reading only.
+	// Path is the path of the file, relative to the config file. Queries open it for reading only.
 	Path string `json:"path"`
 }
 
@@ -65,6 +84,13 @@ type Changes struct {
 	Listen string `json:"listen,omitempty"`
 	// Poll is how often the query is executed, at least 1s. Default: 30s.
 	Poll Duration `json:"poll,omitempty"`
+	// Cursor is a column whose value grows with each change of a row, such as updated_at or a version: only rows are read that may have
+	// changed.
+	Cursor string `json:"cursor,omitempty"`
+	// Overlap is how long a transaction may take between setting the cursor and its commit to be noticed at once. Default: 1m.
+	Overlap Duration `json:"overlap,omitempty"`
+	// Full is how often all rows are read nevertheless, which finds deleted rows and what the cursor misses. Default: 10m.
+	Full Duration `json:"full,omitempty"`
 }
 
 // Deletes limits how many downstreams one result may delete, because it lacks their rows, until that is confirmed as any change

@@ -22,7 +22,11 @@ func (v *validator) inputs() {
 	for i, in := range v.Inputs {
 		at := fmt.Sprintf("inputs[%d]", i)
 		v.entryName("inputs", i, in.Name, "name the input: templates and CEL read it by this name", first)
-		v.object(at, in.APIVersion, in.Kind)
+		if in.SQL != nil {
+			v.inputRows(at, in)
+		} else {
+			v.object(at, in.APIVersion, in.Kind)
+		}
 		if in.List != nil {
 			v.inputList(at, in)
 			continue
@@ -46,6 +50,24 @@ var (
 // freeNames are the API groups in whose kinds an object's name may hold more than a DNS name.
 var freeNames = []string{"rbac.authorization.k8s.io", "certificates.k8s.io"}
 
+// inputRows is about an input that is read from a database: keys about objects of an API server say nothing about it.
+func (v *validator) inputRows(at string, in Input) {
+	v.rows(at+".sql", in.SQL, "write a SELECT whose rows are read")
+	type key struct {
+		name  string
+		given bool
+	}
+	keys := []key{{"apiVersion", in.APIVersion != ""}, {"kind", in.Kind != ""}, {"namespace", in.Namespace != ""}}
+	if in.List != nil {
+		keys = append(keys, key{"list.labelSelector", in.List.LabelSelector != nil}, key{"list.namespaces", in.List.Namespaces != nil})
+	}
+	for _, k := range keys {
+		if k.given {
+			v.add(at+"."+k.name, "remove it", "it is not supported with sql: a row has no such thing")
+		}
+	}
+}
+
 // inputName wants exactly one of the two ways to name the object.
 func (v *validator) inputName(at string, in Input) {
 	const (
@@ -62,7 +84,7 @@ func (v *validator) inputName(at string, in Input) {
 			"nothing names the object")
 	case in.FixedName == "":
 		v.required(at+expression, in.ObjectName, "write a CEL expression such as self.spec.settings, or give fixedName")
-	case !slices.Contains(freeNames, group):
+	case in.SQL == nil && !slices.Contains(freeNames, group):
 		v.form(objectName, at+fixed, in.FixedName, in.FixedName)
 	}
 }

@@ -2,8 +2,11 @@ package config
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/corollary-dev/corollary/pkg/sqltext"
 )
 
 // maxSourceRows bounds maxRows: all rows are in memory.
@@ -12,17 +15,8 @@ const maxSourceRows = 1_000_000
 // source checks where rows come from, and that nothing is asked of them that only objects of an API server have.
 func (v *validator) source() {
 	s := v.Source
-	v.database()
-	v.required("source.query", s.Query, "write a SELECT whose rows are the upstreams")
-	v.required("source.key", s.Key, "name the column that identifies a row")
-	const second = Duration(time.Second)
-	if s.Changes.Poll < second {
-		v.add("source.changes.poll", "write at least 1s", "%s is too short", s.Changes.Poll)
-	}
-	if s.Timeout < second {
-		v.add("source.timeout", "write at least 1s", "%s is too short", s.Timeout)
-	}
-	v.bounded("source.maxRows", s.MaxRows, 1, maxSourceRows)
+	v.rows("source", &s.Rows, "write a SELECT whose rows are the upstreams")
+	v.writeBack()
 	v.bounded("source.deletes.maxPercent", s.Deletes.MaxPercent, 0, 100)
 	if n := *s.Deletes.Minimum; n < 0 {
 		v.add("source.deletes.minimum", "write 0 or more", "%d is negative", n)
@@ -47,21 +41,96 @@ func (v *validator) statusIsOff() bool {
 	return !*s.Enabled && s.Conditions == (Conditions{}) && s.Downstreams == "" && len(s.Fields) == 0
 }
 
-// database wants exactly one database.
-func (v *validator) database() {
-	s := v.Source
+// rows checks a query, which is at a path.
+func (v *validator) rows(at string, r *Rows, fix string) {
+	v.database(at, r)
+	v.required(at+".query", r.Query, fix)
+	v.required(at+".key", r.Key, "name the column that identifies a row")
+	const second = Duration(time.Second)
+	if r.Changes.Poll < second {
+		v.add(at+".changes.poll", "write at least 1s", "%s is too short", r.Changes.Poll)
+	}
+	c := r.Changes
 	switch {
-	case s.SQLite != nil && s.Postgres != nil:
-		v.add("source.sqlite", "keep one of the two", "both postgres and sqlite are given")
-	case s.SQLite != nil:
-		v.required("source.sqlite.path", s.SQLite.Path, "name the file of the database")
-		if s.Changes.Listen != "" {
-			v.add("source.changes.listen", "remove it", "SQLite has no notifications")
+	case c.Cursor == "" && c.Overlap != 0:
+		v.add(at+".changes.overlap", "remove it, or add cursor", "it is about a cursor, and there is none")
+	case c.Cursor == "" && c.Full != 0:
+		v.add(at+".changes.full", "remove it, or add cursor", "it is about a cursor, and there is none")
+	case c.Cursor != "" && c.Overlap < second:
+		v.add(at+".changes.overlap", "write at least 1s", "%s is too short", c.Overlap)
+	case c.Cursor != "" && c.Full < c.Overlap:
+		v.add(at+".changes.full", "write at least as much as overlap", "%s is shorter than overlap, %s", c.Full, c.Overlap)
+	}
+	if r.Timeout < second {
+		v.add(at+".timeout", "write at least 1s", "%s is too short", r.Timeout)
+	}
+	v.bounded(at+".maxRows", r.MaxRows, 1, maxSourceRows)
+}
+
+// The parameters of writeBack beside the key.
+const (
+	RowState   = "state"
+	RowReady   = "ready"
+	RowReason  = "reason"
+	RowMessage = "message"
+)
+
+var rowParameters = []string{RowState, RowReady, RowReason, RowMessage}
+
+// writeBack checks the statement that records states.
+func (v *validator) writeBack() {
+	const at, dsn = "source.writeBack", "source.writeDSNFrom"
+	s := v.Source
+	if s.WriteBack == "" {
+		if s.WriteDSNFrom != nil {
+			v.add(dsn, "remove it, or add source.writeBack", "nothing is written")
 		}
-	case s.Postgres != nil:
-		v.dsn("source.postgres.dsnFrom", s.Postgres.DSNFrom)
-	case !v.reported("source.postgres") && !v.reported("source.sqlite"):
-		v.add("source", "add postgres: {dsnFrom: {env: NAME}} or sqlite: {path: FILE}", "no database is given")
+		return
+	}
+	switch {
+	case s.WriteDSNFrom != nil && s.Postgres == nil && s.SQLite != nil:
+		v.add(dsn, "remove it", "SQLite has no connection strings")
+	case s.WriteDSNFrom != nil:
+		v.dsn(dsn, *s.WriteDSNFrom)
+	}
+	known := append(slices.Clone(rowParameters), s.Key)
+	statement, err := sqltext.Parse(s.WriteBack)
+	if err != nil {
+		v.add(at, "write one UPDATE or INSERT with parameters such as $"+RowState, "%v", err)
+		return
+	}
+	if verb := statement.Verb(); verb != "UPDATE" && verb != "INSERT" {
+		v.add(at, "write an UPDATE or INSERT", "the statement begins with %q", verb)
+	}
+	if slices.Contains(rowParameters, s.Key) {
+		v.add("source.key", "name it otherwise in source.query, with AS", "$%s is already a parameter of source.writeBack", s.Key)
+		return
+	}
+	for _, name := range statement.Names() {
+		if !slices.Contains(known, name) {
+			fix, _ := suggest(name, known, "known here are")
+			v.add(at, fix, "unknown parameter $%s", name)
+		}
+	}
+	if !slices.Contains(statement.Names(), s.Key) && s.Key != "" {
+		v.add(at, "write the row that is meant, such as WHERE "+s.Key+" = $"+s.Key, "it does not use $%s", s.Key)
+	}
+}
+
+// database wants exactly one database.
+func (v *validator) database(at string, r *Rows) {
+	switch {
+	case r.SQLite != nil && r.Postgres != nil:
+		v.add(at+".sqlite", "keep one of the two", "both postgres and sqlite are given")
+	case r.SQLite != nil:
+		v.required(at+".sqlite.path", r.SQLite.Path, "name the file of the database")
+		if r.Changes.Listen != "" {
+			v.add(at+".changes.listen", "remove it", "SQLite has no notifications")
+		}
+	case r.Postgres != nil:
+		v.dsn(at+".postgres.dsnFrom", r.Postgres.DSNFrom)
+	case !v.reported(at+".postgres") && !v.reported(at+".sqlite"):
+		v.add(at, "add postgres: {dsnFrom: {env: NAME}} or sqlite: {path: FILE}", "no database is given")
 	}
 }
 

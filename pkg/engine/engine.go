@@ -41,6 +41,8 @@ type Options struct {
 	// MayWrite waits until this process may write, which a leader may not at every moment; it returns false once ctx is done.
 	// By default it does not wait. A request that is refused nevertheless fails like one to an unavailable API server.
 	MayWrite func(ctx context.Context) bool
+	// Tenure is that of the election, for writes that do not go to an API server; nil if there is none.
+	Tenure *leadership.Tenure
 	// Activation is the tenure of the activation that an operator follows: it acts during the tenure, and else only decides. nil
 	// is no activation. An operator with an error does nothing. By default no operator follows any.
 	Activation func(f *config.File) (*leadership.Tenure, error)

@@ -47,8 +47,10 @@ type generation struct {
 	missing string
 	// held is the change that guard holds while the rest goes on.
 	held string
-	// sourceFailed is why the rows cannot be read; empty if they can.
-	sourceFailed string
+	// sourceFailures are why rows cannot be read, by the watch.
+	sourceFailures map[informers.Key]string
+	// writeBackFailed is why states of rows cannot be written back; empty if they can.
+	writeBackFailed string
 	// confirmedFor is guard.confirmed.
 	confirmedFor string
 	// session is the last one, which remembers its writes. Until it has ended, others only use its baselines.
@@ -226,7 +228,9 @@ func kindsOf(p *pipeline.Pipeline) []kinds.Kind {
 		list = append(list, d.Kind)
 	}
 	for _, s := range p.Inputs {
-		list = append(list, s.Kind)
+		if !s.HasRows() {
+			list = append(list, s.Kind)
+		}
 	}
 	if p.Before != nil {
 		list = append(list, p.Before.Object.Kind)

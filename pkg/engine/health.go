@@ -44,13 +44,16 @@ const (
 	reasonGuardWaiting reason = "GuardWaiting"
 	// reasonSourceFailed: the rows cannot be read. Those that were read last stay, and nothing is deleted.
 	reasonSourceFailed reason = "SourceFailed"
+	// reasonWriteBackFailed: the states of rows cannot be written to the database. All else goes on.
+	reasonWriteBackFailed reason = "WriteBackFailed"
 	// reasonReloadFailed: the changed config cannot start; the last good one stays active. /readyz/reload reports it for a new
 	// config, too.
 	reasonReloadFailed reason = "ReloadFailed"
 )
 
 var operatorReasons = []reason{reasonStarting, reasonKindMissing, reasonUnavailable, reasonConfigRefused, reasonForbidden,
-	reasonWatchFailed, reasonSyncing, reasonStandby, reasonRunning, reasonObserving, reasonGuardWaiting, reasonSourceFailed, reasonReloadFailed}
+	reasonWatchFailed, reasonSyncing, reasonStandby, reasonRunning, reasonObserving, reasonGuardWaiting, reasonSourceFailed,
+	reasonWriteBackFailed, reasonReloadFailed}
 
 // workingReason is the reason of an operator whose workers run.
 func workingReason(p *pipeline.Pipeline) reason {
@@ -89,12 +92,33 @@ func (g *generation) setHeld(message string) {
 	}
 }
 
-// setSourceFailed records why the rows cannot be read; empty if they can.
-func (g *generation) setSourceFailed(message string) {
+// setSourceFailed records why the rows of a watch cannot be read; empty if they can.
+func (g *generation) setSourceFailed(key informers.Key, message string) {
 	g.operator.mu.Lock()
 	defer g.operator.mu.Unlock()
-	if g.sourceFailed != message {
-		g.sourceFailed = message
+	if g.sourceFailures[key] == message {
+		return
+	}
+	if g.sourceFailures == nil {
+		g.sourceFailures = map[informers.Key]string{}
+	}
+	if g.sourceFailures[key] = message; message == "" {
+		delete(g.sourceFailures, key)
+	}
+	g.operator.reportChange()
+}
+
+// sourceFailed is why rows cannot be read; empty if all can.
+func (g *generation) sourceFailed() string {
+	return strings.Join(slices.Sorted(maps.Values(g.sourceFailures)), "; ")
+}
+
+// setWriteBackFailed records why states of rows cannot be written; empty if they can.
+func (g *generation) setWriteBackFailed(message string) {
+	g.operator.mu.Lock()
+	defer g.operator.mu.Unlock()
+	if g.writeBackFailed != message {
+		g.writeBackFailed = message
 		g.operator.reportChange()
 	}
 }
@@ -123,8 +147,8 @@ func (g *generation) resetForbidden() {
 // health is the state that counts: a forbidden watch takes precedence.
 func (g *generation) health() condition {
 	switch {
-	case len(g.forbidden) == 0 && g.condition.reason == reasonSyncing && g.sourceFailed != "":
-		return condition{reasonSourceFailed, g.sourceFailed}
+	case len(g.forbidden) == 0 && g.condition.reason == reasonSyncing && len(g.sourceFailures) > 0:
+		return condition{reasonSourceFailed, g.sourceFailed()}
 	case len(g.forbidden) == 0:
 		return g.condition
 	}
@@ -166,8 +190,10 @@ func (o *operator) state() condition {
 	switch {
 	case c.isWorking() && waiting.reason != "":
 		return waiting
-	case c.isWorking() && o.current.sourceFailed != "":
-		return condition{reasonSourceFailed, o.current.sourceFailed}
+	case c.isWorking() && len(o.current.sourceFailures) > 0:
+		return condition{reasonSourceFailed, o.current.sourceFailed()}
+	case c.isWorking() && c.reason != reasonStandby && o.current.writeBackFailed != "":
+		return condition{reasonWriteBackFailed, o.current.writeBackFailed}
 	case c.isWorking() && c.reason != reasonStandby && o.current.missing != "":
 		return condition{reasonKindMissing, o.current.missing}
 	}
@@ -197,6 +223,8 @@ func (o *operator) reportChange() {
 		log.Info("operator state changed")
 	case reasonKindMissing:
 		log.Info("waiting for a kind to be served", "kind", now.message)
+	case reasonWriteBackFailed:
+		log.Error(errors.New(now.message), "the state of a row cannot be written, will retry")
 	default:
 		log.Error(errors.New(now.message), "operator is blocked, will retry")
 	}

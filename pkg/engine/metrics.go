@@ -54,11 +54,19 @@ var (
 	}, []string{"operator"})
 	sourceRows = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "corollary_source_rows",
-		Help: "Rows that source.query returned last, by operator.",
-	}, []string{"operator"})
+		Help: "Rows that a query returned last, by operator and input; the input is empty for source.",
+	}, []string{"operator", "input"})
 	sourceReadTime = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "corollary_source_read_timestamp_seconds",
-		Help: "When source.query was last executed without an error, in seconds since 1970, by operator.",
+		Help: "When a query was last executed without an error, in seconds since 1970, by operator and input; the input is empty for source.",
+	}, []string{"operator", "input"})
+	writeBacks = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "corollary_source_write_backs_total",
+		Help: "Executions of source.writeBack, by operator and result: Written, or Failed.",
+	}, []string{"operator", "result"})
+	unwrittenRows = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "corollary_source_write_backs_pending",
+		Help: "Rows whose state is not written back yet, by operator; absent if this process does not write it.",
 	}, []string{"operator"})
 	reloads = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "corollary_config_reloads_total",
@@ -76,20 +84,26 @@ const (
 	reloadFailed  = "Failed"
 )
 
+// The results of an execution of source.writeBack.
+const (
+	writeBackWritten = "Written"
+	writeBackFailed  = "Failed"
+)
+
 // kept are the metrics that keep their values for an operator until forgetOperator: all but those that are polled.
 var kept = []interface {
 	prometheus.Collector
 	DeletePartialMatch(labels prometheus.Labels) int
 }{
 	reconcileSeconds, requests, requirements, operatorState, guardChanges, guardDeletions, guardExisting, reloads, reloadsFailed,
-	sourceRows, sourceReadTime,
+	sourceRows, sourceReadTime, writeBacks,
 }
 
 func init() {
 	for _, metric := range kept {
 		metrics.Registry.MustRegister(metric)
 	}
-	metrics.Registry.MustRegister(queues, writtenVersions)
+	metrics.Registry.MustRegister(queues, writtenVersions, unwritten)
 }
 
 func countRequest(operator, verb, resource string, code int) {
@@ -126,10 +140,12 @@ func forgetGuard(operator string) {
 	guardExisting.DeleteLabelValues(operator)
 }
 
-func noteSourceRead(operator string, at time.Time, rows int) {
-	sourceRows.WithLabelValues(operator).Set(float64(rows))
-	sourceReadTime.WithLabelValues(operator).Set(float64(at.UnixMilli()) / 1000)
+func noteSourceRead(operator, input string, at time.Time, rows int) {
+	sourceRows.WithLabelValues(operator, input).Set(float64(rows))
+	sourceReadTime.WithLabelValues(operator, input).Set(float64(at.UnixMilli()) / 1000)
 }
+
+func countWriteBack(operator, result string) { writeBacks.WithLabelValues(operator, result).Inc() }
 
 func countReload(operator, result string) { reloads.WithLabelValues(operator, result).Inc() }
 

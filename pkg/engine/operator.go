@@ -130,6 +130,7 @@ func (s *session) becomeCurrent() bool {
 	before.wait()
 	if before.session != nil {
 		s.reconciler.Inherit(before.session.reconciler)
+		s.writeBack.inherit(before.session.writeBack)
 	}
 	countReload(s.operator.name, reloadApplied)
 	what := "changed config active"

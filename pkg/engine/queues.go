@@ -6,9 +6,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// The queues of the operators that this process runs, and the versions in which upstreams were written.
+// The queues of the operators that this process runs, the rows whose states are to be written, and the versions in which upstreams were written.
 var (
 	queues          = &polledGauge{GaugeVec: queued, of: map[string]func(set func(n int, labels ...string)){}}
+	unwritten       = &polledGauge{GaugeVec: unwrittenRows, of: map[string]func(set func(n int, labels ...string)){}}
 	writtenVersions = &polledGauge{GaugeVec: upstreamVersions, of: map[string]func(set func(n int, labels ...string)){}}
 )
 

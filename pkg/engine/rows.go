@@ -9,18 +9,18 @@ import (
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 )
 
-// sourceRead records the result of an execution of source.query. It returns false if that is not what the watch is about.
+// sourceRead records the result of an execution of a query. It returns false if that is not what the watch is about.
 func (s *session) sourceRead(key informers.Key, err error) bool {
 	var failed *informers.SourceError
-	if !s.pipeline.HasRows() || key.GVR != s.pipeline.Upstream.GVR || err != nil && !errors.As(err, &failed) {
+	if !key.IsRows() || err != nil && !errors.As(err, &failed) {
 		return false
 	}
-	text := ""
 	if err != nil {
-		text = err.Error()
+		s.generation.setSourceFailed(key, err.Error())
 		reconcile.CountFailure(s.operator.name, "", string(reasonSourceFailed))
+		return true
 	}
-	s.generation.setSourceFailed(text)
+	s.generation.setSourceFailed(key, "")
 	return true
 }
 

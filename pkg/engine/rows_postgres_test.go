@@ -7,15 +7,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
-
-	"github.com/go-logr/logr/funcr"
 
 	"github.com/corollary-dev/corollary/internal/postgres"
 	"github.com/corollary-dev/corollary/internal/testkit"
-	"github.com/corollary-dev/corollary/pkg/config"
-	"github.com/corollary-dev/corollary/pkg/engine"
 )
 
 const appsTable = "CREATE TABLE apps (id bigint PRIMARY KEY, name text, data jsonb)"
@@ -184,22 +179,12 @@ func TestPostgresSecret(t *testing.T) {
 		testkit.Apply(t, ns, "apiVersion: v1\nkind: Secret\nmetadata: {name: database}\nstringData: {url: '"+server.DSNOf("reader", password)+"'}\n")
 	}
 	secret("first-password")
-	var mu sync.Mutex
-	var logged strings.Builder
-	log := func(_ *config.Operator, o *engine.Options) {
-		o.Log = funcr.New(func(prefix, args string) {
-			mu.Lock()
-			defer mu.Unlock()
-			fmt.Fprintln(&logged, prefix, args)
-		}, funcr.Options{Verbosity: 9})
-	}
-	r := startWith(t, testkit.Config(), log, postgresConfig(ns, name, "{secret: {namespace: "+ns+", name: database, key: url}}")).ready()
+	logged := &logText{}
+	r := startWith(t, testkit.Config(), logged.to, postgresConfig(ns, name, "{secret: {namespace: "+ns+", name: database, key: url}}")).ready()
 	waitApps(t, ns, name, 1, 1)
 	server.Exec("ALTER ROLE reader PASSWORD 'second-password'",
 		"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'reader'")
 	testkit.Eventually(t, patience, func() (bool, string) {
-		mu.Lock()
-		defer mu.Unlock()
 		return strings.Contains(logged.String(), "password authentication failed"), "the log does not say that the password is wrong"
 	})
 	waitState(t, name, "SourceFailed")
@@ -211,8 +196,6 @@ func TestPostgresSecret(t *testing.T) {
 	for _, e := range testkit.List(t, events, "default", "") {
 		texts += fmt.Sprint(e.Object)
 	}
-	mu.Lock()
-	defer mu.Unlock()
 	texts += logged.String()
 	for _, hidden := range []string{"first-password", "second-password", "127.0.0.1:" + strings.Split(server.DSN(), ":")[3][:5]} {
 		if strings.Contains(texts, hidden) {
@@ -240,4 +223,53 @@ func TestPostgresTwoOperators(t *testing.T) {
 	server.Exec("DELETE FROM apps WHERE id = 4")
 	waitGone(t, configMaps, ns, app(4))
 	stayApps(t, ns, 1, 3)
+}
+
+// States are written by a role of their own. A trigger that sets a time and notifies wakes nothing twice, and what happens to the
+// database loses no state.
+func TestPostgresWriteBack(t *testing.T) {
+	t.Parallel()
+	ns, name, server := testkit.Namespace(t), testkit.Unique(t), postgres.New(t)
+	server.Exec(appsTable, "ALTER TABLE apps ADD COLUMN state varchar(20), ADD COLUMN message text, ADD COLUMN updated_at timestamptz",
+		"CREATE TABLE writes (id bigint)",
+		`CREATE FUNCTION touch() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN
+			NEW.updated_at = clock_timestamp(); INSERT INTO writes VALUES (NEW.id); NOTIFY apps; RETURN NEW; END $$`,
+		"CREATE TRIGGER touched BEFORE UPDATE ON apps FOR EACH ROW EXECUTE FUNCTION touch()",
+		"CREATE ROLE reader LOGIN PASSWORD 'unprivileged'", "GRANT SELECT ON apps TO reader",
+		"CREATE ROLE writer LOGIN PASSWORD 'unprivileged'", "GRANT SELECT (id), UPDATE (state, message) ON apps TO writer",
+		fillTable(1, 2), `INSERT INTO apps (id, name, data) VALUES (3, 'Not a name''; DROP TABLE apps; --', '{"key": "one"}')`)
+	reader, _ := dsnFile(t, server.DSNOf("reader", "unprivileged"))
+	writer, change := dsnFile(t, server.DSNOf("writer", "wrong"))
+	conf := postgresConfig(ns, name, "{file: "+reader+"}")
+	conf = strings.NewReplacer("changes: {poll: 1s}", "changes: {listen: apps, poll: 1h}",
+		"SELECT id, name, data FROM", "SELECT id, name, data, updated_at FROM",
+		"  key: id\n", "  key: id\n  writeDSNFrom: {file: "+writer+"}\n  writeBack: UPDATE apps SET state = $state, message = $message WHERE id = $id\n",
+		"      data: {{ .row.data }}", "      data: {key: '{{ .row.data.key }}', at: '{{ .row.updated_at | default \"never\" }}'}").Replace(conf)
+	start(t, testkit.Config(), conf).ready()
+	waitData(t, ns, app(1), "key", "one")
+	waitState(t, name, "WriteBackFailed")
+	change(server.DSNOf("writer", "unprivileged"))
+	query := "SELECT string_agg(id || '=' || coalesce(state, ''), ' ' ORDER BY id) FROM apps"
+	wait := func(want string) {
+		t.Helper()
+		testkit.Eventually(t, patience, func() (bool, string) {
+			have := server.Exec(query)
+			return have == want, have
+		})
+	}
+	wait("1=Ready 2=Ready 3=Failed")
+	waitState(t, name, "Running")
+	if message := server.Exec("SELECT message FROM apps WHERE id = 3"); !strings.Contains(message, "'; DROP TABLE apps; --") {
+		t.Errorf("the message is %s", message)
+	}
+	writes := server.Exec("SELECT count(*) FROM writes WHERE id < 3")
+	never(t, func() (bool, string) {
+		n := server.Exec("SELECT count(*) FROM writes WHERE id < 3")
+		return n != writes || n != "2", n + " writes of states that do not change"
+	})
+	server.Kill()
+	server.Start()
+	server.Exec(fillTable(4, 4), "NOTIFY apps")
+	wait("1=Ready 2=Ready 3=Failed 4=Ready")
+	waitState(t, name, "Running")
 }

@@ -248,3 +248,33 @@ func TestRowsThatCannotBeRead(t *testing.T) {
 		})
 	}
 }
+
+// With a cursor, rows are found that have changed, and by the execution for all rows what the cursor misses.
+func TestRowsWithCursor(t *testing.T) {
+	t.Parallel()
+	ns, name, db := testkit.Namespace(t), testkit.Unique(t), newDatabase(t)
+	db.exec("ALTER TABLE apps ADD COLUMN version INTEGER DEFAULT 10")
+	for i := range 3 {
+		db.exec("INSERT INTO apps (id, name, data) VALUES (?, ?, ?)", i+1, app(i+1), `{"key": "one"}`)
+	}
+	conf := strings.Replace(db.config(ns, name), "changes: {poll: 1s}", "changes: {poll: 1s, cursor: version, overlap: 1s, full: 10s}", 1)
+	conf = strings.Replace(conf, "SELECT id, name, data FROM", "SELECT id, name, data, version FROM", 1)
+	r := start(t, testkit.Config(), conf).ready()
+	waitApps(t, ns, name, 1, 3)
+	change := func(i, version int, value string) {
+		t.Helper()
+		db.exec("UPDATE apps SET version = ?, data = ? WHERE id = ?", version, `{"key": "`+value+`"}`, i)
+		waitData(t, ns, app(i), "key", value)
+	}
+	change(1, 11, "two")
+	change(2, 12, "two")
+	change(3, 5, "two") // a clock that went back, or a transaction that took long
+	db.exec("INSERT INTO apps (id, name, data, version) VALUES (4, 'app-4', '{\"key\": \"one\"}', NULL)")
+	waitApps(t, ns, name, 1, 4)
+	db.exec("DELETE FROM apps WHERE id = 4")
+	waitGone(t, configMaps, ns, app(4))
+	stayApps(t, ns, 1, 3)
+	r.changeTo(name, strings.Replace(conf, "data: {{ .row.data }}", "data: {key: three}", 1))
+	waitData(t, ns, app(3), "key", "three")
+	stayApps(t, ns, 1, 3)
+}

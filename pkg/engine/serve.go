@@ -29,6 +29,7 @@ type session struct {
 	queue      priorityqueue.PriorityQueue[pipeline.Ref]
 	pool       workerPool
 	batch      batch
+	writeBack  *writeBack // nil if states are not written back
 	ended      sync.Once
 	// kindChecks signals that a kind may have changed or gone.
 	kindChecks chan struct{}
@@ -42,6 +43,9 @@ func newSession(g *generation, p *pipeline.Pipeline) *session {
 		Name: g.operator.name, Pipeline: p, Cache: s.cache, Kinds: g.engine.absences, Host: s, Log: g.operator.log, Recorder: g.engine.recorderOf(g),
 		Client:   apply.New(g.engine.connectionsOf(g).Objects(g.acting), p.Config.Conventions.FieldManager, observe),
 		SlotWait: g.engine.options.DrainTimeout,
+	}
+	if s.writeBack = newWriteBack(s); s.writeBack != nil {
+		s.reconciler.Rows = s.writeBack
 	}
 	if t := g.activation; t != nil {
 		s.reconciler.Token = func() string { return t.Token().String() }
@@ -62,6 +66,9 @@ func (g *generation) serve(ctx context.Context, p *pipeline.Pipeline) error {
 	s, before := newSession(g, p), !g.engine.electedAlready()
 	s.reconciler.RenderSlots = g.engine.renderSlots
 	last := g.setSession(s)
+	if last != nil {
+		s.writeBack.inherit(last.writeBack)
+	}
 	s.queue = priorityqueue.New[pipeline.Ref](g.operator.name)
 	defer s.shutDown()
 	defer s.reconciler.ForgetObjects()
@@ -113,8 +120,13 @@ func (s *session) Join(refs []pipeline.Ref) { s.batch.join(refs) }
 
 // JoinRows implements informers.Queue.
 func (s *session) JoinRows(count int, gone []pipeline.Ref, doubt source.Doubt) {
-	noteSourceRead(s.operator.name, time.Now(), count)
+	noteSourceRead(s.operator.name, "", time.Now(), count)
 	s.batch.joinRows(gone, doubt)
+}
+
+// NoteInputRows implements informers.Queue.
+func (s *session) NoteInputRows(input string, count int) {
+	noteSourceRead(s.operator.name, input, time.Now(), count)
 }
 
 // afterDelete is the default of AfterDelete.
@@ -157,8 +169,13 @@ func (s *session) work(live, acting context.Context) {
 		s.pool.workers.Go(func() { s.watchBatches(acting) })
 	}
 	s.startWorkers(live)
+	var writing sync.WaitGroup
+	if s.writeBack != nil {
+		writing.Go(func() { s.writeBack.run(acting) })
+	}
 	s.resync(acting)
 	<-acting.Done()
+	writing.Wait()
 	if live.Err() != nil {
 		s.stopWorkers()
 		return

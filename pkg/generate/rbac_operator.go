@@ -143,14 +143,25 @@ func (r *operatorRights) grantTo(places []string, what target, verbs ...string) 
 	r.allow(r.to, r.Metadata.Name, places, what, verbs...)
 }
 
+// database is what the connection string of a query takes, which is at a path.
+func (r *operatorRights) database(at string, rows *config.Rows) {
+	if db := rows.Postgres; db != nil {
+		r.connectionString(at+".postgres.dsnFrom", &db.DSNFrom)
+	}
+}
+
+func (r *operatorRights) connectionString(at string, from *config.DSNFrom) {
+	if from != nil && from.Secret != nil {
+		r.grantTo([]string{from.Secret.Namespace}, of(secrets, at, from.Secret.Name), "get")
+	}
+}
+
 // upstreams are listed and watched. One is read past the cache to learn what a refused write of the status means, whether
 // one that is not selected any more still exists, and what is recorded of deletion.before.
 func (r *operatorRights) upstreams() {
 	if r.Source != nil {
-		if db := r.Source.Postgres; db != nil && db.DSNFrom.Secret != nil {
-			at := db.DSNFrom.Secret
-			r.grantTo([]string{at.Namespace}, of(secrets, "source.postgres.dsnFrom", at.Name), "get")
-		}
+		r.database("source", &r.Source.Rows)
+		r.connectionString("source.writeDSNFrom", r.Source.WriteDSNFrom)
 		return
 	}
 	const why = "the upstreams"
@@ -238,6 +249,10 @@ func (r *operatorRights) before() error {
 // input is about one input. It is never read but by its watch; where the name is fixed, that one object is all that is
 // watched.
 func (r *operatorRights) input(in *config.Input) error {
+	if in.SQL != nil {
+		r.database("input "+in.Name, in.SQL)
+		return nil
+	}
 	k, err := r.kind(in.APIVersion, in.Kind)
 	if err != nil {
 		return err

@@ -32,6 +32,8 @@ type Queue interface {
 	Join(refs []pipeline.Ref)
 	// JoinRows is Join for the rows that a result of count rows lacks. A doubt is why they may exist nevertheless.
 	JoinRows(count int, gone []pipeline.Ref, doubt source.Doubt)
+	// NoteInputRows is called with how many rows a result of an input has.
+	NoteInputRows(input string, count int)
 }
 
 // Feed receives the events of a cache's watches.

@@ -125,6 +125,13 @@ func (w *watcher) openNamespaces() error {
 // all, in the namespaces in which upstreams are watched; of a list of those that its selector selects.
 func (w *watcher) openInput(i int, source *pipeline.InputSource) error {
 	w.inputs[i] = stores{}
+	if source.HasRows() {
+		sub, err := w.openInputRows(i, source)
+		if sub != nil {
+			w.inputs[i][""] = sub
+		}
+		return err
+	}
 	if source.Kind.Missing != nil {
 		return nil //nolint:nilerr // the watches of the kind are opened once it is there
 	}

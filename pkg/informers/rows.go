@@ -28,70 +28,115 @@ import (
 
 // rowsWatch shows the rows of a query as a watch shows objects: what differs from the result before are its events.
 type rowsWatch struct {
-	key      Key
-	pipeline *pipeline.Pipeline // of the first user: what others read of it is equal
-	source   *source.Source
-	shared   *sharedWatch
+	key    Key
+	source *source.Source
+	shared *sharedWatch
+	// object makes an object of a row, of which keep keeps what is read.
+	object func(name string, columns map[string]any) *unstructured.Unstructured
+	keep   cache.TransformFunc
+	// maxRows is how many rows there may be.
+	maxRows int
 
 	mu sync.Mutex
-	// versions are those of the rows of the last result, by name; nil before the first.
-	versions map[string]string
+	// rows are those of the last result, by name; nil before the first.
+	rows map[string]keptRow
 	// doubt is why the last result does not prove that a row which it lacks is gone.
 	doubt source.Doubt
 	// doubted are the rows that were missing when doubt was lasting, until they are there again.
 	doubted map[string]source.Doubt
 }
 
+// keptRow is what is kept of a row.
+type keptRow interface {
+	runtime.Object
+	GetName() string
+	GetResourceVersion() string
+}
+
 // doubtEmpty is the doubt about a result without rows.
 var doubtEmpty = source.Doubt{Why: "the query returned no rows, which may be a mistake"}
 
-// rowsView is the view of rows.
-const rowsView = "rows "
+// rowsView is the view of rows that are upstreams, inputRowsView that of rows that are an input.
+const (
+	rowsView      = "rows "
+	inputRowsView = "input rows "
+)
+
+// IsRows reports whether a watch shows the rows of a query.
+func (k Key) IsRows() bool {
+	return strings.HasPrefix(k.View, rowsView) || strings.HasPrefix(k.View, inputRowsView)
+}
 
 // openRows reads the rows of the config's query.
 func (w *watcher) openRows() (*subscription, error) {
 	p := w.pipeline
-	text, err := json.Marshal([]any{p.Name, p.Config.Source})
+	s := &subscription{key: w.rowsKey(rowsView, p.Name, p.Config.Source), onResult: w.feed.OnWatchResult, onRows: w.feed.Queue.JoinRows}
+	// The pipeline is that of the first user: what others read of it is equal.
+	return w.joinRows(s, w.feed.upstreams(), w.sourceOptions("source", &p.Config.Source.Rows), p.Row, &packed{}, pack)
+}
+
+// openInputRows reads the rows of an input's query.
+func (w *watcher) openInputRows(i int, in *pipeline.InputSource) (*subscription, error) {
+	s := &subscription{key: w.rowsKey(inputRowsView, in.Name, in.Config.SQL, in.View.ID()), onResult: w.feed.OnWatchResult}
+	s.onRows = func(count int, _ []pipeline.Ref, _ source.Doubt) { w.feed.Queue.NoteInputRows(in.Name, count) }
+	return w.joinRows(s, w.feed.inputs(i), w.sourceOptions(fmt.Sprintf("inputs[%d].sql", i), in.Config.SQL), in.Row, &input{},
+		keepInput(in.View))
+}
+
+// rowsKey identifies the rows of a query.
+func (w *watcher) rowsKey(view string, of ...any) Key {
+	text, err := json.Marshal(of)
 	if err != nil {
-		return nil, fmt.Errorf("writing source as JSON: %w", err)
+		panic("writing a query as JSON: " + err.Error()) // its values came from JSON: cannot happen
 	}
-	s := &subscription{key: Key{Identity: w.as, GVR: p.Upstream.GVR, View: rowsView + string(text)}, owner: w.factory,
-		onResult: w.feed.OnWatchResult, onRows: w.feed.Queue.JoinRows}
-	return w.factory.join(s, w.feed.upstreams(), func(shared *sharedWatch) error {
+	return Key{Identity: w.as, GVR: pipeline.RowKind().GVR, View: view + string(text)}
+}
+
+func (w *watcher) joinRows(
+	s *subscription, handler cache.ResourceEventHandler, o source.Options,
+	object func(string, map[string]any) *unstructured.Unstructured, example runtime.Object, keep cache.TransformFunc,
+) (*subscription, error) {
+	s.owner = w.factory
+	return w.factory.join(s, handler, func(shared *sharedWatch) error {
 		shared.rows = &rowsWatch{
-			key:      s.key,
-			pipeline: p,
-			source:   source.New(w.sourceOptions()),
-			shared:   shared,
-			doubted:  map[string]source.Doubt{},
+			key:     s.key,
+			source:  source.New(o),
+			shared:  shared,
+			object:  object,
+			keep:    keep,
+			doubted: map[string]source.Doubt{},
+			maxRows: o.MaxRows,
 		}
-		return w.factory.prepare(s.key, shared, shared.rows.listWatch(), &packed{}, pack)
+		return w.factory.prepare(s.key, shared, shared.rows.listWatch(), example, keep)
 	})
 }
 
-// sourceOptions are those of the config's database.
-func (w *watcher) sourceOptions() source.Options {
-	s := w.pipeline.Config.Source
+// sourceOptions are those of a query, which is at a path of the config.
+func (w *watcher) sourceOptions(at string, r *config.Rows) source.Options {
 	o := source.Options{
+		At:      at,
 		Driver:  source.SQLite,
-		Query:   s.Query,
-		Key:     s.Key,
-		Poll:    time.Duration(s.Changes.Poll),
-		Timeout: time.Duration(s.Timeout),
-		MaxRows: *s.MaxRows,
-		Listen:  s.Changes.Listen,
+		Query:   r.Query,
+		Key:     r.Key,
+		Poll:    time.Duration(r.Changes.Poll),
+		Timeout: time.Duration(r.Timeout),
+		MaxRows: *r.MaxRows,
+		Listen:  r.Changes.Listen,
+		Cursor:  r.Changes.Cursor,
+		Overlap: time.Duration(r.Changes.Overlap),
+		Full:    time.Duration(r.Changes.Full),
 	}
-	if s.SQLite != nil {
-		o.DSN = func(context.Context) (string, error) { return s.SQLite.Path, nil }
+	if r.SQLite != nil {
+		o.DSN = func(context.Context) (string, error) { return r.SQLite.Path, nil }
 		return o
 	}
-	from, objects := s.Postgres.DSNFrom, w.factory.connections.Objects(w.as)
-	o.Driver, o.DSN = source.Postgres, func(ctx context.Context) (string, error) { return readDSN(ctx, from, objects) }
+	from, objects := r.Postgres.DSNFrom, w.factory.connections.Objects(w.as)
+	o.Driver, o.DSN = source.Postgres, func(ctx context.Context) (string, error) { return ReadDSN(ctx, from, objects) }
 	return o
 }
 
-// readDSN reads a connection string. Its errors do not contain it.
-func readDSN(ctx context.Context, from config.DSNFrom, objects dynamic.Interface) (string, error) {
+// ReadDSN reads a connection string. Its errors do not contain it.
+func ReadDSN(ctx context.Context, from config.DSNFrom, objects dynamic.Interface) (string, error) {
 	var text, where string
 	switch {
 	case from.Secret != nil:
@@ -127,21 +172,21 @@ func readDSN(ctx context.Context, from config.DSNFrom, objects dynamic.Interface
 		text = os.Getenv(from.Env)
 	}
 	if text = strings.TrimSpace(text); text == "" {
-		return "", fmt.Errorf("%s, which source.postgres.dsnFrom names, is missing or empty", where)
+		return "", fmt.Errorf("%s, which the config names for a connection string, is missing or empty", where)
 	}
 	return text, nil
 }
 
-// packedList is a list of packed objects.
-type packedList struct {
+// rowList is a list of rows.
+type rowList struct {
 	metav1.TypeMeta
 	metav1.ListMeta
 
-	Items []*packed
+	Items []runtime.Object
 }
 
 // DeepCopyObject returns the list itself, which never changes.
-func (l *packedList) DeepCopyObject() runtime.Object { return l }
+func (l *rowList) DeepCopyObject() runtime.Object { return l }
 
 // listWatch lists the rows of a first result and watches for those of the next ones.
 func (w *rowsWatch) listWatch() cache.ListerWatcher {
@@ -154,9 +199,9 @@ func (w *rowsWatch) listWatch() cache.ListerWatcher {
 			}
 			w.accept(rows, doubt)
 			w.shared.notify(w.key, nil)
-			list := &packedList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}, Items: make([]*packed, 0, len(rows))}
-			for _, name := range slices.Sorted(maps.Keys(rows)) {
-				list.Items = append(list.Items, rows[name])
+			list := &rowList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}, Items: make([]runtime.Object, 0, len(w.rows))}
+			for _, name := range slices.Sorted(maps.Keys(w.rows)) { // the result may have only those that changed
+				list.Items = append(list.Items, w.rows[name])
 			}
 			return list, nil
 		},
@@ -232,12 +277,19 @@ func pauseFor(ctx context.Context, d time.Duration) {
 }
 
 // read executes the query and returns the rows by name.
-func (w *rowsWatch) read(ctx context.Context) (map[string]*packed, source.Doubt, error) {
-	rows := map[string]*packed{}
+func (w *rowsWatch) read(ctx context.Context) (map[string]keptRow, source.Doubt, error) {
+	rows := map[string]keptRow{}
+	all := len(w.rows) // which only this goroutine changes
 	doubt, err := w.source.Read(ctx, func(row source.Row) error {
-		made, err := pack(w.pipeline.Row(pipeline.RowName(row.Key), row.Columns))
-		if p, ok := made.(*packed); ok {
-			rows[p.Name] = p
+		made, err := w.keep(w.object(pipeline.RowName(row.Key), row.Columns))
+		if kept, ok := made.(keptRow); ok {
+			rows[kept.GetName()] = kept
+			if w.rows[kept.GetName()] == nil {
+				all++
+			}
+		}
+		if w.source.Partial() && all > w.maxRows {
+			return fmt.Errorf("there are more than %d rows", w.maxRows) // then all are read, which says what to do
 		}
 		return err
 	})
@@ -255,41 +307,47 @@ func (e *SourceError) Error() string { return e.cause.Error() }
 func (e *SourceError) Unwrap() error { return e.cause }
 
 // accept makes a result the last one, and returns what has changed. Before any event, users learn which rows are gone.
-func (w *rowsWatch) accept(rows map[string]*packed, doubt source.Doubt) (events []watch.Event) {
+func (w *rowsWatch) accept(rows map[string]keptRow, doubt source.Doubt) (events []watch.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	before := w.versions
-	w.versions, w.doubt = make(map[string]string, len(rows)), doubt
+	before := w.rows
+	if w.source.Partial() {
+		rows, doubt = w.merged(rows), w.doubt
+	}
+	w.rows, w.doubt = rows, doubt
 	if len(rows) == 0 && !doubt.Lasting {
 		w.doubt = doubtEmpty
 	}
 	var gone []pipeline.Ref
-	for name := range before {
+	for name, row := range before {
 		if rows[name] == nil {
 			gone = append(gone, pipeline.Ref{Name: name})
 			if doubt.Lasting {
 				w.doubted[name] = doubt
 			}
-			events = append(events, watch.Event{Type: watch.Deleted, Object: &packed{ObjectMeta: w.named(name)}})
+			events = append(events, watch.Event{Type: watch.Deleted, Object: row})
 		}
 	}
 	for name, row := range rows {
-		w.versions[name] = row.ResourceVersion
 		delete(w.doubted, name)
-		switch version, known := before[name]; {
-		case !known:
+		switch known := before[name]; {
+		case known == nil:
 			events = append(events, watch.Event{Type: watch.Added, Object: row})
-		case version != row.ResourceVersion:
+		case known.GetResourceVersion() != row.GetResourceVersion():
 			events = append(events, watch.Event{Type: watch.Modified, Object: row})
+		default:
+			rows[name] = known // of which the informer has the same copy
 		}
 	}
 	w.shared.notifyRows(len(rows), gone, w.doubt)
 	return events
 }
 
-// named is the metadata of a row that is gone.
-func (w *rowsWatch) named(name string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Name: name, UID: w.pipeline.Row(name, nil).GetUID(), ResourceVersion: "1"}
+// merged are the rows of the last result with those that may have changed.
+func (w *rowsWatch) merged(changed map[string]keptRow) map[string]keptRow {
+	all := maps.Clone(w.rows)
+	maps.Copy(all, changed)
+	return all
 }
 
 // notifyRows notifies every user of a result: how many rows it has, which are gone, and whether that is in doubt.

@@ -120,7 +120,10 @@ func (c *compiler) lookUpKinds(o Options) error {
 	}
 	for i := range op.Inputs {
 		cfg := &op.Inputs[i]
-		kind, err := lookUp(o, cfg.APIVersion, cfg.Kind)
+		kind, err := inputRowKind(), error(nil)
+		if cfg.SQL == nil {
+			kind, err = lookUp(o, cfg.APIVersion, cfg.Kind)
+		}
 		if err != nil {
 			return err
 		}

@@ -175,15 +175,15 @@ func (p *Pipeline) InputRefs(ctx context.Context, upstream *unstructured.Unstruc
 
 func (s *InputSource) nameFor(vars rules.Vars, budget *rules.Budget) (string, error) {
 	if s.objectName == nil {
-		return s.Config.FixedName, nil
+		return s.nameOf(s.Config.FixedName), nil
 	}
 	v, err := s.objectName.Eval(vars, budget)
 	if err != nil {
 		return "", redact.Errorf("evaluating objectName: %w", err)
 	}
 	name, _ := v.(string)
-	if name == "" {
-		return "", nil
+	if name == "" || s.HasRows() {
+		return s.nameOf(name), nil
 	}
 	if problems := content.IsPathSegmentName(name); len(problems) > 0 {
 		return "", redact.Errorf("objectName gives %q, which is not a valid name: %s", name, strings.Join(problems, "; "))
@@ -191,9 +191,19 @@ func (s *InputSource) nameFor(vars rules.Vars, budget *rules.Budget) (string, er
 	return name, nil
 }
 
+// nameOf is the name of the object that objectName or fixedName means: of a row they give the key.
+func (s *InputSource) nameOf(text string) string {
+	if s.HasRows() && text != "" {
+		return RowName(text)
+	}
+	return text
+}
+
 // inputNamespace is the namespace that the config fixes, else the upstream's own; that of a Namespace is itself.
 func (p *Pipeline) inputNamespace(s *InputSource, upstream *unstructured.Unstructured) string {
 	switch {
+	case s.HasRows():
+		return s.Name
 	case !s.Kind.Namespaced:
 		return ""
 	case s.Config.Namespace != "":

@@ -24,6 +24,8 @@ type Report struct {
 	Invalid bool
 	// Verdict is what Ready says, whether or not the config has it written.
 	Verdict status.Verdict
+	// Row is what source.writeBack writes; only where upstreams are rows.
+	Row RowState
 	// Conditions are ours only.
 	Conditions []metav1.Condition
 	// Status is the whole of our part of the status, cut down to what the kind can store; nil if status is off or
@@ -165,6 +167,9 @@ func (p *Pipeline) fill(report *Report, upstream *unstructured.Unstructured, ref
 	summary := d.summary
 	summary.Refused = p.refusalText(d, refused)
 	report.Refused, report.Verdict, report.Conditions = refused, summary.Verdict(), append(status.Summarize(summary), d.more...)
+	if p.HasRows() {
+		report.Row = rowStateOf(summary)
+	}
 	if p.Storable == nil {
 		return
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -13,12 +14,30 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/status"
 )
 
 // RowKind is the kind of upstreams that are rows. No API server serves it.
 func RowKind() *kinds.Kind {
 	gvk := schema.FromAPIVersionAndKind(config.APIVersion, config.RowKind)
 	return &kinds.Kind{GVK: gvk, GVR: gvk.GroupVersion().WithResource("rows")}
+}
+
+// inputRowKind is the kind of inputs that are rows. Their namespace is the name of the input, to which alone they belong.
+func inputRowKind() *kinds.Kind {
+	kind := RowKind()
+	kind.Namespaced = true
+	return kind
+}
+
+// HasRows reports whether the input is read from a database.
+func (s *InputSource) HasRows() bool { return s.Config.SQL != nil }
+
+// Row is a row of the input.
+func (s *InputSource) Row(name string, columns map[string]any) *unstructured.Unstructured {
+	u := newRow(s.Kind.GVK, name, s.Name+":"+name, columns)
+	u.SetNamespace(s.Name)
+	return u
 }
 
 // HasRows reports whether the upstreams are rows of a query. They are read from a database, have no status, finalizers or labels, and
@@ -53,10 +72,14 @@ func isRowNameByte(c byte) bool {
 // Row is a row as an upstream. Its uid is the name of the operator and that of the row, so that it is the same after a restart,
 // its resourceVersion a digest of the columns. Columns without a value are absent; nil columns: the query does not return the row.
 func (p *Pipeline) Row(name string, columns map[string]any) *unstructured.Unstructured {
+	return newRow(p.Upstream.GVK, name, p.Name+":"+name, columns)
+}
+
+func newRow(kind schema.GroupVersionKind, name, uid string, columns map[string]any) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{}}
-	u.SetGroupVersionKind(p.Upstream.GVK)
+	u.SetGroupVersionKind(kind)
 	u.SetName(name)
-	u.SetUID(types.UID(p.Name + ":" + name))
+	u.SetUID(types.UID(uid))
 	if columns != nil {
 		u.Object["row"] = columns
 		sum := drift.Digest(columns)
@@ -76,6 +99,44 @@ func (p *Pipeline) RowOf(given *unstructured.Unstructured) (*unstructured.Unstru
 		return nil, fmt.Errorf("row.%s is missing: source.key says that it identifies the row", p.Config.Source.Key)
 	}
 	return p.Row(RowName(fmt.Sprint(key)), columns), nil
+}
+
+// RowState is the state of a row: what the condition Ready of an object would say.
+type RowState struct {
+	// State is one of the words below.
+	State string
+	// Ready is the status of Ready: True, False or Unknown.
+	Ready string
+	// Reason and Message are those of Ready.
+	Reason, Message string
+}
+
+// The states of a row.
+const (
+	// RowReady: every downstream that is wanted is ready.
+	RowReady = "Ready"
+	// RowProgressing: one is not ready yet, or is retried.
+	RowProgressing = "Progressing"
+	// RowFailed: a rule refuses the row, or a downstream needs someone to fix it.
+	RowFailed = "Failed"
+)
+
+// rowStateOf is the state that a summary means.
+func rowStateOf(summary status.Summary) RowState {
+	summary.Types = status.Types{Ready: "Ready", Stalled: "Stalled"}
+	row := RowState{State: RowProgressing}
+	for _, c := range status.Summarize(summary) {
+		switch {
+		case c.Type == summary.Types.Stalled:
+			row.State = RowFailed
+		case c.Type == summary.Types.Ready:
+			row.Ready, row.Reason, row.Message = string(c.Status), c.Reason, c.Message
+			if c.Status == metav1.ConditionTrue {
+				row.State = RowReady
+			}
+		}
+	}
+	return row
 }
 
 // isGone reports whether an upstream represents a row that the query does not return.

@@ -28,6 +28,7 @@ func (r *reconciliation) finish(ctx context.Context, d pipeline.Decision) time.D
 	report := r.Pipeline.Report(ctx, r.upstream, r.inputsRead(), r.record.desired, results, d.Leftovers, metav1.NewTime(r.now))
 	report, told := r.writeReport(ctx, report, func() drift.Sum { return r.causeOf(results) })
 	r.eventOutcomes(d, told)
+	r.reportRow(report.Row)
 	after := r.nextReconciliation(d)
 	r.countVerdict(r.record, report.Verdict)
 	return after

@@ -265,6 +265,9 @@ func (r *Reconciler) beginDeselected(ctx context.Context, ref pipeline.Ref, up *
 func (r *Reconciler) forgetGone(ref pipeline.Ref) {
 	r.cascades.forget(r.deselected.forget(ref))
 	r.shared.forget(r.Name, ref.String())
+	if r.Rows != nil {
+		r.Rows.Forget(ref)
+	}
 	r.forget(ref)
 }
 

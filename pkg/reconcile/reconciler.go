@@ -32,6 +32,8 @@ type Reconciler struct {
 	Recorder events.EventRecorder
 	// Observer is called during a reconciliation; nil: none.
 	Observer Observer
+	// Rows learns the states of rows; nil: nobody does.
+	Rows RowStates
 	// Token is the fencing token of the activation, empty without one; nil: there is none.
 	Token func() string
 	// Now is the clock of decisions, retries and transitions; nil: time.Now.

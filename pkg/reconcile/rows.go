@@ -3,6 +3,9 @@ package reconcile
 import (
 	"context"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
@@ -40,4 +43,25 @@ func (r *Reconciler) HasLeft(ref pipeline.Ref) bool {
 // NoteGone records that the query does not return a row, so that its objects are to be removed.
 func (r *Reconciler) NoteGone(ref pipeline.Ref) {
 	r.NoteLeft(ref, r.Pipeline.Row(ref.Name, nil).GetUID())
+}
+
+// RowStates learns the states of rows.
+type RowStates interface {
+	// Report is called with the state of a row after each reconciliation. desired is a digest of what is desired of it.
+	Report(ref pipeline.Ref, key any, state pipeline.RowState, desired drift.Sum)
+	// Forget is called once a row is gone.
+	Forget(ref pipeline.Ref)
+}
+
+// reportRow reports the state of a row.
+func (r *reconciliation) reportRow(state pipeline.RowState) {
+	if r.Rows == nil || r.isGoneRow() {
+		return
+	}
+	hashes := make([]any, 0, len(r.record.desired.Objects))
+	for _, o := range r.record.desired.Objects {
+		hashes = append(hashes, o.Hash)
+	}
+	key, _, _ := unstructured.NestedFieldNoCopy(r.upstream.Object, "row", r.Pipeline.Config.Source.Key)
+	r.Rows.Report(r.ref, key, state, drift.Digest(hashes))
 }

@@ -18,7 +18,10 @@ type Driver func(ctx context.Context, dsn string, o *Options) (Connection, error
 type Connection interface {
 	// begin begins a transaction for the calls of query and position that follow, end ends it.
 	begin(ctx context.Context) error
-	query(ctx context.Context, statement string) (rows, error)
+	// query executes a statement with the values of its parameters, which are what value has returned.
+	query(ctx context.Context, statement string, values ...any) (rows, error)
+	// placeholder is the only parameter of a statement.
+	placeholder() string
 	// position says what the server has when it is called; nil if the database has no positions.
 	position(ctx context.Context) (*position, error)
 	end(ctx context.Context) error
@@ -33,6 +36,8 @@ type rows interface {
 	next() bool
 	// value is the value of a column as one of JSON; nil for none.
 	value(column int) (any, error)
+	// converts reports whether value returns anything else than what the database compares.
+	converts(column int) bool
 	// err is why there are no more rows; nil if that were all.
 	err() error
 	close()

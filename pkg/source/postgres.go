@@ -18,16 +18,11 @@ import (
 
 // Postgres reads a PostgreSQL database; its DSN is a URL, or pairs of keyword and value.
 func Postgres(ctx context.Context, dsn string, o *Options) (Connection, error) {
-	cfg, err := pgx.ParseConfig(dsn)
-	if err != nil { // which quotes it
-		return nil, errors.New("the connection string is not one: write postgres://USER:PASSWORD@HOST:PORT/DATABASE")
+	p, err := connectPostgres(ctx, dsn, o.Timeout)
+	if err != nil {
+		return nil, err
 	}
-	cfg.RuntimeParams["timezone"], cfg.RuntimeParams["datestyle"] = "UTC", "ISO"
-	cfg.RuntimeParams["bytea_output"], cfg.RuntimeParams["extra_float_digits"] = "hex", "3"
-	p := &postgresConn{timeout: o.Timeout, listens: o.Listen != "", secrets: []string{dsn, cfg.Password, cfg.User}}
-	if p.conn, err = pgx.ConnectConfig(ctx, cfg); err != nil {
-		return nil, p.explain(err)
-	}
+	p.listens = o.Listen != ""
 	if _, err := p.position(ctx); refused(err) != nil {
 		p.hasNoPosition = true // a database that is compatible, without a log of this kind
 	} else if err != nil {
@@ -39,6 +34,20 @@ func Postgres(ctx context.Context, dsn string, o *Options) (Connection, error) {
 			p.close()
 			return nil, p.explain(err)
 		}
+	}
+	return p, nil
+}
+
+func connectPostgres(ctx context.Context, dsn string, timeout time.Duration) (*postgresConn, error) {
+	cfg, err := pgx.ParseConfig(dsn)
+	if err != nil { // which quotes it
+		return nil, errors.New("the connection string is not one: write postgres://USER:PASSWORD@HOST:PORT/DATABASE")
+	}
+	cfg.RuntimeParams["timezone"], cfg.RuntimeParams["datestyle"] = "UTC", "ISO"
+	cfg.RuntimeParams["bytea_output"], cfg.RuntimeParams["extra_float_digits"] = "hex", "3"
+	p := &postgresConn{timeout: timeout, secrets: []string{dsn, cfg.Password, cfg.User}}
+	if p.conn, err = pgx.ConnectConfig(ctx, cfg); err != nil {
+		return nil, p.explain(err)
 	}
 	return p, nil
 }
@@ -93,6 +102,8 @@ func (p *postgresConn) position(ctx context.Context) (*position, error) {
 	return &at, err
 }
 
+func (p *postgresConn) placeholder() string { return "$1" }
+
 func (p *postgresConn) wait(ctx context.Context) error {
 	if !p.listens {
 		<-ctx.Done()
@@ -106,8 +117,15 @@ func (p *postgresConn) wait(ctx context.Context) error {
 }
 
 // query asks for all values as text, which each type has.
-func (p *postgresConn) query(ctx context.Context, statement string) (rows, error) {
-	result, err := p.conn.Query(ctx, statement, pgx.QueryExecModeExec, pgx.QueryResultFormats{pgx.TextFormatCode})
+func (p *postgresConn) query(ctx context.Context, statement string, values ...any) (rows, error) {
+	args := []any{pgx.QueryExecModeExec, pgx.QueryResultFormats{pgx.TextFormatCode}}
+	if len(values) > 0 {
+		args[0] = pgx.QueryExecModeDescribeExec // the server says of which types the parameters are
+	}
+	for _, value := range values {
+		args = append(args, fmt.Sprint(value))
+	}
+	result, err := p.conn.Query(ctx, statement, args...)
 	if err != nil {
 		return nil, p.explain(err)
 	}
@@ -134,6 +152,9 @@ func (r *postgresRows) columns() []string { return r.names }
 func (r *postgresRows) next() bool { return r.Next() }
 
 func (r *postgresRows) err() error { return r.conn.explain(r.Err()) }
+
+// converts is false: the server understands all texts that value returns.
+func (r *postgresRows) converts(int) bool { return false }
 
 func (r *postgresRows) close() { r.Close() }
 

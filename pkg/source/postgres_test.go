@@ -17,7 +17,7 @@ import (
 
 func postgresSource(t *testing.T, dsn, query string, change ...func(*Options)) *Source {
 	t.Helper()
-	o := Options{Driver: Postgres, DSN: func(context.Context) (string, error) { return dsn, nil }, Query: query, Key: "id",
+	o := Options{At: "source", Driver: Postgres, DSN: func(context.Context) (string, error) { return dsn, nil }, Query: query, Key: "id",
 		Poll: time.Hour, Timeout: time.Minute, MaxRows: 20000}
 	for _, f := range change {
 		f(&o)
@@ -276,5 +276,32 @@ func TestPostgresFailover(t *testing.T) {
 	primary.Start() // the old one, which does not know that it is none any more
 	if _, _, err := at(primary); err == nil || !strings.Contains(err.Error(), "its timeline is 1, and 2 was seen before") {
 		t.Errorf("the old primary: %v", err)
+	}
+}
+
+// A cursor works for the types that grow, and finds a change of a microsecond.
+func TestPostgresCursor(t *testing.T) {
+	server := postgres.New(t)
+	for i, c := range []struct{ kind, first, second string }{
+		{"bigint", "9007199254740993", "9007199254740994"},
+		{"timestamptz", "'2026-01-01 00:00:00.000001+00'", "'2026-01-01 00:00:00.000002+00'"},
+		{"timestamp", "'2026-01-01 00:00:00'", "'2026-01-01 00:00:00.000001'"},
+		{"numeric", "1.00000000000000000001", "1.00000000000000000002"},
+		{"date", "'2026-01-01'", "'2026-01-02'"},
+	} {
+		table := fmt.Sprintf("t%d", i)
+		server.Exec("CREATE TABLE "+table+" (id bigint PRIMARY KEY, c "+c.kind+")",
+			"INSERT INTO "+table+" VALUES (1, "+c.first+"), (2, "+c.first+"), (3, NULL)")
+		s := postgresSource(t, server.DSN(), "SELECT id, c FROM "+table, func(o *Options) { o.Cursor, o.Full = "c", time.Hour })
+		server.Exec("UPDATE " + table + " SET c = c WHERE id = 1")
+		for k, want := range []int{3, 2, 2, 1} {
+			rows, _, err := readAll(t, s)
+			if err != nil || len(rows) != want || s.Partial() != (k > 0) {
+				t.Errorf("%s: read %d: %d rows, %v", c.kind, k, len(rows), err)
+			}
+			if k == 1 {
+				server.Exec("UPDATE " + table + " SET c = " + c.second + " WHERE id = 1")
+			}
+		}
 	}
 }

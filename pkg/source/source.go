@@ -11,6 +11,8 @@ import (
 
 // Options say what is read.
 type Options struct {
+	// At is where the query is in the config, such as source.
+	At string
 	// Driver is the kind of the database, such as SQLite.
 	Driver Driver
 	// DSN returns where the database is. It is called for each connection, so that changed credentials are used. Neither it nor
@@ -22,6 +24,10 @@ type Options struct {
 	Poll, Timeout time.Duration
 	// Listen is the channel of notifications that something has changed; empty for none.
 	Listen string
+	// Cursor is the column whose value grows with each change of a row; empty for none. A transaction that takes longer than Overlap may
+	// commit a value that is too old to be found; an execution for all rows finds it, every Full.
+	Cursor        string
+	Overlap, Full time.Duration
 	// MaxRows is how many rows a result may have.
 	MaxRows int
 }
@@ -50,6 +56,7 @@ type Source struct {
 	last    *position // of the last result
 	begun   time.Time // of the last execution
 	failed  bool
+	cursor  cursor
 }
 
 // New prepares a source. It connects at the first read.
@@ -66,8 +73,9 @@ func (s *Source) Read(ctx context.Context, visit func(Row) error) (doubt Doubt, 
 		return doubt, nil
 	}
 	s.Close() // a connection after an error is in no known state
+	s.cursor = cursor{}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return Doubt{}, fmt.Errorf("the query took longer than %s (source.timeout)", s.options.Timeout)
+		return Doubt{}, fmt.Errorf("the query took longer than %s (%s.timeout)", s.options.Timeout, s.options.At)
 	}
 	return Doubt{}, err
 }
@@ -133,6 +141,7 @@ func (s *Source) read(ctx context.Context, visit func(Row) error) (Doubt, error)
 	if err != nil {
 		return Doubt{}, err
 	}
+	s.cursor.next(&s.options, s.begun, doubt)
 	if err := s.readRows(ctx, visit); err != nil {
 		return Doubt{}, err
 	}
@@ -150,11 +159,12 @@ func (s *Source) read(ctx context.Context, visit func(Row) error) (Doubt, error)
 func (s *Source) readRows(ctx context.Context, visit func(Row) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // after an error, the rest is not read
-	result, err := s.conn.query(ctx, s.options.Query)
+	statement, values := s.cursor.statement(&s.options, s.conn.placeholder())
+	result, err := s.conn.query(ctx, statement, values...)
 	if err != nil {
-		return fmt.Errorf("executing source.query: %w", err)
+		return fmt.Errorf("executing %s.query: %w", s.options.At, err)
 	}
-	r := reader{options: &s.options, rows: result, seen: map[string]struct{}{}}
+	r := reader{options: &s.options, rows: result, seen: map[string]struct{}{}, cursor: &s.cursor}
 	if err := r.readAll(visit); err != nil {
 		cancel()
 		result.close()
@@ -172,6 +182,7 @@ type reader struct {
 	key     int // the column
 	seen    map[string]struct{}
 	bytes   int
+	cursor  *cursor
 }
 
 func (r *reader) readAll(visit func(Row) error) error {
@@ -188,7 +199,7 @@ func (r *reader) readAll(visit func(Row) error) error {
 		}
 	}
 	if err := r.err(); err != nil {
-		return fmt.Errorf("executing source.query: %w", err)
+		return fmt.Errorf("executing %s.query: %w", r.options.At, err)
 	}
 	return nil
 }
@@ -198,11 +209,22 @@ func (r *reader) describe() error {
 	names := r.columns()
 	for i, name := range names {
 		if slices.Contains(names[:i], name) {
-			return fmt.Errorf("source.query returns two columns %s: name one of them otherwise with AS", name)
+			return fmt.Errorf("%s.query returns two columns %s: name one of them otherwise with AS", r.options.At, name)
 		}
 	}
 	if r.key = slices.Index(names, r.options.Key); r.key < 0 {
-		return fmt.Errorf("source.query returns no column %s, which source.key names: it returns %s", r.options.Key, strings.Join(names, ", "))
+		return fmt.Errorf("%[1]s.query returns no column %[2]s, which %[1]s.key names: it returns %[3]s", r.options.At, r.options.Key,
+			strings.Join(names, ", "))
+	}
+	return r.describeCursor()
+}
+
+// describeCursor checks the column of the cursor. If there is none, the database has refused the statement.
+func (r *reader) describeCursor() error {
+	c := r.options.Cursor
+	if i := slices.Index(r.columns(), c); i >= 0 && r.converts(i) {
+		return fmt.Errorf("the column %[1]s of %[2]s.query, which %[2]s.changes.cursor names, has a type whose values are converted: write "+
+			"CAST(%[1]s AS TEXT) AS %[1]s", c, r.options.At)
 	}
 	return nil
 }
@@ -211,13 +233,13 @@ func (r *reader) describe() error {
 func (r *reader) row() (Row, error) {
 	o, number := r.options, len(r.seen)+1
 	if number > o.MaxRows {
-		return Row{}, fmt.Errorf("source.query returns more than %d rows: select fewer, or raise source.maxRows", o.MaxRows)
+		return Row{}, fmt.Errorf("%[1]s.query returns more than %[2]d rows: select fewer, or raise %[1]s.maxRows", o.At, o.MaxRows)
 	}
 	row, size := Row{Columns: map[string]any{}}, 0
 	for i, name := range r.columns() {
 		value, err := r.value(i)
 		if err != nil {
-			return Row{}, fmt.Errorf("reading column %s of row %d of source.query: %w", name, number, err)
+			return Row{}, fmt.Errorf("reading column %s of row %d of %s.query: %w", name, number, o.At, err)
 		}
 		if value == nil {
 			continue
@@ -225,14 +247,15 @@ func (r *reader) row() (Row, error) {
 		row.Columns[name] = value
 		size += len(name) + sizeOf(value)
 	}
+	r.cursor.take(row.Columns[o.Cursor])
 	switch key := row.Columns[o.Key].(type) {
 	case nil:
-		return Row{}, fmt.Errorf("row %d of source.query has no %s: the column that source.key names must not be NULL", number, o.Key)
+		return Row{}, fmt.Errorf("row %[1]d of %[2]s.query has no %[3]s: the column that %[2]s.key names must not be NULL", number, o.At, o.Key)
 	case string, int64, bool:
 		row.Key = fmt.Sprint(key)
 	default:
-		return Row{}, fmt.Errorf("the column %s of source.query, which source.key names, is neither text nor a whole number: cast it to "+
-			"text", o.Key)
+		return Row{}, fmt.Errorf("the column %[1]s of %[2]s.query, which %[2]s.key names, is neither text nor a whole number: cast it to "+
+			"text", o.Key, o.At)
 	}
 	return row, r.take(row.Key, size)
 }
@@ -240,14 +263,15 @@ func (r *reader) row() (Row, error) {
 // take counts a row.
 func (r *reader) take(key string, size int) error {
 	if _, twice := r.seen[key]; twice {
-		return fmt.Errorf("two rows of source.query have the %s %q, but source.key says that it identifies a row", r.options.Key, clip(key))
+		return fmt.Errorf("two rows of %[1]s.query have the %[2]s %[3]q, but %[1]s.key says that it identifies a row", r.options.At, r.options.Key,
+			clip(key))
 	}
 	r.seen[key] = struct{}{}
 	switch r.bytes += size; {
 	case size > maxRowBytes:
-		return fmt.Errorf("the row %q of source.query has %d bytes, and %d are allowed: select less", clip(key), size, maxRowBytes)
+		return fmt.Errorf("the row %q of %s.query has %d bytes, and %d are allowed: select less", clip(key), r.options.At, size, maxRowBytes)
 	case r.bytes > maxResultBytes:
-		return fmt.Errorf("the rows of source.query have more than %d bytes: select less", maxResultBytes)
+		return fmt.Errorf("the rows of %s.query have more than %d bytes: select less", r.options.At, maxResultBytes)
 	}
 	return nil
 }

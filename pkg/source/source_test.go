@@ -32,7 +32,7 @@ func newDatabase(t *testing.T, statements ...string) string {
 // rowsOf executes a query.
 func rowsOf(t *testing.T, path, query string, change ...func(*Options)) ([]Row, error) {
 	t.Helper()
-	o := Options{Driver: SQLite, DSN: func(context.Context) (string, error) { return path, nil }, Query: query, Key: "id",
+	o := Options{At: "source", Driver: SQLite, DSN: func(context.Context) (string, error) { return path, nil }, Query: query, Key: "id",
 		Poll: time.Hour, Timeout: time.Minute, MaxRows: 100}
 	for _, f := range change {
 		f(&o)

@@ -39,13 +39,15 @@ func (s *sqlite) close() { _ = s.db.Close() } // whatever the error, it is of no
 
 func (s *sqlite) position(context.Context) (*position, error) { return nil, nil }
 
+func (s *sqlite) placeholder() string { return "?1" }
+
 func (s *sqlite) wait(ctx context.Context) error {
 	<-ctx.Done()
 	return nil
 }
 
-func (s *sqlite) query(ctx context.Context, statement string) (rows, error) {
-	result, err := s.tx.QueryContext(ctx, statement)
+func (s *sqlite) query(ctx context.Context, statement string, values ...any) (rows, error) {
+	result, err := s.tx.QueryContext(ctx, statement, values...)
 	if err != nil {
 		return nil, err
 	}
@@ -98,6 +100,15 @@ func (r *sqliteRows) value(column int) (any, error) {
 		}
 	}
 	return plain(r.values[column])
+}
+
+// converts is true for the types of which the driver makes times.
+func (r *sqliteRows) converts(column int) bool {
+	switch strings.ToUpper(r.types[column].DatabaseTypeName()) {
+	case "DATE", "DATETIME", "TIME", "TIMESTAMP":
+		return true
+	}
+	return false
 }
 
 func (r *sqliteRows) err() error {

@@ -28,6 +28,9 @@ func (h *pendingRefs) Join([]pipeline.Ref) {}
 // JoinRows implements informers.Queue: nothing is counted.
 func (h *pendingRefs) JoinRows(int, []pipeline.Ref, source.Doubt) {}
 
+// NoteInputRows implements informers.Queue: nothing is counted.
+func (h *pendingRefs) NoteInputRows(string, int) {}
+
 // Add implements informers.Queue: priority and time are ignored.
 func (h *pendingRefs) Add(_ int, _ time.Duration, refs ...pipeline.Ref) {
 	h.mu.Lock()

@@ -96,6 +96,7 @@ type Survey struct {
 	pending    *pendingRefs
 	live       context.Context
 	end        context.CancelCauseFunc
+	doubt      string // about rows that are missing
 }
 
 // Open compiles a config against the API server, opens its watches and waits for their first lists. Call Close to end it. It
@@ -140,13 +141,19 @@ func (s *Surveyor) open(ctx context.Context, file *config.File) (*Survey, error)
 		return nil, err
 	}
 	if p.HasRows() {
-		gone, _ := v.cache.GoneRows(v.pending.all())
+		gone, doubt := v.cache.GoneRows(v.pending.all())
+		if len(gone) > 0 {
+			v.doubt = doubt.Why
+		}
 		for _, ref := range gone {
 			v.reconciler.NoteGone(ref)
 		}
 	}
 	return v, nil
 }
+
+// Doubt is why the rows that the query lacks may not be gone: run waits for a confirmation then. Empty for no doubt.
+func (v *Survey) Doubt() string { return v.doubt }
 
 // compile compiles a config as `run` does.
 func (s *Surveyor) compile(file *config.File) (*pipeline.Pipeline, error) {

@@ -1,0 +1,80 @@
+//go:build controlplane
+
+package cli_test
+
+import (
+	"database/sql"
+	"os"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/corollary-dev/corollary/internal/testkit"
+)
+
+// rowsOperator makes a ConfigMap of each row.
+const rowsOperator = `apiVersion: corollary.dev/v1alpha1
+kind: Operator
+metadata: {name: NS}
+source: {sqlite: {path: apps.db}, query: "SELECT id, name FROM apps", key: id, changes: {poll: 1s}}
+downstreams:
+  - name: config
+    apiVersion: v1
+    kind: ConfigMap
+    template: "{metadata: {name: '{{ .row.name }}', namespace: NS}, data: {id: '{{ .row.id }}'}}"
+    targetNamespaces: {from: List, names: [NS]}
+conventions:
+  fieldManager: NS
+  labels: {NS.example.com/managed: "yes"}
+  hash: {annotation: NS.example.com/hash}
+  owner: {annotation: NS.example.com/owner}
+guard: {confirm: {namespace: NS, configMap: confirmations, key: rows}}
+`
+
+// TestPlanAndBackupOfRows: plan says that nothing is deleted yet where an answer of the database is in doubt, and fails where there is none. A backup has what
+// follows from rows.
+func TestPlanAndBackupOfRows(t *testing.T) {
+	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
+	ns := testkit.Namespace(t)
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("operator.yaml", []byte(strings.ReplaceAll(rowsOperator, "NS", ns)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	db, err := sql.Open("sqlite", "apps.db?_pragma=busy_timeout(10000)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	exec := func(statement string) {
+		t.Helper()
+		if _, err := db.Exec(statement); err != nil {
+			t.Fatal(statement, err)
+		}
+	}
+	exec("CREATE TABLE apps (id INTEGER PRIMARY KEY, name TEXT)")
+	exec("INSERT INTO apps VALUES (1, 'one'), (2, 'two')")
+	runUntilIdle(t, ns, "operator.yaml")
+	expect := func(code int, command string, want ...string) {
+		t.Helper()
+		got, out := run(t, strings.Fields(command)...)
+		for _, text := range want {
+			if got != code || !strings.Contains(out, text) {
+				t.Errorf("%s exits with %d, and %q is wanted:\n%s", command, got, text, out)
+			}
+		}
+	}
+	expect(0, "backup -c operator.yaml --downstreams -o backup.tar.zst", "configmaps: 2 objects")
+	configMaps := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	before := testkit.Find(t, configMaps, ns, "one").GetAnnotations()
+	testkit.Delete(t, configMaps, ns, "one")
+	expect(0, "restore backup.tar.zst", "configmaps")
+	if after := testkit.Find(t, configMaps, ns, "one"); after == nil || after.GetAnnotations()[ns+".example.com/owner"] != before[ns+".example.com/owner"] {
+		t.Errorf("restored is %v", after)
+	}
+	expect(0, "plan -c operator.yaml", "2 unchanged")
+	exec("DELETE FROM apps")
+	expect(2, "plan -c operator.yaml", "the query returned no rows, which may be a mistake: run deletes what belongs to the missing rows only after a confirmation")
+	exec("DROP TABLE apps")
+	expect(1, "plan -c operator.yaml", "executing source.query: SQL logic error: no such table: apps")
+}

@@ -1,0 +1,313 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/util/workqueue"
+
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/informers"
+	"github.com/corollary-dev/corollary/pkg/leadership"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/source"
+	"github.com/corollary-dev/corollary/pkg/sqltext"
+)
+
+// writeBack writes the states of rows to their database by source.writeBack, one after the other, while this process may write. It
+// never makes a reconciliation wait.
+type writeBack struct {
+	session *session
+	writer  *source.Writer
+	// of identifies the statement and the database.
+	of string
+
+	mu     sync.Mutex
+	states map[pipeline.Ref]*rowState
+	// queue has the rows to write; nil while nothing may be written.
+	queue workqueue.TypedDelayingInterface[pipeline.Ref]
+	// failing is the row whose failure is shown; zero for none.
+	failing pipeline.Ref
+}
+
+// rowState is what is known of the state of one row.
+type rowState struct {
+	key           any
+	want, written pipeline.RowState
+	// desired and writtenDesired are digests of what is desired of the row now, and when it was last written.
+	desired, writtenDesired drift.Sum
+	at                      time.Time // of the last write
+	spacing                 time.Duration
+	retry                   time.Duration // after the last failure; 0 for none
+	failure                 string
+}
+
+// A row is written at most once in minSpacing. If what is desired of it changes between two writes within spacingWindow, the time to
+// the next one doubles, up to maxSpacing: a write may change the row that it is about, and so what follows from it, without end.
+const (
+	minSpacing    = time.Second
+	maxSpacing    = time.Minute
+	spacingWindow = 10 * time.Minute
+)
+
+// newWriteBack returns what writes back the states of a session's rows; nil if the config does not.
+func newWriteBack(s *session) *writeBack {
+	src := s.pipeline.Config.Source
+	if src == nil || src.WriteBack == "" {
+		return nil
+	}
+	statement, err := sqltext.Parse(src.WriteBack)
+	if err != nil { // cannot happen: it was checked
+		panic("reading source.writeBack: " + err.Error())
+	}
+	o := source.WriterOptions{Statement: statement, Timeout: time.Duration(src.Timeout)}
+	if src.SQLite != nil {
+		o.Driver, o.DSN = source.SQLiteWriter, func(context.Context) (string, error) { return src.SQLite.Path, nil }
+	} else {
+		from, objects := src.WriteDSN(), s.engine.connections.Objects(s.generation.acting)
+		o.Driver, o.DSN = source.PostgresWriter, func(ctx context.Context) (string, error) { return informers.ReadDSN(ctx, from, objects) }
+	}
+	return &writeBack{session: s, writer: source.NewWriter(o), of: fmt.Sprint(src.WriteBack, src.Query, src.SQLite, src.Postgres, src.WriteDSNFrom),
+		states: map[pipeline.Ref]*rowState{}}
+}
+
+// inherit takes over what another session has written by the same statement.
+func (w *writeBack) inherit(from *writeBack) {
+	if w == nil || from == nil || w.of != from.of {
+		return
+	}
+	from.mu.Lock()
+	states := maps.Clone(from.states)
+	from.mu.Unlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.states = states
+}
+
+// Report implements reconcile.RowStates.
+func (w *writeBack) Report(ref pipeline.Ref, key any, state pipeline.RowState, desired drift.Sum) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	r := w.states[ref]
+	if r == nil {
+		r = &rowState{spacing: minSpacing}
+		w.states[ref] = r
+	}
+	r.key, r.want, r.desired = key, state, desired
+	if r.want == r.written {
+		w.recovered(ref, r)
+		return
+	}
+	w.enqueue(ref, r)
+}
+
+// enqueue lets a row be written when its time has come. mu is held.
+func (w *writeBack) enqueue(ref pipeline.Ref, r *rowState) {
+	if w.queue == nil || r.retry > 0 {
+		return
+	}
+	spacing := minSpacing
+	if r.desired != r.writtenDesired {
+		spacing = r.spacing
+	}
+	w.queue.AddAfter(ref, time.Until(r.at.Add(spacing)))
+}
+
+// Forget implements reconcile.RowStates.
+func (w *writeBack) Forget(ref pipeline.Ref) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if r := w.states[ref]; r != nil {
+		delete(w.states, ref)
+		w.recovered(ref, r)
+	}
+}
+
+// run writes states until ctx is done.
+func (w *writeBack) run(ctx context.Context) {
+	defer w.writer.Close()
+	queue := workqueue.NewTypedDelayingQueue[pipeline.Ref]()
+	defer context.AfterFunc(ctx, queue.ShutDown)()
+	w.mu.Lock()
+	w.queue = queue
+	for ref, r := range w.states {
+		if r.retry = 0; r.want != r.written {
+			w.enqueue(ref, r)
+		}
+	}
+	w.mu.Unlock()
+	defer func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.queue = nil
+	}()
+	pending := unwritten.begin(w.session.operator.name, func(set func(n int, labels ...string)) { set(w.pending()) })
+	defer pending()
+	lost := minSpacing
+	for {
+		ref, shutDown := queue.Get()
+		if shutDown || ctx.Err() != nil {
+			return
+		}
+		connected := w.write(ctx, ref)
+		queue.Done(ref)
+		if connected {
+			lost = minSpacing
+			continue
+		}
+		pause(ctx, lost) // the others would fail as well
+		lost = min(2*lost, maxSpacing)
+	}
+}
+
+// pending is how many rows have another state than was written.
+func (w *writeBack) pending() (n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, r := range w.states {
+		if r.want != r.written {
+			n++
+		}
+	}
+	return n
+}
+
+// write writes the state of one row. It returns false if the database cannot be reached.
+func (w *writeBack) write(ctx context.Context, ref pipeline.Ref) (connected bool) {
+	w.mu.Lock()
+	r := w.states[ref]
+	if r == nil || r.want == r.written {
+		w.mu.Unlock()
+		return true
+	}
+	key, state, desired := r.key, r.want, r.desired
+	w.mu.Unlock()
+	err := w.session.whileMayWrite(ctx, func(ctx context.Context, allowed func() error) error {
+		return w.writer.Write(ctx, func(name string) any { return parameter(name, key, state) }, allowed)
+	})
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var refused *source.RefusedError
+	switch {
+	case err == nil:
+		w.noteWritten(ref, r, state, desired)
+	case ctx.Err() != nil: // nothing more is to be written
+	case errors.Is(err, errNotNow):
+		w.queue.AddAfter(ref, minSpacing)
+	case errors.As(err, &refused):
+		conf := w.session.pipeline.Config.Retry
+		r.retry = min(max(2*r.retry, time.Duration(conf.MinDelay)), time.Duration(conf.MaxDelay))
+		w.noteFailed(ref, r, err)
+	default:
+		w.noteFailed(ref, r, err)
+		return false
+	}
+	return true
+}
+
+// parameter is the value of a parameter of source.writeBack.
+func parameter(name string, key any, state pipeline.RowState) any {
+	switch name {
+	case config.RowState:
+		return state.State
+	case config.RowReady:
+		return state.Ready
+	case config.RowReason:
+		return state.Reason
+	case config.RowMessage:
+		return state.Message
+	}
+	return key
+}
+
+// noteWritten notes a write. mu is held.
+func (w *writeBack) noteWritten(ref pipeline.Ref, r *rowState, state pipeline.RowState, desired drift.Sum) {
+	countWriteBack(w.session.operator.name, writeBackWritten)
+	now := time.Now()
+	switch before := r.spacing; {
+	case r.at.IsZero() || r.writtenDesired == desired:
+	case now.Sub(r.at) > spacingWindow:
+		r.spacing = minSpacing
+	default:
+		r.spacing = min(2*r.spacing, maxSpacing)
+		if r.spacing == maxSpacing && before < maxSpacing {
+			w.session.operator.log.Info("the state of a row is written again and again, and what follows from the row changes each time: "+
+				"does a template read a column that source.writeBack changes?", "upstream", ref.String())
+		}
+	}
+	r.written, r.writtenDesired, r.at = state, desired, now
+	w.recovered(ref, r)
+	if r.want != r.written {
+		w.enqueue(ref, r)
+	}
+}
+
+// noteFailed notes a failure, and lets the row be written again: after its retry, or when the others are. mu is held.
+func (w *writeBack) noteFailed(ref pipeline.Ref, r *rowState, err error) {
+	countWriteBack(w.session.operator.name, writeBackFailed)
+	r.failure = err.Error()
+	w.queue.AddAfter(ref, r.retry)
+	if w.failing.Name == "" || w.failing == ref {
+		w.show(ref, r)
+	}
+}
+
+// recovered notes that a row does not fail any more. mu is held.
+func (w *writeBack) recovered(ref pipeline.Ref, r *rowState) {
+	r.retry, r.failure = 0, ""
+	if w.failing != ref {
+		return
+	}
+	w.failing = pipeline.Ref{}
+	for _, other := range slices.SortedFunc(maps.Keys(w.states), pipeline.Ref.Compare) {
+		if w.states[other].failure != "" {
+			w.show(other, w.states[other])
+			return
+		}
+	}
+	w.session.generation.setWriteBackFailed("")
+}
+
+// show makes the failure of a row the one that the operator's state tells. mu is held.
+func (w *writeBack) show(ref pipeline.Ref, r *rowState) {
+	w.failing = ref
+	w.session.generation.setWriteBackFailed(fmt.Sprintf("the state of row %s cannot be written: %s", ref.Name, r.failure))
+}
+
+// errNotNow is why nothing is written while the lock that this process needs for that is not renewed.
+var errNotNow = errors.New("this process may not write now")
+
+// whileMayWrite calls write with a context that ends when this process may no longer write, and with what tells, at any moment, whether
+// it may.
+func (s *session) whileMayWrite(ctx context.Context, write func(ctx context.Context, allowed func() error) error) error {
+	acting, needed := ctx, []*leadership.Tenure(nil)
+	for _, t := range []*leadership.Tenure{s.engine.options.Tenure, s.generation.activation} {
+		if t == nil {
+			continue
+		}
+		inner, done, ok := t.Act(acting)
+		if !ok {
+			return errNotNow
+		}
+		defer done()
+		acting, needed = inner, append(needed, t)
+	}
+	err := write(acting, func() error {
+		for _, t := range needed {
+			if t.MayWrite() != nil {
+				return errNotNow
+			}
+		}
+		return acting.Err()
+	})
+	if err != nil && acting.Err() != nil {
+		return errNotNow
+	}
+	return err
+}

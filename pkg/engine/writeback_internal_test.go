@@ -1,0 +1,37 @@
+package engine
+
+import (
+	"testing"
+	"time"
+
+	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+)
+
+// If each write changes what is desired of its row, the time to the next one grows; if only the state changes, it does not.
+func TestWriteBackSpacing(t *testing.T) {
+	for _, c := range []struct {
+		reason  string
+		changes bool
+		want    time.Duration
+	}{
+		{"the state changes", false, minSpacing},
+		{"what is desired changes", true, maxSpacing},
+	} {
+		w := &writeBack{session: &session{operator: &operator{name: "spacing"}, generation: &generation{}}, states: map[pipeline.Ref]*rowState{}}
+		ref := pipeline.Ref{Name: "1"}
+		var desired drift.Sum
+		for i := range byte(10) {
+			if c.changes {
+				desired[0] = i
+			}
+			state := pipeline.RowState{Message: string('a' + rune(i))}
+			w.Report(ref, 1, state, desired)
+			w.noteWritten(ref, w.states[ref], state, desired)
+		}
+		if got := w.states[ref].spacing; got != c.want {
+			t.Errorf("%s: %s", c.reason, got)
+		}
+	}
+	forgetOperator("spacing")
+}

@@ -1,0 +1,87 @@
+package source
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	modernc "modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+// PostgresWriter writes to a PostgreSQL database.
+func PostgresWriter(ctx context.Context, dsn string, o *WriterOptions) (WriteConnection, error) {
+	p, err := connectPostgres(ctx, dsn, o.Timeout)
+	if err != nil {
+		return nil, err
+	}
+	w := &postgresWriter{postgresConn: p, statement: o.Statement.Numbered("$")}
+	timeout := strconv.FormatInt(o.Timeout.Milliseconds(), 10)
+	if _, err := p.conn.Exec(ctx, "SET statement_timeout = "+timeout); err != nil {
+		p.close()
+		return nil, p.explain(err)
+	}
+	return w, nil
+}
+
+type postgresWriter struct {
+	*postgresConn
+
+	statement string
+}
+
+// exec sends all values as text, of which the server makes what the statement wants.
+func (w *postgresWriter) exec(ctx context.Context, values []any) error {
+	texts := make([][]byte, len(values))
+	for i, value := range values {
+		texts[i] = []byte(strings.ReplaceAll(fmt.Sprint(value), "\x00", "")) // which text in PostgreSQL cannot have
+	}
+	err := w.conn.PgConn().ExecParams(ctx, w.statement, texts, nil, nil, nil).Read().Err
+	if answer := refused(err); answer != nil && !endsConnection(answer) {
+		return &RefusedError{w.explain(err)}
+	}
+	return w.explain(err)
+}
+
+// endsConnection reports whether an answer is about the server and not about the statement.
+func endsConnection(answer *pgconn.PgError) bool {
+	return strings.HasPrefix(answer.Code, "57P") || strings.HasPrefix(answer.Code, "53") || answer.Severity == "FATAL"
+}
+
+// SQLiteWriter writes to a file; its DSN is the path.
+func SQLiteWriter(ctx context.Context, path string, o *WriterOptions) (WriteConnection, error) {
+	db, err := sql.Open("sqlite", "file:"+(&url.URL{Path: path}).EscapedPath()+"?mode=rw&_pragma=busy_timeout(5000)")
+	if err != nil {
+		return nil, err
+	}
+	db.SetMaxOpenConns(1)
+	if err := db.PingContext(ctx); err != nil {
+		_ = db.Close()
+		return nil, err
+	}
+	return &sqliteWriter{db: db, statement: o.Statement.Numbered("?")}, nil
+}
+
+type sqliteWriter struct {
+	db        *sql.DB
+	statement string
+}
+
+func (w *sqliteWriter) close() { _ = w.db.Close() }
+
+func (w *sqliteWriter) exec(ctx context.Context, values []any) error {
+	_, err := w.db.ExecContext(ctx, w.statement, values...)
+	var answer *modernc.Error
+	if errors.As(err, &answer) {
+		switch answer.Code() & 0xff {
+		case sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_RANGE:
+			return &RefusedError{err}
+		}
+	}
+	return err
+}
