@@ -175,10 +175,7 @@ func chaos(t *testing.T, s service) {
 }
 
 // leaseService is a Lease in one of the clusters.
-type leaseService struct {
-	cfg  *rest.Config
-	name string
-}
+type leaseService struct{ cfg *rest.Config }
 
 func (s *leaseService) Addr() string {
 	at, err := url.Parse(s.cfg.Host)
@@ -188,7 +185,7 @@ func (s *leaseService) Addr() string {
 	return at.Host
 }
 
-func (s *leaseService) Config(t *testing.T, addr string) string {
+func (s *leaseService) Config(t *testing.T, addr, name string) string {
 	t.Helper()
 	cfg := rest.CopyConfig(s.cfg)
 	cfg.Host = "https://" + addr
@@ -201,12 +198,12 @@ func (s *leaseService) Config(t *testing.T, addr string) string {
 	}
 	file := filepath.Join(t.TempDir(), "lock.kubeconfig")
 	(&world{t: t}).write(filepath.Dir(file), filepath.Base(file), string(text))
-	return "lease: {namespace: default, name: " + s.name + ", kubeconfig: " + file + "}\n"
+	return "lease: {namespace: default, name: " + name + ", kubeconfig: " + file + "}\n"
 }
 
 func (s *leaseService) Restart() func(*testing.T) { return nil }
 
 func TestLease(t *testing.T) {
 	t.Parallel()
-	chaos(t, &leaseService{cfg: planes["eu"].Config(), name: "global"})
+	chaos(t, &leaseService{cfg: planes["eu"].Config()})
 }

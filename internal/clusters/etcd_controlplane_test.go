@@ -85,8 +85,8 @@ func (s *server) Restart() func(*testing.T) {
 // etcdService is a key in an etcd of one member.
 type etcdService struct{ *server }
 
-func (s *etcdService) Config(_ *testing.T, addr string) string {
-	return "etcd: {endpoints: [\"http://" + addr + "\"], key: /corollary/test}\n"
+func (s *etcdService) Config(_ *testing.T, addr, name string) string {
+	return "etcd: {endpoints: [\"http://" + addr + "\"], key: /corollary/" + name + "}\n"
 }
 
 func startEtcd(t *testing.T) *etcdService {

@@ -68,8 +68,8 @@ retry: {minDelay: 1s, maxDelay: 2s}
 type service interface {
 	// Addr is where it listens.
 	Addr() string
-	// Config is its part of an Activation, for a client that reaches it at addr.
-	Config(t *testing.T, addr string) string
+	// Config is its part of an Activation, for a client that reaches it at addr, and a lock of that name.
+	Config(t *testing.T, addr, name string) string
 	// Restart kills it and starts it again with its data. It is nil if that is not possible.
 	Restart() func(t *testing.T)
 }
@@ -138,7 +138,7 @@ func (w *world) open(dir, addr, identity string) leadership.Store {
 func (w *world) writeActivation(dir, addr, identity string) {
 	w.t.Helper()
 	text := fmt.Sprintf("apiVersion: corollary.dev/v1alpha1\nkind: Activation\nmetadata: {name: global}\nidentity: %s\nleaseDuration: %s\n"+
-		"renewDeadline: %s\nretryPeriod: %s\n%s", identity, leaseDuration, renewDeadline, retryPeriod, w.service.Config(w.t, addr))
+		"renewDeadline: %s\nretryPeriod: %s\n%s", identity, leaseDuration, renewDeadline, retryPeriod, w.service.Config(w.t, addr, "global"))
 	w.write(dir, "activation.yaml", text)
 }
 

@@ -24,8 +24,8 @@ type zookeeperService struct {
 }
 
 // Config implements service.
-func (s *zookeeperService) Config(_ *testing.T, addr string) string {
-	return "zookeeper: {servers: [\"" + addr + "\"], path: /corollary/test}\n"
+func (s *zookeeperService) Config(_ *testing.T, addr, name string) string {
+	return "zookeeper: {servers: [\"" + addr + "\"], path: /corollary/" + name + "}\n"
 }
 
 // startZooKeeper starts an ensemble of so many servers.
