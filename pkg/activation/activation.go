@@ -72,6 +72,9 @@ func (a *Activation) elect(f *config.ActivationFile) error {
 	return nil
 }
 
+// Self is the name of this process in the lock.
+func (a *Activation) Self() string { return a.process }
+
 // Open returns the lock that a config names. It sends no request.
 func Open(f *config.ActivationFile) (leadership.Store, error) {
 	switch {

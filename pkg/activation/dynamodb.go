@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	awsconfig "github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -25,6 +26,8 @@ type item struct {
 	table, partition, name string
 	// version is that of the item that was read or written last; "" without one.
 	version string
+	// serviceTime is what the service reported in its last answer.
+	serviceTime time.Time
 }
 
 // The attributes of an item, beside the table's partition key.
@@ -59,6 +62,9 @@ func openDynamoDB(f *config.ActivationFile) leadership.Store {
 	return &lazy{name: "DynamoDB item " + d.Table + "/" + d.Key, open: open}
 }
 
+// serverTime implements timed.
+func (i *item) serverTime() (time.Time, bool) { return i.serviceTime, !i.serviceTime.IsZero() }
+
 // Describe implements leadership.Store.
 func (i *item) Describe() string { return "DynamoDB item " + i.table + "/" + i.name }
 
@@ -72,6 +78,7 @@ func (i *item) Get(ctx context.Context) (*leadership.Record, error) {
 		return nil, i.error(err)
 	}
 	i.version = ""
+	i.serviceTime, _ = awsmiddleware.GetServerTime(answer.ResultMetadata)
 	if len(answer.Item) == 0 {
 		return nil, leadership.NotFound(i.name)
 	}

@@ -39,7 +39,7 @@ which fencing token. The lock itself is read; no cluster is asked.`,
 		RunE: func(cmd *cobra.Command, names []string) error { return o.run(cmd.Context(), names, o.show) },
 	}
 	o.bind(cmd)
-	cmd.AddCommand(newHandover(streams), newForce(streams))
+	cmd.AddCommand(newHandover(streams), newForce(streams), newProbe(streams))
 	return cmd
 }
 
