@@ -4,12 +4,14 @@ package clusters
 
 import (
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
@@ -83,7 +85,51 @@ func TestZooKeeper(t *testing.T) {
 	chaos(t, startZooKeeper(t, 1))
 }
 
-// TestZooKeeperEnsemble: of three servers, the one that the clusters talk to is killed, be it the leader or not.
+// Restart implements service: the leader is killed, and started again once there is another one. That may be the server that the
+// clusters talk to.
+func (s *zookeeperService) Restart() func(*testing.T) {
+	if len(s.others) == 1 {
+		return s.server.Restart()
+	}
+	return func(t *testing.T) {
+		t.Helper()
+		leader := s.leader(t, nil)
+		leader.kill()
+		s.leader(t, leader)
+		leader.start(t)
+	}
+}
+
+// leader waits for the server that leads, which is not a given one.
+func (s *zookeeperService) leader(t *testing.T, not *server) (found *server) {
+	t.Helper()
+	eventually(t, "no ZooKeeper leads", func() bool {
+		for _, one := range s.others {
+			if one != not && strings.Contains(ask(t, one.addr, "srvr"), "Mode: leader") {
+				found = one
+				return true
+			}
+		}
+		return false
+	})
+	return found
+}
+
+// ask sends one of ZooKeeper's words of four letters.
+func ask(t *testing.T, addr, word string) string {
+	t.Helper()
+	c, err := (&net.Dialer{Timeout: time.Second}).DialContext(t.Context(), "tcp", addr)
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = c.Close() }()
+	_ = c.SetDeadline(time.Now().Add(time.Second))
+	_, _ = c.Write([]byte(word))
+	text, _ := io.ReadAll(c)
+	return string(text)
+}
+
+// TestZooKeeperEnsemble: of three servers, the leader is killed.
 func TestZooKeeperEnsemble(t *testing.T) {
 	t.Parallel()
 	chaos(t, startZooKeeper(t, 3))

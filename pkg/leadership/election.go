@@ -182,7 +182,7 @@ func (e *Election) standAgain(ctx context.Context) {
 	if why := e.lost(); why != nil {
 		e.options.Log.Info("standing by again", "because", why.Error())
 		if errors.Is(why, errHandedOver) {
-			defer e.standby.pause(ctx, e.options.LeaseDuration)
+			defer e.standby.yield(ctx, e.options.LeaseDuration)
 		}
 	}
 	e.standby.forget()

@@ -129,6 +129,19 @@ func (s *standby) watch(ctx context.Context) bool {
 	return false
 }
 
+// yield lets others take the lock first: it returns once one of them has it, or after d.
+func (s *standby) yield(ctx context.Context, d time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	for ctx.Err() == nil {
+		record, err := s.store.Get(ctx)
+		if err == nil && record.HolderIdentity != "" && record.HolderIdentity != s.self {
+			return
+		}
+		s.pause(ctx, s.retry/2)
+	}
+}
+
 // denies reports whether err is a refusal that ends the wait.
 func (s *standby) denies(err error) bool {
 	if s.once && (apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)) {
