@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -60,6 +61,37 @@ func startDynamoDB(t *testing.T) *dynamoService {
 func (s *dynamoService) client() *dynamodb.Client {
 	return dynamodb.New(dynamodb.Options{Region: region, BaseEndpoint: aws.String("http://" + s.addr),
 		Credentials: credentials.NewStaticCredentialsProvider("test", "test", "")})
+}
+
+func (s *dynamoService) countsInRecord() {}
+
+// TestDynamoDBContract: besides, a table that does not exist is named.
+func TestDynamoDBContract(t *testing.T) {
+	t.Parallel()
+	s := startDynamoDB(t)
+	key := func(name string) map[string]types.AttributeValue {
+		return map[string]types.AttributeValue{"key": &types.AttributeValueMemberS{Value: name}}
+	}
+	contract(t, s, func(name string) {
+		_, err := s.client().DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: aws.String("locks"), Key: key(name)})
+		must(t, err)
+	})
+	refusesGarbage(t, s, func(name, text string) {
+		item := key(name)
+		item["record"], item["version"] = &types.AttributeValueMemberS{Value: text}, &types.AttributeValueMemberN{Value: "7"}
+		_, err := s.client().PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("locks"), Item: item})
+		must(t, err)
+	})
+	for lock, want := range map[string]string{
+		"table: other, key: a": "table other does not exist: create it, with the partition key key of type String",
+		"table: locks, key: a, partitionKey: name": "table locks has another key: its partition key must be name, of type String, and it must " +
+			"have no sort key",
+	} {
+		store := openAs(t, "dynamodb: {"+lock+", region: "+region+", endpoint: \"http://"+s.addr+"\"}\n")
+		if _, err := store.Get(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", lock, err)
+		}
+	}
 }
 
 func TestDynamoDB(t *testing.T) {

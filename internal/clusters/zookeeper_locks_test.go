@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
@@ -78,6 +80,23 @@ func zookeeperClasses(t *testing.T) string {
 func port(addr string) string {
 	_, port, _ := net.SplitHostPort(addr)
 	return strings.TrimSpace(port)
+}
+
+func TestZooKeeperContract(t *testing.T) {
+	t.Parallel()
+	s := startZooKeeper(t, 1)
+	conn, _, err := zk.Connect([]string{s.addr}, time.Minute, zk.WithLogInfo(false))
+	must(t, err)
+	defer conn.Close()
+	eventually(t, "ZooKeeper does not answer", func() bool {
+		_, _, err := conn.Exists("/")
+		return err == nil
+	})
+	contract(t, s, func(name string) { must(t, conn.Delete("/corollary/"+name, -1)) })
+	refusesGarbage(t, s, func(name, text string) {
+		_, err := conn.Create("/corollary/"+name, []byte(text), 0, zk.WorldACL(zk.PermAll))
+		must(t, err)
+	})
 }
 
 func TestZooKeeper(t *testing.T) {

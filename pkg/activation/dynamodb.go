@@ -141,6 +141,9 @@ func (i *item) error(err error) error {
 		return leadership.Conflict(i.name)
 	case errors.As(err, new(*types.ResourceNotFoundException)):
 		return fmt.Errorf("table %s does not exist: create it, with the partition key %s of type String: %w", i.table, i.partition, err)
+	case errors.As(err, &answer) && answer.ErrorCode() == "ValidationException":
+		return fmt.Errorf("table %s has another key: its partition key must be %s, of type String, and it must have no sort key: %w", i.table,
+			i.partition, err)
 	case errors.As(err, &answer) && answer.ErrorCode() == "AccessDeniedException":
 		return leadership.Forbidden(err)
 	}
