@@ -50,7 +50,7 @@ lockable = { { [ -e /usr/share/java/zookeeper.jar ] && command -v java && comman
 folders = $(sort $(dir $(shell grep -rl --include='*_test.go' --exclude-dir=.git -e '$(1)' .)))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test locks-test chaos-clusters sim sim-mutants test-server test-oldest lint vulncheck bench bench-operators cluster build image image-test database-test dist site fuzz golden tools controlplane
+.PHONY: help demo demo-clusters test locks-test chaos-clusters clusters-picture sim sim-mutants test-server test-oldest lint vulncheck bench bench-operators cluster build image image-test database-test dist site fuzz golden tools controlplane
 
 help:
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,6 +59,10 @@ help:
 demo: build ## show the main job on a real API server, step by step
 	@$(GO) build -o bin/demo ./hack/demo
 	@exec bin/demo
+
+demo-clusters: build ## show two clusters of which one is active: two control planes, one lock
+	@$(GO) build -o bin/demo-clusters ./hack/clusters
+	@exec bin/demo-clusters
 
 test: controlplane tools ## vet, and run all tests, those on a real API server included
 	$(GO) vet -tags controlplane,image,databases,locks $(PKG)
@@ -80,6 +84,9 @@ locks-test: controlplane ## run two clusters with the lock services that are not
 chaos-clusters: controlplane ## inject 200 random faults (ROUNDS) into two clusters for each lock service, from SEED (1) on
 	@$(lockable)
 	$(GO) test -tags controlplane,locks -count=1 -timeout 0 -v ./internal/clusters -rounds $(ROUNDS) -seed $(SEED)
+
+clusters-picture: controlplane ## draw the picture of a run in docs/activation.md anew
+	$(GO) test -tags controlplane -count=1 -run '^TestEtcd$$$$' ./internal/clusters -seed 7 -svg $(CURDIR)/docs/pictures/clusters.svg
 
 # Those whose tests depend on what an API server answers. The others compare with
 # golden files of the newest Kubernetes, or run its kubectl and helm.

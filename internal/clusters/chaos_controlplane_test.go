@@ -23,6 +23,7 @@ var (
 	rounds = flag.Int("rounds", 0, "random faults for each lock service, after one of each kind; 0: only the most common ones")
 	seed   = flag.Uint64("seed", 1, "of the random faults")
 	only   = flag.String("fault", "", "only faults whose names contain this")
+	svg    = flag.String("svg", "", "a file for the picture of the run, with -run of one test")
 	logs   = flag.String("logs", "", "a directory for the logs of all processes")
 )
 
@@ -177,6 +178,9 @@ func chaos(t *testing.T, s service) {
 	writes := w.writes()
 	for _, wrong := range Check(writes) {
 		t.Error(wrong)
+	}
+	if *svg != "" {
+		w.write(filepath.Dir(*svg), filepath.Base(*svg), w.log.SVG("Two clusters, one lock, and faults", clusterNames, writes))
 	}
 	tokens := map[int64]int{}
 	for _, x := range writes {

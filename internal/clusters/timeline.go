@@ -48,6 +48,7 @@ func (l *Timeline) Line(cluster, line string) {
 	_ = json.Unmarshal([]byte(line), &entry) // a line that is not JSON says nothing here
 	switch {
 	case entry.Msg == "starting":
+		l.events = append(l.events, Event{time.Now(), cluster, EventEnded, ""})
 		l.active[cluster], l.acting[cluster], l.ready[cluster], l.waits[cluster] = "", false, false, ""
 	case entry.Msg == "operator state changed":
 		l.ready[cluster] = true

@@ -185,7 +185,7 @@ func (n *zookeeperNode) Update(ctx context.Context, record *leadership.Record) e
 		stat, err = n.conn.Set(n.path, []byte(text), version)
 		return err
 	}); errors.Is(err, zk.ErrNoNode) {
-		return leadership.Conflict(n.path) // somebody has deleted it
+		return leadership.Conflict(n.path) // it was deleted
 	} else if err != nil {
 		return err
 	}
