@@ -83,7 +83,7 @@ func TestDynamoDBContract(t *testing.T) {
 		must(t, err)
 	})
 	for lock, want := range map[string]string{
-		"table: other, key: a": "table other does not exist: create it, with the partition key key of type String",
+		"table: other, key: a": "table other does not exist: create it, with a partition key of type String that is called key",
 		"table: locks, key: a, partitionKey: name": "table locks has another key: its partition key must be name, of type String, and it must " +
 			"have no sort key",
 	} {

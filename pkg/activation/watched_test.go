@@ -43,7 +43,7 @@ func (l *lines) count(text string) int {
 // TestWatched: what is wrong with a lock is logged, and once while it lasts.
 func TestWatched(t *testing.T) {
 	now := time.Now()
-	at := func(d time.Duration) time.Time { return now.Add(d) }
+	at := now.Add
 	const other = "another process with this identity is active"
 	const clocks = "the clocks of the clusters differ"
 	tests := []struct {
