@@ -37,16 +37,20 @@ testable = [ "$$(id -u)" = 0 ] && { command -v buildah || \
 databases = { ls /usr/lib/postgresql/*/bin/postgres 2>/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get && apt-get update && \
 	apt-get install --yes --no-install-recommends postgresql; }; } >/dev/null
 
-# Succeeds where the lock services of the tests are there that are not Go, after installing Debian's packages if need be.
-lockable = { [ -e /usr/share/java/zookeeper.jar ] && command -v java || \
+# Succeeds where the lock services of the tests are there that are not Go, after installing what is missing: ZooKeeper and Node.js from
+# Debian, as root, and dynalite from npm.
+lockable = { { [ -e /usr/share/java/zookeeper.jar ] && command -v java && command -v npm; } || \
 	{ [ "$$(id -u)" = 0 ] && command -v apt-get && apt-get update && \
-	apt-get install --yes --no-install-recommends libzookeeper-java default-jre-headless; }; } >/dev/null
+	apt-get install --yes --no-install-recommends libzookeeper-java default-jre-headless npm; }; } >/dev/null && \
+	{ cmp -s hack/dynalite/package-lock.json bin/dynalite/installed || { mkdir -p bin/dynalite && cp hack/dynalite/*.json bin/dynalite && \
+	npm ci --prefix bin/dynalite --no-audit --no-fund --ignore-scripts --loglevel=error >/dev/null && \
+	cp hack/dynalite/package-lock.json bin/dynalite/installed; }; }
 
 # The folders of the test files in which a line matches $(1).
 folders = $(sort $(dir $(shell grep -rl --include='*_test.go' --exclude-dir=.git -e '$(1)' .)))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test locks-test chaos-clusters sim sim-mutants test-server test-oldest lint vulncheck bench bench-operators cluster build image image-test database-test dist site fuzz golden tools controlplane
+.PHONY: help demo demo-clusters test locks-test chaos-clusters clusters-picture sim sim-mutants test-server test-oldest lint vulncheck bench bench-operators cluster build image image-test database-test dist site fuzz golden tools controlplane
 
 help:
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -56,8 +60,12 @@ demo: build ## show the main job on a real API server, step by step
 	@$(GO) build -o bin/demo ./hack/demo
 	@exec bin/demo
 
+demo-clusters: build ## show two clusters of which one is active: two control planes, one lock
+	@$(GO) build -o bin/demo-clusters ./hack/clusters
+	@exec bin/demo-clusters
+
 test: controlplane tools ## vet, and run all tests, those on a real API server included
-	$(GO) vet -tags controlplane,image,databases $(PKG)
+	$(GO) vet -tags controlplane,image,databases,locks $(PKG)
 	@$(if $(RACE),,echo "no C compiler was found: the tests run without the race detector")
 	$(GO) test $(RACE) -tags controlplane -timeout $(TIMEOUT) $(PKG)
 ifeq ($(PKG),./...)
@@ -66,16 +74,19 @@ ifeq ($(PKG),./...)
 	@if $(testable); then $(MAKE) --no-print-directory image-test RUN='^TestImage$$$$'; \
 		else echo "the container image is not tested: it needs root, and buildah or an apt-get that brings it"; fi
 	@if $(lockable); then $(MAKE) --no-print-directory locks-test; \
-		else echo "ZooKeeper is not tested: it needs Debian's package, or root and an apt-get that brings it"; fi
+		else echo "ZooKeeper and DynamoDB are not tested: they need Debian's packages, or root and an apt-get that brings them, and npm"; fi
 endif
 
 locks-test: controlplane ## run two clusters with the lock services that are not Go; installs these by apt-get if they are missing
 	@$(lockable)
-	$(GO) test $(RACE) -tags controlplane,locks -count=1 -timeout $(TIMEOUT) -run 'ZooKeeper' ./internal/clusters
+	$(GO) test $(RACE) -tags controlplane,locks -count=1 -timeout $(TIMEOUT) -run 'ZooKeeper|DynamoDB' ./internal/clusters
 
 chaos-clusters: controlplane ## inject 200 random faults (ROUNDS) into two clusters for each lock service, from SEED (1) on
 	@$(lockable)
 	$(GO) test -tags controlplane,locks -count=1 -timeout 0 -v ./internal/clusters -rounds $(ROUNDS) -seed $(SEED)
+
+clusters-picture: controlplane ## draw the picture of a run in docs/activation.md anew
+	$(GO) test -tags controlplane -count=1 -run '^TestEtcd$$$$' ./internal/clusters -seed 7 -svg $(CURDIR)/docs/pictures/clusters.svg
 
 # Those whose tests depend on what an API server answers. The others compare with
 # golden files of the newest Kubernetes, or run its kubectl and helm.
@@ -96,7 +107,7 @@ sim-mutants: ## break the engine in several ways and count the schedules of make
 # The linters are built from source the first time.
 lint: ## run golangci-lint, and actionlint on the workflows
 	@actionlint=$$($(GO) run ./hack/assets actionlint) && $$actionlint
-	$(GO) tool -modfile=tools/go.mod golangci-lint run --build-tags controlplane,image,databases $(PKG)
+	$(GO) tool -modfile=tools/go.mod golangci-lint run --build-tags controlplane,image,databases,locks $(PKG)
 
 vulncheck: ## look for known vulnerabilities in what is called; asks vuln.go.dev
 	$(GO) tool -modfile=tools/go.mod govulncheck ./...

@@ -62,6 +62,8 @@ func TestRefused(t *testing.T) {
 			"extraArgs has --leader-elect=false: leave it out and set the value replicas"},
 		{"a Lease that the rights are not about", []string{"--set=extraArgs={--leader-election-id,other}"},
 			"extraArgs has --leader-election-id: leave it out and set the value leaderElection.id"},
+		{"an identity that the values do not have", []string{"--set=extraArgs={--activation-identity=eu}"},
+			"extraArgs has --activation-identity=eu: leave it out and set the value activation.identity"},
 		{"a Lease elsewhere", []string{"--set=extraArgs={-n=other}"},
 			"extraArgs has -n=other: leave it out, the Lease and events are in the namespace of the release, where the rights are"},
 		{"a Lease elsewhere, by the environment", []string{"--set=env[0].name=COROLLARY_LEADER_ELECTION_NAMESPACE,env[0].value=other"},

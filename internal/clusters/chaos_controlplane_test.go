@@ -23,6 +23,7 @@ var (
 	rounds = flag.Int("rounds", 0, "random faults for each lock service, after one of each kind; 0: only the most common ones")
 	seed   = flag.Uint64("seed", 1, "of the random faults")
 	only   = flag.String("fault", "", "only faults whose names contain this")
+	svg    = flag.String("svg", "", "a file for the picture of the run, with -run of one test")
 	logs   = flag.String("logs", "", "a directory for the logs of all processes")
 )
 
@@ -34,6 +35,8 @@ type fault struct {
 	outcome string
 	// rare faults are not part of the short form.
 	rare bool
+	// bounded faults leave a standby that must take over as soon as the lock has run out.
+	bounded bool
 }
 
 const (
@@ -44,60 +47,60 @@ const (
 )
 
 var faults = []fault{
-	{"the active process is killed", func(_ *world, active, _ *cluster) { active.signal(syscall.SIGKILL) }, newHold, false},
-	{"the active process is stopped", func(_ *world, active, _ *cluster) { active.signal(syscall.SIGTERM) }, takeover, true},
+	{"the active process is killed", func(_ *world, active, _ *cluster) { active.signal(syscall.SIGKILL) }, newHold, false, true},
+	{"the active process is stopped", func(_ *world, active, _ *cluster) { active.signal(syscall.SIGTERM) }, takeover, true, false},
 	{"the active process is frozen past the lease", func(w *world, active, standby *cluster) {
 		active.signal(syscall.SIGSTOP)
 		defer active.signal(syscall.SIGCONT)
 		w.becomesActive(standby)
-	}, takeover, false},
+	}, takeover, false, true},
 	{"the active process is frozen for a moment", func(w *world, active, _ *cluster) {
 		active.signal(syscall.SIGSTOP)
 		w.pause(0, renewDeadline)
 		active.signal(syscall.SIGCONT)
-	}, either, true},
+	}, either, true, false},
 	{"the active cluster cannot reach the lock", func(w *world, active, standby *cluster) {
 		active.proxy.Drop()
 		defer active.proxy.Pass()
 		w.becomesActive(standby)
 		w.pause(0, time.Second)
-	}, takeover, false},
+	}, takeover, false, true},
 	{"the standby cannot reach the lock", func(w *world, _, standby *cluster) {
 		standby.proxy.Drop()
 		w.pause(leaseDuration, 2*leaseDuration)
 		standby.proxy.Pass()
-	}, stays, true},
+	}, stays, true, false},
 	{"no cluster can reach the lock", func(w *world, active, standby *cluster) {
 		active.proxy.Drop()
 		standby.proxy.Drop()
 		w.pause(0, 2*leaseDuration)
 		active.proxy.Pass()
 		standby.proxy.Pass()
-	}, either, true},
+	}, either, true, false},
 	{"connections to the lock break", func(w *world, active, standby *cluster) {
 		for range 5 {
 			active.proxy.Cut()
 			standby.proxy.Cut()
 			w.pause(0, retryPeriod)
 		}
-	}, either, true},
+	}, either, true, false},
 	{"the lock is slow for the active cluster", func(w *world, active, _ *cluster) {
 		active.proxy.Delay(renewDeadline / 3)
 		w.pause(leaseDuration, 2*leaseDuration)
 		active.proxy.Pass()
-	}, either, true},
+	}, either, true, false},
 	{"the active cluster is asked to hand over", func(w *world, _, standby *cluster) {
 		if _, err := activation.AskToHandOver(w.t.Context(), w.lock); err != nil {
 			w.log.Note("", EventFault, "the request to hand over came too late: "+err.Error())
 			return
 		}
 		w.becomesActive(standby)
-	}, either, false},
+	}, either, false, false},
 	{"the lock service is restarted", func(w *world, _, _ *cluster) {
 		if restart := w.service.Restart(); restart != nil {
 			restart(w.t)
 		}
-	}, either, false},
+	}, either, false, false},
 }
 
 // pause lets between least and most pass.
@@ -107,7 +110,10 @@ func (w *world) pause(least, most time.Duration) {
 
 func (w *world) becomesActive(c *cluster) {
 	w.t.Helper()
-	eventually(w.t, c.name+" is not active", func() bool { return w.state().Identity == c.name && w.log.Active(c.name) != "" })
+	eventually(w.t, c.name+" is not active", func() bool {
+		_, acts := w.log.Active(c.name)
+		return acts && w.state().Identity == c.name
+	})
 }
 
 // inject has a fault happen, and waits until a cluster is active and writes, with a token that is not smaller.
@@ -115,6 +121,9 @@ func (w *world) inject(f fault) {
 	w.t.Helper()
 	active, standby := w.active()
 	before := w.state()
+	if f.bounded {
+		eventually(w.t, standby.name+" has not seen the lock", func() bool { return w.log.WaitsFor(standby.name) == before.Holder })
+	}
 	w.log.Note("", EventFault, f.name)
 	begin := time.Now()
 	f.do(w, active, standby)
@@ -128,6 +137,9 @@ func (w *world) inject(f fault) {
 	}
 	now, _ := w.active()
 	after := w.state()
+	if gap, allowed := w.watch.gap(begin, before.Token, after); f.bounded && after.Token > before.Token && gap > allowed {
+		w.t.Errorf("%s: the lock was taken %s after its last renewal, later than %s", f.name, gap, allowed)
+	}
 	if after.Token < before.Token || f.outcome == stays && (now != active || after.Token != before.Token) {
 		w.t.Errorf("%s: before, %s was active with token %s, then %s with token %s", f.name, active.name, before.Token, now.name, after.Token)
 	}
@@ -167,6 +179,9 @@ func chaos(t *testing.T, s service) {
 	for _, wrong := range Check(writes) {
 		t.Error(wrong)
 	}
+	if *svg != "" {
+		w.write(filepath.Dir(*svg), filepath.Base(*svg), w.log.SVG("Two clusters, one lock, and faults", clusterNames, writes))
+	}
 	tokens := map[int64]int{}
 	for _, x := range writes {
 		tokens[x.Token]++
@@ -175,10 +190,7 @@ func chaos(t *testing.T, s service) {
 }
 
 // leaseService is a Lease in one of the clusters.
-type leaseService struct {
-	cfg  *rest.Config
-	name string
-}
+type leaseService struct{ cfg *rest.Config }
 
 func (s *leaseService) Addr() string {
 	at, err := url.Parse(s.cfg.Host)
@@ -188,7 +200,7 @@ func (s *leaseService) Addr() string {
 	return at.Host
 }
 
-func (s *leaseService) Config(t *testing.T, addr string) string {
+func (s *leaseService) Config(t *testing.T, addr, name string) string {
 	t.Helper()
 	cfg := rest.CopyConfig(s.cfg)
 	cfg.Host = "https://" + addr
@@ -201,12 +213,12 @@ func (s *leaseService) Config(t *testing.T, addr string) string {
 	}
 	file := filepath.Join(t.TempDir(), "lock.kubeconfig")
 	(&world{t: t}).write(filepath.Dir(file), filepath.Base(file), string(text))
-	return "lease: {namespace: default, name: " + s.name + ", kubeconfig: " + file + "}\n"
+	return "lease: {namespace: default, name: " + name + ", kubeconfig: " + file + "}\n"
 }
 
 func (s *leaseService) Restart() func(*testing.T) { return nil }
 
 func TestLease(t *testing.T) {
 	t.Parallel()
-	chaos(t, &leaseService{cfg: planes["eu"].Config(), name: "global"})
+	chaos(t, &leaseService{cfg: planes["eu"].Config()})
 }

@@ -85,11 +85,12 @@ func (s *server) Restart() func(*testing.T) {
 // etcdService is a key in an etcd of one member.
 type etcdService struct{ *server }
 
-func (s *etcdService) Config(_ *testing.T, addr string) string {
-	return "etcd: {endpoints: [\"http://" + addr + "\"], key: /corollary/test}\n"
+func (s *etcdService) Config(_ *testing.T, addr, name string) string {
+	return "etcd: {endpoints: [\"http://" + addr + "\"], key: /corollary/" + name + "}\n"
 }
 
-func startEtcd(t *testing.T) *etcdService {
+// startEtcdWith starts an etcd of one member, whose clients use a scheme.
+func startEtcdWith(t *testing.T, scheme string, more ...string) *etcdService {
 	t.Helper()
 	binaries, err := assets.Find()
 	if err != nil {
@@ -97,13 +98,14 @@ func startEtcd(t *testing.T) *etcdService {
 	}
 	client, peer, dir := testkit.FreeAddress(t), testkit.FreeAddress(t), t.TempDir()
 	return &etcdService{startServer(t, client, func() *exec.Cmd {
-		return exec.Command(filepath.Join(binaries, "etcd"), "--name", "m", "--data-dir", dir, "--listen-client-urls", "http://"+client,
-			"--advertise-client-urls", "http://"+client, "--listen-peer-urls", "http://"+peer, "--initial-advertise-peer-urls", "http://"+peer,
-			"--initial-cluster", "m=http://"+peer, "--log-level", "error")
+		return exec.Command(filepath.Join(binaries, "etcd"), append([]string{"--name", "m", "--data-dir", dir,
+			"--listen-client-urls", scheme + "://" + client, "--advertise-client-urls", scheme + "://" + client,
+			"--listen-peer-urls", "http://" + peer, "--initial-advertise-peer-urls", "http://" + peer,
+			"--initial-cluster", "m=http://" + peer, "--log-level", "error"}, more...)...)
 	})}
 }
 
 func TestEtcd(t *testing.T) {
 	t.Parallel()
-	chaos(t, startEtcd(t))
+	chaos(t, startEtcdWith(t, "http"))
 }

@@ -11,7 +11,9 @@ import (
 type Timeline struct {
 	mu     sync.Mutex
 	events []Event
-	active map[string]string // the token of each cluster that says it is active
+	active map[string]string // the token of each cluster that says it is active, "" for none
+	acting map[string]bool   // clusters that say they are active
+	waits  map[string]string // for which holder each cluster says it waits
 	ready  map[string]bool   // clusters whose process says that it is a standby or acts
 	text   []string
 }
@@ -39,31 +41,42 @@ func (l *Timeline) Line(cluster, line string) {
 	defer l.mu.Unlock()
 	l.text = append(l.text, time.Now().Format("15:04:05.000")+" "+cluster+" "+line)
 	if l.active == nil {
-		l.active, l.ready = map[string]string{}, map[string]bool{}
+		l.waits = map[string]string{}
+		l.active, l.acting, l.ready = map[string]string{}, map[string]bool{}, map[string]bool{}
 	}
-	var entry struct{ Msg, Token string }
+	var entry struct{ Msg, Token, Holder string }
 	_ = json.Unmarshal([]byte(line), &entry) // a line that is not JSON says nothing here
 	switch {
 	case entry.Msg == "starting":
-		l.active[cluster], l.ready[cluster] = "", false
+		l.events = append(l.events, Event{time.Now(), cluster, EventEnded, ""})
+		l.active[cluster], l.acting[cluster], l.ready[cluster], l.waits[cluster] = "", false, false, ""
 	case entry.Msg == "operator state changed":
 		l.ready[cluster] = true
 	case entry.Msg == "this cluster is active":
-		l.active[cluster] = entry.Token
+		l.active[cluster], l.acting[cluster], l.waits[cluster] = entry.Token, true, ""
 		l.events = append(l.events, Event{time.Now(), cluster, EventActive, entry.Token})
 	case entry.Msg == "this cluster is a standby":
-		l.active[cluster] = ""
+		l.active[cluster], l.acting[cluster] = "", false
 		l.events = append(l.events, Event{time.Now(), cluster, EventStandby, ""})
+	case entry.Msg == "another cluster is active":
+		l.waits[cluster] = entry.Holder
 	case strings.HasPrefix(line, "Error: "):
 		l.events = append(l.events, Event{time.Now(), cluster, EventEnded, line})
 	}
 }
 
-// Active is the token of a cluster that says it is active; "" for one that does not.
-func (l *Timeline) Active(cluster string) string {
+// Active reports whether a cluster says that it is active, and with which token; "" for none.
+func (l *Timeline) Active(cluster string) (token string, active bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.active[cluster]
+	return l.active[cluster], l.acting[cluster]
+}
+
+// WaitsFor is the holder of the lock for which a cluster says it waits; "" for none.
+func (l *Timeline) WaitsFor(cluster string) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.waits[cluster]
 }
 
 // Running reports whether the process of a cluster has said that its operator watches.

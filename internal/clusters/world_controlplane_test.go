@@ -68,11 +68,14 @@ retry: {minDelay: 1s, maxDelay: 2s}
 type service interface {
 	// Addr is where it listens.
 	Addr() string
-	// Config is its part of an Activation, for a client that reaches it at addr.
-	Config(t *testing.T, addr string) string
+	// Config is its part of an Activation, for a client that reaches it at addr, and a lock of that name.
+	Config(t *testing.T, addr, name string) string
 	// Restart kills it and starts it again with its data. It is nil if that is not possible.
 	Restart() func(t *testing.T)
 }
+
+// direct is a service that each cluster reaches at an address of its own, past the proxy.
+type direct interface{ Reach(cluster string) string }
 
 // world is a lock service and two clusters that share it.
 type world struct {
@@ -83,6 +86,7 @@ type world struct {
 	clusters []*cluster
 	random   *rand.Rand
 	log      *Timeline
+	watch    *observer
 }
 
 // cluster is one of them: its operator process, which is started again whenever it ends, and its network to the lock service.
@@ -116,6 +120,8 @@ func newWorld(t *testing.T, s service, seed uint64) *world {
 	for _, c := range w.clusters {
 		load.Go(func() { c.load(ctx) })
 	}
+	w.watch = &observer{lock: w.open(t.TempDir(), s.Addr(), "observer"), holds: map[leadership.Token]*activation.State{}}
+	load.Go(func() { w.watch.run(ctx) })
 	t.Cleanup(func() { cancel(); load.Wait() })
 	return w
 }
@@ -138,7 +144,7 @@ func (w *world) open(dir, addr, identity string) leadership.Store {
 func (w *world) writeActivation(dir, addr, identity string) {
 	w.t.Helper()
 	text := fmt.Sprintf("apiVersion: corollary.dev/v1alpha1\nkind: Activation\nmetadata: {name: global}\nidentity: %s\nleaseDuration: %s\n"+
-		"renewDeadline: %s\nretryPeriod: %s\n%s", identity, leaseDuration, renewDeadline, retryPeriod, w.service.Config(w.t, addr))
+		"renewDeadline: %s\nretryPeriod: %s\n%s", identity, leaseDuration, renewDeadline, retryPeriod, w.service.Config(w.t, addr, "global"))
 	w.write(dir, "activation.yaml", text)
 }
 
@@ -158,13 +164,21 @@ func (w *world) newCluster(name string) *cluster {
 	}
 	w.t.Cleanup(func() { _ = proxy.Close() })
 	c := &cluster{world: w, name: name, user: name + "-of-" + w.ns, proxy: proxy, dir: w.t.TempDir()}
-	w.write(c.dir, "operator.yaml", strings.ReplaceAll(operatorConfig, "NS", w.ns))
-	w.writeActivation(c.dir, proxy.Addr(), name)
-	text, err := controlplane.Kubeconfig(plane.Config())
+	text := strings.ReplaceAll(operatorConfig, "NS", w.ns)
+	if _, ok := w.service.(*dnsService); ok {
+		text = strings.ReplaceAll(text, "  activationToken: {annotation: tools.example.com/token}\n", "") // a name has none
+	}
+	w.write(c.dir, "operator.yaml", text)
+	addr := proxy.Addr()
+	if d, ok := w.service.(direct); ok {
+		addr = d.Reach(name)
+	}
+	w.writeActivation(c.dir, addr, name)
+	kubeconfig, err := controlplane.Kubeconfig(plane.Config())
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.write(c.dir, "kubeconfig", string(text))
+	w.write(c.dir, "kubeconfig", string(kubeconfig))
 	client, err := dynamic.NewForConfig(plane.Config())
 	if err != nil {
 		w.t.Fatal(err)
@@ -324,7 +338,8 @@ func (w *world) active() (active, standby *cluster) {
 	eventually(w.t, "no cluster is active", func() bool {
 		s := w.state()
 		at := slices.IndexFunc(w.clusters, func(c *cluster) bool { return c.name == s.Identity })
-		if s.Holder == "" || s.Asked || at < 0 || w.log.Active(s.Identity) != s.Token.String() {
+		token, acts := w.log.Active(s.Identity)
+		if s.Holder == "" || s.Asked || at < 0 || !acts || token != s.Token.String() {
 			return false
 		}
 		active, standby = w.clusters[at], w.clusters[1-at]

@@ -4,12 +4,16 @@ package clusters
 
 import (
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
@@ -24,8 +28,8 @@ type zookeeperService struct {
 }
 
 // Config implements service.
-func (s *zookeeperService) Config(_ *testing.T, addr string) string {
-	return "zookeeper: {servers: [\"" + addr + "\"], path: /corollary/test}\n"
+func (s *zookeeperService) Config(_ *testing.T, addr, name string) string {
+	return "zookeeper: {servers: [\"" + addr + "\"], path: /corollary/" + name + "}\n"
 }
 
 // startZooKeeper starts an ensemble of so many servers.
@@ -78,12 +82,73 @@ func port(addr string) string {
 	return strings.TrimSpace(port)
 }
 
+func TestZooKeeperContract(t *testing.T) {
+	t.Parallel()
+	s := startZooKeeper(t, 1)
+	conn, _, err := zk.Connect([]string{s.addr}, time.Minute, zk.WithLogInfo(false))
+	must(t, err)
+	defer conn.Close()
+	eventually(t, "ZooKeeper does not answer", func() bool {
+		_, _, err := conn.Exists("/")
+		return err == nil
+	})
+	contract(t, s, func(name string) { must(t, conn.Delete("/corollary/"+name, -1)) })
+	refusesGarbage(t, s, func(name, text string) {
+		_, err := conn.Create("/corollary/"+name, []byte(text), 0, zk.WorldACL(zk.PermAll))
+		must(t, err)
+	})
+}
+
 func TestZooKeeper(t *testing.T) {
 	t.Parallel()
 	chaos(t, startZooKeeper(t, 1))
 }
 
-// TestZooKeeperEnsemble: of three servers, the one that the clusters talk to is killed, be it the leader or not.
+// Restart implements service: the leader is killed, and started again once there is another one. That may be the server that the
+// clusters talk to.
+func (s *zookeeperService) Restart() func(*testing.T) {
+	if len(s.others) == 1 {
+		return s.server.Restart()
+	}
+	return func(t *testing.T) {
+		t.Helper()
+		leader := s.leader(t, nil)
+		leader.kill()
+		s.leader(t, leader)
+		leader.start(t)
+	}
+}
+
+// leader waits for the server that leads, which is not a given one.
+func (s *zookeeperService) leader(t *testing.T, not *server) (found *server) {
+	t.Helper()
+	eventually(t, "no ZooKeeper leads", func() bool {
+		for _, one := range s.others {
+			if one != not && strings.Contains(ask(t, one.addr, "srvr"), "Mode: leader") {
+				found = one
+				return true
+			}
+		}
+		return false
+	})
+	return found
+}
+
+// ask sends one of ZooKeeper's words of four letters.
+func ask(t *testing.T, addr, word string) string {
+	t.Helper()
+	c, err := (&net.Dialer{Timeout: time.Second}).DialContext(t.Context(), "tcp", addr)
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = c.Close() }()
+	_ = c.SetDeadline(time.Now().Add(time.Second))
+	_, _ = c.Write([]byte(word))
+	text, _ := io.ReadAll(c)
+	return string(text)
+}
+
+// TestZooKeeperEnsemble: of three servers, the leader is killed.
 func TestZooKeeperEnsemble(t *testing.T) {
 	t.Parallel()
 	chaos(t, startZooKeeper(t, 3))

@@ -14,32 +14,66 @@ import (
 
 // Activation is this cluster's part in an activation: standby, until it is active.
 type Activation struct {
-	*leadership.Election
+	*leadership.Tenure
 	Name     string
 	identity string
-	log      logr.Logger
+	// process is the name of this process in the lock.
+	process string
+	take    func(ctx context.Context, may <-chan struct{}, work func(context.Context) error) error
+	log     logr.Logger
 }
 
 // New prepares to take part. It sends no request.
 func New(f *config.ActivationFile, log logr.Logger) (*Activation, error) {
 	log = log.WithName("activation").WithValues("activation", f.Metadata.Name)
 	a := &Activation{Name: f.Metadata.Name, identity: f.Identity, log: log}
-	store, err := Open(f)
-	if err != nil {
-		return nil, err
+	if f.DNS != nil {
+		a.poll(f)
+		return a, nil
 	}
-	o := leadership.Options{Identity: f.Identity, Timings: timings(f), Again: f.OnLost == config.OnLostStandby, Log: log}
-	w := &watched{Store: store, name: f.Metadata.Name, identity: f.Identity, timings: o.Timings, log: log}
-	o.Waiting = func(holder string, lasts time.Duration) {
-		name, _ := leadership.HolderOf(holder)
-		log.Info("another cluster is active", "holder", name, "unlessItIsNotRenewedFor", lasts.String())
-	}
-	if a.Election, err = leadership.NewElection(w, o); err != nil {
+	if err := a.elect(f); err != nil {
 		return nil, fmt.Errorf("preparing activation %s: %w", a.Name, err)
 	}
-	w.self = a.Self()
 	return a, nil
 }
+
+// poll takes part by a name in DNS.
+func (a *Activation) poll(f *config.ActivationFile) {
+	name, t := openDNS(f), timings(f)
+	t.RetryPeriod = time.Duration(f.DNS.Interval)
+	p := leadership.NewPoll(leadership.PollOptions{Name: name.Describe(), Timings: t, Again: f.OnLost == config.OnLostStandby, Log: a.log,
+		Ask: func(ctx context.Context) (bool, string, error) {
+			begin := time.Now()
+			named, what, err := name.ask(ctx)
+			observeRenewal(a.Name, time.Since(begin), err)
+			return named, what, err
+		}})
+	a.Tenure, a.take, a.process = p.Tenure, p.RunAfter, f.Identity
+}
+
+// elect takes part by a lock.
+func (a *Activation) elect(f *config.ActivationFile) error {
+	store, err := Open(f)
+	if err != nil {
+		return err
+	}
+	o := leadership.Options{Identity: f.Identity, Timings: timings(f), Again: f.OnLost == config.OnLostStandby, Log: a.log}
+	w := &watched{Store: store, name: a.Name, identity: f.Identity, timings: o.Timings, log: a.log}
+	o.Waiting = func(holder string, lasts time.Duration) {
+		name, _ := leadership.HolderOf(holder)
+		a.log.Info("another cluster is active", "holder", name, "unlessItIsNotRenewedFor", lasts.String())
+	}
+	e, err := leadership.NewElection(w, o)
+	if err != nil {
+		return err
+	}
+	w.self = e.Self()
+	a.Tenure, a.take, a.process = e.Tenure, e.RunAfter, e.Self()
+	return nil
+}
+
+// Self is the name of this process in the lock.
+func (a *Activation) Self() string { return a.process }
 
 // Open returns the lock that a config names. It sends no request.
 func Open(f *config.ActivationFile) (leadership.Store, error) {
@@ -48,6 +82,10 @@ func Open(f *config.ActivationFile) (leadership.Store, error) {
 		return openEtcd(f)
 	case f.ZooKeeper != nil:
 		return openZooKeeper(f)
+	case f.DynamoDB != nil:
+		return openDynamoDB(f), nil
+	case f.DNS != nil:
+		return openDNS(f), nil
 	}
 	return openLease(f)
 }
@@ -79,7 +117,7 @@ func (a *Activation) Run(ctx context.Context, may <-chan struct{}, work func(con
 	forgetMetrics(a.Name)
 	defer forgetMetrics(a.Name)
 	go a.report(watching)
-	err := a.RunAfter(ctx, may, work)
+	err := a.take(ctx, may, work)
 	if err != nil {
 		return fmt.Errorf("activation %s: %w", a.Name, err)
 	}
@@ -89,14 +127,14 @@ func (a *Activation) Run(ctx context.Context, may <-chan struct{}, work func(con
 // report sets the metrics and logs whenever this cluster becomes active or standby.
 func (a *Activation) report(ctx context.Context) {
 	for {
-		setActive(a.Name, a.identity, leadership.NoToken)
+		setActive(a.Name, a.identity, false, leadership.NoToken)
 		acting, done, ok := a.Act(ctx)
 		if !ok {
 			return
 		}
 		token := a.Token()
-		setActive(a.Name, a.identity, token)
-		a.log.Info("this cluster is active", "identity", a.identity, "token", token.String(), "holder", a.Self())
+		setActive(a.Name, a.identity, true, token)
+		a.log.Info("this cluster is active", "identity", a.identity, "token", token.String(), "holder", a.process)
 		<-acting.Done()
 		if done(); ctx.Err() != nil {
 			return

@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
 
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/leadership"
@@ -35,14 +38,35 @@ func openEtcd(f *config.ActivationFile) (leadership.Store, error) {
 		return nil, err
 	}
 	open := func(ctx context.Context) (leadership.Store, error) {
+		var dial []grpc.DialOption
+		if secure != nil && secure.ServerName != "" {
+			dial = append(dial, grpc.WithTransportCredentials(&named{credentials.NewTLS(secure), secure.ServerName}))
+		}
 		client, err := clientv3.New(clientv3.Config{Endpoints: e.Endpoints, TLS: secure, Username: e.Username, Password: password,
-			DialTimeout: requestTimeout(f), DialKeepAliveTime: keepAlive, DialKeepAliveTimeout: requestTimeout(f), Logger: zap.NewNop()})
+			DialTimeout: requestTimeout(f), DialKeepAliveTime: keepAlive, DialKeepAliveTimeout: requestTimeout(f), Logger: zap.NewNop(),
+			DialOptions: dial})
 		if err != nil {
 			return nil, fmt.Errorf("preparing the client: %w", err)
 		}
 		return &etcdKey{client: client, key: e.Key}, nil
 	}
 	return &lazy{name: "etcd key " + e.Key, open: open}, nil
+}
+
+// named checks the certificates of all members against one name. gRPC would check each against its address.
+type named struct {
+	credentials.TransportCredentials
+	name string
+}
+
+// ClientHandshake implements credentials.TransportCredentials.
+func (n *named) ClientHandshake(ctx context.Context, _ string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	return n.TransportCredentials.ClientHandshake(ctx, n.name, conn)
+}
+
+// Clone implements credentials.TransportCredentials.
+func (n *named) Clone() credentials.TransportCredentials {
+	return &named{n.TransportCredentials.Clone(), n.name}
 }
 
 // keepAlive is how often an idle connection is checked: as often as gRPC allows.

@@ -3,6 +3,7 @@ package activation
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/corollary-dev/corollary/pkg/leadership"
 )
@@ -43,6 +44,14 @@ func (l *lazy) Update(ctx context.Context, record *leadership.Record) error {
 // Watch implements leadership.Store.
 func (l *lazy) Watch(ctx context.Context, seen func(*leadership.Record) bool) error {
 	return l.store.Watch(ctx, seen)
+}
+
+// serverTime implements timed.
+func (l *lazy) serverTime() (time.Time, bool) {
+	if s, ok := l.store.(timed); ok {
+		return s.serverTime()
+	}
+	return time.Time{}, false
 }
 
 // LeastToken implements leadership.Store.

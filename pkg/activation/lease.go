@@ -1,11 +1,44 @@
 package activation
 
 import (
+	"net/http"
+	"sync/atomic"
+	"time"
+
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/leadership"
 )
+
+// lease is a lock that is a Lease in another cluster, whose API server reports its time.
+type lease struct {
+	leadership.Store
+	serviceTime *atomic.Int64
+}
+
+// serverTime implements timed.
+func (l *lease) serverTime() (time.Time, bool) {
+	at := l.serviceTime.Load()
+	return time.Unix(at, 0), at != 0
+}
+
+// reportsTime notes the time in each answer.
+type reportsTime struct {
+	http.RoundTripper
+	serviceTime *atomic.Int64
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t reportsTime) RoundTrip(request *http.Request) (*http.Response, error) {
+	answer, err := t.RoundTripper.RoundTrip(request)
+	if err == nil {
+		if at, wrong := http.ParseTime(answer.Header.Get("Date")); wrong == nil {
+			t.serviceTime.Store(at.Unix())
+		}
+	}
+	return answer, err
+}
 
 // openLease returns a lock that is a Lease in another cluster.
 func openLease(f *config.ActivationFile) (leadership.Store, error) {
@@ -17,5 +50,11 @@ func openLease(f *config.ActivationFile) (leadership.Store, error) {
 			rules.ExplicitPath, err)
 	}
 	cfg.QPS = -1 // the rate is that of the renewals
-	return leadership.NewLease(cfg, f.Lease.Namespace, f.Lease.Name, requestTimeout(f))
+	serviceTime := &atomic.Int64{}
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return reportsTime{next, serviceTime} })
+	store, err := leadership.NewLease(cfg, f.Lease.Namespace, f.Lease.Name, requestTimeout(f))
+	if err != nil {
+		return nil, err
+	}
+	return &lease{store, serviceTime}, nil
 }

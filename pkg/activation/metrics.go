@@ -32,15 +32,18 @@ var (
 
 func init() { metrics.Registry.MustRegister(active, tokens, renewSeconds, conflicts) }
 
-// setActive sets whether this cluster is active, by its token.
-func setActive(name, identity string, token leadership.Token) {
+// setActive sets whether this cluster is active, and its token; NoToken for none.
+func setActive(name, identity string, is bool, token leadership.Token) {
 	active.DeletePartialMatch(prometheus.Labels{"activation": name})
+	value := 0.0
+	if is {
+		value = 1
+	}
+	active.WithLabelValues(name, identity).Set(value)
 	if token == leadership.NoToken {
-		active.WithLabelValues(name, identity).Set(0)
 		tokens.DeleteLabelValues(name)
 		return
 	}
-	active.WithLabelValues(name, identity).Set(1)
 	tokens.WithLabelValues(name).Set(float64(token))
 }
 

@@ -2,6 +2,7 @@ package activation
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -45,9 +46,10 @@ func (s stored) decode() (*leadership.Record, error) {
 		RenewTime: metav1.NewTime(renewed), LeaderTransitions: token}, nil
 }
 
-func notOurs(err error) error {
-	return fmt.Errorf("what is stored there is not the record of a lock: use another place, or remove it: %w", err)
-}
+// errNotOurs says that something else is where the record of a lock would be.
+var errNotOurs = errors.New("what is stored there is not the record of a lock: use another place, or remove it")
+
+func notOurs(err error) error { return fmt.Errorf("%w: %w", errNotOurs, err) }
 
 func encodeJSON(r *leadership.Record) (string, error) {
 	text, err := json.Marshal(encode(r))

@@ -184,7 +184,9 @@ func (n *zookeeperNode) Update(ctx context.Context, record *leadership.Record) e
 	if err := n.do(ctx, func() (err error) {
 		stat, err = n.conn.Set(n.path, []byte(text), version)
 		return err
-	}); err != nil {
+	}); errors.Is(err, zk.ErrNoNode) {
+		return leadership.Conflict(n.path) // it was deleted
+	} else if err != nil {
 		return err
 	}
 	n.version, n.zxid = stat.Version, stat.Mzxid

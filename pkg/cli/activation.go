@@ -39,7 +39,7 @@ which fencing token. The lock itself is read; no cluster is asked.`,
 		RunE: func(cmd *cobra.Command, names []string) error { return o.run(cmd.Context(), names, o.show) },
 	}
 	o.bind(cmd)
-	cmd.AddCommand(newHandover(streams), newForce(streams))
+	cmd.AddCommand(newHandover(streams), newForce(streams), newProbe(streams))
 	return cmd
 }
 
@@ -114,6 +114,9 @@ func writeState(w io.Writer, name, lock string, s *activation.State, now time.Ti
 	active, since, renewed := s.Identity, s.Since.UTC().Format(time.RFC3339), "-"
 	silent := now.Sub(s.Renewed)
 	switch {
+	case s.Token == leadership.NoToken && s.Holder != "": // a name that says who is active, and nothing else
+		fmt.Fprintf(w, "%s\t%s\t-\t-\t-\t%s\n", name, s.Holder, lock)
+		return
 	case s.Holder == "":
 		active, since = "none", "-"
 	case silent > s.LeaseDuration:

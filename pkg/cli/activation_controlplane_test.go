@@ -62,6 +62,25 @@ func eventuallyActive(t *testing.T, a *activation.Activation) {
 	testkit.Eventually(t, patience, func() (bool, string) { return a.Active(), a.Self() + " is not active" })
 }
 
+// probes checks what the measured lock looks like.
+func probes(t *testing.T, dir string, wanted int, texts ...string) {
+	t.Helper()
+	out, errs, code := split(t, "activation", "probe", "-c", dir, "--rounds", "3")
+	for _, text := range texts {
+		if code != wanted || !strings.Contains(out+errs, text) {
+			t.Errorf("it exits with %d and prints %s%s, want %q", code, out, errs, text)
+		}
+	}
+}
+
+// TestActivationProbe: times that do not fit make the command fail, and a lock that does not exist yet is measured, too.
+func TestActivationProbe(t *testing.T) {
+	t.Parallel()
+	dir := activationFile(t, testkit.Namespace(t), "leaseDuration: 2s\nrenewDeadline: 1s\nretryPeriod: 800ms\n")
+	probes(t, dir, 1, "Writes       3: median ", "Problem      no renewal may fail: renewDeadline 1s leaves ",
+		"Error: the times of activation global do not fit the lock")
+}
+
 // TestActivationCommands: who is active, handing over, and taking the lock away.
 func TestActivationCommands(t *testing.T) {
 	t.Parallel()
@@ -79,6 +98,8 @@ func TestActivationCommands(t *testing.T) {
 	}
 	eu, stopEU := takePart(t, dir, "eu", logr.Discard())
 	eventuallyActive(t, eu)
+	shows("global       eu       20")
+	probes(t, dir, 0, "Writes       3: median ", " that of the lock's service, within ", " renewals in a row may fail")
 	shows("global       eu       20")
 	us, _ := takePart(t, dir, "us", logr.Discard())
 	if out, errs, code := split(t, "activation", "handover", "-c", dir); code != 0 || out != "us is active now, with token 1\n" {

@@ -115,6 +115,10 @@ func (o *checkOptions) run(ctx context.Context) error {
 	if err := refuse(o.streams, problems, err); err != nil {
 		return err
 	}
+	for _, a := range activations {
+		warnings += len(a.Warnings())
+		writeActivationWarnings(o.streams.Out, a)
+	}
 	checked := count(len(list), "operator")
 	if len(conversions) > 0 {
 		checked += ", " + count(len(conversions), "conversion")

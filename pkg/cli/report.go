@@ -130,6 +130,16 @@ func (r *checkReport) write(w io.Writer) {
 	}
 }
 
+// writeActivationWarnings writes what the lock of an activation cannot promise.
+func writeActivationWarnings(w io.Writer, a *config.ActivationFile) {
+	for i, line := range a.Warnings() {
+		if i == 0 {
+			fmt.Fprintf(w, "%s: activation %s\n", a.Path(), a.Metadata.Name)
+		}
+		fmt.Fprintf(w, "  warning: %s\n", line)
+	}
+}
+
 func (r *checkReport) writeHoles(w io.Writer) {
 	if len(r.holes) == 0 {
 		fmt.Fprintln(w, "  structure enters nowhere: every hole takes text or a number")

@@ -22,6 +22,15 @@ func (a *ActivationFile) Valid() bool { return a.file.Valid() }
 // Path is the file as it was given.
 func (a *ActivationFile) Path() string { return a.file.Path }
 
+// Warnings say what the lock cannot promise.
+func (a *ActivationFile) Warnings() []string {
+	if a.DNS == nil {
+		return nil
+	}
+	return []string{"a name in DNS is not a lock: it gives no fencing token, and two clusters may be active at a time if resolvers " +
+		"answer differently, such as from a cache. Take another lock if that does harm"}
+}
+
 // Place is where a path in the file leads: relative ones begin at the file.
 func (a *ActivationFile) Place(name string) string { return a.file.Place(name) }
 
@@ -79,6 +88,11 @@ func LoadActivations(o Options, operators []*File) ([]*ActivationFile, Errors) {
 			continue
 		}
 		a.Operators = append(a.Operators, f)
+		if a.DNS != nil && f.Conventions.ActivationToken != nil {
+			none := f.Errorf("conventions.activationToken", "remove it, or take a lock that gives a token", "activation %s is a name in DNS, "+
+				"which gives no token", a.Metadata.Name)
+			f.problems, errs = append(f.problems, none), append(errs, none)
+		}
 		if f.follows = a; !a.file.Valid() {
 			broken := f.Errorf("activation", "fix "+a.Path(), "the activation that the operator follows has errors")
 			f.problems, errs = append(f.problems, broken), append(errs, broken)
@@ -121,6 +135,12 @@ func readActivation(f *File, o Options) (*ActivationFile, Errors) {
 	a.LeaseDuration, a.RenewDeadline, a.RetryPeriod = Duration(15*time.Second), Duration(10*time.Second), Duration(2*time.Second)
 	v := &validator{File: f, errs: f.decode(&a.Activation)}
 	fill(&a.OnLost, OnLostStandby)
+	if a.DNS != nil && !f.given("dns", "interval") {
+		a.DNS.Interval = a.RetryPeriod
+	}
+	if a.DynamoDB != nil {
+		fill(&a.DynamoDB.PartitionKey, "key")
+	}
 	if o.Identity != "" {
 		a.Identity = o.Identity
 	}
@@ -155,6 +175,11 @@ func (v *validator) activationTimes(a *Activation) {
 	case lease <= deadline:
 		v.add("renewDeadline", "write less than "+lease.String(), "%s is not shorter than leaseDuration: a cluster must stop before another "+
 			"one starts", deadline)
+	case a.DNS != nil && a.DNS.Interval <= 0:
+		v.add("dns.interval", "write one such as 2s", "%s is not longer than 0", time.Duration(a.DNS.Interval))
+	case a.DNS != nil && deadline <= 2*time.Duration(a.DNS.Interval):
+		v.add("dns.interval", fmt.Sprintf("write less than %s", deadline/2), "%s leaves no time to ask again within renewDeadline, which is %s, "+
+			"if an answer is missing", time.Duration(a.DNS.Interval), deadline)
 	case float64(deadline) <= retryJitter*float64(retry):
 		v.add("retryPeriod", fmt.Sprintf("write less than %s", time.Duration(float64(deadline)/retryJitter)),
 			"%s leaves no time to try a failed renewal again within renewDeadline, which is %s", retry, deadline)

@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"net"
+	"net/netip"
 	"net/url"
 	"os"
 	"path"
@@ -11,7 +12,7 @@ import (
 )
 
 // activationLocks are the keys of an Activation that say where its lock is.
-var activationLocks = []string{"lease", "etcd", "zookeeper"}
+var activationLocks = []string{"lease", "etcd", "zookeeper", "dynamodb", "dns"}
 
 // activationLock checks where the lock is.
 func (v *validator) activationLock(a *Activation) {
@@ -30,6 +31,12 @@ func (v *validator) activationLock(a *Activation) {
 	}
 	if a.ZooKeeper != nil {
 		v.activationZooKeeper(a.ZooKeeper)
+	}
+	if a.DynamoDB != nil {
+		v.activationDynamoDB(a.DynamoDB)
+	}
+	if a.DNS != nil {
+		v.activationDNS(a.DNS)
 	}
 }
 
@@ -78,9 +85,7 @@ func (v *validator) activationZooKeeper(z *ActivationZooKeeper) {
 		v.add("zookeeper.servers", "list them, such as zookeeper-1:2181", "required value is missing")
 	}
 	for i, server := range z.Servers {
-		if host, port, err := net.SplitHostPort(server); err != nil || host == "" || port == "" {
-			v.add(fmt.Sprintf("zookeeper.servers[%d]", i), "write HOST:PORT, such as zookeeper-1:2181", "%q is not a server", clip(server))
-		}
+		v.server(fmt.Sprintf("zookeeper.servers[%d]", i), server, "zookeeper-1:2181")
 	}
 	if v.required("zookeeper.path", z.Path, "name the node, such as /corollary/appoperator") &&
 		(z.Path == "/" || path.Clean(z.Path) != z.Path || !path.IsAbs(z.Path)) {
@@ -88,6 +93,62 @@ func (v *validator) activationZooKeeper(z *ActivationZooKeeper) {
 	}
 	v.activationTLS("zookeeper.tls", z.TLS)
 	v.activationSecret("zookeeper.authFrom", z.AuthFrom)
+}
+
+// server checks HOST:PORT.
+func (v *validator) server(at, server, such string) {
+	if host, port, err := net.SplitHostPort(server); err != nil || host == "" || port == "" {
+		v.add(at, "write HOST:PORT, such as "+such, "%q is not a server", clip(server))
+	}
+}
+
+func (v *validator) activationDynamoDB(d *ActivationDynamoDB) {
+	v.required("dynamodb.table", d.Table, "name the table")
+	v.required("dynamodb.key", d.Key, "name the item, such as appoperator")
+	if u, err := url.Parse(d.Endpoint); d.Endpoint != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
+		v.add("dynamodb.endpoint", "write one such as https://dynamodb.example.com", "%q is not a URL", clip(d.Endpoint))
+	}
+}
+
+func (v *validator) activationDNS(d *ActivationDNS) {
+	switch {
+	case d.Host == "" && d.TXT == "":
+		v.add("dns", "set host, or txt", "required value is missing: the name that says which cluster is active")
+	case d.Host != "" && d.TXT != "":
+		v.add("dns.txt", "remove one of them", "the name is that of host too")
+	case d.Host != "":
+		v.form(hostName, "dns.host", d.Host, d.Host)
+		v.activationAddresses(d)
+		v.unwanted("dns.value", "txt")
+	default:
+		v.form(hostName, "dns.txt", d.TXT, d.TXT)
+		v.unwanted("dns.addresses", "host")
+		v.unwanted("dns.interface", "host")
+	}
+	if d.Resolver != "" {
+		v.server("dns.resolver", d.Resolver, "10.0.0.53:53")
+	}
+}
+
+func (v *validator) activationAddresses(d *ActivationDNS) {
+	switch {
+	case len(d.Addresses) == 0 && d.Interface == "":
+		v.add("dns.addresses", "list them, or set interface", "required value is missing: the addresses of this cluster")
+	case len(d.Addresses) > 0 && d.Interface != "":
+		v.add("dns.interface", "remove one of them", "the addresses of this cluster are listed too")
+	}
+	for i, a := range d.Addresses {
+		if _, err := netip.ParseAddr(a); err != nil {
+			v.add(fmt.Sprintf("dns.addresses[%d]", i), "write one such as 192.0.2.7", "%q is not an address", clip(a))
+		}
+	}
+}
+
+// unwanted reports a key that means nothing without another one.
+func (v *validator) unwanted(at, without string) {
+	if v.given(strings.Split(at, ".")...) {
+		v.add(at, "remove it", "it has no effect without %s", without)
+	}
 }
 
 // activationTLS checks what names files only: whether they can be read is found when the lock is opened.

@@ -16,6 +16,7 @@ const (
 	kindPattern       = `^[A-Za-z]([-A-Za-z0-9]*[A-Za-z0-9])?$`
 	keyPattern        = `^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9]$`
 	subdomainPattern  = `^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	hostNamePattern   = `^[A-Za-z0-9_]([-A-Za-z0-9_]*[A-Za-z0-9_])?(\.[A-Za-z0-9_]([-A-Za-z0-9_]*[A-Za-z0-9_])?)*\.?$`
 	resourcePattern   = `^[a-z]([-a-z0-9]*[a-z0-9])?$`
 	schemaNamePattern = `^[A-Za-z_][-A-Za-z0-9_]*$`
 	pathPattern       = `^(\.|\[).`
@@ -42,6 +43,7 @@ var forms = map[string]jsonschema.Schema{
 	"namespaceOrAll": {Pattern: `^\*$|` + dnsLabelPattern},
 	"finalizer":      {Pattern: finalizerPattern},
 	"key":            {Pattern: keyPattern},
+	"hostName":       {Pattern: hostNamePattern, MaxLength: number(maxName)},
 	"kind":           {Pattern: kindPattern},
 	"manager":        {MinLength: number(1), MaxLength: number(maxManager)},
 	"member":         {Pattern: memberName},
@@ -145,6 +147,12 @@ var constraints = map[reflect.Type]func(*jsonschema.Schema){
 		property(s, "apiVersion").Const = APIVersion
 		property(s, "kind").Const = ActivationKind
 		s.OneOf = oneOf(activationLocks...)
+	},
+	reflect.TypeFor[ActivationDNS](): func(s *jsonschema.Schema) {
+		host := &jsonschema.Schema{Required: []string{"host"}, OneOf: oneOf("addresses", "interface"),
+			Not: &jsonschema.Schema{Required: []string{"value"}}}
+		txt := &jsonschema.Schema{Required: []string{"txt"}, Not: &jsonschema.Schema{AnyOf: oneOf("addresses", "interface")}}
+		s.OneOf = []*jsonschema.Schema{host, txt}
 	},
 	reflect.TypeFor[ActivationSecret](): func(s *jsonschema.Schema) { s.OneOf = oneOf("env", "file") },
 	reflect.TypeFor[ConversionDocument](): func(s *jsonschema.Schema) {

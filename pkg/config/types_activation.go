@@ -22,6 +22,10 @@ type Activation struct {
 	Etcd *ActivationEtcd `json:"etcd,omitempty"`
 	// ZooKeeper makes the lock a node in ZooKeeper.
 	ZooKeeper *ActivationZooKeeper `json:"zookeeper,omitempty"`
+	// DynamoDB makes the lock an item in a table of DynamoDB.
+	DynamoDB *ActivationDynamoDB `json:"dynamodb,omitempty"`
+	// DNS has a name in DNS say which cluster is active. It is not a lock: two clusters may be active at a time.
+	DNS *ActivationDNS `json:"dns,omitempty"`
 	// Identity of this cluster, different from those of all others. Flag or environment override it: --activation-identity.
 	Identity string `json:"identity,omitempty"`
 	// LeaseDuration is how long the others wait after the last renewal before they take the lock: whole seconds. Default: 15s.
@@ -70,6 +74,39 @@ type ActivationZooKeeper struct {
 	TLS *ActivationTLS `json:"tls,omitempty"`
 	// AuthFrom is where USER:PASSWORD of ZooKeeper's scheme digest is: nodes are created for that user alone. Default: for anybody.
 	AuthFrom *ActivationSecret `json:"authFrom,omitempty"`
+}
+
+// ActivationDynamoDB is an item in a table of DynamoDB. Credentials are those of the AWS SDK: environment variables, a web identity
+// (the pod's ServiceAccount), shared files, or the machine's role.
+type ActivationDynamoDB struct {
+	// Table with the item. It has a partition key of type String, and no sort key.
+	Table string `json:"table"`
+	// Key of the item, such as appoperator.
+	Key string `json:"key"`
+	// PartitionKey is the name of the table's partition key. Default: key.
+	PartitionKey string `json:"partitionKey,omitempty"`
+	// Region of the table. Default: that of the environment.
+	Region string `json:"region,omitempty"`
+	// Endpoint is the URL of a service that is not that of the region.
+	Endpoint string `json:"endpoint,omitempty"`
+}
+
+// ActivationDNS is a name in DNS that says which cluster is active. Exactly one of host and txt is set.
+type ActivationDNS struct {
+	// Host resolves to addresses of the active cluster, and to no others.
+	Host string `json:"host,omitempty" form:"hostName"`
+	// Addresses of this cluster, with host.
+	Addresses []string `json:"addresses,omitempty" unique:"true"`
+	// Interface is a network interface of this machine, or pod, whose addresses are those of this cluster; in the place of addresses.
+	Interface string `json:"interface,omitempty"`
+	// TXT is a name with a TXT record that says which cluster is active.
+	TXT string `json:"txt,omitempty" form:"hostName"`
+	// Value that the TXT record has while this cluster is the active one. Default: identity.
+	Value string `json:"value,omitempty"`
+	// Resolver to ask: HOST:PORT, best a name server of the zone. Default: those of the system, in turn.
+	Resolver string `json:"resolver,omitempty"`
+	// Interval is how often the name is resolved. Default: retryPeriod.
+	Interval Duration `json:"interval,omitempty"`
 }
 
 // ActivationTLS names files, relative to this one. They are read again when they change.

@@ -224,7 +224,13 @@ var (
 	namespaceName      = syntax{"a namespace's name", dnsLabel.fix, validation.IsDNS1123Label}
 	serviceAccountName = syntax{"a ServiceAccount's name", "write small letters, digits, - and .", validation.IsDNS1123Subdomain}
 	leaseName          = syntax{"a Lease's name", "write small letters, digits, - and .", validation.IsDNS1123Subdomain}
-	identityName       = syntax{"an identity", "write at most 63 letters, digits, - _ ., beginning and ending with a letter or digit",
+	hostName           = syntax{"a name in DNS", "write one such as active.example.com", func(s string) []string {
+		if len(s) <= maxName && hostNames.MatchString(s) {
+			return nil
+		}
+		return []string{"wrong"}
+	}}
+	identityName = syntax{"an identity", "write at most 63 letters, digits, - _ ., beginning and ending with a letter or digit",
 		validation.IsValidLabelValue}
 	kindName = syntax{"a kind", "write letters and digits, beginning with a letter, such as Deployment", func(s string) []string {
 		return validation.IsDNS1035Label(strings.ToLower(s))
@@ -245,6 +251,9 @@ func (v *validator) form(s syntax, path, value, part string) bool {
 	}
 	return true
 }
+
+// hostNames matches names in DNS.
+var hostNames = regexp.MustCompile(hostNamePattern)
 
 // coreVersion matches the versions of the core group, which has no name.
 var coreVersion = regexp.MustCompile(`^v[0-9]+[a-z0-9]*$`)

@@ -26,6 +26,8 @@ func newMemory() *memory { return &memory{changed: make(chan struct{})} }
 type client struct {
 	*memory
 	read int
+	// unwatched is true if it must be polled, and dead once this process reaches it no more.
+	unwatched, dead bool
 }
 
 func (c *client) Describe() string  { return "record in memory" }
@@ -35,7 +37,7 @@ func (c *client) Get(context.Context) (*Record, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
-	case c.unreachable:
+	case c.unreachable, c.dead:
 		return nil, errors.New("unreachable")
 	case c.record == nil:
 		return nil, NotFound("record")
@@ -51,7 +53,7 @@ func (c *client) Update(_ context.Context, record *Record) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
-	case c.unreachable:
+	case c.unreachable, c.dead:
 		return errors.New("unreachable")
 	case c.read != c.version:
 		return Conflict("record")
@@ -66,6 +68,9 @@ func (c *client) Update(_ context.Context, record *Record) error {
 }
 
 func (c *client) Watch(ctx context.Context, seen func(*Record) bool) error {
+	if c.unwatched {
+		return ErrUnwatched
+	}
 	for {
 		c.mu.Lock()
 		changed := c.changed
@@ -174,4 +179,78 @@ func TestAgain(t *testing.T) {
 			t.Errorf("after a clean stop %s holds the lock", record.HolderIdentity)
 		}
 	})
+}
+
+// TestTakeover: once a holder is gone, a standby takes the lock within the lease and one retry of the last renewal: whether it
+// watches or polls, and if it handed the lock over just before. The time is not real.
+func TestTakeover(t *testing.T) {
+	for _, test := range []struct {
+		name               string
+		unwatched, handsOn bool
+	}{
+		{"watched", false, false},
+		{"polled", true, false},
+		{"watched, after it handed over", false, true},
+		{"polled, after it handed over", true, true},
+	} {
+		for range 20 { // of different jitter
+			t.Run(test.name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { takeOver(t, test.unwatched, test.handsOn) })
+			})
+		}
+	}
+}
+
+func takeOver(t *testing.T, unwatched, handsOn bool) {
+	t.Helper()
+	timings := Timings{LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second}
+	store := newMemory()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	clients, elections := make([]*client, 2), make([]*Election, 2)
+	for i, name := range []string{"a", "b"} {
+		clients[i] = &client{memory: store, unwatched: unwatched}
+		e, err := NewElection(clients[i], Options{Timings: timings, Identity: name, Again: true, Log: logr.Discard()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		elections[i] = e
+		go func() { _ = e.Run(ctx, func(ctx context.Context) error { <-ctx.Done(); return nil }) }()
+	}
+	holder := func() int {
+		for {
+			for i, e := range elections {
+				if e.MayWrite() == nil {
+					return i
+				}
+			}
+			<-time.After(10 * time.Millisecond)
+		}
+	}
+	at := holder()
+	<-time.After(timings.LeaseDuration)
+	if handsOn {
+		asker := &client{memory: store}
+		record, _ := asker.Get(ctx)
+		record.HolderIdentity = AskedToHandOver(record.HolderIdentity)
+		if err := asker.Update(ctx, record); err != nil {
+			t.Fatal(err)
+		}
+		for before := at; at == before; at = holder() {
+			<-time.After(10 * time.Millisecond)
+		}
+		<-time.After(timings.RetryPeriod)
+	}
+	store.mu.Lock()
+	clients[at].dead = true
+	last := store.record.RenewTime.Time
+	store.mu.Unlock()
+	for elections[1-at].MayWrite() != nil {
+		<-time.After(10 * time.Millisecond)
+	}
+	if took := time.Since(last); took > timings.LeaseDuration+timings.RetryPeriod {
+		t.Errorf("it takes over after %s", took)
+	}
+	cancel()
+	synctest.Wait()
 }

@@ -110,6 +110,14 @@ func (e *Election) Run(ctx context.Context, work func(context.Context) error) er
 
 // RunAfter is Run for a process that takes part only once may is closed.
 func (e *Election) RunAfter(ctx context.Context, may <-chan struct{}, work func(context.Context) error) error {
+	return runBeside(ctx, may, e.campaign, work)
+}
+
+// runBeside runs work, and campaign beside it once may is closed. campaign ends when drained is closed, or ctx is done before it
+// leads; work when campaign has ended.
+func runBeside(ctx context.Context, may <-chan struct{}, campaign func(ctx context.Context, drained <-chan struct{}) error,
+	work func(context.Context) error,
+) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	drained, ended := make(chan struct{}), make(chan error, 1)
@@ -118,7 +126,7 @@ func (e *Election) RunAfter(ctx context.Context, may <-chan struct{}, work func(
 		select {
 		case <-ctx.Done():
 		case <-may:
-			err = e.campaign(ctx, drained)
+			err = campaign(ctx, drained)
 		}
 		ended <- err
 		stop()
@@ -174,7 +182,7 @@ func (e *Election) standAgain(ctx context.Context) {
 	if why := e.lost(); why != nil {
 		e.options.Log.Info("standing by again", "because", why.Error())
 		if errors.Is(why, errHandedOver) {
-			defer e.standby.pause(ctx, e.options.LeaseDuration)
+			defer e.standby.yield(ctx, e.options.LeaseDuration)
 		}
 	}
 	e.standby.forget()

@@ -95,6 +95,10 @@ func (s *standby) wait(ctx context.Context) bool {
 	return false
 }
 
+// pollsInRetryPeriod is how often a lock that nobody can watch is read: a renewal is then noticed so little later that, with the
+// jitter of pause, the lock is taken within a retry period after it has run out.
+const pollsInRetryPeriod = 4
+
 // watch watches the record. It returns true when the lock is free, and false if it is to be read again.
 func (s *standby) watch(ctx context.Context) bool {
 	if s.once {
@@ -117,10 +121,25 @@ func (s *standby) watch(ctx context.Context) bool {
 	case errors.Is(err, ErrUnwatched) && err != ErrUnwatched: //nolint:errorlint // there is more in it: why
 		s.logTrouble(ctx, err, "the lock cannot be watched: polling it, so its release is noticed later")
 		s.pause(ctx, min(s.retry, s.left()))
-	case err != nil, time.Since(begin) < s.retry: // every watch ends now and then
+	case err != nil: // nothing can be watched there
+		s.pause(ctx, min(s.retry/pollsInRetryPeriod, s.left()))
+	case time.Since(begin) < s.retry: // every watch ends now and then
 		s.pause(ctx, min(s.retry, s.left()))
 	}
 	return false
+}
+
+// yield lets others take the lock first: it returns once one of them has it, or after d.
+func (s *standby) yield(ctx context.Context, d time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	for ctx.Err() == nil {
+		record, err := s.store.Get(ctx)
+		if err == nil && record.HolderIdentity != "" && record.HolderIdentity != s.self {
+			return
+		}
+		s.pause(ctx, s.retry/2)
+	}
 }
 
 // denies reports whether err is a refusal that ends the wait.

@@ -5,7 +5,7 @@
 
 {{/*
 What is mounted beside the configs: the configs and the files that are in no folder, as JSON, by name. Each *.yaml of that
-folder is read as a config, so that another one there can only hold shared conventions, a conversion or a certificate.
+folder is read as a config, so that another one there can only hold shared conventions, a conversion, a certificate or an activation.
 */}}
 {{- define "corollary.topFiles" -}}
 {{- $data := dict -}}
@@ -17,8 +17,8 @@ folder is read as a config, so that another one there can only hold shared conve
     {{- if hasKey $data $path -}}
       {{- fail (printf "files.%s: a config is mounted as that file: give it another name" ($path | replace "." "\\.")) -}}
     {{- end -}}
-    {{- if and (regexMatch "[.]ya?ml$" $path) (not (regexMatch "(?m)^[\"']?kind[\"']?:\\s*[\"']?(Conventions|Conversion|ConversionCertificate)\\b" $text)) -}}
-      {{- fail (printf "files.%s would be read as a config: rename it, or put it into a folder, such as templates/%s (only files of kind: Conventions, Conversion and ConversionCertificate are allowed there)" ($path | replace "." "\\.") $path) -}}
+    {{- if and (regexMatch "[.]ya?ml$" $path) (not (regexMatch "(?m)^[\"']?kind[\"']?:\\s*[\"']?(Conventions|Conversion|ConversionCertificate|Activation)\\b" $text)) -}}
+      {{- fail (printf "files.%s would be read as a config: rename it, or put it into a folder, such as templates/%s (only files of kind: Conventions, Conversion, ConversionCertificate and Activation are allowed there)" ($path | replace "." "\\.") $path) -}}
     {{- end -}}
     {{- $_ := set $data $path $text -}}
   {{- end -}}

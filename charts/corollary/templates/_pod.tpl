@@ -41,7 +41,7 @@ and the rights, the probes and the Job of helm uninstall would go by the first. 
 {{- $values := dict "c" "operatorFiles" "config" "operatorFiles" "leader-elect" "replicas" "leader-election-id" "leaderElection.id"
   "workers" "workers" "metrics-bind-address" "metrics.port" "health-probe-bind-address" "probes.port" "zap-log-level" "log.level"
   "zap-encoder" "log.format" "webhook-bind-address" "conversion.port" "webhook-service" "conversion" "webhook-secret" "conversion"
-  "webhook-url" "conversion" "webhook-secret-read-only" "conversion.certificate" -}}
+  "activation-identity" "activation.identity" "webhook-url" "conversion" "webhook-secret-read-only" "conversion.certificate" -}}
 {{- if has .flag (list "n" "namespace" "leader-election-namespace") -}}
   {{- fail (printf "%s: leave it out, the Lease and events are in the namespace of the release, where the rights are" .given) -}}
 {{- else if hasKey $values .flag -}}
@@ -104,6 +104,9 @@ and the rights, the probes and the Job of helm uninstall would go by the first. 
 {{- if include "corollary.webhookSecretReadOnly" . }}
 - --webhook-secret-read-only
 {{- end }}
+{{- end }}
+{{- with .Values.activation.identity }}
+- --activation-identity={{ . }}
 {{- end }}
 {{- include "corollary.extraArgs" . }}
 {{- end -}}

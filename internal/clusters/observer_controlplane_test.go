@@ -1,0 +1,67 @@
+//go:build controlplane
+
+package clusters
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/corollary-dev/corollary/pkg/activation"
+	"github.com/corollary-dev/corollary/pkg/leadership"
+)
+
+// observer reads the lock all the time, so that it has seen the last renewal of each hold.
+type observer struct {
+	lock leadership.Store
+
+	mu    sync.Mutex
+	holds map[leadership.Token]*activation.State
+	// late is when this process was woken too late, and by how much: how busy the machine is.
+	late []lateness
+}
+
+type lateness struct {
+	at time.Time
+	by time.Duration
+}
+
+// run reads until ctx is done.
+func (o *observer) run(ctx context.Context) {
+	const every = 50 * time.Millisecond
+	for ctx.Err() == nil {
+		begin := time.Now()
+		select {
+		case <-ctx.Done():
+		case <-time.After(every):
+		}
+		by := time.Since(begin) - every
+		s, err := activation.Read(ctx, o.lock)
+		o.mu.Lock()
+		if by > every {
+			o.late = append(o.late, lateness{begin, by})
+		}
+		if err == nil && s.Holder != "" {
+			o.holds[s.Token] = s
+		}
+		o.mu.Unlock()
+	}
+}
+
+// gap is how long after the last renewal of one hold the next began, and how long that may be. The machine may be busy: what it was
+// late by, each process may have been late by at each of its steps.
+func (o *observer) gap(since time.Time, before leadership.Token, after *activation.State) (gap, allowed time.Duration) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	allowed = leaseDuration + retryPeriod + 100*time.Millisecond
+	var worst time.Duration
+	for _, l := range o.late {
+		if l.at.After(since.Add(-time.Second)) {
+			worst = max(worst, l.by)
+		}
+	}
+	if last := o.holds[before]; last != nil {
+		gap = after.Since.Sub(last.Renewed)
+	}
+	return gap, allowed + 4*worst
+}

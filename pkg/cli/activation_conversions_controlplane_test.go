@@ -1,0 +1,89 @@
+//go:build controlplane
+
+package cli_test
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/corollary-dev/corollary/internal/testkit"
+)
+
+const cronTabOperator = `
+apiVersion: corollary.dev/v1alpha1
+kind: Operator
+metadata: {name: crontabs}
+watch: {apiVersion: GROUP/v1, kind: CronTab, namespaces: [NS]}
+downstreams:
+  - name: config
+    apiVersion: v1
+    kind: ConfigMap
+    template: |
+      metadata: {name: "{{ .metadata.name }}"}
+      data: {host: "{{ .spec.host }}"}
+conventions:
+  fieldManager: operator.GROUP
+  labels: {GROUP/managed-by: operator}
+  hash: {annotation: GROUP/hash}
+status: {enabled: false}
+`
+
+// TestStandbyConverts: each cluster has definitions and stored objects of its own, so a standby serves and publishes its conversion,
+// and migrates. Its operator writes nothing until the cluster is active.
+func TestStandbyConverts(t *testing.T) {
+	t.Parallel()
+	c := newCronTabs(t)
+	dir := activationFile(t, c.ns, "leaseDuration: 60s\nrenewDeadline: 40s\nretryPeriod: 500ms\n")
+	us, stop := takePart(t, dir, "us", logr.Discard())
+	eventuallyActive(t, us)
+	lock, err := os.ReadFile(dir + "/activation.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fill := strings.NewReplacer("GROUP", c.group, "NS", c.ns)
+	for name, text := range map[string]string{
+		"activation.yaml": string(lock), "operator.yaml": fill.Replace(cronTabOperator),
+		"conversion.yaml": fill.Replace(cronTabConversion) + "migrate: Auto\n",
+	} {
+		if err := os.WriteFile(c.file(name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.user = testkit.Config()
+	address := testkit.FreeAddress(t)
+	eu := c.serve(t, address, address, "--activation-identity", "eu")
+	c.eventuallyPublished(t, address)
+	c.apply(t, "a", "example.com:80")
+	c.eventuallyReads(t, "a", "map[host:example.com port:80]")
+	testkit.Update(t, definitions, "", "crontabs."+c.group, func(u *unstructured.Unstructured) {
+		versions, _, _ := unstructured.NestedSlice(u.Object, "spec", "versions")
+		for _, v := range versions {
+			version := v.(map[string]any)
+			version["storage"] = version["name"] == "v1"
+		}
+		_ = unstructured.SetNestedSlice(u.Object, versions, "spec", "versions")
+	})
+	testkit.Eventually(t, patience, func() (bool, string) {
+		stored, _, _ := unstructured.NestedStringSlice(testkit.Get(t, definitions, "", "crontabs."+c.group).Object, "status", "storedVersions")
+		return fmt.Sprint(stored) == "[v1]", fmt.Sprintf("stored versions are %v", stored)
+	})
+	testkit.Eventually(t, patience, func() (bool, string) {
+		text := eu.text(t)
+		return strings.Contains(text, "operator state changed") && strings.Contains(text, "Standby"), text
+	})
+	configMaps := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	if testkit.Find(t, configMaps, c.ns, "a") != nil {
+		t.Error("the operator of a standby writes")
+	}
+	stop()
+	testkit.Eventually(t, patience, func() (bool, string) {
+		return testkit.Find(t, configMaps, c.ns, "a") != nil,
+			"the operator writes nothing"
+	})
+}
