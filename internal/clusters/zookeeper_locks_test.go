@@ -85,7 +85,7 @@ func port(addr string) string {
 func TestZooKeeperContract(t *testing.T) {
 	t.Parallel()
 	s := startZooKeeper(t, 1)
-	conn, _, err := zk.Connect([]string{s.addr}, time.Minute, zk.WithLogInfo(false))
+	conn, _, err := zk.Connect([]string{s.addr}, 5*time.Second, zk.WithLogInfo(false))
 	must(t, err)
 	defer conn.Close()
 	eventually(t, "ZooKeeper does not answer", func() bool {

@@ -42,8 +42,8 @@ func openZooKeeper(f *config.ActivationFile) (leadership.Store, error) {
 	}
 	open := func(ctx context.Context) (leadership.Store, error) {
 		// Within two thirds of the session's timeout another server is tried.
-		conn, _, err := zk.Connect(z.Servers, requestTimeout(f), zk.WithLogger(silent{}), zk.WithDialer(zookeeperDialer(secure)),
-			zk.WithMaxBufferSize(maxAnswer))
+		conn, _, err := zk.Connect(z.Servers, requestTimeout(f), zk.WithLogger(silent{}), zk.WithMaxBufferSize(maxAnswer),
+			zk.WithDialer(zookeeperDialer(secure, requestTimeout(f))))
 		if err != nil {
 			return nil, fmt.Errorf("preparing the client: %w", err)
 		}
@@ -69,14 +69,36 @@ type silent struct{}
 // Printf implements zk.Logger.
 func (silent) Printf(string, ...any) {}
 
-func zookeeperDialer(secure *tls.Config) zk.Dialer {
-	return func(network, address string, timeout time.Duration) (net.Conn, error) {
+// zookeeperDialer returns what opens connections, which wait no longer than patience for an answer.
+func zookeeperDialer(secure *tls.Config, patience time.Duration) zk.Dialer {
+	return func(network, address string, timeout time.Duration) (conn net.Conn, err error) {
 		dialer := &net.Dialer{Timeout: timeout}
 		if secure == nil {
-			return dialer.Dial(network, address)
+			conn, err = dialer.Dial(network, address)
+		} else {
+			conn, err = tls.DialWithDialer(dialer, network, address, secure)
 		}
-		return tls.DialWithDialer(dialer, network, address, secure)
+		if err != nil {
+			return nil, err
+		}
+		return &impatient{conn, patience}, nil
 	}
+}
+
+// impatient bounds how long a connection waits. The client gives a server that accepts connections and does not answer ten times
+// as long for its first answer as for all others, and tries no other server meanwhile.
+type impatient struct {
+	net.Conn
+
+	patience time.Duration
+}
+
+// SetReadDeadline implements net.Conn.
+func (c *impatient) SetReadDeadline(t time.Time) error {
+	if bound := time.Now().Add(c.patience); t.IsZero() || t.After(bound) {
+		t = bound
+	}
+	return c.Conn.SetReadDeadline(t)
 }
 
 // do makes a request that the client cannot give up. One that is not answered in time is left behind, and the next one waits for
