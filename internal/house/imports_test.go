@@ -19,7 +19,8 @@ var layers = [][]string{
 	{"pkg/crdschema"},
 	{"pkg/apply", "pkg/config", "pkg/drift", "pkg/kinds", "pkg/leadership", "pkg/render", "pkg/rules", "pkg/status"},
 	{"pkg/simpleschema", "pkg/source"},
-	{"pkg/builtin", "pkg/fieldpath", "pkg/filewatch", "pkg/manifest", "pkg/pages", "pkg/redact", "pkg/spelling", "pkg/sqltext", "pkg/yamltext"},
+	{"pkg/builtin", "pkg/fieldpath", "pkg/filewatch", "pkg/manifest", "pkg/pages", "pkg/redact", "pkg/spelling", "pkg/sqltext",
+		"pkg/yamltext"},
 }
 
 // never are imports that the layers would allow: the pipeline only decides, so it must not import a package that writes.

@@ -140,7 +140,8 @@ func (i *item) error(err error) error {
 	case errors.As(err, new(*types.ConditionalCheckFailedException)):
 		return leadership.Conflict(i.name)
 	case errors.As(err, new(*types.ResourceNotFoundException)):
-		return fmt.Errorf("table %s does not exist: create it, with a partition key of type String that is called %s: %w", i.table, i.partition, err)
+		return fmt.Errorf("table %s does not exist: create it, with a partition key of type String that is called %s: %w",
+			i.table, i.partition, err)
 	case errors.As(err, &answer) && answer.ErrorCode() == "ValidationException":
 		return fmt.Errorf("table %s has another key: its partition key must be %s, of type String, and it must have no sort key: %w", i.table,
 			i.partition, err)

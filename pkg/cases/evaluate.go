@@ -223,7 +223,8 @@ func (c *testCase) putInputs(w *caseRun) error {
 func (w *caseRun) addRow(u *unstructured.Unstructured) error {
 	k := slices.IndexFunc(w.Pipeline.Inputs, func(s *pipeline.InputSource) bool { return s.HasRows() && s.Name == u.GetNamespace() })
 	if k < 0 {
-		return fmt.Errorf("operator %s has no input %q with sql: set metadata.namespace to the name of the input", w.Pipeline.Name, u.GetNamespace())
+		return fmt.Errorf("operator %s has no input %q with sql: set metadata.namespace to the name of the input",
+			w.Pipeline.Name, u.GetNamespace())
 	}
 	content, err := drift.Canonical(u.Object)
 	if err != nil {

@@ -33,8 +33,8 @@ func TestExport(t *testing.T) {
 	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
 	ns := testkit.Namespace(t)
 	t.Chdir(t.TempDir())
-	conf := strings.ReplaceAll(strings.Replace(everyKey, "  - {name: price, sql: {sqlite: {path: prices.db}, query: \"SELECT color, price FROM prices\", key: color}, "+
-		"objectName: self.spec.color}\n", "", 1), "NS", ns)
+	conf := strings.ReplaceAll(strings.Replace(everyKey, "  - {name: price, sql: {sqlite: {path: prices.db}, "+
+		"query: \"SELECT color, price FROM prices\", key: color}, objectName: self.spec.color}\n", "", 1), "NS", ns)
 	conf = strings.Replace(conf, "        price: \"{{ (input \"price\").row.price }}\"\n", "", 1)
 	if err := os.WriteFile("operator.yaml", []byte(conf), 0o600); err != nil {
 		t.Fatal(err)

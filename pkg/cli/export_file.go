@@ -91,7 +91,8 @@ func newExportFile(ctx context.Context, place string) (*exportFile, error) {
 	if e.db, err = openExport(e.path, "rw"); err != nil {
 		return nil, e.failed(err)
 	}
-	if _, err = e.db.ExecContext(ctx, fmt.Sprintf("PRAGMA application_id = %d; PRAGMA synchronous = OFF;", exportMark)+exportSchema); err == nil {
+	marked := fmt.Sprintf("PRAGMA application_id = %d; PRAGMA synchronous = OFF;", exportMark)
+	if _, err = e.db.ExecContext(ctx, marked+exportSchema); err == nil {
 		err = e.begin(ctx)
 	}
 	if err != nil {

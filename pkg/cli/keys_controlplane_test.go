@@ -81,7 +81,8 @@ live:
   - object: {apiVersion: v1, kind: ServiceAccount, metadata: {name: builder, namespace: NS}}
 expect:
   downstreams:
-    page: {state: Create, fields: {.data.title: one-title, .data.line: from a helper one, .data.users: "one-a one-b ", .data.urls: "x ", .data.price: "7"}}
+    page: {state: Create, fields: {.data.title: one-title, .data.line: from a helper one, .data.users: "one-a one-b ", .data.urls: "x ",
+      .data.price: "7"}}
     login: {state: InSync}
     pull: {state: Update, fields: {.metadata.labels.team: blue}}
 `

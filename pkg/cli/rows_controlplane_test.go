@@ -32,8 +32,8 @@ conventions:
 guard: {confirm: {namespace: NS, configMap: confirmations, key: rows}}
 `
 
-// TestPlanAndBackupOfRows: plan says that nothing is deleted yet where an answer of the database is in doubt, and fails where there is none. A backup has what
-// follows from rows.
+// TestPlanAndBackupOfRows: plan says that nothing is deleted yet where an answer of the database is in doubt, and fails where there
+// is none. A backup has what follows from rows.
 func TestPlanAndBackupOfRows(t *testing.T) {
 	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
 	ns := testkit.Namespace(t)
@@ -69,12 +69,14 @@ func TestPlanAndBackupOfRows(t *testing.T) {
 	before := testkit.Find(t, configMaps, ns, "one").GetAnnotations()
 	testkit.Delete(t, configMaps, ns, "one")
 	expect(0, "restore backup.tar.zst", "configmaps")
-	if after := testkit.Find(t, configMaps, ns, "one"); after == nil || after.GetAnnotations()[ns+".example.com/owner"] != before[ns+".example.com/owner"] {
+	owner := ns + ".example.com/owner"
+	if after := testkit.Find(t, configMaps, ns, "one"); after == nil || after.GetAnnotations()[owner] != before[owner] {
 		t.Errorf("restored is %v", after)
 	}
 	expect(0, "plan -c operator.yaml", "2 unchanged")
 	exec("DELETE FROM apps")
-	expect(2, "plan -c operator.yaml", "the query returned no rows, which may be a mistake: run deletes what belongs to the missing rows only after a confirmation")
+	expect(2, "plan -c operator.yaml", "the query returned no rows, which may be a mistake: "+
+		"run deletes what belongs to the missing rows only after a confirmation")
 	exec("DROP TABLE apps")
 	expect(1, "plan -c operator.yaml", "executing source.query: SQL logic error: no such table: apps")
 }

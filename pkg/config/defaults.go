@@ -50,25 +50,7 @@ func (f *File) fillDefaults() {
 		}
 	}
 	for i := range op.Downstreams {
-		d := &op.Downstreams[i]
-		fill(&d.When, "true")
-		if d.ForEach != nil {
-			fillInt(&d.ForEach.MaxItems, 100)
-		}
-		for k := range d.After {
-			fill(&d.After[k].Until, AfterReady)
-		}
-		d.fillGenerated()
-		fill(&d.TargetNamespaces.From, NamespacesSame)
-		fill(&d.AdoptionPolicy, AdoptNever)
-		fill(&d.UpdatePolicy, UpdateApply)
-		fill(&d.Ready.ObservedGeneration, ObservedAuto)
-		fill(&d.Ownership, OwnershipObject)
-		if d.ownsFields() {
-			fill(&d.DeletionPolicy, DeletionOrphan) // what is not ours stays
-		}
-		fill(&d.DeletionPolicy, DeletionDelete)
-		fill(&d.Drift.Policy, DriftEnforce)
+		op.Downstreams[i].fillDefaults()
 	}
 	if b := op.Deletion.Before; b != nil {
 		fill(&b.FailedWhen, "false")
@@ -84,6 +66,27 @@ func (f *File) fillDefaults() {
 	}
 	fill(&op.Guard.MaxDeleted, "10%")
 	fillInt(&op.Guard.Minimum, 5)
+}
+
+func (d *Downstream) fillDefaults() {
+	fill(&d.When, "true")
+	if d.ForEach != nil {
+		fillInt(&d.ForEach.MaxItems, 100)
+	}
+	for k := range d.After {
+		fill(&d.After[k].Until, AfterReady)
+	}
+	d.fillGenerated()
+	fill(&d.TargetNamespaces.From, NamespacesSame)
+	fill(&d.AdoptionPolicy, AdoptNever)
+	fill(&d.UpdatePolicy, UpdateApply)
+	fill(&d.Ready.ObservedGeneration, ObservedAuto)
+	fill(&d.Ownership, OwnershipObject)
+	if d.ownsFields() {
+		fill(&d.DeletionPolicy, DeletionOrphan) // what is not ours stays
+	}
+	fill(&d.DeletionPolicy, DeletionDelete)
+	fill(&d.Drift.Policy, DriftEnforce)
 }
 
 // fillSource fills what follows from rows being the upstreams: they have a kind of their own, no status, and no owner references.

@@ -126,10 +126,10 @@ func rowStateOf(summary status.Summary) RowState {
 	summary.Types = status.Types{Ready: "Ready", Stalled: "Stalled"}
 	row := RowState{State: RowProgressing}
 	for _, c := range status.Summarize(summary) {
-		switch {
-		case c.Type == summary.Types.Stalled:
+		switch c.Type {
+		case summary.Types.Stalled:
 			row.State = RowFailed
-		case c.Type == summary.Types.Ready:
+		case summary.Types.Ready:
 			row.Ready, row.Reason, row.Message = string(c.Status), c.Reason, c.Message
 			if c.Status == metav1.ConditionTrue {
 				row.State = RowReady

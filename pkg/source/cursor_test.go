@@ -18,7 +18,8 @@ func TestCursorBegins(t *testing.T) {
 	}{
 		{"no result before", time.Minute, time.Hour, []int{0}, []any{nil}},
 		{"no result is old enough", 10 * time.Second, time.Hour, []int{0, 5, 10, 15}, []any{nil, nil, nil, int64(0)}},
-		{"the newest that is old enough counts", 10 * time.Second, time.Hour, []int{0, 20, 40, 60, 65}, []any{nil, nil, int64(0), int64(20), int64(40)}},
+		{"the newest that is old enough counts", 10 * time.Second, time.Hour, []int{0, 20, 40, 60, 65},
+			[]any{nil, nil, int64(0), int64(20), int64(40)}},
 		{"without an overlap, the last one", 0, time.Hour, []int{0, 5, 6}, []any{nil, int64(0), int64(5)}},
 		{"now and then all rows", 0, 10 * time.Second, []int{0, 5, 9, 10, 19, 20}, []any{nil, int64(0), int64(5), nil, int64(10), nil}},
 	} {
@@ -54,8 +55,8 @@ func TestCursorReads(t *testing.T) {
 				}
 			}
 		}
-		s := New(Options{At: "source", Driver: SQLite, DSN: func(context.Context) (string, error) { return path, nil }, Query: "SELECT * FROM t; ",
-			Key: "id", Timeout: time.Minute, MaxRows: 100, Cursor: `a "b`, Full: time.Hour})
+		s := New(Options{At: "source", Driver: SQLite, DSN: func(context.Context) (string, error) { return path, nil },
+			Query: "SELECT * FROM t; ", Key: "id", Timeout: time.Minute, MaxRows: 100, Cursor: `a "b`, Full: time.Hour})
 		defer s.Close()
 		read := func(want int, partial bool) {
 			t.Helper()

@@ -263,8 +263,8 @@ func (r *reader) row() (Row, error) {
 // take counts a row.
 func (r *reader) take(key string, size int) error {
 	if _, twice := r.seen[key]; twice {
-		return fmt.Errorf("two rows of %[1]s.query have the %[2]s %[3]q, but %[1]s.key says that it identifies a row", r.options.At, r.options.Key,
-			clip(key))
+		return fmt.Errorf("two rows of %[1]s.query have the %[2]s %[3]q, but %[1]s.key says that it identifies a row",
+			r.options.At, r.options.Key, clip(key))
 	}
 	r.seen[key] = struct{}{}
 	switch r.bytes += size; {
