@@ -195,6 +195,15 @@ func acceptsMetadata(obj map[string]any) bool {
 
 // takeKept reads the annotation and takes it off. What cannot be read stays where it is: nothing is known of it, and nothing is lost.
 func (c *Converter) takeKept(obj map[string]any) map[string]*kept {
+	all := c.takeAnnotation(obj)
+	if version := c.takeFullMark(obj); version != "" {
+		all[version] = &kept{TooLarge: true}
+	}
+	return all
+}
+
+// takeAnnotation removes the annotation, and returns what it says; nothing if anything in it is not as annotate writes it.
+func (c *Converter) takeAnnotation(obj map[string]any) map[string]*kept {
 	all := map[string]*kept{}
 	annotations := annotationsOf(obj)
 	text, ok := annotations[c.preserve].(string)
@@ -233,7 +242,8 @@ func (c *Converter) annotate(obj map[string]any, all map[string]*kept, from, to 
 			return errTooLarge
 		}
 		if text, err = json.Marshal(map[string]*kept{from: {TooLarge: true}}); len(text) > room {
-			return err // an object without room for that either: with an error every list of the kind would fail
+			c.markFull(metadata, from) // with an error every list of the kind would fail
+			return err
 		}
 	}
 	if err != nil {
@@ -245,6 +255,32 @@ func (c *Converter) annotate(obj map[string]any, all map[string]*kept, from, to 
 	}
 	annotations[c.preserve] = string(text)
 	return nil
+}
+
+// markFull marks an object whose annotations leave no room even for the mark that fields of a version are missing: by a label. Labels
+// have no limit together, and the annotation's name and that of a version may be those of a label.
+func (c *Converter) markFull(metadata map[string]any, version string) {
+	labels, _ := metadata["labels"].(map[string]any)
+	if labels == nil {
+		labels = map[string]any{}
+		metadata["labels"] = labels
+	}
+	labels[c.preserve] = version
+}
+
+// takeFullMark removes the label of markFull, and returns the version that it names; empty for none.
+func (c *Converter) takeFullMark(obj map[string]any) string {
+	metadata, _ := obj["metadata"].(map[string]any)
+	labels, _ := metadata["labels"].(map[string]any)
+	version, ok := labels[c.preserve].(string)
+	if !ok || c.knows(version) != nil {
+		return ""
+	}
+	delete(labels, c.preserve)
+	if len(labels) == 0 {
+		delete(metadata, "labels")
+	}
+	return version
 }
 
 // roomFor is how many bytes the API server takes beside the annotations that there are.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -194,6 +195,16 @@ func TestRoomOfAnnotations(t *testing.T) {
 		}
 		if errs := validation.ValidateAnnotations(annotations, field.NewPath("annotations")); len(errs) > 0 {
 			t.Errorf("%d: %v", size, errs)
+		}
+		// Written back, it has all of them again or is refused, also where the other annotations are gone by then.
+		for _, emptied := range []bool{false, true} {
+			back := runtime.DeepCopyJSON(obj)
+			if emptied {
+				delete(back["metadata"].(map[string]any)["annotations"].(map[string]any), "k")
+			}
+			if err := c.Convert(t.Context(), back, "v1"); err == nil && !reflect.DeepEqual(back["spec"].(map[string]any)["m"], any(m)) {
+				t.Errorf("%d, emptied: %v: fields are lost without an error", size, emptied)
+			}
 		}
 	}
 }
