@@ -29,6 +29,8 @@ type Live struct {
 	MarkApplied bool
 	// MarkTheirs means that another manager owns OwnerMark by apply.
 	MarkTheirs bool
+	// MarkVoid means that the upstream that OwnerMark names does not exist. The object itself does not say that.
+	MarkVoid bool
 	// Unselected means that the object lacks the labels that its watch selects. It is never true in a watch; other readers set
 	// it.
 	Unselected bool

@@ -261,7 +261,8 @@ func notOurs(s *subject) (Outcome, bool) {
 	}
 	switch {
 	case left:
-		what = fmt.Sprintf("belongs to an earlier %s %s, which is gone", s.in.Upstream.GetKind(), self)
+		at, _, _ := ParseOwnerMark(s.facts.Live.OwnerMark)
+		what = fmt.Sprintf("belongs to an earlier %s %s, which is gone", s.in.Upstream.GetKind(), at)
 	case marked:
 		what = "has our owner mark, but was not created by this operator"
 	}
@@ -276,7 +277,7 @@ func othersObject(s *subject) (Outcome, bool) {
 	at, uid, marked := ParseOwnerMark(live.OwnerMark)
 	self := Ref{Namespace: up.GetNamespace(), Name: up.GetName()}
 	switch {
-	case marked && at != self:
+	case marked && at != self && !live.MarkVoid:
 		return Outcome{State: StateConflict, Message: fmt.Sprintf("%s of %s has the fields of %s, and two upstreams of one operator cannot both set fields of one object: "+
 			"give one of them another object, or an operator with another field manager and owner annotation",
 			s.Pipeline.Config.Conventions.Owner.Annotation, s.desired.Target, at)}, true
