@@ -14,6 +14,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/model"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	apiservercel "k8s.io/apiserver/pkg/cel"
@@ -57,9 +58,37 @@ func Refusals(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition
 				all = append(all, Refusal{Path: path, Reason: "the default does not fit: " + e.ErrorBody()})
 			}
 		}
-		all = append(all, rules...)
+		all = append(append(all, rules...), repeatedDefaults(s, nil)...)
 	}
 	return all, nil
+}
+
+// repeatedDefaults is about defaults with an item twice, in a set or a list with keys: an API server takes the definition, and then
+// refuses each object that gets the default.
+func repeatedDefaults(s *structuralschema.Structural, at fieldpath.Path) []Refusal {
+	if s == nil {
+		return nil
+	}
+	var all []Refusal
+	if s.Default.Object != nil {
+		for _, e := range listtype.ValidateListSetsAndMaps(nil, within(s), map[string]any{"default": s.Default.Object}) {
+			all = append(all, Refusal{Path: at, Reason: "the default does not fit: " + e.ErrorBody()})
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
+		property := s.Properties[name]
+		all = append(all, repeatedDefaults(&property, at.Child(name))...)
+	}
+	all = append(all, repeatedDefaults(s.Items, at)...)
+	if s.AdditionalProperties != nil {
+		all = append(all, repeatedDefaults(s.AdditionalProperties.Structural, at)...)
+	}
+	return all
+}
+
+// within is the schema of an object that has such a value as its default.
+func within(s *structuralschema.Structural) *structuralschema.Structural {
+	return &structuralschema.Structural{Properties: map[string]structuralschema.Structural{"default": *s}}
 }
 
 var propertyOf = regexp.MustCompile(`\.properties\[([^\]]*)\]`)
