@@ -225,3 +225,22 @@ func reappliedMarks(t *testing.T, ns, object, name, mark string) {
 	t.Helper()
 	testkit.Apply(t, ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: `+object+`, labels: {app: theirs}, annotations: {`+name+`.example.com/owner: "`+mark+`"}}, data: {theirs: "1"}}`)
 }
+
+// Rows are upstreams like any other: a mark that names a row that the query does not return is repaired.
+func TestMarkOfNoRow(t *testing.T) {
+	t.Parallel()
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	d := newDatabase(t)
+	d.add(1, 2)
+	counter := testkit.NewCounter()
+	start(t, counter.Wrap(testkit.Config()), d.config(ns, name)).ready()
+	waitApps(t, ns, name, 1, 2)
+	quiet(t, counter)
+	remark(t, ns, app(1), name, "/nobody/"+name+":nobody")
+	waitData(t, ns, app(1), "key", "one")
+	other := testkit.Get(t, configMaps, ns, app(2)).GetAnnotations()[name+".example.com/owner"]
+	quiet(t, counter)
+	remark(t, ns, app(1), name, other)
+	quiet(t, counter)
+	waitData(t, ns, app(1), "key", "bad")
+}

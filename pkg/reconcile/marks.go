@@ -53,10 +53,11 @@ func (r *reconciliation) findNamedOwners(ctx context.Context) {
 }
 
 // findNamed finds out whether the other upstream exists that the owner annotation of live names, by at most one request for each retry.
-// If live is not known to be ours and another field manager applies the annotation, it may be about another kind of upstream.
+// If live is not known to be ours, the annotation may be about another kind of upstream where another field manager applies it, and about
+// a row that a query lacks for a while.
 func (r *reconciliation) findNamed(ctx context.Context, live *drift.Live, known bool) {
 	at, uid, ok := pipeline.NamesOther(live, r.upstream.GetUID())
-	if !ok || !known && live.MarkTheirs {
+	if !ok || !known && (live.MarkTheirs || r.Pipeline.HasRows()) {
 		delete(r.record.marks, live.UID)
 		return
 	}
