@@ -37,15 +37,15 @@ func (e *explanation) explainUnselected(ctx context.Context, n int, v *survey.Su
 	}
 	match := p.Match(upstream)
 	reasons := e.passedOver(ctx, e.files[n], upstream, match)
-	if len(reasons) == 0 && match.Err != nil {
-		e.writer.about(fmt.Sprintf("%s: %v", leftAsItIs, match.Err))
-		return nil
-	}
-	if len(reasons) == 0 {
+	conclusion := "it has no downstreams"
+	switch {
+	case len(reasons) == 0 && match.Err != nil:
+		conclusion, reasons = leftAsItIs, []string{match.Err.Error()}
+	case len(reasons) == 0:
 		reasons = []string{"this operator created it, and never uses its own objects as upstreams"}
 	}
 	for _, reason := range reasons {
-		e.writer.about("it has no downstreams: " + reason)
+		e.writer.about(conclusion + ": " + reason)
 	}
 	return nil
 }

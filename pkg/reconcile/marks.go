@@ -5,7 +5,8 @@ import (
 	"errors"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
@@ -78,7 +79,7 @@ func (r *reconciliation) findNamed(ctx context.Context, live *drift.Live, known 
 // mayExist reports whether there is an upstream with that name and uid, or that cannot be found out. What the cache does not show is
 // read: the watch may lag, or see only a part.
 func (r *reconciliation) mayExist(ctx context.Context, at pipeline.Ref, uid types.UID) bool {
-	named := len(path.IsValidPathSegmentName(at.Name)) == 0 && len(path.IsValidPathSegmentName(at.Namespace)) == 0
+	named := len(content.IsPathSegmentName(at.Name)) == 0 && len(content.IsPathSegmentName(at.Namespace)) == 0
 	switch {
 	case r.Cache.UpstreamUID(at) == uid:
 		return true
@@ -111,4 +112,15 @@ func (r *record) keepMark(object types.UID, answer *markAnswer) {
 		r.marks = map[types.UID]*markAnswer{}
 	}
 	r.marks[object] = answer
+}
+
+// applyAt is the apply of an update. Others may not hold our marks: if they own nothing else that the document has, it takes these.
+func (r *reconciliation) applyAt(ctx context.Context, o pipeline.Outcome, version string, doc map[string]any) (*unstructured.Unstructured, error) {
+	t := r.target(o.Downstream, o.Target)
+	resp, err := r.client.ApplyAt(ctx, t, o.UID, version, doc)
+	if version != "" && apply.OwnsOnly(err, r.Pipeline.MarkFields()) {
+		t.Yields = false
+		return r.client.ApplyAt(ctx, t, o.UID, version, doc)
+	}
+	return resp, err
 }
