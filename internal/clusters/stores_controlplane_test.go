@@ -125,6 +125,9 @@ func refusesGarbage(t *testing.T, s service, put func(name, text string)) {
 			!strings.Contains(err.Error(), "not the record of a lock: use another place, or remove it") {
 			t.Errorf("%s: it is read as %+v, %v", name, r, err)
 		}
+		if err := store.Update(t.Context(), heldBy("eu_1", 1)); err == nil {
+			t.Errorf("%s: an update writes over it", name)
+		}
 		if err := store.Create(t.Context(), heldBy("eu_1", 1)); err == nil {
 			t.Errorf("%s: it is written over", name)
 		}

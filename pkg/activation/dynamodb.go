@@ -87,8 +87,11 @@ func (i *item) Get(ctx context.Context) (*leadership.Record, error) {
 	if !ok || !versioned {
 		return nil, notOurs(fmt.Errorf("it has no attributes %s and %s", attributeRecord, attributeVersion))
 	}
-	i.version = version.Value
-	return decodeJSON([]byte(record.Value))
+	decoded, err := decodeJSON([]byte(record.Value))
+	if err == nil { // else no update may succeed
+		i.version = version.Value
+	}
+	return decoded, err
 }
 
 // Create implements leadership.Store.

@@ -85,8 +85,11 @@ func (k *etcdKey) Get(ctx context.Context) (*leadership.Record, error) {
 	if len(answer.Kvs) == 0 {
 		return nil, leadership.NotFound(k.key)
 	}
-	k.read = answer.Kvs[0].ModRevision
-	return decodeJSON(answer.Kvs[0].Value)
+	record, err := decodeJSON(answer.Kvs[0].Value)
+	if err == nil { // else no update may succeed
+		k.read = answer.Kvs[0].ModRevision
+	}
+	return record, err
 }
 
 // Create implements leadership.Store: a key that does not exist has the revision 0.

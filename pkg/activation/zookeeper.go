@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"path"
 	"strings"
@@ -148,8 +149,19 @@ func (n *zookeeperNode) Get(ctx context.Context) (*leadership.Record, error) {
 	case err != nil:
 		return nil, err
 	}
-	n.version, n.zxid = read.stat.Version, read.stat.Mzxid
-	return decodeJSON(read.data)
+	return n.decode(&read)
+}
+
+// noVersion is one that no node has.
+const noVersion = math.MaxInt32
+
+// decode notes and returns what was read. If that is not a record, no update succeeds.
+func (n *zookeeperNode) decode(read *found) (*leadership.Record, error) {
+	record, err := decodeJSON(read.data)
+	if n.version, n.zxid = read.stat.Version, read.stat.Mzxid; err != nil {
+		n.version = noVersion
+	}
+	return record, err
 }
 
 // readAbove finds the last transaction above a node that does not exist: no earlier one than its deletion.
@@ -246,8 +258,7 @@ func (n *zookeeperNode) watchOnce(ctx context.Context, seen func(*leadership.Rec
 	if read.stat.Version == n.version {
 		return read.changed, false
 	}
-	n.version, n.zxid = read.stat.Version, read.stat.Mzxid
-	record, err := decodeJSON(read.data)
+	record, err := n.decode(&read)
 	if err != nil {
 		return nil, false
 	}

@@ -94,6 +94,17 @@ func (c *Client) explainConflict(ctx context.Context, t Target, uid types.UID, e
 	return e
 }
 
+// OwnsOnly reports whether err is ErrOwned, and other managers own no other field that the request would change than these.
+func OwnsOnly(err error, fields []string) bool {
+	s, ok := status(err)
+	if !ok || !errors.Is(err, ErrOwned) || s.Details == nil {
+		return false
+	}
+	return !slices.ContainsFunc(s.Details.Causes, func(c metav1.StatusCause) bool {
+		return c.Type != metav1.CauseTypeFieldManagerConflict || !slices.Contains(fields, c.Field)
+	})
+}
+
 // status returns the API server's status in err, or false. It sorts the causes: the API server iterates over maps, and a
 // message that changes with each response would be reported each time.
 func status(err error) (metav1.Status, bool) {

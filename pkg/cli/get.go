@@ -129,6 +129,7 @@ func (o *getOptions) listAndWatch(ctx context.Context, s *survey.Surveyor, files
 		}
 		defer v.Close()
 		noteEmpty(v, t.line.note)
+		noteUnknown(v, t.line.note)
 		surveys = append(surveys, v)
 		if err := v.Visit(ctx, v.Refs(), func(f *reconcile.Finding) error { return t.finding(v.Pipeline(), f) }); err != nil {
 			return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
@@ -85,6 +86,7 @@ func each(ctx context.Context, s *survey.Surveyor, files []*config.File, note fu
 			return err
 		}
 		noteEmpty(v, note)
+		noteUnknown(v, note)
 		err = work(v)
 		v.Close()
 		if err != nil {
@@ -147,6 +149,22 @@ func noteEmpty(v *survey.Survey, note func(format string, args ...any)) {
 		selected = " that its watch selects"
 	}
 	note("operator %s: no %s%s%s", p.Name, p.Upstream.GVK.Kind, where, selected)
+}
+
+// leftAsItIs is what is done about an object of which it is not known whether it is an upstream.
+const leftAsItIs = "whether it is an upstream is not known, so nothing is changed, and what was made for it stays"
+
+// noteUnknown names objects about which nothing follows since a match condition cannot be evaluated for them.
+func noteUnknown(v *survey.Survey, note func(format string, args ...any)) {
+	const shown = 3
+	unknown := v.Unknown()
+	for i, ref := range slices.SortedFunc(maps.Keys(unknown), pipeline.Ref.Compare) {
+		if i == shown {
+			note("operator %s: of %d more it is not known either", v.Pipeline().Name, len(unknown)-shown)
+			return
+		}
+		note("operator %s: %s %s: %s: %v", v.Pipeline().Name, v.Pipeline().Upstream.GVK.Kind, ref, leftAsItIs, unknown[ref])
+	}
 }
 
 // progressLine shows how far a survey is: at a terminal on one line that is written over, else on lines of their own.

@@ -35,12 +35,17 @@ func (e *explanation) explainUnselected(ctx context.Context, n int, v *survey.Su
 	case err != nil:
 		return err
 	}
-	reasons := e.passedOver(ctx, e.files[n], upstream, p.Match(upstream))
-	if len(reasons) == 0 {
+	match := p.Match(upstream)
+	reasons := e.passedOver(ctx, e.files[n], upstream, match)
+	conclusion := "it has no downstreams"
+	switch {
+	case len(reasons) == 0 && match.Err != nil:
+		conclusion, reasons = leftAsItIs, []string{match.Err.Error()}
+	case len(reasons) == 0:
 		reasons = []string{"this operator created it, and never uses its own objects as upstreams"}
 	}
 	for _, reason := range reasons {
-		e.writer.about("it has no downstreams: " + reason)
+		e.writer.about(conclusion + ": " + reason)
 	}
 	return nil
 }
@@ -62,9 +67,7 @@ func (e *explanation) passedOver(
 	for _, r := range unmet(watch.LabelSelector, upstream.GetLabels()) {
 		reasons = append(reasons, fmt.Sprintf("it has %s; %s requires %s", r.found, place("watch.labelSelector"), r.wanted))
 	}
-	if m.Err != nil {
-		reasons = append(reasons, fmt.Sprintf("whether it is an upstream is not known: %v", m.Err))
-	} else if m.Unmet != "" {
+	if m.Unmet != "" {
 		i := slices.IndexFunc(watch.MatchConditions, func(c config.MatchCondition) bool { return c.Name == m.Unmet })
 		at := place(fmt.Sprintf("watch.matchConditions[%d]", i))
 		reasons = append(reasons, fmt.Sprintf("it does not meet the match condition %s, %s", m.Unmet, at))
@@ -126,7 +129,10 @@ func (e *explanation) deselected(ctx context.Context, f *reconcile.Finding, line
 	for _, reason := range reasons {
 		line("the config does not select it: %s", reason)
 	}
-	if len(reasons) == 0 { // it has changed since it was looked at
+	switch {
+	case len(reasons) == 0 && f.Match.Err != nil:
+		line("whether the config selects it is not known: %v", f.Match.Err)
+	case len(reasons) == 0: // it has changed since it was looked at
 		line("the config does not select it")
 	}
 }

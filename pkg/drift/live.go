@@ -2,6 +2,7 @@ package drift
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -29,6 +30,8 @@ type Live struct {
 	MarkApplied bool
 	// MarkTheirs means that another manager owns OwnerMark by apply.
 	MarkTheirs bool
+	// MarkVoid means that the upstream that OwnerMark names does not exist. The object itself does not say that.
+	MarkVoid bool
 	// Unselected means that the object lacks the labels that its watch selects. It is never true in a watch; other readers set
 	// it.
 	Unselected bool
@@ -38,7 +41,7 @@ type Live struct {
 	// Initial has the state of each initial field of the view, in the same order.
 	Initial []InitialField
 	// Status and StatusMessage are the result of kstatus for the whole object, generation included. The message of a Current
-	// object has no further information and is omitted.
+	// object has no further information and is omitted; that of a Terminating one names its finalizers.
 	Status        kstatus.Status
 	StatusMessage string
 	// Kept is what the view's Keep selects, or the whole object without managedFields; nil for nothing. It must not be changed.
@@ -158,6 +161,8 @@ func statusOf(u *unstructured.Unstructured) (kstatus.Status, string) {
 		return kstatus.UnknownStatus, cut("computing the status: " + err.Error())
 	case r.Status == kstatus.CurrentStatus:
 		return r.Status, ""
+	case r.Status == kstatus.TerminatingStatus:
+		return r.Status, cut(heldBy(u.GetFinalizers()))
 	default:
 		return r.Status, cut(r.Message)
 	}
@@ -249,6 +254,18 @@ func ownerRefs(metadata map[string]any) []OwnerRef {
 		})
 	}
 	return out
+}
+
+// heldBy names finalizers; anybody may add any number of them.
+func heldBy(finalizers []string) string {
+	const shown = 3
+	if len(finalizers) == 0 {
+		return ""
+	}
+	if more := len(finalizers) - shown; more > 0 {
+		finalizers = append(slices.Clone(finalizers[:shown]), fmt.Sprintf("%d more", more))
+	}
+	return "finalizers hold it: " + strings.Join(finalizers, ", ")
 }
 
 func text(m map[string]any, field string) string {

@@ -81,7 +81,9 @@ func TestLiveStatus(t *testing.T) {
 		"stalled": {"{apiVersion: x.example.com/v1, kind: X, status: {conditions: [{type: Stalled, status: 'True', " +
 			"message: never}]}}", "never", kstatus.FailedStatus},
 		"going": {"{apiVersion: v1, kind: ConfigMap, metadata: {deletionTimestamp: '2026-01-01T00:00:00Z'}}",
-			"Resource scheduled for deletion", kstatus.TerminatingStatus},
+			"", kstatus.TerminatingStatus},
+		"going, and held": {"{apiVersion: v1, kind: ConfigMap, metadata: {finalizers: [a.b/c, a.b/d, a.b/e, a.b/f, a.b/g], " +
+			"deletionTimestamp: '2026-01-01T00:00:00Z'}}", "finalizers hold it: a.b/c, a.b/d, a.b/e, 2 more", kstatus.TerminatingStatus},
 		"generation is text": {"{apiVersion: v1, kind: ConfigMap, metadata: {generation: x}}", "computing the status: ",
 			kstatus.UnknownStatus},
 		"status is text": {"{apiVersion: apps/v1, kind: Deployment, status: x}", "computing the status: ",

@@ -38,8 +38,8 @@ func TestForEachBadInput(t *testing.T) {
 			"Invalid", "False", "downstream worker has 16000 items, more than maxItems: 100", []string{"p-old=x"}},
 		{"two names of half a MiB", "{workers: [{name: a" + long + ", value: x}, {name: b" + long + ", value: x}]}",
 			"RenderFailed", "True", "0 of 2 ready; not ready: item 0 (", []string{"p-old=x"}},
-		{"text", "{workers: " + long + "}", "RenderFailed", "True", "forEach.items gives no list and no map, but string", []string{"p-old=x"}},
-		{"nothing", "{other: x}", "RenderFailed", "True", "no such key: workers", []string{"p-old=x"}},
+		{"text", "{workers: " + long + "}", "RenderFailed", "True", "its items are not known: forEach.items gives no list and no map, but string", []string{"p-old=x"}},
+		{"nothing", "{other: x}", "RenderFailed", "True", "its items are not known: evaluating forEach.items", []string{"p-old=x"}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()

@@ -57,16 +57,27 @@ func (c *Cache) Upstreams() []pipeline.Ref {
 }
 
 // packed are the upstreams that the watches show, less those that do not meet watch.matchConditions.
-func (c *Cache) packed() iter.Seq[*packed] {
+func (c *Cache) packed() iter.Seq[*packed] { return c.packedThat(pipeline.MatchResult.IsMet) }
+
+func (c *Cache) packedThat(match func(pipeline.MatchResult) bool) iter.Seq[*packed] {
 	return func(yield func(*packed) bool) {
 		for _, sub := range c.upstreams {
 			for _, obj := range sub.indexer().List() {
-				if p, ok := obj.(*packed); ok && p.match.IsMet() && !yield(p) {
+				if p, ok := obj.(*packed); ok && match(p.match) && !yield(p) {
 					return
 				}
 			}
 		}
 	}
+}
+
+// Unknown has the error of each object of which it is not known whether it is an upstream: a match condition cannot be evaluated.
+func (c *Cache) Unknown() map[pipeline.Ref]error {
+	unknown := map[pipeline.Ref]error{}
+	for p := range c.packedThat(func(m pipeline.MatchResult) bool { return m.Err != nil }) {
+		unknown[p.ref()] = p.match.Err
+	}
+	return unknown
 }
 
 // upstream is one of them; nil for none.

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/model"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	apiservercel "k8s.io/apiserver/pkg/cel"
@@ -45,7 +46,7 @@ func Refusals(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition
 		if err != nil {
 			return nil, fmt.Errorf("version %s: %w", crd.Spec.Versions[i].Name, err)
 		}
-		if wrong := typeRefusals(s, nil); len(wrong) > 0 {
+		if wrong := typeRefusals(s); len(wrong) > 0 {
 			all = append(all, wrong...)
 			continue // defaults and rules cannot be checked
 		}
@@ -61,32 +62,57 @@ func Refusals(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition
 				all = append(all, Refusal{Path: path, Reason: "the default does not fit: " + e.ErrorBody()})
 			}
 		}
-		all = append(all, rules...)
+		all = append(append(all, rules...), repeatedDefaults(s)...)
 	}
 	return all, nil
 }
 
-// typeRefusals is about types that no API server knows.
-func typeRefusals(s *structuralschema.Structural, at fieldpath.Path) []Refusal {
+// eachNode visits a schema and all below it. Items of lists and maps take no step.
+func eachNode(s *structuralschema.Structural, at fieldpath.Path, visit func(*structuralschema.Structural, fieldpath.Path)) {
 	if s == nil {
-		return nil
+		return
 	}
-	var all []Refusal
-	if s.Type != "" && !slices.Contains(types, s.Type) {
-		all = append(all, Refusal{at, fmt.Sprintf("unknown type %q: valid types are %s", s.Type, strings.Join(types, ", ")), ""})
-	}
+	visit(s, at)
 	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
 		property := s.Properties[name]
-		all = append(all, typeRefusals(&property, at.Child(name))...)
+		eachNode(&property, at.Child(name), visit)
 	}
-	all = append(all, typeRefusals(s.Items, at)...)
+	eachNode(s.Items, at, visit)
 	if s.AdditionalProperties != nil {
-		all = append(all, typeRefusals(s.AdditionalProperties.Structural, at)...)
+		eachNode(s.AdditionalProperties.Structural, at, visit)
 	}
+}
+
+// typeRefusals is about types that no API server knows.
+func typeRefusals(s *structuralschema.Structural) (all []Refusal) {
+	eachNode(s, nil, func(s *structuralschema.Structural, at fieldpath.Path) {
+		if s.Type != "" && !slices.Contains(types, s.Type) {
+			all = append(all, Refusal{at, fmt.Sprintf("unknown type %q: valid types are %s", s.Type, strings.Join(types, ", ")), ""})
+		}
+	})
+	return all
+}
+
+// repeatedDefaults is about defaults with an item twice, in a set or a list with keys: an API server takes the definition, and then
+// refuses each object that gets the default.
+func repeatedDefaults(s *structuralschema.Structural) (all []Refusal) {
+	eachNode(s, nil, func(s *structuralschema.Structural, at fieldpath.Path) {
+		if s.Default.Object == nil {
+			return
+		}
+		for _, e := range listtype.ValidateListSetsAndMaps(nil, within(s), map[string]any{"default": s.Default.Object}) {
+			all = append(all, Refusal{Path: at, Reason: "the default does not fit: " + e.ErrorBody()})
+		}
+	})
 	return all
 }
 
 var types = []string{"array", "boolean", "integer", "number", "object", "string"}
+
+// within is the schema of an object that has such a value as its default.
+func within(s *structuralschema.Structural) *structuralschema.Structural {
+	return &structuralschema.Structural{Properties: map[string]structuralschema.Structural{"default": *s}}
+}
 
 var propertyOf = regexp.MustCompile(`\.properties\[([^\]]*)\]`)
 

@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
@@ -38,6 +40,8 @@ func TestServerRefuses(t *testing.T) {
 		{`{a: 'string | validation="self.size() > 1"', b: '[]string | validation="self.all(x, x.size() > 1)"'}`, false, "rules without bounds that are cheap"},
 		{`{a: 'integer | enum="1,2" default=2', b: 'string | enum="a,b"'}`, false, "enums"},
 		{`{}`, false, "no fields"},
+		{`{a-b: 'string | immutable=true maxLength=9', in: 'integer | immutable=true', c: {d: 'integer | immutable=true'}, e: {f: 'integer | immutable=true', g: string | required=true}}`, false, "immutable fields that are optional, at any depth"},
+		{`{a: '[]V | listType=map listMapKey=name'}`, false, "in a list with keys"},
 		{`{a: string | default=b enum=a}`, true, "a default that is not in the enum"},
 		{`{a: integer | default=1 minimum=2}`, true, "a default below the minimum"},
 		{`{a: string | default=A pattern=^a}`, true, "a default that the pattern refuses"},
@@ -61,7 +65,7 @@ func TestServerRefuses(t *testing.T) {
 		t.Run(test.reason, func(t *testing.T) {
 			fields, types := map[string]any{}, map[string]any{}
 			read(t, test.fields, &fields)
-			read(t, `{T: {name: string | required=true, num: integer | default=80, o: string}, U: 'string | maxLength=1000 validation="self.contains(self + self) || self.matches(''a+b+c+'') || self.contains(self)"'}`, &types)
+			read(t, `{T: {name: string | required=true, num: integer | default=80, o: string}, V: {name: string | required=true, num: integer | immutable=true}, U: 'string | maxLength=1000 validation="self.contains(self + self) || self.matches(''a+b+c+'') || self.contains(self)"'}`, &types)
 			crd := definition(t, fmt.Sprintf("n%d.%s.example.com", i, testkit.Unique(t)), fields, types)
 			if crd == nil {
 				if !test.refuse {
@@ -116,4 +120,78 @@ func definition(t *testing.T, group string, fields, types map[string]any) *apiex
 func problemsOf(fields, types map[string]any) []simpleschema.Problem {
 	_, problems := simpleschema.Parse(fields, types)
 	return problems
+}
+
+// TestRepeatedDefaults: an API server takes a default with an item twice, and no object that gets it.
+func TestRepeatedDefaults(t *testing.T) {
+	for fields, want := range map[string]string{
+		`{a: '[]T | listType=map listMapKey=name default=[{"name":"x"},{"name":"x"}]'}`:           "spec.a: the default does not fit: Duplicate value",
+		`{a: '[]string | uniqueItems=true default=["x","x"]'}`:                                    "spec.a: the default does not fit: Duplicate value",
+		`{a: {b: '[]T | listType=map listMapKey=name default=[{"name":"x"},{"name":"x"}]'}}`:      "spec.a.b: the default does not fit: Duplicate value",
+		`{a: '[]T | listType=map listMapKey=name default=[{"name":"x"},{"name":"y"}]'}`:           "",
+		`{a: '[]T | listType=atomic default=[{"name":"x"},{"name":"x"}]', b: '[]T | default=[]'}`: "",
+	} {
+		into, custom := map[string]any{}, map[string]any{}
+		read(t, fields, &into)
+		read(t, `{T: {name: string | required=true}}`, &custom)
+		refusals, err := kinds.Refusals(t.Context(), definition(t, "d.example.com", into, custom))
+		got := ""
+		for _, r := range refusals {
+			got += strings.TrimPrefix(r.Path.String(), ".") + ": " + r.Reason
+		}
+		if err != nil || want == "" && got != "" || !strings.HasPrefix(got, want) {
+			t.Errorf("%s: %q (%v), want %q", fields, got, err, want)
+		}
+	}
+}
+
+// TestImmutableStays: an immutable field that is set stays as it is, also if it is removed first.
+func TestImmutableStays(t *testing.T) {
+	fields := map[string]any{}
+	read(t, `{imm: string | immutable=true, free: string, def: string | immutable=true default=x, deep: {imm: integer | immutable=true, free: string},
+		req: {imm: integer | immutable=true, must: string | required=true}, must: {imm: integer | immutable=true required=true}}`, &fields)
+	crd := definition(t, testkit.Unique(t)+".example.com", fields, nil)
+	gvr := schema.GroupVersionResource{Group: crd.Spec.Group, Version: "v1", Resource: "things"}
+	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(crd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := yaml.Marshal(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	testkit.InstallCRDs(t, string(text))
+	ns := testkit.Namespace(t)
+	things := testkit.Dynamic(t).Resource(gvr).Namespace(ns)
+	const set = `{imm: a, free: a, deep: {imm: 1, free: a}, req: {imm: 1, must: a}, must: {imm: 1}}`
+	for _, row := range []struct {
+		patch   string
+		refused bool
+		reason  string
+	}{
+		{`{"spec":{"free":null}}`, false, "another field"},
+		{`{"spec":{"imm":"b"}}`, true, "another value"},
+		{`{"spec":{"imm":null}}`, true, "no value"},
+		{`{"spec":{"def":null}}`, false, "the default is the value"},
+		{`{"spec":{"def":"y"}}`, true, "another than the default"},
+		{`{"spec":{"deep":{"imm":null}}}`, true, "no value, further down"},
+		{`{"spec":{"deep":{"free":null}}}`, false, "another field, further down"},
+		{`{"spec":{"deep":null}}`, true, "the object that it is in"},
+		{`{"spec":{"req":null}}`, true, "the object that it is in, which cannot be empty"},
+		{`{"spec":{"must":null}}`, true, "the object that it is in, which must be there"},
+		{`{"spec":null}`, true, "the whole spec"},
+	} {
+		t.Run(row.reason, func(t *testing.T) {
+			name := strings.Trim(testkit.Unique(t), "-.")
+			u := &unstructured.Unstructured{}
+			read(t, `{apiVersion: `+gvr.Group+`/v1, kind: Thing, metadata: {name: `+name+`}, spec: `+set+`}`, &u.Object)
+			if _, err := things.Create(t.Context(), u, metav1.CreateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			_, err := things.Patch(t.Context(), name, types.MergePatchType, []byte(row.patch), metav1.PatchOptions{})
+			if (err != nil) != row.refused {
+				t.Errorf("the API server says %v", err)
+			}
+		})
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corollary-dev/corollary/pkg/config"
@@ -226,15 +227,27 @@ func finishedBefore(s *subject) Outcome {
 	return o
 }
 
+// terminating is about an object that somebody deletes and, with a finalizer, may keep for as long as they like: it is in force all that
+// time, so its drift is repaired. A changed desired state waits for the new object.
 func terminating(s *subject) (Outcome, bool) {
-	if !s.facts.Live.Deleting {
+	live := s.facts.Live
+	if !live.Deleting {
 		return Outcome{}, false
 	}
 	text := "%s is being deleted and is recreated once it is gone"
-	if s.OwnsFields() {
+	switch {
+	case s.OwnsFields():
 		text = "%s is being deleted, and is not ours: nothing is set on it"
+	case s.ours() && s.Downstream.Repairs() && s.facts.LastHash() == s.desired.Hash:
+		if _, same := inSync(s); !same {
+			return drifted(s)
+		}
 	}
-	return Outcome{State: StateWaiting, Message: fmt.Sprintf(text, s.desired.Target)}, true
+	o := Outcome{State: StateWaiting, Message: fmt.Sprintf(text, s.desired.Target)}
+	if live.Status == kstatus.TerminatingStatus && live.StatusMessage != "" {
+		o.Message += "; " + live.StatusMessage
+	}
+	return o, true
 }
 
 // notOurs is about an object that is not known to be ours: a conflict, unless adoption is allowed and nobody else owns it.
@@ -261,7 +274,8 @@ func notOurs(s *subject) (Outcome, bool) {
 	}
 	switch {
 	case left:
-		what = fmt.Sprintf("belongs to an earlier %s %s, which is gone", s.in.Upstream.GetKind(), self)
+		at, _, _ := ParseOwnerMark(s.facts.Live.OwnerMark)
+		what = fmt.Sprintf("belongs to an earlier %s %s, which is gone", s.in.Upstream.GetKind(), at)
 	case marked:
 		what = "has our owner mark, but was not created by this operator"
 	}
@@ -276,7 +290,7 @@ func othersObject(s *subject) (Outcome, bool) {
 	at, uid, marked := ParseOwnerMark(live.OwnerMark)
 	self := Ref{Namespace: up.GetNamespace(), Name: up.GetName()}
 	switch {
-	case marked && at != self:
+	case marked && at != self && !live.MarkVoid:
 		return Outcome{State: StateConflict, Message: fmt.Sprintf("%s of %s has the fields of %s, and two upstreams of one operator cannot both set fields of one object: "+
 			"give one of them another object, or an operator with another field manager and owner annotation",
 			s.Pipeline.Config.Conventions.Owner.Annotation, s.desired.Target, at)}, true

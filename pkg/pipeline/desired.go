@@ -37,6 +37,8 @@ type DesiredObject struct {
 	Several bool
 	// item is the index of the item, as the expression gave them.
 	item int
+	// itemsUnknown is true for the one object of a downstream whose items cannot be told.
+	itemsUnknown bool
 	// Err is why it cannot be told: `when` or the template failed, or an input is missing.
 	Err error
 	// Wanted is false if `when` says so.

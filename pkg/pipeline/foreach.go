@@ -80,7 +80,7 @@ func (p *Pipeline) desiredObjects(
 		if items.err == nil {
 			o = p.desiredObject(d, upstream, in, vars, budget)
 		}
-		o.Downstream, o.Several = d.Index, d.Several()
+		o.Downstream, o.Several, o.itemsUnknown = d.Index, d.Several(), items.err != nil
 		return []DesiredObject{o}
 	}
 	var list []DesiredObject
@@ -288,6 +288,12 @@ func byDownstream(list []objectFact) (facts []status.Fact) {
 
 // together is the fact about all objects of a downstream: the worst of them says why, and the message how many are ready.
 func together(list []objectFact) status.Fact {
+	if unknown := list[0]; unknown.of.itemsUnknown {
+		if unknown.Message != "" {
+			unknown.Message = "its items are not known: " + unknown.Message
+		}
+		return unknown.Fact
+	}
 	name, all := list[0].Name, make([]status.Fact, len(list))
 	for i, f := range list {
 		all[i] = f.Fact

@@ -85,6 +85,15 @@ func (p *Pipeline) Marks(owner types.UID, i int) Marks {
 	return m
 }
 
+// MarkFields are the fields of an object that hold its owner annotation and its hash, as the API server writes their paths.
+func (p *Pipeline) MarkFields() []string {
+	fields := []string{".metadata.annotations." + p.Config.Conventions.Owner.Annotation}
+	if p.hashKey.Label != "" {
+		return append(fields, ".metadata.labels."+p.hashKey.Label)
+	}
+	return append(fields, ".metadata.annotations."+p.hashKey.Annotation)
+}
+
 // OwnConditions returns a status with our condition types alone, for an apply: what it holds becomes ours.
 func (p *Pipeline) OwnConditions(want map[string]any) map[string]any {
 	all, _ := want["conditions"].([]any)

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -38,17 +39,15 @@ func Applied(live *drift.Live, uid types.UID) bool {
 	return ok && marked == string(uid) && live.MarkApplied
 }
 
-// LeftBy reports whether live has the owner annotation of an earlier upstream of the same namespace and name: of two of one
-// name, the other one is gone. Where another field manager applies the annotation, it may be about another kind of upstream,
-// which is there.
+// LeftBy reports whether live has the owner annotation of an upstream that is known to be gone, or of an earlier upstream of the same
+// namespace and name: of two of one name, the other one is gone. Where another field manager applies the annotation, it may be about
+// another kind of upstream, which is there.
 func LeftBy(live *drift.Live, upstream Ref, uid types.UID) bool {
-	for _, ref := range live.Owners {
-		if ref.Controller && ref.UID != uid {
-			return false
-		}
+	if controlledByOther(live, uid) {
+		return false
 	}
 	ref, marked, ok := ParseOwnerMark(live.OwnerMark)
-	return ok && ref == upstream && marked != string(uid) && !live.MarkTheirs
+	return ok && marked != string(uid) && (live.MarkVoid || ref == upstream && !live.MarkTheirs)
 }
 
 // Marked reports whether live has the mark of the upstream with this uid. A plain owner reference, of which an object may
@@ -65,15 +64,25 @@ func Marked(live *drift.Live, uid types.UID) bool {
 	return ok && marked == string(uid) || plain && !OwnedByOther(live, uid)
 }
 
-// OwnedByOther reports whether live has a controller or an owner mark that is not this upstream.
+// OwnedByOther reports whether live has a controller or an owner annotation that is not this upstream. An annotation that names nobody
+// counts as none.
 func OwnedByOther(live *drift.Live, uid types.UID) bool {
-	for _, ref := range live.Owners {
-		if ref.Controller && ref.UID != uid {
-			return true
-		}
+	if controlledByOther(live, uid) {
+		return true
 	}
 	_, marked, ok := ParseOwnerMark(live.OwnerMark)
-	return ok && marked != string(uid)
+	return ok && marked != string(uid) && !live.MarkVoid
+}
+
+// NamesOther returns the upstream that the owner annotation of live names, if that decides whether live belongs to another upstream than
+// the one of this uid.
+func NamesOther(live *drift.Live, uid types.UID) (ref Ref, other types.UID, ok bool) {
+	ref, marked, ok := ParseOwnerMark(live.OwnerMark)
+	return ref, types.UID(marked), ok && marked != string(uid) && !controlledByOther(live, uid)
+}
+
+func controlledByOther(live *drift.Live, uid types.UID) bool {
+	return slices.ContainsFunc(live.Owners, func(ref drift.OwnerRef) bool { return ref.Controller && ref.UID != uid })
 }
 
 // ownerIn names the owner of live in a message about an upstream; empty if it has none. earlier tells that it is an upstream

@@ -203,7 +203,7 @@ func (p *Pipeline) mayStandIn(d *Downstream, live *drift.Live) bool {
 		if p.upstreamIsNamespace() {
 			own.Namespace = own.Name
 		}
-		return !ok || own.Namespace == live.Namespace
+		return !ok || live.MarkVoid || own.Namespace == live.Namespace
 	}
 	return true
 }

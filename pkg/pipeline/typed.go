@@ -127,6 +127,9 @@ func (t *typeCheck) value(s *render.Sketch, schema *spec.Schema, at string) {
 		t.written(s, schema, at)
 	case render.SketchList:
 		item := itemSchema(schema)
+		if t.ownsFields {
+			item = requiring(item, mapKeys(schema))
+		}
 		for _, i := range s.Items {
 			if i.Kind != render.SketchSplice {
 				t.value(i, item, at+"[]")

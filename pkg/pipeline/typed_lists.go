@@ -3,6 +3,7 @@ package pipeline
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
@@ -30,6 +31,9 @@ func (m *writtenMap) root() *writtenMap {
 // written gathers a map. Maps that share an entry are one map, printed on several paths.
 func (t *typeCheck) written(s *render.Sketch, schema *spec.Schema, at string) {
 	var m *writtenMap
+	if t.ownsFields && !strings.HasSuffix(at, "[]") {
+		schema = requiring(schema, nil)
+	}
 	for _, e := range s.Entries {
 		id := site{e.Line, at + pathStep(e.Key)}
 		if have := t.maps[id]; have != nil && m == nil {
@@ -62,6 +66,16 @@ func (m *writtenMap) join(other *writtenMap) {
 	}
 }
 
+// requiring is the schema of a map in an object of others: they set the required fields, except those that say which item it is.
+func requiring(schema *spec.Schema, names []string) *spec.Schema {
+	if schema = plainSchema(schema); schema == nil || len(schema.Required) == 0 {
+		return schema
+	}
+	less := *schema
+	less.Required = slices.DeleteFunc(slices.Clone(schema.Required), func(name string) bool { return !slices.Contains(names, name) })
+	return &less
+}
+
 // missing finds the fields that a schema requires and no path supplies. The API server holds custom resources to that;
 // in built-in kinds it takes some of them for empty.
 func (t *typeCheck) missing() map[site]finding {
@@ -82,17 +96,25 @@ func (t *typeCheck) missing() map[site]finding {
 	return found
 }
 
+// mapKeys are the fields that say which item of a list it is.
+func mapKeys(list *spec.Schema) []string {
+	if list == nil {
+		return nil
+	}
+	if kind, _ := list.Extensions.GetString("x-kubernetes-list-type"); kind != "map" {
+		return nil
+	}
+	keys, _ := list.Extensions.GetStringSlice("x-kubernetes-list-map-keys")
+	return keys
+}
+
 // items looks for items of a list that cannot be combined: equal ones of a set, and those with equal keys.
 func (t *typeCheck) items(s *render.Sketch, schema *spec.Schema, at string) {
 	if schema == nil {
 		return
 	}
-	var keys []string
-	switch kind, _ := schema.Extensions.GetString("x-kubernetes-list-type"); kind {
-	case "set":
-	case "map":
-		keys, _ = schema.Extensions.GetStringSlice("x-kubernetes-list-map-keys")
-	default:
+	keys := mapKeys(schema)
+	if kind, _ := schema.Extensions.GetString("x-kubernetes-list-type"); kind != "set" && kind != "map" {
 		return
 	}
 	var ids []string

@@ -211,7 +211,7 @@ func (r *reconciliation) apply(ctx context.Context, o pipeline.Outcome, in pipel
 		// until another upstream marks it.
 		version = o.Live.ResourceVersion
 	}
-	resp, err := r.client.ApplyAt(ctx, r.target(i, o.Target), o.UID, version, doc)
+	resp, err := r.applyAt(ctx, o, version, doc)
 	resp, err = r.afterTakeOver(ctx, o, taken, doc, resp, err)
 	switch {
 	case errors.Is(err, apply.ErrGone):

@@ -78,6 +78,7 @@ func (r *reconciliation) heldByGuard(ctx context.Context, d pipeline.Decision) b
 
 // firstDecision is the decision before the API server is asked for anything but the objects that the status records.
 func (r *reconciliation) firstDecision(ctx context.Context) pipeline.Decision {
+	r.findNamedOwners(ctx)
 	r.findUnseen(ctx)
 	_, d := r.decide(func() pipeline.Input { return r.gather(ctx) })
 	return d

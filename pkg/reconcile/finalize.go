@@ -143,6 +143,7 @@ func (r *reconciliation) gatherDeletion(ctx context.Context) (pipeline.Input, er
 			return in, nil
 		}
 	}
+	r.findNamedOwners(ctx)
 	in.Leftovers = r.findLeftovers(nil, r.shownByDownstream())
 	for i := range in.Leftovers {
 		in.Leftovers[i].Asked = r.record.isGone(in.Leftovers[i].Live, r.now)
@@ -375,5 +376,10 @@ func (r *reconciliation) readLive(ctx context.Context, i int, at pipeline.Ref) (
 	if err != nil {
 		return nil, err
 	}
-	return r.Pipeline.Downstreams[i].View.Live(obj)
+	found, err := r.Pipeline.Downstreams[i].View.Live(obj)
+	if err != nil {
+		return nil, err
+	}
+	r.findNamed(ctx, found, true)
+	return r.withMark(found), nil
 }

@@ -61,7 +61,7 @@ func (r *reconciliation) facts(k int, recorded []status.Recorded) pipeline.Facts
 	if !ok {
 		return f
 	}
-	f.Live = r.record.latest(k, at, func() *drift.Live { return r.Cache.Live(i, at) }, r.now)
+	f.Live = r.withMark(r.latest(k, at))
 	if f.Live != nil && r.Cache.Live(i, at) == nil {
 		r.trustUntil(r.record.freshUntil(k))
 	}
@@ -85,7 +85,7 @@ func (r *reconciliation) facts(k int, recorded []status.Recorded) pipeline.Facts
 	if r.isRecorded(recorded, f.Live.UID) && pipeline.Marked(f.Live, r.upstream.GetUID()) {
 		t.setUID(f.Live.UID, at)
 	}
-	f.Trusted = t.uid == f.Live.UID || r.isRecorded(recorded, f.Live.UID)
+	f.Trusted = r.isTrusted(k, f.Live.UID, recorded)
 	if t.uid == f.Live.UID {
 		f.AppliedHash = t.contest.written
 	}
@@ -94,6 +94,17 @@ func (r *reconciliation) facts(k int, recorded []status.Recorded) pipeline.Facts
 	f.Verdict.Contenders = t.changedBy
 	f.Verdict.Differences = t.compared.textFor(f.Live, hash)
 	return f
+}
+
+// isTrusted is Facts.Trusted of object k of the desired state.
+func (r *reconciliation) isTrusted(k int, uid types.UID, recorded []status.Recorded) bool {
+	return r.record.targets[k].uid == uid || r.isRecorded(recorded, uid)
+}
+
+// latest is the object k of the desired state at a place, as the cache or a response shows it.
+func (r *reconciliation) latest(k int, at pipeline.Ref) *drift.Live {
+	i := r.record.desired.Objects[k].Downstream
+	return r.record.latest(k, at, func() *drift.Live { return r.Cache.Live(i, at) }, r.now)
 }
 
 // isRecorded reports whether the status records the uid, and can be trusted.

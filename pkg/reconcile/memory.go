@@ -55,6 +55,8 @@ type record struct {
 	siblings map[place]siblingSeen
 	// left are the objects that stood at no target the last time.
 	left []witness
+	// marks are by the uid of an object whose owner annotation names another upstream.
+	marks map[types.UID]*markAnswer
 	// retry is about requests for the upstream itself: its status, and its finalization when it is being deleted.
 	retry retryState
 	// upstreamFailure is the reason of a failed request for the upstream itself that is retried; empty for none.

@@ -73,6 +73,7 @@ func (r *Reconciler) Preview(ctx context.Context, ref pipeline.Ref, o PreviewOpt
 
 // decide decides and makes dry runs until nothing is left to do.
 func (t *dryRun) decide(ctx context.Context) {
+	t.findNamedOwners(ctx)
 	t.findUnseen(ctx)
 	for round := range maxRounds {
 		in := t.gather(ctx)

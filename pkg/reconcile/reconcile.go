@@ -126,6 +126,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, ref pipeline.Ref) time.Durat
 // gatherAll gathers what the cache shows and what it does not show, in each round: the status must go on recording what the
 // cache has just lost until it is gone.
 func (r *reconciliation) gatherAll(ctx context.Context) pipeline.Input {
+	r.findNamedOwners(ctx)
 	in := r.gather(ctx)
 	if r.findUnseen(ctx) {
 		in = r.gather(ctx)

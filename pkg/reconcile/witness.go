@@ -63,7 +63,7 @@ func (r *reconciliation) findLeftovers(w *pipeline.Desired, owned [][]*drift.Liv
 // withWitnessed adds, by downstream, the objects in the cache that only a witness knows.
 func (r *reconciliation) withWitnessed(owned [][]*drift.Live) [][]*drift.Live {
 	for _, w := range r.witnesses() {
-		live, up := r.Cache.Live(w.downstream, w.at), r.upstream.GetUID()
+		live, up := r.withMark(r.Cache.Live(w.downstream, w.at)), r.upstream.GetUID()
 		if live == nil || live.UID != w.uid || pipeline.Marked(live, up) || pipeline.OwnedByOther(live, up) {
 			continue
 		}

@@ -54,7 +54,7 @@ var markerRules = map[string]markerRule{
 	"immutable": {apply: func(s schema, v string) error {
 		immutable, err := truth(v)
 		if immutable {
-			return appendTo(s, "x-kubernetes-validations", schema{"rule": "self == oldSelf", "message": "the field is immutable"})
+			return appendTo(s, "x-kubernetes-validations", schema{"rule": immutableRule, "message": "the field is immutable"})
 		}
 		return err
 	}},
@@ -97,7 +97,27 @@ func (p *parser) mark(s schema, markers string, needed bool) bool {
 		}
 	}
 	p.checkList(s)
+	p.checkBounds(s)
 	return needed
+}
+
+// checkBounds reports bounds that no value can meet.
+func (p *parser) checkBounds(s schema) {
+	for _, bounds := range [][2]string{{"minimum", "maximum"}, {"minLength", "maxLength"}, {"minItems", "maxItems"}} {
+		least, hasLeast := s[bounds[0]]
+		most, hasMost := s[bounds[1]]
+		if hasLeast && hasMost && asFloat(least) > asFloat(most) {
+			p.fail("exchange them, or remove one", "%s=%v is more than %s=%v: no value is allowed", bounds[0], least, bounds[1], most)
+		}
+	}
+}
+
+func asFloat(v any) float64 {
+	if n, ok := v.(int64); ok {
+		return float64(n)
+	}
+	f, _ := v.(float64)
+	return f
 }
 
 func fixForMarker(name string) string {
@@ -244,6 +264,9 @@ func pattern(s schema, v string) error {
 
 func enum(s schema, v string) error {
 	var values []any
+	if strings.HasPrefix(v, "[") || strings.Contains(v, `"`) {
+		return fmt.Errorf(`write the values separated by commas, without brackets and quotes in between: enum="A,B"`)
+	}
 	for _, item := range strings.Split(v, ",") {
 		item = strings.TrimSpace(item)
 		if item == "" {

@@ -105,7 +105,7 @@ func (p *parser) declare(typeName string) {
 // object is the schema of a map of fields.
 func (p *parser) object(fields map[string]any) schema {
 	properties := schema{}
-	var required []any
+	var required, rules []any
 	isDefaulted := false
 	for _, key := range slices.Sorted(maps.Keys(fields)) {
 		p.within(key, func() {
@@ -127,14 +127,21 @@ func (p *parser) object(fields map[string]any) schema {
 				required = append(required, key)
 			}
 			_, has := made["default"]
-			isDefaulted = isDefaulted || has
+			fixed := isFixed(made)
+			if fixed && !needed && !has {
+				rules = append(rules, kept(key))
+			}
+			isDefaulted = isDefaulted || has || fixed
 		})
 	}
 	made := schema{"type": "object", "properties": properties}
+	if len(rules) > 0 {
+		made["x-kubernetes-validations"] = rules
+	}
 	switch {
 	case len(required) > 0:
 		made["required"] = required
-	case isDefaulted: // so that the defaults take effect where the object itself is missing
+	case isDefaulted: // so that the defaults, and what may not be removed, take effect where the object itself is missing
 		made["default"] = schema{}
 	}
 	return made

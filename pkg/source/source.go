@@ -249,8 +249,9 @@ func (r *reader) row() (Row, error) {
 	}
 	r.cursor.take(row.Columns[o.Cursor])
 	switch key := row.Columns[o.Key].(type) {
-	case nil:
-		return Row{}, fmt.Errorf("row %[1]d of %[2]s.query has no %[3]s: the column that %[2]s.key names must not be NULL", number, o.At, o.Key)
+	case nil, "":
+		return Row{}, fmt.Errorf("row %[1]d of %[2]s.query has no %[3]s: the column that %[2]s.key names must be neither NULL nor empty",
+			number, o.At, o.Key)
 	case string, int64, bool:
 		row.Key = fmt.Sprint(key)
 	default:

@@ -266,6 +266,9 @@ func (v *Survey) Refs() []pipeline.Ref {
 	return slices.DeleteFunc(v.pending.all(), func(ref pipeline.Ref) bool { return !v.cache.Watches(ref.Namespace) })
 }
 
+// Unknown has the error of each object of which it is not known whether it is an upstream. Nothing is reported about it otherwise.
+func (v *Survey) Unknown() map[pipeline.Ref]error { return v.cache.Unknown() }
+
 // Visit previews upstreams and calls visit with each finding, sequentially and in order. It stores none of them, so its memory
 // is that of the caches. An error of visit ends it. It skips upstreams with nothing to report.
 func (v *Survey) Visit(ctx context.Context, refs []pipeline.Ref, visit func(*reconcile.Finding) error) error {

@@ -1,0 +1,76 @@
+//go:build controlplane
+
+package engine_test
+
+import (
+	"testing"
+
+	"github.com/corollary-dev/corollary/internal/testkit"
+)
+
+// An object that somebody deletes and keeps by a finalizer stays in force, so what they change of it is repaired until it is gone, and
+// then it is made again. At rest that costs nothing.
+func TestTerminatingIsRepaired(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		reason, policy, change string
+		stopped, left          bool
+	}{
+		{reason: "a value is changed", change: `{"data":{"key":"bad"}}`},
+		{reason: "a value is removed", change: `{"data":{"key":null}}`},
+		{reason: "its marks are removed, too", change: `{"data":{"key":"bad"},"metadata":{"annotations":null,"ownerReferences":null}}`},
+		{reason: "while no process runs", change: `{"data":{"key":"bad"}}`, stopped: true},
+		{reason: "drift is only reported", policy: "    drift: {policy: Report}\n", change: `{"data":{"key":"bad"}}`, left: true},
+		{reason: "it is only created", policy: "    updatePolicy: CreateOnly\n", change: `{"data":{"key":"bad"}}`, left: true},
+	} {
+		t.Run(row.reason, func(t *testing.T) {
+			t.Parallel()
+			ns, name := testkit.Namespace(t), testkit.Unique(t)
+			conf := fill(widgetConfig, ns, name)
+			conf = replaceOnce(t, conf, "    # downstream\n", row.policy)
+			counter := testkit.NewCounter()
+			operator := start(t, counter.Wrap(testkit.Config()), conf).ready()
+			testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+			made := waitData(t, ns, "a", "key", "value")
+			waitCondition(t, widgets, ns, "a", "Ready", "True")
+			testkit.Patch(t, configMaps, ns, "a", "somebody", `{"metadata":{"finalizers":["a.example.com/hold"]}}`)
+			testkit.Delete(t, configMaps, ns, "a")
+			const says = "is being deleted and is recreated once it is gone; finalizers hold it: a.example.com/hold"
+			eventuallyCondition(t, ns, "a", "False", "Waiting", says)
+			if row.stopped {
+				operator.halt()
+			}
+			testkit.Patch(t, configMaps, ns, "a", "somebody", row.change)
+			if row.stopped {
+				start(t, counter.Wrap(testkit.Config()), conf).ready()
+			}
+			if row.left {
+				quiet(t, counter)
+				waitData(t, ns, "a", "key", "bad")
+			} else {
+				waitData(t, ns, "a", "key", "value")
+			}
+			eventuallyCondition(t, ns, "a", "False", "Waiting", says)
+			quiet(t, counter)
+			testkit.Patch(t, configMaps, ns, "a", "somebody", `{"metadata":{"finalizers":null}}`)
+			if again := waitCreated(t, ns, "a", string(made.GetUID())); again != "value" {
+				t.Errorf("it is made again with %q", again)
+			}
+			waitCondition(t, widgets, ns, "a", "Ready", "True")
+		})
+	}
+}
+
+// waitCreated waits until there is a ConfigMap with another uid, and returns its key.
+func waitCreated(t *testing.T, ns, object, before string) (key string) {
+	t.Helper()
+	testkit.Eventually(t, patience, func() (bool, string) {
+		u := testkit.Find(t, configMaps, ns, object)
+		if u == nil || string(u.GetUID()) == before {
+			return false, "it is not made again"
+		}
+		key, _ = u.Object["data"].(map[string]any)["key"].(string)
+		return true, ""
+	})
+	return key
+}
