@@ -248,10 +248,11 @@ func (r *reader) row() (Row, error) {
 		size += len(name) + sizeOf(value)
 	}
 	r.cursor.take(row.Columns[o.Cursor])
-	switch key := row.Columns[o.Key].(type) {
-	case nil, "":
+	if key := row.Columns[o.Key]; key == nil || key == "" {
 		return Row{}, fmt.Errorf("row %[1]d of %[2]s.query has no %[3]s: the column that %[2]s.key names must be neither NULL nor empty",
 			number, o.At, o.Key)
+	}
+	switch key := row.Columns[o.Key].(type) {
 	case string, int64, bool:
 		row.Key = fmt.Sprint(key)
 	default:

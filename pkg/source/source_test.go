@@ -96,7 +96,8 @@ func TestRefusedResults(t *testing.T) {
 	for _, c := range []struct{ reason, query, want string }{
 		{"no column of the key", "SELECT id AS number, v FROM t", "source.query returns no column id, which source.key names: it returns " +
 			"number, v"},
-		{"a key that is NULL", "SELECT NULL AS id", "row 1 of source.query has no id: the column that source.key names must be neither NULL nor empty"},
+		{"a key that is NULL", "SELECT NULL AS id",
+			"row 1 of source.query has no id: the column that source.key names must be neither NULL nor empty"},
 		{"a key without text, which no mark could name", "SELECT '' AS id", "row 1 of source.query has no id"},
 		{"a key twice", "SELECT 'a/b' AS id UNION ALL SELECT 'a/b'", `two rows of source.query have the id "a/b", but source.key says that it identifies a row`},
 		{"one key as a number and as text", "SELECT 1 AS id UNION ALL SELECT '1'", `two rows of source.query have the id "1"`},
