@@ -66,6 +66,8 @@ func checkExport(ctx context.Context, path string) error {
 		return nil
 	case err != nil:
 		return err
+	case !info.Mode().IsRegular(): // SQLite would wait for whoever writes a named pipe
+		return fmt.Errorf("%s is not a file: name another one", path)
 	}
 	db, err := openExport(path, "ro")
 	if err != nil {

@@ -85,3 +85,30 @@ downstreams:
 	r.ready()
 	waitData(t, ns, "a", "users", "0")
 }
+
+// Rows that are upstreams read lists of rows, too, although neither is in a namespace.
+func TestRowsReadRows(t *testing.T) {
+	t.Parallel()
+	ns, name, db := testkit.Namespace(t), testkit.Unique(t), newDatabase(t)
+	db.exec("CREATE TABLE users (id INTEGER PRIMARY KEY, app TEXT, name TEXT)")
+	db.exec("INSERT INTO users VALUES (1, 'app-1', 'ann'), (2, 'app-2', 'bob')")
+	db.add(1, 2)
+	conf := strings.NewReplacer("downstreams:\n  - name", `inputs:
+  - name: users
+    sql: {sqlite: {path: DB}, query: "SELECT id, app, name FROM users", key: id, changes: {poll: 1s}}
+    list: {matching: object.row.app == self.row.name}
+  - name: size
+    sql: {sqlite: {path: DB}, query: "SELECT name, length(data) AS size FROM apps", key: name, changes: {poll: 1s}}
+    objectName: self.row.name
+downstreams:
+  - name`, "data: {{ .row.data }}", `data:
+        users: "{{ range input "users" }}{{ .row.name }} {{ end }}"
+        size: "{{ (input "size").row.size }}"`).Replace(rowsConfig)
+	start(t, testkit.Config(), strings.ReplaceAll(fill(conf, ns, name), "DB", db.path)).ready()
+	waitData(t, ns, "app-1", "users", "ann ")
+	waitData(t, ns, "app-2", "users", "bob ")
+	waitData(t, ns, "app-1", "size", "14")
+	db.exec("UPDATE users SET app = 'app-1'")
+	waitData(t, ns, "app-1", "users", "ann bob ")
+	waitData(t, ns, "app-2", "users", "")
+}

@@ -52,7 +52,7 @@ func (c *compiler) inputScope(s *InputSource, path string) {
 		key, namespaces = ".list.namespaces", len(list.Namespaces) > 0
 	}
 	switch {
-	case s.Kind.GVR.Empty():
+	case s.Kind.GVR.Empty(), s.HasRows():
 	case !s.Kind.Namespaced && namespaces:
 		c.fail(path+key, "leave it out", "a %s has no namespace", s.Kind.GVK.Kind)
 	case !c.p.Upstream.GVR.Empty() && s.Kind.Namespaced && !namespaces && !c.p.Upstream.Namespaced && !c.p.upstreamIsNamespace():
