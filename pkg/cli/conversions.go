@@ -63,7 +63,7 @@ func compileConversion(
 	}
 	made, problems := convert.Compile(
 		&f.Conversion,
-		convert.Options{Kind: f.For, Versions: versions, Stored: kinds.StoredVersion(crd), Partial: partial},
+		convert.Options{Kind: f.For, Versions: versions, Stored: kinds.StoredVersion(crd), Namespaced: kinds.IsNamespaced(crd), Partial: partial},
 	)
 	var errs config.Errors
 	for _, p := range problems {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
@@ -25,6 +26,8 @@ type Options struct {
 	Versions []*kinds.Version
 	// Stored is the version in which objects are stored; empty where that is not known.
 	Stored string
+	// Namespaced is false for a cluster-scoped kind.
+	Namespaced bool
 	// Version is the API server's, whose CEL is spoken; nil for the newest.
 	Version *version.Version
 	// Partial leaves out versions that only one of the conversion and Versions has, as they do while a version comes or goes.
@@ -50,6 +53,7 @@ func Compile(config *config.Conversion, o Options) (*Converter, []*Problem) {
 		return nil, c.problems
 	}
 	made.literals, made.metadata, made.needsMetadata = c.found, c.metadata, made.preserve != ""
+	made.untried = c.untried
 	for _, s := range made.spokes {
 		for _, o := range slices.Concat(s.toHub, s.fromHub) {
 			made.needsMetadata = made.needsMetadata || o.touches("metadata")
@@ -65,6 +69,7 @@ type compiler struct {
 	found    []any            // the literals of rules and expressions
 	preserve string           // the annotation of preserve
 	metadata []fieldpath.Path // the labels and annotations that they name
+	untried  []string         // the expressions that read metadata which made objects do not have
 }
 
 func (c *compiler) problem(path, format string, args ...any) {
@@ -72,7 +77,7 @@ func (c *compiler) problem(path, format string, args ...any) {
 }
 
 func (c *compiler) converter(config *config.Conversion) *Converter {
-	made := &Converter{kind: c.options.Kind, spokes: map[string]*spoke{}, stored: c.options.Stored}
+	made := &Converter{kind: c.options.Kind, spokes: map[string]*spoke{}, stored: c.options.Stored, namespaced: c.options.Namespaced}
 	if made.hub = c.served("hub", config.Hub); made.hub == nil {
 		return nil
 	}
@@ -144,6 +149,7 @@ func (c *compiler) spoke(at string, from *config.Spoke, v, hub *kinds.Version, p
 	}
 	a := &comparison{compiler: c, at: at, preserves: preserves,
 		exact: len(from.ToHub)+len(from.FromHub)+len(from.Lost) == 0 && len(c.metadata) == before &&
+			reflect.DeepEqual(v.Structural.Properties["metadata"], hub.Structural.Properties["metadata"]) &&
 			(len(from.Rules) == 0 || !keepsUnknown(v.Structural) && !keepsUnknown(hub.Structural))}
 	a.compare(spokeCover, hubCover, v, hub)
 	made.exact = a.exact
@@ -189,6 +195,20 @@ func (c *compiler) place(at, text string, item bool) (fieldpath.Path, bool) {
 func (c *compiler) names(p fieldpath.Path) {
 	if p[0].Field == "metadata" && mayChange(p) {
 		c.metadata = append(c.metadata, p)
+	}
+}
+
+// reads notes what of metadata an expression reads.
+func (c *compiler) reads(at string, paths [][]string, whole bool) {
+	if whole {
+		c.untried = append(c.untried, at+" reads the whole object, with all of .metadata")
+	}
+	for _, path := range paths {
+		p := fieldpath.New(path...)
+		c.names(p)
+		if path[0] == "metadata" && (len(path) == 1 || !slices.Contains(triedMetadata, path[1])) {
+			c.untried = append(c.untried, fmt.Sprintf("%s reads %s", at, p))
+		}
 	}
 }
 
@@ -405,10 +425,8 @@ func (c *compiler) steps(at string, list []config.ConversionStep, from, to *cove
 		c.found = append(c.found, program.Literals()...)
 		paths, whole := program.Reads("self")
 		from.readBy(paths, whole)
-		for _, path := range paths {
-			if !from.item {
-				c.names(fieldpath.New(path...))
-			}
+		if !from.item {
+			c.reads(where+".expression", paths, whole)
 		}
 		made = append(made, &computed{p, program})
 	}

@@ -29,6 +29,7 @@ func compile(t testing.TB, crd, conversion []byte) (*convert.Converter, []*conve
 	}
 	return convert.Compile(&conf, convert.Options{
 		Kind: schema.GroupKind{Group: definition.Spec.Group, Kind: definition.Spec.Names.Kind}, Versions: versions,
+		Namespaced: kinds.IsNamespaced(definition),
 	})
 }
 

@@ -24,10 +24,14 @@ type Converter struct {
 	needsMetadata bool
 	// metadata are the labels and annotations that rules and expressions name.
 	metadata []fieldpath.Path
+	// untried are the expressions that read metadata which made objects do not have.
+	untried []string
 	// literals are the strings and whole numbers that rules and expressions have: what they make a difference for.
 	literals []any
 	// stored is the version in which objects are stored; empty where that is not known.
 	stored string
+	// namespaced: the objects are in namespaces.
+	namespaced bool
 }
 
 // spoke is one version that converts to the hub and back.

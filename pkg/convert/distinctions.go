@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"cmp"
 	"maps"
 	"math/rand/v2"
 	"regexp/syntax"
@@ -8,7 +9,6 @@ import (
 	"strings"
 
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
-	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/corollary-dev/corollary/pkg/rules"
 )
@@ -136,27 +136,13 @@ func (d *distinctions) sizeFrom(random *rand.Rand, limit int) int {
 	return d.sizes[random.IntN(n)]
 }
 
-// name is a name of an object.
-func (g *generator) name() string {
-	switch g.random.IntN(8) {
-	case 0:
-		return strings.Repeat("n", max(1, g.sizeFrom(g.random, validation.DNS1123SubdomainMaxLength)))
-	case 1:
-		if len(g.texts) == 0 {
-			break
-		}
-		if text := g.texts[g.random.IntN(len(g.texts))]; len(validation.IsDNS1123Subdomain(text)) == 0 {
-			return text
-		}
-	}
-	return "a"
-}
-
-// textFrom joins literals, what matches regular expressions, and letters, in any order.
+// textFrom joins literals, what matches regular expressions, and letters, in any order. Some are filled up to a size, at any place.
 func (g *generator) textFrom() string {
 	letters := []rune("abcXYZ019-_.:,/ =é")
-	var b strings.Builder
-	for range g.random.IntN(5) {
+	parts := make([]string, g.random.IntN(5))
+	length := 0
+	for i := range parts {
+		var b strings.Builder
 		switch choice := g.random.IntN(4); {
 		case choice == 0 && len(g.patterns) > 0:
 			g.match(g.patterns[g.random.IntN(len(g.patterns))], &b, 0)
@@ -167,10 +153,29 @@ func (g *generator) textFrom() string {
 				b.WriteRune(letters[g.random.IntN(len(letters))])
 			}
 		}
+		parts[i] = b.String()
+		length += b.Len()
 	}
-	text := b.String()
-	if missing := g.sizeFrom(g.random, maxSize) - len(text); missing > 0 && g.random.IntN(3) == 0 {
-		text += strings.Repeat("z", missing)
+	if missing := g.sizeFrom(g.random, maxSize) - length; missing > 0 && g.random.IntN(3) == 0 {
+		parts = slices.Insert(parts, g.random.IntN(len(parts)+1), strings.Repeat("z", missing))
 	}
-	return text
+	return strings.Join(parts, "")
 }
+
+// key is a key of a map.
+func (g *generator) key() string {
+	switch g.random.IntN(6) {
+	case 0:
+		return strings.Repeat("k", max(1, g.sizeFrom(g.random, maxSize)))
+	case 1:
+		return cmp.Or(g.textFrom(), "a")
+	}
+	i := g.random.IntN(len(usualKeys) + len(g.texts))
+	if i < len(usualKeys) {
+		return usualKeys[i]
+	}
+	return g.texts[i-len(usualKeys)]
+}
+
+// usualKeys are keys that any map may have.
+var usualKeys = []string{"a", "b.c/d", "E", "007", "x-y"}

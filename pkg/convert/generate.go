@@ -207,9 +207,8 @@ func (g *generator) addKeys(made map[string]any, s *structuralschema.Structural,
 	if a == nil {
 		return
 	}
-	keys := append([]string{"a", "b.c/d", "E", "007", "x-y"}, g.texts...)
 	for i := range g.count(0, maxItems, limitOf(s, func(v *structuralschema.ValueValidation) *int64 { return v.MaxProperties }), depth) {
-		key := keys[g.random.IntN(len(keys))]
+		key := g.key()
 		if i >= maxItems {
 			key = fmt.Sprint("key-", i)
 		}

@@ -7,12 +7,11 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/corollary-dev/corollary/pkg/fieldpath"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 )
 
@@ -58,8 +57,13 @@ type Counterexample struct {
 }
 
 // Prove makes objects of each version and takes them there and back through what the API server does in each version: it drops
-// unknown fields, fills in defaults, and validates. It ends early where ctx does, with an error.
+// unknown fields, fills in defaults, and validates. It ends early where ctx does, with an error. A conversion that reads metadata which
+// made objects do not have is an error, too.
 func (c *Converter) Prove(ctx context.Context, o ProofOptions) (*Proof, error) {
+	if len(c.untried) > 0 {
+		return nil, fmt.Errorf("not proven: %s, which is not tried: of metadata read only %s",
+			strings.Join(c.untried, "; "), strings.Join(triedMetadata, ", "))
+	}
 	if o.Objects == 0 {
 		o.Objects = 10_000
 	}
@@ -212,7 +216,7 @@ func (p *prover) make(ctx context.Context) (obj map[string]any, ok bool) {
 		return nil, false
 	}
 	p.head(obj, p.from.Name)
-	p.from.Coerce(obj)
+	store(p.from, obj)
 	return obj, len(p.from.Validate(ctx, obj)) == 0
 }
 
@@ -225,30 +229,16 @@ func (p *prover) leaveData(ctx context.Context, obj map[string]any) {
 		return
 	}
 	p.head(earlier, p.via.Name)
-	p.via.Coerce(earlier)
+	store(p.via, earlier)
 	if len(p.via.Validate(ctx, earlier)) > 0 || p.Convert(ctx, earlier, p.from.Name) != nil {
 		return
 	}
-	if text, ok := annotationsOf(earlier)[p.preserve]; ok {
+	text, ok := annotationsOf(earlier)[p.preserve]
+	if metadata, isMap := obj["metadata"].(map[string]any); ok && isMap {
+		if metadata["annotations"] == nil {
+			metadata["annotations"] = map[string]any{}
+		}
 		annotationsOf(obj)[p.preserve] = text
-	}
-}
-
-func (p *prover) head(obj map[string]any, version string) {
-	obj["apiVersion"], obj["kind"] = schema.GroupVersion{Group: p.kind.Group, Version: version}.String(), p.kind.Kind
-	obj["metadata"] = map[string]any{
-		"name":        p.generator.name(),
-		"labels":      map[string]any{"app": "a"},
-		"annotations": map[string]any{"note": "kept"},
-	}
-	for _, at := range p.metadata {
-		texts := append([]string{"", "a", "7", "x y"}, p.generator.literalTexts()...)
-		if p.generator.random.IntN(2) == 0 {
-			continue
-		}
-		if fieldpath.Set(obj, at, texts[p.generator.random.IntN(len(texts))]) != nil || !acceptsMetadata(obj) {
-			fieldpath.Remove(obj, at)
-		}
 	}
 }
 
@@ -260,7 +250,7 @@ func (p *prover) thereAndBack(ctx context.Context, obj map[string]any) *Countere
 		found.Problem, found.Shown = err.Error(), withoutValues(err)
 		return found
 	}
-	p.via.Coerce(there)
+	store(p.via, there)
 	p.count(there)
 	found.There = runtime.DeepCopyJSON(there)
 	if errs := p.via.Validate(ctx, there); len(errs) > 0 {
@@ -272,7 +262,7 @@ func (p *prover) thereAndBack(ctx context.Context, obj map[string]any) *Countere
 		found.Problem, found.Shown = err.Error(), withoutValues(err)
 		return found
 	}
-	p.from.Coerce(there)
+	store(p.from, there)
 	found.Back = there
 	if fields := p.differ(obj, there); len(fields) > 0 {
 		f := fields[0]
@@ -332,6 +322,7 @@ func (p *prover) withoutData(obj map[string]any) map[string]any {
 	}
 	obj = runtime.DeepCopyJSON(obj)
 	delete(annotationsOf(obj), p.preserve)
+	dropEmptyMetadata(obj)
 	return obj
 }
 

@@ -266,8 +266,8 @@ func (p *prover) compare(ctx context.Context, other *Converter, obj map[string]a
 		return found
 	}
 	found.Back = theirs
-	p.via.Coerce(mine)
-	p.via.Coerce(theirs)
+	store(p.via, mine)
+	store(p.via, theirs)
 	for _, f := range differences(p.withoutData(mine), p.withoutData(theirs), p.via.Structural) {
 		if p.losesOnTheWay(f.Path) || (&prover{Converter: other, from: p.from, via: p.via}).losesOnTheWay(f.Path) {
 			continue

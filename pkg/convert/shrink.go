@@ -27,7 +27,7 @@ func (p *prover) shrink(
 				continue
 			}
 			next = runtime.DeepCopyJSON(next)
-			p.from.Coerce(next)
+			store(p.from, next)
 			if equal(next, obj) || len(p.from.Validate(ctx, next)) > 0 {
 				continue
 			}

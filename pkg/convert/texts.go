@@ -130,13 +130,16 @@ func (g *generator) matching(pattern string) (text string, ok bool) {
 	return b.String(), b.Len() <= 2000
 }
 
-// times is how often something is repeated: at most high times; without end where that is negative.
+// times is how often something is repeated: at most high times; without end where that is negative: then
+// mostly few times, and some times as many as make a difference.
 func (g *generator) times(low, high int) int {
 	switch limited := high >= 0 && high <= 1000; {
 	case limited && g.random.IntN(3) == 0:
 		return high
 	case limited:
 		return low + g.random.IntN(high-low+1)
+	case g.random.IntN(8) == 0:
+		return low + g.sizeFrom(g.random, maxSize)
 	}
 	return low + g.random.IntN(4)
 }

@@ -27,7 +27,7 @@ func Defined(crd *apiextensionsv1.CustomResourceDefinition) ([]*Kind, error) {
 		k := &Kind{
 			GVK:        gv.WithKind(names.Kind),
 			GVR:        gv.WithResource(names.Plural),
-			Namespaced: crd.Spec.Scope == apiextensionsv1.NamespaceScoped,
+			Namespaced: IsNamespaced(crd),
 			HasStatus:  v.Subresources != nil && v.Subresources.Status != nil,
 		}
 		s, err := crdSchema(v)

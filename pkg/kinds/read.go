@@ -26,6 +26,11 @@ func ReadDefinition(ctx context.Context, client dynamic.Interface, name string) 
 	return crd, nil
 }
 
+// IsNamespaced is false for the definition of a cluster-scoped kind.
+func IsNamespaced(crd *apiextensionsv1.CustomResourceDefinition) bool {
+	return crd.Spec.Scope == apiextensionsv1.NamespaceScoped
+}
+
 // StoredVersion is the version in which objects are stored; empty for a definition that no API server takes.
 func StoredVersion(crd *apiextensionsv1.CustomResourceDefinition) string {
 	for _, v := range crd.Spec.Versions {
