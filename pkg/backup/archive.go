@@ -43,6 +43,9 @@ func (a *Archive) open(path string) error {
 		return err
 	}
 	if !info.IsDir() {
+		if !info.Mode().IsRegular() { // opening a pipe would wait
+			return fmt.Errorf("%s is not a regular file or a directory: name one", path)
+		}
 		if a.dir, err = os.MkdirTemp("", "restore-"); err != nil {
 			return err
 		}
@@ -102,6 +105,7 @@ func (a *Archive) each(f *File, visit func(*unstructured.Unstructured) error) er
 	}
 	bounded := &boundedReader{in: in}
 	decoder := json.NewDecoder(bounded)
+	names := map[string]bool{}
 	for {
 		bounded.left = maxObject
 		var text json.RawMessage
@@ -117,6 +121,10 @@ func (a *Archive) each(f *File, visit func(*unstructured.Unstructured) error) er
 		if err := a.Manifest.belongs(f, u); err != nil {
 			return fmt.Errorf("%s was altered: %w: use another backup", f.Path, err)
 		}
+		if names[u.GetName()] {
+			return fmt.Errorf("%s was altered: it has %s twice: use another backup", f.Path, u.GetName())
+		}
+		names[u.GetName()] = true
 		if err := visit(u); err != nil {
 			return err
 		}
@@ -356,8 +364,12 @@ func unpack(name, dir string) error {
 		if header.Typeflag != tar.TypeReg || !filepath.IsLocal(header.Name) {
 			return fmt.Errorf("%q is not a file of a backup", header.Name)
 		}
-		if err := unpackFile(archive, filepath.Join(dir, filepath.FromSlash(header.Name))); err != nil {
-			return err
+		err = unpackFile(archive, filepath.Join(dir, filepath.FromSlash(header.Name)))
+		if errors.Is(err, fs.ErrExist) {
+			return fmt.Errorf("it has %q twice", header.Name)
+		}
+		if err != nil {
+			return fmt.Errorf("unpacking %q: %w", header.Name, withoutPath(err))
 		}
 	}
 }

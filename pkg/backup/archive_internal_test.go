@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -174,5 +175,32 @@ func TestOpenNamesTheArchive(t *testing.T) {
 	_, err := Open(empty, nil)
 	if err == nil || err.Error() != empty+": it is not a complete backup: manifest.json: no such file or directory" {
 		t.Errorf("an empty file: %v", err)
+	}
+}
+
+// A pipe that nobody writes to would keep a restore waiting, and nothing would say for what.
+func TestOpenRefusesPipes(t *testing.T) {
+	t.Parallel()
+	pipe := filepath.Join(t.TempDir(), "pipe.tar.zst")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(pipe, nil); err == nil || !strings.Contains(err.Error(), pipe+" is not a regular file or a directory") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+// The directory that an archive is unpacked to is not something that a user knows.
+func TestOpenNamesFilesOfTheArchive(t *testing.T) {
+	t.Parallel()
+	dir, m := complete(t, t.TempDir(), "a")
+	m.Files = []File{{Path: manifestName}}
+	name := filepath.Join(t.TempDir(), "twice.tar.zst")
+	if err := pack(dir, name, m); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(name, nil); err == nil || !strings.Contains(err.Error(), `it has "manifest.json" twice`) ||
+		strings.Contains(err.Error(), "restore-") {
+		t.Errorf("the error is %v", err)
 	}
 }

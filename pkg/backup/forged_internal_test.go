@@ -26,6 +26,7 @@ func TestForgedArchive(t *testing.T) {
 	}{
 		{name: "as it was written"},
 		{name: "two objects", objects: widgetA + "\n" + replaced(`"a"`, `"b"`)},
+		{name: "an object twice", objects: widgetA + "\n" + replaced(`"1"`, `"2"`), want: "objects/a.json was altered: it has a twice"},
 		{name: "another namespace", objects: replaced(`"n"`, `"kube-system"`), want: `of namespace "kube-system", and the manifest says "n"`},
 		{name: "no namespace", objects: replaced(`, "namespace": "n"`, ``), want: `of namespace "", and`},
 		{name: "another kind", objects: replaced(`"Widget"`, `"Gadget"`), want: `of "example.com/v1" "Gadget", and the manifest says example.com/v1 Widget`},
@@ -90,5 +91,32 @@ func TestForgedArchive(t *testing.T) {
 				t.Errorf("the error is %v, want %q", err, row.want)
 			}
 		})
+	}
+}
+
+// What a manifest lists twice would be restored twice: the second time is an error of the API server that nobody understands.
+func TestListedTwice(t *testing.T) {
+	t.Parallel()
+	widget := Kind{APIVersion: "example.com/v1", Kind: "Widget", Resource: "widgets"}
+	gadget := Kind{APIVersion: "example.com/v1", Kind: "Gadget", Resource: "gadgets"}
+	older := widget
+	older.APIVersion = "example.com/v1beta1"
+	for _, row := range []struct {
+		name  string
+		kinds []Kind
+		files []File
+		want  string
+	}{
+		{"different ones", []Kind{widget, gadget}, []File{{Path: "a", Kind: "w", Namespace: "n"}, {Path: "b", Kind: "w", Namespace: "o"}, {Path: "c"}, {Path: "d"}}, ""},
+		{"a kind", []Kind{widget, gadget, widget}, nil, `manifest.json was altered: it lists kind "widgets.example.com" twice`},
+		{"a kind in two versions", []Kind{widget, older}, nil, `it lists kind "widgets.example.com" twice`},
+		{"a file", nil, []File{{Path: "a"}, {Path: "a"}}, `it lists file "a" twice`},
+		{"a namespace of a kind", nil, []File{{Path: "a", Kind: "w", Namespace: "n"}, {Path: "b", Kind: "w", Namespace: "n"}},
+			`it lists "w" of namespace "n" twice`},
+	} {
+		m := Manifest{Kinds: row.kinds, Files: row.files}
+		if err := m.checkTwice(); (err == nil) != (row.want == "") || err != nil && !strings.Contains(err.Error(), row.want) {
+			t.Errorf("%s: %v, want %q", row.name, err, row.want)
+		}
 	}
 }

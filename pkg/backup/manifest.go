@@ -191,8 +191,40 @@ func (m *Manifest) definition(k *Kind) (*File, error) {
 		k.Name())
 }
 
+// checkTwice returns an error where a kind, a file, or a kind's namespace is listed twice.
+func (m *Manifest) checkTwice() error {
+	listed := map[string]bool{}
+	twice := func(what string) error {
+		if listed[what] {
+			return fmt.Errorf("manifest.json was altered: it lists %s twice: use another backup", what)
+		}
+		listed[what] = true
+		return nil
+	}
+	for i := range m.Kinds {
+		if err := twice(fmt.Sprintf("kind %q", m.Kinds[i].Name())); err != nil {
+			return err
+		}
+	}
+	for _, f := range m.Files {
+		if err := twice(fmt.Sprintf("file %q", f.Path)); err != nil {
+			return err
+		}
+		if f.Kind == "" {
+			continue
+		}
+		if err := twice(fmt.Sprintf("%q of namespace %q", f.Kind, f.Namespace)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // verify compares every file with its checksum.
 func (m *Manifest) verify(dir string) error {
+	if err := m.checkTwice(); err != nil {
+		return err
+	}
 	for _, f := range m.Files {
 		if !filepath.IsLocal(f.Path) {
 			return fmt.Errorf("manifest.json names a file outside of the backup: %q", f.Path)

@@ -233,11 +233,7 @@ func (p *prover) leaveData(ctx context.Context, obj map[string]any) {
 	if len(p.via.Validate(ctx, earlier)) > 0 || p.Convert(ctx, earlier, p.from.Name) != nil {
 		return
 	}
-	text, ok := annotationsOf(earlier)[p.preserve]
-	if metadata, isMap := obj["metadata"].(map[string]any); ok && isMap {
-		if metadata["annotations"] == nil {
-			metadata["annotations"] = map[string]any{}
-		}
+	if text, ok := annotationsOf(earlier)[p.preserve]; ok && annotationsOf(obj) != nil {
 		annotationsOf(obj)[p.preserve] = text
 	}
 }
@@ -322,7 +318,6 @@ func (p *prover) withoutData(obj map[string]any) map[string]any {
 	}
 	obj = runtime.DeepCopyJSON(obj)
 	delete(annotationsOf(obj), p.preserve)
-	dropEmptyMetadata(obj)
 	return obj
 }
 

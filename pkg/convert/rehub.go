@@ -268,7 +268,10 @@ func (p *prover) compare(ctx context.Context, other *Converter, obj map[string]a
 	found.Back = theirs
 	store(p.via, mine)
 	store(p.via, theirs)
-	for _, f := range differences(p.withoutData(mine), p.withoutData(theirs), p.via.Structural) {
+	mine, theirs = p.withoutData(mine), p.withoutData(theirs)
+	dropEmptyMetadata(mine)
+	dropEmptyMetadata(theirs)
+	for _, f := range differences(mine, theirs, p.via.Structural) {
 		if p.losesOnTheWay(f.Path) || (&prover{Converter: other, from: p.from, via: p.via}).losesOnTheWay(f.Path) {
 			continue
 		}

@@ -39,8 +39,12 @@ func fills(texts []string, v *kinds.Version) ([]fill, error) {
 	var errs []error
 	for _, text := range texts {
 		f, err := compileFill(text, env, v)
+		if err == nil && slices.ContainsFunc(made, func(other fill) bool { return other.at.Equal(f.at) }) {
+			err = fmt.Errorf("another --fill sets %s: remove one of them", f.at)
+		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("--fill %s: %w", text, err))
+			continue
 		}
 		made = append(made, f)
 	}

@@ -38,3 +38,24 @@ func TestFillTypes(t *testing.T) {
 		}
 	}
 }
+
+// TestFillTwice: which of two values an object gets must not depend on their order.
+func TestFillTwice(t *testing.T) {
+	t.Parallel()
+	spec := structuralschema.Structural{Generic: structuralschema.Generic{Type: "object"}, Properties: map[string]structuralschema.Structural{
+		"a": {Generic: structuralschema.Generic{Type: "string"}}, "b": {Generic: structuralschema.Generic{Type: "string"}},
+	}}
+	s := structuralschema.Structural{Generic: structuralschema.Generic{Type: "object"},
+		Properties: map[string]structuralschema.Structural{"spec": spec}}
+	v := &kinds.Version{Name: "v1", Structural: &s, Schema: kinds.OpenAPI(&s)}
+	for second, problem := range map[string]string{
+		`.spec.b="x"`:    "",
+		`.spec.a="y"`:    `--fill .spec.a="y": another --fill sets .spec.a: remove one of them`,
+		`.spec['a']="x"`: "another --fill sets .spec.a",
+	} {
+		_, err := fills([]string{`.spec.a="x"`, second}, v)
+		if (err == nil) != (problem == "") || err != nil && !strings.Contains(err.Error(), problem) {
+			t.Errorf("%s: %v, want %q", second, err, problem)
+		}
+	}
+}
