@@ -298,7 +298,9 @@ func (p *prover) differ(before, after map[string]any) []keptField {
 		s = p.spokes[p.via.Name]
 	}
 	lost := map[string]bool{}
-	left := slices.DeleteFunc(differences(p.withoutData(before), p.withoutData(after), p.from.Structural), func(f keptField) bool {
+	before, after = p.withoutData(before), p.withoutData(after)
+	before, after = withMapsOf(before, after), withMapsOf(after, before)
+	left := slices.DeleteFunc(differences(before, after, p.from.Structural), func(f keptField) bool {
 		isAcknowledged := slices.ContainsFunc(s.lost, f.Path.isIn)
 		if isAcknowledged {
 			lost[f.Path.field()] = true
