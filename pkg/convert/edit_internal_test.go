@@ -118,7 +118,9 @@ func (e *editor) edit(ctx context.Context) string {
 		return err.Error()
 	}
 	e.from.Coerce(back)
-	for _, f := range differences(e.withoutData(obj), e.withoutData(back), e.from.Structural) {
+	after := e.withoutData(back)
+	dropEmptyMetadata(after)
+	for _, f := range differences(obj, after, e.from.Structural) {
 		if len(f.Path) < 2 || f.Path[1] != name {
 			return fmt.Sprintf(
 				"%s was edited in %s, and %s became %s:\n%v\n%v\n%v",
