@@ -82,7 +82,9 @@ func (o *suggestOptions) run() error {
 		return fmt.Errorf("CustomResourceDefinition %s serves only %s: there is nothing to convert", crd.Name, o.hub)
 	}
 	kind := schema.GroupKind{Group: crd.Spec.Group, Kind: crd.Spec.Names.Kind}
-	_, problems := convert.Compile(&made, convert.Options{Kind: kind, Versions: versions, Stored: kinds.StoredVersion(crd), Namespaced: kinds.IsNamespaced(crd)})
+	_, problems := convert.Compile(&made, convert.Options{
+		Kind: kind, Versions: versions, Stored: kinds.StoredVersion(crd), Namespaced: kinds.IsNamespaced(crd),
+	})
 	return o.print(crd, &made, guesses, problems)
 }
 
