@@ -107,7 +107,8 @@ func TestListedTwice(t *testing.T) {
 		files []File
 		want  string
 	}{
-		{"different ones", []Kind{widget, gadget}, []File{{Path: "a", Kind: "w", Namespace: "n"}, {Path: "b", Kind: "w", Namespace: "o"}, {Path: "c"}, {Path: "d"}}, ""},
+		{"different ones", []Kind{widget, gadget}, []File{{Path: "a", Kind: "w", Namespace: "n"},
+			{Path: "b", Kind: "w", Namespace: "o"}, {Path: "c"}, {Path: "d"}}, ""},
 		{"a kind", []Kind{widget, gadget, widget}, nil, `manifest.json was altered: it lists kind "widgets.example.com" twice`},
 		{"a kind in two versions", []Kind{widget, older}, nil, `it lists kind "widgets.example.com" twice`},
 		{"a file", nil, []File{{Path: "a"}, {Path: "a"}}, `it lists file "a" twice`},

@@ -56,7 +56,9 @@ func (o *proveOptions) rehub(ctx context.Context, hub string) error {
 	if err != nil {
 		return fmt.Errorf("%s cannot be the hub of %s: %w", hub, old.file.Name, err)
 	}
-	converter, more := convert.Compile(made, convert.Options{Kind: old.file.For, Versions: old.versions, Stored: kinds.StoredVersion(old.crd), Namespaced: kinds.IsNamespaced(old.crd)})
+	converter, more := convert.Compile(made, convert.Options{
+		Kind: old.file.For, Versions: old.versions, Stored: kinds.StoredVersion(old.crd), Namespaced: kinds.IsNamespaced(old.crd),
+	})
 	problems = append(problems, more...)
 	if err := o.printRehubbed(old, made, problems); err != nil {
 		return err
