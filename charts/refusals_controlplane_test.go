@@ -100,10 +100,10 @@ func TestRefused(t *testing.T) {
 			"operatorFiles.app is not a config of an operator: it has no metadata.name, no watch.apiVersion, no downstreams"},
 		{"a misspelt key of a file's config, below a list and above a map", []string{"--set-file=operatorFiles.app=" +
 			naming("downstreams: [{name: x}, {name: y, deletonPolicy: Orphan}]\nretri: {minDelay: 5s}")},
-			"operatorFiles.app is not a config of an operator: downstreams[1].deletonPolicy is no key of a config: those there are adopt, " +
+			"operatorFiles.app is not a config of an operator: downstreams[1].deletonPolicy: unknown field: valid fields are adopt, " +
 				"adoptionPolicy, after, apiVersion, deletionPolicy, "},
 		{"all that is misspelt at once, and what that leaves out", []string{"--set-file=operatorFiles.app=" + misspelt},
-			"it has no watch.kind;\n  retri is no key of a config: those there are activation, apiVersion, conventions, "},
+			"it has no watch.kind;\n  retri: unknown field: valid fields are activation, apiVersion, conventions, "},
 		{"a word of a file's config that is none of those allowed", []string{"--set-file=operatorFiles.app=" +
 			naming("downstreams: [{drift: {policy: Reprt}}]")},
 			"downstreams[0].drift.policy is Reprt: it may be Enforce, Report, Ignore; corollary check -c FILE reports all errors"},
@@ -112,9 +112,9 @@ func TestRefused(t *testing.T) {
 			`--set-file=files.c\.yaml=` +
 				write(t, "c.yaml", "apiVersion: corollary.dev/v1alpha1\nkind: Conventions\nconventions: {fieldManger: x, owner: {referenceTo: "+
 					"true}}\n")},
-			"files.c\\.yaml is not a file of conventions: conventions.fieldManger is no key of a config: those there are activationToken, " +
+			"files.c\\.yaml is not a file of conventions: conventions.fieldManger: unknown field: valid fields are activationToken, " +
 				"annotations, fieldManager, finalizer, hash, labels, owner, pause, previous, reconcile;\n" +
-				"  conventions.owner.referenceTo is no key of a config: those there are annotation, reference\n"},
+				"  conventions.owner.referenceTo: unknown field: valid fields are annotation, reference\n"},
 		{"a config in the place of conventions", []string{"--set-file=operatorFiles.app=" + naming("downstreams: []\nconventionsFile: t/c.yaml"),
 			"--set-file=files.t/c\\.yaml=" + again},
 			`files.t/c\.yaml is not a file of conventions: it should begin with apiVersion: corollary.dev/v1alpha1 and kind: Conventions`},

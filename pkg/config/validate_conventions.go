@@ -69,8 +69,7 @@ func (v *validator) managerName(path, name string) {
 	}
 }
 
-// elsewhere reports whether conventions may stand in another file that could not be read, so that what is missing is not
-// an error.
+// elsewhere reports whether conventions may be in another file that could not be read: then a missing key is not an error.
 func (v *validator) elsewhere() bool {
 	return v.shared != nil && v.shared.conventions == nil || v.reported(conventionsFileKey)
 }

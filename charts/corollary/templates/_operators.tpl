@@ -94,7 +94,7 @@ files/config.yaml has them.
     {{- if hasKey $keys $key -}}
       {{- include "corollary.unknown" (dict "value" $value "keys" (get $keys $key) "path" $at) -}}
     {{- else -}}
-      {{- printf "%s is no key of a config: those there are %s\n" $at (keys $keys | sortAlpha | join ", ") -}}
+      {{- printf "%s: unknown field: valid fields are %s\n" $at (keys $keys | sortAlpha | join ", ") -}}
     {{- end -}}
   {{- end -}}
 {{- else if and .value (kindIs "slice" $keys) (kindIs "string" .value) (not (has .value $keys)) -}}
