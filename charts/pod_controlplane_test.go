@@ -66,7 +66,7 @@ func (p *runningPod) start(binary string) error {
 		from = append(from, m.MountPath, filepath.Join(p.dir, m.Name))
 	}
 	for _, port := range container.Ports {
-		address, err := testkit.TryFreeAddress()
+		address, err := controlplane.FreeAddress()
 		if err != nil {
 			return err
 		}

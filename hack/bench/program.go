@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -16,6 +15,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+
+	"github.com/corollary-dev/corollary/internal/controlplane"
 )
 
 // program is a process that does the work.
@@ -39,12 +40,8 @@ type process struct {
 
 // start starts a program. Its output goes to the file log.
 func (p *program) start(kubeconfig, namespace string, log *os.File) (*process, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := controlplane.FreeAddress()
 	if err != nil {
-		return nil, fmt.Errorf("finding a free port: %w", err)
-	}
-	address := listener.Addr().String()
-	if err := listener.Close(); err != nil {
 		return nil, err
 	}
 	args := p.command(kubeconfig, namespace, address)

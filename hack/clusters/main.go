@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -133,7 +132,11 @@ func (c *cluster) prepare() error {
 
 // startLock starts an etcd and returns where clients find it.
 func (d *demo) startLock(binaries string) (string, error) {
-	client, peer, err := freeAddresses()
+	client, err := controlplane.FreeAddress()
+	if err != nil {
+		return "", err
+	}
+	peer, err := controlplane.FreeAddress()
 	if err != nil {
 		return "", err
 	}
@@ -144,20 +147,6 @@ func (d *demo) startLock(binaries string) (string, error) {
 		return "", fmt.Errorf("starting etcd: %w", err)
 	}
 	return client, nil
-}
-
-// freeAddresses returns two free addresses.
-func freeAddresses() (first, second string, err error) {
-	var found [2]string
-	for i := range found {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return "", "", fmt.Errorf("finding a free port: %w", err)
-		}
-		defer func() { _ = l.Close() }() // at the end, so that the two differ
-		found[i] = l.Addr().String()
-	}
-	return found[0], found[1], nil
 }
 
 func (d *demo) activation() string { return filepath.Join(d.dir, "activation.yaml") }

@@ -6,13 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/corollary-dev/corollary/internal/controlplane"
 )
 
 const (
@@ -41,7 +42,11 @@ func startCorollary(ctx context.Context, console *printer, kubeconfig, log strin
 	if _, err := os.Stat(binary); err != nil {
 		return nil, fmt.Errorf("finding the binary: %w: run make demo, which builds it", err)
 	}
-	metrics, health, err := freeAddresses()
+	metrics, err := controlplane.FreeAddress()
+	if err != nil {
+		return nil, err
+	}
+	health, err := controlplane.FreeAddress()
 	if err != nil {
 		return nil, err
 	}
@@ -72,20 +77,6 @@ func startCorollary(ctx context.Context, console *printer, kubeconfig, log strin
 	console.done("corollary is up and ready (%s):", formatDuration(time.Since(begin)))
 	console.block("corollary " + strings.Join(args, " "))
 	return c, nil
-}
-
-// freeAddresses returns two free addresses.
-func freeAddresses() (first, second string, err error) {
-	var found [2]string
-	for i := range found {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return "", "", fmt.Errorf("finding a free port: %w", err)
-		}
-		defer func() { _ = l.Close() }() // at the end, so that the two differ
-		found[i] = l.Addr().String()
-	}
-	return found[0], found[1], nil
 }
 
 func (c *child) waitReady(ctx context.Context, url string) error {

@@ -1,33 +1,17 @@
 package testkit
 
 import (
-	"errors"
-	"fmt"
-	"math/rand/v2"
-	"net"
 	"testing"
+
+	"github.com/corollary-dev/corollary/internal/controlplane"
 )
 
-// FreeAddress returns a free address of this machine, as host:port, for the next process to start. Another process may take the
-// port before, so on Linux the host is a different one of 127.0.0.0/8 each time, and 127.0.0.1 on other systems.
+// FreeAddress is controlplane.FreeAddress for the goroutine of the test.
 func FreeAddress(t testing.TB) string {
 	t.Helper()
-	address, err := TryFreeAddress()
+	address, err := controlplane.FreeAddress()
 	if err != nil {
 		t.Fatal(err)
 	}
 	return address
-}
-
-// TryFreeAddress is FreeAddress for any goroutine: it returns the error.
-func TryFreeAddress() (string, error) {
-	var failures []error
-	for _, host := range []string{fmt.Sprintf("127.%d.%d.%d", 1+rand.N(254), rand.N(256), 1+rand.N(254)), "127.0.0.1"} {
-		listener, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
-		if err == nil {
-			return listener.Addr().String(), listener.Close()
-		}
-		failures = append(failures, err)
-	}
-	return "", fmt.Errorf("looking for a free address: %w", errors.Join(failures...))
 }
