@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -79,8 +80,13 @@ func TestExport(t *testing.T) {
 	if err := os.WriteFile("other.db", []byte(hostile), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if code, out := run(t, "export", "-c", "operator.yaml", "--sqlite", "other.db"); code == 0 || !strings.Contains(out, "is not an export") {
-		t.Errorf("a file that is something else: %d: %s", code, out)
+	if err := syscall.Mkfifo("pipe.db", 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{"other.db", "pipe.db", "."} {
+		if code, out := run(t, "export", "-c", "operator.yaml", "--sqlite", file); code == 0 || !strings.Contains(out, "is not an export") {
+			t.Errorf("%s is something else: %d: %s", file, code, out)
+		}
 	}
 	if text, _ := os.ReadFile("other.db"); string(text) != hostile {
 		t.Errorf("the file became %s", text)

@@ -7,17 +7,16 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/url"
 	"os"
 	"path/filepath"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	_ "modernc.org/sqlite" // registers the driver
 
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
+	"github.com/corollary-dev/corollary/pkg/source"
 )
 
 // exportMark is SQLite's application_id of exports, which other files do not have.
@@ -48,16 +47,6 @@ type exportFile struct {
 	inserting sync.Mutex
 }
 
-// openExport opens a file; mode is that of SQLite.
-func openExport(path, mode string) (*sql.DB, error) {
-	db, err := sql.Open("sqlite", "file:"+(&url.URL{Path: path}).EscapedPath()+"?mode="+mode+"&_pragma=busy_timeout(10000)")
-	if err != nil {
-		return nil, err
-	}
-	db.SetMaxOpenConns(1)
-	return db, nil
-}
-
 // checkExport refuses to replace a file that is not an export.
 func checkExport(ctx context.Context, path string) error {
 	info, err := os.Stat(path)
@@ -66,19 +55,21 @@ func checkExport(ctx context.Context, path string) error {
 		return nil
 	case err != nil:
 		return err
-	case !info.Mode().IsRegular(): // SQLite would wait for whoever writes a named pipe
-		return fmt.Errorf("%s is not a file: name another one", path)
-	}
-	db, err := openExport(path, "ro")
-	if err != nil {
-		return err
-	}
-	defer func() { _ = db.Close() }() // it was only read
-	var mark int
-	if err := db.QueryRowContext(ctx, "PRAGMA application_id").Scan(&mark); err != nil || mark != exportMark {
+	case !isExport(ctx, path):
 		return fmt.Errorf("%s exists and is not an export: name another file, or remove it", path)
 	}
 	return nil
+}
+
+func isExport(ctx context.Context, path string) bool {
+	db, err := source.OpenSQLite(ctx, path, "mode=ro")
+	if err != nil {
+		return false
+	}
+	defer func() { _ = db.Close() }() // it was only read
+	var mark int
+	err = db.QueryRowContext(ctx, "PRAGMA application_id").Scan(&mark)
+	return err == nil && mark == exportMark
 }
 
 func newExportFile(ctx context.Context, place string) (*exportFile, error) {
@@ -90,7 +81,7 @@ func newExportFile(ctx context.Context, place string) (*exportFile, error) {
 	if err := temp.Close(); err != nil {
 		return nil, e.failed(err)
 	}
-	if e.db, err = openExport(e.path, "rw"); err != nil {
+	if e.db, err = source.OpenSQLite(ctx, e.path, "mode=rw"); err != nil {
 		return nil, e.failed(err)
 	}
 	marked := fmt.Sprintf("PRAGMA application_id = %d; PRAGMA synchronous = OFF;", exportMark)
@@ -163,7 +154,7 @@ func (e *exportFile) publish(ctx context.Context) error {
 	}
 	e.path = e.place
 	var err error
-	e.db, err = openExport(e.place, "rw")
+	e.db, err = source.OpenSQLite(ctx, e.place, "mode=rw")
 	return err
 }
 

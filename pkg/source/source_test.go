@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -152,6 +153,34 @@ func TestNoDatabase(t *testing.T) {
 	for range 2 {
 		if _, err := rowsOf(t, path, "SELECT 1 AS id"); err == nil || !strings.Contains(err.Error(), "unable to open database file") {
 			t.Errorf("got %v", err)
+		}
+	}
+}
+
+// A path that is not a file is refused: opening a named pipe would never end.
+func TestSQLiteRefusesWhatIsNotAFile(t *testing.T) {
+	dir := t.TempDir()
+	pipe := filepath.Join(dir, "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{pipe, dir} {
+		refused := make(chan error, 2)
+		go func() {
+			_, err := SQLite(t.Context(), path, &Options{})
+			refused <- err
+			_, err = SQLiteWriter(t.Context(), path, &WriterOptions{})
+			refused <- err
+		}()
+		for range 2 {
+			select {
+			case err := <-refused:
+				if err == nil || err.Error() != "it is not a regular file" {
+					t.Errorf("%s: %v", path, err)
+				}
+			case <-time.After(time.Minute):
+				t.Fatalf("%s: it is being opened", path)
+			}
 		}
 	}
 }

@@ -3,21 +3,35 @@ package source
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"net/url"
+	"os"
 	"strings"
 
 	_ "modernc.org/sqlite" // registers the driver
 )
 
-// SQLite reads a file; its DSN is the path.
-func SQLite(ctx context.Context, path string, _ *Options) (Connection, error) {
-	db, err := sql.Open("sqlite", "file:"+(&url.URL{Path: path}).EscapedPath()+"?mode=ro&_pragma=query_only(1)&_pragma=busy_timeout(5000)")
+// OpenSQLite opens a file that exists, for one connection. options are those of the driver's URL: mode=ro or mode=rw at least.
+func OpenSQLite(ctx context.Context, path, options string) (*sql.DB, error) {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() { // SQLite would wait for whoever writes a named pipe
+		return nil, errors.New("it is not a regular file")
+	}
+	db, err := sql.Open("sqlite", "file:"+(&url.URL{Path: path}).EscapedPath()+"?_pragma=busy_timeout(5000)&"+options)
 	if err != nil {
 		return nil, err
 	}
 	db.SetMaxOpenConns(1)
 	if err := db.PingContext(ctx); err != nil {
 		_ = db.Close()
+		return nil, err
+	}
+	return db, nil
+}
+
+// SQLite reads a file; its DSN is the path.
+func SQLite(ctx context.Context, path string, _ *Options) (Connection, error) {
+	db, err := OpenSQLite(ctx, path, "mode=ro&_pragma=query_only(1)")
+	if err != nil {
 		return nil, err
 	}
 	return &sqlite{db: db}, nil

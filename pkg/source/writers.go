@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"net/url"
 	"strconv"
 	"strings"
 
@@ -55,13 +54,8 @@ func endsConnection(answer *pgconn.PgError) bool {
 
 // SQLiteWriter writes to a file; its DSN is the path.
 func SQLiteWriter(ctx context.Context, path string, o *WriterOptions) (WriteConnection, error) {
-	db, err := sql.Open("sqlite", "file:"+(&url.URL{Path: path}).EscapedPath()+"?mode=rw&_pragma=busy_timeout(5000)")
+	db, err := OpenSQLite(ctx, path, "mode=rw")
 	if err != nil {
-		return nil, err
-	}
-	db.SetMaxOpenConns(1)
-	if err := db.PingContext(ctx); err != nil {
-		_ = db.Close()
 		return nil, err
 	}
 	return &sqliteWriter{db: db, statement: o.Statement.Numbered("?")}, nil
