@@ -132,17 +132,12 @@ func (s *Server) Start() {
 	})
 }
 
-// Stop stops the server, with the connections that it has.
-func (s *Server) Stop() { s.signal(syscall.SIGINT) }
-
 // Kill kills the server.
-func (s *Server) Kill() { s.signal(syscall.SIGQUIT) }
-
-func (s *Server) signal(sig syscall.Signal) {
+func (s *Server) Kill() {
 	if s.cmd == nil {
 		return
 	}
-	_ = s.cmd.Process.Signal(sig)
+	_ = s.cmd.Process.Signal(syscall.SIGQUIT)
 	_ = s.cmd.Wait()
 	s.cmd = nil
 }

@@ -274,7 +274,7 @@ func (w *writeBack) recovered(ref pipeline.Ref, r *rowState) {
 	w.session.generation.setWriteBackFailed("")
 }
 
-// show makes the failure of a row the one that the operator's state tells. mu is held.
+// show makes the failure of a row the one in the operator's state. mu is held.
 func (w *writeBack) show(ref pipeline.Ref, r *rowState) {
 	w.failing = ref
 	w.session.generation.setWriteBackFailed(fmt.Sprintf("the state of row %s cannot be written: %s", ref.Name, r.failure))
@@ -283,8 +283,8 @@ func (w *writeBack) show(ref pipeline.Ref, r *rowState) {
 // errNotNow is why nothing is written while the lock that this process needs for that is not renewed.
 var errNotNow = errors.New("this process may not write now")
 
-// whileMayWrite calls write with a context that ends when this process may no longer write, and with what tells, at any moment, whether
-// it may.
+// whileMayWrite calls write with a context that ends when this process may no longer write, and with a function that returns why it may
+// not write now.
 func (s *session) whileMayWrite(ctx context.Context, write func(ctx context.Context, allowed func() error) error) error {
 	acting, needed := ctx, []*leadership.Tenure(nil)
 	for _, t := range []*leadership.Tenure{s.engine.options.Tenure, s.generation.activation} {
