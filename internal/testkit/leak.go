@@ -8,17 +8,28 @@ import (
 	"strings"
 )
 
-// leakWindow is the number of consecutive bytes of a Secret's value, or of an encoding of it, that count as a leak.
-const leakWindow = 4
+// The number of consecutive bytes of a Secret's value, or of an encoding of it, that count as a leak. Four random letters are
+// in a long text by chance: of a value that was generated it takes more.
+const (
+	leakWindow          = 4
+	leakWindowGenerated = 8
+)
 
-// Leaked returns the pieces of a Secret's value in a text, plain or encoded: in base64 (at any offset), JSON or Go quotes, in
-// upper or lower case.
-func Leaked(text string, secret []byte) []string {
+// Leaked returns the pieces of one of the values of Secrets in a text, plain or encoded: in base64 (at any offset), JSON or Go
+// quotes, in upper or lower case.
+func Leaked(text string, secret []byte) []string { return leaked(text, secret, leakWindow) }
+
+// LeakedGenerated is Leaked for a value of random letters.
+func LeakedGenerated(text string, secret []byte) []string {
+	return leaked(text, secret, leakWindowGenerated)
+}
+
+func leaked(text string, secret []byte, size int) []string {
 	var found []string
 	seen := map[string]bool{}
 	for _, encoded := range encodings(secret) {
-		for i := 0; i+leakWindow <= len(encoded); i++ {
-			window := string(encoded[i : i+leakWindow])
+		for i := 0; i+size <= len(encoded); i++ {
+			window := string(encoded[i : i+size])
 			if !seen[window] && distinctive(window) && strings.Contains(text, window) {
 				found = append(found, window)
 			}

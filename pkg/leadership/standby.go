@@ -138,7 +138,7 @@ func (s *standby) yield(ctx context.Context, d time.Duration) {
 		if err == nil && record.HolderIdentity != "" && record.HolderIdentity != s.self {
 			return
 		}
-		s.pause(ctx, s.retry/2)
+		s.pause(ctx, s.retry/pollsInRetryPeriod)
 	}
 }
 
