@@ -153,25 +153,34 @@ func (w *world) inject(f fault) {
 	}
 }
 
-// chaos injects each fault once, and then random ones.
-func chaos(t *testing.T, s service) {
-	t.Helper()
-	w := newWorld(t, s, *seed)
-	defer func() {
-		if *logs != "" {
-			w.write(*logs, t.Name()+".log", w.log.Text())
-		} else if t.Failed() {
-			t.Log(w.log.Text())
-		}
-	}()
-	faults := slices.DeleteFunc(slices.Clone(faults), func(f fault) bool {
-		return !strings.Contains(f.name, *only) || f.rare && *rounds == 0 && *only == ""
+// schedule is each fault once, and then random ones.
+func schedule[F any](w *world, faults []F, name func(F) string, rare func(F) bool) []F {
+	faults = slices.DeleteFunc(slices.Clone(faults), func(f F) bool {
+		return !strings.Contains(name(f), *only) || rare(f) && *rounds == 0 && *only == ""
 	})
 	list := slices.Clone(faults)
 	w.random.Shuffle(len(list), func(i, k int) { list[i], list[k] = list[k], list[i] })
 	for range *rounds {
 		list = append(list, faults[w.random.IntN(len(faults))])
 	}
+	return list
+}
+
+// keepLog writes what was logged, if it is wanted.
+func (w *world) keepLog() {
+	if *logs != "" {
+		w.write(*logs, w.t.Name()+".log", w.log.Text())
+	} else if w.t.Failed() {
+		w.t.Log(w.log.Text())
+	}
+}
+
+// chaos injects faults.
+func chaos(t *testing.T, s service) {
+	t.Helper()
+	w := newWorld(t, s, *seed)
+	defer w.keepLog()
+	list := schedule(w, faults, func(f fault) string { return f.name }, func(f fault) bool { return f.rare })
 	for _, f := range list {
 		w.inject(f)
 	}

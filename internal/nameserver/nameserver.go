@@ -7,8 +7,10 @@ package nameserver
 import (
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/miekg/dns"
 )
@@ -23,6 +25,13 @@ type Server struct {
 	rcode  int
 	silent bool
 	asked  int
+	given  []Answer
+}
+
+// Answer is one that was given: the values that the name has, or none. Errors are none.
+type Answer struct {
+	At     time.Time
+	Values []string
 }
 
 // Start starts a server that ends with the test. No name exists until Say.
@@ -82,11 +91,21 @@ func (s *Server) Asked() int {
 	return s.asked
 }
 
+// Given are all answers so far.
+func (s *Server) Given() []Answer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.given)
+}
+
 // ServeDNS implements dns.Handler.
 func (s *Server) ServeDNS(w dns.ResponseWriter, question *dns.Msg) {
 	s.mu.Lock()
 	values, rcode, silent := s.values, s.rcode, s.silent
 	s.asked++
+	if !silent && rcode == dns.RcodeSuccess {
+		s.given = append(s.given, Answer{time.Now(), values})
+	}
 	s.mu.Unlock()
 	if silent {
 		return

@@ -39,10 +39,11 @@ func (c *client) Get(context.Context) (*Record, error) {
 	switch {
 	case c.unreachable, c.dead:
 		return nil, errors.New("unreachable")
-	case c.record == nil:
-		return nil, NotFound("record")
 	}
 	c.read = c.version
+	if c.record == nil {
+		return nil, NotFound("record")
+	}
 	record := *c.record
 	return &record, nil
 }
@@ -74,7 +75,11 @@ func (c *client) Watch(ctx context.Context, seen func(*Record) bool) error {
 	for {
 		c.mu.Lock()
 		changed := c.changed
-		record, newer := c.record, c.version != c.read && !c.unreachable
+		record, newer := c.record, c.version != c.read && !c.unreachable && !c.dead
+		if newer && record == nil {
+			c.mu.Unlock()
+			return nil // it was deleted
+		}
 		if newer {
 			c.read = c.version
 		}

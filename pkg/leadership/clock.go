@@ -17,7 +17,10 @@ func Now() Instant {
 	return Instant{wall: t.Round(0), monotonic: t.Sub(processStart)}
 }
 
-// since is how much time has passed from before until i, by the clock that says more.
+// atLeast is how much time has certainly passed from before until i, however the wall clock was set.
+func (i Instant) atLeast(before Instant) time.Duration { return i.monotonic - before.monotonic }
+
+// since is how much time may have passed from before until i, by the clock that says more.
 func (i Instant) since(before Instant) time.Duration {
 	return max(i.wall.Sub(before.wall), i.monotonic-before.monotonic)
 }

@@ -82,7 +82,7 @@ func NewElection(store Store, o Options) (*Election, error) {
 // newElection takes part as self.
 func newElection(store Store, o Options, self string) *Election {
 	e := &Election{Tenure: NewTenure(store.Describe(), o.RenewDeadline, o.Log), options: o}
-	e.standby = &standby{store: store, self: self, retry: o.RetryPeriod, once: o.Once, waiting: o.Waiting, log: o.Log}
+	e.standby = &standby{store: store, self: self, retry: o.RetryPeriod, lease: o.LeaseDuration, once: o.Once, waiting: o.Waiting, log: o.Log}
 	e.lock = &lock{store: store, self: self, tenure: e.Tenure, standby: e.standby, record: o.Record, handsOver: o.Again, greatest: NoToken}
 	return e
 }

@@ -57,6 +57,9 @@ func (l *lock) Get(ctx context.Context) (*Record, []byte, error) {
 		switch {
 		case !apierrors.IsNotFound(err):
 			l.giveUp(err)
+		case !l.leads && l.standby.deleted() > 0:
+			err = Conflict(l.Describe()) // or the elector would make it anew at once
+			l.giveUp(err)
 		case l.leads && l.tenure.MayWrite() != nil:
 			l.lose("") // another may have led, and have deleted it
 		}
@@ -151,6 +154,7 @@ func (l *lock) write(ctx context.Context, record *Record, write func(context.Con
 	}
 	if !l.leads {
 		l.leads, l.token, l.greatest = true, token, max(l.greatest, token)
+		l.standby.exists, l.standby.gone = true, time.Time{}
 		l.tenure.Begin(token, l.standby.sawLeader)
 	}
 	l.refused = nil

@@ -5,13 +5,13 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/kubernetes/fake"
 )
 
 // stored is a Lease without an API server.
@@ -157,22 +157,36 @@ func TestLockEndsWhereTheLeaseIsGone(t *testing.T) {
 	}
 }
 
-// TestStandbyWaitsForWhomItSaw: a Lease that is deleted by hand is free no earlier than if it were there, for whoever
-// held it has not found out yet; nobody waits for a Lease that was given back, or never seen.
-func TestStandbyWaitsForWhomItSaw(t *testing.T) {
-	for holder, waits := range map[string]bool{"another": true, "": false, "self": false} {
-		client := fake.NewClientset()
-		s := &standby{store: newLeases("apps", "lease", client.CoordinationV1(), client.CoordinationV1()), self: "self", retry: time.Millisecond}
-		record, lasts := heldBy(holder), time.Hour
-		if waits {
-			lasts = time.Second
-		}
-		record.LeaseDurationSeconds = int(lasts.Seconds())
-		begin := time.Now() // of what it saw: it may be long before it waits
-		s.observe(&record)
-		if free := s.wait(t.Context()); !free || time.Since(begin) < lasts == waits {
-			t.Errorf("held by %q: free: %v, after %s", holder, free, time.Since(begin))
-		}
+// TestStandbyWaitsForADeletedRecord: a record that is deleted by hand is not free at once, whoever held it when it was seen: somebody
+// may have taken it since, and has not found out yet. Nobody waits for a record that never was. The time is not real.
+func TestStandbyWaitsForADeletedRecord(t *testing.T) {
+	for _, test := range []struct {
+		reason string
+		holder string
+		seen   bool
+		lasts  time.Duration // in the record
+		waits  time.Duration
+	}{
+		{"held by another process", "another", true, 15 * time.Second, 15 * time.Second},
+		{"held for longer than our own lease", "another", true, time.Minute, time.Minute},
+		{"given back", "", true, time.Second, 15 * time.Second},
+		{"our own", "self", true, 15 * time.Second, 15 * time.Second},
+		{"never seen", "", false, 0, 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &standby{store: &client{memory: newMemory()}, self: "self", retry: 100 * time.Millisecond, lease: 15 * time.Second}
+			if test.seen {
+				record := heldBy(test.holder)
+				record.LeaseDurationSeconds = int(test.lasts.Seconds())
+				s.observe(&record)
+				<-time.After(5 * time.Second) // of what it saw: it may be long before it is found gone
+			}
+			begin := time.Now()
+			free := s.wait(t.Context())
+			if waited := time.Since(begin); !free || waited < test.waits || waited > test.waits+s.retry {
+				t.Errorf("%s: free: %v, after %s", test.reason, free, waited)
+			}
+		})
 	}
 }
 

@@ -106,7 +106,7 @@ func (p *Poll) count(sent Instant) {
 		p.report("this cluster is named, and is active once that has lasted", "leaseDuration", p.options.LeaseDuration.String())
 	}
 	p.row, p.last = p.row+1, sent
-	if p.row >= 2 && sent.since(p.first) >= p.options.LeaseDuration {
+	if p.row >= 2 && sent.atLeast(p.first) >= p.options.LeaseDuration {
 		p.holds, p.reported = true, ""
 		p.Begin(NoToken, true)
 		p.Renew(sent)

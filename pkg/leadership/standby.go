@@ -18,6 +18,7 @@ type standby struct {
 	store   Store
 	self    string // our identity
 	retry   time.Duration
+	lease   time.Duration
 	once    bool // whether it reads instead of watching, and a refusal ends the wait
 	waiting func(holder string, lasts time.Duration)
 	log     logr.Logger
@@ -26,6 +27,9 @@ type standby struct {
 	seen  renewal
 	since time.Time
 	lasts time.Duration
+	// exists is true once the record was read or written, and gone is when it was first found not to exist since then.
+	exists bool
+	gone   time.Time
 	// sawLeader is true once another process was seen to hold it.
 	sawLeader bool
 	// reported is the error that was logged last.
@@ -44,6 +48,7 @@ type renewal struct {
 // observe takes in what the record says and reports whether it is free: released, ours, or not renewed for as long as it
 // lasts.
 func (s *standby) observe(record *Record) bool {
+	s.exists, s.gone = true, time.Time{}
 	r := renewal{holder: record.HolderIdentity, renewed: record.RenewTime.UnixMicro(), transitions: record.LeaderTransitions}
 	if s.taken() && r.renewed == s.seen.renewed {
 		// Nobody has written it who holds it, or gives it back: by hand, a holder was taken out, or how long it lasts was
@@ -70,6 +75,18 @@ func (s *standby) taken() bool {
 	return s.seen.holder != "" && s.seen.holder != s.self && s.left() > 0
 }
 
+// deleted is for how long a record that is gone still counts as held: whoever held it, seen or not, writes until it finds out, and
+// then makes it anew. If there never was one, nobody held it.
+func (s *standby) deleted() time.Duration {
+	if !s.exists {
+		return 0
+	}
+	if s.gone.IsZero() {
+		s.gone = time.Now()
+	}
+	return max(s.lease, s.lasts) - time.Since(s.gone)
+}
+
 // forget is called when this process has held the lock: what it saw before says nothing any more.
 func (s *standby) forget() { s.seen, s.since, s.lasts, s.reported = renewal{}, time.Time{}, 0, "" }
 
@@ -78,8 +95,8 @@ func (s *standby) wait(ctx context.Context) bool {
 	for ctx.Err() == nil {
 		record, err := s.store.Get(ctx)
 		switch {
-		case apierrors.IsNotFound(err) && s.taken():
-			s.pause(ctx, min(s.retry, s.left())) // whoever held it writes until it finds out, and then makes it anew
+		case apierrors.IsNotFound(err) && s.deleted() > 0:
+			s.pause(ctx, min(s.retry, s.deleted()))
 		case apierrors.IsNotFound(err):
 			return true
 		case s.denies(err):
