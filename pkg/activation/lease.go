@@ -40,6 +40,9 @@ func (t reportsTime) RoundTrip(request *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
+// WrappedRoundTripper lets client-go find the transport below, by which it ends requests.
+func (t reportsTime) WrappedRoundTripper() http.RoundTripper { return t.RoundTripper }
+
 // openLease returns a lock that is a Lease in another cluster.
 func openLease(f *config.ActivationFile) (leadership.Store, error) {
 	rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: f.Place(f.Lease.Kubeconfig)}

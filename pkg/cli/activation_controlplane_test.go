@@ -14,6 +14,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
+	"k8s.io/client-go/rest"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/activation"
@@ -23,9 +24,15 @@ import (
 // activationFile writes an activation whose lock is a Lease of the test's namespace.
 func activationFile(t *testing.T, ns, times string) string {
 	t.Helper()
+	return activationFileFor(t, testkit.Config(), ns, times)
+}
+
+// activationFileFor is activationFile for a user.
+func activationFileFor(t *testing.T, cfg *rest.Config, ns, times string) string {
+	t.Helper()
 	dir := t.TempDir()
 	text := fmt.Sprintf("apiVersion: corollary.dev/v1alpha1\nkind: Activation\nmetadata: {name: global}\n"+
-		"lease: {namespace: %s, name: lock, kubeconfig: %s}\n%s", ns, testkit.KubeconfigFor(t, testkit.Config()), times)
+		"lease: {namespace: %s, name: lock, kubeconfig: %s}\n%s", ns, testkit.KubeconfigFor(t, cfg), times)
 	if err := os.WriteFile(filepath.Join(dir, "activation.yaml"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -167,7 +167,8 @@ func (e *Election) campaign(ctx context.Context, drained <-chan struct{}) error 
 			e.standAgain(ctx)
 		case e.standby.denied != nil:
 			return &DeniedError{Lock: e.name, Err: e.standby.denied}
-		case e.lock.failed:
+		case e.lock.failure != nil:
+			e.standby.logTrouble(ctx, e.lock.failure, "the lock cannot be taken, will retry")
 			e.standby.pause(ctx, e.options.RetryPeriod)
 		}
 	}
@@ -191,6 +192,9 @@ func (e *Election) standAgain(ctx context.Context) {
 
 // lead has the elector take the lock, and renew it until ctx is done. Where the lock cannot be taken it returns at once.
 func (e *Election) lead(ctx context.Context) error {
+	if e.lock.failure != nil {
+		ctx = logr.NewContext(ctx, withoutAttempts(e.options.Log, e.lock))
+	}
 	attempt, abandon := context.WithCancel(ctx)
 	defer abandon()
 	e.lock.begin(abandon)
@@ -209,6 +213,38 @@ func (e *Election) lead(ctx context.Context) error {
 		return lost
 	}
 	return nil
+}
+
+// attempts is a log without what the elector says before it leads: after an attempt that failed, it would say the same again.
+type attempts struct {
+	logr.LogSink
+	lock *lock
+}
+
+func withoutAttempts(log logr.Logger, l *lock) logr.Logger {
+	if sink := log.GetSink(); sink != nil {
+		return log.WithSink(attempts{sink, l})
+	}
+	return log
+}
+
+// Info implements logr.LogSink.
+func (a attempts) Info(level int, message string, keysAndValues ...any) {
+	if a.lock.leads {
+		a.LogSink.Info(level, message, keysAndValues...)
+	}
+}
+
+// Error implements logr.LogSink.
+func (a attempts) Error(err error, message string, keysAndValues ...any) {
+	if a.lock.leads {
+		a.LogSink.Error(err, message, keysAndValues...)
+	}
+}
+
+// WithValues implements logr.LogSink.
+func (a attempts) WithValues(keysAndValues ...any) logr.LogSink {
+	return attempts{a.LogSink.WithValues(keysAndValues...), a.lock}
 }
 
 // elector is client-go's, which takes the lock and renews it, for one attempt.

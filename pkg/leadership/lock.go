@@ -31,15 +31,15 @@ type lock struct {
 	read   Token
 	// token is the token of the current hold, greatest the greatest that was seen.
 	token, greatest Token
-	// failed is true if an attempt failed, and not because somebody else was faster.
-	failed bool
+	// failure is why an attempt failed; nil if it did not, or somebody else was faster.
+	failure error
 	// refused is why the store refused to have the record read or written; nil if it did not, or was not reached.
 	refused error
 }
 
 // begin is called before each attempt to take the lock.
 func (l *lock) begin(abandon context.CancelFunc) {
-	l.abandon, l.failed, l.leads, l.holder, l.read = abandon, false, false, "", NoToken
+	l.abandon, l.failure, l.leads, l.holder, l.read = abandon, nil, false, "", NoToken
 }
 
 // Identity implements resourcelock.Interface.
@@ -173,7 +173,9 @@ func (l *lock) noteRefusal(err error) {
 // renew it go on.
 func (l *lock) giveUp(err error) {
 	if !l.leads {
-		l.failed = err != nil && !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err)
+		if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
+			l.failure = err
+		}
 		l.abandon()
 	}
 }
