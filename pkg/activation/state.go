@@ -22,6 +22,10 @@ type State struct {
 	Since, Renewed time.Time
 	LeaseDuration  time.Duration
 	Token          leadership.Token
+	// Ahead is how far the holder's clock is ahead of ours, if it was seen to renew the lock; else 0.
+	Ahead time.Duration
+	// watched is true if the lock was read for the renew deadline, and not renewed.
+	watched bool
 
 	record *leadership.Record
 }
@@ -40,6 +44,46 @@ func Read(ctx context.Context, store leadership.Store) (*State, error) {
 	s.Holder, s.Asked = leadership.HolderOf(record.HolderIdentity)
 	s.Identity = identityOf(record.HolderIdentity)
 	return s, nil
+}
+
+// Silent is for how long the holder has not renewed the lock: by its own clock, where that is not known to differ from ours.
+func (s *State) Silent(now time.Time) time.Duration { return now.Sub(s.Renewed) + s.Ahead }
+
+// RanOut reports whether the holder has not renewed the lock for so long that it writes no more.
+func (s *State) RanOut(now time.Time) bool { return s.watched || s.Silent(now) > s.LeaseDuration }
+
+// readAgain is how often a lock is read while a renewal is awaited, and ahead how far a renewal may be in the future, by our clock.
+const (
+	readAgain = 200 * time.Millisecond
+	ahead     = time.Second
+)
+
+// ReadHolder is Read for whoever wants to know whether the holder is active. Clocks may differ, so a lock that seems to have run out,
+// or to be renewed in the future, is read until it is renewed, or the renew deadline has passed.
+func ReadHolder(ctx context.Context, store leadership.Store, renewDeadline time.Duration) (*State, error) {
+	first, err := Read(ctx, store)
+	if err != nil || first.Holder == "" || first.Token == leadership.NoToken {
+		return first, err
+	}
+	if silent := first.Silent(time.Now()); silent >= -ahead && silent <= first.LeaseDuration {
+		return first, nil
+	}
+	for end := time.Now().Add(renewDeadline); ctx.Err() == nil && time.Now().Before(end); {
+		select {
+		case <-ctx.Done():
+		case <-time.After(readAgain):
+		}
+		s, err := Read(ctx, store)
+		switch {
+		case err != nil:
+			continue // it was read once, and may be again
+		case s.Holder != first.Holder || s.Token != first.Token || !s.Renewed.Equal(first.Renewed):
+			s.Ahead = s.Renewed.Sub(time.Now())
+			return s, nil
+		}
+	}
+	first.watched = ctx.Err() == nil
+	return first, nil
 }
 
 // ErrNobody says that nobody holds a lock.

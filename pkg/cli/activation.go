@@ -93,39 +93,48 @@ func (o *activationCommand) one(work func(context.Context, *config.ActivationFil
 }
 
 func (o *activationCommand) show(ctx context.Context, files []*config.ActivationFile) error {
-	w := tabwriter.NewWriter(o.streams.Out, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(w, "ACTIVATION\tACTIVE\tSINCE\tTOKEN\tRENEWED\tLOCK")
+	w := newStates(o.streams.Out)
 	for _, f := range files {
 		store, err := activation.Open(f)
 		if err != nil {
 			return err
 		}
-		s, err := activation.Read(ctx, store)
+		s, err := activation.ReadHolder(ctx, store, time.Duration(f.RenewDeadline))
 		if err != nil {
 			return err
+		}
+		if apart := s.Ahead.Abs(); apart > s.LeaseDuration {
+			fmt.Fprintf(o.streams.Err, "activation %s: the clock of %s differs from that of this machine by %s\n", f.Metadata.Name, s.Identity,
+				duration.HumanDuration(apart))
 		}
 		writeState(w, f.Metadata.Name, store.Describe(), s, time.Now())
 	}
 	return w.Flush()
 }
 
+// newStates begins a table of activations.
+func newStates(out io.Writer) *tabwriter.Writer {
+	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(w, "ACTIVATION\tACTIVE\tSINCE\tTOKEN\tRENEWED\tLOCK")
+	return w
+}
+
 // writeState writes the line of one activation.
 func writeState(w io.Writer, name, lock string, s *activation.State, now time.Time) {
-	active, since, renewed := s.Identity, s.Since.UTC().Format(time.RFC3339), "-"
-	silent := now.Sub(s.Renewed)
+	active, since, renewed := s.Identity, s.Since.Add(-s.Ahead).UTC().Format(time.RFC3339), "-"
 	switch {
 	case s.Token == leadership.NoToken && s.Holder != "": // a name that says who is active, and nothing else
 		fmt.Fprintf(w, "%s\t%s\t-\t-\t-\t%s\n", name, s.Holder, lock)
 		return
 	case s.Holder == "":
 		active, since = "none", "-"
-	case silent > s.LeaseDuration:
+	case s.RanOut(now):
 		active = fmt.Sprintf("none (was %s)", s.Identity)
 	case s.Asked:
 		active += " (asked to hand over)"
 	}
 	if s.Holder != "" {
-		renewed = duration.HumanDuration(max(silent, 0)) + " ago"
+		renewed = duration.HumanDuration(max(s.Silent(now), 0)) + " ago"
 	}
 	token := s.Token.String()
 	if token == "" {
@@ -216,7 +225,7 @@ repeat the command with that name.`,
 }
 
 func (o *activationCommand) force(ctx context.Context, f *config.ActivationFile, store leadership.Store, holder string) error {
-	s, err := activation.Read(ctx, store)
+	s, err := activation.ReadHolder(ctx, store, time.Duration(f.RenewDeadline))
 	switch {
 	case err != nil:
 		return err
@@ -224,7 +233,7 @@ func (o *activationCommand) force(ctx context.Context, f *config.ActivationFile,
 		return fmt.Errorf("activation %s: %w", f.Metadata.Name, activation.ErrNobody)
 	case holder == "":
 		return usagef("%s holds the %s and renewed it %s ago. If it certainly writes no more, confirm with --holder %s", s.Holder,
-			store.Describe(), duration.HumanDuration(max(time.Since(s.Renewed), 0)), s.Holder)
+			store.Describe(), duration.HumanDuration(max(s.Silent(time.Now()), 0)), s.Holder)
 	}
 	before, err := activation.TakeAway(ctx, store, holder)
 	if err != nil {
