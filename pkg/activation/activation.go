@@ -31,7 +31,11 @@ func New(f *config.ActivationFile, log logr.Logger) (*Activation, error) {
 		a.poll(f)
 		return a, nil
 	}
-	if err := a.elect(f); err != nil {
+	store, err := Open(f)
+	if err == nil {
+		err = a.elect(f, store)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("preparing activation %s: %w", a.Name, err)
 	}
 	return a, nil
@@ -52,11 +56,7 @@ func (a *Activation) poll(f *config.ActivationFile) {
 }
 
 // elect takes part by a lock.
-func (a *Activation) elect(f *config.ActivationFile) error {
-	store, err := Open(f)
-	if err != nil {
-		return err
-	}
+func (a *Activation) elect(f *config.ActivationFile, store leadership.Store) error {
 	o := leadership.Options{Identity: f.Identity, Timings: timings(f), Again: f.OnLost == config.OnLostStandby, Log: a.log}
 	w := &watched{Store: store, name: a.Name, identity: f.Identity, timings: o.Timings, log: a.log}
 	o.Waiting = func(holder string, lasts time.Duration) {

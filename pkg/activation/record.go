@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"time"
 
@@ -42,6 +43,9 @@ func (s stored) decode() (*leadership.Record, error) {
 	if err != nil {
 		return nil, notOurs(err)
 	}
+	if s.LeaseSeconds < 0 || s.LeaseSeconds > math.MaxInt32 || token < 0 || token > maxToken {
+		return nil, notOurs(fmt.Errorf("leaseSeconds is %d, token is %d", s.LeaseSeconds, token))
+	}
 	return &leadership.Record{HolderIdentity: s.Holder, LeaseDurationSeconds: s.LeaseSeconds, AcquireTime: metav1.NewTime(acquired),
 		RenewTime: metav1.NewTime(renewed), LeaderTransitions: token}, nil
 }
@@ -58,6 +62,9 @@ func encodeJSON(r *leadership.Record) (string, error) {
 	}
 	return string(text), nil
 }
+
+// maxToken leaves room for greater ones.
+const maxToken = math.MaxInt64 / 2
 
 // maxRecord bounds what is read of a record: others may write to its place.
 const maxRecord = 4096

@@ -70,7 +70,8 @@ func (w *watched) write(ctx context.Context, record *leadership.Record, write fu
 	if err != nil {
 		return w.explain(err, took)
 	}
-	left := w.timings.RenewDeadline - took - w.timings.RetryPeriod
+	// The next renewal is sent a retry period after this answer, and counts once it is answered, too.
+	left := w.timings.RenewDeadline - took - w.timings.RetryPeriod - took
 	w.say("slow", left <= 0, "renewals are slow: the deadline passes before the next one, and writing pauses. Raise renewDeadline and "+
 		"leaseDuration, or lower retryPeriod", "took", took.Round(time.Millisecond).String(), "renewDeadline", w.timings.RenewDeadline.String(),
 		"retryPeriod", w.timings.RetryPeriod.String())
@@ -83,7 +84,7 @@ func (w *watched) limit() time.Duration { return max(w.timings.RenewDeadline/2, 
 // explain says more of a request that was given up.
 func (w *watched) explain(err error, took time.Duration) error {
 	if limit := w.limit(); took >= limit && errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("no answer within %s, half of renewDeadline; if the round trip takes that long, raise renewDeadline and "+
+		return fmt.Errorf("no answer within %s; if the round trip takes that long, raise renewDeadline and "+
 			"leaseDuration: %w", limit, err)
 	}
 	return err

@@ -116,7 +116,7 @@ func TestSlowLock(t *testing.T) {
 		}
 	}
 	w.timings.RenewDeadline = 2 * time.Millisecond
-	if err := w.explain(context.DeadlineExceeded, time.Second); !strings.Contains(err.Error(), "no answer within 1s, half of renewDeadline") ||
+	if err := w.explain(context.DeadlineExceeded, time.Second); !strings.Contains(err.Error(), "no answer within 1s; if the round trip takes that long") ||
 		!errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("it says %v", err)
 	}
@@ -136,7 +136,11 @@ func TestRecords(t *testing.T) {
 	for reason, garbage := range map[string]string{
 		"nothing": "", "text": "hello", "a number": "7", "a list": "[]", "JSON of another program": `{"leader":"x"}`,
 		"no time": strings.Replace(text, `"renewed":"`, `"renewed":"x`, 1), "no token": strings.Replace(text, `"token":"7"`, `"token":""`, 1),
-		"too long": `{"holder":"` + strings.Repeat("x", maxRecord) + `"}`, "cut off": text[:len(text)-2],
+		"a token that nothing can follow": strings.Replace(text, `"token":"7"`, `"token":"9223372036854775807"`, 1),
+		"a token below all":               strings.Replace(text, `"token":"7"`, `"token":"-7"`, 1),
+		"a lease that overflows":          strings.Replace(text, `"leaseSeconds":15`, `"leaseSeconds":10000000000`, 1),
+		"a lease of no time":              strings.Replace(text, `"leaseSeconds":15`, `"leaseSeconds":-15`, 1),
+		"too long":                        `{"holder":"` + strings.Repeat("x", maxRecord) + `"}`, "cut off": text[:len(text)-2],
 	} {
 		if _, err := decodeJSON([]byte(garbage)); !errors.Is(err, errNotOurs) {
 			t.Errorf("%s: %v", reason, err)

@@ -293,7 +293,7 @@ func TestRunElects(t *testing.T) {
 			t.Errorf("a line of the log, client-go's election included, is not of the one logger: %s", line)
 		}
 	}
-	if !strings.Contains(first.text(t), "Attempting to acquire leader lease") {
+	if !strings.Contains(first.text(t), "Successfully acquired lease") {
 		t.Error("client-go's log is missing")
 	}
 }

@@ -147,7 +147,7 @@ func (e *Election) campaign(ctx context.Context, drained <-chan struct{}) error 
 	if _, err := e.elector(); err != nil { // metrics tell of one that it does not lead, from the beginning on
 		return err
 	}
-	leading, stop := context.WithCancel(logr.NewContext(context.WithoutCancel(ctx), e.options.Log))
+	leading, stop := context.WithCancel(logr.NewContext(context.WithoutCancel(ctx), withoutAttempts(e.options.Log, e.lock)))
 	defer stop()
 	go func() {
 		select {
@@ -192,9 +192,6 @@ func (e *Election) standAgain(ctx context.Context) {
 
 // lead has the elector take the lock, and renew it until ctx is done. Where the lock cannot be taken it returns at once.
 func (e *Election) lead(ctx context.Context) error {
-	if e.lock.failure != nil {
-		ctx = logr.NewContext(ctx, withoutAttempts(e.options.Log, e.lock))
-	}
 	attempt, abandon := context.WithCancel(ctx)
 	defer abandon()
 	e.lock.begin(abandon)
@@ -215,7 +212,8 @@ func (e *Election) lead(ctx context.Context) error {
 	return nil
 }
 
-// attempts is a log without what the elector says before it leads: after an attempt that failed, it would say the same again.
+// attempts is a log without what the elector says of each attempt: why one failed is logged once, and that another process was faster
+// is not a failure.
 type attempts struct {
 	logr.LogSink
 	lock *lock
