@@ -74,15 +74,15 @@ func build(t *testing.T) string {
 	return path
 }
 
-// values returns a file of values with the namespaces filled in.
-func (i *installation) values(name string) string {
+// values returns a file of values with the namespaces filled in, and whatever more there is to replace.
+func (i *installation) values(name string, more ...string) string {
 	i.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata/install", name))
 	if err != nil {
 		i.Fatal(err)
 	}
-	return write(i, name, strings.NewReplacer("SYSTEM", i.system, "APPS", i.apps, "SHARED", i.shared, "TEAM", i.team, "ELSEWHERE",
-		i.elsewhere).Replace(string(text)))
+	return write(i, name, strings.NewReplacer(append(more, "SYSTEM", i.system, "APPS", i.apps, "SHARED", i.shared, "TEAM", i.team,
+		"ELSEWHERE", i.elsewhere)...).Replace(string(text)))
 }
 
 // helm runs helm upon the release. Pods that run see what an upgrade changes in their mounts once it is done and the rights

@@ -32,8 +32,8 @@ import (
 //
 // Unlike a kubelet it has no images, no isolation and no network of pods: image, resources, security contexts and
 // affinities are not looked at (the API server is asked about Pod Security elsewhere), mounts are directories whose path
-// replaces mountPath in arguments, and each port of a container is another address of this machine, which replaces it in
-// arguments as "=:PORT". The token comes in a kubeconfig, since the place where one is mounted is fixed.
+// replaces mountPath in arguments and files, and each port of a container is another address of this machine, which replaces it
+// in arguments as "=:PORT". The token comes in a kubeconfig, since the place where one is mounted is fixed.
 type kubelet struct {
 	t         testing.TB
 	client    kubernetes.Interface
@@ -266,11 +266,16 @@ func (k *kubelet) mount(ctx context.Context, p *runningPod) error {
 				}
 				errs = append(errs, k.project(ctx, source.ConfigMap.Name, source.ConfigMap.Items, files))
 			}
+		case volume.Secret != nil:
+			errs = append(errs, k.projectSecret(ctx, volume.Secret.SecretName, files))
 		default:
 			return fmt.Errorf("volume %s is of a kind that this double does not know", volume.Name)
 		}
 		if err := errors.Join(errs...); err != nil {
 			return err
+		}
+		for name, text := range files {
+			files[name] = p.here().Replace(text)
 		}
 		if err := swapIn(filepath.Join(p.dir, volume.Name), files); err != nil {
 			return err
@@ -310,6 +315,18 @@ func (k *kubelet) project(ctx context.Context, name string, items []corev1.KeyTo
 			return fmt.Errorf("ConfigMap %s has no key %s", name, item.Key)
 		}
 		files[item.Path] = text
+	}
+	return nil
+}
+
+// projectSecret adds the files that a Secret gives.
+func (k *kubelet) projectSecret(ctx context.Context, name string, files map[string]string) error {
+	secret, err := k.client.CoreV1().Secrets(k.namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	for key, text := range secret.Data {
+		files[key] = string(text)
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -58,13 +59,21 @@ func (k *kubelet) authenticate(ctx context.Context, p *runningPod) error {
 
 func (p *runningPod) kubeconfig() string { return filepath.Join(p.dir, "kubeconfig") }
 
+// here replaces the paths of mounts by those of their directories. One may be the beginning of another.
+func (p *runningPod) here() *strings.Replacer {
+	mounts := slices.Clone(p.pod.Spec.Containers[0].VolumeMounts)
+	slices.SortFunc(mounts, func(a, b corev1.VolumeMount) int { return len(b.MountPath) - len(a.MountPath) })
+	var from []string
+	for _, m := range mounts {
+		from = append(from, m.MountPath, filepath.Join(p.dir, m.Name))
+	}
+	return strings.NewReplacer(from...)
+}
+
 // start starts the container's process.
 func (p *runningPod) start(binary string) error {
 	container := p.pod.Spec.Containers[0]
 	var from []string
-	for _, m := range container.VolumeMounts {
-		from = append(from, m.MountPath, filepath.Join(p.dir, m.Name))
-	}
 	for _, port := range container.Ports {
 		address, err := controlplane.FreeAddress()
 		if err != nil {
@@ -73,10 +82,10 @@ func (p *runningPod) start(binary string) error {
 		p.ports[port.ContainerPort] = address
 		from = append(from, fmt.Sprintf("=:%d", port.ContainerPort), "="+address)
 	}
-	here := strings.NewReplacer(from...)
+	ports := strings.NewReplacer(from...)
 	var args []string
 	for _, arg := range container.Args {
-		args = append(args, here.Replace(arg))
+		args = append(args, ports.Replace(p.here().Replace(arg)))
 	}
 	p.command = exec.Command(binary, args...)
 	p.command.Env = []string{"KUBECONFIG=" + p.kubeconfig()}
