@@ -57,7 +57,8 @@ func (a *Activation) poll(f *config.ActivationFile) {
 
 // elect takes part by a lock.
 func (a *Activation) elect(f *config.ActivationFile, store leadership.Store) error {
-	o := leadership.Options{Identity: f.Identity, Timings: timings(f), Again: f.OnLost == config.OnLostStandby, Log: a.log}
+	o := leadership.Options{Identity: f.Identity, Timings: timings(f), Again: f.OnLost == config.OnLostStandby, HandsOver: true,
+		Log: a.log}
 	w := &watched{Store: store, name: a.Name, identity: f.Identity, timings: o.Timings, log: a.log}
 	o.Waiting = func(holder string, lasts time.Duration) {
 		name, _ := leadership.HolderOf(holder)

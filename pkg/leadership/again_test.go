@@ -107,7 +107,7 @@ func TestAgain(t *testing.T) {
 		timings := Timings{LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second}
 		for _, name := range []string{"a", "b"} {
 			c := &client{memory: store}
-			e, err := NewElection(c, Options{Timings: timings, Identity: name, Again: true, Log: logr.Discard()})
+			e, err := NewElection(c, Options{Timings: timings, Identity: name, Again: true, HandsOver: true, Log: logr.Discard()})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -215,7 +215,7 @@ func takeOver(t *testing.T, unwatched, handsOn bool) {
 	clients, elections := make([]*client, 2), make([]*Election, 2)
 	for i, name := range []string{"a", "b"} {
 		clients[i] = &client{memory: store, unwatched: unwatched}
-		e, err := NewElection(clients[i], Options{Timings: timings, Identity: name, Again: true, Log: logr.Discard()})
+		e, err := NewElection(clients[i], Options{Timings: timings, Identity: name, Again: true, HandsOver: true, Log: logr.Discard()})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -76,7 +76,7 @@ func newPair(t *testing.T, unwatched bool, apart time.Duration) *pair {
 	p.cancel = cancel
 	for i, name := range []string{"a", "b"} {
 		m := &machine{client: &client{memory: p.store, unwatched: unwatched}, offset: time.Duration(i) * apart}
-		e, err := NewElection(m, Options{Timings: DefaultTimings(), Identity: name, Again: true, Log: logr.Discard()})
+		e, err := NewElection(m, Options{Timings: DefaultTimings(), Identity: name, Again: true, HandsOver: true, Log: logr.Discard()})
 		if err != nil {
 			t.Fatal(err)
 		}

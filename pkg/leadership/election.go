@@ -31,9 +31,10 @@ type Options struct {
 	// Once is for a process that has one thing to do. It reads the lock while it waits for it, and needs no right to watch
 	// it; and it ends where it is refused the lock (401, 403), instead of waiting for rights.
 	Once bool
-	// Again is for a process that stands by again after it has lost the lock, and that hands the lock over if the record asks
-	// for that. Else it ends.
+	// Again is for a process that stands by again after it has lost the lock. Else it ends.
 	Again bool
+	// HandsOver is for a process that hands the lock over if the record asks for that.
+	HandsOver bool
 	// Record writes an event about the lock: that this process has become the leader. It may be nil.
 	Record func(note string)
 	// Waiting is called whenever this process begins to wait for another holder, and with how long the lock lasts if that
@@ -83,7 +84,7 @@ func NewElection(store Store, o Options) (*Election, error) {
 func newElection(store Store, o Options, self string) *Election {
 	e := &Election{Tenure: NewTenure(store.Describe(), o.RenewDeadline, o.Log), options: o}
 	e.standby = &standby{store: store, self: self, retry: o.RetryPeriod, lease: o.LeaseDuration, once: o.Once, waiting: o.Waiting, log: o.Log}
-	e.lock = &lock{store: store, self: self, tenure: e.Tenure, standby: e.standby, record: o.Record, handsOver: o.Again, greatest: NoToken}
+	e.lock = &lock{store: store, self: self, tenure: e.Tenure, standby: e.standby, record: o.Record, handsOver: o.HandsOver, greatest: NoToken}
 	return e
 }
 

@@ -309,11 +309,11 @@ func TestLockTokens(t *testing.T) {
 }
 
 // TestLockHandsOver if the record asks for it, but not before what was begun has ended; the lock is free then. A process that
-// leads only once has lost it.
+// does not hand over has lost it.
 func TestLockHandsOver(t *testing.T) {
-	for _, again := range []bool{true, false} {
+	for _, handsOver := range []bool{true, false} {
 		l, lease, _, abandoned := testLock(true)
-		l.handsOver = again
+		l.handsOver = handsOver
 		acting, done, _ := l.tenure.Act(t.Context())
 		lease.record.HolderIdentity = AskedToHandOver("self")
 		finished := make(chan bool, 1)
@@ -323,13 +323,13 @@ func TestLockHandsOver(t *testing.T) {
 			done()
 		}()
 		if _, _, err := l.Get(t.Context()); err != nil || !*abandoned {
-			t.Errorf("again %v: it goes on (%v)", again, err)
+			t.Errorf("hands over: %v: it goes on (%v)", handsOver, err)
 		}
-		if finishes := <-finished; finishes != again {
-			t.Errorf("again %v: what was begun may be finished: %v", again, finishes)
+		if finishes := <-finished; finishes != handsOver {
+			t.Errorf("hands over: %v: what was begun may be finished: %v", handsOver, finishes)
 		}
-		if free := lease.record.HolderIdentity == ""; free != again || l.tenure.MayWrite() == nil {
-			t.Errorf("again %v: the record has the holder %q", again, lease.record.HolderIdentity)
+		if free := lease.record.HolderIdentity == ""; free != handsOver || l.tenure.MayWrite() == nil {
+			t.Errorf("hands over: %v: the record has the holder %q", handsOver, lease.record.HolderIdentity)
 		}
 	}
 }
