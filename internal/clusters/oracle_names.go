@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Answer is what a cluster was told at a moment: the clusters that the name names.
+// Answer is what a cluster got as an answer at a moment: the clusters that the name names.
 type Answer struct {
 	At    time.Time
 	Names []string

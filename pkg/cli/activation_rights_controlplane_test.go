@@ -194,7 +194,7 @@ func TestMissingRightsOfTheLock(t *testing.T) {
 	}
 }
 
-// TestReadingTheLock: whoever may only read the Lease sees who is active, and may change nothing.
+// TestReadingTheLock: a user who may only read the Lease sees who is active, and may change nothing.
 func TestReadingTheLock(t *testing.T) {
 	t.Parallel()
 	ns := testkit.Namespace(t)
