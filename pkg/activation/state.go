@@ -78,7 +78,7 @@ func ReadHolder(ctx context.Context, store leadership.Store, renewDeadline time.
 		case err != nil:
 			continue // it was read once, and may be again
 		case s.Holder != first.Holder || s.Token != first.Token || !s.Renewed.Equal(first.Renewed):
-			s.Ahead = s.Renewed.Sub(time.Now())
+			s.Ahead = time.Until(s.Renewed)
 			return s, nil
 		}
 	}

@@ -156,7 +156,7 @@ func TestTroubles(t *testing.T) {
 		{reason: "held by nobody's identity for a day", times: usual, record: somebody(86400), after: time.Hour,
 			says: []string{`"holder"="somebody"`, `"unlessItIsNotRenewedFor"="24h0m0s"`}},
 		{reason: "something else is stored there", times: usual, own: way{fails: notOurs(errors.New("it has 5000 bytes"))}, after: time.Minute,
-			says: []string{"the lock cannot be read, will retry", "what is stored there is not the record of a lock: use another place, or remove it"}},
+			says: []string{"the lock cannot be read, will retry", "is not the record of a lock: use another place, or remove it"}},
 		{reason: "no way to the lock", times: usual, own: way{fails: errors.New("connection refused")}, after: time.Minute,
 			says: []string{"the lock cannot be read, will retry", "connection refused"}},
 	}
@@ -195,7 +195,8 @@ func TestTroubles(t *testing.T) {
 // TestTenAddresses: a cluster whose name resolves to ten addresses is a standby, and lists them.
 func TestTenAddresses(t *testing.T) {
 	server, log := nameserver.Start(t), &lines{}
-	addresses := []string{"10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4", "10.0.0.5", "10.0.0.6", "10.0.0.7", "10.0.0.8", "10.0.0.9", "10.0.1.0"}
+	addresses := []string{"10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4", "10.0.0.5", "10.0.0.6", "10.0.0.7", "10.0.0.8", "10.0.0.9",
+		"10.0.1.0"}
 	server.Say(addresses...)
 	f := dnsFile(config.ActivationDNS{Host: "active.example.com", Addresses: addresses[:1], Resolver: server.Addr,
 		Interval: config.Duration(5 * time.Millisecond)})

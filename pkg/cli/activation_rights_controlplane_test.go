@@ -64,7 +64,8 @@ func holderOfLease(t *testing.T, ns string, without ...string) (dir, user string
 	if err != nil {
 		t.Fatal(err)
 	}
-	self, err := client.AuthenticationV1().SelfSubjectReviews().Create(t.Context(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	review := &authenticationv1.SelfSubjectReview{}
+	self, err := client.AuthenticationV1().SelfSubjectReviews().Create(t.Context(), review, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

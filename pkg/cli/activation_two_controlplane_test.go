@@ -52,7 +52,8 @@ func (f *following) write(t *testing.T, dir string) {
 		t.Fatal(err)
 	}
 	text := strings.NewReplacer("name: widgets\n", "name: "+f.name+"\nactivation: "+f.name+"\n", "kind: Widget\n",
-		"kind: Widget\n  namespaces: ["+f.ns+"]\n", "fieldManager: widgets", "fieldManager: "+f.name, "managed-by: widgets", "managed-by: "+f.name,
+		"kind: Widget\n  namespaces: ["+f.ns+"]\n", "fieldManager: widgets", "fieldManager: "+f.name, "managed-by: widgets",
+		"managed-by: "+f.name,
 		"example.com/cleanup", "example.com/"+f.name).Replace(string(operator))
 	cfg, proxy := behindProxy(t)
 	f.proxy = proxy
