@@ -148,7 +148,7 @@ func (e *Election) campaign(ctx context.Context, drained <-chan struct{}) error 
 	if _, err := e.elector(); err != nil { // metrics tell of one that it does not lead, from the beginning on
 		return err
 	}
-	leading, stop := context.WithCancel(logr.NewContext(context.WithoutCancel(ctx), withoutAttempts(e.options.Log, e.lock)))
+	leading, stop := context.WithCancel(logr.NewContext(context.WithoutCancel(ctx), withoutAttempts(e.options.Log, e.Tenure)))
 	defer stop()
 	go func() {
 		select {
@@ -217,34 +217,37 @@ func (e *Election) lead(ctx context.Context) error {
 // is not a failure.
 type attempts struct {
 	logr.LogSink
-	lock *lock
+	tenure *Tenure
 }
 
-func withoutAttempts(log logr.Logger, l *lock) logr.Logger {
+func withoutAttempts(log logr.Logger, t *Tenure) logr.Logger {
 	if sink := log.GetSink(); sink != nil {
-		return log.WithSink(attempts{sink, l})
+		return log.WithSink(attempts{sink, t})
 	}
 	return log
 }
 
 // Info implements logr.LogSink.
 func (a attempts) Info(level int, message string, keysAndValues ...any) {
-	if a.lock.leads {
+	if a.tenure.hasBegun() {
 		a.LogSink.Info(level, message, keysAndValues...)
 	}
 }
 
 // Error implements logr.LogSink.
 func (a attempts) Error(err error, message string, keysAndValues ...any) {
-	if a.lock.leads {
+	if a.tenure.hasBegun() {
 		a.LogSink.Error(err, message, keysAndValues...)
 	}
 }
 
 // WithValues implements logr.LogSink.
 func (a attempts) WithValues(keysAndValues ...any) logr.LogSink {
-	return attempts{a.LogSink.WithValues(keysAndValues...), a.lock}
+	return attempts{a.LogSink.WithValues(keysAndValues...), a.tenure}
 }
+
+// WithName implements logr.LogSink.
+func (a attempts) WithName(name string) logr.LogSink { return attempts{a.LogSink.WithName(name), a.tenure} }
 
 // elector is client-go's, which takes the lock and renews it, for one attempt.
 func (e *Election) elector() (*leaderelection.LeaderElector, error) {

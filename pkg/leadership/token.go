@@ -27,6 +27,9 @@ func (t *Tenure) Token() Token {
 	return t.token
 }
 
+// hasBegun reports whether there is a current hold.
+func (t *Tenure) hasBegun() bool { return t.Token() != NoToken }
+
 // Preceded reports whether another process may have held the lock since this one was started, or held it last.
 func (t *Tenure) Preceded() bool {
 	t.mu.Lock()
