@@ -247,7 +247,9 @@ func (a attempts) WithValues(keysAndValues ...any) logr.LogSink {
 }
 
 // WithName implements logr.LogSink.
-func (a attempts) WithName(name string) logr.LogSink { return attempts{a.LogSink.WithName(name), a.tenure} }
+func (a attempts) WithName(name string) logr.LogSink {
+	return attempts{a.LogSink.WithName(name), a.tenure}
+}
 
 // elector is client-go's, which takes the lock and renews it, for one attempt.
 func (e *Election) elector() (*leaderelection.LeaderElector, error) {
