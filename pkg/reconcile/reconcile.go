@@ -105,6 +105,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, ref pipeline.Ref) time.Durat
 		if round == 0 && l.heldByGuard(ctx, decision) {
 			return 0
 		}
+		if l.noteCircles(ctx, decision) {
+			continue
+		}
 		if !decision.Pending() {
 			break
 		}
@@ -281,6 +284,7 @@ func (r *Reconciler) forget(ref pipeline.Ref) {
 		r.cascades.forget(rec.uid)
 		r.unstorable.forget(ref)
 		r.awaited.set(ref, nil)
+		r.circles.set(ref, waitingUpstream{}, nil)
 		r.memory.forget(ref)
 	}
 }
