@@ -104,14 +104,18 @@ func TestExport(t *testing.T) {
 // exportToLinks exports to symbolic links: what they name is written, and they stay.
 func exportToLinks(t *testing.T) {
 	t.Helper()
-	for _, err := range []error{os.Mkdir("real", 0o700), os.Mkdir("links", 0o700), os.Symlink("links", "other"), os.Symlink("../real/first.db", "links/first.db"),
-		os.Symlink("other/first.db", "chain.db"), os.Symlink("loop.db", "loop.db")} {
+	for _, err := range []error{
+		os.Mkdir("real", 0o700), os.Mkdir("links", 0o700), os.Symlink("links", "other"), os.Symlink("../real/first.db", "links/first.db"),
+		os.Symlink("other/first.db", "chain.db"), os.Symlink("loop.db", "loop.db"),
+	} {
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, row := range []struct{ reason, link string }{
-		{"it names a file that does not exist", "links/first.db"}, {"it names an export", "links/first.db"}, {"it names a link, in a linked directory", "chain.db"},
+		{"it names a file that does not exist", "links/first.db"},
+		{"it names an export", "links/first.db"},
+		{"it names a link, in a linked directory", "chain.db"},
 	} {
 		_ = os.Remove("old.db")
 		_ = os.Rename("real/first.db", "old.db")

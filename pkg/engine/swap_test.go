@@ -20,6 +20,13 @@ func swapping(ns, name string, lines ...string) string {
 // widgetAt is a Widget whose object has another name.
 func widgetAt(name, object string) string { return widget(name, "{name: "+object+"}") }
 
+// unrecorded is a config that writes no status.
+func unrecorded(conf string) string {
+	before, after, _ := strings.Cut(conf, "status:\n")
+	_, after, _ = strings.Cut(after, "events:")
+	return before + "status: {enabled: false}\nevents:" + after
+}
+
 // TestNamesAreSwapped: upstreams that take over each other's names do not wait for each other.
 func TestNamesAreSwapped(t *testing.T) {
 	t.Parallel()
@@ -35,13 +42,9 @@ func TestNamesAreSwapped(t *testing.T) {
 			return strings.Replace(conf, "owner: {", "owner: {reference: false, ", 1)
 		}, []string{"one", "two"}},
 		{"objects that are made once", func(_, conf string) string { return with(conf, "updatePolicy: CreateOnly") }, []string{"one", "two"}},
-		{"nothing records them", func(_, conf string) string {
-			conf = conf[:strings.Index(conf, "status:\n")] + "status: {enabled: false}\n" + conf[strings.Index(conf, "events:"):]
-			return conf
-		}, []string{"one", "two"}},
+		{"nothing records them", func(_, conf string) string { return unrecorded(conf) }, []string{"one", "two"}},
 		{"two of a kind, which nothing records", func(_, conf string) string {
-			conf = conf[:strings.Index(conf, "status:\n")] + "status: {enabled: false}\n" + conf[strings.Index(conf, "events:"):]
-			return strings.Replace(conf, "    # downstream\n", "    # downstream\n  - name: second\n    apiVersion: v1\n    kind: ConfigMap\n    template: |\n"+
+			return strings.Replace(unrecorded(conf), "    # downstream\n", "    # downstream\n  - name: second\n    apiVersion: v1\n    kind: ConfigMap\n    template: |\n"+
 				"      metadata: {name: \"{{ .spec.name }}-second\"}\n      data: {of: {{ .metadata.name }}}\n", 1)
 		}, []string{"one", "two"}},
 		{"one comes after the other", func(_, conf string) string {

@@ -162,7 +162,7 @@ func (r *reconciliation) countIn(d pipeline.Decision) Counted {
 	}
 	for _, o := range d.Leftovers {
 		if !o.Live.Deleting {
-			goes := o.Action != pipeline.ActionNone || o.State == pipeline.StateSuperseded && (replacesSuperseded(d.Outcomes, o.Downstream) || r.beginsToWait(o))
+			goes := r.goes(o, d.Outcomes)
 			note(o, goes, goes && r.countsAsDeleted(o))
 		}
 	}
@@ -173,6 +173,12 @@ func (r *reconciliation) countIn(d pipeline.Decision) Counted {
 		c.Digest = drift.Digest(changes)
 	}
 	return c
+}
+
+// goes reports whether a leftover is removed, at once or after its successors are created.
+func (r *reconciliation) goes(o pipeline.Outcome, outcomes []pipeline.Outcome) bool {
+	return o.Action != pipeline.ActionNone ||
+		o.State == pipeline.StateSuperseded && (replacesSuperseded(outcomes, o.Downstream) || r.beginsToWait(o))
 }
 
 // beginsToWait reports whether a superseded object waits for others of this operator, and did not when the status was written: it goes
