@@ -17,6 +17,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/engine"
 )
 
+// confirmationResource is where changes are confirmed.
+var confirmationResource = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+
 type confirmOptions struct {
 	streams    IO
 	configs    configFlags
@@ -128,8 +131,7 @@ func (o *confirmOptions) confirm(ctx context.Context, client dynamic.Interface, 
 		"metadata": map[string]any{"namespace": at.Namespace, "name": at.ConfigMap},
 		"data":     map[string]any{at.Key: digest},
 	}}
-	resource := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
-	_, err := client.Resource(resource).Namespace(at.Namespace).Apply(ctx, at.ConfigMap, cm,
+	_, err := client.Resource(confirmationResource).Namespace(at.Namespace).Apply(ctx, at.ConfigMap, cm,
 		metav1.ApplyOptions{FieldManager: f.Conventions.FieldManager, Force: true})
 	if err != nil {
 		return fmt.Errorf("writing key %s of ConfigMap %s/%s: %w", at.Key, at.Namespace, at.ConfigMap, err)

@@ -62,6 +62,14 @@ func TestConfirmContinuesARollout(t *testing.T) {
 	if len(digest) != 2 {
 		t.Fatalf("no digest is told: %s", text)
 	}
+	planned := func(says string) {
+		t.Helper()
+		args := append([]string{"plan", "--kubeconfig", testkit.Kubeconfig(t)}, changed...)
+		if code, out := run(t, args...); code != 2 || !strings.Contains(out, says) {
+			t.Errorf("plan: exit code %d, want 2 and %q\n%s", code, says, out)
+		}
+	}
+	planned("run waits until that is confirmed, with the digest " + digest[1])
 	if code, out := run(t, append([]string{"confirm", "widgets", "--digest", digest[1]}, changed...)...); code != 0 ||
 		!strings.Contains(out, "is confirmed under key widgets of ConfigMap "+ns+"/confirmations") {
 		t.Errorf("exit code %d\n%s", code, out)
@@ -74,6 +82,7 @@ func TestConfirmContinuesARollout(t *testing.T) {
 		code, text := answer(t, "http://"+health+"/readyz")
 		return code == http.StatusOK, text
 	})
+	planned("that is confirmed, with the digest " + digest[1] + ", so run does it")
 	eventuallyColor(t, ns, "blue") // the first still leads
 	first.interrupt(t)
 	if code := first.wait(t); code != 0 {

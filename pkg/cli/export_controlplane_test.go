@@ -91,6 +91,7 @@ func TestExport(t *testing.T) {
 	if text, _ := os.ReadFile("other.db"); string(text) != hostile {
 		t.Errorf("the file became %s", text)
 	}
+	exportToLinks(t)
 	files, _ := os.ReadDir(".")
 	for _, f := range files {
 		if strings.HasPrefix(f.Name(), ".") {
@@ -98,4 +99,41 @@ func TestExport(t *testing.T) {
 		}
 	}
 	testkit.Patch(t, widgets, ns, "one", "test", `{"metadata": {"finalizers": null}}`)
+}
+
+// exportToLinks exports to symbolic links: what they name is written, and they stay.
+func exportToLinks(t *testing.T) {
+	t.Helper()
+	for _, err := range []error{
+		os.Mkdir("real", 0o700), os.Mkdir("links", 0o700), os.Symlink("links", "other"), os.Symlink("../real/first.db", "links/first.db"),
+		os.Symlink("other/first.db", "chain.db"), os.Symlink("loop.db", "loop.db"),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, row := range []struct{ reason, link string }{
+		{"it names a file that does not exist", "links/first.db"},
+		{"it names an export", "links/first.db"},
+		{"it names a link, in a linked directory", "chain.db"},
+	} {
+		_ = os.Remove("old.db")
+		_ = os.Rename("real/first.db", "old.db")
+		if strings.Contains(row.reason, "an export") {
+			_ = os.Rename("old.db", "real/first.db")
+		}
+		if code, out := run(t, "export", "-c", "operator.yaml", "--sqlite", row.link); code != 0 {
+			t.Errorf("%s: exit code %d: %s", row.reason, code, out)
+		}
+		link, err := os.Lstat(row.link)
+		if err != nil || link.Mode()&os.ModeSymlink == 0 {
+			t.Errorf("%s: the link became a file (%v)", row.reason, err)
+		}
+		if got := exported(t, "real/first.db", "SELECT count(*) FROM exports"); got != "1" {
+			t.Errorf("%s: there are %s exports", row.reason, got)
+		}
+	}
+	if code, out := run(t, "export", "-c", "operator.yaml", "--sqlite", "loop.db"); code == 0 {
+		t.Errorf("a link to itself: exit code %d: %s", code, out)
+	}
 }

@@ -72,7 +72,12 @@ func isExport(ctx context.Context, path string) bool {
 	return err == nil && mark == exportMark
 }
 
+// newExportFile begins an export. Of a symbolic link, the file that it names is replaced, or created.
 func newExportFile(ctx context.Context, place string) (*exportFile, error) {
+	place, err := followLinks(place)
+	if err != nil {
+		return nil, err
+	}
 	temp, err := os.CreateTemp(filepath.Dir(place), "."+filepath.Base(place)+".*")
 	if err != nil {
 		return nil, err
@@ -92,6 +97,25 @@ func newExportFile(ctx context.Context, place string) (*exportFile, error) {
 		return nil, e.failed(err)
 	}
 	return e, nil
+}
+
+// maxLinks is how many symbolic links in a row are followed, as in Linux.
+const maxLinks = 40
+
+// followLinks returns the path that symbolic links lead to, which may not exist.
+func followLinks(path string) (string, error) {
+	for at, n := path, 0; n <= maxLinks; n++ {
+		target, err := os.Readlink(at)
+		if err != nil { // it is no link, or does not exist
+			return at, nil //nolint:nilerr // opening it tells anything else
+		}
+		if !filepath.IsAbs(target) {
+			dir, _ := filepath.Split(at) // without cleaning: what ".." means depends on links, too
+			target = dir + target
+		}
+		at = target
+	}
+	return "", fmt.Errorf("%s is a symbolic link that leads to no file: too many links", path)
 }
 
 // failed removes an export that could not be begun.

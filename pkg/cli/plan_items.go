@@ -7,9 +7,12 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
 
+	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/engine"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
@@ -97,10 +100,39 @@ func (p *planning) visit(ctx context.Context, v *survey.Survey, refs []pipeline.
 	if err != nil || op.Guard == nil || p.options.namespace() != "" {
 		return err
 	}
-	if exceeded := engine.GuardExceeded(op, sum.GuardCount); exceeded != "" {
-		p.line.note("operator %s: %s: run waits until that is confirmed, with the digest %s", v.Pipeline().Name, exceeded, sum.Digest())
+	exceeded := engine.GuardExceeded(op, sum.GuardCount)
+	switch digest := sum.Digest(); {
+	case exceeded == "":
+	case p.isConfirmed(ctx, op.Guard, digest):
+		p.line.note("operator %s: %s: that is confirmed, with the digest %s, so run does it", v.Pipeline().Name, exceeded, digest)
+	default:
+		p.line.note("operator %s: %s: run waits until that is confirmed, with the digest %s", v.Pipeline().Name, exceeded, digest)
 	}
 	return nil
+}
+
+// isConfirmed reports whether a change is confirmed already. A ConfigMap that cannot be read confirms nothing.
+func (p *planning) isConfirmed(ctx context.Context, g *config.Guard, digest string) bool {
+	if g.Confirmed == digest {
+		return true
+	}
+	if g.Confirm == nil {
+		return false
+	}
+	cfg, err := p.options.connection.rest()
+	if err != nil {
+		return false
+	}
+	client, err := dynamic.NewForConfig(cfg)
+	if err != nil {
+		return false
+	}
+	cm, err := client.Resource(confirmationResource).Namespace(g.Confirm.Namespace).Get(ctx, g.Confirm.ConfigMap, metav1.GetOptions{})
+	if err != nil {
+		return false
+	}
+	value, _, _ := unstructured.NestedString(cm.Object, "data", g.Confirm.Key)
+	return value == digest
 }
 
 // finding plans one upstream.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
@@ -348,6 +349,80 @@ func TestBeforeDoneByHand(t *testing.T) {
 					return
 				}
 				waitGone(t, configMaps, ns, "a-drain")
+			})
+		}
+	}
+}
+
+// TestBeforeOfAnotherOwner: what deletion.before has made is not deleted once it belongs to somebody else, but our finalizer does not hold it.
+func TestBeforeOfAnotherOwner(t *testing.T) {
+	t.Parallel()
+	annotated := func(conf string) string {
+		return strings.Replace(conf, "owner: {annotation", "owner: {reference: false, annotation", 1)
+	}
+	mark := func(u *unstructured.Unstructured, name, value string) {
+		all := u.GetAnnotations()
+		all[name+".example.com/owner"] = value
+		u.SetAnnotations(all)
+	}
+	for _, row := range []struct {
+		reason string
+		config func(string) string
+		change func(u, b *unstructured.Unstructured, name string)
+		stays  bool
+	}{
+		{"another upstream controls it", nil, func(u, b *unstructured.Unstructured, _ string) {
+			yes := true
+			u.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: b.GetAPIVersion(), Kind: b.GetKind(), Name: b.GetName(), UID: b.GetUID(), Controller: &yes}})
+		}, true},
+		{"its mark names another upstream", annotated, func(u, b *unstructured.Unstructured, name string) {
+			mark(u, name, b.GetNamespace()+"/"+b.GetName()+"/"+string(b.GetUID()))
+		}, true},
+		{"its mark names nobody", annotated, func(u, b *unstructured.Unstructured, name string) {
+			mark(u, name, b.GetNamespace()+"/nobody/"+string(b.GetUID()))
+		}, false},
+		{"it has no mark", annotated, func(u, _ *unstructured.Unstructured, name string) {
+			all := u.GetAnnotations()
+			delete(all, name+".example.com/owner")
+			u.SetAnnotations(all)
+		}, false},
+	} {
+		for _, at := range []string{"done", "of another kind"} {
+			t.Run(row.reason+" "+at, func(t *testing.T) {
+				t.Parallel()
+				ns, name := testkit.Namespace(t), testkit.Unique(t)
+				conf := withBefore(ns, name, "onFailure: Proceed")
+				if row.config != nil {
+					conf = row.config(conf)
+				}
+				r := start(t, testkit.Config(), conf).ready()
+				testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+				testkit.Apply(t, ns, widget("b", `{data: {key: value}}`))
+				waitCondition(t, widgets, ns, "a", "Ready", "True")
+				waitCondition(t, widgets, ns, "b", "Ready", "True")
+				testkit.Delete(t, widgets, ns, "a")
+				waitBefore(t, ns, "a", "BeforeRunning")
+				other := testkit.Get(t, widgets, ns, "b")
+				testkit.Update(t, configMaps, ns, "a-drain", func(u *unstructured.Unstructured) { row.change(u, other, name) })
+				if at == "done" {
+					testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainDone)
+				} else {
+					r.halt()
+					before, _, _ := strings.Cut(conf, "deletion:")
+					start(t, testkit.Config(), before).ready()
+				}
+				waitGone(t, widgets, ns, "a")
+				if !row.stays {
+					waitGone(t, configMaps, ns, "a-drain")
+					return
+				}
+				never(t, func() (bool, string) {
+					u := testkit.Find(t, configMaps, ns, "a-drain")
+					return u == nil || u.GetDeletionTimestamp() != nil, "it was deleted"
+				})
+				if f := testkit.Get(t, configMaps, ns, "a-drain").GetFinalizers(); len(f) > 0 {
+					t.Errorf("its finalizers are %v", f)
+				}
 			})
 		}
 	}

@@ -64,17 +64,17 @@ func (c *confirmation) problem() string {
 	return ""
 }
 
-// confirms reports whether the ConfigMap confirms that change.
-func (c *confirmation) confirms(digest string) bool {
+// digest is what the ConfigMap confirms; empty for nothing.
+func (c *confirmation) digest() string {
 	if c == nil {
-		return false
+		return ""
 	}
 	cm := c.watch.Get()
 	if cm == nil {
-		return false
+		return ""
 	}
 	value, _, _ := unstructured.NestedString(cm.Object, "data", c.at.Key)
-	return value == digest
+	return value
 }
 
 func (c *confirmation) close() {

@@ -38,6 +38,17 @@ type tally struct {
 	counted map[pipeline.Ref]reconcile.Counted
 	total   reconcile.GuardCount
 	refs    int
+	// version changes with what is counted.
+	version int
+}
+
+// sum is what a tally has counted so far, and how many upstreams are left. Of two with the same tally and version, what is counted is
+// the same, one by one.
+type sum struct {
+	reconcile.GuardCount
+	left    int
+	of      *tally
+	version int
 }
 
 func newTally(refs []pipeline.Ref) *tally {
@@ -62,9 +73,12 @@ func (t *tally) note(ref pipeline.Ref, c reconcile.Counted) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.pending, ref)
-	before := t.counted[ref].GuardCount
+	if c == t.counted[ref] {
+		return
+	}
+	t.version++
+	t.total = difference(t.total, t.counted[ref].GuardCount)
 	t.total.Add(c.GuardCount)
-	t.total.Add(reconcile.GuardCount{Existing: -before.Existing, Changed: -before.Changed, Deleted: -before.Deleted})
 	if c == (reconcile.Counted{}) {
 		delete(t.counted, ref)
 		return
@@ -72,11 +86,15 @@ func (t *tally) note(ref pipeline.Ref, c reconcile.Counted) {
 	t.counted[ref] = c
 }
 
-// sum returns the counts, and how many upstreams have not been counted yet.
-func (t *tally) sum() (c reconcile.GuardCount, left int) {
+func (t *tally) sum() sum {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.total, len(t.pending)
+	return sum{GuardCount: t.total, left: len(t.pending), of: t, version: t.version}
+}
+
+// difference is a without b.
+func difference(a, b reconcile.GuardCount) reconcile.GuardCount {
+	return reconcile.GuardCount{Existing: a.Existing - b.Existing, Changed: a.Changed - b.Changed, Deleted: a.Deleted - b.Deleted}
 }
 
 // of is the count of an upstream.
@@ -105,20 +123,20 @@ func (t *tally) forget(set map[pipeline.Ref]drift.Sum) {
 	defer t.mu.Unlock()
 	for ref, found := range t.counted {
 		if sum, ok := set[ref]; ok && sum == found.Digest {
-			t.total.Add(reconcile.GuardCount{Existing: -found.Existing, Changed: -found.Changed, Deleted: -found.Deleted})
+			t.version++
+			t.total = difference(t.total, found.GuardCount)
 			delete(t.counted, ref)
 		}
 	}
 }
 
-// beyond counts what would be changed or deleted and is not in the set.
-func (t *tally) beyond(set map[pipeline.Ref]drift.Sum, standing int) reconcile.GuardCount {
+// common counts what would be changed or deleted and is in the set.
+func (t *tally) common(set map[pipeline.Ref]drift.Sum) (c reconcile.GuardCount) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	c := reconcile.GuardCount{Existing: standing}
 	for ref, found := range t.counted {
-		if found.Changed > 0 && set[ref] != found.Digest {
-			c.Add(reconcile.GuardCount{Changed: found.Changed, Deleted: found.Deleted})
+		if sum, ok := set[ref]; ok && found.Changed > 0 && sum == found.Digest {
+			c.Add(found.GuardCount)
 		}
 	}
 	return c
@@ -175,9 +193,9 @@ func (s *session) passGuard(live context.Context) bool {
 			cleans = now
 			s.Add(informers.PriorityBulk, 0, s.cache.Upstreams()...)
 		}
-		c, left := w.tally.sum()
-		if left > 0 && !w.reported {
-			w.session.setReason(reasonSyncing, fmt.Sprintf("counting what would change: %d of %d upstreams are left", left, w.tally.refs))
+		c := w.tally.sum()
+		if c.left > 0 && w.reported == "" {
+			w.session.setReason(reasonSyncing, fmt.Sprintf("counting what would change: %d of %d upstreams are left", c.left, w.tally.refs))
 		} else if text := w.waitsFor(c); text == "" {
 			break
 		} else {
@@ -201,43 +219,89 @@ type guardWait struct {
 	tally        *tally
 	confirmation *confirmation
 	// doubt is why what is to be deleted may still be wanted; it gives "" if there is none.
-	doubt    func() string
-	reported bool
-	// changes are what is to be confirmed, digest identifies them, shown are the counts that text, the message, was made of.
-	changes map[pipeline.Ref]drift.Sum
-	digest  string
-	shown   reconcile.GuardCount
-	text    string
+	doubt func() string
+	// present is what would be changed now, according to counted.
+	present waitingChange
+	counted sum
+	// asked is the change that was last reported, accepted the digests that confirm it: those of all messages since.
+	asked    waitingChange
+	accepted map[string]bool
+	// shown are the counts that text, the message, was made of; reported is the digest that was last logged.
+	shown          reconcile.GuardCount
+	text, reported string
 	// confirmed are the changes that were confirmed; nil for none.
 	confirmed map[pipeline.Ref]drift.Sum
 }
 
+// waitingChange is a set of changes that waits for confirmation.
+type waitingChange struct {
+	changes map[pipeline.Ref]drift.Sum
+	count   reconcile.GuardCount
+	digest  string
+}
+
 // waitsFor says what exceeds guard, and how to confirm it; it is empty if nothing does, or if it is confirmed. Further changes
 // need a new confirmation if guard would not allow them by themselves.
-func (w *guardWait) waitsFor(c reconcile.GuardCount) string {
-	exceeded := w.exceeds(c)
+func (w *guardWait) waitsFor(c sum) string {
+	w.confirmed = nil
+	exceeded := w.exceeds(c.GuardCount)
 	if exceeded == "" {
 		w.reportEnd("guard allows the rest")
 		return ""
 	}
-	if w.changes == nil || w.shown != c && w.exceeds(w.tally.beyond(w.changes, c.Existing)) != "" {
-		w.changes = w.tally.changes()
-		w.digest, w.text = changeDigest(w.changes), ""
-	}
+	w.update(c)
 	if w.confirmation == nil {
 		w.confirmation = w.session.openConfirmation()
 	}
-	if w.session.generation.confirmed(w.digest) || w.confirmation.confirms(w.digest) {
-		w.confirmed = w.changes
+	if w.confirmed = w.findConfirmed(); w.confirmed != nil {
 		w.reportEnd("it is confirmed")
 		return ""
 	}
-	if w.shown != c || w.text == "" {
-		w.shown, w.text = c, w.message(exceeded)
-		setGuard(w.session.operator.name, c)
+	if w.shown != c.GuardCount || w.text == "" {
+		w.shown, w.text = c.GuardCount, w.message(exceeded)
+		setGuard(w.session.operator.name, c.GuardCount)
 	}
-	w.reportWaiting(w.text)
+	w.reportWaiting()
 	return w.text + w.confirmation.problem()
+}
+
+// update learns what would be changed now. It needs another confirmation if it differs from what was reported by more than guard
+// allows, in either direction: a confirmation must not stand for much that its message did not tell of.
+func (w *guardWait) update(c sum) {
+	if w.counted.of == c.of && w.counted.version == c.version {
+		return
+	}
+	set := w.tally.changes()
+	w.counted, w.present, w.text = c, waitingChange{changes: set, count: c.GuardCount, digest: changeDigest(set)}, ""
+	if len(w.accepted) == 0 || len(w.accepted) == maxAccepted || w.differs(c.GuardCount) {
+		w.asked, w.accepted = w.present, map[string]bool{}
+	}
+	w.accepted[w.present.digest] = true
+}
+
+// maxAccepted bounds the digests that confirm one change.
+const maxAccepted = 1000
+
+// differs reports whether what would be changed now is so different from what was reported that guard would not allow the
+// difference by itself.
+func (w *guardWait) differs(now reconcile.GuardCount) bool {
+	common := w.tally.common(w.asked.changes)
+	added, dropped := difference(now, common), difference(w.asked.count, common)
+	added.Existing, dropped.Existing = now.Existing, now.Existing
+	return w.exceeds(added) != "" || w.exceeds(dropped) != ""
+}
+
+// findConfirmed returns the changes that are confirmed; nil for none.
+func (w *guardWait) findConfirmed() map[pipeline.Ref]drift.Sum {
+	for _, digest := range []string{w.session.generation.confirmedDigest(), w.confirmation.digest()} {
+		switch {
+		case digest == w.present.digest:
+			return w.present.changes
+		case w.accepted[digest]:
+			return w.asked.changes
+		}
+	}
+	return nil
 }
 
 // exceeds says what of a count needs confirmation; it is empty if nothing does.
@@ -250,26 +314,38 @@ func (w *guardWait) exceeds(c reconcile.GuardCount) string {
 
 // message says what would be changed, and how to confirm it.
 func (w *guardWait) message(exceeded string) string {
-	text := fmt.Sprintf("%s without confirmation: %s. ", exceeded, w.tally.examples(w.tally.changes()))
+	text := fmt.Sprintf("%s without confirmation: %s. ", exceeded, w.tally.examples(w.present.changes))
 	if at := w.guard.Confirm; at != nil {
 		return text + fmt.Sprintf("If this is intended, run corollary confirm -c CONFIG %s --digest %s, or write %s under the key %s of ConfigMap %s/%s",
-			w.session.operator.name, w.digest, w.digest, at.Key, at.Namespace, at.ConfigMap)
+			w.session.operator.name, w.present.digest, w.present.digest, at.Key, at.Namespace, at.ConfigMap)
 	}
-	return text + "If this is intended, set guard.confirmed to " + w.digest
+	return text + "If this is intended, set guard.confirmed to " + w.present.digest
 }
 
-func (w *guardWait) reportWaiting(message string) {
-	if w.reported {
+// reportWaiting reports what waits: at first, and whenever it needs another confirmation.
+func (w *guardWait) reportWaiting() {
+	if w.reported == w.asked.digest {
 		return
 	}
-	w.reported = true
-	w.session.operator.log.Info("a change waits for confirmation", "reason", string(reasonGuardWaiting), "change", message)
-	w.session.operator.event(w.session.generation.file.Events, true, EventGuardWaiting, "Guard", message)
+	what := "a change waits for confirmation"
+	if w.reported != "" {
+		what = "another change waits for confirmation now"
+	}
+	w.reported = w.asked.digest
+	w.session.operator.log.Info(what, "reason", string(reasonGuardWaiting), "digest", w.asked.digest, "change", w.text)
+	w.session.operator.event(w.session.generation.file.Events, true, EventGuardWaiting, "Guard", w.text)
 }
 
 func (w *guardWait) reportEnd(why string) {
-	if w.reported {
+	if w.reported != "" {
 		w.session.operator.log.Info("a change that waited for confirmation continues", "because", why)
+	}
+}
+
+// reportNothing reports that nothing is left of what waited.
+func (w *guardWait) reportNothing() {
+	if w.reported != "" {
+		w.session.operator.log.Info("no change waits for confirmation any more", "digest", w.reported)
 	}
 }
 
@@ -278,11 +354,11 @@ func (w *guardWait) end() {
 	forgetGuard(w.session.operator.name)
 }
 
-// confirmed reports whether the config itself confirms that change.
-func (g *generation) confirmed(digest string) bool {
+// confirmedDigest is guard.confirmed of the config; empty for none.
+func (g *generation) confirmedDigest() string {
 	g.operator.mu.Lock()
 	defer g.operator.mu.Unlock()
-	return g.confirmedFor == digest
+	return g.confirmedFor
 }
 
 // setConfirmed takes over guard.confirmed of a config that is otherwise equal.

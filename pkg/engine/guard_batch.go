@@ -153,12 +153,12 @@ func (b *batch) noteLocked(ref pipeline.Ref, c reconcile.Counted, own drift.Sum,
 	return free
 }
 
-// release returns the upstreams that wait and lets them go on, unless the count is no longer the one that guard allowed, or is
+// release returns the upstreams that wait and lets them go on, unless what is counted is no longer what guard allowed, or is
 // incomplete: upstreams may have joined meanwhile. Confirmed changes do not count any more.
-func (b *batch) release(allowed reconcile.GuardCount, confirmed map[pipeline.Ref]drift.Sum) (refs []pipeline.Ref, ok bool) {
+func (b *batch) release(allowed sum, confirmed map[pipeline.Ref]drift.Sum) (refs []pipeline.Ref, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if c, left := b.tally.sum(); left > 0 || c != allowed {
+	if b.tally == nil || b.tally.sum() != allowed || allowed.left > 0 {
 		return nil, false
 	}
 	refs = make([]pipeline.Ref, 0, len(b.waiting))
@@ -209,9 +209,10 @@ func (s *session) watchBatches(live context.Context) {
 		w := &guardWait{session: s, guard: guard, doubt: s.batch.doubtful}
 		for {
 			if w.tally = s.batch.current(); w.tally == nil {
+				w.reportNothing()
 				break
 			}
-			if counted, left := w.tally.sum(); left == 0 {
+			if counted := w.tally.sum(); counted.left == 0 {
 				c := counted
 				c.Existing = s.cache.CountDownstreams()
 				text := w.waitsFor(c)

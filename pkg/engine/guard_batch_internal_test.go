@@ -28,9 +28,9 @@ func TestBatchReleasesWhatWasJudged(t *testing.T) {
 	for _, ref := range first {
 		b.note(ref, deletes, own, false)
 	}
-	judged, left := b.current().sum()
-	if left != 0 || judged.Deleted != 3 {
-		t.Fatalf("%d are left, %d deletions are counted", left, judged.Deleted)
+	judged := b.current().sum()
+	if judged.left != 0 || judged.Deleted != 3 {
+		t.Fatalf("%d are left, %d deletions are counted", judged.left, judged.Deleted)
 	}
 	more := refsNamed(3, 6)
 	b.join(more)
@@ -43,7 +43,7 @@ func TestBatchReleasesWhatWasJudged(t *testing.T) {
 	if refs, ok := b.release(judged, nil); ok {
 		t.Errorf("%v are released, some of them not judged", refs)
 	}
-	judged, _ = b.current().sum()
+	judged = b.current().sum()
 	if refs, ok := b.release(judged, nil); !ok || len(refs) != 6 {
 		t.Errorf("%v are released, want all", refs)
 	}
@@ -76,7 +76,7 @@ func TestBatchSpendsConfirmations(t *testing.T) {
 			for _, ref := range first {
 				b.note(ref, deletion("gone"), own, false)
 			}
-			judged, _ := b.current().sum()
+			judged := b.current().sum()
 			var asked map[pipeline.Ref]drift.Sum
 			if row.confirmed {
 				asked = b.current().changes()
@@ -92,8 +92,8 @@ func TestBatchSpendsConfirmations(t *testing.T) {
 					t.Errorf("%s: free is %t", row.reason, free)
 				}
 			}
-			if c, left := b.current().sum(); left != 0 || c.Deleted != row.deleted {
-				t.Errorf("%s: %d deletions are counted, want %d; %d are left", row.reason, c.Deleted, row.deleted, left)
+			if c := b.current().sum(); c.left != 0 || c.Deleted != row.deleted {
+				t.Errorf("%s: %d deletions are counted, want %d; %d are left", row.reason, c.Deleted, row.deleted, c.left)
 			}
 		})
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/informers"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
+	"github.com/corollary-dev/corollary/pkg/source"
 )
 
 // sourceRead records the result of an execution of a query. It returns false if that is not what the watch is about.
@@ -24,17 +25,26 @@ func (s *session) sourceRead(key informers.Key, err error) bool {
 	return true
 }
 
-// removeGoneRows removes what rows have left that the query does not return and that no event announces, since they were gone
-// before this session worked. They count together.
+// noteGoneRows finds rows that the query does not return, and that no event announces, since they were gone before this session worked.
+// What they have left is not another process's.
+func (s *session) noteGoneRows() (gone []pipeline.Ref, doubt source.Doubt) {
+	if !s.pipeline.HasRows() {
+		return nil, doubt
+	}
+	gone, doubt = s.cache.GoneRows(s.cache.Candidates(s.reconciler))
+	gone = slices.DeleteFunc(gone, func(ref pipeline.Ref) bool { return !s.reconciler.HasLeft(ref) })
+	for _, ref := range gone {
+		s.reconciler.NoteGone(ref)
+	}
+	return gone, doubt
+}
+
+// removeGoneRows removes what such rows have left. They count together.
 func (s *session) removeGoneRows() {
 	if !s.pipeline.HasRows() {
 		return
 	}
-	gone, doubt := s.cache.GoneRows(s.cache.Candidates(s.reconciler))
-	gone = slices.DeleteFunc(gone, func(ref pipeline.Ref) bool { return !s.reconciler.HasLeft(ref) })
+	gone, doubt := s.noteGoneRows()
 	s.batch.joinRows(gone, doubt) // before any of them is reconciled
-	for _, ref := range gone {
-		s.reconciler.NoteGone(ref)
-	}
 	s.Add(informers.PriorityBulk, 0, gone...)
 }

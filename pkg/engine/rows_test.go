@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
@@ -69,12 +71,10 @@ func (d *database) exec(statement string, args ...any) {
 	}
 }
 
-// add inserts rows named app-FROM to app-TO.
+// add inserts rows named app-FROM to app-TO, in one statement: no result has a part of them.
 func (d *database) add(from, to int) {
 	d.t.Helper()
-	for i := from; i <= to; i++ {
-		d.exec("INSERT INTO apps VALUES (?, ?, ?)", i, fmt.Sprintf("app-%d", i), `{"key": "one"}`)
-	}
+	d.exec("INSERT INTO apps WITH RECURSIVE n(i) AS (SELECT ? UNION ALL SELECT i+1 FROM n WHERE i < ?) SELECT i, 'app-' || i, '{\"key\": \"one\"}' FROM n", from, to)
 }
 
 func (d *database) config(ns, name string) string {
@@ -205,6 +205,34 @@ func TestRowsThatAreGone(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// What rows have left that were gone before a start is not said to be another process's: it is deleted, or waits for confirmation.
+func TestRowsThatAreGoneAtAStart(t *testing.T) {
+	t.Parallel()
+	for gone, says := range map[int]string{5: `"msg"="deleted"`, 6: "a change waits for confirmation"} {
+		t.Run(says, func(t *testing.T) {
+			t.Parallel()
+			ns, name, db := testkit.Namespace(t), testkit.Unique(t), newDatabase(t)
+			db.add(1, 9)
+			conf := db.config(ns, name)
+			r := start(t, testkit.Config(), conf).ready()
+			waitApps(t, ns, name, 1, 9)
+			r.halt()
+			db.exec("DELETE FROM apps WHERE id <= ?", gone)
+			logged := startLogged(t, conf)
+			testkit.Eventually(t, patience, func() (bool, string) { return strings.Contains(logged(), says), "the log does not say: " + says })
+			if strings.Contains(logged(), "they are left alone") {
+				t.Error("the log says that they are left alone")
+			}
+			for _, e := range testkit.List(t, events, "default", "") {
+				regarding, _, _ := unstructured.NestedString(e.Object, "regarding", "name")
+				if reason, _, _ := unstructured.NestedString(e.Object, "reason"); regarding == name && reason == "SharedConventions" {
+					t.Error("an event says that they are left alone")
+				}
+			}
+		})
 	}
 }
 

@@ -8,20 +8,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/go-logr/logr/funcr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/config"
@@ -158,30 +153,7 @@ func startLogged(t *testing.T, conf string) func() string {
 		defer mu.Unlock()
 		all.WriteString(prefix + args + "\n")
 	}, funcr.Options{Verbosity: maxLogLevel})
-	path := filepath.Join(t.TempDir(), "a.yaml")
-	if err := os.WriteFile(path, []byte(conf), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	files, errs := config.Load(config.Options{Files: []string{path}})
-	if len(errs) > 0 {
-		t.Fatal(errs)
-	}
-	mgr, err := manager.New(testkit.Config(), manager.Options{Metrics: metricsserver.Options{BindAddress: "0"}, Logger: log})
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := engine.New(testkit.Config(), mgr, files, engine.Options{DiscoveryInterval: 200 * time.Millisecond, Log: log})
-	if err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan error, 1)
-	go func() { done <- mgr.Start(t.Context()) }()
-	t.Cleanup(func() {
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
-	testkit.Eventually(t, patience, func() (bool, string) { err := e.Ready(nil); return err == nil, text(err) })
+	startWith(t, testkit.Config(), func(_ *config.Operator, o *engine.Options) { o.Log = log }, conf).ready()
 	return func() string { mu.Lock(); defer mu.Unlock(); return all.String() }
 }
 

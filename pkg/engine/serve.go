@@ -87,6 +87,7 @@ func (g *generation) serve(ctx context.Context, p *pipeline.Pipeline) error {
 	if !s.waitForSync(live) {
 		return endReason(ctx, live)
 	}
+	s.noteGoneRows()
 	if s.inheritLeaving(last); !s.passGuard(live) || !s.becomeCurrent() {
 		return endReason(ctx, live)
 	}

@@ -338,6 +338,10 @@ func TestDecideLeftovers(t *testing.T) {
 		return l
 	}
 	orphan := func(op *config.Operator) { op.Downstreams[0].DeletionPolicy = config.DeletionOrphan }
+	givesWay := func(in *Input) {
+		in.Facts[0] = Facts{Live: &drift.Live{UID: "x", Managed: true, OwnerMark: "apps/other/up-2"}}
+		in.Leftovers[0].GivesWay = true
+	}
 	twoOfAKind := func(op *config.Operator) {
 		second := op.Downstreams[0]
 		second.Name = "second"
@@ -356,6 +360,22 @@ func TestDecideLeftovers(t *testing.T) {
 			change: func(in *Input) { in.Facts[0].Live = nil }, state: StateSuperseded},
 		{name: "successor is in conflict", reason: "a failure takes nothing away",
 			change: func(in *Input) { in.Facts[0].Live = &drift.Live{UID: "x"}; in.Facts[0].Trusted = false }, state: StateSuperseded},
+		{name: "gives way", reason: "of upstreams that wait for each other's names, one goes first", change: givesWay, state: StateSuperseded, action: ActionDelete},
+		{name: "gives way, kept", reason: "without our marks it would still be in the way", config: orphan, change: givesWay, state: StateSuperseded},
+		{name: "gives way, and another one adopts it", reason: "then the marks are all that is in the way", change: givesWay, state: StateSuperseded, action: ActionRelease,
+			config: func(op *config.Operator) {
+				orphan(op)
+				op.Downstreams[0].AdoptionPolicy = config.AdoptIfUnowned
+			}},
+		{name: "gives way to somebody else's", reason: "nobody waits for it in turn", state: StateSuperseded,
+			change: func(in *Input) { givesWay(in); in.Facts[0].Live.Managed = false }},
+		{name: "gives way, and the new name is free", reason: "nothing waits any more", state: StateSuperseded,
+			change: func(in *Input) { givesWay(in); in.Facts[0].Live = nil }},
+		{name: "gives way, paused", reason: "a paused upstream is left alone", state: StateSuperseded,
+			change: func(in *Input) {
+				givesWay(in)
+				in.Upstream.SetAnnotations(map[string]string{"tools.example.com/paused": "true"})
+			}},
 		{name: "successor is deleted again and again", reason: "a contested successor that does not stand takes nothing away",
 			change: func(in *Input) {
 				in.Facts[0] = Facts{Spaced: time.Second}

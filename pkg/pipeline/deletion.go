@@ -41,7 +41,7 @@ func (p *Pipeline) DecideDeletion(in Input) Decision {
 		p.holdDeletion(&out)
 		return out
 	}
-	if h := out.Before; h != nil && h.Live != nil && !h.Live.Deleting && !referenced(h.Live, in) {
+	if h := out.Before; h != nil && h.Live != nil && !h.Live.Deleting && !referenced(h.Live, in) && !OwnedByOther(h.Live, in.Upstream.GetUID()) {
 		h.Action = ActionDelete // with an owner reference, the collector takes it after the upstream
 	}
 	out.Finalizer = FinalizerRemove

@@ -106,6 +106,12 @@ func (p *Pipeline) HasOwnerMark(u *unstructured.Unstructured) bool {
 	return hasKey(u, drift.Key{Annotation: p.Config.Conventions.Owner.Annotation}) || hasKey(u, drift.Key{Annotation: p.previous.OwnerAnnotation})
 }
 
+// OwnerMarks are the owner annotations of an object, under their current and their previous key; empty for none.
+func (p *Pipeline) OwnerMarks(u *unstructured.Unstructured) []string {
+	all := u.GetAnnotations()
+	return []string{all[p.Config.Conventions.Owner.Annotation], all[p.previous.OwnerAnnotation]}
+}
+
 // HasHash reports whether an object has a hash, under its current or its previous key.
 func (p *Pipeline) HasHash(u *unstructured.Unstructured) bool {
 	return hasKey(u, p.hashKey) || hasKey(u, p.previous.Hash)

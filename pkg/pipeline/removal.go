@@ -18,11 +18,13 @@ func (p *Pipeline) decideLeftovers(in Input, out *Decision) {
 	outcomes := slices.Clone(out.Outcomes)
 	users := p.usersOfSuperseded(in, outcomes)
 	for _, own := range in.Leftovers {
-		current := weakest(p.successors(in, outcomes, own), own.Downstream)
+		successors := p.successors(in, outcomes, own)
+		current := weakest(successors, own.Downstream)
 		o := leftover(in, own)
 		switch {
 		case !own.Certain && !p.kindInPlace(own.Downstream, outcomes):
 			o.State, o.Message = StateSuperseded, "it stays until every downstream of its kind exists"
+			p.giveWay(&o, own, successors)
 		case current.State == StateUnwanted:
 			o.State, o.Message = StateUnwanted, current.Message
 			o.Action = p.removalAction(own)
@@ -41,12 +43,36 @@ func (p *Pipeline) decideLeftovers(in Input, out *Decision) {
 			o.State, o.Message = current.State, current.Message
 		default:
 			o.State, o.Message = StateSuperseded, "it stays until its successor exists"
+			p.giveWay(&o, own, successors)
 		}
 		if p.spaceRemoval(&o, own) {
 			c := &out.Outcomes[o.Object]
 			c.State, c.Action, c.Message, c.RequeueAfter = StateContested, ActionNone, o.Message, o.RequeueAfter
 		}
 		out.Leftovers = append(out.Leftovers, o)
+	}
+}
+
+// giveWay finds the blockers of a superseded object, if nothing else keeps its successors from existing. One that gives way is removed.
+func (p *Pipeline) giveWay(o *Outcome, own Owned, successors []Outcome) {
+	d := p.Downstreams[own.Downstream]
+	stays := p.keeps(own) && !d.OwnsFields() && d.Config.AdoptionPolicy != config.AdoptIfUnowned // in the way, also without our marks
+	if own.Live.Deleting || stays {
+		return
+	}
+	var blockers []types.UID
+	for _, s := range successors {
+		replaces := s.Downstream == own.Downstream || !own.Certain && p.Downstreams[s.Downstream].GVK().GroupKind() == d.GVK().GroupKind()
+		switch {
+		case !replaces, inPlace(s), s.State == StateUnwanted:
+			continue
+		case s.State != StateConflict || s.Live == nil || !s.Live.Managed:
+			return
+		}
+		blockers = append(blockers, s.Live.UID)
+	}
+	if o.Blockers = blockers; own.GivesWay && len(blockers) > 0 {
+		o.Message, o.Action = "another upstream waits for its name, and has that of its successor", p.removalAction(own)
 	}
 }
 

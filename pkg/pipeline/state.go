@@ -112,6 +112,9 @@ type Outcome struct {
 	Live *drift.Live
 	// Theirs is true if Live is not ours, or not known to be: it may be neither reported nor recorded as ours.
 	Theirs bool
+	// Blockers are the objects of others for which a superseded object stays: they have the names of its successors. Their owners may
+	// wait for this very object in turn, when upstreams swap the names of their objects.
+	Blockers []types.UID
 	// RequeueAfter asks for another reconciliation after this time; zero: only when something changes.
 	RequeueAfter time.Duration
 	// ReplacesPrevious is true if Live still uses names from conventions.previous: one update should be enough.

@@ -47,6 +47,10 @@ func (r *reconciliation) gatherBefore(ctx context.Context) (pipeline.BeforeFacts
 				f.Live = nil // it was never made, and this is somebody else's
 			}
 			m.gone = err == nil && f.Live == nil
+			if f.Live != nil { // whose it is now decides whether it is deleted
+				r.findNamed(ctx, f.Live, true)
+				f.Live = r.withMark(f.Live)
+			}
 		}
 		return f, err
 	}

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/drift"
@@ -93,10 +94,18 @@ func (r *reconciliation) releaseBeforeOfOtherKind(ctx context.Context) error {
 		return nil
 	case err != nil:
 		return err
-	case obj.GetDeletionTimestamp() != nil, len(obj.GetOwnerReferences()) > 0:
+	case obj.GetDeletionTimestamp() != nil, len(obj.GetOwnerReferences()) > 0, r.namesOther(ctx, obj):
 		return nil
 	}
 	return deleteObject(ctx, r.client, t, recorded.UID, r.configPropagation())
+}
+
+// namesOther reports whether the owner annotation of an object names another upstream, which exists.
+func (r *reconciliation) namesOther(ctx context.Context, obj *unstructured.Unstructured) bool {
+	return slices.ContainsFunc(r.Pipeline.OwnerMarks(obj), func(mark string) bool {
+		at, uid, ok := pipeline.ParseOwnerMark(mark)
+		return ok && uid != string(r.upstream.GetUID()) && r.mayExist(ctx, at, types.UID(uid))
+	})
 }
 
 // hasOurMarks reports whether an object has the hash or the finalizer of this operator, as every object that it creates before

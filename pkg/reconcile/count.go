@@ -12,6 +12,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/status"
 )
 
 // GuardCount is how many downstreams exist, how many of them would be changed or deleted, and how many of these deleted.
@@ -161,7 +162,7 @@ func (r *reconciliation) countIn(d pipeline.Decision) Counted {
 	}
 	for _, o := range d.Leftovers {
 		if !o.Live.Deleting {
-			goes := o.Action != pipeline.ActionNone || o.State == pipeline.StateSuperseded && replacesSuperseded(d.Outcomes, o.Downstream)
+			goes := r.goes(o, d.Outcomes)
 			note(o, goes, goes && r.countsAsDeleted(o))
 		}
 	}
@@ -172,6 +173,20 @@ func (r *reconciliation) countIn(d pipeline.Decision) Counted {
 		c.Digest = drift.Digest(changes)
 	}
 	return c
+}
+
+// goes reports whether a leftover is removed, at once or after its successors are created.
+func (r *reconciliation) goes(o pipeline.Outcome, outcomes []pipeline.Outcome) bool {
+	return o.Action != pipeline.ActionNone ||
+		o.State == pipeline.StateSuperseded && (replacesSuperseded(outcomes, o.Downstream) || r.beginsToWait(o))
+}
+
+// beginsToWait reports whether a superseded object waits for others of this operator, and did not when the status was written: it goes
+// once they have made room, as where the names of all objects change.
+func (r *reconciliation) beginsToWait(o pipeline.Outcome) bool {
+	return len(o.Blockers) > 0 && slices.ContainsFunc(r.recorded(), func(rec status.Recorded) bool {
+		return rec.UID == o.UID && rec.State != string(pipeline.StateConflict)
+	})
 }
 
 // countsAsDeleted reports whether guard counts a leftover that goes as deleted. Of rows, an orphan counts as well: source.deletes limits both.

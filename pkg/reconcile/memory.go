@@ -152,6 +152,8 @@ type target struct {
 	compared comparison
 	// changedBy says which fields another writer changed, as of the last time that was read.
 	changedBy string
+	// accepted and refused are the hashes of what a dry run was about while another upstream had the name: see circles.
+	accepted, refused string
 	// generated are the generated values of an object that was deleted to be created again; nil otherwise.
 	generated map[string]string
 }

@@ -105,6 +105,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, ref pipeline.Ref) time.Durat
 		if round == 0 && l.heldByGuard(ctx, decision) {
 			return 0
 		}
+		if l.noteCircles(ctx, decision) {
+			continue
+		}
 		if !decision.Pending() {
 			break
 		}
@@ -113,14 +116,19 @@ func (r *Reconciler) Reconcile(ctx context.Context, ref pipeline.Ref) time.Durat
 		} else if after > 0 {
 			return after
 		}
-		if !l.selected { // first: nothing finds it again once its downstreams are gone
-			l.writeUnselected(ctx, decision)
-		}
-		if !l.act(ctx, &decision, in) {
+		if !l.reportAndAct(ctx, &decision, in) {
 			break
 		}
 	}
 	return l.finish(ctx, decision)
+}
+
+// reportAndAct is act, after the status of an upstream that is not selected: nothing finds it again once its downstreams are gone.
+func (r *reconciliation) reportAndAct(ctx context.Context, d *pipeline.Decision, in pipeline.Input) bool {
+	if !r.selected {
+		r.writeUnselected(ctx, *d)
+	}
+	return r.act(ctx, d, in)
 }
 
 // gatherAll gathers what the cache shows and what it does not show, in each round: the status must go on recording what the
@@ -281,6 +289,7 @@ func (r *Reconciler) forget(ref pipeline.Ref) {
 		r.cascades.forget(rec.uid)
 		r.unstorable.forget(ref)
 		r.awaited.set(ref, nil)
+		r.circles.set(ref, waitingUpstream{}, nil)
 		r.memory.forget(ref)
 	}
 }

@@ -50,6 +50,7 @@ type Reconciler struct {
 	memory          memory
 	readers         readers
 	awaited         awaited
+	circles         circles
 	removals        removals
 	unstorable      unstorable
 	shared          shared
