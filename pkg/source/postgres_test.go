@@ -92,6 +92,19 @@ func TestPostgresTypes(t *testing.T) {
 	}
 }
 
+// Comments and semicolons at the end of a query change nothing, with and without a cursor.
+func TestPostgresQueryEnds(t *testing.T) {
+	server := postgres.New(t)
+	for _, end := range queryEnds {
+		for _, column := range []string{"", "id"} {
+			s := postgresSource(t, server.DSN(), "SELECT generate_series(1, 2) AS id"+end, func(o *Options) { o.Cursor = column })
+			if rows, _, err := readAll(t, s); err != nil || len(rows) != 2 {
+				t.Errorf("%q with the cursor %q: %d rows, %v", end, column, len(rows), err)
+			}
+		}
+	}
+}
+
 // Whatever fails, the error says what, and has no part of the connection string.
 func TestPostgresErrors(t *testing.T) {
 	server := postgres.New(t)
@@ -115,7 +128,7 @@ func TestPostgresErrors(t *testing.T) {
 		{"a table that does not exist", good, "SELECT id FROM nothing", `relation "nothing" does not exist (SQLSTATE 42P01)`},
 		{"a statement that writes", good, "DELETE FROM apps RETURNING id", "cannot execute DELETE in a read-only transaction (SQLSTATE 25006)"},
 		{"two statements", good, "SELECT id FROM apps; DELETE FROM apps",
-			"cannot insert multiple commands into a prepared statement (SQLSTATE 42601)"},
+			"reading source.query: it is more than one statement"},
 		{"an error in the middle of the rows", good, "SELECT g AS id, 1 / (5000 - g) FROM generate_series(1, 10000) g",
 			"division by zero (SQLSTATE 22012)"},
 		{"a key twice", good, "SELECT 1 AS id UNION ALL SELECT 1", `two rows of source.query have the id "1"`},
