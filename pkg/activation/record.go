@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"time"
 
@@ -20,6 +21,9 @@ type stored struct {
 	Renewed      string `json:"renewed"`
 	Token        string `json:"token"`
 }
+
+// lastToken is the greatest token that decode reads.
+const lastToken = leadership.Token(math.MaxInt)
 
 // encode writes a record. Times keep their microseconds, by which renewals differ.
 func encode(r *leadership.Record) stored {

@@ -69,10 +69,10 @@ func TestSQLiteAnswers(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"UPDATE t SET id = $id":                             "UNIQUE constraint failed: t.id",
-		"UPDATE t SET n = 7 WHERE id = $id":                 "CHECK constraint failed",
-		"UPDATE t SET v = $id WHERE id = $id":               "a trigger refused it",
-		"UPDATE t SET n = json_extract('{}', $id)":          "bad JSON path: …",
+		"UPDATE t SET id = $id":                           "UNIQUE constraint failed: t.id",
+		"UPDATE t SET n = 7 WHERE id = $id":               "CHECK constraint failed",
+		"UPDATE t SET v = $id WHERE id = $id":             "a trigger refused it",
+		"UPDATE t SET n = json_extract('{}', $id)":        "bad JSON path: …",
 		"UPDATE t SET n = 1 WHERE id = $id AND other = 1": "no such column: other",
 	} {
 		statement, err := sqltext.Parse(text)
