@@ -220,3 +220,6 @@ func (d *dnsName) Watch(context.Context, func(*leadership.Record) bool) error {
 
 // LeastToken implements leadership.Store.
 func (d *dnsName) LeastToken() leadership.Token { return leadership.NoToken }
+
+// LastToken implements leadership.Store.
+func (d *dnsName) LastToken() leadership.Token { return lastToken }

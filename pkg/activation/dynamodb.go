@@ -136,6 +136,9 @@ func (i *item) Watch(context.Context, func(*leadership.Record) bool) error {
 // LeastToken implements leadership.Store: the item counts.
 func (i *item) LeastToken() leadership.Token { return 0 }
 
+// LastToken implements leadership.Store.
+func (i *item) LastToken() leadership.Token { return lastToken }
+
 // error gives errors the meaning that they have for a Store.
 func (i *item) error(err error) error {
 	var answer smithy.APIError

@@ -137,6 +137,9 @@ func (k *etcdKey) Watch(ctx context.Context, seen func(*leadership.Record) bool)
 // LeastToken implements leadership.Store. Every takeover raises the revision, and uses a smaller one as its token.
 func (k *etcdKey) LeastToken() leadership.Token { return leadership.Token(k.revision) }
 
+// LastToken implements leadership.Store.
+func (k *etcdKey) LastToken() leadership.Token { return lastToken }
+
 // etcdError marks refusals, which a second try meets too.
 func etcdError(err error) error {
 	switch {

@@ -56,3 +56,6 @@ func (l *lazy) serverTime() (time.Time, bool) {
 
 // LeastToken implements leadership.Store.
 func (l *lazy) LeastToken() leadership.Token { return l.store.LeastToken() }
+
+// LastToken implements leadership.Store: all of them write a record of text.
+func (l *lazy) LastToken() leadership.Token { return lastToken }

@@ -75,6 +75,8 @@ func (m *memory) Watch(context.Context, func(*leadership.Record) bool) error {
 
 func (m *memory) LeastToken() leadership.Token { return 0 }
 
+func (m *memory) LastToken() leadership.Token { return lastToken }
+
 func (m *memory) serverTime() (time.Time, bool) { return m.serviceTime, !m.serviceTime.IsZero() }
 
 func held(by string, renewed time.Time) *leadership.Record {

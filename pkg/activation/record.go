@@ -22,6 +22,9 @@ type stored struct {
 	Token        string `json:"token"`
 }
 
+// lastToken is the greatest token that decode reads.
+const lastToken = leadership.Token(math.MaxInt)
+
 // encode writes a record. Times keep their microseconds, by which renewals differ.
 func encode(r *leadership.Record) stored {
 	text := func(t metav1.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000Z07:00") }

@@ -269,6 +269,9 @@ func (n *zookeeperNode) watchOnce(ctx context.Context, seen func(*leadership.Rec
 // of these as its token.
 func (n *zookeeperNode) LeastToken() leadership.Token { return leadership.Token(n.zxid) }
 
+// LastToken implements leadership.Store.
+func (n *zookeeperNode) LastToken() leadership.Token { return lastToken }
+
 // zookeeperError gives errors the meaning that they have for a Store.
 func zookeeperError(name string, err error) error {
 	switch {

@@ -150,9 +150,13 @@ const pollLock = 200 * time.Millisecond
 func (o *activationCommand) awaitSuccessor(
 	ctx context.Context, f *config.ActivationFile, store leadership.Store, before *activation.State,
 ) error {
-	patience := time.Duration(f.LeaseDuration + f.RetryPeriod)
+	if last := store.LastToken(); before.Token >= last {
+		return &leadership.ExhaustedError{Lock: store.Describe(), Last: last}
+	}
+	patience := min(time.Duration(f.LeaseDuration+f.RetryPeriod), o.timeout)
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
+	last := before
 	for {
 		s, err := activation.Read(ctx, store)
 		switch {
@@ -160,16 +164,28 @@ func (o *activationCommand) awaitSuccessor(
 			_, err := fmt.Fprintf(o.streams.Out, "%s is active now, with token %s\n", s.Identity, s.Token)
 			return err
 		case ctx.Err() != nil:
-			return fmt.Errorf("no other cluster has become active within %s: is one running, and can it reach the %s? %s takes the lock "+
-				"again if it can", patience, store.Describe(), before.Identity)
+			return fmt.Errorf("no other cluster has become active within %s: is one running, and can it reach the %s? %s", patience,
+				store.Describe(), whoHolds(last, before))
 		case err != nil:
 			return err
 		}
+		last = s
 		select {
 		case <-ctx.Done():
 		case <-time.After(pollLock):
 		}
 	}
+}
+
+// whoHolds says what became of a lock that no other cluster has taken.
+func whoHolds(s, before *activation.State) string {
+	switch {
+	case s.Holder == "":
+		return "Nobody holds the lock now: the first cluster that can takes it, also " + before.Identity + " if it runs"
+	case s.Asked:
+		return s.Identity + " has not handed over yet, and does when it next renews the lock. If it does not run, the lock runs out"
+	}
+	return s.Identity + " has taken the lock again"
 }
 
 func newHandover(streams IO) *cobra.Command {
@@ -181,7 +197,7 @@ func newHandover(streams IO) *cobra.Command {
 and takes it again no earlier than after leaseDuration. A standby takes over at once.
 The request is written into the lock, and the active cluster sees it when it next
 renews the lock. The command waits until another cluster is active, and fails if none
-is after leaseDuration and retryPeriod.`,
+is after leaseDuration and retryPeriod, or after --timeout.`,
 		Example: `  corollary activation handover -c configs/ global`,
 		Args:    cobra.MaximumNArgs(1),
 		RunE:    func(cmd *cobra.Command, names []string) error { return o.run(cmd.Context(), names, o.one(o.handover)) },

@@ -162,3 +162,32 @@ func TestSameIdentity(t *testing.T) {
 		t.Error("the second one is active, too")
 	}
 }
+
+// TestActivationNobodyTakesOver: the commands wait no longer than they may, and say who holds the lock by then.
+func TestActivationNobodyTakesOver(t *testing.T) {
+	t.Parallel()
+	ns := testkit.Namespace(t)
+	dir := activationFile(t, ns, "leaseDuration: 60s\nrenewDeadline: 40s\nretryPeriod: 500ms\n")
+	lease := func(spec string) {
+		t.Helper()
+		testkit.Apply(t, ns, "{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: lock}, spec: {"+spec+
+			", leaseDurationSeconds: 60, acquireTime: '2026-01-02T03:04:05.000000Z', renewTime: '2026-01-02T03:04:05.000000Z'}}")
+	}
+	fails := func(want string, command ...string) {
+		t.Helper()
+		begin := time.Now()
+		_, errs, code := split(t, append([]string{"activation", command[0], "-c", dir, "--timeout", "2s"}, command[1:]...)...)
+		if code != 1 || !strings.Contains(errs, want) {
+			t.Errorf("%v: it exits with %d and prints %s, want %s", command, code, errs, want)
+		}
+		if took := time.Since(begin); took > 30*time.Second { // and not the 60s of the lock
+			t.Errorf("%v: it takes %s", command, took)
+		}
+	}
+	lease("holderIdentity: stranger_1, leaseTransitions: 3")
+	fails("no other cluster has become active within 2s: is one running, and can it reach the Lease "+ns+"/lock? "+
+		"stranger has not handed over yet", "handover")
+	fails("Nobody holds the lock now: the first cluster that can takes it, also stranger if it runs", "force", "--holder", "stranger_1")
+	lease("holderIdentity: stranger_1, leaseTransitions: 2147483647")
+	fails("Lease "+ns+"/lock has the fencing token 2147483647, the greatest possible one", "handover")
+}

@@ -60,6 +60,9 @@ func TestExport(t *testing.T) {
 			t.Errorf("%s: %s", query, got)
 		}
 	}
+	if err := os.Chmod("state.db", 0o640); err != nil { // for whoever reads it
+		t.Fatal(err)
+	}
 	p := startWriting(t, testkit.Config(), "export", "-c", "operator.yaml", "--sqlite", "state.db", "-w")
 	testkit.Patch(t, widgets, ns, "one", "test", `{"metadata": {"labels": {"a": "c"}}}`)
 	follow := func(query, want string) {
@@ -73,6 +76,9 @@ func TestExport(t *testing.T) {
 	configMaps := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 	testkit.Delete(t, configMaps, ns, "one-a")
 	follow("SELECT group_concat(state) FROM downstreams WHERE name = 'one-a'", "Create")
+	if info, err := os.Stat("state.db"); err != nil || info.Mode().Perm() != 0o640 {
+		t.Errorf("the file has another mode: %v, %v", info, err)
+	}
 	p.interrupt(t)
 	if code := p.wait(t); code != 0 {
 		t.Errorf("export -w ended with %d: %s", code, p.text(t))

@@ -170,7 +170,7 @@ func (e *exportFile) publish(ctx context.Context) error {
 		return fmt.Errorf("writing %s: %w", e.place, err)
 	}
 	e.db = nil
-	if err := errors.Join(syncFile(e.path), os.Chmod(e.path, 0o600)); err != nil {
+	if err := errors.Join(syncFile(e.path), os.Chmod(e.path, modeOf(e.place))); err != nil {
 		return err
 	}
 	if err := os.Rename(e.path, e.place); err != nil {
@@ -180,6 +180,14 @@ func (e *exportFile) publish(ctx context.Context) error {
 	var err error
 	e.db, err = source.OpenSQLite(ctx, e.place, "mode=rw")
 	return err
+}
+
+// modeOf is the mode of a file, which may have been changed, or that of a new one.
+func modeOf(path string) fs.FileMode {
+	if info, err := os.Stat(path); err == nil {
+		return info.Mode().Perm()
+	}
+	return 0o600
 }
 
 func syncFile(path string) error {
@@ -238,17 +246,13 @@ func (e *exportFile) insertUpstream(ctx context.Context, pl *pipeline.Pipeline, 
 	if at := u.GetCreationTimestamp(); !at.IsZero() {
 		created = at.UTC().Format(time.RFC3339)
 	}
-	labels, err := json.Marshal(u.GetLabels())
-	if err != nil {
-		return err
-	}
-	object, err := exportedObject(pl, u)
+	labels, object, err := exportedContent(pl, u)
 	if err != nil {
 		return err
 	}
 	api, kind := pl.Upstream.GVK.ToAPIVersionAndKind()
 	if err := e.exec(ctx, "INSERT INTO upstreams VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", f.Operator, api, kind, u.GetNamespace(), u.GetName(),
-		string(u.GetUID()), created, string(labels), object); err != nil {
+		string(u.GetUID()), created, labels, object); err != nil {
 		return err
 	}
 	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
@@ -266,10 +270,10 @@ func (e *exportFile) insertUpstream(ctx context.Context, pl *pipeline.Pipeline, 
 	return nil
 }
 
-// exportedObject is an upstream without metadata and status, as JSON; nil for one whose values are not shown.
-func exportedObject(pl *pipeline.Pipeline, u *unstructured.Unstructured) (any, error) {
-	if pl.Upstream.GVK.Group == "" && pl.Upstream.GVK.Kind == "Secret" {
-		return nil, nil
+// exportedContent is an upstream's labels, and the rest of it without metadata and status, both as JSON; nil where its values are not shown.
+func exportedContent(pl *pipeline.Pipeline, u *unstructured.Unstructured) (labels, object any, err error) {
+	if pl.UpstreamWords != nil {
+		return nil, nil, nil
 	}
 	content := map[string]any{}
 	for key, value := range u.Object {
@@ -279,8 +283,12 @@ func exportedObject(pl *pipeline.Pipeline, u *unstructured.Unstructured) (any, e
 			content[key] = value
 		}
 	}
-	text, err := json.Marshal(content)
-	return string(text), err
+	text, err := json.Marshal(u.GetLabels())
+	if err != nil {
+		return nil, nil, err
+	}
+	rest, err := json.Marshal(content)
+	return string(text), string(rest), err
 }
 
 // written notes when what is said about an operator was written.

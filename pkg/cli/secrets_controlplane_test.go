@@ -68,8 +68,10 @@ func TestCommandsPrintNoSecret(t *testing.T) {
 				commands = append(commands, []string{"why", "-c", file, "-n", ns, "-o", format, "widget", upstream})
 			}
 		}
+		commands = append(commands, []string{"export", "-c", file, "--sqlite", filepath.Join(filepath.Dir(file), "state.db")})
 		for _, command := range commands {
 			_, out := run(t, command...)
+			out += written(t, command)
 			for upstream, value := range secrets {
 				if !strings.Contains(out, upstream) && command[0] != "why" {
 					t.Errorf("%v says nothing about %s:\n%s", command, upstream, out)
@@ -95,6 +97,61 @@ func TestCommandsPrintNoSecret(t *testing.T) {
 	p.interrupt(t)
 	p.wait(t)
 	tellsNothing()
+}
+
+// written is all of the file that a command has written; empty for commands that write none.
+func written(t *testing.T, command []string) string {
+	t.Helper()
+	if command[0] != "export" {
+		return ""
+	}
+	text, err := os.ReadFile(command[len(command)-1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// No command prints a label, an annotation or data of a Secret that is an upstream, whether its downstream can be made or not.
+func TestCommandsPrintNothingOfWatchedSecrets(t *testing.T) {
+	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	dir := t.TempDir()
+	file := filepath.Join(dir, "operator.yaml")
+	_, conventions, _ := strings.Cut(secretOperator(ns, name), "conventions:")
+	conventions, _, _ = strings.Cut(conventions, "status:")
+	operator := `apiVersion: corollary.dev/v1alpha1
+kind: Operator
+metadata: {name: ` + name + `}
+watch: {apiVersion: v1, kind: Secret, namespaces: [` + ns + `], labelSelector: {matchExpressions: [{key: copy, operator: Exists}]}}
+downstreams:
+  - name: copy
+    apiVersion: v1
+    kind: ConfigMap
+    template: "{metadata: {name: '{{ .metadata.name }}-copy'}, data: {a: '{{ .data.a }}', b: '{{ fromJson .metadata.annotations.note }}'}}"
+conventions:` + conventions + "status: {enabled: false}\n"
+	if err := os.WriteFile(file, []byte(operator), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const label, annotation, data = "LBLhunter2", "ANNhunter2", "REFUaHVudGVyMg=="
+	for _, upstream := range []string{"good", "bad"} {
+		testkit.Apply(t, ns, "{apiVersion: v1, kind: Secret, metadata: {name: "+upstream+", labels: {copy: "+label+", "+label+": x}, annotations: {note: '"+
+			map[string]string{"good": `"` + annotation + `"`, "bad": "[" + annotation}[upstream]+"', "+annotation+": x}}, data: {a: "+data+"}}")
+	}
+	for _, command := range [][]string{{"plan", "-c", file}, {"plan", "-c", file, "-o", "json"}, {"get", "-c", file, "-o", "json"},
+		{"why", "-c", file, "-n", ns, "secret", "good"}, {"why", "-c", file, "-n", ns, "-o", "json", "secret", "bad"},
+		{"export", "-c", file, "--sqlite", filepath.Join(dir, "state.db")}} {
+		_, out := run(t, command...)
+		out += written(t, command)
+		if !strings.Contains(out, "good") && !strings.Contains(out, "bad") {
+			t.Errorf("%v says nothing:\n%s", command, out)
+		}
+		for _, value := range []string{label, annotation, data, "DAThunter2"} {
+			if strings.Contains(out, value) {
+				t.Errorf("%v tells %s:\n%s", command, value, out)
+			}
+		}
+	}
 }
 
 // No command prints a part of a value that was generated, nor of one that a dry run makes.
@@ -126,8 +183,10 @@ conventions:` + conventions
 	tellsNothing := func(value string) {
 		t.Helper()
 		for _, command := range [][]string{{"plan", "-c", file}, {"plan", "-c", file, "-o", "json"}, {"get", "-c", file, "-o", "json"},
-			{"why", "-c", file, "-n", ns, "widget", "a"}, {"why", "-c", file, "-n", ns, "-o", "json", "widget", "a"}} {
+			{"why", "-c", file, "-n", ns, "widget", "a"}, {"why", "-c", file, "-n", ns, "-o", "json", "widget", "a"},
+			{"export", "-c", file, "--sqlite", filepath.Join(dir, "state.db")}} {
 			_, out := run(t, command...)
+			out += written(t, command)
 			out = strings.NewReplacer(t.Name(), "", strings.ToLower(t.Name()), "").Replace(out) // as long as a value
 			if value != "" && len(testkit.LeakedGenerated(out, []byte(value))) > 0 {
 				t.Errorf("%v tells the value:\n%s", command, out)

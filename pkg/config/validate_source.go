@@ -44,7 +44,11 @@ func (v *validator) statusIsOff() bool {
 // rows checks a query, which is at a path.
 func (v *validator) rows(at string, r *Rows, fix string) {
 	v.database(at, r)
-	v.required(at+".query", r.Query, fix)
+	if v.required(at+".query", r.Query, fix) {
+		if _, err := sqltext.Query(r.Query); err != nil {
+			v.add(at+".query", "write one statement without parameters, such as SELECT id, name FROM apps", "%v", err)
+		}
+	}
 	v.required(at+".key", r.Key, "name the column that identifies a row")
 	const second = Duration(time.Second)
 	if r.Changes.Poll < second {

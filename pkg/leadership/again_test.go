@@ -3,12 +3,15 @@ package leadership
 import (
 	"context"
 	"errors"
+	"math"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 )
 
 // memory is a Store in this process, which others write too. It is reached while reachable is true.
@@ -28,10 +31,19 @@ type client struct {
 	read int
 	// unwatched is true if it must be polled, and dead once this process reaches it no more.
 	unwatched, dead bool
+	// last is the greatest token; 0 for that of 64 bits.
+	last Token
 }
 
 func (c *client) Describe() string  { return "record in memory" }
 func (c *client) LeastToken() Token { return 0 }
+
+func (c *client) LastToken() Token {
+	if c.last > 0 {
+		return c.last
+	}
+	return math.MaxInt64
+}
 
 func (c *client) Get(context.Context) (*Record, error) {
 	c.mu.Lock()
@@ -258,4 +270,69 @@ func takeOver(t *testing.T, unwatched, handsOn bool) {
 	}
 	cancel()
 	synctest.Wait()
+}
+
+// TestNoTokenLeft: a lock whose token cannot grow is taken by nobody, and one message says why, until somebody writes a smaller token.
+// It makes no difference whether it was released or has run out. The time is not real.
+func TestNoTokenLeft(t *testing.T) {
+	for _, last := range []Token{math.MaxInt32, math.MaxInt64} {
+		for _, holder := range []string{"", "gone"} {
+			for _, unwatched := range []bool{true, false} {
+				synctest.Test(t, func(t *testing.T) { noTokenLeft(t, last, holder, unwatched) })
+			}
+		}
+	}
+}
+
+func noTokenLeft(t *testing.T, last Token, holder string, unwatched bool) {
+	t.Helper()
+	store, logged := newMemory(), []string{}
+	timings := Timings{LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second}
+	c := &client{memory: store, last: last, unwatched: unwatched}
+	write := func(token Token) {
+		t.Helper()
+		somebody := &client{memory: store}
+		_, _ = somebody.Get(t.Context())
+		if err := somebody.Update(t.Context(), &Record{HolderIdentity: holder, LeaseDurationSeconds: 1, LeaderTransitions: int(token)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(last)
+	log := funcr.New(func(_, args string) { logged = append(logged, args) }, funcr.Options{})
+	e, err := NewElection(c, Options{Timings: timings, Identity: "a", Again: true, Log: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	wg.Go(func() { _ = e.Run(ctx, func(ctx context.Context) error { <-ctx.Done(); return nil }) })
+	<-time.After(5 * time.Minute)
+	synctest.Wait()
+	exhausted := &ExhaustedError{Lock: c.Describe(), Last: last}
+	if text := strings.Join(logged, "\n"); e.Active() || len(logged) != 1 || !strings.Contains(text, exhausted.Error()) {
+		t.Errorf("active %v, logged:\n%s", e.Active(), text)
+	}
+	if r, err := c.Get(ctx); err != nil || r.LeaderTransitions != int(last) || r.HolderIdentity != holder {
+		t.Errorf("the record became %v, %v", r, err)
+	}
+	write(7)
+	<-time.After(timings.LeaseDuration)
+	synctest.Wait()
+	if !e.Active() || e.Token() != 8 {
+		t.Errorf("after a smaller token was written: active %v, token %s", e.Active(), e.Token())
+	}
+	once, err := NewElection(&client{memory: store, last: 8}, Options{Timings: timings, Identity: "b", Once: true, Log: logr.Discard()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cancel() // which releases the lock with the token 8
+	wg.Wait()
+	bounded, stop := context.WithTimeout(t.Context(), time.Hour)
+	defer stop()
+	err = once.Run(bounded, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
+	if !errors.As(err, new(*ExhaustedError)) {
+		t.Errorf("a process that has one thing to do: %v", err)
+	}
 }

@@ -33,6 +33,8 @@ type LostError struct {
 	Holder string
 	// Deadline is the renew deadline, after which nothing was written.
 	Deadline time.Duration
+	// Early is true if the lock was found to be lost before the deadline had passed.
+	Early bool
 	// Err is why the API server refused to have it renewed; nil if it did not, or was not reached.
 	Err error
 }
@@ -42,13 +44,31 @@ func (e *LostError) Unwrap() error { return e.Err }
 
 func (e *LostError) Error() string {
 	why := fmt.Sprintf("it could not be renewed within %s, and nothing was written after that", e.Deadline)
-	if e.Holder != "" {
+	switch {
+	case e.Early && e.Holder != "":
+		why = fmt.Sprintf("%s holds it now, before the renew deadline had passed; nothing was written after that was seen", e.Holder)
+	case e.Early:
+		why = "somebody released it, by hand or with corollary activation force, before the renew deadline had passed; nothing was written " +
+			"after that was seen"
+	case e.Holder != "":
 		why = fmt.Sprintf("%s holds it now; nothing was written after the %s in which it was to be renewed", e.Holder, e.Deadline)
 	}
 	if e.Err != nil {
 		why += fmt.Sprintf(" (%v)", e.Err)
 	}
 	return fmt.Sprintf("the %s was lost: %s", e.Lock, why)
+}
+
+// ExhaustedError is about a lock whose next token would be greater than its record has room for.
+type ExhaustedError struct {
+	Lock string // such as Lease NAMESPACE/NAME
+	Last Token  // the greatest that there is room for
+}
+
+func (e *ExhaustedError) Error() string {
+	return fmt.Sprintf("the %s has the fencing token %s, the greatest possible one, so no process can take it: tokens must not go back. If it "+
+		"was written by hand, write the last token that a holder had (spec.leaseTransitions of a Lease, token in other locks): the logs of "+
+		"the processes have it. Otherwise use a new lock", e.Lock, e.Last)
 }
 
 // DeniedError is about a lock that this process may not have.

@@ -70,7 +70,9 @@ func (l *lock) Get(ctx context.Context) (*Record, []byte, error) {
 		return nil, nil, fmt.Errorf("writing the record of the %s: %w", l.Describe(), err)
 	}
 	l.holder, l.read = record.HolderIdentity, Token(record.LeaderTransitions)
-	l.greatest = max(l.greatest, l.read)
+	if l.read < l.store.LastToken() { // else somebody wrote it, and may take it back
+		l.greatest = max(l.greatest, l.read)
+	}
 	switch {
 	case !l.leads:
 		if !l.standby.observe(record) {
@@ -89,7 +91,7 @@ func (l *lock) Get(ctx context.Context) (*Record, []byte, error) {
 
 // lose ends a tenure whose lock may have been another's.
 func (l *lock) lose(to string) {
-	l.tenure.End(&LostError{Lock: l.Describe(), Holder: to, Deadline: l.tenure.deadline})
+	l.tenure.End(&LostError{Lock: l.Describe(), Holder: to, Deadline: l.tenure.deadline, Early: l.tenure.MayWrite() == nil})
 	l.abandon()
 }
 
@@ -140,6 +142,10 @@ func (l *lock) write(ctx context.Context, record *Record, write func(context.Con
 	case l.leads:
 	case l.holder == l.self:
 		token = l.read
+	case max(l.greatest, l.read) >= l.store.LastToken():
+		err := &ExhaustedError{Lock: l.Describe(), Last: l.store.LastToken()}
+		l.giveUp(err)
+		return err
 	default:
 		token = max(l.greatest+1, l.store.LeastToken())
 	}

@@ -3,6 +3,7 @@ package leadership
 import (
 	"context"
 	"errors"
+	"math"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -39,6 +40,7 @@ func (s *stored) Update(_ context.Context, r *Record) error {
 
 func (s *stored) Watch(context.Context, func(*Record) bool) error { return ErrUnwatched }
 func (s *stored) LeastToken() Token                               { return s.least }
+func (s *stored) LastToken() Token                                { return math.MaxInt32 }
 func (s *stored) Describe() string                                { return "Lease apps/lease" }
 
 func heldBy(holder string) Record {
@@ -49,7 +51,7 @@ func heldBy(holder string) Record {
 func testLock(leads bool) (*lock, *stored, *hands, *bool) {
 	tenure, clocks := testTenure(logr.Discard())
 	lease, abandoned := &stored{}, false
-	l := &lock{store: lease, self: "self", tenure: tenure, standby: &standby{self: "self"}, record: func(string) {},
+	l := &lock{store: lease, self: "self", tenure: tenure, standby: &standby{store: lease, self: "self"}, record: func(string) {},
 		greatest: NoToken, abandon: func() { abandoned = true }}
 	if leads {
 		_ = l.Create(context.Background(), heldBy("self"))
@@ -103,15 +105,25 @@ func TestLockReportsTheTenure(t *testing.T) {
 
 // TestLockEndsWhereAnotherHeldIt, even if the Lease is free again by now: the elector would go on as if nothing had been.
 func TestLockEndsWhereAnotherHeldIt(t *testing.T) {
-	for _, holder := range []string{"another", ""} {
-		l, lease, _, abandoned := testLock(true)
-		lease.record = heldBy(holder)
+	for _, c := range []struct {
+		holder string
+		after  time.Duration
+		want   string
+	}{
+		{"another", 11 * time.Second, "another holds it now; nothing was written after the 10s in which it was to be renewed"},
+		{"", 11 * time.Second, "it could not be renewed within 10s, and nothing was written after that"},
+		{"another", 9 * time.Second, "another holds it now, before the renew deadline had passed; nothing was written after that was seen"},
+		{"", 9 * time.Second, "somebody released it, by hand or with corollary activation force, before the renew deadline had passed"},
+	} {
+		l, lease, clocks, abandoned := testLock(true)
+		clocks.turn(c.after, c.after)
+		lease.record = heldBy(c.holder)
 		if _, _, err := l.Get(t.Context()); err != nil || !*abandoned {
-			t.Errorf("held by %q, it goes on: %v", holder, err)
+			t.Errorf("held by %q, it goes on: %v", c.holder, err)
 		}
 		var lost *LostError
-		if !errors.As(l.tenure.lost(), &lost) || lost.Holder != holder || l.tenure.MayWrite() == nil {
-			t.Errorf("held by %q, it ended with %v", holder, l.tenure.lost())
+		if !errors.As(l.tenure.lost(), &lost) || lost.Holder != c.holder || l.tenure.MayWrite() == nil || !strings.Contains(lost.Error(), c.want) {
+			t.Errorf("held by %q, it ended with %v", c.holder, l.tenure.lost())
 		}
 	}
 }
@@ -305,6 +317,31 @@ func TestLockTokens(t *testing.T) {
 				t.Errorf("%s: token %d, in the record %d, want %d", test.reason, have, lease.record.LeaderTransitions, test.want)
 			}
 		}
+	}
+}
+
+// TestLockWithoutATokenLeft is not taken. A token that somebody wrote while this process led counts only as long as it stands there.
+func TestLockWithoutATokenLeft(t *testing.T) {
+	l, lease, _, _ := testLock(true)
+	lease.record = Record{LeaderTransitions: math.MaxInt32, HolderIdentity: "self", LeaseDurationSeconds: 15}
+	if _, _, err := l.Get(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	l.begin(func() {})
+	lease.record.HolderIdentity = ""
+	writes := lease.writes
+	take := func() error {
+		if _, _, err := l.Get(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		return l.Update(t.Context(), heldBy("self"))
+	}
+	if err := take(); !errors.As(err, new(*ExhaustedError)) || lease.writes != writes {
+		t.Errorf("without a token left: %v, and the record is %v", err, lease.record)
+	}
+	lease.record.LeaderTransitions = 7
+	if err := take(); err != nil || lease.record.LeaderTransitions != 8 {
+		t.Errorf("with a smaller token: %v, and the record is %v", err, lease.record)
 	}
 }
 

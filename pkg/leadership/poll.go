@@ -118,7 +118,7 @@ func (p *Poll) confirm(sent Instant, named bool, what string, err error) error {
 	lost := &LostError{Lock: p.name, Deadline: p.options.RenewDeadline}
 	switch {
 	case err == nil && !named:
-		lost.Holder = what
+		lost.Holder, lost.Early = what, p.MayWrite() == nil
 	case p.MayWrite() != nil:
 		lost.Err = err
 	case err == nil:

@@ -105,11 +105,30 @@ func (s *standby) wait(ctx context.Context) bool {
 			s.logTrouble(ctx, err, "the lock cannot be read, will retry")
 			s.pause(ctx, s.retry)
 			continue
-		case s.observe(record) || s.watch(ctx):
+		case (s.observe(record) || s.watch(ctx)) && !s.exhausted(ctx):
 			return ctx.Err() == nil
+		case s.denied != nil:
+			return false
 		}
 	}
 	return false
+}
+
+// exhausted reports whether a lock that is free cannot be taken, because no token is left. It reports that, and waits for somebody to
+// write another one.
+func (s *standby) exhausted(ctx context.Context) bool {
+	last := s.store.LastToken()
+	if s.seen.holder == s.self || Token(s.seen.transitions) < last || ctx.Err() != nil {
+		return false
+	}
+	err := &ExhaustedError{Lock: s.store.Describe(), Last: last}
+	if s.once {
+		s.denied = err
+		return true
+	}
+	s.logTrouble(ctx, err, "the lock cannot be taken")
+	s.pause(ctx, s.retry)
+	return true
 }
 
 // pollsInRetryPeriod is how often a lock that nobody can watch is read: a renewal is then noticed so little later that, with the

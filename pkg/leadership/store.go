@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -37,6 +38,8 @@ type Store interface {
 	Watch(ctx context.Context, seen func(record *Record) bool) error
 	// LeastToken is the least token that a new holder may use, by what Get read last: greater than all before.
 	LeastToken() Token
+	// LastToken is the greatest token that a record has room for.
+	LastToken() Token
 }
 
 // ErrUnwatched says that a lock is not watched, so that it must be polled.
@@ -124,6 +127,9 @@ func (s *leases) Update(ctx context.Context, record *Record) error {
 
 // LeastToken implements Store: the transitions of a Lease are counted in it.
 func (s *leases) LeastToken() Token { return 0 }
+
+// LastToken implements Store: the API has 32 bits for transitions.
+func (s *leases) LastToken() Token { return math.MaxInt32 }
 
 // Watch implements Store.
 func (s *leases) Watch(ctx context.Context, seen func(*Record) bool) error {

@@ -3,6 +3,8 @@ package source
 import (
 	"strings"
 	"time"
+
+	"github.com/corollary-dev/corollary/pkg/sqltext"
 )
 
 // cursor knows the values of the cursor's column in past results. The zero cursor begins with all rows.
@@ -53,17 +55,18 @@ func (c *cursor) take(value any) {
 }
 
 // statement is what is executed, with the values of its parameters.
-func (c *cursor) statement(o *Options, placeholder string) (text string, values []any) {
-	if o.Cursor == "" {
-		return o.Query, nil
+func (c *cursor) statement(o *Options, placeholder string) (text string, values []any, err error) {
+	query, err := sqltext.Query(o.Query)
+	if err != nil || o.Cursor == "" {
+		return query, nil, err
 	}
 	column := `q."` + strings.ReplaceAll(o.Cursor, `"`, `""`) + `"`
-	text = "SELECT * FROM (\n" + strings.TrimRight(o.Query, "; \t\r\n") + "\n) AS q"
+	text = "SELECT * FROM (\n" + query + "\n) AS q"
 	if c.from != nil {
 		text += " WHERE " + column + " >= " + placeholder
 		values = []any{c.from}
 	}
-	return text + " ORDER BY " + column + " NULLS FIRST", values
+	return text + " ORDER BY " + column + " NULLS FIRST", values, nil
 }
 
 // Partial reports whether the result that is read, or was read last, has only rows that may have changed.

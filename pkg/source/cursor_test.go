@@ -99,3 +99,19 @@ func TestCursorThatIsNone(t *testing.T) {
 		}
 	}
 }
+
+// queryEnds are ends of a query that change nothing.
+var queryEnds = []string{"", ";", " ; ;\n", " -- c", " -- c;\n", "; -- c", ";\n-- c\n", " /* c */", " /* c */ ;", "; /* ; */", "; -- c\n/* d */ ; -- e"}
+
+// Comments and semicolons at the end of a query change nothing, with and without a cursor.
+func TestQueryEnds(t *testing.T) {
+	path := newDatabase(t, "CREATE TABLE t (id INTEGER, v INTEGER)", "INSERT INTO t VALUES (1, 1), (2, 2)")
+	for _, end := range queryEnds {
+		for _, column := range []string{"", "v"} {
+			rows, err := rowsOf(t, path, "SELECT * FROM t"+end, func(o *Options) { o.Cursor = column })
+			if err != nil || len(rows) != 2 {
+				t.Errorf("%q with the cursor %q: %d rows, %v", end, column, len(rows), err)
+			}
+		}
+	}
+}

@@ -18,7 +18,10 @@ func fromJSON(text string) (any, error) {
 	d := json.NewDecoder(bytes.NewReader([]byte(text)))
 	d.UseNumber()
 	var value any
-	if err := d.Decode(&value); err != nil {
+	var syntax *json.SyntaxError
+	if err := d.Decode(&value); errors.As(err, &syntax) { // which quotes what is wrong
+		return nil, fmt.Errorf("it is not JSON: it is wrong at byte %d", syntax.Offset)
+	} else if err != nil {
 		return nil, fmt.Errorf("it is not JSON: %w", err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
@@ -37,7 +40,11 @@ func numbered(value any, depth int) (any, error) {
 		if i, err := v.Int64(); err == nil && !strings.ContainsAny(v.String(), ".eE") {
 			return i, nil
 		}
-		return v.Float64()
+		f, err := v.Float64()
+		if err != nil {
+			return nil, errors.New("a number in it is too large")
+		}
+		return f, nil
 	case []any:
 		for i, item := range v {
 			converted, err := numbered(item, depth+1)

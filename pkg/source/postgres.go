@@ -264,13 +264,13 @@ func (p *postgresConn) explain(err error) error {
 	case err == nil:
 		return nil
 	case answer != nil:
-		text := answer.Message
+		text := sayPostgres(answer)
 		for _, secret := range p.secrets {
 			if secret != "" {
 				text = strings.ReplaceAll(text, secret, "…")
 			}
 		}
-		return &answerError{fmt.Sprintf("%s (SQLSTATE %s)", text, answer.Code), answer}
+		return &answerError{text, answer}
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return errors.New("no answer in time")
 	case errors.As(err, &name):

@@ -92,12 +92,26 @@ func TestPostgresTypes(t *testing.T) {
 	}
 }
 
+// Comments and semicolons at the end of a query change nothing, with and without a cursor.
+func TestPostgresQueryEnds(t *testing.T) {
+	server := postgres.New(t)
+	for _, end := range queryEnds {
+		for _, column := range []string{"", "id"} {
+			s := postgresSource(t, server.DSN(), "SELECT generate_series(1, 2) AS id"+end, func(o *Options) { o.Cursor = column })
+			if rows, _, err := readAll(t, s); err != nil || len(rows) != 2 {
+				t.Errorf("%q with the cursor %q: %d rows, %v", end, column, len(rows), err)
+			}
+		}
+	}
+}
+
 // Whatever fails, the error says what, and has no part of the connection string.
 func TestPostgresErrors(t *testing.T) {
 	server := postgres.New(t)
 	server.Exec(
 		"CREATE TABLE apps (id int, name text)",
 		"INSERT INTO apps VALUES (1, 'a')",
+		"CREATE FUNCTION refuse(v text) RETURNS int LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION '% is refused', v; END $$",
 		"CREATE ROLE someuser LOGIN PASSWORD 'somepassword'",
 	)
 	good := server.DSN()
@@ -112,12 +126,19 @@ func TestPostgresErrors(t *testing.T) {
 		{"an unknown user", server.DSNOf("nobodyatall", postgres.Password), "SELECT 1 AS id", `password authentication failed for user "…"`},
 		{"a right that is missing", server.DSNOf("someuser", "somepassword"), "SELECT * FROM apps",
 			"executing source.query: permission denied for table apps (SQLSTATE 42501)"},
-		{"a table that does not exist", good, "SELECT id FROM nothing", `relation "nothing" does not exist (SQLSTATE 42P01)`},
+		{"a table that does not exist", good, "SELECT id FROM nothing", `relation "nothing" does not exist (SQLSTATE 42P01, at character`},
 		{"a statement that writes", good, "DELETE FROM apps RETURNING id", "cannot execute DELETE in a read-only transaction (SQLSTATE 25006)"},
 		{"two statements", good, "SELECT id FROM apps; DELETE FROM apps",
-			"cannot insert multiple commands into a prepared statement (SQLSTATE 42601)"},
+			"reading source.query: it is more than one statement"},
 		{"an error in the middle of the rows", good, "SELECT g AS id, 1 / (5000 - g) FROM generate_series(1, 10000) g",
 			"division by zero (SQLSTATE 22012)"},
+		{"a cast that fails", good, "SELECT 1 AS id, v::int FROM (VALUES (format('%s%s', 'nobody', 'atall'))) AS t(v)",
+			"executing source.query: invalid input syntax for type integer: … (SQLSTATE 22P02)"},
+		{"a cast of text in the query", good, "SELECT 1 AS id, 'x'::int", `invalid input syntax for type integer: "x" (SQLSTATE 22P02, at character`},
+		{"a name that comes from a row", good, "SELECT 1 AS id, format('%s%s', 'nobody', 'atall')::regclass",
+			"relation … does not exist (SQLSTATE 42P01)"},
+		{"JSON that is none", good, "SELECT 1 AS id, format('%s%s', 'nobody', 'atall')::json", "a value is not valid for its type or for a function"},
+		{"a function's own text", good, "SELECT refuse(format('%s%s', 'nobody', 'atall')) AS id", "it may quote a row (SQLSTATE P0001)"},
 		{"a key twice", good, "SELECT 1 AS id UNION ALL SELECT 1", `two rows of source.query have the id "1"`},
 		{"a million rows", good, "SELECT g AS id FROM generate_series(1, 1000000) g", "more than 20000 rows"},
 	} {

@@ -159,7 +159,10 @@ func (s *Source) read(ctx context.Context, visit func(Row) error) (Doubt, error)
 func (s *Source) readRows(ctx context.Context, visit func(Row) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // after an error, the rest is not read
-	statement, values := s.cursor.statement(&s.options, s.conn.placeholder())
+	statement, values, err := s.cursor.statement(&s.options, s.conn.placeholder())
+	if err != nil {
+		return fmt.Errorf("reading %s.query: %w", s.options.At, err)
+	}
 	result, err := s.conn.query(ctx, statement, values...)
 	if err != nil {
 		return fmt.Errorf("executing %s.query: %w", s.options.At, err)

@@ -114,8 +114,8 @@ func TestRefusedResults(t *testing.T) {
 		{"JSON that is too deep", "SELECT id, v FROM deep", "it is nested deeper than 100"},
 		{"a table that does not exist", "SELECT id FROM u", "executing source.query: SQL logic error: no such table: u"},
 		{"a statement that writes", "DELETE FROM t RETURNING id", "executing source.query"},
-		{"a second statement that writes", "SELECT id FROM t; DELETE FROM t", "executing source.query"},
-		{"no statement", "-- nothing", "source.query returns no column id"},
+		{"a second statement that writes", "SELECT id FROM t; DELETE FROM t", "reading source.query: it is more than one statement"},
+		{"no statement", "-- nothing", "reading source.query: it is empty"},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			path := path

@@ -63,7 +63,7 @@ func (s *sqlite) wait(ctx context.Context) error {
 func (s *sqlite) query(ctx context.Context, statement string, values ...any) (rows, error) {
 	result, err := s.tx.QueryContext(ctx, statement, values...)
 	if err != nil {
-		return nil, err
+		return nil, explainSQLite(err)
 	}
 	r := &sqliteRows{Rows: result}
 	if r.types, err = result.ColumnTypes(); err != nil {
@@ -129,7 +129,7 @@ func (r *sqliteRows) err() error {
 	if r.failed != nil {
 		return r.failed
 	}
-	return r.Err()
+	return explainSQLite(r.Err())
 }
 
 func (r *sqliteRows) close() { _ = r.Close() } // err returns what went wrong

@@ -74,8 +74,8 @@ func (w *sqliteWriter) exec(ctx context.Context, values []any) error {
 	if errors.As(err, &answer) {
 		switch answer.Code() & 0xff {
 		case sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_RANGE:
-			return &RefusedError{err}
+			return &RefusedError{explainSQLite(err)}
 		}
 	}
-	return err
+	return explainSQLite(err)
 }

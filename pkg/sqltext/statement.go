@@ -25,6 +25,21 @@ func Parse(text string) (*Statement, error) {
 	return &p.Statement, nil
 }
 
+// Query returns a statement without parameters, and without the semicolons and comments that end it. It can stand in parentheses if they
+// are on lines of their own.
+func Query(text string) (string, error) {
+	s, err := Parse(text)
+	switch {
+	case err != nil:
+		return "", err
+	case len(s.names) > 0:
+		return "", fmt.Errorf("it has the parameter $%s, and there is no value for one", s.names[0])
+	case s.Verb() == "":
+		return "", errors.New("it is empty")
+	}
+	return s.texts[0], nil
+}
+
 // Names lists the parameters, each once, in the order of their first use.
 func (s *Statement) Names() []string {
 	var names []string
@@ -38,7 +53,8 @@ func (s *Statement) Names() []string {
 
 // Verb is the first word, in capitals.
 func (s *Statement) Verb() string {
-	if words := strings.Fields(s.texts[0]); len(words) > 0 {
+	begin, _ := comments(s.texts[0]) // which have an end: they were read before
+	if words := strings.Fields(s.texts[0][begin:]); len(words) > 0 {
 		return strings.ToUpper(words[0])
 	}
 	return ""
@@ -60,6 +76,8 @@ type parser struct {
 
 	rest string
 	text strings.Builder // since the last parameter
+	// ended is true after the first semicolon: only comments and semicolons may follow.
+	ended bool
 }
 
 // take moves n bytes to the text.
@@ -70,39 +88,65 @@ func (p *parser) take(n int) {
 
 // next reads one token, or one byte of what does not matter.
 func (p *parser) next() error {
-	switch c := p.rest[0]; {
+	n, err := comments(p.rest)
+	switch c := p.rest[min(n, len(p.rest)-1)]; {
+	case err != nil:
+		return err
+	case n > 0 && p.ended:
+		p.rest = p.rest[n:]
+	case n > 0:
+		p.take(n)
+	case c == ';':
+		p.ended, p.rest = true, p.rest[1:]
+	case p.ended:
+		return errors.New("it is more than one statement")
 	case c == '\'' && p.endsWithEscapeMark():
 		return p.escaped()
 	case c == '\'', c == '"', c == '`':
 		return p.until(1, string(c))
-	case strings.HasPrefix(p.rest, "--"):
-		end := strings.IndexByte(p.rest, '\n')
-		if end < 0 {
-			end = len(p.rest)
-		}
-		p.take(end)
-	case strings.HasPrefix(p.rest, "/*"):
-		if end := strings.Index(p.rest, "*/"); end > 0 && strings.Contains(p.rest[2:end], "/*") {
-			return errors.New("a comment is within a comment")
-		}
-		return p.until(2, "*/")
 	case c == '$' && !p.endsWithName():
 		return p.dollar()
-	case c == ';' && strings.TrimSpace(p.rest[1:]) != "":
-		return errors.New("it is more than one statement")
-	case c == ';':
-		p.rest = ""
 	default:
 		p.take(1)
 	}
 	return nil
 }
 
+// comments is the length of the comments and the space that a text begins with.
+func comments(text string) (n int, err error) {
+	for n < len(text) {
+		switch rest := text[n:]; {
+		case strings.ContainsRune(" \t\r\n\f\v", rune(rest[0])):
+			n++
+		case strings.HasPrefix(rest, "--"):
+			end := strings.IndexByte(rest, '\n')
+			if end < 0 {
+				end = len(rest)
+			}
+			n += end
+		case strings.HasPrefix(rest, "/*"):
+			inner, _, ends := strings.Cut(rest[2:], "*/")
+			switch {
+			case !ends:
+				return n, noEnd(rest, "*/")
+			case strings.Contains(inner, "/*"): // databases do not agree on where it ends
+				return n, errors.New("a comment is within a comment")
+			}
+			n += len("/*") + len(inner) + len("*/")
+		default:
+			return n, nil
+		}
+	}
+	return n, nil
+}
+
+func noEnd(text, end string) error { return fmt.Errorf("%s has no end %s", clip(text), end) }
+
 // until takes everything to the end of what begins with n bytes.
 func (p *parser) until(n int, end string) error {
 	i := strings.Index(p.rest[n:], end)
 	if i < 0 {
-		return fmt.Errorf("%s has no end %s", clip(p.rest), end)
+		return noEnd(p.rest, end)
 	}
 	p.take(n + i + len(end))
 	return nil
@@ -119,7 +163,7 @@ func (p *parser) escaped() error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%s has no end '", clip(p.rest))
+	return noEnd(p.rest, "'")
 }
 
 // dollar reads a parameter, or text such as $$text$$ and $tag$text$tag$.

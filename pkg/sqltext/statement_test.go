@@ -21,6 +21,8 @@ func TestParse(t *testing.T) {
 		{"a dollar in a name", "UPDATE a$b SET c = $c", "UPDATE a$b SET c = ?1", "c"},
 		{"a cast", "UPDATE a SET b = $b::text", "UPDATE a SET b = ?1::text", "b"},
 		{"a semicolon at the end", "UPDATE a SET b = $b; \n", "UPDATE a SET b = ?1", "b"},
+		{"comments after it", "UPDATE a SET b = $b; -- $c;\n;/* ; */", "UPDATE a SET b = ?1", "b"},
+		{"comments before the first word", "-- $x\n/*/ DELETE */ UPDATE a SET b = $b", "-- $x\n/*/ DELETE */ UPDATE a SET b = ?1", "b"},
 	} {
 		s, err := sqltext.Parse(c.text)
 		if err != nil {
@@ -46,9 +48,38 @@ func TestParseErrors(t *testing.T) {
 		{"UPDATE a /* b", "/* b has no end */"},
 		{"UPDATE a /* b /* c */ d */", "a comment is within a comment"},
 		{"UPDATE a SET b = 1; DELETE FROM a", "it is more than one statement"},
+		{"UPDATE a SET b = 1; -- c\nDELETE FROM a", "it is more than one statement"},
+		{"UPDATE a SET b = 1; 'c", "it is more than one statement"},
+		{"UPDATE a SET b = 1; /* c", "/* c has no end */"},
 	} {
 		if _, err := sqltext.Parse(c.text); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", c.text, err)
+		}
+	}
+}
+
+func TestQuery(t *testing.T) {
+	for _, c := range []struct{ reason, text, want, err string }{
+		{"nothing follows", "SELECT 1", "SELECT 1", ""},
+		{"a semicolon", "SELECT 1;", "SELECT 1", ""},
+		{"several", "SELECT 1 ; ;\n", "SELECT 1 ", ""},
+		{"a comment", "SELECT 1 -- c", "SELECT 1 -- c", ""},
+		{"a comment with a semicolon", "SELECT 1 -- c;\n", "SELECT 1 -- c;\n", ""},
+		{"a semicolon and a comment", "SELECT 1; -- c", "SELECT 1", ""},
+		{"a comment and a semicolon", "SELECT 1 /* c */ ; /* d */", "SELECT 1 /* c */ ", ""},
+		{"comments and semicolons", "SELECT 1; -- c\n/* ; */; -- d\r\n", "SELECT 1", ""},
+		{"a comment at the beginning", "/* c */ SELECT 1; --", "/* c */ SELECT 1", ""},
+		{"text", "SELECT '; --'; --", "SELECT '; --'", ""},
+		{"a comment in a comment, which ends with SQLite and not with PostgreSQL", "SELECT 1 /* /* */", "", "a comment is within a comment"},
+		{"the other way around", "SELECT 1; /* /* */ */", "", "a comment is within a comment"},
+		{"a comment without an end", "SELECT 1; /* c", "", "/* c has no end */"},
+		{"a second statement", "SELECT 1; /* c */ DELETE FROM a", "", "it is more than one statement"},
+		{"a parameter", "SELECT $id", "", "it has the parameter $id, and there is no value for one"},
+		{"no statement", " -- SELECT 1\n;", "", "it is empty"},
+	} {
+		got, err := sqltext.Query(c.text)
+		if got != c.want || c.err == "" && err != nil || c.err != "" && (err == nil || err.Error() != c.err) {
+			t.Errorf("%s: got %q, %v", c.reason, got, err)
 		}
 	}
 }
