@@ -55,14 +55,14 @@ func (o *exportOptions) run(ctx context.Context) error {
 	if o.sqlite == "" {
 		return usagef("where to write is missing: add --sqlite FILE")
 	}
-	if err := checkExport(ctx, o.sqlite); err != nil {
+	if _, err := checkExport(o.sqlite); err != nil {
 		return err
 	}
 	files, cfg, err := o.load()
 	if err != nil {
 		return err
 	}
-	s, line, err := o.surveyor(cfg, survey.Options{Ages: true, Left: true})
+	s, line, err := o.surveyor(cfg, survey.Options{Ages: true, Left: true, Follow: o.watch})
 	if err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func (o *exportOptions) run(ctx context.Context) error {
 	if o.watch {
 		return o.exportAndWatch(ctx, s, files, line)
 	}
-	e, err := newExportFile(ctx, o.sqlite)
+	e, err := newExportFile(ctx, o.sqlite, line.note)
 	if err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func (o *exportOptions) run(ctx context.Context) error {
 
 // exportAndWatch writes everything, and then what changes.
 func (o *exportOptions) exportAndWatch(ctx context.Context, s *survey.Surveyor, files []*config.File, line *progressLine) error {
-	e, err := newExportFile(ctx, o.sqlite)
+	e, err := newExportFile(ctx, o.sqlite, line.note)
 	if err != nil {
 		return err
 	}
@@ -102,6 +102,9 @@ func (o *exportOptions) exportAndWatch(ctx context.Context, s *survey.Surveyor, 
 		}
 	}
 	if err := e.publish(ctx); err != nil {
+		return err
+	}
+	if err := e.follow(ctx); err != nil {
 		return err
 	}
 	line.clear()
@@ -132,15 +135,22 @@ func (e *exportFile) all(ctx context.Context, v *survey.Survey) error {
 
 // update replaces what is said about one upstream.
 func (e *exportFile) update(ctx context.Context, pl *pipeline.Pipeline, f *reconcile.Finding) error {
-	if err := e.begin(ctx); err != nil {
-		return err
-	}
-	err := e.remove(ctx, f)
-	if err == nil {
-		err = e.insert(ctx, pl, f)
-	}
-	if err == nil {
-		err = e.written(ctx, pl)
-	}
-	return e.end(err)
+	e.updating.Lock()
+	defer e.updating.Unlock()
+	return e.whileBusy(ctx, func() error {
+		if !isExport(e.place) {
+			return fmt.Errorf("%s was removed, or replaced by a file that is not an export", e.place)
+		}
+		if err := e.begin(ctx); err != nil {
+			return err
+		}
+		err := e.remove(ctx, f)
+		if err == nil {
+			err = e.insert(ctx, pl, f)
+		}
+		if err == nil {
+			err = e.written(ctx, pl)
+		}
+		return e.end(err)
+	})
 }

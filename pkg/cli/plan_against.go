@@ -165,8 +165,10 @@ func (t *transition) changes(was, is *reconcile.Current, f *reconcile.Finding) e
 		} else if before == nil && after == nil { // neither asks for anything: then why is the matter
 			caused = t.refusedNow(was, is, c)
 		}
-		if !caused {
+		if !caused && !isAboutNothing(c) {
 			t.counts[string(reconcile.ChangeNone)]++
+		}
+		if !caused {
 			continue
 		}
 		item := itemOf(t.new.Pipeline(), f.Operator, up, c)

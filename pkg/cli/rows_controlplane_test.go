@@ -75,7 +75,10 @@ func TestPlanAndBackupOfRows(t *testing.T) {
 		t.Errorf("restored is %v", after)
 	}
 	expect(0, "plan -c operator.yaml", "2 unchanged")
+	exec("DELETE FROM apps WHERE id = 1")
+	expect(2, "plan -c operator.yaml", "Plan: 1 to delete, 1 unchanged\n")
 	exec("DELETE FROM apps")
+	expect(2, "plan -c operator.yaml", "Plan: 2 to delete\n")
 	expect(2, "plan -c operator.yaml", "the query returned no rows, which may be a mistake: "+
 		"run deletes what belongs to the missing rows only after a confirmation")
 	exec("DROP TABLE apps")

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	modernc "modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
 )
 
 // OpenSQLite opens a file that exists, for one connection at a time, which is not kept: each use opens what is at the path
@@ -44,6 +45,12 @@ func (f *sqliteFile) Connect(context.Context) (driver.Conn, error) {
 
 // Driver implements driver.Connector.
 func (f *sqliteFile) Driver() driver.Driver { return &f.driver }
+
+// IsBusy reports whether a file is locked by another connection, which may let go of it.
+func IsBusy(err error) bool {
+	var answer *modernc.Error
+	return errors.As(err, &answer) && (answer.Code()&0xff == sqlite3.SQLITE_BUSY || answer.Code()&0xff == sqlite3.SQLITE_LOCKED)
+}
 
 // SQLite reads a file; its DSN is the path.
 func SQLite(ctx context.Context, path string, _ *Options) (Connection, error) {
