@@ -29,9 +29,10 @@ func newExport(streams IO) *cobra.Command {
 questions that an API server cannot answer: joins, groups, dashboards. The states are
 those of "corollary get". Nothing is written to the cluster.
 
-The tables are upstreams, downstreams, conditions and exports (docs/sql.md). The file
-is replaced as a whole once everything is in it; a file that is not an export is
-refused. With -w, changes are written to it until Ctrl-C, one upstream at a time.`,
+The tables are upstreams, downstreams, conditions and exports (docs/sql.md). They are
+replaced in one transaction once everything is known; a file that is not an export is
+refused. With -w, changes are written to it until Ctrl-C, one upstream at a time;
+readers do not block that, and it goes on if the database of a source fails.`,
 		Example: `  corollary export -c configs/ --sqlite state.db
   sqlite3 state.db "SELECT state, count(*) FROM downstreams GROUP BY state"
 

@@ -330,6 +330,11 @@ func TestExportGoesOn(t *testing.T) {
 	exec("UPDATE apps SET extra = 'four'")
 	follow("four")
 	_ = db.Close()
+	if code, out := run(t, strings.Fields(exportCommand)...); code != 0 { // which leaves the file without WAL
+		t.Errorf("a second export exits with %d: %s", code, out)
+	}
+	exec("UPDATE apps SET extra = 'five'")
+	follow("five")
 	p.interrupt(t)
 	if code := p.wait(t); code != 0 {
 		t.Errorf("it ends with %d", code)
