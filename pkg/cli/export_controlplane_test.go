@@ -173,7 +173,7 @@ func TestExportAfterACrash(t *testing.T) {
 				}
 				export()
 				killedWriter(t, "state.db", mode)
-				if lost { // somebody follows the advice to remove the file
+				if lost { // the advice to remove the file was followed
 					if err := os.Remove("state.db"); err != nil {
 						t.Fatal(err)
 					}

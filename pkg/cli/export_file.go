@@ -87,7 +87,7 @@ func isExport(path string) bool {
 	return bytes.HasPrefix(header, []byte("SQLite format 3\x00")) && binary.BigEndian.Uint32(header[68:]) == exportMark
 }
 
-// newExportFile begins an export. note tells what it waits for.
+// newExportFile begins an export. note reports what it waits for.
 func newExportFile(ctx context.Context, place string, note func(format string, args ...any)) (*exportFile, error) {
 	temp, err := os.CreateTemp(filepath.Dir(place), "."+filepath.Base(place)+".*")
 	if err != nil {
@@ -138,7 +138,7 @@ func (e *exportFile) discard() {
 	}
 }
 
-// leaveOneFile leaves no file beside the export, unless somebody reads it: then whoever closes it last does that.
+// leaveOneFile leaves no file beside the export, unless another process has it open: the last one to close it does that then.
 func (e *exportFile) leaveOneFile() {
 	ctx := context.Background()
 	db, err := source.OpenSQLite(ctx, e.place, "mode=rw")

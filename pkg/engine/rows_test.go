@@ -249,7 +249,7 @@ func TestRowsThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// A change that waits for confirmation hides neither that rows cannot be read nor the end of that, wherever somebody looks.
+// A change that waits for confirmation hides neither that rows cannot be read nor the end of that: not in the log, the metric or a check.
 func TestSourceFailsWhileGuardWaits(t *testing.T) {
 	t.Parallel()
 	for _, at := range []string{"poll", "start", "reload"} {
