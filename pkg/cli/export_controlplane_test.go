@@ -159,7 +159,7 @@ const exportCommand = "export -c operator.yaml --sqlite state.db"
 func TestExportAfterACrash(t *testing.T) {
 	const rows = 9
 	exportedThings(t, rows)
-	export := func() {
+	export := func(t *testing.T) {
 		t.Helper()
 		if code, out := run(t, strings.Fields(exportCommand)...); code != 0 {
 			t.Fatalf("it exits with %d: %s", code, out)
@@ -171,14 +171,14 @@ func TestExportAfterACrash(t *testing.T) {
 				for _, suffix := range []string{"", "-journal", "-wal", "-shm"} {
 					_ = os.Remove("state.db" + suffix)
 				}
-				export()
+				export(t)
 				killedWriter(t, "state.db", mode)
 				if lost { // the advice to remove the file was followed
 					if err := os.Remove("state.db"); err != nil {
 						t.Fatal(err)
 					}
 				}
-				export()
+				export(t)
 				whole(t, "state.db", rows)
 				if left, _ := filepath.Glob("state.db-*"); len(left) > 0 {
 					t.Errorf("%v are left", left)

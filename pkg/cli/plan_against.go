@@ -165,10 +165,8 @@ func (t *transition) changes(was, is *reconcile.Current, f *reconcile.Finding) e
 		} else if before == nil && after == nil { // neither asks for anything: then why is the matter
 			caused = t.refusedNow(was, is, c)
 		}
-		if !caused && !isAboutNothing(c) {
-			t.counts[string(reconcile.ChangeNone)]++
-		}
 		if !caused {
+			t.countUnchanged(c)
 			continue
 		}
 		item := itemOf(t.new.Pipeline(), f.Operator, up, c)
@@ -284,4 +282,10 @@ func looksAt(f *reconcile.Finding, kind schema.GroupKind, live *drift.Live) bool
 		at := c.Kind.GroupKind() == kind && c.Target == pipeline.Ref{Namespace: live.Namespace, Name: live.Name}
 		return at || c.Live != nil && c.Live.UID == live.UID
 	})
+}
+
+func (t *transition) countUnchanged(c reconcile.Change) {
+	if !isAboutNothing(c) {
+		t.counts[string(reconcile.ChangeNone)]++
+	}
 }

@@ -209,7 +209,7 @@ func TestSQLiteFileIsReplaced(t *testing.T) {
 		{"a file is renamed over it, the usual way to publish one", func(t *testing.T, path string) {
 			rename(t, publish(t, "INSERT INTO t VALUES (3, 1), (4, 1)"), path)
 		}, "3 4"},
-		{"it is copied over, by a file that was written as often, so that SQLite's counter of changes is the same", func(t *testing.T, path string) {
+		{"a file that was written as often is copied over it: SQLite's counter of changes is the same", func(t *testing.T, path string) {
 			data, err := os.ReadFile(publish(t, "INSERT INTO t VALUES (3, 7), (4, 7)"))
 			if err != nil {
 				t.Fatal(err)
