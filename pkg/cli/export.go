@@ -29,9 +29,10 @@ func newExport(streams IO) *cobra.Command {
 questions that an API server cannot answer: joins, groups, dashboards. The states are
 those of "corollary get". Nothing is written to the cluster.
 
-The tables are upstreams, downstreams, conditions and exports (docs/sql.md). The file
-is replaced as a whole once everything is in it; a file that is not an export is
-refused. With -w, changes are written to it until Ctrl-C, one upstream at a time.`,
+The tables are upstreams, downstreams, conditions and exports (docs/sql.md). They are
+replaced in one transaction once everything is known; a file that is not an export is
+refused. With -w, changes are written to it until Ctrl-C, one upstream at a time;
+readers do not block that, and it goes on if the database of a source fails.`,
 		Example: `  corollary export -c configs/ --sqlite state.db
   sqlite3 state.db "SELECT state, count(*) FROM downstreams GROUP BY state"
 
@@ -55,14 +56,14 @@ func (o *exportOptions) run(ctx context.Context) error {
 	if o.sqlite == "" {
 		return usagef("where to write is missing: add --sqlite FILE")
 	}
-	if err := checkExport(ctx, o.sqlite); err != nil {
+	if _, err := checkExport(o.sqlite); err != nil {
 		return err
 	}
 	files, cfg, err := o.load()
 	if err != nil {
 		return err
 	}
-	s, line, err := o.surveyor(cfg, survey.Options{Ages: true, Left: true})
+	s, line, err := o.surveyor(cfg, survey.Options{Ages: true, Left: true, Follow: o.watch})
 	if err != nil {
 		return err
 	}
@@ -70,7 +71,7 @@ func (o *exportOptions) run(ctx context.Context) error {
 	if o.watch {
 		return o.exportAndWatch(ctx, s, files, line)
 	}
-	e, err := newExportFile(ctx, o.sqlite)
+	e, err := newExportFile(ctx, o.sqlite, line.note)
 	if err != nil {
 		return err
 	}
@@ -83,7 +84,7 @@ func (o *exportOptions) run(ctx context.Context) error {
 
 // exportAndWatch writes everything, and then what changes.
 func (o *exportOptions) exportAndWatch(ctx context.Context, s *survey.Surveyor, files []*config.File, line *progressLine) error {
-	e, err := newExportFile(ctx, o.sqlite)
+	e, err := newExportFile(ctx, o.sqlite, line.note)
 	if err != nil {
 		return err
 	}
@@ -102,6 +103,9 @@ func (o *exportOptions) exportAndWatch(ctx context.Context, s *survey.Surveyor, 
 		}
 	}
 	if err := e.publish(ctx); err != nil {
+		return err
+	}
+	if err := e.follow(ctx); err != nil {
 		return err
 	}
 	line.clear()
@@ -132,15 +136,22 @@ func (e *exportFile) all(ctx context.Context, v *survey.Survey) error {
 
 // update replaces what is said about one upstream.
 func (e *exportFile) update(ctx context.Context, pl *pipeline.Pipeline, f *reconcile.Finding) error {
-	if err := e.begin(ctx); err != nil {
-		return err
-	}
-	err := e.remove(ctx, f)
-	if err == nil {
-		err = e.insert(ctx, pl, f)
-	}
-	if err == nil {
-		err = e.written(ctx, pl)
-	}
-	return e.end(err)
+	e.updating.Lock()
+	defer e.updating.Unlock()
+	return e.whileBusy(ctx, func() error {
+		if !isExport(e.place) {
+			return fmt.Errorf("%s was removed, or replaced by a file that is not an export", e.place)
+		}
+		if err := e.begin(ctx); err != nil {
+			return err
+		}
+		err := e.remove(ctx, f)
+		if err == nil {
+			err = e.insert(ctx, pl, f)
+		}
+		if err == nil {
+			err = e.written(ctx, pl)
+		}
+		return e.end(err)
+	})
 }

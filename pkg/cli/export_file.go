@@ -1,14 +1,18 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -36,44 +40,55 @@ CREATE INDEX conditions_of ON conditions (operator, upstream_namespace, upstream
 CREATE TABLE exports (operator TEXT PRIMARY KEY, written TEXT NOT NULL);
 `
 
+// exportTables are those of exportSchema.
+var exportTables = []string{"upstreams", "downstreams", "conditions", "exports"}
+
 // exportFile is an export: a new file beside its place until publish, and the file in its place then.
 type exportFile struct {
-	place, path string
-	db          *sql.DB
+	place string
+	temp  string // the new file
+	db    *sql.DB
+	note  func(format string, args ...any)
 
 	mu sync.Mutex // held from begin to end
 	tx *sql.Tx
+	// updating is held by one update; waited: it was noted that another process has locked the file.
+	updating sync.Mutex
+	waited   bool
 	// inserting is for visits that come at the same time.
 	inserting sync.Mutex
 }
 
-// checkExport refuses to replace a file that is not an export.
-func checkExport(ctx context.Context, path string) error {
+// checkExport refuses to replace a file that is not an export. It reports whether there is one.
+func checkExport(path string) (exists bool, err error) {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), err == nil && info.Mode().IsRegular() && info.Size() == 0:
-		return nil
+		return false, nil
 	case err != nil:
-		return err
-	case !isExport(ctx, path):
-		return fmt.Errorf("%s exists and is not an export: name another file, or remove it", path)
+		return false, err
+	case !info.Mode().IsRegular() || !isExport(path):
+		return false, fmt.Errorf("%s exists and is not an export: name another file, or remove it", path)
 	}
-	return nil
+	return true, nil
 }
 
-func isExport(ctx context.Context, path string) bool {
-	db, err := source.OpenSQLite(ctx, path, "mode=ro")
+// isExport looks at the header alone: SQLite opens a file that a killed process was writing only to recover it.
+func isExport(path string) bool {
+	f, err := os.Open(path)
 	if err != nil {
 		return false
 	}
-	defer func() { _ = db.Close() }() // it was only read
-	var mark int
-	err = db.QueryRowContext(ctx, "PRAGMA application_id").Scan(&mark)
-	return err == nil && mark == exportMark
+	defer f.Close()
+	header := make([]byte, 100) // where the application_id is at 68 (sqlite.org/fileformat.html)
+	if _, err := io.ReadFull(f, header); err != nil {
+		return false
+	}
+	return bytes.HasPrefix(header, []byte("SQLite format 3\x00")) && binary.BigEndian.Uint32(header[68:]) == exportMark
 }
 
-// newExportFile begins an export. Of a symbolic link, the file that it names is replaced, or created.
-func newExportFile(ctx context.Context, place string) (*exportFile, error) {
+// newExportFile begins an export. Of a symbolic link, the file that it names is replaced, or created. note reports what it waits for.
+func newExportFile(ctx context.Context, place string, note func(format string, args ...any)) (*exportFile, error) {
 	place, err := followLinks(place)
 	if err != nil {
 		return nil, err
@@ -82,14 +97,15 @@ func newExportFile(ctx context.Context, place string) (*exportFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &exportFile{place: place, path: temp.Name()}
+	e := &exportFile{place: place, temp: temp.Name(), note: note}
 	if err := temp.Close(); err != nil {
 		return nil, e.failed(err)
 	}
-	if e.db, err = source.OpenSQLite(ctx, e.path, "mode=rw"); err != nil {
+	// The file is removed after any error, so that it needs no journal.
+	if e.db, err = source.OpenSQLite(ctx, e.temp, "mode=rw&_pragma=synchronous(OFF)&_pragma=journal_mode(MEMORY)"); err != nil {
 		return nil, e.failed(err)
 	}
-	marked := fmt.Sprintf("PRAGMA application_id = %d; PRAGMA synchronous = OFF;", exportMark)
+	marked := fmt.Sprintf("PRAGMA application_id = %d;", exportMark)
 	if _, err = e.db.ExecContext(ctx, marked+exportSchema); err == nil {
 		err = e.begin(ctx)
 	}
@@ -121,10 +137,17 @@ func followLinks(path string) (string, error) {
 // failed removes an export that could not be begun.
 func (e *exportFile) failed(err error) error {
 	e.discard()
+	return e.writing(err)
+}
+
+func (e *exportFile) writing(err error) error {
+	if err == nil {
+		return nil
+	}
 	return fmt.Errorf("writing %s: %w", e.place, err)
 }
 
-// discard closes the file, and removes it if it was not published.
+// discard ends the export, and removes the file if it was not published.
 func (e *exportFile) discard() {
 	if e.tx != nil {
 		_ = e.end(context.Canceled)
@@ -132,16 +155,28 @@ func (e *exportFile) discard() {
 	if e.db != nil {
 		_ = e.db.Close()
 	}
-	if e.path != e.place {
-		_ = os.Remove(e.path)
+	_ = os.Remove(e.temp)
+	if exists, err := checkExport(e.place); exists && err == nil {
+		e.leaveOneFile()
 	}
+}
+
+// leaveOneFile leaves no file beside the export, unless another process has it open: the last one to close it does that then.
+func (e *exportFile) leaveOneFile() {
+	ctx := context.Background()
+	db, err := source.OpenSQLite(ctx, e.place, "mode=rw")
+	if err != nil {
+		return
+	}
+	defer func() { _ = db.Close() }()
+	_, _ = db.ExecContext(ctx, "PRAGMA busy_timeout = 100; PRAGMA journal_mode = DELETE") // a later export does it otherwise
 }
 
 func (e *exportFile) begin(ctx context.Context) (err error) {
 	e.mu.Lock()
 	if e.tx, err = e.db.BeginTx(context.WithoutCancel(ctx), nil); err != nil {
 		e.mu.Unlock()
-		return fmt.Errorf("writing %s: %w", e.place, err)
+		return e.writing(err)
 	}
 	return nil
 }
@@ -151,34 +186,100 @@ func (e *exportFile) end(err error) error {
 	defer e.mu.Unlock()
 	tx := e.tx
 	e.tx = nil
+	if err == nil {
+		err = e.writing(tx.Commit())
+	}
 	if err != nil {
-		_ = tx.Rollback()
-		return err
+		_ = tx.Rollback() // which does nothing after a commit
 	}
-	if err := tx.Commit(); err != nil {
-		return fmt.Errorf("writing %s: %w", e.place, err)
-	}
-	return nil
+	return err
 }
 
-// publish puts the file into its place, and opens it there for updates.
+// busyRetry is the time between two attempts to write a file that is locked.
+const busyRetry = time.Second
+
+// whileBusy repeats a write while another process has locked the file, until ctx is done.
+func (e *exportFile) whileBusy(ctx context.Context, write func() error) error {
+	for {
+		err := write()
+		if !source.IsBusy(err) {
+			e.waited = e.waited && err != nil
+			return err
+		}
+		if !e.waited {
+			e.note("%s is locked by another process, a reader with an open transaction for example: waiting", e.place)
+			e.waited = true
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(busyRetry):
+		}
+	}
+}
+
+// publish puts the file into its place, or its content into the export that is there, and opens that for updates.
 func (e *exportFile) publish(ctx context.Context) error {
 	if err := e.end(ctx.Err()); err != nil {
 		return err
 	}
-	if err := e.db.Close(); err != nil {
-		return fmt.Errorf("writing %s: %w", e.place, err)
-	}
+	err := e.db.Close()
 	e.db = nil
-	if err := errors.Join(syncFile(e.path), os.Chmod(e.path, modeOf(e.place))); err != nil {
+	if err != nil {
+		return e.writing(err)
+	}
+	return e.whileBusy(ctx, func() error {
+		switch exists, err := checkExport(e.place); {
+		case err != nil:
+			return err
+		case exists:
+			return e.writing(e.replaceContent(ctx))
+		}
+		return e.move()
+	})
+}
+
+// move puts the new file into its place. What is left of another file would be taken for its journal.
+func (e *exportFile) move() error {
+	if err := errors.Join(syncFile(e.temp), os.Chmod(e.temp, modeOf(e.place))); err != nil {
 		return err
 	}
-	if err := os.Rename(e.path, e.place); err != nil {
+	for _, suffix := range []string{"-journal", "-wal", "-shm"} {
+		if err := os.Remove(e.place + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return os.Rename(e.temp, e.place)
+}
+
+// replaceContent replaces the content of an export in one transaction: SQLite recovers what a killed process has left, and those
+// who have the file open see the new content next time.
+func (e *exportFile) replaceContent(ctx context.Context) error {
+	db, err := source.OpenSQLite(ctx, e.place, "mode=rw")
+	if err != nil {
 		return err
 	}
-	e.path = e.place
-	var err error
-	e.db, err = source.OpenSQLite(ctx, e.place, "mode=rw")
+	defer func() { _ = db.Close() }()
+	conn, err := db.Conn(ctx) // the only one that has the new file, too
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }() // which takes back what was not committed
+	ctx = context.WithoutCancel(ctx)
+	if _, err := conn.ExecContext(ctx, "ATTACH ? AS fresh", e.temp); err != nil {
+		return err
+	}
+	var script strings.Builder
+	script.WriteString("BEGIN IMMEDIATE;\n")
+	for _, table := range exportTables {
+		fmt.Fprintf(&script, "DROP TABLE IF EXISTS main.%s;\n", table)
+	}
+	script.WriteString(exportSchema)
+	for _, table := range exportTables {
+		fmt.Fprintf(&script, "INSERT INTO main.%[1]s SELECT * FROM fresh.%[1]s;\n", table)
+	}
+	script.WriteString("COMMIT;")
+	_, err = conn.ExecContext(ctx, script.String())
 	return err
 }
 
@@ -188,6 +289,14 @@ func modeOf(path string) fs.FileMode {
 		return info.Mode().Perm()
 	}
 	return 0o600
+}
+
+// follow opens the export in its place for updates. In WAL mode they and those who read do not wait for each other.
+func (e *exportFile) follow(ctx context.Context) error {
+	return e.whileBusy(ctx, func() (err error) {
+		e.db, err = source.OpenSQLite(ctx, e.place, "mode=rw&_txlock=immediate&_pragma=journal_mode(WAL)")
+		return e.writing(err)
+	})
 }
 
 func syncFile(path string) error {
@@ -200,7 +309,7 @@ func syncFile(path string) error {
 
 func (e *exportFile) exec(ctx context.Context, statement string, values ...any) error {
 	if _, err := e.tx.ExecContext(context.WithoutCancel(ctx), statement, values...); err != nil {
-		return fmt.Errorf("writing %s: %w", e.place, err)
+		return e.writing(err)
 	}
 	return nil
 }

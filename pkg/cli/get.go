@@ -78,7 +78,7 @@ func (o *getOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s, line, err := o.surveyor(cfg, survey.Options{Ages: true, Left: true})
+	s, line, err := o.surveyor(cfg, survey.Options{Ages: true, Left: true, Follow: o.watch})
 	if err != nil {
 		return err
 	}

@@ -105,6 +105,11 @@ func (r row) key() string {
 	return fmt.Sprint(r.operator, "\x00", r.upstream.at, "\x00", r.downstream, "\x00", r.object.gvk, "\x00", r.object.at)
 }
 
+// isAboutNothing reports whether a change is about a downstream that is neither wanted nor there.
+func isAboutNothing(c reconcile.Change) bool {
+	return c.State == pipeline.StateUnwanted && c.Live == nil
+}
+
 // rowsOf are the objects of one upstream: downstreams that are wanted or stand, and what is left over.
 func rowsOf(pl *pipeline.Pipeline, f *reconcile.Finding) []row {
 	up := upstreamOf(pl, f)
@@ -118,7 +123,7 @@ func rowsOf(pl *pipeline.Pipeline, f *reconcile.Finding) []row {
 	}
 	var rows []row
 	for _, c := range f.Changes {
-		if c.State == pipeline.StateUnwanted && c.Live == nil {
+		if isAboutNothing(c) {
 			continue
 		}
 		r := row{operator: f.Operator, upstream: up, downstream: c.Downstream, object: objectOf(c), state: string(c.State), reason: reasonOf(c),

@@ -166,7 +166,7 @@ func (t *transition) changes(was, is *reconcile.Current, f *reconcile.Finding) e
 			caused = t.refusedNow(was, is, c)
 		}
 		if !caused {
-			t.counts[string(reconcile.ChangeNone)]++
+			t.countUnchanged(c)
 			continue
 		}
 		item := itemOf(t.new.Pipeline(), f.Operator, up, c)
@@ -282,4 +282,10 @@ func looksAt(f *reconcile.Finding, kind schema.GroupKind, live *drift.Live) bool
 		at := c.Kind.GroupKind() == kind && c.Target == pipeline.Ref{Namespace: live.Namespace, Name: live.Name}
 		return at || c.Live != nil && c.Live.UID == live.UID
 	})
+}
+
+func (t *transition) countUnchanged(c reconcile.Change) {
+	if !isAboutNothing(c) {
+		t.counts[string(reconcile.ChangeNone)]++
+	}
 }

@@ -142,6 +142,9 @@ func (p *planning) finding(pl *pipeline.Pipeline, f *reconcile.Finding) error {
 		return err
 	}
 	for _, c := range f.Changes {
+		if isAboutNothing(c) {
+			continue
+		}
 		item := itemOf(pl, f.Operator, up, c)
 		if c.State == pipeline.StateInvalid {
 			item.reason = invalidity(f)

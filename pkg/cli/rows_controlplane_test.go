@@ -4,6 +4,7 @@ package cli_test
 
 import (
 	"database/sql"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -74,9 +75,51 @@ func TestPlanAndBackupOfRows(t *testing.T) {
 		t.Errorf("restored is %v", after)
 	}
 	expect(0, "plan -c operator.yaml", "2 unchanged")
+	exec("DELETE FROM apps WHERE id = 1")
+	expect(2, "plan -c operator.yaml", "Plan: 1 to delete, 1 unchanged\n")
 	exec("DELETE FROM apps")
+	expect(2, "plan -c operator.yaml", "Plan: 2 to delete\n")
 	expect(2, "plan -c operator.yaml", "the query returned no rows, which may be a mistake: "+
 		"run deletes what belongs to the missing rows only after a confirmation")
 	exec("DROP TABLE apps")
 	expect(1, "plan -c operator.yaml", "executing source.query: SQL logic error: no such table: apps")
+}
+
+// TestWhyRow: why takes any key as the database has it, and the name that get shows.
+func TestWhyRow(t *testing.T) {
+	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
+	ns := testkit.Namespace(t)
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("operator.yaml", []byte(strings.ReplaceAll(rowsOperator, "NS", ns)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	db, err := sql.Open("sqlite", "apps.db")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	long := strings.Repeat("long/", 60)
+	for i, key := range []string{"", "a/b", "50%", "a%2Fc", "x y", "ü", `"q"`, long} {
+		statement, values := "CREATE TABLE apps (id, name)", []any(nil)
+		if key != "" {
+			statement, values = "INSERT INTO apps VALUES (?, ?)", []any{key, fmt.Sprintf("app-%d", i)}
+		}
+		if _, err := db.Exec(statement, values...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, name := range []string{"", "a/b", "50%", "a%2Fc", "x y", "ü", `"q"`, long} {
+		for _, args := range [][]string{{"row", name}, {"row/" + name}} {
+			code, out := run(t, append([]string{"why", "-c", "operator.yaml"}, args...)...)
+			if want := fmt.Sprintf("app-%d", i); name != "" && (code != 0 || !strings.Contains(out, want)) {
+				t.Errorf("why %q exits with %d, and says nothing of %s:\n%s", args, code, want, out)
+			}
+		}
+	}
+	if _, out := run(t, "why", "-c", "operator.yaml", "row", "a%2Fb"); !strings.Contains(out, "app-1") {
+		t.Errorf("why does not know the name that get shows:\n%s", out)
+	}
+	if _, out := run(t, "why", "-c", "operator.yaml", "row", "a/c"); !strings.Contains(out, "source.query does not return it") {
+		t.Errorf("why finds a row that does not exist:\n%s", out)
+	}
 }

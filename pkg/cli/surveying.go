@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
@@ -68,6 +69,7 @@ func (f *surveyFlags) surveyor(cfg *rest.Config, o survey.Options) (*survey.Surv
 	line := &progressLine{w: f.streams.Err, terminal: atTerminal(f.streams.Err)}
 	line.on = line.terminal || f.verbose
 	o.Workers, o.Namespace, o.Progress = f.workers, f.namespace(), line.print
+	o.SourceRead = line.noteSource
 	s, err := survey.NewSurveyor(cfg, o)
 	if err != nil {
 		return nil, nil, fmt.Errorf("connecting to the API server: %w", err)
@@ -171,7 +173,9 @@ func noteUnknown(v *survey.Survey, note func(format string, args ...any)) {
 type progressLine struct {
 	w            io.Writer
 	on, terminal bool
-	last         string
+
+	mu   sync.Mutex
+	last string
 }
 
 func (l *progressLine) print(p survey.Progress) {
@@ -182,6 +186,8 @@ func (l *progressLine) print(p survey.Progress) {
 	if len(p.Waiting) > 0 {
 		text = fmt.Sprintf("operator %s: listing %s", p.Operator, strings.Join(p.Waiting, ", "))
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if text == l.last {
 		return
 	}
@@ -195,12 +201,29 @@ func (l *progressLine) print(p survey.Progress) {
 
 // note writes something beside the results.
 func (l *progressLine) note(format string, args ...any) {
-	l.clear()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.clearLocked()
 	fmt.Fprintf(l.w, "note: "+format+"\n", args...)
+}
+
+// noteSource says that rows cannot be read any more, or can be again.
+func (l *progressLine) noteSource(operator string, err error) {
+	if err == nil {
+		l.note("operator %s: the rows are read again", operator)
+		return
+	}
+	l.note("operator %s: the rows of the last result stay, will retry: %v", operator, err)
 }
 
 // clear takes the line away before something else is written.
 func (l *progressLine) clear() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.clearLocked()
+}
+
+func (l *progressLine) clearLocked() {
 	if l.terminal && l.last != "" {
 		fmt.Fprint(l.w, "\r\x1b[K")
 		l.last = ""

@@ -35,7 +35,8 @@ is the reason. For an input: who reads it. For any other object: whether it bloc
 downstream. Nothing is written.
 
 KIND is a kind of the configs by any of its names: deployment, deploy,
-deployments.apps, deployment/NAME.`,
+deployments.apps, deployment/NAME. A row of a database is "row KEY", with the key as
+it is in the database, or as "corollary get" shows it.`,
 		Example: `  corollary why -c app.yaml appoperator web -n team-a
 
   # Of any object in the cluster

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -14,6 +15,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
+	"github.com/corollary-dev/corollary/pkg/survey"
 )
 
 // explanation goes up and down the chain from one object and prints what it meets.
@@ -172,6 +174,7 @@ func (e *explanation) down(ctx context.Context, kind schema.GroupKind, at pipeli
 		if err != nil {
 			return found, err
 		}
+		at := namedRow(v, at)
 		finding, err := v.Preview(ctx, at)
 		p := v.Pipeline()
 		if err == nil && finding == nil {
@@ -197,4 +200,16 @@ func (e *explanation) down(ctx context.Context, kind schema.GroupKind, at pipeli
 		}
 	}
 	return found, nil
+}
+
+// namedRow is the upstream that a person named. A row is named by its key, or as get shows it.
+func namedRow(v *survey.Survey, at pipeline.Ref) pipeline.Ref {
+	if !v.Pipeline().HasRows() {
+		return at
+	}
+	byKey := pipeline.Ref{Name: pipeline.RowName(at.Name)}
+	if refs := v.Refs(); slices.Contains(refs, at) && !slices.Contains(refs, byKey) {
+		return at
+	}
+	return byKey
 }

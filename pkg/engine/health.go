@@ -108,9 +108,9 @@ func (g *generation) setSourceFailed(key informers.Key, message string) {
 	g.operator.reportChange()
 }
 
-// sourceFailed is why rows cannot be read; empty if all can.
-func (g *generation) sourceFailed() string {
-	return strings.Join(slices.Sorted(maps.Values(g.sourceFailures)), "; ")
+// joinSorted are the messages of watches.
+func joinSorted(messages map[informers.Key]string) string {
+	return strings.Join(slices.Compact(slices.Sorted(maps.Values(messages))), "; ")
 }
 
 // setWriteBackFailed records why states of rows cannot be written; empty if they can.
@@ -148,11 +148,11 @@ func (g *generation) resetForbidden() {
 func (g *generation) health() condition {
 	switch {
 	case len(g.forbidden) == 0 && g.condition.reason == reasonSyncing && len(g.sourceFailures) > 0:
-		return condition{reasonSourceFailed, g.sourceFailed()}
+		return condition{reasonSourceFailed, joinSorted(g.sourceFailures)}
 	case len(g.forbidden) == 0:
 		return g.condition
 	}
-	return condition{reason: reasonForbidden, message: strings.Join(slices.Compact(slices.Sorted(maps.Values(g.forbidden))), "; ")}
+	return condition{reason: reasonForbidden, message: joinSorted(g.forbidden)}
 }
 
 // isWorking reports whether a config works, or will without anybody's help.
@@ -184,20 +184,48 @@ func (o *operator) blocked() condition {
 // added to it. The operator's lock is held.
 func (o *operator) isNew() bool { return o.engine.wasReady.Load() && !o.current.established }
 
-// state is the state of the operator as a whole: if it works, what blocks a changed config is shown.
-func (o *operator) state() condition {
-	c, waiting := o.current.health(), o.blocked()
-	switch {
-	case c.isWorking() && waiting.reason != "":
-		return waiting
-	case c.isWorking() && len(o.current.sourceFailures) > 0:
-		return condition{reasonSourceFailed, o.current.sourceFailed()}
-	case c.isWorking() && c.reason != reasonStandby && o.current.writeBackFailed != "":
-		return condition{reasonWriteBackFailed, o.current.writeBackFailed}
-	case c.isWorking() && c.reason != reasonStandby && o.current.missing != "":
-		return condition{reasonKindMissing, o.current.missing}
+// sourceFailed is why rows cannot be read, of the config that is active and of one that waits for guard; empty if all can.
+func (o *operator) sourceFailed() string {
+	failures := map[informers.Key]string{}
+	maps.Copy(failures, o.current.sourceFailures)
+	if o.next != nil && o.next.condition.reason == reasonGuardWaiting {
+		maps.Copy(failures, o.next.sourceFailures)
 	}
-	return c
+	return joinSorted(failures)
+}
+
+// withSource is a state, and beside it that rows cannot be read.
+func (o *operator) withSource(c condition) []condition {
+	if failed := o.sourceFailed(); failed != "" && c.reason != reasonSourceFailed {
+		return []condition{c, {reasonSourceFailed, failed}}
+	}
+	return []condition{c}
+}
+
+// states are the states of the operator as a whole, the one to look at first before the others: if it works, all that is wrong
+// nevertheless, none of which hides another.
+func (o *operator) states() (list []condition) {
+	c := o.current.health()
+	if !c.isWorking() {
+		return o.withSource(c)
+	}
+	add := func(r reason, message string) {
+		if message != "" {
+			list = append(list, condition{r, message})
+		}
+	}
+	if waiting := o.blocked(); waiting.reason != "" {
+		list = append(list, waiting)
+	}
+	add(reasonSourceFailed, o.sourceFailed())
+	if c.reason != reasonStandby {
+		add(reasonWriteBackFailed, o.current.writeBackFailed)
+		add(reasonKindMissing, o.current.missing)
+	}
+	if len(list) == 0 {
+		return []condition{c}
+	}
+	return list
 }
 
 // reportChange reports what has changed. The operator's lock is held.
@@ -207,26 +235,43 @@ func (o *operator) reportChange() {
 		o.reportedBlock = waits
 		o.reportBlock(before)
 	}
-	now, before := o.state(), o.reportedState
-	if now == before {
+	now, before := o.states(), o.reportedStates
+	if slices.Equal(now, before) {
 		return
 	}
-	o.reportedState = now
-	setOperatorState(o.name, now.reason)
-	same := before.reason == now.reason && now.reason == reasonSyncing
-	if same || now.reason == reasonGuardWaiting || now == o.reportedBlock {
+	o.reportedStates = now
+	setOperatorStates(o.name, now)
+	for _, c := range now {
+		if !slices.Contains(before, c) {
+			o.reportState(c, hasReason(before, c.reason))
+		}
+	}
+	for _, c := range before {
+		if c.reason == reasonSourceFailed && !hasReason(now, c.reason) && !now[0].isWorking() {
+			o.log.Info("the rows are read again")
+		}
+	}
+}
+
+func hasReason(list []condition, r reason) bool {
+	return slices.ContainsFunc(list, func(c condition) bool { return c.reason == r })
+}
+
+// reportState logs a state that has begun, or one that continues with another message.
+func (o *operator) reportState(c condition, continues bool) {
+	if continues && c.reason == reasonSyncing || c.reason == reasonGuardWaiting || c == o.reportedBlock {
 		return // readiness has the details; a log line for each list or count would be noise
 	}
-	log := o.log.WithValues("reason", string(now.reason))
-	switch now.reason {
+	log := o.log.WithValues("reason", string(c.reason))
+	switch c.reason {
 	case reasonRunning, reasonObserving, reasonStandby, reasonSyncing, reasonStarting:
 		log.Info("operator state changed")
 	case reasonKindMissing:
-		log.Info("waiting for a kind to be served", "kind", now.message)
+		log.Info("waiting for a kind to be served", "kind", c.message)
 	case reasonWriteBackFailed:
-		log.Error(errors.New(now.message), "the state of a row cannot be written, will retry")
+		log.Error(errors.New(c.message), "the state of a row cannot be written, will retry")
 	default:
-		log.Error(errors.New(now.message), "operator is blocked, will retry")
+		log.Error(errors.New(c.message), "operator is blocked, will retry")
 	}
 }
 
@@ -239,7 +284,7 @@ func (e *Engine) Ready(*http.Request) error {
 	for _, o := range e.all() {
 		o.mu.Lock()
 		if c := o.current.health(); !c.isWorking() && c.reason != reasonKindMissing && !o.isNew() {
-			problems = append(problems, fmt.Errorf("operator %s: %s: %s", o.name, c.reason, c.message))
+			problems = append(problems, o.problems(c)...)
 		}
 		o.mu.Unlock()
 	}
@@ -254,6 +299,14 @@ func (e *Engine) Ready(*http.Request) error {
 	return errors.Join(problems...)
 }
 
+// problems are what a check says of a state, and what else holds.
+func (o *operator) problems(c condition) (list []error) {
+	for _, c := range o.withSource(c) {
+		list = append(list, fmt.Errorf("operator %s: %s: %s", o.name, c.reason, c.message))
+	}
+	return list
+}
+
 // Reloaded is the check that says why a changed config is not active. The process serves nevertheless, so it fails only if
 // requested by its name (a path that ends in /reload), not as a part of the readiness of all.
 func (e *Engine) Reloaded(req *http.Request) error {
@@ -264,7 +317,7 @@ func (e *Engine) Reloaded(req *http.Request) error {
 	for _, o := range e.all() {
 		o.mu.Lock()
 		if c := o.blocked(); c.reason != "" {
-			problems = append(problems, fmt.Errorf("operator %s: %s: %s", o.name, c.reason, c.message))
+			problems = append(problems, o.problems(c)...)
 		}
 		o.mu.Unlock()
 	}

@@ -15,7 +15,7 @@ func TestInputSQL(t *testing.T) {
 	ns, name, db := testkit.Namespace(t), testkit.Unique(t), newDatabase(t)
 	db.exec("CREATE TABLE users (id INTEGER PRIMARY KEY, team TEXT, name TEXT)")
 	db.exec("CREATE TABLE prices (team TEXT PRIMARY KEY, price INTEGER)")
-	db.exec("INSERT INTO users VALUES (1, 'a', 'ann'), (2, 'b', 'bob'), (3, 'a', 'al')")
+	db.exec("INSERT INTO users VALUES (2, 'a', 'ann'), (1, 'b', 'bob'), (10, 'a', 'al')")
 	db.exec("INSERT INTO prices VALUES ('a', 5)")
 	conf := strings.NewReplacer("downstreams:\n  - name", `inputs:
   - name: price
@@ -45,7 +45,7 @@ downstreams:
 		return counter.Mutating(func(r testkit.Request) bool { return r.Resource == "configmaps" })
 	}
 	made := writes()
-	db.exec("UPDATE users SET team = 'b' WHERE id = 3")
+	db.exec("UPDATE users SET team = 'b' WHERE id = 10")
 	waitData(t, ns, "a", "users", "ann ")
 	waitData(t, ns, "b", "users", "bob al ")
 	if n := writes() - made; n != 2 {

@@ -38,7 +38,7 @@ var (
 	}, []string{"operator", "name", "version"})
 	operatorState = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "corollary_operator_state",
-		Help: "1 for the current state of an operator, 0 for the others.",
+		Help: "1 for each state that an operator is in, 0 for the others.",
 	}, []string{"operator", "reason"})
 	guardChanges = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "corollary_guard_changes",
@@ -114,9 +114,9 @@ func observeReconcile(operator string, d time.Duration) {
 	reconcileSeconds.WithLabelValues(operator).Observe(d.Seconds())
 }
 
-func setOperatorState(operator string, current reason) {
+func setOperatorStates(operator string, current []condition) {
 	for _, r := range operatorReasons {
-		operatorState.WithLabelValues(operator, string(r)).Set(gaugeOf(r == current))
+		operatorState.WithLabelValues(operator, string(r)).Set(gaugeOf(hasReason(current, r)))
 	}
 }
 

@@ -27,15 +27,16 @@ type operator struct {
 	loaded *config.File
 	// refused is why the config as it is now was refused; empty if it was not.
 	refused string
-	// reportedState and reportedBlock are what was last reported: the state of the operator, and what blocks a changed config.
-	reportedState, reportedBlock condition
+	// reportedStates and reportedBlock are what was last reported: the states of the operator, and what blocks a changed config.
+	reportedStates []condition
+	reportedBlock  condition
 }
 
 // start runs the first config until ctx is done.
 func (o *operator) start(ctx context.Context) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	setOperatorState(o.name, o.current.condition.reason)
+	setOperatorStates(o.name, []condition{o.current.condition})
 	o.current.start(ctx, nil)
 }
 

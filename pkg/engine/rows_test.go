@@ -277,6 +277,58 @@ func TestRowsThatCannotBeRead(t *testing.T) {
 	}
 }
 
+// A change that waits for confirmation hides neither that rows cannot be read nor the end of that: not in the log, the metric or a check.
+func TestSourceFailsWhileGuardWaits(t *testing.T) {
+	t.Parallel()
+	for _, at := range []string{"poll", "start", "reload"} {
+		t.Run(at, func(t *testing.T) {
+			t.Parallel()
+			ns, name, db, logged := testkit.Namespace(t), testkit.Unique(t), newDatabase(t), &logText{}
+			db.add(1, 9)
+			conf := db.config(ns, name)
+			r := startWith(t, testkit.Config(), logged.to, conf).ready()
+			waitApps(t, ns, name, 1, 9)
+			problems := func() string { return text(r.Reloaded(nil)) }
+			switch at {
+			case "poll":
+				db.exec("DELETE FROM apps WHERE id <= 6")
+			case "start":
+				r.halt()
+				db.exec("DELETE FROM apps WHERE id <= 6")
+				strict := strings.Replace(conf, "guard: {", "guard: {maxChanged: 1%, minimum: 1, ", 1)
+				strict = strings.Replace(strict, "data: {{ .row.data }}", "data: {key: two}", 1)
+				r = startWith(t, testkit.Config(), logged.to, strict)
+				problems = func() string { return text(r.Ready(nil)) }
+			case "reload":
+				r.write("a.yaml", strings.Replace(conf, "  - name: config\n", "  - name: config\n    when: 'false'\n", 1))
+				r.reload()
+			}
+			says := func(want bool) {
+				t.Helper()
+				testkit.Eventually(t, patience, func() (bool, string) {
+					err := problems()
+					return strings.Contains(err, "GuardWaiting") && strings.Contains(err, "SourceFailed") == want &&
+						strings.Contains(err, "no such table: apps") == want, err
+				})
+				waitMetric(t, 1, "corollary_operator_state", name, "reason", "GuardWaiting")
+				waitMetric(t, map[bool]float64{true: 1}[want], "corollary_operator_state", name, "reason", "SourceFailed")
+			}
+			says(false)
+			db.exec("ALTER TABLE apps RENAME TO gone")
+			says(true)
+			if out := logged.String(); strings.Count(out, "no such table: apps") != 1 {
+				t.Errorf("the log does not say it once:\n%s", out)
+			}
+			db.exec("ALTER TABLE gone RENAME TO apps")
+			says(false)
+			if out := logged.String(); !strings.Contains(out, "the rows are read again") {
+				t.Errorf("the log does not say that it is over:\n%s", out)
+			}
+			stayApps(t, ns, 1, 9)
+		})
+	}
+}
+
 // With a cursor, rows are found that have changed, and by the execution for all rows what the cursor misses.
 func TestRowsWithCursor(t *testing.T) {
 	t.Parallel()

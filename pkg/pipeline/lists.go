@@ -174,7 +174,7 @@ func (s *InputSource) Concerns(l *Listing, budget *rules.Budget, states []Match)
 	})
 }
 
-// Members returns those of the objects that the list has, sorted by namespace and name. objects are all that it may have, and may be
+// Members returns those of the objects that the list has, sorted by namespace and name, rows by key. objects are all that it may have, and may be
 // more. If the expression fails for one, or if there are too many, the list is unknown.
 func Members[O Object](ctx context.Context, s *InputSource, l *Listing, objects []O) ([]O, error) {
 	var members []O
@@ -196,8 +196,12 @@ func Members[O Object](ctx context.Context, s *InputSource, l *Listing, objects 
 		return nil, &waiting{fmt.Sprintf("input %s: the list has %d objects, more than list.maxItems: %d: select fewer, or raise it",
 			s.Name, len(members), most)}
 	}
+	compare := cmp.Compare[string]
+	if s.Config.SQL != nil {
+		compare = compareRowNames
+	}
 	slices.SortFunc(members, func(a, b O) int {
-		return cmp.Or(cmp.Compare(a.GetNamespace(), b.GetNamespace()), cmp.Compare(a.GetName(), b.GetName()))
+		return cmp.Or(cmp.Compare(a.GetNamespace(), b.GetNamespace()), compare(a.GetName(), b.GetName()))
 	})
 	return members, nil
 }

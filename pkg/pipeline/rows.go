@@ -1,9 +1,11 @@
 package pipeline
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"strconv"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -67,6 +69,26 @@ func RowName(key string) string {
 
 func isRowNameByte(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("-._~:", c) >= 0
+}
+
+// compareRowNames orders rows by key: whole numbers by value, and before text.
+func compareRowNames(a, b string) int {
+	x, isNumberA := wholeNumber(a)
+	y, isNumberB := wholeNumber(b)
+	switch {
+	case isNumberA && isNumberB:
+		return cmp.Compare(x, y)
+	case isNumberA:
+		return -1
+	case isNumberB:
+		return 1
+	}
+	return cmp.Compare(a, b)
+}
+
+func wholeNumber(text string) (n int64, ok bool) {
+	n, err := strconv.ParseInt(text, 10, 64)
+	return n, err == nil && strconv.FormatInt(n, 10) == text
 }
 
 // Row is a row as an upstream. Its uid is the name of the operator and that of the row, so that it is the same after a restart,

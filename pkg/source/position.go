@@ -1,6 +1,9 @@
 package source
 
-import "fmt"
+import (
+	"fmt"
+	"os"
+)
 
 // position says what a server had at a moment: the rows that were committed up to a place in its log.
 type position struct {
@@ -12,6 +15,8 @@ type position struct {
 	log uint64
 	// standby: rows may exist elsewhere that the server has not seen.
 	standby bool
+	// file is the file that was read; nil if the database is not one.
+	file os.FileInfo
 }
 
 // Doubt is why a result does not prove that the rows which it lacks are gone. The zero Doubt is none.
@@ -41,4 +46,9 @@ func (p *position) judge(last *position) (Doubt, error) {
 		return Doubt{Why: "a standby answered, which may not have seen all rows"}, nil
 	}
 	return Doubt{}, nil
+}
+
+// isNewFile reports whether another file is in the place of the last one. It counts, but past values of a cursor say nothing of it.
+func (p *position) isNewFile(last *position) bool {
+	return p != nil && last != nil && p.file != nil && !os.SameFile(p.file, last.file)
 }

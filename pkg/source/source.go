@@ -141,6 +141,9 @@ func (s *Source) read(ctx context.Context, visit func(Row) error) (Doubt, error)
 	if err != nil {
 		return Doubt{}, err
 	}
+	if before.isNewFile(s.last) {
+		s.cursor = cursor{}
+	}
 	s.cursor.next(&s.options, s.begun, doubt)
 	if err := s.readRows(ctx, visit); err != nil {
 		return Doubt{}, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -11,6 +12,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/corollary-dev/corollary/pkg/sqltext"
 )
 
 // newDatabase makes a database of statements.
@@ -182,5 +185,118 @@ func TestSQLiteRefusesWhatIsNotAFile(t *testing.T) {
 				t.Fatalf("%s: it is being opened", path)
 			}
 		}
+	}
+}
+
+// A file is replaced by another one at its path, or goes: each execution reads what is there then.
+func TestSQLiteFileIsReplaced(t *testing.T) {
+	const versions = "CREATE TABLE t (id INTEGER, version INTEGER)"
+	publish := func(t *testing.T, statements ...string) string {
+		t.Helper()
+		return newDatabase(t, append([]string{versions}, statements...)...)
+	}
+	rename := func(t *testing.T, from, to string) {
+		t.Helper()
+		if err := os.Rename(from, to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		reason  string
+		replace func(t *testing.T, path string)
+		want    string // the keys, or a part of the error
+	}{
+		{"a file is renamed over it, the usual way to publish one", func(t *testing.T, path string) {
+			rename(t, publish(t, "INSERT INTO t VALUES (3, 1), (4, 1)"), path)
+		}, "3 4"},
+		{"a file that was written as often is copied over it: SQLite's counter of changes is the same", func(t *testing.T, path string) {
+			data, err := os.ReadFile(publish(t, "INSERT INTO t VALUES (3, 7), (4, 7)"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}, "3 4"},
+		{"it is deleted", func(t *testing.T, path string) {
+			if err := os.Remove(path); err != nil {
+				t.Fatal(err)
+			}
+		}, "unable to open database file: no such file"},
+		{"it is deleted, and is there again", func(t *testing.T, path string) {
+			rename(t, path, path+".old")
+			rename(t, publish(t, "INSERT INTO t VALUES (5, 1)"), path)
+		}, "5"},
+		{"a named pipe is in its place", func(t *testing.T, path string) {
+			rename(t, path, path+".old")
+			if err := syscall.Mkfifo(path, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}, "it is not a regular file"},
+	} {
+		for _, cursor := range []string{"", "version"} {
+			t.Run(c.reason+"/"+cursor, func(t *testing.T) {
+				path := publish(t, "INSERT INTO t VALUES (1, 5), (2, 5)")
+				s := New(Options{At: "source", Driver: SQLite, DSN: func(context.Context) (string, error) { return path, nil },
+					Query: "SELECT * FROM t", Key: "id", Timeout: time.Minute, MaxRows: 100, Cursor: cursor, Full: time.Hour})
+				defer s.Close()
+				read := func() string {
+					var keys []string
+					doubt, err := s.Read(t.Context(), func(row Row) error {
+						keys = append(keys, row.Key)
+						return nil
+					})
+					if err != nil {
+						return err.Error()
+					}
+					if doubt != (Doubt{}) {
+						t.Errorf("there is a doubt: %v", doubt)
+					}
+					return strings.Join(keys, " ")
+				}
+				if got := read(); got != "1 2" {
+					t.Fatal(got)
+				}
+				c.replace(t, path)
+				if got := read(); !strings.Contains(got, c.want) {
+					t.Errorf("%s is read, want %s", got, c.want)
+				}
+			})
+		}
+	}
+}
+
+// A write goes to the file that is at the path, and fails while there is none.
+func TestSQLiteWritesToTheFileThatIsThere(t *testing.T) {
+	const table = "CREATE TABLE t (id INTEGER, state TEXT)"
+	path := newDatabase(t, table, "INSERT INTO t VALUES (1, '')")
+	statement, err := sqltext.Parse("UPDATE t SET state = $state WHERE id = $id")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := NewWriter(WriterOptions{Driver: SQLiteWriter, DSN: func(context.Context) (string, error) { return path, nil }, Statement: statement,
+		Timeout: time.Minute})
+	defer w.Close()
+	write := func() error {
+		values := map[string]any{"id": int64(1), "state": "Ready"}
+		return w.Write(t.Context(), func(name string) any { return values[name] }, func() error { return nil })
+	}
+	if err := write(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := write(); err == nil || !strings.Contains(err.Error(), "unable to open database file") {
+		t.Errorf("a file that is gone is written to: %v", err)
+	}
+	if err := os.Rename(newDatabase(t, table, "INSERT INTO t VALUES (1, '')"), path); err != nil {
+		t.Fatal(err)
+	}
+	if err := write(); err != nil {
+		t.Fatal(err)
+	}
+	if rows, err := rowsOf(t, path, "SELECT * FROM t"); err != nil || rows[0].Columns["state"] != "Ready" {
+		t.Errorf("the state is not in the new file: %v %v", rows, err)
 	}
 }

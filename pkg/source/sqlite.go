@@ -3,29 +3,53 @@ package source
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
+	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"strings"
 
-	_ "modernc.org/sqlite" // registers the driver
+	modernc "modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// OpenSQLite opens a file that exists, for one connection. options are those of the driver's URL: mode=ro or mode=rw at least.
+// OpenSQLite opens a file that exists, for one connection at a time, which is not kept: each use opens what is at the path
+// then, since a file may be replaced. options are those of the driver's URL: mode=ro or mode=rw at least.
 func OpenSQLite(ctx context.Context, path, options string) (*sql.DB, error) {
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() { // SQLite would wait for whoever writes a named pipe
-		return nil, errors.New("it is not a regular file")
-	}
-	db, err := sql.Open("sqlite", "file:"+(&url.URL{Path: path}).EscapedPath()+"?_pragma=busy_timeout(5000)&"+options)
-	if err != nil {
-		return nil, err
-	}
+	url := "file:" + (&url.URL{Path: path}).EscapedPath() + "?_pragma=busy_timeout(5000)&" + options
+	db := sql.OpenDB(&sqliteFile{path: path, url: url})
 	db.SetMaxOpenConns(1)
+	db.SetMaxIdleConns(0)
 	if err := db.PingContext(ctx); err != nil {
 		_ = db.Close()
 		return nil, err
 	}
 	return db, nil
+}
+
+// sqliteFile opens connections to a file.
+type sqliteFile struct {
+	driver    modernc.Driver
+	path, url string
+}
+
+// Connect implements driver.Connector.
+func (f *sqliteFile) Connect(context.Context) (driver.Conn, error) {
+	if info, err := os.Stat(f.path); err == nil && !info.Mode().IsRegular() { // SQLite would wait for whoever writes a named pipe
+		return nil, errors.New("it is not a regular file")
+	}
+	return f.driver.Open(f.url)
+}
+
+// Driver implements driver.Connector.
+func (f *sqliteFile) Driver() driver.Driver { return &f.driver }
+
+// IsBusy reports whether a file is locked by another connection, which may let go of it.
+func IsBusy(err error) bool {
+	var answer *modernc.Error
+	return errors.As(err, &answer) && (answer.Code()&0xff == sqlite3.SQLITE_BUSY || answer.Code()&0xff == sqlite3.SQLITE_LOCKED)
 }
 
 // SQLite reads a file; its DSN is the path.
@@ -34,15 +58,25 @@ func SQLite(ctx context.Context, path string, _ *Options) (Connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &sqlite{db: db}, nil
+	return &sqlite{path: path, db: db}, nil
 }
 
 type sqlite struct {
-	db *sql.DB
-	tx *sql.Tx
+	path string
+	db   *sql.DB
+	tx   *sql.Tx
+	// file is what was at the path before it was opened for the transaction.
+	file os.FileInfo
 }
 
 func (s *sqlite) begin(ctx context.Context) (err error) {
+	if s.file, err = os.Stat(s.path); err != nil {
+		var failed *fs.PathError
+		if errors.As(err, &failed) {
+			err = failed.Err // without the path
+		}
+		return fmt.Errorf("unable to open database file: %w", err)
+	}
 	s.tx, err = s.db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	return err
 }
@@ -51,7 +85,7 @@ func (s *sqlite) end(context.Context) error { return s.tx.Rollback() } // nothin
 
 func (s *sqlite) close() { _ = s.db.Close() } // whatever the error, it is of no further use
 
-func (s *sqlite) position(context.Context) (*position, error) { return nil, nil }
+func (s *sqlite) position(context.Context) (*position, error) { return &position{file: s.file}, nil }
 
 func (s *sqlite) placeholder() string { return "?1" }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -37,7 +38,11 @@ type Options struct {
 	Workers int
 	// Progress is called with the progress, from one goroutine at a time; nil: not at all.
 	Progress func(Progress)
-	Log      logr.Logger
+	// Follow keeps the rows of the last result when a query fails after Open. SourceRead is then called with the error when that
+	// changes, and with nil once the query succeeds again. Without it, the error ends the survey.
+	Follow     bool
+	SourceRead func(operator string, err error)
+	Log        logr.Logger
 }
 
 // Progress is the progress of a survey.
@@ -97,6 +102,11 @@ type Survey struct {
 	live       context.Context
 	end        context.CancelCauseFunc
 	doubt      string // about rows that are missing
+
+	mu sync.Mutex
+	// opened: the first lists are there. failed are the errors of queries since then.
+	opened bool
+	failed map[informers.Key]string
 }
 
 // Open compiles a config against the API server, opens its watches and waits for their first lists. Call Close to end it. It
@@ -121,7 +131,7 @@ func (s *Surveyor) open(ctx context.Context, file *config.File) (*Survey, error)
 			d.View.Keep = append(slices.Clip(d.View.Keep), []string{"metadata", "creationTimestamp"})
 		}
 	}
-	v := &Survey{surveyor: s, cache: informers.NewCache(p), pending: newPendingRefs()}
+	v := &Survey{surveyor: s, cache: informers.NewCache(p), pending: newPendingRefs(), failed: map[informers.Key]string{}}
 	v.reconciler = &reconcile.Reconciler{
 		Name: file.Metadata.Name, Pipeline: p, Cache: v.cache, Kinds: s.absences, Host: v, Log: s.options.Log, Recorder: silentRecorder{},
 		Client:      apply.New(s.connections.Objects(informers.Identity{}), p.Config.Conventions.FieldManager),
@@ -140,6 +150,9 @@ func (s *Surveyor) open(ctx context.Context, file *config.File) (*Survey, error)
 		v.Close()
 		return nil, err
 	}
+	v.mu.Lock()
+	v.opened = true
+	v.mu.Unlock()
 	if p.HasRows() {
 		gone, doubt := v.cache.GoneRows(v.pending.all())
 		if len(gone) > 0 {
@@ -229,6 +242,7 @@ func (v *Survey) onWatchResult(key informers.Key, err error) {
 	}
 	var failed *informers.SourceError
 	switch {
+	case v.keepsRows(key, err):
 	case err == nil:
 	case errors.As(err, &failed):
 		v.end(failed)
@@ -239,6 +253,28 @@ func (v *Survey) onWatchResult(key informers.Key, err error) {
 	case upstream && informers.IsNotServed(err):
 		v.end(fmt.Errorf("%s is no longer served: %w", key.GVR.GroupResource(), err))
 	}
+}
+
+// keepsRows reports whether the result of a query does not end the survey, which notes it.
+func (v *Survey) keepsRows(key informers.Key, err error) bool {
+	var failed *informers.SourceError
+	if !key.IsRows() || err != nil && !errors.As(err, &failed) {
+		return false
+	}
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if !v.opened || !v.surveyor.options.Follow {
+		return false
+	}
+	if v.failed[key] != text {
+		v.failed[key] = text
+		v.surveyor.options.SourceRead(v.reconciler.Name, err)
+	}
+	return true
 }
 
 // Close ends the watches.
