@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // Options say what is read.
@@ -216,15 +217,11 @@ func (r *reader) describe() error {
 		return fmt.Errorf("%[1]s.query returns no column %[2]s, which %[1]s.key names: it returns %[3]s", r.options.At, r.options.Key,
 			strings.Join(names, ", "))
 	}
-	return r.describeCursor()
-}
-
-// describeCursor checks the column of the cursor. If there is none, the database has refused the statement.
-func (r *reader) describeCursor() error {
-	c := r.options.Cursor
-	if i := slices.Index(r.columns(), c); i >= 0 && r.converts(i) {
-		return fmt.Errorf("the column %[1]s of %[2]s.query, which %[2]s.changes.cursor names, has a type whose values are converted: write "+
-			"CAST(%[1]s AS TEXT) AS %[1]s", c, r.options.At)
+	for _, c := range []struct{ name, at string }{{r.options.Key, "key"}, {r.options.Cursor, "changes.cursor"}} {
+		if i := slices.Index(names, c.name); i >= 0 && r.converts(i) { // if there is no cursor, the database has refused the statement
+			return fmt.Errorf("the column %[1]s of %[2]s.query, which %[2]s.%[3]s names, has a type whose values are converted: write "+
+				"CAST(%[1]s AS TEXT) AS %[1]s", c.name, r.options.At, c.at)
+		}
 	}
 	return nil
 }
@@ -258,6 +255,9 @@ func (r *reader) row() (Row, error) {
 	default:
 		return Row{}, fmt.Errorf("the column %[1]s of %[2]s.query, which %[2]s.key names, is neither text nor a whole number: cast it to "+
 			"text", o.Key, o.At)
+	}
+	if strings.ContainsRune(row.Key, utf8.RuneError) { // which plain puts where text is not UTF-8: other keys may look the same
+		return Row{}, fmt.Errorf("the %s %q of row %d of %s.query is not valid UTF-8", o.Key, clip(row.Key), number, o.At)
 	}
 	return row, r.take(row.Key, size)
 }

@@ -8,7 +8,8 @@ import (
 	"os"
 	"strings"
 
-	_ "modernc.org/sqlite" // registers the driver
+	modernc "modernc.org/sqlite" // registers the driver
+	sqlite3 "modernc.org/sqlite/lib"
 )
 
 // OpenSQLite opens a file that exists, for one connection. options are those of the driver's URL: mode=ro or mode=rw at least.
@@ -34,7 +35,21 @@ func SQLite(ctx context.Context, path string, _ *Options) (Connection, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := bound(ctx, db); err != nil {
+		_ = db.Close()
+		return nil, err
+	}
 	return &sqlite{db: db}, nil
+}
+
+// bound makes SQLite refuse values that are too large to be kept in memory.
+func bound(ctx context.Context, db *sql.DB) error {
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = modernc.Limit(conn, sqlite3.SQLITE_LIMIT_LENGTH, maxValueBytes)
+	return errors.Join(err, conn.Close())
 }
 
 type sqlite struct {

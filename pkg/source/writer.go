@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/corollary-dev/corollary/pkg/sqltext"
 )
@@ -57,7 +59,11 @@ func (w *Writer) Write(ctx context.Context, value func(name string) any, allowed
 	}
 	var values []any
 	for _, name := range w.options.Statement.Names() {
-		values = append(values, value(name))
+		v := value(name)
+		if text, ok := v.(string); ok {
+			v = strings.ToValidUTF8(text, string(utf8.RuneError))
+		}
+		values = append(values, v)
 	}
 	if err := allowed(); err != nil {
 		return err
