@@ -11,7 +11,6 @@ import (
 
 	"k8s.io/client-go/util/workqueue"
 
-	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/informers"
 	"github.com/corollary-dev/corollary/pkg/leadership"
@@ -213,15 +212,8 @@ func (w *writeBack) write(ctx context.Context, ref pipeline.Ref) (connected bool
 
 // parameter is the value of a parameter of source.writeBack.
 func parameter(name string, key any, state pipeline.RowState) any {
-	switch name {
-	case config.RowState:
-		return state.State
-	case config.RowReady:
-		return state.Ready
-	case config.RowReason:
-		return state.Reason
-	case config.RowMessage:
-		return state.Message
+	if value, ok := state.Parameters()[name]; ok {
+		return value
 	}
 	return key
 }
