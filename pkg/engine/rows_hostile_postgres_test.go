@@ -49,7 +49,7 @@ func hostileRows() (rows []hostileRow) {
 		add(func(r *hostileRow) { r.tags = []string{v, v} })
 		add(func(r *hostileRow) { r.doc = map[string]any{"key": v, v: []any{v}} })
 		add(func(r *hostileRow) { r.note, r.label, r.state = v, "refuse", "Failed" }) // which is in the message
-		if !slices.Contains([]string{"null", "1e3", "on", "0x1F"}, v) { // those are names
+		if !slices.Contains([]string{"null", "1e3", "on", "0x1F"}, v) {               // those are names
 			add(func(r *hostileRow) { r.label, r.state = v, "Failed" })
 			add(func(r *hostileRow) { r.name, r.state = v, "Failed" })
 		}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -11,6 +12,7 @@ import (
 
 	"k8s.io/client-go/util/workqueue"
 
+	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/informers"
 	"github.com/corollary-dev/corollary/pkg/leadership"
@@ -70,10 +72,21 @@ func newWriteBack(s *session) *writeBack {
 		o.Driver, o.DSN = source.SQLiteWriter, func(context.Context) (string, error) { return src.SQLite.Path, nil }
 	} else {
 		from, objects := src.WriteDSN(), s.engine.connections.Objects(s.generation.acting)
-		o.Driver, o.DSN = source.PostgresWriter, func(ctx context.Context) (string, error) { return informers.ReadDSN(ctx, from, objects) }
+		o.DSN = func(ctx context.Context) (string, error) { return informers.ReadDSN(ctx, from, objects) }
+		if o.Driver = source.PostgresWriter; src.MySQL != nil {
+			o.Driver = source.MySQLWriter
+		}
 	}
-	return &writeBack{session: s, writer: source.NewWriter(o), of: fmt.Sprint(src.WriteBack, src.Query, src.SQLite, src.Postgres, src.WriteDSNFrom),
-		states: map[pipeline.Ref]*rowState{}}
+	return &writeBack{session: s, writer: source.NewWriter(o), of: identityOf(src), states: map[pipeline.Ref]*rowState{}}
+}
+
+// identityOf is the same for configs that write the same states to the same place.
+func identityOf(src *config.Source) string {
+	text, err := json.Marshal([]any{src.WriteBack, src.WriteDSNFrom, src.Query, src.SQLite, src.Postgres, src.MySQL})
+	if err != nil {
+		panic("writing a source as JSON: " + err.Error()) // its values came from JSON: cannot happen
+	}
+	return string(text)
 }
 
 // inherit takes over what another session has written by the same statement.

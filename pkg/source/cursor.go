@@ -53,17 +53,17 @@ func (c *cursor) take(value any) {
 }
 
 // statement is what is executed, with the values of its parameters.
-func (c *cursor) statement(o *Options, placeholder string) (text string, values []any) {
+func (c *cursor) statement(o *Options, in dialect) (text string, values []any) {
 	if o.Cursor == "" {
 		return o.Query, nil
 	}
-	column := `q."` + strings.ReplaceAll(o.Cursor, `"`, `""`) + `"`
+	column := "q." + in.quote + strings.ReplaceAll(o.Cursor, in.quote, in.quote+in.quote) + in.quote
 	text = "SELECT * FROM (\n" + strings.TrimRight(o.Query, "; \t\r\n") + "\n) AS q"
 	if c.from != nil {
-		text += " WHERE " + column + " >= " + placeholder
+		text += " WHERE " + column + " >= " + in.parameter
 		values = []any{c.from}
 	}
-	return text + " ORDER BY " + column + " NULLS FIRST", values
+	return text + " ORDER BY " + column + in.order, values
 }
 
 // Partial reports whether the result that is read, or was read last, has only rows that may have changed.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -127,7 +126,7 @@ func (p *postgresConn) position(ctx context.Context) (*position, error) {
 	return &at, err
 }
 
-func (p *postgresConn) placeholder() string { return "$1" }
+func (p *postgresConn) dialect() dialect { return dialect{"$1", `"`, " NULLS FIRST"} }
 
 func (p *postgresConn) wait(ctx context.Context) error {
 	if !p.listens {
@@ -178,9 +177,13 @@ func (r *postgresRows) next() bool { return r.Next() }
 
 func (r *postgresRows) err() error { return r.conn.explain(r.Err()) }
 
-// converts is true for bytes: the server understands all other texts that value returns.
-func (r *postgresRows) converts(column int) bool {
-	return r.FieldDescriptions()[column].DataTypeOID == pgtype.ByteaOID
+// bound is the text of any type: the server understands it.
+func (r *postgresRows) bound(column int) (any, bool) {
+	raw := r.RawValues()[column]
+	if raw == nil {
+		return nil, true
+	}
+	return string(raw), true
 }
 
 func (r *postgresRows) close() { r.Close() }
@@ -284,8 +287,6 @@ func (e *answerError) Unwrap() error { return e.cause }
 
 // explain says what happened, without the address and the credentials that errors of the library contain.
 func (p *postgresConn) explain(err error) error {
-	var network *net.OpError
-	var name *net.DNSError
 	answer := refused(err)
 	switch {
 	case err == nil:
@@ -300,12 +301,6 @@ func (p *postgresConn) explain(err error) error {
 		return &answerError{fmt.Sprintf("%s (SQLSTATE %s)", text, answer.Code), answer}
 	case errors.Is(err, errTooLarge):
 		return errTooLarge
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		return errors.New("no answer in time")
-	case errors.As(err, &name):
-		return errors.New("the name of the host is not known, or cannot be looked up")
-	case errors.As(err, &network):
-		return fmt.Errorf("the server cannot be reached: %w", network.Err)
 	}
-	return errors.New("the connection was lost, or could not be made")
+	return unreachable(err)
 }

@@ -175,13 +175,14 @@ func TestPostgresEncodings(t *testing.T) {
 		}
 	}
 	ascii := strings.Replace(server.DSN(), "/postgres?", "/sql_ascii?", 1)
-	if _, _, err := readAll(t, postgresSource(t, ascii, `SELECT convert_from('\x61ff', 'SQL_ASCII') AS id`)); err == nil ||
-		!strings.Contains(err.Error(), "the id \"a\uFFFD\" of row 1 of source.query is not valid UTF-8") {
-		t.Errorf("a key that is not text: %v", err)
-	}
-	if _, _, err := readAll(t, postgresSource(t, server.DSN(), `SELECT '\x00'::bytea AS id`)); err == nil ||
-		!strings.Contains(err.Error(), "the column id of source.query, which source.key names, has a type whose values are converted") {
-		t.Errorf("a key of bytes: %v", err)
+	for _, c := range []struct{ dsn, key string }{
+		{ascii, `convert_from('\x61ff', 'SQL_ASCII')`}, {server.DSN(), `'\x00'::bytea`}, {server.DSN(), "'\"a\"'::jsonb"}, {server.DSN(), "1.5::float8"},
+		{server.DSN(), "now()"}, {server.DSN(), "true"},
+	} {
+		_, _, err := readAll(t, postgresSource(t, c.dsn, "SELECT "+c.key+" AS id"))
+		if err == nil || !strings.Contains(err.Error(), "which source.key names, is neither text nor a whole number in row 1: cast it to text") {
+			t.Errorf("a key that is %s: %v", c.key, err)
+		}
 	}
 }
 

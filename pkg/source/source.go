@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 )
 
 // Options say what is read.
@@ -160,7 +159,7 @@ func (s *Source) read(ctx context.Context, visit func(Row) error) (Doubt, error)
 func (s *Source) readRows(ctx context.Context, visit func(Row) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // after an error, the rest is not read
-	statement, values := s.cursor.statement(&s.options, s.conn.placeholder())
+	statement, values := s.cursor.statement(&s.options, s.conn.dialect())
 	result, err := s.conn.query(ctx, statement, values...)
 	if err != nil {
 		return fmt.Errorf("executing %s.query: %w", s.options.At, err)
@@ -217,12 +216,6 @@ func (r *reader) describe() error {
 		return fmt.Errorf("%[1]s.query returns no column %[2]s, which %[1]s.key names: it returns %[3]s", r.options.At, r.options.Key,
 			strings.Join(names, ", "))
 	}
-	for _, c := range []struct{ name, at string }{{r.options.Key, "key"}, {r.options.Cursor, "changes.cursor"}} {
-		if i := slices.Index(names, c.name); i >= 0 && r.converts(i) { // if there is no cursor, the database has refused the statement
-			return fmt.Errorf("the column %[1]s of %[2]s.query, which %[2]s.%[3]s names, has a type whose values are converted: write "+
-				"CAST(%[1]s AS TEXT) AS %[1]s", c.name, r.options.At, c.at)
-		}
-	}
 	return nil
 }
 
@@ -244,22 +237,40 @@ func (r *reader) row() (Row, error) {
 		row.Columns[name] = value
 		size += len(name) + sizeOf(value)
 	}
-	r.cursor.take(row.Columns[o.Cursor])
+	if err := r.takeCursor(); err != nil {
+		return Row{}, err
+	}
 	if key := row.Columns[o.Key]; key == nil || key == "" {
 		return Row{}, fmt.Errorf("row %[1]d of %[2]s.query has no %[3]s: the column that %[2]s.key names must be neither NULL nor empty",
 			number, o.At, o.Key)
 	}
-	switch key := row.Columns[o.Key].(type) {
-	case string, int64, bool:
-		row.Key = fmt.Sprint(key)
-	default:
-		return Row{}, fmt.Errorf("the column %[1]s of %[2]s.query, which %[2]s.key names, is neither text nor a whole number: cast it to "+
-			"text", o.Key, o.At)
-	}
-	if strings.ContainsRune(row.Key, utf8.RuneError) { // which plain puts where text is not UTF-8: other keys may look the same
-		return Row{}, fmt.Errorf("the %s %q of row %d of %s.query is not valid UTF-8", o.Key, clip(row.Key), number, o.At)
+	row.Key = fmt.Sprint(row.Columns[o.Key])
+	if bound, ok := r.bound(r.key); !ok || fmt.Sprint(bound) != row.Key || isFraction(row.Columns[o.Key]) { // other keys may look the same
+		return Row{}, fmt.Errorf("the column %[1]s of %[2]s.query, which %[2]s.key names, is neither text nor a whole number in row "+
+			"%[3]d: cast it to text", o.Key, o.At, number)
 	}
 	return row, r.take(row.Key, size)
+}
+
+// takeCursor takes the value of the cursor's column. If there is no such column, the database has refused the statement.
+func (r *reader) takeCursor() error {
+	c := r.options.Cursor
+	i := slices.Index(r.columns(), c)
+	if i < 0 {
+		return nil
+	}
+	value, ok := r.bound(i)
+	if !ok {
+		return fmt.Errorf("the column %[1]s of %[2]s.query, which %[2]s.changes.cursor names, has a type whose values are converted: write "+
+			"CAST(%[1]s AS TEXT) AS %[1]s", c, r.options.At)
+	}
+	r.cursor.take(value)
+	return nil
+}
+
+func isFraction(value any) bool {
+	_, is := value.(float64)
+	return is
 }
 
 // take counts a row.

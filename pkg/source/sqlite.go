@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"time"
 
 	modernc "modernc.org/sqlite" // registers the driver
 	sqlite3 "modernc.org/sqlite/lib"
@@ -53,6 +54,8 @@ func bound(ctx context.Context, db *sql.DB) error {
 }
 
 type sqlite struct {
+	notifies
+
 	db *sql.DB
 	tx *sql.Tx
 }
@@ -68,52 +71,21 @@ func (s *sqlite) close() { _ = s.db.Close() } // whatever the error, it is of no
 
 func (s *sqlite) position(context.Context) (*position, error) { return nil, nil }
 
-func (s *sqlite) placeholder() string { return "?1" }
-
-func (s *sqlite) wait(ctx context.Context) error {
-	<-ctx.Done()
-	return nil
-}
+func (s *sqlite) dialect() dialect { return dialect{"?1", `"`, " NULLS FIRST"} }
 
 func (s *sqlite) query(ctx context.Context, statement string, values ...any) (rows, error) {
 	result, err := s.tx.QueryContext(ctx, statement, values...)
 	if err != nil {
 		return nil, err
 	}
-	r := &sqliteRows{Rows: result}
-	if r.types, err = result.ColumnTypes(); err != nil {
-		r.close()
+	r := &sqliteRows{scannedRows{Rows: result}}
+	if err := r.describe(); err != nil {
 		return nil, err
-	}
-	for _, t := range r.types {
-		r.names = append(r.names, t.Name())
-	}
-	r.values, r.into = make([]any, len(r.names)), make([]any, len(r.names))
-	for i := range r.values {
-		r.into[i] = &r.values[i]
 	}
 	return r, nil
 }
 
-type sqliteRows struct {
-	*sql.Rows
-
-	types  []*sql.ColumnType
-	names  []string
-	values []any
-	into   []any
-	failed error
-}
-
-func (r *sqliteRows) columns() []string { return r.names }
-
-func (r *sqliteRows) next() bool {
-	if r.failed != nil || !r.Next() {
-		return false
-	}
-	r.failed = r.Scan(r.into...)
-	return r.failed == nil
-}
+type sqliteRows struct{ scannedRows }
 
 // value goes by the declared types JSON and BOOLEAN: SQLite stores text and integers.
 func (r *sqliteRows) value(column int) (any, error) {
@@ -131,20 +103,8 @@ func (r *sqliteRows) value(column int) (any, error) {
 	return plain(r.values[column])
 }
 
-// converts is true for the types of which the driver makes times.
-func (r *sqliteRows) converts(column int) bool {
-	switch strings.ToUpper(r.types[column].DatabaseTypeName()) {
-	case "DATE", "DATETIME", "TIME", "TIMESTAMP":
-		return true
-	}
-	return false
+// bound is false for times, which the driver makes of texts.
+func (r *sqliteRows) bound(column int) (any, bool) {
+	_, is := r.values[column].(time.Time)
+	return r.values[column], !is
 }
-
-func (r *sqliteRows) err() error {
-	if r.failed != nil {
-		return r.failed
-	}
-	return r.Err()
-}
-
-func (r *sqliteRows) close() { _ = r.Close() } // err returns what went wrong
