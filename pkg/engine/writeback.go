@@ -289,7 +289,7 @@ func (w *writeBack) show(ref pipeline.Ref, r *rowState) {
 var errNotNow = errors.New("this process may not write now")
 
 // whileMayWrite calls write with a context that ends when this process may no longer write, and with a function that returns why it may
-// not write now.
+// not write now. The context has a deadline that no renewal prolongs: a database heeds it even if this process is frozen.
 func (s *session) whileMayWrite(ctx context.Context, write func(ctx context.Context, allowed func() error) error) error {
 	acting, needed := ctx, []*leadership.Tenure(nil)
 	for _, t := range []*leadership.Tenure{s.engine.options.Tenure, s.generation.activation} {
@@ -303,15 +303,22 @@ func (s *session) whileMayWrite(ctx context.Context, write func(ctx context.Cont
 		defer done()
 		acting, needed = inner, append(needed, t)
 	}
-	err := write(acting, func() error {
+	bounded := acting
+	for _, t := range needed {
+		inner, cancel := context.WithTimeout(bounded, t.Left())
+		defer cancel()
+		bounded = inner
+	}
+	allowed := func() error {
 		for _, t := range needed {
 			if t.MayWrite() != nil {
 				return errNotNow
 			}
 		}
 		return acting.Err()
-	})
-	if err != nil && acting.Err() != nil {
+	}
+	err := write(bounded, allowed)
+	if err != nil && allowed() != nil {
 		return errNotNow
 	}
 	return err

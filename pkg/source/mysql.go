@@ -76,7 +76,8 @@ func (m *mysqlConn) prepare(ctx context.Context, timeout time.Duration) error {
 	}
 	limit := "max_execution_time = " + strconv.FormatInt(timeout.Milliseconds(), 10)
 	if strings.Contains(version, "MariaDB") {
-		limit = "max_statement_time = " + strconv.FormatFloat(timeout.Seconds(), 'f', 3, 64)
+		limit = "max_statement_time = " + strconv.FormatFloat(timeout.Seconds(), 'f', 3, 64) +
+			", idle_transaction_timeout = " + strconv.Itoa(max(1, int(timeout.Seconds()))) // of a client that is frozen
 	}
 	seconds := strconv.Itoa(max(1, int(timeout.Seconds())))
 	_, err := m.conn.ExecContext(ctx, "SET SESSION time_zone = '+00:00', lock_wait_timeout = "+seconds+", innodb_lock_wait_timeout = "+seconds+

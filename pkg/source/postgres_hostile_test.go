@@ -4,6 +4,7 @@ package source
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -197,6 +198,36 @@ func TestPostgresHugeValue(t *testing.T) {
 		if _, _, err := readAll(t, postgresSource(t, server.DSN(), c.query)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", c.query, err)
 		}
+	}
+}
+
+// A write that waits for a lock ends on the server at the deadline of its context, even if the client is frozen and does not ask for it.
+func TestPostgresWriteDeadline(t *testing.T) {
+	server := postgres.New(t)
+	server.Exec("CREATE TABLE apps (id int PRIMARY KEY, state text)", "INSERT INTO apps VALUES (1, 'old')")
+	statement, err := sqltext.Parse("UPDATE apps SET state = $state WHERE id = $id")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := NewWriter(WriterOptions{Driver: PostgresWriter, DSN: func(context.Context) (string, error) { return server.DSN(), nil },
+		Statement: statement, Timeout: time.Hour})
+	t.Cleanup(w.Close)
+	write := func(ctx context.Context, state string) error {
+		return w.Write(ctx, func(name string) any { return map[string]any{"id": 1, "state": state}[name] }, func() error { return nil })
+	}
+	end := open(t, server, "SELECT * FROM apps FOR UPDATE")
+	short, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	var answer *RefusedError
+	if err := write(short, "late"); !errors.As(err, &answer) || !strings.Contains(err.Error(), "statement timeout") {
+		t.Errorf("the server has not ended it: %v", err)
+	}
+	end()
+	if err := write(t.Context(), "new"); err != nil {
+		t.Error(err)
+	}
+	if state := server.Exec("SELECT state FROM apps"); state != "new" {
+		t.Errorf("the state is %s", state)
 	}
 }
 
