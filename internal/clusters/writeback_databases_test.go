@@ -48,7 +48,8 @@ retry: {minDelay: 1s, maxDelay: 2s}
 func TestPostgresWriteBack(t *testing.T) {
 	t.Parallel()
 	server := postgres.New(t)
-	server.Exec("CREATE TABLE apps (id int PRIMARY KEY, bad int, state text, message text)", "INSERT INTO apps SELECT g FROM generate_series(1, 10) g",
+	server.Exec("CREATE TABLE apps (id int PRIMARY KEY, bad int, state text, message text)",
+		"INSERT INTO apps SELECT g FROM generate_series(1, 10) g",
 		"CREATE TABLE writes (at timestamptz, cluster text, id int, message text)",
 		`CREATE FUNCTION written() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
 			IF NEW.id = 1 THEN PERFORM pg_advisory_xact_lock_shared(1); END IF;
@@ -84,7 +85,8 @@ func TestPostgresWriteBack(t *testing.T) {
 		change()
 		active, _ := w.active()
 		eventually(t, "no state waits for the lock of its row", func() bool {
-			return server.Exec("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND application_name = '"+active.name+"'") == "1"
+			const waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND application_name = "
+			return server.Exec(waiting+"'"+active.name+"'") == "1"
 		})
 		frozen := strings.Contains(f.name, "frozen")
 		if frozen { // the row is free once the other cluster is active, while this process is still frozen
@@ -142,7 +144,8 @@ func written(t *testing.T, server *postgres.Server, value int) {
 // checkHolds fails if a cluster has written while another one held the lock.
 func checkHolds(t *testing.T, server *postgres.Server, holds []*activation.State) {
 	t.Helper()
-	for _, line := range strings.Split(server.Exec("SELECT extract(epoch FROM at) * 1000000, cluster, id, message FROM writes ORDER BY at"), "\n") {
+	const all = "SELECT extract(epoch FROM at) * 1000000, cluster, id, message FROM writes ORDER BY at"
+	for _, line := range strings.Split(server.Exec(all), "\n") {
 		fields := strings.Split(line, "|")
 		var micros float64
 		if _, err := fmt.Sscan(fields[0], &micros); err != nil {

@@ -50,7 +50,8 @@ func New(t testing.TB, more ...string) *Server {
 	})
 	s.write("init.sql", fmt.Sprintf("CREATE USER IF NOT EXISTS %[1]s IDENTIFIED BY '%[2]s';\nGRANT ALL ON *.* TO %[1]s WITH GRANT OPTION;\n"+
 		"CREATE DATABASE IF NOT EXISTS test;\n", User, Password))
-	install := s.command("mariadb-install-db", "--no-defaults", "--datadir="+s.dir, "--skip-test-db", "--auth-root-authentication-method=normal")
+	install := s.command("mariadb-install-db", "--no-defaults", "--datadir="+s.dir, "--skip-test-db",
+		"--auth-root-authentication-method=normal")
 	if out, err := install.CombinedOutput(); err != nil {
 		t.Fatalf("mariadb-install-db: %v (make database-test installs what is missing)\n%s", err, out)
 	}

@@ -107,7 +107,8 @@ func (m *mysqlConn) dialect() dialect { return dialect{"?", "`", ""} } // NULL c
 // position says which server it is, and whether it is a replica. How far a replica has come is not known.
 func (m *mysqlConn) position(ctx context.Context) (*position, error) {
 	var at position
-	err := m.tx.QueryRowContext(ctx, "SELECT CONCAT(@@hostname, ':', @@port, ' ', @@server_id), @@read_only <> 0").Scan(&at.system, &at.standby)
+	err := m.tx.QueryRowContext(ctx, "SELECT CONCAT(@@hostname, ':', @@port, ' ', @@server_id), @@read_only <> 0").Scan(&at.system,
+		&at.standby)
 	return &at, m.explain(err)
 }
 

@@ -24,16 +24,20 @@ func mysqlSource(t *testing.T, dsn, query string, change ...func(*Options)) *Sou
 func TestMySQLTypes(t *testing.T) {
 	server := mariadb.New(t)
 	server.Exec(`CREATE TABLE t (id int PRIMARY KEY, tiny tinyint, yes boolean, big bigint, huge bigint unsigned, small bigint unsigned, dec_ decimal(30,10),
-		f float, d double, c char(5), v varchar(100), x text CHARACTER SET latin1, b blob, bin binary(2), at datetime(6), ts timestamp(3) NULL, da date, ti time,
+		f float, d double, c char(5), v varchar(100), x text CHARACTER SET latin1, b blob, bin binary(2), at datetime(6),
+			ts timestamp(3) NULL, da date, ti time,
 		y year, e enum('glad', 'sad'), s set('a', 'b'), bits bit(9), j json, zero datetime, nothing int)`,
 		"SET sql_mode = ''",
 		`INSERT INTO t VALUES (1, -5, true, -9223372036854775808, 18446744073709551615, 9007199254740993, 12345678901234567890.1, 0.1, 0.1, 'a',
 		'}}"; DROP TABLE t; -- {{ .x }}\n', 'é', x'00ff', x'00ff', '2026-01-02 03:04:05.5', '2026-01-02 03:04:05.123', '2026-01-02', '25:00:00',
 		2026, 'glad', 'a,b', b'100000001', '{"a": [9007199254740993, 1.5, null]}', '0000-00-00', NULL)`)
-	want := map[string]any{"id": int64(1), "tiny": int64(-5), "yes": int64(1), "big": int64(-9223372036854775808), "huge": "18446744073709551615",
-		"small": int64(9007199254740993), "dec_": "12345678901234567890.1000000000", "f": 0.1, "d": 0.1, "c": "a", "v": "}}\"; DROP TABLE t; -- {{ .x }}\n",
-		"x": "é", "b": "AP8=", "bin": "AP8=", "at": "2026-01-02T03:04:05.5Z", "ts": "2026-01-02T03:04:05.123Z", "da": "2026-01-02", "ti": "25:00:00",
-		"y": int64(2026), "e": "glad", "s": "a,b", "bits": int64(257), "j": `{"a": [9007199254740993, 1.5, null]}`, "zero": "0000-00-00 00:00:00"}
+	want := map[string]any{"id": int64(1), "tiny": int64(-5), "yes": int64(1), "big": int64(-9223372036854775808),
+		"huge":  "18446744073709551615",
+		"small": int64(9007199254740993), "dec_": "12345678901234567890.1000000000", "f": 0.1, "d": 0.1, "c": "a",
+		"v": "}}\"; DROP TABLE t; -- {{ .x }}\n",
+		"x": "é", "b": "AP8=", "bin": "AP8=", "at": "2026-01-02T03:04:05.5Z", "ts": "2026-01-02T03:04:05.123Z", "da": "2026-01-02",
+		"ti": "25:00:00",
+		"y":  int64(2026), "e": "glad", "s": "a,b", "bits": int64(257), "j": `{"a": [9007199254740993, 1.5, null]}`, "zero": "0000-00-00 00:00:00"}
 	for _, cursor := range []string{"", "id"} { // with a parameter, values come in another form
 		s := mysqlSource(t, server.DSN(), "SELECT * FROM t", func(o *Options) { o.Cursor, o.Full = cursor, time.Hour })
 		for range 3 {
@@ -62,18 +66,24 @@ func TestMySQLJSON(t *testing.T) {
 // Whatever fails, the error says what, and has no part of the connection string.
 func TestMySQLErrors(t *testing.T) {
 	server := mariadb.New(t)
-	server.Exec("CREATE TABLE apps (id int, name text)", "INSERT INTO apps VALUES (1, 'a')", "CREATE USER someuser IDENTIFIED BY 'somepassword'",
+	server.Exec("CREATE TABLE apps (id int, name text)", "INSERT INTO apps VALUES (1, 'a')",
+		"CREATE USER someuser IDENTIFIED BY 'somepassword'",
 		"CREATE TABLE other (id int)", "GRANT SELECT ON test.other TO someuser")
 	good := server.DSN()
 	for _, c := range []struct{ reason, dsn, query, want string }{
-		{"not a connection string", "mysql://" + mariadb.Password, "SELECT 1 AS id", "the connection string is not one: write USER:PASSWORD@tcp("},
-		{"a wrong port", "u:" + mariadb.Password + "@tcp(127.0.0.1:1)/test", "SELECT 1 AS id", "the server cannot be reached: connect: connection refused"},
-		{"a host that does not exist", "u:" + mariadb.Password + "@tcp(nowhere.invalid:1)/test", "SELECT 1 AS id", "the name of the host is not known"},
-		{"a wrong password", server.DSNOf(mariadb.User, "wrong"+mariadb.Password), "SELECT 1 AS id", "Access denied for user '…' (using password: YES) (error 1045)"},
+		{"not a connection string", "mysql://" + mariadb.Password, "SELECT 1 AS id",
+			"the connection string is not one: write USER:PASSWORD@tcp("},
+		{"a wrong port", "u:" + mariadb.Password + "@tcp(127.0.0.1:1)/test", "SELECT 1 AS id",
+			"the server cannot be reached: connect: connection refused"},
+		{"a host that does not exist", "u:" + mariadb.Password + "@tcp(nowhere.invalid:1)/test", "SELECT 1 AS id",
+			"the name of the host is not known"},
+		{"a wrong password", server.DSNOf(mariadb.User, "wrong"+mariadb.Password), "SELECT 1 AS id",
+			"Access denied for user '…' (using password: YES) (error 1045)"},
 		{"a database that does not exist", strings.Replace(good, "/test", "/none", 1), "SELECT 1 AS id", "Unknown database 'none' (error 1049)"},
 		{"a server without TLS", good + "?tls=true", "SELECT 1 AS id", "the connection was lost, or could not be made"},
 		{"a right that is missing", server.DSNOf("someuser", "somepassword"), "SELECT * FROM apps", "SELECT command denied to user '…' for table `test`.`apps` (error 1142)"},
-		{"a table that does not exist", good, "SELECT id FROM nothing", "executing source.query: Table 'test.nothing' doesn't exist (error 1146)"},
+		{"a table that does not exist", good, "SELECT id FROM nothing",
+			"executing source.query: Table 'test.nothing' doesn't exist (error 1146)"},
 		{"a statement that writes", good, "DELETE FROM apps", "Cannot execute statement in a READ ONLY transaction (error 1792)"},
 		{"a statement that changes a table", good, "DROP TABLE apps", "Cannot execute statement in a READ ONLY transaction (error 1792)"},
 		{"two statements", good + "?multiStatements=true", "SELECT id FROM apps; DELETE FROM apps", "You have an error in your SQL syntax"},
@@ -116,7 +126,8 @@ func TestMySQLSlowQuery(t *testing.T) {
 	}
 	second := func(o *Options) { o.Timeout = time.Second }
 	fails(mysqlSource(t, server.DSN(), "SELECT 1 AS id FROM (SELECT sleep(600)) AS s", second))
-	for deadline := time.Now().Add(time.Minute); server.Text("SELECT count(*) FROM information_schema.processlist WHERE info LIKE '%sleep(600)) AS s' ") != "0"; {
+	const sleeping = "SELECT count(*) FROM information_schema.processlist WHERE info LIKE '%sleep(600)) AS s' "
+	for deadline := time.Now().Add(time.Minute); server.Text(sleeping) != "0"; {
 		if time.Now().After(deadline) {
 			t.Fatal("the query still runs")
 		}
@@ -267,7 +278,8 @@ func TestMySQLWriter(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- write(ctx, 0, "late") }()
-	for deadline := time.Now().Add(time.Minute); server.Text("SELECT count(*) FROM information_schema.processlist WHERE info LIKE 'INSERT INTO apps%'") != "1"; {
+	const waiting = "SELECT count(*) FROM information_schema.processlist WHERE info LIKE 'INSERT INTO apps%'"
+	for deadline := time.Now().Add(time.Minute); server.Text(waiting) != "1"; {
 		if time.Now().After(deadline) {
 			t.Fatal("the write does not wait")
 		}
