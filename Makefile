@@ -33,9 +33,10 @@ PLATFORM ?=
 testable = [ "$$(id -u)" = 0 ] && { command -v buildah || \
 	{ command -v apt-get && apt-get update && apt-get install --yes --no-install-recommends buildah; }; } >/dev/null
 
-# Succeeds where databases can be tested, after installing Debian's PostgreSQL if need be.
-databases = { ls /usr/lib/postgresql/*/bin/postgres 2>/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get && apt-get update && \
-	apt-get install --yes --no-install-recommends postgresql; }; } >/dev/null
+# Succeeds where databases can be tested, after installing Debian's PostgreSQL and MariaDB if need be.
+databases = { { ls /usr/lib/postgresql/*/bin/postgres && ls /usr/sbin/mariadbd; } 2>/dev/null || \
+	{ [ "$$(id -u)" = 0 ] && command -v apt-get && apt-get update && \
+	apt-get install --yes --no-install-recommends postgresql mariadb-server-core; }; } >/dev/null
 
 # Succeeds where the lock services of the tests are there that are not Go, after installing what is missing: ZooKeeper and Node.js from
 # Debian, as root, and dynalite from npm.
@@ -70,7 +71,7 @@ test: controlplane tools ## vet, and run all tests, those on a real API server i
 	$(GO) test $(RACE) -tags controlplane -timeout $(TIMEOUT) $(PKG)
 ifeq ($(PKG),./...)
 	@if $(databases); then $(MAKE) --no-print-directory database-test; \
-		else echo "source.postgres is not tested: it needs a PostgreSQL, or root and an apt-get that brings it"; fi
+		else echo "source.postgres and source.mysql are not tested: they need a PostgreSQL and a MariaDB, or root and an apt-get that brings them"; fi
 	@if $(testable); then $(MAKE) --no-print-directory image-test RUN='^TestImage$$$$'; \
 		else echo "the container image is not tested: it needs root, and buildah or an apt-get that brings it"; fi
 	@if $(lockable); then $(MAKE) --no-print-directory locks-test; \
@@ -141,9 +142,9 @@ image-test: controlplane ## build the image with buildah and run what is in it (
 	@$(testable)
 	$(GO) test -tags image -count=1 -timeout $(TIMEOUT) -run '$(RUN)' ./internal/image
 
-database-test: controlplane ## test what reads databases with a real PostgreSQL, on loopback
+database-test: controlplane ## test what reads databases with a real PostgreSQL and MariaDB, on loopback
 	@$(databases)
-	$(GO) test $(RACE) -tags controlplane,databases -count=1 -timeout $(TIMEOUT) -run Postgres ./pkg/source ./pkg/engine
+	$(GO) test $(RACE) -tags controlplane,databases -count=1 -timeout $(TIMEOUT) -run 'Postgres|MySQL' ./pkg/source ./pkg/engine ./internal/clusters
 
 # A release is built from its tag: `git checkout v1.2.3 && make dist`.
 dist: ## build what a release consists of, into dist

@@ -4,6 +4,8 @@ package clusters
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -64,4 +66,11 @@ func (o *observer) gap(since time.Time, before leadership.Token, after *activati
 		gap = after.Since.Sub(last.Renewed)
 	}
 	return gap, allowed + 4*worst
+}
+
+// all are the holds in their order.
+func (o *observer) all() []*activation.State {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.SortedFunc(maps.Values(o.holds), func(a, b *activation.State) int { return a.Since.Compare(b.Since) })
 }

@@ -102,13 +102,18 @@ type cluster struct {
 	stopped bool
 }
 
-func newWorld(t *testing.T, s service, seed uint64) *world {
+// newWorld starts the processes of both clusters, with one more config for each if more is given.
+func newWorld(t *testing.T, s service, seed uint64, more ...func(ns, cluster string) string) *world {
 	t.Helper()
 	name := strings.ToLower(strings.NewReplacer("/", "-", "_", "-").Replace(t.Name()))
 	w := &world{t: t, ns: "w" + strconv.FormatUint(seed%1000000, 36) + name, service: s, log: &Timeline{},
 		random: rand.New(rand.NewPCG(seed, 0))}
 	for _, name := range clusterNames {
-		w.clusters = append(w.clusters, w.newCluster(name))
+		c := w.newCluster(name)
+		for _, text := range more {
+			w.write(c.dir, "more.yaml", text(w.ns, name))
+		}
+		w.clusters = append(w.clusters, c)
 	}
 	w.lock = w.open(t.TempDir(), s.Addr(), "observer")
 	for _, c := range w.clusters {

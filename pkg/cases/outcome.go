@@ -111,6 +111,7 @@ func (o *outcome) tree(selected bool, upstream *unstructured.Unstructured) map[s
 		put(out, "conditions", conditionsTree(o.report.Conditions, upstream.GetGeneration() != 0), o.pipeline.StatusEnabled())
 		rest := statusTree(o.report.Status)
 		put(out, "status", rest, len(rest) > 0)
+		put(out, "writeBack", writeBackTree(o.report.Row), o.pipeline.HasRows() && o.pipeline.Config.Source.WriteBack != "")
 	}
 	if b := o.before; b != nil {
 		out["before"] = outcomeTree(*b, o.documents[pipeline.BeforeIndex])
@@ -158,6 +159,15 @@ func outcomeTree(o pipeline.Outcome, document map[string]any) map[string]any {
 	out := map[string]any{"state": string(o.State)}
 	put(out, "message", o.Message, o.Message != "")
 	put(out, "document", document, document != nil)
+	return out
+}
+
+// writeBackTree has the parameters of source.writeBack that have a value.
+func writeBackTree(state pipeline.RowState) map[string]any {
+	out := map[string]any{}
+	for name, value := range state.Parameters() {
+		put(out, name, value, value != "")
+	}
 	return out
 }
 

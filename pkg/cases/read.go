@@ -60,9 +60,10 @@ var (
 	fileKeys = []string{"apiVersion", "kind", "config", "crds", "operator", "upstream", "row", "inputs", "live", "namespaceLabels",
 		"now", "expect"}
 	liveKeys       = []string{"object", "applied", "objectName", "upstream", "changes", "by", "immutable"}
-	expectKeys     = []string{"errors", "invalid", "downstreams", "before", "leftovers", "finalizer", "conditions", "status"}
+	expectKeys     = []string{"errors", "invalid", "downstreams", "before", "leftovers", "finalizer", "conditions", "status", "writeBack"}
 	downstreamKeys = []string{"objects", "state", "message", "document", "fields"}
 	leftoverKeys   = []string{"downstream", "object", "state", "action", "message"}
+	writeBackKeys  = []string{config.RowState, config.RowReady, config.RowReason, config.RowMessage}
 	conditionKeys  = []string{"type", "status", "reason", "message", "observedGeneration"}
 )
 

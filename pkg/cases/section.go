@@ -218,6 +218,8 @@ func (s section) expectation() {
 	s.texts("invalid")
 	s.text("finalizer")
 	s.object("status")
+	s.object("writeBack")
+	s.section("writeBack").checkKeys(writeBackKeys)
 	downstreams := s.section("downstreams")
 	for _, name := range slices.Sorted(maps.Keys(s.object("downstreams"))) {
 		downstreams.object(name)

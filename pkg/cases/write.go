@@ -30,6 +30,8 @@ func (w treeWriter) order(path []string) ([]string, bool) {
 		return w.downstreams, true
 	case (len(path) == 3 || len(path) == 5) && path[1] == "downstreams", len(path) == 2 && path[1] == "before":
 		return downstreamKeys, true
+	case len(path) == 2 && path[1] == "writeBack":
+		return writeBackKeys, true
 	}
 	return nil, false
 }

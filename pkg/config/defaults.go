@@ -120,8 +120,8 @@ func (f *File) fillRows(r *Rows) {
 	if db := r.SQLite; db != nil && db.Path != "" {
 		db.Path = f.Place(db.Path)
 	}
-	if db := r.Postgres; db != nil {
-		f.fillDSN(&db.DSNFrom)
+	if server, _ := r.Server(); server != nil {
+		f.fillDSN(&server.DSNFrom)
 	}
 	if r.Timeout == 0 {
 		r.Timeout = Duration(30 * time.Second)

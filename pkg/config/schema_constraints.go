@@ -180,8 +180,8 @@ var constraints = map[reflect.Type]func(*jsonschema.Schema){
 		property(s, "spec").PropertyNames = &jsonschema.Schema{Pattern: schemaNamePattern}
 		property(s, "spec").AdditionalProperties, property(s, "types").AdditionalProperties = field, field
 	},
-	reflect.TypeFor[Source]():       func(s *jsonschema.Schema) { s.OneOf = oneOf("postgres", "sqlite") },
-	reflect.TypeFor[Rows]():         func(s *jsonschema.Schema) { s.OneOf = oneOf("postgres", "sqlite") },
+	reflect.TypeFor[Source]():       func(s *jsonschema.Schema) { s.OneOf = oneOf("postgres", "mysql", "sqlite") },
+	reflect.TypeFor[Rows]():         func(s *jsonschema.Schema) { s.OneOf = oneOf("postgres", "mysql", "sqlite") },
 	reflect.TypeFor[DSNFrom]():      func(s *jsonschema.Schema) { s.OneOf = oneOf("env", "file", "secret") },
 	reflect.TypeFor[Previous]():     func(s *jsonschema.Schema) { s.MinProperties = number(1) },
 	reflect.TypeFor[PreviousHash](): func(s *jsonschema.Schema) { s.OneOf = oneOf("annotation", "label") },

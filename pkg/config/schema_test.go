@@ -93,7 +93,8 @@ func TestCompleteIsComplete(t *testing.T) {
 		"deletion.before.targetNamespaces.names", "downstreams.ready.failed.rule", "downstreams.ready.failed.message",
 		"source.sqlite.path", "source.postgres.dsnFrom.env", "source.postgres.dsnFrom.file",
 		"source.writeDSNFrom.env", "source.writeDSNFrom.file", "inputs.sql.sqlite.path", "inputs.sql.postgres.dsnFrom.env",
-		"inputs.sql.postgres.dsnFrom.file"}
+		"inputs.sql.postgres.dsnFrom.file",
+		"source.mysql.dsnFrom.env", "source.mysql.dsnFrom.file", "inputs.sql.mysql.dsnFrom.env", "inputs.sql.mysql.dsnFrom.file"}
 	given := map[string]bool{}
 	var collect func(at string, v any)
 	collect = func(at string, v any) {
@@ -109,7 +110,7 @@ func TestCompleteIsComplete(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range []string{"complete", "complete-source"} {
+	for _, name := range []string{"complete", "complete-source", "complete-mysql"} {
 		a, err := txtar.ParseFile("testdata/" + name + ".txtar")
 		if err != nil {
 			t.Fatal(err)

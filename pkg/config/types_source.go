@@ -14,22 +14,25 @@ type Source struct {
 	// WriteBack is an UPDATE or INSERT that records the state of a row, executed when that changes. Its parameters are $state, $ready,
 	// $reason, $message, and the column that key names, such as $id.
 	WriteBack string `json:"writeBack,omitempty"`
-	// WriteDSNFrom says where the connection string of writeBack is, for PostgreSQL. Default: postgres.dsnFrom.
+	// WriteDSNFrom says where the connection string of writeBack is, for PostgreSQL and MySQL. Default: that of the query.
 	WriteDSNFrom *DSNFrom `json:"writeDSNFrom,omitempty"`
 }
 
-// WriteDSN is where the connection string is with which states are written to PostgreSQL.
+// WriteDSN is where the connection string is with which states are written to a database server.
 func (s *Source) WriteDSN() DSNFrom {
 	if s.WriteDSNFrom != nil {
 		return *s.WriteDSNFrom
 	}
-	return s.Postgres.DSNFrom
+	server, _ := s.Server()
+	return server.DSNFrom
 }
 
 // Rows are the rows of a query.
 type Rows struct {
 	// Postgres is a PostgreSQL database.
-	Postgres *Postgres `json:"postgres,omitempty"`
+	Postgres *DatabaseServer `json:"postgres,omitempty"`
+	// MySQL is a MySQL or MariaDB database.
+	MySQL *DatabaseServer `json:"mysql,omitempty"`
 	// SQLite is a database in a file.
 	SQLite *SQLite `json:"sqlite,omitempty"`
 	// Query is the statement that returns the rows. Expressions read a column as .row.COLUMN.
@@ -45,20 +48,31 @@ type Rows struct {
 	MaxRows *int `json:"maxRows,omitempty" min:"1" max:"1000000"`
 }
 
+// Server is the database that has a connection string, and its key; nil if there is none.
+func (r *Rows) Server() (server *DatabaseServer, key string) {
+	switch {
+	case r.Postgres != nil:
+		return r.Postgres, "postgres"
+	case r.MySQL != nil:
+		return r.MySQL, "mysql"
+	}
+	return nil, ""
+}
+
 // SQLite is a SQLite database.
 type SQLite struct {
 	// Path is the path of the file, relative to the config file. Queries open it for reading only.
 	Path string `json:"path"`
 }
 
-// Postgres is a PostgreSQL database.
-type Postgres struct {
+// DatabaseServer is a database that is reached by a connection string.
+type DatabaseServer struct {
 	// DSNFrom says where the connection string is.
 	DSNFrom DSNFrom `json:"dsnFrom"`
 }
 
-// DSNFrom is where a connection string is, such as postgres://USER:PASSWORD@HOST/DATABASE. It is read again for each connection, and
-// is part of no log, error or plan.
+// DSNFrom is where a connection string is, such as postgres://USER:PASSWORD@HOST/DATABASE, or for MySQL
+// USER:PASSWORD@tcp(HOST:PORT)/DATABASE. It is read again for each connection, and is part of no log, error or plan.
 type DSNFrom struct {
 	// Env is a variable of the environment of the process.
 	Env string `json:"env,omitempty"`

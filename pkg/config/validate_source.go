@@ -92,7 +92,7 @@ func (v *validator) writeBack() {
 		return
 	}
 	switch {
-	case s.WriteDSNFrom != nil && s.Postgres == nil && s.SQLite != nil:
+	case s.WriteDSNFrom != nil && s.Postgres == nil && s.MySQL == nil && s.SQLite != nil:
 		v.add(dsn, "remove it", "SQLite has no connection strings")
 	case s.WriteDSNFrom != nil:
 		v.dsn(dsn, *s.WriteDSNFrom)
@@ -123,18 +123,30 @@ func (v *validator) writeBack() {
 
 // database wants exactly one database.
 func (v *validator) database(at string, r *Rows) {
+	var given []string
+	for _, db := range []struct {
+		key   string
+		given bool
+	}{{"postgres", r.Postgres != nil}, {"mysql", r.MySQL != nil}, {"sqlite", r.SQLite != nil}} {
+		if db.given {
+			given = append(given, db.key)
+		}
+	}
 	switch {
-	case r.SQLite != nil && r.Postgres != nil:
-		v.add(at+".sqlite", "keep one of the two", "both postgres and sqlite are given")
+	case len(given) > 1:
+		last := len(given) - 1
+		v.add(at+"."+given[last], "keep one of them", "both %s and %s are given", strings.Join(given[:last], ", "), given[last])
+		return
 	case r.SQLite != nil:
 		v.required(at+".sqlite.path", r.SQLite.Path, "name the file of the database")
-		if r.Changes.Listen != "" {
-			v.add(at+".changes.listen", "remove it", "SQLite has no notifications")
-		}
-	case r.Postgres != nil:
-		v.dsn(at+".postgres.dsnFrom", r.Postgres.DSNFrom)
-	case !v.reported(at+".postgres") && !v.reported(at+".sqlite"):
-		v.add(at, "add postgres: {dsnFrom: {env: NAME}} or sqlite: {path: FILE}", "no database is given")
+	case len(given) == 1:
+		server, key := r.Server()
+		v.dsn(at+"."+key+".dsnFrom", server.DSNFrom)
+	case !v.reported(at+".postgres") && !v.reported(at+".mysql") && !v.reported(at+".sqlite"):
+		v.add(at, "add postgres: {dsnFrom: {env: NAME}}, mysql: {dsnFrom: {env: NAME}} or sqlite: {path: FILE}", "no database is given")
+	}
+	if r.Changes.Listen != "" && len(given) == 1 && r.Postgres == nil {
+		v.add(at+".changes.listen", "remove it", "only PostgreSQL has notifications")
 	}
 }
 

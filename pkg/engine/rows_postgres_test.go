@@ -72,7 +72,7 @@ func TestPostgresManyRows(t *testing.T) {
 	})
 }
 
-// What happens to a database loses nothing, and passes.
+// What happens to a database loses nothing, and passes. Nobody sends the notifications that the operator listens for.
 func TestPostgresTroubles(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -84,6 +84,7 @@ func TestPostgresTroubles(t *testing.T) {
 			s.Exec("ALTER TABLE apps RENAME TO slow", "CREATE VIEW apps AS SELECT slow.* FROM slow, pg_sleep(1)")
 			s.Kill()
 		}, (*postgres.Server).Start, "SourceFailed"},
+		{"notifications that are missed", func(*postgres.Server) {}, nil, ""},
 		{"a lost connection", func(s *postgres.Server) {
 			s.Exec("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'")
 		}, nil, ""},
@@ -102,7 +103,8 @@ func TestPostgresTroubles(t *testing.T) {
 			server.Exec(appsTable, fillTable(1, 3), "CREATE ROLE reader LOGIN PASSWORD 'unprivileged'", "GRANT SELECT ON apps TO reader",
 				"ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO reader")
 			file, _ := dsnFile(t, server.DSNOf("reader", "unprivileged"))
-			conf := strings.Replace(postgresConfig(ns, name, "{file: "+file+"}"), "  key: id\n", "  key: id\n  timeout: 2s\n", 1)
+			conf := strings.Replace(postgresConfig(ns, name, "{file: "+file+"}"), "  key: id\n  changes: {poll: 1s}\n",
+				"  key: id\n  timeout: 2s\n  changes: {listen: apps, poll: 2s}\n", 1)
 			start(t, testkit.Config(), conf).ready()
 			waitApps(t, ns, name, 1, 3)
 			c.begin(server)

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -71,10 +72,21 @@ func newWriteBack(s *session) *writeBack {
 		o.Driver, o.DSN = source.SQLiteWriter, func(context.Context) (string, error) { return src.SQLite.Path, nil }
 	} else {
 		from, objects := src.WriteDSN(), s.engine.connections.Objects(s.generation.acting)
-		o.Driver, o.DSN = source.PostgresWriter, func(ctx context.Context) (string, error) { return informers.ReadDSN(ctx, from, objects) }
+		o.DSN = func(ctx context.Context) (string, error) { return informers.ReadDSN(ctx, from, objects) }
+		if o.Driver = source.PostgresWriter; src.MySQL != nil {
+			o.Driver = source.MySQLWriter
+		}
 	}
-	return &writeBack{session: s, writer: source.NewWriter(o), of: fmt.Sprint(src.WriteBack, src.Query, src.SQLite, src.Postgres, src.WriteDSNFrom),
-		states: map[pipeline.Ref]*rowState{}}
+	return &writeBack{session: s, writer: source.NewWriter(o), of: identityOf(src), states: map[pipeline.Ref]*rowState{}}
+}
+
+// identityOf is the same for configs that write the same states to the same place.
+func identityOf(src *config.Source) string {
+	text, err := json.Marshal([]any{src.WriteBack, src.WriteDSNFrom, src.Query, src.SQLite, src.Postgres, src.MySQL})
+	if err != nil {
+		panic("writing a source as JSON: " + err.Error()) // its values came from JSON: cannot happen
+	}
+	return string(text)
 }
 
 // inherit takes over what another session has written by the same statement.
@@ -213,15 +225,8 @@ func (w *writeBack) write(ctx context.Context, ref pipeline.Ref) (connected bool
 
 // parameter is the value of a parameter of source.writeBack.
 func parameter(name string, key any, state pipeline.RowState) any {
-	switch name {
-	case config.RowState:
-		return state.State
-	case config.RowReady:
-		return state.Ready
-	case config.RowReason:
-		return state.Reason
-	case config.RowMessage:
-		return state.Message
+	if value, ok := state.Parameters()[name]; ok {
+		return value
 	}
 	return key
 }
@@ -284,7 +289,7 @@ func (w *writeBack) show(ref pipeline.Ref, r *rowState) {
 var errNotNow = errors.New("this process may not write now")
 
 // whileMayWrite calls write with a context that ends when this process may no longer write, and with a function that returns why it may
-// not write now.
+// not write now. The context has a deadline that no renewal prolongs: a database heeds it even if this process is frozen.
 func (s *session) whileMayWrite(ctx context.Context, write func(ctx context.Context, allowed func() error) error) error {
 	acting, needed := ctx, []*leadership.Tenure(nil)
 	for _, t := range []*leadership.Tenure{s.engine.options.Tenure, s.generation.activation} {
@@ -298,15 +303,22 @@ func (s *session) whileMayWrite(ctx context.Context, write func(ctx context.Cont
 		defer done()
 		acting, needed = inner, append(needed, t)
 	}
-	err := write(acting, func() error {
+	bounded := acting
+	for _, t := range needed {
+		inner, cancel := context.WithTimeout(bounded, t.Left())
+		defer cancel()
+		bounded = inner
+	}
+	allowed := func() error {
 		for _, t := range needed {
 			if t.MayWrite() != nil {
 				return errNotNow
 			}
 		}
 		return acting.Err()
-	})
-	if err != nil && acting.Err() != nil {
+	}
+	err := write(bounded, allowed)
+	if err != nil && allowed() != nil {
 		return errNotNow
 	}
 	return err

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
@@ -34,4 +35,15 @@ func TestWriteBackSpacing(t *testing.T) {
 		}
 	}
 	forgetOperator("spacing")
+}
+
+// A reload loads the config anew: only what it says counts, not where it is in memory.
+func TestWriteBackIdentity(t *testing.T) {
+	of := func(secret string) string {
+		server := &config.DatabaseServer{DSNFrom: config.DSNFrom{Secret: &config.SecretKey{Namespace: "a", Name: secret, Key: "url"}}}
+		return identityOf(&config.Source{Rows: config.Rows{MySQL: server}, WriteBack: "UPDATE apps SET state = $state WHERE id = $id"})
+	}
+	if of("x") != of("x") || of("x") == of("y") {
+		t.Error("it does not depend on the Secret, or on more")
+	}
 }

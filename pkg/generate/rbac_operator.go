@@ -145,8 +145,8 @@ func (r *operatorRights) grantTo(places []string, what target, verbs ...string) 
 
 // database is what the connection string of a query takes, which is at a path.
 func (r *operatorRights) database(at string, rows *config.Rows) {
-	if db := rows.Postgres; db != nil {
-		r.connectionString(at+".postgres.dsnFrom", &db.DSNFrom)
+	if server, key := rows.Server(); server != nil {
+		r.connectionString(at+"."+key+".dsnFrom", &server.DSNFrom)
 	}
 }
 

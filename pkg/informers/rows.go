@@ -130,8 +130,12 @@ func (w *watcher) sourceOptions(at string, r *config.Rows) source.Options {
 		o.DSN = func(context.Context) (string, error) { return r.SQLite.Path, nil }
 		return o
 	}
-	from, objects := r.Postgres.DSNFrom, w.factory.connections.Objects(w.as)
-	o.Driver, o.DSN = source.Postgres, func(ctx context.Context) (string, error) { return ReadDSN(ctx, from, objects) }
+	if o.Driver = source.Postgres; r.MySQL != nil {
+		o.Driver = source.MySQL
+	}
+	server, _ := r.Server()
+	objects := w.factory.connections.Objects(w.as)
+	o.DSN = func(ctx context.Context) (string, error) { return ReadDSN(ctx, server.DSNFrom, objects) }
 	return o
 }
 

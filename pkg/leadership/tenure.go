@@ -156,6 +156,13 @@ func (t *Tenure) MayWrite() error {
 	return t.refusal(false)
 }
 
+// Left is how long writing is allowed if there is no other renewal.
+func (t *Tenure) Left() time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.deadline - t.clock().since(t.sent)
+}
+
 // refusal is why nothing may be written now; early allows it before the tenure has begun. mu is held.
 func (t *Tenure) refusal(early bool) error {
 	switch {

@@ -133,6 +133,11 @@ type RowState struct {
 	Reason, Message string
 }
 
+// Parameters are those of source.writeBack, beside the key.
+func (s RowState) Parameters() map[string]string {
+	return map[string]string{config.RowState: s.State, config.RowReady: s.Ready, config.RowReason: s.Reason, config.RowMessage: s.Message}
+}
+
 // The states of a row.
 const (
 	// RowReady: every downstream that is wanted is ready.

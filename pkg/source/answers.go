@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/go-sql-driver/mysql"
 	"github.com/jackc/pgx/v5/pgconn"
 	modernc "modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
@@ -55,6 +56,19 @@ func sayPostgres(answer *pgconn.PgError) string {
 // isStandard reports whether the texts of a class of errors are the server's own.
 func isStandard(class string) bool {
 	return class != "" && !strings.Contains("P0 38 39 F0 HV", class) && (class[0] <= '4' || class[0] == '5' || class == "XX")
+}
+
+// sayMySQL is what a server answered, without values of rows.
+func sayMySQL(answer *mysql.MySQLError) string {
+	text := answer.Message
+	switch string(answer.SQLState[:2]) {
+	case "42", "28": // about the text of the statement, or the connection string
+	case "45": // a trigger or a function has made the text
+		text = notQuoted
+	default:
+		text = quoted.ReplaceAllString(text, "…")
+	}
+	return fmt.Sprintf("%s (error %d)", text, answer.Number)
 }
 
 // sqliteError is an error of SQLite without values of rows.

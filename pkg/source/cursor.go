@@ -55,18 +55,18 @@ func (c *cursor) take(value any) {
 }
 
 // statement is what is executed, with the values of its parameters.
-func (c *cursor) statement(o *Options, placeholder string) (text string, values []any, err error) {
+func (c *cursor) statement(o *Options, in dialect) (text string, values []any, err error) {
 	query, err := sqltext.Query(o.Query)
 	if err != nil || o.Cursor == "" {
 		return query, nil, err
 	}
-	column := `q."` + strings.ReplaceAll(o.Cursor, `"`, `""`) + `"`
+	column := "q." + in.quote + strings.ReplaceAll(o.Cursor, in.quote, in.quote+in.quote) + in.quote
 	text = "SELECT * FROM (\n" + query + "\n) AS q"
 	if c.from != nil {
-		text += " WHERE " + column + " >= " + placeholder
+		text += " WHERE " + column + " >= " + in.parameter
 		values = []any{c.from}
 	}
-	return text + " ORDER BY " + column + " NULLS FIRST", values, nil
+	return text + " ORDER BY " + column + in.order, values, nil
 }
 
 // Partial reports whether the result that is read, or was read last, has only rows that may have changed.

@@ -88,7 +88,7 @@ func TestCursorReads(t *testing.T) {
 
 // A cursor that cannot be one is refused.
 func TestCursorThatIsNone(t *testing.T) {
-	path := newDatabase(t, "CREATE TABLE t (id INTEGER, at DATETIME)")
+	path := newDatabase(t, "CREATE TABLE t (id INTEGER, at DATETIME)", "INSERT INTO t VALUES (1, '2026-01-02 03:04:05')")
 	for column, want := range map[string]string{
 		"v":  "executing source.query: SQL logic error: no such column: q.v",
 		"at": "write CAST(at AS TEXT) AS at",

@@ -18,10 +18,9 @@ type Driver func(ctx context.Context, dsn string, o *Options) (Connection, error
 type Connection interface {
 	// begin begins a transaction for the calls of query and position that follow, end ends it.
 	begin(ctx context.Context) error
-	// query executes a statement with the values of its parameters, which are what value has returned.
+	// query executes a statement with the values of its parameters, which are what bound has returned.
 	query(ctx context.Context, statement string, values ...any) (rows, error)
-	// placeholder is the only parameter of a statement.
-	placeholder() string
+	dialect() dialect
 	// position says what the server has when it is called; nil if the database has no positions.
 	position(ctx context.Context) (*position, error)
 	end(ctx context.Context) error
@@ -30,14 +29,32 @@ type Connection interface {
 	close()
 }
 
+// dialect is how a kind of database writes what is not the same in all.
+type dialect struct {
+	// parameter is the only parameter of a statement.
+	parameter string
+	// quote is around names; in a name it is doubled.
+	quote string
+	// order is what an ORDER BY needs for NULL to come first.
+	order string
+}
+
+// notifies is embedded by connections to databases that never say that something has changed.
+type notifies struct{}
+
+func (notifies) wait(ctx context.Context) error {
+	<-ctx.Done()
+	return nil
+}
+
 // rows are the rows of a result.
 type rows interface {
 	columns() []string
 	next() bool
 	// value is the value of a column as one of JSON; nil for none.
 	value(column int) (any, error)
-	// converts reports whether value returns anything else than what the database compares.
-	converts(column int) bool
+	// bound is the value of a column as the parameter that the database compares with it; false if there is none.
+	bound(column int) (any, bool)
 	// err is why there are no more rows; nil if that were all.
 	err() error
 	close()

@@ -5,7 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"net"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
@@ -45,9 +46,20 @@ func connectPostgres(ctx context.Context, dsn string, timeout time.Duration) (*p
 	}
 	cfg.RuntimeParams["timezone"], cfg.RuntimeParams["datestyle"] = "UTC", "ISO"
 	cfg.RuntimeParams["bytea_output"], cfg.RuntimeParams["extra_float_digits"] = "hex", "3"
+	cfg.BuildFrontend = func(r io.Reader, w io.Writer) *pgproto3.Frontend {
+		return pgproto3.NewFrontend(&boundedMessages{r: r}, w)
+	}
 	p := &postgresConn{timeout: timeout, secrets: []string{dsn, cfg.Password, cfg.User}}
 	if p.conn, err = pgx.ConnectConfig(ctx, cfg); err != nil {
 		return nil, p.explain(err)
+	}
+	switch p.conn.PgConn().ParameterStatus("client_encoding") {
+	case "UTF8", "SQL_ASCII": // of which the server refuses to send what is not UTF-8
+	default:
+		if _, err := p.conn.Exec(ctx, "SET client_encoding = 'UTF8'"); err != nil {
+			p.close()
+			return nil, p.explain(err)
+		}
 	}
 	return p, nil
 }
@@ -73,7 +85,19 @@ func (p *postgresConn) begin(ctx context.Context) error {
 		return p.explain(err)
 	}
 	_, err := p.conn.Exec(ctx, "SET LOCAL statement_timeout = "+strconv.FormatInt(p.timeout.Milliseconds(), 10))
+	p.drain(ctx)
 	return p.explain(err)
+}
+
+// drain drops the notifications that have come: they are about what the queries that follow see. In a transaction no more come.
+func (p *postgresConn) drain(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	cancel() // those that have not come are not waited for
+	for {
+		if n, err := p.conn.WaitForNotification(ctx); n == nil || err != nil {
+			return
+		}
+	}
 }
 
 func (p *postgresConn) end(ctx context.Context) error {
@@ -102,7 +126,7 @@ func (p *postgresConn) position(ctx context.Context) (*position, error) {
 	return &at, err
 }
 
-func (p *postgresConn) placeholder() string { return "$1" }
+func (p *postgresConn) dialect() dialect { return dialect{"$1", `"`, " NULLS FIRST"} }
 
 func (p *postgresConn) wait(ctx context.Context) error {
 	if !p.listens {
@@ -153,8 +177,14 @@ func (r *postgresRows) next() bool { return r.Next() }
 
 func (r *postgresRows) err() error { return r.conn.explain(r.Err()) }
 
-// converts is false: the server understands all texts that value returns.
-func (r *postgresRows) converts(int) bool { return false }
+// bound is the text of any type: the server understands it.
+func (r *postgresRows) bound(column int) (any, bool) {
+	raw := r.RawValues()[column]
+	if raw == nil {
+		return nil, true
+	}
+	return string(raw), true
+}
 
 func (r *postgresRows) close() { r.Close() }
 
@@ -257,8 +287,6 @@ func (e *answerError) Unwrap() error { return e.cause }
 
 // explain says what happened, without the address and the credentials that errors of the library contain.
 func (p *postgresConn) explain(err error) error {
-	var network *net.OpError
-	var name *net.DNSError
 	answer := refused(err)
 	switch {
 	case err == nil:
@@ -271,12 +299,8 @@ func (p *postgresConn) explain(err error) error {
 			}
 		}
 		return &answerError{text, answer}
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		return errors.New("no answer in time")
-	case errors.As(err, &name):
-		return errors.New("the name of the host is not known, or cannot be looked up")
-	case errors.As(err, &network):
-		return fmt.Errorf("the server cannot be reached: %w", network.Err)
+	case errors.Is(err, errTooLarge):
+		return errTooLarge
 	}
-	return errors.New("the connection was lost, or could not be made")
+	return unreachable(err)
 }

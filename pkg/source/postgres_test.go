@@ -309,6 +309,9 @@ func TestPostgresCursor(t *testing.T) {
 		{"timestamp", "'2026-01-01 00:00:00'", "'2026-01-01 00:00:00.000001'"},
 		{"numeric", "1.00000000000000000001", "1.00000000000000000002"},
 		{"date", "'2026-01-01'", "'2026-01-02'"},
+		{"bytea", `'\x00ff'`, `'\x01'`},
+		{"boolean", "false", "true"},
+		{"text", `'1''; DROP TABLE t0; -- $1 \'`, `'2''; DROP TABLE t0; -- $1 \'`},
 	} {
 		table := fmt.Sprintf("t%d", i)
 		server.Exec("CREATE TABLE "+table+" (id bigint PRIMARY KEY, c "+c.kind+")",

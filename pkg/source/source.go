@@ -162,7 +162,7 @@ func (s *Source) read(ctx context.Context, visit func(Row) error) (Doubt, error)
 func (s *Source) readRows(ctx context.Context, visit func(Row) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // after an error, the rest is not read
-	statement, values, err := s.cursor.statement(&s.options, s.conn.placeholder())
+	statement, values, err := s.cursor.statement(&s.options, s.conn.dialect())
 	if err != nil {
 		return fmt.Errorf("reading %s.query: %w", s.options.At, err)
 	}
@@ -222,16 +222,6 @@ func (r *reader) describe() error {
 		return fmt.Errorf("%[1]s.query returns no column %[2]s, which %[1]s.key names: it returns %[3]s", r.options.At, r.options.Key,
 			strings.Join(names, ", "))
 	}
-	return r.describeCursor()
-}
-
-// describeCursor checks the column of the cursor. If there is none, the database has refused the statement.
-func (r *reader) describeCursor() error {
-	c := r.options.Cursor
-	if i := slices.Index(r.columns(), c); i >= 0 && r.converts(i) {
-		return fmt.Errorf("the column %[1]s of %[2]s.query, which %[2]s.changes.cursor names, has a type whose values are converted: write "+
-			"CAST(%[1]s AS TEXT) AS %[1]s", c, r.options.At)
-	}
 	return nil
 }
 
@@ -253,19 +243,40 @@ func (r *reader) row() (Row, error) {
 		row.Columns[name] = value
 		size += len(name) + sizeOf(value)
 	}
-	r.cursor.take(row.Columns[o.Cursor])
+	if err := r.takeCursor(); err != nil {
+		return Row{}, err
+	}
 	if key := row.Columns[o.Key]; key == nil || key == "" {
 		return Row{}, fmt.Errorf("row %[1]d of %[2]s.query has no %[3]s: the column that %[2]s.key names must be neither NULL nor empty",
 			number, o.At, o.Key)
 	}
-	switch key := row.Columns[o.Key].(type) {
-	case string, int64, bool:
-		row.Key = fmt.Sprint(key)
-	default:
-		return Row{}, fmt.Errorf("the column %[1]s of %[2]s.query, which %[2]s.key names, is neither text nor a whole number: cast it to "+
-			"text", o.Key, o.At)
+	row.Key = fmt.Sprint(row.Columns[o.Key])
+	if bound, ok := r.bound(r.key); !ok || fmt.Sprint(bound) != row.Key || isFraction(row.Columns[o.Key]) { // other keys may look the same
+		return Row{}, fmt.Errorf("the column %[1]s of %[2]s.query, which %[2]s.key names, is neither text nor a whole number in row "+
+			"%[3]d: cast it to text", o.Key, o.At, number)
 	}
 	return row, r.take(row.Key, size)
+}
+
+// takeCursor takes the value of the cursor's column. If there is no such column, the database has refused the statement.
+func (r *reader) takeCursor() error {
+	c := r.options.Cursor
+	i := slices.Index(r.columns(), c)
+	if i < 0 {
+		return nil
+	}
+	value, ok := r.bound(i)
+	if !ok {
+		return fmt.Errorf("the column %[1]s of %[2]s.query, which %[2]s.changes.cursor names, has a type whose values are converted: write "+
+			"CAST(%[1]s AS TEXT) AS %[1]s", c, r.options.At)
+	}
+	r.cursor.take(value)
+	return nil
+}
+
+func isFraction(value any) bool {
+	_, is := value.(float64)
+	return is
 }
 
 // take counts a row.

@@ -96,7 +96,7 @@ func TestTypes(t *testing.T) {
 
 func TestRefusedResults(t *testing.T) {
 	path := newDatabase(t, "CREATE TABLE broken (id, v JSON)", "INSERT INTO broken VALUES (1, '{')", "CREATE TABLE t (id, v JSON)",
-		"INSERT INTO t VALUES (1, '{}'), (2, '[]')")
+		"INSERT INTO t VALUES (1, '{}'), (2, '[]')", "CREATE TABLE times (at DATETIME)", "INSERT INTO times VALUES ('2026-01-02 03:04:05')")
 	for _, c := range []struct{ reason, query, want string }{
 		{"no column of the key", "SELECT id AS number, v FROM t", "source.query returns no column id, which source.key names: it returns " +
 			"number, v"},
@@ -110,6 +110,9 @@ func TestRefusedResults(t *testing.T) {
 		{"two columns of one name", "SELECT id, v, v FROM t", "source.query returns two columns v: name one of them otherwise with AS"},
 		{"more rows than allowed", "WITH RECURSIVE n(id) AS (SELECT 1 UNION ALL SELECT id+1 FROM n LIMIT 1000000) SELECT id FROM n",
 			"source.query returns more than 100 rows: select fewer, or raise source.maxRows"},
+		{"a value that is too large to be read", "SELECT 'k' AS id, zeroblob(100000000) AS v", "string or blob too big"},
+		{"a key that is not text", "SELECT CAST(x'61ff' AS TEXT) AS id", "is neither text nor a whole number in row 1: cast it to text"},
+		{"a key that is converted", "SELECT at AS id FROM times", "is neither text nor a whole number in row 1: cast it to text"},
 		{"a row that is too large", "SELECT 'k' AS id, hex(zeroblob(600000)) AS v", `the row "k" of source.query has 1200008 bytes, and 1048576 are allowed: select less`},
 		{"a long key is cut in messages", "SELECT 1 AS x, hex(zeroblob(600000)) AS id", `the row "` + strings.Repeat("0", 60) + `…" of source.query has`},
 		{"JSON that is none", "SELECT id, v FROM broken", "column v of row 1 of source.query: it is not JSON: unexpected EOF"},

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"time"
 
 	modernc "modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
@@ -62,10 +63,13 @@ func SQLite(ctx context.Context, path string, _ *Options) (Connection, error) {
 }
 
 type sqlite struct {
+	notifies
+
 	path string
 	db   *sql.DB
+	// conn and tx are those of the transaction, file is what was at the path before it was opened for that.
+	conn *sql.Conn
 	tx   *sql.Tx
-	// file is what was at the path before it was opened for the transaction.
 	file os.FileInfo
 }
 
@@ -77,62 +81,41 @@ func (s *sqlite) begin(ctx context.Context) (err error) {
 		}
 		return fmt.Errorf("unable to open database file: %w", err)
 	}
-	s.tx, err = s.db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	if s.conn, err = s.db.Conn(ctx); err != nil {
+		return err
+	}
+	// Values that are too large to be kept in memory are refused.
+	if _, err = modernc.Limit(s.conn, sqlite3.SQLITE_LIMIT_LENGTH, maxValueBytes); err == nil {
+		s.tx, err = s.conn.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	}
+	if err != nil {
+		_ = s.conn.Close()
+	}
 	return err
 }
 
-func (s *sqlite) end(context.Context) error { return s.tx.Rollback() } // nothing was written
+// end ends the transaction, in which nothing was written.
+func (s *sqlite) end(context.Context) error { return errors.Join(s.tx.Rollback(), s.conn.Close()) }
 
 func (s *sqlite) close() { _ = s.db.Close() } // whatever the error, it is of no further use
 
 func (s *sqlite) position(context.Context) (*position, error) { return &position{file: s.file}, nil }
 
-func (s *sqlite) placeholder() string { return "?1" }
-
-func (s *sqlite) wait(ctx context.Context) error {
-	<-ctx.Done()
-	return nil
-}
+func (s *sqlite) dialect() dialect { return dialect{"?1", `"`, " NULLS FIRST"} }
 
 func (s *sqlite) query(ctx context.Context, statement string, values ...any) (rows, error) {
 	result, err := s.tx.QueryContext(ctx, statement, values...)
 	if err != nil {
 		return nil, explainSQLite(err)
 	}
-	r := &sqliteRows{Rows: result}
-	if r.types, err = result.ColumnTypes(); err != nil {
-		r.close()
+	r := &sqliteRows{scannedRows{Rows: result}}
+	if err := r.describe(); err != nil {
 		return nil, err
-	}
-	for _, t := range r.types {
-		r.names = append(r.names, t.Name())
-	}
-	r.values, r.into = make([]any, len(r.names)), make([]any, len(r.names))
-	for i := range r.values {
-		r.into[i] = &r.values[i]
 	}
 	return r, nil
 }
 
-type sqliteRows struct {
-	*sql.Rows
-
-	types  []*sql.ColumnType
-	names  []string
-	values []any
-	into   []any
-	failed error
-}
-
-func (r *sqliteRows) columns() []string { return r.names }
-
-func (r *sqliteRows) next() bool {
-	if r.failed != nil || !r.Next() {
-		return false
-	}
-	r.failed = r.Scan(r.into...)
-	return r.failed == nil
-}
+type sqliteRows struct{ scannedRows }
 
 // value goes by the declared types JSON and BOOLEAN: SQLite stores text and integers.
 func (r *sqliteRows) value(column int) (any, error) {
@@ -150,13 +133,10 @@ func (r *sqliteRows) value(column int) (any, error) {
 	return plain(r.values[column])
 }
 
-// converts is true for the types of which the driver makes times.
-func (r *sqliteRows) converts(column int) bool {
-	switch strings.ToUpper(r.types[column].DatabaseTypeName()) {
-	case "DATE", "DATETIME", "TIME", "TIMESTAMP":
-		return true
-	}
-	return false
+// bound is false for times, which the driver makes of texts.
+func (r *sqliteRows) bound(column int) (any, bool) {
+	_, is := r.values[column].(time.Time)
+	return r.values[column], !is
 }
 
 func (r *sqliteRows) err() error {
@@ -165,5 +145,3 @@ func (r *sqliteRows) err() error {
 	}
 	return explainSQLite(r.Err())
 }
-
-func (r *sqliteRows) close() { _ = r.Close() } // err returns what went wrong

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/corollary-dev/corollary/pkg/sqltext"
 )
@@ -26,7 +28,8 @@ type WriteDriver func(ctx context.Context, dsn string, o *WriterOptions) (WriteC
 
 // WriteConnection is one connection that writes.
 type WriteConnection interface {
-	// exec executes the statement with the values of its parameters, which are text, int64 or bool.
+	// exec executes the statement with the values of its parameters, which are text, int64 or bool. The database gives it up before the
+	// deadline of ctx, even if nobody asks it to.
 	exec(ctx context.Context, values []any) error
 	close()
 }
@@ -50,6 +53,7 @@ func (e *RefusedError) Unwrap() error { return e.cause }
 // Write executes the statement with the values of its parameters. Once connected, it asks allowed whether it still may. The error
 // names neither the database's address nor credentials.
 func (w *Writer) Write(ctx context.Context, value func(name string) any, allowed func() error) error {
+	begun := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, w.options.Timeout)
 	defer cancel()
 	if err := w.connect(ctx); err != nil {
@@ -57,7 +61,11 @@ func (w *Writer) Write(ctx context.Context, value func(name string) any, allowed
 	}
 	var values []any
 	for _, name := range w.options.Statement.Names() {
-		values = append(values, value(name))
+		v := value(name)
+		if text, ok := v.(string); ok {
+			v = strings.ToValidUTF8(text, string(utf8.RuneError))
+		}
+		values = append(values, v)
 	}
 	if err := allowed(); err != nil {
 		return err
@@ -71,7 +79,8 @@ func (w *Writer) Write(ctx context.Context, value func(name string) any, allowed
 		w.Close() // the connection is in no known state
 	}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return fmt.Errorf("source.writeBack took longer than %s (source.timeout)", w.options.Timeout)
+		return fmt.Errorf("source.writeBack took longer than %s, which is allowed by source.timeout (%s) and the time for which this "+
+			"process may write without another renewal", time.Since(begun).Round(time.Millisecond), w.options.Timeout)
 	}
 	return fmt.Errorf("executing source.writeBack: %w", err)
 }

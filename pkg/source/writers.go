@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	modernc "modernc.org/sqlite"
@@ -19,13 +20,7 @@ func PostgresWriter(ctx context.Context, dsn string, o *WriterOptions) (WriteCon
 	if err != nil {
 		return nil, err
 	}
-	w := &postgresWriter{postgresConn: p, statement: o.Statement.Numbered("$")}
-	timeout := strconv.FormatInt(o.Timeout.Milliseconds(), 10)
-	if _, err := p.conn.Exec(ctx, "SET statement_timeout = "+timeout); err != nil {
-		p.close()
-		return nil, p.explain(err)
-	}
-	return w, nil
+	return &postgresWriter{postgresConn: p, statement: o.Statement.Numbered("$")}, nil
 }
 
 type postgresWriter struct {
@@ -40,11 +35,21 @@ func (w *postgresWriter) exec(ctx context.Context, values []any) error {
 	for i, value := range values {
 		texts[i] = []byte(strings.ReplaceAll(fmt.Sprint(value), "\x00", "")) // which text in PostgreSQL cannot have
 	}
-	err := w.conn.PgConn().ExecParams(ctx, w.statement, texts, nil, nil, nil).Read().Err
+	batch := &pgconn.Batch{} // one request, one transaction
+	batch.ExecParams("SELECT set_config('statement_timeout', $1, false)", [][]byte{[]byte(statementTimeout(ctx))}, nil, nil, nil)
+	batch.ExecParams(w.statement, texts, nil, nil, nil)
+	err := w.conn.PgConn().ExecBatch(ctx, batch).Close()
 	if answer := refused(err); answer != nil && !endsConnection(answer) {
 		return &RefusedError{w.explain(err)}
 	}
 	return w.explain(err)
+}
+
+// statementTimeout is how long the server may work, in milliseconds: a bit less than until the deadline, so that it answers.
+func statementTimeout(ctx context.Context) string {
+	deadline, _ := ctx.Deadline()
+	left := time.Until(deadline)
+	return strconv.FormatInt(max(1, (left-min(left/10, 200*time.Millisecond)).Milliseconds()), 10)
 }
 
 // endsConnection reports whether an answer is about the server and not about the statement.

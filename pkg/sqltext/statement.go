@@ -70,6 +70,15 @@ func (s *Statement) Numbered(prefix string) string {
 	return b.String() + s.texts[len(s.names)]
 }
 
+// Marked is the statement with a mark, such as ?, for each parameter: the one at i has the value of Names()[order[i]].
+func (s *Statement) Marked(mark string) (text string, order []int) {
+	names := s.Names()
+	for _, name := range s.names {
+		order = append(order, slices.Index(names, name))
+	}
+	return strings.Join(s.texts, mark), order
+}
+
 // parser reads a statement from its beginning.
 type parser struct {
 	Statement
