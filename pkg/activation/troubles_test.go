@@ -35,6 +35,7 @@ type way struct {
 
 func (w *way) Describe() string             { return "remote lock" }
 func (w *way) LeastToken() leadership.Token { return 0 }
+func (w *way) LastToken() leadership.Token  { return lastToken }
 
 // travel takes half of a round trip.
 func (w *way) travel(ctx context.Context) error {

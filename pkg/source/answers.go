@@ -27,11 +27,15 @@ const notQuoted = "the text of the error is not shown, because it may quote a ro
 // dataException is the class of errors about a value.
 const dataException = "22"
 
+// canceled matches what a server says of a statement that it has ended.
+var canceled = regexp.MustCompile(`^canceling statement due to (statement timeout|lock timeout|user request|conflict with recovery)$`)
+
 // sayPostgres is what a server answered, without values of rows. An answer with a position is about the text of the statement.
 func sayPostgres(answer *pgconn.PgError) string {
 	class := answer.Code[:min(2, len(answer.Code))]
 	text := answer.Message
 	switch {
+	case canceled.MatchString(text): // whatever it was doing
 	case answer.Where != "", !isStandard(class): // a function may have made the text
 		text = notQuoted
 		if class == dataException {
