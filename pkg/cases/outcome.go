@@ -91,6 +91,14 @@ func (o *outcome) Failed(k int, f pipeline.Failure) { o.failures[k] = &f }
 // Reported implements reconcile.Observer.
 func (o *outcome) Reported(r pipeline.Report) { o.report = &r }
 
+// putReport adds what the status says, and what is written back to a row.
+func (o *outcome) putReport(out map[string]any, upstream *unstructured.Unstructured) {
+	put(out, "conditions", conditionsTree(o.report.Conditions, upstream.GetGeneration() != 0), o.pipeline.StatusEnabled())
+	rest := statusTree(o.report.Status)
+	put(out, "status", rest, len(rest) > 0)
+	put(out, "writeBack", writeBackTree(o.report.Row), o.pipeline.HasRows() && o.pipeline.Config.Source.WriteBack != "")
+}
+
 // tree returns the whole outcome in the shape of expect.
 func (o *outcome) tree(selected bool, upstream *unstructured.Unstructured) map[string]any {
 	out := map[string]any{}
@@ -108,10 +116,7 @@ func (o *outcome) tree(selected bool, upstream *unstructured.Unstructured) map[s
 		put(out, "invalid", invalid, len(invalid) > 0)
 	}
 	if selected && o.report != nil {
-		put(out, "conditions", conditionsTree(o.report.Conditions, upstream.GetGeneration() != 0), o.pipeline.StatusEnabled())
-		rest := statusTree(o.report.Status)
-		put(out, "status", rest, len(rest) > 0)
-		put(out, "writeBack", writeBackTree(o.report.Row), o.pipeline.HasRows() && o.pipeline.Config.Source.WriteBack != "")
+		o.putReport(out, upstream)
 	}
 	if b := o.before; b != nil {
 		out["before"] = outcomeTree(*b, o.documents[pipeline.BeforeIndex])

@@ -135,8 +135,8 @@ conventions:` + conventions + "status: {enabled: false}\n"
 	}
 	const label, annotation, data = "LBLhunter2", "ANNhunter2", "REFUaHVudGVyMg=="
 	for _, upstream := range []string{"good", "bad"} {
-		testkit.Apply(t, ns, "{apiVersion: v1, kind: Secret, metadata: {name: "+upstream+", labels: {copy: "+label+", "+label+": x}, annotations: {note: '"+
-			map[string]string{"good": `"` + annotation + `"`, "bad": "[" + annotation}[upstream]+"', "+annotation+": x}}, data: {a: "+data+"}}")
+		testkit.Apply(t, ns, "{apiVersion: v1, kind: Secret, metadata: {name: "+upstream+", labels: {copy: "+label+", "+label+": x}, "+
+			"annotations: {note: '"+map[string]string{"good": `"` + annotation + `"`, "bad": "[" + annotation}[upstream]+"', "+annotation+": x}}, data: {a: "+data+"}}")
 	}
 	for _, command := range [][]string{{"plan", "-c", file}, {"plan", "-c", file, "-o", "json"}, {"get", "-c", file, "-o", "json"},
 		{"why", "-c", file, "-n", ns, "secret", "good"}, {"why", "-c", file, "-n", ns, "-o", "json", "secret", "bad"},

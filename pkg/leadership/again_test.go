@@ -293,7 +293,8 @@ func noTokenLeft(t *testing.T, last Token, holder string, unwatched bool) {
 		t.Helper()
 		somebody := &client{memory: store}
 		_, _ = somebody.Get(t.Context())
-		if err := somebody.Update(t.Context(), &Record{HolderIdentity: holder, LeaseDurationSeconds: 1, LeaderTransitions: int(token)}); err != nil {
+		record := &Record{HolderIdentity: holder, LeaseDurationSeconds: 1, LeaderTransitions: int(token)}
+		if err := somebody.Update(t.Context(), record); err != nil {
 			t.Fatal(err)
 		}
 	}

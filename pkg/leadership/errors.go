@@ -66,8 +66,8 @@ type ExhaustedError struct {
 }
 
 func (e *ExhaustedError) Error() string {
-	return fmt.Sprintf("the %s has the fencing token %s, the greatest possible one, so no process can take it: tokens must not go back. If it "+
-		"was written by hand, write the last token that a holder had (spec.leaseTransitions of a Lease, token in other locks): the logs of "+
+	return fmt.Sprintf("the %s has the fencing token %s, the greatest possible one, so no process can take it: tokens must not go back. If "+
+		"it was written by hand, write the last token that a holder had (spec.leaseTransitions of a Lease, token in other locks): the logs of "+
 		"the processes have it. Otherwise use a new lock", e.Lock, e.Last)
 }
 

@@ -122,7 +122,8 @@ func TestLockEndsWhereAnotherHeldIt(t *testing.T) {
 			t.Errorf("held by %q, it goes on: %v", c.holder, err)
 		}
 		var lost *LostError
-		if !errors.As(l.tenure.lost(), &lost) || lost.Holder != c.holder || l.tenure.MayWrite() == nil || !strings.Contains(lost.Error(), c.want) {
+		if !errors.As(l.tenure.lost(), &lost) || lost.Holder != c.holder || l.tenure.MayWrite() == nil ||
+			!strings.Contains(lost.Error(), c.want) {
 			t.Errorf("held by %q, it ended with %v", c.holder, l.tenure.lost())
 		}
 	}

@@ -101,7 +101,8 @@ func TestCursorThatIsNone(t *testing.T) {
 }
 
 // queryEnds are ends of a query that change nothing.
-var queryEnds = []string{"", ";", " ; ;\n", " -- c", " -- c;\n", "; -- c", ";\n-- c\n", " /* c */", " /* c */ ;", "; /* ; */", "; -- c\n/* d */ ; -- e"}
+var queryEnds = []string{"", ";", " ; ;\n", " -- c", " -- c;\n", "; -- c", ";\n-- c\n", " /* c */", " /* c */ ;", "; /* ; */",
+	"; -- c\n/* d */ ; -- e"}
 
 // Comments and semicolons at the end of a query change nothing, with and without a cursor.
 func TestQueryEnds(t *testing.T) {

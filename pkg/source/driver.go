@@ -42,7 +42,7 @@ type dialect struct {
 // notifies is embedded by connections to databases that never say that something has changed.
 type notifies struct{}
 
-func (notifies) wait(ctx context.Context) error {
+func (notifies) wait(ctx context.Context) error { //nolint:unparam // others fail
 	<-ctx.Done()
 	return nil
 }

@@ -193,20 +193,20 @@ func (m *mysqlConn) explain(err error) error {
 				text = strings.ReplaceAll(text, secret, "…")
 			}
 		}
-		return &mysqlAnswer{text, answer}
+		return &mysqlAnswerError{text, answer}
 	}
 	return unreachable(err)
 }
 
-// mysqlAnswer is a server's answer, without what may be secret.
-type mysqlAnswer struct {
+// mysqlAnswerError is a server's answer, without what may be secret.
+type mysqlAnswerError struct {
 	text  string
 	cause *mysql.MySQLError
 }
 
-func (e *mysqlAnswer) Error() string { return e.text }
+func (e *mysqlAnswerError) Error() string { return e.text }
 
-func (e *mysqlAnswer) Unwrap() error { return e.cause }
+func (e *mysqlAnswerError) Unwrap() error { return e.cause }
 
 // unreachable says why a server did not answer, without its address.
 func unreachable(err error) error {
