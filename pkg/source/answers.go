@@ -59,7 +59,8 @@ func sayPostgres(answer *pgconn.PgError) string {
 
 // isStandard reports whether the texts of a class of errors are the server's own.
 func isStandard(class string) bool {
-	return class != "" && !slices.Contains([]string{"P0", "38", "39", "F0", "HV"}, class) && (class[0] <= '4' || class[0] == '5' || class == "XX")
+	return class != "" && !slices.Contains([]string{"P0", "38", "39", "F0", "HV"}, class) &&
+		(class[0] <= '4' || class[0] == '5' || class == "XX")
 }
 
 // sayMySQL is what a server answered, without values of rows.
