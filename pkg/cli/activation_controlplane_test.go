@@ -171,7 +171,7 @@ func TestActivationNobodyTakesOver(t *testing.T) {
 	lease := func(spec string) {
 		t.Helper()
 		testkit.Apply(t, ns, "{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: lock}, spec: {"+spec+
-			", leaseDurationSeconds: 60, acquireTime: '2026-01-02T03:04:05.000000Z', renewTime: '2026-01-02T03:04:05.000000Z'}}")
+			", leaseDurationSeconds: 60, acquireTime: '2026-01-02T03:04:05.000000Z', renewTime: '"+time.Now().UTC().Format("2006-01-02T15:04:05.000000Z")+"'}}")
 	}
 	fails := func(want string, command ...string) {
 		t.Helper()

@@ -99,6 +99,12 @@ func (l *logged) says(text string) bool {
 	return strings.Contains(l.text.String(), text)
 }
 
+func (l *logged) all() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
 func (l *logged) count(text string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -169,14 +175,14 @@ func TestMissingRightsOfTheLock(t *testing.T) {
 			eu, stop := takePart(t, dir, "eu", log.logger())
 			if !test.active {
 				testkit.Eventually(t, patience, func() (bool, string) {
-					return log.says(test.says) && log.says("cannot "+test.without[0]+" resource"), "it does not say so: " + log.text.String()
+					return log.says(test.says) && log.says("cannot "+test.without[0]+" resource"), "it does not say so: " + log.all()
 				})
 				testkit.Eventually(t, patience, func() (bool, string) {
 					refused := testkit.Audit(t, testkit.By(user), func(r testkit.Request) bool { return r.Code == 403 })
 					return len(refused) > 5, "it does not try again"
 				})
 				if n := log.count("\n"); eu.Active() || n > 4 {
-					t.Errorf("it is active: %t; it logs %d lines:\n%s", eu.Active(), n, log.text.String())
+					t.Errorf("it is active: %t; it logs %d lines:\n%s", eu.Active(), n, log.all())
 				}
 				return
 			}
@@ -186,7 +192,7 @@ func TestMissingRightsOfTheLock(t *testing.T) {
 			if slices.Contains(test.without, "watch") {
 				testkit.Eventually(t, patience, func() (bool, string) {
 					return second.says("the lock cannot be watched: polling it, so its release is noticed later") &&
-						second.says("cannot watch resource"), "it does not say so: " + second.text.String()
+						second.says("cannot watch resource"), "it does not say so: " + second.all()
 				})
 			}
 			stop()
