@@ -266,7 +266,7 @@ func (w *guardWait) waitsFor(c sum) string {
 }
 
 // update learns what would be changed now. It needs another confirmation if it differs from what was reported by more than guard
-// allows, in either direction: a confirmation must not stand for much that its message did not tell of.
+// allows, in either direction: a confirmation must not allow much that its message did not contain.
 func (w *guardWait) update(c sum) {
 	if w.counted.of == c.of && w.counted.version == c.version {
 		return

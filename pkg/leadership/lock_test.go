@@ -321,7 +321,7 @@ func TestLockTokens(t *testing.T) {
 	}
 }
 
-// TestLockWithoutATokenLeft is not taken. A token that somebody wrote while this process led counts only as long as it stands there.
+// TestLockWithoutATokenLeft is not taken. A token that somebody wrote while this process led counts only as long as it is there.
 func TestLockWithoutATokenLeft(t *testing.T) {
 	l, lease, _, _ := testLock(true)
 	lease.record = Record{LeaderTransitions: math.MaxInt32, HolderIdentity: "self", LeaseDurationSeconds: 15}

@@ -32,7 +32,7 @@ type waitingUpstream struct {
 // maxCircle bounds how many objects are visited to find a circle.
 const maxCircle = 1000
 
-// set replaces what is known of an upstream. It reports whether one of its objects gives way since now. isCurrent tells whether the
+// set replaces what is known of an upstream. It reports whether one of its objects gives way since now. isCurrent reports whether the
 // decision of another upstream is about it as it is now.
 func (c *circles) set(ref pipeline.Ref, w waitingUpstream, isCurrent func(pipeline.Ref, drift.Sum) bool) (closed bool) {
 	c.mu.Lock()

@@ -25,7 +25,7 @@ func Parse(text string) (*Statement, error) {
 	return &p.Statement, nil
 }
 
-// Query returns a statement without parameters, and without the semicolons and comments that end it. It can stand in parentheses if they
+// Query returns a statement without parameters, and without the semicolons and comments that end it. It can be put in parentheses if they
 // are on lines of their own.
 func Query(text string) (string, error) {
 	s, err := Parse(text)
