@@ -3,14 +3,12 @@
 package engine_test
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/jackc/pgx/v5"
 
 	"github.com/corollary-dev/corollary/internal/postgres"
 	"github.com/corollary-dev/corollary/internal/testkit"
@@ -18,26 +16,6 @@ import (
 	"github.com/corollary-dev/corollary/pkg/engine"
 	"github.com/corollary-dev/corollary/pkg/leadership"
 )
-
-// hold begins a transaction of another client with some statements, which stays open until end is called.
-func hold(t *testing.T, server *postgres.Server, statements ...string) (end func()) {
-	t.Helper()
-	conn, err := pgx.Connect(t.Context(), server.DSN())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close(context.Background()) })
-	exec := func(statement string) {
-		t.Helper()
-		if _, err := conn.Exec(t.Context(), statement); err != nil {
-			t.Fatal(statement, err)
-		}
-	}
-	for _, statement := range append([]string{"BEGIN"}, statements...) {
-		exec(statement)
-	}
-	return func() { t.Helper(); exec("COMMIT") }
-}
 
 // fillAll is fillTable for a table with more columns.
 func fillAll(from, to int) string {
@@ -59,7 +37,7 @@ func TestPostgresHeldTransactions(t *testing.T) {
 	set := func(value, id string) string {
 		return `UPDATE apps SET data = '{"key": "` + value + `"}', updated_at = clock_timestamp() WHERE id = ` + id
 	}
-	end := hold(t, server, set("late", "1"), "DELETE FROM apps WHERE id = 4")
+	end := server.Hold(t, set("late", "1"), "DELETE FROM apps WHERE id = 4")
 	for _, value := range []string{"two", "three"} { // the cursor passes that of the transaction
 		server.Exec(set(value, "2"), "SELECT pg_sleep(1.1)")
 		waitData(t, ns, app(2), "key", value)
@@ -69,7 +47,7 @@ func TestPostgresHeldTransactions(t *testing.T) {
 	end()
 	waitData(t, ns, app(1), "key", "late")
 	waitGone(t, configMaps, ns, app(4))
-	end = hold(t, server, "LOCK TABLE apps IN ACCESS EXCLUSIVE MODE", "DELETE FROM apps WHERE id = 3")
+	end = server.Hold(t, "LOCK TABLE apps IN ACCESS EXCLUSIVE MODE", "DELETE FROM apps WHERE id = 3")
 	waitState(t, name, "SourceFailed")
 	stayApps(t, ns, 1, 3)
 	end()
@@ -103,7 +81,7 @@ func TestPostgresWriteBackWaits(t *testing.T) {
 			}
 			tenure := leadership.NewTenure("Lease test", time.Hour, logr.Discard())
 			tenure.Renew(leadership.Now())
-			end := hold(t, server, "SELECT * FROM apps FOR UPDATE")
+			end := server.Hold(t, "SELECT * FROM apps FOR UPDATE")
 			startWith(t, testkit.Config(), func(_ *config.Operator, o *engine.Options) { o.Tenure = tenure }, conf).ready()
 			waitApps(t, ns, name, 1, 2)
 			waiting("1")

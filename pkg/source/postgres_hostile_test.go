@@ -10,34 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/corollary-dev/corollary/internal/postgres"
 	"github.com/corollary-dev/corollary/pkg/sqltext"
 )
-
-// open begins a transaction of another client with some statements, which stays open until end is called.
-func open(t *testing.T, server *postgres.Server, statements ...string) (end func()) {
-	t.Helper()
-	conn, err := pgx.Connect(t.Context(), server.DSN())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close(context.Background()) })
-	exec := func(statement string) {
-		t.Helper()
-		if _, err := conn.Exec(t.Context(), statement); err != nil {
-			t.Fatal(statement, err)
-		}
-	}
-	for _, statement := range append([]string{"BEGIN"}, statements...) {
-		exec(statement)
-	}
-	return func() {
-		t.Helper()
-		exec("COMMIT")
-	}
-}
 
 // A transaction that sets the cursor and commits late, after greater values were read, is found: by the next read if it is not later
 // than the overlap, or else by the next one for all rows. So is a change under a clock that went back.
@@ -76,7 +51,7 @@ func TestPostgresLateTransaction(t *testing.T) {
 			values()
 			s.cursor.past[0].begun = s.cursor.past[0].begun.Add(-2 * time.Hour) // as if it were that long ago
 			values()
-			end := open(t, server, "UPDATE "+table+" SET v = 'late', at = "+c.set+" WHERE id = 1")
+			end := server.Hold(t, "UPDATE "+table+" SET v = 'late', at = "+c.set+" WHERE id = 1")
 			server.Exec("UPDATE " + table + " SET v = 'new', at = clock_timestamp() WHERE id = 2")
 			for range 2 { // the cursor passes the value that is not committed
 				if now := values(); now["2"] != "new" || now["1"] != nil && now["1"] != "old" || !s.Partial() {
@@ -109,7 +84,7 @@ func TestPostgresHeldTransactions(t *testing.T) {
 		}
 		return fmt.Sprint(rows[0].Columns["v"])
 	}
-	end := open(t, server, "UPDATE apps SET v = 'new'", "INSERT INTO apps VALUES (2, 'new')")
+	end := server.Hold(t, "UPDATE apps SET v = 'new'", "INSERT INTO apps VALUES (2, 'new')")
 	if v := value(); v != "old" {
 		t.Errorf("what is not committed is read: %s", v)
 	}
@@ -117,7 +92,7 @@ func TestPostgresHeldTransactions(t *testing.T) {
 	if v := value(); v != "new" {
 		t.Errorf("after the commit: %s", v)
 	}
-	end = open(t, server, "LOCK TABLE apps IN ACCESS EXCLUSIVE MODE")
+	end = server.Hold(t, "LOCK TABLE apps IN ACCESS EXCLUSIVE MODE")
 	s.options.Timeout = 300 * time.Millisecond
 	if _, _, err := readAll(t, s); err == nil || !strings.Contains(err.Error(), "took longer than 300ms (source.timeout)") &&
 		!strings.Contains(err.Error(), "statement timeout") {
@@ -215,7 +190,7 @@ func TestPostgresWriteDeadline(t *testing.T) {
 	write := func(ctx context.Context, state string) error {
 		return w.Write(ctx, func(name string) any { return map[string]any{"id": 1, "state": state}[name] }, func() error { return nil })
 	}
-	end := open(t, server, "SELECT * FROM apps FOR UPDATE")
+	end := server.Hold(t, "SELECT * FROM apps FOR UPDATE")
 	short, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
 	var answer *RefusedError
