@@ -170,8 +170,9 @@ func TestActivationNobodyTakesOver(t *testing.T) {
 	dir := activationFile(t, ns, "leaseDuration: 60s\nrenewDeadline: 40s\nretryPeriod: 500ms\n")
 	lease := func(spec string) {
 		t.Helper()
+		now := time.Now().UTC().Format("2006-01-02T15:04:05.000000Z")
 		testkit.Apply(t, ns, "{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: lock}, spec: {"+spec+
-			", leaseDurationSeconds: 60, acquireTime: '2026-01-02T03:04:05.000000Z', renewTime: '"+time.Now().UTC().Format("2006-01-02T15:04:05.000000Z")+"'}}")
+			", leaseDurationSeconds: 60, acquireTime: '2026-01-02T03:04:05.000000Z', renewTime: '"+now+"'}}")
 	}
 	fails := func(want string, command ...string) {
 		t.Helper()
