@@ -80,8 +80,8 @@ func (p *Pipeline) giveWay(o *Outcome, own Owned, successors []Outcome) {
 // while that one was does not, whatever holds it up: else one that cannot be created, in a namespace of somebody else, would keep all others
 // from being deleted. A Conflict counts only if the object is known to have been wanted in its place.
 func (p *Pipeline) successors(in Input, outcomes []Outcome, own Owned) []Outcome {
-	if !p.Downstreams[own.Downstream].Several() || in.Desired == nil || len(in.Desired.Invalid) > 0 || p.Paused(in.Upstream) {
-		return outcomes
+	if !p.Downstreams[own.Downstream].Several() || in.Desired == nil || in.Facts == nil || len(in.Desired.Invalid) > 0 || p.Paused(in.Upstream) {
+		return outcomes // without facts, nothing is wanted
 	}
 	return slices.DeleteFunc(slices.Clone(outcomes), func(o Outcome) bool {
 		w := &in.Desired.Objects[o.Object]

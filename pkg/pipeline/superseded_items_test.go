@@ -40,6 +40,8 @@ func TestSupersededItems(t *testing.T) {
 		{"lacks an input", func(in *Input) {
 			in.Desired.Objects[1] = DesiredObject{Several: true, Err: &waiting{"input is missing"}}
 		}, nil, "nobody knows"},
+		{"not wanted, as all of an upstream that is not selected", func(in *Input) { in.Selected, in.Facts = false, nil },
+			map[int]bool{unknown: true, before: true, same: true, after: true}, "nothing is wanted"},
 		{"invalid", func(in *Input) {
 			in.Desired = &Desired{Invalid: []rules.Failure{{}}, Objects: []DesiredObject{{Several: true}, {Several: true}}}
 		}, nil, "an invalid upstream takes nothing away"},

@@ -67,6 +67,9 @@ func (r *record) align() {
 		if r.desired.Unknown(s.downstream) {
 			continue
 		}
+		if m.read.live != nil {
+			r.unplaced = append(r.unplaced, unplacedResponse{s.downstream, m.read})
+		}
 		if delete(r.parked, s); m.uid != "" {
 			r.left = append(r.left, witness{place{s.downstream, m.at}, m.uid, r.changes})
 		}
@@ -113,19 +116,21 @@ func (r *record) park(s slot, m objectMemory) {
 
 // dropResponses drops the responses about such objects of downstreams, and reports whether there was any. It is called with the lock.
 // Several watches may show one object: a response counts until the one of its own downstream has caught up.
-func (r *record) dropResponses(such func(downstream int, live *drift.Live) bool) (found bool) {
+func (r *record) dropResponses(such func(downstream int, to response) bool) (found bool) {
 	for k := range r.read {
-		if l := r.read[k].live; l != nil && such(r.slots[k].downstream, l) {
+		if to := r.read[k]; to.live != nil && such(r.slots[k].downstream, to) {
 			r.read[k], found = response{}, true
 		}
 	}
 	for s, m := range r.parked {
-		if m.read.live != nil && such(s.downstream, m.read.live) {
+		if m.read.live != nil && such(s.downstream, m.read) {
 			m.read, found = response{}, true
 			r.parked[s] = m
 		}
 	}
-	return found
+	before := len(r.unplaced)
+	r.unplaced = slices.DeleteFunc(r.unplaced, func(u unplacedResponse) bool { return such(u.downstream, u.response) })
+	return found || len(r.unplaced) < before
 }
 
 // anyTarget reports whether anything is remembered of such an object.

@@ -292,7 +292,8 @@ func (r *reconciliation) findUnserved(ctx context.Context) {
 
 // findUnseen reads objects that the status records at a place that is no longer a target, if the cache does not show them: it
 // may lag, or they have lost the labels of the watch. At the target, or while the desired state is unknown, they need not be
-// read: the status goes on recording them. It reports whether any was found.
+// read: the status goes on recording them. For an upstream that is not selected it also reads what this process tried to create: no status
+// need record it. It reports whether any was found.
 func (r *reconciliation) findUnseen(ctx context.Context) (found bool) {
 	if r.selected && (len(r.record.desired.Invalid) > 0 || r.Pipeline.Paused(r.upstream)) {
 		return false
@@ -319,6 +320,22 @@ func (r *reconciliation) findUnseen(ctx context.Context) (found bool) {
 			r.unseen, found = append(r.unseen, pipeline.Owned{Downstream: i, Live: live, Certain: true}), true
 		}
 	}
+	return r.findMade(ctx) || found
+}
+
+// findMade is findUnseen for what this process tried to create.
+func (r *reconciliation) findMade(ctx context.Context) (found bool) {
+	if r.selected {
+		return false
+	}
+	made, err := r.readMade(ctx, r.findLeftovers(nil, r.ownedByDownstream()), r.unseen, nil)
+	if err != nil {
+		r.failUpstream("reading an object that may have been created", err)
+		r.upstreamFailed = true
+		return false
+	}
+	found = len(made) > len(r.unseen)
+	r.unseen = made
 	return found
 }
 

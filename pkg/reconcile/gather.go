@@ -169,12 +169,18 @@ func (r *reconciliation) ownedByDownstream() [][]*drift.Live {
 	return owned
 }
 
-// shownByDownstream lists the objects in the cache with the upstream's owner mark, and those that a witness knows.
+// shownByDownstream lists the objects with the upstream's owner mark that the cache or a newer response shows, and those that a witness
+// knows.
 func (r *reconciliation) shownByDownstream() [][]*drift.Live {
-	owned := make([][]*drift.Live, len(r.Pipeline.Downstreams))
+	owned, uid := r.record.unshown(len(r.Pipeline.Downstreams), r.now), r.upstream.GetUID()
 	for i := range owned {
-		for _, live := range r.Cache.OwnedBy(i, r.upstream.GetUID()) {
-			if pipeline.Marked(live, r.upstream.GetUID()) {
+		owned[i] = slices.DeleteFunc(owned[i], func(live *drift.Live) bool {
+			cached := r.Cache.Live(i, pipeline.Ref{Namespace: live.Namespace, Name: live.Name})
+			return !pipeline.Marked(live, uid) || cached != nil && !Newer(live.ResourceVersion, cached.ResourceVersion)
+		})
+		for _, live := range r.Cache.OwnedBy(i, uid) {
+			isShown := slices.ContainsFunc(owned[i], func(o *drift.Live) bool { return o.UID == live.UID })
+			if pipeline.Marked(live, uid) && !isShown {
 				owned[i] = append(owned[i], live)
 			}
 		}

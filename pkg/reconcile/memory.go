@@ -105,6 +105,8 @@ type record struct {
 	beforeRead response
 	// parked is what is remembered of objects that the desired state does not have at present.
 	parked map[slot]objectMemory
+	// unplaced are the responses about objects that the desired state no longer has, while they are newer than the cache.
+	unplaced []unplacedResponse
 	// gone are the objects that the API server has deleted, while the cache may still show them.
 	gone map[types.UID]time.Time
 }
@@ -119,6 +121,12 @@ type place struct {
 type response struct {
 	live  *drift.Live
 	until time.Time
+}
+
+// unplacedResponse is a response about an object of a downstream that has no slot.
+type unplacedResponse struct {
+	downstream int
+	response
 }
 
 // baseline is the projection of the object of that uid as an apply left it, or would leave it.
@@ -290,8 +298,8 @@ func (r *record) isEcho(uid types.UID, version string) bool {
 func (r *record) isEchoOf(downstream int, live *drift.Live) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.dropResponses(func(i int, l *drift.Live) bool {
-		return i == downstream && l.UID == live.UID && l.ResourceVersion == live.ResourceVersion
+	return r.dropResponses(func(i int, to response) bool {
+		return i == downstream && to.live.UID == live.UID && to.live.ResourceVersion == live.ResourceVersion
 	})
 }
 
@@ -359,7 +367,7 @@ func (r *record) noteGone(downstream int, uid types.UID) {
 func (r *record) dropResponsesAbout(uid types.UID, of func(downstream int) bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.dropResponses(func(i int, l *drift.Live) bool { return of(i) && l.UID == uid })
+	r.dropResponses(func(i int, to response) bool { return of(i) && to.live.UID == uid })
 	if l := r.beforeRead.live; l != nil && l.UID == uid && of(pipeline.BeforeIndex) {
 		r.beforeRead = response{}
 	}
@@ -392,12 +400,39 @@ func (r *record) latest(i int, at pipeline.Ref, cache func() *drift.Live, now ti
 	if fresh.live == nil {
 		return cached
 	}
-	current := fresh.live.Namespace == at.Namespace && fresh.live.Name == at.Name && now.Before(fresh.until)
-	if !current || (cached != nil && !Newer(fresh.live.ResourceVersion, cached.ResourceVersion)) {
+	if fresh.live.Namespace != at.Namespace || fresh.live.Name != at.Name { // it is superseded
+		r.unplaced = append(r.unplaced, unplacedResponse{r.slots[i].downstream, fresh})
+		r.read[i] = response{}
+		return cached
+	}
+	if !now.Before(fresh.until) || (cached != nil && !Newer(fresh.live.ResourceVersion, cached.ResourceVersion)) {
 		r.read[i] = response{}
 		return cached
 	}
 	return fresh.live
+}
+
+// unshown lists, by downstream, the objects of responses that still count. The others are dropped: whoever asks decides without them, so
+// that their events are not echoes. Call it before reading the cache: an object is in the cache before its event drops the response.
+func (r *record) unshown(downstreams int, now time.Time) [][]*drift.Live {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.dropResponses(func(_ int, to response) bool { return !now.Before(to.until) })
+	objects := make([][]*drift.Live, downstreams)
+	for k := range r.read {
+		if live := r.read[k].live; live != nil {
+			objects[r.slots[k].downstream] = append(objects[r.slots[k].downstream], live)
+		}
+	}
+	for s, m := range r.parked {
+		if m.read.live != nil {
+			objects[s.downstream] = append(objects[s.downstream], m.read.live)
+		}
+	}
+	for _, u := range r.unplaced {
+		objects[u.downstream] = append(objects[u.downstream], u.live)
+	}
+	return objects
 }
 
 // Newer reports whether resource version a is later than b; false if they cannot be compared.

@@ -194,7 +194,7 @@ func (r *Reconciler) begin(ctx context.Context, ref pipeline.Ref) (begun *reconc
 
 // hasNothing reports whether there is nothing to undo for an upstream that is not selected.
 func (r *reconciliation) hasNothing() bool {
-	return !r.hasFinalizer() && len(r.owned()) == 0 && !r.Pipeline.SaysItIsKept(r.upstream)
+	return !r.hasFinalizer() && len(r.owned()) == 0 && len(r.record.unconfirmed) == 0 && !r.Pipeline.SaysItIsKept(r.upstream)
 }
 
 func (r *Reconciler) newReconciliation(ref pipeline.Ref, up *unstructured.Unstructured) *reconciliation {

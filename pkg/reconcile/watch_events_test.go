@@ -54,3 +54,38 @@ func TestResponseCountsUntilItsWatchCatchesUp(t *testing.T) {
 		}
 	}
 }
+
+// A response that no longer counts is dropped by whoever decides without it, so that the event of its object is not an echo of a write that
+// somebody has decided about.
+func TestEventOfAResponseThatNoLongerCounts(t *testing.T) {
+	live := &drift.Live{UID: "u", Namespace: "ns", Name: "a", ResourceVersion: "7"}
+	now, up := time.Now(), pipeline.Ref{Namespace: "ns", Name: "up"}
+	for _, row := range []struct {
+		reason string
+		keep   func(*record, response)
+	}{
+		{"of a desired object", func(rec *record, to response) {
+			rec.slots, rec.targets, rec.read = []slot{{downstream: 1}}, make([]target, 1), []response{to}
+		}},
+		{"while the desired objects are not known", func(rec *record, to response) {
+			rec.park(slot{downstream: 1}, objectMemory{read: to})
+		}},
+		{"of an object that is not desired any more", func(rec *record, to response) {
+			rec.park(slot{downstream: 1, item: pipeline.Ref{Name: "a"}}, objectMemory{read: to})
+			rec.align()
+		}},
+	} {
+		for after, counts := range map[time.Duration]bool{0: true, freshFor: false} {
+			r := &Reconciler{}
+			rec := r.memory.record(up, types.UID("of up"))
+			rec.desired = &pipeline.Desired{}
+			row.keep(rec, response{live, now.Add(freshFor)})
+			if shown := len(rec.unshown(2, now.Add(after))[1]) == 1; shown != counts {
+				t.Errorf("%s, after %s: it is shown: %t", row.reason, after, shown)
+			}
+			if echo := r.IsEchoOf(1, up, live); echo != counts {
+				t.Errorf("%s, after %s: its event is an echo: %t", row.reason, after, echo)
+			}
+		}
+	}
+}

@@ -1,0 +1,90 @@
+//go:build controlplane
+
+package engine_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/corollary-dev/corollary/internal/testkit"
+)
+
+// An object that is no longer wanted before its watch has shown it is removed, too: its event is an echo of the create, after which nobody
+// looks at it again.
+func TestUnwantedAheadOfItsWatch(t *testing.T) {
+	t.Parallel()
+	const several, item = "    forEach: {items: self.spec.data}\n    # downstream\n", "item.key"
+	for _, row := range []struct {
+		reason   string
+		change   []string // of widgetConfig
+		spec     string
+		unwanted string // the change of the upstream, as a merge patch
+	}{
+		{"it is disabled", []string{"    # downstream\n", "    when: self.spec.?replicas.orValue(1) > 0\n"},
+			`{data: {key: a}}`, `{"spec": {"replicas": 0}}`},
+		{"its item is gone", []string{"    # downstream\n", several, ".spec.name | default .metadata.name", item},
+			`{data: {a: a}}`, `{"spec": {"data": {"a": null}}}`},
+		{"its name changes", nil, `{data: {key: a}}`, `{"spec": {"name": "b"}}`},
+		{"the upstream loses its label", []string{"namespaces: [NS]}", "namespaces: [NS], labelSelector: {matchLabels: {served: \"yes\"}}}"},
+			`{data: {key: a}}`, `{"metadata": {"labels": null}}`},
+		{"the upstream does not meet a condition", []string{"namespaces: [NS]}", "namespaces: [NS], " +
+			"matchConditions: [{name: served, expression: \"self.metadata.?labels.served.orValue('no') == 'yes'\"}]}"},
+			`{data: {key: a}}`, `{"metadata": {"labels": null}}`},
+		{"the upstream of several loses its label", []string{
+			"namespaces: [NS]}", "namespaces: [NS], labelSelector: {matchLabels: {served: \"yes\"}}}",
+			"    # downstream\n", several, ".spec.name | default .metadata.name", item,
+		}, `{data: {a: a}}`, `{"metadata": {"labels": null}}`},
+	} {
+		key, hasSeveral := "key", slices.Contains(row.change, several)
+		if hasSeveral {
+			key = "a"
+		}
+		for _, records := range []bool{true, false} { // whether the status records the object, which that of a Widget cannot of several
+			if records && hasSeveral {
+				continue
+			}
+			t.Run(row.reason+map[bool]string{true: "/recorded", false: "/not recorded"}[records], func(t *testing.T) {
+				t.Parallel()
+				ns, name := testkit.Namespace(t), testkit.Unique(t)
+				conf := widgetConfig
+				if !records {
+					conf = strings.Replace(conf, "  downstreams: .status.downstreams\n", "", 1)
+				}
+				conf = fill(strings.NewReplacer(row.change...).Replace(conf), ns, name)
+				watch := &held{resource: "configmaps"}
+				start(t, watch.wrap(testkit.Config()), conf).ready()
+				release := watch.hold()
+				testkit.Apply(t, ns, strings.Replace(widget("a", row.spec), "metadata: {", "metadata: {labels: {served: \"yes\"}, ", 1))
+				waitData(t, ns, "a", key, "a")
+				waitCondition(t, widgets, ns, "a", "Ready", "True")
+				testkit.Patch(t, widgets, ns, "a", "author", row.unwanted)
+				waitGone(t, configMaps, ns, "a")
+				release()
+			})
+		}
+	}
+}
+
+// The same for a row, of which no status says anything.
+func TestGoneAheadOfItsWatch(t *testing.T) {
+	t.Parallel()
+	for reason, downstream := range map[string]string{"one object": "", "several objects": "    forEach: {items: '[self.row.name]'}\n"} {
+		t.Run(reason, func(t *testing.T) {
+			t.Parallel()
+			ns, name, db := testkit.Namespace(t), testkit.Unique(t), newDatabase(t)
+			db.add(1, 3)
+			watch := &held{resource: "configmaps"}
+			start(t, watch.wrap(testkit.Config()), strings.Replace(db.config(ns, name), "    # downstream\n", downstream, 1)).ready()
+			waitApps(t, ns, name, 1, 3)
+			release := watch.hold()
+			db.add(4, 6)
+			waitApps(t, ns, name, 1, 6)
+			db.exec("DELETE FROM apps WHERE id IN (3, 5)")
+			waitGone(t, configMaps, ns, app(3))
+			waitGone(t, configMaps, ns, app(5))
+			release()
+			stayApps(t, ns, 6, 6)
+		})
+	}
+}
