@@ -19,7 +19,7 @@ type observer struct {
 
 	mu    sync.Mutex
 	holds map[leadership.Token]*activation.State
-	// late is when this process was woken too late, and by how much: how busy the machine is.
+	// late is when this process read too late, and by how much: how busy the machine is, and for how long it was blind.
 	late []lateness
 }
 
@@ -37,8 +37,8 @@ func (o *observer) run(ctx context.Context) {
 		case <-ctx.Done():
 		case <-time.After(every):
 		}
-		by := time.Since(begin) - every
 		s, err := activation.Read(ctx, o.lock)
+		by := time.Since(begin) - every
 		o.mu.Lock()
 		if by > every {
 			o.late = append(o.late, lateness{begin, by})
