@@ -121,8 +121,13 @@ func (w *world) inject(f fault) {
 	w.t.Helper()
 	active, standby := w.active()
 	before := w.state()
+	var seen time.Time
 	if f.bounded {
-		eventually(w.t, standby.name+" has not seen the lock", func() bool { return w.log.WaitsFor(standby.name) == before.Holder })
+		eventually(w.t, standby.name+" has not seen the lock", func() (isSeen bool) {
+			var holder string
+			holder, seen = w.log.WaitsFor(standby.name)
+			return holder == before.Holder
+		})
 	}
 	w.log.Note("", EventFault, f.name)
 	begin := time.Now()
@@ -137,7 +142,7 @@ func (w *world) inject(f fault) {
 	}
 	now, _ := w.active()
 	after := w.state()
-	if gap, allowed := w.watch.gap(begin, before.Token, after); f.bounded && after.Token > before.Token && gap > allowed {
+	if gap, allowed := w.watch.gap(begin, seen, before.Token, after); f.bounded && after.Token > before.Token && gap > allowed {
 		w.t.Errorf("%s: the lock was taken %s after its last renewal, later than %s", f.name, gap, allowed)
 	}
 	if after.Token < before.Token || f.outcome == stays && (now != active || after.Token != before.Token) {

@@ -13,7 +13,7 @@ type Timeline struct {
 	events []Event
 	active map[string]string // the token of each cluster that says it is active, "" for none
 	acting map[string]bool   // clusters that say they are active
-	waits  map[string]string // for which holder each cluster says it waits
+	waits  map[string]wait   // for which holder each cluster says it waits
 	ready  map[string]bool   // clusters whose process says that it is a standby or acts
 	text   []string
 }
@@ -41,7 +41,7 @@ func (l *Timeline) Line(cluster, line string) {
 	defer l.mu.Unlock()
 	l.text = append(l.text, time.Now().Format("15:04:05.000")+" "+cluster+" "+line)
 	if l.active == nil {
-		l.waits = map[string]string{}
+		l.waits = map[string]wait{}
 		l.active, l.acting, l.ready = map[string]string{}, map[string]bool{}, map[string]bool{}
 	}
 	var entry struct{ Msg, Token, Holder string }
@@ -49,17 +49,17 @@ func (l *Timeline) Line(cluster, line string) {
 	switch {
 	case entry.Msg == "starting":
 		l.events = append(l.events, Event{time.Now(), cluster, EventEnded, ""})
-		l.active[cluster], l.acting[cluster], l.ready[cluster], l.waits[cluster] = "", false, false, ""
+		l.active[cluster], l.acting[cluster], l.ready[cluster], l.waits[cluster] = "", false, false, wait{}
 	case entry.Msg == "operator state changed":
 		l.ready[cluster] = true
 	case entry.Msg == "this cluster is active":
-		l.active[cluster], l.acting[cluster], l.waits[cluster] = entry.Token, true, ""
+		l.active[cluster], l.acting[cluster], l.waits[cluster] = entry.Token, true, wait{}
 		l.events = append(l.events, Event{time.Now(), cluster, EventActive, entry.Token})
 	case entry.Msg == "this cluster is a standby":
 		l.active[cluster], l.acting[cluster] = "", false
 		l.events = append(l.events, Event{time.Now(), cluster, EventStandby, ""})
 	case entry.Msg == "another cluster is active":
-		l.waits[cluster] = entry.Holder
+		l.waits[cluster] = wait{entry.Holder, time.Now()}
 	case strings.HasPrefix(line, "Error: "):
 		l.events = append(l.events, Event{time.Now(), cluster, EventEnded, line})
 	}
@@ -72,11 +72,17 @@ func (l *Timeline) Active(cluster string) (token string, active bool) {
 	return l.active[cluster], l.acting[cluster]
 }
 
-// WaitsFor is the holder of the lock for which a cluster says it waits; "" for none.
-func (l *Timeline) WaitsFor(cluster string) string {
+// wait is for whom a cluster waits, and since when.
+type wait struct {
+	holder string
+	since  time.Time
+}
+
+// WaitsFor is the holder of the lock for which a cluster says it waits, and since when; "" for none.
+func (l *Timeline) WaitsFor(cluster string) (holder string, since time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.waits[cluster]
+	return l.waits[cluster].holder, l.waits[cluster].since
 }
 
 // Running reports whether the process of a cluster has said that its operator watches.

@@ -87,6 +87,7 @@ type world struct {
 	random   *rand.Rand
 	log      *Timeline
 	watch    *observer
+	written  []Write // as far as the audit logs have been read
 }
 
 // cluster is one of them: its operator process, which is started again whenever it ends, and its network to the lock service.
@@ -96,6 +97,7 @@ type cluster struct {
 	proxy      *Proxy
 	dir        string
 	client     dynamic.ResourceInterface
+	audited    int64 // how far the audit log of its API server has been read
 
 	mu      sync.Mutex
 	process *exec.Cmd
@@ -287,12 +289,12 @@ func (l *lines) Write(data []byte) (int, error) {
 // writes are all writes that the API servers received from the operators.
 func (w *world) writes() []Write {
 	w.t.Helper()
-	var list []Write
 	for _, c := range w.clusters {
-		events, err := planes[c.name].ReadAudit()
+		events, offset, err := planes[c.name].ReadAuditFrom(c.audited)
 		if err != nil {
 			w.t.Fatal(err)
 		}
+		c.audited = offset
 		for _, e := range events {
 			if e.ImpersonatedUser == nil || e.ImpersonatedUser.Username != c.user || !mutates(e) {
 				continue
@@ -309,11 +311,11 @@ func (w *world) writes() []Write {
 					w.t.Error(err)
 				}
 			}
-			list = append(list, write)
+			w.written = append(w.written, write)
 		}
 	}
-	slices.SortFunc(list, func(a, b Write) int { return a.At.Compare(b.At) })
-	return list
+	slices.SortFunc(w.written, func(a, b Write) int { return a.At.Compare(b.At) })
+	return w.written
 }
 
 func mutates(e controlplane.AuditEvent) bool {
