@@ -122,7 +122,7 @@ func (w *world) inject(f fault) {
 	active, standby := w.active()
 	before := w.state()
 	var seen time.Time
-	if f.bounded {
+	if f.bounded || f.outcome == takeover { // else the process of the active cluster may be the first to take it again
 		eventually(w.t, standby.name+" has not seen the lock", func() (isSeen bool) {
 			var holder string
 			holder, seen = w.log.WaitsFor(standby.name)
