@@ -77,7 +77,7 @@ func (p *process) holds() []int {
 	return list
 }
 
-// await waits until the processes hold that many shards each, and fails if two hold one at any time.
+// await waits until the processes have these numbers of shards, and fails if two hold one at any time.
 func await(t *testing.T, why string, counts []int, processes ...*process) {
 	t.Helper()
 	deadline := time.Now().Add(time.Minute)
@@ -100,7 +100,7 @@ func await(t *testing.T, why string, counts []int, processes ...*process) {
 		if time.Now().After(deadline) {
 			t.Fatalf("%s: the processes hold %v, want %v", why, got, counts)
 		}
-		time.Sleep(20 * time.Millisecond)
+		<-time.After(20 * time.Millisecond)
 	}
 }
 
@@ -139,7 +139,7 @@ func TestMembersShareShards(t *testing.T) {
 
 	before := a.requests.Load() + b.requests.Load()
 	begin := time.Now()
-	time.Sleep(5 * time.Second) // the time in which requests are counted
+	<-time.After(5 * time.Second) // the time in which requests are counted
 	periods := float64(time.Since(begin)) / float64(500*time.Millisecond)
 	if sent := a.requests.Load() + b.requests.Load() - before; float64(sent) > 7*(periods+2) {
 		t.Errorf("two processes at rest sent %d requests in %.1f retry periods, want 7 in each at most", sent, periods)

@@ -24,11 +24,11 @@ type observer struct {
 	founded bool
 
 	processes map[string]*leadership.Sight
-	// doubts are the shards that nobody is known to hold, though somebody may.
+	// doubts are the shards that no process is known to hold, though one may.
 	doubts map[int]doubt
 	// exists are the shards whose Lease was seen.
 	exists map[int]bool
-	// shards and leases are what was listed last.
+	// leases and heartbeat are what was listed last: the Leases of shards and of processes.
 	leases    map[int]*coordinationv1.Lease
 	heartbeat map[string]*coordinationv1.Lease
 }
@@ -85,7 +85,7 @@ func (o *observer) seeProcesses(v *view, now time.Time) {
 			v.silent = append(v.silent, name)
 		}
 	}
-	if o.heartbeat[o.self] == nil { // deleted by hand: it is made anew at the next renewal
+	if o.heartbeat[o.self] == nil { // deleted by hand: the next renewal makes it again
 		v.alive = append(v.alive, o.self)
 		slices.Sort(v.alive)
 	}
@@ -130,8 +130,8 @@ func (o *observer) gone(name string) bool {
 	return name != o.self && sight != nil && sight.Holder() == "" && o.heartbeat[name] != nil
 }
 
-// doubted reports whether somebody may still hold a shard, whose Lease has been in a state that no process brings about for less
-// than a lease duration: whoever holds it finds that out.
+// doubted reports whether a process may still hold a shard: its Lease has been in a state that no process brings about for less than
+// a lease duration, in which the holder finds that out.
 func (o *observer) doubted(k int, state string, now time.Time) bool {
 	d := o.doubts[k]
 	if d.state != state {

@@ -11,7 +11,7 @@ type shard struct {
 	holder string
 	// named is the holder in its Lease, whether it may act or not.
 	named string
-	// taken is true while nobody is known to hold it, and somebody may: its Lease was deleted or edited by hand just now.
+	// taken is true while no process is known to hold it, and one may: its Lease was deleted or edited by hand just now.
 	taken bool
 	// died is true if its holder died while it was loading, and that is not counted yet.
 	died bool
