@@ -209,7 +209,7 @@ func (s *sim) check() {
 	}
 }
 
-// counts are how many shards each process holds that is alive.
+// counts are the shards of each process that is alive, in ascending order.
 func (s *sim) counts() []int {
 	var list []int
 	for _, a := range s.actors {
