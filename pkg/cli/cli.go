@@ -80,7 +80,8 @@ Corollary keeps the cluster that way.`,
 		newVersion(streams))
 	root.AddCommand(newGenerate(streams), newInit(streams), newTest(streams))
 	root.AddCommand(newConvert(streams), newMigrate(streams), newCRD(streams))
-	root.AddCommand(newPlan(streams), newGet(streams), newExport(streams), newWhy(streams), newReconcile(streams), newActivation(streams))
+	root.AddCommand(newPlan(streams), newGet(streams), newExport(streams), newWhy(streams), newReconcile(streams), newActivation(streams),
+		newShards(streams))
 	root.AddCommand(newBackup(streams), newRestore(streams))
 	root.SetHelpCommand(newHelp())
 	root.InitDefaultCompletionCmd()

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/pflag"
@@ -16,6 +18,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/engine"
 	"github.com/corollary-dev/corollary/pkg/leadership"
+	"github.com/corollary-dev/corollary/pkg/shards"
 )
 
 // election is how one of several processes becomes the one that writes.
@@ -24,6 +27,7 @@ type election struct {
 	name      string
 	namespace string
 	timings   leadership.Timings
+	shards    int
 }
 
 func (e *election) bind(flags *pflag.FlagSet) {
@@ -38,11 +42,17 @@ func (e *election) bind(flags *pflag.FlagSet) {
 		"How long after its last renewal a leader still writes; shorter than the lease duration")
 	flags.DurationVar(&e.timings.RetryPeriod, "leader-election-retry-period", usual.RetryPeriod,
 		"How often the leader renews the Lease; 1.2 times that is shorter than the renew deadline")
+	flags.IntVar(&e.shards, "shards", 0, "Number of shards that all processes with --leader-elect share, so that all of them write, each for its "+
+		"own objects; the same for all, such as 16 for each; 0: only the leader writes")
 }
 
 // check refuses what cannot be meant.
 func (e *election) check() error {
 	switch {
+	case e.shards < 0 || e.shards > shards.MostShards:
+		return usagef("--shards is %d: it must be from 1 to %d, or 0 for one leader that writes alone", e.shards, shards.MostShards)
+	case !e.enabled && e.shards > 0:
+		return usagef("--shards %d has no effect without --leader-elect: the processes share the shards by Leases", e.shards)
 	case !e.enabled && (e.name != "" || e.namespace != ""):
 		return usagef("--leader-election-id and --leader-election-namespace have no effect without --leader-elect")
 	case !e.enabled && e.timings != leadership.DefaultTimings():
@@ -69,9 +79,25 @@ func checkLeaseName(name string) error {
 	return nil
 }
 
+// engineFiltersByShard is false until the engine acts only for the shards that this process holds.
+const engineFiltersByShard = false
+
+// participant is this process in an election, or in a set of processes that share shards.
+type participant interface {
+	Fence(cfg *rest.Config) *rest.Config
+	FenceEvents(cfg *rest.Config) *rest.Config
+	Elected() <-chan struct{}
+	HadOtherLeader() bool
+	Run(ctx context.Context, work func(context.Context) error) error
+}
+
 // candidate is this process in an election; nil if there is none.
 type candidate struct {
-	*leadership.Election
+	participant
+	// tenure is what a write that does not go to an API server needs.
+	tenure *leadership.Tenure
+	// member is the participant of a set that shares shards; nil if one leader writes.
+	member           *shards.Member
 	namespace, lease string
 	// events is where the manager's recorder goes, which needs a guarded configuration to be made.
 	events atomic.Pointer[manager.Manager]
@@ -86,12 +112,30 @@ func (e *election) candidate(cfg *rest.Config, fallback string, logger logr.Logg
 	if c.namespace == "" {
 		c.namespace = fallback
 	}
-	var err error
-	c.Election, err = leadership.New(cfg, leadership.Options{Namespace: c.namespace, Name: e.name, Timings: e.timings, Record: c.record,
-		Log: logger.WithName("leaderelection")})
+	if e.shards > 0 {
+		if !engineFiltersByShard {
+			return nil, errors.New("--shards is not supported yet: all processes would write for all objects")
+		}
+		var err error
+		c.member, err = shards.New(cfg, shards.Options{Namespace: c.namespace, ID: e.name, N: e.shards, Timings: e.timings, Record: c.record,
+			Log: logger.WithName("shards")})
+		if err != nil {
+			return nil, fmt.Errorf("preparing the shards: %w", err)
+		}
+		c.participant, c.tenure = c.member, c.member.Process()
+		return c, nil
+	}
+	log := logger.WithName("leaderelection")
+	one, err := leadership.New(cfg, leadership.Options{Namespace: c.namespace, Name: e.name, Timings: e.timings, Record: c.record, Log: log,
+		Waiting: func(holder string, _ time.Duration) {
+			if n, ok := shards.NumberOf(holder); ok {
+				log.Info("waiting: processes with --shards hold the Lease", "lease", c.namespace+"/"+e.name, "shards", n)
+			}
+		}})
 	if err != nil {
 		return nil, fmt.Errorf("preparing the election of a leader: %w", err)
 	}
+	c.participant, c.tenure = one, one.Tenure
 	return c, nil
 }
 
@@ -114,10 +158,14 @@ func (c *candidate) fence(cfg *rest.Config) (operators, events *rest.Config) {
 	return c.Fence(cfg), c.FenceEvents(cfg)
 }
 
-// leads reports whether this process has been elected, or needs not be.
+// leads reports whether this process has been elected, or needs not be. Of processes that share shards, one at a time does what is
+// done once for all: the one that holds the first shard.
 func (c *candidate) leads() bool {
-	if c == nil {
+	switch {
+	case c == nil:
 		return true
+	case c.member != nil:
+		return c.member.Has(0)
 	}
 	select {
 	case <-c.Elected():
@@ -131,7 +179,7 @@ func (c *candidate) leads() bool {
 func (c *candidate) engineOptions(workers int, namespace string, activations activations, logger logr.Logger) engine.Options {
 	o := engine.Options{Workers: workers, Namespace: namespace, Activation: activations.of, Log: logger}
 	if c != nil {
-		o.Elected, o.HadOtherLeader, o.MayWrite, o.Tenure = c.Elected(), c.HadOtherLeader, c.Wait, c.Tenure
+		o.Elected, o.HadOtherLeader, o.MayWrite, o.Tenure = c.Elected(), c.HadOtherLeader, c.tenure.Wait, c.tenure
 	}
 	return o
 }
@@ -152,6 +200,11 @@ func (c *candidate) serve(ctx context.Context, mgr manager.Manager, start func(c
 	if c == nil {
 		err = start(ctx)
 	} else {
+		if c.member != nil {
+			if err := mgr.AddReadyzCheck("shards", func(*http.Request) error { return c.member.Ready() }); err != nil {
+				return fmt.Errorf("adding the readiness of shards: %w", err)
+			}
+		}
 		c.events.Store(&mgr)
 		err = c.Run(ctx, start)
 	}

@@ -28,6 +28,12 @@ type Options struct {
 	Identity string
 	// Role is written into the lock and says what kind of process holds it; it may be empty.
 	Role string
+	// Self, if it is set, is the whole name by which the lock says who holds it.
+	Self string
+	// Shared is for a lock that all processes of one Self hold together: see shared. Nil for all others.
+	Shared *Shared
+	// Labels are those of the Lease, if New's Election creates it.
+	Labels map[string]string
 	// Once is for a process that has one thing to do. It reads the lock while it waits for it, and needs no right to watch
 	// it; and it ends where it is refused the lock (401, 403), instead of waiting for rights.
 	Once bool
@@ -49,15 +55,17 @@ type Election struct {
 	options Options
 	standby *standby
 	lock    *lock
+	shared  *shared // nil if one process holds it alone
 }
 
 // New prepares an election by a Lease; cfg is how it is reached. It sends no request.
 func New(cfg *rest.Config, o Options) (*Election, error) {
 	timeout := max(o.RenewDeadline/2, time.Second) // one request that hangs shall not cost the Lease
-	store, err := NewLease(cfg, o.Namespace, o.Name, timeout)
+	store, err := newLease(cfg, o.Namespace, o.Name, timeout)
 	if err != nil {
 		return nil, err
 	}
+	store.labels = o.Labels
 	return NewElection(store, o)
 }
 
@@ -65,6 +73,9 @@ func New(cfg *rest.Config, o Options) (*Election, error) {
 func NewElection(store Store, o Options) (*Election, error) {
 	if problem := o.Problem(); problem != "" {
 		return nil, errors.New(problem)
+	}
+	if o.Self != "" {
+		return newElection(store, o, o.Self), nil
 	}
 	self := o.Identity
 	if self == "" {
@@ -84,7 +95,11 @@ func NewElection(store Store, o Options) (*Election, error) {
 func newElection(store Store, o Options, self string) *Election {
 	e := &Election{Tenure: NewTenure(store.Describe(), o.RenewDeadline, o.Log), options: o}
 	e.standby = &standby{store: store, self: self, retry: o.RetryPeriod, lease: o.LeaseDuration, once: o.Once, waiting: o.Waiting, log: o.Log}
-	e.lock = &lock{store: store, self: self, tenure: e.Tenure, standby: e.standby, record: o.Record, handsOver: o.HandsOver, greatest: NoToken}
+	if o.Shared != nil {
+		e.shared = &shared{Shared: *o.Shared, wait: time.Duration(2 * leaderelection.JitterFactor * float64(o.RetryPeriod))}
+	}
+	e.lock = &lock{store: store, self: self, tenure: e.Tenure, standby: e.standby, record: o.Record, handsOver: o.HandsOver, greatest: NoToken,
+		shared: e.shared}
 	return e
 }
 

@@ -29,12 +29,16 @@ type lock struct {
 	// holder is who held the lock when it was last read, read the token in that record.
 	holder string
 	read   Token
+	// lasts is for how many seconds the record was renewed when it was last read.
+	lasts int
 	// token is the token of the current hold, greatest the greatest that was seen.
 	token, greatest Token
 	// failure is why an attempt failed; nil if it did not, or somebody else was faster.
 	failure error
 	// refused is why the store refused to have the record read or written; nil if it did not, or was not reached.
 	refused error
+	// shared is how it is held together with others; nil if it is not.
+	shared *shared
 }
 
 // begin is called before each attempt to take the lock.
@@ -69,7 +73,7 @@ func (l *lock) Get(ctx context.Context) (*Record, []byte, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("writing the record of the %s: %w", l.Describe(), err)
 	}
-	l.holder, l.read = record.HolderIdentity, Token(record.LeaderTransitions)
+	l.holder, l.read, l.lasts = record.HolderIdentity, Token(record.LeaderTransitions), record.LeaseDurationSeconds
 	if l.read < l.store.LastToken() { // else somebody wrote it, and may take it back
 		l.greatest = max(l.greatest, l.read)
 	}
@@ -149,6 +153,14 @@ func (l *lock) write(ctx context.Context, record *Record, write func(context.Con
 	default:
 		token = max(l.greatest+1, l.store.LeastToken())
 	}
+	if l.shared != nil {
+		if !l.leads {
+			l.shared.joined = l.holder == l.self
+		} else if renewed, err := l.renewedByAnother(ctx, record); renewed || err != nil {
+			return err
+		}
+		l.longest(record)
+	}
 	record.LeaderTransitions = int(token)
 	sent := l.tenure.clock()
 	err := write(ctx, record)
@@ -164,6 +176,9 @@ func (l *lock) write(ctx context.Context, record *Record, write func(context.Con
 		l.tenure.Begin(token, l.standby.sawLeader)
 	}
 	l.refused = nil
+	if l.shared != nil {
+		l.shared.looked, l.shared.renewed = sent, record.RenewTime.UnixMicro()
+	}
 	l.tenure.Renew(sent)
 	return nil
 }
@@ -192,6 +207,9 @@ func (l *lock) giveUp(err error) {
 func (l *lock) release(ctx context.Context, record *Record) error {
 	if l.holder == l.self && l.tenure.MayWrite() == nil {
 		l.tenure.End(errReleased)
+		if l.shared != nil && l.shared.Others(ctx) {
+			return nil
+		}
 		return l.store.Update(ctx, record)
 	}
 	return nil

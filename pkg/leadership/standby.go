@@ -23,10 +23,7 @@ type standby struct {
 	waiting func(holder string, lasts time.Duration)
 	log     logr.Logger
 
-	// seen is the last renewal that was seen, since is when, and lasts for how long it is good.
-	seen  renewal
-	since time.Time
-	lasts time.Duration
+	Sight
 	// exists is true once the record was read or written, and gone is when it was first found not to exist since then.
 	exists bool
 	gone   time.Time
@@ -38,42 +35,27 @@ type standby struct {
 	denied error
 }
 
-// renewal tells one renewal from another.
-type renewal struct {
-	holder      string
-	renewed     int64 // microseconds, as precise as a record is
-	transitions int
-}
-
 // observe takes in what the record says and reports whether it is free: released, ours, or not renewed for as long as it
 // lasts.
 func (s *standby) observe(record *Record) bool {
 	s.exists, s.gone = true, time.Time{}
-	r := renewal{holder: record.HolderIdentity, renewed: record.RenewTime.UnixMicro(), transitions: record.LeaderTransitions}
-	if s.taken() && r.renewed == s.seen.renewed {
-		// Nobody has written it who holds it, or gives it back: by hand, a holder was taken out, or how long it lasts was
-		// changed. Whoever held it has not found out yet.
-		return false
+	before := s.seen.holder
+	if before == s.self {
+		s.lasts = 0 // our own edits are ours
 	}
-	another := r.holder != s.seen.holder
-	if s.since.IsZero() || s.seen != r {
-		s.seen, s.since = r, time.Now()
-	}
-	s.lasts = time.Duration(record.LeaseDurationSeconds) * time.Second
+	s.Observe(record, time.Now())
 	s.sawLeader = s.sawLeader || s.taken()
-	if another && s.taken() && s.waiting != nil {
-		s.waiting(r.holder, s.lasts)
+	if s.seen.holder != before && s.taken() && s.waiting != nil {
+		s.waiting(s.seen.holder, s.lasts)
 	}
 	return !s.taken()
 }
 
 // left is for how long the lock is taken, if it is not renewed.
-func (s *standby) left() time.Duration { return s.lasts - time.Since(s.since) }
+func (s *standby) left() time.Duration { return s.Left(time.Now()) }
 
 // taken reports whether another process held the lock when it was seen last, and what it was renewed for has not passed.
-func (s *standby) taken() bool {
-	return s.seen.holder != "" && s.seen.holder != s.self && s.left() > 0
-}
+func (s *standby) taken() bool { return s.seen.holder != s.self && s.Held(time.Now()) }
 
 // deleted is for how long a record that is gone still counts as held: whoever held it, seen or not, writes until it finds out, and
 // then makes it anew. If there never was one, nobody held it.

@@ -66,11 +66,16 @@ type leases struct {
 	client          coordinationclient.LeaseInterface // with a time limit
 	watching        coordinationclient.LeaseInterface // without
 	read            *coordinationv1.Lease
+	labels          map[string]string // of a Lease that is created
 }
 
 // NewLease returns a Store that is a Lease of the API server that cfg is for. A request that hangs ends after timeout. It sends
 // no request.
 func NewLease(cfg *rest.Config, namespace, name string, timeout time.Duration) (Store, error) {
+	return newLease(cfg, namespace, name, timeout)
+}
+
+func newLease(cfg *rest.Config, namespace, name string, timeout time.Duration) (*leases, error) {
 	cfg = rest.AddUserAgent(rest.CopyConfig(cfg), "leader-election")
 	watching, err := coordinationclient.NewForConfig(cfg)
 	if err != nil {
@@ -103,8 +108,8 @@ func (s *leases) Get(ctx context.Context) (*Record, error) {
 
 // Create implements Store.
 func (s *leases) Create(ctx context.Context, record *Record) error {
-	lease, err := s.client.Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: s.name},
-		Spec: resourcelock.LeaderElectionRecordToLeaseSpec(record)}, metav1.CreateOptions{})
+	lease, err := s.client.Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: s.name,
+		Labels: s.labels}, Spec: resourcelock.LeaderElectionRecordToLeaseSpec(record)}, metav1.CreateOptions{})
 	if err == nil {
 		s.read = lease
 	}

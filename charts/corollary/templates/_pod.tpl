@@ -39,7 +39,7 @@ and the rights, the probes and the Job of helm uninstall would go by the first. 
 */}}
 {{- define "corollary.reserved" -}}
 {{- $values := dict "c" "operatorFiles" "config" "operatorFiles" "leader-elect" "replicas" "leader-election-id" "leaderElection.id"
-  "workers" "workers" "metrics-bind-address" "metrics.port" "health-probe-bind-address" "probes.port" "zap-log-level" "log.level"
+  "workers" "workers" "shards" "shards" "metrics-bind-address" "metrics.port" "health-probe-bind-address" "probes.port" "zap-log-level" "log.level"
   "zap-encoder" "log.format" "webhook-bind-address" "conversion.port" "webhook-service" "conversion" "webhook-secret" "conversion"
   "activation-identity" "activation.identity" "webhook-url" "conversion" "webhook-secret-read-only" "conversion.certificate" -}}
 {{- if has .flag (list "n" "namespace" "leader-election-namespace") -}}
@@ -92,6 +92,9 @@ and the rights, the probes and the Job of helm uninstall would go by the first. 
 - --leader-elect
 - --leader-election-id={{ include "corollary.leaderElectionId" . }}
 {{- include "corollary.electionArgs" . }}
+{{- with .Values.shards }}
+- --shards={{ . }}
+{{- end }}
 - --workers={{ .Values.workers }}
 - --metrics-bind-address=:{{ .Values.metrics.port }}
 - --health-probe-bind-address=:{{ .Values.probes.port }}

@@ -1,0 +1,323 @@
+package shards
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+)
+
+// looksInRetryPeriod is how often the Leases are listed in a retry period while shards change hands; else once.
+const looksInRetryPeriod = 4
+
+// loop looks at the Leases of the set, and does what follows, until ctx is done. refuse ends the part of this process.
+func (m *Member) loop(ctx context.Context, refuse context.CancelCauseFunc) {
+	for elected := false; !elected; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-m.wake:
+			m.mu.Lock()
+			refused := m.refused
+			m.mu.Unlock()
+			if refused != nil {
+				refuse(refused)
+				return
+			}
+		case <-m.set.Elected():
+			elected = true
+		}
+	}
+	m.mu.Lock()
+	m.waitsFor = ""
+	m.mu.Unlock()
+	m.seen.founded = !m.set.Joined()
+	m.options.Log.Info("taking part in the set of shards", "process", m.name, "shards", m.options.N)
+	last, reported := m.now(), ""
+	for ctx.Err() == nil {
+		moving, err := m.look(ctx)
+		switch {
+		case err == nil:
+			last, reported = m.now(), ""
+		case ctx.Err() != nil:
+			return
+		case m.now().Sub(last) >= m.options.RenewDeadline && m.mayWrite() == nil:
+			m.process.End(fmt.Errorf("the Leases of the shards could not be listed for %s: %w", m.options.RenewDeadline, err))
+			return
+		case err.Error() != reported:
+			reported = err.Error()
+			m.options.Log.Info("the Leases of the shards cannot be listed, will retry", "error", reported)
+		}
+		wait := m.options.RetryPeriod
+		if moving {
+			wait /= looksInRetryPeriod
+		}
+		select {
+		case <-ctx.Done():
+		case <-m.wake:
+		case <-time.After(wait):
+		}
+	}
+}
+
+// list lists the Leases of processes and shards.
+func (m *Member) list(ctx context.Context) ([]coordinationv1.Lease, error) {
+	list, err := m.leases.List(ctx, metav1.ListOptions{LabelSelector: m.seen.label()})
+	if err != nil {
+		return nil, err
+	}
+	return list.Items, nil
+}
+
+// others reports whether another process may belong to the set.
+func (m *Member) others(ctx context.Context) bool {
+	list, err := m.list(ctx)
+	return err != nil || slices.ContainsFunc(list, func(l coordinationv1.Lease) bool {
+		name, ok := m.seen.processOf(l.Name)
+		return ok && name != m.name && l.Spec.HolderIdentity != nil && *l.Spec.HolderIdentity != ""
+	})
+}
+
+// look lists the Leases, and does what follows from them. It reports whether shards change hands.
+func (m *Member) look(ctx context.Context) (moving bool, err error) {
+	list, err := m.list(ctx)
+	if err != nil {
+		return true, err
+	}
+	v := m.seen.observe(list, m.now())
+	m.compare(&v)
+	if m.mayWrite() != nil {
+		return true, nil
+	}
+	m.adopt(ctx, &v)
+	m.recordLoaded(ctx)
+	actions := plan(v)
+	taken := 0
+	for _, a := range actions {
+		if a.verb == take {
+			taken++
+		}
+	}
+	group := taken + m.count(loading)
+	for _, a := range actions {
+		if err := m.act(ctx, a, group); err != nil && !superseded(err) {
+			m.options.Log.Info("a Lease of the shards could not be written, will retry", "lease", m.describe(a), "error", err.Error())
+		} else if err != nil && a.verb == take && v.shards[a.shard].suspect() {
+			break // another process tries the suspects
+		}
+	}
+	return m.report(v, len(actions) > 0), nil
+}
+
+// compare compares what this process holds with what the Leases say, and gives back what is drained.
+func (m *Member) compare(v *view) {
+	m.mu.Lock()
+	phases := map[int]phase{}
+	for k, h := range m.held {
+		phases[k] = h.phase
+	}
+	m.mu.Unlock()
+	for k, p := range phases {
+		if v.shards[k].named != m.name && p != lost {
+			m.options.Log.Info("another process may hold the shard: nothing is written for it", "shard", k, "holder", v.shards[k].named)
+			m.loseShard(k)
+		}
+	}
+	v.mine, v.draining = map[int]bool{}, map[int]bool{}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for k, h := range m.held {
+		v.mine[k] = true
+		v.draining[k] = h.phase == draining || h.phase == drained
+	}
+	maps.DeleteFunc(v.draining, func(_ int, is bool) bool { return !is })
+}
+
+// adopt begins to act for shards whose Leases name this process though it does not know that: the answer to its write was lost.
+func (m *Member) adopt(ctx context.Context, v *view) {
+	for k, s := range v.shards {
+		if s.holder == m.name && !v.mine[k] {
+			v.mine[k] = true
+			m.gain(ctx, k, max(s.group, 1))
+		}
+	}
+}
+
+// recordLoaded writes on the Leases of shards that they have been loaded, and gives back those that are drained.
+func (m *Member) recordLoaded(ctx context.Context) {
+	m.mu.Lock()
+	due := map[int]phase{}
+	for k, h := range m.held {
+		if h.phase == drained || h.phase == active && !h.recorded {
+			due[k] = h.phase
+		}
+	}
+	m.mu.Unlock()
+	for _, k := range slices.Sorted(maps.Keys(due)) {
+		r := m.seen.read(m.seen.leases[k], m.options.N)
+		if r.holder != m.name {
+			continue
+		}
+		if due[k] == drained {
+			r = r.free(m.now())
+		} else {
+			r.loading, r.deaths, r.group = false, 0, 0
+		}
+		if err := m.put(ctx, k, r); err != nil {
+			m.options.Log.Info("the Lease of a shard could not be written, will retry", "shard", k, "error", err.Error())
+			continue
+		}
+		if due[k] == drained {
+			m.options.Log.V(1).Info("shard given back", "shard", k)
+			m.given(k)
+			continue
+		}
+		m.mu.Lock()
+		if h := m.held[k]; h != nil {
+			h.recorded = true
+		}
+		m.mu.Unlock()
+	}
+}
+
+// put writes the Lease of a shard over the one that was seen.
+func (m *Member) put(ctx context.Context, k int, r record) error {
+	there := m.seen.leases[k]
+	lease := m.seen.write(there, m.options.Namespace, k, m.options.N, r)
+	var err error
+	if there == nil {
+		lease, err = m.leases.Create(ctx, lease, metav1.CreateOptions{})
+	} else {
+		lease, err = m.leases.Update(ctx, lease, metav1.UpdateOptions{})
+	}
+	if err == nil {
+		m.seen.leases[k] = lease
+	}
+	return err
+}
+
+// act does one step.
+func (m *Member) act(ctx context.Context, a action, group int) error {
+	switch a.verb {
+	case drain:
+		m.options.Log.V(1).Info("giving a shard back", "shard", a.shard)
+		m.drainShard(a.shard)
+		return nil
+	case take:
+		return m.take(ctx, a.shard, group)
+	case blame:
+		r := m.seen.read(m.seen.leases[a.shard], m.options.N)
+		holder := r.holder
+		r = r.free(m.now())
+		r.deaths++
+		if err := m.put(ctx, a.shard, r); err != nil {
+			return err
+		}
+		s := shard{deaths: r.deaths, group: r.group}
+		m.options.Log.Info("a process died while it was loading the shard", "shard", a.shard, "process", holder, "deaths", r.deaths,
+			"loadedTogether", r.group, "quarantined", s.quarantined())
+		return nil
+	case markDead:
+		return m.mark(ctx, a.process)
+	default:
+		lease := m.seen.heartbeat[a.process]
+		return m.leases.Delete(ctx, lease.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &lease.UID,
+			ResourceVersion: &lease.ResourceVersion}})
+	}
+}
+
+// take has the Lease of a shard name this process.
+func (m *Member) take(ctx context.Context, k, group int) error {
+	r := record{}
+	if there := m.seen.leases[k]; there != nil {
+		r = m.seen.read(there, m.options.N)
+	}
+	r.holder, r.loading, r.group, r.changed, r.duration = m.name, true, group, m.now(), m.options.LeaseDuration
+	r.token++
+	if err := m.put(ctx, k, r); err != nil {
+		return err
+	}
+	m.options.Log.V(1).Info("shard taken", "shard", k, "token", r.token.String())
+	m.gain(ctx, k, group)
+	return nil
+}
+
+// mark takes the Lease of a process away from it, so that it cannot renew it any more.
+func (m *Member) mark(ctx context.Context, name string) error {
+	lease := m.seen.heartbeat[name].DeepCopy()
+	metav1.SetMetaDataAnnotation(&lease.ObjectMeta, m.seen.dead(), "true")
+	now, record := metav1.NewTime(m.now()), resourcelock.LeaseSpecToLeaderElectionRecord(&lease.Spec)
+	record.HolderIdentity, record.LeaseDurationSeconds, record.RenewTime = "", released, now
+	lease.Spec = resourcelock.LeaderElectionRecordToLeaseSpec(record)
+	if _, err := m.leases.Update(ctx, lease, metav1.UpdateOptions{}); err != nil {
+		return err
+	}
+	m.options.Log.Info("a process did not renew its Lease: others take its shards", "process", name)
+	return nil
+}
+
+// superseded reports whether another process was faster, which the next look shows.
+func superseded(err error) bool {
+	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err)
+}
+
+// describe names the Lease of a step.
+func (m *Member) describe(a action) string {
+	if a.process != "" {
+		return m.options.Namespace + "/" + m.seen.process(a.process)
+	}
+	return m.options.Namespace + "/" + m.seen.shard(a.shard)
+}
+
+// count is how many shards of this process are in a phase.
+func (m *Member) count(p phase) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n := 0
+	for _, h := range m.held {
+		if h.phase == p {
+			n++
+		}
+	}
+	return n
+}
+
+// report sets the metrics and readiness. It reports whether shards change hands.
+func (m *Member) report(v view, acted bool) bool {
+	counts := map[string]int{}
+	for k, s := range v.shards {
+		counts[m.state(k, s)]++
+	}
+	setMetrics(counts)
+	a := assign(v)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.settled = m.settled || !acted && len(a.taken[m.name]) == 0 && counts["draining"] == 0
+	return acted || counts["free"]+counts["draining"]+counts["suspect"] > 0
+}
+
+// state is that of a shard as this process sees it.
+func (m *Member) state(k int, s shard) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	h := m.held[k]
+	switch {
+	case h != nil && h.phase == drained:
+		return string(draining)
+	case h != nil:
+		return string(h.phase)
+	case s.quarantined():
+		return "quarantined"
+	case s.suspect() && s.holder == "":
+		return "suspect"
+	case s.holder == "":
+		return "free"
+	}
+	return "elsewhere"
+}

@@ -1,0 +1,149 @@
+//go:build controlplane
+
+package shards_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/rest"
+
+	"github.com/corollary-dev/corollary/internal/testkit"
+	"github.com/corollary-dev/corollary/pkg/leadership"
+	"github.com/corollary-dev/corollary/pkg/shards"
+)
+
+const number = 12
+
+// process is a member that runs.
+type process struct {
+	*shards.Member
+	stop context.CancelFunc
+	over chan error
+	// cut is true while no request of it is answered: it died, or is frozen as far as others can see.
+	cut      atomic.Bool
+	requests atomic.Int64
+}
+
+func start(t *testing.T, namespace string, n int) *process {
+	t.Helper()
+	p := &process{over: make(chan error, 1)}
+	cfg := rest.CopyConfig(testkit.Config())
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			if p.cut.Load() {
+				return nil, errors.New("the network is cut")
+			}
+			p.requests.Add(1)
+			return next.RoundTrip(r)
+		})
+	})
+	var err error
+	p.Member, err = shards.New(cfg, shards.Options{Namespace: namespace, ID: "set", N: n, Log: logr.Discard(),
+		Timings: leadership.Timings{LeaseDuration: 5 * time.Second, RenewDeadline: 3 * time.Second, RetryPeriod: 500 * time.Millisecond}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	p.stop = stop
+	go func() {
+		p.over <- p.Run(ctx, func(ctx context.Context) error {
+			<-ctx.Done()
+			return nil
+		})
+	}()
+	t.Cleanup(stop)
+	return p
+}
+
+type roundTripper func(r *http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func (p *process) holds() []int {
+	var list []int
+	for k := range number {
+		if p.Has(k) && p.Process().MayWrite() == nil && p.Set().MayWrite() == nil {
+			list = append(list, k)
+		}
+	}
+	return list
+}
+
+// await waits until the processes have these numbers of shards, and fails if two hold one at any time.
+func await(t *testing.T, why string, counts []int, processes ...*process) {
+	t.Helper()
+	deadline := time.Now().Add(time.Minute)
+	for {
+		var got []int
+		holders := map[int]int{}
+		for _, p := range processes {
+			list := p.holds()
+			got = append(got, len(list))
+			for _, k := range list {
+				if holders[k]++; holders[k] > 1 && p.Has(k) {
+					t.Fatalf("%s: shard %d has two holders", why, k)
+				}
+			}
+		}
+		slices.Sort(got)
+		if slices.Equal(got, counts) {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: the processes hold %v, want %v", why, got, counts)
+		}
+		<-time.After(20 * time.Millisecond)
+	}
+}
+
+// Processes join, leave, die and come back: no shard has two holders, and all are shared fairly.
+func TestMembersShareShards(t *testing.T) {
+	t.Parallel()
+	namespace := testkit.Namespace(t)
+	a := start(t, namespace, number)
+	await(t, "one process", []int{12}, a)
+	b := start(t, namespace, number)
+	await(t, "a second one joined", []int{6, 6}, a, b)
+	c, d := start(t, namespace, number), start(t, namespace, number)
+	await(t, "two more joined", []int{3, 3, 3, 3}, a, b, c, d)
+
+	d.stop()
+	if err := <-d.over; err != nil {
+		t.Errorf("one left: %v", err)
+	}
+	await(t, "one left", []int{4, 4, 4}, a, b, c)
+
+	c.cut.Store(true)
+	await(t, "one was cut off", []int{0, 6, 6}, a, b, c)
+	c.cut.Store(false)
+	if err := <-c.over; err == nil || c.Process().MayWrite() == nil {
+		t.Errorf("one that was cut off may write again, or has not noticed: %v", err)
+	}
+	if err := a.Ready(); err != nil {
+		t.Errorf("it holds its share: %v", err)
+	}
+
+	other := start(t, namespace, 5)
+	mismatch := (*shards.MismatchError)(nil)
+	if err := <-other.over; !errors.As(err, &mismatch) || !strings.Contains(err.Error(), "--shards is 5") || mismatch.Theirs != number {
+		t.Errorf("another number of shards: %v", err)
+	}
+
+	before := a.requests.Load() + b.requests.Load()
+	begin := time.Now()
+	<-time.After(5 * time.Second) // the time in which requests are counted
+	periods := float64(time.Since(begin)) / float64(500*time.Millisecond)
+	if sent := a.requests.Load() + b.requests.Load() - before; float64(sent) > 7*(periods+2) {
+		t.Errorf("two processes at rest sent %d requests in %.1f retry periods, want 7 in each at most", sent, periods)
+	} else {
+		t.Logf("two processes at rest sent %.1f requests in a retry period", float64(sent)/periods)
+	}
+}
