@@ -18,6 +18,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/leadership"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
+	"github.com/corollary-dev/corollary/pkg/shards"
 )
 
 // Options are how an engine runs; what it does is in the configs.
@@ -46,6 +47,8 @@ type Options struct {
 	// Activation is the tenure of the activation that an operator follows: it acts during the tenure, and else only decides. nil
 	// is no activation. An operator with an error does nothing. By default no operator follows any.
 	Activation func(f *config.File) (*leadership.Tenure, error)
+	// Shards are those for which this process acts; nil: there are none, and it acts for every upstream.
+	Shards shards.Owned
 	Log        logr.Logger
 }
 
@@ -61,6 +64,7 @@ type Engine struct {
 	// renderSlots limit how many expensive upstreams of all operators are rendered at once.
 	renderSlots chan struct{}
 	absences    *kinds.Absences
+	shards      *shardLoader // nil without shards
 
 	reloading chan struct{} // has room for one: one reload at a time
 	mu        sync.Mutex
@@ -96,6 +100,7 @@ func New(cfg *rest.Config, mgr manager.Manager, files []*config.File, o Options)
 	if e.elected == nil {
 		e.elected = mgr.Elected()
 	}
+	e.shards = newShardLoader(e)
 	e.recorder = func(name string) events.EventRecorder { return Recorder{mgr.GetEventRecorder(name)} }
 	for _, f := range files {
 		e.operators[f.Metadata.Name] = e.newOperator(f)

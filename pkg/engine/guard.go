@@ -193,6 +193,10 @@ func (s *session) passGuard(live context.Context) bool {
 			cleans = now
 			s.Add(informers.PriorityBulk, 0, s.cache.Upstreams()...)
 		}
+		if refs, _ := s.shards.takeLoaded(); len(refs) > 0 { // shards that were gained meanwhile
+			w.tally.expect(refs)
+			s.Add(informers.PriorityBulk, 0, refs...)
+		}
 		c := w.tally.sum()
 		if c.left > 0 && w.reported == "" {
 			w.session.setReason(reasonSyncing, fmt.Sprintf("counting what would change: %d of %d upstreams are left", c.left, w.tally.refs))
