@@ -49,6 +49,9 @@ type Options struct {
 	Activation func(f *config.File) (*leadership.Tenure, error)
 	// Shards are those for which this process acts; nil: there are none, and it acts for every upstream.
 	Shards shards.Owned
+	// SharedCounts is where the processes that share shards add up what guard counts for an operator. Without it, guard counts the
+	// shards of each process by themselves.
+	SharedCounts func(operator string) SharedCounts
 	Log        logr.Logger
 }
 
