@@ -115,7 +115,7 @@ func (s *session) open(gone context.CancelCauseFunc) error {
 		OnWatchResult: func(key informers.Key, err error) { s.onWatchResult(key, err, gone) },
 	}
 	if s.shards != nil {
-		shardsUnfiltered.WithLabelValues(s.operator.name).Set(0)
+		shardsUnfiltered.WithLabelValues(s.operator.name) // 0, unless a session before has seen otherwise
 	}
 	return s.engine.shards.join(s, func(sets []*informers.ShardSet) error {
 		return s.cache.Open(s.engine.informers, s.generation.acting, feed, sets)
@@ -215,10 +215,14 @@ func (s *session) resync(live context.Context) {
 
 func (s *session) processItem(live context.Context, ref pipeline.Ref) {
 	defer s.queue.Done(ref)
-	if live.Err() != nil || !s.shards.mayEnter(s.cache.UpstreamUID(ref)) {
+	if live.Err() != nil {
 		return
 	}
 	defer s.shards.reconciled(ref)
+	if !s.shards.mayEnter(s.cache.UpstreamUID(ref)) {
+		s.passOver(ref)
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(live), s.engine.options.DrainTimeout)
 	defer cancel()
 	start := time.Now()

@@ -10,8 +10,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/informers"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/reconcile"
 	"github.com/corollary-dev/corollary/pkg/shards"
 )
 
@@ -339,6 +341,15 @@ func (s *session) noteUnfiltered(key informers.Key) {
 	shardsUnfiltered.WithLabelValues(s.operator.name).Set(1)
 	s.operator.log.Info("the API server does not filter by shard: objects of other shards are received and dropped; "+
 		"its feature gate ShardedListAndWatch filters them", "resource", key.String())
+}
+
+// passOver is for an upstream of a shard that is not loaded, or lost: guard does not wait for it.
+func (s *session) passOver(ref pipeline.Ref) {
+	if s.reconciler.Counting.Load() {
+		s.pool.tally.note(ref, reconcile.Counted{})
+		return
+	}
+	s.batch.note(ref, reconcile.Counted{}, drift.Sum{}, true)
 }
 
 // enterShardOfRow is Enter for the shard of a row.

@@ -99,8 +99,9 @@ func (w *Factory) subscribe(key Key, transform cache.TransformFunc, handler cach
 func (w *Factory) subscribeTo(key Key, filter *shardFilter, transform cache.TransformFunc, handler cache.ResourceEventHandler,
 	heard func(Key, error)) (*subscription, error) {
 	return w.join(&subscription{key: key, owner: w, onResult: heard}, handler, func(shared *sharedWatch) error {
-		if shared.filter = filter; filter != nil {
-			filter.notify = func() { shared.notify(key, ErrUnfiltered) }
+		if filter != nil { // one for each watch
+			shared.filter = &shardFilter{set: filter.set, keys: filter.keys, byServer: filter.byServer,
+				notify: func() { shared.notify(key, ErrUnfiltered) }}
 		}
 		mine := w.connections.clientsOf(key.Identity)
 		client, example := mine.objects, runtime.Object(&unstructured.Unstructured{})

@@ -30,7 +30,7 @@ type ShardSet struct {
 
 // NewShardSet makes a set of some shards of a ring.
 func NewShardSet(ring shards.Ring, of ...int) *ShardSet {
-	return &ShardSet{ring: ring, held: slices.Sorted(slices.Values(of)), changed: make(chan struct{})}
+	return &ShardSet{ring: ring, held: slices.Compact(slices.Sorted(slices.Values(of))), changed: make(chan struct{})}
 }
 
 // Shards lists the shards of the set.

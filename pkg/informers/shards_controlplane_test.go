@@ -54,7 +54,7 @@ func TestShardsOfAnAPIServerThatFilters(t *testing.T) {
 			got := slices.Sorted(slices.Values(sub.indexer().ListKeys()))
 			return slices.Equal(got, slices.Sorted(slices.Values(want))), fmt.Sprintf("%s it shows %v, wanted %v", when, got, want)
 		})
-		if n := filter.foreign.Load(); n > 0 {
+		if n := sub.shared.filter.foreign.Load(); n > 0 {
 			t.Errorf("%s, the API server has sent %d objects of other shards", when, n)
 		}
 	}

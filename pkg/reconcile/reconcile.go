@@ -84,6 +84,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, ref pipeline.Ref) time.Durat
 	}
 	ctx, leave, ok := r.enterShard(ctx, l.upstream.GetUID())
 	if !ok {
+		r.Host.MayProceed(ref, Counted{}, drift.Sum{}, true)
 		r.forget(ref)
 		return 0
 	}
