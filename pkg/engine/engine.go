@@ -52,7 +52,7 @@ type Options struct {
 	// SharedCounts is where the processes that share shards add up what guard counts for an operator. Without it, guard counts the
 	// shards of each process by themselves.
 	SharedCounts func(operator string) SharedCounts
-	Log        logr.Logger
+	Log          logr.Logger
 }
 
 // Engine runs operators against one API server. Reload changes the operators while it runs.

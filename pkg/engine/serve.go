@@ -30,7 +30,7 @@ type session struct {
 	pool       workerPool
 	batch      batch
 	shards     *sessionShards // nil without shards
-	writeBack  *writeBack // nil if states are not written back
+	writeBack  *writeBack     // nil if states are not written back
 	ended      sync.Once
 	// kindChecks signals that a kind may have changed or gone.
 	kindChecks chan struct{}

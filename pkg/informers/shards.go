@@ -95,7 +95,9 @@ type shardFilter struct {
 }
 
 // has reports whether an object belongs to the shards.
-func (f *shardFilter) has(obj runtime.Object) bool { return slices.ContainsFunc(f.keys(obj), f.set.Has) }
+func (f *shardFilter) has(obj runtime.Object) bool {
+	return slices.ContainsFunc(f.keys(obj), f.set.Has)
+}
 
 // narrow adds the shards to the options of a list or watch, and returns what is closed when there are fewer.
 func (f *shardFilter) narrow(o *metav1.ListOptions, label string) <-chan struct{} {
