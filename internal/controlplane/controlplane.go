@@ -62,6 +62,8 @@ type Options struct {
 	Audit bool
 	// AuditBodies is a resource of the core group, such as configmaps, for which the log has the bodies of requests, too.
 	AuditBodies string
+	// FeatureGates are feature gates of kube-apiserver, such as Name=true.
+	FeatureGates []string
 	// EtcdQuota is the maximum size of etcd in bytes; 0: its default.
 	EtcdQuota int64
 	// Output receives the output of the components; nil: it is discarded, except for its end, which is part of Start's error.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -63,6 +64,9 @@ func (c *ControlPlane) newServer(binaries string, opts Options, output io.Writer
 	}
 	if opts.EtcdQuota > 0 {
 		server.Etcd.Configure().Set("quota-backend-bytes", strconv.FormatInt(opts.EtcdQuota, 10))
+	}
+	if len(opts.FeatureGates) > 0 {
+		server.APIServer.Configure().Set("feature-gates", strings.Join(opts.FeatureGates, ","))
 	}
 	if opts.Audit {
 		return server, c.configureAudit(server.APIServer.Configure(), opts.AuditBodies)

@@ -76,6 +76,14 @@ func WithControllers(names ...string) Option {
 	}
 }
 
+// WithFeatureGates sets feature gates of the API server, such as Name=true.
+func WithFeatureGates(gates ...string) Option {
+	return func(o *options) error {
+		o.FeatureGates = append(o.FeatureGates, gates...)
+		return nil
+	}
+}
+
 // WithAudit makes the API server keep the log that Audit reads.
 func WithAudit() Option {
 	return func(o *options) error {

@@ -23,6 +23,9 @@ func (c *Conventions) Keys() []ConventionKey {
 	if c.ActivationToken != nil {
 		keys = append(keys, ConventionKey{Path: "activationToken.annotation", Annotation: c.ActivationToken.Annotation})
 	}
+	if c.Shard != nil {
+		keys = append(keys, ConventionKey{Path: "shard.label", Label: c.Shard.Label})
+	}
 	if c.Previous == nil {
 		return keys
 	}

@@ -292,6 +292,8 @@ type Conventions struct {
 	Reconcile *Reconcile `json:"reconcile,omitempty"`
 	// ActivationToken names the annotation on downstreams that holds the fencing token of the activation.
 	ActivationToken *ActivationToken `json:"activationToken,omitempty"`
+	// Shard names the label on downstreams that holds the shard of their upstream, if the process runs with --shards.
+	Shard *Shard `json:"shard,omitempty"`
 	// Previous are names that this config used earlier. Objects that still use them are updated to the current names.
 	Previous *Previous `json:"previous,omitempty"`
 }
@@ -373,6 +375,13 @@ type Owner struct {
 	Reference *bool `json:"reference,omitempty"`
 	// Annotation is the key of the annotation that names the owner if there is no owner reference.
 	Annotation string `json:"annotation,omitempty" form:"key"`
+}
+
+// Shard names the label on downstreams that holds the shard of their upstream.
+type Shard struct {
+	// Label is the key of the label: its value is the number of the shard. With it the API server sends each process only the
+	// downstreams of the shards that it holds. Without --shards it is not set.
+	Label string `json:"label" form:"key"`
 }
 
 // Pause names the annotation that makes Corollary leave an upstream alone.

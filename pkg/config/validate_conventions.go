@@ -42,6 +42,9 @@ func (v *validator) conventions() {
 	if c.ActivationToken != nil && v.required("conventions.activationToken.annotation", c.ActivationToken.Annotation, "name the annotation") {
 		v.key("conventions.activationToken.annotation", c.ActivationToken.Annotation)
 	}
+	if c.Shard != nil && v.required("conventions.shard.label", c.Shard.Label, "name the label") {
+		v.key("conventions.shard.label", c.Shard.Label)
+	}
 	v.previous()
 	v.distinct()
 }

@@ -9,6 +9,12 @@ func (v *validator) distinct() {
 	if c.ActivationToken != nil {
 		v.notGiven("conventions.activationToken.annotation", c.ActivationToken.Annotation, "conventions.annotations", c.Annotations)
 	}
+	if c.Shard != nil {
+		v.notGiven("conventions.shard.label", c.Shard.Label, "conventions.labels", c.Labels)
+		if c.Shard.Label != "" && c.Shard.Label == c.Hash.Label {
+			v.add("conventions.shard.label", "choose another key", "%s is conventions.hash.label too", c.Shard.Label)
+		}
+	}
 	if p := c.Previous; p != nil && p.Hash != nil {
 		v.notGiven("conventions.previous.hash.annotation", p.Hash.Annotation, "conventions.annotations", c.Annotations)
 		v.notGiven("conventions.previous.hash.label", p.Hash.Label, "conventions.labels", c.Labels)

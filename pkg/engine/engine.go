@@ -18,6 +18,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/leadership"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
+	"github.com/corollary-dev/corollary/pkg/shards"
 )
 
 // Options are how an engine runs; what it does is in the configs.
@@ -46,7 +47,12 @@ type Options struct {
 	// Activation is the tenure of the activation that an operator follows: it acts during the tenure, and else only decides. nil
 	// is no activation. An operator with an error does nothing. By default no operator follows any.
 	Activation func(f *config.File) (*leadership.Tenure, error)
-	Log        logr.Logger
+	// Shards are those for which this process acts; nil: there are none, and it acts for every upstream.
+	Shards shards.Owned
+	// SharedCounts is where the processes that share shards add up what guard counts for an operator. Without it, guard counts the
+	// shards of each process by themselves.
+	SharedCounts func(operator string) SharedCounts
+	Log          logr.Logger
 }
 
 // Engine runs operators against one API server. Reload changes the operators while it runs.
@@ -61,6 +67,7 @@ type Engine struct {
 	// renderSlots limit how many expensive upstreams of all operators are rendered at once.
 	renderSlots chan struct{}
 	absences    *kinds.Absences
+	shards      *shardLoader // nil without shards
 
 	reloading chan struct{} // has room for one: one reload at a time
 	mu        sync.Mutex
@@ -96,6 +103,7 @@ func New(cfg *rest.Config, mgr manager.Manager, files []*config.File, o Options)
 	if e.elected == nil {
 		e.elected = mgr.Elected()
 	}
+	e.shards = newShardLoader(e)
 	e.recorder = func(name string) events.EventRecorder { return Recorder{mgr.GetEventRecorder(name)} }
 	for _, f := range files {
 		e.operators[f.Metadata.Name] = e.newOperator(f)

@@ -251,6 +251,10 @@ func pause(ctx context.Context, d time.Duration) {
 // onWatchResult is called with the result of each list and watch. Most failures pass, and the informer retries. If the upstream's
 // kind is gone, the operator starts over; any other kind that may have gone or changed is checked.
 func (s *session) onWatchResult(key informers.Key, err error, gone context.CancelCauseFunc) {
+	if errors.Is(err, informers.ErrUnfiltered) {
+		s.noteUnfiltered(key)
+		return
+	}
 	if key.GVR == s.pipeline.Upstream.GVR {
 		s.reconciler.NoteWatchResult(key, err)
 	}

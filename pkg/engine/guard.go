@@ -181,21 +181,28 @@ func (s *session) passGuard(live context.Context) bool {
 		return true
 	}
 	s.batch.open() // changes from now on may come too late to be counted below
-	if guard.MaxChanged == "" && guardNeverHolds(s.pipeline.Config, s.cache.CountDownstreams()) {
+	board := s.newCountBoard()
+	if board == nil && guard.MaxChanged == "" && guardNeverHolds(s.pipeline.Config, s.cache.CountDownstreams()) {
 		return true
 	}
 	s.beginCounting()
 	s.startWorkers(live)
-	w := &guardWait{session: s, guard: guard, tally: s.pool.tally, doubt: func() string { return "" }}
+	w := &guardWait{session: s, guard: guard, tally: s.pool.tally, board: board, doubt: func() string { return "" }}
 	defer w.end()
 	for cleans := false; ; {
 		if now := s.cleansUp(); now != cleans { // those that are being deleted were passed over so far
 			cleans = now
 			s.Add(informers.PriorityBulk, 0, s.cache.Upstreams()...)
 		}
+		if refs, _ := s.shards.takeLoaded(); len(refs) > 0 { // shards that were gained meanwhile
+			w.tally.expect(refs)
+			s.Add(informers.PriorityBulk, 0, refs...)
+		}
 		c := w.tally.sum()
 		if c.left > 0 && w.reported == "" {
 			w.session.setReason(reasonSyncing, fmt.Sprintf("counting what would change: %d of %d upstreams are left", c.left, w.tally.refs))
+		} else if waiting := w.countAll(live, &c); waiting != "" {
+			w.session.setReason(reasonStandby, waiting)
 		} else if text := w.waitsFor(c); text == "" {
 			break
 		} else {
@@ -217,6 +224,7 @@ type guardWait struct {
 	session      *session
 	guard        *config.Guard
 	tally        *tally
+	board        *countBoard // nil if no other process counts
 	confirmation *confirmation
 	// doubt is why what is to be deleted may still be wanted; it gives "" if there is none.
 	doubt func() string
@@ -238,6 +246,16 @@ type waitingChange struct {
 	changes map[pipeline.Ref]drift.Sum
 	count   reconcile.GuardCount
 	digest  string
+}
+
+// countAll adds the counts of the other processes to a count. It returns what they still lack; empty if they are complete.
+func (w *guardWait) countAll(ctx context.Context, c *sum) string {
+	if w.board == nil {
+		return ""
+	}
+	w.board.refresh(ctx, w.session.shardCounts(w.tally, w.board.config))
+	c.GuardCount = w.board.total
+	return w.board.waiting
 }
 
 // waitsFor says what exceeds guard, and how to confirm it; it is empty if nothing does, or if it is confirmed. Further changes
@@ -268,11 +286,15 @@ func (w *guardWait) waitsFor(c sum) string {
 // update learns what would be changed now. It needs another confirmation if it differs from what was reported by more than guard
 // allows, in either direction: a confirmation must not allow much that its message did not contain.
 func (w *guardWait) update(c sum) {
-	if w.counted.of == c.of && w.counted.version == c.version {
+	if w.counted.of == c.of && w.counted.version == c.version && (w.board == nil || w.board.digest == w.present.digest) {
 		return
 	}
 	set := w.tally.changes()
-	w.counted, w.present, w.text = c, waitingChange{changes: set, count: c.GuardCount, digest: changeDigest(set)}, ""
+	digest := changeDigest(set)
+	if w.board != nil {
+		digest = w.board.digest
+	}
+	w.counted, w.present, w.text = c, waitingChange{changes: set, count: c.GuardCount, digest: digest}, ""
 	if len(w.accepted) == 0 || len(w.accepted) == maxAccepted || w.differs(c.GuardCount) {
 		w.asked, w.accepted = w.present, map[string]bool{}
 	}

@@ -31,6 +31,11 @@ var (
 		Help: "Upstreams that a field manager wrote in a version of their kind, by operator and version; absent if this process does not " +
 			"run the operator.",
 	}, []string{"operator", "version"})
+	shardsUnfiltered = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "corollary_shards_unfiltered",
+		Help: "1 if the API server ignores shardSelector and sends the upstreams of all shards, which are dropped here, by operator; absent " +
+			"without shards.",
+	}, []string{"operator"})
 	requirements = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "corollary_requirement_met",
 		Help: "Whether the API server has a version that the config requires: 1, or 0 while the config is refused for that; by operator, " +
@@ -96,7 +101,7 @@ var kept = []interface {
 	DeletePartialMatch(labels prometheus.Labels) int
 }{
 	reconcileSeconds, requests, requirements, operatorState, guardChanges, guardDeletions, guardExisting, reloads, reloadsFailed,
-	sourceRows, sourceReadTime, writeBacks,
+	sourceRows, sourceReadTime, writeBacks, shardsUnfiltered,
 }
 
 func init() {

@@ -29,7 +29,8 @@ type session struct {
 	queue      priorityqueue.PriorityQueue[pipeline.Ref]
 	pool       workerPool
 	batch      batch
-	writeBack  *writeBack // nil if states are not written back
+	shards     *sessionShards // nil without shards
+	writeBack  *writeBack     // nil if states are not written back
 	ended      sync.Once
 	// kindChecks signals that a kind may have changed or gone.
 	kindChecks chan struct{}
@@ -43,6 +44,9 @@ func newSession(g *generation, p *pipeline.Pipeline) *session {
 		Name: g.operator.name, Pipeline: p, Cache: s.cache, Kinds: g.engine.absences, Host: s, Log: g.operator.log, Recorder: g.engine.recorderOf(g),
 		Client:   apply.New(g.engine.connectionsOf(g).Objects(g.acting), p.Config.Conventions.FieldManager, observe),
 		SlotWait: g.engine.options.DrainTimeout,
+	}
+	if s.shards = newSessionShards(s); s.shards != nil {
+		s.reconciler.Shards = s.shards
 	}
 	if s.writeBack = newWriteBack(s); s.writeBack != nil {
 		s.reconciler.Rows = s.writeBack
@@ -75,6 +79,7 @@ func (g *generation) serve(ctx context.Context, p *pipeline.Pipeline) error {
 	live, gone := context.WithCancelCause(ctx)
 	defer gone(nil)
 	defer s.cache.Close()
+	defer s.engine.shards.leave(s)
 	defer s.stopWorkers()
 	g.resetForbidden()
 	s.setReason(reasonSyncing, "")
@@ -105,9 +110,15 @@ func (g *generation) serve(ctx context.Context, p *pipeline.Pipeline) error {
 
 // open opens the watches. gone ends the session.
 func (s *session) open(gone context.CancelCauseFunc) error {
-	return s.cache.Open(s.engine.informers, s.generation.acting, informers.Feed{
+	feed := informers.Feed{
 		Reconciler: s.reconciler, Queue: s, AfterDelete: s.engine.options.AfterDelete,
 		OnWatchResult: func(key informers.Key, err error) { s.onWatchResult(key, err, gone) },
+	}
+	if s.shards != nil {
+		shardsUnfiltered.WithLabelValues(s.operator.name) // 0, unless a session before has seen otherwise
+	}
+	return s.engine.shards.join(s, func(sets []*informers.ShardSet) error {
+		return s.cache.Open(s.engine.informers, s.generation.acting, feed, sets)
 	})
 }
 
@@ -166,6 +177,7 @@ func (s *session) work(live, acting context.Context) {
 	defer writtenVersions.begin(s.operator.name, s.pollVersions)()
 	s.beginActing()
 	s.removeGoneRows()
+	s.pool.workers.Go(func() { s.loadShards(acting) })
 	if s.pipeline.Config.Guard != nil && !s.pipeline.Observing() {
 		s.pool.workers.Go(func() { s.watchBatches(acting) })
 	}
@@ -204,6 +216,11 @@ func (s *session) resync(live context.Context) {
 func (s *session) processItem(live context.Context, ref pipeline.Ref) {
 	defer s.queue.Done(ref)
 	if live.Err() != nil {
+		return
+	}
+	defer s.shards.reconciled(ref)
+	if !s.shards.mayEnter(s.cache.UpstreamUID(ref)) {
+		s.passOver(ref)
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(live), s.engine.options.DrainTimeout)

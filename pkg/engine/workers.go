@@ -54,6 +54,9 @@ func (s *session) stopWorkers() {
 
 // pauseWorkers waits until no worker reconciles, and stops them until resumeWorkers.
 func (s *session) pauseWorkers() {
+	if s.shards != nil {
+		s.shards.acts.Store(false)
+	}
 	if !s.pool.paused {
 		for range cap(s.pool.slots) {
 			s.pool.slots <- struct{}{}
@@ -73,6 +76,7 @@ func (s *session) resumeWorkers() {
 
 // beginCounting makes the workers count, from the start. They are paused, or not started.
 func (s *session) beginCounting() {
+	s.shards.takeLoaded()
 	refs := s.cache.Candidates(s.reconciler)
 	s.reconciler.UseBaselinesOf(s.operator.activeReconciler(s))
 	s.pool.tally = newTally(refs)
@@ -92,6 +96,10 @@ func (s *session) beginStandingBy(live context.Context) {
 
 // beginActing makes the workers act, also on all that was only counted or skipped.
 func (s *session) beginActing() {
+	if s.shards != nil {
+		s.shards.takeLoaded() // those of the start
+		s.shards.acts.Store(true)
+	}
 	counted, passed := s.reconciler.Counting.Swap(false), s.pool.standingBy.Swap(false)
 	if counted || passed {
 		s.Add(informers.PriorityBulk, 0, s.cache.Candidates(s.reconciler)...)

@@ -200,7 +200,12 @@ func (w *writeBack) write(ctx context.Context, ref pipeline.Ref) (connected bool
 	}
 	key, state, desired := r.key, r.want, r.desired
 	w.mu.Unlock()
-	err := w.session.whileMayWrite(ctx, func(ctx context.Context, allowed func() error) error {
+	acting, leave, ok := w.session.enterShardOfRow(ctx, ref)
+	if !ok {
+		return true // the row is another process's now
+	}
+	defer leave()
+	err := w.session.whileMayWrite(acting, func(ctx context.Context, allowed func() error) error {
 		return w.writer.Write(ctx, func(name string) any { return parameter(name, key, state) }, allowed)
 	})
 	w.mu.Lock()

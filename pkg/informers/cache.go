@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"unique"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -19,28 +21,48 @@ import (
 
 // Cache is what the watches of one pipeline show; it implements reconcile.Cache.
 type Cache struct {
-	pipeline    *pipeline.Pipeline
+	pipeline   *pipeline.Pipeline
+	namespaces stores
+	inputs     []stores
+	within     []string // the namespaces in which upstreams are watched; "" is all of them
+	// sharded is replaced, never changed, when a set of shards comes or goes.
+	sharded atomic.Pointer[sharded]
+	// mu is held while that is done. opener opens the watches of a set.
+	mu     sync.Mutex
+	opener *watcher
+}
+
+// sharded are the stores that belong to shards, if there are any.
+type sharded struct {
 	upstreams   stores
-	namespaces  stores
 	downstreams []stores
-	inputs      []stores
 	before      stores // the objects of deletion.before
 }
 
+// all lists them.
+func (s *sharded) all() []stores { return append([]stores{s.upstreams, s.before}, s.downstreams...) }
+
 // NewCache makes a cache that is empty before Open.
 func NewCache(p *pipeline.Pipeline) *Cache {
-	return &Cache{pipeline: p, downstreams: make([]stores, len(p.Downstreams)), inputs: make([]stores, len(p.Inputs))}
+	c := &Cache{pipeline: p, inputs: make([]stores, len(p.Inputs))}
+	c.sharded.Store(&sharded{downstreams: make([]stores, len(p.Downstreams))})
+	return c
 }
+
+// now are the stores that belong to shards.
+func (c *Cache) now() *sharded { return c.sharded.Load() }
 
 // all lists the stores of every kind.
 func (c *Cache) all() []stores {
-	return slices.Concat([]stores{c.upstreams, c.namespaces, c.before}, c.downstreams, c.inputs)
+	return slices.Concat(c.now().all(), []stores{c.namespaces}, c.inputs)
 }
 
 // Unsynced lists the watches without their first list, each once.
-func (c *Cache) Unsynced() []string {
+func (c *Cache) Unsynced() []string { return unsynced(c.all()) }
+
+func unsynced(all []stores) []string {
 	var waiting []string
-	for _, d := range c.all() {
+	for _, d := range all {
 		waiting = append(waiting, d.unsynced()...)
 	}
 	slices.Sort(waiting)
@@ -61,7 +83,7 @@ func (c *Cache) packed() iter.Seq[*packed] { return c.packedThat(pipeline.MatchR
 
 func (c *Cache) packedThat(match func(pipeline.MatchResult) bool) iter.Seq[*packed] {
 	return func(yield func(*packed) bool) {
-		for _, sub := range c.upstreams {
+		for _, sub := range c.now().upstreams {
 			for _, obj := range sub.indexer().List() {
 				if p, ok := obj.(*packed); ok && match(p.match) && !yield(p) {
 					return
@@ -82,7 +104,7 @@ func (c *Cache) Unknown() map[pipeline.Ref]error {
 
 // upstream is one of them; nil for none.
 func (c *Cache) upstream(ref pipeline.Ref) *packed {
-	p, ok := c.upstreams.get(ref).(*packed)
+	p, ok := c.now().upstreams.get(ref).(*packed)
 	if !ok || !p.match.IsMet() {
 		return nil
 	}
@@ -118,13 +140,13 @@ func (c *Cache) WrittenVersions(atMost int) map[string]int {
 const OtherVersions = "(other)"
 
 // Namespaces lists the namespaces in which upstreams are watched; "" is all of them.
-func (c *Cache) Namespaces() []string { return slices.Sorted(maps.Keys(c.upstreams)) }
+func (c *Cache) Namespaces() []string { return c.within }
 
 // Downstreams are the downstreams that the watches show, by index. One that belongs to several downstreams of one kind is
 // returned for each.
 func (c *Cache) Downstreams() iter.Seq2[int, *drift.Live] {
 	return func(yield func(int, *drift.Live) bool) {
-		for i, s := range c.downstreams {
+		for i, s := range c.now().downstreams {
 			for _, sub := range s {
 				for _, obj := range sub.indexer().List() {
 					if live, ok := obj.(*drift.Live); ok && !yield(i, live) {
@@ -139,7 +161,7 @@ func (c *Cache) Downstreams() iter.Seq2[int, *drift.Live] {
 // MarkedFor are those whose owner annotation names an upstream; the factory must index by it.
 func (c *Cache) MarkedFor(ref pipeline.Ref) iter.Seq2[int, *drift.Live] {
 	return func(yield func(int, *drift.Live) bool) {
-		for i, s := range c.downstreams {
+		for i, s := range c.now().downstreams {
 			for _, live := range s.indexed(byUpstream, ref.String()) {
 				if !yield(i, live) {
 					return
@@ -152,7 +174,7 @@ func (c *Cache) MarkedFor(ref pipeline.Ref) iter.Seq2[int, *drift.Live] {
 // CountDownstreams counts them, each once.
 func (c *Cache) CountDownstreams() int {
 	n, seen := 0, map[*sharedWatch]bool{}
-	for _, d := range c.downstreams {
+	for _, d := range c.now().downstreams {
 		for _, sub := range d {
 			if !seen[sub.shared] {
 				n += len(sub.indexer().ListKeys())
@@ -165,11 +187,22 @@ func (c *Cache) CountDownstreams() int {
 
 // Candidates lists the upstreams, and those that the owner marks of downstreams name, each once: what a start reconciles.
 func (c *Cache) Candidates(r *reconcile.Reconciler) []pipeline.Ref {
+	return candidates(c.now(), r, r.Leaving())
+}
+
+func candidates(of *sharded, r *reconcile.Reconciler, more []pipeline.Ref) []pipeline.Ref {
 	seen := map[pipeline.Ref]struct{}{}
-	for _, ref := range slices.Concat(c.Upstreams(), r.Leaving()) {
+	for _, ref := range more {
 		seen[ref] = struct{}{}
 	}
-	for _, d := range append(slices.Clip(c.downstreams), c.before) {
+	for _, sub := range of.upstreams {
+		for _, obj := range sub.indexer().List() {
+			if p, ok := obj.(*packed); ok && p.match.IsMet() {
+				seen[p.ref()] = struct{}{}
+			}
+		}
+	}
+	for _, d := range append(slices.Clip(of.downstreams), of.before) {
 		for _, sub := range d {
 			for _, obj := range sub.indexer().List() {
 				for _, ref := range r.OwnersOf(obj) {
@@ -185,7 +218,7 @@ func (c *Cache) Candidates(r *reconcile.Reconciler) []pipeline.Ref {
 // one.
 func (c *Cache) NoteLeftSince(before *Cache, r *reconcile.Reconciler) {
 	for p := range before.packed() {
-		if now, ok := c.upstreams.get(p.ref()).(*packed); !ok || now.match.Unmet != "" {
+		if now, ok := c.now().upstreams.get(p.ref()).(*packed); !ok || now.match.Unmet != "" {
 			r.NoteLeft(p.ref(), p.UID)
 		}
 	}
@@ -210,7 +243,7 @@ func (c *Cache) UpstreamUID(ref pipeline.Ref) types.UID {
 
 // Excludes implements Cache.
 func (c *Cache) Excludes(ref pipeline.Ref) bool {
-	p, ok := c.upstreams.get(ref).(*packed)
+	p, ok := c.now().upstreams.get(ref).(*packed)
 	return ok && !p.match.IsMet()
 }
 
@@ -221,13 +254,15 @@ func (c *Cache) HasApplied(ref pipeline.Ref, manager string) bool {
 }
 
 // Watches implements Cache.
-func (c *Cache) Watches(namespace string) bool { return c.upstreams.watches(namespace) }
+func (c *Cache) Watches(namespace string) bool {
+	return slices.Contains(c.within, "") || slices.Contains(c.within, namespace)
+}
 
 // NamespaceLabels implements Cache. Each Namespace may be watched by its name.
 func (c *Cache) NamespaceLabels(name string) (labels.Set, bool) {
 	s := c.namespaces
-	if sub := s[name]; sub != nil {
-		s = stores{"": sub}
+	if sub := s[part{namespace: name}]; sub != nil {
+		s = stores{part{}: sub}
 	}
 	ns, ok := s.get(pipeline.Ref{Name: name}).(*unstructured.Unstructured)
 	if !ok {
@@ -239,9 +274,9 @@ func (c *Cache) NamespaceLabels(name string) (labels.Set, bool) {
 // objects are the stores of downstream i, or of deletion.before.
 func (c *Cache) objects(i int) stores {
 	if i == pipeline.BeforeIndex {
-		return c.before
+		return c.now().before
 	}
-	return c.downstreams[i]
+	return c.now().downstreams[i]
 }
 
 // Live implements Cache.
@@ -257,7 +292,7 @@ func (c *Cache) OwnedBy(i int, uid types.UID) []*drift.Live {
 
 // BeforeObjectsOf implements Cache.
 func (c *Cache) BeforeObjectsOf(name string) []*drift.Live {
-	return c.before.indexed(byBeforeOwner, name)
+	return c.now().before.indexed(byBeforeOwner, name)
 }
 
 // Input implements Cache.
@@ -278,8 +313,8 @@ func (c *Cache) Inputs(i int, of *pipeline.Listing) (list []reconcile.Input) {
 		}
 	}
 	values := listings(of)
-	for namespace, sub := range c.inputs[i] {
-		if of.Namespace != "" && namespace != "" && namespace != of.Namespace {
+	for at, sub := range c.inputs[i] {
+		if of.Namespace != "" && at.namespace != "" && at.namespace != of.Namespace {
 			continue
 		}
 		if values == nil {

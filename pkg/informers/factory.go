@@ -7,6 +7,7 @@ import (
 	"maps"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,14 +25,17 @@ import (
 )
 
 // Key identifies a watch: two with equal keys are one. Identity is whose permissions it uses; Namespace "" is all; Selector is
-// a label selector, Fields a field selector; View identifies what the transform keeps.
+// a label selector, Fields a field selector; View identifies what the transform keeps. Shards are those whose objects it shows,
+// nil for all; ShardLabel is the label that has the shard of an object, empty for none.
 type Key struct {
-	Identity  Identity
-	GVR       schema.GroupVersionResource
-	Namespace string
-	Selector  string
-	Fields    string
-	View      string
+	Identity   Identity
+	GVR        schema.GroupVersionResource
+	Namespace  string
+	Selector   string
+	Fields     string
+	View       string
+	Shards     *ShardSet
+	ShardLabel string
 }
 
 func (k Key) String() string {
@@ -56,6 +60,7 @@ type sharedWatch struct {
 	stop     context.CancelFunc
 	run      sync.Once
 	rows     *rowsWatch // nil for objects of an API server
+	filter   *shardFilter
 
 	mu    sync.Mutex
 	users map[*subscription]struct{}
@@ -87,7 +92,17 @@ func (w *Factory) IndexByUpstream() {
 // nil for success; after an error the informer retries.
 func (w *Factory) subscribe(key Key, transform cache.TransformFunc, handler cache.ResourceEventHandler,
 	heard func(Key, error)) (*subscription, error) {
+	return w.subscribeTo(key, nil, transform, handler, heard)
+}
+
+// subscribeTo is subscribe to the objects that a filter passes on.
+func (w *Factory) subscribeTo(key Key, filter *shardFilter, transform cache.TransformFunc, handler cache.ResourceEventHandler,
+	heard func(Key, error)) (*subscription, error) {
 	return w.join(&subscription{key: key, owner: w, onResult: heard}, handler, func(shared *sharedWatch) error {
+		if filter != nil { // one for each watch
+			shared.filter = &shardFilter{set: filter.set, keys: filter.keys, byServer: filter.byServer,
+				notify: func() { shared.notify(key, ErrUnfiltered) }}
+		}
 		mine := w.connections.clientsOf(key.Identity)
 		client, example := mine.objects, runtime.Object(&unstructured.Unstructured{})
 		if strings.HasPrefix(key.View, packedView) {
@@ -152,6 +167,7 @@ func listWatch(client dynamic.Interface, key Key, shared *sharedWatch, abandon f
 	resource := client.Resource(key.GVR).Namespace(key.Namespace)
 	var ends time.Time // the watch that was opened last does not end by itself before
 	failed := false
+	var narrowed atomic.Bool // the watch was ended for fewer shards
 	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			o.LabelSelector, o.FieldSelector = key.Selector, key.Fields
@@ -159,16 +175,19 @@ func listWatch(client dynamic.Interface, key Key, shared *sharedWatch, abandon f
 				// The API server may answer this from its watch cache, which may be older than what was acted on before.
 				o.ResourceVersion = ""
 			}
+			shared.filter.narrow(&o, key.ShardLabel)
 			list, err := resource.List(ctx, o)
 			if err == nil {
 				failed = false // the next watch goes on from this list
+				shared.filter.list(list)
 				shared.notify(key, nil)
 			}
 			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			o.LabelSelector, o.FieldSelector = key.Selector, key.Fields
-			cut := time.Now().Before(ends)
+			changed := shared.filter.narrow(&o, key.ShardLabel)
+			cut := time.Now().Before(ends) && !narrowed.Swap(false)
 			if ends = (time.Time{}); cut {
 				shared.notify(key, ErrCut)
 			}
@@ -193,6 +212,9 @@ func listWatch(client dynamic.Interface, key Key, shared *sharedWatch, abandon f
 			if o.TimeoutSeconds != nil {
 				ends = begun.Add(time.Duration(*o.TimeoutSeconds) * time.Second)
 			}
+			if shared.filter != nil {
+				return shared.filterEvents(events, changed, func() { narrowed.Store(true) }), nil
+			}
 			return events, nil
 		},
 	}, client)
@@ -204,6 +226,8 @@ var (
 	// ErrCut is a watch that ended before its timeout: the API server ends those of a kind whose definition has changed, and
 	// all when it stops.
 	ErrCut = errors.New("the watch ended early")
+	// ErrUnfiltered is a watch of some shards in which the API server showed objects of others, too: it does not know shardSelector.
+	ErrUnfiltered = errors.New("the API server does not filter by shard")
 	// ErrSetBack is a watch of a later version than the API server has.
 	ErrSetBack = errors.New("the cluster was restored to an older state")
 )
@@ -213,7 +237,7 @@ func isSetBack(ctx context.Context, resource dynamic.ResourceInterface, o metav1
 	if o.ResourceVersion == "" || o.ResourceVersion == "0" {
 		return false, nil
 	}
-	list, err := resource.List(ctx, metav1.ListOptions{LabelSelector: o.LabelSelector, FieldSelector: o.FieldSelector, Limit: 1})
+	list, err := resource.List(ctx, metav1.ListOptions{LabelSelector: o.LabelSelector, FieldSelector: o.FieldSelector, ShardSelector: o.ShardSelector, Limit: 1})
 	if err != nil {
 		return false, err
 	}
@@ -308,24 +332,49 @@ func keepWhole(obj any) (any, error) {
 	return obj, nil
 }
 
-// stores are the informers of one kind: one for all namespaces, or one for each.
-type stores map[string]*subscription
+// stores are the informers of one kind: one for all namespaces, or one for each; with shards, those for each set of them.
+type stores map[part]*subscription
+
+// part is what one informer of a kind shows: the objects of a namespace, "" for all, in some shards, nil for all.
+type part struct {
+	namespace string
+	shards    *ShardSet
+}
 
 func (s stores) get(ref pipeline.Ref) any {
-	sub := s[""]
-	if sub == nil {
-		sub = s[ref.Namespace]
-	}
-	if sub == nil {
-		return nil
-	}
 	key := ref.Name
 	if ref.Namespace != "" {
 		key = ref.Namespace + "/" + ref.Name
 	}
-	// An in-memory store gives no errors.
-	obj, _, _ := sub.indexer().GetByKey(key)
-	return obj
+	find := func(sub *subscription) any {
+		if sub == nil {
+			return nil
+		}
+		obj, _, _ := sub.indexer().GetByKey(key) // an in-memory store gives no errors
+		return obj
+	}
+	if sub := s[part{}]; sub != nil {
+		return find(sub)
+	}
+	if sub := s[part{namespace: ref.Namespace}]; sub != nil {
+		return find(sub)
+	}
+	for at, sub := range s {
+		if at.shards == nil || at.namespace != "" && at.namespace != ref.Namespace {
+			continue
+		}
+		if obj := find(sub); obj != nil {
+			return obj
+		}
+	}
+	return nil
+}
+
+// of are the stores without those of other sets of shards.
+func (s stores) of(set *ShardSet) stores {
+	some := maps.Clone(s)
+	maps.DeleteFunc(some, func(at part, _ *subscription) bool { return at.shards != set })
+	return some
 }
 
 // indexed lists the live objects in an index under a value.
@@ -341,9 +390,6 @@ func (s stores) indexed(index, value string) []*drift.Live {
 	}
 	return list
 }
-
-// watches reports whether a namespace is watched.
-func (s stores) watches(namespace string) bool { return s[""] != nil || s[namespace] != nil }
 
 // unsynced lists the watches without their first list.
 func (s stores) unsynced() []string {

@@ -29,7 +29,7 @@ func (o *Object) Get() *unstructured.Unstructured {
 	if o == nil {
 		return nil
 	}
-	u, _ := stores{o.at.Namespace: o.sub}.get(o.at).(*unstructured.Unstructured)
+	u, _ := stores{part{namespace: o.at.Namespace}: o.sub}.get(o.at).(*unstructured.Unstructured)
 	return u
 }
 

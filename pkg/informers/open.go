@@ -2,6 +2,7 @@ package informers
 
 import (
 	"fmt"
+	"maps"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/reconcile"
 )
 
 // watcher opens the watches of one cache.
@@ -19,30 +21,26 @@ type watcher struct {
 	feed    Feed
 }
 
-// Open opens the watches of a cache, with an identity's permissions. It does not wait for the first lists, and sets the
-// selectors of the reconciler. Close ends the watches, also after an error.
-func (c *Cache) Open(f *Factory, as Identity, feed Feed) error {
+// Open opens the watches of a cache, with an identity's permissions: of all objects, or of those in sets of shards where sets is
+// not nil. It does not wait for the first lists, and sets the selectors of the reconciler. Close ends the watches, also after an
+// error.
+func (c *Cache) Open(f *Factory, as Identity, feed Feed, sets []*ShardSet) error {
 	w := &watcher{Cache: c, factory: f, as: as, feed: feed}
-	watch := w.pipeline.Config.Watch
+	c.opener, c.within = w, namespacesOf(w.pipeline.Config.Watch.Namespaces, w.pipeline.Upstream.Namespaced)
 	var err error
-	if w.feed.Reconciler.Selector, err = selectorOf(watch.LabelSelector); err != nil {
+	if w.feed.Reconciler.Selector, err = selectorOf(w.pipeline.Config.Watch.LabelSelector); err != nil {
 		return err
 	}
-	if err := w.openUpstreams(); err != nil {
-		return err
+	if sets == nil {
+		sets = []*ShardSet{nil}
+	}
+	for _, set := range sets {
+		if err := c.OpenShards(set); err != nil {
+			return err
+		}
 	}
 	if err := w.openNamespaces(); err != nil {
 		return err
-	}
-	for i, d := range w.pipeline.Downstreams {
-		if w.downstreams[i], err = w.openObjects(d); err != nil {
-			return err
-		}
-	}
-	if h := w.pipeline.Before; h != nil && !w.pipeline.Observing() {
-		if w.before, err = w.openObjects(h.Object); err != nil {
-			return err
-		}
 	}
 	for i, source := range w.pipeline.Inputs {
 		if err := w.openInput(i, source); err != nil {
@@ -52,47 +50,123 @@ func (c *Cache) Open(f *Factory, as Identity, feed Feed) error {
 	return nil
 }
 
-// openUpstreams watches the upstreams.
-func (w *watcher) openUpstreams() (err error) {
-	w.upstreams = stores{}
-	if w.pipeline.HasRows() {
-		w.upstreams[""], err = w.openRows()
+// OpenShards opens the watches of a set of shards; nil is all objects. It does not wait for the first lists.
+func (c *Cache) OpenShards(set *ShardSet) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	w, open := c.opener, c.now().clone()
+	defer c.sharded.Store(open) // also what must be closed after an error
+	if err := w.openUpstreams(open.upstreams, set); err != nil {
 		return err
 	}
-	for _, ns := range namespacesOf(w.pipeline.Config.Watch.Namespaces, w.pipeline.Upstream.Namespaced) {
+	for i, d := range w.pipeline.Downstreams {
+		if err := w.openObjects(open.downstreams[i], d, set); err != nil {
+			return err
+		}
+	}
+	if h := w.pipeline.Before; h != nil && !w.pipeline.Observing() {
+		return w.openObjects(open.before, h.Object, set)
+	}
+	return nil
+}
+
+// CloseShards ends the watches of a set of shards.
+func (c *Cache) CloseShards(set *ShardSet) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	open := c.now().clone()
+	for _, s := range open.all() {
+		s.of(set).close()
+		maps.DeleteFunc(s, func(at part, _ *subscription) bool { return at.shards == set })
+	}
+	c.sharded.Store(open)
+}
+
+// HasLoaded reports whether the first lists of a set of shards are in.
+func (c *Cache) HasLoaded(set *ShardSet) bool { return len(unsynced(c.now().of(set).all())) == 0 }
+
+// CandidatesIn is Candidates for a set of shards.
+func (c *Cache) CandidatesIn(set *ShardSet, r *reconcile.Reconciler) []pipeline.Ref {
+	return candidates(c.now().of(set), r, nil)
+}
+
+// of are the stores of one set of shards.
+func (s *sharded) of(set *ShardSet) *sharded {
+	some := &sharded{upstreams: s.upstreams.of(set), before: s.before.of(set)}
+	for _, d := range s.downstreams {
+		some.downstreams = append(some.downstreams, d.of(set))
+	}
+	return some
+}
+
+// clone is a copy that can be changed.
+func (s *sharded) clone() *sharded {
+	cloned := func(s stores) stores {
+		if s == nil {
+			return stores{}
+		}
+		return maps.Clone(s)
+	}
+	some := &sharded{upstreams: cloned(s.upstreams), before: cloned(s.before)}
+	for _, d := range s.downstreams {
+		some.downstreams = append(some.downstreams, cloned(d))
+	}
+	return some
+}
+
+// openUpstreams watches the upstreams.
+func (w *watcher) openUpstreams(open stores, set *ShardSet) (err error) {
+	var filter *shardFilter
+	if set != nil {
+		filter = &shardFilter{set: set, keys: uidOf, byServer: true}
+	}
+	if w.pipeline.HasRows() {
+		return w.keep(open, part{"", set}, func() (*subscription, error) { return w.openRows(filter) })
+	}
+	for _, ns := range w.within {
 		key := Key{Identity: w.as, GVR: w.pipeline.Upstream.GVR, Namespace: ns, Selector: w.feed.Reconciler.Selector.String(),
-			View: packedViewOf(w.pipeline)}
-		if w.upstreams[ns], err = w.factory.subscribe(
-			key,
-			packMatching(w.pipeline),
-			w.feed.matching(w.feed.upstreams()),
-			w.feed.OnWatchResult,
-		); err != nil {
+			View: packedViewOf(w.pipeline), Shards: set}
+		if err := w.keep(open, part{ns, set}, func() (*subscription, error) {
+			return w.factory.subscribeTo(key, filter, packMatching(w.pipeline), w.feed.matching(w.feed.upstreams()), w.feed.OnWatchResult)
+		}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// openObjects watches the objects of a downstream, if its kind is served. What it returns with an error must be closed, too.
-func (w *watcher) openObjects(d *pipeline.Downstream) (stores, error) {
-	open := stores{}
+// keep adds what is opened to the stores, also with an error.
+func (w *watcher) keep(to stores, at part, open func() (*subscription, error)) error {
+	sub, err := open()
+	if sub != nil {
+		to[at] = sub
+	}
+	return err
+}
+
+// openObjects watches the objects of a downstream, if its kind is served.
+func (w *watcher) openObjects(open stores, d *pipeline.Downstream, set *ShardSet) error {
 	if d.Kind.Missing != nil {
-		return open, nil //nolint:nilerr // the watches of the kind are opened once it is there
+		return nil //nolint:nilerr // the watches of the kind are opened once it is there
 	}
 	selector := d.Selector.String()
 	if w.pipeline.Observing() {
 		selector = "" // objects of another writer have other labels, or none
 	}
-	for _, ns := range namespacesOf(targetNamespaces(w.pipeline, d), d.Kind.Namespaced) {
-		key := Key{Identity: w.as, GVR: d.Kind.GVR, Namespace: ns, Selector: selector, View: d.View.ID()}
-		sub, err := w.factory.subscribe(key, d.View.Transform(), w.feed.downstreams(d.Index), w.feed.OnWatchResult)
-		if err != nil {
-			return open, err
-		}
-		open[ns] = sub
+	var filter *shardFilter
+	label := ""
+	if set != nil {
+		filter, label = &shardFilter{set: set, keys: markedBy(&d.View)}, w.pipeline.ShardLabel()
 	}
-	return open, nil
+	for _, ns := range namespacesOf(targetNamespaces(w.pipeline, d), d.Kind.Namespaced) {
+		key := Key{Identity: w.as, GVR: d.Kind.GVR, Namespace: ns, Selector: selector, View: d.View.ID(), Shards: set, ShardLabel: label}
+		if err := w.keep(open, part{ns, set}, func() (*subscription, error) {
+			return w.factory.subscribeTo(key, filter, d.View.Transform(), w.feed.downstreams(d.Index), w.feed.OnWatchResult)
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // openNamespaces watches Namespaces if the config selects upstreams by their namespace's labels: those in watch.namespaces,
@@ -116,7 +190,7 @@ func (w *watcher) openNamespaces() error {
 		if err != nil {
 			return err
 		}
-		w.namespaces[name] = sub
+		w.namespaces[part{namespace: name}] = sub
 	}
 	return nil
 }
@@ -128,7 +202,7 @@ func (w *watcher) openInput(i int, source *pipeline.InputSource) error {
 	if source.HasRows() {
 		sub, err := w.openInputRows(i, source)
 		if sub != nil {
-			w.inputs[i][""] = sub
+			w.inputs[i][part{}] = sub
 		}
 		return err
 	}
@@ -149,7 +223,7 @@ func (w *watcher) openInput(i int, source *pipeline.InputSource) error {
 		if err != nil {
 			return err
 		}
-		w.inputs[i][ns] = sub
+		w.inputs[i][part{namespace: ns}] = sub
 	}
 	return nil
 }

@@ -38,6 +38,8 @@ type rowsWatch struct {
 	maxRows int
 
 	mu sync.Mutex
+	// hasForeign is true once a result had rows of other shards.
+	hasForeign bool
 	// rows are those of the last result, by name; nil before the first.
 	rows map[string]keptRow
 	// doubt is why the last result does not prove that a row which it lacks is gone.
@@ -68,11 +70,15 @@ func (k Key) IsRows() bool {
 }
 
 // openRows reads the rows of the config's query.
-func (w *watcher) openRows() (*subscription, error) {
+func (w *watcher) openRows(filter *shardFilter) (*subscription, error) {
 	p := w.pipeline
-	s := &subscription{key: w.rowsKey(rowsView, p.Name, p.Config.Source), onResult: w.feed.OnWatchResult, onRows: w.feed.Queue.JoinRows}
+	key := w.rowsKey(rowsView, p.Name, p.Config.Source)
+	if filter != nil {
+		key.Shards = filter.set
+	}
+	s := &subscription{key: key, onResult: w.feed.OnWatchResult, onRows: w.feed.Queue.JoinRows}
 	// The pipeline is that of the first user: what others read of it is equal.
-	return w.joinRows(s, w.feed.upstreams(), w.sourceOptions("source", &p.Config.Source.Rows), p.Row, &packed{}, pack)
+	return w.joinRows(s, w.feed.upstreams(), w.sourceOptions("source", &p.Config.Source.Rows), p.Row, &packed{}, pack, filter)
 }
 
 // openInputRows reads the rows of an input's query.
@@ -80,7 +86,7 @@ func (w *watcher) openInputRows(i int, in *pipeline.InputSource) (*subscription,
 	s := &subscription{key: w.rowsKey(inputRowsView, in.Name, in.Config.SQL, in.View.ID()), onResult: w.feed.OnWatchResult}
 	s.onRows = func(count int, _ []pipeline.Ref, _ source.Doubt) { w.feed.Queue.NoteInputRows(in.Name, count) }
 	return w.joinRows(s, w.feed.inputs(i), w.sourceOptions(fmt.Sprintf("inputs[%d].sql", i), in.Config.SQL), in.Row, &input{},
-		keepInput(in.View))
+		keepInput(in.View), nil)
 }
 
 // rowsKey identifies the rows of a query.
@@ -95,9 +101,11 @@ func (w *watcher) rowsKey(view string, of ...any) Key {
 func (w *watcher) joinRows(
 	s *subscription, handler cache.ResourceEventHandler, o source.Options,
 	object func(string, map[string]any) *unstructured.Unstructured, example runtime.Object, keep cache.TransformFunc,
+	filter *shardFilter,
 ) (*subscription, error) {
 	s.owner = w.factory
 	return w.factory.join(s, handler, func(shared *sharedWatch) error {
+		shared.filter = filter
 		shared.rows = &rowsWatch{
 			key:     s.key,
 			source:  source.New(o),
@@ -285,7 +293,12 @@ func (w *rowsWatch) read(ctx context.Context) (map[string]keptRow, source.Doubt,
 	rows := map[string]keptRow{}
 	all := len(w.rows) // which only this goroutine changes
 	doubt, err := w.source.Read(ctx, func(row source.Row) error {
-		made, err := w.keep(w.object(pipeline.RowName(row.Key), row.Columns))
+		object := w.object(pipeline.RowName(row.Key), row.Columns)
+		if w.shared.filter != nil && !w.shared.filter.has(object) {
+			w.hasForeign = true
+			return nil
+		}
+		made, err := w.keep(object)
 		if kept, ok := made.(keptRow); ok {
 			rows[kept.GetName()] = kept
 			if w.rows[kept.GetName()] == nil {
@@ -314,12 +327,16 @@ func (e *SourceError) Unwrap() error { return e.cause }
 func (w *rowsWatch) accept(rows map[string]keptRow, doubt source.Doubt) (events []watch.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if f := w.shared.filter; f != nil { // rows of dropped shards are not gone
+		w.rows = maps.Clone(w.rows)
+		maps.DeleteFunc(w.rows, func(_ string, row keptRow) bool { return !f.has(row) })
+	}
 	before := w.rows
 	if w.source.Partial() {
 		rows, doubt = w.merged(rows), w.doubt
 	}
 	w.rows, w.doubt = rows, doubt
-	if len(rows) == 0 && !doubt.Lasting {
+	if len(rows) == 0 && !doubt.Lasting && !w.hasForeign {
 		w.doubt = doubtEmpty
 	}
 	var gone []pipeline.Ref
@@ -366,8 +383,7 @@ func (s *sharedWatch) notifyRows(count int, gone []pipeline.Ref, doubt source.Do
 
 // GoneRows lists the rows that the query does not return although objects have their marks, and the doubt about that.
 func (c *Cache) GoneRows(candidates []pipeline.Ref) (gone []pipeline.Ref, doubt source.Doubt) {
-	sub := c.upstreams[""]
-	if sub == nil || sub.shared.rows == nil {
+	if !c.pipeline.HasRows() {
 		return nil, source.Doubt{}
 	}
 	for _, ref := range candidates {
@@ -375,14 +391,23 @@ func (c *Cache) GoneRows(candidates []pipeline.Ref) (gone []pipeline.Ref, doubt 
 			gone = append(gone, ref)
 		}
 	}
-	w := sub.shared.rows
+	for _, sub := range c.now().upstreams {
+		if d := sub.shared.rows.doubtOf(gone); d.Lasting || !doubt.Lasting && d != (source.Doubt{}) {
+			doubt = d
+		}
+	}
+	return gone, doubt
+}
+
+// doubtOf is the doubt about rows that the last result lacks.
+func (w *rowsWatch) doubtOf(gone []pipeline.Ref) source.Doubt {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	doubt = w.doubt
+	doubt := w.doubt
 	for _, ref := range gone {
 		if lasting, ok := w.doubted[ref.Name]; ok {
 			doubt = lasting
 		}
 	}
-	return gone, doubt
+	return doubt
 }

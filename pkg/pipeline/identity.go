@@ -77,6 +77,9 @@ func (p *Pipeline) Marks(owner types.UID, i int) Marks {
 	if key := p.tokenKey(); key != "" {
 		m.Annotations = append(m.Annotations, key)
 	}
+	if key := p.ShardLabel(); key != "" {
+		m.Labels = append(m.Labels, key)
+	}
 	before := p.PreviousMarks(i)
 	m.Labels, m.Annotations = append(m.Labels, before.Labels...), append(m.Annotations, before.Annotations...)
 	m.Managers = before.Managers

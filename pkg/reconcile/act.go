@@ -176,7 +176,7 @@ func (r *reconciliation) rememberResponse(k int, obj *unstructured.Unstructured)
 	if err != nil {
 		return err
 	}
-	live.Unselected = !d.Selector.AsSelector().Matches(labelsOf(obj))
+	live.Unselected = !d.Selector.AsSelector().Matches(labelsOf(obj)) || r.lacksShard(labelsOf(obj))
 	r.record.remember(k, live, r.now)
 	return nil
 }

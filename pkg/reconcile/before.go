@@ -256,7 +256,7 @@ func (r *reconciliation) recordBefore(ctx context.Context, d *pipeline.Decision,
 func (r *reconciliation) createBefore(ctx context.Context, o pipeline.Outcome, in pipeline.Input) error {
 	m, t := &r.record.before, r.beforeTarget(o.Target)
 	m.desired = nil // after a failure it is rendered again
-	document := r.Pipeline.WithToken(r.Pipeline.BeforeDocument(&in.Before.Desired), r.token())
+	document := r.withShard(r.Pipeline.WithToken(r.Pipeline.BeforeDocument(&in.Before.Desired), r.token()))
 	r.notifyObserver(func(to Observer) { to.Rendered(pipeline.BeforeIndex, document) })
 	resp, err := r.client.Create(ctx, t, document)
 	switch {

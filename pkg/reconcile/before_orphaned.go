@@ -56,7 +56,12 @@ func (r *Reconciler) releaseOrphanedBefore(ctx context.Context, ref pipeline.Ref
 		if err == nil && pipeline.Marked(live, up.GetUID()) {
 			continue
 		}
-		if err := r.releaseOneOrphanedBefore(ctx, live); err != nil {
+		acting, leave, ok := r.enterShard(ctx, r.ownerUID(ref, live))
+		if !ok {
+			continue
+		}
+		err := r.releaseOneOrphanedBefore(acting, live)
+		if leave(); err != nil {
 			return err
 		}
 	}

@@ -46,6 +46,11 @@ func (r *Reconciler) Count(ctx context.Context, ref pipeline.Ref, cleansUp bool)
 		return c, 0, false
 	}
 	defer l.releaseSlot()
+	ctx, leave, ok := r.enterShard(ctx, l.upstream.GetUID())
+	if !ok {
+		return c, 0, false
+	}
+	defer leave()
 	switch {
 	case l.upstream.GetDeletionTimestamp() == nil && r.deselected.some(ref): // its author took the label off, while a process ran
 	case l.upstream.GetDeletionTimestamp() == nil:

@@ -77,6 +77,13 @@ func (d *deselected) forget(ref pipeline.Ref) types.UID {
 	return d.upstreams[ref]
 }
 
+// forgetThat forgets the upstreams with such a uid.
+func (d *deselected) forgetThat(is func(uid types.UID) bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	maps.DeleteFunc(d.upstreams, func(_ pipeline.Ref, uid types.UID) bool { return is(uid) })
+}
+
 // inherit takes over what another session saw. Neither session works.
 func (d *deselected) inherit(from *deselected) {
 	from.mu.Lock()

@@ -249,7 +249,7 @@ func unpack(i Input) map[string]any {
 func (r *reconciliation) document(w *pipeline.Desired, k int, live *drift.Live) (map[string]any, error) {
 	document, err := r.Pipeline.Document(w, k, r.upstream, r.inputsRead(), live)
 	if err == nil {
-		document = r.Pipeline.WithToken(document, r.token())
+		document = r.withShard(r.Pipeline.WithToken(document, r.token()))
 		r.notifyObserver(func(to Observer) { to.Rendered(k, document) })
 	}
 	return document, err

@@ -229,6 +229,17 @@ func (m *memory) peek(ref pipeline.Ref) *record {
 	return m.records[ref]
 }
 
+// uids are the uids of the upstreams that it remembers.
+func (m *memory) uids() map[pipeline.Ref]types.UID {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	uids := make(map[pipeline.Ref]types.UID, len(m.records))
+	for ref, r := range m.records {
+		uids[ref] = r.uid
+	}
+	return uids
+}
+
 func (m *memory) forget(ref pipeline.Ref) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -82,6 +82,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, ref pipeline.Ref) time.Durat
 	if l.noSlot {
 		return noSlotDelay()
 	}
+	ctx, leave, ok := r.enterShard(ctx, l.upstream.GetUID())
+	if !ok {
+		r.Host.MayProceed(ref, Counted{}, drift.Sum{}, true)
+		r.forget(ref)
+		return 0
+	}
+	defer leave()
 	l.begun = true
 	defer func() { l.record.desired.Forget() }()
 	if l.upstream.GetDeletionTimestamp() != nil {

@@ -34,6 +34,8 @@ type Reconciler struct {
 	Observer Observer
 	// Rows learns the states of rows; nil: nobody does.
 	Rows RowStates
+	// Shards are those for which this process acts; nil: it acts for every upstream.
+	Shards Shards
 	// Token is the fencing token of the activation, empty without one; nil: there is none.
 	Token func() string
 	// Now is the clock of decisions, retries and transitions; nil: time.Now.

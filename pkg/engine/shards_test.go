@@ -1,0 +1,198 @@
+//go:build controlplane
+
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/corollary-dev/corollary/internal/testkit"
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/engine"
+	"github.com/corollary-dev/corollary/pkg/shards"
+)
+
+// handMoved are shards that the test gives and takes by hand.
+type handMoved struct {
+	ring    shards.Ring
+	mu      sync.Mutex
+	held    map[int]bool
+	handler shards.Handler
+}
+
+func newHandMoved(n int) *handMoved { return &handMoved{ring: shards.Ring{N: n}, held: map[int]bool{}} }
+
+func (h *handMoved) Ring() shards.Ring { return h.ring }
+
+func (h *handMoved) Has(shard int) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.held[shard]
+}
+
+func (h *handMoved) Within(ctx context.Context, _ int) (context.Context, context.CancelFunc) {
+	return context.WithCancel(ctx)
+}
+
+func (h *handMoved) Subscribe(handler shards.Handler) { h.handler = handler }
+
+func (h *handMoved) set(shard int, held bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.held[shard] = held
+}
+
+// give gives shards, and returns when they are loaded and reconciled.
+func (h *handMoved) give(ctx context.Context, list ...int) {
+	var all sync.WaitGroup
+	for _, shard := range list {
+		h.set(shard, true)
+		all.Go(func() { h.handler.Gained(ctx, shard) })
+	}
+	all.Wait()
+}
+
+// take takes shards, and returns when nothing of them runs.
+func (h *handMoved) take(list ...int) {
+	for _, shard := range list {
+		h.set(shard, false)
+		h.handler.Lost(shard)
+	}
+}
+
+// member is one of two engines that share shards.
+type member struct {
+	*running
+	*handMoved
+	requests *testkit.Counter
+}
+
+func startMember(t *testing.T, counts func(operator string) engine.SharedCounts, n int, conf string) member {
+	t.Helper()
+	m := member{handMoved: newHandMoved(n), requests: testkit.NewCounter()}
+	m.running = startWith(t, m.requests.Wrap(testkit.Config()), func(_ *config.Operator, o *engine.Options) {
+		o.Shards, o.SharedCounts = m.handMoved, counts
+	}, conf)
+	return m
+}
+
+// wrote are how often each ConfigMap was written.
+func (m member) wrote() map[string]int {
+	counts := map[string]int{}
+	for _, r := range m.requests.Requests(testkit.Request.Mutating) {
+		if r.Resource == "configmaps" {
+			counts[r.Name]++
+		}
+	}
+	return counts
+}
+
+// TestShardsMove: each object is written by the process that holds its shard, once, and by no other; when a shard moves, nothing is
+// written, and nothing is lost.
+func TestShardsMove(t *testing.T) {
+	t.Parallel()
+	for name, more := range map[string]string{"by marks": "", "by label": "  shard: {label: NAME.example.com/shard}\n"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			shardsMove(t, more)
+		})
+	}
+}
+
+func shardsMove(t *testing.T, more string) {
+	const n, objects = 4, 40
+	ns := testkit.Namespace(t)
+	name := testkit.Unique(t)
+	conf := fill(widgetConfig, ns, name)
+	if more = fill(more, ns, name); more != "" {
+		conf = strings.Replace(conf, "  finalizer:", more+"  finalizer:", 1)
+	}
+	a, b := startMember(t, nil, n, conf), startMember(t, nil, n, conf)
+	a.ready()
+	b.ready()
+	a.give(t.Context(), 0, 1, 2, 3)
+	for i := range objects {
+		testkit.Apply(t, ns, widget(named(i), "{data: {key: old}}"))
+	}
+	for i := range objects {
+		waitCondition(t, widgets, ns, named(i), "Ready", "True")
+	}
+	if w := a.wrote(); len(w) != objects || len(b.wrote()) > 0 {
+		t.Errorf("one holds all shards and wrote %d objects, the other %d", len(w), len(b.wrote()))
+	}
+	a.requests.Reset()
+	a.take(0, 1)
+	b.give(t.Context(), 0, 1)
+	if n := a.requests.Mutating() + b.requests.Mutating(); n > 0 {
+		t.Errorf("moving shards wrote %d times: %v, %v", n, a.requests.Snapshot(), b.requests.Snapshot())
+	}
+	for i := range objects {
+		testkit.Apply(t, ns, widget(named(i), "{data: {key: new}}"))
+	}
+	for i := range objects {
+		waitData(t, ns, named(i), "key", "new")
+		waitCondition(t, widgets, ns, named(i), "Ready", "True")
+	}
+	quiet(t, a.requests)
+	quiet(t, b.requests)
+	for i := range objects {
+		shard := a.ring.Of(string(testkit.Get(t, widgets, ns, named(i)).GetUID()))
+		want := [2]int{1, 0}
+		if shard < 2 {
+			want = [2]int{0, 1}
+		}
+		if got := [2]int{a.wrote()[named(i)], b.wrote()[named(i)]}; got != want {
+			t.Errorf("%s in shard %d was written %v times by the two, wanted %v", named(i), shard, got, want)
+		}
+		labels := testkit.Get(t, configMaps, ns, named(i)).GetLabels()
+		if more != "" && labels[name+".example.com/shard"] != fmt.Sprint(shard) {
+			t.Errorf("%s in shard %d has the labels %v", named(i), shard, labels)
+		}
+	}
+	a.requests.Reset()
+	b.requests.Reset()
+	b.take(0, 1)
+	a.give(t.Context(), 0, 1)
+	for i := range objects {
+		testkit.Delete(t, widgets, ns, named(i))
+	}
+	for i := range objects {
+		waitGone(t, configMaps, ns, named(i))
+	}
+	if b.requests.Mutating() > 0 {
+		t.Errorf("the one without shards wrote: %v", b.requests.Snapshot())
+	}
+}
+
+// TestShardsGuard: what guard allows each process alone, and not both together, waits in both.
+func TestShardsGuard(t *testing.T) {
+	t.Parallel()
+	const n = 4
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	conf := guardedBy(fill(widgetConfig, ns, name), "")
+	first := standing(t, ns, conf)
+	first.halt()
+	changed := strings.Replace(conf, "data: {{ .spec.data }}", "data: {key: value, version: two}", 1)
+	client := kubernetes.NewForConfigOrDie(testkit.Config())
+	counts := func(operator string) engine.SharedCounts {
+		return engine.SharedCounts{Leases: client.CoordinationV1().Leases(ns), Name: "guard-" + operator}
+	}
+	a, b := startMember(t, counts, n, changed), startMember(t, counts, n, changed)
+	a.give(t.Context(), 0, 1)
+	testkit.Eventually(t, patience, func() (bool, string) {
+		lease, err := counts(name).Leases.Get(t.Context(), counts(name).Name, metav1.GetOptions{})
+		return err == nil && len(lease.Annotations) == 2, fmt.Sprint("the Lease is ", lease)
+	})
+	untouched(t, ns) // two shards are not counted yet
+	b.give(t.Context(), 2, 3)
+	if x, y := a.digest(), b.digest(); x != y {
+		t.Errorf("one wants %s confirmed, the other %s", x, y)
+	}
+	untouched(t, ns)
+}

@@ -1,0 +1,269 @@
+package informers
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/shards"
+)
+
+// ShardSet is some shards whose objects are loaded together: for each kind there is one watch for all of them. Shards can be
+// dropped from it, but not added.
+type ShardSet struct {
+	ring shards.Ring
+
+	mu      sync.RWMutex
+	held    []int
+	changed chan struct{} // closed, and replaced, when a shard is dropped
+}
+
+// NewShardSet makes a set of some shards of a ring.
+func NewShardSet(ring shards.Ring, of ...int) *ShardSet {
+	return &ShardSet{ring: ring, held: slices.Compact(slices.Sorted(slices.Values(of))), changed: make(chan struct{})}
+}
+
+// Shards lists the shards of the set.
+func (s *ShardSet) Shards() []int {
+	held, _ := s.now()
+	return held
+}
+
+// Has reports whether an upstream of that uid is in one of the shards.
+func (s *ShardSet) Has(uid string) bool {
+	shard := s.ring.Of(uid)
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	_, ok := slices.BinarySearch(s.held, shard)
+	return ok
+}
+
+// now are the shards, and what is closed when there are fewer.
+func (s *ShardSet) now() ([]int, <-chan struct{}) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.held, s.changed
+}
+
+// drop takes a shard out; it returns false if the set does not have it.
+func (s *ShardSet) drop(shard int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at, ok := slices.BinarySearch(s.held, shard)
+	if ok {
+		s.held = slices.Delete(slices.Clone(s.held), at, at+1)
+		close(s.changed)
+		s.changed = make(chan struct{})
+	}
+	return ok
+}
+
+// Drop takes a shard out of a set, and its objects out of the caches. Nobody is notified of that: no reconcile of the shard runs.
+func (w *Factory) Drop(set *ShardSet, shard int) {
+	if !set.drop(shard) {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for key, shared := range w.live {
+		if key.Shards == set {
+			shared.sweep()
+		}
+	}
+}
+
+// shardFilter passes on the objects of a set of shards; nil passes on all.
+type shardFilter struct {
+	set *ShardSet
+	// keys are the uids of the upstreams that an object belongs to; none for an object that belongs to no shard.
+	keys func(obj runtime.Object) []string
+	// byServer is true if the API server is to select the upstreams by their uid.
+	byServer bool
+	// foreign counts the objects of other shards that the API server sent nevertheless.
+	foreign atomic.Int64
+	notify  func()
+}
+
+// has reports whether an object belongs to the shards.
+func (f *shardFilter) has(obj runtime.Object) bool {
+	return slices.ContainsFunc(f.keys(obj), f.set.Has)
+}
+
+// narrow adds the shards to the options of a list or watch, and returns what is closed when there are fewer.
+func (f *shardFilter) narrow(o *metav1.ListOptions, label string) <-chan struct{} {
+	if f == nil {
+		return nil
+	}
+	held, changed := f.set.now()
+	switch {
+	case f.byServer && len(held) > 0:
+		o.ShardSelector = f.set.ring.Selector(shards.ByUID, held)
+	case label != "":
+		o.LabelSelector = withShards(o.LabelSelector, label, held)
+	}
+	return changed
+}
+
+// list removes what belongs to other shards from a list.
+func (f *shardFilter) list(list *unstructured.UnstructuredList) {
+	if f == nil || list == nil {
+		return
+	}
+	all := len(list.Items)
+	list.Items = slices.DeleteFunc(list.Items, func(u unstructured.Unstructured) bool { return !f.has(&u) })
+	f.noteForeign(all - len(list.Items))
+}
+
+func (f *shardFilter) noteForeign(n int) {
+	if n > 0 && f.byServer && f.foreign.Add(int64(n)) == int64(n) {
+		f.notify()
+	}
+}
+
+// event is what a watch of the shards shows instead of an event; ok is false for nothing. An object that has left the shards is
+// deleted from them.
+func (f *shardFilter) event(e watch.Event, shows func(obj runtime.Object) bool) (changed watch.Event, ok bool) {
+	if e.Type == watch.Bookmark || e.Type == watch.Error || f.has(e.Object) {
+		return e, true
+	}
+	f.noteForeign(1)
+	if e.Type == watch.Added || !shows(e.Object) {
+		return e, false
+	}
+	e.Type = watch.Deleted
+	return e, true
+}
+
+// narrowAfter is how long after a shard was dropped a watch goes on that brings its objects, which are ignored: several shards are
+// often dropped one after the other.
+const narrowAfter = 5 * time.Second
+
+// filtered is a watch of some shards. It ends soon after there are fewer, so that it is opened again for those.
+type filtered struct {
+	from   watch.Interface
+	events chan watch.Event
+	done   chan struct{}
+	once   sync.Once
+}
+
+// filter begins to pass on the events of a watch. narrowed is called when it ends because there are fewer shards than at changed.
+func (s *sharedWatch) filterEvents(from watch.Interface, changed <-chan struct{}, narrowed func()) watch.Interface {
+	w := &filtered{from: from, events: make(chan watch.Event), done: make(chan struct{})}
+	go w.run(s, changed, narrowed)
+	return w
+}
+
+func (w *filtered) run(s *sharedWatch, changed <-chan struct{}, narrowed func()) {
+	defer close(w.events)
+	defer w.from.Stop()
+	var due <-chan time.Time
+	for {
+		select {
+		case <-w.done:
+			return
+		case <-changed:
+			_, changed = s.filter.set.now()
+			due = time.After(narrowAfter)
+		case <-due:
+			s.sweep() // what was on its way when the shards were dropped
+			narrowed()
+			return
+		case e, ok := <-w.from.ResultChan():
+			if !ok {
+				return
+			}
+			if e, ok = s.filter.event(e, s.shows); !ok {
+				continue
+			}
+			select {
+			case w.events <- e:
+			case <-w.done:
+				return
+			}
+		}
+	}
+}
+
+// Stop implements watch.Interface.
+func (w *filtered) Stop() { w.once.Do(func() { close(w.done) }) }
+
+// ResultChan implements watch.Interface.
+func (w *filtered) ResultChan() <-chan watch.Event { return w.events }
+
+// shows reports whether the cache has an object of that name.
+func (s *sharedWatch) shows(obj runtime.Object) bool {
+	key, err := cache.MetaNamespaceKeyFunc(obj)
+	if err != nil {
+		return false
+	}
+	_, ok, _ := s.informer.GetIndexer().GetByKey(key) // the only error is that of a store with other keys
+	return ok
+}
+
+// sweep takes the objects of dropped shards out of the cache.
+func (s *sharedWatch) sweep() {
+	indexer := s.informer.GetIndexer()
+	for _, obj := range indexer.List() {
+		if o, ok := obj.(runtime.Object); ok && !s.filter.has(o) {
+			_ = indexer.Delete(obj) // an in-memory store gives no errors
+		}
+	}
+}
+
+// uidOf is the key of an upstream.
+func uidOf(obj runtime.Object) []string {
+	if o, ok := obj.(metav1.Object); ok {
+		return []string{string(o.GetUID())}
+	}
+	return nil
+}
+
+// markedBy are the uids in the owner marks of objects of a view, as an API server sends them or as the cache has them.
+func markedBy(view *drift.View) func(obj runtime.Object) []string {
+	return func(obj runtime.Object) []string {
+		if live, ok := obj.(*drift.Live); ok {
+			return ownersOf(live)
+		}
+		u, ok := obj.(*unstructured.Unstructured)
+		if !ok {
+			return nil
+		}
+		var uids []string
+		for _, ref := range u.GetOwnerReferences() {
+			uids = append(uids, string(ref.UID))
+		}
+		annotations := u.GetAnnotations()
+		for _, key := range []string{view.OwnerAnnotation, view.Previous.OwnerAnnotation} {
+			if _, uid, ok := pipeline.ParseOwnerMark(annotations[key]); ok && key != "" {
+				return append(uids, uid)
+			}
+		}
+		return uids
+	}
+}
+
+// withShards is a label selector for objects with the label of one of the shards.
+func withShards(selector, label string, held []int) string {
+	values := []string{"none"} // not a shard, and a list of values is never empty
+	if len(held) > 0 {
+		values = values[:0]
+		for _, shard := range held {
+			values = append(values, pipeline.ShardLabelValue(shard))
+		}
+	}
+	in := label + " in (" + strings.Join(values, ",") + ")"
+	if selector == "" {
+		return in
+	}
+	return selector + "," + in
+}

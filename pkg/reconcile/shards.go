@@ -1,0 +1,65 @@
+package reconcile
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+)
+
+// Shards are the shards for which a process acts.
+type Shards interface {
+	// Of is the shard of the upstream with that uid.
+	Of(uid types.UID) int
+	// Enter returns a context for the writes of one reconcile of a shard, which ends when the shard is lost. Whoever drains the
+	// shard waits for leave. ok is false if no reconcile of it may begin: another process may act for it.
+	Enter(ctx context.Context, shard int) (acting context.Context, leave func(), ok bool)
+}
+
+// enterShard is Enter for the shard of an upstream.
+func (r *Reconciler) enterShard(ctx context.Context, uid types.UID) (acting context.Context, leave func(), ok bool) {
+	if r.Shards == nil {
+		return ctx, func() {}, true
+	}
+	return r.Shards.Enter(ctx, r.Shards.Of(uid))
+}
+
+// withShard is a document that is to be sent with the label of the upstream's shard.
+func (r *reconciliation) withShard(document map[string]any) map[string]any {
+	if r.Shards == nil {
+		return document
+	}
+	return r.Pipeline.WithShard(document, r.Shards.Of(r.upstream.GetUID()))
+}
+
+// lacksShard reports whether a watch of the upstream's shard does not show an object with these labels.
+func (r *reconciliation) lacksShard(labels map[string]string) bool {
+	key := r.Pipeline.ShardLabel()
+	return r.Shards != nil && key != "" && labels[key] != pipeline.ShardLabelValue(r.Shards.Of(r.upstream.GetUID()))
+}
+
+// ownerUID is the uid of the upstream of that name in an object's owner marks; empty for none.
+func (r *Reconciler) ownerUID(ref pipeline.Ref, live *drift.Live) types.UID {
+	for _, owner := range live.Owners {
+		if owner.Kind == r.Pipeline.Upstream.GVK.Kind && owner.Name == ref.Name {
+			return owner.UID
+		}
+	}
+	_, uid, _ := pipeline.ParseOwnerMark(live.OwnerMark)
+	return types.UID(uid)
+}
+
+// ForgetShard forgets the upstreams of a shard. No reconcile of it runs.
+func (r *Reconciler) ForgetShard(shard int) {
+	for ref, uid := range r.memory.uids() {
+		if r.Shards.Of(uid) == shard {
+			r.forget(ref)
+			if r.Rows != nil {
+				r.Rows.Forget(ref)
+			}
+		}
+	}
+	r.deselected.forgetThat(func(uid types.UID) bool { return r.Shards.Of(uid) == shard })
+}
