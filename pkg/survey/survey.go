@@ -142,7 +142,7 @@ func (s *Surveyor) open(ctx context.Context, file *config.File) (*Survey, error)
 		return v, nil
 	}
 	feed := informers.Feed{Reconciler: v.reconciler, Queue: v.pending, OnWatchResult: v.onWatchResult}
-	if err := v.cache.Open(s.informers, informers.Identity{}, feed); err != nil {
+	if err := v.cache.Open(s.informers, informers.Identity{}, feed, nil); err != nil {
 		v.Close()
 		return nil, err
 	}
