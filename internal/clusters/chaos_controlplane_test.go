@@ -119,6 +119,9 @@ func (w *world) becomesActive(c *cluster) {
 // inject has a fault happen, and waits until a cluster is active and writes, with a token that is not smaller.
 func (w *world) inject(f fault) {
 	w.t.Helper()
+	if f.bounded { // a client that was cut off connects again after some time
+		eventually(w.t, "the lock is not renewed", func() bool { return w.watch.renewed(w.state().Token).Sub(w.healed) > leaseDuration/2 })
+	}
 	active, standby := w.active()
 	before := w.state()
 	var seen time.Time
@@ -134,6 +137,7 @@ func (w *world) inject(f fault) {
 	f.do(w, active, standby)
 	w.log.Note("", EventHealed, f.name)
 	healed := time.Now()
+	w.healed = healed
 	switch f.outcome {
 	case takeover:
 		w.becomesActive(standby)

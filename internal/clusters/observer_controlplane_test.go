@@ -68,6 +68,16 @@ func (o *observer) gap(since, seen time.Time, before leadership.Token, after *ac
 	return gap, allowed + 4*worst
 }
 
+// renewed is when the holder with a token last renewed the lock; zero if that was not seen.
+func (o *observer) renewed(token leadership.Token) time.Time {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if hold := o.holds[token]; hold != nil {
+		return hold.Renewed
+	}
+	return time.Time{}
+}
+
 // all are the holds in their order.
 func (o *observer) all() []*activation.State {
 	o.mu.Lock()

@@ -88,6 +88,7 @@ type world struct {
 	log      *Timeline
 	watch    *observer
 	written  []Write // as far as the audit logs have been read
+	healed   time.Time
 }
 
 // cluster is one of them: its operator process, which is started again whenever it ends, and its network to the lock service.
