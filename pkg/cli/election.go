@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
+	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
@@ -79,9 +80,6 @@ func checkLeaseName(name string) error {
 	return nil
 }
 
-// engineFiltersByShard is false until the engine acts only for the shards that this process holds.
-const engineFiltersByShard = false
-
 // participant is this process in an election, or in a set of processes that share shards.
 type participant interface {
 	Fence(cfg *rest.Config) *rest.Config
@@ -97,7 +95,9 @@ type candidate struct {
 	// tenure is what a write that does not go to an API server needs.
 	tenure *leadership.Tenure
 	// member is the participant of a set that shares shards; nil if one leader writes.
-	member           *shards.Member
+	member *shards.Member
+	// leases are where such processes add up what guard counts.
+	leases           coordination.LeasesGetter
 	namespace, lease string
 	// events is where the manager's recorder goes, which needs a guarded configuration to be made.
 	events atomic.Pointer[manager.Manager]
@@ -113,9 +113,6 @@ func (e *election) candidate(cfg *rest.Config, fallback string, logger logr.Logg
 		c.namespace = fallback
 	}
 	if e.shards > 0 {
-		if !engineFiltersByShard {
-			return nil, errors.New("--shards is not supported yet: all processes would write for all objects")
-		}
 		var err error
 		c.member, err = shards.New(cfg, shards.Options{Namespace: c.namespace, ID: e.name, N: e.shards, Timings: e.timings, Record: c.record,
 			Log: logger.WithName("shards")})
@@ -123,6 +120,9 @@ func (e *election) candidate(cfg *rest.Config, fallback string, logger logr.Logg
 			return nil, fmt.Errorf("preparing the shards: %w", err)
 		}
 		c.participant, c.tenure = c.member, c.member.Process()
+		if c.leases, err = coordination.NewForConfig(c.Fence(cfg)); err != nil {
+			return nil, fmt.Errorf("preparing the connection: %w", err)
+		}
 		return c, nil
 	}
 	log := logger.WithName("leaderelection")
@@ -180,6 +180,12 @@ func (c *candidate) engineOptions(workers int, namespace string, activations act
 	o := engine.Options{Workers: workers, Namespace: namespace, Activation: activations.of, Log: logger}
 	if c != nil {
 		o.Elected, o.HadOtherLeader, o.MayWrite, o.Tenure = c.Elected(), c.HadOtherLeader, c.tenure.Wait, c.tenure
+	}
+	if c != nil && c.member != nil {
+		o.Shards = c.member
+		o.SharedCounts = func(operator string) engine.SharedCounts {
+			return engine.SharedCounts{Leases: c.leases.Leases(c.namespace), Name: c.lease + "-guard-" + operator}
+		}
 	}
 	return o
 }
