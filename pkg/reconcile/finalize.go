@@ -290,11 +290,15 @@ func (r *reconciliation) findUnserved(ctx context.Context) {
 	}
 }
 
-// findUnseen reads objects that the status records at a place that is no longer a target, if the cache does not show them: it
-// may lag, or they have lost the labels of the watch. At the target, or while the desired state is unknown, they need not be
-// read: the status goes on recording them. For an upstream that is not selected it also reads what this process tried to create: no status
-// need record it. It reports whether any was found.
-func (r *reconciliation) findUnseen(ctx context.Context) (found bool) {
+// findUnseen reads objects that the cache does not show, and reports whether any was found.
+func (r *reconciliation) findUnseen(ctx context.Context) bool {
+	found := r.findRecorded(ctx)
+	return r.findMade(ctx) || found
+}
+
+// findRecorded is findUnseen for those that the status records at a place that is no longer a target: the cache may lag, or they have lost
+// the labels of the watch. At the target, or while the desired state is unknown, they need not be read: the status goes on recording them.
+func (r *reconciliation) findRecorded(ctx context.Context) (found bool) {
 	if r.selected && (len(r.record.desired.Invalid) > 0 || r.Pipeline.Paused(r.upstream)) {
 		return false
 	}
@@ -320,10 +324,10 @@ func (r *reconciliation) findUnseen(ctx context.Context) (found bool) {
 			r.unseen, found = append(r.unseen, pipeline.Owned{Downstream: i, Live: live, Certain: true}), true
 		}
 	}
-	return r.findMade(ctx) || found
+	return found
 }
 
-// findMade is findUnseen for what this process tried to create.
+// findMade is findUnseen for what this process tried to create for an upstream that is not selected: no status need record it.
 func (r *reconciliation) findMade(ctx context.Context) (found bool) {
 	if r.selected {
 		return false
