@@ -113,7 +113,7 @@ func TestRefused(t *testing.T) {
 				write(t, "c.yaml", "apiVersion: corollary.dev/v1alpha1\nkind: Conventions\nconventions: {fieldManger: x, owner: {referenceTo: "+
 					"true}}\n")},
 			"files.c\\.yaml is not a file of conventions: conventions.fieldManger: unknown field: valid fields are activationToken, " +
-				"annotations, fieldManager, finalizer, hash, labels, owner, pause, previous, reconcile;\n" +
+				"annotations, fieldManager, finalizer, hash, labels, owner, pause, previous, reconcile, shard;\n" +
 				"  conventions.owner.referenceTo: unknown field: valid fields are annotation, reference\n"},
 		{"a config in the place of conventions", []string{"--set-file=operatorFiles.app=" + naming("downstreams: []\nconventionsFile: t/c.yaml"),
 			"--set-file=files.t/c\\.yaml=" + again},
