@@ -43,8 +43,8 @@ func (e *election) bind(flags *pflag.FlagSet) {
 		"How long after its last renewal a leader still writes; shorter than the lease duration")
 	flags.DurationVar(&e.timings.RetryPeriod, "leader-election-retry-period", usual.RetryPeriod,
 		"How often the leader renews the Lease; 1.2 times that is shorter than the renew deadline")
-	flags.IntVar(&e.shards, "shards", 0, "Number of shards that all processes with --leader-elect share, so that all of them write, each for its "+
-		"own objects; the same for all, such as 16 for each; 0: only the leader writes")
+	flags.IntVar(&e.shards, "shards", 0, "Number of shards that all processes with --leader-elect share, so that all of them write, each for "+
+		"its own objects; the same for all, such as 16 for each; 0: only the leader writes")
 }
 
 // check refuses what cannot be meant.

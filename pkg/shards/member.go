@@ -67,8 +67,11 @@ type leases interface {
 // nobody is the handler of a process that does nothing for its shards.
 type nobody struct{}
 
+// Gained implements Handler.
 func (nobody) Gained(context.Context, int) {}
-func (nobody) Lost(int)                    {}
+
+// Lost implements Handler.
+func (nobody) Lost(int) {}
 
 // MismatchError is about processes that were started with different numbers of shards.
 type MismatchError struct {
@@ -131,8 +134,10 @@ func (m *Member) Self() string { return m.name }
 // Elected is closed once this process belongs to the set.
 func (m *Member) Elected() <-chan struct{} { return m.set.Elected() }
 
-// Set and Process are the tenures that every write of this process needs.
-func (m *Member) Set() *leadership.Tenure     { return m.set.Tenure }
+// Set is the tenure of the set, and Process that of this process: every write needs both.
+func (m *Member) Set() *leadership.Tenure { return m.set.Tenure }
+
+// Process is the tenure of this process.
 func (m *Member) Process() *leadership.Tenure { return m.process.Tenure }
 
 // HadOtherLeader reports, once this process belongs to the set, whether another process wrote before.

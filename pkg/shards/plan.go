@@ -171,28 +171,37 @@ func assign(v view) assignment {
 // trial has one process at a time, of all, load some suspects while it loads nothing else: half of the group that was loading when
 // a holder died. So a shard that kills its holders is found by halving, and does not kill all processes in turn.
 func trial(v view, a assignment) []action {
-	first := -1
-	for i, s := range v.shards {
-		switch {
-		case s.loading && s.holder != "" && s.suspect():
-			return nil
-		case s.free() && s.suspect() && !v.mine[i] && (first < 0 || better(s, v.shards[first])):
-			first = i
-		}
-	}
+	first := v.firstSuspect()
 	tries := slices.IndexFunc(v.alive, func(name string) bool { return a.room[name] > 0 && len(a.taken[name]) == 0 && !v.loads(name) })
 	if first < 0 || tries < 0 || v.alive[tries] != v.self || len(v.draining) > 0 {
 		return nil
 	}
 	var actions []action
 	like := v.shards[first]
+	most := min(max(like.group/2, 1), a.room[v.self])
 	for i, s := range v.shards {
-		if len(actions) < min(max(like.group/2, 1), a.room[v.self]) && s.free() && s.suspect() && !v.mine[i] &&
-			s.deaths == like.deaths && s.group == like.group {
+		if len(actions) < most && v.mayTry(i) && s.deaths == like.deaths && s.group == like.group {
 			actions = append(actions, action{verb: take, shard: i})
 		}
 	}
 	return actions
+}
+
+// mayTry reports whether a shard is suspect, and this process may take it to try it.
+func (v view) mayTry(i int) bool { return v.shards[i].free() && v.shards[i].suspect() && !v.mine[i] }
+
+// firstSuspect is the suspect that is tried next; -1 for none, or while one is being tried.
+func (v view) firstSuspect() int {
+	first := -1
+	for i, s := range v.shards {
+		switch {
+		case s.loading && s.holder != "" && s.suspect():
+			return -1
+		case v.mayTry(i) && (first < 0 || better(s, v.shards[first])):
+			first = i
+		}
+	}
+	return first
 }
 
 // better reports whether the suspect a is tried before b: the fewer deaths, the more likely it is innocent.

@@ -89,7 +89,8 @@ type sim struct {
 }
 
 func newSim(t *testing.T, number int) *sim {
-	return &sim{memory: &memory{leases: map[string]*coordinationv1.Lease{}}, t: t, now: time.Unix(1e9, 0), number: number, kills: map[int]bool{}}
+	return &sim{memory: &memory{leases: map[string]*coordinationv1.Lease{}}, t: t, now: time.Unix(1e9, 0), number: number,
+		kills: map[int]bool{}}
 }
 
 func (s *sim) join() {

@@ -48,7 +48,7 @@ func Read(ctx context.Context, client Leases, id string, now time.Time) (*State,
 	case holder == "":
 		return nil, fmt.Errorf("nobody holds Lease %s/%s: no process with --shards is running", lease.Namespace, id)
 	case !ok:
-		return nil, fmt.Errorf("Lease %s/%s is held by %s, a process without --shards", lease.Namespace, id, holder)
+		return nil, fmt.Errorf("%s, a process without --shards, holds Lease %s/%s", holder, lease.Namespace, id)
 	}
 	n := names{id}
 	list, err := client.List(ctx, metav1.ListOptions{LabelSelector: n.label()})
