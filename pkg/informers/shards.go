@@ -156,7 +156,7 @@ type filtered struct {
 	once   sync.Once
 }
 
-// filter begins to pass on the events of a watch. narrowed is called when it ends because there are fewer shards than at changed.
+// filterEvents begins to pass on the events of a watch. narrowed is called when it ends because there are fewer shards than at changed.
 func (s *sharedWatch) filterEvents(from watch.Interface, changed <-chan struct{}, narrowed func()) watch.Interface {
 	w := &filtered{from: from, events: make(chan watch.Event), done: make(chan struct{})}
 	go w.run(s, changed, narrowed)
