@@ -28,21 +28,21 @@ ENGINE   ?= $(firstword $(notdir $(shell command -v docker podman buildah 2>/dev
 BUILDER  ?=
 PLATFORM ?=
 
-# Succeeds where the image can be tested, after installing Debian's buildah if need
-# be. Root it has to be: the test mounts what is in the image, and takes its user.
-testable = [ "$$(id -u)" = 0 ] && { command -v buildah || \
-	{ command -v apt-get && apt-get update && apt-get install --yes --no-install-recommends buildah; }; } >/dev/null
+# $(call debian,WHAT:PACKAGE ...) succeeds where each WHAT, a command or a file, is there, after installing Debian's packages of those that
+# are not, as root. What is there stays as it is: a Node.js from elsewhere does not go together with Debian's npm.
+debian = { missing=$$(for each in $(1); do command -v "$${each%:*}" || ls $${each%:*} || echo "$${each\#*:}" >&3; done 3>&1 >/dev/null 2>&1); \
+	[ -z "$$missing" ] || { [ "$$(id -u)" = 0 ] && command -v apt-get && apt-get update && \
+	apt-get install --yes --no-install-recommends $$missing; }; } >/dev/null
 
-# Succeeds where databases can be tested, after installing Debian's PostgreSQL and MariaDB if need be.
-databases = { { ls /usr/lib/postgresql/*/bin/postgres && ls /usr/sbin/mariadbd; } 2>/dev/null || \
-	{ [ "$$(id -u)" = 0 ] && command -v apt-get && apt-get update && \
-	apt-get install --yes --no-install-recommends postgresql mariadb-server-core; }; } >/dev/null
+# Succeeds where the image can be tested. Root it has to be: the test mounts what is in the image, and takes its user.
+testable = [ "$$(id -u)" = 0 ] && $(call debian,buildah:buildah)
 
-# Succeeds where the lock services of the tests are there that are not Go, after installing what is missing: ZooKeeper and Node.js from
-# Debian, as root, and dynalite from npm.
-lockable = { { [ -e /usr/share/java/zookeeper.jar ] && command -v java && command -v npm; } || \
-	{ [ "$$(id -u)" = 0 ] && command -v apt-get && apt-get update && \
-	apt-get install --yes --no-install-recommends libzookeeper-java default-jre-headless npm; }; } >/dev/null && \
+# Succeeds where databases can be tested.
+databases = $(call debian,/usr/lib/postgresql/*/bin/postgres:postgresql /usr/sbin/mariadbd:mariadb-server-core \
+	/usr/bin/my_print_defaults:mariadb-client-core)
+
+# Succeeds where the lock services of the tests are there that are not Go: ZooKeeper, and dynalite from npm.
+lockable = $(call debian,/usr/share/java/zookeeper.jar:libzookeeper-java java:default-jre-headless npm:npm) && \
 	{ cmp -s hack/dynalite/package-lock.json bin/dynalite/installed || { mkdir -p bin/dynalite && cp hack/dynalite/*.json bin/dynalite && \
 	npm ci --prefix bin/dynalite --no-audit --no-fund --ignore-scripts --loglevel=error >/dev/null && \
 	cp hack/dynalite/package-lock.json bin/dynalite/installed; }; }
