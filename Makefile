@@ -51,7 +51,7 @@ lockable = $(call debian,/usr/share/java/zookeeper.jar:libzookeeper-java java:de
 folders = $(sort $(dir $(shell grep -rl --include='*_test.go' --exclude-dir=.git -e '$(1)' .)))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-clusters test locks-test chaos-clusters clusters-picture sim sim-mutants test-server test-oldest lint vulncheck bench bench-operators cluster build image image-test database-test dist site fuzz golden tools controlplane
+.PHONY: help demo demo-clusters test locks-test chaos-clusters clusters-picture sim sim-mutants test-server test-oldest lint vulncheck bench bench-operators bench-page cluster build image image-test database-test dist site fuzz golden tools controlplane
 
 help:
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -119,11 +119,15 @@ bench: controlplane ## run the benchmarks, that against a hand-written operator 
 # As many as fit: the objects of a run are deleted at its end, but the API server keeps their history for some minutes.
 OBJECTS ?= 100,1000
 SIZES   ?= 500,4000,27000
-ROUNDS  ?= 3
+TURNS   ?= 3
+SKIP    ?=
 
-bench-operators: controlplane ## compare with a hand-written operator: whole processes, OBJECTS of SIZES bytes, ROUNDS times
+bench-operators: controlplane ## compare with a hand-written operator: whole processes, OBJECTS of SIZES bytes, TURNS times, phases to SKIP
 	@$(GO) build -o bin/bench-operators ./hack/bench
-	@exec bin/bench-operators -objects '$(OBJECTS)' -sizes '$(SIZES)' -rounds '$(ROUNDS)'
+	@exec bin/bench-operators -objects '$(OBJECTS)' -sizes '$(SIZES)' -rounds '$(TURNS)' -skip '$(SKIP)' -add
+
+bench-page: ## write the results of bench-operators into docs/performance.md, as tables and plots
+	$(GO) run ./hack/bench -page docs/performance.md
 
 cluster: controlplane ## start an API server, print its kubeconfig, stay up until Ctrl-C
 	@$(GO) build -o bin/cluster ./hack/cluster

@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -16,13 +17,16 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/corollary-dev/corollary/hack/bench/work"
 	"github.com/corollary-dev/corollary/internal/assets"
 	"github.com/corollary-dev/corollary/internal/controlplane"
 )
 
 type options struct {
-	objects, sizes, rounds string
-	out                    string
+	objects, sizes, rounds, skip string
+	rate                         int
+	out, page                    string
+	add                          bool
 }
 
 func main() {
@@ -30,7 +34,11 @@ func main() {
 	flag.StringVar(&o.objects, "objects", "100,1000", "numbers of objects")
 	flag.StringVar(&o.sizes, "sizes", "500,4000,27000", "bytes of data in each object")
 	flag.StringVar(&o.rounds, "rounds", "3", "rounds of each program")
-	flag.StringVar(&o.out, "out", "bin/bench", "directory of the results")
+	flag.StringVar(&o.skip, "skip", "", "names of phases that are left out, separated by commas")
+	flag.IntVar(&o.rate, "rate", 100, "changes a second in the phase load")
+	flag.StringVar(&o.out, "out", "bin/bench", "directory of the results, samples.json")
+	flag.BoolVar(&o.add, "add", false, "keep the results of -out that are about other numbers and sizes of objects")
+	flag.StringVar(&o.page, "page", "", "Markdown file whose tables are written from samples.json, with plots in pictures beside it; nothing is measured")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := o.run(ctx)
@@ -43,11 +51,20 @@ func main() {
 
 // bench is what all runs share.
 type bench struct {
-	plane *controlplane.ControlPlane
-	dir   string // of kubeconfigs and logs
+	plane  *controlplane.ControlPlane
+	dir    string // of kubeconfigs and logs
+	phases []phase
+	target int // changes a second under load
 }
 
 func (o options) run(ctx context.Context) (err error) {
+	if o.page != "" {
+		samples, err := o.read()
+		if err != nil {
+			return err
+		}
+		return writePage(o.page, samples)
+	}
 	objects, err := numbers("objects", o.objects)
 	if err != nil {
 		return err
@@ -57,6 +74,10 @@ func (o options) run(ctx context.Context) (err error) {
 		return err
 	}
 	rounds, err := numbers("rounds", o.rounds)
+	if err != nil {
+		return err
+	}
+	chosen, err := without(o.skip)
 	if err != nil {
 		return err
 	}
@@ -87,7 +108,7 @@ func (o options) run(ctx context.Context) (err error) {
 			err = os.RemoveAll(dir) // otherwise the logs may help
 		}
 	}()
-	b := &bench{plane: plane, dir: dir}
+	b := &bench{plane: plane, dir: dir, phases: chosen, target: o.rate}
 	samples, err := b.all(ctx, programs, objects, sizes, rounds[0])
 	if err != nil {
 		return err
@@ -128,39 +149,82 @@ func build(ctx context.Context, dir string) ([]*program, error) {
 			return nil, fmt.Errorf("building %s: %w", name, err)
 		}
 	}
-	goProgram := func(name string) func(string, string, string) []string {
-		return func(kubeconfig, namespace, metrics string) []string {
-			return []string{filepath.Join(dir, name), "-kubeconfig", kubeconfig, "-namespace", namespace, "-metrics", metrics}
+	goProgram := func(name string) func(work.Options) []string {
+		return func(o work.Options) []string {
+			return []string{filepath.Join(dir, name), "-kubeconfig", o.Kubeconfig, "-namespace", o.Namespace, "-metrics", o.Metrics, "-pprof", o.Pprof,
+				"-lease", o.Lease, "-resync", o.Resync.String()}
 		}
 	}
 	return []*program{
-		{name: "corollary", repairs: true, reconcileMetric: "corollary_reconcile_seconds",
-			command: func(kubeconfig, namespace, metrics string) []string {
-				config := filepath.Join(dir, namespace+".yaml")
-				if err := os.WriteFile(config, []byte(strings.ReplaceAll(operatorConfig, "NS", namespace)), 0o600); err != nil {
-					panic(err) // the directory is ours
-				}
-				return []string{filepath.Join(dir, "corollary"), "run", "-c", config, "--kubeconfig", kubeconfig,
-					"--metrics-bind-address", metrics, "--health-probe-bind-address", "0"}
-			}},
-		{name: "handwritten", repairs: true, reconcileMetric: "controller_runtime_reconcile_time_seconds", command: goProgram("handwritten")},
+		{name: "corollary", operator: true, reconcileMetric: "corollary_reconcile_seconds",
+			command: func(o work.Options) []string { return corollary(dir, o) }},
+		{name: "handwritten", operator: true, reconcileMetric: "controller_runtime_reconcile_time_seconds", command: goProgram("handwritten")},
 		{name: "floor", command: goProgram("floor")},
 	}, nil
 }
 
+// corollary is the command that runs it on the config of the benchmark.
+func corollary(dir string, o work.Options) []string {
+	config := filepath.Join(dir, o.Namespace+".yaml")
+	text := strings.NewReplacer("NS", o.Namespace, "RESYNC", o.Resync.String()).Replace(operatorConfig)
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		panic(err) // the directory is ours
+	}
+	args := []string{filepath.Join(dir, "corollary"), "run", "-c", config, "--kubeconfig", o.Kubeconfig,
+		"--metrics-bind-address", o.Metrics, "--pprof-bind-address", o.Pprof, "--health-probe-bind-address", "0"}
+	if o.Lease != "" {
+		args = append(args, "--leader-elect", "--leader-election-id", o.Lease, "--leader-election-namespace", o.Namespace)
+	}
+	return args
+}
+
+func (o options) samples() string { return filepath.Join(o.out, "samples.json") }
+
+func (o options) read() (list []sample, err error) {
+	text, err := os.ReadFile(o.samples())
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(text, &list); err != nil {
+		return nil, fmt.Errorf("%s: %w", o.samples(), err)
+	}
+	return list, nil
+}
+
 func (o options) write(samples []sample) error {
-	if err := os.MkdirAll(o.out, 0o755); err != nil {
-		return err
+	fmt.Print(table(samples))
+	if o.add {
+		before, err := o.read()
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+		before = slices.DeleteFunc(before, func(s sample) bool { return slices.ContainsFunc(samples, s.sameCell) })
+		samples = append(before, samples...)
 	}
 	text, err := json.MarshalIndent(samples, "", " ")
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(o.out, "samples.json"), text, 0o644); err != nil {
+	if err := os.MkdirAll(o.out, 0o755); err != nil {
 		return err
 	}
-	fmt.Print(table(samples))
-	return nil
+	return os.WriteFile(o.samples(), text, 0o644)
+}
+
+// without are the phases that are not named. What follows needs the objects, so that "create" cannot be left out.
+func without(names string) ([]phase, error) {
+	left := slices.Clone(phases)
+	if names == "" {
+		return left, nil
+	}
+	for name := range strings.SplitSeq(names, ",") {
+		i := slices.IndexFunc(left, func(p phase) bool { return p.name == name && name != "create" })
+		if i < 0 {
+			return nil, fmt.Errorf("-skip names %q: want phases other than create", name)
+		}
+		left = slices.Delete(left, i, i+1)
+	}
+	return left, nil
 }
 
 // numbers reads the value of a flag: positive integers, separated by commas.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/time/rate"
 
 	"github.com/corollary-dev/corollary/hack/bench/work"
 )
@@ -60,18 +62,22 @@ spec:
                       lastTransitionTime: {type: string, format: date-time}
 `
 
-// operatorConfig is the same work for Corollary. NS is replaced.
+// operatorConfig is the same work for Corollary. NS and RESYNC are replaced.
 const operatorConfig = `
 apiVersion: corollary.dev/v1alpha1
 kind: Operator
 metadata: {name: corollary}
 watch: {apiVersion: bench.example.com/v1, kind: Widget, namespaces: [NS]}
+inputs:
+  - {name: settings, apiVersion: v1, kind: ConfigMap, fixedName: ` + work.Settings + `}
 downstreams:
   - name: config
     apiVersion: v1
     kind: ConfigMap
     template: |
-      metadata: {name: "{{ .metadata.name }}"}
+      metadata:
+        name: "{{ .metadata.name }}"
+        annotations: {` + work.RegionAnnotation + `: '{{ (input "settings").data.region }}'}
       data: {{ .spec.data }}
 conventions:
   fieldManager: corollary
@@ -81,6 +87,7 @@ conventions:
 status:
   conditions: {ready: Ready}
 events: None
+resyncPeriod: RESYNC
 `
 
 // writers is how many objects are written at once.
@@ -91,9 +98,14 @@ type cluster struct {
 	widgets, configMaps dynamic.ResourceInterface
 	names               []string
 	size                int // bytes of data in each object
+	wanted              int // changes a second under load
+
+	// What the last phase measured itself.
+	latencies []time.Duration
+	rate      float64
 }
 
-func newCluster(cfg *rest.Config, namespace string, objects, size int) (*cluster, error) {
+func newCluster(cfg *rest.Config, namespace string, objects, size, wanted int) (*cluster, error) {
 	client, err := dynamic.NewForConfig(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("creating a client: %w", err)
@@ -102,7 +114,7 @@ func newCluster(cfg *rest.Config, namespace string, objects, size int) (*cluster
 		widgets:    client.Resource(work.GroupVersion.WithResource("widgets")).Namespace(namespace),
 		configMaps: client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace(namespace),
 		names:      make([]string, objects),
-		size:       size,
+		size:       size, wanted: wanted,
 	}
 	for i := range c.names {
 		c.names[i] = fmt.Sprintf("w-%06d", i)
@@ -110,19 +122,33 @@ func newCluster(cfg *rest.Config, namespace string, objects, size int) (*cluster
 	return c, nil
 }
 
-// each calls do for every object, several at once.
-func (c *cluster) each(ctx context.Context, do func(ctx context.Context, i int, name string) error) error {
+// each calls do for every object whose position is a multiple of step, several at once.
+func (c *cluster) each(ctx context.Context, step int, do func(ctx context.Context, i int, name string) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(writers)
-	for i, name := range c.names {
-		group.Go(func() error { return do(ctx, i, name) })
+	for i := 0; i < len(c.names); i += step {
+		group.Go(func() error { return do(ctx, i, c.names[i]) })
 	}
 	return group.Wait()
 }
 
+// createInput creates what all Widgets read.
+func (c *cluster) createInput(ctx context.Context) error {
+	u := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": work.Settings}, "data": map[string]any{"region": "first"},
+	}}
+	_, err := c.configMaps.Create(ctx, u, metav1.CreateOptions{})
+	return err
+}
+
+// changeInput changes what all Widgets read.
+func (c *cluster) changeInput(ctx context.Context) error {
+	return merge(ctx, c.configMaps, work.Settings, `{"data":{"region":"second"}}`)
+}
+
 // create creates the Widgets.
 func (c *cluster) create(ctx context.Context) error {
-	return c.each(ctx, func(ctx context.Context, i int, name string) error {
+	return c.each(ctx, 1, func(ctx context.Context, i int, name string) error {
 		u := &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": work.GroupVersion.String(), "kind": "Widget",
 			"metadata": map[string]any{"name": name}, "spec": map[string]any{"data": c.data(i)},
@@ -134,31 +160,94 @@ func (c *cluster) create(ctx context.Context) error {
 
 // update changes one value of each Widget.
 func (c *cluster) update(ctx context.Context) error {
-	return c.patch(ctx, c.widgets, `{"spec":{"data":{"key.0":"changed"}}}`)
+	return c.patch(ctx, c.widgets, 1, `{"spec":{"data":{"key.0":"changed"}}}`)
 }
 
 // foreignChange changes a label of each ConfigMap that no program owns.
 func (c *cluster) foreignChange(ctx context.Context) error {
-	return c.patch(ctx, c.configMaps, `{"metadata":{"labels":{"foreign":"yes"}}}`)
+	return c.patch(ctx, c.configMaps, 1, `{"metadata":{"labels":{"foreign":"yes"}}}`)
 }
 
 // drift changes a value of each ConfigMap that the program owns.
-func (c *cluster) drift(ctx context.Context) error {
-	return c.patch(ctx, c.configMaps, `{"data":{"key.1":"edited"}}`)
+func (c *cluster) drift(ctx context.Context) error { return c.driftEvery(ctx, 1) }
+
+func (c *cluster) driftEvery(ctx context.Context, step int) error {
+	return c.patch(ctx, c.configMaps, step, `{"data":{"key.1":"edited"}}`)
 }
 
 // delete deletes the Widgets; the garbage collector deletes their ConfigMaps.
 func (c *cluster) delete(ctx context.Context) error {
-	return c.each(ctx, func(ctx context.Context, _ int, name string) error {
+	return c.each(ctx, 1, func(ctx context.Context, _ int, name string) error {
 		return c.widgets.Delete(ctx, name, metav1.DeleteOptions{})
 	})
 }
 
-func (c *cluster) patch(ctx context.Context, of dynamic.ResourceInterface, patch string) error {
-	return c.each(ctx, func(ctx context.Context, _ int, name string) error {
-		_, err := of.Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "bench"})
+// edits is how many objects are edited one after the other, and loadTime how long changes go on.
+const (
+	edits    = 100
+	loadTime = 10 * time.Second
+)
+
+// repairs edits one ConfigMap at a time, and waits until the edit is undone.
+func (c *cluster) repairs(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	w, err := c.configMaps.Watch(ctx, metav1.ListOptions{})
+	if err != nil {
 		return err
-	})
+	}
+	defer w.Stop()
+	for i := range min(edits, len(c.names)) {
+		name := c.names[i]
+		if err := merge(ctx, c.configMaps, name, `{"data":{"key.1":"edited"}}`); err != nil {
+			return err
+		}
+		began := time.Now()
+		for edited := false; ; {
+			event, open := <-w.ResultChan()
+			if !open {
+				return fmt.Errorf("ConfigMap %s was not repaired: %w", name, context.Cause(ctx))
+			}
+			u, is := event.Object.(*unstructured.Unstructured)
+			if !is || u.GetName() != name {
+				continue
+			}
+			value, _, _ := unstructured.NestedString(u.Object, "data", "key.1")
+			if edited && value != "edited" {
+				break
+			}
+			edited = edited || value == "edited"
+		}
+		c.latencies = append(c.latencies, time.Since(began))
+	}
+	return nil
+}
+
+// load changes one Widget after the other, wanted times a second, or as often as the API server takes it.
+func (c *cluster) load(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(writers)
+	limit, began, n := rate.NewLimiter(rate.Limit(c.wanted), 1), time.Now(), 0
+	for ; time.Since(began) < loadTime; n++ {
+		if err := limit.Wait(ctx); err != nil {
+			break // the group has the reason
+		}
+		group.Go(func() error {
+			return merge(ctx, c.widgets, c.names[n%len(c.names)], fmt.Sprintf(`{"spec":{"data":{"key.0":"%d"}}}`, n))
+		})
+	}
+	err := group.Wait()
+	c.rate = float64(n) / time.Since(began).Seconds()
+	return err
+}
+
+func (c *cluster) patch(ctx context.Context, of dynamic.ResourceInterface, step int, patch string) error {
+	return c.each(ctx, step, func(ctx context.Context, _ int, name string) error { return merge(ctx, of, name, patch) })
+}
+
+func merge(ctx context.Context, of dynamic.ResourceInterface, name, patch string) error {
+	_, err := of.Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "bench"})
+	return err
 }
 
 // data looks like settings: words that repeat in keys, values that do not.

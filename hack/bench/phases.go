@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/corollary-dev/corollary/hack/bench/work"
 	"github.com/corollary-dev/corollary/internal/controlplane"
 )
 
@@ -23,7 +25,7 @@ type sample struct {
 	Objects int     `json:"objects"`
 	Size    int     `json:"size"` // bytes of data in each object
 	Round   int     `json:"round"`
-	Seconds float64 `json:"seconds"` // until the last write of the program
+	Seconds float64 `json:"seconds"` // until the last write of the program, or until it computes no more
 	CPU     float64 `json:"cpu"`     // seconds
 	Writes  int     `json:"writes"`
 	Reads   int     `json:"reads"` // lists and watches included
@@ -37,36 +39,114 @@ type sample struct {
 	QueueP99     float64 `json:"queueP99,omitempty"`
 	ReconcileP50 float64 `json:"reconcileP50,omitempty"`
 	ReconcileP99 float64 `json:"reconcileP99,omitempty"`
+	// Seconds from an edit to the event that shows its repair, one edit at a time.
+	RepairP50 float64 `json:"repairP50,omitempty"`
+	RepairP99 float64 `json:"repairP99,omitempty"`
+	Rate      float64 `json:"rate,omitempty"` // changes a second that the API server took under load
 }
 
 // phase is something that happens to all objects.
 type phase struct {
 	name string
 	// writes is how many writes of the program for each object it takes at least.
-	writes int
-	// restart: the program is started again, and do happens before.
-	restart bool
-	// repair: only programs that repair drift do it.
-	repair bool
-	do     func(*cluster, context.Context) error
+	writes float64
+	// start: the program is started again, after do.
+	start bool
+	// operators: only programs that compare, repair and elect do it.
+	operators bool
+	// once: it is done in the first round only, since it takes more than a minute.
+	once bool
+	// settled: operators collect their garbage before their memory is read.
+	settled bool
+	// before happens before the phase, and is not measured.
+	before func(*run, context.Context) error
+	do     func(*run, context.Context) error
 }
 
 // phases in the order in which they happen to the same objects.
 var phases = []phase{
-	{name: "create", writes: 2, restart: true, do: (*cluster).create},
-	{name: "foreign change", do: (*cluster).foreignChange},
-	{name: "drift", writes: 1, repair: true, do: (*cluster).drift},
-	{name: "update", writes: 2, do: (*cluster).update},
-	{name: "restart", restart: true, do: func(*cluster, context.Context) error { return nil }},
-	{name: "delete", do: (*cluster).delete},
+	{name: "create", writes: 2, start: true, do: (*run).create},
+	{name: "foreign change", do: (*run).foreignChange},
+	{name: "drift", writes: 1, operators: true, do: (*run).drift},
+	{name: "update", writes: 2, do: (*run).update},
+	{name: "input burst", writes: 1, operators: true, do: (*run).changeInput},
+	{name: "repair", operators: true, do: (*run).repairs},
+	{name: "load", operators: true, do: (*run).load},
+	{name: "rest", do: pause(10 * time.Second)},
+	{name: "restart", start: true, settled: true, do: func(*run, context.Context) error { return nil }},
+	{name: "resync", operators: true, once: true, before: (*run).resyncOften, do: pause(resync + resync/4)},
+	{name: "takeover", writes: 1. / takeoverDrift, operators: true, before: (*run).elect, do: (*run).takeOver},
+	{name: "delete", do: (*run).delete},
+}
+
+const (
+	// resync is the shortest period of Corollary.
+	resync = time.Minute
+	// takeoverDrift: each such object has drifted when the standby takes over.
+	takeoverDrift = 10
+)
+
+func pause(d time.Duration) func(*run, context.Context) error {
+	return func(_ *run, ctx context.Context) error {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(d):
+			return nil
+		}
+	}
+}
+
+// resyncOften starts the program with a short resync period.
+func (r *run) resyncOften(ctx context.Context) (err error) {
+	if err = r.stop(); err != nil {
+		return err
+	}
+	o := r.started()
+	o.Resync = resync
+	if r.process, err = r.program.start(o, r.log); err != nil {
+		return err
+	}
+	_, err = r.settle(ctx, 0)
+	return err
+}
+
+// elect starts two processes, of which the first is the leader, and the other one the standby.
+func (r *run) elect(ctx context.Context) (err error) {
+	if err = r.stop(); err != nil {
+		return err
+	}
+	o := r.started()
+	o.Lease = r.program.name
+	for range 2 {
+		r.leader = r.process
+		if r.process, err = r.program.start(o, r.log); err != nil {
+			return err
+		}
+		if _, err = r.settle(ctx, 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// takeOver ends the leader. Some objects drift while no process acts.
+func (r *run) takeOver(ctx context.Context) error {
+	leader := r.leader
+	r.leader = nil
+	if err := leader.stop(); err != nil {
+		return err
+	}
+	return r.driftEvery(ctx, takeoverDrift)
 }
 
 // run is one program that works on the objects of a namespace of its own.
 type run struct {
 	*bench
+	*cluster
 	program *program
-	cluster *cluster
 	process *process
+	leader  *process // before a takeover
 
 	namespace, kubeconfig string
 	log                   *os.File
@@ -76,7 +156,7 @@ type run struct {
 // samples runs all phases with a program. Its objects are deleted at the end.
 func (b *bench) samples(ctx context.Context, p *program, objects, size, round int) (_ []sample, err error) {
 	namespace := fmt.Sprintf("%s-%d-%d-%d", p.name, objects, size, round)
-	c, err := newCluster(b.plane.Config(), namespace, objects, size)
+	c, err := newCluster(b.plane.Config(), namespace, objects, size, b.target)
 	if err != nil {
 		return nil, err
 	}
@@ -85,18 +165,14 @@ func (b *bench) samples(ctx context.Context, p *program, objects, size, round in
 		return nil, err
 	}
 	defer log.Close()
-	r := &run{bench: b, program: p, cluster: c, namespace: namespace, log: log}
+	r := &run{bench: b, cluster: c, program: p, namespace: namespace, log: log}
 	if err := r.prepare(ctx); err != nil {
 		return nil, err
 	}
-	defer func() {
-		if r.process != nil {
-			_ = r.process.stop()
-		}
-	}()
+	defer func() { _ = r.stop() }()
 	var list []sample
-	for _, ph := range phases {
-		if ph.repair && !p.repairs {
+	for _, ph := range b.phases {
+		if ph.operators && !p.operator || ph.once && round > 0 {
 			continue
 		}
 		s, err := r.measure(ctx, ph)
@@ -122,6 +198,9 @@ func (r *run) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := r.createInput(ctx); err != nil {
+		return err
+	}
 	user, err := r.plane.User(r.namespace, "system:masters")
 	if err != nil {
 		return err
@@ -136,51 +215,77 @@ func (r *run) prepare(ctx context.Context) error {
 
 // measure lets one phase happen.
 func (r *run) measure(ctx context.Context, ph phase) (sample, error) {
-	if ph.restart {
+	if ph.before != nil {
+		if err := ph.before(r, ctx); err != nil {
+			return sample{}, err
+		}
+	}
+	if ph.start {
 		if err := r.stop(); err != nil {
 			return sample{}, err
 		}
-		if err := ph.do(r.cluster, ctx); err != nil {
+		if err := ph.do(r, ctx); err != nil {
 			return sample{}, err
 		}
 	}
 	if _, err := r.requests(); err != nil { // what came before is not counted
 		return sample{}, err
 	}
+	r.latencies, r.rate = nil, 0
 	began := time.Now()
 	var before usage
 	var err error
-	if ph.restart {
-		r.process, err = r.program.start(r.kubeconfig, r.namespace, r.log)
+	if ph.start {
+		r.process, err = r.program.start(r.started(), r.log)
 	} else if before, err = r.process.usage(ctx, r.program.reconcileMetric); err == nil {
-		err = ph.do(r.cluster, ctx)
+		err = ph.do(r, ctx)
 	}
 	if err != nil {
 		return sample{}, err
 	}
-	n, err := r.settle(ctx, ph.writes*len(r.cluster.names))
+	n, err := r.settle(ctx, int(ph.writes*float64(len(r.names))))
 	if err != nil {
 		return sample{}, err
+	}
+	if ph.settled && r.program.operator {
+		if err := r.process.collectGarbage(ctx); err != nil {
+			return sample{}, err
+		}
 	}
 	after, err := r.process.usage(ctx, r.program.reconcileMetric)
 	if err != nil {
 		return sample{}, err
 	}
 	s := difference(before, after)
-	s.Writes, s.Reads = n.writes, n.reads
-	if n.writes > 0 {
-		s.Seconds = n.last.Sub(began).Seconds()
-	}
+	s.Writes, s.Reads, s.Rate = n.writes, n.reads, r.rate
+	s.RepairP50, s.RepairP99 = percentile(r.latencies, 50), percentile(r.latencies, 99)
+	s.Seconds = n.last.Sub(began).Seconds()
 	return s, nil
 }
 
-func (r *run) stop() error {
-	if r.process == nil {
-		return nil
+// started are the options of a process of the program.
+func (r *run) started() work.Options {
+	return work.Options{Kubeconfig: r.kubeconfig, Namespace: r.namespace, Resync: 10 * time.Hour}
+}
+
+// stop ends all processes.
+func (r *run) stop() (err error) {
+	for _, p := range []*process{r.leader, r.process} {
+		if p != nil {
+			err = errors.Join(err, p.stop())
+		}
 	}
-	err := r.process.stop()
-	r.process = nil
+	r.leader, r.process = nil, nil
 	return err
+}
+
+// percentile is that of latencies, in seconds; 0 if there are none.
+func percentile(list []time.Duration, percent int) float64 {
+	if len(list) == 0 {
+		return 0
+	}
+	list = slices.Sorted(slices.Values(list))
+	return list[(len(list)-1)*percent/100].Seconds()
 }
 
 func difference(before, after usage) sample {
@@ -200,7 +305,7 @@ func difference(before, after usage) sample {
 // requests are those of a program.
 type requests struct {
 	writes, reads int
-	last          time.Time // of the last write
+	last          time.Time // of the last write; if there is none, when the program last did something
 }
 
 // requests returns those since the last call.
@@ -212,7 +317,7 @@ func (r *run) requests() (n requests, err error) {
 	r.offset = offset
 	for _, e := range events {
 		switch {
-		case e.User.Username != r.namespace:
+		case e.User.Username != r.namespace || e.ObjectRef != nil && e.ObjectRef.Resource == "leases":
 		case e.Verb == "get" || e.Verb == "list" || e.Verb == "watch":
 			n.reads++
 		default:
@@ -234,7 +339,7 @@ const (
 
 // settle waits until the program has made the writes and neither writes nor computes any more.
 func (r *run) settle(ctx context.Context, writes int) (total requests, err error) {
-	deadline := time.Now().Add(time.Minute + time.Duration(len(r.cluster.names))*patience)
+	deadline := time.Now().Add(time.Minute + time.Duration(len(r.names))*patience)
 	since, used := time.Now(), time.Duration(0)
 	for {
 		select {
@@ -262,6 +367,9 @@ func (r *run) settle(ctx context.Context, writes int) (total requests, err error
 		}
 		switch {
 		case time.Since(since) > quiet && total.writes >= writes:
+			if total.writes == 0 {
+				total.last = since
+			}
 			return total, nil
 		case time.Now().After(deadline):
 			return total, fmt.Errorf("timed out after %d of %d writes", total.writes, writes)

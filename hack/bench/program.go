@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
+	"github.com/corollary-dev/corollary/hack/bench/work"
 	"github.com/corollary-dev/corollary/internal/controlplane"
 )
 
@@ -23,35 +24,37 @@ import (
 type program struct {
 	name string
 	// command returns the arguments, of which the first is the path of the binary.
-	command func(kubeconfig, namespace, metrics string) []string
+	command func(work.Options) []string
 	// reconcileMetric is the histogram of the time of one reconcile; "" if there is none.
 	reconcileMetric string
-	// repairs is false for a program that does not repair drift.
-	repairs bool
+	// operator is false for a program that does not compare, repair or elect.
+	operator bool
 }
 
 // process is a running program.
 type process struct {
 	cmd     *exec.Cmd
 	metrics string // address
+	pprof   string // address
 	log     *os.File
 	ended   chan error
 }
 
 // start starts a program. Its output goes to the file log.
-func (p *program) start(kubeconfig, namespace string, log *os.File) (*process, error) {
-	address, err := controlplane.FreeAddress()
-	if err != nil {
-		return nil, err
+func (p *program) start(o work.Options, log *os.File) (_ *process, err error) {
+	for _, address := range []*string{&o.Metrics, &o.Pprof} {
+		if *address, err = controlplane.FreeAddress(); err != nil {
+			return nil, err
+		}
 	}
-	args := p.command(kubeconfig, namespace, address)
+	args := p.command(o)
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", p.name, err)
 	}
-	running := &process{cmd: cmd, metrics: address, log: log, ended: make(chan error, 1)}
+	running := &process{cmd: cmd, metrics: o.Metrics, pprof: o.Pprof, log: log, ended: make(chan error, 1)}
 	go func() { running.ended <- cmd.Wait() }()
 	return running, nil
 }
@@ -148,13 +151,26 @@ func (p *process) memory(key string) (int64, error) {
 	return 0, fmt.Errorf("reading the memory: there is no %s", key)
 }
 
-// scrape reads the metrics endpoint.
-func (p *process) scrape(ctx context.Context) (map[string]*dto.MetricFamily, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.metrics+"/metrics", nil)
+// collectGarbage lets the process collect its garbage, so that its heap is what it needs.
+func (p *process) collectGarbage(ctx context.Context) error {
+	response, err := get(ctx, "http://"+p.pprof+"/debug/pprof/heap?gc=1")
+	if err != nil {
+		return fmt.Errorf("collecting garbage: %w", err)
+	}
+	return response.Body.Close()
+}
+
+func get(ctx context.Context, url string) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return nil, err
 	}
-	response, err := http.DefaultClient.Do(request)
+	return http.DefaultClient.Do(request)
+}
+
+// scrape reads the metrics endpoint.
+func (p *process) scrape(ctx context.Context) (map[string]*dto.MetricFamily, error) {
+	response, err := get(ctx, "http://"+p.metrics+"/metrics")
 	if err != nil {
 		return nil, fmt.Errorf("reading metrics: %w", err)
 	}

@@ -6,6 +6,9 @@ import (
 	"strings"
 )
 
+// names of the programs, in the order of tables and plots.
+var names = []string{"corollary", "handwritten", "floor"}
+
 // figure is a column of the table.
 type figure struct {
 	name string
@@ -16,15 +19,21 @@ type figure struct {
 // figures of a phase, for each object where that makes sense.
 var figures = []figure{
 	{"writes", perObject(func(s sample) float64 { return float64(s.Writes) }), plain},
-	{"CPU", perObject(func(s sample) float64 { return s.CPU }), milliseconds},
-	{"settled after", func(s sample) float64 { return s.Seconds }, seconds},
+	{"CPU", perObject(cpu), milliseconds},
+	{"settled after", settled, seconds},
 	{"allocated", perObject(func(s sample) float64 { return s.Bytes }), kilobytes},
 	{"heap", func(s sample) float64 { return s.Heap }, megabytes},
-	{"RSS", func(s sample) float64 { return float64(s.RSS) }, megabytes},
-	{"peak RSS", func(s sample) float64 { return float64(s.Peak) }, megabytes},
+	{"RSS", rss, megabytes},
+	{"peak RSS", peak, megabytes},
 	{"queue p99", func(s sample) float64 { return s.QueueP99 }, seconds},
 	{"reconcile p99", func(s sample) float64 { return s.ReconcileP99 }, seconds},
+	{"repaired after p99", func(s sample) float64 { return s.RepairP99 }, seconds},
 }
+
+func cpu(s sample) float64     { return s.CPU }
+func settled(s sample) float64 { return s.Seconds }
+func rss(s sample) float64     { return float64(s.RSS) }
+func peak(s sample) float64    { return float64(s.Peak) }
 
 func perObject(of func(sample) float64) func(sample) float64 {
 	return func(s sample) float64 { return of(s) / float64(s.Objects) }
@@ -54,7 +63,10 @@ func table(samples []sample) string {
 }
 
 func rows(out *strings.Builder, phase string, group []sample) {
-	for _, program := range []string{"corollary", "handwritten", "floor"} {
+	if len(of(group, phase, "corollary")) == 0 {
+		return
+	}
+	for _, program := range names {
 		if len(of(group, phase, program)) == 0 {
 			continue
 		}
@@ -76,11 +88,16 @@ func rows(out *strings.Builder, phase string, group []sample) {
 	out.WriteString("\n")
 }
 
+// sameCell: both are about the same number and size of objects.
+func (s sample) sameCell(other sample) bool {
+	return s.Objects == other.Objects && s.Size == other.Size
+}
+
 // groups splits samples by number of objects and size, in their order.
 func groups(samples []sample) [][]sample {
 	var list [][]sample
 	for _, s := range samples {
-		i := slices.IndexFunc(list, func(g []sample) bool { return g[0].Objects == s.Objects && g[0].Size == s.Size })
+		i := slices.IndexFunc(list, func(g []sample) bool { return s.sameCell(g[0]) })
 		if i < 0 {
 			list, i = append(list, nil), len(list)
 		}

@@ -109,6 +109,7 @@ func write(ctx context.Context, widgets, configMaps dynamic.ResourceInterface, w
 		"apiVersion": "v1", "kind": "ConfigMap", "data": spec["data"],
 		"metadata": map[string]any{
 			"name": w.GetName(), "labels": map[string]any{work.ManagedLabel: name},
+			"annotations": map[string]any{work.RegionAnnotation: "first"},
 			"ownerReferences": []any{map[string]any{
 				"apiVersion": work.GroupVersion.String(), "kind": "Widget", "name": w.GetName(), "uid": string(w.GetUID()), "controller": true,
 			}},

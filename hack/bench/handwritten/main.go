@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -51,15 +52,20 @@ func run(ctx context.Context, o work.Options) error {
 	}
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
 		Scheme:  scheme,
-		Metrics: metricsserver.Options{BindAddress: o.Metrics},
-		Cache:   cache.Options{DefaultNamespaces: map[string]cache.Config{o.Namespace: {}}},
+		Metrics: metricsserver.Options{BindAddress: o.Metrics}, PprofBindAddress: o.Pprof,
+		Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{o.Namespace: {}}, SyncPeriod: &o.Resync},
+
+		LeaderElection: o.Lease != "", LeaderElectionID: o.Lease, LeaderElectionNamespace: o.Namespace, LeaderElectionReleaseOnCancel: true,
 	})
 	if err != nil {
 		return fmt.Errorf("creating the manager: %w", err)
 	}
+	r := &reconciler{mgr.GetClient()}
+	warm := true // a standby has its caches
 	err = ctrl.NewControllerManagedBy(mgr).Named(name).For(&work.Widget{}).Owns(&corev1.ConfigMap{}).
-		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
-		Complete(&reconciler{mgr.GetClient()})
+		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(r.readers)).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers, EnableWarmup: &warm}).
+		Complete(r)
 	if err != nil {
 		return fmt.Errorf("creating the controller: %w", err)
 	}
@@ -67,6 +73,22 @@ func run(ctx context.Context, o work.Options) error {
 }
 
 type reconciler struct{ client.Client }
+
+// readers are the Widgets that read a ConfigMap.
+func (r *reconciler) readers(ctx context.Context, configMap client.Object) []ctrl.Request {
+	if configMap.GetName() != work.Settings {
+		return nil
+	}
+	widgets := &work.WidgetList{}
+	if err := r.List(ctx, widgets, client.InNamespace(configMap.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
+		log.FromContext(ctx).Error(err, "listing the readers")
+	}
+	requests := make([]ctrl.Request, len(widgets.Items))
+	for i := range widgets.Items {
+		requests[i].NamespacedName = client.ObjectKeyFromObject(&widgets.Items[i])
+	}
+	return requests
+}
 
 // Reconcile implements reconcile.Reconciler.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
@@ -77,12 +99,17 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if !widget.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, nil
 	}
+	settings := &corev1.ConfigMap{}
+	if err := r.Get(ctx, client.ObjectKey{Namespace: req.Namespace, Name: work.Settings}, settings); err != nil {
+		return ctrl.Result{}, err
+	}
+	region := settings.Data["region"]
 	live := &corev1.ConfigMap{}
 	if err := client.IgnoreNotFound(r.Get(ctx, req.NamespacedName, live)); err != nil {
 		return ctrl.Result{}, err
 	}
-	if !inSync(widget, live) {
-		if err := r.Apply(ctx, desired(widget), client.FieldOwner(name), client.ForceOwnership); err != nil {
+	if !inSync(widget, live, region) {
+		if err := r.Apply(ctx, desired(widget, region), client.FieldOwner(name), client.ForceOwnership); err != nil {
 			return ctrl.Result{}, err
 		}
 	}
@@ -96,13 +123,15 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{}, r.Status().Update(ctx, widget)
 }
 
-func inSync(widget *work.Widget, live *corev1.ConfigMap) bool {
-	return maps.Equal(live.Data, widget.Spec.Data) && live.Labels[work.ManagedLabel] == name && metav1.IsControlledBy(live, widget)
+func inSync(widget *work.Widget, live *corev1.ConfigMap, region string) bool {
+	return maps.Equal(live.Data, widget.Spec.Data) && live.Labels[work.ManagedLabel] == name &&
+		live.Annotations[work.RegionAnnotation] == region && metav1.IsControlledBy(live, widget)
 }
 
-func desired(widget *work.Widget) *applycorev1.ConfigMapApplyConfiguration {
+func desired(widget *work.Widget, region string) *applycorev1.ConfigMapApplyConfiguration {
 	owner := applymetav1.OwnerReference().WithAPIVersion(work.GroupVersion.String()).WithKind("Widget").
 		WithName(widget.Name).WithUID(widget.UID).WithController(true)
 	return applycorev1.ConfigMap(widget.Name, widget.Namespace).
-		WithLabels(map[string]string{work.ManagedLabel: name}).WithOwnerReferences(owner).WithData(widget.Spec.Data)
+		WithLabels(map[string]string{work.ManagedLabel: name}).WithAnnotations(map[string]string{work.RegionAnnotation: region}).
+		WithOwnerReferences(owner).WithData(widget.Spec.Data)
 }

@@ -1,5 +1,5 @@
-// Package work describes the work that the benchmark gives to each program: a ConfigMap for each Widget, with the Widget's data,
-// and a Ready condition on the Widget. It has the typed Widget for programs in Go, and flags and metrics that they share.
+// Package work describes the work that the benchmark gives to each program: a ConfigMap for each Widget, with the Widget's data and a
+// value that all of them read from one other ConfigMap, and a Ready condition on the Widget. It has the typed Widget for programs in Go, and flags and metrics that they share.
 package work
 
 import (
@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -19,8 +20,14 @@ import (
 // GroupVersion is that of Widget.
 var GroupVersion = schema.GroupVersion{Group: "bench.example.com", Version: "v1"}
 
-// ManagedLabel is on each ConfigMap that a program makes; its value is the name of the program.
-const ManagedLabel = "bench.example.com/managed-by"
+const (
+	// ManagedLabel is on each ConfigMap that a program makes; its value is the name of the program.
+	ManagedLabel = "bench.example.com/managed-by"
+	// RegionAnnotation is on each of them, too; its value is that of the key region in the ConfigMap Settings.
+	RegionAnnotation = "bench.example.com/region"
+	// Settings is the name of a ConfigMap that all Widgets of its namespace read.
+	Settings = "settings"
+)
 
 // Widget is the upstream.
 type Widget struct {
@@ -78,7 +85,11 @@ func AddToScheme(s *runtime.Scheme) error {
 
 // Options are the flags of a program.
 type Options struct {
-	Kubeconfig, Namespace, Metrics string
+	Kubeconfig, Namespace, Metrics, Pprof string
+	// Lease is the name of a Lease to elect a leader with; "" for no election.
+	Lease string
+	// Resync is how often every Widget is reconciled without an event.
+	Resync time.Duration
 }
 
 // ParseFlags reads the flags of the process.
@@ -88,6 +99,9 @@ func ParseFlags() Options {
 	flags.StringVar(&o.Kubeconfig, "kubeconfig", "", "path of the kubeconfig")
 	flags.StringVar(&o.Namespace, "namespace", "", "namespace of the Widgets")
 	flags.StringVar(&o.Metrics, "metrics", "0", "address of the metrics endpoint")
+	flags.StringVar(&o.Pprof, "pprof", "0", "address of the profiling endpoint")
+	flags.StringVar(&o.Lease, "lease", "", "name of the Lease to elect a leader with")
+	flags.DurationVar(&o.Resync, "resync", 10*time.Hour, "time between two resyncs")
 	_ = flags.Parse(os.Args[1:]) // ends the process on an error
 	return o
 }

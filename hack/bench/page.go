@@ -1,0 +1,156 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// What is between these lines of a page is written by this command.
+const (
+	pageBegin = "<!-- bench: written by make bench-page -->\n"
+	pageEnd   = "<!-- /bench -->\n"
+)
+
+// writePage writes the tables of samples into a Markdown page, between its markers, and the plots into pictures beside it.
+func writePage(path string, samples []sample) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	before, rest, begins := strings.Cut(string(text), pageBegin)
+	_, after, ends := strings.Cut(rest, pageEnd)
+	if !begins || !ends {
+		return fmt.Errorf("%s needs the lines %q and %q, between which the tables go", path, strings.TrimSpace(pageBegin), strings.TrimSpace(pageEnd))
+	}
+	for name, plot := range plots(samples) {
+		if err := os.WriteFile(filepath.Join(filepath.Dir(path), "pictures", name), []byte(plot), 0o644); err != nil {
+			return err
+		}
+	}
+	return os.WriteFile(path, []byte(before+pageBegin+tables(samples)+pageEnd+after), 0o644)
+}
+
+// tables are those of the page.
+func tables(samples []sample) string {
+	cells := groups(samples)
+	slices.SortStableFunc(cells, func(a, b []sample) int {
+		return cmp.Or(cmp.Compare(a[0].Size, b[0].Size), cmp.Compare(a[0].Objects, b[0].Objects))
+	})
+	var out strings.Builder
+	ratios(&out, cells, "CPU time", cpu)
+	ratios(&out, cells, "time until settled", settled)
+	memory(&out, cells)
+	latency(&out, cells)
+	return out.String()
+}
+
+// ratios is a table of Corollary's figure divided by that of the hand-written operator: a row for each phase, a column for each cell.
+func ratios(out *strings.Builder, cells [][]sample, title string, of func(sample) float64) {
+	fmt.Fprintf(out, "\n| %s, ratio |", title)
+	for _, cell := range cells {
+		fmt.Fprintf(out, " %s |", cellName(cell))
+	}
+	out.WriteString("\n|---|" + strings.Repeat("---|", len(cells)) + "\n")
+	for _, ph := range phases {
+		var row strings.Builder
+		any := false
+		for _, cell := range cells {
+			text := ratio(cell, ph.name, of)
+			any = any || text != ""
+			fmt.Fprintf(&row, " %s |", text)
+		}
+		if any {
+			fmt.Fprintf(out, "| %s |%s\n", ph.name, row.String())
+		}
+	}
+}
+
+// ratio is the median over the rounds, and the lowest and highest; "" if a program did not do the phase.
+func ratio(cell []sample, phase string, figure func(sample) float64) string {
+	var list []float64
+	for _, ours := range of(cell, phase, "corollary") {
+		for _, theirs := range of(cell, phase, "handwritten") {
+			if ours.Round == theirs.Round && figure(theirs) > 0 {
+				list = append(list, figure(ours)/figure(theirs))
+			}
+		}
+	}
+	if len(list) == 0 {
+		return ""
+	}
+	slices.Sort(list)
+	middle := (list[(len(list)-1)/2] + list[len(list)/2]) / 2
+	if len(list) == 1 {
+		return fmt.Sprintf("%.2f", middle)
+	}
+	return fmt.Sprintf("%.2f (%.2f–%.2f)", middle, list[0], list[len(list)-1])
+}
+
+// memory is a table of what is used after a restart.
+func memory(out *strings.Builder, cells [][]sample) {
+	out.WriteString("\n| memory after a restart | Corollary: RSS | at the peak | by hand: RSS | at the peak | ratio of RSS | of the peak |\n" +
+		"|---|---|---|---|---|---|---|\n")
+	for _, cell := range cells {
+		fmt.Fprintf(out, "| %s |", cellName(cell))
+		for _, program := range names[:2] {
+			of := of(cell, "restart", program)
+			fmt.Fprintf(out, " %s | %s |", megabytes(median(of, rss)), megabytes(median(of, peak)))
+		}
+		fmt.Fprintf(out, " %s | %s |\n", ratio(cell, "restart", rss), ratio(cell, "restart", peak))
+	}
+	out.WriteString("\n| heap of each object in sync | by hand | Corollary | ratio |\n|---|---|---|---|\n")
+	for i, cell := range cells {
+		if i+1 < len(cells) && cells[i+1][0].Size == cell[0].Size {
+			continue // the next one has more objects
+		}
+		first := cells[slices.IndexFunc(cells, func(c []sample) bool { return c[0].Size == cell[0].Size })]
+		if more := cell[0].Objects - first[0].Objects; more > 0 {
+			of := func(program string) float64 {
+				heap := func(s sample) float64 { return s.Heap }
+				return (median(of(cell, "restart", program), heap) - median(of(first, "restart", program), heap)) / float64(more) / 1000
+			}
+			fmt.Fprintf(out, "| %s | %.1f KB | %.1f KB | %.2f |\n", sizeName(cell[0].Size), of("handwritten"), of("corollary"),
+				of("corollary")/of("handwritten"))
+		}
+	}
+}
+
+// latency is a table of how soon programs act.
+func latency(out *strings.Builder, cells [][]sample) {
+	out.WriteString("\n| latency | program | an edit is undone: p50 | p99 | load: changes a second | in the queue, p99 | one reconcile, p99 |\n" +
+		"|---|---|---|---|---|---|---|\n")
+	for _, cell := range cells {
+		for _, program := range names[:2] {
+			repair, load := of(cell, "repair", program), of(cell, "load", program)
+			if len(repair) == 0 && len(load) == 0 {
+				continue
+			}
+			fmt.Fprintf(out, "| %s | %s | %s | %s | %.0f | %s | %s |\n", cellName(cell), program,
+				shortSeconds(median(repair, func(s sample) float64 { return s.RepairP50 })),
+				shortSeconds(median(repair, func(s sample) float64 { return s.RepairP99 })),
+				median(load, func(s sample) float64 { return s.Rate }),
+				shortSeconds(median(load, func(s sample) float64 { return s.QueueP99 })),
+				shortSeconds(median(load, func(s sample) float64 { return s.ReconcileP99 })))
+		}
+	}
+}
+
+func shortSeconds(v float64) string { return fmt.Sprintf("%.0f ms", 1000*v) }
+
+func cellName(cell []sample) string {
+	return fmt.Sprintf("%s × %s", count(cell[0].Objects), sizeName(cell[0].Size))
+}
+
+func sizeName(bytes int) string { return fmt.Sprintf("%g KB", float64(bytes)/1000) }
+
+// count is a number with a comma for thousands.
+func count(n int) string {
+	if n < 1000 {
+		return fmt.Sprint(n)
+	}
+	return fmt.Sprintf("%d,%03d", n/1000, n%1000)
+}
