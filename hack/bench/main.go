@@ -26,7 +26,7 @@ type options struct {
 	objects, sizes, rounds, skip string
 	rate                         int
 	out, page                    string
-	add                          bool
+	add, profile                 bool
 }
 
 func main() {
@@ -38,6 +38,7 @@ func main() {
 	flag.IntVar(&o.rate, "rate", 100, "changes a second in the phase load")
 	flag.StringVar(&o.out, "out", "bin/bench", "directory of the results, samples.json")
 	flag.BoolVar(&o.add, "add", false, "keep the results of -out that are about other numbers and sizes of objects")
+	flag.BoolVar(&o.profile, "profile", false, "write CPU profiles of the first seconds of each phase, PROGRAM-OBJECTS-SIZE-ROUND-PHASE.pprof, into -out")
 	flag.StringVar(&o.page, "page", "", "Markdown file whose tables are written from samples.json, with plots in pictures beside it; nothing is measured")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -55,6 +56,8 @@ type bench struct {
 	dir    string // of kubeconfigs and logs
 	phases []phase
 	target int // changes a second under load
+	// profiles is the directory of CPU profiles; "" for none.
+	profiles string
 }
 
 func (o options) run(ctx context.Context) (err error) {
@@ -108,12 +111,15 @@ func (o options) run(ctx context.Context) (err error) {
 			err = os.RemoveAll(dir) // otherwise the logs may help
 		}
 	}()
-	b := &bench{plane: plane, dir: dir, phases: chosen, target: o.rate}
-	samples, err := b.all(ctx, programs, objects, sizes, rounds[0])
-	if err != nil {
+	if err := os.MkdirAll(o.out, 0o755); err != nil {
 		return err
 	}
-	return o.write(samples)
+	b := &bench{plane: plane, dir: dir, phases: chosen, target: o.rate}
+	if o.profile {
+		b.profiles = o.out
+	}
+	samples, err := b.all(ctx, programs, objects, sizes, rounds[0])
+	return errors.Join(o.write(samples), err)
 }
 
 // all runs each program once in each round, in an order that rotates.
@@ -127,7 +133,7 @@ func (b *bench) all(ctx context.Context, programs []*program, objects, sizes []i
 					fmt.Fprintf(os.Stderr, "%d objects of %d bytes, round %d of %d: %s\n", n, size, round+1, rounds, p.name)
 					samples, err := b.samples(ctx, p, n, size, round)
 					if err != nil {
-						return nil, err
+						return list, err
 					}
 					list = append(list, samples...)
 				}
@@ -203,9 +209,6 @@ func (o options) write(samples []sample) error {
 	}
 	text, err := json.MarshalIndent(samples, "", " ")
 	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(o.out, 0o755); err != nil {
 		return err
 	}
 	return os.WriteFile(o.samples(), text, 0o644)

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
+	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -237,11 +239,18 @@ func (r *run) measure(ctx context.Context, ph phase) (sample, error) {
 	var err error
 	if ph.start {
 		r.process, err = r.program.start(r.started(), r.log)
-	} else if before, err = r.process.usage(ctx, r.program.reconcileMetric); err == nil {
-		err = ph.do(r, ctx)
+	} else {
+		before, err = r.process.usage(ctx, r.program.reconcileMetric)
 	}
 	if err != nil {
 		return sample{}, err
+	}
+	wait := r.profile(ctx, ph)
+	defer wait()
+	if !ph.start {
+		if err := ph.do(r, ctx); err != nil {
+			return sample{}, err
+		}
 	}
 	n, err := r.settle(ctx, int(ph.writes*float64(len(r.names))))
 	if err != nil {
@@ -261,6 +270,20 @@ func (r *run) measure(ctx context.Context, ph phase) (sample, error) {
 	s.RepairP50, s.RepairP99 = percentile(r.latencies, 50), percentile(r.latencies, 99)
 	s.Seconds = n.last.Sub(began).Seconds()
 	return s, nil
+}
+
+// profile writes a profile of what the process does from now on, if that is wanted. The caller has to wait for it.
+func (r *run) profile(ctx context.Context, ph phase) (wait func()) {
+	var group sync.WaitGroup
+	if r.profiles != "" && r.program.operator {
+		path := filepath.Join(r.profiles, r.namespace+"-"+strings.ReplaceAll(ph.name, " ", "-")+".pprof")
+		group.Go(func() {
+			if err := r.process.profile(ctx, path); err != nil {
+				fmt.Fprintf(os.Stderr, "no profile %s: %v\n", path, err)
+			}
+		})
+	}
+	return group.Wait
 }
 
 // started are the options of a process of the program.

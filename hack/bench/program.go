@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -158,6 +159,28 @@ func (p *process) collectGarbage(ctx context.Context) error {
 		return fmt.Errorf("collecting garbage: %w", err)
 	}
 	return response.Body.Close()
+}
+
+// profileTime is how long a CPU profile takes.
+const profileTime = 5 * time.Second
+
+// profile writes a CPU profile into a file, as soon as the process answers.
+func (p *process) profile(ctx context.Context, path string) error {
+	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		response, err := get(ctx, fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%.0f", p.pprof, profileTime.Seconds()))
+		if err != nil && time.Since(began) < profileTime {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		defer response.Body.Close()
+		text, err := io.ReadAll(response.Body)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(path, text, 0o644)
+	}
 }
 
 func get(ctx context.Context, url string) (*http.Response, error) {

@@ -26,6 +26,7 @@ import (
 const (
 	name    = "floor"
 	workers = 10
+	queued  = 200_000 // at most; API servers end the watch of a client that does not read
 )
 
 func main() {
@@ -54,7 +55,7 @@ func run(ctx context.Context, o work.Options) error {
 	}
 	widgets := client.Resource(work.GroupVersion.WithResource("widgets")).Namespace(o.Namespace)
 	configMaps := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace(o.Namespace)
-	queue := make(chan *unstructured.Unstructured, workers)
+	queue := make(chan *unstructured.Unstructured, queued)
 	failed := make(chan error, workers+1)
 	go func() { failed <- server.Start(ctx) }()
 	for range workers {
