@@ -81,7 +81,7 @@ COROLLARY_SET_<anything> overrides a value of a config, in the form of --set.`,
 func (o *runOptions) bind(cmd *cobra.Command) {
 	o.configs.bind(cmd)
 	flags := cmd.Flags()
-	flags.IntVar(&o.workers, "workers", 4, "Number of upstreams of each operator that are reconciled at once")
+	flags.IntVar(&o.workers, "workers", 10, "Number of upstreams of each operator that are reconciled at once")
 	flags.StringVar(&o.metrics, "metrics-bind-address", "0", "Address of the metrics endpoint, such as :8080; 0: none")
 	flags.StringVar(&o.probes, "health-probe-bind-address", ":8081", "Address of the endpoints /healthz and /readyz; 0: none")
 	flags.StringVar(&o.pprof, "pprof-bind-address", "0", "Address of the Go profiling endpoint /debug/pprof, such as localhost:6060; 0: none")

@@ -13,8 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	jsonserializer "k8s.io/apimachinery/pkg/runtime/serializer/json"
-	"k8s.io/apimachinery/pkg/types"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
@@ -127,7 +125,8 @@ func (objectCodec) Decode(data []byte, _ *schema.GroupVersionKind, into runtime.
 	if !ok {
 		u = &unstructured.Unstructured{}
 	}
-	if err := utiljson.Unmarshal(data, &u.Object); err != nil {
+	var err error
+	if u.Object, err = decodeObject(data); err != nil {
 		return nil, nil, fmt.Errorf("reading an object: %w", err)
 	}
 	gvk := u.GroupVersionKind()
@@ -147,22 +146,6 @@ func (objectCodec) Decode(data []byte, _ *schema.GroupVersionKind, into runtime.
 // packedCodec reads the objects of a watch as packed ones, without taking them apart; everything else as objectCodec does.
 type packedCodec struct{ objectCodec }
 
-// head is what a cache needs of an object.
-type head struct {
-	APIVersion string `json:"apiVersion"`
-	Kind       string `json:"kind"`
-	Metadata   struct {
-		Name              string            `json:"name"`
-		Namespace         string            `json:"namespace"`
-		UID               types.UID         `json:"uid"`
-		ResourceVersion   string            `json:"resourceVersion"`
-		Annotations       map[string]string `json:"annotations"`
-		DeletionTimestamp string            `json:"deletionTimestamp"`
-		Finalizers        []string          `json:"finalizers"`
-		ManagedFields     json.RawMessage   `json:"managedFields"`
-	} `json:"metadata"`
-}
-
 // Decode packs the objects of a watch, which come without into.
 func (c packedCodec) Decode(
 	data []byte, defaults *schema.GroupVersionKind, into runtime.Object,
@@ -170,8 +153,8 @@ func (c packedCodec) Decode(
 	if into != nil {
 		return c.objectCodec.Decode(data, defaults, into)
 	}
-	var h head
-	if err := json.Unmarshal(data, &h); err != nil {
+	h, err := decodeHead(data)
+	if err != nil {
 		return nil, nil, fmt.Errorf("reading an object: %w", err)
 	}
 	if h.Kind == "" || h.Kind == "Status" {
@@ -182,12 +165,7 @@ func (c packedCodec) Decode(
 	p := &packed{text: text, writers: by, ObjectMeta: metav1.ObjectMeta{
 		Name: h.Metadata.Name, Namespace: h.Metadata.Namespace, UID: h.Metadata.UID, ResourceVersion: h.Metadata.ResourceVersion,
 	}}
-	if h.Metadata.DeletionTimestamp != "" {
-		p.Finalizers = h.Metadata.Finalizers
-	}
-	if p.Name == "" { // a bookmark: the informer reads its annotations
-		p.Annotations = h.Metadata.Annotations
-	}
+	p.Finalizers, p.Annotations = h.Metadata.Finalizers, h.Metadata.Annotations // an informer reads those of a bookmark
 	return p, &gvk, nil
 }
 

@@ -80,8 +80,8 @@ func (i *input) Digest() drift.Sum { return i.digest }
 
 // Unpack implements Input.
 func (i *input) Unpack() (map[string]any, error) {
-	obj := map[string]any{}
-	if err := unpackInto(i.text, &obj); err != nil {
+	obj, err := unpacked(i.text)
+	if err != nil {
 		return nil, fmt.Errorf("unpacking %s/%s: %w", i.Namespace, i.Name, err)
 	}
 	return obj, nil

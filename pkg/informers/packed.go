@@ -148,21 +148,22 @@ func compressed(text []byte) []byte { return bytes.Clone(s2.Encode(nil, text)) }
 
 // unpack returns the object without managedFields, as a copy of its own.
 func (p *packed) unpack() (*unstructured.Unstructured, error) {
-	u := &unstructured.Unstructured{}
-	if err := unpackInto(p.text, &u.Object); err != nil {
+	object, err := unpacked(p.text)
+	if err != nil {
 		return nil, fmt.Errorf("unpacking %s/%s: %w", p.Namespace, p.Name, err)
 	}
+	u := &unstructured.Unstructured{Object: object}
 	u.SetManagedFields(nil)
 	return u, nil
 }
 
-// unpackInto reads what compressed made of JSON.
-func unpackInto(text []byte, into *map[string]any) error {
+// unpacked reads what compressed made of JSON.
+func unpacked(text []byte) (map[string]any, error) {
 	plain, err := s2.Decode(nil, text)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return utiljson.Unmarshal(plain, into)
+	return decodeObject(plain)
 }
 
 // GetObjectKind and DeepCopyObject make it a runtime.Object, as an informer requires.

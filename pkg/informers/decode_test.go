@@ -1,0 +1,127 @@
+package informers
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+)
+
+// documents are JSON texts, each with the reason for which it is tried.
+var documents = map[string]string{
+	"an object":                         `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"a":"b"}}`,
+	"no field":                          `{}`,
+	"spaces and lines":                  " {\n \"a\" : [ 1 , 2 ]\n}\n",
+	"numbers at the limits":             `{"a":9007199254740993,"b":9223372036854775807,"c":9223372036854775808,"d":-0,"e":1e3,"f":1.0,"g":-9223372036854775808}`,
+	"a number that is too large":        `{"a":1e999}`,
+	"a name twice":                      `{"a":{"b":1},"a":{"c":2}}`,
+	"names that differ in case":         `{"name":"a","Name":"b"}`,
+	"null, true, false":                 `{"a":null,"b":true,"c":false,"d":[null]}`,
+	"escapes":                           `{"a\u0062":"\u0000\n\"\\\u00e9 \ud83d\ude00"}`,
+	"half of a surrogate pair":          `{"a":"\ud800x"}`,
+	"not UTF-8":                         "{\"a\":\"\xff\",\"\xfe\":1}",
+	"a text as long as those shared":    `{"a":"` + strings.Repeat("x", maxShort) + `","b":"` + strings.Repeat("x", maxShort+1) + `"}`,
+	"empty texts":                       `{"":"","a":""}`,
+	"not closed":                        `{"a":1`,
+	"no comma":                          `{"a":1 "b":2}`,
+	"a comma too many":                  `{"a":1,}`,
+	"more behind it":                    `{"a":1}{"b":2}`,
+	"something else behind it":          `{"a":1} x`,
+	"a list":                            `[1]`,
+	"a list that is not closed":         `{"a":[1`,
+	"a text":                            `"a"`,
+	"nothing":                           ``,
+	"a control character":               "{\"a\":\"\x01\"}",
+	"a number with a leading zero":      `{"a":01}`,
+	"deep":                              `{"a":` + strings.Repeat("[", 9000) + strings.Repeat("]", 9000) + `}`,
+	"too deep":                          `{"a":` + strings.Repeat("[", 20000) + strings.Repeat("]", 20000) + `}`,
+	"a head with other types":           `{"apiVersion":1,"metadata":{"name":2}}`,
+	"metadata that is null":             `{"kind":"X","metadata":null}`,
+	"a bookmark":                        `{"kind":"X","metadata":{"resourceVersion":"1","annotations":{"k8s.io/initial-events-end":"true"}}}`,
+	"an object that is being deleted":   `{"kind":"X","metadata":{"name":"a","deletionTimestamp":"t","finalizers":["b"],"annotations":{"c":"d"}}}`,
+	"an object that has finalizers":     `{"kind":"X","metadata":{"name":"a","finalizers":["b"]}}`,
+	"managedFields before and after it": `{"metadata":{"managedFields":[{"manager":"a"}],"name":"n"},"spec":{"managedFields":[{"manager":"b"}]}}`,
+}
+
+func TestDecodeObject(t *testing.T) {
+	for reason, text := range documents {
+		sameAsAPIMachinery(t, reason, []byte(text))
+	}
+}
+
+func FuzzDecodeObject(f *testing.F) {
+	for _, text := range documents {
+		if len(text) < 1000 {
+			f.Add([]byte(text))
+		}
+	}
+	f.Fuzz(func(t *testing.T, data []byte) { sameAsAPIMachinery(t, string(data), data) })
+}
+
+// sameAsAPIMachinery: both decoders accept a text, with the same result, or both refuse it.
+func sameAsAPIMachinery(t *testing.T, reason string, data []byte) {
+	t.Helper()
+	var want map[string]any
+	wantErr := utiljson.Unmarshal(data, &want)
+	if want == nil && wantErr == nil {
+		return // null: no object
+	}
+	got, err := decodeObject(data)
+	if (err == nil) != (wantErr == nil) {
+		t.Fatalf("%.100s: the error is %v, not %v", reason, err, wantErr)
+	}
+	if err == nil && !reflect.DeepEqual(got, want) {
+		t.Fatalf("%.100s:\n got %#v\nwant %#v", reason, got, want)
+	}
+	h, headErr := decodeHead(data)
+	if !json.Valid(data) && headErr == nil {
+		t.Fatalf("%.100s: the head has no error, the object has %v", reason, err)
+	}
+	if err == nil && headErr == nil {
+		sameHead(t, reason, h, want)
+	}
+}
+
+func sameHead(t *testing.T, reason string, h head, object map[string]any) {
+	t.Helper()
+	metadata, _ := object["metadata"].(map[string]any)
+	text := func(m map[string]any, name string) string { s, _ := m[name].(string); return s }
+	if h.Kind != text(object, "kind") || h.APIVersion != text(object, "apiVersion") {
+		t.Fatalf("%.100s: the head has %s %s", reason, h.APIVersion, h.Kind)
+	}
+	if h.Metadata.Name != text(metadata, "name") && metadata != nil || string(h.Metadata.UID) != text(metadata, "uid") && metadata != nil {
+		t.Fatalf("%.100s: the head has %+v", reason, h.Metadata)
+	}
+	var fields any
+	if h.Metadata.ManagedFields != nil {
+		if err := json.Unmarshal(h.Metadata.ManagedFields, &fields); err != nil {
+			t.Fatalf("%.100s: %v", reason, err)
+		}
+	}
+	if metadata != nil && (fields == nil) != (metadata["managedFields"] == nil) {
+		t.Fatalf("%.100s: managedFields are %s", reason, h.Metadata.ManagedFields)
+	}
+}
+
+// The head of a bookmark has its annotations, and that of an object that is being deleted its finalizers; other heads have neither.
+func TestDecodeHead(t *testing.T) {
+	for _, row := range []struct {
+		reason      string
+		annotations map[string]string
+		finalizers  []string
+	}{
+		{"a bookmark", map[string]string{"k8s.io/initial-events-end": "true"}, nil},
+		{"an object that is being deleted", nil, []string{"b"}},
+		{"an object that has finalizers", nil, nil},
+	} {
+		h, err := decodeHead([]byte(documents[row.reason]))
+		if err != nil || !reflect.DeepEqual(h.Metadata.Annotations, row.annotations) || !reflect.DeepEqual(h.Metadata.Finalizers, row.finalizers) {
+			t.Errorf("%s: %+v, %v", row.reason, h.Metadata, err)
+		}
+	}
+	if h, err := decodeHead([]byte(documents["a head with other types"])); err == nil {
+		t.Errorf("a number for a text: %+v", h)
+	}
+}
