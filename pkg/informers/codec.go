@@ -42,7 +42,7 @@ func (p plainJSON) SupportedMediaTypes() []runtime.SerializerInfo {
 		MediaType: runtime.ContentTypeJSON, MediaTypeType: "application", MediaTypeSubType: "json", EncodesAsText: true,
 		Serializer: p.objects,
 		StreamSerializer: &runtime.StreamSerializerInfo{
-			EncodesAsText: true, Serializer: envelopeCodec{}, Framer: jsonserializer.Framer,
+			EncodesAsText: true, Serializer: envelopeCodec{}, Framer: framer{Framer: jsonserializer.Framer},
 		},
 	}}
 }

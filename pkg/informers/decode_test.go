@@ -2,10 +2,15 @@ package informers
 
 import (
 	"encoding/json"
+	"errors"
+	"io"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
+	"testing/iotest"
 
+	jsonserializer "k8s.io/apimachinery/pkg/runtime/serializer/json"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
@@ -123,5 +128,55 @@ func TestDecodeHead(t *testing.T) {
 	}
 	if h, err := decodeHead([]byte(documents["a head with other types"])); err == nil {
 		t.Errorf("a number for a text: %+v", h)
+	}
+}
+
+// A watch is cut into events as API machinery's framer cuts it, whatever the size of the caller's buffer, and ends with the same error.
+func TestFrames(t *testing.T) {
+	large := `{"type":"ADDED","object":{"a":"` + strings.Repeat("x", 5000) + `"}}`
+	reset := errors.New("connection reset by peer")
+	for _, row := range []struct {
+		reason, stream string
+		end            error
+	}{
+		{"events in lines", `{"a":1}` + "\n" + `{"b":2}` + "\n", io.EOF},
+		{"events without a line between them", `{"a":1}{"b":[2]}`, io.EOF},
+		{"an event that is larger than the buffer", large + "\n" + `{"a":1}`, io.EOF},
+		{"the stream ends within an event", `{"a":1}` + "\n" + `{"b":`, io.EOF},
+		{"the stream breaks within an event", `{"a":1}` + "\n" + `{"b":`, reset},
+		{"the stream breaks between events", `{"a":1}` + "\n", reset},
+		{"not JSON", `{"a":1}` + "\n" + `<html>`, io.EOF},
+		{"nothing", ``, io.EOF},
+	} {
+		for _, size := range []int{8, 1024, 1 << 16} {
+			stream := func() io.ReadCloser {
+				return io.NopCloser(io.MultiReader(strings.NewReader(row.stream), iotest.ErrReader(row.end)))
+			}
+			got, gotErr := allFrames(framer{}.NewFrameReader(stream()), size)
+			want, wantErr := allFrames(jsonserializer.Framer.NewFrameReader(stream()), size)
+			if !slices.Equal(got, want) {
+				t.Errorf("%s, buffer of %d: got %.200q, want %.200q", row.reason, size, got, want)
+			}
+			var syntax *json.SyntaxError
+			if gotErr != wantErr && !errors.As(wantErr, &syntax) { //nolint:errorlint // watches compare errors, too
+				t.Errorf("%s, buffer of %d: the error is %v, not %v", row.reason, size, gotErr, wantErr)
+			}
+		}
+	}
+}
+
+// allFrames reads all events with a buffer of that size.
+func allFrames(r io.Reader, size int) (list []string, _ error) {
+	buffer, event := make([]byte, size), ""
+	for {
+		n, err := r.Read(buffer)
+		event += string(buffer[:n])
+		switch err {
+		case nil:
+			list, event = append(list, event), ""
+		case io.ErrShortBuffer:
+		default:
+			return list, err
+		}
 	}
 }
