@@ -36,6 +36,8 @@ type sample struct {
 	Heap    float64 `json:"heap"`  // bytes, after the phase
 	RSS     int64   `json:"rss"`   // bytes, after the phase
 	Peak    int64   `json:"peak"`  // bytes, the highest RSS of the process so far
+	// Anonymous is the part of RSS, in bytes, that is no file's.
+	Anonymous int64 `json:"anonymous"`
 	// Quantiles in seconds; absent if the program has no such metric.
 	QueueP50     float64 `json:"queueP50,omitempty"`
 	QueueP99     float64 `json:"queueP99,omitempty"`
@@ -316,7 +318,7 @@ func difference(before, after usage) sample {
 		CPU:     (after.cpu - before.cpu).Seconds(),
 		Mallocs: after.mallocs - before.mallocs,
 		Bytes:   after.allocated - before.allocated,
-		Heap:    after.heap, RSS: after.rss, Peak: after.peak,
+		Heap:    after.heap, RSS: after.rss, Peak: after.peak, Anonymous: after.anonymous,
 	}
 	s.QueueP50 = quantile(0.5, before.queue, after.queue)
 	s.QueueP99 = quantile(0.99, before.queue, after.queue)

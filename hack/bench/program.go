@@ -75,13 +75,14 @@ func (p *process) stop() error {
 
 // usage is what a process has used since its start.
 type usage struct {
-	cpu        time.Duration
-	rss, peak  int64 // bytes
-	mallocs    float64
-	allocated  float64 // bytes
-	heap       float64 // bytes
-	queue      *dto.Histogram
-	reconciles *dto.Histogram
+	cpu time.Duration
+	// Bytes: the resident set, its highest value so far, and what of it is no file's.
+	rss, peak, anonymous int64
+	mallocs              float64
+	allocated            float64 // bytes
+	heap                 float64 // bytes
+	queue                *dto.Histogram
+	reconciles           *dto.Histogram
 }
 
 // usage reads /proc and the metrics endpoint.
@@ -93,6 +94,9 @@ func (p *process) usage(ctx context.Context, reconcileMetric string) (u usage, e
 		return u, err
 	}
 	if u.peak, err = p.memory("VmHWM:"); err != nil {
+		return u, err
+	}
+	if u.anonymous, err = p.memory("RssAnon:"); err != nil {
 		return u, err
 	}
 	families, err := p.scrape(ctx)

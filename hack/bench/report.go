@@ -25,15 +25,17 @@ var figures = []figure{
 	{"heap", func(s sample) float64 { return s.Heap }, megabytes},
 	{"RSS", rss, megabytes},
 	{"peak RSS", peak, megabytes},
+	{"anonymous", anonymous, megabytes},
 	{"queue p99", func(s sample) float64 { return s.QueueP99 }, seconds},
 	{"reconcile p99", func(s sample) float64 { return s.ReconcileP99 }, seconds},
 	{"repaired after p99", func(s sample) float64 { return s.RepairP99 }, seconds},
 }
 
-func cpu(s sample) float64     { return s.CPU }
-func settled(s sample) float64 { return s.Seconds }
-func rss(s sample) float64     { return float64(s.RSS) }
-func peak(s sample) float64    { return float64(s.Peak) }
+func cpu(s sample) float64       { return s.CPU }
+func settled(s sample) float64   { return s.Seconds }
+func rss(s sample) float64       { return float64(s.RSS) }
+func peak(s sample) float64      { return float64(s.Peak) }
+func anonymous(s sample) float64 { return float64(s.Anonymous) }
 
 func perObject(of func(sample) float64) func(sample) float64 {
 	return func(s sample) float64 { return of(s) / float64(s.Objects) }

@@ -5,20 +5,26 @@ package engine_test
 import (
 	"context"
 	"maps"
+	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// The operator that one would write in Go for Widget → ConfigMap: what ours is measured against.
+// An operator as one would write it in Go for Widget → ConfigMap, which a config observes before it replaces it.
 
 type typedWidget struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -95,4 +101,26 @@ func (h *handwritten) Reconcile(ctx context.Context, r reconcile.Request) (recon
 	}
 	w.Status.ObservedGeneration = w.Generation
 	return reconcile.Result{}, h.Status().Update(ctx, w)
+}
+
+// startHandwritten starts the operator for the objects of a namespace.
+func startHandwritten(t testing.TB, cfg *rest.Config, ns string) (stop func()) {
+	mgr, err := manager.New(cfg, manager.Options{Scheme: handwrittenScheme(), Metrics: metricsserver.Options{BindAddress: "0"}, Logger: logFor(t),
+		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{ns: {}}},
+		Controller: ctrlconfig.Controller{MaxConcurrentReconciles: 4, SkipNameValidation: ptr.To(true)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := addHandwritten(mgr); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- mgr.Start(ctx) }()
+	return func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
 }
