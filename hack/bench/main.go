@@ -38,8 +38,8 @@ func main() {
 	flag.IntVar(&o.rate, "rate", 100, "changes a second in the phase load")
 	flag.StringVar(&o.out, "out", "bin/bench", "directory of the results, samples.json")
 	flag.BoolVar(&o.add, "add", false, "keep the results of -out that are about other numbers and sizes of objects")
-	flag.BoolVar(&o.profile, "profile", false, "write CPU profiles of the first seconds of each phase, PROGRAM-OBJECTS-SIZE-ROUND-PHASE.pprof, into -out")
-	flag.StringVar(&o.page, "page", "", "Markdown file whose tables are written from samples.json, with plots in pictures beside it; nothing is measured")
+	flag.BoolVar(&o.profile, "profile", false, "write CPU profiles of the first seconds of each phase into -out")
+	flag.StringVar(&o.page, "page", "", "Markdown file to write the tables of samples.json into, and plots beside it; nothing is measured")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := o.run(ctx)
@@ -164,7 +164,8 @@ func build(ctx context.Context, dir string) ([]*program, error) {
 	return []*program{
 		{name: "corollary", operator: true, reconcileMetric: "corollary_reconcile_seconds",
 			command: func(o work.Options) []string { return corollary(dir, o) }},
-		{name: "handwritten", operator: true, reconcileMetric: "controller_runtime_reconcile_time_seconds", command: goProgram("handwritten")},
+		{name: "handwritten", operator: true, reconcileMetric: "controller_runtime_reconcile_time_seconds",
+			command: goProgram("handwritten")},
 		{name: "floor", command: goProgram("floor")},
 	}, nil
 }

@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// What is between these lines of a page is written by this command.
+// What is between this heading of a page and its next picture is written by this command.
 const (
-	pageBegin = "<!-- bench: written by make bench-page -->\n"
-	pageEnd   = "<!-- /bench -->\n"
+	pageBegin = "### Results\n"
+	pageEnd   = "\n!["
 )
 
-// writePage writes the tables of samples into a Markdown page, between its markers, and the plots into pictures beside it.
+// writePage writes the tables of samples into a Markdown page, below its heading for them, and the plots into pictures beside it.
 func writePage(path string, samples []sample) error {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -24,7 +24,7 @@ func writePage(path string, samples []sample) error {
 	before, rest, begins := strings.Cut(string(text), pageBegin)
 	_, after, ends := strings.Cut(rest, pageEnd)
 	if !begins || !ends {
-		return fmt.Errorf("%s needs the lines %q and %q, between which the tables go", path, strings.TrimSpace(pageBegin), strings.TrimSpace(pageEnd))
+		return fmt.Errorf("%s needs the heading %q and a picture below it, between which the tables go", path, strings.TrimSpace(pageBegin))
 	}
 	for name, plot := range plots(samples) {
 		if err := os.WriteFile(filepath.Join(filepath.Dir(path), "pictures", name), []byte(plot), 0o644); err != nil {
@@ -57,13 +57,13 @@ func ratios(out *strings.Builder, cells [][]sample, title string, of func(sample
 	out.WriteString("\n|---|" + strings.Repeat("---|", len(cells)) + "\n")
 	for _, ph := range phases {
 		var row strings.Builder
-		any := false
+		measured := false
 		for _, cell := range cells {
 			text := ratio(cell, ph.name, of)
-			any = any || text != ""
+			measured = measured || text != ""
 			fmt.Fprintf(&row, " %s |", text)
 		}
-		if any {
+		if measured {
 			fmt.Fprintf(out, "| %s |%s\n", ph.name, row.String())
 		}
 	}
@@ -92,7 +92,8 @@ func ratio(cell []sample, phase string, figure func(sample) float64) string {
 
 // memory is a table of what is used after a restart.
 func memory(out *strings.Builder, cells [][]sample) {
-	out.WriteString("\n| memory after a restart | Corollary | at the peak | anonymous | by hand | at the peak | anonymous | ratio | of the peak | of anonymous |\n" +
+	out.WriteString("\n| memory after a restart | Corollary | at the peak | anonymous | by hand | at the peak | anonymous |" +
+		" ratio | of the peak | of anonymous |\n" +
 		"|---|---|---|---|---|---|---|---|---|---|\n")
 	for _, cell := range cells {
 		fmt.Fprintf(out, "| %s |", cellName(cell))
@@ -121,7 +122,8 @@ func memory(out *strings.Builder, cells [][]sample) {
 
 // latency is a table of how soon programs act.
 func latency(out *strings.Builder, cells [][]sample) {
-	out.WriteString("\n| latency | program | an edit is undone: p50 | p99 | load: changes a second | in the queue, p99 | one reconcile, p99 |\n" +
+	out.WriteString("\n| latency | program | an edit is undone: p50 | p99 | load: changes a second |" +
+		" in the queue, p99 | one reconcile, p99 |\n" +
 		"|---|---|---|---|---|---|---|\n")
 	for _, cell := range cells {
 		for _, program := range names[:2] {

@@ -37,11 +37,11 @@ func TestPage(t *testing.T) {
 		}
 	}
 	samples := append(twoRounds(1000), twoRounds(100)...)
-	write("# Title\nno markers\n")
+	write("# Title\nno heading for results\n")
 	if err := writePage(page, samples); err == nil {
-		t.Error("a page without markers is no error")
+		t.Error("a page without the heading gives no error")
 	}
-	write("# Title\n" + pageBegin + "old\n" + pageEnd + "after\n")
+	write("# Title\n" + pageBegin + "old\n" + pageEnd + "after")
 	if err := writePage(page, samples); err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +50,7 @@ func TestPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"# Title\n" + pageBegin, pageEnd + "after\n",
+		"# Title\n" + pageBegin, pageEnd + "after",
 		"| CPU time, ratio | 100 × 4 KB | 1,000 × 4 KB |",
 		"| create | 0.70 (0.50–0.90) | 0.70 (0.50–0.90) |",
 		"| create | 1.50 (1.50–1.50) |",
@@ -77,7 +77,9 @@ func TestWithout(t *testing.T) {
 	if left, err := without("drift,load"); err != nil || len(left) != len(phases)-2 {
 		t.Errorf("%d phases are left, %v", len(left), err)
 	}
-	for reason, names := range map[string]string{"the first phase, which all need": "create", "no such phase": "drift,nap", "twice": "drift,drift"} {
+	for reason, names := range map[string]string{
+		"the first phase, which all need": "create", "no such phase": "drift,nap", "twice": "drift,drift",
+	} {
 		if _, err := without(names); err == nil {
 			t.Errorf("%s: no error", reason)
 		}

@@ -36,7 +36,7 @@ type sample struct {
 	Heap    float64 `json:"heap"`  // bytes, after the phase
 	RSS     int64   `json:"rss"`   // bytes, after the phase
 	Peak    int64   `json:"peak"`  // bytes, the highest RSS of the process so far
-	// Anonymous is the part of RSS, in bytes, that is no file's.
+	// Anonymous is the part of RSS, in bytes, that belongs to no file.
 	Anonymous int64 `json:"anonymous"`
 	// Quantiles in seconds; absent if the program has no such metric.
 	QueueP50     float64 `json:"queueP50,omitempty"`

@@ -16,6 +16,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/corollary-dev/corollary/hack/bench/work"
 	"github.com/corollary-dev/corollary/internal/controlplane"
@@ -76,7 +77,7 @@ func (p *process) stop() error {
 // usage is what a process has used since its start.
 type usage struct {
 	cpu time.Duration
-	// Bytes: the resident set, its highest value so far, and what of it is no file's.
+	// Bytes: the resident set, its highest value so far, and the part of it that belongs to no file.
 	rss, peak, anonymous int64
 	mallocs              float64
 	allocated            float64 // bytes
@@ -170,21 +171,21 @@ const profileTime = 5 * time.Second
 
 // profile writes a CPU profile into a file, as soon as the process answers.
 func (p *process) profile(ctx context.Context, path string) error {
-	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
-		response, err := get(ctx, fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%.0f", p.pprof, profileTime.Seconds()))
-		if err != nil && time.Since(began) < profileTime {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		defer response.Body.Close()
-		text, err := io.ReadAll(response.Body)
-		if err != nil {
-			return err
-		}
-		return os.WriteFile(path, text, 0o644)
+	url := fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%.0f", p.pprof, profileTime.Seconds())
+	var response *http.Response
+	err := wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, profileTime, true, func(ctx context.Context) (done bool, err error) {
+		response, err = get(context.WithoutCancel(ctx), url)
+		return err == nil, nil
+	})
+	if err != nil {
+		return err
 	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, text, 0o644)
 }
 
 func get(ctx context.Context, url string) (*http.Response, error) {

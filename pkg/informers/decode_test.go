@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -122,7 +123,7 @@ func TestDecodeHead(t *testing.T) {
 		{"an object that has finalizers", nil, nil},
 	} {
 		h, err := decodeHead([]byte(documents[row.reason]))
-		if err != nil || !reflect.DeepEqual(h.Metadata.Annotations, row.annotations) || !reflect.DeepEqual(h.Metadata.Finalizers, row.finalizers) {
+		if err != nil || !maps.Equal(h.Metadata.Annotations, row.annotations) || !slices.Equal(h.Metadata.Finalizers, row.finalizers) {
 			t.Errorf("%s: %+v, %v", row.reason, h.Metadata, err)
 		}
 	}
@@ -171,12 +172,11 @@ func allFrames(r io.Reader, size int) (list []string, _ error) {
 	for {
 		n, err := r.Read(buffer)
 		event += string(buffer[:n])
-		switch err {
-		case nil:
-			list, event = append(list, event), ""
-		case io.ErrShortBuffer:
-		default:
+		if err != nil && !errors.Is(err, io.ErrShortBuffer) {
 			return list, err
+		}
+		if err == nil {
+			list, event = append(list, event), ""
 		}
 	}
 }
