@@ -157,8 +157,8 @@ func build(ctx context.Context, dir string) ([]*program, error) {
 	}
 	goProgram := func(name string) func(work.Options) []string {
 		return func(o work.Options) []string {
-			return []string{filepath.Join(dir, name), "-kubeconfig", o.Kubeconfig, "-namespace", o.Namespace, "-metrics", o.Metrics, "-pprof", o.Pprof,
-				"-lease", o.Lease, "-resync", o.Resync.String()}
+			return []string{filepath.Join(dir, name), "-kubeconfig", o.Kubeconfig, "-namespace", o.Namespace,
+				"-metrics", o.Metrics, "-pprof", o.Pprof, "-lease", o.Lease, "-resync", o.Resync.String()}
 		}
 	}
 	return []*program{

@@ -85,7 +85,7 @@ func drawn(title string, plots []plot) string {
 	fmt.Fprintf(&out, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="11" role="img">`+"\n",
 		plotColumns*plotWidth, rows*plotHeight+30)
 	fmt.Fprintf(&out, "<title>%s</title>\n", html.EscapeString(title))
-	out.WriteString("<desc>A line for each program: Corollary, the operator written by hand, and the client that only makes the requests.</desc>\n")
+	out.WriteString("<desc>A line for each: Corollary, an operator written by hand, a client that only makes the requests.</desc>\n")
 	out.WriteString("<style>text{fill:#777}.axis{stroke:#999;stroke-width:.5}polyline{fill:none;stroke-width:2}</style>\n")
 	for i, program := range names {
 		fmt.Fprintf(&out, `<circle cx="%d" cy="12" r="4" fill="%s"/><text x="%d" y="16">%s</text>`+"\n", 60+i*110, colors[program], 70+i*110, program)

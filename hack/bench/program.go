@@ -171,12 +171,18 @@ const profileTime = 5 * time.Second
 
 // profile writes a CPU profile into a file, as soon as the process answers.
 func (p *process) profile(ctx context.Context, path string) error {
-	url := fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%.0f", p.pprof, profileTime.Seconds())
-	var response *http.Response
-	err := wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, profileTime, true, func(ctx context.Context) (done bool, err error) {
-		response, err = get(context.WithoutCancel(ctx), url)
-		return err == nil, nil
+	const poll = 10 * time.Millisecond
+	err := wait.PollUntilContextTimeout(ctx, poll, profileTime, true, func(ctx context.Context) (bool, error) {
+		response, err := get(ctx, "http://"+p.pprof+"/debug/pprof/cmdline")
+		if err != nil {
+			return false, nil //nolint:nilerr // not yet
+		}
+		return true, response.Body.Close()
 	})
+	if err != nil {
+		return err
+	}
+	response, err := get(ctx, fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%.0f", p.pprof, profileTime.Seconds()))
 	if err != nil {
 		return err
 	}
