@@ -12,8 +12,8 @@
 // fails; or the update came first, and no renewal succeeds after it: a process that was frozen can not begin to write again, and its
 // renew deadline, which is shorter than the lease duration, had passed before. Clocks of different machines are never compared.
 //
-// At rest a process sends three requests in a retry period, whatever N is: it renews its own Lease, reads that of the set, and lists
-// the others. One process of the set renews the Lease of the set.
+// At rest a process sends about four requests in a retry period, whatever N is: it renews its own Lease, reads that of the set, and lists
+// the others; one process of the set renews the Lease of the set.
 //
 // A shard whose holder dies while it loads the shard is suspect. Suspects are tried by one process at a time, in halves, while it loads
 // nothing else. A shard that has killed several holders in a row, the last time alone, is in quarantine: nobody takes it until it is
