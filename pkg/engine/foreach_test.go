@@ -173,7 +173,7 @@ func TestForEachMany(t *testing.T) {
 	}
 	all := func(n int) {
 		t.Helper()
-		testkit.Eventually(t, patience, func() (bool, string) {
+		testkit.Eventually(t, 5*patience, func() (bool, string) { // a thousand writes, one after the other
 			u := testkit.Find(t, pools, ns, "p")
 			status, _, message := condition(u, "Ready")
 			observed, _, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration")

@@ -165,7 +165,7 @@ func startWith(t testing.TB, cfg *rest.Config, change func(*config.Operator, *en
 func startLoaded(t testing.TB, cfg *rest.Config, change func(*config.Operator, *engine.Options), dir string, files, loaded []*config.File, errs config.Errors) *running {
 	t.Helper()
 	// On a busy machine a reconciliation may take long. One that is cut off asks again, more than was promised.
-	options := engine.Options{Workers: workers, DiscoveryInterval: 200 * time.Millisecond, DrainTimeout: patience, Log: logFor(t)}
+	options := engine.Options{Workers: workers, DiscoveryInterval: 200 * time.Millisecond, DrainTimeout: 5 * patience, Log: logFor(t)}
 	for _, f := range files {
 		change(&f.Operator, &options)
 	}
