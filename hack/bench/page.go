@@ -131,12 +131,25 @@ func latency(out *strings.Builder, cells [][]sample) {
 			if len(repair) == 0 && len(load) == 0 {
 				continue
 			}
-			fmt.Fprintf(out, "| %s | %s | %s | %s | %.0f | %s | %s |\n", cellName(cell), program,
-				shortSeconds(median(repair, func(s sample) float64 { return s.RepairP50 })),
-				shortSeconds(median(repair, func(s sample) float64 { return s.RepairP99 })),
-				median(load, func(s sample) float64 { return s.Rate }),
-				shortSeconds(median(load, func(s sample) float64 { return s.QueueP99 })),
-				shortSeconds(median(load, func(s sample) float64 { return s.ReconcileP99 })))
+			fmt.Fprintf(out, "| %s | %s |", cellName(cell), program)
+			for _, c := range []struct {
+				in   []sample
+				of   func(sample) float64
+				unit func(float64) string
+			}{
+				{repair, func(s sample) float64 { return s.RepairP50 }, shortSeconds},
+				{repair, func(s sample) float64 { return s.RepairP99 }, shortSeconds},
+				{load, func(s sample) float64 { return s.Rate }, func(v float64) string { return fmt.Sprintf("%.0f", v) }},
+				{load, func(s sample) float64 { return s.QueueP99 }, shortSeconds},
+				{load, func(s sample) float64 { return s.ReconcileP99 }, shortSeconds},
+			} {
+				text := "not measured"
+				if len(c.in) > 0 {
+					text = c.unit(median(c.in, c.of))
+				}
+				fmt.Fprintf(out, " %s |", text)
+			}
+			out.WriteString("\n")
 		}
 	}
 }

@@ -68,7 +68,15 @@ func run(ctx context.Context, o work.Options) error {
 			}
 		}()
 	}
-	go func() { failed <- feed(ctx, widgets, queue) }()
+	go func() {
+		seen := map[types.UID]int64{}
+		for ctx.Err() == nil { // API servers end watches
+			if err := feed(ctx, widgets, seen, queue); err != nil {
+				failed <- err
+				return
+			}
+		}
+	}()
 	select {
 	case <-ctx.Done():
 		return nil
@@ -77,8 +85,8 @@ func run(ctx context.Context, o work.Options) error {
 	}
 }
 
-// feed queues each Widget whose generation is new.
-func feed(ctx context.Context, widgets dynamic.ResourceInterface, queue chan<- *unstructured.Unstructured) error {
+// feed queues each Widget whose generation is not the one that was seen, until the watch ends.
+func feed(ctx context.Context, widgets dynamic.ResourceInterface, seen map[types.UID]int64, queue chan<- *unstructured.Unstructured) error {
 	yes := true
 	w, err := widgets.Watch(ctx, metav1.ListOptions{SendInitialEvents: &yes, AllowWatchBookmarks: true,
 		ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan})
@@ -86,7 +94,6 @@ func feed(ctx context.Context, widgets dynamic.ResourceInterface, queue chan<- *
 		return fmt.Errorf("watching Widgets: %w", err)
 	}
 	defer w.Stop()
-	seen := map[types.UID]int64{}
 	for event := range w.ResultChan() {
 		u, ok := event.Object.(*unstructured.Unstructured)
 		switch {
