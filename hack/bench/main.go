@@ -23,17 +23,17 @@ import (
 )
 
 type options struct {
-	objects, sizes, rounds, skip string
-	rate                         int
-	out, page                    string
-	add, profile                 bool
+	objects, sizes, skip string
+	rounds, rate         int
+	out, page            string
+	add, profile         bool
 }
 
 func main() {
 	var o options
 	flag.StringVar(&o.objects, "objects", "100,1000", "numbers of objects")
 	flag.StringVar(&o.sizes, "sizes", "500,4000,27000", "bytes of data in each object")
-	flag.StringVar(&o.rounds, "rounds", "3", "rounds of each program")
+	flag.IntVar(&o.rounds, "rounds", 3, "rounds of each program")
 	flag.StringVar(&o.skip, "skip", "", "names of phases that are left out, separated by commas")
 	flag.IntVar(&o.rate, "rate", 100, "changes a second in the phase load")
 	flag.StringVar(&o.out, "out", "bin/bench", "directory of the results, samples.json")
@@ -68,19 +68,7 @@ func (o options) run(ctx context.Context) (err error) {
 		}
 		return writePage(o.page, samples)
 	}
-	objects, err := numbers("objects", o.objects)
-	if err != nil {
-		return err
-	}
-	sizes, err := numbers("sizes", o.sizes)
-	if err != nil {
-		return err
-	}
-	rounds, err := numbers("rounds", o.rounds)
-	if err != nil {
-		return err
-	}
-	chosen, err := without(o.skip)
+	m, err := o.matrix()
 	if err != nil {
 		return err
 	}
@@ -114,23 +102,45 @@ func (o options) run(ctx context.Context) (err error) {
 	if err := os.MkdirAll(o.out, 0o755); err != nil {
 		return err
 	}
-	b := &bench{plane: plane, dir: dir, phases: chosen, target: o.rate}
+	b := &bench{plane: plane, dir: dir, phases: m.phases, target: o.rate}
 	if o.profile {
 		b.profiles = o.out
 	}
-	samples, err := b.all(ctx, programs, objects, sizes, rounds[0])
+	samples, err := b.all(ctx, programs, m)
 	return errors.Join(o.write(samples), err)
 }
 
+// matrix is what is measured: each phase, for each number and size of objects, so many times.
+type matrix struct {
+	objects, sizes []int
+	rounds         int
+	phases         []phase
+}
+
+// matrix reads the flags.
+func (o options) matrix() (m matrix, err error) {
+	if m.objects, err = numbers("objects", o.objects); err != nil {
+		return m, err
+	}
+	if m.sizes, err = numbers("sizes", o.sizes); err != nil {
+		return m, err
+	}
+	if o.rounds < 1 {
+		return m, fmt.Errorf("-rounds is %d: want at least 1", o.rounds)
+	}
+	m.phases, err = without(o.skip)
+	return m, err
+}
+
 // all runs each program once in each round, in an order that rotates.
-func (b *bench) all(ctx context.Context, programs []*program, objects, sizes []int, rounds int) ([]sample, error) {
+func (b *bench) all(ctx context.Context, programs []*program, m matrix) ([]sample, error) {
 	var list []sample
-	for _, n := range objects {
-		for _, size := range sizes {
-			for round := range rounds {
+	for _, n := range m.objects {
+		for _, size := range m.sizes {
+			for round := range m.rounds {
 				for i := range programs {
 					p := programs[(i+round)%len(programs)]
-					fmt.Fprintf(os.Stderr, "%d objects of %d bytes, round %d of %d: %s\n", n, size, round+1, rounds, p.name)
+					fmt.Fprintf(os.Stderr, "%d objects of %d bytes, round %d of %d: %s\n", n, size, round+1, m.rounds, p.name)
 					samples, err := b.samples(ctx, p, n, size, round)
 					if err != nil {
 						return list, err
@@ -198,7 +208,11 @@ func (o options) read() (list []sample, err error) {
 	return list, nil
 }
 
+// write prints the samples and writes them to the file; none leave it as it is.
 func (o options) write(samples []sample) error {
+	if len(samples) == 0 {
+		return nil
+	}
 	fmt.Print(table(samples))
 	if o.add {
 		before, err := o.read()
