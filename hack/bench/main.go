@@ -125,8 +125,8 @@ func (o options) matrix() (m matrix, err error) {
 	if m.sizes, err = numbers("sizes", o.sizes); err != nil {
 		return m, err
 	}
-	if o.rounds < 1 {
-		return m, fmt.Errorf("-rounds is %d: want at least 1", o.rounds)
+	if o.rounds < 1 || o.rate < 1 {
+		return m, fmt.Errorf("-rounds is %d and -rate %d: want at least 1", o.rounds, o.rate)
 	}
 	m.phases, err = without(o.skip)
 	return m, err

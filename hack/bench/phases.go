@@ -56,6 +56,8 @@ type phase struct {
 	writes float64
 	// start: the program is started again, after do.
 	start bool
+	// plotted: its cost for each object is shown by the number of objects.
+	plotted bool
 	// operators: only programs that compare, repair and elect do it.
 	operators bool
 	// once: it is done in the first round only, since it takes more than a minute.
@@ -69,18 +71,18 @@ type phase struct {
 
 // phases in the order in which they happen to the same objects.
 var phases = []phase{
-	{name: "create", writes: 2, start: true, do: (*run).create},
-	{name: "foreign change", do: (*run).foreignChange},
-	{name: "drift", writes: 1, operators: true, do: (*run).drift},
-	{name: "update", writes: 2, do: (*run).update},
-	{name: "input burst", writes: 1, operators: true, do: (*run).changeInput},
+	{name: "create", plotted: true, writes: 2, start: true, do: (*run).create},
+	{name: "foreign change", plotted: true, do: (*run).foreignChange},
+	{name: "drift", plotted: true, writes: 1, operators: true, do: (*run).drift},
+	{name: "update", plotted: true, writes: 2, do: (*run).update},
+	{name: "input burst", plotted: true, writes: 1, operators: true, do: (*run).changeInput},
 	{name: "repair", operators: true, do: (*run).repairs},
 	{name: "load", operators: true, do: (*run).load},
 	{name: "rest", do: pause(10 * time.Second)},
-	{name: "restart", start: true, settled: true, do: func(*run, context.Context) error { return nil }},
+	{name: "restart", plotted: true, start: true, settled: true, do: func(*run, context.Context) error { return nil }},
 	{name: "resync", operators: true, once: true, before: (*run).resyncOften, do: pause(resync + resync/4)},
 	{name: "takeover", writes: 1. / takeoverDrift, operators: true, before: (*run).elect, do: (*run).takeOver},
-	{name: "delete", do: (*run).delete},
+	{name: "delete", plotted: true, do: (*run).delete},
 }
 
 const (

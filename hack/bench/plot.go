@@ -26,7 +26,7 @@ func plots(samples []sample) map[string]string {
 	for _, ph := range phases {
 		if p := newPlot(samples, ph.name+", ms of CPU for each object", func(s sample) bool {
 			return s.Phase == ph.name && s.Size == middleSize(samples)
-		}, func(s sample) float64 { return 1000 * s.CPU / float64(s.Objects) }); ph.perObject() && len(p.lines) > 0 {
+		}, func(s sample) float64 { return 1000 * s.CPU / float64(s.Objects) }); ph.plotted && len(p.lines) > 0 {
 			costs = append(costs, p)
 		}
 	}
@@ -39,11 +39,6 @@ func plots(samples []sample) map[string]string {
 		"bench-cpu.svg":    drawn("CPU time for each object of "+sizeName(middleSize(samples))+", by the number of objects", costs),
 		"bench-memory.svg": drawn("Memory by the number of objects", sizes),
 	}
-}
-
-// perObject: the phase costs something for every object.
-func (p phase) perObject() bool {
-	return p.writes >= 1 || p.name == "foreign change" || p.name == "restart" || p.name == "delete"
 }
 
 func sizesOf(samples []sample) map[int]bool {
