@@ -113,7 +113,7 @@ lint: ## run golangci-lint, and actionlint on the workflows
 vulncheck: ## look for known vulnerabilities in what is called; asks vuln.go.dev
 	$(GO) tool -modfile=tools/go.mod govulncheck ./...
 
-bench: controlplane ## run the benchmarks, that against a hand-written operator included
+bench: controlplane ## run the benchmarks of the packages
 	$(GO) test -run '^$$' -bench . -benchmem -tags controlplane -p 1 $(PKG)
 
 # As many as fit: the objects of a run are deleted at its end, but the API server keeps their history for some minutes.
