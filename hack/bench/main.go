@@ -128,6 +128,7 @@ func (o options) matrix() (m matrix, err error) {
 	if o.rounds < 1 || o.rate < 1 {
 		return m, fmt.Errorf("-rounds is %d and -rate %d: want at least 1", o.rounds, o.rate)
 	}
+	m.rounds = o.rounds
 	m.phases, err = without(o.skip)
 	return m, err
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -118,6 +119,31 @@ func TestQuantile(t *testing.T) {
 	} {
 		if got := quantile(0.5, row.before, row.after); got != row.want {
 			t.Errorf("%s: %v, want %v", row.reason, got, row.want)
+		}
+	}
+}
+
+func TestMatrix(t *testing.T) {
+	good := options{objects: "1000,100", sizes: "500", skip: "load,rest", rounds: 3, rate: 100}
+	m, err := good.matrix()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(m.objects, []int{100, 1000}) || !slices.Equal(m.sizes, []int{500}) || m.rounds != 3 || len(m.phases) != len(phases)-2 {
+		t.Errorf("%+v gave %+v", good, m)
+	}
+	for reason, change := range map[string]func(*options){
+		"no objects":       func(o *options) { o.objects = "" },
+		"a size of zero":   func(o *options) { o.sizes = "0" },
+		"no rounds":        func(o *options) { o.rounds = 0 },
+		"no changes":       func(o *options) { o.rate = 0 },
+		"an unknown phase": func(o *options) { o.skip = "lunch" },
+		"nothing created":  func(o *options) { o.skip = "create" },
+	} {
+		bad := good
+		change(&bad)
+		if m, err := bad.matrix(); err == nil {
+			t.Errorf("%s: %+v gave %+v, want an error", reason, bad, m)
 		}
 	}
 }
