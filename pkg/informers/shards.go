@@ -107,7 +107,7 @@ func (f *shardFilter) narrow(o *metav1.ListOptions, label string) <-chan struct{
 	held, changed := f.set.now()
 	switch {
 	case f.byServer && len(held) > 0:
-		o.ShardSelector = f.set.ring.Selector(shards.ByUID, held)
+		o.ShardSelector = f.set.ring.Selector(held)
 	case label != "":
 		o.LabelSelector = withShards(o.LabelSelector, label, held)
 	}

@@ -10,27 +10,25 @@ import (
 	"k8s.io/apimachinery/pkg/sharding"
 )
 
-// Ring says which of N virtual shards an object belongs to: the 64-bit FNV-1a hash of its uid, or of its namespace, falls into one
-// of N equal ranges. The API server's shardRange uses the same hash.
+// Ring says which of N virtual shards an object belongs to: the 64-bit FNV-1a hash of its uid falls into one of N equal ranges.
+// The API server's shardRange uses the same hash. Of namespaces it would not do: of names that differ in their last characters the hashes
+// are nearly the same.
 type Ring struct{ N int }
 
-// The fields whose hash says where an object belongs, as the API server's shardRange calls them.
-const (
-	ByUID       = "object.metadata.uid"
-	ByNamespace = "object.metadata.namespace"
-)
+// byUID is the field whose hash says where an object belongs, as the API server's shardRange calls it.
+const byUID = "object.metadata.uid"
 
-// Of is the shard, from 0 to N-1, of an object with that uid or namespace.
-func (r Ring) Of(key string) int {
+// Of is the shard, from 0 to N-1, of an object with that uid.
+func (r Ring) Of(uid string) int {
 	h := fnv.New64a()
-	_, _ = h.Write([]byte(key)) // it never fails
+	_, _ = h.Write([]byte(uid)) // it never fails
 	shard, _ := bits.Mul64(h.Sum64(), uint64(r.N))
 	return int(shard)
 }
 
-// Selector selects, by ByUID or ByNamespace, the objects of some shards: a value of ListOptions.ShardSelector. Ranges that touch
+// Selector selects the objects of some shards: a value of ListOptions.ShardSelector. Ranges that touch
 // are one. It is empty, and so selects everything, if all shards are given; without any it is not to be called.
-func (r Ring) Selector(field string, shards []int) string {
+func (r Ring) Selector(shards []int) string {
 	shards = slices.Compact(slices.Sorted(slices.Values(shards)))
 	if len(shards) == r.N {
 		return sharding.Everything().String()
@@ -41,7 +39,7 @@ func (r Ring) Selector(field string, shards []int) string {
 			ranges[len(ranges)-1].End = r.start(shard + 1)
 			continue
 		}
-		ranges = append(ranges, sharding.ShardRangeRequirement{Key: field, Start: r.start(shard), End: r.start(shard + 1)})
+		ranges = append(ranges, sharding.ShardRangeRequirement{Key: byUID, Start: r.start(shard), End: r.start(shard + 1)})
 	}
 	return sharding.NewSelector(ranges...).String()
 }
