@@ -121,6 +121,9 @@ func (c *cache) Live(i int, at pipeline.Ref) *drift.Live {
 	return nil
 }
 
+// NoteReturned implements reconcile.Cache.
+func (*cache) NoteReturned(int, *unstructured.Unstructured, *drift.Live) {}
+
 // OwnedBy implements reconcile.Cache.
 func (c *cache) OwnedBy(i int, uid types.UID) []*drift.Live {
 	return c.objects(i, func(l *drift.Live) bool { return pipeline.Marked(l, uid) })

@@ -285,6 +285,14 @@ func (c *Cache) Live(i int, at pipeline.Ref) *drift.Live {
 	return live
 }
 
+// NoteReturned implements Cache.
+func (c *Cache) NoteReturned(i int, obj *unstructured.Unstructured, live *drift.Live) {
+	for _, sub := range c.objects(i) { // all have one view
+		sub.owner.connections.returned.add(obj, sub.key.View, live)
+		return
+	}
+}
+
 // OwnedBy implements Cache.
 func (c *Cache) OwnedBy(i int, uid types.UID) []*drift.Live {
 	return c.objects(i).indexed(byOwner, string(uid))

@@ -47,12 +47,16 @@ func (i Identity) Forbidden(doing, needs string, err error) string {
 type clients struct {
 	objects dynamic.Interface
 	packed  dynamic.Interface // brings upstreams packed
+	// downstreams reads no object again that a write has returned.
+	downstreams dynamic.Interface
 }
 
 // Connections makes clients for identities. They share connections, and one rate limit if there is one.
 type Connections struct {
 	cfg  *rest.Config
 	http *http.Client
+	// returned are the objects that writes returned, whoever's: a watch shows no more of them.
+	returned *returned
 
 	mu      sync.Mutex
 	clients map[Identity]clients
@@ -68,7 +72,7 @@ func NewConnections(cfg *rest.Config) (*Connections, error) {
 	if err != nil {
 		return nil, fmt.Errorf("preparing the connection: %w", err)
 	}
-	c := &Connections{cfg: cfg, http: httpClient, clients: map[Identity]clients{}}
+	c := &Connections{cfg: cfg, http: httpClient, returned: &returned{}, clients: map[Identity]clients{}}
 	if c.clients[Identity{}], err = c.connect(httpClient); err != nil {
 		return nil, err
 	}
@@ -81,7 +85,11 @@ func (c *Connections) connect(httpClient *http.Client) (clients, error) {
 		return clients{}, err
 	}
 	packed, err := newDynamic(c.cfg, httpClient, packedCodec{})
-	return clients{objects: objects, packed: packed}, err
+	if err != nil {
+		return clients{}, err
+	}
+	downstreams, err := newDynamic(c.cfg, httpClient, returnedCodec{returned: c.returned})
+	return clients{objects: objects, packed: packed, downstreams: downstreams}, err
 }
 
 // Objects is the client of an identity.

@@ -105,8 +105,11 @@ func (w *Factory) subscribeTo(key Key, filter *shardFilter, transform cache.Tran
 		}
 		mine := w.connections.clientsOf(key.Identity)
 		client, example := mine.objects, runtime.Object(&unstructured.Unstructured{})
-		if strings.HasPrefix(key.View, packedView) {
+		switch {
+		case strings.HasPrefix(key.View, packedView):
 			client, example = mine.packed, &packed{}
+		case strings.HasPrefix(key.View, downstreamView):
+			client, transform = mine.downstreams, w.connections.returned.transform(key.View, transform)
 		}
 		return w.prepare(key, shared, listWatch(client, key, shared, func() { w.abandon(key) }), example, transform)
 	})
@@ -321,6 +324,9 @@ func ownersOf(live *drift.Live) []string {
 	}
 	return uids
 }
+
+// downstreamView begins the views of downstreams.
+const downstreamView = "downstream "
 
 // wholeView is the view of Namespaces, whose labels are read: everything but managedFields.
 const wholeView = "whole"

@@ -159,7 +159,8 @@ func (w *watcher) openObjects(open stores, d *pipeline.Downstream, set *ShardSet
 		filter, label = &shardFilter{set: set, keys: markedBy(&d.View)}, w.pipeline.ShardLabel()
 	}
 	for _, ns := range namespacesOf(targetNamespaces(w.pipeline, d), d.Kind.Namespaced) {
-		key := Key{Identity: w.as, GVR: d.Kind.GVR, Namespace: ns, Selector: selector, View: d.View.ID(), Shards: set, ShardLabel: label}
+		key := Key{Identity: w.as, GVR: d.Kind.GVR, Namespace: ns, Selector: selector, View: downstreamView + d.View.ID(),
+			Shards: set, ShardLabel: label}
 		if err := w.keep(open, part{ns, set}, func() (*subscription, error) {
 			return w.factory.subscribeTo(key, filter, d.View.Transform(), w.feed.downstreams(d.Index), w.feed.OnWatchResult)
 		}); err != nil {

@@ -177,8 +177,16 @@ func (r *reconciliation) rememberResponse(k int, obj *unstructured.Unstructured)
 		return err
 	}
 	live.Unselected = !d.Selector.AsSelector().Matches(labelsOf(obj)) || r.lacksShard(labelsOf(obj))
-	r.record.remember(k, live, r.now)
+	r.remember(k, obj, live)
 	return nil
+}
+
+// remember remembers object k of the desired state as a request returned it.
+func (r *reconciliation) remember(k int, obj *unstructured.Unstructured, live *drift.Live) {
+	r.record.remember(k, live, r.now)
+	if !live.Unselected && r.client == r.Client { // a dry run returns objects that are not stored
+		r.Cache.NoteReturned(r.record.desired.Objects[k].Downstream, obj, live)
+	}
 }
 
 // apply updates an existing object to its desired state.
@@ -252,7 +260,7 @@ func (r *reconciliation) rememberApplied(ctx context.Context, o pipeline.Outcome
 		}
 	}
 	r.record.regained(live.UID)
-	r.record.remember(o.Object, live, r.now)
+	r.remember(o.Object, resp, live)
 	t, w := &r.record.targets[o.Object], &in.Desired.Objects[o.Object]
 	if t.uid != live.UID {
 		*t = target{uid: live.UID, contest: t.contest}

@@ -1,0 +1,153 @@
+package informers
+
+import (
+	"errors"
+	"sync"
+	"weak"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/corollary-dev/corollary/pkg/drift"
+)
+
+// returned are the objects that the API server returned for the last writes of this process. A watch shows each of them once more, and need
+// not read it again. They are not kept in memory for that: what nobody else holds is read again.
+type returned struct {
+	mu   sync.Mutex
+	last [64]response // a write and its event are milliseconds apart
+	next int
+}
+
+// response is an object as a write returned it, and what a view keeps of it.
+type response struct {
+	version
+	object weak.Pointer[unstructured.Unstructured]
+	view   string
+	live   weak.Pointer[drift.Live]
+}
+
+// version identifies a state of an object, as one version of its kind shows it.
+type version struct {
+	apiVersion, kind string
+	uid              types.UID
+	resourceVersion  string
+}
+
+func versionOf(u *unstructured.Unstructured) version {
+	return version{u.GetAPIVersion(), u.GetKind(), u.GetUID(), u.GetResourceVersion()}
+}
+
+// add notes what a write returned.
+func (r *returned) add(u *unstructured.Unstructured, view string, live *drift.Live) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.last[r.next] = response{version: versionOf(u), object: weak.Make(u), view: view, live: weak.Make(live)}
+	r.next = (r.next + 1) % len(r.last)
+}
+
+// isEmpty reports whether nothing is in memory any more.
+func (r *returned) isEmpty() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := range r.last {
+		if r.last[i].uid != "" && r.last[i].object.Value() != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// find returns the last response about a version for which use returns true.
+func (r *returned) find(v version, use func(response) bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := range r.last {
+		if r.last[i].version == v && use(r.last[i]) {
+			return
+		}
+	}
+}
+
+// object is a version as it was returned; nil if it was not, or is not in memory any more.
+func (r *returned) object(v version) (u *unstructured.Unstructured) {
+	r.find(v, func(found response) bool {
+		u = found.object.Value()
+		return u != nil
+	})
+	return u
+}
+
+// transform is the transform of a view, which makes nothing of an object twice.
+func (r *returned) transform(view string, transform cache.TransformFunc) cache.TransformFunc {
+	return func(obj any) (any, error) {
+		var live *drift.Live
+		if u, ok := obj.(*unstructured.Unstructured); ok && u != nil {
+			r.find(versionOf(u), func(found response) bool {
+				if found.view == view && found.object.Value() == u {
+					live = found.live.Value()
+				}
+				return live != nil
+			})
+		}
+		if live != nil {
+			return live, nil
+		}
+		return transform(obj)
+	}
+}
+
+// returnedCodec reads the objects of a watch as objectCodec does, but for those that were returned.
+type returnedCodec struct {
+	objectCodec
+	returned *returned
+}
+
+// Decode reads an object; those of a watch come without into.
+func (c returnedCodec) Decode(
+	data []byte, defaults *schema.GroupVersionKind, into runtime.Object,
+) (runtime.Object, *schema.GroupVersionKind, error) {
+	if into == nil && !c.returned.isEmpty() {
+		if v, err := decodeVersion(data); err == nil {
+			if u := c.returned.object(v); u != nil {
+				gvk := u.GroupVersionKind()
+				return u, &gvk, nil
+			}
+		}
+	}
+	return c.objectCodec.Decode(data, defaults, into)
+}
+
+// errEnough ends reading.
+var errEnough = errors.New("enough was read")
+
+// decodeVersion reads which version of which object JSON has. API servers write the rest of it behind that.
+func decodeVersion(data []byte) (v version, err error) {
+	r, done := newReader(data)
+	defer done()
+	var m headMetadata
+	err = r.fields(func(name string) (err error) {
+		switch name {
+		case "apiVersion":
+			v.apiVersion, err = r.text()
+		case "kind":
+			v.kind, err = r.text()
+		case "metadata":
+			err = r.fields(func(name string) error { return r.metadata(name, &m) })
+		default:
+			err = r.SkipValue()
+		}
+		if err == nil && v.apiVersion != "" && v.kind != "" && m.UID != "" {
+			err = errEnough
+		}
+		return err
+	})
+	v.uid, v.resourceVersion = m.UID, m.ResourceVersion
+	if errors.Is(err, errEnough) {
+		err = nil
+	}
+	return v, err
+}
