@@ -7,7 +7,7 @@ FUZZTIME ?= 20s
 SEED     ?= 1
 SEEDS    ?= 200
 ROUNDS   ?= 200
-TIMEOUT  ?= 30m
+TIMEOUT  ?= 60m
 PKG      ?= ./...
 
 MODULE   := github.com/corollary-dev/corollary

@@ -156,7 +156,8 @@ func (w *watcher) openObjects(open stores, d *pipeline.Downstream, set *ShardSet
 	var filter *shardFilter
 	label := ""
 	if set != nil {
-		filter, label = &shardFilter{set: set, keys: markedBy(&d.View)}, w.pipeline.ShardLabel()
+		label = w.pipeline.ShardLabel()
+		filter = &shardFilter{set: set, keys: set.markedBy(&d.View, label)}
 	}
 	for _, ns := range namespacesOf(targetNamespaces(w.pipeline, d), d.Kind.Namespaced) {
 		key := Key{Identity: w.as, GVR: d.Kind.GVR, Namespace: ns, Selector: selector, View: downstreamView + d.View.ID(),

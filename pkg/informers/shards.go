@@ -228,28 +228,35 @@ func uidOf(obj runtime.Object) []string {
 	return nil
 }
 
-// markedBy are the uids in the owner marks of objects of a view, as an API server sends them or as the cache has them.
-func markedBy(view *drift.View) func(obj runtime.Object) []string {
+// markedBy are the uids in the owner marks of objects of a view, as an API server sends them or as the cache has them. If a label has the
+// shard of an object, those in other shards do not count: a watch of their shard does not show the object.
+func (s *ShardSet) markedBy(view *drift.View, label string) func(obj runtime.Object) []string {
 	return func(obj runtime.Object) []string {
-		if live, ok := obj.(*drift.Live); ok {
+		if live, ok := obj.(*drift.Live); ok { // it has the label: otherwise it would not be in the cache
 			return ownersOf(live)
 		}
 		u, ok := obj.(*unstructured.Unstructured)
 		if !ok {
 			return nil
 		}
-		var uids []string
-		for _, ref := range u.GetOwnerReferences() {
-			uids = append(uids, string(ref.UID))
-		}
-		annotations := u.GetAnnotations()
-		for _, key := range []string{view.OwnerAnnotation, view.Previous.OwnerAnnotation} {
-			if _, uid, ok := pipeline.ParseOwnerMark(annotations[key]); ok && key != "" {
-				return append(uids, uid)
-			}
-		}
-		return uids
+		return slices.DeleteFunc(marksOf(u, view), func(uid string) bool {
+			return label != "" && u.GetLabels()[label] != pipeline.ShardLabelValue(s.ring.Of(uid))
+		})
 	}
+}
+
+// marksOf are the uids in the owner marks of an object.
+func marksOf(u *unstructured.Unstructured, view *drift.View) (uids []string) {
+	for _, ref := range u.GetOwnerReferences() {
+		uids = append(uids, string(ref.UID))
+	}
+	annotations := u.GetAnnotations()
+	for _, key := range []string{view.OwnerAnnotation, view.Previous.OwnerAnnotation} {
+		if _, uid, ok := pipeline.ParseOwnerMark(annotations[key]); ok && key != "" {
+			return append(uids, uid)
+		}
+	}
+	return uids
 }
 
 // withShards is a label selector for objects with the label of one of the shards.

@@ -351,6 +351,9 @@ func inSync(s *subject) (Outcome, bool) {
 	if live.Hash != s.desired.Hash || (!asReturned && (live.P != s.desired.Sum || live.Extra)) {
 		return Outcome{}, false
 	}
+	if live.Unselected { // the label of its shard is the only one that is not part of P
+		return Outcome{State: StateUpdate, Action: ActionApply, Message: fmt.Sprintf("%s has the label of another shard", s.desired.Target)}, true
+	}
 	return Outcome{State: StateInSync}, true
 }
 
