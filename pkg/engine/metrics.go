@@ -14,9 +14,10 @@ import (
 // The metrics are registered once for the process, beside controller-runtime's own for queues and leader election.
 var (
 	reconcileSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name:    "corollary_reconcile_seconds",
-		Help:    "Duration of one reconciliation of one upstream, by operator.",
-		Buckets: prometheus.ExponentialBuckets(0.00001, 4, 10),
+		Name: "corollary_reconcile_seconds",
+		Help: "Duration of one reconciliation of one upstream, by operator.",
+		// The service level is 5 s: it is the bound of a bucket, and longer ones can be told apart.
+		Buckets: append(prometheus.ExponentialBuckets(0.00001, 4, 10), 5, 10, 30, 60),
 	}, []string{"operator"})
 	requests = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "corollary_requests_total",
