@@ -66,7 +66,7 @@ type leases struct {
 	client          coordinationclient.LeaseInterface // with a time limit
 	watching        coordinationclient.LeaseInterface // without
 	read            *coordinationv1.Lease
-	labels          map[string]string // of a Lease that is created
+	labels          map[string]string // of the Lease, besides others; each write puts them back
 }
 
 // NewLease returns a Store that is a Lease of the API server that cfg is for. A request that hangs ends after timeout. It sends
@@ -122,6 +122,9 @@ func (s *leases) Update(ctx context.Context, record *Record) error {
 		return Conflict(s.name)
 	}
 	lease := s.read.DeepCopy()
+	for key, value := range s.labels {
+		metav1.SetMetaDataLabel(&lease.ObjectMeta, key, value)
+	}
 	lease.Spec = resourcelock.LeaderElectionRecordToLeaseSpec(record)
 	lease, err := s.client.Update(ctx, lease, metav1.UpdateOptions{})
 	if err == nil {

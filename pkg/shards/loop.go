@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
@@ -139,10 +141,24 @@ func (m *Member) compare(v *view) {
 	maps.DeleteFunc(v.draining, func(_ int, is bool) bool { return !is })
 }
 
-// adopt begins to act for shards whose Leases name this process though it does not know that: the answer to its write was lost.
+// byHand is the state of a Lease that names this process, which did not ask for that.
+const byHand = "named by hand"
+
+// adopt begins to act for shards whose Leases name this process though it does not hold them: at once if the answer to its write was
+// lost. Else somebody has edited the Lease, and the process that held the shard may find that out a lease duration later.
 func (m *Member) adopt(ctx context.Context, v *view) {
 	for k, s := range v.shards {
-		if s.holder == m.name && !v.mine[k] {
+		if s.holder != m.name {
+			continue
+		}
+		token, unanswered := m.unanswered[k]
+		asked := unanswered && token == m.seen.read(m.seen.leases[k], m.options.N).token
+		if !v.mine[k] && !asked && m.seen.doubted(k, byHand, m.now()) {
+			continue
+		}
+		delete(m.seen.doubts, k)
+		delete(m.unanswered, k)
+		if !v.mine[k] {
 			v.mine[k] = true
 			m.gain(ctx, k, max(s.group, 1))
 		}
@@ -154,7 +170,7 @@ func (m *Member) recordLoaded(ctx context.Context) {
 	m.mu.Lock()
 	due := map[int]phase{}
 	for k, h := range m.held {
-		if h.phase == drained || h.phase == active && !h.recorded {
+		if h.phase == drained || h.phase == active && (!h.recorded || m.seen.spoiled(k)) {
 			due[k] = h.phase
 		}
 	}
@@ -192,7 +208,9 @@ func (m *Member) put(ctx context.Context, k int, r record) error {
 	lease := m.seen.write(there, m.options.Namespace, k, m.options.N, r)
 	var err error
 	if there == nil {
-		lease, err = m.leases.Create(ctx, lease, metav1.CreateOptions{})
+		if lease, err = m.leases.Create(ctx, lease, metav1.CreateOptions{}); apierrors.IsAlreadyExists(err) {
+			m.relabel(ctx, k)
+		}
 	} else {
 		lease, err = m.leases.Update(ctx, lease, metav1.UpdateOptions{})
 	}
@@ -200,6 +218,21 @@ func (m *Member) put(ctx context.Context, k int, r record) error {
 		m.seen.leases[k] = lease
 	}
 	return err
+}
+
+// relabel puts the label back on the Lease of a shard that somebody has removed: a list does not show the Lease without it. What the
+// Lease says is read then.
+func (m *Member) relabel(ctx context.Context, k int) {
+	name := m.seen.shard(k)
+	list, err := m.leases.List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()})
+	if err == nil && len(list.Items) == 1 && list.Items[0].Labels[m.seen.label()] == "" {
+		metav1.SetMetaDataLabel(&list.Items[0].ObjectMeta, m.seen.label(), strconv.Itoa(m.options.N))
+		_, err = m.leases.Update(ctx, &list.Items[0], metav1.UpdateOptions{})
+		m.options.Log.Info("the Lease of a shard lacked its label, which is put back", "lease", m.options.Namespace+"/"+name)
+	}
+	if err != nil && !superseded(err) {
+		m.options.Log.Info("the Lease of a shard lacks its label, will retry", "lease", m.options.Namespace+"/"+name, "error", err.Error())
+	}
 }
 
 // act does one step.
@@ -241,6 +274,9 @@ func (m *Member) take(ctx context.Context, k, group int) error {
 	r.holder, r.loading, r.group, r.changed, r.duration = m.name, true, group, m.now(), m.options.LeaseDuration
 	r.token++
 	if err := m.put(ctx, k, r); err != nil {
+		if !superseded(err) {
+			m.unanswered[k] = r.token
+		}
 		return err
 	}
 	m.options.Log.V(1).Info("shard taken", "shard", k, "token", r.token.String())

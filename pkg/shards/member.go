@@ -43,6 +43,8 @@ type Member struct {
 	seen         *observer
 	handler      Handler
 	wake         chan struct{}
+	// unanswered are the tokens of shards whose Lease may name this process though the answer to its write says nothing.
+	unanswered map[int]leadership.Token
 
 	mu   sync.Mutex
 	held map[int]*held
@@ -117,7 +119,7 @@ func New(cfg *rest.Config, o Options) (*Member, error) {
 
 func newMember(o Options, name string) *Member {
 	return &Member{options: o, name: name, now: time.Now, handler: nobody{}, wake: make(chan struct{}, 1), held: map[int]*held{},
-		waitsFor: "the Lease of the set of shards", seen: newObserver(names{o.ID}, name, o.N, o.LeaseDuration)}
+		unanswered: map[int]leadership.Token{}, waitsFor: "the Lease of the set of shards", seen: newObserver(names{o.ID}, name, o.N, o.LeaseDuration)}
 }
 
 var unfit = regexp.MustCompile(`[^a-z0-9-]+`)

@@ -28,7 +28,9 @@ type process struct {
 	stop context.CancelFunc
 	over chan error
 	// cut is true while no request of it is answered: it died, or is frozen as far as others can see.
-	cut      atomic.Bool
+	cut atomic.Bool
+	// deaf is true while its lists are not answered.
+	deaf     atomic.Bool
 	requests atomic.Int64
 }
 
@@ -38,7 +40,7 @@ func start(t *testing.T, namespace string, n int) *process {
 	cfg := rest.CopyConfig(testkit.Config())
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(r *http.Request) (*http.Response, error) {
-			if p.cut.Load() {
+			if p.cut.Load() || p.deaf.Load() && r.Method == http.MethodGet && r.URL.Query().Has("labelSelector") {
 				return nil, errors.New("the network is cut")
 			}
 			p.requests.Add(1)

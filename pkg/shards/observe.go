@@ -3,6 +3,7 @@ package shards
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -118,10 +119,24 @@ func (o *observer) seeShard(k int, now time.Time) shard {
 		_, killed := holder.Annotations[o.dead()]
 		s.died = r.loading && killed
 		s.loading = s.died
-	default:
+	case r.holder != o.self: // who holds it by itself is decided by adopt
 		delete(o.doubts, k)
 	}
 	return s
+}
+
+// spoiled reports whether the Lease of a shard that has been loaded says otherwise: somebody has edited it.
+func (o *observer) spoiled(k int) bool {
+	lease := o.leases[k]
+	if lease == nil {
+		return false
+	}
+	for _, key := range []string{o.loading(), o.deaths(), o.group()} {
+		if _, ok := lease.Annotations[key]; ok {
+			return true
+		}
+	}
+	return lease.Labels[o.label()] != strconv.Itoa(o.number)
 }
 
 // gone reports whether a process is certain to write no more.

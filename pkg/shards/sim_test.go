@@ -29,9 +29,12 @@ type memory struct {
 	leases  map[string]*coordinationv1.Lease
 }
 
-func (m *memory) List(context.Context, metav1.ListOptions) (*coordinationv1.LeaseList, error) {
+func (m *memory) List(_ context.Context, o metav1.ListOptions) (*coordinationv1.LeaseList, error) {
 	list := &coordinationv1.LeaseList{}
 	for _, name := range slices.Sorted(maps.Keys(m.leases)) {
+		if _, ok := m.leases[name].Labels[o.LabelSelector]; !ok && o.FieldSelector != "metadata.name="+name {
+			continue
+		}
 		list.Items = append(list.Items, *m.leases[name].DeepCopy())
 	}
 	return list, nil
@@ -115,7 +118,8 @@ func (s *sim) renew(a *actor) {
 	n := names{"id"}
 	at, duration := metav1.NewMicroTime(a.now()), int32(15)
 	if a.heartbeat == nil {
-		a.heartbeat = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: n.process(a.name)}}
+		a.heartbeat = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: n.process(a.name),
+			Labels: map[string]string{n.label(): strconv.Itoa(s.number)}}}
 		a.heartbeat.Spec.HolderIdentity, a.heartbeat.Spec.LeaseDurationSeconds, a.heartbeat.Spec.RenewTime = &a.name, &duration, &at
 		a.heartbeat, _ = s.Create(context.Background(), a.heartbeat, metav1.CreateOptions{})
 		a.renewed = s.now
@@ -138,6 +142,30 @@ func (s *sim) leave(a *actor) {
 	free.Spec.HolderIdentity, free.Spec.LeaseDurationSeconds, free.Spec.RenewTime = &nobody, &duration, &at
 	_, _ = s.Update(context.Background(), free, metav1.UpdateOptions{})
 	a.dead = true
+}
+
+// edit does to the Lease of a shard what somebody may do by hand.
+func (s *sim) edit() {
+	n := names{"id"}
+	lease := s.leases[n.shard(rand.IntN(s.number))]
+	if lease == nil {
+		return
+	}
+	lease = lease.DeepCopy()
+	holder := s.actors[rand.IntN(len(s.actors))].name
+	switch rand.IntN(5) {
+	case 0:
+		delete(s.leases, lease.Name)
+		return
+	case 1:
+		holder = ""
+	case 2:
+		delete(lease.Labels, n.label())
+	case 3:
+		lease.Annotations = map[string]string{n.loading(): "no", n.deaths(): "many", n.group(): "-1"}
+	}
+	lease.Spec.HolderIdentity = &holder
+	_, _ = s.store(lease)
 }
 
 // step lets half a second pass, and then each process do something, in any order.
@@ -222,14 +250,14 @@ func (s *sim) counts() []int {
 	return list
 }
 
-// Whatever joins, leaves, dies or freezes: a shard has one holder at a time, and in the end all have their fair share.
+// Whatever joins, leaves, dies, freezes or is edited by hand: a shard has one holder at a time, and in the end all have their fair share.
 func TestShardsConvergeAndHaveOneHolder(t *testing.T) {
 	for round := range 60 {
 		s := newSim(t, 1+rand.IntN(20))
 		s.join()
 		for range 120 {
 			if a := s.actors[rand.IntN(len(s.actors))]; rand.IntN(8) == 0 && !a.dead && a.frozen == 0 {
-				switch rand.IntN(4) {
+				switch rand.IntN(5) {
 				case 0:
 					s.leave(a)
 				case 1:
@@ -240,6 +268,8 @@ func TestShardsConvergeAndHaveOneHolder(t *testing.T) {
 					if len(s.actors) < 12 {
 						s.join()
 					}
+				case 4:
+					s.edit()
 				}
 			}
 			s.step()
