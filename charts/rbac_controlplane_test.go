@@ -62,32 +62,44 @@ func TestRights(t *testing.T) {
 	for name, c := range rightsCases(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			source, err := kinds.Offline(c.crds...)
-			if err != nil {
-				t.Fatal(err)
-			}
-			files, problems := config.Load(config.Options{Files: c.configs})
-			if len(problems) > 0 {
-				t.Fatalf("loading:\n%v", problems)
-			}
-			want := rights{}
-			run, err := generate.Rights(files, generate.RBACOptions{
-				Kinds: source, Process: generate.Identity{Namespace: "system", Name: "process"}, Lease: "lead",
-			})
-			want.derived(t, run, err)
-			release, err := generate.ReleaseRights(files, generate.RBACOptions{
-				Kinds: source, Process: generate.Identity{Namespace: "system", Name: "releaser"},
-			})
-			want.derived(t, release, err)
-			values, err := generate.ChartValues(files, os.ReadFile, source, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got := granted(t, renderRights(t, dir, values))
-			if diff := cmp.Diff(slices.Sorted(maps.Keys(want)), slices.Sorted(maps.Keys(got))); diff != "" {
-				t.Errorf("the chart grants other rights than corollary generate rbac prints (- command, + chart):\n%s", diff)
-			}
+			c.check(t, dir, 0)
 		})
+	}
+}
+
+// TestRightsOfShards is TestRights for processes that share shards.
+func TestRightsOfShards(t *testing.T) {
+	rightsCase{configs: []string{"../examples/configs/configmap-copy/operator.yaml"}}.check(t, withReleaseRights(t), 16)
+}
+
+// check compares what the chart grants with what the command derives.
+func (c rightsCase) check(t *testing.T, dir string, shards int) {
+	t.Helper()
+	source, err := kinds.Offline(c.crds...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, problems := config.Load(config.Options{Files: c.configs})
+	if len(problems) > 0 {
+		t.Fatalf("loading:\n%v", problems)
+	}
+	want := rights{}
+	run, err := generate.Rights(files, generate.RBACOptions{
+		Kinds: source, Process: generate.Identity{Namespace: "system", Name: "process"}, Lease: "lead", Shards: shards > 0,
+	})
+	want.derived(t, run, err)
+	release, err := generate.ReleaseRights(files, generate.RBACOptions{
+		Kinds: source, Process: generate.Identity{Namespace: "system", Name: "releaser"},
+	})
+	want.derived(t, release, err)
+	values, err := generate.ChartValues(files, os.ReadFile, source, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	values["shards"] = shards
+	got := granted(t, renderRights(t, dir, values))
+	if diff := cmp.Diff(slices.Sorted(maps.Keys(want)), slices.Sorted(maps.Keys(got))); diff != "" {
+		t.Errorf("the chart grants other rights than corollary generate rbac prints (- command, + chart):\n%s", diff)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/generate"
+	"github.com/corollary-dev/corollary/pkg/shards"
 	"github.com/corollary-dev/corollary/pkg/yamltext"
 )
 
@@ -18,6 +19,7 @@ type generateRBACOptions struct {
 	configs  configFlags
 	crds     []string
 	process  processFlags
+	shards   int
 	secret   string
 	readOnly bool
 }
@@ -49,6 +51,7 @@ longer names.`,
 	bindCRDs(cmd, &o.crds)
 	flags := cmd.Flags()
 	o.process.bind(flags, "roles and bindings")
+	flags.IntVar(&o.shards, "shards", 0, "Number of shards of \"corollary run\"; if it is not 0, the rights to their Leases are printed, too")
 	flags.StringVar(&o.secret, "webhook-secret", "",
 		"Name of the Secret with the webhook's certificate, in --namespace; by default --name and -webhook, where conversions are served")
 	flags.BoolVar(&o.readOnly, "webhook-secret-read-only", false, "Another writer keeps that Secret, such as cert-manager")
@@ -56,6 +59,12 @@ longer names.`,
 }
 
 func (o *generateRBACOptions) run() error {
+	if o.shards < 0 || o.shards > shards.MostShards {
+		return usagef("--shards is %d: it must be from 1 to %d, or 0 for one leader that writes alone", o.shards, shards.MostShards)
+	}
+	if o.shards > 0 && o.process.lease == "" {
+		return usagef("--shards %d has no effect without --leader-election-id: the names of the Leases begin with it", o.shards)
+	}
 	if o.secret == "" {
 		o.secret = o.process.name + "-webhook"
 	}
@@ -71,7 +80,7 @@ func (o *generateRBACOptions) run() error {
 		return err
 	}
 	rights, err := generate.Rights(files, generate.RBACOptions{
-		Kinds: source, Process: o.process.identity(), Lease: o.process.lease,
+		Kinds: source, Process: o.process.identity(), Lease: o.process.lease, Shards: o.shards > 0,
 		Conversions: conversions, Secret: o.secret, SecretReadOnly: o.readOnly,
 	})
 	if err != nil {

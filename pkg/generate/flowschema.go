@@ -46,7 +46,7 @@ func FlowSchemas(files []*config.File, o FlowOptions) []Manifest {
 	if o.Lease {
 		list = append(list, flowSchema(o.Name+"-leases", leaseLevel, leasePrecedence, accounts[:1],
 			"Requests about the Lease come first: a process that renews it too late stops.",
-			resourceFlow(leases.Group, leases.Resource, []string{"get", "create", "update", "watch"}, o.Process.Namespace)))
+			resourceFlow(leases.Group, leases.Resource, []string{"get", "list", "create", "update", "watch", "delete"}, o.Process.Namespace)))
 	}
 	return append(list, flowSchema(o.Name, o.Name, operatorPrecedence, accounts,
 		"All other requests; each account has queues of its own.",

@@ -29,6 +29,8 @@ type RBACOptions struct {
 	Process Identity
 	// Lease is the name of the Lease that leader election uses; empty without leader election.
 	Lease string
+	// Shards is whether the processes share shards: their Leases have names that are not known before.
+	Shards bool
 	// Conversions are those that the process serves, with the certificate in the Secret of that name, in the process's namespace.
 	Conversions []*config.ConversionFile
 	Secret      string

@@ -42,6 +42,9 @@ func (d *derivation) election() {
 	own := []string{d.Process.Namespace}
 	d.allow(d.Process, "", own, of(leases, why), "create") // what does not exist has no name yet
 	d.allow(d.Process, "", own, of(leases, why, d.Lease), "get", "watch", "update")
+	if d.Shards {
+		d.allow(d.Process, "", own, of(leases, "shards"), "get", "list", "update", "delete")
+	}
 	d.allow(d.Process, "", own, of(events, why), "create")
 }
 

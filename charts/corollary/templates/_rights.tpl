@@ -18,7 +18,7 @@ each other. They are gathered in a map of roles, one for each operator, place an
 {{- include "corollary.rights.allow" (merge (dict "group" "coordination.k8s.io" "resource" "leases" "names" (list $lease) "verbs" (list "get" "watch" "update")) $own) -}}
 {{- /* The Leases of shards and of the processes that share them have names that are not known before. */ -}}
 {{- if .Values.shards -}}
-  {{- include "corollary.rights.allow" (merge (dict "group" "coordination.k8s.io" "resource" "leases" "verbs" (list "get" "list" "watch" "update" "delete")) $own) -}}
+  {{- include "corollary.rights.allow" (merge (dict "group" "coordination.k8s.io" "resource" "leases" "verbs" (list "get" "list" "update" "delete")) $own) -}}
 {{- end -}}
 {{- include "corollary.rights.allow" (merge (dict "group" "events.k8s.io" "resource" "events" "verbs" (list "create")) $own) -}}
 
