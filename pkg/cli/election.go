@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/engine"
 	"github.com/corollary-dev/corollary/pkg/leadership"
 	"github.com/corollary-dev/corollary/pkg/shards"
@@ -68,6 +69,17 @@ func (e *election) check() error {
 	}
 	if problem := e.timings.Problem(); problem != "" {
 		return usagef("--leader-election-%s", problem)
+	}
+	return nil
+}
+
+// checkActivations refuses shards together with a lock that one process of a cluster holds: the others would not write for theirs.
+func (e *election) checkActivations(files []*config.ActivationFile) error {
+	for _, f := range files {
+		if e.shards > 0 && f.DNS == nil {
+			return usagef("--shards %d cannot be used with activation %s: one process of a cluster holds its lock, so the others would not "+
+				"write for their shards: leave out --shards, or use an activation with dns", e.shards, f.Metadata.Name)
+		}
 	}
 	return nil
 }

@@ -126,6 +126,9 @@ func (o *runOptions) run(ctx context.Context, misspelt []string) error {
 	}
 	activationFiles, more := o.configs.activationsBeside(files, again(), o.identity)
 	problems = append(problems, more...)
+	if err := o.election.checkActivations(activationFiles); err != nil {
+		return err
+	}
 	cfg, activations, err := o.connect(ctx, files, activationFiles, problems, logger)
 	if err != nil {
 		return err
