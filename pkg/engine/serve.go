@@ -29,8 +29,9 @@ type session struct {
 	queue      priorityqueue.PriorityQueue[pipeline.Ref]
 	pool       workerPool
 	batch      batch
-	shards     *sessionShards // nil without shards
-	writeBack  *writeBack     // nil if states are not written back
+	shards     *sessionShards          // nil without shards
+	gone       context.CancelCauseFunc // ends the session, so that the operator starts over
+	writeBack  *writeBack              // nil if states are not written back
 	ended      sync.Once
 	// kindChecks signals that a kind may have changed or gone.
 	kindChecks chan struct{}
@@ -78,6 +79,7 @@ func (g *generation) serve(ctx context.Context, p *pipeline.Pipeline) error {
 	defer s.reconciler.ForgetObjects()
 	live, gone := context.WithCancelCause(ctx)
 	defer gone(nil)
+	s.gone = gone
 	defer s.cache.Close()
 	defer s.engine.shards.leave(s)
 	defer s.stopWorkers()

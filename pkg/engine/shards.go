@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -305,10 +306,11 @@ func (s *sessionShards) settled(set *informers.ShardSet) bool {
 	return !slices.Contains(s.loading, set) && s.unsettled[set] == nil
 }
 
-// openShards opens the watches of shards that this process has gained.
+// openShards opens the watches of shards that this process has gained. If that fails, the operator starts over with all of them, and
+// its state says why, as for the watches at its start.
 func (s *session) openShards(set *informers.ShardSet) {
 	if err := s.cache.OpenShards(set); err != nil {
-		s.operator.log.Error(err, "opening the watches of shards failed; they are loaded when the operator starts over", "shards", set.Shards())
+		s.gone(fmt.Errorf("opening the watches of shards %v: %w", set.Shards(), err))
 		return
 	}
 	s.shards.opened(set)

@@ -126,6 +126,9 @@ func shardsMove(t *testing.T, more string) {
 	if w := a.wrote(); len(w) != objects || len(b.wrote()) > 0 {
 		t.Errorf("one holds all shards and wrote %d objects, the other %d", len(w), len(b.wrote()))
 	}
+	if n := metric(t, "corollary_shards_unfiltered", name); n != 1 {
+		t.Errorf("corollary_shards_unfiltered is %v where the API server does not filter by shard", n)
+	}
 	a.requests.Reset()
 	a.take(0, 1)
 	b.give(t.Context(), 0, 1)
