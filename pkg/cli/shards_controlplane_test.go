@@ -1,0 +1,279 @@
+//go:build controlplane
+
+package cli_test
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/corollary-dev/corollary/internal/testkit"
+	"github.com/corollary-dev/corollary/pkg/shards"
+)
+
+const fourShards = 4
+
+// startSharing starts a process that shares four shards with the others of the namespace.
+func startSharing(t *testing.T, ns, name string, args []string) *member {
+	t.Helper()
+	return startMember(t, testkit.Config(), ns, name, append([]string{"--shards", strconv.Itoa(fourShards)}, args...)...)
+}
+
+var shardsInState = regexp.MustCompile(`(?m)^corollary_shards\{state="([a-z]+)"\} ([0-9]+)$`)
+
+// eventuallyCounts waits until the metrics of processes have these numbers of shards together, by state, and 0 for all other states.
+func eventuallyCounts(t *testing.T, addresses []string, want map[string]int) {
+	t.Helper()
+	testkit.Eventually(t, patience, func() (bool, string) {
+		got := map[string]int{}
+		for _, address := range addresses {
+			for _, m := range shardsInState.FindAllStringSubmatch(get(t, "http://"+address+"/metrics"), -1) {
+				if n, _ := strconv.Atoi(m[2]); n > 0 {
+					got[m[1]] += n
+				}
+			}
+		}
+		return maps.Equal(got, want), fmt.Sprintf("the metrics count %v, want %v", got, want)
+	})
+}
+
+// shardsTable is what `corollary shards` prints: a line for each shard.
+func shardsTable(t *testing.T, ns string) (lines []string, errs string) {
+	t.Helper()
+	out, errs, _ := split(t, "shards", "--leader-election-id", "widgets-leader", "-n", ns, "--kubeconfig", testkit.Kubeconfig(t))
+	for line := range strings.Lines(out) {
+		if line[0] >= '0' && line[0] <= '9' && len(lines) < fourShards {
+			lines = append(lines, line)
+		}
+	}
+	return lines, errs
+}
+
+// eventuallyShared waits until as many processes hold all shards, and all are loaded.
+func eventuallyShared(t *testing.T, ns string, processes int) {
+	t.Helper()
+	testkit.Eventually(t, patience, func() (bool, string) {
+		lines, errs := shardsTable(t, ns)
+		holders := map[string]bool{}
+		for _, line := range lines {
+			if fields := strings.Fields(line); fields[1] == "held" {
+				holders[fields[2]] = true
+				continue
+			}
+			return false, line
+		}
+		return len(lines) == fourShards && len(holders) == processes, strings.Join(lines, "") + errs
+	})
+}
+
+// eventuallyCopied waits until each of the widgets that startLoad and burst name has its ConfigMap.
+func eventuallyCopied(t *testing.T, ns string, names ...string) {
+	t.Helper()
+	testkit.Eventually(t, patience, func() (bool, string) {
+		for _, name := range names {
+			if testkit.Find(t, configMaps, ns, name) == nil {
+				return false, name + " has no ConfigMap"
+			}
+		}
+		return true, ""
+	})
+}
+
+// TestFrozenProcessOfASetWritesNothing: processes of sets are frozen in the midst of changes for longer than a lease duration, and go
+// on while changes go on. The others have taken their shards, and they write nothing any more.
+func TestFrozenProcessOfASetWritesNothing(t *testing.T) {
+	t.Parallel()
+	const rounds = 3
+	var sets [rounds]struct {
+		ns             string
+		frozen, others *member
+		thawed         time.Time
+	}
+	for i := range sets {
+		s := &sets[i]
+		s.ns = testkit.Namespace(t)
+		s.frozen, s.others = startSharing(t, s.ns, "first", firstElection), startSharing(t, s.ns, "second", firstElection)
+	}
+	for i := range sets {
+		s := &sets[i]
+		eventuallyShared(t, s.ns, 2)
+		startLoad(t, s.ns, 100*time.Millisecond)
+		burst(t, s.ns)
+		s.frozen.signal(t, syscall.SIGSTOP)
+	}
+	for i := range sets {
+		eventuallyShared(t, sets[i].ns, 1) // after a lease duration
+	}
+	for i := range sets {
+		sets[i].thawed = time.Now()
+		sets[i].frozen.signal(t, syscall.SIGCONT)
+	}
+	for i := range sets {
+		s := &sets[i]
+		if code := s.frozen.wait(t); code != 1 {
+			t.Errorf("round %d: a process that lost its Lease ends with exit code %d, want 1", i, code)
+		}
+		if text := s.frozen.text(t); !strings.Contains(text, "Error: running: the Lease "+s.ns+"/widgets-leader") ||
+			strings.Contains(text, "goroutine ") {
+			t.Errorf("round %d: it does not say what happened, or panics:\n%s", i, text)
+		}
+		testkit.Apply(t, s.ns, blueWidget)
+		eventuallyColor(t, s.ns, "blue")
+		if late := s.frozen.wrote(t, s.thawed); len(late) > 0 {
+			t.Errorf("round %d: %d writes after it went on, the first %+v", i, len(late), late[0])
+		}
+		taken := testkit.Audit(t, testkit.By(s.frozen.user), testkit.Request.Mutating, func(r testkit.Request) bool {
+			return strings.HasPrefix(r.Name, "widgets-leader-") && r.Received.After(s.thawed) && r.Code < 300 // that of the set is shared
+		})
+		if len(taken) > 0 {
+			t.Errorf("round %d: it wrote the Lease of a shard or a process: %+v", i, taken[0])
+		}
+	}
+}
+
+// TestShardsBesideALeader: processes with and without --shards wait for each other, and say for whom.
+func TestShardsBesideALeader(t *testing.T) {
+	t.Parallel()
+	ns := testkit.Namespace(t)
+	sharing := startSharing(t, ns, "first", firstElection)
+	eventuallyShared(t, ns, 1)
+	alone := startMember(t, testkit.Config(), ns, "second", firstElection...)
+	eventuallySays(t, alone.process, `"msg":"waiting: processes with --shards hold the Lease","lease":"`+ns+`/widgets-leader","shards":4`)
+	testkit.Apply(t, ns, blueWidget)
+	eventuallyColor(t, ns, "blue")
+	if written := alone.wrote(t, time.Time{}); len(written) > 0 {
+		t.Errorf("it writes beside a set: %+v", written[0])
+	}
+	sharing.interrupt(t)
+	if code := sharing.wait(t); code != 0 {
+		t.Errorf("exit code %d after an interrupt, want 0", code)
+	}
+	eventuallyLeads(t, alone)
+
+	sharing = startSharing(t, ns, "third", firstElection)
+	eventuallySays(t, sharing.process, `"msg":"waiting: a process without --shards holds the Lease","lease":"`+ns+`/widgets-leader"`)
+	if _, errs := shardsTable(t, ns); !strings.Contains(errs, "a process without --shards, holds Lease "+ns+"/widgets-leader") {
+		t.Errorf("corollary shards says: %s", errs)
+	}
+	alone.interrupt(t)
+	eventuallyShared(t, ns, 1)
+	testkit.Apply(t, ns, strings.ReplaceAll(blueWidget, "blue", "red"))
+	eventuallyColor(t, ns, "red")
+}
+
+// TestReleaseShardOfRunningProcesses: a shard in quarantine is nobody's, and is taken again once it is released.
+func TestReleaseShardOfRunningProcesses(t *testing.T) {
+	t.Parallel()
+	ns := testkit.Namespace(t)
+	metrics := []string{testkit.FreeAddress(t), testkit.FreeAddress(t)}
+	startSharing(t, ns, "first", slices.Concat(firstElection, []string{"--metrics-bind-address", metrics[0]}))
+	startSharing(t, ns, "second", slices.Concat(firstElection, []string{"--metrics-bind-address", metrics[1]}))
+	eventuallyShared(t, ns, 2)
+	eventuallyCounts(t, metrics, map[string]int{"held": 4, "elsewhere": 4})
+	release := func() (out, errs string, code int) {
+		return split(t, "shards", "release", "2", "--leader-election-id", "widgets-leader", "-n", ns, "--kubeconfig", testkit.Kubeconfig(t))
+	}
+	if _, errs, code := release(); code == 0 || !strings.Contains(errs, "shard 2 is not in quarantine") {
+		t.Errorf("of a shard that is held: exit code %d, %s", code, errs)
+	}
+	testkit.Update(t, leases, ns, "widgets-leader-shard-2", func(lease *unstructured.Unstructured) {
+		lease.SetAnnotations(map[string]string{"widgets-leader/deaths": "3", "widgets-leader/group": "1"})
+		lease.Object["spec"] = map[string]any{"holderIdentity": "", "leaseDurationSeconds": int64(1)}
+	})
+	testkit.Eventually(t, patience, func() (bool, string) {
+		lines, errs := shardsTable(t, ns)
+		return len(lines) == fourShards && strings.Contains(lines[2], "quarantined"), strings.Join(lines, "") + errs
+	})
+	eventuallyCounts(t, metrics, map[string]int{"held": 3, "elsewhere": 3, "quarantined": 2})
+	burst(t, ns)
+	var inQuarantine, others []string
+	for _, w := range testkit.List(t, widgets, ns, "") {
+		if (shards.Ring{N: fourShards}).Of(string(w.GetUID())) == 2 {
+			inQuarantine = append(inQuarantine, w.GetName())
+		} else {
+			others = append(others, w.GetName())
+		}
+	}
+	eventuallyCopied(t, ns, others...)
+	for _, name := range inQuarantine {
+		if testkit.Find(t, configMaps, ns, name) != nil {
+			t.Errorf("%s is in a shard in quarantine, and somebody acted for it", name)
+		}
+	}
+	if out, errs, code := release(); code != 0 || out != "shard 2 is released: a process takes it; 3 processes had died\n" {
+		t.Errorf("exit code %d, %s%s", code, out, errs)
+	}
+	eventuallyShared(t, ns, 2)
+	eventuallyCounts(t, metrics, map[string]int{"held": 4, "elsewhere": 4})
+	eventuallyCopied(t, ns, inQuarantine...)
+}
+
+// TestRightsOfShards: what generate rbac prints is enough for processes that join, share, die and leave, and they use all of the rights
+// to Leases whose names are not known before.
+func TestRightsOfShards(t *testing.T) {
+	t.Parallel()
+	ns := testkit.Namespace(t)
+	configs := []string{"-c", operatorFile, "--set", "widgets:.watch.namespaces=[" + ns + "]", "--set", "widgets:.guard.maxChanged=100%"}
+	out, errs, code := split(t, append([]string{"generate", "rbac", "-n", ns, "--name", "sharing", "--leader-election-id", "lead", "--shards",
+		"4", "--crds", "testdata/offline/crd.yaml"}, configs...)...)
+	if code != 0 {
+		t.Fatalf("exit code %d: %s", code, errs)
+	}
+	granted := map[string]bool{}
+	for _, text := range strings.Split(out, "\n---\n")[1:] {
+		o := testkit.Apply(t, ns, text)
+		rules, _, _ := unstructured.NestedSlice(o.Object, "rules")
+		for _, rule := range rules {
+			if r := rule.(map[string]any); slices.Contains(r["resources"].([]any), any("leases")) && r["resourceNames"] == nil {
+				for _, verb := range r["verbs"].([]any) {
+					granted[strings.ToUpper(verb.(string))] = true
+				}
+			}
+		}
+	}
+	if err := testkit.RightsInForce(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	user := "system:serviceaccount:" + ns + ":sharing"
+	args := append([]string{"run", "--as", user, "-n", ns, "--leader-elect", "--leader-election-id", "lead", "--metrics-bind-address", "0",
+		"--health-probe-bind-address", "0"}, configs...)
+	sharing := append(append(slices.Clone(args), "--shards", "4"), timings(5*time.Second, 3*time.Second, 500*time.Millisecond)...)
+	alone := start(t, testkit.Config(), append(args, steadyElection...)...)
+	eventuallySays(t, alone, `"msg":"Successfully acquired lease"`)
+	first := start(t, testkit.Config(), sharing...) // waits, and watches the Lease
+	eventuallySays(t, first, "waiting: a process without --shards holds the Lease")
+	alone.interrupt(t)
+	second := start(t, testkit.Config(), sharing...)
+	testkit.Apply(t, ns, blueWidget)
+	eventuallyColor(t, ns, "blue")
+	for _, p := range []*process{first, second} {
+		eventuallySays(t, p, `"msg":"taking part in the set of shards"`)
+	}
+	if err := second.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, patience, func() (bool, string) { // it is marked as dead, and its Lease deleted
+		used := map[string]bool{}
+		for _, r := range testkit.Audit(t, testkit.By(user)) {
+			if r.Code == 403 {
+				t.Fatalf("it was refused: %+v", r)
+			}
+			if r.Resource == "leases" && r.Name != "lead" {
+				used[r.Verb] = true
+			}
+		}
+		return maps.Equal(used, granted), fmt.Sprintf("of the rights to Leases %v, these are used: %v", granted, used)
+	})
+	first.interrupt(t)
+	if code := first.wait(t); code != 0 {
+		t.Errorf("exit code %d after an interrupt, want 0", code)
+	}
+}
