@@ -119,7 +119,8 @@ func New(cfg *rest.Config, o Options) (*Member, error) {
 
 func newMember(o Options, name string) *Member {
 	return &Member{options: o, name: name, now: time.Now, handler: nobody{}, wake: make(chan struct{}, 1), held: map[int]*held{},
-		unanswered: map[int]leadership.Token{}, waitsFor: "the Lease of the set of shards", seen: newObserver(names{o.ID}, name, o.N, o.LeaseDuration)}
+		unanswered: map[int]leadership.Token{}, waitsFor: "the Lease of the set of shards",
+		seen: newObserver(names{o.ID}, name, o.N, o.LeaseDuration)}
 }
 
 var unfit = regexp.MustCompile(`[^a-z0-9-]+`)
