@@ -15,7 +15,7 @@ func (c *canvas) lines(p *panel, b box, answers []answer) {
 	plot := box{b.x + 56, b.y + 4, b.w - 62, b.h - 26 - legend}
 	grid := grid(c.from, c.to, answers)
 	tops := make([][]float64, len(grid))
-	highest := 0.0
+	highest := defaults.Custom.AxisSoftMax
 	sum := make([]float64, points+1)
 	for i, values := range grid {
 		tops[i] = make([]float64, points+1)
@@ -41,6 +41,19 @@ func (c *canvas) lines(p *panel, b box, answers []answer) {
 			c.area(plot, tops[i], top, color)
 		} else {
 			c.path(plot, tops[i], top, color)
+		}
+	}
+	if defaults.Custom.ThresholdsStyle.Mode == "line" {
+		c.limits(plot, defaults.Thresholds.Steps, top)
+	}
+}
+
+// limits draws a line at each threshold.
+func (c *canvas) limits(plot box, steps []step, top float64) {
+	for _, s := range steps {
+		if s.Value != nil && *s.Value <= top {
+			y := plot.y + plot.h - *s.Value/top*plot.h
+			c.write(`<line x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f" stroke="%s" stroke-dasharray="6 4"/>`, plot.x, y, plot.x+plot.w, y, hex(s.Color))
 		}
 	}
 }

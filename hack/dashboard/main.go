@@ -81,7 +81,10 @@ type panel struct {
 			Mappings   []struct {
 				Options map[string]struct{ Text, Color string }
 			}
-			Custom struct{ Stacking struct{ Mode string } }
+			Custom struct {
+				Stacking, ThresholdsStyle struct{ Mode string }
+				AxisSoftMax               float64
+			}
 		}
 		Overrides []struct {
 			Matcher    struct{ Options string }
