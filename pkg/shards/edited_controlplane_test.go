@@ -15,7 +15,7 @@ import (
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
-// edited is a set of two processes whose Leases somebody edits.
+// edited is a set of two processes whose Leases someone edits.
 type edited struct {
 	a, b   *process
 	leases coordination.LeaseInterface
@@ -85,7 +85,7 @@ func (e edited) until(t *testing.T, why string, ok func() bool) {
 	}
 }
 
-// TestEditedLeases: whatever somebody does to the Leases by hand, no shard has two holders, and each has one again.
+// TestEditedLeases: whatever someone does to the Leases by hand, no shard has two holders, and each has one again.
 func TestEditedLeases(t *testing.T) {
 	t.Parallel()
 	name := func(who func(e edited) string) func(e edited, lease *coordinationv1.Lease) {
@@ -121,7 +121,7 @@ func TestEditedLeases(t *testing.T) {
 	}
 }
 
-// TestDeletedLeases: a Lease of a shard or of a process that somebody deletes.
+// TestDeletedLeases: a Lease of a shard or of a process that someone deletes.
 func TestDeletedLeases(t *testing.T) {
 	t.Parallel()
 	e := startEdited(t)

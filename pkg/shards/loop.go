@@ -145,7 +145,7 @@ func (m *Member) compare(v *view) {
 const byHand = "named by hand"
 
 // adopt begins to act for shards whose Leases name this process though it does not hold them: at once if the answer to its write was
-// lost. Else somebody has edited the Lease, and the process that held the shard may find that out a lease duration later.
+// lost. Else someone has edited the Lease, and the process that held the shard may find that out a lease duration later.
 func (m *Member) adopt(ctx context.Context, v *view) {
 	for k, s := range v.shards {
 		if s.holder != m.name {
@@ -220,7 +220,7 @@ func (m *Member) put(ctx context.Context, k int, r record) error {
 	return err
 }
 
-// relabel puts the label back on the Lease of a shard that somebody has removed: a list does not show the Lease without it. What the
+// relabel puts the label back on the Lease of a shard that someone has removed: a list does not show the Lease without it. What the
 // Lease says is read then.
 func (m *Member) relabel(ctx context.Context, k int) {
 	name := m.seen.shard(k)

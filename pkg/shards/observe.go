@@ -125,7 +125,7 @@ func (o *observer) seeShard(k int, now time.Time) shard {
 	return s
 }
 
-// spoiled reports whether the Lease of a shard that has been loaded says otherwise: somebody has edited it.
+// spoiled reports whether the Lease of a shard that has been loaded says otherwise: someone has edited it.
 func (o *observer) spoiled(k int) bool {
 	lease := o.leases[k]
 	if lease == nil {

@@ -144,7 +144,7 @@ func (s *sim) leave(a *actor) {
 	a.dead = true
 }
 
-// edit does to the Lease of a shard what somebody may do by hand.
+// edit does to the Lease of a shard what someone may do by hand.
 func (s *sim) edit() {
 	n := names{"id"}
 	lease := s.leases[n.shard(rand.IntN(s.number))]
