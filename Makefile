@@ -51,7 +51,7 @@ lockable = $(call debian,/usr/share/java/zookeeper.jar:libzookeeper-java java:de
 folders = $(sort $(dir $(shell grep -rl --include='*_test.go' --exclude-dir=.git -e '$(1)' .)))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-clusters test locks-test chaos-clusters clusters-picture sim sim-mutants test-server test-oldest lint vulncheck bench bench-operators bench-page cluster build image image-test database-test dist site fuzz golden tools controlplane
+.PHONY: help demo demo-clusters test locks-test chaos-clusters clusters-picture sim sim-mutants test-server test-oldest lint vulncheck bench bench-operators bench-configs bench-page cluster build image image-test database-test dist site fuzz golden tools controlplane
 
 help:
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -126,7 +126,15 @@ bench-operators: controlplane ## compare with a hand-written operator: whole pro
 	@$(GO) build -o bin/bench-operators ./hack/bench
 	@exec bin/bench-operators -objects '$(OBJECTS)' -sizes '$(SIZES)' -rounds '$(TURNS)' -skip '$(SKIP)' -add
 
-bench-page: ## write the results of bench-operators into docs/performance.md, as tables and plots
+# The first is the least; the last one is measured in detail.
+CONFIGS ?= 1,50,200
+KINDS   ?= 50
+
+bench-configs: controlplane ## measure many operators in one process: CONFIGS of them, over KINDS kinds
+	@$(GO) build -o bin/bench-operators ./hack/bench
+	@exec bin/bench-operators -configs '$(CONFIGS)' -kinds '$(KINDS)'
+
+bench-page: ## write the results of bench-operators and bench-configs into docs/performance.md, as tables and plots
 	$(GO) run ./hack/bench -page docs/performance.md
 
 cluster: controlplane ## start an API server, print its kubeconfig, stay up until Ctrl-C

@@ -24,7 +24,8 @@ import (
 
 type options struct {
 	objects, sizes, skip string
-	rounds, rate         int
+	configs              string
+	rounds, rate, kinds  int
 	out, page            string
 	add, profile         bool
 }
@@ -39,7 +40,10 @@ func main() {
 	flag.StringVar(&o.out, "out", "bin/bench", "directory of the results, samples.json")
 	flag.BoolVar(&o.add, "add", false, "keep the results of -out that are about other numbers and sizes of objects")
 	flag.BoolVar(&o.profile, "profile", false, "write CPU profiles of the first seconds of each phase into -out")
-	flag.StringVar(&o.page, "page", "", "Markdown file to write the tables of samples.json into, and plots beside it; nothing is measured")
+	flag.StringVar(&o.page, "page", "",
+		"Markdown file to write the tables of samples.json and configs.json into, and plots beside it; nothing is measured")
+	flag.StringVar(&o.configs, "configs", "", "numbers of operators in one process, such as 1,50,200: measures that, and nothing else")
+	flag.IntVar(&o.kinds, "kinds", 50, "number of kinds for -configs; each has at most four operators")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := o.run(ctx)
@@ -62,21 +66,21 @@ type bench struct {
 
 func (o options) run(ctx context.Context) (err error) {
 	if o.page != "" {
-		samples, err := o.read()
-		if err != nil {
-			return err
-		}
-		return writePage(o.page, samples)
+		return o.writePages()
 	}
 	m, err := o.matrix()
 	if err != nil {
 		return err
 	}
+	definitions := []string{definition}
+	if len(m.operators) > 0 {
+		definitions = fleetDefinitions(o.kinds)
+	}
 	dir, err := os.MkdirTemp("", "bench-")
 	if err != nil {
 		return err
 	}
-	programs, err := build(ctx, dir)
+	programs, err := build(ctx, dir, len(m.operators) > 0)
 	if err != nil {
 		return err
 	}
@@ -85,7 +89,7 @@ func (o options) run(ctx context.Context) (err error) {
 		return err
 	}
 	plane, err := controlplane.Start(ctx, controlplane.Options{
-		Assets: binaries, CRDs: []string{definition}, Audit: true,
+		Assets: binaries, CRDs: definitions, Audit: true,
 		Controllers: []string{controlplane.GarbageCollector, controlplane.Namespaces},
 	})
 	if err != nil {
@@ -106,6 +110,9 @@ func (o options) run(ctx context.Context) (err error) {
 	if o.profile {
 		b.profiles = o.out
 	}
+	if len(m.operators) > 0 {
+		return b.runMany(ctx, o, m.operators)
+	}
 	samples, err := b.all(ctx, programs, m)
 	return errors.Join(o.write(samples), err)
 }
@@ -115,6 +122,7 @@ type matrix struct {
 	objects, sizes []int
 	rounds         int
 	phases         []phase
+	operators      []int // in one process, instead of all that
 }
 
 // matrix reads the flags.
@@ -129,8 +137,16 @@ func (o options) matrix() (m matrix, err error) {
 		return m, fmt.Errorf("-rounds is %d and -rate %d: want at least 1", o.rounds, o.rate)
 	}
 	m.rounds = o.rounds
-	m.phases, err = without(o.skip)
-	return m, err
+	if m.phases, err = without(o.skip); err != nil || o.configs == "" {
+		return m, err
+	}
+	if m.operators, err = numbers("configs", o.configs); err != nil {
+		return m, err
+	}
+	if most := m.operators[len(m.operators)-1]; o.kinds < 1 || most > o.kinds*len(tiers) {
+		return m, fmt.Errorf("-configs is %s and -kinds %d: want at most %d operators for each kind", o.configs, o.kinds, len(tiers))
+	}
+	return m, nil
 }
 
 // all runs each program once in each round, in an order that rotates.
@@ -154,11 +170,13 @@ func (b *bench) all(ctx context.Context, programs []*program, m matrix) ([]sampl
 	return list, nil
 }
 
-// build compiles the programs into dir.
-func build(ctx context.Context, dir string) ([]*program, error) {
-	for name, path := range map[string]string{
-		"corollary": "./cmd/corollary", "handwritten": "./hack/bench/handwritten", "floor": "./hack/bench/floor",
-	} {
+// build compiles the programs into dir, or only Corollary.
+func build(ctx context.Context, dir string, alone bool) ([]*program, error) {
+	paths := map[string]string{"corollary": "./cmd/corollary"}
+	if !alone {
+		paths["handwritten"], paths["floor"] = "./hack/bench/handwritten", "./hack/bench/floor"
+	}
+	for name, path := range paths {
 		cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", filepath.Join(dir, name), path)
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 		cmd.Stderr = os.Stderr

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -190,37 +191,40 @@ const (
 
 // repairs edits one ConfigMap at a time, and waits until the edit is undone.
 func (c *cluster) repairs(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
-	w, err := c.configMaps.Watch(ctx, metav1.ListOptions{})
+	for _, name := range c.names[:min(edits, len(c.names))] {
+		if err := c.repair(ctx, name); err != nil {
+			return fmt.Errorf("ConfigMap %s was not repaired: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// repair edits a ConfigMap, and waits until the edit is undone. The API server ends watches of all ConfigMaps if many change.
+func (c *cluster) repair(ctx context.Context, name string) error {
+	w, err := c.configMaps.Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
 	if err != nil {
 		return err
 	}
 	defer w.Stop()
-	for i := range min(edits, len(c.names)) {
-		name := c.names[i]
-		if err := merge(ctx, c.configMaps, name, `{"data":{"key.1":"edited"}}`); err != nil {
-			return err
-		}
-		began := time.Now()
-		for edited := false; ; {
-			event, open := <-w.ResultChan()
-			if !open {
-				return fmt.Errorf("ConfigMap %s was not repaired: %w", name, context.Cause(ctx))
-			}
-			u, is := event.Object.(*unstructured.Unstructured)
-			if !is || u.GetName() != name {
-				continue
-			}
-			value, _, _ := unstructured.NestedString(u.Object, "data", "key.1")
-			if edited && value != "edited" {
-				break
-			}
-			edited = edited || value == "edited"
-		}
-		c.latencies = append(c.latencies, time.Since(began))
+	if err := merge(ctx, c.configMaps, name, `{"data":{"key.1":"edited"}}`); err != nil {
+		return err
 	}
-	return nil
+	began, edited := time.Now(), false
+	for event := range w.ResultChan() {
+		u, is := event.Object.(*unstructured.Unstructured)
+		if !is {
+			continue
+		}
+		value, _, _ := unstructured.NestedString(u.Object, "data", "key.1")
+		if edited && value != "edited" {
+			c.latencies = append(c.latencies, time.Since(began))
+			return nil
+		}
+		edited = edited || value == "edited"
+	}
+	return errors.Join(errors.New("the watch ended"), context.Cause(ctx))
 }
 
 // load changes one Widget after the other, wanted times a second, or as often as the API server takes it.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,6 +15,25 @@ const (
 	pageBegin = "### Results\n"
 	pageEnd   = "\n!["
 )
+
+// writePages writes what was measured into the page: samples.json, configs.json, or both.
+func (o options) writePages() error {
+	samples, err := o.read()
+	if err == nil {
+		err = writePage(o.page, samples)
+	}
+	many, failed := o.readMany()
+	switch {
+	case failed == nil:
+		failed = writeMany(o.page, many)
+	case errors.Is(failed, os.ErrNotExist):
+		return err
+	}
+	if errors.Is(err, os.ErrNotExist) {
+		return failed
+	}
+	return errors.Join(err, failed)
+}
 
 // writePage writes the tables of samples into a Markdown page, below its heading for them, and the plots into pictures beside it.
 func writePage(path string, samples []sample) error {

@@ -156,7 +156,8 @@ type run struct {
 
 	namespace, kubeconfig string
 	log                   *os.File
-	offset                int64 // in the audit log
+	offset                int64         // in the audit log
+	ticking               time.Duration // CPU time that the process may use besides idleCPU and is idle
 }
 
 // samples runs all phases with a program. Its objects are deleted at the end.
@@ -207,6 +208,11 @@ func (r *run) prepare(ctx context.Context) error {
 	if err := r.createInput(ctx); err != nil {
 		return err
 	}
+	return r.user()
+}
+
+// user prepares the user of the program's name, and its kubeconfig.
+func (r *run) user() error {
 	user, err := r.plane.User(r.namespace, "system:masters")
 	if err != nil {
 		return err
@@ -278,11 +284,15 @@ func (r *run) measure(ctx context.Context, ph phase) (sample, error) {
 
 // profile writes a profile of what the process does from now on, if that is wanted. The caller has to wait for it.
 func (r *run) profile(ctx context.Context, ph phase) (wait func()) {
+	return r.profileFor(ctx, ph.name, profileTime)
+}
+
+func (r *run) profileFor(ctx context.Context, phase string, time time.Duration) (wait func()) {
 	var group sync.WaitGroup
 	if r.profiles != "" && r.program.operator {
-		path := filepath.Join(r.profiles, r.namespace+"-"+strings.ReplaceAll(ph.name, " ", "-")+".pprof")
+		path := filepath.Join(r.profiles, r.namespace+"-"+strings.ReplaceAll(phase, " ", "-")+".pprof")
 		group.Go(func() {
-			if err := r.process.profile(ctx, path); err != nil {
+			if err := r.process.profile(ctx, path, time); err != nil {
 				fmt.Fprintf(os.Stderr, "no profile %s: %v\n", path, err)
 			}
 		})
@@ -389,7 +399,7 @@ func (r *run) settle(ctx context.Context, writes int) (total requests, err error
 		if err != nil {
 			return total, err
 		}
-		if n.writes > 0 || n.reads > 0 || cpu-used > idleCPU {
+		if n.writes > 0 || n.reads > 0 || cpu-used > idleCPU+r.ticking {
 			since, used = time.Now(), cpu
 		}
 		switch {

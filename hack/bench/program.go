@@ -104,17 +104,19 @@ func (p *process) usage(ctx context.Context, reconcileMetric string) (u usage, e
 	if err != nil {
 		return u, err
 	}
-	value := func(name string) float64 {
-		var sum float64
-		for _, m := range families[name].GetMetric() {
-			sum += m.GetCounter().GetValue() + m.GetGauge().GetValue()
-		}
-		return sum
-	}
+	value := func(name string) float64 { return valueOf(families[name]) }
 	u.mallocs, u.allocated = value("go_memstats_mallocs_total"), value("go_memstats_alloc_bytes_total")
 	u.heap = value("go_memstats_heap_alloc_bytes")
 	u.queue, u.reconciles = sumOf(families["workqueue_queue_duration_seconds"]), sumOf(families[reconcileMetric])
 	return u, nil
+}
+
+// valueOf is the sum of the counters or gauges of a family.
+func valueOf(family *dto.MetricFamily) (sum float64) {
+	for _, m := range family.GetMetric() {
+		sum += m.GetCounter().GetValue() + m.GetGauge().GetValue()
+	}
+	return sum
 }
 
 // ticksPerSecond is the unit of CPU times in /proc, on every Linux that Go runs on.
@@ -166,13 +168,40 @@ func (p *process) collectGarbage(ctx context.Context) error {
 	return response.Body.Close()
 }
 
-// profileTime is how long a CPU profile takes.
-const profileTime = 5 * time.Second
+// dump writes a heap profile and the stacks of all goroutines into files that begin with path.
+func (p *process) dump(ctx context.Context, path string) error {
+	for name, query := range map[string]string{"heap.pprof": "heap?gc=1", "goroutines.txt": "goroutine?debug=1"} {
+		response, err := get(ctx, "http://"+p.pprof+"/debug/pprof/"+query)
+		if err != nil {
+			return err
+		}
+		text, err := io.ReadAll(response.Body)
+		if err := errors.Join(err, response.Body.Close()); err != nil {
+			return err
+		}
+		if err := os.WriteFile(path+"-"+name, text, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// gauge is a value of the metrics endpoint, the sum over its labels.
+func (p *process) gauge(ctx context.Context, name string) (float64, error) {
+	families, err := p.scrape(ctx)
+	return valueOf(families[name]), err
+}
+
+// profileTime is how long a CPU profile takes, startTime how long to wait until a process answers.
+const (
+	profileTime = 5 * time.Second
+	startTime   = 30 * time.Second
+	profilePoll = 10 * time.Millisecond
+)
 
 // profile writes a CPU profile into a file, as soon as the process answers.
-func (p *process) profile(ctx context.Context, path string) error {
-	const poll = 10 * time.Millisecond
-	err := wait.PollUntilContextTimeout(ctx, poll, profileTime, true, func(ctx context.Context) (bool, error) {
+func (p *process) profile(ctx context.Context, path string, time time.Duration) error {
+	err := wait.PollUntilContextTimeout(ctx, profilePoll, startTime, true, func(ctx context.Context) (bool, error) {
 		response, err := get(ctx, "http://"+p.pprof+"/debug/pprof/cmdline")
 		if err != nil {
 			return false, nil //nolint:nilerr // not yet
@@ -182,7 +211,7 @@ func (p *process) profile(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	response, err := get(ctx, fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%.0f", p.pprof, profileTime.Seconds()))
+	response, err := get(ctx, fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%.0f", p.pprof, time.Seconds()))
 	if err != nil {
 		return err
 	}

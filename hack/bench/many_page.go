@@ -1,0 +1,131 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+)
+
+// What is between this heading of a page and the next section is written by this command.
+const (
+	manyBegin = "### Results for many operators\n"
+	manyEnd   = "\n## "
+)
+
+// writeMany writes the tables into a Markdown page, below its heading for them.
+func writeMany(path string, samples []manySample) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	before, rest, begins := strings.Cut(string(text), manyBegin)
+	_, after, ends := strings.Cut(rest, manyEnd)
+	if !begins || !ends {
+		return fmt.Errorf("%s needs the heading %q and a section after it, between which the tables go", path, strings.TrimSpace(manyBegin))
+	}
+	return os.WriteFile(path, []byte(before+manyBegin+manyTables(samples)+manyEnd+after), 0o644)
+}
+
+// manyTables are those of the section about many operators.
+func manyTables(samples []manySample) string {
+	var out strings.Builder
+	startTable(&out, samples)
+	requestTable(&out, samples)
+	last := samples[len(samples)-1]
+	if r := last.Reload; r != nil {
+		out.WriteString("\n| one config of " + count(last.Operators) + " changes | |\n|---|---|\n")
+		fmt.Fprintf(&out, "| active after | %s |\n| CPU time | %s |\n| operators started again | %.0f |\n", seconds(r.Active), seconds(r.CPU), r.Reloaded)
+		fmt.Fprintf(&out, "| requests | %s |\n", requestList(r.Requests))
+	}
+	if len(last.Noise) > 0 {
+		fmt.Fprintf(&out, "\n| an edit is undone, while %s upstreams change in | p50 | p99 | writes a second |\n|---|---|---|---|\n", count(noisyObjects))
+		for _, n := range last.Noise {
+			fmt.Fprintf(&out, "| %s | %s | %s | %.0f |\n", n.Noise, shortSeconds(n.P50), shortSeconds(n.P99), n.Writes)
+		}
+	}
+	return out.String()
+}
+
+// startTable has a column for each number of operators, and one for what each operator adds.
+func startTable(out *strings.Builder, samples []manySample) {
+	out.WriteString("\n| |")
+	for _, s := range samples {
+		fmt.Fprintf(out, " %s operators, %d kinds |", count(s.Operators), s.Kinds)
+	}
+	out.WriteString(" each operator adds |\n|---|" + strings.Repeat("---|", len(samples)+1) + "\n")
+	for _, row := range []struct {
+		name string
+		of   func(manySample) float64
+		unit func(float64) string
+		each func(float64) string
+	}{
+		{"all operators work after", func(s manySample) float64 { return s.Ready }, seconds, milliseconds},
+		{"CPU time of the start", func(s manySample) float64 { return s.CPU }, seconds, milliseconds},
+		{"requests of the start", func(s manySample) float64 { return float64(total(s.Requests)) }, whole, plain},
+		{"watches", func(s manySample) float64 { return float64(watches(s.Requests)) }, whole, plain},
+		{"anonymous memory", func(s manySample) float64 { return float64(s.Anonymous) }, megabytes, kilobytes},
+		{"resident memory", func(s manySample) float64 { return float64(s.RSS) }, megabytes, kilobytes},
+		{"heap", func(s manySample) float64 { return s.Heap }, megabytes, kilobytes},
+		{"goroutines", func(s manySample) float64 { return s.Goroutines }, whole, plain},
+		{"CPU time of a minute at rest", func(s manySample) float64 { return s.RestCPU }, seconds, milliseconds},
+	} {
+		fmt.Fprintf(out, "| %s |", row.name)
+		for _, s := range samples {
+			fmt.Fprintf(out, " %s |", row.unit(row.of(s)))
+		}
+		first, last := samples[0], samples[len(samples)-1]
+		if added := last.Operators - first.Operators; added > 0 {
+			out.WriteString(" " + row.each((row.of(last)-row.of(first))/float64(added)))
+		}
+		out.WriteString(" |\n")
+	}
+}
+
+// requestTable has a row for each kind of request of the start.
+func requestTable(out *strings.Builder, samples []manySample) {
+	names := map[string]bool{}
+	out.WriteString("\n| requests of a start, all objects in sync |")
+	for _, s := range samples {
+		fmt.Fprintf(out, " %s operators |", count(s.Operators))
+		for name := range s.Requests {
+			names[name] = true
+		}
+	}
+	out.WriteString("\n|---|" + strings.Repeat("---|", len(samples)) + "\n")
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		fmt.Fprintf(out, "| %s |", name)
+		for _, s := range samples {
+			fmt.Fprintf(out, " %d |", s.Requests[name])
+		}
+		out.WriteString("\n")
+	}
+}
+
+// requestList has the requests in one line.
+func requestList(requests map[string]int) string {
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(requests)) {
+		list = append(list, fmt.Sprintf("%d %s", requests[name], name))
+	}
+	return strings.Join(list, ", ")
+}
+
+func total(requests map[string]int) (n int) {
+	for _, of := range requests {
+		n += of
+	}
+	return n
+}
+
+func watches(requests map[string]int) (n int) {
+	for name, of := range requests {
+		if strings.HasPrefix(name, "watch ") {
+			n += of
+		}
+	}
+	return n
+}
+
+func whole(v float64) string { return count(int(v)) }
