@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/version"
+	apiversion "k8s.io/apimachinery/pkg/version"
 	"k8s.io/apiserver/pkg/cel/openapi/resolver"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
@@ -22,6 +23,7 @@ import (
 // (system:discovery). It caches kinds until Invalidate, but neither errors nor missing schemas. It is safe for concurrent use.
 type Cluster struct {
 	discovery *discovery.DiscoveryClient
+	answers   answers
 
 	mu    sync.Mutex
 	kinds map[schema.GroupVersionKind]*Kind
@@ -39,8 +41,9 @@ func Live(cfg *rest.Config) (*Cluster, error) {
 }
 
 // Kind implements Source. The first call for a kind sends one discovery request and one or two OpenAPI requests; later ones
-// none. An *UnknownError means that the API server does not serve the kind, which takes up to three more requests; any other
-// error means that a request failed.
+// none. Calls for several kinds at about the same time share these requests, but never one that was sent before Invalidate. An
+// *UnknownError means that the API server does not serve the kind, which takes up to three more requests; any other error means
+// that a request failed.
 func (c *Cluster) Kind(gvk schema.GroupVersionKind) (*Kind, error) {
 	c.mu.Lock()
 	k, epoch := c.kinds[gvk], c.epoch
@@ -48,7 +51,7 @@ func (c *Cluster) Kind(gvk schema.GroupVersionKind) (*Kind, error) {
 	if k != nil {
 		return k, nil
 	}
-	k, err := c.Served(context.Background(), gvk)
+	k, err := c.lookUp(gvk)
 	if err != nil {
 		return nil, err
 	}
@@ -60,6 +63,23 @@ func (c *Cluster) Kind(gvk schema.GroupVersionKind) (*Kind, error) {
 	}
 	return k, nil
 }
+
+// lookUp is Served by a response that other calls may have requested, as long as the kind is in it.
+func (c *Cluster) lookUp(gvk schema.GroupVersionKind) (*Kind, error) {
+	request := func() (any, error) { return c.resources(context.Background(), gvk.GroupVersion()) }
+	found, joined := c.answers.get(resourcesKey(gvk.GroupVersion()), nil, request)
+	if joined && (found.err != nil || indexOf(gvk.Kind, found.value.(*metav1.APIResourceList)) < 0) {
+		found, _ = c.answers.get(resourcesKey(gvk.GroupVersion()), found, request)
+	}
+	if found.err != nil {
+		return nil, found.err
+	}
+	return c.kindIn(context.Background(), gvk, found.value.(*metav1.APIResourceList))
+}
+
+const indexKey = "OpenAPI"
+
+func resourcesKey(gv schema.GroupVersion) string { return "resources of " + gv.String() }
 
 // keep caches a kind, unless Invalidate was called since it was requested.
 func (c *Cluster) keep(k *Kind, epoch uint64) {
@@ -77,19 +97,21 @@ func (c *Cluster) Invalidate(gvks ...schema.GroupVersionKind) {
 	c.epoch++
 	if len(gvks) == 0 {
 		clear(c.kinds)
+		c.answers.drop()
 	}
 	for _, gvk := range gvks {
 		delete(c.kinds, gvk)
+		c.answers.drop(resourcesKey(gvk.GroupVersion()), indexKey)
 	}
 }
 
-// Version returns the version of the API server. It sends a request each time.
+// Version returns the version of the API server. Calls at about the same time share a request, as those of Kind do.
 func (c *Cluster) Version() (*version.Version, error) {
-	info, err := c.discovery.ServerVersion()
-	if err != nil {
-		return nil, fmt.Errorf("asking for the version of the API server: %w", err)
+	found, _ := c.answers.get("version", nil, func() (any, error) { return c.discovery.ServerVersion() })
+	if found.err != nil {
+		return nil, fmt.Errorf("asking for the version of the API server: %w", found.err)
 	}
-	v, err := version.ParseGeneric(info.GitVersion)
+	v, err := version.ParseGeneric(found.value.(*apiversion.Info).GitVersion)
 	if err != nil {
 		return nil, fmt.Errorf("reading the version of the API server: %w", err)
 	}
@@ -103,6 +125,11 @@ func (c *Cluster) Served(ctx context.Context, gvk schema.GroupVersionKind) (*Kin
 	if err != nil {
 		return nil, err
 	}
+	return c.kindIn(ctx, gvk, list)
+}
+
+// kindIn is a kind in the resources of its group and version.
+func (c *Cluster) kindIn(ctx context.Context, gvk schema.GroupVersionKind, list *metav1.APIResourceList) (*Kind, error) {
 	i := indexOf(gvk.Kind, list)
 	if i < 0 {
 		return nil, c.unknown(ctx, gvk, list)

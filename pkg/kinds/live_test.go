@@ -299,3 +299,73 @@ func TestGone(t *testing.T) {
 		t.Errorf("a built-in kind has no definition to ask for: %v", err)
 	}
 }
+
+// thingsAndParts makes the server serve a second kind of the group and version, Part.
+func (s *server) thingsAndParts() {
+	s.answer(discoveryPath, strings.Replace(thingList, `"resources":[`, `"resources":[{"name":"parts","kind":"Part","namespaced":true},`, 1))
+	text := strings.Replace(s.answers[schemaPath], `"com.example.Part":{`,
+		`"com.example.Part":{"x-kubernetes-group-version-kind":[{"group":"tools.example.com","version":"v1","kind":"Part"}],`, 1)
+	s.answer(schemaPath, text)
+	s.answer(indexPath, indexOfThing(text))
+}
+
+// TestLiveShared: many operators look up the kinds of one group and version at once, with one request for each document.
+func TestLiveShared(t *testing.T) {
+	s := newServer()
+	s.thingsAndParts()
+	c := s.cluster(t)
+	part := thing.GroupVersion().WithKind("Part")
+	var group sync.WaitGroup
+	for i := range 50 {
+		group.Go(func() {
+			gvk := thing
+			if i%2 == 0 {
+				gvk = part
+			}
+			if k, err := c.Kind(gvk); err != nil || k.Schema == nil {
+				t.Errorf("%s: %+v, %v", gvk.Kind, k, err)
+			}
+		})
+	}
+	group.Wait()
+	if n := s.requests(); n != 3 {
+		t.Errorf("%d requests, want 3: %v", n, s.count)
+	}
+	c.Invalidate(thing)
+	if _, err := c.Kind(part); err != nil || s.requests() != 3 {
+		t.Errorf("%d requests: a kind was forgotten with another one: %v", s.requests(), err)
+	}
+}
+
+// TestLiveSharedTooOld: a kind that is not in a response which others have requested may be newer.
+func TestLiveSharedTooOld(t *testing.T) {
+	s := newServer()
+	c := s.cluster(t)
+	if _, err := c.Kind(thing); err != nil {
+		t.Fatal(err)
+	}
+	s.thingsAndParts()
+	k, err := c.Kind(thing.GroupVersion().WithKind("Part"))
+	if err != nil || k.GVR.Resource != "parts" {
+		t.Fatalf("a kind that was installed a moment after the first request: %+v, %v", k, err)
+	}
+	if k.Schema == nil {
+		t.Errorf("its schema is %v", k.SchemaErr)
+	}
+}
+
+func TestLiveVersionShared(t *testing.T) {
+	s := newServer()
+	s.answer("/version", `{"gitVersion":"v1.34.1"}`)
+	c := s.cluster(t)
+	for range 3 {
+		if v, err := c.Version(); err != nil || v.String() != "1.34.1" {
+			t.Errorf("got %v, %v", v, err)
+		}
+	}
+	c.Invalidate()
+	_, err := c.Version()
+	if s.count["/version"] != 2 || err != nil {
+		t.Errorf("%d requests, want one, and one after Invalidate: %v", s.count["/version"], err)
+	}
+}

@@ -22,13 +22,24 @@ type resolvedSchema struct {
 	schema *spec.Schema
 }
 
-// resolve returns a kind's schema. It sends one request if the schema is in resolved, else two.
+// resolve returns a kind's schema. It sends one request if the schema is in resolved, else two, and shares them with other calls.
 func (c *Cluster) resolve(gvk schema.GroupVersionKind) (*spec.Schema, error) {
-	paths, err := c.discovery.OpenAPIV3().Paths()
-	if err != nil {
-		return nil, err //nolint:wrapcheck // the caller says what was asked for
+	request := func() (any, error) { return c.discovery.OpenAPIV3().Paths() }
+	index, joined := c.answers.get(indexKey, nil, request)
+	found, err := c.resolveBy(index, gvk)
+	if joined && err != nil { // the kind may be newer than the index
+		index, _ = c.answers.get(indexKey, index, request)
+		found, err = c.resolveBy(index, gvk)
 	}
-	document := documentOf(gvk.GroupVersion(), paths, c.discovery)
+	return found, err
+}
+
+// resolveBy is resolve by an index of all documents.
+func (c *Cluster) resolveBy(index *answer, gvk schema.GroupVersionKind) (*spec.Schema, error) {
+	if index.err != nil {
+		return nil, index.err
+	}
+	document := documentOf(gvk.GroupVersion(), index.value.(map[string]openapi.GroupVersion), c)
 	if known, ok := resolved.Load(gvk); ok && known.(*resolvedSchema).hash == document.hash() {
 		return known.(*resolvedSchema).schema, nil
 	}
@@ -51,16 +62,17 @@ func (c *Cluster) resolve(gvk schema.GroupVersionKind) (*spec.Schema, error) {
 type openapiDocument struct {
 	discovery.DiscoveryInterface
 	openapi.GroupVersion
-	path string
-	read string // the hash of the document: another API server may respond with a newer one
+	answers *answers
+	path    string
+	read    string // the hash of the document: another API server may respond with a newer one
 }
 
-func documentOf(gv schema.GroupVersion, paths map[string]openapi.GroupVersion, client discovery.DiscoveryInterface) *openapiDocument {
+func documentOf(gv schema.GroupVersion, paths map[string]openapi.GroupVersion, c *Cluster) *openapiDocument {
 	path := "apis/" + gv.String()
 	if gv.Group == "" {
 		path = "api/" + gv.Version
 	}
-	return &openapiDocument{DiscoveryInterface: client, GroupVersion: paths[path], path: path}
+	return &openapiDocument{DiscoveryInterface: c.discovery, GroupVersion: paths[path], path: path, answers: &c.answers}
 }
 
 // hash returns the hash in the API server's URL; "" if there is none.
@@ -83,9 +95,17 @@ func (d *openapiDocument) Paths() (map[string]openapi.GroupVersion, error) {
 	return map[string]openapi.GroupVersion{d.path: d}, nil
 }
 
-// Schema implements openapi.GroupVersion.
+// Schema implements openapi.GroupVersion. Kinds of one group and version share a request, by the URL of the document, which has
+// its hash: a response with another hash is not shared.
 func (d *openapiDocument) Schema(contentType string) ([]byte, error) {
-	text, err := d.GroupVersion.Schema(contentType)
-	d.read = fmt.Sprintf("%X", sha512.Sum512(text))
-	return text, err
+	key := contentType + " " + d.ServerRelativeURL()
+	found, _ := d.answers.get(key, nil, func() (any, error) { return d.GroupVersion.Schema(contentType) })
+	if found.err != nil {
+		return nil, found.err
+	}
+	text := found.value.([]byte)
+	if d.read = fmt.Sprintf("%X", sha512.Sum512(text)); d.read != d.hash() {
+		d.answers.forget(key, found)
+	}
+	return text, nil
 }
