@@ -115,9 +115,14 @@ func (g *generation) run(ctx context.Context) {
 				g.forgetLast()
 			}
 			pause(ctx, g.engine.options.DiscoveryInterval)
-			g.engine.cluster.Invalidate()
+			g.forgetKinds()
 		}
 	}
+}
+
+// forgetKinds has the kinds of the config requested again: they often change together with it. Those of other operators are kept.
+func (g *generation) forgetKinds() {
+	g.engine.cluster.Invalidate(g.file.Kinds()...)
 }
 
 // forgetLast is called if the cluster was restored to an older state: what the last session saw is no longer true.
@@ -159,7 +164,7 @@ func (g *generation) resolve(ctx context.Context) *pipeline.Pipeline {
 			g.setCondition(reason, err.Error())
 		}
 		pause(ctx, wait)
-		g.engine.cluster.Invalidate()
+		g.forgetKinds()
 	}
 	return nil
 }

@@ -61,7 +61,6 @@ func (o *operator) offer(ctx context.Context, f *config.File) {
 	defer o.reportChange()
 	o.loaded, o.refused = f, ""
 	digest := digestOf(f)
-	o.engine.cluster.Invalidate() // a config and the kinds that it is about often change together
 	switch {
 	case o.next != nil && o.next.digest == digest:
 		o.next.setConfirmed(f)
@@ -79,6 +78,14 @@ func (o *operator) offer(ctx context.Context, f *config.File) {
 		o.current = o.newGeneration(f)
 		o.current.start(ctx, before.ended)
 	}
+}
+
+// changes reports whether offer would start a config.
+func (o *operator) changes(f *config.File) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	digest := digestOf(f)
+	return o.current.digest != digest && (o.next == nil || o.next.digest != digest)
 }
 
 // refuse keeps the active config, since the changed one cannot be loaded.

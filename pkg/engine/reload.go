@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/corollary-dev/corollary/pkg/config"
 )
 
@@ -38,6 +40,7 @@ func (e *Engine) Reload(ctx context.Context, files []*config.File, errs config.E
 		return
 	}
 	plan := e.planReload(files, errs)
+	e.forgetKindsOf(plan)
 	for _, o := range plan.gone {
 		o.log.Info("config removed, stopping the operator; nothing is deleted")
 		o.stop()
@@ -67,6 +70,23 @@ func (e *Engine) Reload(ctx context.Context, files []*config.File, errs config.E
 	}
 	e.missing = e.stillMissing(files, errs)
 	e.reportUnclaimed(plan.unclaimed)
+}
+
+// forgetKindsOf has the kinds of configs that are about to start requested again, once for all of them: a config and its kinds
+// often change together. Without such a config no kind is forgotten.
+func (e *Engine) forgetKindsOf(plan reloadPlan) {
+	var list []schema.GroupVersionKind
+	for o, f := range plan.offered {
+		if o.changes(f) {
+			list = append(list, f.Kinds()...)
+		}
+	}
+	for _, f := range slices.Concat(plan.added, plan.deletable) {
+		list = append(list, f.Kinds()...)
+	}
+	if len(list) > 0 {
+		e.cluster.Invalidate(list...)
+	}
 }
 
 // reloadPlan is what a reload does, by operator.
@@ -190,8 +210,9 @@ func (o *operator) keepWorking(files []*config.File) (by []*config.File, why str
 		if !works || !claims && f.Path != path || o.engine.isCurrentConfig(f) {
 			continue
 		}
-		o.engine.cluster.Invalidate()
-		if _, reason, err := o.engine.newOperator(f).current.compile(); err != nil {
+		g := o.engine.newOperator(f).current
+		g.forgetKinds()
+		if _, reason, err := g.compile(); err != nil {
 			by, whys = append(by, f), append(whys, fmt.Sprintf("%s: %s", reason, oneLine(err)))
 		} else if stranded := o.replacementProblem(f); claims && stranded != "" {
 			by, whys = append(by, f), append(whys, stranded)
