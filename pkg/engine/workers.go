@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/corollary-dev/corollary/pkg/informers"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
 // workerPool are a session's workers. They count first if there is a guard, are paused until the session may write, stand by
@@ -21,28 +22,36 @@ type workerPool struct {
 	standingBy atomic.Bool
 }
 
-// startWorkers starts the workers, once. They end with live, after the current reconcile: it is not cut off, so that what was
-// applied is also recorded.
+// startWorkers has the queue worked off, from now on. That ends with live, after the reconciles that have begun: they are not cut
+// off, so that what was applied is also recorded. A worker is a goroutine for one reconcile: an operator at rest has none.
 func (s *session) startWorkers(live context.Context) {
 	s.pool.once.Do(func() {
 		context.AfterFunc(live, s.shutDown)
-		for range s.engine.options.Workers {
-			s.pool.workers.Go(func() {
-				for {
-					ref, _, shutdown := s.queue.GetWithPriority()
-					if shutdown {
-						return
-					}
-					if !s.reconciler.Counting.Load() && !s.pool.standingBy.Load() { // which write nothing
-						s.engine.options.MayWrite(live)
-					}
-					s.pool.slots <- struct{}{}
-					s.processItem(live, ref)
-					<-s.pool.slots
+		s.pool.workers.Go(func() {
+			busy := make(chan struct{}, s.engine.options.Workers)
+			for {
+				busy <- struct{}{}
+				ref, _, shutdown := s.queue.GetWithPriority()
+				if shutdown {
+					return
 				}
-			})
-		}
+				s.pool.workers.Go(func() {
+					defer func() { <-busy }()
+					s.runWorker(live, ref)
+				})
+			}
+		})
 	})
+}
+
+// runWorker reconciles one upstream once the workers are not paused.
+func (s *session) runWorker(live context.Context, ref pipeline.Ref) {
+	if !s.reconciler.Counting.Load() && !s.pool.standingBy.Load() { // which write nothing
+		s.engine.options.MayWrite(live)
+	}
+	s.pool.slots <- struct{}{}
+	defer func() { <-s.pool.slots }()
+	s.processItem(live, ref)
 }
 
 // stopWorkers waits until the workers have ended. The session's context is done.
