@@ -51,13 +51,17 @@ func cycles(files []*File) Errors {
 
 // feeds returns the index of the first downstream of f that is an upstream of to, or -1.
 func (f *File) feeds(to *File) int {
-	if f == to || to.Watch.Kind == "" || !f.reaches(to) {
+	if f == to || to.Watch.Kind == "" {
 		return -1
 	}
-	return slices.IndexFunc(f.Downstreams, func(d Downstream) bool {
-		return !d.ownsFields() && groupKind(d.APIVersion, d.Kind) == groupKind(to.Watch.APIVersion, to.Watch.Kind) &&
-			sharesNamespace(f, d, to)
+	watched := groupKind(to.Watch.APIVersion, to.Watch.Kind)
+	i := slices.IndexFunc(f.Downstreams, func(d Downstream) bool {
+		return !d.ownsFields() && groupKind(d.APIVersion, d.Kind) == watched && sharesNamespace(f, d, to)
 	})
+	if i >= 0 && !f.reaches(to) { // last, since selectors take time and few operators get so far
+		return -1
+	}
+	return i
 }
 
 // reaches reports whether the labels that all downstreams of f have satisfy the label selector of to.

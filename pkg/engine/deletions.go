@@ -23,10 +23,13 @@ const (
 func Deletable(files []*config.File) []*config.File {
 	var list []*config.File
 	for _, f := range files {
+		if f.Valid() || f.Metadata.Name == "" || f.Source != nil || len(f.Conventions.Finalizers()) == 0 {
+			continue
+		}
 		alone := !slices.ContainsFunc(files, func(other *config.File) bool {
 			return other != f && len(config.Conflicts([]*config.File{f, other})) > 0
 		})
-		if cut, _ := f.ForDeletion(); cut != nil && alone && !f.Valid() && f.Metadata.Name != "" && f.Source == nil && len(f.Conventions.Finalizers()) > 0 {
+		if cut, _ := f.ForDeletion(); cut != nil && alone {
 			list = append(list, f)
 		}
 	}
