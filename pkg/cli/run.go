@@ -31,6 +31,7 @@ type runOptions struct {
 	identity   string
 	webhook    webhookFlags
 	install    bool
+	cache      configCache
 }
 
 func newRun(streams IO) *cobra.Command {
@@ -120,12 +121,10 @@ func (o *runOptions) run(ctx context.Context, misspelt []string) error {
 	if err != nil {
 		return err
 	}
-	files, problems, err := o.configs.load(again())
+	files, activationFiles, problems, err := o.loadFirst(again)
 	if err != nil {
 		return err
 	}
-	activationFiles, more := o.configs.activationsBeside(files, again(), o.identity)
-	problems = append(problems, more...)
 	if err := o.election.checkActivations(activationFiles); err != nil {
 		return err
 	}
@@ -165,6 +164,20 @@ func (o *runOptions) run(ctx context.Context, misspelt []string) error {
 	}
 	logger.Info("stopped")
 	return nil
+}
+
+// loadFirst loads the configs, and the activations beside them. problems are the errors of both.
+func (o *runOptions) loadFirst(again func() IO) (files []*config.File, locks []*config.ActivationFile, problems config.Errors, err error) {
+	o.cache.named = o.configs.files
+	files, problems = o.cache.load(func() (loaded []*config.File, errs config.Errors) {
+		if loaded, errs, err = o.configs.load(again()); err != nil {
+			return nil, nil //nolint:nilerr // loadFirst returns it
+		}
+		found, more := o.configs.activationsBeside(loaded, again(), o.identity)
+		locks = found
+		return loaded, append(errs, more...)
+	})
+	return files, locks, problems, err
 }
 
 // restLogged is the client configuration of a process that logs the API server's warnings.
@@ -218,13 +231,15 @@ func (o *runOptions) prepare(cfg *rest.Config, mgr manager.Manager, files, loade
 		return nil
 	}
 	load := func() ([]*config.File, config.Errors) {
-		files, errs, err := o.configs.load(again())
-		if err != nil { // no config is given: it would not have come this far
-			return nil, config.Errors{{Problem: err.Error()}}
-		}
-		source.take(o.configs.conversionsBeside(files, again()))
-		found, more := o.configs.activationsBeside(files, again(), o.identity)
-		return files, slices.Concat(errs, more, running.changed(found))
+		return o.cache.load(func() ([]*config.File, config.Errors) {
+			files, errs, err := o.configs.load(again())
+			if err != nil { // no config is given: it would not have come this far
+				return nil, config.Errors{{Problem: err.Error()}}
+			}
+			source.take(o.configs.conversionsBeside(files, again()))
+			found, more := o.configs.activationsBeside(files, again(), o.identity)
+			return files, slices.Concat(errs, more, running.changed(found))
+		})
 	}
 	if err := mgr.Add(&reloader{load: load, named: o.configs.files, interval: o.reload, engine: e, log: options.Log}); err != nil {
 		return fmt.Errorf("adding the reloader: %w", err)
