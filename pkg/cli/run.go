@@ -248,8 +248,8 @@ func (o *runOptions) prepare(cfg *rest.Config, mgr manager.Manager, files, loade
 }
 
 // preflight reports every config error at once, those that only the API server's schemas show among them, if no operator can
-// run. Else the engine reports those of the others. That a kind cannot be looked up is not an error of the config: its
-// operator waits for it.
+// run. Else the engine, which compiles all of them, reports those of the others. That a kind cannot be looked up is not an error
+// of the config: its operator waits for it.
 func (o *runOptions) preflight(files []*config.File, problems config.Errors, logger logr.Logger) (*rest.Config, error) {
 	cfg, err := o.restLogged()
 	if err != nil {
@@ -258,6 +258,9 @@ func (o *runOptions) preflight(files []*config.File, problems config.Errors, log
 	options, err := liveKinds(cfg)
 	if err != nil {
 		return nil, refuse(o.streams, problems, err)
+	}
+	if anyCompiles(files, options) {
+		return cfg, nil
 	}
 	list, problems, err := pipeline.CompileAll(files, problems, options)
 	if !runnable(engine.Startable(files), list, err != nil) && !deletes(files, options) {
@@ -269,6 +272,15 @@ func (o *runOptions) preflight(files []*config.File, problems config.Errors, log
 		logger.Error(err, "a config could not be checked against the API server's schemas yet")
 	}
 	return cfg, nil
+}
+
+// anyCompiles reports whether any operator that may start compiles: usually the first one does.
+func anyCompiles(files []*config.File, o pipeline.Options) bool {
+	o.Kinds = pipeline.WithDescribed(files, o.Kinds)
+	return slices.ContainsFunc(engine.Startable(files), func(f *config.File) bool {
+		_, problems, err := pipeline.Compile(f, o)
+		return err == nil && len(problems) == 0
+	})
 }
 
 // deletes reports whether there is anything to do for configs that cannot run: upstreams that are being deleted have a finalizer
