@@ -85,7 +85,7 @@ func (b *bench) createFleetObjects(ctx context.Context, kinds int) error {
 			if variant > 0 && m.tier() == (member{kind, variant - 1}).tier() {
 				continue
 			}
-			c, err := fleetCluster(b.plane.Config(), m, metav1.NamespaceDefault, 1)
+			c, err := fleetCluster(b.plane.Config(), m, 1)
 			if err != nil {
 				return err
 			}
@@ -94,7 +94,7 @@ func (b *bench) createFleetObjects(ctx context.Context, kinds int) error {
 			}
 		}
 	}
-	c, err := fleetCluster(b.plane.Config(), noisy, metav1.NamespaceDefault, 0)
+	c, err := fleetCluster(b.plane.Config(), noisy, 0)
 	if err != nil {
 		return err
 	}
@@ -245,7 +245,7 @@ func (f *fleet) measureRest(ctx context.Context, s *manySample) error {
 // measureReload changes one config.
 func (f *fleet) measureReload(ctx context.Context) (*reloadSample, error) {
 	m := f.members[len(f.members)/4]
-	c, err := fleetCluster(f.plane.Config(), m, metav1.NamespaceDefault, 1)
+	c, err := fleetCluster(f.plane.Config(), m, 1)
 	if err != nil {
 		return nil, err
 	}

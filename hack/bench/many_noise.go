@@ -8,8 +8,6 @@ import (
 	"path/filepath"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/corollary-dev/corollary/hack/bench/work"
 	"github.com/corollary-dev/corollary/internal/controlplane"
 )
@@ -37,19 +35,19 @@ type noiseSample struct {
 }
 
 const (
-	noNoise    = "no other operator has work"
-	noiseHere  = "another operator of this process"
+	noNoise    = "no operator"
+	noiseHere  = "an operator of the same process"
 	noiseThere = "an operator of another process"
 )
 
 // measureNoise edits objects of one operator: without noise, with a noisy operator in the same process, and with the same operator in
 // a process of its own, whose noise reaches the first only through the API server and the CPUs.
 func (f *fleet) measureNoise(ctx context.Context) ([]noiseSample, error) {
-	loud, err := fleetCluster(f.plane.Config(), noisy, metav1.NamespaceDefault, noisyObjects)
+	loud, err := fleetCluster(f.plane.Config(), noisy, noisyObjects)
 	if err != nil {
 		return nil, err
 	}
-	calm, err := fleetCluster(f.plane.Config(), edited, metav1.NamespaceDefault, 3*edits)
+	calm, err := fleetCluster(f.plane.Config(), edited, 3*edits)
 	if err != nil {
 		return nil, err
 	}

@@ -107,14 +107,14 @@ func fleetDefinitions(kinds int) []string {
 }
 
 // fleetCluster writes the custom resources of one operator, and of others that select equally, and edits its ConfigMaps.
-func fleetCluster(cfg *rest.Config, m member, namespace string, objects int) (*cluster, error) {
+func fleetCluster(cfg *rest.Config, m member, objects int) (*cluster, error) {
 	client, err := dynamic.NewForConfig(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("creating a client: %w", err)
 	}
 	c := &cluster{
-		widgets:    client.Resource(m.resource()).Namespace(namespace),
-		configMaps: client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace(namespace),
+		widgets:    client.Resource(m.resource()).Namespace(metav1.NamespaceDefault),
+		configMaps: client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace(metav1.NamespaceDefault),
 		names:      make([]string, objects),
 		size:       500,
 	}

@@ -36,11 +36,13 @@ func manyTables(samples []manySample) string {
 	last := samples[len(samples)-1]
 	if r := last.Reload; r != nil {
 		out.WriteString("\n| one config of " + count(last.Operators) + " changes | |\n|---|---|\n")
-		fmt.Fprintf(&out, "| active after | %s |\n| CPU time | %s |\n| operators started again | %.0f |\n", seconds(r.Active), seconds(r.CPU), r.Reloaded)
-		fmt.Fprintf(&out, "| requests | %s |\n", requestList(r.Requests))
+		fmt.Fprintf(&out, "| active after | %s |\n| CPU time | %s |\n", seconds(r.Active), seconds(r.CPU))
+		fmt.Fprintf(&out, "| operators started again | %.0f |\n| requests | %s |\n", r.Reloaded, requestList(r.Requests))
 	}
 	if len(last.Noise) > 0 {
-		fmt.Fprintf(&out, "\n| an edit is undone, while %s upstreams change in | p50 | p99 | writes a second |\n|---|---|---|---|\n", count(noisyObjects))
+		fmt.Fprintf(&out, "\n| %s upstreams change in | an edit of another operator's object is undone: p50 | p99 | writes a second |\n",
+			count(noisyObjects))
+		out.WriteString("|---|---|---|---|\n")
 		for _, n := range last.Noise {
 			fmt.Fprintf(&out, "| %s | %s | %s | %.0f |\n", n.Noise, shortSeconds(n.P50), shortSeconds(n.P99), n.Writes)
 		}
@@ -52,7 +54,7 @@ func manyTables(samples []manySample) string {
 func startTable(out *strings.Builder, samples []manySample) {
 	out.WriteString("\n| |")
 	for _, s := range samples {
-		fmt.Fprintf(out, " %s operators, %d kinds |", count(s.Operators), s.Kinds)
+		fmt.Fprintf(out, " %s, %s |", several(s.Operators, "operator"), several(s.Kinds, "kind"))
 	}
 	out.WriteString(" each operator adds |\n|---|" + strings.Repeat("---|", len(samples)+1) + "\n")
 	for _, row := range []struct {
@@ -88,7 +90,7 @@ func requestTable(out *strings.Builder, samples []manySample) {
 	names := map[string]bool{}
 	out.WriteString("\n| requests of a start, all objects in sync |")
 	for _, s := range samples {
-		fmt.Fprintf(out, " %s operators |", count(s.Operators))
+		fmt.Fprintf(out, " %s |", several(s.Operators, "operator"))
 		for name := range s.Requests {
 			names[name] = true
 		}
@@ -126,6 +128,14 @@ func watches(requests map[string]int) (n int) {
 		}
 	}
 	return n
+}
+
+// several is a number of things.
+func several(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return count(n) + " " + what + "s"
 }
 
 func whole(v float64) string { return count(int(v)) }

@@ -18,7 +18,8 @@ func TestManyPage(t *testing.T) {
 	samples := []manySample{
 		{Operators: 1, Kinds: 1, Ready: 1, Requests: map[string]int{"watch configmaps": 1}, Anonymous: 20e6, Goroutines: 50},
 		{
-			Operators: 201, Kinds: 50, Ready: 3, Requests: map[string]int{"watch configmaps": 201, "get discovery": 11}, Anonymous: 80e6, Goroutines: 5050,
+			Operators: 201, Kinds: 50, Ready: 3, Requests: map[string]int{"watch configmaps": 201, "get discovery": 11},
+			Anonymous: 80e6, Goroutines: 5050,
 			Reload: &reloadSample{Active: 0.25, CPU: 0.5, Reloaded: 1, Requests: map[string]int{"patch configmaps": 1, "get version": 1}},
 			Noise:  []noiseSample{{Noise: noNoise, P50: 0.005, P99: 0.02, Writes: 60}},
 		},
@@ -37,7 +38,7 @@ func TestManyPage(t *testing.T) {
 	}
 	for _, want := range []string{
 		"# Title\n" + manyBegin, manyEnd + "Next\n",
-		"| | 1 operators, 1 kinds | 201 operators, 50 kinds | each operator adds |",
+		"| | 1 operator, 1 kind | 201 operators, 50 kinds | each operator adds |",
 		"| all operators work after | 1.00 s | 3.00 s | 10.00 ms |",
 		"| requests of the start | 1 | 212 | 1.1 |",
 		"| watches | 1 | 201 | 1.0 |",
