@@ -227,7 +227,11 @@ func (c *candidate) serve(ctx context.Context, mgr manager.Manager, start func(c
 		err = c.Run(ctx, start)
 	}
 	if lost := (*leadership.LostError)(nil); errors.As(err, &lost) && lost.Err == nil {
-		return fmt.Errorf("%w. No action is needed: after a restart it is a standby or the leader", err)
+		next := "it is a standby or the leader"
+		if c.member != nil {
+			next = "it takes its share of the shards again"
+		}
+		return fmt.Errorf("%w. No action is needed: after a restart %s", err, next)
 	}
 	return err
 }

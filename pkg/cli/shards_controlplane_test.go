@@ -180,10 +180,13 @@ func TestReleaseShardOfRunningProcesses(t *testing.T) {
 	startSharing(t, ns, "second", slices.Concat(firstElection, []string{"--metrics-bind-address", metrics[1]}))
 	eventuallyShared(t, ns, 2)
 	eventuallyCounts(t, metrics, map[string]int{"held": 4, "elsewhere": 4})
-	release := func() (out, errs string, code int) {
-		return split(t, "shards", "release", "2", "--leader-election-id", "widgets-leader", "-n", ns, "--kubeconfig", testkit.Kubeconfig(t))
+	release := func(shard string) (out, errs string, code int) {
+		return split(t, "shards", "release", shard, "--leader-election-id", "widgets-leader", "-n", ns, "--kubeconfig", testkit.Kubeconfig(t))
 	}
-	if _, errs, code := release(); code == 0 || !strings.Contains(errs, "shard 2 is not in quarantine") {
+	if _, errs, code := release("99"); code == 0 || !strings.Contains(errs, "shard 99 does not exist: give one that corollary shards shows") {
+		t.Errorf("shard 99 was released: %s", errs)
+	}
+	if _, errs, code := release("2"); code == 0 || !strings.Contains(errs, "shard 2 is not in quarantine") {
 		t.Errorf("of a shard that is held: exit code %d, %s", code, errs)
 	}
 	testkit.Update(t, leases, ns, "widgets-leader-shard-2", func(lease *unstructured.Unstructured) {
@@ -210,7 +213,7 @@ func TestReleaseShardOfRunningProcesses(t *testing.T) {
 			t.Errorf("%s is in a shard in quarantine, and somebody acted for it", name)
 		}
 	}
-	if out, errs, code := release(); code != 0 || out != "shard 2 is released: a process takes it; 3 processes had died\n" {
+	if out, errs, code := release("2"); code != 0 || out != "shard 2 is released: a process takes it; 3 processes had died\n" {
 		t.Errorf("exit code %d, %s%s", code, out, errs)
 	}
 	eventuallyShared(t, ns, 2)

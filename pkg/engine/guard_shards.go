@@ -83,6 +83,12 @@ func (b *countBoard) refresh(ctx context.Context, mine map[int]shardCount) {
 	ctx, cancel := context.WithTimeout(ctx, versionWait)
 	defer cancel()
 	lease, err := b.publish(ctx, mine)
+	for range b.shards { // another process has written in between: each has something to add once
+		if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
+			break
+		}
+		lease, err = b.publish(ctx, mine)
+	}
 	if err != nil {
 		b.waiting = fmt.Sprintf("Lease %s, in which processes add up what guard counts, cannot be read or written, will retry: %v", b.Name, err)
 		return

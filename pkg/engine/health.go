@@ -34,7 +34,8 @@ const (
 	reasonWatchFailed reason = "WatchFailed"
 	// reasonSyncing: the first lists are under way.
 	reasonSyncing reason = "Syncing"
-	// reasonStandby: everything is watched, and another process is the leader.
+	// reasonStandby: everything is watched, and another process is the leader; or with shards, guard waits for the counts of others,
+	// which the message says.
 	reasonStandby reason = "Standby"
 	// reasonRunning: the workers run.
 	reasonRunning reason = "Running"
@@ -173,7 +174,7 @@ func (o *operator) blocked() condition {
 	switch c := cmp.Or(o.next, o.current).health(); {
 	case c.reason == reasonStarting, c.reason == reasonSyncing, o.next == nil && c.reason == reasonKindMissing:
 		return condition{}
-	case c.reason == reasonGuardWaiting:
+	case c.reason == reasonGuardWaiting, c.reason == reasonStandby:
 		return c
 	default:
 		return condition{reasonReloadFailed, fmt.Sprintf("%s: %s", c.reason, c.message)}
@@ -263,6 +264,9 @@ func (o *operator) reportState(c condition, continues bool) {
 		return // readiness has the details; a log line for each list or count would be noise
 	}
 	log := o.log.WithValues("reason", string(c.reason))
+	if c.reason == reasonStandby && c.message != "" {
+		log = log.WithValues("message", c.message)
+	}
 	switch c.reason {
 	case reasonRunning, reasonObserving, reasonStandby, reasonSyncing, reasonStarting:
 		log.Info("operator state changed")

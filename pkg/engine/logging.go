@@ -36,6 +36,8 @@ func (o *operator) reportBlock(before condition) {
 			o.log.Error(errors.New(now.message), what, "reason", string(now.reason))
 		}
 		o.event(eventsOf(o.current.file), true, EventReloadFailed, "Reload", what+": "+now.message)
+	case reasonStandby:
+		o.log.Info("the changed config waits; the last good one stays active", "message", now.message)
 	case "":
 		if before.reason == reasonReloadFailed && o.current.established {
 			o.log.Info("the config is no longer blocked")

@@ -98,6 +98,9 @@ func Release(ctx context.Context, client Leases, id string, k int) (int, error) 
 	n := names{id}
 	for {
 		lease, err := client.Get(ctx, n.shard(k), metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return 0, fmt.Errorf("shard %d does not exist: give one that corollary shards shows", k)
+		}
 		if err != nil {
 			return 0, err
 		}
