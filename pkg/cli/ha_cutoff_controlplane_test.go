@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -111,7 +112,7 @@ func TestLeaderThatIsCutOff(t *testing.T) {
 	}
 	l := newLine(t, server.Host)
 	cfg.Host = "https://" + l.listener.Addr().String()
-	p := startLeader(t, cfg, firstElection)
+	p := startLeader(t, cfg, slices.Concat(firstElection, []string{"--workers", strconv.Itoa(workers)}))
 	p.addStandby(t)
 	p.ready(t)
 	load := startLoad(t, p.ns, 100*time.Millisecond)
@@ -145,7 +146,7 @@ func TestLeaderThatIsCutOff(t *testing.T) {
 	allMatch(t, p.ns)
 }
 
-// workers is how many there are by default.
+// workers are those of the process that is cut off.
 const workers = 4
 
 // allMatch waits until every Widget has its ConfigMap as it asks for it.
