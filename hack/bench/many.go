@@ -348,8 +348,11 @@ func (o options) readMany() (list []manySample, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := json.Unmarshal(text, &list); err != nil || len(list) == 0 {
-		return nil, fmt.Errorf("%s has no samples: %w", o.manyFile(), err)
+	if err := json.Unmarshal(text, &list); err != nil {
+		return nil, fmt.Errorf("%s: %w", o.manyFile(), err)
+	}
+	if len(list) == 0 {
+		return nil, fmt.Errorf("%s has no samples: run make bench-configs", o.manyFile())
 	}
 	return list, nil
 }

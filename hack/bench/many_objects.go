@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
 	"github.com/corollary-dev/corollary/hack/bench/work"
@@ -106,22 +105,13 @@ func fleetDefinitions(kinds int) []string {
 	return list
 }
 
+// fleetSize is how many bytes of data each object has.
+const fleetSize = 500
+
 // fleetCluster writes the custom resources of one operator, and of others that select equally, and edits its ConfigMaps.
 func fleetCluster(cfg *rest.Config, m member, objects int) (*cluster, error) {
-	client, err := dynamic.NewForConfig(cfg)
-	if err != nil {
-		return nil, fmt.Errorf("creating a client: %w", err)
-	}
-	c := &cluster{
-		widgets:    client.Resource(m.resource()).Namespace(metav1.NamespaceDefault),
-		configMaps: client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace(metav1.NamespaceDefault),
-		names:      make([]string, objects),
-		size:       500,
-	}
-	for i := range c.names {
-		c.names[i] = fmt.Sprintf("%s-%06d", member{m.kind, slices.Index(tiers, m.tier())}.name(), i)
-	}
-	return c, nil
+	first := member{m.kind, slices.Index(tiers, m.tier())} // of those that select equally
+	return newCluster(cfg, m.resource(), metav1.NamespaceDefault, first.name(), objects, fleetSize)
 }
 
 // createFor creates the custom resources of one operator.

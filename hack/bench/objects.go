@@ -106,19 +106,20 @@ type cluster struct {
 	rate      float64
 }
 
-func newCluster(cfg *rest.Config, namespace string, objects, size, wanted int) (*cluster, error) {
+// newCluster is about so many objects of a kind, whose names begin with prefix.
+func newCluster(cfg *rest.Config, kind schema.GroupVersionResource, namespace, prefix string, objects, size int) (*cluster, error) {
 	client, err := dynamic.NewForConfig(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("creating a client: %w", err)
 	}
 	c := &cluster{
-		widgets:    client.Resource(work.GroupVersion.WithResource("widgets")).Namespace(namespace),
+		widgets:    client.Resource(kind).Namespace(namespace),
 		configMaps: client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace(namespace),
 		names:      make([]string, objects),
-		size:       size, wanted: wanted,
+		size:       size,
 	}
 	for i := range c.names {
-		c.names[i] = fmt.Sprintf("w-%06d", i)
+		c.names[i] = fmt.Sprintf("%s-%06d", prefix, i)
 	}
 	return c, nil
 }

@@ -163,10 +163,11 @@ type run struct {
 // samples runs all phases with a program. Its objects are deleted at the end.
 func (b *bench) samples(ctx context.Context, p *program, objects, size, round int) (_ []sample, err error) {
 	namespace := fmt.Sprintf("%s-%d-%d-%d", p.name, objects, size, round)
-	c, err := newCluster(b.plane.Config(), namespace, objects, size, b.target)
+	c, err := newCluster(b.plane.Config(), work.GroupVersion.WithResource("widgets"), namespace, "w", objects, size)
 	if err != nil {
 		return nil, err
 	}
+	c.wanted = b.target
 	log, err := os.Create(filepath.Join(b.dir, namespace+".log"))
 	if err != nil {
 		return nil, err
