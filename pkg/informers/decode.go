@@ -39,19 +39,7 @@ func decodeObject(data []byte) (map[string]any, error) {
 func decodeHead(data []byte) (h head, err error) {
 	r, done := newReader(data)
 	defer done()
-	err = r.fields(func(name string) (err error) {
-		switch name {
-		case "apiVersion":
-			h.APIVersion, err = r.text()
-		case "kind":
-			h.Kind, err = r.text()
-		case "metadata":
-			err = r.fields(func(name string) error { return r.metadata(name, &h.Metadata) })
-		default:
-			err = r.SkipValue()
-		}
-		return err
-	})
+	err = r.head(&h, func() bool { return false })
 	if err == nil {
 		err = r.end()
 	}
@@ -63,6 +51,29 @@ func decodeHead(data []byte) (h head, err error) {
 		err = json.Unmarshal(m.finalizers, &m.Finalizers)
 	}
 	return h, err
+}
+
+// errEnough ends reading.
+var errEnough = errors.New("enough was read")
+
+// head reads what a cache needs of an object, or errEnough once enough of it is read.
+func (r *reader) head(h *head, enough func() bool) error {
+	return r.fields(func(name string) (err error) {
+		switch name {
+		case "apiVersion":
+			h.APIVersion, err = r.text()
+		case "kind":
+			h.Kind, err = r.text()
+		case "metadata":
+			err = r.fields(func(name string) error { return r.metadata(name, &h.Metadata) })
+		default:
+			err = r.SkipValue()
+		}
+		if err == nil && enough() {
+			err = errEnough
+		}
+		return err
+	})
 }
 
 // head is what a cache needs of an object.

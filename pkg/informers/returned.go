@@ -61,7 +61,7 @@ func (r *returned) isEmpty() bool {
 	return true
 }
 
-// find returns the last response about a version for which use returns true.
+// find calls use with the responses about a version, until it returns true.
 func (r *returned) find(v version, use func(response) bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -121,33 +121,14 @@ func (c returnedCodec) Decode(
 	return c.objectCodec.Decode(data, defaults, into)
 }
 
-// errEnough ends reading.
-var errEnough = errors.New("enough was read")
-
 // decodeVersion reads which version of which object JSON has. API servers write the rest of it behind that.
-func decodeVersion(data []byte) (v version, err error) {
+func decodeVersion(data []byte) (version, error) {
 	r, done := newReader(data)
 	defer done()
-	var m headMetadata
-	err = r.fields(func(name string) (err error) {
-		switch name {
-		case "apiVersion":
-			v.apiVersion, err = r.text()
-		case "kind":
-			v.kind, err = r.text()
-		case "metadata":
-			err = r.fields(func(name string) error { return r.metadata(name, &m) })
-		default:
-			err = r.SkipValue()
-		}
-		if err == nil && v.apiVersion != "" && v.kind != "" && m.UID != "" {
-			err = errEnough
-		}
-		return err
-	})
-	v.uid, v.resourceVersion = m.UID, m.ResourceVersion
+	var h head
+	err := r.head(&h, func() bool { return h.APIVersion != "" && h.Kind != "" && h.Metadata.UID != "" })
 	if errors.Is(err, errEnough) {
 		err = nil
 	}
-	return v, err
+	return version{h.APIVersion, h.Kind, h.Metadata.UID, h.Metadata.ResourceVersion}, err
 }
