@@ -91,40 +91,55 @@ var ErrNobody = errors.New("nobody holds the lock: no cluster is active")
 
 // AskToHandOver asks the holder of a lock to finish what it does and release the lock. It does so when it next renews it.
 func AskToHandOver(ctx context.Context, store leadership.Store) (*State, error) {
-	s, err := Read(ctx, store)
-	switch {
-	case err != nil:
-		return nil, err
-	case s.Holder == "":
-		return nil, ErrNobody
-	case s.Asked:
-		return s, nil
-	}
-	asked := *s.record
-	asked.HolderIdentity = leadership.AskedToHandOver(s.Holder)
-	return s, s.rewrite(ctx, store, &asked)
+	return rewrite(ctx, store, func(s *State) (*leadership.Record, error) {
+		if s.Asked {
+			return nil, nil
+		}
+		asked := *s.record
+		asked.HolderIdentity = leadership.AskedToHandOver(s.Holder)
+		return &asked, nil
+	})
 }
 
 // TakeAway releases a lock that a process holds, which may still write until it finds out.
 func TakeAway(ctx context.Context, store leadership.Store, holder string) (*State, error) {
-	s, err := Read(ctx, store)
-	switch {
-	case err != nil:
-		return nil, err
-	case s.Holder == "":
-		return nil, ErrNobody
-	case s.Holder != holder:
-		return nil, fmt.Errorf("%s holds the lock, not %s", s.Holder, holder)
-	}
-	now := metav1.NowMicro()
-	free := leadership.Record{LeaseDurationSeconds: 1, AcquireTime: metav1.NewTime(now.Time), RenewTime: metav1.NewTime(now.Time),
-		LeaderTransitions: s.record.LeaderTransitions}
-	return s, s.rewrite(ctx, store, &free)
+	return rewrite(ctx, store, func(s *State) (*leadership.Record, error) {
+		if s.Holder != holder {
+			return nil, fmt.Errorf("%s holds the lock, not %s", s.Holder, holder)
+		}
+		now := metav1.Now()
+		return &leadership.Record{LeaseDurationSeconds: 1, AcquireTime: now, RenewTime: now, LeaderTransitions: s.record.LeaderTransitions}, nil
+	})
 }
 
-func (s *State) rewrite(ctx context.Context, store leadership.Store, record *leadership.Record) error {
-	if err := store.Update(ctx, record); err != nil {
-		return fmt.Errorf("writing %s: %w", store.Describe(), err)
+// rewrites is how often a lock is read and written until no renewal of its holder comes in between.
+const rewrites = 10
+
+// rewrite writes what change makes of a lock that a process holds, unless that is nil, and returns what the lock said before. It
+// writes nothing if the process gives the lock up meanwhile.
+func rewrite(ctx context.Context, store leadership.Store, change func(*State) (*leadership.Record, error)) (*State, error) {
+	var first *State
+	for try := 1; ; try++ {
+		s, err := Read(ctx, store)
+		switch {
+		case err != nil:
+			return nil, err
+		case first != nil && s.Holder != first.Holder:
+			return first, nil
+		case s.Holder == "":
+			return nil, ErrNobody
+		}
+		first = s
+		record, err := change(s)
+		if record == nil || err != nil {
+			return s, err
+		}
+		err = store.Update(ctx, record)
+		if err == nil {
+			return s, nil
+		}
+		if try == rewrites || !apierrors.IsConflict(err) {
+			return nil, fmt.Errorf("writing %s: %w", store.Describe(), err)
+		}
 	}
-	return nil
 }

@@ -2,11 +2,15 @@ package activation
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/corollary-dev/corollary/pkg/leadership"
 )
 
 // TestReadHolder: whether the holder is active is known, however far its clock is from ours. The time is not real.
@@ -63,5 +67,61 @@ func TestReadHolderEnds(t *testing.T) {
 	m.before = func() error { cancel(); return nil }
 	if s, err := ReadHolder(ctx, m, time.Hour); err != nil || s.Identity != "eu" || !s.Since.Equal(metav1.NewTime(s.Renewed).Time) {
 		t.Errorf("it reads %+v, %v", s, err)
+	}
+}
+
+// busy is a lock that another process writes just before each of the first writes.
+type busy struct {
+	*memory
+	by []string // who holds the lock after each of them
+}
+
+func (b *busy) Update(ctx context.Context, record *leadership.Record) error {
+	if len(b.by) == 0 {
+		return b.memory.Update(ctx, record)
+	}
+	b.record = held(b.by[0], time.Now())
+	b.by = b.by[1:]
+	return leadership.Conflict("memory")
+}
+
+// TestRewrite: whoever changes a lock that is held is not stopped by a renewal that comes in between.
+func TestRewrite(t *testing.T) {
+	const asked = "eu_1 (asked to hand over)"
+	changes := map[string]struct {
+		change func(context.Context, leadership.Store) (*State, error)
+		done   string // who holds the lock after it
+	}{
+		"hand over": {AskToHandOver, asked},
+		"take away": {func(ctx context.Context, store leadership.Store) (*State, error) { return TakeAway(ctx, store, "eu_1") }, ""},
+	}
+	tests := []struct {
+		reason string
+		by     []string
+		holder string // who holds the lock after it, "done" for what the change is for
+		fails  bool
+	}{
+		{"nothing comes in between", nil, "done", false},
+		{"one renewal", []string{"eu_1"}, "done", false},
+		{"nine renewals", strings.Fields(strings.Repeat("eu_1 ", 9)), "done", false},
+		{"a renewal each time", strings.Fields(strings.Repeat("eu_1 ", 10)), "eu_1", true},
+		{"the holder gives it up", []string{"eu_1", ""}, "", false},
+		{"another process takes it", []string{"eu_1", "us_1"}, "us_1", false},
+	}
+	for name, c := range changes {
+		for _, test := range tests {
+			store := &busy{&memory{record: held("eu_1", time.Now())}, test.by}
+			before, err := c.change(t.Context(), store)
+			if test.fails != apierrors.IsConflict(err) || err == nil && before.Holder != "eu_1" {
+				t.Errorf("%s, %s: it returns %+v, %v", name, test.reason, before, err)
+			}
+			want := test.holder
+			if want == "done" {
+				want = c.done
+			}
+			if store.record.HolderIdentity != want {
+				t.Errorf("%s, %s: %q holds the lock, want %q", name, test.reason, store.record.HolderIdentity, want)
+			}
+		}
 	}
 }

@@ -228,7 +228,7 @@ func (c *candidate) serve(ctx context.Context, mgr manager.Manager, start func(c
 	}
 	if lost := (*leadership.LostError)(nil); errors.As(err, &lost) && lost.Err == nil {
 		next := "it is a standby or the leader"
-		if c.member != nil {
+		if c != nil && c.member != nil {
 			next = "it takes its share of the shards again"
 		}
 		return fmt.Errorf("%w. No action is needed: after a restart %s", err, next)
