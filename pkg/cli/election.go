@@ -195,8 +195,8 @@ func (c *candidate) engineOptions(workers int, namespace string, activations act
 	}
 	if c != nil && c.member != nil {
 		o.Shards = c.member
-		o.SharedCounts = func(operator string) engine.SharedCounts {
-			return engine.SharedCounts{Leases: c.leases.Leases(c.namespace), Name: c.lease + "-guard-" + operator}
+		o.Board = func(board, operator string) shards.Board {
+			return shards.Board{Client: c.leases.Leases(c.namespace), Name: c.lease + "-" + board + "-" + operator}
 		}
 	}
 	return o

@@ -10,21 +10,11 @@ import (
 	"strings"
 	"time"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
-
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
+	"github.com/corollary-dev/corollary/pkg/shards"
 )
-
-// SharedCounts is the Lease in which the processes of one set publish what guard has counted for an operator, by shard.
-type SharedCounts struct {
-	Leases coordination.LeaseInterface
-	Name   string
-}
 
 // shardCount is what guard has counted in one shard, under one version of the config.
 type shardCount struct {
@@ -45,7 +35,7 @@ func parseShardCount(text string) (c shardCount, ok bool) {
 
 // countBoard adds up the counts of all shards: no process acts before each shard was counted under its config.
 type countBoard struct {
-	SharedCounts
+	shards.Board
 	shards int
 	config string
 	next   time.Time
@@ -61,14 +51,14 @@ const countBoardPeriod = time.Second
 
 // newCountBoard returns the board of a session; nil if no other process counts.
 func (s *session) newCountBoard() *countBoard {
-	if s.shards == nil || s.engine.options.SharedCounts == nil {
+	if s.shards == nil || s.engine.options.Board == nil {
 		return nil
 	}
 	config := s.generation.digest
 	if len(config) > 16 {
 		config = config[:16]
 	}
-	return &countBoard{SharedCounts: s.engine.options.SharedCounts(s.operator.name), shards: s.shards.owned.Ring().N,
+	return &countBoard{Board: s.engine.options.Board(GuardBoard, s.operator.name), shards: s.shards.owned.Ring().N,
 		config: strings.ReplaceAll(config, " ", "-"), waiting: "the counts of other processes are not read yet"}
 }
 
@@ -82,13 +72,14 @@ func (b *countBoard) refresh(ctx context.Context, mine map[int]shardCount) {
 	b.next = time.Now().Add(countBoardPeriod)
 	ctx, cancel := context.WithTimeout(ctx, versionWait)
 	defer cancel()
-	lease, err := b.publish(ctx, mine)
-	for range b.shards { // another process has written in between: each has something to add once
-		if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
-			break
+	counts, err := b.Update(ctx, func(counts map[string]string) (differs bool) {
+		for shard, c := range mine {
+			if key := shardCountKey + strconv.Itoa(shard); counts[key] != c.String() {
+				counts[key], differs = c.String(), true
+			}
 		}
-		lease, err = b.publish(ctx, mine)
-	}
+		return differs
+	})
 	if err != nil {
 		b.waiting = fmt.Sprintf("Lease %s, in which processes add up what guard counts, cannot be read or written, will retry: %v", b.Name, err)
 		return
@@ -97,7 +88,7 @@ func (b *countBoard) refresh(ctx context.Context, mine map[int]shardCount) {
 	var missing []string
 	h, changed := sha256.New(), false
 	for shard := range b.shards {
-		c, ok := parseShardCount(lease.Annotations[shardCountKey+strconv.Itoa(shard)])
+		c, ok := parseShardCount(counts[shardCountKey+strconv.Itoa(shard)])
 		if !ok || c.config != b.config {
 			missing = append(missing, strconv.Itoa(shard))
 			continue
@@ -114,34 +105,6 @@ func (b *countBoard) refresh(ctx context.Context, mine map[int]shardCount) {
 	if len(missing) > 0 {
 		b.waiting = "guard waits until the process that holds each shard has counted it with this config; missing are shards " + strings.Join(missing, ", ")
 	}
-}
-
-// publish writes the counts of this process where they differ, and returns the Lease.
-func (b *countBoard) publish(ctx context.Context, mine map[int]shardCount) (*coordinationv1.Lease, error) {
-	lease, err := b.Leases.Get(ctx, b.Name, metav1.GetOptions{})
-	absent := apierrors.IsNotFound(err)
-	if absent {
-		lease, err = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: b.Name}}, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	differs := absent
-	if lease.Annotations == nil {
-		lease.Annotations = map[string]string{}
-	}
-	for shard, c := range mine {
-		if key := shardCountKey + strconv.Itoa(shard); lease.Annotations[key] != c.String() {
-			lease.Annotations[key], differs = c.String(), true
-		}
-	}
-	switch {
-	case absent:
-		return b.Leases.Create(ctx, lease, metav1.CreateOptions{})
-	case differs: // with the resource version that was read
-		return b.Leases.Update(ctx, lease, metav1.UpdateOptions{})
-	}
-	return lease, nil
 }
 
 // shardCounts are the counts of a tally by shard. An upstream that the cache does not show counts in the first shard that is held.

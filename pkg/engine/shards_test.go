@@ -66,6 +66,14 @@ func (h *handMoved) take(list ...int) {
 	}
 }
 
+// boardsIn are boards in a namespace.
+func boardsIn(ns string) func(board, operator string) shards.Board {
+	client := kubernetes.NewForConfigOrDie(testkit.Config()).CoordinationV1().Leases(ns)
+	return func(board, operator string) shards.Board {
+		return shards.Board{Client: client, Name: board + "-" + operator}
+	}
+}
+
 // member is one of two engines that share shards.
 type member struct {
 	*running
@@ -73,11 +81,11 @@ type member struct {
 	requests *testkit.Counter
 }
 
-func startMember(t *testing.T, counts func(operator string) engine.SharedCounts, n int, conf string) member {
+func startMember(t *testing.T, boards func(board, operator string) shards.Board, n int, conf string) member {
 	t.Helper()
 	m := member{handMoved: newHandMoved(n), requests: testkit.NewCounter()}
 	m.running = startWith(t, m.requests.Wrap(testkit.Config()), func(_ *config.Operator, o *engine.Options) {
-		o.Shards, o.SharedCounts = m.handMoved, counts
+		o.Shards, o.Board = m.handMoved, boards
 	}, conf)
 	return m
 }
@@ -182,14 +190,12 @@ func TestShardsGuard(t *testing.T) {
 	first := standing(t, ns, conf)
 	first.halt()
 	changed := strings.Replace(conf, "data: {{ .spec.data }}", "data: {key: value, version: two}", 1)
-	client := kubernetes.NewForConfigOrDie(testkit.Config())
-	counts := func(operator string) engine.SharedCounts {
-		return engine.SharedCounts{Leases: client.CoordinationV1().Leases(ns), Name: "guard-" + operator}
-	}
-	a, b := startMember(t, counts, n, changed), startMember(t, counts, n, changed)
+	boards := boardsIn(ns)
+	counts := boards(engine.GuardBoard, name)
+	a, b := startMember(t, boards, n, changed), startMember(t, boards, n, changed)
 	a.give(t.Context(), 0, 1)
 	testkit.Eventually(t, patience, func() (bool, string) {
-		lease, err := counts(name).Leases.Get(t.Context(), counts(name).Name, metav1.GetOptions{})
+		lease, err := counts.Client.Get(t.Context(), counts.Name, metav1.GetOptions{})
 		return err == nil && len(lease.Annotations) == 2, fmt.Sprint("the Lease is ", lease)
 	})
 	untouched(t, ns) // two shards are not counted yet
@@ -198,4 +204,116 @@ func TestShardsGuard(t *testing.T) {
 		t.Errorf("one wants %s confirmed, the other %s", x, y)
 	}
 	untouched(t, ns)
+}
+
+// TestShardsSwapNames: upstreams that take over each other's names do not wait for each other where different processes act for them. In
+// each circle, the object goes first whose upstream closed it.
+func TestShardsSwapNames(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		reason string
+		names  []string
+		change func(conf string) string
+		moves  bool // shards move between the change of one and that of the next
+	}{
+		{"two", []string{"one", "two"}, nil, false},
+		{"three in a circle", []string{"one", "two", "three"}, nil, false},
+		{"nothing records them", []string{"one", "two"}, unrecorded, false},
+		{"with labels", []string{"one", "two"}, func(conf string) string {
+			return strings.Replace(conf, "  finalizer:", "  shard: {label: shards.example.com/shard}\n  finalizer:", 1)
+		}, false},
+		{"processes change places", []string{"one", "two"}, nil, true},
+	} {
+		t.Run(row.reason, func(t *testing.T) {
+			t.Parallel()
+			ns, name := testkit.Namespace(t), testkit.Unique(t)
+			conf := replaceOnce(t, swapping(ns, name), "maxDelay: 10s", "maxDelay: 1s")
+			if row.change != nil {
+				conf = row.change(conf)
+			}
+			members := []member{}
+			for i := range row.names {
+				m := startMember(t, boardsIn(ns), len(row.names), conf)
+				m.give(t.Context(), i)
+				members = append(members, m)
+			}
+			for _, m := range members {
+				m.ready()
+			}
+			for i, object := range row.names {
+				inShard(t, ns, fmt.Sprintf("u%d", i), object, members[i])
+				waitData(t, ns, object, "of", fmt.Sprintf("u%d", i))
+			}
+			last := len(row.names) - 1
+			for i := range row.names {
+				if i == last {
+					for _, m := range members {
+						m.requests.Reset()
+					}
+				}
+				testkit.Apply(t, ns, widgetAt(fmt.Sprintf("u%d", i), row.names[(i+1)%len(row.names)]))
+				if i < last && row.reason != "nothing records them" {
+					eventuallyCondition(t, ns, fmt.Sprintf("u%d", i), "False", "Conflict", "")
+				}
+				if i < last {
+					waitBoard(t, boardsIn(ns)(engine.SwapsBoard, name), i+1)
+				}
+				if i == 0 && row.moves {
+					members[0].take(0)
+					members[1].take(1)
+					members[0].give(t.Context(), 1)
+					members[1].give(t.Context(), 0)
+					members[0], members[1] = members[1], members[0]
+				}
+			}
+			for i := range row.names {
+				waitData(t, ns, row.names[(i+1)%len(row.names)], "of", fmt.Sprintf("u%d", i))
+			}
+			waitBoard(t, boardsIn(ns)(engine.SwapsBoard, name), 0)
+			for i, m := range members {
+				first, want := "", "PATCH"
+				if i == last {
+					want = "DELETE"
+				}
+				for _, request := range m.requests.Requests(testkit.Request.Mutating, func(r testkit.Request) bool {
+					return r.Resource == "configmaps" && r.Code < 300 && !strings.Contains(r.Query, "dryRun")
+				}) {
+					if first == "" {
+						first = request.Verb
+					}
+				}
+				if first != want {
+					t.Errorf("u%d begins with a %s, want %s", i, first, want)
+				}
+			}
+			for _, m := range members {
+				quiet(t, m.requests)
+			}
+		})
+	}
+}
+
+// inShard makes a Widget in a shard of a member.
+func inShard(t *testing.T, ns, name, object string, m member) {
+	t.Helper()
+	testkit.Eventually(t, patience, func() (bool, string) {
+		if u := testkit.Find(t, widgets, ns, name); u != nil {
+			if u.GetDeletionTimestamp() == nil && m.Has(m.ring.Of(string(u.GetUID()))) {
+				return true, ""
+			}
+			testkit.Delete(t, widgets, ns, name)
+			return false, "it is in another shard"
+		}
+		testkit.Apply(t, ns, widgetAt(name, object))
+		return false, "it was just made"
+	})
+}
+
+// waitBoard waits until a board has as many entries.
+func waitBoard(t *testing.T, board shards.Board, want int) {
+	t.Helper()
+	testkit.Eventually(t, patience, func() (bool, string) {
+		entries, err := board.Update(t.Context(), func(map[string]string) bool { return false })
+		return err == nil && len(entries) == want, fmt.Sprint("on the board are ", entries, err)
+	})
 }

@@ -5,8 +5,10 @@ import (
 	"slices"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
@@ -15,7 +17,12 @@ import (
 // upstreams swap the names of their objects. In each circle, one gives way: that of the upstream by which it was closed, so that nobody
 // can take an object from an upstream that waits.
 type circles struct {
-	mu        sync.Mutex
+	mu    sync.Mutex
+	known waits // with a board, only those of this process
+}
+
+// waits are superseded objects and what they wait for.
+type waits struct {
 	upstreams map[pipeline.Ref]waitingUpstream
 	owners    map[types.UID]pipeline.Ref // by superseded object
 }
@@ -29,54 +36,72 @@ type waitingUpstream struct {
 	givesWay map[types.UID]bool
 }
 
-// maxCircle bounds how many objects are visited to find a circle.
-const maxCircle = 1000
+const (
+	// maxCircle bounds how many objects are visited to find a circle.
+	maxCircle = 1000
+	// maxRead bounds how many upstreams of other processes are read to check a circle.
+	maxRead = 50
+)
 
-// set replaces what is known of an upstream. It reports whether one of its objects gives way since now. isCurrent reports whether the
-// decision of another upstream is about it as it is now.
-func (c *circles) set(ref pipeline.Ref, w waitingUpstream, isCurrent func(pipeline.Ref, drift.Sum) bool) (closed bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	before, known := c.upstreams[ref]
-	if !known && len(w.blockers) == 0 {
-		return false
+// set replaces what is known of an upstream.
+func (w *waits) set(ref pipeline.Ref, upstream waitingUpstream) {
+	for object := range w.upstreams[ref].blockers {
+		delete(w.owners, object)
 	}
-	for object := range before.blockers {
-		delete(c.owners, object)
+	if len(upstream.blockers) == 0 {
+		delete(w.upstreams, ref)
+		return
 	}
-	if len(w.blockers) == 0 {
-		delete(c.upstreams, ref)
-		return false
+	if w.upstreams == nil {
+		w.upstreams, w.owners = map[pipeline.Ref]waitingUpstream{}, map[types.UID]pipeline.Ref{}
 	}
-	if c.upstreams == nil {
-		c.upstreams, c.owners = map[pipeline.Ref]waitingUpstream{}, map[types.UID]pipeline.Ref{}
+	w.upstreams[ref] = upstream
+	for object := range upstream.blockers {
+		w.owners[object] = ref
 	}
-	w.givesWay = map[types.UID]bool{}
-	c.upstreams[ref] = w
-	for object := range w.blockers {
-		c.owners[object] = ref
+}
+
+// settle decides which objects of an upstream give way. isCurrent reports whether what is known of another upstream is about it as it is
+// now.
+func (w *waits) settle(ref pipeline.Ref, isCurrent func(pipeline.Ref, drift.Sum) bool) {
+	upstream := w.upstreams[ref]
+	if len(upstream.blockers) == 0 {
+		return
 	}
-	for object := range w.blockers {
-		others := c.circle(object)
-		if others == nil || slices.ContainsFunc(others, func(other types.UID) bool {
-			at := c.owners[other]
-			return c.upstreams[at].givesWay[other] || at != ref && !isCurrent(at, c.upstreams[at].digest)
-		}) {
+	upstream.givesWay = map[types.UID]bool{}
+	w.upstreams[ref] = upstream
+	for object := range upstream.blockers {
+		others := w.circle(object)
+		at := map[pipeline.Ref]drift.Sum{}
+		for _, other := range others {
+			at[w.owners[other]] = w.upstreams[w.owners[other]].digest
+		}
+		delete(at, ref)
+		if others == nil || slices.ContainsFunc(others, w.givesWay) {
 			continue
 		}
-		w.givesWay[object] = true
-		closed = closed || !before.givesWay[object]
+		upstream.givesWay[object] = true
+		for other, digest := range at {
+			if !isCurrent(other, digest) {
+				delete(upstream.givesWay, object)
+				break
+			}
+		}
 	}
-	return closed
+}
+
+// givesWay reports whether a superseded object is to be removed before its successor exists.
+func (w *waits) givesWay(object types.UID) bool {
+	return w.upstreams[w.owners[object]].givesWay[object]
 }
 
 // circle returns the other objects of a circle with an object; nil for none.
-func (c *circles) circle(start types.UID) []types.UID {
+func (w *waits) circle(start types.UID) []types.UID {
 	cameFrom, queue := map[types.UID]types.UID{}, []types.UID{start}
 	for len(queue) > 0 && len(cameFrom) < maxCircle {
 		object := queue[0]
 		queue = queue[1:]
-		for _, next := range c.upstreams[c.owners[object]].blockers[object] {
+		for _, next := range w.upstreams[w.owners[object]].blockers[object] {
 			if _, seen := cameFrom[next]; seen {
 				continue
 			}
@@ -95,11 +120,55 @@ func (c *circles) circle(start types.UID) []types.UID {
 	return nil
 }
 
-// givesWay reports whether a superseded object of an upstream is to be removed before its successor exists.
-func (c *circles) givesWay(ref pipeline.Ref, object types.UID) bool {
+// givesWay reports whether a superseded object is to be removed before its successor exists.
+func (c *circles) givesWay(object types.UID) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.upstreams[ref].givesWay[object]
+	return c.known.givesWay(object)
+}
+
+// note replaces what is known of an upstream and decides which of its objects give way. It reports whether one does since now.
+func (c *circles) note(ref pipeline.Ref, upstream waitingUpstream, isCurrent func(pipeline.Ref, drift.Sum) bool) (closed bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	before := c.known.upstreams[ref].givesWay
+	c.known.set(ref, upstream)
+	c.known.settle(ref, isCurrent)
+	return isLarger(c.known.upstreams[ref].givesWay, before)
+}
+
+// agree is note for an upstream whose circles may lead through other processes: these agree on a board who closes a circle.
+func (c *circles) agree(ref pipeline.Ref, upstream waitingUpstream, onBoard func(waitingUpstream) (waitingUpstream, error)) (closed bool, err error) {
+	c.mu.Lock()
+	before, known := c.known.upstreams[ref]
+	c.mu.Unlock()
+	if !known && len(upstream.blockers) == 0 {
+		return false, nil
+	}
+	if upstream, err = onBoard(upstream); err != nil {
+		return false, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.known.set(ref, upstream)
+	return isLarger(upstream.givesWay, before.givesWay), nil
+}
+
+// isLarger reports whether there is an object in a set that is not in another one.
+func isLarger(set, other map[types.UID]bool) bool {
+	for object := range set {
+		if !other[object] {
+			return true
+		}
+	}
+	return false
+}
+
+// forget forgets an upstream.
+func (c *circles) forget(ref pipeline.Ref) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.known.set(ref, waitingUpstream{})
 }
 
 // noteCircles records which objects wait for others according to a decision. It reports whether it closes a circle, so that the
@@ -115,10 +184,25 @@ func (r *reconciliation) noteCircles(ctx context.Context, d pipeline.Decision) b
 		}
 		w.blockers[o.UID] = o.Blockers
 	}
-	return r.circles.set(r.ref, w, func(at pipeline.Ref, digest drift.Sum) bool {
-		up, err := r.Cache.Upstream(at)
-		return err == nil && up != nil && (&reconciliation{Reconciler: r.Reconciler, upstream: up}).digest(nil) == digest
-	})
+	if r.Swaps == nil {
+		return r.circles.note(r.ref, w, r.isCached)
+	}
+	closed, err := r.circles.agree(r.ref, w, func(w waitingUpstream) (waitingUpstream, error) { return r.agreeOnSwaps(ctx, w) })
+	if err != nil {
+		r.Log.Info("other processes cannot be told that an upstream waits for a name, so that upstreams which swap their names wait for each other; "+
+			"will retry", "upstream", r.ref.String(), "reason", apply.Classify(err).Reason, "message", err.Error())
+	}
+	return closed
+}
+
+// isCached reports whether an upstream with that digest is in the cache.
+func (r *reconciliation) isCached(at pipeline.Ref, digest drift.Sum) bool {
+	up, err := r.Cache.Upstream(at)
+	return err == nil && up != nil && r.digestOf(up) == digest
+}
+
+func (r *reconciliation) digestOf(up *unstructured.Unstructured) drift.Sum {
+	return (&reconciliation{Reconciler: r.Reconciler, upstream: up}).digest(nil)
 }
 
 // acceptsSuccessors reports whether the API server would accept the objects whose names the blockers have, by one dry run for each desired

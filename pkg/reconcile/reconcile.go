@@ -301,7 +301,7 @@ func (r *Reconciler) forget(ref pipeline.Ref) {
 		r.cascades.forget(rec.uid)
 		r.unstorable.forget(ref)
 		r.awaited.set(ref, nil)
-		r.circles.set(ref, waitingUpstream{}, nil)
+		r.circles.forget(ref)
 		r.memory.forget(ref)
 	}
 }
