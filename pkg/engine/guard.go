@@ -253,9 +253,27 @@ func (w *guardWait) countAll(ctx context.Context, c *sum) string {
 	if w.board == nil {
 		return ""
 	}
-	w.board.refresh(ctx, w.session.shardCounts(w.tally, w.board.config))
+	w.board.refresh(ctx, *c, w.session.shardCounts(w.tally, w.board.config))
 	c.GuardCount = w.board.total
 	return w.board.waiting
+}
+
+// countBatch is countAll for a batch. settled is false while other processes may still count theirs, unless guard would allow that each
+// shard changes like those of this process.
+func (w *guardWait) countBatch(ctx context.Context, c *sum) (waiting string, settled bool) {
+	if w.board == nil || c.Changed == 0 {
+		return "", true
+	}
+	mine := w.session.shardCounts(w.tally, w.board.config)
+	for shard, of := range mine {
+		of.Existing = c.Existing / len(mine)
+		mine[shard] = of
+	}
+	alike, n := c.GuardCount, w.board.owned.Ring().N
+	alike.Existing, alike.Changed, alike.Deleted = alike.Existing*n/max(len(mine), 1), alike.Changed*n/max(len(mine), 1), alike.Deleted*n/max(len(mine), 1)
+	w.board.refreshBatch(ctx, *c, mine)
+	c.GuardCount = w.board.total
+	return w.board.waiting, w.exceeds(alike) == "" || time.Since(w.board.since) > batchSettles
 }
 
 // waitsFor says what exceeds guard, and how to confirm it; it is empty if nothing does, or if it is confirmed. Further changes

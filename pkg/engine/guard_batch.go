@@ -206,7 +206,7 @@ func (s *session) watchBatches(live context.Context) {
 			return
 		case <-s.batch.joined:
 		}
-		w := &guardWait{session: s, guard: guard, doubt: s.batch.doubtful}
+		w := &guardWait{session: s, guard: guard, doubt: s.batch.doubtful, board: s.newCountBoard()}
 		for {
 			if w.tally = s.batch.current(); w.tally == nil {
 				w.reportNothing()
@@ -215,9 +215,12 @@ func (s *session) watchBatches(live context.Context) {
 			if counted := w.tally.sum(); counted.left == 0 {
 				c := counted
 				c.Existing = s.cache.CountDownstreams()
-				text := w.waitsFor(c)
+				text, settled := w.countBatch(live, &c)
+				if text == "" && settled {
+					text = w.waitsFor(c)
+				}
 				s.generation.setHeld(text)
-				if text == "" {
+				if text == "" && settled {
 					if refs, ok := s.batch.release(counted, w.confirmed); ok {
 						s.Add(informers.PriorityReaders, 0, refs...)
 						break

@@ -20,25 +20,32 @@ import (
 type shardCount struct {
 	config string
 	reconcile.GuardCount
-	digest string // of the changes; "-" for none
+	digest string    // of the changes; "-" for none
+	at     time.Time // of a batch, to the second; else zero
 }
 
 func (c shardCount) String() string {
-	return fmt.Sprintf("%s %d %d %d %s", c.config, c.Existing, c.Changed, c.Deleted, c.digest)
+	return fmt.Sprintf("%s %d %d %d %s %d", c.config, c.Existing, c.Changed, c.Deleted, c.digest, max(c.at.Unix(), 0))
 }
 
 // parseShardCount reads what String wrote.
 func parseShardCount(text string) (c shardCount, ok bool) {
-	n, err := fmt.Sscanf(text, "%s %d %d %d %s", &c.config, &c.Existing, &c.Changed, &c.Deleted, &c.digest)
-	return c, err == nil && n == 5
+	var at int64
+	n, err := fmt.Sscanf(text, "%s %d %d %d %s %d", &c.config, &c.Existing, &c.Changed, &c.Deleted, &c.digest, &at)
+	if at > 0 {
+		c.at = time.Unix(at, 0)
+	}
+	return c, err == nil && n == 6
 }
 
-// countBoard adds up the counts of all shards: no process acts before each shard was counted under its config.
+// countBoard adds up the counts of all shards: at a start, no process acts before each shard was counted under its config.
 type countBoard struct {
 	shards.Board
-	shards int
+	owned  shards.Owned
 	config string
-	next   time.Time
+	// next is when the counts of others are read again, since when those of a batch were first published, mine what was published last.
+	next, since time.Time
+	mine        sum
 
 	// total and digest are of all shards, as of the last refresh; waiting says what they lack, and is empty if they are complete.
 	total   reconcile.GuardCount
@@ -58,41 +65,70 @@ func (s *session) newCountBoard() *countBoard {
 	if len(config) > 16 {
 		config = config[:16]
 	}
-	return &countBoard{Board: s.engine.options.Board(GuardBoard, s.operator.name), shards: s.shards.owned.Ring().N,
+	return &countBoard{Board: s.engine.options.Board(GuardBoard, s.operator.name), owned: s.shards.owned,
 		config: strings.ReplaceAll(config, " ", "-"), waiting: "the counts of other processes are not read yet"}
 }
 
-const shardCountKey = "shard-"
+// The keys of counts on a board, each with the number of a shard: those of a start or a changed config, and those of a batch.
+const (
+	startCountKey = "shard-"
+	batchCountKey = "batch-"
+)
 
-// refresh publishes the counts of this process and adds up those of all, at most once in a while.
-func (b *countBoard) refresh(ctx context.Context, mine map[int]shardCount) {
-	if time.Now().Before(b.next) {
-		return
+// exchange publishes the counts of this process, as far as differs says, and returns all on the board; nil if it was done just now, or
+// fails, which waiting says.
+func (b *countBoard) exchange(ctx context.Context, mine sum, publish func(counts map[string]string) (differs bool)) map[string]string {
+	if time.Now().Before(b.next) && mine == b.mine {
+		return nil
 	}
-	b.next = time.Now().Add(countBoardPeriod)
+	b.next, b.mine = time.Now().Add(countBoardPeriod), mine
 	ctx, cancel := context.WithTimeout(ctx, versionWait)
 	defer cancel()
-	counts, err := b.Update(ctx, func(counts map[string]string) (differs bool) {
+	counts, err := b.Update(ctx, publish)
+	if err != nil {
+		b.waiting = fmt.Sprintf("Lease %s, in which processes add up what guard counts, cannot be read or written, will retry: %v", b.Name, err)
+		return nil
+	}
+	return counts
+}
+
+// refresh publishes the counts of this process and adds up those of all, at most once in a while. Nobody acts for a shard in quarantine:
+// whoever takes it once that ends counts it then.
+func (b *countBoard) refresh(ctx context.Context, all sum, mine map[int]shardCount) {
+	counts := b.exchange(ctx, all, func(counts map[string]string) (differs bool) {
 		for shard, c := range mine {
-			if key := shardCountKey + strconv.Itoa(shard); counts[key] != c.String() {
+			if key := startCountKey + strconv.Itoa(shard); counts[key] != c.String() {
 				counts[key], differs = c.String(), true
 			}
 		}
 		return differs
 	})
-	if err != nil {
-		b.waiting = fmt.Sprintf("Lease %s, in which processes add up what guard counts, cannot be read or written, will retry: %v", b.Name, err)
+	if counts == nil {
 		return
 	}
-	b.total, b.digest, b.waiting = reconcile.GuardCount{}, "", ""
 	var missing []string
-	h, changed := sha256.New(), false
-	for shard := range b.shards {
-		c, ok := parseShardCount(counts[shardCountKey+strconv.Itoa(shard)])
-		if !ok || c.config != b.config {
+	b.addUp(func(shard int) (shardCount, bool) {
+		c, ok := parseShardCount(counts[startCountKey+strconv.Itoa(shard)])
+		if ok = ok && c.config == b.config; !ok && !b.owned.Quarantined(shard) {
 			missing = append(missing, strconv.Itoa(shard))
+		}
+		return c, ok
+	})
+	if len(missing) > 0 {
+		b.waiting = "guard waits until the process that holds each shard has counted it with this config; missing are shards " + strings.Join(missing, ", ")
+	}
+}
+
+// addUp sets the total and the digest of the counts of all shards that there are. It returns how many these are.
+func (b *countBoard) addUp(of func(shard int) (c shardCount, ok bool)) (counted int) {
+	b.total, b.digest, b.waiting = reconcile.GuardCount{}, "", ""
+	h, changed := sha256.New(), false
+	for shard := range b.owned.Ring().N {
+		c, ok := of(shard)
+		if !ok {
 			continue
 		}
+		counted++
 		b.total.Add(c.GuardCount)
 		if c.Changed > 0 {
 			changed = true
@@ -102,8 +138,46 @@ func (b *countBoard) refresh(ctx context.Context, mine map[int]shardCount) {
 	if changed {
 		b.digest = hex.EncodeToString(h.Sum(nil)[:16])
 	}
-	if len(missing) > 0 {
-		b.waiting = "guard waits until the process that holds each shard has counted it with this config; missing are shards " + strings.Join(missing, ", ")
+	return counted
+}
+
+// batchSettles is how long others have to publish what they count of a batch.
+const batchSettles = 3 * time.Second
+
+// refreshBatch is refresh for a batch, which other processes count at the same time, or not at all: what they published within the last
+// minute counts. How many objects they have that did not publish is estimated: each shard has about the same number.
+func (b *countBoard) refreshBatch(ctx context.Context, all sum, mine map[int]shardCount) {
+	now := time.Now().Truncate(time.Second)
+	counts := b.exchange(ctx, all, func(counts map[string]string) (differs bool) {
+		for shard, c := range mine {
+			key := batchCountKey + strconv.Itoa(shard)
+			before, had := parseShardCount(counts[key])
+			switch c.at = before.at; {
+			case c.Changed == 0 && counts[key] == "", had && c == before && now.Sub(before.at).Abs() < batchWindow/2:
+				continue
+			case c.Changed == 0:
+				delete(counts, key)
+			default:
+				c.at = now
+				counts[key] = c.String()
+			}
+			differs = true
+		}
+		return differs
+	})
+	if counts == nil {
+		return
+	}
+	counted := b.addUp(func(shard int) (shardCount, bool) {
+		if c, ok := mine[shard]; ok {
+			return c, true
+		}
+		c, ok := parseShardCount(counts[batchCountKey+strconv.Itoa(shard)])
+		return c, ok && c.config == b.config && now.Sub(c.at).Abs() <= batchWindow
+	})
+	b.total.Existing = b.total.Existing * b.owned.Ring().N / max(counted, 1)
+	if b.since.IsZero() {
+		b.since = time.Now()
 	}
 }
 

@@ -24,9 +24,13 @@ type handMoved struct {
 	mu      sync.Mutex
 	held    map[int]bool
 	handler shards.Handler
+	// quarantined is a shard in quarantine; -1 for none.
+	quarantined int
 }
 
-func newHandMoved(n int) *handMoved { return &handMoved{ring: shards.Ring{N: n}, held: map[int]bool{}} }
+func newHandMoved(n int) *handMoved {
+	return &handMoved{ring: shards.Ring{N: n}, held: map[int]bool{}, quarantined: -1}
+}
 
 func (h *handMoved) Ring() shards.Ring { return h.ring }
 
@@ -35,6 +39,8 @@ func (h *handMoved) Has(shard int) bool {
 	defer h.mu.Unlock()
 	return h.held[shard]
 }
+
+func (h *handMoved) Quarantined(shard int) bool { return h.quarantined == shard }
 
 func (h *handMoved) Within(ctx context.Context, _ int) (context.Context, context.CancelFunc) {
 	return context.WithCancel(ctx)
@@ -199,7 +205,8 @@ func TestShardsGuard(t *testing.T) {
 		return err == nil && len(lease.Annotations) == 2, fmt.Sprint("the Lease is ", lease)
 	})
 	untouched(t, ns) // two shards are not counted yet
-	b.give(t.Context(), 2, 3)
+	a.quarantined, b.quarantined = 3, 3
+	b.give(t.Context(), 2)
 	if x, y := a.digest(), b.digest(); x != y {
 		t.Errorf("one wants %s confirmed, the other %s", x, y)
 	}
@@ -241,7 +248,7 @@ func TestShardsSwapNames(t *testing.T) {
 				m.ready()
 			}
 			for i, object := range row.names {
-				inShard(t, ns, fmt.Sprintf("u%d", i), object, members[i])
+				inShard(t, ns, fmt.Sprintf("u%d", i), "{name: "+object+"}", members[i])
 				waitData(t, ns, object, "of", fmt.Sprintf("u%d", i))
 			}
 			last := len(row.names) - 1
@@ -294,7 +301,7 @@ func TestShardsSwapNames(t *testing.T) {
 }
 
 // inShard makes a Widget in a shard of a member.
-func inShard(t *testing.T, ns, name, object string, m member) {
+func inShard(t *testing.T, ns, name, spec string, m member) {
 	t.Helper()
 	testkit.Eventually(t, patience, func() (bool, string) {
 		if u := testkit.Find(t, widgets, ns, name); u != nil {
@@ -304,7 +311,7 @@ func inShard(t *testing.T, ns, name, object string, m member) {
 			testkit.Delete(t, widgets, ns, name)
 			return false, "it is in another shard"
 		}
-		testkit.Apply(t, ns, widgetAt(name, object))
+		testkit.Apply(t, ns, widget(name, spec))
 		return false, "it was just made"
 	})
 }
@@ -316,4 +323,72 @@ func waitBoard(t *testing.T, board shards.Board, want int) {
 		entries, err := board.Update(t.Context(), func(map[string]string) bool { return false })
 		return err == nil && len(entries) == want, fmt.Sprint("on the board are ", entries, err)
 	})
+}
+
+// TestShardsGuardBatch: a changed input waits in all processes if guard allows what each counts, and not what all count. What waits does so
+// wherever its shard moves.
+func TestShardsGuardBatch(t *testing.T) {
+	t.Parallel()
+	for _, moves := range []bool{false, true} {
+		t.Run(fmt.Sprintf("shards move: %t", moves), func(t *testing.T) {
+			t.Parallel()
+			const n, each = 4, 6
+			ns, name := testkit.Namespace(t), testkit.Unique(t)
+			conf := with(fill(widgetConfig, ns, name), dropKey) +
+				"inputs: [{name: settings, apiVersion: v1, kind: ConfigMap, objectName: self.spec.anything.of, missing: Allow}]\n" +
+				"guard: {maxDeleted: 20%, minimum: 4" + confirmKey(ns) + "}\n"
+			conf = replaceOnce(t, conf, "data: {{ .spec.data }}", "data: {key: value}")
+			a, b := startMember(t, boardsIn(ns), n, conf), startMember(t, boardsIn(ns), n, conf)
+			a.give(t.Context(), 0, 1)
+			b.give(t.Context(), 2, 3)
+			a.ready()
+			b.ready()
+			var many []string // read one object, three in each process
+			for i := range 2 * each {
+				m, of := map[bool]member{true: a, false: b}[i < each], "none"
+				if i%each < 3 {
+					of = "many"
+					many = append(many, named(i))
+				} else if i%each == 3 {
+					of = fmt.Sprintf("few-%d", i/each)
+				}
+				inShard(t, ns, named(i), "{data: {}, anything: {of: "+of+"}}", m)
+			}
+			for i := range 2 * each {
+				waitCondition(t, widgets, ns, named(i), "Ready", "True")
+			}
+			drop := func(input string) {
+				testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: "+input+"}, data: {drop: 'yes'}}")
+			}
+			drop("few-0") // one object of twelve
+			waitGone(t, configMaps, ns, named(3))
+			held := func() {
+				t.Helper()
+				never(t, func() (bool, string) {
+					for _, of := range many {
+						if testkit.Find(t, configMaps, ns, of) == nil {
+							return true, of + " is gone before anybody confirmed"
+						}
+					}
+					return false, ""
+				})
+			}
+			drop("many")
+			digest := b.digest()
+			if !moves && digest != a.digest() {
+				t.Errorf("one wants %s confirmed, the other %s", a.digest(), digest)
+			}
+			held()
+			if moves {
+				a.take(0, 1)
+				b.give(t.Context(), 0, 1)
+				held()
+				digest = b.digest()
+			}
+			testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: confirmations}, data: {widgets: "+digest+"}}")
+			for _, of := range many {
+				waitGone(t, configMaps, ns, of)
+			}
+		})
+	}
 }

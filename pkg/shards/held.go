@@ -35,6 +35,13 @@ func (m *Member) Has(k int) bool {
 	return h != nil && (h.phase == loading || h.phase == active)
 }
 
+// Quarantined implements Owned.
+func (m *Member) Quarantined(k int) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.quarantined[k]
+}
+
 // Subscribe implements Owned.
 func (m *Member) Subscribe(h Handler) { m.handler = h }
 

@@ -326,14 +326,17 @@ func (m *Member) count(p phase) int {
 
 // report sets the metrics and readiness. It reports whether shards change hands.
 func (m *Member) report(v view, acted bool) bool {
-	counts := map[string]int{}
+	counts, quarantined := map[string]int{}, map[int]bool{}
 	for k, s := range v.shards {
-		counts[m.state(k, s)]++
+		state := m.state(k, s)
+		counts[state]++
+		quarantined[k] = state == "quarantined"
 	}
 	setMetrics(counts)
 	a := assign(v)
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.quarantined = quarantined
 	m.settled = m.settled || !acted && len(a.taken[m.name]) == 0 && counts["draining"] == 0
 	return acted || counts["free"]+counts["draining"]+counts["suspect"] > 0
 }

@@ -48,6 +48,8 @@ type Member struct {
 
 	mu   sync.Mutex
 	held map[int]*held
+	// quarantined are the shards that nobody takes, as this process saw them last.
+	quarantined map[int]bool
 	// waitsFor says what this process waits for before it takes any shard; empty once it takes some.
 	waitsFor string
 	// refused is why this process cannot take part.

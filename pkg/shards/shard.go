@@ -62,6 +62,8 @@ type Owned interface {
 	Ring() Ring
 	// Has reports whether the shard is held, and not being drained: whether a reconcile of it may begin.
 	Has(shard int) bool
+	// Quarantined reports whether the shard is in quarantine, so that no process acts for it.
+	Quarantined(shard int) bool
 	// Within returns a context for the writes of a reconcile of the shard. It ends, and what is under way with it, when the shard
 	// is lost; it has ended already if the shard is not held. That nothing is written past a renew deadline is not its concern: the
 	// fenced configuration of the client sees to that for all shards.
