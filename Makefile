@@ -51,7 +51,7 @@ lockable = $(call debian,/usr/share/java/zookeeper.jar:libzookeeper-java java:de
 folders = $(sort $(dir $(shell grep -rl --include='*_test.go' --exclude-dir=.git -e '$(1)' .)))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-clusters test locks-test chaos-clusters clusters-picture sim sim-mutants test-server test-oldest lint vulncheck bench bench-operators bench-configs bench-page cluster build image image-test database-test dist site fuzz golden tools controlplane
+.PHONY: help demo demo-clusters test locks-test chaos-clusters clusters-picture sim sim-mutants test-server test-oldest lint vulncheck bench bench-operators bench-configs bench-shards bench-page cluster build image image-test database-test dist site fuzz golden tools controlplane
 
 help:
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -134,7 +134,15 @@ bench-configs: controlplane ## measure many operators in one process: CONFIGS of
 	@$(GO) build -o bin/bench-operators ./hack/bench
 	@exec bin/bench-operators -configs '$(CONFIGS)' -kinds '$(KINDS)'
 
-bench-page: ## write the results of bench-operators and bench-configs into docs/performance.md, as tables and plots
+# The label of shards needs no feature gate; the upstreams are filtered with one.
+PROCESSES ?= 1,2,4
+
+bench-shards: controlplane ## measure PROCESSES that share shards: OBJECTS of SIZES bytes, with and without filters of the API server
+	@$(GO) build -o bin/bench-operators ./hack/bench
+	@bin/bench-operators -processes '$(PROCESSES)' -objects '$(OBJECTS)' -sizes '$(SIZES)' -rate 300
+	@exec bin/bench-operators -processes '$(PROCESSES)' -objects '$(OBJECTS)' -sizes '$(SIZES)' -rate 300 -filtered
+
+bench-page: ## write the results of bench-operators, bench-configs and bench-shards into docs/performance.md, as tables and plots
 	$(GO) run ./hack/bench -page docs/performance.md
 
 cluster: controlplane ## start an API server, print its kubeconfig, stay up until Ctrl-C

@@ -24,10 +24,11 @@ import (
 
 type options struct {
 	objects, sizes, skip string
-	configs              string
+	configs, processes   string
 	rounds, rate, kinds  int
 	out, page            string
 	add, profile         bool
+	filtered             bool
 }
 
 func main() {
@@ -44,6 +45,8 @@ func main() {
 		"Markdown file to write the tables of samples.json and configs.json into, and plots beside it; nothing is measured")
 	flag.StringVar(&o.configs, "configs", "", "numbers of operators in one process, such as 1,50,200: measures that, and nothing else")
 	flag.IntVar(&o.kinds, "kinds", 50, "number of kinds for -configs; each has at most four operators")
+	flag.StringVar(&o.processes, "processes", "", "numbers of processes that share shards, such as 1,2,4: measures these, and nothing else")
+	flag.BoolVar(&o.filtered, "filtered", false, "have the API server filter by shard, for -processes")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := o.run(ctx)
@@ -80,7 +83,7 @@ func (o options) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	programs, err := build(ctx, dir, len(m.operators) > 0)
+	programs, err := build(ctx, dir, len(m.operators)+len(m.processes) > 0)
 	if err != nil {
 		return err
 	}
@@ -88,10 +91,14 @@ func (o options) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	plane, err := controlplane.Start(ctx, controlplane.Options{
+	server := controlplane.Options{
 		Assets: binaries, CRDs: definitions, Audit: true,
 		Controllers: []string{controlplane.GarbageCollector, controlplane.Namespaces},
-	})
+	}
+	if o.filtered {
+		server.FeatureGates = []string{filterGate}
+	}
+	plane, err := controlplane.Start(ctx, server)
 	if err != nil {
 		return err
 	}
@@ -113,6 +120,9 @@ func (o options) run(ctx context.Context) (err error) {
 	if len(m.operators) > 0 {
 		return b.runMany(ctx, o, m.operators)
 	}
+	if len(m.processes) > 0 {
+		return b.runShards(ctx, o, m)
+	}
 	samples, err := b.all(ctx, programs, m)
 	return errors.Join(o.write(samples), err)
 }
@@ -123,6 +133,7 @@ type matrix struct {
 	rounds         int
 	phases         []phase
 	operators      []int // in one process, instead of all that
+	processes      []int // that share shards, instead of all that
 }
 
 // matrix reads the flags.
@@ -137,6 +148,13 @@ func (o options) matrix() (m matrix, err error) {
 		return m, fmt.Errorf("-rounds is %d and -rate %d: want at least 1", o.rounds, o.rate)
 	}
 	m.rounds = o.rounds
+	if o.processes != "" {
+		m.processes, err = numbers("processes", o.processes)
+		return m, err
+	}
+	if o.filtered {
+		return m, errors.New("-filtered is for -processes")
+	}
 	if m.phases, err = without(o.skip); err != nil || o.configs == "" {
 		return m, err
 	}
@@ -192,17 +210,17 @@ func build(ctx context.Context, dir string, alone bool) ([]*program, error) {
 	}
 	return []*program{
 		{name: "corollary", operator: true, reconcileMetric: "corollary_reconcile_seconds",
-			command: func(o work.Options) []string { return corollary(dir, o) }},
+			command: func(o work.Options) []string { return corollary(dir, operatorConfig, o) }},
 		{name: "handwritten", operator: true, reconcileMetric: "controller_runtime_reconcile_time_seconds",
 			command: goProgram("handwritten")},
 		{name: "floor", command: goProgram("floor")},
 	}, nil
 }
 
-// corollary is the command that runs it on the config of the benchmark.
-func corollary(dir string, o work.Options) []string {
+// corollary is the command that runs it on a config of the benchmark.
+func corollary(dir, conf string, o work.Options) []string {
 	config := filepath.Join(dir, o.Namespace+".yaml")
-	text := strings.NewReplacer("NS", o.Namespace, "RESYNC", o.Resync.String()).Replace(operatorConfig)
+	text := strings.NewReplacer("NS", o.Namespace, "RESYNC", o.Resync.String()).Replace(conf)
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		panic(err) // the directory is ours
 	}

@@ -3,30 +3,9 @@ package main
 import (
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 )
-
-// What is between this heading of a page and the next section is written by this command.
-const (
-	manyBegin = "### Results for many operators\n"
-	manyEnd   = "\n## "
-)
-
-// writeMany writes the tables into a Markdown page, below its heading for them.
-func writeMany(path string, samples []manySample) error {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	before, rest, begins := strings.Cut(string(text), manyBegin)
-	_, after, ends := strings.Cut(rest, manyEnd)
-	if !begins || !ends {
-		return fmt.Errorf("%s needs the heading %q and a section after it, between which the tables go", path, strings.TrimSpace(manyBegin))
-	}
-	return os.WriteFile(path, []byte(before+manyBegin+manyTables(samples)+manyEnd+after), 0o644)
-}
 
 // manyTables are those of the section about many operators.
 func manyTables(samples []manySample) string {

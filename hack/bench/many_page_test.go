@@ -25,11 +25,11 @@ func TestManyPage(t *testing.T) {
 		},
 	}
 	write("# Title\n" + manyBegin + "no section after it\n")
-	if err := writeMany(page, samples); err == nil {
+	if err := replaceSection(page, manyBegin, sectionEnd, manyTables(samples)); err == nil {
 		t.Error("a page without a section after the heading gives no error")
 	}
-	write("# Title\n" + manyBegin + "old\n" + manyEnd + "Next\n")
-	if err := writeMany(page, samples); err != nil {
+	write("# Title\n" + manyBegin + "old\n" + sectionEnd + "Next\n")
+	if err := replaceSection(page, manyBegin, sectionEnd, manyTables(samples)); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(page)
@@ -37,7 +37,7 @@ func TestManyPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"# Title\n" + manyBegin, manyEnd + "Next\n",
+		"# Title\n" + manyBegin, sectionEnd + "Next\n",
 		"| | 1 operator, 1 kind | 201 operators, 50 kinds | each operator adds |",
 		"| all operators work after | 1.00 s | 3.00 s | 10.00 ms |",
 		"| requests of the start | 1 | 212 | 1.1 |",

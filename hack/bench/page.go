@@ -10,48 +10,58 @@ import (
 	"strings"
 )
 
-// What is between this heading of a page and its next picture is written by this command.
+// What is between one of these headings of a page and the next picture, or the next section, is written by this command.
 const (
-	pageBegin = "### Results\n"
-	pageEnd   = "\n!["
+	pageBegin   = "### Results\n"
+	pageEnd     = "\n!["
+	manyBegin   = "### Results for many operators\n"
+	shardsBegin = "### Results for shards\n"
+	sectionEnd  = "\n## "
 )
 
-// writePages writes what was measured into the page: samples.json, configs.json, or both.
+// writePages writes what was measured into the page: those of samples.json, configs.json and shards.json that there are.
 func (o options) writePages() error {
 	samples, err := o.read()
 	if err == nil {
-		err = writePage(o.page, samples)
+		err = errors.Join(replaceSection(o.page, pageBegin, pageEnd, tables(samples)), writePlots(o.page, samples))
 	}
-	many, failed := o.readMany()
-	switch {
-	case failed == nil:
-		failed = writeMany(o.page, many)
-	case errors.Is(failed, os.ErrNotExist):
-		return err
+	many, manyErr := o.readMany()
+	if manyErr == nil {
+		manyErr = replaceSection(o.page, manyBegin, sectionEnd, manyTables(many))
 	}
-	if errors.Is(err, os.ErrNotExist) {
-		return failed
+	shards, shardsErr := o.readShards()
+	if shardsErr == nil {
+		shardsErr = replaceSection(o.page, shardsBegin, sectionEnd, shardTables(shards))
 	}
-	return errors.Join(err, failed)
+	errs := []error{err, manyErr, shardsErr}
+	if left := slices.DeleteFunc(slices.Clone(errs), func(err error) bool { return errors.Is(err, os.ErrNotExist) }); len(left) > 0 {
+		return errors.Join(left...)
+	}
+	return errors.Join(errs...)
 }
 
-// writePage writes the tables of samples into a Markdown page, below its heading for them, and the plots into pictures beside it.
-func writePage(path string, samples []sample) error {
+// replaceSection replaces what is between a heading of a Markdown page and what follows it.
+func replaceSection(path, begin, end, section string) error {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return err
 	}
-	before, rest, begins := strings.Cut(string(text), pageBegin)
-	_, after, ends := strings.Cut(rest, pageEnd)
+	before, rest, begins := strings.Cut(string(text), begin)
+	_, after, ends := strings.Cut(rest, end)
 	if !begins || !ends {
-		return fmt.Errorf("%s needs the heading %q and a picture below it, between which the tables go", path, strings.TrimSpace(pageBegin))
+		return fmt.Errorf("%s needs the heading %q and %q below it, between which the tables go", path, strings.TrimSpace(begin), strings.TrimSpace(end))
 	}
+	return os.WriteFile(path, []byte(before+begin+section+end+after), 0o644)
+}
+
+// writePlots draws samples into pictures beside a page.
+func writePlots(path string, samples []sample) error {
 	for name, plot := range plots(samples) {
 		if err := os.WriteFile(filepath.Join(filepath.Dir(path), "pictures", name), []byte(plot), 0o644); err != nil {
 			return err
 		}
 	}
-	return os.WriteFile(path, []byte(before+pageBegin+tables(samples)+pageEnd+after), 0o644)
+	return nil
 }
 
 // tables are those of the page.

@@ -39,11 +39,11 @@ func TestPage(t *testing.T) {
 	}
 	samples := append(twoRounds(1000), twoRounds(100)...)
 	write("# Title\nno heading for results\n")
-	if err := writePage(page, samples); err == nil {
+	if err := replaceSection(page, pageBegin, pageEnd, tables(samples)); err == nil {
 		t.Error("a page without the heading gives no error")
 	}
 	write("# Title\n" + pageBegin + "old\n" + pageEnd + "after")
-	if err := writePage(page, samples); err != nil {
+	if err := replaceSection(page, pageBegin, pageEnd, tables(samples)); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(page)
@@ -139,6 +139,8 @@ func TestMatrix(t *testing.T) {
 		"no changes":       func(o *options) { o.rate = 0 },
 		"an unknown phase": func(o *options) { o.skip = "lunch" },
 		"nothing created":  func(o *options) { o.skip = "create" },
+		"no processes":     func(o *options) { o.processes = "0" },
+		"a filter alone":   func(o *options) { o.filtered = true },
 	} {
 		bad := good
 		change(&bad)

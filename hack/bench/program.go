@@ -144,19 +144,27 @@ func (p *process) cpu() (time.Duration, error) {
 	return time.Duration(ticks) * time.Second / ticksPerSecond, nil
 }
 
-// memory is a value in bytes of /proc/PID/status.
+// memory is a value in bytes of /proc/PID/status, which has kilobytes.
 func (p *process) memory(key string) (int64, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+	kilobytes, err := p.proc("status", key)
+	return kilobytes * 1024, err
+}
+
+// received is how many bytes the process has read, from connections and files.
+func (p *process) received() (int64, error) { return p.proc("io", "rchar:") }
+
+// proc is a value of a file in /proc/PID.
+func (p *process) proc(file, key string) (int64, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", p.cmd.Process.Pid, file))
 	if err != nil {
-		return 0, fmt.Errorf("reading the memory: %w", err)
+		return 0, fmt.Errorf("reading what the process uses: %w", err)
 	}
 	for line := range strings.Lines(string(text)) {
 		if rest, ok := strings.CutPrefix(line, key); ok {
-			kilobytes, err := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
-			return kilobytes * 1024, err
+			return strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
 		}
 	}
-	return 0, fmt.Errorf("reading the memory: there is no %s", key)
+	return 0, fmt.Errorf("reading what the process uses: %s has no %s", file, key)
 }
 
 // collectGarbage lets the process collect its garbage, so that its heap is what it needs.

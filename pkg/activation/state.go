@@ -91,24 +91,24 @@ var ErrNobody = errors.New("nobody holds the lock: no cluster is active")
 
 // AskToHandOver asks the holder of a lock to finish what it does and release the lock. It does so when it next renews it.
 func AskToHandOver(ctx context.Context, store leadership.Store) (*State, error) {
-	return rewrite(ctx, store, func(s *State) (*leadership.Record, error) {
-		if s.Asked {
+	return rewrite(ctx, store, func(now, before *State) (*leadership.Record, error) {
+		if now.Asked || now.Holder != before.Holder {
 			return nil, nil
 		}
-		asked := *s.record
-		asked.HolderIdentity = leadership.AskedToHandOver(s.Holder)
+		asked := *now.record
+		asked.HolderIdentity = leadership.AskedToHandOver(now.Holder)
 		return &asked, nil
 	})
 }
 
 // TakeAway releases a lock that a process holds, which may still write until it finds out.
 func TakeAway(ctx context.Context, store leadership.Store, holder string) (*State, error) {
-	return rewrite(ctx, store, func(s *State) (*leadership.Record, error) {
-		if s.Holder != holder {
-			return nil, fmt.Errorf("%s holds the lock, not %s", s.Holder, holder)
+	return rewrite(ctx, store, func(now, _ *State) (*leadership.Record, error) {
+		if now.Holder != holder {
+			return nil, fmt.Errorf("%s holds the lock, not %s", now.Holder, holder)
 		}
-		now := metav1.Now()
-		return &leadership.Record{LeaseDurationSeconds: 1, AcquireTime: now, RenewTime: now, LeaderTransitions: s.record.LeaderTransitions}, nil
+		at := metav1.Now()
+		return &leadership.Record{LeaseDurationSeconds: 1, AcquireTime: at, RenewTime: at, LeaderTransitions: now.record.LeaderTransitions}, nil
 	})
 }
 
@@ -116,27 +116,27 @@ func TakeAway(ctx context.Context, store leadership.Store, holder string) (*Stat
 const rewrites = 10
 
 // rewrite writes what change makes of a lock that a process holds, unless that is nil, and returns what the lock said before. It
-// writes nothing if the process gives the lock up meanwhile.
-func rewrite(ctx context.Context, store leadership.Store, change func(*State) (*leadership.Record, error)) (*State, error) {
-	var first *State
+// writes nothing if the process has released the lock meanwhile.
+func rewrite(ctx context.Context, store leadership.Store, change func(now, before *State) (*leadership.Record, error)) (before *State, err error) {
 	for try := 1; ; try++ {
-		s, err := Read(ctx, store)
+		now, err := Read(ctx, store)
 		switch {
 		case err != nil:
 			return nil, err
-		case first != nil && s.Holder != first.Holder:
-			return first, nil
-		case s.Holder == "":
+		case before == nil && now.Holder == "":
 			return nil, ErrNobody
+		case now.Holder == "":
+			return before, nil
+		case before == nil:
+			before = now
 		}
-		first = s
-		record, err := change(s)
+		record, err := change(now, before)
 		if record == nil || err != nil {
-			return s, err
+			return before, err
 		}
 		err = store.Update(ctx, record)
 		if err == nil {
-			return s, nil
+			return before, nil
 		}
 		if try == rewrites || !apierrors.IsConflict(err) {
 			return nil, fmt.Errorf("writing %s: %w", store.Describe(), err)

@@ -24,7 +24,7 @@ func (s *session) countUpstream(ctx context.Context, ref pipeline.Ref) (after ti
 	failed := false
 	defer func() {
 		if !failed { // also after a panic: what cannot be counted is not acted on either
-			s.pool.tally.note(ref, c)
+			s.pool.tally.Load().note(ref, c)
 		}
 	}()
 	c, after, failed = s.reconciler.Count(ctx, ref, s.cleansUp())
@@ -84,6 +84,24 @@ func (t *tally) note(ref pipeline.Ref, c reconcile.Counted) {
 		return
 	}
 	t.counted[ref] = c
+}
+
+// drop removes upstreams that others count.
+func (t *tally) drop(lost func(ref pipeline.Ref) bool) {
+	if t == nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	maps.DeleteFunc(t.pending, func(ref pipeline.Ref, _ struct{}) bool { return lost(ref) })
+	maps.DeleteFunc(t.counted, func(ref pipeline.Ref, c reconcile.Counted) bool {
+		is := lost(ref)
+		if is {
+			t.version++
+			t.total = difference(t.total, c.GuardCount)
+		}
+		return is
+	})
 }
 
 func (t *tally) sum() sum {
@@ -181,13 +199,13 @@ func (s *session) passGuard(live context.Context) bool {
 		return true
 	}
 	s.batch.open() // changes from now on may come too late to be counted below
-	board := s.newCountBoard()
+	board := s.newCountBoard(startCountKey)
 	if board == nil && guard.MaxChanged == "" && guardNeverHolds(s.pipeline.Config, s.cache.CountDownstreams()) {
 		return true
 	}
 	s.beginCounting()
 	s.startWorkers(live)
-	w := &guardWait{session: s, guard: guard, tally: s.pool.tally, board: board, doubt: func() string { return "" }}
+	w := &guardWait{session: s, guard: guard, tally: s.pool.tally.Load(), board: board, doubt: func() string { return "" }}
 	defer w.end()
 	for cleans := false; ; {
 		if now := s.cleansUp(); now != cleans { // those that are being deleted were passed over so far
@@ -215,6 +233,7 @@ func (s *session) passGuard(live context.Context) bool {
 	if w.confirmed != nil {
 		s.batch.noteConfirmed(w.confirmed) // it needs no second confirmation
 	}
+	board.end(live, allowed)
 	s.pauseWorkers()
 	return true
 }
@@ -243,9 +262,10 @@ type guardWait struct {
 
 // waitingChange is a set of changes that waits for confirmation.
 type waitingChange struct {
-	changes map[pipeline.Ref]drift.Sum
-	count   reconcile.GuardCount
-	digest  string
+	changes map[pipeline.Ref]drift.Sum // of this process
+	// count is of all processes that share shards, own of this one.
+	count, own reconcile.GuardCount
+	digest     string
 }
 
 // countAll adds the counts of the other processes to a count. It returns what they still lack; empty if they are complete.
@@ -265,12 +285,17 @@ func (w *guardWait) countBatch(ctx context.Context, c *sum) (waiting string, set
 		return "", true
 	}
 	mine := w.session.shardCounts(w.tally, w.board.config)
-	for shard, of := range mine {
-		of.Existing = c.Existing / len(mine)
+	held := slices.Sorted(maps.Keys(mine))
+	for i, shard := range held {
+		of := mine[shard]
+		of.Existing = c.Existing*(i+1)/len(held) - c.Existing*i/len(held)
 		mine[shard] = of
 	}
-	alike, n := c.GuardCount, w.board.owned.Ring().N
-	alike.Existing, alike.Changed, alike.Deleted = alike.Existing*n/max(len(mine), 1), alike.Changed*n/max(len(mine), 1), alike.Deleted*n/max(len(mine), 1)
+	if len(held) == 0 {
+		return "", true // what is left is of shards that were lost
+	}
+	scaled := func(n int) int { return n * w.board.owned.Ring().N / len(held) }
+	alike := reconcile.GuardCount{Existing: scaled(c.Existing), Changed: scaled(c.Changed), Deleted: scaled(c.Deleted)}
 	w.board.refreshBatch(ctx, *c, mine)
 	c.GuardCount = w.board.total
 	return w.board.waiting, w.exceeds(alike) == "" || time.Since(w.board.since) > batchSettles
@@ -312,7 +337,7 @@ func (w *guardWait) update(c sum) {
 	if w.board != nil {
 		digest = w.board.digest
 	}
-	w.counted, w.present, w.text = c, waitingChange{changes: set, count: c.GuardCount, digest: digest}, ""
+	w.counted, w.present, w.text = c, waitingChange{changes: set, count: c.GuardCount, own: w.tally.sum().GuardCount, digest: digest}, ""
 	if len(w.accepted) == 0 || len(w.accepted) == maxAccepted || w.differs(c.GuardCount) {
 		w.asked, w.accepted = w.present, map[string]bool{}
 	}
@@ -325,8 +350,11 @@ const maxAccepted = 1000
 // differs reports whether what would be changed now is so different from what was reported that guard would not allow the
 // difference by itself.
 func (w *guardWait) differs(now reconcile.GuardCount) bool {
-	common := w.tally.common(w.asked.changes)
-	added, dropped := difference(now, common), difference(w.asked.count, common)
+	common, own := w.tally.common(w.asked.changes), w.tally.sum().GuardCount
+	others := difference(difference(now, own), difference(w.asked.count, w.asked.own))
+	added, dropped := difference(own, common), difference(w.asked.own, common)
+	added.Changed, added.Deleted = added.Changed+max(others.Changed, 0), added.Deleted+max(others.Deleted, 0)
+	dropped.Changed, dropped.Deleted = dropped.Changed+max(-others.Changed, 0), dropped.Deleted+max(-others.Deleted, 0)
 	added.Existing, dropped.Existing = now.Existing, now.Existing
 	return w.exceeds(added) != "" || w.exceeds(dropped) != ""
 }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"time"
 
@@ -176,6 +177,14 @@ func (b *batch) release(allowed sum, confirmed map[pipeline.Ref]drift.Sum) (refs
 	return refs, true
 }
 
+// drop removes upstreams that wait and that others count.
+func (b *batch) drop(lost func(ref pipeline.Ref) bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	maps.DeleteFunc(b.waiting, func(ref pipeline.Ref, _ drift.Sum) bool { return lost(ref) })
+	b.tally.drop(lost)
+}
+
 // current is the tally while any upstream waits; nil if none does.
 func (b *batch) current() *tally {
 	b.mu.Lock()
@@ -197,6 +206,17 @@ func (s *session) MayProceed(ref pipeline.Ref, c reconcile.Counted, own drift.Su
 	return s.batch.note(ref, c, own, free)
 }
 
+// how is what has become of a batch that is released.
+func (w *guardWait) how(counted sum) ended {
+	switch {
+	case w.confirmed != nil:
+		return confirmed
+	case counted.Changed == 0:
+		return withdrawn
+	}
+	return allowed
+}
+
 // watchBatches lets upstreams that guard holds go on once they are counted and allowed, or confirmed, until live is done.
 func (s *session) watchBatches(live context.Context) {
 	guard := s.pipeline.Config.Guard
@@ -206,9 +226,10 @@ func (s *session) watchBatches(live context.Context) {
 			return
 		case <-s.batch.joined:
 		}
-		w := &guardWait{session: s, guard: guard, doubt: s.batch.doubtful, board: s.newCountBoard()}
+		w := &guardWait{session: s, guard: guard, doubt: s.batch.doubtful, board: s.newCountBoard(batchCountKey)}
 		for {
 			if w.tally = s.batch.current(); w.tally == nil {
+				w.board.end(live, withdrawn)
 				w.reportNothing()
 				break
 			}
@@ -223,6 +244,7 @@ func (s *session) watchBatches(live context.Context) {
 				if text == "" && settled {
 					if refs, ok := s.batch.release(counted, w.confirmed); ok {
 						s.Add(informers.PriorityReaders, 0, refs...)
+						w.board.end(live, w.how(counted))
 						break
 					}
 				}

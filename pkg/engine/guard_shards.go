@@ -5,10 +5,13 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
@@ -20,22 +23,31 @@ import (
 type shardCount struct {
 	config string
 	reconcile.GuardCount
-	digest string    // of the changes; "-" for none
-	at     time.Time // of a batch, to the second; else zero
+	digest string // of the changes; "-" for none
+	// at is when a batch was counted, to the second; zero for a start.
+	at time.Time
+	// passed is true once the changes were confirmed: they do not count for whoever has not seen them wait.
+	passed bool
 }
 
 func (c shardCount) String() string {
-	return fmt.Sprintf("%s %d %d %d %s %d", c.config, c.Existing, c.Changed, c.Deleted, c.digest, max(c.at.Unix(), 0))
+	return fmt.Sprintf("%s %d %d %d %s %d %t", c.config, c.Existing, c.Changed, c.Deleted, c.digest, max(c.at.Unix(), 0), c.passed)
 }
 
 // parseShardCount reads what String wrote.
 func parseShardCount(text string) (c shardCount, ok bool) {
 	var at int64
-	n, err := fmt.Sscanf(text, "%s %d %d %d %s %d", &c.config, &c.Existing, &c.Changed, &c.Deleted, &c.digest, &at)
+	n, err := fmt.Sscanf(text, "%s %d %d %d %s %d %t", &c.config, &c.Existing, &c.Changed, &c.Deleted, &c.digest, &at, &c.passed)
 	if at > 0 {
 		c.at = time.Unix(at, 0)
 	}
-	return c, err == nil && n == 6
+	return c, err == nil && n == 7
+}
+
+// isLike reports whether the changes are the same.
+func (c shardCount) isLike(other shardCount) bool {
+	c.at, c.passed = other.at, other.passed
+	return c == other
 }
 
 // countBoard adds up the counts of all shards: at a start, no process acts before each shard was counted under its config.
@@ -43,9 +55,14 @@ type countBoard struct {
 	shards.Board
 	owned  shards.Owned
 	config string
-	// next is when the counts of others are read again, since when those of a batch were first published, mine what was published last.
+	// key is that of the counts on the board, before the number of the shard.
+	key string
+	// next is when the counts of others are read again, since when this process has the same counts, own what it published last.
 	next, since time.Time
-	mine        sum
+	own         sum
+	published   map[int]shardCount
+	// passed has the counts that had passed when the board was read first; nil before that.
+	passed map[int]shardCount
 
 	// total and digest are of all shards, as of the last refresh; waiting says what they lack, and is empty if they are complete.
 	total   reconcile.GuardCount
@@ -56,8 +73,14 @@ type countBoard struct {
 // countBoardPeriod is how often the counts of other processes are read while guard waits for them.
 const countBoardPeriod = time.Second
 
-// newCountBoard returns the board of a session; nil if no other process counts.
-func (s *session) newCountBoard() *countBoard {
+// The keys of counts on a board: those of a start or a changed config, and those of a batch.
+const (
+	startCountKey = "shard-"
+	batchCountKey = "batch-"
+)
+
+// newCountBoard returns a board of a session; nil if no other process counts.
+func (s *session) newCountBoard(key string) *countBoard {
 	if s.shards == nil || s.engine.options.Board == nil {
 		return nil
 	}
@@ -65,51 +88,144 @@ func (s *session) newCountBoard() *countBoard {
 	if len(config) > 16 {
 		config = config[:16]
 	}
-	return &countBoard{Board: s.engine.options.Board(GuardBoard, s.operator.name), owned: s.shards.owned,
+	return &countBoard{Board: s.engine.options.Board(GuardBoard, s.operator.name), owned: s.shards.owned, key: key,
 		config: strings.ReplaceAll(config, " ", "-"), waiting: "the counts of other processes are not read yet"}
 }
 
-// The keys of counts on a board, each with the number of a shard: those of a start or a changed config, and those of a batch.
-const (
-	startCountKey = "shard-"
-	batchCountKey = "batch-"
-)
-
-// exchange publishes the counts of this process, as far as differs says, and returns all on the board; nil if it was done just now, or
-// fails, which waiting says.
-func (b *countBoard) exchange(ctx context.Context, mine sum, publish func(counts map[string]string) (differs bool)) map[string]string {
-	if time.Now().Before(b.next) && mine == b.mine {
+// exchange publishes the counts of this process, and returns all on the board; nil if that was done just now, or fails, which waiting says.
+// own is what the counts were made of. Those of a batch are renewed at times, and deleted where nothing would change.
+func (b *countBoard) exchange(ctx context.Context, own sum, mine map[int]shardCount, now time.Time) map[string]string {
+	same := own.of == b.own.of && own.version == b.own.version
+	if time.Now().Before(b.next) && same {
 		return nil
 	}
-	b.next, b.mine = time.Now().Add(countBoardPeriod), mine
-	ctx, cancel := context.WithTimeout(ctx, versionWait)
-	defer cancel()
-	counts, err := b.Update(ctx, publish)
-	if err != nil {
-		b.waiting = fmt.Sprintf("Lease %s, in which processes add up what guard counts, cannot be read or written, will retry: %v", b.Name, err)
-		return nil
+	if !same {
+		b.since = time.Now()
 	}
-	return counts
-}
-
-// refresh publishes the counts of this process and adds up those of all, at most once in a while. Nobody acts for a shard in quarantine:
-// whoever takes it once that ends counts it then.
-func (b *countBoard) refresh(ctx context.Context, all sum, mine map[int]shardCount) {
-	counts := b.exchange(ctx, all, func(counts map[string]string) (differs bool) {
+	b.next, b.own = time.Now().Add(countBoardPeriod), own
+	counts, err := b.write(ctx, func(counts map[string]string) (differs bool) {
 		for shard, c := range mine {
-			if key := startCountKey + strconv.Itoa(shard); counts[key] != c.String() {
+			key := b.key + strconv.Itoa(shard)
+			before, had := parseShardCount(counts[key])
+			if b.key == batchCountKey {
+				if c.at = before.at; !had || !c.isLike(before) || now.Sub(c.at).Abs() >= batchRenewed {
+					c.at = now
+				}
+				if c.Changed == 0 {
+					_, there := counts[key]
+					delete(counts, key)
+					differs = differs || there
+					continue
+				}
+			}
+			if counts[key] != c.String() {
 				counts[key], differs = c.String(), true
 			}
 		}
 		return differs
 	})
+	if err != nil {
+		b.waiting = fmt.Sprintf("Lease %s, in which processes add up what guard counts, cannot be read or written, will retry: %v", b.Name, err)
+		return nil
+	}
+	b.published = mine
+	if b.passed == nil {
+		b.passed = map[int]shardCount{}
+		for shard := range b.owned.Ring().N {
+			if c, ok := parseShardCount(counts[b.key+strconv.Itoa(shard)]); ok && c.passed {
+				b.passed[shard] = c
+			}
+		}
+	}
+	return counts
+}
+
+func (b *countBoard) write(ctx context.Context, change func(counts map[string]string) bool) (map[string]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, versionWait)
+	defer cancel()
+	return b.Update(ctx, change)
+}
+
+// ended says what has become of changes that waited.
+type ended int
+
+const (
+	allowed ended = iota
+	confirmed
+	withdrawn
+)
+
+// end says that what this process published waits no more. At a start it counts for others that wait now, and no more for those that begin
+// later; so does what was confirmed of a batch. What guard allowed of a batch counts until it is too old.
+func (b *countBoard) end(ctx context.Context, how ended) {
+	if b == nil || how == allowed && b.key == batchCountKey ||
+		!slices.ContainsFunc(slices.Collect(maps.Values(b.published)), func(c shardCount) bool { return c.Changed > 0 }) {
+		return
+	}
+	_, err := b.write(ctx, func(counts map[string]string) (differs bool) {
+		for shard, mine := range b.published {
+			key := b.key + strconv.Itoa(shard)
+			c, ok := parseShardCount(counts[key])
+			if !ok || c.Changed == 0 || c.passed || !c.isLike(mine) {
+				continue
+			}
+			if differs = true; how == withdrawn {
+				delete(counts, key)
+				continue
+			}
+			c.passed = true
+			counts[key] = c.String()
+		}
+		return differs
+	})
+	if err == nil { // else others count too much, and wait for a confirmation without need
+		b.published = nil
+	}
+}
+
+// publishPassed publishes, for those shards of this process for which that is not on the board, that nothing waits.
+func (s *session) publishPassed(ctx context.Context) {
+	b, held := s.newCountBoard(startCountKey), s.shards.Held()
+	if b == nil || len(held) == 0 || s.pipeline.Config.Guard == nil || s.pipeline.Observing() {
+		return
+	}
+	passed := shardCount{config: b.config, GuardCount: reconcile.GuardCount{Existing: s.cache.CountDownstreams() / len(held)}, digest: "-", passed: true}
+	if _, err := b.write(ctx, func(counts map[string]string) (differs bool) {
+		for _, shard := range held {
+			key := b.key + strconv.Itoa(shard)
+			if c, ok := parseShardCount(counts[key]); !ok || c.config != b.config {
+				counts[key], differs = passed.String(), true
+			}
+		}
+		return differs
+	}); err != nil && ctx.Err() == nil {
+		s.operator.log.Info("cannot publish that nothing waits for guard: a process that starts may wait until another one joins", "lease", b.Name, "error", err.Error())
+	}
+}
+
+// of is the count of a shard on the board. If it had passed before this process began to wait, nothing would change any more.
+func (b *countBoard) of(counts map[string]string, shard int) (c shardCount, ok bool) {
+	c, ok = parseShardCount(counts[b.key+strconv.Itoa(shard)])
+	if before, had := b.passed[shard]; had && c.passed && c.isLike(before) {
+		c.Changed, c.Deleted = 0, 0
+	}
+	return c, ok && c.config == b.config
+}
+
+// refresh publishes the counts of this process and adds up those of all, at most once in a while. Nobody acts for a shard in quarantine:
+// whoever takes it once that ends counts it then.
+func (b *countBoard) refresh(ctx context.Context, own sum, mine map[int]shardCount) {
+	counts := b.exchange(ctx, own, mine, time.Time{})
 	if counts == nil {
 		return
 	}
 	var missing []string
 	b.addUp(func(shard int) (shardCount, bool) {
-		c, ok := parseShardCount(counts[startCountKey+strconv.Itoa(shard)])
-		if ok = ok && c.config == b.config; !ok && !b.owned.Quarantined(shard) {
+		if b.owned.Quarantined(shard) {
+			return shardCount{}, false
+		}
+		c, ok := b.of(counts, shard)
+		if !ok {
 			missing = append(missing, strconv.Itoa(shard))
 		}
 		return c, ok
@@ -141,30 +257,18 @@ func (b *countBoard) addUp(of func(shard int) (c shardCount, ok bool)) (counted 
 	return counted
 }
 
-// batchSettles is how long others have to publish what they count of a batch.
-const batchSettles = 3 * time.Second
+const (
+	// batchSettles is how long others have to publish what they count of a batch, and batchRenewed after what time counts that wait are
+	// published again.
+	batchSettles = 3 * time.Second
+	batchRenewed = 10 * time.Second
+)
 
 // refreshBatch is refresh for a batch, which other processes count at the same time, or not at all: what they published within the last
 // minute counts. How many objects they have that did not publish is estimated: each shard has about the same number.
-func (b *countBoard) refreshBatch(ctx context.Context, all sum, mine map[int]shardCount) {
+func (b *countBoard) refreshBatch(ctx context.Context, own sum, mine map[int]shardCount) {
 	now := time.Now().Truncate(time.Second)
-	counts := b.exchange(ctx, all, func(counts map[string]string) (differs bool) {
-		for shard, c := range mine {
-			key := batchCountKey + strconv.Itoa(shard)
-			before, had := parseShardCount(counts[key])
-			switch c.at = before.at; {
-			case c.Changed == 0 && counts[key] == "", had && c == before && now.Sub(before.at).Abs() < batchWindow/2:
-				continue
-			case c.Changed == 0:
-				delete(counts, key)
-			default:
-				c.at = now
-				counts[key] = c.String()
-			}
-			differs = true
-		}
-		return differs
-	})
+	counts := b.exchange(ctx, own, mine, now)
 	if counts == nil {
 		return
 	}
@@ -172,19 +276,16 @@ func (b *countBoard) refreshBatch(ctx context.Context, all sum, mine map[int]sha
 		if c, ok := mine[shard]; ok {
 			return c, true
 		}
-		c, ok := parseShardCount(counts[batchCountKey+strconv.Itoa(shard)])
-		return c, ok && c.config == b.config && now.Sub(c.at).Abs() <= batchWindow
+		c, ok := b.of(counts, shard)
+		return c, ok && now.Sub(c.at).Abs() <= batchWindow
 	})
 	b.total.Existing = b.total.Existing * b.owned.Ring().N / max(counted, 1)
-	if b.since.IsZero() {
-		b.since = time.Now()
-	}
 }
 
 // shardCounts are the counts of a tally by shard. An upstream that the cache does not show counts in the first shard that is held.
 func (s *session) shardCounts(t *tally, config string) map[int]shardCount {
 	counts, changes := map[int]shardCount{}, map[int]map[pipeline.Ref]drift.Sum{}
-	held := s.shards.held()
+	held := s.shards.Held()
 	for _, shard := range held {
 		counts[shard], changes[shard] = shardCount{config: config, digest: "-"}, map[pipeline.Ref]drift.Sum{}
 	}
@@ -195,7 +296,7 @@ func (s *session) shardCounts(t *tally, config string) map[int]shardCount {
 			break
 		}
 		shard := held[0]
-		if uid := s.cache.UpstreamUID(ref); uid != "" {
+		if uid := s.uidOf(ref); uid != "" {
 			shard = s.shards.Of(uid)
 		}
 		c, ok := counts[shard]
@@ -217,8 +318,26 @@ func (s *session) shardCounts(t *tally, config string) map[int]shardCount {
 	return counts
 }
 
-// held are the shards that are loaded.
-func (s *sessionShards) held() (list []int) {
+// uidOf is the uid of an upstream; empty if the cache does not show it. A row that is gone still has one.
+func (s *session) uidOf(ref pipeline.Ref) types.UID {
+	if uid := s.cache.UpstreamUID(ref); uid != "" || !s.pipeline.HasRows() {
+		return uid
+	}
+	return s.pipeline.Row(ref.Name, nil).GetUID()
+}
+
+// dropLost removes what is counted of upstreams that are no longer those of this process: another one counts them.
+func (s *session) dropLost() {
+	lost := func(ref pipeline.Ref) bool {
+		uid := s.uidOf(ref)
+		return uid == "" || !s.shards.owned.Has(s.shards.Of(uid))
+	}
+	s.batch.drop(lost)
+	s.pool.tally.Load().drop(lost)
+}
+
+// Held implements reconcile.Shards.
+func (s *sessionShards) Held() (list []int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for shard := range s.ready {

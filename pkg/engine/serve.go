@@ -49,7 +49,7 @@ func newSession(g *generation, p *pipeline.Pipeline) *session {
 	if s.shards = newSessionShards(s); s.shards != nil {
 		s.reconciler.Shards = s.shards
 		if board := g.engine.options.Board; board != nil {
-			s.reconciler.Swaps = board(SwapsBoard, g.operator.name)
+			s.reconciler.Swaps = &reconcile.Swaps{Board: board(SwapsBoard, g.operator.name), Config: g.digest}
 		}
 	}
 	if s.writeBack = newWriteBack(s); s.writeBack != nil {

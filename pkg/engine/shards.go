@@ -121,8 +121,19 @@ func (l *shardLoader) Lost(shard int) {
 	for s := range l.sessions {
 		s.shards.drop(shard)
 		s.reconciler.ForgetShard(shard)
+		s.dropLost()
 		if len(set.Shards()) == 0 {
 			s.cache.CloseShards(set)
+		}
+	}
+}
+
+// MembersChanged implements shards.Handler. A process that has joined may wait for counts that are gone since a person deleted the Lease.
+func (l *shardLoader) MembersChanged() {
+	for _, s := range l.all() {
+		select {
+		case s.shards.joined <- struct{}{}:
+		default:
 		}
 	}
 }
@@ -168,8 +179,8 @@ type sessionShards struct {
 	candidates func(set *informers.ShardSet) []pipeline.Ref
 	// acts is true while the session reconciles.
 	acts atomic.Bool
-	// changed signals that a set was opened.
-	changed chan struct{}
+	// changed signals that a set was opened, joined that a process has joined, or left.
+	changed, joined chan struct{}
 
 	mu sync.Mutex
 	// loading are the sets that are opened and not yet ready.
@@ -187,7 +198,7 @@ func newSessionShards(s *session) *sessionShards {
 		return nil
 	}
 	of := &sessionShards{
-		owned: s.engine.shards.owned, loaded: s.cache.HasLoaded, changed: make(chan struct{}, 1), ready: map[int]bool{}, underWay: map[int]int{},
+		owned: s.engine.shards.owned, loaded: s.cache.HasLoaded, changed: make(chan struct{}, 1), joined: make(chan struct{}, 1), ready: map[int]bool{}, underWay: map[int]int{},
 		candidates: func(set *informers.ShardSet) []pipeline.Ref { return s.cache.CandidatesIn(set, s.reconciler) },
 		unsettled:  map[*informers.ShardSet]map[pipeline.Ref]struct{}{},
 	}
@@ -334,6 +345,8 @@ func (s *session) loadShards(acting context.Context) {
 		select {
 		case <-acting.Done():
 		case <-s.shards.changed:
+		case <-s.shards.joined:
+			s.publishPassed(acting)
 		}
 	}
 }
@@ -348,7 +361,7 @@ func (s *session) noteUnfiltered(key informers.Key) {
 // passOver is for an upstream of a shard that is not loaded, or lost: guard does not wait for it.
 func (s *session) passOver(ref pipeline.Ref) {
 	if s.reconciler.Counting.Load() {
-		s.pool.tally.note(ref, reconcile.Counted{})
+		s.pool.tally.Load().note(ref, reconcile.Counted{})
 		return
 	}
 	s.batch.note(ref, reconcile.Counted{}, drift.Sum{}, true)

@@ -232,6 +232,30 @@ func TestShardsGuard(t *testing.T) {
 	untouched(t, ns)
 }
 
+// TestShardsGuardLeaseDeleted: where a person deletes the Lease of counts, a process that starts waits no longer than until the others see it.
+func TestShardsGuardLeaseDeleted(t *testing.T) {
+	t.Parallel()
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	conf := guardedBy(fill(widgetConfig, ns, name), "")
+	standing(t, ns, conf).halt()
+	a, b := startMember(t, boardsIn(ns), 2, conf), startMember(t, boardsIn(ns), 2, conf)
+	a.give(t.Context(), 0)
+	b.give(t.Context(), 1)
+	a.ready()
+	b.ready()
+	board := boardsIn(ns)(engine.GuardBoard, name)
+	waitBoard(t, board, 2)
+	leases := kubernetes.NewForConfigOrDie(testkit.Config()).CoordinationV1().Leases(ns)
+	if err := leases.Delete(t.Context(), board.Name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	a.halt()
+	a = startMember(t, boardsIn(ns), 2, conf)
+	a.give(t.Context(), 0)
+	b.handler.MembersChanged()
+	a.ready()
+}
+
 // TestShardsSwapNames: upstreams that take over each other's names do not wait for each other where different processes act for them. In
 // each circle, the object goes first whose upstream closed it.
 func TestShardsSwapNames(t *testing.T) {
@@ -319,6 +343,67 @@ func TestShardsSwapNames(t *testing.T) {
 	}
 }
 
+// TestShardsSwapRows is TestShardsSwapNames for rows.
+func TestShardsSwapRows(t *testing.T) {
+	t.Parallel()
+	ns, name, db := testkit.Namespace(t), testkit.Unique(t), newDatabase(t)
+	const n, rows = 8, 6
+	db.add(1, rows)
+	db.exec(`UPDATE apps SET data = json_object('of', 'row ' || id)`)
+	conf := replaceOnce(t, db.config(ns, name), "maxDelay: 10s", "maxDelay: 1s")
+	a, b := startMember(t, boardsIn(ns), n, conf), startMember(t, boardsIn(ns), n, conf)
+	a.give(t.Context(), 0, 2, 4, 6)
+	b.give(t.Context(), 1, 3, 5, 7)
+	a.ready()
+	b.ready()
+	for i := 1; i <= rows; i++ {
+		waitData(t, ns, app(i), "of", fmt.Sprintf("row %d", i))
+	}
+	db.exec(`UPDATE apps SET name = 'app-' || (id % 6 + 1)`)
+	for i := 1; i <= rows; i++ {
+		waitData(t, ns, app(i%rows+1), "of", fmt.Sprintf("row %d", i))
+	}
+	waitBoard(t, boardsIn(ns)(engine.SwapsBoard, name), 0)
+}
+
+// TestShardsSwapNothing: what a process has put on the board, and that is no longer so under a new process, takes nothing from anybody.
+func TestShardsSwapNothing(t *testing.T) {
+	t.Parallel()
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	conf := replaceOnce(t, swapping(ns, name), "maxDelay: 10s", "maxDelay: 1s") +
+		"inputs: [{name: settings, apiVersion: v1, kind: ConfigMap, fixedName: settings, missing: Allow}]\n"
+	// The input says that each upstream wants the name of old.
+	conf = replaceOnce(t, conf, "{{ .spec.name | default .metadata.name }}",
+		`{{ ((input "settings").data | default dict).back | default .spec.name }}`)
+	a, b := startMember(t, boardsIn(ns), 2, conf), startMember(t, boardsIn(ns), 2, conf)
+	a.give(t.Context(), 0)
+	b.give(t.Context(), 1)
+	a.ready()
+	b.ready()
+	inShard(t, ns, "u0", "{name: one}", a)
+	inShard(t, ns, "u1", "{name: two}", b)
+	waitData(t, ns, "one", "of", "u0")
+	waitData(t, ns, "two", "of", "u1")
+	testkit.Apply(t, ns, widgetAt("u0", "two"))
+	board := boardsIn(ns)(engine.SwapsBoard, name)
+	waitBoard(t, board, 1)
+	a.halt()
+	testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: {back: one}}")
+	a = startMember(t, boardsIn(ns), 2, conf)
+	a.give(t.Context(), 0)
+	a.ready()
+	waitCondition(t, widgets, ns, "u0", "Ready", "True")
+	eventuallyCondition(t, ns, "u1", "False", "Conflict", "")
+	never(t, func() (bool, string) {
+		for object, of := range map[string]string{"one": "u0", "two": "u1"} {
+			if cm := testkit.Find(t, configMaps, ns, object); cm == nil || fmt.Sprint(cm.Object["data"]) != "map[of:"+of+"]" {
+				return true, object + " went"
+			}
+		}
+		return false, ""
+	})
+}
+
 // inShard makes a Widget in a shard of a member.
 func inShard(t *testing.T, ns, name, spec string, m member) {
 	t.Helper()
@@ -399,15 +484,21 @@ func TestShardsGuardBatch(t *testing.T) {
 			}
 			held()
 			if moves {
-				a.take(0, 1)
-				b.give(t.Context(), 0, 1)
+				a.take(0)
+				b.give(t.Context(), 0)
 				held()
-				digest = b.digest()
+				drop("nothing") // so that the digest is not that of before
+				testkit.Eventually(t, patience, func() (bool, string) {
+					digest = b.digest()
+					return digest == a.digest(), "one wants " + a.digest() + " confirmed, the other " + digest
+				})
 			}
 			testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: confirmations}, data: {widgets: "+digest+"}}")
 			for _, of := range many {
 				waitGone(t, configMaps, ns, of)
 			}
+			drop("few-1") // what was confirmed counts no more
+			waitGone(t, configMaps, ns, named(each+3))
 		})
 	}
 }

@@ -17,7 +17,7 @@ type workerPool struct {
 	// slots has one slot for each worker, who takes it for each reconcile; the session takes all of them to pause the workers.
 	slots  chan struct{}
 	paused bool
-	tally  *tally // of their counts
+	tally  atomic.Pointer[tally] // of their counts
 	// standingBy is true while another process acts.
 	standingBy atomic.Bool
 }
@@ -88,7 +88,7 @@ func (s *session) beginCounting() {
 	s.shards.takeLoaded()
 	refs := s.cache.Candidates(s.reconciler)
 	s.reconciler.UseBaselinesOf(s.operator.activeReconciler(s))
-	s.pool.tally = newTally(refs)
+	s.pool.tally.Store(newTally(refs))
 	s.pool.standingBy.Store(false)
 	s.reconciler.Counting.Store(true)
 	s.resumeWorkers()
@@ -115,7 +115,7 @@ func (s *session) beginActing() {
 	} else {
 		s.Add(informers.PriorityBulk, 0, s.reconciler.Leaving()...) // no first list shows these
 	}
-	s.pool.tally = nil
+	s.pool.tally.Store(nil)
 	s.reconciler.UseBaselinesOf(nil)
 	s.resumeWorkers()
 }

@@ -72,20 +72,11 @@ func (w *waits) settle(ref pipeline.Ref, isCurrent func(pipeline.Ref, drift.Sum)
 	w.upstreams[ref] = upstream
 	for object := range upstream.blockers {
 		others := w.circle(object)
-		at := map[pipeline.Ref]drift.Sum{}
-		for _, other := range others {
-			at[w.owners[other]] = w.upstreams[w.owners[other]].digest
-		}
-		delete(at, ref)
-		if others == nil || slices.ContainsFunc(others, w.givesWay) {
-			continue
-		}
-		upstream.givesWay[object] = true
-		for other, digest := range at {
-			if !isCurrent(other, digest) {
-				delete(upstream.givesWay, object)
-				break
-			}
+		if others != nil && !slices.ContainsFunc(others, w.givesWay) && !slices.ContainsFunc(others, func(other types.UID) bool {
+			at := w.owners[other]
+			return at != ref && !isCurrent(at, w.upstreams[at].digest)
+		}) {
+			upstream.givesWay[object] = true
 		}
 	}
 }
@@ -134,28 +125,20 @@ func (c *circles) note(ref pipeline.Ref, upstream waitingUpstream, isCurrent fun
 	before := c.known.upstreams[ref].givesWay
 	c.known.set(ref, upstream)
 	c.known.settle(ref, isCurrent)
-	return isLarger(c.known.upstreams[ref].givesWay, before)
+	return hasMore(c.known.upstreams[ref].givesWay, before)
 }
 
-// agree is note for an upstream whose circles may lead through other processes: these agree on a board who closes a circle.
-func (c *circles) agree(ref pipeline.Ref, upstream waitingUpstream, onBoard func(waitingUpstream) (waitingUpstream, error)) (closed bool, err error) {
-	c.mu.Lock()
-	before, known := c.known.upstreams[ref]
-	c.mu.Unlock()
-	if !known && len(upstream.blockers) == 0 {
-		return false, nil
-	}
-	if upstream, err = onBoard(upstream); err != nil {
-		return false, err
-	}
+// take is note for an upstream of which all processes have agreed which objects give way.
+func (c *circles) take(ref pipeline.Ref, agreed waitingUpstream) (closed bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.known.set(ref, upstream)
-	return isLarger(upstream.givesWay, before.givesWay), nil
+	before := c.known.upstreams[ref].givesWay
+	c.known.set(ref, agreed)
+	return hasMore(agreed.givesWay, before)
 }
 
-// isLarger reports whether there is an object in a set that is not in another one.
-func isLarger(set, other map[types.UID]bool) bool {
+// hasMore reports whether there is an object in a set that is not in another one.
+func hasMore(set, other map[types.UID]bool) bool {
 	for object := range set {
 		if !other[object] {
 			return true
@@ -180,29 +163,37 @@ func (r *reconciliation) noteCircles(ctx context.Context, d pipeline.Decision) b
 			continue
 		}
 		if w.blockers == nil {
-			w.digest, w.blockers = r.digest(nil), map[types.UID][]types.UID{}
+			w.digest, w.blockers = r.readableDigest(false), map[types.UID][]types.UID{}
 		}
 		w.blockers[o.UID] = o.Blockers
 	}
+	isCached := func(at pipeline.Ref, digest drift.Sum) bool { return r.isCached(ctx, at, digest) }
 	if r.Swaps == nil {
-		return r.circles.note(r.ref, w, r.isCached)
+		return r.circles.note(r.ref, w, isCached)
 	}
-	closed, err := r.circles.agree(r.ref, w, func(w waitingUpstream) (waitingUpstream, error) { return r.agreeOnSwaps(ctx, w) })
-	if err != nil {
-		r.Log.Info("other processes cannot be told that an upstream waits for a name, so that upstreams which swap their names wait for each other; "+
-			"will retry", "upstream", r.ref.String(), "reason", apply.Classify(err).Reason, "message", err.Error())
+	if len(w.blockers) == 0 && d.Pending() {
+		return false // what an action meets may show that it still waits: it does not lose its turn
+	}
+	closed, err := r.noteOnBoard(ctx, w, isCached)
+	if err != nil && len(w.blockers) > 0 {
+		r.Log.Info("cannot publish that the upstream waits for a name: circles of names through other processes are not found", "upstream", r.ref.String(),
+			"reason", apply.Classify(err).Reason, "message", err.Error())
 	}
 	return closed
 }
 
 // isCached reports whether an upstream with that digest is in the cache.
-func (r *reconciliation) isCached(at pipeline.Ref, digest drift.Sum) bool {
+func (r *reconciliation) isCached(ctx context.Context, at pipeline.Ref, digest drift.Sum) bool {
 	up, err := r.Cache.Upstream(at)
-	return err == nil && up != nil && r.digestOf(up) == digest
+	return err == nil && up != nil && r.digestOf(ctx, up) == digest
 }
 
-func (r *reconciliation) digestOf(up *unstructured.Unstructured) drift.Sum {
-	return (&reconciliation{Reconciler: r.Reconciler, upstream: up}).digest(nil)
+// digestOf is the readableDigest of another upstream, without its status. What it asks for depends on nothing else, other than the config
+// and its own objects.
+func (r *reconciliation) digestOf(ctx context.Context, up *unstructured.Unstructured) drift.Sum {
+	other := &reconciliation{Reconciler: r.Reconciler, upstream: up, record: &record{inputs: r.Pipeline.InputRefs(ctx, up)}}
+	other.readInputs(ctx)
+	return other.readableDigest(false)
 }
 
 // acceptsSuccessors reports whether the API server would accept the objects whose names the blockers have, by one dry run for each desired

@@ -166,6 +166,12 @@ func (r *reconciliation) findInputs(ctx context.Context) {
 			rec.inputsOf = "" // an evaluation that was cut short says nothing about the upstream
 		}
 	}
+	r.readInputs(ctx)
+}
+
+// readInputs reads the inputs to which the record refers.
+func (r *reconciliation) readInputs(ctx context.Context) {
+	rec := r.record
 	inputs, digests := make([]foundInput, len(rec.inputs)), make([]any, len(rec.inputs))
 	for i, ref := range rec.inputs {
 		switch {

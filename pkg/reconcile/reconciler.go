@@ -37,7 +37,7 @@ type Reconciler struct {
 	// Shards are those for which this process acts; nil: it acts for every upstream.
 	Shards Shards
 	// Swaps is where processes that share shards find upstreams that swap their names; nil: each finds its own.
-	Swaps Board
+	Swaps *Swaps
 	// Token is the fencing token of the activation, empty without one; nil: there is none.
 	Token func() string
 	// Now is the clock of decisions, retries and transitions; nil: time.Now.

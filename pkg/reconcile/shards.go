@@ -13,6 +13,8 @@ import (
 type Shards interface {
 	// Of is the shard of the upstream with that uid.
 	Of(uid types.UID) int
+	// Held are the shards for which reconciles may begin.
+	Held() []int
 	// Enter returns a context for the writes of one reconcile of a shard, which ends when the shard is lost. Whoever drains the
 	// shard waits for leave. ok is false if no reconcile of it may begin: another process may act for it.
 	Enter(ctx context.Context, shard int) (acting context.Context, leave func(), ok bool)
@@ -62,4 +64,5 @@ func (r *Reconciler) ForgetShard(shard int) {
 		}
 	}
 	r.deselected.forgetThat(func(uid types.UID) bool { return r.Shards.Of(uid) == shard })
+	r.Swaps.forgetShard(shard)
 }

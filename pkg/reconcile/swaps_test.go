@@ -24,7 +24,7 @@ func (k known) isCurrent(at pipeline.Ref, digest drift.Sum) bool {
 func (k known) isGone(at pipeline.Ref, _ types.UID) bool { return k[at.Name] == "gone" }
 
 // TestSwapsBoard: processes that share a board find the circles that TestCircles finds in one process. Each row is what upstreams publish in
-// turn, as "upstream: object, what it waits for"; an upstream without objects no longer waits.
+// turn, as "upstream: object, what it waits for"; an upstream without objects no longer waits, one with a mark has another config.
 func TestSwapsBoard(t *testing.T) {
 	long := "b: " + strings.Repeat("2", maxBoardEntry) + " 1"
 	for _, row := range []struct {
@@ -45,8 +45,9 @@ func TestSwapsBoard(t *testing.T) {
 		{"the other one is gone", []string{"a: 1 2", "b: 2 1"}, nil, known{"a": "gone"}, "", "b"},
 		{"the other one no longer waits", []string{"a: 1 2", "a:", "b: 2 1"}, nil, nil, "", "b"},
 		{"it no longer waits", []string{"a: 1 2", "b: 2 1", "b:"}, nil, nil, "", "a"},
+		{"the other one was decided on by another config", []string{"a': 1 2", "b: 2 1"}, nil, nil, "", "a b"},
 		{"something else is on the board", []string{"a: 1 2", "b: 2 1"}, map[string]string{"note": "by hand"}, nil, "2", "a b note"},
-		{"nonsense instead of a digest", []string{"a: 1 2", "b: 2 1"}, map[string]string{"u-a": `{"name": "a", "digest": "1", "blockers": {"1": ["2"]}}`}, nil, "", "b"},
+		{"nonsense instead of a digest", []string{"a: 1 2", "b: 2 1"}, map[string]string{boardKey("u-a"): `{"uid": "u-a", "name": "a", "digest": "1", "blockers": {"1": ["2"]}}`}, nil, "", "b"},
 		{"an upstream that needs too much room", []string{"a: 1 2", long}, nil, nil, "full", "a"},
 		{"a board that is full", []string{"a: 1 2", "b: 2 1"}, map[string]string{"note": strings.Repeat("x", maxBoard)}, nil, "full", "a note"},
 	} {
@@ -62,7 +63,12 @@ func TestSwapsBoard(t *testing.T) {
 			if i == len(row.turns)-1 {
 				maps.Copy(entries, row.edited)
 			}
-			fits := w.publish(entries, pipeline.Ref{Name: name}, types.UID("u-"+name), now)
+			by := "config"
+			if strings.HasSuffix(name, "'") {
+				name, by = strings.TrimSuffix(name, "'"), "another config"
+				w.digest = drift.Digest(name)
+			}
+			fits := w.publish(entries, boardEntry{UID: types.UID("u-" + name), Name: name, Config: by}, now)
 			if gives = fmt.Sprint(slices.Collect(maps.Keys(w.givesWay))); !fits {
 				gives = "[full]"
 			}
@@ -72,7 +78,12 @@ func TestSwapsBoard(t *testing.T) {
 		}
 		var board []string
 		for _, key := range slices.Sorted(maps.Keys(entries)) {
-			board = append(board, strings.TrimPrefix(key, "u-"))
+			for _, name := range []string{"a", "b", "c"} {
+				if key == boardKey(types.UID("u-"+name)) {
+					key = name
+				}
+			}
+			board = append(board, key)
 		}
 		slices.Sort(board)
 		if have := strings.Join(board, " "); have != row.board {

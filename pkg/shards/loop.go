@@ -333,12 +333,24 @@ func (m *Member) report(v view, acted bool) bool {
 		quarantined[k] = state == "quarantined"
 	}
 	setMetrics(counts)
+	if m.noteMembers(v.alive) {
+		m.handler.MembersChanged()
+	}
 	a := assign(v)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.quarantined = quarantined
 	m.settled = m.settled || !acted && len(a.taken[m.name]) == 0 && counts["draining"] == 0
 	return acted || counts["free"]+counts["draining"]+counts["suspect"] > 0
+}
+
+// noteMembers reports whether a process has joined or left since the last look.
+func (m *Member) noteMembers(alive []string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	changed := !slices.Equal(m.alive, alive)
+	m.alive = slices.Clone(alive)
+	return changed
 }
 
 // state is that of a shard as this process sees it.

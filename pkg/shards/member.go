@@ -50,6 +50,8 @@ type Member struct {
 	held map[int]*held
 	// quarantined are the shards that nobody takes, as this process saw them last.
 	quarantined map[int]bool
+	// alive are the processes of the set, as this process saw them last.
+	alive []string
 	// waitsFor says what this process waits for before it takes any shard; empty once it takes some.
 	waitsFor string
 	// refused is why this process cannot take part.
@@ -76,6 +78,9 @@ func (nobody) Gained(context.Context, int) {}
 
 // Lost implements Handler.
 func (nobody) Lost(int) {}
+
+// MembersChanged implements Handler.
+func (nobody) MembersChanged() {}
 
 // MismatchError is about processes that were started with different numbers of shards.
 type MismatchError struct {
