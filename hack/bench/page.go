@@ -49,7 +49,8 @@ func replaceSection(path, begin, end, section string) error {
 	before, rest, begins := strings.Cut(string(text), begin)
 	_, after, ends := strings.Cut(rest, end)
 	if !begins || !ends {
-		return fmt.Errorf("%s needs the heading %q and %q below it, between which the tables go", path, strings.TrimSpace(begin), strings.TrimSpace(end))
+		return fmt.Errorf("%s needs the heading %q and %q below it, between which the tables go", path, strings.TrimSpace(begin),
+			strings.TrimSpace(end))
 	}
 	return os.WriteFile(path, []byte(before+begin+section+end+after), 0o644)
 }

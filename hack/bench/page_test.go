@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -43,7 +44,7 @@ func TestPage(t *testing.T) {
 		t.Error("a page without the heading gives no error")
 	}
 	write("# Title\n" + pageBegin + "old\n" + pageEnd + "after")
-	if err := replaceSection(page, pageBegin, pageEnd, tables(samples)); err != nil {
+	if err := errors.Join(replaceSection(page, pageBegin, pageEnd, tables(samples)), writePlots(page, samples)); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(page)

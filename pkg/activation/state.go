@@ -117,7 +117,9 @@ const rewrites = 10
 
 // rewrite writes what change makes of a lock that a process holds, unless that is nil, and returns what the lock said before. It
 // writes nothing if the process has released the lock meanwhile.
-func rewrite(ctx context.Context, store leadership.Store, change func(now, before *State) (*leadership.Record, error)) (before *State, err error) {
+func rewrite(
+	ctx context.Context, store leadership.Store, change func(now, before *State) (*leadership.Record, error),
+) (before *State, err error) {
 	for try := 1; ; try++ {
 		now, err := Read(ctx, store)
 		switch {

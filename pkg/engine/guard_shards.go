@@ -103,26 +103,12 @@ func (b *countBoard) exchange(ctx context.Context, own sum, mine map[int]shardCo
 		b.since = time.Now()
 	}
 	b.next, b.own = time.Now().Add(countBoardPeriod), own
-	counts, err := b.write(ctx, func(counts map[string]string) (differs bool) {
+	counts, err := b.write(ctx, func(counts map[string]string) bool {
+		before := maps.Clone(counts)
 		for shard, c := range mine {
-			key := b.key + strconv.Itoa(shard)
-			before, had := parseShardCount(counts[key])
-			if b.key == batchCountKey {
-				if c.at = before.at; !had || !c.isLike(before) || now.Sub(c.at).Abs() >= batchRenewed {
-					c.at = now
-				}
-				if c.Changed == 0 {
-					_, there := counts[key]
-					delete(counts, key)
-					differs = differs || there
-					continue
-				}
-			}
-			if counts[key] != c.String() {
-				counts[key], differs = c.String(), true
-			}
+			b.put(counts, b.key+strconv.Itoa(shard), c, now)
 		}
-		return differs
+		return !maps.Equal(before, counts)
 	})
 	if err != nil {
 		b.waiting = fmt.Sprintf("Lease %s, in which processes add up what guard counts, cannot be read or written, will retry: %v", b.Name, err)
@@ -138,6 +124,21 @@ func (b *countBoard) exchange(ctx context.Context, own sum, mine map[int]shardCo
 		}
 	}
 	return counts
+}
+
+// put puts a count of this process on the board.
+func (b *countBoard) put(counts map[string]string, key string, c shardCount, now time.Time) {
+	if b.key == batchCountKey {
+		before, had := parseShardCount(counts[key])
+		if c.at = before.at; !had || !c.isLike(before) || now.Sub(c.at).Abs() >= batchRenewed {
+			c.at = now
+		}
+		if c.Changed == 0 {
+			delete(counts, key)
+			return
+		}
+	}
+	counts[key] = c.String()
 }
 
 func (b *countBoard) write(ctx context.Context, change func(counts map[string]string) bool) (map[string]string, error) {

@@ -1,0 +1,148 @@
+//go:build controlplane
+
+package engine_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/corollary-dev/corollary/internal/testkit"
+	"github.com/corollary-dev/corollary/pkg/engine"
+)
+
+// TestShardsGuard: what guard allows each process alone, and not both together, waits in both.
+func TestShardsGuard(t *testing.T) {
+	t.Parallel()
+	const n = 4
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	conf := guardedBy(fill(widgetConfig, ns, name), "")
+	first := standing(t, ns, conf)
+	first.halt()
+	changed := strings.Replace(conf, "data: {{ .spec.data }}", "data: {key: value, version: two}", 1)
+	boards := boardsIn(ns)
+	counts := boards(engine.GuardBoard, name)
+	a, b := startMember(t, boards, n, changed), startMember(t, boards, n, changed)
+	in := map[int]int{}
+	for _, w := range testkit.List(t, widgets, ns, "") {
+		in[a.ring.Of(string(w.GetUID()))]++
+	}
+	order := []int{0, 1, 2, 3}
+	slices.SortFunc(order, func(x, y int) int { return in[y] - in[x] })
+	a.give(t.Context(), order[:2]...)
+	testkit.Eventually(t, patience, func() (bool, string) {
+		lease, err := counts.Client.Get(t.Context(), counts.Name, metav1.GetOptions{})
+		return err == nil && len(lease.Annotations) == 2, fmt.Sprint("the Lease is ", lease)
+	})
+	untouched(t, ns) // two shards are not counted yet
+	// Nobody waits for one in quarantine. It is the one with the fewest objects: what is left is more than guard allows.
+	a.quarantine(order[3])
+	b.quarantine(order[3])
+	b.give(t.Context(), order[2])
+	if x, y := a.digest(), b.digest(); x != y {
+		t.Errorf("one wants %s confirmed, the other %s", x, y)
+	}
+	untouched(t, ns)
+}
+
+// TestShardsGuardLeaseDeleted: where a person deletes the Lease of counts, a process that starts waits no longer than until the others see it.
+func TestShardsGuardLeaseDeleted(t *testing.T) {
+	t.Parallel()
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	conf := guardedBy(fill(widgetConfig, ns, name), "")
+	standing(t, ns, conf).halt()
+	a, b := startMember(t, boardsIn(ns), 2, conf), startMember(t, boardsIn(ns), 2, conf)
+	a.give(t.Context(), 0)
+	b.give(t.Context(), 1)
+	a.ready()
+	b.ready()
+	board := boardsIn(ns)(engine.GuardBoard, name)
+	waitBoard(t, board, 2)
+	leases := kubernetes.NewForConfigOrDie(testkit.Config()).CoordinationV1().Leases(ns)
+	if err := leases.Delete(t.Context(), board.Name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	a.halt()
+	a = startMember(t, boardsIn(ns), 2, conf)
+	a.give(t.Context(), 0)
+	b.handler.MembersChanged()
+	a.ready()
+}
+
+// TestShardsGuardBatch: a changed input waits in all processes if guard allows what each counts, and not what all count. What waits does so
+// wherever its shard moves.
+func TestShardsGuardBatch(t *testing.T) {
+	t.Parallel()
+	for _, moves := range []bool{false, true} {
+		t.Run(fmt.Sprintf("shards move: %t", moves), func(t *testing.T) {
+			t.Parallel()
+			const n, each = 4, 6
+			ns, name := testkit.Namespace(t), testkit.Unique(t)
+			conf := with(fill(widgetConfig, ns, name), dropKey) +
+				"inputs: [{name: settings, apiVersion: v1, kind: ConfigMap, objectName: self.spec.anything.of, missing: Allow}]\n" +
+				"guard: {maxDeleted: 20%, minimum: 4" + confirmKey(ns) + "}\n"
+			conf = replaceOnce(t, conf, "data: {{ .spec.data }}", "data: {key: value}")
+			a, b := startMember(t, boardsIn(ns), n, conf), startMember(t, boardsIn(ns), n, conf)
+			a.give(t.Context(), 0, 1)
+			b.give(t.Context(), 2, 3)
+			a.ready()
+			b.ready()
+			var many []string // read one object, three in each process
+			for i := range 2 * each {
+				m, of := map[bool]member{true: a, false: b}[i < each], "none"
+				if i%each < 3 {
+					of = "many"
+					many = append(many, named(i))
+				} else if i%each == 3 {
+					of = fmt.Sprintf("few-%d", i/each)
+				}
+				inShard(t, ns, named(i), "{data: {}, anything: {of: "+of+"}}", m)
+			}
+			for i := range 2 * each {
+				waitCondition(t, widgets, ns, named(i), "Ready", "True")
+			}
+			drop := func(input string) {
+				testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: "+input+"}, data: {drop: 'yes'}}")
+			}
+			drop("few-0") // one object of twelve
+			waitGone(t, configMaps, ns, named(3))
+			held := func() {
+				t.Helper()
+				never(t, func() (bool, string) {
+					for _, of := range many {
+						if testkit.Find(t, configMaps, ns, of) == nil {
+							return true, of + " is gone before anybody confirmed"
+						}
+					}
+					return false, ""
+				})
+			}
+			drop("many")
+			digest := b.digest()
+			if !moves && digest != a.digest() {
+				t.Errorf("one wants %s confirmed, the other %s", a.digest(), digest)
+			}
+			held()
+			if moves {
+				a.take(0)
+				b.give(t.Context(), 0)
+				held()
+				drop("nothing") // so that the digest is not that of before
+				testkit.Eventually(t, patience, func() (bool, string) {
+					digest = b.digest()
+					return digest == a.digest(), "one wants " + a.digest() + " confirmed, the other " + digest
+				})
+			}
+			testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: confirmations}, data: {widgets: "+digest+"}}")
+			for _, of := range many {
+				waitGone(t, configMaps, ns, of)
+			}
+			drop("few-1") // what was confirmed counts no more
+			waitGone(t, configMaps, ns, named(each+3))
+		})
+	}
+}
