@@ -240,7 +240,9 @@ func (s *session) watchBatches(live context.Context) {
 				if text == "" && settled {
 					text = w.waitsFor(c)
 				}
-				s.generation.setHeld(text)
+				if text != "" || settled { // else what was said last holds on
+					s.generation.setHeld(text)
+				}
 				if text == "" && settled {
 					if refs, ok := s.batch.release(counted, w.confirmed); ok {
 						s.Add(informers.PriorityReaders, 0, refs...)
