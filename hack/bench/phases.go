@@ -160,20 +160,25 @@ type run struct {
 	ticking               time.Duration // CPU time that the process may use besides idleCPU and is idle
 }
 
-// samples runs all phases with a program. Its objects are deleted at the end.
-func (b *bench) samples(ctx context.Context, p *program, objects, size, round int) (_ []sample, err error) {
-	namespace := fmt.Sprintf("%s-%d-%d-%d", p.name, objects, size, round)
+// newRun is about so many objects in a namespace that does not exist yet. The caller closes the log.
+func (b *bench) newRun(p *program, namespace string, objects, size int) (*run, error) {
 	c, err := newCluster(b.plane.Config(), work.GroupVersion.WithResource("widgets"), namespace, "w", objects, size)
 	if err != nil {
 		return nil, err
 	}
 	c.wanted = b.target
 	log, err := os.Create(filepath.Join(b.dir, namespace+".log"))
+	return &run{bench: b, cluster: c, program: p, namespace: namespace, log: log}, err
+}
+
+// samples runs all phases with a program. Its objects are deleted at the end.
+func (b *bench) samples(ctx context.Context, p *program, objects, size, round int) (_ []sample, err error) {
+	namespace := fmt.Sprintf("%s-%d-%d-%d", p.name, objects, size, round)
+	r, err := b.newRun(p, namespace, objects, size)
 	if err != nil {
 		return nil, err
 	}
-	defer log.Close()
-	r := &run{bench: b, cluster: c, program: p, namespace: namespace, log: log}
+	defer r.log.Close()
 	if err := r.prepare(ctx); err != nil {
 		return nil, err
 	}
@@ -185,7 +190,7 @@ func (b *bench) samples(ctx context.Context, p *program, objects, size, round in
 		}
 		s, err := r.measure(ctx, ph)
 		if err != nil {
-			return nil, fmt.Errorf("%s, phase %s (log: %s): %w", namespace, ph.name, log.Name(), err)
+			return nil, fmt.Errorf("%s, phase %s (log: %s): %w", namespace, ph.name, r.log.Name(), err)
 		}
 		s.Program, s.Phase, s.Objects, s.Size, s.Round = p.name, ph.name, objects, size, round
 		list = append(list, s)

@@ -65,21 +65,17 @@ func (b *bench) shardSamples(ctx context.Context, m matrix, filtered bool) ([]sh
 
 func (b *bench) shardSamplesOf(ctx context.Context, objects, size int, processes []int, filtered bool) (list []shardSample, err error) {
 	namespace := fmt.Sprintf("shards-%d-%d", objects, size)
-	c, err := newCluster(b.plane.Config(), work.GroupVersion.WithResource("widgets"), namespace, "w", objects, size)
-	if err != nil {
-		return nil, err
-	}
-	c.wanted = b.target
-	log, err := os.Create(filepath.Join(b.dir, namespace+".log"))
-	if err != nil {
-		return nil, err
-	}
-	defer log.Close()
 	p := &program{name: "corollary", operator: true, reconcileMetric: "corollary_reconcile_seconds", command: func(o work.Options) []string {
 		return append(corollary(b.dir, shardedConfig, o), "--shards", fmt.Sprint(virtualShards), "--leader-elect",
 			"--leader-election-id", "bench", "--leader-election-namespace", namespace)
 	}}
-	s := &shardSet{run: &run{bench: b, cluster: c, program: p, namespace: namespace, log: log, ticking: renewing}}
+	r, err := b.newRun(p, namespace, objects, size)
+	if err != nil {
+		return nil, err
+	}
+	defer r.log.Close()
+	r.ticking = renewing
+	s := &shardSet{run: r}
 	defer func() { err = errors.Join(err, s.end()) }()
 	if err := s.prepare(ctx); err != nil {
 		return nil, err

@@ -26,7 +26,7 @@ type shardCount struct {
 	digest string // of the changes; "-" for none
 	// at is when a batch was counted, to the second; zero for a start.
 	at time.Time
-	// passed is true once the changes were confirmed: they do not count for whoever has not seen them wait.
+	// passed is true once the changes wait no more: they do not count for a process that begins to wait later.
 	passed bool
 }
 
