@@ -334,7 +334,7 @@ func (m *Member) report(v view, acted bool) bool {
 	}
 	setMetrics(counts)
 	if m.noteMembers(v.alive) {
-		m.handler.MembersChanged()
+		go m.handler.MembersChanged() // it may wait for shards that are being opened, and this loop must not
 	}
 	a := assign(v)
 	m.mu.Lock()

@@ -80,6 +80,6 @@ type Handler interface {
 	// Lost is called, after Gained has returned, when the shard is to be given up: Has is false by then. It returns when no reconcile
 	// of it runs. The shard is released after that; or it is lost already, and Within has ended.
 	Lost(shard int)
-	// MembersChanged is called when another process has joined the set, or left it. It returns at once.
+	// MembersChanged is called, by a goroutine of its own, when another process has joined the set, or left it.
 	MembersChanged()
 }
