@@ -36,8 +36,10 @@ type Request struct {
 	Sent time.Time
 	// Apply means server-side apply, not another patch; DryRun a dry run. Only a Counter sets Apply.
 	Apply, DryRun bool
-	// Code is the status of the response; 0 if there was none.
+	// Code is the status of the response; 0 if there was none. Err is why there was none: a transport below the Counter may have
+	// refused to send the request. Only a Counter sets Err.
 	Code int
+	Err  error
 }
 
 // Key returns the key in counts: the verb and the resource ("PATCH widgets/status"), or the path if there is no resource ("GET
@@ -91,10 +93,12 @@ func (c *Counter) Wrap(config *rest.Config) *rest.Config {
 			sent.Sent = time.Now()
 			c.add(&sent)
 			response, err := next.RoundTrip(request)
-			if err == nil {
-				c.answered(&sent, response.StatusCode)
+			if err != nil {
+				c.failed(&sent, err)
+				return nil, err
 			}
-			return response, err
+			c.answered(&sent, response.StatusCode)
+			return response, nil
 		})
 	})
 	return config
@@ -108,6 +112,13 @@ func (c *Counter) add(request *Request) {
 		return
 	}
 	c.requests = append(c.requests, request)
+}
+
+// failed sets why a request has no response.
+func (c *Counter) failed(request *Request, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	request.Err = err
 }
 
 // answered sets the response of a request.

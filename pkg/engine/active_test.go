@@ -4,6 +4,7 @@ package engine_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -83,8 +84,17 @@ func TestActivationLostAtWork(t *testing.T) {
 		testkit.Eventually(t, patience, func() (bool, string) { return made() > before || made() == many, "nothing is made" })
 		tenure.End(errors.New("lost"))
 		ended := time.Now()
-		for _, r := range counter.Requests(func(r testkit.Request) bool { return r.Mutating() && !testkit.Before(ended)(r) }) {
-			t.Errorf("sent after the end: %+v", r)
+		late := func() []testkit.Request {
+			return counter.Requests(func(r testkit.Request) bool { return r.Mutating() && !testkit.Before(ended)(r) })
+		}
+		testkit.Eventually(t, patience, func() (bool, string) {
+			open := slices.ContainsFunc(late(), func(r testkit.Request) bool { return r.Code == 0 && r.Err == nil })
+			return metric(t, "corollary_operator_state", name, "reason", "Standby") == 1 && !open, "it does not stand by"
+		})
+		for _, r := range late() {
+			if refused := (*leadership.RefusedError)(nil); !errors.As(r.Err, &refused) || refused.Sent {
+				t.Errorf("sent after the end: %+v", r)
+			}
 		}
 	}
 }
