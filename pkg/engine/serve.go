@@ -27,12 +27,14 @@ type session struct {
 	reconciler *reconcile.Reconciler
 	cache      *informers.Cache
 	queue      priorityqueue.PriorityQueue[pipeline.Ref]
+	turns      turns
 	pool       workerPool
 	batch      batch
 	shards     *sessionShards          // nil without shards
 	gone       context.CancelCauseFunc // ends the session, so that the operator starts over
 	writeBack  *writeBack              // nil if states are not written back
 	ended      sync.Once
+	unfiltered sync.Once // reports that the API server does not filter by shard
 	// kindChecks signals that a kind may have changed or gone.
 	kindChecks chan struct{}
 }
@@ -129,6 +131,7 @@ func (s *session) open(gone context.CancelCauseFunc) error {
 
 // Add implements informers.Queue.
 func (s *session) Add(priority int, after time.Duration, refs ...pipeline.Ref) {
+	s.turns.add(priority, after, refs)
 	s.queue.AddWithOpts(priorityqueue.AddOpts{After: after, Priority: &priority}, refs...)
 }
 
@@ -222,6 +225,9 @@ func (s *session) processItem(live context.Context, ref pipeline.Ref) {
 	defer s.queue.Done(ref)
 	if live.Err() != nil {
 		return
+	}
+	if next, ok := s.turns.begin(ref); ok {
+		s.Add(priorityTurn, 0, next)
 	}
 	defer s.shards.reconciled(ref)
 	if !s.shards.mayEnter(s.cache.UpstreamUID(ref)) {

@@ -354,8 +354,10 @@ func (s *session) loadShards(acting context.Context) {
 // noteUnfiltered reports that the API server sends the upstreams of other shards, too.
 func (s *session) noteUnfiltered(key informers.Key) {
 	shardsUnfiltered.WithLabelValues(s.operator.name).Set(1)
-	s.operator.log.Info("the API server does not filter by shard: objects of other shards are received and dropped; "+
-		"its feature gate ShardedListAndWatch filters them", "resource", key.String())
+	s.unfiltered.Do(func() {
+		s.operator.log.Info("the API server does not filter by shard: objects of other shards are received and dropped; "+
+			"its feature gate ShardedListAndWatch filters them", "resource", key.String())
+	})
 }
 
 // passOver is for an upstream of a shard that is not loaded, or lost: guard does not wait for it.

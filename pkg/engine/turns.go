@@ -1,0 +1,111 @@
+package engine
+
+import (
+	"container/heap"
+	"sync"
+	"time"
+
+	"github.com/corollary-dev/corollary/pkg/informers"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+)
+
+// turnEvery says how many reconciles one of what waits at a low priority follows.
+const turnEvery = 8
+
+// priorityTurn goes before everything else.
+const priorityTurn = informers.PriorityNow + 1
+
+// turns are for what is queued at a priority below PriorityNow. While upstreams change faster than they are reconciled, the queue never
+// comes to it: a start, a shard that was taken over, or a changed input would wait until the changes end. So the one that has waited
+// for the longest time has its turn now and then.
+type turns struct {
+	mu sync.Mutex
+	// waiting has what was not reconciled since it was queued, and from when on it may be.
+	waiting map[pipeline.Ref]time.Time
+	due     []turn   // in their order
+	later   sequence // those with a delay
+	count   int      // reconciles since the last turn
+}
+
+type turn struct {
+	ref pipeline.Ref
+	at  time.Time
+}
+
+// add notes what is queued.
+func (t *turns) add(priority int, after time.Duration, refs []pipeline.Ref) {
+	if priority >= informers.PriorityNow || len(refs) == 0 {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.waiting == nil {
+		t.waiting = map[pipeline.Ref]time.Time{}
+	}
+	at := time.Now().Add(after)
+	for _, ref := range refs {
+		if before, ok := t.waiting[ref]; ok && !before.After(at) {
+			continue
+		}
+		t.waiting[ref] = at
+		if after > 0 {
+			heap.Push(&t.later, turn{ref, at})
+		} else {
+			t.due = append(t.due, turn{ref, at})
+		}
+	}
+}
+
+// begin notes that an upstream is being reconciled. It returns what is to follow it, if ok is true.
+func (t *turns) begin(ref pipeline.Ref) (next pipeline.Ref, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.waiting, ref)
+	if t.count++; t.count < turnEvery {
+		return next, false
+	}
+	t.count = 0
+	for len(t.later) > 0 && !t.waits(t.later[0]) {
+		heap.Pop(&t.later)
+	}
+	for len(t.due) > 0 && !t.waits(t.due[0]) {
+		t.due = t.due[1:]
+	}
+	switch {
+	case len(t.later) > 0 && !t.later[0].at.After(time.Now()):
+		next = heap.Pop(&t.later).(turn).ref
+	case len(t.due) > 0:
+		next, t.due = t.due[0].ref, t.due[1:]
+	default:
+		t.due = nil
+		return next, false
+	}
+	delete(t.waiting, next)
+	return next, true
+}
+
+// waits reports whether it was not reconciled since.
+func (t *turns) waits(one turn) bool { return t.waiting[one.ref].Equal(one.at) }
+
+// sequence is a heap: the earliest first.
+type sequence []turn
+
+// Len implements heap.Interface, as the others do.
+func (s sequence) Len() int { return len(s) }
+
+// Less orders by time.
+func (s sequence) Less(i, k int) bool { return s[i].at.Before(s[k].at) }
+
+// Swap swaps two.
+func (s sequence) Swap(i, k int) { s[i], s[k] = s[k], s[i] }
+
+// Push adds one at the end.
+func (s *sequence) Push(one any) { *s = append(*s, one.(turn)) }
+
+// Pop removes the last one.
+func (s *sequence) Pop() any {
+	last := len(*s) - 1
+	one := (*s)[last]
+	*s = (*s)[:last]
+	return one
+}
