@@ -51,7 +51,7 @@ lockable = $(call debian,/usr/share/java/zookeeper.jar:libzookeeper-java java:de
 folders = $(sort $(dir $(shell grep -rl --include='*_test.go' --exclude-dir=.git -e '$(1)' .)))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-clusters test locks-test chaos-clusters clusters-picture sim sim-mutants test-server test-oldest lint vulncheck bench bench-operators bench-configs bench-shards bench-page cluster build image image-test database-test dist site fuzz golden tools controlplane
+.PHONY: help demo demo-clusters test locks-test chaos-clusters chaos-shards clusters-picture sim sim-mutants test-server test-oldest lint vulncheck bench bench-operators bench-configs bench-shards bench-page cluster build image image-test database-test dist site fuzz golden tools controlplane
 
 help:
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -84,7 +84,15 @@ locks-test: controlplane ## run two clusters with the lock services that are not
 
 chaos-clusters: controlplane ## inject 200 random faults (ROUNDS) into two clusters for each lock service, from SEED (1) on
 	@$(lockable)
-	$(GO) test -tags controlplane,locks -count=1 -timeout 0 -v ./internal/clusters -rounds $(ROUNDS) -seed $(SEED)
+	$(GO) test -tags controlplane,locks -count=1 -timeout 0 -v -skip '^TestShardFaults$$$$' ./internal/clusters -rounds $(ROUNDS) -seed $(SEED)
+
+chaos-shards: ROUNDS    = 20
+chaos-shards: OBJECTS   = 10000
+chaos-shards: PROCESSES = 4
+chaos-shards: CHANGES   = 300
+chaos-shards: controlplane ## inject 20 random faults (ROUNDS) into PROCESSES that share the shards of OBJECTS, under CHANGES a second
+	$(GO) test -tags controlplane -count=1 -timeout 0 -v -run '^TestShardFaults$$$$' ./internal/clusters -seed $(SEED) -rounds $(ROUNDS) \
+		-objects $(OBJECTS) -processes $(PROCESSES) -changes $(CHANGES) -lease 15s $(if $(FILTERED),-filtered)
 
 clusters-picture: controlplane ## draw the picture of a run in docs/activation.md anew
 	$(GO) test -tags controlplane -count=1 -run '^TestEtcd$$$$' ./internal/clusters -seed 7 -svg $(CURDIR)/docs/pictures/clusters.svg

@@ -4,6 +4,7 @@ package clusters
 
 import (
 	"flag"
+	"math/rand/v2"
 	"net"
 	"net/url"
 	"path/filepath"
@@ -163,14 +164,14 @@ func (w *world) inject(f fault) {
 }
 
 // schedule is each fault once, and then random ones.
-func schedule[F any](w *world, faults []F, name func(F) string, rare func(F) bool) []F {
+func schedule[F any](random *rand.Rand, faults []F, name func(F) string, rare func(F) bool) []F {
 	faults = slices.DeleteFunc(slices.Clone(faults), func(f F) bool {
 		return !strings.Contains(name(f), *only) || rare(f) && *rounds == 0 && *only == ""
 	})
 	list := slices.Clone(faults)
-	w.random.Shuffle(len(list), func(i, k int) { list[i], list[k] = list[k], list[i] })
+	random.Shuffle(len(list), func(i, k int) { list[i], list[k] = list[k], list[i] })
 	for range *rounds {
-		list = append(list, faults[w.random.IntN(len(faults))])
+		list = append(list, faults[random.IntN(len(faults))])
 	}
 	return list
 }
@@ -189,7 +190,7 @@ func chaos(t *testing.T, s service) {
 	t.Helper()
 	w := newWorld(t, s, *seed)
 	defer w.keepLog()
-	list := schedule(w, faults, func(f fault) string { return f.name }, func(f fault) bool { return f.rare })
+	list := schedule(w.random, faults, func(f fault) string { return f.name }, func(f fault) bool { return f.rare })
 	for _, f := range list {
 		w.inject(f)
 	}

@@ -151,7 +151,8 @@ func TestDNS(t *testing.T) {
 	s.say(clusterNames[0])
 	w := newWorld(t, s, *seed)
 	defer w.keepLog()
-	list, divided := schedule(w, nameFaults, func(f nameFault) string { return f.name }, func(f nameFault) bool { return f.rare }), span{}
+	list := schedule(w.random, nameFaults, func(f nameFault) string { return f.name }, func(f nameFault) bool { return f.rare })
+	divided := span{}
 	for _, f := range list {
 		begin := time.Now()
 		s.inject(w, f)

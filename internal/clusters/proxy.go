@@ -17,6 +17,7 @@ type Proxy struct {
 	listener net.Listener
 	mu       sync.Mutex
 	drops    chan struct{} // closed when it passes again; nil while it does
+	loses    bool          // what it holds back never arrives
 	delay    time.Duration
 	conns    map[net.Conn]struct{}
 	closed   bool
@@ -45,6 +46,14 @@ func (p *Proxy) Drop() {
 	}
 }
 
+// Lose is Drop for a network that is away for so long that connections do not outlive it: what was sent meanwhile never arrives.
+func (p *Proxy) Lose() {
+	p.Drop()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.loses = true
+}
+
 // Delay makes it deliver everything later by d.
 func (p *Proxy) Delay(d time.Duration) {
 	p.mu.Lock()
@@ -57,6 +66,10 @@ func (p *Proxy) Pass() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.delay = 0
+	if p.loses {
+		p.loses = false
+		p.cut()
+	}
 	if p.drops != nil {
 		close(p.drops)
 		p.drops = nil
@@ -67,6 +80,10 @@ func (p *Proxy) Pass() {
 func (p *Proxy) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.cut()
+}
+
+func (p *Proxy) cut() {
 	for c := range p.conns {
 		_ = c.Close()
 	}

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
@@ -25,10 +26,10 @@ rules:
 %s  - level: Metadata
 `
 
-// auditBodies is a rule by which the audit log has the bodies of requests for a resource of the core group.
+// auditBodies is a rule by which the audit log has the bodies of requests for a resource of a group.
 const auditBodies = `  - level: Request
     verbs: [create, update, patch]
-    resources: [{group: "", resources: [%s]}]
+    resources: [{group: %q, resources: [%s]}]
 `
 
 // ErrNoAudit means that the control plane was started without Options.Audit.
@@ -42,8 +43,9 @@ type AuditEvent struct {
 	Stage      string `json:"stage"`
 	RequestURI string `json:"requestURI"`
 	UserAgent  string `json:"userAgent"`
-	// Received is when the API server received it.
+	// Received is when the API server received it, Done when it wrote this line.
 	Received time.Time `json:"requestReceivedTimestamp"`
+	Done     time.Time `json:"stageTimestamp"`
 	User     struct {
 		Username string `json:"username"`
 	} `json:"user"`
@@ -72,7 +74,8 @@ type AuditEvent struct {
 func (c *ControlPlane) configureAudit(flags *envtest.Arguments, bodies string) error {
 	policy, rule := filepath.Join(c.dir, "audit-policy.yaml"), ""
 	if bodies != "" {
-		rule = fmt.Sprintf(auditBodies, bodies)
+		resource := schema.ParseGroupResource(bodies)
+		rule = fmt.Sprintf(auditBodies, resource.Group, resource.Resource)
 	}
 	if err := os.WriteFile(policy, fmt.Appendf(nil, auditPolicy, rule), 0o600); err != nil {
 		return fmt.Errorf("writing the audit policy: %w", err)

@@ -60,7 +60,7 @@ type Options struct {
 	Controllers []string
 	// Audit makes the API server log every request, for ReadAudit.
 	Audit bool
-	// AuditBodies is a resource of the core group, such as configmaps, for which the log has the bodies of requests, too.
+	// AuditBodies is a resource, such as configmaps or leases.coordination.k8s.io, for which the log has the bodies of requests, too.
 	AuditBodies string
 	// FeatureGates are feature gates of kube-apiserver, such as Name=true.
 	FeatureGates []string
@@ -144,6 +144,24 @@ func (c *ControlPlane) Stop() error {
 	failures = append(failures, os.RemoveAll(c.dir))
 	if err := errors.Join(failures...); err != nil {
 		return fmt.Errorf("stopping the control plane: %w", err)
+	}
+	return nil
+}
+
+// RestartServer ends kube-apiserver as a cluster's upgrade does, and starts it again at the same address. etcd goes on.
+func (c *ControlPlane) RestartServer() error {
+	starting.Lock()
+	defer starting.Unlock()
+	if err := markChildren(c.dir); err != nil {
+		return err
+	}
+	defer unmarkChildren()
+	if err := c.server.APIServer.Stop(); err != nil {
+		return fmt.Errorf("stopping kube-apiserver: %w", err)
+	}
+	c.server.APIServer.Args = nil //nolint:staticcheck // they are derived anew
+	if err := c.server.APIServer.Start(); err != nil {
+		return fmt.Errorf("starting kube-apiserver again: %w", err)
 	}
 	return nil
 }

@@ -1,0 +1,430 @@
+//go:build controlplane
+
+package clusters
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/time/rate"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/corollary-dev/corollary/internal/controlplane"
+	"github.com/corollary-dev/corollary/pkg/shards"
+)
+
+var (
+	objects   = flag.Int("objects", 200, "Widgets of the processes that share shards")
+	processes = flag.Int("processes", 3, "processes that share shards")
+	changes   = flag.Float64("changes", 40, "changes of Widgets a second")
+	filtered  = flag.Bool("filtered", false, "have the API server filter by shard")
+	lease     = flag.Duration("lease", leaseDuration, "lease duration of processes that share shards; the renew deadline is two thirds of it")
+)
+
+const (
+	virtualShards = 16
+	// setID is the Lease of the set, and begins the names of the others.
+	setID = "widgets"
+	// shardsConfig is operatorConfig with the label of a shard, and without a token.
+	shardLabel = "tools.example.com/shard"
+)
+
+var configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+
+// set is a control plane and several processes that share shards.
+type set struct {
+	t       *testing.T
+	ns      string
+	plane   *controlplane.ControlPlane
+	client  *kubernetes.Clientset
+	objects dynamic.Interface
+	random  *rand.Rand
+	log     *Timeline
+	members []*member
+	// uids are those of the Widgets; markers are a Widget of each shard, that the load leaves alone.
+	uids    map[string]types.UID
+	names   []string
+	markers [virtualShards]string
+	marked  int
+	audit   audited
+	pulse   pulse
+	sent    atomic.Int64 // changes of the load
+}
+
+// member is one process, which is started again whenever it ends, with its network to the API server.
+type member struct {
+	*set
+	name  string
+	dir   string
+	proxy *Proxy
+
+	mu      sync.Mutex
+	process *exec.Cmd
+	started int
+	wanted  bool
+	left    chan struct{} // closed once nobody starts it any more
+}
+
+func newSet(t *testing.T) *set {
+	t.Helper()
+	o := controlplane.Options{CRDs: []string{widgetCRD}, Audit: true, AuditBodies: "leases.coordination.k8s.io"}
+	if *filtered {
+		o.FeatureGates = []string{"ShardedListAndWatch=true"}
+	}
+	plane, err := controlplane.Start(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &set{t: t, ns: "shards", plane: plane, random: rand.New(rand.NewPCG(*seed, 0)),
+		log: &Timeline{}, uids: map[string]types.UID{},
+		audit: audited{renewed: map[string]time.Time{}}}
+	t.Cleanup(func() {
+		if err := plane.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	if s.client, err = kubernetes.NewForConfig(plane.Config()); err != nil {
+		t.Fatal(err)
+	}
+	if s.objects, err = dynamic.NewForConfig(plane.Config()); err != nil {
+		t.Fatal(err)
+	}
+	s.create()
+	for i := range *processes + 1 { // the last one only joins when a fault says so
+		s.members = append(s.members, s.newMember("p"+strconv.Itoa(i)))
+	}
+	t.Cleanup(func() {
+		for _, m := range s.members {
+			m.leave(syscall.SIGKILL)
+		}
+	})
+	for _, m := range s.members[:*processes] {
+		m.join()
+	}
+	return s
+}
+
+// create creates the Widgets, and chooses the markers.
+func (s *set) create() {
+	s.t.Helper()
+	namespace := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": s.ns},
+	}}
+	if _, err := s.objects.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}).
+		Create(s.t.Context(), namespace, metav1.CreateOptions{}); err != nil {
+		s.t.Fatal(err)
+	}
+	var mu sync.Mutex
+	group := errgroup.Group{}
+	group.SetLimit(8)
+	for i := range *objects {
+		group.Go(func() error {
+			u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "tools.example.com/v1", "kind": "Widget",
+				"metadata": map[string]any{"name": fmt.Sprintf("w%06d", i)}, "spec": map[string]any{"color": "first"}}}
+			made, err := s.objects.Resource(widgets).Namespace(s.ns).Create(s.t.Context(), u, metav1.CreateOptions{})
+			if err != nil {
+				return err
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			s.uids[made.GetName()] = made.GetUID()
+			if k := s.shardOf(made.GetName()); s.markers[k] == "" {
+				s.markers[k] = made.GetName()
+			} else {
+				s.names = append(s.names, made.GetName())
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *set) shardOf(name string) int { return shards.Ring{N: virtualShards}.Of(string(s.uids[name])) }
+
+func (s *set) newMember(name string) *member {
+	s.t.Helper()
+	proxy, err := NewProxy((&leaseService{cfg: s.plane.Config()}).Addr())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { _ = proxy.Close() })
+	m := &member{set: s, name: name, dir: s.t.TempDir(), proxy: proxy}
+	cfg := s.plane.Config()
+	cfg.Host = "https://" + proxy.Addr()
+	kubeconfig, err := controlplane.Kubeconfig(cfg)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	text := strings.NewReplacer("NS", s.ns, "  activationToken: {annotation: tools.example.com/token}", "  shard: {label: "+shardLabel+"}").
+		Replace(operatorConfig)
+	for file, text := range map[string]string{"kubeconfig": string(kubeconfig), "operator.yaml": text} {
+		if err := os.WriteFile(filepath.Join(m.dir, file), []byte(text), 0o600); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	return m
+}
+
+// join starts the process, and starts it again whenever it ends, each time as another user.
+func (m *member) join() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.wanted, m.left = true, make(chan struct{})
+	go m.supervise(m.left)
+}
+
+func (m *member) supervise(left chan struct{}) {
+	defer close(left)
+	for {
+		m.mu.Lock()
+		if !m.wanted {
+			m.mu.Unlock()
+			return
+		}
+		p, err := m.command()
+		if err == nil {
+			err = p.Start()
+		}
+		m.process = p
+		m.mu.Unlock()
+		if err != nil {
+			m.t.Error(err)
+			return
+		}
+		_ = p.Wait()
+		<-time.After(300 * time.Millisecond)
+	}
+}
+
+func (m *member) command() (*exec.Cmd, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	m.started++
+	user := fmt.Sprintf("%s.%d", m.name, m.started)
+	p := exec.Command(self, "run", "-c", filepath.Join(m.dir, "operator.yaml"), "--kubeconfig", filepath.Join(m.dir, "kubeconfig"),
+		"--as", user, "--as-group", "system:masters", "--metrics-bind-address", "0", "--health-probe-bind-address", "0", "--reload-interval", "0",
+		"--shards", strconv.Itoa(virtualShards), "--leader-elect", "--leader-election-id", setID, "--leader-election-namespace", m.ns,
+		"--leader-election-lease-duration", lease.String(), "--leader-election-renew-deadline", (*lease * 2 / 3).String(),
+		"--leader-election-retry-period", (*lease / 10).String())
+	p.Env = append(os.Environ(), asCommand+"=1")
+	p.Stderr = &lines{to: func(line string) { m.log.Line(user, line) }}
+	return p, nil
+}
+
+// leave ends the process, and waits until it has ended.
+func (m *member) leave(s syscall.Signal) {
+	m.mu.Lock()
+	m.wanted = false
+	left := m.left
+	m.mu.Unlock()
+	if left == nil {
+		return
+	}
+	m.signal(syscall.SIGCONT)
+	m.signal(s)
+	<-left
+}
+
+func (m *member) signal(s syscall.Signal) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.process != nil && m.process.Process != nil {
+		_ = m.process.Process.Signal(s)
+	}
+}
+
+// load changes Widgets all the time. While the API server is away, it waits.
+func (s *set) load(ctx context.Context) {
+	limit := rate.NewLimiter(rate.Limit(*changes), 1)
+	random := rand.New(rand.NewPCG(*seed, 1))
+	var group errgroup.Group
+	group.SetLimit(8)
+	for limit.Wait(ctx) == nil {
+		name, body := s.names[random.IntN(len(s.names))], fmt.Sprintf(`{"spec":{"color":"c%d"}}`, random.Uint32())
+		group.Go(func() error {
+			_, err := s.objects.Resource(widgets).Namespace(s.ns).Patch(ctx, name, types.MergePatchType, []byte(body), metav1.PatchOptions{})
+			if err == nil {
+				s.sent.Add(1)
+			}
+			return nil
+		})
+	}
+	_ = group.Wait()
+}
+
+// settled waits until so many processes hold all shards, have loaded them, and act for each. The Leases alone may show a process that has
+// just died.
+func (s *set) settled(processes int) {
+	s.t.Helper()
+	s.shared(processes)
+	s.acts()
+	s.shared(processes)
+}
+
+func (s *set) shared(processes int) {
+	s.t.Helper()
+	why := ""
+	defer func() {
+		if s.t.Failed() {
+			s.t.Log(why)
+		}
+	}()
+	eventually(s.t, fmt.Sprintf("%d processes do not share all shards", processes), func() bool {
+		state, err := shards.Read(s.t.Context(), s.client.CoordinationV1().Leases(s.ns), setID, time.Now())
+		if err != nil {
+			why = err.Error()
+			return false
+		}
+		why = fmt.Sprintf("%+v", *state)
+		holders := map[string]bool{}
+		for _, one := range state.Shards {
+			if one.Quarantined {
+				s.t.Errorf("shard %d is in quarantine: %+v", one.Number, one)
+			}
+			if !one.Alive || one.Loading {
+				return false
+			}
+			holders[one.Holder] = true
+		}
+		return len(state.Shards) == virtualShards && len(holders) == processes
+	})
+}
+
+// acts waits until a change of a Widget of each shard has reached its ConfigMap.
+func (s *set) acts() {
+	s.t.Helper()
+	s.marked++
+	want := fmt.Sprintf("marked-%d", s.marked)
+	for k, name := range s.markers {
+		if name == "" {
+			continue
+		}
+		eventually(s.t, "a marker cannot be changed", func() bool {
+			_, err := s.objects.Resource(widgets).Namespace(s.ns).Patch(s.t.Context(), name, types.MergePatchType,
+				[]byte(`{"spec":{"color":"`+want+`"}}`), metav1.PatchOptions{})
+			return err == nil
+		})
+		eventually(s.t, fmt.Sprintf("no process acts for %s in shard %d", name, k), func() bool {
+			u, err := s.objects.Resource(configMaps).Namespace(s.ns).Get(s.t.Context(), name, metav1.GetOptions{})
+			if err != nil {
+				return false
+			}
+			color, _, _ := unstructured.NestedString(u.Object, "data", "color")
+			return color == want
+		})
+	}
+}
+
+// inSync waits until each Widget has its ConfigMap.
+func (s *set) inSync() {
+	s.t.Helper()
+	colors := func(resource schema.GroupVersionResource, o metav1.ListOptions, field string) map[string]string {
+		list, err := s.objects.Resource(resource).Namespace(s.ns).List(s.t.Context(), o)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		m := make(map[string]string, len(list.Items))
+		for _, u := range list.Items {
+			m[u.GetName()], _, _ = unstructured.NestedString(u.Object, field, "color")
+		}
+		return m
+	}
+	var wrong []string
+	eventually(s.t, "objects are not in sync", func() bool {
+		have := colors(configMaps, metav1.ListOptions{LabelSelector: "tools.example.com/managed-by=widgets"}, "data")
+		wrong = nil
+		for name, color := range colors(widgets, metav1.ListOptions{}, "spec") {
+			if have[name] != color {
+				wrong = append(wrong, fmt.Sprintf("%s in shard %d: %q, want %q", name, s.shardOf(name), have[name], color))
+			}
+			delete(have, name)
+		}
+		for name := range have {
+			wrong = append(wrong, name+" is left over")
+		}
+		return len(wrong) == 0
+	})
+}
+
+// audited is what an API server has received: accepted writes of processes, and of Leases of shards; and of each process when it last
+// renewed its Lease.
+type audited struct {
+	offset  int64 // how far the log has been read
+	writes  []ShardWrite
+	takings []Taking
+	renewed map[string]time.Time
+}
+
+// read goes on reading the log.
+func (s *set) read() *audited {
+	s.t.Helper()
+	events, offset, err := s.plane.ReadAuditFrom(s.audit.offset)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.audit.offset = offset
+	for _, e := range events {
+		if e.ImpersonatedUser == nil || e.ObjectRef == nil || e.ObjectRef.Namespace != s.ns || e.ResponseStatus == nil ||
+			e.ResponseStatus.Code >= http.StatusBadRequest {
+			continue
+		}
+		user, ref := e.ImpersonatedUser.Username, e.ObjectRef
+		switch {
+		case ref.Resource == "leases" && strings.HasPrefix(ref.Name, setID+"-process-") && e.Verb == "update":
+			s.audit.renewed[user] = e.Received
+		case ref.Resource == "leases":
+			if taking, ok := s.taking(e); ok {
+				s.audit.takings = append(s.audit.takings, taking)
+			}
+		case mutates(e) && s.uids[ref.Name] != "":
+			s.audit.writes = append(s.audit.writes, ShardWrite{e.Received, s.shardOf(ref.Name), user, e.Verb + " " + e.RequestURI})
+		}
+	}
+	return &s.audit
+}
+
+// taking reads a write of a shard's Lease.
+func (s *set) taking(e controlplane.AuditEvent) (Taking, bool) {
+	var body coordinationv1.Lease
+	if len(e.Object) == 0 {
+		return Taking{}, false
+	}
+	if err := json.Unmarshal(e.Object, &body); err != nil {
+		s.t.Fatal(err)
+	}
+	number, ok := strings.CutPrefix(body.Name, setID+"-shard-")
+	shard, err := strconv.Atoi(number)
+	if !ok || err != nil {
+		return Taking{}, false
+	}
+	taking := Taking{Received: e.Received, Done: e.Done, Shard: shard, By: e.ImpersonatedUser.Username}
+	if holder := body.Spec.HolderIdentity; holder != nil && *holder != "" {
+		taking.Process = taking.By
+	}
+	return taking, true
+}
