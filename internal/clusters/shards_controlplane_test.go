@@ -46,7 +46,7 @@ const (
 	virtualShards = 16
 	// setID is the Lease of the set, and begins the names of the others.
 	setID = "widgets"
-	// shardsConfig is operatorConfig with the label of a shard, and without a token.
+	// shardLabel is on each ConfigMap.
 	shardLabel = "tools.example.com/shard"
 )
 

@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"slices"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -19,6 +20,7 @@ type slot struct {
 
 // objectMemory is what is remembered of one desired object.
 type objectMemory struct {
+	_ [0]sync.Mutex // it is not copied: others may change what mu guards meanwhile
 	slot
 	target
 	// since is the change of the desired state at which the object was wanted for the first time.
@@ -32,14 +34,14 @@ type objectMemory struct {
 // alignMemory orders what is remembered of the upstream's objects, and what has failed, like the objects of the desired state.
 func (r *reconciliation) alignMemory() {
 	was := r.record.objects
-	isOfSameSlot := func(a, b objectMemory) bool { return a.slot == b.slot }
+	isOfSameSlot := func(a, b *objectMemory) bool { return a.slot == b.slot }
 	if r.record.align(); len(r.failures) == 0 || slices.EqualFunc(was, r.record.objects, isOfSameSlot) {
 		return
 	}
 	failures, backingOff := r.failures, r.backingOff
 	r.failures, r.backingOff = map[int]*pipeline.Failure{}, map[int]bool{}
 	for k, now := range r.record.objects {
-		old := slices.IndexFunc(was, func(m objectMemory) bool { return m.slot == now.slot })
+		old := slices.IndexFunc(was, func(m *objectMemory) bool { return m.slot == now.slot })
 		if old >= 0 && failures[old] != nil {
 			r.failures[k], r.backingOff[k] = failures[old], backingOff[old]
 		}
@@ -59,10 +61,10 @@ func (r *record) align() {
 	}
 	r.changes++
 	objects := r.desired.Objects
-	r.objects = make([]objectMemory, len(objects))
+	r.objects = make([]*objectMemory, len(objects))
 	for k := range objects {
 		s := slotOf(&objects[k])
-		r.objects[k] = objectMemory{slot: s, since: r.changes}
+		r.objects[k] = &objectMemory{slot: s, since: r.changes}
 		if m, ok := r.parked[s]; ok {
 			r.objects[k] = m
 			delete(r.parked, s)
@@ -104,9 +106,9 @@ func slotOf(o *pipeline.DesiredObject) slot {
 }
 
 // park keeps what is remembered of an object until align finds it again.
-func (r *record) park(m objectMemory) {
+func (r *record) park(m *objectMemory) {
 	if r.parked == nil {
-		r.parked = map[slot]objectMemory{}
+		r.parked = map[slot]*objectMemory{}
 	}
 	r.parked[m.slot] = m
 }
@@ -122,13 +124,11 @@ func (r *record) dropResponses(such func(downstream int, to response) bool) (fou
 		m.read.reset()
 		return true
 	}
-	for k := range r.objects {
-		found = drop(&r.objects[k]) || found
+	for _, m := range r.objects {
+		found = drop(m) || found
 	}
-	for s, m := range r.parked {
-		if drop(&m) {
-			r.parked[s], found = m, true
-		}
+	for _, m := range r.parked {
+		found = drop(m) || found
 	}
 	before := len(r.unplaced)
 	r.unplaced = slices.DeleteFunc(r.unplaced, func(u unplacedResponse) bool { return such(u.downstream, u.response) })
@@ -142,15 +142,14 @@ func (r *record) anyTarget(such func(target) bool) bool {
 			return true
 		}
 	}
-	return slices.ContainsFunc(r.objects, func(m objectMemory) bool { return such(m.target) })
+	return slices.ContainsFunc(r.objects, func(m *objectMemory) bool { return such(m.target) })
 }
 
 // baselineOf is what setBaseline kept for the object of that uid, of a downstream; nil for nothing.
 func (r *record) baselineOf(downstream int, uid types.UID) *drift.Sum {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for k := range r.objects { // without a copy: the worker may change the target meanwhile
-		m := &r.objects[k]
+	for _, m := range r.objects {
 		if b := m.baseline.get(); b.uid == uid && m.downstream == downstream {
 			return b.sum
 		}

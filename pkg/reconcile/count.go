@@ -246,7 +246,7 @@ func (r *reconciliation) wouldRepair(ctx context.Context, o pipeline.Outcome) bo
 	}
 	if t.dryRunAnswer.same {
 		sum := live.P
-		r.record.setBaseline(i, live.UID, &sum, false)
+		r.record.setBaseline(o.Object, live.UID, &sum, false)
 	}
 	return !t.dryRunAnswer.same
 }

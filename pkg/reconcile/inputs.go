@@ -213,7 +213,7 @@ func (r *reconciliation) sibling(downstream int, at pipeline.Ref) map[string]any
 	if live == nil {
 		return nil
 	}
-	known := r.isRecorded(r.recorded(), live.UID) || slices.ContainsFunc(r.record.objects, func(t objectMemory) bool { return t.uid == live.UID })
+	known := r.isRecorded(r.recorded(), live.UID) || slices.ContainsFunc(r.record.objects, func(t *objectMemory) bool { return t.uid == live.UID })
 	if !pipeline.Owns(live, r.upstream.GetUID(), known) {
 		return nil
 	}

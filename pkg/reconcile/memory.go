@@ -43,7 +43,7 @@ type record struct {
 	inputsOf     string
 	inputsDigest drift.Sum
 	// objects are those of the desired state; align replaces them with mu held. changes counts how often they changed.
-	objects []objectMemory
+	objects []*objectMemory
 	changes int
 	// items are by downstream; siblings by the place of a live object that others read.
 	items    map[int]*itemsMemory
@@ -94,7 +94,7 @@ type record struct {
 	// beforeRead is the response to our last request for the deletion.before object.
 	beforeRead rare[response]
 	// parked is what is remembered of objects that the desired state does not have at present.
-	parked map[slot]objectMemory
+	parked map[slot]*objectMemory
 	// unplaced are the responses about objects that the desired state no longer has, while they are newer than the cache.
 	unplaced []unplacedResponse
 	// gone are the objects that the API server has deleted, while the cache may still show them.
@@ -252,7 +252,7 @@ func (r *record) remember(i int, live *drift.Live, now time.Time) {
 func (r *record) setBaseline(i int, uid types.UID, sum *drift.Sum, recorded bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	isKept := func(m objectMemory) bool { return m.baseline.part != nil }
+	isKept := func(m *objectMemory) bool { return m.baseline.part != nil }
 	if sum != nil || recorded || slices.ContainsFunc(r.objects, isKept) {
 		*r.objects[i].baseline.edit() = baseline{uid, sum}
 	}
@@ -432,11 +432,11 @@ func (r *record) unshown(downstreams int, now time.Time) [][]*drift.Live {
 			objects[m.downstream] = append(objects[m.downstream], live)
 		}
 	}
-	for k := range r.objects {
-		add(&r.objects[k])
+	for _, m := range r.objects {
+		add(m)
 	}
 	for _, m := range r.parked {
-		add(&m)
+		add(m)
 	}
 	for _, u := range r.unplaced {
 		objects[u.downstream] = append(objects[u.downstream], u.live)

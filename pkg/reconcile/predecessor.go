@@ -88,7 +88,7 @@ func (r *record) inherit(old *record, successors []counterpart) {
 		if h.index < 0 {
 			continue
 		}
-		m := objectMemory{slot: slot{h.index, from.item}, target: target{uid: from.uid, at: from.at, contest: from.contest.clone()}}
+		m := &objectMemory{slot: slot{h.index, from.item}, target: target{uid: from.uid, at: from.at, contest: from.contest.clone()}}
 		if h.sees {
 			m.read, m.baseline = from.read.clone(), from.baseline.clone()
 		}
