@@ -140,6 +140,9 @@ func TestRefused(t *testing.T) {
 			`files.hello\.yaml: a config is mounted as that file`},
 		{"two files of which one would be lost", []string{"--set=files.a/b/c=x,files.a/b__c=y"},
 			"files: a/b/c and a/b__c would have one key in a ConfigMap, a__b__c: rename one"},
+		{"shards beside a lock that one pod holds", []string{"--set=shards=16", `--set-file=files.lock\.yaml=` +
+			write(t, "lock.yaml", "apiVersion: corollary.dev/v1alpha1\nkind: Activation\nmetadata: {name: global}\netcd: {key: /lock}\n")},
+			`shards is 16, and files.lock\.yaml is an activation with a lock, which one process of a cluster holds`},
 		{"a file outside of the configs' folder", []string{`--set=files.\.\./x=y`}, "at '/files': additional properties '../x' not allowed"},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {

@@ -86,6 +86,14 @@ and the rights, the probes and the Job of helm uninstall would go by the first. 
 {{- if and .Values.conversion.crds (has (toString .Values.conversion.port) (list (toString .Values.metrics.port) (toString .Values.probes.port))) -}}
 {{- fail (printf "conversion.port is %v, as metrics.port or probes.port: give each another port" .Values.conversion.port) -}}
 {{- end -}}
+{{- range $path, $text := .Values.files -}}
+{{- if and $.Values.shards (regexMatch "^[^/]*[.]ya?ml$" $path) -}}
+{{- $file := fromYaml $text -}}
+{{- if and (eq (toString $file.kind) "Activation") (not $file.dns) -}}
+{{- fail (printf "shards is %v, and files.%s is an activation with a lock, which one process of a cluster holds, so that the others would not write for their shards: leave shards out, or use an activation with dns" $.Values.shards ($path | replace "." "\\.")) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
 - run
 - --config=/etc/corollary
 - --namespace={{ .Release.Namespace }}
