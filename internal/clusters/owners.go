@@ -13,6 +13,8 @@ type Taking struct {
 	Shard          int
 	Process        string
 	By             string // the process that wrote it
+	// Suspect: a process died while it loaded the shard. Such shards are tried one after the other.
+	Suspect bool
 }
 
 // ShardWrite is an accepted write of a process for an object of a shard.
@@ -67,7 +69,7 @@ func mayOwn(takings []Taking, w ShardWrite) (owner string, ok bool) {
 }
 
 // Orphaned is the longest time from the last renewal of a process that held a shard and did not give it up, to the moment since then when
-// another process took it.
+// another process took it. Shards that are suspect do not count.
 func Orphaned(takings []Taking, renewed map[string]time.Time, since time.Time) (longest time.Duration) {
 	takings = slices.Clone(takings)
 	slices.SortFunc(takings, func(a, b Taking) int { return a.Done.Compare(b.Done) })
@@ -77,7 +79,7 @@ func Orphaned(takings []Taking, renewed map[string]time.Time, since time.Time) (
 		if x.Process == "" && x.By != before {
 			continue // another process writes down that the holder died
 		}
-		if last[x.Shard] = x.Process; before == "" || x.Process == "" || before == x.Process || x.Received.Before(since) {
+		if last[x.Shard] = x.Process; before == "" || x.Process == "" || before == x.Process || x.Suspect || x.Received.Before(since) {
 			continue
 		}
 		longest = max(longest, x.Received.Sub(renewed[before]))

@@ -10,7 +10,7 @@ func TestCheckOwners(t *testing.T) {
 	t.Parallel()
 	at := func(ms int) time.Time { return time.Unix(1000, 0).Add(time.Duration(ms) * time.Millisecond) }
 	taken := func(received, done int, process string) Taking {
-		return Taking{at(received), at(done), 3, process, process}
+		return Taking{at(received), at(done), 3, process, process, false}
 	}
 	handed := []Taking{taken(0, 10, "a"), taken(100, 110, ""), taken(200, 210, "b")}
 	died := []Taking{taken(0, 10, "a"), taken(200, 210, "b")}
@@ -44,7 +44,7 @@ func TestCheckOwners(t *testing.T) {
 func TestOrphaned(t *testing.T) {
 	t.Parallel()
 	at := func(s int) time.Time { return time.Unix(1000+int64(s), 0) }
-	taken := func(s, shard int, process, by string) Taking { return Taking{at(s), at(s), shard, process, by} }
+	taken := func(s, shard int, process, by string) Taking { return Taking{at(s), at(s), shard, process, by, false} }
 	renewed := map[string]time.Time{"a": at(10), "b": at(90)}
 	for _, tt := range []struct {
 		takings []Taking
@@ -54,6 +54,7 @@ func TestOrphaned(t *testing.T) {
 		{[]Taking{taken(0, 1, "a", "a"), taken(17, 1, "b", "b")}, 7, "it was taken from a process that died"},
 		{[]Taking{taken(0, 1, "a", "a"), taken(15, 1, "", "b"), taken(18, 1, "b", "b")}, 8, "another process has written down the death"},
 		{[]Taking{taken(0, 1, "a", "a"), taken(9, 1, "", "a"), taken(18, 1, "b", "b")}, 0, "it was given up"},
+		{[]Taking{taken(0, 1, "a", "a"), {at(40), at(40), 1, "b", "b", true}}, 0, "it died while it loaded the shard"},
 		{[]Taking{taken(0, 1, "a", "a"), taken(1, 1, "b", "b")}, 0, "before the time that is asked for"},
 		{[]Taking{taken(0, 1, "a", "a"), taken(18, 2, "b", "b")}, 0, "another shard, which nobody held"},
 		{[]Taking{taken(0, 1, "a", "a"), taken(18, 1, "a", "a")}, 0, "it was only marked as loaded"},

@@ -35,11 +35,11 @@ import (
 )
 
 var (
-	objects   = flag.Int("objects", 200, "Widgets of the processes that share shards")
+	objects   = flag.Int("objects", 80, "Widgets of the processes that share shards")
 	processes = flag.Int("processes", 3, "processes that share shards")
-	changes   = flag.Float64("changes", 40, "changes of Widgets a second")
+	changes   = flag.Float64("changes", 20, "changes of Widgets a second")
 	filtered  = flag.Bool("filtered", false, "have the API server filter by shard")
-	lease     = flag.Duration("lease", leaseDuration, "lease duration of processes that share shards; the renew deadline is two thirds of it")
+	lease     = flag.Duration("lease", 6*time.Second, "lease duration of processes that share shards; the renew deadline is two thirds of it")
 )
 
 const (
@@ -288,9 +288,9 @@ func (s *set) settled(processes int) {
 
 func (s *set) shared(processes int) {
 	s.t.Helper()
-	why := ""
+	why, done := "", false
 	defer func() {
-		if s.t.Failed() {
+		if !done {
 			s.t.Log(why)
 		}
 	}()
@@ -311,7 +311,8 @@ func (s *set) shared(processes int) {
 			}
 			holders[one.Holder] = true
 		}
-		return len(state.Shards) == virtualShards && len(holders) == processes
+		done = len(state.Shards) == virtualShards && len(holders) == processes
+		return done
 	})
 }
 
@@ -320,15 +321,21 @@ func (s *set) acts() {
 	s.t.Helper()
 	s.marked++
 	want := fmt.Sprintf("marked-%d", s.marked)
-	for k, name := range s.markers {
-		if name == "" {
-			continue
+	each := func(do func(k int, name string)) {
+		for k, name := range s.markers {
+			if name != "" {
+				do(k, name)
+			}
 		}
+	}
+	each(func(_ int, name string) {
 		eventually(s.t, "a marker cannot be changed", func() bool {
 			_, err := s.objects.Resource(widgets).Namespace(s.ns).Patch(s.t.Context(), name, types.MergePatchType,
 				[]byte(`{"spec":{"color":"`+want+`"}}`), metav1.PatchOptions{})
 			return err == nil
 		})
+	})
+	each(func(k int, name string) {
 		eventually(s.t, fmt.Sprintf("no process acts for %s in shard %d", name, k), func() bool {
 			u, err := s.objects.Resource(configMaps).Namespace(s.ns).Get(s.t.Context(), name, metav1.GetOptions{})
 			if err != nil {
@@ -337,7 +344,7 @@ func (s *set) acts() {
 			color, _, _ := unstructured.NestedString(u.Object, "data", "color")
 			return color == want
 		})
-	}
+	})
 }
 
 // inSync waits until each Widget has its ConfigMap.
@@ -422,7 +429,8 @@ func (s *set) taking(e controlplane.AuditEvent) (Taking, bool) {
 	if !ok || err != nil {
 		return Taking{}, false
 	}
-	taking := Taking{Received: e.Received, Done: e.Done, Shard: shard, By: e.ImpersonatedUser.Username}
+	taking := Taking{Received: e.Received, Done: e.Done, Shard: shard, By: e.ImpersonatedUser.Username,
+		Suspect: body.Annotations[setID+"/deaths"] != ""}
 	if holder := body.Spec.HolderIdentity; holder != nil && *holder != "" {
 		taking.Process = taking.By
 	}
