@@ -83,16 +83,20 @@ func (r *record) inherit(old *record, successors []counterpart) {
 	if len(old.gone) > 0 {
 		r.gone = maps.Clone(old.gone)
 	}
-	for _, from := range old.objects {
-		h := successors[from.downstream]
+	for k, was := range old.slots {
+		h := successors[was.downstream]
 		if h.index < 0 {
 			continue
 		}
-		m := &objectMemory{slot: slot{h.index, from.item}, target: target{uid: from.uid, at: from.at, contest: from.contest.clone()}}
+		from := &old.targets[k]
+		m := objectMemory{target: target{uid: from.uid, at: from.at, contest: from.contest}}
 		if h.sees {
-			m.read, m.baseline = from.read.clone(), from.baseline.clone()
+			m.read = old.read[k]
+			if old.baselines != nil {
+				m.baseline = old.baselines[k]
+			}
 		}
-		r.park(m)
+		r.park(slot{h.index, was.item}, m)
 	}
 	for _, m := range old.unconfirmed {
 		if h := successors[m.downstream]; h.index >= 0 {

@@ -74,19 +74,12 @@ func (r *unstorable) expire(namespace string) (refs []pipeline.Ref) {
 	return refs
 }
 
-// refusedFields are values that the API server refused by the definition of that number.
-type refusedFields struct {
-	fields     pipeline.RefusedFields
-	definition int
-}
-
 // withoutRefused leaves out of a report what is known to be refused.
 func (r *reconciliation) withoutRefused(report pipeline.Report) pipeline.Report {
-	refused := r.record.refused.get()
-	if refused.definition != r.unstorable.definition(r.ref) {
+	if r.record.refusedUnder != r.unstorable.definition(r.ref) {
 		return report
 	}
-	return r.Pipeline.WithoutRefused(report, r.upstream, refused.fields)
+	return r.Pipeline.WithoutRefused(report, r.upstream, r.record.refused)
 }
 
 // writeStorable writes the status and, if the API server refuses it, again without what cannot be stored. It returns what was
@@ -128,9 +121,7 @@ func (r *reconciliation) rememberRefused(refused pipeline.RefusedFields, definit
 	if denied {
 		refused, r.upstreamFailed = pipeline.RefusedFields{}, true
 	}
-	if r.record.refused.reset(); refused.Any() {
-		*r.record.refused.edit() = refusedFields{refused, definition}
-	}
+	r.record.refused, r.record.refusedUnder = refused, definition
 	switch {
 	case !refused.Any():
 		r.unstorable.forget(r.ref)
