@@ -39,7 +39,7 @@ var (
 	processes = flag.Int("processes", 3, "processes that share shards")
 	changes   = flag.Float64("changes", 20, "changes of Widgets a second")
 	filtered  = flag.Bool("filtered", false, "have the API server filter by shard")
-	lease     = flag.Duration("lease", 6*time.Second, "lease duration of processes that share shards; the renew deadline is two thirds of it")
+	lease     = flag.Duration("lease", 10*time.Second, "lease duration of processes that share shards; the renew deadline is two thirds of it")
 )
 
 const (
