@@ -117,6 +117,9 @@ func TestShardFaults(t *testing.T) {
 	load.Wait()
 	s.inSync()
 	a := s.read()
+	if len(a.writes) == 0 {
+		t.Error("the audit log has no write of a process")
+	}
 	for _, wrong := range CheckOwners(a.writes, a.takings) {
 		t.Error(wrong)
 	}
