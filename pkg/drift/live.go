@@ -15,6 +15,7 @@ import (
 // Live is what is kept of a live object: a few hundred bytes for any object. It is immutable, so it can be shared without
 // locks. It implements runtime.Object and metav1.Object, as the cache of a watch requires.
 type Live struct {
+	NoMetadata
 	APIVersion, Kind string
 	Namespace, Name  string
 	UID              types.UID

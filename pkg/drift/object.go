@@ -69,29 +69,37 @@ func (l *Live) GetOwnerReferences() []v1.OwnerReference {
 	return out
 }
 
-// Fields that a Live does not have are empty, and setting them changes nothing.
-
-func (l *Live) GetGenerateName() string       { return "" }
-func (l *Live) SetGenerateName(string)        {}
-func (l *Live) GetSelfLink() string           { return "" }
-func (l *Live) SetSelfLink(string)            {}
-func (l *Live) GetCreationTimestamp() v1.Time { return v1.Time{} }
-func (l *Live) SetCreationTimestamp(v1.Time)  {}
+// GetDeletionTimestamp returns some time if the object has a deletionTimestamp.
 func (l *Live) GetDeletionTimestamp() *v1.Time {
 	if l.Deleting {
 		return &v1.Time{} // the time is not kept
 	}
 	return nil
 }
-func (l *Live) SetDeletionTimestamp(*v1.Time)             {}
-func (l *Live) GetDeletionGracePeriodSeconds() *int64     { return nil }
-func (l *Live) SetDeletionGracePeriodSeconds(*int64)      {}
-func (l *Live) GetLabels() map[string]string              { return nil }
-func (l *Live) SetLabels(map[string]string)               {}
-func (l *Live) GetAnnotations() map[string]string         { return nil }
-func (l *Live) SetAnnotations(map[string]string)          {}
-func (l *Live) GetFinalizers() []string                   { return nil }
-func (l *Live) SetFinalizers([]string)                    {}
-func (l *Live) SetOwnerReferences([]v1.OwnerReference)    {}
-func (l *Live) GetManagedFields() []v1.ManagedFieldsEntry { return nil }
-func (l *Live) SetManagedFields([]v1.ManagedFieldsEntry)  {}
+
+// NoMetadata is embedded in objects of a cache that keep few fields of their metadata. Of the other fields that metav1.Object has, it
+// says that they are empty, and setting them changes nothing.
+type NoMetadata struct{}
+
+func (NoMetadata) GetGeneration() int64                      { return 0 }
+func (NoMetadata) SetGeneration(int64)                       {}
+func (NoMetadata) GetOwnerReferences() []v1.OwnerReference   { return nil }
+func (NoMetadata) GetGenerateName() string                   { return "" }
+func (NoMetadata) SetGenerateName(string)                    {}
+func (NoMetadata) GetSelfLink() string                       { return "" }
+func (NoMetadata) SetSelfLink(string)                        {}
+func (NoMetadata) GetCreationTimestamp() v1.Time             { return v1.Time{} }
+func (NoMetadata) SetCreationTimestamp(v1.Time)              {}
+func (NoMetadata) GetDeletionTimestamp() *v1.Time            { return nil }
+func (NoMetadata) SetDeletionTimestamp(*v1.Time)             {}
+func (NoMetadata) GetDeletionGracePeriodSeconds() *int64     { return nil }
+func (NoMetadata) SetDeletionGracePeriodSeconds(*int64)      {}
+func (NoMetadata) GetLabels() map[string]string              { return nil }
+func (NoMetadata) SetLabels(map[string]string)               {}
+func (NoMetadata) GetAnnotations() map[string]string         { return nil }
+func (NoMetadata) SetAnnotations(map[string]string)          {}
+func (NoMetadata) GetFinalizers() []string                   { return nil }
+func (NoMetadata) SetFinalizers([]string)                    {}
+func (NoMetadata) SetOwnerReferences([]v1.OwnerReference)    {}
+func (NoMetadata) GetManagedFields() []v1.ManagedFieldsEntry { return nil }
+func (NoMetadata) SetManagedFields([]v1.ManagedFieldsEntry)  {}

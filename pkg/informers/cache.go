@@ -85,7 +85,7 @@ func (c *Cache) packedThat(match func(pipeline.MatchResult) bool) iter.Seq[*pack
 	return func(yield func(*packed) bool) {
 		for _, sub := range c.now().upstreams {
 			for _, obj := range sub.indexer().List() {
-				if p, ok := obj.(*packed); ok && match(p.match) && !yield(p) {
+				if p, ok := obj.(*packed); ok && match(p.match()) && !yield(p) {
 					return
 				}
 			}
@@ -97,7 +97,7 @@ func (c *Cache) packedThat(match func(pipeline.MatchResult) bool) iter.Seq[*pack
 func (c *Cache) Unknown() map[pipeline.Ref]error {
 	unknown := map[pipeline.Ref]error{}
 	for p := range c.packedThat(func(m pipeline.MatchResult) bool { return m.Err != nil }) {
-		unknown[p.ref()] = p.match.Err
+		unknown[p.ref()] = p.match().Err
 	}
 	return unknown
 }
@@ -105,7 +105,7 @@ func (c *Cache) Unknown() map[pipeline.Ref]error {
 // upstream is one of them; nil for none.
 func (c *Cache) upstream(ref pipeline.Ref) *packed {
 	p, ok := c.now().upstreams.get(ref).(*packed)
-	if !ok || !p.match.IsMet() {
+	if !ok || !p.match().IsMet() {
 		return nil
 	}
 	return p
@@ -197,7 +197,7 @@ func candidates(of *sharded, r *reconcile.Reconciler, more []pipeline.Ref) []pip
 	}
 	for _, sub := range of.upstreams {
 		for _, obj := range sub.indexer().List() {
-			if p, ok := obj.(*packed); ok && p.match.IsMet() {
+			if p, ok := obj.(*packed); ok && p.match().IsMet() {
 				seen[p.ref()] = struct{}{}
 			}
 		}
@@ -218,7 +218,7 @@ func candidates(of *sharded, r *reconcile.Reconciler, more []pipeline.Ref) []pip
 // one.
 func (c *Cache) NoteLeftSince(before *Cache, r *reconcile.Reconciler) {
 	for p := range before.packed() {
-		if now, ok := c.now().upstreams.get(p.ref()).(*packed); !ok || now.match.Unmet != "" {
+		if now, ok := c.now().upstreams.get(p.ref()).(*packed); !ok || now.match().Unmet != "" {
 			r.NoteLeft(p.ref(), p.UID)
 		}
 	}
@@ -244,7 +244,7 @@ func (c *Cache) UpstreamUID(ref pipeline.Ref) types.UID {
 // Excludes implements Cache.
 func (c *Cache) Excludes(ref pipeline.Ref) bool {
 	p, ok := c.now().upstreams.get(ref).(*packed)
-	return ok && !p.match.IsMet()
+	return ok && !p.match().IsMet()
 }
 
 // HasApplied implements Cache.

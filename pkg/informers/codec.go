@@ -162,10 +162,12 @@ func (c packedCodec) Decode(
 	}
 	gvk := schema.FromAPIVersionAndKind(h.APIVersion, h.Kind)
 	text, by := compressed(without(data, h.Metadata.ManagedFields)), writersIn(h.Metadata.ManagedFields, gvk.Group)
-	p := &packed{text: text, writers: by, ObjectMeta: metav1.ObjectMeta{
-		Name: h.Metadata.Name, Namespace: h.Metadata.Namespace, UID: h.Metadata.UID, ResourceVersion: h.Metadata.ResourceVersion,
-	}}
-	p.Finalizers, p.Annotations = h.Metadata.Finalizers, h.Metadata.Annotations // an informer reads those of a bookmark
+	m := &h.Metadata
+	p := &packed{text: text, writers: by}
+	p.identity = identity{Name: m.Name, Namespace: m.Namespace, UID: m.UID, ResourceVersion: m.ResourceVersion}
+	if len(m.Finalizers) > 0 || len(m.Annotations) > 0 {
+		p.extras = &packedExtras{finalizers: m.Finalizers, annotations: m.Annotations}
+	}
 	return p, &gvk, nil
 }
 

@@ -97,14 +97,14 @@ func (f Feed) matching(upstreams cache.ResourceEventHandler) cache.ResourceEvent
 			switch {
 			case !ok || !isPacked || f.isShown(is):
 				upstreams.OnUpdate(before, after)
-			case is.match.Unmet != "" && was.match.Unmet == "":
+			case is.match().Unmet != "" && was.match().Unmet == "":
 				f.noteLeft(was)
 				f.Queue.Add(PriorityNow, 0, was.ref())
 			}
 		},
 		DeleteFunc: func(obj any) {
 			p, ok := unwrapTombstone(obj).(*packed)
-			if !ok || p.match.Unmet == "" || f.Reconciler.IsLeaving(p.ref()) {
+			if !ok || p.match().Unmet == "" || f.Reconciler.IsLeaving(p.ref()) {
 				upstreams.OnDelete(obj)
 			}
 		},
@@ -114,11 +114,11 @@ func (f Feed) matching(upstreams cache.ResourceEventHandler) cache.ResourceEvent
 // isShown reports whether an upstream is to be looked at: not if it does not meet the conditions. Where that is not known, only a deletion
 // is carried out.
 func (f Feed) isShown(p *packed) bool {
-	if p.match.Err != nil && len(p.Finalizers) == 0 {
-		f.Reconciler.NoteUnknown(p.ref(), p.match.Err)
+	if p.match().Err != nil && len(p.finalizers()) == 0 {
+		f.Reconciler.NoteUnknown(p.ref(), p.match().Err)
 		return false
 	}
-	return p.match.Unmet == ""
+	return p.match().Unmet == ""
 }
 
 // nextTurn is how long each further upstream that waits for the name of a deleted object waits after the one before it: usually the first
@@ -218,8 +218,8 @@ func (f Feed) enqueueNamespace(c *Cache, namespace any) {
 
 // onUpstream handles an upstream that a watch shows.
 func (f Feed) onUpstream(obj any) {
-	if p, ok := obj.(*packed); ok && len(p.Finalizers) > 0 {
-		f.Reconciler.NoteDeleting(p.UID, p.Finalizers)
+	if p, ok := obj.(*packed); ok && len(p.finalizers()) > 0 {
+		f.Reconciler.NoteDeleting(p.UID, p.finalizers())
 	}
 }
 

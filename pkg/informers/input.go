@@ -3,7 +3,6 @@ package informers
 import (
 	"fmt"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -17,11 +16,11 @@ import (
 // input is an input in the cache: what is read of it, as compressed JSON, and its digest. An event that does not change the
 // digest is ignored.
 type input struct {
-	metav1.ObjectMeta // name, namespace, uid and resourceVersion only
-	digest            drift.Sum
-	text              []byte
-	listed            bool // the input is a list
-	match             pipeline.Match
+	identity
+	digest drift.Sum
+	text   []byte
+	listed bool // the input is a list
+	match  pipeline.Match
 }
 
 // GetObjectKind makes it a runtime.Object, as an informer requires.
@@ -43,9 +42,7 @@ func keepInput(view pipeline.InputView) cache.TransformFunc {
 			return nil, fmt.Errorf("packing %s/%s: %w", u.GetNamespace(), u.GetName(), err)
 		}
 		i := &input{digest: drift.Digest(cut), text: compressed(text), listed: view.Matching != nil, match: view.Match(u.Object)}
-		i.ObjectMeta = metav1.ObjectMeta{
-			Name: u.GetName(), Namespace: u.GetNamespace(), UID: u.GetUID(), ResourceVersion: u.GetResourceVersion(),
-		}
+		i.identity = identityOf(u)
 		return i, nil
 	}
 }

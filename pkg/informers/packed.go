@@ -10,7 +10,6 @@ import (
 	"unique"
 
 	"github.com/klauspost/compress/s2"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -23,12 +22,43 @@ import (
 // packed is an upstream in the cache: what watches need of it, and the whole as compressed JSON. Most upstreams are read once
 // and then stay for days, and a tree of Go maps takes two to five times the memory.
 type packed struct {
-	metav1.ObjectMeta // name, namespace, uid and resourceVersion; the finalizers of one that is being deleted
-	text              []byte
+	identity
+	text []byte
 	// writers is what managedFields say, which text does not contain. Most upstreams share one.
 	writers unique.Handle[writers]
-	// match is what watch.matchConditions say. Of an object that does not meet them, nothing else is kept.
-	match pipeline.MatchResult
+	// extras is nil for most upstreams.
+	extras *packedExtras
+}
+
+// packedExtras is what few upstreams have.
+type packedExtras struct {
+	// match is what watch.matchConditions say. Of an object that does not meet them, only the identity is kept.
+	match       pipeline.MatchResult
+	finalizers  []string          // of one that is being deleted
+	annotations map[string]string // of a bookmark, where an informer reads them
+}
+
+func (p *packed) match() (result pipeline.MatchResult) {
+	if p.extras != nil {
+		result = p.extras.match
+	}
+	return result
+}
+
+// finalizers are those of an upstream that is being deleted.
+func (p *packed) finalizers() []string {
+	if p.extras == nil {
+		return nil
+	}
+	return p.extras.finalizers
+}
+
+// GetAnnotations returns those of a bookmark.
+func (p *packed) GetAnnotations() map[string]string {
+	if p.extras == nil {
+		return nil
+	}
+	return p.extras.annotations
 }
 
 // writers are the managers with an Apply entry in managedFields, and the versions of its kind in which an object was written.
@@ -67,7 +97,7 @@ func packMatching(p *pipeline.Pipeline) cache.TransformFunc {
 		}
 		made = found
 		if match := p.Match(whole); !match.IsMet() {
-			made = &packed{ObjectMeta: found.ObjectMeta, match: match}
+			made = &packed{identity: found.identity, extras: &packedExtras{match: match, finalizers: found.finalizers()}}
 		}
 		return made, nil
 	}
@@ -87,11 +117,9 @@ func pack(obj any) (any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("packing %s/%s: %w", u.GetNamespace(), u.GetName(), err)
 	}
-	p := &packed{text: compressed(text), writers: writersIn(fields, u.GroupVersionKind().Group), ObjectMeta: metav1.ObjectMeta{
-		Name: u.GetName(), Namespace: u.GetNamespace(), UID: u.GetUID(), ResourceVersion: u.GetResourceVersion(),
-	}}
+	p := &packed{identity: identityOf(u), text: compressed(text), writers: writersIn(fields, u.GroupVersionKind().Group)}
 	if u.GetDeletionTimestamp() != nil {
-		p.Finalizers = u.GetFinalizers()
+		p.extras = &packedExtras{finalizers: u.GetFinalizers()}
 	}
 	return p, nil
 }
@@ -154,7 +182,18 @@ func (p *packed) unpack() (*unstructured.Unstructured, error) {
 	}
 	u := &unstructured.Unstructured{Object: object}
 	u.SetManagedFields(nil)
+	if metadata, ok := object["metadata"].(map[string]any); ok { // whoever keeps these keeps no second copy
+		share(metadata, "uid", string(p.UID))
+		share(metadata, "resourceVersion", p.ResourceVersion)
+	}
 	return u, nil
+}
+
+// share has a field use the memory of an equal text.
+func share(fields map[string]any, field, text string) {
+	if fields[field] == text {
+		fields[field] = text
+	}
 }
 
 // unpacked reads what compressed made of JSON.

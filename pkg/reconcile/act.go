@@ -106,7 +106,7 @@ func (r *reconciliation) create(ctx context.Context, o pipeline.Outcome, in pipe
 	if err != nil {
 		return err
 	}
-	doc = r.Pipeline.Downstreams[i].Fill(doc, nil, nil, r.record.targets[o.Object].generatedText)
+	doc = r.Pipeline.Downstreams[i].Fill(doc, nil, nil, r.record.objects[o.Object].generatedText)
 	if !in.Desired.Objects[o.Object].Reference || r.Pipeline.HoldsDeletion() {
 		r.record.expectCreated(place{i, o.Target}) // whatever the answer, or the lack of one
 	}
@@ -130,7 +130,7 @@ func (r *reconciliation) resolveExisting(ctx context.Context, o pipeline.Outcome
 	i := o.Downstream
 	t := r.target(i, o.Target)
 	rec := r.recordedAs(r.recorded(), o.Object)
-	if rec != nil && rec.UID != "" && rec.UID == r.record.targets[o.Object].uid && rec.Namespace == o.Target.Namespace && rec.ObjectName == o.Target.Name && r.canApplyUnread(i) {
+	if rec != nil && rec.UID != "" && rec.UID == r.record.objects[o.Object].uid && rec.Namespace == o.Target.Namespace && rec.ObjectName == o.Target.Name && r.canApplyUnread(i) {
 		resp, err := r.client.Apply(ctx, t, rec.UID, doc)
 		switch {
 		case err == nil:
@@ -261,7 +261,7 @@ func (r *reconciliation) rememberApplied(ctx context.Context, o pipeline.Outcome
 	}
 	r.record.regained(live.UID)
 	r.remember(o.Object, resp, live)
-	t, w := &r.record.targets[o.Object], &in.Desired.Objects[o.Object]
+	t, w := &r.record.objects[o.Object].target, &in.Desired.Objects[o.Object]
 	if t.uid != live.UID {
 		*t = target{uid: live.UID, contest: t.contest}
 	}
@@ -285,8 +285,8 @@ func (r *reconciliation) rememberApplied(ctx context.Context, o pipeline.Outcome
 
 // countWrite counts a write to object k of the desired state, for that hash; "" after a deletion.
 func (r *reconciliation) countWrite(k int, hash string) {
-	r.record.targets[k].contest.write(r.record.externalDigest, hash, r.spacing(), r.now)
-	r.countItems(r.record.slots[k].downstream)
+	r.record.objects[k].contest.edit().write(r.record.externalDigest, hash, r.spacing(), r.now)
+	r.countItems(r.record.objects[k].downstream)
 }
 
 // reportRepair reports a repair, unless the apply changed nothing: then there was no drift.
@@ -297,7 +297,7 @@ func (r *reconciliation) reportRepair(o pipeline.Outcome, before *drift.Live, re
 		}
 		return
 	}
-	t := &r.record.targets[o.Object]
+	t := &r.record.objects[o.Object].target
 	if t.uid != resp.GetUID() {
 		*t = target{uid: resp.GetUID(), changedBy: t.changedBy, contest: t.contest}
 	}
@@ -309,7 +309,7 @@ func (r *reconciliation) reportRepair(o pipeline.Outcome, before *drift.Live, re
 // readAhead reads the object before an apply if that is worth a request: to name who changed which fields, if events are wanted
 // or a writer keeps reverting us, and to notice fields that stay because another manager owns them too.
 func (r *reconciliation) readAhead(ctx context.Context, o pipeline.Outcome) (*unstructured.Unstructured, error) {
-	again := r.record.targets[o.Object].contest.unsettled > 0
+	again := r.record.objects[o.Object].contest.get().unsettled > 0
 	explain := o.State == pipeline.StateRepair && (r.Pipeline.Config.Events != config.EventsNone || again)
 	shared := o.State == pipeline.StateUpdate && o.Live.CoOwned
 	if !explain && !shared {
@@ -334,7 +334,7 @@ func (r *reconciliation) explainChange(o pipeline.Outcome, before, resp *unstruc
 		return
 	}
 	applied, _ := drift.Project(resp, manager)
-	r.record.targets[o.Object].changedBy = drift.Explain(drift.Changed(applied, before, &r.Pipeline.Downstreams[o.Downstream].View))
+	r.record.objects[o.Object].changedBy = drift.Explain(drift.Changed(applied, before, &r.Pipeline.Downstreams[o.Downstream].View))
 }
 
 // remove deletes an object of ours.
@@ -347,7 +347,7 @@ func (r *reconciliation) remove(ctx context.Context, o pipeline.Outcome) error {
 	}
 	r.eventDeleted(o)
 	r.noteReleased(o)
-	if t := &r.record.targets[o.Object]; t.uid == o.UID {
+	if t := &r.record.objects[o.Object].target; t.uid == o.UID {
 		t.uid = "" // its absence is our own doing
 		r.countWrite(o.Object, "")
 	}
@@ -423,7 +423,7 @@ func (r *reconciliation) compareByDryRun(ctx context.Context, o pipeline.Outcome
 		return err
 	}
 	same := would.P == o.Live.P && would.Hash == o.Live.Hash && !o.Live.Extra
-	t := &r.record.targets[o.Object]
+	t := &r.record.objects[o.Object].target
 	t.dryRunAnswer = &dryRunAnswer{dryRunKeyOf(o.Live, r.record.desired.Objects[o.Object].Hash), same}
 	if same {
 		return nil

@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"slices"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -19,22 +20,29 @@ type slot struct {
 
 // objectMemory is what is remembered of one desired object.
 type objectMemory struct {
+	_ [0]sync.Mutex // it is not copied: others may change what mu guards meanwhile
+	slot
 	target
-	since    int
-	read     response
-	baseline baseline
+	// since is the change of the desired state at which the object was wanted for the first time.
+	since int
+	// read is the response to our last request, while it is newer than the cache. The record's mu guards it, and baseline.
+	read rare[response]
+	// baseline is the projection that our last apply returned if it differs from what we sent.
+	baseline rare[baseline]
 }
 
 // alignMemory orders what is remembered of the upstream's objects, and what has failed, like the objects of the desired state.
 func (r *reconciliation) alignMemory() {
-	was := r.record.slots
-	if r.record.align(); len(r.failures) == 0 || slices.Equal(was, r.record.slots) {
+	was := r.record.objects
+	isOfSameSlot := func(a, b *objectMemory) bool { return a.slot == b.slot }
+	if r.record.align(); len(r.failures) == 0 || slices.EqualFunc(was, r.record.objects, isOfSameSlot) {
 		return
 	}
 	failures, backingOff := r.failures, r.backingOff
 	r.failures, r.backingOff = map[int]*pipeline.Failure{}, map[int]bool{}
-	for k, s := range r.record.slots {
-		if old := slices.Index(was, s); old >= 0 && failures[old] != nil {
+	for k, now := range r.record.objects {
+		old := slices.IndexFunc(was, func(m *objectMemory) bool { return m.slot == now.slot })
+		if old >= 0 && failures[old] != nil {
 			r.failures[k], r.backingOff[k] = failures[old], backingOff[old]
 		}
 	}
@@ -48,27 +56,26 @@ func (r *record) align() {
 	if r.isAligned() {
 		return
 	}
-	for k, s := range r.slots {
-		r.park(s, r.memoryOf(k))
+	for _, m := range r.objects {
+		r.park(m)
 	}
 	r.changes++
 	objects := r.desired.Objects
-	r.slots, r.targets, r.read, r.baselines = make([]slot, len(objects)), make([]target, len(objects)), make([]response, len(objects)), nil
-	r.since = make([]int, len(objects))
+	r.objects = make([]*objectMemory, len(objects))
 	for k := range objects {
-		r.slots[k], r.since[k] = slotOf(&objects[k]), r.changes
-		if m, ok := r.parked[r.slots[k]]; ok {
-			r.targets[k], r.read[k], r.since[k] = m.target, m.read, m.since
-			r.keepBaseline(k, m.baseline)
-			delete(r.parked, r.slots[k])
+		s := slotOf(&objects[k])
+		r.objects[k] = &objectMemory{slot: s, since: r.changes}
+		if m, ok := r.parked[s]; ok {
+			r.objects[k] = m
+			delete(r.parked, s)
 		}
 	}
 	for s, m := range r.parked {
 		if r.desired.Unknown(s.downstream) {
 			continue
 		}
-		if m.read.live != nil {
-			r.unplaced = append(r.unplaced, unplacedResponse{s.downstream, m.read})
+		if read := m.read.get(); read.live != nil {
+			r.unplaced = append(r.unplaced, unplacedResponse{s.downstream, read})
 		}
 		if delete(r.parked, s); m.uid != "" {
 			r.left = append(r.left, witness{place{s.downstream, m.at}, m.uid, r.changes})
@@ -80,11 +87,11 @@ func (r *record) align() {
 }
 
 func (r *record) isAligned() bool {
-	if len(r.slots) != len(r.desired.Objects) || len(r.parked) > 0 {
+	if len(r.objects) != len(r.desired.Objects) || len(r.parked) > 0 {
 		return false
 	}
-	for k, s := range r.slots {
-		if s != slotOf(&r.desired.Objects[k]) {
+	for k := range r.objects {
+		if r.objects[k].slot != slotOf(&r.desired.Objects[k]) {
 			return false
 		}
 	}
@@ -98,35 +105,30 @@ func slotOf(o *pipeline.DesiredObject) slot {
 	return slot{o.Downstream, o.Target}
 }
 
-func (r *record) memoryOf(k int) objectMemory {
-	m := objectMemory{target: r.targets[k], read: r.read[k], since: r.since[k]}
-	if r.baselines != nil {
-		m.baseline = r.baselines[k]
-	}
-	return m
-}
-
 // park keeps what is remembered of an object until align finds it again.
-func (r *record) park(s slot, m objectMemory) {
+func (r *record) park(m *objectMemory) {
 	if r.parked == nil {
-		r.parked = map[slot]objectMemory{}
+		r.parked = map[slot]*objectMemory{}
 	}
-	r.parked[s] = m
+	r.parked[m.slot] = m
 }
 
 // dropResponses drops the responses about such objects of downstreams, and reports whether there was any. It is called with the lock.
 // Several watches may show one object: a response counts until the one of its own downstream has caught up.
 func (r *record) dropResponses(such func(downstream int, to response) bool) (found bool) {
-	for k := range r.read {
-		if to := r.read[k]; to.live != nil && such(r.slots[k].downstream, to) {
-			r.read[k], found = response{}, true
+	drop := func(m *objectMemory) bool {
+		to := m.read.get()
+		if to.live == nil || !such(m.downstream, to) {
+			return false
 		}
+		m.read.reset()
+		return true
 	}
-	for s, m := range r.parked {
-		if m.read.live != nil && such(s.downstream, m.read) {
-			m.read, found = response{}, true
-			r.parked[s] = m
-		}
+	for _, m := range r.objects {
+		found = drop(m) || found
+	}
+	for _, m := range r.parked {
+		found = drop(m) || found
 	}
 	before := len(r.unplaced)
 	r.unplaced = slices.DeleteFunc(r.unplaced, func(u unplacedResponse) bool { return such(u.downstream, u.response) })
@@ -140,26 +142,15 @@ func (r *record) anyTarget(such func(target) bool) bool {
 			return true
 		}
 	}
-	return slices.ContainsFunc(r.targets, such)
-}
-
-// keepBaseline keeps a baseline in slot k. It is called with the lock.
-func (r *record) keepBaseline(k int, b baseline) {
-	if r.baselines == nil {
-		if b.uid == "" {
-			return
-		}
-		r.baselines = make([]baseline, len(r.slots))
-	}
-	r.baselines[k] = b
+	return slices.ContainsFunc(r.objects, func(m *objectMemory) bool { return such(m.target) })
 }
 
 // baselineOf is what setBaseline kept for the object of that uid, of a downstream; nil for nothing.
 func (r *record) baselineOf(downstream int, uid types.UID) *drift.Sum {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for k, b := range r.baselines {
-		if b.uid == uid && r.slots[k].downstream == downstream {
+	for _, m := range r.objects {
+		if b := m.baseline.get(); b.uid == uid && m.downstream == downstream {
 			return b.sum
 		}
 	}

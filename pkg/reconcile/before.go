@@ -37,7 +37,7 @@ type beforeMemory struct {
 
 // gatherBefore gathers what is known about the deletion.before object.
 func (r *reconciliation) gatherBefore(ctx context.Context) (pipeline.BeforeFacts, error) {
-	m, p := &r.record.before, r.Pipeline
+	m, p := r.record.before.edit(), r.Pipeline
 	f := pipeline.BeforeFacts{Record: p.RecordedBefore(r.upstream), Made: m.made, Inputs: r.inputsRead()}
 	var err error
 	if p.BeforePassed(f.Record) {
@@ -69,13 +69,13 @@ func (r *reconciliation) gatherBefore(ctx context.Context) (pipeline.BeforeFacts
 
 // gatherUnmadeBefore is gatherBefore if no object is known to have been created.
 func (r *reconciliation) gatherUnmadeBefore(ctx context.Context, f pipeline.BeforeFacts) (pipeline.BeforeFacts, error) {
-	if m := &r.record.before; !m.isUpstreamRead {
+	if m := r.record.before.edit(); !m.isUpstreamRead {
 		if err := r.readUpstream(ctx); err != nil {
 			return f, err
 		}
 		return r.gatherBefore(ctx)
 	}
-	m := &r.record.before
+	m := r.record.before.edit()
 	if m.desired != nil && m.desired.Target == refOfRecord(f) {
 		f.Desired = *m.desired
 	} else {
@@ -101,7 +101,7 @@ func (r *reconciliation) gatherUnmadeBefore(ctx context.Context, f pipeline.Befo
 // occupant returns the object at the place where the deletion.before object is to be created: as just read, or, if a create met
 // another owner's object, as read after the retry delay; else from the cache.
 func (r *reconciliation) occupant(ctx context.Context, at pipeline.Ref) (*drift.Live, error) {
-	m := &r.record.before
+	m := r.record.before.edit()
 	read, until := r.record.lastBeforeRead()
 	switch {
 	case read != nil && read.Name == at.Name && read.Namespace == at.Namespace && until.Equal(r.now.Add(freshFor)):
@@ -206,13 +206,13 @@ func (r *reconciliation) readUpstream(ctx context.Context) error {
 	}
 	r.upstream = withoutManagedFields(up)
 	r.record.rememberUpstream(up, false)
-	r.record.before.isUpstreamRead = true
+	r.record.before.edit().isUpstreamRead = true
 	return nil
 }
 
 // actBefore carries out the decision about the deletion.before object. It reports whether that was done.
 func (r *reconciliation) actBefore(ctx context.Context, d *pipeline.Decision, in pipeline.Input) bool {
-	o, m := *d.Before, &r.record.before
+	o, m := *d.Before, r.record.before.edit()
 	if o.Action != pipeline.ActionRecord && m.retry.wait(r.record.externalDigest, r.now) > 0 {
 		return false
 	}
@@ -246,7 +246,7 @@ func (r *reconciliation) recordBefore(ctx context.Context, d *pipeline.Decision,
 		return false
 	}
 	if d.Before.State == pipeline.StateCreate {
-		r.record.before.desired = &in.Before.Desired
+		r.record.before.edit().desired = &in.Before.Desired
 	}
 	r.eventDeletion(*d)
 	return true
@@ -254,7 +254,7 @@ func (r *reconciliation) recordBefore(ctx context.Context, d *pipeline.Decision,
 
 // createBefore creates the object if none of that name exists. One that does is handled in the next round.
 func (r *reconciliation) createBefore(ctx context.Context, o pipeline.Outcome, in pipeline.Input) error {
-	m, t := &r.record.before, r.beforeTarget(o.Target)
+	m, t := r.record.before.edit(), r.beforeTarget(o.Target)
 	m.desired = nil // after a failure it is rendered again
 	document := r.withShard(r.Pipeline.WithToken(r.Pipeline.BeforeDocument(&in.Before.Desired), r.token()))
 	r.notifyObserver(func(to Observer) { to.Rendered(pipeline.BeforeIndex, document) })
@@ -284,7 +284,7 @@ func (r *reconciliation) freeBefore(ctx context.Context, live *drift.Live) error
 	case err != nil:
 		return err
 	case resp == nil, resp.GetDeletionTimestamp() != nil && len(resp.GetFinalizers()) == 0:
-		r.record.before.gone = true
+		r.record.before.edit().gone = true
 		return nil
 	}
 	_, err = r.rememberBefore(resp)
@@ -316,13 +316,13 @@ func (r *reconciliation) deleteBefore(ctx context.Context, o pipeline.Outcome) e
 	if err := deleteObject(ctx, r.client, r.beforeTarget(o.Target), o.UID, r.configPropagation()); err != nil {
 		return err
 	}
-	r.record.before.gone = true
+	r.record.before.edit().gone = true
 	return nil
 }
 
 // failureOf is why the action for the object was not carried out; nil if no action is due any more, as after a lost response to
 // a request that succeeded.
-func (m *beforeMemory) failureOf(o *pipeline.Outcome) *pipeline.Failure {
+func (m beforeMemory) failureOf(o *pipeline.Outcome) *pipeline.Failure {
 	if o == nil || o.Action == pipeline.ActionNone || o.Action != m.failed {
 		return nil
 	}
@@ -331,7 +331,7 @@ func (m *beforeMemory) failureOf(o *pipeline.Outcome) *pipeline.Failure {
 
 // failBefore records a failed request for the object. It is retried with growing delay.
 func (r *reconciliation) failBefore(o pipeline.Outcome, err error) {
-	f, m := classify(r.Pipeline.Before.Object, err), &r.record.before
+	f, m := classify(r.Pipeline.Before.Object, err), r.record.before.edit()
 	r.minRetry = max(r.minRetry, f.RetryAfter)
 	m.failure, m.failed = &pipeline.Failure{Reason: f.Reason, Message: f.Message}, o.Action
 	r.notifyObserver(func(to Observer) { to.Failed(pipeline.BeforeIndex, *m.failure) })

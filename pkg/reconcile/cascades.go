@@ -87,7 +87,7 @@ func (r *reconciliation) mayBeCollected(d *pipeline.Decision) bool {
 		case !r.record.desired.Objects[o.Object].Reference || o.Theirs:
 			return false
 		case o.Action == pipeline.ActionCreate: // with our finalizer it is not gone
-			return !r.hasFinalizer() && r.record.targets[o.Object].uid != ""
+			return !r.hasFinalizer() && r.record.objects[o.Object].uid != ""
 		}
 		return o.Action == pipeline.ActionApply && o.Live != nil && !pipeline.Marked(o.Live, r.upstream.GetUID())
 	})

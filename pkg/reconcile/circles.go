@@ -203,20 +203,20 @@ func (r *reconciliation) acceptsSuccessors(ctx context.Context, d pipeline.Decis
 		if o.State != pipeline.StateConflict || o.Live == nil || !slices.Contains(blockers, o.Live.UID) {
 			continue
 		}
-		t, hash := &r.record.targets[k], r.record.desired.Objects[k].Hash
+		t, hash := &r.record.objects[k].target, r.record.desired.Objects[k].Hash
 		switch {
-		case t.accepted == hash:
+		case t.successor.get().accepted == hash:
 			continue
-		case t.refused == hash && t.retry.wait(r.record.externalDigest, r.now) > 0:
+		case t.successor.get().refused == hash && t.retry.get().wait(r.record.externalDigest, r.now) > 0:
 			return false
 		}
 		if err := r.accepts(ctx, o); err != nil {
-			t.refused = hash
+			t.successor.edit().refused = hash
 			r.Log.Info("an object whose name another upstream has would be refused, so that no object is removed for it", "upstream", r.ref.String(),
 				"target", o.Target.String(), "reason", classify(r.downstream(k), err).Reason, "message", classify(r.downstream(k), err).Message)
 			return false
 		}
-		t.accepted = hash
+		t.successor.edit().accepted = hash
 	}
 	return true
 }

@@ -38,14 +38,14 @@ func (s spacing) delay(unsettled int) time.Duration {
 }
 
 // followsChange reports whether the next write follows from a change by others: then it is neither counted nor delayed.
-func (c *contest) followsChange(cause drift.Sum, what string) bool {
+func (c contest) followsChange(cause drift.Sum, what string) bool {
 	return c.cause != cause && c.written != what
 }
 
 // settled reports whether the last write lasted so long that counting starts again. If the same is to be written once more,
 // somebody undid it, which may take a while. If something else is to be written, our own write may have caused it: that shows at
 // once, and what comes later is only progress.
-func (c *contest) settled(what string, s spacing, now time.Time) bool {
+func (c contest) settled(what string, s spacing, now time.Time) bool {
 	calm := 2 * s.maxDelay
 	if c.written != what {
 		calm = 2 * max(s.minDelay, s.delay(c.unsettled))
@@ -54,7 +54,7 @@ func (c *contest) settled(what string, s spacing, now time.Time) bool {
 }
 
 // count is how many writes did not last, as far as it matters for the next one.
-func (c *contest) count(cause drift.Sum, what string, s spacing, now time.Time) int {
+func (c contest) count(cause drift.Sum, what string, s spacing, now time.Time) int {
 	if c.last.IsZero() || c.followsChange(cause, what) || c.settled(what, s, now) {
 		return 0
 	}
@@ -62,7 +62,7 @@ func (c *contest) count(cause drift.Sum, what string, s spacing, now time.Time) 
 }
 
 // wait is how long the next write must wait; zero if it may be made now.
-func (c *contest) wait(cause drift.Sum, what string, s spacing, now time.Time) time.Duration {
+func (c contest) wait(cause drift.Sum, what string, s spacing, now time.Time) time.Duration {
 	delay := s.delay(c.count(cause, what, s, now))
 	if delay == 0 {
 		return 0

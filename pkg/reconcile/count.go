@@ -232,7 +232,7 @@ func (r *reconciliation) isDoubtful(o pipeline.Outcome) bool {
 // remembered as if the repair had been made, so that one which changes nothing costs no request later.
 func (r *reconciliation) wouldRepair(ctx context.Context, o pipeline.Outcome) bool {
 	i, live := o.Downstream, o.Live
-	t, question := &r.record.targets[o.Object], dryRunKeyOf(live, r.record.desired.Objects[o.Object].Hash)
+	t, question := &r.record.objects[o.Object].target, dryRunKeyOf(live, r.record.desired.Objects[o.Object].Hash)
 	switch b := r.predecessorBaseline(i, live.UID); {
 	case b != nil && *b == live.P && live.Hash == question.hash:
 		t.dryRunAnswer = &dryRunAnswer{question, true}

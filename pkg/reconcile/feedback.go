@@ -99,8 +99,8 @@ func (r *reconciliation) causeWithSiblings(cause drift.Sum) drift.Sum {
 // lastWrite is when we wrote the object at a place last.
 func (r *reconciliation) lastWrite(at place) (last time.Time) {
 	r.record.anyTarget(func(t target) bool {
-		if t.at == at.at && t.contest.last.After(last) {
-			last = t.contest.last
+		if wrote := t.contest.get().last; t.at == at.at && wrote.After(last) {
+			last = wrote
 		}
 		return false
 	})

@@ -36,7 +36,7 @@ func (r *reconciliation) finalizerChange() string {
 }
 
 func (r *reconciliation) wroteFinalizer(up *unstructured.Unstructured) {
-	r.record.finalizerContest.write(r.record.externalDigest, r.finalizerChange(), r.spacing(), r.now)
+	r.record.finalizerContest.edit().write(r.record.externalDigest, r.finalizerChange(), r.spacing(), r.now)
 	r.upstream = withoutManagedFields(up)
 	r.record.rememberUpstream(up, false)
 }
@@ -93,7 +93,7 @@ func (r *reconciliation) finalize(ctx context.Context) time.Duration {
 	if r.watchLagsDeletion() {
 		return startOverAfter
 	}
-	if wait := r.record.retry.wait(r.record.externalDigest, r.now); wait > 0 {
+	if wait := r.record.retry.get().wait(r.record.externalDigest, r.now); wait > 0 {
 		return wait
 	}
 	r.record.upstreamFailure = ""
@@ -193,7 +193,7 @@ func (r *reconciliation) reportHeld(ctx context.Context, d pipeline.Decision) ti
 	}
 	var after time.Duration
 	if h := d.Before; h != nil {
-		m := &r.record.before
+		m := r.record.before.edit()
 		r.countBefore(r.record, h.State)
 		if (h.Theirs || h.Action != pipeline.ActionNone) && m.retry.wait(r.record.externalDigest, r.now) == 0 {
 			r.delay(&m.retry)
@@ -207,9 +207,9 @@ func (r *reconciliation) reportHeld(ctx context.Context, d pipeline.Decision) ti
 	if len(d.Leftovers) == 0 && !r.unwatched {
 		return after
 	}
-	wait := r.record.waiting.wait(r.record.externalDigest, r.now)
+	wait := r.record.waiting.get().wait(r.record.externalDigest, r.now)
 	if wait == 0 {
-		wait = r.delay(&r.record.waiting)
+		wait = r.delay(r.record.waiting.edit())
 	}
 	return minNonZero(after, wait)
 }
@@ -217,7 +217,7 @@ func (r *reconciliation) reportHeld(ctx context.Context, d pipeline.Decision) ti
 // reportDeletion writes the status of an upstream that is being deleted, if it changes, and returns the verdict of Ready.
 func (r *reconciliation) reportDeletion(ctx context.Context, d pipeline.Decision) status.Verdict {
 	failed := r.failuresByDownstream()
-	if f := r.record.before.failureOf(d.Before); f != nil {
+	if f := r.record.before.get().failureOf(d.Before); f != nil {
 		failed[pipeline.BeforeIndex] = f
 	}
 	report := r.Pipeline.ReportDeletion(r.upstream, d, failed, metav1.NewTime(r.now))

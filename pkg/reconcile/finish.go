@@ -115,30 +115,31 @@ func isUnfinished(o pipeline.Outcome) bool {
 func (r *reconciliation) nextReconciliation(d pipeline.Decision) time.Duration {
 	var after time.Duration
 	for k, o := range d.Outcomes {
-		t := &r.record.targets[k]
+		t := &r.record.objects[k].target
 		switch {
 		case r.backingOff[k]:
-			after = minNonZero(after, t.retry.wait(r.record.externalDigest, r.now))
+			after = minNonZero(after, t.retry.get().wait(r.record.externalDigest, r.now))
 		case r.failures[k] != nil:
 			t.failure = r.failures[k]
-			after = minNonZero(after, r.delay(&t.retry))
+			after = minNonZero(after, r.delay(t.retry.edit()))
 		case isUnfinished(o), !r.record.renderAgainAt.IsZero():
-			wait := t.retry.wait(r.record.externalDigest, r.now)
+			wait := t.retry.get().wait(r.record.externalDigest, r.now)
 			if t.failure = nil; wait == 0 {
-				wait = r.delay(&t.retry)
+				wait = r.delay(t.retry.edit())
 			}
 			after = minNonZero(after, wait)
 		default:
 			if o.State == pipeline.StateInSync && o.Live != nil && !o.Theirs {
 				t.setUID(o.Live.UID, o.Target) // an object of ours stays ours, whatever others add to it
 			}
-			t.retry, t.failure = retryState{}, nil
+			t.retry.reset()
+			t.failure = nil
 			after = minNonZero(after, o.RequeueAfter)
 		}
 	}
-	switch wait := r.record.retry.wait(r.record.externalDigest, r.now); {
+	switch wait := r.record.retry.get().wait(r.record.externalDigest, r.now); {
 	case r.upstreamFailed:
-		after = minNonZero(after, r.delay(&r.record.retry))
+		after = minNonZero(after, r.delay(r.record.retry.edit()))
 	case wait > 0:
 		after = minNonZero(after, wait)
 	default:
@@ -158,7 +159,7 @@ func (r *reconciliation) nextReconciliation(d pipeline.Decision) time.Duration {
 }
 
 // retryLater records that work on the upstream itself failed, and returns its delay.
-func (r *reconciliation) retryLater() time.Duration { return r.delay(&r.record.retry) }
+func (r *reconciliation) retryLater() time.Duration { return r.delay(r.record.retry.edit()) }
 
 func (r *reconciliation) delay(retry *retryState) time.Duration {
 	conf := r.Pipeline.Config.Retry
@@ -215,14 +216,14 @@ func (r *reconciliation) writeReport(ctx context.Context, report pipeline.Report
 	r.logDropped(report)
 	report = r.withoutRefused(report)
 	r.notifyObserver(func(to Observer) { to.Reported(report) })
-	if !r.needsStatusWrite(report) || r.record.retry.wait(r.record.externalDigest, r.now) > 0 {
+	if !r.needsStatusWrite(report) || r.record.retry.get().wait(r.record.externalDigest, r.now) > 0 {
 		return report, report.Status != nil && !report.Changed
 	}
 	if r.statusMustWait(ctx) {
 		return report, false
 	}
 	because, saying := cause(), r.statusDigest(report.Status)
-	if r.statusDelay = r.record.statusContest.wait(because, saying, r.spacing(), r.now); r.statusDelay > 0 {
+	if r.statusDelay = r.record.statusContest.get().wait(because, saying, r.spacing(), r.now); r.statusDelay > 0 {
 		r.contestedBy = r.statusContenders(report, saying)
 		return report, false
 	}
@@ -240,7 +241,7 @@ func (r *reconciliation) writeReport(ctx context.Context, report pipeline.Report
 		return report, true
 	}
 	r.notifyObserver(func(to Observer) { to.Reported(report) })
-	r.record.statusContest.write(because, r.statusDigest(report.Status), r.spacing(), r.now)
+	r.record.statusContest.edit().write(because, r.statusDigest(report.Status), r.spacing(), r.now)
 	// The response may contain somebody else's change: then the event about it must be handled.
 	r.upstream = withoutManagedFields(resp)
 	complete := r.readableDigest(r.Pipeline.ReadsStatus()) == r.record.digest

@@ -21,7 +21,7 @@ func (r *reconciliation) gather(ctx context.Context) pipeline.Input {
 	r.trustedUntil = time.Time{}
 	r.record.confirmCreated(func(m place) bool { return r.Cache.Live(m.downstream, m.at) != nil })
 	in := pipeline.Input{Upstream: r.upstream, Desired: r.record.desired, Inputs: r.inputsRead, Selected: r.selected, HasFinalizer: r.hasFinalizer(), HasPreviousFinalizer: r.hasPreviousFinalizer(),
-		FinalizerSpaced: r.record.finalizerContest.wait(r.record.externalDigest, r.finalizerChange(), r.spacing(), r.now), Now: r.now}
+		FinalizerSpaced: r.record.finalizerContest.get().wait(r.record.externalDigest, r.finalizerChange(), r.spacing(), r.now), Now: r.now}
 	recorded := r.recorded()
 	if !r.selected {
 		in.Leftovers = r.withUnseen(r.findLeftovers(nil, r.ownedByDownstream()))
@@ -55,8 +55,8 @@ func (r *reconciliation) withUnseen(left []pipeline.Owned) []pipeline.Owned {
 
 // facts gathers what is known of object k of the desired state.
 func (r *reconciliation) facts(k int, recorded []status.Recorded) pipeline.Facts {
-	t, i := &r.record.targets[k], r.record.desired.Objects[k].Downstream
-	f := pipeline.Facts{WantedSince: r.record.since[k]}
+	t, i := &r.record.objects[k].target, r.record.desired.Objects[k].Downstream
+	f := pipeline.Facts{WantedSince: r.record.objects[k].since}
 	rec := r.recordedAs(recorded, k)
 	at, hash, ok := r.locate(k, rec)
 	if !ok {
@@ -70,7 +70,8 @@ func (r *reconciliation) facts(k int, recorded []status.Recorded) pipeline.Facts
 		f.Finished, f.Failed = rec.Done(), rec.State == status.StateFailed
 		f.RecordedAt = pipeline.Ref{Namespace: rec.Namespace, Name: rec.ObjectName}
 	}
-	if f.Spaced = t.contest.wait(r.record.externalDigest, hash, r.spacing(), r.now); f.Spaced > 0 && hash != t.contest.written {
+	writes := t.contest.get()
+	if f.Spaced = writes.wait(r.record.externalDigest, hash, r.spacing(), r.now); f.Spaced > 0 && hash != writes.written {
 		f.Feedback = r.Pipeline.Feedback(i, r.ownInputs())
 	}
 	if f.Live == nil {
@@ -88,18 +89,18 @@ func (r *reconciliation) facts(k int, recorded []status.Recorded) pipeline.Facts
 	}
 	f.Trusted = r.isTrusted(k, f.Live.UID, recorded)
 	if t.uid == f.Live.UID {
-		f.AppliedHash = t.contest.written
+		f.AppliedHash = writes.written
 	}
 	f.Baseline = r.baseline(k, f.Live, rec)
 	f.Verdict = t.verdictOf(f.Live, hash)
 	f.Verdict.Contenders = t.changedBy
-	f.Verdict.Differences = t.compared.textFor(f.Live, hash)
+	f.Verdict.Differences = t.compared.get().textFor(f.Live, hash)
 	return f
 }
 
 // isTrusted is Facts.Trusted of object k of the desired state.
 func (r *reconciliation) isTrusted(k int, uid types.UID, recorded []status.Recorded) bool {
-	return r.record.targets[k].uid == uid || r.isRecorded(recorded, uid)
+	return r.record.objects[k].uid == uid || r.isRecorded(recorded, uid)
 }
 
 // latest is the object k of the desired state at a place, as the cache or a response shows it.

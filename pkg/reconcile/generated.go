@@ -54,7 +54,7 @@ func (r *reconciliation) readGenerated(ctx context.Context, o pipeline.Outcome, 
 // keepGenerated remembers the generated values of an object that is about to be deleted to be created again: the new one gets them. They
 // are lost if the process ends in between.
 func (r *reconciliation) keepGenerated(ctx context.Context, o pipeline.Outcome) error {
-	d, t := r.Pipeline.Downstreams[o.Downstream], &r.record.targets[o.Object]
+	d, t := r.Pipeline.Downstreams[o.Downstream], &r.record.objects[o.Object].target
 	if o.State != pipeline.StateRecreate || !d.HasGenerated() {
 		return nil
 	}

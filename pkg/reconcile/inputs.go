@@ -206,14 +206,14 @@ func (r *reconciliation) sibling(downstream int, at pipeline.Ref) map[string]any
 		isIt := func(o pipeline.DesiredObject) bool {
 			return o.Downstream == downstream && o.Target == at && o.Wanted && o.Err == nil
 		}
-		if k := slices.IndexFunc(w.Objects, isIt); k >= 0 && k < len(r.record.targets) {
+		if k := slices.IndexFunc(w.Objects, isIt); k >= 0 && k < len(r.record.objects) {
 			live = r.record.latest(k, at, cached, r.now)
 		}
 	}
 	if live == nil {
 		return nil
 	}
-	known := r.isRecorded(r.recorded(), live.UID) || slices.ContainsFunc(r.record.targets, func(t target) bool { return t.uid == live.UID })
+	known := r.isRecorded(r.recorded(), live.UID) || slices.ContainsFunc(r.record.objects, func(t *objectMemory) bool { return t.uid == live.UID })
 	if !pipeline.Owns(live, r.upstream.GetUID(), known) {
 		return nil
 	}

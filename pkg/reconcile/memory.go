@@ -30,9 +30,7 @@ type record struct {
 	desired *pipeline.Desired
 	version string
 	digest  drift.Sum
-	// isExpensive: rendering needed a slot; see slots.go. renderAgainAt is when a desired state that took too long is rendered
-	// again.
-	isExpensive   bool
+	// renderAgainAt is when a desired state that took too long is rendered again.
 	renderAgainAt time.Time
 	// externalDigest is the digest of what others wrote to the upstream: if it changes, what failed is retried at once. Our own
 	// writes do not change it, whatever the templates read.
@@ -44,12 +42,9 @@ type record struct {
 	inputs       []pipeline.InputRef
 	inputsOf     string
 	inputsDigest drift.Sum
-	// slots say which objects targets, read, baselines and since are about. changes counts how often they changed, and since says at
-	// which change an object was wanted for the first time.
-	slots   []slot
-	targets []target
+	// objects are those of the desired state; align replaces them with mu held. changes counts how often they changed.
+	objects []*objectMemory
 	changes int
-	since   []int
 	// items are by downstream; siblings by the place of a live object that others read.
 	items    map[int]*itemsMemory
 	siblings map[place]siblingSeen
@@ -58,53 +53,48 @@ type record struct {
 	// marks are by the uid of an object whose owner annotation names another upstream.
 	marks map[types.UID]*markAnswer
 	// retry is about requests for the upstream itself: its status, and its finalization when it is being deleted.
-	retry retryState
+	retry rare[retryState]
 	// upstreamFailure is the reason of a failed request for the upstream itself that is retried; empty for none.
 	upstreamFailure string
-	// statusContest and finalizerContest are about the writes to the upstream itself. statusWriters are the other writers of
-	// its status, as of our last write.
-	statusContest, finalizerContest contest
-	statusWriters                   string
-	// refused are the values of status.fields that the API server refused, refusedUnder the number of the definition by which
-	// it did.
-	refused      pipeline.RefusedFields
-	refusedUnder int
+	// statusContest and finalizerContest are about the writes to the upstream itself.
+	statusContest    rare[statusContest]
+	finalizerContest rare[contest]
+	// refused are the values of status.fields that the API server refused.
+	refused rare[refusedFields]
 	// newestSince is 1 + the number of the last handover when the upstream was read past a cache that may lag: see handover.
 	newestSince int
-	// withdrawn is true once the status has nothing of the previous field manager.
-	withdrawn bool
-	// finalized is true once the finalizer of a deleted upstream is removed. If the upstream is gone with it, the response has
-	// the version from before, so that the cache, which still shows the finalizer, looks current.
-	finalized bool
-	states    []countedState
-	verdict   status.Verdict // as it was counted
-	// reported is what events have said about the current state; wasReconciled is false before the first reconciliation.
-	reported      string
-	wasReconciled bool
+	states      []countedState
+	verdict     status.Verdict // as it was counted
+	// reported is what events have said about the current state.
+	reported string
 	// heldByObserve are the last logged actions that mode Observe does not carry out.
 	heldByObserve []string
 	// unconfirmed are the places at which objects were created that the cache has not shown yet, if only the finalizer cleans
 	// them up.
 	unconfirmed []place
 	// before is about the deletion.before object.
-	before beforeMemory
+	before rare[beforeMemory]
 	// waiting delays checks of what is being deleted, about which no event may come.
-	waiting retryState
+	waiting rare[retryState]
+	// isExpensive: rendering needed a slot; see slots.go.
+	isExpensive bool
+	// withdrawn is true once the status has nothing of the previous field manager.
+	withdrawn bool
+	// finalized is true once the finalizer of a deleted upstream is removed. If the upstream is gone with it, the response has
+	// the version from before, so that the cache, which still shows the finalizer, looks current.
+	finalized bool
+	// wasReconciled is false before the first reconciliation.
+	wasReconciled bool
 
-	mu sync.Mutex
-	// upstream is what our last write to it returned, while it is newer than the cache; isDesiredCurrent is true if desired was
-	// rendered from it, so that its event needs no work.
-	upstream         *unstructured.Unstructured
+	// isDesiredCurrent is true if desired was rendered from upstream, so that its event needs no work.
 	isDesiredCurrent bool
-	// read are, by slot, the responses to our last requests, while they are newer than the cache.
-	read []response
-	// baselines are, by slot, the projections that our last applies returned if they differ from what we sent; nil for
-	// none.
-	baselines []baseline
+	mu               sync.Mutex
+	// upstream is what our last write to it returned, while it is newer than the cache.
+	upstream *unstructured.Unstructured
 	// beforeRead is the response to our last request for the deletion.before object.
-	beforeRead response
+	beforeRead rare[response]
 	// parked is what is remembered of objects that the desired state does not have at present.
-	parked map[slot]objectMemory
+	parked map[slot]*objectMemory
 	// unplaced are the responses about objects that the desired state no longer has, while they are newer than the cache.
 	unplaced []unplacedResponse
 	// gone are the objects that the API server has deleted, while the cache may still show them.
@@ -146,30 +136,34 @@ type target struct {
 	uid types.UID
 	// at is the place of the object of that uid.
 	at pipeline.Ref
-	// verdict is what probes said about uid at version for hash.
-	verdict    pipeline.Verdict
-	verdictFor verdictKey
+	// probed is what probes said about an object.
+	probed rare[probed]
 	// dryRunAnswer is the result of the last dry run for drift; nil if none was made.
 	dryRunAnswer *dryRunAnswer
 	// contest is about the writes for the slot, to whichever object.
-	contest contest
+	contest rare[contest]
 	// retry delays failed attempts; failure is the reason while they wait.
-	retry   retryState
+	retry   rare[retryState]
 	failure *pipeline.Failure
 	// compared says what an apply would change, in mode Observe.
-	compared comparison
+	compared rare[comparison]
 	// changedBy says which fields another writer changed, as of the last time that was read.
 	changedBy string
-	// accepted and refused are the hashes of what a dry run was about while another upstream had the name: see circles.
-	accepted, refused string
+	// successor is what a dry run said while another upstream had the name: see circles.
+	successor rare[successor]
 	// generated are the generated values of an object that was deleted to be created again; nil otherwise.
 	generated map[string]string
 }
 
-type verdictKey struct {
+// probed is the verdict of probes on the object of that uid at that version, for that hash.
+type probed struct {
+	verdict       pipeline.Verdict
 	uid           types.UID
 	version, hash string
 }
+
+// successor has the hashes of what would be accepted, and of what was refused.
+type successor struct{ accepted, refused string }
 
 // dryRunAnswer is whether a dry run found that nothing would change. It is about our fields alone: other changes of the object
 // need no new dry run.
@@ -246,32 +240,33 @@ func (m *memory) forget(ref pipeline.Ref) {
 	delete(m.records, ref)
 }
 
-// remember keeps a response about the object of slot i until the cache has caught up with it.
+// remember keeps a response about object i of the desired state until the cache has caught up with it.
 func (r *record) remember(i int, live *drift.Live, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.read[i] = response{live: live, until: now.Add(freshFor)}
+	*r.objects[i].read.edit() = response{live: live, until: now.Add(freshFor)}
 }
 
-// setBaseline keeps the projection of the object of that uid after an apply of the object of slot i; nil if it is what was sent, which
-// is kept only if the upstream's status may record another one.
+// setBaseline keeps the projection of the object of that uid after an apply of object i; nil if it is what was sent, which is kept
+// only if the upstream's status may record another one, or another projection is kept.
 func (r *record) setBaseline(i int, uid types.UID, sum *drift.Sum, recorded bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.baselines == nil && sum == nil && !recorded {
-		return
+	isKept := func(m *objectMemory) bool { return m.baseline.part != nil }
+	if sum != nil || recorded || slices.ContainsFunc(r.objects, isKept) {
+		*r.objects[i].baseline.edit() = baseline{uid, sum}
 	}
-	r.keepBaseline(i, baseline{uid, sum})
 }
 
 // baseline returns what setBaseline kept; known is false if it kept nothing for that object.
 func (r *record) baseline(i int, uid types.UID) (sum *drift.Sum, known bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.baselines == nil || r.baselines[i].uid != uid {
+	b := r.objects[i].baseline.part
+	if b == nil || b.uid != uid {
 		return nil, false
 	}
-	return r.baselines[i].sum, true
+	return b.sum, true
 }
 
 // rememberUpstream keeps what a write to the upstream returned until the cache has caught up with it.
@@ -350,19 +345,20 @@ func (r *record) confirmCreated(shown func(place) bool) {
 	r.unconfirmed = slices.DeleteFunc(r.unconfirmed, shown)
 }
 
-// createdByUs reports whether the response about the object of slot i proves that the object was created for the upstream with that
+// createdByUs reports whether the response about object i of the desired state proves that the object was created for the upstream with that
 // uid.
 func (r *record) createdByUs(i int, uid types.UID) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.read[i].live != nil && pipeline.Applied(r.read[i].live, uid)
+	live := r.objects[i].read.get().live
+	return live != nil && pipeline.Applied(live, uid)
 }
 
-// freshUntil is until when the response about the object of slot i counts.
+// freshUntil is until when the response about object i of the desired state counts.
 func (r *record) freshUntil(i int) time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.read[i].until
+	return r.objects[i].read.get().until
 }
 
 // isGone reports whether an object in the cache is known to be gone. A terminating object is not.
@@ -379,8 +375,8 @@ func (r *record) dropResponsesAbout(uid types.UID, of func(downstream int) bool)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.dropResponses(func(i int, to response) bool { return of(i) && to.live.UID == uid })
-	if l := r.beforeRead.live; l != nil && l.UID == uid && of(pipeline.BeforeIndex) {
-		r.beforeRead = response{}
+	if l := r.beforeRead.get().live; l != nil && l.UID == uid && of(pipeline.BeforeIndex) {
+		r.beforeRead.reset()
 	}
 }
 
@@ -389,13 +385,14 @@ func (r *record) dropResponsesAbout(uid types.UID, of func(downstream int) bool)
 func (r *record) rememberBefore(live *drift.Live, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.beforeRead = response{live: live, until: now.Add(freshFor)}
+	*r.beforeRead.edit() = response{live: live, until: now.Add(freshFor)}
 }
 
 func (r *record) lastBeforeRead() (*drift.Live, time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.beforeRead.live, r.beforeRead.until
+	read := r.beforeRead.get()
+	return read.live, read.until
 }
 
 // latest chooses between the object that the cache has at a target and our last response about it. The cache is read under the
@@ -407,17 +404,17 @@ func (r *record) latest(i int, at pipeline.Ref, cache func() *drift.Live, now ti
 	if cached != nil && r.isGone(cached, now) {
 		cached = nil
 	}
-	fresh := r.read[i]
+	fresh := r.objects[i].read.get()
 	if fresh.live == nil {
 		return cached
 	}
 	if fresh.live.Namespace != at.Namespace || fresh.live.Name != at.Name { // it is superseded
-		r.unplaced = append(r.unplaced, unplacedResponse{r.slots[i].downstream, fresh})
-		r.read[i] = response{}
+		r.unplaced = append(r.unplaced, unplacedResponse{r.objects[i].downstream, fresh})
+		r.objects[i].read.reset()
 		return cached
 	}
 	if !now.Before(fresh.until) || (cached != nil && !Newer(fresh.live.ResourceVersion, cached.ResourceVersion)) {
-		r.read[i] = response{}
+		r.objects[i].read.reset()
 		return cached
 	}
 	return fresh.live
@@ -430,15 +427,16 @@ func (r *record) unshown(downstreams int, now time.Time) [][]*drift.Live {
 	defer r.mu.Unlock()
 	r.dropResponses(func(_ int, to response) bool { return !now.Before(to.until) })
 	objects := make([][]*drift.Live, downstreams)
-	for k := range r.read {
-		if live := r.read[k].live; live != nil {
-			objects[r.slots[k].downstream] = append(objects[r.slots[k].downstream], live)
+	add := func(m *objectMemory) {
+		if live := m.read.get().live; live != nil {
+			objects[m.downstream] = append(objects[m.downstream], live)
 		}
 	}
-	for s, m := range r.parked {
-		if m.read.live != nil {
-			objects[s.downstream] = append(objects[s.downstream], m.read.live)
-		}
+	for _, m := range r.objects {
+		add(m)
+	}
+	for _, m := range r.parked {
+		add(m)
 	}
 	for _, u := range r.unplaced {
 		objects[u.downstream] = append(objects[u.downstream], u.live)
@@ -458,8 +456,8 @@ func (t *target) verdictOf(live *drift.Live, hash string) pipeline.Verdict {
 		return pipeline.Verdict{}
 	}
 	var v pipeline.Verdict
-	if t.verdictFor == (verdictKey{live.UID, live.ResourceVersion, hash}) {
-		v = t.verdict
+	if p := t.probed.get(); p.uid == live.UID && p.version == live.ResourceVersion && p.hash == hash {
+		v = p.verdict
 	}
 	if t.dryRunAnswer != nil && t.dryRunAnswer.key == dryRunKeyOf(live, hash) {
 		v.SameByDryRun = &t.dryRunAnswer.same
@@ -474,7 +472,7 @@ func dryRunKeyOf(live *drift.Live, hash string) dryRunKey {
 // setUID records that the object of that uid is ours. What is remembered of another one is dropped.
 func (t *target) setUID(uid types.UID, at pipeline.Ref) {
 	if t.uid != uid {
-		*t = target{uid: uid, retry: t.retry, failure: t.failure, verdict: t.verdict, verdictFor: t.verdictFor, contest: t.contest, generated: t.generated}
+		*t = target{uid: uid, retry: t.retry, failure: t.failure, probed: t.probed, contest: t.contest, generated: t.generated}
 	}
 	t.at = at
 }
@@ -482,5 +480,5 @@ func (t *target) setUID(uid types.UID, at pipeline.Ref) {
 func (t *target) answered(live *drift.Live, hash string, change func(*pipeline.Verdict)) {
 	v := t.verdictOf(live, hash)
 	change(&v)
-	t.verdict, t.verdictFor = v, verdictKey{live.UID, live.ResourceVersion, hash}
+	*t.probed.edit() = probed{v, live.UID, live.ResourceVersion, hash}
 }

@@ -123,14 +123,15 @@ func (r *Reconciler) countVerdict(rec *record, v status.Verdict) {
 
 // countBefore moves an upstream's deletion.before from the state in which it was counted to the current one; "" is none.
 func (r *Reconciler) countBefore(rec *record, state pipeline.State) {
-	if rec.before.state == state {
+	was := rec.before.get().state
+	if was == state {
 		return
 	}
 	r.counted.Store(true)
-	if rec.before.state != "" {
-		objects.WithLabelValues(r.Name, pipeline.BeforeName, string(rec.before.state)).Dec()
+	if was != "" {
+		objects.WithLabelValues(r.Name, pipeline.BeforeName, string(was)).Dec()
 	}
-	if rec.before.state = state; state != "" {
+	if rec.before.edit().state = state; state != "" {
 		objects.WithLabelValues(r.Name, pipeline.BeforeName, string(state)).Inc()
 	}
 }

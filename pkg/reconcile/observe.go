@@ -60,9 +60,9 @@ func (r *reconciliation) observe(ctx context.Context, d *pipeline.Decision, in p
 // dry run could tell, and mode Observe makes none.
 func (r *reconciliation) compare(ctx context.Context, o pipeline.Outcome, in pipeline.Input) bool {
 	i := o.Downstream
-	c, view := &r.record.targets[o.Object].compared, &r.Pipeline.Downstreams[i].View
+	t, view := &r.record.objects[o.Object].target, &r.Pipeline.Downstreams[i].View
 	question := comparisonKeyOf(o.Live, in.Desired.Objects[o.Object].Hash)
-	if c.key == question {
+	if t.compared.get().key == question {
 		return false
 	}
 	obj, err := r.client.Get(ctx, r.target(i, o.Target))
@@ -78,7 +78,7 @@ func (r *reconciliation) compare(ctx context.Context, o pipeline.Outcome, in pip
 	if err != nil {
 		return false
 	}
-	*c = comparison{key: question, text: r.Pipeline.WouldChange(r.upstream.GetUID(), i, doc, obj, taken)}
+	*t.compared.edit() = comparison{key: question, text: r.Pipeline.WouldChange(r.upstream.GetUID(), i, doc, obj, taken)}
 	return true
 }
 

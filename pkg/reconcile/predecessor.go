@@ -83,20 +83,16 @@ func (r *record) inherit(old *record, successors []counterpart) {
 	if len(old.gone) > 0 {
 		r.gone = maps.Clone(old.gone)
 	}
-	for k, was := range old.slots {
-		h := successors[was.downstream]
+	for _, from := range old.objects {
+		h := successors[from.downstream]
 		if h.index < 0 {
 			continue
 		}
-		from := &old.targets[k]
-		m := objectMemory{target: target{uid: from.uid, at: from.at, contest: from.contest}}
+		m := &objectMemory{slot: slot{h.index, from.item}, target: target{uid: from.uid, at: from.at, contest: from.contest.clone()}}
 		if h.sees {
-			m.read = old.read[k]
-			if old.baselines != nil {
-				m.baseline = old.baselines[k]
-			}
+			m.read, m.baseline = from.read.clone(), from.baseline.clone()
 		}
-		r.park(slot{h.index, was.item}, m)
+		r.park(m)
 	}
 	for _, m := range old.unconfirmed {
 		if h := successors[m.downstream]; h.index >= 0 {

@@ -93,7 +93,7 @@ func (r *reconciliation) replaceMarks(ctx context.Context, o pipeline.Outcome, i
 	if resp, err = r.client.Unmark(ctx, t, resp, apply.Marks(off)); err != nil { // marks that another manager owns too
 		return err
 	}
-	r.record.targets[o.Object].setUID(resp.GetUID(), o.Target)
+	r.record.objects[o.Object].setUID(resp.GetUID(), o.Target)
 	r.countWrite(o.Object, in.Desired.Objects[o.Object].Hash)
 	r.eventUpdated(o)
 	return r.rememberResponse(o.Object, resp)

@@ -160,7 +160,7 @@ func (r *reconciliation) awaitDeletion() time.Duration {
 	if r.Cache.UpstreamUID(r.ref) != "" {
 		return 0
 	}
-	return r.delay(&r.record.waiting)
+	return r.delay(r.record.waiting.edit())
 }
 
 // begin returns the reconciliation of an upstream; nil if there is nothing to do.
@@ -221,9 +221,9 @@ func (r *Reconciler) newReconciliation(ref pipeline.Ref, up *unstructured.Unstru
 
 // skipBackingOff skips the downstreams that failed and still wait for their retry.
 func (r *reconciliation) skipBackingOff() {
-	for i := range r.record.targets {
-		t := &r.record.targets[i]
-		if t.failure != nil && t.retry.wait(r.record.externalDigest, r.now) > 0 {
+	for i := range r.record.objects {
+		t := &r.record.objects[i].target
+		if t.failure != nil && t.retry.get().wait(r.record.externalDigest, r.now) > 0 {
 			r.failures[i], r.backingOff[i] = t.failure, true
 		}
 	}

@@ -88,7 +88,7 @@ func (r *reconciliation) eventDeletion(d pipeline.Decision) {
 	if d.Before == nil {
 		return
 	}
-	m := &r.record.before
+	m := r.record.before.edit()
 	warning, reason, text := false, string(d.Before.State), d.Before.Message
 	switch {
 	case d.Before.State == pipeline.StateBeforeFinished:
@@ -113,7 +113,7 @@ func (r *reconciliation) eventUpdated(o pipeline.Outcome) {
 }
 
 func (r *reconciliation) eventRepaired(o pipeline.Outcome) {
-	text := r.record.targets[o.Object].changedBy
+	text := r.record.objects[o.Object].changedBy
 	if text == "" {
 		text = "it had drifted"
 	}

@@ -60,7 +60,7 @@ func (r *reconciliation) proveImmutable(ctx context.Context, o pipeline.Outcome,
 		}
 	}
 	hash := r.record.desired.Objects[o.Object].Hash
-	r.record.targets[o.Object].answered(o.Live, hash, func(v *pipeline.Verdict) { v.Immutable = true })
+	r.record.objects[o.Object].answered(o.Live, hash, func(v *pipeline.Verdict) { v.Immutable = true })
 	return nil
 }
 

@@ -74,12 +74,19 @@ func (r *unstorable) expire(namespace string) (refs []pipeline.Ref) {
 	return refs
 }
 
+// refusedFields are values that the API server refused by the definition of that number.
+type refusedFields struct {
+	fields     pipeline.RefusedFields
+	definition int
+}
+
 // withoutRefused leaves out of a report what is known to be refused.
 func (r *reconciliation) withoutRefused(report pipeline.Report) pipeline.Report {
-	if r.record.refusedUnder != r.unstorable.definition(r.ref) {
+	refused := r.record.refused.get()
+	if refused.definition != r.unstorable.definition(r.ref) {
 		return report
 	}
-	return r.Pipeline.WithoutRefused(report, r.upstream, r.record.refused)
+	return r.Pipeline.WithoutRefused(report, r.upstream, refused.fields)
 }
 
 // writeStorable writes the status and, if the API server refuses it, again without what cannot be stored. It returns what was
@@ -121,7 +128,9 @@ func (r *reconciliation) rememberRefused(refused pipeline.RefusedFields, definit
 	if denied {
 		refused, r.upstreamFailed = pipeline.RefusedFields{}, true
 	}
-	r.record.refused, r.record.refusedUnder = refused, definition
+	if r.record.refused.reset(); refused.Any() {
+		*r.record.refused.edit() = refusedFields{refused, definition}
+	}
 	switch {
 	case !refused.Any():
 		r.unstorable.forget(r.ref)

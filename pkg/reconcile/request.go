@@ -1,7 +1,5 @@
 package reconcile
 
-import "github.com/corollary-dev/corollary/pkg/pipeline"
-
 // handleReconcileRequest starts over if somebody requests a reconcile of the upstream by a new value of the annotation in
 // conventions.reconcile: failures are retried at once, probes and dry runs are repeated, and a backoff from another writer
 // ends. Any changed annotation has the upstream rendered and reconciled.
@@ -18,17 +16,22 @@ func (r *reconciliation) handleReconcileRequest() {
 	if asked == "" { // taken away: that asks for nothing
 		return
 	}
-	r.record.refused = pipeline.RefusedFields{}
-	r.record.retry, r.record.statusContest, r.record.finalizerContest = retryState{}, contest{}, contest{}
+	r.record.refused.reset()
+	r.record.retry.reset()
+	r.record.statusContest.reset()
+	r.record.finalizerContest.reset()
 	r.record.items = nil
-	for i := range r.record.targets {
-		r.record.targets[i].startOver()
+	for i := range r.record.objects {
+		r.record.objects[i].startOver()
 	}
 }
 
 // startOver drops everything that delays work on a downstream, and nothing that is known about the object.
 func (t *target) startOver() {
-	t.retry, t.failure = retryState{}, nil
-	t.contest.unsettled, t.dryRunAnswer = 0, nil
-	t.verdict, t.verdictFor = pipeline.Verdict{}, verdictKey{}
+	t.retry.reset()
+	t.probed.reset()
+	t.failure, t.dryRunAnswer = nil, nil
+	if t.contest.get().unsettled > 0 {
+		t.contest.edit().unsettled = 0
+	}
 }

@@ -27,14 +27,12 @@ func (r *retryState) fail(minimum, maximum time.Duration, atLeast time.Duration,
 }
 
 // wait returns how long an upstream with that digest still has to wait; zero if it may be tried now.
-func (r *retryState) wait(digest drift.Sum, now time.Time) time.Duration {
+func (r retryState) wait(digest drift.Sum, now time.Time) time.Duration {
 	if r.failures == 0 || r.digest != digest || !now.Before(r.until) {
 		return 0
 	}
 	return r.until.Sub(now)
 }
-
-func (r *retryState) reset() { *r = retryState{} }
 
 // minNonZero is the earlier of two delays, where zero is none.
 func minNonZero(a, b time.Duration) time.Duration {

@@ -63,11 +63,11 @@ func (r *reconciliation) causeOfDeletion(report pipeline.Report) drift.Sum {
 
 // statusContenders says why writes of the status do not last.
 func (r *reconciliation) statusContenders(report pipeline.Report, saying string) string {
-	if saying == r.record.statusContest.written {
-		if r.record.statusWriters == "" {
+	if c := r.record.statusContest.get(); saying == c.written {
+		if c.writers == "" {
 			return "another writer keeps overwriting the status; it is written with growing delay"
 		}
-		return fmt.Sprintf("another writer keeps overwriting the status; it is written with growing delay: its fields are written by %s", r.record.statusWriters)
+		return fmt.Sprintf("another writer keeps overwriting the status; it is written with growing delay: its fields are written by %s", c.writers)
 	}
 	fields := r.Pipeline.ChangedFields(r.upstream, report.Status)
 	if len(fields) == 0 {
@@ -78,13 +78,19 @@ func (r *reconciliation) statusContenders(report pipeline.Report, saying string)
 
 // findStatusWriters reads who overwrites the status, before our write takes the fields back, once that is contested.
 func (r *reconciliation) findStatusWriters(ctx context.Context, saying string) {
-	c := &r.record.statusContest
+	c := r.record.statusContest.get()
 	if c.unsettled < contestedAfter-1 || c.written != saying {
 		return
 	}
 	if up, err := r.client.Get(ctx, r.UpstreamTarget(r.ref)); err == nil {
-		r.record.statusWriters = statusWriters(up, r.Pipeline.Config.Conventions.FieldManager)
+		r.record.statusContest.edit().writers = statusWriters(up, r.Pipeline.Config.Conventions.FieldManager)
 	}
+}
+
+// statusContest is about the writes to a status.
+type statusContest struct {
+	contest
+	writers string // the other writers, as of our last write
 }
 
 // statusWriters are the other managers of status fields.

@@ -39,14 +39,14 @@ func TestResponseCountsUntilItsWatchCatchesUp(t *testing.T) {
 			rec := r.memory.record(up, types.UID("of up"))
 			s := slot{downstream: 1, item: at}
 			if rec.desired = (&pipeline.Desired{}); row.parked {
-				rec.park(s, objectMemory{read: response{live, now.Add(freshFor)}})
+				rec.park(&objectMemory{slot: s, read: rare[response]{&response{live, now.Add(freshFor)}}})
 			} else {
-				rec.slots, rec.targets, rec.read = []slot{s}, make([]target, 1), make([]response, 1)
+				rec.objects = []*objectMemory{{slot: s}}
 				rec.remember(0, live, now)
 			}
 			tell(r, up)
 			if row.parked {
-				rec.slots, rec.targets, rec.read = []slot{s}, make([]target, 1), []response{rec.parked[s].read}
+				rec.objects = []*objectMemory{rec.parked[s]}
 			}
 			if have := rec.latest(0, at, func() *drift.Live { return nil }, now); (have != nil) != row.counts {
 				t.Errorf("%s %s: the response counts: %t", row.reason, event, have != nil)
@@ -65,13 +65,13 @@ func TestEventOfAResponseThatNoLongerCounts(t *testing.T) {
 		keep   func(*record, response)
 	}{
 		{"of a desired object", func(rec *record, to response) {
-			rec.slots, rec.targets, rec.read = []slot{{downstream: 1}}, make([]target, 1), []response{to}
+			rec.objects = []*objectMemory{{slot: slot{downstream: 1}, read: rare[response]{&to}}}
 		}},
 		{"while the desired objects are not known", func(rec *record, to response) {
-			rec.park(slot{downstream: 1}, objectMemory{read: to})
+			rec.park(&objectMemory{slot: slot{downstream: 1}, read: rare[response]{&to}})
 		}},
 		{"of an object that is not desired any more", func(rec *record, to response) {
-			rec.park(slot{downstream: 1, item: pipeline.Ref{Name: "a"}}, objectMemory{read: to})
+			rec.park(&objectMemory{slot: slot{downstream: 1, item: pipeline.Ref{Name: "a"}}, read: rare[response]{&to}})
 			rec.align()
 		}},
 	} {

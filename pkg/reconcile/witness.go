@@ -21,9 +21,9 @@ type witness struct {
 // witnesses lists what the status says, if it can be trusted, and what is remembered.
 func (r *reconciliation) witnesses() []witness {
 	list := slices.Clone(r.record.left)
-	for k, t := range r.record.targets {
-		if t.uid != "" {
-			list = append(list, witness{place{r.record.slots[k].downstream, t.at}, t.uid, 0})
+	for _, m := range r.record.objects {
+		if m.uid != "" {
+			list = append(list, witness{place{m.downstream, m.at}, m.uid, 0})
 		}
 	}
 	if !r.Pipeline.TrustsStatus() {

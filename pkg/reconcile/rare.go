@@ -1,0 +1,31 @@
+package reconcile
+
+// rare is a part of the memory that few upstreams need. It takes the space of a pointer until it is set.
+type rare[T any] struct{ part *T }
+
+// get returns the part; the zero value if it is not set.
+func (r rare[T]) get() (part T) {
+	if r.part != nil {
+		part = *r.part
+	}
+	return part
+}
+
+// edit sets the part if it is not set, and returns it to be changed.
+func (r *rare[T]) edit() *T {
+	if r.part == nil {
+		r.part = new(T)
+	}
+	return r.part
+}
+
+func (r *rare[T]) reset() { r.part = nil }
+
+// clone returns a copy that shares nothing with r, except for what T points to.
+func (r rare[T]) clone() rare[T] {
+	if r.part == nil {
+		return r
+	}
+	part := *r.part
+	return rare[T]{&part}
+}
