@@ -406,7 +406,7 @@ func (w *guardWait) reportWaiting() {
 
 func (w *guardWait) reportEnd(why string) {
 	if w.reported != "" {
-		w.session.operator.log.Info("a change that waited for confirmation continues", "because", why)
+		w.session.operator.log.Info("a change that waited for confirmation continues", "digest", w.reported, "because", why)
 	}
 }
 

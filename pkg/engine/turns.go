@@ -60,7 +60,7 @@ func (t *turns) add(priority int, after time.Duration, refs []pipeline.Ref) {
 func (t *turns) begin(ref pipeline.Ref) (next pipeline.Ref, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	delete(t.waiting, ref)
+	t.reconciled(ref)
 	if t.count++; t.count < turnEvery {
 		return next, false
 	}
@@ -77,11 +77,17 @@ func (t *turns) begin(ref pipeline.Ref) (next pipeline.Ref, ok bool) {
 	case len(t.due) > 0:
 		next, t.due = t.due[0].ref, t.due[1:]
 	default:
-		t.due = nil
 		return next, false
 	}
-	delete(t.waiting, next)
+	t.reconciled(next)
 	return next, true
+}
+
+// reconciled notes that an upstream waits no more. Once none does, nothing is kept: a map never becomes smaller.
+func (t *turns) reconciled(ref pipeline.Ref) {
+	if delete(t.waiting, ref); len(t.waiting) == 0 {
+		t.waiting, t.due, t.later = nil, nil, nil
+	}
 }
 
 // waits reports whether it was not reconciled since.

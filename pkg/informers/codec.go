@@ -144,7 +144,10 @@ func (objectCodec) Decode(data []byte, _ *schema.GroupVersionKind, into runtime.
 }
 
 // packedCodec reads the objects of a watch as packed ones, without taking them apart; everything else as objectCodec does.
-type packedCodec struct{ objectCodec }
+type packedCodec struct {
+	objectCodec
+	texts *texts
+}
 
 // Decode packs the objects of a watch, which come without into.
 func (c packedCodec) Decode(
@@ -161,7 +164,7 @@ func (c packedCodec) Decode(
 		return c.objectCodec.Decode(data, defaults, nil)
 	}
 	gvk := schema.FromAPIVersionAndKind(h.APIVersion, h.Kind)
-	text, by := compressed(without(data, h.Metadata.ManagedFields)), writersIn(h.Metadata.ManagedFields, gvk.Group)
+	text, by := c.texts.compress(gvk, without(data, h.Metadata.ManagedFields)), writersIn(h.Metadata.ManagedFields, gvk.Group)
 	m := &h.Metadata
 	p := &packed{text: text, writers: by}
 	p.identity = identity{Name: m.Name, Namespace: m.Namespace, UID: m.UID, ResourceVersion: m.ResourceVersion}

@@ -57,6 +57,7 @@ type Connections struct {
 	http *http.Client
 	// returned are the objects that writes returned, whoever's: a watch shows no more of them.
 	returned *returned
+	texts    *texts
 
 	mu      sync.Mutex
 	clients map[Identity]clients
@@ -72,7 +73,7 @@ func NewConnections(cfg *rest.Config) (*Connections, error) {
 	if err != nil {
 		return nil, fmt.Errorf("preparing the connection: %w", err)
 	}
-	c := &Connections{cfg: cfg, http: httpClient, returned: &returned{}, clients: map[Identity]clients{}}
+	c := &Connections{cfg: cfg, http: httpClient, returned: &returned{}, texts: &texts{}, clients: map[Identity]clients{}}
 	if c.clients[Identity{}], err = c.connect(httpClient); err != nil {
 		return nil, err
 	}
@@ -84,7 +85,7 @@ func (c *Connections) connect(httpClient *http.Client) (clients, error) {
 	if err != nil {
 		return clients{}, err
 	}
-	packed, err := newDynamic(c.cfg, httpClient, packedCodec{})
+	packed, err := newDynamic(c.cfg, httpClient, packedCodec{texts: c.texts})
 	if err != nil {
 		return clients{}, err
 	}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"maps"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -298,8 +300,24 @@ func (s *subscription) synced() bool { return s.handle.HasSynced() }
 
 func (s *subscription) indexer() cache.Indexer { return s.shared.informer.GetIndexer() }
 
-// byOwner indexes downstreams by the uids in their owner marks.
+// byOwner indexes downstreams by the buckets of the uids in their owner marks. An index takes hundreds of bytes for each of its values,
+// and most owners have one object.
 const byOwner = "owner"
+
+const buckets = 4096
+
+var bucketSeed = maphash.MakeSeed()
+
+// bucketOf is where objects of an owner are in byOwner, among some of others.
+func bucketOf(uid string) string { return bucketNames[maphash.String(bucketSeed, uid)%buckets] }
+
+// bucketNames are the names of all buckets, made once.
+var bucketNames = func() (names [buckets]string) {
+	for i := range names {
+		names[i] = strconv.Itoa(i)
+	}
+	return names
+}()
 
 var indexers = cache.Indexers{
 	byOwner: func(obj any) ([]string, error) {
@@ -307,7 +325,11 @@ var indexers = cache.Indexers{
 		if !ok {
 			return nil, nil
 		}
-		return ownersOf(live), nil
+		uids := ownersOf(live)
+		for i := range uids {
+			uids[i] = bucketOf(uids[i])
+		}
+		return uids, nil
 	},
 	byBeforeOwner: beforeOwners,
 	byListing:     listingsOf,

@@ -18,7 +18,7 @@ import (
 type input struct {
 	identity
 	digest drift.Sum
-	text   []byte
+	text   text
 	listed bool // the input is a list
 	match  pipeline.Match
 }
@@ -30,7 +30,7 @@ func (i *input) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKin
 func (i *input) DeepCopyObject() runtime.Object { return i }
 
 // keepInput is the transform of an input's view.
-func keepInput(view pipeline.InputView) cache.TransformFunc {
+func (t *texts) keepInput(view pipeline.InputView) cache.TransformFunc {
 	return func(obj any) (any, error) {
 		u, ok := obj.(*unstructured.Unstructured)
 		if !ok {
@@ -41,7 +41,7 @@ func keepInput(view pipeline.InputView) cache.TransformFunc {
 		if err != nil {
 			return nil, fmt.Errorf("packing %s/%s: %w", u.GetNamespace(), u.GetName(), err)
 		}
-		i := &input{digest: drift.Digest(cut), text: compressed(text), listed: view.Matching != nil, match: view.Match(u.Object)}
+		i := &input{digest: drift.Digest(cut), text: t.compress(u.GroupVersionKind(), text), listed: view.Matching != nil, match: view.Match(u.Object)}
 		i.identity = identityOf(u)
 		return i, nil
 	}
@@ -77,7 +77,7 @@ func (i *input) Digest() drift.Sum { return i.digest }
 
 // Unpack implements Input.
 func (i *input) Unpack() (map[string]any, error) {
-	obj, err := unpacked(i.text)
+	obj, err := i.text.object()
 	if err != nil {
 		return nil, fmt.Errorf("unpacking %s/%s: %w", i.Namespace, i.Name, err)
 	}

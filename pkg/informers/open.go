@@ -127,7 +127,7 @@ func (w *watcher) openUpstreams(open stores, set *ShardSet) (err error) {
 		key := Key{Identity: w.as, GVR: w.pipeline.Upstream.GVR, Namespace: ns, Selector: w.feed.Reconciler.Selector.String(),
 			View: packedViewOf(w.pipeline), Shards: set}
 		if err := w.keep(open, part{ns, set}, func() (*subscription, error) {
-			return w.factory.subscribeTo(key, filter, packMatching(w.pipeline), w.feed.matching(w.feed.upstreams()), w.feed.OnWatchResult)
+			return w.factory.subscribeTo(key, filter, w.factory.connections.texts.packMatching(w.pipeline), w.feed.matching(w.feed.upstreams()), w.feed.OnWatchResult)
 		}); err != nil {
 			return err
 		}
@@ -221,7 +221,7 @@ func (w *watcher) openInput(i int, source *pipeline.InputSource) error {
 		if name := source.Config.FixedName; name != "" {
 			key.Fields = "metadata.name=" + name
 		}
-		sub, err := w.factory.subscribe(key, keepInput(source.View), w.feed.inputs(i), w.feed.OnWatchResult)
+		sub, err := w.factory.subscribe(key, w.factory.connections.texts.keepInput(source.View), w.feed.inputs(i), w.feed.OnWatchResult)
 		if err != nil {
 			return err
 		}

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"unique"
 
-	"github.com/klauspost/compress/s2"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -23,7 +22,7 @@ import (
 // and then stay for days, and a tree of Go maps takes two to five times the memory.
 type packed struct {
 	identity
-	text []byte
+	text text
 	// writers is what managedFields say, which text does not contain. Most upstreams share one.
 	writers unique.Handle[writers]
 	// extras is nil for most upstreams.
@@ -81,12 +80,12 @@ func packedViewOf(p *pipeline.Pipeline) string {
 }
 
 // packMatching is pack for the upstreams of a pipeline.
-func packMatching(p *pipeline.Pipeline) cache.TransformFunc {
+func (t *texts) packMatching(p *pipeline.Pipeline) cache.TransformFunc {
 	if !p.HasMatchConditions() {
-		return pack
+		return t.pack
 	}
 	return func(obj any) (any, error) {
-		made, err := pack(obj)
+		made, err := t.pack(obj)
 		found, ok := made.(*packed)
 		if err != nil || !ok {
 			return made, err
@@ -104,7 +103,7 @@ func packMatching(p *pipeline.Pipeline) cache.TransformFunc {
 }
 
 // pack is the transform of packedView. Watches bring packed objects; lists, which an informer falls back to, do not.
-func pack(obj any) (any, error) {
+func (t *texts) pack(obj any) (any, error) {
 	u, ok := obj.(*unstructured.Unstructured)
 	if !ok {
 		return obj, nil
@@ -117,7 +116,8 @@ func pack(obj any) (any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("packing %s/%s: %w", u.GetNamespace(), u.GetName(), err)
 	}
-	p := &packed{identity: identityOf(u), text: compressed(text), writers: writersIn(fields, u.GroupVersionKind().Group)}
+	kind := u.GroupVersionKind()
+	p := &packed{identity: identityOf(u), text: t.compress(kind, text), writers: writersIn(fields, kind.Group)}
 	if u.GetDeletionTimestamp() != nil {
 		p.extras = &packedExtras{finalizers: u.GetFinalizers()}
 	}
@@ -171,12 +171,9 @@ func (p *packed) appliedBy(manager string) bool {
 	return strings.Contains(nameEnd+p.writers.Value().appliers, nameEnd+manager+nameEnd)
 }
 
-// compressed returns the text compressed, in a slice of its exact size.
-func compressed(text []byte) []byte { return bytes.Clone(s2.Encode(nil, text)) }
-
 // unpack returns the object without managedFields, as a copy of its own.
 func (p *packed) unpack() (*unstructured.Unstructured, error) {
-	object, err := unpacked(p.text)
+	object, err := p.text.object()
 	if err != nil {
 		return nil, fmt.Errorf("unpacking %s/%s: %w", p.Namespace, p.Name, err)
 	}
@@ -194,15 +191,6 @@ func share(fields map[string]any, field, text string) {
 	if fields[field] == text {
 		fields[field] = text
 	}
-}
-
-// unpacked reads what compressed made of JSON.
-func unpacked(text []byte) (map[string]any, error) {
-	plain, err := s2.Decode(nil, text)
-	if err != nil {
-		return nil, err
-	}
-	return decodeObject(plain)
 }
 
 // GetObjectKind and DeepCopyObject make it a runtime.Object, as an informer requires.

@@ -27,7 +27,7 @@ type Storable struct {
 	// MaxMessage limits the message of a condition, in bytes.
 	MaxMessage int
 	// status is the schema below .status; nil if it stores anything, or is unknown.
-	status *spec.Schema
+	status *shape
 	// nothing means that the kind has no status, anything that its schema allows any status.
 	nothing, anything bool
 }
@@ -48,7 +48,7 @@ func Probe(schema *spec.Schema) *Storable {
 		s.nothing = true
 		return s
 	}
-	s.status = &status
+	s.status = shapeOf(&status)
 	conditions, ok := status.Properties["conditions"]
 	switch {
 	case ok && keyedByType(&conditions):
@@ -94,7 +94,7 @@ func (s *Storable) Stores(path string) bool {
 		if at == nil {
 			return true
 		}
-		next, ok := child(at, step.Field)
+		next, ok := at.child(step.Field)
 		if !ok {
 			return false
 		}
@@ -109,10 +109,10 @@ func (s *Storable) StoresItem(path, field string) bool {
 	switch {
 	case at == nil:
 		return open
-	case at.Items == nil || at.Items.Schema == nil:
-		return keepsUnknown(at)
+	case at.items == nil:
+		return keepsUnknown(at.Schema)
 	}
-	_, ok := child(at.Items.Schema, field)
+	_, ok := at.items.child(field)
 	return ok
 }
 
@@ -129,15 +129,39 @@ func (s *Storable) KeyedBy(path string) []string {
 	return keys
 }
 
+// shape is a schema with those of its parts, each by a pointer: spec.Schema has properties as values, of a kilobyte each.
+type shape struct {
+	*spec.Schema
+	properties        map[string]*shape
+	items, additional *shape // nil for none
+}
+
+func shapeOf(s *spec.Schema) *shape {
+	if s == nil {
+		return nil
+	}
+	of := &shape{Schema: s, properties: make(map[string]*shape, len(s.Properties))}
+	for name, property := range s.Properties {
+		of.properties[name] = shapeOf(&property)
+	}
+	if s.Items != nil {
+		of.items = shapeOf(s.Items.Schema)
+	}
+	if s.AdditionalProperties != nil {
+		of.additional = shapeOf(s.AdditionalProperties.Schema)
+	}
+	return of
+}
+
 // at returns the schema of the field at a path; nil if it has none, with open if it stores anything there.
-func (s *Storable) at(path string) (at *spec.Schema, open bool) {
+func (s *Storable) at(path string) (at *shape, open bool) {
 	parsed, err := fieldpath.Parse(path)
 	if err != nil || s.status == nil || len(parsed) < 2 {
 		return nil, s.anything
 	}
 	at = s.status
 	for _, step := range parsed[1:] {
-		next, ok := child(at, step.Field)
+		next, ok := at.child(step.Field)
 		if next == nil {
 			return nil, ok // any value is allowed
 		}
@@ -147,14 +171,14 @@ func (s *Storable) at(path string) (at *spec.Schema, open bool) {
 }
 
 // child returns the schema of a field; nil with ok if any value is allowed.
-func child(s *spec.Schema, field string) (*spec.Schema, bool) {
-	if p, ok := s.Properties[field]; ok {
-		return &p, true
+func (s *shape) child(field string) (*shape, bool) {
+	if p := s.properties[field]; p != nil {
+		return p, true
 	}
-	if s.AdditionalProperties != nil && s.AdditionalProperties.Schema != nil {
-		return s.AdditionalProperties.Schema, true
+	if s.additional != nil {
+		return s.additional, true
 	}
-	if keepsUnknown(s) || (s.AdditionalProperties != nil && s.AdditionalProperties.Allows) {
+	if keepsUnknown(s.Schema) || (s.AdditionalProperties != nil && s.AdditionalProperties.Allows) {
 		return nil, true
 	}
 	return nil, false
@@ -164,7 +188,7 @@ func child(s *spec.Schema, field string) (*spec.Schema, bool) {
 // for list items. An apply of an undeclared field fails as a whole, and a merge patch drops it silently. It does not check
 // values: see Fit.
 func (s *Storable) Prune(status map[string]any) (stored map[string]any, dropped []string) {
-	return s.cut(status, func(any, *spec.Schema) bool { return true })
+	return s.cut(status, func(any, *shape) bool { return true })
 }
 
 // Fit is Prune that also drops values of another type than declared, which would make an apply or a patch fail as a whole, so
@@ -173,7 +197,7 @@ func (s *Storable) Fit(status map[string]any) (stored map[string]any, dropped []
 	return s.cut(status, fits)
 }
 
-func (s *Storable) cut(status map[string]any, fits func(any, *spec.Schema) bool) (stored map[string]any, dropped []string) {
+func (s *Storable) cut(status map[string]any, fits func(any, *shape) bool) (stored map[string]any, dropped []string) {
 	if s.nothing {
 		for key := range status {
 			dropped = append(dropped, ".status."+key)
@@ -185,18 +209,32 @@ func (s *Storable) cut(status map[string]any, fits func(any, *spec.Schema) bool)
 		return status, nil
 	}
 	c := cutter{fits: fits}
-	kept := c.cut(status, s.status, fieldpath.MustParse(".status"))
+	kept := c.cut(status, s.status, nil)
 	stored, _ = kept.(map[string]any)
 	sort.Strings(c.dropped)
 	return stored, compact(c.dropped)
 }
 
 type cutter struct {
-	fits    func(any, *spec.Schema) bool
+	fits    func(any, *shape) bool
 	dropped []string
 }
 
-func (c *cutter) cut(v any, s *spec.Schema, at fieldpath.Path) any {
+// step is a field on the way from the status to a value.
+type step struct {
+	above *step // nil in the status itself
+	field string
+}
+
+// path is the way to a field, for a message.
+func (s *step) path() fieldpath.Path {
+	if s == nil {
+		return fieldpath.MustParse(".status")
+	}
+	return s.above.path().Child(s.field)
+}
+
+func (c *cutter) cut(v any, s *shape, at *step) any {
 	if s == nil {
 		return v
 	}
@@ -204,13 +242,13 @@ func (c *cutter) cut(v any, s *spec.Schema, at fieldpath.Path) any {
 	case map[string]any:
 		out := make(map[string]any, len(v))
 		for key, value := range v {
-			path := at.Child(key)
-			next, ok := child(s, key)
+			below := &step{at, key}
+			next, ok := s.child(key)
 			if !ok || !c.fits(value, next) {
-				c.dropped = append(c.dropped, path.String())
+				c.dropped = append(c.dropped, below.path().String())
 				continue
 			}
-			out[key] = c.cut(value, next, path)
+			out[key] = c.cut(value, next, below)
 		}
 		return out
 	case []any:
@@ -219,23 +257,23 @@ func (c *cutter) cut(v any, s *spec.Schema, at fieldpath.Path) any {
 	return v
 }
 
-func (c *cutter) items(list []any, s *spec.Schema, at fieldpath.Path) []any {
-	if s.Items == nil || s.Items.Schema == nil {
+func (c *cutter) items(list []any, s *shape, at *step) []any {
+	if s.items == nil {
 		return list
 	}
 	out := make([]any, 0, len(list))
 	for _, item := range list {
-		if !c.fits(item, s.Items.Schema) {
-			c.dropped = append(c.dropped, at.String())
+		if !c.fits(item, s.items) {
+			c.dropped = append(c.dropped, at.path().String())
 			continue
 		}
-		out = append(out, c.cut(item, s.Items.Schema, at))
+		out = append(out, c.cut(item, s.items, at))
 	}
 	return out
 }
 
 // fits reports whether a schema accepts the type of a value. A schema without a type accepts any.
-func fits(v any, s *spec.Schema) bool {
+func fits(v any, s *shape) bool {
 	if s == nil || len(s.Type) == 0 || v == nil {
 		return true
 	}

@@ -1,0 +1,99 @@
+package informers
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+)
+
+// Every object comes back as it was, whatever object its kind was seen with first, and whatever came later.
+func TestTexts(t *testing.T) {
+	settings := func(n, size int) string {
+		return fmt.Sprintf(`{"apiVersion":"example.com/v1","kind":"App","metadata":{"name":"app-%d"},"spec":{"text":%q,"replicas":%d}}`,
+			n, strings.Repeat(string(rune('a'+n%26)), size), n)
+	}
+	for _, row := range []struct {
+		reason string
+		in     []string
+	}{
+		{"one object", []string{settings(1, 10)}},
+		{"objects that are alike", []string{settings(1, 10), settings(2, 10), settings(3, 11)}},
+		{"the empty object before others", []string{`{}`, settings(1, 10)}},
+		{"longer and longer objects, so that the dictionary is replaced", []string{settings(1, 1), settings(2, 1000), settings(3, 10_000), settings(4, 100_000)}},
+		{"one that is longer than a dictionary and a window", []string{settings(1, 1_500_000), settings(2, 1_500_000), settings(3, 1)}},
+		{"texts that look like nothing else", []string{`{"a":"\u0000é\\"}`, `{"b":9007199254740993,"c":[null,true,1.5]}`}},
+	} {
+		t.Run(row.reason, func(t *testing.T) {
+			var all texts
+			made := make([]text, len(row.in))
+			var group sync.WaitGroup
+			for i, in := range row.in {
+				made[i] = all.compress(schema.GroupVersionKind{Kind: "App"}, []byte(in))
+			}
+			for i, in := range row.in {
+				group.Go(func() { // workers read at the same time
+					got, err := made[i].object()
+					if err != nil {
+						t.Errorf("object %d: %v", i, err)
+						return
+					}
+					var want map[string]any
+					if err := utiljson.Unmarshal([]byte(in), &want); err != nil {
+						t.Error(err)
+					} else if !reflect.DeepEqual(got, want) {
+						t.Errorf("object %d is another one", i)
+					}
+				})
+			}
+			group.Wait()
+		})
+	}
+}
+
+// Of an object that is like another one of its kind, little more is kept than what only it has.
+func TestTextsAreSmall(t *testing.T) {
+	var all texts
+	object := func(name, value string) []byte {
+		return fmt.Appendf(nil, `{"apiVersion":"example.com/v1","kind":"App","metadata":{"name":%q,"labels":{"app.kubernetes.io/managed-by":"someone"}},
+			"spec":{"storageClassName":"fast","accessModes":["ReadWriteOnce"],"password":%q},"status":{"conditions":[{"type":"Ready","status":"True"}]}}`, name, value)
+	}
+	all.compress(schema.GroupVersionKind{}, object("first", "none"))
+	if made := all.compress(schema.GroupVersionKind{}, object("second", "b0c4d8a1")); len(made.compressed) > 70 {
+		t.Errorf("it takes %d bytes", len(made.compressed))
+	}
+}
+
+// Owners share buckets, and each finds its own objects.
+func TestOwnedBy(t *testing.T) {
+	const owners = 2 * buckets
+	informer := cache.NewSharedIndexInformerWithOptions(&cache.ListWatch{}, &drift.Live{}, cache.SharedIndexInformerOptions{Indexers: indexers})
+	c := NewCache(&pipeline.Pipeline{Downstreams: make([]*pipeline.Downstream, 1)})
+	c.now().downstreams[0] = stores{part{}: &subscription{shared: &sharedWatch{informer: informer}}}
+	uid := func(i int) types.UID { return types.UID(fmt.Sprintf("uid-%d", i)) }
+	for i := range owners {
+		for n := range i % 3 {
+			live := &drift.Live{Name: fmt.Sprintf("object-%d-%d", i, n), Owners: []drift.OwnerRef{{UID: "another"}, {UID: uid(i)}}}
+			if err := informer.GetIndexer().Add(live); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for i := range owners {
+		if found := c.OwnedBy(0, uid(i)); len(found) != i%3 {
+			t.Fatalf("owner %d has %d objects, want %d", i, len(found), i%3)
+		}
+	}
+	if found := c.OwnedBy(0, "nobody"); len(found) > 0 {
+		t.Errorf("nobody has %d objects", len(found))
+	}
+}
