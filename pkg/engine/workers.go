@@ -40,7 +40,7 @@ func (s *session) startWorkers(live context.Context) {
 				select {
 				case next <- ref:
 				default:
-					s.pool.workers.Go(func() { s.work(live, ref, next, func() { <-busy }) })
+					s.pool.workers.Go(func() { s.workOff(live, ref, next, func() { <-busy }) })
 				}
 			}
 		})
@@ -50,8 +50,8 @@ func (s *session) startWorkers(live context.Context) {
 // workerIdle is how long a worker waits for more work. A new one has to grow its stack again, which took a tenth of the CPU time of a burst.
 const workerIdle = time.Second
 
-// work reconciles an upstream, and then those that come next, until none comes for a while. done is called after each.
-func (s *session) work(live context.Context, ref pipeline.Ref, next <-chan pipeline.Ref, done func()) {
+// workOff reconciles an upstream, and then those that come next, until none comes for a while. done is called after each.
+func (s *session) workOff(live context.Context, ref pipeline.Ref, next <-chan pipeline.Ref, done func()) {
 	idle := time.NewTimer(workerIdle)
 	defer idle.Stop()
 	for more := true; more; {
