@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"maps"
-	"strconv"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
@@ -304,20 +305,16 @@ func (s *subscription) indexer() cache.Indexer { return s.shared.informer.GetInd
 // and most owners have one object.
 const byOwner = "owner"
 
-const buckets = 4096
+// buckets: each has a few of 100,000 objects.
+const buckets = 1 << 14
 
 var bucketSeed = maphash.MakeSeed()
 
 // bucketOf is where objects of an owner are in byOwner, among some of others.
-func bucketOf(uid string) string { return bucketNames[maphash.String(bucketSeed, uid)%buckets] }
-
-// bucketNames are the names of all buckets, made once.
-var bucketNames = func() (names [buckets]string) {
-	for i := range names {
-		names[i] = strconv.Itoa(i)
-	}
-	return names
-}()
+func bucketOf(uid string) string {
+	sum := maphash.String(bucketSeed, uid) % buckets
+	return string([]byte{byte(sum >> 8), byte(sum)})
+}
 
 var indexers = cache.Indexers{
 	byOwner: func(obj any) ([]string, error) {
@@ -345,6 +342,15 @@ func ownersOf(live *drift.Live) []string {
 		uids = append(uids, uid)
 	}
 	return uids
+}
+
+// isOwnedBy reports whether ownersOf has a uid.
+func isOwnedBy(live *drift.Live, uid types.UID) bool {
+	if slices.ContainsFunc(live.Owners, func(ref drift.OwnerRef) bool { return ref.UID == uid }) {
+		return true
+	}
+	_, marked, ok := pipeline.ParseOwnerMark(live.OwnerMark)
+	return ok && marked == string(uid)
 }
 
 // downstreamView begins the views of downstreams.
