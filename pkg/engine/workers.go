@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -127,6 +128,13 @@ func (s *session) beginStandingBy(live context.Context) {
 	s.startWorkers(live)
 }
 
+// isSettled reports whether a start has nothing to do for an upstream that was counted. One that waits in a batch is let go on by its
+// reconciliation.
+func (s *session) isSettled(ref pipeline.Ref) bool {
+	_, waits := s.batch.has(ref)
+	return !waits && s.shards.mayEnter(s.cache.UpstreamUID(ref)) && s.reconciler.Settled(ref)
+}
+
 // beginActing makes the workers act, also on all that was only counted or skipped.
 func (s *session) beginActing() {
 	if s.shards != nil {
@@ -135,7 +143,11 @@ func (s *session) beginActing() {
 	}
 	counted, passed := s.reconciler.Counting.Swap(false), s.pool.standingBy.Swap(false)
 	if counted || passed {
-		s.Add(informers.PriorityBulk, 0, s.cache.Candidates(s.reconciler)...)
+		refs := s.cache.Candidates(s.reconciler)
+		if counted {
+			refs = slices.DeleteFunc(refs, s.isSettled)
+		}
+		s.Add(informers.PriorityBulk, 0, refs...)
 	} else {
 		s.Add(informers.PriorityBulk, 0, s.reconciler.Leaving()...) // no first list shows these
 	}

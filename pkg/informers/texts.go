@@ -13,7 +13,13 @@ import (
 // its kind: what is left of it is little more than what only it has.
 type texts struct {
 	mu    sync.Mutex
-	kinds map[schema.GroupVersionKind]*dictionary
+	kinds map[schema.GroupVersionKind]*kindTexts
+}
+
+// kindTexts are those of a kind.
+type kindTexts struct {
+	made int
+	by   *dictionary
 }
 
 // text is the compressed JSON of an object.
@@ -54,6 +60,8 @@ func (b *buffer) keep(last []byte) {
 const (
 	// maxDictionary bounds the JSON in a dictionary, in bytes. More does not make the others much smaller.
 	maxDictionary = 16 << 10
+	// fewTexts of a kind have no dictionary.
+	fewTexts = 64
 	// window is how far back a compressed text can refer, in bytes. An encoder takes memory in proportion to it.
 	window = 64 << 10
 )
@@ -68,32 +76,40 @@ func (t *texts) compress(kind schema.GroupVersionKind, json []byte) text {
 	return text{d, bytes.Clone(compressed)}
 }
 
-// dictionary is that of a kind. It is replaced by an object that is much longer, and thus probably has more that others have, too:
-// the first object may be one without a status.
+// dictionary is the one for an object of a kind. Few objects are not worth one. It is replaced by an object that is much longer, and thus
+// probably has more that others have, too: the first ones may be without a status.
 func (t *texts) dictionary(kind schema.GroupVersionKind, json []byte) *dictionary {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if d := t.kinds[kind]; d != nil && (len(json) <= len(d.json)*5/4 || len(d.json) == maxDictionary) {
-		return d
+	k := t.kinds[kind]
+	if k == nil {
+		if t.kinds == nil {
+			t.kinds = map[schema.GroupVersionKind]*kindTexts{}
+		}
+		k = &kindTexts{by: noDictionary}
+		t.kinds[kind] = k
 	}
-	if t.kinds == nil {
-		t.kinds = map[schema.GroupVersionKind]*dictionary{}
+	k.made++
+	if has := len(k.by.json); k.made > fewTexts && has < maxDictionary && len(json) > has*5/4 {
+		k.by = newDictionary(json[:min(len(json), maxDictionary)])
 	}
-	t.kinds[kind] = newDictionary(json[:min(len(json), maxDictionary)])
-	return t.kinds[kind]
+	return k.by
 }
+
+// noDictionary compresses each object by itself.
+var noDictionary = newDictionary(nil)
 
 func newDictionary(json []byte) *dictionary {
 	const id = 1 // any but 0
-	d := &dictionary{json: append([]byte(nil), json...)}
-	d.encoders.New = func() any {
-		return &encoder{Encoder: must(zstd.NewWriter(nil, zstd.WithEncoderDictRaw(id, d.json), zstd.WithEncoderLevel(zstd.SpeedFastest),
-			zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(window), zstd.WithLowerEncoderMem(true), zstd.WithEncoderCRC(false)))}
+	d := &dictionary{json: bytes.Clone(json)}
+	encoding := []zstd.EOption{zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(window),
+		zstd.WithLowerEncoderMem(true), zstd.WithEncoderCRC(false)}
+	decoding := []zstd.DOption{zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true)}
+	if len(json) > 0 {
+		encoding, decoding = append(encoding, zstd.WithEncoderDictRaw(id, d.json)), append(decoding, zstd.WithDecoderDictRaw(id, d.json))
 	}
-	d.decoders.New = func() any {
-		return &decoder{Decoder: must(zstd.NewReader(nil, zstd.WithDecoderDictRaw(id, d.json),
-			zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true)))}
-	}
+	d.encoders.New = func() any { return &encoder{Encoder: must(zstd.NewWriter(nil, encoding...))} }
+	d.decoders.New = func() any { return &decoder{Decoder: must(zstd.NewReader(nil, decoding...))} }
 	return d
 }
 

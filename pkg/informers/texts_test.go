@@ -25,16 +25,22 @@ func TestTexts(t *testing.T) {
 	for _, row := range []struct {
 		reason string
 		in     []string
+		before int // so many of the first one came before
 	}{
-		{"one object", []string{settings(1, 10)}},
-		{"objects that are alike", []string{settings(1, 10), settings(2, 10), settings(3, 11)}},
-		{"the empty object before others", []string{`{}`, settings(1, 10)}},
-		{"longer and longer objects, so that the dictionary is replaced", []string{settings(1, 1), settings(2, 1000), settings(3, 10_000), settings(4, 100_000)}},
-		{"one that is longer than a dictionary and a window", []string{settings(1, 1_500_000), settings(2, 1_500_000), settings(3, 1)}},
-		{"texts that look like nothing else", []string{`{"a":"\u0000é\\"}`, `{"b":9007199254740993,"c":[null,true,1.5]}`}},
+		{"one object", []string{settings(1, 10)}, 0},
+		{"few objects", []string{settings(1, 10), settings(2, 10), settings(3, 11)}, 0},
+		{"objects that are alike", []string{settings(1, 10), settings(2, 10), settings(3, 11)}, fewTexts},
+		{"the dictionary is made between two objects", []string{settings(1, 10), settings(2, 10), settings(3, 11)}, fewTexts - 1},
+		{"the empty object before others", []string{`{}`, settings(1, 10)}, fewTexts},
+		{"longer and longer objects, so that the dictionary is replaced", []string{settings(1, 1), settings(2, 1000), settings(3, 10_000), settings(4, 100_000)}, fewTexts},
+		{"one that is longer than a dictionary and a window", []string{settings(1, 1_500_000), settings(2, 1_500_000), settings(3, 1)}, fewTexts},
+		{"texts that look like nothing else", []string{`{"a":"\u0000é\\"}`, `{"b":9007199254740993,"c":[null,true,1.5]}`}, fewTexts},
 	} {
 		t.Run(row.reason, func(t *testing.T) {
 			var all texts
+			for range row.before {
+				all.compress(schema.GroupVersionKind{Kind: "App"}, []byte(row.in[0]))
+			}
 			made := make([]text, len(row.in))
 			var group sync.WaitGroup
 			for i, in := range row.in {
@@ -67,7 +73,9 @@ func TestTextsAreSmall(t *testing.T) {
 		return fmt.Appendf(nil, `{"apiVersion":"example.com/v1","kind":"App","metadata":{"name":%q,"labels":{"app.kubernetes.io/managed-by":"someone"}},
 			"spec":{"storageClassName":"fast","accessModes":["ReadWriteOnce"],"password":%q},"status":{"conditions":[{"type":"Ready","status":"True"}]}}`, name, value)
 	}
-	all.compress(schema.GroupVersionKind{}, object("first", "none"))
+	for i := range fewTexts + 1 {
+		all.compress(schema.GroupVersionKind{}, object(fmt.Sprintf("first-%d", i), "none"))
+	}
 	if made := all.compress(schema.GroupVersionKind{}, object("second", "b0c4d8a1")); len(made.compressed) > 70 {
 		t.Errorf("it takes %d bytes", len(made.compressed))
 	}

@@ -37,6 +37,7 @@ type Counted struct {
 // It returns the count and after how long to count again: because no watch tells of a change, or, if failed is true, because
 // the upstream could not be counted, for which guard waits.
 func (r *Reconciler) Count(ctx context.Context, ref pipeline.Ref, cleansUp bool) (c Counted, after time.Duration, failed bool) {
+	r.memory.peek(ref).unsettle()
 	l, err := r.begin(ctx, ref)
 	if err != nil {
 		return c, r.readFailed(ref, err), true
@@ -54,7 +55,9 @@ func (r *Reconciler) Count(ctx context.Context, ref pipeline.Ref, cleansUp bool)
 	switch {
 	case l.upstream.GetDeletionTimestamp() == nil && r.deselected.some(ref): // its author took the label off, while a process ran
 	case l.upstream.GetDeletionTimestamp() == nil:
-		_, c = l.count(ctx, l.firstDecision(ctx))
+		d := l.firstDecision(ctx)
+		_, c = l.count(ctx, d)
+		l.settle(ctx, d)
 		l.record.desired.Forget()
 		if l.noSlot || ctx.Err() != nil {
 			return c, noSlotDelay(), true

@@ -24,7 +24,7 @@ func (r *reconciliation) finish(ctx context.Context, d pipeline.Decision) time.D
 		return r.finishUnselected(ctx, d)
 	}
 	results := r.results(d)
-	r.countStates(r.record, results)
+	r.countStates(r.record, statesOf(results))
 	report := r.Pipeline.Report(ctx, r.upstream, r.inputsRead(), r.record.desired, results, d.Leftovers, metav1.NewTime(r.now))
 	report, told := r.writeReport(ctx, report, func() drift.Sum { return r.causeOf(results) })
 	r.eventOutcomes(d, told)

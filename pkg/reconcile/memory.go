@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sync"
 	"time"
+	"unique"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -65,10 +66,12 @@ type record struct {
 	newestSince int
 	states      []countedState
 	verdict     status.Verdict // as it was counted
+	// settled is the verdict of Ready if Reconcile had nothing to do when guard counted; the zero handle otherwise.
+	settled unique.Handle[status.Verdict]
 	// reported is what events have said about the current state.
 	reported string
 	// heldByObserve are the last logged actions that mode Observe does not carry out.
-	heldByObserve []string
+	heldByObserve rare[[]string]
 	// unconfirmed are the places at which objects were created that the cache has not shown yet, if only the finalizer cleans
 	// them up.
 	unconfirmed []place

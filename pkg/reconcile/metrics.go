@@ -89,18 +89,25 @@ func (r *Reconciler) ForgetObjects() {
 	}
 }
 
+// statesOf are the states in which results are counted.
+func statesOf(results []pipeline.Result) []countedState {
+	states := make([]countedState, len(results))
+	for i, result := range results {
+		states[i] = countedState{result.Outcome.Downstream, result.Outcome.State}
+	}
+	return states
+}
+
 // countStates moves an upstream's downstreams from the states in which they were counted to their current ones.
-func (r *Reconciler) countStates(rec *record, results []pipeline.Result) {
+func (r *Reconciler) countStates(rec *record, states []countedState) {
 	for _, was := range rec.states {
 		objects.WithLabelValues(r.Name, r.Pipeline.Downstreams[was.downstream].Name, string(was.state)).Dec()
 	}
-	rec.states = rec.states[:0]
 	r.counted.Store(true)
-	for _, result := range results {
-		now := countedState{result.Outcome.Downstream, result.Outcome.State}
+	for _, now := range states {
 		objects.WithLabelValues(r.Name, r.Pipeline.Downstreams[now.downstream].Name, string(now.state)).Inc()
-		rec.states = append(rec.states, now)
 	}
+	rec.states = states
 }
 
 // countVerdict moves an upstream from the verdict of Ready with which it was counted to the current one; the zero value is

@@ -91,10 +91,12 @@ func (r *reconciliation) logHeldByObserve(d *pipeline.Decision) {
 		}
 		name := r.Pipeline.Downstreams[o.Downstream].Name
 		line := strings.Join([]string{name, string(o.Action), o.Target.String(), o.Message}, " ")
-		if lines = append(lines, line); !slices.Contains(r.record.heldByObserve, line) {
+		if lines = append(lines, line); !slices.Contains(r.record.heldByObserve.get(), line) {
 			r.Log.Info("mode Observe: action not carried out", "upstream", r.ref.String(), "downstream", name,
 				"state", string(o.State), "action", string(o.Action), "target", o.Target.String(), "why", o.Message)
 		}
 	}
-	r.record.heldByObserve = lines
+	if r.record.heldByObserve.reset(); len(lines) > 0 {
+		*r.record.heldByObserve.edit() = lines
+	}
 }
