@@ -56,7 +56,7 @@ func TestStartLooksOnce(t *testing.T) {
 		row.change(named(i))
 	}
 	looks := metric(t, "corollary_reconcile_seconds", operator)
-	r = start(t, testkit.Config(), conf).ready()
+	start(t, testkit.Config(), conf).ready()
 	for i, row := range rows {
 		t.Log(row.reason)
 		if row.found != nil {

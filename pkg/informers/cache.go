@@ -295,7 +295,8 @@ func (c *Cache) NoteReturned(i int, obj *unstructured.Unstructured, live *drift.
 
 // OwnedBy implements Cache.
 func (c *Cache) OwnedBy(i int, uid types.UID) []*drift.Live {
-	return slices.DeleteFunc(c.objects(i).indexed(byOwner, bucketOf(string(uid))), func(live *drift.Live) bool { return !isOwnedBy(live, uid) })
+	bucket := c.objects(i).indexed(byOwner, bucketOf(string(uid)))
+	return slices.DeleteFunc(bucket, func(live *drift.Live) bool { return !isOwnedBy(live, uid) })
 }
 
 // BeforeObjectsOf implements Cache.

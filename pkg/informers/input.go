@@ -41,9 +41,10 @@ func (t *texts) keepInput(view pipeline.InputView) cache.TransformFunc {
 		if err != nil {
 			return nil, fmt.Errorf("packing %s/%s: %w", u.GetNamespace(), u.GetName(), err)
 		}
-		i := &input{digest: drift.Digest(cut), text: t.compress(u.GroupVersionKind(), text), listed: view.Matching != nil, match: view.Match(u.Object)}
-		i.identity = identityOf(u)
-		return i, nil
+		return &input{
+			identity: identityOf(u), digest: drift.Digest(cut), text: t.compress(u.GroupVersionKind(), text),
+			listed: view.Matching != nil, match: view.Match(u.Object),
+		}, nil
 	}
 }
 

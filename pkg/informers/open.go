@@ -114,6 +114,9 @@ func (s *sharded) clone() *sharded {
 	return some
 }
 
+// texts compresses what the cache keeps.
+func (w *watcher) texts() *texts { return w.factory.connections.texts }
+
 // openUpstreams watches the upstreams.
 func (w *watcher) openUpstreams(open stores, set *ShardSet) (err error) {
 	var filter *shardFilter
@@ -127,7 +130,7 @@ func (w *watcher) openUpstreams(open stores, set *ShardSet) (err error) {
 		key := Key{Identity: w.as, GVR: w.pipeline.Upstream.GVR, Namespace: ns, Selector: w.feed.Reconciler.Selector.String(),
 			View: packedViewOf(w.pipeline), Shards: set}
 		if err := w.keep(open, part{ns, set}, func() (*subscription, error) {
-			return w.factory.subscribeTo(key, filter, w.factory.connections.texts.packMatching(w.pipeline), w.feed.matching(w.feed.upstreams()), w.feed.OnWatchResult)
+			return w.factory.subscribeTo(key, filter, w.texts().packMatching(w.pipeline), w.feed.matching(w.feed.upstreams()), w.feed.OnWatchResult)
 		}); err != nil {
 			return err
 		}
@@ -221,7 +224,7 @@ func (w *watcher) openInput(i int, source *pipeline.InputSource) error {
 		if name := source.Config.FixedName; name != "" {
 			key.Fields = "metadata.name=" + name
 		}
-		sub, err := w.factory.subscribe(key, w.factory.connections.texts.keepInput(source.View), w.feed.inputs(i), w.feed.OnWatchResult)
+		sub, err := w.factory.subscribe(key, w.texts().keepInput(source.View), w.feed.inputs(i), w.feed.OnWatchResult)
 		if err != nil {
 			return err
 		}

@@ -78,7 +78,7 @@ func (w *watcher) openRows(filter *shardFilter) (*subscription, error) {
 	}
 	s := &subscription{key: key, onResult: w.feed.OnWatchResult, onRows: w.feed.Queue.JoinRows}
 	// The pipeline is that of the first user: what others read of it is equal.
-	return w.joinRows(s, w.feed.upstreams(), w.sourceOptions("source", &p.Config.Source.Rows), p.Row, &packed{}, w.factory.connections.texts.pack, filter)
+	return w.joinRows(s, w.feed.upstreams(), w.sourceOptions("source", &p.Config.Source.Rows), p.Row, &packed{}, w.texts().pack, filter)
 }
 
 // openInputRows reads the rows of an input's query.
@@ -86,7 +86,7 @@ func (w *watcher) openInputRows(i int, in *pipeline.InputSource) (*subscription,
 	s := &subscription{key: w.rowsKey(inputRowsView, in.Name, in.Config.SQL, in.View.ID()), onResult: w.feed.OnWatchResult}
 	s.onRows = func(count int, _ []pipeline.Ref, _ source.Doubt) { w.feed.Queue.NoteInputRows(in.Name, count) }
 	return w.joinRows(s, w.feed.inputs(i), w.sourceOptions(fmt.Sprintf("inputs[%d].sql", i), in.Config.SQL), in.Row, &input{},
-		w.factory.connections.texts.keepInput(in.View), nil)
+		w.texts().keepInput(in.View), nil)
 }
 
 // rowsKey identifies the rows of a query.

@@ -36,7 +36,7 @@ func TestShardsOfAnAPIServerThatFilters(t *testing.T) {
 	factory, set := NewFactory(connections), NewShardSet(shards.Ring{N: 4}, 0, 1)
 	configMaps := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 	filter := &shardFilter{set: set, keys: uidOf, byServer: true}
-	sub, err := factory.subscribeTo(Key{GVR: configMaps, Namespace: ns, View: packedView, Shards: set}, filter, pack,
+	sub, err := factory.subscribeTo(Key{GVR: configMaps, Namespace: ns, View: packedView, Shards: set}, filter, connections.texts.pack,
 		cache.ResourceEventHandlerFuncs{}, func(Key, error) {})
 	if err != nil {
 		t.Fatal(err)

@@ -32,7 +32,8 @@ func TestTexts(t *testing.T) {
 		{"objects that are alike", []string{settings(1, 10), settings(2, 10), settings(3, 11)}, fewTexts},
 		{"the dictionary is made between two objects", []string{settings(1, 10), settings(2, 10), settings(3, 11)}, fewTexts - 1},
 		{"the empty object before others", []string{`{}`, settings(1, 10)}, fewTexts},
-		{"longer and longer objects, so that the dictionary is replaced", []string{settings(1, 1), settings(2, 1000), settings(3, 10_000), settings(4, 100_000)}, fewTexts},
+		{"longer and longer objects, so that the dictionary is replaced",
+			[]string{settings(1, 1), settings(2, 1000), settings(3, 10_000), settings(4, 100_000)}, fewTexts},
 		{"one that is longer than a dictionary and a window", []string{settings(1, 1_500_000), settings(2, 1_500_000), settings(3, 1)}, fewTexts},
 		{"texts that look like nothing else", []string{`{"a":"\u0000é\\"}`, `{"b":9007199254740993,"c":[null,true,1.5]}`}, fewTexts},
 	} {
@@ -84,7 +85,8 @@ func TestTextsAreSmall(t *testing.T) {
 // Owners share buckets, and each finds its own objects.
 func TestOwnedBy(t *testing.T) {
 	const owners = 2 * buckets
-	informer := cache.NewSharedIndexInformerWithOptions(&cache.ListWatch{}, &drift.Live{}, cache.SharedIndexInformerOptions{Indexers: indexers})
+	options := cache.SharedIndexInformerOptions{Indexers: indexers}
+	informer := cache.NewSharedIndexInformerWithOptions(&cache.ListWatch{}, &drift.Live{}, options)
 	c := NewCache(&pipeline.Pipeline{Downstreams: make([]*pipeline.Downstream, 1)})
 	c.now().downstreams[0] = stores{part{}: &subscription{shared: &sharedWatch{informer: informer}}}
 	uid := func(i int) types.UID { return types.UID(fmt.Sprintf("uid-%d", i)) }

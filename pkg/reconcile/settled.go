@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"slices"
 	"unique"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,14 +16,9 @@ import (
 // settled.
 func (r *reconciliation) settle(ctx context.Context, d pipeline.Decision) {
 	rec, p := r.record, r.Pipeline
-	if !r.selected || p.HasRows() || p.OnlyDeletes || p.Before != nil || d.Pending() || len(d.Leftovers) > 0 || len(r.unseen) > 0 ||
-		!r.trustedUntil.IsZero() || rec.refused.part != nil || len(rec.desired.Invalid) > 0 {
+	isPlain := r.selected && !p.HasRows() && !p.OnlyDeletes && p.Before == nil && rec.refused.part == nil && len(rec.desired.Invalid) == 0
+	if !isPlain || len(r.unseen) > 0 || !r.trustedUntil.IsZero() || !isInSync(d) {
 		return
-	}
-	for _, o := range d.Outcomes {
-		if o.State != pipeline.StateInSync || o.Live == nil || o.Theirs || o.RequeueAfter > 0 {
-			return
-		}
 	}
 	report := p.Report(ctx, r.upstream, r.inputsRead(), rec.desired, r.results(d), nil, metav1.NewTime(r.now))
 	if report.Status == nil || len(report.Dropped) > 0 || r.needsStatusWrite(report) || ctx.Err() != nil || r.noSlot {
@@ -31,6 +27,13 @@ func (r *reconciliation) settle(ctx context.Context, d pipeline.Decision) {
 	if r.nextReconciliation(d) == 0 {
 		rec.settled = unique.Make(report.Verdict)
 	}
+}
+
+// isInSync reports whether all objects are in sync and nothing else is to be done, now or later.
+func isInSync(d pipeline.Decision) bool {
+	return !d.Pending() && len(d.Leftovers) == 0 && !slices.ContainsFunc(d.Outcomes, func(o pipeline.Outcome) bool {
+		return o.State != pipeline.StateInSync || o.Live == nil || o.Theirs || o.RequeueAfter > 0
+	})
 }
 
 // unsettle has Reconcile look after the upstream again.
