@@ -2,6 +2,7 @@ package engine
 
 import (
 	"container/heap"
+	"maps"
 	"sync"
 	"time"
 
@@ -22,6 +23,7 @@ type turns struct {
 	mu sync.Mutex
 	// waiting has what was not reconciled since it was queued, and from when on it may be.
 	waiting map[pipeline.Ref]time.Time
+	most    int      // of waiting, since it was made
 	due     []turn   // in their order
 	later   sequence // those with a delay
 	count   int      // reconciles since the last turn
@@ -48,6 +50,7 @@ func (t *turns) add(priority int, after time.Duration, refs []pipeline.Ref) {
 			continue
 		}
 		t.waiting[ref] = at
+		t.most = max(t.most, len(t.waiting))
 		if after > 0 {
 			heap.Push(&t.later, turn{ref, at})
 		} else {
@@ -60,7 +63,7 @@ func (t *turns) add(priority int, after time.Duration, refs []pipeline.Ref) {
 func (t *turns) begin(ref pipeline.Ref) (next pipeline.Ref, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.reconciled(ref)
+	t.leave(ref)
 	if t.count++; t.count < turnEvery {
 		return next, false
 	}
@@ -77,16 +80,20 @@ func (t *turns) begin(ref pipeline.Ref) (next pipeline.Ref, ok bool) {
 	case len(t.due) > 0:
 		next, t.due = t.due[0].ref, t.due[1:]
 	default:
+		t.due = nil
 		return next, false
 	}
-	t.reconciled(next)
+	t.leave(next)
 	return next, true
 }
 
-// reconciled notes that an upstream waits no more. Once none does, nothing is kept: a map never becomes smaller.
-func (t *turns) reconciled(ref pipeline.Ref) {
-	if delete(t.waiting, ref); len(t.waiting) == 0 {
-		t.waiting, t.due, t.later = nil, nil, nil
+// leave notes that an upstream waits no more. A map never becomes smaller by itself: after a start, it would have room for all upstreams.
+func (t *turns) leave(ref pipeline.Ref) {
+	delete(t.waiting, ref)
+	if n := len(t.waiting); t.most > 1000 && n < t.most/8 {
+		few := make(map[pipeline.Ref]time.Time, n)
+		maps.Copy(few, t.waiting)
+		t.waiting, t.most = few, n
 	}
 }
 

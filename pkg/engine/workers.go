@@ -25,7 +25,7 @@ type workerPool struct {
 }
 
 // startWorkers has the queue worked off, from now on. That ends with live, after the reconciles that have begun: they are not cut
-// off, so that what was applied is also recorded. An operator at rest has no worker.
+// off, so that what was applied is also recorded. An operator at rest has no worker, after workerIdle.
 func (s *session) startWorkers(live context.Context) {
 	s.pool.once.Do(func() {
 		context.AfterFunc(live, s.shutDown)
@@ -128,11 +128,21 @@ func (s *session) beginStandingBy(live context.Context) {
 	s.startWorkers(live)
 }
 
-// isSettled reports whether a start has nothing to do for an upstream that was counted. One that waits in a batch is let go on by its
-// reconciliation.
-func (s *session) isSettled(ref pipeline.Ref) bool {
-	_, waits := s.batch.has(ref)
-	return !waits && s.shards.mayEnter(s.cache.UpstreamUID(ref)) && s.reconciler.Settled(ref)
+// startWith are the upstreams that a start reconciles: those in sync when they were counted are only counted in the metrics. The batch
+// releases an upstream that waits in it when that is reconciled.
+func (s *session) startWith(counted bool) []pipeline.Ref {
+	refs := s.cache.Candidates(s.reconciler)
+	if !counted {
+		return refs
+	}
+	return slices.DeleteFunc(refs, func(ref pipeline.Ref) bool {
+		_, waits := s.batch.has(ref)
+		inSync := !waits && s.reconciler.IsInSync(ref, s.cache.UpstreamUID(ref))
+		if inSync {
+			s.reconciler.CountInSync(ref)
+		}
+		return inSync
+	})
 }
 
 // beginActing makes the workers act, also on all that was only counted or skipped.
@@ -143,11 +153,7 @@ func (s *session) beginActing() {
 	}
 	counted, passed := s.reconciler.Counting.Swap(false), s.pool.standingBy.Swap(false)
 	if counted || passed {
-		refs := s.cache.Candidates(s.reconciler)
-		if counted {
-			refs = slices.DeleteFunc(refs, s.isSettled)
-		}
-		s.Add(informers.PriorityBulk, 0, refs...)
+		s.Add(informers.PriorityBulk, 0, s.startWith(counted)...)
 	} else {
 		s.Add(informers.PriorityBulk, 0, s.reconciler.Leaving()...) // no first list shows these
 	}

@@ -43,7 +43,7 @@ func TestPackedCodec(t *testing.T) {
 			`{"apiVersion":"v1","kind":"X","metadata":{"name":"n"},"spec":{"managedFields":[{"manager":"a"}]}}`},
 		{"none at all", `{"apiVersion":"v1","kind":"X","metadata":{"name":"n"}}`, `{"apiVersion":"v1","kind":"X","metadata":{"name":"n"}}`},
 	} {
-		obj, gvk, err := (packedCodec{texts: &texts{}}).Decode([]byte(row.in), nil, nil)
+		obj, gvk, err := (packedCodec{texts: newTexts()}).Decode([]byte(row.in), nil, nil)
 		if err != nil || gvk.Kind != "X" {
 			t.Fatalf("%s: %v %v", row.reason, gvk, err)
 		}

@@ -73,7 +73,7 @@ func NewConnections(cfg *rest.Config) (*Connections, error) {
 	if err != nil {
 		return nil, fmt.Errorf("preparing the connection: %w", err)
 	}
-	c := &Connections{cfg: cfg, http: httpClient, returned: &returned{}, texts: &texts{}, clients: map[Identity]clients{}}
+	c := &Connections{cfg: cfg, http: httpClient, returned: &returned{}, texts: newTexts(), clients: map[Identity]clients{}}
 	if c.clients[Identity{}], err = c.connect(httpClient); err != nil {
 		return nil, err
 	}

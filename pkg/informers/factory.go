@@ -305,7 +305,7 @@ func (s *subscription) indexer() cache.Indexer { return s.shared.informer.GetInd
 // and most owners have one object.
 const byOwner = "owner"
 
-// buckets: each has a few of 100,000 objects.
+// buckets is how many there are: each has a few of 100,000 objects. A search for those of one owner looks at all in its bucket.
 const buckets = 1 << 14
 
 var bucketSeed = maphash.MakeSeed()

@@ -12,19 +12,26 @@ import (
 // texts compresses the JSON of cached objects. Objects of one kind are alike, so that each is compressed by means of another one of
 // its kind: what is left of it is little more than what only it has.
 type texts struct {
+	// plain is no dictionary: it compresses each object by itself.
+	plain *dictionary
+
 	mu    sync.Mutex
 	kinds map[schema.GroupVersionKind]*kindTexts
 }
 
-// kindTexts are those of a kind.
+func newTexts() *texts {
+	return &texts{plain: newDictionary(nil), kinds: map[schema.GroupVersionKind]*kindTexts{}}
+}
+
+// kindTexts is what is known of the texts of a kind.
 type kindTexts struct {
-	made int
-	by   *dictionary
+	compressed int // how often an object was
+	dictionary *dictionary
 }
 
 // text is the compressed JSON of an object.
 type text struct {
-	by         *dictionary
+	dictionary *dictionary
 	compressed []byte
 }
 
@@ -60,15 +67,17 @@ func (b *buffer) keep(last []byte) {
 const (
 	// maxDictionary bounds the JSON in a dictionary, in bytes. More does not make the others much smaller.
 	maxDictionary = 16 << 10
-	// fewTexts of a kind have no dictionary.
-	fewTexts = 64
+	// firstTexts of a kind have no dictionary: there may be no more.
+	firstTexts = 64
 	// window is how far back a compressed text can refer, in bytes. An encoder takes memory in proportion to it.
 	window = 64 << 10
+	// maxBuffer bounds a buffer that is kept, in bytes.
+	maxBuffer = 64 << 10
 )
 
 // compress compresses the JSON of an object of a kind.
 func (t *texts) compress(kind schema.GroupVersionKind, json []byte) text {
-	d := t.dictionary(kind, json)
+	d := t.dictionaryFor(kind, json)
 	e := d.encoders.Get().(*encoder)
 	defer d.encoders.Put(e)
 	compressed := e.EncodeAll(json, e.buffer)
@@ -76,28 +85,25 @@ func (t *texts) compress(kind schema.GroupVersionKind, json []byte) text {
 	return text{d, bytes.Clone(compressed)}
 }
 
-// dictionary is the one for an object of a kind. Few objects are not worth one. It is replaced by an object that is much longer, and thus
-// probably has more that others have, too: the first ones may be without a status.
-func (t *texts) dictionary(kind schema.GroupVersionKind, json []byte) *dictionary {
+// dictionaryFor is the dictionary for an object of a kind. It is replaced by an object that is longer, and thus probably has more that
+// others have, too: the first ones may be without a status. A part of an object is none, since a status comes last.
+func (t *texts) dictionaryFor(kind schema.GroupVersionKind, json []byte) *dictionary {
+	if kind.Group == "" && kind.Kind == "Secret" { // a dictionary stays in memory after its object is deleted
+		return t.plain
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	k := t.kinds[kind]
 	if k == nil {
-		if t.kinds == nil {
-			t.kinds = map[schema.GroupVersionKind]*kindTexts{}
-		}
-		k = &kindTexts{by: noDictionary}
+		k = &kindTexts{dictionary: t.plain}
 		t.kinds[kind] = k
 	}
-	k.made++
-	if has := len(k.by.json); k.made > fewTexts && has < maxDictionary && len(json) > has*5/4 {
-		k.by = newDictionary(json[:min(len(json), maxDictionary)])
+	k.compressed++
+	if k.compressed > firstTexts && len(json) <= maxDictionary && len(json) > len(k.dictionary.json)*5/4 {
+		k.dictionary = newDictionary(json)
 	}
-	return k.by
+	return k.dictionary
 }
-
-// noDictionary compresses each object by itself.
-var noDictionary = newDictionary(nil)
 
 func newDictionary(json []byte) *dictionary {
 	const id = 1 // any but 0
@@ -122,11 +128,11 @@ func must[T any](made T, err error) T {
 
 // object reads the JSON.
 func (t text) object() (map[string]any, error) {
-	if t.by == nil {
-		return nil, errors.New("nothing of the object is kept")
+	if t.dictionary == nil {
+		return nil, errors.New("an object that does not meet watch.matchConditions was to be read") // internal: nobody asks for it
 	}
-	d := t.by.decoders.Get().(*decoder)
-	defer t.by.decoders.Put(d)
+	d := t.dictionary.decoders.Get().(*decoder)
+	defer t.dictionary.decoders.Put(d)
 	plain, err := d.DecodeAll(t.compressed, d.buffer)
 	d.keep(plain)
 	if err != nil {
@@ -134,6 +140,3 @@ func (t text) object() (map[string]any, error) {
 	}
 	return decodeObject(plain)
 }
-
-// maxBuffer bounds a buffer that is kept, in bytes.
-const maxBuffer = 64 << 10

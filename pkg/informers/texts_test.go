@@ -29,16 +29,16 @@ func TestTexts(t *testing.T) {
 	}{
 		{"one object", []string{settings(1, 10)}, 0},
 		{"few objects", []string{settings(1, 10), settings(2, 10), settings(3, 11)}, 0},
-		{"objects that are alike", []string{settings(1, 10), settings(2, 10), settings(3, 11)}, fewTexts},
-		{"the dictionary is made between two objects", []string{settings(1, 10), settings(2, 10), settings(3, 11)}, fewTexts - 1},
-		{"the empty object before others", []string{`{}`, settings(1, 10)}, fewTexts},
+		{"objects that are alike", []string{settings(1, 10), settings(2, 10), settings(3, 11)}, firstTexts},
+		{"the dictionary is made between two objects", []string{settings(1, 10), settings(2, 10), settings(3, 11)}, firstTexts - 1},
+		{"the empty object before others", []string{`{}`, settings(1, 10)}, firstTexts},
 		{"longer and longer objects, so that the dictionary is replaced",
-			[]string{settings(1, 1), settings(2, 1000), settings(3, 10_000), settings(4, 100_000)}, fewTexts},
-		{"one that is longer than a dictionary and a window", []string{settings(1, 1_500_000), settings(2, 1_500_000), settings(3, 1)}, fewTexts},
-		{"texts that look like nothing else", []string{`{"a":"\u0000é\\"}`, `{"b":9007199254740993,"c":[null,true,1.5]}`}, fewTexts},
+			[]string{settings(1, 1), settings(2, 1000), settings(3, 10_000), settings(4, 100_000)}, firstTexts},
+		{"one that is longer than a dictionary and a window", []string{settings(1, 1_500_000), settings(2, 1_500_000), settings(3, 1)}, firstTexts},
+		{"texts that look like nothing else", []string{`{"a":"\u0000é\\"}`, `{"b":9007199254740993,"c":[null,true,1.5]}`}, firstTexts},
 	} {
 		t.Run(row.reason, func(t *testing.T) {
-			var all texts
+			all := newTexts()
 			for range row.before {
 				all.compress(schema.GroupVersionKind{Kind: "App"}, []byte(row.in[0]))
 			}
@@ -69,12 +69,12 @@ func TestTexts(t *testing.T) {
 
 // Of an object that is like another one of its kind, little more is kept than what only it has.
 func TestTextsAreSmall(t *testing.T) {
-	var all texts
+	all := newTexts()
 	object := func(name, value string) []byte {
 		return fmt.Appendf(nil, `{"apiVersion":"example.com/v1","kind":"App","metadata":{"name":%q,"labels":{"app.kubernetes.io/managed-by":"someone"}},
 			"spec":{"storageClassName":"fast","accessModes":["ReadWriteOnce"],"password":%q},"status":{"conditions":[{"type":"Ready","status":"True"}]}}`, name, value)
 	}
-	for i := range fewTexts + 1 {
+	for i := range firstTexts + 1 {
 		all.compress(schema.GroupVersionKind{}, object(fmt.Sprintf("first-%d", i), "none"))
 	}
 	if made := all.compress(schema.GroupVersionKind{}, object("second", "b0c4d8a1")); len(made.compressed) > 70 {

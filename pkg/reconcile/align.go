@@ -20,7 +20,7 @@ type slot struct {
 
 // objectMemory is what is remembered of one desired object.
 type objectMemory struct {
-	_ [0]sync.Mutex // it is not copied: others may change what mu guards meanwhile
+	_ [0]sync.Mutex // go vet reports copies: others may change what mu guards meanwhile
 	slot
 	target
 	// since is the change of the desired state at which the object was wanted for the first time.
@@ -103,6 +103,19 @@ func slotOf(o *pipeline.DesiredObject) slot {
 		return slot{downstream: o.Downstream}
 	}
 	return slot{o.Downstream, o.Target}
+}
+
+// objectOf is what is remembered of the object of a slot; it is parked if the desired state has none.
+func (r *record) objectOf(s slot) *objectMemory {
+	for _, m := range r.objects {
+		if m.slot == s {
+			return m
+		}
+	}
+	if r.parked[s] == nil {
+		r.park(&objectMemory{slot: s})
+	}
+	return r.parked[s]
 }
 
 // park keeps what is remembered of an object until align finds it again.

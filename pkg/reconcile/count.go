@@ -33,11 +33,11 @@ type Counted struct {
 	Digest drift.Sum
 }
 
-// Count does what Reconcile does, but counts instead of acting; with cleansUp, an upstream that is being deleted is finalized.
+// Count does what Reconcile does, but counts instead of acting, and notes for IsInSync whether there is nothing to do; with cleansUp, an upstream that is being deleted is finalized.
 // It returns the count and after how long to count again: because no watch tells of a change, or, if failed is true, because
 // the upstream could not be counted, for which guard waits.
 func (r *Reconciler) Count(ctx context.Context, ref pipeline.Ref, cleansUp bool) (c Counted, after time.Duration, failed bool) {
-	r.memory.peek(ref).unsettle()
+	r.memory.peek(ref).clearInSync()
 	l, err := r.begin(ctx, ref)
 	if err != nil {
 		return c, r.readFailed(ref, err), true
@@ -55,13 +55,13 @@ func (r *Reconciler) Count(ctx context.Context, ref pipeline.Ref, cleansUp bool)
 	switch {
 	case l.upstream.GetDeletionTimestamp() == nil && r.deselected.some(ref): // its author took the label off, while a process ran
 	case l.upstream.GetDeletionTimestamp() == nil:
+		defer func() { l.record.desired.Forget() }()
 		d := l.firstDecision(ctx)
 		_, c = l.count(ctx, d)
-		l.settle(ctx, d)
-		l.record.desired.Forget()
 		if l.noSlot || ctx.Err() != nil {
 			return c, noSlotDelay(), true
 		}
+		l.noteInSync(ctx, d)
 		if !l.trustedUntil.IsZero() {
 			return c, time.Duration(r.Pipeline.Config.Retry.MaxDelay), false
 		}

@@ -15,8 +15,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
-// memory is what one operator remembers about upstreams between two reconciliations. It saves requests and is not needed for
-// correctness: it is lost at a restart.
+// memory is what one operator remembers about upstreams between two reconciliations. It saves requests and reconciles, and is not needed
+// for correctness: it is lost at a restart.
 type memory struct {
 	mu      sync.Mutex
 	records map[pipeline.Ref]*record
@@ -66,8 +66,8 @@ type record struct {
 	newestSince int
 	states      []countedState
 	verdict     status.Verdict // as it was counted
-	// settled is the verdict of Ready if Reconcile had nothing to do when guard counted; the zero handle otherwise.
-	settled unique.Handle[status.Verdict]
+	// inSync is the verdict of Ready if the last count has found that Reconcile has nothing to do; the zero handle otherwise.
+	inSync unique.Handle[status.Verdict]
 	// reported is what events have said about the current state.
 	reported string
 	// heldByObserve are the last logged actions that mode Observe does not carry out.
@@ -89,9 +89,13 @@ type record struct {
 	// wasReconciled is false before the first reconciliation.
 	wasReconciled bool
 
-	// isDesiredCurrent is true if desired was rendered from upstream, so that its event needs no work.
+	// forgotten is true once the upstream is not counted any more in the metrics. mu guards it and what was counted.
+	forgotten bool
+	// isDesiredCurrent is true if desired was rendered from upstream, so that its event needs no work; mu guards it.
 	isDesiredCurrent bool
-	mu               sync.Mutex
+
+	// mu guards what follows, too.
+	mu sync.Mutex
 	// upstream is what our last write to it returned, while it is newer than the cache.
 	upstream *unstructured.Unstructured
 	// beforeRead is the response to our last request for the deletion.before object.
@@ -255,7 +259,7 @@ func (r *record) remember(i int, live *drift.Live, now time.Time) {
 func (r *record) setBaseline(i int, uid types.UID, sum *drift.Sum, recorded bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	isKept := func(m *objectMemory) bool { return m.baseline.part != nil }
+	isKept := func(m *objectMemory) bool { return m.baseline.isSet() }
 	if sum != nil || recorded || slices.ContainsFunc(r.objects, isKept) {
 		*r.objects[i].baseline.edit() = baseline{uid, sum}
 	}
@@ -265,11 +269,9 @@ func (r *record) setBaseline(i int, uid types.UID, sum *drift.Sum, recorded bool
 func (r *record) baseline(i int, uid types.UID) (sum *drift.Sum, known bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	b := r.objects[i].baseline.part
-	if b == nil || b.uid != uid {
-		return nil, false
-	}
-	return b.sum, true
+	m := r.objects[i]
+	b := m.baseline.get()
+	return b.sum, m.baseline.isSet() && b.uid == uid
 }
 
 // rememberUpstream keeps what a write to the upstream returned until the cache has caught up with it.

@@ -98,8 +98,31 @@ func statesOf(results []pipeline.Result) []countedState {
 	return states
 }
 
+// count has an upstream counted by what change does, unless it is forgotten. Watches forget upstreams while workers reconcile them.
+func (rec *record) count(change func()) {
+	rec.mu.Lock()
+	defer rec.mu.Unlock()
+	if !rec.forgotten {
+		change()
+	}
+}
+
+// uncount has an upstream counted no more.
+func (r *Reconciler) uncount(rec *record) {
+	rec.count(func() {
+		r.moveStates(rec, nil)
+		r.moveVerdict(rec, status.Verdict{})
+		r.moveBefore(rec, "")
+		rec.forgotten = true
+	})
+}
+
 // countStates moves an upstream's downstreams from the states in which they were counted to their current ones.
 func (r *Reconciler) countStates(rec *record, states []countedState) {
+	rec.count(func() { r.moveStates(rec, states) })
+}
+
+func (r *Reconciler) moveStates(rec *record, states []countedState) {
 	for _, was := range rec.states {
 		objects.WithLabelValues(r.Name, r.Pipeline.Downstreams[was.downstream].Name, string(was.state)).Dec()
 	}
@@ -113,6 +136,10 @@ func (r *Reconciler) countStates(rec *record, states []countedState) {
 // countVerdict moves an upstream from the verdict of Ready with which it was counted to the current one; the zero value is
 // none. A failed request for the upstream itself, such as writing its status, takes precedence: no status reports it.
 func (r *Reconciler) countVerdict(rec *record, v status.Verdict) {
+	rec.count(func() { r.moveVerdict(rec, v) })
+}
+
+func (r *Reconciler) moveVerdict(rec *record, v status.Verdict) {
 	if rec.upstreamFailure != "" && v.Reason != "" {
 		v.Reason = rec.upstreamFailure
 	}
@@ -130,6 +157,10 @@ func (r *Reconciler) countVerdict(rec *record, v status.Verdict) {
 
 // countBefore moves an upstream's deletion.before from the state in which it was counted to the current one; "" is none.
 func (r *Reconciler) countBefore(rec *record, state pipeline.State) {
+	rec.count(func() { r.moveBefore(rec, state) })
+}
+
+func (r *Reconciler) moveBefore(rec *record, state pipeline.State) {
 	was := rec.before.get().state
 	if was == state {
 		return

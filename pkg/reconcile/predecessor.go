@@ -72,9 +72,17 @@ func (r *Reconciler) matchDownstreams(before *pipeline.Pipeline) []counterpart {
 	return list
 }
 
-// inherit takes over what old knows, by downstream, about its writes and about which objects are ours. The desired state is
-// rendered anew. Nobody works on either; events may still come in, for old too.
+// inherit takes over what old knows, by downstream, about its writes and about which objects are ours. A count may have rendered the desired
+// state already; what it found may be from before the last writes, of which no event tells any more. Nobody works on either; events
+// may still come in, for old too.
 func (r *record) inherit(old *record, successors []counterpart) {
+	r.clearInSync()
+	if r.takeOver(old, successors); r.desired != nil && len(r.parked) > 0 {
+		r.align()
+	}
+}
+
+func (r *record) takeOver(old *record, successors []counterpart) {
 	old.mu.Lock()
 	defer old.mu.Unlock()
 	r.mu.Lock()
@@ -88,11 +96,16 @@ func (r *record) inherit(old *record, successors []counterpart) {
 		if h.index < 0 {
 			continue
 		}
-		m := &objectMemory{slot: slot{h.index, from.item}, target: target{uid: from.uid, at: from.at, contest: from.contest.clone()}}
-		if h.sees {
-			m.read, m.baseline = from.read.clone(), from.baseline.clone()
+		m := r.objectOf(slot{h.index, from.item})
+		if from.uid != "" {
+			m.uid, m.at = from.uid, from.at
 		}
-		r.park(m)
+		if m.contest = from.contest.clone(); !h.sees {
+			continue
+		}
+		if m.read = from.read.clone(); from.baseline.isSet() {
+			m.baseline = from.baseline.clone()
+		}
 	}
 	for _, m := range old.unconfirmed {
 		if h := successors[m.downstream]; h.index >= 0 {

@@ -3,6 +3,8 @@ package reconcile
 // rare is a part of the memory that few upstreams need. It takes the space of a pointer until it is set.
 type rare[T any] struct{ part *T }
 
+func (r rare[T]) isSet() bool { return r.part != nil }
+
 // get returns the part; the zero value if it is not set.
 func (r rare[T]) get() (part T) {
 	if r.part != nil {

@@ -13,7 +13,6 @@ import (
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
-	"github.com/corollary-dev/corollary/pkg/status"
 )
 
 // maxRounds bounds how often one reconciliation decides again after acting. It is enough for a create, the result of a probe, a
@@ -215,6 +214,7 @@ func (r *Reconciler) newReconciliation(ref pipeline.Ref, up *unstructured.Unstru
 	}
 	l := &reconciliation{Reconciler: r, client: r.Client, ref: ref, upstream: up, now: r.time(), failures: map[int]*pipeline.Failure{}, backingOff: map[int]bool{}, unremoved: map[types.UID]bool{},
 		record: r.memory.record(ref, up.GetUID()), begun: r.Counting.Load()}
+	l.record.clearInSync()
 	l.record.retrySlowRendering(l.now)
 	return l
 }
@@ -294,9 +294,7 @@ func (r *Reconciler) forgetGone(ref pipeline.Ref) {
 
 func (r *Reconciler) forget(ref pipeline.Ref) {
 	if rec := r.memory.peek(ref); rec != nil {
-		r.countStates(rec, nil)
-		r.countVerdict(rec, status.Verdict{})
-		r.countBefore(rec, "")
+		r.uncount(rec)
 		r.readers.move(ref, rec.inputs, nil)
 		r.cascades.forget(rec.uid)
 		r.unstorable.forget(ref)
