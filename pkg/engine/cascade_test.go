@@ -180,6 +180,7 @@ func TestDeletionAheadOfItsWatch(t *testing.T) {
 			collectorIsHeard()
 			if row.mark == "elsewhere" { // it is made again, and the status tells its new uid
 				testkit.Delete(t, configMaps, at, "a")
+				waitData(t, at, "a", "key", "value")
 			}
 			never(t, func() (bool, string) {
 				return testkit.Find(t, widgets, ns, "a") == nil || testkit.Find(t, configMaps, ns, "a-drain") != nil,
