@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -45,8 +46,9 @@ func TestTexts(t *testing.T) {
 			made := make([]text, len(row.in))
 			var group sync.WaitGroup
 			for i, in := range row.in {
-				made[i] = all.compress(schema.GroupVersionKind{Kind: "App"}, []byte(in))
+				group.Go(func() { made[i] = all.compress(schema.GroupVersionKind{Kind: "App"}, []byte(in)) }) // watches run at the same time
 			}
+			group.Wait()
 			for i, in := range row.in {
 				group.Go(func() { // workers read at the same time
 					got, err := made[i].object()
@@ -93,6 +95,12 @@ func TestOwnedBy(t *testing.T) {
 	for i := range owners {
 		for n := range i % 3 {
 			live := &drift.Live{Name: fmt.Sprintf("object-%d-%d", i, n), Owners: []drift.OwnerRef{{UID: "another"}, {UID: uid(i)}}}
+			if i%2 == 1 {
+				owner := &unstructured.Unstructured{}
+				owner.SetUID(uid(i))
+				owner.SetName("owner")
+				live.Owners, live.OwnerMark = nil, pipeline.OwnerMark(owner)
+			}
 			if err := informer.GetIndexer().Add(live); err != nil {
 				t.Fatal(err)
 			}

@@ -73,10 +73,7 @@ func keepsUnknown(s *spec.Schema) bool {
 }
 
 func keyedByType(s *spec.Schema) bool {
-	if kind, _ := s.Extensions.GetString("x-kubernetes-list-type"); kind != "map" {
-		return false
-	}
-	keys, _ := s.Extensions.GetStringSlice("x-kubernetes-list-map-keys")
+	keys := keysOf(s)
 	return len(keys) == 1 && keys[0] == "type"
 }
 
@@ -110,7 +107,7 @@ func (s *Storable) StoresItem(path, field string) bool {
 	case at == nil:
 		return open
 	case at.items == nil:
-		return keepsUnknown(at.Schema)
+		return at.open
 	}
 	_, ok := at.items.child(field)
 	return ok
@@ -122,16 +119,14 @@ func (s *Storable) KeyedBy(path string) []string {
 	if at == nil {
 		return nil
 	}
-	if kind, _ := at.Extensions.GetString("x-kubernetes-list-type"); kind != "map" {
-		return nil
-	}
-	keys, _ := at.Extensions.GetStringSlice("x-kubernetes-list-map-keys")
-	return keys
+	return at.keys
 }
 
-// shape is a schema with those of its parts, each by a pointer: spec.Schema has properties as values, of a kilobyte each.
+// shape is what is needed of a schema. Those of its parts have pointers: spec.Schema has properties as values, of a kilobyte each.
 type shape struct {
-	*spec.Schema
+	types             spec.StringOrArray
+	keys              []string // of a list whose items have them; nil otherwise
+	open              bool     // fields that it does not declare are stored
 	properties        map[string]*shape
 	items, additional *shape // nil for none
 }
@@ -140,7 +135,7 @@ func shapeOf(s *spec.Schema) *shape {
 	if s == nil {
 		return nil
 	}
-	of := &shape{Schema: s, properties: make(map[string]*shape, len(s.Properties))}
+	of := &shape{types: s.Type, keys: keysOf(s), open: keepsUnknown(s), properties: make(map[string]*shape, len(s.Properties))}
 	for name, property := range s.Properties {
 		of.properties[name] = shapeOf(&property)
 	}
@@ -148,9 +143,18 @@ func shapeOf(s *spec.Schema) *shape {
 		of.items = shapeOf(s.Items.Schema)
 	}
 	if s.AdditionalProperties != nil {
-		of.additional = shapeOf(s.AdditionalProperties.Schema)
+		of.additional, of.open = shapeOf(s.AdditionalProperties.Schema), of.open || s.AdditionalProperties.Allows
 	}
 	return of
+}
+
+// keysOf are the key fields of a list.
+func keysOf(s *spec.Schema) []string {
+	if kind, _ := s.Extensions.GetString("x-kubernetes-list-type"); kind != "map" {
+		return nil
+	}
+	keys, _ := s.Extensions.GetStringSlice("x-kubernetes-list-map-keys")
+	return keys
 }
 
 // at returns the schema of the field at a path; nil if it has none, with open if it stores anything there.
@@ -178,10 +182,7 @@ func (s *shape) child(field string) (*shape, bool) {
 	if s.additional != nil {
 		return s.additional, true
 	}
-	if keepsUnknown(s.Schema) || (s.AdditionalProperties != nil && s.AdditionalProperties.Allows) {
-		return nil, true
-	}
-	return nil, false
+	return nil, s.open
 }
 
 // Prune returns the part of a status (below .status) that the schema declares, and the sorted paths of the rest, without steps
@@ -274,22 +275,22 @@ func (c *cutter) items(list []any, s *shape, at *step) []any {
 
 // fits reports whether a schema accepts the type of a value. A schema without a type accepts any.
 func fits(v any, s *shape) bool {
-	if s == nil || len(s.Type) == 0 || v == nil {
+	if s == nil || len(s.types) == 0 || v == nil {
 		return true
 	}
 	switch v.(type) {
 	case map[string]any:
-		return s.Type.Contains("object")
+		return s.types.Contains("object")
 	case []any:
-		return s.Type.Contains("array")
+		return s.types.Contains("array")
 	case string:
-		return s.Type.Contains("string")
+		return s.types.Contains("string")
 	case bool:
-		return s.Type.Contains("boolean")
+		return s.types.Contains("boolean")
 	case int64:
-		return s.Type.Contains("integer") || s.Type.Contains("number")
+		return s.types.Contains("integer") || s.types.Contains("number")
 	case float64:
-		return s.Type.Contains("number")
+		return s.types.Contains("number")
 	default:
 		return true
 	}
