@@ -12,7 +12,7 @@ import (
 // texts compresses the JSON of cached objects. Objects of one kind are alike, so that each is compressed by means of another one of
 // its kind: what is left of it is little more than what only it has.
 type texts struct {
-	// plain is no dictionary: it compresses each object by itself.
+	// plain is the empty dictionary: with it, each object is compressed by itself.
 	plain *dictionary
 
 	mu    sync.Mutex

@@ -35,7 +35,8 @@ func TestTexts(t *testing.T) {
 		{"the empty object before others", []string{`{}`, settings(1, 10)}, firstTexts},
 		{"longer and longer objects, so that the dictionary is replaced",
 			[]string{settings(1, 1), settings(2, 1000), settings(3, 10_000), settings(4, 100_000)}, firstTexts},
-		{"one that is longer than a dictionary and a window", []string{settings(1, 1_500_000), settings(2, 1_500_000), settings(3, 1)}, firstTexts},
+		{"one that is longer than a dictionary and a window",
+			[]string{settings(1, 1_500_000), settings(2, 1_500_000), settings(3, 1)}, firstTexts},
 		{"texts that look like nothing else", []string{`{"a":"\u0000é\\"}`, `{"b":9007199254740993,"c":[null,true,1.5]}`}, firstTexts},
 	} {
 		t.Run(row.reason, func(t *testing.T) {
