@@ -27,8 +27,8 @@ func (r *reconciliation) noteInSync(ctx context.Context, d pipeline.Decision) {
 	}
 }
 
-// onlyEventsMatter reports whether nothing but an event of a watch can tell that the upstream needs something. Rows and deletion.before
-// have a state of their own; with shards, Reconcile may have to take back that the upstream waits for a name.
+// onlyEventsMatter reports whether the upstream needs nothing until a watch has an event. Rows and deletion.before have a state of their own;
+// with shards, Reconcile may have to take back that the upstream waits for a name.
 func (r *reconciliation) onlyEventsMatter() bool {
 	p := r.Pipeline
 	return r.selected && !p.HasRows() && !p.OnlyDeletes && p.Before == nil && r.Shards == nil &&
