@@ -27,7 +27,7 @@ func (r *reconciliation) noteInSync(ctx context.Context, d pipeline.Decision) {
 	}
 }
 
-// onlyEventsMatter reports whether the upstream needs nothing until a watch has an event. Rows and deletion.before have a state of their own;
+// onlyEventsMatter reports whether the upstream needs nothing until a watch has an event. Rows and deletion.before have their own state;
 // with shards, Reconcile may have to take back that the upstream waits for a name.
 func (r *reconciliation) onlyEventsMatter() bool {
 	p := r.Pipeline
