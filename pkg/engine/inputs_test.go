@@ -227,7 +227,7 @@ func TestManyReadersOfOneInput(t *testing.T) {
 	applySettings(t, platform, "shared", "azure")
 	waiting := func() float64 { return metric(t, "corollary_queue", name) }
 	testkit.Eventually(t, patience, func() (bool, string) {
-		return counter.Total() == workers && waiting() == many-workers, fmt.Sprintf("%d requests are held, %v readers wait", counter.Total(), waiting())
+		return counter.Total() == workers && waiting() == many-workers, fmt.Sprintf("held are %v, %v readers wait", counter.Snapshot(), waiting())
 	})
 	applyReader(t, ns, "late", "ignored")
 	testkit.Eventually(t, patience, func() (bool, string) { return waiting() == many-workers+1, "the new upstream is not heard of" })

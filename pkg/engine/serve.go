@@ -131,8 +131,22 @@ func (s *session) open(gone context.CancelCauseFunc) error {
 
 // Add implements informers.Queue.
 func (s *session) Add(priority int, after time.Duration, refs ...pipeline.Ref) {
-	s.turns.add(priority, after, refs)
-	s.queue.AddWithOpts(priorityqueue.AddOpts{After: after, Priority: &priority}, refs...)
+	s.turns.add(priority, after, refs, func() {
+		s.queue.AddWithOpts(priorityqueue.AddOpts{After: after, Priority: &priority}, refs...)
+	})
+}
+
+// next waits for the next upstream to reconcile. Only one goroutine calls it: an upstream leaves the queue and the turns at once, or
+// its turn would queue it again while a worker has it. ok is false once the queue is shut down.
+func (s *session) next() (ref pipeline.Ref, ok bool) {
+	ref, _, shutdown := s.queue.GetWithPriority()
+	if shutdown {
+		return ref, false
+	}
+	if follows, has := s.turns.begin(ref); has {
+		s.Add(priorityTurn, 0, follows)
+	}
+	return ref, true
 }
 
 // Join implements informers.Queue.
@@ -225,9 +239,6 @@ func (s *session) processItem(live context.Context, ref pipeline.Ref) {
 	defer s.queue.Done(ref)
 	if live.Err() != nil {
 		return
-	}
-	if next, ok := s.turns.begin(ref); ok {
-		s.Add(priorityTurn, 0, next)
 	}
 	defer s.shards.reconciled(ref)
 	if !s.shards.mayEnter(s.cache.UpstreamUID(ref)) {

@@ -34,13 +34,15 @@ type turn struct {
 	at  time.Time
 }
 
-// add notes what is queued.
-func (t *turns) add(priority int, after time.Duration, refs []pipeline.Ref) {
+// add notes what enqueue adds to the queue. None of it begins before it is both noted and queued.
+func (t *turns) add(priority int, after time.Duration, refs []pipeline.Ref, enqueue func()) {
 	if priority >= informers.PriorityNow || len(refs) == 0 {
+		enqueue()
 		return
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	defer enqueue()
 	if t.waiting == nil {
 		t.waiting = map[pipeline.Ref]time.Time{}
 	}

@@ -2,10 +2,14 @@ package engine
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 
 	"github.com/corollary-dev/corollary/pkg/informers"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
@@ -18,6 +22,13 @@ func TestTurns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var turns turns
+		add := func(priority int, after time.Duration, names ...string) {
+			var refs []pipeline.Ref
+			for _, name := range names {
+				refs = append(refs, refNamed(name))
+			}
+			turns.add(priority, after, refs, func() {})
+		}
 		// changing reconciles upstreams that change, and returns those that had a turn.
 		changing := func(reconciles int) (had []string) {
 			for range reconciles {
@@ -34,28 +45,28 @@ func TestTurns(t *testing.T) {
 			}
 		}
 		expect("nothing waits", changing(100))
-		turns.add(informers.PriorityNow, 0, []pipeline.Ref{refNamed("now")})
+		add(informers.PriorityNow, 0, "now")
 		expect("the queue comes to it by itself", changing(100))
 
-		turns.add(informers.PriorityBulk, 0, []pipeline.Ref{refNamed("a"), refNamed("b"), refNamed("c")})
-		turns.add(informers.PriorityReaders, 0, []pipeline.Ref{refNamed("a"), refNamed("d")})
+		add(informers.PriorityBulk, 0, "a", "b", "c")
+		add(informers.PriorityReaders, 0, "a", "d")
 		turns.begin(refNamed("b"))
 		expect("in the order of their arrival, without what was reconciled", changing(5*turnEvery), "a", "c", "d")
 
-		turns.add(informers.PriorityAgain, time.Minute, []pipeline.Ref{refNamed("late")})
-		turns.add(informers.PriorityAgain, time.Second, []pipeline.Ref{refNamed("soon")})
-		turns.add(informers.PriorityBulk, 0, []pipeline.Ref{refNamed("bulk")})
+		add(informers.PriorityAgain, time.Minute, "late")
+		add(informers.PriorityAgain, time.Second, "soon")
+		add(informers.PriorityBulk, 0, "bulk")
 		expect("those with a delay wait for it", changing(5*turnEvery), "bulk")
 		<-time.After(2 * time.Second)
 		expect("its time has come", changing(5*turnEvery), "soon")
-		turns.add(informers.PriorityAgain, time.Second, []pipeline.Ref{refNamed("late")})
+		add(informers.PriorityAgain, time.Second, "late")
 		<-time.After(2 * time.Second)
 		expect("the earlier of two times", changing(5*turnEvery), "late")
 		<-time.After(2 * time.Minute)
 		expect("it had its turn", changing(5*turnEvery))
 
 		for i := range 1000 {
-			turns.add(informers.PriorityAgain, time.Second, []pipeline.Ref{refNamed(fmt.Sprint(i % 10))})
+			add(informers.PriorityAgain, time.Second, fmt.Sprint(i%10))
 			turns.begin(refNamed(fmt.Sprint(i % 10)))
 			<-time.After(time.Second)
 		}
@@ -63,4 +74,34 @@ func TestTurns(t *testing.T) {
 			t.Errorf("it keeps %d entries of what was reconciled", n)
 		}
 	})
+}
+
+// TestReconciledOnce: what was queued once is handed to a worker once, however its turn and the queue meet.
+func TestReconciledOnce(t *testing.T) {
+	t.Parallel()
+	const upstreams, workers = 20_000, 10
+	s := &session{queue: priorityqueue.New[pipeline.Ref]("")}
+	slots, began, handed := make(chan struct{}, workers), map[pipeline.Ref]int{}, 0
+	var working sync.WaitGroup
+	go func() {
+		for i := range upstreams {
+			s.Add(informers.PriorityReaders, 0, refNamed(fmt.Sprint(i)))
+		}
+	}()
+	for len(began) < upstreams || s.queue.Len() > 0 {
+		slots <- struct{}{}
+		ref, _ := s.next()
+		began[ref]++
+		handed++
+		working.Go(func() {
+			defer func() { <-slots }()
+			runtime.Gosched()
+			s.queue.Done(ref)
+		})
+	}
+	working.Wait()
+	s.queue.ShutDown()
+	if handed != upstreams {
+		t.Errorf("%d upstreams were handed to a worker %d times", upstreams, handed)
+	}
 }

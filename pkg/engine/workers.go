@@ -34,8 +34,8 @@ func (s *session) startWorkers(live context.Context) {
 			defer close(next)
 			for {
 				busy <- struct{}{}
-				ref, _, shutdown := s.queue.GetWithPriority()
-				if shutdown {
+				ref, ok := s.next()
+				if !ok {
 					return
 				}
 				select {
