@@ -116,8 +116,7 @@ func init() {
 				t.Fatal(err)
 			}
 			var b strings.Builder
-			fmt.Fprintf(&b, "managed: %v\nco-owned: %v\nforeign: %v\nextra: %v\ndeleting: %v\n", l.Managed, l.CoOwned, l.Foreign, l.Extra,
-				l.Deleting)
+			fmt.Fprintf(&b, "managed: %v\nco-owned: %v\nextra: %v\ndeleting: %v\n", l.Managed, l.CoOwned, l.Extra, l.Deleting)
 			if c.desired != nil {
 				fmt.Fprintf(&b, "as desired: %v\n", l.P == drift.Desired(c.desired, c.view))
 			}

@@ -79,7 +79,7 @@ func FuzzProject(f *testing.F) {
 			if i == 0 && ok {
 				checkSum(t, v, u, l.P)
 			}
-			if again, _ := v.Live(u); again.P != l.P || again.CoOwned != l.CoOwned || again.Foreign != l.Foreign || again.Extra != l.Extra {
+			if again, _ := v.Live(u); again.P != l.P || again.CoOwned != l.CoOwned || again.Extra != l.Extra {
 				t.Error("a second look says something else")
 			}
 			l.DeepCopyObject()

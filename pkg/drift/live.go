@@ -3,6 +3,7 @@ package drift
 import (
 	"cmp"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -54,8 +55,6 @@ type Live struct {
 	Managed bool
 	// CoOwned means that another manager owns one of our fields too, so that omitting it would not remove it.
 	CoOwned bool
-	// Foreign means that another manager owns a field of the object itself (not a subresource) that we do not own.
-	Foreign bool
 	// Extra means that an exclusive field has keys that we do not own.
 	Extra bool
 	// StatusWritten means that the status of the object was written.
@@ -65,6 +64,16 @@ type Live struct {
 	NeedsTakeover bool
 	// HasPreviousNames means that the object uses a name of View.Previous.
 	HasPreviousNames bool
+}
+
+// LooksLike reports whether two states of an object differ in nothing but the version: whatever is decided about one holds for the other.
+func (l *Live) LooksLike(other *Live) bool {
+	if l == nil || other == nil {
+		return false
+	}
+	same := *other
+	same.ResourceVersion = l.ResourceVersion
+	return reflect.DeepEqual(l, &same)
 }
 
 // OwnerRef has the needed part of an item of metadata.ownerReferences: ownership is decided by uid.
@@ -117,12 +126,12 @@ func (v *View) readFields(l *Live, u *unstructured.Unstructured) {
 		l.P = v.sum(u.Object, owned)
 	}
 	for i := range es {
-		if i == our || l.CoOwned && l.Foreign || v.Previous.Manager != "" && es[i].applied(v.Previous.Manager) {
-			continue
+		if l.CoOwned || !l.Managed {
+			break
 		}
-		shared, more := overlap(owned, es[i].owned, l.Managed)
-		l.CoOwned = l.CoOwned || shared
-		l.Foreign = l.Foreign || more && es[i].subresource == ""
+		if i != our && (v.Previous.Manager == "" || !es[i].applied(v.Previous.Manager)) {
+			l.CoOwned = owned.overlap(es[i].owned)
+		}
 	}
 	l.Extra = v.extra(u.Object, owned, es, our)
 	l.Initial = v.initial(u.Object, es, our)
@@ -134,29 +143,28 @@ func (e entry) writesStatus() bool {
 	return ok
 }
 
-// overlap compares what two managers own below one place: shared means that both own some place, and more means that theirs has
-// a field that ours does not have. managed is false if ours is missing.
-func overlap(ours, theirs fields, managed bool) (shared, more bool) {
+// overlap reports whether others own any place that we own, too.
+func (ours fields) overlap(theirs fields) bool {
 	for key, below := range theirs {
 		their, ok := below.(map[string]any)
 		if !ok || key == ownDot {
 			continue
 		}
 		our, ok := ours.below(key)
-		if !managed || !ok {
-			more = true
-			continue
+		if ok && (our.overlap(their) || our.isMember() && fields(their).isMember()) {
+			return true
 		}
-		s, m := overlap(our, their, true)
-		shared = shared || s || our.isMember() && fields(their).isMember()
-		more = more || m
 	}
-	return shared, more
+	return false
 }
 
 // statusOf returns the status of kstatus. It fails for invalid objects; their status is unknown.
 func statusOf(u *unstructured.Unstructured) (kstatus.Status, string) {
-	r, err := kstatus.Compute(u)
+	compute := kstatus.Compute
+	if rule := kstatus.GetLegacyConditionsFn(u); rule != nil && onlyKindTells(u.Object) {
+		compute = rule
+	}
+	r, err := compute(u)
 	switch {
 	case err != nil:
 		return kstatus.UnknownStatus, cut("computing the status: " + err.Error())
@@ -167,6 +175,13 @@ func statusOf(u *unstructured.Unstructured) (kstatus.Status, string) {
 	default:
 		return r.Status, cut(r.Message)
 	}
+}
+
+// onlyKindTells reports whether the general rules of kstatus, which convert the whole object, find nothing in it.
+func onlyKindTells(obj map[string]any) bool {
+	metadata, ok := obj["metadata"].(map[string]any)
+	_, isNumber := metadata["generation"].(int64)
+	return ok && (isNumber || metadata["generation"] == nil) && metadata["deletionTimestamp"] == nil && obj["status"] == nil
 }
 
 // maxStatusMessage limits a message that others write.

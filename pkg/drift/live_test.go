@@ -1,6 +1,7 @@
 package drift_test
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 
@@ -74,6 +75,9 @@ func TestLiveStatus(t *testing.T) {
 		status          kstatus.Status
 	}{
 		"no status is no obstacle": {"{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}", "", kstatus.CurrentStatus},
+		"no status where there should be one": {"{apiVersion: apps/v1, kind: Deployment, metadata: {name: a, generation: 1}}",
+			"Replicas: 0/1", kstatus.InProgressStatus},
+		"of no kind with a rule": {"{apiVersion: x.example.com/v1, kind: X, metadata: {name: a}}", "", kstatus.CurrentStatus},
 		"a message of Current says nothing": {"{apiVersion: x.example.com/v1, kind: X, status: {conditions: [{type: Ready, status: 'True', " +
 			"message: fine}]}}", "", kstatus.CurrentStatus},
 		"not ready": {"{apiVersion: x.example.com/v1, kind: X, status: {conditions: [{type: Ready, status: 'False', " +
@@ -101,7 +105,45 @@ func TestLiveStatus(t *testing.T) {
 			if l.Status != test.status || !strings.HasPrefix(l.StatusMessage, test.message) || test.message == "" && l.StatusMessage != "" {
 				t.Errorf("got %s %q, want %s %q", l.Status, l.StatusMessage, test.status, test.message)
 			}
+			if r, err := kstatus.Compute(object(t, test.object)); err == nil && r.Status != l.Status {
+				t.Errorf("got %s, and %s from the library", l.Status, r.Status)
+			}
 		})
+	}
+}
+
+// TestLooksLike: two states of an object are the same if nothing but the version differs.
+func TestLooksLike(t *testing.T) {
+	before, err := (&drift.View{Manager: manager, KeepWhole: true}).Live(object(t, deploymentText))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if (*drift.Live)(nil).LooksLike(before) || before.LooksLike(nil) {
+		t.Error("an object looks like none")
+	}
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[drift.Live]()) {
+		after := *before
+		switch v := reflect.ValueOf(&after).Elem().FieldByIndex(field.Index); v.Kind() {
+		case reflect.String:
+			v.SetString(v.String() + "x")
+		case reflect.Int64:
+			v.SetInt(v.Int() + 1)
+		case reflect.Bool:
+			v.SetBool(!v.Bool())
+		case reflect.Slice:
+			v.Set(reflect.MakeSlice(v.Type(), v.Len()+1, v.Len()+1))
+		case reflect.Array:
+			v.Index(0).SetUint(v.Index(0).Uint() + 1)
+		case reflect.Map:
+			v.Set(reflect.ValueOf(map[string]any{"x": "y"}))
+		case reflect.Struct:
+			continue // NoMetadata, which has nothing
+		default:
+			t.Fatalf("%s is a %s: say how to change it", field.Name, v.Kind())
+		}
+		if want := field.Name == "ResourceVersion"; before.LooksLike(&after) != want {
+			t.Errorf("with another %s it looks the same: %v, want %v", field.Name, !want, want)
+		}
 	}
 }
 

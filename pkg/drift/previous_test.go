@@ -23,8 +23,8 @@ func TestPrevious(t *testing.T) {
 		Previous: drift.Previous{Manager: "before", Hash: drift.Key{Label: "before/hash"}, OwnerAnnotation: "before/owner"},
 	}
 	type facts struct {
-		Hash, OwnerMark                                            string
-		Managed, NeedsTakeover, HasPreviousNames, CoOwned, Foreign bool
+		Hash, OwnerMark                                   string
+		Managed, NeedsTakeover, HasPreviousNames, CoOwned bool
 	}
 	for _, test := range []struct {
 		reason, labels, annotations, entries string
@@ -42,16 +42,16 @@ func TestPrevious(t *testing.T) {
 		{"the manager of before is no stranger beside ours", "", "", entry("now", "Apply", onlyA) + ", " + entry("before", "Apply", both),
 			facts{Managed: true, NeedsTakeover: true, HasPreviousNames: true}},
 		{"an Update by the manager of before is taken over, too, though it is no apply of ours", "", "", entry("before", "Update", onlyA),
-			facts{NeedsTakeover: true, HasPreviousNames: true, Foreign: true}},
+			facts{NeedsTakeover: true, HasPreviousNames: true}},
 		{"a manager to adopt from is another one until then, and no name of before", "", "", entry("now", "Apply", onlyA) + ", " +
 			entry("helm", "Update", both),
-			facts{Managed: true, NeedsTakeover: true, CoOwned: true, Foreign: true}},
+			facts{Managed: true, NeedsTakeover: true, CoOwned: true}},
 		{"an entry for a subresource is left to its writer", "", "", entry("now", "Apply", both) + ", " +
 			entry("helm", "Update", ", subresource: status"+both) +
 			", " + entry("before", "Apply", ", subresource: status"+both), facts{Managed: true, CoOwned: true}},
 		{"somebody else", "", "", entry("now", "Apply", onlyA) + ", " + entry("kubectl", "Update", both),
-			facts{Managed: true, CoOwned: true, Foreign: true}},
-		{"an entry without a name is nobody's", "", "", entry("''", "Apply", both), facts{Foreign: true}},
+			facts{Managed: true, CoOwned: true}},
+		{"an entry without a name is nobody's", "", "", entry("''", "Apply", both), facts{}},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			l, err := view.Live(object(t, strings.NewReplacer("LABELS", test.labels, "ANNOTATIONS", test.annotations, "ENTRIES",
@@ -59,7 +59,7 @@ func TestPrevious(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := facts{l.Hash, l.OwnerMark, l.Managed, l.NeedsTakeover, l.HasPreviousNames, l.CoOwned, l.Foreign}
+			got := facts{l.Hash, l.OwnerMark, l.Managed, l.NeedsTakeover, l.HasPreviousNames, l.CoOwned}
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Error(diff)
 			}
@@ -68,7 +68,7 @@ func TestPrevious(t *testing.T) {
 	nothing := drift.View{Manager: "now"}
 	l, err := nothing.Live(object(t, strings.NewReplacer("LABELS", "", "ANNOTATIONS", "", "ENTRIES",
 		entry("''", "Apply", both)).Replace(object1)))
-	if err != nil || l.NeedsTakeover || l.HasPreviousNames || !l.Foreign || l.Hash != "" || l.OwnerMark != "" {
+	if err != nil || l.NeedsTakeover || l.HasPreviousNames || l.Hash != "" || l.OwnerMark != "" {
 		t.Errorf("a view without former names finds some: %+v, %v", l, err)
 	}
 }

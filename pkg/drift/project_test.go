@@ -61,8 +61,8 @@ func TestNothingChanged(t *testing.T) {
 			if changed := drift.Changed(projection, live, v); len(changed) > 0 {
 				t.Errorf("changed against its own projection: %v", changed)
 			}
-			if l, err := v.Live(live); err != nil || l.CoOwned || l.Foreign || l.Extra {
-				t.Errorf("co-owned %v, foreign %v, extra %v, %v", l.CoOwned, l.Foreign, l.Extra, err)
+			if l, err := v.Live(live); err != nil || l.CoOwned || l.Extra {
+				t.Errorf("co-owned %v, extra %v, %v", l.CoOwned, l.Extra, err)
 			}
 		})
 	}

@@ -70,25 +70,25 @@ spec:
 // TestServerForeignWrites: what a write by another client does to the projection and its explanation.
 func TestServerForeignWrites(t *testing.T) {
 	for name, test := range map[string]struct {
-		reason          string
-		manager, patch  string
-		drifted         bool
-		changed         string
-		foreign, shared bool
+		reason         string
+		manager, patch string
+		drifted        bool
+		changed        string
+		shared         bool
 	}{
 		"value": {
 			reason: "a changed value is no longer ours", manager: "kubectl-edit", patch: `{"spec":{"granular":{"a":"2"}}}`,
-			drifted: true, changed: ".spec.granular.a by kubectl-edit", foreign: true,
+			drifted: true, changed: ".spec.granular.a by kubectl-edit",
 		},
 		"value under our own name": {
 			reason: "an Update by the same name takes the field as well", manager: manager, patch: `{"spec":{"granular":{"a":"2"}}}`,
-			drifted: true, changed: ".spec.granular.a by " + manager, foreign: true,
+			drifted: true, changed: ".spec.granular.a by " + manager,
 		},
 		"same value": {
 			reason: "a patch to the same value changes nothing, not even owners", manager: "kubectl-edit", patch: `{"spec":{"granular":{"a":"1"}}}`,
 		},
 		"another key": {
-			reason: "a key in a granular map leaves ours alone", manager: "kubectl-edit", patch: `{"spec":{"granular":{"b":"2"}}}`, foreign: true,
+			reason: "a key in a granular map leaves ours alone", manager: "kubectl-edit", patch: `{"spec":{"granular":{"b":"2"}}}`,
 		},
 		"removed key": {
 			reason: "a removed field has no owner", manager: "kubectl-edit", patch: `{"spec":{"granular":null}}`,
@@ -96,18 +96,18 @@ func TestServerForeignWrites(t *testing.T) {
 		},
 		"atomic list": {
 			reason: "appending to an atomic list takes all of it", manager: "kubectl-edit", patch: `{"spec":{"atomicList":["b","a","c"]}}`,
-			drifted: true, changed: ".spec.atomicList by kubectl-edit", foreign: true,
+			drifted: true, changed: ".spec.atomicList by kubectl-edit",
 		},
 		"atomic map": {
 			reason: "a key in an atomic map takes all of it", manager: "kubectl-edit", patch: `{"spec":{"atomicMap":{"b":2}}}`,
-			drifted: true, changed: ".spec.atomicMap.b by kubectl-edit", foreign: true,
+			drifted: true, changed: ".spec.atomicMap.b by kubectl-edit",
 		},
 		"set": {
-			reason: "adding to a set leaves ours alone", manager: "kubectl-edit", patch: `{"spec":{"set":["b","a","c"]}}`, foreign: true,
+			reason: "adding to a set leaves ours alone", manager: "kubectl-edit", patch: `{"spec":{"set":["b","a","c"]}}`,
 		},
 		"list with keys": {
 			reason: "adding an item leaves ours alone, wherever it stands", manager: "kubectl-edit",
-			patch: `{"spec":{"keyed":[{"name":"new","port":1},{"name":"two","port":80,"value":"x"},{"name":"one","port":80}]}}`, foreign: true,
+			patch: `{"spec":{"keyed":[{"name":"new","port":1},{"name":"two","port":80,"value":"x"},{"name":"one","port":80}]}}`,
 		},
 		"order": {
 			reason: "turning our items round changes no owner, but the order counts", manager: "kubectl-edit",
@@ -116,7 +116,6 @@ func TestServerForeignWrites(t *testing.T) {
 		},
 		"removed set item": {
 			reason: "a value taken out of a set is missed", manager: "kubectl-edit", patch: `{"spec":{"set":["a","x"]}}`, drifted: true,
-			foreign: true,
 			changed: ".spec.set[0] by ",
 		},
 		"removed item": {
@@ -125,7 +124,6 @@ func TestServerForeignWrites(t *testing.T) {
 		},
 		"label": {
 			reason: "somebody's annotation is foreign and no drift", manager: "kubectl-edit", patch: `{"metadata":{"annotations":{"x":"y"}}}`,
-			foreign: true,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -137,8 +135,8 @@ func TestServerForeignWrites(t *testing.T) {
 			if drifted := l.P != drift.Desired(desired, plain); drifted != test.drifted {
 				t.Errorf("%s: drifted %v", test.reason, drifted)
 			}
-			if l.Foreign != test.foreign || l.CoOwned != test.shared {
-				t.Errorf("%s: foreign %v, co-owned %v", test.reason, l.Foreign, l.CoOwned)
+			if l.CoOwned != test.shared {
+				t.Errorf("%s: co-owned %v", test.reason, l.CoOwned)
 			}
 			if got := paths(drift.Changed(desired, theirs, plain)); got != test.changed {
 				t.Errorf("%s: changed %q, want %q", test.reason, got, test.changed)
@@ -159,8 +157,8 @@ func TestServerLost(t *testing.T) {
 	apply(t, ns, manager, desired)
 	other := parse(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {two: "2"}}`)
 	before := apply(t, ns, "other", other)
-	if l := live(t, plain, before); !l.CoOwned || l.Foreign || l.P != drift.Desired(desired, plain) {
-		t.Errorf("co-owned %v, foreign %v", l.CoOwned, l.Foreign)
+	if l := live(t, plain, before); !l.CoOwned || l.P != drift.Desired(desired, plain) {
+		t.Errorf("co-owned %v, as desired %v", l.CoOwned, l.P == drift.Desired(desired, plain))
 	}
 	less := canonical(t, parse(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {one: "1"}}`))
 	after := apply(t, ns, manager, less)

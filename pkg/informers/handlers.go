@@ -137,7 +137,7 @@ func (f Feed) downstreams(i int) cache.ResourceEventHandler {
 				f.Queue.Add(PriorityBulk, 0, f.Reconciler.OwnersOf(obj)...)
 				return
 			}
-			f.enqueueConcerned(i, obj, f.Reconciler.OwnersOf(obj))
+			f.enqueueConcerned(i, nil, obj, f.Reconciler.OwnersOf(obj))
 		},
 		UpdateFunc: func(before, after any) {
 			if live, ok := after.(*drift.Live); ok {
@@ -150,7 +150,7 @@ func (f Feed) downstreams(i int) cache.ResourceEventHandler {
 					owners = append(owners, ref)
 				}
 			}
-			f.enqueueConcerned(i, after, owners)
+			f.enqueueConcerned(i, before, after, owners)
 		},
 		DeleteFunc: func(obj any) {
 			live, ok := unwrapTombstone(obj).(*drift.Live)
@@ -170,14 +170,17 @@ func (f Feed) downstreams(i int) cache.ResourceEventHandler {
 	}
 }
 
-// enqueueConcerned queues the owners of an object and the upstreams that wait for it, except for those whose own write the event is about.
-func (f Feed) enqueueConcerned(i int, obj any, owners []pipeline.Ref) {
-	live, ok := obj.(*drift.Live)
+// enqueueConcerned queues the owners of an object and the upstreams that wait for it, except for those whose own write the event is about,
+// and those in sync if the change is of nothing that is looked at, such as a label of others.
+func (f Feed) enqueueConcerned(i int, before, after any, owners []pipeline.Ref) {
+	live, ok := after.(*drift.Live)
 	if !ok {
 		return
 	}
+	old, _ := before.(*drift.Live)
+	same := old.LooksLike(live)
 	for _, ref := range slices.Concat(owners, f.Reconciler.Awaiting(live)) {
-		if !f.Reconciler.IsEchoOf(i, ref, live) {
+		if !f.Reconciler.IsEchoOf(i, ref, live) && !(same && f.Reconciler.IsInSync(ref, "")) {
 			f.Queue.Add(PriorityNow, 0, ref)
 		}
 	}

@@ -61,7 +61,7 @@ func (r *Reconciler) Count(ctx context.Context, ref pipeline.Ref, cleansUp bool)
 		if l.noSlot || ctx.Err() != nil {
 			return c, noSlotDelay(), true
 		}
-		l.noteInSync(ctx, d)
+		l.noteCountedInSync(ctx, d)
 		if !l.trustedUntil.IsZero() {
 			return c, time.Duration(r.Pipeline.Config.Retry.MaxDelay), false
 		}
@@ -78,7 +78,7 @@ func (r *reconciliation) heldByGuard(ctx context.Context, d pipeline.Decision) b
 	if !ok && !r.isGoneRow() { // what a row that is gone leaves is counted in any case
 		return false
 	}
-	own := r.digest(false)
+	own := r.digest(nil)
 	c := r.countIn(r.withRecreations(ctx, d))
 	restricted := c.Deleted > 0 || c.Changed > 0 && r.Pipeline.Config.Guard.MaxChanged != ""
 	free := !restricted || before != drift.Sum{} && before != own

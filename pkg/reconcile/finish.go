@@ -31,6 +31,7 @@ func (r *reconciliation) finish(ctx context.Context, d pipeline.Decision) time.D
 	r.reportRow(report.Row)
 	after := r.nextReconciliation(d)
 	r.countVerdict(r.record, report.Verdict)
+	r.noteInSync(ctx, d, report.Verdict, after)
 	return after
 }
 

@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"slices"
+	"time"
 	"unique"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,26 +13,33 @@ import (
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
-// noteInSync notes whether Reconcile would have nothing to do for the upstream that guard counts: every object is as it should be, and
-// the status says so. A start does not reconcile such an upstream before its next event.
-func (r *reconciliation) noteInSync(ctx context.Context, d pipeline.Decision) {
-	if !r.onlyEventsMatter() || !isInSync(d) {
+// noteCountedInSync is noteInSync for an upstream that guard counts: Reconcile would not even write the status. A start does not reconcile
+// such an upstream before its next event. With shards it does: the upstream may have waited for a name, which Reconcile takes back.
+func (r *reconciliation) noteCountedInSync(ctx context.Context, d pipeline.Decision) {
+	if r.Shards != nil || !r.onlyEventsMatter() || !isInSync(d) {
 		return
 	}
 	report := r.Pipeline.Report(ctx, r.upstream, r.inputsRead(), r.record.desired, r.results(d), nil, metav1.NewTime(r.now))
-	if report.Status == nil || len(report.Dropped) > 0 || r.needsStatusWrite(report) || ctx.Err() != nil || r.noSlot {
-		return
-	}
-	if r.nextReconciliation(d) == 0 {
-		r.record.inSync = unique.Make(report.Verdict)
+	if report.Status != nil && len(report.Dropped) == 0 && !r.needsStatusWrite(report) {
+		r.noteInSync(ctx, d, report.Verdict, r.nextReconciliation(d))
 	}
 }
 
-// onlyEventsMatter reports whether the upstream needs nothing until a watch has an event. Rows and deletion.before have their own state;
-// with shards, Reconcile may have to take back that the upstream waits for a name.
+// noteInSync notes whether there is nothing to do for the upstream until one of its watches shows something new: every object is as it
+// should be, the status says so, and nothing is due later.
+func (r *reconciliation) noteInSync(ctx context.Context, d pipeline.Decision, verdict status.Verdict, after time.Duration) {
+	if after > 0 || ctx.Err() != nil || r.noSlot || !r.onlyEventsMatter() || !isInSync(d) {
+		return
+	}
+	r.record.mu.Lock()
+	defer r.record.mu.Unlock()
+	r.record.inSync = unique.Make(verdict)
+}
+
+// onlyEventsMatter reports whether the upstream needs nothing until a watch has an event. Rows and deletion.before have their own state.
 func (r *reconciliation) onlyEventsMatter() bool {
 	p := r.Pipeline
-	return r.selected && !p.HasRows() && !p.OnlyDeletes && p.Before == nil && r.Shards == nil &&
+	return r.selected && !p.HasRows() && !p.OnlyDeletes && p.Before == nil &&
 		!r.record.refused.isSet() && len(r.record.desired.Invalid) == 0 && len(r.unseen) == 0 && r.trustedUntil.IsZero()
 }
 
@@ -46,15 +54,22 @@ func isInSync(d pipeline.Decision) bool {
 // clearInSync has the upstream reconciled again.
 func (r *record) clearInSync() {
 	if r != nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
 		r.inSync = unique.Handle[status.Verdict]{}
 	}
 }
 
-// IsInSync reports whether Reconcile has nothing to do for the upstream of that name and uid, according to its last count. What happened
-// since then has an event.
+// IsInSync reports whether Reconcile has nothing to do for the upstream of that name and uid, or any uid if that is empty, according to its
+// last reconcile or count. What happened since then has an event.
 func (r *Reconciler) IsInSync(ref pipeline.Ref, uid types.UID) bool {
 	rec := r.memory.peek(ref)
-	return rec != nil && rec.uid == uid && rec.inSync != (unique.Handle[status.Verdict]{})
+	if rec == nil || uid != "" && rec.uid != uid {
+		return false
+	}
+	rec.mu.Lock()
+	defer rec.mu.Unlock()
+	return rec.inSync != (unique.Handle[status.Verdict]{})
 }
 
 // CountInSync counts an upstream that IsInSync in the metrics, as Reconcile would. No worker may be at work.
@@ -73,5 +88,4 @@ func (r *Reconciler) CountInSync(ref pipeline.Ref) {
 	r.countStates(rec, states)
 	r.countVerdict(rec, rec.inSync.Value())
 	rec.wasReconciled = true
-	rec.clearInSync()
 }

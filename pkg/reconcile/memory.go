@@ -66,8 +66,6 @@ type record struct {
 	newestSince int
 	states      []countedState
 	verdict     status.Verdict // as it was counted
-	// inSync is the verdict of Ready if the last count has found that Reconcile has nothing to do; the zero handle otherwise.
-	inSync unique.Handle[status.Verdict]
 	// reported is what events have said about the current state.
 	reported string
 	// heldByObserve are the last logged actions that mode Observe does not carry out.
@@ -91,6 +89,9 @@ type record struct {
 
 	// forgotten is true once the upstream is not counted any more in the metrics. mu guards it and what was counted.
 	forgotten bool
+	// inSync is the verdict of Ready if the last reconcile, or count, left nothing to do before the next event; the zero handle otherwise.
+	// mu guards it.
+	inSync unique.Handle[status.Verdict]
 	// isDesiredCurrent is true if desired was rendered from upstream, so that its event needs no work; mu guards it.
 	isDesiredCurrent bool
 

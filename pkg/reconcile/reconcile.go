@@ -55,6 +55,11 @@ type reconciliation struct {
 	unwatched bool
 	// reportedBefore is the state of deletion.before in the status when this reconciliation began.
 	reportedBefore string
+	// withoutStatus is digest(nil) of that upstream.
+	withoutStatus struct {
+		of     *unstructured.Unstructured
+		digest drift.Sum
+	}
 	// finalized is true once the finalizer is removed.
 	finalized bool
 	// hasSlot: the reconciliation holds one of the render slots for expensive upstreams; noSlot: it found none. begun is true
@@ -413,6 +418,16 @@ func (r *reconciliation) readableDigest(status bool) drift.Sum {
 // digest is the digest of what rules and templates can read: all but the bookkeeping of the API server, with that status; nil
 // if they do not read it. Without a status subresource, each write of the status makes a generation, which then means nothing.
 func (r *reconciliation) digest(status any) drift.Sum {
+	if status != nil {
+		return r.digestWith(status)
+	}
+	if r.withoutStatus.of != r.upstream {
+		r.withoutStatus.of, r.withoutStatus.digest = r.upstream, r.digestWith(nil)
+	}
+	return r.withoutStatus.digest
+}
+
+func (r *reconciliation) digestWith(status any) drift.Sum {
 	readable := make(map[string]any, len(r.upstream.Object))
 	for key, value := range r.upstream.Object {
 		if key != "status" {
