@@ -180,9 +180,10 @@ func (f Feed) enqueueConcerned(i int, before, after any, owners []pipeline.Ref) 
 	old, _ := before.(*drift.Live)
 	same := old.LooksLike(live)
 	for _, ref := range slices.Concat(owners, f.Reconciler.Awaiting(live)) {
-		if !f.Reconciler.IsEchoOf(i, ref, live) && !(same && f.Reconciler.IsInSync(ref, "")) {
-			f.Queue.Add(PriorityNow, 0, ref)
+		if f.Reconciler.IsEchoOf(i, ref, live) || same && f.Reconciler.IsInSync(ref, "") {
+			continue
 		}
+		f.Queue.Add(PriorityNow, 0, ref)
 	}
 }
 
