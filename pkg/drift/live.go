@@ -66,8 +66,8 @@ type Live struct {
 	HasPreviousNames bool
 }
 
-// LooksLike reports whether two states of an object differ in nothing but the version: whatever is decided about one holds for the other.
-func (l *Live) LooksLike(other *Live) bool {
+// EqualsExceptVersion reports whether all that is kept of two states of an object is the same, except for the resource version.
+func (l *Live) EqualsExceptVersion(other *Live) bool {
 	if l == nil || other == nil {
 		return false
 	}
@@ -125,13 +125,9 @@ func (v *View) readFields(l *Live, u *unstructured.Unstructured) {
 		owned = es[our].owned
 		l.P = v.sum(u.Object, owned)
 	}
-	for i := range es {
-		if l.CoOwned || !l.Managed {
-			break
-		}
-		if i != our && (v.Previous.Manager == "" || !es[i].applied(v.Previous.Manager)) {
-			l.CoOwned = owned.overlap(es[i].owned)
-		}
+	for i, e := range es {
+		isOurs := i == our || v.Previous.Manager != "" && e.applied(v.Previous.Manager)
+		l.CoOwned = l.CoOwned || l.Managed && !isOurs && owned.overlap(e.owned)
 	}
 	l.Extra = v.extra(u.Object, owned, es, our)
 	l.Initial = v.initial(u.Object, es, our)
@@ -161,8 +157,10 @@ func (ours fields) overlap(theirs fields) bool {
 // statusOf returns the status of kstatus. It fails for invalid objects; their status is unknown.
 func statusOf(u *unstructured.Unstructured) (kstatus.Status, string) {
 	compute := kstatus.Compute
-	if rule := kstatus.GetLegacyConditionsFn(u); rule != nil && onlyKindTells(u.Object) {
-		compute = rule
+	if hasOnlyKindRule(u.Object) {
+		if rule := kstatus.GetLegacyConditionsFn(u); rule != nil {
+			compute = rule
+		}
 	}
 	r, err := compute(u)
 	switch {
@@ -177,8 +175,9 @@ func statusOf(u *unstructured.Unstructured) (kstatus.Status, string) {
 	}
 }
 
-// onlyKindTells reports whether the general rules of kstatus, which convert the whole object, find nothing in it.
-func onlyKindTells(obj map[string]any) bool {
+// hasOnlyKindRule reports whether the general rules of kstatus have nothing to say about an object, so that the rule of its kind alone counts.
+// They convert its status by reflection, which takes longer than the rule of a ConfigMap.
+func hasOnlyKindRule(obj map[string]any) bool {
 	metadata, ok := obj["metadata"].(map[string]any)
 	_, isNumber := metadata["generation"].(int64)
 	return ok && (isNumber || metadata["generation"] == nil) && metadata["deletionTimestamp"] == nil && obj["status"] == nil

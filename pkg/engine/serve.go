@@ -137,7 +137,8 @@ func (s *session) Add(priority int, after time.Duration, refs ...pipeline.Ref) {
 }
 
 // next waits for the next upstream to reconcile. Only one goroutine calls it: an upstream leaves the queue and the turns at once, or
-// its turn would queue it again while a worker has it. ok is false once the queue is shut down.
+// its turn would queue it again while a worker has it. What is added between the two loses its turn, but the reconcile that begins sees it.
+// ok is false once the queue is shut down.
 func (s *session) next() (ref pipeline.Ref, ok bool) {
 	ref, _, shutdown := s.queue.GetWithPriority()
 	if shutdown {

@@ -137,7 +137,8 @@ func (s *session) startWith(counted bool) []pipeline.Ref {
 	}
 	return slices.DeleteFunc(refs, func(ref pipeline.Ref) bool {
 		_, waits := s.batch.has(ref)
-		inSync := !waits && s.reconciler.IsInSync(ref, s.cache.UpstreamUID(ref))
+		uid := s.cache.UpstreamUID(ref) // "" if the watch does not show it
+		inSync := !waits && uid != "" && s.reconciler.IsInSync(ref, uid)
 		if inSync {
 			s.reconciler.CountInSync(ref)
 		}

@@ -2,6 +2,7 @@ package informers
 
 import (
 	"slices"
+	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -171,19 +172,23 @@ func (f Feed) downstreams(i int) cache.ResourceEventHandler {
 }
 
 // enqueueConcerned queues the owners of an object and the upstreams that wait for it, except for those whose own write the event is about,
-// and those in sync if the change is of nothing that is looked at, such as a label of others.
+// and those in sync if nothing of the object has changed that is kept, such as with a label of another manager.
 func (f Feed) enqueueConcerned(i int, before, after any, owners []pipeline.Ref) {
 	live, ok := after.(*drift.Live)
 	if !ok {
 		return
 	}
-	old, _ := before.(*drift.Live)
-	same := old.LooksLike(live)
-	for _, ref := range slices.Concat(owners, f.Reconciler.Awaiting(live)) {
-		if f.Reconciler.IsEchoOf(i, ref, live) || same && f.Reconciler.IsInSync(ref, "") {
-			continue
+	for _, ref := range f.Reconciler.Awaiting(live) {
+		if !slices.Contains(owners, ref) {
+			owners = append(owners, ref)
 		}
-		f.Queue.Add(PriorityNow, 0, ref)
+	}
+	old, _ := before.(*drift.Live)
+	isSame := sync.OnceValue(func() bool { return old.EqualsExceptVersion(live) })
+	for _, ref := range owners {
+		if !f.Reconciler.IsEchoOf(i, ref, live) && (!f.Reconciler.IsUnaffected(ref) || !isSame()) {
+			f.Queue.Add(PriorityNow, 0, ref)
+		}
 	}
 }
 

@@ -216,7 +216,7 @@ func TestDecide(t *testing.T) {
 		{name: "annotation from a crash", reason: "likewise", change: func(in *Input) { unrecorded(in); annotate(in, true) }, state: StateInSync},
 		{name: "no status to record in", reason: "then the API server's record is the witness", config: statusless,
 			change: unrecorded, state: StateInSync},
-		{name: "no status, foreign fields", reason: "what others add says nothing about who made it", config: statusless,
+		{name: "no status, drifted", reason: "what others change says nothing about who made it", config: statusless,
 			change: func(in *Input) { unrecorded(in); in.Facts[0].Live.P = other }, state: StateRepair, action: ActionApply},
 		{name: "create only, from a crash", reason: "it is what would be made now", config: createOnly, change: unrecorded, state: StateInSync},
 		{name: "create only, something else under our name", reason: "whoever may create and patch can make it: it is not taken without a word", config: createOnly,

@@ -148,6 +148,17 @@ func (r *record) dropResponses(such func(downstream int, to response) bool) (fou
 	return found || len(r.unplaced) < before
 }
 
+// hasResponses reports whether any response about an object of a downstream counts. It is called with the lock.
+func (r *record) hasResponses() bool {
+	has := func(m *objectMemory) bool { return m.read.get().live != nil }
+	for _, m := range r.parked {
+		if has(m) {
+			return true
+		}
+	}
+	return len(r.unplaced) > 0 || slices.ContainsFunc(r.objects, has)
+}
+
 // anyTarget reports whether anything is remembered of such an object.
 func (r *record) anyTarget(such func(target) bool) bool {
 	for _, m := range r.parked {

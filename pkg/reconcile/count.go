@@ -33,7 +33,8 @@ type Counted struct {
 	Digest drift.Sum
 }
 
-// Count does what Reconcile does, but counts instead of acting, and notes for IsInSync whether there is nothing to do; with cleansUp, an upstream that is being deleted is finalized.
+// Count does what Reconcile does, but counts instead of acting, and notes for IsInSync whether there is nothing to do; with cleansUp, an
+// upstream that is being deleted is finalized.
 // It returns the count and after how long to count again: because no watch tells of a change, or, if failed is true, because
 // the upstream could not be counted, for which guard waits.
 func (r *Reconciler) Count(ctx context.Context, ref pipeline.Ref, cleansUp bool) (c Counted, after time.Duration, failed bool) {

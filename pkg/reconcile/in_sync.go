@@ -25,8 +25,8 @@ func (r *reconciliation) noteCountedInSync(ctx context.Context, d pipeline.Decis
 	}
 }
 
-// noteInSync notes whether there is nothing to do for the upstream until one of its watches shows something new: every object is as it
-// should be, the status says so, and nothing is due later.
+// noteInSync notes whether there is nothing to do for the upstream until a watch shows another state of it, of its objects or of its inputs:
+// every object is as it should be, the status says so, and nothing is due later.
 func (r *reconciliation) noteInSync(ctx context.Context, d pipeline.Decision, verdict status.Verdict, after time.Duration) {
 	if after > 0 || ctx.Err() != nil || r.noSlot || !r.onlyEventsMatter() || !isInSync(d) {
 		return
@@ -51,7 +51,7 @@ func isInSync(d pipeline.Decision) bool {
 	})
 }
 
-// clearInSync has the upstream reconciled again.
+// clearInSync makes IsInSync false until the next note.
 func (r *record) clearInSync() {
 	if r != nil {
 		r.mu.Lock()
@@ -60,16 +60,24 @@ func (r *record) clearInSync() {
 	}
 }
 
-// IsInSync reports whether Reconcile has nothing to do for the upstream of that name and uid, or any uid if that is empty, according to its
-// last reconcile or count. What happened since then has an event.
+// IsInSync reports whether Reconcile has nothing to do for the upstream of that uid, according to its last reconcile or count. What happened
+// since then has an event.
 func (r *Reconciler) IsInSync(ref pipeline.Ref, uid types.UID) bool {
 	rec := r.memory.peek(ref)
-	if rec == nil || uid != "" && rec.uid != uid {
-		return false
-	}
-	rec.mu.Lock()
-	defer rec.mu.Unlock()
-	return rec.inSync != (unique.Handle[status.Verdict]{})
+	return rec != nil && rec.uid == uid && rec.isInSync()
+}
+
+// IsUnaffected reports whether an event that shows an object of an upstream as it was needs no work. Not while a response of the API server
+// counts: the last reconcile has decided about that, not about the object that the cache had.
+func (r *Reconciler) IsUnaffected(ref pipeline.Ref) bool {
+	rec := r.memory.peek(ref)
+	return rec != nil && rec.isInSync()
+}
+
+func (r *record) isInSync() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.inSync != (unique.Handle[status.Verdict]{}) && !r.hasResponses()
 }
 
 // CountInSync counts an upstream that IsInSync in the metrics, as Reconcile would. No worker may be at work.
@@ -86,6 +94,9 @@ func (r *Reconciler) CountInSync(ref pipeline.Ref) {
 		}
 	}
 	r.countStates(rec, states)
-	r.countVerdict(rec, rec.inSync.Value())
+	rec.mu.Lock()
+	verdict := rec.inSync.Value()
+	rec.mu.Unlock()
+	r.countVerdict(rec, verdict)
 	rec.wasReconciled = true
 }

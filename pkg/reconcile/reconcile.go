@@ -55,11 +55,9 @@ type reconciliation struct {
 	unwatched bool
 	// reportedBefore is the state of deletion.before in the status when this reconciliation began.
 	reportedBefore string
-	// withoutStatus is digest(nil) of that upstream.
-	withoutStatus struct {
-		of     *unstructured.Unstructured
-		digest drift.Sum
-	}
+	// digestWithoutStatus is digest(nil) of the upstream digestOfUpstream, made once for each.
+	digestWithoutStatus drift.Sum
+	digestOfUpstream    *unstructured.Unstructured
 	// finalized is true once the finalizer is removed.
 	finalized bool
 	// hasSlot: the reconciliation holds one of the render slots for expensive upstreams; noSlot: it found none. begun is true
@@ -421,12 +419,13 @@ func (r *reconciliation) digest(status any) drift.Sum {
 	if status != nil {
 		return r.digestWith(status)
 	}
-	if r.withoutStatus.of != r.upstream {
-		r.withoutStatus.of, r.withoutStatus.digest = r.upstream, r.digestWith(nil)
+	if r.digestOfUpstream != r.upstream {
+		r.digestOfUpstream, r.digestWithoutStatus = r.upstream, r.digestWith(nil)
 	}
-	return r.withoutStatus.digest
+	return r.digestWithoutStatus
 }
 
+// digestWith makes what digest returns.
 func (r *reconciliation) digestWith(status any) drift.Sum {
 	readable := make(map[string]any, len(r.upstream.Object))
 	for key, value := range r.upstream.Object {

@@ -3,11 +3,13 @@ package reconcile
 import (
 	"testing"
 	"time"
+	"unique"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/status"
 )
 
 // Several watches may show one object: another downstream of its kind and deletion.before each have their own. Only what the watch of
@@ -78,13 +80,23 @@ func TestEventOfAResponseThatNoLongerCounts(t *testing.T) {
 		for after, counts := range map[time.Duration]bool{0: true, freshFor: false} {
 			r := &Reconciler{}
 			rec := r.memory.record(up, types.UID("of up"))
-			rec.desired = &pipeline.Desired{}
+			rec.desired, rec.inSync = &pipeline.Desired{}, unique.Make(status.Verdict{})
+			if !r.IsUnaffected(up) || !r.IsInSync(up, "of up") || r.IsInSync(up, "") {
+				t.Error("an upstream in sync is not")
+			}
 			row.keep(rec, response{live, now.Add(freshFor)})
+			// The watch may jump from what the cache had to another state that is the same, and show nothing in between.
+			if r.IsUnaffected(up) || r.IsInSync(up, "of up") {
+				t.Errorf("%s: it is in sync, although it was decided by a response", row.reason)
+			}
 			if shown := len(rec.unshown(2, now.Add(after))[1]) == 1; shown != counts {
 				t.Errorf("%s, after %s: it is shown: %t", row.reason, after, shown)
 			}
 			if echo := r.IsEchoOf(1, up, live); echo != counts {
 				t.Errorf("%s, after %s: its event is an echo: %t", row.reason, after, echo)
+			}
+			if !r.IsUnaffected(up) {
+				t.Errorf("%s, after %s: it is not in sync, although no response counts any more", row.reason, after)
 			}
 		}
 	}
