@@ -175,8 +175,8 @@ func statusOf(u *unstructured.Unstructured) (kstatus.Status, string) {
 	}
 }
 
-// hasOnlyKindRule reports whether the general rules of kstatus have nothing to say about an object, so that the rule of its kind alone counts.
-// They convert its status by reflection, which takes longer than the rule of a ConfigMap.
+// hasOnlyKindRule reports whether the general rules of kstatus have nothing to say about an object, so that the rule of its kind alone
+// counts. They convert its status by reflection, which takes longer than the rule of a ConfigMap.
 func hasOnlyKindRule(obj map[string]any) bool {
 	metadata, ok := obj["metadata"].(map[string]any)
 	_, isNumber := metadata["generation"].(int64)
