@@ -68,11 +68,11 @@ func (p *Pipeline) orderFact(in Input, k int, o Outcome, until config.AfterUntil
 		return status.Fact{Name: d.Name, Ready: exists, Reason: string(o.State), Message: o.Message}
 	}
 	inputs := in.Inputs()
-	vars := p.vars(in.Upstream, inputs)
+	vars, budget := p.vars(in.Upstream, inputs), rules.NewBudget(context.Background())
 	if d.readsItem {
-		vars.Item = p.itemAt(in.Desired, k, vars, inputs)
+		vars.Item = p.itemAt(in.Desired, k, vars, inputs, budget)
 	}
-	return p.fact(d, Result{Outcome: o, Live: facts.Live}, vars, rules.NewBudget(context.Background()))
+	return p.fact(d, Result{Outcome: o, Live: facts.Live}, vars, budget)
 }
 
 // holdDeletion lets what is to be deleted wait for the objects that come after it, as they are recorded.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/redact"
+	"github.com/corollary-dev/corollary/pkg/render"
 	"github.com/corollary-dev/corollary/pkg/rules"
 )
 
@@ -53,6 +54,12 @@ type DesiredObject struct {
 	Sum drift.Sum
 
 	document map[string]any
+}
+
+// TookTooLong reports whether a rule, an expression or a template got no time to end. It is retried: the process may have been busy.
+func (d *Desired) TookTooLong() bool {
+	return slices.ContainsFunc(d.Objects, func(o DesiredObject) bool { return errors.Is(o.Err, render.ErrTime) || errors.Is(o.Err, rules.ErrTime) }) ||
+		slices.ContainsFunc(d.Invalid, func(f rules.Failure) bool { return errors.Is(f.Err, rules.ErrTime) })
 }
 
 // Desired evaluates rules, `when` and templates for an upstream and its inputs. Failures are part of the result.

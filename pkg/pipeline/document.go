@@ -272,7 +272,7 @@ func (p *Pipeline) Document(w *Desired, k int, upstream *unstructured.Unstructur
 		if in, err = p.withSiblings(d, w.of, in, nil); err != nil {
 			return nil, err
 		}
-		in.item = p.itemAt(w, k, p.vars(upstream, in), in)
+		in.item = p.itemAt(w, k, p.vars(upstream, in), in, nil)
 		again, err := p.document(d, upstream, in)
 		if err != nil {
 			return nil, err

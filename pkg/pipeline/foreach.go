@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -134,7 +133,7 @@ func refuseSharedNames(list []DesiredObject) {
 }
 
 // itemAt is the item of object k, which is evaluated again if it was forgotten. It is nil where there are no items.
-func (p *Pipeline) itemAt(w *Desired, k int, vars rules.Vars, in Inputs) any {
+func (p *Pipeline) itemAt(w *Desired, k int, vars rules.Vars, in Inputs, budget *rules.Budget) any {
 	o := &w.Objects[k]
 	d := p.Downstreams[o.Downstream]
 	if d.items == nil || !o.Wanted {
@@ -146,7 +145,7 @@ func (p *Pipeline) itemAt(w *Desired, k int, vars rules.Vars, in Inputs) any {
 	if w.items[o.Downstream] == nil {
 		in, _ = p.withSiblings(d, w.of, in, nil)
 		vars.Downstreams = in.downstreams
-		w.items[o.Downstream], _ = d.itemsOf(vars, in, rules.NewBudget(context.Background()))
+		w.items[o.Downstream], _ = d.itemsOf(vars, in, budget)
 	}
 	if list := w.items[o.Downstream]; o.item < len(list) {
 		return list[o.item]
@@ -162,7 +161,7 @@ const itemShown = 100
 func (p *Pipeline) DescribeItem(w *Desired, k int, upstream *unstructured.Unstructured, in Inputs) string {
 	o := &w.Objects[k]
 	d := p.Downstreams[o.Downstream]
-	item := p.itemAt(w, k, p.vars(upstream, in), in)
+	item := p.itemAt(w, k, p.vars(upstream, in), in, nil)
 	if item == nil {
 		return ""
 	}

@@ -38,6 +38,9 @@ type Report struct {
 	Misfits []fieldpath.Path
 	// Changed reports whether Status says anything that the upstream's status does not say yet.
 	Changed bool
+	// TookTooLong tells that an expression got no time to end, on a busy machine or for too large an object: its field is as it was, or its
+	// rule unmet. A retry may say more.
+	TookTooLong bool
 	// Refused are the values of status.fields, and the items of status.downstreams, that Status is without.
 	Refused RefusedFields
 	draft   *draft
@@ -79,7 +82,7 @@ func (p *Pipeline) Report(
 		var fact status.Fact
 		if !report.Invalid && results[k].Outcome.State != StateUnwanted {
 			if d.readsItem {
-				vars.Item = p.itemAt(w, k, vars, in)
+				vars.Item = p.itemAt(w, k, vars, in, budget)
 			}
 			fact = p.fact(d, results[k], vars, budget)
 			facts = append(facts, objectFact{fact, o})
@@ -93,6 +96,7 @@ func (p *Pipeline) Report(
 	summary.Downstreams = report.Facts
 	report.draft = &draft{summary: summary, before: before, recorded: p.keepForgotten(recorded, upstream), now: now,
 		fields: p.fieldValues(upstream, results, report.Invalid, vars, budget)}
+	report.TookTooLong = budget.Expired()
 	p.fill(&report, upstream, RefusedFields{})
 	return report
 }

@@ -1,15 +1,9 @@
 package pipeline_test
 
 import (
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/corollary-dev/corollary/pkg/config"
-	"github.com/corollary-dev/corollary/pkg/kinds"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
 // What is kept of the objects of a downstream with forEach is what others read of each, whichever way they name it.
@@ -53,23 +47,8 @@ status: {enabled: false}
 	} {
 		t.Run(row.reason, func(t *testing.T) {
 			hole := strings.ReplaceAll(row.hole, `\"`, `"`)
-			path := filepath.Join(t.TempDir(), "a.yaml")
 			conf := strings.NewReplacer("VARIABLE", `"`+row.variable+`"`, "WHEN", `"`+row.when+`"`, `"HOLE"`, `'`+hole+`'`).Replace(text)
-			if err := os.WriteFile(path, []byte(conf), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			source, err := kinds.Offline()
-			if err != nil {
-				t.Fatal(err)
-			}
-			files, errs := config.Load(config.Options{Files: []string{path}})
-			if len(errs) > 0 {
-				t.Fatal(errs)
-			}
-			p, errs, err := pipeline.Compile(files[0], pipeline.Options{Kinds: source})
-			if err != nil || len(errs) > 0 {
-				t.Fatal(err, errs)
-			}
+			p := compileConfig(t, conf)
 			view := p.Downstreams[0].View
 			if view.KeepWhole != row.whole {
 				t.Errorf("whole objects are kept: %v", view.KeepWhole)

@@ -18,6 +18,10 @@ import (
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
+// slowReportDelay is the delay after a status whose expressions took too long: a busy machine gets time, and an expensive object takes at most
+// a twelfth of a worker.
+const slowReportDelay = time.Minute
+
 // finish reports the result of a reconciliation and returns after how long to reconcile again.
 func (r *reconciliation) finish(ctx context.Context, d pipeline.Decision) time.Duration {
 	if !r.selected {
@@ -30,6 +34,9 @@ func (r *reconciliation) finish(ctx context.Context, d pipeline.Decision) time.D
 	r.eventOutcomes(d, told)
 	r.reportRow(report.Row)
 	after := r.nextReconciliation(d)
+	if report.TookTooLong {
+		after = minNonZero(after, slowReportDelay)
+	}
 	r.countVerdict(r.record, report.Verdict)
 	r.noteInSync(ctx, d, report.Verdict, after)
 	return after

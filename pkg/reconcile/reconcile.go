@@ -390,7 +390,7 @@ func (r *reconciliation) updateDesired(ctx context.Context) {
 		countRender(r.Name)
 	}
 	rec.externalDigest = r.causeWithSiblings(cause)
-	if tookTooLong(rec.desired) && rec.renderAgainAt.IsZero() {
+	if rec.desired.TookTooLong() && rec.renderAgainAt.IsZero() {
 		rec.renderAgainAt = r.now.Add(time.Duration(r.Pipeline.Config.Retry.MinDelay))
 	}
 	if ctx.Err() != nil || r.noSlot { // an evaluation that was cut short says nothing about the upstream

@@ -4,12 +4,9 @@ import (
 	"errors"
 	"math/rand/v2"
 	"runtime"
-	"slices"
 	"time"
 
 	"github.com/corollary-dev/corollary/pkg/drift"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
-	"github.com/corollary-dev/corollary/pkg/render"
 )
 
 // Upstreams whose rules or templates are expensive share a few slots of the process, so that their authors can occupy neither
@@ -55,11 +52,6 @@ func (r *reconciliation) releaseSlot() {
 
 // noSlotDelay is how long an upstream without a slot waits.
 func noSlotDelay() time.Duration { return 500*time.Millisecond + rand.N(500*time.Millisecond) }
-
-// tookTooLong reports whether rendering exceeded its time, which is retried: the process may have been busy.
-func tookTooLong(w *pipeline.Desired) bool {
-	return slices.ContainsFunc(w.Objects, func(d pipeline.DesiredObject) bool { return errors.Is(d.Err, render.ErrTime) })
-}
 
 // retrySlowRendering makes the next reconciliation render again what took too long.
 func (r *record) retrySlowRendering(now time.Time) {

@@ -2,13 +2,10 @@ package reconcile
 
 import (
 	"errors"
-	"fmt"
 	"testing"
 	"time"
 
 	"github.com/corollary-dev/corollary/pkg/drift"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
-	"github.com/corollary-dev/corollary/pkg/render"
 )
 
 func TestPlaces(t *testing.T) {
@@ -45,10 +42,6 @@ func TestPlaces(t *testing.T) {
 }
 
 func TestTooSlowIsTriedAgain(t *testing.T) {
-	slow := &pipeline.Desired{Objects: []pipeline.DesiredObject{{}, {Err: fmt.Errorf("rendering a: %w", &render.Error{Limit: render.ErrTime})}}}
-	if !tookTooLong(slow) || tookTooLong(&pipeline.Desired{Objects: []pipeline.DesiredObject{{Err: &render.Error{Limit: render.ErrLimit}}}}) {
-		t.Error("only a lack of time passes by itself")
-	}
 	now := time.Now()
 	r := &record{renderAgainAt: now, version: "1", digest: drift.Sum{1}}
 	if r.retrySlowRendering(now.Add(-time.Second)); r.version != "1" {

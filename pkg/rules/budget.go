@@ -2,6 +2,7 @@ package rules
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
@@ -23,8 +24,12 @@ type Budget struct {
 	left uint64
 	// until is the deadline of evaluations with loops: the library needs time quadratic in the length of a list to compute the
 	// cost.
-	until time.Time
+	until   time.Time
+	expired bool
 }
+
+// ErrTime means that an evaluation takes too long. It says as much about the machine as about the object: a retry may succeed.
+var ErrTime = errors.New("evaluating takes too long")
 
 // maxTime limits the time of all evaluations for one object, on a busy machine.
 const maxTime = 5 * time.Second
@@ -36,6 +41,9 @@ func NewBudget(ctx context.Context) *Budget {
 
 // Left returns the remaining cost.
 func (b *Budget) Left() uint64 { return b.left }
+
+// Expired reports whether an evaluation ended with ErrTime. Whoever uses a default in place of its result must ask again later.
+func (b *Budget) Expired() bool { return b.expired }
 
 // spend subtracts the cost of an evaluation and reports whether enough was left.
 func (b *Budget) spend(cost uint64) bool {

@@ -112,7 +112,9 @@ func (p *Program) run(vars *Vars, b *Budget) (ref.Val, error) {
 	if err != nil {
 		failure := p.explain(err)
 		if failure.Cause == CauseInterrupted && b.ctx.Err() == nil {
-			failure.Cause, failure.Problem = CauseCost, fmt.Sprintf("it takes longer than %s: make it look at less", maxTime)
+			b.expired = true
+			failure.Cause, failure.Err = CauseCost, ErrTime
+			failure.Problem = fmt.Sprintf("it takes longer than %s and will be retried: make it look at less", maxTime)
 		}
 		return nil, failure
 	}
