@@ -205,7 +205,8 @@ func candidates(of *sharded, r *reconcile.Reconciler, more []pipeline.Ref) []pip
 	for _, d := range append(slices.Clip(of.downstreams), of.before) {
 		for _, sub := range d {
 			for _, obj := range sub.indexer().List() {
-				for _, ref := range r.OwnersOf(obj) {
+				live, _ := obj.(*drift.Live)
+				for _, ref := range r.OwnersOf(live) {
 					seen[ref] = struct{}{}
 				}
 			}

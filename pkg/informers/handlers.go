@@ -131,27 +131,18 @@ const nextTurn = time.Second
 func (f Feed) downstreams(i int) cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(obj any, initial bool) {
-			if live, ok := obj.(*drift.Live); ok {
+			if live, ok := obj.(*drift.Live); ok && !initial {
+				f.enqueueConcerned(i, nil, live)
+			} else if ok {
 				f.Reconciler.NoteOwner(nil, live)
+				f.Queue.Add(PriorityBulk, 0, f.Reconciler.OwnersOf(live)...)
 			}
-			if initial {
-				f.Queue.Add(PriorityBulk, 0, f.Reconciler.OwnersOf(obj)...)
-				return
-			}
-			f.enqueueConcerned(i, nil, obj, f.Reconciler.OwnersOf(obj))
 		},
 		UpdateFunc: func(before, after any) {
 			if live, ok := after.(*drift.Live); ok {
 				old, _ := before.(*drift.Live)
-				f.Reconciler.NoteOwner(old, live)
+				f.enqueueConcerned(i, old, live)
 			}
-			owners := f.Reconciler.OwnersOf(after)
-			for _, ref := range f.Reconciler.OwnersOf(before) {
-				if !slices.Contains(owners, ref) {
-					owners = append(owners, ref)
-				}
-			}
-			f.enqueueConcerned(i, before, after, owners)
 		},
 		DeleteFunc: func(obj any) {
 			live, ok := unwrapTombstone(obj).(*drift.Live)
@@ -171,21 +162,17 @@ func (f Feed) downstreams(i int) cache.ResourceEventHandler {
 	}
 }
 
-// enqueueConcerned queues the owners of an object and the upstreams that wait for it, except for those whose own write the event is about,
-// and those in sync if nothing of the object has changed that is kept, such as with a label of another manager.
-func (f Feed) enqueueConcerned(i int, before, after any, owners []pipeline.Ref) {
-	live, ok := after.(*drift.Live)
-	if !ok {
-		return
-	}
-	for _, ref := range f.Reconciler.Awaiting(live) {
-		if !slices.Contains(owners, ref) {
-			owners = append(owners, ref)
-		}
-	}
-	old, _ := before.(*drift.Live)
+// enqueueConcerned queues the owners of an object before and after a change, and the upstreams that wait for it, except for those whose own
+// write the event is about, and those in sync if nothing of the object has changed that is kept, such as with a label of another manager.
+func (f Feed) enqueueConcerned(i int, old, live *drift.Live) {
+	f.Reconciler.NoteOwner(old, live)
 	isSame := sync.OnceValue(func() bool { return old.EqualsExceptVersion(live) })
-	for _, ref := range owners {
+	var seen []pipeline.Ref
+	for _, ref := range slices.Concat(f.Reconciler.OwnersOf(live), f.Reconciler.OwnersOf(old), f.Reconciler.Awaiting(live)) {
+		if slices.Contains(seen, ref) {
+			continue
+		}
+		seen = append(seen, ref)
 		if !f.Reconciler.IsEchoOf(i, ref, live) && (!f.Reconciler.IsUnaffected(ref) || !isSame()) {
 			f.Queue.Add(PriorityNow, 0, ref)
 		}

@@ -180,6 +180,8 @@ func (p *packed) unpack() (*unstructured.Unstructured, error) {
 	u := &unstructured.Unstructured{Object: object}
 	u.SetManagedFields(nil)
 	if metadata, ok := object["metadata"].(map[string]any); ok { // whoever keeps these keeps no second copy
+		share(metadata, "namespace", p.Namespace)
+		share(metadata, "name", p.Name)
 		share(metadata, "uid", string(p.UID))
 		share(metadata, "resourceVersion", p.ResourceVersion)
 	}

@@ -33,21 +33,21 @@ type Desired struct {
 type DesiredObject struct {
 	// Downstream is the index of the downstream in the config.
 	Downstream int
+	// item is the index of the item, as the expression gave them.
+	item int
 	// Several tells that the downstream may have any number of objects. If it has none, or they are not known, one that is not wanted
 	// stands in the list.
 	Several bool
-	// item is the index of the item, as the expression gave them.
-	item int
 	// itemsUnknown is true for the one object of a downstream whose items cannot be told.
 	itemsUnknown bool
-	// Err is why it cannot be told: `when` or the template failed, or an input is missing.
-	Err error
 	// Wanted is false if `when` says so.
 	Wanted bool
-	// Target is where it shall stand.
-	Target Ref
 	// Reference reports whether it is marked by an owner reference; else by the owner annotation.
 	Reference bool
+	// Err is why it cannot be told: `when` or the template failed, or an input is missing.
+	Err error
+	// Target is where it shall stand.
+	Target Ref
 	// Hash is H: the digest of the document with conventions, without owner marks and without itself.
 	Hash string
 	// Sum is the digest that the projection of the live object has where the API server changed nothing.

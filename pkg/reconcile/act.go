@@ -271,7 +271,7 @@ func (r *reconciliation) rememberApplied(ctx context.Context, o pipeline.Outcome
 		r.removals.forget(place{i, o.Target})
 	}
 	if live.Hash != w.Hash {
-		t.changedBy = fmt.Sprintf("admission changes %s, which holds the hash: exclude it from that webhook or policy", r.Pipeline.HashKey())
+		t.unusual.edit().changedBy = fmt.Sprintf("admission changes %s, which holds the hash: exclude it from that webhook or policy", r.Pipeline.HashKey())
 	}
 	var spelled *drift.Sum
 	if live.P != w.Sum {
@@ -299,7 +299,9 @@ func (r *reconciliation) reportRepair(o pipeline.Outcome, before *drift.Live, re
 	}
 	t := &r.record.objects[o.Object].target
 	if t.uid != resp.GetUID() {
-		*t = target{uid: resp.GetUID(), changedBy: t.changedBy, contest: t.contest}
+		changedBy := t.unusual.get().changedBy
+		*t = target{uid: resp.GetUID(), contest: t.contest}
+		t.noteChangedBy(changedBy)
 	}
 	t.at = o.Target
 	countDrift(r.Name, r.Pipeline.Downstreams[o.Downstream].Name)
@@ -334,7 +336,7 @@ func (r *reconciliation) explainChange(o pipeline.Outcome, before, resp *unstruc
 		return
 	}
 	applied, _ := drift.Project(resp, manager)
-	r.record.objects[o.Object].changedBy = drift.Explain(drift.Changed(applied, before, &r.Pipeline.Downstreams[o.Downstream].View))
+	r.record.objects[o.Object].noteChangedBy(drift.Explain(drift.Changed(applied, before, &r.Pipeline.Downstreams[o.Downstream].View)))
 }
 
 // remove deletes an object of ours.
@@ -431,8 +433,8 @@ func (r *reconciliation) compareByDryRun(ctx context.Context, o pipeline.Outcome
 	countDrift(r.Name, r.Pipeline.Downstreams[i].Name)
 	if live, err := r.client.Get(ctx, r.target(i, o.Target)); err == nil {
 		applied, _ := drift.Project(resp, r.Pipeline.Config.Conventions.FieldManager)
-		t.changedBy = drift.Explain(drift.Changed(applied, live, &r.Pipeline.Downstreams[i].View))
+		t.noteChangedBy(drift.Explain(drift.Changed(applied, live, &r.Pipeline.Downstreams[i].View)))
 	}
-	r.eventDrifted(o, t.changedBy)
+	r.eventDrifted(o, t.unusual.get().changedBy)
 	return nil
 }

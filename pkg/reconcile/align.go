@@ -64,7 +64,7 @@ func (r *record) align() {
 	r.objects = make([]*objectMemory, len(objects))
 	for k := range objects {
 		s := slotOf(&objects[k])
-		r.objects[k] = &objectMemory{slot: s, since: r.changes}
+		r.objects[k] = &objectMemory{slot: s, since: int(r.changes)}
 		if m, ok := r.parked[s]; ok {
 			r.objects[k] = m
 			delete(r.parked, s)
@@ -75,10 +75,11 @@ func (r *record) align() {
 			continue
 		}
 		if read := m.read.get(); read.live != nil {
-			r.unplaced = append(r.unplaced, unplacedResponse{s.downstream, read})
+			r.displace(s.downstream, read)
 		}
 		if delete(r.parked, s); m.uid != "" {
-			r.left = append(r.left, witness{place{s.downstream, m.at}, m.uid, r.changes})
+			u := r.unusual.edit()
+			u.left = append(u.left, witness{place{s.downstream, m.at}, m.uid, int(r.changes)})
 		}
 	}
 	if len(r.parked) == 0 {
@@ -143,20 +144,30 @@ func (r *record) dropResponses(such func(downstream int, to response) bool) (fou
 	for _, m := range r.parked {
 		found = drop(m) || found
 	}
-	before := len(r.unplaced)
-	r.unplaced = slices.DeleteFunc(r.unplaced, func(u unplacedResponse) bool { return such(u.downstream, u.response) })
-	return found || len(r.unplaced) < before
+	if r.unplaced.isSet() {
+		list := r.unplaced.edit()
+		before := len(*list)
+		*list = slices.DeleteFunc(*list, func(u unplacedResponse) bool { return such(u.downstream, u.response) })
+		if found = found || len(*list) < before; len(*list) == 0 {
+			r.unplaced.reset()
+		}
+	}
+	return found
+}
+
+// displace keeps a response about an object that is no longer wanted. It is called with the lock.
+func (r *record) displace(downstream int, to response) {
+	list := r.unplaced.edit()
+	*list = append(*list, unplacedResponse{downstream, to})
 }
 
 // hasResponses reports whether any response about an object of a downstream counts. It is called with the lock.
-func (r *record) hasResponses() bool {
-	has := func(m *objectMemory) bool { return m.read.get().live != nil }
-	for _, m := range r.parked {
-		if has(m) {
-			return true
-		}
-	}
-	return len(r.unplaced) > 0 || slices.ContainsFunc(r.objects, has)
+func (r *record) hasResponses() (has bool) {
+	r.dropResponses(func(int, response) bool {
+		has = true
+		return false
+	})
+	return has
 }
 
 // anyTarget reports whether anything is remembered of such an object.

@@ -191,7 +191,8 @@ func (r *reconciliation) isCached(ctx context.Context, at pipeline.Ref, digest d
 // digestOf is the readableDigest of another upstream, without its status. What it asks for depends on nothing else, other than the config
 // and its own objects.
 func (r *reconciliation) digestOf(ctx context.Context, up *unstructured.Unstructured) drift.Sum {
-	other := &reconciliation{Reconciler: r.Reconciler, upstream: up, record: &record{inputs: r.Pipeline.InputRefs(ctx, up)}}
+	other := &reconciliation{Reconciler: r.Reconciler, upstream: up, record: &record{}}
+	other.record.inputs.edit().refs = r.Pipeline.InputRefs(ctx, up)
 	other.readInputs(ctx)
 	return other.readableDigest(false)
 }
@@ -205,18 +206,18 @@ func (r *reconciliation) acceptsSuccessors(ctx context.Context, d pipeline.Decis
 		}
 		t, hash := &r.record.objects[k].target, r.record.desired.Objects[k].Hash
 		switch {
-		case t.successor.get().accepted == hash:
+		case t.unusual.get().successor.accepted == hash:
 			continue
-		case t.successor.get().refused == hash && t.retry.get().wait(r.record.externalDigest, r.now) > 0:
+		case t.unusual.get().successor.refused == hash && t.retry.get().wait(r.record.externalDigest, r.now) > 0:
 			return false
 		}
 		if err := r.accepts(ctx, o); err != nil {
-			t.successor.edit().refused = hash
+			t.unusual.edit().successor.refused = hash
 			r.Log.Info("an object whose name another upstream has would be refused, so that no object is removed for it", "upstream", r.ref.String(),
 				"target", o.Target.String(), "reason", classify(r.downstream(k), err).Reason, "message", classify(r.downstream(k), err).Message)
 			return false
 		}
-		t.successor.edit().accepted = hash
+		t.unusual.edit().successor.accepted = hash
 	}
 	return true
 }

@@ -80,19 +80,22 @@ func (r *reconciliation) waitForItems(downstream int) time.Duration {
 func (r *reconciliation) causeWithSiblings(cause drift.Sum) drift.Sum {
 	reads := r.record.desired.Siblings()
 	if len(reads) == 0 {
-		r.record.siblings = nil
+		if r.record.unusual.isSet() {
+			r.record.unusual.edit().siblings = nil
+		}
 		return cause
 	}
+	u := r.record.unusual.edit()
 	seen, causes := make(map[place]siblingSeen, len(reads)), []any{string(cause[:])}
 	for _, read := range reads {
 		at := place{read.Downstream, read.At}
 		now := siblingSeen{shown: read.Sum, written: r.lastWrite(at), cause: read.Sum}
-		if before, ok := r.record.siblings[at]; ok && (before.shown == now.shown || before.written != now.written) {
+		if before, ok := u.siblings[at]; ok && (before.shown == now.shown || before.written != now.written) {
 			now.cause = before.cause
 		}
 		seen[at], causes = now, append(causes, string(now.cause[:]))
 	}
-	r.record.siblings = seen
+	u.siblings = seen
 	return drift.Digest(causes)
 }
 
@@ -117,7 +120,7 @@ func (r *reconciliation) ownUIDs() map[types.UID]bool {
 		own[t.uid] = t.uid != ""
 		return false
 	})
-	for uid := range r.record.gone {
+	for uid := range r.record.unusual.get().gone {
 		own[uid] = r.record.isKnownGone(uid, r.now)
 	}
 	return own
@@ -131,7 +134,7 @@ func (r *reconciliation) ownInputs() []int {
 		if !r.Pipeline.MayBeDownstream(i) {
 			continue
 		}
-		at := r.record.inputs[i].At
+		at := r.record.inputs.get().refs[i].At
 		gone := found.one == nil && at.Name != "" && r.record.anyTarget(func(t target) bool { return t.at == at })
 		for _, o := range found.objects() {
 			gone = gone || uids[o.GetUID()]
@@ -151,8 +154,9 @@ func (r *reconciliation) othersDigest() drift.Sum {
 		status = r.Pipeline.OthersStatus(r.upstream)
 	}
 	digest, own := r.digest(status), r.ownUIDs()
-	digests := make([]any, len(r.record.inputs))
-	for i, ref := range r.record.inputs {
+	refs := r.record.inputs.get().refs
+	digests := make([]any, len(refs))
+	for i, ref := range refs {
 		digests[i] = r.inputs[i].digest(ref, func(o Input) bool { return !r.Pipeline.MayBeDownstream(i) || !own[o.GetUID()] })
 	}
 	return drift.Digest([]any{string(digest[:]), digests})

@@ -36,7 +36,7 @@ func (r *reconciliation) finalizerChange() string {
 }
 
 func (r *reconciliation) wroteFinalizer(up *unstructured.Unstructured) {
-	r.record.finalizerContest.edit().write(r.record.externalDigest, r.finalizerChange(), r.spacing(), r.now)
+	r.record.unusual.edit().finalizerContest.write(r.record.externalDigest, r.finalizerChange(), r.spacing(), r.now)
 	r.upstream = withoutManagedFields(up)
 	r.record.rememberUpstream(up, false)
 }
@@ -86,7 +86,7 @@ func (r *reconciliation) removeFinalizer(ctx context.Context) bool {
 func (r *reconciliation) finalize(ctx context.Context) time.Duration {
 	deleting := status.Verdict{Ready: metav1.ConditionFalse, Reason: status.ReasonDeleting}
 	if !r.hasFinalizer() || r.record.finalized || r.Pipeline.Observing() {
-		r.record.upstreamFailure = ""
+		r.record.noteUpstreamFailure("")
 		r.countVerdict(r.record, deleting)
 		return 0
 	}
@@ -96,7 +96,7 @@ func (r *reconciliation) finalize(ctx context.Context) time.Duration {
 	if wait := r.record.retry.get().wait(r.record.externalDigest, r.now); wait > 0 {
 		return wait
 	}
-	r.record.upstreamFailure = ""
+	r.record.noteUpstreamFailure("")
 	if recorded := r.Pipeline.RecordedBefore(r.upstream); recorded != nil {
 		r.reportedBefore = recorded.State
 	}
@@ -207,9 +207,10 @@ func (r *reconciliation) reportHeld(ctx context.Context, d pipeline.Decision) ti
 	if len(d.Leftovers) == 0 && !r.unwatched {
 		return after
 	}
-	wait := r.record.waiting.get().wait(r.record.externalDigest, r.now)
+	waiting := &r.record.unusual.edit().waiting
+	wait := waiting.wait(r.record.externalDigest, r.now)
 	if wait == 0 {
-		wait = r.delay(r.record.waiting.edit())
+		wait = r.delay(waiting)
 	}
 	return minNonZero(after, wait)
 }
@@ -254,7 +255,7 @@ func (r *reconciliation) readRecorded(ctx context.Context, known []pipeline.Owne
 // readMade adds what this process created, or tried to, and neither the cache nor the status shows. read has what was just
 // read; nil for no object.
 func (r *reconciliation) readMade(ctx context.Context, known, more []pipeline.Owned, read map[place]*drift.Live) ([]pipeline.Owned, error) {
-	for _, m := range r.record.unconfirmed {
+	for _, m := range r.record.unusual.get().unconfirmed {
 		stands := func(o pipeline.Owned) bool {
 			return o.Downstream == m.downstream && o.Live.Namespace == m.at.Namespace && o.Live.Name == m.at.Name
 		}

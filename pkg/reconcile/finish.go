@@ -130,7 +130,7 @@ func (r *reconciliation) nextReconciliation(d pipeline.Decision) time.Duration {
 		case r.failures[k] != nil:
 			t.failure = r.failures[k]
 			after = minNonZero(after, r.delay(t.retry.edit()))
-		case isUnfinished(o), !r.record.renderAgainAt.IsZero():
+		case isUnfinished(o), !r.record.unusual.get().renderAgainAt.IsZero():
 			wait := t.retry.get().wait(r.record.externalDigest, r.now)
 			if t.failure = nil; wait == 0 {
 				wait = r.delay(t.retry.edit())
@@ -152,10 +152,10 @@ func (r *reconciliation) nextReconciliation(d pipeline.Decision) time.Duration {
 		after = minNonZero(after, wait)
 	default:
 		r.record.retry.reset()
-		r.record.upstreamFailure = ""
+		r.record.noteUpstreamFailure("")
 	}
 	if r.statusDelay > 0 {
-		r.record.upstreamFailure = string(pipeline.StateContested)
+		r.record.noteUpstreamFailure(string(pipeline.StateContested))
 	}
 	for _, o := range d.Leftovers {
 		after = minNonZero(after, o.RequeueAfter)
@@ -191,7 +191,7 @@ func (r *reconciliation) reportFailure(doing string, err error) apply.Failure {
 		r.Host.RecheckKinds()
 	}
 	r.minRetry = max(r.minRetry, f.RetryAfter)
-	r.record.upstreamFailure = f.Reason
+	r.record.noteUpstreamFailure(f.Reason)
 	CountFailure(r.Name, "", f.Reason)
 	r.Log.Info("request for the upstream failed, will retry", "upstream", r.ref.String(), "doing", doing, "reason", f.Reason, "message", f.Message)
 	return f

@@ -20,8 +20,9 @@ func (r *reconciliation) gather(ctx context.Context) pipeline.Input {
 	r.updateDesired(ctx) // our own write to the upstream may have brought somebody else's change with it
 	r.trustedUntil = time.Time{}
 	r.record.confirmCreated(func(m place) bool { return r.Cache.Live(m.downstream, m.at) != nil })
+	finalizers := r.record.unusual.get().finalizerContest
 	in := pipeline.Input{Upstream: r.upstream, Desired: r.record.desired, Inputs: r.inputsRead, Selected: r.selected, HasFinalizer: r.hasFinalizer(), HasPreviousFinalizer: r.hasPreviousFinalizer(),
-		FinalizerSpaced: r.record.finalizerContest.get().wait(r.record.externalDigest, r.finalizerChange(), r.spacing(), r.now), Now: r.now}
+		FinalizerSpaced: finalizers.wait(r.record.externalDigest, r.finalizerChange(), r.spacing(), r.now), Now: r.now}
 	recorded := r.recorded()
 	if !r.selected {
 		in.Leftovers = r.withUnseen(r.findLeftovers(nil, r.ownedByDownstream()))
@@ -93,8 +94,8 @@ func (r *reconciliation) facts(k int, recorded []status.Recorded) pipeline.Facts
 	}
 	f.Baseline = r.baseline(k, f.Live, rec)
 	f.Verdict = t.verdictOf(f.Live, hash)
-	f.Verdict.Contenders = t.changedBy
-	f.Verdict.Differences = t.compared.get().textFor(f.Live, hash)
+	f.Verdict.Contenders = t.unusual.get().changedBy
+	f.Verdict.Differences = t.unusual.get().compared.textFor(f.Live, hash)
 	return f
 }
 

@@ -64,14 +64,14 @@ func (r *reconciliation) keepGenerated(ctx context.Context, o pipeline.Outcome) 
 	case err != nil:
 		return err
 	case obj.GetUID() == o.UID:
-		t.generated = d.GeneratedOf(obj)
+		t.unusual.edit().generated = d.GeneratedOf(obj)
 	}
 	return nil
 }
 
 // generatedText is the text of a generated value for a new object: that of the object that it replaces, or a random one.
 func (t *target) generatedText(g pipeline.GeneratedField) string {
-	if text, ok := t.generated[g.Key]; ok {
+	if text, ok := t.unusual.get().generated[g.Key]; ok {
 		return text
 	}
 	return randomText(g)

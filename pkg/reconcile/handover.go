@@ -64,7 +64,7 @@ func (w *lostWatches) any() bool {
 }
 
 // isNewest reports whether the upstream was read since the last handover.
-func (r *reconciliation) isNewest() bool { return r.record.newestSince == 1+r.handover.number }
+func (r *reconciliation) isNewest() bool { return int(r.record.newestSince) == 1+r.handover.number }
 
 // startOverAfter is when a reconciliation of an outdated upstream starts over, if no event comes before.
 const startOverAfter = time.Second
@@ -89,7 +89,7 @@ func (r *reconciliation) ensureLatest(ctx context.Context, d *pipeline.Decision)
 		return startOverAfter, nil
 	}
 	if r.record.newestSince = 0; !lost {
-		r.record.newestSince = 1 + r.handover.number
+		r.record.newestSince = int32(1 + r.handover.number)
 	}
 	if up.GetResourceVersion() == r.upstream.GetResourceVersion() {
 		return 0, nil

@@ -40,7 +40,7 @@ func (r *reconciliation) noteInSync(ctx context.Context, d pipeline.Decision, ve
 func (r *reconciliation) onlyEventsMatter() bool {
 	p := r.Pipeline
 	return r.selected && !p.HasRows() && !p.OnlyDeletes && p.Before == nil &&
-		!r.record.refused.isSet() && len(r.record.desired.Invalid) == 0 && len(r.unseen) == 0 && r.trustedUntil.IsZero()
+		!r.record.unusual.get().refused.fields.Any() && len(r.record.desired.Invalid) == 0 && len(r.unseen) == 0 && r.trustedUntil.IsZero()
 }
 
 // isInSync reports whether all objects are in sync, or not wanted and not there, and nothing else is to be done, now or later.

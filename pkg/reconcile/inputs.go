@@ -158,12 +158,12 @@ func (r *reconciliation) findInputs(ctx context.Context) {
 	if len(r.Pipeline.Inputs) == 0 {
 		return
 	}
-	rec := r.record
-	if rec.inputsOf != r.upstream.GetResourceVersion() || rec.inputs == nil {
+	known := r.record.inputs.edit()
+	if known.version != r.upstream.GetResourceVersion() || known.refs == nil {
 		refs := r.Pipeline.InputRefs(ctx, r.upstream)
-		r.readers.move(r.ref, rec.inputs, refs)
-		if rec.inputs, rec.inputsOf = refs, r.upstream.GetResourceVersion(); ctx.Err() != nil {
-			rec.inputsOf = "" // an evaluation that was cut short says nothing about the upstream
+		r.readers.move(r.ref, known.refs, refs)
+		if known.refs, known.version = refs, r.upstream.GetResourceVersion(); ctx.Err() != nil {
+			known.version = "" // an evaluation that was cut short says nothing about the upstream
 		}
 	}
 	r.readInputs(ctx)
@@ -171,20 +171,20 @@ func (r *reconciliation) findInputs(ctx context.Context) {
 
 // readInputs reads the inputs to which the record refers.
 func (r *reconciliation) readInputs(ctx context.Context) {
-	rec := r.record
-	inputs, digests := make([]foundInput, len(rec.inputs)), make([]any, len(rec.inputs))
-	for i, ref := range rec.inputs {
+	known := r.record.inputs.get()
+	inputs, digests := make([]foundInput, len(known.refs)), make([]any, len(known.refs))
+	for i, ref := range known.refs {
 		switch {
 		case ref.List == nil:
 			inputs[i].one = r.Cache.Input(i, ref.At)
-		case r.inputs != nil && r.inputsOf == rec.inputsOf: // a change since then enqueues the upstream
+		case r.inputs != nil && r.inputsOf == known.version: // a change since then enqueues the upstream
 			inputs[i] = r.inputs[i]
 		default:
 			inputs[i].list, inputs[i].err = pipeline.Members(ctx, r.Pipeline.Inputs[i], ref.List, r.Cache.Inputs(i, ref.List))
 		}
 		digests[i] = inputs[i].digest(ref, func(Input) bool { return true })
 	}
-	r.inputs, r.inputsOf = inputs, rec.inputsOf
+	r.inputs, r.inputsOf = inputs, known.version
 	r.inputsDigest = drift.Digest(digests)
 	r.unpacked = nil
 }
@@ -192,7 +192,7 @@ func (r *reconciliation) readInputs(ctx context.Context) {
 // inputsRead are the inputs as findInputs found them.
 func (r *reconciliation) inputsRead() pipeline.Inputs {
 	if r.unpacked == nil {
-		in := r.Pipeline.InputsAt(r.record.inputs, foundObjects(r.inputs)).Sharing(r.acquireSlot).WithSiblings(r.sibling)
+		in := r.Pipeline.InputsAt(r.record.inputs.get().refs, foundObjects(r.inputs)).Sharing(r.acquireSlot).WithSiblings(r.sibling)
 		r.unpacked = &in
 	}
 	return *r.unpacked

@@ -25,10 +25,12 @@ type markAnswer struct {
 // findNamedOwners finds out whether the other upstreams exist that owner annotations name: on the objects that the upstream wants, and
 // on those that a witness knows.
 func (r *reconciliation) findNamedOwners(ctx context.Context) {
-	before := r.record.marks
-	r.record.marks = nil
+	before := r.record.unusual.get().marks
+	if before != nil {
+		r.record.unusual.edit().marks = nil
+	}
 	find := func(live *drift.Live, known bool) {
-		if r.record.marks[live.UID] != nil {
+		if r.record.unusual.get().marks[live.UID] != nil {
 			return
 		}
 		if answer := before[live.UID]; answer != nil {
@@ -59,10 +61,10 @@ func (r *reconciliation) findNamedOwners(ctx context.Context) {
 func (r *reconciliation) findNamed(ctx context.Context, live *drift.Live, known bool) {
 	at, uid, ok := pipeline.NamesOther(live, r.upstream.GetUID())
 	if !ok || !known && (live.MarkTheirs || r.Pipeline.HasRows()) {
-		delete(r.record.marks, live.UID)
+		delete(r.record.unusual.get().marks, live.UID)
 		return
 	}
-	answer := r.record.marks[live.UID]
+	answer := r.record.unusual.get().marks[live.UID]
 	if answer == nil || answer.mark != live.OwnerMark {
 		answer = &markAnswer{mark: live.OwnerMark}
 		r.record.keepMark(live.UID, answer)
@@ -98,7 +100,7 @@ func (r *reconciliation) withMark(live *drift.Live) *drift.Live {
 	if live == nil {
 		return nil
 	}
-	answer := r.record.marks[live.UID]
+	answer := r.record.unusual.get().marks[live.UID]
 	if answer == nil || !answer.void || answer.mark != live.OwnerMark {
 		return live
 	}
@@ -108,10 +110,11 @@ func (r *reconciliation) withMark(live *drift.Live) *drift.Live {
 }
 
 func (r *record) keepMark(object types.UID, answer *markAnswer) {
-	if r.marks == nil {
-		r.marks = map[types.UID]*markAnswer{}
+	u := r.unusual.edit()
+	if u.marks == nil {
+		u.marks = map[types.UID]*markAnswer{}
 	}
-	r.marks[object] = answer
+	u.marks[object] = answer
 }
 
 // applyAt is the apply of an update. Others may not hold our marks: if they own nothing else that the document has, it takes these.

@@ -31,52 +31,29 @@ type record struct {
 	desired *pipeline.Desired
 	version string
 	digest  drift.Sum
-	// renderAgainAt is when a desired state that took too long is rendered again.
-	renderAgainAt time.Time
 	// externalDigest is the digest of what others wrote to the upstream: if it changes, what failed is retried at once. Our own
 	// writes do not change it, whatever the templates read.
 	externalDigest drift.Sum
-	// requested is the last value of the annotation that requests a reconcile.
-	requested string
-	// inputs are the places of the inputs of the upstream at version inputsOf; inputsDigest is the digest of what was read of
-	// them.
-	inputs       []pipeline.InputRef
-	inputsOf     string
-	inputsDigest drift.Sum
-	// objects are those of the desired state; align replaces them with mu held. changes counts how often they changed.
+	// inputs are those that rules and templates read.
+	inputs rare[inputsMemory]
+	// objects are those of the desired state; align replaces them with mu held.
 	objects []*objectMemory
-	changes int
-	// items are by downstream; siblings by the place of a live object that others read.
-	items    map[int]*itemsMemory
-	siblings map[place]siblingSeen
-	// left are the objects that stood at no target the last time.
-	left []witness
-	// marks are by the uid of an object whose owner annotation names another upstream.
-	marks map[types.UID]*markAnswer
+	// items are by downstream.
+	items map[int]*itemsMemory
 	// retry is about requests for the upstream itself: its status, and its finalization when it is being deleted.
 	retry rare[retryState]
-	// upstreamFailure is the reason of a failed request for the upstream itself that is retried; empty for none.
-	upstreamFailure string
-	// statusContest and finalizerContest are about the writes to the upstream itself.
-	statusContest    rare[statusContest]
-	finalizerContest rare[contest]
-	// refused are the values of status.fields that the API server refused.
-	refused rare[refusedFields]
-	// newestSince is 1 + the number of the last handover when the upstream was read past a cache that may lag: see handover.
-	newestSince int
-	states      []countedState
-	verdict     status.Verdict // as it was counted
+	// statusContest is about the writes to the status.
+	statusContest rare[statusContest]
+	// states and verdict are as they were counted; the zero handle is none.
+	states  []countedState
+	verdict unique.Handle[status.Verdict]
 	// reported is what events have said about the current state.
 	reported string
-	// heldByObserve are the last logged actions that mode Observe does not carry out.
-	heldByObserve rare[[]string]
-	// unconfirmed are the places at which objects were created that the cache has not shown yet, if only the finalizer cleans
-	// them up.
-	unconfirmed []place
 	// before is about the deletion.before object.
-	before rare[beforeMemory]
-	// waiting delays checks of what is being deleted, about which no event may come.
-	waiting rare[retryState]
+	before  rare[beforeMemory]
+	unusual rare[unusual]
+	// changes counts how often objects changed.
+	changes int32
 	// isExpensive: rendering needed a slot; see slots.go.
 	isExpensive bool
 	// withdrawn is true once the status has nothing of the previous field manager.
@@ -86,14 +63,16 @@ type record struct {
 	finalized bool
 	// wasReconciled is false before the first reconciliation.
 	wasReconciled bool
+	// newestSince is 1 + the number of the last handover when the upstream was read past a cache that may lag: see handover.
+	newestSince int32
 
 	// forgotten is true once the upstream is not counted any more in the metrics. mu guards it and what was counted.
 	forgotten bool
+	// isDesiredCurrent is true if desired was rendered from upstream, so that its event needs no work; mu guards it.
+	isDesiredCurrent bool
 	// inSync is the verdict of Ready if the last reconcile, or count, left nothing to do before the next event; the zero handle otherwise.
 	// mu guards it.
 	inSync unique.Handle[status.Verdict]
-	// isDesiredCurrent is true if desired was rendered from upstream, so that its event needs no work; mu guards it.
-	isDesiredCurrent bool
 
 	// mu guards what follows, too.
 	mu sync.Mutex
@@ -104,9 +83,43 @@ type record struct {
 	// parked is what is remembered of objects that the desired state does not have at present.
 	parked map[slot]*objectMemory
 	// unplaced are the responses about objects that the desired state no longer has, while they are newer than the cache.
-	unplaced []unplacedResponse
+	unplaced rare[[]unplacedResponse]
+}
+
+// unusual is the memory that few upstreams need. Only the worker that holds the key uses it.
+type unusual struct {
+	// renderAgainAt is when a desired state that took too long is rendered again.
+	renderAgainAt time.Time
+	// requested is the last value of the annotation that requests a reconcile.
+	requested string
+	// siblings are by the place of a live object that others read.
+	siblings map[place]siblingSeen
+	// left are the objects that stood at no target the last time.
+	left []witness
+	// marks are by the uid of an object whose owner annotation names another upstream.
+	marks map[types.UID]*markAnswer
+	// upstreamFailure is the reason of a failed request for the upstream itself that is retried; empty for none.
+	upstreamFailure string
+	// finalizerContest is about the writes to the finalizers.
+	finalizerContest contest
+	// refused are the values of status.fields that the API server refused.
+	refused refusedFields
+	// heldByObserve are the last logged actions that mode Observe does not carry out.
+	heldByObserve []string
+	// unconfirmed are the places at which objects were created that the cache has not shown yet, if only the finalizer cleans
+	// them up.
+	unconfirmed []place
+	// waiting delays checks of what is being deleted, about which no event may come.
+	waiting retryState
 	// gone are the objects that the API server has deleted, while the cache may still show them.
 	gone map[types.UID]time.Time
+}
+
+// inputsMemory has the places of the inputs of the upstream at a version, and the digest of what was read of them.
+type inputsMemory struct {
+	refs    []pipeline.InputRef
+	version string
+	digest  drift.Sum
 }
 
 // place is where a downstream was created, or may have been: a response can get lost.
@@ -153,12 +166,17 @@ type target struct {
 	// retry delays failed attempts; failure is the reason while they wait.
 	retry   rare[retryState]
 	failure *pipeline.Failure
+	unusual rare[unusualTarget]
+}
+
+// unusualTarget is the memory that few desired objects need.
+type unusualTarget struct {
 	// compared says what an apply would change, in mode Observe.
-	compared rare[comparison]
+	compared comparison
 	// changedBy says which fields another writer changed, as of the last time that was read.
 	changedBy string
 	// successor is what a dry run said while another upstream had the name: see circles.
-	successor rare[successor]
+	successor successor
 	// generated are the generated values of an object that was deleted to be created again; nil otherwise.
 	generated map[string]string
 }
@@ -318,37 +336,48 @@ func (r *record) isEchoOf(downstream int, live *drift.Live) bool {
 // forgetObject records that an object was deleted or is no longer ours, whatever the cache shows.
 func (r *record) forgetObject(uid types.UID, now time.Time) {
 	r.dropResponsesAbout(uid, func(int) bool { return true })
-	if r.gone == nil {
-		r.gone = map[types.UID]time.Time{}
+	u := r.unusual.edit()
+	if u.gone == nil {
+		u.gone = map[types.UID]time.Time{}
 	}
-	for old, until := range r.gone {
+	for old, until := range u.gone {
 		if now.After(until) {
-			delete(r.gone, old)
+			delete(u.gone, old)
 		}
 	}
-	r.gone[uid] = now.Add(freshFor)
+	u.gone[uid] = now.Add(freshFor)
 }
 
 // regained records that an object is ours again: it was released, and then adopted.
-func (r *record) regained(uid types.UID) { delete(r.gone, uid) }
+func (r *record) regained(uid types.UID) { delete(r.unusual.get().gone, uid) }
 
 // isKnownGone reports whether the object with that uid was recently deleted, released or not found.
 func (r *record) isKnownGone(uid types.UID, now time.Time) bool { return r.goneFor(uid, now) > 0 }
 
 // goneFor is for how long that still counts; zero if it does not.
 func (r *record) goneFor(uid types.UID, now time.Time) time.Duration {
-	return max(0, r.gone[uid].Sub(now))
+	return max(0, r.unusual.get().gone[uid].Sub(now))
+}
+
+// noteUpstreamFailure sets the reason of a failed request for the upstream itself; empty for none.
+func (r *record) noteUpstreamFailure(reason string) {
+	if reason != "" || r.unusual.isSet() {
+		r.unusual.edit().upstreamFailure = reason
+	}
 }
 
 // expectCreated records that an object is about to be created; confirmCreated drops those that the cache shows.
 func (r *record) expectCreated(m place) {
-	if !slices.Contains(r.unconfirmed, m) {
-		r.unconfirmed = append(r.unconfirmed, m)
+	if u := r.unusual.edit(); !slices.Contains(u.unconfirmed, m) {
+		u.unconfirmed = append(u.unconfirmed, m)
 	}
 }
 
 func (r *record) confirmCreated(shown func(place) bool) {
-	r.unconfirmed = slices.DeleteFunc(r.unconfirmed, shown)
+	if r.unusual.isSet() {
+		u := r.unusual.edit()
+		u.unconfirmed = slices.DeleteFunc(u.unconfirmed, shown)
+	}
 }
 
 // createdByUs reports whether the response about object i of the desired state proves that the object was created for the upstream with that
@@ -415,7 +444,7 @@ func (r *record) latest(i int, at pipeline.Ref, cache func() *drift.Live, now ti
 		return cached
 	}
 	if fresh.live.Namespace != at.Namespace || fresh.live.Name != at.Name { // it is superseded
-		r.unplaced = append(r.unplaced, unplacedResponse{r.objects[i].downstream, fresh})
+		r.displace(r.objects[i].downstream, fresh)
 		r.objects[i].read.reset()
 		return cached
 	}
@@ -444,7 +473,7 @@ func (r *record) unshown(downstreams int, now time.Time) [][]*drift.Live {
 	for _, m := range r.parked {
 		add(m)
 	}
-	for _, u := range r.unplaced {
+	for _, u := range r.unplaced.get() {
 		objects[u.downstream] = append(objects[u.downstream], u.live)
 	}
 	return objects
@@ -478,9 +507,20 @@ func dryRunKeyOf(live *drift.Live, hash string) dryRunKey {
 // setUID records that the object of that uid is ours. What is remembered of another one is dropped.
 func (t *target) setUID(uid types.UID, at pipeline.Ref) {
 	if t.uid != uid {
-		*t = target{uid: uid, retry: t.retry, failure: t.failure, probed: t.probed, contest: t.contest, generated: t.generated}
+		generated := t.unusual.get().generated
+		*t = target{retry: t.retry, failure: t.failure, probed: t.probed, contest: t.contest}
+		if generated != nil {
+			t.unusual.edit().generated = generated
+		}
 	}
-	t.at = at
+	t.uid, t.at = uid, at // also if it is equal: it shares the memory of the state of the object that is cached now
+}
+
+// noteChangedBy sets which fields another writer changed; empty for none.
+func (t *target) noteChangedBy(fields string) {
+	if fields != "" || t.unusual.isSet() {
+		t.unusual.edit().changedBy = fields
+	}
 }
 
 func (t *target) answered(live *drift.Live, hash string, change func(*pipeline.Verdict)) {

@@ -1,6 +1,9 @@
 package reconcile
 
 import (
+	"cmp"
+	"unique"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
@@ -140,17 +143,21 @@ func (r *Reconciler) countVerdict(rec *record, v status.Verdict) {
 }
 
 func (r *Reconciler) moveVerdict(rec *record, v status.Verdict) {
-	if rec.upstreamFailure != "" && v.Reason != "" {
-		v.Reason = rec.upstreamFailure
+	if v.Reason != "" {
+		v.Reason = cmp.Or(rec.unusual.get().upstreamFailure, v.Reason)
 	}
-	if rec.verdict == v {
+	var was status.Verdict
+	if rec.verdict != (unique.Handle[status.Verdict]{}) {
+		was = rec.verdict.Value()
+	}
+	if was == v {
 		return
 	}
 	r.counted.Store(true)
-	if was := rec.verdict; was.Reason != "" {
+	if was.Reason != "" {
 		upstreams.WithLabelValues(r.Name, string(was.Ready), was.Reason).Dec()
 	}
-	if rec.verdict = v; v.Reason != "" {
+	if rec.verdict = unique.Make(v); v.Reason != "" {
 		upstreams.WithLabelValues(r.Name, string(v.Ready), v.Reason).Inc()
 	}
 }

@@ -62,7 +62,7 @@ func (r *reconciliation) compare(ctx context.Context, o pipeline.Outcome, in pip
 	i := o.Downstream
 	t, view := &r.record.objects[o.Object].target, &r.Pipeline.Downstreams[i].View
 	question := comparisonKeyOf(o.Live, in.Desired.Objects[o.Object].Hash)
-	if t.compared.get().key == question {
+	if t.unusual.get().compared.key == question {
 		return false
 	}
 	obj, err := r.client.Get(ctx, r.target(i, o.Target))
@@ -78,7 +78,7 @@ func (r *reconciliation) compare(ctx context.Context, o pipeline.Outcome, in pip
 	if err != nil {
 		return false
 	}
-	*t.compared.edit() = comparison{key: question, text: r.Pipeline.WouldChange(r.upstream.GetUID(), i, doc, obj, taken)}
+	t.unusual.edit().compared = comparison{key: question, text: r.Pipeline.WouldChange(r.upstream.GetUID(), i, doc, obj, taken)}
 	return true
 }
 
@@ -91,12 +91,12 @@ func (r *reconciliation) logHeldByObserve(d *pipeline.Decision) {
 		}
 		name := r.Pipeline.Downstreams[o.Downstream].Name
 		line := strings.Join([]string{name, string(o.Action), o.Target.String(), o.Message}, " ")
-		if lines = append(lines, line); !slices.Contains(r.record.heldByObserve.get(), line) {
+		if lines = append(lines, line); !slices.Contains(r.record.unusual.get().heldByObserve, line) {
 			r.Log.Info("mode Observe: action not carried out", "upstream", r.ref.String(), "downstream", name,
 				"state", string(o.State), "action", string(o.Action), "target", o.Target.String(), "why", o.Message)
 		}
 	}
-	if r.record.heldByObserve.reset(); len(lines) > 0 {
-		*r.record.heldByObserve.edit() = lines
+	if len(lines) > 0 || r.record.unusual.isSet() {
+		r.record.unusual.edit().heldByObserve = lines
 	}
 }

@@ -88,8 +88,8 @@ func (r *record) takeOver(old *record, successors []counterpart) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.upstream = old.upstream
-	if len(old.gone) > 0 {
-		r.gone = maps.Clone(old.gone)
+	if gone := old.unusual.get().gone; len(gone) > 0 {
+		r.unusual.edit().gone = maps.Clone(gone)
 	}
 	for _, from := range old.objects {
 		h := successors[from.downstream]
@@ -107,9 +107,10 @@ func (r *record) takeOver(old *record, successors []counterpart) {
 			m.baseline = from.baseline.clone()
 		}
 	}
-	for _, m := range old.unconfirmed {
+	for _, m := range old.unusual.get().unconfirmed {
 		if h := successors[m.downstream]; h.index >= 0 {
-			r.unconfirmed = append(r.unconfirmed, place{h.index, m.at})
+			u := r.unusual.edit()
+			u.unconfirmed = append(u.unconfirmed, place{h.index, m.at})
 		}
 	}
 }

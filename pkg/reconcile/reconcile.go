@@ -162,7 +162,7 @@ func (r *reconciliation) awaitDeletion() time.Duration {
 	if r.Cache.UpstreamUID(r.ref) != "" {
 		return 0
 	}
-	return r.delay(r.record.waiting.edit())
+	return r.delay(&r.record.unusual.edit().waiting)
 }
 
 // begin returns the reconciliation of an upstream; nil if there is nothing to do.
@@ -208,7 +208,7 @@ func (r *Reconciler) begin(ctx context.Context, ref pipeline.Ref) (begun *reconc
 
 // hasNothing reports whether there is nothing to undo for an upstream that is not selected.
 func (r *reconciliation) hasNothing() bool {
-	return !r.hasFinalizer() && len(r.owned()) == 0 && len(r.record.unconfirmed) == 0 && !r.Pipeline.SaysItIsKept(r.upstream)
+	return !r.hasFinalizer() && len(r.owned()) == 0 && len(r.record.unusual.get().unconfirmed) == 0 && !r.Pipeline.SaysItIsKept(r.upstream)
 }
 
 func (r *Reconciler) newReconciliation(ref pipeline.Ref, up *unstructured.Unstructured) *reconciliation {
@@ -216,7 +216,7 @@ func (r *Reconciler) newReconciliation(ref pipeline.Ref, up *unstructured.Unstru
 		r.forget(ref) // the one before was deleted between two reconciliations
 	}
 	l := &reconciliation{Reconciler: r, client: r.Client, ref: ref, upstream: up, now: r.time(), failures: map[int]*pipeline.Failure{}, backingOff: map[int]bool{}, unremoved: map[types.UID]bool{},
-		record: r.memory.record(ref, up.GetUID()), begun: r.Counting.Load()}
+		record: r.memory.record(pipeline.Ref{Namespace: up.GetNamespace(), Name: up.GetName()}, up.GetUID()), begun: r.Counting.Load()}
 	l.record.clearInSync()
 	l.record.retrySlowRendering(l.now)
 	return l
@@ -298,7 +298,7 @@ func (r *Reconciler) forgetGone(ref pipeline.Ref) {
 func (r *Reconciler) forget(ref pipeline.Ref) {
 	if rec := r.memory.peek(ref); rec != nil {
 		r.uncount(rec)
-		r.readers.move(ref, rec.inputs, nil)
+		r.readers.move(ref, rec.inputs.get().refs, nil)
 		r.cascades.forget(rec.uid)
 		r.unstorable.forget(ref)
 		r.awaited.set(ref, nil)
@@ -374,7 +374,7 @@ func (r *reconciliation) updateDesired(ctx context.Context) {
 		return
 	}
 	changed := rec.desired == nil || r.Pipeline.SiblingsChanged(rec.desired, r.sibling)
-	if !changed && rec.version == r.upstream.GetResourceVersion() && rec.inputsDigest == r.inputsDigest {
+	if !changed && rec.version == r.upstream.GetResourceVersion() && rec.inputs.get().digest == r.inputsDigest {
 		return
 	}
 	digest := r.readableDigest(r.Pipeline.ReadsStatus())
@@ -390,14 +390,16 @@ func (r *reconciliation) updateDesired(ctx context.Context) {
 		countRender(r.Name)
 	}
 	rec.externalDigest = r.causeWithSiblings(cause)
-	if rec.desired.TookTooLong() && rec.renderAgainAt.IsZero() {
-		rec.renderAgainAt = r.now.Add(time.Duration(r.Pipeline.Config.Retry.MinDelay))
+	if rec.desired.TookTooLong() && rec.unusual.get().renderAgainAt.IsZero() {
+		rec.unusual.edit().renderAgainAt = r.now.Add(time.Duration(r.Pipeline.Config.Retry.MinDelay))
 	}
 	if ctx.Err() != nil || r.noSlot { // an evaluation that was cut short says nothing about the upstream
 		rec.digest, rec.version = drift.Sum{}, ""
 		return
 	}
-	rec.version, rec.inputsDigest = r.upstream.GetResourceVersion(), r.inputsDigest
+	if rec.version = r.upstream.GetResourceVersion(); rec.inputs.isSet() {
+		rec.inputs.edit().digest = r.inputsDigest
+	}
 }
 
 // readableDigest is the digest of everything that rules and templates can read.

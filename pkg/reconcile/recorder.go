@@ -113,7 +113,7 @@ func (r *reconciliation) eventUpdated(o pipeline.Outcome) {
 }
 
 func (r *reconciliation) eventRepaired(o pipeline.Outcome) {
-	text := r.record.objects[o.Object].changedBy
+	text := r.record.objects[o.Object].unusual.get().changedBy
 	if text == "" {
 		text = "it had drifted"
 	}

@@ -82,7 +82,7 @@ type refusedFields struct {
 
 // withoutRefused leaves out of a report what is known to be refused.
 func (r *reconciliation) withoutRefused(report pipeline.Report) pipeline.Report {
-	refused := r.record.refused.get()
+	refused := r.record.unusual.get().refused
 	if refused.definition != r.unstorable.definition(r.ref) {
 		return report
 	}
@@ -128,8 +128,10 @@ func (r *reconciliation) rememberRefused(refused pipeline.RefusedFields, definit
 	if denied {
 		refused, r.upstreamFailed = pipeline.RefusedFields{}, true
 	}
-	if r.record.refused.reset(); refused.Any() {
-		*r.record.refused.edit() = refusedFields{refused, definition}
+	if refused.Any() {
+		r.record.unusual.edit().refused = refusedFields{refused, definition}
+	} else if r.record.unusual.isSet() {
+		r.record.unusual.edit().refused = refusedFields{}
 	}
 	switch {
 	case !refused.Any():

@@ -9,17 +9,17 @@ func (r *reconciliation) handleReconcileRequest() {
 		return
 	}
 	asked := r.upstream.GetAnnotations()[convention.Annotation]
-	if asked == r.record.requested {
+	if asked == r.record.unusual.get().requested {
 		return
 	}
-	r.record.requested = asked
+	u := r.record.unusual.edit()
+	u.requested = asked
 	if asked == "" { // taken away: that asks for nothing
 		return
 	}
-	r.record.refused.reset()
+	u.refused, u.finalizerContest = refusedFields{}, contest{}
 	r.record.retry.reset()
 	r.record.statusContest.reset()
-	r.record.finalizerContest.reset()
 	r.record.items = nil
 	for i := range r.record.objects {
 		r.record.objects[i].startOver()

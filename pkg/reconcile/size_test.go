@@ -12,8 +12,8 @@ func TestMemoryOfAnUpstreamIsSmall(t *testing.T) {
 		of     reflect.Type
 		most   uintptr
 	}{
-		{"a size class of Go", reflect.TypeFor[record](), 512},
-		{"a size class of Go, and no more than a multiple of it for several objects", reflect.TypeFor[objectMemory](), 192},
+		{"a size class of Go", reflect.TypeFor[record](), 256},
+		{"a size class of Go, and no more than a multiple of it for several objects", reflect.TypeFor[objectMemory](), 160},
 	} {
 		if size := row.of.Size(); size > row.most {
 			t.Errorf("%s: a %s has %d bytes, want %d at most", row.reason, row.of, size, row.most)

@@ -55,8 +55,10 @@ func noSlotDelay() time.Duration { return 500*time.Millisecond + rand.N(500*time
 
 // retrySlowRendering makes the next reconciliation render again what took too long.
 func (r *record) retrySlowRendering(now time.Time) {
-	if r.renderAgainAt.IsZero() || now.Before(r.renderAgainAt) {
+	at := r.unusual.get().renderAgainAt
+	if at.IsZero() || now.Before(at) {
 		return
 	}
-	r.renderAgainAt, r.version, r.digest = time.Time{}, "", drift.Sum{}
+	r.unusual.edit().renderAgainAt = time.Time{}
+	r.version, r.digest = "", drift.Sum{}
 }

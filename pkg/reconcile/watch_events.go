@@ -65,11 +65,10 @@ func (r *Reconciler) RetryRefused(namespace string) []pipeline.Ref {
 	return r.unstorable.expire(namespace)
 }
 
-// OwnersOf returns the upstreams in an object's owner marks. An owner keeps its name as long as it keeps its uid, so the name is enough to
+// OwnersOf returns the upstreams in an object's owner marks; none of nil. An owner keeps its name as long as it keeps its uid, so the name is enough to
 // enqueue it; the reconciliation itself goes by uid.
-func (r *Reconciler) OwnersOf(obj any) []pipeline.Ref {
-	live, ok := obj.(*drift.Live)
-	if !ok {
+func (r *Reconciler) OwnersOf(live *drift.Live) []pipeline.Ref {
+	if live == nil {
 		return nil
 	}
 	var refs []pipeline.Ref

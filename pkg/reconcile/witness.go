@@ -20,7 +20,7 @@ type witness struct {
 
 // witnesses lists what the status says, if it can be trusted, and what is remembered.
 func (r *reconciliation) witnesses() []witness {
-	list := slices.Clone(r.record.left)
+	list := slices.Clone(r.record.unusual.get().left)
 	for _, m := range r.record.objects {
 		if m.uid != "" {
 			list = append(list, witness{place{m.downstream, m.at}, m.uid, 0})
@@ -47,15 +47,18 @@ func (r *reconciliation) findLeftovers(w *pipeline.Desired, owned [][]*drift.Liv
 		known[w.uid] = true
 	}
 	left := r.Pipeline.Leftovers(r.upstream.GetUID(), w, owned, r.recorded(), known)
-	before := r.record.left
-	r.record.left = nil
+	before := r.record.unusual.get().left
+	var now []witness
 	for i := range left {
 		own := &left[i]
 		if k := slices.IndexFunc(before, func(w witness) bool { return w.uid == own.Live.UID }); k >= 0 {
 			own.UnwantedSince = before[k].since
 		}
 		at := pipeline.Ref{Namespace: own.Live.Namespace, Name: own.Live.Name}
-		r.record.left = append(r.record.left, witness{place{own.Downstream, at}, own.Live.UID, own.UnwantedSince})
+		now = append(now, witness{place{own.Downstream, at}, own.Live.UID, own.UnwantedSince})
+	}
+	if len(now) > 0 || r.record.unusual.isSet() {
+		r.record.unusual.edit().left = now
 	}
 	return left
 }
