@@ -152,59 +152,6 @@ type countedState struct {
 	state      pipeline.State
 }
 
-// target is the memory of one desired object.
-type target struct {
-	uid types.UID
-	// at is the place of the object of that uid.
-	at pipeline.Ref
-	// probed is what probes said about an object.
-	probed rare[probed]
-	// dryRunAnswer is the result of the last dry run for drift; nil if none was made.
-	dryRunAnswer *dryRunAnswer
-	// contest is about the writes for the slot, to whichever object.
-	contest rare[contest]
-	// retry delays failed attempts; failure is the reason while they wait.
-	retry   rare[retryState]
-	failure *pipeline.Failure
-	unusual rare[unusualTarget]
-}
-
-// unusualTarget is the memory that few desired objects need.
-type unusualTarget struct {
-	// compared says what an apply would change, in mode Observe.
-	compared comparison
-	// changedBy says which fields another writer changed, as of the last time that was read.
-	changedBy string
-	// successor is what a dry run said while another upstream had the name: see circles.
-	successor successor
-	// generated are the generated values of an object that was deleted to be created again; nil otherwise.
-	generated map[string]string
-}
-
-// probed is the verdict of probes on the object of that uid at that version, for that hash.
-type probed struct {
-	verdict       pipeline.Verdict
-	uid           types.UID
-	version, hash string
-}
-
-// successor has the hashes of what would be accepted, and of what was refused.
-type successor struct{ accepted, refused string }
-
-// dryRunAnswer is whether a dry run found that nothing would change. It is about our fields alone: other changes of the object
-// need no new dry run.
-type dryRunAnswer struct {
-	key  dryRunKey
-	same bool
-}
-
-type dryRunKey struct {
-	uid            types.UID
-	p              drift.Sum
-	liveHash, hash string
-	extra          bool
-}
-
 // freshFor bounds how long a response is preferred to the cache: an informer that lags longer is not waited for.
 const freshFor = 15 * time.Second
 
@@ -483,48 +430,4 @@ func (r *record) unshown(downstreams int, now time.Time) [][]*drift.Live {
 func Newer(a, b string) bool {
 	c, err := resourceversion.CompareResourceVersion(a, b)
 	return err == nil && c > 0
-}
-
-// verdictOf returns what probes said, as long as the question is the same.
-func (t *target) verdictOf(live *drift.Live, hash string) pipeline.Verdict {
-	if live == nil {
-		return pipeline.Verdict{}
-	}
-	var v pipeline.Verdict
-	if p := t.probed.get(); p.uid == live.UID && p.version == live.ResourceVersion && p.hash == hash {
-		v = p.verdict
-	}
-	if t.dryRunAnswer != nil && t.dryRunAnswer.key == dryRunKeyOf(live, hash) {
-		v.SameByDryRun = &t.dryRunAnswer.same
-	}
-	return v
-}
-
-func dryRunKeyOf(live *drift.Live, hash string) dryRunKey {
-	return dryRunKey{live.UID, live.P, live.Hash, hash, live.Extra}
-}
-
-// setUID records that the object of that uid is ours. What is remembered of another one is dropped.
-func (t *target) setUID(uid types.UID, at pipeline.Ref) {
-	if t.uid != uid {
-		generated := t.unusual.get().generated
-		*t = target{retry: t.retry, failure: t.failure, probed: t.probed, contest: t.contest}
-		if generated != nil {
-			t.unusual.edit().generated = generated
-		}
-	}
-	t.uid, t.at = uid, at // also if it is equal: it shares the memory of the state of the object that is cached now
-}
-
-// noteChangedBy sets which fields another writer changed; empty for none.
-func (t *target) noteChangedBy(fields string) {
-	if fields != "" || t.unusual.isSet() {
-		t.unusual.edit().changedBy = fields
-	}
-}
-
-func (t *target) answered(live *drift.Live, hash string, change func(*pipeline.Verdict)) {
-	v := t.verdictOf(live, hash)
-	change(&v)
-	*t.probed.edit() = probed{v, live.UID, live.ResourceVersion, hash}
 }
