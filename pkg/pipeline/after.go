@@ -70,7 +70,7 @@ func (p *Pipeline) orderFact(in Input, k int, o Outcome, until config.AfterUntil
 	inputs := in.Inputs()
 	vars, budget := p.vars(in.Upstream, inputs), rules.NewBudget(context.Background())
 	if d.readsItem {
-		vars.Item = p.itemAt(in.Desired, k, vars, inputs, budget)
+		vars.Item, _ = p.itemAt(in.Desired, k, vars, inputs, budget)
 	}
 	return p.fact(d, Result{Outcome: o, Live: facts.Live}, vars, budget)
 }

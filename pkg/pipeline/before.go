@@ -159,7 +159,7 @@ func (p *Pipeline) decideBefore(in Input) (o Outcome, passed bool) {
 	left := p.beforeTimeLeft(in)
 	switch {
 	case o.State == StateBeforeFinished, o.State == StateBeforeFailed:
-	case left > 0:
+	case left > 0 && (o.RequeueAfter == 0 || left < o.RequeueAfter):
 		o.RequeueAfter = left
 	case left < 0:
 		o = p.timedOut(o)
@@ -204,7 +204,9 @@ func (p *Pipeline) decideUntimed(in Input) Outcome {
 	case errors.As(f.Desired.Err, &missing):
 		o.State, o.Message = StateWaiting, missing.message
 	case f.Desired.Err != nil:
-		o.State, o.Message = StateRenderFailed, f.Desired.Err.Error()
+		if o.State, o.Message = StateRenderFailed, f.Desired.Err.Error(); tookTooLong(f.Desired.Err) {
+			o.RequeueAfter = beforeAgain
+		}
 	case f.Live != nil && f.Live.Deleting:
 		o.State, o.Theirs, o.Message = StateWaiting, true, fmt.Sprintf("%s %s is being deleted; deletion.before is created once it is gone", p.Before.Config.Kind, f.Desired.Target)
 	case f.Live != nil:
@@ -244,6 +246,9 @@ func (f *BeforeFacts) madeUID(upstream types.UID) types.UID {
 	return ""
 }
 
+// beforeAgain is after how long an expression of deletion.before is tried again that got no time to end.
+const beforeAgain = 30 * time.Second
+
 // decideMade is about an object that was made: it is never made again for the same deletion.
 func (p *Pipeline) decideMade(in Input, uid types.UID) Outcome {
 	f := &in.Before
@@ -268,6 +273,9 @@ func (p *Pipeline) decideMade(in Input, uid types.UID) Outcome {
 	}
 	done, err := p.Before.done.Eval(vars, budget)
 	switch {
+	case budget.Expired():
+		o.State, o.RequeueAfter = StateBeforeRunning, beforeAgain
+		o.Message = fmt.Sprintf("whether %s has finished takes too long to find out, and is tried again: make the expressions look at less", p.describe(o))
 	case err == nil && done == true:
 		o.State, o.Message = StateBeforeFinished, p.describe(o)+" finished"
 	case f.Live.Deleting:

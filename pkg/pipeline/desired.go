@@ -44,6 +44,8 @@ type DesiredObject struct {
 	Wanted bool
 	// Reference reports whether it is marked by an owner reference; else by the owner annotation.
 	Reference bool
+	// cutShort is true, for all objects, if an expression of any got no time to end.
+	cutShort bool
 	// Err is why it cannot be told: `when` or the template failed, or an input is missing.
 	Err error
 	// Target is where it shall stand.
@@ -58,8 +60,12 @@ type DesiredObject struct {
 
 // TookTooLong reports whether a rule, an expression or a template got no time to end. It is retried: the process may have been busy.
 func (d *Desired) TookTooLong() bool {
-	return slices.ContainsFunc(d.Objects, func(o DesiredObject) bool { return errors.Is(o.Err, render.ErrTime) || errors.Is(o.Err, rules.ErrTime) }) ||
-		slices.ContainsFunc(d.Invalid, func(f rules.Failure) bool { return errors.Is(f.Err, rules.ErrTime) })
+	return slices.ContainsFunc(d.Objects, func(o DesiredObject) bool { return o.cutShort || tookTooLong(o.Err) })
+}
+
+// tookTooLong reports whether a template, or an expression with a budget of its own, got no time to end.
+func tookTooLong(err error) bool {
+	return errors.Is(err, render.ErrTime) || errors.Is(err, rules.ErrTime)
 }
 
 // Desired evaluates rules, `when` and templates for an upstream and its inputs. Failures are part of the result.
@@ -68,6 +74,14 @@ func (p *Pipeline) Desired(ctx context.Context, upstream *unstructured.Unstructu
 		return p.failed(errOnlyDeletes)
 	}
 	budget := rules.NewBudget(ctx)
+	w := p.desired(upstream, in, budget)
+	for k := range w.Objects {
+		w.Objects[k].cutShort = budget.Expired()
+	}
+	return w
+}
+
+func (p *Pipeline) desired(upstream *unstructured.Unstructured, in Inputs, budget *rules.Budget) *Desired {
 	vars := p.vars(upstream, in)
 	in.budget, in.values, in.rules = in.renderBudget(), vars.Values, budget
 	w := p.failed(nil)

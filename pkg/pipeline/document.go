@@ -272,7 +272,9 @@ func (p *Pipeline) Document(w *Desired, k int, upstream *unstructured.Unstructur
 		if in, err = p.withSiblings(d, w.of, in, nil); err != nil {
 			return nil, err
 		}
-		in.item = p.itemAt(w, k, p.vars(upstream, in), in, nil)
+		if in.item, err = p.itemAt(w, k, p.vars(upstream, in), in, nil); err != nil {
+			return nil, err
+		}
 		again, err := p.document(d, upstream, in)
 		if err != nil {
 			return nil, err

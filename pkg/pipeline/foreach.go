@@ -133,11 +133,11 @@ func refuseSharedNames(list []DesiredObject) {
 }
 
 // itemAt is the item of object k, which is evaluated again if it was forgotten. It is nil where there are no items.
-func (p *Pipeline) itemAt(w *Desired, k int, vars rules.Vars, in Inputs, budget *rules.Budget) any {
+func (p *Pipeline) itemAt(w *Desired, k int, vars rules.Vars, in Inputs, budget *rules.Budget) (item any, err error) {
 	o := &w.Objects[k]
 	d := p.Downstreams[o.Downstream]
 	if d.items == nil || !o.Wanted {
-		return nil
+		return nil, nil
 	}
 	if w.items == nil {
 		w.items = make([][]any, len(p.Downstreams))
@@ -145,12 +145,14 @@ func (p *Pipeline) itemAt(w *Desired, k int, vars rules.Vars, in Inputs, budget 
 	if w.items[o.Downstream] == nil {
 		in, _ = p.withSiblings(d, w.of, in, nil)
 		vars.Downstreams = in.downstreams
-		w.items[o.Downstream], _ = d.itemsOf(vars, in, budget)
+		if w.items[o.Downstream], err = d.itemsOf(vars, in, budget); err != nil {
+			return nil, err
+		}
 	}
 	if list := w.items[o.Downstream]; o.item < len(list) {
-		return list[o.item]
+		return list[o.item], nil
 	}
-	return nil
+	return nil, nil
 }
 
 // itemShown is how many bytes of an item DescribeItem shows.
@@ -161,8 +163,8 @@ const itemShown = 100
 func (p *Pipeline) DescribeItem(w *Desired, k int, upstream *unstructured.Unstructured, in Inputs) string {
 	o := &w.Objects[k]
 	d := p.Downstreams[o.Downstream]
-	item := p.itemAt(w, k, p.vars(upstream, in), in, nil)
-	if item == nil {
+	item, err := p.itemAt(w, k, p.vars(upstream, in), in, nil)
+	if err != nil || item == nil {
 		return ""
 	}
 	text := fmt.Sprintf("item %d", o.item)

@@ -72,8 +72,18 @@ func (p *Pipeline) fact(d *Downstream, r Result, vars rules.Vars, budget *rules.
 	return f
 }
 
-// health asks kstatus first, which compares generations, and then the config's own rules.
+// health says how an object is doing. A rule that got no time to end says nothing: the object may have failed, or not be ready.
 func (p *Pipeline) health(d *Downstream, r Result, vars rules.Vars, budget *rules.Budget) status.Fact {
+	f := p.healthInTime(d, r, vars, budget)
+	if budget.Expired() {
+		f.Ready, f.Failed, f.Progressing = false, false, true
+		f.Reason, f.Message = status.ReasonProgressing, "whether it is ready takes too long to find out, and is tried again: make the expressions look at less"
+	}
+	return f
+}
+
+// healthInTime asks kstatus first, which compares generations, and then the config's own rules.
+func (p *Pipeline) healthInTime(d *Downstream, r Result, vars rules.Vars, budget *rules.Budget) status.Fact {
 	f := status.Fact{Name: d.Name, Message: d.StatusMessage(r.Live)}
 	vars.Downstream = r.Live.Kept
 	if failed, message := firstTrue(d.failed, vars, budget); failed {

@@ -38,8 +38,8 @@ type Report struct {
 	Misfits []fieldpath.Path
 	// Changed reports whether Status says anything that the upstream's status does not say yet.
 	Changed bool
-	// TookTooLong tells that an expression got no time to end, on a busy machine or for too large an object: its field is as it was, or its
-	// rule unmet. A retry may say more.
+	// TookTooLong tells that an expression got no time to end, on a busy machine or for too large an object: its field is as it was, or an
+	// object not ready. A retry may say more.
 	TookTooLong bool
 	// Refused are the values of status.fields, and the items of status.downstreams, that Status is without.
 	Refused RefusedFields
@@ -82,7 +82,7 @@ func (p *Pipeline) Report(
 		var fact status.Fact
 		if !report.Invalid && results[k].Outcome.State != StateUnwanted {
 			if d.readsItem {
-				vars.Item = p.itemAt(w, k, vars, in, budget)
+				vars.Item, _ = p.itemAt(w, k, vars, in, budget)
 			}
 			fact = p.fact(d, results[k], vars, budget)
 			facts = append(facts, objectFact{fact, o})

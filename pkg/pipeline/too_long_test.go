@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,8 +34,6 @@ func TestTookTooLong(t *testing.T) {
 		{"a template that is too large, on any machine", failed(&render.Error{Limit: render.ErrLimit}), false},
 		{"an expression", failed(&rules.EvalError{Err: rules.ErrTime}), true},
 		{"an expression that costs too much, on any machine", failed(&rules.EvalError{Cause: rules.CauseCost}), false},
-		{"a rule", &pipeline.Desired{Invalid: []rules.Failure{{}, {Err: &rules.EvalError{Err: rules.ErrTime}}}}, true},
-		{"a rule that is violated", &pipeline.Desired{Invalid: []rules.Failure{{}}}, false},
 	} {
 		t.Run(row.reason, func(t *testing.T) {
 			if got := row.desired.TookTooLong(); got != row.want {
@@ -44,18 +43,16 @@ func TestTookTooLong(t *testing.T) {
 	}
 }
 
-// Each of the expressions is evaluated in time for a short list and not for a long one: the time grows with the square of its length.
-func TestReportTookTooLong(t *testing.T) {
-	t.Parallel()
-	for _, row := range []struct {
-		reason, ready, field string
-	}{
-		{"a field of the status", "true", "self.spec.list.map(x, x).size()"},
-		{"a rule of readiness", "self.spec.list.map(x, x).size() > 0", "true"},
-	} {
-		t.Run(row.reason, func(t *testing.T) {
-			t.Parallel()
-			p := compileConfig(t, fmt.Sprintf(`
+// slow is evaluated in time for a short list and not for a long one: the time grows with the square of its length.
+const slow = "self.spec.list.map(x, x).size() > 0"
+
+// listed is an upstream with a list of that length.
+func listed(n int) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "tools.example.com/v1", "kind": "Thing",
+		"metadata": map[string]any{"name": "a", "namespace": "b", "uid": "1"}, "spec": map[string]any{"list": make([]any, n)}}}
+}
+
+const tooLongConfig = `
 apiVersion: corollary.dev/v1alpha1
 kind: Operator
 metadata: {name: x}
@@ -65,19 +62,71 @@ downstreams:
     apiVersion: v1
     kind: ConfigMap
     template: '{metadata: {name: page}, data: {a: b}}'
-    ready: {rules: [{rule: %q}]}
-conventions: {fieldManager: x, labels: {a.example.com/x: x}, hash: {annotation: a.example.com/hash}, owner: {reference: true}}
-status: {conditions: {ready: Ready}, fields: [{path: .status.field, value: %q}]}
-`, row.ready, row.field))
+    ready: {rules: [{rule: %q}], failed: [{rule: %q}]}
+deletion:
+  before: {apiVersion: v1, kind: ConfigMap, template: '{metadata: {name: before}}', doneWhen: %q, failedWhen: %q}
+conventions:
+  fieldManager: x
+  labels: {a.example.com/x: x}
+  hash: {annotation: a.example.com/hash}
+  owner: {reference: true}
+  finalizer: a.example.com/x
+status: {conditions: {ready: Ready}, downstreams: .status.downstreams, fields: [{path: .status.field, value: %q}]}
+`
+
+func TestReportTookTooLong(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		reason, ready, failed, field string
+		isReady                      metav1.ConditionStatus // of a long list
+	}{
+		{"a field of the status", "true", "false", slow, metav1.ConditionTrue},
+		{"a rule of readiness", slow, "false", "true", metav1.ConditionFalse},
+		{"a rule of failure: the object may have failed", "true", "!(" + slow + ")", "true", metav1.ConditionFalse},
+	} {
+		t.Run(row.reason, func(t *testing.T) {
+			t.Parallel()
+			p := compileConfig(t, fmt.Sprintf(tooLongConfig, row.ready, row.failed, "true", "false", row.field))
 			for n, want := range map[int]bool{10: false, 500_000: true} {
-				up := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "tools.example.com/v1", "kind": "Thing",
-					"metadata": map[string]any{"name": "a", "namespace": "b"}, "spec": map[string]any{"list": make([]any, n)}}}
+				up := listed(n)
 				w := p.Desired(t.Context(), up, pipeline.Inputs{})
 				results := []pipeline.Result{{Outcome: pipeline.Outcome{State: pipeline.StateInSync},
 					Live: &drift.Live{UID: "1", Name: "page", Namespace: "b", Status: kstatus.CurrentStatus}}}
 				report := p.Report(t.Context(), up, pipeline.Inputs{}, w, results, nil, metav1.Now())
 				if report.TookTooLong != want || w.TookTooLong() {
 					t.Errorf("%d elements took too long: %v, %v", n, report.TookTooLong, report.Conditions)
+				}
+				if want && report.Verdict.Ready != row.isReady || !want && report.Verdict.Ready != metav1.ConditionTrue {
+					t.Errorf("%d elements: %v", n, report.Conditions)
+				}
+			}
+		})
+	}
+}
+
+// A deletion does not go on, and is not held for good, because a machine was busy.
+func TestDeletionTookTooLong(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		reason, done, failed string
+		want                 pipeline.State // of a short list
+	}{
+		{"it may be done", slow, "false", pipeline.StateBeforeFinished},
+		{"it may have failed", "true", slow, pipeline.StateBeforeFailed},
+	} {
+		t.Run(row.reason, func(t *testing.T) {
+			t.Parallel()
+			p := compileConfig(t, fmt.Sprintf(tooLongConfig, "true", "false", row.done, row.failed, "true"))
+			for n, want := range map[int]pipeline.State{10: row.want, 500_000: pipeline.StateBeforeRunning} {
+				up, now := listed(n), metav1.Now()
+				up.SetDeletionTimestamp(&now)
+				d := p.DecideDeletion(pipeline.Input{Upstream: up, HasFinalizer: true, Now: now.Time,
+					Before: pipeline.BeforeFacts{Made: "2", Live: &drift.Live{UID: "2", Name: "before", Namespace: "b", Deleting: n > 10}}})
+				switch {
+				case d.Before == nil || d.Before.State != want:
+					t.Errorf("%d elements: %v", n, d.Before)
+				case n > 10 && (d.Before.RequeueAfter == 0 || d.Before.RequeueAfter > time.Minute):
+					t.Errorf("it is tried again after %s", d.Before.RequeueAfter)
 				}
 			}
 		})

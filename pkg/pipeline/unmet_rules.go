@@ -23,7 +23,8 @@ type UnmetRule struct {
 // are the inputs of the desired state.
 func (p *Pipeline) UnmetRules(ctx context.Context, w *Desired, k int, upstream *unstructured.Unstructured, in Inputs, live *drift.Live) []UnmetRule {
 	d, budget, vars := p.Downstreams[w.Objects[k].Downstream], rules.NewBudget(ctx), p.vars(upstream, in)
-	vars.Downstream, vars.Item = live.Kept, p.itemAt(w, k, vars, in, budget)
+	vars.Downstream = live.Kept
+	vars.Item, _ = p.itemAt(w, k, vars, in, budget)
 	var list []UnmetRule
 	for _, r := range d.failed {
 		if r.holds(vars, budget) {

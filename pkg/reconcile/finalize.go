@@ -36,7 +36,7 @@ func (r *reconciliation) finalizerChange() string {
 }
 
 func (r *reconciliation) wroteFinalizer(up *unstructured.Unstructured) {
-	r.record.unusual.edit().finalizerContest.write(r.record.externalDigest, r.finalizerChange(), r.spacing(), r.now)
+	r.record.contests.edit().finalizers.write(r.record.externalDigest, r.finalizerChange(), r.spacing(), r.now)
 	r.upstream = withoutManagedFields(up)
 	r.record.rememberUpstream(up, false)
 }

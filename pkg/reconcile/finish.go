@@ -18,10 +18,6 @@ import (
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
-// slowReportDelay is the delay after a status whose expressions took too long: a busy machine gets time, and an expensive object takes at most
-// a twelfth of a worker.
-const slowReportDelay = time.Minute
-
 // finish reports the result of a reconciliation and returns after how long to reconcile again.
 func (r *reconciliation) finish(ctx context.Context, d pipeline.Decision) time.Duration {
 	if !r.selected {
@@ -34,10 +30,16 @@ func (r *reconciliation) finish(ctx context.Context, d pipeline.Decision) time.D
 	r.eventOutcomes(d, told)
 	r.reportRow(report.Row)
 	after := r.nextReconciliation(d)
-	if report.TookTooLong {
-		after = minNonZero(after, slowReportDelay)
+	switch {
+	case report.TookTooLong || r.readsSlowInputs():
+		after = minNonZero(after, r.noteSlow("the status"))
+	case !r.record.desired.TookTooLong():
+		r.noteQuick()
 	}
 	r.countVerdict(r.record, report.Verdict)
+	if r.record.unusual.isSet() && r.record.unusual.part.isEmpty(r.now) {
+		r.record.unusual.reset()
+	}
 	r.noteInSync(ctx, d, report.Verdict, after)
 	return after
 }
@@ -130,7 +132,7 @@ func (r *reconciliation) nextReconciliation(d pipeline.Decision) time.Duration {
 		case r.failures[k] != nil:
 			t.failure = r.failures[k]
 			after = minNonZero(after, r.delay(t.retry.edit()))
-		case isUnfinished(o), !r.record.unusual.get().renderAgainAt.IsZero():
+		case isUnfinished(o):
 			wait := t.retry.get().wait(r.record.externalDigest, r.now)
 			if t.failure = nil; wait == 0 {
 				wait = r.delay(t.retry.edit())
@@ -160,8 +162,10 @@ func (r *reconciliation) nextReconciliation(d pipeline.Decision) time.Duration {
 	for _, o := range d.Leftovers {
 		after = minNonZero(after, o.RequeueAfter)
 	}
-	if !r.trustedUntil.IsZero() {
-		after = minNonZero(after, r.trustedUntil.Sub(r.now))
+	for _, at := range []time.Time{r.trustedUntil, r.record.unusual.get().renderAgainAt} {
+		if !at.IsZero() {
+			after = minNonZero(after, max(at.Sub(r.now), time.Millisecond))
+		}
 	}
 	return minNonZero(after, r.statusDelay)
 }
@@ -231,7 +235,7 @@ func (r *reconciliation) writeReport(ctx context.Context, report pipeline.Report
 		return report, false
 	}
 	because, saying := cause(), r.statusDigest(report.Status)
-	if r.statusDelay = r.record.statusContest.get().wait(because, saying, r.spacing(), r.now); r.statusDelay > 0 {
+	if r.statusDelay = r.record.contests.get().status.wait(because, saying, r.spacing(), r.now); r.statusDelay > 0 {
 		r.contestedBy = r.statusContenders(report, saying)
 		return report, false
 	}
@@ -249,7 +253,7 @@ func (r *reconciliation) writeReport(ctx context.Context, report pipeline.Report
 		return report, true
 	}
 	r.notifyObserver(func(to Observer) { to.Reported(report) })
-	r.record.statusContest.edit().write(because, r.statusDigest(report.Status), r.spacing(), r.now)
+	r.record.contests.edit().status.write(because, r.statusDigest(report.Status), r.spacing(), r.now)
 	// The response may contain somebody else's change: then the event about it must be handled.
 	r.upstream = withoutManagedFields(resp)
 	complete := r.readableDigest(r.Pipeline.ReadsStatus()) == r.record.digest

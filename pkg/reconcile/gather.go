@@ -20,7 +20,7 @@ func (r *reconciliation) gather(ctx context.Context) pipeline.Input {
 	r.updateDesired(ctx) // our own write to the upstream may have brought somebody else's change with it
 	r.trustedUntil = time.Time{}
 	r.record.confirmCreated(func(m place) bool { return r.Cache.Live(m.downstream, m.at) != nil })
-	finalizers := r.record.unusual.get().finalizerContest
+	finalizers := r.record.contests.get().finalizers
 	in := pipeline.Input{Upstream: r.upstream, Desired: r.record.desired, Inputs: r.inputsRead, Selected: r.selected, HasFinalizer: r.hasFinalizer(), HasPreviousFinalizer: r.hasPreviousFinalizer(),
 		FinalizerSpaced: finalizers.wait(r.record.externalDigest, r.finalizerChange(), r.spacing(), r.now), Now: r.now}
 	recorded := r.recorded()

@@ -3,6 +3,7 @@ package reconcile
 import (
 	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"sync"
@@ -162,11 +163,25 @@ func (r *reconciliation) findInputs(ctx context.Context) {
 	if known.version != r.upstream.GetResourceVersion() || known.refs == nil {
 		refs := r.Pipeline.InputRefs(ctx, r.upstream)
 		r.readers.move(r.ref, known.refs, refs)
-		if known.refs, known.version = refs, r.upstream.GetResourceVersion(); ctx.Err() != nil {
+		late := slices.ContainsFunc(refs, func(ref pipeline.InputRef) bool { return errors.Is(ref.Err, rules.ErrTime) })
+		r.record.mu.Lock() // a watch may forget the upstream
+		known.refs, known.version = refs, r.upstream.GetResourceVersion()
+		r.record.mu.Unlock()
+		if ctx.Err() != nil || late {
 			known.version = "" // an evaluation that was cut short says nothing about the upstream
 		}
 	}
 	r.readInputs(ctx)
+}
+
+// readsSlowInputs reports whether an input is not known because its expression took too long.
+func (r *reconciliation) readsSlowInputs() bool {
+	for i, ref := range r.record.inputs.get().refs {
+		if errors.Is(ref.Err, rules.ErrTime) || i < len(r.inputs) && errors.Is(r.inputs[i].err, rules.ErrTime) {
+			return true
+		}
+	}
+	return false
 }
 
 // readInputs reads the inputs to which the record refers.

@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -42,8 +43,8 @@ type record struct {
 	items map[int]*itemsMemory
 	// retry is about requests for the upstream itself: its status, and its finalization when it is being deleted.
 	retry rare[retryState]
-	// statusContest is about the writes to the status.
-	statusContest rare[statusContest]
+	// contests are about the writes to the upstream itself.
+	contests rare[upstreamContests]
 	// states and verdict are as they were counted; the zero handle is none.
 	states  []countedState
 	verdict unique.Handle[status.Verdict]
@@ -88,8 +89,9 @@ type record struct {
 
 // unusual is the memory that few upstreams need. Only the worker that holds the key uses it.
 type unusual struct {
-	// renderAgainAt is when a desired state that took too long is rendered again.
+	// renderAgainAt is when a desired state that took too long is rendered again, and slow delays that and a status that did.
 	renderAgainAt time.Time
+	slow          retryState
 	// requested is the last value of the annotation that requests a reconcile.
 	requested string
 	// siblings are by the place of a live object that others read.
@@ -100,8 +102,6 @@ type unusual struct {
 	marks map[types.UID]*markAnswer
 	// upstreamFailure is the reason of a failed request for the upstream itself that is retried; empty for none.
 	upstreamFailure string
-	// finalizerContest is about the writes to the finalizers.
-	finalizerContest contest
 	// refused are the values of status.fields that the API server refused.
 	refused refusedFields
 	// heldByObserve are the last logged actions that mode Observe does not carry out.
@@ -113,6 +113,13 @@ type unusual struct {
 	waiting retryState
 	// gone are the objects that the API server has deleted, while the cache may still show them.
 	gone map[types.UID]time.Time
+}
+
+// isEmpty reports whether nothing is left to be remembered.
+func (u *unusual) isEmpty(now time.Time) bool {
+	maps.DeleteFunc(u.gone, func(_ types.UID, until time.Time) bool { return now.After(until) })
+	return u.renderAgainAt.IsZero() && u.slow.failures == 0 && u.requested == "" && u.upstreamFailure == "" && u.waiting.failures == 0 &&
+		!u.refused.fields.Any() && len(u.siblings)+len(u.left)+len(u.marks)+len(u.heldByObserve)+len(u.unconfirmed)+len(u.gone) == 0
 }
 
 // inputsMemory has the places of the inputs of the upstream at a version, and the digest of what was read of them.
@@ -174,7 +181,7 @@ func (m *memory) found(ref pipeline.Ref) {
 	delete(m.misses, ref)
 }
 
-// record returns the memory of the upstream of that name and uid. One of another uid is dropped.
+// record returns the memory of an upstream, which ref names. That of another uid is dropped.
 func (m *memory) record(ref pipeline.Ref, uid types.UID) *record {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -304,6 +311,16 @@ func (r *record) isKnownGone(uid types.UID, now time.Time) bool { return r.goneF
 // goneFor is for how long that still counts; zero if it does not.
 func (r *record) goneFor(uid types.UID, now time.Time) time.Duration {
 	return max(0, r.unusual.get().gone[uid].Sub(now))
+}
+
+// inputRefs are the inputs of the upstream, for any goroutine.
+func (r *record) inputRefs() []pipeline.InputRef {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.inputs.isSet() {
+		return nil
+	}
+	return r.inputs.part.refs
 }
 
 // noteUpstreamFailure sets the reason of a failed request for the upstream itself; empty for none.

@@ -215,8 +215,12 @@ func (r *Reconciler) newReconciliation(ref pipeline.Ref, up *unstructured.Unstru
 	if rec := r.memory.peek(ref); rec != nil && rec.uid != up.GetUID() {
 		r.forget(ref) // the one before was deleted between two reconciliations
 	}
+	key := ref
+	if at := (pipeline.Ref{Namespace: up.GetNamespace(), Name: up.GetName()}); at == ref { // it shares the memory of the cached upstream
+		key = at
+	}
 	l := &reconciliation{Reconciler: r, client: r.Client, ref: ref, upstream: up, now: r.time(), failures: map[int]*pipeline.Failure{}, backingOff: map[int]bool{}, unremoved: map[types.UID]bool{},
-		record: r.memory.record(pipeline.Ref{Namespace: up.GetNamespace(), Name: up.GetName()}, up.GetUID()), begun: r.Counting.Load()}
+		record: r.memory.record(key, up.GetUID()), begun: r.Counting.Load()}
 	l.record.clearInSync()
 	l.record.retrySlowRendering(l.now)
 	return l
@@ -298,7 +302,7 @@ func (r *Reconciler) forgetGone(ref pipeline.Ref) {
 func (r *Reconciler) forget(ref pipeline.Ref) {
 	if rec := r.memory.peek(ref); rec != nil {
 		r.uncount(rec)
-		r.readers.move(ref, rec.inputs.get().refs, nil)
+		r.readers.move(ref, rec.inputRefs(), nil)
 		r.cascades.forget(rec.uid)
 		r.unstorable.forget(ref)
 		r.awaited.set(ref, nil)
@@ -391,7 +395,7 @@ func (r *reconciliation) updateDesired(ctx context.Context) {
 	}
 	rec.externalDigest = r.causeWithSiblings(cause)
 	if rec.desired.TookTooLong() && rec.unusual.get().renderAgainAt.IsZero() {
-		rec.unusual.edit().renderAgainAt = r.now.Add(time.Duration(r.Pipeline.Config.Retry.MinDelay))
+		rec.unusual.edit().renderAgainAt = r.now.Add(r.noteSlow("what the upstream asks for"))
 	}
 	if ctx.Err() != nil || r.noSlot { // an evaluation that was cut short says nothing about the upstream
 		rec.digest, rec.version = drift.Sum{}, ""

@@ -17,9 +17,9 @@ func (r *reconciliation) handleReconcileRequest() {
 	if asked == "" { // taken away: that asks for nothing
 		return
 	}
-	u.refused, u.finalizerContest = refusedFields{}, contest{}
+	u.refused, u.slow = refusedFields{}, retryState{}
 	r.record.retry.reset()
-	r.record.statusContest.reset()
+	r.record.contests.reset()
 	r.record.items = nil
 	for i := range r.record.objects {
 		r.record.objects[i].startOver()

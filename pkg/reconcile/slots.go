@@ -53,6 +53,23 @@ func (r *reconciliation) releaseSlot() {
 // noSlotDelay is how long an upstream without a slot waits.
 func noSlotDelay() time.Duration { return 500*time.Millisecond + rand.N(500*time.Millisecond) }
 
+// noteSlow notes that expressions or templates got no time to end, and returns after how long to try again. The upstream then needs a slot:
+// its author must not occupy all workers.
+func (r *reconciliation) noteSlow(what string) time.Duration {
+	slow := &r.record.unusual.edit().slow
+	if r.record.isExpensive = true; slow.failures == 0 {
+		r.Log.Info("expressions or templates took too long, will retry", "upstream", r.ref.String(), "incomplete", what)
+	}
+	return r.delay(slow)
+}
+
+// noteQuick ends that.
+func (r *reconciliation) noteQuick() {
+	if r.record.unusual.isSet() {
+		r.record.unusual.edit().slow = retryState{}
+	}
+}
+
 // retrySlowRendering makes the next reconciliation render again what took too long.
 func (r *record) retrySlowRendering(now time.Time) {
 	at := r.unusual.get().renderAgainAt

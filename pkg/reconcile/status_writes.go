@@ -63,7 +63,7 @@ func (r *reconciliation) causeOfDeletion(report pipeline.Report) drift.Sum {
 
 // statusContenders says why writes of the status do not last.
 func (r *reconciliation) statusContenders(report pipeline.Report, saying string) string {
-	if c := r.record.statusContest.get(); saying == c.written {
+	if c := r.record.contests.get().status; saying == c.written {
 		if c.writers == "" {
 			return "another writer keeps overwriting the status; it is written with growing delay"
 		}
@@ -78,13 +78,19 @@ func (r *reconciliation) statusContenders(report pipeline.Report, saying string)
 
 // findStatusWriters reads who overwrites the status, before our write takes the fields back, once that is contested.
 func (r *reconciliation) findStatusWriters(ctx context.Context, saying string) {
-	c := r.record.statusContest.get()
+	c := r.record.contests.get().status
 	if c.unsettled < contestedAfter-1 || c.written != saying {
 		return
 	}
 	if up, err := r.client.Get(ctx, r.UpstreamTarget(r.ref)); err == nil {
-		r.record.statusContest.edit().writers = statusWriters(up, r.Pipeline.Config.Conventions.FieldManager)
+		r.record.contests.edit().status.writers = statusWriters(up, r.Pipeline.Config.Conventions.FieldManager)
 	}
+}
+
+// upstreamContests are about the writes to the status and to the finalizers.
+type upstreamContests struct {
+	status     statusContest
+	finalizers contest
 }
 
 // statusContest is about the writes to a status.

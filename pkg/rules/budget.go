@@ -3,6 +3,7 @@ package rules
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
@@ -27,6 +28,8 @@ type Budget struct {
 	until   time.Time
 	expired bool
 }
+
+var tooLong = fmt.Sprintf("it takes longer than %s: make it look at less", maxTime)
 
 // ErrTime means that an evaluation takes too long. It says as much about the machine as about the object: a retry may succeed.
 var ErrTime = errors.New("evaluating takes too long")

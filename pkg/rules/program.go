@@ -113,8 +113,7 @@ func (p *Program) run(vars *Vars, b *Budget) (ref.Val, error) {
 		failure := p.explain(err)
 		if failure.Cause == CauseInterrupted && b.ctx.Err() == nil {
 			b.expired = true
-			failure.Cause, failure.Err = CauseCost, ErrTime
-			failure.Problem = fmt.Sprintf("it takes longer than %s and will be retried: make it look at less", maxTime)
+			failure.Cause, failure.Problem, failure.Err = CauseCost, tooLong, ErrTime
 		}
 		return nil, failure
 	}
@@ -154,6 +153,8 @@ func (p *Program) explain(err error) *EvalError {
 	switch {
 	case errors.Is(err, interpreter.InterruptError{}):
 		failure.Cause, failure.Problem = CauseInterrupted, "interrupted"
+	case errors.Is(err, ErrTime): // of a variable
+		failure.Cause, failure.Problem = CauseCost, tooLong
 	case errors.As(err, &canceled) && canceled.Cause == interpreter.CostLimitExceeded:
 		failure.Cause, failure.Problem = CauseCost, fmt.Sprintf("it costs more than the limit of %d: make it look at less", CostPerCall)
 	case errors.As(err, &canceled):

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 )
@@ -12,6 +13,9 @@ func TestLackOfTimeCanBeTold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if _, err := env.Variable("copies", "self.spec.list.map(x, x)"); err != nil {
+		t.Fatal(err)
+	}
 	self := map[string]any{"spec": map[string]any{"list": make([]any, 1000)}}
 	for _, row := range []struct {
 		reason, expr string
@@ -20,6 +24,8 @@ func TestLackOfTimeCanBeTold(t *testing.T) {
 	}{
 		{"in time", "self.spec.list.map(x, x).size()", false, nil},
 		{"too late", "self.spec.list.map(x, x).size()", true, ErrTime},
+		{"through a variable", "size(variables.copies)", true, ErrTime},
+		{"through a variable, in a loop", "variables.copies.exists(x, x == 1)", true, ErrTime},
 		{"without a loop it ends by itself", "size(self.spec.list)", true, nil},
 	} {
 		t.Run(row.reason, func(t *testing.T) {
@@ -34,6 +40,9 @@ func TestLackOfTimeCanBeTold(t *testing.T) {
 			_, got := p.Eval(Vars{Self: self}, b)
 			if !errors.Is(got, row.want) || b.Expired() != (row.want != nil) {
 				t.Errorf("error %v, expired %v", got, b.Expired())
+			}
+			if failed := (*EvalError)(nil); errors.As(got, &failed) && (failed.Cause != CauseCost || !strings.Contains(failed.Redacted(), tooLong)) {
+				t.Errorf("cause %v: %s", failed.Cause, failed.Redacted())
 			}
 		})
 	}

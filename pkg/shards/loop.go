@@ -39,7 +39,7 @@ func (m *Member) loop(ctx context.Context, refuse context.CancelCauseFunc) {
 	m.mu.Lock()
 	m.waitsFor = ""
 	m.mu.Unlock()
-	m.seen.founded = !m.set.Joined()
+	m.seen.founded, m.joined = !m.set.Joined(), m.now()
 	m.options.Log.Info("taking part in the set of shards", "process", m.name, "shards", m.options.N)
 	last, reported := m.now(), ""
 	for ctx.Err() == nil {
@@ -99,6 +99,7 @@ func (m *Member) look(ctx context.Context) (moving bool, err error) {
 	}
 	m.adopt(ctx, &v)
 	m.recordLoaded(ctx)
+	v.joining = m.now().Sub(m.joined) < m.options.RetryPeriod
 	actions := plan(v)
 	taken := 0
 	for _, a := range actions {

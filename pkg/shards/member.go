@@ -43,6 +43,8 @@ type Member struct {
 	seen         *observer
 	handler      Handler
 	wake         chan struct{}
+	// joined is when this process joined the set.
+	joined time.Time
 	// unanswered are the tokens of shards whose Lease may name this process though the answer to its write says nothing.
 	unanswered map[int]leadership.Token
 

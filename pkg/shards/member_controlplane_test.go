@@ -5,6 +5,7 @@ package shards_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -32,9 +33,19 @@ type process struct {
 	// deaf is true while its lists are not answered.
 	deaf     atomic.Bool
 	requests atomic.Int64
+	gained   atomic.Int64
 }
 
+func (p *process) Gained(context.Context, int) { p.gained.Add(1) }
+func (p *process) Lost(int)                    {}
+func (p *process) MembersChanged()             {}
+
 func start(t *testing.T, namespace string, n int) *process {
+	t.Helper()
+	return startWith(t, namespace, n, leadership.Timings{LeaseDuration: 5 * time.Second, RenewDeadline: 3 * time.Second, RetryPeriod: 500 * time.Millisecond})
+}
+
+func startWith(t *testing.T, namespace string, n int, timings leadership.Timings) *process {
 	t.Helper()
 	p := &process{over: make(chan error, 1)}
 	cfg := rest.CopyConfig(testkit.Config())
@@ -48,11 +59,11 @@ func start(t *testing.T, namespace string, n int) *process {
 		})
 	})
 	var err error
-	p.Member, err = shards.New(cfg, shards.Options{Namespace: namespace, ID: "set", N: n, Log: logr.Discard(),
-		Timings: leadership.Timings{LeaseDuration: 5 * time.Second, RenewDeadline: 3 * time.Second, RetryPeriod: 500 * time.Millisecond}})
+	p.Member, err = shards.New(cfg, shards.Options{Namespace: namespace, ID: "set", N: n, Log: logr.Discard(), Timings: timings})
 	if err != nil {
 		t.Fatal(err)
 	}
+	p.Subscribe(p)
 	ctx, stop := context.WithCancel(context.Background())
 	p.stop = stop
 	go func() {
@@ -103,6 +114,30 @@ func await(t *testing.T, why string, counts []int, processes ...*process) {
 			t.Fatalf("%s: the processes hold %v, want %v", why, got, counts)
 		}
 		<-time.After(20 * time.Millisecond)
+	}
+}
+
+// Processes that start together load each shard once: none takes the shares of all before the others have joined.
+func TestMembersStartTogether(t *testing.T) {
+	t.Parallel()
+	namespace := testkit.Namespace(t)
+	slow := leadership.Timings{LeaseDuration: 20 * time.Second, RenewDeadline: 12 * time.Second, RetryPeriod: 4 * time.Second}
+	processes := []*process{startWith(t, namespace, number, slow)}
+	<-processes[0].Elected()
+	<-time.After(time.Second) // that the others start later
+	for range 2 {
+		processes = append(processes, startWith(t, namespace, number, slow))
+	}
+	await(t, "three processes", []int{4, 4, 4}, processes...)
+	gained := func() (n int64) {
+		for _, p := range processes {
+			n += p.gained.Load()
+		}
+		return n
+	}
+	testkit.Eventually(t, time.Minute, func() (bool, string) { return gained() >= number, fmt.Sprintf("%d shards were loaded", gained()) })
+	if n := gained(); n != number {
+		t.Errorf("%d shards were loaded %d times in all", number, n)
 	}
 }
 

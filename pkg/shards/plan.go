@@ -46,6 +46,9 @@ type view struct {
 	mine map[int]bool
 	// draining are those of them that it gives up.
 	draining map[int]bool
+	// joining is true for a retry period after this process joined. It takes no shard yet: others may have started with it, and what it
+	// loaded in their place, they would load again.
+	joining bool
 }
 
 // loads reports whether a process is loading any shard, and trying whether one that is suspect.
@@ -101,6 +104,9 @@ func plan(v view) []action {
 	a := assign(v)
 	for _, i := range a.drained[v.self] {
 		actions = append(actions, action{verb: drain, shard: i})
+	}
+	if v.joining {
+		return actions
 	}
 	for _, i := range a.taken[v.self] {
 		actions = append(actions, action{verb: take, shard: i})

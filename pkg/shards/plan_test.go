@@ -11,7 +11,8 @@ import (
 // "a*" is being loaded, "3/2" is free after 3 deaths in a group of 2, "a*1/4" is being loaded after that, "!" died and is not counted yet.
 func parse(t *testing.T, alive, shards string) view {
 	t.Helper()
-	v := view{self: "a", alive: strings.Fields(alive), mine: map[int]bool{}, draining: map[int]bool{}}
+	v := view{self: "a", mine: map[int]bool{}, draining: map[int]bool{}}
+	v.alive, v.joining = strings.Fields(strings.TrimPrefix(alive, "joining: ")), strings.HasPrefix(alive, "joining: ")
 	for i, word := range strings.Split(shards, "|") {
 		s := shard{}
 		name, deaths, _ := strings.Cut(strings.TrimLeft(word, "abcdz*?!-"), "/")
@@ -34,6 +35,8 @@ func TestPlan(t *testing.T) {
 	for _, c := range []struct{ reason, alive, shards, want string }{
 		{"the only process takes all", "a", "-|-|-", "take 0, take 1, take 2"},
 		{"each takes its own part of what is free", "a b", "-|-|-|-", "take 0, take 1"},
+		{"a process that has just joined takes nothing: others may have started with it", "joining: a", "-|1/2|b", ""},
+		{"but it gives up what it should not have", "joining: a b", "a|a", "drain 1"},
 		{"the second of two takes the rest", "0 a", "-|-|-", "take 2"},
 		{"all have their share: nothing moves", "a b", "a|a|b|b", ""},
 		{"shares that differ by one are fair", "a b", "b|a|b|a|b", ""},
