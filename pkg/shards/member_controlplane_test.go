@@ -42,7 +42,8 @@ func (p *process) MembersChanged()             {}
 
 func start(t *testing.T, namespace string, n int) *process {
 	t.Helper()
-	return startWith(t, namespace, n, leadership.Timings{LeaseDuration: 5 * time.Second, RenewDeadline: 3 * time.Second, RetryPeriod: 500 * time.Millisecond})
+	quick := leadership.Timings{LeaseDuration: 5 * time.Second, RenewDeadline: 3 * time.Second, RetryPeriod: 500 * time.Millisecond}
+	return startWith(t, namespace, n, quick)
 }
 
 func startWith(t *testing.T, namespace string, n int, timings leadership.Timings) *process {
