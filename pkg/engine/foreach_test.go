@@ -4,6 +4,7 @@ package engine_test
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,8 +13,11 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/engine"
 )
 
 var pools = schema.GroupVersionResource{Group: "test.example.com", Version: "v1", Resource: "pools"}
@@ -207,4 +211,37 @@ func TestForEachMany(t *testing.T) {
 		t.Errorf("a foreign label costs %v, and renders", counter.Snapshot())
 	}
 	t.Logf("it took %v reconciliations", metric(t, "corollary_reconcile_seconds", name)-reconciles)
+}
+
+// A reconcile has as much time as a stop waits for it. What it cannot do in that time is done by the next one, and nothing has failed.
+func TestForEachTakesLongerThanOneReconcile(t *testing.T) {
+	t.Parallel()
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	slow := rest.CopyConfig(testkit.Config())
+	slow.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			if r.Method == http.MethodPatch || r.Method == http.MethodDelete {
+				<-time.After(50 * time.Millisecond) // what a busy API server takes
+			}
+			return next.RoundTrip(r)
+		})
+	})
+	short := func(_ *config.Operator, o *engine.Options) { o.DrainTimeout = 4 * time.Second }
+	startWith(t, slow, short, fill(poolConfig, ns, name)).ready()
+	var items []string
+	for i := range 100 {
+		items = append(items, fmt.Sprintf("w%03d=v", i))
+	}
+	testkit.Apply(t, ns, pool("p", items...))
+	testkit.Eventually(t, patience, func() (bool, string) {
+		u := testkit.Find(t, pools, ns, "p")
+		status, _, message := condition(u, "Ready")
+		return len(recordedObjects(u)) == 100 && status == "True", message
+	})
+	testkit.Delete(t, pools, ns, "p")
+	waitGone(t, pools, ns, "p")
+	waitWorkers(t, ns, name)
+	if n := metric(t, "corollary_failures_total", name); n > 0 {
+		t.Errorf("%v requests failed", n)
+	}
 }

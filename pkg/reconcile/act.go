@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -26,12 +27,12 @@ func (r *reconciliation) act(ctx context.Context, d *pipeline.Decision, in pipel
 	}
 	acted := d.Finalizer == pipeline.FinalizerAdd || d.Finalizer == pipeline.FinalizerSwap
 	for _, o := range d.Outcomes {
-		if o.Action != pipeline.ActionNone && r.failures[o.Object] == nil {
+		if o.Action != pipeline.ActionNone && r.failures[o.Object] == nil && r.hasTime() {
 			acted = r.carryOut(ctx, o, in) || acted
 		}
 	}
 	acted = r.removeLeftovers(ctx, d, in) || acted
-	if d.Finalizer == pipeline.FinalizerRemove && len(r.failures) == 0 {
+	if d.Finalizer == pipeline.FinalizerRemove && len(r.failures) == 0 && !r.outOfTime {
 		acted = r.removeUnneededFinalizer(ctx, in) || acted
 	}
 	return acted
@@ -45,7 +46,7 @@ func (r *reconciliation) removeLeftovers(ctx context.Context, d *pipeline.Decisi
 		if f != nil && r.Pipeline.Downstreams[o.Downstream].Several() && (!f.OfRemoval || !r.backingOff[o.Object]) && !r.unremoved[o.UID] {
 			f = nil
 		}
-		if o.Action == pipeline.ActionNone || f != nil {
+		if o.Action == pipeline.ActionNone || f != nil || !r.hasTime() {
 			continue
 		}
 		removed := r.carryOut(ctx, o, in)
@@ -56,8 +57,15 @@ func (r *reconciliation) removeLeftovers(ctx context.Context, d *pipeline.Decisi
 	return acted
 }
 
+// hasTime reports whether an action may begin. One begins in each reconcile, whatever the time.
+func (r *reconciliation) hasTime() bool {
+	r.outOfTime = r.outOfTime || r.acts > 0 && !r.actUntil.IsZero() && time.Now().After(r.actUntil)
+	return !r.outOfTime
+}
+
 // carryOut makes the requests for one outcome. It returns false if they failed.
 func (r *reconciliation) carryOut(ctx context.Context, o pipeline.Outcome, in pipeline.Input) bool {
+	r.acts++
 	countOutcome(r.Name, r.Pipeline.Downstreams[o.Downstream].Name, string(o.State))
 	r.Log.V(1).Info("acting", "upstream", r.ref.String(), "downstream", r.Pipeline.Downstreams[o.Downstream].Name,
 		"state", string(o.State), "action", string(o.Action), "target", o.Target.String(), "why", o.Message)

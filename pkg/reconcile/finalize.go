@@ -165,8 +165,8 @@ func (r *reconciliation) actDeletion(ctx context.Context, d *pipeline.Decision, 
 		return d.Before.Action != pipeline.ActionNone && r.actBefore(ctx, d, in)
 	}
 	acted := r.removeLeftovers(ctx, d, in)
-	if len(r.failures) > 0 || d.Finalizer != pipeline.FinalizerRemove {
-		return acted && len(r.failures) == 0
+	if len(r.failures) > 0 || r.outOfTime || d.Finalizer != pipeline.FinalizerRemove {
+		return acted && len(r.failures) == 0 && !r.outOfTime
 	}
 	if d.Before != nil && d.Before.Action != pipeline.ActionNone && !r.actBefore(ctx, d, in) {
 		return false
@@ -190,6 +190,9 @@ func (r *reconciliation) reportHeld(ctx context.Context, d pipeline.Decision) ti
 	r.eventDeletion(d)
 	if len(r.failures) > 0 || r.upstreamFailed {
 		return r.retryLater()
+	}
+	if r.outOfTime {
+		return time.Millisecond
 	}
 	var after time.Duration
 	if h := d.Before; h != nil {

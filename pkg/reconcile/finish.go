@@ -57,6 +57,9 @@ func (r *reconciliation) finishUnselected(ctx context.Context, d pipeline.Decisi
 	for _, o := range slices.Concat(d.Outcomes, d.Leftovers) {
 		after = minNonZero(after, o.RequeueAfter)
 	}
+	if r.outOfTime {
+		return time.Millisecond
+	}
 	if after == 0 {
 		r.forget(r.ref)
 	}
@@ -132,6 +135,7 @@ func (r *reconciliation) nextReconciliation(d pipeline.Decision) time.Duration {
 		case r.failures[k] != nil:
 			t.failure = r.failures[k]
 			after = minNonZero(after, r.delay(t.retry.edit()))
+		case r.outOfTime && o.Action != pipeline.ActionNone: // it was not tried
 		case isUnfinished(o):
 			wait := t.retry.get().wait(r.record.externalDigest, r.now)
 			if t.failure = nil; wait == 0 {
@@ -158,6 +162,9 @@ func (r *reconciliation) nextReconciliation(d pipeline.Decision) time.Duration {
 	}
 	if r.statusDelay > 0 {
 		r.record.noteUpstreamFailure(string(pipeline.StateContested))
+	}
+	if r.outOfTime {
+		after = time.Millisecond
 	}
 	for _, o := range d.Leftovers {
 		after = minNonZero(after, o.RequeueAfter)

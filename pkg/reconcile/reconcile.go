@@ -63,6 +63,11 @@ type reconciliation struct {
 	// hasSlot: the reconciliation holds one of the render slots for expensive upstreams; noSlot: it found none. begun is true
 	// once a reconciliation without a slot would lose work, so that it waits for one.
 	hasSlot, noSlot, begun bool
+	// actUntil is when no further action begins; zero for no limit. acts counts those that have begun. outOfTime is true once one did not
+	// begin: the next reconcile goes on, after other upstreams.
+	actUntil  time.Time
+	acts      int
+	outOfTime bool
 }
 
 // Reconcile reconciles one upstream: get, finalize if it is being deleted, gather, decide, act, report. It returns after how
@@ -98,6 +103,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, ref pipeline.Ref) time.Durat
 func (r *reconciliation) reconcile(ctx context.Context) time.Duration {
 	r.begun = true
 	defer func() { r.record.desired.Forget() }()
+	if deadline, ok := ctx.Deadline(); ok { // the other half is for the last action and the status
+		r.actUntil = time.Now().Add(time.Until(deadline) / 2)
+	}
 	if r.upstream.GetDeletionTimestamp() != nil {
 		r.Host.MayProceed(r.ref, Counted{}, drift.Sum{}, true)
 		return r.finalize(ctx)
