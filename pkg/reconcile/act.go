@@ -22,10 +22,10 @@ func (r *reconciliation) act(ctx context.Context, d *pipeline.Decision, in pipel
 	if r.Pipeline.Observing() {
 		return r.observe(ctx, d, in)
 	}
-	if d.Finalizer == pipeline.FinalizerAdd && !r.addFinalizer(ctx) || d.Finalizer == pipeline.FinalizerSwap && !r.swapFinalizer(ctx) {
+	acted := d.Finalizer == pipeline.FinalizerAdd || d.Finalizer == pipeline.FinalizerSwap
+	if acted && !r.writeFinalizer(ctx, d.Finalizer) {
 		return false
 	}
-	acted := d.Finalizer == pipeline.FinalizerAdd || d.Finalizer == pipeline.FinalizerSwap
 	for _, o := range d.Outcomes {
 		if o.Action != pipeline.ActionNone && r.failures[o.Object] == nil && r.hasTime() {
 			acted = r.carryOut(ctx, o, in) || acted
@@ -36,6 +36,14 @@ func (r *reconciliation) act(ctx context.Context, d *pipeline.Decision, in pipel
 		acted = r.removeUnneededFinalizer(ctx, in) || acted
 	}
 	return acted
+}
+
+// writeFinalizer adds the finalizer, or puts it in the place of the previous one. It returns false if that failed.
+func (r *reconciliation) writeFinalizer(ctx context.Context, what pipeline.FinalizerAction) bool {
+	if what == pipeline.FinalizerSwap {
+		return r.swapFinalizer(ctx)
+	}
+	return r.addFinalizer(ctx)
 }
 
 // removeLeftovers deletes or releases objects at no target. One of several objects that cannot be removed, or created, does not keep the

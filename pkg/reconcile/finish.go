@@ -151,6 +151,14 @@ func (r *reconciliation) nextReconciliation(d pipeline.Decision) time.Duration {
 			after = minNonZero(after, o.RequeueAfter)
 		}
 	}
+	for _, o := range d.Leftovers {
+		after = minNonZero(after, o.RequeueAfter)
+	}
+	return minNonZero(after, r.nextForUpstream())
+}
+
+// nextForUpstream is nextReconciliation for what is about the upstream itself, or all objects.
+func (r *reconciliation) nextForUpstream() (after time.Duration) {
 	switch wait := r.record.retry.get().wait(r.record.externalDigest, r.now); {
 	case r.upstreamFailed:
 		after = minNonZero(after, r.delay(r.record.retry.edit()))
@@ -165,9 +173,6 @@ func (r *reconciliation) nextReconciliation(d pipeline.Decision) time.Duration {
 	}
 	if r.outOfTime {
 		after = time.Millisecond
-	}
-	for _, o := range d.Leftovers {
-		after = minNonZero(after, o.RequeueAfter)
 	}
 	for _, at := range []time.Time{r.trustedUntil, r.record.unusual.get().renderAgainAt} {
 		if !at.IsZero() {
