@@ -138,6 +138,16 @@ func (c *cache) BeforeObjectsOf(name string) []*drift.Live {
 	})
 }
 
+// Deleting implements reconcile.Cache.
+func (c *cache) Deleting() (refs []pipeline.Ref) {
+	for _, u := range c.cluster.Objects(c.pipeline.Upstream.GVR) {
+		if u.GetDeletionTimestamp() != nil {
+			refs = append(refs, pipeline.Ref{Namespace: u.GetNamespace(), Name: u.GetName()})
+		}
+	}
+	return refs
+}
+
 // inputObjects are the objects among which those of an input are.
 func (c *cache) inputObjects(source *pipeline.InputSource) (list []*unstructured.Unstructured) {
 	if !source.HasRows() {

@@ -239,6 +239,40 @@ func TestBeforeThatLostItsReference(t *testing.T) {
 	waitGone(t, configMaps, ns, "a-drain")
 }
 
+// Whoever may write the object of deletion.before cannot have it released, or deleted, by naming an upstream that does not exist: the status
+// of the one that waits for it says whose it is.
+func TestBeforeThatNamesAnother(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		reason       string
+		hasReference bool
+	}{{"beside the owner reference", true}, {"in its place", false}} {
+		t.Run(row.reason, func(t *testing.T) {
+			t.Parallel()
+			ns, name := testkit.Namespace(t), testkit.Unique(t)
+			counter := testkit.NewCounter()
+			start(t, counter.Wrap(testkit.Config()), withBefore(ns, name)).ready()
+			testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+			waitCondition(t, widgets, ns, "a", "Ready", "True")
+			testkit.Delete(t, widgets, ns, "a")
+			waitBefore(t, ns, "a", "BeforeRunning")
+			testkit.Update(t, configMaps, ns, "a-drain", func(u *unstructured.Unstructured) {
+				u.SetAnnotations(map[string]string{name + ".example.com/owner": ns + "/nobody/x"})
+				if !row.hasReference {
+					u.SetOwnerReferences(nil)
+				}
+			})
+			quiet(t, counter)
+			if u := testkit.Find(t, configMaps, ns, "a-drain"); u == nil || len(u.GetFinalizers()) == 0 || u.GetDeletionTimestamp() != nil {
+				t.Errorf("it was released: %v", u)
+			}
+			waitBefore(t, ns, "a", "BeforeRunning")
+			testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainDone)
+			waitGone(t, widgets, ns, "a")
+		})
+	}
+}
+
 // What happens to the deletion.before object is reported in events, each once.
 func TestBeforeEvents(t *testing.T) {
 	t.Parallel()

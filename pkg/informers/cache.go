@@ -78,6 +78,17 @@ func (c *Cache) Upstreams() []pipeline.Ref {
 	return refs
 }
 
+// Deleting implements reconcile.Cache.
+func (c *Cache) Deleting() []pipeline.Ref {
+	var refs []pipeline.Ref
+	for p := range c.packedThat(func(pipeline.MatchResult) bool { return true }) {
+		if len(p.finalizers()) > 0 {
+			refs = append(refs, p.ref())
+		}
+	}
+	return refs
+}
+
 // packed are the upstreams that the watches show, less those that do not meet watch.matchConditions.
 func (c *Cache) packed() iter.Seq[*packed] { return c.packedThat(pipeline.MatchResult.IsMet) }
 

@@ -53,7 +53,7 @@ func (r *Reconciler) releaseOrphanedBefore(ctx context.Context, ref pipeline.Ref
 		return err
 	}
 	for _, live := range strays {
-		if err == nil && pipeline.Marked(live, up.GetUID()) {
+		if err == nil && pipeline.Marked(live, up.GetUID()) || r.isAwaited(live) {
 			continue
 		}
 		acting, leave, ok := r.enterShard(ctx, r.ownerUID(ref, live))
@@ -66,6 +66,19 @@ func (r *Reconciler) releaseOrphanedBefore(ctx context.Context, ref pipeline.Ref
 		}
 	}
 	return nil
+}
+
+// isAwaited reports whether an upstream that is being deleted waits for a deletion.before object, according to its status. Someone may have
+// put the name of another one on the object.
+func (r *Reconciler) isAwaited(live *drift.Live) bool {
+	return slices.ContainsFunc(r.Cache.Deleting(), func(ref pipeline.Ref) bool {
+		up, err := r.Cache.Upstream(ref)
+		if err != nil || up == nil {
+			return err != nil // not known
+		}
+		recorded := r.Pipeline.RecordedBefore(up)
+		return recorded != nil && recorded.UID == live.UID && !r.Pipeline.BeforePassed(recorded)
+	})
 }
 
 // releaseBeforeOfOtherKind releases the object that the status records and whose kind the config does not name any more: the

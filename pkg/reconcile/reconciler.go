@@ -105,6 +105,8 @@ type Cache interface {
 	OwnedBy(i int, uid types.UID) []*drift.Live
 	// BeforeObjectsOf lists the deletion.before objects with the name of an upstream in their owner marks.
 	BeforeObjectsOf(name string) []*drift.Live
+	// Deleting lists the upstreams that are being deleted.
+	Deleting() []pipeline.Ref
 	// Input is an object of input i; nil if there is none.
 	Input(i int, at pipeline.Ref) Input
 	// Inputs are at least those objects of input i, a list, that it may have.
