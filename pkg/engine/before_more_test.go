@@ -257,7 +257,9 @@ func TestBeforeThatNamesAnother(t *testing.T) {
 			testkit.Delete(t, widgets, ns, "a")
 			waitBefore(t, ns, "a", "BeforeRunning")
 			testkit.Update(t, configMaps, ns, "a-drain", func(u *unstructured.Unstructured) {
-				u.SetAnnotations(map[string]string{name + ".example.com/owner": ns + "/nobody/x"})
+				marks := u.GetAnnotations()
+				marks[name+".example.com/owner"] = ns + "/nobody/x"
+				u.SetAnnotations(marks)
 				if !row.hasReference {
 					u.SetOwnerReferences(nil)
 				}
