@@ -38,8 +38,8 @@ type Report struct {
 	Misfits []fieldpath.Path
 	// Changed reports whether Status says anything that the upstream's status does not say yet.
 	Changed bool
-	// TookTooLong tells that an expression got no time to end, on a busy machine or for too large an object: its field is as it was, or an
-	// object not ready. A retry may say more.
+	// TookTooLong is true if an expression was interrupted because it took too long. Its field keeps the previous value, or an object
+	// counts as not ready. A retry may succeed.
 	TookTooLong bool
 	// Refused are the values of status.fields, and the items of status.downstreams, that Status is without.
 	Refused RefusedFields
