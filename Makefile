@@ -172,7 +172,8 @@ image-test: controlplane ## build the image with buildah and run what is in it (
 
 database-test: controlplane ## test what reads databases with a real PostgreSQL and MariaDB, on loopback
 	@$(databases)
-	$(GO) test $(RACE) -tags controlplane,databases -count=1 -timeout $(TIMEOUT) -run 'Postgres|MySQL' ./pkg/source ./pkg/engine ./internal/clusters
+	$(GO) test $(RACE) -tags controlplane,databases -count=1 -timeout $(TIMEOUT) -run 'Postgres|MySQL' ./internal/mariadb ./pkg/source ./pkg/engine \
+		./internal/clusters
 
 # A release is built from its tag: `git checkout v1.2.3 && make dist`.
 dist: ## build what a release consists of, into dist

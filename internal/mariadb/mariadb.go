@@ -76,7 +76,8 @@ func (s *Server) command(name string, args ...string) *exec.Cmd {
 	}
 	cmd := exec.Command(name, args...)
 	cmd.Dir = filepath.Dir(s.dir)
-	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C", "HOME=" + cmd.Dir}
+	// A server that starts removes the temporary tables in TMPDIR, those of other servers too.
+	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C", "HOME=" + cmd.Dir, "TMPDIR=" + cmd.Dir}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	return cmd
 }

@@ -28,7 +28,7 @@ type Server struct {
 	t    testing.TB
 	bin  string
 	dir  string
-	port string
+	addr string
 	as   *syscall.Credential // nil: the user of the test
 	cmd  *exec.Cmd
 }
@@ -58,7 +58,7 @@ func prepare(t testing.TB) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Server{t: t, bin: found[len(found)-1], dir: filepath.Join(home, "data"), port: freePort(t)}
+	s := &Server{t: t, bin: found[len(found)-1], dir: filepath.Join(home, "data"), addr: testkit.FreeAddress(t)}
 	if os.Getuid() == 0 {
 		s.as = unprivileged(t)
 		if err := os.Chown(home, int(s.as.Uid), int(s.as.Gid)); err != nil {
@@ -87,19 +87,6 @@ func unprivileged(t testing.TB) *syscall.Credential {
 	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
 }
 
-func freePort(t testing.TB) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return port
-}
-
 func (s *Server) command(name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(filepath.Join(s.bin, name), args...)
 	cmd.Dir = filepath.Dir(s.dir)
@@ -120,7 +107,11 @@ func (s *Server) run(name string, args ...string) string {
 // Start starts the server, on the port that it had before, and waits until it answers.
 func (s *Server) Start() {
 	s.t.Helper()
-	s.cmd = s.command("postgres", "-D", s.dir, "-p", s.port, "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=",
+	host, port, err := net.SplitHostPort(s.addr)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.cmd = s.command("postgres", "-D", s.dir, "-p", port, "-c", "listen_addresses="+host, "-c", "unix_socket_directories=",
 		"-c", "fsync=off", "-c", "wal_level=replica", "-c", "max_wal_senders=5", "-c", "hot_standby=on", "-c", "shared_buffers=16MB")
 	log := &bytes.Buffer{}
 	s.cmd.Stdout, s.cmd.Stderr = log, log
@@ -128,7 +119,7 @@ func (s *Server) Start() {
 		s.t.Fatal(err)
 	}
 	testkit.Eventually(s.t, time.Minute, func() (bool, string) {
-		return s.command("pg_isready", "-q", "-h", "127.0.0.1", "-p", s.port).Run() == nil, "PostgreSQL does not start"
+		return s.command("pg_isready", "-q", "-h", host, "-p", port).Run() == nil, "PostgreSQL does not start"
 	})
 }
 
@@ -142,12 +133,15 @@ func (s *Server) Kill() {
 	s.cmd = nil
 }
 
+// Address is where the server listens, as host:port.
+func (s *Server) Address() string { return s.addr }
+
 // DSN is the connection string of the superuser.
 func (s *Server) DSN() string { return s.DSNOf("postgres", Password) }
 
 // DSNOf is the connection string of a user.
 func (s *Server) DSNOf(user, password string) string {
-	return fmt.Sprintf("postgres://%s:%s@127.0.0.1:%s/postgres?sslmode=disable", user, password, s.port)
+	return fmt.Sprintf("postgres://%s:%s@%s/postgres?sslmode=disable", user, password, s.addr)
 }
 
 // Exec executes statements, one after the other, and returns what the last one prints.

@@ -103,7 +103,7 @@ func TestMySQLErrors(t *testing.T) {
 			if !strings.Contains(got, c.want) {
 				t.Errorf("got %s, want %s", got, c.want)
 			}
-			for _, secret := range []string{mariadb.Password, mariadb.User, "somepassword", "someuser", "127.0.0.1", "nowhere.invalid"} {
+			for _, secret := range []string{mariadb.Password, mariadb.User, "somepassword", "someuser", "127.", "nowhere.invalid"} {
 				if strings.Contains(got, secret) {
 					t.Errorf("the error contains %s: %s", secret, got)
 				}

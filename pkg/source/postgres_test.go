@@ -117,8 +117,7 @@ func TestPostgresErrors(t *testing.T) {
 	good := server.DSN()
 	for _, c := range []struct{ reason, dsn, query, want string }{
 		{"not a connection string", "://" + postgres.Password, "SELECT 1 AS id", "the connection string is not one: write postgres://"},
-		{"a wrong port", strings.Replace(good, "127.0.0.1:", "127.0.0.1:1",
-			1)[:len("postgres://postgres:"+postgres.Password+"@127.0.0.1:1")] + "/x?sslmode=disable", "SELECT 1 AS id",
+		{"a wrong port", "postgres://postgres:" + postgres.Password + "@127.0.0.1:1/x?sslmode=disable", "SELECT 1 AS id",
 			"the server cannot be reached: connect: connection refused"},
 		{"a host that does not exist", "postgres://u:" + postgres.Password + "@nowhere.invalid/x", "SELECT 1 AS id",
 			"the name of the host is not known"},
@@ -149,7 +148,7 @@ func TestPostgresErrors(t *testing.T) {
 			if !strings.Contains(got, c.want) {
 				t.Errorf("got %s, want %s", got, c.want)
 			}
-			for _, secret := range []string{postgres.Password, "somepassword", "127.0.0.1", "nowhere.invalid", "nobodyatall"} {
+			for _, secret := range []string{postgres.Password, "somepassword", "127.", "nowhere.invalid", "nobodyatall"} {
 				if strings.Contains(got, secret) {
 					t.Errorf("the error contains %s: %s", secret, got)
 				}
