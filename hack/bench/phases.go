@@ -376,13 +376,18 @@ const (
 	quiet = 2 * time.Second
 	// idleCPU is the CPU time that an idle process may use in that time.
 	idleCPU = 40 * time.Millisecond
-	// patience is how long a phase may take for each object, besides a minute.
-	patience = 100 * time.Millisecond
+	// patienceForEach is how long a phase may take for each object, besides a minute.
+	patienceForEach = 100 * time.Millisecond
 )
+
+// patience is how long a phase may take.
+func (r *run) patience() time.Duration {
+	return time.Minute + time.Duration(len(r.names))*patienceForEach
+}
 
 // settle waits until the program has made the writes and neither writes nor computes any more.
 func (r *run) settle(ctx context.Context, writes int) (total requests, err error) {
-	deadline := time.Now().Add(time.Minute + time.Duration(len(r.names))*patience)
+	deadline := time.Now().Add(r.patience())
 	since, used := time.Now(), time.Duration(0)
 	for {
 		select {

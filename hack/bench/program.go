@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -117,6 +118,17 @@ func valueOf(family *dto.MetricFamily) (sum float64) {
 		sum += m.GetCounter().GetValue() + m.GetGauge().GetValue()
 	}
 	return sum
+}
+
+// withLabel is the part of a family whose label has that value.
+func withLabel(family *dto.MetricFamily, label, value string) *dto.MetricFamily {
+	part := &dto.MetricFamily{}
+	for _, m := range family.GetMetric() {
+		if slices.ContainsFunc(m.Label, func(l *dto.LabelPair) bool { return l.GetName() == label && l.GetValue() == value }) {
+			part.Metric = append(part.Metric, m)
+		}
+	}
+	return part
 }
 
 // ticksPerSecond is the unit of CPU times in /proc, on every Linux that Go runs on.

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/wait"
+
 	"github.com/corollary-dev/corollary/hack/bench/work"
 )
 
@@ -110,7 +112,32 @@ func (s *shardSet) begin(ctx context.Context, processes, writes int) error {
 		}
 		s.processes = append(s.processes, p)
 	}
+	if err := s.allHeld(ctx); err != nil {
+		return err
+	}
 	return s.settleAll(ctx, writes)
+}
+
+// allHeld waits until the processes share all shards fairly: one that joins does nothing for some seconds before.
+func (s *shardSet) allHeld(ctx context.Context) error {
+	var held []int
+	err := wait.PollUntilContextTimeout(ctx, quiet/10, s.patience(), true, func(ctx context.Context) (bool, error) {
+		held = held[:0]
+		all := 0
+		for _, p := range s.processes {
+			families, err := p.scrape(ctx)
+			if err != nil {
+				return false, nil //nolint:nilerr // it does not answer yet
+			}
+			n := int(valueOf(withLabel(families["corollary_shards"], "state", "held")))
+			held, all = append(held, n), all+n
+		}
+		return all == virtualShards && slices.Min(held) >= virtualShards/len(held)-1, nil
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for the processes to share %d shards (they hold %d): %w", virtualShards, held, err)
+	}
+	return nil
 }
 
 // settleAll waits until no process writes or computes.

@@ -80,9 +80,7 @@ func (r *reconciliation) waitForItems(downstream int) time.Duration {
 func (r *reconciliation) causeWithSiblings(cause drift.Sum) drift.Sum {
 	reads := r.record.desired.Siblings()
 	if len(reads) == 0 {
-		if r.record.unusual.isSet() {
-			r.record.unusual.edit().siblings = nil
-		}
+		r.record.unusual.set(false, func(u *unusual) { u.siblings = nil })
 		return cause
 	}
 	u := r.record.unusual.edit()

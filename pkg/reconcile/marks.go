@@ -26,9 +26,7 @@ type markAnswer struct {
 // on those that a witness knows.
 func (r *reconciliation) findNamedOwners(ctx context.Context) {
 	before := r.record.unusual.get().marks
-	if before != nil {
-		r.record.unusual.edit().marks = nil
-	}
+	r.record.unusual.set(false, func(u *unusual) { u.marks = nil })
 	find := func(live *drift.Live, known bool) {
 		if r.record.unusual.get().marks[live.UID] != nil {
 			return

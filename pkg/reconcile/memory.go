@@ -317,17 +317,12 @@ func (r *record) goneFor(uid types.UID, now time.Time) time.Duration {
 func (r *record) inputRefs() []pipeline.InputRef {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.inputs.isSet() {
-		return nil
-	}
-	return r.inputs.part.refs
+	return r.inputs.get().refs
 }
 
 // noteUpstreamFailure sets the reason of a failed request for the upstream itself; empty for none.
 func (r *record) noteUpstreamFailure(reason string) {
-	if reason != "" || r.unusual.isSet() {
-		r.unusual.edit().upstreamFailure = reason
-	}
+	r.unusual.set(reason != "", func(u *unusual) { u.upstreamFailure = reason })
 }
 
 // expectCreated records that an object is about to be created; confirmCreated drops those that the cache shows.
@@ -338,10 +333,7 @@ func (r *record) expectCreated(m place) {
 }
 
 func (r *record) confirmCreated(shown func(place) bool) {
-	if r.unusual.isSet() {
-		u := r.unusual.edit()
-		u.unconfirmed = slices.DeleteFunc(u.unconfirmed, shown)
-	}
+	r.unusual.set(false, func(u *unusual) { u.unconfirmed = slices.DeleteFunc(u.unconfirmed, shown) })
 }
 
 // createdByUs reports whether the response about object i of the desired state proves that the object was created for the upstream with that

@@ -96,7 +96,5 @@ func (r *reconciliation) logHeldByObserve(d *pipeline.Decision) {
 				"state", string(o.State), "action", string(o.Action), "target", o.Target.String(), "why", o.Message)
 		}
 	}
-	if len(lines) > 0 || r.record.unusual.isSet() {
-		r.record.unusual.edit().heldByObserve = lines
-	}
+	r.record.unusual.set(len(lines) > 0, func(u *unusual) { u.heldByObserve = lines })
 }

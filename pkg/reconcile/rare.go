@@ -21,6 +21,13 @@ func (r *rare[T]) edit() *T {
 	return r.part
 }
 
+// set changes the part. If it is not set and not needed, it stays so: a part that is not set is that of zero values.
+func (r *rare[T]) set(needed bool, change func(part *T)) {
+	if needed || r.isSet() {
+		change(r.edit())
+	}
+}
+
 func (r *rare[T]) reset() { r.part = nil }
 
 // clone returns a copy that shares nothing with r, except for what T points to.

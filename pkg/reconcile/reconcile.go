@@ -409,9 +409,8 @@ func (r *reconciliation) updateDesired(ctx context.Context) {
 		rec.digest, rec.version = drift.Sum{}, ""
 		return
 	}
-	if rec.version = r.upstream.GetResourceVersion(); rec.inputs.isSet() {
-		rec.inputs.edit().digest = r.inputsDigest
-	}
+	rec.version = r.upstream.GetResourceVersion()
+	rec.inputs.set(false, func(known *inputsMemory) { known.digest = r.inputsDigest })
 }
 
 // readableDigest is the digest of everything that rules and templates can read.

@@ -128,11 +128,11 @@ func (r *reconciliation) rememberRefused(refused pipeline.RefusedFields, definit
 	if denied {
 		refused, r.upstreamFailed = pipeline.RefusedFields{}, true
 	}
-	if refused.Any() {
-		r.record.unusual.edit().refused = refusedFields{refused, definition}
-	} else if r.record.unusual.isSet() {
-		r.record.unusual.edit().refused = refusedFields{}
+	kept := refusedFields{refused, definition}
+	if !refused.Any() {
+		kept = refusedFields{}
 	}
+	r.record.unusual.set(refused.Any(), func(u *unusual) { u.refused = kept })
 	switch {
 	case !refused.Any():
 		r.unstorable.forget(r.ref)

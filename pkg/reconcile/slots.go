@@ -65,9 +65,7 @@ func (r *reconciliation) noteSlow(what string) time.Duration {
 
 // noteQuick ends that.
 func (r *reconciliation) noteQuick() {
-	if r.record.unusual.isSet() {
-		r.record.unusual.edit().slow = retryState{}
-	}
+	r.record.unusual.set(false, func(u *unusual) { u.slow = retryState{} })
 }
 
 // retrySlowRendering makes the next reconciliation render again what took too long.

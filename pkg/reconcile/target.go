@@ -93,9 +93,7 @@ func (t *target) setUID(uid types.UID, at pipeline.Ref) {
 
 // noteChangedBy sets which fields another writer changed; empty for none.
 func (t *target) noteChangedBy(fields string) {
-	if fields != "" || t.unusual.isSet() {
-		t.unusual.edit().changedBy = fields
-	}
+	t.unusual.set(fields != "", func(u *unusualTarget) { u.changedBy = fields })
 }
 
 func (t *target) answered(live *drift.Live, hash string, change func(*pipeline.Verdict)) {

@@ -57,9 +57,7 @@ func (r *reconciliation) findLeftovers(w *pipeline.Desired, owned [][]*drift.Liv
 		at := pipeline.Ref{Namespace: own.Live.Namespace, Name: own.Live.Name}
 		now = append(now, witness{place{own.Downstream, at}, own.Live.UID, own.UnwantedSince})
 	}
-	if len(now) > 0 || r.record.unusual.isSet() {
-		r.record.unusual.edit().left = now
-	}
+	r.record.unusual.set(len(now) > 0, func(u *unusual) { u.left = now })
 	return left
 }
 
