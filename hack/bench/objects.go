@@ -104,6 +104,8 @@ type cluster struct {
 	// What the last phase measured itself.
 	latencies []time.Duration
 	rate      float64
+
+	changes int // of all loads: each sets another value
 }
 
 // newCluster is about so many objects of a kind, whose names begin with prefix.
@@ -232,17 +234,18 @@ func (c *cluster) repair(ctx context.Context, name string) error {
 func (c *cluster) load(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(writers)
-	limit, began, n := rate.NewLimiter(rate.Limit(c.wanted), 1), time.Now(), 0
-	for ; time.Since(began) < loadTime; n++ {
+	limit, began, before := rate.NewLimiter(rate.Limit(c.wanted), 1), time.Now(), c.changes
+	for ; time.Since(began) < loadTime; c.changes++ {
 		if err := limit.Wait(ctx); err != nil {
 			break // the group has the reason
 		}
+		n := c.changes
 		group.Go(func() error {
 			return merge(ctx, c.widgets, c.names[n%len(c.names)], fmt.Sprintf(`{"spec":{"data":{"key.0":"%d"}}}`, n))
 		})
 	}
 	err := group.Wait()
-	c.rate = float64(n) / time.Since(began).Seconds()
+	c.rate = float64(c.changes-before) / time.Since(began).Seconds()
 	return err
 }
 

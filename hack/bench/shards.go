@@ -212,11 +212,11 @@ func (s *shardSet) measureLoad(ctx context.Context, m *shardSample) error {
 	if err != nil {
 		return err
 	}
-	offset := s.offset
+	offset, changes := s.offset, s.changes
 	if err := s.load(ctx); err != nil {
 		return err
 	}
-	if err := s.settleAll(ctx, 0); err != nil {
+	if err := s.settleAll(ctx, 2*min(s.changes-changes, len(s.names))); err != nil { // apply and status
 		return err
 	}
 	after, err := s.usages(ctx)

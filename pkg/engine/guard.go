@@ -72,7 +72,7 @@ func (t *tally) expect(refs []pipeline.Ref) {
 func (t *tally) note(ref pipeline.Ref, c reconcile.Counted) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	delete(t.pending, ref)
+	t.pending = without(t.pending, ref)
 	if c == t.counted[ref] {
 		return
 	}
@@ -84,6 +84,14 @@ func (t *tally) note(ref pipeline.Ref, c reconcile.Counted) {
 		return
 	}
 	t.counted[ref] = c
+}
+
+// without deletes a key. An empty map is replaced: one that was large stays large.
+func without[K comparable, V any](m map[K]V, key K) map[K]V {
+	if delete(m, key); len(m) == 0 {
+		return map[K]V{}
+	}
+	return m
 }
 
 // drop removes upstreams that others count.

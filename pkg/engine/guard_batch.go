@@ -133,7 +133,7 @@ func (b *batch) noteGone(ref pipeline.Ref, c reconcile.Counted, own drift.Sum) b
 	if sum, ok := b.cleared[ref]; b.joined == nil || c.Deleted == 0 || ok && sum == c.Digest {
 		if _, waits := b.waiting[ref]; waits {
 			b.tally.note(ref, reconcile.Counted{})
-			delete(b.waiting, ref)
+			b.waiting = without(b.waiting, ref)
 		}
 		return true
 	}
@@ -149,7 +149,7 @@ func (b *batch) noteLocked(ref pipeline.Ref, c reconcile.Counted, own drift.Sum,
 	}
 	b.tally.note(ref, c)
 	if b.waiting[ref] = own; free {
-		delete(b.waiting, ref)
+		b.waiting = without(b.waiting, ref)
 	}
 	return free
 }
