@@ -144,10 +144,11 @@ bench-configs: controlplane ## measure many operators in one process: CONFIGS of
 
 # The label of shards needs no feature gate; the upstreams are filtered with one.
 PROCESSES ?= 1,2,4
+MEMORY    ?=
 
-bench-shards: controlplane ## measure PROCESSES that share shards: OBJECTS of SIZES bytes, with and without filters of the API server
+bench-shards: controlplane ## measure PROCESSES that share shards: OBJECTS of SIZES bytes; also with a filter of the API server, and with the limit MEMORY
 	@$(GO) build -o bin/bench-operators ./hack/bench
-	@bin/bench-operators -processes '$(PROCESSES)' -objects '$(OBJECTS)' -sizes '$(SIZES)' -rate 300
+	@bin/bench-operators -processes '$(PROCESSES)' -objects '$(OBJECTS)' -sizes '$(SIZES)' -rate 300 -memory '$(MEMORY)'
 	@exec bin/bench-operators -processes '$(PROCESSES)' -objects '$(OBJECTS)' -sizes '$(SIZES)' -rate 300 -filtered
 
 bench-page: ## write the results of bench-operators, bench-configs and bench-shards into docs/performance.md, as tables and plots

@@ -29,6 +29,7 @@ type options struct {
 	out, page            string
 	add, profile         bool
 	filtered             bool
+	memory               string
 }
 
 func main() {
@@ -47,6 +48,7 @@ func main() {
 	flag.IntVar(&o.kinds, "kinds", 50, "number of kinds for -configs; each has at most four operators")
 	flag.StringVar(&o.processes, "processes", "", "numbers of processes that share shards, such as 1,2,4: measures these, and nothing else")
 	flag.BoolVar(&o.filtered, "filtered", false, "have the API server filter by shard, for -processes")
+	flag.StringVar(&o.memory, "memory", "", "measure each number of -processes once more with this GOMEMLIMIT, such as 430MiB")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := o.run(ctx)
@@ -152,8 +154,8 @@ func (o options) matrix() (m matrix, err error) {
 		m.processes, err = numbers("processes", o.processes)
 		return m, err
 	}
-	if o.filtered {
-		return m, errors.New("-filtered is for -processes")
+	if o.filtered || o.memory != "" {
+		return m, errors.New("-filtered and -memory are for -processes")
 	}
 	if m.phases, err = without(o.skip); err != nil || o.configs == "" {
 		return m, err

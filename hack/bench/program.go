@@ -32,6 +32,8 @@ type program struct {
 	reconcileMetric string
 	// operator is false for a program that does not compare, repair or elect.
 	operator bool
+	// memory is the GOMEMLIMIT of its processes; "" for none.
+	memory string
 }
 
 // process is a running program.
@@ -54,6 +56,9 @@ func (p *program) start(o work.Options, log *os.File) (_ *process, err error) {
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if p.memory != "" {
+		cmd.Env = append(os.Environ(), "GOMEMLIMIT="+p.memory)
+	}
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", p.name, err)
 	}

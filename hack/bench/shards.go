@@ -21,6 +21,8 @@ type shardSample struct {
 	Objects, Size, Processes int
 	// Filtered: the API server sends each process the objects of its shards only.
 	Filtered bool
+	// Memory is the GOMEMLIMIT of each process; "" for none.
+	Memory string
 	// Of each process: bytes of anonymous memory settled, of the highest resident set of the start, and bytes that were read.
 	Anonymous, Peak, Received []int64
 	// Of all processes: seconds until they are settled, CPU time of that, requests other than for Leases.
@@ -52,11 +54,17 @@ type shardSet struct {
 }
 
 // shardSamples measures sets of so many processes, for each number and size of objects.
-func (b *bench) shardSamples(ctx context.Context, m matrix, filtered bool) ([]shardSample, error) {
+func (b *bench) shardSamples(ctx context.Context, m matrix, o options) ([]shardSample, error) {
+	var sets []shardSample
+	for _, n := range m.processes {
+		if sets = append(sets, shardSample{Processes: n, Filtered: o.filtered}); o.memory != "" {
+			sets = append(sets, shardSample{Processes: n, Filtered: o.filtered, Memory: o.memory})
+		}
+	}
 	var list []shardSample
 	for _, n := range m.objects {
 		for _, size := range m.sizes {
-			samples, err := b.shardSamplesOf(ctx, n, size, m.processes, filtered)
+			samples, err := b.shardSamplesOf(ctx, n, size, sets)
 			if list = append(list, samples...); err != nil {
 				return list, fmt.Errorf("%d objects of %d bytes (logs: %s): %w", n, size, b.dir, err)
 			}
@@ -65,7 +73,8 @@ func (b *bench) shardSamples(ctx context.Context, m matrix, filtered bool) ([]sh
 	return list, nil
 }
 
-func (b *bench) shardSamplesOf(ctx context.Context, objects, size int, processes []int, filtered bool) (list []shardSample, err error) {
+// shardSamplesOf fills in what is measured of each set of processes.
+func (b *bench) shardSamplesOf(ctx context.Context, objects, size int, sets []shardSample) (list []shardSample, err error) {
 	namespace := fmt.Sprintf("shards-%d-%d", objects, size)
 	p := &program{name: "corollary", operator: true, reconcileMetric: "corollary_reconcile_seconds", command: func(o work.Options) []string {
 		return append(corollary(b.dir, shardedConfig, o), "--shards", fmt.Sprint(virtualShards), "--leader-elect",
@@ -88,13 +97,12 @@ func (b *bench) shardSamplesOf(ctx context.Context, objects, size int, processes
 	if err := s.begin(ctx, 1, 2*objects); err != nil { // creates the ConfigMaps
 		return nil, err
 	}
-	for _, n := range processes {
-		fmt.Fprintf(os.Stderr, "%d objects of %d bytes, %d processes, filtered %t\n", objects, size, n, filtered)
-		one, err := s.measure(ctx, n)
-		if err != nil {
+	for _, one := range sets {
+		one.Objects, one.Size, p.memory = objects, size, one.Memory
+		fmt.Fprintf(os.Stderr, "%d objects of %d bytes, %s%s\n", objects, size, processCount(one.Processes), one.where())
+		if err := s.measure(ctx, &one); err != nil {
 			return list, err
 		}
-		one.Objects, one.Size, one.Filtered = objects, size, filtered
 		list = append(list, one)
 	}
 	return list, nil
@@ -161,49 +169,48 @@ func (s *shardSet) end() (err error) {
 	return err
 }
 
-func (s *shardSet) measure(ctx context.Context, processes int) (m shardSample, err error) {
+func (s *shardSet) measure(ctx context.Context, m *shardSample) error {
 	if err := s.end(); err != nil {
-		return m, err
+		return err
 	}
 	if _, err := s.requests(); err != nil { // what came before is not counted
-		return m, err
+		return err
 	}
-	m.Processes = processes
 	began, offset := time.Now(), s.offset
-	if err := s.begin(ctx, processes, 0); err != nil {
-		return m, err
+	if err := s.begin(ctx, m.Processes, 0); err != nil {
+		return err
 	}
-	m.Seconds = (time.Since(began) - quiet*time.Duration(processes)).Seconds()
+	m.Seconds = (time.Since(began) - quiet*time.Duration(m.Processes)).Seconds()
 	s.offset = offset
 	n, err := s.requests()
 	if err != nil {
-		return m, err
+		return err
 	}
 	m.Requests, m.RestWrites = n.reads+n.writes, n.writes
 	before, err := s.usages(ctx)
 	if err != nil {
-		return m, err
+		return err
 	}
 	for i, u := range before {
 		m.CPU += u.cpu.Seconds()
 		m.Peak = append(m.Peak, u.peak)
 		received, err := s.processes[i].received()
 		if err != nil {
-			return m, err
+			return err
 		}
 		m.Received = append(m.Received, received)
 	}
 	for _, p := range s.processes {
 		if err := p.collectGarbage(ctx); err != nil {
-			return m, err
+			return err
 		}
 		anonymous, err := p.memory("RssAnon:")
 		if err != nil {
-			return m, err
+			return err
 		}
 		m.Anonymous = append(m.Anonymous, anonymous)
 	}
-	return m, s.measureLoad(ctx, &m)
+	return s.measureLoad(ctx, m)
 }
 
 // measureLoad changes objects for a while.
@@ -252,7 +259,7 @@ func (o options) shardsFile() string { return filepath.Join(o.out, "shards.json"
 
 // runShards measures processes that share shards. The file keeps what is about other cells.
 func (b *bench) runShards(ctx context.Context, o options, m matrix) error {
-	samples, err := b.shardSamples(ctx, m, o.filtered)
+	samples, err := b.shardSamples(ctx, m, o)
 	if len(samples) == 0 {
 		return err
 	}
@@ -271,7 +278,7 @@ func (b *bench) runShards(ctx context.Context, o options, m matrix) error {
 }
 
 func (s shardSample) sameCell(other shardSample) bool {
-	return s.Objects == other.Objects && s.Size == other.Size && s.Processes == other.Processes && s.Filtered == other.Filtered
+	return s.Objects == other.Objects && s.Size == other.Size && s.Processes == other.Processes && s.where() == other.where()
 }
 
 func (o options) readShards() (list []shardSample, err error) {

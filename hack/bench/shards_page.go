@@ -26,12 +26,15 @@ func shardTables(samples []shardSample) string {
 	return out.String()
 }
 
-// where says who filters.
-func (s shardSample) where() string {
+// where says who filters, and what limits the memory.
+func (s shardSample) where() (text string) {
 	if s.Filtered {
-		return ", filtered"
+		text = ", filtered"
 	}
-	return ""
+	if s.Memory != "" {
+		text += ", GOMEMLIMIT=" + s.Memory
+	}
+	return text
 }
 
 func shardTable(out *strings.Builder, cells []shardSample) {

@@ -30,9 +30,8 @@ type beforeMemory struct {
 	retry   retryState
 	failure *pipeline.Failure
 	failed  pipeline.Action
-	// reported is the last event, state the state that metrics count.
+	// reported is the last event.
 	reported string
-	state    pipeline.State
 }
 
 // gatherBefore gathers what is known about the deletion.before object.

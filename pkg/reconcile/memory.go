@@ -45,7 +45,7 @@ type record struct {
 	retry rare[retryState]
 	// contests are about the writes to the upstream itself.
 	contests rare[upstreamContests]
-	// states and verdict are as they were counted; the zero handle is none.
+	// states and verdict are as they were counted; the zero handle is none. mu guards them.
 	states  []countedState
 	verdict unique.Handle[status.Verdict]
 	// reported is what events have said about the current state.
@@ -155,9 +155,12 @@ type baseline struct {
 
 // countedState is a state in which an object was counted.
 type countedState struct {
-	downstream int
+	downstream int // or beforeIndex
 	state      pipeline.State
 }
+
+// beforeIndex stands for deletion.before in place of the index of a downstream.
+const beforeIndex = -1
 
 // freshFor bounds how long a response is preferred to the cache: an informer that lags longer is not waited for.
 const freshFor = 15 * time.Second

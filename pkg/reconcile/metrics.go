@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"cmp"
+	"slices"
 	"unique"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -115,7 +116,6 @@ func (r *Reconciler) uncount(rec *record) {
 	rec.count(func() {
 		r.moveStates(rec, nil)
 		r.moveVerdict(rec, status.Verdict{})
-		r.moveBefore(rec, "")
 		rec.forgotten = true
 	})
 }
@@ -127,13 +127,21 @@ func (r *Reconciler) countStates(rec *record, states []countedState) {
 
 func (r *Reconciler) moveStates(rec *record, states []countedState) {
 	for _, was := range rec.states {
-		objects.WithLabelValues(r.Name, r.Pipeline.Downstreams[was.downstream].Name, string(was.state)).Dec()
+		objects.WithLabelValues(r.Name, r.nameOf(was), string(was.state)).Dec()
 	}
 	r.counted.Store(true)
 	for _, now := range states {
-		objects.WithLabelValues(r.Name, r.Pipeline.Downstreams[now.downstream].Name, string(now.state)).Inc()
+		objects.WithLabelValues(r.Name, r.nameOf(now), string(now.state)).Inc()
 	}
 	rec.states = states
+}
+
+// nameOf is how metrics call the object.
+func (r *Reconciler) nameOf(counted countedState) string {
+	if counted.downstream == beforeIndex {
+		return pipeline.BeforeName
+	}
+	return r.Pipeline.Downstreams[counted.downstream].Name
 }
 
 // countVerdict moves an upstream from the verdict of Ready with which it was counted to the current one; the zero value is
@@ -164,19 +172,11 @@ func (r *Reconciler) moveVerdict(rec *record, v status.Verdict) {
 
 // countBefore moves an upstream's deletion.before from the state in which it was counted to the current one; "" is none.
 func (r *Reconciler) countBefore(rec *record, state pipeline.State) {
-	rec.count(func() { r.moveBefore(rec, state) })
-}
-
-func (r *Reconciler) moveBefore(rec *record, state pipeline.State) {
-	was := rec.before.get().state
-	if was == state {
-		return
-	}
-	r.counted.Store(true)
-	if was != "" {
-		objects.WithLabelValues(r.Name, pipeline.BeforeName, string(was)).Dec()
-	}
-	if rec.before.edit().state = state; state != "" {
-		objects.WithLabelValues(r.Name, pipeline.BeforeName, string(state)).Inc()
-	}
+	rec.count(func() {
+		states := slices.DeleteFunc(slices.Clone(rec.states), func(s countedState) bool { return s.downstream == beforeIndex })
+		if state != "" {
+			states = append(states, countedState{beforeIndex, state})
+		}
+		r.moveStates(rec, states)
+	})
 }
