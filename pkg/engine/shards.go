@@ -59,10 +59,14 @@ func (l *shardLoader) Gained(ctx context.Context, shard int) {
 		return
 	case <-g.opened:
 	}
-	for ctx.Err() == nil && !l.settled(g.set) {
+	for begun := time.Now(); ctx.Err() == nil && !l.settled(g.set, time.Since(begun)); {
 		pause(ctx, syncPoll)
 	}
 }
+
+// maxLoadDelay is how long a shard counts as being loaded because of an operator that does not start, or whose lists fail: others must be
+// able to take shards meanwhile.
+const maxLoadDelay = 15 * time.Second
 
 // gather adds a shard to those that are loaded next.
 func (l *shardLoader) gather(shard int) *gathering {
@@ -84,7 +88,9 @@ func (l *shardLoader) open(g *gathering) {
 	defer close(g.opened)
 	l.gathering = nil
 	held := slices.DeleteFunc(g.shards, func(shard int) bool { return !l.owned.Has(shard) })
-	g.set = informers.NewShardSet(l.owned.Ring(), held...)
+	if g.set = informers.NewShardSet(l.owned.Ring(), held...); len(held) == 0 {
+		return
+	}
 	for _, shard := range held {
 		l.sets[shard] = g.set
 	}
@@ -93,16 +99,34 @@ func (l *shardLoader) open(g *gathering) {
 	}
 }
 
-// settled reports whether the sessions have loaded a set, and those that act have reconciled its upstreams once.
-func (l *shardLoader) settled(set *informers.ShardSet) bool {
+// settled reports whether the sessions have loaded a set, which takes that long already, and those that act have reconciled its upstreams
+// once.
+func (l *shardLoader) settled(set *informers.ShardSet, since time.Duration) bool {
+	starting := l.engine.startingOperators()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for s := range l.sessions {
-		if !s.shards.settled(set) {
+		if delete(starting, s.operator); !s.shards.settled(set) {
 			return false
 		}
 	}
-	return true
+	return len(starting) == 0 || since >= maxLoadDelay
+}
+
+// startingOperators are those whose watches may not be open yet.
+func (e *Engine) startingOperators() map[*operator]bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	starting := map[*operator]bool{}
+	for _, o := range e.operators {
+		o.mu.Lock()
+		switch o.current.condition.reason {
+		case reasonStarting, reasonUnavailable, reasonSyncing:
+			starting[o] = true
+		}
+		o.mu.Unlock()
+	}
+	return starting
 }
 
 // Lost implements shards.Handler.
@@ -174,8 +198,9 @@ func (l *shardLoader) leave(s *session) {
 // sessionShards are the shards of a session. It implements reconcile.Shards.
 type sessionShards struct {
 	owned shards.Owned
-	// loaded reports whether the first lists of a set are in; candidates are then what is to be reconciled.
+	// loaded reports whether the first lists of a set are in, fails whether they cannot be had; candidates are then what is to be reconciled.
 	loaded     func(set *informers.ShardSet) bool
+	fails      func(set *informers.ShardSet) bool
 	candidates func(set *informers.ShardSet) []pipeline.Ref
 	// acts is true while the session reconciles.
 	acts atomic.Bool
@@ -199,6 +224,7 @@ func newSessionShards(s *session) *sessionShards {
 	}
 	of := &sessionShards{
 		owned: s.engine.shards.owned, loaded: s.cache.HasLoaded, changed: make(chan struct{}, 1), joined: make(chan struct{}, 1), ready: map[int]bool{}, underWay: map[int]int{},
+		fails:      func(set *informers.ShardSet) bool { return s.cache.CannotLoad(set, maxLoadDelay) },
 		candidates: func(set *informers.ShardSet) []pipeline.Ref { return s.cache.CandidatesIn(set, s.reconciler) },
 		unsettled:  map[*informers.ShardSet]map[pipeline.Ref]struct{}{},
 	}
@@ -307,10 +333,13 @@ func (s *sessionShards) reconciled(ref pipeline.Ref) {
 	}
 }
 
-// settled reports whether a set is loaded and, if the session acts, reconciled once.
+// settled reports whether a set is loaded and, if the session acts, reconciled once, or whether it cannot be loaded at present.
 func (s *sessionShards) settled(set *informers.ShardSet) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.fails(set) {
+		return true
+	}
 	if !s.acts.Load() {
 		return s.loaded(set)
 	}

@@ -95,7 +95,7 @@ func (c *Cache) packed() iter.Seq[*packed] { return c.packedThat(pipeline.MatchR
 func (c *Cache) packedThat(match func(pipeline.MatchResult) bool) iter.Seq[*packed] {
 	return func(yield func(*packed) bool) {
 		for _, sub := range c.now().upstreams {
-			for _, obj := range sub.indexer().List() {
+			for _, obj := range sub.list() {
 				if p, ok := obj.(*packed); ok && match(p.match()) && !yield(p) {
 					return
 				}
@@ -159,7 +159,7 @@ func (c *Cache) Downstreams() iter.Seq2[int, *drift.Live] {
 	return func(yield func(int, *drift.Live) bool) {
 		for i, s := range c.now().downstreams {
 			for _, sub := range s {
-				for _, obj := range sub.indexer().List() {
+				for _, obj := range sub.list() {
 					if live, ok := obj.(*drift.Live); ok && !yield(i, live) {
 						return
 					}
@@ -188,7 +188,7 @@ func (c *Cache) CountDownstreams() int {
 	for _, d := range c.now().downstreams {
 		for _, sub := range d {
 			if !seen[sub.shared] {
-				n += len(sub.indexer().ListKeys())
+				n += len(sub.list())
 			}
 			seen[sub.shared] = true
 		}
@@ -207,7 +207,7 @@ func candidates(of *sharded, r *reconcile.Reconciler, more []pipeline.Ref) []pip
 		seen[ref] = struct{}{}
 	}
 	for _, sub := range of.upstreams {
-		for _, obj := range sub.indexer().List() {
+		for _, obj := range sub.list() {
 			if p, ok := obj.(*packed); ok && p.match().IsMet() {
 				seen[p.ref()] = struct{}{}
 			}
@@ -215,7 +215,7 @@ func candidates(of *sharded, r *reconcile.Reconciler, more []pipeline.Ref) []pip
 	}
 	for _, d := range append(slices.Clip(of.downstreams), of.before) {
 		for _, sub := range d {
-			for _, obj := range sub.indexer().List() {
+			for _, obj := range sub.list() {
 				live, _ := obj.(*drift.Live)
 				for _, ref := range r.OwnersOf(live) {
 					seen[ref] = struct{}{}
@@ -339,11 +339,10 @@ func (c *Cache) Inputs(i int, of *pipeline.Listing) (list []reconcile.Input) {
 			continue
 		}
 		if values == nil {
-			add(sub.indexer().List())
+			add(sub.list())
 		}
 		for _, value := range values {
-			objects, _ := sub.indexer().ByIndex(byListing, value) // the only error is an index that does not exist
-			add(objects)
+			add(sub.indexed(byListing, value))
 		}
 	}
 	return list

@@ -67,6 +67,8 @@ type sharedWatch struct {
 
 	mu    sync.Mutex
 	users map[*subscription]struct{}
+	// failing is since when lists and watches fail; zero if the last one succeeded.
+	failing time.Time
 }
 
 // subscription is one user's share of a watch.
@@ -181,18 +183,18 @@ func listWatch(client dynamic.Interface, key Key, shared *sharedWatch, abandon f
 				// The API server may answer this from its watch cache, which may be older than what was acted on before.
 				o.ResourceVersion = ""
 			}
-			shared.filter.narrow(&o, key.ShardLabel)
+			asked, _ := shared.filter.narrow(&o, key.ShardLabel)
 			list, err := resource.List(ctx, o)
 			if err == nil {
 				failed = false // the next watch goes on from this list
-				shared.filter.list(list)
+				shared.filter.list(list, asked)
 				shared.notify(key, nil)
 			}
 			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			o.LabelSelector, o.FieldSelector = key.Selector, key.Fields
-			changed := shared.filter.narrow(&o, key.ShardLabel)
+			asked, changed := shared.filter.narrow(&o, key.ShardLabel)
 			cut := time.Now().Before(ends) && !narrowed.Swap(false)
 			if ends = (time.Time{}); cut {
 				shared.notify(key, ErrCut)
@@ -219,7 +221,7 @@ func listWatch(client dynamic.Interface, key Key, shared *sharedWatch, abandon f
 				ends = begun.Add(time.Duration(*o.TimeoutSeconds) * time.Second)
 			}
 			if shared.filter != nil {
-				return shared.filterEvents(events, changed, func() { narrowed.Store(true) }), nil
+				return shared.filterEvents(events, asked, changed, func() { narrowed.Store(true) }), nil
 			}
 			return events, nil
 		},
@@ -261,6 +263,12 @@ func (w *Factory) abandon(key Key) {
 // notify calls every user with the result of a list or watch; nil is success.
 func (s *sharedWatch) notify(key Key, err error) {
 	s.mu.Lock()
+	switch {
+	case err == nil:
+		s.failing = time.Time{}
+	case s.failing.IsZero() && !errors.Is(err, ErrUnfiltered):
+		s.failing = time.Now()
+	}
 	users := make([]*subscription, 0, len(s.users))
 	for u := range s.users {
 		users = append(users, u)
@@ -300,6 +308,41 @@ func (w *Factory) releaseLocked(s *subscription) {
 func (s *subscription) synced() bool { return s.handle.HasSynced() }
 
 func (s *subscription) indexer() cache.Indexer { return s.shared.informer.GetIndexer() }
+
+// get returns the object with a key of the cache; nil for none.
+func (s *subscription) get(key string) any {
+	obj, _, _ := s.indexer().GetByKey(key) // an in-memory store gives no errors
+	if found := s.held([]any{obj}); len(found) > 0 {
+		return found[0]
+	}
+	return nil
+}
+
+// list lists the objects, indexed those in an index under a value.
+func (s *subscription) list() []any { return s.held(s.indexer().List()) }
+
+func (s *subscription) indexed(index, value string) []any {
+	objects, _ := s.indexer().ByIndex(index, value) // the only error is an index that does not exist
+	return s.held(objects)
+}
+
+// held removes the objects of shards that were dropped: a list that was under way then still brings them.
+func (s *subscription) held(objects []any) []any {
+	if s.shared.filter == nil {
+		return objects
+	}
+	return slices.DeleteFunc(objects, func(obj any) bool {
+		o, ok := obj.(runtime.Object)
+		return !ok || !s.shared.filter.has(o)
+	})
+}
+
+// fails reports whether the watch has no first list, and lists and watches have failed for that long.
+func (s *subscription) fails(d time.Duration) bool {
+	s.shared.mu.Lock()
+	defer s.shared.mu.Unlock()
+	return !s.shared.failing.IsZero() && time.Since(s.shared.failing) >= d && !s.synced()
+}
 
 // byOwner indexes downstreams by the buckets of the uids in their owner marks. An index takes hundreds of bytes for each of its values,
 // and most owners have one object.
@@ -385,8 +428,7 @@ func (s stores) get(ref pipeline.Ref) any {
 		if sub == nil {
 			return nil
 		}
-		obj, _, _ := sub.indexer().GetByKey(key) // an in-memory store gives no errors
-		return obj
+		return sub.get(key)
 	}
 	if sub := s[part{}]; sub != nil {
 		return find(sub)
@@ -416,8 +458,7 @@ func (s stores) of(set *ShardSet) stores {
 func (s stores) indexed(index, value string) []*drift.Live {
 	var list []*drift.Live
 	for _, sub := range s {
-		objs, _ := sub.indexer().ByIndex(index, value)
-		for _, obj := range objs {
+		for _, obj := range sub.indexed(index, value) {
 			if live, ok := obj.(*drift.Live); ok {
 				list = append(list, live)
 			}

@@ -3,6 +3,7 @@ package informers
 import (
 	"fmt"
 	"maps"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -84,6 +85,18 @@ func (c *Cache) CloseShards(set *ShardSet) {
 
 // HasLoaded reports whether the first lists of a set of shards are in.
 func (c *Cache) HasLoaded(set *ShardSet) bool { return len(unsynced(c.now().of(set).all())) == 0 }
+
+// CannotLoad reports whether a first list of the set has failed for that long.
+func (c *Cache) CannotLoad(set *ShardSet, d time.Duration) bool {
+	for _, s := range c.now().of(set).all() {
+		for _, sub := range s {
+			if sub.fails(d) {
+				return true
+			}
+		}
+	}
+	return false
+}
 
 // CandidatesIn is Candidates for a set of shards.
 func (c *Cache) CandidatesIn(set *ShardSet, r *reconcile.Reconciler) []pipeline.Ref {

@@ -99,44 +99,50 @@ func (f *shardFilter) has(obj runtime.Object) bool {
 	return slices.ContainsFunc(f.keys(obj), f.set.Has)
 }
 
-// narrow adds the shards to the options of a list or watch, and returns what is closed when there are fewer.
-func (f *shardFilter) narrow(o *metav1.ListOptions, label string) <-chan struct{} {
+// narrow adds the shards to the options of a list or watch, and returns them, and what is closed when there are fewer.
+func (f *shardFilter) narrow(o *metav1.ListOptions, label string) (held []int, changed <-chan struct{}) {
 	if f == nil {
-		return nil
+		return nil, nil
 	}
-	held, changed := f.set.now()
+	held, changed = f.set.now()
 	switch {
 	case f.byServer && len(held) > 0:
 		o.ShardSelector = f.set.ring.Selector(held)
 	case label != "":
 		o.LabelSelector = withShards(o.LabelSelector, label, held)
 	}
-	return changed
+	return held, changed
 }
 
-// list removes what belongs to other shards from a list.
-func (f *shardFilter) list(list *unstructured.UnstructuredList) {
+// list removes what belongs to other shards from a list of the shards asked for.
+func (f *shardFilter) list(list *unstructured.UnstructuredList, asked []int) {
 	if f == nil || list == nil {
 		return
 	}
-	all := len(list.Items)
-	list.Items = slices.DeleteFunc(list.Items, func(u unstructured.Unstructured) bool { return !f.has(&u) })
-	f.noteForeign(all - len(list.Items))
+	list.Items = slices.DeleteFunc(list.Items, func(u unstructured.Unstructured) bool {
+		if f.has(&u) {
+			return false
+		}
+		f.noteForeign(&u, asked)
+		return true
+	})
 }
 
-func (f *shardFilter) noteForeign(n int) {
-	if n > 0 && f.byServer && f.foreign.Add(int64(n)) == int64(n) {
+// noteForeign counts an object that the API server should not have sent, since it belongs to none of the shards asked for.
+func (f *shardFilter) noteForeign(obj runtime.Object, asked []int) {
+	isAsked := func(uid string) bool { return slices.Contains(asked, f.set.ring.Of(uid)) }
+	if f.byServer && !slices.ContainsFunc(f.keys(obj), isAsked) && f.foreign.Add(1) == 1 {
 		f.notify()
 	}
 }
 
-// event is what a watch of the shards shows instead of an event; ok is false for nothing. An object that has left the shards is
-// deleted from them.
-func (f *shardFilter) event(e watch.Event, shows func(obj runtime.Object) bool) (changed watch.Event, ok bool) {
+// event is what a watch of the shards asked for shows instead of an event; ok is false for nothing. An object that has left the shards
+// is deleted from them.
+func (f *shardFilter) event(e watch.Event, asked []int, shows func(obj runtime.Object) bool) (changed watch.Event, ok bool) {
 	if e.Type == watch.Bookmark || e.Type == watch.Error || f.has(e.Object) {
 		return e, true
 	}
-	f.noteForeign(1)
+	f.noteForeign(e.Object, asked)
 	if e.Type == watch.Added || !shows(e.Object) {
 		return e, false
 	}
@@ -156,21 +162,25 @@ type filtered struct {
 	once   sync.Once
 }
 
-// filterEvents begins to pass on the events of a watch. narrowed is called when it ends because there are fewer shards than at changed.
-func (s *sharedWatch) filterEvents(from watch.Interface, changed <-chan struct{}, narrowed func()) watch.Interface {
+// filterEvents begins to pass on the events of a watch of the shards asked for. narrowed is called when it ends because there are fewer
+// shards than at changed.
+func (s *sharedWatch) filterEvents(from watch.Interface, asked []int, changed <-chan struct{}, narrowed func()) watch.Interface {
 	w := &filtered{from: from, events: make(chan watch.Event), done: make(chan struct{})}
-	go w.run(s, changed, narrowed)
+	go w.run(s, asked, changed, narrowed)
 	return w
 }
 
-func (w *filtered) run(s *sharedWatch, changed <-chan struct{}, narrowed func()) {
+func (w *filtered) run(s *sharedWatch, asked []int, changed <-chan struct{}, narrowed func()) {
 	defer close(w.events)
 	defer w.from.Stop()
+	listed := time.After(narrowAfter)
 	var due <-chan time.Time
 	for {
 		select {
 		case <-w.done:
 			return
+		case <-listed:
+			s.sweep() // what a list brought while shards were dropped
 		case <-changed:
 			_, changed = s.filter.set.now()
 			due = time.After(narrowAfter)
@@ -182,7 +192,7 @@ func (w *filtered) run(s *sharedWatch, changed <-chan struct{}, narrowed func())
 			if !ok {
 				return
 			}
-			if e, ok = s.filter.event(e, s.shows); !ok {
+			if e, ok = s.filter.event(e, asked, s.shows); !ok {
 				continue
 			}
 			select {

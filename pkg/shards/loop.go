@@ -43,10 +43,11 @@ func (m *Member) loop(ctx context.Context, refuse context.CancelCauseFunc) {
 	m.options.Log.Info("taking part in the set of shards", "process", m.name, "shards", m.options.N)
 	last, reported := m.now(), ""
 	for ctx.Err() == nil {
+		begun := m.now()
 		moving, err := m.look(ctx)
 		switch {
 		case err == nil:
-			last, reported = m.now(), ""
+			last, reported = begun, ""
 		case ctx.Err() != nil:
 			return
 		case m.now().Sub(last) >= m.options.RenewDeadline && m.mayWrite() == nil:
@@ -88,6 +89,9 @@ func (m *Member) others(ctx context.Context) bool {
 
 // look lists the Leases, and does what follows from them. It reports whether shards change hands.
 func (m *Member) look(ctx context.Context) (moving bool, err error) {
+	begun := m.now()
+	// isLate ends a look whose writes take long: what it has listed may be out of date.
+	isLate := func() bool { return m.now().Sub(begun) > m.options.RetryPeriod }
 	list, err := m.list(ctx)
 	if err != nil {
 		return true, err
@@ -98,7 +102,7 @@ func (m *Member) look(ctx context.Context) (moving bool, err error) {
 		return true, nil
 	}
 	m.adopt(ctx, &v)
-	m.recordLoaded(ctx)
+	m.recordLoaded(ctx, isLate)
 	v.joining = m.now().Sub(m.joined) < m.options.RetryPeriod
 	actions := plan(v)
 	taken := 0
@@ -109,6 +113,9 @@ func (m *Member) look(ctx context.Context) (moving bool, err error) {
 	}
 	group := taken + m.count(loading)
 	for _, a := range actions {
+		if isLate() {
+			break
+		}
 		if err := m.act(ctx, a, group); err != nil && !superseded(err) {
 			m.options.Log.Info("a Lease of the shards could not be written, will retry", "lease", m.describe(a), "error", err.Error())
 		} else if err != nil && a.verb == take && v.shards[a.shard].suspect() {
@@ -167,7 +174,7 @@ func (m *Member) adopt(ctx context.Context, v *view) {
 }
 
 // recordLoaded writes on the Leases of shards that they have been loaded, and gives back those that are drained.
-func (m *Member) recordLoaded(ctx context.Context) {
+func (m *Member) recordLoaded(ctx context.Context, isLate func() bool) {
 	m.mu.Lock()
 	due := map[int]phase{}
 	for k, h := range m.held {
@@ -176,7 +183,10 @@ func (m *Member) recordLoaded(ctx context.Context) {
 		}
 	}
 	m.mu.Unlock()
-	for _, k := range slices.Sorted(maps.Keys(due)) {
+	for i, k := range slices.Sorted(maps.Keys(due)) {
+		if i > 0 && isLate() {
+			return
+		}
 		r := m.seen.read(m.seen.leases[k], m.options.N)
 		if r.holder != m.name {
 			continue

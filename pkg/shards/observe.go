@@ -78,6 +78,8 @@ func (o *observer) seeProcesses(v *view, now time.Time) {
 		}
 		sight.Observe(record, now)
 		switch {
+		case name != o.self && sight.Held(now) && o.heartbeat[name].Labels[o.label()] != strconv.Itoa(o.number):
+			// It has another number of shards, and ends as soon as it sees that: it takes none.
 		case name == o.self || sight.Held(now):
 			v.alive = append(v.alive, name)
 		case record.HolderIdentity == "" && sight.Holder() == "":

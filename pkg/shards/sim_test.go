@@ -27,6 +27,8 @@ var resource = schema.GroupResource{Resource: "leases"}
 type memory struct {
 	version int
 	leases  map[string]*coordinationv1.Lease
+	// written is called after each write; nil for nothing.
+	written func()
 }
 
 func (m *memory) List(_ context.Context, o metav1.ListOptions) (*coordinationv1.LeaseList, error) {
@@ -44,7 +46,9 @@ func (m *memory) store(lease *coordinationv1.Lease) (*coordinationv1.Lease, erro
 	m.version++
 	lease = lease.DeepCopy()
 	lease.ResourceVersion = strconv.Itoa(m.version)
-	m.leases[lease.Name] = lease
+	if m.leases[lease.Name] = lease; m.written != nil {
+		m.written()
+	}
 	return lease.DeepCopy(), nil
 }
 
@@ -327,6 +331,50 @@ func TestAShardThatKillsIsQuarantined(t *testing.T) {
 		}
 		if s.died > 6 {
 			t.Errorf("of %d shards, one killed %d processes", number, s.died)
+		}
+	}
+}
+
+// A look ends soon, however long its writes take: what it does follows from Leases that someone may have edited since. Each look goes on
+// where the one before ended.
+func TestLookEndsSoonThoughWritesTakeLong(t *testing.T) {
+	s := newSim(t, 16)
+	s.join()
+	p := s.actors[0]
+	s.written = func() { s.now = s.now.Add(time.Second) }
+	for looks := 1; p.count(active) < s.number || slices.ContainsFunc(slices.Collect(maps.Values(p.held)), func(h *held) bool { return !h.recorded }); looks++ {
+		s.renew(p)
+		begun := s.now
+		if _, err := p.look(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if took := s.now.Sub(begun); took > p.options.RetryPeriod+2*time.Second {
+			t.Fatalf("look %d took %s, the retry period is %s", looks, took, p.options.RetryPeriod)
+		}
+		if s.settle(p); looks > 100 {
+			t.Fatalf("after %d looks, the process holds %d of %d shards", looks, p.count(active), s.number)
+		}
+	}
+}
+
+// A process that has another number of shards ends as soon as it sees that. Until then, nobody makes room for it.
+func TestProcessWithAnotherNumberTakesNoPart(t *testing.T) {
+	s := newSim(t, 16)
+	s.join()
+	s.join()
+	for range 60 {
+		s.step()
+	}
+	s.number = 32
+	s.join()
+	s.number = 16
+	other := s.actors[2]
+	s.actors = s.actors[:2]
+	for range 20 {
+		s.renew(other)
+		s.step()
+		if counts := s.counts(); !slices.Equal(counts, []int{8, 8}) {
+			t.Fatalf("beside a process with 32 shards, two processes share 16 as %v", counts)
 		}
 	}
 }
