@@ -61,6 +61,31 @@ func TestShardsOfAnAPIServerThatFilters(t *testing.T) {
 	shows("after the first list", 0, 1)
 	create(objects/2, objects)
 	shows("after events", 0, 1)
+	stale := map[string]any{}
+	for _, key := range sub.indexer().ListKeys() {
+		if obj := sub.get(key); set.ring.Of(uidOf(obj.(*packed))[0]) == 1 {
+			stale[key] = obj
+		}
+	}
 	factory.Drop(set, 1)
 	shows("after shard 1 was dropped", 0)
+	for i := range objects { // the watch asks for shard 1 for some seconds more
+		testkit.Apply(t, ns, fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c-%03d, labels: {changed: \"true\"}}\n", i))
+	}
+	shows("after its objects were changed", 0)
+
+	for key, obj := range stale { // as a list does that was under way
+		if err := sub.indexer().Add(obj); err != nil {
+			t.Fatal(err)
+		}
+		if got := sub.get(key); got != nil {
+			t.Errorf("%s is read though its shard was dropped", key)
+		}
+	}
+	for _, obj := range sub.list() {
+		if p := obj.(*packed); stale[ns+"/"+p.Name] != nil {
+			t.Errorf("%s is listed though its shard was dropped", p.Name)
+		}
+	}
+	shows("soon after a list that was under way", 0)
 }
