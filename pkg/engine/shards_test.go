@@ -5,11 +5,14 @@ package engine_test
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/config"
@@ -96,12 +99,17 @@ type member struct {
 	requests *testkit.Counter
 }
 
-func startMember(t *testing.T, boards func(board, operator string) shards.Board, n int, conf string) member {
+func startMember(t *testing.T, boards func(board, operator string) shards.Board, n int, confs ...string) member {
+	t.Helper()
+	return startMemberAt(t, testkit.Config(), boards, n, confs...)
+}
+
+func startMemberAt(t *testing.T, cfg *rest.Config, boards func(board, operator string) shards.Board, n int, confs ...string) member {
 	t.Helper()
 	m := member{handMoved: newHandMoved(n), requests: testkit.NewCounter()}
-	m.running = startWith(t, m.requests.Wrap(testkit.Config()), func(_ *config.Operator, o *engine.Options) {
+	m.running = startWith(t, m.requests.Wrap(cfg), func(_ *config.Operator, o *engine.Options) {
 		o.Shards, o.Board = m.handMoved, boards
-	}, conf)
+	}, confs...)
 	return m
 }
 
@@ -193,5 +201,47 @@ func shardsMove(t *testing.T, more string) {
 	}
 	if b.requests.Mutating() > 0 {
 		t.Errorf("the one without shards wrote: %v", b.requests.Snapshot())
+	}
+}
+
+// TestShardsOfAnOperatorThatCannotList: its shards do not count as being loaded for ever. While they do, the shards of a process that has
+// died are taken by nobody, also for operators that work.
+func TestShardsOfAnOperatorThatCannotList(t *testing.T) {
+	t.Parallel()
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	m := startMember(t, nil, 4, fill(widgetConfig, ns, name), acting(fill(widgetConfig, testkit.Namespace(t), testkit.Unique(t)), ns, "without-rights"))
+	testkit.Apply(t, ns, widget("a", "{data: {key: value}}"))
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if m.give(ctx, 0, 1, 2, 3); ctx.Err() != nil {
+		t.Fatalf("the shards are still being loaded after %s", patience)
+	}
+	waitCondition(t, widgets, ns, "a", "Ready", "True")
+}
+
+// slowDiscovery delays what a process asks for before it opens watches.
+type slowDiscovery struct{ http.RoundTripper }
+
+func (s slowDiscovery) RoundTrip(r *http.Request) (*http.Response, error) {
+	if path := r.URL.Path; path == "/api" || path == "/apis" || strings.HasPrefix(path, "/openapi") {
+		select {
+		case <-r.Context().Done():
+		case <-time.After(2 * time.Second):
+		}
+	}
+	return s.RoundTripper.RoundTrip(r)
+}
+
+// TestShardsGainedBeforeAnOperatorStarts: a shard counts as being loaded until its objects are. A process that runs out of memory because
+// of them may take its shards long before its operators begin to list.
+func TestShardsGainedBeforeAnOperatorStarts(t *testing.T) {
+	t.Parallel()
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	cfg := testkit.Config()
+	cfg.Wrap(func(rt http.RoundTripper) http.RoundTripper { return slowDiscovery{rt} })
+	m := startMemberAt(t, cfg, nil, 4, fill(widgetConfig, ns, name))
+	m.give(t.Context(), 0, 1, 2, 3)
+	if m.requests.Snapshot()["WATCH widgets"] == 0 {
+		t.Errorf("the shards count as loaded before their objects were listed: %v", m.requests.Snapshot())
 	}
 }
