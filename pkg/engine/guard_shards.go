@@ -184,7 +184,7 @@ func (b *countBoard) end(ctx context.Context, how ended) {
 	}
 }
 
-// publishPassed publishes, for those shards of this process for which that is not on the board, that nothing waits.
+// publishPassed publishes, for those shards of this process of which the board does not say so, that nothing waits.
 func (s *session) publishPassed(ctx context.Context) {
 	b, held := s.newCountBoard(startCountKey), s.shards.Held()
 	if b == nil || len(held) == 0 || s.pipeline.Config.Guard == nil || s.pipeline.Observing() {
@@ -194,7 +194,7 @@ func (s *session) publishPassed(ctx context.Context) {
 	if _, err := b.write(ctx, func(counts map[string]string) (differs bool) {
 		for _, shard := range held {
 			key := b.key + strconv.Itoa(shard)
-			if c, ok := parseShardCount(counts[key]); !ok || c.config != b.config {
+			if c, ok := parseShardCount(counts[key]); !ok || c.config != b.config || !c.passed {
 				counts[key], differs = passed.String(), true
 			}
 		}

@@ -361,15 +361,19 @@ func (s *session) loadShards(acting context.Context) {
 	if s.shards == nil {
 		return
 	}
-	for acting.Err() == nil {
+	for taken := false; acting.Err() == nil; {
 		refs, left := s.shards.takeLoaded()
 		if len(refs) > 0 {
 			s.batch.join(refs)
 			s.Add(informers.PriorityBulk, 0, refs...)
 		}
-		if left {
+		if taken = taken || len(refs) > 0; left {
 			pause(acting, syncPoll)
 			continue
+		}
+		if taken { // who starts may wait for the counts of these shards
+			taken = false
+			s.publishPassed(acting)
 		}
 		select {
 		case <-acting.Done():

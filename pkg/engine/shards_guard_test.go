@@ -73,6 +73,26 @@ func TestShardsGuardLeaseDeleted(t *testing.T) {
 	a.ready()
 }
 
+// TestShardsGuardQuarantineEnds: a process that starts waits for no count of a shard that was in quarantine when the others counted, and that
+// one of them has taken since.
+func TestShardsGuardQuarantineEnds(t *testing.T) {
+	t.Parallel()
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	conf := guardedBy(fill(widgetConfig, ns, name), "")
+	standing(t, ns, conf).halt()
+	a := startMember(t, boardsIn(ns), 3, conf)
+	a.quarantine(2)
+	a.give(t.Context(), 0, 1)
+	a.ready()
+	waitBoard(t, boardsIn(ns)(engine.GuardBoard, name), 2)
+	a.quarantine(-1)
+	a.give(t.Context(), 2)
+	b := startMember(t, boardsIn(ns), 3, conf)
+	a.take(0)
+	b.give(t.Context(), 0)
+	b.ready()
+}
+
 // TestShardsGuardBatch: a changed input waits in all processes if guard allows what each counts, and not what all count. What waits does so
 // wherever its shard moves.
 func TestShardsGuardBatch(t *testing.T) {
