@@ -70,7 +70,7 @@ func TestShardsGuardLeaseDeleted(t *testing.T) {
 	a = startMember(t, boardsIn(ns), 2, conf)
 	a.give(t.Context(), 0)
 	b.handler.MembersChanged()
-	a.ready()
+	allActedFor(t, ns)
 }
 
 // TestShardsGuardQuarantineEnds: a process that starts waits for no count of a shard that was in quarantine when the others counted, and that
@@ -90,7 +90,18 @@ func TestShardsGuardQuarantineEnds(t *testing.T) {
 	b := startMember(t, boardsIn(ns), 3, conf)
 	a.take(0)
 	b.give(t.Context(), 0)
-	b.ready()
+	allActedFor(t, ns)
+}
+
+// allActedFor waits until some process acts for each of the standing objects. One that waits for guard is ready, too.
+func allActedFor(t *testing.T, ns string) {
+	t.Helper()
+	for i := range guardedWidgets {
+		testkit.Apply(t, ns, widget(named(i), "{data: {key: new}}"))
+	}
+	for i := range guardedWidgets {
+		waitData(t, ns, named(i), "key", "new")
+	}
 }
 
 // TestShardsGuardBatch: a changed input waits in all processes if guard allows what each counts, and not what all count. What waits does so
