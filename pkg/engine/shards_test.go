@@ -204,7 +204,7 @@ func shardsMove(t *testing.T, more string) {
 	}
 }
 
-// TestShardsOfAnOperatorThatCannotList: its shards do not count as being loaded for ever. While they do, the shards of a process that has
+// TestShardsOfAnOperatorThatCannotList: its shards count as being loaded for a bounded time. While they do, the shards of a process that has
 // died are taken by nobody, also for operators that work.
 func TestShardsOfAnOperatorThatCannotList(t *testing.T) {
 	t.Parallel()
