@@ -342,7 +342,8 @@ func TestLookEndsSoonThoughWritesTakeLong(t *testing.T) {
 	s.join()
 	p := s.actors[0]
 	s.written = func() { s.now = s.now.Add(time.Second) }
-	for looks := 1; p.count(active) < s.number || slices.ContainsFunc(slices.Collect(maps.Values(p.held)), func(h *held) bool { return !h.recorded }); looks++ {
+	isLeft := func(h *held) bool { return !h.recorded }
+	for looks := 1; len(p.held) < s.number || slices.ContainsFunc(slices.Collect(maps.Values(p.held)), isLeft); looks++ {
 		s.renew(p)
 		begun := s.now
 		if _, err := p.look(t.Context()); err != nil {
