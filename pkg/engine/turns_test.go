@@ -76,6 +76,42 @@ func TestTurns(t *testing.T) {
 	})
 }
 
+// TestTurnsTakeTheirPartOfTheTime: what waits at a low priority has an eighth of the time, however little each reconcile of it takes.
+func TestTurnsTakeTheirPartOfTheTime(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		reason      string
+		one         time.Duration // of what waits
+		least, most int           // turns, while others take 6 s
+	}{
+		{"those in sync need no request", time.Millisecond, 800, 870},
+		{"they take as long as all others", 60 * time.Millisecond, 12, 16},
+		{"they take longer: not every second one is a turn", 600 * time.Millisecond, 12, 16},
+	} {
+		var turns turns
+		var refs []pipeline.Ref
+		for i := range 2000 {
+			refs = append(refs, refNamed(fmt.Sprint(i)))
+		}
+		turns.add(informers.PriorityBulk, 0, refs, func() {})
+		had := 0
+		for range 100 {
+			next, ok := turns.begin(refNamed("changes"))
+			for turns.end(refNamed("changes"), 60*time.Millisecond); ok; had++ {
+				turn := next
+				next, ok = turns.begin(turn)
+				turns.end(turn, row.one)
+			}
+		}
+		if had < row.least || had > row.most {
+			t.Errorf("%s: %d had a turn, want %d to %d", row.reason, had, row.least, row.most)
+		}
+		if len(turns.underWay) > 0 {
+			t.Errorf("%s: %d turns have not ended", row.reason, len(turns.underWay))
+		}
+	}
+}
+
 // TestReconciledOnce: what was queued once is handed to a worker once, however its turn and the queue meet.
 func TestReconciledOnce(t *testing.T) {
 	t.Parallel()

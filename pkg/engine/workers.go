@@ -76,6 +76,8 @@ func (s *session) runWorker(live context.Context, ref pipeline.Ref) {
 	}
 	s.pool.slots <- struct{}{}
 	defer func() { <-s.pool.slots }()
+	begun := time.Now()
+	defer func() { s.turns.end(ref, time.Since(begun)) }()
 	s.processItem(live, ref)
 }
 
