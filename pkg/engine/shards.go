@@ -367,7 +367,7 @@ func (s *session) loadShards(acting context.Context) {
 			s.batch.join(refs)
 			s.Add(informers.PriorityBulk, 0, refs...)
 		}
-		if taken = taken || len(refs) > 0; left {
+		if left {
 			pause(acting, syncPoll)
 			continue
 		}
@@ -378,6 +378,7 @@ func (s *session) loadShards(acting context.Context) {
 		select {
 		case <-acting.Done():
 		case <-s.shards.changed:
+			taken = true
 		case <-s.shards.joined:
 			s.publishPassed(acting)
 		}

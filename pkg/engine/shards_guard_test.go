@@ -77,19 +77,42 @@ func TestShardsGuardLeaseDeleted(t *testing.T) {
 // one of them has taken since.
 func TestShardsGuardQuarantineEnds(t *testing.T) {
 	t.Parallel()
+	for _, hasObjects := range []bool{true, false} {
+		t.Run(fmt.Sprintf("it has objects: %t", hasObjects), func(t *testing.T) {
+			t.Parallel()
+			shardsGuardQuarantineEnds(t, hasObjects)
+		})
+	}
+}
+
+func shardsGuardQuarantineEnds(t *testing.T, hasObjects bool) {
+	const n = 32
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	conf := guardedBy(fill(widgetConfig, ns, name), "")
 	standing(t, ns, conf).halt()
-	a := startMember(t, boardsIn(ns), 3, conf)
-	a.quarantine(2)
-	a.give(t.Context(), 0, 1)
+	a := startMember(t, boardsIn(ns), n, conf)
+	used := map[int]bool{}
+	for _, w := range testkit.List(t, widgets, ns, "") {
+		used[a.ring.Of(string(w.GetUID()))] = true
+	}
+	var rest []int
+	quarantined := -1
+	for shard := range n {
+		if quarantined < 0 && used[shard] == hasObjects {
+			quarantined = shard
+		} else {
+			rest = append(rest, shard)
+		}
+	}
+	a.quarantine(quarantined)
+	a.give(t.Context(), rest...)
 	a.ready()
-	waitBoard(t, boardsIn(ns)(engine.GuardBoard, name), 2)
+	waitBoard(t, boardsIn(ns)(engine.GuardBoard, name), n-1)
 	a.quarantine(-1)
-	a.give(t.Context(), 2)
-	b := startMember(t, boardsIn(ns), 3, conf)
-	a.take(0)
-	b.give(t.Context(), 0)
+	a.give(t.Context(), quarantined)
+	b := startMember(t, boardsIn(ns), n, conf)
+	a.take(rest[:n/2]...)
+	b.give(t.Context(), rest[:n/2]...)
 	allActedFor(t, ns)
 }
 
