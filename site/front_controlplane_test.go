@@ -85,7 +85,7 @@ func TestFrontPageSaysWhatThePagesSay(t *testing.T) {
 		}
 	}
 	for _, test := range []struct{ page, old, new, want string }{
-		{"performance.md", "| 27.6 KB | 7.0 KB |", "| 27.6 KB | 99.9 KB |", `the figure "7.0 KB of heap" is taken from`},
+		{"performance.md", "| 10.1 KB | 2.7 KB |", "| 10.1 KB | 99.9 KB |", `the figure "2.7 KB of heap" is taken from`},
 		{"operations.md", "helm install corollary charts", "helm install operators charts", "does not have the command"},
 	} {
 		root := t.TempDir()

@@ -121,6 +121,9 @@ func ratio(cell []sample, phase string, figure func(sample) float64) string {
 	return fmt.Sprintf("%.2f (%.2f–%.2f)", middle, list[0], list[len(list)-1])
 }
 
+// enoughForHeap is how many objects more than the least tell their heap: the heap of a process varies by a megabyte.
+const enoughForHeap = 5000
+
 // memory is a table of what is used after a restart.
 func memory(out *strings.Builder, cells [][]sample) {
 	out.WriteString("\n| memory after a restart | Corollary | at the peak | anonymous | by hand | at the peak | anonymous |" +
@@ -135,12 +138,12 @@ func memory(out *strings.Builder, cells [][]sample) {
 		fmt.Fprintf(out, " %s | %s |\n", ratio(cell, "restart", peak), ratio(cell, "restart", anonymous))
 	}
 	out.WriteString("\n| heap of each object in sync | by hand | Corollary | ratio |\n|---|---|---|---|\n")
+	first := slices.MinFunc(cells, func(a, b []sample) int { return cmp.Compare(a[0].Objects, b[0].Objects) })
 	for i, cell := range cells {
 		if i+1 < len(cells) && cells[i+1][0].Size == cell[0].Size {
 			continue // the next one has more objects
 		}
-		first := cells[slices.IndexFunc(cells, func(c []sample) bool { return c[0].Size == cell[0].Size })]
-		if more := cell[0].Objects - first[0].Objects; more > 0 {
+		if more := cell[0].Objects - first[0].Objects; more >= enoughForHeap {
 			of := func(program string) float64 {
 				heap := func(s sample) float64 { return s.Heap }
 				return (median(of(cell, "restart", program), heap) - median(of(first, "restart", program), heap)) / float64(more) / 1000

@@ -38,7 +38,7 @@ func TestPage(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	samples := append(twoRounds(1000), twoRounds(100)...)
+	samples := append(twoRounds(10000), twoRounds(100)...)
 	write("# Title\nno heading for results\n")
 	if err := replaceSection(page, pageBegin, pageEnd, tables(samples)); err == nil {
 		t.Error("a page without the heading gives no error")
@@ -53,12 +53,12 @@ func TestPage(t *testing.T) {
 	}
 	for _, want := range []string{
 		"# Title\n" + pageBegin, pageEnd + "after",
-		"| CPU time, ratio | 100 × 4 KB | 1,000 × 4 KB |",
+		"| CPU time, ratio | 100 × 4 KB | 10,000 × 4 KB |",
 		"| create | 0.70 (0.50–0.90) | 0.70 (0.50–0.90) |",
 		"| create | 1.50 (1.50–1.50) |",
 		"| 100 × 4 KB | 50 MB | 60 MB | 20 MB | 100 MB | 120 MB | 80 MB | 0.50 (0.50–0.50) | 0.25 (0.25–0.25) |",
 		"| 4 KB | 8.0 KB | 2.0 KB | 0.25 |",
-		"| 1,000 × 4 KB | corollary | 0 ms | 50 ms | 100 | 1000 ms | 0 ms |",
+		"| 10,000 × 4 KB | corollary | 0 ms | 50 ms | 100 | 1000 ms | 0 ms |",
 	} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("the page lacks %q:\n%s", want, text)
@@ -69,7 +69,7 @@ func TestPage(t *testing.T) {
 	}
 	for _, name := range []string{"bench-cpu.svg", "bench-memory.svg"} {
 		picture, err := os.ReadFile(filepath.Join(filepath.Dir(page), "pictures", name))
-		if err != nil || !strings.Contains(string(picture), ">1,000</text>") || strings.Contains(string(picture), "NaN") {
+		if err != nil || !strings.Contains(string(picture), ">10,000</text>") || strings.Contains(string(picture), "NaN") {
 			t.Errorf("%s: %v\n%s", name, err, picture)
 		}
 	}
