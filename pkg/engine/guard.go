@@ -381,8 +381,11 @@ func (w *guardWait) findConfirmed() map[pipeline.Ref]drift.Sum {
 }
 
 // exceeds says what of a count needs confirmation; it is empty if nothing does.
-func (w *guardWait) exceeds(c reconcile.GuardCount) string {
-	if doubt := w.doubt(); doubt != "" && c.Deleted > 0 {
+func (w *guardWait) exceeds(c reconcile.GuardCount) string { return w.exceedsIn(w.doubt(), c) }
+
+// exceedsIn is exceeds where rows that the last result lacks may exist, because of doubt; empty for none.
+func (w *guardWait) exceedsIn(doubt string, c reconcile.GuardCount) string {
+	if doubt != "" && c.Deleted > 0 {
 		return fmt.Sprintf("%d of %d existing downstreams would be deleted, but %s, so that none is", c.Deleted, c.Existing, doubt)
 	}
 	return GuardExceeded(w.session.pipeline.Config, c)

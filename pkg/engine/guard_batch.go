@@ -154,12 +154,17 @@ func (b *batch) noteLocked(ref pipeline.Ref, c reconcile.Counted, own drift.Sum,
 	return free
 }
 
-// release returns the upstreams that wait and lets them go on, unless what is counted is no longer what guard allowed, or is
-// incomplete: upstreams may have joined meanwhile. Confirmed changes do not count any more.
-func (b *batch) release(allowed sum, confirmed map[pipeline.Ref]drift.Sum) (refs []pipeline.Ref, ok bool) {
+// release returns the upstreams that wait and lets them go on, unless what is counted now is not allowed, or is incomplete: upstreams may
+// have joined meanwhile. What was counted is allowed; anything else only if allows says so, and not if counted was confirmed: while upstreams
+// change all the time, the count is another one before others have published theirs. Confirmed changes do not count any more.
+func (b *batch) release(counted sum, confirmed map[pipeline.Ref]drift.Sum, allows func(now sum) bool) (refs []pipeline.Ref, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.tally == nil || b.tally.sum() != allowed || allowed.left > 0 {
+	if b.tally == nil {
+		return nil, false
+	}
+	now := b.tally.sum()
+	if now.of != counted.of || now.left > 0 || now != counted && (confirmed != nil || !allows(now)) {
 		return nil, false
 	}
 	refs = make([]pipeline.Ref, 0, len(b.waiting))
@@ -244,7 +249,13 @@ func (s *session) watchBatches(live context.Context) {
 					s.generation.setHeld(text)
 				}
 				if text == "" && settled {
-					if refs, ok := s.batch.release(counted, w.confirmed); ok {
+					doubt := w.doubt()
+					allows := func(now sum) bool {
+						more := difference(now.GuardCount, counted.GuardCount)
+						more.Add(c.GuardCount)
+						return w.exceedsIn(doubt, more) == ""
+					}
+					if refs, ok := s.batch.release(counted, w.confirmed, allows); ok {
 						s.Add(informers.PriorityReaders, 0, refs...)
 						w.board.end(live, w.how(counted))
 						break
