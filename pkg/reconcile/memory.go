@@ -159,7 +159,7 @@ type countedState struct {
 	state      pipeline.State
 }
 
-// beforeIndex stands for deletion.before in place of the index of a downstream.
+// beforeIndex is the index that deletion.before has among the downstreams that are counted.
 const beforeIndex = -1
 
 // freshFor bounds how long a response is preferred to the cache: an informer that lags longer is not waited for.
