@@ -253,7 +253,7 @@ func (s *session) watchBatches(live context.Context) {
 					allows := func(now sum) bool {
 						more := difference(now.GuardCount, counted.GuardCount)
 						more.Add(c.GuardCount)
-						return w.exceedsIn(doubt, more) == ""
+						return counted.Changed > 0 && w.exceedsIn(doubt, more) == "" // else the counts of others were not added
 					}
 					if refs, ok := s.batch.release(counted, w.confirmed, allows); ok {
 						s.Add(informers.PriorityReaders, 0, refs...)
