@@ -144,7 +144,7 @@ func (s *session) next() (ref pipeline.Ref, ok bool) {
 	if shutdown {
 		return ref, false
 	}
-	if follows, has := s.turns.begin(ref); has {
+	if follows, has := s.turns.begin(ref, s.shards.settling()); has {
 		s.Add(priorityTurn, 0, follows)
 	}
 	return ref, true

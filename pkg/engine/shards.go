@@ -333,6 +333,16 @@ func (s *sessionShards) reconciled(ref pipeline.Ref) {
 	}
 }
 
+// settling reports whether upstreams of shards that this process has taken over wait for their first reconcile.
+func (s *sessionShards) settling() bool {
+	if s == nil {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.unsettled) > 0
+}
+
 // settled reports whether a set is loaded and, if the session acts, reconciled once, or whether it cannot be loaded at present.
 func (s *sessionShards) settled(set *informers.ShardSet) bool {
 	s.mu.Lock()

@@ -12,8 +12,11 @@ import (
 
 const (
 	// turnEvery says how many reconciles one of what waits at a low priority follows, and what part of the time is for these: of tens of
-	// thousands in a shard that was taken over, most need no request.
+	// thousands at a start, most need no request.
 	turnEvery = 8
+	// turnEveryTaken is turnEvery while upstreams of a shard that was taken over wait. Those that changed had no process for as long as the
+	// Lease of the last one lasted, and a process that dies meanwhile makes all of them suspect: they are as urgent as what changes now.
+	turnEveryTaken = 2
 	// mostSaved bounds the time that reconciles take before turns have their part of it.
 	mostSaved = time.Second
 )
@@ -28,10 +31,11 @@ type turns struct {
 	mu sync.Mutex
 	// waiting has what was not reconciled since it was queued, and from when on it may be.
 	waiting map[pipeline.Ref]time.Time
-	most    int      // of waiting, since it was made
-	due     []turn   // in their order
-	later   sequence // those with a delay
-	count   int      // reconciles since the last turn
+	most    int           // of waiting, since it was made
+	due     []turn        // in their order
+	later   sequence      // those with a delay
+	count   int           // reconciles since the last turn
+	every   time.Duration // turnEvery or turnEveryTaken, as at the last reconcile
 	// turned is how long turns took since something waits, and others how long all other reconciles. A turn that has not ended counts in it
 	// with the time in underWay: what the last one took.
 	turned, others, last time.Duration
@@ -70,12 +74,16 @@ func (t *turns) add(priority int, after time.Duration, refs []pipeline.Ref, enqu
 	}
 }
 
-// begin notes that an upstream is being reconciled. It returns what is to follow it, if ok is true.
-func (t *turns) begin(ref pipeline.Ref) (next pipeline.Ref, ok bool) {
+// begin notes that an upstream is being reconciled, and whether others wait that were taken over. It returns what is to follow it, if ok is
+// true.
+func (t *turns) begin(ref pipeline.Ref, taken bool) (next pipeline.Ref, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.leave(ref)
-	if t.count++; t.count < turnEvery && t.turned*(turnEvery-1) >= t.others {
+	if t.every = turnEvery; taken {
+		t.every = turnEveryTaken
+	}
+	if t.count++; t.count < int(t.every) && t.turned*(t.every-1) >= t.others {
 		return next, false
 	}
 	t.count = 0
@@ -112,7 +120,7 @@ func (t *turns) end(ref pipeline.Ref, took time.Duration) {
 		t.turned, t.last = max(0, t.turned+took-counted), took
 		return
 	}
-	t.others = min(t.others+took, t.turned*(turnEvery-1)+mostSaved)
+	t.others = min(t.others+took, t.turned*(t.every-1)+mostSaved)
 }
 
 // leave notes that an upstream waits no more. A map never becomes smaller by itself: after a start, it would have room for all upstreams.

@@ -32,7 +32,7 @@ func TestTurns(t *testing.T) {
 		// changing reconciles upstreams that change, and returns those that had a turn.
 		changing := func(reconciles int) (had []string) {
 			for range reconciles {
-				if next, ok := turns.begin(refNamed("changes")); ok {
+				if next, ok := turns.begin(refNamed("changes"), false); ok {
 					had = append(had, next.Name)
 				}
 			}
@@ -50,7 +50,7 @@ func TestTurns(t *testing.T) {
 
 		add(informers.PriorityBulk, 0, "a", "b", "c")
 		add(informers.PriorityReaders, 0, "a", "d")
-		turns.begin(refNamed("b"))
+		turns.begin(refNamed("b"), false)
 		expect("in the order of their arrival, without what was reconciled", changing(5*turnEvery), "a", "c", "d")
 
 		add(informers.PriorityAgain, time.Minute, "late")
@@ -67,7 +67,7 @@ func TestTurns(t *testing.T) {
 
 		for i := range 1000 {
 			add(informers.PriorityAgain, time.Second, fmt.Sprint(i%10))
-			turns.begin(refNamed(fmt.Sprint(i % 10)))
+			turns.begin(refNamed(fmt.Sprint(i%10)), false)
 			<-time.After(time.Second)
 		}
 		if n := len(turns.later) + len(turns.due) + len(turns.waiting); n > 2*turnEvery {
@@ -76,17 +76,21 @@ func TestTurns(t *testing.T) {
 	})
 }
 
-// TestTurnsTakeTheirPartOfTheTime: what waits at a low priority has an eighth of the time, however little each reconcile of it takes.
+// TestTurnsTakeTheirPartOfTheTime: what waits at a low priority has an eighth of the time, however little each reconcile of it takes; half
+// of it while upstreams wait that were taken over.
 func TestTurnsTakeTheirPartOfTheTime(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
 		reason      string
 		one         time.Duration // of what waits
-		least, most int           // turns, while others take 6 s
+		taken       bool
+		least, most int // turns, while others take 6 s
 	}{
-		{"those in sync need no request", time.Millisecond, 800, 870},
-		{"they take as long as all others", 60 * time.Millisecond, 12, 16},
-		{"they take longer: not every second one is a turn", 600 * time.Millisecond, 12, 16},
+		{"those in sync need no request", time.Millisecond, false, 800, 870},
+		{"they take as long as all others", 60 * time.Millisecond, false, 12, 16},
+		{"they take longer: not every second one is a turn", 600 * time.Millisecond, false, 12, 16},
+		{"no process had them", 60 * time.Millisecond, true, 98, 102},
+		{"no process had them, and most are in sync", 4 * time.Millisecond, true, 1480, 1520},
 	} {
 		var turns turns
 		var refs []pipeline.Ref
@@ -96,10 +100,10 @@ func TestTurnsTakeTheirPartOfTheTime(t *testing.T) {
 		turns.add(informers.PriorityBulk, 0, refs, func() {})
 		had := 0
 		for range 100 {
-			next, ok := turns.begin(refNamed("changes"))
+			next, ok := turns.begin(refNamed("changes"), row.taken)
 			for turns.end(refNamed("changes"), 60*time.Millisecond); ok; had++ {
 				turn := next
-				next, ok = turns.begin(turn)
+				next, ok = turns.begin(turn, row.taken)
 				turns.end(turn, row.one)
 			}
 		}
