@@ -118,3 +118,44 @@ func TestMarkNamesOtherNamespace(t *testing.T) {
 		t.Errorf("the other one's finalizers are %v", f)
 	}
 }
+
+// A mark with a name that no upstream can have asks for nothing, and is not tried again and again.
+func TestMarkNamesNobody(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct{ name, reason, mark, owner string }{
+		{"percent", "a name that is not a part of a path", "NS/a%b/uid", ""},
+		{"dots", "the same", "NS/../uid", ""},
+		{"long", "nothing limits its length", "NS/" + strings.Repeat("a", 5000) + "/uid", ""},
+		{"cluster", "a kind with namespaces has none without", "/a/uid", ""},
+		{"namespace", "a namespace that is not a part of a path", "n%s/a/uid", ""},
+		{"reference", "the name in an owner reference may be any", "", "a%b"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			ns, name := testkit.Namespace(t), testkit.Unique(t)
+			conf := strings.Replace(fill(widgetConfig, ns, name), "namespaces: ["+ns+"]", "labelSelector: {matchLabels: {of: "+name+"}}", 1)
+			counter := testkit.NewCounter()
+			start(t, counter.Wrap(testkit.Config()), conf).ready()
+			counter.Reset()
+			annotation, reference := "{}", "[]"
+			if row.mark != "" {
+				annotation = "{" + name + `.example.com/owner: "` + strings.Replace(row.mark, "NS", ns, 1) + `"}`
+			}
+			if row.owner != "" {
+				reference = `[{apiVersion: test.example.com/v1, kind: Widget, name: "` + row.owner + `", uid: "1"}]`
+			}
+			testkit.Apply(t, ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: bait, labels: {`+name+`.example.com/managed: "yes"}, annotations: `+
+				annotation+`, ownerReferences: `+reference+`}}`)
+			testkit.Eventually(t, patience, func() (bool, string) {
+				return metric(t, "corollary_reconcile_seconds", name) > 0, "the mark was not followed"
+			})
+			quiet(t, counter)
+			if n := counter.Snapshot(); len(n) > 0 {
+				t.Errorf("%s: requests: %v", row.reason, n)
+			}
+			if n := metric(t, "corollary_failures_total", name); n > 0 {
+				t.Errorf("%s: %v failures", row.reason, n)
+			}
+		})
+	}
+}

@@ -48,7 +48,7 @@ func (r *Reconciler) releaseOrphanedBefore(ctx context.Context, ref pipeline.Ref
 		return nil
 	}
 	// The upstream may exist: without the labels that the config selects by, or newer than the watch shows.
-	up, err := r.Client.Get(ctx, r.UpstreamTarget(ref))
+	up, err := r.ReadUpstream(ctx, ref)
 	if err != nil && !errors.Is(err, apply.ErrGone) {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -216,6 +217,20 @@ func labelsOf(u *unstructured.Unstructured) labels.Set { return u.GetLabels() }
 // UpstreamTarget is the target of requests for an upstream.
 func (r *Reconciler) UpstreamTarget(ref pipeline.Ref) apply.Target {
 	return apply.Target{GVR: r.Pipeline.Upstream.GVR, Namespace: ref.Namespace, Name: ref.Name}
+}
+
+// ReadUpstream reads an upstream from the API server. It returns apply.ErrGone if there is none, also for a name that none can have: the marks
+// of an object may name anything, and the API server's answer to such a name is not that it does not exist.
+func (r *Reconciler) ReadUpstream(ctx context.Context, ref pipeline.Ref) (*unstructured.Unstructured, error) {
+	if !r.canExist(ref) {
+		return nil, apply.ErrGone
+	}
+	return r.Client.Get(ctx, r.UpstreamTarget(ref))
+}
+
+func (r *Reconciler) canExist(ref pipeline.Ref) bool {
+	return len(content.IsPathSegmentName(ref.Name)) == 0 && len(content.IsPathSegmentName(ref.Namespace)) == 0 &&
+		(ref.Namespace != "") == r.Pipeline.Upstream.Namespaced
 }
 
 func (r *Reconciler) target(i int, ref pipeline.Ref) apply.Target {

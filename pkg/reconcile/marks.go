@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -79,11 +78,10 @@ func (r *reconciliation) findNamed(ctx context.Context, live *drift.Live, known 
 // mayExist reports whether there is an upstream with that name and uid, or that cannot be found out. What the cache does not show is
 // read: the watch may lag, or see only a part.
 func (r *reconciliation) mayExist(ctx context.Context, at pipeline.Ref, uid types.UID) bool {
-	named := len(content.IsPathSegmentName(at.Name)) == 0 && len(content.IsPathSegmentName(at.Namespace)) == 0
 	switch {
 	case r.Cache.UpstreamUID(at) == uid:
 		return true
-	case r.Pipeline.HasRows(), !named, (at.Namespace != "") != r.Pipeline.Upstream.Namespaced:
+	case r.Pipeline.HasRows(), !r.canExist(at):
 		return false
 	}
 	up, err := r.client.Latest(ctx, r.UpstreamTarget(at))

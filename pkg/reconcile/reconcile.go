@@ -260,7 +260,7 @@ func (r *Reconciler) beginUncached(ctx context.Context, ref pipeline.Ref) (*reco
 		r.forgetGone(ref)
 		return nil, nil
 	}
-	up, err := r.Client.Get(ctx, r.UpstreamTarget(ref))
+	up, err := r.ReadUpstream(ctx, ref)
 	var match pipeline.MatchResult
 	if err == nil {
 		match = r.Pipeline.Match(up)

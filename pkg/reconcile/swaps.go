@@ -243,7 +243,7 @@ func (u *upstreamReader) isCurrent(at pipeline.Ref, digest drift.Sum) bool {
 		if u.err != nil || len(u.known) >= maxRead {
 			return false
 		}
-		up, err := u.Client.Get(u.ctx, u.UpstreamTarget(at))
+		up, err := u.ReadUpstream(u.ctx, at)
 		switch {
 		case err == nil:
 			have = u.digestOf(u.ctx, up)

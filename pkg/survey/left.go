@@ -27,7 +27,7 @@ func (v *Survey) leftOf(ctx context.Context, ref pipeline.Ref) ([]reconcile.Chan
 	if len(left) == 0 {
 		return nil, nil
 	}
-	up, err := v.reconciler.Client.Get(ctx, v.reconciler.UpstreamTarget(ref))
+	up, err := v.reconciler.ReadUpstream(ctx, ref)
 	switch {
 	case errors.Is(err, apply.ErrGone):
 		return left, nil

@@ -15,7 +15,7 @@ func (v *Survey) LastWrite(ctx context.Context, ref pipeline.Ref) time.Time {
 	if v.reconciler.Pipeline.HasRows() { // what is written back says nothing of who wrote it
 		return time.Time{}
 	}
-	up, err := v.reconciler.Client.Get(ctx, v.reconciler.UpstreamTarget(ref))
+	up, err := v.reconciler.ReadUpstream(ctx, ref)
 	if err != nil {
 		return time.Time{}
 	}
