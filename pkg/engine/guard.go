@@ -206,7 +206,7 @@ func (s *session) passGuard(live context.Context) bool {
 	if guard == nil || s.pipeline.Observing() {
 		return true
 	}
-	s.batch.open() // changes from now on may come too late to be counted below
+	s.batch.open(s.pipeline.HasRows()) // changes from now on may come too late to be counted below
 	board := s.newCountBoard(startCountKey)
 	if board == nil && guard.MaxChanged == "" && guardNeverHolds(s.pipeline.Config, s.cache.CountDownstreams()) {
 		return true

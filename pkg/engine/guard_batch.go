@@ -27,7 +27,7 @@ type batch struct {
 	// confirmed has the digests of changes that were confirmed within the last minute, and may still have to be carried out.
 	confirmed map[pipeline.Ref]drift.Sum
 	last      time.Time
-	// cleared has, by row that is gone, the digest of what may be removed.
+	// cleared has, by row that is gone, the digest of what may be removed; nil if upstreams are not rows.
 	cleared map[pipeline.Ref]drift.Sum
 	// doubt is why rows that the last result lacks may exist nevertheless.
 	doubt source.Doubt
@@ -37,13 +37,15 @@ type batch struct {
 const batchWindow = time.Minute
 
 // open makes the batch accept upstreams from now on, and forget everything.
-func (b *batch) open() {
+func (b *batch) open(rows bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.joined == nil {
 		b.joined = make(chan struct{}, 1)
 	}
-	b.tally, b.waiting, b.confirmed, b.cleared = nil, nil, nil, map[pipeline.Ref]drift.Sum{}
+	if b.tally, b.waiting, b.confirmed, b.cleared = nil, nil, nil, nil; rows {
+		b.cleared = map[pipeline.Ref]drift.Sum{}
+	}
 }
 
 // noteConfirmed records a confirmation: confirmed changes do not count any more.
@@ -135,6 +137,9 @@ func (b *batch) noteGone(ref pipeline.Ref, c reconcile.Counted, own drift.Sum) b
 			b.tally.note(ref, reconcile.Counted{})
 			b.waiting = without(b.waiting, ref)
 		}
+		if c.Deleted == 0 {
+			delete(b.cleared, ref)
+		}
 		return true
 	}
 	if _, ok := b.waiting[ref]; !ok {
@@ -170,7 +175,7 @@ func (b *batch) release(counted sum, confirmed map[pipeline.Ref]drift.Sum, allow
 	refs = make([]pipeline.Ref, 0, len(b.waiting))
 	for ref := range b.waiting {
 		refs = append(refs, ref)
-		if c := b.tally.of(ref); c.Deleted > 0 {
+		if c := b.tally.of(ref); c.Deleted > 0 && b.cleared != nil {
 			b.cleared[ref] = c.Digest
 		}
 	}

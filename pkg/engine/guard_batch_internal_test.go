@@ -21,7 +21,7 @@ func refsNamed(from, to int) (refs []pipeline.Ref) {
 func TestBatchReleasesWhatWasJudged(t *testing.T) {
 	t.Parallel()
 	var b batch
-	b.open()
+	b.open(false)
 	first, own := refsNamed(0, 3), drift.Digest("own")
 	deletes := reconcile.Counted{GuardCount: reconcile.GuardCount{Existing: 1, Changed: 1, Deleted: 1}}
 	b.join(first)
@@ -53,6 +53,35 @@ func TestBatchReleasesWhatWasJudged(t *testing.T) {
 	}
 }
 
+// TestBatchForgets: what was released is remembered for rows alone, and only while anything of them is left.
+func TestBatchForgets(t *testing.T) {
+	t.Parallel()
+	deletes := reconcile.Counted{GuardCount: reconcile.GuardCount{Existing: 1, Changed: 1, Deleted: 1}, Digest: drift.Digest("it")}
+	for _, rows := range []bool{false, true} {
+		var b batch
+		b.open(rows)
+		for _, ref := range refsNamed(0, 10) {
+			b.join([]pipeline.Ref{ref})
+			count := func(c reconcile.Counted) bool {
+				if rows {
+					return b.noteGone(ref, c, drift.Sum{})
+				}
+				return b.note(ref, c, drift.Sum{}, false)
+			}
+			count(deletes)
+			if _, ok := b.release(b.current().sum(), nil, nil); !ok {
+				t.Fatal("it is not released")
+			}
+			if rows && (!count(deletes) || !count(reconcile.Counted{})) {
+				t.Error("a row that was released waits again")
+			}
+		}
+		if n := len(b.cleared); n > 0 {
+			t.Errorf("rows=%t: %d are remembered", rows, n)
+		}
+	}
+}
+
 // TestBatchSpendsConfirmations: what was confirmed is not in the count of what comes within the same minute, though it is still
 // to be done; what guard allowed by itself is, and so is another change of the same upstream.
 func TestBatchSpendsConfirmations(t *testing.T) {
@@ -74,7 +103,7 @@ func TestBatchSpendsConfirmations(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
 			var b batch
-			b.open()
+			b.open(false)
 			first, own := refsNamed(0, 3), drift.Digest("own")
 			b.join(first)
 			for _, ref := range first {

@@ -136,6 +136,9 @@ func (l *shardLoader) Lost(shard int) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if g := l.gathering; g != nil { // it may be gained again before these are loaded
+		g.shards = slices.DeleteFunc(g.shards, func(k int) bool { return k == shard })
+	}
 	set := l.sets[shard]
 	if set == nil { // it was lost before it was loaded
 		return

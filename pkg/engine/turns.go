@@ -17,6 +17,8 @@ const (
 	// turnEveryTaken is turnEvery while upstreams of a shard that was taken over wait. Those that changed had no process for as long as the
 	// Lease of the last one lasted, and a process that dies meanwhile makes all of them suspect: they are as urgent as what changes now.
 	turnEveryTaken = 2
+	// mostGone is how many may stand in the order that do not wait any more, beyond as many as wait.
+	mostGone = 100
 	// mostSaved bounds the time that reconciles take before turns have their part of it.
 	mostSaved = time.Second
 )
@@ -29,11 +31,11 @@ const priorityTurn = informers.PriorityNow + 1
 // for the longest time has its turn now and then.
 type turns struct {
 	mu sync.Mutex
-	// waiting has what was not reconciled since it was queued, and from when on it may be.
-	waiting map[pipeline.Ref]time.Time
+	// waiting has what was not reconciled since it was queued.
+	waiting map[pipeline.Ref]place
 	most    int           // of waiting, since it was made
-	due     []turn        // in their order
-	later   sequence      // those with a delay
+	order   sequence      // of what waits, and of some that does not any more
+	added   int           // to order, ever
 	count   int           // reconciles since the last turn
 	every   time.Duration // turnEvery or turnEveryTaken, as at the last reconcile
 	// turned is how long turns took since something waits, and others how long all other reconciles. A turn that has not ended counts in it
@@ -42,9 +44,15 @@ type turns struct {
 	underWay             map[pipeline.Ref]time.Duration
 }
 
+// place is from when on something may have its turn; number is the order of those of one time.
+type place struct {
+	at     time.Time
+	number int
+}
+
 type turn struct {
 	ref pipeline.Ref
-	at  time.Time
+	place
 }
 
 // add notes what enqueue adds to the queue. None of it begins before it is both noted and queued.
@@ -57,21 +65,33 @@ func (t *turns) add(priority int, after time.Duration, refs []pipeline.Ref, enqu
 	defer t.mu.Unlock()
 	defer enqueue()
 	if t.waiting == nil {
-		t.waiting = map[pipeline.Ref]time.Time{}
+		t.waiting = map[pipeline.Ref]place{}
 	}
 	at := time.Now().Add(after)
 	for _, ref := range refs {
-		if before, ok := t.waiting[ref]; ok && !before.After(at) {
+		if before, ok := t.waiting[ref]; ok && !before.at.After(at) {
 			continue
 		}
-		t.waiting[ref] = at
+		t.added++
+		t.waiting[ref] = place{at, t.added}
 		t.most = max(t.most, len(t.waiting))
-		if after > 0 {
-			heap.Push(&t.later, turn{ref, at})
-		} else {
-			t.due = append(t.due, turn{ref, at})
+		heap.Push(&t.order, turn{ref, t.waiting[ref]})
+	}
+	if len(t.order) > 2*len(t.waiting)+mostGone {
+		t.tidy()
+	}
+}
+
+// tidy makes an order of what waits alone.
+func (t *turns) tidy() {
+	order := make(sequence, 0, len(t.waiting))
+	for _, one := range t.order {
+		if t.waits(one) {
+			order = append(order, one)
 		}
 	}
+	heap.Init(&order)
+	t.order = order
 }
 
 // begin notes that an upstream is being reconciled, and whether others wait that were taken over. It returns what is to follow it, if ok is
@@ -87,21 +107,14 @@ func (t *turns) begin(ref pipeline.Ref, taken bool) (next pipeline.Ref, ok bool)
 		return next, false
 	}
 	t.count = 0
-	for len(t.later) > 0 && !t.waits(t.later[0]) {
-		heap.Pop(&t.later)
+	for len(t.order) > 0 && !t.waits(t.order[0]) {
+		heap.Pop(&t.order)
 	}
-	for len(t.due) > 0 && !t.waits(t.due[0]) {
-		t.due = t.due[1:]
-	}
-	switch {
-	case len(t.later) > 0 && !t.later[0].at.After(time.Now()):
-		next = heap.Pop(&t.later).(turn).ref
-	case len(t.due) > 0:
-		next, t.due = t.due[0].ref, t.due[1:]
-	default:
-		t.due, t.turned, t.others = nil, 0, 0
+	if len(t.order) == 0 || t.order[0].at.After(time.Now()) {
+		t.turned, t.others = 0, 0
 		return next, false
 	}
+	next = heap.Pop(&t.order).(turn).ref
 	t.leave(next)
 	if t.underWay == nil {
 		t.underWay = map[pipeline.Ref]time.Duration{}
@@ -127,14 +140,15 @@ func (t *turns) end(ref pipeline.Ref, took time.Duration) {
 func (t *turns) leave(ref pipeline.Ref) {
 	delete(t.waiting, ref)
 	if n := len(t.waiting); t.most > 1000 && n < t.most/8 {
-		few := make(map[pipeline.Ref]time.Time, n)
+		few := make(map[pipeline.Ref]place, n)
 		maps.Copy(few, t.waiting)
 		t.waiting, t.most = few, n
+		t.tidy()
 	}
 }
 
 // waits reports whether it was not reconciled since.
-func (t *turns) waits(one turn) bool { return t.waiting[one.ref].Equal(one.at) }
+func (t *turns) waits(one turn) bool { return t.waiting[one.ref].number == one.number }
 
 // sequence is a heap: the earliest first.
 type sequence []turn
@@ -142,8 +156,10 @@ type sequence []turn
 // Len implements heap.Interface, as the others do.
 func (s sequence) Len() int { return len(s) }
 
-// Less orders by time.
-func (s sequence) Less(i, k int) bool { return s[i].at.Before(s[k].at) }
+// Less orders by time, then as they were added.
+func (s sequence) Less(i, k int) bool {
+	return s[i].at.Before(s[k].at) || s[i].at.Equal(s[k].at) && s[i].number < s[k].number
+}
 
 // Swap swaps two.
 func (s sequence) Swap(i, k int) { s[i], s[k] = s[k], s[i] }

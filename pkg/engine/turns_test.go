@@ -70,8 +70,24 @@ func TestTurns(t *testing.T) {
 			turns.begin(refNamed(fmt.Sprint(i%10)), false)
 			<-time.After(time.Second)
 		}
-		if n := len(turns.later) + len(turns.due) + len(turns.waiting); n > 2*turnEvery {
+		if n := len(turns.order) + len(turns.waiting); n > 2*mostGone {
 			t.Errorf("it keeps %d entries of what was reconciled", n)
+		}
+
+		add(informers.PriorityBulk, 0, "oldest")
+		for i := range 1000 {
+			<-time.After(time.Second)
+			add(informers.PriorityAgain, time.Millisecond, fmt.Sprintf("fails-%d", i%50))
+		}
+		expect("what is tried again does not go before what has waited for longer", changing(turnEvery), "oldest")
+
+		add(informers.PriorityAgain, time.Hour, "last")
+		for range 100_000 {
+			turns.begin(refNamed("one"), false)
+			add(informers.PriorityAgain, 2*time.Hour, "one")
+		}
+		if n := len(turns.order); n > 2*len(turns.waiting)+mostGone {
+			t.Errorf("it keeps %d entries for %d that wait", n, len(turns.waiting))
 		}
 	})
 }

@@ -160,11 +160,11 @@ func (c packedCodec) Decode(
 	if err != nil {
 		return nil, nil, fmt.Errorf("reading an object: %w", err)
 	}
-	if h.Kind == "" || h.Kind == "Status" {
+	if h.Kind == "" || h.Kind == "Status" && h.APIVersion == "v1" {
 		return c.objectCodec.Decode(data, defaults, nil)
 	}
 	gvk := schema.FromAPIVersionAndKind(h.APIVersion, h.Kind)
-	text, by := c.texts.compress(gvk, without(data, h.Metadata.ManagedFields)), writersIn(h.Metadata.ManagedFields, gvk.Group)
+	text, by := c.texts.compress(gvk, h.Metadata.withoutManagedFields(data)), writersIn(h.Metadata.ManagedFields, gvk.Group)
 	m := &h.Metadata
 	p := &packed{text: text, writers: by}
 	p.identity = identity{Name: m.Name, Namespace: m.Namespace, UID: m.UID, ResourceVersion: m.ResourceVersion}
@@ -174,13 +174,11 @@ func (c packedCodec) Decode(
 	return p, &gvk, nil
 }
 
-// without returns the JSON of an object without its managedFields, which are half of many a custom resource and which no
-// template or rule reads. API servers write metadata before everything that others can write; JSON that looks different is left
-// as it is.
-func without(object []byte, managedFields json.RawMessage) []byte {
-	at := bytes.Index(object, managedFields)
-	if len(managedFields) == 0 || at < 0 || !bytes.HasSuffix(object[:at], []byte(`"managedFields":`)) {
+// withoutManagedFields returns the JSON of an object without its managedFields, which are half of many a custom resource and which no
+// template or rule reads.
+func (m *headMetadata) withoutManagedFields(object []byte) []byte {
+	if len(m.ManagedFields) == 0 {
 		return object
 	}
-	return slices.Concat(object[:at], []byte("[]"), object[at+len(managedFields):])
+	return slices.Concat(object[:m.managedFieldsEnd-len(m.ManagedFields)], []byte("[]"), object[m.managedFieldsEnd:])
 }

@@ -88,6 +88,7 @@ type headMetadata struct {
 	Annotations                                         map[string]string // of an object without a name, such as a bookmark
 	Finalizers                                          []string          // of an object that is being deleted
 	ManagedFields                                       json.RawMessage
+	managedFieldsEnd                                    int // of the JSON up to there
 
 	annotations, finalizers json.RawMessage
 }
@@ -109,6 +110,7 @@ func (r *reader) metadata(name string, m *headMetadata) (err error) {
 		m.DeletionTimestamp, err = r.text()
 	case "managedFields":
 		m.ManagedFields, err = r.raw()
+		m.managedFieldsEnd = int(r.InputOffset())
 	case "annotations":
 		m.annotations, err = r.raw()
 	case "finalizers":

@@ -80,6 +80,7 @@ type subscription struct {
 	onResult func(Key, error)
 	onRows   func(count int, gone []pipeline.Ref, doubt source.Doubt) // nil for objects of an API server
 	released sync.Once
+	left     atomic.Bool
 }
 
 // NewFactory makes a factory for the clients of an API server.
@@ -116,7 +117,7 @@ func (w *Factory) subscribeTo(key Key, filter *shardFilter, transform cache.Tran
 		case strings.HasPrefix(key.View, downstreamView):
 			client, transform = mine.downstreams, w.connections.returned.transform(key.View, transform)
 		}
-		return w.prepare(key, shared, listWatch(client, key, shared, func() { w.abandon(key) }), example, transform)
+		return w.prepare(key, shared, listWatch(client, key, shared, func() { w.abandon(key, shared) }), example, transform)
 	})
 }
 
@@ -195,7 +196,7 @@ func listWatch(client dynamic.Interface, key Key, shared *sharedWatch, abandon f
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			o.LabelSelector, o.FieldSelector = key.Selector, key.Fields
 			asked, changed := shared.filter.narrow(&o, key.ShardLabel)
-			cut := time.Now().Before(ends) && !narrowed.Swap(false)
+			cut := !narrowed.Swap(false) && time.Now().Before(ends)
 			if ends = (time.Time{}); cut {
 				shared.notify(key, ErrCut)
 			}
@@ -254,10 +255,12 @@ func isSetBack(ctx context.Context, resource dynamic.ResourceInterface, o metav1
 }
 
 // abandon makes later subscribers start a new watch. The users of the old one leave it, which stops it.
-func (w *Factory) abandon(key Key) {
+func (w *Factory) abandon(key Key, shared *sharedWatch) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	delete(w.live, key)
+	if w.live[key] == shared {
+		delete(w.live, key)
+	}
 }
 
 // notify calls every user with the result of a list or watch; nil is success.
@@ -275,8 +278,17 @@ func (s *sharedWatch) notify(key Key, err error) {
 	}
 	s.mu.Unlock()
 	for _, u := range users {
-		u.onResult(key, err)
+		if u.onResult(key, err); err != nil && u.left.Load() {
+			u.onResult(key, nil)
+		}
 	}
+}
+
+// leave is close for a watch whose user goes on without it: no failure of it is left, as if it had succeeded.
+func (s *subscription) leave() {
+	s.left.Store(true)
+	s.close()
+	s.onResult(s.key, nil)
 }
 
 // close leaves the watch; the last user stops it.

@@ -77,7 +77,9 @@ func (c *Cache) CloseShards(set *ShardSet) {
 	defer c.mu.Unlock()
 	open := c.now().clone()
 	for _, s := range open.all() {
-		s.of(set).close()
+		for _, sub := range s.of(set) {
+			sub.leave()
+		}
 		maps.DeleteFunc(s, func(at part, _ *subscription) bool { return at.shards == set })
 	}
 	c.sharded.Store(open)

@@ -112,16 +112,8 @@ func (t *texts) pack(obj any) (any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("packing %s/%s: %w", u.GetNamespace(), u.GetName(), err)
 	}
-	fields, err := utiljson.Marshal(u.GetManagedFields())
-	if err != nil {
-		return nil, fmt.Errorf("packing %s/%s: %w", u.GetNamespace(), u.GetName(), err)
-	}
-	kind := u.GroupVersionKind()
-	p := &packed{identity: identityOf(u), text: t.compress(kind, text), writers: writersIn(fields, kind.Group)}
-	if u.GetDeletionTimestamp() != nil {
-		p.extras = &packedExtras{finalizers: u.GetFinalizers()}
-	}
-	return p, nil
+	made, _, err := packedCodec{texts: t}.Decode(text, nil, nil)
+	return made, err
 }
 
 // nameEnd ends each name in writers: no name of a manager has it.

@@ -1,6 +1,7 @@
 package informers
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -92,6 +93,12 @@ type shardFilter struct {
 	// foreign counts the objects of other shards that the API server sent nevertheless.
 	foreign atomic.Int64
 	notify  func()
+
+	mu sync.Mutex
+	// coming are the keys of objects that were passed on and that the cache may not have yet.
+	coming map[string]struct{}
+	// forgetAt is how many of them there are when those that it has are forgotten.
+	forgetAt int
 }
 
 // has reports whether an object belongs to the shards.
@@ -121,6 +128,7 @@ func (f *shardFilter) list(list *unstructured.UnstructuredList, asked []int) {
 	}
 	list.Items = slices.DeleteFunc(list.Items, func(u unstructured.Unstructured) bool {
 		if f.has(&u) {
+			f.passesOn(&u)
 			return false
 		}
 		f.noteForeign(&u, asked)
@@ -136,14 +144,62 @@ func (f *shardFilter) noteForeign(obj runtime.Object, asked []int) {
 	}
 }
 
+// passesOn notes an object that is passed on.
+func (f *shardFilter) passesOn(obj runtime.Object) {
+	key, err := cache.MetaNamespaceKeyFunc(obj)
+	if err != nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.coming == nil {
+		f.coming = map[string]struct{}{}
+	}
+	f.coming[key] = struct{}{}
+}
+
+// forgetThat forgets objects that the cache has by now; of few, it does so only if all is true.
+func (f *shardFilter) forgetThat(all bool, shows func(key string) bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !all && len(f.coming) < f.forgetAt {
+		return
+	}
+	maps.DeleteFunc(f.coming, func(key string, _ struct{}) bool { return shows(key) })
+	if len(f.coming) == 0 {
+		f.coming = nil // a map that was large stays large
+	}
+	f.forgetAt = 2*len(f.coming) + 100
+}
+
+// passedOn reports whether the cache has an object, or will have it.
+func (f *shardFilter) passedOn(obj runtime.Object, shows func(key string) bool) bool {
+	key, err := cache.MetaNamespaceKeyFunc(obj)
+	if err != nil {
+		return false
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	_, comes := f.coming[key]
+	delete(f.coming, key) // its end is passed on
+	return comes || shows(key)
+}
+
 // event is what a watch of the shards asked for shows instead of an event; ok is false for nothing. An object that has left the shards
 // is deleted from them.
-func (f *shardFilter) event(e watch.Event, asked []int, shows func(obj runtime.Object) bool) (changed watch.Event, ok bool) {
-	if e.Type == watch.Bookmark || e.Type == watch.Error || f.has(e.Object) {
+func (f *shardFilter) event(e watch.Event, asked []int, shows func(key string) bool) (changed watch.Event, ok bool) {
+	if e.Type == watch.Bookmark || e.Type == watch.Error {
+		return e, true
+	}
+	if f.has(e.Object) {
+		if e.Type != watch.Deleted {
+			f.passesOn(e.Object)
+			f.forgetThat(false, shows)
+		}
 		return e, true
 	}
 	f.noteForeign(e.Object, asked)
-	if e.Type == watch.Added || !shows(e.Object) {
+	if e.Type == watch.Added || !f.passedOn(e.Object, shows) {
 		return e, false
 	}
 	e.Type = watch.Deleted
@@ -181,6 +237,7 @@ func (w *filtered) run(s *sharedWatch, asked []int, changed <-chan struct{}, nar
 			return
 		case <-listed:
 			s.sweep() // what a list brought while shards were dropped
+			s.filter.forgetThat(true, s.shows)
 		case <-changed:
 			_, changed = s.filter.set.now()
 			due = time.After(narrowAfter)
@@ -210,22 +267,20 @@ func (w *filtered) Stop() { w.once.Do(func() { close(w.done) }) }
 // ResultChan implements watch.Interface.
 func (w *filtered) ResultChan() <-chan watch.Event { return w.events }
 
-// shows reports whether the cache has an object of that name.
-func (s *sharedWatch) shows(obj runtime.Object) bool {
-	key, err := cache.MetaNamespaceKeyFunc(obj)
-	if err != nil {
-		return false
-	}
+// shows reports whether the cache has an object with a key. It may be late.
+func (s *sharedWatch) shows(key string) bool {
 	_, ok, _ := s.informer.GetIndexer().GetByKey(key) // the only error is that of a store with other keys
 	return ok
 }
 
 // sweep takes the objects of dropped shards out of the cache.
 func (s *sharedWatch) sweep() {
-	indexer := s.informer.GetIndexer()
+	indexer := s.informer.GetIndexer() // an in-memory store gives no errors
 	for _, obj := range indexer.List() {
 		if o, ok := obj.(runtime.Object); ok && !s.filter.has(o) {
-			_ = indexer.Delete(obj) // an in-memory store gives no errors
+			if now, _, _ := indexer.Get(obj); now == obj { // else it has changed meanwhile, and may have come back
+				_ = indexer.Delete(obj)
+			}
 		}
 	}
 }

@@ -23,10 +23,18 @@ func newTexts() *texts {
 	return &texts{plain: newDictionary(nil), kinds: map[schema.GroupVersionKind]*kindTexts{}}
 }
 
-// kindTexts is what is known of the texts of a kind.
+// kindTexts is what is known of the texts of a kind. Now and then, a text is tried as the dictionary, and stays it if the next ones become
+// smaller than those before it: anybody who may create an object could otherwise make all others of its kind large.
 type kindTexts struct {
 	compressed int // how often an object was
+	nextTrial  int // of them
 	dictionary *dictionary
+	// before is the dictionary before the one that is tried; nil while none is.
+	before *dictionary
+	// size is the sum of the sizes of the last texts, relative to their JSON, and of is of how many; sizeBefore is what size was at the
+	// last end of a period.
+	size, sizeBefore float64
+	of               int
 }
 
 // text is the compressed JSON of an object.
@@ -67,8 +75,10 @@ func (b *buffer) keep(last []byte) {
 const (
 	// maxDictionary bounds the JSON in a dictionary, in bytes. More does not make the others much smaller.
 	maxDictionary = 16 << 10
-	// firstTexts of a kind have no dictionary: there may be no more.
-	firstTexts = 64
+	// period is how many texts show how well a dictionary compresses. The first ones of a kind have none: there may be no more.
+	period = 64
+	// trialEvery is the most texts from one trial to the next.
+	trialEvery = 1000
 	// window is how far back a compressed text can refer, in bytes. An encoder takes memory in proportion to it.
 	window = 64 << 10
 	// maxBuffer bounds a buffer that is kept, in bytes.
@@ -82,11 +92,32 @@ func (t *texts) compress(kind schema.GroupVersionKind, json []byte) text {
 	defer d.encoders.Put(e)
 	compressed := e.EncodeAll(json, e.buffer)
 	e.keep(compressed)
+	t.note(kind, d, float64(len(compressed))/float64(max(1, len(json))))
 	return text{d, bytes.Clone(compressed)}
 }
 
-// dictionaryFor is the dictionary for an object of a kind. It is replaced by an object that is longer, and thus probably has more that
-// others have, too: the first ones may be without a status. A part of an object is none, since a status comes last.
+// note notes the relative size of a text. At the end of a trial, a dictionary has to be better by a tenth to stay: those of before are kept
+// as long as their texts.
+func (t *texts) note(kind schema.GroupVersionKind, d *dictionary, size float64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	k := t.kinds[kind]
+	if k == nil || k.dictionary != d {
+		return
+	}
+	k.size += size
+	if k.of++; k.of < period {
+		return
+	}
+	if k.before != nil && k.size > 0.9*k.sizeBefore {
+		k.dictionary = k.before
+	} else {
+		k.sizeBefore = k.size
+	}
+	k.before, k.size, k.of = nil, 0, 0
+}
+
+// dictionaryFor is the dictionary for an object of a kind. A part of an object is none, since a status comes last.
 func (t *texts) dictionaryFor(kind schema.GroupVersionKind, json []byte) *dictionary {
 	if kind.Group == "" && kind.Kind == "Secret" { // a dictionary stays in memory after its object is deleted
 		return t.plain
@@ -99,8 +130,9 @@ func (t *texts) dictionaryFor(kind schema.GroupVersionKind, json []byte) *dictio
 		t.kinds[kind] = k
 	}
 	k.compressed++
-	if k.compressed > firstTexts && len(json) <= maxDictionary && len(json) > len(k.dictionary.json)*5/4 {
-		k.dictionary = newDictionary(json)
+	if k.sizeBefore > 0 && k.before == nil && k.compressed >= k.nextTrial && len(json) <= maxDictionary {
+		k.before, k.dictionary, k.size, k.of = k.dictionary, newDictionary(json), 0, 0
+		k.nextTrial = k.compressed + min(k.compressed, trialEvery)
 	}
 	return k.dictionary
 }

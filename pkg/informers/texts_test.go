@@ -30,14 +30,14 @@ func TestTexts(t *testing.T) {
 	}{
 		{"one object", []string{settings(1, 10)}, 0},
 		{"few objects", []string{settings(1, 10), settings(2, 10), settings(3, 11)}, 0},
-		{"objects that are alike", []string{settings(1, 10), settings(2, 10), settings(3, 11)}, firstTexts},
-		{"the dictionary is made between two objects", []string{settings(1, 10), settings(2, 10), settings(3, 11)}, firstTexts - 1},
-		{"the empty object before others", []string{`{}`, settings(1, 10)}, firstTexts},
+		{"objects that are alike", []string{settings(1, 10), settings(2, 10), settings(3, 11)}, period},
+		{"the dictionary is made between two objects", []string{settings(1, 10), settings(2, 10), settings(3, 11)}, period - 1},
+		{"the empty object before others", []string{`{}`, settings(1, 10)}, period},
 		{"longer and longer objects, so that the dictionary is replaced",
-			[]string{settings(1, 1), settings(2, 1000), settings(3, 10_000), settings(4, 100_000)}, firstTexts},
+			[]string{settings(1, 1), settings(2, 1000), settings(3, 10_000), settings(4, 100_000)}, period},
 		{"one that is longer than a dictionary and a window",
-			[]string{settings(1, 1_500_000), settings(2, 1_500_000), settings(3, 1)}, firstTexts},
-		{"texts that look like nothing else", []string{`{"a":"\u0000é\\"}`, `{"b":9007199254740993,"c":[null,true,1.5]}`}, firstTexts},
+			[]string{settings(1, 1_500_000), settings(2, 1_500_000), settings(3, 1)}, period},
+		{"texts that look like nothing else", []string{`{"a":"\u0000é\\"}`, `{"b":9007199254740993,"c":[null,true,1.5]}`}, period},
 	} {
 		t.Run(row.reason, func(t *testing.T) {
 			all := newTexts()
@@ -77,7 +77,7 @@ func TestTextsAreSmall(t *testing.T) {
 		return fmt.Appendf(nil, `{"apiVersion":"example.com/v1","kind":"App","metadata":{"name":%q,"labels":{"app.kubernetes.io/managed-by":"someone"}},
 			"spec":{"storageClassName":"fast","accessModes":["ReadWriteOnce"],"password":%q},"status":{"conditions":[{"type":"Ready","status":"True"}]}}`, name, value)
 	}
-	for i := range firstTexts + 1 {
+	for i := range period + 1 {
 		all.compress(schema.GroupVersionKind{}, object(fmt.Sprintf("first-%d", i), "none"))
 	}
 	if made := all.compress(schema.GroupVersionKind{}, object("second", "b0c4d8a1")); len(made.compressed) > 70 {

@@ -1,0 +1,225 @@
+package informers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/shards"
+)
+
+// TestDictionariesAreWorthIt: whoever may create an object cannot make all others of its kind large.
+func TestDictionariesAreWorthIt(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(1, 2))
+	hex := func(n int) string {
+		var b strings.Builder
+		for b.Len() < n {
+			fmt.Fprintf(&b, "%016x", random.Uint64())
+		}
+		return b.String()[:n]
+	}
+	const usual = `{"apiVersion":"example.com/v1","kind":"App","metadata":{"name":"app-%s","namespace":"team-%s","labels":{"app.kubernetes.io/part-of":` +
+		`"platform"}},"spec":{"storageClassName":"fast","accessModes":["ReadWriteOnce"],"image":"registry.example.com/app","resources":{"limits":` +
+		`{"cpu":"1","memory":"1Gi"},"requests":{"cpu":"100m","memory":"128Mi"}},"tolerations":[{"key":"node.kubernetes.io/not-ready","operator":` +
+		`"Exists","effect":"NoExecute"}]},"status":{"conditions":[{"type":"Ready","status":"True","reason":"Ready","message":"every downstream is` +
+		` ready","lastTransitionTime":"2024-01-01T00:00:00Z"}]}}`
+	for _, row := range []struct {
+		reason string
+		odd    func(i int) bool // which objects are as long as a dictionary may be, and like no other
+	}{
+		{"none is odd", func(int) bool { return false }},
+		{"the first one that may be a dictionary is", func(i int) bool { return i == period }},
+		{"a later one is", func(i int) bool { return i == 5*period }},
+		{"those that come first are", func(i int) bool { return i < 2*period }},
+		{"one of ten is", func(i int) bool { return i%10 == 0 }},
+	} {
+		kind := schema.GroupVersionKind{Group: "example.com", Kind: "App"}
+		all, size, n := newTexts(), 0, 0
+		for i := range 8 * trialEvery {
+			if row.odd(i) {
+				all.compress(kind, fmt.Appendf(nil, `{"apiVersion":"example.com/v1","kind":"App","spec":{"a":%q}}`, hex(maxDictionary-100)))
+			} else if made := all.compress(kind, fmt.Appendf(nil, usual, hex(6), hex(1))); i >= 4*trialEvery {
+				size, n = size+len(made.compressed), n+1
+			}
+		}
+		if each := size / n; each > 80 { // without a dictionary, 400
+			t.Errorf("%s: the others take %d bytes each", row.reason, each)
+		}
+	}
+}
+
+// TestPackedAlike: a list and a watch keep the same of an object.
+func TestPackedAlike(t *testing.T) {
+	t.Parallel()
+	const fields = `[{"apiVersion":"example.com/v1","fieldsType":"FieldsV1","fieldsV1":{},"manager":"a","operation":"Apply"}]`
+	for reason, in := range map[string]string{
+		"managedFields are half of it":                   `{"apiVersion":"example.com/v1","kind":"App","metadata":{"managedFields":` + fields + `,"name":"n","uid":"u"}}`,
+		"a field of the same name and value comes first": `{"apiVersion":"example.com/v1","data":{"managedFields":` + fields + `},"kind":"App","metadata":{"managedFields":` + fields + `,"name":"n"}}`,
+		"an empty list":                             `{"apiVersion":"example.com/v1","kind":"App","metadata":{"managedFields":[],"name":"n"}}`,
+		"it is being deleted":                       `{"apiVersion":"example.com/v1","kind":"App","metadata":{"name":"n","finalizers":["a/b"],"deletionTimestamp":"2024-01-01T00:00:00Z"}}`,
+		"a kind named like the answer to a failure": `{"apiVersion":"example.com/v1","kind":"Status","metadata":{"name":"n","uid":"u"}}`,
+	} {
+		var want, source map[string]any
+		if err := errors.Join(utiljson.Unmarshal([]byte(in), &want), utiljson.Unmarshal([]byte(in), &source)); err != nil {
+			t.Fatal(err)
+		}
+		delete(want["metadata"].(map[string]any), "managedFields")
+		watched, _, err := packedCodec{texts: newTexts()}.Decode([]byte(in), nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		listed, err := newTexts().pack(&unstructured.Unstructured{Object: source})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for from, obj := range map[string]any{"a watch": watched, "a list": listed} {
+			p, ok := obj.(*packed)
+			if !ok {
+				t.Errorf("%s: of %s, it is a %T", reason, from, obj)
+				continue
+			}
+			u, err := p.unpack()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, wanted := string(must(utiljson.Marshal(u.Object))), string(must(utiljson.Marshal(want))); got != wanted {
+				t.Errorf("%s: of %s, it is\n%s, want\n%s", reason, from, got, wanted)
+			}
+			if w := watched.(*packed); p.writers != w.writers || !slices.Equal(p.finalizers(), w.finalizers()) || p.identity != w.identity {
+				t.Errorf("%s: of %s, it is %+v, want %+v", reason, from, p, w)
+			}
+			if plain, _ := p.text.dictionary.decoders.Get().(*decoder).DecodeAll(p.text.compressed, nil); strings.Count(string(plain), `"a"`) > strings.Count(in, `"data"`) {
+				t.Errorf("%s: of %s, managedFields are kept: %s", reason, from, plain)
+			}
+		}
+	}
+}
+
+// object returns a ConfigMap with an owner reference of an upstream with the uid "mine", or without.
+func object(name, version string, mine bool) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{
+		"name": name, "namespace": "n", "uid": "of " + name, "resourceVersion": version}}}
+	if mine {
+		u.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "App", Name: "o", UID: "mine"}})
+	}
+	return u
+}
+
+// TestLeavesTheShardsAtOnce: an object that is no longer ours does not stay in the cache, though the cache is late.
+func TestLeavesTheShardsAtOnce(t *testing.T) {
+	t.Parallel()
+	const n = 200
+	for _, listed := range []bool{false, true} {
+		t.Run(fmt.Sprintf("listed=%t", listed), func(t *testing.T) {
+			t.Parallel()
+			set, view := NewShardSet(shards.Ring{N: 1}, 0), &drift.View{}
+			shared := &sharedWatch{filter: &shardFilter{set: set, keys: set.markedBy(view, ""), notify: func() {}}}
+			events := watch.NewFakeWithChanSize(2*n+1, false)
+			list := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMapList"}}
+			list.SetResourceVersion("1")
+			for i := range n {
+				name := fmt.Sprint("o", i)
+				if listed {
+					list.Items = append(list.Items, *object(name, "1", true))
+				} else {
+					events.Add(object(name, fmt.Sprint(2*i+10), true))
+				}
+				events.Modify(object(name, fmt.Sprint(2*i+11), false))
+			}
+			events.Add(object("last", fmt.Sprint(2*n+10), true))
+			lw := &cache.ListWatch{
+				ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
+					shared.filter.list(list, set.Shards())
+					return list, nil
+				},
+				WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) {
+					held, changed := set.now()
+					return shared.filterEvents(events, held, changed, func() {}), nil
+				},
+			}
+			shared.informer = cache.NewSharedIndexInformerWithOptions(cache.ToListWatcherWithWatchListSemantics(lw, noWatchList{}), &unstructured.Unstructured{},
+				cache.SharedIndexInformerOptions{Indexers: indexers})
+			if err := shared.informer.SetTransform(view.Transform()); err != nil {
+				t.Fatal(err)
+			}
+			go shared.informer.RunWithContext(t.Context())
+			for deadline := time.Now().Add(time.Minute); !shared.shows("n/last"); time.Sleep(time.Millisecond) {
+				if time.Now().After(deadline) {
+					t.Fatal("the last object does not come")
+				}
+			}
+			if stale := len((&subscription{shared: shared}).list()) - 1; stale > 0 {
+				t.Errorf("%d of %d objects that are not ours any more are shown", stale, n)
+			}
+			shared.filter.forgetThat(true, shared.shows)
+			if left := len(shared.filter.coming); left > 0 {
+				t.Errorf("%d keys are kept of objects that the cache has, or will never have", left)
+			}
+		})
+	}
+}
+
+// TestSweepKeepsWhatCameBack: an object that changes while objects of dropped shards are taken out stays.
+func TestSweepKeepsWhatCameBack(t *testing.T) {
+	t.Parallel()
+	informer := cache.NewSharedIndexInformerWithOptions(&cache.ListWatch{}, &drift.Live{}, cache.SharedIndexInformerOptions{})
+	of := func(version string) *drift.Live {
+		return &drift.Live{Name: "a", Namespace: "n", ResourceVersion: version}
+	}
+	shared := &sharedWatch{informer: informer, filter: &shardFilter{set: NewShardSet(shards.Ring{N: 1}, 0)}}
+	shared.filter.keys = func(obj runtime.Object) []string {
+		if obj.(*drift.Live).ResourceVersion == "1" {
+			if err := informer.GetIndexer().Update(of("2")); err != nil { // its event comes now
+				t.Error(err)
+			}
+			return nil
+		}
+		return []string{"mine"}
+	}
+	if err := informer.GetIndexer().Add(of("1")); err != nil {
+		t.Fatal(err)
+	}
+	shared.sweep()
+	if len((&subscription{shared: shared}).list()) != 1 {
+		t.Error("an object of ours was taken out")
+	}
+}
+
+// TestClosedWatchHasNotFailed: a watch that is closed while it is interrupted, or reports that at this moment, does not count as failing.
+func TestClosedWatchHasNotFailed(t *testing.T) {
+	t.Parallel()
+	for _, during := range []bool{false, true} {
+		failing := map[Key]bool{}
+		shared := &sharedWatch{users: map[*subscription]struct{}{}, stop: func() {},
+			informer: cache.NewSharedIndexInformerWithOptions(&cache.ListWatch{}, &drift.Live{}, cache.SharedIndexInformerOptions{})}
+		s := &subscription{shared: shared, owner: &Factory{live: map[Key]*sharedWatch{}}}
+		shared.users[s] = struct{}{}
+		s.onResult = func(key Key, err error) {
+			if during && err != nil {
+				s.leave()
+			}
+			failing[key] = err != nil
+		}
+		if shared.notify(Key{}, ErrLost); !during {
+			s.leave()
+		}
+		if failing[Key{}] {
+			t.Errorf("during=%t: it counts as interrupted", during)
+		}
+	}
+}
