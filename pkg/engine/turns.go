@@ -33,11 +33,11 @@ type turns struct {
 	mu sync.Mutex
 	// waiting has what was not reconciled since it was queued.
 	waiting map[pipeline.Ref]place
-	most    int           // of waiting, since it was made
-	order   sequence      // of what waits, and of some that does not any more
-	added   int           // to order, ever
-	count   int           // reconciles since the last turn
-	every   time.Duration // turnEvery or turnEveryTaken, as at the last reconcile
+	most    int      // of waiting, since it was made
+	order   sequence // of what waits, and of some that does not any more
+	added   int      // to order, ever
+	count   int      // reconciles since the last turn
+	every   int      // turnEvery or turnEveryTaken, as at the last reconcile
 	// turned is how long turns took since something waits, and others how long all other reconciles. A turn that has not ended counts in it
 	// with the time in underWay: what the last one took.
 	turned, others, last time.Duration
@@ -103,7 +103,7 @@ func (t *turns) begin(ref pipeline.Ref, taken bool) (next pipeline.Ref, ok bool)
 	if t.every = turnEvery; taken {
 		t.every = turnEveryTaken
 	}
-	if t.count++; t.count < int(t.every) && t.turned*(t.every-1) >= t.others {
+	if t.count++; t.count < t.every && t.turned*time.Duration(t.every-1) >= t.others {
 		return next, false
 	}
 	t.count = 0
@@ -133,7 +133,7 @@ func (t *turns) end(ref pipeline.Ref, took time.Duration) {
 		t.turned, t.last = max(0, t.turned+took-counted), took
 		return
 	}
-	t.others = min(t.others+took, t.turned*(t.every-1)+mostSaved)
+	t.others = min(t.others+took, t.turned*time.Duration(t.every-1)+mostSaved)
 }
 
 // leave notes that an upstream waits no more. A map never becomes smaller by itself: after a start, it would have room for all upstreams.

@@ -152,15 +152,17 @@ func TestLeavesTheShardsAtOnce(t *testing.T) {
 					return shared.filterEvents(events, held, changed, func() {}), nil
 				},
 			}
-			shared.informer = cache.NewSharedIndexInformerWithOptions(cache.ToListWatcherWithWatchListSemantics(lw, noWatchList{}), &unstructured.Unstructured{},
-				cache.SharedIndexInformerOptions{Indexers: indexers})
+			shared.informer = cache.NewSharedIndexInformerWithOptions(cache.ToListWatcherWithWatchListSemantics(lw, noWatchList{}),
+				&unstructured.Unstructured{}, cache.SharedIndexInformerOptions{Indexers: indexers})
 			if err := shared.informer.SetTransform(view.Transform()); err != nil {
 				t.Fatal(err)
 			}
 			go shared.informer.RunWithContext(t.Context())
-			for deadline := time.Now().Add(time.Minute); !shared.shows("n/last"); time.Sleep(time.Millisecond) {
-				if time.Now().After(deadline) {
+			for late := time.After(time.Minute); !shared.shows("n/last"); {
+				select {
+				case <-late:
 					t.Fatal("the last object does not come")
+				case <-time.After(time.Millisecond):
 				}
 			}
 			if stale := len((&subscription{shared: shared}).list()) - 1; stale > 0 {
