@@ -22,7 +22,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/shards"
 )
 
-// TestDictionariesAreWorthIt: whoever may create an object cannot make all others of its kind large.
+// TestDictionariesAreWorthIt: anyone who may create an object cannot make all others of its kind large.
 func TestDictionariesAreWorthIt(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))

@@ -96,7 +96,7 @@ func (t *texts) compress(kind schema.GroupVersionKind, json []byte) text {
 	return text{d, bytes.Clone(compressed)}
 }
 
-// note notes the relative size of a text. At the end of a trial, a dictionary has to be better by a tenth to stay: those of before are kept
+// note notes the relative size of a text. At the end of a trial, a dictionary has to be better by a tenth to stay: previous ones are kept
 // as long as their texts.
 func (t *texts) note(kind schema.GroupVersionKind, d *dictionary, size float64) {
 	t.mu.Lock()
