@@ -227,10 +227,11 @@ func TestManyReadersOfOneInput(t *testing.T) {
 	applySettings(t, platform, "shared", "azure")
 	waiting := func() float64 { return metric(t, "corollary_queue", name) }
 	testkit.Eventually(t, patience, func() (bool, string) {
-		return counter.Total() == workers && waiting() == many-workers, fmt.Sprintf("held are %v, %v readers wait", counter.Snapshot(), waiting())
+		return counter.Total() == workers && waiting() >= many-workers, fmt.Sprintf("held are %v, %v readers wait", counter.Snapshot(), waiting())
 	})
+	before := waiting() // one that is held may be queued again, if its watch is late
 	applyReader(t, ns, "late", "ignored")
-	testkit.Eventually(t, patience, func() (bool, string) { return waiting() == many-workers+1, "the new upstream is not heard of" })
+	testkit.Eventually(t, patience, func() (bool, string) { return waiting() > before, "the new upstream is not heard of" })
 	open()
 	follow("azure")
 	waitData(t, ns, "late-copy", "color", "azure")
