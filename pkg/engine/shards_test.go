@@ -245,3 +245,60 @@ func TestShardsGainedBeforeAnOperatorStarts(t *testing.T) {
 		t.Errorf("the shards count as loaded before their objects were listed: %v", m.requests.Snapshot())
 	}
 }
+
+// TestShardsOfEditedMarks: with shards, edited owner marks lead to what they lead to without: nothing is lost, or left behind.
+func TestShardsOfEditedMarks(t *testing.T) {
+	t.Parallel()
+	const annotation = `{"metadata":{"annotations":{"NAME.example.com/owner":%s}},"data":{"key":"drifted"}}`
+	for _, row := range []struct {
+		name, owner, patch string
+		ready              string // the reason afterwards; empty for Ready
+	}{
+		{"no reference", "", `{"metadata":{"ownerReferences":null},"data":{"key":"drifted"}}`, ""},
+		{"no mark at all", "", `{"metadata":{"ownerReferences":null,"annotations":null},"data":{"key":"drifted"}}`, ""},
+		{"no annotation", "reference: false, ", fmt.Sprintf(annotation, "null"), ""},
+		{"nonsense", "reference: false, ", fmt.Sprintf(annotation, `"nonsense"`), ""},
+		{"nobody", "reference: false, ", fmt.Sprintf(annotation, `"NS/nobody/1"`), ""},
+		{"another one", "reference: false, ", fmt.Sprintf(annotation, `"NS/b/UID"`), "Conflict"},
+	} {
+		for _, shards := range []string{"none", "by marks", "by label"} {
+			t.Run(row.name+"/"+shards, func(t *testing.T) {
+				t.Parallel()
+				ns, name := testkit.Namespace(t), testkit.Unique(t)
+				conf := strings.Replace(fill(widgetConfig, ns, name), "owner: {", "owner: {"+row.owner, 1)
+				switch shards {
+				case "none":
+					start(t, testkit.Config(), conf).ready()
+				case "by label":
+					conf = strings.Replace(conf, "  finalizer:", "  shard: {label: "+name+".example.com/shard}\n  finalizer:", 1)
+					fallthrough
+				default:
+					m := startMember(t, nil, 4, conf)
+					m.ready()
+					m.give(t.Context(), 0, 1, 2, 3)
+				}
+				testkit.Apply(t, ns, widget("a", "{data: {key: value}}"))
+				testkit.Apply(t, ns, widget("b", "{data: {key: value}}"))
+				waitCondition(t, widgets, ns, "a", "Ready", "True")
+				waitCondition(t, widgets, ns, "b", "Ready", "True")
+				other := string(testkit.Get(t, widgets, ns, "b").GetUID())
+				edit := func() {
+					testkit.Patch(t, configMaps, ns, "a", "somebody", strings.NewReplacer("NAME", name, "NS", ns, "UID", other).Replace(row.patch))
+				}
+				edit()
+				if row.ready != "" {
+					eventuallyCondition(t, ns, "a", "False", row.ready, "")
+					return
+				}
+				waitData(t, ns, "a", "key", "value")
+				testkit.Delete(t, configMaps, ns, "a")
+				waitData(t, ns, "a", "key", "value")
+				waitCondition(t, widgets, ns, "a", "Ready", "True")
+				edit()
+				testkit.Delete(t, widgets, ns, "a")
+				waitGone(t, widgets, ns, "a")
+				waitGone(t, configMaps, ns, "a")
+			})
+		}
+	}
+}

@@ -107,7 +107,7 @@ func (w *Factory) subscribeTo(key Key, filter *shardFilter, transform cache.Tran
 	return w.join(&subscription{key: key, owner: w, onResult: heard}, handler, func(shared *sharedWatch) error {
 		if filter != nil { // one for each watch
 			shared.filter = &shardFilter{set: filter.set, keys: filter.keys, byServer: filter.byServer,
-				notify: func() { shared.notify(key, ErrUnfiltered) }}
+				view: filter.view, cached: shared.cached, notify: func() { shared.notify(key, ErrUnfiltered) }}
 		}
 		mine := w.connections.clientsOf(key.Identity)
 		client, example := mine.objects, runtime.Object(&unstructured.Unstructured{})

@@ -128,7 +128,8 @@ func TestLeavesTheShardsAtOnce(t *testing.T) {
 		t.Run(fmt.Sprintf("listed=%t", listed), func(t *testing.T) {
 			t.Parallel()
 			set, view := NewShardSet(shards.Ring{N: 1}, 0), &drift.View{}
-			shared := &sharedWatch{filter: &shardFilter{set: set, keys: set.markedBy(view, ""), notify: func() {}}}
+			shared := &sharedWatch{}
+			shared.filter = &shardFilter{set: set, keys: set.markedBy(view, ""), view: view, cached: shared.cached, notify: func() {}}
 			events := watch.NewFakeWithChanSize(2*n+1, false)
 			list := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMapList"}}
 			list.SetResourceVersion("1")
@@ -158,7 +159,7 @@ func TestLeavesTheShardsAtOnce(t *testing.T) {
 				t.Fatal(err)
 			}
 			go shared.informer.RunWithContext(t.Context())
-			for late := time.After(time.Minute); !shared.shows("n/last"); {
+			for late := time.After(time.Minute); shared.cached("n/last") == nil; {
 				select {
 				case <-late:
 					t.Fatal("the last object does not come")
@@ -168,7 +169,7 @@ func TestLeavesTheShardsAtOnce(t *testing.T) {
 			if stale := len((&subscription{shared: shared}).list()) - 1; stale > 0 {
 				t.Errorf("%d of %d objects that are not ours any more are shown", stale, n)
 			}
-			shared.filter.forgetThat(true, shared.shows)
+			shared.filter.forgetThat(true)
 			if left := len(shared.filter.coming); left > 0 {
 				t.Errorf("%d keys are kept of objects that the cache has, or will never have", left)
 			}

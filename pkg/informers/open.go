@@ -175,7 +175,7 @@ func (w *watcher) openObjects(open stores, d *pipeline.Downstream, set *ShardSet
 	label := ""
 	if set != nil {
 		label = w.pipeline.ShardLabel()
-		filter = &shardFilter{set: set, keys: set.markedBy(&d.View, label)}
+		filter = &shardFilter{set: set, keys: set.markedBy(&d.View, label), view: &d.View}
 	}
 	for _, ns := range namespacesOf(targetNamespaces(w.pipeline, d), d.Kind.Namespaced) {
 		key := Key{Identity: w.as, GVR: d.Kind.GVR, Namespace: ns, Selector: selector, View: downstreamView + d.View.ID(),

@@ -1,6 +1,7 @@
 package informers
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -94,9 +95,14 @@ type shardFilter struct {
 	foreign atomic.Int64
 	notify  func()
 
+	// view is that of downstreams: their owner marks say whose they are. It is nil for upstreams.
+	view *drift.View
+	// cached is the object with a key in the cache, which may be late; nil for none.
+	cached func(key string) any
+
 	mu sync.Mutex
-	// coming are the keys of objects that were passed on and that the cache may not have yet.
-	coming map[string]struct{}
+	// coming has the owner marks of objects that were passed on and that the cache may not have yet, by their key.
+	coming map[string]ownerMarks
 	// forgetAt is how many of them there are when those that it has are forgotten.
 	forgetAt int
 }
@@ -153,57 +159,101 @@ func (f *shardFilter) passesOn(obj runtime.Object) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.coming == nil {
-		f.coming = map[string]struct{}{}
+		f.coming = map[string]ownerMarks{}
 	}
-	f.coming[key] = struct{}{}
+	f.coming[key] = f.marksOf(obj)
 }
 
 // forgetThat forgets objects that the cache has by now; of few, it does so only if all is true.
-func (f *shardFilter) forgetThat(all bool, shows func(key string) bool) {
+func (f *shardFilter) forgetThat(all bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if !all && len(f.coming) < f.forgetAt {
 		return
 	}
-	maps.DeleteFunc(f.coming, func(key string, _ struct{}) bool { return shows(key) })
+	maps.DeleteFunc(f.coming, func(key string, _ ownerMarks) bool { return f.cached(key) != nil })
 	if len(f.coming) == 0 {
 		f.coming = nil // a map that was large stays large
 	}
 	f.forgetAt = 2*len(f.coming) + 100
 }
 
-// passedOn reports whether the cache has an object, or will have it.
-func (f *shardFilter) passedOn(obj runtime.Object, shows func(key string) bool) bool {
+// passedOn returns the owner marks with which the cache has an object, or will have it, as far as it is known; ok is false if it will not.
+func (f *shardFilter) passedOn(obj runtime.Object) (marks ownerMarks, ok bool) {
 	key, err := cache.MetaNamespaceKeyFunc(obj)
 	if err != nil {
-		return false
+		return marks, false
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	_, comes := f.coming[key]
-	delete(f.coming, key) // its end is passed on
-	return comes || shows(key)
+	if marks, ok = f.coming[key]; ok {
+		delete(f.coming, key) // its end is passed on
+		return marks, true
+	}
+	known := f.cached(key)
+	if live, isLive := known.(*drift.Live); isLive {
+		marks.annotation = live.OwnerMark
+		for _, o := range live.Owners {
+			marks.references = append(marks.references, metav1.OwnerReference{Kind: o.Kind, Name: o.Name, UID: o.UID})
+		}
+	}
+	return marks, known != nil
+}
+
+// ownerMarks are those of a downstream.
+type ownerMarks struct {
+	references []metav1.OwnerReference
+	annotation string
+}
+
+func (f *shardFilter) marksOf(obj runtime.Object) (m ownerMarks) {
+	if u, ok := obj.(*unstructured.Unstructured); ok && f.view != nil {
+		m.references = u.GetOwnerReferences()
+		m.annotation = cmp.Or(u.GetAnnotations()[f.view.OwnerAnnotation], u.GetAnnotations()[f.view.Previous.OwnerAnnotation])
+	}
+	return m
+}
+
+// withMarks is an object with these owner marks in place of its own.
+func (f *shardFilter) withMarks(obj runtime.Object, m ownerMarks) runtime.Object {
+	u, ok := obj.(*unstructured.Unstructured)
+	if !ok || f.view == nil {
+		return obj
+	}
+	u = u.DeepCopy()
+	u.SetOwnerReferences(m.references)
+	annotations := maps.Clone(u.GetAnnotations())
+	delete(annotations, f.view.Previous.OwnerAnnotation)
+	if delete(annotations, f.view.OwnerAnnotation); m.annotation != "" && f.view.OwnerAnnotation != "" {
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		annotations[f.view.OwnerAnnotation] = m.annotation
+	}
+	u.SetAnnotations(annotations)
+	return u
 }
 
 // event is what a watch of the shards asked for shows instead of an event; ok is false for nothing. An object that has left the shards
-// is deleted from them.
-func (f *shardFilter) event(e watch.Event, asked []int, shows func(key string) bool) (changed watch.Event, ok bool) {
+// is deleted from them, with the owner marks that it had: as where it loses the labels of a watch, the event is about its owners so far.
+func (f *shardFilter) event(e watch.Event, asked []int) (changed watch.Event, ok bool) {
 	if e.Type == watch.Bookmark || e.Type == watch.Error {
 		return e, true
 	}
 	if f.has(e.Object) {
 		if e.Type != watch.Deleted {
 			f.passesOn(e.Object)
-			f.forgetThat(false, shows)
+			f.forgetThat(false)
 		}
 		return e, true
 	}
 	f.noteForeign(e.Object, asked)
-	if e.Type == watch.Added || !f.passedOn(e.Object, shows) {
+	if e.Type == watch.Added {
 		return e, false
 	}
-	e.Type = watch.Deleted
-	return e, true
+	marks, ok := f.passedOn(e.Object)
+	e.Type, e.Object = watch.Deleted, f.withMarks(e.Object, marks)
+	return e, ok
 }
 
 // narrowAfter is how long after a shard was dropped a watch goes on that brings its objects, which are ignored: several shards are
@@ -237,7 +287,7 @@ func (w *filtered) run(s *sharedWatch, asked []int, changed <-chan struct{}, nar
 			return
 		case <-listed:
 			s.sweep() // what a list brought while shards were dropped
-			s.filter.forgetThat(true, s.shows)
+			s.filter.forgetThat(true)
 		case <-changed:
 			_, changed = s.filter.set.now()
 			due = time.After(narrowAfter)
@@ -249,7 +299,7 @@ func (w *filtered) run(s *sharedWatch, asked []int, changed <-chan struct{}, nar
 			if !ok {
 				return
 			}
-			if e, ok = s.filter.event(e, asked, s.shows); !ok {
+			if e, ok = s.filter.event(e, asked); !ok {
 				continue
 			}
 			select {
@@ -267,10 +317,10 @@ func (w *filtered) Stop() { w.once.Do(func() { close(w.done) }) }
 // ResultChan implements watch.Interface.
 func (w *filtered) ResultChan() <-chan watch.Event { return w.events }
 
-// shows reports whether the cache has an object with a key. It may be late.
-func (s *sharedWatch) shows(key string) bool {
-	_, ok, _ := s.informer.GetIndexer().GetByKey(key) // the only error is that of a store with other keys
-	return ok
+// cached is the object with a key in the cache; nil for none.
+func (s *sharedWatch) cached(key string) any {
+	obj, _, _ := s.informer.GetIndexer().GetByKey(key) // the only error is that of a store with other keys
+	return obj
 }
 
 // sweep takes the objects of dropped shards out of the cache.
