@@ -261,12 +261,12 @@ func TestShardsOfEditedMarks(t *testing.T) {
 		{"nobody", "reference: false, ", fmt.Sprintf(annotation, `"NS/nobody/1"`), ""},
 		{"another one", "reference: false, ", fmt.Sprintf(annotation, `"NS/b/UID"`), "Conflict"},
 	} {
-		for _, shards := range []string{"none", "by marks", "by label"} {
-			t.Run(row.name+"/"+shards, func(t *testing.T) {
+		for _, sharded := range []string{"none", "by marks", "by label"} {
+			t.Run(row.name+"/"+sharded, func(t *testing.T) {
 				t.Parallel()
 				ns, name := testkit.Namespace(t), testkit.Unique(t)
 				conf := strings.Replace(fill(widgetConfig, ns, name), "owner: {", "owner: {"+row.owner, 1)
-				switch shards {
+				switch sharded {
 				case "none":
 					start(t, testkit.Config(), conf).ready()
 				case "by label":
@@ -278,10 +278,14 @@ func TestShardsOfEditedMarks(t *testing.T) {
 					m.give(t.Context(), 0, 1, 2, 3)
 				}
 				testkit.Apply(t, ns, widget("a", "{data: {key: value}}"))
-				testkit.Apply(t, ns, widget("b", "{data: {key: value}}"))
 				waitCondition(t, widgets, ns, "a", "Ready", "True")
+				other := ""
+				for ring, of := (shards.Ring{N: 4}), string(testkit.Get(t, widgets, ns, "a").GetUID()); other == "" || ring.Of(other) == ring.Of(of); {
+					testkit.Delete(t, widgets, ns, "b") // it is to be in another shard
+					waitGone(t, widgets, ns, "b")
+					other = string(testkit.Apply(t, ns, widget("b", "{data: {key: value}}")).GetUID())
+				}
 				waitCondition(t, widgets, ns, "b", "Ready", "True")
-				other := string(testkit.Get(t, widgets, ns, "b").GetUID())
 				edit := func() {
 					testkit.Patch(t, configMaps, ns, "a", "somebody", strings.NewReplacer("NAME", name, "NS", ns, "UID", other).Replace(row.patch))
 				}

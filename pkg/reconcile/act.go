@@ -141,12 +141,13 @@ func (r *reconciliation) create(ctx context.Context, o pipeline.Outcome, in pipe
 }
 
 // resolveExisting reads the object that kept a create from succeeding, so that the next round decides on it. If its recorded
-// uid is known to be ours, only the labels were removed: it is applied without a read.
+// uid is known to be ours, only the labels were removed: it is applied without a read. With shards, its owner marks may have been edited.
 func (r *reconciliation) resolveExisting(ctx context.Context, o pipeline.Outcome, doc map[string]any) error {
 	i := o.Downstream
 	t := r.target(i, o.Target)
 	rec := r.recordedAs(r.recorded(), o.Object)
-	if rec != nil && rec.UID != "" && rec.UID == r.record.objects[o.Object].uid && rec.Namespace == o.Target.Namespace && rec.ObjectName == o.Target.Name && r.canApplyUnread(i) {
+	if rec != nil && rec.UID != "" && rec.UID == r.record.objects[o.Object].uid && rec.Namespace == o.Target.Namespace && rec.ObjectName == o.Target.Name && r.Shards == nil &&
+		r.canApplyUnread(i) {
 		resp, err := r.client.Apply(ctx, t, rec.UID, doc)
 		switch {
 		case err == nil:
