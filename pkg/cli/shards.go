@@ -99,7 +99,7 @@ func writeShards(out io.Writer, state *shards.State, now time.Time) error {
 	fmt.Fprintln(w, "SHARD\tSTATE\tPROCESS\tAGE\tTOKEN\tDEATHS")
 	quarantined := 0
 	for _, s := range state.Shards {
-		holder, age := s.Holder, "-"
+		holder, age := oneLine(s.Holder), "-"
 		if holder == "" {
 			holder = "-"
 		}

@@ -393,7 +393,11 @@ func (w *guardWait) exceedsIn(doubt string, c reconcile.GuardCount) string {
 
 // message says what would be changed, and how to confirm it.
 func (w *guardWait) message(exceeded string) string {
-	text := fmt.Sprintf("%s without confirmation: %s. ", exceeded, w.tally.examples(w.present.changes))
+	within := ""
+	if w.board != nil { // the number is that of all processes
+		within = "in this process "
+	}
+	text := fmt.Sprintf("%s without confirmation: %s%s. ", exceeded, within, w.tally.examples(w.present.changes))
 	if at := w.guard.Confirm; at != nil {
 		return text + fmt.Sprintf("If this is intended, run corollary confirm -c CONFIG %s --digest %s, or write %s under the key %s of ConfigMap %s/%s",
 			w.session.operator.name, w.present.digest, w.present.digest, at.Key, at.Namespace, at.ConfigMap)
