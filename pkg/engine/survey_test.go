@@ -311,3 +311,28 @@ func TestSurveyDuringBefore(t *testing.T) {
 	start(t, testkit.Config(), text)
 	waitGone(t, widgets, ns, "a")
 }
+
+// TestSurveyKeepsTheShard: a survey does not know how many shards there are, and says nothing of the label.
+func TestSurveyKeepsTheShard(t *testing.T) {
+	t.Parallel()
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	conf := strings.Replace(fill(widgetConfig, ns, name), "  finalizer:", "  shard: {label: "+name+".example.com/shard}\n  finalizer:", 1)
+	m := startMember(t, nil, 4, conf)
+	m.ready()
+	m.give(t.Context(), 0, 1, 2, 3)
+	testkit.Apply(t, ns, widget("a", "{data: {key: value}}"))
+	waitCondition(t, widgets, ns, "a", "Ready", "True")
+	m.halt()
+	has := testkit.Get(t, configMaps, ns, "a").GetLabels()[name+".example.com/shard"]
+	conf = strings.Replace(conf, "data: {{ .spec.data }}", "data: {key: other}", 1)
+	found := surveyAll(t, testkit.Config(), survey.Options{Documents: true}, conf)
+	change := found.expect(t, "a", "update a").Changes[0]
+	if is := change.After.GetLabels()[name+".example.com/shard"]; is != has {
+		t.Errorf("afterwards, the label of the shard %q is %q", has, is)
+	}
+	for _, d := range change.Drift {
+		if strings.Contains(d.Path.String(), "example.com/shard") {
+			t.Errorf("it says that %s is to be %v", d.Path, d.Want)
+		}
+	}
+}

@@ -3,6 +3,8 @@ package pipeline
 import (
 	"maps"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
 
@@ -21,6 +23,22 @@ func (p *Pipeline) aside() (fields []fieldpath.Path) {
 	}
 	if key := p.ShardLabel(); key != "" {
 		fields = append(fields, fieldpath.New("metadata", "labels", key))
+	}
+	return fields
+}
+
+// KeepAside gives an object that a write would leave the values of these fields before it, where it has none: they say who applied it,
+// which only a process that runs knows. It returns their paths.
+func (p *Pipeline) KeepAside(before, after *unstructured.Unstructured) []fieldpath.Path {
+	fields := p.aside()
+	for _, path := range fields {
+		if before == nil || after == nil {
+			continue
+		}
+		value, had := fieldpath.Get(before.Object, path)
+		if _, has := fieldpath.Get(after.Object, path); had && !has {
+			_ = fieldpath.Set(after.Object, path, value) // metadata of an object is a map, and so are its labels
+		}
 	}
 	return fields
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/fieldpath"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
@@ -175,6 +176,10 @@ func (t *dryRun) addChanges() {
 			c.Failure, c.Action = f, ChangeRefuse
 		}
 		c.State = stateOf(c, o)
+		aside := t.Pipeline.KeepAside(c.Before, c.After)
+		c.Drift = slices.DeleteFunc(c.Drift, func(d drift.Difference) bool {
+			return d.Want == nil && slices.ContainsFunc(aside, func(p fieldpath.Path) bool { return p.String() == d.Path.String() })
+		})
 		t.finding.Changes = append(t.finding.Changes, *c)
 	}
 	t.addLeftovers(t.last.Leftovers)
