@@ -282,10 +282,11 @@ func TestShardsOfEditedMarks(t *testing.T) {
 				other := ""
 				for ring, of := (shards.Ring{N: 4}), string(testkit.Get(t, widgets, ns, "a").GetUID()); other == "" || ring.Of(other) == ring.Of(of); {
 					testkit.Delete(t, widgets, ns, "b") // it is to be in another shard
+					waitGone(t, configMaps, ns, "b")
 					waitGone(t, widgets, ns, "b")
 					other = string(testkit.Apply(t, ns, widget("b", "{data: {key: value}}")).GetUID())
+					waitCondition(t, widgets, ns, "b", "Ready", "True")
 				}
-				waitCondition(t, widgets, ns, "b", "Ready", "True")
 				edit := func() {
 					testkit.Patch(t, configMaps, ns, "a", "somebody", strings.NewReplacer("NAME", name, "NS", ns, "UID", other).Replace(row.patch))
 				}
