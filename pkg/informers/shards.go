@@ -134,7 +134,6 @@ func (f *shardFilter) list(list *unstructured.UnstructuredList, asked []int) {
 	}
 	list.Items = slices.DeleteFunc(list.Items, func(u unstructured.Unstructured) bool {
 		if f.has(&u) {
-			f.passesOn(&u)
 			return false
 		}
 		f.noteForeign(&u, asked)
@@ -164,11 +163,11 @@ func (f *shardFilter) passesOn(obj runtime.Object) {
 	f.coming[key] = f.marksOf(obj)
 }
 
-// forgetThat forgets objects that the cache has by now; of few, it does so only if all is true.
-func (f *shardFilter) forgetThat(all bool) {
+// forgetArrived forgets objects that the cache has by now, once there are more than a few.
+func (f *shardFilter) forgetArrived() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if !all && len(f.coming) < f.forgetAt {
+	if len(f.coming) < f.forgetAt {
 		return
 	}
 	maps.DeleteFunc(f.coming, func(key string, _ ownerMarks) bool { return f.cached(key) != nil })
@@ -179,7 +178,8 @@ func (f *shardFilter) forgetThat(all bool) {
 }
 
 // passedOn returns the owner marks with which the cache has an object, or will have it, as far as it is known; ok is false if it will not.
-func (f *shardFilter) passedOn(obj runtime.Object) (marks ownerMarks, ok bool) {
+// While it is being filled from a list, it may have any.
+func (f *shardFilter) passedOn(obj runtime.Object, filling bool) (marks ownerMarks, ok bool) {
 	key, err := cache.MetaNamespaceKeyFunc(obj)
 	if err != nil {
 		return marks, false
@@ -197,7 +197,7 @@ func (f *shardFilter) passedOn(obj runtime.Object) (marks ownerMarks, ok bool) {
 			marks.references = append(marks.references, metav1.OwnerReference{Kind: o.Kind, Name: o.Name, UID: o.UID})
 		}
 	}
-	return marks, known != nil
+	return marks, known != nil || filling
 }
 
 // ownerMarks are those of a downstream.
@@ -236,14 +236,14 @@ func (f *shardFilter) withMarks(obj runtime.Object, m ownerMarks) runtime.Object
 
 // event is what a watch of the shards asked for shows instead of an event; ok is false for nothing. An object that has left the shards
 // is deleted from them, with the owner marks that it had: as where it loses the labels of a watch, the event is about its owners so far.
-func (f *shardFilter) event(e watch.Event, asked []int) (changed watch.Event, ok bool) {
+func (f *shardFilter) event(e watch.Event, asked []int, filling bool) (changed watch.Event, ok bool) {
 	if e.Type == watch.Bookmark || e.Type == watch.Error {
 		return e, true
 	}
 	if f.has(e.Object) {
-		if e.Type != watch.Deleted {
+		if e.Type != watch.Deleted && !filling { // of all objects at once, the marks would take much memory
 			f.passesOn(e.Object)
-			f.forgetThat(false)
+			f.forgetArrived()
 		}
 		return e, true
 	}
@@ -251,7 +251,7 @@ func (f *shardFilter) event(e watch.Event, asked []int) (changed watch.Event, ok
 	if e.Type == watch.Added {
 		return e, false
 	}
-	marks, ok := f.passedOn(e.Object)
+	marks, ok := f.passedOn(e.Object, filling)
 	e.Type, e.Object = watch.Deleted, f.withMarks(e.Object, marks)
 	return e, ok
 }
@@ -279,7 +279,7 @@ func (s *sharedWatch) filterEvents(from watch.Interface, asked []int, changed <-
 func (w *filtered) run(s *sharedWatch, asked []int, changed <-chan struct{}, narrowed func()) {
 	defer close(w.events)
 	defer w.from.Stop()
-	listed := time.After(narrowAfter)
+	listed, filling := time.After(narrowAfter), true
 	var due <-chan time.Time
 	for {
 		select {
@@ -287,7 +287,7 @@ func (w *filtered) run(s *sharedWatch, asked []int, changed <-chan struct{}, nar
 			return
 		case <-listed:
 			s.sweep() // what a list brought while shards were dropped
-			s.filter.forgetThat(true)
+			filling = false
 		case <-changed:
 			_, changed = s.filter.set.now()
 			due = time.After(narrowAfter)
@@ -299,7 +299,7 @@ func (w *filtered) run(s *sharedWatch, asked []int, changed <-chan struct{}, nar
 			if !ok {
 				return
 			}
-			if e, ok = s.filter.event(e, asked); !ok {
+			if e, ok = s.filter.event(e, asked, filling || !s.informer.HasSynced()); !ok {
 				continue
 			}
 			select {
