@@ -176,6 +176,32 @@ func TestLeavesTheShardsAtOnce(t *testing.T) {
 	}
 }
 
+// TestFilterForgets: objects that come and go before the cache has them leave nothing, and what is not ours is not touched.
+func TestFilterForgets(t *testing.T) {
+	t.Parallel()
+	set, view := NewShardSet(shards.Ring{N: 1}, 0), &drift.View{}
+	f := &shardFilter{set: set, keys: set.markedBy(view, ""), view: view, cached: func(string) any { return nil }}
+	for i := range 1000 {
+		for _, kind := range []watch.EventType{watch.Added, watch.Modified, watch.Deleted} {
+			if _, ok := f.event(watch.Event{Type: kind, Object: object(fmt.Sprint(i), "1", true)}, nil, false); !ok {
+				t.Fatalf("%s is not passed on", kind)
+			}
+		}
+	}
+	if len(f.coming) > 0 {
+		t.Errorf("%d objects that are gone are remembered", len(f.coming))
+	}
+	theirs := object("theirs", "1", false)
+	if _, ok := f.event(watch.Event{Type: watch.Modified, Object: theirs}, nil, false); ok {
+		t.Error("an object that never was ours is passed on")
+	}
+	f.event(watch.Event{Type: watch.Added, Object: object("left", "1", true)}, nil, false)
+	e, ok := f.event(watch.Event{Type: watch.Modified, Object: object("left", "2", false)}, nil, false)
+	if left, is := e.Object.(*unstructured.Unstructured); !ok || !is || e.Type != watch.Deleted || len(left.GetOwnerReferences()) != 1 {
+		t.Errorf("an object that leaves is %s: %v", e.Type, e.Object)
+	}
+}
+
 // TestSweepKeepsWhatCameBack: an object that changes while objects of dropped shards are taken out stays.
 func TestSweepKeepsWhatCameBack(t *testing.T) {
 	t.Parallel()

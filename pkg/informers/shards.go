@@ -178,7 +178,7 @@ func (f *shardFilter) forgetArrived() {
 }
 
 // passedOn returns the owner marks with which the cache has an object, or will have it, as far as it is known; ok is false if it will not.
-// While it is being filled from a list, it may have any.
+// While it is being filled from a list, it may have any. What is coming is forgotten, since the end of the object follows.
 func (f *shardFilter) passedOn(obj runtime.Object, filling bool) (marks ownerMarks, ok bool) {
 	key, err := cache.MetaNamespaceKeyFunc(obj)
 	if err != nil {
@@ -187,7 +187,7 @@ func (f *shardFilter) passedOn(obj runtime.Object, filling bool) (marks ownerMar
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if marks, ok = f.coming[key]; ok {
-		delete(f.coming, key) // its end is passed on
+		delete(f.coming, key)
 		return marks, true
 	}
 	known := f.cached(key)
@@ -214,15 +214,14 @@ func (f *shardFilter) marksOf(obj runtime.Object) (m ownerMarks) {
 	return m
 }
 
-// withMarks is an object with these owner marks in place of its own.
-func (f *shardFilter) withMarks(obj runtime.Object, m ownerMarks) runtime.Object {
+// giveMarks gives an object, which nobody else has yet, these owner marks in place of its own.
+func (f *shardFilter) giveMarks(obj runtime.Object, m ownerMarks) {
 	u, ok := obj.(*unstructured.Unstructured)
 	if !ok || f.view == nil {
-		return obj
+		return
 	}
-	u = u.DeepCopy()
 	u.SetOwnerReferences(m.references)
-	annotations := maps.Clone(u.GetAnnotations())
+	annotations := u.GetAnnotations()
 	delete(annotations, f.view.Previous.OwnerAnnotation)
 	if delete(annotations, f.view.OwnerAnnotation); m.annotation != "" && f.view.OwnerAnnotation != "" {
 		if annotations == nil {
@@ -231,7 +230,6 @@ func (f *shardFilter) withMarks(obj runtime.Object, m ownerMarks) runtime.Object
 		annotations[f.view.OwnerAnnotation] = m.annotation
 	}
 	u.SetAnnotations(annotations)
-	return u
 }
 
 // event is what a watch of the shards asked for shows instead of an event; ok is false for nothing. An object that has left the shards
@@ -241,7 +239,10 @@ func (f *shardFilter) event(e watch.Event, asked []int, filling bool) (changed w
 		return e, true
 	}
 	if f.has(e.Object) {
-		if e.Type != watch.Deleted && !filling { // of all objects at once, the marks would take much memory
+		switch {
+		case e.Type == watch.Deleted:
+			f.passedOn(e.Object, filling)
+		case !filling: // of all objects at once, the marks would take much memory
 			f.passesOn(e.Object)
 			f.forgetArrived()
 		}
@@ -252,7 +253,10 @@ func (f *shardFilter) event(e watch.Event, asked []int, filling bool) (changed w
 		return e, false
 	}
 	marks, ok := f.passedOn(e.Object, filling)
-	e.Type, e.Object = watch.Deleted, f.withMarks(e.Object, marks)
+	if ok {
+		e.Type = watch.Deleted
+		f.giveMarks(e.Object, marks)
+	}
 	return e, ok
 }
 
