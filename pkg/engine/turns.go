@@ -17,7 +17,7 @@ const (
 	// turnEveryTaken is turnEvery while upstreams of a shard that was taken over wait. Those that changed had no process for as long as the
 	// Lease of the last one lasted, and a process that dies meanwhile makes all of them suspect: they are as urgent as what changes now.
 	turnEveryTaken = 2
-	// mostGone is how many may stand in the order that do not wait any more, beyond as many as wait.
+	// mostGone is how many entries the order may have of what waits no longer, in addition to as many as wait.
 	mostGone = 100
 	// mostSaved bounds the time that reconciles take before turns have their part of it.
 	mostSaved = time.Second
@@ -34,7 +34,7 @@ type turns struct {
 	// waiting has what was not reconciled since it was queued.
 	waiting map[pipeline.Ref]place
 	most    int      // of waiting, since it was made
-	order   sequence // of what waits, and of some that does not any more
+	order   sequence // of what waits, and of some that waits no longer
 	added   int      // to order, ever
 	count   int      // reconciles since the last turn
 	every   int      // turnEvery or turnEveryTaken, as at the last reconcile
