@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	goruntime "runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -199,6 +200,55 @@ func TestFilterForgets(t *testing.T) {
 	e, ok := f.event(watch.Event{Type: watch.Modified, Object: object("left", "2", false)}, nil, false)
 	if left, is := e.Object.(*unstructured.Unstructured); !ok || !is || e.Type != watch.Deleted || len(left.GetOwnerReferences()) != 1 {
 		t.Errorf("an object that leaves is %s: %v", e.Type, e.Object)
+	}
+}
+
+// TestSharedObjectsAreNotChanged: a watch may show an object that a write returned, which its writer and other watches read, too. Neither
+// the filter nor the transform changes it, whatever the event, and the view sees what the filter made of it.
+func TestSharedObjectsAreNotChanged(t *testing.T) {
+	t.Parallel()
+	view := &drift.View{OwnerAnnotation: "example.org/owner"}
+	view.Previous.OwnerAnnotation = "example.org/owned-by"
+	held, before := NewShardSet(shards.Ring{N: 1}, 0), object("a", "1", true)
+	for _, kind := range []watch.EventType{watch.Added, watch.Modified, watch.Deleted} {
+		for _, ours := range []bool{false, true} {
+			for _, known := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s ours=%t known=%t", kind, ours, known), func(t *testing.T) {
+					set := held
+					if !ours {
+						set = NewShardSet(shards.Ring{N: 1}) // it was dropped while the event came
+					}
+					f := &shardFilter{set: set, keys: set.markedBy(view, ""), view: view, cached: func(string) any { return nil }}
+					if known {
+						f.coming = map[string]ownerMarks{"n/a": f.marksOf(before)}
+					}
+					codec := returnedCodec{returned: &returned{}}
+					written := object("a", "2", true)
+					written.SetOwnerReferences(nil)
+					written.SetAnnotations(map[string]string{view.OwnerAnnotation: "n/b/other", view.Previous.OwnerAnnotation: "n/c/old"})
+					live, err := view.Live(written)
+					if err != nil {
+						t.Fatal(err)
+					}
+					codec.returned.add(written, "view", live)
+					want := written.DeepCopy()
+					e, shown := f.event(watch.Event{Type: kind, Object: decodeWith(t, codec, textOf(t, written))}, nil, false)
+					if shown {
+						made, err := codec.returned.transform("view", view.Transform())(e.Object)
+						if err != nil {
+							t.Fatal(err)
+						}
+						if own := made.(*drift.Live).OwnerMark == live.OwnerMark; own != ours {
+							t.Errorf("the view sees the owner mark %q", made.(*drift.Live).OwnerMark)
+						}
+					}
+					if got := textOf(t, written); got != textOf(t, want) {
+						t.Errorf("an object that others read was changed to %s", got)
+					}
+					goruntime.KeepAlive(live)
+				})
+			}
+		}
 	}
 }
 

@@ -214,12 +214,13 @@ func (f *shardFilter) marksOf(obj runtime.Object) (m ownerMarks) {
 	return m
 }
 
-// giveMarks gives an object, which nobody else has yet, these owner marks in place of its own.
-func (f *shardFilter) giveMarks(obj runtime.Object, m ownerMarks) {
+// withMarks is an object with these owner marks in place of its own. It is a copy: a write of this process may have returned the object.
+func (f *shardFilter) withMarks(obj runtime.Object, m ownerMarks) runtime.Object {
 	u, ok := obj.(*unstructured.Unstructured)
 	if !ok || f.view == nil {
-		return
+		return obj
 	}
+	u = u.DeepCopy()
 	u.SetOwnerReferences(m.references)
 	annotations := u.GetAnnotations()
 	delete(annotations, f.view.Previous.OwnerAnnotation)
@@ -230,6 +231,7 @@ func (f *shardFilter) giveMarks(obj runtime.Object, m ownerMarks) {
 		annotations[f.view.OwnerAnnotation] = m.annotation
 	}
 	u.SetAnnotations(annotations)
+	return u
 }
 
 // event is what a watch of the shards asked for shows instead of an event; ok is false for nothing. An object that has left the shards
@@ -254,8 +256,7 @@ func (f *shardFilter) event(e watch.Event, asked []int, filling bool) (changed w
 	}
 	marks, ok := f.passedOn(e.Object, filling)
 	if ok {
-		e.Type = watch.Deleted
-		f.giveMarks(e.Object, marks)
+		e.Type, e.Object = watch.Deleted, f.withMarks(e.Object, marks)
 	}
 	return e, ok
 }
