@@ -323,9 +323,8 @@ func (s *subscription) indexer() cache.Indexer { return s.shared.informer.GetInd
 
 // get returns the object with a key of the cache; nil for none.
 func (s *subscription) get(key string) any {
-	obj, _, _ := s.indexer().GetByKey(key) // an in-memory store gives no errors
-	if found := s.held([]any{obj}); len(found) > 0 {
-		return found[0]
+	if obj, _, _ := s.indexer().GetByKey(key); obj != nil && s.holds(obj) { // an in-memory store gives no errors
+		return obj
 	}
 	return nil
 }
@@ -338,15 +337,18 @@ func (s *subscription) indexed(index, value string) []any {
 	return s.held(objects)
 }
 
-// held removes the objects of shards that were dropped: a list that was under way then still brings them.
+// held removes the objects of shards that were dropped.
 func (s *subscription) held(objects []any) []any {
 	if s.shared.filter == nil {
 		return objects
 	}
-	return slices.DeleteFunc(objects, func(obj any) bool {
-		o, ok := obj.(runtime.Object)
-		return !ok || !s.shared.filter.has(o)
-	})
+	return slices.DeleteFunc(objects, func(obj any) bool { return !s.holds(obj) })
+}
+
+// holds reports whether an object of the cache belongs to the shards: a list that was under way when one was dropped still brings it.
+func (s *subscription) holds(obj any) bool {
+	o, ok := obj.(runtime.Object)
+	return s.shared.filter == nil || ok && s.shared.filter.has(o)
 }
 
 // fails reports whether the watch has no first list, and lists and watches have failed for that long.
