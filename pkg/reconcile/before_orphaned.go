@@ -56,7 +56,7 @@ func (r *Reconciler) releaseOrphanedBefore(ctx context.Context, ref pipeline.Ref
 		if err == nil && pipeline.Marked(live, up.GetUID()) || r.isAwaited(live) {
 			continue
 		}
-		acting, leave, ok := r.enterShard(ctx, r.ownerUID(ref, live))
+		acting, leave, ok := r.enterShardOf(ctx, r.ownerUID(ref, live))
 		if !ok {
 			continue
 		}

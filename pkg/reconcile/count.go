@@ -48,7 +48,7 @@ func (r *Reconciler) Count(ctx context.Context, ref pipeline.Ref, cleansUp bool)
 		return c, 0, false
 	}
 	defer l.releaseSlot()
-	ctx, leave, ok := r.enterShard(ctx, l.upstream.GetUID())
+	ctx, leave, ok := l.enterShard(ctx)
 	if !ok {
 		return c, 0, false
 	}

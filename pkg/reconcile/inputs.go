@@ -159,17 +159,15 @@ func (r *reconciliation) findInputs(ctx context.Context) {
 	if len(r.Pipeline.Inputs) == 0 {
 		return
 	}
-	known := r.record.inputs.edit()
-	if known.version != r.upstream.GetResourceVersion() || known.refs == nil {
+	known, version := r.record.inputs.get(), r.upstream.GetResourceVersion()
+	if known.version != version || known.refs == nil {
 		refs := r.Pipeline.InputRefs(ctx, r.upstream)
 		r.readers.move(r.ref, known.refs, refs)
 		late := slices.ContainsFunc(refs, func(ref pipeline.InputRef) bool { return errors.Is(ref.Err, rules.ErrTime) })
-		r.record.mu.Lock() // a watch may forget the upstream
-		known.refs, known.version = refs, r.upstream.GetResourceVersion()
-		r.record.mu.Unlock()
 		if ctx.Err() != nil || late {
-			known.version = "" // an evaluation that was cut short says nothing about the upstream
+			version = "" // an evaluation that was cut short says nothing about the upstream
 		}
+		r.record.setInputs(true, func(known *inputsMemory) { known.refs, known.version = refs, version })
 	}
 	r.readInputs(ctx)
 }

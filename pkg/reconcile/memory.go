@@ -35,7 +35,7 @@ type record struct {
 	// externalDigest is the digest of what others wrote to the upstream: if it changes, what failed is retried at once. Our own
 	// writes do not change it, whatever the templates read.
 	externalDigest drift.Sum
-	// inputs are those that rules and templates read.
+	// inputs are those that rules and templates read; setInputs changes them, with mu held, since a watch may forget the upstream.
 	inputs rare[inputsMemory]
 	// objects are those of the desired state; align replaces them with mu held.
 	objects []*objectMemory
@@ -321,6 +321,13 @@ func (r *record) inputRefs() []pipeline.InputRef {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.inputs.get().refs
+}
+
+// setInputs changes what is known of the inputs; if nothing is, and it is not needed, it stays so.
+func (r *record) setInputs(needed bool, change func(known *inputsMemory)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.inputs.set(needed, change)
 }
 
 // noteUpstreamFailure sets the reason of a failed request for the upstream itself; empty for none.

@@ -89,10 +89,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, ref pipeline.Ref) time.Durat
 	if l.noSlot {
 		return noSlotDelay()
 	}
-	ctx, leave, ok := r.enterShard(ctx, l.upstream.GetUID())
+	ctx, leave, ok := l.enterShard(ctx)
 	if !ok {
 		r.Host.MayProceed(ref, Counted{}, drift.Sum{}, true)
-		r.forget(ref)
 		return 0
 	}
 	defer leave()
@@ -410,7 +409,7 @@ func (r *reconciliation) updateDesired(ctx context.Context) {
 		return
 	}
 	rec.version = r.upstream.GetResourceVersion()
-	rec.inputs.set(false, func(known *inputsMemory) { known.digest = r.inputsDigest })
+	rec.setInputs(false, func(known *inputsMemory) { known.digest = r.inputsDigest })
 }
 
 // readableDigest is the digest of everything that rules and templates can read.

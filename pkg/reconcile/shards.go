@@ -20,12 +20,23 @@ type Shards interface {
 	Enter(ctx context.Context, shard int) (acting context.Context, leave func(), ok bool)
 }
 
-// enterShard is Enter for the shard of an upstream.
-func (r *Reconciler) enterShard(ctx context.Context, uid types.UID) (acting context.Context, leave func(), ok bool) {
+// enterShardOf is Enter for the shard of the upstream with that uid.
+func (r *Reconciler) enterShardOf(ctx context.Context, uid types.UID) (acting context.Context, leave func(), ok bool) {
 	if r.Shards == nil {
 		return ctx, func() {}, true
 	}
 	return r.Shards.Enter(ctx, r.Shards.Of(uid))
+}
+
+// enterShard is Enter for the shard of the upstream. If no reconcile of it may begin, nothing is left of this one, though the shard may have
+// been forgotten before it noted its inputs.
+func (r *reconciliation) enterShard(ctx context.Context) (acting context.Context, leave func(), ok bool) {
+	acting, leave, ok = r.enterShardOf(ctx, r.upstream.GetUID())
+	if !ok {
+		r.forget(r.ref)
+		r.readers.move(r.ref, r.record.inputRefs(), nil)
+	}
+	return acting, leave, ok
 }
 
 // withShard is a document that is to be sent with the label of the upstream's shard.
@@ -53,7 +64,7 @@ func (r *Reconciler) ownerUID(ref pipeline.Ref, live *drift.Live) types.UID {
 	return types.UID(uid)
 }
 
-// ForgetShard forgets the upstreams of a shard. No reconcile of it runs.
+// ForgetShard forgets the upstreams of a shard. No reconcile of it runs, but one may have looked up its upstream and be about to enter the shard.
 func (r *Reconciler) ForgetShard(shard int) {
 	for ref, uid := range r.memory.uids() {
 		if r.Shards.Of(uid) == shard {

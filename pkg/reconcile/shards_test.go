@@ -1,0 +1,56 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+)
+
+// noInputs is a cache without inputs; nothing else of it is used.
+type noInputs struct{ Cache }
+
+func (noInputs) Inputs(int, *pipeline.Listing) []Input { return nil }
+
+// lostShard is a shard that was lost.
+type lostShard struct{}
+
+func (lostShard) Of(types.UID) int { return 0 }
+func (lostShard) Held() []int      { return nil }
+func (lostShard) Enter(ctx context.Context, _ int) (context.Context, func(), bool) {
+	return ctx, func() {}, false
+}
+
+// TestLostWhileAReconcileBegins: a shard may be forgotten while a reconcile reads its inputs and is about to enter it. The two do not race,
+// and nothing is left of the upstream, whichever comes first.
+func TestLostWhileAReconcileBegins(t *testing.T) {
+	r := &Reconciler{Pipeline: listing(t, "object.data.team == self.spec.team"), Cache: noInputs{}, Shards: lostShard{}}
+	ref := pipeline.Ref{Namespace: "a", Name: "red"}
+	for i := range 200 {
+		up := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"team": "red"}}}
+		up.SetNamespace(ref.Namespace)
+		up.SetName(ref.Name)
+		up.SetUID("u")
+		up.SetResourceVersion(fmt.Sprint(i + 1))
+		l := r.newReconciliation(ref, up)
+		var lost sync.WaitGroup
+		lost.Go(func() { r.ForgetShard(0) })
+		l.findInputs(t.Context())
+		l.record.setInputs(false, func(known *inputsMemory) { known.digest = l.inputsDigest })
+		if i%2 == 0 {
+			lost.Wait()
+		}
+		if _, _, ok := l.enterShard(t.Context()); ok {
+			t.Fatal("a lost shard was entered")
+		}
+		lost.Wait()
+		if len(r.readers.by) > 0 {
+			t.Fatalf("%d: an upstream of a lost shard still reads %v", i, r.readers.by)
+		}
+	}
+}
