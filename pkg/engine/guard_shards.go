@@ -184,14 +184,15 @@ func (b *countBoard) end(ctx context.Context, how ended) {
 	}
 }
 
-// publishPassed publishes, for those shards of this process of which the board does not say so, that nothing waits.
-func (s *session) publishPassed(ctx context.Context) {
+// publishPassed publishes, for those shards of this process of which the board does not say so, that nothing waits. It returns false if it
+// has to be tried again.
+func (s *session) publishPassed(ctx context.Context) (published bool) {
 	b, held := s.newCountBoard(startCountKey), s.shards.Held()
 	if b == nil || len(held) == 0 || s.pipeline.Config.Guard == nil || s.pipeline.Observing() {
-		return
+		return true
 	}
 	passed := shardCount{config: b.config, GuardCount: reconcile.GuardCount{Existing: s.cache.CountDownstreams() / len(held)}, digest: "-", passed: true}
-	if _, err := b.write(ctx, func(counts map[string]string) (differs bool) {
+	_, err := b.write(ctx, func(counts map[string]string) (differs bool) {
 		for _, shard := range held {
 			key := b.key + strconv.Itoa(shard)
 			if c, ok := parseShardCount(counts[key]); !ok || c.config != b.config || !c.passed {
@@ -199,9 +200,11 @@ func (s *session) publishPassed(ctx context.Context) {
 			}
 		}
 		return differs
-	}); err != nil && ctx.Err() == nil {
-		s.operator.log.Info("cannot publish that nothing waits for guard: a process that starts may wait until another one joins", "lease", b.Name, "error", err.Error())
+	})
+	if err != nil && ctx.Err() == nil {
+		s.operator.log.Info("cannot publish that nothing waits for guard, will retry: until then, a process that starts waits for it", "lease", b.Name, "error", err.Error())
 	}
+	return err == nil
 }
 
 // of is the count of a shard on the board. If it had passed before this process began to wait, nothing would change any more.

@@ -374,7 +374,7 @@ func (s *session) loadShards(acting context.Context) {
 	if s.shards == nil {
 		return
 	}
-	for taken := false; acting.Err() == nil; {
+	for publishes := false; acting.Err() == nil; {
 		refs, left := s.shards.takeLoaded()
 		if len(refs) > 0 {
 			s.batch.join(refs)
@@ -384,16 +384,16 @@ func (s *session) loadShards(acting context.Context) {
 			pause(acting, syncPoll)
 			continue
 		}
-		if taken { // who starts may wait for the counts of these shards
-			taken = false
-			s.publishPassed(acting)
+		if publishes = publishes && !s.publishPassed(acting); publishes {
+			pause(acting, countBoardPeriod)
+			continue
 		}
-		select {
+		select { // who starts may wait for the counts of what was taken, or of all
 		case <-acting.Done():
 		case <-s.shards.changed:
-			taken = true
+			publishes = true
 		case <-s.shards.joined:
-			s.publishPassed(acting)
+			publishes = true
 		}
 	}
 }

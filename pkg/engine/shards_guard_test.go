@@ -3,16 +3,21 @@
 package engine_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/engine"
+	"github.com/corollary-dev/corollary/pkg/shards"
 )
 
 // TestShardsGuard: what guard allows each process alone, and not both together, waits in both.
@@ -49,13 +54,43 @@ func TestShardsGuard(t *testing.T) {
 	untouched(t, ns)
 }
 
-// TestShardsGuardLeaseDeleted: where a person deletes the Lease of counts, a process that starts waits no longer than until the others see it.
+// failingBoard fails as often as failures says.
+type failingBoard struct {
+	shards.Board
+	failures *atomic.Int64
+}
+
+// Get implements the client of a shards.Board.
+func (f failingBoard) Get(ctx context.Context, name string, o metav1.GetOptions) (*coordinationv1.Lease, error) {
+	if f.failures.Add(-1) >= 0 {
+		return nil, apierrors.NewServiceUnavailable("no")
+	}
+	return f.Client.Get(ctx, name, o)
+}
+
+// Create implements the client of a shards.Board.
+func (f failingBoard) Create(ctx context.Context, lease *coordinationv1.Lease, o metav1.CreateOptions) (*coordinationv1.Lease, error) {
+	return f.Client.Create(ctx, lease, o)
+}
+
+// Update implements the client of a shards.Board.
+func (f failingBoard) Update(ctx context.Context, lease *coordinationv1.Lease, o metav1.UpdateOptions) (*coordinationv1.Lease, error) {
+	return f.Client.Update(ctx, lease, o)
+}
+
+// TestShardsGuardLeaseDeleted: where a person deletes the Lease of counts, a process that starts waits no longer than until the others see it,
+// though their first requests then fail.
 func TestShardsGuardLeaseDeleted(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	conf := guardedBy(fill(widgetConfig, ns, name), "")
 	standing(t, ns, conf).halt()
-	a, b := startMember(t, boardsIn(ns), 2, conf), startMember(t, boardsIn(ns), 2, conf)
+	var failures atomic.Int64
+	a, b := startMember(t, boardsIn(ns), 2, conf), startMember(t, func(board, operator string) shards.Board {
+		b := boardsIn(ns)(board, operator)
+		b.Client = failingBoard{b, &failures}
+		return b
+	}, 2, conf)
 	a.give(t.Context(), 0)
 	b.give(t.Context(), 1)
 	a.ready()
@@ -69,6 +104,7 @@ func TestShardsGuardLeaseDeleted(t *testing.T) {
 	a.halt()
 	a = startMember(t, boardsIn(ns), 2, conf)
 	a.give(t.Context(), 0)
+	failures.Store(2)
 	b.handler.MembersChanged()
 	allActedFor(t, ns)
 }
