@@ -21,10 +21,14 @@ import (
 // countUpstream counts one upstream, while the session counts instead of acting.
 func (s *session) countUpstream(ctx context.Context, ref pipeline.Ref) (after time.Duration) {
 	var c reconcile.Counted
-	failed := false
+	failed, uid := false, s.cache.UpstreamUID(ref)
 	defer func() {
+		tally := s.pool.tally.Load()
 		if !failed { // also after a panic: what cannot be counted is not acted on either
-			s.pool.tally.Load().note(ref, c)
+			tally.note(ref, c)
+		}
+		if !s.shards.mayEnter(uid) { // its shard may have been dropped before that
+			tally.note(ref, reconcile.Counted{})
 		}
 	}()
 	c, after, failed = s.reconciler.Count(ctx, ref, s.cleansUp())

@@ -150,15 +150,18 @@ func (s *session) startWith(counted bool) []pipeline.Ref {
 
 // beginActing makes the workers act, also on all that was only counted or skipped.
 func (s *session) beginActing() {
+	var loaded []pipeline.Ref
 	if s.shards != nil {
-		s.shards.takeLoaded() // those of the start
+		loaded, _ = s.shards.takeLoaded()
+		s.batch.join(loaded) // guard has counted none of them
 		s.shards.acts.Store(true)
 	}
 	counted, passed := s.reconciler.Counting.Swap(false), s.pool.standingBy.Swap(false)
 	if counted || passed {
 		s.Add(informers.PriorityBulk, 0, s.startWith(counted)...)
 	} else {
-		s.Add(informers.PriorityBulk, 0, s.reconciler.Leaving()...) // no first list shows these
+		// No first list shows those that leave, and those of shards were passed over while these were loaded.
+		s.Add(informers.PriorityBulk, 0, append(s.reconciler.Leaving(), loaded...)...)
 	}
 	s.pool.tally.Store(nil)
 	s.reconciler.UseBaselinesOf(nil)

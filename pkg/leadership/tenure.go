@@ -191,8 +191,9 @@ func (t *Tenure) Wait(ctx context.Context) bool {
 	}
 }
 
-// mayBegin reports whether something new may be begun. mu is held.
-func (t *Tenure) mayBegin() bool { return t.renewals > 0 && !t.over() && !t.leaving }
+// mayBegin reports whether something new may be begun: nothing is after the deadline until the next renewal, though the clock is set back.
+// mu is held.
+func (t *Tenure) mayBegin() bool { return t.renewals > 0 && !t.over() && !t.leaving && !t.stopped }
 
 // Active reports whether something new may be begun now.
 func (t *Tenure) Active() bool {
@@ -207,7 +208,7 @@ func (t *Tenure) Active() bool {
 func (t *Tenure) Act(ctx context.Context) (acting context.Context, done func(), ok bool) {
 	for t.Wait(ctx) {
 		t.mu.Lock()
-		stop, allowed := t.stop, t.mayBegin() && !t.stopped
+		stop, allowed := t.stop, t.mayBegin()
 		if allowed {
 			t.actors++
 		}

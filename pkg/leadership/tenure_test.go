@@ -122,6 +122,36 @@ func TestTenureBeginsAndEnds(t *testing.T) {
 	}
 }
 
+// TestTenureWaitsForARenewal: a clock that is set forward ends acting. Though it is set back, nothing begins before the next renewal, and
+// who waits for that does only wait.
+func TestTenureWaitsForARenewal(t *testing.T) {
+	tenure, clocks := testTenure(logr.Discard())
+	tenure.Renew(clocks.now())
+	clocks.turn(time.Hour, 0)
+	tenure.expire()
+	clocks.turn(-time.Hour, 0)
+	ctx, cancel := context.WithCancel(t.Context())
+	acts := make(chan bool)
+	go func() {
+		_, done, ok := tenure.Act(ctx)
+		done()
+		acts <- ok
+	}()
+	cancel()
+	select {
+	case ok := <-acts:
+		if ok {
+			t.Error("it acts without a renewal")
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("it goes on trying after its context is done")
+	}
+	tenure.Renew(clocks.now())
+	if !tenure.Active() {
+		t.Error("it does not begin after the renewal")
+	}
+}
+
 func TestTenureWaits(t *testing.T) {
 	tenure, clocks := testTenure(logr.Discard())
 	ctx, cancel := context.WithCancel(t.Context())
