@@ -222,7 +222,8 @@ func listWatch(client dynamic.Interface, key Key, shared *sharedWatch, abandon f
 				ends = begun.Add(time.Duration(*o.TimeoutSeconds) * time.Second)
 			}
 			if shared.filter != nil {
-				return shared.filterEvents(events, asked, changed, func() { narrowed.Store(true) }), nil
+				w := &filtered{from: events, asked: asked, lists: o.SendInitialEvents != nil && *o.SendInitialEvents}
+				return shared.filterEvents(w, changed, func() { narrowed.Store(true) }), nil
 			}
 			return events, nil
 		},

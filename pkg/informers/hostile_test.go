@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"reflect"
 	goruntime "runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -15,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
@@ -151,7 +155,7 @@ func TestLeavesTheShardsAtOnce(t *testing.T) {
 				},
 				WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) {
 					held, changed := set.now()
-					return shared.filterEvents(events, held, changed, func() {}), nil
+					return shared.filterEvents(&filtered{from: events, asked: held}, changed, func() {}), nil
 				},
 			}
 			shared.informer = cache.NewSharedIndexInformerWithOptions(cache.ToListWatcherWithWatchListSemantics(lw, noWatchList{}),
@@ -220,7 +224,7 @@ func TestSharedObjectsAreNotChanged(t *testing.T) {
 					}
 					f := &shardFilter{set: set, keys: set.markedBy(view, ""), view: view, cached: func(string) any { return nil }}
 					if known {
-						f.coming = map[string]ownerMarks{"n/a": f.marksOf(before)}
+						f.passesOn(before, false)
 					}
 					codec := returnedCodec{returned: &returned{}}
 					written := object("a", "2", true)
@@ -252,29 +256,183 @@ func TestSharedObjectsAreNotChanged(t *testing.T) {
 	}
 }
 
-// TestSweepKeepsWhatCameBack: an object that changes while objects of dropped shards are taken out stays.
+// lateIndexer has an event handled right before it deletes an object.
+type lateIndexer struct {
+	cache.Indexer
+	handle func()
+}
+
+// Delete implements cache.Store.
+func (l lateIndexer) Delete(obj any) error {
+	l.handle()
+	return l.Indexer.Delete(obj)
+}
+
+type informerOf struct {
+	cache.SharedIndexInformer
+	indexer cache.Indexer
+}
+
+// GetIndexer implements cache.SharedIndexInformer.
+func (i informerOf) GetIndexer() cache.Indexer { return i.indexer }
+
+// TestSweepKeepsWhatCameBack: an object that comes back while objects of dropped shards are taken out stays, whenever its event is handled.
 func TestSweepKeepsWhatCameBack(t *testing.T) {
 	t.Parallel()
-	informer := cache.NewSharedIndexInformerWithOptions(&cache.ListWatch{}, &drift.Live{}, cache.SharedIndexInformerOptions{})
-	of := func(version string) *drift.Live {
-		return &drift.Live{Name: "a", Namespace: "n", ResourceVersion: version}
-	}
-	shared := &sharedWatch{informer: informer, filter: &shardFilter{set: NewShardSet(shards.Ring{N: 1}, 0)}}
-	shared.filter.keys = func(obj runtime.Object) []string {
-		if obj.(*drift.Live).ResourceVersion == "1" {
-			if err := informer.GetIndexer().Update(of("2")); err != nil { // its event comes now
+	for _, listed := range []bool{false, true} {
+		view, ring := &drift.View{}, shards.Ring{N: 1}
+		plain := cache.NewIndexer(cache.MetaNamespaceKeyFunc, indexers)
+		late := lateIndexer{plain, sync.OnceFunc(func() {
+			if err := plain.Update(&drift.Live{Name: "a", Namespace: "n", ResourceVersion: "2", Owners: []drift.OwnerRef{{UID: "mine"}}}); err != nil {
 				t.Error(err)
 			}
-			return nil
+		})}
+		shared := &sharedWatch{informer: informerOf{indexer: late}}
+		shared.filter = &shardFilter{set: NewShardSet(ring, 0), view: view, cached: shared.cached}
+		shared.filter.keys = shared.filter.set.markedBy(view, "")
+		if err := plain.Add(&drift.Live{Name: "a", Namespace: "n", ResourceVersion: "1"}); err != nil {
+			t.Fatal(err)
 		}
-		return []string{"mine"}
+		shared.filter.event(watch.Event{Type: watch.Modified, Object: object("a", "2", true)}, nil, listed)
+		shared.sweep()
+		late.handle()
+		if len((&subscription{shared: shared}).list()) != 1 {
+			t.Errorf("listed=%t: an object of ours was taken out", listed)
+		}
 	}
-	if err := informer.GetIndexer().Add(of("1")); err != nil {
-		t.Fatal(err)
+}
+
+// TestFilterShowsWhatLeft: whatever happens to objects, however late the cache is and wherever a list comes in between, an object is deleted
+// from the shards if and only if it was in them, with the owner marks with which it was shown last, and upstreams only if they are gone.
+// Once the cache has all, nothing else is remembered.
+func TestFilterShowsWhatLeft(t *testing.T) {
+	t.Parallel()
+	for _, downstreams := range []bool{true, false} {
+		for seed := range uint64(300) {
+			filterOf(t, downstreams, seed)
+		}
+	}
+}
+
+func filterOf(t *testing.T, downstreams bool, seed uint64) {
+	t.Helper()
+	random, ring := rand.New(rand.NewPCG(seed, 7)), shards.Ring{N: 4}
+	owners := []string{"u0", "u1", "u2", "u3", "u4", "u5", "u6", "u7"}
+	set := NewShardSet(ring, ring.Of("u0"), ring.Of("u1"))
+	view := &drift.View{}
+	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
+	shared := &sharedWatch{informer: informerOf{indexer: indexer}}
+	f := &shardFilter{set: set, keys: uidOf, notify: func() {}, cached: shared.cached}
+	if shared.filter = f; downstreams {
+		f.keys, f.view = set.markedBy(view, ""), view
+	}
+	world, shown := map[string]*unstructured.Unstructured{}, map[string]*unstructured.Unstructured{}
+	var late []func()
+	version, missing, lost := 0, false, false // missing: events are missed until the next list
+	fail := func(format string, args ...any) {
+		t.Helper()
+		t.Fatalf("downstreams=%t, seed %d, version %d: %s", downstreams, seed, version, fmt.Sprintf(format, args...))
+	}
+	of := func(name, owner string) *unstructured.Unstructured {
+		version++
+		u := object(name, fmt.Sprint(version), false)
+		if u.SetUID("of " + types.UID(name)); downstreams {
+			u.SetOwnerReferences([]metav1.OwnerReference{{Kind: "App", Name: owner, UID: types.UID(owner)}})
+		} else {
+			u.SetUID(types.UID(owner))
+		}
+		return u
+	}
+	show := func(e watch.Event) {
+		if missing = missing || random.IntN(40) == 0; missing {
+			return
+		}
+		name := e.Object.(*unstructured.Unstructured).GetName()
+		was, had := shown[name], shown[name] != nil
+		kept := f.cached("n/"+name) != nil // it may have left in a list that the cache does not have yet
+		e, ok := f.event(e, nil, false)
+		switch u, _ := e.Object.(*unstructured.Unstructured); {
+		case !ok && had && f.has(world[name]):
+			fail("%s stays as it was", name)
+		case !ok && had && downstreams:
+			fail("%s has left, and is still shown", name)
+		case !ok:
+		case e.Type == watch.Deleted && !had && !kept && !lost:
+			fail("%s is deleted, and was never shown", name)
+		case e.Type == watch.Deleted && !downstreams && world[name] != nil && world[name].GetUID() == u.GetUID():
+			fail("%s is deleted, and exists", name)
+		case e.Type == watch.Deleted:
+			if refs := u.GetOwnerReferences(); downstreams && had && world[name] != nil && len(refs) > 0 && !reflect.DeepEqual(refs, was.GetOwnerReferences()) {
+				fail("%s was shown as one of %v, and leaves as one of %v", name, was.GetOwnerReferences(), refs)
+			}
+			delete(shown, name)
+			late = append(late, func() { _ = indexer.Delete(u) })
+		default:
+			shown[name] = u
+			late = append(late, func() { _ = indexer.Update(u) })
+		}
+	}
+	for range 200 {
+		name, owner := fmt.Sprint("o", random.IntN(4)), owners[random.IntN(len(owners))]
+		switch before := world[name]; {
+		case random.IntN(3) == 0 && len(late) > 0:
+			late[0]()
+			late = late[1:]
+		case random.IntN(20) == 0:
+			f.forgetArrived()
+		case random.IntN(60) == 0:
+			set.drop(ring.Of("u1"))
+			shared.sweep()
+			maps.DeleteFunc(shown, func(_ string, u *unstructured.Unstructured) bool { return !f.has(u) })
+			lost = true
+		case random.IntN(40) == 0: // a list; the cache gets it all at once, later
+			missing = false
+			list := &unstructured.UnstructuredList{}
+			for _, u := range world {
+				list.Items = append(list.Items, *u.DeepCopy())
+			}
+			f.list(list, nil)
+			clear(shown)
+			var all []any
+			for i := range list.Items {
+				shown[list.Items[i].GetName()] = &list.Items[i]
+				all = append(all, &list.Items[i])
+			}
+			late = append(late, func() { _ = indexer.Replace(all, "") })
+		case before == nil:
+			world[name] = of(name, owner)
+			show(watch.Event{Type: watch.Added, Object: world[name].DeepCopy()})
+		case random.IntN(4) == 0:
+			gone := of(name, owner)
+			gone.SetUID(before.GetUID())
+			gone.SetOwnerReferences(before.GetOwnerReferences())
+			delete(world, name)
+			show(watch.Event{Type: watch.Deleted, Object: gone})
+		default:
+			if world[name] = of(name, owner); !downstreams {
+				world[name].SetUID(before.GetUID())
+			}
+			show(watch.Event{Type: watch.Modified, Object: world[name].DeepCopy()})
+		}
+	}
+	for _, handle := range late {
+		handle()
+	}
+	if left := f.forgetArrived(); left > 0 && !missing {
+		fail("%d objects are remembered", left)
 	}
 	shared.sweep()
-	if len((&subscription{shared: shared}).list()) != 1 {
-		t.Error("an object of ours was taken out")
+	for name, u := range world {
+		if missing {
+			break
+		}
+		key := "n/" + name
+		if at, _ := f.cached(key).(*unstructured.Unstructured); (at != nil) != f.has(u) || at != nil && at.GetResourceVersion() != u.GetResourceVersion() {
+			fail("the cache has %v of %v", at, u)
+		}
+	}
+	if left := f.forgetArrived(); left > 0 && !missing {
+		fail("%d objects are remembered that were taken out", left)
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/reconcile"
 	"github.com/corollary-dev/corollary/pkg/shards"
 )
 
@@ -101,10 +102,16 @@ type shardFilter struct {
 	cached func(key string) any
 
 	mu sync.Mutex
-	// coming has the owner marks of objects that were passed on and that the cache may not have yet, by their key.
-	coming map[string]ownerMarks
-	// forgetAt is how many of them there are when those that it has are forgotten.
+	// coming has what was passed on and the cache may not have yet, by its key.
+	coming map[string]coming
+	// forgetAt is how many of them there are when those that have arrived are forgotten.
 	forgetAt int
+}
+
+// coming is an object on its way to the cache.
+type coming struct {
+	version string
+	marks   *ownerMarks // nil if it came in a list: of all objects at once, they take much memory
 }
 
 // has reports whether an object belongs to the shards.
@@ -132,13 +139,22 @@ func (f *shardFilter) list(list *unstructured.UnstructuredList, asked []int) {
 	if f == nil || list == nil {
 		return
 	}
+	f.beginList()
 	list.Items = slices.DeleteFunc(list.Items, func(u unstructured.Unstructured) bool {
 		if f.has(&u) {
+			f.passesOn(&u, true)
 			return false
 		}
 		f.noteForeign(&u, asked)
 		return true
 	})
+}
+
+// beginList forgets what was on its way to the cache: a list of all follows it.
+func (f *shardFilter) beginList() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.coming, f.forgetAt = nil, 0
 }
 
 // noteForeign counts an object that the API server should not have sent, since it belongs to none of the shards asked for.
@@ -149,69 +165,73 @@ func (f *shardFilter) noteForeign(obj runtime.Object, asked []int) {
 	}
 }
 
-// passesOn notes an object that is passed on.
-func (f *shardFilter) passesOn(obj runtime.Object) {
-	key, err := cache.MetaNamespaceKeyFunc(obj)
-	if err != nil {
-		return
-	}
+// passesOn notes an object that is passed on, as a part of a list or not.
+func (f *shardFilter) passesOn(obj runtime.Object, listed bool) {
+	key, version := keyAndVersion(obj)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.coming == nil {
-		f.coming = map[string]ownerMarks{}
+		f.coming = map[string]coming{}
 	}
-	f.coming[key] = f.marksOf(obj)
+	c := coming{version: version}
+	if !listed {
+		marks := marksOf(obj, f.view)
+		c.marks = &marks
+	}
+	if f.coming[key] = c; len(f.coming) >= f.forgetAt {
+		f.forgetArrivedLocked()
+	}
 }
 
-// forgetArrived forgets objects that the cache has by now, once there are more than a few.
-func (f *shardFilter) forgetArrived() {
+// forgetArrived forgets what the cache has by now, and returns how much is left.
+func (f *shardFilter) forgetArrived() (left int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if len(f.coming) < f.forgetAt {
-		return
-	}
-	maps.DeleteFunc(f.coming, func(key string, _ ownerMarks) bool { return f.cached(key) != nil })
+	f.forgetArrivedLocked()
+	return len(f.coming)
+}
+
+func (f *shardFilter) forgetArrivedLocked() {
+	maps.DeleteFunc(f.coming, func(key string, c coming) bool {
+		cached, ok := f.cached(key).(runtime.Object)
+		return ok && !c.isLaterThan(cached)
+	})
 	if len(f.coming) == 0 {
 		f.coming = nil // a map that was large stays large
 	}
 	f.forgetAt = 2*len(f.coming) + 100
 }
 
-// passedOn returns the owner marks with which the cache has an object, or will have it, as far as it is known; ok is false if it will not.
-// While it is being filled from a list, it may have any. What is coming is forgotten, since the end of the object follows.
-func (f *shardFilter) passedOn(obj runtime.Object, filling bool) (marks ownerMarks, ok bool) {
-	key, err := cache.MetaNamespaceKeyFunc(obj)
-	if err != nil {
-		return marks, false
+// isLaterThan reports whether the cache, which has an object in that state, will have it in a later one.
+func (c coming) isLaterThan(cached runtime.Object) bool {
+	_, version := keyAndVersion(cached)
+	return reconcile.Newer(c.version, version)
+}
+
+func keyAndVersion(obj runtime.Object) (key, version string) {
+	if o, ok := obj.(metav1.Object); ok {
+		key, version = cache.MetaObjectToName(o).String(), o.GetResourceVersion()
 	}
+	return key, version
+}
+
+// passedOn returns the owner marks with which the cache has a downstream, or will have it; ok is false if it will not. What is coming is
+// forgotten, since the end of the object follows. Those of a listed one that the cache has not got yet are not known: its owners learn of
+// it at the same time.
+func (f *shardFilter) passedOn(obj runtime.Object) (marks ownerMarks, ok bool) {
+	key, _ := keyAndVersion(obj)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if marks, ok = f.coming[key]; ok {
-		delete(f.coming, key)
-		return marks, true
+	c, comes := f.coming[key]
+	delete(f.coming, key)
+	if c.marks != nil {
+		return *c.marks, true
 	}
-	known := f.cached(key)
-	if live, isLive := known.(*drift.Live); isLive {
-		marks.annotation = live.OwnerMark
-		for _, o := range live.Owners {
-			marks.references = append(marks.references, metav1.OwnerReference{Kind: o.Kind, Name: o.Name, UID: o.UID})
-		}
+	known, ok := f.cached(key).(runtime.Object)
+	if ok {
+		marks = marksOf(known, f.view)
 	}
-	return marks, known != nil || filling
-}
-
-// ownerMarks are those of a downstream.
-type ownerMarks struct {
-	references []metav1.OwnerReference
-	annotation string
-}
-
-func (f *shardFilter) marksOf(obj runtime.Object) (m ownerMarks) {
-	if u, ok := obj.(*unstructured.Unstructured); ok && f.view != nil {
-		m.references = u.GetOwnerReferences()
-		m.annotation = cmp.Or(u.GetAnnotations()[f.view.OwnerAnnotation], u.GetAnnotations()[f.view.Previous.OwnerAnnotation])
-	}
-	return m
+	return marks, ok || comes
 }
 
 // withMarks is an object with these owner marks in place of its own. It is a copy: a write of this process may have returned the object.
@@ -234,27 +254,26 @@ func (f *shardFilter) withMarks(obj runtime.Object, m ownerMarks) runtime.Object
 	return u
 }
 
-// event is what a watch of the shards asked for shows instead of an event; ok is false for nothing. An object that has left the shards
-// is deleted from them, with the owner marks that it had: as where it loses the labels of a watch, the event is about its owners so far.
-func (f *shardFilter) event(e watch.Event, asked []int, filling bool) (changed watch.Event, ok bool) {
-	if e.Type == watch.Bookmark || e.Type == watch.Error {
+// event is what a watch of the shards asked for shows instead of an event, which may be a part of a list; ok is false for nothing.
+// A downstream that has left the shards is deleted from them, with the owner marks that it had: as where it loses the labels of a watch, the
+// event is about its owners so far. An upstream never leaves its shard.
+func (f *shardFilter) event(e watch.Event, asked []int, listed bool) (changed watch.Event, ok bool) {
+	switch {
+	case e.Type == watch.Bookmark || e.Type == watch.Error:
 		return e, true
-	}
-	if f.has(e.Object) {
-		switch {
-		case e.Type == watch.Deleted:
-			f.passedOn(e.Object, filling)
-		case !filling: // of all objects at once, the marks would take much memory
-			f.passesOn(e.Object)
-			f.forgetArrived()
+	case f.has(e.Object):
+		if e.Type == watch.Deleted {
+			f.passedOn(e.Object)
+		} else {
+			f.passesOn(e.Object, listed)
 		}
 		return e, true
 	}
 	f.noteForeign(e.Object, asked)
-	if e.Type == watch.Added {
+	if e.Type == watch.Added || f.view == nil {
 		return e, false
 	}
-	marks, ok := f.passedOn(e.Object, filling)
+	marks, ok := f.passedOn(e.Object)
 	if ok {
 		e.Type, e.Object = watch.Deleted, f.withMarks(e.Object, marks)
 	}
@@ -268,23 +287,28 @@ const narrowAfter = 5 * time.Second
 // filtered is a watch of some shards. It ends soon after there are fewer, so that it is opened again for those.
 type filtered struct {
 	from   watch.Interface
+	asked  []int
 	events chan watch.Event
 	done   chan struct{}
 	once   sync.Once
+	lists  bool // until the end of the list with which it begins
 }
 
-// filterEvents begins to pass on the events of a watch of the shards asked for. narrowed is called when it ends because there are fewer
-// shards than at changed.
-func (s *sharedWatch) filterEvents(from watch.Interface, asked []int, changed <-chan struct{}, narrowed func()) watch.Interface {
-	w := &filtered{from: from, events: make(chan watch.Event), done: make(chan struct{})}
-	go w.run(s, asked, changed, narrowed)
+// filterEvents begins to pass on the events of a watch. changed is closed when there are fewer shards than it asked for; narrowed is called
+// when it ends because of that.
+func (s *sharedWatch) filterEvents(w *filtered, changed <-chan struct{}, narrowed func()) watch.Interface {
+	w.events, w.done = make(chan watch.Event), make(chan struct{})
+	if w.lists {
+		s.filter.beginList()
+	}
+	go w.run(s, changed, narrowed)
 	return w
 }
 
-func (w *filtered) run(s *sharedWatch, asked []int, changed <-chan struct{}, narrowed func()) {
+func (w *filtered) run(s *sharedWatch, changed <-chan struct{}, narrowed func()) {
 	defer close(w.events)
 	defer w.from.Stop()
-	listed, filling := time.After(narrowAfter), true
+	listed, forget := time.After(narrowAfter), time.After(narrowAfter)
 	var due <-chan time.Time
 	for {
 		select {
@@ -292,7 +316,10 @@ func (w *filtered) run(s *sharedWatch, asked []int, changed <-chan struct{}, nar
 			return
 		case <-listed:
 			s.sweep() // what a list brought while shards were dropped
-			filling = false
+		case <-forget:
+			if s.filter.forgetArrived() > 0 {
+				forget = time.After(narrowAfter)
+			}
 		case <-changed:
 			_, changed = s.filter.set.now()
 			due = time.After(narrowAfter)
@@ -304,7 +331,8 @@ func (w *filtered) run(s *sharedWatch, asked []int, changed <-chan struct{}, nar
 			if !ok {
 				return
 			}
-			if e, ok = s.filter.event(e, asked, filling || !s.informer.HasSynced()); !ok {
+			w.lists = w.lists && !endsList(e)
+			if e, ok = s.filter.event(e, w.asked, w.lists); !ok {
 				continue
 			}
 			select {
@@ -314,6 +342,12 @@ func (w *filtered) run(s *sharedWatch, asked []int, changed <-chan struct{}, nar
 			}
 		}
 	}
+}
+
+// endsList reports whether an event is the end of the list with which a watch begins.
+func endsList(e watch.Event) bool {
+	mark, ok := e.Object.(metav1.Object)
+	return ok && e.Type == watch.Bookmark && mark.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true"
 }
 
 // Stop implements watch.Interface.
@@ -328,15 +362,24 @@ func (s *sharedWatch) cached(key string) any {
 	return obj
 }
 
-// sweep takes the objects of dropped shards out of the cache.
+// sweep takes the objects of dropped shards out of the cache, but for those that are about to come back: their events replace them.
 func (s *sharedWatch) sweep() {
-	indexer := s.informer.GetIndexer() // an in-memory store gives no errors
-	for _, obj := range indexer.List() {
+	for _, obj := range s.informer.GetIndexer().List() {
 		if o, ok := obj.(runtime.Object); ok && !s.filter.has(o) {
-			if now, _, _ := indexer.Get(obj); now == obj { // else it has changed meanwhile, and may have come back
-				_ = indexer.Delete(obj)
-			}
+			s.takeOut(o)
 		}
+	}
+}
+
+func (s *sharedWatch) takeOut(obj runtime.Object) {
+	indexer := s.informer.GetIndexer() // an in-memory store gives no errors
+	key, _ := keyAndVersion(obj)
+	s.filter.mu.Lock() // what is passed on from now on comes later
+	defer s.filter.mu.Unlock()
+	c, comes := s.filter.coming[key]
+	if now, _, _ := indexer.GetByKey(key); now == obj && (!comes || !c.isLaterThan(obj)) {
+		_ = indexer.Delete(obj)
+		delete(s.filter.coming, key)
 	}
 }
 
@@ -359,22 +402,39 @@ func (s *ShardSet) markedBy(view *drift.View, label string) func(obj runtime.Obj
 		if !ok {
 			return nil
 		}
-		return slices.DeleteFunc(marksOf(u, view), func(uid string) bool {
+		return slices.DeleteFunc(marksOf(u, view).uids(), func(uid string) bool {
 			return label != "" && u.GetLabels()[label] != pipeline.ShardLabelValue(s.ring.Of(uid))
 		})
 	}
 }
 
-// marksOf are the uids in the owner marks of an object.
-func marksOf(u *unstructured.Unstructured, view *drift.View) (uids []string) {
-	for _, ref := range u.GetOwnerReferences() {
+// ownerMarks are those of a downstream.
+type ownerMarks struct {
+	references []metav1.OwnerReference
+	annotation string
+}
+
+// marksOf are the owner marks of a downstream, as an API server sends it or as the cache has it; none of an upstream, which has no view.
+func marksOf(obj runtime.Object, view *drift.View) (m ownerMarks) {
+	switch o := obj.(type) {
+	case *drift.Live:
+		m.references, m.annotation = o.GetOwnerReferences(), o.OwnerMark
+	case *unstructured.Unstructured:
+		if view != nil {
+			m.references = o.GetOwnerReferences()
+			m.annotation = cmp.Or(o.GetAnnotations()[view.OwnerAnnotation], o.GetAnnotations()[view.Previous.OwnerAnnotation])
+		}
+	}
+	return m
+}
+
+// uids are those of the owners.
+func (m ownerMarks) uids() (uids []string) {
+	for _, ref := range m.references {
 		uids = append(uids, string(ref.UID))
 	}
-	annotations := u.GetAnnotations()
-	for _, key := range []string{view.OwnerAnnotation, view.Previous.OwnerAnnotation} {
-		if _, uid, ok := pipeline.ParseOwnerMark(annotations[key]); ok && key != "" {
-			return append(uids, uid)
-		}
+	if _, uid, ok := pipeline.ParseOwnerMark(m.annotation); ok {
+		uids = append(uids, uid)
 	}
 	return uids
 }
