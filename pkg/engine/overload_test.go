@@ -16,12 +16,12 @@ import (
 	"github.com/corollary-dev/corollary/pkg/engine"
 )
 
-// slowed makes each write take longer.
-func slowed(cfg *rest.Config, by time.Duration) *rest.Config {
+// slowed makes some requests take longer.
+func slowed(cfg *rest.Config, by time.Duration, isSlow func(*http.Request) bool) *rest.Config {
 	cfg = rest.CopyConfig(cfg)
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return heldTransport(func(request *http.Request) (*http.Response, error) {
-			if request.Method != http.MethodGet {
+			if isSlow(request) {
 				<-time.After(by)
 			}
 			return next.RoundTrip(request)
@@ -29,6 +29,8 @@ func slowed(cfg *rest.Config, by time.Duration) *rest.Config {
 	})
 	return cfg
 }
+
+func isWrite(request *http.Request) bool { return request.Method != http.MethodGet }
 
 // TestOverload: while custom resources change faster than they are reconciled, others are not left behind: neither one that an input
 // concerns, nor one that a start finds.
@@ -52,7 +54,7 @@ func TestOverload(t *testing.T) {
 			}
 			// Each takes about 0.4 s, and a change comes every 50 ms.
 			start := func() *running {
-				return startWith(t, slowed(testkit.Config(), 200*time.Millisecond), func(_ *config.Operator, o *engine.Options) { o.Workers = 1 }, conf)
+				return startWith(t, slowed(testkit.Config(), 200*time.Millisecond, isWrite), func(_ *config.Operator, o *engine.Options) { o.Workers = 1 }, conf)
 			}
 			r := start()
 			waitData(t, ns, "still", "setting", "one")

@@ -204,6 +204,40 @@ func shardsMove(t *testing.T, more string) {
 	}
 }
 
+// TestShardsDeletionsWhileOneMoves: upstreams are deleted while a shard moves to and fro, its new owner lists objects, and the workers have
+// enough to do. All are finalized, also those of shards that stay where they are.
+func TestShardsDeletionsWhileOneMoves(t *testing.T) {
+	t.Parallel()
+	const n, rounds, each = 4, 5, 30
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	conf := fill(strings.Replace(widgetConfig, "owner: {", "owner: {reference: false, ", 1), ns, name) // each has the finalizer
+	isDelete := func(r *http.Request) bool { return r.Method == http.MethodDelete }
+	a := startMemberAt(t, slowed(testkit.Config(), 50*time.Millisecond, isDelete), nil, n, conf)
+	b := startMemberAt(t, slowed(testkit.Config(), 50*time.Millisecond, isDelete), nil, n, conf)
+	a.ready()
+	b.ready()
+	a.give(t.Context(), 0, 1, 3)
+	b.give(t.Context(), 2)
+	for i := range rounds * each {
+		testkit.Apply(t, ns, widget(named(i), "{data: {key: value}}"))
+	}
+	for i := range rounds * each {
+		waitCondition(t, widgets, ns, named(i), "Ready", "True")
+	}
+	for round := range rounds {
+		a.take(3)
+		b.give(t.Context(), 3)
+		a, b = b, a
+		for i := range each {
+			testkit.Delete(t, widgets, ns, named(round*each+i))
+		}
+	}
+	for i := range rounds * each {
+		waitGone(t, widgets, ns, named(i))
+		waitGone(t, configMaps, ns, named(i))
+	}
+}
+
 // TestShardsOfAnOperatorThatCannotList: its shards count as being loaded for a bounded time. While they do, the shards of a process that has
 // died are taken by nobody, also for operators that work.
 func TestShardsOfAnOperatorThatCannotList(t *testing.T) {
@@ -219,26 +253,15 @@ func TestShardsOfAnOperatorThatCannotList(t *testing.T) {
 	waitCondition(t, widgets, ns, "a", "Ready", "True")
 }
 
-// slowDiscovery delays what a process asks for before it opens watches.
-type slowDiscovery struct{ http.RoundTripper }
-
-func (s slowDiscovery) RoundTrip(r *http.Request) (*http.Response, error) {
-	if path := r.URL.Path; path == "/api" || path == "/apis" || strings.HasPrefix(path, "/openapi") {
-		select {
-		case <-r.Context().Done():
-		case <-time.After(2 * time.Second):
-		}
-	}
-	return s.RoundTripper.RoundTrip(r)
-}
-
 // TestShardsGainedBeforeAnOperatorStarts: a shard counts as being loaded until its objects are. A process that runs out of memory because
 // of them may take its shards long before its operators begin to list.
 func TestShardsGainedBeforeAnOperatorStarts(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	cfg := testkit.Config()
-	cfg.Wrap(func(rt http.RoundTripper) http.RoundTripper { return slowDiscovery{rt} })
+	// What a process asks for before it opens watches takes long, and much less than the time after which its operators are not waited for.
+	cfg := slowed(testkit.Config(), 500*time.Millisecond, func(r *http.Request) bool {
+		return r.URL.Path == "/api" || r.URL.Path == "/apis" || strings.HasPrefix(r.URL.Path, "/openapi")
+	})
 	m := startMemberAt(t, cfg, nil, 4, fill(widgetConfig, ns, name))
 	m.give(t.Context(), 0, 1, 2, 3)
 	if m.requests.Snapshot()["WATCH widgets"] == 0 {
