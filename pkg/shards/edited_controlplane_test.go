@@ -4,6 +4,7 @@ package shards_test
 
 import (
 	"fmt"
+	"math"
 	"testing"
 	"time"
 
@@ -102,6 +103,11 @@ func TestEditedLeases(t *testing.T) {
 		"without_a_label": func(_ edited, lease *coordinationv1.Lease) { lease.Labels = nil },
 		"without_anything": func(_ edited, lease *coordinationv1.Lease) {
 			lease.Labels, lease.Spec = nil, coordinationv1.LeaseSpec{}
+		},
+		"greatest_numbers": func(_ edited, lease *coordinationv1.Lease) {
+			nobody, most, late := "", int32(math.MaxInt32), metav1.NewMicroTime(time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC))
+			lease.Spec = coordinationv1.LeaseSpec{HolderIdentity: &nobody, LeaseDurationSeconds: &most, LeaseTransitions: &most, AcquireTime: &late,
+				RenewTime: &late}
 		},
 	} {
 		t.Run(reason, func(t *testing.T) {

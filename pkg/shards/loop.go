@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -283,7 +284,9 @@ func (m *Member) take(ctx context.Context, k, group int) error {
 		r = m.seen.read(there, m.options.N)
 	}
 	r.holder, r.loading, r.group, r.changed, r.duration = m.name, true, group, m.now(), m.options.LeaseDuration
-	r.token++
+	if r.token++; r.token > math.MaxInt32 { // a person wrote the last one
+		r.token = 1
+	}
 	if err := m.put(ctx, k, r); err != nil {
 		if !superseded(err) {
 			m.unanswered[k] = r.token
