@@ -270,6 +270,17 @@ type guardWait struct {
 	text, reported string
 	// confirmed are the changes that were confirmed; nil for none.
 	confirmed map[pipeline.Ref]drift.Sum
+	// existing is how many downstreams there were at countedAt.
+	existing  int
+	countedAt time.Time
+}
+
+// countExisting counts the downstreams, which takes long if they are many, at most once a second.
+func (w *guardWait) countExisting() int {
+	if time.Since(w.countedAt) >= time.Second {
+		w.existing, w.countedAt = w.session.cache.CountDownstreams(), time.Now()
+	}
+	return w.existing
 }
 
 // waitingChange is a set of changes that waits for confirmation.

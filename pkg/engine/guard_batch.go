@@ -245,7 +245,7 @@ func (s *session) watchBatches(live context.Context) {
 			}
 			if counted := w.tally.sum(); counted.left == 0 {
 				c := counted
-				c.Existing = s.cache.CountDownstreams()
+				c.Existing = w.countExisting()
 				text, settled := w.countBatch(live, &c)
 				if text == "" && settled {
 					text = w.waitsFor(c)

@@ -12,6 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/drift"
@@ -182,16 +183,37 @@ func (c *Cache) MarkedFor(ref pipeline.Ref) iter.Seq2[int, *drift.Live] {
 	}
 }
 
-// CountDownstreams counts them, each once.
+// CountDownstreams counts them, each once, though the watches of several downstreams of one kind may show it.
 func (c *Cache) CountDownstreams() int {
-	n, seen := 0, map[*sharedWatch]bool{}
+	type watches map[*sharedWatch]*subscription
+	kinds := map[schema.GroupVersionResource]watches{}
 	for _, d := range c.now().downstreams {
 		for _, sub := range d {
-			if !seen[sub.shared] {
-				n += len(sub.list())
+			if kinds[sub.key.GVR] == nil {
+				kinds[sub.key.GVR] = watches{}
 			}
-			seen[sub.shared] = true
+			kinds[sub.key.GVR][sub.shared] = sub
 		}
+	}
+	n := 0
+	for _, shown := range kinds {
+		alike, seen := map[Key]struct{}{}, map[types.UID]struct{}{}
+		for _, sub := range shown {
+			alike[sub.key.withoutShards()] = struct{}{}
+		}
+		for _, sub := range shown {
+			objects := sub.list()
+			if len(alike) == 1 { // shards have no object in common
+				n += len(objects)
+				continue
+			}
+			for _, obj := range objects {
+				if live, ok := obj.(*drift.Live); ok {
+					seen[live.UID] = struct{}{}
+				}
+			}
+		}
+		n += len(seen)
 	}
 	return n
 }

@@ -48,6 +48,12 @@ func (k Key) String() string {
 	return k.GVR.GroupResource().String() + " in namespace " + k.Namespace
 }
 
+// withoutShards is the key of a watch of all shards.
+func (k Key) withoutShards() Key {
+	k.Shards, k.ShardLabel = nil, ""
+	return k
+}
+
 // Factory shares informers by Key and stops those without users.
 type Factory struct {
 	connections *Connections
