@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -48,6 +49,8 @@ const (
 	setID = "widgets"
 	// shardLabel is on each ConfigMap.
 	shardLabel = "tools.example.com/shard"
+	// finalizer is on each Widget: its ConfigMap is deleted by the process that holds its shard, not by the garbage collector.
+	finalizer = "tools.example.com/cleanup"
 )
 
 var configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
@@ -62,7 +65,8 @@ type set struct {
 	random  *rand.Rand
 	log     *Timeline
 	members []*member
-	// uids are those of the Widgets; markers are a Widget of each shard, that the load leaves alone.
+	// uids are those of the Widgets, with mu held; markers are a Widget of each shard, that the load leaves alone.
+	mu      sync.Mutex
 	uids    map[string]types.UID
 	names   []string
 	markers [virtualShards]string
@@ -70,6 +74,7 @@ type set struct {
 	audit   audited
 	pulse   pulse
 	sent    atomic.Int64 // changes of the load
+	deleted atomic.Int64 // Widgets
 }
 
 // member is one process, which is started again whenever it ends, with its network to the API server.
@@ -135,34 +140,46 @@ func (s *set) create() {
 		Create(s.t.Context(), namespace, metav1.CreateOptions{}); err != nil {
 		s.t.Fatal(err)
 	}
-	var mu sync.Mutex
 	group := errgroup.Group{}
 	group.SetLimit(8)
 	for i := range *objects {
-		group.Go(func() error {
-			u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "tools.example.com/v1", "kind": "Widget",
-				"metadata": map[string]any{"name": fmt.Sprintf("w%06d", i)}, "spec": map[string]any{"color": "first"}}}
-			made, err := s.objects.Resource(widgets).Namespace(s.ns).Create(s.t.Context(), u, metav1.CreateOptions{})
-			if err != nil {
-				return err
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			s.uids[made.GetName()] = made.GetUID()
-			if k := s.shardOf(made.GetName()); s.markers[k] == "" {
-				s.markers[k] = made.GetName()
-			} else {
-				s.names = append(s.names, made.GetName())
-			}
-			return nil
-		})
+		group.Go(func() error { return s.add(s.t.Context(), fmt.Sprintf("w%06d", i)) })
 	}
 	if err := group.Wait(); err != nil {
 		s.t.Fatal(err)
 	}
+	for name := range s.uids {
+		if k := s.shardOf(name); s.markers[k] == "" {
+			s.markers[k] = name
+		} else {
+			s.names = append(s.names, name)
+		}
+	}
+	slices.Sort(s.names)
 }
 
-func (s *set) shardOf(name string) int { return shards.Ring{N: virtualShards}.Of(string(s.uids[name])) }
+// add creates a Widget.
+func (s *set) add(ctx context.Context, name string) error {
+	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "tools.example.com/v1", "kind": "Widget",
+		"metadata": map[string]any{"name": name}, "spec": map[string]any{"color": "first"}}}
+	made, err := s.objects.Resource(widgets).Namespace(s.ns).Create(ctx, u, metav1.CreateOptions{})
+	if err == nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.uids[name] = made.GetUID()
+	}
+	return err
+}
+
+func (s *set) uidOf(name string) types.UID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.uids[name]
+}
+
+func (s *set) shardOf(name string) int {
+	return shards.Ring{N: virtualShards}.Of(string(s.uidOf(name)))
+}
 
 func (s *set) newMember(name string) *member {
 	s.t.Helper()
@@ -178,7 +195,8 @@ func (s *set) newMember(name string) *member {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	text := strings.NewReplacer("NS", s.ns, "  activationToken: {annotation: tools.example.com/token}", "  shard: {label: "+shardLabel+"}").
+	text := strings.NewReplacer("NS", s.ns, "  activationToken: {annotation: tools.example.com/token}", "  shard: {label: "+shardLabel+"}\n"+
+		"  finalizer: "+finalizer+"\n  owner: {reference: false, annotation: tools.example.com/owner}").
 		Replace(operatorConfig)
 	for file, text := range map[string]string{"kubeconfig": string(kubeconfig), "operator.yaml": text} {
 		if err := os.WriteFile(filepath.Join(m.dir, file), []byte(text), 0o600); err != nil {
@@ -277,6 +295,31 @@ func (s *set) load(ctx context.Context) {
 	_ = group.Wait()
 }
 
+// churn creates Widgets and deletes them, one for every four changes of others. It deletes those alone that have the finalizer: an API server
+// may lose one that is added while it deletes.
+func (s *set) churn(ctx context.Context) {
+	limit, client := rate.NewLimiter(rate.Limit(*changes/4), 1), s.objects.Resource(widgets).Namespace(s.ns)
+	var made []string
+	for n := 0; limit.Wait(ctx) == nil; {
+		if n++; n%2 == 0 {
+			if name := fmt.Sprintf("n%06d", n); s.add(ctx, name) == nil {
+				made = append(made, name)
+			}
+			continue
+		}
+		if len(made) == 0 {
+			continue
+		}
+		u, err := client.Get(ctx, made[0], metav1.GetOptions{})
+		if err == nil && slices.Contains(u.GetFinalizers(), finalizer) && client.Delete(ctx, made[0], metav1.DeleteOptions{}) == nil {
+			s.deleted.Add(1)
+		} else {
+			made = append(made, made[0])
+		}
+		made = made[1:]
+	}
+}
+
 // settled waits until so many processes hold all shards, have loaded them, and act for each. The Leases alone may show a process that has
 // just died.
 func (s *set) settled(processes int) {
@@ -347,7 +390,7 @@ func (s *set) acts() {
 	})
 }
 
-// inSync waits until each Widget has its ConfigMap.
+// inSync waits until each Widget has its ConfigMap, and those that were deleted are gone.
 func (s *set) inSync() {
 	s.t.Helper()
 	colors := func(resource schema.GroupVersionResource, o metav1.ListOptions, field string) map[string]string {
@@ -357,7 +400,9 @@ func (s *set) inSync() {
 		}
 		m := make(map[string]string, len(list.Items))
 		for _, u := range list.Items {
-			m[u.GetName()], _, _ = unstructured.NestedString(u.Object, field, "color")
+			if m[u.GetName()], _, _ = unstructured.NestedString(u.Object, field, "color"); u.GetDeletionTimestamp() != nil {
+				m[u.GetName()] = "gone"
+			}
 		}
 		return m
 	}
@@ -408,7 +453,7 @@ func (s *set) read() *audited {
 			if taking, ok := s.taking(e); ok {
 				s.audit.takings = append(s.audit.takings, taking)
 			}
-		case mutates(e) && s.uids[ref.Name] != "":
+		case mutates(e) && s.uidOf(ref.Name) != "":
 			s.audit.writes = append(s.audit.writes, ShardWrite{e.Received, s.shardOf(ref.Name), user, e.Verb + " " + e.RequestURI})
 		}
 	}
