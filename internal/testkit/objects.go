@@ -1,7 +1,11 @@
 package testkit
 
 import (
+	"encoding/base64"
 	"fmt"
+	"io"
+	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -168,6 +172,20 @@ func Patch(t testing.TB, gvr schema.GroupVersionResource, namespace, name, field
 func Delete(t testing.TB, gvr schema.GroupVersionResource, namespace, name string) {
 	t.Helper()
 	DeleteWith(t, gvr, namespace, name, metav1.DeletePropagationBackground)
+}
+
+// Vanish takes a custom resource out of etcd, as if an API server had deleted it without looking at its finalizers.
+func Vanish(t testing.TB, gvr schema.GroupVersionResource, namespace, name string) {
+	t.Helper()
+	key := base64.StdEncoding.EncodeToString([]byte(strings.Join([]string{"/registry", gvr.Group, gvr.Resource, namespace, name}, "/")))
+	answer, err := http.Post(plane().EtcdURL()+"/v3/kv/deleterange", "application/json", strings.NewReader(`{"key": "`+key+`"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	if text, err := io.ReadAll(answer.Body); err != nil || !strings.Contains(string(text), `"deleted"`) {
+		t.Fatalf("%s/%s is not in etcd: %s %v", namespace, name, text, err)
+	}
 }
 
 // DeleteWith is Delete with a propagation policy, like `kubectl delete --cascade`.

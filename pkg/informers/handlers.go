@@ -74,6 +74,7 @@ func (f Feed) upstreams() cache.ResourceEventHandler {
 				f.noteLeft(obj)
 			} else if p, ok := unwrapTombstone(obj).(*packed); ok {
 				f.Reconciler.NoteUpstreamGone(p.UID)
+				f.noteDeleted(obj)
 			}
 			f.Queue.Add(PriorityNow, 0, refsOf(obj)...)
 		},
@@ -266,6 +267,17 @@ func (f Feed) inputs(i int) cache.ResourceEventHandler {
 			wake(before, after)
 		},
 		DeleteFunc: func(obj any) { wake(obj) },
+	}
+}
+
+// noteDeleted reports the last state of an upstream without a deletionTimestamp.
+func (f Feed) noteDeleted(obj any) {
+	p, ok := obj.(*packed) // not one whose deletion the watch has missed
+	if !ok || !p.match().IsMet() || len(p.finalizers()) > 0 || f.Reconciler.Pipeline.Config.Conventions.Finalizer == "" {
+		return
+	}
+	if last, err := p.unpack(); err == nil {
+		f.Reconciler.NoteDeleted(last)
 	}
 }
 

@@ -68,6 +68,9 @@ func (r *reconciliation) removeUnneededFinalizer(ctx context.Context, in pipelin
 
 // removeFinalizer removes the finalizer, if it exists. An upstream that is gone has no finalizer either.
 func (r *reconciliation) removeFinalizer(ctx context.Context) bool {
+	if r.gone {
+		return true
+	}
 	up, err := r.client.RemoveFinalizer(ctx, r.UpstreamTarget(r.ref), r.upstream, r.Pipeline.Config.Conventions.Finalizers()...)
 	switch {
 	case errors.Is(err, apply.ErrGone):
@@ -134,7 +137,7 @@ func (r *reconciliation) finalize(ctx context.Context) time.Duration {
 func (r *reconciliation) gatherDeletion(ctx context.Context) (pipeline.Input, error) {
 	in := pipeline.Input{Upstream: r.upstream, Desired: r.record.desired, HasFinalizer: true, Now: r.now, Cascade: r.cascade()}
 	r.unwatched = false
-	if r.Pipeline.Before != nil && !r.Pipeline.SkipsBefore(r.upstream, in.Cascade) {
+	if r.Pipeline.Before != nil && !r.gone && !r.Pipeline.SkipsBefore(r.upstream, in.Cascade) {
 		var err error
 		if in.Before, err = r.gatherBefore(ctx); err != nil {
 			return in, err

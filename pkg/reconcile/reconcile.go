@@ -58,8 +58,9 @@ type reconciliation struct {
 	// digestWithoutStatus is digest(nil) of the upstream digestOfUpstream, made once for each.
 	digestWithoutStatus drift.Sum
 	digestOfUpstream    *unstructured.Unstructured
-	// finalized is true once the finalizer is removed.
+	// finalized is true once the finalizer is removed. gone is true for an upstream that exists no longer: see unfinalized.
 	finalized bool
+	gone      bool
 	// hasSlot: the reconciliation holds one of the render slots for expensive upstreams; noSlot: it found none. begun is true
 	// once a reconciliation without a slot would lose work, so that it waits for one.
 	hasSlot, noSlot, begun bool
@@ -75,6 +76,9 @@ type reconciliation struct {
 func (r *Reconciler) Reconcile(ctx context.Context, ref pipeline.Ref) time.Duration {
 	if err := r.releaseOrphanedBefore(ctx, ref); err != nil {
 		return r.readFailed(ref, err)
+	}
+	if after, done := r.cleanUp(ctx, ref); !done {
+		return after
 	}
 	l, err := r.begin(ctx, ref)
 	if err != nil {
