@@ -237,7 +237,7 @@ func (c *cluster) stop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stopped = true
-	if c.process != nil {
+	if c.process != nil && c.process.Process != nil {
 		_ = c.process.Process.Signal(syscall.SIGCONT)
 		_ = c.process.Process.Kill()
 	}
