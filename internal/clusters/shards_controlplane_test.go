@@ -24,6 +24,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/time/rate"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -295,10 +296,10 @@ func (s *set) load(ctx context.Context) {
 	_ = group.Wait()
 }
 
-// churn creates Widgets and deletes them, one for every four changes of others. It deletes those alone that have the finalizer: an API server
-// may lose one that is added while it deletes.
+// churn creates Widgets and deletes them, one for every four changes of others, at most ten a second. It deletes only those that have the
+// finalizer: an API server may lose a finalizer that is added while it deletes, and a process that dies then leaves the object.
 func (s *set) churn(ctx context.Context) {
-	limit, client := rate.NewLimiter(rate.Limit(*changes/4), 1), s.objects.Resource(widgets).Namespace(s.ns)
+	limit, client := rate.NewLimiter(rate.Limit(min(*changes/4, 10)), 1), s.objects.Resource(widgets).Namespace(s.ns)
 	var made []string
 	for n := 0; limit.Wait(ctx) == nil; {
 		if n++; n%2 == 0 {
@@ -311,6 +312,10 @@ func (s *set) churn(ctx context.Context) {
 			continue
 		}
 		u, err := client.Get(ctx, made[0], metav1.GetOptions{})
+		if apierrors.IsNotFound(err) { // the answer to its deletion was lost
+			made = made[1:]
+			continue
+		}
 		if err == nil && slices.Contains(u.GetFinalizers(), finalizer) && client.Delete(ctx, made[0], metav1.DeleteOptions{}) == nil {
 			s.deleted.Add(1)
 		} else {

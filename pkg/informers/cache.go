@@ -203,7 +203,7 @@ func (c *Cache) CountDownstreams() int {
 		}
 		for _, sub := range shown {
 			objects := sub.list()
-			if len(alike) == 1 { // shards have no object in common
+			if len(shown) == 1 || len(alike) == 1 && sub.key.ShardLabel != "" { // an object has one label
 				n += len(objects)
 				continue
 			}

@@ -41,7 +41,10 @@ func TestCountDownstreams(t *testing.T) {
 		"two views of one kind": {[]shown{{0, Key{GVR: maps, View: "x"}, []string{"a", "b"}}, {1, Key{GVR: maps, View: "y"}, []string{"a", "b"}}}, 2},
 		"one of them in a namespace": {[]shown{
 			{0, Key{GVR: maps, View: "x"}, []string{"a", "b"}}, {1, Key{GVR: maps, View: "x", Namespace: "n"}, []string{"b"}}}, 2},
-		"shards": {[]shown{{0, Key{GVR: maps, Shards: one}, []string{"a"}}, {0, Key{GVR: maps, Shards: other}, []string{"b"}}}, 2},
+		"shards by a label": {[]shown{
+			{0, Key{GVR: maps, Shards: one, ShardLabel: "l"}, []string{"a"}}, {0, Key{GVR: maps, Shards: other, ShardLabel: "l"}, []string{"b"}}}, 2},
+		"an object with the marks of two shards": {[]shown{
+			{0, Key{GVR: maps, Shards: one}, []string{"a"}}, {0, Key{GVR: maps, Shards: other}, []string{"a", "b"}}}, 2},
 		"shards of two views": {[]shown{
 			{0, Key{GVR: maps, View: "x", Shards: one}, []string{"a"}}, {0, Key{GVR: maps, View: "x", Shards: other}, []string{"b"}},
 			{1, Key{GVR: maps, View: "y", Shards: one}, []string{"a"}}, {1, Key{GVR: maps, View: "y", Shards: other}, []string{"b", "c"}}}, 3},

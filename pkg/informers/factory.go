@@ -194,7 +194,7 @@ func listWatch(client dynamic.Interface, key Key, shared *sharedWatch, abandon f
 			list, err := resource.List(ctx, o)
 			if err == nil {
 				failed = false // the next watch goes on from this list
-				shared.filter.list(list, asked)
+				shared.filter.list(list, asked, o.Continue == "")
 				shared.notify(key, nil)
 			}
 			return list, err

@@ -74,7 +74,7 @@ func (f Feed) upstreams() cache.ResourceEventHandler {
 				f.noteLeft(obj)
 			} else if p, ok := unwrapTombstone(obj).(*packed); ok {
 				f.Reconciler.NoteUpstreamGone(p.UID)
-				f.noteDeleted(obj)
+				f.noteLastState(obj)
 			}
 			f.Queue.Add(PriorityNow, 0, refsOf(obj)...)
 		},
@@ -270,14 +270,14 @@ func (f Feed) inputs(i int) cache.ResourceEventHandler {
 	}
 }
 
-// noteDeleted reports the last state of an upstream without a deletionTimestamp.
-func (f Feed) noteDeleted(obj any) {
+// noteLastState reports the last state of an upstream that was deleted without a deletionTimestamp.
+func (f Feed) noteLastState(obj any) {
 	p, ok := obj.(*packed) // not one whose deletion the watch has missed
 	if !ok || !p.match().IsMet() || len(p.finalizers()) > 0 || f.Reconciler.Pipeline.Config.Conventions.Finalizer == "" {
 		return
 	}
 	if last, err := p.unpack(); err == nil {
-		f.Reconciler.NoteDeleted(last)
+		f.Reconciler.NoteDeletedWithFinalizer(last)
 	}
 }
 

@@ -150,7 +150,7 @@ func TestLeavesTheShardsAtOnce(t *testing.T) {
 			events.Add(object("last", fmt.Sprint(2*n+10), true))
 			lw := &cache.ListWatch{
 				ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
-					shared.filter.list(list, set.Shards())
+					shared.filter.list(list, set.Shards(), true)
 					return list, nil
 				},
 				WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) {
@@ -174,7 +174,7 @@ func TestLeavesTheShardsAtOnce(t *testing.T) {
 			if stale := len((&subscription{shared: shared}).list()) - 1; stale > 0 {
 				t.Errorf("%d of %d objects that are not ours any more are shown", stale, n)
 			}
-			if left := len(shared.filter.coming); left > 2*100 {
+			if left := len(shared.filter.pending); left > 2*100 {
 				t.Errorf("%d keys are kept of objects that the cache has, or will never have", left)
 			}
 		})
@@ -193,8 +193,8 @@ func TestFilterForgets(t *testing.T) {
 			}
 		}
 	}
-	if len(f.coming) > 0 {
-		t.Errorf("%d objects that are gone are remembered", len(f.coming))
+	if len(f.pending) > 0 {
+		t.Errorf("%d objects that are gone are remembered", len(f.pending))
 	}
 	theirs := object("theirs", "1", false)
 	if _, ok := f.event(watch.Event{Type: watch.Modified, Object: theirs}, nil, false); ok {
@@ -391,14 +391,19 @@ func filterOf(t *testing.T, downstreams bool, seed uint64) {
 			for _, u := range world {
 				list.Items = append(list.Items, *u.DeepCopy())
 			}
-			f.list(list, nil)
+			all := list.Items
+			list.Items = slices.Clone(all[:len(all)/2])
+			f.list(list, nil, true)
+			rest := &unstructured.UnstructuredList{Items: slices.Clone(all[len(all)/2:])}
+			f.list(rest, nil, false)
+			list.Items = append(list.Items, rest.Items...)
 			clear(shown)
-			var all []any
+			var kept []any
 			for i := range list.Items {
 				shown[list.Items[i].GetName()] = &list.Items[i]
-				all = append(all, &list.Items[i])
+				kept = append(kept, &list.Items[i])
 			}
-			late = append(late, func() { _ = indexer.Replace(all, "") })
+			late = append(late, func() { _ = indexer.Replace(kept, "") })
 		case before == nil:
 			world[name] = of(name, owner)
 			show(watch.Event{Type: watch.Added, Object: world[name].DeepCopy()})

@@ -102,14 +102,14 @@ type shardFilter struct {
 	cached func(key string) any
 
 	mu sync.Mutex
-	// coming has what was passed on and the cache may not have yet, by its key.
-	coming map[string]coming
+	// pending has what was passed on and the cache may not have yet, by its key.
+	pending map[string]pendingObject
 	// forgetAt is how many of them there are when those that have arrived are forgotten.
 	forgetAt int
 }
 
-// coming is an object on its way to the cache.
-type coming struct {
+// pendingObject is an object on its way to the cache.
+type pendingObject struct {
 	version string
 	marks   *ownerMarks // nil if it came in a list: of all objects at once, they take much memory
 }
@@ -134,12 +134,14 @@ func (f *shardFilter) narrow(o *metav1.ListOptions, label string) (held []int, c
 	return held, changed
 }
 
-// list removes what belongs to other shards from a list of the shards asked for.
-func (f *shardFilter) list(list *unstructured.UnstructuredList, asked []int) {
+// list removes what belongs to other shards from a list of the shards asked for, or from a page of it.
+func (f *shardFilter) list(list *unstructured.UnstructuredList, asked []int, first bool) {
 	if f == nil || list == nil {
 		return
 	}
-	f.beginList()
+	if first {
+		f.beginList()
+	}
 	list.Items = slices.DeleteFunc(list.Items, func(u unstructured.Unstructured) bool {
 		if f.has(&u) {
 			f.passesOn(&u, true)
@@ -154,7 +156,7 @@ func (f *shardFilter) list(list *unstructured.UnstructuredList, asked []int) {
 func (f *shardFilter) beginList() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.coming, f.forgetAt = nil, 0
+	f.pending, f.forgetAt = nil, 0
 }
 
 // noteForeign counts an object that the API server should not have sent, since it belongs to none of the shards asked for.
@@ -170,15 +172,15 @@ func (f *shardFilter) passesOn(obj runtime.Object, listed bool) {
 	key, version := keyAndVersion(obj)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.coming == nil {
-		f.coming = map[string]coming{}
+	if f.pending == nil {
+		f.pending = map[string]pendingObject{}
 	}
-	c := coming{version: version}
+	c := pendingObject{version: version}
 	if !listed {
 		marks := marksOf(obj, f.view)
 		c.marks = &marks
 	}
-	if f.coming[key] = c; len(f.coming) >= f.forgetAt {
+	if f.pending[key] = c; len(f.pending) >= f.forgetAt {
 		f.forgetArrivedLocked()
 	}
 }
@@ -188,22 +190,22 @@ func (f *shardFilter) forgetArrived() (left int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.forgetArrivedLocked()
-	return len(f.coming)
+	return len(f.pending)
 }
 
 func (f *shardFilter) forgetArrivedLocked() {
-	maps.DeleteFunc(f.coming, func(key string, c coming) bool {
+	maps.DeleteFunc(f.pending, func(key string, c pendingObject) bool {
 		cached, ok := f.cached(key).(runtime.Object)
 		return ok && !c.isLaterThan(cached)
 	})
-	if len(f.coming) == 0 {
-		f.coming = nil // a map that was large stays large
+	if len(f.pending) == 0 {
+		f.pending = nil // a map that was large stays large
 	}
-	f.forgetAt = 2*len(f.coming) + 100
+	f.forgetAt = 2*len(f.pending) + 100
 }
 
 // isLaterThan reports whether the cache, which has an object in that state, will have it in a later one.
-func (c coming) isLaterThan(cached runtime.Object) bool {
+func (c pendingObject) isLaterThan(cached runtime.Object) bool {
 	_, version := keyAndVersion(cached)
 	return reconcile.Newer(c.version, version)
 }
@@ -215,15 +217,14 @@ func keyAndVersion(obj runtime.Object) (key, version string) {
 	return key, version
 }
 
-// passedOn returns the owner marks with which the cache has a downstream, or will have it; ok is false if it will not. What is coming is
-// forgotten, since the end of the object follows. Those of a listed one that the cache has not got yet are not known: its owners learn of
-// it at the same time.
+// passedOn returns the owner marks with which the cache has a downstream, or will have it; ok is false if it will not. The object is no longer
+// pending, since its end follows. The marks of a listed object that the cache does not have yet are not known: the list queues its owners.
 func (f *shardFilter) passedOn(obj runtime.Object) (marks ownerMarks, ok bool) {
 	key, _ := keyAndVersion(obj)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	c, comes := f.coming[key]
-	delete(f.coming, key)
+	c, comes := f.pending[key]
+	delete(f.pending, key)
 	if c.marks != nil {
 		return *c.marks, true
 	}
@@ -376,10 +377,10 @@ func (s *sharedWatch) takeOut(obj runtime.Object) {
 	key, _ := keyAndVersion(obj)
 	s.filter.mu.Lock() // what is passed on from now on comes later
 	defer s.filter.mu.Unlock()
-	c, comes := s.filter.coming[key]
+	c, comes := s.filter.pending[key]
 	if now, _, _ := indexer.GetByKey(key); now == obj && (!comes || !c.isLaterThan(obj)) {
 		_ = indexer.Delete(obj)
-		delete(s.filter.coming, key)
+		delete(s.filter.pending, key)
 	}
 }
 

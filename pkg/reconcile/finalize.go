@@ -18,6 +18,7 @@ import (
 )
 
 func (r *reconciliation) addFinalizer(ctx context.Context) bool {
+	r.lostUpstreams.noteFinalizer(r.upstream.GetUID(), r.now)
 	up, err := r.client.AddFinalizer(ctx, r.UpstreamTarget(r.ref), r.upstream, r.Pipeline.Config.Conventions.Finalizer)
 	if err != nil {
 		r.failUpstream("adding the finalizer", err)
@@ -68,7 +69,7 @@ func (r *reconciliation) removeUnneededFinalizer(ctx context.Context, in pipelin
 
 // removeFinalizer removes the finalizer, if it exists. An upstream that is gone has no finalizer either.
 func (r *reconciliation) removeFinalizer(ctx context.Context) bool {
-	if r.gone {
+	if r.upstreamGone {
 		return true
 	}
 	up, err := r.client.RemoveFinalizer(ctx, r.UpstreamTarget(r.ref), r.upstream, r.Pipeline.Config.Conventions.Finalizers()...)
@@ -137,7 +138,7 @@ func (r *reconciliation) finalize(ctx context.Context) time.Duration {
 func (r *reconciliation) gatherDeletion(ctx context.Context) (pipeline.Input, error) {
 	in := pipeline.Input{Upstream: r.upstream, Desired: r.record.desired, HasFinalizer: true, Now: r.now, Cascade: r.cascade()}
 	r.unwatched = false
-	if r.Pipeline.Before != nil && !r.gone && !r.Pipeline.SkipsBefore(r.upstream, in.Cascade) {
+	if r.Pipeline.Before != nil && !r.Pipeline.SkipsBefore(r.upstream, in.Cascade) {
 		var err error
 		if in.Before, err = r.gatherBefore(ctx); err != nil {
 			return in, err

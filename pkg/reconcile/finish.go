@@ -240,7 +240,7 @@ func (r *reconciliation) writeReport(ctx context.Context, report pipeline.Report
 	r.logDropped(report)
 	report = r.withoutRefused(report)
 	r.notifyObserver(func(to Observer) { to.Reported(report) })
-	if r.gone || !r.needsStatusWrite(report) || r.record.retry.get().wait(r.record.externalDigest, r.now) > 0 {
+	if r.upstreamGone || !r.needsStatusWrite(report) || r.record.retry.get().wait(r.record.externalDigest, r.now) > 0 {
 		return report, report.Status != nil && !report.Changed
 	}
 	if r.statusMustWait(ctx) {

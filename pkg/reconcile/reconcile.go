@@ -58,9 +58,9 @@ type reconciliation struct {
 	// digestWithoutStatus is digest(nil) of the upstream digestOfUpstream, made once for each.
 	digestWithoutStatus drift.Sum
 	digestOfUpstream    *unstructured.Unstructured
-	// finalized is true once the finalizer is removed. gone is true for an upstream that exists no longer: see unfinalized.
-	finalized bool
-	gone      bool
+	// finalized is true once the finalizer is removed. upstreamGone is true for an upstream that no longer exists: see lostUpstreams.
+	finalized    bool
+	upstreamGone bool
 	// hasSlot: the reconciliation holds one of the render slots for expensive upstreams; noSlot: it found none. begun is true
 	// once a reconciliation without a slot would lose work, so that it waits for one.
 	hasSlot, noSlot, begun bool
@@ -77,7 +77,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, ref pipeline.Ref) time.Durat
 	if err := r.releaseOrphanedBefore(ctx, ref); err != nil {
 		return r.readFailed(ref, err)
 	}
-	if after, done := r.cleanUp(ctx, ref); !done {
+	if after, finished := r.cleanUpLost(ctx, ref); !finished {
 		return after
 	}
 	l, err := r.begin(ctx, ref)
@@ -102,13 +102,18 @@ func (r *Reconciler) Reconcile(ctx context.Context, ref pipeline.Ref) time.Durat
 	return l.reconcile(ctx)
 }
 
-// reconcile is Reconcile for an upstream for which this process acts.
-func (r *reconciliation) reconcile(ctx context.Context) time.Duration {
+// startActing begins what needs an end.
+func (r *reconciliation) startActing(ctx context.Context) (end func()) {
 	r.begun = true
-	defer func() { r.record.desired.Forget() }()
 	if deadline, ok := ctx.Deadline(); ok { // the other half is for the last action and the status
 		r.actUntil = time.Now().Add(time.Until(deadline) / 2)
 	}
+	return func() { r.record.desired.Forget() }
+}
+
+// reconcile is Reconcile for an upstream for which this process acts.
+func (r *reconciliation) reconcile(ctx context.Context) time.Duration {
+	defer r.startActing(ctx)()
 	if r.upstream.GetDeletionTimestamp() != nil {
 		r.Host.MayProceed(r.ref, Counted{}, drift.Sum{}, true)
 		return r.finalize(ctx)

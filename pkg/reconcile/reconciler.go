@@ -61,7 +61,7 @@ type Reconciler struct {
 	cascades        cascades
 	lost            lostWatches
 	deselected      deselected
-	unfinalized     unfinalized
+	lostUpstreams   lostUpstreams
 	handover        handover
 	predecessor     predecessor // while it counts
 	droppedReported sync.Once
