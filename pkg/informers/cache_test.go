@@ -15,7 +15,8 @@ import (
 // TestCountDownstreams: each object is counted once, whichever watches show it.
 func TestCountDownstreams(t *testing.T) {
 	t.Parallel()
-	maps, secrets := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+	maps := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	secrets := schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 	ring := shards.Ring{N: 2}
 	one, other := NewShardSet(ring, 0), NewShardSet(ring, 1)
 	watching := func(names ...string) *sharedWatch {
@@ -38,11 +39,13 @@ func TestCountDownstreams(t *testing.T) {
 	}{
 		"one watch":             {[]shown{{0, Key{GVR: maps}, []string{"a", "b"}}}, 2},
 		"two kinds":             {[]shown{{0, Key{GVR: maps}, []string{"a"}}, {1, Key{GVR: secrets}, []string{"b"}}}, 2},
-		"two views of one kind": {[]shown{{0, Key{GVR: maps, View: "x"}, []string{"a", "b"}}, {1, Key{GVR: maps, View: "y"}, []string{"a", "b"}}}, 2},
+		"two views of one kind": {[]shown{
+			{0, Key{GVR: maps, View: "x"}, []string{"a", "b"}}, {1, Key{GVR: maps, View: "y"}, []string{"a", "b"}}}, 2},
 		"one of them in a namespace": {[]shown{
 			{0, Key{GVR: maps, View: "x"}, []string{"a", "b"}}, {1, Key{GVR: maps, View: "x", Namespace: "n"}, []string{"b"}}}, 2},
 		"shards by a label": {[]shown{
-			{0, Key{GVR: maps, Shards: one, ShardLabel: "l"}, []string{"a"}}, {0, Key{GVR: maps, Shards: other, ShardLabel: "l"}, []string{"b"}}}, 2},
+			{0, Key{GVR: maps, Shards: one, ShardLabel: "l"}, []string{"a"}},
+			{0, Key{GVR: maps, Shards: other, ShardLabel: "l"}, []string{"b"}}}, 2},
 		"an object with the marks of two shards": {[]shown{
 			{0, Key{GVR: maps, Shards: one}, []string{"a"}}, {0, Key{GVR: maps, Shards: other}, []string{"a", "b"}}}, 2},
 		"shards of two views": {[]shown{

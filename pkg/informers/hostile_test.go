@@ -283,7 +283,8 @@ func TestSweepKeepsWhatCameBack(t *testing.T) {
 		view, ring := &drift.View{}, shards.Ring{N: 1}
 		plain := cache.NewIndexer(cache.MetaNamespaceKeyFunc, indexers)
 		late := lateIndexer{plain, sync.OnceFunc(func() {
-			if err := plain.Update(&drift.Live{Name: "a", Namespace: "n", ResourceVersion: "2", Owners: []drift.OwnerRef{{UID: "mine"}}}); err != nil {
+			back := &drift.Live{Name: "a", Namespace: "n", ResourceVersion: "2", Owners: []drift.OwnerRef{{UID: "mine"}}}
+			if err := plain.Update(back); err != nil {
 				t.Error(err)
 			}
 		})}
@@ -302,8 +303,8 @@ func TestSweepKeepsWhatCameBack(t *testing.T) {
 	}
 }
 
-// TestFilterShowsWhatLeft: whatever happens to objects, however late the cache is and wherever a list comes in between, an object is deleted
-// from the shards if and only if it was in them, with the owner marks with which it was shown last, and upstreams only if they are gone.
+// TestFilterShowsWhatLeft: whatever happens to objects, however late the cache is and wherever a list comes in between, an object is
+// deleted from the shards if and only if it was in them, with the owner marks with which it was shown last, and upstreams only if they are gone.
 // Once the cache has all, nothing else is remembered.
 func TestFilterShowsWhatLeft(t *testing.T) {
 	t.Parallel()
@@ -362,7 +363,8 @@ func filterOf(t *testing.T, downstreams bool, seed uint64) {
 		case e.Type == watch.Deleted && !downstreams && world[name] != nil && world[name].GetUID() == u.GetUID():
 			fail("%s is deleted, and exists", name)
 		case e.Type == watch.Deleted:
-			if refs := u.GetOwnerReferences(); downstreams && had && world[name] != nil && len(refs) > 0 && !reflect.DeepEqual(refs, was.GetOwnerReferences()) {
+			refs, exists := u.GetOwnerReferences(), world[name] != nil
+			if downstreams && had && exists && len(refs) > 0 && !reflect.DeepEqual(refs, was.GetOwnerReferences()) {
 				fail("%s was shown as one of %v, and leaves as one of %v", name, was.GetOwnerReferences(), refs)
 			}
 			delete(shown, name)
@@ -432,7 +434,8 @@ func filterOf(t *testing.T, downstreams bool, seed uint64) {
 			break
 		}
 		key := "n/" + name
-		if at, _ := f.cached(key).(*unstructured.Unstructured); (at != nil) != f.has(u) || at != nil && at.GetResourceVersion() != u.GetResourceVersion() {
+		at, ok := f.cached(key).(*unstructured.Unstructured)
+		if ok != f.has(u) || ok && at.GetResourceVersion() != u.GetResourceVersion() {
 			fail("the cache has %v of %v", at, u)
 		}
 	}

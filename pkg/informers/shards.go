@@ -217,8 +217,9 @@ func keyAndVersion(obj runtime.Object) (key, version string) {
 	return key, version
 }
 
-// passedOn returns the owner marks with which the cache has a downstream, or will have it; ok is false if it will not. The object is no longer
-// pending, since its end follows. The marks of a listed object that the cache does not have yet are not known: the list queues its owners.
+// passedOn returns the owner marks with which the cache has a downstream, or will have it; ok is false if it will not. The object is no
+// longer pending, since its end follows. The marks of a listed object that the cache does not have yet are not known: the list queues its
+// owners.
 func (f *shardFilter) passedOn(obj runtime.Object) (marks ownerMarks, ok bool) {
 	key, _ := keyAndVersion(obj)
 	f.mu.Lock()
@@ -255,8 +256,8 @@ func (f *shardFilter) withMarks(obj runtime.Object, m ownerMarks) runtime.Object
 	return u
 }
 
-// event is what a watch of the shards asked for shows instead of an event, which may be a part of a list; ok is false for nothing.
-// A downstream that has left the shards is deleted from them, with the owner marks that it had: as where it loses the labels of a watch, the
+// event is what a watch of the shards asked for shows instead of an event, which may be a part of a list; ok is false for nothing. A
+// downstream that has left the shards is deleted from them, with the owner marks that it had: as if it had lost the labels of a watch, the
 // event is about its owners so far. An upstream never leaves its shard.
 func (f *shardFilter) event(e watch.Event, asked []int, listed bool) (changed watch.Event, ok bool) {
 	switch {

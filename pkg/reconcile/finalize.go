@@ -95,6 +95,7 @@ func (r *reconciliation) finalize(ctx context.Context) time.Duration {
 		return 0
 	}
 	if r.watchLagsDeletion() {
+		r.Log.V(1).Info("waiting until the watch shows the deletion", "upstream", r.ref.String())
 		return startOverAfter
 	}
 	if wait := r.record.retry.get().wait(r.record.externalDigest, r.now); wait > 0 {
