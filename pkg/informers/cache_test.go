@@ -37,8 +37,8 @@ func TestCountDownstreams(t *testing.T) {
 		shown []shown
 		want  int
 	}{
-		"one watch":             {[]shown{{0, Key{GVR: maps}, []string{"a", "b"}}}, 2},
-		"two kinds":             {[]shown{{0, Key{GVR: maps}, []string{"a"}}, {1, Key{GVR: secrets}, []string{"b"}}}, 2},
+		"one watch": {[]shown{{0, Key{GVR: maps}, []string{"a", "b"}}}, 2},
+		"two kinds": {[]shown{{0, Key{GVR: maps}, []string{"a"}}, {1, Key{GVR: secrets}, []string{"b"}}}, 2},
 		"two views of one kind": {[]shown{
 			{0, Key{GVR: maps, View: "x"}, []string{"a", "b"}}, {1, Key{GVR: maps, View: "y"}, []string{"a", "b"}}}, 2},
 		"one of them in a namespace": {[]shown{
