@@ -124,8 +124,9 @@ func TestShardFaults(t *testing.T) {
 	for _, wrong := range CheckOwners(a.writes, a.takings) {
 		t.Error(wrong)
 	}
-	t.Logf("%d faults in %s, %.0f changes a second, %d Widgets deleted, %d writes for objects, %d of Leases of shards, %d processes", len(list),
-		spent.Round(time.Second), float64(s.sent.Load())/spent.Seconds(), s.deleted.Load(), len(a.writes), len(a.takings), len(a.renewed))
+	t.Logf("%d faults in %s, %.0f changes a second, %d Widgets deleted, %d writes for objects, %d of Leases of shards, %d processes",
+		len(list), spent.Round(time.Second), float64(s.sent.Load())/spent.Seconds(), s.deleted.Load(),
+		len(a.writes), len(a.takings), len(a.renewed))
 }
 
 // inject has a fault happen, and waits until the processes share the shards again.

@@ -66,8 +66,8 @@ type set struct {
 	random  *rand.Rand
 	log     *Timeline
 	members []*member
-	// uids are those of the Widgets, with mu held; markers are a Widget of each shard, that the load leaves alone.
 	mu      sync.Mutex
+	// uids are those of the Widgets, with mu held; markers are a Widget of each shard, that the load leaves alone.
 	uids    map[string]types.UID
 	names   []string
 	markers [virtualShards]string

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"maps"
 	"slices"
 	"strings"
@@ -16,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
@@ -363,58 +361,6 @@ func (s *subscription) fails(d time.Duration) bool {
 	s.shared.mu.Lock()
 	defer s.shared.mu.Unlock()
 	return !s.shared.failing.IsZero() && time.Since(s.shared.failing) >= d && !s.synced()
-}
-
-// byOwner indexes downstreams by the buckets of the uids in their owner marks. An index takes hundreds of bytes for each of its values,
-// and most owners have one object.
-const byOwner = "owner"
-
-// buckets is how many there are: each has a few of 100,000 objects. A search for those of one owner looks at all in its bucket.
-const buckets = 1 << 14
-
-var bucketSeed = maphash.MakeSeed()
-
-// bucketOf is where objects of an owner are in byOwner, among some of others.
-func bucketOf(uid string) string {
-	sum := maphash.String(bucketSeed, uid) % buckets
-	return string([]byte{byte(sum >> 8), byte(sum)})
-}
-
-var indexers = cache.Indexers{
-	byOwner: func(obj any) ([]string, error) {
-		live, ok := obj.(*drift.Live)
-		if !ok {
-			return nil, nil
-		}
-		uids := ownersOf(live)
-		for i := range uids {
-			uids[i] = bucketOf(uids[i])
-		}
-		return uids, nil
-	},
-	byBeforeOwner: beforeOwners,
-	byListing:     listingsOf,
-}
-
-// ownersOf lists the uids in an object's owner references and owner annotation.
-func ownersOf(live *drift.Live) []string {
-	uids := make([]string, 0, len(live.Owners)+1)
-	for _, ref := range live.Owners {
-		uids = append(uids, string(ref.UID))
-	}
-	if _, uid, ok := pipeline.ParseOwnerMark(live.OwnerMark); ok {
-		uids = append(uids, uid)
-	}
-	return uids
-}
-
-// isOwnedBy reports whether ownersOf has a uid.
-func isOwnedBy(live *drift.Live, uid types.UID) bool {
-	if slices.ContainsFunc(live.Owners, func(ref drift.OwnerRef) bool { return ref.UID == uid }) {
-		return true
-	}
-	_, marked, ok := pipeline.ParseOwnerMark(live.OwnerMark)
-	return ok && marked == string(uid)
 }
 
 // downstreamView begins the views of downstreams.

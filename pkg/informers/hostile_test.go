@@ -304,7 +304,8 @@ func TestSweepKeepsWhatCameBack(t *testing.T) {
 }
 
 // TestFilterShowsWhatLeft: whatever happens to objects, however late the cache is and wherever a list comes in between, an object is
-// deleted from the shards if and only if it was in them, with the owner marks with which it was shown last, and upstreams only if they are gone.
+// deleted from the shards if and only if it was in them, with the owner marks with which it was shown last, and upstreams only if they are
+// gone.
 // Once the cache has all, nothing else is remembered.
 func TestFilterShowsWhatLeft(t *testing.T) {
 	t.Parallel()
