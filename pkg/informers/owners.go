@@ -1,9 +1,13 @@
 package informers
 
 import (
+	"cmp"
 	"hash/maphash"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
@@ -42,7 +46,7 @@ var indexers = cache.Indexers{
 	byListing:     listingsOf,
 }
 
-// ownersOf lists the uids in an object's owner references and owner annotation.
+// ownersOf is marksOf(live).uids(), without the references in between: it is called for each object of an index or list.
 func ownersOf(live *drift.Live) []string {
 	uids := make([]string, 0, len(live.Owners)+1)
 	for _, ref := range live.Owners {
@@ -61,4 +65,35 @@ func isOwnedBy(live *drift.Live, uid types.UID) bool {
 	}
 	_, marked, ok := pipeline.ParseOwnerMark(live.OwnerMark)
 	return ok && marked == string(uid)
+}
+
+// ownerMarks are those of a downstream.
+type ownerMarks struct {
+	references []metav1.OwnerReference
+	annotation string
+}
+
+// marksOf are the owner marks of a downstream, as an API server sends it or as the cache has it; none of an upstream, which has no view.
+func marksOf(obj runtime.Object, view *drift.View) (m ownerMarks) {
+	switch o := obj.(type) {
+	case *drift.Live:
+		m.references, m.annotation = o.GetOwnerReferences(), o.OwnerMark
+	case *unstructured.Unstructured:
+		if view != nil {
+			m.references = o.GetOwnerReferences()
+			m.annotation = cmp.Or(o.GetAnnotations()[view.OwnerAnnotation], o.GetAnnotations()[view.Previous.OwnerAnnotation])
+		}
+	}
+	return m
+}
+
+// uids are those of the owners.
+func (m ownerMarks) uids() (uids []string) {
+	for _, ref := range m.references {
+		uids = append(uids, string(ref.UID))
+	}
+	if _, uid, ok := pipeline.ParseOwnerMark(m.annotation); ok {
+		uids = append(uids, uid)
+	}
+	return uids
 }

@@ -1,7 +1,6 @@
 package informers
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -239,7 +238,7 @@ func (f *shardFilter) passedOn(obj runtime.Object) (marks ownerMarks, ok bool) {
 // withMarks is an object with these owner marks in place of its own. It is a copy: a write of this process may have returned the object.
 func (f *shardFilter) withMarks(obj runtime.Object, m ownerMarks) runtime.Object {
 	u, ok := obj.(*unstructured.Unstructured)
-	if !ok || f.view == nil {
+	if !ok {
 		return obj
 	}
 	u = u.DeepCopy()
@@ -408,37 +407,6 @@ func (s *ShardSet) markedBy(view *drift.View, label string) func(obj runtime.Obj
 			return label != "" && u.GetLabels()[label] != pipeline.ShardLabelValue(s.ring.Of(uid))
 		})
 	}
-}
-
-// ownerMarks are those of a downstream.
-type ownerMarks struct {
-	references []metav1.OwnerReference
-	annotation string
-}
-
-// marksOf are the owner marks of a downstream, as an API server sends it or as the cache has it; none of an upstream, which has no view.
-func marksOf(obj runtime.Object, view *drift.View) (m ownerMarks) {
-	switch o := obj.(type) {
-	case *drift.Live:
-		m.references, m.annotation = o.GetOwnerReferences(), o.OwnerMark
-	case *unstructured.Unstructured:
-		if view != nil {
-			m.references = o.GetOwnerReferences()
-			m.annotation = cmp.Or(o.GetAnnotations()[view.OwnerAnnotation], o.GetAnnotations()[view.Previous.OwnerAnnotation])
-		}
-	}
-	return m
-}
-
-// uids are those of the owners.
-func (m ownerMarks) uids() (uids []string) {
-	for _, ref := range m.references {
-		uids = append(uids, string(ref.UID))
-	}
-	if _, uid, ok := pipeline.ParseOwnerMark(m.annotation); ok {
-		uids = append(uids, uid)
-	}
-	return uids
 }
 
 // withShards is a label selector for objects with the label of one of the shards.
