@@ -67,7 +67,7 @@ func (r *reconciliation) removeUnneededFinalizer(ctx context.Context, in pipelin
 	return r.removeFinalizer(ctx)
 }
 
-// removeFinalizer removes the finalizer, if it exists. An upstream that is gone has no finalizer either.
+// removeFinalizer removes the finalizer, if it exists. Of an upstream that is gone, there is nothing to remove.
 func (r *reconciliation) removeFinalizer(ctx context.Context) bool {
 	if r.upstreamGone {
 		return true
