@@ -104,6 +104,8 @@ func (r *Reconciler) cleanUpLost(ctx context.Context, ref pipeline.Ref) (after t
 		var done bool
 		after, done = r.finalizeLost(ctx, ref, last)
 		finished = finished || done
+	default:
+		after = r.readFailed(ref, err)
 	}
 	if finished {
 		r.lostUpstreams.forget(ref)
