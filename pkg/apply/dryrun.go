@@ -2,6 +2,7 @@ package apply
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -75,17 +76,26 @@ func (d *DryRun) without(t Target, paths []fieldpath.Path) *unstructured.Unstruc
 // Dry reports whether the client sends its writes as dry runs.
 func (c *Client) Dry() bool { return c.dry != nil }
 
-// Stored returns obj as the API server would store it, by a dry-run update: defaulted, validated and admitted. It gives the result of
+// Stored is WouldStore that a client with WithDryRun records as the response to a write.
+func (c *Client) Stored(ctx context.Context, t Target, obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	out, err := c.WouldStore(ctx, t, obj)
+	if c.dry != nil && err == nil {
+		c.dry.answered(t, out)
+	} else if failed := (*Error)(nil); c.dry != nil && errors.As(err, &failed) {
+		c.dry.refused(t, failed)
+	}
+	return out, err
+}
+
+// WouldStore returns obj as the API server would store it, by a dry-run update: defaulted, validated and admitted. It gives the result of
 // several writes, which a single dry run cannot. obj is the object as a dry run returned it, or as it was read, with changes; its
 // managedFields say who owns which field. ErrConflict: the object has changed since. ErrGone: it does not exist any more.
-func (c *Client) Stored(ctx context.Context, t Target, obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	dry := *c
-	if dry.dry == nil {
-		dry.dry = NewDryRun()
-	}
+func (c *Client) WouldStore(ctx context.Context, t Target, obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	asking := *c
+	asking.dry = NewDryRun()
 	p := patchOf(obj)
 	p.replace(obj.Object)
-	out, failed := p.send(ctx, &dry, op{verb: "patch", doing: "replacing (dry run)", needs: "patch"}, t)
+	out, failed := p.send(ctx, &asking, op{verb: "patch", doing: "replacing (dry run)", needs: "patch"}, t)
 	if failed != nil {
 		return nil, failed
 	}

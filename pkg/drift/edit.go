@@ -54,8 +54,8 @@ func without(v any, p fieldpath.Path) (any, bool) {
 	}
 }
 
-// with returns obj with value at p, and copies what it changes. It creates missing maps; if a list item is missing, it returns
-// obj unchanged.
+// with returns obj with value at p, and copies what it changes. It creates missing maps, and the item if p ends with one that has keys; if
+// another list item is missing, it returns obj unchanged. An item may lack keys that have defaults.
 func with(obj map[string]any, p fieldpath.Path, value any) map[string]any {
 	if out, ok := put(obj, p, value).(map[string]any); ok {
 		return out
@@ -82,9 +82,31 @@ func put(v any, p fieldpath.Path, value any) any {
 	list, _ := v.([]any)
 	i := findItem(list, p[0])
 	if i < 0 {
+		i = findWithout(list, p[0])
+	}
+	if i < 0 {
+		if len(p) == 1 && p[0].Kind == fieldpath.SelectorStep {
+			return append(slices.Clone(list), value)
+		}
 		return v
 	}
 	out := slices.Clone(list)
 	out[i] = put(list[i], p[1:], value)
 	return out
+}
+
+// findWithout returns the index of the first item that has some of the keys of a step, and no other value of the rest; -1 for none.
+func findWithout(list []any, step fieldpath.Step) int {
+	return slices.IndexFunc(list, func(item any) bool {
+		m, _ := item.(map[string]any)
+		some := false
+		for key, value := range step.Selector {
+			has, ok := m[key]
+			if ok && plainText(has) != value {
+				return false
+			}
+			some = some || ok
+		}
+		return some
+	})
 }

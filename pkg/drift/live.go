@@ -40,6 +40,8 @@ type Live struct {
 	// P is the digest of the projection: the live values of our fields, with whole exclusive fields and without initial fields.
 	// It is zero if Managed is false.
 	P Sum
+	// Shape is a digest of which fields we own, without their values. It can be compared within one process; see shapeOf.
+	Shape uint64
 	// Initial has the state of each initial field of the view, in the same order.
 	Initial []InitialField
 	// Status and StatusMessage are the result of kstatus for the whole object, generation included. The message of a Current
@@ -123,7 +125,7 @@ func (v *View) readFields(l *Live, u *unstructured.Unstructured) {
 	var owned fields
 	if l.Managed = our >= 0; l.Managed {
 		owned = es[our].owned
-		l.P = v.sum(u.Object, owned)
+		l.P, l.Shape = v.sum(u.Object, owned), shapeOf(u.Object, owned)
 	}
 	for i, e := range es {
 		isOurs := i == our || v.Previous.Manager != "" && e.applied(v.Previous.Manager)

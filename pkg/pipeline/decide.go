@@ -77,6 +77,9 @@ type Facts struct {
 	Verdict Verdict
 	// AppliedHash is the hash of what this process last applied to Live; empty if it has not.
 	AppliedHash string
+	// Unverified is true if Live may still have values from before its last update that nobody owns: it is not known whether it was
+	// compared with a new object since.
+	Unverified bool
 	// Spaced is how long the next write must wait, since those before did not settle; zero: not at all. Feedback is why the
 	// desired follows from what was written; empty if it does not.
 	Spaced   time.Duration
@@ -96,6 +99,8 @@ type Verdict struct {
 	Foreign string
 	// Contenders describes who undoes our repairs, and where.
 	Contenders string
+	// Stale describes in which fields the object stays different from a new one of the same document.
+	Stale string
 	// Differences describes what the action would change, where mode is Observe.
 	Differences string
 }
@@ -353,6 +358,13 @@ func inSync(s *subject) (Outcome, bool) {
 	}
 	if live.Unselected { // the label of its shard is the only one that is not part of P
 		return Outcome{State: StateUpdate, Action: ActionApply, Message: fmt.Sprintf("%s has the label of another shard", s.desired.Target)}, true
+	}
+	switch stale := s.facts.Verdict.Stale; {
+	case s.facts.Unverified && s.Downstream.Repairs() && !s.OwnsFields():
+		return Outcome{State: StateUpdate, Action: ActionApply, Message: "the last update is not known to be complete"}, true
+	case stale != "":
+		return Outcome{State: StateStale, Message: fmt.Sprintf("%s has values that a new object would not have, and an update cannot change them: %s; "+
+			"set them in the template, or delete the object to have it created again", s.desired.Target, stale)}, true
 	}
 	return Outcome{State: StateInSync}, true
 }

@@ -61,7 +61,7 @@ func (p *Pipeline) fact(d *Downstream, r Result, vars rules.Vars, budget *rules.
 		}
 		f.Progressing = !f.Ready && !f.Failed
 		f.Reason, f.Message = string(StatePaused), r.Outcome.Message
-	case StateInSync, StateDrifted:
+	case StateInSync, StateDrifted, StateStale:
 		if r.Live != nil {
 			return p.health(d, r, vars, budget)
 		}

@@ -146,7 +146,7 @@ func weakest(outcomes []Outcome, downstream int) (found Outcome) {
 }
 
 func inPlace(o Outcome) bool {
-	return o.State == StateInSync || o.State == StateDrifted || (o.State == StateContested && o.Live != nil)
+	return o.State == StateInSync || o.State == StateDrifted || o.State == StateStale || (o.State == StateContested && o.Live != nil)
 }
 
 func (p *Pipeline) kindInPlace(i int, outcomes []Outcome) bool {

@@ -33,6 +33,9 @@ const (
 	StateInSync State = "InSync"
 	// StateDrifted: the live object differs and drift.policy says to report that only.
 	StateDrifted State = "Drifted"
+	// StateStale: the live object is what was applied, but has values of the API server that a new object would not have, and that an update
+	// cannot change.
+	StateStale State = "Stale"
 	// StateConflict: an object that is not ours stands at the target.
 	StateConflict State = "Conflict"
 	// StateContested: what is written does not settle, since another writer undoes it or it changes what is wanted; writes
@@ -64,7 +67,7 @@ const (
 // States lists every state.
 func States() []State {
 	return []State{StateInvalid, StateRenderFailed, StateWaiting, StateCreate, StateUpdate, StateRepair, StateRecreate, StateInSync,
-		StateDrifted, StateConflict, StateContested, StatePaused, StateUnwanted, StateSuperseded, StateLeftover, StateDelete, StateRelease,
+		StateDrifted, StateStale, StateConflict, StateContested, StatePaused, StateUnwanted, StateSuperseded, StateLeftover, StateDelete, StateRelease,
 		StateBeforeRunning, StateBeforeFinished, StateBeforeFailed, StateBeforeTimedOut}
 }
 

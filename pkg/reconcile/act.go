@@ -297,6 +297,9 @@ func (r *reconciliation) rememberApplied(ctx context.Context, o pipeline.Outcome
 	}
 	rec := r.recordedAs(r.recorded(), o.Object)
 	r.record.setBaseline(o.Object, live.UID, spelled, rec != nil && rec.Baseline != "")
+	if r.needsVerification(o, in, live, resp) {
+		return r.verify(ctx, o, in, resp, doc)
+	}
 	return nil
 }
 

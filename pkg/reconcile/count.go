@@ -137,7 +137,10 @@ func (r *reconciliation) withRecreations(ctx context.Context, d pipeline.Decisio
 			continue // nothing is sent either
 		}
 		err = r.client.AcceptsApply(ctx, r.target(o.Downstream, o.Target), o.UID, doc)
-		if err != nil && apply.Classify(err).Reason == apply.ReasonRejected && r.proveImmutable(ctx, o, doc, err) == nil {
+		if apply.Classify(err).Reason != apply.ReasonRejected {
+			continue
+		}
+		if way, failed := r.wayAround(ctx, o, doc, err); way == nil && failed == nil && r.proveImmutable(ctx, o, doc, err) == nil {
 			found = true
 		}
 	}

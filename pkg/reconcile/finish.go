@@ -143,7 +143,7 @@ func (r *reconciliation) nextReconciliation(d pipeline.Decision) time.Duration {
 			}
 			after = minNonZero(after, wait)
 		default:
-			if o.State == pipeline.StateInSync && o.Live != nil && !o.Theirs {
+			if (o.State == pipeline.StateInSync || o.State == pipeline.StateStale) && o.Live != nil && !o.Theirs {
 				t.setUID(o.Live.UID, o.Target) // an object of ours stays ours, whatever others add to it
 			}
 			t.retry.reset()

@@ -23,9 +23,7 @@ func (r *reconciliation) afterTakeOver(ctx context.Context, o pipeline.Outcome, 
 		return resp, err
 	}
 	manager := r.Pipeline.Config.Conventions.FieldManager
-	list := slices.DeleteFunc(drift.Changed(doc, taken, &r.Pipeline.Downstreams[o.Downstream].View), func(d drift.Difference) bool {
-		return d.Want == nil && d.Manager != manager // another one owns it too, so that it stays
-	})
+	list := withoutCoOwned(drift.Changed(doc, taken, &r.Pipeline.Downstreams[o.Downstream].View), manager)
 	switch {
 	case err == nil:
 		list = slices.DeleteFunc(list, func(d drift.Difference) bool { return d.Want != nil }) // which the answer has
@@ -37,6 +35,11 @@ func (r *reconciliation) afterTakeOver(ctx context.Context, o pipeline.Outcome, 
 		return r.client.Stored(ctx, r.target(o.Downstream, o.Target), patched(taken, list, doc))
 	}
 	return resp, err
+}
+
+// withoutCoOwned drops removals of fields that another manager owns too, so that they stay.
+func withoutCoOwned(list []drift.Difference, manager string) []drift.Difference {
+	return slices.DeleteFunc(list, func(d drift.Difference) bool { return d.Want == nil && d.Manager != manager })
 }
 
 // patched is an object with our fields as desired, if the API server could not be asked. It is an approximation: defaults and

@@ -12,8 +12,8 @@ import (
 )
 
 // refused is about an apply that the API server refused. If the object was created from the same document, it is repaired as
-// far as possible and never recreated; if the document has changed, the config may want the object recreated, which takes proof
-// that only immutable fields are the reason.
+// far as possible and never recreated. If the document has changed, values that nobody owns may be the reason: then they are removed. Else the
+// config may want the object recreated, which takes proof that only immutable fields are the reason.
 func (r *reconciliation) refused(ctx context.Context, o pipeline.Outcome, doc map[string]any, in pipeline.Input, refusal error) error {
 	reason := apply.Classify(refusal).Reason
 	switch {
@@ -21,6 +21,13 @@ func (r *reconciliation) refused(ctx context.Context, o pipeline.Outcome, doc ma
 		return refusal
 	case !r.isChanged(o, in):
 		return r.applyAsCreated(ctx, o, doc, in, refusal)
+	}
+	way, err := r.wayAround(ctx, o, doc, refusal)
+	switch {
+	case err != nil:
+		return err
+	case way != nil:
+		return r.applyAround(ctx, o, in, doc, way)
 	case !r.mayRecreate(o, in):
 		return refusal
 	}

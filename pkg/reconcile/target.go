@@ -34,6 +34,8 @@ type unusualTarget struct {
 	successor successor
 	// generated are the generated values of an object that was deleted to be created again; nil otherwise.
 	generated map[string]string
+	// verified is about the last update that changed which fields are ours; see verify.
+	verified verification
 }
 
 // probed is the verdict of probes on the object of that uid at that version, for that hash.

@@ -1,0 +1,251 @@
+package drift
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/corollary-dev/corollary/pkg/fieldpath"
+)
+
+// Unlike is a field in which an object differs from a new one.
+type Unlike struct {
+	Path fieldpath.Path
+	// Live and New are the values, where Lives and Made are true; null is a value.
+	Live, New   any
+	Lives, Made bool
+	// Ours means that we own the field.
+	Ours bool
+	// Manager is another owner of the field if we do not own it: then the difference is its doing. It is "" for a field without an owner,
+	// which has a value that the API server derived.
+	Manager string
+}
+
+// UnlikeNew returns how live differs from created, the result of a dry-run create of our document, apart from metadata, status, fields
+// that are not part of P and values that the API server allocates. It is sorted by path.
+func UnlikeNew(live, created *unstructured.Unstructured, v *View) []Unlike {
+	es := entries(live)
+	u := unlikeFinder{es: es, our: split(es, v.Manager)}
+	aside := append(slices.Clone(v.leftOut()), allocated[live.GroupVersionKind().GroupKind()]...)
+	root := ownersOf(es)
+	for _, key := range keysOf(live.Object, created.Object) {
+		if key != "apiVersion" && key != "kind" && key != "metadata" && key != "status" {
+			u.field(key, live.Object, created.Object, root, nil)
+		}
+	}
+	found := slices.DeleteFunc(u.found, func(f Unlike) bool {
+		return slices.ContainsFunc(aside, func(p fieldpath.Path) bool { return matches(f.Path, p) })
+	})
+	slices.SortFunc(found, func(a, b Unlike) int { return comparePaths(a.Path, b.Path) })
+	return found
+}
+
+// allocated are values that the API server chooses for each object. A dry run shows others.
+var allocated = map[schema.GroupKind][]fieldpath.Path{
+	{Kind: "Service"}: {
+		fieldpath.New("spec", "clusterIP"), fieldpath.New("spec", "clusterIPs"), fieldpath.New("spec", "healthCheckNodePort"),
+		append(fieldpath.New("spec", "ports"), fieldpath.Step{Kind: fieldpath.IndexStep}, fieldpath.Step{Kind: fieldpath.FieldStep, Field: "nodePort"}),
+	},
+}
+
+// matches reports whether p is at or below of; a step into a list of of stands for each item.
+func matches(p, of fieldpath.Path) bool {
+	if len(p) < len(of) {
+		return false
+	}
+	for i, step := range of {
+		isItem := step.Kind != fieldpath.FieldStep && p[i].Kind != fieldpath.FieldStep
+		if !isItem && !step.Equal(p[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+type unlikeFinder struct {
+	es    []entry
+	our   int
+	found []Unlike
+}
+
+func keysOf(a, b map[string]any) []string {
+	var keys []string
+	for k := range a {
+		keys = append(keys, k)
+	}
+	for k := range b {
+		if _, ok := a[k]; !ok {
+			keys = append(keys, k)
+		}
+	}
+	return keys
+}
+
+func (u *unlikeFinder) field(name string, live, created map[string]any, holders owners, at *trail) {
+	is, lives := live[name]
+	was, made := created[name]
+	u.values(Unlike{Live: is, New: was, Lives: lives, Made: made}, holders.field(name), &trail{parent: at, field: name})
+}
+
+func (u *unlikeFinder) values(f Unlike, holders owners, at *trail) {
+	if f.Lives && f.Made && Digest(f.Live) == Digest(f.New) {
+		return
+	}
+	live, isMap := f.Live.(map[string]any)
+	created, wasMap := f.New.(map[string]any)
+	if isMap && (wasMap || !f.Made && u.isShared(holders)) && len(live)+len(created) > 0 {
+		for _, key := range keysOf(live, created) {
+			u.field(key, live, created, holders, at)
+		}
+		return
+	}
+	liveList, isList := f.Live.([]any)
+	createdList, wasList := f.New.([]any)
+	if isList && wasList && u.items(liveList, createdList, holders, at) {
+		return
+	}
+	f.Path, f.Ours = at.path(), holders.of(u.our).holding != holdsNothing
+	if !f.Ours && holders.hasOther(u.our) {
+		f.Manager = holders.lastWriter(u.es, u.our)
+	}
+	u.found = append(u.found, f)
+}
+
+// isShared reports whether a manager owns something in a map, so that its fields must be looked at one by one.
+func (u *unlikeFinder) isShared(holders owners) bool {
+	return slices.ContainsFunc(holders, func(o owner) bool { return o.holding == holdsHere && !o.owned.isLeaf() })
+}
+
+// items compares lists item by item if a manager names them by their keys; else it returns false.
+func (u *unlikeFinder) items(live, created []any, holders owners, at *trail) bool {
+	within := holders.items()
+	names := named(within, u.our)
+	if !names.areKeyed() || holders.of(u.our).isWhole() {
+		return false
+	}
+	find, matched := names.finder(created), make([]bool, len(created))
+	for i, item := range live {
+		j, ok := find.find(item)
+		f := Unlike{Live: item, Lives: true, Made: ok}
+		if ok {
+			f.New, matched[j] = created[j], true
+		}
+		u.values(f, holders.item(within, item, i), names.step(item, i, at))
+	}
+	for j, item := range created {
+		if !matched[j] {
+			u.values(Unlike{New: item, Made: true}, make(owners, len(holders)), names.step(item, j, at))
+		}
+	}
+	return true
+}
+
+// Apart returns those of list whose fields are not those of others, nor above or below them.
+func Apart(list, others []Unlike) []Unlike {
+	return slices.DeleteFunc(slices.Clone(list), func(f Unlike) bool {
+		return slices.ContainsFunc(others, func(o Unlike) bool { return f.Path.Overlaps(o.Path) })
+	})
+}
+
+// WithoutTheirs returns those of list that are not the doing of another manager or of doc itself.
+func WithoutTheirs(list []Unlike, doc map[string]any) []Unlike {
+	return slices.DeleteFunc(slices.Clone(list), func(f Unlike) bool {
+		wanted, ok := fieldpath.Get(doc, f.Path)
+		return f.Manager != "" || f.Ours && ok && f.Lives && Digest(wanted) == Digest(f.Live)
+	})
+}
+
+// LikeNew returns a copy of obj in which the fields of list are as in a new object.
+func LikeNew(obj *unstructured.Unstructured, list []Unlike) *unstructured.Unstructured {
+	out := obj.DeepCopy()
+	for _, f := range list {
+		switch {
+		case !f.Made:
+			fieldpath.Remove(out.Object, f.Path)
+		case fieldpath.Set(out.Object, f.Path, f.New) != nil:
+			out.Object = with(out.Object, f.Path, f.New)
+		}
+	}
+	return out
+}
+
+// Claim returns doc with the live values of those fields of list that nobody owns; false if there are none. An apply of it makes them
+// ours and changes none of them; the next apply of doc then removes them, and the API server derives them anew.
+func Claim(doc map[string]any, list []Unlike) (claim map[string]any, ok bool) {
+	for _, f := range list {
+		if f.Lives && !f.Ours {
+			doc, ok = with(doc, f.Path, f.Live), true
+		}
+	}
+	return doc, ok
+}
+
+// LivingIn returns those of list that nobody owns and that exist in live, with the values that they have there.
+func LivingIn(list []Unlike, live *unstructured.Unstructured) (out []Unlike) {
+	for _, f := range list {
+		if f.Live, f.Lives = fieldpath.Get(live.Object, f.Path); f.Lives && !f.Ours {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// Owned returns the document that manager applied last, as far as the API server has kept it: an apply of it changes nothing.
+func Owned(live *unstructured.Unstructured, manager string) map[string]any {
+	owned, _ := ours(live, manager)
+	doc := projector{}.root(live.Object, owned)
+	doc["apiVersion"], doc["kind"] = live.GetAPIVersion(), live.GetKind()
+	return doc
+}
+
+// WithoutEmptied returns doc without the maps that are empty in doc and not in live; false if there are none.
+func WithoutEmptied(doc, live map[string]any) (rest map[string]any, found bool) {
+	rest = make(map[string]any, len(doc))
+	for k, value := range doc {
+		want, isMap := value.(map[string]any)
+		have, wasMap := live[k].(map[string]any)
+		switch {
+		case isMap && wasMap && len(want) == 0 && len(have) > 0:
+			found = true
+			continue
+		case isMap && wasMap:
+			below, some := WithoutEmptied(want, have)
+			value, found = below, found || some
+		}
+		rest[k] = value
+	}
+	return rest, found
+}
+
+// HasDerived reports whether an object may have values outside of metadata and status that the API server derived: it has a spec, or
+// manager does not own all of the rest.
+func HasDerived(u *unstructured.Unstructured, manager string) bool {
+	owned, ok := ours(u, manager)
+	for key, value := range u.Object {
+		switch key {
+		case "apiVersion", "kind", "metadata", "status":
+			continue
+		case "spec":
+			return true
+		}
+		if node, known := owned.field(key); !ok || !known || unowned(value, node, true) {
+			return true
+		}
+	}
+	return false
+}
+
+// DescribeUnlike says on one line in which fields an object differs from a new one.
+func DescribeUnlike(list []Unlike, v *View) string {
+	parts := make([]string, 0, len(list))
+	for k, f := range list {
+		if k == 3 {
+			parts = append(parts, "and more")
+			break
+		}
+		parts = append(parts, v.Words.Path(f.Path.String()))
+	}
+	return strings.Join(parts, ", ")
+}

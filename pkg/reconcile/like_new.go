@@ -1,0 +1,175 @@
+package reconcile
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/corollary-dev/corollary/pkg/apply"
+	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/status"
+)
+
+// This file is about values that the API server derived when an object was created, and that nobody owns: an update keeps them, though a
+// new object made from the same document would have others, or none.
+
+// verification is what is known of the object of that uid since the update to that hash.
+type verification struct {
+	uid  types.UID
+	hash string
+	// isPending is true until the object was compared with a new one.
+	isPending bool
+	// stale says in which fields it differs from a new one, and stays so.
+	stale string
+}
+
+// verifiedAs says whether object k of the desired state, with these facts, must be verified, and in which fields it stays stale. After a
+// restart, the upstream's status says it: it records another hash if the process ended between the update and its report.
+func (r *reconciliation) verifiedAs(k int, f *pipeline.Facts, rec *status.Recorded) (unverified bool, stale string) {
+	hash := r.record.desired.Objects[k].Hash
+	if v := r.record.objects[k].unusual.get().verified; v.uid == f.Live.UID && v.hash == hash {
+		return v.isPending, v.stale
+	}
+	if f.AppliedHash != "" || rec == nil || rec.UID != f.Live.UID || f.Live.Hash != hash {
+		return false, ""
+	}
+	return rec.State == string(pipeline.StateStale) || rec.Hash != "" && rec.Hash != hash, ""
+}
+
+// needsVerification reports whether an update may have left derived values behind: it has changed which fields are ours, or this was not
+// found out yet. An object without a spec in which we own everything has nothing derived.
+func (r *reconciliation) needsVerification(o pipeline.Outcome, in pipeline.Input, live *drift.Live, resp *unstructured.Unstructured) bool {
+	d := r.Pipeline.Downstreams[o.Downstream]
+	if o.State != pipeline.StateUpdate || d.OwnsFields() {
+		return false
+	}
+	return in.Facts[o.Object].Unverified || live.Shape != o.Live.Shape && drift.HasDerived(resp, d.View.Manager)
+}
+
+// verify compares an updated object with a dry-run create of its document. What differs and has no other owner is set to what a new
+// object has; what stays is remembered, so that the status says it. An error is temporary: the object is verified later.
+func (r *reconciliation) verify(ctx context.Context, o pipeline.Outcome, in pipeline.Input, resp *unstructured.Unstructured, doc map[string]any) error {
+	d, u := r.Pipeline.Downstreams[o.Downstream], &r.record.objects[o.Object].target.unusual
+	v := verification{uid: resp.GetUID(), hash: in.Desired.Objects[o.Object].Hash, isPending: true}
+	u.edit().verified = v
+	n, err := r.newObject(ctx, o, doc)
+	if err != nil {
+		return err
+	}
+	list, err := n.differences(ctx, resp)
+	if err != nil {
+		return err
+	}
+	if len(list) > 0 {
+		fixed, err := r.makeLikeNew(ctx, o, resp, doc, n, list)
+		if err != nil {
+			return err
+		}
+		if fixed != nil {
+			again := o
+			again.State = pipeline.StateRepair // which is not verified
+			if err := r.rememberApplied(ctx, again, in, fixed, doc); err != nil {
+				return err
+			}
+			list = drift.WithoutTheirs(n.unlike(fixed), doc)
+		}
+	}
+	v.isPending, v.stale = false, drift.DescribeUnlike(list, &d.View)
+	u.set(v.stale != "", func(t *unusualTarget) { t.verified = v })
+	return nil
+}
+
+// makeLikeNew makes the fields of list those of a new object, as far as the API server lets it; it returns nil if it would change nothing.
+// By an apply with their live values they become ours; without them, the next one removes them, and the API server derives them anew. This
+// leaves no other mark of ours, and also reaches into lists.
+func (r *reconciliation) makeLikeNew(ctx context.Context, o pipeline.Outcome, live *unstructured.Unstructured, doc map[string]any,
+	n *newObject, list []drift.Unlike) (*unstructured.Unstructured, error) {
+	list, err := n.possible(ctx, live, list)
+	t := r.target(o.Downstream, o.Target)
+	switch {
+	case err != nil || len(list) == 0:
+		return nil, err
+	case r.client.Dry():
+		return r.client.Stored(ctx, t, drift.LikeNew(live, list))
+	}
+	if claim, ok := drift.Claim(doc, list); ok {
+		if _, err := r.client.ApplyAt(ctx, t, live.GetUID(), live.GetResourceVersion(), claim); err != nil {
+			return nil, err
+		}
+	}
+	return r.client.Apply(ctx, t, live.GetUID(), doc)
+}
+
+// newObject is what dry-run creates of one document return.
+type newObject struct {
+	client  *apply.Client
+	view    *drift.View
+	target  apply.Target
+	doc     map[string]any
+	created *unstructured.Unstructured // nil: the API server does not say
+	random  []drift.Unlike
+}
+
+// newObject makes a dry-run create. If the API server refuses it, or cannot make one, the result knows nothing.
+func (r *reconciliation) newObject(ctx context.Context, o pipeline.Outcome, doc map[string]any) (*newObject, error) {
+	n := &newObject{client: r.client, view: &r.Pipeline.Downstreams[o.Downstream].View, target: r.target(o.Downstream, o.Target), doc: doc}
+	created, err := r.client.DryRunCreate(ctx, n.target, doc)
+	f := apply.Classify(err)
+	switch {
+	case err == nil:
+		n.created = created
+	case !f.Persistent() && f.Reason != apply.ReasonForbidden && f.Reason != apply.ReasonAlreadyExists && f.Reason != apply.ReasonNamespaceTerminating:
+		return nil, err
+	default:
+		r.Log.V(1).Info("not compared with a new object", "upstream", r.ref.String(), "target", o.Target.String(), "reason", f.Reason, "message", f.Message)
+	}
+	return n, nil
+}
+
+// differences returns in which fields live is not like a new object, apart from those of other managers and random values.
+func (n *newObject) differences(ctx context.Context, live *unstructured.Unstructured) ([]drift.Unlike, error) {
+	list := drift.WithoutTheirs(n.unlike(live), n.doc)
+	if len(list) == 0 {
+		return nil, nil
+	}
+	again, err := n.client.DryRunCreate(ctx, n.target, n.doc)
+	if err != nil {
+		return nil, err
+	}
+	n.random = drift.UnlikeNew(n.created, again, n.view)
+	return drift.Apart(list, n.random), nil
+}
+
+func (n *newObject) unlike(live *unstructured.Unstructured) []drift.Unlike {
+	if n.created == nil {
+		return nil
+	}
+	return drift.Apart(drift.UnlikeNew(live, n.created, n.view), n.random)
+}
+
+// maxTried limits the dry runs for one update.
+const maxTried = 8
+
+// possible returns those of list that the API server would make like new: all at once, or else each that it accepts alone.
+func (n *newObject) possible(ctx context.Context, live *unstructured.Unstructured, list []drift.Unlike) ([]drift.Unlike, error) {
+	would, err := n.client.WouldStore(ctx, n.target, drift.LikeNew(live, list))
+	if apply.Classify(err).Persistent() && len(list) > 1 {
+		var some []drift.Unlike
+		for _, f := range list[:min(len(list), maxTried)] {
+			if _, err := n.client.WouldStore(ctx, n.target, drift.LikeNew(live, []drift.Unlike{f})); err == nil {
+				some = append(some, f)
+			}
+		}
+		list = some
+		would, err = n.client.WouldStore(ctx, n.target, drift.LikeNew(live, list))
+	}
+	switch {
+	case apply.Classify(err).Persistent():
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	return drift.Apart(list, n.unlike(would)), nil
+}
