@@ -37,11 +37,11 @@ type Live struct {
 	// Unselected means that the object lacks the labels that its watch selects. It is never true in a watch; other readers set
 	// it.
 	Unselected bool
+	// Shape is a digest of which fields we own, without their values. It can be compared within one process; see shapeOf.
+	Shape uint32
 	// P is the digest of the projection: the live values of our fields, with whole exclusive fields and without initial fields.
 	// It is zero if Managed is false.
 	P Sum
-	// Shape is a digest of which fields we own, without their values. It can be compared within one process; see shapeOf.
-	Shape uint64
 	// Initial has the state of each initial field of the view, in the same order.
 	Initial []InitialField
 	// Status and StatusMessage are the result of kstatus for the whole object, generation included. The message of a Current

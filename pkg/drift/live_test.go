@@ -150,6 +150,8 @@ func TestEqualsExceptVersion(t *testing.T) {
 		switch v := reflect.ValueOf(&after).Elem().FieldByIndex(field.Index); v.Kind() {
 		case reflect.String:
 			v.SetString(v.String() + "x")
+		case reflect.Uint32:
+			v.SetUint(v.Uint() + 1)
 		case reflect.Int64:
 			v.SetInt(v.Int() + 1)
 		case reflect.Bool:

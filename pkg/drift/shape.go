@@ -13,11 +13,12 @@ const (
 
 // shapeOf returns a digest of which fields outside of the metadata are owned, and of which of them are empty. Other values do not count,
 // except those of fields called type: by convention, they select which other fields there are. live is the object.
-func shapeOf(live map[string]any, owned fields) uint64 {
+func shapeOf(live map[string]any, owned fields) uint32 {
 	if owned.isLeaf() {
 		return 0
 	}
-	return owned.shapeOfFields(live, "f:metadata")
+	sum := owned.shapeOfFields(live, "f:metadata")
+	return uint32(sum ^ sum>>32)
 }
 
 func (f fields) shape(live any) uint64 {

@@ -50,7 +50,7 @@ var allocated = map[schema.GroupKind][]fieldpath.Path{
 	},
 }
 
-// matches reports whether p is at or below of; a step into a list of of stands for each item.
+// matches reports whether p is at or below of; an index in of means each item.
 func matches(p, of fieldpath.Path) bool {
 	if len(p) < len(of) {
 		return false
@@ -172,7 +172,7 @@ func LikeNew(obj *unstructured.Unstructured, list []Unlike) *unstructured.Unstru
 }
 
 // Claim returns doc with the live values of those fields of list that nobody owns; false if there are none. An apply of it makes them
-// ours and changes none of them; the next apply of doc then removes them, and the API server derives them anew.
+// ours and changes none of them; the next apply of doc then removes them, and the API server derives them again.
 func Claim(doc map[string]any, list []Unlike) (claim map[string]any, ok bool) {
 	for _, f := range list {
 		if f.Lives && !f.Ours {

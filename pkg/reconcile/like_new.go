@@ -82,7 +82,7 @@ func (r *reconciliation) verify(ctx context.Context, o pipeline.Outcome, in pipe
 }
 
 // makeLikeNew makes the fields of list those of a new object, as far as the API server lets it; it returns nil if it would change nothing.
-// By an apply with their live values they become ours; without them, the next one removes them, and the API server derives them anew. This
+// By an apply with their live values they become ours; without them, the next one removes them, and the API server derives them again. This
 // leaves no other mark of ours, and also reaches into lists.
 func (r *reconciliation) makeLikeNew(ctx context.Context, o pipeline.Outcome, live *unstructured.Unstructured, doc map[string]any,
 	n *newObject, list []drift.Unlike) (*unstructured.Unstructured, error) {
