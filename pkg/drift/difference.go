@@ -230,6 +230,15 @@ func compareSteps(a, b fieldpath.Step) int {
 	return cmp.Compare(a.String(), b.String())
 }
 
+// Paths are the paths of differences, in one text.
+func Paths(list []Difference) string {
+	var b strings.Builder
+	for _, d := range list {
+		b.WriteString(d.Path.String() + "\n")
+	}
+	return b.String()
+}
+
 // Explain says on one line which fields differ and who wrote them last.
 func Explain(list []Difference) string {
 	var parts []string

@@ -1,6 +1,9 @@
 package drift
 
-import "hash/maphash"
+import (
+	"hash/maphash"
+	"strings"
+)
 
 // shapeSeed is for shapes, which are only compared within one process.
 var shapeSeed = maphash.MakeSeed()
@@ -11,8 +14,8 @@ const (
 	filledLeaf
 )
 
-// shapeOf returns a digest of which fields outside of the metadata are owned, and of which of them are empty. Other values do not count,
-// except those of fields called type: by convention, they select which other fields there are. live is the object.
+// shapeOf returns a digest of which fields outside of the metadata are owned, and of which of them are empty. Of other values, only those
+// count that select what the API server derives. live is the object.
 func shapeOf(live map[string]any, owned fields) uint32 {
 	if owned.isLeaf() {
 		return 0
@@ -48,11 +51,26 @@ func (f fields) shapeOfFields(live map[string]any, except string) uint64 {
 		}
 		value := live[name]
 		sum += combine(maphash.String(shapeSeed, key), below.shape(value))
-		if text, ok := value.(string); ok && name == "type" {
-			sum += maphash.String(shapeSeed, text)
+		if text, ok := value.(string); ok && selected(name, text) != "" {
+			sum += maphash.String(shapeSeed, selected(name, text))
 		}
 	}
 	return sum
+}
+
+// selected is what the value of a field selects: by convention, one called type says which other fields there are, and imagePullPolicy
+// depends on whether the image is the latest.
+func selected(name, value string) string {
+	switch name {
+	case "type":
+		return value
+	case "image":
+		_, tag, _ := strings.Cut(value[strings.LastIndexByte(value, '/')+1:], ":")
+		if tag == "latest" || tag == "" && !strings.Contains(value, "@") {
+			return "latest"
+		}
+	}
+	return ""
 }
 
 func (f fields) shapeOfItems(list []any) uint64 {

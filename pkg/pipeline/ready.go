@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"fmt"
+	"strings"
 
 	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
 
@@ -63,11 +64,19 @@ func (p *Pipeline) fact(d *Downstream, r Result, vars rules.Vars, budget *rules.
 		f.Reason, f.Message = string(StatePaused), r.Outcome.Message
 	case StateInSync, StateDrifted, StateStale:
 		if r.Live != nil {
-			return p.health(d, r, vars, budget)
+			return withStale(p.health(d, r, vars, budget), r.Outcome)
 		}
 		f.Progressing = true
 	default:
 		f.Progressing = true
+	}
+	return f
+}
+
+// withStale adds to what is said of an object that is not ready that it is stale, too.
+func withStale(f status.Fact, o Outcome) status.Fact {
+	if o.State == StateStale && !f.Ready {
+		f.Message = strings.TrimPrefix(f.Message+"; "+o.Message, "; ")
 	}
 	return f
 }

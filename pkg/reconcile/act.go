@@ -291,13 +291,16 @@ func (r *reconciliation) rememberApplied(ctx context.Context, o pipeline.Outcome
 		t.unusual.edit().changedBy = fmt.Sprintf("admission changes %s, which holds the hash: exclude it from that webhook or policy", r.Pipeline.HashKey())
 	}
 	var spelled *drift.Sum
+	rewritten := ""
 	if live.P != w.Sum {
 		sum := live.P
-		spelled = &sum
+		spelled, rewritten = &sum, drift.Paths(drift.Changed(doc, resp, &d.View))
 	}
+	isRewritten := rewritten != "" && rewritten != t.unusual.get().rewritten
+	t.unusual.set(rewritten != "", func(u *unusualTarget) { u.rewritten = rewritten })
 	rec := r.recordedAs(r.recorded(), o.Object)
 	r.record.setBaseline(o.Object, live.UID, spelled, rec != nil && rec.Baseline != "")
-	if r.needsVerification(o, in, live, resp) {
+	if r.needsVerification(o, in, live, resp, isRewritten) {
 		return r.verify(ctx, o, in, resp, doc)
 	}
 	return nil

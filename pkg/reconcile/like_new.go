@@ -38,14 +38,15 @@ func (r *reconciliation) verifiedAs(k int, f *pipeline.Facts, rec *status.Record
 	return rec.State == string(pipeline.StateStale) || rec.Hash != "" && rec.Hash != hash, ""
 }
 
-// needsVerification reports whether an update may have left derived values behind: it has changed which fields are ours, or this was not
-// found out yet. An object without a spec in which we own everything has nothing derived.
-func (r *reconciliation) needsVerification(o pipeline.Outcome, in pipeline.Input, live *drift.Live, resp *unstructured.Unstructured) bool {
+// needsVerification reports whether an update may have left derived values behind: it has changed which fields are ours, the API server has
+// newly stored other values than were sent, or it is not known whether it did. An object without a spec in which we own everything has
+// nothing derived.
+func (r *reconciliation) needsVerification(o pipeline.Outcome, in pipeline.Input, live *drift.Live, resp *unstructured.Unstructured, isRewritten bool) bool {
 	d := r.Pipeline.Downstreams[o.Downstream]
 	if o.State != pipeline.StateUpdate || d.OwnsFields() {
 		return false
 	}
-	return in.Facts[o.Object].Unverified || live.Shape != o.Live.Shape && drift.HasDerived(resp, d.View.Manager)
+	return in.Facts[o.Object].Unverified || (isRewritten || live.Shape != o.Live.Shape) && drift.HasDerived(resp, d.View.Manager)
 }
 
 // verify compares an updated object with a dry-run create of its document. What differs and has no other owner is set to what a new

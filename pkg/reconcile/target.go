@@ -36,6 +36,8 @@ type unusualTarget struct {
 	generated map[string]string
 	// verified is about the last update that changed which fields are ours; see verify.
 	verified verification
+	// rewritten are the fields of which the API server stored other values than were sent, at the last apply.
+	rewritten string
 }
 
 // probed is the verdict of probes on the object of that uid at that version, for that hash.
