@@ -87,9 +87,10 @@ func (w *caseRun) put(object map[string]any) error {
 	if err != nil {
 		return err
 	}
-	if u.Object, err = drift.Canonical(u.Object); err != nil {
+	if u.Object, err = drift.CanonicalWithNulls(u.Object); err != nil {
 		return fmt.Errorf("%s %s: %w", u.GetKind(), u.GetName(), err)
 	}
+	kind.DropNulls(u.Object)
 	switch {
 	case !kind.Namespaced:
 		u.SetNamespace("")

@@ -25,8 +25,9 @@ func (e *ValueError) Error() string { return e.Path.String() + ": " + e.Problem 
 // Canonical returns a deep copy of obj in canonical form, which is hashed and applied. obj has JSON types, Go's other integer types or
 // json.Number. Canonical(Canonical(x)) equals Canonical(x), and obj is not changed. The error is a *ValueError.
 //
-//   - A null value in a map is removed: in server-side apply it has no effect (the API server refuses it in a typed field). A null
-//     item of a list stays: removing it would move the items after it, and the API server decides whether the kind accepts it.
+//   - A null value in a map is removed: built-in kinds have none, and the API server refuses it in an apply. CanonicalWithNulls keeps it,
+//     for kinds in which null can be a value. A null item of a list stays: removing it would move the items after it, and the API server
+//     decides whether the kind accepts it.
 //   - A number becomes int64 if that is exact, else float64: 1.0 is 1, -0.0 is 0, and 2^53+1 stays itself. An integer that is
 //     neither an int64 nor exact as float64, NaN and the infinities are errors: the API server would store another number or none.
 //   - The stringData of a v1 Secret is moved into data, base64-encoded, and overwrites it, as in the API server. Under server-side
@@ -34,6 +35,33 @@ func (e *ValueError) Error() string { return e.Path.String() + ": " + e.Problem 
 //
 // Nothing else changes: empty maps, lists and strings have a meaning.
 func Canonical(obj map[string]any) (map[string]any, error) {
+	out, err := CanonicalWithNulls(obj)
+	if err == nil {
+		DropNulls(out)
+	}
+	return out, err
+}
+
+// DropNulls removes null values from maps, in place.
+func DropNulls(v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		for k, value := range v {
+			if value == nil {
+				delete(v, k)
+				continue
+			}
+			DropNulls(value)
+		}
+	case []any:
+		for _, item := range v {
+			DropNulls(item)
+		}
+	}
+}
+
+// CanonicalWithNulls is Canonical that keeps null values.
+func CanonicalWithNulls(obj map[string]any) (map[string]any, error) {
 	out, err := canonicalMap(obj, nil)
 	if err != nil {
 		return nil, err
@@ -54,9 +82,7 @@ func canonicalMap(m map[string]any, at *trail) (map[string]any, error) {
 		if err != nil && (problem == nil || k < first) {
 			first, problem = k, err
 		}
-		if c != nil { // otherwise it is a null
-			out[k] = c
-		}
+		out[k] = c
 	}
 	if problem != nil {
 		return nil, problem
@@ -171,8 +197,8 @@ func isSecret(obj map[string]any) bool { return obj["apiVersion"] == "v1" && obj
 
 // mergeStringData moves stringData into data, in place.
 func mergeStringData(secret map[string]any) error {
-	given, ok := secret["stringData"]
-	if !ok {
+	given := secret["stringData"]
+	if given == nil {
 		return nil
 	}
 	texts, ok := given.(map[string]any)
@@ -187,6 +213,9 @@ func mergeStringData(secret map[string]any) error {
 		data = make(map[string]any, len(texts))
 	}
 	for _, k := range slices.Sorted(maps.Keys(texts)) {
+		if texts[k] == nil {
+			continue
+		}
 		text, ok := texts[k].(string)
 		if !ok {
 			return &ValueError{Path: fieldpath.New("stringData", k), Problem: fmt.Sprintf("%T is not a string", texts[k]), Fix: "quote it"}

@@ -45,6 +45,15 @@ func Digest(v any) Sum {
 	return e.sum()
 }
 
+// exactDigest is Digest in which nulls count.
+func exactDigest(v any) Sum {
+	e := encoders.Get().(*encoder)
+	defer e.release()
+	e.nulls = true
+	e.value(v)
+	return e.sum()
+}
+
 func (e *encoder) sum() Sum {
 	full := sha256.Sum256(e.buf)
 	return Sum(full[:len(Sum{})])

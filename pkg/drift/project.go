@@ -80,7 +80,7 @@ func (p projector) list(live []any, owned fields) []any {
 // normalizes nothing. full is the canonical object with conventions, owner marks and the hash. It ignores what is not part of P,
 // and what is never in managedFields (apiVersion, kind and the identifying metadata).
 func Desired(full map[string]any, v *View) Sum {
-	return Digest(shape(full, v.leftOut()))
+	return exactDigest(shape(full, v.leftOut()))
 }
 
 // identity is the metadata that is in no manager's fields.

@@ -90,7 +90,7 @@ func (u *unlikeFinder) field(name string, live, created map[string]any, holders 
 }
 
 func (u *unlikeFinder) values(f Unlike, holders owners, at *trail) {
-	if f.Lives && f.Made && Digest(f.Live) == Digest(f.New) {
+	if f.Lives && f.Made && exactDigest(f.Live) == exactDigest(f.New) {
 		return
 	}
 	live, isMap := f.Live.(map[string]any)
@@ -153,7 +153,7 @@ func Apart(list, others []Unlike) []Unlike {
 func WithoutTheirs(list []Unlike, doc map[string]any) []Unlike {
 	return slices.DeleteFunc(slices.Clone(list), func(f Unlike) bool {
 		wanted, ok := fieldpath.Get(doc, f.Path)
-		return f.Manager != "" || f.Ours && ok && f.Lives && Digest(wanted) == Digest(f.Live)
+		return f.Manager != "" || f.Ours && ok && f.Lives && exactDigest(wanted) == exactDigest(f.Live)
 	})
 }
 
@@ -219,9 +219,12 @@ func WithoutEmptied(doc, live map[string]any) (rest map[string]any, found bool) 
 	return rest, found
 }
 
-// HasDerived reports whether an object may have values outside of metadata and status that the API server derived: it has a spec, or
-// manager does not own all of the rest.
-func HasDerived(u *unstructured.Unstructured, manager string) bool {
+// HasDerived reports whether an object that doc was applied to may have values outside of metadata and status that the API server derived: it
+// has a spec, or manager does not own all of the rest.
+func HasDerived(u *unstructured.Unstructured, doc map[string]any, manager string) bool {
+	if _, ok := doc["spec"]; ok {
+		return true
+	}
 	owned, ok := ours(u, manager)
 	for key, value := range u.Object {
 		switch key {
@@ -235,6 +238,17 @@ func HasDerived(u *unstructured.Unstructured, manager string) bool {
 		}
 	}
 	return false
+}
+
+// Removable returns the paths of those of list that a new object does not have, that nobody owns and that are not in lists.
+func Removable(list []Unlike) (paths []fieldpath.Path) {
+	for _, f := range list {
+		inList := slices.ContainsFunc(f.Path, func(s fieldpath.Step) bool { return s.Kind != fieldpath.FieldStep })
+		if f.Lives && !f.Made && !f.Ours && f.Manager == "" && !inList {
+			paths = append(paths, f.Path)
+		}
+	}
+	return paths
 }
 
 // DescribeUnlike says on one line in which fields an object differs from a new one.

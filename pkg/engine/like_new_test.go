@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"net/http"
 	"os"
 	"reflect"
@@ -37,6 +38,8 @@ type likeNewKind struct {
 	Kind   string
 	Base   map[string]any
 	Fields map[string][]any
+	// downstream is its name in the config.
+	downstream string
 }
 
 func (k likeNewKind) gvk() schema.GroupVersionKind {
@@ -78,7 +81,7 @@ func likeNewChanges(t *testing.T, list []likeNewKind) []likeNewChange {
 					add(at+"-filled", with(path, empty), with(path, value), false)
 				}
 				if next := (i + 1) % len(values); next != i {
-					add(fmt.Sprintf("%s-%d", at, next), with(path, value), with(path, values[next]), isScalar(value) && !strings.HasSuffix(path, ".type") && !strings.HasSuffix(path, ".serviceAccount"))
+					add(fmt.Sprintf("%s-%d", at, next), with(path, value), with(path, values[next]), isScalar(value) && isScalar(values[next]) && !strings.HasSuffix(path, ".type") && !strings.HasSuffix(path, ".serviceAccount"))
 				}
 			}
 		}
@@ -112,7 +115,7 @@ func emptyOf(value any) any {
 
 func isScalar(value any) bool {
 	switch value := value.(type) {
-	case map[string]any, []any:
+	case nil, map[string]any, []any:
 		return false
 	case string:
 		return value != ""
@@ -123,10 +126,10 @@ func isScalar(value any) bool {
 // likeNewConfig is an operator that makes one object of each Pool, of the kind in its spec.
 func likeNewConfig(list []likeNewKind, ns, name string) string {
 	var b strings.Builder
-	for i, k := range list {
+	for _, k := range list {
 		apiVersion, kind := k.gvk().ToAPIVersionAndKind()
-		fmt.Fprintf(&b, "  - name: d%d\n    apiVersion: %s\n    kind: %s\n    when: self.spec.kind == %q\n    targetNamespaces: {from: Any}\n    template: |\n      metadata: {name: \"NAME-{{ .metadata.name }}\"}\n",
-			i, apiVersion, kind, kind)
+		fmt.Fprintf(&b, "  - name: %s\n    apiVersion: %s\n    kind: %s\n    when: self.spec.downstream == %[1]q\n    targetNamespaces: {from: Any}\n    template: |\n"+
+			"      metadata: {name: \"NAME-{{ .metadata.name }}\"}\n", k.downstream, apiVersion, kind)
 		keys := map[string]bool{}
 		for key := range k.Base {
 			keys[key] = true
@@ -216,12 +219,12 @@ func TestLikeNew(t *testing.T) {
 	if err := yaml.UnmarshalStrict(data, &list); err != nil {
 		t.Fatal(err)
 	}
-	normalizeNumbers(list)
+	complete(list)
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	changes := validChanges(t, ns, likeNewChanges(t, list))
 	for _, c := range changes {
 		text, err := json.Marshal(map[string]any{"apiVersion": "test.example.com/v1", "kind": "Pool", "metadata": map[string]any{"name": c.object},
-			"spec": map[string]any{"kind": c.kind.gvk().Kind, "document": c.from}})
+			"spec": map[string]any{"downstream": c.kind.downstream, "document": c.from}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -249,9 +252,10 @@ func TestLikeNew(t *testing.T) {
 	golden.File(t, "testdata/like_new.golden", []byte(strings.Join(said, "")))
 }
 
-// normalizeNumbers makes whole numbers int64, as in objects.
-func normalizeNumbers(list []likeNewKind) {
+// complete names the downstreams, and makes whole numbers int64, as in objects.
+func complete(list []likeNewKind) {
 	for i := range list {
+		list[i].downstream = fmt.Sprintf("d%d", i)
 		list[i].Base = wholeNumbers(list[i].Base).(map[string]any)
 		for path := range list[i].Fields {
 			list[i].Fields[path] = wholeNumbers(list[i].Fields[path]).([]any)
@@ -262,9 +266,9 @@ func normalizeNumbers(list []likeNewKind) {
 func wholeNumbers(v any) any {
 	switch v := v.(type) {
 	case float64:
-		return int64(v)
-	case nil:
-		return map[string]any{}
+		if v == math.Trunc(v) {
+			return int64(v)
+		}
 	case map[string]any:
 		for k := range v {
 			v[k] = wholeNumbers(v[k])

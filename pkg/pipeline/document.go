@@ -64,10 +64,11 @@ func (p *Pipeline) rendered(d *Downstream, upstream *unstructured.Unstructured, 
 	if err := p.addConventions(d, data, doc); err != nil {
 		return nil, err
 	}
-	canonical, err := drift.Canonical(doc)
+	canonical, err := drift.CanonicalWithNulls(doc)
 	if err != nil {
 		return nil, err
 	}
+	d.Kind.DropNulls(canonical)
 	if err := checkNumbers(canonical, d.Kind.Schema); err != nil {
 		return nil, err
 	}

@@ -296,11 +296,11 @@ func (r *reconciliation) rememberApplied(ctx context.Context, o pipeline.Outcome
 		sum := live.P
 		spelled, rewritten = &sum, drift.Paths(drift.Changed(doc, resp, &d.View))
 	}
-	isRewritten := rewritten != "" && rewritten != t.unusual.get().rewritten
+	isRewritten := rewritten != t.unusual.get().rewritten || rewritten == "" && in.Facts[o.Object].Baseline != nil
 	t.unusual.set(rewritten != "", func(u *unusualTarget) { u.rewritten = rewritten })
 	rec := r.recordedAs(r.recorded(), o.Object)
 	r.record.setBaseline(o.Object, live.UID, spelled, rec != nil && rec.Baseline != "")
-	if r.needsVerification(o, in, live, resp, isRewritten) {
+	if r.needsVerification(o, in, live, resp, doc, isRewritten) {
 		return r.verify(ctx, o, in, resp, doc)
 	}
 	return nil

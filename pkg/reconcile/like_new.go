@@ -39,14 +39,15 @@ func (r *reconciliation) verifiedAs(k int, f *pipeline.Facts, rec *status.Record
 }
 
 // needsVerification reports whether an update may have left derived values behind: it has changed which fields are ours, the API server has
-// newly stored other values than were sent, or it is not known whether it did. An object without a spec in which we own everything has
+// stored other values than were sent, and did not before, or the reverse, or it is not known whether it did. An object without a spec in which we own everything has
 // nothing derived.
-func (r *reconciliation) needsVerification(o pipeline.Outcome, in pipeline.Input, live *drift.Live, resp *unstructured.Unstructured, isRewritten bool) bool {
+func (r *reconciliation) needsVerification(o pipeline.Outcome, in pipeline.Input, live *drift.Live, resp *unstructured.Unstructured,
+	doc map[string]any, isRewritten bool) bool {
 	d := r.Pipeline.Downstreams[o.Downstream]
 	if o.State != pipeline.StateUpdate || d.OwnsFields() {
 		return false
 	}
-	return in.Facts[o.Object].Unverified || (isRewritten || live.Shape != o.Live.Shape) && drift.HasDerived(resp, d.View.Manager)
+	return in.Facts[o.Object].Unverified || (isRewritten || live.Shape != o.Live.Shape) && drift.HasDerived(resp, doc, d.View.Manager)
 }
 
 // verify compares an updated object with a dry-run create of its document. What differs and has no other owner is set to what a new
@@ -100,7 +101,14 @@ func (r *reconciliation) makeLikeNew(ctx context.Context, o pipeline.Outcome, li
 			return nil, err
 		}
 	}
-	return r.client.Apply(ctx, t, live.GetUID(), doc)
+	live, err = r.client.Apply(ctx, t, live.GetUID(), doc)
+	if err != nil {
+		return nil, err
+	}
+	if rest := drift.Removable(n.unlike(live)); len(rest) > 0 { // an empty list that an apply cannot own
+		return r.client.Null(ctx, t, live.GetUID(), live.GetResourceVersion(), rest)
+	}
+	return live, nil
 }
 
 // newObject is what dry-run creates of one document return.
