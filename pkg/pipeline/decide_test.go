@@ -249,6 +249,12 @@ func TestDecide(t *testing.T) {
 			change: func(in *Input) { in.Facts[0].Live.P = other; in.Facts[0].Verdict.SameByDryRun = &no }, state: StateDrifted},
 		{name: "update under Report", reason: "Report is about drift; a changed desired object is applied", config: report,
 			change: func(in *Input) { in.Facts[0].RecordedHash = "v1-old"; in.Facts[0].Live.Hash = "v1-old" }, state: StateUpdate, action: ActionApply},
+		{name: "unverified", reason: "an update that was not compared with a new object is completed",
+			change: func(in *Input) { in.Facts[0].Unverified = true }, state: StateUpdate, action: ActionApply},
+		{name: "unverified under Report", reason: "Report is about drift; an update is completed", config: report,
+			change: func(in *Input) { in.Facts[0].Unverified = true }, state: StateUpdate, action: ActionApply},
+		{name: "stale", reason: "what an update cannot change is reported, and nothing is written",
+			change: func(in *Input) { in.Facts[0].Verdict.Stale = ".spec.x" }, state: StateStale, message: ".spec.x"},
 		{name: "contested", reason: "a writer that undid three repairs is not fought at full speed",
 			change: func(in *Input) {
 				in.Facts[0].Live.P, in.Facts[0].Spaced = other, time.Second

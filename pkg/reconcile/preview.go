@@ -169,8 +169,12 @@ func (t *dryRun) change(o pipeline.Outcome, action ChangeAction) *Change {
 func (t *dryRun) addChanges() {
 	for _, o := range t.last.Outcomes {
 		c := t.changes[o.Object]
-		if c == nil || c.Action == ChangeLeave && o.State == pipeline.StateInSync {
+		isStale := o.State == pipeline.StateStale
+		switch {
+		case c == nil || c.Action == ChangeLeave && o.State == pipeline.StateInSync || c.Action == ChangeNone && isStale:
 			c = t.change(o, idleActionOf(o))
+		case isStale && c.Note == "":
+			c.Note = o.Message
 		}
 		if f := t.failures[o.Object]; f != nil && c.Failure == nil && !c.Action.Writes() {
 			c.Failure, c.Action = f, ChangeRefuse

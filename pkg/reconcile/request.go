@@ -31,6 +31,9 @@ func (t *target) startOver() {
 	t.retry.reset()
 	t.probed.reset()
 	t.failure, t.dryRunAnswer = nil, nil
+	if v := t.unusual.get().verified; v.stale != "" {
+		t.unusual.edit().verified.isPending = true
+	}
 	if t.contest.get().unsettled > 0 {
 		t.contest.edit().unsettled = 0
 	}
