@@ -1,0 +1,104 @@
+//go:build controlplane
+
+package engine_test
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+
+	"github.com/corollary-dev/corollary/internal/testkit"
+)
+
+// waitField waits until a field of an object has a value.
+func waitField(t *testing.T, gvr schema.GroupVersionResource, ns, name string, want any, fields ...string) *unstructured.Unstructured {
+	t.Helper()
+	var u *unstructured.Unstructured
+	testkit.Eventually(t, patience, func() (bool, string) {
+		if u = testkit.Find(t, gvr, ns, name); u == nil {
+			return false, "it does not exist"
+		}
+		have, _, _ := unstructured.NestedFieldNoCopy(u.Object, fields...)
+		return reflect.DeepEqual(have, want), fmt.Sprintf("it is %v", have)
+	})
+	return u
+}
+
+const strategyBody = `
+spec:
+  strategy: {type: {{ .spec.data.strategy }}}
+  selector: {matchLabels: {app: a}}
+  template:
+    metadata: {labels: {app: a}}
+    spec: {containers: [{name: a, image: example.com/a}]}
+`
+
+// TestNotRecreatedForADefault: a default that nobody owns, and that the new document does not allow, is removed. With updatePolicy Recreate,
+// the object is not deleted for it.
+func TestNotRecreatedForADefault(t *testing.T) {
+	t.Parallel()
+	for _, policy := range []string{"Apply", "Recreate"} {
+		t.Run(policy, func(t *testing.T) {
+			t.Parallel()
+			ns, name := testkit.Namespace(t), testkit.Unique(t)
+			start(t, testkit.Config(), with(making(fill(widgetConfig, ns, name), "apps/v1", "Deployment", strategyBody), "updatePolicy: "+policy)).ready()
+			testkit.Apply(t, ns, widget("a", `{data: {strategy: RollingUpdate}}`))
+			before := waitField(t, deployments, ns, "a", "RollingUpdate", "spec", "strategy", "type")
+			testkit.Apply(t, ns, widget("a", `{data: {strategy: Recreate}}`))
+			after := waitField(t, deployments, ns, "a", map[string]any{"type": "Recreate"}, "spec", "strategy")
+			if before.GetUID() != after.GetUID() {
+				t.Error("it was deleted and created again")
+			}
+			waitDownstream(t, ns, "a", "InSync")
+		})
+	}
+}
+
+const egressBody = `
+spec:
+  podSelector: {matchLabels: {app: a}}
+  ingress: [{from: [{podSelector: {}}]}]
+  {{- if .spec.data.egress }}
+  egress: [{to: [{ipBlock: {cidr: 10.0.0.0/8}}]}]
+  {{- end }}
+`
+
+// TestDerivedAfterEachDeath: an operator that is killed before or after any of its writes leaves no derived value behind once it has been
+// started again, nor a field that the template does not have.
+func TestDerivedAfterEachDeath(t *testing.T) {
+	t.Parallel()
+	testkit.EachWrite(t, testkit.Deaths, func(t *testing.T, strike *testkit.Strike) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		conf := making(fill(widgetConfig, ns, name), "networking.k8s.io/v1", "NetworkPolicy", egressBody)
+		testkit.Apply(t, ns, widget("a", `{data: {other: x}}`))
+		life := strike.Run(t, testkit.Config(), func(cfg *rest.Config) func() { return start(t, cfg, conf).halt })
+		defer life.Stop()
+		until := func(want ...any) {
+			life.Eventually(patience, func() (bool, string) {
+				u, up := testkit.Find(t, networkPolicies, ns, "a"), testkit.Get(t, widgets, ns, "a")
+				if u == nil {
+					return false, "it does not exist"
+				}
+				have, _, _ := unstructured.NestedSlice(u.Object, "spec", "policyTypes")
+				state, observed := downstreamsOf(up)["config"]["state"], up.GetGeneration()
+				generation, _, _ := unstructured.NestedInt64(up.Object, "status", "observedGeneration")
+				owned := slices.ContainsFunc(u.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
+					return strings.Contains(string(e.FieldsV1.Raw), "policyTypes")
+				})
+				return reflect.DeepEqual(have, want) && state == "InSync" && generation == observed && !owned, fmt.Sprintf("it is %v, %v; owned: %v", have, state, owned)
+			})
+		}
+		until("Ingress")
+		testkit.Apply(t, ns, widget("a", `{data: {egress: x}}`))
+		until("Ingress", "Egress")
+		testkit.Apply(t, ns, widget("a", `{data: {other: x}}`))
+		until("Ingress")
+	})
+}
