@@ -296,7 +296,7 @@ func (r *reconciliation) rememberApplied(ctx context.Context, o pipeline.Outcome
 		sum := live.P
 		spelled, rewritten = &sum, drift.Paths(drift.Changed(doc, resp, &d.View))
 	}
-	isRewritten := rewritten != t.unusual.get().rewritten || rewritten == "" && in.Facts[o.Object].Baseline != nil
+	isRewritten := rewritten != t.unusual.get().rewritten
 	t.unusual.set(rewritten != "", func(u *unusualTarget) { u.rewritten = rewritten })
 	rec := r.recordedAs(r.recorded(), o.Object)
 	r.record.setBaseline(o.Object, live.UID, spelled, rec != nil && rec.Baseline != "")

@@ -47,7 +47,9 @@ func (r *reconciliation) needsVerification(o pipeline.Outcome, in pipeline.Input
 	if o.State != pipeline.StateUpdate || d.OwnsFields() {
 		return false
 	}
-	return in.Facts[o.Object].Unverified || (isRewritten || live.Shape != o.Live.Shape) && drift.HasDerived(resp, doc, d.View.Manager)
+	facts := in.Facts[o.Object]
+	isRewritten = isRewritten || facts.Baseline != nil && live.P == in.Desired.Objects[o.Object].Sum
+	return facts.Unverified || (isRewritten || live.Shape != o.Live.Shape) && drift.HasDerived(resp, doc, d.View.Manager)
 }
 
 // verify compares an updated object with a dry-run create of its document. What differs and has no other owner is set to what a new
