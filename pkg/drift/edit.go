@@ -54,8 +54,8 @@ func without(v any, p fieldpath.Path) (any, bool) {
 	}
 }
 
-// with returns obj with value at p, and copies what it changes. It creates missing maps, and the item if p ends with one that has keys; if
-// another list item is missing, it returns obj unchanged. An item may lack keys that have defaults.
+// with returns obj with value at p, and copies what it changes. It creates missing maps, and the item if p ends with one that has
+// keys; if another list item is missing, it returns obj unchanged. An item may lack keys that have defaults.
 func with(obj map[string]any, p fieldpath.Path, value any) map[string]any {
 	if out, ok := put(obj, p, value).(map[string]any); ok {
 		return out

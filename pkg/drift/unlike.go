@@ -219,8 +219,8 @@ func WithoutEmptied(doc, live map[string]any) (rest map[string]any, found bool) 
 	return rest, found
 }
 
-// HasDerived reports whether an object that doc was applied to may have values outside of metadata and status that the API server derived: it
-// has a spec, or manager does not own all of the rest.
+// HasDerived reports whether an object that doc was applied to may have values outside of metadata and status that the API server
+// derived: it has a spec, or manager does not own all of the rest.
 func HasDerived(u *unstructured.Unstructured, doc map[string]any, manager string) bool {
 	if _, ok := doc["spec"]; ok {
 		return true

@@ -90,7 +90,7 @@ func TestDerivedAfterEachDeath(t *testing.T) {
 				state, observed := downstreamsOf(up)["config"]["state"], up.GetGeneration()
 				generation, _, _ := unstructured.NestedInt64(up.Object, "status", "observedGeneration")
 				owned := slices.ContainsFunc(u.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
-					return strings.Contains(string(e.FieldsV1.Raw), "policyTypes")
+					return strings.Contains(e.FieldsV1.GetRawString(), "policyTypes")
 				})
 				return reflect.DeepEqual(have, want) && state == "InSync" && generation == observed && !owned, fmt.Sprintf("it is %v, %v; owned: %v", have, state, owned)
 			})

@@ -288,7 +288,7 @@ func (c *likeNewChange) check(t *testing.T, ns, object, after string, dryRuns in
 	switch {
 	case live == nil:
 		t.Errorf("there is no object: %s", after)
-	case reflect.DeepEqual(comparable(live), comparable(c.created)):
+	case reflect.DeepEqual(withoutMetadata(live), withoutMetadata(c.created)):
 		if after != "" {
 			t.Errorf("it is like a new object, and the status says: %s", after)
 		}
@@ -296,8 +296,8 @@ func (c *likeNewChange) check(t *testing.T, ns, object, after string, dryRuns in
 			t.Errorf("%d dry-run creates after a change of a value", dryRuns)
 		}
 	case after == "":
-		is, _ := json.Marshal(comparable(live))
-		want, _ := json.Marshal(comparable(c.created))
+		is, _ := json.Marshal(withoutMetadata(live))
+		want, _ := json.Marshal(withoutMetadata(c.created))
 		t.Errorf("the status says nothing:\n is %s\nnew %s", is, want)
 	default:
 		return after
@@ -351,8 +351,8 @@ var likeNewCluster = sync.OnceValue(func() *kinds.Cluster {
 	return cluster
 })
 
-// comparable is an object without its metadata, its status, and what the API server allocates or makes of the uid.
-func comparable(u *unstructured.Unstructured) map[string]any {
+// withoutMetadata is an object without its metadata, its status, and what the API server allocates or makes of the uid.
+func withoutMetadata(u *unstructured.Unstructured) map[string]any {
 	out := runtime.DeepCopyJSON(u.Object)
 	delete(out, "metadata")
 	delete(out, "status")
