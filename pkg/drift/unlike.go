@@ -46,7 +46,7 @@ func UnlikeNew(live, created *unstructured.Unstructured, v *View) []Unlike {
 var allocated = map[schema.GroupKind][]fieldpath.Path{
 	{Kind: "Service"}: {
 		fieldpath.New("spec", "clusterIP"), fieldpath.New("spec", "clusterIPs"), fieldpath.New("spec", "healthCheckNodePort"),
-		append(fieldpath.New("spec", "ports"), fieldpath.Step{Kind: fieldpath.IndexStep}, fieldpath.Step{Kind: fieldpath.FieldStep, Field: "nodePort"}),
+		fieldpath.MustParse(".spec.ports[0].nodePort"),
 	},
 }
 
