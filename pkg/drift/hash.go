@@ -29,9 +29,10 @@ const HashVersion = "v1-"
 // lowerBase32 is lower case base32hex without padding: 5 bits per character, only letters and digits.
 var lowerBase32 = base32.NewEncoding("0123456789abcdefghijklmnopqrstuv").WithPadding(base32.NoPadding)
 
-// Hash returns the hash of an object, for an annotation or a label. The order of keys and the Go types of numbers do not count,
-// nulls do; pass the result of Canonical, without what should not count. A label has at most 63 characters, and sha256 as hexadecimal text has 64, so the
-// hash is base32hex: 55 characters for sha256 with the version, 35 for sha1, 29 for md5. It panics if the algorithm is not valid.
+// Hash returns the hash of an object, for an annotation or a label. The order of keys and the Go types of numbers do not count, nulls
+// do; pass the result of Canonical, without what should not count. A label has at most 63 characters, and sha256 as hexadecimal text
+// has 64, so the hash is base32hex: 55 characters for sha256 with the version, 35 for sha1, 29 for md5. It panics if the algorithm is
+// not valid.
 func Hash(a Algorithm, obj map[string]any) string {
 	e := encoders.Get().(*encoder)
 	defer e.release()
