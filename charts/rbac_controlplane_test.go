@@ -137,15 +137,15 @@ func TestRightsOfValues(t *testing.T) {
 	if err := yaml.Unmarshal(text, &operator); err != nil {
 		t.Fatal(err)
 	}
-	file := renderRights(t, chart, map[string]any{"operatorFiles": map[string]any{"copy": string(text)}})
+	file := renderRights(t, map[string]any{"operatorFiles": map[string]any{"copy": string(text)}})
 	for _, key := range []string{"apiVersion", "kind", "metadata"} {
 		delete(operator, key)
 	}
-	value := renderRights(t, chart, map[string]any{"operators": map[string]any{"configmap-copy": operator}})
+	value := renderRights(t, map[string]any{"operators": map[string]any{"configmap-copy": operator}})
 	if diff := gocmp.Diff(string(file), string(value)); diff != "" {
 		t.Error(diff)
 	}
-	none := renderRights(t, chart, map[string]any{"operatorFiles": map[string]any{"copy": string(text)}}, "--set", "rbac.create=false")
+	none := renderRights(t, map[string]any{"operatorFiles": map[string]any{"copy": string(text)}}, "--set", "rbac.create=false")
 	if bytes.Contains(none, []byte("corollary-configmap-copy")) {
 		t.Errorf("rbac.create is false, and there is\n%s", none)
 	}
@@ -299,7 +299,7 @@ func grantedByCase(t *testing.T, text string) map[string]rights {
 }
 
 // renderRights has helm render the roles and bindings for values, under the names that the other side uses.
-func renderRights(t *testing.T, dir string, values map[string]any, more ...string) []byte {
+func renderRights(t *testing.T, values map[string]any, more ...string) []byte {
 	t.Helper()
 	values["image"] = map[string]any{"repository": "registry.example.com/corollary"}
 	values["serviceAccount"] = map[string]any{"name": "process"}
@@ -308,7 +308,7 @@ func renderRights(t *testing.T, dir string, values map[string]any, more ...strin
 	if err != nil {
 		t.Fatal(err)
 	}
-	args := append([]string{"template", "corollary", dir, "--namespace=system", "--values=" + write(t, "values.yaml", string(text))}, more...)
+	args := append([]string{"template", "corollary", chart, "--namespace=system", "--values=" + write(t, "values.yaml", string(text))}, more...)
 	if len(more) == 0 {
 		args = append(args, "--show-only=templates/rbac.yaml")
 	}
