@@ -308,7 +308,8 @@ func renderRights(t *testing.T, values map[string]any, more ...string) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	args := append([]string{"template", "corollary", chart, "--namespace=system", "--values=" + write(t, "values.yaml", string(text))}, more...)
+	path := write(t, "values.yaml", string(text))
+	args := append([]string{"template", "corollary", chart, "--namespace=system", "--values=" + path}, more...)
 	if len(more) == 0 {
 		args = append(args, "--show-only=templates/rbac.yaml")
 	}

@@ -85,7 +85,9 @@ func ChartValues(o ChartOptions) (values map[string]any, notes []string, err err
 	if len(definitions) > 0 {
 		values["crds"] = map[string]any{"definitions": definitions}
 	}
-	rights, err := Rights(o.Operators, RBACOptions{Kinds: o.Kinds, Conversions: o.Conversions, Process: Identity{"NAMESPACE", "SERVICEACCOUNT"}})
+	rights, err := Rights(o.Operators, RBACOptions{
+		Kinds: o.Kinds, Conversions: o.Conversions, Process: Identity{"NAMESPACE", "SERVICEACCOUNT"},
+	})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -100,7 +102,8 @@ func converted(o ChartOptions) (map[string]any, error) {
 		if err != nil {
 			return nil, err
 		}
-		for list, isIn := range map[string]bool{"crds": true, "verify": c.Publish == config.PublishVerify, "migrate": c.Migrate == config.MigrateAuto} {
+		of := map[string]bool{"crds": true, "verify": c.Publish == config.PublishVerify, "migrate": c.Migrate == config.MigrateAuto}
+		for list, isIn := range of {
 			if isIn {
 				names, _ := lists[list].([]any)
 				lists[list] = append(names, gr.String())
