@@ -4,6 +4,7 @@ package charts
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -14,7 +15,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 	rbacv1 "k8s.io/api/rbac/v1"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
@@ -23,6 +24,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/generate"
 	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
 // rights are single permissions: whose, where, on what, to do what.
@@ -58,49 +60,71 @@ func (r rights) derived(t *testing.T, g *generate.RBAC, err error) {
 // TestRights holds what the chart grants for configs to what the command derives from them, for every example and for the
 // configs that the derivation itself is tested by.
 func TestRights(t *testing.T) {
-	dir := withReleaseRights(t)
-	for name, c := range rightsCases(t) {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			c.check(t, dir, 0)
-		})
+	compareRights(t, rightsCases(t))
+}
+
+// compareRights has helm render the rights of all cases at once, and compares those of each with what the command derives.
+func compareRights(t *testing.T, cases map[string]rightsCase) {
+	t.Helper()
+	want, values := map[string]rights{}, map[string]any{}
+	for name, c := range cases {
+		want[name], values[name] = c.derive(t)
+	}
+	got := renderCases(t, withCases(t), values)
+	failed := 0
+	for _, name := range slices.Sorted(maps.Keys(got)) {
+		diff := gocmp.Diff(slices.Sorted(maps.Keys(want[name])), slices.Sorted(maps.Keys(got[name])))
+		if diff == "" {
+			continue
+		}
+		if failed++; failed <= 5 {
+			t.Errorf("%s: the chart grants other rights than corollary generate rbac prints (- command, + chart):\n%s\n%v", name, diff, values[name])
+		}
+	}
+	if failed > 5 {
+		t.Errorf("and so for %d more configs", failed-5)
 	}
 }
 
-// TestRightsOfShards is TestRights for processes that share shards.
-func TestRightsOfShards(t *testing.T) {
-	rightsCase{configs: []string{"../examples/configs/configmap-copy/operator.yaml"}}.check(t, withReleaseRights(t), 16)
-}
-
-// check compares what the chart grants with what the command derives.
-func (c rightsCase) check(t *testing.T, dir string, shards int) {
+// derive is what the command derives, and the values of the chart for the same.
+func (c rightsCase) derive(t *testing.T) (rights, map[string]any) {
 	t.Helper()
 	source, err := kinds.Offline(c.crds...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	files, problems := config.Load(config.Options{Files: c.configs})
-	if len(problems) > 0 {
+	var files []*config.File
+	var problems config.Errors
+	if len(c.configs) > 0 {
+		files, problems = config.Load(config.Options{Files: c.configs})
+	}
+	conversions, more := config.LoadConversions(config.Options{Files: append(c.configs, c.conversions...)}, files)
+	if problems = append(problems, more...); len(problems) > 0 {
 		t.Fatalf("loading:\n%v", problems)
 	}
+	source = pipeline.WithDescribed(files, source)
 	want := rights{}
 	run, err := generate.Rights(files, generate.RBACOptions{
-		Kinds: source, Process: generate.Identity{Namespace: "system", Name: "process"}, Lease: "lead", Shards: shards > 0,
+		Kinds: source, Process: generate.Identity{Namespace: "system", Name: "process"}, Lease: "lead", Shards: c.values["shards"] != nil,
+		Conversions: conversions, Secret: cmp.Or(c.secret, "process-webhook"), SecretReadOnly: c.certificate != nil,
 	})
 	want.derived(t, run, err)
 	release, err := generate.ReleaseRights(files, generate.RBACOptions{
 		Kinds: source, Process: generate.Identity{Namespace: "system", Name: "releaser"},
 	})
 	want.derived(t, release, err)
-	values, err := generate.ChartValues(files, os.ReadFile, source, nil)
+	values, _, err := generate.ChartValues(generate.ChartOptions{Operators: files, Conversions: conversions, Read: os.ReadFile, Kinds: source})
 	if err != nil {
 		t.Fatal(err)
 	}
-	values["shards"] = shards
-	got := granted(t, renderRights(t, dir, values))
-	if diff := cmp.Diff(slices.Sorted(maps.Keys(want)), slices.Sorted(maps.Keys(got))); diff != "" {
-		t.Errorf("the chart grants other rights than corollary generate rbac prints (- command, + chart):\n%s", diff)
+	if len(c.crds) == 0 {
+		delete(values, "kinds") // what configs say of kinds the chart reads itself
 	}
+	maps.Copy(values, c.values)
+	if c.certificate != nil {
+		values["conversion"].(map[string]any)["certificate"] = c.certificate
+	}
+	return want, values
 }
 
 // TestRightsOfValues: an operator that is in the values is given the same as one whose file does.
@@ -113,39 +137,41 @@ func TestRightsOfValues(t *testing.T) {
 	if err := yaml.Unmarshal(text, &operator); err != nil {
 		t.Fatal(err)
 	}
-	file := renderRights(t, chart, map[string]any{"operatorFiles": map[string]any{"copy": string(text)}})
+	file := renderRights(t, map[string]any{"operatorFiles": map[string]any{"copy": string(text)}})
 	for _, key := range []string{"apiVersion", "kind", "metadata"} {
 		delete(operator, key)
 	}
-	value := renderRights(t, chart, map[string]any{"operators": map[string]any{"configmap-copy": operator}})
-	if diff := cmp.Diff(string(file), string(value)); diff != "" {
+	value := renderRights(t, map[string]any{"operators": map[string]any{"configmap-copy": operator}})
+	if diff := gocmp.Diff(string(file), string(value)); diff != "" {
 		t.Error(diff)
 	}
-	none := renderRights(t, chart, map[string]any{"operatorFiles": map[string]any{"copy": string(text)}}, "--set", "rbac.create=false")
+	none := renderRights(t, map[string]any{"operatorFiles": map[string]any{"copy": string(text)}}, "--set", "rbac.create=false")
 	if bytes.Contains(none, []byte("corollary-configmap-copy")) {
 		t.Errorf("rbac.create is false, and there is\n%s", none)
 	}
 }
 
-// rightsCase are configs and the definitions of their kinds.
-type rightsCase struct{ configs, crds []string }
+// rightsCase are configs, the definitions of their kinds, and what the rights depend on besides.
+type rightsCase struct {
+	configs, conversions, crds []string
+	values                     map[string]any // of the chart
+	certificate                map[string]any // the value conversion.certificate
+	secret                     string         // of the webhook
+}
 
 func rightsCases(t *testing.T) map[string]rightsCase {
 	t.Helper()
 	cases := map[string]rightsCase{}
-	examples, err := filepath.Glob("../examples/configs/*/rbac.yaml")
+	examples, err := filepath.Glob("../examples/[cs]*/*/operator*")
 	if err != nil || len(examples) < 10 {
 		t.Fatalf("found %d examples: %v", len(examples), err)
 	}
 	for _, path := range examples {
-		var c rightsCase
 		dir := filepath.Dir(path)
-		for _, name := range []string{"operator.yaml", "operators"} {
-			c.configs = append(c.configs, existing(filepath.Join(dir, name))...)
-		}
-		c.crds = existing(filepath.Join(dir, "crd.yaml"))
-		cases["example "+filepath.Base(dir)] = c
+		c := rightsCase{configs: []string{path}, crds: existing(filepath.Join(dir, "crd.yaml"))}
+		cases["example "+strings.TrimPrefix(dir, "../examples/")] = c
 	}
+	cases["shards"] = rightsCase{configs: []string{"../examples/configs/configmap-copy/operator.yaml"}, values: map[string]any{"shards": 16}}
 	archives, err := filepath.Glob("../pkg/generate/testdata/rights/*.txtar")
 	if err != nil || len(archives) < 15 {
 		t.Fatalf("found %d made-up configs: %v", len(archives), err)
@@ -186,28 +212,94 @@ func madeUp(t *testing.T, path string) (c rightsCase) {
 	return c
 }
 
-// withReleaseRights copies the chart and adds the rights to release, which the chart has in a hook.
-func withReleaseRights(t *testing.T) string {
+// caseRights prints the roles of each case, with those to release, which the chart has in a hook.
+const caseRights = `{{ range $name, $values := .Values.cases }}
+{{ $root := dict "Values" (merge (dict) $values (omit $.Values "cases")) "Release" $.Release "Chart" $.Chart "Files" $.Files }}
+{{ $more := dict "case" $name }}
+{{ range include "corollary.rights" $root | fromJson }}
+{{ include "corollary.role" (dict "root" $root "role" . "name" "process" "annotations" $more) }}
+{{ end }}
+{{ range include "corollary.releaseRights" (dict "root" $root "to" "system/releaser") | fromJson }}
+{{ include "corollary.role" (dict "root" $root "role" . "name" "release" "annotations" $more) }}
+{{ end }}
+{{ end }}`
+
+// withCases copies the chart and has it render nothing but the rights of cases.
+func withCases(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	if err := os.CopyFS(dir, os.DirFS(chart)); err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(dir, "templates", "rbac.yaml")
-	text, err := os.ReadFile(path)
+	manifests, err := filepath.Glob(filepath.Join(dir, "templates", "[^_]*"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	text = append(text, `{{ range include "corollary.releaseRights" (dict "root" . "to" "system/releaser") | fromJson }}`+
-		`{{ include "corollary.role" (dict "root" $ "role" . "name" "release") }}{{ end }}`...)
-	if err := os.WriteFile(path, text, 0o600); err != nil {
+	for _, path := range manifests {
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "templates", "rbac.yaml"), []byte(caseRights), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return dir
 }
 
+// renderCases returns the rights of each case. If the chart refuses the cases, it finds the first that it refuses.
+func renderCases(t *testing.T, dir string, cases map[string]any) map[string]rights {
+	t.Helper()
+	text, err := yaml.Marshal(map[string]any{
+		"cases": cases, "fullnameOverride": "process", "serviceAccount": map[string]any{"name": "process"},
+		"leaderElection": map[string]any{"id": "lead"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, stderr, err := helm(t, "template", "corollary", dir, "--namespace=system", "--skip-schema-validation",
+		"--values="+write(t, "values.yaml", string(text)))
+	if err == nil {
+		return grantedByCase(t, stdout)
+	}
+	names := slices.Sorted(maps.Keys(cases))
+	if len(names) == 1 {
+		t.Fatalf("%s: the chart refuses it: %v: %s\n%s", names[0], err, stderr, text)
+	}
+	got := map[string]rights{}
+	for half := range slices.Chunk(names, (len(names)+1)/2) {
+		some := map[string]any{}
+		for _, name := range half {
+			some[name] = cases[name]
+		}
+		maps.Copy(got, renderCases(t, dir, some))
+	}
+	return got
+}
+
+// grantedByCase is granted for the roles of several cases.
+func grantedByCase(t *testing.T, text string) map[string]rights {
+	t.Helper()
+	manifests := map[string][]string{}
+	for _, document := range strings.Split(text, "\n---\n") {
+		var o struct {
+			Metadata struct{ Annotations map[string]string }
+		}
+		if err := yaml.Unmarshal([]byte(document), &o); err != nil {
+			t.Fatalf("%v\n%s", err, document)
+		}
+		if name := o.Metadata.Annotations["case"]; name != "" {
+			manifests[name] = append(manifests[name], document)
+		}
+	}
+	got := map[string]rights{}
+	for name, documents := range manifests {
+		got[name] = granted(t, []byte(strings.Join(documents, "\n---\n")))
+	}
+	return got
+}
+
 // renderRights has helm render the roles and bindings for values, under the names that the other side uses.
-func renderRights(t *testing.T, dir string, values map[string]any, more ...string) []byte {
+func renderRights(t *testing.T, values map[string]any, more ...string) []byte {
 	t.Helper()
 	values["image"] = map[string]any{"repository": "registry.example.com/corollary"}
 	values["serviceAccount"] = map[string]any{"name": "process"}
@@ -216,7 +308,8 @@ func renderRights(t *testing.T, dir string, values map[string]any, more ...strin
 	if err != nil {
 		t.Fatal(err)
 	}
-	args := append([]string{"template", "corollary", dir, "--namespace=system", "--values=" + write(t, "values.yaml", string(text))}, more...)
+	path := write(t, "values.yaml", string(text))
+	args := append([]string{"template", "corollary", chart, "--namespace=system", "--values=" + path}, more...)
 	if len(more) == 0 {
 		args = append(args, "--show-only=templates/rbac.yaml")
 	}

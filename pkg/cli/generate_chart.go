@@ -3,9 +3,11 @@ package cli
 import (
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 
+	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/generate"
 	"github.com/corollary-dev/corollary/pkg/yamltext"
 )
@@ -22,9 +24,10 @@ func newGenerateChart(streams IO) *cobra.Command {
 		Use:   "chart-values -c CONFIG",
 		Short: "Print the values of the Helm chart for configs",
 		Long: `Print values for the Helm chart: each config as operatorFiles.NAME, byte for byte, and
-the files that it names (templateFile, conventionsFile) under files. If a file is in a
-directory above its config, its name is changed to one in the config's directory, where
-the chart mounts it.
+the files that it names (templateFile, conventionsFile) under files, as are conversions,
+their certificates and activations among the configs. If a file is in a directory above
+its config, its name is changed to one in the config's directory, where the chart mounts
+it. Notes on standard error say what rights have to be granted by hand.
 
 With --crds, kinds whose resource is not the regular plural, and cluster-scoped ones,
 are listed under kinds, so that the chart grants rights to the right resources. The
@@ -57,10 +60,17 @@ func (o *generateChartOptions) run() error {
 	if err != nil {
 		return err
 	}
-	values, err := generate.ChartValues(files, os.ReadFile, source, described)
+	conversions, beside, err := o.beside(files)
 	if err != nil {
 		return err
 	}
+	values, notes, err := generate.ChartValues(generate.ChartOptions{
+		Operators: files, Conversions: conversions, Beside: beside, Read: os.ReadFile, Kinds: source, Described: described,
+	})
+	if err != nil {
+		return err
+	}
+	writeNotes(o.streams, notes)
 	text, err := yamltext.Of(values)
 	if err != nil {
 		return err
@@ -69,4 +79,26 @@ func (o *generateChartOptions) run() error {
 		return fmt.Errorf("writing the values: %w", err)
 	}
 	return nil
+}
+
+// beside returns the conversions, and the files of other kinds that are read with the configs.
+func (o *generateChartOptions) beside(files []*config.File) ([]*config.ConversionFile, []string, error) {
+	conversions, problems := o.configs.conversionsBeside(files, o.streams)
+	activations, more := config.LoadActivations(config.Options{Files: o.configs.files, Anybody: true}, nil)
+	if err := refuse(o.streams, append(problems, more...), nil); err != nil {
+		return nil, nil, err
+	}
+	var paths []string
+	for _, c := range conversions {
+		if !slices.ContainsFunc(files, func(f *config.File) bool { return f.Path == c.Path() }) {
+			paths = append(paths, c.Path())
+		}
+		if c.Certificate != nil {
+			paths = append(paths, c.Certificate.Path)
+		}
+	}
+	for _, a := range activations {
+		paths = append(paths, a.Path())
+	}
+	return conversions, paths, nil
 }

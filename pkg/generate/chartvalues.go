@@ -9,57 +9,108 @@ import (
 	"strings"
 
 	yaml "go.yaml.in/yaml/v3"
-	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/yamltext"
 )
 
 // keepAnnotation has Helm leave an object where a release is uninstalled or no longer has it.
 const keepAnnotation = "helm.sh/resource-policy"
 
-// ChartValues are the values of the Helm chart for configs: operatorFiles, files, kinds and, of kinds that they describe, crds. read gives
-// the content of a file.
+// ChartOptions are what the values of the Helm chart are made from.
+type ChartOptions struct {
+	Operators []*config.File
+	// Conversions are those of the operators, and those in files of their own.
+	Conversions []*config.ConversionFile
+	// Beside are the files of other kinds that are read with the configs: of conversions, certificates and activations.
+	Beside []string
+	// Read gives the content of a file.
+	Read func(path string) ([]byte, error)
+	// Kinds knows the resource and the scope of kinds.
+	Kinds kinds.Source
+	// Described are the definitions of the kinds that configs describe.
+	Described []*Definition
+}
+
+// ChartValues are the values of the Helm chart: operatorFiles, files, kinds, conversion and, of kinds that configs describe, crds. The
+// notes are sentences about what a person has to do, and about what the chart guesses.
 //
 // Configs go in byte for byte, since Helm would turn large integers of values into floats. Only names of files change: one
 // that lies above its config is mounted beside it, and a template that would be read as a config there is mounted in a folder.
 //
-// kinds names those that the chart could not guess the resource or the scope of, as far as source knows them. An error names
+// kinds names those that the chart could not guess the resource or the scope of, as far as o.Kinds knows them. An error names
 // the operator, and a file that cannot be read or two that would be mounted as one.
-func ChartValues(
-	files []*config.File,
-	read func(path string) ([]byte, error),
-	source kinds.Source,
-	described []*Definition,
-) (map[string]any, error) {
-	v := newChartValues(read)
-	for _, f := range files {
+func ChartValues(o ChartOptions) (values map[string]any, notes []string, err error) {
+	v := newChartValues(o.Read)
+	for _, f := range o.Operators {
 		if err := v.add(f); err != nil {
-			return nil, fmt.Errorf("operator %s: %w", f.Metadata.Name, err)
+			return nil, nil, fmt.Errorf("operator %s: %w", f.Metadata.Name, err)
 		}
 	}
-	values := map[string]any{"operatorFiles": v.operators}
+	for _, place := range o.Beside {
+		if err := v.mount(filepath.Base(place), place); err != nil {
+			return nil, nil, err
+		}
+	}
+	values = map[string]any{"operatorFiles": v.operators}
 	if len(v.files) > 0 {
 		values["files"] = v.files
 	}
-	if odd := oddKinds(files, source); len(odd) > 0 {
+	odd, err := oddKinds(o.Operators, o.Kinds)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(odd) > 0 {
 		values["kinds"] = odd
 	}
+	converted, err := converted(o)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(converted) > 0 {
+		values["conversion"] = converted
+	}
 	definitions := map[string]any{}
-	for _, d := range described {
+	for _, d := range o.Described {
 		object := d.Object.DeepCopy()
 		object.SetAnnotations(map[string]string{keepAnnotation: "keep"})
 		text, err := yamltext.Of(object.Object)
 		if err != nil {
-			return nil, fmt.Errorf("writing the CustomResourceDefinition of %s: %w", d.Kind.Kind, err)
+			return nil, nil, fmt.Errorf("writing the CustomResourceDefinition of %s: %w", d.Kind.Kind, err)
 		}
 		definitions[object.GetName()] = text
 	}
 	if len(definitions) > 0 {
 		values["crds"] = map[string]any{"definitions": definitions}
 	}
-	return values, nil
+	rights, err := Rights(o.Operators, RBACOptions{
+		Kinds: o.Kinds, Conversions: o.Conversions, Process: Identity{"NAMESPACE", "SERVICEACCOUNT"},
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	return values, rights.Notes, nil
+}
+
+// converted is the chart's value conversion: the definitions of the kinds that are converted.
+func converted(o ChartOptions) (map[string]any, error) {
+	lists := map[string]any{}
+	for _, c := range o.Conversions {
+		gr, _, err := Converted(o.Kinds, c)
+		if err != nil {
+			return nil, err
+		}
+		of := map[string]bool{"crds": true, "verify": c.Publish == config.PublishVerify, "migrate": c.Migrate == config.MigrateAuto}
+		for list, isIn := range of {
+			if isIn {
+				names, _ := lists[list].([]any)
+				lists[list] = append(names, gr.String())
+			}
+		}
+	}
+	return lists, nil
 }
 
 // chartValues gathers configs and the files that they name.
@@ -88,14 +139,9 @@ func (v *chartValues) add(f *config.File) error {
 		if v.flat {
 			mounted = path.Base(mounted)
 		}
-		if from, taken := v.from[mounted]; taken && from != place {
-			return fmt.Errorf("%s and %s would both be mounted as %s: rename one of them", from, place, mounted)
+		if err := v.mount(mounted, place); err != nil {
+			return err
 		}
-		content, err := v.read(place)
-		if err != nil {
-			return fmt.Errorf("reading the files that its config names: %w", err)
-		}
-		v.from[mounted], v.files[mounted] = place, string(content)
 		if mounted != path.Clean(filepath.ToSlash(name)) {
 			renamed[name] = mounted
 		}
@@ -106,6 +152,19 @@ func (v *chartValues) add(f *config.File) error {
 		}
 	}
 	v.operators[f.Metadata.Name] = string(text)
+	return nil
+}
+
+// mount adds a file as one of the chart's files.
+func (v *chartValues) mount(mounted, place string) error {
+	if from, taken := v.from[mounted]; taken && from != place {
+		return fmt.Errorf("%s and %s would both be mounted as %s: rename one of them", from, place, mounted)
+	}
+	content, err := v.read(place)
+	if err != nil {
+		return fmt.Errorf("reading a file to mount beside the configs: %w", err)
+	}
+	v.from[mounted], v.files[mounted] = place, string(content)
 	return nil
 }
 
@@ -156,23 +215,30 @@ func renameIn(n *yaml.Node, names map[string]string) {
 	}
 }
 
-// oddKinds are the custom kinds that configs name whose resource is not the regular plural, which are cluster-scoped or have
-// no status subresource, as the chart's value kinds takes them. Kinds that source does not know are left out.
-func oddKinds(files []*config.File, source kinds.Source) map[string]any {
-	odd := map[string]any{}
+// oddKinds are the custom kinds that configs name of which the chart would guess another resource or scope, or a status subresource
+// that is not there, as the chart's value kinds takes them. Kinds that source does not know are left out.
+func oddKinds(files []*config.File, source kinds.Source) (map[string]any, error) {
+	builtin, err := kinds.Offline()
+	if err != nil {
+		return nil, err
+	}
+	chart, odd := pipeline.WithDescribed(files, builtin), map[string]any{}
 	for _, f := range files {
 		for _, gvk := range f.Kinds() {
 			known, err := source.Kind(gvk)
 			if err != nil || kinds.IsBuiltin(gvk.GroupKind()) { // of built-in kinds the chart knows itself
 				continue
 			}
-			regular, _ := meta.UnsafeGuessKindToResource(gvk)
+			guessed, _, err := findKind(chart, gvk)
+			if err != nil {
+				return nil, err
+			}
 			entry := map[string]any{}
-			if regular.Resource != known.GVR.Resource {
+			if guessed.GVR.Resource != known.GVR.Resource {
 				entry["resource"] = known.GVR.Resource
 			}
-			if !known.Namespaced {
-				entry["namespaced"] = false
+			if guessed.Namespaced != known.Namespaced {
+				entry["namespaced"] = known.Namespaced
 			}
 			if !known.HasStatus {
 				entry["status"] = false
@@ -182,5 +248,5 @@ func oddKinds(files []*config.File, source kinds.Source) map[string]any {
 			}
 		}
 	}
-	return odd
+	return odd, nil
 }

@@ -206,6 +206,7 @@ func (r *operatorRights) downstream(d *config.Downstream) error {
 	}
 	r.askWhetherGone(k)
 	r.grantTo(places, what, "patch")
+	r.noteEscalation(k)
 	if d.Ownership == config.OwnershipFields {
 		return nil
 	}
@@ -213,7 +214,6 @@ func (r *operatorRights) downstream(d *config.Downstream) error {
 	if d.DeletionPolicy == config.DeletionDelete || d.UpdatePolicy == config.UpdateRecreate {
 		r.grantTo(places, what, "delete")
 	}
-	r.noteEscalation(k)
 	return nil
 }
 
@@ -222,13 +222,14 @@ func (r *operatorRights) noteEscalation(k *kinds.Kind) {
 	if k.GVK.Group != "rbac.authorization.k8s.io" {
 		return
 	}
-	verb, on := "escalate", "it"
+	verb, on, resources := "escalate", "it", k.GVR.GroupResource().String()
 	if strings.HasSuffix(k.GVK.Kind, "Binding") {
-		verb, on = "bind", "the roles that it binds"
+		verb, on, resources = "bind", "the roles that it binds", "roles.rbac.authorization.k8s.io,clusterroles.rbac.authorization.k8s.io"
 	}
-	r.note(fmt.Sprintf("operator %s makes a %s: the API server lets it grant only rights that %s has, unless it has "+
-		"the verb %s on %s",
-		r.Metadata.Name, k.GVK.Kind, r.to, verb, on))
+	r.note(fmt.Sprintf("operator %[1]s makes a %[2]s: the API server lets it grant only rights that %[3]s/%[4]s has, unless it has "+
+		"the verb %[5]s on %[6]s. Grant that by hand: kubectl create clusterrole %[1]s-%[5]s --verb=%[5]s --resource=%[7]s "+
+		"--resource-name=ROLE; kubectl create clusterrolebinding %[1]s-%[5]s --clusterrole=%[1]s-%[5]s --serviceaccount=%[3]s:%[4]s",
+		r.Metadata.Name, k.GVK.Kind, r.to.Namespace, r.to.Name, verb, on, resources))
 }
 
 // before is about the objects of deletion.before, which have our finalizer. The garbage collector takes those that have an

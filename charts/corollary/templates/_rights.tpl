@@ -84,8 +84,15 @@ What one operator needs: {root, roles, process, to, name, config}.
 {{- /* The process asks for the definition of a kind that is not served. */ -}}
 {{- $process := dict "root" .root "roles" .roles "to" .process -}}
 
-{{- with (((($config.source).postgres).dsnFrom).secret) -}}
-  {{- include "corollary.rights.allow" (merge (dict "group" "" "resource" "secrets" "names" (list .name) "verbs" (list "get") "places" (list .namespace)) $own) -}}
+{{- /* The Secrets of connection strings: to read the source and inputs, and to write back. */ -}}
+{{- $connections := list (dict "dsnFrom" ($config.source).writeDSNFrom) -}}
+{{- range prepend (default list $config.inputs) (dict "sql" $config.source) -}}
+  {{- $connections = concat $connections (list (.sql).postgres (.sql).mysql) -}}
+{{- end -}}
+{{- range $connections -}}
+  {{- with (((.).dsnFrom).secret) -}}
+    {{- include "corollary.rights.allow" (merge (dict "group" "" "resource" "secrets" "names" (list .name) "verbs" (list "get") "places" (list .namespace)) $own) -}}
+  {{- end -}}
 {{- end -}}
 
 {{- /* Upstreams: read past the watch, too, where a write of the status may be refused or one may have lost its label. */ -}}
@@ -130,6 +137,7 @@ What one operator needs: {root, roles, process, to, name, config}.
 
 {{- /* Inputs: one object by its name, where that is fixed. A list may name its namespaces, or "*" for all. */ -}}
 {{- range $config.inputs -}}
+{{- if not .sql -}}
   {{- $kind := include "corollary.rights.kind" (dict "root" $.root "of" .) | fromJson -}}
   {{- $watched := $up.namespaced | ternary $watch.namespaces nil -}}
   {{- $within := (.list).namespaces | default (empty .namespace | ternary $watched (list .namespace)) -}}
@@ -139,6 +147,7 @@ What one operator needs: {root, roles, process, to, name, config}.
   {{- if eq (default "Wait" .missing) "Allow" -}}
     {{- include "corollary.rights.definition" (merge (dict "of" .) $process) -}}
   {{- end -}}
+{{- end -}}
 {{- end -}}
 {{- with and (not $observing) ($config.guard).confirm -}}
   {{- include "corollary.rights.allow" (merge (dict "group" "" "resource" "configmaps" "names" (list .configMap) "verbs" $read "places" (list .namespace)) $own) -}}
@@ -236,11 +245,11 @@ is refused here too: it must not become a right to everywhere.
 {{- end -}}
 
 {{/*
-What is known of a kind that a config names, as JSON {group, resource, namespaced, status, custom}: from the values, from the table of
-built-in kinds, of an upstream from watch.schema, else guessed as kubectl does: a regular plural, namespaced, with a status. {root, of: {apiVersion, kind}}
+What is known of a kind that a config names, as JSON {group, resource, namespaced, status, custom}: from the values, from a config that
+describes it, from the table of built-in kinds, else guessed as kubectl does: a regular plural, namespaced, with a status. {root, of: {apiVersion, kind}}
 */}}
 {{- define "corollary.rights.kind" -}}
-{{- $group := contains "/" .of.apiVersion | ternary (splitList "/" .of.apiVersion | first) "" -}}
+{{- $name := include "corollary.rights.kindName" .of -}}
 {{- $plural := lower .of.kind -}}
 {{- if hasSuffix "endpoints" $plural -}}
 {{- else if hasSuffix "s" $plural -}}
@@ -250,19 +259,36 @@ built-in kinds, of an upstream from watch.schema, else guessed as kubectl does: 
 {{- else -}}
   {{- $plural = printf "%ss" $plural -}}
 {{- end -}}
-{{- $name := list .of.kind $group | compact | join "." -}}
-{{- $builtin := .root.Files.Get "files/kinds.yaml" | fromYaml -}}
-{{- $kind := dict "group" $group "resource" $plural "namespaced" true "status" true "custom" (not (hasKey $builtin $name)) -}}
-{{- with .of.schema -}}
-  {{- $_ := set $kind "resource" (default $plural .plural) -}}
-  {{- $_ := set $kind "namespaced" (ne (toString .scope) "Cluster") -}}
+{{- if not .root.corollaryKinds -}}
+  {{- include "corollary.rights.readKinds" .root -}}
 {{- end -}}
-{{- range list $builtin (default dict .root.Values.kinds) -}}
+{{- $kind := dict "group" (splitn "." 2 $name)._1 "resource" $plural "namespaced" true "status" true "custom" true -}}
+{{- range list .root.corollaryKinds (default dict .root.Values.kinds) -}}
   {{- range $key, $value := get . $name | default dict -}}
     {{- $_ := set $kind $key $value -}}
   {{- end -}}
 {{- end -}}
 {{- toJson $kind -}}
+{{- end -}}
+
+{{/* Kind.group, or the kind in the core group: {apiVersion, kind}. */}}
+{{- define "corollary.rights.kindName" -}}
+{{- contains "/" .apiVersion | ternary (printf "%s.%s" .kind (splitList "/" .apiVersion | first)) .kind -}}
+{{- end -}}
+
+{{/* Reads the built-in kinds, and those that configs describe, into corollaryKinds of the root: once, since the table is long. */}}
+{{- define "corollary.rights.readKinds" -}}
+{{- $kinds := .Files.Get "files/kinds.yaml" | fromYaml -}}
+{{- range $kinds }}{{ $_ := set . "custom" false }}{{ end -}}
+{{- range include "corollary.operators" . | fromJson -}}
+  {{- $watch := default dict .watch -}}
+  {{- with $watch.schema -}}
+    {{- $kind := dict "namespaced" (ne (toString .scope) "Cluster") -}}
+    {{- with .plural }}{{ $_ := set $kind "resource" . }}{{ end -}}
+    {{- $_ := set $kinds (include "corollary.rights.kindName" $watch) $kind -}}
+  {{- end -}}
+{{- end -}}
+{{- $_ := set . "corollaryKinds" $kinds -}}
 {{- end -}}
 
 {{/*
