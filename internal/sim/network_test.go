@@ -92,6 +92,7 @@ func (p *process) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 	p.checkLeader(request, what)
 	p.checkRemoval(request, what)
+	p.checkOrder(request, what)
 	response, err := w.cluster.RoundTrip(request)
 	if err != nil {
 		return nil, err

@@ -84,7 +84,7 @@ func (p *Pipeline) holdDeletion(out *Decision) {
 			continue
 		}
 		for _, other := range left {
-			if other.UID != o.UID && slices.Contains(p.comesAfter(p.Downstreams[other.Downstream]), o.Downstream) {
+			if other.UID != o.UID && slices.Contains(p.allBefore(other.Downstream), o.Downstream) {
 				d := p.Downstreams[other.Downstream]
 				o.State, o.Action, o.RequeueAfter = StateWaiting, ActionNone, 0
 				o.Message = fmt.Sprintf("it stays until %s %s is gone, which comes after it", d.Config.Kind, other.Target)

@@ -47,8 +47,6 @@ type Owned struct {
 	Live       *drift.Live
 	// Certain is false if several downstreams are of its kind and nothing records which one it belongs to.
 	Certain bool
-	// Asked is true if its deletion or release was asked for and accepted, and the watch does not show it yet.
-	Asked bool
 	// Spaced is how long its deletion or release must wait: somebody keeps making it anew.
 	Spaced time.Duration
 	// GivesWay is true if it is to be removed before its successor exists: see Outcome.Blockers.

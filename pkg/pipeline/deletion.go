@@ -33,9 +33,7 @@ func (p *Pipeline) DecideDeletion(in Input) Decision {
 		}
 	}
 	for _, own := range in.Leftovers {
-		if o, left := p.decideRemoval(own, in); left {
-			out.Leftovers = append(out.Leftovers, o)
-		}
+		out.Leftovers = append(out.Leftovers, p.decideRemoval(own, in))
 	}
 	if out.Waits && len(out.Leftovers) > 0 {
 		p.holdDeletion(&out)
@@ -48,14 +46,11 @@ func (p *Pipeline) DecideDeletion(in Input) Decision {
 	return out
 }
 
-// decideRemoval is about one downstream of an upstream that is being deleted. left is false if it counts as gone.
-func (p *Pipeline) decideRemoval(own Owned, in Input) (o Outcome, left bool) {
+// decideRemoval is about one downstream of an upstream that is being deleted.
+func (p *Pipeline) decideRemoval(own Owned, in Input) Outcome {
 	wait, orphaned := p.waits(in), p.orphans(own, in)
 	keeps := orphaned || p.keeps(own)
-	if own.Asked && (!wait || keeps) {
-		return Outcome{}, false
-	}
-	o = leftover(in, own)
+	o := leftover(in, own)
 	o.State, o.Message = StateDelete, "the upstream is being deleted"
 	switch {
 	case orphaned:
@@ -66,14 +61,14 @@ func (p *Pipeline) decideRemoval(own Owned, in Input) (o Outcome, left bool) {
 		o.State, o.Message = StateRelease, "the upstream is being deleted and deletionPolicy is Orphan"
 	}
 	switch {
-	case own.Asked || own.Live.Deleting:
+	case own.Live.Deleting:
 	case keeps:
 		o.Action = ActionRelease
 	case wait || !referenced(own.Live, in):
 		o.Action = ActionDelete
 	}
 	p.spaceRemoval(&o, own)
-	return o, true
+	return o
 }
 
 func referenced(live *drift.Live, in Input) bool {

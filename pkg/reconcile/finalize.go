@@ -149,10 +149,9 @@ func (r *reconciliation) gatherDeletion(ctx context.Context) (pipeline.Input, er
 		}
 	}
 	r.findNamedOwners(ctx)
+	r.checkTerminating(ctx)
+	r.trustTerminating()
 	in.Leftovers = r.findLeftovers(nil, r.shownByDownstream())
-	for i := range in.Leftovers {
-		in.Leftovers[i].Asked = r.record.isGone(in.Leftovers[i].Live, r.now)
-	}
 	r.findUnserved(ctx)
 	missing, err := r.readRecorded(ctx, in.Leftovers)
 	if err != nil {
@@ -245,7 +244,8 @@ func (r *reconciliation) readRecorded(ctx context.Context, known []pipeline.Owne
 	read := map[place]*drift.Live{}
 	for _, rec := range r.recorded() {
 		i := slices.IndexFunc(r.Pipeline.Downstreams, func(d *pipeline.Downstream) bool { return d.Name == rec.Name })
-		if i < 0 || rec.UID == "" || r.failureOf(i) != nil || slices.ContainsFunc(known, func(o pipeline.Owned) bool { return o.Live.UID == rec.UID }) {
+		if i < 0 || rec.UID == "" || r.failureOf(i) != nil || r.record.isNotOurs(rec.UID, r.now) ||
+			slices.ContainsFunc(known, func(o pipeline.Owned) bool { return o.Live.UID == rec.UID }) {
 			continue
 		}
 		at := pipeline.Ref{Namespace: rec.Namespace, Name: rec.ObjectName}
@@ -277,7 +277,7 @@ func (r *reconciliation) readMade(ctx context.Context, known, more []pipeline.Ow
 				return nil, err
 			}
 		}
-		if live != nil && r.isOwn(live, "") && !r.record.isGone(live, r.now) {
+		if live != nil && r.isOwn(live, "") {
 			more = append(more, pipeline.Owned{Downstream: m.downstream, Live: live, Certain: true})
 		}
 	}
@@ -323,12 +323,12 @@ func (r *reconciliation) findRecorded(ctx context.Context) (found bool) {
 		if cached := r.Cache.Live(i, at); cached != nil && cached.UID == rec.UID {
 			continue
 		}
-		live, err := r.readOwn(ctx, i, at, rec.UID)
+		live, err := r.readLive(ctx, i, at)
 		switch {
 		case err != nil:
 			r.fail(r.outcomeOf(i, at), err)
-		case live == nil:
-			r.record.forgetObject(rec.UID, r.now)
+		case live == nil || !r.isOwn(live, rec.UID):
+			r.record.noteAbsent(rec.UID, live, r.now)
 		default:
 			r.unseen, found = append(r.unseen, pipeline.Owned{Downstream: i, Live: live, Certain: true}), true
 		}
@@ -352,9 +352,10 @@ func (r *reconciliation) findMade(ctx context.Context) (found bool) {
 	return found
 }
 
-// isKnown reports whether an object is known to be gone, or was read.
+// isKnown reports whether an object is known to be gone, terminating or released, or was read.
 func (r *reconciliation) isKnown(uid types.UID) bool {
-	return r.record.isKnownGone(uid, r.now) || slices.ContainsFunc(r.unseen, func(own pipeline.Owned) bool { return own.Live.UID == uid })
+	isIt := func(u unplacedResponse) bool { return u.live.UID == uid }
+	return r.record.isNotOurs(uid, r.now) || slices.ContainsFunc(r.record.terminating(), isIt) || slices.ContainsFunc(r.unseen, func(own pipeline.Owned) bool { return own.Live.UID == uid })
 }
 
 // isTarget reports whether any downstream with the kind of downstream i is wanted at that place.
@@ -366,15 +367,6 @@ func (r *reconciliation) isTarget(i int, at pipeline.Ref) bool {
 		}
 	}
 	return false
-}
-
-// readOwn reads an object and returns it if it is the upstream's own, with that uid.
-func (r *reconciliation) readOwn(ctx context.Context, i int, at pipeline.Ref, uid types.UID) (*drift.Live, error) {
-	live, err := r.readLive(ctx, i, at)
-	if live == nil || !r.isOwn(live, uid) {
-		return nil, err
-	}
-	return live, nil
 }
 
 // isOwn reports whether an object is the upstream's: the one of that uid, which the status records, or any if uid is empty.
@@ -391,7 +383,7 @@ func (r *reconciliation) isOwn(live *drift.Live, uid types.UID) bool {
 // its owner references: the other marks are removed next.
 func (r *reconciliation) isOrphaned(live *drift.Live, uid types.UID) bool {
 	return live.UID == uid && r.Pipeline.Upstream.HasStatus && live.Managed && r.upstream.GetDeletionTimestamp() != nil &&
-		r.cascade() == pipeline.CascadeOrphan && !r.record.isKnownGone(uid, r.now)
+		r.cascade() == pipeline.CascadeOrphan && !r.record.isNotOurs(uid, r.now)
 }
 
 // readLive reads the object at a place; nil if there is none, or its kind is gone.

@@ -165,6 +165,7 @@ func (r *reconciliation) reportAndAct(ctx context.Context, d *pipeline.Decision,
 // cache has just lost until it is gone.
 func (r *reconciliation) gatherAll(ctx context.Context) pipeline.Input {
 	r.findNamedOwners(ctx)
+	r.checkTerminating(ctx)
 	in := r.gather(ctx)
 	if r.findUnseen(ctx) {
 		in = r.gather(ctx)
