@@ -56,7 +56,7 @@ func TestDryRunWritesNothing(t *testing.T) {
 	if _, err := dry.c.Delete(t.Context(), standing, uid, metav1.DeletePropagationBackground); err != nil {
 		t.Error(err)
 	}
-	_, err := dry.c.Delete(t.Context(), standing, nobody, metav1.DeletePropagationBackground)
+	_, err = dry.c.Delete(t.Context(), standing, nobody, metav1.DeletePropagationBackground)
 	expectError(t, err, ErrReplaced, ReasonReplaced)
 
 	if n := counter.Mutating(); n != 0 {

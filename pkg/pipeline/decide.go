@@ -278,6 +278,8 @@ func notOurs(s *subject) (Outcome, bool) {
 		what = fmt.Sprintf("belongs to an earlier %s %s, which is gone", s.in.Upstream.GetKind(), at)
 	case marked:
 		what = "has our owner mark, but was not created by this operator"
+	case HasLostOwner(s.facts.Live):
+		what = LostOwner(s.facts.Live)
 	}
 	return Outcome{State: StateConflict, Message: fmt.Sprintf(
 		"%s exists and %s: delete it, give the downstream another name, or set adoptionPolicy: IfUnowned", target, what)}, true

@@ -52,6 +52,9 @@ func (p *Pipeline) decideRemoval(own Owned, in Input) Outcome {
 	keeps := orphaned || p.keeps(own)
 	o := leftover(in, own)
 	o.State, o.Message = StateDelete, "the upstream is being deleted"
+	if wait && !p.Config.Deletion.Wait { // recorded, since the garbage collector takes the finalizer off that says so
+		o.State, o.Message = StateDeleteFirst, "the upstream is being deleted with --cascade=foreground"
+	}
 	switch {
 	case orphaned:
 		o.State, o.Message = StateRelease, "the upstream is being deleted with --cascade=orphan"
