@@ -216,8 +216,8 @@ func (w *world) disturbDownstream(ctx context.Context, s Step) (did string, err 
 	w.edited[name] = true
 	switch s.Do {
 	case "delete object":
-		if u.GetKind() == "Namespace" {
-			return "", nil // what must be done before a deletion cannot be done in it any more
+		if u.GetKind() == "Namespace" || u.GetKind() == "LimitRange" {
+			return "", nil // what must be done before a deletion cannot be done in it any more, and who else would create it
 		}
 		return "deletes " + name, w.of(u).Delete(ctx, u.GetName(), metav1.DeleteOptions{})
 	case "usurp":
