@@ -62,6 +62,9 @@ func (p *process) checkOrder(request *http.Request, what string) {
 	for _, c := range w.pipelines() {
 		for i, d := range c.Pipeline.Downstreams {
 			for _, u := range w.list(ctx, d.GVK()) {
+				if !c.Pipeline.Config.Deletion.Wait && !w.isStanding(ctx, c.Pipeline, u) {
+					continue // the order is not kept
+				}
 				if uids := ownersOf(c.Pipeline, u); len(uids) > 0 && !isBefore(u) && strings.HasSuffix(request.URL.Path, "/"+d.Kind.GVR.Resource+"/"+u.GetName()) &&
 					(u.GetNamespace() == "" || strings.Contains(request.URL.Path, "/namespaces/"+u.GetNamespace()+"/")) {
 					w.checkNothingAfter(ctx, c.Pipeline, i, u, uids[0], what)
@@ -69,6 +72,13 @@ func (p *process) checkOrder(request *http.Request, what string) {
 			}
 		}
 	}
+}
+
+// isStanding reports whether an upstream of an object exists and is not being deleted.
+func (w *world) isStanding(ctx context.Context, p *pipeline.Pipeline, u *unstructured.Unstructured) bool {
+	return slices.ContainsFunc(w.list(ctx, p.Upstream.GVK), func(up *unstructured.Unstructured) bool {
+		return up.GetDeletionTimestamp() == nil && slices.Contains(ownersOf(p, u), string(up.GetUID()))
+	})
 }
 
 // checkNothingAfter checks that nothing exists that comes after an object u of downstream i, and belongs to it.

@@ -36,7 +36,7 @@ func (p *Pipeline) DecideDeletion(in Input) Decision {
 		out.Leftovers = append(out.Leftovers, p.decideRemoval(own, in))
 	}
 	if out.Waits && len(out.Leftovers) > 0 {
-		p.holdDeletion(&out)
+		p.holdDeletion(in, &out)
 		return out
 	}
 	if h := out.Before; h != nil && h.Live != nil && !h.Live.Deleting && !referenced(h.Live, in) && !OwnedByOther(h.Live, in.Upstream.GetUID()) {

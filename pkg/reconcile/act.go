@@ -131,7 +131,9 @@ func (r *reconciliation) create(ctx context.Context, o pipeline.Outcome, in pipe
 		return r.resolveExisting(ctx, o, doc)
 	}
 	if err != nil {
-		if !mayHaveSucceeded(err) {
+		if mayHaveSucceeded(err) {
+			r.record.expectCreated(place{i, o.Target})
+		} else {
 			r.record.confirmCreated(func(m place) bool { return m == place{i, o.Target} })
 		}
 		return err

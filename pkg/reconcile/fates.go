@@ -24,7 +24,7 @@ const (
 	isGone
 	// isDeleting: the API server accepted its deletion. Until it is gone, the response about it counts.
 	isDeleting
-	// isReleased: it exists and is not ours any more, in the cache too once that shows another version than the one that was released.
+	// isReleased: it exists and is not ours any more, as the cache shows once it has the version that the release returned.
 	isReleased
 )
 
@@ -33,7 +33,7 @@ type fates map[types.UID]knownFate
 
 type knownFate struct {
 	fate
-	// version is the resourceVersion with which the object was released.
+	// version is the resourceVersion that the release returned.
 	version string
 	until   time.Time
 }
@@ -95,7 +95,7 @@ func (r *record) hasLeft(cached *drift.Live, now time.Time) bool {
 		return false
 	}
 	known := r.unusual.get().fates.of(cached.UID, now)
-	return known.fate == isGone || known.fate == isReleased && !Newer(cached.ResourceVersion, known.version)
+	return known.fate == isGone || known.fate == isReleased && Newer(known.version, cached.ResourceVersion)
 }
 
 // goneFor is for how long it counts that an object is gone; zero if it does not.
@@ -126,7 +126,7 @@ func (r *reconciliation) noteDeleted(o pipeline.Outcome, answer apply.Deletion) 
 // noteReleased remembers an object that was released, as the API server returned it; nil: it is gone.
 func (r *reconciliation) noteReleased(o pipeline.Outcome, obj *unstructured.Unstructured) error {
 	r.noteRemoved(o)
-	if obj == nil {
+	if obj == nil || r.client.Dry() {
 		r.record.noteGone(o.UID, r.now)
 		return nil
 	}

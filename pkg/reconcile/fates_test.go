@@ -34,6 +34,7 @@ func TestWhatBecameOfAnObject(t *testing.T) {
 		{"it is gone, whatever the cache shows", func(r *record) { r.noteGone("u", now) }, older, 0, nil},
 		{"a cache that lags may show it terminating", func(r *record) { r.noteGone("u", now) }, terminating, 0, nil},
 		{"it was released and exists, as the response shows it", func(r *record) { r.noteLeaving(isReleased, 0, released, now) }, older, 0, released},
+		{"the cache shows that by now", func(r *record) { r.noteLeaving(isReleased, 0, released, now); r.noteUnwatched(0, "u") }, released, 0, released},
 		{"somebody has changed it since", func(r *record) { r.noteLeaving(isReleased, 0, released, now) }, changed, 0, changed},
 		{"read, it was not ours", func(r *record) { r.noteAbsent("u", released, now) }, older, 0, nil},
 		{"read, another one was in its place", func(r *record) { r.noteAbsent("u", another, now) }, older, 0, nil},

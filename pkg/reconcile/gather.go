@@ -24,7 +24,7 @@ func (r *reconciliation) gather(ctx context.Context) pipeline.Input {
 	r.record.confirmCreated(func(m place) bool { return r.Cache.Live(m.downstream, m.at) != nil })
 	finalizers := r.record.contests.get().finalizers
 	in := pipeline.Input{Upstream: r.upstream, Desired: r.record.desired, Inputs: r.inputsRead, Selected: r.selected, HasFinalizer: r.hasFinalizer(), HasPreviousFinalizer: r.hasPreviousFinalizer(),
-		FinalizerSpaced: finalizers.wait(r.record.externalDigest, r.finalizerChange(), r.spacing(), r.now), Now: r.now}
+		FinalizerSpaced: finalizers.wait(r.record.externalDigest, r.finalizerChange(), r.spacing(), r.now), Now: r.now, Unread: r.unread}
 	recorded := r.recorded()
 	if !r.selected {
 		in.Leftovers = r.withUnseen(r.findLeftovers(nil, r.ownedByDownstream()))
