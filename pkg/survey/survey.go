@@ -297,7 +297,7 @@ func (v *Survey) Current(ctx context.Context, ref pipeline.Ref) (*reconcile.Curr
 }
 
 // Refs returns what `run` would reconcile after a start, sorted by name: the upstreams, and those in the owner marks of
-// downstreams, except in namespaces that are not watched. The zero Ref stands for objects that have lost their owner mark.
+// downstreams, except in namespaces that are not watched. The zero Ref means the objects that have lost their owner mark.
 func (v *Survey) Refs() []pipeline.Ref {
 	refs := slices.DeleteFunc(v.pending.all(), func(ref pipeline.Ref) bool { return !v.cache.Watches(ref.Namespace) })
 	if v.surveyor.options.Left && len(v.leftBefore(pipeline.Ref{}, "")) > 0 {
