@@ -23,6 +23,14 @@ const (
 	examples = "../../examples/configs"
 )
 
+// exampleDir is the folder of an example.
+func exampleDir(example string) string {
+	if _, err := os.Stat(filepath.Join("testdata", example)); err == nil {
+		return filepath.Join("testdata", example)
+	}
+	return filepath.Join(examples, example)
+}
+
 // read caches what was read of files: it is the same for all runs.
 var read sync.Map
 
@@ -39,7 +47,7 @@ func (s *Setup) definitionFiles() []string {
 	if s.Example == "" {
 		return []string{filepath.Join(crds, "widgets.yaml"), filepath.Join(crds, "teams.yaml"), filepath.Join(crds, "pools.yaml")}
 	}
-	path := filepath.Join(examples, s.Example, "crd.yaml")
+	path := filepath.Join(exampleDir(s.Example), "crd.yaml")
 	if _, err := os.Stat(path); err != nil {
 		return nil // its kinds are built in
 	}
@@ -72,7 +80,7 @@ func (s *Setup) source(t testing.TB) kinds.Source {
 // documents returns the objects in a file of an example.
 func documents(t testing.TB, example, file string) []*unstructured.Unstructured {
 	return once("documents "+example+" "+file, func() (list []*unstructured.Unstructured) {
-		path := filepath.Join(examples, example, file)
+		path := filepath.Join(exampleDir(example), file)
 		if _, err := os.Stat(path); err != nil {
 			return nil
 		}
@@ -168,9 +176,9 @@ func (w *world) load() ([]*config.File, config.Errors) {
 
 // loadExample loads an example, with shorter resyncs and retries.
 func loadExample(example string, v variant) ([]*config.File, config.Errors) {
-	path := filepath.Join(examples, example, "operator.yaml")
+	path := filepath.Join(exampleDir(example), "operator.yaml")
 	if _, err := os.Stat(path); err != nil {
-		path = filepath.Join(examples, example, "operators")
+		path = filepath.Join(exampleDir(example), "operators")
 	}
 	files, errs := config.Load(config.Options{Files: []string{path}})
 	if len(errs) > 0 {
@@ -232,6 +240,9 @@ var upstreamPatches = map[string]map[string]any{
 func (s *Setup) upstreamOfExample(t testing.TB, which, value int) *unstructured.Unstructured {
 	all := documents(t, s.Example, "cr.yaml")
 	u := all[which%len(all)].DeepCopy()
+	if u.GetKind() == "Space" {
+		u.Object["spec"] = specOfSpace(value)
+	}
 	if spec, ok := u.Object["spec"].(map[string]any); ok && value%2 == 1 {
 		for key, value := range upstreamPatches[u.GetKind()] {
 			spec[key] = value
@@ -241,4 +252,13 @@ func (s *Setup) upstreamOfExample(t testing.TB, which, value int) *unstructured.
 		data["value"] = "b3RoZXI=" // base64, in a Secret
 	}
 	return u
+}
+
+// specOfSpace is the spec of a Space: its rooms come and go, with and without a store, and all get other names.
+func specOfSpace(value int) map[string]any {
+	room := func(name string, store bool) any { return map[string]any{"name": name, "store": store} }
+	rooms := [][]any{{room("r", false)}, {room("r", true), room("s", true)}, {room("s", true)}, {room("s", false), room("r", true)}, {}}
+	return map[string]any{
+		"rooms": rooms[value%len(rooms)], "prefix": []string{"p", "p", "q"}[value%3], "shared": value%2 == 0, "value": fmt.Sprint("v", value),
+	}
 }

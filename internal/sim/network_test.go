@@ -92,6 +92,7 @@ func (p *process) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 	p.checkLeader(request, what)
 	p.checkRemoval(request, what)
+	p.checkOrder(request, what)
 	response, err := w.cluster.RoundTrip(request)
 	if err != nil {
 		return nil, err
@@ -215,8 +216,11 @@ func (p *process) checkRemoval(request *http.Request, what string) {
 	}
 }
 
-// note counts creations that must happen only once.
+// note counts creations that must happen only once, and checks what a status says.
 func (w *world) note(request *http.Request, sent []byte, code int) {
+	if w.Setup.Example == "spaces" && strings.Contains(string(sent), "somebody else has to create it") {
+		w.problem("the status says that an object of others does not exist, which nobody has deleted: %s", shorten(sent))
+	}
 	if !strings.HasSuffix(request.URL.Path, "-before") || code != http.StatusCreated || request.URL.Query().Get("dryRun") != "" {
 		return
 	}

@@ -45,13 +45,13 @@ var actions = []string{
 	"apply", "apply", "apply", "apply", "rename", "rename", "delete", "delete", "replace", "edit", "edit", "strip labels",
 	"strip annotations", "strip status", "delete object", "delete object", "usurp", "usurp", "squat", "squat",
 	"annotate", "kill", "kill", "stop", "compact", "cut watches",
-	"orphan", "orphan", "input", "reload", "reload", "reload", "partition", "pause", "request",
+	"hold", "hold", "orphan", "orphan", "input", "reload", "reload", "reload", "partition", "pause", "request",
 }
 
 // A step that begins something is often followed by one that interrupts it.
 var (
 	beginnings = []string{"apply", "rename", "delete", "replace", "reload", "strip labels", "kill"}
-	attacks    = []string{"usurp", "usurp", "usurp", "strip labels", "strip labels", "delete object", "kill",
+	attacks    = []string{"hold", "usurp", "usurp", "usurp", "strip labels", "strip labels", "delete object", "kill",
 		"cut watches", "rename", "delete", "delete"}
 )
 

@@ -8,7 +8,7 @@ import (
 
 // Setup describes the config of an operator by its differences to the simplest one.
 type Setup struct {
-	// Example is one of examples/configs; then all other fields but Replicas are ignored.
+	// Example is one of examples/configs, or of testdata; then all other fields but Replicas are ignored.
 	Example string `json:"example,omitempty"`
 	// Replicas is the number of processes with leader election; a single one needs none.
 	Replicas int `json:"replicas,omitempty"`
@@ -51,6 +51,8 @@ var setups = map[string]Setup{
 	"after":       {After: true, Second: true, Wait: true},
 	"related":     {Related: true, Second: true},
 	"listed":      {Listed: true},
+	"spaces":      {Example: "spaces"},
+	"spaces2":     {Example: "spaces", Replicas: 2},
 }
 
 // randomSetup combines random features of a config.

@@ -210,9 +210,15 @@ func (w *world) disturbDownstream(ctx context.Context, s Step) (did string, err 
 	}
 	u := owned[s.Value%len(owned)]
 	name := key(u)
+	if s.Do == "hold" {
+		return "holds " + name, w.hold(ctx, u)
+	}
 	w.edited[name] = true
 	switch s.Do {
 	case "delete object":
+		if u.GetKind() == "Namespace" || u.GetKind() == "LimitRange" {
+			return "", nil // what must be done before a deletion cannot be done in it any more, and who else would create it
+		}
 		return "deletes " + name, w.of(u).Delete(ctx, u.GetName(), metav1.DeleteOptions{})
 	case "usurp":
 		return w.replaceByForeign(ctx, u)

@@ -160,6 +160,7 @@ func (w *world) runControllers(ctx context.Context) {
 			w.logf("the garbage collector %s", did)
 		}
 		w.report(ctx)
+		w.releaseHeld(ctx)
 		if r.IntN(2) == 0 {
 			w.finishBefore(ctx)
 		} else if len(w.unfinished(ctx)) > 0 {

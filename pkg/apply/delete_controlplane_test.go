@@ -17,7 +17,7 @@ func TestDelete(t *testing.T) {
 	tg := f.target(configMaps, "a")
 	first := f.create(tg, configMap)
 
-	err := f.c.Delete(t.Context(), tg, nobody, metav1.DeletePropagationBackground)
+	_, err := f.c.Delete(t.Context(), tg, nobody, metav1.DeletePropagationBackground)
 	expectError(t, err, ErrReplaced, ReasonReplaced)
 	if got := f.get(tg); got.GetUID() != first.GetUID() || got.GetDeletionTimestamp() != nil {
 		t.Fatal("an object of another uid was deleted")
@@ -25,7 +25,7 @@ func TestDelete(t *testing.T) {
 
 	f.requests = nil
 	for range 2 { // the second delete finds no object, which is not an error
-		if err := f.c.Delete(t.Context(), tg, first.GetUID(), metav1.DeletePropagationBackground); err != nil {
+		if _, err := f.c.Delete(t.Context(), tg, first.GetUID(), metav1.DeletePropagationBackground); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -35,11 +35,11 @@ func TestDelete(t *testing.T) {
 	if testkit.Find(t, configMaps, f.ns, "a") != nil {
 		t.Error("the object is still there")
 	}
-	if err := f.c.Delete(t.Context(), tg, "", metav1.DeletePropagationBackground); err == nil {
+	if _, err := f.c.Delete(t.Context(), tg, "", metav1.DeletePropagationBackground); err == nil {
 		t.Error("a delete without a uid was sent")
 	}
 	elsewhere := Target{GVR: configMaps, Namespace: "no-such-namespace", Name: "a"}
-	if err := f.c.Delete(t.Context(), elsewhere, first.GetUID(), metav1.DeletePropagationBackground); err != nil {
+	if _, err := f.c.Delete(t.Context(), elsewhere, first.GetUID(), metav1.DeletePropagationBackground); err != nil {
 		t.Errorf("in a namespace that is gone everything is gone: %v", err)
 	}
 }
@@ -47,7 +47,7 @@ func TestDelete(t *testing.T) {
 func TestDeleteTwiceWhileTerminating(t *testing.T) {
 	f := setup(t)
 	tg := f.terminating("a")
-	if err := f.c.Delete(t.Context(), tg, f.get(tg).GetUID(), metav1.DeletePropagationBackground); err != nil {
+	if _, err := f.c.Delete(t.Context(), tg, f.get(tg).GetUID(), metav1.DeletePropagationBackground); err != nil {
 		t.Error(err)
 	}
 }
@@ -56,7 +56,7 @@ func TestDeleteTwiceWhileTerminating(t *testing.T) {
 func TestDeleteUnservedKind(t *testing.T) {
 	f := setup(t)
 	gone := schema.GroupVersionResource{Group: "tools.example.com", Version: "v9", Resource: "widgets"}
-	err := f.c.Delete(t.Context(), f.target(gone, "a"), nobody, metav1.DeletePropagationBackground)
+	_, err := f.c.Delete(t.Context(), f.target(gone, "a"), nobody, metav1.DeletePropagationBackground)
 	expectError(t, err, nil, ReasonKindNotServed)
 	messageContains(t, err, "widgets.tools.example.com in version v9")
 }
@@ -81,7 +81,7 @@ func TestDeletePropagation(t *testing.T) {
 				`{apiVersion: v1, kind: Pod, metadata: {name: p, ownerReferences: [{apiVersion: batch/v1, kind: Job, name: j, uid: "`+
 					string(job.GetUID())+`", controller: true, blockOwnerDeletion: true}]}, spec: {containers: [{name: a, image: a}]}}`)
 			collectorSeesPods(t, f.ns) // the collector orphans only what it knows
-			if err := f.c.Delete(t.Context(), tg, job.GetUID(), tc.propagation); err != nil {
+			if _, err := f.c.Delete(t.Context(), tg, job.GetUID(), tc.propagation); err != nil {
 				t.Fatal(err)
 			}
 			testkit.Eventually(t, eventually, func() (bool, string) {

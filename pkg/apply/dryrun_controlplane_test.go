@@ -50,13 +50,14 @@ func TestDryRunWritesNothing(t *testing.T) {
 	if _, err := dry.c.AddFinalizer(t.Context(), standing, before, "tools.example.com/x"); err != nil {
 		t.Error(err)
 	}
-	if err := dry.c.Release(t.Context(), standing, before, Marks{OwnerUID: uid, Labels: []string{"x"}}); err != nil {
+	if _, err := dry.c.Release(t.Context(), standing, before, Marks{OwnerUID: uid, Labels: []string{"x"}}); err != nil {
 		t.Error(err)
 	}
-	if err := dry.c.Delete(t.Context(), standing, uid, metav1.DeletePropagationBackground); err != nil {
+	if _, err := dry.c.Delete(t.Context(), standing, uid, metav1.DeletePropagationBackground); err != nil {
 		t.Error(err)
 	}
-	expectError(t, dry.c.Delete(t.Context(), standing, nobody, metav1.DeletePropagationBackground), ErrReplaced, ReasonReplaced)
+	_, err = dry.c.Delete(t.Context(), standing, nobody, metav1.DeletePropagationBackground)
+	expectError(t, err, ErrReplaced, ReasonReplaced)
 
 	if n := counter.Mutating(); n != 0 {
 		t.Errorf("%d requests were no dry runs: %v", n, counter.Requests())

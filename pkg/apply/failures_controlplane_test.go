@@ -181,7 +181,7 @@ func TestTerminatingNamespace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := f.c.Delete(t.Context(), ns, made.GetUID(), metav1.DeletePropagationBackground); err != nil {
+	if _, err := f.c.Delete(t.Context(), ns, made.GetUID(), metav1.DeletePropagationBackground); err != nil {
 		t.Fatal(err)
 	}
 	testkit.Eventually(t, eventually, func() (bool, string) { // admission sees it through a watch
@@ -212,11 +212,12 @@ func TestForbidden(t *testing.T) {
 		{"patch configmaps in namespace " + f.ns, func() error { _, err := f.c.Apply(t.Context(), tg, live.GetUID(), obj); return err }},
 		{"create configmaps in namespace " + f.ns, func() error { return f.c.Accepts(t.Context(), tg, obj) }},
 		{"delete configmaps in namespace " + f.ns, func() error {
-			return f.c.Delete(t.Context(), tg, live.GetUID(), metav1.DeletePropagationBackground)
+			_, err := f.c.Delete(t.Context(), tg, live.GetUID(), metav1.DeletePropagationBackground)
+			return err
 		}},
 		{"patch configmaps in namespace " + f.ns,
 			func() error { _, err := f.c.AddFinalizer(t.Context(), tg, live, "example.com/x"); return err }},
-		{"patch configmaps in namespace " + f.ns, func() error { return f.c.Release(t.Context(), tg, live, Marks{}) }},
+		{"patch configmaps in namespace " + f.ns, func() error { _, err := f.c.Release(t.Context(), tg, live, Marks{}); return err }},
 		{"patch widgets.tools.example.com/status in namespace " + f.ns, func() error {
 			_, err := f.applyStatus(f.target(widgets, "a"), nobody, map[string]any{"phase": "x"})
 			return err
@@ -287,7 +288,8 @@ func TestConflictReadsTheObject(t *testing.T) {
 	tg := f.target(configMaps, "a")
 	live := f.create(tg, configMap)
 	remove := func() error {
-		return f.c.Delete(t.Context(), tg, live.GetUID(), metav1.DeletePropagationBackground)
+		_, err := f.c.Delete(t.Context(), tg, live.GetUID(), metav1.DeletePropagationBackground)
+		return err
 	}
 	write := func() error {
 		_, err := f.c.Apply(t.Context(), tg, live.GetUID(), doc(t, configMap))
@@ -299,7 +301,7 @@ func TestConflictReadsTheObject(t *testing.T) {
 		fault.Off()
 	}
 	blind := faults.Answer(403, testkit.On("GET", "configmaps"))
-	err := f.c.Delete(t.Context(), tg, nobody, metav1.DeletePropagationBackground)
+	_, err := f.c.Delete(t.Context(), tg, nobody, metav1.DeletePropagationBackground)
 	expectError(t, err, ErrConflict, ReasonChanged)
 	blind.Off()
 }

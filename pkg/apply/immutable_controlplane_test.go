@@ -185,7 +185,7 @@ func TestImmutableFields(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer func() { _ = f.c.Delete(t.Context(), tg, live.GetUID(), metav1.DeletePropagationBackground) }()
+			defer func() { _, _ = f.c.Delete(t.Context(), tg, live.GetUID(), metav1.DeletePropagationBackground) }()
 			_, err = f.c.Apply(t.Context(), tg, live.GetUID(), of(tc.changed))
 			expectError(t, err, nil, ReasonRejected)
 			if got := strings.Join(outermost(InvalidFields(err)), " "); got != tc.fields {

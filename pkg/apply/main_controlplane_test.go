@@ -58,6 +58,8 @@ func setup(t *testing.T) *fixture {
 
 func setupFor(t *testing.T, cfg *rest.Config) *fixture {
 	t.Helper()
+	cfg = rest.CopyConfig(cfg)
+	cfg.Wrap(KeepAnswers)
 	d, err := dynamic.NewForConfig(cfg)
 	if err != nil {
 		t.Fatal(err)

@@ -165,7 +165,7 @@ func TestRelease(t *testing.T) {
 		{"apiVersion": "v1", "kind": "ConfigMap", "name": "mine", "uid": %q, "controller": true},
 		{"apiVersion": "v1", "kind": "ConfigMap", "name": "last", "uid": %q}]}}`, first, marks.OwnerUID, last))
 	f.requests = nil
-	if err := f.c.Release(t.Context(), tg, live, marks); err != nil {
+	if _, err := f.c.Release(t.Context(), tg, live, marks); err != nil {
 		t.Fatal(err)
 	}
 	got := f.get(tg)
@@ -188,7 +188,7 @@ func TestRelease(t *testing.T) {
 	if m := managers(got); !slices.Equal(m, []string{"other Update "}) {
 		t.Errorf("managers are %v, want the other alone", m)
 	}
-	if err := f.c.Release(t.Context(), tg, got, marks); err != nil {
+	if _, err := f.c.Release(t.Context(), tg, got, marks); err != nil {
 		t.Error(err)
 	}
 	if want := []string{"patch configmaps 200"}; !slices.Equal(f.requests, want) {
@@ -215,7 +215,7 @@ func TestReleaseSoleManager(t *testing.T) {
 	if _, err = f.c.RemoveFinalizer(t.Context(), tg, live, "example.com/hold"); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.c.Release(t.Context(), tg, f.get(tg), marks); err != nil {
+	if _, err := f.c.Release(t.Context(), tg, f.get(tg), marks); err != nil {
 		t.Fatal(err)
 	}
 	got := f.get(tg)
@@ -233,7 +233,7 @@ func TestReleaseCustomResource(t *testing.T) {
 	tg := f.target(widgets, "a")
 	live := f.create(tg,
 		`{apiVersion: tools.example.com/v1, kind: Widget, metadata: {name: a, labels: {tools.example.com/app: a}}, spec: {text: a}}`)
-	if err := f.c.Release(t.Context(), tg, live, Marks{Labels: []string{"tools.example.com/app"}}); err != nil {
+	if _, err := f.c.Release(t.Context(), tg, live, Marks{Labels: []string{"tools.example.com/app"}}); err != nil {
 		t.Fatal(err)
 	}
 	got := f.get(tg)
@@ -247,12 +247,13 @@ func TestReleaseOfChangedObject(t *testing.T) {
 	tg := f.target(configMaps, "a")
 	stale, marks := f.marked()
 	live := testkit.Patch(t, configMaps, f.ns, "a", "other", `{"metadata": {"labels": {"theirs": "1"}}}`)
-	expectError(t, f.c.Release(t.Context(), tg, stale, marks), ErrConflict, ReasonChanged)
+	_, err := f.c.Release(t.Context(), tg, stale, marks)
+	expectError(t, err, ErrConflict, ReasonChanged)
 	if got := f.get(tg); got.GetResourceVersion() != live.GetResourceVersion() {
 		t.Error("a release that conflicted wrote something")
 	}
 	testkit.Delete(t, configMaps, f.ns, "a")
-	if err := f.c.Release(t.Context(), tg, live, marks); err != nil {
+	if _, err := f.c.Release(t.Context(), tg, live, marks); err != nil {
 		t.Errorf("nothing is left to release: %v", err)
 	}
 }

@@ -131,7 +131,7 @@ func TestAcceptsOccupied(t *testing.T) {
 	} else {
 		t.Error("accepted: the comment at Accepts is out of date")
 	}
-	if err := f.c.Delete(t.Context(), tg, live.GetUID(), metav1.DeletePropagationBackground); err != nil {
+	if _, err := f.c.Delete(t.Context(), tg, live.GetUID(), metav1.DeletePropagationBackground); err != nil {
 		t.Error(err)
 	}
 }

@@ -18,23 +18,26 @@ type Marks struct {
 }
 
 // Release removes marks from live, which was read as a whole, and gives up its fields; everything else stays, including the owner
-// references, labels and annotations of others. It returns nil also if there is nothing to remove (without a request) or the object is
-// gone. ErrConflict: live changed since. The entries of the manager in managedFields go too, and values do not change: with our entry,
-// the next writer would have a conflict with us, and could never remove a field.
-func (c *Client) Release(ctx context.Context, t Target, live *unstructured.Unstructured, marks Marks) error {
+// references, labels and annotations of others. It returns the object as stored, which is live, without a request, if there is nothing to
+// remove; nil if it is gone. ErrConflict: live changed since. The entries of the manager in managedFields go too, and values do not change:
+// with our entry, the next writer would have a conflict with us, and could never remove a field.
+func (c *Client) Release(ctx context.Context, t Target, live *unstructured.Unstructured, marks Marks) (*unstructured.Unstructured, error) {
 	p := patchOf(live)
 	p.removeOwners(live, marks.OwnerUID)
 	p.removeKeys("labels", live.GetLabels(), marks.Labels)
 	p.removeKeys("annotations", live.GetAnnotations(), marks.Annotations)
 	p.removeManagers(live, append([]string{c.manager}, marks.Managers...))
 	if p.empty() {
-		return nil
+		return live, nil
 	}
-	_, failed := p.send(ctx, c, op{verb: "patch", doing: "releasing", needs: "patch"}, t)
-	if failed == nil || errors.Is(failed, ErrGone) {
-		return nil
+	out, failed := p.send(ctx, c, op{verb: "patch", doing: "releasing", needs: "patch"}, t)
+	switch {
+	case failed == nil:
+		return out, nil
+	case errors.Is(failed, ErrGone):
+		return nil, nil
 	}
-	return failed
+	return nil, failed
 }
 
 // removeOwners removes the owner references to uid, starting from the last so that indexes stay right.

@@ -50,15 +50,15 @@ func (c *Client) ApplyAt(ctx context.Context, t Target, uid types.UID, resourceV
 	return c.applyTo(ctx, op{verb: "apply", doing: "applying", needs: "patch"}, t, uid, resourceVersion, obj, false)
 }
 
-// Withdraw removes the fields that only our manager owns from an object of others, and nothing else. It returns nil if the
-// object is gone or replaced.
-func (c *Client) Withdraw(ctx context.Context, t Target, gvk schema.GroupVersionKind, uid types.UID) error {
+// Withdraw removes the fields that only our manager owns from an object of others, and nothing else. It returns the object; nil if it is
+// gone or replaced.
+func (c *Client) Withdraw(ctx context.Context, t Target, gvk schema.GroupVersionKind, uid types.UID) (*unstructured.Unstructured, error) {
 	obj := map[string]any{"apiVersion": gvk.GroupVersion().String(), "kind": gvk.Kind}
-	_, err := c.applyTo(ctx, op{verb: "apply", doing: "withdrawing from", needs: "patch"}, t, uid, "", obj, false)
+	out, err := c.applyTo(ctx, op{verb: "apply", doing: "withdrawing from", needs: "patch"}, t, uid, "", obj, false)
 	if errors.Is(err, ErrGone) || errors.Is(err, ErrReplaced) {
-		return nil
+		return nil, nil
 	}
-	return err
+	return out, err
 }
 
 // DryRunApply returns a dry run of Apply. It returns what Apply would have stored. Admission webhooks run; because of one with side

@@ -370,7 +370,7 @@ func TestClusterScoped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := f.c.Delete(t.Context(), tg, made.GetUID(), metav1.DeletePropagationBackground); err != nil {
+	if _, err := f.c.Delete(t.Context(), tg, made.GetUID(), metav1.DeletePropagationBackground); err != nil {
 		t.Error(err)
 	}
 	if _, err := f.c.Get(t.Context(), tg); err == nil {

@@ -41,7 +41,7 @@ func (c *testCase) newRun(operator pipeline.Compiled, cc *loaded, upstream *unst
 	}
 	cfg := w.cluster.Config()
 	w.transport = &transport{cluster: w.cluster, immutable: map[string]bool{}, written: map[string]bool{}}
-	cfg.Transport = w.transport
+	cfg.Transport = apply.KeepAnswers(w.transport)
 	if w.client, err = dynamic.NewForConfig(cfg); err != nil {
 		return nil, err
 	}

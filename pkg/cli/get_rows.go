@@ -113,7 +113,7 @@ func isAboutNothing(c reconcile.Change) bool {
 // rowsOf are the objects of one upstream: downstreams that are wanted or stand, and what is left over.
 func rowsOf(pl *pipeline.Pipeline, f *reconcile.Finding) []row {
 	up := upstreamOf(pl, f)
-	left := leftRows(pl, f, up)
+	left := leftRows(f, up)
 	if f.Upstream == nil {
 		return left
 	}
@@ -153,13 +153,12 @@ func rowsOf(pl *pipeline.Pipeline, f *reconcile.Finding) []row {
 }
 
 // leftRows are the objects of an earlier upstream of that name.
-func leftRows(pl *pipeline.Pipeline, f *reconcile.Finding, up objectRef) []row {
+func leftRows(f *reconcile.Finding, up objectRef) []row {
 	var rows []row
 	for _, c := range f.Left {
 		rows = append(rows, row{operator: f.Operator, upstream: up, downstream: c.Downstream, object: objectOf(c),
 			state: string(pipeline.StateLeftover), created: createdAt(c.Live),
-			reason: "it belongs to an earlier " + pl.Upstream.GVK.Kind +
-				" of this name, which is gone: delete it, or let adoptionPolicy: IfUnowned take it over"})
+			reason: c.Reason + ": delete it, or let adoptionPolicy: IfUnowned take it over"})
 	}
 	return rows
 }

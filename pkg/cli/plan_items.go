@@ -199,6 +199,9 @@ func invalidity(f *reconcile.Finding) string {
 }
 
 func upstreamOf(pl *pipeline.Pipeline, f *reconcile.Finding) objectRef {
+	if f.Ref == (pipeline.Ref{}) {
+		return objectRef{gvk: pl.Upstream.GVK, at: pipeline.Ref{Name: "-"}}
+	}
 	up := objectRef{gvk: pl.Upstream.GVK, at: f.Ref}
 	if f.Upstream != nil {
 		up.uid = string(f.Upstream.GetUID())

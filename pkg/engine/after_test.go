@@ -92,7 +92,7 @@ func TestAfter(t *testing.T) {
 
 	holdFor(t, ns, "w-page")
 	testkit.Delete(t, widgets, ns, "w")
-	eventuallyCondition(t, ns, "w", "False", "", "app: ConfigMap "+ns+"/w-app: it stays until ConfigMap "+ns+"/w-page is gone, which comes after it")
+	eventuallyCondition(t, ns, "w", "False", "", "app: ConfigMap "+ns+"/w-app: it stays until ConfigMap "+ns+"/w-page, which comes after it, is gone")
 	for _, object := range []string{"w-app", "w-database"} {
 		if found := testkit.Find(t, configMaps, ns, object); found == nil || found.GetDeletionTimestamp() != nil {
 			t.Errorf("%s was deleted before what comes after it", object)

@@ -170,7 +170,8 @@ func (c *Cache) Downstreams() iter.Seq2[int, *drift.Live] {
 	}
 }
 
-// MarkedFor are those whose owner annotation names an upstream; the factory must index by it.
+// MarkedFor are those whose owner annotation names an upstream, or that have lost their owner mark, for the zero Ref; the factory must
+// index by it.
 func (c *Cache) MarkedFor(ref pipeline.Ref) iter.Seq2[int, *drift.Live] {
 	return func(yield func(int, *drift.Live) bool) {
 		for i, s := range c.now().downstreams {
@@ -397,6 +398,9 @@ func upstreamsNamed(obj any) ([]string, error) {
 		return nil, nil
 	}
 	ref, _, ok := pipeline.ParseOwnerMark(live.OwnerMark)
+	if pipeline.HasLostOwner(live) {
+		return []string{ref.String()}, nil
+	}
 	if !ok || pipeline.IsBeforeObject(live) {
 		return nil, nil
 	}

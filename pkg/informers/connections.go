@@ -66,6 +66,7 @@ type Connections struct {
 // NewConnections prepares connections. It sends no request.
 func NewConnections(cfg *rest.Config) (*Connections, error) {
 	cfg = rest.CopyConfig(cfg)
+	cfg.Wrap(apply.KeepAnswers)
 	if cfg.RateLimiter == nil && cfg.QPS > 0 {
 		cfg.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(cfg.QPS, cfg.Burst)
 	}

@@ -49,7 +49,7 @@ func applied(of int, document map[string]any, gvr schema.GroupVersionResource) s
 
 func deleted(of int, gvr schema.GroupVersionResource, policy metav1.DeletionPropagation) step {
 	return do(func(s *session) (any, error) {
-		return nil, s.apply.Delete(s.t.Context(), s.at(gvr), s.object(of).GetUID(), policy)
+		return s.apply.Delete(s.t.Context(), s.at(gvr), s.object(of).GetUID(), policy)
 	})
 }
 
@@ -260,7 +260,7 @@ func operationRows() []row {
 		},
 		{"Delete", "by uid; another one has the name; gone", []step{created(dataOf("k", "1"), configMaps),
 			do(func(s *session) (any, error) {
-				return nil, s.apply.Delete(s.t.Context(), s.at(configMaps), otherManager, metav1.DeletePropagationForeground)
+				return s.apply.Delete(s.t.Context(), s.at(configMaps), otherManager, metav1.DeletePropagationForeground)
 			}),
 			deleted(1, configMaps, metav1.DeletePropagationBackground), deleted(1, configMaps, metav1.DeletePropagationBackground)}},
 		{
@@ -289,7 +289,7 @@ func operationRows() []row {
 					return s.apply.Unmark(s.t.Context(), s.at(configMaps), s.object(3), apply.Marks{Labels: []string{"a"}})
 				}),
 				do(func(s *session) (any, error) {
-					return nil, s.apply.Release(
+					return s.apply.Release(
 						s.t.Context(),
 						s.at(configMaps),
 						s.object(4),

@@ -3,7 +3,6 @@ package pipeline
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/rules"
@@ -76,20 +75,12 @@ func (p *Pipeline) orderFact(in Input, k int, o Outcome, until config.AfterUntil
 }
 
 // holdDeletion lets what is to be deleted wait for the objects that come after it, as they are recorded.
-func (p *Pipeline) holdDeletion(out *Decision) {
-	left := slices.Clone(out.Leftovers)
+func (p *Pipeline) holdDeletion(in Input, out *Decision) {
+	users := p.usersOfSuperseded(in, nil)
 	for i := range out.Leftovers {
 		o := &out.Leftovers[i]
-		if o.Action != ActionDelete {
-			continue
-		}
-		for _, other := range left {
-			if other.UID != o.UID && slices.Contains(p.comesAfter(p.Downstreams[other.Downstream]), o.Downstream) {
-				d := p.Downstreams[other.Downstream]
-				o.State, o.Action, o.RequeueAfter = StateWaiting, ActionNone, 0
-				o.Message = fmt.Sprintf("it stays until %s %s is gone, which comes after it", d.Config.Kind, other.Target)
-				break
-			}
+		if o.Action == ActionDelete && users[o.Downstream] != "" {
+			o.State, o.Action, o.RequeueAfter, o.Message = StateWaiting, ActionNone, 0, "it stays until "+users[o.Downstream]
 		}
 	}
 }

@@ -1,10 +1,13 @@
 package pipeline
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
+
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/config"
 )
@@ -63,6 +66,69 @@ func TestAfter(t *testing.T) {
 		got := p.Decide(in).Outcomes[1]
 		if got.State != c.want || !strings.Contains(got.Message, c.message) || (got.State == StateWaiting) != (got.Action == ActionNone && got.State != StateInSync) {
 			t.Errorf("%s: %s %q: %s", reason, got.State, got.Action, got.Message)
+		}
+	}
+}
+
+// What is not wanted any more goes in the reverse order, each once what comes after it is gone, also through one that is gone before: an
+// accepted deletion is not enough.
+func TestUnwantedInOrder(t *testing.T) {
+	p := onePipeline(func(op *config.Operator) {
+		for i, name := range []string{"first", "second", "third"} {
+			d := op.Downstreams[0]
+			if d.Name = name; i > 0 {
+				d.After = []config.After{{Name: op.Downstreams[i].Name, Until: config.AfterCreated}}
+			}
+			op.Downstreams = append(op.Downstreams, d)
+		}
+		op.Downstreams = op.Downstreams[1:]
+		for i := range op.Downstreams[1:] {
+			op.Downstreams[1+i].After[0].Name = op.Downstreams[i].Name
+		}
+	})
+	unwanted := func(selected bool) Input {
+		in := inSyncInput()
+		in.HasFinalizer, in.Inputs, in.Selected = true, func() Inputs { return Inputs{} }, selected
+		w := in.Desired.Objects[0]
+		in.Desired.Objects, in.Facts = nil, nil
+		for i := range 3 {
+			w.Downstream, w.Wanted = i, false
+			in.Desired.Objects, in.Facts = append(in.Desired.Objects, w), append(in.Facts, Facts{})
+		}
+		return in
+	}
+	own := func(downstream int, deleting bool) Owned {
+		live := ourLive()
+		live.UID, live.Deleting = types.UID(fmt.Sprint("live-", downstream)), deleting
+		return Owned{Downstream: downstream, Live: live, Certain: true}
+	}
+	for _, row := range []struct {
+		reason string
+		left   []Owned
+		want   []Action
+	}{
+		{"the last one goes first", []Owned{own(0, false), own(1, false), own(2, false)}, []Action{ActionNone, ActionNone, ActionDelete}},
+		{"it may be held by a finalizer", []Owned{own(0, false), own(1, false), own(2, true)}, []Action{ActionNone, ActionNone, ActionNone}},
+		{"the one between them is gone", []Owned{own(0, false), own(2, true)}, []Action{ActionNone, ActionNone}},
+		{"then the next one goes", []Owned{own(0, false), own(1, false)}, []Action{ActionNone, ActionDelete}},
+		{"and the first one last", []Owned{own(0, false)}, []Action{ActionDelete}},
+	} {
+		deletion := deleted()
+		deletion.Cascade = CascadeForeground
+		for name, in := range map[string]Input{"when is false": unwanted(true), "not selected": unwanted(false), "deleted": deletion} {
+			in.Leftovers = row.left
+			d := p.Decide(in)
+			if name == "deleted" {
+				d = p.DecideDeletion(in)
+			}
+			for i, want := range row.want {
+				if o := d.Leftovers[i]; o.Action != want {
+					t.Errorf("%s, %s: object %d: %q: %s", name, row.reason, i, o.Action, o.Message)
+				}
+			}
+			if name == "deleted" && len(row.left) > 1 && d.Finalizer == FinalizerRemove {
+				t.Errorf("%s, %s: the finalizer is removed", name, row.reason)
+			}
 		}
 	}
 }

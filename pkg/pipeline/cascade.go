@@ -34,6 +34,15 @@ func CascadeOf(finalizers []string) Cascade {
 	return CascadeConfig
 }
 
+// RecordedCascade is what the deletion of an upstream asked for when its status was last written.
+func (p *Pipeline) RecordedCascade(upstream *unstructured.Unstructured) Cascade {
+	first := func(r status.Recorded) bool { return r.State == string(StateDeleteFirst) }
+	if upstream.GetDeletionTimestamp() != nil && slices.ContainsFunc(p.Recorded(upstream), first) {
+		return CascadeForeground
+	}
+	return CascadeConfig
+}
+
 // waits reports whether the upstream stays until what is deleted is gone.
 func (p *Pipeline) waits(in Input) bool {
 	return p.Config.Deletion.Wait || in.Cascade == CascadeForeground

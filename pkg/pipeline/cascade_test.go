@@ -17,6 +17,7 @@ func TestDecideCascade(t *testing.T) {
 					p := onePipeline(func(op *config.Operator) {
 						op.Deletion.Wait, op.Downstreams[0].DeletionPolicy = wait, policy
 					})
+					p.downstreamsPath = mustPath(t, ".status.downstreams")
 					in := deleted()
 					if in.Cascade = cascade; !referenced {
 						in.Leftovers[0].Live.Owners = nil
@@ -34,10 +35,25 @@ func TestDecideCascade(t *testing.T) {
 					if got := d.Leftovers[0].Action; got != want || d.Waits != waits || (d.Finalizer == FinalizerLeave) != holds {
 						t.Errorf("cascade %q, wait %v, referenced %v, %s: %q, want %q; waits %v, finalizer %v", cascade, wait, referenced, policy, got, want, d.Waits, d.Finalizer)
 					}
+					// The garbage collector takes off the finalizer that says foreground, which a later process must know.
+					later, known := p.decidedAgain(in, d)
+					if waits && want == ActionDelete && (later.Finalizer != FinalizerLeave || known != (cascade == CascadeForeground && !wait)) {
+						t.Errorf("cascade %q, wait %v, referenced %v, %s: by the status, it is known: %t, finalizer %v", cascade, wait, referenced, policy, known, later.Finalizer)
+					}
 				}
 			}
 		}
 	}
+}
+
+// decidedAgain is the decision of a process that knows only what the status records of a decision, and whether it records --cascade=foreground.
+func (p *Pipeline) decidedAgain(in Input, d Decision) (later Decision, known bool) {
+	content := map[string]any{}
+	p.setRecorded(content, p.recordedGoing(in.Upstream, d, nil))
+	in.Upstream = in.Upstream.DeepCopy()
+	in.Upstream.Object["status"] = content
+	in.Cascade = p.RecordedCascade(in.Upstream)
+	return p.DecideDeletion(in), in.Cascade == CascadeForeground
 }
 
 func TestCascadeOf(t *testing.T) {

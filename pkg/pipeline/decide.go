@@ -26,6 +26,8 @@ type Input struct {
 	Facts []Facts
 	// Leftovers are objects that have this upstream's mark and stand at no target, by downstream index.
 	Leftovers []Owned
+	// Unread is where an object of a downstream may be that was not found and could not be read.
+	Unread map[int]Ref
 	// HasFinalizer is true if the upstream has the config's finalizer, current or previous.
 	HasFinalizer bool
 	// HasPreviousFinalizer reports whether it has the finalizer in conventions.previous.
@@ -47,8 +49,6 @@ type Owned struct {
 	Live       *drift.Live
 	// Certain is false if several downstreams are of its kind and nothing records which one it belongs to.
 	Certain bool
-	// Asked is true if its deletion or release was asked for and accepted, and the watch does not show it yet.
-	Asked bool
 	// Spaced is how long its deletion or release must wait: somebody keeps making it anew.
 	Spaced time.Duration
 	// GivesWay is true if it is to be removed before its successor exists: see Outcome.Blockers.
@@ -285,6 +285,8 @@ func notOurs(s *subject) (Outcome, bool) {
 		what = fmt.Sprintf("belongs to an earlier %s %s, which is gone", s.in.Upstream.GetKind(), at)
 	case marked:
 		what = "has our owner mark, but was not created by this operator"
+	case HasLostOwner(s.facts.Live):
+		what = LostOwner(s.facts.Live)
 	}
 	return Outcome{State: StateConflict, Message: fmt.Sprintf(
 		"%s exists and %s: delete it, give the downstream another name, or set adoptionPolicy: IfUnowned", target, what)}, true

@@ -154,6 +154,12 @@ func TestDecide(t *testing.T) {
 		{name: "somebody else's", reason: "an object without our mark is never taken by default",
 			change: func(in *Input) { in.Facts[0] = Facts{Live: &drift.Live{Namespace: "apps", Name: "web", UID: "x"}} },
 			state:  StateConflict, message: "adoptionPolicy: IfUnowned"},
+		{name: "a second owner", reason: "somebody added an owner, and the upstream that it was made for is gone",
+			change: func(in *Input) {
+				live := &drift.Live{Namespace: "apps", Name: "web", UID: "x", Managed: true, Hash: hash}
+				live.Owners = []drift.OwnerRef{{Kind: "ConfigMap", Name: "other", UID: "other-1"}}
+				in.Facts[0] = Facts{Live: live}
+			}, state: StateConflict, message: "the owner reference of ConfigMap other (uid other-1) keeps it from being garbage collected: delete it"},
 		{name: "adoption", reason: "an object that nobody owns may be adopted where the config says so", config: adopt,
 			change: func(in *Input) { in.Facts[0] = Facts{Live: &drift.Live{Namespace: "apps", Name: "web", UID: "x"}} },
 			state:  StateUpdate, action: ActionApply, message: "adopted"},

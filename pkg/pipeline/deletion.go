@@ -33,12 +33,10 @@ func (p *Pipeline) DecideDeletion(in Input) Decision {
 		}
 	}
 	for _, own := range in.Leftovers {
-		if o, left := p.decideRemoval(own, in); left {
-			out.Leftovers = append(out.Leftovers, o)
-		}
+		out.Leftovers = append(out.Leftovers, p.decideRemoval(own, in))
 	}
 	if out.Waits && len(out.Leftovers) > 0 {
-		p.holdDeletion(&out)
+		p.holdDeletion(in, &out)
 		return out
 	}
 	if h := out.Before; h != nil && h.Live != nil && !h.Live.Deleting && !referenced(h.Live, in) && !OwnedByOther(h.Live, in.Upstream.GetUID()) {
@@ -48,15 +46,15 @@ func (p *Pipeline) DecideDeletion(in Input) Decision {
 	return out
 }
 
-// decideRemoval is about one downstream of an upstream that is being deleted. left is false if it counts as gone.
-func (p *Pipeline) decideRemoval(own Owned, in Input) (o Outcome, left bool) {
+// decideRemoval is about one downstream of an upstream that is being deleted.
+func (p *Pipeline) decideRemoval(own Owned, in Input) Outcome {
 	wait, orphaned := p.waits(in), p.orphans(own, in)
 	keeps := orphaned || p.keeps(own)
-	if own.Asked && (!wait || keeps) {
-		return Outcome{}, false
-	}
-	o = leftover(in, own)
+	o := leftover(in, own)
 	o.State, o.Message = StateDelete, "the upstream is being deleted"
+	if wait && !p.Config.Deletion.Wait { // recorded, since the garbage collector takes the finalizer off that says so
+		o.State, o.Message = StateDeleteFirst, "the upstream is being deleted with --cascade=foreground"
+	}
 	switch {
 	case orphaned:
 		o.State, o.Message = StateRelease, "the upstream is being deleted with --cascade=orphan"
@@ -66,14 +64,14 @@ func (p *Pipeline) decideRemoval(own Owned, in Input) (o Outcome, left bool) {
 		o.State, o.Message = StateRelease, "the upstream is being deleted and deletionPolicy is Orphan"
 	}
 	switch {
-	case own.Asked || own.Live.Deleting:
+	case own.Live.Deleting:
 	case keeps:
 		o.Action = ActionRelease
 	case wait || !referenced(own.Live, in):
 		o.Action = ActionDelete
 	}
 	p.spaceRemoval(&o, own)
-	return o, true
+	return o
 }
 
 func referenced(live *drift.Live, in Input) bool {

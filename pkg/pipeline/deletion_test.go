@@ -218,10 +218,8 @@ func TestDecideWait(t *testing.T) {
 		finalizer    FinalizerAction
 	}{
 		{name: "referenced", reason: "the collector would not begin before the upstream is gone", left: 1, action: ActionDelete},
-		{name: "asked", reason: "the watch has not shown it yet, so it counts", change: func(in *Input) { in.Leftovers[0].Asked = true }, left: 1},
 		{name: "terminating", reason: "it is waited for", change: func(in *Input) { in.Leftovers[0].Live.Deleting = true }, left: 1},
 		{name: "kept", reason: "it stays, without our marks", config: orphan, left: 1, action: ActionRelease},
-		{name: "released", reason: "what was released is nobody's", config: orphan, change: func(in *Input) { in.Leftovers[0].Asked = true }, finalizer: FinalizerRemove},
 		{name: "nothing left", reason: "the upstream may go", change: func(in *Input) { in.Leftovers = nil }, finalizer: FinalizerRemove},
 	} {
 		t.Run(row.name, func(t *testing.T) {

@@ -203,7 +203,7 @@ func (p *Pipeline) recordLeft(recorded []status.Recorded, left []Outcome, w *Des
 	}
 	for _, o := range left {
 		d := p.Downstreams[o.Downstream]
-		if d.Several() && !o.Live.Deleting && !has(d.Name, o.Target) {
+		if d.Several() && !has(d.Name, o.Target) {
 			recorded = append(recorded, p.recordedOf(d, o.Target, o.UID, o.Live.Hash, string(o.State)))
 		}
 	}

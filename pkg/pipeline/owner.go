@@ -3,6 +3,7 @@ package pipeline
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -48,6 +49,26 @@ func LeftBy(live *drift.Live, upstream Ref, uid types.UID) bool {
 	}
 	ref, marked, ok := ParseOwnerMark(live.OwnerMark)
 	return ok && marked != string(uid) && (live.MarkVoid || ref == upstream && !live.MarkTheirs)
+}
+
+// HasLostOwner reports whether live was applied by our field manager with a hash, and has no owner mark that says for which upstream: the
+// garbage collector removes the reference to an owner that is gone from an object that has another owner, or with --cascade=orphan.
+func HasLostOwner(live *drift.Live) bool {
+	applied := func(ref drift.OwnerRef) bool { return ref.Applied || ref.Controller }
+	return live.Managed && live.Hash != "" && live.OwnerMark == "" && !IsBeforeObject(live) && !slices.ContainsFunc(live.Owners, applied)
+}
+
+// LostOwner says, in words that follow the object's name, what HasLostOwner finds, and what keeps the object.
+func LostOwner(live *drift.Live) string {
+	var others []string
+	for _, ref := range live.Owners {
+		others = append(others, fmt.Sprintf("%s %s (uid %s)", ref.Kind, ref.Name, ref.UID))
+	}
+	text := "was created by this operator, and has no owner mark of an upstream any more"
+	if len(others) > 0 {
+		text += "; the owner reference of " + strings.Join(others, ", ") + " keeps it from being garbage collected"
+	}
+	return text
 }
 
 // Marked reports whether live has the mark of the upstream with this uid. A plain owner reference, of which an object may

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -12,7 +13,7 @@ import (
 )
 
 // decideLeftovers decides on objects of ours that are not a target. Superseded ones are deleted once their successor exists and nothing
-// that comes after them may still use them; those of a downstream that is no longer wanted are deleted at once. A failure or an open
+// that comes after them may still use them; those of a downstream that is no longer wanted do not wait for a successor. A failure or an open
 // question deletes nothing: if several downstreams have one kind and nothing records which of them an object was, all must be in place.
 func (p *Pipeline) decideLeftovers(in Input, out *Decision) {
 	outcomes := slices.Clone(out.Outcomes)
@@ -25,6 +26,8 @@ func (p *Pipeline) decideLeftovers(in Input, out *Decision) {
 		case !own.Certain && !p.kindInPlace(own.Downstream, outcomes):
 			o.State, o.Message = StateSuperseded, "it stays until every downstream of its kind exists"
 			p.giveWay(&o, own, successors)
+		case current.State == StateUnwanted && users[own.Downstream] != "":
+			o.State, o.Message = StateUnwanted, "it stays until "+users[own.Downstream]
 		case current.State == StateUnwanted:
 			o.State, o.Message = StateUnwanted, current.Message
 			o.Action = p.removalAction(own)
@@ -103,21 +106,23 @@ func (p *Pipeline) usersOfSuperseded(in Input, outcomes []Outcome) map[int]strin
 		return nil
 	}
 	users := map[int]string{}
-	note := func(downstream int, at Ref, until string) {
-		d := p.Downstreams[downstream]
-		for _, i := range p.comesAfter(d) {
+	note := func(earlier []int, downstream int, at Ref, until string) {
+		for _, i := range earlier {
 			if users[i] == "" {
-				users[i] = fmt.Sprintf("%s %s, which comes after it, %s", d.Config.Kind, at, until)
+				users[i] = fmt.Sprintf("%s %s, which comes after it, %s", p.Downstreams[downstream].Config.Kind, at, until)
 			}
 		}
 	}
 	for _, o := range outcomes {
 		if o.Live != nil && !o.Theirs && !inPlace(o) && o.State != StateUnwanted {
-			note(o.Downstream, o.Target, "is up to date")
+			note(p.comesAfter(p.Downstreams[o.Downstream]), o.Downstream, o.Target, "is up to date")
 		}
 	}
+	for _, i := range slices.Sorted(maps.Keys(in.Unread)) {
+		note(p.allBefore(i), i, in.Unread[i], "can be read")
+	}
 	for _, other := range in.Leftovers {
-		note(other.Downstream, refOf(other.Live), "is gone")
+		note(p.allBefore(other.Downstream), other.Downstream, refOf(other.Live), "is gone")
 	}
 	return users
 }

@@ -264,6 +264,19 @@ func (p *Pipeline) comesAfter(d *Downstream) []int {
 	return list
 }
 
+// allBefore are the downstreams that one comes after, directly or with others between them, which may be gone before it.
+func (p *Pipeline) allBefore(downstream int) []int {
+	list := p.comesAfter(p.Downstreams[downstream])
+	for n := 0; n < len(list); n++ {
+		for _, i := range p.comesAfter(p.Downstreams[list[n]]) {
+			if !slices.Contains(list, i) {
+				list = append(list, i)
+			}
+		}
+	}
+	return list
+}
+
 // readers are the places of the config that may read downstreams.
 var readers = regexp.MustCompile(`^(variables\[|status\.fields\[|downstreams\[\d+\]\.(when|forEach\.items|template)$)`)
 

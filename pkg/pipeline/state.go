@@ -52,6 +52,8 @@ const (
 	StateLeftover State = "Leftover"
 	// StateDelete: the upstream is being deleted and the downstream goes with it.
 	StateDelete State = "Delete"
+	// StateDeleteFirst: the upstream is being deleted with --cascade=foreground, and goes after the downstream.
+	StateDeleteFirst State = "DeleteFirst"
 	// StateRelease: the downstream is kept and our marks are taken off.
 	StateRelease State = "Release"
 	// StateBeforeRunning: the object of deletion.before stands and is not done; nothing is deleted yet.
@@ -67,7 +69,8 @@ const (
 // States lists every state.
 func States() []State {
 	return []State{StateInvalid, StateRenderFailed, StateWaiting, StateCreate, StateUpdate, StateRepair, StateRecreate, StateInSync,
-		StateDrifted, StateStale, StateConflict, StateContested, StatePaused, StateUnwanted, StateSuperseded, StateLeftover, StateDelete, StateRelease,
+		StateDrifted, StateStale, StateConflict, StateContested, StatePaused, StateUnwanted, StateSuperseded, StateLeftover, StateDelete, StateDeleteFirst,
+		StateRelease,
 		StateBeforeRunning, StateBeforeFinished, StateBeforeFailed, StateBeforeTimedOut}
 }
 

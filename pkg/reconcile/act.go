@@ -131,7 +131,9 @@ func (r *reconciliation) create(ctx context.Context, o pipeline.Outcome, in pipe
 		return r.resolveExisting(ctx, o, doc)
 	}
 	if err != nil {
-		if !mayHaveSucceeded(err) {
+		if mayHaveSucceeded(err) {
+			r.record.expectCreated(place{i, o.Target})
+		} else {
 			r.record.confirmCreated(func(m place) bool { return m == place{i, o.Target} })
 		}
 		return err
@@ -215,7 +217,7 @@ func (r *reconciliation) apply(ctx context.Context, o pipeline.Outcome, in pipel
 	}
 	o, held, err := r.readGenerated(ctx, o, taken)
 	if errors.Is(err, apply.ErrGone) {
-		r.record.forgetObject(o.UID, r.now)
+		r.record.noteGone(o.UID, r.now)
 		return nil
 	}
 	if err != nil {
@@ -240,10 +242,10 @@ func (r *reconciliation) apply(ctx context.Context, o pipeline.Outcome, in pipel
 	resp, err = r.afterTakeOver(ctx, o, taken, doc, resp, err)
 	switch {
 	case errors.Is(err, apply.ErrGone):
-		r.record.forgetObject(o.UID, r.now)
+		r.record.noteGone(o.UID, r.now)
 		return nil
 	case errors.Is(err, apply.ErrReplaced):
-		r.record.forgetObject(o.UID, r.now)
+		r.record.noteGone(o.UID, r.now)
 		return r.resolveExisting(ctx, o, doc)
 	case errors.Is(err, apply.ErrConflict) && version != "":
 		live, err := r.client.Get(ctx, r.target(i, o.Target))
@@ -367,24 +369,22 @@ func (r *reconciliation) remove(ctx context.Context, o pipeline.Outcome) error {
 	if err := r.keepGenerated(ctx, o); err != nil {
 		return err
 	}
-	if err := deleteObject(ctx, r.client, r.target(o.Downstream, o.Target), o.UID, r.propagation()); err != nil {
+	answer, err := deleteObject(ctx, r.client, r.target(o.Downstream, o.Target), o.UID, r.propagation())
+	if err != nil {
 		return err
 	}
 	r.eventDeleted(o)
-	r.noteReleased(o)
-	if t := &r.record.objects[o.Object].target; t.uid == o.UID {
-		t.uid = "" // its absence is our own doing
-		r.countWrite(o.Object, "")
-	}
+	r.noteDeleted(o, answer)
 	return nil
 }
 
-// deleteObject deletes an object by its uid. It returns nil if another one has its name.
-func deleteObject(ctx context.Context, client *apply.Client, t apply.Target, uid types.UID, propagation metav1.DeletionPropagation) error {
-	if err := client.Delete(ctx, t, uid, propagation); !errors.Is(err, apply.ErrReplaced) {
-		return err
+// deleteObject deletes an object by its uid. If another one has its name, it is gone.
+func deleteObject(ctx context.Context, client *apply.Client, t apply.Target, uid types.UID, propagation metav1.DeletionPropagation) (apply.Deletion, error) {
+	answer, err := client.Delete(ctx, t, uid, propagation)
+	if errors.Is(err, apply.ErrReplaced) {
+		return apply.Deletion{Gone: true}, nil
 	}
-	return nil
+	return answer, err
 }
 
 // release removes our marks from an object that is kept, and our fields from one of others, unless it is deleted with
@@ -392,27 +392,26 @@ func deleteObject(ctx context.Context, client *apply.Client, t apply.Target, uid
 func (r *reconciliation) release(ctx context.Context, o pipeline.Outcome) error {
 	t, d := r.target(o.Downstream, o.Target), r.Pipeline.Downstreams[o.Downstream]
 	if d.OwnsFields() && r.cascade() != pipeline.CascadeOrphan {
-		if err := r.client.Withdraw(ctx, t, d.GVK(), o.UID); err != nil {
+		left, err := r.client.Withdraw(ctx, t, d.GVK(), o.UID)
+		if err != nil {
 			return r.notWithdrawn(o, err)
 		}
 		r.eventReleased(o)
-		r.noteReleased(o)
-		return nil
+		return r.noteReleased(o, left)
 	}
 	live, err := r.client.Get(ctx, t)
 	if errors.Is(err, apply.ErrGone) || (err == nil && live.GetUID() != o.UID) {
-		r.record.forgetObject(o.UID, r.now)
+		r.record.noteGone(o.UID, r.now)
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	if err := r.client.Release(ctx, t, live, apply.Marks(r.Pipeline.Marks(r.upstream.GetUID(), o.Downstream))); err != nil {
+	if live, err = r.client.Release(ctx, t, live, apply.Marks(r.Pipeline.Marks(r.upstream.GetUID(), o.Downstream))); err != nil {
 		return err
 	}
 	r.eventReleased(o)
-	r.noteReleased(o)
-	return nil
+	return r.noteReleased(o, live)
 }
 
 // notWithdrawn adds to a refusal to remove our fields, as from an object that is immutable by now, what a person can do about it.
@@ -423,13 +422,6 @@ func (r *reconciliation) notWithdrawn(o pipeline.Outcome, err error) error {
 			"kubectl delete --cascade=orphan, also if the upstream is being deleted already", err, o.Target)
 	}
 	return err
-}
-
-// noteReleased remembers that an object was deleted or released, and at which place.
-func (r *reconciliation) noteReleased(o pipeline.Outcome) {
-	r.record.forgetObject(o.UID, r.now)
-	r.countItems(o.Downstream)
-	r.removals.write(place{o.Downstream, o.Target}, r.spacing(), r.now)
 }
 
 // compareByDryRun asks by a dry run whether an apply would change anything, and if so, who changed which fields.

@@ -24,7 +24,8 @@ type beforeMemory struct {
 	occupied pipeline.Ref
 	// isUpstreamRead is true once the upstream was read past the cache, so that its record is not older than what was done.
 	isUpstreamRead bool
-	// gone is true once the object does not exist any more, and with it our finalizer on it.
+	// gone is true once the object does not exist any more, and with it our finalizer on it, or its deletion was accepted: nothing waits for
+	// its end.
 	gone bool
 	// retry delays failed requests for the object; failure is why the action in failed was not carried out.
 	retry   retryState
@@ -312,7 +313,7 @@ func (r *Reconciler) removeOurFinalizer(ctx context.Context, live *drift.Live) (
 
 // deleteBefore deletes the object if no owner reference does.
 func (r *reconciliation) deleteBefore(ctx context.Context, o pipeline.Outcome) error {
-	if err := deleteObject(ctx, r.client, r.beforeTarget(o.Target), o.UID, r.configPropagation()); err != nil {
+	if _, err := deleteObject(ctx, r.client, r.beforeTarget(o.Target), o.UID, r.configPropagation()); err != nil {
 		return err
 	}
 	r.record.before.edit().gone = true

@@ -115,7 +115,8 @@ func (r *reconciliation) releaseBeforeOfOtherKind(ctx context.Context) error {
 	case obj.GetDeletionTimestamp() != nil, len(obj.GetOwnerReferences()) > 0, r.namesOther(ctx, obj):
 		return nil
 	}
-	return deleteObject(ctx, r.client, t, recorded.UID, r.configPropagation())
+	_, err = deleteObject(ctx, r.client, t, recorded.UID, r.configPropagation())
+	return err
 }
 
 // namesOther reports whether the owner annotation of an object names another upstream, which exists.
@@ -140,5 +141,6 @@ func (r *Reconciler) releaseOneOrphanedBefore(ctx context.Context, live *drift.L
 	if err != nil || resp == nil || resp.GetDeletionTimestamp() != nil || len(live.Owners) > 0 {
 		return err // the garbage collector deletes what has an owner reference
 	}
-	return deleteObject(ctx, r.Client, r.beforeTarget(at), live.UID, r.configPropagation())
+	_, err = deleteObject(ctx, r.Client, r.beforeTarget(at), live.UID, r.configPropagation())
+	return err
 }

@@ -63,7 +63,10 @@ func (r *reconciliation) cascade() pipeline.Cascade {
 	if c := pipeline.CascadeOf(r.upstream.GetFinalizers()); c != pipeline.CascadeConfig {
 		return c
 	}
-	return r.cascades.of(r.upstream.GetUID())
+	if c := r.cascades.of(r.upstream.GetUID()); c != pipeline.CascadeConfig {
+		return c
+	}
+	return r.Pipeline.RecordedCascade(r.upstream)
 }
 
 // propagation is how the downstreams of an upstream are deleted.

@@ -314,7 +314,7 @@ func (r *reconciliation) findUncached(ctx context.Context, d pipeline.Decision) 
 			r.record.remember(k, live, r.now)
 			found = true
 		case uid != "":
-			r.record.forgetObject(uid, r.now)
+			r.record.noteAbsent(uid, live, r.now)
 		}
 	}
 	return found

@@ -118,8 +118,8 @@ func (r *reconciliation) ownUIDs() map[types.UID]bool {
 		own[t.uid] = t.uid != ""
 		return false
 	})
-	for uid := range r.record.unusual.get().gone {
-		own[uid] = r.record.isKnownGone(uid, r.now)
+	for uid, known := range r.record.unusual.get().fates {
+		own[uid] = r.now.Before(known.until)
 	}
 	return own
 }

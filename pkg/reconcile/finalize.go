@@ -137,7 +137,8 @@ func (r *reconciliation) finalize(ctx context.Context) time.Duration {
 // gatherDeletion gathers what a decision about a deletion depends on. It reads objects that the status records and the cache
 // does not have, once it is the downstreams' turn.
 func (r *reconciliation) gatherDeletion(ctx context.Context) (pipeline.Input, error) {
-	in := pipeline.Input{Upstream: r.upstream, Desired: r.record.desired, HasFinalizer: true, Now: r.now, Cascade: r.cascade()}
+	in := pipeline.Input{Upstream: r.upstream, Desired: r.record.desired, HasFinalizer: true, Now: r.now, Cascade: r.cascade(), Unread: r.unread}
+	clear(r.unread)
 	r.unwatched = false
 	if r.Pipeline.Before != nil && !r.Pipeline.SkipsBefore(r.upstream, in.Cascade) {
 		var err error
@@ -149,10 +150,9 @@ func (r *reconciliation) gatherDeletion(ctx context.Context) (pipeline.Input, er
 		}
 	}
 	r.findNamedOwners(ctx)
+	r.checkTerminating(ctx)
+	r.trustTerminating()
 	in.Leftovers = r.findLeftovers(nil, r.shownByDownstream())
-	for i := range in.Leftovers {
-		in.Leftovers[i].Asked = r.record.isGone(in.Leftovers[i].Live, r.now)
-	}
 	r.findUnserved(ctx)
 	missing, err := r.readRecorded(ctx, in.Leftovers)
 	if err != nil {
@@ -245,10 +245,14 @@ func (r *reconciliation) readRecorded(ctx context.Context, known []pipeline.Owne
 	read := map[place]*drift.Live{}
 	for _, rec := range r.recorded() {
 		i := slices.IndexFunc(r.Pipeline.Downstreams, func(d *pipeline.Downstream) bool { return d.Name == rec.Name })
-		if i < 0 || rec.UID == "" || r.failureOf(i) != nil || slices.ContainsFunc(known, func(o pipeline.Owned) bool { return o.Live.UID == rec.UID }) {
+		if i < 0 || rec.UID == "" || r.record.isNotOurs(rec.UID, r.now) || slices.ContainsFunc(known, func(o pipeline.Owned) bool { return o.Live.UID == rec.UID }) {
 			continue
 		}
 		at := pipeline.Ref{Namespace: rec.Namespace, Name: rec.ObjectName}
+		if r.failureOf(i) != nil {
+			r.unread[i] = at
+			continue
+		}
 		live, err := r.readLive(ctx, i, at)
 		if err != nil {
 			return nil, err
@@ -277,7 +281,7 @@ func (r *reconciliation) readMade(ctx context.Context, known, more []pipeline.Ow
 				return nil, err
 			}
 		}
-		if live != nil && r.isOwn(live, "") && !r.record.isGone(live, r.now) {
+		if live != nil && r.isOwn(live, "") {
 			more = append(more, pipeline.Owned{Downstream: m.downstream, Live: live, Certain: true})
 		}
 	}
@@ -301,6 +305,7 @@ func (r *reconciliation) findUnserved(ctx context.Context) {
 
 // findUnseen reads objects that the cache does not show, and reports whether any was found.
 func (r *reconciliation) findUnseen(ctx context.Context) bool {
+	clear(r.unread)
 	found := r.findRecorded(ctx)
 	return r.findMade(ctx) || found
 }
@@ -308,27 +313,19 @@ func (r *reconciliation) findUnseen(ctx context.Context) bool {
 // findRecorded is findUnseen for those that the status records at a place that is no longer a target: the cache may lag, or they have lost
 // the labels of the watch. At the target, or while the desired state is unknown, they need not be read: the status goes on recording them.
 func (r *reconciliation) findRecorded(ctx context.Context) (found bool) {
-	if r.selected && (len(r.record.desired.Invalid) > 0 || r.Pipeline.Paused(r.upstream)) {
-		return false
-	}
 	for _, rec := range r.recorded() {
 		i := slices.IndexFunc(r.Pipeline.Downstreams, func(d *pipeline.Downstream) bool { return d.Name == rec.Name })
 		at := pipeline.Ref{Namespace: rec.Namespace, Name: rec.ObjectName}
-		if i < 0 || rec.UID == "" || r.failureOf(i) != nil || r.isKnown(rec.UID) {
-			continue
-		}
-		if r.selected && (r.record.desired.Unknown(i) || r.isTarget(i, at)) {
+		if i < 0 || rec.UID == "" || r.isKnown(rec.UID) || r.selected && (r.record.desired.Unknown(i) || r.isTarget(i, at)) {
 			continue
 		}
 		if cached := r.Cache.Live(i, at); cached != nil && cached.UID == rec.UID {
 			continue
 		}
-		live, err := r.readOwn(ctx, i, at, rec.UID)
-		switch {
-		case err != nil:
-			r.fail(r.outcomeOf(i, at), err)
-		case live == nil:
-			r.record.forgetObject(rec.UID, r.now)
+		switch live, ok := r.tryRead(ctx, i, at); {
+		case !ok:
+		case live == nil || !r.isOwn(live, rec.UID):
+			r.record.noteAbsent(rec.UID, live, r.now)
 		default:
 			r.unseen, found = append(r.unseen, pipeline.Owned{Downstream: i, Live: live, Certain: true}), true
 		}
@@ -336,10 +333,23 @@ func (r *reconciliation) findRecorded(ctx context.Context) (found bool) {
 	return found
 }
 
-// findMade is findUnseen for what this process tried to create for an upstream that is not selected: no status need record it.
+// tryRead is readLive where objects of the downstream are not known if it fails, or has failed before.
+func (r *reconciliation) tryRead(ctx context.Context, i int, at pipeline.Ref) (live *drift.Live, ok bool) {
+	if r.failureOf(i) == nil {
+		var err error
+		if live, err = r.readLive(ctx, i, at); err == nil {
+			return live, true
+		}
+		r.fail(r.outcomeOf(i, at), err)
+	}
+	r.unread[i] = at
+	return nil, false
+}
+
+// findMade is findUnseen for what this process tried to create, and may have created although no response came: no status need record it.
 func (r *reconciliation) findMade(ctx context.Context) (found bool) {
 	if r.selected {
-		return false
+		return r.findMadeBefore(ctx)
 	}
 	made, err := r.readMade(ctx, r.findLeftovers(nil, r.ownedByDownstream()), r.unseen, nil)
 	if err != nil {
@@ -352,9 +362,33 @@ func (r *reconciliation) findMade(ctx context.Context) (found bool) {
 	return found
 }
 
-// isKnown reports whether an object is known to be gone, or was read.
+// findMadeBefore is findMade for places that are not targets any more. What is at a target is met by the next create.
+func (r *reconciliation) findMadeBefore(ctx context.Context) (found bool) {
+	if len(r.record.unusual.get().unconfirmed) == 0 {
+		return false
+	}
+	owned := r.ownedByDownstream()
+	for _, m := range slices.Clone(r.record.unusual.get().unconfirmed) {
+		isThere := func(live *drift.Live) bool { return live.Namespace == m.at.Namespace && live.Name == m.at.Name }
+		if r.record.desired.Unknown(m.downstream) || r.isTarget(m.downstream, m.at) || slices.ContainsFunc(owned[m.downstream], isThere) ||
+			slices.ContainsFunc(r.unseen, func(own pipeline.Owned) bool { return own.Downstream == m.downstream && isThere(own.Live) }) {
+			continue
+		}
+		switch live, ok := r.tryRead(ctx, m.downstream, m.at); {
+		case !ok:
+		case live != nil && r.isOwn(live, ""):
+			r.unseen, found = append(r.unseen, pipeline.Owned{Downstream: m.downstream, Live: live, Certain: true}), true
+		default:
+			r.record.confirmCreated(func(read place) bool { return read == m })
+		}
+	}
+	return found
+}
+
+// isKnown reports whether an object is known to be gone, terminating or released, or was read.
 func (r *reconciliation) isKnown(uid types.UID) bool {
-	return r.record.isKnownGone(uid, r.now) || slices.ContainsFunc(r.unseen, func(own pipeline.Owned) bool { return own.Live.UID == uid })
+	isIt := func(u unplacedResponse) bool { return u.live.UID == uid }
+	return r.record.isNotOurs(uid, r.now) || slices.ContainsFunc(r.record.terminating(), isIt) || slices.ContainsFunc(r.unseen, func(own pipeline.Owned) bool { return own.Live.UID == uid })
 }
 
 // isTarget reports whether any downstream with the kind of downstream i is wanted at that place.
@@ -366,15 +400,6 @@ func (r *reconciliation) isTarget(i int, at pipeline.Ref) bool {
 		}
 	}
 	return false
-}
-
-// readOwn reads an object and returns it if it is the upstream's own, with that uid.
-func (r *reconciliation) readOwn(ctx context.Context, i int, at pipeline.Ref, uid types.UID) (*drift.Live, error) {
-	live, err := r.readLive(ctx, i, at)
-	if live == nil || !r.isOwn(live, uid) {
-		return nil, err
-	}
-	return live, nil
 }
 
 // isOwn reports whether an object is the upstream's: the one of that uid, which the status records, or any if uid is empty.
@@ -391,7 +416,7 @@ func (r *reconciliation) isOwn(live *drift.Live, uid types.UID) bool {
 // its owner references: the other marks are removed next.
 func (r *reconciliation) isOrphaned(live *drift.Live, uid types.UID) bool {
 	return live.UID == uid && r.Pipeline.Upstream.HasStatus && live.Managed && r.upstream.GetDeletionTimestamp() != nil &&
-		r.cascade() == pipeline.CascadeOrphan && !r.record.isKnownGone(uid, r.now)
+		r.cascade() == pipeline.CascadeOrphan && !r.record.isNotOurs(uid, r.now)
 }
 
 // readLive reads the object at a place; nil if there is none, or its kind is gone.

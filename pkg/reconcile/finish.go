@@ -85,7 +85,7 @@ func (r *reconciliation) results(d pipeline.Decision) []pipeline.Result {
 		}
 		if rec != nil && rec.UID != "" {
 			replaced := o.Live != nil && o.Live.UID != rec.UID && o.Live.Namespace == rec.Namespace && o.Live.Name == rec.ObjectName
-			results[k].Unseen = !replaced && !r.record.isKnownGone(rec.UID, r.now)
+			results[k].Unseen = !replaced && !r.record.isNotOurs(rec.UID, r.now)
 		}
 	}
 	for _, o := range d.Leftovers {
@@ -255,7 +255,7 @@ func (r *reconciliation) writeReport(ctx context.Context, report pipeline.Report
 	report, resp, err := r.writeStorable(ctx, report)
 	switch {
 	case errors.Is(err, apply.ErrGone), errors.Is(err, apply.ErrReplaced):
-		r.record.forgetObject(r.upstream.GetUID(), r.now) // its watch is behind
+		r.record.noteGone(r.upstream.GetUID(), r.now) // its watch is behind
 		return report, false
 	case err != nil:
 		r.reportFailure("writing the status", err)

@@ -20,10 +20,11 @@ import (
 func (r *reconciliation) gather(ctx context.Context) pipeline.Input {
 	r.updateDesired(ctx) // our own write to the upstream may have brought somebody else's change with it
 	r.trustedUntil = time.Time{}
+	r.trustTerminating()
 	r.record.confirmCreated(func(m place) bool { return r.Cache.Live(m.downstream, m.at) != nil })
 	finalizers := r.record.contests.get().finalizers
 	in := pipeline.Input{Upstream: r.upstream, Desired: r.record.desired, Inputs: r.inputsRead, Selected: r.selected, HasFinalizer: r.hasFinalizer(), HasPreviousFinalizer: r.hasPreviousFinalizer(),
-		FinalizerSpaced: finalizers.wait(r.record.externalDigest, r.finalizerChange(), r.spacing(), r.now), Now: r.now}
+		FinalizerSpaced: finalizers.wait(r.record.externalDigest, r.finalizerChange(), r.spacing(), r.now), Now: r.now, Unread: r.unread}
 	recorded := r.recorded()
 	if !r.selected {
 		in.Leftovers = r.withUnseen(r.findLeftovers(nil, r.ownedByDownstream()))
@@ -48,7 +49,7 @@ func (r *reconciliation) withUnseen(left []pipeline.Owned) []pipeline.Owned {
 	}
 	for _, own := range r.unseen {
 		shown := slices.ContainsFunc(left, func(o pipeline.Owned) bool { return o.Live.UID == own.Live.UID })
-		if !shown && !r.record.isGone(own.Live, r.now) {
+		if !shown && !r.record.isNotOurs(own.Live.UID, r.now) {
 			left = append(left, own)
 		}
 	}
@@ -64,9 +65,9 @@ func (r *reconciliation) facts(k int, recorded []status.Recorded) pipeline.Facts
 	if !ok {
 		return f
 	}
-	f.Live = r.withMark(r.latest(k, at))
-	if f.Live != nil && r.Cache.Live(i, at) == nil {
-		r.trustUntil(r.record.freshUntil(k))
+	live, until := r.latest(k, at)
+	if f.Live = r.withMark(live); !until.IsZero() && r.Cache.Live(i, at) == nil {
+		r.trustUntil(until)
 	}
 	if rec != nil {
 		f.Finished, f.Failed = rec.Done(), rec.State == status.StateFailed
@@ -106,8 +107,8 @@ func (r *reconciliation) isTrusted(k int, uid types.UID, recorded []status.Recor
 	return r.record.objects[k].uid == uid || r.isRecorded(recorded, uid)
 }
 
-// latest is the object k of the desired state at a place, as the cache or a response shows it.
-func (r *reconciliation) latest(k int, at pipeline.Ref) *drift.Live {
+// latest is the object k of the desired state at a place, as the cache or a response shows it, and until when that response counts.
+func (r *reconciliation) latest(k int, at pipeline.Ref) (*drift.Live, time.Time) {
 	i := r.record.desired.Objects[k].Downstream
 	return r.record.latest(k, at, func() *drift.Live { return r.Cache.Live(i, at) }, r.now)
 }
@@ -161,13 +162,13 @@ func (r *reconciliation) downstream(k int) *pipeline.Downstream {
 	return r.Pipeline.Downstreams[r.record.desired.Objects[k].Downstream]
 }
 
-// ownedByDownstream is shownByDownstream without those that are known to be gone, and those of
-// downstreams that the config does not have any more: removing one from the config deletes nothing.
+// ownedByDownstream is shownByDownstream without those of downstreams that the config does not have any more: removing one from the config
+// deletes nothing.
 func (r *reconciliation) ownedByDownstream() [][]*drift.Live {
 	owned, forgotten := r.shownByDownstream(), r.Pipeline.Forgotten(r.upstream)
 	for i := range owned {
 		owned[i] = slices.DeleteFunc(owned[i], func(live *drift.Live) bool {
-			return r.record.isGone(live, r.now) || slices.ContainsFunc(forgotten, func(recorded status.Recorded) bool { return recorded.UID == live.UID })
+			return slices.ContainsFunc(forgotten, func(recorded status.Recorded) bool { return recorded.UID == live.UID })
 		})
 	}
 	return owned
@@ -180,11 +181,11 @@ func (r *reconciliation) shownByDownstream() [][]*drift.Live {
 	for i := range owned {
 		owned[i] = slices.DeleteFunc(owned[i], func(live *drift.Live) bool {
 			cached := r.Cache.Live(i, pipeline.Ref{Namespace: live.Namespace, Name: live.Name})
-			return !pipeline.Marked(live, uid) || cached != nil && !Newer(live.ResourceVersion, cached.ResourceVersion)
+			return !pipeline.Marked(live, uid) || isOutdated(live, cached)
 		})
 		for _, live := range r.Cache.OwnedBy(i, uid) {
 			isShown := slices.ContainsFunc(owned[i], func(o *drift.Live) bool { return o.UID == live.UID })
-			if pipeline.Marked(live, uid) && !isShown {
+			if pipeline.Marked(live, uid) && !isShown && !r.record.hasLeft(live, r.now) {
 				owned[i] = append(owned[i], live)
 			}
 		}

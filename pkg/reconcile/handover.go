@@ -79,7 +79,7 @@ func (r *reconciliation) ensureLatest(ctx context.Context, d *pipeline.Decision)
 	up, err := r.client.Latest(ctx, r.UpstreamTarget(r.ref))
 	switch {
 	case errors.Is(err, apply.ErrGone), err == nil && up.GetUID() != r.upstream.GetUID():
-		r.record.forgetObject(r.upstream.GetUID(), r.now)
+		r.record.noteGone(r.upstream.GetUID(), r.now)
 		return startOverAfter, nil
 	case err != nil:
 		return 0, err

@@ -220,7 +220,7 @@ func (r *reconciliation) sibling(downstream int, at pipeline.Ref) map[string]any
 			return o.Downstream == downstream && o.Target == at && o.Wanted && o.Err == nil
 		}
 		if k := slices.IndexFunc(w.Objects, isIt); k >= 0 && k < len(r.record.objects) {
-			live = r.record.latest(k, at, cached, r.now)
+			live, _ = r.record.latest(k, at, cached, r.now)
 		}
 	}
 	if live == nil {

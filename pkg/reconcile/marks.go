@@ -41,7 +41,7 @@ func (r *reconciliation) findNamedOwners(ctx context.Context) {
 		if !ok {
 			continue
 		}
-		if live := r.latest(k, at); live != nil {
+		if live, _ := r.latest(k, at); live != nil {
 			find(live, r.isTrusted(k, live.UID, recorded) || r.downstream(k).OwnsFields())
 		}
 	}

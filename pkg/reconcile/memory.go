@@ -1,7 +1,6 @@
 package reconcile
 
 import (
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -111,15 +110,15 @@ type unusual struct {
 	unconfirmed []place
 	// waiting delays checks of what is being deleted, about which no event may come.
 	waiting retryState
-	// gone are the objects that the API server has deleted, while the cache may still show them.
-	gone map[types.UID]time.Time
+	// fates are what became of objects, while the cache may not show it.
+	fates fates
 }
 
 // isEmpty reports whether nothing is left to be remembered.
 func (u *unusual) isEmpty(now time.Time) bool {
-	maps.DeleteFunc(u.gone, func(_ types.UID, until time.Time) bool { return now.After(until) })
+	u.fates.expire(now)
 	return u.renderAgainAt.IsZero() && u.slow.failures == 0 && u.requested == "" && u.upstreamFailure == "" && u.waiting.failures == 0 &&
-		!u.refused.fields.Any() && len(u.siblings)+len(u.left)+len(u.marks)+len(u.heldByObserve)+len(u.unconfirmed)+len(u.gone) == 0
+		!u.refused.fields.Any() && len(u.siblings)+len(u.left)+len(u.marks)+len(u.heldByObserve)+len(u.unconfirmed)+len(u.fates) == 0
 }
 
 // inputsMemory has the places of the inputs of the upstream at a version, and the digest of what was read of them.
@@ -140,6 +139,10 @@ type response struct {
 	live  *drift.Live
 	until time.Time
 }
+
+// counts reports whether a response counts if the cache does not show its object. A terminating object counts until it is known to be gone:
+// what must be deleted after it would be deleted too early otherwise.
+func (r response) counts(now time.Time) bool { return r.live.Deleting || now.Before(r.until) }
 
 // unplacedResponse is a response about an object of a downstream that has no slot.
 type unplacedResponse struct {
@@ -290,32 +293,6 @@ func (r *record) isEchoOf(downstream int, live *drift.Live) bool {
 	})
 }
 
-// forgetObject records that an object was deleted or is no longer ours, whatever the cache shows.
-func (r *record) forgetObject(uid types.UID, now time.Time) {
-	r.dropResponsesAbout(uid, func(int) bool { return true })
-	u := r.unusual.edit()
-	if u.gone == nil {
-		u.gone = map[types.UID]time.Time{}
-	}
-	for old, until := range u.gone {
-		if now.After(until) {
-			delete(u.gone, old)
-		}
-	}
-	u.gone[uid] = now.Add(freshFor)
-}
-
-// regained records that an object is ours again: it was released, and then adopted.
-func (r *record) regained(uid types.UID) { delete(r.unusual.get().gone, uid) }
-
-// isKnownGone reports whether the object with that uid was recently deleted, released or not found.
-func (r *record) isKnownGone(uid types.UID, now time.Time) bool { return r.goneFor(uid, now) > 0 }
-
-// goneFor is for how long that still counts; zero if it does not.
-func (r *record) goneFor(uid types.UID, now time.Time) time.Duration {
-	return max(0, r.unusual.get().gone[uid].Sub(now))
-}
-
 // inputRefs are the inputs of the upstream, for any goroutine.
 func (r *record) inputRefs() []pipeline.InputRef {
 	r.mu.Lock()
@@ -355,20 +332,8 @@ func (r *record) createdByUs(i int, uid types.UID) bool {
 	return live != nil && pipeline.Applied(live, uid)
 }
 
-// freshUntil is until when the response about object i of the desired state counts.
-func (r *record) freshUntil(i int) time.Time {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.objects[i].read.get().until
-}
-
-// isGone reports whether an object in the cache is known to be gone. A terminating object is not.
-func (r *record) isGone(live *drift.Live, now time.Time) bool {
-	return !live.Deleting && r.isKnownGone(live.UID, now)
-}
-
-// noteGone drops a response about an object that a watch of a downstream has shown gone.
-func (r *record) noteGone(downstream int, uid types.UID) {
+// noteUnwatched drops a response about an object that a watch of a downstream does not show any more.
+func (r *record) noteUnwatched(downstream int, uid types.UID) {
 	r.dropResponsesAbout(uid, func(i int) bool { return i == downstream })
 }
 
@@ -396,29 +361,44 @@ func (r *record) lastBeforeRead() (*drift.Live, time.Time) {
 	return read.live, read.until
 }
 
-// latest chooses between the object that the cache has at a target and our last response about it. The cache is read under the
-// lock: an object is in the cache before its event drops the response.
-func (r *record) latest(i int, at pipeline.Ref, cache func() *drift.Live, now time.Time) *drift.Live {
+// latest chooses between the object that the cache has at a target and our last response about it, which counts until then if the cache does
+// not show the object. The cache is read under the lock: an object is in the cache before its event drops the response.
+func (r *record) latest(i int, at pipeline.Ref, cache func() *drift.Live, now time.Time) (live *drift.Live, until time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	cached := cache()
-	if cached != nil && r.isGone(cached, now) {
+	cached, m := cache(), r.objects[i]
+	if r.hasLeft(cached, now) {
 		cached = nil
 	}
-	fresh := r.objects[i].read.get()
-	if fresh.live == nil {
-		return cached
+	isAt := func(live *drift.Live) bool { return live.Namespace == at.Namespace && live.Name == at.Name }
+	switch fresh := m.read.get(); {
+	case fresh.live == nil:
+	case !isAt(fresh.live): // it is superseded
+		r.displace(m.downstream, fresh)
+		m.read.reset()
+	case !now.Before(fresh.until) || isOutdated(fresh.live, cached):
+		m.read.reset()
+	default:
+		return fresh.live, fresh.until
 	}
-	if fresh.live.Namespace != at.Namespace || fresh.live.Name != at.Name { // it is superseded
-		r.displace(r.objects[i].downstream, fresh)
-		r.objects[i].read.reset()
-		return cached
+	for _, u := range r.unplaced.get() { // it was deleted or released, and is desired again
+		if u.downstream == m.downstream && isAt(u.live) && u.counts(now) && !isOutdated(u.live, cached) {
+			return u.live, u.until
+		}
 	}
-	if !now.Before(fresh.until) || (cached != nil && !Newer(fresh.live.ResourceVersion, cached.ResourceVersion)) {
-		r.objects[i].read.reset()
-		return cached
+	return cached, time.Time{}
+}
+
+// isOutdated reports whether the cache shows a later state of an object, or a later object, than a response. An object that is being
+// deleted remains so.
+func isOutdated(response, cached *drift.Live) bool {
+	switch {
+	case cached == nil:
+		return false
+	case cached.UID == response.UID && cached.Deleting != response.Deleting:
+		return cached.Deleting
 	}
-	return fresh.live
+	return !Newer(response.ResourceVersion, cached.ResourceVersion)
 }
 
 // unshown lists, by downstream, the objects of responses that still count. The others are dropped: whoever asks decides without them, so
@@ -426,7 +406,7 @@ func (r *record) latest(i int, at pipeline.Ref, cache func() *drift.Live, now ti
 func (r *record) unshown(downstreams int, now time.Time) [][]*drift.Live {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.dropResponses(func(_ int, to response) bool { return !now.Before(to.until) })
+	r.dropResponses(func(_ int, to response) bool { return !to.counts(now) })
 	objects := make([][]*drift.Live, downstreams)
 	add := func(m *objectMemory) {
 		if live := m.read.get().live; live != nil {

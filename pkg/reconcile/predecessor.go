@@ -88,8 +88,13 @@ func (r *record) takeOver(old *record, successors []counterpart) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.upstream = old.upstream
-	if gone := old.unusual.get().gone; len(gone) > 0 {
-		r.unusual.edit().gone = maps.Clone(gone)
+	if known := old.unusual.get().fates; len(known) > 0 {
+		r.unusual.edit().fates = maps.Clone(known)
+	}
+	for _, u := range old.unplaced.get() {
+		if h := successors[u.downstream]; h.index >= 0 && h.sees {
+			r.displace(h.index, u.response)
+		}
 	}
 	for _, from := range old.objects {
 		h := successors[from.downstream]

@@ -182,7 +182,7 @@ func (t *dryRun) previewLeftover(o pipeline.Outcome) bool {
 			return false
 		}
 		delete(t.failures, o.Object)
-		t.record.forgetObject(o.UID, t.now)
+		t.record.noteGone(o.UID, t.now)
 	}
 	if answer := t.answers.Answer(at); o.Action == pipeline.ActionRelease && answer != nil {
 		c.After = answer

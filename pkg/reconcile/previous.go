@@ -76,7 +76,7 @@ func (r *reconciliation) replaceMarks(ctx context.Context, o pipeline.Outcome, i
 	}
 	obj, err := r.client.Get(ctx, t)
 	if errors.Is(err, apply.ErrGone) || err == nil && obj.GetUID() != o.UID {
-		r.record.forgetObject(o.UID, r.now)
+		r.record.noteGone(o.UID, r.now)
 		return nil
 	}
 	if err != nil {

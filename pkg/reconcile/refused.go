@@ -100,7 +100,7 @@ func (r *reconciliation) applyAsCreated(ctx context.Context, o pipeline.Outcome,
 	resp, err := r.client.ApplyAt(ctx, t, o.UID, live.GetResourceVersion(), kept)
 	switch {
 	case errors.Is(err, apply.ErrGone), errors.Is(err, apply.ErrReplaced):
-		r.record.forgetObject(o.UID, r.now)
+		r.record.noteGone(o.UID, r.now)
 		return nil
 	case apply.Classify(err).Reason == apply.ReasonRejected:
 		return r.immutableDrift(o, refusal)

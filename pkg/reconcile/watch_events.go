@@ -55,7 +55,7 @@ func (r *Reconciler) IsEchoOf(i int, ref pipeline.Ref, live *drift.Live) bool {
 // NoteDownstreamGone records that the watch of downstream i, or BeforeIndex, no longer shows an object that an upstream owns.
 func (r *Reconciler) NoteDownstreamGone(i int, ref pipeline.Ref, uid types.UID) {
 	if rec := r.memory.peek(ref); rec != nil {
-		rec.noteGone(i, uid)
+		rec.noteUnwatched(i, uid)
 	}
 }
 

@@ -50,7 +50,7 @@ func TestResponseCountsUntilItsWatchCatchesUp(t *testing.T) {
 			if row.parked {
 				rec.objects = []*objectMemory{rec.parked[s]}
 			}
-			if have := rec.latest(0, at, func() *drift.Live { return nil }, now); (have != nil) != row.counts {
+			if have, _ := rec.latest(0, at, func() *drift.Live { return nil }, now); (have != nil) != row.counts {
 				t.Errorf("%s %s: the response counts: %t", row.reason, event, have != nil)
 			}
 		}

@@ -65,7 +65,7 @@ func (r *reconciliation) findLeftovers(w *pipeline.Desired, owned [][]*drift.Liv
 func (r *reconciliation) withWitnessed(owned [][]*drift.Live) [][]*drift.Live {
 	for _, w := range r.witnesses() {
 		live, up := r.withMark(r.Cache.Live(w.downstream, w.at)), r.upstream.GetUID()
-		if live == nil || live.UID != w.uid || pipeline.Marked(live, up) || pipeline.OwnedByOther(live, up) {
+		if live == nil || live.UID != w.uid || pipeline.Marked(live, up) || pipeline.OwnedByOther(live, up) || r.record.isNotOurs(w.uid, r.now) {
 			continue
 		}
 		// Whoever may write the status must not name an object that never was ours.

@@ -17,7 +17,12 @@ import (
 // Those with an owner reference are left to the garbage collector. It skips upstreams that this survey does not watch, and asks
 // the API server whether an upstream exists, because the watch may lag.
 func (v *Survey) leftOf(ctx context.Context, ref pipeline.Ref) ([]reconcile.Change, error) {
-	if !v.surveyor.options.Left || !v.cache.Watches(ref.Namespace) {
+	switch {
+	case !v.surveyor.options.Left:
+		return nil, nil
+	case ref == pipeline.Ref{}:
+		return v.leftBefore(ref, ""), nil
+	case !v.cache.Watches(ref.Namespace):
 		return nil, nil
 	}
 	if p := v.reconciler.Pipeline; p.HasRows() {
@@ -37,19 +42,24 @@ func (v *Survey) leftOf(ctx context.Context, ref pipeline.Ref) ([]reconcile.Chan
 	return v.leftBefore(ref, up.GetUID()), nil
 }
 
-// leftBefore returns the objects with the owner mark of an earlier upstream of that name, with another uid.
+// leftBefore returns the objects with the owner mark of an earlier upstream of that name, with another uid; for the zero Ref, those that
+// have lost their owner mark.
 func (v *Survey) leftBefore(ref pipeline.Ref, uid types.UID) []reconcile.Change {
 	var left []reconcile.Change
 	seen := map[types.UID]bool{}
 	for i, live := range v.cache.MarkedFor(ref) {
-		if seen[live.UID] || !pipeline.LeftBy(live, ref, uid) {
+		reason := "it " + pipeline.LostOwner(live)
+		if ref != (pipeline.Ref{}) {
+			reason = "it belongs to an earlier " + v.reconciler.Pipeline.Upstream.GVK.Kind + " of this name, which is gone"
+		}
+		if seen[live.UID] || ref != (pipeline.Ref{}) && !pipeline.LeftBy(live, ref, uid) {
 			continue
 		}
 		seen[live.UID] = true
 		home, _ := v.reconciler.Pipeline.HomeOf(i, live, nil)
 		d := v.reconciler.Pipeline.Downstreams[home]
 		left = append(left, reconcile.Change{
-			Index: home, Downstream: d.Name, Leftover: true, Kind: d.Kind.GVK, Live: live, Theirs: true, Action: reconcile.ChangeLeave,
+			Index: home, Downstream: d.Name, Leftover: true, Kind: d.Kind.GVK, Live: live, Theirs: true, Action: reconcile.ChangeLeave, Reason: reason,
 			Target: pipeline.Ref{Namespace: live.Namespace, Name: live.Name},
 		})
 	}

@@ -297,9 +297,13 @@ func (v *Survey) Current(ctx context.Context, ref pipeline.Ref) (*reconcile.Curr
 }
 
 // Refs returns what `run` would reconcile after a start, sorted by name: the upstreams, and those in the owner marks of
-// downstreams, except in namespaces that are not watched.
+// downstreams, except in namespaces that are not watched. The zero Ref means the objects that have lost their owner mark.
 func (v *Survey) Refs() []pipeline.Ref {
-	return slices.DeleteFunc(v.pending.all(), func(ref pipeline.Ref) bool { return !v.cache.Watches(ref.Namespace) })
+	refs := slices.DeleteFunc(v.pending.all(), func(ref pipeline.Ref) bool { return !v.cache.Watches(ref.Namespace) })
+	if v.surveyor.options.Left && len(v.leftBefore(pipeline.Ref{}, "")) > 0 {
+		refs = append(refs, pipeline.Ref{})
+	}
+	return refs
 }
 
 // Unknown has the error of each object of which it is not known whether it is an upstream. Nothing is reported about it otherwise.
@@ -419,6 +423,9 @@ func (v *Survey) Preview(ctx context.Context, ref pipeline.Ref) (*reconcile.Find
 	left, err := v.leftOf(looking, ref)
 	if err != nil {
 		return nil, err
+	}
+	if ref == (pipeline.Ref{}) {
+		return &reconcile.Finding{Operator: v.reconciler.Name, Left: left}, nil
 	}
 	f, err := v.reconciler.Preview(looking, ref, reconcile.PreviewOptions{Client: v.dryClient, Documents: v.surveyor.options.Documents})
 	switch {
