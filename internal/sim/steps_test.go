@@ -281,7 +281,7 @@ func (w *world) removeForeign(ctx context.Context) {
 
 // orphan creates an upstream and deletes it with --cascade=orphan, while a process runs.
 func (w *world) orphan(ctx context.Context, name string) {
-	if w.Setup.Example != "" || w.Setup.Input == "Wait" || w.variant.broken > 0 {
+	if w.Setup.Example != "" || w.Setup.Input == "Wait" || w.Setup.Generated || w.variant.broken > 0 {
 		return
 	}
 	settled := 20 * time.Second

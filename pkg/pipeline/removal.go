@@ -57,7 +57,7 @@ func (p *Pipeline) decideLeftovers(in Input, out *Decision) {
 func (p *Pipeline) giveWay(o *Outcome, own Owned, successors []Outcome) {
 	d := p.Downstreams[own.Downstream]
 	stays := p.keeps(own) && !d.OwnsFields() && d.Config.AdoptionPolicy != config.AdoptIfUnowned // in the way, also without our marks
-	if own.Live.Deleting || stays {
+	if own.Live.Deleting || stays || d.HasGenerated() { // its values would be in no object
 		return
 	}
 	var blockers []types.UID

@@ -122,7 +122,11 @@ func (r *reconciliation) create(ctx context.Context, o pipeline.Outcome, in pipe
 	if err != nil {
 		return err
 	}
-	doc = r.Pipeline.Downstreams[i].Fill(doc, nil, nil, r.record.objects[o.Object].generatedText)
+	random, err := r.generatedTexts(ctx, o, doc, nil)
+	if err != nil {
+		return err
+	}
+	doc = r.Pipeline.Downstreams[i].Fill(doc, nil, nil, random)
 	if !in.Desired.Objects[o.Object].Reference || r.Pipeline.HoldsDeletion() {
 		r.record.expectCreated(place{i, o.Target}) // whatever the answer, or the lack of one
 	}
@@ -137,6 +141,7 @@ func (r *reconciliation) create(ctx context.Context, o pipeline.Outcome, in pipe
 		return err
 	}
 	r.eventCreated(o)
+	r.eventNewValues(o)
 	return r.rememberApplied(ctx, o, in, resp, doc)
 }
 
@@ -225,7 +230,11 @@ func (r *reconciliation) apply(ctx context.Context, o pipeline.Outcome, in pipel
 	if err != nil {
 		return err
 	}
-	doc = r.Pipeline.Downstreams[i].Fill(doc, o.Live, held, randomText)
+	random, err := r.generatedTexts(ctx, o, doc, held)
+	if err != nil {
+		return err
+	}
+	doc = r.Pipeline.Downstreams[i].Fill(doc, o.Live, held, random)
 	before, err := r.readAhead(ctx, o)
 	if err != nil {
 		return err
@@ -254,6 +263,7 @@ func (r *reconciliation) apply(ctx context.Context, o pipeline.Outcome, in pipel
 	case err != nil:
 		return r.refused(ctx, o, doc, in, err)
 	}
+	r.eventNewValues(o)
 	r.explainChange(o, before, resp)
 	r.reportRepair(o, o.Live, resp)
 	return r.rememberApplied(ctx, o, in, resp, doc)
@@ -364,8 +374,10 @@ func (r *reconciliation) explainChange(o pipeline.Outcome, before, resp *unstruc
 
 // remove deletes an object of ours.
 func (r *reconciliation) remove(ctx context.Context, o pipeline.Outcome) error {
-	if err := r.keepGenerated(ctx, o); err != nil {
-		return err
+	if o.State == pipeline.StateRecreate && r.Pipeline.Downstreams[o.Downstream].HasGenerated() {
+		if err := r.keepGenerated(ctx, o); err != nil {
+			return err
+		}
 	}
 	if err := deleteObject(ctx, r.client, r.target(o.Downstream, o.Target), o.UID, r.propagation()); err != nil {
 		return err
