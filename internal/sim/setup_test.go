@@ -78,6 +78,7 @@ func randomSetup(seed uint64) Setup {
 	s.Generated = some(4)
 	s.Related = s.Related && s.Drift == "" && !s.CreateOnly // or what it reads may stay away
 	s.Exclusive = s.Exclusive && s.Drift == "" && !s.CreateOnly
+	s.Exclusive = s.Exclusive && !s.Generated
 	s.Recreate = s.Recreate && !s.CreateOnly
 	s.Elsewhere = s.Elsewhere && !s.Cluster
 	return s

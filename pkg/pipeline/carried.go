@@ -100,7 +100,7 @@ func (p *Pipeline) isOnlyGenerated(d *Downstream) bool {
 // name, in two namespaces, or everything but the name is the same, and no other pair is alike.
 func (p *Pipeline) isSameItem(in Input, out *Decision, o Outcome, live *drift.Live) bool {
 	d := p.Downstreams[o.Downstream]
-	if !p.isUnedited(in.Upstream) || len(d.itemsInputs) > 0 || d.readsSiblings(d.items) {
+	if !p.isUnedited(in.Upstream) || len(d.itemsInputs) > 0 || d.items != nil && d.readsSiblings(d.items) {
 		return false
 	}
 	alike := func(o Outcome, live *drift.Live) bool {

@@ -57,7 +57,7 @@ func (p *Pipeline) decideLeftovers(in Input, out *Decision) {
 func (p *Pipeline) giveWay(o *Outcome, own Owned, successors []Outcome) {
 	d := p.Downstreams[own.Downstream]
 	stays := p.keeps(own) && !d.OwnsFields() && d.Config.AdoptionPolicy != config.AdoptIfUnowned // in the way, also without our marks
-	if own.Live.Deleting || stays || d.HasGenerated() { // its values would be in no object
+	if own.Live.Deleting || stays {
 		return
 	}
 	var blockers []types.UID
@@ -70,6 +70,10 @@ func (p *Pipeline) giveWay(o *Outcome, own Owned, successors []Outcome) {
 			return
 		}
 		blockers = append(blockers, s.Live.UID)
+	}
+	if d.HasGenerated() && len(blockers) > 0 { // it would be deleted before another object has its values
+		o.Message += ", whose name another upstream has: objects with generated values do not swap their names, so give one of them a free name first"
+		return
 	}
 	if o.Blockers = blockers; own.GivesWay && len(blockers) > 0 {
 		o.Message, o.Action = "another upstream waits for its name, and has that of its successor", p.removalAction(own)
