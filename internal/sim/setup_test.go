@@ -34,6 +34,7 @@ type Setup struct {
 	Drift       string `json:"drift,omitempty"`       // drift.policy
 	Input       string `json:"input,omitempty"`       // an input, and its policy if missing
 	Listed      bool   `json:"listed,omitempty"`      // an input that is a list
+	Terminating bool   `json:"terminating,omitempty"` // the namespace is deleted at some time; deletion.before.onFailure is Proceed
 	Generated   bool   `json:"generated,omitempty"`   // the first downstream is a Secret with a generated value
 }
 
@@ -45,6 +46,7 @@ var setups = map[string]Setup{
 	"selected":    {Selected: true},
 	"conditions":  {Conditions: true},
 	"before":      {Before: true},
+	"terminating": {Before: true, Terminating: true},
 	"watches":     {Before: true, Several: true}, // two watches show each object
 	"guard":       {Guard: true},
 	"replicas":    {Replicas: 2},
@@ -76,6 +78,7 @@ func randomSetup(seed uint64) Setup {
 	s.Related = some(4) && !s.Several
 	s.Listed = some(4)
 	s.Generated = some(4)
+	s.Terminating = some(10) && !s.Cluster && !s.Elsewhere && s.Input == "" && !s.Orphan
 	s.Related = s.Related && s.Drift == "" && !s.CreateOnly // or what it reads may stay away
 	s.Exclusive = s.Exclusive && s.Drift == "" && !s.CreateOnly
 	s.Exclusive = s.Exclusive && !s.Generated
@@ -253,5 +256,8 @@ func (s *Setup) deletion(line func(string, ...any)) {
 		namespace = ", namespace: ns"
 	}
 	line("    template: |\n      metadata: {name: \"{{ .metadata.name }}-before\"%s}\n      data: {for: \"{{ .metadata.uid }}\"}", namespace)
+	if s.Terminating {
+		line("    onFailure: Proceed")
+	}
 	line("    doneWhen: downstream.?data.?done.orValue(\"\") == \"yes\"")
 }

@@ -53,6 +53,7 @@ func (f *File) fillDefaults() {
 		op.Downstreams[i].fillDefaults()
 	}
 	if b := op.Deletion.Before; b != nil {
+		fill(&b.When, "true")
 		fill(&b.FailedWhen, "false")
 		fill(&b.TargetNamespaces.From, NamespacesSame)
 		fill(&b.OnFailure, BeforeHold)
