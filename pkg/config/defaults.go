@@ -168,6 +168,16 @@ func fillTrue(field **bool) {
 	}
 }
 
+// GivesDeletionPolicy reports whether the config sets the deletionPolicy of downstream i.
+func (f *File) GivesDeletionPolicy(i int) bool {
+	list, _ := f.values["downstreams"].([]any)
+	if i >= len(list) {
+		return false
+	}
+	d, _ := list[i].(map[string]any)
+	return d["deletionPolicy"] != nil
+}
+
 // given reports whether a file or an override gives the value: for defaults of what may be zero too.
 func (f *File) given(path ...string) bool {
 	v, _ := fieldpath.Get(f.values, fieldpath.New(path...))

@@ -179,18 +179,18 @@ func (p *Pipeline) decideBefore(in Input) (o Outcome, passed bool) {
 		return p.decidePassed(f), true
 	}
 	o = p.decideUntimed(in)
-	left, neverMade := p.beforeTimeLeft(in), o.State == StateBeforeFailed && o.UID == ""
+	neverMade := o.State == StateBeforeFailed && o.UID == ""
+	mayTimeOut := o.State != StateBeforeFinished && o.State != StateBeforeFailed ||
+		neverMade && p.Before.Config.OnFailure != config.BeforeProceed && p.Before.Config.OnTimeout == config.BeforeProceed
+	left := p.beforeTimeLeft(in)
+	if mayTimeOut && left > 0 && (o.RequeueAfter == 0 || left < o.RequeueAfter) {
+		o.RequeueAfter = left
+	}
 	switch {
-	case o.State == StateBeforeFinished, o.State == StateBeforeFailed && !neverMade:
-	case left < 0 && (!neverMade || p.Before.Config.OnTimeout == config.BeforeProceed):
+	case mayTimeOut && left < 0:
 		o = p.timedOut(o)
-	default:
-		if left > 0 && (o.RequeueAfter == 0 || left < o.RequeueAfter) {
-			o.RequeueAfter = left
-		}
-		if neverMade {
-			o.Message = p.withPolicy("onFailure", p.Before.Config.OnFailure, o.Message, p.otherWay())
-		}
+	case neverMade:
+		o.Message = p.withPolicy("onFailure", p.Before.Config.OnFailure, o.Message, p.otherWay())
 	}
 	if needsRecord(o) && !recordedAlready(f.Record, p.BeforeRecord(o)) {
 		o.Action = ActionRecord
