@@ -127,6 +127,15 @@ func (p *Pipeline) RecordedBefore(upstream *unstructured.Unstructured) *status.R
 	return &all[i]
 }
 
+// WithBeforeRecord is an upstream whose status has that record of deletion.before.
+func (p *Pipeline) WithBeforeRecord(upstream *unstructured.Unstructured, r status.Recorded) *unstructured.Unstructured {
+	upstream = upstream.DeepCopy()
+	have, _ := fieldpath.Get(upstream.Object, p.downstreamsPath)
+	list := slices.DeleteFunc(status.RecordedFrom(have), func(old status.Recorded) bool { return old.Name == BeforeName })
+	_ = fieldpath.Set(upstream.Object, p.downstreamsPath, status.RecordedList(append(list, r))) // the loader lets only maps stand on the way
+	return upstream
+}
+
 // RecordedOfOtherKind is what the upstream's status has of an object that was made when the config had a deletion.before of another
 // kind, or one at all; nil if it has nothing of that. A status that is written like any other field of the upstream has
 // nothing: no config with a deletion.before is taken for such a kind, so whoever may write the upstream wrote that.
