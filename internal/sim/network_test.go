@@ -93,11 +93,13 @@ func (p *process) RoundTrip(request *http.Request) (*http.Response, error) {
 	p.checkLeader(request, what)
 	p.checkRemoval(request, what)
 	p.checkOrder(request, what)
+	had := w.passwords(request)
 	response, err := w.cluster.RoundTrip(request)
 	if err != nil {
 		return nil, err
 	}
 	if request.Method != http.MethodGet {
+		w.checkPasswords(what, had, w.passwords(request))
 		w.notifyChange()
 		w.note(request, sent, response.StatusCode)
 	}
@@ -205,7 +207,7 @@ func (p *process) checkRemoval(request *http.Request, what string) {
 	for _, u := range w.list(ctx, c.Downstreams[0].GVK()) {
 		if owners := ownersOf(c, u); len(owners) == 0 || isBefore(u) {
 			continue
-		} else if left[owners[0]]++; request.URL.Path == place+u.GetNamespace()+"/configmaps/"+u.GetName() {
+		} else if left[owners[0]]++; request.URL.Path == place+u.GetNamespace()+"/"+strings.ToLower(u.GetKind())+"s/"+u.GetName() {
 			uid = owners[0]
 		}
 	}

@@ -34,6 +34,8 @@ type Setup struct {
 	Drift       string `json:"drift,omitempty"`       // drift.policy
 	Input       string `json:"input,omitempty"`       // an input, and its policy if missing
 	Listed      bool   `json:"listed,omitempty"`      // an input that is a list
+	Terminating bool   `json:"terminating,omitempty"` // the namespace is deleted at some time; deletion.before.onFailure is Proceed
+	Generated   bool   `json:"generated,omitempty"`   // the first downstream is a Secret with a generated value
 }
 
 // setups are operators that each have one special feature.
@@ -44,6 +46,7 @@ var setups = map[string]Setup{
 	"selected":    {Selected: true},
 	"conditions":  {Conditions: true},
 	"before":      {Before: true},
+	"terminating": {Before: true, Terminating: true},
 	"watches":     {Before: true, Several: true}, // two watches show each object
 	"guard":       {Guard: true},
 	"replicas":    {Replicas: 2},
@@ -53,6 +56,7 @@ var setups = map[string]Setup{
 	"listed":      {Listed: true},
 	"spaces":      {Example: "spaces"},
 	"spaces2":     {Example: "spaces", Replicas: 2},
+	"generated":   {Generated: true},
 }
 
 // randomSetup combines random features of a config.
@@ -75,8 +79,11 @@ func randomSetup(seed uint64) Setup {
 	s.After = some(4)
 	s.Related = some(4) && !s.Several
 	s.Listed = some(4)
+	s.Generated = some(4)
+	s.Terminating = some(10) && !s.Cluster && !s.Elsewhere && s.Input == "" && !s.Orphan
 	s.Related = s.Related && s.Drift == "" && !s.CreateOnly // or what it reads may stay away
 	s.Exclusive = s.Exclusive && s.Drift == "" && !s.CreateOnly
+	s.Exclusive = s.Exclusive && !s.Generated
 	s.Recreate = s.Recreate && !s.CreateOnly
 	s.Elsewhere = s.Elsewhere && !s.Cluster
 	return s
@@ -126,7 +133,7 @@ func (s *Setup) config(v variant) string {
 		line("validate:\n  - {rule: self.spec.size >, message: broken}")
 	}
 	line("downstreams:")
-	s.downstream(line, "config", "ConfigMap", v)
+	s.downstream(line, "config", map[bool]string{false: "ConfigMap", true: "Secret"}[s.Generated], v)
 	if s.Second != v.second {
 		s.downstream(line, "secret", "Secret", v)
 	}
@@ -149,13 +156,16 @@ func (s *Setup) config(v variant) string {
 
 func (s *Setup) downstream(line func(string, ...any), name, kind string, v variant) {
 	line("  - name: %s\n    apiVersion: v1\n    kind: %s", name, kind)
-	item := ""
+	item, suffix := "", ""
+	if s.Generated && name == "secret" {
+		suffix = "-second" // both are Secrets
+	}
 	if s.Several {
 		line("    forEach: {items: self.spec.items}")
 		item = "{{ item }}"
 	}
-	isFirst := s.Second != v.second && kind != "Secret"
-	if kind == "Secret" && !s.Related {
+	isFirst := s.Second != v.second && name != "secret"
+	if name == "secret" && !s.Related {
 		line("    when: self.spec.?exposed.orValue(false)")
 	}
 	if isFirst && s.After {
@@ -176,12 +186,15 @@ func (s *Setup) downstream(line func(string, ...any), name, kind string, v varia
 	case s.Recreate:
 		line("    updatePolicy: Recreate")
 	}
+	if s.Generated && name != "secret" {
+		line("    generated: [{path: .data.password}]")
+	}
 	if s.Drift != "" {
 		line("    drift: {policy: %s}", s.Drift)
 	} else if s.Exclusive {
 		line("    drift: {exclusiveFields: [.data]}")
 	}
-	line("    template: |\n      metadata:\n        name: \"{{ .spec.name | default .metadata.name }}%s\"", item)
+	line("    template: |\n      metadata:\n        name: \"{{ .spec.name | default .metadata.name }}%s%s\"", item, suffix)
 	switch {
 	case s.Cluster:
 		line("        namespace: ns")
@@ -245,5 +258,8 @@ func (s *Setup) deletion(line func(string, ...any)) {
 		namespace = ", namespace: ns"
 	}
 	line("    template: |\n      metadata: {name: \"{{ .metadata.name }}-before\"%s}\n      data: {for: \"{{ .metadata.uid }}\"}", namespace)
+	if s.Terminating {
+		line("    onFailure: Proceed")
+	}
 	line("    doneWhen: downstream.?data.?done.orValue(\"\") == \"yes\"")
 }

@@ -151,6 +151,29 @@ func (w *world) settle(ctx context.Context) {
 	if len(w.replicas) > 1 {
 		wait(time.Minute)
 	}
+	w.endNamespace(ctx)
+}
+
+// endNamespace checks that a namespace that was deleted is gone, and creates it again.
+func (w *world) endNamespace(ctx context.Context) {
+	if !w.Setup.Terminating {
+		return
+	}
+	u, err := w.users.Resource(namespaces).Get(ctx, "ns", getOptions)
+	switch {
+	case err == nil && u.GetDeletionTimestamp() == nil:
+		return
+	case err == nil:
+		w.problem("the namespace is still being deleted: %v", u.Object["status"])
+		return
+	}
+	w.foreign, w.orphaned = map[string]*unstructured.Unstructured{}, map[string]bool{}
+	again := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace"}}
+	again.SetName("ns")
+	if _, err := w.cluster.Put(again); err != nil {
+		w.t.Fatal(err)
+	}
+	wait(time.Minute)
 }
 
 // unpause ends all pauses.

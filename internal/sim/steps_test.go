@@ -17,6 +17,7 @@ import (
 
 var (
 	configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 	leases     = schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
 	getOptions = metav1.GetOptions{}
 )
@@ -148,6 +149,11 @@ func (w *world) act(ctx context.Context, s Step) (did string, err error) {
 			return w.changeMember(ctx, s.Value)
 		}
 		return w.changeInput(ctx, s.Value)
+	case "delete namespace":
+		if !w.Setup.Terminating {
+			return "", nil
+		}
+		return "deletes the namespace", w.users.Resource(namespaces).Delete(ctx, "ns", metav1.DeleteOptions{})
 	case "squat":
 		return w.createForeign(ctx, "ns", fmt.Sprint(u.GetName(), s.Value%2))
 	}
@@ -273,6 +279,9 @@ func (w *world) createForeign(ctx context.Context, namespace, name string) (did 
 // removeForeign checks that the objects of others are unchanged, and deletes them.
 func (w *world) removeForeign(ctx context.Context) {
 	for _, u := range w.foreign {
+		if ns, err := w.users.Resource(namespaces).Get(ctx, u.GetNamespace(), getOptions); err != nil || ns.GetDeletionTimestamp() != nil {
+			continue // it is deleted with its namespace
+		}
 		have, err := w.of(u).Get(ctx, u.GetName(), getOptions)
 		switch {
 		case err != nil:
@@ -287,7 +296,7 @@ func (w *world) removeForeign(ctx context.Context) {
 
 // orphan creates an upstream and deletes it with --cascade=orphan, while a process runs.
 func (w *world) orphan(ctx context.Context, name string) {
-	if w.Setup.Example != "" || w.Setup.Input == "Wait" || w.variant.broken > 0 {
+	if w.Setup.Example != "" || w.Setup.Input == "Wait" || w.Setup.Generated || w.variant.broken > 0 {
 		return
 	}
 	settled := 20 * time.Second

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 
 	"github.com/spf13/cobra"
 
@@ -87,7 +88,7 @@ func (o *planOptions) run(ctx context.Context) error {
 	}
 	line.clear()
 	if err != nil {
-		return err // what was printed stays; as JSON it is incomplete
+		return errors.Join(err, p.printer.stop())
 	}
 	return p.end()
 }

@@ -39,6 +39,7 @@ type planItem struct {
 	action     string
 	state      string
 	reason     string
+	risk       string
 	note       string
 	failure    *pipeline.Failure
 	diffs      []fieldDiff
@@ -67,9 +68,10 @@ type planning struct {
 	counts  map[string]int
 }
 
-// planPrinter writes items in their order.
+// planPrinter writes items in their order. stop ends an incomplete plan, after an error.
 type planPrinter interface {
 	item(planItem) error
+	stop() error
 	end(counts map[string]int) error
 }
 
@@ -234,7 +236,7 @@ func finalizerText(pl *pipeline.Pipeline, f *reconcile.Finding) string {
 // itemOf is a change as a plan has it.
 func itemOf(pl *pipeline.Pipeline, operator string, up objectRef, c reconcile.Change) planItem {
 	item := planItem{operator: operator, upstream: up, downstream: c.Downstream, object: objectOf(c), action: string(c.Action),
-		state: string(c.State), reason: reasonOf(c), note: c.Note, failure: c.Failure, before: contentOf(c.Before), after: contentOf(c.After),
+		state: string(c.State), reason: reasonOf(c), risk: c.Risk, note: c.Note, failure: c.Failure, before: contentOf(c.Before), after: contentOf(c.After),
 		words: wordsOf(pl, c.Index)}
 	if item.hash = fieldpath.New("metadata", "annotations", pl.Config.Conventions.Hash.Annotation); pl.Config.Conventions.Hash.Label != "" {
 		item.hash = fieldpath.New("metadata", "labels", pl.Config.Conventions.Hash.Label)

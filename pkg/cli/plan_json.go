@@ -25,6 +25,7 @@ type jsonItem struct {
 	Action      string         `json:"action"`
 	State       string         `json:"state,omitempty"`
 	Reason      string         `json:"reason,omitempty"`
+	Risk        string         `json:"risk,omitempty"`
 	Note        string         `json:"note,omitempty"`
 	Failure     *jsonFailure   `json:"failure,omitempty"`
 	Differences []jsonDiff     `json:"differences,omitempty"`
@@ -70,7 +71,7 @@ func jsonItemOf(item planItem) jsonItem {
 	o := jsonOf(item.object)
 	out := jsonItem{Operator: item.operator, Upstream: jsonOf(item.upstream), Downstream: item.downstream,
 		APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, UID: o.UID,
-		Action: item.action, State: item.state, Reason: item.reason, Note: item.note, Differences: jsonDiffs(item.diffs),
+		Action: item.action, State: item.state, Reason: item.reason, Risk: item.risk, Note: item.note, Differences: jsonDiffs(item.diffs),
 		Before: item.words.Document(item.before), After: item.words.Document(item.after)}
 	if f := item.failure; f != nil {
 		out.Failure = &jsonFailure{f.Reason, f.Message}
@@ -92,6 +93,9 @@ func (j *planJSON) item(item planItem) error {
 	}
 	return nil
 }
+
+// stop leaves the JSON incomplete, so that nobody takes it for a plan.
+func (*planJSON) stop() error { return nil }
 
 func (j *planJSON) end(counts map[string]int) error {
 	head := "\n], "

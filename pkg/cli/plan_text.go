@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"slices"
@@ -11,7 +12,10 @@ import (
 
 // planText prints a plan for people, grouped by upstream.
 type planText struct {
-	w       io.Writer
+	w io.Writer
+	// risks are what would be lost. They are printed first, so the rest is kept in body until the end.
+	risks   []string
+	body    bytes.Buffer
 	painter painter
 	noDiff  bool
 	last    string
@@ -50,12 +54,15 @@ func (t *planText) item(item planItem) error {
 	if t.grouped(item) {
 		return nil
 	}
+	if item.risk != "" {
+		t.risks = append(t.risks, fmt.Sprintf("%s %s: %s", item.upstream, item.object, item.risk))
+	}
 	head := fmt.Sprintf("%s (operator %s)", item.upstream, item.operator)
 	if head != t.last {
 		if t.last != "" {
-			fmt.Fprintln(t.w)
+			fmt.Fprintln(&t.body)
 		}
-		fmt.Fprintln(t.w, t.painter.paint(bold, head))
+		fmt.Fprintln(&t.body, t.painter.paint(bold, head))
 		t.last = head
 	}
 	mark := signs[item.action]
@@ -72,12 +79,12 @@ func (t *planText) item(item planItem) error {
 	} else if item.action == string(reconcile.ChangeLeave) && item.state != "" {
 		text = item.state + ": " + text
 	}
-	fmt.Fprintln(t.w, t.painter.paint(mark.color, line)+": "+escapeControl(oneLine(text)))
+	fmt.Fprintln(&t.body, t.painter.paint(mark.color, line)+": "+escapeControl(oneLine(text)))
 	if item.note != "" {
-		fmt.Fprintln(t.w, "      "+t.painter.paint(dim, "("+escapeControl(oneLine(item.note))+")"))
+		fmt.Fprintln(&t.body, "      "+t.painter.paint(dim, "("+escapeControl(oneLine(item.note))+")"))
 	}
 	if !t.noDiff {
-		printDiffs(t.w, t.painter, "      ", shownDiffs(item))
+		printDiffs(&t.body, t.painter, "      ", shownDiffs(item))
 	}
 	return nil
 }
@@ -114,7 +121,7 @@ func (t *planText) endGroups() {
 		}
 		mark := signs[g.first.action]
 		line := fmt.Sprintf("%s %s %d more %s", mark.sign, mark.word, len(g.more), g.first.object.gvk.Kind)
-		fmt.Fprintf(t.w, "%s with the changes of %s: %s\n", t.painter.paint(mark.color, line), g.first.object.at, named)
+		fmt.Fprintf(&t.body, "%s with the changes of %s: %s\n", t.painter.paint(mark.color, line), g.first.object.at, named)
 	}
 }
 
@@ -126,11 +133,29 @@ func shownDiffs(item planItem) []fieldDiff {
 	return slices.DeleteFunc(slices.Clone(item.diffs), func(d fieldDiff) bool { return d.path.Equal(item.hash) })
 }
 
+// stop prints what is known so far, the risks first.
+func (t *planText) stop() error {
+	var risks strings.Builder
+	for _, risk := range t.risks {
+		fmt.Fprintln(&risks, t.painter.paint(red, "Risk:")+" "+escapeControl(oneLine(risk)))
+	}
+	if len(t.risks) > 0 {
+		fmt.Fprintln(&risks)
+	}
+	if _, err := fmt.Fprint(t.w, risks.String(), t.body.String()); err != nil {
+		return fmt.Errorf("writing the plan: %w", err)
+	}
+	return nil
+}
+
 func (t *planText) end(counts map[string]int) error {
 	if t.last != "" {
-		fmt.Fprintln(t.w)
+		fmt.Fprintln(&t.body)
 	}
 	t.endGroups()
+	if err := t.stop(); err != nil {
+		return err
+	}
 	var parts []string
 	for _, c := range []struct{ action, text string }{
 		{string(reconcile.ChangeCreate), "to create"}, {string(reconcile.ChangeUpdate), "to update"},

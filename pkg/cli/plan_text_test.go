@@ -57,3 +57,23 @@ func TestPlanGroupsSameChanges(t *testing.T) {
 		}
 	}
 }
+
+// TestPlanBeginsWithRisks: what would be lost comes before everything else, also if the plan is incomplete.
+func TestPlanBeginsWithRisks(t *testing.T) {
+	var out strings.Builder
+	printer := &planText{w: &out}
+	for _, risk := range []string{"", "a new random value for data.password: it is lost"} {
+		at := pipeline.Ref{Namespace: "apps", Name: "db" + risk[:min(1, len(risk))]}
+		if err := printer.item(planItem{operator: "db", upstream: objectRef{gvk: schema.GroupVersionKind{Kind: "Database"}, at: at},
+			object: objectRef{gvk: schema.GroupVersionKind{Kind: "Secret"}, at: at}, action: string(reconcile.ChangeCreate), reason: "absent", risk: risk}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := printer.stop(); err != nil {
+		t.Fatal(err)
+	}
+	const want = "Risk: Database apps/dba Secret apps/dba: a new random value for data.password: it is lost\n\nDatabase apps/db (operator db)\n"
+	if !strings.HasPrefix(out.String(), want) || strings.Count(out.String(), "+ create") != 2 {
+		t.Errorf("the plan is\n%s", out.String())
+	}
+}

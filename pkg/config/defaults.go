@@ -53,6 +53,7 @@ func (f *File) fillDefaults() {
 		op.Downstreams[i].fillDefaults()
 	}
 	if b := op.Deletion.Before; b != nil {
+		fill(&b.When, "true")
 		fill(&b.FailedWhen, "false")
 		fill(&b.TargetNamespaces.From, NamespacesSame)
 		fill(&b.OnFailure, BeforeHold)
@@ -165,6 +166,16 @@ func fillTrue(field **bool) {
 		yes := true
 		*field = &yes
 	}
+}
+
+// GivesDeletionPolicy reports whether the config sets the deletionPolicy of downstream i.
+func (f *File) GivesDeletionPolicy(i int) bool {
+	list, _ := f.values["downstreams"].([]any)
+	if i >= len(list) {
+		return false
+	}
+	d, _ := list[i].(map[string]any)
+	return d["deletionPolicy"] != nil
 }
 
 // given reports whether a file or an override gives the value: for defaults of what may be zero too.

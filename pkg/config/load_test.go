@@ -98,7 +98,7 @@ deletion: {before: {apiVersion: v1, kind: Job, template: x, doneWhen: "true"}}
 		{f.Guard, &Guard{MaxDeleted: "10%", Minimum: &five}},
 		{f.Inputs[0].Missing, MissingWait},
 		{f.Deletion.Before, &Before{
-			APIVersion: "v1", Kind: "Job", Template: "x", DoneWhen: "true", FailedWhen: "false",
+			APIVersion: "v1", Kind: "Job", Template: "x", DoneWhen: "true", When: "true", FailedWhen: "false",
 			TargetNamespaces: TargetNamespaces{From: NamespacesSame}, OnFailure: BeforeHold, OnTimeout: BeforeHold, Timeout: Duration(time.Hour),
 		}},
 	} {

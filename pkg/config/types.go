@@ -406,6 +406,8 @@ type Before struct {
 	APIVersion string `json:"apiVersion" form:"apiVersion"`
 	// Kind of the object.
 	Kind string `json:"kind" form:"kind"`
+	// When is a CEL expression over self: if it is false, no object is needed, and the deletion continues at once. Default: "true".
+	When string `json:"when,omitempty" holds:"cel"`
 	// Template renders the document. It may repeat apiVersion and kind.
 	Template string `json:"template,omitempty" holds:"template"`
 	// TemplateFile is the path of a file with the template, relative to the config file, instead of template.

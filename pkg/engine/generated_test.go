@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
@@ -268,4 +269,87 @@ func TestGeneratedSurvivesRecreate(t *testing.T) {
 		testkit.Delete(t, secretKind, ns, up)
 		secretText(t, ns, up, "password", not(password))
 	}
+}
+
+// A Secret that is renamed, moved, or adopted has the value that the one before had, also if something holds that one.
+func TestGeneratedCarriedOver(t *testing.T) {
+	t.Parallel()
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	conf := generatedConfig(t, ns, name, "adoptionPolicy: IfUnowned")
+	r := start(t, testkit.Config(), conf).ready()
+	testkit.Apply(t, ns, widget("a", `{name: first, data: {key: value}}`))
+	password, pin := secretText(t, ns, "first", "password", anyText), secretText(t, ns, "first", "pin", anyText)
+	hold := func(object string) {
+		testkit.Update(t, secretKind, ns, object, func(u *unstructured.Unstructured) { u.SetFinalizers([]string{"test.example.com/hold"}) })
+	}
+	has := func(object string) {
+		t.Helper()
+		secretText(t, ns, object, "password", is(password))
+		secretText(t, ns, object, "pin", is(pin))
+	}
+	hold("first")
+	for _, object := range []string{"second", "third"} { // the first one stays, terminating
+		testkit.Apply(t, ns, widget("a", `{name: `+object+`, data: {key: value}}`))
+		has(object)
+	}
+	waitGone(t, secretKind, ns, "second")
+	hold("third")
+	testkit.Delete(t, secretKind, ns, "third") // it can be read as long as it is held
+	waitDeleting(t, ns, "third")
+	r.halt()
+	start(t, testkit.Config(), conf).ready()
+	eventuallyCondition(t, ns, "a", "False", "Waiting", "is being deleted")
+	before := testkit.Get(t, secretKind, ns, "third").GetUID()
+	testkit.Update(t, secretKind, ns, "third", func(u *unstructured.Unstructured) { u.SetFinalizers(nil) })
+	testkit.Eventually(t, patience, func() (bool, string) {
+		u := testkit.Find(t, secretKind, ns, "third")
+		return u != nil && u.GetUID() != before, "not created again"
+	})
+	has("third")
+	testkit.Apply(t, ns, `{apiVersion: v1, kind: Secret, metadata: {name: fourth}}`) // an adopted one that lacks the keys
+	testkit.Apply(t, ns, widget("a", `{name: fourth, data: {key: value}}`))
+	has("fourth")
+	testkit.Update(t, secretKind, ns, "first", func(u *unstructured.Unstructured) { u.SetFinalizers(nil) })
+	for _, object := range []string{"first", "third"} {
+		waitGone(t, secretKind, ns, object)
+	}
+}
+
+// waitDeleting waits until a Secret is being deleted.
+func waitDeleting(t *testing.T, ns, name string) {
+	t.Helper()
+	testkit.Eventually(t, patience, func() (bool, string) {
+		return testkit.Get(t, secretKind, ns, name).GetDeletionTimestamp() != nil, name + " is not being deleted"
+	})
+}
+
+// A key that is renamed in generated alone keeps its value.
+func TestGeneratedKeyRenamed(t *testing.T) {
+	t.Parallel()
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	conf := generatedConfig(t, ns, name)
+	r := start(t, testkit.Config(), conf).ready()
+	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+	password, pin := secretText(t, ns, "a", "password", anyText), secretText(t, ns, "a", "pin", anyText)
+	r.halt()
+	start(t, testkit.Config(), strings.Replace(conf, ".data.password}", ".data.pw, length: 8}", 1)).ready()
+	secretText(t, ns, "a", "pw", is(password))
+	secretText(t, ns, "a", "pin", is(pin))
+	data, _ := testkit.Get(t, secretKind, ns, "a").Object["data"].(map[string]any)
+	if _, ok := data["password"]; ok {
+		t.Error("the old key stays")
+	}
+}
+
+// Where the last value is lost, an event says so.
+func TestGeneratedLost(t *testing.T) {
+	t.Parallel()
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	start(t, testkit.Config(), strings.Replace(generatedConfig(t, ns, name), "events: None", "events: Warnings", 1)).ready()
+	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+	waitCondition(t, widgets, ns, "a", "Ready", "True")
+	password := secretText(t, ns, "a", "password", anyText)
+	testkit.Delete(t, secretKind, ns, "a")
+	secretText(t, ns, "a", "password", not(password))
+	waitEvent(t, ns, "a", "NewRandomValue", "a new random value for data.password, data.pin: Secret "+ns+"/a, which had the last one, is gone")
 }

@@ -336,3 +336,21 @@ func TestSurveyKeepsTheShard(t *testing.T) {
 		}
 	}
 }
+
+// TestSurveyWithoutBefore: what is not needed before a deletion holds nothing, so that what follows is shown.
+func TestSurveyWithoutBefore(t *testing.T) {
+	t.Parallel()
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	text := withBefore(ns, name, `when: self.spec.?name.orValue("") != "a"`)
+	r := start(t, testkit.Config(), text).ready()
+	testkit.Apply(t, ns, widget("a", "{name: a, data: {key: value}}"))
+	waitCondition(t, widgets, ns, "a", "Ready", "True")
+	r.halt()
+	testkit.Delete(t, widgets, ns, "a")
+	surveyAll(t, testkit.Config(), survey.Options{}, text).expect(t, "a", "delete a")
+	start(t, testkit.Config(), text)
+	waitGone(t, widgets, ns, "a")
+	if testkit.Find(t, configMaps, ns, "a-drain") != nil {
+		t.Error("the object was created though when is false")
+	}
+}

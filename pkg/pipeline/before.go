@@ -15,6 +15,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
+	"github.com/corollary-dev/corollary/pkg/redact"
 	"github.com/corollary-dev/corollary/pkg/rules"
 	"github.com/corollary-dev/corollary/pkg/status"
 )
@@ -52,6 +53,8 @@ type BeforeFacts struct {
 	Live *drift.Live
 	// Inputs are what doneWhen and failedWhen may read.
 	Inputs Inputs
+	// CannotCreate is true if the last create was refused because the namespace is being deleted.
+	CannotCreate bool
 }
 
 // IsBeforeObject reports whether a live object of ours was made by deletion.before.
@@ -66,10 +69,13 @@ func MadeForDeletion(live *drift.Live, upstream types.UID) bool {
 // HoldsDeletion reports whether an upstream is held by the finalizer while it is being deleted, whatever stands.
 func (p *Pipeline) HoldsDeletion() bool { return p.Config.Deletion.Wait || p.Before != nil }
 
-// DesiredBefore renders the object of deletion.before. Its document has the config's finalizer, so that neither a person nor
+// DesiredBefore renders the object of deletion.before; it is not wanted if `when` is false. Its document has the config's finalizer, so that neither a person nor
 // a time to live can make it vanish before its outcome is recorded.
 func (p *Pipeline) DesiredBefore(upstream *unstructured.Unstructured, in Inputs) DesiredObject {
 	h := p.Before.Object
+	if wanted, err := p.wantsBefore(upstream, in); err != nil || !wanted {
+		return DesiredObject{Err: err}
+	}
 	if err := h.unserved(); err != nil {
 		return DesiredObject{Err: err}
 	}
@@ -81,7 +87,24 @@ func (p *Pipeline) DesiredBefore(upstream *unstructured.Unstructured, in Inputs)
 		return DesiredObject{Err: err}
 	}
 	w.document["metadata"].(map[string]any)["finalizers"] = []any{p.Config.Conventions.Finalizer}
+	w.Wanted = true
 	return *w
+}
+
+// wantsBefore evaluates deletion.before.when.
+func (p *Pipeline) wantsBefore(upstream *unstructured.Unstructured, in Inputs) (bool, error) {
+	h := p.Before.Object
+	if h.when == nil {
+		return true, nil
+	}
+	if err := in.problem(h.whenInputs); err != nil {
+		return false, err
+	}
+	wanted, err := h.when.Eval(p.vars(upstream, in), rules.NewBudget(context.Background()))
+	if err != nil {
+		return false, hideValues(p.Before.hidesValues, redact.Errorf("evaluating deletion.before.when: %w", err))
+	}
+	return wanted == true, nil
 }
 
 // BeforeDocument is the document to send for a desired state of DesiredBefore.
@@ -102,6 +125,15 @@ func (p *Pipeline) RecordedBefore(upstream *unstructured.Unstructured) *status.R
 		return nil
 	}
 	return &all[i]
+}
+
+// WithBeforeRecord is an upstream whose status has that record of deletion.before.
+func (p *Pipeline) WithBeforeRecord(upstream *unstructured.Unstructured, r status.Recorded) *unstructured.Unstructured {
+	upstream = upstream.DeepCopy()
+	have, _ := fieldpath.Get(upstream.Object, p.downstreamsPath)
+	list := slices.DeleteFunc(status.RecordedFrom(have), func(old status.Recorded) bool { return old.Name == BeforeName })
+	_ = fieldpath.Set(upstream.Object, p.downstreamsPath, status.RecordedList(append(list, r))) // the loader lets only maps stand on the way
+	return upstream
 }
 
 // RecordedOfOtherKind is what the upstream's status has of an object that was made when the config had a deletion.before of another
@@ -156,13 +188,18 @@ func (p *Pipeline) decideBefore(in Input) (o Outcome, passed bool) {
 		return p.decidePassed(f), true
 	}
 	o = p.decideUntimed(in)
+	neverMade := o.State == StateBeforeFailed && o.UID == ""
+	mayTimeOut := o.State != StateBeforeFinished && o.State != StateBeforeFailed ||
+		neverMade && p.Before.Config.OnFailure != config.BeforeProceed && p.Before.Config.OnTimeout == config.BeforeProceed
 	left := p.beforeTimeLeft(in)
-	switch {
-	case o.State == StateBeforeFinished, o.State == StateBeforeFailed:
-	case left > 0 && (o.RequeueAfter == 0 || left < o.RequeueAfter):
+	if mayTimeOut && left > 0 && (o.RequeueAfter == 0 || left < o.RequeueAfter) {
 		o.RequeueAfter = left
-	case left < 0:
+	}
+	switch {
+	case mayTimeOut && left < 0:
 		o = p.timedOut(o)
+	case neverMade:
+		o.Message = p.withPolicy("onFailure", p.Before.Config.OnFailure, o.Message, p.otherWay())
 	}
 	if needsRecord(o) && !recordedAlready(f.Record, p.BeforeRecord(o)) {
 		o.Action = ActionRecord
@@ -174,10 +211,12 @@ func (p *Pipeline) decideBefore(in Input) (o Outcome, passed bool) {
 func (p *Pipeline) decidePassed(f *BeforeFacts) Outcome {
 	o := Outcome{Downstream: BeforeIndex, State: State(f.Record.State), UID: f.Record.UID, Live: f.Live,
 		Target: Ref{Namespace: f.Record.Namespace, Name: f.Record.ObjectName}, Message: p.recordedText(f.Record) + " finished"}
-	switch o.State {
-	case StateBeforeFailed:
+	switch {
+	case o.State == StateBeforeFinished && o.Target.Name == "":
+		o.Message = "deletion.before is not needed: when is false, or its state was set to " + string(StateBeforeFinished)
+	case o.State == StateBeforeFailed:
 		o.Message = p.recordedText(f.Record) + " failed, and onFailure is " + string(config.BeforeProceed)
-	case StateBeforeTimedOut:
+	case o.State == StateBeforeTimedOut:
 		o.Message = p.recordedText(f.Record) + " did not finish in time, and onTimeout is " + string(config.BeforeProceed)
 	}
 	if f.Live != nil {
@@ -201,6 +240,8 @@ func (p *Pipeline) decideUntimed(in Input) Outcome {
 	switch made := f.madeUID(in.Upstream.GetUID()); {
 	case made != "":
 		return p.decideMade(in, made)
+	case f.Desired.Err == nil && !f.Desired.Wanted:
+		o.State, o.Message = StateBeforeFinished, "deletion.before is not needed: when is false"
 	case errors.As(f.Desired.Err, &missing):
 		o.State, o.Message = StateWaiting, missing.message
 	case f.Desired.Err != nil:
@@ -212,6 +253,11 @@ func (p *Pipeline) decideUntimed(in Input) Outcome {
 	case f.Live != nil:
 		o.State, o.Message = p.decideOccupied(in)
 		o.Theirs = true
+	case f.CannotCreate, f.Record != nil && State(f.Record.State) == StateBeforeFailed:
+		o.State, o.Message = StateBeforeFailed, fmt.Sprintf("%s %s cannot be created: namespace %s is being deleted", p.Before.Config.Kind, f.Desired.Target, f.Desired.Target.Namespace)
+		if p.Before.Config.OnFailure != config.BeforeProceed { // a later namespace of that name would do
+			o.Action = ActionCreate
+		}
 	default:
 		o.State, o.Action, o.Message = StateCreate, ActionCreate, fmt.Sprintf("%s %s is created before anything is deleted", p.Before.Config.Kind, f.Desired.Target)
 	}
@@ -291,6 +337,14 @@ func (p *Pipeline) decideMade(in Input, uid types.UID) Outcome {
 
 func (p *Pipeline) describe(o Outcome) string { return p.Before.Config.Kind + " " + o.Target.String() }
 
+// otherWay is what the author of an upstream can do about an object that was not made.
+func (p *Pipeline) otherWay() string {
+	if p.Before.Object.when == nil {
+		return ""
+	}
+	return "change the upstream so that deletion.before.when is false, "
+}
+
 // withPolicy says what the policy makes of a failure, and what a person can do about it.
 func (p *Pipeline) withPolicy(key string, policy config.BeforePolicy, what, other string) string {
 	if policy == config.BeforeProceed {
@@ -347,10 +401,11 @@ func needsRecord(o Outcome) bool {
 // recordedAlready reports whether the status says that much. Of what is not ours it need say nothing, as long as it does not
 // say that it was about to be made there.
 func recordedAlready(have *status.Recorded, want status.Recorded) bool {
+	open := want.ObjectName == "" && State(want.State) != StateBeforeTimedOut && State(want.State) != StateBeforeFinished
 	if have == nil {
-		return want.ObjectName == "" && State(want.State) != StateBeforeTimedOut
+		return open
 	}
-	if want.ObjectName == "" && State(want.State) != StateBeforeTimedOut {
+	if open {
 		return have.ObjectName == ""
 	}
 	return have.State == want.State && have.UID == want.UID && have.Namespace == want.Namespace && have.ObjectName == want.ObjectName

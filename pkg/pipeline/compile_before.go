@@ -40,6 +40,10 @@ func (c *compiler) before() {
 	c.compileTemplate(h.Object, newSource(c.file, path+".template", h.Config.Template, file, first))
 	c.scope(h.Object, path)
 	c.conventions(h.Object)
+	if h.Config.When != "" && h.Config.When != "true" {
+		h.Object.when = c.program(path+".when", func() (*rules.Program, error) { return c.env.Bool(h.Config.When, rules.Upstream, BeforeName) })
+		h.Object.whenInputs = c.programInputs(h.Object.when)
+	}
 	h.done = c.beforeRule(path+".doneWhen", h.Config.DoneWhen)
 	h.failed = c.beforeRule(path+".failedWhen", h.Config.FailedWhen)
 	c.checkBeforeStatus(path)

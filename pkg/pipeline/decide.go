@@ -8,6 +8,7 @@ import (
 
 	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/drift"
@@ -66,8 +67,11 @@ type Facts struct {
 	Trusted bool
 	// RecordedHash is the hash that the upstream's status records of Live; empty if none is.
 	RecordedHash string
-	// RecordedAt is where the upstream's status records that the object stands or stood.
-	RecordedAt Ref
+	// RecordedAt is where the upstream's status records that the object stands or stood, RecordedUID its uid; empty for none.
+	RecordedAt  Ref
+	RecordedUID types.UID
+	// HasKeptValues is true if the generated values of an object that was deleted here are remembered for the next one.
+	HasKeptValues bool
 	// Finished is true if the status records that the object at RecordedAt had done its work, Failed where it had done it
 	// badly.
 	Finished, Failed bool
@@ -121,6 +125,7 @@ func (p *Pipeline) Decide(in Input) Decision {
 		p.holdForOrder(in, &out)
 	}
 	p.decideLeftovers(in, &out)
+	p.carryGenerated(in, &out)
 	out.Finalizer = p.finalizerAction(in, &out)
 	p.spaceFinalizer(in, &out)
 	if out.Finalizer == FinalizerLeave && in.HasPreviousFinalizer && p.Config.Conventions.Finalizer != "" && !p.Paused(in.Upstream) {

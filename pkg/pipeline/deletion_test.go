@@ -40,7 +40,11 @@ func beforePipeline(t *testing.T, change func(*config.Operator)) *Pipeline {
 		}
 		return program
 	}
-	p.Before = &BeforeObject{Config: b, Object: &Downstream{Index: BeforeIndex, Name: BeforeName},
+	when, err := env.Bool("self.spec.backup", rules.Upstream, BeforeName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Before = &BeforeObject{Config: b, Object: &Downstream{Index: BeforeIndex, Name: BeforeName, when: when},
 		done: rule("downstream.data.done == 'yes'"), failed: rule("downstream.data.done == 'no'")}
 	return p
 }
@@ -169,6 +173,34 @@ func TestDecideBefore(t *testing.T) {
 			change: both(late, func(in *Input) { in.Before.Desired = DesiredObject{Err: errTest} }), state: StateBeforeTimedOut, action: ActionRecord},
 		{name: "timed out over a conflict, proceeds", reason: "what is not ours is not recorded", config: proceed,
 			change: both(late, beforeForged), state: StateBeforeTimedOut, action: ActionRecord},
+		{name: "cannot be made", reason: "in a namespace that is being deleted it never can, and where it would be is recorded",
+			change: func(in *Input) { in.Before.Record, in.Before.CannotCreate = beforeRecord(StateCreate, ""), true },
+			state:  StateBeforeFailed, action: ActionRecord, message: "web-drain cannot be created: namespace apps is being deleted; nothing is deleted: change the upstream so that deletion.before.when is false, set deletion.before.onFailure: Proceed, or,"},
+		{name: "cannot be made, told", reason: "it is tried again: somebody may create a namespace of that name",
+			change: func(in *Input) { in.Before.Record, in.Before.CannotCreate = beforeRecord(StateBeforeFailed, ""), true }, state: StateBeforeFailed, action: ActionCreate},
+		{name: "cannot be made, by another process", reason: "what was told is not told again",
+			change: func(in *Input) { in.Before.Record = beforeRecord(StateBeforeFailed, "") }, state: StateBeforeFailed, action: ActionCreate},
+		{name: "cannot be made, but was", reason: "what exists is waited for",
+			change: both(running(""), func(in *Input) { in.Before.CannotCreate = true }), state: StateBeforeRunning},
+		{name: "cannot be made, proceeds", reason: "the failure is recorded first", config: proceed,
+			change: func(in *Input) { in.Before.Record, in.Before.CannotCreate = beforeRecord(StateCreate, ""), true },
+			state:  StateBeforeFailed, action: ActionRecord, message: "namespace apps is being deleted; onFailure is Proceed"},
+		{name: "cannot be made, and the time is over", reason: "of both policies the one that proceeds decides",
+			config: func(op *config.Operator) { op.Deletion.Before.OnTimeout = config.BeforeProceed },
+			change: both(late, func(in *Input) { in.Before.Record = beforeRecord(StateBeforeFailed, "") }), state: StateBeforeTimedOut, action: ActionRecord, message: "onTimeout is Proceed"},
+		{name: "not needed", reason: "when is false: that is recorded, so that an edit during the deletion does not begin it",
+			change: func(in *Input) { in.Before.Desired = DesiredObject{} }, state: StateBeforeFinished, action: ActionRecord, message: "when is false"},
+		{name: "not needed any more", reason: "its author changed the upstream because it cannot be made",
+			change: func(in *Input) {
+				in.Before.Record, in.Before.Desired = beforeRecord(StateBeforeFailed, ""), DesiredObject{}
+			}, state: StateBeforeFinished, action: ActionRecord},
+		{name: "not needed, but made", reason: "what has begun goes on",
+			change: both(running(""), func(in *Input) { in.Before.Desired = DesiredObject{} }), state: StateBeforeRunning},
+		{name: "not needed is recorded", reason: "the downstreams go",
+			change: func(in *Input) {
+				in.Before.Record = beforeRecord(StateBeforeFinished, "")
+				in.Before.Record.ObjectName = ""
+			}, state: StateBeforeFinished, passed: true},
 		{name: "finished is recorded", reason: "our finalizer comes off, whatever the object says by now",
 			change: both(running("no"), func(in *Input) { in.Before.Record.State = string(StateBeforeFinished) }), state: StateBeforeFinished, action: ActionFree, passed: true},
 		{name: "finished and free", reason: "the downstreams may go",
@@ -349,4 +381,18 @@ func mustPath(t *testing.T, text string) fieldpath.Path {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// An error of when leaves everything alone, as every error of an expression does.
+func TestBeforeWhen(t *testing.T) {
+	for spec, want := range map[any]DesiredObject{nil: {Err: errTest}, false: {}} {
+		up := upstreamObject()
+		if spec != nil {
+			up.Object["spec"] = map[string]any{"backup": spec}
+		}
+		p := beforePipeline(t, nil)
+		if have := p.DesiredBefore(up, Inputs{}); have.Wanted || (have.Err == nil) != (want.Err == nil) {
+			t.Errorf("backup: %v: wanted is %v, error %v", spec, have.Wanted, have.Err)
+		}
+	}
 }

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"encoding/base64"
 	"maps"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -97,6 +98,34 @@ func (d *Downstream) GeneratedOf(obj *unstructured.Unstructured) map[string]stri
 		}
 	}
 	return values
+}
+
+// RenamedKey is the value of the key that generated had instead of the one that obj lacks, by the new key: the only one that our manager
+// applied and doc does not have. It is about an object whose hash is that of doc, so that only generated has changed. nil if there is none.
+func (d *Downstream) RenamedKey(obj *unstructured.Unstructured, doc map[string]any, manager string) map[string]string {
+	data := asMap(obj.Object["data"])
+	var lacking, dropped []string
+	for _, g := range d.generated {
+		if _, ok := data[g.Key]; !ok {
+			lacking = append(lacking, g.Key)
+		}
+	}
+	applied, _ := drift.Project(obj, manager)
+	for key := range asMap(applied["data"]) {
+		isGenerated := slices.ContainsFunc(d.generated, func(g GeneratedField) bool { return g.Key == key })
+		if _, ok := asMap(doc["data"])[key]; !ok && !isGenerated {
+			dropped = append(dropped, key)
+		}
+	}
+	if len(lacking) != 1 || len(dropped) != 1 {
+		return nil
+	}
+	encoded, _ := data[dropped[0]].(string)
+	text, err := base64.StdEncoding.DecodeString(encoded)
+	if err != nil || len(text) == 0 {
+		return nil
+	}
+	return map[string]string{lacking[0]: string(text)}
 }
 
 // Fill returns doc, as Document gave it, with the generated values: those of obj, of which live is the reading, and new ones

@@ -74,6 +74,10 @@ func (p *Pipeline) giveWay(o *Outcome, own Owned, successors []Outcome) {
 		}
 		blockers = append(blockers, s.Live.UID)
 	}
+	if d.HasGenerated() && len(blockers) > 0 { // it would be deleted before another object has its values
+		o.Message += ", whose name another upstream has: objects with generated values do not swap their names, so give one of them a free name first"
+		return
+	}
 	if o.Blockers = blockers; own.GivesWay && len(blockers) > 0 {
 		o.Message, o.Action = "another upstream waits for its name, and has that of its successor", p.removalAction(own)
 	}

@@ -38,7 +38,7 @@ func (c *compiler) secrets() {
 	}
 	if h := c.p.Before; h != nil {
 		c.secretDocument(h.Object)
-		h.hidesValues = c.programReadsSecret(h.done, h.Object) || c.programReadsSecret(h.failed, h.Object)
+		h.hidesValues = c.programReadsSecret(h.done, h.Object) || c.programReadsSecret(h.failed, h.Object) || c.programReadsSecret(h.Object.when, nil)
 	}
 	c.p.quietRules = make([]bool, len(c.file.Operator.Validate))
 	for i := range c.p.quietRules {

@@ -121,6 +121,10 @@ type Outcome struct {
 	// Blockers are the objects of others for which a superseded object stays: they have the names of its successors. Their owners may
 	// wait for this very object in turn, when upstreams swap the names of their objects.
 	Blockers []types.UID
+	// ValuesFrom are objects that this one replaces: it takes over their generated values, those of the first one that has them.
+	ValuesFrom []*drift.Live
+	// NewValues says why generated values are made anew though the upstream had them; empty if they are not.
+	NewValues string
 	// RequeueAfter asks for another reconciliation after this time; zero: only when something changes.
 	RequeueAfter time.Duration
 	// ReplacesPrevious is true if Live still uses names from conventions.previous: one update should be enough.

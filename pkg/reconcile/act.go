@@ -122,7 +122,11 @@ func (r *reconciliation) create(ctx context.Context, o pipeline.Outcome, in pipe
 	if err != nil {
 		return err
 	}
-	doc = r.Pipeline.Downstreams[i].Fill(doc, nil, nil, r.record.objects[o.Object].generatedText)
+	random, err := r.generatedTexts(ctx, o, doc, nil)
+	if err != nil {
+		return err
+	}
+	doc = r.Pipeline.Downstreams[i].Fill(doc, nil, nil, random)
 	if !in.Desired.Objects[o.Object].Reference || r.Pipeline.HoldsDeletion() {
 		r.record.expectCreated(place{i, o.Target}) // whatever the answer, or the lack of one
 	}
@@ -139,6 +143,7 @@ func (r *reconciliation) create(ctx context.Context, o pipeline.Outcome, in pipe
 		return err
 	}
 	r.eventCreated(o)
+	r.eventNewValues(o)
 	return r.rememberApplied(ctx, o, in, resp, doc)
 }
 
@@ -227,7 +232,11 @@ func (r *reconciliation) apply(ctx context.Context, o pipeline.Outcome, in pipel
 	if err != nil {
 		return err
 	}
-	doc = r.Pipeline.Downstreams[i].Fill(doc, o.Live, held, randomText)
+	random, err := r.generatedTexts(ctx, o, doc, held)
+	if err != nil {
+		return err
+	}
+	doc = r.Pipeline.Downstreams[i].Fill(doc, o.Live, held, random)
 	before, err := r.readAhead(ctx, o)
 	if err != nil {
 		return err
@@ -256,6 +265,7 @@ func (r *reconciliation) apply(ctx context.Context, o pipeline.Outcome, in pipel
 	case err != nil:
 		return r.refused(ctx, o, doc, in, err)
 	}
+	r.eventNewValues(o)
 	r.explainChange(o, before, resp)
 	r.reportRepair(o, o.Live, resp)
 	return r.rememberApplied(ctx, o, in, resp, doc)
@@ -366,8 +376,10 @@ func (r *reconciliation) explainChange(o pipeline.Outcome, before, resp *unstruc
 
 // remove deletes an object of ours.
 func (r *reconciliation) remove(ctx context.Context, o pipeline.Outcome) error {
-	if err := r.keepGenerated(ctx, o); err != nil {
-		return err
+	if o.State == pipeline.StateRecreate && r.Pipeline.Downstreams[o.Downstream].HasGenerated() {
+		if err := r.keepGenerated(ctx, o); err != nil {
+			return err
+		}
 	}
 	answer, err := deleteObject(ctx, r.client, r.target(o.Downstream, o.Target), o.UID, r.propagation())
 	if err != nil {

@@ -91,8 +91,9 @@ func (r *reconciliation) gatherUnmadeBefore(ctx context.Context, f pipeline.Befo
 			}
 		}
 	}
+	f.CannotCreate = r.cannotCreateBefore()
 	var err error
-	if f.Desired.Err == nil {
+	if f.Desired.Err == nil && f.Desired.Wanted {
 		f.Live, err = r.occupant(ctx, f.Desired.Target)
 	}
 	return f, err
@@ -232,7 +233,7 @@ func (r *reconciliation) actBefore(ctx context.Context, d *pipeline.Decision, in
 	}
 	if err != nil {
 		r.failBefore(o, err)
-		return false
+		return o.State == pipeline.StateCreate && r.cannotCreateBefore() // which decides anew
 	}
 	m.retry, m.failure = retryState{}, nil
 	return true
@@ -327,6 +328,12 @@ func (m beforeMemory) failureOf(o *pipeline.Outcome) *pipeline.Failure {
 		return nil
 	}
 	return m.failure
+}
+
+// cannotCreateBefore reports whether the last create was refused because the namespace is being deleted.
+func (r *reconciliation) cannotCreateBefore() bool {
+	m := r.record.before.get()
+	return m.failure != nil && m.failed == pipeline.ActionCreate && m.failure.Reason == apply.ReasonNamespaceTerminating
 }
 
 // failBefore records a failed request for the object. It is retried with growing delay.

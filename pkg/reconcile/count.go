@@ -99,7 +99,8 @@ func (r *reconciliation) firstDecision(ctx context.Context) pipeline.Decision {
 // normalization by the API server.
 func (r *reconciliation) count(ctx context.Context, d pipeline.Decision) (pipeline.Decision, Counted) {
 	d = r.withRecreations(ctx, d)
-	if r.Pipeline.Config.Guard.MaxChanged == "" { // deletions alone are counted
+	losesValues := slices.ContainsFunc(d.Outcomes, func(o pipeline.Outcome) bool { return o.NewValues != "" })
+	if r.Pipeline.Config.Guard.MaxChanged == "" && !losesValues { // deletions alone are counted
 		return d, r.countIn(d)
 	}
 	if r.findUncached(ctx, d) {
@@ -168,6 +169,10 @@ func (r *reconciliation) countIn(d pipeline.Decision) Counted {
 		changes = append(changes, r.changeOf(o, deleted))
 	}
 	for _, o := range d.Outcomes {
+		if o.NewValues != "" { // whether or not an object exists, values that the upstream had are lost
+			note(o, true, true)
+			continue
+		}
 		if o.Live != nil && !o.Live.Deleting && (!o.Theirs || rewrites(o)) {
 			note(o, rewrites(o), o.State == pipeline.StateRecreate)
 		}
@@ -208,6 +213,9 @@ func (r *reconciliation) countsAsDeleted(o pipeline.Outcome) bool {
 
 // changeOf identifies what is confirmed for one object: that object, its state and its desired state.
 func (r *reconciliation) changeOf(o pipeline.Outcome, deleted bool) []any {
+	if o.NewValues != "" {
+		return []any{r.Pipeline.Downstreams[o.Downstream].Name, o.Target.String(), o.NewValues}
+	}
 	if deleted && o.State != pipeline.StateRecreate {
 		return []any{string(o.Live.UID), "deleted"}
 	}

@@ -105,6 +105,8 @@ type Change struct {
 	// State is the state in the decision, and Reason its message.
 	State  pipeline.State
 	Reason string
+	// Risk says what would be lost; empty if nothing would.
+	Risk string
 	// Note says what is uncertain; empty if nothing is.
 	Note string
 	// Failure is the API server's refusal of the write.

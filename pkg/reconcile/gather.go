@@ -59,7 +59,7 @@ func (r *reconciliation) withUnseen(left []pipeline.Owned) []pipeline.Owned {
 // facts gathers what is known of object k of the desired state.
 func (r *reconciliation) facts(k int, recorded []status.Recorded) pipeline.Facts {
 	t, i := &r.record.objects[k].target, r.record.desired.Objects[k].Downstream
-	f := pipeline.Facts{WantedSince: r.record.objects[k].since}
+	f := pipeline.Facts{WantedSince: r.record.objects[k].since, HasKeptValues: len(t.unusual.get().generated) > 0}
 	rec := r.recordedAs(recorded, k)
 	at, hash, ok := r.locate(k, rec)
 	if !ok {
@@ -71,7 +71,7 @@ func (r *reconciliation) facts(k int, recorded []status.Recorded) pipeline.Facts
 	}
 	if rec != nil {
 		f.Finished, f.Failed = rec.Done(), rec.State == status.StateFailed
-		f.RecordedAt = pipeline.Ref{Namespace: rec.Namespace, Name: rec.ObjectName}
+		f.RecordedAt, f.RecordedUID = pipeline.Ref{Namespace: rec.Namespace, Name: rec.ObjectName}, rec.UID
 	}
 	writes := t.contest.get()
 	if f.Spaced = writes.wait(r.record.externalDigest, hash, r.spacing(), r.now); f.Spaced > 0 && hash != writes.written {

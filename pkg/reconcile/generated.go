@@ -4,10 +4,13 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
+	"maps"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
+	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
@@ -28,11 +31,11 @@ func randomText(g pipeline.GeneratedField) string {
 	return string(out)
 }
 
-// readGenerated reads the live values that an apply sends, since they are not kept in memory. The outcome's Live is then of
+// readGenerated reads the live values that an apply sends, or a new key takes over, since they are not kept in memory. The outcome's Live is then of
 // that reading. obj is one that was read before; nil if none was. ErrGone: there is no such object any more.
 func (r *reconciliation) readGenerated(ctx context.Context, o pipeline.Outcome, obj *unstructured.Unstructured) (pipeline.Outcome, *unstructured.Unstructured, error) {
 	d := r.Pipeline.Downstreams[o.Downstream]
-	if o.Live == nil || !d.SendsGenerated(o.Live) {
+	if o.Live == nil || !d.SendsGenerated(o.Live) && !d.View.LacksGenerated(o.Live) {
 		return o, obj, nil
 	}
 	if obj == nil {
@@ -51,30 +54,84 @@ func (r *reconciliation) readGenerated(ctx context.Context, o pipeline.Outcome, 
 	return o, obj, err
 }
 
-// keepGenerated remembers the generated values of an object that is about to be deleted to be created again: the new one gets them. They
-// are lost if the process ends in between.
+// keepGenerated keeps the generated values of an object that is being deleted, or about to be, for the one that will have its name. They
+// are lost if the process ends before that, unless the object can still be read then.
 func (r *reconciliation) keepGenerated(ctx context.Context, o pipeline.Outcome) error {
-	d, t := r.Pipeline.Downstreams[o.Downstream], &r.record.objects[o.Object].target
-	if o.State != pipeline.StateRecreate || !d.HasGenerated() {
+	t := &r.record.objects[o.Object].target
+	if o.Live.Deleting && t.unusual.get().generatedOf == o.UID {
 		return nil
 	}
-	obj, err := r.client.Get(ctx, r.target(o.Downstream, o.Target))
-	switch {
-	case errors.Is(err, apply.ErrGone):
-	case err != nil:
-		return err
-	case obj.GetUID() == o.UID:
-		t.unusual.edit().generated = d.GeneratedOf(obj)
+	values, err := r.readValues(ctx, o.Downstream, o.Live)
+	if errors.Is(err, apply.ErrGone) {
+		return nil
 	}
-	return nil
+	if err == nil {
+		u := t.unusual.edit()
+		u.generated, u.generatedOf = values, o.UID
+	}
+	return err
 }
 
-// generatedText is the text of a generated value for a new object: that of the object that it replaces, or a random one.
-func (t *target) generatedText(g pipeline.GeneratedField) string {
-	if text, ok := t.unusual.get().generated[g.Key]; ok {
-		return text
+// keepTerminating keeps the generated values of objects of ours that are being deleted at their targets.
+func (r *reconciliation) keepTerminating(ctx context.Context, in pipeline.Input) {
+	if r.Pipeline.Observing() {
+		return
 	}
-	return randomText(g)
+	for k, f := range in.Facts {
+		i := in.Desired.Objects[k].Downstream
+		if f.Live == nil || !f.Live.Deleting || !r.Pipeline.Downstreams[i].HasGenerated() || !pipeline.Owns(f.Live, r.upstream.GetUID(), f.Trusted) {
+			continue
+		}
+		o := r.outcomeOf(i, pipeline.Ref{Namespace: f.Live.Namespace, Name: f.Live.Name})
+		o.Object, o.UID, o.Live = k, f.Live.UID, f.Live
+		if err := r.keepGenerated(ctx, o); err != nil {
+			r.fail(o, err)
+		}
+	}
+}
+
+// readValues reads the generated values of an object. ErrGone: there is no such object any more.
+func (r *reconciliation) readValues(ctx context.Context, downstream int, live *drift.Live) (map[string]string, error) {
+	obj, err := r.client.Get(ctx, r.target(downstream, pipeline.Ref{Namespace: live.Namespace, Name: live.Name}))
+	switch {
+	case err != nil:
+		return nil, err
+	case obj.GetUID() != live.UID:
+		return nil, apply.ErrGone
+	}
+	return r.Pipeline.Downstreams[downstream].GeneratedOf(obj), nil
+}
+
+// generatedTexts returns what makes the texts of generated values for an object that lacks some: those of the object that was deleted in
+// its place, else of the objects that it replaces, else random ones. obj is the object as it was read; nil for a new one. An error creates
+// nothing: the values may exist.
+func (r *reconciliation) generatedTexts(ctx context.Context, o pipeline.Outcome, doc map[string]any, obj *unstructured.Unstructured) (func(pipeline.GeneratedField) string, error) {
+	d := r.Pipeline.Downstreams[o.Downstream]
+	values := map[string]string{}
+	maps.Copy(values, r.record.objects[o.Object].unusual.get().generated)
+	if obj != nil && o.Live.Hash == r.record.desired.Objects[o.Object].Hash {
+		maps.Copy(values, d.RenamedKey(obj, doc, r.Pipeline.Config.Conventions.FieldManager))
+	}
+	for _, live := range o.ValuesFrom {
+		of, err := r.readValues(ctx, o.Downstream, live)
+		if errors.Is(err, apply.ErrGone) {
+			r.record.noteGone(live.UID, r.now)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading the generated values of %s/%s: %w", live.Namespace, live.Name, err)
+		}
+		for key, text := range of {
+			if _, ok := values[key]; !ok {
+				values[key] = text
+			}
+		}
+	}
+	return func(g pipeline.GeneratedField) string {
+		if text, ok := values[g.Key]; ok {
+			return text
+		}
+		return randomText(g)
+	}, nil
 }
 
 // dryRunDocument is the document of an apply by dry run.

@@ -105,6 +105,7 @@ func (r *record) takeOver(old *record, successors []counterpart) {
 		if from.uid != "" {
 			m.uid, m.at = from.uid, from.at
 		}
+		m.inheritGenerated(from.unusual.get())
 		if m.contest = from.contest.clone(); !h.sees {
 			continue
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/status"
 )
 
 // previewDeletion reports what would happen to the objects of an upstream that is being deleted.
@@ -22,6 +23,13 @@ func (t *dryRun) previewDeletion(ctx context.Context) error {
 		return fmt.Errorf("inspecting %s %s: %w", t.Pipeline.Upstream.GVK.Kind, t.ref, err)
 	}
 	d := t.Pipeline.DecideDeletion(in)
+	if recorded := recordedBefore(t.Pipeline, d); recorded != nil { // run records that first, and then continues
+		t.upstream = t.Pipeline.WithBeforeRecord(t.upstream, *recorded)
+		if in, err = t.gatherDeletion(ctx); err != nil {
+			return fmt.Errorf("inspecting %s %s: %w", t.Pipeline.Upstream.GVK.Kind, t.ref, err)
+		}
+		d = t.Pipeline.DecideDeletion(in)
+	}
 	t.finding.Decision, t.finding.Finalizer = d, d.Finalizer
 	t.readWhole(ctx, d)
 	if d.WaitsForBefore {
@@ -40,6 +48,17 @@ func (t *dryRun) previewDeletion(ctx context.Context) error {
 		t.leftovers[o.UID] = c
 	}
 	t.addLeftovers(nil)
+	return nil
+}
+
+// recordedBefore is the outcome of deletion.before that is to be recorded and lets the downstreams go; nil if there is none.
+func recordedBefore(p *pipeline.Pipeline, d pipeline.Decision) *status.Recorded {
+	if d.Before == nil || d.Before.Action != pipeline.ActionRecord {
+		return nil
+	}
+	if r := p.BeforeRecord(*d.Before); p.BeforePassed(&r) {
+		return &r
+	}
 	return nil
 }
 

@@ -172,6 +172,7 @@ func (r *reconciliation) gatherAll(ctx context.Context) pipeline.Input {
 	if r.findUnseen(ctx) {
 		in = r.gather(ctx)
 	}
+	r.keepTerminating(ctx, in)
 	return in
 }
 

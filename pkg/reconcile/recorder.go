@@ -26,6 +26,8 @@ const (
 	EventReleased = "Released"
 	// EventFieldKept: a field was removed from the template, and stays because another manager owns it too.
 	EventFieldKept = "FieldKept"
+	// EventNewRandomValue: a generated value was made anew though the upstream had one, which is lost.
+	EventNewRandomValue = "NewRandomValue"
 	// EventInvalid: a rule refuses the upstream.
 	EventInvalid = "Invalid"
 )
@@ -66,6 +68,15 @@ func (r *reconciliation) logWrite(message string, o pipeline.Outcome) {
 func (r *reconciliation) eventCreated(o pipeline.Outcome) {
 	r.logWrite("created", o)
 	r.event(false, EventCreated, "Create", "%s created", r.what(o))
+}
+
+// eventNewValues reports generated values that replace lost ones.
+func (r *reconciliation) eventNewValues(o pipeline.Outcome) {
+	if o.NewValues == "" {
+		return
+	}
+	r.Log.Info("generated values are lost", "upstream", r.ref.String(), "target", o.Target.String(), "why", o.NewValues)
+	r.event(true, EventNewRandomValue, "Create", "%s has %s", r.what(o), o.NewValues)
 }
 
 func (r *reconciliation) eventBeforeCreated(o pipeline.Outcome) {

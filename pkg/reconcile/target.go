@@ -32,8 +32,9 @@ type unusualTarget struct {
 	changedBy string
 	// successor is what a dry run said while another upstream had the name: see circles.
 	successor successor
-	// generated are the generated values of an object that was deleted to be created again; nil otherwise.
-	generated map[string]string
+	// generated are the generated values of the object generatedOf, which is being deleted at the target; nil if there is none.
+	generated   map[string]string
+	generatedOf types.UID
 	// verified is about the last update that changed which fields are ours; see verify.
 	verified verification
 	// rewritten are the fields of which the API server stored other values than were sent, at the last apply.
@@ -86,11 +87,9 @@ func dryRunKeyOf(live *drift.Live, hash string) dryRunKey {
 // setUID records that the object of that uid is ours. What is remembered of another one is dropped.
 func (t *target) setUID(uid types.UID, at pipeline.Ref) {
 	if t.uid != uid {
-		generated := t.unusual.get().generated
+		was := t.unusual.get()
 		*t = target{retry: t.retry, failure: t.failure, probed: t.probed, contest: t.contest}
-		if generated != nil {
-			t.unusual.edit().generated = generated
-		}
+		t.inheritGenerated(was)
 	}
 	t.uid, t.at = uid, at // also if it is equal: it shares the memory of the state of the object that is cached now
 }
@@ -98,6 +97,14 @@ func (t *target) setUID(uid types.UID, at pipeline.Ref) {
 // noteChangedBy sets which fields another writer changed; empty for none.
 func (t *target) noteChangedBy(fields string) {
 	t.unusual.set(fields != "", func(u *unusualTarget) { u.changedBy = fields })
+}
+
+// inheritGenerated takes over generated values that are kept for the next object.
+func (t *target) inheritGenerated(from unusualTarget) {
+	if from.generated != nil {
+		u := t.unusual.edit()
+		u.generated, u.generatedOf = from.generated, from.generatedOf
+	}
 }
 
 func (t *target) answered(live *drift.Live, hash string, change func(*pipeline.Verdict)) {

@@ -1,0 +1,126 @@
+package pipeline
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/corollary-dev/corollary/pkg/drift"
+)
+
+// carryGenerated says, of each object that is about to get generated values, which objects of ours it takes them from, and whether
+// values that the upstream had are lost.
+func (p *Pipeline) carryGenerated(in Input, out *Decision) {
+	for k := range out.Outcomes {
+		o := &out.Outcomes[k]
+		d := p.Downstreams[o.Downstream]
+		if !d.getsGenerated(*o) {
+			continue
+		}
+		sources, others := p.predecessors(in, out, *o)
+		f := &in.Facts[k]
+		slices.SortStableFunc(sources, func(a, b *drift.Live) int {
+			switch f.RecordedUID {
+			case a.UID:
+				return -1
+			case b.UID:
+				return 1
+			}
+			return 0
+		})
+		o.ValuesFrom = sources
+		switch isGone := f.RecordedUID != "" && (o.Live == nil || o.Live.UID != f.RecordedUID); {
+		case len(sources) > 0 || f.HasKeptValues:
+		case len(others) > 0:
+			o.NewValues = fmt.Sprintf("%s for %s: which of the replaced objects had the last one cannot be told (%s)", newValue, d.generatedKeys(), refsOf(others))
+		case isGone:
+			o.NewValues = fmt.Sprintf("%s for %s: %s %s, which had the last one, is gone", newValue, d.generatedKeys(), d.Config.Kind, f.RecordedAt)
+		}
+		if o.NewValues != "" {
+			o.Message += "; it gets " + o.NewValues
+		}
+	}
+}
+
+// newValue is what previews and events call a generated value that replaces a lost one.
+const newValue = "a new random value"
+
+// getsGenerated reports whether an outcome creates an object with generated values, or adds those that an object lacks.
+func (d *Downstream) getsGenerated(o Outcome) bool {
+	return d.HasGenerated() && (o.Action == ActionCreate || o.Action == ActionApply && o.Live != nil && d.View.LacksGenerated(o.Live))
+}
+
+func (d *Downstream) generatedKeys() string {
+	keys := make([]string, len(d.generated))
+	for k, g := range d.generated {
+		keys[k] = "data." + g.Key
+	}
+	return strings.Join(keys, ", ")
+}
+
+func refsOf(list []*drift.Live) string {
+	names := make([]string, len(list))
+	for i, live := range list {
+		names[i] = refOf(live).String()
+	}
+	return strings.Join(names, ", ")
+}
+
+// predecessors are the objects at no target that an object replaces, and others that it may replace as well as another one does. The name of
+// one of several objects is its identity: one of another name is the same item only if the upstream did not change, so that the
+// template renamed it.
+func (p *Pipeline) predecessors(in Input, out *Decision, o Outcome) (sources, others []*drift.Live) {
+	d := p.Downstreams[o.Downstream]
+	for i := range in.Leftovers {
+		own := &in.Leftovers[i]
+		switch {
+		case !p.Downstreams[own.Downstream].HasGenerated() && own.Certain, p.Downstreams[own.Downstream].GVK().GroupKind() != d.GVK().GroupKind():
+		case own.Certain && own.Downstream != o.Downstream:
+		case !own.Certain && !p.isOnlyGenerated(d):
+			others = append(others, own.Live)
+		case d.Several() && !p.isSameItem(in, out, o, own.Live):
+			others = append(others, own.Live)
+		default:
+			sources = append(sources, own.Live)
+		}
+	}
+	return sources, others
+}
+
+// isOnlyGenerated reports whether no other downstream of the kind has generated values.
+func (p *Pipeline) isOnlyGenerated(d *Downstream) bool {
+	return !slices.ContainsFunc(p.Downstreams, func(other *Downstream) bool {
+		return other.Index != d.Index && other.HasGenerated() && other.GVK().GroupKind() == d.GVK().GroupKind()
+	})
+}
+
+// isSameItem reports whether one of several objects is of the same item as one that is to be created: with the same items, they have one
+// name, in two namespaces, or everything but the name is the same, and no other pair is alike.
+func (p *Pipeline) isSameItem(in Input, out *Decision, o Outcome, live *drift.Live) bool {
+	d := p.Downstreams[o.Downstream]
+	if !p.isUnedited(in.Upstream) || len(d.itemsInputs) > 0 || d.items != nil && d.readsSiblings(d.items) {
+		return false
+	}
+	alike := func(o Outcome, live *drift.Live) bool {
+		return live.Name == o.Target.Name || live.P == in.Desired.Objects[o.Object].Sum
+	}
+	if !alike(o, live) {
+		return false
+	}
+	for _, other := range out.Outcomes {
+		if other.Downstream == o.Downstream && other.Object != o.Object && in.Desired.Objects[other.Object].Wanted && alike(other, live) {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(in.Leftovers, func(own Owned) bool {
+		return own.Downstream == o.Downstream && own.Live.UID != live.UID && alike(o, own.Live)
+	})
+}
+
+// isUnedited reports whether the upstream is known to be as it was when its status was written.
+func (p *Pipeline) isUnedited(upstream *unstructured.Unstructured) bool {
+	_, known, _ := unstructured.NestedInt64(upstream.Object, "status", "observedGeneration")
+	return known && p.TrustsStatus() && !p.EditedSince(upstream)
+}

@@ -1,0 +1,131 @@
+package pipeline
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/drift"
+)
+
+// secretPipeline is a pipeline of Secrets, each with a generated password.
+func secretPipeline(downstreams int, several bool) *Pipeline {
+	p := onePipeline(func(op *config.Operator) {
+		first := op.Downstreams[0]
+		op.Downstreams = nil
+		for i := range downstreams {
+			d := first
+			if d.Name, d.Kind = fmt.Sprint("login", i), "Secret"; several {
+				d.ForEach = &config.ForEach{Items: "self.spec.users"}
+			}
+			op.Downstreams = append(op.Downstreams, d)
+		}
+	})
+	for _, d := range p.Downstreams {
+		d.generated = []GeneratedField{{Key: "password", Length: 32, Characters: "ab"}}
+	}
+	return p
+}
+
+// absentAt is an object of downstream 0 that is wanted and does not exist.
+func absentAt(name string, several bool) DesiredObject {
+	return DesiredObject{Wanted: true, Target: Ref{Namespace: "apps", Name: name}, Hash: hash, Sum: drift.Digest(name), Several: several}
+}
+
+// replacedAt is an object of downstream 0 that is not wanted any more. Its content says what it is about.
+func replacedAt(namespace, name, content string) Owned {
+	live := ourLive()
+	live.Namespace, live.Name, live.UID, live.P = namespace, name, types.UID("uid-"+name), drift.Digest(content)
+	return Owned{Live: live, Certain: true}
+}
+
+func observed(u *unstructured.Unstructured, generation int64) {
+	u.SetGeneration(2)
+	u.Object["status"] = map[string]any{"observedGeneration": generation}
+}
+
+// Each object that gets generated values takes those of the object that it replaces; where it cannot, the outcome says that they are lost.
+func TestGeneratedValuesAreCarriedOver(t *testing.T) {
+	for _, row := range []struct {
+		name, reason string
+		downstreams  int // 0 means 1
+		several      bool
+		want         []DesiredObject
+		facts        Facts // of the first object
+		left         []Owned
+		observed     int64 // the generation of the upstream is 2
+		from         string
+		lost         string
+	}{
+		{name: "a new object", reason: "nothing was there before"},
+		{name: "renamed", reason: "the old object has the value", left: []Owned{replacedAt("apps", "old", "")}, facts: Facts{RecordedUID: "uid-old"}, from: "uid-old"},
+		{name: "renamed twice", reason: "the recorded one was in place last", left: []Owned{replacedAt("apps", "older", ""), replacedAt("apps", "old", "")},
+			facts: Facts{RecordedUID: "uid-old"}, from: "uid-old uid-older"},
+		{name: "deleted", reason: "nobody has the value any more", facts: Facts{RecordedUID: "uid-old", RecordedAt: target},
+			lost: "a new random value for data.password: Secret apps/web, which had the last one, is gone"},
+		{name: "deleted by us", reason: "the value is remembered", facts: Facts{RecordedUID: "uid-old", HasKeptValues: true}},
+		{name: "deleted after a rename", reason: "the one before still has the value", left: []Owned{replacedAt("apps", "old", "")}, facts: Facts{RecordedUID: "uid-gone"}, from: "uid-old"},
+		{name: "two downstreams", reason: "another downstream's value is another secret", downstreams: 2,
+			left: []Owned{{Downstream: 1, Live: replacedAt("apps", "old", "").Live, Certain: true}}},
+		{name: "of either downstream", reason: "a guess could give the password of one account to another", downstreams: 2,
+			left: []Owned{{Live: replacedAt("apps", "old", "").Live}}, lost: "cannot be told (apps/old)"},
+		{name: "renamed by the template", reason: "the upstream did not change, so the items are the same", several: true, observed: 2,
+			want: []DesiredObject{absentAt("new-a", true), absentAt("new-b", true)},
+			left: []Owned{replacedAt("apps", "a", "new-a"), replacedAt("apps", "b", "new-b")}, from: "uid-a"},
+		{name: "moved to another namespace", reason: "an item that keeps its name is the same", several: true, observed: 2,
+			left: []Owned{replacedAt("other", "web", "")}, from: "uid-web"},
+		{name: "another item", reason: "a new user must not get the password of one that was removed", several: true, observed: 1,
+			left: []Owned{replacedAt("apps", "a", "web")}, lost: "cannot be told (apps/a)"},
+		{name: "items that look alike", reason: "nothing says which is which", several: true, observed: 2,
+			left: []Owned{replacedAt("apps", "a", "web"), replacedAt("apps", "b", "web")}, lost: "cannot be told (apps/a, apps/b)"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			p := secretPipeline(max(row.downstreams, 1), row.several)
+			if row.want == nil {
+				row.want = []DesiredObject{absentAt(target.Name, row.several)}
+			}
+			in := Input{Upstream: upstreamObject(), Selected: true, Now: now, Desired: &Desired{Objects: row.want}, Facts: make([]Facts, len(row.want)), Leftovers: row.left}
+			in.Facts[0] = row.facts
+			if row.observed > 0 {
+				observed(in.Upstream, row.observed)
+			}
+			o := p.Decide(in).Outcomes[0]
+			var from []string
+			for _, live := range o.ValuesFrom {
+				from = append(from, string(live.UID))
+			}
+			if o.Action != ActionCreate || strings.Join(from, " ") != row.from {
+				t.Errorf("%s: %s with values from %v, want %q", row.reason, o.Action, from, row.from)
+			}
+			if (row.lost == "") != (o.NewValues == "") || !strings.Contains(o.NewValues, row.lost) {
+				t.Errorf("%s: %q is lost, want %q", row.reason, o.NewValues, row.lost)
+			}
+			if !strings.Contains(o.Message, o.NewValues) {
+				t.Errorf("the message does not say so: %s", o.Message)
+			}
+		})
+	}
+}
+
+// A superseded object with generated values does not give way to a swap of names: its values would be in no object.
+func TestGeneratedValuesDoNotGiveWay(t *testing.T) {
+	theirs := ourLive()
+	theirs.UID, theirs.Owners[0].UID, theirs.Owners[0].Name = "theirs", "up-2", "other"
+	for _, generated := range []bool{false, true} {
+		p := secretPipeline(1, false)
+		if !generated {
+			p.Downstreams[0].generated = nil
+		}
+		own := replacedAt("apps", "old", "")
+		own.GivesWay = true
+		o := p.Decide(Input{Upstream: upstreamObject(), Selected: true, Now: now, Desired: &Desired{Objects: []DesiredObject{absentAt(target.Name, false)}},
+			Facts: []Facts{{Live: theirs}}, Leftovers: []Owned{own}}).Leftovers[0]
+		if removed := o.Action == ActionDelete; removed == generated {
+			t.Errorf("generated: %t, and the action is %q: %s", generated, o.Action, o.Message)
+		}
+	}
+}

@@ -1,0 +1,39 @@
+package pipeline
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/kinds"
+)
+
+// generatedHints are about generated values that are deleted with their upstream while data that they may protect is kept. A config that
+// sets the deletionPolicy has decided that.
+func generatedHints(c Compiled) (hints []config.Error) {
+	keeper := c.Pipeline.keepsData()
+	if keeper == "" {
+		return nil
+	}
+	for i, d := range c.Pipeline.Downstreams {
+		if len(d.Config.Generated) > 0 && d.Config.DeletionPolicy == config.DeletionDelete && !c.File.GivesDeletionPolicy(i) {
+			hints = append(hints, *c.File.Errorf(fmt.Sprintf("downstreams[%d].generated", i),
+				"to keep the Secret, set deletionPolicy: Orphan, and adoptionPolicy: IfUnowned to take it over again; to confirm that it goes, set deletionPolicy: Delete",
+				"the values are lost when the upstream is deleted, and data of %s may be kept that needs them", keeper))
+		}
+	}
+	return hints
+}
+
+// keepsData names a downstream whose data may outlive it: of volumes, or whatever a controller of others keeps for an object of its own kind.
+func (p *Pipeline) keepsData() string {
+	for _, d := range p.Downstreams {
+		gk := d.GVK().GroupKind()
+		switch {
+		case d.OwnsFields():
+		case gk.Kind == "PersistentVolumeClaim", gk.Kind == "StatefulSet" && strings.Contains(d.Config.Template, "volumeClaimTemplates"), !kinds.IsBuiltin(gk):
+			return fmt.Sprintf("%s (downstream %s)", gk.Kind, d.Name)
+		}
+	}
+	return ""
+}
