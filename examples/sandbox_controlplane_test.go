@@ -311,6 +311,7 @@ func (b *sandbox) essence(u *unstructured.Unstructured) map[string]any {
 	for _, field := range []string{"clusterIP", "clusterIPs"} {
 		unstructured.RemoveNestedField(u.Object, "spec", field)
 	}
+	unstructured.RemoveNestedField(u.Object, "metadata", "annotations", "deployment.kubernetes.io/revision") // the number of changes
 	if !slices.Contains(b.reporting, u.GetKind()) {
 		delete(u.Object, "status")
 	}
