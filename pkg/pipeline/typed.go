@@ -77,6 +77,7 @@ func (t *typeCheck) document(s *render.Sketch) {
 	if root == nil {
 		root = &spec.Schema{}
 	}
+	t.misreadKeys(s)
 	for _, e := range s.Entries {
 		switch {
 		case e.Value == nil || len(e.Holes) > 0:
@@ -87,6 +88,29 @@ func (t *typeCheck) document(s *render.Sketch) {
 		}
 	}
 	t.written(s, root, "")
+}
+
+// misreadKeys finds the keys of a document that YAML reads as something else. What an alias stands for is visited once.
+func (t *typeCheck) misreadKeys(root *render.Sketch) {
+	seen := map[*render.Sketch]bool{}
+	var visit func(s *render.Sketch)
+	visit = func(s *render.Sketch) {
+		if s == nil || seen[s] {
+			return
+		}
+		seen[s] = true
+		for _, e := range s.Entries {
+			if e.Written != "" {
+				t.count(e.Line, "misread "+e.Written, &finding{problem: fmt.Sprintf("YAML 1.1 reads the key %s as %q", e.Written, e.Key),
+					fix: fmt.Sprintf("quote it: %q", e.Written), unsure: true})
+			}
+			visit(e.Value)
+		}
+		for _, item := range s.Items {
+			visit(item)
+		}
+	}
+	visit(root)
 }
 
 // ofEveryKind are the fields at the root that have rules of their own.
