@@ -142,7 +142,8 @@ func objectShape(s *spec.Schema, inList, byName bool) shape {
 
 // walkShapes walks a template. Of a text that does not parse nothing is found.
 func walkShapes(text string, o render.Options, in roots) *shapeWalk {
-	w := &shapeWalk{printed: map[template.Pos]shape{}, undeclared: map[template.Pos]undeclaredField{}, assigned: map[string]bool{}, each: in.item,
+	w := &shapeWalk{printed: map[template.Pos]shape{}, printedReads: map[template.Pos][]fieldRead{}, printedVariables: map[template.Pos][]string{},
+		undeclared: map[template.Pos]undeclaredField{}, assigned: map[string]bool{}, each: in.item,
 		variables: in.variables, objects: in.objects, calls: map[call]bool{}}
 	var err error
 	if w.trees, err = render.Parse(text, o); err != nil {
@@ -151,6 +152,8 @@ func walkShapes(text string, o render.Options, in roots) *shapeWalk {
 	// What a variable holds that is assigned to anew depends on the way there, so a first walk collects their names.
 	w.call("", in.upstream)
 	clear(w.printed)
+	clear(w.printedReads)
+	clear(w.printedVariables)
 	clear(w.undeclared)
 	clear(w.calls)
 	w.reads, w.variablesRead = nil, nil
@@ -209,6 +212,9 @@ type shapeWalk struct {
 	variablesRead []string
 	// printed are the shapes of what actions print, by place.
 	printed map[template.Pos]shape
+	// printedReads and printedVariables are what is read for that.
+	printedReads     map[template.Pos][]fieldRead
+	printedVariables map[template.Pos][]string
 	// undeclared are the fields that the schema does not have, by place.
 	undeclared map[template.Pos]undeclaredField
 	inDefine   bool // the walk is in a define block, which may be called for several kinds
@@ -229,12 +235,15 @@ func (w *shapeWalk) list(l *template.ListNode, dot shape, vars map[string]shape)
 	for _, n := range l.Nodes {
 		switch n := n.(type) {
 		case *template.ActionNode:
+			reads, variables := len(w.reads), len(w.variablesRead)
 			if s := w.declare(withoutLayout(n.Pipe), dot, vars, nil); len(n.Pipe.Decl) == 0 {
 				if other, again := w.printed[n.Pos]; again {
 					s = shape{either: []shape{other, s}, constant: other.constant && s.constant}
 				}
 				w.read(s, true)
 				w.printed[n.Pos] = s
+				w.printedReads[n.Pos] = append(w.printedReads[n.Pos], w.reads[reads:]...)
+				w.printedVariables[n.Pos] = append(w.printedVariables[n.Pos], w.variablesRead[variables:]...)
 			}
 		case *template.TemplateNode:
 			handed := shape{}
