@@ -1,6 +1,8 @@
 package config
 
 import (
+	"fmt"
+
 	"slices"
 	"strings"
 
@@ -139,6 +141,10 @@ func (c *converter) key(n *yaml.Node, p fieldpath.Path) (string, bool) {
 	case strings.ContainsRune(text, 0):
 		c.fail(n.Line, display(p), "remove it", "the key %q contains a NUL character", text)
 		return "", false
+	}
+	if text != n.Value && n.Style == 0 {
+		c.misreadKeys = append(c.misreadKeys, &Error{File: c.name, Line: n.Line, Path: display(p.Child(text)),
+			Problem: fmt.Sprintf("YAML 1.1 reads the key %s as %q", clip(n.Value), clip(text)), Fix: "quote it: " + quoteYAML(clip(n.Value))})
 	}
 	return text, true
 }

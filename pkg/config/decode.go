@@ -96,6 +96,10 @@ func (d *decoder) object(v any, out reflect.Value, p fieldpath.Path) {
 	for _, key := range sortedKeys(m) {
 		sf, ok := fieldNamed(out.Type(), key)
 		if !ok {
+			if e := d.file.misread(display(p.Child(key))); e != nil {
+				d.errs = append(d.errs, e)
+				continue
+			}
 			fix, meant := suggest(key, fieldNames(out.Type()), "known here are")
 			d.fail(p.Child(key), fix, "unknown field")
 			d.file.unknown = append(d.file.unknown, display(p.Child(key)))

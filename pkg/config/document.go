@@ -22,6 +22,8 @@ type document struct {
 	index  index
 	broken []string // display paths of values that could not be taken; nothing more is said of them
 	errs   Errors
+	// misreadKeys are the keys that YAML reads as something else, such as y.
+	misreadKeys Errors
 }
 
 // parseDocument reads one YAML document. It returns nil values where nothing can be made of the text at all;

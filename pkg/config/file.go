@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	yaml "go.yaml.in/yaml/v3"
@@ -123,6 +124,23 @@ func (f *File) reported(path string) bool {
 		}
 	}
 	return false
+}
+
+// MisreadKeys are the keys of the file, and of its shared conventions, that YAML 1.1 reads as something else: nobody means that.
+func (f *File) MisreadKeys() Errors {
+	if f.shared != nil && f.shared.document != nil {
+		return slices.Concat(f.misreadKeys, f.shared.misreadKeys)
+	}
+	return f.misreadKeys
+}
+
+// misread is the error of a key at a path that YAML 1.1 reads as something else; nil if it does not.
+func (f *File) misread(path string) *Error {
+	keys := f.MisreadKeys()
+	if i := slices.IndexFunc(keys, func(e *Error) bool { return e.Path == path }); i >= 0 {
+		return keys[i]
+	}
+	return nil
 }
 
 // below reports whether path is root or lies below it.

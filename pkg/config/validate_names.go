@@ -12,13 +12,15 @@ const memberName = `^[a-z][a-zA-Z0-9_]*$`
 
 var memberNameRE = regexp.MustCompile(memberName)
 
-// celWords are CEL's own, which cannot be selected from a map.
-var celWords = []string{"as", "break", "const", "continue", "else", "false", "for", "function", "if", "import", "in",
-	"let", "loop", "namespace", "null", "package", "return", "true", "var", "void", "while"}
+// celWords cannot be selected from a map. The words that CEL only reserves, such as namespace, can: downstreams.namespace.
+var celWords = []string{"false", "in", "null", "true"}
 
 // member checks a name by which expressions select from the map of that name in CEL.
 func (v *validator) member(at, list, name string) bool {
+	misread := v.misread(at)
 	switch {
+	case misread != nil:
+		v.errs = append(v.errs, misread)
 	case strings.Contains(name, "-") && memberNameRE.MatchString(camel(name)):
 		v.add(at, "write "+camel(name), "%q has a hyphen, and CEL would read %s.%s as a subtraction", clip(name), list, clip(name))
 	case !memberNameRE.MatchString(name):

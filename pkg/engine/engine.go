@@ -114,7 +114,7 @@ func New(cfg *rest.Config, mgr manager.Manager, files []*config.File, o Options)
 	for _, f := range files {
 		e.operators[f.Metadata.Name] = e.newOperator(f)
 	}
-	if err := errors.Join(mgr.AddReadyzCheck("operators", e.Ready), mgr.AddReadyzCheck("reload", e.Reloaded)); err != nil {
+	if err := errors.Join(mgr.AddReadyzCheck("operators", e.Ready), mgr.AddReadyzCheck("reload", e.Reloaded), mgr.AddReadyzCheck("objects", e.ObjectsReady)); err != nil {
 		return nil, fmt.Errorf("adding the readiness checks: %w", err)
 	}
 	if err := mgr.Add(e); err != nil {

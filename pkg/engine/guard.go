@@ -124,7 +124,7 @@ func (t *tally) sum() sum {
 
 // difference is a without b.
 func difference(a, b reconcile.GuardCount) reconcile.GuardCount {
-	return reconcile.GuardCount{Existing: a.Existing - b.Existing, Changed: a.Changed - b.Changed, Deleted: a.Deleted - b.Deleted}
+	return reconcile.GuardCount{Existing: a.Existing - b.Existing, Changed: a.Changed - b.Changed, Deleted: a.Deleted - b.Deleted, Failing: a.Failing - b.Failing}
 }
 
 // of is the count of an upstream.
@@ -140,7 +140,7 @@ func (t *tally) changes() map[pipeline.Ref]drift.Sum {
 	defer t.mu.Unlock()
 	set := map[pipeline.Ref]drift.Sum{}
 	for ref, c := range t.counted {
-		if c.Changed > 0 {
+		if c.Any() {
 			set[ref] = c.Digest
 		}
 	}
@@ -165,7 +165,7 @@ func (t *tally) common(set map[pipeline.Ref]drift.Sum) (c reconcile.GuardCount) 
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for ref, found := range t.counted {
-		if sum, ok := set[ref]; ok && found.Changed > 0 && sum == found.Digest {
+		if sum, ok := set[ref]; ok && found.Any() && sum == found.Digest {
 			c.Add(found.GuardCount)
 		}
 	}
@@ -212,7 +212,7 @@ func (s *session) passGuard(live context.Context) bool {
 	}
 	s.batch.open(s.pipeline.HasRows()) // changes from now on may come too late to be counted below
 	board := s.newCountBoard(startCountKey)
-	if board == nil && guard.MaxChanged == "" && guardNeverHolds(s.pipeline.Config, s.cache.CountDownstreams()) {
+	if board == nil && guard.MaxChanged == "" && s.operator.activeReconciler(s) == nil && guardNeverHolds(s.pipeline.Config, s.cache.CountDownstreams()) {
 		return true
 	}
 	s.beginCounting()
@@ -376,8 +376,9 @@ func (w *guardWait) differs(now reconcile.GuardCount) bool {
 	common, own := w.tally.common(w.asked.changes), w.tally.sum().GuardCount
 	others := difference(difference(now, own), difference(w.asked.count, w.asked.own))
 	added, dropped := difference(own, common), difference(w.asked.own, common)
-	added.Changed, added.Deleted = added.Changed+max(others.Changed, 0), added.Deleted+max(others.Deleted, 0)
+	added.Changed, added.Deleted, added.Failing = added.Changed+max(others.Changed, 0), added.Deleted+max(others.Deleted, 0), added.Failing+max(others.Failing, 0)
 	dropped.Changed, dropped.Deleted = dropped.Changed+max(-others.Changed, 0), dropped.Deleted+max(-others.Deleted, 0)
+	dropped.Failing = 0 // that fewer fail needs no other confirmation
 	added.Existing, dropped.Existing = now.Existing, now.Existing
 	return w.exceeds(added) != "" || w.exceeds(dropped) != ""
 }

@@ -15,6 +15,21 @@ import (
 // GuardExceeded says what guard does not allow without confirmation, such as "7 of 9 existing downstreams would be deleted, and
 // guard.maxDeleted allows 5"; it is empty if guard allows it.
 func GuardExceeded(op *config.Operator, c reconcile.GuardCount) string {
+	changed := tooManyChanged(op, c)
+	if c.Failing == 0 {
+		return changed
+	}
+	failing := fmt.Sprintf("%d upstreams that the active config renders would be RenderFailed", c.Failing)
+	if c.Failing == 1 {
+		failing = "1 upstream that the active config renders would be RenderFailed"
+	}
+	if changed != "" {
+		failing += ", and " + changed
+	}
+	return failing
+}
+
+func tooManyChanged(op *config.Operator, c reconcile.GuardCount) string {
 	g := op.Guard
 	if limit := guardLimit(g, g.MaxChanged, c.Existing); g.MaxChanged != "" && c.Changed > limit {
 		return fmt.Sprintf("%d of %d existing downstreams would be changed or deleted, and guard.maxChanged allows %d", c.Changed, c.Existing, limit)

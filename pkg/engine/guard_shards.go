@@ -31,17 +31,17 @@ type shardCount struct {
 }
 
 func (c shardCount) String() string {
-	return fmt.Sprintf("%s %d %d %d %s %d %t", c.config, c.Existing, c.Changed, c.Deleted, c.digest, max(c.at.Unix(), 0), c.passed)
+	return fmt.Sprintf("%s %d %d %d %s %d %t %d", c.config, c.Existing, c.Changed, c.Deleted, c.digest, max(c.at.Unix(), 0), c.passed, c.Failing)
 }
 
-// parseShardCount reads what String wrote.
+// parseShardCount reads what String wrote. The last number is not there in what an older version wrote.
 func parseShardCount(text string) (c shardCount, ok bool) {
 	var at int64
-	n, err := fmt.Sscanf(text, "%s %d %d %d %s %d %t", &c.config, &c.Existing, &c.Changed, &c.Deleted, &c.digest, &at, &c.passed)
+	n, _ := fmt.Sscanf(text, "%s %d %d %d %s %d %t %d", &c.config, &c.Existing, &c.Changed, &c.Deleted, &c.digest, &at, &c.passed, &c.Failing)
 	if at > 0 {
 		c.at = time.Unix(at, 0)
 	}
-	return c, err == nil && n == 7
+	return c, n >= 7
 }
 
 // isLike reports whether the changes are the same.
@@ -160,14 +160,14 @@ const (
 // later; so does what was confirmed of a batch. What guard allowed of a batch counts until it is too old.
 func (b *countBoard) end(ctx context.Context, how ended) {
 	if b == nil || how == allowed && b.key == batchCountKey ||
-		!slices.ContainsFunc(slices.Collect(maps.Values(b.published)), func(c shardCount) bool { return c.Changed > 0 }) {
+		!slices.ContainsFunc(slices.Collect(maps.Values(b.published)), func(c shardCount) bool { return c.Any() }) {
 		return
 	}
 	_, err := b.write(ctx, func(counts map[string]string) (differs bool) {
 		for shard, mine := range b.published {
 			key := b.key + strconv.Itoa(shard)
 			c, ok := parseShardCount(counts[key])
-			if !ok || c.Changed == 0 || c.passed || !c.isLike(mine) {
+			if !ok || !c.Any() || c.passed || !c.isLike(mine) {
 				continue
 			}
 			if differs = true; how == withdrawn {
@@ -211,7 +211,7 @@ func (s *session) publishPassed(ctx context.Context) (published bool) {
 func (b *countBoard) of(counts map[string]string, shard int) (c shardCount, ok bool) {
 	c, ok = parseShardCount(counts[b.key+strconv.Itoa(shard)])
 	if before, had := b.passed[shard]; had && c.passed && c.isLike(before) {
-		c.Changed, c.Deleted = 0, 0
+		c.Changed, c.Deleted, c.Failing = 0, 0, 0
 	}
 	return c, ok && c.config == b.config
 }
@@ -250,7 +250,7 @@ func (b *countBoard) addUp(of func(shard int) (c shardCount, ok bool)) (counted 
 		}
 		counted++
 		b.total.Add(c.GuardCount)
-		if c.Changed > 0 {
+		if c.Any() {
 			changed = true
 			fmt.Fprintf(h, "%d %s\n", shard, c.digest)
 		}
@@ -308,7 +308,7 @@ func (s *session) shardCounts(t *tally, config string) map[int]shardCount {
 			continue // it is another process's by now
 		}
 		c.Add(found.GuardCount)
-		if found.Changed > 0 {
+		if found.Any() {
 			changes[shard][ref] = found.Digest
 		}
 		counts[shard] = c

@@ -311,6 +311,32 @@ func (o *operator) problems(c condition) (list []error) {
 	return list
 }
 
+// ObjectsReady is the check that says how many upstreams are not Ready, and why. That is no fault of the process, so it fails only
+// if requested by its name (a path that ends in /objects), like Reloaded.
+func (e *Engine) ObjectsReady(req *http.Request) error {
+	if req != nil && path.Base(req.URL.Path) != "objects" {
+		return nil
+	}
+	var problems []error
+	for _, o := range e.all() {
+		working := o.activeReconciler(nil)
+		if working == nil {
+			continue
+		}
+		reasons, all := working.NotReady()
+		notReady := 0
+		var parts []string
+		for _, why := range slices.Sorted(maps.Keys(reasons)) {
+			notReady += reasons[why]
+			parts = append(parts, fmt.Sprintf("%s %d", why, reasons[why]))
+		}
+		if notReady > 0 {
+			problems = append(problems, fmt.Errorf("operator %s: %d of %d upstreams are not Ready: %s", o.name, notReady, all, strings.Join(parts, ", ")))
+		}
+	}
+	return errors.Join(problems...)
+}
+
 // Reloaded is the check that says why a changed config is not active. The process serves nevertheless, so it fails only if
 // requested by its name (a path that ends in /reload), not as a part of the readiness of all.
 func (e *Engine) Reloaded(req *http.Request) error {

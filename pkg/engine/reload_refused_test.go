@@ -13,6 +13,7 @@ import (
 var badConfigs = []struct{ reason, from, to, says string }{
 	{"an unknown key", "events: None", "evints: None", "evints"},
 	{"a template that does not parse", "data: {{ .spec.data }}", "data: {{ .spec.data", "downstreams[0].template"},
+	{"a field that the schema lacks", "data: {{ .spec.data }}", "data: {{ .spec.dta }}", "the schema has no .spec.dta: did you mean data?"},
 	{"a type that only the API server's schema shows", "downstreams:\n", "validate: [{rule: self.spec.data == 3}]\ndownstreams:\n", "validate[0].rule"},
 }
 

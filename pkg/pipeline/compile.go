@@ -40,6 +40,9 @@ func Compile(f *config.File, o Options) (p *Pipeline, problems config.Errors, er
 	if err := errors.Join(c.requires(o), c.lookUpKinds(o), c.describes(o)); err != nil {
 		return nil, nil, err
 	}
+	for _, misread := range f.MisreadKeys() {
+		c.warn(*misread)
+	}
 	c.names()
 	c.watched()
 	c.hasReported()

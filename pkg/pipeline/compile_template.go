@@ -89,6 +89,7 @@ func (c *compiler) texts(path string, entries map[string]string) []textEntry {
 			}
 		}
 		if t != nil {
+			c.undeclaredIn(at, text)
 			list = append(list, textEntry{key: key, text: t, inputs: c.templateInputs(at, c.reading(t), nil)})
 		}
 	}

@@ -4,17 +4,18 @@ import "github.com/corollary-dev/corollary/pkg/render"
 
 // StructureHoles returns the holes of a downstream through which a custom resource can put a map or list into the
 // document, and how many of the holes that stand alone cannot hold one, since the upstream's schema declares text, a
-// number or a boolean there. In doubt a hole counts as one that lets structure in.
+// number or a boolean there. A constant of the config is neither. In doubt a hole counts as one that lets structure in.
 func (p *Pipeline) StructureHoles(d *Downstream) (open []render.Hole, closed int) {
-	known := map[[2]int]bool{}
-	for pos := range closedActions(d.Config.Template, p.renderOptions(), p.rootsOf(d)) {
+	printed := map[[2]int]shape{}
+	for pos, s := range walkShapes(d.Config.Template, p.renderOptions(), p.rootsOf(d)).printed {
 		line, column := d.source.place(int(pos))
-		known[[2]int{line, column}] = true
+		printed[[2]int{line, column}] = s
 	}
 	for _, h := range d.Holes() {
+		s := printed[[2]int{h.Line, h.Column}]
 		switch {
-		case !h.Structure:
-		case known[[2]int{h.Line, h.Column}]:
+		case !h.Structure || s.constant:
+		case s.closed():
 			closed++
 		default:
 			open = append(open, h)

@@ -9,8 +9,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/render"
 )
 
-// TestClosedActions: of two holes, HOLE[…] must be closed and anything else open.
-func TestClosedActions(t *testing.T) {
+// TestClosed: of two holes, HOLE[…] must be closed and anything else open.
+func TestClosed(t *testing.T) {
 	either := spec.Schema{}
 	either.AddExtension("x-kubernetes-int-or-string", true)
 	properties := spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"object"}, Properties: map[string]spec.Schema{
@@ -74,8 +74,44 @@ func TestClosedActions(t *testing.T) {
 	} {
 		at := strings.LastIndex(strings.ReplaceAll(strings.ReplaceAll(test.template, "{{ end }}", "{} end }}"), "{{ $c = $.spec", "{} $c = $.spec"), "{{ ") + 3
 		got := false
-		for pos := range closedActions(test.template, render.Options{}, roots{upstream: upstreamShape(test.schema)}) {
-			got = got || int(pos) == at
+		for pos, s := range walkShapes(test.template, render.Options{}, roots{upstream: upstreamShape(test.schema)}).printed {
+			got = got || int(pos) == at && s.closed()
+		}
+		if got != test.want {
+			t.Errorf("%s: %s: got %t, want %t", test.reason, test.template, got, test.want)
+		}
+	}
+}
+
+// TestConstants: what only the config's author decides is trusted, whatever it is.
+func TestConstants(t *testing.T) {
+	for _, test := range []struct {
+		template string
+		want     bool // whether the last hole is constant
+		reason   string
+	}{
+		{`{{ param "p" }}`, true, "a parameter"},
+		{`{{ param "p" | toYaml | nindent 4 }}`, true, "laid out"},
+		{`{{ (param "p").a.b }}`, true, "a part of it"},
+		{`{{ index (param "p") "a.b" }}`, true, "a part by its key"},
+		{`{{ merge (param "p") (dict "a" 1) }}`, true, "made of constants"},
+		{`{{ param "p" | default "x" }}`, true, "a parameter or a constant"},
+		{`{{ param "p" | default .spec.x }}`, false, "or a field"},
+		{`{{ merge (param "p") .spec.x }}`, false, "with a field"},
+		{`{{ .spec.x | merge (param "p") }}`, false, "with a field that is piped"},
+		{`{{ index (param "p") .spec.x }}`, true, "a part that a field chooses"},
+		{`{{ $p := param "p" }}{{ $p.a }}`, true, "by a variable"},
+		{`{{ with param "p" }}{{ .a }}{{ end }}`, true, "by the dot"},
+		{`{{ range $k, $v := param "p" }}{{ $v }}{{ end }}`, true, "an item"},
+		{`{{ $p := param "p" }}{{ if .x }}{{ $p = .spec.x }}{{ end }}{{ $p }}`, false, "assigned to anew"},
+		{`{{ (input "p").data }}`, false, "of an object"},
+		{`{{ variable "p" }}`, false, "computed from anything"},
+		{`{{ .spec.x }}`, false, "a field"},
+	} {
+		at := strings.LastIndex(strings.ReplaceAll(test.template, "{{ end }}", "{} end }}"), "{{ ") + 3
+		got := false
+		for pos, s := range walkShapes(test.template, render.Options{}, roots{upstream: upstreamShape(nil)}).printed {
+			got = got || int(pos) == at && s.constant
 		}
 		if got != test.want {
 			t.Errorf("%s: %s: got %t, want %t", test.reason, test.template, got, test.want)

@@ -17,6 +17,8 @@ type shape struct {
 	schema *spec.Schema
 	scalar bool   // a key of a range: text, a number or a boolean
 	typed  string // a constant, or what a function gives: the type as schemas call it
+	// constant says that only the config's author decides it.
+	constant bool
 	// either, where it is set, are the shapes of which the value has one: that of a field, and its default.
 	either []shape
 	// at are the fields that lead to it from the upstream, lists taking no step; nil if it is not a part of that.
@@ -36,7 +38,7 @@ func (s shape) closed() bool {
 // below is the shape of a field of a field and so on.
 func (s shape) below(names []string) shape {
 	for _, name := range names {
-		next := shape{}
+		next := shape{constant: s.constant}
 		if s.schema != nil {
 			if property, declared := s.schema.Properties[name]; declared {
 				next.schema = plainSchema(&property)
@@ -54,7 +56,7 @@ func (s shape) below(names []string) shape {
 
 // item is the shape of what a range over the value gives.
 func (s shape) item() shape {
-	of := shape{at: s.at}
+	of := shape{at: s.at, constant: s.constant}
 	switch {
 	case s.schema == nil || len(s.schema.Properties) > 0:
 	case s.schema.Items != nil:
@@ -91,18 +93,6 @@ func upstreamShape(s *spec.Schema) shape {
 	metadata.AddExtension(preservesUnknown, true) // there is more, which seldom matters
 	root.Properties["metadata"] = metadata
 	return shape{schema: &root, at: []string{}}
-}
-
-// closedActions returns the places of the actions that print neither map nor list, whatever the upstream holds: byte
-// offsets of what they print. A text that does not parse has none.
-func closedActions(text string, o render.Options, in roots) map[template.Pos]bool {
-	closed := map[template.Pos]bool{}
-	for pos, s := range walkShapes(text, o, in).printed {
-		if s.closed() {
-			closed[pos] = true
-		}
-	}
-	return closed
 }
 
 // roots are the shapes of what a template begins with.
@@ -152,7 +142,8 @@ func objectShape(s *spec.Schema, inList, byName bool) shape {
 
 // walkShapes walks a template. Of a text that does not parse nothing is found.
 func walkShapes(text string, o render.Options, in roots) *shapeWalk {
-	w := &shapeWalk{printed: map[template.Pos]shape{}, undeclared: map[template.Pos]string{}, assigned: map[string]bool{}, each: in.item,
+	w := &shapeWalk{printed: map[template.Pos]shape{}, printedReads: map[template.Pos][]fieldRead{}, printedVariables: map[template.Pos][]string{},
+		undeclared: map[template.Pos]undeclaredField{}, assigned: map[string]bool{}, each: in.item,
 		variables: in.variables, objects: in.objects, calls: map[call]bool{}}
 	var err error
 	if w.trees, err = render.Parse(text, o); err != nil {
@@ -161,6 +152,8 @@ func walkShapes(text string, o render.Options, in roots) *shapeWalk {
 	// What a variable holds that is assigned to anew depends on the way there, so a first walk collects their names.
 	w.call("", in.upstream)
 	clear(w.printed)
+	clear(w.printedReads)
+	clear(w.printedVariables)
 	clear(w.undeclared)
 	clear(w.calls)
 	w.reads, w.variablesRead = nil, nil
@@ -170,9 +163,10 @@ func walkShapes(text string, o render.Options, in roots) *shapeWalk {
 
 // call is a define block with the schema, and the place, of what it is handed as its dot.
 type call struct {
-	name   string
-	schema *spec.Schema
-	at     string
+	name     string
+	schema   *spec.Schema
+	at       string
+	optional bool
 }
 
 // maxCalls bounds how many different calls are followed; of the dot in others nothing is known.
@@ -184,10 +178,13 @@ func (w *shapeWalk) call(name string, dot shape) {
 		w.read(dot, true)
 		dot = shape{}
 	}
-	made := call{name, dot.schema, strings.Join(dot.at, ".")}
+	made := call{name, dot.schema, strings.Join(dot.at, "."), w.optional}
 	if tree := w.trees[name]; tree != nil && !w.calls[made] {
 		w.calls[made] = true
+		before := w.inDefine
+		w.inDefine = name != ""
 		w.list(tree.Root, dot, map[string]shape{"$": dot})
+		w.inDefine = before
 	}
 }
 
@@ -215,8 +212,13 @@ type shapeWalk struct {
 	variablesRead []string
 	// printed are the shapes of what actions print, by place.
 	printed map[template.Pos]shape
-	// undeclared are the places of fields that the schema does not have, and what is wrong with them.
-	undeclared map[template.Pos]string
+	// printedReads and printedVariables are what is read for that.
+	printedReads     map[template.Pos][]fieldRead
+	printedVariables map[template.Pos][]string
+	// undeclared are the fields that the schema does not have, by place.
+	undeclared map[template.Pos]undeclaredField
+	inDefine   bool // the walk is in a define block, which may be called for several kinds
+	optional   bool // the template may work without what is read
 	assigned   map[string]bool
 	trees      map[string]*template.Tree
 	calls      map[call]bool    // that were walked
@@ -233,12 +235,15 @@ func (w *shapeWalk) list(l *template.ListNode, dot shape, vars map[string]shape)
 	for _, n := range l.Nodes {
 		switch n := n.(type) {
 		case *template.ActionNode:
+			reads, variables := len(w.reads), len(w.variablesRead)
 			if s := w.declare(withoutLayout(n.Pipe), dot, vars, nil); len(n.Pipe.Decl) == 0 {
 				if other, again := w.printed[n.Pos]; again {
-					s = shape{either: []shape{other, s}}
+					s = shape{either: []shape{other, s}, constant: other.constant && s.constant}
 				}
 				w.read(s, true)
 				w.printed[n.Pos] = s
+				w.printedReads[n.Pos] = append(w.printedReads[n.Pos], w.reads[reads:]...)
+				w.printedVariables[n.Pos] = append(w.printedVariables[n.Pos], w.variablesRead[variables:]...)
 			}
 		case *template.TemplateNode:
 			handed := shape{}
@@ -286,8 +291,12 @@ func withoutLayout(p *template.PipeNode) *template.PipeNode {
 // hold of its value.
 func (w *shapeWalk) branch(n *template.BranchNode, dot shape, vars map[string]shape, inner, each func(shape) shape) {
 	vars = maps.Clone(vars)
+	optional, known := w.optional, len(w.undeclared)
+	w.optional = true
 	value := w.declare(n.Pipe, dot, vars, each)
 	w.read(value, false)
+	w.optional = optional || w.inDefine || len(w.undeclared) > known // its blocks may be for another kind
+	defer func() { w.optional = optional }()
 	w.list(n.List, inner(value), maps.Clone(vars))
 	w.list(n.ElseList, dot, maps.Clone(vars))
 }
@@ -320,6 +329,9 @@ func (w *shapeWalk) declare(p *template.PipeNode, dot shape, vars map[string]sha
 // pipe is the shape of a pipeline's value. Of the functions only those are followed that give one of their arguments.
 func (w *shapeWalk) pipe(p *template.PipeNode, dot shape, vars map[string]shape) shape {
 	var value shape
+	optional := w.optional
+	w.optional = optional || slices.ContainsFunc(p.Cmds, takesMissing)
+	defer func() { w.optional = optional }()
 	for i, cmd := range p.Cmds {
 		for _, arg := range cmd.Args {
 			w.node(arg, dot, vars) // for what is wrong with it
@@ -342,7 +354,9 @@ func (w *shapeWalk) pipe(p *template.PipeNode, dot shape, vars map[string]shape)
 		case name.Ident == "default" && len(cmd.Args) > 1:
 			value = w.either(i > 0, value, cmd.Args[1:], dot, vars)
 		default:
+			constant := w.isConstant(cmd, i > 0, value, dot, vars)
 			value = w.result(cmd, name.Ident)
+			value.constant = constant
 		}
 	}
 	return value
@@ -357,7 +371,7 @@ func (w *shapeWalk) either(isPiped bool, piped shape, args []template.Node, dot 
 	for _, arg := range args {
 		all = append(all, w.node(arg, dot, vars))
 	}
-	return shape{either: all}
+	return shape{either: all, constant: !slices.ContainsFunc(all, func(s shape) bool { return !s.constant })}
 }
 
 // variable is the shape of the variable that a node names.
@@ -414,14 +428,14 @@ func (w *shapeWalk) node(n template.Node, dot shape, vars map[string]shape) shap
 	case *template.PipeNode:
 		return w.pipe(n, dot, vars)
 	case *template.StringNode:
-		return shape{typed: "string"}
+		return shape{typed: "string", constant: true}
 	case *template.BoolNode:
-		return shape{typed: "boolean"}
+		return shape{typed: "boolean", constant: true}
 	case *template.NumberNode:
 		if n.IsInt {
-			return shape{typed: "integer"}
+			return shape{typed: "integer", constant: true}
 		}
-		return shape{typed: "number"}
+		return shape{typed: "number", constant: true}
 	}
 	return shape{}
 }
@@ -436,7 +450,7 @@ func (w *shapeWalk) field(pos template.Pos, s shape, root string, names []string
 	}
 	for i, name := range names {
 		if fix := s.lacks(name); fix != "" {
-			w.undeclared[pos] = "the schema has no " + root + "." + strings.Join(names[:i+1], ".") + ": " + fix
+			w.lack(pos, "the schema has no "+root+"."+strings.Join(names[:i+1], ".")+": "+fix)
 		}
 		s = s.below(names[i : i+1])
 	}

@@ -19,6 +19,8 @@ type typeCheck struct {
 	kind       kinds.Kind
 	ownsFields bool             // the object is somebody else's
 	shapes     map[[2]int]shape // of the holes, by line and column
+	// changeable are the fields of the upstream that may change and that holes print, by line and column.
+	changeable map[[2]int][]string
 
 	sites     map[site]*sighting
 	maps      map[site]*writtenMap
@@ -58,8 +60,9 @@ func (t *typeCheck) count(line int, what string, found *finding) {
 
 // types prepares to check a template against the schema of a downstream; its sketches are what is checked.
 func (c *compiler) types(d *Downstream) *typeCheck {
-	t := &typeCheck{kind: d.Kind, ownsFields: d.OwnsFields(), shapes: map[[2]int]shape{}, sites: map[site]*sighting{}, maps: map[site]*writtenMap{}, pairs: map[[2]site]*sighting{}}
-	for pos, s := range walkShapes(d.Config.Template, c.p.renderOptions(), c.p.rootsOf(d)).printed {
+	walk := walkShapes(d.Config.Template, c.p.renderOptions(), c.p.rootsOf(d))
+	t := &typeCheck{changeable: c.changeable(d, walk), kind: d.Kind, ownsFields: d.OwnsFields(), shapes: map[[2]int]shape{}, sites: map[site]*sighting{}, maps: map[site]*writtenMap{}, pairs: map[[2]site]*sighting{}}
+	for pos, s := range walk.printed {
 		line, column := d.source.place(int(pos))
 		t.shapes[[2]int{line, column}] = s
 	}
@@ -77,6 +80,7 @@ func (t *typeCheck) document(s *render.Sketch) {
 	if root == nil {
 		root = &spec.Schema{}
 	}
+	t.entriesOf(s)
 	for _, e := range s.Entries {
 		switch {
 		case e.Value == nil || len(e.Holes) > 0:

@@ -5,8 +5,11 @@ import "testing"
 // TestTypesOfCharts: nothing is said of templates as charts have them, which use all that the language has.
 func TestTypesOfCharts(t *testing.T) {
 	for reason, row := range map[string]struct{ apiVersion, kind, template string }{
-		"a Deployment": {"apps/v1", "Deployment", `{{- define "labels" }}
+		"a Deployment": {"apps/v1", "Deployment", `{{- define "selector" }}
 app.kubernetes.io/name: {{ .metadata.name }}
+{{- end }}
+{{- define "labels" }}
+{{- include "selector" . }}
 app.kubernetes.io/version: {{ .spec.text | quote }}
 {{- end }}
 metadata:
@@ -22,7 +25,7 @@ spec:
   replicas: {{ .spec.whole }}
   {{- end }}
   selector:
-    matchLabels: {{- include "labels" . | nindent 6 }}
+    matchLabels: {{- include "selector" . | nindent 6 }}
   template:
     metadata:
       labels: {{- include "labels" . | nindent 8 }}

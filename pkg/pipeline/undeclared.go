@@ -4,19 +4,72 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	template "text/template/parse"
 
+	"github.com/corollary-dev/corollary/pkg/render"
 	"github.com/corollary-dev/corollary/pkg/spelling"
 )
 
-// undeclared warns of the fields of the upstream, inputs, other downstreams and the item that a template reads and that are never there, since an API server drops
-// describe the schema of a kind does not declare. A misspelt one would only show once something is rendered. Where a value comes
-// from a function nothing is known of it, and nothing is found.
+// undeclared finds the fields of the upstream, inputs, other downstreams and the item that a template reads and that are never
+// there, since an API server drops what the schema of a kind does not declare. It refuses those that rendering needs, and warns
+// of others. Of what a function gives nothing is known.
 func (c *compiler) undeclared(d *Downstream) {
 	found := walkShapes(d.Config.Template, c.p.renderOptions(), c.p.rootsOf(d)).undeclared
 	for _, pos := range slices.Sorted(maps.Keys(found)) {
 		line, _ := d.source.place(int(pos))
-		c.warn(d.source.problem(line, found[pos], ""))
+		wrong := d.source.problem(line, found[pos].problem, "")
+		if found[pos].optional {
+			c.warn(wrong)
+		} else {
+			c.addOnce(&wrong)
+		}
 	}
+}
+
+// undeclaredIn is undeclared for a text of the conventions.
+func (c *compiler) undeclaredIn(at, text string) {
+	for _, found := range walkShapes(text, c.p.renderOptions(), c.p.rootsOf(&Downstream{})).undeclared {
+		if found.optional {
+			c.warn(*c.file.Errorf(at, "", "%s", found.problem))
+		} else {
+			c.failOnce(at, "", "%s", found.problem)
+		}
+	}
+}
+
+// undeclaredField is a field that a schema does not have.
+type undeclaredField struct {
+	problem string
+	// optional is true if the template may work without it: it has a default, or only decides a condition.
+	optional bool
+}
+
+// lack records a field that the schema does not have.
+func (w *shapeWalk) lack(pos template.Pos, problem string) {
+	before, again := w.undeclared[pos]
+	w.undeclared[pos] = undeclaredField{problem, w.optional && (!again || before.optional)}
+}
+
+// takesMissing reports whether a call works without a value.
+func takesMissing(cmd *template.CommandNode) bool {
+	name, isCall := cmd.Args[0].(*template.IdentifierNode)
+	return isCall && name.Ident != "include" && render.TakesNull(name.Ident)
+}
+
+// isConstant reports whether a call gives nothing but what the config's author has written. piped is what comes down the pipe.
+func (w *shapeWalk) isConstant(cmd *template.CommandNode, isPiped bool, piped, dot shape, vars map[string]shape) bool {
+	args := cmd.Args[1:]
+	switch cmd.Args[0].(*template.IdentifierNode).Ident {
+	case "param":
+		return true
+	case "input", "downstream", "variable", "include", nameOfItem:
+		return false
+	case "index", "get": // a field may choose the part
+		if len(args) > 0 {
+			args, isPiped = args[:1], false
+		}
+	}
+	return (!isPiped || piped.constant) && !slices.ContainsFunc(args, func(n template.Node) bool { return !w.node(n, dot, vars).constant })
 }
 
 // lacks says what to write instead of a field that an object of the shape never has; empty if it may have it.
@@ -25,6 +78,9 @@ func (s shape) lacks(name string) string {
 		return ""
 	}
 	if keeps, _ := s.schema.Extensions.GetBool(preservesUnknown); keeps || len(s.schema.AllOf)+len(s.schema.AnyOf)+len(s.schema.OneOf) > 0 {
+		return ""
+	}
+	if embedded, _ := s.schema.Extensions.GetBool("x-kubernetes-embedded-resource"); embedded && slices.Contains(ofEveryKind[:3], name) {
 		return ""
 	}
 	if _, declared := s.schema.Properties[name]; declared {

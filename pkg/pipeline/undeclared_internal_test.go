@@ -50,7 +50,7 @@ func TestUndeclared(t *testing.T) {
 		t.Run(test.reason, func(t *testing.T) {
 			got := ""
 			for _, problem := range walkShapes(test.template, render.Options{}, roots{upstream: upstreamShape(test.schema)}).undeclared {
-				got += problem
+				got += problem.problem
 			}
 			if got != test.want {
 				t.Errorf("of %s is said %q, want %q", test.template, got, test.want)
@@ -89,7 +89,7 @@ func TestUndeclaredOfItems(t *testing.T) {
 			got := ""
 			in := roots{upstream: upstreamShape(&root), item: shape{schema: program.Schema()}}
 			for _, problem := range walkShapes(test.template, render.Options{}, in).undeclared {
-				got += problem
+				got += problem.problem
 			}
 			if got != test.want {
 				t.Errorf("of %s is said %q, want %q", test.template, got, test.want)
@@ -126,11 +126,58 @@ func TestUndeclaredOfObjects(t *testing.T) {
 		t.Run(test.reason, func(t *testing.T) {
 			got := ""
 			for _, problem := range walkShapes(test.template, render.Options{}, p.rootsOf(&Downstream{})).undeclared {
-				got += problem
+				got += problem.problem
 			}
 			if got != test.want {
 				t.Errorf("of %s is said %q, want %q", test.template, got, test.want)
 			}
 		})
+	}
+}
+
+// TestUndeclaredOptional: rendering always fails without a field that the schema lacks, unless the template can do without it.
+func TestUndeclaredOptional(t *testing.T) {
+	object := func(properties map[string]spec.Schema) spec.Schema {
+		return spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"object"}, Properties: properties}}
+	}
+	embedded := object(map[string]spec.Schema{"spec": object(map[string]spec.Schema{"a": *spec.StringProperty()})})
+	embedded.AddExtension("x-kubernetes-embedded-resource", true)
+	root := object(map[string]spec.Schema{"spec": object(map[string]spec.Schema{
+		"flag": *spec.BooleanProperty(), "replicas": *spec.Int64Property(), "list": *spec.ArrayProperty(spec.StringProperty()), "pod": embedded,
+	})})
+	for _, test := range []struct {
+		template, want string
+		reason         string
+	}{
+		{`{{ .spec.replcas }}`, "error", "printed"},
+		{`"{{ .spec.replcas }}:1"`, "error", "in text"},
+		{`{{ .spec.replcas | quote }}`, "error", "in a function that needs it"},
+		{`{{ if .spec.flag }}{{ .spec.replcas }}{{ end }}`, "error", "whenever it is reached"},
+		{`{{ range .spec.list }}{{ $.spec.replcas }}{{ end }}`, "error", "for each item"},
+		{`{{ range .spec.lst }}a{{ end }}`, "warning", "no items"},
+		{`{{ define "a" }}{{ .spec.replcas }}{{ end }}{{ include "a" . }}`, "error", "in a define block"},
+		{`{{ .spec.replcas | default 1 }}`, "warning", "the default takes its place"},
+		{`{{ default .spec.replicas .spec.replcas }}`, "warning", "the same, the other way round"},
+		{`{{ .spec.replcas | omitempty }}`, "warning", "left out"},
+		{`{{ if .spec.replcas }}a{{ end }}`, "warning", "a condition"},
+		{`{{ if .spec.replcas }}{{ .spec.replcas }}{{ end }}`, "warning", "never reached"},
+		{`{{ with .spec.replcas }}{{ . }}{{ else }}{{ .spec.replicas }}{{ end }}`, "warning", "a condition with an alternative"},
+		{`{{ define "a" }}{{ if .spec.flag }}{{ .spec.replcas }}{{ end }}{{ end }}{{ include "a" . }}`, "warning", "a helper may be for several kinds"},
+		{`{{ if .spec.replcas }}a{{ end }}{{ .spec.replcas }}`, "error", "the condition does not cover it"},
+		{`{{ .spec.pod.metadata.name }}{{ .spec.pod.apiVersion }}{{ .spec.pod.spec.a }}`, "", "an embedded object has what every object has"},
+		{`{{ .spec.pod.spek }}`, "error", "and no other"},
+	} {
+		got := ""
+		for _, problem := range walkShapes(test.template, render.Options{}, roots{upstream: upstreamShape(&root)}).undeclared {
+			if got != "error" {
+				got = "error"
+				if problem.optional {
+					got = "warning"
+				}
+			}
+		}
+		if got != test.want {
+			t.Errorf("%s: %s: got %q, want %q", test.reason, test.template, got, test.want)
+		}
 	}
 }

@@ -16,13 +16,21 @@ import (
 )
 
 // GuardCount is how many downstreams exist, how many of them would be changed or deleted, and how many of these deleted.
-type GuardCount struct{ Existing, Changed, Deleted int }
+type GuardCount struct {
+	Existing, Changed, Deleted int
+	// Failing counts the upstreams that the active config renders and a changed one would not.
+	Failing int
+}
+
+// Any reports whether there is anything that may need a confirmation.
+func (c GuardCount) Any() bool { return c.Changed > 0 || c.Failing > 0 }
 
 // Add adds another count.
 func (c *GuardCount) Add(other GuardCount) {
 	c.Existing += other.Existing
 	c.Changed += other.Changed
 	c.Deleted += other.Deleted
+	c.Failing += other.Failing
 }
 
 // Counted is what guard counts for one upstream: its existing downstreams, how many would be changed or deleted, the first of
@@ -59,6 +67,7 @@ func (r *Reconciler) Count(ctx context.Context, ref pipeline.Ref, cleansUp bool)
 		defer func() { l.record.desired.Forget() }()
 		d := l.firstDecision(ctx)
 		_, c = l.count(ctx, d)
+		l.countFailing(d, &c)
 		if l.noSlot || ctx.Err() != nil {
 			return c, noSlotDelay(), true
 		}

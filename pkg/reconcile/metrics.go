@@ -6,6 +6,7 @@ import (
 	"unique"
 
 	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/corollary-dev/corollary/pkg/pipeline"
@@ -168,6 +169,26 @@ func (r *Reconciler) moveVerdict(rec *record, v status.Verdict) {
 	if rec.verdict = unique.Make(v); v.Reason != "" {
 		upstreams.WithLabelValues(r.Name, string(v.Ready), v.Reason).Inc()
 	}
+}
+
+// NotReady counts the upstreams that are not Ready, by reason, and all of them.
+func (r *Reconciler) NotReady() (reasons map[string]int, all int) {
+	reasons = map[string]int{}
+	for ref := range r.memory.uids() {
+		rec := r.memory.peek(ref)
+		if rec == nil {
+			continue
+		}
+		rec.mu.Lock()
+		if rec.verdict != (unique.Handle[status.Verdict]{}) {
+			v := rec.verdict.Value()
+			if all++; v.Ready == metav1.ConditionFalse {
+				reasons[v.Reason]++
+			}
+		}
+		rec.mu.Unlock()
+	}
+	return reasons, all
 }
 
 // countBefore moves an upstream's deletion.before from the state in which it was counted to the current one; "" is none.

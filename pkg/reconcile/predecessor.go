@@ -1,12 +1,16 @@
 package reconcile
 
 import (
+	"encoding/hex"
+	"fmt"
 	"maps"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/status"
 )
 
 // Inherit takes over what the session before remembers of its writes: the watches may not have shown them yet, and an object
@@ -50,6 +54,38 @@ func (r *reconciliation) predecessorBaseline(i int, uid types.UID) *drift.Sum {
 		}
 	}
 	return nil
+}
+
+// countFailing counts the upstream if the session that works meanwhile renders it, and this one does not. What its author has changed
+// since its status was written is intended.
+func (r *reconciliation) countFailing(d pipeline.Decision, c *Counted) {
+	i := slices.IndexFunc(d.Outcomes, func(o pipeline.Outcome) bool { return o.State == pipeline.StateRenderFailed })
+	if i < 0 || !r.predecessorRenders() || r.Pipeline.EditedSince(r.upstream) {
+		return
+	}
+	o := d.Outcomes[i]
+	c.Failing = 1
+	if c.First == "" {
+		c.First = fmt.Sprintf("%s: %s: %s", r.Pipeline.Downstreams[o.Downstream].Name, o.State, o.Message)
+	}
+	c.Digest = drift.Digest([]any{hex.EncodeToString(c.Digest[:]), string(o.State), o.Message})
+}
+
+// predecessorRenders reports whether the session that works meanwhile has rendered all downstreams of the upstream. A standby has
+// rendered nothing: there the status tells.
+func (r *reconciliation) predecessorRenders() bool {
+	if r.predecessor.Reconciler == nil {
+		return false
+	}
+	if rec := r.predecessor.memory.peek(r.ref); rec != nil && rec.uid == r.record.uid {
+		rec.mu.Lock()
+		defer rec.mu.Unlock()
+		if len(rec.states) > 0 {
+			return !slices.ContainsFunc(rec.states, func(s countedState) bool { return s.state == pipeline.StateRenderFailed })
+		}
+	}
+	recorded := r.recorded()
+	return len(recorded) > 0 && !slices.ContainsFunc(recorded, func(rec status.Recorded) bool { return rec.State == string(pipeline.StateRenderFailed) })
 }
 
 // counterpart is the downstream that one of the config before has become; -1 for none. sees is true if both have the same view,

@@ -225,3 +225,6 @@ func takesNull(name string, i, n int) bool {
 	f, ok := nullArguments[name]
 	return ok && f(i, n)
 }
+
+// TakesNull reports whether some argument of a template function may be null.
+func TakesNull(function string) bool { return nullArguments[function] != nil }

@@ -283,6 +283,8 @@ func (b *builder) constKey(e *entry, k *yaml.Node) error {
 		return b.fail(k, "a key cannot be "+strconv.Quote(k.Value), "write it in quotes")
 	}
 	b.size += nodeWeight
-	e.key = text
+	if e.key = text; text != k.Value && k.Style == 0 {
+		e.written = k.Value
+	}
 	return nil
 }

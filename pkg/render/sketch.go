@@ -18,9 +18,11 @@ type Sketch struct {
 
 // SketchEntry is an entry of a map. Its key has no holes, or is unknown apart from its holes.
 type SketchEntry struct {
-	Key   string
-	Line  int
-	Holes []Hole
+	Key string
+	// Written is the key as the template has it, if YAML reads it as another, such as y.
+	Written string
+	Line    int
+	Holes   []Hole
 	// Value is nil if the holes are any number of entries.
 	Value *Sketch
 }
@@ -99,7 +101,7 @@ func (s *sketcher) entries(out *Sketch, n *node) {
 	out.Kind = SketchMap
 	spliced := len(n.entries) > 0
 	for _, e := range n.entries {
-		entry := SketchEntry{Key: e.key, Line: s.line(e.line), Holes: s.inParts(e.holes)}
+		entry := SketchEntry{Key: e.key, Written: e.written, Line: s.line(e.line), Holes: s.inParts(e.holes)}
 		if e.splice >= 0 {
 			entry.Holes = []Hole{s.hole(e.splice)}
 			out.Holes = append(out.Holes, entry.Holes...)

@@ -32,6 +32,8 @@ type entry struct {
 	splice int    // the record whose entries go here; -1: none
 	value  *node
 	line   int // in the skeleton
+	// written is the key as it is written, if YAML reads it as another.
+	written string
 }
 
 // skeleton is a parsed skeleton with its weight in the cache.

@@ -31,7 +31,11 @@ func (s *scope) typeError(expr string, tree *ast.AST, errs []*cel.Error) *Compil
 	at := nodes[first.ExprID]
 	switch {
 	case at == nil:
-	case at.Kind() == ast.IdentKind:
+	case strings.HasPrefix(first.Message, "expected type "):
+		if at.Kind() != ast.LiteralKind || strings.Contains(first.Message, "type 'dyn'") {
+			problem.Fix = oneType(tree, at)
+		}
+	case at.Kind() == ast.IdentKind && strings.HasPrefix(first.Message, "undeclared reference "):
 		s.unknownVariable(problem, at.AsIdent(), expr)
 	case at.Kind() == ast.SelectKind:
 		s.unknownField(problem, placeOf(tree, at.AsSelect().Operand()), at.AsSelect().FieldName())
@@ -49,15 +53,39 @@ func (s *scope) typeError(expr string, tree *ast.AST, errs []*cel.Error) *Compil
 	return problem
 }
 
+// oneType says how to write a map or list whose parts have different types; empty if the expression is not a part of one.
+func oneType(tree *ast.AST, at ast.Expr) (fix string) {
+	say := func(what string, parts []ast.Expr) {
+		if !slices.ContainsFunc(parts, func(e ast.Expr) bool { return e.ID() == at.ID() }) {
+			return
+		}
+		fix = what + " must have one type: write dyn(…) around each whose type is known"
+		if i := slices.IndexFunc(parts, isText); i >= 0 {
+			fix += ", such as dyn('" + parts[i].AsLiteral().Value().(string) + "')"
+		}
+	}
+	ast.PostOrderVisit(tree.Expr(), ast.NewExprVisitor(func(e ast.Expr) {
+		switch e.Kind() {
+		case ast.ListKind:
+			say("the items of a list", e.AsList().Elements())
+		case ast.MapKind:
+			var keys, values []ast.Expr
+			for _, entry := range e.AsMap().Entries() {
+				keys, values = append(keys, entry.AsMapEntry().Key()), append(values, entry.AsMapEntry().Value())
+			}
+			say("the keys of a map", keys)
+			say("the values of a map", values)
+		}
+	}))
+	return fix
+}
+
 // unknownVariable describes an undeclared name.
 func (s *scope) unknownVariable(problem *CompileError, name, expr string) {
 	names := s.variables()
 	problem.Problem = name + " is not known here"
 	problem.Fix = "valid names are " + strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
 	switch {
-	case slices.Contains(names, name):
-		problem.Problem = name + " cannot be used as a whole"
-		problem.Fix = "read a member of it: " + name + ".NAME"
 	case name == varVariables:
 		problem.Problem = "there are no variables here"
 		problem.Fix = "declare them in variables: an expression reads those that are declared before it"

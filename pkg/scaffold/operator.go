@@ -138,7 +138,7 @@ func (o *operator) isScaled(s *source) bool {
 	})
 }
 
-// celKinds are kinds of well-known APIs that are words of CEL's own, which the name of a downstream cannot be.
+// celKinds are kinds of well-known APIs that are words of CEL's own: alone they could be mistaken for those.
 var celKinds = []string{"namespace", "function", "package", "import"}
 
 // nameDownstreams gives each manifest a name of its own: its kind, with a number from the second of a kind on.
