@@ -10,41 +10,51 @@ import (
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
 
-// differences names the fields in which an object in the cluster is not as it should be, with both values unless they are secret.
-func differences(want, live any, secret bool) []string {
-	d := &differ{secret: secret}
-	d.walk(nil, want, live)
+// differences names the fields in which an object in the cluster is not as it should be, with both values unless they are secret. An empty
+// map or list is a value. nulls: so is null, as in custom kinds, for which the API server stores it where the schema allows it.
+func differences(want, live any, nulls, secret bool) []string {
+	d := &differ{nulls: nulls, secret: secret}
+	d.walk(nil, value{want, true}, value{live, true})
 	return d.list
 }
 
 type differ struct {
-	secret bool
-	list   []string
+	nulls, secret bool
+	list          []string
 }
 
-func (d *differ) walk(path fieldpath.Path, want, live any) {
-	switch w := want.(type) {
+// value is one that a field has, or none.
+type value struct {
+	any
+	has bool
+}
+
+func (d *differ) walk(path fieldpath.Path, want, live value) {
+	if !d.nulls {
+		want.has, live.has = want.any != nil, live.any != nil
+	}
+	switch w := want.any.(type) {
 	case map[string]any:
-		if l, ok := live.(map[string]any); ok {
+		if l, ok := live.any.(map[string]any); ok {
 			d.maps(path, w, l)
 			return
 		}
 	case []any:
-		if l, ok := live.([]any); ok && len(l) == len(w) {
+		if l, ok := live.any.([]any); ok && len(l) == len(w) {
 			for i := range w {
-				d.walk(append(slices.Clip(path), fieldpath.Step{Kind: fieldpath.IndexStep, Index: i}), w[i], l[i])
+				d.walk(append(slices.Clip(path), fieldpath.Step{Kind: fieldpath.IndexStep, Index: i}), value{w[i], true}, value{l[i], true})
 			}
 			return
 		}
 	}
-	if reflect.DeepEqual(want, live) || empty(want) && empty(live) {
+	if reflect.DeepEqual(want, live) {
 		return
 	}
 	if d.secret {
 		d.list = append(d.list, path.String()+" differs")
 		return
 	}
-	d.list = append(d.list, fmt.Sprintf("%s is %s in the cluster and %s in the backup", path, show(live), show(want)))
+	d.list = append(d.list, fmt.Sprintf("%s is %s in the cluster and %s in the backup", path, live, want))
 }
 
 func (d *differ) maps(path fieldpath.Path, want, live map[string]any) {
@@ -56,30 +66,19 @@ func (d *differ) maps(path fieldpath.Path, want, live map[string]any) {
 	}
 	slices.Sort(keys)
 	for _, key := range keys {
-		d.walk(path.Child(key), want[key], live[key])
+		w, wanted := want[key]
+		l, lives := live[key]
+		d.walk(path.Child(key), value{w, wanted}, value{l, lives})
 	}
 }
 
-// empty values come and go without anybody's doing: the API server leaves some of them out.
-func empty(v any) bool {
-	switch v := v.(type) {
-	case nil:
-		return true
-	case map[string]any:
-		return len(v) == 0
-	case []any:
-		return len(v) == 0
-	}
-	return false
-}
-
-func show(v any) string {
-	if v == nil {
+func (v value) String() string {
+	if !v.has {
 		return "absent"
 	}
-	text, err := json.Marshal(v)
+	text, err := json.Marshal(v.any)
 	if err != nil {
-		return fmt.Sprint(v)
+		return fmt.Sprint(v.any)
 	}
 	if len(text) > 80 {
 		return string([]rune(string(text[:80]))) + "…"

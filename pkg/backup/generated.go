@@ -163,12 +163,20 @@ func isItem(key string, item any) bool {
 	return true
 }
 
-// without removes fields.
+// without removes fields, and maps that are empty without them, such as labels: the API server stores no empty ones.
 func without(u *unstructured.Unstructured, paths [][]any) {
 	for _, path := range paths {
 		last := len(path) - 1
-		if m, ok := at(u.Object, path[:last]).(map[string]any); ok {
-			delete(m, path[last].(string))
+		m, ok := at(u.Object, path[:last]).(map[string]any)
+		key := path[last].(string)
+		if _, has := m[key]; !ok || !has {
+			continue
+		}
+		if delete(m, key); len(m) > 0 || last == 0 {
+			continue
+		}
+		if above, ok := at(u.Object, path[:last-1]).(map[string]any); ok {
+			delete(above, path[last-1].(string))
 		}
 	}
 }
@@ -178,7 +186,13 @@ func carry(u, live *unstructured.Unstructured, paths [][]any) {
 	for _, path := range paths {
 		last := len(path) - 1
 		value := at(live.Object, path)
-		if m, ok := at(u.Object, path[:last]).(map[string]any); ok && value != nil {
+		if value == nil {
+			continue
+		}
+		if above, ok := at(u.Object, path[:max(last-1, 0)]).(map[string]any); ok && last > 0 && above[path[last-1].(string)] == nil {
+			above[path[last-1].(string)] = map[string]any{}
+		}
+		if m, ok := at(u.Object, path[:last]).(map[string]any); ok {
 			m[path[last].(string)] = value
 		}
 	}

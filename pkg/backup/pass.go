@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/pages"
 )
 
@@ -172,7 +173,7 @@ func (p *pass) conflict(ctx context.Context, t *target, k *KindPlan, u, want, ex
 		p.hold(live) // it may have been released already
 		p.pauseAgain(t, live, want)
 	}
-	different := differences(expected.Object, live.Object, isSecret(t.gvr().GroupResource()))
+	different := t.differences(expected.Object, live.Object)
 	switch {
 	case len(different) == 0 && !unfinished:
 		k.Equal++
@@ -209,6 +210,10 @@ func (p *pass) conflict(ctx context.Context, t *target, k *KindPlan, u, want, ex
 	return nil
 }
 
+func (t *target) differences(want, live any) []string {
+	return differences(want, live, !kinds.IsBuiltin(t.gvk().GroupKind()), isSecret(t.gvr().GroupResource()))
+}
+
 // wrote notes an object that was written, and what of it the API server changed.
 func (p *pass) wrote(t *target, u, sent, stored *unstructured.Unstructured) {
 	p.now[u.GetUID()], p.unfinished[u.GetUID()] = stored.GetUID(), stored.GetGeneration()
@@ -218,7 +223,7 @@ func (p *pass) wrote(t *target, u, sent, stored *unstructured.Unstructured) {
 }
 
 func (p *pass) compare(t *target, u *unstructured.Unstructured, sent, stored any) {
-	if different := differences(sent, stored, isSecret(t.gvr().GroupResource())); len(different) > 0 {
+	if different := t.differences(sent, stored); len(different) > 0 {
 		p.result.Changed = append(p.result.Changed, Problem{p.describe(t, u), strings.Join(different, "; ")})
 	}
 }
@@ -280,8 +285,7 @@ func (p *pass) owner(ctx context.Context, o owner) (types.UID, error) {
 
 func (p *pass) ownerResource(o owner) (schema.GroupVersionResource, bool, error) {
 	for _, t := range p.kinds {
-		gvk := t.gvr().GroupVersion().WithKind(t.Kind.Kind)
-		if o.annotation != "" && t.Name() == o.resource || o.annotation == "" && gvk.GroupKind() == o.gvk.GroupKind() {
+		if o.annotation != "" && t.Name() == o.resource || o.annotation == "" && t.gvk().GroupKind() == o.gvk.GroupKind() {
 			return t.gvr(), t.Namespaced, nil
 		}
 	}

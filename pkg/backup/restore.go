@@ -202,7 +202,7 @@ func (r *Restore) definition(ctx context.Context, t *target, plan *Plan) error {
 			return err
 		}
 	}
-	if t.install == nil && len(differences(withSubresources(archived), withSubresources(live), false)) > 0 {
+	if t.install == nil && len(differences(archived.Object["spec"], live.Object["spec"], false, false)) > 0 {
 		plan.Notes = append(plan.Notes, "CustomResourceDefinition "+t.Name()+" is not as in the backup, and is left as it is")
 	}
 	return nil
@@ -302,20 +302,6 @@ func keepsFields(u *unstructured.Unstructured, version string) error {
 		}
 	}
 	return nil
-}
-
-// withSubresources is the spec of a CustomResourceDefinition for differences, which takes an empty map for none: status: {} is one that
-// means something.
-func withSubresources(crd *unstructured.Unstructured) any {
-	spec, _ := runtime.DeepCopyJSONValue(crd.Object["spec"]).(map[string]any)
-	versions, _ := spec["versions"].([]any)
-	for _, v := range versions {
-		version, _ := v.(map[string]any)
-		if subresources, _ := version["subresources"].(map[string]any); subresources["status"] != nil {
-			subresources["status"] = true
-		}
-	}
-	return spec
 }
 
 // install creates a CustomResourceDefinition and waits until its objects can be listed.
