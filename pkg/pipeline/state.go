@@ -117,6 +117,8 @@ type Outcome struct {
 	// Blockers are the objects of others for which a superseded object stays: they have the names of its successors. Their owners may
 	// wait for this very object in turn, when upstreams swap the names of their objects.
 	Blockers []types.UID
+	// GoesLater is true if the object is deleted or released once nothing that comes after it needs it.
+	GoesLater bool
 	// RequeueAfter asks for another reconciliation after this time; zero: only when something changes.
 	RequeueAfter time.Duration
 	// ReplacesPrevious is true if Live still uses names from conventions.previous: one update should be enough.
