@@ -122,8 +122,9 @@ func TestUnwantedInOrder(t *testing.T) {
 				d = p.DecideDeletion(in)
 			}
 			for i, want := range row.want {
-				if o := d.Leftovers[i]; o.Action != want {
-					t.Errorf("%s, %s: object %d: %q: %s", name, row.reason, i, o.Action, o.Message)
+				o := d.Leftovers[i]
+				if o.Action != want || name != "deleted" && o.GoesLater != (want == ActionNone && !o.Live.Deleting) {
+					t.Errorf("%s, %s: object %d: %q, later %t: %s", name, row.reason, i, o.Action, o.GoesLater, o.Message)
 				}
 			}
 			if name == "deleted" && len(row.left) > 1 && d.Finalizer == FinalizerRemove {

@@ -27,12 +27,12 @@ func (p *Pipeline) decideLeftovers(in Input, out *Decision) {
 			o.State, o.Message = StateSuperseded, "it stays until every downstream of its kind exists"
 			p.giveWay(&o, own, successors)
 		case current.State == StateUnwanted && users[own.Downstream] != "":
-			o.State, o.Message = StateUnwanted, "it stays until "+users[own.Downstream]
+			o.State, o.Message, o.GoesLater = StateUnwanted, "it stays until "+users[own.Downstream], true
 		case current.State == StateUnwanted:
 			o.State, o.Message = StateUnwanted, current.Message
 			o.Action = p.removalAction(own)
 		case (current.State == "" || inPlace(current)) && users[own.Downstream] != "":
-			o.State, o.Message = StateSuperseded, "it stays until "+users[own.Downstream]
+			o.State, o.Message, o.GoesLater = StateSuperseded, "it stays until "+users[own.Downstream], true
 		case current.State == "":
 			o.State, o.Message = StateSuperseded, "no item gives it"
 			o.Action = p.removalAction(own)

@@ -125,6 +125,8 @@ type Outcome struct {
 	ValuesFrom []*drift.Live
 	// NewValues says why generated values are made anew though the upstream had them; empty if they are not.
 	NewValues string
+	// GoesLater is true if the object is deleted or released once nothing that comes after it needs it.
+	GoesLater bool
 	// RequeueAfter asks for another reconciliation after this time; zero: only when something changes.
 	RequeueAfter time.Duration
 	// ReplacesPrevious is true if Live still uses names from conventions.previous: one update should be enough.

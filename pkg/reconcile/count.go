@@ -201,10 +201,15 @@ func (r *reconciliation) countIn(d pipeline.Decision) Counted {
 	return c
 }
 
-// goes reports whether a leftover is removed, at once or after its successors are created.
+// goes reports whether a leftover is removed, at once, after its successors are created, or after what comes after it is gone.
 func (r *reconciliation) goes(o pipeline.Outcome, outcomes []pipeline.Outcome) bool {
-	return o.Action != pipeline.ActionNone ||
+	return o.Action != pipeline.ActionNone || o.GoesLater && !r.waited(o) ||
 		o.State == pipeline.StateSuperseded && (replacesSuperseded(outcomes, o.Downstream) || r.beginsToWait(o))
+}
+
+// waited reports whether an object that goes later waited already when the status was written.
+func (r *reconciliation) waited(o pipeline.Outcome) bool {
+	return slices.ContainsFunc(r.recorded(), func(rec status.Recorded) bool { return rec.UID == o.UID && rec.State == string(o.State) })
 }
 
 // beginsToWait reports whether a superseded object waits for others of this operator, and did not when the status was written: it goes
