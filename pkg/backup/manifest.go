@@ -69,9 +69,9 @@ func (k *Kind) gvr() schema.GroupVersionResource {
 	return gv.WithResource(k.Resource)
 }
 
-// isSecret reports whether the objects must neither be written in clear nor be printed.
 func (k *Kind) gvk() schema.GroupVersionKind { return k.gvr().GroupVersion().WithKind(k.Kind) }
 
+// isSecret reports whether the objects must neither be written in clear nor be printed.
 func isSecret(gr schema.GroupResource) bool { return gr == schema.GroupResource{Resource: "secrets"} }
 
 // File is a file of a backup.

@@ -478,29 +478,3 @@ func TestDecideFinalizer(t *testing.T) {
 		})
 	}
 }
-
-func TestDecideDeletion(t *testing.T) {
-	orphan := func(op *config.Operator) { op.Downstreams[0].DeletionPolicy = config.DeletionOrphan }
-	annotated := ourLive()
-	annotated.Owners, annotated.OwnerMark = nil, "apps/web/"+string(upstreamUID)
-	for _, row := range []struct {
-		name   string
-		reason string
-		config func(*config.Operator)
-		live   *drift.Live
-		state  State
-		action Action
-	}{
-		{name: "referenced", reason: "the garbage collector does it", live: ourLive(), state: StateDelete},
-		{name: "annotated", reason: "nobody else does it", live: annotated, state: StateDelete, action: ActionDelete},
-		{name: "kept", reason: "Orphan takes the marks off", config: orphan, live: annotated, state: StateRelease, action: ActionRelease},
-		{name: "kept, with a reference", reason: "from before the policy changed: the reference must go before the upstream does", config: orphan, live: ourLive(), state: StateRelease, action: ActionRelease},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			d := onePipeline(row.config).DecideDeletion(Input{Upstream: upstreamObject(), Leftovers: []Owned{{Live: row.live, Certain: true}}})
-			if got := d.Leftovers[0]; got.State != row.state || got.Action != row.action {
-				t.Errorf("%s: got %s/%q, want %s/%q", row.reason, got.State, got.Action, row.state, row.action)
-			}
-		})
-	}
-}
