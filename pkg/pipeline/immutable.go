@@ -103,21 +103,21 @@ func isWordByte(b byte) bool {
 
 // entriesOf visits all entries of a document for what is wrong whatever the schema says. What an alias stands for is visited once.
 func (t *typeCheck) entriesOf(root *render.Sketch) {
-	seen := map[*render.Sketch]bool{}
+	seen, named := map[*render.Sketch]bool{}, t.inName(root)
 	var visit func(s *render.Sketch, at []string)
 	visit = func(s *render.Sketch, at []string) {
 		if s == nil || seen[s] {
 			return
 		}
 		seen[s] = true
-		t.immutable(s.Holes, at)
+		t.immutable(s.Holes, at, named)
 		for _, e := range s.Entries {
 			if e.Written != "" {
 				t.count(e.Line, "misread "+e.Written, &finding{problem: fmt.Sprintf("YAML 1.1 reads the key %s as %q", e.Written, e.Key),
 					fix: fmt.Sprintf("quote it: %q", e.Written), unsure: true})
 			}
 			below := append(slices.Clip(at), e.Key)
-			t.immutable(e.Holes, below[:len(below)-1])
+			t.immutable(e.Holes, at, named)
 			visit(e.Value, below)
 		}
 		for _, item := range s.Items {
@@ -128,14 +128,33 @@ func (t *typeCheck) entriesOf(root *render.Sketch) {
 	t.aggregated(root)
 }
 
-// immutable finds holes that print fields of the upstream which may change into a field which cannot.
-func (t *typeCheck) immutable(holes []render.Hole, at []string) {
+// inName are the fields of the upstream in the name of the object: if one of them changes, there is another object.
+func (t *typeCheck) inName(root *render.Sketch) (fields []string) {
+	for _, metadata := range root.Entries {
+		if metadata.Key != "metadata" || metadata.Value == nil {
+			continue
+		}
+		for _, e := range metadata.Value.Entries {
+			if e.Key != "name" && e.Key != "namespace" || e.Value == nil {
+				continue
+			}
+			for _, h := range e.Value.Holes {
+				fields = append(fields, t.changeable[[2]int{h.Line, h.Column}]...)
+			}
+		}
+	}
+	return fields
+}
+
+// immutable finds holes that print fields of the upstream which may change into a field which cannot. named are those in the
+// name of the object.
+func (t *typeCheck) immutable(holes []render.Hole, at, named []string) {
 	field := builtin.Immutable(t.kind.GVK.GroupKind(), at)
 	if field == "" {
 		return
 	}
 	for _, h := range holes {
-		from := t.changeable[[2]int{h.Line, h.Column}]
+		from := slices.DeleteFunc(slices.Clone(t.changeable[[2]int{h.Line, h.Column}]), func(field string) bool { return slices.Contains(named, field) })
 		if len(from) == 0 {
 			continue
 		}

@@ -35,7 +35,7 @@ downstreams:
     kind: KIND
     MORE
     template: |
-      metadata: {name: it}
+      metadata: {name: "NAME"}
       TEMPLATE
 conventions:
   fieldManager: app
@@ -68,6 +68,7 @@ func TestImmutable(t *testing.T) {
 		{"a part that can be changed", "apps/v1 StatefulSet", "", "spec: {serviceName: x, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {v: {{ .spec.version }}}}}}", ""},
 		{"a selector", "apps/v1 Deployment", "", "spec: {selector: {matchLabels: {v: {{ .spec.version }}}}, template: {}}", ".spec.version may change, and .spec.selector of a Deployment cannot"},
 		{"a key of a selector", "apps/v1 Deployment", "", "spec: {selector: {matchLabels: { {{ .spec.version }}: x}}, template: {}}", ".spec.version may change, and .spec.selector of a Deployment cannot"},
+		{"what is in the name", "apps/v1 Deployment", "", "spec: {selector: {matchLabels: {v: {{ .spec.name }}}}, template: {}}", ""},
 		{"a role", "rbac.authorization.k8s.io/v1 RoleBinding", "", "roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: {{ .spec.name }}}", ".spec.name may change, and .roleRef of a RoleBinding cannot"},
 		{"the pods of a Job", "batch/v1 Job", "", "spec: {template: {metadata: {labels: {v: {{ .spec.version }}}}}}", ".spec.version may change, and .spec.template of a Job cannot"},
 		{"a class of a claim", "v1 PersistentVolumeClaim", "", "spec: {storageClassName: {{ .spec.name }}}", ".spec.name may change, and .spec of a PersistentVolumeClaim cannot"},
@@ -80,8 +81,12 @@ func TestImmutable(t *testing.T) {
 		{"in quotes", "v1 ConfigMap", "", `data: {"n": x, true: x, 1: x}`, ""},
 	} {
 		api, kind, _ := strings.Cut(row.kind, " ")
+		name := "it"
+		if row.reason == "what is in the name" {
+			name = "it-{{ .spec.name }}"
+		}
 		t.Chdir(t.TempDir())
-		text := strings.NewReplacer("API", api, "KIND", kind, "MORE", row.more, "TEMPLATE", row.template).Replace(immutableConfig)
+		text := strings.NewReplacer("API", api, "KIND", kind, "MORE", row.more, "TEMPLATE", row.template, "NAME", name).Replace(immutableConfig)
 		if kind == "ClusterRole" {
 			text = strings.Replace(text, "  hash:", "  owner: {annotation: example.com/owner}\n  finalizer: example.com/cleanup\n  hash:", 1)
 		}

@@ -37,6 +37,9 @@ func (s *scope) typeError(expr string, tree *ast.AST, errs []*cel.Error) *Compil
 		}
 	case at.Kind() == ast.IdentKind && strings.HasPrefix(first.Message, "undeclared reference "):
 		s.unknownVariable(problem, at.AsIdent(), expr)
+	case at.Kind() == ast.IdentKind && slices.Contains(s.variables(), at.AsIdent()): // such as a loop over self
+		problem.Problem = at.AsIdent() + " cannot be used as a whole"
+		problem.Fix = "read a member of it: " + at.AsIdent() + ".NAME"
 	case at.Kind() == ast.SelectKind:
 		s.unknownField(problem, placeOf(tree, at.AsSelect().Operand()), at.AsSelect().FieldName())
 		problem.Column += distance(expr, first.Location, at.AsSelect().FieldName())
