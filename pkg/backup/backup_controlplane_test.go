@@ -370,9 +370,16 @@ func TestRefusedAndChanged(t *testing.T) {
 		return err
 	}
 	testkit.Eventually(t, patience, func() (bool, string) { return probe("b") != nil, "the policy is not in force yet" })
+	dry := w.restore(testkit.Config(), path, backup.Fail)
+	dry.DryRun = true
+	_, would, err := run(t.Context(), dry)
+	if err != nil || testkit.Find(t, w.things(), w.ns, "a") != nil {
+		t.Fatalf("the dry run: %+v: %v", would, err)
+	}
 	_, result, err := run(t.Context(), w.restore(testkit.Config(), path, backup.Fail))
-	if err != nil || result.Finished != 6 || len(result.Refused) != 3 || !strings.Contains(result.Refused[0].String(), "not this one") {
-		t.Fatalf("%+v: %v", result, err)
+	if err != nil || result.Finished != 6 || len(result.Refused) != 3 || !strings.Contains(result.Refused[0].String(), "not this one") ||
+		fmt.Sprint(would) != fmt.Sprint(result) {
+		t.Fatalf("%+v: %v; the dry run said %+v", result, err, would)
 	}
 	lift()
 	testkit.Eventually(t, patience, func() (bool, string) { return probe("b") == nil, "the policy is still in force" })

@@ -10,15 +10,33 @@ import (
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
 
-// differences names the fields in which an object in the cluster is not as it should be, with both values unless they are secret. An empty
-// map or list is a value. nulls: so is null, as in custom kinds, for which the API server stores it where the schema allows it.
-func differences(want, live any, nulls, secret bool) []string {
-	d := &differ{nulls: nulls, secret: secret}
+// differences names the fields in which an object in the cluster is not as it should be, as words say it with both values, unless they are
+// secret. An empty map or list is a value. nulls: so is null, as in custom kinds, for which the API server stores it where the schema
+// allows it.
+func differences(want, live any, words func(want, live value) string, nulls, secret bool) []string {
+	d := &differ{words: words, nulls: nulls, secret: secret}
 	d.walk(nil, value{want, true}, value{live, true})
 	return d.list
 }
 
+// inBackup says how a field of an object in the cluster is not as in the backup.
+func inBackup(want, live value) string {
+	return fmt.Sprintf(" is %s in the cluster and %s in the backup", live, want)
+}
+
+// onceSent says how the API server stores a field otherwise than it was sent.
+func onceSent(want, live value) string {
+	switch {
+	case !live.has:
+		return fmt.Sprintf(" is lost: the API server drops %s", want)
+	case !want.has:
+		return fmt.Sprintf(": the API server adds %s", live)
+	}
+	return fmt.Sprintf(": the API server stores %s instead of %s", live, want)
+}
+
 type differ struct {
+	words         func(want, live value) string
 	nulls, secret bool
 	list          []string
 }
@@ -54,7 +72,7 @@ func (d *differ) walk(path fieldpath.Path, want, live value) {
 		d.list = append(d.list, path.String()+" differs")
 		return
 	}
-	d.list = append(d.list, fmt.Sprintf("%s is %s in the cluster and %s in the backup", path, live, want))
+	d.list = append(d.list, path.String()+d.words(want, live))
 }
 
 func (d *differ) maps(path fieldpath.Path, want, live map[string]any) {

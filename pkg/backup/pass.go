@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/kinds"
-	"github.com/corollary-dev/corollary/pkg/pages"
 )
 
 // shown is how many objects a plan names: of each kind as missing, and of all as different.
@@ -80,7 +80,7 @@ func (p *pass) file(ctx context.Context, t *target, k *KindPlan, f *File) error 
 		}
 		return nil
 	}
-	live := &cursor{objects: p.objects(t, f.Namespace), skip: p.result == nil && t.install != nil}
+	live := &cursor{objects: p.objects(t, f.Namespace), skip: (p.result == nil || p.DryRun) && t.install != nil}
 	return p.Archive.each(f, func(u *unstructured.Unstructured) error {
 		if _, done := p.now[u.GetUID()]; done || p.refused[u.GetUID()] {
 			return nil
@@ -136,7 +136,6 @@ func (p *pass) object(ctx context.Context, t *target, k *KindPlan, u, existing *
 	if err != nil {
 		return err
 	}
-	objects := p.objects(t, u.GetNamespace())
 	if existing == nil && p.result == nil {
 		if k.Created++; len(k.Missing) < shown {
 			k.Missing = append(k.Missing, p.describe(t, u))
@@ -145,20 +144,42 @@ func (p *pass) object(ctx context.Context, t *target, k *KindPlan, u, existing *
 		return nil
 	}
 	if existing == nil {
-		created, err := objects.Create(ctx, p.withPause(t, want), metav1.CreateOptions{FieldManager: p.FieldManager})
-		if err == nil {
-			p.result.Created++
-			p.wrote(t, u, p.withPause(t, want), created)
-			return nil
-		}
+		err := p.create(ctx, t, u, want)
 		if !apierrors.IsAlreadyExists(err) {
 			return err
 		}
-		if existing, err = objects.Get(ctx, u.GetName(), metav1.GetOptions{}); err != nil {
+		if existing, err = p.objects(t, u.GetNamespace()).Get(ctx, u.GetName(), metav1.GetOptions{}); err != nil {
 			return err
 		}
 	}
 	return p.conflict(ctx, t, k, u, want, existing)
+}
+
+func (p *pass) create(ctx context.Context, t *target, u, want *unstructured.Unstructured) error {
+	if why := p.missingFor(t, want.GetNamespace()); why != "" {
+		p.unknown(t, u, why)
+		return nil
+	}
+	sent := p.withPause(t, want)
+	stored, err := p.objects(t, u.GetNamespace()).Create(ctx, sent, metav1.CreateOptions{FieldManager: p.FieldManager, DryRun: p.dryRun()})
+	if p.DryRun && apply.DryRunUnsupported(err) {
+		p.unknown(t, u, err.Error())
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	p.result.Created++
+	made := stored.DeepCopy()
+	p.wrote(t, u, sent, stored)
+	if p.DryRun {
+		delete(p.unfinished, u.GetUID()) // there is no object whose status could be written
+		if err := p.checkStatus(ctx, t, u, made); err != nil {
+			return err
+		}
+		p.result.Finished++
+	}
+	return nil
 }
 
 // conflict decides about an object that exists.
@@ -173,7 +194,7 @@ func (p *pass) conflict(ctx context.Context, t *target, k *KindPlan, u, want, ex
 		p.hold(live) // it may have been released already
 		p.pauseAgain(t, live, want)
 	}
-	different := t.differences(expected.Object, live.Object)
+	different := t.differences(expected.Object, live.Object, inBackup)
 	switch {
 	case len(different) == 0 && !unfinished:
 		k.Equal++
@@ -194,7 +215,12 @@ func (p *pass) conflict(ctx context.Context, t *target, k *KindPlan, u, want, ex
 		carry(sent, existing, generated(u))
 		sent.SetUID(existing.GetUID())
 		sent.SetResourceVersion(existing.GetResourceVersion())
-		replaced, err := p.objects(t, u.GetNamespace()).Update(ctx, sent, metav1.UpdateOptions{FieldManager: p.FieldManager})
+		replaced, err := p.objects(t, u.GetNamespace()).
+			Update(ctx, sent, metav1.UpdateOptions{FieldManager: p.FieldManager, DryRun: p.dryRun()})
+		if p.DryRun && apply.DryRunUnsupported(err) {
+			p.unknown(t, u, err.Error())
+			return nil
+		}
 		if err != nil {
 			return err
 		}
@@ -210,8 +236,8 @@ func (p *pass) conflict(ctx context.Context, t *target, k *KindPlan, u, want, ex
 	return nil
 }
 
-func (t *target) differences(want, live any) []string {
-	return differences(want, live, !kinds.IsBuiltin(t.gvk().GroupKind()), isSecret(t.gvr().GroupResource()))
+func (t *target) differences(want, live any, words func(want, live value) string) []string {
+	return differences(want, live, words, !kinds.IsBuiltin(t.gvk().GroupKind()), isSecret(t.gvr().GroupResource()))
 }
 
 // wrote notes an object that was written, and what of it the API server changed.
@@ -223,7 +249,7 @@ func (p *pass) wrote(t *target, u, sent, stored *unstructured.Unstructured) {
 }
 
 func (p *pass) compare(t *target, u *unstructured.Unstructured, sent, stored any) {
-	if different := t.differences(sent, stored); len(different) > 0 {
+	if different := t.differences(sent, stored, onceSent); len(different) > 0 {
 		p.result.Changed = append(p.result.Changed, Problem{p.describe(t, u), strings.Join(different, "; ")})
 	}
 }
@@ -377,6 +403,9 @@ func (p *pass) finishObject(ctx context.Context, t *target, u *unstructured.Unst
 		}
 		p.compare(t, u, map[string]any{"status": status}, map[string]any{"status": stored.Object["status"]})
 	}
+	if p.DryRun {
+		return nil // what is left to do undoes what was not done
+	}
 	want, pairs, err := p.prepare(ctx, t, u)
 	if err != nil {
 		return err
@@ -417,7 +446,8 @@ func (p *pass) patch(ctx context.Context, objects dynamic.ResourceInterface, nam
 	if err != nil {
 		return nil, err
 	}
-	return objects.Patch(ctx, name, types.JSONPatchType, text, metav1.PatchOptions{FieldManager: p.FieldManager}, subresources...)
+	return objects.Patch(ctx, name, types.JSONPatchType, text, metav1.PatchOptions{FieldManager: p.FieldManager, DryRun: p.dryRun()},
+		subresources...)
 }
 
 // managers are the archived managedFields, with the owners' new uids, in versions that are served: the API server refuses the next apply
@@ -437,37 +467,4 @@ func (p *pass) managers(t *target, u *unstructured.Unstructured, pairs []string)
 	}
 	text, err := json.Marshal(entries)
 	return json.RawMessage(strings.NewReplacer(pairs...).Replace(string(text))), err
-}
-
-// cursor finds objects of a namespace in the order of their names, a page at a time.
-type cursor struct {
-	objects dynamic.ResourceInterface
-	skip    bool // there are none: the kind does not exist yet
-	page    []unstructured.Unstructured
-	token   string
-	begun   bool
-}
-
-func (c *cursor) find(ctx context.Context, name string) (*unstructured.Unstructured, error) {
-	for !c.skip {
-		for len(c.page) > 0 && c.page[0].GetName() < name {
-			c.page = c.page[1:]
-		}
-		switch {
-		case len(c.page) > 0 && c.page[0].GetName() == name:
-			return &c.page[0], nil
-		case len(c.page) > 0 || c.begun && c.token == "":
-			return nil, nil
-		}
-		list, err := c.objects.List(ctx, metav1.ListOptions{Limit: pageSize, Continue: c.token})
-		if token := pages.Continuation(err); token != "" && token != c.token {
-			c.token = token // the pages grew old: it goes on with what is there now
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		c.page, c.token, c.begun = list.Items, list.GetContinue(), true
-	}
-	return nil, nil
 }

@@ -43,6 +43,8 @@ type Restore struct {
 	Namespaces map[string]string
 	// FieldManager owns what is not finished, and nothing at the end: managedFields are restored.
 	FieldManager string
+	// DryRun has Run ask the API server for every write as a dry run.
+	DryRun bool
 
 	kinds []*target
 }
@@ -52,6 +54,7 @@ type target struct {
 	Kind
 	served  map[string]bool // versions
 	install *unstructured.Unstructured
+	version *kinds.Version // for a dry run; nil for a built-in kind, and with install
 }
 
 // Plan is what a restore has to do.
@@ -93,6 +96,7 @@ type Result struct {
 	Created, Replaced, Finished int
 	// Refused are objects that could not be restored, Changed those that the API server stored in another way than they were sent.
 	Refused, Changed []Problem
+	Unknown          []Unknown // of a dry run
 }
 
 // Plan compares the archive with the cluster. It writes nothing.
@@ -201,8 +205,11 @@ func (r *Restore) definition(ctx context.Context, t *target, plan *Plan) error {
 		if err := keepsFields(live, t.gvr().Version); err != nil {
 			return err
 		}
+		if t.version, err = readVersion(live, t.gvr().Version); err != nil {
+			return err
+		}
 	}
-	if t.install == nil && len(differences(archived.Object["spec"], live.Object["spec"], false, false)) > 0 {
+	if t.install == nil && len(differences(archived.Object["spec"], live.Object["spec"], inBackup, false, false)) > 0 {
 		plan.Notes = append(plan.Notes, "CustomResourceDefinition "+t.Name()+" is not as in the backup, and is left as it is")
 	}
 	return nil
@@ -249,7 +256,7 @@ func (r *Restore) Check(plan *Plan) error {
 	return nil
 }
 
-// Run does what the plan says. It goes on past objects that are refused.
+// Run does what the plan says, or as a dry run asks the API server whether it would. It goes on past objects that are refused.
 func (r *Restore) Run(ctx context.Context, plan *Plan) (*Result, error) {
 	result := &Result{}
 	if err := r.Check(plan); err != nil {
@@ -262,23 +269,31 @@ func (r *Restore) Run(ctx context.Context, plan *Plan) (*Result, error) {
 	}
 	for _, name := range plan.Namespaces {
 		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name}}}
-		_, err := r.Client.Resource(namespaces).Create(ctx, u, metav1.CreateOptions{FieldManager: r.FieldManager})
+		_, err := r.Client.Resource(namespaces).Create(ctx, u, metav1.CreateOptions{FieldManager: r.FieldManager, DryRun: r.dryRun()})
 		if err != nil && !apierrors.IsAlreadyExists(err) {
 			return result, fmt.Errorf("creating Namespace %s: %w", name, err)
 		}
 	}
-	p := r.newPass(&Plan{Kinds: slices.Clone(plan.Kinds)}, result)
+	p := r.newPass(&Plan{Kinds: slices.Clone(plan.Kinds), Namespaces: plan.Namespaces}, result)
 	if err := p.rounds(ctx); err != nil {
 		return result, err
 	}
 	return result, p.finish(ctx)
 }
 
-// keepsFields returns an error where the API server would drop fields of a version: it stores another one, and nothing converts.
-func keepsFields(u *unstructured.Unstructured, version string) error {
+func typed(u *unstructured.Unstructured) (*apiextensionsv1.CustomResourceDefinition, error) {
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, crd); err != nil {
-		return fmt.Errorf("reading CustomResourceDefinition %s: %w", u.GetName(), err)
+		return nil, fmt.Errorf("reading CustomResourceDefinition %s: %w", u.GetName(), err)
+	}
+	return crd, nil
+}
+
+// keepsFields returns an error where the API server would drop fields of a version: it stores another one, and nothing converts.
+func keepsFields(u *unstructured.Unstructured, version string) error {
+	crd, err := typed(u)
+	if err != nil {
+		return err
 	}
 	if c := crd.Spec.Conversion; c != nil && c.Strategy != apiextensionsv1.NoneConverter {
 		return nil
@@ -309,9 +324,12 @@ func (r *Restore) install(ctx context.Context, t *target) error {
 	if t.install == nil {
 		return nil
 	}
-	_, err := r.Client.Resource(definitions).Create(ctx, t.install, metav1.CreateOptions{FieldManager: r.FieldManager})
+	_, err := r.Client.Resource(definitions).Create(ctx, t.install, metav1.CreateOptions{FieldManager: r.FieldManager, DryRun: r.dryRun()})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("creating CustomResourceDefinition %s: %w", t.Name(), err)
+	}
+	if r.DryRun {
+		return nil
 	}
 	const patience = 2 * time.Minute
 	var last error // such as that a conversion webhook cannot be reached yet

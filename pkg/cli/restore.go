@@ -114,7 +114,8 @@ func (o *restoreOptions) run(ctx context.Context, path string) (err error) {
 	if err != nil {
 		return err
 	}
-	r := &backup.Restore{Archive: archive, Operators: operators, OnConflict: o.onConflict.value, Namespaces: mapped, FieldManager: o.manager}
+	r := &backup.Restore{Archive: archive, Operators: operators, OnConflict: o.onConflict.value, Namespaces: mapped, FieldManager: o.manager,
+		DryRun: o.dryRun}
 	if r.Client, err = dynamic.NewForConfig(cfg); err != nil {
 		return fmt.Errorf("preparing the client: %w", err)
 	}
@@ -126,22 +127,8 @@ func (o *restoreOptions) run(ctx context.Context, path string) (err error) {
 		return fmt.Errorf("nothing was written: %w", err)
 	}
 	o.printPlan(plan, len(operators) > 0)
-	if o.dryRun {
-		return wouldFail(r, plan)
-	}
 	result, err := r.Run(ctx, plan)
 	return o.report(result, err)
-}
-
-// wouldFail returns an error if a restore would not restore all that the plan has.
-func wouldFail(r *backup.Restore, plan *backup.Plan) error {
-	if err := r.Check(plan); err != nil {
-		return fmt.Errorf("nothing would be written: %w", err)
-	}
-	if n := len(plan.Refused); n > 0 {
-		return fmt.Errorf("%s could not be restored", count(n, "object"))
-	}
-	return nil
 }
 
 // mapping reads --namespace-map.
@@ -291,13 +278,20 @@ func (o *restoreOptions) printPlan(plan *backup.Plan, hasOperators bool) {
 	writeNotes(o.streams, notes)
 }
 
-// report prints what was done. Whatever is not in the cluster as it is in the backup is an error.
+// report prints what was done, or would be. Whatever is not in the cluster as it is in the backup is an error.
 func (o *restoreOptions) report(result *backup.Result, err error) error {
+	words := map[bool][3]string{
+		false: {"nothing was written", "%d created, %d replaced, %d finished\n", "could not be restored: fix them and run the command again"},
+		true:  {"nothing would be written", "%d would be created, %d replaced, %d finished\n", "could not be restored"},
+	}[o.dryRun]
 	var rights backup.RightsError
 	if errors.Is(err, backup.ErrConflict) || errors.As(err, &rights) {
-		return fmt.Errorf("nothing was written: %w", err)
+		return fmt.Errorf("%s: %w", words[0], err)
 	}
-	fmt.Fprintf(o.streams.Out, "%d created, %d replaced, %d finished\n", result.Created, result.Replaced, result.Finished)
+	fmt.Fprintf(o.streams.Out, words[1], result.Created, result.Replaced, result.Finished)
+	for _, u := range result.Unknown {
+		fmt.Fprintf(o.streams.Out, "%s: unknown whether %s can be restored: %s\n", u.Kind, count(u.Objects, "object"), u.Why)
+	}
 	for _, p := range result.Refused {
 		fmt.Fprintln(o.streams.Err, p)
 	}
@@ -305,10 +299,12 @@ func (o *restoreOptions) report(result *backup.Result, err error) error {
 		fmt.Fprintln(o.streams.Err, "stored in another way: "+p.String())
 	}
 	switch {
+	case err != nil && o.dryRun:
+		return fmt.Errorf("the restore would not be complete: %w", err)
 	case err != nil:
 		return fmt.Errorf("the restore is not complete, run it again: %w", err)
 	case len(result.Refused) > 0:
-		return fmt.Errorf("%s could not be restored: fix them and run the command again", count(len(result.Refused), "object"))
+		return fmt.Errorf("%s %s", count(len(result.Refused), "object"), words[2])
 	case len(result.Changed) > 0:
 		return fmt.Errorf("%s of the cluster differ from the backup", count(len(result.Changed), "object"))
 	}

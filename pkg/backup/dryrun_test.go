@@ -1,0 +1,157 @@
+package backup_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/corollary-dev/corollary/internal/testkit"
+	"github.com/corollary-dev/corollary/pkg/backup"
+)
+
+// A dry run into a kind whose schema has changed reports what the restore would: which objects are refused, and which fields are lost.
+func TestDryRun(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		reason, from, to string
+		refused, changed []string
+	}{
+		{"the same schema", "", "", nil, nil},
+		{"a field is removed", "old: {type: string}\n                x:", "x:", nil, []string{
+			`shops.example.com default/a: .spec.old is lost: the API server drops "o"`,
+			`shops.example.com default/b: .spec.old is lost: the API server drops "o"`}},
+		{"a field gets a maximum", "count: {type: integer}", "count: {type: integer, maximum: 1}",
+			[]string{`shops.example.com default/b: Shop.example.com "b" is invalid: spec.count: Invalid value: 2: spec.count in body should be ` +
+				`less than or equal to 1`}, nil},
+		{"a field gets a default", "tls: {type: object,", "tls: {type: object, default: {},", nil, []string{
+			"shops.example.com default/a: .spec.tls: the API server adds {}", "shops.example.com default/b: .spec.tls: the API server adds {}"}},
+		{"a field of the status is removed", ", old: {type: string}}", "}", nil, []string{
+			`shops.example.com default/a: .status.old is lost: the API server drops "o"`,
+			`shops.example.com default/b: .status.old is lost: the API server drops "o"`}},
+		{"a field of the status gets a limit", "phase: {type: string}", "phase: {type: string, maxLength: 1}", []string{
+			`shops.example.com default/b: restoring status and managedFields: `}, nil},
+	} {
+		m := newInMemory(t, shopDefinition)
+		for i, name := range []string{"a", "b"} {
+			m.create(name, map[string]any{"count": int64(i + 1), "old": "o"})
+			m.status(name, fmt.Sprintf(`{"status": {"phase": %q, "old": "o"}}`, strings.Repeat("x", i+1)))
+		}
+		path := m.save()
+		if err := m.cluster.Define(testkit.Parse(t, strings.Replace(shopDefinition, row.from, row.to, 1))); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"a", "b"} {
+			if err := m.client.Resource(shops).Namespace("default").Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		m.putNamespace("default")
+		r := m.restore(path, backup.Fail)
+		r.DryRun = true
+		plan, err := r.Plan(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		dry, err := r.Run(t.Context(), plan)
+		if err != nil || len(m.cluster.Objects(shops)) != 0 {
+			t.Fatalf("%s: %d objects were written: %v", row.reason, len(m.cluster.Objects(shops)), err)
+		}
+		r.DryRun = false
+		real, err := r.Run(t.Context(), plan)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for what, result := range map[string]*backup.Result{"dry": dry, "real": real} {
+			if fmt.Sprint(problems(result.Changed)) != fmt.Sprint(row.changed) || !alike(problems(result.Refused), row.refused) {
+				t.Errorf("%s, %s run: refused %q, changed %q", row.reason, what, problems(result.Refused), problems(result.Changed))
+			}
+		}
+		if dry.Created != real.Created || dry.Finished != real.Finished || len(dry.Refused) != len(real.Refused) || len(dry.Unknown) > 0 {
+			t.Errorf("%s: the dry run is %+v, the restore %+v", row.reason, dry, real)
+		}
+	}
+}
+
+func problems(list []backup.Problem) (texts []string) {
+	for _, p := range list {
+		texts = append(texts, p.String())
+	}
+	return texts
+}
+
+// alike reports whether texts begin as wanted.
+func alike(got, want []string) bool {
+	for i := range got {
+		if len(got) != len(want) || !strings.HasPrefix(got[i], want[i]) {
+			return false
+		}
+	}
+	return len(got) == len(want)
+}
+
+func (m *inMemory) status(name, patch string) {
+	m.t.Helper()
+	_, err := m.client.Resource(shops).Namespace("default").
+		Patch(m.t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "operator"}, "status")
+	if err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+func (m *inMemory) putNamespace(name string) {
+	m.t.Helper()
+	if _, err := m.cluster.Put(testkit.Parse(m.t, "{apiVersion: v1, kind: Namespace, metadata: {name: "+name+"}}")); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+// Of objects in a namespace that does not exist a dry run cannot say anything, and says so.
+func TestDryRunUnknown(t *testing.T) {
+	t.Parallel()
+	m := newInMemory(t, shopDefinition)
+	m.create("a", map[string]any{"old": "o"})
+	r := m.restore(m.save(), backup.Fail)
+	r.Namespaces, r.DryRun = map[string]string{"default": "other"}, true
+	plan, err := r.Plan(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, err := r.Run(t.Context(), plan)
+	if err != nil || result.Created > 0 || fmt.Sprint(result.Unknown) != "[{shops.example.com Namespace other does not exist yet 1}]" {
+		t.Errorf("the result is %+v: %v", result, err)
+	}
+}
+
+// What would replace an object is asked of the API server, too.
+func TestDryRunReplaces(t *testing.T) {
+	t.Parallel()
+	m := newInMemory(t, shopDefinition)
+	for i, name := range []string{"a", "b"} {
+		m.create(name, map[string]any{"count": int64(i + 1), "old": "o"})
+	}
+	path := m.save()
+	limited := strings.NewReplacer("old: {type: string}\n                x:", "x:", "count: {type: integer}", "count: {type: integer, maximum: 1}")
+	if err := m.cluster.Define(testkit.Parse(t, limited.Replace(shopDefinition))); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"a", "b"} {
+		m.update(name, map[string]any{"count": int64(0)})
+	}
+	r := m.restore(path, backup.Replace)
+	r.DryRun = true
+	plan, err := r.Plan(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, err := r.Run(t.Context(), plan)
+	if err != nil || result.Replaced != 1 || len(result.Refused) != 1 || len(result.Changed) != 1 ||
+		!strings.Contains(result.Changed[0].String(), "default/a: .spec.old is lost") {
+		t.Errorf("the result is %+v: %v", result, err)
+	}
+	if got := m.spec("a"); got != `{"count":0}` {
+		t.Errorf("the object is %s", got)
+	}
+}
