@@ -10,6 +10,8 @@ import (
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	"github.com/corollary-dev/corollary/pkg/logging"
 )
 
 // bindLogging adds the --zap-… flags as every program on controller-runtime has them, but for the stack traces: an error
@@ -60,7 +62,7 @@ func newLogger(o zap.Options, w io.Writer) logr.Logger {
 // keeps its logger without a lock.
 func setLoggers(logger logr.Logger) {
 	log.SetLogger(logger)
-	klog.SetLoggerWithOptions(logger, klog.ContextualLogger(true))
+	klog.SetLoggerWithOptions(logging.ForClients(logger), klog.ContextualLogger(true))
 }
 
 // silence turns off what the client libraries log: it would stand among the results, and what matters of it comes back as
