@@ -265,9 +265,9 @@ func Explain(list []Difference, manager string) string {
 	return strings.Join(parts, ", ")
 }
 
-// IsOwnChange reports whether differences of an object whose hash is the desired one are no drift: nobody else has written any of these
-// fields, and we applied one that is not desired any more, such as the hash under another key. It is true if nothing differs, as
-// with another field manager.
+// IsOwnChange reports whether nobody else has caused the differences of an object whose hash is the desired one: no other manager wrote
+// these fields, and we applied one that is not desired any more, such as the hash under another key. It is true if nothing differs,
+// as with another field manager.
 func IsOwnChange(list []Difference, manager string) bool {
 	return !slices.ContainsFunc(list, func(d Difference) bool { return d.Manager != "" && d.Manager != manager }) &&
 		(len(list) == 0 || slices.ContainsFunc(list, func(d Difference) bool { return d.Want == nil && d.Manager == manager }))

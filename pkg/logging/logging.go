@@ -9,7 +9,7 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// Warn logs what a person must look at, and what is no fault of the program or of a config. logr has no such level; a logger that is
+// Warn logs what a person must look at, if neither the program nor a config is at fault. logr has no such level; a logger that is
 // not zap's logs it as Info does.
 func Warn(log logr.Logger, message string, keysAndValues ...any) {
 	if sink, ok := log.GetSink().(zapr.Underlier); ok {
