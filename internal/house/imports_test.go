@@ -19,7 +19,7 @@ var layers = [][]string{
 	{"pkg/crdschema"},
 	{"pkg/apply", "pkg/config", "pkg/drift", "pkg/kinds", "pkg/leadership", "pkg/render", "pkg/rules", "pkg/status"},
 	{"pkg/simpleschema", "pkg/source"},
-	{"pkg/builtin", "pkg/fieldpath", "pkg/filewatch", "pkg/manifest", "pkg/pages", "pkg/redact", "pkg/spelling", "pkg/sqltext",
+	{"pkg/builtin", "pkg/fieldpath", "pkg/filewatch", "pkg/logging", "pkg/manifest", "pkg/pages", "pkg/redact", "pkg/spelling", "pkg/sqltext",
 		"pkg/yamltext"},
 }
 

@@ -10,6 +10,8 @@ import (
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	"github.com/corollary-dev/corollary/pkg/logging"
 )
 
 // bindLogging adds the --zap-… flags as every program on controller-runtime has them, but for the stack traces: an error
@@ -18,11 +20,13 @@ func bindLogging(cmd *cobra.Command, o *zap.Options) {
 	flags := flag.NewFlagSet("zap", flag.ContinueOnError)
 	o.BindFlags(flags)
 	_ = flags.Set(stacktraceFlag, "panic")
+	level := flags.Lookup("zap-log-level")
+	level.Value = levelFlag{level.Value, o}
 	for name, says := range map[string][2]string{
 		"zap-devel":   {"false", "For people at a terminal: the console encoder, at level debug"},
 		"zap-encoder": {"json", "Form of the log: json or console"},
 		"zap-log-level": {"info",
-			"Least level that is logged: debug, info, error, panic, or a number above 0 for more than debug, at most 7"},
+			"Least level that is logged: debug, info, warn, error, panic, or a number above 0 for more than debug, at most 7"},
 		stacktraceFlag:      {"panic", "Least level that is logged with a stack trace: info, error or panic"},
 		"zap-time-encoding": {"rfc3339", "Form of the times: epoch, millis, nano, iso8601, rfc3339 or rfc3339nano"},
 	} {
@@ -32,12 +36,28 @@ func bindLogging(cmd *cobra.Command, o *zap.Options) {
 	cmd.Flags().AddGoFlagSet(flags)
 	for name, words := range map[string][]cobra.Completion{
 		"zap-encoder":       {"json", "console"},
-		"zap-log-level":     {"debug", "info", "error", "panic"},
+		"zap-log-level":     {"debug", "info", "warn", "error", "panic"},
 		stacktraceFlag:      {"info", "error", "panic"},
 		"zap-time-encoding": {"epoch", "millis", "nano", "iso8601", "rfc3339", "rfc3339nano"},
 	} {
 		_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
 	}
+}
+
+// levelFlag adds the level warn, which controller-runtime does not know.
+type levelFlag struct {
+	flag.Value
+	options *zap.Options
+}
+
+// Set implements flag.Value.
+func (l levelFlag) Set(text string) error {
+	if text != uberzap.WarnLevel.String() {
+		return l.Value.Set(text)
+	}
+	level := uberzap.NewAtomicLevelAt(uberzap.WarnLevel)
+	l.options.Level = &level
+	return nil
 }
 
 const stacktraceFlag = "zap-stacktrace-level"
@@ -60,7 +80,7 @@ func newLogger(o zap.Options, w io.Writer) logr.Logger {
 // keeps its logger without a lock.
 func setLoggers(logger logr.Logger) {
 	log.SetLogger(logger)
-	klog.SetLoggerWithOptions(logger, klog.ContextualLogger(true))
+	klog.SetLoggerWithOptions(logging.ForClients(logger), klog.ContextualLogger(true))
 }
 
 // silence turns off what the client libraries log: it would stand among the results, and what matters of it comes back as

@@ -14,6 +14,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/engine"
+	"github.com/corollary-dev/corollary/pkg/logging"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
@@ -115,7 +116,7 @@ func (o *runOptions) run(ctx context.Context, misspelt []string) error {
 	logger := newLogger(o.logging, o.streams.Err)
 	o.streams.log(logger)
 	for _, name := range misspelt {
-		logger.Info("unknown environment variable, ignored", "name", name)
+		logging.Warn(logger, "unknown environment variable, ignored", "name", name)
 	}
 	again, err := o.configs.repeatable(o.streams)
 	if err != nil {
@@ -269,7 +270,7 @@ func (o *runOptions) preflight(files []*config.File, problems config.Errors, log
 		}
 	}
 	if err != nil {
-		logger.Error(err, "a config could not be checked against the API server's schemas yet")
+		logging.Warn(logger, "a config could not be checked against the API server's schemas yet", "error", err.Error())
 	}
 	return cfg, nil
 }

@@ -239,19 +239,36 @@ func Paths(list []Difference) string {
 	return b.String()
 }
 
-// Explain says on one line which fields differ and who wrote them last.
-func Explain(list []Difference) string {
+// maxExplained is how many fields Explain names.
+const maxExplained = 3
+
+// Explain says on one line which fields differ and who wrote them last. manager is our field manager: what it wrote itself, and the
+// document does not have any more, was changed by nobody else.
+func Explain(list []Difference, manager string) string {
 	var parts []string
 	for k, c := range list {
-		if k == 3 {
+		if k == maxExplained {
 			parts = append(parts, "and more")
 			break
 		}
 		text := c.Shown
-		if c.Manager != "" {
+		switch {
+		case c.Manager == manager && c.Want == nil && manager != "":
+			text += " (no longer desired)"
+		case c.Manager == manager && manager != "":
+			text += " (written under our own field manager " + manager + ": by admission, or by another process)"
+		case c.Manager != "":
 			text += " (last written by " + c.Manager + ")"
 		}
 		parts = append(parts, text)
 	}
 	return strings.Join(parts, ", ")
+}
+
+// IsOwnChange reports whether nobody else has caused the differences of an object whose hash is the desired one: no other manager wrote
+// these fields, and we applied one that is not desired any more, such as the hash under another key. It is true if nothing differs,
+// as with another field manager.
+func IsOwnChange(list []Difference, manager string) bool {
+	return !slices.ContainsFunc(list, func(d Difference) bool { return d.Manager != "" && d.Manager != manager }) &&
+		(len(list) == 0 || slices.ContainsFunc(list, func(d Difference) bool { return d.Want == nil && d.Manager == manager }))
 }

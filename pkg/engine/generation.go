@@ -16,6 +16,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/informers"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/leadership"
+	"github.com/corollary-dev/corollary/pkg/logging"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
@@ -182,7 +183,7 @@ func (e *Engine) waits() iter.Seq[time.Duration] {
 // logWarnings logs the warnings that `check` prints: the config runs nevertheless.
 func (g *generation) logWarnings(p *pipeline.Pipeline) {
 	for _, w := range slices.Concat(p.Refusals, p.Warnings) {
-		g.operator.log.Info("config warning", "warning", w.Error())
+		logging.Warn(g.operator.log, "config warning", "warning", w.Error())
 	}
 }
 

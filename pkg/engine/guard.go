@@ -14,6 +14,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/informers"
+	"github.com/corollary-dev/corollary/pkg/logging"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 )
@@ -431,7 +432,7 @@ func (w *guardWait) reportWaiting() {
 		what = "another change waits for confirmation now"
 	}
 	w.reported = w.asked.digest
-	w.session.operator.log.Info(what, "reason", string(reasonGuardWaiting), "digest", w.asked.digest, "change", w.text)
+	logging.Warn(w.session.operator.log, what, "reason", string(reasonGuardWaiting), "digest", w.asked.digest, "change", w.text)
 	w.session.operator.event(w.session.generation.file.Events, true, EventGuardWaiting, "Guard", w.text)
 }
 

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/corollary-dev/corollary/pkg/informers"
+	"github.com/corollary-dev/corollary/pkg/logging"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
@@ -273,9 +274,11 @@ func (o *operator) reportState(c condition, continues bool) {
 	case reasonKindMissing:
 		log.Info("waiting for a kind to be served", "kind", c.message)
 	case reasonWriteBackFailed:
-		log.Error(errors.New(c.message), "the state of a row cannot be written, will retry")
-	default:
+		logging.Warn(log, "the state of a row cannot be written, will retry", "message", c.message)
+	case reasonConfigRefused:
 		log.Error(errors.New(c.message), "operator is blocked, will retry")
+	default:
+		logging.Warn(log, "operator is blocked, will retry", "message", c.message)
 	}
 }
 

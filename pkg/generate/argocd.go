@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"text/template"
-
-	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
 // ArgoCDKey is the key in the data of Argo CD's ConfigMap argocd-cm under which it looks for the health check of a kind: that of
@@ -23,7 +21,7 @@ func (h Health) ArgoCDKey() string {
 // Progressing, Degraded (someone must act) and Suspended (paused); the worst of all operators counts.
 func (h Health) ArgoCD() (string, error) {
 	var out bytes.Buffer
-	err := argoCD.Execute(&out, map[string]any{"Operators": h.Operators, "Stalling": stalling, "Paused": string(pipeline.StatePaused)})
+	err := argoCD.Execute(&out, map[string]any{"Operators": h.Operators, "Stalling": stalling})
 	if err != nil {
 		return "", fmt.Errorf("writing the health check of %s: %w", h.Kind.Kind, err)
 	}
@@ -40,7 +38,7 @@ var argoCD = template.Must(template.New("").Funcs(template.FuncMap{"lua": lua}).
 //nolint:dupword // Lua closes each block with end.
 const argoCDText = `local operators = {
 {{- range .Operators}}
-  {name = {{lua .Name}}, ready = {{lua .Types.Ready}}{{with .Types.Stalled}}, stalled = {{lua .}}{{end}}},
+  {name = {{lua .Name}}, ready = {{lua .Types.Ready}}{{with .Types.Stalled}}, stalled = {{lua .}}{{end}}{{with .Pause}}, pause = {{lua .}}{{end}}},
 {{- end}}
 }
 -- Reasons of not being ready that need somebody to act, for operators that have no condition to say so.
@@ -67,7 +65,10 @@ end
 
 for _, operator in ipairs(operators) do
   local ready = condition(operator.ready)
-  if ready == nil then
+  local paused = operator.pause and (obj.metadata.annotations or {})[operator.pause] == "true"
+  if ready == nil and paused then
+    atLeast("Suspended", "paused: operator " .. operator.name .. " does not act on this generation")
+  elseif ready == nil then
     atLeast("Progressing", "operator " .. operator.name .. " has not seen this generation yet")
   else
     local stalled = stalling[ready.reason]
@@ -77,7 +78,7 @@ for _, operator in ipairs(operators) do
     end
     if ready.status ~= "True" and stalled then
       atLeast("Degraded", ready.message)
-    elseif ready.reason == {{lua .Paused}} then
+    elseif paused then
       atLeast("Suspended", ready.message)
     elseif ready.status ~= "True" then
       atLeast("Progressing", ready.message)

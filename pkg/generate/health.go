@@ -24,6 +24,8 @@ type OperatorHealth struct {
 	Name string
 	// Types are the names of its conditions. Ready is never empty, the others are where the config does not name them.
 	Types status.Types
+	// Pause is the annotation that pauses an upstream; empty for none.
+	Pause string
 }
 
 // HealthOf gathers what configs say about the health of the kinds that they watch, kinds in the order of the configs. silent
@@ -41,8 +43,11 @@ func HealthOf(files []*config.File) (list []Health, silent []string) {
 			list = append(list, Health{Kind: kind})
 		}
 		c := f.Status.Conditions
-		list[i].Operators = append(list[i].Operators, OperatorHealth{Name: f.Metadata.Name,
-			Types: status.Types{Ready: c.Ready, Valid: c.Valid, Reconciling: c.Reconciling, Stalled: c.Stalled}})
+		o := OperatorHealth{Name: f.Metadata.Name, Types: status.Types{Ready: c.Ready, Valid: c.Valid, Reconciling: c.Reconciling, Stalled: c.Stalled}}
+		if pause := f.Conventions.Pause; pause != nil {
+			o.Pause = pause.Annotation
+		}
+		list[i].Operators = append(list[i].Operators, o)
 	}
 	return list, silent
 }

@@ -31,8 +31,6 @@ func TestHealth(t *testing.T) {
 	broken := status.Fact{Name: "deployment", Failed: true, Reason: status.ReasonFailed, Message: "quota"}
 	conflict := status.Fact{Name: "deployment", Failed: true, Reason: string(pipeline.StateConflict), Message: "not ours"}
 	refused := status.Fact{Name: "deployment", Progressing: true, Reason: "Forbidden", Message: "no right"}
-	paused := status.Fact{Name: "deployment", Progressing: true, Reason: string(pipeline.StatePaused), Message: "paused"}
-	resting := status.Fact{Name: "deployment", Ready: true, Reason: string(pipeline.StatePaused), Message: "paused"}
 	well := status.Fact{Name: "deployment", Ready: true}
 	for _, row := range []struct {
 		reason    string
@@ -59,10 +57,14 @@ func TestHealth(t *testing.T) {
 			otherwise: true},
 		{reason: "an invalid object", types: []status.Types{usual}, says: []status.Summary{{Invalid: []string{"at most 20"}}}, argo: "Degraded",
 			message: "at most 20", flux: kstatus.FailedStatus},
-		{reason: "paused", types: []status.Types{usual}, says: one(paused), argo: "Suspended", message: "deployment: paused",
+		{reason: "paused", types: []status.Types{usual}, says: paused(wait), argo: "Suspended", message: "paused; deployment: Available",
 			flux: kstatus.InProgressStatus},
-		{reason: "paused while ready", types: []status.Types{usual}, says: one(resting), argo: "Suspended", message: "deployment: paused",
+		{reason: "paused while ready", types: []status.Types{usual}, says: paused(well), argo: "Suspended", message: "paused",
 			flux: kstatus.CurrentStatus},
+		{reason: "paused, and edited since", types: []status.Types{usual}, says: paused(well), seen: 1, argo: "Suspended",
+			message: "paused: operator a does not act", flux: kstatus.InProgressStatus},
+		{reason: "paused while failed", types: []status.Types{usual}, says: paused(broken), argo: "Degraded", message: "paused; deployment: quota",
+			flux: kstatus.FailedStatus},
 		{reason: "nothing is written yet", types: []status.Types{usual}, argo: "Progressing", message: "operator a has not seen",
 			flux: kstatus.InProgressStatus, otherwise: true},
 		{reason: "the status speaks of an older spec", types: []status.Types{usual}, says: one(well), seen: 1, argo: "Progressing",
@@ -110,6 +112,11 @@ func TestHealth(t *testing.T) {
 
 func one(facts ...status.Fact) []status.Summary { return []status.Summary{{Downstreams: facts}} }
 
+// paused is one for an upstream with the annotation that pauses it.
+func paused(facts ...status.Fact) []status.Summary {
+	return []status.Summary{{Downstreams: facts, Paused: "paused"}}
+}
+
 func healthOf(t *testing.T, types []status.Types) generate.Health {
 	t.Helper()
 	var files []*config.File
@@ -117,6 +124,7 @@ func healthOf(t *testing.T, types []status.Types) generate.Health {
 		f := &config.File{}
 		f.Metadata.Name = string(rune('a' + i))
 		f.Watch = config.Watch{APIVersion: "tools.example.com/v1", Kind: "App"}
+		f.Conventions.Pause = &config.Pause{Annotation: "tools.example.com/paused"}
 		f.Status.Conditions = config.Conditions{Ready: c.Ready, Valid: c.Valid, Reconciling: c.Reconciling, Stalled: c.Stalled}
 		files = append(files, f)
 	}
@@ -140,6 +148,9 @@ func spoken(t *testing.T, types []status.Types, says []status.Summary, seen int6
 	}
 	var list []any
 	for i, summary := range says {
+		if summary.Paused != "" {
+			object["metadata"].(map[string]any)["annotations"] = map[string]any{"tools.example.com/paused": "true"}
+		}
 		summary.Types, summary.Generation = types[i], seen
 		for _, c := range status.Summarize(summary) {
 			c.LastTransitionTime = metav1.Unix(0, 0)

@@ -87,7 +87,7 @@ func (t *texts) packMatching(p *pipeline.Pipeline) cache.TransformFunc {
 	return func(obj any) (any, error) {
 		made, err := t.pack(obj)
 		found, ok := made.(*packed)
-		if err != nil || !ok {
+		if err != nil || !ok || !found.match().IsMet() { // an informer transforms what a first watch brings twice
 			return made, err
 		}
 		whole, err := found.unpack()

@@ -15,6 +15,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/events"
+
+	"github.com/corollary-dev/corollary/pkg/logging"
 )
 
 const (
@@ -180,7 +182,7 @@ func (a *Auto) finish(c Candidate, err error) {
 	}
 	t.delay = min(max(2*t.delay, minRetry), maxRetry)
 	t.next = time.Now().Add(t.delay)
-	a.Log.Error(err, "not all stored objects are migrated", "crd", crd.Name, "retry", t.delay.String())
+	logging.Warn(a.Log, "not all stored objects are migrated", "crd", crd.Name, "retry", t.delay.String(), "error", err.Error())
 	a.event(c, corev1.EventTypeWarning, "MigrationFailed", err.Error())
 }
 

@@ -392,7 +392,26 @@ func updated(s *subject) (Outcome, bool) {
 	if s.facts.LastHash() == s.desired.Hash {
 		return Outcome{}, false
 	}
-	return Outcome{State: StateUpdate, Action: ActionApply, Message: "the desired state has changed"}, true
+	return Outcome{State: StateUpdate, Action: ActionApply, Message: MessageChanged}, true
+}
+
+// MessageChanged is why an object is updated.
+const MessageChanged = "the desired state has changed"
+
+// differs says what is known of an object that is no longer what was applied. What makes it ours may lack because somebody removed it,
+// or because the config has another name for it: only reading the object tells.
+func differs(s *subject) string {
+	target, conv := s.desired.Target, s.Pipeline.Config.Conventions
+	switch live := s.facts.Live; {
+	case !live.Managed:
+		return fmt.Sprintf("%s was not applied by field manager %s: conventions.fieldManager has changed, or somebody has cleared its managedFields",
+			target, conv.FieldManager)
+	case live.Hash == "":
+		return fmt.Sprintf("%s lacks %s, which holds the hash: somebody has removed it, or conventions.hash has changed", target, s.HashKey())
+	case !Marked(live, s.in.Upstream.GetUID()):
+		return fmt.Sprintf("%s lacks its owner mark: somebody has removed it, or conventions.owner has changed", target)
+	}
+	return fmt.Sprintf("%s has drifted", target)
 }
 
 func drifted(s *subject) (Outcome, bool) {
@@ -410,9 +429,9 @@ func drifted(s *subject) (Outcome, bool) {
 		case *v:
 			return Outcome{State: StateInSync}, true
 		}
-		return Outcome{State: StateDrifted, Message: withContenders(fmt.Sprintf("%s has drifted; drift.policy is Report", target), s.facts)}, true
+		return Outcome{State: StateDrifted, Message: withContenders(differs(s)+"; drift.policy is Report", s.facts)}, true
 	}
-	return Outcome{State: StateRepair, Action: ActionApply, Message: withContenders(fmt.Sprintf("%s has drifted", target), s.facts)}, true
+	return Outcome{State: StateRepair, Action: ActionApply, Message: withContenders(differs(s), s.facts)}, true
 }
 
 func withContenders(text string, f *Facts) string {

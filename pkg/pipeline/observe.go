@@ -60,10 +60,10 @@ func (p *Pipeline) WouldChange(owner types.UID, i int, doc map[string]any, live,
 	}
 	var parts []string
 	if len(changed) > 0 {
-		parts = append(parts, "would change "+drift.Explain(changed))
+		parts = append(parts, "would change "+drift.Explain(changed, p.Config.Conventions.FieldManager))
 	}
 	if len(left) > 0 { // only a dry run could tell what of this has a default
-		parts = append(parts, "would remove, or reset to the API server's defaults, "+drift.Explain(left))
+		parts = append(parts, "would remove, or reset to the API server's defaults, "+drift.Explain(left, p.Config.Conventions.FieldManager))
 	}
 	if len(parts) == 0 {
 		return "only our marks would change"

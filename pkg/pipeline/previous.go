@@ -51,6 +51,9 @@ func usesPreviousNames(s *subject) (Outcome, bool) {
 		return Outcome{}, false
 	}
 	message := fmt.Sprintf("%s still uses names from conventions.previous", s.desired.Target)
+	if !live.HasPreviousNames {
+		message = fmt.Sprintf("%s has another owner mark than conventions.owner wants", s.desired.Target)
+	}
 	if once {
 		return Outcome{State: StateUpdate, Action: ActionReplaceMarks, Message: message, ReplacesPrevious: true}, true
 	}

@@ -56,12 +56,10 @@ func (p *Pipeline) fact(d *Downstream, r Result, vars rules.Vars, budget *rules.
 	case StateRenderFailed, StateConflict, StateContested:
 		f.Failed = true
 	case StatePaused:
-		// Ready or not, nothing is done about it: that is what a reader must know first.
 		if r.Live != nil {
-			f = p.health(d, r, vars, budget)
+			return p.health(d, r, vars, budget)
 		}
-		f.Progressing = !f.Ready && !f.Failed
-		f.Reason, f.Message = string(StatePaused), r.Outcome.Message
+		f.Progressing, f.Message = true, "no object of it is known, and nothing is created while the upstream is paused"
 	case StateInSync, StateDrifted, StateStale:
 		if r.Live != nil {
 			return withStale(p.health(d, r, vars, budget), r.Outcome)
@@ -79,6 +77,17 @@ func withStale(f status.Fact, o Outcome) status.Fact {
 		f.Message = strings.TrimPrefix(f.Message+"; "+o.Message, "; ")
 	}
 	return f
+}
+
+// pausedFact is fact for a paused object. One that was created once and has finished stays so.
+func pausedFact(f status.Fact, recorded *status.Recorded) status.Fact {
+	switch {
+	case recorded == nil || !recorded.Done():
+		return f
+	case recorded.State == status.StateFailed:
+		return status.Fact{Name: f.Name, Failed: true, Reason: status.ReasonFailed}
+	}
+	return status.Fact{Name: f.Name, Ready: true, Reason: status.ReasonReady}
 }
 
 // health says how an object is doing. A rule that got no time to end says nothing: the object may have failed, or not be ready.
@@ -124,7 +133,7 @@ func (p *Pipeline) healthInTime(d *Downstream, r Result, vars rules.Vars, budget
 	}
 	f.Ready, f.Reason = true, status.ReasonReady
 	f.Message = p.message(d, "", vars, budget)
-	if r.Outcome.State != StateInSync {
+	if r.Outcome.State != StateInSync && r.Outcome.State != StatePaused {
 		f.Reason, f.Message = string(r.Outcome.State), r.Outcome.Message
 	}
 	return f

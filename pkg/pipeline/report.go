@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -44,6 +45,8 @@ type Report struct {
 	// Refused are the values of status.fields, and the items of status.downstreams, that Status is without.
 	Refused RefusedFields
 	draft   *draft
+	// observed is the generation that the status is about, if it is not that of the upstream.
+	observed int64
 }
 
 // draft is a status before it is known which values of status.fields can be stored.
@@ -53,6 +56,7 @@ type draft struct {
 	before, recorded []status.Recorded
 	fields           []fieldValue // in the config's order
 	now              metav1.Time
+	frozen           []metav1.Condition // see Pipeline.pause
 }
 
 // fieldValue is what one of status.fields shall be; not set: there is nothing to write. fresh tells that this reconciliation made it.
@@ -69,7 +73,7 @@ func (p *Pipeline) Report(
 	budget := rules.NewBudget(ctx)
 	vars := p.vars(upstream, in)
 	summary := p.summary(upstream)
-	summary.Paused = p.Paused(upstream)
+	frozen := p.pause(&summary, upstream)
 	before, recorded := p.Recorded(upstream), []status.Recorded(nil)
 	report := Report{Invalid: len(w.Invalid) > 0}
 	for _, f := range w.Invalid {
@@ -80,11 +84,14 @@ func (p *Pipeline) Report(
 		o := &w.Objects[k]
 		d := p.Downstreams[o.Downstream]
 		var fact status.Fact
-		if !report.Invalid && results[k].Outcome.State != StateUnwanted {
+		isPaused := results[k].Outcome.State == StatePaused
+		if !report.Invalid && results[k].Outcome.State != StateUnwanted && (!isPaused || o.Wanted || o.Err != nil) {
 			if d.readsItem {
 				vars.Item, _ = p.itemAt(w, k, vars, in, budget)
 			}
-			fact = p.fact(d, results[k], vars, budget)
+			if fact = p.fact(d, results[k], vars, budget); isPaused && results[k].Live == nil {
+				fact = pausedFact(fact, p.RecordedOf(before, o))
+			}
 			facts = append(facts, objectFact{fact, o})
 		}
 		if r, ok := p.record(o, results[k], fact, before); ok {
@@ -95,7 +102,7 @@ func (p *Pipeline) Report(
 	recorded = p.recordLeft(recorded, left, w, results, before)
 	summary.Downstreams = report.Facts
 	report.draft = &draft{summary: summary, before: before, recorded: p.keepForgotten(recorded, upstream), now: now,
-		fields: p.fieldValues(upstream, results, report.Invalid, vars, budget)}
+		frozen: frozen, fields: p.fieldValues(upstream, results, report.Invalid || frozen != nil, vars, budget)}
 	report.TookTooLong = budget.Expired()
 	p.fill(&report, upstream, RefusedFields{})
 	return report
@@ -170,7 +177,11 @@ func (p *Pipeline) fill(report *Report, upstream *unstructured.Unstructured, ref
 	d := report.draft
 	summary := d.summary
 	summary.Refused = p.refusalText(d, refused)
+	report.observed = summary.Generation
 	report.Refused, report.Verdict, report.Conditions = refused, summary.Verdict(), append(status.Summarize(summary), d.more...)
+	if d.frozen != nil {
+		report.Conditions, report.Verdict = d.frozen, verdictIn(d.frozen, summary.Types.Ready)
+	}
 	if p.HasRows() {
 		report.Row = rowStateOf(summary)
 	}
@@ -194,7 +205,7 @@ func (p *Pipeline) statusOf(report *Report, upstream *unstructured.Unstructured,
 	haveConditions, _, _ := unstructured.NestedSlice(upstream.Object, "status", "conditions")
 	merged := status.Merge(haveConditions, report.Conditions, p.ownTypes(), now)
 	content := map[string]any{"conditions": merged}
-	if generation := p.observedGeneration(upstream); generation != 0 {
+	if generation := cmp.Or(report.observed, p.observedGeneration(upstream)); generation != 0 {
 		content["observedGeneration"] = generation
 	}
 	p.setRecorded(content, recorded)

@@ -41,10 +41,7 @@ func (p *Pipeline) ReportUnselected(upstream *unstructured.Unstructured, out Dec
 	if p.Storable == nil {
 		return report
 	}
-	messages := []string{"the upstream or its namespace lacks the labels that the config selects by"}
-	if unmet := p.Match(upstream).Unmet; unmet != "" {
-		messages[0] = "the upstream does not meet the match condition " + unmet
-	}
+	messages := []string{p.whyUnselected(upstream)}
 	for _, o := range out.Leftovers {
 		text := p.Downstreams[o.Downstream].Config.Kind + " " + o.Target.String() + " will be removed"
 		if fail := failed[o.Downstream]; fail != nil {
@@ -71,6 +68,43 @@ func (p *Pipeline) ReportUnselected(upstream *unstructured.Unstructured, out Dec
 	return report
 }
 
+// whyUnselected says which selector of the config excludes an upstream.
+func (p *Pipeline) whyUnselected(upstream *unstructured.Unstructured) string {
+	if list := p.Config.Watch.Namespaces; len(list) > 0 && !slices.Contains(list, upstream.GetNamespace()) {
+		return "watch.namespaces does not list its namespace"
+	}
+	if unmet := p.Match(upstream).Unmet; unmet != "" {
+		return "the upstream does not meet the match condition " + unmet
+	}
+	return "the upstream or its namespace lacks the labels that the config selects by"
+}
+
+// ReportLeftover computes the status of an upstream that a changed config does not select any more: its downstreams stay, and nobody knows
+// how they do. What has finished stays so.
+func (p *Pipeline) ReportLeftover(upstream *unstructured.Unstructured, now metav1.Time) Report {
+	report := Report{Verdict: status.Verdict{Ready: metav1.ConditionUnknown, Reason: status.ReasonLeftover}}
+	if p.Storable == nil {
+		return report
+	}
+	report.Conditions = []metav1.Condition{{Type: p.Config.Status.Conditions.Ready, Status: metav1.ConditionUnknown, Reason: status.ReasonLeftover,
+		ObservedGeneration: p.observedGeneration(upstream), Message: "the config was changed and does not select the upstream any more: " + p.whyUnselected(upstream) +
+			"; its downstreams stay as they are and are unmanaged: select it again, or delete them"}}
+	recorded := p.Recorded(upstream)
+	for i := range recorded {
+		if !recorded[i].Done() {
+			recorded[i].State = string(StateLeftover)
+		}
+	}
+	content := p.statusOf(&report, upstream, recorded, now)
+	p.store(&report, upstream, content)
+	return report
+}
+
+// SaysLeftover reports whether the upstream's status says that no config selects it.
+func (p *Pipeline) SaysLeftover(upstream *unstructured.Unstructured) bool {
+	return p.readyReason(upstream) == status.ReasonLeftover
+}
+
 // SaysNotSelected reports whether the upstream's status says that it is not selected: then what stands is on its way out.
 func (p *Pipeline) SaysNotSelected(upstream *unstructured.Unstructured) bool {
 	return p.StatusEnabled() && p.readyReason(upstream) == status.ReasonNotSelected
@@ -94,7 +128,7 @@ func (p *Pipeline) SaysItIsKept(upstream *unstructured.Unstructured) bool {
 		return false
 	}
 	reason := p.readyReason(upstream)
-	return reason != "" && reason != status.ReasonNotSelected || len(p.Recorded(upstream)) > 0
+	return reason != "" && reason != status.ReasonNotSelected && reason != status.ReasonLeftover || len(p.Recorded(upstream)) > 0
 }
 
 // EditedSince reports whether the upstream was edited since its status was last written: while no process ran, as a rule.

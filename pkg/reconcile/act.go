@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/status"
 )
 
 // act carries out a decision: first the finalizer, then each downstream, then what is left over. It reports whether anything
@@ -80,7 +82,7 @@ func (r *reconciliation) carryOut(ctx context.Context, o pipeline.Outcome, in pi
 	var err error
 	switch o.Action {
 	case pipeline.ActionCreate:
-		err = r.create(ctx, o, in)
+		err = r.create(ctx, &o, in)
 	case pipeline.ActionApply:
 		err = r.apply(ctx, o, in)
 	case pipeline.ActionDelete:
@@ -110,13 +112,13 @@ func (r *reconciliation) fail(o pipeline.Outcome, err error) {
 	}
 	r.minRetry = max(r.minRetry, f.RetryAfter)
 	CountFailure(r.Name, name, f.Reason)
-	r.Log.Info("action failed, will retry", "upstream", r.ref.String(), "downstream", name,
-		"action", string(o.Action), "target", o.Target.String(), "reason", f.Reason, "message", f.Message)
+	r.logFailure(name, o, f)
 }
 
 // create creates an object. If one exists after all, it is read: an object that lost the labels of the watch is still ours by
-// its uid; any other is decided on as it is.
-func (r *reconciliation) create(ctx context.Context, o pipeline.Outcome, in pipeline.Input) error {
+// its uid; any other is decided on as it is. Then the outcome becomes that of an apply.
+func (r *reconciliation) create(ctx context.Context, outcome *pipeline.Outcome, in pipeline.Input) error {
+	o := *outcome
 	i := o.Downstream
 	doc, err := r.document(in.Desired, o.Object, nil)
 	if err != nil {
@@ -132,7 +134,7 @@ func (r *reconciliation) create(ctx context.Context, o pipeline.Outcome, in pipe
 	}
 	resp, err := r.client.Create(ctx, r.target(i, o.Target), doc)
 	if errors.Is(err, apply.ErrExists) {
-		return r.resolveExisting(ctx, o, doc)
+		return r.resolveExisting(ctx, outcome, doc)
 	}
 	if err != nil {
 		if mayHaveSucceeded(err) {
@@ -149,16 +151,21 @@ func (r *reconciliation) create(ctx context.Context, o pipeline.Outcome, in pipe
 
 // resolveExisting reads the object that kept a create from succeeding, so that the next round decides on it. If its recorded
 // uid is known to be ours, only the labels were removed: it is applied without a read. With shards, its owner marks may have been edited.
-func (r *reconciliation) resolveExisting(ctx context.Context, o pipeline.Outcome, doc map[string]any) error {
-	i := o.Downstream
-	t := r.target(i, o.Target)
-	rec := r.recordedAs(r.recorded(), o.Object)
+func (r *reconciliation) resolveExisting(ctx context.Context, outcome *pipeline.Outcome, doc map[string]any) error {
+	i := outcome.Downstream
+	t := r.target(i, outcome.Target)
+	rec := r.recordedAs(r.recorded(), outcome.Object)
+	outcome.State, outcome.Action, outcome.Message = pipeline.StateRepair, pipeline.ActionApply, "it had lost labels that the watch selects by"
+	o := *outcome
 	if rec != nil && rec.UID != "" && rec.UID == r.record.objects[o.Object].uid && rec.Namespace == o.Target.Namespace && rec.ObjectName == o.Target.Name && r.Shards == nil &&
-		r.canApplyUnread(i) {
+		r.canApplyUnread(i) && r.lastHash(o.Object, rec) != "" {
+		if r.lastHash(o.Object, rec) != r.record.desired.Objects[o.Object].Hash { // the labels are part of it
+			o.State, o.Message = pipeline.StateUpdate, pipeline.MessageChanged
+		}
 		resp, err := r.client.Apply(ctx, t, rec.UID, doc)
 		switch {
 		case err == nil:
-			r.reportRepair(o, nil, resp)
+			r.reportApplied(o, nil, resp)
 			r.countWrite(o.Object, r.record.desired.Objects[o.Object].Hash)
 			return r.rememberResponse(o.Object, resp)
 		case !errors.Is(err, apply.ErrReplaced) && !errors.Is(err, apply.ErrGone):
@@ -176,6 +183,14 @@ func (r *reconciliation) resolveExisting(ctx context.Context, o pipeline.Outcome
 		return m == place{i, o.Target} && !r.record.createdByUs(o.Object, r.upstream.GetUID())
 	})
 	return nil
+}
+
+// lastHash is the hash of what was applied last to object k of the desired state, which the status records as rec; empty if that is not known.
+func (r *reconciliation) lastHash(k int, rec *status.Recorded) string {
+	if t := &r.record.objects[k].target; t.uid == rec.UID {
+		return cmp.Or(t.contest.get().written, rec.Hash)
+	}
+	return rec.Hash
 }
 
 // canApplyUnread reports whether an apply of downstream i needs to know nothing about the live object.
@@ -216,6 +231,10 @@ func (r *reconciliation) remember(k int, obj *unstructured.Unstructured, live *d
 // apply updates an existing object to its desired state.
 func (r *reconciliation) apply(ctx context.Context, o pipeline.Outcome, in pipeline.Input) error {
 	i := o.Downstream
+	before, err := r.readAhead(ctx, o) // after a takeover, all fields read as ours
+	if err != nil {
+		return err
+	}
 	o, taken, err := r.takeOverFields(ctx, o)
 	if err != nil {
 		return err
@@ -237,10 +256,6 @@ func (r *reconciliation) apply(ctx context.Context, o pipeline.Outcome, in pipel
 		return err
 	}
 	doc = r.Pipeline.Downstreams[i].Fill(doc, o.Live, held, random)
-	before, err := r.readAhead(ctx, o)
-	if err != nil {
-		return err
-	}
 	version := ""
 	if d := r.Pipeline.Downstreams[i]; pipeline.SendsInitial(o.Live) || d.View.LacksGenerated(o.Live) || d.OwnsFields() {
 		// The value is only correct until another manager takes or sets the field, and the object of others is only free for our fields
@@ -255,7 +270,7 @@ func (r *reconciliation) apply(ctx context.Context, o pipeline.Outcome, in pipel
 		return nil
 	case errors.Is(err, apply.ErrReplaced):
 		r.record.noteGone(o.UID, r.now)
-		return r.resolveExisting(ctx, o, doc)
+		return r.resolveExisting(ctx, &o, doc)
 	case errors.Is(err, apply.ErrConflict) && version != "":
 		live, err := r.client.Get(ctx, r.target(i, o.Target))
 		if err != nil {
@@ -266,8 +281,7 @@ func (r *reconciliation) apply(ctx context.Context, o pipeline.Outcome, in pipel
 		return r.refused(ctx, o, doc, in, err)
 	}
 	r.eventNewValues(o)
-	r.explainChange(o, before, resp)
-	r.reportRepair(o, o.Live, resp)
+	r.reportApplied(o, before, resp)
 	return r.rememberApplied(ctx, o, in, resp, doc)
 }
 
@@ -324,12 +338,18 @@ func (r *reconciliation) countWrite(k int, hash string) {
 	r.countItems(r.record.objects[k].downstream)
 }
 
-// reportRepair reports a repair, unless the apply changed nothing: then there was no drift.
-func (r *reconciliation) reportRepair(o pipeline.Outcome, before *drift.Live, resp *unstructured.Unstructured) {
-	if o.State == pipeline.StateUpdate || (before != nil && before.ResourceVersion == resp.GetResourceVersion()) {
-		if o.State == pipeline.StateUpdate {
-			r.eventUpdated(o)
-		}
+// reportApplied reports an apply to an existing object: a repair if others had changed the object, else an update. It reports nothing if
+// the apply changed nothing: then there was no drift. read is the object before; nil if it was not read.
+func (r *reconciliation) reportApplied(o pipeline.Outcome, read, resp *unstructured.Unstructured) {
+	var changed []drift.Difference
+	if read != nil {
+		changed = r.changedFields(o, read, resp)
+	}
+	if o.State == pipeline.StateUpdate {
+		r.eventUpdated(o, changed)
+		return
+	}
+	if o.Live != nil && o.Live.ResourceVersion == resp.GetResourceVersion() {
 		return
 	}
 	t := &r.record.objects[o.Object].target
@@ -339,8 +359,17 @@ func (r *reconciliation) reportRepair(o pipeline.Outcome, before *drift.Live, re
 		t.noteChangedBy(changedBy)
 	}
 	t.at = o.Target
+	manager := r.Pipeline.Config.Conventions.FieldManager
+	if read != nil && drift.IsOwnChange(changed, manager) {
+		o.Message = "the names in conventions have changed"
+		r.eventUpdated(o, changed)
+		return
+	}
+	if read != nil {
+		t.noteChangedBy(drift.Explain(changed, manager))
+	}
 	countDrift(r.Name, r.Pipeline.Downstreams[o.Downstream].Name)
-	r.eventRepaired(o)
+	r.eventRepaired(o, changed)
 }
 
 // readAhead reads the object before an apply if that is worth a request: to name who changed which fields, if events are wanted
@@ -359,19 +388,15 @@ func (r *reconciliation) readAhead(ctx context.Context, o pipeline.Outcome) (*un
 	return live, err
 }
 
-// explainChange compares the object before an apply with the result, not with the document: values that the API server
-// normalizes are no change.
-func (r *reconciliation) explainChange(o pipeline.Outcome, before, resp *unstructured.Unstructured) {
-	if before == nil {
-		return
-	}
+// changedFields compares the object before an apply with the result, not with the document: values that the API server
+// normalizes are no change. It reports the fields that an update should have removed.
+func (r *reconciliation) changedFields(o pipeline.Outcome, read, resp *unstructured.Unstructured) []drift.Difference {
 	manager := r.Pipeline.Config.Conventions.FieldManager
-	if o.State == pipeline.StateUpdate {
-		r.reportLost(o, drift.LostFields(before, resp, manager))
-		return
-	}
 	applied, _ := drift.Project(resp, manager)
-	r.record.objects[o.Object].noteChangedBy(drift.Explain(drift.Changed(applied, before, &r.Pipeline.Downstreams[o.Downstream].View)))
+	if o.State == pipeline.StateUpdate {
+		r.reportLost(o, drift.LostFields(read, resp, manager))
+	}
+	return drift.Changed(applied, read, &r.Pipeline.Downstreams[o.Downstream].View)
 }
 
 // remove deletes an object of ours.
@@ -460,7 +485,7 @@ func (r *reconciliation) compareByDryRun(ctx context.Context, o pipeline.Outcome
 	countDrift(r.Name, r.Pipeline.Downstreams[i].Name)
 	if live, err := r.client.Get(ctx, r.target(i, o.Target)); err == nil {
 		applied, _ := drift.Project(resp, r.Pipeline.Config.Conventions.FieldManager)
-		t.noteChangedBy(drift.Explain(drift.Changed(applied, live, &r.Pipeline.Downstreams[i].View)))
+		t.noteChangedBy(drift.Explain(drift.Changed(applied, live, &r.Pipeline.Downstreams[i].View), r.Pipeline.Config.Conventions.FieldManager))
 	}
 	r.eventDrifted(o, t.unusual.get().changedBy)
 	return nil

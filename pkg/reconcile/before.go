@@ -344,6 +344,5 @@ func (r *reconciliation) failBefore(o pipeline.Outcome, err error) {
 	r.notifyObserver(func(to Observer) { to.Failed(pipeline.BeforeIndex, *m.failure) })
 	r.delay(&m.retry)
 	CountFailure(r.Name, pipeline.BeforeName, f.Reason)
-	r.Log.Info("action failed, will retry", "upstream", r.ref.String(), "downstream", pipeline.BeforeName,
-		"action", string(o.Action), "target", o.Target.String(), "reason", f.Reason, "message", f.Message)
+	r.logFailure(pipeline.BeforeName, o, f)
 }

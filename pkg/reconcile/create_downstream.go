@@ -28,7 +28,7 @@ func (r *Reconciler) CreateDownstream(ctx context.Context, up *unstructured.Unst
 		return w, k, nil, nil
 	}
 	o := pipeline.Outcome{Downstream: i, Object: k, State: pipeline.StateCreate, Action: pipeline.ActionCreate, Target: w.Objects[k].Target}
-	if err := l.create(ctx, o, pipeline.Input{Desired: w}); err != nil {
+	if err := l.create(ctx, &o, pipeline.Input{Desired: w}); err != nil {
 		return w, k, nil, err
 	}
 	decision := l.Pipeline.Decide(l.gather(ctx))

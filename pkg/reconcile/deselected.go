@@ -2,13 +2,17 @@ package reconcile
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"sync"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/corollary-dev/corollary/pkg/apply"
+	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
@@ -105,6 +109,97 @@ func (d *deselected) inherit(from *deselected) {
 // does not say that they are being removed.
 func (r *reconciliation) isLeftOver() bool {
 	return r.upstream.GetDeletionTimestamp() == nil && !r.deselected.has(r.ref, r.upstream.GetUID()) && !r.Pipeline.SaysNotSelected(r.upstream)
+}
+
+// leftBehind are the upstreams that a changed config does not select any more.
+type leftBehind struct {
+	mu sync.Mutex
+	// reported are the uids of those whose status was written, even if somebody has overwritten it since.
+	reported map[types.UID]struct{}
+	// dropped are those in namespaces that were watched until just now.
+	dropped map[pipeline.Ref]struct{}
+}
+
+// isNew reports whether the upstream of that uid was not reported before, and notes that it is now.
+func (l *leftBehind) isNew(uid types.UID) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.reported == nil {
+		l.reported = map[types.UID]struct{}{}
+	}
+	_, known := l.reported[uid]
+	l.reported[uid] = struct{}{}
+	return !known
+}
+
+// drop notes an upstream in a namespace that is no longer watched. take reports whether one was noted, once.
+func (l *leftBehind) drop(ref pipeline.Ref) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.dropped == nil {
+		l.dropped = map[pipeline.Ref]struct{}{}
+	}
+	l.dropped[ref] = struct{}{}
+}
+
+func (l *leftBehind) take(ref pipeline.Ref) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, ok := l.dropped[ref]
+	delete(l.dropped, ref)
+	return ok
+}
+
+// findLeftBehind enqueues the upstreams that the session before worked on and that this one does not select, to be reported once: their
+// downstreams need not be watched any more.
+func (r *Reconciler) findLeftBehind(before *Reconciler) {
+	if r.Pipeline.HasRows() {
+		return
+	}
+	for ref := range before.memory.records {
+		if r.Cache.UpstreamUID(ref) != "" {
+			continue
+		}
+		if !r.Cache.Watches(ref.Namespace) {
+			r.leftBehind.drop(ref)
+		}
+		r.Host.Enqueue(ref)
+	}
+}
+
+// reportLeftover has the status of an upstream that is left over say so, once: without a change of the config nothing would tell. Another
+// process that uses the same conventions may select it, and then overwrites that.
+func (r *reconciliation) reportLeftover(ctx context.Context) {
+	if !r.isLeftOver() || r.Counting.Load() || r.Pipeline.HasRows() || !r.Pipeline.StatusEnabled() || r.Pipeline.SaysLeftover(r.upstream) ||
+		!r.Pipeline.SaysItIsKept(r.upstream) {
+		return
+	}
+	ctx, leave, ok := r.enterShard(ctx)
+	if !ok {
+		return
+	}
+	defer leave()
+	if r.leftBehind.isNew(r.upstream.GetUID()) {
+		r.writeReport(ctx, r.Pipeline.ReportLeftover(r.upstream, metav1.NewTime(r.now)), func() drift.Sum { return drift.Sum{} })
+		r.warn("left over: a changed config does not select the upstream any more", "upstream", r.ref.String())
+	}
+}
+
+// reportDropped is reportLeftover for an upstream in a namespace that is no longer watched, and that others may look after by now. It is
+// tried once: the right to write there may be gone, too.
+func (r *Reconciler) reportDropped(ctx context.Context, ref pipeline.Ref) error {
+	if r.Counting.Load() || !r.leftBehind.take(ref) {
+		return nil
+	}
+	up, err := r.ReadUpstream(ctx, ref)
+	if errors.Is(err, apply.ErrGone) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	r.newReconciliation(ref, up).reportLeftover(ctx)
+	return nil
 }
 
 // standByWait bounds a read in StandBy, since nobody acts before it is done.

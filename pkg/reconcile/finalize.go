@@ -37,6 +37,7 @@ func (r *reconciliation) finalizerChange() string {
 }
 
 func (r *reconciliation) wroteFinalizer(up *unstructured.Unstructured) {
+	r.Log.V(1).Info("finalizer written", "upstream", r.ref.String(), "finalizers", up.GetFinalizers())
 	r.record.contests.edit().finalizers.write(r.record.externalDigest, r.finalizerChange(), r.spacing(), r.now)
 	r.upstream = withoutManagedFields(up)
 	r.record.rememberUpstream(up, false)

@@ -209,7 +209,7 @@ func (r *reconciliation) reportFailure(doing string, err error) apply.Failure {
 	r.minRetry = max(r.minRetry, f.RetryAfter)
 	r.record.noteUpstreamFailure(f.Reason)
 	CountFailure(r.Name, "", f.Reason)
-	r.Log.Info("request for the upstream failed, will retry", "upstream", r.ref.String(), "doing", doing, "reason", f.Reason, "message", f.Message)
+	r.logAt(f)("request for the upstream failed, will retry", "upstream", r.ref.String(), "doing", doing, "reason", f.Reason, "message", f.Message)
 	return f
 }
 
@@ -264,6 +264,7 @@ func (r *reconciliation) writeReport(ctx context.Context, report pipeline.Report
 	case resp == nil:
 		return report, true
 	}
+	r.Log.V(1).Info("status written", "upstream", r.ref.String(), "reason", report.Verdict.Reason)
 	r.notifyObserver(func(to Observer) { to.Reported(report) })
 	r.record.contests.edit().status.write(because, r.statusDigest(report.Status), r.spacing(), r.now)
 	// The response may contain somebody else's change: then the event about it must be handled.

@@ -21,6 +21,7 @@ func (r *Reconciler) Inherit(before *Reconciler) {
 	}
 	r.deselected.inherit(&before.deselected)
 	successors := r.matchDownstreams(before.Pipeline)
+	r.findLeftBehind(before)
 	for ref, old := range before.memory.records {
 		r.memory.record(ref, old.uid).inherit(old, successors)
 	}

@@ -95,7 +95,7 @@ func (r *reconciliation) replaceMarks(ctx context.Context, o pipeline.Outcome, i
 	}
 	r.record.objects[o.Object].setUID(resp.GetUID(), o.Target)
 	r.countWrite(o.Object, in.Desired.Objects[o.Object].Hash)
-	r.eventUpdated(o)
+	r.eventUpdated(o, nil)
 	return r.rememberResponse(o.Object, resp)
 }
 

@@ -217,6 +217,7 @@ func (r *Reconciler) begin(ctx context.Context, ref pipeline.Ref) (begun *reconc
 	l.handleReconcileRequest()
 	if !l.selected && (l.hasNothing() || l.isLeftOver() && !r.ReportsLeftovers) {
 		l.noteShared()
+		l.reportLeftover(ctx)
 		r.forget(ref)
 		return nil, nil
 	}
@@ -266,8 +267,9 @@ func (r *Reconciler) beginUncached(ctx context.Context, ref pipeline.Ref) (*reco
 	mayExist := r.Pipeline.Config.Watch.LabelSelector != nil || r.Cache.Excludes(ref)
 	switch {
 	case !r.Cache.Watches(ref.Namespace):
+		err := r.reportDropped(ctx, ref)
 		r.forget(ref)
-		return nil, nil
+		return nil, err
 	case !mayExist:
 		r.forgetGone(ref)
 		return nil, nil
@@ -302,6 +304,9 @@ func (r *Reconciler) beginDeselected(ctx context.Context, ref pipeline.Ref, up *
 	}
 	if l.hasNothing() || l.isLeftOver() && !r.ReportsLeftovers || r.isOwnDownstream(up) {
 		l.noteShared()
+		if !r.isOwnDownstream(up) {
+			l.reportLeftover(ctx)
+		}
 		r.forget(ref)
 		return nil
 	}
@@ -335,7 +340,7 @@ func (r *Reconciler) forget(ref pipeline.Ref) {
 func (r *Reconciler) readFailed(ref pipeline.Ref, err error) time.Duration {
 	f := apply.Classify(err)
 	CountFailure(r.Name, "", f.Reason)
-	r.Log.Info("reading the upstream failed", "upstream", ref.String(), "reason", f.Reason, "message", f.Message)
+	r.logAt(f)("reading the upstream failed, will retry", "upstream", ref.String(), "reason", f.Reason, "message", f.Message)
 	retry := r.Pipeline.Config.Retry
 	return r.memory.missed(ref).fail(time.Duration(retry.MinDelay), time.Duration(retry.MaxDelay), f.RetryAfter, drift.Sum{}, r.time())
 }

@@ -61,6 +61,7 @@ type Reconciler struct {
 	cascades        cascades
 	lost            lostWatches
 	deselected      deselected
+	leftBehind      leftBehind
 	lostUpstreams   lostUpstreams
 	handover        handover
 	predecessor     predecessor // while it counts

@@ -6,8 +6,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/logging"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
@@ -58,15 +60,55 @@ func (r *reconciliation) event(warning bool, reason, action, format string, args
 	r.Recorder.Eventf(r.upstream, nil, kind, reason, action, format, args...)
 }
 
-// logWrite logs a write that created or deleted an object. Updates and repairs are counted, and logged with -v: there may be
-// very many.
-func (r *reconciliation) logWrite(message string, o pipeline.Outcome) {
-	r.Log.Info(message, "upstream", r.ref.String(), "downstream", r.Pipeline.Downstreams[o.Downstream].Name,
-		"kind", r.Pipeline.Downstreams[o.Downstream].GVK().Kind, "target", o.Target.String(), "why", o.Message)
+// logWrite logs a write of an object. changed are the fields that it changed, as far as they are known: no request is made for the log.
+func (r *reconciliation) logWrite(message string, o pipeline.Outcome, changed []drift.Difference) {
+	line := []any{"upstream", r.ref.String(), "downstream", r.Pipeline.Downstreams[o.Downstream].Name,
+		"kind", r.Pipeline.Downstreams[o.Downstream].GVK().Kind, "target", o.Target.String(), "why", o.Message}
+	if len(changed) > 0 {
+		line = append(line, "fields", drift.Explain(changed, r.Pipeline.Config.Conventions.FieldManager))
+	}
+	r.Log.Info(message, line...)
+}
+
+// logFailure logs a failed action. A person has to look at what the API server refuses whenever it is sent.
+func (r *reconciliation) logFailure(downstream string, o pipeline.Outcome, f apply.Failure) {
+	r.logAt(f)("action failed, will retry", "upstream", r.ref.String(), "downstream", downstream,
+		"action", string(o.Action), "target", o.Target.String(), "reason", f.Reason, "message", f.Message)
+}
+
+// logAt returns what logs a failed request: at the level of a warning if a person has to do something.
+func (r *Reconciler) logAt(f apply.Failure) func(message string, keysAndValues ...any) {
+	if needsPerson(f) {
+		return r.warn
+	}
+	return r.Log.Info
+}
+
+// needsPerson reports whether a request will fail until somebody changes the config, an object, a policy or a right.
+func needsPerson(f apply.Failure) bool {
+	switch f.Reason {
+	case apply.ReasonForbidden, apply.ReasonUnauthorized, apply.ReasonNamespaceNotFound, apply.ReasonKindNotServed, apply.ReasonAlreadyExists:
+		return true
+	}
+	return f.Persistent()
+}
+
+func (r *Reconciler) warn(message string, keysAndValues ...any) {
+	logging.Warn(r.Log, message, keysAndValues...)
+}
+
+// report reports what a person must look at, by an event and in the log.
+func (r *reconciliation) report(reason, action, part, text string) {
+	r.event(true, reason, action, "%s: %s", part, text)
+	r.warnOf(reason, part, text)
+}
+
+func (r *reconciliation) warnOf(reason, part, text string) {
+	r.warn("the upstream needs attention", "upstream", r.ref.String(), "part", part, "reason", reason, "message", text)
 }
 
 func (r *reconciliation) eventCreated(o pipeline.Outcome) {
-	r.logWrite("created", o)
+	r.logWrite("created", o, nil)
 	r.event(false, EventCreated, "Create", "%s created", r.what(o))
 }
 
@@ -80,6 +122,8 @@ func (r *reconciliation) eventNewValues(o pipeline.Outcome) {
 }
 
 func (r *reconciliation) eventBeforeCreated(o pipeline.Outcome) {
+	r.Log.Info("created", "upstream", r.ref.String(), "downstream", pipeline.BeforeName, "kind", r.Pipeline.Before.Config.Kind,
+		"target", o.Target.String(), "why", "the upstream is being deleted, and deletion.before comes first")
 	r.event(false, EventCreated, "Create", "%s %s created: deletion.before", r.Pipeline.Before.Config.Kind, o.Target)
 }
 
@@ -113,35 +157,43 @@ func (r *reconciliation) eventDeletion(d pipeline.Decision) {
 	}
 	if now := reason + text; m.reported != now {
 		old := m.reported == "" && r.reportedBefore == reason
-		if m.reported = now; !old {
+		switch m.reported = now; {
+		case old:
+		case warning && m.failureOf(d.Before) == nil:
+			r.report(reason, "Reconcile", pipeline.BeforeName, text)
+		default:
 			r.event(warning, reason, "Reconcile", "%s: %s", pipeline.BeforeName, text)
 		}
 	}
 }
 
-func (r *reconciliation) eventUpdated(o pipeline.Outcome) {
+func (r *reconciliation) eventUpdated(o pipeline.Outcome, changed []drift.Difference) {
+	r.logWrite("updated", o, changed)
 	r.event(false, EventUpdated, "Apply", "%s updated: %s", r.what(o), o.Message)
 }
 
-func (r *reconciliation) eventRepaired(o pipeline.Outcome) {
-	text := r.record.objects[o.Object].unusual.get().changedBy
-	if text == "" {
-		text = "it had drifted"
+func (r *reconciliation) eventRepaired(o pipeline.Outcome, changed []drift.Difference) {
+	r.logWrite("repaired", o, changed)
+	text := o.Message
+	if len(changed) > 0 {
+		text = drift.Explain(changed, r.Pipeline.Config.Conventions.FieldManager)
 	}
 	r.event(true, EventRepaired, "Apply", "%s repaired: %s", r.what(o), text)
 }
 
 func (r *reconciliation) eventDrifted(o pipeline.Outcome, explained string) {
 	r.event(true, string(pipeline.StateDrifted), "Report", "%s has drifted and is left as it is: %s", r.what(o), explained)
+	r.warn("drifted, and left as it is", "upstream", r.ref.String(), "downstream", r.Pipeline.Downstreams[o.Downstream].Name,
+		"kind", r.Pipeline.Downstreams[o.Downstream].GVK().Kind, "target", o.Target.String(), "fields", explained)
 }
 
 func (r *reconciliation) eventDeleted(o pipeline.Outcome) {
-	r.logWrite("deleted", o)
+	r.logWrite("deleted", o, nil)
 	r.event(false, EventDeleted, "Delete", "%s deleted: %s", r.what(o), o.Message)
 }
 
 func (r *reconciliation) eventReleased(o pipeline.Outcome) {
-	r.logWrite("released", o)
+	r.logWrite("released", o, nil)
 	r.event(false, EventReleased, "Release", "%s released: %s", r.what(o), o.Message)
 }
 
@@ -149,7 +201,7 @@ func (r *reconciliation) reportLost(o pipeline.Outcome, lost []drift.CoOwnedFiel
 	for _, f := range lost {
 		path := r.Pipeline.Downstreams[o.Downstream].Words.Path(f.Path.String())
 		r.event(true, EventFieldKept, "Apply", "%s: %s is no longer in the template but stays, because %s owns it too", r.what(o), path, f.Manager)
-		r.Log.Info("a field removed from the template stays", "upstream", r.ref.String(), "target", o.Target.String(), "field", path, "manager", f.Manager)
+		r.warn("a field removed from the template stays", "upstream", r.ref.String(), "target", o.Target.String(), "field", path, "manager", f.Manager)
 	}
 }
 
@@ -175,31 +227,27 @@ func (r *reconciliation) eventOutcomes(d pipeline.Decision, said bool) {
 		name := downstream.Name
 		now = append(now, name+reason+text)
 		if !old && !strings.Contains(r.record.reported, name+reason+text) {
-			r.event(true, reason, "Reconcile", "%s: %s", name, text)
-			r.logContested(name, reason, text)
+			if r.failures[k] != nil { // it is logged already
+				r.event(true, reason, "Reconcile", "%s: %s", name, text)
+				continue
+			}
+			r.report(reason, "Reconcile", name, text)
 		}
 	}
 	if text := r.contestedBy; text != "" {
 		now = append(now, text)
 		if !strings.Contains(r.record.reported, text) {
-			r.event(true, string(pipeline.StateContested), "Reconcile", "status: %s", text)
-			r.logContested("status", string(pipeline.StateContested), text)
+			r.report(string(pipeline.StateContested), "Reconcile", "status", text)
 		}
 	}
 	for _, f := range r.record.desired.Invalid {
 		now = append(now, f.String())
 		if !old && !strings.Contains(r.record.reported, f.String()) {
 			r.event(true, EventInvalid, "Validate", "%s", f.String())
+			r.warnOf(EventInvalid, "spec", f.String())
 		}
 	}
 	r.record.reported = strings.Join(now, "\n")
-}
-
-// logContested logs which writes do not last; any other problem is logged as a failure.
-func (r *reconciliation) logContested(what, reason, why string) {
-	if reason == string(pipeline.StateContested) {
-		r.Log.Info("writes keep being undone: retrying with growing delay", "upstream", r.ref.String(), "part", what, "why", why)
-	}
 }
 
 // logDropped logs once which status fields the kind cannot store.
@@ -208,7 +256,7 @@ func (r *reconciliation) logDropped(report pipeline.Report) {
 		return
 	}
 	r.droppedReported.Do(func() {
-		r.Log.Info("the upstream's schema cannot store all of its status; corollary check prints the lines to add",
+		r.warn("the upstream's schema cannot store all of its status; corollary check prints the lines to add",
 			"kind", r.Pipeline.Upstream.GVK.String(), "fields", strings.Join(report.Dropped, ", "))
 	})
 }

@@ -107,7 +107,7 @@ func (r *reconciliation) applyAsCreated(ctx context.Context, o pipeline.Outcome,
 	case err != nil:
 		return err
 	}
-	r.reportRepair(o, o.Live, resp)
+	r.reportApplied(o, live, resp)
 	return r.rememberApplied(ctx, o, in, resp, kept)
 }
 

@@ -119,7 +119,7 @@ func (r *reconciliation) logRefused(f apply.Failure) {
 		r.Host.RecheckKinds()
 	}
 	CountFailure(r.Name, "", f.Reason)
-	r.Log.Info("the status was refused: writing it without the values that cannot be stored", "upstream", r.ref.String(), "reason", f.Reason, "message", f.Message)
+	r.warn("the status was refused: writing it without the values that cannot be stored", "upstream", r.ref.String(), "reason", f.Reason, "message", f.Message)
 }
 
 // rememberRefused remembers what was refused by that definition, so that it is not tried in each reconciliation. What admission

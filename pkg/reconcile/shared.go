@@ -92,7 +92,7 @@ func (r *Reconciler) reportShared(object types.UID, upstream string) {
 	}
 	note := "objects with this operator's field manager and labels belong to upstreams that it does not watch; they are left alone: " + whyShared +
 		"; give each process its own conventions"
-	r.Log.Info(note, "upstream", upstream, "fieldManager", r.Pipeline.Config.Conventions.FieldManager)
+	r.warn(note, "upstream", upstream, "fieldManager", r.Pipeline.Config.Conventions.FieldManager)
 	r.Host.ReportShared(note, upstream)
 }
 

@@ -58,7 +58,7 @@ func noSlotDelay() time.Duration { return 500*time.Millisecond + rand.N(500*time
 func (r *reconciliation) noteSlow(what string) time.Duration {
 	slow := &r.record.unusual.edit().slow
 	if r.record.isExpensive = true; slow.failures == 0 {
-		r.Log.Info("expressions or templates took too long, will retry", "upstream", r.ref.String(), "incomplete", what)
+		r.warn("expressions or templates took too long, will retry", "upstream", r.ref.String(), "incomplete", what)
 	}
 	return r.delay(slow)
 }

@@ -13,7 +13,7 @@ const reasonMatchConditionFailed = "MatchConditionFailed"
 // NoteUnknown tells that a match condition of an upstream could not be evaluated: nothing is done about it.
 func (r *Reconciler) NoteUnknown(ref pipeline.Ref, err error) {
 	CountFailure(r.Name, "", reasonMatchConditionFailed)
-	r.Log.Info("whether it is an upstream is not known: it is left as it is", "upstream", ref.String(), "reason", reasonMatchConditionFailed,
+	r.warn("whether it is an upstream is not known: it is left as it is", "upstream", ref.String(), "reason", reasonMatchConditionFailed,
 		"message", err.Error())
 	r.deselected.forget(ref)
 	r.forget(ref)

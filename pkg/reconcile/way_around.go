@@ -72,6 +72,6 @@ func (r *reconciliation) applyAround(ctx context.Context, o pipeline.Outcome, in
 	if err != nil {
 		return err
 	}
-	r.reportRepair(o, o.Live, resp)
+	r.reportApplied(o, w.live, resp)
 	return r.rememberApplied(ctx, o, in, resp, doc)
 }

@@ -21,6 +21,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/convert"
 	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/logging"
 )
 
 // Served is a conversion, with the definition as it is now.
@@ -298,7 +299,7 @@ func (p *Publisher) report(err error) {
 		return
 	}
 	if p.logged = &text; err != nil {
-		p.Log.Error(err, "not every conversion is published")
+		logging.Warn(p.Log, "not every conversion is published", "error", err.Error())
 	} else {
 		p.Log.Info("every conversion is published")
 	}
