@@ -149,8 +149,8 @@ func TestStrippedLabelsAreNotForgotten(t *testing.T) {
 			testkit.Eventually(t, patience, func() (bool, string) {
 				u := testkit.Get(t, widgets, ns, "a")
 				observed, _, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration")
-				_, reason, _ := condition(u, "Ready")
-				return observed == u.GetGeneration() && (row.name != "paused" || reason == "Paused"), "Ready is " + reason
+				_, reason, message := condition(u, "Ready")
+				return observed == u.GetGeneration() && (row.name != "paused" || strings.HasPrefix(message, "paused: ")), "Ready is " + reason + ": " + message
 			})
 			testkit.Delete(t, widgets, ns, "a")
 			waitGone(t, widgets, ns, "a")

@@ -180,8 +180,12 @@ func TestPause(t *testing.T) {
 	testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":"new"}}}`)
 	testkit.Patch(t, configMaps, ns, "a", "somebody", `{"data":{"key":"tampered"}}`)
 	quiet(t, counter)
-	if _, reason, message := condition(testkit.Get(t, widgets, ns, "a"), "Ready"); reason != "Paused" || !strings.Contains(message, "paused is true") {
-		t.Errorf("Ready says %s: %s", reason, message)
+	up := testkit.Get(t, widgets, ns, "a")
+	if status, reason, message := condition(up, "Ready"); status != "True" || reason != "Ready" || !strings.Contains(message, "paused is true") {
+		t.Errorf("Ready is %s, %s: %s", status, reason, message)
+	}
+	if observed, _, _ := unstructured.NestedInt64(up.Object, "status", "observedGeneration"); observed == up.GetGeneration() {
+		t.Error("the status claims to be about a generation that nobody acted on")
 	}
 	waitData(t, ns, "a", "key", "tampered")
 	testkit.Patch(t, widgets, ns, "a", "somebody", `{"metadata":{"annotations":{"`+name+`.example.com/paused":null}}}`)

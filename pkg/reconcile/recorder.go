@@ -117,7 +117,7 @@ func (r *reconciliation) eventNewValues(o pipeline.Outcome) {
 	if o.NewValues == "" {
 		return
 	}
-	r.Log.Info("generated values are lost", "upstream", r.ref.String(), "target", o.Target.String(), "why", o.NewValues)
+	r.warn("generated values are lost", "upstream", r.ref.String(), "target", o.Target.String(), "why", o.NewValues)
 	r.event(true, EventNewRandomValue, "Create", "%s has %s", r.what(o), o.NewValues)
 }
 
