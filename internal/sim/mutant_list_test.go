@@ -16,7 +16,7 @@ var mutants = []mutant{
 	{"a deletion is carried out before its watch shows it", "pkg/reconcile/finalize.go",
 		"	if r.watchLagsDeletion() {", "	if false && r.watchLagsDeletion() {"},
 	{"the cache is preferred to a newer response", "pkg/reconcile/memory.go",
-		"	if fresh.live == nil {\n		return cached\n	}", "	if fresh.live == nil || true {\n		return cached\n	}"},
+		"	case fresh.live == nil:\n", "	case true:\n"},
 	{"a delete has no uid", "pkg/apply/delete.go",
 		"		Preconditions:     &metav1.Preconditions{UID: &uid},\n", ""},
 	{"a finalizer is removed without reading what the status records", "pkg/reconcile/finalize.go",
