@@ -188,6 +188,7 @@ func (s *scene) said() []string {
 		}
 		all = append(all, strings.Join(words, " "))
 	}
+	slices.Sort(s.events) // each is sent by itself, so their order means nothing
 	for _, e := range s.events {
 		all = append(all, "event "+e)
 	}
