@@ -24,10 +24,18 @@ func Suggest(spoke, hub *kinds.Version) (draft config.Spoke, guesses map[string]
 	return config.Spoke{Version: spoke.Name, Rules: rules, ToHub: d.toHub, FromHub: d.fromHub}, guesses
 }
 
+// Suspected are the rules that Suggest does not draft, since too little speaks for them: fields of one type that only one version has.
+func Suspected(spoke, hub *kinds.Version) []config.ConversionRule {
+	d := &drafter{guesses: map[string]string{}}
+	d.rules(spoke.Structural, hub.Structural, nil, false)
+	return d.suspected
+}
+
 // drafter drafts rules and steps for an object, or for an item of a list or map.
 type drafter struct {
 	toHub, fromHub []config.ConversionStep
 	guesses        map[string]string // of all drafters of a spoke
+	suspected      []config.ConversionRule
 }
 
 // field is one that the other side does not have at that path.
@@ -151,8 +159,11 @@ type match struct {
 	likeness    float64
 }
 
-// leastLikeness is what a pair needs to be suggested.
-const leastLikeness = 0.6
+// leastLikeness is what a pair needs to be suggested, leastSuspicion what it needs to be mentioned.
+const (
+	leastLikeness  = 0.6
+	leastSuspicion = 0.4
+)
 
 // matches drafts rules for fields that only one side has: the likeliest pairs first, each field once. Objects without a counterpart
 // are looked into.
@@ -179,11 +190,17 @@ func (d *drafter) matches(left, right []field, above fieldpath.Path) []config.Co
 	var rules []config.ConversionRule
 	takenLeft, takenRight := map[int]bool{}, map[int]bool{}
 	for _, m := range pairs {
-		if m.likeness < leastLikeness || takenLeft[m.left] || takenRight[m.right] {
+		if m.likeness < leastSuspicion || takenLeft[m.left] || takenRight[m.right] {
 			continue
 		}
 		takenLeft[m.left], takenRight[m.right] = true, true
 		from, to := left[m.left].path, right[m.right].path
+		if m.likeness < leastLikeness {
+			if m.form == "move" {
+				d.suspected = append(d.suspected, config.ConversionRule{Move: from.String(), To: to.String()})
+			}
+			continue
+		}
 		rule := config.ConversionRule{To: to.String()}
 		switch m.form {
 		case "wrap":
