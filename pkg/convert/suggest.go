@@ -24,7 +24,8 @@ func Suggest(spoke, hub *kinds.Version) (draft config.Spoke, guesses map[string]
 	return config.Spoke{Version: spoke.Name, Rules: rules, ToHub: d.toHub, FromHub: d.fromHub}, guesses
 }
 
-// Suspected are the rules that Suggest does not draft, since too little speaks for them: fields of one type that only one version has.
+// Suspected are rules that Suggest does not draft, since too little speaks for them: fields of one type in one place that only one
+// version has.
 func Suspected(spoke, hub *kinds.Version) []config.ConversionRule {
 	d := &drafter{guesses: map[string]string{}}
 	d.rules(spoke.Structural, hub.Structural, nil, false)
@@ -159,11 +160,11 @@ type match struct {
 	likeness    float64
 }
 
-// leastLikeness is what a pair needs to be suggested, leastSuspicion what it needs to be mentioned.
-const (
-	leastLikeness  = 0.6
-	leastSuspicion = 0.4
-)
+// leastLikeness is what a pair needs to be suggested.
+const leastLikeness = 0.6
+
+// mostSuspected is how many fields one may be suspected to be.
+const mostSuspected = 3
 
 // matches drafts rules for fields that only one side has: the likeliest pairs first, each field once. Objects without a counterpart
 // are looked into.
@@ -190,17 +191,11 @@ func (d *drafter) matches(left, right []field, above fieldpath.Path) []config.Co
 	var rules []config.ConversionRule
 	takenLeft, takenRight := map[int]bool{}, map[int]bool{}
 	for _, m := range pairs {
-		if m.likeness < leastSuspicion || takenLeft[m.left] || takenRight[m.right] {
+		if m.likeness < leastLikeness || takenLeft[m.left] || takenRight[m.right] {
 			continue
 		}
 		takenLeft[m.left], takenRight[m.right] = true, true
 		from, to := left[m.left].path, right[m.right].path
-		if m.likeness < leastLikeness {
-			if m.form == "move" {
-				d.suspected = append(d.suspected, config.ConversionRule{Move: from.String(), To: to.String()})
-			}
-			continue
-		}
 		rule := config.ConversionRule{To: to.String()}
 		switch m.form {
 		case "wrap":
@@ -217,7 +212,31 @@ func (d *drafter) matches(left, right []field, above fieldpath.Path) []config.Co
 	slices.SortFunc(rules, func(a, b config.ConversionRule) int {
 		return strings.Compare(a.Move+a.Wrap+a.Unwrap, b.Move+b.Wrap+b.Unwrap)
 	})
+	d.suspect(untaken(left, takenLeft), untaken(right, takenRight))
 	return rules
+}
+
+func untaken(list []field, taken map[int]bool) []field {
+	var rest []field
+	for i, f := range list {
+		if !taken[i] {
+			rest = append(rest, f)
+		}
+	}
+	return rest
+}
+
+// suspect notes which of the fields without a counterpart may be one: those of one type in one place, where one side has only one.
+func (d *drafter) suspect(left, right []field) {
+	for _, l := range left {
+		for _, r := range right {
+			ours, theirs := countOf(left, l.schema), countOf(right, l.schema)
+			if formOf(l.schema, r.schema) == "move" && min(ours, theirs) == 1 && max(ours, theirs) <= mostSuspected &&
+				l.path[:len(l.path)-1].Equal(r.path[:len(r.path)-1]) {
+				d.suspected = append(d.suspected, config.ConversionRule{Move: l.path.String(), To: r.path.String()})
+			}
+		}
+	}
 }
 
 // opened replaces objects by the fields in them, unless the other side has one that is alike.

@@ -64,6 +64,9 @@ func TestSuspected(t *testing.T) {
 	for _, row := range []struct{ reason, spoke, hub, want string }{
 		{"another name, the only one of its type", `{size: {type: integer}, a: {type: string}}`, `{replicas: {type: integer}, a: {type: string}}`,
 			`[{move: .spec.size, to: .spec.replicas}]`},
+		{"one of two", `{schedule: {type: string}}`, `{cron: {type: string}, timeZone: {type: string}}`,
+			`[{move: .spec.schedule, to: .spec.cron}, {move: .spec.schedule, to: .spec.timeZone}]`},
+		{"another place", `{a: {type: string}}`, `{o: {type: object, properties: {b: {type: string}, c: {type: integer}}}}`, `[]`},
 		{"nothing alike, and others have the type", `{a: {type: string}, b: {type: string}}`, `{x: {type: string}, "y": {type: string}}`, `[]`},
 		{"what is drafted", `{hostname: {type: string}}`, `{host: {type: string}}`, `[]`},
 		{"another type", `{a: {type: string}}`, `{b: {type: integer}}`, `[]`},
