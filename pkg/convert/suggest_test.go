@@ -58,7 +58,7 @@ func TestSuggest(t *testing.T) {
 	}
 }
 
-// TestSuspected: what too little speaks for is no rule of the draft, and is mentioned.
+// TestSuspected: renamings that the draft leaves out, and mentions.
 func TestSuspected(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct{ reason, spoke, hub, want string }{

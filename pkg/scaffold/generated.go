@@ -10,11 +10,11 @@ import (
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
 
-// passwordKey matches the keys of Secrets whose values are passwords. A token may be somebody else's to give.
+// passwordKey matches the keys of Secrets whose values are passwords. A token may come from elsewhere.
 var passwordKey = regexp.MustCompile(`(?i)(passw(or)?d|passphrase)$`)
 
 // generatePasswords leaves passwords of Secrets out of the templates: each custom resource gets random ones of its own. A password that
-// is a hole, or that stands elsewhere in the manifests, too, is kept.
+// is a hole, or that other values contain, is kept.
 func (d *Draft) generatePasswords() {
 	for _, s := range d.operator.manifests {
 		if s.kind.Group != "" || s.kind.Kind != "Secret" {
@@ -30,7 +30,7 @@ func (d *Draft) generatePasswords() {
 				if !passwordKey.MatchString(key) || text == "" || isHole {
 					continue
 				}
-				if d.standsElsewhere(text, field == "data") {
+				if d.occursElsewhere(text, field == "data") {
 					d.note("%s of downstream %s is a password that other values contain, too, so it is not generated", path, s.downstream)
 					continue
 				}
@@ -46,8 +46,8 @@ func (d *Draft) generatePasswords() {
 	}
 }
 
-// standsElsewhere reports whether the value of a Secret is, or is a part of, more than one text of the manifests.
-func (d *Draft) standsElsewhere(value string, encoded bool) bool {
+// occursElsewhere reports whether the value of a Secret is, or is a part of, more than one text of the manifests.
+func (d *Draft) occursElsewhere(value string, encoded bool) bool {
 	if encoded {
 		if plain, err := base64.StdEncoding.DecodeString(value); err == nil {
 			value = string(plain)
