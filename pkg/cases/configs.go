@@ -68,13 +68,21 @@ func (r *Runner) files(c *testCase) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	for at := dir; ; at = filepath.Dir(at) {
+	up, found := FindNearest(dir)
+	if !found {
+		return nil, fmt.Errorf("%s: no config: set config: ../FILE, use -c, or put %s into this folder or one above", c.path, NearestConfig)
+	}
+	return inFolder(filepath.Join(c.dir(), up), []string{NearestConfig}), nil
+}
+
+// FindNearest returns the way from a directory, given by its absolute path, to the nearest one upward that has NearestConfig.
+func FindNearest(dir string) (up string, found bool) {
+	for at, up := dir, "."; ; at, up = filepath.Dir(at), filepath.Join(up, "..") {
 		if _, err := os.Stat(filepath.Join(at, NearestConfig)); err == nil {
-			up, err := filepath.Rel(dir, at)
-			return inFolder(filepath.Join(c.dir(), up), []string{NearestConfig}), err
+			return up, true
 		}
 		if at == filepath.Dir(at) {
-			return nil, fmt.Errorf("%s: no config: set config: ../FILE, use -c, or put %s into this folder or one above", c.path, NearestConfig)
+			return "", false
 		}
 	}
 }

@@ -34,12 +34,15 @@ func newCheck(streams IO) *cobra.Command {
 to fix it. It also reports:
 
   - which kinds are typed: if a kind's schema is known, a rule that names a field
-    which does not exist is an error, and a template that reads one is a warning.
+    which does not exist is an error, and so is a template that needs one; a
+    template that only reads one, with a default or in a condition, is a warning.
     Built-in kinds are always typed; for others give their
     CustomResourceDefinitions with --crds, or use an API server with --live;
   - what the API server would refuse in a typed downstream: an unknown field, a value
     of another type or outside of an enum, a duplicate item, a missing required
     field: an error if it is certain, else a warning;
+  - fields of the upstream that may change and that a template prints into an
+    immutable field of a built-in kind, and keys that YAML reads as something else;
   - fields that a template may not set, such as status or metadata.uid: an error if
     every path through the template sets one, else a warning;
   - the holes through which structure enters a downstream: there a custom

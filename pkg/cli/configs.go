@@ -2,11 +2,14 @@ package cli
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/corollary-dev/corollary/pkg/cases"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/generate"
 	"github.com/corollary-dev/corollary/pkg/kinds"
@@ -29,10 +32,27 @@ func (f *configFlags) bind(cmd *cobra.Command) {
 	_ = cmd.RegisterFlagCompletionFunc("set", cobra.NoFileCompletions)
 }
 
-// load reads the configs. That none is named is a wrong use of the command.
+// findNearest names the config of a command that was given none: the nearest one from the working directory upward, as for cases.
+// That there is none is a wrong use of the command.
+func (f *configFlags) findNearest() error {
+	if len(f.files) > 0 {
+		return nil
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return fmt.Errorf("looking for %s: %w", cases.NearestConfig, err)
+	}
+	if up, found := cases.FindNearest(dir); found {
+		f.files = []string{filepath.Join(up, cases.NearestConfig)}
+		return nil
+	}
+	return usagef("no config is given: add -c FILE, or -c DIRECTORY")
+}
+
+// load reads the configs; if none is named, the nearest one.
 func (f *configFlags) load(streams IO) ([]*config.File, config.Errors, error) {
-	if len(f.files) == 0 {
-		return nil, nil, usagef("no config is given: add -c FILE, or -c DIRECTORY")
+	if err := f.findNearest(); err != nil {
+		return nil, nil, err
 	}
 	files, errs := config.Load(config.Options{Files: f.files, Set: f.set, Env: streams.Env, Stdin: streams.In, Program: build().Version})
 	return files, errs, nil

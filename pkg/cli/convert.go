@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/yaml"
 
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/kinds"
@@ -21,10 +20,11 @@ type convertOptions struct {
 	crds    []string
 	files   []string
 	to      string
+	output  choice
 }
 
 func newConvert(streams IO) *cobra.Command {
-	o := &convertOptions{streams: streams}
+	o := &convertOptions{streams: streams, output: choice{words: []string{"yaml", "json"}}}
 	cmd := &cobra.Command{
 		Use:   "convert -c CONFIG --crds FILE -f FILE --to VERSION",
 		Short: "Convert custom resources to another version, without a cluster",
@@ -46,6 +46,7 @@ not have are dropped, and defaults are filled in.`,
 		"File with custom resources, a directory of them, or - for standard input; may be repeated")
 	completeFiles(cmd, "filename", "yaml", "yml", "json")
 	cmd.Flags().StringVar(&o.to, "to", "", "Version to convert to, such as v1")
+	bindChoice(cmd, &o.output, "output", "o", "Output format: yaml, or json (an object for one custom resource, a List for several)")
 	cmd.AddCommand(newConvertProve(streams), newConvertSuggest(streams), newConvertRehub(streams))
 	return cmd
 }
@@ -127,40 +128,33 @@ func (o *convertOptions) run(ctx context.Context) error {
 	if len(o.files) == 0 {
 		return usagef("no custom resource is named: add -f FILE")
 	}
-	var documents [][]byte
+	documents := make([]map[string]any, 0, len(objects))
 	for _, u := range objects {
-		text, err := convertOne(ctx, list, u.object.Object, o.to)
-		if err != nil {
+		documents = append(documents, u.object.Object)
+		if err := convertOne(ctx, list, u.object.Object, o.to); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", u, err))
 		}
-		documents = append(documents, text)
 	}
 	if len(errs) > 0 {
 		return errors.Join(errs...)
 	}
-	for i, text := range documents {
-		if i > 0 {
-			fmt.Fprintln(o.streams.Out, "---")
-		}
-		fmt.Fprint(o.streams.Out, string(text))
-	}
-	return nil
+	return printDocuments(o.streams.Out, o.output.value, documents)
 }
 
-func convertOne(ctx context.Context, list []*conversion, obj map[string]any, to string) ([]byte, error) {
+func convertOne(ctx context.Context, list []*conversion, obj map[string]any, to string) error {
 	text, _ := obj["apiVersion"].(string)
 	kind, _ := obj["kind"].(string)
 	gvk := schema.FromAPIVersionAndKind(text, kind)
 	i := slices.IndexFunc(list, func(c *conversion) bool { return c.file.For == gvk.GroupKind() })
 	if i < 0 {
-		return nil, fmt.Errorf("no config converts %s: add it with -c", gvk.GroupKind())
+		return fmt.Errorf("no config converts %s: add it with -c", gvk.GroupKind())
 	}
 	if from := list[i].version(gvk.Version); from != nil {
 		from.Coerce(obj)
 	}
 	if err := list[i].converter.Convert(ctx, obj, to); err != nil {
-		return nil, err
+		return err
 	}
 	list[i].version(to).Coerce(obj)
-	return yaml.Marshal(obj)
+	return nil
 }

@@ -33,8 +33,9 @@ print it as a config of kind Conversion. Fields that seem to have another name o
 become rules; so do values that are lists of one item on the other side, words of enums
 that differ, and types that can be converted.
 
-A draft is a guess: rules to look at are marked "check", and fields for which no rule was
-found are listed at the end. Prove the result: corollary convert prove.`,
+A draft is a guess: rules to look at are marked "check", fields for which no rule was
+found are listed at the end, and a renaming for which too little speaks is a rule in a
+comment. Prove the result: corollary convert prove.`,
 		Example: `  corollary convert suggest --crds crd.yaml --hub v1 > conversion.yaml`,
 		Args:    noArguments("CustomResourceDefinitions are named with --crds"),
 		RunE:    func(*cobra.Command, []string) error { return o.run() },
@@ -67,7 +68,7 @@ func (o *suggestOptions) run() error {
 		o.manager = crd.Name
 	}
 	made := config.Conversion{Hub: o.hub}
-	guesses := map[string]string{}
+	guesses, suspected := map[string]string{}, []string{}
 	for _, v := range versions {
 		if v.Name == o.hub {
 			continue
@@ -77,6 +78,10 @@ func (o *suggestOptions) run() error {
 		for path, reason := range found {
 			guesses[v.Name+" "+path] = reason
 		}
+		for _, rule := range convert.Suspected(v, versions[h]) {
+			suspected = append(suspected, fmt.Sprintf("# if %s of %s is %s of %s by another name, add to rules of %[2]s:\n#   - {move: %[1]s, to: %[3]s}",
+				rule.Move, v.Name, rule.To, o.hub))
+		}
 	}
 	if len(made.Spokes) == 0 {
 		return fmt.Errorf("CustomResourceDefinition %s serves only %s: there is nothing to convert", crd.Name, o.hub)
@@ -85,7 +90,7 @@ func (o *suggestOptions) run() error {
 	_, problems := convert.Compile(&made, convert.Options{
 		Kind: kind, Versions: versions, Stored: kinds.StoredVersion(crd), Namespaced: kinds.IsNamespaced(crd),
 	})
-	return o.print(crd, &made, guesses, problems)
+	return o.print(crd, &made, guesses, problems, suspected)
 }
 
 // definition is the one that is meant.
@@ -111,9 +116,10 @@ func (o *suggestOptions) definition() (*apiextensionsv1.CustomResourceDefinition
 	return list[0], nil
 }
 
-// print writes the draft, with a comment below each guess's path and for each problem.
+// print writes the draft, with a comment for each guess, for each problem, and for each rule that is only suspected.
 func (o *suggestOptions) print(
 	crd *apiextensionsv1.CustomResourceDefinition, made *config.Conversion, guesses map[string]string, problems []*convert.Problem,
+	suspected []string,
 ) error {
 	text, err := yaml.Marshal(config.ConversionDocument{
 		APIVersion: config.APIVersion, Kind: config.ConversionKind, Metadata: config.Metadata{Name: crd.Spec.Names.Plural},
@@ -133,6 +139,7 @@ func (o *suggestOptions) print(
 	for _, p := range problems {
 		lines = append(lines, fmt.Sprintf("# to do: %s: %s", p.Path, p.Message))
 	}
+	lines = append(lines, suspected...)
 	for _, line := range lines {
 		b.WriteString(line + "\n")
 	}

@@ -169,6 +169,9 @@ func (o *runOptions) run(ctx context.Context, misspelt []string) error {
 
 // loadFirst loads the configs, and the activations beside them. problems are the errors of both.
 func (o *runOptions) loadFirst(again func() IO) (files []*config.File, locks []*config.ActivationFile, problems config.Errors, err error) {
+	if err := o.configs.findNearest(); err != nil {
+		return nil, nil, nil, err
+	}
 	o.cache.named = o.configs.files
 	files, problems = o.cache.load(func() (loaded []*config.File, errs config.Errors) {
 		if loaded, errs, err = o.configs.load(again()); err != nil {

@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/corollary-dev/corollary/pkg/spelling"
 )
 
 // Options says what to load.
@@ -40,14 +42,22 @@ func Load(o Options) ([]*File, Errors) {
 	var files []*File
 	unnamed := len(errs) > len(more) // a file that cannot be read may be the one that an override means
 	lib := library{}
+	var manifests Errors
 	for _, s := range sources {
 		f, found := open(s, o.Stdin, lib)
+		if f != nil && s.directory && f.isManifest() {
+			manifests = append(manifests, f.identify(Kind))
+			continue
+		}
 		errs = append(errs, found...)
 		if f != nil {
 			files = append(files, f)
 		} else if len(found) > 0 {
 			unnamed = true
 		}
+	}
+	if len(manifests) == len(sources) { // nothing else is there
+		errs = append(errs, manifests...)
 	}
 	errs = append(errs, assign(files, overrides, unnamed)...)
 	for _, f := range files {
@@ -96,10 +106,25 @@ func open(s source, stdin io.Reader, lib library) (*File, Errors) {
 	if s.directory && doc.values["apiVersion"] == APIVersion && doc.values["kind"] == ConventionsKind {
 		return nil, lib.open(s.path).errs
 	}
+	if s.directory && f.isManifest() {
+		return f, nil
+	}
 	if err := f.identify(Kind); err != nil {
 		return nil, append(doc.errs, err)
 	}
 	return f, nil
+}
+
+// isManifest reports whether a file that is beside configs holds an object of Kubernetes, such as the definition of their kind, and
+// not a config with a mistake in its first lines.
+func (f *File) isManifest() bool {
+	apiVersion, _ := f.values["apiVersion"].(string)
+	kind, _ := f.values["kind"].(string)
+	_, named := f.values["metadata"].(map[string]any)
+	group, _, _ := strings.Cut(APIVersion, "/")
+	theirs, _, _ := strings.Cut(apiVersion, "/")
+	ours := []string{Kind, ConventionsKind, ConversionKind, CertificateKind, ActivationKind}
+	return named && apiVersion != "" && kind != "" && theirs != group && spelling.Closest(theirs, []string{group}) == "" && !slices.Contains(ours, kind)
 }
 
 // identify refuses what is not of the kind that is wanted: nothing can be said about its other fields.

@@ -24,10 +24,19 @@ func Suggest(spoke, hub *kinds.Version) (draft config.Spoke, guesses map[string]
 	return config.Spoke{Version: spoke.Name, Rules: rules, ToHub: d.toHub, FromHub: d.fromHub}, guesses
 }
 
+// Suspected are rules that Suggest does not draft, since too little speaks for them: fields of one type in one place that only one
+// version has.
+func Suspected(spoke, hub *kinds.Version) []config.ConversionRule {
+	d := &drafter{guesses: map[string]string{}}
+	d.rules(spoke.Structural, hub.Structural, nil, false)
+	return d.suspected
+}
+
 // drafter drafts rules and steps for an object, or for an item of a list or map.
 type drafter struct {
 	toHub, fromHub []config.ConversionStep
 	guesses        map[string]string // of all drafters of a spoke
+	suspected      []config.ConversionRule
 }
 
 // field is one that the other side does not have at that path.
@@ -154,6 +163,9 @@ type match struct {
 // leastLikeness is what a pair needs to be suggested.
 const leastLikeness = 0.6
 
+// mostSuspected is how many fields one may be suspected to be.
+const mostSuspected = 3
+
 // matches drafts rules for fields that only one side has: the likeliest pairs first, each field once. Objects without a counterpart
 // are looked into.
 func (d *drafter) matches(left, right []field, above fieldpath.Path) []config.ConversionRule {
@@ -200,7 +212,31 @@ func (d *drafter) matches(left, right []field, above fieldpath.Path) []config.Co
 	slices.SortFunc(rules, func(a, b config.ConversionRule) int {
 		return strings.Compare(a.Move+a.Wrap+a.Unwrap, b.Move+b.Wrap+b.Unwrap)
 	})
+	d.suspect(untaken(left, takenLeft), untaken(right, takenRight))
 	return rules
+}
+
+func untaken(list []field, taken map[int]bool) []field {
+	var rest []field
+	for i, f := range list {
+		if !taken[i] {
+			rest = append(rest, f)
+		}
+	}
+	return rest
+}
+
+// suspect notes which of the fields without a counterpart may be one: those of one type in one place, where one side has only one.
+func (d *drafter) suspect(left, right []field) {
+	for _, l := range left {
+		for _, r := range right {
+			ours, theirs := countOf(left, l.schema), countOf(right, l.schema)
+			if formOf(l.schema, r.schema) == "move" && min(ours, theirs) == 1 && max(ours, theirs) <= mostSuspected &&
+				l.path[:len(l.path)-1].Equal(r.path[:len(r.path)-1]) {
+				d.suspected = append(d.suspected, config.ConversionRule{Move: l.path.String(), To: r.path.String()})
+			}
+		}
+	}
 }
 
 // opened replaces objects by the fields in them, unless the other side has one that is alike.

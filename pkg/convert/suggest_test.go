@@ -57,3 +57,28 @@ func TestSuggest(t *testing.T) {
 		})
 	}
 }
+
+// TestSuspected: renamings that the draft leaves out, and mentions.
+func TestSuspected(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct{ reason, spoke, hub, want string }{
+		{"another name, the only one of its type", `{size: {type: integer}, a: {type: string}}`, `{replicas: {type: integer}, a: {type: string}}`,
+			`[{move: .spec.size, to: .spec.replicas}]`},
+		{"one of two", `{schedule: {type: string}}`, `{cron: {type: string}, timeZone: {type: string}}`,
+			`[{move: .spec.schedule, to: .spec.cron}, {move: .spec.schedule, to: .spec.timeZone}]`},
+		{"another place", `{a: {type: string}}`, `{o: {type: object, properties: {b: {type: string}, c: {type: integer}}}}`, `[]`},
+		{"nothing alike, and others have the type", `{a: {type: string}, b: {type: string}}`, `{x: {type: string}, "y": {type: string}}`, `[]`},
+		{"what is drafted", `{hostname: {type: string}}`, `{host: {type: string}}`, `[]`},
+		{"another type", `{a: {type: string}}`, `{b: {type: integer}}`, `[]`},
+	} {
+		_, versions := define(t, crdOf(row.spoke, row.hub))
+		got := convert.Suspected(versions[0], versions[1])
+		want := []config.ConversionRule{}
+		if err := yaml.Unmarshal([]byte(row.want), &want); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, append([]config.ConversionRule{}, got...)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", row.reason, diff)
+		}
+	}
+}

@@ -107,9 +107,7 @@ func (s *Conventions) own(operator string, needsFinalizer bool) string {
 	if s.Found && s.has.Owner.Annotation == "" && needsFinalizer {
 		line("owner: {annotation: %s/owner}", s.Domain)
 	}
-	if needsFinalizer {
-		line("finalizer: %s/%s", s.Domain, operator)
-	}
+	line("finalizer: %s/%s", s.Domain, operator)
 	return strings.TrimRight(out.String(), "\n")
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 // firstConditions are the conditions that a new config writes: those by which kubectl wait, Argo CD and Flux go.
-var firstConditions = config.Conditions{Ready: "Ready", Reconciling: "Reconciling", Stalled: "Stalled"}
+var firstConditions = config.Conditions{Ready: "Ready", Valid: "Valid", Reconciling: "Reconciling", Stalled: "Stalled"}
 
 // recorded is where a new config records its downstreams.
 const recorded = ".status.downstreams"

@@ -54,6 +54,7 @@ func (m *Manifests) Draft(o Options) (*Draft, error) {
 	if err := d.dig(o.Holes); err != nil {
 		return nil, err
 	}
+	d.generatePasswords()
 	if d.Name = o.Name; d.Name == "" {
 		d.Name = commonName(m.list)
 	}

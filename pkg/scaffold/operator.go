@@ -102,14 +102,17 @@ func (o *operator) text() string {
 		if o.isScaled(s) {
 			line("    drift: {initialFields: [.spec.replicas]}   # an autoscaler's, once it has set them")
 		}
+		if generated := s.generatedLines(); generated != "" {
+			line("    generated: [%s]", generated)
+		}
 		line("    template: |\n%s\n", strings.TrimRight(yamltext.Indent(o.templates[i], "      "), "\n"))
 	}
 	if o.around != delimiters[0] {
 		line("delimiters: ['%s', '%s']\n", o.around[0], o.around[1])
 	}
 	line("conventionsFile: %s\nconventions:\n%s\n", o.shared.File, o.shared.own(o.name, o.needsFinalizer()))
-	line("status:\n  conditions: {ready: %s, reconciling: %s, stalled: %s}\n  downstreams: %s",
-		firstConditions.Ready, firstConditions.Reconciling, firstConditions.Stalled, recorded)
+	line("status:\n  conditions: {ready: %s, valid: %s, reconciling: %s, stalled: %s}\n  downstreams: %s",
+		firstConditions.Ready, firstConditions.Valid, firstConditions.Reconciling, firstConditions.Stalled, recorded)
 	return out.String()
 }
 

@@ -34,6 +34,8 @@ type source struct {
 	anyNamespace bool
 	// dropped are fields that were left out, since an API server had set them.
 	dropped []string
+	// generated are the paths of values that are random.
+	generated []string
 }
 
 // readAll reads every object of the files, those of Lists one by one.
