@@ -49,8 +49,9 @@ with one, if no certificate proves the conversion. Give its config and certifica
 -c, or trust it with --unproven.
 
 Managers that applied objects in a version that is about to be removed are moved to
-the stored version as well: without that, their next apply would fail. Name these
-versions with --leaving; versions that are not served any more count among them.
+the stored version as well: without that, their next apply would fail. Their fields are
+converted by the conversion of -c. Name these versions with --leaving; versions that are
+not served any more count among them.
 
 With --fill, objects that lack a field get one, before the schema requires it.
 

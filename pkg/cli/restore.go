@@ -50,6 +50,10 @@ API server stores something else than was sent, that is reported. Objects that i
 do not stop the others: they are reported at the end, and the exit code is 1. Run an
 interrupted restore again: objects that are restored already are left alone.
 
+With --dry-run nothing is written: the API server is asked for every write, and what it
+would refuse or drop is reported. Of objects in kinds and namespaces that do not exist yet,
+it can say nothing, and they are counted as unknown.
+
 A running operator does not interfere: the upstreams are created paused, by the
 annotation conventions.pause of the config that the backup was made with, or of -c, and
 unpaused at the end. If a config has no such annotation, stop the operator and add
@@ -80,7 +84,7 @@ is missing, the command names it and writes nothing.`,
 	}
 	o.configs.bind(cmd)
 	flags := cmd.Flags()
-	flags.BoolVar(&o.dryRun, "dry-run", false, "Only print the plan. The exit code is 1 if a restore would fail, as with conflicts")
+	flags.BoolVar(&o.dryRun, "dry-run", false, "Write nothing: ask the API server for every write as a dry run. The exit code is 1 if the restore would fail or lose something")
 	o.onConflict.words = []string{backup.Fail, backup.Skip, backup.Replace}
 	bindChoice(cmd, &o.onConflict, "on-conflict", "",
 		"What to do if objects exist and are not as in the backup: fail (write nothing), skip (leave them) or replace (update them)")
