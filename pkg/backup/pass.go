@@ -410,7 +410,7 @@ func (p *pass) finishObject(ctx context.Context, t *target, u *unstructured.Unst
 	if err != nil {
 		return err
 	}
-	managers, err := p.managers(t, u, pairs)
+	managers, err := p.managers(ctx, t, u, pairs)
 	if err != nil {
 		return err
 	}
@@ -448,23 +448,4 @@ func (p *pass) patch(ctx context.Context, objects dynamic.ResourceInterface, nam
 	}
 	return objects.Patch(ctx, name, types.JSONPatchType, text, metav1.PatchOptions{FieldManager: p.FieldManager, DryRun: p.dryRun()},
 		subresources...)
-}
-
-// managers are the archived managedFields, with the owners' new uids, in versions that are served: the API server refuses the next apply
-// of a manager of another one.
-func (p *pass) managers(t *target, u *unstructured.Unstructured, pairs []string) (any, error) {
-	entries, _, err := unstructured.NestedSlice(u.Object, "metadata", "managedFields")
-	if err != nil || len(entries) == 0 {
-		return []any{map[string]any{}}, err // which clears them
-	}
-	for _, v := range entries {
-		entry, _ := v.(map[string]any)
-		version, _ := entry["apiVersion"].(string)
-		gv, err := schema.ParseGroupVersion(version)
-		if err == nil && gv.Group == t.gvr().Group && t.Definition != "" && !t.served[gv.Version] {
-			entry["apiVersion"] = t.APIVersion
-		}
-	}
-	text, err := json.Marshal(entries)
-	return json.RawMessage(strings.NewReplacer(pairs...).Replace(string(text))), err
 }

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/corollary-dev/corollary/pkg/convert"
 	"github.com/corollary-dev/corollary/pkg/crddiff"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 )
@@ -43,6 +44,8 @@ type Restore struct {
 	Namespaces map[string]string
 	// FieldManager owns what is not finished, and nothing at the end: managedFields are restored.
 	FieldManager string
+	// Converter is the conversion of a kind, for managedFields of versions that the cluster does not have; nil if none is known.
+	Converter func(*apiextensionsv1.CustomResourceDefinition) *convert.Converter
 	// DryRun has Run ask the API server for every write as a dry run.
 	DryRun bool
 
@@ -52,9 +55,10 @@ type Restore struct {
 // target is a kind with what the API server knows of it.
 type target struct {
 	Kind
-	served  map[string]bool // versions
-	install *unstructured.Unstructured
-	version *kinds.Version // for a dry run; nil for a built-in kind, and with install
+	install  *unstructured.Unstructured
+	versions []string           // of the definition, also those that are not served
+	version  *kinds.Version     // for a dry run; nil for a built-in kind, and with install
+	owners   *convert.Ownership // once it is needed
 }
 
 // Plan is what a restore has to do.
@@ -97,6 +101,8 @@ type Result struct {
 	// Refused are objects that could not be restored, Changed those that the API server stored in another way than they were sent.
 	Refused, Changed []Problem
 	Unknown          []Unknown // of a dry run
+	// Guessed are objects with managedFields of a version that the cluster does not have, and that nothing converts.
+	Guessed []string
 }
 
 // Plan compares the archive with the cluster. It writes nothing.
@@ -127,7 +133,7 @@ func (r *Restore) Plan(ctx context.Context) (*Plan, error) {
 
 // target holds a kind of the archive to what the API server serves.
 func (r *Restore) target(ctx context.Context, k Kind, plan *Plan) (*target, error) {
-	t := &target{Kind: k, served: map[string]bool{}}
+	t := &target{Kind: k}
 	if k.Definition != "" {
 		if err := r.definition(ctx, t, plan); err != nil || t.install != nil {
 			return t, err
@@ -154,7 +160,6 @@ func (r *Restore) target(ctx context.Context, k Kind, plan *Plan) (*target, erro
 	if !found && k.Definition == "" {
 		return nil, fmt.Errorf("%s %s is not served by the API server: install it first", k.APIVersion, k.Kind)
 	}
-	t.served[k.gvr().Version] = true
 	return t, nil
 }
 
@@ -188,15 +193,14 @@ func (r *Restore) definition(ctx context.Context, t *target, plan *Plan) error {
 	for _, v := range versions {
 		version, _ := v.(map[string]any)
 		name, _ := version["name"].(string)
-		if version["served"] == true {
-			t.served[name] = true
+		if t.versions = append(t.versions, name); version["served"] == true {
 			names = append(names, name)
 		}
 		if name == t.gvr().Version {
 			_, t.HasStatus, _ = unstructured.NestedMap(version, "subresources", "status")
 		}
 	}
-	if version := t.gvr().Version; !t.served[version] {
+	if version := t.gvr().Version; !slices.Contains(names, version) {
 		return fmt.Errorf("the objects of %s are of version %s, and the CustomResourceDefinition in the cluster serves %s: "+
 			"set served: true in %s with a conversion while you restore, or convert the objects and apply them", t.Name(), version,
 			strings.Join(names, ", "), version)

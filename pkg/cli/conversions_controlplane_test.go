@@ -79,11 +79,17 @@ spokes:
 
 func newCronTabs(t *testing.T) *cronTabs {
 	t.Helper()
+	return newCronTabsOf(t, cronTabDefinition, cronTabConversion)
+}
+
+// newCronTabsOf has a definition and a conversion of the group GROUP.
+func newCronTabsOf(t *testing.T, definition, conversion string) *cronTabs {
+	t.Helper()
 	c := &cronTabs{ns: testkit.Namespace(t), group: testkit.Unique(t) + ".example.com", dir: t.TempDir(), certificate: "webhook"}
-	definition := strings.ReplaceAll(cronTabDefinition, "GROUP", c.group)
+	definition = strings.ReplaceAll(definition, "GROUP", c.group)
 	testkit.InstallCRDs(t, definition)
 	crd := filepath.Join(t.TempDir(), "crd.yaml")
-	conversion := strings.ReplaceAll(cronTabConversion, "GROUP", c.group)
+	conversion = strings.ReplaceAll(conversion, "GROUP", c.group)
 	for name, text := range map[string]string{crd: definition, c.file("conversion.yaml"): conversion} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)

@@ -96,11 +96,11 @@ func (d *documentDiff) maps(at fieldpath.Path, before, after map[string]any) {
 	}
 }
 
-// lists compares item by item where the items have a name of some sort, else as a whole.
+// lists compares item by item where the items have a name of some sort, else by their positions.
 func (d *documentDiff) lists(at fieldpath.Path, before, after []any) {
 	keys := itemKeys(before, after)
 	if keys == nil {
-		d.found = append(d.found, fieldDiff{path: slices.Clone(at), before: before, after: after})
+		d.positions(at, before, after)
 		return
 	}
 	had, n := map[string]any{}, len(d.found)
@@ -120,6 +120,34 @@ func (d *documentDiff) lists(at fieldpath.Path, before, after []any) {
 	}
 	if len(d.found) == n { // the items are the same, their order is not
 		d.found = append(d.found, fieldDiff{path: slices.Clone(at), before: before, after: after})
+	}
+}
+
+// positions compares the items between those that are equal at both ends, one by one if they are as many, or if there are only new ones or
+// only removed ones; else as a whole.
+func (d *documentDiff) positions(at fieldpath.Path, before, after []any) {
+	same := func(i, j int) bool { return drift.Digest(before[i]) == drift.Digest(after[j]) }
+	first, b, a := 0, len(before), len(after)
+	for first < min(b, a) && same(first, first) {
+		first++
+	}
+	for first < min(b, a) && same(b-1, a-1) {
+		b, a = b-1, a-1
+	}
+	if len(before) == 0 || len(after) == 0 || b != a && first < min(b, a) {
+		d.found = append(d.found, fieldDiff{path: slices.Clone(at), before: before, after: after})
+		return
+	}
+	for i := first; i < max(b, a); i++ {
+		path := append(slices.Clip(slices.Clone(at)), fieldpath.Step{Kind: fieldpath.IndexStep, Index: i})
+		switch {
+		case i >= b:
+			d.values(path, nil, after[i])
+		case i >= a:
+			d.values(path, before[i], nil)
+		default:
+			d.values(path, before[i], after[i])
+		}
 	}
 }
 

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -50,8 +49,9 @@ with one, if no certificate proves the conversion. Give its config and certifica
 -c, or trust it with --unproven.
 
 Managers that applied objects in a version that is about to be removed are moved to
-the stored version as well: without that, their next apply would fail. Name these
-versions with --leaving; versions that are not served any more count among them.
+the stored version as well: without that, their next apply would fail. Their fields are
+converted by the conversion of -c. Name these versions with --leaving; versions that are
+not served any more count among them.
 
 With --fill, objects that lack a field get one, before the schema requires it.
 
@@ -125,16 +125,23 @@ func (o *migrateOptions) run(ctx context.Context, name string) error {
 		Client: client, CRD: name, FieldManager: o.manager, Leaving: o.leaving, Fill: o.fill, Rate: o.rate, Progress: o.progress(),
 		Settle: migrate.SettleTime,
 	}
+	crd, err := kinds.ReadDefinition(ctx, client, name)
+	if err != nil {
+		return err
+	}
+	c, errs := conversionOf(conversions, crd)
+	if len(errs) > 0 {
+		return errs
+	}
+	if c != nil {
+		m.Converter = c.converter
+	}
 	p, err := m.Plan(ctx)
 	if err != nil {
 		return err
 	}
 	o.print(name, p)
-	crd, err := kinds.ReadDefinition(ctx, client, name)
-	if err != nil {
-		return err
-	}
-	if err := o.lossless(ctx, crd, p, conversions); err != nil {
+	if err := o.lossless(ctx, crd, p, c); err != nil {
 		return err
 	}
 	if o.dryRun {
@@ -165,6 +172,10 @@ func (o *migrateOptions) print(name string, p *migrate.Plan) {
 	if leaving := p.Leaving(); len(leaving) > 0 {
 		fmt.Fprintf(out, "managers of %s become managers of %s\n", strings.Join(leaving, ", "), p.Stored)
 	}
+	if unconverted := p.Unconverted(); len(unconverted) > 0 {
+		fmt.Fprintf(out, "no conversion of %s is known: managers of fields that %s does not have will own all fields that no other manager owns; "+
+			"give the conversion with -c\n", strings.Join(unconverted, ", "), p.Stored)
+	}
 	if len(o.fill) > 0 {
 		fmt.Fprintf(out, "%s: fields are filled in\n", count(p.Lacking, "object"))
 	}
@@ -173,14 +184,24 @@ func (o *migrateOptions) print(name string, p *migrate.Plan) {
 	}
 }
 
+// conversionOf compiles the conversion of a kind; nil for none.
+func conversionOf(conversions []*config.ConversionFile, crd *apiextensionsv1.CustomResourceDefinition) (*conversion, config.Errors) {
+	for _, f := range conversions {
+		if f.For.Group == crd.Spec.Group && f.For.Kind == crd.Spec.Names.Kind {
+			return compileConversion(f, crd, true)
+		}
+	}
+	return nil, nil
+}
+
 // lossless returns an error where objects lose something by being converted for good, unless a flag accepts that.
 func (o *migrateOptions) lossless(
-	ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, p *migrate.Plan, conversions []*config.ConversionFile,
+	ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, p *migrate.Plan, c *conversion,
 ) error {
 	if len(p.Before) == 0 {
 		return nil
 	}
-	err := lossless(ctx, crd, p, conversions)
+	err := lossless(ctx, crd, p, c)
 	if err != nil && o.unproven {
 		fmt.Fprintf(o.streams.Err, "warning: %v\n", err)
 		return nil
@@ -188,10 +209,8 @@ func (o *migrateOptions) lossless(
 	return err
 }
 
-func lossless(
-	ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, p *migrate.Plan, conversions []*config.ConversionFile,
-) error {
-	if c := crd.Spec.Conversion; c == nil || c.Strategy == apiextensionsv1.NoneConverter {
+func lossless(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, p *migrate.Plan, c *conversion) error {
+	if s := crd.Spec.Conversion; s == nil || s.Strategy == apiextensionsv1.NoneConverter {
 		var dropped []string
 		for _, before := range p.Before {
 			list, err := crddiff.Dropped(crd, before, p.Stored)
@@ -208,20 +227,13 @@ func lossless(
 		}
 		return nil
 	}
-	i := slices.IndexFunc(conversions, func(f *config.ConversionFile) bool {
-		return f.For.Group == crd.Spec.Group && f.For.Kind == crd.Spec.Names.Kind
-	})
-	if i < 0 {
+	if c == nil {
 		return fmt.Errorf("a webhook converts %s, and nothing proves that it loses nothing: give the conversion and its certificate with -c, or "+
 			"trust the webhook with --unproven", crd.Name)
 	}
-	c, errs := compileConversion(conversions[i], crd, true)
-	if len(errs) > 0 {
-		return errs
-	}
 	for _, before := range p.Before {
 		if !c.converter.Has(before) {
-			return conversions[i].Errorf("spokes", "add it", "objects may be stored as %s, which it does not convert", before)
+			return c.file.Errorf("spokes", "add it", "objects may be stored as %s, which it does not convert", before)
 		}
 	}
 	if unproven := c.proven(ctx); unproven != nil {
@@ -273,6 +285,9 @@ func (o *migrateOptions) progress() func(migrate.Progress) {
 func (o *migrateOptions) report(p *migrate.Plan, r *migrate.Result, err error) error {
 	if r != nil {
 		fmt.Fprintf(o.streams.Out, "%s rewritten, managers of %d changed", count(r.Rewritten, "object"), r.Fixed)
+		if r.Guessed > 0 {
+			fmt.Fprintf(o.streams.Out, " (of %d without a conversion of their fields)", r.Guessed)
+		}
 		if len(o.fill) > 0 {
 			fmt.Fprintf(o.streams.Out, ", fields of %d filled in", r.Filled)
 		}

@@ -160,15 +160,18 @@ func (t *planText) end(counts map[string]int) error {
 	for _, c := range []struct{ action, text string }{
 		{string(reconcile.ChangeCreate), "to create"}, {string(reconcile.ChangeUpdate), "to update"},
 		{string(reconcile.ChangeRepair), "to repair"},
-		{string(reconcile.ChangeRecreate), "to recreate"}, {string(reconcile.ChangeSupersede), "superseded, to delete"},
-		{string(reconcile.ChangeDelete), "to delete"},
-		{string(reconcile.ChangeRelease), "to release"}, {actionFinalizer, "with a finalizer to change"},
-		{string(reconcile.ChangeRefuse), "refused"},
-		{string(reconcile.ChangeConflict), "in conflict"}, {string(reconcile.ChangeWait), "waiting"},
+		{string(reconcile.ChangeRecreate), "to recreate"}, {string(reconcile.ChangeDelete), "to delete"},
+		{string(reconcile.ChangeRelease), "to release"}, {actionFinalizer, "whose finalizer changes"},
+		{string(reconcile.ChangeRefuse), "that the API server would refuse"},
+		{string(reconcile.ChangeConflict), "in conflict with objects of others"}, {string(reconcile.ChangeWait), "waiting"},
 		{string(reconcile.ChangeLeave), "left alone"},
 		{actionLeftover, "left over"},
 	} {
-		if n := counts[c.action]; n > 0 {
+		n := counts[c.action]
+		if c.action == string(reconcile.ChangeDelete) {
+			n += counts[string(reconcile.ChangeSupersede)] // their lines say why
+		}
+		if n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, c.text))
 		}
 	}

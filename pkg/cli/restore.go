@@ -12,12 +12,15 @@ import (
 
 	"filippo.io/age"
 	"github.com/spf13/cobra"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
 	"github.com/corollary-dev/corollary/pkg/backup"
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/convert"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 )
 
@@ -46,6 +49,10 @@ the uids that they have now. Status and managedFields are restored as well. If t
 API server stores something else than was sent, that is reported. Objects that it refuses
 do not stop the others: they are reported at the end, and the exit code is 1. Run an
 interrupted restore again: objects that are restored already are left alone.
+
+With --dry-run nothing is written: the API server is asked for every write, and what it
+would refuse or drop is reported. Of objects in kinds and namespaces that do not exist yet,
+it can say nothing, and they are counted as unknown.
 
 A running operator does not interfere: the upstreams are created paused, by the
 annotation conventions.pause of the config that the backup was made with, or of -c, and
@@ -77,7 +84,7 @@ is missing, the command names it and writes nothing.`,
 	}
 	o.configs.bind(cmd)
 	flags := cmd.Flags()
-	flags.BoolVar(&o.dryRun, "dry-run", false, "Only print the plan. The exit code is 1 if a restore would fail, as with conflicts")
+	flags.BoolVar(&o.dryRun, "dry-run", false, "Write nothing: ask the API server for every write as a dry run. The exit code is 1 if the restore would fail or lose something")
 	o.onConflict.words = []string{backup.Fail, backup.Skip, backup.Replace}
 	bindChoice(cmd, &o.onConflict, "on-conflict", "",
 		"What to do if objects exist and are not as in the backup: fail (write nothing), skip (leave them) or replace (update them)")
@@ -110,12 +117,17 @@ func (o *restoreOptions) run(ctx context.Context, path string) (err error) {
 	if err != nil {
 		return err
 	}
-	operators, err := o.operators(cfg, archive)
+	operators, conversions, err := o.operators(cfg, archive)
 	if err != nil {
 		return err
 	}
 	r := &backup.Restore{Archive: archive, Operators: operators, OnConflict: o.onConflict.value, Namespaces: mapped, FieldManager: o.manager,
-		DryRun: o.dryRun}
+		DryRun: o.dryRun, Converter: func(crd *apiextensionsv1.CustomResourceDefinition) *convert.Converter {
+			if c, errs := conversionOf(conversions, crd); c != nil && len(errs) == 0 {
+				return c.converter
+			}
+			return nil
+		}}
 	if r.Client, err = dynamic.NewForConfig(cfg); err != nil {
 		return fmt.Errorf("preparing the client: %w", err)
 	}
@@ -190,18 +202,23 @@ func (o *restoreOptions) identities() ([]age.Identity, error) {
 }
 
 // operators are those of -c, else those that the backup was made with. One that cannot be paused is refused, unless --no-pause is given.
-func (o *restoreOptions) operators(cfg *rest.Config, archive *backup.Archive) ([]backup.Operator, error) {
-	operators := slices.Clone(archive.Manifest.Operators)
+func (o *restoreOptions) operators(cfg *rest.Config, archive *backup.Archive) ([]backup.Operator, []*config.ConversionFile, error) {
+	operators, conversions := slices.Clone(archive.Manifest.Operators), []*config.ConversionFile(nil)
 	if len(o.configs.files) > 0 {
 		files, problems, err := o.configs.load(o.streams)
 		if err := refuse(o.streams, problems, err); err != nil {
-			return nil, err
+			return nil, nil, err
+		}
+		if conversions, problems = o.configs.conversionsBeside(files, o.streams); len(problems) > 0 {
+			return nil, nil, refuse(o.streams, problems, nil)
 		}
 		names, err := discoverNames(cfg, files)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		operators = nil
+		if len(files) > 0 {
+			operators = nil
+		}
 		for _, f := range files {
 			resource := archive.Manifest.Resource(f.Watch.APIVersion, f.Watch.Kind)
 			if i := slices.IndexFunc(names.served, func(k *namedKind) bool { return k.is(f.Watch.APIVersion, f.Watch.Kind) }); i >= 0 {
@@ -215,7 +232,7 @@ func (o *restoreOptions) operators(cfg *rest.Config, archive *backup.Archive) ([
 		case o.noPause:
 			operators[i].Pause = ""
 		case operators[i].Pause == "":
-			return nil, fmt.Errorf("operator %s has no conventions.pause.annotation, so a running one would interfere: stop it and add --no-pause, "+
+			return nil, nil, fmt.Errorf("operator %s has no conventions.pause.annotation, so a running one would interfere: stop it and add --no-pause, "+
 				"or add the annotation to its config and name that with -c", operators[i].Name)
 		}
 	}
@@ -224,7 +241,7 @@ func (o *restoreOptions) operators(cfg *rest.Config, archive *backup.Archive) ([
 			"the backup names no operator, so nothing is paused: name the configs of those that watch these kinds with -c",
 		})
 	}
-	return operators, nil
+	return operators, conversions, nil
 }
 
 func (o *restoreOptions) printPlan(plan *backup.Plan, hasOperators bool) {
@@ -292,6 +309,10 @@ func (o *restoreOptions) report(result *backup.Result, err error) error {
 	for _, u := range result.Unknown {
 		fmt.Fprintf(o.streams.Out, "%s: unknown whether %s can be restored: %s\n", u.Kind, count(u.Objects, "object"), u.Why)
 	}
+	for _, object := range result.Guessed {
+		fmt.Fprintf(o.streams.Err, "warning: %s: managers applied it in a version that the cluster does not have, and no conversion of their "+
+			"fields is known, so they own all fields that no other manager owns: give the conversion with -c\n", object)
+	}
 	for _, p := range result.Refused {
 		fmt.Fprintln(o.streams.Err, p)
 	}
@@ -306,7 +327,12 @@ func (o *restoreOptions) report(result *backup.Result, err error) error {
 	case len(result.Refused) > 0:
 		return fmt.Errorf("%s %s", count(len(result.Refused), "object"), words[2])
 	case len(result.Changed) > 0:
-		return fmt.Errorf("%s of the cluster differ from the backup", count(len(result.Changed), "object"))
+		objects := map[string]bool{} // the status of one is listed by itself
+		for _, p := range result.Changed {
+			objects[p.Object] = true
+		}
+		return fmt.Errorf("%s of the cluster %s from the backup", count(len(objects), "object"),
+			map[bool]string{false: "differ", true: "would differ"}[o.dryRun])
 	}
 	return nil
 }

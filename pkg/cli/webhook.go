@@ -119,7 +119,8 @@ func (o *runOptions) serveConversions(
 	auto := &migrate.Auto{Client: source.client, Rate: defaultMigrationRate, Leads: leads, Log: log.WithName("migration"), Recorder: recorder}
 	publisher := &webhook.Publisher{
 		Migrate: func(ctx context.Context, s webhook.Served) error {
-			return auto.Consider(ctx, migrate.Candidate{CRD: s.CRD, Name: s.Name, FieldManager: s.FieldManager, Converts: s.Converter.Has})
+			return auto.Consider(ctx, migrate.Candidate{CRD: s.CRD, Name: s.Name, FieldManager: s.FieldManager,
+				Converts: s.Converter.Has, Converter: s.Converter})
 		},
 		Differs: func(s webhook.Served, text string) {
 			about := s.CRD.DeepCopy()

@@ -19,6 +19,7 @@ type pass struct {
 	budget *rules.Budget
 	source *kinds.Version
 	whole  map[string]any // the object, as it is while operations read
+	marked bool           // the object has marks in the place of values
 }
 
 // isPartial reports whether the object lacks what its version requires. A server-side apply has the API server convert what is left of an
@@ -186,6 +187,9 @@ func (c *computed) touches(field string) bool {
 }
 
 func (c *computed) read(obj map[string]any, p *pass) (any, bool, error) {
+	if p.marked {
+		return read(c.program, obj), true, nil
+	}
 	value, err := c.program.Eval(rules.Vars{Self: obj}, p.budget)
 	if failure := (*rules.EvalError)(nil); errors.As(err, &failure) && failure.LacksField() && p.isPartial() {
 		return nil, false, nil

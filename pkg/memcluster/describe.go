@@ -193,7 +193,7 @@ func (c *Cluster) openapi(gv schema.GroupVersion) []byte {
 			continue
 		}
 		if s, err := r.schema(); err == nil { // a kind without a schema is omitted
-			schemas[r.GVK.Kind] = modelOf(r.GVK, s)
+			schemas[r.GVK.Kind] = kinds.ModelOf(r.GVK, s)
 		}
 	}
 	return encode(map[string]any{"openapi": "3.0.0", "info": map[string]string{"title": "Kubernetes", "version": "v" + kinds.BuiltinVersion()},

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -20,38 +19,10 @@ func (r *resource) types() (managedfields.TypeConverter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the schema of %s: %w", r.GVK.Kind, err)
 	}
-	models := map[string]*spec.Schema{r.GVK.Version: modelOf(r.GVK, s)}
 	if r.custom == nil {
-		return managedfields.NewTypeConverter(models, false)
+		return managedfields.NewTypeConverter(map[string]*spec.Schema{r.GVK.Version: kinds.ModelOf(r.GVK, s)}, false)
 	}
-	// A CustomResourceDefinition has no schema of metadata: use that of another kind.
-	namespace, err := kinds.BuiltinSchema(corev1.SchemeGroupVersion.WithKind("Namespace"))
-	if err != nil {
-		return nil, fmt.Errorf("reading the schema of metadata: %w", err)
-	}
-	for _, v := range r.versions {
-		model := modelOf(schema.GroupVersionKind{Group: r.GVK.Group, Version: v.Name, Kind: r.GVK.Kind}, v.Schema)
-		model.Properties["metadata"] = namespace.Properties["metadata"]
-		models[v.Name] = model
-	}
-	return managedfields.NewTypeConverter(models, false)
-}
-
-// modelOf returns a copy of a schema with the x-kubernetes-group-version-kind of the kind.
-func modelOf(gvk schema.GroupVersionKind, s *spec.Schema) *spec.Schema {
-	whole := *s
-	whole.Properties = maps.Clone(s.Properties)
-	if whole.Properties == nil {
-		whole.Properties = map[string]spec.Schema{}
-	}
-	for _, name := range []string{"apiVersion", "kind"} {
-		whole.Properties[name] = *spec.StringProperty()
-	}
-	whole.Extensions = maps.Clone(s.Extensions)
-	whole.AddExtension("x-kubernetes-group-version-kind", []any{
-		map[string]any{"group": gvk.Group, "version": gvk.Version, "kind": gvk.Kind},
-	})
-	return &whole
+	return kinds.TypeConverter(r.GVK.GroupKind(), r.versions)
 }
 
 func blank(gvk schema.GroupVersionKind) *unstructured.Unstructured {

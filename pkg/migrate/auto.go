@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/events"
 
+	"github.com/corollary-dev/corollary/pkg/convert"
 	"github.com/corollary-dev/corollary/pkg/logging"
 )
 
@@ -60,6 +61,8 @@ type Candidate struct {
 	FieldManager string
 	// Converts reports whether a version can be converted by what is proven.
 	Converts func(version string) bool
+	// Converter is for Migration.
+	Converter *convert.Converter
 }
 
 // Consider begins a migration if the definition needs one and its turn has come. It returns what keeps a migration from beginning.
@@ -82,7 +85,7 @@ func (a *Auto) Consider(ctx context.Context, c Candidate) error {
 	}
 	m := &Migration{
 		Client: a.Client, CRD: crd.Name, FieldManager: c.FieldManager, Rate: a.Rate, OnlyNeeded: true, Leads: a.Leads, Settle: SettleTime,
-		Progress: observe(crd.Name),
+		Progress: observe(crd.Name), Converter: c.Converter,
 	}
 	a.done.Go(func() { a.finish(c, a.migrate(ctx, m, c)) })
 	return nil

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/util/flowcontrol"
 
+	"github.com/corollary-dev/corollary/pkg/convert"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/pages"
 )
@@ -46,6 +47,8 @@ type Migration struct {
 	// Leaving are versions that are about to be removed: managedFields must not name them any more. Versions that are not served count
 	// among them.
 	Leaving []string
+	// Converter converts the managedFields of versions that leave; nil if none is known. It is not needed where no webhook converts.
+	Converter *convert.Converter
 	// Fill are PATH=EXPRESSION, each a field of the stored version that objects without it get, and a CEL expression over self. The fields
 	// belong to FieldManager then.
 	Fill []string
@@ -77,6 +80,7 @@ type Plan struct {
 	changed  time.Time
 	fills    []fill
 	version  *kinds.Version
+	owners   *convert.Ownership
 	of       identity
 	resource schema.GroupVersionResource
 	leaving  []string
@@ -96,8 +100,8 @@ func identityOf(crd *apiextensionsv1.CustomResourceDefinition) identity {
 // Progress is how far a migration is.
 type Progress struct {
 	Done, Rewritten, Refused int
-	// Fixed objects have other managedFields, Filled ones another field.
-	Fixed, Filled int
+	// Fixed objects have other managedFields, Filled ones another field. Guessed are those of Fixed whose managedFields nothing converts.
+	Fixed, Filled, Guessed int
 	// Left is how many are left by the API server's estimate.
 	Left int64
 }
@@ -179,6 +183,9 @@ func (m *Migration) Plan(ctx context.Context) (*Plan, error) {
 	}
 	p.version = versions[slices.IndexFunc(versions, func(v *kinds.Version) bool { return v.Name == p.Stored })]
 	if p.fills, err = fills(m.Fill, p.version); err != nil {
+		return nil, err
+	}
+	if p.owners, err = m.ownership(crd, versions, p.version); err != nil {
 		return nil, err
 	}
 	return p, m.survey(ctx, p)
@@ -288,9 +295,9 @@ func (m *Migration) each(ctx context.Context, p *Plan, visit func(_ *unstructure
 // object rewrites one object. Another writer that was faster has rewritten it. An error ends the migration.
 func (m *Migration) object(ctx context.Context, p *Plan, u *unstructured.Unstructured, r *Result) error {
 	u, filled, err := m.fill(ctx, p, u)
-	fixed := false
+	fixed, guessed := false, false
 	if err == nil {
-		fixed, err = m.fixManagers(ctx, p, u)
+		fixed, guessed, err = m.fixManagers(ctx, p, u)
 	}
 	if err == nil && !filled && !fixed {
 		err = m.rewrite(ctx, p, u)
@@ -309,6 +316,9 @@ func (m *Migration) object(ctx context.Context, p *Plan, u *unstructured.Unstruc
 	default:
 		if r.Rewritten++; fixed {
 			r.Fixed++
+		}
+		if fixed && guessed {
+			r.Guessed++
 		}
 	}
 	r.failures = 0
@@ -357,69 +367,6 @@ func (m *Migration) rewrite(ctx context.Context, p *Plan, u *unstructured.Unstru
 	return err
 }
 
-// fixManagers has managedFields name the stored version in the place of those that leave: an apply by such a manager would fail once
-// they are gone, and a patch would take all managedFields off. By way of the status they cannot be changed. It returns whether the object
-// was written.
-func (m *Migration) fixManagers(ctx context.Context, p *Plan, u *unstructured.Unstructured) (bool, error) {
-	for try := 0; ; try++ {
-		patch, err := managersPatch(u, p)
-		if patch == nil || err != nil {
-			return false, err
-		}
-		objects := m.Client.Resource(p.resource).Namespace(u.GetNamespace())
-		_, err = objects.Patch(ctx, u.GetName(), types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: m.FieldManager})
-		if !apierrors.IsConflict(err) || try >= tries {
-			return err == nil, err
-		}
-		if u, err = objects.Get(ctx, u.GetName(), metav1.GetOptions{}); err != nil {
-			return false, err
-		}
-	}
-}
-
-// namesLeaving reports whether managedFields name a version that leaves.
-func namesLeaving(u *unstructured.Unstructured, p *Plan) bool {
-	return slices.ContainsFunc(u.GetManagedFields(), p.isLeaving)
-}
-
-func (p *Plan) isLeaving(m metav1.ManagedFieldsEntry) bool {
-	gv, err := schema.ParseGroupVersion(m.APIVersion)
-	return err == nil && gv.Group == p.resource.Group && !slices.Contains(p.kept, gv.Version)
-}
-
-// managersPatch is nil where nothing is to be fixed.
-func managersPatch(u *unstructured.Unstructured, p *Plan) ([]byte, error) {
-	if !namesLeaving(u, p) {
-		return nil, nil
-	}
-	managers := u.GetManagedFields()
-	for i := range managers {
-		if p.isLeaving(managers[i]) {
-			managers[i].APIVersion = p.resource.GroupVersion().String()
-		}
-	}
-	return json.Marshal([]map[string]any{
-		{"op": "replace", "path": "/metadata/resourceVersion", "value": u.GetResourceVersion()},
-		{"op": "replace", "path": "/metadata/managedFields", "value": merged(managers)},
-	})
-}
-
-// merged puts entries of one manager and operation together, which must not be there twice in one version.
-func merged(managers []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
-	var out []metav1.ManagedFieldsEntry
-	for _, m := range managers {
-		i := slices.IndexFunc(out, func(o metav1.ManagedFieldsEntry) bool {
-			return o.Manager == m.Manager && o.Operation == m.Operation && o.APIVersion == m.APIVersion && o.Subresource == m.Subresource
-		})
-		if i < 0 {
-			out = append(out, m)
-			continue
-		}
-		out[i].FieldsV1 = union(out[i].FieldsV1, m.FieldsV1)
-	}
-	return out
-}
-
 // trim names the stored version alone in status.storedVersions, if the definition is the one that the migration began with. A conflict
 // need not mean that it is another one: conditions are written, too.
 func (m *Migration) trim(ctx context.Context, p *Plan, r *Result) error {
@@ -458,3 +405,8 @@ func (m *Migration) trimOnce(ctx context.Context, p *Plan) error {
 
 // Leaving are the versions that managedFields must not name any more.
 func (p *Plan) Leaving() []string { return p.leaving }
+
+// Unconverted are those of the versions that leave whose managedFields nothing converts.
+func (p *Plan) Unconverted() []string {
+	return slices.DeleteFunc(slices.Clone(p.leaving), p.owners.Has)
+}

@@ -1,0 +1,328 @@
+package convert
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/merge"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
+	"sigs.k8s.io/yaml"
+
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/kinds"
+)
+
+const ownedDefinition = `
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {plural: things, kind: Thing}
+  versions:
+    - name: v1beta1
+      served: true
+      schema: {openAPIV3Schema: {type: object, required: [spec], properties: {spec: {type: object, required: [hostPort, first, last], properties: {
+        schedule: {type: string}, hostPort: {type: string}, first: {type: string}, last: {type: string}, note: {type: string},
+        same: {type: string}, level: {type: string, enum: ["on", "off"]}, only: {type: string},
+        args: {type: array, items: {type: string}},
+        tags: {type: array, x-kubernetes-list-type: set, items: {type: string}},
+        labels: {type: object, additionalProperties: {type: string}},
+        o: {type: object, properties: {a: {type: string}, b: {type: string}}},
+        fixed: {type: object, x-kubernetes-map-type: atomic, properties: {a: {type: string}, b: {type: string}}},
+        backends: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object,
+          required: [name, hostPort], properties: {name: {type: string}, hostPort: {type: string}, tag: {type: string}}}}}}}}}
+    - name: v1
+      served: true
+      storage: true
+      schema: {openAPIV3Schema: {type: object, required: [spec], properties: {spec: {type: object, required: [host, port, full], properties: {
+        cron: {type: string}, host: {type: string}, port: {type: integer}, full: {type: string}, notes: {type: array, items: {type: string}},
+        same: {type: string}, level: {type: string, enum: [Enabled, Disabled]}, tier: {type: string}, zone: {type: string},
+        args: {type: array, items: {type: string}},
+        marks: {type: array, x-kubernetes-list-type: set, items: {type: string}},
+        extra: {type: object, additionalProperties: {type: string}},
+        o: {type: object, properties: {a: {type: string}, b: {type: string}}},
+        fixed: {type: object, x-kubernetes-map-type: atomic, properties: {a: {type: string}, b: {type: string}}},
+        servers: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [id], items: {type: object,
+          required: [id, host, port], properties: {id: {type: string}, host: {type: string}, port: {type: integer}, tag: {type: string}}}}}}}}}
+`
+
+const ownedConversion = `
+hub: v1
+spokes:
+  - version: v1beta1
+    rules:
+      - {move: .spec.schedule, to: .spec.cron}
+      - {move: .spec.level, values: {"on": Enabled, "off": Disabled}}
+      - {wrap: .spec.note, to: .spec.notes}
+      - {move: .spec.tags, to: .spec.marks}
+      - {move: .spec.labels, to: .spec.extra}
+      - {default: .spec.tier, value: basic}
+      - forEach: .spec.backends
+        to: .spec.servers
+        rules: [{move: .name, to: .id}]
+        toHub:
+          - {set: .host, expression: "self.hostPort.split(':')[0]"}
+          - {set: .port, expression: "int(self.hostPort.split(':')[1])"}
+          - {remove: [.hostPort]}
+        fromHub:
+          - {set: .hostPort, expression: "self.host + ':' + string(self.port)"}
+          - {remove: [.host, .port]}
+    toHub:
+      - {set: .spec.host, expression: "self.spec.hostPort.split(':')[0]"}
+      - {set: .spec.port, expression: "int(self.spec.hostPort.split(':')[1])"}
+      - {set: .spec.full, expression: "self.spec.first + ' ' + self.spec.last"}
+      - {remove: [.spec.hostPort, .spec.first, .spec.last]}
+    fromHub:
+      - {set: .spec.hostPort, expression: "self.spec.host + ':' + string(self.spec.port)"}
+      - {set: .spec.first, expression: "self.spec.full.split(' ')[0]"}
+      - {set: .spec.last, expression: "self.spec.full.split(' ')[1]"}
+      - {remove: [.spec.host, .spec.port, .spec.full]}
+preserve: {annotation: example.com/kept}
+`
+
+// owners is a kind of two versions, and what the API server does with the fields that managers own.
+type owners struct {
+	t         *testing.T
+	random    *rand.Rand
+	ownership *Ownership
+	updater   *merge.Updater
+}
+
+func newOwners(t *testing.T) *owners {
+	t.Helper()
+	definition := &apiextensionsv1.CustomResourceDefinition{}
+	if err := yaml.UnmarshalStrict([]byte(ownedDefinition), definition); err != nil {
+		t.Fatal(err)
+	}
+	versions, err := kinds.Versions(definition)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var conf config.Conversion
+	if err := yaml.UnmarshalStrict([]byte(ownedConversion), &conf); err != nil {
+		t.Fatal(err)
+	}
+	c, problems := Compile(&conf, Options{Kind: schema.GroupKind{Group: "example.com", Kind: "Thing"}, Versions: versions})
+	if len(problems) > 0 {
+		t.Fatal(problems[0])
+	}
+	o := &owners{t: t, random: rand.New(rand.NewPCG(3, 4))}
+	if o.ownership, err = NewOwnership(c); err != nil {
+		t.Fatal(err)
+	}
+	builder := merge.UpdaterBuilder{Converter: o}
+	o.updater = builder.BuildUpdater()
+	return o
+}
+
+// Convert implements merge.Converter, as the API server does.
+func (o *owners) Convert(v *typed.TypedValue, version fieldpath.APIVersion) (*typed.TypedValue, error) {
+	obj, ok := v.AsValue().Unstructured().(map[string]any)
+	if !ok || obj["apiVersion"] == string(version) {
+		return v, nil
+	}
+	gv, err := schema.ParseGroupVersion(string(version))
+	if err != nil {
+		return nil, err
+	}
+	u := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(obj)}
+	if err := o.ownership.converter.Convert(o.t.Context(), u.Object, gv.Version); err != nil {
+		return nil, err
+	}
+	return o.ownership.types.ObjectToTyped(u)
+}
+
+// IsMissingVersionError implements merge.Converter.
+func (*owners) IsMissingVersionError(error) bool { return false }
+
+func (o *owners) typed(obj map[string]any) *typed.TypedValue {
+	o.t.Helper()
+	v, err := o.ownership.types.ObjectToTyped(&unstructured.Unstructured{Object: obj})
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	return v
+}
+
+// object makes a random object of v1.
+func (o *owners) object() map[string]any {
+	word := func() string { return []string{"a", "b", "c"}[o.random.IntN(3)] }
+	spec := map[string]any{"host": word(), "port": int64(o.random.IntN(3)), "full": word() + " " + word()}
+	for key, value := range map[string]any{
+		"cron": word(), "notes": []any{word()}, "same": word(), "level": []any{"Enabled", "Disabled"}[o.random.IntN(2)],
+		"tier": []any{"basic", "gold"}[o.random.IntN(2)], "zone": word(), "args": []any{word(), word()}, "marks": []any{"m", word()},
+		"extra": map[string]any{word(): word(), word(): word()}, "o": map[string]any{word(): word()}, "fixed": map[string]any{"a": word()},
+	} {
+		if o.random.IntN(4) > 0 {
+			spec[key] = value
+		}
+	}
+	if m, ok := spec["o"].(map[string]any); ok {
+		delete(m, "c")
+	}
+	if o.random.IntN(3) > 0 {
+		servers := []any{}
+		for _, id := range []string{"x", "y"}[o.random.IntN(2):] {
+			server := map[string]any{"id": id, "host": word(), "port": int64(o.random.IntN(3))}
+			if o.random.IntN(2) == 0 {
+				server["tag"] = word()
+			}
+			servers = append(servers, server)
+		}
+		spec["servers"] = servers
+	}
+	return map[string]any{"apiVersion": "example.com/v1", "kind": "Thing", "metadata": map[string]any{"name": "x"}, "spec": spec}
+}
+
+// some is a random part of an object, as one would apply it, and the fields that one owns then.
+func (o *owners) some(v *typed.TypedValue) (*typed.TypedValue, *fieldpath.Set) {
+	o.t.Helper()
+	all, err := v.ToFieldSet()
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	chosen := fieldpath.NewSet()
+	all.Leaves().Iterate(func(path fieldpath.Path) {
+		if o.random.IntN(3) == 0 && *path[0].FieldName == "spec" {
+			chosen.Insert(path.Copy())
+		}
+	})
+	return o.part(v, chosen)
+}
+
+func (o *owners) part(v *typed.TypedValue, chosen *fieldpath.Set) (*typed.TypedValue, *fieldpath.Set) {
+	o.t.Helper()
+	chosen.Insert(fieldpath.MakePathOrDie("apiVersion"))
+	chosen.Insert(fieldpath.MakePathOrDie("kind"))
+	part := v.ExtractItems(chosen, typed.WithAppendKeyFields())
+	set, err := part.ToFieldSet()
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	return part, set.Difference(fieldpath.NewSet(fieldpath.MakePathOrDie("apiVersion"), fieldpath.MakePathOrDie("kind")))
+}
+
+// changed is a random value of an object, changed.
+func (o *owners) changed(obj map[string]any) (*typed.TypedValue, fieldpath.Path) {
+	o.t.Helper()
+	all, err := o.typed(obj).ToFieldSet()
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	var paths []fieldpath.Path
+	all.Leaves().Iterate(func(path fieldpath.Path) {
+		last := path[len(path)-1]
+		if *path[0].FieldName == "spec" && last.FieldName != nil && *last.FieldName != "id" {
+			paths = append(paths, path.Copy())
+		}
+	})
+	path := paths[o.random.IntN(len(paths))]
+	other := runtime.DeepCopyJSON(obj)
+	where := position(path, other)
+	m := at(other, where[:len(where)-1]).(map[string]any)
+	key := where[len(where)-1].(string)
+	switch value := m[key].(type) {
+	case string:
+		m[key] = "z" + value
+		if key == "level" {
+			m[key] = map[string]any{"Enabled": "Disabled", "Disabled": "Enabled"}[value]
+		}
+	case int64:
+		m[key] = value + 10
+	case []any:
+		m[key] = []any{"z"}
+	case map[string]any:
+		m[key] = map[string]any{"a": "z"}
+	}
+	config, _ := o.part(o.typed(other), fieldpath.NewSet(path))
+	return config, path
+}
+
+func (o *owners) apply(obj map[string]any, config *typed.TypedValue, alice fieldpath.VersionedSet, manager string) (string, fieldpath.ManagedFields, error) {
+	o.t.Helper()
+	managers := fieldpath.ManagedFields{"alice": alice}
+	made, managers, err := o.updater.Apply(o.typed(obj), config, "example.com/v1", managers, manager, false)
+	if err != nil {
+		return "", nil, err
+	}
+	var content any = obj
+	if made != nil {
+		content = made.AsValue().Unstructured()
+	}
+	content = runtime.DeepCopyJSONValue(content)
+	o.ownership.converter.hub.Coerce(content.(map[string]any))
+	if errs := o.ownership.converter.hub.Validate(o.t.Context(), content.(map[string]any)); len(errs) > 0 {
+		return "", nil, errs.ToAggregate()
+	}
+	// The annotation has what the API server cannot convert while fields are missing, until the next conversion.
+	return asText(o.t, content.(map[string]any)["spec"]), managers, nil
+}
+
+// Who owns fields of an old version has the same conflicts, and gives up the same fields, after the set was converted to the new version.
+func TestOwnership(t *testing.T) {
+	t.Parallel()
+	o := newOwners(t)
+	conflicts, removals, beyond := 0, 0, map[string]int{}
+	for n := range 600 {
+		obj := o.object()
+		old, err := o.Convert(o.typed(obj), "example.com/v1beta1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, set := o.some(old)
+		converted, err := o.ownership.Convert(t.Context(), &unstructured.Unstructured{Object: obj}, "v1beta1", set)
+		if err != nil {
+			t.Fatalf("%v: %v", obj, err)
+		}
+		before := fieldpath.NewVersionedSet(set, "example.com/v1beta1", true)
+		after := fieldpath.NewVersionedSet(converted, "example.com/v1", true)
+
+		config, path := o.changed(obj)
+		_, _, was := o.apply(obj, config, before, "bob")
+		_, _, is := o.apply(obj, config, after, "bob")
+		switch {
+		case was != nil && is == nil:
+			t.Fatalf("%d: alice owns %s, which becomes %s: bob changes %s, and the conflict is lost: %v", n, set, converted, path, was)
+		case was == nil && is != nil:
+			beyond[path.String()]++
+		case was != nil:
+			conflicts++
+		}
+
+		config, applied := o.some(o.typed(obj))
+		if applied.Empty() {
+			continue // the API server removes .spec with what nobody owns, but not through another version
+		}
+		made, owners, err := o.apply(obj, config, before, "alice")
+		if err != nil {
+			continue // the API server would refuse it
+		}
+		now, ownersNow, err := o.apply(obj, config, after, "alice")
+		if err != nil || now != made || fmt.Sprint(owners["alice"].Set()) != fmt.Sprint(ownersNow["alice"].Set()) {
+			t.Fatalf("%d: %v\nalice owns %s, which becomes %s: she applies %s\nand gets %s\nnot    %s: %v", n, obj, set, converted,
+				config.AsValue(), now, made, err)
+		}
+		if removals++; made == asText(t, obj["spec"]) {
+			removals--
+		}
+	}
+	delete(beyond, ".spec.full") // two fields of the old version: whoever owns one of them owns it
+	if conflicts < 150 || removals < 150 || len(beyond) > 0 {
+		t.Errorf("%d conflicts, %d removals; conflicts that were none: %v", conflicts, removals, beyond)
+	}
+}
+
+func asText(t *testing.T, v any) string {
+	t.Helper()
+	text, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
