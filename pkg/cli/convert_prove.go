@@ -106,7 +106,7 @@ func (o *proveOptions) run(ctx context.Context) error {
 		}
 	}
 	if lossy > 0 {
-		return fmt.Errorf("conversions that lose data: %d of %d", lossy, len(list))
+		return fmt.Errorf("conversions that lose data, or are not proven: %d of %d", lossy, len(list))
 	}
 	return nil
 }
@@ -114,6 +114,9 @@ func (o *proveOptions) run(ctx context.Context) error {
 // print writes one line for each pair, and its counterexample.
 func (o *proveOptions) print(c *conversion, proof *convert.Proof) {
 	fmt.Fprintf(o.streams.Out, "%s (%s)\n", c.file.Name, c.file.For)
+	for _, problem := range proof.Unproven {
+		fmt.Fprintf(o.streams.Out, "  NOT PROVEN: %s\n", problem)
+	}
 	for _, pair := range proof.Pairs {
 		fmt.Fprintf(o.streams.Out, "  %s → %s → %s: %s (%s)\n", pair.From, pair.Via, pair.From, verdict(&pair), tried(&pair))
 		for _, field := range slices.Sorted(maps.Keys(pair.Lost)) {

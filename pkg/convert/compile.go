@@ -377,7 +377,7 @@ func (c *compiler) each(
 	toHubs, fromHubs := c.rules(at+".rules", r.Rules, items[0], items[1])
 	toHubs = append(toHubs, c.steps(at+".toHub", r.ToHub, items[0], items[1])...)
 	fromHubs = append(fromHubs, c.steps(at+".fromHub", r.FromHub, items[1], items[0])...)
-	return &each{there, toHubs}, &each{back, fromHubs}
+	return &each{there, toHubs, s}, &each{back, fromHubs, h}
 }
 
 // steps compiles the steps of one direction. In them self is what from covers: an object, or an item.
@@ -428,7 +428,7 @@ func (c *compiler) steps(at string, list []config.ConversionStep, from, to *cove
 		if !from.item {
 			c.reads(where+".expression", paths, whole)
 		}
-		made = append(made, &computed{p, program})
+		made = append(made, &computed{p, program, where + ".expression"})
 	}
 	return made
 }

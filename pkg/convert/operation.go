@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
@@ -179,6 +180,7 @@ func (r *removal) write(obj map[string]any, _ any, _ *pass) error {
 type computed struct {
 	at      fieldpath.Path
 	program *rules.Program
+	where   string // in the config
 }
 
 func (c *computed) touches(field string) bool {
@@ -210,6 +212,7 @@ func (c *computed) write(obj map[string]any, value any, _ *pass) error {
 type each struct {
 	transfer
 	operations []operation
+	source     *structuralschema.Structural // of the list or map
 }
 
 // eachRead is what each has read: the list or map, and for each object in it what the operations have read.

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"fmt"
+	"sync"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
@@ -16,6 +17,8 @@ type scope struct {
 	env      *cel.Env
 	provider *provider
 	guard    []cel.ProgramOption
+	// estimating serializes estimates: the provider remembers what one check has looked up.
+	estimating sync.Mutex
 
 	self, downstream, downstreams *node // of the kind of scope
 	item                          *node // nil without Items

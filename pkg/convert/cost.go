@@ -1,0 +1,163 @@
+package convert
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/rules"
+)
+
+// smallest is the size in bytes up to which a text costs about as much as an empty one.
+const smallest = 16
+
+// waysBack is how often rules are applied on the way back to find what travels in the annotation: see preserving and putBack.
+const waysBack = 3 + maxPutBacks
+
+// costs adds up the largest cost of operations.
+type costs struct {
+	size     uint64 // of the object in bytes
+	sum      uint64
+	problems []string
+	bounds   map[string]rules.Bound // by path
+}
+
+// costOf is the largest cost of operations for an object of size bytes.
+func costOf(operations []operation, size uint64) *costs {
+	c := &costs{size: size, bounds: map[string]rules.Bound{}}
+	c.add(operations, "", 1)
+	return c
+}
+
+// add adds operations that are applied to each of count items, which are in one object together: so either each costs as much as one that
+// has all of the object, or they cost as much as one such and otherwise the smallest.
+func (c *costs) add(operations []operation, above string, count uint64) {
+	for _, o := range operations {
+		switch o := o.(type) {
+		case *computed:
+			cost, unbounded := o.program.MaxCost(c.size)
+			if cost > o.program.CallLimit() {
+				c.problems = append(c.problems, o.where)
+			}
+			small, _ := o.program.MaxCost(min(c.size, smallest))
+			c.sum = plus(c.sum, min(times(count, cost), plus(times(count, small), cost)))
+			for _, b := range unbounded {
+				b.Path = above + b.Path
+				c.bounds[b.Path] = b
+			}
+		case *each:
+			schema := kinds.OpenAPI(o.source)
+			entries, isBounded := rules.MaxEntries(schema, c.size)
+			path := above + o.from.String()
+			if !isBounded {
+				keyword := "maxItems"
+				if o.source.Items == nil {
+					keyword = "maxProperties"
+				}
+				c.bounds[path] = rules.Bound{Path: path, Keyword: keyword, Assumed: entries}
+			}
+			entries = min(times(count, entries), c.size)
+			c.sum = plus(c.sum, entries)
+			c.add(o.operations, path+"[]", entries)
+		}
+	}
+}
+
+func (c *costs) fits(limit uint64) bool { return len(c.problems) == 0 && c.sum <= limit }
+
+// tooExpensive says which expressions may cost more than is allowed for some object, and what to bound. Everything that converts one
+// object has one budget: both hops, and the ways back that find what travels in the annotation.
+func (c *Converter) tooExpensive() []string {
+	var found []string
+	for _, name := range c.Versions() {
+		s := c.spokes[name]
+		for _, way := range []struct {
+			from, to    string
+			there, back []operation
+		}{{name, c.hub.Name, s.toHub, s.fromHub}, {c.hub.Name, name, s.fromHub, s.toHub}} {
+			limit := uint64(rules.CostPerObject)
+			if len(c.spokes) > 1 {
+				limit /= 2 // by way of the hub there are two hops
+			}
+			cost := func(size uint64) *costs {
+				sum := costOf(way.there, size)
+				if c.preserve != "" && !s.exact {
+					sum.sum = plus(sum.sum, times(waysBack, costOf(way.back, size).sum))
+				}
+				return sum
+			}
+			if all := cost(rules.MaxStored); !all.fits(limit) {
+				found = append(found, advice(way.from, way.to, all, costOf(way.back, rules.MaxStored), func(size uint64) bool {
+					return cost(size).fits(limit) && costOf(way.back, size).fits(limit)
+				}))
+			}
+		}
+	}
+	return found
+}
+
+// advice says what bounds would make a way cheap enough.
+func advice(from, to string, all, back *costs, fits func(size uint64) bool) string {
+	text := fmt.Sprintf("converting from %s to %s may cost %s, and fails above its limit", from, to, amount(all.sum))
+	if len(all.problems) > 0 {
+		text = fmt.Sprintf("%s may cost more than its limit for an object of %s, and then fails", strings.Join(all.problems, ", "), from)
+	}
+	size := uint64(rules.MaxStored)
+	for ; size > smallest && !fits(size); size /= 2 {
+	}
+	var wanted []string
+	for _, side := range []struct {
+		version string
+		at      *costs
+	}{{from, all}, {to, back}} {
+		for _, path := range slices.Sorted(maps.Keys(side.at.bounds)) {
+			b := side.at.bounds[path]
+			most := rounded(uint64(float64(b.Assumed) * float64(size) / rules.MaxStored))
+			if b.Keyword == "maxLength" || b.Keyword == "maxItems" || b.Keyword == "maxProperties" {
+				wanted = append(wanted, fmt.Sprintf("%s: %d to %s in %s", b.Keyword, most, path, side.version))
+			} else {
+				wanted = append(wanted, fmt.Sprintf("%s to %s in %s", b.Keyword, path, side.version))
+			}
+		}
+		if len(wanted) > 0 && len(all.problems) > 0 {
+			break
+		}
+	}
+	if len(wanted) == 0 || size <= smallest {
+		return text + ": make the expression look at less"
+	}
+	return text + ": add " + strings.Join(wanted, ", ") + ", or less"
+}
+
+func amount(cost uint64) string {
+	if cost == math.MaxUint64 {
+		return "any number of units"
+	}
+	return fmt.Sprintf("%d units for an object of %d KiB", cost, rules.MaxStored>>10)
+}
+
+// rounded is the number of one digit followed by zeros that is not larger.
+func rounded(n uint64) uint64 {
+	unit := uint64(1)
+	for n >= 10*unit {
+		unit *= 10
+	}
+	return max(1, n/unit*unit)
+}
+
+func plus(a, b uint64) uint64 {
+	if a > math.MaxUint64-b {
+		return math.MaxUint64
+	}
+	return a + b
+}
+
+func times(a, b uint64) uint64 {
+	if b != 0 && a > math.MaxUint64/b {
+		return math.MaxUint64
+	}
+	return a * b
+}

@@ -1,0 +1,148 @@
+package rules_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"github.com/corollary-dev/corollary/pkg/rules"
+)
+
+// boundedSelf has a text, a list of texts, a map and a list of objects, all bounded.
+func boundedSelf(n int64) *spec.Schema {
+	text := spec.StringProperty()
+	text.MaxLength = &n
+	list := spec.ArrayProperty(text)
+	list.MaxItems = &n
+	member := spec.MapProperty(text)
+	member.MaxProperties = &n
+	number := spec.Int64Property()
+	item := &spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"object"}, Properties: map[string]spec.Schema{"t": *text, "n": *number}}}
+	items := spec.ArrayProperty(item)
+	items.MaxItems = &n
+	inner := &spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"object"},
+		Properties: map[string]spec.Schema{"t": *text, "l": *list, "m": *member, "o": *items, "n": *number}}}
+	return &spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"object"}, Properties: map[string]spec.Schema{"spec": *inner}}}
+}
+
+// largest is an object at the bounds of boundedSelf, of one letter.
+func largest(n int, letter string) map[string]any {
+	text := strings.Repeat(letter, n)
+	var list, items []any
+	member := map[string]any{}
+	for i := range n {
+		list = append(list, text)
+		items = append(items, map[string]any{"t": text, "n": int64(i)})
+		member[fmt.Sprintf("%s%d", text, i)] = text
+	}
+	return map[string]any{"spec": map[string]any{"t": text, "l": list, "m": member, "o": items, "n": int64(n)}}
+}
+
+// What an evaluation costs is never more than the estimate: for each function whose cost depends on sizes, with objects at the bounds.
+func TestMaxCostIsABound(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{1, 7, 40} {
+		env, err := rules.NewEnv(rules.EnvOptions{Self: boundedSelf(int64(n))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, expression := range strings.Split(`self.spec.t
+self.spec.t + ':' + self.spec.t
+self.spec.t.split(':')
+self.spec.t.split('a')[0]
+self.spec.t.split('')
+self.spec.t.split('a').map(x, x.upperAscii())
+self.spec.t.replace('a', 'bbbb')
+self.spec.t.replace('', 'bbbb')
+self.spec.t.replace('aa', 'b') + self.spec.t
+self.spec.t.lowerAscii().upperAscii().trim()
+self.spec.t.substring(1)
+self.spec.t.indexOf('a')
+self.spec.t.indexOf(self.spec.t)
+self.spec.t.matches('^(a|b)*$')
+self.spec.t.find('[a-c]+')
+self.spec.t.findAll('[a-c]?')
+self.spec.t.findAll('a').join(self.spec.t)
+self.spec.t.contains(self.spec.t)
+self.spec.t == self.spec.t.lowerAscii()
+self.spec.l.join(',')
+self.spec.l.join(self.spec.t)
+self.spec.l.map(x, x + 'a').join(',')
+self.spec.l.map(x, {'name': x})
+self.spec.l.map(x, self.spec.l.map(y, x + y))
+self.spec.l.filter(x, x.startsWith('a')).size()
+self.spec.l.all(x, x in self.spec.l)
+self.spec.l.exists(x, x == self.spec.t)
+self.spec.l.sort()
+self.spec.l.distinct()
+self.spec.l.slice(0, 1)
+self.spec.l + self.spec.l
+sets.contains(self.spec.l, self.spec.l)
+self.spec.m.map(k, k + self.spec.m[k])
+self.spec.m.transformList(k, v, k + '=' + v).join(',')
+self.spec.m.transformMap(k, v, v.upperAscii())
+self.spec.o.map(o, {'t': o.t.upperAscii(), 'n': string(o.n)})
+self.spec.o.filter(o, o.n > 3).map(o, o.t)
+self.spec.o.map(o, o.t.split('a')).flatten()
+self.spec.?t.orValue('x').upperAscii()
+has(self.spec.t) ? self.spec.t : 'x'
+'%s-%d-%s'.format([self.spec.t, self.spec.n, self.spec.l])
+string(self.spec.n) + string(bytes(self.spec.t))
+isQuantity(self.spec.t)
+isURL(self.spec.t)
+isIP(self.spec.t)
+lists.range(40).map(i, self.spec.t)`, "\n") {
+			program, err := env.Any(expression, rules.Upstream, "")
+			if err != nil {
+				t.Errorf("%s: %v", expression, err)
+				continue
+			}
+			bound, unbounded := program.MaxCost(rules.MaxStored)
+			for _, b := range unbounded {
+				t.Errorf("%s: %s has no bound", expression, b.Path)
+			}
+			for _, letter := range []string{"a", ":", "é"} {
+				budget := rules.NewBudget(t.Context())
+				before := budget.Left()
+				_, _ = program.Eval(rules.Vars{Self: largest(n, letter)}, budget) // some fail, at a cost
+				if cost := before - budget.Left(); cost > bound {
+					t.Errorf("%s costs %d with %d times %q, and at most %d was estimated", expression, cost, n, letter, bound)
+				}
+			}
+		}
+	}
+}
+
+// Patterns bound texts, and how often a separator is in them.
+func TestMaxCostOfPatterns(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		reason, pattern string
+		atMost, atLeast uint64
+	}{
+		{reason: "nothing bounds it, and each character may be a separator", atLeast: 1_000_000, atMost: 1 << 62},
+		{reason: "one separator in a text of any length", pattern: "^[a-z]+:[0-9]+$", atMost: 700_000},
+		{reason: "a text of few characters", pattern: "^[a-z]{1,20}:[0-9]{1,5}$", atMost: 100},
+		{reason: "not anchored", pattern: "[a-z]+:[0-9]+", atLeast: 1_000_000, atMost: 1 << 62},
+		{reason: "a class with the separator", pattern: "^[a-z:]+$", atLeast: 1_000_000, atMost: 1 << 62},
+		{reason: "a choice that is not anchored as a whole", pattern: "^a|:b$", atLeast: 1_000_000, atMost: 1 << 62},
+		{reason: "over lines, the anchors are of a line", pattern: "(?m)^a:b$", atLeast: 1_000_000, atMost: 1 << 62},
+	} {
+		text := spec.StringProperty()
+		text.Pattern = row.pattern
+		env, err := rules.NewEnv(rules.EnvOptions{Self: &spec.Schema{SchemaProps: spec.SchemaProps{
+			Type: []string{"object"}, Properties: map[string]spec.Schema{"t": *text}}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		program, err := env.Any("self.t.split(':')[0]", rules.Upstream, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if cost, _ := program.MaxCost(rules.MaxStored); cost < row.atLeast || cost > row.atMost {
+			t.Errorf("%s: %q: it costs at most %d, want %d to %d", row.reason, row.pattern, cost, row.atLeast, row.atMost)
+		}
+	}
+}
