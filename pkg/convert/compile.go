@@ -70,6 +70,7 @@ type compiler struct {
 	preserve string           // the annotation of preserve
 	metadata []fieldpath.Path // the labels and annotations that they name
 	untried  []string         // the expressions that read metadata which made objects do not have
+	floats   []floatUse       // of the spoke that is compiled
 }
 
 func (c *compiler) problem(path, format string, args ...any) {
@@ -126,6 +127,7 @@ func (c *compiler) served(path, name string) *kinds.Version {
 func (c *compiler) spoke(at string, from *config.Spoke, v, hub *kinds.Version, preserves bool) *spoke {
 	made := &spoke{version: v}
 	spokeCover, hubCover := newCover(withMetadata(v.Structural)), newCover(withMetadata(hub.Structural))
+	spokeCover.version, hubCover.version, c.floats = v, hub, nil
 	before := len(c.metadata)
 	made.toHub, made.fromHub = c.rules(at+".rules", from.Rules, spokeCover, hubCover)
 	made.toHub = append(made.toHub, c.steps(at+".toHub", from.ToHub, spokeCover, hubCover)...)
@@ -152,7 +154,7 @@ func (c *compiler) spoke(at string, from *config.Spoke, v, hub *kinds.Version, p
 			reflect.DeepEqual(v.Structural.Properties["metadata"], hub.Structural.Properties["metadata"]) &&
 			(len(from.Rules) == 0 || !keepsUnknown(v.Structural) && !keepsUnknown(hub.Structural))}
 	a.compare(spokeCover, hubCover, v, hub)
-	made.exact = a.exact
+	made.exact, made.floats = a.exact, c.floats
 	return made
 }
 
@@ -270,7 +272,7 @@ func (c *compiler) rule(at string, r *config.ConversionRule, spoke, hub *cover) 
 			there.change, back.change = unwrapped, wrapped
 			return &there, &back
 		case "forEach":
-			return c.each(at, there, back, r, spoke, s, h)
+			return c.each(at, there, back, r, spoke, hub, s, h)
 		}
 		if len(r.Values) > 0 {
 			spoke.entries[from.String()].changed = true
@@ -363,7 +365,7 @@ func (c *compiler) constant(at string, p fieldpath.Path, r *config.ConversionRul
 
 // each compiles a forEach.
 func (c *compiler) each(
-	at string, there, back transfer, r *config.ConversionRule, spoke *cover, s, h *structuralschema.Structural,
+	at string, there, back transfer, r *config.ConversionRule, spoke, hub *cover, s, h *structuralschema.Structural,
 ) (toHub, fromHub operation) {
 	spokeItem, hubItem := itemOf(s), itemOf(h)
 	if spokeItem == nil || hubItem == nil {
@@ -371,7 +373,9 @@ func (c *compiler) each(
 		return nil, nil
 	}
 	items := [2]*cover{newCover(spokeItem), newCover(hubItem)}
-	items[0].item, items[1].item = true, true
+	for i, outer := range []*cover{spoke, hub} {
+		items[i].item, items[i].version, items[i].above = true, outer.version, joined(outer.above, []fieldpath.Path{there.from, there.to}[i])
+	}
 	entry := spoke.entries[there.from.String()]
 	entry.items, entry.changed = &items, len(r.ToHub)+len(r.FromHub) > 0
 	toHubs, fromHubs := c.rules(at+".rules", r.Rules, items[0], items[1])
@@ -427,6 +431,9 @@ func (c *compiler) steps(at string, list []config.ConversionStep, from, to *cove
 		from.readBy(paths, whole)
 		if !from.item {
 			c.reads(where+".expression", paths, whole)
+		}
+		if program.ComputesFloats() {
+			c.floats = append(c.floats, newFloatUse(where+".expression", from, paths, whole))
 		}
 		made = append(made, &computed{p, program, where + ".expression"})
 	}

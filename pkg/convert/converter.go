@@ -42,6 +42,8 @@ type spoke struct {
 	exact bool
 	// lost are the fields whose loss is acknowledged, in either version.
 	lost []fieldpath.Path
+	// floats are the expressions that compute with floating-point numbers.
+	floats []floatUse
 }
 
 // Versions lists the versions that objects can be converted between.

@@ -16,7 +16,9 @@ import (
 // cover is what the rules of a spoke say about the fields of one side: of the whole object, or of the items of a list.
 type cover struct {
 	schema  *structuralschema.Structural
+	version *kinds.Version
 	item    bool
+	above   fieldpath.Path // of the list or map, for items
 	entries map[string]*covered
 	// reads are the paths that expressions read; whole: they read everything.
 	reads [][]string

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"math"
 	"math/rand/v2"
 	"slices"
 
@@ -17,6 +16,8 @@ type generator struct {
 	random *rand.Rand
 	// chosen fixes what is at some places, by index into their values; see combinations.
 	chosen map[string]int
+	// given fixes the values at some places.
+	given map[string]any
 	// uniform is true while all optional fields are set, and choices of few values are made alike: all the first, or all the last.
 	uniform, last bool
 	// unknown are fields that other versions declare, by name: where unknown fields are kept, they may have these names.
@@ -46,6 +47,9 @@ const (
 
 // value makes a value; ok is false where the schema allows none that this could find.
 func (g *generator) value(s *structuralschema.Structural, at string, depth int) any {
+	if value, ok := g.given[at]; ok {
+		return value
+	}
 	values := g.boundaries(s)
 	if i, ok := g.chosen[at]; ok && i < len(values) {
 		return runtime.DeepCopyJSONValue(values[i])
@@ -60,7 +64,9 @@ func (g *generator) value(s *structuralschema.Structural, at string, depth int) 
 	case s.Type == "array":
 		return g.list(s, at, depth)
 	case s.Type == "integer" && g.random.IntN(3) == 0:
-		return g.integer(s)
+		return g.integer(validationOf(s))
+	case s.Type == "number" && g.random.IntN(3) == 0:
+		return g.number(validationOf(s))
 	case s.Type == "string" && g.random.IntN(3) == 0:
 		return g.text(s)
 	}
@@ -81,6 +87,13 @@ func (g *generator) choose(s *structuralschema.Structural, n int) int {
 	return g.random.IntN(n)
 }
 
+func validationOf(s *structuralschema.Structural) *structuralschema.ValueValidation {
+	if s.ValueValidation == nil {
+		return &structuralschema.ValueValidation{}
+	}
+	return s.ValueValidation
+}
+
 // boundaries are the values of a scalar that are worth trying: bounds, and what is known to get lost.
 func (g *generator) boundaries(s *structuralschema.Structural) []any {
 	key := scalar{s.ValueValidation, s.Type, s.Nullable, s.XIntOrString, s.XPreserveUnknownFields}
@@ -95,10 +108,7 @@ func (g *generator) boundaries(s *structuralschema.Structural) []any {
 }
 
 func (g *generator) boundariesOf(s *structuralschema.Structural) []any {
-	v := s.ValueValidation
-	if v == nil {
-		v = &structuralschema.ValueValidation{}
-	}
+	v := validationOf(s)
 	if len(v.Enum) > 0 {
 		var values []any
 		for _, e := range v.Enum {
@@ -115,13 +125,7 @@ func (g *generator) boundariesOf(s *structuralschema.Structural) []any {
 	case s.Type == "integer":
 		values = g.integersOf(v)
 	case s.Type == "number":
-		values = []any{int64(0), 0.5, -1.5, int64(1), 1e21, 0.1}
-		if v.Minimum != nil {
-			values = append(values, *v.Minimum)
-		}
-		if v.Maximum != nil {
-			values = append(values, *v.Maximum)
-		}
+		values = g.numbersOf(v)
 	case s.Type == "string":
 		values = g.textsOf(v)
 	case s.XPreserveUnknownFields:
@@ -131,43 +135,6 @@ func (g *generator) boundariesOf(s *structuralschema.Structural) []any {
 		values = append(values, nil)
 	}
 	return values
-}
-
-func (g *generator) integersOf(v *structuralschema.ValueValidation) []any {
-	low, high := int64(math.MinInt64), int64(math.MaxInt64)
-	if v.Format == "int32" {
-		low, high = math.MinInt32, math.MaxInt32
-	}
-	if v.Minimum != nil {
-		low = max(low, int64(math.Ceil(*v.Minimum)))
-	}
-	if v.Maximum != nil && *v.Maximum < math.MaxInt64 {
-		high = min(high, int64(math.Floor(*v.Maximum)))
-	}
-	var values []any
-	wanted := []int64{0, 1, -1, low, low + 1, high - 1, high, 1<<53 + 1, -(1<<53 + 1), 7}
-	for _, n := range g.numbers {
-		wanted = append(wanted, n-1, n, n+1)
-	}
-	for i, n := range g.numbers { // and between any two
-		if i > 0 {
-			wanted = append(wanted, n/2+g.numbers[i-1]/2)
-		}
-	}
-	for _, n := range wanted {
-		if n >= low && n <= high && !slices.Contains(values, any(n)) {
-			values = append(values, n)
-		}
-	}
-	return values
-}
-
-func (g *generator) integer(s *structuralschema.Structural) any {
-	v := s.ValueValidation
-	if v == nil || v.Minimum == nil || v.Maximum == nil || *v.Maximum < *v.Minimum {
-		return int64(g.random.IntN(1000))
-	}
-	return int64(*v.Minimum) + g.random.Int64N(max(1, int64(*v.Maximum)-int64(*v.Minimum)+1))
 }
 
 // object makes an object or a map.

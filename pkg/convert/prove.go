@@ -82,7 +82,7 @@ func (c *Converter) Prove(ctx context.Context, o ProofOptions) (*Proof, error) {
 			proof.Pairs = append(proof.Pairs, result)
 		}
 	}
-	proof.Unproven = c.tooExpensive()
+	proof.Unproven = append(c.tooExpensive(), c.uncertain()...)
 	return proof, nil
 }
 
@@ -129,29 +129,30 @@ type prover struct {
 func (p *prover) run(ctx context.Context, objects int) (ProofPair, error) {
 	p.kept, p.lost = map[string]int{}, map[string]int{}
 	result := ProofPair{From: p.from.Name, Via: p.via.Name, Kept: p.kept, Lost: p.lost}
-	try := func(chosen map[string]int) (done bool, err error) {
-		if err := ctx.Err(); err != nil {
-			return true, err
-		}
-		p.generator.chosen, p.generator.uniform = chosen, chosen == nil && p.generator.random.IntN(10) == 0
-		p.generator.last = p.generator.random.IntN(2) == 0
-		obj, ok := p.make(ctx)
-		if !ok {
-			result.Refused++
-			return false, nil
-		}
-		if p.preserve != "" && p.generator.random.IntN(2) == 0 {
-			p.leaveData(ctx, obj)
-		}
-		if result.Objects++; chosen != nil {
-			result.Combinations++
-		}
+	survives := func(obj map[string]any) (done bool, err error) {
+		result.Objects++
 		if found := p.thereAndBack(ctx, obj); found != nil {
 			result.Kept, result.Lost = maps.Clone(p.kept), maps.Clone(p.lost) // shrinking converts more objects
 			result.Counterexample = p.shrink(ctx, obj, found, p.thereAndBack)
 			return true, nil
 		}
-		return false, nil
+		return ctx.Err() != nil, ctx.Err()
+	}
+	try := func(chosen map[string]int) (done bool, err error) {
+		p.generator.chosen, p.generator.uniform = chosen, chosen == nil && p.generator.random.IntN(10) == 0
+		p.generator.last = p.generator.random.IntN(2) == 0
+		obj, ok := p.make(ctx)
+		if !ok {
+			result.Refused++
+			return ctx.Err() != nil, ctx.Err()
+		}
+		if p.preserve != "" && p.generator.random.IntN(2) == 0 {
+			p.leaveData(ctx, obj)
+		}
+		if chosen != nil {
+			result.Combinations++
+		}
+		return survives(obj)
 	}
 	combinations, all := p.combinations(objects)
 	if all > objects {
@@ -167,7 +168,8 @@ func (p *prover) run(ctx context.Context, objects int) (ProofPair, error) {
 			return result, err
 		}
 	}
-	return result, nil
+	_, err := p.everyCombination(ctx, survives)
+	return result, err
 }
 
 // combinations are all pairs of values of two fields, and how many these are. Of more than maxPairs so many are chosen at random.

@@ -39,7 +39,8 @@ func (e *Env) compile(expr string, kind Scope, downstream string, wants resultKi
 	}
 	tree := checked.NativeRep()
 	p := &Program{expr: expr, scope: s, wants: wants, program: program, reads: findReads(tree, s), loops: hasLoop(tree),
-		result: resultOf(tree, tree.Expr()), literals: literalsOf(tree)}
+		result: resultOf(tree, tree.Expr()), literals: literalsOf(tree),
+		floats: computesFloats(tree)}
 	if kind == Matching {
 		p.equal = equalPaths(tree)
 	}

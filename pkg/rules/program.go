@@ -42,6 +42,8 @@ type Program struct {
 
 	equal *Equality
 
+	floats bool // see ComputesFloats
+
 	literals   []any
 	constant   any
 	isConstant bool
