@@ -127,6 +127,7 @@ type compiledConversion struct {
 	state     string // what it was compiled from
 	converter *convert.Converter
 	errs      config.Errors
+	unproven  string // why the converter is one of earlier schemas; empty where it is not
 }
 
 // connect prepares the clients.
@@ -181,12 +182,12 @@ func (s *conversionSource) find(ctx context.Context) (served []webhook.Served, u
 				Verify: f.Publish == config.PublishVerify})
 			continue
 		}
-		c, found := s.compile(ctx, f, crd)
-		for _, e := range found {
+		c := s.compile(ctx, f, crd)
+		for _, e := range c.errs {
 			errs = append(errs, e)
 		}
-		served = append(served, webhook.Served{Name: f.Name, Kind: f.For, FieldManager: f.FieldManager, Converter: c, CRD: crd,
-			Verify: f.Publish == config.PublishVerify, Migrate: f.Migrate == config.MigrateAuto})
+		served = append(served, webhook.Served{Name: f.Name, Kind: f.For, FieldManager: f.FieldManager, Converter: c.converter, CRD: crd,
+			Unproven: c.unproven, Verify: f.Publish == config.PublishVerify, Migrate: f.Migrate == config.MigrateAuto})
 	}
 	return served, unread, errors.Join(errs...)
 }
@@ -195,11 +196,12 @@ func (s *conversionSource) find(ctx context.Context) (served []webhook.Served, u
 // keep the others from being converted.
 func (s *conversionSource) compile(
 	ctx context.Context, f *config.ConversionFile, crd *apiextensionsv1.CustomResourceDefinition,
-) (*convert.Converter, config.Errors) {
+) compiledConversion {
 	state := fmt.Sprint(crd.UID, crd.Generation, f.Path(), f.Digest())
 	if s.compiled[f.For].state == state {
-		return s.compiled[f.For].converter, s.compiled[f.For].errs
+		return s.compiled[f.For]
 	}
+	unproven := ""
 	c, errs := compileConversion(f, crd, true)
 	if len(errs) == 0 {
 		for _, v := range c.versions {
@@ -207,15 +209,41 @@ func (s *conversionSource) compile(
 				errs = append(errs, f.Errorf("spokes", "add it, or stop serving it", "version %s is served and is missing", v.Name))
 			}
 		}
-		if unproven := c.proven(ctx); unproven != nil {
-			c.converter, errs = nil, append(errs, unproven)
+		if failed := c.proven(ctx); failed != nil {
+			c.converter, errs = nil, append(errs, failed)
+		}
+	}
+	if c.converter == nil {
+		if c.converter = provenBefore(f, crd); c.converter != nil {
+			unproven = fmt.Sprintf("the conversion is not proven for the schemas of CustomResourceDefinition %s: %v", crd.Name, errs[len(errs)-1])
 		}
 	}
 	if s.compiled == nil {
 		s.compiled = map[schema.GroupKind]compiledConversion{}
 	}
-	s.compiled[f.For] = compiledConversion{state, c.converter, errs}
-	return c.converter, errs
+	s.compiled[f.For] = compiledConversion{state, c.converter, errs, unproven}
+	return s.compiled[f.For]
+}
+
+// provenBefore is the conversion as it was proven for earlier schemas, if the certificate is for these rules and has those schemas; nil
+// otherwise.
+func provenBefore(f *config.ConversionFile, crd *apiextensionsv1.CustomResourceDefinition) *convert.Converter {
+	if f.Certificate == nil {
+		return nil
+	}
+	certificate, err := convert.ReadCertificate(f.Certificate.Values)
+	if err != nil {
+		return nil
+	}
+	earlier := certificate.Recorded(crd)
+	if earlier == nil {
+		return nil
+	}
+	c, errs := compileConversion(f, earlier, true)
+	if len(errs) > 0 || c.converter.Matches(&f.Conversion, certificate) != nil {
+		return nil
+	}
+	return c.converter
 }
 
 // definition asks the API server for the definition of a conversion's kind. The error is a config.Error where it has no such kind.

@@ -254,6 +254,67 @@ func TestRunServesConversions(t *testing.T) {
 	c.eventuallyReads(t, "a", "map[host:example.com port:80]")
 }
 
+// TestUnprovenIsServedAfterRestart: what was proven and served is served by a process that starts after the schema has changed so that the
+// proof fails, or the rules do not fit it any more. Next to one that converts, such a process does not become ready.
+func TestUnprovenIsServedAfterRestart(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		reason string
+		narrow func(properties map[string]any)
+	}{
+		{"a bound that a converted object breaks", func(properties map[string]any) {
+			_ = unstructured.SetNestedField(properties, int64(100), "port", "maximum")
+		}},
+		{"a field of another type than the rules need", func(properties map[string]any) {
+			properties["host"] = map[string]any{"type": "string", "maxLength": int64(3)}
+			properties["port"] = map[string]any{"x-kubernetes-int-or-string": true}
+		}},
+	} {
+		t.Run(row.reason, func(t *testing.T) {
+			t.Parallel()
+			c := newCronTabs(t)
+			address := testkit.FreeAddress(t)
+			first := c.serve(t, address, address)
+			c.eventuallyPublished(t, address)
+			c.apply(t, "a", "example.com:8080")
+			c.eventuallyReads(t, "a", "map[host:example.com port:8080]")
+			testkit.Update(t, definitions, "", "crontabs."+c.group, func(u *unstructured.Unstructured) {
+				v := u.Object["spec"].(map[string]any)["versions"].([]any)[1].(map[string]any)
+				properties, _, _ := unstructured.NestedMap(v, "schema", "openAPIV3Schema", "properties", "spec", "properties")
+				row.narrow(properties)
+				_ = unstructured.SetNestedMap(v, properties, "schema", "openAPIV3Schema", "properties", "spec", "properties")
+			})
+			eventuallySays(t, first, "not every conversion is published")
+
+			health := testkit.FreeAddress(t)
+			beside := c.serve(t, address, testkit.FreeAddress(t), "--health-probe-bind-address", health)
+			eventuallySays(t, beside, "it has changed since the conversion was proven")
+			testkit.Eventually(t, patience, func() (bool, string) {
+				code := statusOf("http://" + health + "/readyz/conversions")
+				return code == http.StatusInternalServerError, fmt.Sprint("the probe answers ", code)
+			})
+			_ = first.Process.Kill()
+			first.wait(t)
+			testkit.Eventually(t, patience, func() (bool, string) { // what it waited for has gone
+				code := statusOf("http://" + health + "/readyz/conversions")
+				return code == http.StatusOK, fmt.Sprint("the probe answers ", code)
+			})
+			c.serve(t, address, address)
+			c.eventuallyReads(t, "a", "map[host:example.com port:8080]")
+		})
+	}
+}
+
+// statusOf is the HTTP status of an address; 0 where nothing answers.
+func statusOf(url string) int {
+	response, err := http.Get(url)
+	if err != nil {
+		return 0
+	}
+	_ = response.Body.Close()
+	return response.StatusCode
+}
+
 // TestRunRefusesUnprovenConversions: without a certificate, or with that of other rules, the definition stays as it is.
 func TestRunRefusesUnprovenConversions(t *testing.T) {
 	t.Parallel()

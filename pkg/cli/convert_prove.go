@@ -97,7 +97,11 @@ func (o *proveOptions) run(ctx context.Context) error {
 		if o.output == "" {
 			continue
 		}
-		text, err := yaml.Marshal(c.converter.Certify(&c.file.Conversion, proof, o.seed))
+		certificate := c.converter.Certify(&c.file.Conversion, proof, o.seed)
+		if err := certificate.Record(c.crd); err != nil {
+			return err
+		}
+		text, err := yaml.Marshal(certificate)
 		if err != nil {
 			return err
 		}

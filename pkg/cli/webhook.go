@@ -122,10 +122,10 @@ func (o *runOptions) serveConversions(
 			return auto.Consider(ctx, migrate.Candidate{CRD: s.CRD, Name: s.Name, FieldManager: s.FieldManager,
 				Converts: s.Converter.Has, Converter: s.Converter})
 		},
-		Differs: func(s webhook.Served, text string) {
+		Warn: func(s webhook.Served, reason, text string) {
 			about := s.CRD.DeepCopy()
 			about.APIVersion, about.Kind = apiextensionsv1.SchemeGroupVersion.String(), "CustomResourceDefinition"
-			recorder(s.Name).Eventf(about, nil, corev1.EventTypeWarning, "ConversionDiffers", "Verify", "%s", text)
+			recorder(s.Name).Eventf(about, nil, corev1.EventTypeWarning, reason, "Verify", "%s", text)
 		},
 		Interval: interval, Forget: auto.Forget,
 		Find: source.find, Client: source.client, Endpoint: endpoint, Leads: leads, Log: log.WithName("conversion"),

@@ -1,13 +1,19 @@
 package convert
 
 import (
+	"bytes"
+	"compress/gzip"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/kinds"
@@ -26,6 +32,8 @@ type Certificate struct {
 	Pairs   []CertifiedPair   `json:"pairs"`
 	// Lost are the losses that the conversion acknowledges.
 	Lost []CertifiedLoss `json:"lost,omitempty"`
+	// Definition has the schemas themselves, compressed: with them the same conversion can be served after one of them has changed.
+	Definition string `json:"definition,omitempty"`
 }
 
 // CertifiedPair is one way there and back.
@@ -99,6 +107,50 @@ func (c *Converter) Matches(conf *config.Conversion, certificate *Certificate) e
 		}
 	}
 	return nil
+}
+
+// Record puts the schemas of a definition into the certificate that was made for it.
+func (c *Certificate) Record(crd *apiextensionsv1.CustomResourceDefinition) error {
+	schemas := map[string]*apiextensionsv1.CustomResourceValidation{}
+	for _, v := range crd.Spec.Versions {
+		if c.Schemas[v.Name] != "" {
+			schemas[v.Name] = v.Schema
+		}
+	}
+	var text bytes.Buffer
+	packed := gzip.NewWriter(&text)
+	if err := errors.Join(json.NewEncoder(packed).Encode(schemas), packed.Close()); err != nil {
+		return fmt.Errorf("recording the schemas: %w", err)
+	}
+	c.Definition = base64.StdEncoding.EncodeToString(text.Bytes())
+	return nil
+}
+
+// maxRecorded bounds the recorded schemas: etcd stores no definition that is larger.
+const maxRecorded = 8 << 20
+
+// Recorded is a definition with the schemas for which the certificate was made; nil where it does not have them. Whether they are these
+// Matches tells.
+func (c *Certificate) Recorded(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinition {
+	text, err := base64.StdEncoding.DecodeString(c.Definition)
+	if err != nil {
+		return nil
+	}
+	packed, err := gzip.NewReader(bytes.NewReader(text))
+	if err != nil {
+		return nil
+	}
+	var schemas map[string]*apiextensionsv1.CustomResourceValidation
+	if json.NewDecoder(io.LimitReader(packed, maxRecorded)).Decode(&schemas) != nil {
+		return nil
+	}
+	earlier := crd.DeepCopy()
+	for i := range earlier.Spec.Versions {
+		if v := &earlier.Spec.Versions[i]; schemas[v.Name] != nil {
+			v.Schema = schemas[v.Name]
+		}
+	}
+	return earlier
 }
 
 // rulesDigest is over what decides how objects are converted.

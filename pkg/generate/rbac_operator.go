@@ -84,8 +84,8 @@ func (d *derivation) conversions() error {
 	}
 	if len(read) > 0 {
 		d.allow(d.Process, "", everywhere, of(definitions, "to compare spec.conversion", read...), "get")
-		d.allow(d.Process, "", beside, of(events, "events about spec.conversion that differs"), "create", "patch")
 	}
+	d.allow(d.Process, "", beside, of(events, "events about conversions"), "create", "patch")
 	d.allow(d.Process, "", own, of(secrets, why, d.Secret), "get")
 	if !d.SecretReadOnly {
 		d.allow(d.Process, "", own, of(secrets, why), "create") // what does not exist has no name yet

@@ -29,8 +29,11 @@ type Served struct {
 	// Name of the operator or conversion.
 	Name string
 	Kind schema.GroupKind
-	// Converter is nil where the conversion is not proven for that definition.
+	// Converter is nil where the conversion is not proven for that definition, nor was for an earlier one.
 	Converter *convert.Converter
+	// Unproven says why Converter is one that was proven for earlier schemas only; empty where it is proven. It is served where API servers
+	// have been told to ask it: otherwise no object could be read.
+	Unproven string
 	// FieldManager writes spec.conversion of the definition.
 	FieldManager string
 	// Verify: spec.conversion is someone else's, and is only compared.
@@ -63,8 +66,8 @@ type Publisher struct {
 	Certificates *Certificates
 	// Leads reports whether this process may write.
 	Leads func() bool
-	// Differs records an event about a definition whose spec.conversion someone else writes, and that is not as it should be.
-	Differs func(s Served, text string)
+	// Warn records an event about a definition.
+	Warn func(s Served, reason, text string)
 	// Migrate begins a migration of stored objects where one is needed; it is called for those whose conversion is published.
 	Migrate func(context.Context, Served) error
 	// Forget ends what Migrate began to measure of the definition that has the name.
@@ -73,13 +76,15 @@ type Publisher struct {
 	Interval time.Duration
 	Log      logr.Logger
 
-	converters sync.Map               // by schema.GroupKind: what was once proven is served to the end of the process
-	known      map[string]Served      // by name of a definition: what was found last
-	measured   map[string]bool        // definitions with a metric, by name
-	migrated   map[string]bool        // those that Migrate was called for
-	unready    atomic.Pointer[string] // why reviews cannot be answered; nil before the first look
-	logged     *string                // what was wrong when it was last logged; nil before
-	differing  map[string]string      // by name of a definition: what the last event said
+	converters sync.Map          // by schema.GroupKind: what was once proven is served to the end of the process
+	known      map[string]Served // by name of a definition: what was found last
+	measured   map[string]bool   // definitions with a metric, by name
+	migrated   map[string]bool   // those that Migrate was called for
+	// isAnsweredBy takes the place of isAnswered in tests.
+	isAnsweredBy func(context.Context, Served) bool
+	unready      atomic.Pointer[string] // why reviews cannot be answered; nil before the first look
+	logged       *string                // what was wrong when it was last logged; nil before
+	warned       map[[2]string]string   // by name of a definition and reason: what the last event said
 }
 
 // Converter returns the converter of a kind; nil for one that is not converted here.
@@ -124,6 +129,7 @@ func (p *Publisher) Ready() error {
 func (p *Publisher) tick(ctx context.Context) error {
 	served, unread, err := p.Find(ctx)
 	errs := []error{err}
+	resumed := p.resume(served)
 	unready := p.take(served, unread)
 	remembered := p.remember(ctx, served)
 	leads := p.Leads()
@@ -139,11 +145,16 @@ func (p *Publisher) tick(ctx context.Context) error {
 	for _, s := range served {
 		if s.Converter == nil && !s.isSingle() {
 			published.WithLabelValues(s.CRD.Name).Set(0)
+			p.warn(leads, s, reasonUnproven, s.Unproven)
 			if s.Converter = p.Converter(s.Kind); s.Converter != nil && p.Endpoint.isIn(s.CRD) {
 				errs = append(errs, p.publish(ctx, s, leads))
 			}
+			if resumed[s.Kind] && p.Ready() != nil && p.isAnswered(ctx, s) { // once ready, it stays so
+				unready = s.Unproven + ": other processes convert, and this one must not replace them"
+			}
 			continue
 		}
+		p.warn(leads, s, reasonUnproven, "")
 		err := p.publish(ctx, s, leads)
 		published.WithLabelValues(s.CRD.Name).Set(map[bool]float64{true: 1}[err == nil])
 		if errs = append(errs, err); err == nil && s.Migrate && s.Converter != nil {
@@ -203,6 +214,54 @@ func (p *Publisher) forget(served []Served) {
 		if !p.migrated[name] {
 			p.Forget(name)
 		}
+	}
+}
+
+// resume takes over conversions that were proven for earlier schemas, and that API servers ask for already. A process that has a proven
+// one keeps that. What is not proven is left without a converter in served.
+func (p *Publisher) resume(served []Served) map[schema.GroupKind]bool {
+	resumed := map[schema.GroupKind]bool{}
+	for i := range served {
+		s := &served[i]
+		if s.Unproven == "" {
+			continue
+		}
+		if s.Converter != nil && p.Converter(s.Kind) == nil && p.Endpoint.isIn(s.CRD) {
+			p.converters.Store(s.Kind, s.Converter)
+		}
+		s.Converter, resumed[s.Kind] = nil, p.Converter(s.Kind) != nil
+	}
+	return resumed
+}
+
+// isAnswered reports whether the endpoint converts already. Before this process is ready, a Service sends it nothing: others do.
+func (p *Publisher) isAnswered(ctx context.Context, s Served) bool {
+	if p.isAnsweredBy != nil {
+		return p.isAnsweredBy(ctx, s)
+	}
+	for _, sample := range s.Converter.Samples(ctx) {
+		return p.Endpoint.answers(ctx, p.Certificates.Trust(), sample.To, sample.Object) == nil
+	}
+	return false
+}
+
+// reasonUnproven and reasonDiffers are reasons of events.
+const (
+	reasonUnproven = "ConversionUnproven"
+	reasonDiffers  = "ConversionDiffers"
+)
+
+// warn has the leader record an event when what is wrong with a definition changes; nothing is wrong without text.
+func (p *Publisher) warn(leads bool, s Served, reason, text string) {
+	key := [2]string{s.CRD.Name, reason}
+	if !leads || p.warned[key] == text {
+		return
+	}
+	if p.warned == nil {
+		p.warned = map[[2]string]string{}
+	}
+	if p.warned[key] = text; text != "" {
+		p.Warn(s, reason, text)
 	}
 }
 

@@ -175,3 +175,47 @@ func TestUnreadDefinition(t *testing.T) {
 		t.Errorf("it was ready before: %v", err)
 	}
 }
+
+// What was proven for an earlier schema is served by a new process, where API servers ask for it. The process becomes ready only if no
+// other one answers: a rollout must not replace those, and without any nothing could be read.
+func TestUnprovenIsServedAgain(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		reason     string
+		conversion map[string]any
+		answers    bool
+		converter  *convert.Converter
+		serves     bool
+		ready      bool
+	}{
+		{reason: "another process answers", conversion: here.Conversion(false, nil), answers: true, converter: &convert.Converter{}, serves: true},
+		{reason: "none does", conversion: here.Conversion(false, nil), converter: &convert.Converter{}, serves: true, ready: true},
+		{reason: "it was never proven", conversion: here.Conversion(false, nil)},
+		{reason: "it was never served", conversion: map[string]any{"strategy": "None"}, converter: &convert.Converter{}, ready: true},
+	} {
+		t.Run(row.reason, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster(t, row.conversion, "v1beta1", "v1")
+			var reasons []string
+			c.Warn = func(_ Served, reason, text string) { reasons = append(reasons, reason+": "+text) }
+			c.isAnsweredBy = func(context.Context, Served) bool { return row.answers }
+			c.find = func() ([]Served, []schema.GroupKind, error) {
+				served := c.served(row.converter)
+				served[0].Unproven = "it is not proven"
+				return served, nil, errors.New("it is not proven")
+			}
+			for range 2 {
+				_ = c.tick(t.Context())
+			}
+			if serves := c.Converter(thing) != nil; serves != row.serves {
+				t.Errorf("it serves the conversion: %t", serves)
+			}
+			if err := c.Ready(); (err == nil) != row.ready {
+				t.Errorf("ready: %v", err)
+			}
+			if len(reasons) != 1 || reasons[0] != "ConversionUnproven: it is not proven" {
+				t.Errorf("events are %v", reasons)
+			}
+		})
+	}
+}

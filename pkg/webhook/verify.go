@@ -16,14 +16,7 @@ func (p *Publisher) verify(s Served, leads bool) error {
 	if !s.isSingle() {
 		text = strings.Join(p.differences(s.CRD), "; ")
 	}
-	if leads && p.differing[s.CRD.Name] != text {
-		if p.differing == nil {
-			p.differing = map[string]string{}
-		}
-		if p.differing[s.CRD.Name] = text; text != "" {
-			p.Differs(s, text)
-		}
-	}
+	p.warn(leads, s, reasonDiffers, text)
 	if text == "" {
 		return nil
 	}

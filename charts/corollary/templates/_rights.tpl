@@ -37,9 +37,9 @@ each other. They are gathered in a map of roles, one for each operator, place an
 {{- end -}}
 {{- with .Values.conversion.verify -}}
   {{- include "corollary.rights.allow" (merge (dict "names" . "verbs" (list "get")) $definitions $own) -}}
-  {{- include "corollary.rights.allow" (merge (dict "group" "events.k8s.io" "resource" "events" "verbs" (list "create" "patch") "places" (list "default")) $own) -}}
 {{- end -}}
 {{- with .Values.conversion.crds -}}
+  {{- include "corollary.rights.allow" (merge (dict "group" "events.k8s.io" "resource" "events" "verbs" (list "create" "patch") "places" (list "default")) $own) -}}
   {{- $secret := dict "group" "" "resource" "secrets" "names" (list (include "corollary.webhookSecret" $)) -}}
   {{- include "corollary.rights.allow" (merge (dict "verbs" (list "get")) $secret $own) -}}
   {{- if not (include "corollary.webhookSecretReadOnly" $) -}}
