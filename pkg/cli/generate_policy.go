@@ -25,8 +25,9 @@ func newGeneratePolicy(streams IO) *cobra.Command {
 	o := &generatePolicyOptions{streams: streams}
 	cmd := &cobra.Command{
 		Use:   "policy -c CONFIG",
-		Short: "Print admission policies for the rules and for the ownership marks",
-		Long: `Print two ValidatingAdmissionPolicies and their bindings for each operator.
+		Short: "Print admission policies for the rules, the ownership marks and conversions",
+		Long: `Print two ValidatingAdmissionPolicies and their bindings for each operator, and one for
+each conversion with preserve.
 
 OPERATOR-rules refuses upstreams that break the rules under validate, with the same
 messages. It allows objects that are being deleted, and updates that change nothing
@@ -37,6 +38,10 @@ own: with the owner annotation, the hash, its constant labels, or an owner refer
 to an upstream. Everything else in such objects can be edited as before. It is
 printed if the operator's account is known: from serviceAccount in the config, or
 from --service-account.
+
+CONVERSION-preserve refuses updates that drop the annotation of preserve: a client that
+builds an object of an old version anew and replaces the stored one would lose the
+fields that only other versions have. Patches and applies keep the annotation.
 
 A rule that a policy cannot express, such as one that reads inputs, is left out;
 standard error and a comment say so. Give the CustomResourceDefinitions with --crds:
@@ -81,13 +86,22 @@ func (o *generatePolicyOptions) run() error {
 		}
 		all, operators = append(all, made...), append(operators, p.Name)
 	}
+	conversions, err := o.conversionPolicies()
+	if err != nil {
+		return err
+	}
+	all = append(all, conversions...)
 	if len(all) == 0 {
 		return fmt.Errorf(
-			"no policy is needed: no config has a rule that a policy can express, and it is not known which account writes the marks",
+			"no policy is needed: no config has a rule that a policy can express, or a conversion with preserve, and it is not known which " +
+				"account writes the marks",
 		)
 	}
-	text, err := manifests("Admission policies for "+strings.Join(operators,
-		", ")+": generated from the configs by corollary generate policy.", all)
+	head := "Admission policies"
+	if len(operators) > 0 {
+		head += " for " + strings.Join(operators, ", ")
+	}
+	text, err := manifests(head+": generated from the configs by corollary generate policy.", all)
 	if err != nil {
 		return err
 	}
@@ -95,6 +109,29 @@ func (o *generatePolicyOptions) run() error {
 		return fmt.Errorf("writing the policies: %w", err)
 	}
 	return nil
+}
+
+// conversionPolicies are those of the conversions among the configs.
+func (o *generatePolicyOptions) conversionPolicies() (all []generate.Manifest, err error) {
+	files, source, err := o.configs.offline(o.streams, o.crds)
+	if err != nil {
+		return nil, err
+	}
+	list, problems := o.configs.conversionsBeside(files, o.streams)
+	if err := refuse(o.streams, problems, nil); err != nil {
+		return nil, err
+	}
+	for _, f := range list {
+		made, err := generate.PreservePolicy(f, source, o.prefix)
+		if err != nil {
+			return nil, err
+		}
+		for _, note := range made.Notes {
+			fmt.Fprintf(o.streams.Err, "note: conversion %s: %s\n", f.Name, note)
+		}
+		all = append(all, made.Manifests...)
+	}
+	return all, nil
 }
 
 // policies are those of one operator.
