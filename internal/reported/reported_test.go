@@ -51,8 +51,14 @@ var causes = []struct {
 		s.config(operatorConfig, "data: {{", "immutable: false\n      data: {{")
 		s.reload()
 	}},
-	{name: "annotation", reason: "a convention changes", do: func(s *scene) { s.config(operatorConfig, "docs: one", "docs: two"); s.reload() }},
-	{name: "annotation at a restart", reason: "a convention changes", do: func(s *scene) { s.config(operatorConfig, "docs: one", "docs: two"); s.start() }},
+	{name: "annotation", reason: "a convention changes", do: func(s *scene) {
+		s.config(operatorConfig, "docs: one", "docs: two")
+		s.reload()
+	}},
+	{name: "annotation at a restart", reason: "a convention changes", do: func(s *scene) {
+		s.config(operatorConfig, "docs: one", "docs: two")
+		s.start()
+	}},
 	{name: "label added", reason: "the watch does not show the object", do: func(s *scene) {
 		s.config(operatorConfig, `managed: "yes"`, `managed: "yes", more: "yes"`)
 		s.reload()
@@ -128,12 +134,12 @@ var causes = []struct {
 		s.rest()
 		s.patch(widgets, "a", `{"spec":{"data":{"key":"new"}}}`)
 	}},
-	{name: "adopted", reason: "it exists, and nobody owns it", config: []string{"kind: ConfigMap", "kind: ConfigMap\n    adoptionPolicy: IfUnowned"}, do: func(s *scene) {
+	{name: "adopted", reason: "it exists, and nobody owns it", config: inConfigMap("adoptionPolicy: IfUnowned"), do: func(s *scene) {
 		s.apply("helm", configMaps, `{apiVersion: v1, kind: ConfigMap, metadata: {name: b}, data: {key: old}}`)
 		s.patch(widgets, "a", `{"spec":{"name":"b"}}`)
 	}},
 	{name: "adopted with its fields, and edited again", reason: "the manager whose fields are ours now",
-		config: []string{"kind: ConfigMap", "kind: ConfigMap\n    adoptionPolicy: IfUnowned\n    adopt: {fieldManagers: [helm]}"}, do: func(s *scene) {
+		config: inConfigMap("adoptionPolicy: IfUnowned", "adopt: {fieldManagers: [helm]}"), do: func(s *scene) {
 			s.apply("helm", configMaps, `{apiVersion: v1, kind: ConfigMap, metadata: {name: b}, data: {key: old, more: old}}`)
 			s.patch(widgets, "a", `{"spec":{"name":"b"}}`)
 			s.rest()
@@ -145,17 +151,20 @@ var causes = []struct {
 		s.patch(widgets, "a", `{"spec":{"name":"b"}}`)
 	}},
 	{name: "another namespace that does not exist", reason: "a permanent refusal", config: []string{"data: {{", "# {{", "name: {{ .spec.name",
-		"namespace: {{ .spec.namespace | default \"ns\" }}\n        name: {{ .spec.name", "kind: ConfigMap", "kind: ConfigMap\n    targetNamespaces: {from: Any}"},
+		"namespace: {{ .spec.namespace | default \"ns\" }}\n        name: {{ .spec.name",
+		"kind: ConfigMap", "kind: ConfigMap\n    targetNamespaces: {from: Any}"},
 		do: func(s *scene) { s.patch(widgets, "a", `{"spec":{"namespace":"missing"}}`) }},
-	{name: "fields of an object of others", reason: "taken over and given back", config: []string{"kind: ConfigMap", "kind: ConfigMap\n    ownership: Fields"}, do: func(s *scene) {
+	{name: "fields of an object of others", reason: "taken over and given back", config: inConfigMap("ownership: Fields"), do: func(s *scene) {
 		s.apply("helm", configMaps, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {more: old}}`)
 		s.rest()
 		s.delete(widgets, "a")
 	}},
-	{name: "invalid", reason: "a rule refuses it", config: []string{"validate: []", "validate: [{rule: \"!has(self.spec.name)\", message: no name}]"},
-		do: func(s *scene) { s.patch(widgets, "a", `{"spec":{"name":"b"}}`) }},
+	{name: "invalid", reason: "a rule refuses it",
+		config: []string{"validate: []", "validate: [{rule: \"!has(self.spec.name)\", message: no name}]"},
+		do:     func(s *scene) { s.patch(widgets, "a", `{"spec":{"name":"b"}}`) }},
 	{name: "paused with something unwanted", reason: "what is not wanted does not count",
-		config: []string{"downstreams:\n", "downstreams:\n  - {name: other, apiVersion: v1, kind: Secret, when: \"false\", template: \"metadata: {name: x}\"}\n"},
+		config: []string{"downstreams:\n",
+			"downstreams:\n  - {name: other, apiVersion: v1, kind: Secret, when: \"false\", template: \"metadata: {name: x}\"}\n"},
 		do: func(s *scene) {
 			s.patch(widgets, "a", `{"metadata":{"annotations":{"scene.example.com/paused":"true"}}}`)
 		}},
@@ -170,11 +179,16 @@ var causes = []struct {
 		s.rest()
 		s.patch(widgets, "a", `{"metadata":{"annotations":{"scene.example.com/paused":null}}}`)
 	}},
-	{name: "orphaned", reason: "and adopted again", config: []string{"kind: ConfigMap", "kind: ConfigMap\n    deletionPolicy: Orphan\n    adoptionPolicy: IfUnowned"}, do: func(s *scene) {
+	{name: "orphaned", reason: "and adopted again", config: inConfigMap("deletionPolicy: Orphan", "adoptionPolicy: IfUnowned"), do: func(s *scene) {
 		s.delete(widgets, "a")
 		s.rest()
 		s.put(widget)
 	}},
+}
+
+// inConfigMap is a change of operatorConfig that adds lines to its ConfigMap.
+func inConfigMap(lines ...string) []string {
+	return []string{"kind: ConfigMap", "kind: ConfigMap\n    " + strings.Join(lines, "\n    ")}
 }
 
 // narrowings are changes of operatorConfig that exclude the Widget a, which it selects.
@@ -185,7 +199,8 @@ var narrowings = []struct {
 	{"labelSelector", nil, []string{"kind: Widget}", "kind: Widget, labelSelector: {matchLabels: {served: \"no\"}}}"}},
 	{"matchConditions", nil, []string{"kind: Widget}", "kind: Widget, matchConditions: [{name: named, expression: has(self.spec.name)}]}"}},
 	{"namespaceSelector", nil, []string{"kind: Widget}", "kind: Widget, namespaceSelector: {matchLabels: {served: \"no\"}}}"}},
-	{"namespaces", []string{"kind: Widget}", "kind: Widget, namespaces: [ns, other]}"}, []string{"kind: Widget}", "kind: Widget, namespaces: [other]}"}},
+	{"namespaces", []string{"kind: Widget}", "kind: Widget, namespaces: [ns, other]}"},
+		[]string{"kind: Widget}", "kind: Widget, namespaces: [other]}"}},
 }
 
 // section is a section of a golden file.
@@ -194,7 +209,8 @@ func section(name, reason string, said []string) string {
 	return "# " + name + ": " + reason + "\n" + strings.Join(said, "\n") + "\n\n"
 }
 
-// TestNarrowed: an upstream that a changed config does not select any more says so once, keeps its downstreams, and costs no write after that.
+// TestNarrowed: an upstream that a changed config does not select any more says so once, keeps its downstreams, and costs no write after
+// that.
 func TestNarrowed(t *testing.T) {
 	var all strings.Builder
 	for _, row := range narrowings {

@@ -1,10 +1,11 @@
-// Package reported_test runs an operator with a cluster in memory, in virtual time, and checks what it says of each kind of change: the lines
-// of its log, its events, and the condition Ready.
+// Package reported_test runs an operator with a cluster in memory, in virtual time, and checks what it says of each kind of change: the
+// lines of its log, its events, and the condition Ready.
 package reported_test
 
 import (
 	"bytes"
 	"context"
+	"errors"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -103,7 +104,9 @@ func (s *scene) start() {
 	logger := zap.New(zap.WriteTo(s), zap.JSONEncoder())
 	cfg, grace := s.cluster.Config(), time.Minute
 	cfg.Transport = s
-	mgr, err := manager.New(cfg, manager.Options{Metrics: metricsserver.Options{BindAddress: "0"}, Logger: logger, GracefulShutdownTimeout: &grace})
+	mgr, err := manager.New(cfg, manager.Options{
+		Metrics: metricsserver.Options{BindAddress: "0"}, Logger: logger, GracefulShutdownTimeout: &grace,
+	})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -113,7 +116,13 @@ func (s *scene) start() {
 	ctx, cancel := context.WithCancel(s.t.Context())
 	done := make(chan error, 1)
 	go func() { done <- mgr.Start(ctx) }()
-	s.stop = func() { cancel(); <-done; s.stop = func() {} }
+	s.stop = func() {
+		cancel()
+		if err := <-done; err != nil && !errors.Is(err, context.Canceled) {
+			s.t.Errorf("the engine ended with: %v", err)
+		}
+		s.stop = func() {}
+	}
 	s.rest()
 }
 
@@ -206,7 +215,8 @@ func (s *scene) ready() string {
 	list, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
 	for _, item := range list {
 		if c, _ := item.(map[string]any); c["type"] == "Ready" {
-			return strings.TrimRight(fmt.Sprintf("Ready %v %v of generation %v/%v: %v", c["status"], c["reason"], c["observedGeneration"], u.GetGeneration(), c["message"]), ": ")
+			return strings.TrimRight(fmt.Sprintf("Ready %v %v of generation %v/%v: %v", c["status"], c["reason"], c["observedGeneration"],
+				u.GetGeneration(), c["message"]), ": ")
 		}
 	}
 	return "no Ready"
@@ -236,7 +246,8 @@ func (s *scene) patch(gvr schema.GroupVersionResource, name, patch string) {
 
 func (s *scene) patchAs(manager string, gvr schema.GroupVersionResource, name, patch string) {
 	s.t.Helper()
-	_, err := s.users.Resource(gvr).Namespace("ns").Patch(s.t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: manager})
+	o := metav1.PatchOptions{FieldManager: manager}
+	_, err := s.users.Resource(gvr).Namespace("ns").Patch(s.t.Context(), name, types.MergePatchType, []byte(patch), o)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -246,7 +257,8 @@ func (s *scene) patchAs(manager string, gvr schema.GroupVersionResource, name, p
 func (s *scene) apply(manager string, gvr schema.GroupVersionResource, text string) {
 	s.t.Helper()
 	u := s.object(text)
-	_, err := s.users.Resource(gvr).Namespace("ns").Apply(s.t.Context(), u.GetName(), u, metav1.ApplyOptions{FieldManager: manager, Force: true})
+	o := metav1.ApplyOptions{FieldManager: manager, Force: true}
+	_, err := s.users.Resource(gvr).Namespace("ns").Apply(s.t.Context(), u.GetName(), u, o)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -65,7 +65,8 @@ func (p *process) checkOrder(request *http.Request, what string) {
 				if !c.Pipeline.Config.Deletion.Wait && !w.isStanding(ctx, c.Pipeline, u) {
 					continue // the order is not kept
 				}
-				if uids := ownersOf(c.Pipeline, u); len(uids) > 0 && !isBefore(u) && strings.HasSuffix(request.URL.Path, "/"+d.Kind.GVR.Resource+"/"+u.GetName()) &&
+				path := "/" + d.Kind.GVR.Resource + "/" + u.GetName()
+				if uids := ownersOf(c.Pipeline, u); len(uids) > 0 && !isBefore(u) && strings.HasSuffix(request.URL.Path, path) &&
 					(u.GetNamespace() == "" || strings.Contains(request.URL.Path, "/namespaces/"+u.GetNamespace()+"/")) {
 					w.checkNothingAfter(ctx, c.Pipeline, i, u, uids[0], what)
 				}

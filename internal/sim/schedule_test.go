@@ -45,7 +45,8 @@ var actions = []string{
 	"apply", "apply", "apply", "apply", "rename", "rename", "delete", "delete", "replace", "edit", "edit", "strip labels",
 	"strip annotations", "strip status", "delete object", "delete object", "usurp", "usurp", "squat", "squat",
 	"annotate", "kill", "kill", "stop", "compact", "cut watches",
-	"hold", "hold", "orphan", "orphan", "delete namespace", "delete namespace", "input", "reload", "reload", "reload", "partition", "pause", "request",
+	"hold", "hold", "orphan", "orphan", "delete namespace", "delete namespace", "input",
+	"reload", "reload", "reload", "partition", "pause", "request",
 }
 
 // A step that begins something is often followed by one that interrupts it.

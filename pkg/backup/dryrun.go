@@ -43,7 +43,8 @@ func (p *pass) unknown(t *target, u *unstructured.Unstructured, why string) {
 	list := p.result.Unknown
 	i := slices.IndexFunc(list, func(x Unknown) bool { return x.Kind == t.Name() && x.Why == why })
 	if i < 0 {
-		i, p.result.Unknown = len(list), append(list, Unknown{Kind: t.Name(), Why: why})
+		i = len(list)
+		p.result.Unknown = append(p.result.Unknown, Unknown{Kind: t.Name(), Why: why})
 	}
 	p.result.Unknown[i].Objects++
 }

@@ -20,7 +20,7 @@ import (
 func TestDryRunIntoAnotherSchema(t *testing.T) {
 	t.Parallel()
 	w := &world{t: t, group: testkit.Unique(t) + ".example.com", ns: testkit.Namespace(t)}
-	definition := strings.ReplaceAll(strings.ReplaceAll(shopDefinition, "group: example.com", "group: "+w.group), "shops.example.com", "shops."+w.group)
+	definition := strings.NewReplacer("group: example.com", "group: "+w.group, "shops.example.com", "shops."+w.group).Replace(shopDefinition)
 	testkit.InstallCRDs(t, definition)
 	gvr := schema.GroupVersionResource{Group: w.group, Version: "v1", Resource: "shops"}
 	for i, name := range []string{"a", "b", "c"} {
@@ -59,7 +59,8 @@ func TestDryRunIntoAnotherSchema(t *testing.T) {
 	const lost = " is lost: the API server drops \"o\""
 	for what, r := range map[string]*backup.Result{"dry": would, "real": result} {
 		// the restore reports the status of all objects at the end
-		if text := fmt.Sprint(r.Changed); r.Created != 2 || r.Finished != 2 || len(r.Refused) != 1 || !strings.Contains(r.Refused[0].String(), "spec.count") ||
+		text := fmt.Sprint(r.Changed)
+		if r.Created != 2 || r.Finished != 2 || len(r.Refused) != 1 || !strings.Contains(r.Refused[0].String(), "spec.count") ||
 			len(r.Changed) != 4 || strings.Count(text, ".spec.old"+lost) != 2 || strings.Count(text, ".status.old"+lost) != 2 {
 			t.Errorf("the %s run: %+v", what, r)
 		}

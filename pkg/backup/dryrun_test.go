@@ -60,17 +60,17 @@ func TestDryRun(t *testing.T) {
 			t.Fatalf("%s: %d objects were written: %v", row.reason, len(m.cluster.Objects(shops)), err)
 		}
 		r.DryRun = false
-		real, err := r.Run(t.Context(), plan)
+		made, err := r.Run(t.Context(), plan)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for what, result := range map[string]*backup.Result{"dry": dry, "real": real} {
+		for what, result := range map[string]*backup.Result{"dry": dry, "real": made} {
 			if fmt.Sprint(problems(result.Changed)) != fmt.Sprint(row.changed) || !alike(problems(result.Refused), row.refused) {
 				t.Errorf("%s, %s run: refused %q, changed %q", row.reason, what, problems(result.Refused), problems(result.Changed))
 			}
 		}
-		if dry.Created != real.Created || dry.Finished != real.Finished || len(dry.Refused) != len(real.Refused) || len(dry.Unknown) > 0 {
-			t.Errorf("%s: the dry run is %+v, the restore %+v", row.reason, dry, real)
+		if dry.Created != made.Created || dry.Finished != made.Finished || len(dry.Refused) != len(made.Refused) || len(dry.Unknown) > 0 {
+			t.Errorf("%s: the dry run is %+v, the restore %+v", row.reason, dry, made)
 		}
 	}
 }
@@ -133,7 +133,8 @@ func TestDryRunReplaces(t *testing.T) {
 		m.create(name, map[string]any{"count": int64(i + 1), "old": "o"})
 	}
 	path := m.save()
-	limited := strings.NewReplacer("old: {type: string}\n                x:", "x:", "count: {type: integer}", "count: {type: integer, maximum: 1}")
+	limited := strings.NewReplacer("old: {type: string}\n                x:", "x:",
+		"count: {type: integer}", "count: {type: integer, maximum: 1}")
 	if err := m.cluster.Define(testkit.Parse(t, limited.Replace(shopDefinition))); err != nil {
 		t.Fatal(err)
 	}

@@ -94,7 +94,8 @@ func TestRestoreConvertsManagers(t *testing.T) {
 		}
 	}
 	owned := fmt.Sprintf(`[{"op": "replace", "path": "/metadata/managedFields", "value": [
-		{"manager": "alice", "operation": "Apply", "apiVersion": %q, "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": {"f:hostPort": {}, "f:note": {}}}},
+		{"manager": "alice", "operation": "Apply", "apiVersion": %q, "fieldsType": "FieldsV1",
+			"fieldsV1": {"f:spec": {"f:hostPort": {}, "f:note": {}}}},
 		{"manager": "carol", "operation": "Apply", "apiVersion": %q, "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": {"f:zone": {}}}}]}]`,
 		group+"/v1beta1", group+"/v1")
 	if _, err := objects.Patch(t.Context(), "a", types.JSONPatchType, []byte(owned), metav1.PatchOptions{}); err != nil {

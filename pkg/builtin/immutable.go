@@ -10,11 +10,13 @@ import (
 // immutable are the fields of built-in kinds that the API server does not let anybody change, each with everything below it but for
 // what follows with a minus.
 var immutable = map[schema.GroupKind]string{
-	{Group: "apps", Kind: "StatefulSet"}:                              "spec.volumeClaimTemplates spec.selector spec.serviceName spec.podManagementPolicy",
-	{Group: "apps", Kind: "Deployment"}:                               "spec.selector",
-	{Group: "apps", Kind: "DaemonSet"}:                                "spec.selector",
-	{Group: "apps", Kind: "ReplicaSet"}:                               "spec.selector",
-	{Group: "batch", Kind: "Job"}:                                     "spec.selector spec.template spec.completionMode spec.podFailurePolicy spec.successPolicy spec.managedBy",
+	{Group: "apps", Kind: "StatefulSet"}: "spec.volumeClaimTemplates spec.selector spec.serviceName " +
+		"spec.podManagementPolicy",
+	{Group: "apps", Kind: "Deployment"}: "spec.selector",
+	{Group: "apps", Kind: "DaemonSet"}:  "spec.selector",
+	{Group: "apps", Kind: "ReplicaSet"}: "spec.selector",
+	{Group: "batch", Kind: "Job"}: "spec.selector spec.template spec.completionMode " +
+		"spec.podFailurePolicy spec.successPolicy spec.managedBy",
 	{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"}:         "roleRef",
 	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRoleBinding"}:  "roleRef",
 	{Group: "storage.k8s.io", Kind: "StorageClass"}:                   "provisioner parameters reclaimPolicy volumeBindingMode",

@@ -72,7 +72,8 @@ func TestBackupAndRestore(t *testing.T) {
 
 	plan := strings.Join([]string{"configmaps: 2 to create", "  create configmaps " + ns + "/site", "  create configmaps " + other + "/copy",
 		"secrets: 1 to create", "  create secrets " + other + "/copy", ""}, "\n")
-	if code, out = run(t, "restore", all, "--age-identity", key, "--dry-run"); code != 0 || out != plan+"3 would be created, 0 replaced, 3 finished\n" {
+	code, out = run(t, "restore", all, "--age-identity", key, "--dry-run")
+	if code != 0 || out != plan+"3 would be created, 0 replaced, 3 finished\n" {
 		t.Errorf("exit code %d\n%s", code, out)
 	}
 	if code, out = run(t, "restore", all, "--age-identity", key); code != 0 || out != plan+"3 created, 0 replaced, 3 finished\n" {

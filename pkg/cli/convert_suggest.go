@@ -79,7 +79,8 @@ func (o *suggestOptions) run() error {
 			guesses[v.Name+" "+path] = reason
 		}
 		for _, rule := range convert.Suspected(v, versions[h]) {
-			suspected = append(suspected, fmt.Sprintf("# if %s of %s is %s of %s by another name, add to rules of %[2]s:\n#   - {move: %[1]s, to: %[3]s}",
+			suspected = append(suspected, fmt.Sprintf(
+				"# if %s of %s is %s of %s by another name, add to rules of %[2]s:\n#   - {move: %[1]s, to: %[3]s}",
 				rule.Move, v.Name, rule.To, o.hub))
 		}
 	}

@@ -236,7 +236,8 @@ func finalizerText(pl *pipeline.Pipeline, f *reconcile.Finding) string {
 // itemOf is a change as a plan has it.
 func itemOf(pl *pipeline.Pipeline, operator string, up objectRef, c reconcile.Change) planItem {
 	item := planItem{operator: operator, upstream: up, downstream: c.Downstream, object: objectOf(c), action: string(c.Action),
-		state: string(c.State), reason: reasonOf(c), risk: c.Risk, note: c.Note, failure: c.Failure, before: contentOf(c.Before), after: contentOf(c.After),
+		state: string(c.State), reason: reasonOf(c), risk: c.Risk, note: c.Note, failure: c.Failure,
+		before: contentOf(c.Before), after: contentOf(c.After),
 		words: wordsOf(pl, c.Index)}
 	if item.hash = fieldpath.New("metadata", "annotations", pl.Config.Conventions.Hash.Annotation); pl.Config.Conventions.Hash.Label != "" {
 		item.hash = fieldpath.New("metadata", "labels", pl.Config.Conventions.Hash.Label)

@@ -65,7 +65,8 @@ func TestPlanBeginsWithRisks(t *testing.T) {
 	for _, risk := range []string{"", "a new random value for data.password: it is lost"} {
 		at := pipeline.Ref{Namespace: "apps", Name: "db" + risk[:min(1, len(risk))]}
 		if err := printer.item(planItem{operator: "db", upstream: objectRef{gvk: schema.GroupVersionKind{Kind: "Database"}, at: at},
-			object: objectRef{gvk: schema.GroupVersionKind{Kind: "Secret"}, at: at}, action: string(reconcile.ChangeCreate), reason: "absent", risk: risk}); err != nil {
+			object: objectRef{gvk: schema.GroupVersionKind{Kind: "Secret"}, at: at}, action: string(reconcile.ChangeCreate),
+			reason: "absent", risk: risk}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
-// TestPreservePolicy: an object of the old version that was built anew, and replaces one that has a field only in the new version, is
+// TestPreservePolicy: an object of the old version that is new, and replaces one that has a field only in the new version, is
 // refused, as that field would be lost. Whatever else writes in that version is not hindered, and loses nothing.
 func TestPreservePolicy(t *testing.T) {
 	t.Parallel()
@@ -44,9 +44,9 @@ func TestPreservePolicy(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		anew := now.DeepCopy()
-		anew.SetAnnotations(nil)
-		_, err = old.Update(t.Context(), anew, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
+		built := now.DeepCopy()
+		built.SetAnnotations(nil)
+		_, err = old.Update(t.Context(), built, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
 		return err != nil && strings.Contains(err.Error(), "it would lose them"), fmt.Sprint(err)
 	})
 	now, err := old.Get(t.Context(), "a", metav1.GetOptions{})

@@ -84,7 +84,8 @@ is missing, the command names it and writes nothing.`,
 	}
 	o.configs.bind(cmd)
 	flags := cmd.Flags()
-	flags.BoolVar(&o.dryRun, "dry-run", false, "Write nothing: ask the API server for every write as a dry run. The exit code is 1 if the restore would fail or lose something")
+	flags.BoolVar(&o.dryRun, "dry-run", false,
+		"Write nothing: ask the API server for every write as a dry run. The exit code is 1 if the restore would fail or lose something")
 	o.onConflict.words = []string{backup.Fail, backup.Skip, backup.Replace}
 	bindChoice(cmd, &o.onConflict, "on-conflict", "",
 		"What to do if objects exist and are not as in the backup: fail (write nothing), skip (leave them) or replace (update them)")

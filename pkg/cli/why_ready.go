@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
 
@@ -13,7 +14,7 @@ import (
 // notReady says why an object that has not changed since it was applied is not ready, each rule with its place in the config, and who
 // can do something about it. While it is to be written that comes first, and says nothing of what is to be then.
 func (e *explanation) notReady(p *pipeline.Pipeline, f *reconcile.Finding, c reconcile.Change, line func(string, ...any)) {
-	applied := c.State == pipeline.StateInSync || c.State == pipeline.StateDrifted || c.State == pipeline.StateStale || c.State == pipeline.StatePaused
+	applied := slices.Contains([]pipeline.State{pipeline.StateInSync, pipeline.StateDrifted, pipeline.StateStale, pipeline.StatePaused}, c.State)
 	if !applied || !hasObject(c) {
 		return
 	}

@@ -124,7 +124,8 @@ func (f *File) isManifest() bool {
 	group, _, _ := strings.Cut(APIVersion, "/")
 	theirs, _, _ := strings.Cut(apiVersion, "/")
 	ours := []string{Kind, ConventionsKind, ConversionKind, CertificateKind, ActivationKind}
-	return named && apiVersion != "" && kind != "" && theirs != group && spelling.Closest(theirs, []string{group}) == "" && !slices.Contains(ours, kind)
+	return named && apiVersion != "" && kind != "" && theirs != group && !slices.Contains(ours, kind) &&
+		spelling.Closest(theirs, []string{group}) == ""
 }
 
 // identify refuses what is not of the kind that is wanted: nothing can be said about its other fields.

@@ -129,8 +129,8 @@ func (c *Certificate) Record(crd *apiextensionsv1.CustomResourceDefinition) erro
 // maxRecorded bounds the recorded schemas: etcd stores no definition that is larger.
 const maxRecorded = 8 << 20
 
-// Recorded is a definition with the schemas for which the certificate was made; nil where it does not have them. Whether they are these
-// Matches tells.
+// Recorded is a definition with the schemas for which the certificate was made; nil where it does not have them. Matches reports
+// whether they are these.
 func (c *Certificate) Recorded(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinition {
 	text, err := base64.StdEncoding.DecodeString(c.Definition)
 	if err != nil {

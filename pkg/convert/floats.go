@@ -97,7 +97,7 @@ func (c *Converter) uncertain() (found []string) {
 	return found
 }
 
-// tries of an object with given values: rules may refuse some.
+// triesOfValues is how many objects are tried with given values: rules may refuse some.
 const triesOfValues = 20
 
 // everyCombination tries all values of what expressions read that compute with floating-point numbers.

@@ -37,9 +37,16 @@ func (o *Ownership) Managers(ctx context.Context, u *unstructured.Unstructured, 
 		}
 		sets[i], entries[i].APIVersion = set, u.GetAPIVersion()
 	}
+	made, err = merged(entries, sets)
+	return made, guessed, err
+}
+
+// merged are the entries with the fields of sets, one for each manager, operation, version and subresource.
+func merged(entries []metav1.ManagedFieldsEntry, sets []*fieldpath.Set) (made []metav1.ManagedFieldsEntry, err error) {
 	for i, entry := range entries {
 		same := func(m metav1.ManagedFieldsEntry) bool {
-			return m.Manager == entry.Manager && m.Operation == entry.Operation && m.APIVersion == entry.APIVersion && m.Subresource == entry.Subresource
+			return m.Manager == entry.Manager && m.Operation == entry.Operation && m.APIVersion == entry.APIVersion &&
+				m.Subresource == entry.Subresource
 		}
 		if slices.ContainsFunc(entries[:i], same) { // with the one before, which must not be there twice
 			continue
@@ -54,7 +61,7 @@ func (o *Ownership) Managers(ctx context.Context, u *unstructured.Unstructured, 
 		}
 		text, err := sets[i].ToJSON()
 		if err != nil {
-			return nil, false, err
+			return nil, err
 		}
 		entry.FieldsV1 = metav1.NewFieldsV1(string(text))
 		made = append(made, entry)
@@ -62,5 +69,5 @@ func (o *Ownership) Managers(ctx context.Context, u *unstructured.Unstructured, 
 	if made == nil {
 		made = []metav1.ManagedFieldsEntry{{}} // which clears them
 	}
-	return made, guessed, nil
+	return made, nil
 }

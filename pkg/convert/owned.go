@@ -88,7 +88,7 @@ func (o *Ownership) Convert(ctx context.Context, obj *unstructured.Unstructured,
 	owned := w.owned(set)
 	given, err := o.givenUp(ctx, old, values(set), to)
 	if err != nil {
-		return owned, nil //nolint:nilerr // an object without these fields cannot be converted, so the API server would find nothing either
+		return owned, nil // an object without these fields cannot be converted, so the API server would find nothing either
 	}
 	return owned.Union(given.Intersection(w.liveFields)), nil
 }

@@ -27,7 +27,8 @@ spec:
   versions:
     - name: v1beta1
       served: true
-      schema: {openAPIV3Schema: {type: object, required: [spec], properties: {spec: {type: object, required: [hostPort, first, last], properties: {
+      schema: {openAPIV3Schema: {type: object, required: [spec], properties: {spec: {type: object,
+          required: [hostPort, first, last], properties: {
         schedule: {type: string}, hostPort: {type: string}, first: {type: string}, last: {type: string}, note: {type: string},
         same: {type: string}, level: {type: string, enum: ["on", "off"]}, only: {type: string},
         args: {type: array, items: {type: string}},
@@ -49,7 +50,8 @@ spec:
         o: {type: object, properties: {a: {type: string}, b: {type: string}}},
         fixed: {type: object, x-kubernetes-map-type: atomic, properties: {a: {type: string}, b: {type: string}}},
         servers: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [id], items: {type: object,
-          required: [id, host, port], properties: {id: {type: string}, host: {type: string}, port: {type: integer}, tag: {type: string}}}}}}}}}
+          required: [id, host, port],
+          properties: {id: {type: string}, host: {type: string}, port: {type: integer}, tag: {type: string}}}}}}}}}
 `
 
 const ownedConversion = `
@@ -244,7 +246,8 @@ func (o *owners) changed(obj map[string]any) (*typed.TypedValue, fieldpath.Path)
 	return config, path
 }
 
-func (o *owners) apply(obj map[string]any, config *typed.TypedValue, alice fieldpath.VersionedSet, manager string) (string, fieldpath.ManagedFields, error) {
+func (o *owners) apply(obj map[string]any, config *typed.TypedValue, alice fieldpath.VersionedSet, manager string,
+) (string, fieldpath.ManagedFields, error) {
 	o.t.Helper()
 	managers := fieldpath.ManagedFields{"alice": alice}
 	made, managers, err := o.updater.Apply(o.typed(obj), config, "example.com/v1", managers, manager, false)

@@ -26,14 +26,18 @@ func TestLevels(t *testing.T) {
 		{"a warning", "warn", zapcore.InfoLevel, func(log logr.Logger) { logging.Warn(log, "message", "key", 1) }},
 		{"a warning of a logger for details", "warn", zapcore.InfoLevel, func(log logr.Logger) { logging.Warn(log.V(1), "message", "key", 1) }},
 		{"with the level error, no warning is logged", "", zapcore.ErrorLevel, func(log logr.Logger) { logging.Warn(log, "message", "key", 1) }},
-		{"a request of a client failed", "warn", zapcore.InfoLevel, func(log logr.Logger) { logging.ForClients(log).Error(broken, "message", "key", 1) }},
+		{"a request of a client failed", "warn", zapcore.InfoLevel, func(log logr.Logger) {
+			logging.ForClients(log).Error(broken, "message", "key", 1)
+		}},
 		{"the same with a name and values", "warn", zapcore.InfoLevel, func(log logr.Logger) {
 			logging.ForClients(log).WithName("client").WithValues("key", 1).Error(broken, "message")
 		}},
 		{"the API server refuses an event", "info", zapcore.InfoLevel, func(log logr.Logger) {
 			logging.ForClients(log).Error(broken, "message: Server rejected event (will not retry!)", "key", 1)
 		}},
-		{"a panic in a client", "error", zapcore.InfoLevel, func(log logr.Logger) { logging.ForClients(log).Error(broken, "message: Observed a panic", "key", 1) }},
+		{"a panic in a client", "error", zapcore.InfoLevel, func(log logr.Logger) {
+			logging.ForClients(log).Error(broken, "message: Observed a panic", "key", 1)
+		}},
 		{"what a client says", "info", zapcore.InfoLevel, func(log logr.Logger) { logging.ForClients(log).Info("message", "key", 1) }},
 	} {
 		t.Run(row.reason, func(t *testing.T) {

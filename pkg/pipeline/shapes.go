@@ -340,25 +340,33 @@ func (w *shapeWalk) pipe(p *template.PipeNode, dot shape, vars map[string]shape)
 		if isCall && name.Ident != "default" && name.Ident != "omitempty" {
 			w.readArguments(cmd.Args[1:], name.Ident, value, dot, vars)
 		}
-		switch {
-		case !isCall:
+		if !isCall {
 			value = w.node(cmd.Args[0], dot, vars)
-		case name.Ident == nameOfItem && len(cmd.Args) == 1:
-			value = w.each
-		case name.Ident == "variable" && len(cmd.Args) == 2:
-			value = w.variable(cmd.Args[1])
-		case name.Ident == "include":
-			w.include(cmd.Args[1:], dot, vars)
-			value = shape{typed: render.ResultType(name.Ident)}
-		case name.Ident == "omitempty" && i > 0:
-		case name.Ident == "default" && len(cmd.Args) > 1:
-			value = w.either(i > 0, value, cmd.Args[1:], dot, vars)
-		default:
-			constant := w.isConstant(cmd, i > 0, value, dot, vars)
-			value = w.result(cmd, name.Ident)
-			value.constant = constant
+			continue
 		}
+		value = w.function(cmd, name.Ident, i > 0, value, dot, vars)
 	}
+	return value
+}
+
+// function is the shape of what a function returns; value is piped in if isPiped.
+func (w *shapeWalk) function(cmd *template.CommandNode, name string, isPiped bool, value shape, dot shape, vars map[string]shape) shape {
+	switch {
+	case name == nameOfItem && len(cmd.Args) == 1:
+		return w.each
+	case name == "variable" && len(cmd.Args) == 2:
+		return w.variable(cmd.Args[1])
+	case name == "include":
+		w.include(cmd.Args[1:], dot, vars)
+		return shape{typed: render.ResultType(name)}
+	case name == "omitempty" && isPiped:
+		return value
+	case name == "default" && len(cmd.Args) > 1:
+		return w.either(isPiped, value, cmd.Args[1:], dot, vars)
+	}
+	constant := w.isConstant(cmd, isPiped, value, dot, vars)
+	value = w.result(cmd, name)
+	value.constant = constant
 	return value
 }
 

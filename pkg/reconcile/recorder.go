@@ -240,6 +240,11 @@ func (r *reconciliation) eventOutcomes(d pipeline.Decision, said bool) {
 			r.report(string(pipeline.StateContested), "Reconcile", "status", text)
 		}
 	}
+	r.record.reported = strings.Join(append(now, r.eventInvalid(old)...), "\n")
+}
+
+// eventInvalid reports the rules that the upstream begins to break, and returns the texts about all that it breaks.
+func (r *reconciliation) eventInvalid(old bool) (now []string) {
 	for _, f := range r.record.desired.Invalid {
 		now = append(now, f.String())
 		if !old && !strings.Contains(r.record.reported, f.String()) {
@@ -247,7 +252,7 @@ func (r *reconciliation) eventOutcomes(d pipeline.Decision, said bool) {
 			r.warnOf(EventInvalid, "spec", f.String())
 		}
 	}
-	r.record.reported = strings.Join(now, "\n")
+	return now
 }
 
 // logDropped logs once which status fields the kind cannot store.

@@ -20,13 +20,11 @@ import (
 func (s *scope) typeError(expr string, tree *ast.AST, errs []*cel.Error) *CompileError {
 	nodes := map[int64]ast.Expr{}
 	ast.PostOrderVisit(tree.Expr(), ast.NewExprVisitor(func(e ast.Expr) { nodes[e.ID()] = e }))
-	first := errs[0]
-	for _, err := range errs {
-		if at := nodes[err.ExprID]; at != nil && at.Kind() == ast.IdentKind && at.AsIdent() == "oldSelf" {
-			first = err
-			break
-		}
+	usesOldSelf := func(err *cel.Error) bool {
+		at := nodes[err.ExprID]
+		return at != nil && at.Kind() == ast.IdentKind && at.AsIdent() == "oldSelf"
 	}
+	first := errs[max(0, slices.IndexFunc(errs, usesOldSelf))]
 	problem := &CompileError{Line: first.Location.Line(), Column: first.Location.Column() + 1, Problem: readable(first.Message)}
 	at := nodes[first.ExprID]
 	switch {

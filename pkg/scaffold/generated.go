@@ -66,7 +66,8 @@ func (d *Draft) occursElsewhere(value string, encoded bool) bool {
 				visit(inner, encoded)
 			}
 		case string:
-			if plain, err := base64.StdEncoding.DecodeString(v); encoded && err == nil && strings.Contains(string(plain), value) || strings.Contains(v, value) {
+			plain, err := base64.StdEncoding.DecodeString(v)
+			if strings.Contains(v, value) || encoded && err == nil && strings.Contains(string(plain), value) {
 				times++
 			}
 		}

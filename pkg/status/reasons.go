@@ -24,7 +24,7 @@ const (
 	ReasonNotSelected = "NotSelected"
 )
 
-// ReasonLeftover: a changed config selects fewer upstreams, and not this one. Its downstreams stay as they are, unmanaged.
+// ReasonLeftover means that a changed config selects fewer upstreams, and not this one. Its downstreams stay as they are, unmanaged.
 const ReasonLeftover = "Leftover"
 
 // Recorded states of a downstream that is created once. It will not be recreated.

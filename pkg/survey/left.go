@@ -59,7 +59,8 @@ func (v *Survey) leftBefore(ref pipeline.Ref, uid types.UID) []reconcile.Change 
 		home, _ := v.reconciler.Pipeline.HomeOf(i, live, nil)
 		d := v.reconciler.Pipeline.Downstreams[home]
 		left = append(left, reconcile.Change{
-			Index: home, Downstream: d.Name, Leftover: true, Kind: d.Kind.GVK, Live: live, Theirs: true, Action: reconcile.ChangeLeave, Reason: reason,
+			Index: home, Downstream: d.Name, Leftover: true, Kind: d.Kind.GVK, Live: live, Theirs: true,
+			Action: reconcile.ChangeLeave, Reason: reason,
 			Target: pipeline.Ref{Namespace: live.Namespace, Name: live.Name},
 		})
 	}

@@ -31,8 +31,8 @@ type Served struct {
 	Kind schema.GroupKind
 	// Converter is nil where the conversion is not proven for that definition, nor was for an earlier one.
 	Converter *convert.Converter
-	// Unproven says why Converter is one that was proven for earlier schemas only; empty where it is proven. It is served where API servers
-	// have been told to ask it: otherwise no object could be read.
+	// Unproven says why Converter is one that was proven for earlier schemas only; empty where it is proven. It is served where the definition
+	// names it already: otherwise no object could be read.
 	Unproven string
 	// FieldManager writes spec.conversion of the definition.
 	FieldManager string
