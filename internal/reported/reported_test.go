@@ -179,11 +179,12 @@ var causes = []struct {
 		s.rest()
 		s.patch(widgets, "a", `{"metadata":{"annotations":{"scene.example.com/paused":null}}}`)
 	}},
-	{name: "orphaned", reason: "and adopted again", config: inConfigMap("deletionPolicy: Orphan", "adoptionPolicy: IfUnowned"), do: func(s *scene) {
-		s.delete(widgets, "a")
-		s.rest()
-		s.put(widget)
-	}},
+	{name: "orphaned", reason: "and adopted again",
+		config: inConfigMap("deletionPolicy: Orphan", "adoptionPolicy: IfUnowned"), do: func(s *scene) {
+			s.delete(widgets, "a")
+			s.rest()
+			s.put(widget)
+		}},
 }
 
 // inConfigMap is a change of operatorConfig that adds lines to its ConfigMap.

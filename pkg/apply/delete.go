@@ -50,7 +50,8 @@ func (c *Client) Delete(ctx context.Context, t Target, uid types.UID, propagatio
 }
 
 // deletionOf reads an answer. The API server answers with the object while it exists and, once it has deleted it, with its last state,
-// which has no deletionTimestamp, or with a Status that names its uid. Other API servers may send a Status without, before anything is deleted.
+// which has no deletionTimestamp, or with a Status that names its uid. Other API servers may send a Status without,
+// before anything is deleted.
 func deletionOf(answer []byte, uid types.UID) Deletion {
 	var u unstructured.Unstructured
 	if json.Unmarshal(answer, &u.Object) != nil {

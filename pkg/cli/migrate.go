@@ -173,7 +173,8 @@ func (o *migrateOptions) print(name string, p *migrate.Plan) {
 		fmt.Fprintf(out, "managers of %s become managers of %s\n", strings.Join(leaving, ", "), p.Stored)
 	}
 	if unconverted := p.Unconverted(); len(unconverted) > 0 {
-		fmt.Fprintf(out, "no conversion of %s is known: managers of fields that %s does not have will own all fields that no other manager owns; "+
+		fmt.Fprintf(out, "no conversion of %s is known: managers of fields that %s does not have will own all fields that no other manager "+
+			"owns; "+
 			"give the conversion with -c\n", strings.Join(unconverted, ", "), p.Stored)
 	}
 	if len(o.fill) > 0 {

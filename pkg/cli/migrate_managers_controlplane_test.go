@@ -15,8 +15,9 @@ import (
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
-// TestMigrateConvertsManagers: who applied in an old version owns the same fields after a migration, by the names of the new version: others
-// are in conflict, and what the manager does not apply any more is removed. The API server does the same as long as it knows the old version.
+// TestMigrateConvertsManagers: who applied in an old version owns the same fields after a migration, by the names of the new version:
+// others are in conflict, and what the manager does not apply any more is removed. The API server does the same as long as it knows the old
+// version.
 func TestMigrateConvertsManagers(t *testing.T) {
 	t.Parallel()
 	const example = "../../examples/conversions/crontab/"

@@ -73,7 +73,8 @@ func TestPlanBeginsWithRisks(t *testing.T) {
 	if err := printer.stop(); err != nil {
 		t.Fatal(err)
 	}
-	const want = "Risk: Database apps/dba Secret apps/dba: a new random value for data.password: it is lost\n\nDatabase apps/db (operator db)\n"
+	const want = "Risk: Database apps/dba Secret apps/dba: a new random value for data.password: it is lost\n\n" +
+		"Database apps/db (operator db)\n"
 	if !strings.HasPrefix(out.String(), want) || strings.Count(out.String(), "+ create") != 2 {
 		t.Errorf("the plan is\n%s", out.String())
 	}

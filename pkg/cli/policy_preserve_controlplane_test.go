@@ -33,7 +33,8 @@ func TestPreservePolicy(t *testing.T) {
 	if code != 0 {
 		t.Fatalf("exit code %d\n%s", code, errs)
 	}
-	testkit.Apply(t, c.ns, fmt.Sprintf("{apiVersion: %s/v1, kind: CronTab, metadata: {name: a}, spec: {host: db, port: 5432, timeZone: Europe/Berlin}}", c.group))
+	testkit.Apply(t, c.ns, fmt.Sprintf("{apiVersion: %s/v1, kind: CronTab, metadata: {name: a},\n  "+
+		"spec: {host: db, port: 5432, timeZone: Europe/Berlin}}", c.group))
 	for _, document := range strings.Split(text, "---\n")[1:] {
 		testkit.Apply(t, "", document)
 	}

@@ -233,7 +233,8 @@ func (o *restoreOptions) operators(cfg *rest.Config, archive *backup.Archive) ([
 		case o.noPause:
 			operators[i].Pause = ""
 		case operators[i].Pause == "":
-			return nil, nil, fmt.Errorf("operator %s has no conventions.pause.annotation, so a running one would interfere: stop it and add --no-pause, "+
+			return nil, nil, fmt.Errorf("operator %s has no conventions.pause.annotation, so a running one would interfere: stop it and "+
+				"add --no-pause, "+
 				"or add the annotation to its config and name that with -c", operators[i].Name)
 		}
 	}

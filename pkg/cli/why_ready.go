@@ -14,8 +14,8 @@ import (
 // notReady says why an object that has not changed since it was applied is not ready, each rule with its place in the config, and who
 // can do something about it. While it is to be written that comes first, and says nothing of what is to be then.
 func (e *explanation) notReady(p *pipeline.Pipeline, f *reconcile.Finding, c reconcile.Change, line func(string, ...any)) {
-	applied := slices.Contains([]pipeline.State{pipeline.StateInSync, pipeline.StateDrifted, pipeline.StateStale, pipeline.StatePaused}, c.State)
-	if !applied || !hasObject(c) {
+	applied := []pipeline.State{pipeline.StateInSync, pipeline.StateDrifted, pipeline.StateStale, pipeline.StatePaused}
+	if !slices.Contains(applied, c.State) || !hasObject(c) {
 		return
 	}
 	fix, list := "look at it", unmetRules(p, f, c)

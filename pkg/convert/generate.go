@@ -63,17 +63,24 @@ func (g *generator) value(s *structuralschema.Structural, at string, depth int) 
 		return g.object(s, at, depth)
 	case s.Type == "array":
 		return g.list(s, at, depth)
-	case s.Type == "integer" && g.random.IntN(3) == 0:
-		return g.integer(validationOf(s))
-	case s.Type == "number" && g.random.IntN(3) == 0:
-		return g.number(validationOf(s))
-	case s.Type == "string" && g.random.IntN(3) == 0:
-		return g.text(s)
+	case (s.Type == "integer" || s.Type == "number" || s.Type == "string") && g.random.IntN(3) == 0:
+		return g.scalar(s)
 	}
 	if len(values) == 0 {
 		return "x"
 	}
 	return runtime.DeepCopyJSONValue(values[g.choose(s, len(values))])
+}
+
+// scalar makes a number or text beside the boundaries.
+func (g *generator) scalar(s *structuralschema.Structural) any {
+	switch s.Type {
+	case "integer":
+		return g.integer(validationOf(s))
+	case "number":
+		return g.number(validationOf(s))
+	}
+	return g.text(s)
 }
 
 // choose chooses one of n values of a scalar.

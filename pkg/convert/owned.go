@@ -54,7 +54,8 @@ func (o *Ownership) Has(version string) bool { return o.converter.Has(version) }
 // Convert converts the fields that a manager owns in one version to the version of obj. They are those that another manager cannot change
 // without changing one of set, in its version, and those that change or vanish if the manager gives all of set up: what the API server
 // would find as long as it converts.
-func (o *Ownership) Convert(ctx context.Context, obj *unstructured.Unstructured, from string, set *fieldpath.Set) (_ *fieldpath.Set, err error) {
+func (o *Ownership) Convert(ctx context.Context, obj *unstructured.Unstructured, from string, set *fieldpath.Set,
+) (_ *fieldpath.Set, err error) {
 	defer recovered(&err)
 	to := obj.GroupVersionKind().Version
 	if err := errors.Join(o.converter.knows(from), o.converter.knows(to)); err != nil {

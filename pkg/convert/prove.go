@@ -114,7 +114,8 @@ func (c *Converter) generator(seed uint64, others ...*kinds.Version) *generator 
 
 // Valid reports whether nothing was found to get lost, and nothing else can be.
 func (p *Proof) Valid() bool {
-	return len(p.Unproven) == 0 && !slices.ContainsFunc(p.Pairs, func(pair ProofPair) bool { return pair.Counterexample != nil || pair.Objects == 0 })
+	refuted := func(pair ProofPair) bool { return pair.Counterexample != nil || pair.Objects == 0 }
+	return len(p.Unproven) == 0 && !slices.ContainsFunc(p.Pairs, refuted)
 }
 
 type prover struct {

@@ -14,7 +14,7 @@ func TestFinalizerWithAWaitingDownstream(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct{ reason, waits string }{
 		{"an input is missing", `{{ (input "settings").data.color }}`},
-		{"the template fails", `{{ .spec.missing | upper }}`},
+		{"the template fails", `{{ .spec.data.missing | upper }}`},
 	} {
 		t.Run(row.reason, func(t *testing.T) {
 			t.Parallel()

@@ -38,7 +38,8 @@ var argoCD = template.Must(template.New("").Funcs(template.FuncMap{"lua": lua}).
 //nolint:dupword // Lua closes each block with end.
 const argoCDText = `local operators = {
 {{- range .Operators}}
-  {name = {{lua .Name}}, ready = {{lua .Types.Ready}}{{with .Types.Stalled}}, stalled = {{lua .}}{{end}}{{with .Pause}}, pause = {{lua .}}{{end}}},
+  {name = {{lua .Name}}, ready = {{lua .Types.Ready}}{{with .Types.Stalled}}, stalled = {{lua .}}{{end}}
+    {{- with .Pause}}, pause = {{lua .}}{{end}}},
 {{- end}}
 }
 -- Reasons of not being ready that need somebody to act, for operators that have no condition to say so.

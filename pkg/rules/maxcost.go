@@ -267,26 +267,33 @@ func (s *sizes) price(function string, args []checker.AstNode) (cost uint64, siz
 		count := s.separators(args)
 		return plus(tenth, times(6, count)), &checker.SizeEstimate{Max: plus(count, 1)}
 	case "join":
-		total := n
-		if len(args[0].Path()) == 0 || args[0].Path()[0] != varSelf {
-			total = times(n, s.limit) // each may be as long
-		} else {
-			total = s.limit // all of them are in the object
-		}
-		separators := times(n, s.sizeOf(args, 1))
-		return plus(total, plus(times(16, n), separators))/10 + 1, &checker.SizeEstimate{Max: plus(total, separators)}
+		return s.joinPrice(args)
 	case "format":
 		return s.formatPrice(args)
 	case "lists.range":
-		count, ok := literal(args, 0).(types.Int)
-		if !ok {
-			return math.MaxUint64, &checker.SizeEstimate{Max: math.MaxUint64}
-		}
-		return uint64(max(0, count))/4 + 1, &checker.SizeEstimate{Max: uint64(max(0, count))}
+		return listRangePrice(args)
 	case "flatten":
 		return plus(n, s.limit), &checker.SizeEstimate{Max: plus(n, s.limit)}
 	}
 	return n/4 + 1, nil // reverse, slice and the like
+}
+
+func (s *sizes) joinPrice(args []checker.AstNode) (uint64, *checker.SizeEstimate) {
+	n, total := s.sizeOf(args, 0), s.limit // all of them are in the object
+	if path := args[0].Path(); len(path) == 0 || path[0] != varSelf {
+		total = times(n, s.limit) // each may be as long
+	}
+	separators := times(n, s.sizeOf(args, 1))
+	return plus(total, plus(times(16, n), separators))/10 + 1, &checker.SizeEstimate{Max: plus(total, separators)}
+}
+
+func listRangePrice(args []checker.AstNode) (uint64, *checker.SizeEstimate) {
+	count, ok := literal(args, 0).(types.Int)
+	if !ok {
+		return math.MaxUint64, &checker.SizeEstimate{Max: math.MaxUint64}
+	}
+	n := uint64(max(0, count))
+	return n/4 + 1, &checker.SizeEstimate{Max: n}
 }
 
 func (s *sizes) regexPrice(function string, args []checker.AstNode) (uint64, *checker.SizeEstimate) {

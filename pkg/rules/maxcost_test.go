@@ -48,9 +48,9 @@ func TestMaxCostIsABound(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, expression := range strings.Split(`self.spec.t
+		for _, expression := range strings.Split(`self.spec.t.split(':')
 self.spec.t + ':' + self.spec.t
-self.spec.t.split(':')
+self.spec.t
 self.spec.t.split('a')[0]
 self.spec.t.split('')
 self.spec.t.split('a').map(x, x.upperAscii())

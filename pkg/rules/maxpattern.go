@@ -26,24 +26,9 @@ func patternMax(pattern string, only *rune) uint64 {
 func mostOf(re *syntax.Regexp, only *rune) (sum uint64) {
 	switch re.Op {
 	case syntax.OpLiteral:
-		for _, r := range re.Rune {
-			if only == nil {
-				sum += utf8.UTFMax
-			} else if r == *only || re.Flags&syntax.FoldCase != 0 {
-				sum++
-			}
-		}
-		return sum
+		return mostOfLiteral(re, only)
 	case syntax.OpCharClass:
-		if only == nil && len(re.Rune) > 0 {
-			return uint64(max(1, utf8.RuneLen(re.Rune[len(re.Rune)-1])))
-		}
-		for i := 0; i+1 < len(re.Rune); i += 2 {
-			if only != nil && re.Rune[i] <= *only && *only <= re.Rune[i+1] {
-				return 1
-			}
-		}
-		return 0
+		return mostOfClass(re.Rune, only)
 	case syntax.OpAnyChar, syntax.OpAnyCharNotNL:
 		if only == nil {
 			return utf8.UTFMax
@@ -66,4 +51,28 @@ func mostOf(re *syntax.Regexp, only *rune) (sum uint64) {
 		sum = plus(sum, mostOf(sub, only))
 	}
 	return sum
+}
+
+func mostOfLiteral(re *syntax.Regexp, only *rune) (sum uint64) {
+	for _, r := range re.Rune {
+		if only == nil {
+			sum += utf8.UTFMax
+		} else if r == *only || re.Flags&syntax.FoldCase != 0 {
+			sum++
+		}
+	}
+	return sum
+}
+
+// mostOfClass is mostOf for a character of a class, of which ranges has the first and last of each range.
+func mostOfClass(ranges []rune, only *rune) uint64 {
+	if only == nil && len(ranges) > 0 {
+		return uint64(max(1, utf8.RuneLen(ranges[len(ranges)-1])))
+	}
+	for i := 0; i+1 < len(ranges); i += 2 {
+		if only != nil && ranges[i] <= *only && *only <= ranges[i+1] {
+			return 1
+		}
+	}
+	return 0
 }

@@ -144,11 +144,7 @@ func (p *Publisher) tick(ctx context.Context) error {
 	}
 	for _, s := range served {
 		if s.Converter == nil && !s.isSingle() {
-			published.WithLabelValues(s.CRD.Name).Set(0)
-			p.warn(leads, s, reasonUnproven, s.Unproven)
-			if s.Converter = p.Converter(s.Kind); s.Converter != nil && p.Endpoint.isIn(s.CRD) {
-				errs = append(errs, p.publish(ctx, s, leads))
-			}
+			errs = append(errs, p.keepUnproven(ctx, &s, leads))
 			if resumed[s.Kind] && p.Ready() != nil && p.isAnswered(ctx, s) { // once ready, it stays so
 				unready = s.Unproven + ": other processes convert, and this one must not replace them"
 			}
@@ -166,6 +162,16 @@ func (p *Publisher) tick(ctx context.Context) error {
 	}
 	p.unready.Store(&unready)
 	return errors.Join(errs...)
+}
+
+// keepUnproven has a conversion that was proven for earlier schemas follow the certificate, where API servers ask this webhook.
+func (p *Publisher) keepUnproven(ctx context.Context, s *Served, leads bool) error {
+	published.WithLabelValues(s.CRD.Name).Set(0)
+	p.warn(leads, *s, reasonUnproven, s.Unproven)
+	if s.Converter = p.Converter(s.Kind); s.Converter == nil || !p.Endpoint.isIn(s.CRD) {
+		return nil
+	}
+	return p.publish(ctx, *s, leads)
 }
 
 // remember returns what was found before, is not now, and is served still: reviews arrive here as long as a definition names this webhook,
