@@ -43,7 +43,8 @@ spec:
       storage: true
       schema: {openAPIV3Schema: {type: object, required: [spec], properties: {spec: {type: object,
           required: [host, port, full], properties: {
-        cron: {type: string}, host: {type: string}, port: {type: integer}, full: {type: string}, notes: {type: array, items: {type: string}},
+        cron: {type: string}, host: {type: string}, port: {type: integer}, full: {type: string},
+        notes: {type: array, items: {type: string}},
         same: {type: string}, level: {type: string, enum: [Enabled, Disabled]}, tier: {type: string}, zone: {type: string},
         args: {type: array, items: {type: string}},
         marks: {type: array, x-kubernetes-list-type: set, items: {type: string}},

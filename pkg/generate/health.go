@@ -43,7 +43,8 @@ func HealthOf(files []*config.File) (list []Health, silent []string) {
 			list = append(list, Health{Kind: kind})
 		}
 		c := f.Status.Conditions
-		o := OperatorHealth{Name: f.Metadata.Name, Types: status.Types{Ready: c.Ready, Valid: c.Valid, Reconciling: c.Reconciling, Stalled: c.Stalled}}
+		o := OperatorHealth{Name: f.Metadata.Name,
+			Types: status.Types{Ready: c.Ready, Valid: c.Valid, Reconciling: c.Reconciling, Stalled: c.Stalled}}
 		if pause := f.Conventions.Pause; pause != nil {
 			o.Pause = pause.Annotation
 		}

@@ -11,8 +11,8 @@ import (
 )
 
 // PreservePolicy is the policy by which the API server refuses updates that drop the annotation of preserve from an object that has it, in
-// any version: with it go fields that the version of the request does not have. Patches and applies keep it, and so does who sends back what
-// was read. prefix is the beginning of the policy's name.
+// any version: with it go fields that the version of the request does not have. Patches and applies keep it, and so does who sends
+// back what was read. prefix is the beginning of the policy's name.
 func PreservePolicy(f *config.ConversionFile, source kinds.Source, prefix string) (*AdmissionPolicy, error) {
 	a := &AdmissionPolicy{}
 	if f.Preserve == nil {
@@ -29,7 +29,8 @@ func PreservePolicy(f *config.ConversionFile, source kinds.Source, prefix string
 	for _, s := range f.Spokes {
 		versions = append(versions, s.Version)
 	}
-	const says = "the object has fields that this version does not have, kept in %s %s, which is missing from the update: it would lose them; " +
+	const says = "the object has fields that this version does not have, kept in %s %s, which is missing from the " +
+		"update: it would lose them; " +
 		"patch or apply the object, send it with the %[1]s as it was read, or use a version that has these fields"
 	var validations []admissionv1.Validation
 	for _, at := range [][2]string{{"annotations", "annotation"}, {"labels", "label"}} { // the label marks full annotations

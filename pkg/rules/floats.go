@@ -11,7 +11,8 @@ import (
 
 // passing are the functions that pass their arguments on as they are.
 var passing = []string{
-	operators.Conditional, operators.Index, operators.OptIndex, operators.OptSelect, "orValue", "or", "optional.of", "value", "hasValue", "dyn",
+	operators.Conditional, operators.Index, operators.OptIndex, operators.OptSelect,
+	"orValue", "or", "optional.of", "value", "hasValue", "dyn",
 	"optional.none", "size",
 }
 

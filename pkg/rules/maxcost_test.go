@@ -50,7 +50,6 @@ func TestMaxCostIsABound(t *testing.T) {
 		}
 		for _, expression := range strings.Split(`self.spec.t.split(':')
 self.spec.t + ':' + self.spec.t
-self.spec.t
 self.spec.t.split('a')[0]
 self.spec.t.split('')
 self.spec.t.split('a').map(x, x.upperAscii())
@@ -66,6 +65,7 @@ self.spec.t.find('[a-c]+')
 self.spec.t.findAll('[a-c]?')
 self.spec.t.findAll('a').join(self.spec.t)
 self.spec.t.contains(self.spec.t)
+self.spec.t.size()
 self.spec.t == self.spec.t.lowerAscii()
 self.spec.l.join(',')
 self.spec.l.join(self.spec.t)

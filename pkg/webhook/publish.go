@@ -145,14 +145,12 @@ func (p *Publisher) tick(ctx context.Context) error {
 	for _, s := range served {
 		if s.Converter == nil && !s.isSingle() {
 			errs = append(errs, p.keepUnproven(ctx, &s, leads))
-			if resumed[s.Kind] && p.Ready() != nil && p.isAnswered(ctx, s) { // once ready, it stays so
+			if resumed[s.Kind] && p.isAnsweredByOthers(ctx, s) {
 				unready = s.Unproven + ": other processes convert, and this one must not replace them"
 			}
 			continue
 		}
-		p.warn(leads, s, reasonUnproven, "")
-		err := p.publish(ctx, s, leads)
-		published.WithLabelValues(s.CRD.Name).Set(map[bool]float64{true: 1}[err == nil])
+		err := p.publishProven(ctx, s, leads)
 		if errs = append(errs, err); err == nil && s.Migrate && s.Converter != nil {
 			errs = append(errs, p.Migrate(ctx, s))
 		}
@@ -162,6 +160,19 @@ func (p *Publisher) tick(ctx context.Context) error {
 	}
 	p.unready.Store(&unready)
 	return errors.Join(errs...)
+}
+
+// isAnsweredByOthers reports whether other processes convert, before this one is ready; once ready, it stays so.
+func (p *Publisher) isAnsweredByOthers(ctx context.Context, s Served) bool {
+	return p.Ready() != nil && p.isAnswered(ctx, s)
+}
+
+// publishProven publishes a conversion that is proven for the present schemas.
+func (p *Publisher) publishProven(ctx context.Context, s Served, leads bool) error {
+	p.warn(leads, s, reasonUnproven, "")
+	err := p.publish(ctx, s, leads)
+	published.WithLabelValues(s.CRD.Name).Set(map[bool]float64{true: 1}[err == nil])
+	return err
 }
 
 // keepUnproven has a conversion that was proven for earlier schemas follow the certificate, where API servers ask this webhook.

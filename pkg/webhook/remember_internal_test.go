@@ -188,7 +188,8 @@ func TestUnprovenIsServedAgain(t *testing.T) {
 		serves     bool
 		ready      bool
 	}{
-		{reason: "another process answers", conversion: here.Conversion(false, nil), answers: true, converter: &convert.Converter{}, serves: true},
+		{reason: "another process answers", conversion: here.Conversion(false, nil), answers: true,
+			converter: &convert.Converter{}, serves: true},
 		{reason: "none does", conversion: here.Conversion(false, nil), converter: &convert.Converter{}, serves: true, ready: true},
 		{reason: "it was never proven", conversion: here.Conversion(false, nil)},
 		{reason: "it was never served", conversion: map[string]any{"strategy": "None"}, converter: &convert.Converter{}, ready: true},
