@@ -113,7 +113,7 @@ backup: {beforeUpgrade: {claim: backups, backoffLimit: 0}}
 	}
 	file := filepath.Join(i.kubelet.claim("backups"), "kept-before-2.tar.zst")
 	out, err := exec.CommandContext(t.Context(), binary, "restore", file, "--dry-run", "--kubeconfig="+i.kubeconfig).CombinedOutput()
-	if err != nil || string(out) != "sites.install.example.com: 1 equal\nconfigmaps: 1 equal\n" {
+	if err != nil || string(out) != "sites.install.example.com: 1 equal\nconfigmaps: 1 equal\n0 would be created, 0 replaced, 0 finished\n" {
 		t.Errorf("%v: %s", err, out)
 	}
 
