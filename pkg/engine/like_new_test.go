@@ -207,6 +207,12 @@ func (c *dryRunCreates) RoundTrip(request *http.Request) (*http.Response, error)
 	return c.next.RoundTrip(request)
 }
 
+func (c *dryRunCreates) of(prefix string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.by[prefix]
+}
+
 // TestLikeNew: after each change of a document, the object is what a new one made from the document would be, or the status says what differs.
 // The golden file has what the status says.
 func TestLikeNew(t *testing.T) {
@@ -244,7 +250,7 @@ func TestLikeNew(t *testing.T) {
 	var said []string
 	for _, c := range changes {
 		t.Run(c.name, func(t *testing.T) {
-			if line := c.check(t, ns, name+"-"+c.object, after[c.object], counter.by[name+"-"+c.object+"-"]); line != "" {
+			if line := c.check(t, ns, name+"-"+c.object, after[c.object], counter.of(name+"-"+c.object+"-")); line != "" {
 				said = append(said, c.name+": "+line+"\n")
 			}
 		})
