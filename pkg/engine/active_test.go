@@ -4,6 +4,7 @@ package engine_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -37,7 +38,8 @@ func TestStandbyDecides(t *testing.T) {
 	wouldCreate := func(n float64) {
 		t.Helper()
 		testkit.Eventually(t, patience, func() (bool, string) {
-			return metric(t, "corollary_objects", name, "state", "Create") == n, "the decisions are not counted"
+			counted := metric(t, "corollary_objects", name, "state", "Create")
+			return counted == n, fmt.Sprintf("%v decisions to create are counted, not %v", counted, n)
 		})
 	}
 	for round, why := range []error{errors.New("lost"), errors.New("lost again")} {
