@@ -27,8 +27,8 @@ type Input struct {
 	Facts []Facts
 	// Leftovers are objects that have this upstream's mark and stand at no target, by downstream index.
 	Leftovers []Owned
-	// Unread is where an object of a downstream may be that was not found and could not be read.
-	Unread map[int]Ref
+	// Unread are objects that may exist, at a place, and could not be read.
+	Unread []Owned
 	// HasFinalizer is true if the upstream has the config's finalizer, current or previous.
 	HasFinalizer bool
 	// HasPreviousFinalizer reports whether it has the finalizer in conventions.previous.

@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -122,8 +121,8 @@ func (p *Pipeline) usersOfSuperseded(in Input, outcomes []Outcome) map[int]strin
 			note(p.comesAfter(p.Downstreams[o.Downstream]), o.Downstream, o.Target, "is up to date")
 		}
 	}
-	for _, i := range slices.Sorted(maps.Keys(in.Unread)) {
-		note(p.allBefore(i), i, in.Unread[i], "can be read")
+	for _, other := range in.Unread {
+		note(p.allBefore(other.Downstream), other.Downstream, refOf(other.Live), "can be read")
 	}
 	for _, other := range in.Leftovers {
 		note(p.allBefore(other.Downstream), other.Downstream, refOf(other.Live), "is gone")

@@ -65,6 +65,11 @@ func (r *record) noteGone(uid types.UID, now time.Time) { r.note(isGone, uid, ""
 
 // noteAbsent records that the object of a uid was not found among ours, but live in its place; nil for none.
 func (r *record) noteAbsent(uid types.UID, live *drift.Live, now time.Time) {
+	for _, m := range r.objects {
+		if m.uid == uid {
+			m.uid = ""
+		}
+	}
 	if live != nil && live.UID == uid {
 		r.note(isReleased, uid, live.ResourceVersion, now)
 		return

@@ -138,9 +138,8 @@ func (r *reconciliation) finalize(ctx context.Context) time.Duration {
 // gatherDeletion gathers what a decision about a deletion depends on. It reads objects that the status records and the cache
 // does not have, once it is the downstreams' turn.
 func (r *reconciliation) gatherDeletion(ctx context.Context) (pipeline.Input, error) {
-	in := pipeline.Input{Upstream: r.upstream, Desired: r.record.desired, HasFinalizer: true, Now: r.now, Cascade: r.cascade(), Unread: r.unread}
-	clear(r.unread)
-	r.unwatched = false
+	in := pipeline.Input{Upstream: r.upstream, Desired: r.record.desired, HasFinalizer: true, Now: r.now, Cascade: r.cascade()}
+	r.unwatched, r.unread = false, nil
 	if r.Pipeline.Before != nil && !r.Pipeline.SkipsBefore(r.upstream, in.Cascade) {
 		var err error
 		if in.Before, err = r.gatherBefore(ctx); err != nil {
@@ -160,7 +159,7 @@ func (r *reconciliation) gatherDeletion(ctx context.Context) (pipeline.Input, er
 		return in, err
 	}
 	r.unwatched = r.unwatched || len(missing) > 0
-	in.Leftovers = append(in.Leftovers, missing...)
+	in.Leftovers, in.Unread = append(in.Leftovers, missing...), r.unread
 	return in, nil
 }
 
@@ -238,28 +237,26 @@ func (r *reconciliation) reportDeletion(ctx context.Context, d pipeline.Decision
 	return report.Verdict
 }
 
-// readRecorded reads the objects that the status records and the cache does not have: a cache may lag, and what is missed here
+// readRecorded reads the objects that are remembered and the cache does not have: a cache may lag, and what is missed here
 // is orphaned forever. Only an object with this upstream's owner mark is ours to clean up; one that somebody else created under
 // the name has another uid.
 func (r *reconciliation) readRecorded(ctx context.Context, known []pipeline.Owned) ([]pipeline.Owned, error) {
 	var more []pipeline.Owned
 	read := map[place]*drift.Live{}
-	for _, rec := range r.recorded() {
-		i := slices.IndexFunc(r.Pipeline.Downstreams, func(d *pipeline.Downstream) bool { return d.Name == rec.Name })
-		if i < 0 || rec.UID == "" || r.record.isNotOurs(rec.UID, r.now) || slices.ContainsFunc(known, func(o pipeline.Owned) bool { return o.Live.UID == rec.UID }) {
+	for _, w := range r.remembered() {
+		if r.record.isNotOurs(w.uid, r.now) || slices.ContainsFunc(known, func(o pipeline.Owned) bool { return o.Live.UID == w.uid }) {
 			continue
 		}
-		at := pipeline.Ref{Namespace: rec.Namespace, Name: rec.ObjectName}
-		if r.failureOf(i) != nil {
-			r.unread[i] = at
+		if r.failureOf(w.downstream) != nil {
+			r.noteUnread(w)
 			continue
 		}
-		live, err := r.readLive(ctx, i, at)
+		live, err := r.readLive(ctx, w.downstream, w.at)
 		if err != nil {
 			return nil, err
 		}
-		if read[place{i, at}] = live; live != nil && (r.isOwn(live, rec.UID) || r.isOrphaned(live, rec.UID)) {
-			more = append(more, pipeline.Owned{Downstream: i, Live: live, Certain: true})
+		if read[w.place] = live; live != nil && (r.isOwn(live, w.uid) || r.isOrphaned(live, w.uid)) {
+			more = append(more, pipeline.Owned{Downstream: w.downstream, Live: live, Certain: true})
 		}
 	}
 	return r.readMade(ctx, known, more, read)
@@ -302,94 +299,6 @@ func (r *reconciliation) findUnserved(ctx context.Context) {
 			f.Message = fmt.Sprintf("cannot find out whether a %s of %s exists: %s", d.Kind.GVK.Kind, d.Kind.GVK.GroupVersion(), f.Message)
 		}
 	}
-}
-
-// findUnseen reads objects that the cache does not show, and reports whether any was found.
-func (r *reconciliation) findUnseen(ctx context.Context) bool {
-	clear(r.unread)
-	found := r.findRecorded(ctx)
-	return r.findMade(ctx) || found
-}
-
-// findRecorded is findUnseen for those that the status records at a place that is no longer a target: the cache may lag, or they have lost
-// the labels of the watch. At the target, or while the desired state is unknown, they need not be read: the status goes on recording them.
-func (r *reconciliation) findRecorded(ctx context.Context) (found bool) {
-	for _, rec := range r.recorded() {
-		i := slices.IndexFunc(r.Pipeline.Downstreams, func(d *pipeline.Downstream) bool { return d.Name == rec.Name })
-		at := pipeline.Ref{Namespace: rec.Namespace, Name: rec.ObjectName}
-		if i < 0 || rec.UID == "" || r.isKnown(rec.UID) || r.selected && (r.record.desired.Unknown(i) || r.isTarget(i, at)) {
-			continue
-		}
-		if cached := r.Cache.Live(i, at); cached != nil && cached.UID == rec.UID {
-			continue
-		}
-		switch live, ok := r.tryRead(ctx, i, at); {
-		case !ok:
-		case live == nil || !r.isOwn(live, rec.UID):
-			r.record.noteAbsent(rec.UID, live, r.now)
-		default:
-			r.unseen, found = append(r.unseen, pipeline.Owned{Downstream: i, Live: live, Certain: true}), true
-		}
-	}
-	return found
-}
-
-// tryRead is readLive where objects of the downstream are not known if it fails, or has failed before.
-func (r *reconciliation) tryRead(ctx context.Context, i int, at pipeline.Ref) (live *drift.Live, ok bool) {
-	if r.failureOf(i) == nil {
-		var err error
-		if live, err = r.readLive(ctx, i, at); err == nil {
-			return live, true
-		}
-		r.fail(r.outcomeOf(i, at), err)
-	}
-	r.unread[i] = at
-	return nil, false
-}
-
-// findMade is findUnseen for what this process tried to create, and may have created although no response came: no status need record it.
-func (r *reconciliation) findMade(ctx context.Context) (found bool) {
-	if r.selected {
-		return r.findMadeBefore(ctx)
-	}
-	made, err := r.readMade(ctx, r.findLeftovers(nil, r.ownedByDownstream()), r.unseen, nil)
-	if err != nil {
-		r.failUpstream("reading an object that may have been created", err)
-		r.upstreamFailed = true
-		return false
-	}
-	found = len(made) > len(r.unseen)
-	r.unseen = made
-	return found
-}
-
-// findMadeBefore is findMade for places that are not targets any more. What is at a target is met by the next create.
-func (r *reconciliation) findMadeBefore(ctx context.Context) (found bool) {
-	if len(r.record.unusual.get().unconfirmed) == 0 {
-		return false
-	}
-	owned := r.ownedByDownstream()
-	for _, m := range slices.Clone(r.record.unusual.get().unconfirmed) {
-		isThere := func(live *drift.Live) bool { return live.Namespace == m.at.Namespace && live.Name == m.at.Name }
-		if r.record.desired.Unknown(m.downstream) || r.isTarget(m.downstream, m.at) || slices.ContainsFunc(owned[m.downstream], isThere) ||
-			slices.ContainsFunc(r.unseen, func(own pipeline.Owned) bool { return own.Downstream == m.downstream && isThere(own.Live) }) {
-			continue
-		}
-		switch live, ok := r.tryRead(ctx, m.downstream, m.at); {
-		case !ok:
-		case live != nil && r.isOwn(live, ""):
-			r.unseen, found = append(r.unseen, pipeline.Owned{Downstream: m.downstream, Live: live, Certain: true}), true
-		default:
-			r.record.confirmCreated(func(read place) bool { return read == m })
-		}
-	}
-	return found
-}
-
-// isKnown reports whether an object is known to be gone, terminating or released, or was read.
-func (r *reconciliation) isKnown(uid types.UID) bool {
-	isIt := func(u unplacedResponse) bool { return u.live.UID == uid }
-	return r.record.isNotOurs(uid, r.now) || slices.ContainsFunc(r.record.terminating(), isIt) || slices.ContainsFunc(r.unseen, func(own pipeline.Owned) bool { return own.Live.UID == uid })
 }
 
 // isTarget reports whether any downstream with the kind of downstream i is wanted at that place.

@@ -34,10 +34,8 @@ type reconciliation struct {
 	failures   map[int]*pipeline.Failure
 	backingOff map[int]bool
 	unremoved  map[types.UID]bool
-	// unseen are objects of ours that were read and that the cache does not show. unread is where one of a downstream may be that the cache
-	// does not show, and that could not be read.
-	unseen []pipeline.Owned
-	unread map[int]pipeline.Ref
+	// unseen are objects of ours that were read and that the cache does not show; unread those that could not be read.
+	unseen, unread []pipeline.Owned
 	// upstreamFailed is true if a request for the upstream itself failed.
 	upstreamFailed bool
 	// minRetry is the longest Retry-After of the API server.
@@ -172,6 +170,7 @@ func (r *reconciliation) gatherAll(ctx context.Context) pipeline.Input {
 	if r.findUnseen(ctx) {
 		in = r.gather(ctx)
 	}
+	in.Unread = r.unread
 	r.keepTerminating(ctx, in)
 	return in
 }
@@ -240,7 +239,7 @@ func (r *Reconciler) newReconciliation(ref pipeline.Ref, up *unstructured.Unstru
 	if at := (pipeline.Ref{Namespace: up.GetNamespace(), Name: up.GetName()}); at == ref { // it shares the memory of the cached upstream
 		key = at
 	}
-	l := &reconciliation{Reconciler: r, client: r.Client, ref: ref, upstream: up, now: r.time(), failures: map[int]*pipeline.Failure{}, backingOff: map[int]bool{}, unremoved: map[types.UID]bool{}, unread: map[int]pipeline.Ref{},
+	l := &reconciliation{Reconciler: r, client: r.Client, ref: ref, upstream: up, now: r.time(), failures: map[int]*pipeline.Failure{}, backingOff: map[int]bool{}, unremoved: map[types.UID]bool{},
 		record: r.memory.record(key, up.GetUID()), begun: r.Counting.Load()}
 	l.record.clearInSync()
 	l.record.retrySlowRendering(l.now)
