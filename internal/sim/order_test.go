@@ -85,7 +85,7 @@ func (w *world) isStanding(ctx context.Context, p *pipeline.Pipeline, u *unstruc
 // checkNothingAfter checks that nothing exists that comes after an object u of downstream i, and belongs to it.
 func (w *world) checkNothingAfter(ctx context.Context, p *pipeline.Pipeline, i int, u *unstructured.Unstructured, uid, what string) {
 	for j, later := range p.Downstreams {
-		if !w.comesAfter(p, j, i) {
+		if !w.comesAfter(p, j, i) || later.GVK() == u.GroupVersionKind() {
 			continue
 		}
 		for _, y := range w.list(ctx, later.GVK()) {

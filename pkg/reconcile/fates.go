@@ -58,6 +58,9 @@ func (r *record) note(is fate, uid types.UID, version string, now time.Time) {
 		u.fates = fates{}
 	}
 	u.fates[uid] = knownFate{is, version, now.Add(freshFor)}
+	if is != isDeleting {
+		u.left = slices.DeleteFunc(u.left, func(w witness) bool { return w.uid == uid })
+	}
 }
 
 // noteGone records that an object does not exist.

@@ -154,7 +154,7 @@ func (r *reconciliation) nextReconciliation(d pipeline.Decision) time.Duration {
 	for _, o := range d.Leftovers {
 		after = minNonZero(after, o.RequeueAfter)
 	}
-	return minNonZero(after, r.nextForUpstream())
+	return minNonZero(after, minNonZero(r.nextForUnseen(), r.nextForUpstream()))
 }
 
 // nextForUpstream is nextReconciliation for what is about the upstream itself, or all objects.

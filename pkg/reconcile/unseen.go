@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -82,6 +83,20 @@ func (r *reconciliation) noteUnread(w witness) {
 		}
 	}
 	r.unread = append(r.unread, pipeline.Owned{Downstream: w.downstream, Live: live})
+}
+
+// nextForUnseen is when objects are looked for again that the cache does not show: no event tells of their end.
+func (r *reconciliation) nextForUnseen() time.Duration {
+	exists := func(own pipeline.Owned) bool { return !r.record.isNotOurs(own.Live.UID, r.now) }
+	if len(r.unread) == 0 && !slices.ContainsFunc(r.unseen, exists) {
+		r.record.unusual.set(false, func(u *unusual) { u.waiting = retryState{} })
+		return 0
+	}
+	waiting := &r.record.unusual.edit().waiting
+	if wait := waiting.wait(r.record.externalDigest, r.now); wait > 0 {
+		return wait
+	}
+	return r.delay(waiting)
 }
 
 // leftToReport are the objects at no target that the status records: those of the decision, and those that could not be read.

@@ -39,8 +39,8 @@ func (r *reconciliation) witnesses() []witness {
 	return list
 }
 
-// findLeftovers returns the objects that stand at no target of a desired state; nil: all of them. They are remembered: once the status
-// records their successors, nothing else may say whose they are.
+// findLeftovers returns the objects that stand at no target of a desired state; nil: all of them. They are remembered until they are known
+// to be gone: once the status records their successors, nothing else may say whose they are.
 func (r *reconciliation) findLeftovers(w *pipeline.Desired, owned [][]*drift.Live) []pipeline.Owned {
 	known := map[types.UID]bool{}
 	for _, w := range r.witnesses() {
@@ -56,6 +56,12 @@ func (r *reconciliation) findLeftovers(w *pipeline.Desired, owned [][]*drift.Liv
 		}
 		at := pipeline.Ref{Namespace: own.Live.Namespace, Name: own.Live.Name}
 		now = append(now, witness{place{own.Downstream, at}, own.Live.UID, own.UnwantedSince})
+	}
+	for _, w := range before { // if the watch does not show it any more, it may have lost the labels of the watch: it is read
+		isShown := slices.ContainsFunc(now, func(shown witness) bool { return shown.uid == w.uid })
+		if !isShown && !r.record.isNotOurs(w.uid, r.now) && !r.isTarget(w.downstream, w.at) {
+			now = append(now, w)
+		}
 	}
 	r.record.unusual.set(len(now) > 0, func(u *unusual) { u.left = now })
 	return left
