@@ -95,14 +95,18 @@ func key(u *unstructured.Unstructured) string {
 func (w *world) check(ctx context.Context) {
 	for _, c := range w.pipelines() {
 		p := c.Pipeline
-		want := map[string]string{} // the uid of the upstream, by object
+		want := map[string]string{}       // the uid of the upstream, by object
+		forgotten := map[types.UID]bool{} // a downstream that is removed from the config leaves its objects, in the status
 		for _, u := range w.list(ctx, p.Upstream.GVK) {
+			for _, rec := range p.Forgotten(u) {
+				forgotten[rec.UID] = true
+			}
 			w.checkUpstream(ctx, p, u, want)
 		}
 		for _, gvk := range downstreamKinds(p) {
 			for _, u := range w.list(ctx, gvk) {
 				for _, uid := range ownersOf(p, u) {
-					if want[key(u)] != uid {
+					if want[key(u)] != uid && !forgotten[u.GetUID()] {
 						w.problem("%s has the mark of the upstream %s and nothing asks for it", key(u), uid)
 					}
 				}
