@@ -5,7 +5,6 @@ package charts
 import (
 	"encoding/json"
 	"fmt"
-	"io/fs"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -64,31 +63,26 @@ func TestRightsOfEveryKey(t *testing.T) {
 	}
 	for i, name := range made { // several operators of one process
 		both := rightsCase{configs: append(slices.Clone(cases[name].configs), cases[made[random.IntN(i+1)]].configs...)}
-		if _, problems := config.Load(config.Options{Files: both.configs}); len(problems) == 0 && !sameNames(t, both.configs) {
+		if loaded, problems := config.Load(config.Options{Files: both.configs}); len(problems) == 0 && !sameNames(loaded) {
 			cases[name+"-and-another"] = both
 		}
 	}
 	compareRights(t, cases)
 }
 
-// sameNames is whether the directories of configs have files of one name: the chart mounts all in one.
-func sameNames(t *testing.T, configs []string) bool {
-	t.Helper()
-	of := map[string]string{} // the directory that has a file, by its name
-	clash := false
+// sameNames is whether files that configs name have one name in several places: the chart mounts all in one directory.
+func sameNames(configs []*config.File) bool {
+	places := map[string]string{}
 	for _, c := range configs {
-		dir := filepath.Dir(c)
-		err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-			other, taken := of[d.Name()]
-			clash = clash || path != dir && taken && other != dir
-			of[d.Name()] = dir
-			return err
-		})
-		if err != nil {
-			t.Fatal(err)
+		for _, name := range c.Named() {
+			at, base := c.Place(name), filepath.Base(name)
+			if other, taken := places[base]; taken && other != at {
+				return true
+			}
+			places[base] = at
 		}
 	}
-	return clash
+	return false
 }
 
 // seed is a valid config that others are made from, in its directory with the files that it names.

@@ -89,11 +89,16 @@ func TestMigration(t *testing.T) {
 // finishedStaysFinished: a Job that has finished and is gone is not run again after its upstream was paused or
 // invalid for a while.
 func finishedStaysFinished(t *testing.T) {
-	for _, row := range []struct{ name, old, new, leave, back string }{
+	for _, row := range []struct {
+		name, old, new, leave, back string
+		left                        fields
+	}{
 		{"paused", "  owner: {reference: true}\n", "  owner: {reference: true}\n  pause: {annotation: platform.example.com/paused}\n",
-			`{"metadata":{"annotations":{"platform.example.com/paused":"true"}}}`, `{"metadata":{"annotations":null}}`},
+			`{"metadata":{"annotations":{"platform.example.com/paused":"true"}}}`, `{"metadata":{"annotations":null}}`,
+			fields{".status.conditions[type=Ready].message": "paused: annotation platform.example.com/paused is true"}},
 		{"invalid", "downstreams:\n", "validate:\n  - rule: self.spec.image != 'bad'\ndownstreams:\n",
-			`{"spec":{"image":"bad"}}`, `{"spec":{"image":"registry.example.com/orders:2.1"}}`},
+			`{"spec":{"image":"bad"}}`, `{"spec":{"image":"registry.example.com/orders:2.1"}}`,
+			fields{".status.conditions[type=Ready].status": "False"}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			ns, migrations := testkit.Namespace(t), platform("migrations")
@@ -105,7 +110,7 @@ func finishedStaysFinished(t *testing.T) {
 			testkit.Delete(t, jobs, ns, first)
 			await(t, migrations, ns, "orders", collected(succeeded()))
 			testkit.Patch(t, migrations, ns, "orders", "somebody", row.leave)
-			await(t, migrations, ns, "orders", fields{".status.conditions[type=Ready].status": "False"})
+			await(t, migrations, ns, "orders", row.left)
 			testkit.Patch(t, migrations, ns, "orders", "somebody", row.back)
 			await(t, migrations, ns, "orders", collected(succeeded()))
 			o.staysCollected(t, ns, "it was "+row.name)

@@ -3,6 +3,7 @@
 package examples_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"os"
@@ -87,7 +88,7 @@ func (a *account) may(t *testing.T, r testkit.Request) bool {
 	t.Helper()
 	resource, sub, _ := strings.Cut(r.Resource, "/")
 	review, err := testkit.Dynamic(t).Resource(schema.GroupVersionResource{Group: "authorization.k8s.io", Version: "v1", Resource: "subjectaccessreviews"}).
-		Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
+		Create(context.WithoutCancel(t.Context()), &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
 			"spec": map[string]any{"user": a.user(), "resourceAttributes": map[string]any{
 				"verb": strings.ToLower(r.Verb), "group": r.Group, "resource": resource, "subresource": sub, "namespace": r.Namespace, "name": r.Name,

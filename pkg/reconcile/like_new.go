@@ -26,7 +26,8 @@ type verification struct {
 }
 
 // verifiedAs says whether object k of the desired state, with these facts, must be verified, and in which fields it stays stale. After a
-// restart, the upstream's status says it: it records another hash if the process ended between the update and its report.
+// restart, the upstream's status says it: it records another hash if the process ended between the update and its report, and StateUpdate if
+// it could not be verified.
 func (r *reconciliation) verifiedAs(k int, f *pipeline.Facts, rec *status.Recorded) (unverified bool, stale string) {
 	hash := r.record.desired.Objects[k].Hash
 	if v := r.record.objects[k].unusual.get().verified; v.uid == f.Live.UID && v.hash == hash {
@@ -35,7 +36,8 @@ func (r *reconciliation) verifiedAs(k int, f *pipeline.Facts, rec *status.Record
 	if f.AppliedHash != "" || rec == nil || rec.UID != f.Live.UID || f.Live.Hash != hash {
 		return false, ""
 	}
-	return rec.State == string(pipeline.StateStale) || rec.Hash != "" && rec.Hash != hash, ""
+	isComplete := rec.State != string(pipeline.StateStale) && rec.State != string(pipeline.StateUpdate)
+	return !isComplete || rec.Hash != "" && rec.Hash != hash, ""
 }
 
 // needsVerification reports whether an update may have left derived values behind: it has changed which fields are ours, the API server has
