@@ -161,7 +161,7 @@ func (t *transition) changes(was, is *reconcile.Current, f *reconcile.Finding) e
 		before, after := t.oldDocument(was, c), is.Documents[c.Index]
 		caused := drift.Digest(before) != drift.Digest(after) || t.takesOverFields(c)
 		if c.Leftover {
-			caused = t.wasTarget(was, c.Live)
+			caused = t.wasTarget(was, c.Live) || !isOwned(was, c.Live)
 		} else if before == nil && after == nil { // neither asks for anything: then why is the matter
 			caused = t.refusedNow(was, is, c)
 		}
@@ -232,6 +232,14 @@ func (t *transition) wasTarget(was *reconcile.Current, live *drift.Live) bool {
 		}
 	}
 	return false
+}
+
+// isOwned reports whether a config looks after an object. One that a removed downstream has left is nobody's until a downstream has its name
+// again.
+func isOwned(by *reconcile.Current, live *drift.Live) bool {
+	return live != nil && slices.ContainsFunc(by.Owned, func(list []*drift.Live) bool {
+		return slices.ContainsFunc(list, func(own *drift.Live) bool { return own.UID == live.UID })
+	})
 }
 
 // refusedNow reports whether the new config refuses an upstream, or cannot render it, and the old one did not.
