@@ -51,7 +51,7 @@ lockable = $(call debian,/usr/share/java/zookeeper.jar:libzookeeper-java java:de
 folders = $(sort $(dir $(shell grep -rl --include='*_test.go' --exclude-dir=.git -e '$(1)' .)))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-clusters test locks-test chaos-clusters chaos-shards clusters-picture sim sim-mutants test-server test-oldest lint vulncheck bench bench-operators bench-configs bench-shards bench-page cluster build image image-test database-test dist site fuzz golden tools controlplane
+.PHONY: help demo demo-clusters test test-long locks-test chaos-clusters chaos-shards clusters-picture sim sim-mutants test-server test-oldest lint vulncheck bench bench-operators bench-configs bench-shards bench-page cluster build image image-test database-test dist site fuzz golden tools controlplane
 
 help:
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -65,10 +65,12 @@ demo-clusters: build ## show two clusters of which one is active: two control pl
 	@$(GO) build -o bin/demo-clusters ./hack/clusters
 	@exec bin/demo-clusters
 
+# The race detector makes tests on a real API server several times slower: test-long has it in those, too.
 test: controlplane tools ## vet, and run all tests, those on a real API server included
 	$(GO) vet -tags controlplane,image,databases,locks $(PKG)
 	@$(if $(RACE),,echo "no C compiler was found: the tests run without the race detector")
-	$(GO) test $(RACE) -tags controlplane -timeout $(TIMEOUT) $(PKG)
+	$(GO) test $(RACE) -vet=off -timeout $(TIMEOUT) $(PKG)
+	$(GO) test -tags controlplane -vet=off -timeout $(TIMEOUT) $(if $(filter ./...,$(PKG)),$(call folders,//go:build controlplane),$(PKG))
 ifeq ($(PKG),./...)
 	@if $(databases); then $(MAKE) --no-print-directory database-test; \
 		else echo "source.postgres and source.mysql are not tested: they need a PostgreSQL and a MariaDB, or root and an apt-get that brings them"; fi
@@ -77,6 +79,9 @@ ifeq ($(PKG),./...)
 	@if $(lockable); then $(MAKE) --no-print-directory locks-test; \
 		else echo "ZooKeeper and DynamoDB are not tested: they need Debian's packages, or root and an apt-get that brings them, and npm"; fi
 endif
+
+test-long: controlplane tools ## run all tests with the race detector, those on a real API server included
+	$(GO) test $(RACE) -tags controlplane -timeout 0 $(PKG)
 
 locks-test: controlplane ## run two clusters with the lock services that are not Go; installs these by apt-get if they are missing
 	@$(lockable)
