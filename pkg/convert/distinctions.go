@@ -19,6 +19,7 @@ type distinctions struct {
 	numbers  []int64
 	patterns []*syntax.Regexp // texts that are regular expressions
 	sizes    []int            // of texts, lists and maps
+	long     []int            // what else expressions compare, which may be the size of a list
 }
 
 // maxSize bounds sizes that are tried; usualSizes are tried in any case: limits of names, and more than a few.
@@ -32,7 +33,7 @@ func (c *Converter) distinctions() *distinctions {
 	for _, n := range usualSizes {
 		d.size(int64(n))
 	}
-	d.add(c.literals)
+	d.compared(c.literals)
 	var expressions []string
 	for _, name := range append([]string{c.hub.Name}, c.Versions()...) {
 		d.schema(c.version(name).Structural, &expressions)
@@ -41,12 +42,22 @@ func (c *Converter) distinctions() *distinctions {
 	expressions = slices.Compact(expressions)
 	if env, err := rules.NewEnv(rules.EnvOptions{}); err == nil {
 		for _, expression := range expressions {
-			d.add(env.Literals(expression))
+			d.compared(env.Literals(expression))
 		}
 	}
 	slices.Sort(d.sizes)
 	d.sizes = slices.Compact(d.sizes)
 	return d
+}
+
+// compared adds the literals of expressions.
+func (d *distinctions) compared(literals []any) {
+	d.add(literals)
+	for _, literal := range literals {
+		if n, ok := literal.(int64); ok && n >= maxMany && n < maxLong {
+			d.long = append(d.long, int(n), int(n)+1)
+		}
+	}
 }
 
 func (d *distinctions) add(literals []any) {

@@ -122,11 +122,13 @@ type prover struct {
 	*Converter
 	from, via *kinds.Version
 	generator *generator
+	// large: objects are small but for one long list, map or text, which is as short as it can be. They are not made smaller.
+	large bool
 	// kept and lost count objects by field, as in ProofPair.
 	kept, lost map[string]int
 }
 
-// run makes combinations and random objects until one does not survive.
+// run makes combinations, random objects and large ones until one does not survive.
 func (p *prover) run(ctx context.Context, objects int) (ProofPair, error) {
 	p.kept, p.lost = map[string]int{}, map[string]int{}
 	result := ProofPair{From: p.from.Name, Via: p.via.Name, Kept: p.kept, Lost: p.lost}
@@ -134,7 +136,9 @@ func (p *prover) run(ctx context.Context, objects int) (ProofPair, error) {
 		result.Objects++
 		if found := p.thereAndBack(ctx, obj); found != nil {
 			result.Kept, result.Lost = maps.Clone(p.kept), maps.Clone(p.lost) // shrinking converts more objects
-			result.Counterexample = p.shrink(ctx, obj, found, p.thereAndBack)
+			if result.Counterexample = found; !p.large {
+				result.Counterexample = p.shrink(ctx, obj, found, p.thereAndBack)
+			}
 			return true, nil
 		}
 		return ctx.Err() != nil, ctx.Err()
@@ -169,7 +173,10 @@ func (p *prover) run(ctx context.Context, objects int) (ProofPair, error) {
 			return result, err
 		}
 	}
-	_, err := p.everyCombination(ctx, survives)
+	if done, err := p.everyCombination(ctx, survives); done {
+		return result, err
+	}
+	_, err := p.everySize(ctx, survives)
 	return result, err
 }
 
@@ -218,12 +225,14 @@ func allPairs(fields []fieldChoice) func(func(map[string]int) bool) {
 // make makes an object as the API server would have stored it. ok is false where it would have refused it.
 func (p *prover) make(ctx context.Context) (obj map[string]any, ok bool) {
 	obj, ok = p.generator.value(p.from.Structural, "", 0).(map[string]any)
-	if !ok {
-		return nil, false
-	}
+	return obj, ok && p.stored(ctx, obj)
+}
+
+// stored makes of an object what the API server stores, and reports whether it takes it.
+func (p *prover) stored(ctx context.Context, obj map[string]any) bool {
 	p.head(obj, p.from.Name)
 	store(p.from, obj)
-	return obj, len(p.from.Validate(ctx, obj)) == 0
+	return len(p.from.Validate(ctx, obj)) == 0
 }
 
 // leaveData gives an object the annotation of another one that came from the other version, as if everything in that had been edited
