@@ -79,11 +79,9 @@ func (c *conversion) proven(ctx context.Context) *config.Error {
 	if c.file.Certificate == nil {
 		return c.file.Errorf("", fix, "the conversion is not proven: there is no %s for %s", config.CertificateKind, c.file.For)
 	}
-	certificate, err := convert.ReadCertificate(c.file.Certificate.Values)
-	if err == nil {
-		err = c.converter.Matches(&c.file.Conversion, certificate)
-	}
+	err := c.matches()
 	if errors.Is(err, convert.ErrSchemas) {
+		certificate, _ := convert.ReadCertificate(c.file.Certificate.Values) // matches has read it
 		proof, failed := c.converter.Prove(ctx, convert.ProofOptions{Seed: certificate.Seed, Objects: objectsToProve})
 		if failed == nil && proof.Valid() {
 			return nil
@@ -93,6 +91,18 @@ func (c *conversion) proven(ctx context.Context) *config.Error {
 		return &config.Error{File: c.file.Certificate.Path, Problem: err.Error(), Fix: fix}
 	}
 	return nil
+}
+
+// matches compares the certificate beside the config with the conversion.
+func (c *conversion) matches() error {
+	if c.file.Certificate == nil {
+		return fmt.Errorf("there is no %s for %s", config.CertificateKind, c.file.For)
+	}
+	certificate, err := convert.ReadCertificate(c.file.Certificate.Values)
+	if err != nil {
+		return err
+	}
+	return c.converter.Matches(&c.file.Conversion, certificate)
 }
 
 // definitionFor is the definition of a conversion's kind; nil where it is not among them.
@@ -163,6 +173,27 @@ func (s *conversionSource) take(files []*config.ConversionFile, errs config.Erro
 
 // find returns the conversions of kinds that are defined, the kinds of which that is not known, and what is wrong with any.
 func (s *conversionSource) find(ctx context.Context) (served []webhook.Served, unread []schema.GroupKind, err error) {
+	return s.findBy(ctx, s.compile)
+}
+
+// findProven returns those that need no proof now.
+func (s *conversionSource) findProven(ctx context.Context) []webhook.Served {
+	served, _, _ := s.findBy(ctx, compileProven) // find reports the errors
+	return served
+}
+
+// compileProven compiles a conversion without proving it: for the present schemas if the certificate is for them, else for those that it
+// has recorded.
+func compileProven(_ context.Context, f *config.ConversionFile, crd *apiextensionsv1.CustomResourceDefinition) compiledConversion {
+	if c, errs := compileConversion(f, crd, true); len(errs) == 0 && c.matches() == nil {
+		return compiledConversion{converter: c.converter}
+	}
+	return compiledConversion{converter: provenBefore(f, crd), unproven: "the schemas have changed since the proof"}
+}
+
+func (s *conversionSource) findBy(
+	ctx context.Context, compile func(context.Context, *config.ConversionFile, *apiextensionsv1.CustomResourceDefinition) compiledConversion,
+) (served []webhook.Served, unread []schema.GroupKind, err error) {
 	loaded := s.loaded.Load()
 	var errs []error
 	for _, p := range loaded.errs {
@@ -182,7 +213,7 @@ func (s *conversionSource) find(ctx context.Context) (served []webhook.Served, u
 				Verify: f.Publish == config.PublishVerify})
 			continue
 		}
-		c := s.compile(ctx, f, crd)
+		c := compile(ctx, f, crd)
 		for _, e := range c.errs {
 			errs = append(errs, e)
 		}

@@ -60,7 +60,10 @@ func (s *Served) samples(ctx context.Context) []convert.Sample {
 // once a definition has a single version: before that, reads depend on it.
 type Publisher struct {
 	// Find returns what is to be served, the kinds whose definition cannot be read, and what is wrong with these and others.
-	Find         func(context.Context) (served []Served, unread []schema.GroupKind, err error)
+	Find func(context.Context) (served []Served, unread []schema.GroupKind, err error)
+	// FindProven returns, of the same, those that a certificate proves for the present schemas or for earlier ones. It is called once, at
+	// the start: Find may have to prove, which takes seconds. Nil for none.
+	FindProven   func(context.Context) []Served
 	Client       dynamic.Interface
 	Endpoint     Endpoint
 	Certificates *Certificates
@@ -96,6 +99,7 @@ func (p *Publisher) Converter(kind schema.GroupKind) *convert.Converter {
 
 // Start works until ctx is done.
 func (p *Publisher) Start(ctx context.Context) error {
+	p.serveProven(ctx)
 	ticker := time.NewTicker(p.Interval)
 	defer ticker.Stop()
 	for {
@@ -106,6 +110,17 @@ func (p *Publisher) Start(ctx context.Context) error {
 		case <-ticker.C:
 		}
 	}
+}
+
+// serveProven serves what needs no proof now. What is wrong, the first tick reports.
+func (p *Publisher) serveProven(ctx context.Context) {
+	if p.FindProven == nil {
+		return
+	}
+	served := p.FindProven(ctx)
+	p.resume(served)
+	p.take(served, nil)
+	_ = p.certificate(ctx, false, served)
 }
 
 // NeedLeaderElection is false: a standby serves too.
@@ -146,7 +161,8 @@ func (p *Publisher) tick(ctx context.Context) error {
 		if s.Converter == nil && !s.isSingle() {
 			errs = append(errs, p.keepUnproven(ctx, &s, leads))
 			if resumed[s.Kind] && p.isAnsweredByOthers(ctx, s) {
-				unready = s.Unproven + ": other processes convert, and this one must not replace them"
+				unready = s.Unproven + ": until then, this process converts as was proven for the earlier schemas, and stays not ready, " +
+					"so that a rollout does not replace a process that has a proof"
 			}
 			continue
 		}

@@ -220,3 +220,32 @@ func TestUnprovenIsServedAgain(t *testing.T) {
 		})
 	}
 }
+
+// A new process serves what was proven before Find, which may have to prove for seconds, with the certificate that definitions trust.
+func TestProvenIsServedAtOnce(t *testing.T) {
+	t.Parallel()
+	for _, unproven := range []string{"", "the schemas have changed since the proof"} {
+		c := newCluster(t, here.Conversion(false, nil), "v1beta1", "v1")
+		converter := &convert.Converter{}
+		c.FindProven = func(context.Context) []Served {
+			served := c.served(converter)
+			served[0].Unproven = unproven
+			return served
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		c.find = func() ([]Served, []schema.GroupKind, error) {
+			cancel() // Start returns
+			if c.Converter(thing) != converter || c.Certificates.served.Load() == nil {
+				t.Errorf("unproven %q: before Find, it serves %v", unproven, c.Converter(thing))
+			}
+			if c.Ready() == nil {
+				t.Errorf("unproven %q: it is ready before Find", unproven)
+			}
+			return nil, nil, errors.New("it ends")
+		}
+		c.Interval = Interval
+		if err := c.Start(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
