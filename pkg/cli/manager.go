@@ -8,13 +8,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/corollary-dev/corollary/pkg/logging"
 )
 
 // newManager makes the frame in which the engine runs: metrics, health and events. Nothing
 // asks its cache for anything, so it starts no informer and needs no rights.
 func (o *runOptions) newManager(cfg *rest.Config, logger logr.Logger) (manager.Manager, error) {
 	mgr, err := manager.New(cfg, manager.Options{
-		Logger:                 logger,
+		Logger:                 logging.ForManager(logger),
 		Metrics:                metricsserver.Options{BindAddress: o.metrics},
 		HealthProbeBindAddress: o.probes,
 		PprofBindAddress:       o.pprof,

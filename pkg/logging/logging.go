@@ -33,6 +33,30 @@ func (w warnings) Check(e zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore
 	return w.Core.Check(e, checked)
 }
 
+// ForManager returns a logger for a manager of controller-runtime, which records events with a logger named events.
+func ForManager(log logr.Logger) logr.Logger {
+	if log.GetSink() == nil {
+		return log
+	}
+	return log.WithSink(managerSink{log.GetSink()})
+}
+
+type managerSink struct{ logr.LogSink }
+
+// WithValues implements logr.LogSink.
+func (s managerSink) WithValues(keysAndValues ...any) logr.LogSink {
+	return managerSink{s.LogSink.WithValues(keysAndValues...)}
+}
+
+// WithName implements logr.LogSink.
+func (s managerSink) WithName(name string) logr.LogSink {
+	named := s.LogSink.WithName(name)
+	if name == "events" {
+		return clientSink{named}
+	}
+	return managerSink{named}
+}
+
 // ForClients returns a logger for client libraries. What they call an error is a request that failed, which they repeat, or an event
 // that the API server refuses, as in a namespace that is being deleted: neither is a fault of the program. A panic is one.
 func ForClients(log logr.Logger) logr.Logger {

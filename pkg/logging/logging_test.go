@@ -35,6 +35,12 @@ func TestLevels(t *testing.T) {
 		{"the API server refuses an event", "info", zapcore.InfoLevel, func(log logr.Logger) {
 			logging.ForClients(log).Error(broken, "message: Server rejected event (will not retry!)", "key", 1)
 		}},
+		{"the same of a manager", "info", zapcore.InfoLevel, func(log logr.Logger) {
+			logging.ForManager(log).WithValues("key", 1).WithName("events").Error(broken, "message: Server rejected event (will not retry!)")
+		}},
+		{"any other error of a manager", "error", zapcore.InfoLevel, func(log logr.Logger) {
+			logging.ForManager(log).WithName("a").Error(broken, "message", "key", 1)
+		}},
 		{"a panic in a client", "error", zapcore.InfoLevel, func(log logr.Logger) {
 			logging.ForClients(log).Error(broken, "message: Observed a panic", "key", 1)
 		}},
