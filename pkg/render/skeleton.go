@@ -213,23 +213,38 @@ func (b *builder) sequence(n *yaml.Node) (*node, error) {
 
 func (b *builder) mapping(n *yaml.Node) (*node, error) {
 	out := &node{kind: mapNode, entries: make([]entry, 0, len(n.Content)/2)}
-	seen := make(map[string]bool, len(n.Content)/2)
+	seen := make(map[string]string, len(n.Content)/2) // how each key is written
 	for i := 0; i < len(n.Content); i += 2 {
 		e, err := b.entry(n.Content[i], n.Content[i+1])
 		if err != nil {
 			return nil, err
 		}
+		first, isTwice := seen[e.key]
 		switch {
 		case e.splice >= 0 || e.holes != nil:
 			out.checked = true
-		case seen[e.key]:
-			return nil, b.fail(n.Content[i], "the key "+strconv.Quote(e.key)+" is given twice", "")
+		case isTwice:
+			return nil, b.twice(n.Content[i], e.key, first, n.Content[i].Value)
 		default:
-			seen[e.key] = true
+			seen[e.key] = n.Content[i].Value
 		}
 		out.entries = append(out.entries, e)
 	}
 	return out, nil
+}
+
+// twice is about a key that a mapping has already; first and second are how the two are written.
+func (b *builder) twice(n *yaml.Node, key, first, second string) error {
+	problem, fix := "the key "+strconv.Quote(key)+" is given twice", ""
+	switch {
+	case first != second:
+		problem += ": YAML 1.1 reads the keys " + first + " and " + second + " as " + strconv.Quote(key)
+		fix = "quote them"
+	case second != key:
+		problem += ": YAML 1.1 reads the key " + second + " as " + strconv.Quote(key)
+		fix = "leave one of the two out, and quote the other"
+	}
+	return b.fail(n, problem, fix)
 }
 
 func (b *builder) entry(k, v *yaml.Node) (entry, error) {
