@@ -88,9 +88,10 @@ func upstreamShape(s *spec.Schema) shape {
 	root.Properties["apiVersion"], root.Properties["kind"] = text, text
 	metadata := spec.Schema{SchemaProps: spec.SchemaProps{Properties: map[string]spec.Schema{
 		"name": text, "namespace": text, "uid": text, "generateName": text, "resourceVersion": text, "creationTimestamp": text,
-		"generation": *spec.Int64Property(), "labels": texts, "annotations": texts,
+		"generation": *spec.Int64Property(), "labels": texts, "annotations": texts, "selfLink": text,
+		"deletionTimestamp": text, "deletionGracePeriodSeconds": *spec.Int64Property(),
+		"finalizers": *spec.ArrayProperty(&text), "ownerReferences": *spec.ArrayProperty(&spec.Schema{}), "managedFields": *spec.ArrayProperty(&spec.Schema{}),
 	}}}
-	metadata.AddExtension(preservesUnknown, true) // there is more, which seldom matters
 	root.Properties["metadata"] = metadata
 	return shape{schema: &root, at: []string{}}
 }
@@ -336,6 +337,7 @@ func (w *shapeWalk) pipe(p *template.PipeNode, dot shape, vars map[string]shape)
 		for _, arg := range cmd.Args {
 			w.node(arg, dot, vars) // for what is wrong with it
 		}
+		w.indexed(cmd, dot, vars)
 		name, isCall := cmd.Args[0].(*template.IdentifierNode)
 		if isCall && name.Ident != "default" && name.Ident != "omitempty" {
 			w.readArguments(cmd.Args[1:], name.Ident, value, dot, vars)
@@ -347,6 +349,23 @@ func (w *shapeWalk) pipe(p *template.PipeNode, dot shape, vars map[string]shape)
 		value = w.function(cmd, name.Ident, i > 0, value, dot, vars)
 	}
 	return value
+}
+
+// indexed checks the fields that a call of index names by constants.
+func (w *shapeWalk) indexed(cmd *template.CommandNode, dot shape, vars map[string]shape) {
+	name, isCall := cmd.Args[0].(*template.IdentifierNode)
+	if !isCall || name.Ident != "index" || len(cmd.Args) < 3 {
+		return
+	}
+	of, root := w.node(cmd.Args[1], dot, vars), strings.TrimSuffix(cmd.Args[1].String(), ".")
+	for _, arg := range cmd.Args[2:] {
+		key, ok := arg.(*template.StringNode)
+		if !ok {
+			return
+		}
+		of = w.field(cmd.Pos, of, root, []string{key.Text})
+		root += "." + key.Text
+	}
 }
 
 // function is the shape of what a function returns; value is piped in if isPiped.

@@ -6,6 +6,8 @@ import (
 	"strings"
 	template "text/template/parse"
 
+	"k8s.io/kube-openapi/pkg/validation/spec"
+
 	"github.com/corollary-dev/corollary/pkg/render"
 	"github.com/corollary-dev/corollary/pkg/spelling"
 )
@@ -74,6 +76,9 @@ func (w *shapeWalk) isConstant(cmd *template.CommandNode, isPiped bool, piped, d
 
 // lacks says what to write instead of a field that an object of the shape never has; empty if it may have it.
 func (s shape) lacks(name string) string {
+	if s.schema != nil && isScalar(s.schema) {
+		return describeScalar(s.schema) + " has no fields"
+	}
 	if s.schema == nil || len(s.schema.Properties) == 0 || s.schema.AdditionalProperties != nil {
 		return ""
 	}
@@ -91,4 +96,14 @@ func (s shape) lacks(name string) string {
 		return "did you mean " + near + "?"
 	}
 	return "there are " + strings.Join(names, ", ")
+}
+
+func describeScalar(s *spec.Schema) string {
+	switch {
+	case len(s.Type) != 1:
+		return "an integer or string"
+	case s.Type[0] == "integer":
+		return "an integer"
+	}
+	return "a " + s.Type[0]
 }
