@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/corollary-dev/corollary/pkg/convert"
+	"github.com/corollary-dev/corollary/pkg/rules"
 )
 
 type proveOptions struct {
@@ -120,6 +121,9 @@ func (o *proveOptions) print(c *conversion, proof *convert.Proof) {
 	fmt.Fprintf(o.streams.Out, "%s (%s)\n", c.file.Name, c.file.For)
 	for _, problem := range proof.Unproven {
 		fmt.Fprintf(o.streams.Out, "  NOT PROVEN: %s\n", problem)
+	}
+	if cost := proof.MaxCost(); cost > 0 && len(proof.Unproven) == 0 {
+		fmt.Fprintf(o.streams.Out, "  one object costs at most %d of %d units\n", cost, rules.CostPerObject)
 	}
 	for _, pair := range proof.Pairs {
 		fmt.Fprintf(o.streams.Out, "  %s → %s → %s: %s (%s)\n", pair.From, pair.Via, pair.From, verdict(&pair), tried(&pair))

@@ -82,13 +82,7 @@ func (c *Converter) tooExpensive() []string {
 			if len(c.spokes) > 1 {
 				limit /= 2 // by way of the hub there are two hops
 			}
-			cost := func(size uint64) *costs {
-				sum := costOf(way.there, size)
-				if c.preserve != "" && !s.exact {
-					sum.sum = plus(sum.sum, times(waysBack, costOf(way.back, size).sum))
-				}
-				return sum
-			}
+			cost := func(size uint64) *costs { return c.costOfWay(s, way.there, way.back, size) }
 			if all := cost(rules.MaxStored); !all.fits(limit) {
 				found = append(found, advice(way.from, way.to, all, costOf(way.back, rules.MaxStored), func(size uint64) bool {
 					return cost(size).fits(limit) && costOf(way.back, size).fits(limit)
@@ -97,6 +91,23 @@ func (c *Converter) tooExpensive() []string {
 		}
 	}
 	return found
+}
+
+// costOfWay is the largest cost of one way, with the ways back that find what travels in the annotation.
+func (c *Converter) costOfWay(s *spoke, there, back []operation, size uint64) *costs {
+	all := costOf(there, size)
+	if c.preserve != "" && !s.exact {
+		all.sum = plus(all.sum, times(waysBack, costOf(back, size).sum))
+	}
+	return all
+}
+
+// maxCost is the largest cost of converting an object that is stored from a spoke to the hub, or back.
+func (c *Converter) maxCost(s *spoke, toHub bool) uint64 {
+	if toHub {
+		return c.costOfWay(s, s.toHub, s.fromHub, rules.MaxStored).sum
+	}
+	return c.costOfWay(s, s.fromHub, s.toHub, rules.MaxStored).sum
 }
 
 // advice says what bounds would make a way cheap enough.

@@ -39,6 +39,8 @@ type ProofPair struct {
 	Objects, Combinations, Refused int
 	// SampledFrom is how many combinations there are where these are more than could be tried: then some were chosen at random, else 0.
 	SampledFrom int
+	// MaxCost is what converting one object to Via costs at most, in units of CEL. More than rules.CostPerObject is not proven.
+	MaxCost uint64
 	// Kept counts, by field, the objects that the rules alone would have changed, and that survived by what travels in the annotation.
 	Kept map[string]int
 	// Lost counts, by field, the objects that lose what the conversion acknowledges as lost.
@@ -78,7 +80,7 @@ func (c *Converter) Prove(ctx context.Context, o ProofOptions) (*Proof, error) {
 			if err != nil {
 				return nil, err
 			}
-			result.ByConstruction = s.exact
+			result.ByConstruction, result.MaxCost = s.exact, c.maxCost(s, pair[0] == s.version)
 			proof.Pairs = append(proof.Pairs, result)
 		}
 	}
@@ -116,6 +118,22 @@ func (c *Converter) generator(seed uint64, others ...*kinds.Version) *generator 
 func (p *Proof) Valid() bool {
 	refuted := func(pair ProofPair) bool { return pair.Counterexample != nil || pair.Objects == 0 }
 	return len(p.Unproven) == 0 && !slices.ContainsFunc(p.Pairs, refuted)
+}
+
+// MaxCost is what converting one object costs at most, in units of CEL: by way of the hub, two pairs.
+func (p *Proof) MaxCost() uint64 {
+	var toHub, fromHub uint64
+	for i, pair := range p.Pairs { // each spoke has two: to the hub and from it
+		if i%2 == 0 {
+			toHub = max(toHub, pair.MaxCost)
+		} else {
+			fromHub = max(fromHub, pair.MaxCost)
+		}
+	}
+	if len(p.Pairs) > 2 {
+		return plus(toHub, fromHub)
+	}
+	return max(toHub, fromHub)
 }
 
 type prover struct {
