@@ -242,12 +242,6 @@ func (c *compiler) order() {
 }
 
 func (c *compiler) circle(way []string) {
-	if c.p.OnlyDeletes { // then there is no order
-		for _, d := range c.p.Downstreams {
-			d.Config.After = nil
-		}
-		return
-	}
 	i := c.p.indexOf(way[0])
 	c.fail(fmt.Sprintf("downstreams[%d]", i), "let one of them do without the other", "downstreams read or come after each other: %s",
 		strings.Join(way, " needs "))
