@@ -220,7 +220,7 @@ func (p *Pipeline) Leftovers(
 				continue
 			}
 			home, certain := p.HomeOf(i, live, recorded)
-			if !Owns(live, upstream, known[live.UID]) {
+			if !p.Downstreams[home].Owns(live, upstream, known[live.UID]) {
 				continue
 			}
 			seen[live.UID] = true
