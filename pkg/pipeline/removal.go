@@ -47,6 +47,9 @@ func (p *Pipeline) decideLeftovers(in Input, out *Decision) {
 			o.State, o.Message = current.State, current.Message
 		default:
 			o.State, o.Message = StateSuperseded, "it stays until its successor exists"
+			if current.Target.Name != "" {
+				o.Message = fmt.Sprintf("it stays until %s exists", current.Target)
+			}
 			p.giveWay(&o, own, successors)
 		}
 		if why := p.standsFor(outcomes, own); why != "" && (o.Action == ActionDelete || o.GoesLater) {

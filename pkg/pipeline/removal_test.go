@@ -5,9 +5,52 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/drift"
 )
+
+// What was set as fields of an object of others is no proof that the object is ours, whoever records its uid, unless the downstream still
+// sets fields.
+func TestFieldsAreNoOwnership(t *testing.T) {
+	for _, row := range []struct {
+		reason         string
+		fields, marked bool
+		adopt          config.AdoptionPolicy
+		state          State
+		owned          int
+	}{
+		{"an object of ours", false, false, config.AdoptNever, StateInSync, 1},
+		{"an object of others that has our fields", false, true, config.AdoptNever, StateConflict, 0},
+		{"it may be adopted", false, true, config.AdoptIfUnowned, StateUpdate, 0},
+		{"the downstream sets fields", true, true, config.AdoptNever, StateInSync, 1},
+	} {
+		p := onePipeline(func(op *config.Operator) {
+			if op.Downstreams[0].AdoptionPolicy = row.adopt; row.fields {
+				op.Downstreams[0].Ownership = config.OwnershipFields
+			}
+		})
+		in := inSyncInput()
+		in.HasFinalizer = true
+		annotate(&in, true)
+		live := in.Facts[0].Live
+		if row.marked {
+			live.Hash = fieldsHashPrefix + hash
+			in.Facts[0].RecordedHash = live.Hash
+		}
+		if row.fields {
+			in.Desired.Objects[0].Hash = live.Hash
+		}
+		if got := p.Decide(in).Outcomes[0]; got.State != row.state || got.Theirs != (row.owned == 0) {
+			t.Errorf("%s: %s, theirs %t: %s", row.reason, got.State, got.Theirs, got.Message)
+		}
+		left := p.Leftovers(upstreamUID, nil, [][]*drift.Live{{live}}, nil, map[types.UID]bool{live.UID: true})
+		if len(left) != row.owned {
+			t.Errorf("%s: %d objects are deleted or released with the upstream", row.reason, len(left))
+		}
+	}
+}
 
 // A Namespace, or a definition, is not deleted while something is wanted that would be deleted with it, whatever after says.
 func TestStandsForWanted(t *testing.T) {
