@@ -193,8 +193,11 @@ func loadExample(example string, v variant) ([]*config.File, config.Errors) {
 			set = append(set, fmt.Sprintf("%s:.%s=%s", f.Metadata.Name, key, value))
 		}
 	}
-	if v.broken > 0 {
-		set = append(set, files[0].Metadata.Name+":.unknown=true")
+	switch name := files[0].Metadata.Name; {
+	case v.broken == 2:
+		set = append(set, name+":.validate=[{rule: self.spec.size >, message: broken}]")
+	case v.broken > 0:
+		set = append(set, name+":.unknown=true")
 	}
 	return config.Load(config.Options{Files: []string{path}, Set: set})
 }

@@ -8,8 +8,8 @@ import (
 )
 
 // ForDeletion returns the file cut down to what the deletion of an upstream depends on, where nothing wrong was found in that:
-// what is watched, whose objects are whose, what becomes of them, and deletion.before with all that it may read. Templates,
-// rules and expressions of the downstreams are not among it. held are the errors of the file that may concern a deletion, an
+// what is watched, whose objects are whose, what becomes of them and in which order, and deletion.before with all that it may read.
+// Templates, rules and expressions of the downstreams are not among it. held are the errors of the file that may concern a deletion, an
 // unknown field wherever it is, since it may be one of these misspelt: then there is no such file.
 //
 // A file without errors can be cut down, too: what is wrong with it may be found later.
@@ -32,10 +32,9 @@ func (f *File) ForDeletion() (cut *File, held Errors) {
 // What follows matches the paths of what no deletion depends on. Where there is a deletion.before, inputs, parameters, variables
 // and helpers may be for it.
 const needless = `guard|events|requires|resyncPeriod|retry|validate|watch\.(matchConditions|schema|acknowledged)|status\.fields|conventions\.(pause|reconcile)|` +
-	`downstreams\[\d+\]\.(template|templateFile|when|forEach|after|ready|drift|adoptionPolicy|adopt|updatePolicy)`
+	`downstreams\[\d+\]\.(template|templateFile|when|forEach|ready|drift|adoptionPolicy|adopt|updatePolicy)`
 
 var (
-	inAfter              = regexp.MustCompile(`^downstreams\[\d+\]\.after`)
 	needlessBesideBefore = regexp.MustCompile(`^(` + needless + `)($|[.\[])`)
 	needlessForDeletion  = regexp.MustCompile(`^(inputs|parameters|variables|helpers|helpersFile|` + needless + `)($|[.\[])`)
 )
@@ -50,14 +49,10 @@ func (f *File) cut() *File {
 		op.Watch.MatchConditions = nil
 	}
 	op.Downstreams = slices.Clone(op.Downstreams)
-	unordered := slices.ContainsFunc(f.problems, func(e *Error) bool { return inAfter.MatchString(e.Path) })
-	for i := range op.Downstreams {
-		have := &op.Downstreams[i]
+	for i, have := range op.Downstreams {
 		op.Downstreams[i] = Downstream{Name: have.Name, APIVersion: have.APIVersion, Kind: have.Kind, When: "true",
-			Ownership: have.Ownership, TargetNamespaces: have.TargetNamespaces, DeletionPolicy: have.DeletionPolicy}
-		if !unordered {
-			op.Downstreams[i].After = have.After
-		}
+			Ownership: have.Ownership, TargetNamespaces: have.TargetNamespaces, DeletionPolicy: have.DeletionPolicy,
+			After: append(slices.Clone(have.After), f.readBy(&have)...)}
 	}
 	if op.Deletion.Before == nil { // nothing is made: of the conventions' texts, the keys and the constant labels are enough
 		op.Inputs, op.Variables, op.Helpers = nil, nil, ""
@@ -75,6 +70,21 @@ func (f *File) cut() *File {
 		}
 	}
 	return &cut
+}
+
+// readBy are the other downstreams that the texts of one name: it is deleted before these. The texts may have errors, so they are only searched.
+func (f *File) readBy(d *Downstream) (list []After) {
+	text := d.Template + "\n" + d.When
+	if d.ForEach != nil {
+		text += "\n" + d.ForEach.Items
+	}
+	for _, other := range f.Downstreams {
+		read := regexp.MustCompile(`\bdownstreams?(\.|\W{1,4}["'])` + regexp.QuoteMeta(other.Name) + `\b`)
+		if other.Name != d.Name && read.MatchString(text) {
+			list = append(list, After{Name: other.Name, Until: AfterCreated})
+		}
+	}
+	return list
 }
 
 // hasProblemIn reports whether there are errors below a key.

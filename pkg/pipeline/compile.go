@@ -119,7 +119,11 @@ func (c *compiler) lookUpKinds(o Options) error {
 		if err != nil {
 			return err
 		}
-		c.p.Downstreams = append(c.p.Downstreams, &Downstream{Index: i, Name: cfg.Name, Config: cfg, Kind: *kind})
+		d := &Downstream{Index: i, Name: cfg.Name, Config: cfg, Kind: *kind}
+		if d.OwnsFields() {
+			d.hashPrefix = fieldsHashPrefix
+		}
+		c.p.Downstreams = append(c.p.Downstreams, d)
 	}
 	for i := range op.Inputs {
 		cfg := &op.Inputs[i]

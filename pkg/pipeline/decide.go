@@ -288,6 +288,8 @@ func notOurs(s *subject) (Outcome, bool) {
 	case left:
 		at, _, _ := ParseOwnerMark(s.facts.Live.OwnerMark)
 		what = fmt.Sprintf("belongs to an earlier %s %s, which is gone", s.in.Upstream.GetKind(), at)
+	case marked && IsOfFields(s.facts.Live.Hash):
+		what = "belongs to others: this operator only set fields of it (ownership: Fields)"
 	case marked:
 		what = "has our owner mark, but was not created by this operator"
 	case HasLostOwner(s.facts.Live):
@@ -320,7 +322,7 @@ func (s *subject) ours() bool {
 	if s.OwnsFields() {
 		return Marked(s.facts.Live, s.in.Upstream.GetUID())
 	}
-	return Owns(s.facts.Live, s.in.Upstream.GetUID(), s.facts.Trusted)
+	return s.Downstream.Owns(s.facts.Live, s.in.Upstream.GetUID(), s.facts.Trusted)
 }
 
 // Repairs reports whether drift is undone: by the policies it may also be reported, or left alone.

@@ -23,6 +23,17 @@ func Owns(live *drift.Live, uid types.UID, trusted bool) bool {
 	return Applied(live, uid)
 }
 
+// Owns is Owns for an object that belongs to d: what was done as Fields is no proof that a whole object is ours, whoever records its uid.
+func (d *Downstream) Owns(live *drift.Live, uid types.UID, trusted bool) bool {
+	return (d.OwnsFields() || !IsOfFields(live.Hash)) && Owns(live, uid, trusted)
+}
+
+// fieldsHashPrefix begins the hash of documents that are only fields of an object of others (ownership: Fields).
+const fieldsHashPrefix = "fields-"
+
+// IsOfFields reports whether a hash is that of fields of an object of others.
+func IsOfFields(hash string) bool { return strings.HasPrefix(hash, fieldsHashPrefix) }
+
 // Applied reports whether live has the mark of the upstream with this uid, and the API server records that our field
 // manager applied it. The record exists with the object, in the same request. Whoever may only create the kind cannot
 // write it: on a create, the API server attributes every field to that request, and an apply takes the right to patch,

@@ -3,7 +3,9 @@ package pipeline
 import (
 	"fmt"
 	"slices"
+	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/config"
@@ -45,7 +47,13 @@ func (p *Pipeline) decideLeftovers(in Input, out *Decision) {
 			o.State, o.Message = current.State, current.Message
 		default:
 			o.State, o.Message = StateSuperseded, "it stays until its successor exists"
+			if current.Target.Name != "" {
+				o.Message = fmt.Sprintf("it stays until %s exists", current.Target)
+			}
 			p.giveWay(&o, own, successors)
+		}
+		if why := p.standsFor(outcomes, own); why != "" && (o.Action == ActionDelete || o.GoesLater) {
+			o.Action, o.GoesLater, o.Message = ActionNone, false, "it stays: "+why
 		}
 		if p.spaceRemoval(&o, own) {
 			c := &out.Outcomes[o.Object]
@@ -130,6 +138,39 @@ func (p *Pipeline) usersOfSuperseded(in Input, outcomes []Outcome) map[int]strin
 	return users
 }
 
+// standsFor says which object is wanted in a Namespace, or of the kind that a CustomResourceDefinition defines: it would be deleted with it,
+// whatever comes after what. Empty if there is none.
+func (p *Pipeline) standsFor(outcomes []Outcome, own Owned) string {
+	var within func(o Outcome) bool
+	kind := p.Downstreams[own.Downstream].GVK().GroupKind()
+	switch kind {
+	case schema.GroupKind{Kind: "Namespace"}:
+		within = func(o Outcome) bool {
+			return o.Target.Namespace == own.Live.Name || o.Live != nil && o.Live.Namespace == own.Live.Name
+		}
+	case schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}:
+		within = func(o Outcome) bool {
+			return p.Downstreams[o.Downstream].Kind.GVR.GroupResource().String() == own.Live.Name
+		}
+	default:
+		return ""
+	}
+	for _, o := range outcomes {
+		if o.State != StateUnwanted && within(o) {
+			verb := "is wanted in it"
+			if kind.Group != "" {
+				verb = "is wanted, and is of this kind"
+			}
+			at := o.Target
+			if o.Live != nil { // of one that cannot be rendered, no target is known
+				at = refOf(o.Live)
+			}
+			return strings.TrimSpace(p.Downstreams[o.Downstream].Config.Kind+" "+at.String()) + " " + verb
+		}
+	}
+	return ""
+}
+
 // leftover is the outcome for an object at no target, before it is decided on.
 func leftover(in Input, own Owned) Outcome {
 	o := Outcome{Downstream: own.Downstream, Object: own.Downstream, Live: own.Live, UID: own.Live.UID, Target: refOf(own.Live)}
@@ -182,7 +223,7 @@ func (p *Pipeline) Leftovers(
 				continue
 			}
 			home, certain := p.HomeOf(i, live, recorded)
-			if !Owns(live, upstream, known[live.UID]) {
+			if !p.Downstreams[home].Owns(live, upstream, known[live.UID]) {
 				continue
 			}
 			seen[live.UID] = true

@@ -170,6 +170,7 @@ func (c *compiler) siblings() {
 		}
 	}
 	c.order()
+	c.keptNamespaces()
 	for _, d := range c.p.Downstreams {
 		var view drift.View
 		for _, other := range c.p.Downstreams {
@@ -241,13 +242,23 @@ func (c *compiler) order() {
 	}
 }
 
-func (c *compiler) circle(way []string) {
-	if c.p.OnlyDeletes { // then there is no order
-		for _, d := range c.p.Downstreams {
-			d.Config.After = nil
+// keptNamespaces warns of a Namespace that may be unwanted while something that comes after it is wanted: it is not deleted then.
+func (c *compiler) keptNamespaces() {
+	for i, d := range c.p.Downstreams {
+		for _, j := range c.p.comesAfter(d) {
+			other, texts := c.p.Downstreams[j], d.Config.When
+			if d.Several() {
+				texts += " " + d.Config.ForEach.Items
+			}
+			if when := other.Config.When; other.Config.Kind == "Namespace" && when != "" && when != "true" && !strings.Contains(texts, when) {
+				c.warn(*c.file.Errorf(fmt.Sprintf("downstreams[%d]", i), fmt.Sprintf("give it the same when: %s", when),
+					"it comes after %s, a Namespace, and may be wanted when that is not: while it is wanted in the Namespace, this is not deleted", other.Name))
+			}
 		}
-		return
 	}
+}
+
+func (c *compiler) circle(way []string) {
 	i := c.p.indexOf(way[0])
 	c.fail(fmt.Sprintf("downstreams[%d]", i), "let one of them do without the other", "downstreams read or come after each other: %s",
 		strings.Join(way, " needs "))

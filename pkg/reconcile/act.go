@@ -156,10 +156,13 @@ func (r *reconciliation) resolveExisting(ctx context.Context, outcome *pipeline.
 	t := r.target(i, outcome.Target)
 	rec := r.recordedAs(r.recorded(), outcome.Object)
 	outcome.State, outcome.Action, outcome.Message = pipeline.StateRepair, pipeline.ActionApply, "it had lost labels that the watch selects by"
-	o := *outcome
+	o, hash := *outcome, ""
+	if rec != nil {
+		hash = r.lastHash(outcome.Object, rec)
+	}
 	if rec != nil && rec.UID != "" && rec.UID == r.record.objects[o.Object].uid && rec.Namespace == o.Target.Namespace && rec.ObjectName == o.Target.Name && r.Shards == nil &&
-		r.canApplyUnread(i) && r.lastHash(o.Object, rec) != "" {
-		if r.lastHash(o.Object, rec) != r.record.desired.Objects[o.Object].Hash { // the labels are part of it
+		r.canApplyUnread(i) && hash != "" && pipeline.IsOfFields(hash) == r.Pipeline.Downstreams[i].OwnsFields() {
+		if hash != r.record.desired.Objects[o.Object].Hash { // the labels are part of it
 			o.State, o.Message = pipeline.StateUpdate, pipeline.MessageChanged
 		}
 		resp, err := r.client.Apply(ctx, t, rec.UID, doc)

@@ -332,7 +332,7 @@ func (r *reconciliation) findUncached(ctx context.Context, d pipeline.Decision) 
 		switch {
 		case err != nil:
 			r.Log.Info("an object that may exist cannot be read and is not counted", "upstream", r.ref.String(), "target", o.Target.String(), "error", err.Error())
-		case live != nil && (adopts || r.isOwn(live, uid)):
+		case live != nil && (adopts || r.isOwn(o.Downstream, live, uid)):
 			r.record.remember(k, live, r.now)
 			found = true
 		case uid != "":

@@ -255,7 +255,7 @@ func (r *reconciliation) readRecorded(ctx context.Context, known []pipeline.Owne
 		if err != nil {
 			return nil, err
 		}
-		if read[w.place] = live; live != nil && (r.isOwn(live, w.uid) || r.isOrphaned(live, w.uid)) {
+		if read[w.place] = live; live != nil && (r.isOwn(w.downstream, live, w.uid) || r.isOrphaned(live, w.uid)) {
 			more = append(more, pipeline.Owned{Downstream: w.downstream, Live: live, Certain: true})
 		}
 	}
@@ -279,7 +279,7 @@ func (r *reconciliation) readMade(ctx context.Context, known, more []pipeline.Ow
 				return nil, err
 			}
 		}
-		if live != nil && r.isOwn(live, "") {
+		if live != nil && r.isOwn(m.downstream, live, "") {
 			more = append(more, pipeline.Owned{Downstream: m.downstream, Live: live, Certain: true})
 		}
 	}
@@ -312,14 +312,15 @@ func (r *reconciliation) isTarget(i int, at pipeline.Ref) bool {
 	return false
 }
 
-// isOwn reports whether an object is the upstream's: the one of that uid, which the status records, or any if uid is empty.
-func (r *reconciliation) isOwn(live *drift.Live, uid types.UID) bool {
+// isOwn reports whether an object of downstream i is the upstream's: the one of that uid, which the status records, or any if uid is empty.
+func (r *reconciliation) isOwn(i int, live *drift.Live, uid types.UID) bool {
+	d := r.Pipeline.Downstreams[i]
 	if uid == "" {
-		return pipeline.Applied(live, r.upstream.GetUID())
+		return d.Owns(live, r.upstream.GetUID(), false)
 	}
 	// One without any mark was released, perhaps by a process that could not say so in the status any more.
 	hasMark := live.Hash != "" || pipeline.Marked(live, r.upstream.GetUID())
-	return live.UID == uid && hasMark && pipeline.Owns(live, r.upstream.GetUID(), r.Pipeline.TrustsStatus())
+	return live.UID == uid && hasMark && d.Owns(live, r.upstream.GetUID(), r.Pipeline.TrustsStatus())
 }
 
 // isOrphaned reports whether an object is the recorded one, without its owner mark because the garbage collector has removed

@@ -26,7 +26,7 @@ func (r *reconciliation) finish(ctx context.Context, d pipeline.Decision) time.D
 	results := r.results(d)
 	r.countStates(r.record, statesOf(results))
 	report := r.Pipeline.Report(ctx, r.upstream, r.inputsRead(), r.record.desired, results, r.leftToReport(d), metav1.NewTime(r.now))
-	report, told := r.writeReport(ctx, report, func() drift.Sum { return r.causeOf(results) })
+	report, told := r.writeReport(ctx, report, func() drift.Sum { return r.causeOf(results, d.Leftovers) })
 	r.eventOutcomes(d, told)
 	r.reportRow(report.Row)
 	after := r.nextReconciliation(d)
@@ -68,7 +68,7 @@ func (r *reconciliation) finishUnselected(ctx context.Context, d pipeline.Decisi
 
 func (r *reconciliation) writeUnselected(ctx context.Context, d pipeline.Decision) {
 	report := r.Pipeline.ReportUnselected(r.upstream, d, r.failuresByDownstream(), metav1.NewTime(r.now))
-	r.writeReport(ctx, report, func() drift.Sum { return r.causeOf(nil) })
+	r.writeReport(ctx, report, func() drift.Sum { return r.causeOf(nil, d.Leftovers) })
 }
 
 // results pairs every outcome with the object of ours that belongs to it: the target, or the object that it is to replace.

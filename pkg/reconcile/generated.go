@@ -79,7 +79,7 @@ func (r *reconciliation) keepTerminating(ctx context.Context, in pipeline.Input)
 	}
 	for k, f := range in.Facts {
 		i := in.Desired.Objects[k].Downstream
-		if f.Live == nil || !f.Live.Deleting || !r.Pipeline.Downstreams[i].HasGenerated() || !pipeline.Owns(f.Live, r.upstream.GetUID(), f.Trusted) {
+		if f.Live == nil || !f.Live.Deleting || !r.Pipeline.Downstreams[i].HasGenerated() || !r.Pipeline.Downstreams[i].Owns(f.Live, r.upstream.GetUID(), f.Trusted) {
 			continue
 		}
 		o := r.outcomeOf(i, pipeline.Ref{Namespace: f.Live.Namespace, Name: f.Live.Name})

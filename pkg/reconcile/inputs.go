@@ -227,7 +227,7 @@ func (r *reconciliation) sibling(downstream int, at pipeline.Ref) map[string]any
 		return nil
 	}
 	known := r.isRecorded(r.recorded(), live.UID) || slices.ContainsFunc(r.record.objects, func(t *objectMemory) bool { return t.uid == live.UID })
-	if !pipeline.Owns(live, r.upstream.GetUID(), known) {
+	if !r.Pipeline.Downstreams[downstream].Owns(live, r.upstream.GetUID(), known) {
 		return nil
 	}
 	if live.Kept == nil {

@@ -3,8 +3,10 @@ package reconcile
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/drift"
@@ -113,9 +115,14 @@ func (t *dryRun) previewRefused(at apply.Target, o pipeline.Outcome, in pipeline
 		note += "; which of the fields taken over would be removed is not shown"
 	}
 	c.Note, c.Document = note, t.documentFor(o, in)
-	t.changes[i], t.after[i] = c, t.assumedLive(o, c.Document, in)
+	t.changes[i] = c
 	if o.Live == nil {
 		c.After = &unstructured.Unstructured{Object: c.Document}
+		if apply.Classify(t.answers.Error(at)).Reason == apply.ReasonNamespaceNotFound && !t.makesNamespace(at.Namespace) {
+			return false // it replaces nothing before somebody else makes the namespace
+		}
+	}
+	if t.after[i] = t.assumedLive(o, c.Document, in); o.Live == nil {
 		return true
 	}
 	if t.explain(c, nil); c.Before != nil {
@@ -125,6 +132,14 @@ func (t *dryRun) previewRefused(at apply.Target, o pipeline.Outcome, in pipeline
 		}
 	}
 	return true
+}
+
+// makesNamespace reports whether the upstream wants a Namespace of that name.
+func (t *dryRun) makesNamespace(name string) bool {
+	return slices.ContainsFunc(t.record.desired.Objects, func(o pipeline.DesiredObject) bool {
+		kind := t.Pipeline.Downstreams[o.Downstream].GVK().GroupKind()
+		return o.Wanted && o.Target.Name == name && kind == schema.GroupKind{Kind: "Namespace"}
+	})
 }
 
 // inconclusive says why a refused dry run tells nothing about the write; empty if it does.

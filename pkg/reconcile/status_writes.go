@@ -33,7 +33,7 @@ func (r *reconciliation) statusDigest(want map[string]any) string {
 
 // causeOf is the digest of what the status follows from, without what its write changes. Messages are left out: they may quote
 // the status.
-func (r *reconciliation) causeOf(results []pipeline.Result) drift.Sum {
+func (r *reconciliation) causeOf(results []pipeline.Result, leftovers []pipeline.Outcome) drift.Sum {
 	others := drift.Digest(r.Pipeline.OthersStatus(r.upstream))
 	cause := []any{string(r.record.externalDigest[:]), string(r.inputsDigest[:]), string(others[:])}
 	for _, result := range results {
@@ -48,6 +48,9 @@ func (r *reconciliation) causeOf(results []pipeline.Result) drift.Sum {
 			item = append(item, string(result.Outcome.Live.UID))
 		}
 		cause = append(cause, item)
+	}
+	for _, o := range leftovers { // they go one by one, and some wait for others
+		cause = append(cause, string(o.Live.UID), o.Live.ResourceVersion)
 	}
 	return drift.Digest(cause)
 }

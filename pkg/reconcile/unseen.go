@@ -30,7 +30,7 @@ func (r *reconciliation) findRecorded(ctx context.Context) (found bool) {
 		}
 		switch live, ok := r.tryRead(ctx, w); {
 		case !ok:
-		case live == nil || !r.isOwn(live, w.uid):
+		case live == nil || !r.isOwn(w.downstream, live, w.uid):
 			r.record.noteAbsent(w.uid, live, r.now)
 		default:
 			r.unseen, found = append(r.unseen, pipeline.Owned{Downstream: w.downstream, Live: live, Certain: true}), true
@@ -142,7 +142,7 @@ func (r *reconciliation) findMadeBefore(ctx context.Context) (found bool) {
 		}
 		switch live, ok := r.tryRead(ctx, witness{place: m}); {
 		case !ok:
-		case live != nil && r.isOwn(live, ""):
+		case live != nil && r.isOwn(m.downstream, live, ""):
 			r.unseen, found = append(r.unseen, pipeline.Owned{Downstream: m.downstream, Live: live, Certain: true}), true
 		default:
 			r.record.confirmCreated(func(read place) bool { return read == m })

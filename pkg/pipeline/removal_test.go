@@ -1,0 +1,110 @@
+package pipeline
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/drift"
+)
+
+// What was set as fields of an object of others is no proof that the object is ours, whoever records its uid, unless the downstream still
+// sets fields.
+func TestFieldsAreNoOwnership(t *testing.T) {
+	for _, row := range []struct {
+		reason         string
+		fields, marked bool
+		adopt          config.AdoptionPolicy
+		state          State
+		owned          int
+	}{
+		{"an object of ours", false, false, config.AdoptNever, StateInSync, 1},
+		{"an object of others that has our fields", false, true, config.AdoptNever, StateConflict, 0},
+		{"it may be adopted", false, true, config.AdoptIfUnowned, StateUpdate, 0},
+		{"the downstream sets fields", true, true, config.AdoptNever, StateInSync, 1},
+	} {
+		p := onePipeline(func(op *config.Operator) {
+			if op.Downstreams[0].AdoptionPolicy = row.adopt; row.fields {
+				op.Downstreams[0].Ownership = config.OwnershipFields
+			}
+		})
+		in := inSyncInput()
+		in.HasFinalizer = true
+		annotate(&in, true)
+		live := in.Facts[0].Live
+		if row.marked {
+			live.Hash = fieldsHashPrefix + hash
+			in.Facts[0].RecordedHash = live.Hash
+		}
+		if row.fields {
+			in.Desired.Objects[0].Hash = live.Hash
+		}
+		if got := p.Decide(in).Outcomes[0]; got.State != row.state || got.Theirs != (row.owned == 0) {
+			t.Errorf("%s: %s, theirs %t: %s", row.reason, got.State, got.Theirs, got.Message)
+		}
+		left := p.Leftovers(upstreamUID, nil, [][]*drift.Live{{live}}, nil, map[types.UID]bool{live.UID: true})
+		if len(left) != row.owned {
+			t.Errorf("%s: %d objects are deleted or released with the upstream", row.reason, len(left))
+		}
+	}
+}
+
+// A Namespace, or a definition, is not deleted while something is wanted that would be deleted with it, whatever after says.
+func TestStandsForWanted(t *testing.T) {
+	namespace := func(op *config.Operator) { op.Downstreams[0].Kind = "Namespace" }
+	definition := func(op *config.Operator) {
+		op.Downstreams[0].APIVersion, op.Downstreams[0].Kind = "apiextensions.k8s.io/v1", "CustomResourceDefinition"
+	}
+	for _, row := range []struct {
+		reason string
+		kind   func(*config.Operator)
+		name   string
+		change func(*Input)
+		want   Action
+	}{
+		{"an object is wanted in the namespace", namespace, "apps", func(*Input) {}, ActionNone},
+		{"it is yet to be created", namespace, "apps", func(in *Input) { in.Facts[1].Live = nil }, ActionNone},
+		{"it cannot be rendered, and stands there", namespace, "apps", func(in *Input) { in.Desired.Objects[1].Err, in.Desired.Objects[1].Wanted = errTest, false }, ActionNone},
+		{"it is wanted in another namespace", namespace, "old", func(*Input) {}, ActionDelete},
+		{"it is not wanted any more", namespace, "apps", func(in *Input) { in.Desired.Objects[1].Wanted = false }, ActionDelete},
+		{"an object of the kind is wanted", definition, "widgets.example.com", func(*Input) {}, ActionNone},
+		{"one of another kind is wanted", definition, "gadgets.example.com", func(*Input) {}, ActionDelete},
+		{"none of the kind is wanted", definition, "widgets.example.com", func(in *Input) { in.Desired.Objects[1].Wanted = false }, ActionDelete},
+		{"of another kind nothing else is part", func(*config.Operator) {}, "apps", func(*Input) {}, ActionDelete},
+	} {
+		for _, after := range []bool{false, true} {
+			p := onePipeline(func(op *config.Operator) {
+				second := op.Downstreams[0]
+				second.Name, second.APIVersion, second.Kind = "second", "example.com/v1", "Widget"
+				if row.kind(op); after {
+					second.After = []config.After{{Name: op.Downstreams[0].Name, Until: config.AfterReady}}
+				}
+				op.Downstreams = append(op.Downstreams, second)
+			})
+			p.Downstreams[1].Kind.GVR = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}
+			in := inSyncInput()
+			in.HasFinalizer, in.Inputs = true, func() Inputs { return Inputs{} }
+			in.Desired.Objects = append([]DesiredObject{{}}, in.Desired.Objects...)
+			in.Desired.Objects[1].Downstream = 1
+			in.Facts = append([]Facts{{}}, in.Facts...)
+			old := ourLive()
+			old.Namespace, old.Name, old.UID = "", row.name, "live-0"
+			in.Leftovers = []Owned{{Live: old, Certain: true}}
+			row.change(&in)
+			got := p.Decide(in).Leftovers[0]
+			if got.Action != row.want || got.GoesLater {
+				t.Errorf("%s, after %t: %s %q, later %t: %s", row.reason, after, got.State, got.Action, got.GoesLater, got.Message)
+			}
+			if row.want == ActionNone && !strings.HasPrefix(got.Message, "it stays: Widget apps/web is wanted") {
+				t.Errorf("%s, after %t: %s", row.reason, after, got.Message)
+			}
+			in.Selected = false
+			if got := p.Decide(in).Leftovers[0]; got.Action != ActionDelete {
+				t.Errorf("%s, not selected: %s %q: %s", row.reason, got.State, got.Action, got.Message)
+			}
+		}
+	}
+}
