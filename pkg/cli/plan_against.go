@@ -159,13 +159,7 @@ func (t *transition) changes(was, is *reconcile.Current, f *reconcile.Finding) e
 	}
 	for _, c := range f.Changes {
 		before, after := t.oldDocument(was, c), is.Documents[c.Index]
-		caused := drift.Digest(before) != drift.Digest(after) || t.takesOverFields(c)
-		if c.Leftover {
-			caused = t.wasTarget(was, c.Live) || !isOwned(was, c.Live)
-		} else if before == nil && after == nil { // neither asks for anything: then why is the matter
-			caused = t.refusedNow(was, is, c)
-		}
-		if !caused {
+		if !t.causes(was, is, c, before, after) {
 			t.countUnchanged(c)
 			continue
 		}
@@ -178,6 +172,17 @@ func (t *transition) changes(was, is *reconcile.Current, f *reconcile.Finding) e
 		}
 	}
 	return nil
+}
+
+// causes reports whether it is the new config that has a change made.
+func (t *transition) causes(was, is *reconcile.Current, c reconcile.Change, before, after map[string]any) bool {
+	switch {
+	case c.Leftover:
+		return t.wasTarget(was, c.Live) || !isOwned(was, c.Live)
+	case before == nil && after == nil: // neither asks for anything: then why is the matter
+		return t.refusedNow(was, is, c)
+	}
+	return drift.Digest(before) != drift.Digest(after) || t.takesOverFields(c)
 }
 
 // oldDocument is what the old config asks for of the downstream of that name; nil if it asks for nothing.
@@ -234,8 +239,8 @@ func (t *transition) wasTarget(was *reconcile.Current, live *drift.Live) bool {
 	return false
 }
 
-// isOwned reports whether a config looks after an object. One that a removed downstream has left is nobody's until a downstream has its name
-// again.
+// isOwned reports whether a config looks after an object. One that a removed downstream has left is nobody's until one has its
+// name again.
 func isOwned(by *reconcile.Current, live *drift.Live) bool {
 	return live != nil && slices.ContainsFunc(by.Owned, func(list []*drift.Live) bool {
 		return slices.ContainsFunc(list, func(own *drift.Live) bool { return own.UID == live.UID })

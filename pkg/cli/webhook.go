@@ -128,7 +128,8 @@ func (o *runOptions) serveConversions(
 			recorder(s.Name).Eventf(about, nil, corev1.EventTypeWarning, reason, "Verify", "%s", text)
 		},
 		Interval: interval, Forget: auto.Forget,
-		Find: source.find, FindProven: source.findProven, Client: source.client, Endpoint: endpoint, Leads: leads, Log: log.WithName("conversion"),
+		Find: source.find, FindProven: source.findProven,
+		Client: source.client, Endpoint: endpoint, Leads: leads, Log: log.WithName("conversion"),
 		Certificates: &webhook.Certificates{Secrets: secrets, At: secret, Hosts: hosts, ReadOnly: o.webhook.readOnly, Log: log},
 	}
 	server, err := o.webhook.server(publisher)

@@ -72,7 +72,8 @@ func (f *File) cut() *File {
 	return &cut
 }
 
-// readBy are the other downstreams that the texts of one name: it is deleted before these. The texts may have errors, so they are only searched.
+// readBy are the other downstreams that the texts of one name: it is deleted before these. The texts may have errors, so they are only
+// searched.
 func (f *File) readBy(d *Downstream) (list []After) {
 	text := d.Template + "\n" + d.When
 	if d.ForEach != nil {

@@ -28,7 +28,8 @@ downstreams:
     template: |
       metadata: {name: {{ (downstream "second").metadata.name }
 status: {conditions: {ready: Ready}}
-conventions: {fieldManager: cut, labels: {test.example.com/managed: cut}, owner: {annotation: test.example.com/owner}, finalizer: test.example.com/cut, hash: {annotation: test.example.com/hash}}
+conventions: {fieldManager: cut, labels: {test.example.com/managed: cut}, owner: {annotation: test.example.com/owner},
+  finalizer: test.example.com/cut, hash: {annotation: test.example.com/hash}}
 deletion: {wait: true}
 `
 	file := filepath.Join(t.TempDir(), "operator.yaml")

@@ -61,7 +61,7 @@ spokes:
 		}
 		p := &prover{Converter: c, from: pair[0], via: pair[1], generator: c.generator(1, pair[1])}
 		dearest := uint64(0)
-		_, err := p.everySize(t.Context(), func(obj map[string]any) (done bool, err error) {
+		err := p.everySize(t.Context(), func(obj map[string]any) (done bool, err error) {
 			pass := &pass{ctx: t.Context(), budget: rules.NewBudget(t.Context())}
 			err = c.hop(obj, pair[0].Name, pair[1].Name, pass)
 			dearest = max(dearest, rules.CostPerObject-pass.budget.Left())

@@ -20,7 +20,7 @@ import (
 const triesOfSize = 8
 
 // everySize tries objects in which one list, map or text is at a bound, or just outside of one of the other version.
-func (p *prover) everySize(ctx context.Context, try func(map[string]any) (done bool, err error)) (done bool, err error) {
+func (p *prover) everySize(ctx context.Context, try func(map[string]any) (done bool, err error)) error {
 	g := *p.generator
 	g.chosen, g.random = nil, rand.New(rand.NewPCG(1, 2))
 	defer func() { p.large = false }()
@@ -28,7 +28,7 @@ func (p *prover) everySize(ctx context.Context, try func(map[string]any) (done b
 		p.large = want.size > maxMany
 		for n := range triesOfSize {
 			if ctx.Err() != nil {
-				return true, ctx.Err()
+				return ctx.Err()
 			}
 			maker := &largeMaker{generator: &g, want: want, optional: n >= triesOfSize/2}
 			obj, ok := maker.value(p.from.Structural, "", 0).(map[string]any)
@@ -36,12 +36,12 @@ func (p *prover) everySize(ctx context.Context, try func(map[string]any) (done b
 				continue
 			}
 			if done, err := try(obj); done || err != nil {
-				return true, err
+				return err
 			}
 			break
 		}
 	}
-	return false, nil
+	return nil
 }
 
 // isStorable reports whether etcd takes an object of that size.

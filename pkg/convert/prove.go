@@ -194,8 +194,7 @@ func (p *prover) run(ctx context.Context, objects int) (ProofPair, error) {
 	if done, err := p.everyCombination(ctx, survives); done {
 		return result, err
 	}
-	_, err := p.everySize(ctx, survives)
-	return result, err
+	return result, p.everySize(ctx, survives)
 }
 
 // combinations are all pairs of values of two fields, and how many these are. Of more than maxPairs so many are chosen at random.

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -46,20 +47,25 @@ func (p *Pipeline) decideLeftovers(in Input, out *Decision) {
 		case in.Desired.Unknown(own.Downstream):
 			o.State, o.Message = current.State, current.Message
 		default:
-			o.State, o.Message = StateSuperseded, "it stays until its successor exists"
-			if current.Target.Name != "" {
-				o.Message = fmt.Sprintf("it stays until %s exists", current.Target)
-			}
+			o.State, o.Message = StateSuperseded, fmt.Sprintf("it stays until %s exists", cmp.Or(current.Target.String(), "its successor"))
 			p.giveWay(&o, own, successors)
 		}
-		if why := p.standsFor(outcomes, own); why != "" && (o.Action == ActionDelete || o.GoesLater) {
-			o.Action, o.GoesLater, o.Message = ActionNone, false, "it stays: "+why
-		}
+		p.keepFilled(&o, own, outcomes)
 		if p.spaceRemoval(&o, own) {
 			c := &out.Outcomes[o.Object]
 			c.State, c.Action, c.Message, c.RequeueAfter = StateContested, ActionNone, o.Message, o.RequeueAfter
 		}
 		out.Leftovers = append(out.Leftovers, o)
+	}
+}
+
+// keepFilled leaves an object that was to be deleted while another one stands for it.
+func (p *Pipeline) keepFilled(o *Outcome, own Owned, outcomes []Outcome) {
+	if o.Action != ActionDelete && !o.GoesLater {
+		return
+	}
+	if why := p.standsFor(outcomes, own); why != "" {
+		o.Action, o.GoesLater, o.Message = ActionNone, false, "it stays: "+why
 	}
 }
 

@@ -156,12 +156,8 @@ func (r *reconciliation) resolveExisting(ctx context.Context, outcome *pipeline.
 	t := r.target(i, outcome.Target)
 	rec := r.recordedAs(r.recorded(), outcome.Object)
 	outcome.State, outcome.Action, outcome.Message = pipeline.StateRepair, pipeline.ActionApply, "it had lost labels that the watch selects by"
-	o, hash := *outcome, ""
-	if rec != nil {
-		hash = r.lastHash(outcome.Object, rec)
-	}
-	if rec != nil && rec.UID != "" && rec.UID == r.record.objects[o.Object].uid && rec.Namespace == o.Target.Namespace && rec.ObjectName == o.Target.Name && r.Shards == nil &&
-		r.canApplyUnread(i) && hash != "" && pipeline.IsOfFields(hash) == r.Pipeline.Downstreams[i].OwnsFields() {
+	o := *outcome
+	if hash := r.lastHash(o.Object, rec); r.isRecordedAt(o, rec) && r.canApplyUnread(i, hash) {
 		if hash != r.record.desired.Objects[o.Object].Hash { // the labels are part of it
 			o.State, o.Message = pipeline.StateUpdate, pipeline.MessageChanged
 		}
@@ -190,16 +186,25 @@ func (r *reconciliation) resolveExisting(ctx context.Context, outcome *pipeline.
 
 // lastHash is the hash of what was applied last to object k of the desired state, which the status records as rec; empty if that is not known.
 func (r *reconciliation) lastHash(k int, rec *status.Recorded) string {
+	if rec == nil {
+		return ""
+	}
 	if t := &r.record.objects[k].target; t.uid == rec.UID {
 		return cmp.Or(t.contest.get().written, rec.Hash)
 	}
 	return rec.Hash
 }
 
-// canApplyUnread reports whether an apply of downstream i needs to know nothing about the live object.
-func (r *reconciliation) canApplyUnread(i int) bool {
+// isRecordedAt reports whether rec says of an object that it is where it is to be, and this process agrees.
+func (r *reconciliation) isRecordedAt(o pipeline.Outcome, rec *status.Recorded) bool {
+	return rec != nil && rec.UID != "" && rec.UID == r.record.objects[o.Object].uid && rec.Namespace == o.Target.Namespace &&
+		rec.ObjectName == o.Target.Name
+}
+
+// canApplyUnread reports whether an apply of downstream i needs to know no more about the live object than the hash of what was applied last.
+func (r *reconciliation) canApplyUnread(i int, hash string) bool {
 	d := r.Pipeline.Downstreams[i]
-	return len(d.View.Initial) == 0 && d.Repairs() && len(d.View.TakeoverManagers()) == 0
+	return r.Shards == nil && hash != "" && pipeline.IsOfFields(hash) == d.OwnsFields() && len(d.View.Initial) == 0 && d.Repairs() && len(d.View.TakeoverManagers()) == 0
 }
 
 // mayHaveSucceeded reports whether a failed request may have been carried out nevertheless.
