@@ -82,6 +82,11 @@ is missing, the command names it and writes nothing.`,
 			return o.run(ctx, args[0])
 		},
 	}
+	o.bind(cmd)
+	return cmd
+}
+
+func (o *restoreOptions) bind(cmd *cobra.Command) {
 	o.configs.bind(cmd)
 	flags := cmd.Flags()
 	flags.BoolVar(&o.dryRun, "dry-run", false,
@@ -94,7 +99,6 @@ is missing, the command names it and writes nothing.`,
 	flags.BoolVar(&o.noPause, "no-pause", false, "Do not pause upstreams: no operator is running")
 	flags.StringVar(&o.manager, "field-manager", "corollary-restore", "Field manager of what is not finished; at the end it owns no field")
 	o.connection.bind(cmd, "")
-	return cmd
 }
 
 func (o *restoreOptions) run(ctx context.Context, path string) (err error) {

@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -47,7 +46,7 @@ func (p *Pipeline) decideLeftovers(in Input, out *Decision) {
 		case in.Desired.Unknown(own.Downstream):
 			o.State, o.Message = current.State, current.Message
 		default:
-			o.State, o.Message = StateSuperseded, fmt.Sprintf("it stays until %s exists", cmp.Or(current.Target.String(), "its successor"))
+			o.State, o.Message = StateSuperseded, fmt.Sprintf("it stays until %s exists", nameOf(current.Target))
 			p.giveWay(&o, own, successors)
 		}
 		p.keepFilled(&o, own, outcomes)
@@ -59,14 +58,21 @@ func (p *Pipeline) decideLeftovers(in Input, out *Decision) {
 	}
 }
 
-// keepFilled leaves an object that was to be deleted while another one stands for it.
+// keepFilled keeps a Namespace or CustomResourceDefinition that was to be deleted while it holds an object that is wanted.
 func (p *Pipeline) keepFilled(o *Outcome, own Owned, outcomes []Outcome) {
 	if o.Action != ActionDelete && !o.GoesLater {
 		return
 	}
-	if why := p.standsFor(outcomes, own); why != "" {
+	if why := p.heldBy(outcomes, own); why != "" {
 		o.Action, o.GoesLater, o.Message = ActionNone, false, "it stays: "+why
 	}
+}
+
+func nameOf(at Ref) string {
+	if at.Name == "" {
+		return "its successor"
+	}
+	return at.String()
 }
 
 // giveWay finds the blockers of a superseded object, if nothing else keeps its successors from existing. One that gives way is removed.
@@ -144,9 +150,9 @@ func (p *Pipeline) usersOfSuperseded(in Input, outcomes []Outcome) map[int]strin
 	return users
 }
 
-// standsFor says which object is wanted in a Namespace, or of the kind that a CustomResourceDefinition defines: it would be deleted with it,
+// heldBy says which object is wanted in a Namespace, or of the kind that a CustomResourceDefinition defines: it would be deleted with it,
 // whatever comes after what. Empty if there is none.
-func (p *Pipeline) standsFor(outcomes []Outcome, own Owned) string {
+func (p *Pipeline) heldBy(outcomes []Outcome, own Owned) string {
 	var within func(o Outcome) bool
 	kind := p.Downstreams[own.Downstream].GVK().GroupKind()
 	switch kind {

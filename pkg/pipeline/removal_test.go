@@ -67,7 +67,7 @@ func TestStandsForWanted(t *testing.T) {
 	}{
 		{"an object is wanted in the namespace", namespace, "apps", func(*Input) {}, ActionNone},
 		{"it is yet to be created", namespace, "apps", func(in *Input) { in.Facts[1].Live = nil }, ActionNone},
-		{"it cannot be rendered, and stands there", namespace, "apps", func(in *Input) { in.Desired.Objects[1].Err, in.Desired.Objects[1].Wanted = errTest, false }, ActionNone},
+		{"it cannot be rendered, and exists", namespace, "apps", func(in *Input) { in.Desired.Objects[1].Err, in.Desired.Objects[1].Wanted = errTest, false }, ActionNone},
 		{"it is wanted in another namespace", namespace, "old", func(*Input) {}, ActionDelete},
 		{"it is not wanted any more", namespace, "apps", func(in *Input) { in.Desired.Objects[1].Wanted = false }, ActionDelete},
 		{"an object of the kind is wanted", definition, "widgets.example.com", func(*Input) {}, ActionNone},

@@ -85,7 +85,7 @@ func (r *reconciliation) noteUnread(w witness) {
 	r.unread = append(r.unread, pipeline.Owned{Downstream: w.downstream, Live: live})
 }
 
-// nextForUnseen is when objects are looked for again that the cache does not show: no event tells of their end.
+// nextForUnseen is when objects are looked for again that the cache does not show: no event reports their end.
 func (r *reconciliation) nextForUnseen() time.Duration {
 	exists := func(own pipeline.Owned) bool { return !r.record.isNotOurs(own.Live.UID, r.now) }
 	if len(r.unread) == 0 && !slices.ContainsFunc(r.unseen, exists) {

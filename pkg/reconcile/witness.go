@@ -39,7 +39,7 @@ func (r *reconciliation) witnesses() []witness {
 	return list
 }
 
-// findLeftovers returns the objects that stand at no target of a desired state; nil: all of them. They are remembered until they are known
+// findLeftovers returns the objects that are at no target of a desired state; nil: all of them. They are remembered until they are known
 // to be gone: once the status records their successors, nothing else may say whose they are.
 func (r *reconciliation) findLeftovers(w *pipeline.Desired, owned [][]*drift.Live) []pipeline.Owned {
 	known := map[types.UID]bool{}
