@@ -122,11 +122,7 @@ func (o *runOptions) serveConversions(
 			return auto.Consider(ctx, migrate.Candidate{CRD: s.CRD, Name: s.Name, FieldManager: s.FieldManager,
 				Converts: s.Converter.Has, Converter: s.Converter})
 		},
-		Warn: func(s webhook.Served, reason, text string) {
-			about := s.CRD.DeepCopy()
-			about.APIVersion, about.Kind = apiextensionsv1.SchemeGroupVersion.String(), "CustomResourceDefinition"
-			recorder(s.Name).Eventf(about, nil, corev1.EventTypeWarning, reason, "Verify", "%s", text)
-		},
+		Warn: func(s webhook.Served, reason, text string) { warnOf(recorder(s.Name), s, reason, text) },
 		Interval: interval, Forget: auto.Forget,
 		Find: source.find, FindProven: source.findProven,
 		Client: source.client, Endpoint: endpoint, Leads: leads, Log: log.WithName("conversion"),
@@ -145,6 +141,13 @@ func (o *runOptions) serveConversions(
 		return fmt.Errorf("adding the readiness check: %w", err)
 	}
 	return nil
+}
+
+// warnOf records an event about the definition of a conversion.
+func warnOf(recorder events.EventRecorder, s webhook.Served, reason, text string) {
+	about := s.CRD.DeepCopy()
+	about.APIVersion, about.Kind = apiextensionsv1.SchemeGroupVersion.String(), "CustomResourceDefinition"
+	recorder.Eventf(about, nil, corev1.EventTypeWarning, reason, "Verify", "%s", text)
 }
 
 // server answers the reviews of the API server.
