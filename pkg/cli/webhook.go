@@ -122,7 +122,7 @@ func (o *runOptions) serveConversions(
 			return auto.Consider(ctx, migrate.Candidate{CRD: s.CRD, Name: s.Name, FieldManager: s.FieldManager,
 				Converts: s.Converter.Has, Converter: s.Converter})
 		},
-		Warn: func(s webhook.Served, reason, text string) { warnOf(recorder(s.Name), s, reason, text) },
+		Warn:     func(s webhook.Served, reason, text string) { warnOf(recorder(s.Name), s, reason, text) },
 		Interval: interval, Forget: auto.Forget,
 		Find: source.find, FindProven: source.findProven,
 		Client: source.client, Endpoint: endpoint, Leads: leads, Log: log.WithName("conversion"),
