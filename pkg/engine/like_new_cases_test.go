@@ -4,14 +4,17 @@ package engine_test
 
 import (
 	"fmt"
+	"net/http"
 	"reflect"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
@@ -69,6 +72,58 @@ spec:
   egress: [{to: [{ipBlock: {cidr: 10.0.0.0/8}}]}]
   {{- end }}
 `
+
+// busy is a transport that lets another writer change the NetworkPolicy a right before the first of the operator's comparisons with a new object.
+type busy struct {
+	t    *testing.T
+	ns   string
+	left atomic.Int64 // how often
+	next http.RoundTripper
+}
+
+func (b *busy) RoundTrip(r *http.Request) (*http.Response, error) {
+	replaces := r.Header.Get("Content-Type") == string(types.JSONPatchType) && r.URL.Query().Has("dryRun")
+	if n := b.left.Load(); replaces && n > 0 {
+		b.left.Add(-1)
+		testkit.Patch(b.t, networkPolicies, b.ns, "a", "other", fmt.Sprintf(`{"metadata": {"annotations": {"other": "%d"}}}`, n))
+	}
+	return b.next.RoundTrip(r)
+}
+
+// TestDerivedWhileOthersWrite: an update of an object that others change leaves no derived value behind, and fails only if they change it all
+// the time. Then it is completed later, also after a restart, whatever the status said last.
+func TestDerivedWhileOthersWrite(t *testing.T) {
+	t.Parallel()
+	for title, times := range map[string]int64{"some times": 3, "all the time": 1000} {
+		t.Run(title, func(t *testing.T) {
+			t.Parallel()
+			ns, name := testkit.Namespace(t), testkit.Unique(t)
+			conf := making(fill(widgetConfig, ns, name), "networking.k8s.io/v1", "NetworkPolicy", egressBody)
+			others := &busy{t: t, ns: ns}
+			cfg := rest.CopyConfig(testkit.Config())
+			cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { others.next = next; return others })
+			o := start(t, cfg, conf)
+			testkit.Apply(t, ns, widget("a", `{data: {egress: x}}`))
+			waitField(t, networkPolicies, ns, "a", []any{"Ingress", "Egress"}, "spec", "policyTypes")
+			waitDownstream(t, ns, "a", "InSync")
+			others.left.Store(times)
+			testkit.Apply(t, ns, widget("a", `{data: {other: x}}`))
+			if times == 1000 {
+				testkit.Eventually(t, patience, func() (bool, string) {
+					n := metric(t, "corollary_failures_total", name, "reason", "Changed")
+					return n > 4, fmt.Sprintf("%v attempts have failed", n)
+				})
+				o.halt()
+				start(t, testkit.Config(), conf)
+			}
+			waitField(t, networkPolicies, ns, "a", []any{"Ingress"}, "spec", "policyTypes")
+			waitDownstream(t, ns, "a", "InSync")
+			if got := metric(t, "corollary_failures_total", name, "reason", "Changed"); (got > 0) != (times == 1000) {
+				t.Errorf("%v attempts failed", got)
+			}
+		})
+	}
+}
 
 // TestDerivedAfterEachDeath: an operator that is killed before or after any of its writes leaves no derived value behind once it has been
 // started again, nor a field that the template does not have.

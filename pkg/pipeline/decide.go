@@ -369,7 +369,7 @@ func inSync(s *subject) (Outcome, bool) {
 		return Outcome{State: StateUpdate, Action: ActionApply, Message: fmt.Sprintf("%s has the label of another shard", s.desired.Target)}, true
 	}
 	switch stale := s.facts.Verdict.Stale; {
-	case s.facts.Unverified && !s.OwnsFields():
+	case s.facts.Unverified:
 		return Outcome{State: StateUpdate, Action: ActionApply, Message: "the last update is not known to be complete"}, true
 	case stale != "":
 		return Outcome{State: StateStale, Message: fmt.Sprintf("%s has values that a new object would not have, and an update cannot change them: %s; "+

@@ -33,6 +33,8 @@ type Result struct {
 	// Unseen is true if Live is nil and what the upstream's status records is not known to be gone: its watch may have
 	// lost it from sight.
 	Unseen bool
+	// Unverified is Facts.Unverified, after what was done.
+	Unverified bool
 }
 
 // fact tells what a downstream contributes to the upstream's conditions.

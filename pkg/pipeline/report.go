@@ -144,6 +144,9 @@ func (p *Pipeline) record(w *DesiredObject, r Result, f status.Fact, before []st
 		return kept, true
 	}
 	state := string(r.Outcome.State)
+	if r.Unverified {
+		state = string(StateUpdate)
+	}
 	if d.Config.UpdatePolicy == config.UpdateCreateOnly && p.finished(d, r, f) {
 		state = endOf(f.Failed)
 	}

@@ -82,6 +82,7 @@ func (r *reconciliation) results(d pipeline.Decision) []pipeline.Result {
 		rec := r.recordedAs(recorded, k)
 		if results[k].Live != nil {
 			results[k].Baseline = r.baseline(k, results[k].Live, rec)
+			results[k].Unverified, _ = r.verifiedAs(k, results[k].Live, rec)
 		}
 		if rec != nil && rec.UID != "" {
 			replaced := o.Live != nil && o.Live.UID != rec.UID && o.Live.Namespace == rec.Namespace && o.Live.Name == rec.ObjectName

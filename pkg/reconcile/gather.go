@@ -97,7 +97,7 @@ func (r *reconciliation) facts(k int, recorded []status.Recorded) pipeline.Facts
 	f.Baseline = r.baseline(k, f.Live, rec)
 	f.Verdict = t.verdictOf(f.Live, hash)
 	f.Verdict.Contenders = t.unusual.get().changedBy
-	f.Unverified, f.Verdict.Stale = r.verifiedAs(k, &f, rec)
+	f.Unverified, f.Verdict.Stale = r.verifiedAs(k, f.Live, rec)
 	f.Verdict.Differences = t.unusual.get().compared.textFor(f.Live, hash)
 	return f
 }

@@ -2,11 +2,13 @@ package reconcile
 
 import (
 	"context"
+	"errors"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
+	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/status"
@@ -25,34 +27,41 @@ type verification struct {
 	stale string
 }
 
-// verifiedAs says whether object k of the desired state, with these facts, must be verified, and in which fields it stays stale. After a
-// restart, the upstream's status says it: it records another hash if the process ended between the update and its report, and StateUpdate if
-// it could not be verified.
-func (r *reconciliation) verifiedAs(k int, f *pipeline.Facts, rec *status.Recorded) (unverified bool, stale string) {
-	hash := r.record.desired.Objects[k].Hash
-	if v := r.record.objects[k].unusual.get().verified; v.uid == f.Live.UID && v.hash == hash {
+// verifiedAs says whether object k of the desired state, live, must be verified, and in which fields it stays stale. An update that was not
+// verified stays so, whatever is decided next. After a restart, the upstream's status says it: it records another hash if the process ended
+// between the update and its report, and StateUpdate until the object is verified.
+func (r *reconciliation) verifiedAs(k int, live *drift.Live, rec *status.Recorded) (unverified bool, stale string) {
+	t, d := &r.record.objects[k].target, r.downstream(k)
+	v := t.unusual.get().verified
+	switch {
+	case d.OwnsFields() || d.Config.UpdatePolicy == config.UpdateCreateOnly:
+		return false, ""
+	case v.uid == live.UID && (v.isPending || v.hash == r.record.desired.Objects[k].Hash):
 		return v.isPending, v.stale
-	}
-	if f.AppliedHash != "" || rec == nil || rec.UID != f.Live.UID || f.Live.Hash != hash {
+	case rec == nil || rec.UID != live.UID || t.uid == live.UID && t.contest.get().written != "":
 		return false, ""
 	}
 	isComplete := rec.State != string(pipeline.StateStale) && rec.State != string(pipeline.StateUpdate)
-	return !isComplete || rec.Hash != "" && rec.Hash != hash, ""
+	return !isComplete || rec.Hash != "" && rec.Hash != live.Hash, ""
 }
 
-// needsVerification reports whether an update may have left derived values behind: it has changed which fields are ours, the API server has
-// stored other values than were sent, and did not before, or the reverse, or it is not known whether it did. An object without a spec in which we own everything has
-// nothing derived.
+// needsVerification reports whether a write may have left derived values behind: an update has changed which fields are ours, the API server
+// has stored other values than were sent, and did not before, or the reverse, or it is not known whether an earlier update did. An object
+// without a spec in which we own everything has nothing derived.
 func (r *reconciliation) needsVerification(o pipeline.Outcome, in pipeline.Input, live *drift.Live, resp *unstructured.Unstructured,
 	doc map[string]any, isRewritten bool) bool {
 	d := r.Pipeline.Downstreams[o.Downstream]
-	if o.State != pipeline.StateUpdate || d.OwnsFields() {
+	if o.State != pipeline.StateUpdate && o.State != pipeline.StateRepair {
 		return false
 	}
 	facts := in.Facts[o.Object]
 	isRewritten = isRewritten || facts.Baseline != nil && live.P == in.Desired.Objects[o.Object].Sum
-	return facts.Unverified || (isRewritten || live.Shape != o.Live.Shape) && drift.HasDerived(resp, doc, d.View.Manager)
+	return facts.Unverified || o.State == pipeline.StateUpdate && !d.OwnsFields() && (isRewritten || live.Shape != o.Live.Shape) &&
+		drift.HasDerived(resp, doc, d.View.Manager)
 }
+
+// maxCompared is how often an object is compared with a new one in a row, while others change it, as a controller that reports its status.
+const maxCompared = 4
 
 // verify compares an updated object with a dry-run create of its document. What differs and has no other owner is set to what a new
 // object has; what stays is remembered, so that the status says it. An error is temporary: the object is verified later.
@@ -64,27 +73,36 @@ func (r *reconciliation) verify(ctx context.Context, o pipeline.Outcome, in pipe
 	if err != nil {
 		return err
 	}
-	list, err := n.differences(ctx, resp)
+	list, err := r.compareWith(ctx, n, o, in, resp, doc)
+	for i := 1; errors.Is(err, apply.ErrConflict) && i < maxCompared; i++ {
+		if resp, err = r.client.Get(ctx, n.target); err == nil && resp.GetUID() == v.uid {
+			list, err = r.compareWith(ctx, n, o, in, resp, doc)
+		}
+	}
 	if err != nil {
 		return err
-	}
-	if len(list) > 0 {
-		fixed, err := r.makeLikeNew(ctx, o, resp, doc, n, list)
-		if err != nil {
-			return err
-		}
-		if fixed != nil {
-			again := o
-			again.State = pipeline.StateRepair // which is not verified
-			if err := r.rememberApplied(ctx, again, in, fixed, doc); err != nil {
-				return err
-			}
-			list = drift.WithoutTheirs(n.unlike(fixed), doc)
-		}
 	}
 	v.isPending, v.stale = false, drift.DescribeUnlike(list, &d.View)
 	u.set(v.stale != "", func(t *unusualTarget) { t.verified = v })
 	return nil
+}
+
+// compareWith makes live like the new object n, and returns what still differs. ErrConflict: live has changed since.
+func (r *reconciliation) compareWith(ctx context.Context, n *newObject, o pipeline.Outcome, in pipeline.Input, live *unstructured.Unstructured,
+	doc map[string]any) ([]drift.Unlike, error) {
+	list, err := n.differences(ctx, live)
+	if err != nil || len(list) == 0 {
+		return nil, err
+	}
+	fixed, err := r.makeLikeNew(ctx, o, live, doc, n, list)
+	if err != nil || fixed == nil {
+		return list, err
+	}
+	o.State = pipeline.StateInSync // what is returned is remembered, and not verified again
+	if err := r.rememberApplied(ctx, o, in, fixed, doc); err != nil {
+		return nil, err
+	}
+	return drift.WithoutTheirs(n.unlike(fixed), doc), nil
 }
 
 // makeLikeNew makes the fields of list those of a new object, as far as the API server lets it; it returns nil if it would change nothing.
