@@ -1,6 +1,7 @@
 package drift
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -185,8 +186,18 @@ func Claim(doc map[string]any, list []Unlike) (claim map[string]any, ok bool) {
 // LivingIn returns those of list that nobody owns and that exist in live, with the values that they have there.
 func LivingIn(list []Unlike, live *unstructured.Unstructured) (out []Unlike) {
 	for _, f := range list {
-		if f.Live, f.Lives = fieldpath.Get(live.Object, f.Path); f.Lives && !f.Ours {
-			out = append(out, f)
+		if !f.Ours {
+			out = append(out, LivingAt([]fieldpath.Path{f.Path}, live)...)
+		}
+	}
+	return out
+}
+
+// LivingAt returns the fields at paths that exist in live, as fields without an owner.
+func LivingAt(paths []fieldpath.Path, live *unstructured.Unstructured) (out []Unlike) {
+	for _, p := range paths {
+		if value, ok := fieldpath.Get(live.Object, p); ok {
+			out = append(out, Unlike{Path: p, Live: value, Lives: true})
 		}
 	}
 	return out
@@ -198,6 +209,43 @@ func Owned(live *unstructured.Unstructured, manager string) map[string]any {
 	doc := projector{}.root(live.Object, owned)
 	doc["apiVersion"], doc["kind"] = live.GetAPIVersion(), live.GetKind()
 	return doc
+}
+
+// Abandoned returns what others have in maps in which we owned something, and that doc does not have any more: the fields of after, which is
+// the object after an apply of doc. owned is what we applied last.
+func Abandoned(owned, doc, after map[string]any) []fieldpath.Path {
+	var paths []fieldpath.Path
+	var walk func(at fieldpath.Path, owned, doc, after map[string]any)
+	walk = func(at fieldpath.Path, owned, doc, after map[string]any) {
+		for _, key := range slices.Sorted(maps.Keys(owned)) {
+			had, isMap := owned[key].(map[string]any)
+			left, remains := after[key].(map[string]any)
+			want, wanted := doc[key]
+			wantMap, _ := want.(map[string]any)
+			switch p := append(slices.Clone(at), fieldpath.New(key)...); {
+			case !isMap || !remains || wanted && wantMap == nil:
+			case wanted:
+				walk(p, had, wantMap, left)
+			default:
+				paths = append(paths, leaves(p, left)...)
+			}
+		}
+	}
+	walk(nil, owned, doc, after)
+	return paths
+}
+
+// leaves are the paths of what is in a map at p and no map itself.
+func leaves(p fieldpath.Path, m map[string]any) (paths []fieldpath.Path) {
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		at := append(slices.Clone(p), fieldpath.New(key)...)
+		if below, ok := m[key].(map[string]any); ok && len(below) > 0 {
+			paths = append(paths, leaves(at, below)...)
+			continue
+		}
+		paths = append(paths, at)
+	}
+	return paths
 }
 
 // WithoutEmptied returns doc without the maps that are empty in doc and not in live; false if there are none.

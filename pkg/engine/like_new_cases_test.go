@@ -3,8 +3,11 @@
 package engine_test
 
 import (
+	"encoding/base64"
+	"encoding/pem"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"reflect"
 	"slices"
 	"strings"
@@ -156,4 +159,73 @@ func TestDerivedAfterEachDeath(t *testing.T) {
 		testkit.Apply(t, ns, widget("a", `{data: {other: x}}`))
 		until("Ingress")
 	})
+}
+
+const rollingBody = `
+spec:
+  strategy:
+    type: {{ .spec.data.type }}
+    {{- if .spec.data.extra }}
+    rollingUpdate: {maxUnavailable: 1}
+    {{- end }}
+  selector: {matchLabels: {app: a}}
+  template:
+    metadata: {labels: {app: a}}
+    spec: {containers: [{name: a, image: example.com/a}]}
+`
+
+const convertedBody = `
+spec:
+  group: {{ .spec.data.group }}
+  scope: Namespaced
+  names: {kind: Thing, plural: things}
+  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]
+  conversion:
+    strategy: {{ .spec.data.type }}
+    {{- if .spec.data.extra }}
+    webhook:
+      conversionReviewVersions: [v1]
+      clientConfig: {url: "https://convert.example.com"}
+    {{- end }}
+`
+
+// TestAbandonedFields: what others have put into a map of ours does not keep us from a document without the map, if it is only that which the
+// API server refuses: an injected caBundle beside conversion.strategy None, somebody's maxSurge beside strategy Recreate.
+func TestAbandonedFields(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewTLSServer(nil)
+	t.Cleanup(server.Close)
+	bundle := base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
+	for _, row := range []struct {
+		apiVersion, kind, body, before, after, patch string
+		gvr                                          schema.GroupVersionResource
+		field                                        []string
+		want                                         map[string]any
+	}{
+		{apiVersion: "apps/v1", kind: "Deployment", body: rollingBody, gvr: deployments, before: "RollingUpdate", after: "Recreate",
+			patch: `{"spec": {"strategy": {"rollingUpdate": {"maxSurge": 2}}}}`,
+			field: []string{"spec", "strategy"}, want: map[string]any{"type": "Recreate"}},
+		{apiVersion: "apiextensions.k8s.io/v1", kind: "CustomResourceDefinition", body: convertedBody, gvr: crds, before: "Webhook", after: "None",
+			patch: `{"spec": {"conversion": {"webhook": {"clientConfig": {"caBundle": "` + bundle + `"}}}}}`,
+			field: []string{"spec", "conversion"}, want: map[string]any{"strategy": "None"}},
+	} {
+		t.Run(row.kind, func(t *testing.T) {
+			t.Parallel()
+			ns, name := testkit.Namespace(t), testkit.Unique(t)
+			object, inNamespace := "a", ns
+			if row.gvr == crds {
+				object, inNamespace = "things."+name+".example.com", ""
+			}
+			widgetOf := func(data string) string {
+				return widget("a", fmt.Sprintf(`{name: %s, data: {group: %s.example.com, %s}}`, object, name, data))
+			}
+			start(t, testkit.Config(), making(fill(widgetConfig, ns, name), row.apiVersion, row.kind, row.body)).ready()
+			testkit.Apply(t, ns, widgetOf("type: "+row.before+", extra: x"))
+			waitDownstream(t, ns, "a", "InSync")
+			testkit.Patch(t, row.gvr, inNamespace, object, "other", row.patch)
+			testkit.Apply(t, ns, widgetOf("type: "+row.after))
+			waitField(t, row.gvr, inNamespace, object, row.want, row.field...)
+			waitDownstream(t, ns, "a", "InSync")
+		})
+	}
 }

@@ -168,6 +168,11 @@ func (r *reconciliation) eventDeletion(d pipeline.Decision) {
 }
 
 func (r *reconciliation) eventUpdated(o pipeline.Outcome, changed []drift.Difference) {
+	for i := range changed {
+		if changed[i].Manager == r.Pipeline.Config.Conventions.FieldManager {
+			changed[i].Manager = "" // it goes without saying: this is our own change
+		}
+	}
 	r.logWrite("updated", o, changed)
 	r.event(false, EventUpdated, "Apply", "%s updated: %s", r.what(o), o.Message)
 }

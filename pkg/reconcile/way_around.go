@@ -2,33 +2,37 @@ package reconcile
 
 import (
 	"context"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/fieldpath"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
 // wayAround is how an object can get a document that the API server refused: without values of the live object that nobody owns, as a default
-// that only goes with what was there before.
+// that only goes with what was there before, or without what others have in maps that the document does not have any more, as the caBundle of a
+// webhook.
 type wayAround struct {
 	live *unstructured.Unstructured
-	// derived are the values to remove.
-	derived []drift.Unlike
+	// derived are the values to remove, and abandoned the fields of others.
+	derived   []drift.Unlike
+	abandoned []fieldpath.Path
 	// after is what the object would be.
 	after *unstructured.Unstructured
 }
 
 // wayAround asks by dry runs whether the API server would accept a refused document if the object had no derived values that a new one would
-// not have. It returns nil if not: then the change itself is refused.
+// not have, or else nothing of others in maps that are gone. It returns nil if not: then the change itself is refused.
 func (r *reconciliation) wayAround(ctx context.Context, o pipeline.Outcome, doc map[string]any, refusal error) (*wayAround, error) {
 	if len(apply.InvalidFields(refusal)) == 0 {
 		return nil, nil
 	}
 	t, view := r.target(o.Downstream, o.Target), &r.Pipeline.Downstreams[o.Downstream].View
 	n, err := r.newObject(ctx, o, doc)
-	if err != nil || n.created == nil {
+	if err != nil {
 		return nil, err
 	}
 	live, err := r.client.Get(ctx, t)
@@ -41,6 +45,18 @@ func (r *reconciliation) wayAround(ctx context.Context, o pipeline.Outcome, doc 
 		return nil, err
 	}
 	w := &wayAround{live: live, derived: drift.LivingIn(list, live), after: drift.LikeNew(after, list)}
+	if n.created != nil {
+		if _, err = r.client.WouldStore(ctx, t, w.after); !apply.Classify(err).Persistent() {
+			return w, err
+		}
+	}
+	w.abandoned = drift.Abandoned(drift.Owned(live, view.Manager), doc, w.after.Object)
+	if len(w.abandoned) == 0 {
+		return nil, nil
+	}
+	for _, p := range w.abandoned {
+		removeField(w.after.Object, p, doc)
+	}
 	if _, err = r.client.WouldStore(ctx, t, w.after); apply.Classify(err).Persistent() {
 		return nil, nil
 	}
@@ -57,8 +73,12 @@ func (r *reconciliation) applyAround(ctx context.Context, o pipeline.Outcome, in
 		}
 		return r.rememberApplied(ctx, o, in, resp, doc)
 	}
-	if claim, ok := drift.Claim(drift.Owned(w.live, view.Manager), w.derived); ok {
-		if _, err := r.client.ApplyAt(ctx, t, o.UID, w.live.GetResourceVersion(), claim); err != nil {
+	live, err := r.dropAbandoned(ctx, o, t, w)
+	if err != nil {
+		return err
+	}
+	if claim, ok := drift.Claim(drift.Owned(live, view.Manager), w.derived); ok {
+		if _, err := r.client.ApplyAt(ctx, t, o.UID, live.GetResourceVersion(), claim); err != nil {
 			return err
 		}
 	}
@@ -74,4 +94,25 @@ func (r *reconciliation) applyAround(ctx context.Context, o pipeline.Outcome, in
 	}
 	r.reportApplied(o, w.live, resp)
 	return r.rememberApplied(ctx, o, in, resp, doc)
+}
+
+// dropAbandoned removes the fields of others that stand in the way, and returns the object without them. For one that has a default, this would
+// only change the value: then the default is claimed, which takes the field from others.
+func (r *reconciliation) dropAbandoned(ctx context.Context, o pipeline.Outcome, t apply.Target, w *wayAround) (*unstructured.Unstructured, error) {
+	if len(w.abandoned) == 0 {
+		return w.live, nil
+	}
+	r.Log.Info("removing fields of others, with which the API server refuses the change", "upstream", r.ref.String(), "target", o.Target.String(),
+		"fields", w.abandoned)
+	version := w.live.GetResourceVersion()
+	would, err := r.client.DryRunNull(ctx, t, o.UID, version, w.abandoned)
+	if err != nil {
+		return nil, err
+	}
+	w.derived = append(w.derived, drift.LivingAt(w.abandoned, would)...)
+	paths := slices.DeleteFunc(slices.Clone(w.abandoned), func(p fieldpath.Path) bool { _, ok := fieldpath.Get(would.Object, p); return ok })
+	if len(paths) == 0 {
+		return w.live, nil
+	}
+	return r.client.Null(ctx, t, o.UID, version, paths)
 }
