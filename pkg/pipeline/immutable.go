@@ -104,6 +104,9 @@ func isWordByte(b byte) bool {
 // entriesOf visits all entries of a document for what is wrong whatever the schema says. What an alias stands for is visited once.
 func (t *typeCheck) entriesOf(root *render.Sketch) {
 	seen, named := map[*render.Sketch]bool{}, t.inName(root)
+	t.isFrozen = t.kind.GVK.Group == "" && slices.ContainsFunc(root.Entries, func(e render.SketchEntry) bool {
+		return e.Key == "immutable" && e.Value != nil && e.Value.Value == true
+	})
 	var visit func(s *render.Sketch, at []string)
 	visit = func(s *render.Sketch, at []string) {
 		if s == nil || seen[s] {
@@ -149,9 +152,17 @@ func (t *typeCheck) inName(root *render.Sketch) (fields []string) {
 // immutable finds holes that print fields of the upstream which may change into a field which cannot. named are those in the
 // name of the object.
 func (t *typeCheck) immutable(holes []render.Hole, at, named []string) {
-	field := builtin.Immutable(t.kind.GVK.GroupKind(), at)
-	if field == "" {
+	field, kind := builtin.Immutable(t.kind.GVK.GroupKind(), at), t.kind.GVK.Kind
+	fix := "add the rule self == oldSelf to it in the CustomResourceDefinition (x-kubernetes-validations), " +
+		"or set updatePolicy: Recreate, which deletes the object and creates it again"
+	switch {
+	case field == "" && t.isFrozen && len(at) > 0 && slices.Contains([]string{"data", "binaryData", "stringData"}, at[0]):
+		field, fix = at[0]+" with immutable: true", "leave out immutable, or put "+
+			"what may change into the name of the object: there is a new one then, and the old one is deleted"
+	case field == "":
 		return
+	case kind == "PersistentVolumeClaim":
+		fix += ": with the data of its volume, unless the volume is retained"
 	}
 	for _, h := range holes {
 		from := slices.DeleteFunc(slices.Clone(t.changeable[[2]int{h.Line, h.Column}]), func(field string) bool { return slices.Contains(named, field) })
@@ -159,9 +170,8 @@ func (t *typeCheck) immutable(holes []render.Hole, at, named []string) {
 			continue
 		}
 		t.count(h.Line, "immutable "+h.Text, &finding{unsure: true,
-			problem: fmt.Sprintf("%s may change, and .%s of a %s cannot: the API server would refuse the update", strings.Join(from, " or "), field, t.kind.GVK.Kind),
-			fix: "add the rule self == oldSelf to it in the CustomResourceDefinition (x-kubernetes-validations), " +
-				"or set updatePolicy: Recreate, which deletes the object and creates it again"})
+			problem: fmt.Sprintf("%s may change, and .%s of a %s cannot: the API server would refuse the update", strings.Join(from, " or "), field, kind),
+			fix:     fix})
 	}
 }
 

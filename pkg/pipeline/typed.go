@@ -26,7 +26,8 @@ type typeCheck struct {
 	maps      map[site]*writtenMap
 	pairs     map[[2]site]*sighting
 	documents int
-	visits    int // of the document at hand
+	visits    int  // of the document at hand
+	isFrozen  bool // the document at hand has immutable: true
 }
 
 // maxVisits bounds the work for a document whose aliases stand for each other.
