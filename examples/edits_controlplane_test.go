@@ -141,7 +141,7 @@ func (s *story) disturb() {
 		return
 	}
 	objects := s.client.Resource(s.kindOf(u).GVR).Namespace(u.GetNamespace())
-	if s.r.IntN(3) == 0 {
+	if s.r.IntN(3) == 0 && !s.hasInitialFields(u) {
 		s.note("somebody deletes %s %s: %v", u.GetKind(), u.GetName(), objects.Delete(s.t.Context(), u.GetName(), metav1.DeleteOptions{}))
 		s.changed(u, func(now *unstructured.Unstructured) bool { return now == nil || now.GetUID() != u.GetUID() })
 		return
@@ -155,6 +155,15 @@ func (s *story) disturb() {
 			return now == nil || now.GetUID() != u.GetUID() || !isOlder(now, resp)
 		})
 	}
+}
+
+// hasInitialFields reports whether a downstream has fields that others may have changed since it was created: a new one has other values.
+func (s *story) hasInitialFields(u *unstructured.Unstructured) bool {
+	return slices.ContainsFunc(s.load(), func(file *config.File) bool {
+		return slices.ContainsFunc(file.Downstreams, func(d config.Downstream) bool {
+			return d.Kind == u.GetKind() && len(d.Drift.InitialFields) > 0
+		})
+	})
 }
 
 // changed waits until the sandbox shows a change of an object.
@@ -201,12 +210,21 @@ func (s *story) kindOf(u *unstructured.Unstructured) *kinds.Kind {
 func (s *story) settle() {
 	s.t.Helper()
 	testkit.Eventually(s.t, patience, func() (bool, string) {
-		for _, u := range s.objects() {
+		objects := s.objects()
+		for _, u := range objects {
 			if u.GetDeletionTimestamp() != nil {
 				return false, fmt.Sprintf("%s %s is being deleted", u.GetKind(), u.GetName())
 			}
 			if seen := at(u, ".status.observedGeneration"); slices.Contains(s.reporting, u.GetKind()) && seen != u.GetGeneration() {
 				return false, fmt.Sprintf("the status of %s %s is about generation %v, not %d", u.GetKind(), u.GetName(), seen, u.GetGeneration())
+			}
+			recorded, _, _ := unstructured.NestedSlice(u.Object, "status", "downstreams")
+			for _, rec := range recorded {
+				uid, _, _ := unstructured.NestedString(rec.(map[string]any), "uid")
+				isLeft := slices.Contains([]any{"Unwanted", "Superseded"}, rec.(map[string]any)["state"])
+				if isLeft && !slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool { return string(o.GetUID()) == uid }) {
+					return false, fmt.Sprintf("the status of %s %s records an object that is gone", u.GetKind(), u.GetName())
+				}
 			}
 		}
 		planned := s.planned()

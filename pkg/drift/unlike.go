@@ -43,12 +43,14 @@ func UnlikeNew(live, created *unstructured.Unstructured, v *View) []Unlike {
 	return found
 }
 
-// allocated are values that the API server chooses for each object. A dry run shows others.
+// allocated are values that the API server chooses for each object, of which a dry run shows others, and those of a subresource that has no
+// field manager.
 var allocated = map[schema.GroupKind][]fieldpath.Path{
 	{Kind: "Service"}: {
 		fieldpath.New("spec", "clusterIP"), fieldpath.New("spec", "clusterIPs"), fieldpath.New("spec", "healthCheckNodePort"),
 		fieldpath.MustParse(".spec.ports[0].nodePort"),
 	},
+	{Kind: "Pod"}: {fieldpath.New("spec", "nodeName")},
 }
 
 // matches reports whether p is at or below of; an index in of means each item.

@@ -34,6 +34,17 @@ func CascadeOf(finalizers []string) Cascade {
 	return CascadeConfig
 }
 
+// state is what the status records of a downstream before its turn comes, since the garbage collector removes the finalizer that says so.
+func (c Cascade) state() State {
+	switch c {
+	case CascadeOrphan:
+		return StateRelease
+	case CascadeForeground:
+		return StateDeleteFirst
+	}
+	return ""
+}
+
 // RecordedCascade is what the deletion of an upstream asked for when its status was last written.
 func (p *Pipeline) RecordedCascade(upstream *unstructured.Unstructured) Cascade {
 	first := func(r status.Recorded) bool { return r.State == string(StateDeleteFirst) }

@@ -6,6 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/status"
 )
 
 // Every combination of what the deletion asks for and what the config says.
@@ -42,6 +43,34 @@ func TestDecideCascade(t *testing.T) {
 					}
 				}
 			}
+		}
+	}
+}
+
+// TestCascadeWhileBefore: what a deletion asks for while deletion.before runs is known to a process that comes later.
+func TestCascadeWhileBefore(t *testing.T) {
+	for _, cascade := range []Cascade{CascadeConfig, CascadeForeground, CascadeOrphan} {
+		p := beforePipeline(t, nil)
+		p.downstreamsPath = mustPath(t, ".status.downstreams")
+		in := deleted()
+		in.Leftovers[0].Live.Owners = nil
+		in.Leftovers[0].Live.OwnerMark = OwnerMark(in.Upstream)
+		running := beforeRecord(StateBeforeRunning, beforeUID)
+		in.Upstream.Object["status"] = map[string]any{"downstreams": status.RecordedList([]status.Recorded{*running,
+			p.recordedOf(p.Downstreams[0], refOf(ourLive()), ourLive().UID, hash, string(StateInSync))})}
+		in.Cascade, in.Before.Live, in.Before.Record = cascade, beforeLive(""), running
+		d := p.DecideDeletion(in)
+		if !d.WaitsForBefore {
+			t.Fatal("deletion.before does not run")
+		}
+		in.Before.Live, in.Before.Record = nil, beforeRecord(StateBeforeFinished, beforeUID)
+		later, isForeground := p.decidedAgain(in, d)
+		want := ActionDelete
+		if cascade == CascadeOrphan {
+			want = ActionRelease
+		}
+		if got := later.Leftovers[0].Action; got != want || isForeground != (cascade == CascadeForeground) {
+			t.Errorf("cascade %q: %s, foreground %t", cascade, got, isForeground)
 		}
 	}
 }

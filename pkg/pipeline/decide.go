@@ -370,7 +370,8 @@ func inSync(s *subject) (Outcome, bool) {
 	}
 	switch stale := s.facts.Verdict.Stale; {
 	case s.facts.Unverified:
-		return Outcome{State: StateUpdate, Action: ActionApply, Message: "the last update is not known to be complete"}, true
+		return Outcome{State: StateUpdate, Action: ActionApply, Compares: true,
+			Message: "it is compared with a new object again: it was not, or differed, after the last update"}, true
 	case stale != "":
 		return Outcome{State: StateStale, Message: fmt.Sprintf("%s has values that a new object would not have, and an update cannot change them: %s; "+
 			"set them in the template, or delete the object to have it created again", s.desired.Target, stale)}, true

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -23,7 +24,7 @@ import (
 // are deleted: the collector would not begin before the upstream is gone. With --cascade=orphan all are released. At last the finalizer goes; where it asks for that beside other actions, these
 // come first.
 func (p *Pipeline) DecideDeletion(in Input) Decision {
-	out := Decision{Waits: p.waits(in)}
+	out := Decision{Waits: p.waits(in), Cascade: in.Cascade}
 	if p.Before != nil && !p.SkipsBefore(in.Upstream, in.Cascade) {
 		o, passed := p.decideBefore(in)
 		out.Before = &o
@@ -174,7 +175,10 @@ func (p *Pipeline) recordedGoing(upstream *unstructured.Unstructured, d Decision
 		case i >= 0:
 			r.State = string(d.Leftovers[i].State)
 			list = append(list, r)
-		case d.WaitsForBefore, failed[p.indexOf(r.Name)] != nil:
+		case d.WaitsForBefore:
+			r.State = cmp.Or(string(d.Cascade.state()), r.State)
+			list = append(list, r)
+		case failed[p.indexOf(r.Name)] != nil:
 			list = append(list, r)
 		}
 	}

@@ -104,7 +104,7 @@ func (p *Pipeline) giveWay(o *Outcome, own Owned, successors []Outcome) {
 
 // successors are the outcomes of objects that may replace one at no target. Of a downstream with several, an object that was wanted already
 // while that one was does not, whatever holds it up: else one that cannot be created, in a namespace of somebody else, would keep all others
-// from being deleted. A Conflict counts only if the object is known to have been wanted in its place.
+// from being deleted. After a restart nobody knows which was first: then each may replace it.
 func (p *Pipeline) successors(in Input, outcomes []Outcome, own Owned) []Outcome {
 	if !p.Downstreams[own.Downstream].Several() || in.Desired == nil || in.Facts == nil || len(in.Desired.Invalid) > 0 || p.Paused(in.Upstream) {
 		return outcomes // without facts, nothing is wanted
@@ -114,8 +114,6 @@ func (p *Pipeline) successors(in Input, outcomes []Outcome, own Owned) []Outcome
 		switch since := in.Facts[o.Object].WantedSince; {
 		case o.Downstream != own.Downstream, w.Err != nil, !w.Wanted, inPlace(o):
 			return false
-		case o.State == StateConflict:
-			return own.UnwantedSince == 0 || since < own.UnwantedSince
 		default:
 			return since < own.UnwantedSince
 		}

@@ -131,6 +131,8 @@ type Outcome struct {
 	RequeueAfter time.Duration
 	// ReplacesPrevious is true if Live still uses names from conventions.previous: one update should be enough.
 	ReplacesPrevious bool
+	// Compares is true for an update that is only compared with a new object: it has the desired state.
+	Compares bool
 	// Finished is true if the object had done its work and must not be made again, Failed where it had done it badly.
 	Finished, Failed bool
 }
@@ -165,6 +167,8 @@ type Decision struct {
 	Before *Outcome
 	// Waits is true if the upstream stays until what is deleted is gone.
 	Waits bool
+	// Cascade is what the deletion of the upstream asks for.
+	Cascade Cascade
 	// WaitsForBefore is true while the downstreams have to wait for Before.
 	WaitsForBefore bool
 }

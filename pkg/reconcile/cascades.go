@@ -1,6 +1,8 @@
 package reconcile
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 	"sync"
 
@@ -38,6 +40,21 @@ func (c *cascades) forget(uid types.UID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.seen, uid)
+}
+
+// inherit takes over what another one has seen, and does not have any more.
+func (c *cascades) inherit(from *cascades) {
+	from.mu.Lock()
+	seen := maps.Clone(from.seen)
+	from.mu.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for uid, cascade := range seen {
+		if c.seen == nil {
+			c.seen = map[types.UID]pipeline.Cascade{}
+		}
+		c.seen[uid] = cmp.Or(c.seen[uid], cascade)
+	}
 }
 
 func (c *cascades) of(uid types.UID) pipeline.Cascade {

@@ -245,7 +245,7 @@ func (r *reconciliation) changeOf(o pipeline.Outcome, deleted bool) []any {
 func rewrites(o pipeline.Outcome) bool {
 	switch o.State {
 	case pipeline.StateUpdate, pipeline.StateRecreate, pipeline.StateRepair:
-		return o.Action != pipeline.ActionNone
+		return o.Action != pipeline.ActionNone && !o.Compares
 	}
 	return false
 }

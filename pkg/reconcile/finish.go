@@ -53,14 +53,14 @@ func (r *reconciliation) finishUnselected(ctx context.Context, d pipeline.Decisi
 	if len(d.Leftovers) == 0 {
 		r.deselected.forget(r.ref)
 	}
-	after := r.statusDelay
+	after := minNonZero(r.statusDelay, r.nextForUnseen())
 	for _, o := range slices.Concat(d.Outcomes, d.Leftovers) {
 		after = minNonZero(after, o.RequeueAfter)
 	}
 	if r.outOfTime {
 		return time.Millisecond
 	}
-	if after == 0 {
+	if after == 0 && len(d.Leftovers) == 0 {
 		r.forget(r.ref)
 	}
 	return after

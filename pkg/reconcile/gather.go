@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
+	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/status"
@@ -113,9 +114,14 @@ func (r *reconciliation) latest(k int, at pipeline.Ref) (*drift.Live, time.Time)
 	return r.record.latest(k, at, func() *drift.Live { return r.Cache.Live(i, at) }, r.now)
 }
 
-// isRecorded reports whether the status records the uid, and can be trusted.
+// isRecorded reports whether the status records the uid as that of an object that we created, and can be trusted. StateDrifted of one that is
+// only created says that it was not known to be ours.
 func (r *reconciliation) isRecorded(recorded []status.Recorded, uid types.UID) bool {
-	return r.Pipeline.TrustsStatus() && slices.ContainsFunc(recorded, func(one status.Recorded) bool { return one.UID == uid })
+	return r.Pipeline.TrustsStatus() && slices.ContainsFunc(recorded, func(one status.Recorded) bool {
+		return one.UID == uid && (one.State != string(pipeline.StateDrifted) || !slices.ContainsFunc(r.Pipeline.Downstreams, func(d *pipeline.Downstream) bool {
+			return d.Name == one.Name && d.Config.UpdatePolicy == config.UpdateCreateOnly
+		}))
+	})
 }
 
 // baseline is the projection that our last apply of live returned: as this process remembers it, else as the upstream's status

@@ -20,6 +20,7 @@ func (r *Reconciler) Inherit(before *Reconciler) {
 		return
 	}
 	r.deselected.inherit(&before.deselected)
+	r.cascades.inherit(&before.cascades)
 	successors := r.matchDownstreams(before.Pipeline)
 	r.findLeftBehind(before)
 	for ref, old := range before.memory.records {
@@ -27,8 +28,11 @@ func (r *Reconciler) Inherit(before *Reconciler) {
 	}
 }
 
-// InheritLeaving takes over which upstreams an ended reconciler of the same operator saw leaving.
-func (r *Reconciler) InheritLeaving(last *Reconciler) { r.deselected.inherit(&last.deselected) }
+// InheritLeaving takes over which upstreams an ended reconciler of the same operator saw leaving, and how they are deleted.
+func (r *Reconciler) InheritLeaving(last *Reconciler) {
+	r.deselected.inherit(&last.deselected)
+	r.cascades.inherit(&last.cascades)
+}
 
 // predecessor is the session that works while another one counts, with the downstreams that its own have become there.
 type predecessor struct {
@@ -128,6 +132,12 @@ func (r *record) takeOver(old *record, successors []counterpart) {
 	if known := old.unusual.get().fates; len(known) > 0 {
 		r.unusual.edit().fates = maps.Clone(known)
 	}
+	for _, w := range old.unusual.get().left {
+		if h := successors[w.downstream]; h.index >= 0 {
+			u := r.unusual.edit()
+			u.left = append(u.left, witness{place{h.index, w.at}, w.uid, 0})
+		}
+	}
 	for _, u := range old.unplaced.get() {
 		if h := successors[u.downstream]; h.index >= 0 && h.sees {
 			r.displace(h.index, u.response)
@@ -142,7 +152,9 @@ func (r *record) takeOver(old *record, successors []counterpart) {
 		if from.uid != "" {
 			m.uid, m.at = from.uid, from.at
 		}
-		m.inheritGenerated(from.unusual.get())
+		u := from.unusual.get()
+		m.inheritGenerated(u)
+		m.unusual.set(u.verified.uid != "", func(t *unusualTarget) { t.verified = u.verified })
 		if m.contest = from.contest.clone(); !h.sees {
 			continue
 		}

@@ -34,6 +34,9 @@ func (r *reconciliation) findRecorded(ctx context.Context) (found bool) {
 			r.record.noteAbsent(w.uid, live, r.now)
 		default:
 			r.unseen, found = append(r.unseen, pipeline.Owned{Downstream: w.downstream, Live: live, Certain: true}), true
+			if u := r.record.unusual.edit(); !slices.ContainsFunc(u.left, func(known witness) bool { return known.uid == w.uid }) {
+				u.left = append(u.left, w) // the status may not record it any more once it records its successor
+			}
 		}
 	}
 	return found
