@@ -158,7 +158,7 @@ func (t *transition) changes(was, is *reconcile.Current, f *reconcile.Finding) e
 		}
 	}
 	for _, c := range f.Changes {
-		before, after := t.oldDocument(was, c), is.Documents[c.Index]
+		before, after := t.oldDocument(was, c), documentOf(is, c)
 		if !t.causes(was, is, c, before, after) {
 			t.countUnchanged(c)
 			continue
@@ -183,6 +183,14 @@ func (t *transition) causes(was, is *reconcile.Current, c reconcile.Change, befo
 		return t.refusedNow(was, is, c)
 	}
 	return drift.Digest(before) != drift.Digest(after) || t.takesOverFields(c)
+}
+
+// documentOf is what a config asks for of the object of a change; nil for the object of deletion.before, and while the upstream is being deleted.
+func documentOf(is *reconcile.Current, c reconcile.Change) map[string]any {
+	if c.Index < 0 || c.Object >= len(is.Documents) {
+		return nil
+	}
+	return is.Documents[c.Object]
 }
 
 // oldDocument is what the old config asks for of the downstream of that name; nil if it asks for nothing.

@@ -1,0 +1,26 @@
+package cli
+
+import (
+	"testing"
+
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/reconcile"
+)
+
+// TestDocumentOf: a change has the document of its object, not that of the downstream's number; the object of deletion.before has none.
+func TestDocumentOf(t *testing.T) {
+	is := &reconcile.Current{Documents: []map[string]any{{"kind": "first"}, {"kind": "second"}}}
+	for _, row := range []struct {
+		reason string
+		change reconcile.Change
+		want   any
+	}{
+		{"the second object of the first downstream", reconcile.Change{Index: 0, Object: 1}, "second"},
+		{"of deletion.before", reconcile.Change{Index: pipeline.BeforeIndex}, nil},
+		{"nothing is rendered while the upstream is being deleted", reconcile.Change{Index: 0, Object: 2}, nil},
+	} {
+		if got := documentOf(is, row.change)["kind"]; got != row.want {
+			t.Errorf("%s: %v, want %v", row.reason, got, row.want)
+		}
+	}
+}
