@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
@@ -23,12 +24,12 @@ type pass struct {
 	marked bool           // the object has marks in the place of values
 }
 
-// isPartial reports whether the object lacks what its version requires. A server-side apply has the API server convert what is left of an
-// object without the fields of one manager.
+// isPartial reports whether the object lacks what each stored one has: what its version requires, or a default. A server-side apply has the API
+// server convert what is left of an object without the fields of one manager.
 func (p *pass) isPartial() bool {
 	whole := runtime.DeepCopyJSON(p.whole)
 	p.source.Coerce(whole)
-	return len(p.source.Validate(p.ctx, whole)) > 0
+	return !reflect.DeepEqual(whole, p.whole) || len(p.source.Validate(p.ctx, whole)) > 0
 }
 
 // operation is one step of one direction. All operations of a direction read before the first one writes, so that each sees the

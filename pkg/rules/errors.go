@@ -58,7 +58,9 @@ func (e *EvalError) Error() string {
 const noSuchKey = "no such key"
 
 // LacksField reports whether the expression reads a field that the object does not have.
-func (e *EvalError) LacksField() bool { return strings.HasPrefix(e.Problem, noSuchKey) }
+func (e *EvalError) LacksField() bool {
+	return strings.HasPrefix(e.Problem, noSuchKey) || strings.HasPrefix(e.Problem, "optional.none() dereference")
+}
 
 // Redacted returns the error without the values that the problem quotes.
 func (e *EvalError) Redacted() string {
