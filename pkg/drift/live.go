@@ -3,7 +3,9 @@ package drift
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -80,6 +82,7 @@ func (l *Live) EqualsExceptVersion(other *Live) bool {
 
 // OwnerRef has the needed part of an item of metadata.ownerReferences: ownership is decided by uid.
 type OwnerRef struct {
+	// Kind is empty for the owner that an annotation of another operator names; then Name says which annotation, too.
 	Kind, Name string
 	UID        types.UID
 	Controller bool
@@ -106,6 +109,9 @@ func (v *View) live(u *unstructured.Unstructured) *Live {
 	l.OwnerMark = cmp.Or(Key{Annotation: v.OwnerAnnotation}.read(metadata), Key{Annotation: v.Previous.OwnerAnnotation}.read(metadata))
 	l.HasPreviousNames = v.Previous.presentIn(metadata)
 	v.readFields(l, u)
+	if !l.Managed && l.Hash == "" && l.OwnerMark == "" && len(l.Owners) == 0 {
+		l.Owners = markedByOthers(metadata)
+	}
 	l.Status, l.StatusMessage = statusOf(u)
 	l.Kept = v.keptCopy(u.Object)
 	l.compact()
@@ -249,6 +255,21 @@ func keep(out, obj map[string]any, chain []string) map[string]any {
 		out[chain[0]] = map[string]any{} // the map exists, the field does not
 	}
 	return out
+}
+
+// ownerMark is the form of an owner annotation: namespace/name/uid.
+var ownerMark = regexp.MustCompile(`^[a-z0-9-]*/[^/]+/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
+
+// markedByOthers are the owners that annotations of other operators name, whatever their keys.
+func markedByOthers(metadata map[string]any) (list []OwnerRef) {
+	annotations, _ := metadata["annotations"].(map[string]any)
+	for _, key := range slices.Sorted(maps.Keys(annotations)) {
+		if mark, _ := annotations[key].(string); ownerMark.MatchString(mark) {
+			at := strings.LastIndexByte(mark, '/')
+			list = append(list, OwnerRef{Name: strings.TrimPrefix(mark[:at], "/") + " (annotation " + key + ")", UID: types.UID(mark[at+1:]), Controller: true})
+		}
+	}
+	return list
 }
 
 func ownerRefs(metadata map[string]any) []OwnerRef {

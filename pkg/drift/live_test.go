@@ -59,6 +59,23 @@ func TestLive(t *testing.T) {
 	}
 }
 
+// TestLiveOfAnotherOperator: an object with the owner annotation of another operator has an owner, unless it is known to be ours.
+func TestLiveOfAnotherOperator(t *testing.T) {
+	const text = `{apiVersion: v1, kind: Secret, metadata: {name: a, namespace: b, annotations: {other.example.com/by: default/s1/0b7f2b0e-3f9c-4a53-9f0a-2f8f6f0d1c11,
+  example.com/image: registry/a/b, example.com/hash: "HASH"}}}`
+	v := &drift.View{Manager: manager, Hash: drift.Key{Annotation: "example.com/hash"}}
+	for hash, want := range map[string][]drift.OwnerRef{"v1-abc": nil,
+		"": {{Name: "default/s1 (annotation other.example.com/by)", UID: "0b7f2b0e-3f9c-4a53-9f0a-2f8f6f0d1c11", Controller: true}}} {
+		got, err := v.Live(object(t, strings.Replace(text, "HASH", hash, 1)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got.Owners); diff != "" {
+			t.Errorf("with hash %q: %s", hash, diff)
+		}
+	}
+}
+
 func TestLiveOfNothing(t *testing.T) {
 	v := &drift.View{Manager: manager}
 	for _, u := range []*unstructured.Unstructured{nil, {}} {

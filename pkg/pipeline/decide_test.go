@@ -167,6 +167,14 @@ func TestDecide(t *testing.T) {
 			change: func(in *Input) {
 				in.Facts[0] = Facts{Live: &drift.Live{Namespace: "apps", UID: "x", Owners: []drift.OwnerRef{{Kind: "Thing", Name: "else", UID: "up-2", Controller: true}}}}
 			}, state: StateConflict, message: "Thing apps/else"},
+		{name: "adoption of what another operator owns", reason: "its owner annotation says so, whatever the key is", config: adopt,
+			change: func(in *Input) {
+				in.Facts[0] = Facts{Live: &drift.Live{Namespace: "apps", UID: "x", Owners: []drift.OwnerRef{{Name: "apps/else (annotation example.com/by)", UID: "up-2", Controller: true}}}}
+			}, state: StateConflict, message: "belongs to apps/else (annotation example.com/by) of another operator"},
+		{name: "adoption of what an earlier name of our annotation marks", reason: "it is this upstream's own", config: adopt,
+			change: func(in *Input) {
+				in.Facts[0] = Facts{Live: &drift.Live{Namespace: "apps", UID: "x", Owners: []drift.OwnerRef{{Name: "apps/web (annotation example.com/by)", UID: upstreamUID, Controller: true}}}}
+			}, state: StateUpdate, action: ActionApply, message: "adopted"},
 		{name: "two upstreams, one target", reason: "the second is in conflict, even where its status claims the object",
 			change: func(in *Input) {
 				in.Facts[0].Live.Owners[0].UID, in.Facts[0].Live.Owners[0].Name = "up-2", "else"

@@ -130,8 +130,10 @@ func ownerIn(live *drift.Live, upstream *unstructured.Unstructured) (owner strin
 		}
 		text := ref.Kind + " " + at.String()
 		switch {
-		case !ref.Controller:
+		case !ref.Controller, ref.Kind == "" && ref.UID == upstream.GetUID():
 			continue
+		case ref.Kind == "":
+			return ref.Name + " of another operator", false
 		case ref.Kind != upstream.GetKind() || at != self || ref.UID == upstream.GetUID():
 			return text, false
 		case ref.Applied:
