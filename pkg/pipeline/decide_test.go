@@ -439,10 +439,12 @@ func TestDecideLeftovers(t *testing.T) {
 }
 
 func TestDecideFinalizer(t *testing.T) {
+	orphan := func(op *config.Operator) { op.Downstreams[0].DeletionPolicy = config.DeletionOrphan }
 	for _, row := range []struct {
 		name   string
 		reason string
 		change func(*Input)
+		config func(*config.Operator)
 		want   FinalizerAction
 	}{
 		{name: "reference", reason: "an owner reference cleans up by itself", want: FinalizerLeave},
@@ -466,6 +468,12 @@ func TestDecideFinalizer(t *testing.T) {
 				in.Desired = &Desired{Invalid: []rules.Failure{{}}, Objects: []DesiredObject{{}}}
 				in.HasFinalizer = true
 			}, want: FinalizerLeave},
+		{name: "invalid, and to be kept at a deletion", reason: "the garbage collector would delete it", config: orphan, change: func(in *Input) {
+			in.Desired = &Desired{Invalid: []rules.Failure{{}}, Objects: []DesiredObject{{}}}
+		}, want: FinalizerAdd},
+		{name: "paused, and to be kept at a deletion", reason: "the same", config: orphan, change: func(in *Input) {
+			in.Upstream.SetAnnotations(map[string]string{"tools.example.com/paused": "true"})
+		}, want: FinalizerAdd},
 		{name: "leftover elsewhere", reason: "a superseded object in another namespace still needs it",
 			change: func(in *Input) {
 				in.HasFinalizer = true
@@ -479,7 +487,7 @@ func TestDecideFinalizer(t *testing.T) {
 			if row.change != nil {
 				row.change(&in)
 			}
-			d := onePipeline(nil).Decide(in)
+			d := onePipeline(row.config).Decide(in)
 			if d.Finalizer != row.want {
 				t.Errorf("%s: got %d, want %d", row.reason, d.Finalizer, row.want)
 			}

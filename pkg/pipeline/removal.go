@@ -344,7 +344,10 @@ func (p *Pipeline) finalizerAction(in Input, out *Decision) FinalizerAction {
 		needs := p.needsFinalizer(&in.Desired.Objects[k])
 		switch {
 		case o.State == StatePaused, o.State == StateInvalid:
-			// What stands is left alone, and so is what guards it.
+			// What exists is left alone, and so is what guards it.
+			if !in.HasFinalizer && p.Config.Conventions.Finalizer != "" && p.wouldLose(in) {
+				return FinalizerAdd
+			}
 			return FinalizerLeave
 		case needs && in.HasFinalizer:
 			return FinalizerLeave
@@ -357,6 +360,20 @@ func (p *Pipeline) finalizerAction(in Input, out *Decision) FinalizerAction {
 		return FinalizerLeave
 	}
 	return FinalizerRemove
+}
+
+// wouldLose reports whether the garbage collector would delete something with the upstream that the config does not let go without more ado, as
+// it may since the config has changed.
+func (p *Pipeline) wouldLose(in Input) bool {
+	is := func(live *drift.Live, downstream int) bool {
+		return live != nil && referenced(live, in) && (p.HoldsDeletion() || p.Downstreams[downstream].Config.DeletionPolicy == config.DeletionOrphan)
+	}
+	for k, f := range in.Facts {
+		if is(f.Live, in.Desired.Objects[k].Downstream) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(in.Leftovers, func(own Owned) bool { return is(own.Live, own.Downstream) })
 }
 
 // needsFinalizer reports whether what is wanted is not let go without more ado, or is cleaned up by no owner reference.
