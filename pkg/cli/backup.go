@@ -160,13 +160,7 @@ func (o *backupOptions) selectObjects(ctx context.Context, cfg *rest.Config, b *
 	for _, name := range o.crds {
 		errs = append(errs, s.crd(ctx, name))
 	}
-	for _, f := range byOwnership(files) {
-		errs = append(errs, s.upstreams(ctx, f))
-		if o.downstreams {
-			errs = append(errs, s.downstreams(f))
-		}
-	}
-	if err := errors.Join(errs...); err != nil {
+	if err := errors.Join(append(errs, s.operators(ctx, files))...); err != nil {
 		return err
 	}
 	switch {
@@ -176,6 +170,21 @@ func (o *backupOptions) selectObjects(ctx context.Context, cfg *rest.Config, b *
 		return usagef("--secrets has no effect: no kind that is written is a Secret; --downstreams adds those that follow from upstreams")
 	}
 	return nil
+}
+
+// operators chooses the upstreams of all configs, and then what follows from them: an object is written if an owner was written before.
+func (s *selecting) operators(ctx context.Context, files []*config.File) error {
+	var errs []error
+	sorted := byOwnership(files)
+	for _, f := range sorted {
+		errs = append(errs, s.upstreams(ctx, f))
+	}
+	for _, f := range sorted {
+		if s.options.downstreams {
+			errs = append(errs, s.downstreams(f))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // lostValues says which random values a backup without Secrets does not have.

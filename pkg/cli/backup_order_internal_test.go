@@ -1,0 +1,44 @@
+package cli
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/corollary-dev/corollary/pkg/backup"
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/kinds"
+)
+
+// TestBackupOrder: what follows from upstreams comes after all of them, also where several configs have downstreams of one kind. Its owner is
+// found among what was written before.
+func TestBackupOrder(t *testing.T) {
+	source, err := kinds.Offline()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := func(watch string, downstreams ...string) *config.File {
+		f := &config.File{Operator: config.Operator{Watch: config.Watch{APIVersion: "v1", Kind: watch}}}
+		for _, kind := range downstreams {
+			f.Downstreams = append(f.Downstreams, config.Downstream{APIVersion: "v1", Kind: kind})
+		}
+		return f
+	}
+	secretsOfBoth := []*config.File{file("ServiceAccount", "Secret", "ConfigMap"), file("Service", "Secret", "ConfigMap")}
+	chain := []*config.File{file("ServiceAccount", "ConfigMap"), file("Namespace", "ServiceAccount", "Secret"), file("Service", "Secret")}
+	for name, files := range map[string][]*config.File{"two": secretsOfBoth, "a chain": chain} {
+		s := &selecting{options: &backupOptions{downstreams: true, secrets: true}, source: source, backup: &backup.Backup{}}
+		if err := s.operators(t.Context(), files); err != nil {
+			t.Fatal(err)
+		}
+		position := func(kind string) int {
+			return slices.IndexFunc(s.backup.Kinds, func(k backup.Selection) bool { return k.GVK.Kind == kind })
+		}
+		for _, owner := range files {
+			for _, d := range owner.Downstreams {
+				if position(owner.Watch.Kind) >= position(d.Kind) {
+					t.Errorf("%s: %s of %s is at %d, its owner at %d", name, d.Kind, owner.Watch.Kind, position(d.Kind), position(owner.Watch.Kind))
+				}
+			}
+		}
+	}
+}
