@@ -1,0 +1,39 @@
+{{/* Fails if a CustomResourceDefinition of the cluster has fields that the new one has not: the API server drops their values from all objects. */}}
+{{- define "corollary.crd.keeps" -}}
+{{- $old := lookup "apiextensions.k8s.io/v1" "CustomResourceDefinition" "" .name -}}
+{{- if and $old (not .force) -}}
+  {{- range $version := $old.spec.versions -}}
+    {{- range $.new.spec.versions -}}
+      {{- if eq .name $version.name -}}
+        {{- $lost := include "corollary.crd.lost" (list "" (dig "schema" "openAPIV3Schema" dict $version) (dig "schema" "openAPIV3Schema" dict .)) -}}
+        {{- if $lost -}}
+          {{- fail (printf "CustomResourceDefinition %s: version %s would lose %s, and all objects their values: rename fields by a conversion (docs/upgrading-crds.md), or set crds.force=true" $.name .name (trim $lost)) -}}
+        {{- end -}}
+      {{- end -}}
+    {{- end -}}
+  {{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The paths of the fields of the spec that one schema has and the other has not: path, schema, other. */}}
+{{- define "corollary.crd.lost" -}}
+{{- $path := index . 0 -}}{{- $old := index . 1 -}}{{- $new := index . 2 -}}
+{{- if not (index $new "x-kubernetes-preserve-unknown-fields") -}}
+  {{- range $key, $below := $old.properties -}}
+    {{- if or $path (eq $key "spec") -}}
+      {{- $at := printf "%s.%s" $path $key -}}
+      {{- if hasKey ($new.properties | default dict) $key -}}
+        {{- include "corollary.crd.lost" (list $at $below (index $new.properties $key)) -}}
+      {{- else if not $new.additionalProperties -}}
+        {{- printf "%s " $at -}}
+      {{- end -}}
+    {{- end -}}
+  {{- end -}}
+  {{- if and $old.items $new.items -}}
+    {{- include "corollary.crd.lost" (list (printf "%s[]" $path) $old.items $new.items) -}}
+  {{- end -}}
+  {{- if and (kindIs "map" $old.additionalProperties) (kindIs "map" $new.additionalProperties) -}}
+    {{- include "corollary.crd.lost" (list (printf "%s.*" $path) $old.additionalProperties $new.additionalProperties) -}}
+  {{- end -}}
+{{- end -}}
+{{- end -}}

@@ -1,0 +1,63 @@
+//go:build controlplane
+
+package charts
+
+import (
+	"bytes"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/corollary-dev/corollary/internal/testkit"
+	"github.com/corollary-dev/corollary/pkg/cli"
+)
+
+// TestDefinitionKeepsFields: an upgrade that would remove fields from the spec of a kind fails before anything is written.
+func TestDefinitionKeepsFields(t *testing.T) {
+	t.Parallel()
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	values := func(schema string) string {
+		config := write(t, "spaces.yaml", `apiVersion: corollary.dev/v1alpha1
+kind: Operator
+metadata: {name: spaces}
+watch:
+  apiVersion: `+name+`.example.com/v1
+  kind: Room
+  schema: `+schema+`
+downstreams:
+  - {name: place, apiVersion: v1, kind: ConfigMap, template: "metadata: {name: x}"}
+conventions:
+  fieldManager: spaces
+  labels: {tools.example.com/managed-by: spaces}
+  hash: {annotation: tools.example.com/hash}
+status: {conditions: {ready: Ready}}
+`)
+		var out, errs bytes.Buffer
+		if code := cli.Main([]string{"generate", "chart-values", "-c", config},
+			cli.IO{In: strings.NewReader(""), Out: &out, Err: &errs, Env: os.Environ()}); code != 0 {
+			t.Fatalf("exit code %d:\n%s", code, &errs)
+		}
+		return "--values=" + write(t, "values.yaml", out.String())
+	}
+	run := func(verb string, args ...string) (problems string, err error) {
+		_, problems, err = helm(t, append([]string{verb, name, chart, image, "--kubeconfig=" + testkit.Kubeconfig(t), "--namespace=" + ns}, args...)...)
+		return problems, err
+	}
+	before := `{spec: {title: string, parts: "[]Part", sizes: "map[string]Part"}, types: {Part: {a: string, b: string}}}`
+	if problems, err := run("install", values(before)); err != nil {
+		t.Fatal(problems)
+	}
+	for _, row := range []struct{ reason, schema, lost string }{
+		{"a field is renamed", strings.Replace(before, "title", "name", 1), " .spec.title,"},
+		{"in the items of a list and the values of a map", strings.Replace(before, ", b: string", "", 1), " .spec.parts[].b .spec.sizes.*.b,"},
+		{"a field is added", strings.Replace(before, "title: string", "title: string, more: string", 1), ""},
+	} {
+		problems, err := run("upgrade", values(row.schema), "--dry-run=server")
+		if (err != nil) != (row.lost != "") || !strings.Contains(problems, row.lost) {
+			t.Errorf("%s: %v: %s", row.reason, err, problems)
+		}
+	}
+	if problems, err := run("upgrade", values(strings.Replace(before, "title", "name", 1)), "--set=crds.force=true"); err != nil {
+		t.Error(problems)
+	}
+}
