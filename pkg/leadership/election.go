@@ -46,6 +46,8 @@ type Options struct {
 	// Waiting is called whenever this process begins to wait for another holder, and with how long the lock lasts if that
 	// holder does not renew it. It may be nil.
 	Waiting func(holder string, lasts time.Duration)
+	// Renewed is called when another holder is seen to renew the lock: it is alive. It may be nil.
+	Renewed func(holder string)
 	Log     logr.Logger
 }
 
@@ -94,7 +96,8 @@ func NewElection(store Store, o Options) (*Election, error) {
 // newElection takes part as self.
 func newElection(store Store, o Options, self string) *Election {
 	e := &Election{Tenure: NewTenure(store.Describe(), o.RenewDeadline, o.Log), options: o}
-	e.standby = &standby{store: store, self: self, retry: o.RetryPeriod, lease: o.LeaseDuration, once: o.Once, waiting: o.Waiting, log: o.Log}
+	e.standby = &standby{store: store, self: self, retry: o.RetryPeriod, lease: o.LeaseDuration, once: o.Once, waiting: o.Waiting, renewed: o.Renewed,
+		log: o.Log}
 	if o.Shared != nil {
 		e.shared = &shared{Shared: *o.Shared, wait: time.Duration(2 * leaderelection.JitterFactor * float64(o.RetryPeriod))}
 	}

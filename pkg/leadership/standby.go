@@ -21,6 +21,7 @@ type standby struct {
 	lease   time.Duration
 	once    bool // whether it reads instead of watching, and a refusal ends the wait
 	waiting func(holder string, lasts time.Duration)
+	renewed func(holder string)
 	log     logr.Logger
 
 	Sight
@@ -39,14 +40,18 @@ type standby struct {
 // lasts.
 func (s *standby) observe(record *Record) bool {
 	s.exists, s.gone = true, time.Time{}
-	before := s.seen.holder
-	if before == s.self {
+	before := s.seen
+	if before.holder == s.self {
 		s.lasts = 0 // our own edits are ours
 	}
 	s.Observe(record, time.Now())
 	s.sawLeader = s.sawLeader || s.taken()
-	if s.seen.holder != before && s.taken() && s.waiting != nil {
+	switch {
+	case !s.taken():
+	case s.seen.holder != before.holder && s.waiting != nil:
 		s.waiting(s.seen.holder, s.lasts)
+	case s.seen.holder == before.holder && s.seen != before && s.renewed != nil:
+		s.renewed(s.seen.holder)
 	}
 	return !s.taken()
 }

@@ -86,15 +86,13 @@ func (nobody) MembersChanged() {}
 
 // MismatchError is about processes that were started with different numbers of shards.
 type MismatchError struct {
-	Lease         string // NAMESPACE/NAME
-	Ours, Theirs  int
-	LeaseDuration time.Duration
+	Lease        string // NAMESPACE/NAME
+	Ours, Theirs int
 }
 
 func (e *MismatchError) Error() string {
 	return fmt.Sprintf("--shards is %d, but the processes that hold Lease %s have %d shards: use the same number for all of them, another "+
-		"--leader-election-id for another set, or stop the others first; if none of them runs, the Lease runs out after %s", e.Ours, e.Lease,
-		e.Theirs, e.LeaseDuration)
+		"--leader-election-id for another set, or stop the others first", e.Ours, e.Lease, e.Theirs)
 }
 
 // New prepares the part of this process. It sends no request.
@@ -111,7 +109,7 @@ func New(cfg *rest.Config, o Options) (*Member, error) {
 		return nil, err
 	}
 	m.set, err = leadership.New(cfg, leadership.Options{Namespace: o.Namespace, Name: o.ID, Timings: o.Timings, Self: Name(o.N),
-		Shared: &leadership.Shared{Others: m.others}, Record: o.Record, Waiting: m.waiting, Log: o.Log})
+		Shared: &leadership.Shared{Others: m.others}, Record: o.Record, Waiting: m.waiting, Renewed: m.renewed, Log: o.Log})
 	if err != nil {
 		return nil, err
 	}
@@ -163,18 +161,28 @@ func (m *Member) FenceEvents(cfg *rest.Config) *rest.Config {
 	return m.set.FenceEvents(m.process.FenceEvents(cfg))
 }
 
-// waiting is called when another holds the Lease of the set.
+// waiting is called when another holds the Lease of the set, which may have died.
 func (m *Member) waiting(holder string, lasts time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	lease := m.options.Namespace + "/" + m.options.ID
 	if n, ok := NumberOf(holder); ok {
-		m.refused = &MismatchError{Lease: lease, Ours: m.options.N, Theirs: n, LeaseDuration: lasts}
-		m.rouse()
+		m.waitsFor = fmt.Sprintf("processes with %d shards, which hold Lease %s: it runs out after %s if none of them runs any more", n, lease, lasts)
+		m.options.Log.Info("waiting: processes with another number of shards hold the Lease", "lease", lease, "shards", n, "runsOutAfter", lasts)
 		return
 	}
 	m.waitsFor = fmt.Sprintf("%s, a process without --shards that holds Lease %s", holder, lease)
 	m.options.Log.Info("waiting: a process without --shards holds the Lease", "lease", lease, "holder", holder)
+}
+
+// renewed is called when another that holds the Lease of the set is alive. One with another number of shards keeps this process out.
+func (m *Member) renewed(holder string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if n, ok := NumberOf(holder); ok {
+		m.refused = &MismatchError{Lease: m.options.Namespace + "/" + m.options.ID, Ours: m.options.N, Theirs: n}
+		m.rouse()
+	}
 }
 
 // rouse has the loop look at once.

@@ -142,6 +142,22 @@ func TestMembersStartTogether(t *testing.T) {
 	}
 }
 
+// TestAnotherNumberAfterAllDied: processes with another number of shards take over once the Lease of those that died has run out.
+func TestAnotherNumberAfterAllDied(t *testing.T) {
+	t.Parallel()
+	namespace := testkit.Namespace(t)
+	a := start(t, namespace, number)
+	<-a.Elected()
+	a.cut.Store(true)
+	a.stop()
+	b := start(t, namespace, 5)
+	select {
+	case <-b.Elected():
+	case err := <-b.over:
+		t.Errorf("it ended: %v", err)
+	}
+}
+
 // Processes join, leave, die and come back: no shard has two holders, and all are shared fairly.
 func TestMembersShareShards(t *testing.T) {
 	t.Parallel()
