@@ -354,7 +354,6 @@ func (s *selecting) selected(ctx context.Context, selector *metav1.LabelSelector
 // downstreams chooses what follows from the upstreams that are written.
 func (s *selecting) downstreams(f *config.File) error {
 	var errs []error
-	selector := labels.SelectorFromSet(constantLabels(f))
 	for _, d := range f.Downstreams {
 		if d.Ownership == config.OwnershipFields {
 			continue // objects of others, which are given their fields again
@@ -364,9 +363,9 @@ func (s *selecting) downstreams(f *config.File) error {
 			errs = append(errs, fmt.Errorf("operator %s: downstream %s: %w", f.Metadata.Name, d.Name, err))
 			continue
 		}
-		choice := backup.Choice{Selector: selector, Owned: true}
+		choice := backup.Choice{Owned: true} // by its owner alone: the labels may be those of another config, or somebody has removed them
 		if f.Source != nil {
-			choice.Rows, choice.Marks = f.Metadata.Name, ownerAnnotations(f)
+			choice.Selector, choice.Rows, choice.Marks = labels.SelectorFromSet(constantLabels(f)), f.Metadata.Name, ownerAnnotations(f)
 		}
 		s.add(kind, s.targets(f, &d), choice)
 	}

@@ -30,6 +30,11 @@ func TestBackupOrder(t *testing.T) {
 		if err := s.operators(t.Context(), files); err != nil {
 			t.Fatal(err)
 		}
+		for _, k := range s.backup.Kinds {
+			if slices.ContainsFunc(k.Choices, func(c backup.Choice) bool { return c.Owned && c.Selector != nil }) {
+				t.Errorf("%s: %s is chosen by labels, which may have been others once", name, k.GVK.Kind)
+			}
+		}
 		position := func(kind string) int {
 			return slices.IndexFunc(s.backup.Kinds, func(k backup.Selection) bool { return k.GVK.Kind == kind })
 		}
