@@ -363,7 +363,7 @@ func (s *selecting) downstreams(f *config.File) error {
 			errs = append(errs, fmt.Errorf("operator %s: downstream %s: %w", f.Metadata.Name, d.Name, err))
 			continue
 		}
-		choice := backup.Choice{Owned: true} // by its owner alone: the labels may be those of another config, or somebody has removed them
+		choice := backup.Choice{Owned: true} // by its owner alone: the labels may be those of another config, or they were removed
 		if f.Source != nil {
 			choice.Selector, choice.Rows, choice.Marks = labels.SelectorFromSet(constantLabels(f)), f.Metadata.Name, ownerAnnotations(f)
 		}

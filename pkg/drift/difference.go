@@ -266,9 +266,12 @@ func Explain(list []Difference, manager string) string {
 }
 
 // IsOwnChange reports whether nobody else has caused the differences of an object whose hash is the desired one: no other manager wrote
-// these fields, and we applied one that is not desired any more, such as the hash under another key. It is true if nothing differs,
-// as with another field manager.
+// these fields, and we applied one that is not desired any more, such as the hash under another key, or an owner reference that has become
+// another one, as with another version of the upstream. It is true if nothing differs, as with another field manager.
 func IsOwnChange(list []Difference, manager string) bool {
+	ofOwner := fieldpath.New("metadata", "ownerReferences")
 	return !slices.ContainsFunc(list, func(d Difference) bool { return d.Manager != "" && d.Manager != manager }) &&
-		(len(list) == 0 || slices.ContainsFunc(list, func(d Difference) bool { return d.Want == nil && d.Manager == manager }))
+		(len(list) == 0 || slices.ContainsFunc(list, func(d Difference) bool {
+			return d.Manager == manager && (d.Want == nil || d.Path.Overlaps(ofOwner))
+		}))
 }

@@ -193,6 +193,7 @@ func (t *tally) examples(set map[pipeline.Ref]drift.Sum) string {
 	refs := sortedRefs(set)
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	slices.SortStableFunc(refs, func(a, b pipeline.Ref) int { return t.counted[b].Failing - t.counted[a].Failing }) // an error says most
 	var parts []string
 	for _, ref := range refs[:min(few, len(refs))] {
 		parts = append(parts, fmt.Sprintf("%s (%s)", ref, t.counted[ref].First))

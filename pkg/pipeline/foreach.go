@@ -296,10 +296,18 @@ func together(list []objectFact) status.Fact {
 		return unknown.Fact
 	}
 	name, all := list[0].Name, make([]status.Fact, len(list))
+	inSeveral := slices.ContainsFunc(list, func(f objectFact) bool {
+		return f.of.Err == nil && f.of.Target.Namespace != list[0].of.Target.Namespace
+	})
 	for i, f := range list {
 		all[i] = f.Fact
-		if all[i].Name = f.of.Target.Name; f.of.Err != nil {
+		switch {
+		case f.of.Err != nil:
 			all[i].Name = fmt.Sprintf("item %d", f.of.item)
+		case inSeveral:
+			all[i].Name = f.of.Target.String()
+		default:
+			all[i].Name = f.of.Target.Name
 		}
 	}
 	worst := status.Worst(all)

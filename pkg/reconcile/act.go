@@ -369,7 +369,7 @@ func (r *reconciliation) reportApplied(o pipeline.Outcome, read, resp *unstructu
 	t.at = o.Target
 	manager := r.Pipeline.Config.Conventions.FieldManager
 	if read != nil && drift.IsOwnChange(changed, manager) {
-		o.Message = "the names in conventions have changed"
+		o.Message = "the names in conventions have changed, or the version of the upstream"
 		r.eventUpdated(o, changed)
 		return
 	}

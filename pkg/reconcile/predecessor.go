@@ -70,9 +70,7 @@ func (r *reconciliation) countFailing(d pipeline.Decision, c *Counted) {
 	}
 	o := d.Outcomes[i]
 	c.Failing = 1
-	if c.First == "" {
-		c.First = fmt.Sprintf("%s: %s: %s", r.Pipeline.Downstreams[o.Downstream].Name, o.State, o.Message)
-	}
+	c.First = fmt.Sprintf("%s: %s: %s", r.Pipeline.Downstreams[o.Downstream].Name, o.State, o.Message)
 	c.Digest = drift.Digest([]any{hex.EncodeToString(c.Digest[:]), string(o.State), o.Message})
 }
 
