@@ -43,8 +43,14 @@ type Operator struct {
 	Upstream string `json:"upstream"`
 	// Pause is the annotation with which it leaves an upstream alone; empty if it has none.
 	Pause string `json:"pause,omitempty"`
-	// Owners are the annotations that hold NAMESPACE/NAME/UID of a downstream's owner.
-	Owners []string `json:"owners,omitempty"`
+	// Owners are the annotations that hold NAMESPACE/NAME/UID of a downstream's owner: the current one first, as in the lists below, then
+	// that of conventions.previous.
+	Owners        []string `json:"owners,omitempty"`
+	FieldManagers []string `json:"fieldManagers,omitempty"`
+	Finalizers    []string `json:"finalizers,omitempty"` // of upstreams
+	Hashes        []Key    `json:"hashes,omitempty"`
+	// Labels are those that all downstreams have.
+	Labels map[string]string `json:"labels,omitempty"`
 }
 
 // Kind is a kind in a backup, with all its objects as they were at one resourceVersion.

@@ -37,11 +37,13 @@ type pass struct {
 	progress bool
 	last     bool                 // what waits now is refused
 	lookups  map[string]types.UID // of owners that are not in the archive
+	// unknownFinalizers counts objects by kind and finalizer.
+	unknownFinalizers map[[2]string]int
 }
 
 func (r *Restore) newPass(plan *Plan, result *Result) *pass {
 	return &pass{Restore: r, plan: plan, result: result, now: uids{}, unfinished: map[types.UID]int64{}, refused: map[types.UID]bool{},
-		lookups: map[string]types.UID{}}
+		lookups: map[string]types.UID{}, unknownFinalizers: map[[2]string]int{}}
 }
 
 // rounds goes through all files until no object waits for its owner any more, or none of them can be helped.
@@ -81,7 +83,7 @@ func (p *pass) file(ctx context.Context, t *target, k *KindPlan, f *File) error 
 		return nil
 	}
 	live := &cursor{objects: p.objects(t, f.Namespace), skip: (p.result == nil || p.DryRun) && t.install != nil}
-	return p.Archive.each(f, func(u *unstructured.Unstructured) error {
+	return p.each(t, f, func(u *unstructured.Unstructured) error {
 		if _, done := p.now[u.GetUID()]; done || p.refused[u.GetUID()] {
 			return nil
 		}
@@ -140,6 +142,8 @@ func (p *pass) object(ctx context.Context, t *target, k *KindPlan, u, existing *
 		if k.Created++; len(k.Missing) < shown {
 			k.Missing = append(k.Missing, p.describe(t, u))
 		}
+		p.plan.missing[u.GetUID()] = true
+		p.noteFinalizers(t, want)
 		p.now[u.GetUID()] = u.GetUID()
 		return nil
 	}
@@ -195,6 +199,12 @@ func (p *pass) conflict(ctx context.Context, t *target, k *KindPlan, u, want, ex
 		p.pauseAgain(t, live, want)
 	}
 	different := t.differences(expected.Object, live.Object, inBackup)
+	if p.OnConflict == Replace && len(different) > 0 {
+		if err := p.checkTaken(ctx, u, want, existing); err != nil {
+			return err
+		}
+		p.noteFinalizers(t, want)
+	}
 	switch {
 	case len(different) == 0 && !unfinished:
 		k.Equal++
@@ -208,31 +218,38 @@ func (p *pass) conflict(ctx context.Context, t *target, k *KindPlan, u, want, ex
 		if len(p.plan.Differences) < shown {
 			p.plan.Differences = append(p.plan.Differences, Problem{p.describe(t, u), strings.Join(different, "; ")})
 		}
+	case p.OnConflict == Replace:
+		return p.replace(ctx, t, u, want, existing)
+	case p.plan.missing[u.GetUID()] && !unfinished:
+		return fmt.Errorf("it was created while it was being restored, and is not as in the backup: %s: if an operator created it, name its current "+
+			"config with -c, by which its upstreams are paused, and add --on-conflict replace", strings.Join(different, "; "))
 	case p.OnConflict == Fail:
 		return fmt.Errorf("it exists by now and is not as in the backup: %s", strings.Join(different, "; "))
-	case p.OnConflict == Replace:
-		sent := p.withPause(t, want)
-		carry(sent, existing, generated(u))
-		sent.SetUID(existing.GetUID())
-		sent.SetResourceVersion(existing.GetResourceVersion())
-		replaced, err := p.objects(t, u.GetNamespace()).
-			Update(ctx, sent, metav1.UpdateOptions{FieldManager: p.FieldManager, DryRun: p.dryRun()})
-		if p.DryRun && apply.DryRunUnsupported(err) {
-			p.unknown(t, u, err.Error())
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		p.result.Replaced++
-		strip(sent, false)
-		without(sent, generated(u))
-		p.wrote(t, u, sent, replaced)
-		return nil
 	case unfinished: // what someone has changed since stays, but not that it is paused
 		p.unfinished[u.GetUID()] = existing.GetGeneration()
 	}
 	p.now[u.GetUID()] = existing.GetUID()
+	return nil
+}
+
+func (p *pass) replace(ctx context.Context, t *target, u, want, existing *unstructured.Unstructured) error {
+	sent := p.withPause(t, want)
+	carry(sent, existing, generated(u))
+	sent.SetUID(existing.GetUID())
+	sent.SetResourceVersion(existing.GetResourceVersion())
+	replaced, err := p.objects(t, u.GetNamespace()).
+		Update(ctx, sent, metav1.UpdateOptions{FieldManager: p.FieldManager, DryRun: p.dryRun()})
+	if p.DryRun && apply.DryRunUnsupported(err) {
+		p.unknown(t, u, err.Error())
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	p.result.Replaced++
+	strip(sent, false)
+	without(sent, generated(u))
+	p.wrote(t, u, sent, replaced)
 	return nil
 }
 
@@ -271,7 +288,7 @@ func (p *pass) prepare(ctx context.Context, t *target, u *unstructured.Unstructu
 		want.SetNamespace(p.namespace(u.GetNamespace()))
 	}
 	var pairs []string
-	for _, o := range owners(u, p.Operators) {
+	for _, o := range owners(u, p.everyOperator()) {
 		uid, err := p.owner(ctx, o)
 		if err != nil {
 			return nil, nil, err
@@ -372,7 +389,7 @@ func (p *pass) finish(ctx context.Context) error {
 			if !p.Archive.readable(f) {
 				continue
 			}
-			err := p.Archive.each(f, func(u *unstructured.Unstructured) error {
+			err := p.each(t, f, func(u *unstructured.Unstructured) error {
 				generation, ok := p.unfinished[u.GetUID()]
 				if !ok {
 					return nil
@@ -430,7 +447,10 @@ func (p *pass) finishObject(ctx context.Context, t *target, u *unstructured.Unst
 			return err
 		}
 	}
-	_, err = p.patch(ctx, objects, u.GetName(), operations)
+	stored, err := p.patch(ctx, objects, u.GetName(), operations)
+	if err == nil && isSecret(t.gvr().GroupResource()) { // an operator that was not paused may have made other values since
+		p.compare(t, u, map[string]any{"data": want.Object["data"]}, map[string]any{"data": stored.Object["data"]})
+	}
 	return err
 }
 

@@ -37,8 +37,10 @@ type Restore struct {
 	Client    dynamic.Interface
 	Discovery discovery.ServerResourcesInterface
 	Archive   *Archive
-	// Operators know the annotations of owners, and how upstreams are paused until the end.
-	Operators  []Operator
+	// Operators are those of the cluster: objects are restored with their names, whatever they were when the backup was taken.
+	Operators []Operator
+	// NoPause leaves upstreams unpaused until the end: no operator is running.
+	NoPause    bool
 	OnConflict string
 	// Namespaces has the target of each namespace whose objects go to another one.
 	Namespaces map[string]string
@@ -49,7 +51,8 @@ type Restore struct {
 	// DryRun has Run ask the API server for every write as a dry run.
 	DryRun bool
 
-	kinds []*target
+	kinds   []*target
+	renamed []rename
 }
 
 // target is a kind with what the API server knows of it.
@@ -72,6 +75,9 @@ type Plan struct {
 	Notes       []string
 	// Rights are those that the user lacks for what is to be written.
 	Rights RightsError
+
+	// missing are the archived uids of the objects that are not in the cluster.
+	missing map[types.UID]bool
 }
 
 // KindPlan counts the objects of a kind.
@@ -107,8 +113,8 @@ type Result struct {
 
 // Plan compares the archive with the cluster. It writes nothing.
 func (r *Restore) Plan(ctx context.Context) (*Plan, error) {
-	plan := &Plan{}
-	r.kinds = nil
+	plan := &Plan{missing: map[types.UID]bool{}}
+	r.kinds, r.renamed = nil, r.renames()
 	for _, k := range r.Archive.Manifest.Kinds {
 		t, err := r.target(ctx, k, plan)
 		if err != nil {
@@ -124,6 +130,7 @@ func (r *Restore) Plan(ctx context.Context) (*Plan, error) {
 	if err := p.rounds(ctx); err != nil {
 		return nil, err
 	}
+	plan.Notes = append(plan.Notes, p.finalizerNotes()...)
 	err := rightsError(ctx, r.Client, r.rights(plan))
 	if errors.As(err, &plan.Rights) {
 		return plan, nil
@@ -278,7 +285,7 @@ func (r *Restore) Run(ctx context.Context, plan *Plan) (*Result, error) {
 			return result, fmt.Errorf("creating Namespace %s: %w", name, err)
 		}
 	}
-	p := r.newPass(&Plan{Kinds: slices.Clone(plan.Kinds), Namespaces: plan.Namespaces}, result)
+	p := r.newPass(&Plan{Kinds: slices.Clone(plan.Kinds), Namespaces: plan.Namespaces, missing: plan.missing}, result)
 	if err := p.rounds(ctx); err != nil {
 		return result, err
 	}
@@ -373,7 +380,7 @@ func (r *Restore) established(ctx context.Context, t *target) (_ bool, why strin
 // pauseKeys are the annotations by which an upstream is paused; none for other kinds.
 func (r *Restore) pauseKeys(t *target) (keys []string) {
 	for _, o := range r.Operators {
-		if o.Upstream == t.Name() && o.Pause != "" && !slices.Contains(keys, o.Pause) {
+		if o.Upstream == t.Name() && o.Pause != "" && !r.NoPause && !slices.Contains(keys, o.Pause) {
 			keys = append(keys, o.Pause)
 		}
 	}

@@ -391,7 +391,12 @@ func operatorOf(f *config.File, kind *kinds.Kind) backup.Operator {
 	if f.Conventions.Pause != nil {
 		o.Pause = f.Conventions.Pause.Annotation
 	}
-	o.Owners = ownerAnnotations(f)
+	o.Owners, o.FieldManagers, o.Finalizers = ownerAnnotations(f), f.Conventions.FieldManagers(), f.Conventions.Finalizers()
+	o.Hashes = []backup.Key{{Annotation: f.Conventions.Hash.Annotation, Label: f.Conventions.Hash.Label}}
+	if p := f.Conventions.Previous; p != nil && p.Hash != nil {
+		o.Hashes = append(o.Hashes, backup.Key{Annotation: p.Hash.Annotation, Label: p.Hash.Label})
+	}
+	o.Labels = constantLabels(f)
 	return o
 }
 

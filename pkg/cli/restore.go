@@ -127,7 +127,7 @@ func (o *restoreOptions) run(ctx context.Context, path string) (err error) {
 		return err
 	}
 	r := &backup.Restore{Archive: archive, Operators: operators, OnConflict: o.onConflict.value, Namespaces: mapped, FieldManager: o.manager,
-		DryRun: o.dryRun, Converter: func(crd *apiextensionsv1.CustomResourceDefinition) *convert.Converter {
+		NoPause: o.noPause, DryRun: o.dryRun, Converter: func(crd *apiextensionsv1.CustomResourceDefinition) *convert.Converter {
 			if c, errs := conversionOf(conversions, crd); c != nil && len(errs) == 0 {
 				return c.converter
 			}
@@ -233,10 +233,7 @@ func (o *restoreOptions) operators(cfg *rest.Config, archive *backup.Archive) ([
 		}
 	}
 	for i := range operators {
-		switch {
-		case o.noPause:
-			operators[i].Pause = ""
-		case operators[i].Pause == "":
+		if operators[i].Pause == "" && !o.noPause {
 			return nil, nil, fmt.Errorf("operator %s has no conventions.pause.annotation, so a running one would interfere: stop it and "+
 				"add --no-pause, "+
 				"or add the annotation to its config and name that with -c", operators[i].Name)

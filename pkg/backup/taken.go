@@ -1,0 +1,98 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// checkTaken refuses to replace an object that belongs to somebody else: an owner that exists, and that the object does not get from the
+// backup. Where the object names no owner, the archived one counts, if it exists and the object is restored for another one.
+func (p *pass) checkTaken(ctx context.Context, u, want, existing *unstructured.Unstructured) error {
+	operators := p.everyOperator()
+	held := owners(existing, operators)
+	if len(held) == 0 && p.namespace(u.GetNamespace()) == u.GetNamespace() {
+		held = owners(u, operators)
+	}
+	restored := owners(want, operators)
+	for _, o := range held {
+		if slices.ContainsFunc(restored, o.is) {
+			continue
+		}
+		exists, err := p.exists(ctx, o)
+		if err != nil {
+			return err
+		}
+		if exists {
+			return fmt.Errorf("it belongs to %s, which exists: a restore would take it away; delete that owner first, or let it be", &o)
+		}
+	}
+	return p.checkUnknownMarks(want, existing)
+}
+
+// everyOperator has those of the backup too: objects may still have owner annotations that configs have no more.
+func (r *Restore) everyOperator() []Operator {
+	return slices.Concat(r.Operators, r.Archive.Manifest.Operators)
+}
+
+// is compares the places in annotations too: in a plan, an owner that is missing has the uid of the backup.
+func (o *owner) is(other owner) bool {
+	samePlace := o.namespace == other.namespace && o.name == other.name
+	return o.uid == other.uid && (samePlace || o.annotation == "" || other.annotation == "")
+}
+
+// exists reports whether the cluster has an owner, with its uid.
+func (p *pass) exists(ctx context.Context, o owner) (bool, error) {
+	gvr, namespaced, err := p.ownerResource(o)
+	var unserved *ownerError
+	if errors.As(err, &unserved) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	if !namespaced {
+		o.namespace = ""
+	}
+	live, err := p.Client.Resource(gvr).Namespace(o.namespace).Get(ctx, o.name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("looking up its owner %s: %w", &o, err)
+	}
+	return live.GetUID() == o.uid, nil
+}
+
+var uidPattern = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
+
+// checkUnknownMarks refuses to replace an object with an owner that nobody can be asked about: a row of a database, or an upstream of an
+// operator that the restore does not know.
+func (p *pass) checkUnknownMarks(want, existing *unstructured.Unstructured) error {
+	annotations := existing.GetAnnotations()
+	for _, key := range slices.Sorted(maps.Keys(annotations)) {
+		mark := annotations[key]
+		_, uid, ok := parseMark(mark)
+		if !ok || want.GetAnnotations()[key] == mark {
+			continue
+		}
+		known := slices.ContainsFunc(p.everyOperator(), func(o Operator) bool { return slices.Contains(o.Owners, key) })
+		switch {
+		case known && strings.Contains(uid, ":"):
+			return fmt.Errorf("its annotation %s says that it belongs to the row %s: a restore would take it away; remove the annotation first",
+				key, mark)
+		case !known && uidPattern.MatchString(uid):
+			return fmt.Errorf("its annotation %s says that it belongs to %s, of an operator that is not known here: name its config with -c, or "+
+				"remove the annotation first", key, mark)
+		}
+	}
+	return nil
+}
