@@ -57,7 +57,11 @@ it can say nothing, and they are counted as unknown.
 A running operator does not interfere: the upstreams are created paused, by the
 annotation conventions.pause of the config that the backup was made with, or of -c, and
 unpaused at the end. If a config has no such annotation, stop the operator and add
---no-pause.
+--no-pause. If names in a config have changed since the backup, give the config with -c:
+objects are restored with its names.
+
+An object that belongs to an owner which exists, and is not restored as its owner, is
+never replaced: it is reported, and the exit code is 1.
 
 The rights to get, list, create, update and patch the kinds, to patch their status, and
 to get owners, namespaces and customresourcedefinitions are needed; if they are missing,
@@ -206,7 +210,7 @@ func (o *restoreOptions) identities() ([]age.Identity, error) {
 	return list, nil
 }
 
-// operators are those of -c, else those that the backup was made with. One that cannot be paused is refused, unless --no-pause is given.
+// operators are those of -c, with the names that are used now, else those that the backup was made with. One that cannot be paused is refused, unless --no-pause is given.
 func (o *restoreOptions) operators(cfg *rest.Config, archive *backup.Archive) ([]backup.Operator, []*config.ConversionFile, error) {
 	operators, conversions := slices.Clone(archive.Manifest.Operators), []*config.ConversionFile(nil)
 	if len(o.configs.files) > 0 {

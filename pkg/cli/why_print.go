@@ -38,7 +38,7 @@ func (e *explanation) upstreamState(ctx context.Context, p *pipeline.Pipeline, f
 	}
 	switch {
 	case f.Upstream.GetDeletionTimestamp() != nil:
-		line("it is being deleted")
+		line("%s", deletionText(f.Upstream, p.Config.Conventions.Finalizers()))
 	case !f.Selected:
 		e.deselected(ctx, f, line)
 	}
@@ -65,6 +65,15 @@ func (e *explanation) upstreamState(ctx context.Context, p *pipeline.Pipeline, f
 	if text := finalizerText(p, f); text != "" {
 		line("finalizer %s", text)
 	}
+}
+
+// deletionText names the finalizers that hold an upstream and are not the operator's.
+func deletionText(upstream *unstructured.Unstructured, ours []string) string {
+	others := slices.DeleteFunc(upstream.GetFinalizers(), func(name string) bool { return slices.Contains(ours, name) })
+	if len(others) == 0 {
+		return "it is being deleted"
+	}
+	return "it is being deleted, and finalizers that are not the operator's hold it until somebody removes them: " + strings.Join(others, ", ")
 }
 
 // conditionTexts prints the conditions that the operator writes. Those that say the same share a line.

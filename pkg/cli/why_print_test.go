@@ -36,3 +36,23 @@ func TestConditionTexts(t *testing.T) {
 		})
 	}
 }
+
+func TestDeletionText(t *testing.T) {
+	for _, c := range []struct {
+		reason     string
+		finalizers []string
+		want       string
+	}{
+		{"the operator's own", []string{"example.com/now", "example.com/previous"}, "it is being deleted"},
+		{"others' are named", []string{"example.com/now", "example.com/old", "foregroundDeletion"},
+			"it is being deleted, and finalizers that are not the operator's hold it until somebody removes them: example.com/old, foregroundDeletion"},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			upstream := &unstructured.Unstructured{}
+			upstream.SetFinalizers(c.finalizers)
+			if got := deletionText(upstream, []string{"example.com/now", "example.com/previous"}); got != c.want {
+				t.Error(got)
+			}
+		})
+	}
+}
