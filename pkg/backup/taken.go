@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// checkTaken refuses to replace an object that belongs to somebody else: an owner that exists, and that the object does not get from the
+// checkTaken refuses to replace an object of another owner: one that exists, and that the object does not get from the
 // backup. Where the object names no owner, the archived one counts, if it exists and the object is restored for another one.
 func (p *pass) checkTaken(ctx context.Context, u, want, existing *unstructured.Unstructured) error {
 	operators := p.everyOperator()

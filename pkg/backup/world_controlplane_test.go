@@ -30,7 +30,6 @@ const patience = time.Minute
 var (
 	definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 	configMaps  = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
-	secrets     = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 )
 
 const ownedBy, pausedBy = "example.com/owner", "example.com/paused"
