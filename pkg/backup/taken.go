@@ -32,7 +32,7 @@ func (p *pass) checkTaken(ctx context.Context, u, want, existing *unstructured.U
 			return err
 		}
 		if exists {
-			return fmt.Errorf("it belongs to %s, which exists: a restore would take it away; delete that owner first, or let it be", &o)
+			return fmt.Errorf("it belongs to %s, which exists, so it is not replaced: to restore it, delete that owner first", &o)
 		}
 	}
 	return p.checkUnknownMarks(want, existing)
@@ -87,11 +87,11 @@ func (p *pass) checkUnknownMarks(want, existing *unstructured.Unstructured) erro
 		known := slices.ContainsFunc(p.everyOperator(), func(o Operator) bool { return slices.Contains(o.Owners, key) })
 		switch {
 		case known && strings.Contains(uid, ":"):
-			return fmt.Errorf("its annotation %s says that it belongs to the row %s: a restore would take it away; remove the annotation first",
+			return fmt.Errorf("its annotation %s says that it belongs to the row %s, so it is not replaced: to restore it, remove the annotation first",
 				key, mark)
 		case !known && uidPattern.MatchString(uid):
-			return fmt.Errorf("its annotation %s says that it belongs to %s, of an operator that is not known here: name its config with -c, or "+
-				"remove the annotation first", key, mark)
+			return fmt.Errorf("its annotation %s says that it belongs to %s, of an operator that is not known here, so it is not replaced: name its config "+
+				"with -c, or remove the annotation first", key, mark)
 		}
 	}
 	return nil
