@@ -33,8 +33,8 @@ type operated struct {
 // operatorWith has names with an ending.
 func operatorWith(ending string) backup.Operator {
 	return backup.Operator{Name: "site", Upstream: "shops.example.com", Pause: "example.com/paused" + ending,
-		Owners: []string{"example.com/owner" + ending}, FieldManagers: []string{"site" + ending}, Finalizers: []string{"example.com/site" + ending},
-		Hashes: []backup.Key{{Annotation: "example.com/hash" + ending}}, Labels: map[string]string{"example.com/by" + ending: "site" + ending}}
+		Owners: []string{"example.com/owner" + ending}, FieldManagers: []string{"site" + ending},
+		Finalizers: []string{"example.com/site" + ending}, Hashes: []backup.Key{{Annotation: "example.com/hash" + ending}}, Labels: map[string]string{"example.com/by" + ending: "site" + ending}}
 }
 
 func newOperated(t *testing.T, operator backup.Operator) *operated {
@@ -166,7 +166,8 @@ func TestRestoreTakesNothing(t *testing.T) {
 		{reason: "a reference to what exists", refused: "belongs to Shop shared/c",
 			more: ", ownerReferences: [{apiVersion: example.com/v1, kind: Shop, name: c, uid: UID-c}]"},
 		{reason: "a reference to another uid", more: ", ownerReferences: [{apiVersion: example.com/v1, kind: Shop, name: c, uid: UID-a}]"},
-		{reason: "a reference to a kind that is not served", more: ", ownerReferences: [{apiVersion: example.com/v1, kind: Shed, name: c, uid: UID-c}]"},
+		{reason: "a reference to a kind that is not served",
+			more: ", ownerReferences: [{apiVersion: example.com/v1, kind: Shed, name: c, uid: UID-c}]"},
 		{reason: "the previous annotation", annotations: `, example.com/previous: default/b/UID-b`, refused: "belongs to shops.example.com default/b"},
 		{reason: "the annotation of an operator that is not known", annotations: `, other.example.com/owner: default/b/UID-b`,
 			refused: "of an operator that is not known here"},
@@ -257,7 +258,8 @@ func TestRestoreIsNotOvertaken(t *testing.T) {
 		{reason: "it is paused by its current name", onConflict: backup.Skip, running: renamed, given: renamed},
 		{reason: "skip keeps no value made meanwhile", onConflict: backup.Skip, running: renamed, given: operatorWith(""),
 			problem: "it was created while it was being restored"},
-		{reason: "nor does fail", onConflict: backup.Fail, running: renamed, given: operatorWith(""), problem: "it was created while it was being restored"},
+		{reason: "nor does fail", onConflict: backup.Fail, running: renamed, given: operatorWith(""),
+			problem: "it was created while it was being restored"},
 		{reason: "replace restores the value", onConflict: backup.Replace, running: renamed, given: operatorWith("")},
 		{reason: "a value that is made afterwards is found", onConflict: backup.Skip, running: renamed, given: operatorWith(""), late: true,
 			problem: "data.key"},

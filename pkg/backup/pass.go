@@ -221,8 +221,8 @@ func (p *pass) conflict(ctx context.Context, t *target, k *KindPlan, u, want, ex
 	case p.OnConflict == Replace:
 		return p.replace(ctx, t, u, want, existing)
 	case p.plan.missing[u.GetUID()] && !unfinished:
-		return fmt.Errorf("it was created while it was being restored, and is not as in the backup: %s: if an operator created it, name its current "+
-			"config with -c, by which its upstreams are paused, and add --on-conflict replace", strings.Join(different, "; "))
+		return fmt.Errorf("it was created while it was being restored, and is not as in the backup: %s: if an operator created it, name its "+
+			"current config with -c, by which its upstreams are paused, and add --on-conflict replace", strings.Join(different, "; "))
 	case p.OnConflict == Fail:
 		return fmt.Errorf("it exists by now and is not as in the backup: %s", strings.Join(different, "; "))
 	case unfinished: // what someone has changed since stays, but not that it is paused

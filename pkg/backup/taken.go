@@ -87,11 +87,11 @@ func (p *pass) checkUnknownMarks(want, existing *unstructured.Unstructured) erro
 		known := slices.ContainsFunc(p.everyOperator(), func(o Operator) bool { return slices.Contains(o.Owners, key) })
 		switch {
 		case known && strings.Contains(uid, ":"):
-			return fmt.Errorf("its annotation %s says that it belongs to the row %s, so it is not replaced: to restore it, remove the annotation first",
-				key, mark)
+			return fmt.Errorf("its annotation %s says that it belongs to the row %s, so it is not replaced: to restore it, "+
+				"remove the annotation first", key, mark)
 		case !known && uidPattern.MatchString(uid):
-			return fmt.Errorf("its annotation %s says that it belongs to %s, of an operator that is not known here, so it is not replaced: name its config "+
-				"with -c, or remove the annotation first", key, mark)
+			return fmt.Errorf("its annotation %s says that it belongs to %s, of an operator that is not known here, so it is not replaced: name "+
+				"its config with -c, or remove the annotation first", key, mark)
 		}
 	}
 	return nil
