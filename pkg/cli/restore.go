@@ -210,7 +210,8 @@ func (o *restoreOptions) identities() ([]age.Identity, error) {
 	return list, nil
 }
 
-// operators are those of -c, with the names that are used now, else those that the backup was made with. One that cannot be paused is refused, unless --no-pause is given.
+// operators are those of -c, with the names that are used now, else those that the backup was made with. One that
+// cannot be paused is refused, unless --no-pause is given.
 func (o *restoreOptions) operators(cfg *rest.Config, archive *backup.Archive) ([]backup.Operator, []*config.ConversionFile, error) {
 	operators, conversions := slices.Clone(archive.Manifest.Operators), []*config.ConversionFile(nil)
 	if len(o.configs.files) > 0 {
