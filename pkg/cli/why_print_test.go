@@ -45,7 +45,7 @@ func TestDeletionText(t *testing.T) {
 	}{
 		{"the operator's own", []string{"example.com/now", "example.com/previous"}, "it is being deleted"},
 		{"others' are named", []string{"example.com/now", "example.com/old", "foregroundDeletion"},
-			"it is being deleted, and finalizers that are not the operator's hold it until somebody removes them: "+
+			"it is being deleted, and finalizers that are not the operator's hold it until somebody removes them: " +
 				"example.com/old, foregroundDeletion"},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
