@@ -40,7 +40,8 @@ status: {conditions: {ready: Ready}}
 		return "--values=" + write(t, "values.yaml", out.String())
 	}
 	run := func(verb string, args ...string) (problems string, err error) {
-		_, problems, err = helm(t, append([]string{verb, name, chart, image, "--kubeconfig=" + testkit.Kubeconfig(t), "--namespace=" + ns}, args...)...)
+		args = append([]string{verb, name, chart, image, "--kubeconfig=" + testkit.Kubeconfig(t), "--namespace=" + ns}, args...)
+		_, problems, err = helm(t, args...)
 		return problems, err
 	}
 	before := `{spec: {title: string, parts: "[]Part", sizes: "map[string]Part"}, types: {Part: {a: string, b: string}}}`

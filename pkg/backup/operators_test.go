@@ -34,7 +34,8 @@ type operated struct {
 func operatorWith(ending string) backup.Operator {
 	return backup.Operator{Name: "site", Upstream: "shops.example.com", Pause: "example.com/paused" + ending,
 		Owners: []string{"example.com/owner" + ending}, FieldManagers: []string{"site" + ending},
-		Finalizers: []string{"example.com/site" + ending}, Hashes: []backup.Key{{Annotation: "example.com/hash" + ending}}, Labels: map[string]string{"example.com/by" + ending: "site" + ending}}
+		Finalizers: []string{"example.com/site" + ending}, Hashes: []backup.Key{{Annotation: "example.com/hash" + ending}},
+		Labels: map[string]string{"example.com/by" + ending: "site" + ending}}
 }
 
 func newOperated(t *testing.T, operator backup.Operator) *operated {

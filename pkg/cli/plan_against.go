@@ -185,7 +185,8 @@ func (t *transition) causes(was, is *reconcile.Current, c reconcile.Change, befo
 	return drift.Digest(before) != drift.Digest(after) || t.takesOverFields(c)
 }
 
-// documentOf is what a config asks for of the object of a change; nil for the object of deletion.before, and while the upstream is being deleted.
+// documentOf is what a config asks for of the object of a change; nil for the object of deletion.before, and while the upstream is being
+// deleted.
 func documentOf(is *reconcile.Current, c reconcile.Change) map[string]any {
 	if c.Index < 0 || c.Object >= len(is.Documents) {
 		return nil

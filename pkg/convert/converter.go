@@ -57,8 +57,8 @@ func (c *Converter) Has(version string) bool {
 }
 
 // Convert converts an object to a version, in place: it must belong to the caller. The object has the fields and defaults that the API
-// server gives it in the version that it names. Where it lacks fields that are required or have a default there, what is computed from them is not
-// set. After an error the object is of no use.
+// server gives it in the version that it names. Where it lacks fields that are required or have a default there, what is computed from
+// them is not set. After an error the object is of no use.
 func (c *Converter) Convert(ctx context.Context, obj map[string]any, to string) (err error) {
 	defer recovered(&err)
 	from, err := c.versionOf(obj)

@@ -137,8 +137,8 @@ func FuzzCertified(f *testing.F) {
 	})
 }
 
-// prunings are copies of an object that each lack one of its fields or items. A server-side apply in another version has the API server convert
-// what is left of an object without the fields that its manager owned, defaults included.
+// prunings are copies of an object that each lack one of its fields or items. A server-side apply in another version has the API server
+// convert what is left of an object without the fields that its manager owned, defaults included.
 func prunings(obj map[string]any) (list []map[string]any) {
 	without := func(at fieldpath.Path) {
 		left := runtime.DeepCopyJSON(obj)

@@ -24,8 +24,8 @@ type pass struct {
 	marked bool           // the object has marks in the place of values
 }
 
-// isPartial reports whether the object lacks what each stored one has: what its version requires, or a default. A server-side apply has the API
-// server convert what is left of an object without the fields of one manager.
+// isPartial reports whether the object lacks what each stored one has: what its version requires, or a default. A server-side apply has
+// the API server convert what is left of an object without the fields of one manager.
 func (p *pass) isPartial() bool {
 	whole := runtime.DeepCopyJSON(p.whole)
 	p.source.Coerce(whole)

@@ -266,7 +266,8 @@ func markedByOthers(metadata map[string]any) (list []OwnerRef) {
 	for _, key := range slices.Sorted(maps.Keys(annotations)) {
 		if mark, _ := annotations[key].(string); ownerMark.MatchString(mark) {
 			at := strings.LastIndexByte(mark, '/')
-			list = append(list, OwnerRef{Name: strings.TrimPrefix(mark[:at], "/") + " (annotation " + key + ")", UID: types.UID(mark[at+1:]), Controller: true})
+			name := strings.TrimPrefix(mark[:at], "/") + " (annotation " + key + ")"
+			list = append(list, OwnerRef{Name: name, UID: types.UID(mark[at+1:]), Controller: true})
 		}
 	}
 	return list

@@ -213,8 +213,8 @@ func Owned(live *unstructured.Unstructured, manager string) map[string]any {
 	return doc
 }
 
-// Abandoned returns what others have in maps in which we owned something, and that doc does not have any more: the fields of after, which is
-// the object after an apply of doc. owned is what we applied last.
+// Abandoned returns what others have in maps in which we owned something, and that doc does not have any more: the fields of after, which
+// is the object after an apply of doc. owned is what we applied last.
 func Abandoned(owned, doc, after map[string]any) []fieldpath.Path {
 	var paths []fieldpath.Path
 	var walk func(at fieldpath.Path, owned, doc, after map[string]any)

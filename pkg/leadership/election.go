@@ -96,8 +96,8 @@ func NewElection(store Store, o Options) (*Election, error) {
 // newElection takes part as self.
 func newElection(store Store, o Options, self string) *Election {
 	e := &Election{Tenure: NewTenure(store.Describe(), o.RenewDeadline, o.Log), options: o}
-	e.standby = &standby{store: store, self: self, retry: o.RetryPeriod, lease: o.LeaseDuration, once: o.Once, waiting: o.Waiting, renewed: o.Renewed,
-		log: o.Log}
+	e.standby = &standby{store: store, self: self, retry: o.RetryPeriod, lease: o.LeaseDuration, once: o.Once,
+		waiting: o.Waiting, renewed: o.Renewed, log: o.Log}
 	if o.Shared != nil {
 		e.shared = &shared{Shared: *o.Shared, wait: time.Duration(2 * leaderelection.JitterFactor * float64(o.RetryPeriod))}
 	}

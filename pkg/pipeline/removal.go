@@ -345,7 +345,7 @@ func (p *Pipeline) finalizerAction(in Input, out *Decision) FinalizerAction {
 		switch {
 		case o.State == StatePaused, o.State == StateInvalid:
 			// What exists is left alone, and so is what guards it.
-			if !in.HasFinalizer && p.Config.Conventions.Finalizer != "" && p.wouldLose(in) {
+			if p.wouldLose(in) {
 				return FinalizerAdd
 			}
 			return FinalizerLeave
@@ -362,9 +362,12 @@ func (p *Pipeline) finalizerAction(in Input, out *Decision) FinalizerAction {
 	return FinalizerRemove
 }
 
-// wouldLose reports whether the garbage collector would delete something with the upstream that the config does not let go without more ado, as
-// it may since the config has changed.
+// wouldLose reports whether the garbage collector would delete something with an upstream that has no finalizer, which the config does not let
+// go without more ado. That may be since the config has changed.
 func (p *Pipeline) wouldLose(in Input) bool {
+	if in.HasFinalizer || p.Config.Conventions.Finalizer == "" {
+		return false
+	}
 	is := func(live *drift.Live, downstream int) bool {
 		return live != nil && referenced(live, in) && (p.HoldsDeletion() || p.Downstreams[downstream].Config.DeletionPolicy == config.DeletionOrphan)
 	}

@@ -167,7 +167,8 @@ func (m *Member) waiting(holder string, lasts time.Duration) {
 	defer m.mu.Unlock()
 	lease := m.options.Namespace + "/" + m.options.ID
 	if n, ok := NumberOf(holder); ok {
-		m.waitsFor = fmt.Sprintf("processes with %d shards, which hold Lease %s: it runs out after %s if none of them runs any more", n, lease, lasts)
+		m.waitsFor = fmt.Sprintf("processes with %d shards, which hold Lease %s: it runs out after %s if none of them runs any more",
+			n, lease, lasts)
 		m.options.Log.Info("waiting: processes with another number of shards hold the Lease", "lease", lease, "shards", n, "runsOutAfter", lasts)
 		return
 	}
