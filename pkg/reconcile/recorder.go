@@ -169,7 +169,7 @@ func (r *reconciliation) eventDeletion(d pipeline.Decision) {
 
 func (r *reconciliation) eventUpdated(o pipeline.Outcome, changed []drift.Difference) {
 	for i := range changed {
-		if changed[i].Manager == r.Pipeline.Config.Conventions.FieldManager {
+		if changed[i].Manager == r.Pipeline.Config.Conventions.FieldManager && changed[i].Want != nil {
 			changed[i].Manager = "" // it goes without saying: this is our own change
 		}
 	}
