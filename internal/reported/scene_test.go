@@ -50,6 +50,8 @@ type scene struct {
 	log    bytes.Buffer
 	events []string
 	writes int // of objects and their status
+
+	refuse func(*http.Request) bool // set while nothing is sent
 }
 
 var (
@@ -150,6 +152,9 @@ func (s *scene) Write(line []byte) (int, error) {
 // RoundTrip is the operator's connection. It keeps the events, which the cluster does not store.
 func (s *scene) RoundTrip(request *http.Request) (*http.Response, error) {
 	if !strings.HasSuffix(request.URL.Path, "/events") && !strings.Contains(request.URL.Path, "/events/") {
+		if s.refuse != nil && s.refuse(request) {
+			return &http.Response{StatusCode: http.StatusForbidden, Request: request, Header: http.Header{}, Body: http.NoBody}, nil
+		}
 		if request.Method != http.MethodGet {
 			s.mu.Lock()
 			s.writes++

@@ -91,22 +91,31 @@ func key(u *unstructured.Unstructured) string {
 	return fmt.Sprintf("%s %s/%s", u.GetKind(), u.GetNamespace(), u.GetName())
 }
 
+// noteForgotten notes the objects of a downstream that was removed from the config, as the status has them: they stay, whatever becomes of
+// their upstream.
+func (w *world) noteForgotten(ctx context.Context) {
+	for _, c := range w.pipelines() {
+		for _, u := range w.list(ctx, c.Pipeline.Upstream.GVK) {
+			for _, rec := range c.Pipeline.Forgotten(u) {
+				w.forgotten[rec.UID] = true
+			}
+		}
+	}
+}
+
 // check compares the cluster with what render prints.
 func (w *world) check(ctx context.Context) {
+	w.noteForgotten(ctx)
 	for _, c := range w.pipelines() {
 		p := c.Pipeline
-		want := map[string]string{}       // the uid of the upstream, by object
-		forgotten := map[types.UID]bool{} // a downstream that is removed from the config leaves its objects, in the status
+		want := map[string]string{} // the uid of the upstream, by object
 		for _, u := range w.list(ctx, p.Upstream.GVK) {
-			for _, rec := range p.Forgotten(u) {
-				forgotten[rec.UID] = true
-			}
 			w.checkUpstream(ctx, p, u, want)
 		}
 		for _, gvk := range downstreamKinds(p) {
 			for _, u := range w.list(ctx, gvk) {
 				for _, uid := range ownersOf(p, u) {
-					if want[key(u)] != uid && !forgotten[u.GetUID()] {
+					if want[key(u)] != uid && !w.forgotten[u.GetUID()] {
 						w.problem("%s has the mark of the upstream %s and nothing asks for it", key(u), uid)
 					}
 				}

@@ -89,6 +89,7 @@ func (w *world) widget(name string, value int, spec map[string]any) *unstructure
 // step carries out a step.
 func (w *world) step(ctx context.Context, s Step) {
 	wait(milliseconds(s.After))
+	w.noteForgotten(ctx)
 	replica := w.replicas[s.Which%len(w.replicas)]
 	switch s.Do {
 	case "kill", "stop", "cut watches":

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/corollary-dev/corollary/pkg/memcluster"
@@ -43,6 +44,8 @@ type world struct {
 	requests []string
 	// orphaned are the objects whose upstream was deleted with --cascade=orphan, edited those that other clients changed.
 	orphaned, edited map[string]bool
+	// forgotten are the objects of a downstream that was removed from the config.
+	forgotten map[types.UID]bool
 	// foreign are objects of another owner with the name of one of the operator's.
 	foreign map[string]*unstructured.Unstructured
 	// beforeCreations counts the creations of the deletion.before object, by the upstream's uid.
@@ -54,7 +57,7 @@ func newWorld(t testing.TB, s Schedule) *world {
 	w := &world{
 		Schedule: s, t: t, begun: time.Now(), dir: t.TempDir(), happens: map[string]uint64{}, changed: make(chan struct{}, 1),
 		orphaned: map[string]bool{}, edited: map[string]bool{}, beforeCreations: map[string]int{},
-		foreign: map[string]*unstructured.Unstructured{},
+		forgotten: map[types.UID]bool{}, foreign: map[string]*unstructured.Unstructured{},
 	}
 	w.writeConfig()
 	var err error

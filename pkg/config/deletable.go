@@ -9,8 +9,9 @@ import (
 
 // ForDeletion returns the file cut down to what the deletion of an upstream depends on, where nothing wrong was found in that:
 // what is watched, whose objects are whose, what becomes of them and in which order, and deletion.before with all that it may read.
-// Templates, rules and expressions of the downstreams are not among it. held are the errors of the file that may concern a deletion, an
-// unknown field wherever it is, since it may be one of these misspelt: then there is no such file.
+// Templates, rules and expressions of the downstreams are not among it, as long as their texts tell which other downstreams they read.
+// held are the errors of the file that may concern a deletion, an unknown field wherever it is, since it may be one of these misspelt:
+// then there is no such file.
 //
 // A file without errors can be cut down, too: what is wrong with it may be found later.
 func (f *File) ForDeletion() (cut *File, held Errors) {
@@ -18,8 +19,9 @@ func (f *File) ForDeletion() (cut *File, held Errors) {
 	if f.Deletion.Before != nil {
 		needless = needlessBesideBefore
 	}
+	ordered := f.Deletion.Wait && len(f.Downstreams) > 1
 	for _, e := range f.problems {
-		if !needless.MatchString(e.Path) || slices.Contains(f.unknown, e.Path) {
+		if !needless.MatchString(e.Path) || ordered && orders.MatchString(e.Path) || slices.Contains(f.unknown, e.Path) {
 			held = append(held, e)
 		}
 	}
@@ -36,7 +38,9 @@ const needless = `guard|events|requires|resyncPeriod|retry|validate|watch\.(matc
 
 var (
 	needlessBesideBefore = regexp.MustCompile(`^(` + needless + `)($|[.\[])`)
-	needlessForDeletion  = regexp.MustCompile(`^(inputs|parameters|variables|helpers|helpersFile|` + needless + `)($|[.\[])`)
+	// orders matches what may name other downstreams: if one could not be read, it is not known what is to be deleted last.
+	orders              = regexp.MustCompile(`^((variables|helpers|helpersFile)($|[.\[])|downstreams\[\d+\]\.(template|templateFile|when|forEach|forEach\.items)$)`)
+	needlessForDeletion = regexp.MustCompile(`^(inputs|parameters|variables|helpers|helpersFile|` + needless + `)($|[.\[])`)
 )
 
 func (f *File) cut() *File {
@@ -49,10 +53,11 @@ func (f *File) cut() *File {
 		op.Watch.MatchConditions = nil
 	}
 	op.Downstreams = slices.Clone(op.Downstreams)
+	order := f.deletionOrder()
 	for i, have := range op.Downstreams {
 		op.Downstreams[i] = Downstream{Name: have.Name, APIVersion: have.APIVersion, Kind: have.Kind, When: "true",
 			Ownership: have.Ownership, TargetNamespaces: have.TargetNamespaces, DeletionPolicy: have.DeletionPolicy,
-			After: append(slices.Clone(have.After), f.readBy(&have)...)}
+			After: order[i]}
 	}
 	if op.Deletion.Before == nil { // nothing is made: of the conventions' texts, the keys and the constant labels are enough
 		op.Inputs, op.Variables, op.Helpers = nil, nil, ""
@@ -70,22 +75,6 @@ func (f *File) cut() *File {
 		}
 	}
 	return &cut
-}
-
-// readBy are the other downstreams that the texts of one name: it is deleted before these. The texts may have errors, so they are only
-// searched.
-func (f *File) readBy(d *Downstream) (list []After) {
-	text := d.Template + "\n" + d.When
-	if d.ForEach != nil {
-		text += "\n" + d.ForEach.Items
-	}
-	for _, other := range f.Downstreams {
-		read := regexp.MustCompile(`\bdownstreams?(\.|\W{1,4}["'])` + regexp.QuoteMeta(other.Name) + `\b`)
-		if other.Name != d.Name && read.MatchString(text) {
-			list = append(list, After{Name: other.Name, Until: AfterCreated})
-		}
-	}
-	return list
 }
 
 // hasProblemIn reports whether there are errors below a key.

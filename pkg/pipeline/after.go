@@ -73,14 +73,3 @@ func (p *Pipeline) orderFact(in Input, k int, o Outcome, until config.AfterUntil
 	}
 	return p.fact(d, Result{Outcome: o, Live: facts.Live}, vars, budget)
 }
-
-// holdDeletion lets what is to be deleted wait for the objects that come after it, as they are recorded.
-func (p *Pipeline) holdDeletion(in Input, out *Decision) {
-	users := p.usersOfSuperseded(in, nil)
-	for i := range out.Leftovers {
-		o := &out.Leftovers[i]
-		if o.Action == ActionDelete && users[o.Downstream] != "" {
-			o.State, o.Action, o.RequeueAfter, o.Message = StateWaiting, ActionNone, 0, "it stays until "+users[o.Downstream]
-		}
-	}
-}

@@ -36,8 +36,15 @@ func (p *Pipeline) DecideDeletion(in Input) Decision {
 	for _, own := range in.Leftovers {
 		out.Leftovers = append(out.Leftovers, p.decideRemoval(own, in))
 	}
-	if out.Waits && len(out.Leftovers) > 0 {
-		p.holdDeletion(in, &out)
+	p.holdUsed(in, nil, out.Leftovers, out.Waits)
+	for i := range out.Leftovers {
+		o := &out.Leftovers[i]
+		if o.GoesLater && o.State != StateRelease {
+			o.State = StateWaiting
+		}
+		p.spaceRemoval(o, in.Leftovers[i])
+	}
+	if out.Waits && len(out.Leftovers) > 0 || slices.ContainsFunc(out.Leftovers, func(o Outcome) bool { return o.GoesLater }) {
 		return out
 	}
 	if h := out.Before; h != nil && h.Live != nil && !h.Live.Deleting && !referenced(h.Live, in) && !OwnedByOther(h.Live, in.Upstream.GetUID()) {
@@ -71,7 +78,6 @@ func (p *Pipeline) decideRemoval(own Owned, in Input) Outcome {
 	case wait || !referenced(own.Live, in):
 		o.Action = ActionDelete
 	}
-	p.spaceRemoval(&o, own)
 	return o
 }
 
@@ -122,7 +128,7 @@ func (p *Pipeline) deletionFacts(d Decision, failed map[int]*Failure) []status.F
 		switch fail := failed[o.Downstream]; {
 		case fail != nil:
 			f.Reason, f.Message = fail.Reason, fail.Message
-		case o.State == StateWaiting:
+		case o.GoesLater:
 			f.Message = fmt.Sprintf("%s %s: %s", kind, o.Target, o.Message)
 		case d.Waits && o.Live.Deleting:
 			f.Message = fmt.Sprintf("%s %s is terminating: finalizers, or objects that it owns, hold it", kind, o.Target)

@@ -3,9 +3,7 @@ package pipeline
 import (
 	"fmt"
 	"slices"
-	"strings"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/config"
@@ -14,11 +12,10 @@ import (
 )
 
 // decideLeftovers decides on objects of ours that are not a target. Superseded ones are deleted once their successor exists and nothing
-// that comes after them may still use them; those of a downstream that is no longer wanted do not wait for a successor. A failure or an open
+// may still use them; those of a downstream that is no longer wanted do not wait for a successor. A failure or an open
 // question deletes nothing: if several downstreams have one kind and nothing records which of them an object was, all must be in place.
 func (p *Pipeline) decideLeftovers(in Input, out *Decision) {
 	outcomes := slices.Clone(out.Outcomes)
-	users := p.usersOfSuperseded(in, outcomes)
 	for _, own := range in.Leftovers {
 		successors := p.successors(in, outcomes, own)
 		current := weakest(successors, own.Downstream)
@@ -27,13 +24,9 @@ func (p *Pipeline) decideLeftovers(in Input, out *Decision) {
 		case !own.Certain && !p.kindInPlace(own.Downstream, outcomes):
 			o.State, o.Message = StateSuperseded, "it stays until every downstream of its kind exists"
 			p.giveWay(&o, own, successors)
-		case current.State == StateUnwanted && users[own.Downstream] != "":
-			o.State, o.Message, o.GoesLater = StateUnwanted, "it stays until "+users[own.Downstream], true
 		case current.State == StateUnwanted:
 			o.State, o.Message = StateUnwanted, current.Message
 			o.Action = p.removalAction(own)
-		case (current.State == "" || inPlace(current)) && users[own.Downstream] != "":
-			o.State, o.Message, o.GoesLater = StateSuperseded, "it stays until "+users[own.Downstream], true
 		case current.State == "":
 			o.State, o.Message = StateSuperseded, "no item gives it"
 			o.Action = p.removalAction(own)
@@ -49,22 +42,14 @@ func (p *Pipeline) decideLeftovers(in Input, out *Decision) {
 			o.State, o.Message = StateSuperseded, fmt.Sprintf("it stays until %s exists", nameOf(current.Target))
 			p.giveWay(&o, own, successors)
 		}
-		p.keepFilled(&o, own, outcomes)
-		if p.spaceRemoval(&o, own) {
+		out.Leftovers = append(out.Leftovers, o)
+	}
+	p.holdUsed(in, outcomes, out.Leftovers, true)
+	for i := range out.Leftovers {
+		if o := &out.Leftovers[i]; p.spaceRemoval(o, in.Leftovers[i]) {
 			c := &out.Outcomes[o.Object]
 			c.State, c.Action, c.Message, c.RequeueAfter = StateContested, ActionNone, o.Message, o.RequeueAfter
 		}
-		out.Leftovers = append(out.Leftovers, o)
-	}
-}
-
-// keepFilled keeps a Namespace or CustomResourceDefinition that was to be deleted while it holds an object that is wanted.
-func (p *Pipeline) keepFilled(o *Outcome, own Owned, outcomes []Outcome) {
-	if o.Action != ActionDelete && !o.GoesLater {
-		return
-	}
-	if why := p.heldBy(outcomes, own); why != "" {
-		o.Action, o.GoesLater, o.Message = ActionNone, false, "it stays: "+why
 	}
 }
 
@@ -118,67 +103,6 @@ func (p *Pipeline) successors(in Input, outcomes []Outcome, own Owned) []Outcome
 			return since < own.UnwantedSince
 		}
 	})
-}
-
-// usersOfSuperseded says, by downstream, which object may still use what was superseded there, and until when: one that reads the
-// downstream or comes after it, and is not up to date.
-func (p *Pipeline) usersOfSuperseded(in Input, outcomes []Outcome) map[int]string {
-	if len(in.Leftovers) == 0 {
-		return nil
-	}
-	users := map[int]string{}
-	note := func(earlier []int, downstream int, at Ref, until string) {
-		for _, i := range earlier {
-			if users[i] == "" {
-				users[i] = fmt.Sprintf("%s %s, which comes after it, %s", p.Downstreams[downstream].Config.Kind, at, until)
-			}
-		}
-	}
-	for _, o := range outcomes {
-		if o.Live != nil && !o.Theirs && !inPlace(o) && o.State != StateUnwanted {
-			note(p.comesAfter(p.Downstreams[o.Downstream]), o.Downstream, o.Target, "is up to date")
-		}
-	}
-	for _, other := range in.Unread {
-		note(p.allBefore(other.Downstream), other.Downstream, refOf(other.Live), "can be read")
-	}
-	for _, other := range in.Leftovers {
-		note(p.allBefore(other.Downstream), other.Downstream, refOf(other.Live), "is gone")
-	}
-	return users
-}
-
-// heldBy says which object is wanted in a Namespace, or of the kind that a CustomResourceDefinition defines: it would be deleted with it,
-// whatever comes after what. Empty if there is none.
-func (p *Pipeline) heldBy(outcomes []Outcome, own Owned) string {
-	var within func(o Outcome) bool
-	kind := p.Downstreams[own.Downstream].GVK().GroupKind()
-	switch kind {
-	case schema.GroupKind{Kind: "Namespace"}:
-		within = func(o Outcome) bool {
-			return o.Target.Namespace == own.Live.Name || o.Live != nil && o.Live.Namespace == own.Live.Name
-		}
-	case schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}:
-		within = func(o Outcome) bool {
-			return p.Downstreams[o.Downstream].Kind.GVR.GroupResource().String() == own.Live.Name
-		}
-	default:
-		return ""
-	}
-	for _, o := range outcomes {
-		if o.State != StateUnwanted && within(o) {
-			verb := "is wanted in it"
-			if kind.Group != "" {
-				verb = "is wanted, and is of this kind"
-			}
-			at := o.Target
-			if o.Live != nil { // of one that cannot be rendered, no target is known
-				at = refOf(o.Live)
-			}
-			return strings.TrimSpace(p.Downstreams[o.Downstream].Config.Kind+" "+at.String()) + " " + verb
-		}
-	}
-	return ""
 }
 
 // leftover is the outcome for an object at no target, before it is decided on.

@@ -171,6 +171,7 @@ func (c *compiler) siblings() {
 	}
 	c.order()
 	c.keptNamespaces()
+	c.keptWithContents()
 	for _, d := range c.p.Downstreams {
 		var view drift.View
 		for _, other := range c.p.Downstreams {

@@ -152,7 +152,7 @@ func (r *reconciliation) gatherDeletion(ctx context.Context) (pipeline.Input, er
 	r.findNamedOwners(ctx)
 	r.checkTerminating(ctx)
 	r.trustTerminating()
-	in.Leftovers = r.findLeftovers(nil, r.shownByDownstream())
+	in.Leftovers = r.findLeftovers(nil, r.ownedByDownstream())
 	r.findUnserved(ctx)
 	missing, err := r.readRecorded(ctx, in.Leftovers)
 	if err != nil {

@@ -168,21 +168,9 @@ func (r *reconciliation) downstream(k int) *pipeline.Downstream {
 	return r.Pipeline.Downstreams[r.record.desired.Objects[k].Downstream]
 }
 
-// ownedByDownstream is shownByDownstream without those of downstreams that the config does not have any more: removing one from the config
-// deletes nothing.
+// ownedByDownstream lists the objects with the upstream's owner mark that the cache or a newer response shows, and those that a witness
+// knows, without those of downstreams that the config does not have any more: removing one from the config deletes nothing.
 func (r *reconciliation) ownedByDownstream() [][]*drift.Live {
-	owned, forgotten := r.shownByDownstream(), r.Pipeline.Forgotten(r.upstream)
-	for i := range owned {
-		owned[i] = slices.DeleteFunc(owned[i], func(live *drift.Live) bool {
-			return slices.ContainsFunc(forgotten, func(recorded status.Recorded) bool { return recorded.UID == live.UID })
-		})
-	}
-	return owned
-}
-
-// shownByDownstream lists the objects with the upstream's owner mark that the cache or a newer response shows, and those that a witness
-// knows.
-func (r *reconciliation) shownByDownstream() [][]*drift.Live {
 	owned, uid := r.record.unshown(len(r.Pipeline.Downstreams), r.now), r.upstream.GetUID()
 	for i := range owned {
 		owned[i] = slices.DeleteFunc(owned[i], func(live *drift.Live) bool {
@@ -196,7 +184,13 @@ func (r *reconciliation) shownByDownstream() [][]*drift.Live {
 			}
 		}
 	}
-	return r.withWitnessed(owned)
+	owned, forgotten := r.withWitnessed(owned), r.Pipeline.Forgotten(r.upstream)
+	for i := range owned {
+		owned[i] = slices.DeleteFunc(owned[i], func(live *drift.Live) bool {
+			return slices.ContainsFunc(forgotten, func(recorded status.Recorded) bool { return recorded.UID == live.UID })
+		})
+	}
+	return owned
 }
 
 // owned lists every live object of the upstream.

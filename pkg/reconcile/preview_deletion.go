@@ -42,7 +42,7 @@ func (t *dryRun) previewDeletion(ctx context.Context) error {
 		switch {
 		case o.Live.Deleting:
 			c.Action = ChangeWait
-		case o.Action == pipeline.ActionNone:
+		case o.Action == pipeline.ActionNone && o.State == pipeline.StateDelete:
 			c.Note = "the garbage collector deletes it"
 		}
 		t.leftovers[o.UID] = c
@@ -64,7 +64,7 @@ func recordedBefore(p *pipeline.Pipeline, d pipeline.Decision) *status.Recorded 
 
 // waitForBefore reports the downstreams that wait for deletion.before.
 func (t *dryRun) waitForBefore() {
-	for _, own := range t.findLeftovers(nil, t.shownByDownstream()) {
+	for _, own := range t.findLeftovers(nil, t.ownedByDownstream()) {
 		o := pipeline.Outcome{Downstream: own.Downstream, Live: own.Live, UID: own.Live.UID, State: pipeline.StateWaiting,
 			Target: pipeline.Ref{Namespace: own.Live.Namespace, Name: own.Live.Name}, Message: "it is kept until " + pipeline.BeforeName + " is done"}
 		c := t.change(o, ChangeWait)
