@@ -39,7 +39,8 @@ const needless = `guard|events|requires|resyncPeriod|retry|validate|watch\.(matc
 var (
 	needlessBesideBefore = regexp.MustCompile(`^(` + needless + `)($|[.\[])`)
 	// orders matches what may name other downstreams: if one could not be read, it is not known what is to be deleted last.
-	orders              = regexp.MustCompile(`^((variables|helpers|helpersFile)($|[.\[])|downstreams\[\d+\]\.(template|templateFile|when|forEach|forEach\.items)$)`)
+	orders = regexp.MustCompile(`^((variables|helpers|helpersFile)($|[.\[])|` +
+		`downstreams\[\d+\]\.(template|templateFile|when|forEach|forEach\.items)$)`)
 	needlessForDeletion = regexp.MustCompile(`^(inputs|parameters|variables|helpers|helpersFile|` + needless + `)($|[.\[])`)
 )
 
