@@ -212,6 +212,27 @@ func TestRestoreTakesNothing(t *testing.T) {
 	}
 }
 
+// A copy of an object in a namespace in which its owner does not want it would be deleted by the operator.
+func TestRestoreMovesNothingAwayFromItsOwner(t *testing.T) {
+	t.Parallel()
+	operator := operatorWith("")
+	o := newOperated(t, operator)
+	o.secret(operator, "b2xk", `, example.com/owner: default/a/`+o.shop("default", "a"), "")
+	path := o.save()
+	for _, namespaces := range []map[string]string{{"shared": "copy"}, {"shared": "copy", "default": "copy"}} {
+		r := o.restore(path, backup.Skip, operator)
+		r.Namespaces = namespaces
+		plan, result := o.run(r)
+		want := 2 - len(namespaces)
+		if len(plan.Refused) != want || len(result.Refused) != want {
+			t.Errorf("%v: refused %v, %v", namespaces, plan.Refused, result.Refused)
+		}
+		if want > 0 && !strings.Contains(plan.Refused[0].String(), "into namespace copy, and its owner shops.example.com default/a is not") {
+			t.Errorf("it says %s", &plan.Refused[0])
+		}
+	}
+}
+
 // racing makes Secrets with other values for shops that are not paused, before the client has the response of their creation; or, late,
 // changes those that are created.
 type racing struct {

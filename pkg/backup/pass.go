@@ -293,10 +293,20 @@ func (p *pass) prepare(ctx context.Context, t *target, u *unstructured.Unstructu
 		if err != nil {
 			return nil, nil, err
 		}
+		if want.GetNamespace() != u.GetNamespace() && !p.isMoved(o) {
+			return nil, nil, fmt.Errorf("it is to be restored into namespace %s, and its owner %s is not: the operator of that owner does not want it "+
+				"there, and may delete it. Do not map its namespace, or map that of the owner, too", want.GetNamespace(), &o)
+		}
 		pairs = append(pairs, string(o.uid), string(uid))
 		setOwner(want, o, uid, p.namespace(o.namespace))
 	}
 	return want, pairs, nil
+}
+
+// isMoved reports whether an owner is restored into another namespace.
+func (p *pass) isMoved(o owner) bool {
+	_, namespaced, err := p.ownerResource(o)
+	return err == nil && namespaced && p.namespace(o.namespace) != o.namespace
 }
 
 // owner returns the uid of an owner: one that is in the archive, or one in the cluster.

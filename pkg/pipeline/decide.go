@@ -229,7 +229,7 @@ func absent(s *subject) (Outcome, bool) {
 }
 
 // finishedBefore is about an object that is gone and whose work is done: how it ended stays true. As with one that still
-// inPlace, it is the name that tells one piece of work from another, not the hash: a changed template, or a new version of
+// exists, it is the name that tells one piece of work from another, not the hash: a changed template, or a new version of
 // the canonical form, would do all work again that was ever done.
 func finishedBefore(s *subject) Outcome {
 	o := Outcome{State: StateInSync, Finished: true, Failed: s.facts.Failed, Message: "completed; will not be recreated"}

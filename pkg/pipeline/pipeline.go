@@ -170,7 +170,7 @@ func (p *Pipeline) TrustsStatus() bool {
 
 // referenceLegal reports whether an owner reference from a downstream at target to the upstream is legal and wanted:
 // a namespaced owner may own in its own namespace only, a cluster-scoped one anywhere. What shall outlive its upstream
-// hasKey no reference, since the garbage collector would take it.
+// has no reference, since the garbage collector would take it.
 func (p *Pipeline) referenceLegal(d *Downstream, upstreamNamespace string, target Ref) bool {
 	if r := p.Config.Conventions.Owner.Reference; r != nil && !*r {
 		return false
