@@ -294,8 +294,8 @@ func (p *pass) prepare(ctx context.Context, t *target, u *unstructured.Unstructu
 			return nil, nil, err
 		}
 		if want.GetNamespace() != u.GetNamespace() && !p.isMoved(o) {
-			return nil, nil, fmt.Errorf("it is to be restored into namespace %s, and its owner %s is not: the operator of that owner does not want it "+
-				"there, and may delete it. Do not map its namespace, or map that of the owner, too", want.GetNamespace(), &o)
+			return nil, nil, fmt.Errorf("it is to be restored into namespace %s, and its owner %s is not: the operator of that owner does not "+
+				"want it there, and may delete it. Do not map its namespace, or map that of the owner, too", want.GetNamespace(), &o)
 		}
 		pairs = append(pairs, string(o.uid), string(uid))
 		setOwner(want, o, uid, p.namespace(o.namespace))
