@@ -225,6 +225,7 @@ func Abandoned(owned, doc, after map[string]any) []fieldpath.Path {
 			want, wanted := doc[key]
 			wantMap, _ := want.(map[string]any)
 			switch p := append(slices.Clone(at), fieldpath.New(key)...); {
+			case len(at) == 0 && (key == "metadata" || key == "status"): // others have their own there
 			case !isMap || !remains || wanted && wantMap == nil:
 			case wanted:
 				walk(p, had, wantMap, left)

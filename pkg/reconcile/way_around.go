@@ -50,15 +50,37 @@ func (r *reconciliation) wayAround(ctx context.Context, o pipeline.Outcome, doc 
 			return w, err
 		}
 	}
-	w.abandoned = drift.Abandoned(drift.Owned(live, view.Manager), doc, w.after.Object)
+	return r.withoutAbandoned(ctx, t, doc, w, drift.Owned(live, view.Manager))
+}
+
+// withoutAbandoned is the way around w without what others have in maps that are gone, but no more of it than has to go; owned is what we
+// applied last.
+func (r *reconciliation) withoutAbandoned(ctx context.Context, t apply.Target, doc map[string]any, w *wayAround, owned map[string]any) (*wayAround, error) {
+	w.abandoned = drift.Abandoned(owned, doc, w.after.Object)
 	if len(w.abandoned) == 0 {
 		return nil, nil
 	}
-	for _, p := range w.abandoned {
-		removeField(w.after.Object, p, doc)
+	before := w.after
+	try := func(paths []fieldpath.Path) (after *unstructured.Unstructured, err error) {
+		after = before.DeepCopy()
+		for _, p := range paths {
+			removeField(after.Object, p, doc)
+		}
+		_, err = r.client.WouldStore(ctx, t, after)
+		return after, err
 	}
-	if _, err = r.client.WouldStore(ctx, t, w.after); apply.Classify(err).Persistent() {
+	after, err := try(w.abandoned)
+	if apply.Classify(err).Persistent() {
 		return nil, nil
+	}
+	w.after = after
+	for i := 0; err == nil && len(w.abandoned) > 1 && i < min(len(w.abandoned), maxTried); {
+		rest := slices.Delete(slices.Clone(w.abandoned), i, i+1)
+		if after, err := try(rest); err == nil {
+			w.abandoned, w.after = rest, after
+			continue
+		}
+		i++
 	}
 	return w, err
 }
