@@ -90,7 +90,7 @@ var keptTests = []struct {
 	}, password: "room-old", room: "room-old room-new"},
 	{name: "orphan", reason: "it is in the Namespace of an upstream that is deleted", config: rooms("generated:", "deletionPolicy: Orphan\n    generated:"),
 		do: func(s *scene) { s.delete(widgets, "a") }, password: "room-old", room: "room-old",
-		says: "Namespace room-old released: the upstream is being deleted; it is kept, since Secret room-old/key, which deletionPolicy Orphan keeps, is in it"},
+		says: "released kind=Namespace target=room-old why=the upstream is being deleted; it is kept, since Secret room-old/key, which deletionPolicy Orphan keeps, is in it"},
 	{name: "orphan that cannot be released", reason: "nor is the Namespace deleted", config: rooms("generated:", "deletionPolicy: Orphan\n    generated:"),
 		do: func(s *scene) {
 			s.refuse = func(r *http.Request) bool {
@@ -100,7 +100,7 @@ var keptTests = []struct {
 		}, password: "room-old", room: "room-old"},
 	{name: "renamed orphan", reason: "it is in the Namespace that is replaced", config: rooms("generated:", "deletionPolicy: Orphan\n    generated:"),
 		do: func(s *scene) { s.patch(widgets, "a", `{"spec":{"name":"new"}}`) }, password: "room-old room-new", room: "room-old room-new",
-		says: "Namespace room-old released: room-new has replaced it; it is kept, since Secret room-old/key"},
+		says: "released kind=Namespace target=room-old why=room-new has replaced it; it is kept, since Secret room-old/key"},
 	{name: "removed from the config", reason: "then the upstream is deleted, and another downstream has the kind",
 		config: rooms(`"room-{{ .spec.name }}"}
   - name: room`, "other}"+otherSecret, "generated:", "deletionPolicy: Orphan\n    generated:"),
