@@ -32,6 +32,9 @@ const roomDownstreams = `
       metadata: {name: "room-{{ .spec.name }}"}
 `
 
+// keptRooms has the Secret kept.
+var keptRooms = rooms("generated:", "deletionPolicy: Orphan\n    generated:")
+
 // otherSecret is another Secret, before the Namespace.
 const otherSecret = `
   - name: other
@@ -88,24 +91,26 @@ var keptTests = []struct {
 		s.refuse = func(r *http.Request) bool { return strings.Contains(r.URL.Path, "/namespaces/room-new/secrets") }
 		s.patch(widgets, "a", `{"spec":{"name":"new"}}`)
 	}, password: "room-old", room: "room-old room-new"},
-	{name: "orphan", reason: "it is in the Namespace of an upstream that is deleted", config: rooms("generated:", "deletionPolicy: Orphan\n    generated:"),
+	{name: "orphan", reason: "it is in the Namespace of an upstream that is deleted", config: keptRooms,
 		do: func(s *scene) { s.delete(widgets, "a") }, password: "room-old", room: "room-old",
-		says: "released kind=Namespace target=room-old why=the upstream is being deleted; it is kept, since Secret room-old/key, which deletionPolicy Orphan keeps, is in it"},
-	{name: "orphan that cannot be released", reason: "nor is the Namespace deleted", config: rooms("generated:", "deletionPolicy: Orphan\n    generated:"),
+		says: "released kind=Namespace target=room-old why=the upstream is being deleted; it is kept, since Secret room-old/key, which " +
+			"deletionPolicy Orphan keeps, is in it"},
+	{name: "orphan that cannot be released", reason: "nor is the Namespace deleted", config: keptRooms,
 		do: func(s *scene) {
 			s.refuse = func(r *http.Request) bool {
 				return r.Method == http.MethodPatch && strings.HasSuffix(r.URL.Path, "/namespaces/room-old")
 			}
 			s.delete(widgets, "a")
 		}, password: "room-old", room: "room-old"},
-	{name: "renamed orphan", reason: "it is in the Namespace that is replaced", config: rooms("generated:", "deletionPolicy: Orphan\n    generated:"),
+	{name: "renamed orphan", reason: "it is in the Namespace that is replaced", config: keptRooms,
 		do: func(s *scene) { s.patch(widgets, "a", `{"spec":{"name":"new"}}`) }, password: "room-old room-new", room: "room-old room-new",
 		says: "released kind=Namespace target=room-old why=room-new has replaced it; it is kept, since Secret room-old/key"},
 	{name: "removed from the config", reason: "then the upstream is deleted, and another downstream has the kind",
 		config: rooms(`"room-{{ .spec.name }}"}
   - name: room`, "other}"+otherSecret, "generated:", "deletionPolicy: Orphan\n    generated:"),
 		do: func(s *scene) {
-			s.config(operatorConfig, rooms(roomDownstreams[:strings.Index(roomDownstreams, "\n  - name: room")], "", "\n  - name: room", otherSecret)...)
+			secret, _, _ := strings.Cut(roomDownstreams, "\n  - name: room")
+			s.config(operatorConfig, rooms(secret, "", "\n  - name: room", otherSecret)...)
 			s.reload()
 			s.delete(widgets, "a")
 		}, password: "other", says: "no Widget"},

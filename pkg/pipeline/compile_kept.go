@@ -47,11 +47,11 @@ func (c *compiler) textAt(d *Downstream, key string) (text string) {
 		if strings.Join(f.Path, ".") != "metadata."+key {
 			continue
 		}
-		if m := value.FindStringSubmatch(lines[min(len(lines), max(f.Line, 1))-1]); m == nil || text != "" {
+		m := value.FindStringSubmatch(lines[min(len(lines), max(f.Line, 1))-1])
+		if m == nil || text != "" {
 			return ""
-		} else {
-			text = strings.NewReplacer(" ", "", `"`, "", "'", "").Replace(m[1])
 		}
+		text = strings.NewReplacer(" ", "", `"`, "", "'", "").Replace(m[1])
 	}
 	return text
 }

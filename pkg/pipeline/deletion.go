@@ -36,15 +36,7 @@ func (p *Pipeline) DecideDeletion(in Input) Decision {
 	for _, own := range in.Leftovers {
 		out.Leftovers = append(out.Leftovers, p.decideRemoval(own, in))
 	}
-	p.holdUsed(in, nil, out.Leftovers, out.Waits)
-	for i := range out.Leftovers {
-		o := &out.Leftovers[i]
-		if o.GoesLater && o.State != StateRelease {
-			o.State = StateWaiting
-		}
-		p.spaceRemoval(o, in.Leftovers[i])
-	}
-	if out.Waits && len(out.Leftovers) > 0 || slices.ContainsFunc(out.Leftovers, func(o Outcome) bool { return o.GoesLater }) {
+	if p.holdRemovals(in, out.Leftovers, out.Waits) || out.Waits && len(out.Leftovers) > 0 {
 		return out
 	}
 	if h := out.Before; h != nil && h.Live != nil && !h.Live.Deleting && !referenced(h.Live, in) && !OwnedByOther(h.Live, in.Upstream.GetUID()) {
@@ -52,6 +44,20 @@ func (p *Pipeline) DecideDeletion(in Input) Decision {
 	}
 	out.Finalizer = FinalizerRemove
 	return out
+}
+
+// holdRemovals lets what is used by another one wait for it, and reports whether something waits.
+func (p *Pipeline) holdRemovals(in Input, left []Outcome, ordered bool) (waits bool) {
+	p.holdUsed(in, nil, left, ordered)
+	for i := range left {
+		o := &left[i]
+		waits = waits || o.GoesLater
+		if o.GoesLater && o.State != StateRelease {
+			o.State = StateWaiting
+		}
+		p.spaceRemoval(o, in.Leftovers[i])
+	}
+	return waits
 }
 
 // decideRemoval is about one downstream of an upstream that is being deleted.

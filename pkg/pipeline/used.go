@@ -102,22 +102,30 @@ func (c *contents) keep(in Input, holder *Outcome, left []Outcome) {
 	}
 }
 
-// hold lets what is to be deleted wait for an object that is wanted, must stay, or could not be read. One that itself waits for what is to
-// be deleted, because it comes before it, is deleted with it.
-func (c *contents) hold(in Input, holder *Outcome, outcomes, left []Outcome) {
-	if holder.Action != ActionDelete && !holder.GoesLater {
-		return
-	}
+// wanted names an object that is wanted; empty if there is none.
+func (c *contents) wanted(outcomes []Outcome) string {
 	for _, o := range outcomes {
 		at := o.Target
 		if o.Live != nil { // of one that cannot be rendered, no target is known
 			at = refOf(o.Live)
 		}
 		if o.State != StateUnwanted && (c.has(o.Downstream, o.Target) || c.has(o.Downstream, at)) {
-			holder.Action, holder.GoesLater = ActionNone, false
-			holder.Message = fmt.Sprintf("it stays: %s is wanted, and is %s", c.name(o.Downstream, at), c.is)
-			return
+			return c.name(o.Downstream, at)
 		}
+	}
+	return ""
+}
+
+// hold lets what is to be deleted wait for an object that is wanted, must stay, or could not be read. One that itself waits for what is to
+// be deleted, because it comes before it, is deleted with it.
+func (c *contents) hold(in Input, holder *Outcome, outcomes, left []Outcome) {
+	if holder.Action != ActionDelete && !holder.GoesLater {
+		return
+	}
+	if wanted := c.wanted(outcomes); wanted != "" {
+		holder.Action, holder.GoesLater = ActionNone, false
+		holder.Message = fmt.Sprintf("it stays: %s is wanted, and is %s", wanted, c.is)
+		return
 	}
 	wait := func(downstream int, at Ref, until string) {
 		holder.Action, holder.GoesLater = ActionNone, true
@@ -125,7 +133,8 @@ func (c *contents) hold(in Input, holder *Outcome, outcomes, left []Outcome) {
 	}
 	before := c.allBefore(holder.Downstream)
 	for _, o := range left {
-		stays := o.Action == ActionNone && !o.Live.Deleting && o.State != StateDelete && !(o.GoesLater && slices.Contains(before, o.Downstream))
+		goesBefore := o.GoesLater && slices.Contains(before, o.Downstream)
+		stays := o.Action == ActionNone && !o.Live.Deleting && o.State != StateDelete && !goesBefore
 		if stays && c.has(o.Downstream, o.Target) {
 			wait(o.Downstream, o.Target, "is gone")
 			return

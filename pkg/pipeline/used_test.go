@@ -47,30 +47,30 @@ func TestHoldsContents(t *testing.T) {
 		alone   string // the same where it does not wait; empty: as in deleted
 		says    string // the message of the first one
 	}{
-		{reason: "all go at once", want: "Delete Delete Delete"},
-		{reason: "one waits for another one", config: changes{after(2, "inner")}, want: "None None Delete", alone: "Delete Delete Delete",
+		{reason: "all go at once", want: "Delete/Delete/Delete"},
+		{reason: "one waits for another one", config: changes{after(2, "inner")}, want: "None/None/Delete", alone: "Delete/Delete/Delete",
 			says: "it stays until Widget apps/inner, which is in it, is gone"},
-		{reason: "that one is terminating", config: changes{after(2, "inner")}, change: terminates(2), want: "None None None", alone: "Delete Delete None"},
-		{reason: "it is terminating itself", config: changes{after(2, "inner")}, change: terminates(1), want: "Delete None Delete"},
-		{reason: "it is elsewhere", config: changes{after(1, "elsewhere")}, want: "Delete Delete None", alone: "Delete Delete Delete"},
-		{reason: "the Namespace comes after what is in it", config: changes{after(0, "inner")}, want: "Delete None Delete", alone: "Delete Delete Delete"},
-		{reason: "so through another one", config: changes{after(2, "inner"), after(0, "elsewhere")}, want: "Delete None None", alone: "Delete Delete Delete"},
-		{reason: "it may be there", change: unread, want: "None Delete", says: "it stays until Widget apps/inner, which is in it, can be read"},
+		{reason: "that one is terminating", config: changes{after(2, "inner")}, change: terminates(2), want: "None/None/None", alone: "Delete/Delete/None"},
+		{reason: "it is terminating itself", config: changes{after(2, "inner")}, change: terminates(1), want: "Delete/None/Delete"},
+		{reason: "it is elsewhere", config: changes{after(1, "elsewhere")}, want: "Delete/Delete/None", alone: "Delete/Delete/Delete"},
+		{reason: "the Namespace comes after what is in it", config: changes{after(0, "inner")}, want: "Delete/None/Delete", alone: "Delete/Delete/Delete"},
+		{reason: "so through another one", config: changes{after(2, "inner"), after(0, "elsewhere")}, want: "Delete/None/None", alone: "Delete/Delete/Delete"},
+		{reason: "it may be there", change: unread, want: "None/Delete", says: "it stays until Widget apps/inner, which is in it, can be read"},
 
-		{reason: "it is kept", config: changes{kept}, want: "Release None Delete", says: "it is kept, since Widget apps/inner, which deletionPolicy Orphan keeps, is in it"},
-		{reason: "then the Namespace is ours no more", config: changes{kept}, change: gone(0), want: "Release Delete"},
-		{reason: "it is kept, and another one comes after it", config: changes{kept, after(2, "inner")}, want: "Release None Delete"},
-		{reason: "it is kept, and the Namespace comes after it", config: changes{kept, after(0, "inner")}, want: "Release None Delete"},
-		{reason: "it is kept, and another one comes after the Namespace", config: changes{kept, after(2, "holder")}, want: "Release None Delete"},
-		{reason: "it is kept, and comes after the Namespace", config: changes{kept, after(1, "holder")}, want: "Release None Delete"},
-		{reason: "it is kept, and somebody deletes it", config: changes{kept}, change: terminates(1), want: "Delete None Delete"},
-		{reason: "it is kept, and somebody deletes the Namespace", config: changes{kept}, change: terminates(0), want: "None Release Delete"},
-		{reason: "only its fields are ours", config: changes{kept, func(op *config.Operator) { op.Downstreams[1].Ownership = config.OwnershipFields }}, want: "Delete Release Delete"},
-		{reason: "both are kept", config: changes{kept, func(op *config.Operator) { op.Downstreams[0].DeletionPolicy = config.DeletionOrphan }}, want: "Release Release Delete"},
-		{reason: "the collector would delete the Namespace", config: changes{kept}, change: func(in *Input) { in.Leftovers[0].Live.Owners = ourLive().Owners }, want: "Release None Delete"},
-		{reason: "one of the kind is kept", config: changes{definition, kept}, want: "Release None Delete", says: "is of this kind"},
-		{reason: "one of the kind waits", config: changes{definition, after(2, "inner")}, want: "None None Delete", alone: "Delete Delete Delete", says: "of this kind"},
-		{reason: "all are kept", change: func(in *Input) { in.Cascade = CascadeOrphan }, want: "Delete Delete Delete", deleted: "Release Release Release"},
+		{reason: "it is kept", config: changes{kept}, want: "Release/None/Delete", says: "it is kept, since Widget apps/inner, which deletionPolicy Orphan keeps, is in it"},
+		{reason: "then the Namespace is ours no more", config: changes{kept}, change: gone(0), want: "Release/Delete"},
+		{reason: "it is kept, and another one comes after it", config: changes{kept, after(2, "inner")}, want: "Release/None/Delete"},
+		{reason: "it is kept, and the Namespace comes after it", config: changes{kept, after(0, "inner")}, want: "Release/None/Delete"},
+		{reason: "it is kept, and another one comes after the Namespace", config: changes{kept, after(2, "holder")}, want: "Release/None/Delete"},
+		{reason: "it is kept, and comes after the Namespace", config: changes{kept, after(1, "holder")}, want: "Release/None/Delete"},
+		{reason: "it is kept, and somebody deletes it", config: changes{kept}, change: terminates(1), want: "Delete/None/Delete"},
+		{reason: "it is kept, and somebody deletes the Namespace", config: changes{kept}, change: terminates(0), want: "None/Release/Delete"},
+		{reason: "only its fields are ours", config: changes{kept, func(op *config.Operator) { op.Downstreams[1].Ownership = config.OwnershipFields }}, want: "Delete/Release/Delete"},
+		{reason: "both are kept", config: changes{kept, func(op *config.Operator) { op.Downstreams[0].DeletionPolicy = config.DeletionOrphan }}, want: "Release/Release/Delete"},
+		{reason: "the collector would delete the Namespace", config: changes{kept}, change: func(in *Input) { in.Leftovers[0].Live.Owners = ourLive().Owners }, want: "Release/None/Delete"},
+		{reason: "one of the kind is kept", config: changes{definition, kept}, want: "Release/None/Delete", says: "is of this kind"},
+		{reason: "one of the kind waits", config: changes{definition, after(2, "inner")}, want: "None/None/Delete", alone: "Delete/Delete/Delete", says: "of this kind"},
+		{reason: "all are kept", change: func(in *Input) { in.Cascade = CascadeOrphan }, want: "Delete/Delete/Delete", deleted: "Release/Release/Release"},
 	} {
 		p := onePipeline(func(op *config.Operator) {
 			d := op.Downstreams[0]
@@ -123,7 +123,7 @@ func TestHoldsContents(t *testing.T) {
 					got[len(got)-1] = "None"
 				}
 			}
-			if text := strings.Join(got, " "); text != way.want {
+			if text := strings.Join(got, "/"); text != way.want {
 				t.Errorf("%s, %s: %s, want %s", row.reason, way.name, text, way.want)
 			}
 			if o := out.Leftovers[0]; strings.Contains(way.want, "None") && !strings.Contains(o.Message, row.says) {
