@@ -41,6 +41,7 @@ func TestBeforeInTerminatingNamespace(t *testing.T) {
 			ns, name := testkit.Namespace(t), testkit.Unique(t)
 			made(t, withBefore(ns, name, row.lines...), ns, testkit.NewCounter())
 			testkit.Delete(t, namespaces, "", ns)
+			testkit.Delete(t, widgets, ns, "a") // as the namespace controller does, which may take its time
 			if row.end != nil {
 				up := beforeIs(t, ns, "a", "BeforeFailed", "a-drain cannot be created: namespace "+ns+" is being deleted; nothing is deleted: ")
 				stalled(t, up)
