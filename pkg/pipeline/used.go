@@ -56,7 +56,7 @@ func (p *Pipeline) usersByOrder(in Input, outcomes, left []Outcome) map[int]stri
 	return users
 }
 
-// contents tells what would be deleted with a Namespace or CustomResourceDefinition, whatever comes after what.
+// contents knows what would be deleted with a Namespace or CustomResourceDefinition, whatever comes after what.
 type contents struct {
 	*Pipeline
 	// has reports whether an object at a place would.
@@ -81,7 +81,7 @@ func (c *contents) name(downstream int, at Ref) string {
 }
 
 // keep releases what was to be deleted and has an object that deletionPolicy: Orphan keeps. That object has our marks until then: without
-// them, nothing would tell that it is to be kept.
+// them, nothing would say that it is to be kept.
 func (c *contents) keep(in Input, holder *Outcome, left []Outcome) {
 	deleted := in.Upstream.GetDeletionTimestamp() != nil // then the garbage collector may delete it
 	goes := holder.Action == ActionDelete || holder.GoesLater || deleted

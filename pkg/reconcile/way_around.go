@@ -118,7 +118,7 @@ func (r *reconciliation) applyAround(ctx context.Context, o pipeline.Outcome, in
 	return r.rememberApplied(ctx, o, in, resp, doc)
 }
 
-// dropAbandoned removes the fields of others that stand in the way, and returns the object without them. For one that has a default, this would
+// dropAbandoned removes the fields of others that forbid the change, and returns the object without them. For one that has a default, this would
 // only change the value: then the default is claimed, which takes the field from others.
 func (r *reconciliation) dropAbandoned(ctx context.Context, o pipeline.Outcome, t apply.Target, w *wayAround) (*unstructured.Unstructured, error) {
 	if len(w.abandoned) == 0 {
