@@ -12,6 +12,17 @@ import (
 	"github.com/corollary-dev/corollary/pkg/cli"
 )
 
+// generatedValues is the argument of helm with what generate chart-values writes for a config.
+func generatedValues(t *testing.T, config string) string {
+	t.Helper()
+	var values, errs bytes.Buffer
+	if code := cli.Main([]string{"generate", "chart-values", "-c", config},
+		cli.IO{In: strings.NewReader(""), Out: &values, Err: &errs, Env: os.Environ()}); code != 0 {
+		t.Fatalf("exit code %d:\n%s", code, &errs)
+	}
+	return "--values=" + write(t, "values.yaml", values.String())
+}
+
 // TestDefinitions: the chart installs the definitions of described kinds by default, and Helm leaves them. Nobody gets rights to
 // them, and those to their objects are for the resource that the config names.
 func TestDefinitions(t *testing.T) {
@@ -31,14 +42,7 @@ conventions:
   hash: {annotation: tools.example.com/hash}
 status: {conditions: {ready: Ready}}
 `)
-	var values, errs bytes.Buffer
-	if code := cli.Main(
-		[]string{"generate", "chart-values", "-c", config},
-		cli.IO{In: strings.NewReader(""), Out: &values, Err: &errs, Env: os.Environ()},
-	); code != 0 {
-		t.Fatalf("exit code %d:\n%s", code, &errs)
-	}
-	given := "--values=" + write(t, "values.yaml", values.String())
+	given := generatedValues(t, config)
 	definitions := func(manifest string) (names []string) {
 		for _, o := range objects(t, manifest) {
 			if o.GetKind() == "CustomResourceDefinition" {

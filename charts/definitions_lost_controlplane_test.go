@@ -3,13 +3,10 @@
 package charts
 
 import (
-	"bytes"
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
-	"github.com/corollary-dev/corollary/pkg/cli"
 )
 
 // TestDefinitionKeepsFields: an upgrade that would remove fields from the spec of a kind fails before anything is written.
@@ -32,12 +29,7 @@ conventions:
   hash: {annotation: tools.example.com/hash}
 status: {conditions: {ready: Ready}}
 `)
-		var out, errs bytes.Buffer
-		if code := cli.Main([]string{"generate", "chart-values", "-c", config},
-			cli.IO{In: strings.NewReader(""), Out: &out, Err: &errs, Env: os.Environ()}); code != 0 {
-			t.Fatalf("exit code %d:\n%s", code, &errs)
-		}
-		return "--values=" + write(t, "values.yaml", out.String())
+		return generatedValues(t, config)
 	}
 	run := func(verb string, args ...string) (problems string, err error) {
 		args = append([]string{verb, name, chart, image, "--kubeconfig=" + testkit.Kubeconfig(t), "--namespace=" + ns}, args...)
