@@ -71,29 +71,32 @@ func TestRightsOfRestore(t *testing.T) {
 			w.apply(w.things(), w.ns, map[string]any{"apiVersion": w.group + "/v1", "kind": "Thing", "metadata": map[string]any{"name": "a"}})
 		}
 	}
-	crds, namespaces := "customresourcedefinitions.apiextensions.k8s.io", testkit.Unique(t)+"-new"
+	crds := "customresourcedefinitions.apiextensions.k8s.io"
 	reads := []string{"get " + crds, // get of the kinds is for objects that someone creates meanwhile
 		"list " + w.name(), "list configmaps"}
 	writes := []string{"create " + w.name(), "patch " + w.name(), "patch " + w.name() + "/status", "create configmaps", "patch configmaps",
 		"update " + w.name()}
 	for _, test := range []struct {
-		reason    string
-		missing   bool // the definition and a namespace
-		reads     []string
-		writes    []string
-		replace   string
-		namespace string
+		reason  string
+		missing bool // the definition and the namespaces
+		reads   []string
+		writes  []string
+		replace string
 	}{
-		{"the kind exists", false, reads, writes, backup.Replace, ""},
-		{"the kind and a namespace are missing", true, append(reads, "get namespaces"),
-			append(writes[:5:5], "create "+crds, "patch "+crds, "create namespaces"), backup.Fail, namespaces},
+		{"the kind exists", false, reads, writes, backup.Replace},
+		{"the kind and the namespaces are missing", true, append(reads, "get namespaces"),
+			append(writes[:5:5], "create "+crds, "patch "+crds, "create namespaces"), backup.Fail},
 	} {
 		disaster(test.missing)
+		there := *w
+		if test.missing {
+			there.ns, there.other = testkit.Unique(t)+"-new", testkit.Unique(t)+"-new"
+		}
 		start := func(rights []string) (*backup.Plan, *backup.Result, int, error) {
 			counter := testkit.NewCounter()
 			r := w.restore(counter.Wrap(testkit.User(t, "restorer", rules(rights)...)), path, test.replace)
-			if test.namespace != "" {
-				r.Namespaces = map[string]string{w.other: test.namespace}
+			if test.missing {
+				r.Namespaces = map[string]string{w.ns: there.ns, w.other: there.other}
 			}
 			plan, result, err := run(t.Context(), r)
 			written := counter.Mutating(func(r testkit.Request) bool { return r.Resource != "selfsubjectaccessreviews" })
@@ -119,11 +122,7 @@ func TestRightsOfRestore(t *testing.T) {
 		if err != nil || len(result.Refused)+len(result.Changed) > 0 {
 			t.Errorf("%s: %+v %+v: %v", test.reason, plan, result, err)
 		}
-		there := *w
-		if test.namespace != "" {
-			there.other = test.namespace
-		}
-		if after := strings.NewReplacer(there.other, w.other, `"observedGeneration":2`, `"observedGeneration":1`).Replace(there.contents()); after != before {
+		if after := strings.NewReplacer(there.ns, w.ns, there.other, w.other, `"observedGeneration":2`, `"observedGeneration":1`).Replace(there.contents()); after != before {
 			t.Errorf("%s: before:\n%s\nafter:\n%s", test.reason, before, after)
 		}
 		there.deleteAll(false)
