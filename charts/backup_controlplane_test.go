@@ -46,7 +46,7 @@ func TestBackupIsRefused(t *testing.T) {
 // TestBackupIsRestricted: a namespace that enforces the Pod Security level "restricted" takes the hook's pod, with a command and without.
 func TestBackupIsRestricted(t *testing.T) {
 	t.Parallel()
-	client, err := kubernetes.NewForConfig(testkit.Config())
+	client, err := kubernetes.NewForConfig(testkit.Config(t))
 	if err != nil {
 		t.Fatal(err)
 	}

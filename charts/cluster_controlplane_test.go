@@ -90,7 +90,7 @@ func restricted(t *testing.T, client kubernetes.Interface) string {
 // pod without any one of what makes it so.
 func TestRestricted(t *testing.T) {
 	t.Parallel()
-	client, err := kubernetes.NewForConfig(testkit.Config())
+	client, err := kubernetes.NewForConfig(testkit.Config(t))
 	if err != nil {
 		t.Fatal(err)
 	}

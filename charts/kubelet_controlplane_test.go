@@ -55,7 +55,7 @@ const maxRestarts = 2
 // startKubelet runs the pods of a namespace until the test ends.
 func startKubelet(t testing.TB, namespace, binary string) *kubelet {
 	t.Helper()
-	client, err := kubernetes.NewForConfig(testkit.Config())
+	client, err := kubernetes.NewForConfig(testkit.Config(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -49,8 +49,8 @@ func (k *kubelet) authenticate(ctx context.Context, p *runningPod) error {
 	if err != nil {
 		return err
 	}
-	text, err := controlplane.Kubeconfig(&rest.Config{Host: testkit.Config().Host, BearerToken: token.Status.Token,
-		TLSClientConfig: rest.TLSClientConfig{CAData: testkit.Config().CAData}})
+	text, err := controlplane.Kubeconfig(&rest.Config{Host: testkit.Config(k.t).Host, BearerToken: token.Status.Token,
+		TLSClientConfig: rest.TLSClientConfig{CAData: testkit.Config(k.t).CAData}})
 	if err != nil {
 		return err
 	}

@@ -91,7 +91,7 @@ func TestRollbackAfterAnUninstall(t *testing.T) {
 // TestReleaseIsRestricted: a namespace that enforces the Pod Security level "restricted" takes the hook's pod.
 func TestReleaseIsRestricted(t *testing.T) {
 	t.Parallel()
-	client, err := kubernetes.NewForConfig(testkit.Config())
+	client, err := kubernetes.NewForConfig(testkit.Config(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -103,7 +103,7 @@ func ofRun(u *unstructured.Unstructured) (conditions []any, rest map[string]any)
 // asStored is an object as the API server has it.
 func asStored(t *testing.T, u *unstructured.Unstructured) *unstructured.Unstructured {
 	t.Helper()
-	cluster, err := kinds.Live(testkit.Config())
+	cluster, err := kinds.Live(testkit.Config(t))
 	if err != nil {
 		t.Fatal(err)
 	}

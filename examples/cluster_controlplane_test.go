@@ -72,7 +72,7 @@ func TestExamplesOnACluster(t *testing.T) {
 // server adds defaults; by the hash the documents are the same.
 func applied(t *testing.T, want *unstructured.Unstructured) (bool, string) {
 	t.Helper()
-	cluster, err := kinds.Live(testkit.Config())
+	cluster, err := kinds.Live(testkit.Config(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -178,7 +178,7 @@ func (c *course) count(b *sandbox, counter *testkit.Counter) {
 func (b *sandbox) undisturbed(strike *testkit.Strike) *course {
 	b.t.Helper()
 	o := &operator{Counter: testkit.NewCounter(), t: b.t}
-	life := strike.Run(b.t, o.Wrap(testkit.Config()), b.start)
+	life := strike.Run(b.t, o.Wrap(testkit.Config(b.t)), b.start)
 	c := &course{}
 	steps := b.steps()
 	for i, step := range steps {
@@ -213,7 +213,7 @@ func (b *sandbox) waitReady(first, last bool) {
 func (b *sandbox) disturbed(strike *testkit.Strike, want *course) {
 	b.t.Helper()
 	counter := testkit.NewCounter()
-	life := strike.Run(b.t, counter.Wrap(testkit.Config()), b.start)
+	life := strike.Run(b.t, counter.Wrap(testkit.Config(b.t)), b.start)
 	var c course
 	for i, step := range b.steps() {
 		step(b)
@@ -290,7 +290,7 @@ func TestExamplesRestart(t *testing.T) {
 func (b *sandbox) runUntilIdle() (o *operator, stop func()) {
 	b.t.Helper()
 	o = &operator{Counter: testkit.NewCounter(), t: b.t}
-	e, stop := launch(b.t, o.Wrap(testkit.Config()), b.load())
+	e, stop := launch(b.t, o.Wrap(testkit.Config(b.t)), b.load())
 	awaitReady(b.t, e)
 	o.idle()
 	return o, stop

@@ -234,7 +234,7 @@ func (s *story) settle() {
 
 // planned is what `plan` would do, without what it cannot do.
 func (s *story) planned() (list []string) {
-	surveyor, err := survey.NewSurveyor(testkit.Config(), survey.Options{Workers: 4})
+	surveyor, err := survey.NewSurveyor(testkit.Config(s.t), survey.Options{Workers: 4})
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -33,7 +33,7 @@ type account struct {
 // grant makes an account for configs and applies its rights.
 func grant(t *testing.T, files []*config.File) *account {
 	t.Helper()
-	cluster, err := kinds.Live(testkit.Config())
+	cluster, err := kinds.Live(testkit.Config(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func (a *account) mayBind(t *testing.T, files []*config.File) {
 
 // config is a connection as the account.
 func (a *account) config() *rest.Config {
-	cfg := rest.CopyConfig(testkit.Config())
+	cfg := rest.CopyConfig(testkit.Config(a.t))
 	cfg.Impersonate = rest.ImpersonationConfig{UserName: a.user()}
 	return cfg
 }

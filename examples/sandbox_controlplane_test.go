@@ -52,7 +52,7 @@ type sandbox struct {
 
 func newStage(t *testing.T) *stage {
 	t.Helper()
-	cluster, err := kinds.Live(testkit.Config())
+	cluster, err := kinds.Live(testkit.Config(t))
 	if err != nil {
 		t.Fatal(err)
 	}

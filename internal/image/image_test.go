@@ -81,7 +81,7 @@ func volumes(t *testing.T) map[string]string {
 		t.Fatal(err)
 	}
 	write(t, filepath.Join(configs, "hello.yaml"), data, 0o644)
-	kubeconfig, err := controlplane.Kubeconfig(testkit.Config())
+	kubeconfig, err := controlplane.Kubeconfig(testkit.Config(t))
 	if err != nil {
 		t.Fatal(err)
 	}

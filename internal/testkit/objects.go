@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,13 +29,13 @@ import (
 
 // clients are the clients of the helpers.
 type clients struct {
+	config  *rest.Config
 	dynamic dynamic.Interface
 	typed   client.Client
 	mapper  *restmapper.DeferredDiscoveryRESTMapper
 }
 
-func newClients() (*clients, error) {
-	config := Config()
+func newClients(config *rest.Config) (*clients, error) {
 	untyped, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("creating the dynamic client: %w", err)
@@ -48,6 +49,7 @@ func newClients() (*clients, error) {
 		return nil, fmt.Errorf("creating the discovery client: %w", err)
 	}
 	return &clients{
+		config:  config,
 		dynamic: untyped,
 		typed:   typed,
 		mapper:  restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(finder)),

@@ -157,14 +157,32 @@ func plane() *controlplane.ControlPlane {
 }
 
 // Config returns a new client configuration with all rights and without a rate limit.
-func Config() *rest.Config {
+func Config(t testing.TB) *rest.Config {
+	if c, ok := serving.Load(t); ok {
+		return rest.CopyConfig(c.(*clients).config)
+	}
 	return plane().Config()
+}
+
+// serving are the API servers that Serve set, as *clients by testing.TB.
+var serving sync.Map
+
+// Serve makes the helpers send the requests of this test to another API server until it ends. The test must not use what only a
+// control plane has, such as users, admission and audit logs.
+func Serve(t testing.TB, config *rest.Config) {
+	t.Helper()
+	c, err := newClients(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	serving.Store(t, c)
+	t.Cleanup(func() { serving.Delete(t) })
 }
 
 // Kubeconfig writes a kubeconfig file for Config and returns its path. The file is removed when the test ends.
 func Kubeconfig(t testing.TB) string {
 	t.Helper()
-	return KubeconfigFor(t, Config())
+	return KubeconfigFor(t, Config(t))
 }
 
 // KubeconfigFor is Kubeconfig for another client configuration, such as one of User.
@@ -191,7 +209,7 @@ func Dynamic(t testing.TB) dynamic.Interface {
 // They stay until the control plane stops.
 func InstallCRDs(t testing.TB, yaml ...string) {
 	t.Helper()
-	if err := controlplane.InstallCRDs(t.Context(), Config(), yaml...); err != nil {
+	if err := controlplane.InstallCRDs(t.Context(), Config(t), yaml...); err != nil {
 		t.Fatal(err)
 	}
 	shared(t).mapper.Reset()
@@ -219,11 +237,14 @@ func readYAML(path string) ([]string, error) {
 }
 
 // sharedClients are created once for each test binary.
-var sharedClients = sync.OnceValues(newClients)
+var sharedClients = sync.OnceValues(func() (*clients, error) { return newClients(plane().Config()) })
 
 // shared returns the clients that the helpers use.
 func shared(t testing.TB) *clients {
 	t.Helper()
+	if c, ok := serving.Load(t); ok {
+		return c.(*clients)
+	}
 	c, err := sharedClients()
 	if err != nil {
 		t.Fatal(err)

@@ -59,7 +59,7 @@ data: {color: green}
 
 func TestServerVersion(t *testing.T) {
 	t.Parallel()
-	client, err := discovery.NewDiscoveryClientForConfig(testkit.Config())
+	client, err := discovery.NewDiscoveryClientForConfig(testkit.Config(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +144,7 @@ func TestRightsInForce(t *testing.T) {
 		if err := testkit.RightsInForce(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		config := testkit.Config()
+		config := testkit.Config(t)
 		config.Impersonate.UserName = name
 		if _, err := newClient(t, config).Resource(configMaps).Namespace(ns).List(t.Context(), metav1.ListOptions{}); err != nil {
 			t.Error(err)

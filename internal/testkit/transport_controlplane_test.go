@@ -50,7 +50,7 @@ var used = map[string]int{"PATCH configmaps": 2, "LIST configmaps": 1, "GET conf
 func TestCounter(t *testing.T) {
 	t.Parallel()
 	counter := testkit.NewCounter()
-	client := newClient(t, counter.Wrap(testkit.Config()))
+	client := newClient(t, counter.Wrap(testkit.Config(t)))
 	use(t, client, testkit.Namespace(t))
 	if got := counter.Snapshot(); !maps.Equal(got, used) {
 		t.Errorf("counted %v instead of %v", got, used)
@@ -71,7 +71,7 @@ func TestCounter(t *testing.T) {
 func TestAudit(t *testing.T) {
 	t.Parallel()
 	ns := testkit.Namespace(t)
-	config := testkit.Config()
+	config := testkit.Config(t)
 	config.UserAgent = testkit.Unique(t) + "/1"
 	use(t, newClient(t, config), ns)
 	testkit.Eventually(t, testkit.Patience, func() (bool, string) { // the watch is logged after it has begun
@@ -91,7 +91,7 @@ func TestFaults(t *testing.T) {
 	t.Parallel()
 	ns := testkit.Namespace(t)
 	faults, counter := testkit.NewFaults(), testkit.NewCounter()
-	client := newClient(t, counter.Wrap(faults.Wrap(testkit.Config()))).Resource(configMaps).Namespace(ns)
+	client := newClient(t, counter.Wrap(faults.Wrap(testkit.Config(t)))).Resource(configMaps).Namespace(ns)
 	apply := func() error {
 		_, err := client.Apply(t.Context(), "settings", testkit.Parse(t, configMap), metav1.ApplyOptions{FieldManager: "someone"})
 		return err
@@ -136,7 +136,7 @@ func TestFaults(t *testing.T) {
 func TestThrottled(t *testing.T) {
 	t.Parallel()
 	faults := testkit.NewFaults()
-	client := newClient(t, faults.Wrap(testkit.Config())).Resource(configMaps).Namespace(testkit.Namespace(t))
+	client := newClient(t, faults.Wrap(testkit.Config(t))).Resource(configMaps).Namespace(testkit.Namespace(t))
 	fault := faults.Answer(http.StatusTooManyRequests, testkit.On("LIST", ""))
 	done := make(chan error, 1)
 	go func() {
@@ -155,7 +155,7 @@ func TestCutWatch(t *testing.T) {
 	t.Parallel()
 	ns := testkit.Namespace(t)
 	faults := testkit.NewFaults()
-	client := newClient(t, faults.Wrap(testkit.Config()))
+	client := newClient(t, faults.Wrap(testkit.Config(t)))
 	watcher, err := client.Resource(configMaps).Namespace(ns).Watch(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)

@@ -17,7 +17,7 @@ func TestDryRunWritesNothing(t *testing.T) {
 	f := setup(t)
 	counter := testkit.NewCounter()
 	answers := NewDryRun()
-	dry := setupFor(t, counter.Wrap(testkit.Config()))
+	dry := setupFor(t, counter.Wrap(testkit.Config(t)))
 	dry.c = New(dry.c.dynamic, ours, WithDryRun(answers))
 	standing, absent := f.target(configMaps, "a"), f.target(configMaps, "b")
 	before := f.create(standing, configMap)

@@ -284,7 +284,7 @@ func TestDenied(t *testing.T) {
 // TestConflictReadsTheObject: after a 409 the object is read; if that fails, the object counts neither as gone nor as replaced.
 func TestConflictReadsTheObject(t *testing.T) {
 	faults := testkit.NewFaults()
-	f := setupFor(t, faults.Wrap(testkit.Config()))
+	f := setupFor(t, faults.Wrap(testkit.Config(t)))
 	tg := f.target(configMaps, "a")
 	live := f.create(tg, configMap)
 	remove := func() error {
@@ -308,7 +308,7 @@ func TestConflictReadsTheObject(t *testing.T) {
 
 func TestNoAnswer(t *testing.T) {
 	faults := testkit.NewFaults()
-	f := setupFor(t, faults.Wrap(testkit.Config()))
+	f := setupFor(t, faults.Wrap(testkit.Config(t)))
 	tg := f.target(configMaps, "a")
 
 	fault := faults.Drop(testkit.On("PATCH", "configmaps"))

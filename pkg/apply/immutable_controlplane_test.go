@@ -145,7 +145,7 @@ func clusterOf(apiVersion, kind, rest string) string {
 // minor returns the minor version of the API server.
 func minor(t *testing.T) int {
 	t.Helper()
-	client, err := discovery.NewDiscoveryClientForConfig(testkit.Config())
+	client, err := discovery.NewDiscoveryClientForConfig(testkit.Config(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -53,7 +53,7 @@ type fixture struct {
 
 func setup(t *testing.T) *fixture {
 	t.Helper()
-	return setupFor(t, testkit.Config())
+	return setupFor(t, testkit.Config(t))
 }
 
 func setupFor(t *testing.T, cfg *rest.Config) *fixture {

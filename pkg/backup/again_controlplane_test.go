@@ -29,7 +29,7 @@ func TestInterruptedAndEdited(t *testing.T) {
 	w.deleteAll(false)
 	ctx, kill := context.WithCancel(t.Context())
 	defer kill()
-	config := testkit.Config()
+	config := testkit.Config(t)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return tripper(func(r *http.Request) (*http.Response, error) {
 			if ctx.Err() != nil {
@@ -49,7 +49,7 @@ func TestInterruptedAndEdited(t *testing.T) {
 		t.Fatal("the upstream is not paused")
 	}
 	testkit.Patch(t, w.things(), w.ns, "a", "somebody", `{"spec": {"text": "edited"}}`)
-	plan, result, err := run(t.Context(), w.restore(testkit.Config(), path, backup.Skip))
+	plan, result, err := run(t.Context(), w.restore(testkit.Config(t), path, backup.Skip))
 	if err != nil || len(result.Refused) > 0 {
 		t.Fatalf("%+v: %v", result, err)
 	}
@@ -77,7 +77,7 @@ func TestPauseOfAnotherValue(t *testing.T) {
 	for _, isKilled := range []bool{false, true} {
 		w.deleteAll(false)
 		ctx, kill := context.WithCancel(t.Context())
-		config := testkit.Config()
+		config := testkit.Config(t)
 		config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 			return tripper(func(r *http.Request) (*http.Response, error) {
 				var body []byte
@@ -97,7 +97,7 @@ func TestPauseOfAnotherValue(t *testing.T) {
 		}
 		kill()
 		if isKilled {
-			plan, result, err := run(t.Context(), w.restore(testkit.Config(), path, backup.Fail))
+			plan, result, err := run(t.Context(), w.restore(testkit.Config(t), path, backup.Fail))
 			if err != nil || result.Finished != 1 || len(plan.Differences) > 0 {
 				t.Errorf("again: %+v, %v: %v", result, plan.Differences, err)
 			}
@@ -109,7 +109,7 @@ func TestPauseOfAnotherValue(t *testing.T) {
 		if !strings.Contains(managers["annotator"], pausedBy) || managers["restorer"] != "" {
 			t.Errorf("killed is %t: managers are %v", isKilled, managers)
 		}
-		plan, result, err := run(t.Context(), w.restore(testkit.Config(), path, backup.Fail))
+		plan, result, err := run(t.Context(), w.restore(testkit.Config(t), path, backup.Fail))
 		if err != nil || plan.Different() > 0 || result.Finished+result.Created > 0 {
 			t.Errorf("killed is %t: a restore once more: %v, %v, %v", isKilled, plan, result, err)
 		}
@@ -125,7 +125,7 @@ func TestRestoredDefinitionIsFree(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "backup")
 	w.save(path)
 	w.deleteAll(true)
-	if _, result, err := run(t.Context(), w.restore(testkit.Config(), path, backup.Fail)); err != nil || len(result.Refused) > 0 {
+	if _, result, err := run(t.Context(), w.restore(testkit.Config(t), path, backup.Fail)); err != nil || len(result.Refused) > 0 {
 		t.Fatalf("%+v: %v", result, err)
 	}
 	for _, e := range testkit.Get(t, definitions, "", w.name()).GetManagedFields() {
@@ -148,7 +148,7 @@ func TestRestoreIntoAnotherStoredVersion(t *testing.T) {
 	kept := "{openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}"
 	const declared = "{openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {b: {type: string}}}}}}"
 	testkit.InstallCRDs(t, strings.Replace(crd, kept, declared, 1))
-	_, _, err := run(t.Context(), w.restore(testkit.Config(), path, backup.Fail))
+	_, _, err := run(t.Context(), w.restore(testkit.Config(t), path, backup.Fail))
 	if err == nil || !strings.Contains(err.Error(), "without a conversion, which drops what objects of version v1 have") {
 		t.Errorf("the error is %v", err)
 	}

@@ -40,7 +40,7 @@ func TestRoundTrip(t *testing.T) {
 		}
 		before := w.contents()
 		w.deleteAll(true)
-		plan, result, err := run(t.Context(), w.restore(testkit.Config(), path, backup.Fail))
+		plan, result, err := run(t.Context(), w.restore(testkit.Config(t), path, backup.Fail))
 		if err != nil || len(result.Refused)+len(result.Changed) > 0 || result.Created != 9 || result.Finished != 9 {
 			t.Fatalf("%+v %+v: %v", plan, result, err)
 		}
@@ -50,7 +50,7 @@ func TestRoundTrip(t *testing.T) {
 		if after := w.contents(); after != before {
 			t.Errorf("before:\n%s\nafter:\n%s", before, after)
 		}
-		plan, result, err = run(t.Context(), w.restore(testkit.Config(), path, backup.Fail))
+		plan, result, err = run(t.Context(), w.restore(testkit.Config(t), path, backup.Fail))
 		if err != nil || plan.Kinds[0].Equal != 3 || plan.Kinds[1].Equal != 6 || result.Created+result.Finished > 0 {
 			t.Errorf("again: %+v %+v: %v", plan, result, err)
 		}
@@ -68,11 +68,11 @@ func TestDeterministic(t *testing.T) {
 		w.save(path)
 		before := contentOf(t, path)
 		w.configMap(w.ns, "other", map[string]any{}) // a later resourceVersion
-		if _, written, err := w.backup(testkit.Config()).Run(t.Context(), path); err != nil || written || contentOf(t, path) != before {
+		if _, written, err := w.backup(testkit.Config(t)).Run(t.Context(), path); err != nil || written || contentOf(t, path) != before {
 			t.Errorf("%s: written is %t: %v", output, written, err)
 		}
 		testkit.Patch(t, w.things(), w.ns, "a", "test", `{"spec": {"changed": "`+output+`"}}`)
-		if _, written, err := w.backup(testkit.Config()).Run(t.Context(), path); err != nil || !written || contentOf(t, path) == before {
+		if _, written, err := w.backup(testkit.Config(t)).Run(t.Context(), path); err != nil || !written || contentOf(t, path) == before {
 			t.Errorf("%s: a change: written is %t: %v", output, written, err)
 		}
 		if left, _ := os.ReadDir(filepath.Dir(path)); len(left) != 1 {
@@ -208,7 +208,7 @@ func TestUnknownFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		testkit.Patch(t, w.things(), w.ns, "a", "test", `{"spec": {"changed": "`+row.reason+`"}}`)
-		if _, _, err := w.backup(testkit.Config()).Run(t.Context(), path); err == nil {
+		if _, _, err := w.backup(testkit.Config(t)).Run(t.Context(), path); err == nil {
 			t.Errorf("%s: the backup was replaced", row.reason)
 		}
 		if _, err := os.Lstat(name); err != nil {
@@ -237,7 +237,7 @@ func TestConflicts(t *testing.T) {
 	}
 	change()
 	changed := w.contents()
-	plan, _, err := run(t.Context(), w.restore(testkit.Config(), path, backup.Fail))
+	plan, _, err := run(t.Context(), w.restore(testkit.Config(t), path, backup.Fail))
 	if !errors.Is(err, backup.ErrConflict) || w.contents() != changed {
 		t.Errorf("fail: %v", err)
 	}
@@ -245,11 +245,11 @@ func TestConflicts(t *testing.T) {
 	if len(plan.Differences) != 1 || !strings.HasPrefix(plan.Differences[0].String(), want) {
 		t.Errorf("differences are %v", plan.Differences)
 	}
-	_, result, err := run(t.Context(), w.restore(testkit.Config(), path, backup.Skip))
+	_, result, err := run(t.Context(), w.restore(testkit.Config(t), path, backup.Skip))
 	if err != nil || result.Created != 1 || result.Replaced != 0 || testkit.Find(t, configMaps, w.other, "b") == nil {
 		t.Errorf("skip: %+v: %v", result, err)
 	}
-	_, result, err = run(t.Context(), w.restore(testkit.Config(), path, backup.Replace))
+	_, result, err = run(t.Context(), w.restore(testkit.Config(t), path, backup.Replace))
 	if err != nil || result.Created != 0 || result.Replaced != 1 || len(result.Refused)+len(result.Changed) > 0 {
 		t.Errorf("replace: %+v: %v", result, err)
 	}
@@ -268,7 +268,7 @@ func TestAnotherNamespace(t *testing.T) {
 	w.thing("a")
 	path := filepath.Join(t.TempDir(), "backup")
 	w.save(path)
-	r := w.restore(testkit.Config(), path, backup.Fail)
+	r := w.restore(testkit.Config(t), path, backup.Fail)
 	to, other := testkit.Namespace(t), testkit.Unique(t)+"-new"
 	r.Namespaces = map[string]string{w.ns: to, w.other: other}
 	plan, result, err := run(t.Context(), r)
@@ -301,7 +301,7 @@ func TestAnotherDefinition(t *testing.T) {
 		w.deleteAll(true)
 		testkit.InstallCRDs(t, w.crd(test.scope, test.version))
 		counter := testkit.NewCounter()
-		_, _, err := run(t.Context(), w.restore(counter.Wrap(testkit.Config()), path, backup.Replace))
+		_, _, err := run(t.Context(), w.restore(counter.Wrap(testkit.Config(t)), path, backup.Replace))
 		if err == nil || !strings.Contains(err.Error(), test.want) || counter.Mutating() > 0 {
 			t.Errorf("%s: %d writes: %v", test.reason, counter.Mutating(), err)
 		}
@@ -312,7 +312,7 @@ func TestAnotherDefinition(t *testing.T) {
 	w.save(path)
 	w.deleteAll(true)
 	testkit.InstallCRDs(t, w.crd("Namespaced", "v2", "v1"))
-	_, result, err := run(t.Context(), w.restore(testkit.Config(), path, backup.Fail))
+	_, result, err := run(t.Context(), w.restore(testkit.Config(t), path, backup.Fail))
 	if err != nil || result.Finished != 3 || len(result.Changed) > 0 {
 		t.Errorf("another stored version: %+v: %v", result, err)
 	}
@@ -325,7 +325,7 @@ func TestOwnerIsNotInTheBackup(t *testing.T) {
 	w := newWorld(t)
 	w.thing("a")
 	w.thing("b")
-	b := w.backup(testkit.Config())
+	b := w.backup(testkit.Config(t))
 	b.Kinds = b.Kinds[1:]
 	b.Kinds[0].Choices[0].Owned = false
 	path := filepath.Join(t.TempDir(), "backup")
@@ -334,7 +334,7 @@ func TestOwnerIsNotInTheBackup(t *testing.T) {
 	}
 	w.deleteAll(false)
 	w.apply(w.things(), w.ns, map[string]any{"apiVersion": w.group + "/v1", "kind": "Thing", "metadata": map[string]any{"name": "a"}})
-	_, result, err := run(t.Context(), w.restore(testkit.Config(), path, backup.Fail))
+	_, result, err := run(t.Context(), w.restore(testkit.Config(t), path, backup.Fail))
 	if err != nil || result.Finished != 1 || len(result.Refused) != 3 {
 		// The owner that an annotation names is of a kind that the backup lacks.
 		t.Fatalf("%+v: %v", result, err)
@@ -370,20 +370,20 @@ func TestRefusedAndChanged(t *testing.T) {
 		return err
 	}
 	testkit.Eventually(t, patience, func() (bool, string) { return probe("b") != nil, "the policy is not in force yet" })
-	dry := w.restore(testkit.Config(), path, backup.Fail)
+	dry := w.restore(testkit.Config(t), path, backup.Fail)
 	dry.DryRun = true
 	_, would, err := run(t.Context(), dry)
 	if err != nil || testkit.Find(t, w.things(), w.ns, "a") != nil {
 		t.Fatalf("the dry run: %+v: %v", would, err)
 	}
-	_, result, err := run(t.Context(), w.restore(testkit.Config(), path, backup.Fail))
+	_, result, err := run(t.Context(), w.restore(testkit.Config(t), path, backup.Fail))
 	if err != nil || result.Finished != 6 || len(result.Refused) != 3 || !strings.Contains(result.Refused[0].String(), "not this one") ||
 		fmt.Sprint(would) != fmt.Sprint(result) {
 		t.Fatalf("%+v: %v; the dry run said %+v", result, err, would)
 	}
 	lift()
 	testkit.Eventually(t, patience, func() (bool, string) { return probe("b") == nil, "the policy is still in force" })
-	_, result, err = run(t.Context(), w.restore(testkit.Config(), path, backup.Fail))
+	_, result, err = run(t.Context(), w.restore(testkit.Config(t), path, backup.Fail))
 	if err != nil || result.Finished != 3 || len(result.Refused) > 0 {
 		t.Fatalf("again: %+v: %v", result, err)
 	}
@@ -401,7 +401,7 @@ func TestInterrupted(t *testing.T) {
 	for n := 1; ; n++ {
 		w.deleteAll(n%5 == 1)
 		ctx, cancel := context.WithCancel(t.Context())
-		config, sent := testkit.Config(), 0
+		config, sent := testkit.Config(t), 0
 		config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 			return tripper(func(r *http.Request) (*http.Response, error) {
 				if sent++; sent > n {
@@ -417,7 +417,7 @@ func TestInterrupted(t *testing.T) {
 		})
 		_, _, err := run(ctx, w.restore(config, path, backup.Fail))
 		cancel()
-		_, result, again := run(t.Context(), w.restore(testkit.Config(), path, backup.Fail))
+		_, result, again := run(t.Context(), w.restore(testkit.Config(t), path, backup.Fail))
 		if again != nil || len(result.Refused)+len(result.Changed) > 0 {
 			t.Fatalf("after %d requests (%v): %+v: %v", n, err, result, again)
 		}
@@ -445,7 +445,7 @@ func TestPagesGrowOld(t *testing.T) {
 	for i := range 150 {
 		w.configMap(w.ns, fmt.Sprintf("c%03d", i), map[string]any{"ownerReferences": owners})
 	}
-	config, later, exact := testkit.Config(), 0, 0
+	config, later, exact := testkit.Config(t), 0, 0
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return tripper(func(r *http.Request) (*http.Response, error) {
 			if strings.Contains(r.URL.RawQuery, "resourceVersionMatch=Exact") {

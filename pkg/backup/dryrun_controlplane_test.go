@@ -28,7 +28,7 @@ func TestDryRunIntoAnotherSchema(t *testing.T) {
 			"spec": map[string]any{"count": int64(i), "old": "o", "tls": map[string]any{}}})
 		testkit.Patch(t, gvr, w.ns, name, "operator", `{"status": {"phase": "x", "old": "o"}}`, "status")
 	}
-	b := w.backup(testkit.Config())
+	b := w.backup(testkit.Config(t))
 	b.Kinds = []backup.Selection{{GVK: gvr.GroupVersion().WithKind("Shop"), Resource: "shops", Namespaced: true, HasStatus: true, Custom: true,
 		Namespaces: []string{w.ns}, Choices: []backup.Choice{{}}}}
 	path := filepath.Join(t.TempDir(), "backup")
@@ -46,13 +46,13 @@ func TestDryRunIntoAnotherSchema(t *testing.T) {
 		_, err := testkit.Dynamic(t).Resource(gvr).Namespace(w.ns).Create(t.Context(), u, metav1.CreateOptions{DryRun: []string{"All"}})
 		return err != nil, "the schema is not in force yet"
 	})
-	dry := w.restore(testkit.Config(), path, backup.Fail)
+	dry := w.restore(testkit.Config(t), path, backup.Fail)
 	dry.DryRun = true
 	_, would, err := run(t.Context(), dry)
 	if err != nil || len(testkit.List(t, gvr, w.ns, "")) > 0 {
 		t.Fatalf("the dry run: %+v: %v", would, err)
 	}
-	_, result, err := run(t.Context(), w.restore(testkit.Config(), path, backup.Fail))
+	_, result, err := run(t.Context(), w.restore(testkit.Config(t), path, backup.Fail))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -53,7 +53,7 @@ func seeds(t *testing.T) map[string]string {
 // Objects of each kind that the API server serves come back, whether they were applied or created: what it generates is generated again.
 func TestEveryKind(t *testing.T) {
 	t.Parallel()
-	finder, err := discovery.NewDiscoveryClientForConfig(testkit.Config())
+	finder, err := discovery.NewDiscoveryClientForConfig(testkit.Config(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +136,7 @@ func restoreObject(t *testing.T, gvr schema.GroupVersionResource, u *unstructure
 		lost()
 	}
 	w := &world{t: t}
-	restorer := w.restore(testkit.Config(), path, backup.Fail)
+	restorer := w.restore(testkit.Config(t), path, backup.Fail)
 	if restorer.Archive, err = backup.Open(path, []age.Identity{identity}); err != nil {
 		t.Fatal(err)
 	}
@@ -303,7 +303,7 @@ func TestOwnerOfTheSameKind(t *testing.T) {
 		}
 	}
 	w.configMap(w.ns, "of-nobody", map[string]any{})
-	b := w.backup(testkit.Config())
+	b := w.backup(testkit.Config(t))
 	selector := labels.SelectorFromSet(labels.Set{"example.com/upstream": "yes"})
 	b.Operators = []backup.Operator{{Name: "operator", Upstream: "configmaps", Owners: []string{ownedBy}}}
 	b.Kinds = []backup.Selection{{GVK: configMaps.GroupVersion().WithKind("ConfigMap"), Resource: "configmaps", Namespaced: true,

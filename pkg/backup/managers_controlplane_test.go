@@ -101,7 +101,7 @@ func TestRestoreConvertsManagers(t *testing.T) {
 	if _, err := objects.Patch(t.Context(), "a", types.JSONPatchType, []byte(owned), metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	b := w.backup(testkit.Config())
+	b := w.backup(testkit.Config(t))
 	b.Kinds = []backup.Selection{{GVK: gvr.GroupVersion().WithKind("Host"), Resource: "hosts", Namespaced: true, Custom: true,
 		Namespaces: []string{ns}, Choices: []backup.Choice{{}}}}
 	testkit.Patch(t, definitions, "", "hosts."+group, "test", `{"spec": {"conversion": {"strategy": "Webhook", "webhook": {
@@ -116,7 +116,7 @@ func TestRestoreConvertsManagers(t *testing.T) {
 	})
 	testkit.InstallCRDs(t, definition)
 	for _, known := range []bool{true, false} {
-		r := w.restore(testkit.Config(), path, backup.Fail)
+		r := w.restore(testkit.Config(t), path, backup.Fail)
 		if known {
 			r.Converter = hostConverter(t)
 		}

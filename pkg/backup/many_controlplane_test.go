@@ -33,7 +33,7 @@ func mostGrowth(objects int) int64 { return 24<<20 + int64(objects)*300 }
 // create makes custom resources of 1 KB, in parallel.
 func (w *world) create(objects int) {
 	w.t.Helper()
-	config := testkit.Config()
+	config := testkit.Config(w.t)
 	config.QPS = -1
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {

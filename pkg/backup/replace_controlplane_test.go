@@ -59,7 +59,7 @@ func TestReplaceKeepsWhatIsGenerated(t *testing.T) {
 			t.Fatal(err)
 		}
 		testkit.Patch(t, row.gvr, ns, "x", "somebody", row.change)
-		_, result, err := run(t.Context(), (&world{t: t}).restore(testkit.Config(), path, backup.Replace))
+		_, result, err := run(t.Context(), (&world{t: t}).restore(testkit.Config(t), path, backup.Replace))
 		if err != nil || result.Replaced != 1 || len(result.Refused)+len(result.Changed) > 0 {
 			t.Errorf("%s: %+v: %v", row.reason, result, err)
 		}

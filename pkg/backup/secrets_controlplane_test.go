@@ -37,7 +37,7 @@ func TestSecrets(t *testing.T) {
 	}
 	testkit.Delete(t, secrets, ns, "s")
 	w := &world{t: t}
-	r := w.restore(testkit.Config(), path, backup.Fail)
+	r := w.restore(testkit.Config(t), path, backup.Fail)
 	plan, result, err := run(t.Context(), r)
 	if err != nil || plan.Kinds[0].Unreadable != 1 || result.Created > 0 {
 		t.Errorf("without a key: %+v: %v", plan, err)

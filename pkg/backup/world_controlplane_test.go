@@ -122,7 +122,7 @@ func (w *world) backup(config *rest.Config) *backup.Backup {
 
 func (w *world) save(output string) *backup.Manifest {
 	w.t.Helper()
-	m, _, err := w.backup(testkit.Config()).Run(w.t.Context(), output)
+	m, _, err := w.backup(testkit.Config(w.t)).Run(w.t.Context(), output)
 	if err != nil {
 		w.t.Fatal(err)
 	}

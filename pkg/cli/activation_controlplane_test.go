@@ -24,7 +24,7 @@ import (
 // activationFile writes an activation whose lock is a Lease of the test's namespace.
 func activationFile(t *testing.T, ns, times string) string {
 	t.Helper()
-	return activationFileFor(t, testkit.Config(), ns, times)
+	return activationFileFor(t, testkit.Config(t), ns, times)
 }
 
 // activationFileFor is activationFile for a user.

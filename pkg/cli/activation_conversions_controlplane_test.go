@@ -55,7 +55,7 @@ func TestStandbyConverts(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	c.user = testkit.Config()
+	c.user = testkit.Config(t)
 	address := testkit.FreeAddress(t)
 	eu := c.serve(t, address, address, "--activation-identity", "eu")
 	c.eventuallyPublished(t, address)

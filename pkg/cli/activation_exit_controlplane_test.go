@@ -28,7 +28,7 @@ func TestActivationExit(t *testing.T) {
 			ns := testkit.Namespace(t)
 			times := "leaseDuration: 60s\nrenewDeadline: 40s\nretryPeriod: 500ms\nonLost: Exit\n"
 			dir, user, metrics := activationFile(t, ns, times), "eu-of-"+ns, testkit.FreeAddress(t)
-			p := start(t, testkit.Config(), "run", "-c", operatorFile, "-c", filepath.Join(dir, "activation.yaml"), "--set",
+			p := start(t, testkit.Config(t), "run", "-c", operatorFile, "-c", filepath.Join(dir, "activation.yaml"), "--set",
 				"widgets:.watch.namespaces=["+ns+"]", "--as", user, "--as-group", "system:masters", "--metrics-bind-address", metrics,
 				"--health-probe-bind-address", "0")
 			testkit.Apply(t, ns, blueWidget)

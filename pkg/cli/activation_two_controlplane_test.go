@@ -30,7 +30,7 @@ type following struct {
 // behindProxy is the API server as it is reached by a proxy.
 func behindProxy(t *testing.T) (*rest.Config, *clusters.Proxy) {
 	t.Helper()
-	at, err := url.Parse(testkit.Config().Host)
+	at, err := url.Parse(testkit.Config(t).Host)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func behindProxy(t *testing.T) (*rest.Config, *clusters.Proxy) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = proxy.Close() })
-	cfg := rest.CopyConfig(testkit.Config())
+	cfg := rest.CopyConfig(testkit.Config(t))
 	cfg.Host = "https://" + proxy.Addr()
 	return cfg, proxy
 }
@@ -80,7 +80,7 @@ func TestTwoActivations(t *testing.T) {
 	dir, user := t.TempDir(), "eu-of-"+slow.ns
 	slow.write(t, dir)
 	fast.write(t, dir)
-	start(t, testkit.Config(), "run", "-c", dir, "--as", user, "--as-group", "system:masters", "--activation-identity", "eu",
+	start(t, testkit.Config(t), "run", "-c", dir, "--as", user, "--as-group", "system:masters", "--activation-identity", "eu",
 		"--metrics-bind-address", "0", "--health-probe-bind-address", "0", "--reload-interval", "0")
 	for _, f := range []*following{slow, fast} {
 		testkit.Apply(t, f.ns, blueWidget)

@@ -40,7 +40,7 @@ func TestAppoperatorChangesItsVersion(t *testing.T) {
 		t.Fatalf("exit code %d\n%s", code, out)
 	}
 	address := testkit.FreeAddress(t)
-	start(t, testkit.Config(), "run", "-c", dir, "--webhook-url", "https://"+address, "--webhook-bind-address", address,
+	start(t, testkit.Config(t), "run", "-c", dir, "--webhook-url", "https://"+address, "--webhook-bind-address", address,
 		"--webhook-secret", ns+"/webhook", "--metrics-bind-address", "0", "--health-probe-bind-address", "0")
 
 	resource := func(version string) schema.GroupVersionResource {

@@ -27,7 +27,7 @@ func TestConfirmContinuesARollout(t *testing.T) {
 	running := slices.Concat(steadyElection, []string{"--leader-elect", "--leader-election-id", "widgets", "-n", ns, "--metrics-bind-address",
 		"0"})
 
-	first := start(t, testkit.Config(), slices.Concat([]string{"run", "--health-probe-bind-address", "0"}, running, guarded)...)
+	first := start(t, testkit.Config(t), slices.Concat([]string{"run", "--health-probe-bind-address", "0"}, running, guarded)...)
 	for i := range 3 {
 		testkit.Apply(t, ns, strings.Replace(blueWidget, "one", fmt.Sprintf("w%d", i), 1))
 	}

@@ -17,7 +17,7 @@ func TestRunOnlyDeletes(t *testing.T) {
 	m := &mount{t: t, dir: t.TempDir(), files: map[string]string{"config.tmpl": mountedTemplate, "conventions.yaml": mountedShared}}
 	good := strings.ReplaceAll(mountedConfig, "NS", ns)
 	m.set("operator.yaml", good)
-	p := start(t, testkit.Config(), "run", "-c", m.dir, "-n", ns, "--health-probe-bind-address", "0")
+	p := start(t, testkit.Config(t), "run", "-c", m.dir, "-n", ns, "--health-probe-bind-address", "0")
 	testkit.Apply(t, ns, blueWidget)
 	eventuallyColor(t, ns, "blue")
 	p.interrupt(t)
@@ -25,7 +25,7 @@ func TestRunOnlyDeletes(t *testing.T) {
 	testkit.Patch(t, widgets, ns, "one", "test", `{"metadata": {"finalizers": ["tools.example.com/mounted"]}}`)
 
 	m.set("config.tmpl", "metadata: {name: {{ .metadata.name }\n")
-	p = start(t, testkit.Config(), "run", "-c", m.dir, "--reload-interval", "1s", "-n", ns, "--health-probe-bind-address", health)
+	p = start(t, testkit.Config(t), "run", "-c", m.dir, "--reload-interval", "1s", "-n", ns, "--health-probe-bind-address", health)
 	ready := func(ok bool, want string) {
 		t.Helper()
 		testkit.Eventually(t, patience, func() (bool, string) {

@@ -158,7 +158,7 @@ func (p *process) refused(t *testing.T, texts ...string) {
 // without rights to definitions once it is there.
 func TestInstallCRDs(t *testing.T) {
 	ns, d := testkit.Namespace(t), describe(t)
-	p := d.start(t, testkit.Config(), "--install-crds")
+	p := d.start(t, testkit.Config(t), "--install-crds")
 	p.started(t)
 	d.create(t, ns, "{color: blue, items: [{name: a}]}")
 	testkit.Eventually(t, patience, func() (bool, string) {
@@ -192,7 +192,7 @@ func TestInstallCRDs(t *testing.T) {
 	}
 
 	before := testkit.Get(t, kinds.DefinitionResource, "", d.name())
-	p = d.start(t, testkit.Config(), "--install-crds")
+	p = d.start(t, testkit.Config(t), "--install-crds")
 	p.started(t)
 	p.interrupt(t)
 	p.wait(t)
@@ -210,7 +210,7 @@ func TestInstallCRDsChanges(t *testing.T) {
 	ns, d := testkit.Namespace(t), describe(t)
 	once := func(t *testing.T) {
 		t.Helper()
-		p := d.start(t, testkit.Config(), "--install-crds")
+		p := d.start(t, testkit.Config(t), "--install-crds")
 		p.started(t)
 		p.interrupt(t)
 		p.wait(t)
@@ -235,7 +235,7 @@ func TestInstallCRDsChanges(t *testing.T) {
 		t.Error("a compatible change was not applied")
 	}
 	d.write(t, "      more: string", "maximum=9", "maximum=5")
-	d.start(t, testkit.Config(), "--install-crds").refused(t, "breaking: .spec.size: ", "there are objects of the kind")
+	d.start(t, testkit.Config(t), "--install-crds").refused(t, "breaking: .spec.size: ", "there are objects of the kind")
 	if got := fmt.Sprint(field("size", "maximum")); got != "8" {
 		t.Errorf("maximum %s", got)
 	}
@@ -244,7 +244,7 @@ func TestInstallCRDsChanges(t *testing.T) {
 	d.write(t, "      else: string", "maximum=9", "maximum=8", "fieldManager: "+d.manager, "fieldManager: other")
 	d.start(
 		t,
-		testkit.Config(),
+		testkit.Config(t),
 		"--install-crds",
 	).refused(
 		t,

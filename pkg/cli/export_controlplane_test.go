@@ -67,7 +67,7 @@ func TestExport(t *testing.T) {
 	if err := os.Chmod("state.db", 0o640); err != nil { // for whoever reads it
 		t.Fatal(err)
 	}
-	p := startWriting(t, testkit.Config(), "export", "-c", "operator.yaml", "--sqlite", "state.db", "-w")
+	p := startWriting(t, testkit.Config(t), "export", "-c", "operator.yaml", "--sqlite", "state.db", "-w")
 	testkit.Patch(t, widgets, ns, "one", "test", `{"metadata": {"labels": {"a": "c"}}}`)
 	follow := func(query, want string) {
 		t.Helper()
@@ -277,7 +277,7 @@ func TestExportIsKilled(t *testing.T) {
 	exec := exportedThings(t, rows)
 	chance := rand.New(rand.NewPCG(1, 2))
 	for round := range 8 {
-		p := startWriting(t, testkit.Config(), strings.Fields(exportCommand+" -w")...)
+		p := startWriting(t, testkit.Config(t), strings.Fields(exportCommand+" -w")...)
 		since := exported(t, "apps.db", "SELECT strftime('%Y-%m-%dT%H:%M:%SZ')")
 		if round > 0 {
 			testkit.Eventually(t, patience, func() (bool, string) {
@@ -335,7 +335,7 @@ func TestExportGoesOn(t *testing.T) {
 		return tx, read
 	}
 	first, _ := reader() // of a file without WAL: the export has to wait for it
-	p := startWriting(t, testkit.Config(), strings.Fields(exportCommand+" -w")...)
+	p := startWriting(t, testkit.Config(t), strings.Fields(exportCommand+" -w")...)
 	says := func(want string) {
 		t.Helper()
 		testkit.Eventually(t, patience, func() (bool, string) {

@@ -69,7 +69,7 @@ func TestFlowSchemas(t *testing.T) {
 // classified returns the names of the FlowSchema and of the priority level by which the API server handled a request.
 func classified(t *testing.T, ns, account, path string) (flowSchema, level string) {
 	t.Helper()
-	cfg := rest.CopyConfig(testkit.Config())
+	cfg := rest.CopyConfig(testkit.Config(t))
 	cfg.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + ns + ":" + account,
 		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + ns, "system:authenticated"}}
 	client, err := rest.HTTPClientFor(cfg)

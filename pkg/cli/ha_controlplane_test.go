@@ -95,7 +95,7 @@ func startLeader(t *testing.T, cfg *rest.Config, election []string) *pair {
 func (p *pair) addStandby(t *testing.T) {
 	t.Helper()
 	eventuallyLeads(t, p.leader)
-	p.standby = startMember(t, testkit.Config(), p.ns, "second", nextElection...)
+	p.standby = startMember(t, testkit.Config(t), p.ns, "second", nextElection...)
 }
 
 // ready waits until both do what they are for.
@@ -119,7 +119,7 @@ func holderOf(t *testing.T, ns string) string {
 
 func startPair(t *testing.T, election []string) *pair {
 	t.Helper()
-	p := startLeader(t, testkit.Config(), election)
+	p := startLeader(t, testkit.Config(t), election)
 	p.addStandby(t)
 	p.ready(t)
 	return p

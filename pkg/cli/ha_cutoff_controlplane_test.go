@@ -105,7 +105,7 @@ func (l *line) carry(from, to net.Conn) {
 // in their hands, and it is fixed.
 func TestLeaderThatIsCutOff(t *testing.T) {
 	t.Parallel()
-	cfg := testkit.Config()
+	cfg := testkit.Config(t)
 	server, err := url.Parse(cfg.Host)
 	if err != nil {
 		t.Fatal(err)

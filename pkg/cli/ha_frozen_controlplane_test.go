@@ -20,7 +20,7 @@ func TestFrozenLeaderWritesNothing(t *testing.T) {
 	const rounds = 5
 	pairs, loads := make([]*pair, rounds), make([]*load, rounds) // they run side by side, since most of it is waiting
 	for i := range pairs {
-		pairs[i] = startLeader(t, testkit.Config(), firstElection)
+		pairs[i] = startLeader(t, testkit.Config(t), firstElection)
 	}
 	for _, p := range pairs {
 		p.addStandby(t)

@@ -51,7 +51,7 @@ func buildPrevious(t *testing.T) string {
 func startReplica(t *testing.T, binary, ns, name string, election ...string) *member {
 	t.Helper()
 	user, health := name+"-of-"+ns, testkit.FreeAddress(t)
-	m := &member{user: user, process: startBinary(t, binary, testkit.Config(), false,
+	m := &member{user: user, process: startBinary(t, binary, testkit.Config(t), false,
 		append([]string{"run", "-c", operatorFile, "--set", "widgets:.watch.namespaces=[" + ns + "]",
 			"--metrics-bind-address", "0", "--health-probe-bind-address", health, "--as", user, "--as-group", "system:masters",
 			"-n", ns, "--leader-elect", "--leader-election-id", "widgets-leader"}, election...)...)}

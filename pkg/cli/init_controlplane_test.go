@@ -44,7 +44,7 @@ func TestInitIsAccepted(t *testing.T) {
 		t.Errorf("check: exit code %d\n%s", code, out)
 	}
 	testkit.Apply(t, ns, file(t, "cr.yaml"))
-	start(t, testkit.Config(), "run", "-c", "operator.yaml", "--health-probe-bind-address", "0")
+	start(t, testkit.Config(t), "run", "-c", "operator.yaml", "--health-probe-bind-address", "0")
 	testkit.Eventually(t, patience, func() (bool, string) {
 		cr := testkit.Get(t, initiated, ns, ns)
 		recorded, _, _ := unstructured.NestedSlice(cr.Object, "status", "downstreams")

@@ -37,7 +37,7 @@ func TestRunWithoutTheBadOnes(t *testing.T) {
 	m.set("first.yaml", twin("first", "Gadget"))
 	m.set("second.yaml", twin("second", "Gizmo"))
 	m.set("broken.yaml", strings.Replace(strings.Replace(twin("broken", "Gizmo"), "twins", "broken", 1), "kind: ConfigMap, ", "", 1))
-	p := start(t, testkit.Config(), "run", "-c", m.dir, "--reload-interval", "1h", "-n", ns, "--health-probe-bind-address", health)
+	p := start(t, testkit.Config(t), "run", "-c", m.dir, "--reload-interval", "1h", "-n", ns, "--health-probe-bind-address", health)
 	testkit.Apply(t, ns, blueWidget)
 	eventuallyColor(t, ns, "blue")
 	says := func(ok bool, want ...string) {

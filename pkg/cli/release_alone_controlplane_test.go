@@ -33,7 +33,7 @@ func uninstaller(t *testing.T, verbs ...string) *rest.Config {
 func led(t *testing.T) (ns string, leader *process) {
 	t.Helper()
 	ns = testkit.Namespace(t)
-	leader = startRun(t, testkit.Config(), ns, slices.Concat(steadyElection, []string{"--leader-elect", "--leader-election-id", "operator",
+	leader = startRun(t, testkit.Config(t), ns, slices.Concat(steadyElection, []string{"--leader-elect", "--leader-election-id", "operator",
 		"-n", ns, "--set", "widgets:.deletion.wait=true"})...)
 	testkit.Apply(t, ns, blueWidget)
 	testkit.Eventually(t, patience, func() (bool, string) { return finalizersOf(t, ns, "one") == 1, "there is no finalizer" })
@@ -123,7 +123,7 @@ func TestReleaseMayNotTakeTheLease(t *testing.T) {
 // TestReleaseStopsWaiting: Ctrl-C ends the wait for a Lease.
 func TestReleaseStopsWaiting(t *testing.T) {
 	ns, leader := led(t)
-	r := startWriting(t, testkit.Config(), releaseIn(ns)...)
+	r := startWriting(t, testkit.Config(t), releaseIn(ns)...)
 	eventuallySays(t, r, "waiting until ")
 	r.interrupt(t)
 	if code := r.wait(t); code != 1 || !strings.Contains(r.text(t), "waiting for Lease") {

@@ -42,7 +42,7 @@ func TestFrozenReleaseWritesNothing(t *testing.T) {
 	}
 	r.signal(t, syscall.SIGSTOP)
 	d.open() // the answer waits for it to go on
-	operator := startMember(t, testkit.Config(), ns, "second",
+	operator := startMember(t, testkit.Config(t), ns, "second",
 		slices.Concat(steadyElection, []string{"--set", "widgets:.deletion.wait=true"})...)
 	eventuallySays(t, operator.process, `"msg":"starting"`) // from then on it is half of our patience at most
 	eventuallyLeads(t, operator)
@@ -96,7 +96,7 @@ type dam struct {
 // newDam holds back the answer to the n-th patch, as an admin's way to the API server.
 func newDam(t *testing.T, n int) *dam {
 	t.Helper()
-	cfg := testkit.Config()
+	cfg := testkit.Config(t)
 	server, err := url.Parse(cfg.Host)
 	if err != nil {
 		t.Fatal(err)

@@ -94,7 +94,7 @@ func TestRunFollowsItsConfigs(t *testing.T) {
 	ns, health := testkit.Namespace(t), testkit.FreeAddress(t)
 	m := &mount{t: t, dir: t.TempDir(), files: map[string]string{"config.tmpl": mountedTemplate, "conventions.yaml": mountedShared}}
 	m.set("operator.yaml", strings.ReplaceAll(mountedConfig, "NS", ns))
-	p := start(t, testkit.Config(), "run", "-c", m.dir, "--reload-interval", "1h", "-n", ns, "--health-probe-bind-address", health)
+	p := start(t, testkit.Config(t), "run", "-c", m.dir, "--reload-interval", "1h", "-n", ns, "--health-probe-bind-address", health)
 	testkit.Apply(t, ns, blueWidget)
 	eventuallyColor(t, ns, "blue")
 	uid := testkit.Get(t, configMaps, ns, "one").GetUID()

@@ -141,7 +141,7 @@ func eventuallyColor(t *testing.T, namespace, color string) {
 
 func TestRunKeepsTheClusterAndStops(t *testing.T) {
 	ns := testkit.Namespace(t)
-	p := startRun(t, testkit.Config(), ns)
+	p := startRun(t, testkit.Config(t), ns)
 	testkit.Apply(t, ns, blueWidget)
 	eventuallyColor(t, ns, "blue")
 	p.interrupt(t)
@@ -176,7 +176,7 @@ func TestRunNeedsNoMoreRights(t *testing.T) {
 // TestRunRefusesWithEveryError: if no config is good, run fails with errors of loading, of templates and of types that
 // only the API server's schema shows.
 func TestRunRefusesWithEveryError(t *testing.T) {
-	p := start(t, testkit.Config(), "run", "-c", "testdata/errors/untyped.yaml", "-c", "testdata/errors/strict.yaml")
+	p := start(t, testkit.Config(t), "run", "-c", "testdata/errors/untyped.yaml", "-c", "testdata/errors/strict.yaml")
 	if code := p.wait(t); code != 1 {
 		t.Errorf("exit code %d, want 1", code)
 	}
@@ -198,7 +198,7 @@ func TestRunRefusesWithEveryError(t *testing.T) {
 func TestRunServesHealthAndMetrics(t *testing.T) {
 	ns := testkit.Namespace(t)
 	metrics, health := testkit.FreeAddress(t), testkit.FreeAddress(t)
-	p := startRun(t, testkit.Config(), ns, slices.Concat(steadyElection, []string{
+	p := startRun(t, testkit.Config(t), ns, slices.Concat(steadyElection, []string{
 		"--metrics-bind-address", metrics, "--health-probe-bind-address", health, "--leader-elect", "--leader-election-id", "observed",
 		"-n", ns})...)
 	for _, url := range []string{"http://" + health + "/healthz", "http://" + health + "/readyz", "http://" + metrics + "/metrics"} {
@@ -217,7 +217,7 @@ func TestRunServesHealthAndMetrics(t *testing.T) {
 			return strings.Contains(get(t, "http://"+metrics+"/metrics"), "\n"+name), "/metrics has no " + name
 		})
 	}
-	q := start(t, testkit.Config(), "run", "-c", operatorFile, "--metrics-bind-address", "0", "--health-probe-bind-address", health)
+	q := start(t, testkit.Config(t), "run", "-c", operatorFile, "--metrics-bind-address", "0", "--health-probe-bind-address", health)
 	if code := q.wait(t); code != 1 || !strings.Contains(q.text(t), "0 turns each off") {
 		t.Errorf("a second one on the same address: exit code %d\n%s", code, q.text(t))
 	}
@@ -247,7 +247,7 @@ func TestRunElects(t *testing.T) {
 	ns := testkit.Namespace(t)
 	elect := slices.Concat(steadyElection, []string{"--leader-elect", "--leader-election-id", "widgets-leader", "-n", ns})
 	metrics, others := testkit.FreeAddress(t), testkit.FreeAddress(t)
-	first := startRun(t, testkit.Config(), ns, slices.Concat(elect, []string{"--metrics-bind-address", metrics})...)
+	first := startRun(t, testkit.Config(t), ns, slices.Concat(elect, []string{"--metrics-bind-address", metrics})...)
 	holder := func() string {
 		lease := testkit.Find(t, leases, ns, "widgets-leader")
 		if lease == nil {
@@ -258,8 +258,8 @@ func TestRunElects(t *testing.T) {
 	}
 	testkit.Eventually(t, patience, func() (bool, string) { return holder() != "", "nobody holds the Lease" })
 	leader := holder()
-	second := startRun(t, testkit.Config(), ns, elect...)
-	standby := startRun(t, testkit.Config(), ns, slices.Concat(elect, []string{"--metrics-bind-address", others})...)
+	second := startRun(t, testkit.Config(t), ns, elect...)
+	standby := startRun(t, testkit.Config(t), ns, slices.Concat(elect, []string{"--metrics-bind-address", others})...)
 	testkit.Apply(t, ns, blueWidget)
 	eventuallyColor(t, ns, "blue")
 	eventuallySays(t, standby, `"reason":"Standby"`)
@@ -301,7 +301,7 @@ func TestRunElects(t *testing.T) {
 // TestRunWaitsForAKind: one that is not installed is not an error of the config, and holds up no other operator.
 func TestRunWaitsForAKind(t *testing.T) {
 	ns := testkit.Namespace(t)
-	p := startRun(t, testkit.Config(), ns, "-c", "testdata/errors/gadgets.yaml")
+	p := startRun(t, testkit.Config(t), ns, "-c", "testdata/errors/gadgets.yaml")
 	eventuallySays(t, p, `"operator":"gadgets","reason":"KindMissing"`)
 	testkit.Apply(t, ns, blueWidget)
 	eventuallyColor(t, ns, "blue")

@@ -85,7 +85,7 @@ func TestCommandsPrintNoSecret(t *testing.T) {
 		}
 	}
 	tellsNothing()
-	p := start(t, testkit.Config(), "run", "-c", file, "--metrics-bind-address", "0", "--health-probe-bind-address", "0")
+	p := start(t, testkit.Config(t), "run", "-c", file, "--metrics-bind-address", "0", "--health-probe-bind-address", "0")
 	testkit.Eventually(t, patience, func() (bool, string) {
 		for _, w := range testkit.List(t, widgets, ns, "") {
 			if conditions, _, _ := unstructured.NestedSlice(w.Object, "status", "conditions"); len(conditions) == 0 {
@@ -197,7 +197,7 @@ conventions:` + conventions
 		}
 	}
 	tellsNothing("")
-	p := start(t, testkit.Config(), "run", "-c", file, "--metrics-bind-address", "0", "--health-probe-bind-address", "0")
+	p := start(t, testkit.Config(t), "run", "-c", file, "--metrics-bind-address", "0", "--health-probe-bind-address", "0")
 	var value string
 	testkit.Eventually(t, patience, func() (bool, string) {
 		u := testkit.Find(t, schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, ns, "a")

@@ -24,7 +24,7 @@ const fourShards = 4
 // startSharing starts a process that shares four shards with the others of the namespace.
 func startSharing(t *testing.T, ns, name string, args []string) *member {
 	t.Helper()
-	return startMember(t, testkit.Config(), ns, name, append([]string{"--shards", strconv.Itoa(fourShards)}, args...)...)
+	return startMember(t, testkit.Config(t), ns, name, append([]string{"--shards", strconv.Itoa(fourShards)}, args...)...)
 }
 
 var shardsInState = regexp.MustCompile(`(?m)^corollary_shards\{state="([a-z]+)"\} ([0-9]+)$`)
@@ -147,7 +147,7 @@ func TestShardsBesideALeader(t *testing.T) {
 	ns := testkit.Namespace(t)
 	sharing := startSharing(t, ns, "first", firstElection)
 	eventuallyShared(t, ns, 1)
-	alone := startMember(t, testkit.Config(), ns, "second", firstElection...)
+	alone := startMember(t, testkit.Config(t), ns, "second", firstElection...)
 	eventuallySays(t, alone.process, `"msg":"waiting: processes with --shards hold the Lease","lease":"`+ns+`/widgets-leader","shards":4`)
 	testkit.Apply(t, ns, blueWidget)
 	eventuallyColor(t, ns, "blue")
@@ -251,12 +251,12 @@ func TestRightsOfShards(t *testing.T) {
 	args := append([]string{"run", "--as", user, "-n", ns, "--leader-elect", "--leader-election-id", "lead", "--metrics-bind-address", "0",
 		"--health-probe-bind-address", "0"}, configs...)
 	sharing := append(append(slices.Clone(args), "--shards", "4"), timings(5*time.Second, 3*time.Second, 500*time.Millisecond)...)
-	alone := start(t, testkit.Config(), append(args, steadyElection...)...)
+	alone := start(t, testkit.Config(t), append(args, steadyElection...)...)
 	eventuallySays(t, alone, `"msg":"Successfully acquired lease"`)
-	first := start(t, testkit.Config(), sharing...) // waits, and watches the Lease
+	first := start(t, testkit.Config(t), sharing...) // waits, and watches the Lease
 	eventuallySays(t, first, "waiting: a process without --shards holds the Lease")
 	alone.interrupt(t)
-	second := start(t, testkit.Config(), sharing...)
+	second := start(t, testkit.Config(t), sharing...)
 	testkit.Apply(t, ns, blueWidget)
 	eventuallyColor(t, ns, "blue")
 	for _, p := range []*process{first, second} {

@@ -81,7 +81,7 @@ func runUntilIdle(t *testing.T, ns string, configs ...string) {
 	for _, c := range configs {
 		args, plan = append(args, "-c", c), append(plan, "-c", c)
 	}
-	p := start(t, testkit.Config(), args...)
+	p := start(t, testkit.Config(t), args...)
 	testkit.Eventually(t, patience, func() (bool, string) {
 		for _, w := range testkit.List(t, widgets, ns, "") { // cheaper than a plan, and says nearly as much
 			if conditions, _, _ := unstructured.NestedSlice(w.Object, "status", "conditions"); len(conditions) == 0 {
@@ -200,7 +200,7 @@ func TestPlanFails(t *testing.T) {
 func TestGetFollows(t *testing.T) {
 	ns := testkit.Namespace(t)
 	testkit.Apply(t, ns, blueWidget)
-	p := startWriting(t, testkit.Config(), "get", "-w", "-c", operatorFile, "-n", ns, "-o", "json")
+	p := startWriting(t, testkit.Config(t), "get", "-w", "-c", operatorFile, "-n", ns, "-o", "json")
 	says := func(text string) {
 		t.Helper()
 		testkit.Eventually(t, patience, func() (bool, string) {

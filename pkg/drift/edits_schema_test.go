@@ -283,7 +283,7 @@ func put(at any, path []any, of typeOf, value any) any {
 // finder returns a discovery client for the API server.
 func finder(t *testing.T) *discovery.DiscoveryClient {
 	t.Helper()
-	c, err := discovery.NewDiscoveryClientForConfig(testkit.Config())
+	c, err := discovery.NewDiscoveryClientForConfig(testkit.Config(t))
 	if err != nil {
 		t.Fatal(err)
 	}

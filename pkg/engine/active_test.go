@@ -23,7 +23,7 @@ import (
 func following(t *testing.T, conf string) (*leadership.Tenure, *testkit.Counter, *running) {
 	t.Helper()
 	tenure, counter := leadership.NewTenure("lock", time.Hour, logr.Discard()), testkit.NewCounter()
-	r := startWith(t, counter.Wrap(testkit.Config()), func(_ *config.Operator, o *engine.Options) {
+	r := startWith(t, counter.Wrap(testkit.Config(t)), func(_ *config.Operator, o *engine.Options) {
 		o.Activation = func(*config.File) (*leadership.Tenure, error) { return tenure, nil }
 	}, conf)
 	return tenure, counter, r.ready()
@@ -106,7 +106,7 @@ func TestUnknownActivation(t *testing.T) {
 	t.Parallel()
 	ns, name, counter := testkit.Namespace(t), testkit.Unique(t), testkit.NewCounter()
 	testkit.Apply(t, ns, widget("one", "{data: {key: one}}"))
-	r := startWith(t, counter.Wrap(testkit.Config()), func(_ *config.Operator, o *engine.Options) {
+	r := startWith(t, counter.Wrap(testkit.Config(t)), func(_ *config.Operator, o *engine.Options) {
 		o.Activation = func(*config.File) (*leadership.Tenure, error) { return nil, errors.New("no part in it") }
 	}, fill(widgetConfig, ns, name))
 	testkit.Eventually(t, patience, func() (bool, string) {

@@ -67,7 +67,7 @@ func TestAdoptFrom(t *testing.T) {
 			row.make(t, ns, row.manager, up)
 			uid := testkit.Patch(t, configMaps, ns, "a", "other", `{"data":{"other":"stays"}}`).GetUID()
 			counter := testkit.NewCounter()
-			start(t, counter.Wrap(testkit.Config()), adopting(ns, name, row.manager)).ready()
+			start(t, counter.Wrap(testkit.Config(t)), adopting(ns, name, row.manager)).ready()
 			waitCondition(t, widgets, ns, "a", "Ready", "True")
 			quiet(t, counter)
 			t.Logf("%s: %v", row.manager, counter.Snapshot())
@@ -95,7 +95,7 @@ func TestAdoptWithoutManagers(t *testing.T) {
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	post(t, ns, "helm", theirs)
 	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-	start(t, testkit.Config(), with(fill(widgetConfig, ns, name), "adoptionPolicy: IfUnowned")).ready()
+	start(t, testkit.Config(t), with(fill(widgetConfig, ns, name), "adoptionPolicy: IfUnowned")).ready()
 	waitData(t, ns, "a", "key", "value")
 	waitData(t, ns, "a", "theirs", "1")
 }
@@ -114,7 +114,7 @@ func TestAdoptRace(t *testing.T) {
 		}
 		return false
 	})
-	start(t, counter.Wrap(faults.Wrap(testkit.Config())), adopting(ns, name, "helm")).ready()
+	start(t, counter.Wrap(faults.Wrap(testkit.Config(t))), adopting(ns, name, "helm")).ready()
 	waitCondition(t, widgets, ns, "a", "Ready", "True")
 	cm := waitData(t, ns, "a", "key", "value")
 	if data, _, _ := unstructured.NestedStringMap(cm.Object, "data"); len(data) != 1 {
@@ -132,7 +132,7 @@ func TestAdoptFromWriterThatContinues(t *testing.T) {
 	post(t, ns, "helm", theirs)
 	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 	counter := testkit.NewCounter()
-	start(t, counter.Wrap(testkit.Config()), adopting(ns, name, "helm")).ready()
+	start(t, counter.Wrap(testkit.Config(t)), adopting(ns, name, "helm")).ready()
 	waitData(t, ns, "a", "key", "value")
 	waitCondition(t, widgets, ns, "a", "Ready", "True")
 	quiet(t, counter)
@@ -154,7 +154,7 @@ func TestAdoptInitialFields(t *testing.T) {
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	post(t, ns, "helm", strings.Replace(theirs, "key: old", "key: old, scaled: '7'", 1))
 	testkit.Apply(t, ns, widget("a", `{data: {key: value, scaled: "1"}}`))
-	start(t, testkit.Config(), strings.Replace(adopting(ns, name, "helm"), "    # downstream\n", "    drift: {initialFields: [.data.scaled]}\n", 1)).ready()
+	start(t, testkit.Config(t), strings.Replace(adopting(ns, name, "helm"), "    # downstream\n", "    drift: {initialFields: [.data.scaled]}\n", 1)).ready()
 	waitData(t, ns, "a", "key", "value")
 	waitCondition(t, widgets, ns, "a", "Ready", "True")
 	waitData(t, ns, "a", "scaled", "7")
@@ -167,7 +167,7 @@ func TestSurveyOfAdoption(t *testing.T) {
 	post(t, ns, "helm", theirs)
 	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 	for _, conf := range []string{adopting(ns, name, "helm"), observing(adopting(ns, name, "helm"))} {
-		found := surveyAll(t, testkit.Config(), survey.Options{Documents: true}, conf)
+		found := surveyAll(t, testkit.Config(t), survey.Options{Documents: true}, conf)
 		c := found.expect(t, "a", "update a").Changes[0]
 		data, _, _ := unstructured.NestedStringMap(c.After.Object, "data")
 		if fmt.Sprint(data) != "map[key:value]" || c.After.GetAnnotations()["theirs"] != "" || len(c.After.GetOwnerReferences()) != 1 {

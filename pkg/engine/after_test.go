@@ -58,7 +58,7 @@ func TestAfter(t *testing.T) {
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	testkit.Apply(t, ns, widget("w", `{data: {a: one}}`))
 	counter := testkit.NewCounter()
-	start(t, counter.Wrap(testkit.Config()), ordered(ns, name))
+	start(t, counter.Wrap(testkit.Config(t)), ordered(ns, name))
 	eventuallyCondition(t, ns, "w", "False", "", "app: "+databaseStarts)
 	for _, object := range []string{"w-app", "w-page"} {
 		if testkit.Find(t, configMaps, ns, object) != nil {

@@ -53,7 +53,7 @@ func TestUnwantedAheadOfItsWatch(t *testing.T) {
 				}
 				conf = fill(strings.NewReplacer(row.change...).Replace(conf), ns, name)
 				watch := &held{resource: "configmaps"}
-				start(t, watch.wrap(testkit.Config()), conf).ready()
+				start(t, watch.wrap(testkit.Config(t)), conf).ready()
 				release := watch.hold()
 				testkit.Apply(t, ns, strings.Replace(widget("a", row.spec), "metadata: {", "metadata: {labels: {served: \"yes\"}, ", 1))
 				waitData(t, ns, "a", key, "a")
@@ -75,7 +75,7 @@ func TestGoneAheadOfItsWatch(t *testing.T) {
 			ns, name, db := testkit.Namespace(t), testkit.Unique(t), newDatabase(t)
 			db.add(1, 3)
 			watch := &held{resource: "configmaps"}
-			start(t, watch.wrap(testkit.Config()), strings.Replace(db.config(ns, name), "    # downstream\n", downstream, 1)).ready()
+			start(t, watch.wrap(testkit.Config(t)), strings.Replace(db.config(ns, name), "    # downstream\n", downstream, 1)).ready()
 			waitApps(t, ns, name, 1, 3)
 			release := watch.hold()
 			db.add(4, 6)

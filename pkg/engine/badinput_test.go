@@ -45,7 +45,7 @@ func TestForEachBadInput(t *testing.T) {
 			t.Parallel()
 			ns, name := testkit.Namespace(t), testkit.Unique(t)
 			conf := strings.Replace(fill(poolConfig, ns, name), "item.name", "item.name | default item.key", 1)
-			start(t, testkit.Config(), strings.Replace(conf, "when: item.?enabled.orValue(true)", "when: 'true'", 1)).ready()
+			start(t, testkit.Config(t), strings.Replace(conf, "when: item.?enabled.orValue(true)", "when: 'true'", 1)).ready()
 			testkit.Apply(t, ns, pool("p", "old=x"))
 			waitWorkers(t, ns, name, "p-old=x")
 			waitCondition(t, pools, ns, "p", "Ready", "True")

@@ -42,7 +42,7 @@ func TestBaselineIsRecorded(t *testing.T) {
 					mirror(t, ns, "configmaps", keyOf, `{apiVersion: v1, kind: ConfigMap, metadata: {name: PROBE}, data: {key: value}}`)
 				}
 				counter := testkit.NewCounter()
-				r := start(t, counter.Wrap(testkit.Config()), conf).ready()
+				r := start(t, counter.Wrap(testkit.Config(t)), conf).ready()
 				testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 				up := waitDownstream(t, ns, "a", "InSync")
 				quiet(t, counter)
@@ -80,12 +80,12 @@ func replaceBy(t *testing.T, how string, r *running, counter *testkit.Counter, n
 	switch how {
 	case "restart":
 		r.halt()
-		start(t, counter.Wrap(testkit.Config()), conf).ready()
+		start(t, counter.Wrap(testkit.Config(t)), conf).ready()
 	case "reload":
 		r.changeTo(name, strings.Replace(conf, "maxDelay: 10s", "maxDelay: 11s", 1))
 	case "takeover":
 		elected := make(chan struct{})
-		startWith(t, counter.Wrap(testkit.Config()), func(_ *config.Operator, o *engine.Options) {
+		startWith(t, counter.Wrap(testkit.Config(t)), func(_ *config.Operator, o *engine.Options) {
 			o.Elected, o.HadOtherLeader = elected, func() bool { return true }
 		}, conf).ready()
 		r.halt()
@@ -100,13 +100,13 @@ func TestNoBaselineIsRecorded(t *testing.T) {
 	mirror(t, ns, "configmaps", keyOf, `{apiVersion: v1, kind: ConfigMap, metadata: {name: PROBE}, data: {key: value}}`)
 	conf := strings.Replace(fill(widgetConfig, ns, name), "  downstreams: .status.downstreams\n", "", 1)
 	counter := testkit.NewCounter()
-	r := start(t, counter.Wrap(testkit.Config()), conf).ready()
+	r := start(t, counter.Wrap(testkit.Config(t)), conf).ready()
 	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 	waitData(t, ns, "a", "key", "mirror/value")
 	waitCondition(t, widgets, ns, "a", "Ready", "True")
 	quiet(t, counter)
 	r.halt()
-	start(t, counter.Wrap(testkit.Config()), conf).ready()
+	start(t, counter.Wrap(testkit.Config(t)), conf).ready()
 	waitData(t, ns, "a", "key", "value")
 	quiet(t, counter)
 }

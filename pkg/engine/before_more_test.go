@@ -55,14 +55,14 @@ func TestBeforeOutcomeIsBelieved(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	counter, faults := testkit.NewCounter(), testkit.NewFaults()
-	r := start(t, counter.Wrap(faults.Wrap(testkit.Config())), withBefore(ns, name)).ready()
+	r := start(t, counter.Wrap(faults.Wrap(testkit.Config(t))), withBefore(ns, name)).ready()
 	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 	waitCondition(t, widgets, ns, "a", "Ready", "True")
 	testkit.Delete(t, widgets, ns, "a")
 	waitBefore(t, ns, "a", "BeforeRunning")
 	r.halt()
 	renamed := strings.Replace(withBefore(ns, name), "-drain", "-other", 1)
-	r = start(t, counter.Wrap(faults.Wrap(testkit.Config())), renamed).ready()
+	r = start(t, counter.Wrap(faults.Wrap(testkit.Config(t))), renamed).ready()
 	quiet(t, counter)
 	if testkit.Find(t, configMaps, ns, "a-other") != nil {
 		t.Fatal("a second object was made")
@@ -72,7 +72,7 @@ func TestBeforeOutcomeIsBelieved(t *testing.T) {
 	waitBefore(t, ns, "a", "BeforeFinished")
 	r.halt()
 	testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainFailed)
-	start(t, testkit.Config(), renamed).ready()
+	start(t, testkit.Config(t), renamed).ready()
 	waitGone(t, widgets, ns, "a")
 	waitGone(t, configMaps, ns, "a")
 	waitGone(t, configMaps, ns, "a-drain")
@@ -83,7 +83,7 @@ func TestBeforeObjectCreatedThenCrash(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	faults := testkit.NewFaults()
-	r := start(t, faults.Wrap(testkit.Config()), withBefore(ns, name)).ready()
+	r := start(t, faults.Wrap(testkit.Config(t)), withBefore(ns, name)).ready()
 	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 	waitCondition(t, widgets, ns, "a", "Ready", "True")
 	refusal := faults.Answer(403, testkit.On("PATCH", "configmaps"))
@@ -101,7 +101,7 @@ func TestBeforeObjectCreatedThenCrash(t *testing.T) {
 		t.Fatalf("recorded is %v", item)
 	}
 	testkit.Patch(t, configMaps, ns, "a-drain", "worker", `{"data":{"note":"seen"}}`)
-	start(t, testkit.Config(), strings.Replace(withBefore(ns, name), "-drain", "-other", 1)).ready()
+	start(t, testkit.Config(t), strings.Replace(withBefore(ns, name), "-drain", "-other", 1)).ready()
 	if up := waitBefore(t, ns, "a", "BeforeRunning"); beforeItem(up)["uid"] != string(drain.GetUID()) {
 		t.Errorf("recorded is %v", beforeItem(up))
 	}
@@ -140,7 +140,7 @@ func TestBeforeThatCannotBeRendered(t *testing.T) {
 	inputs := "inputs: [{name: drain, apiVersion: v1, kind: ConfigMap, objectName: self.metadata.name + '-input'}]\n"
 	conf := strings.Replace(withBefore(ns, name), `data: {for: "{{ .metadata.name }}"}`,
 		`data: {for: {{ if eq (input "drain").data.how "badly" }}{{ fail "not so" }}{{ end }}{{ (input "drain").data.how }}}`, 1) + inputs
-	start(t, testkit.Config(), conf).ready()
+	start(t, testkit.Config(t), conf).ready()
 	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 	waitCondition(t, widgets, ns, "a", "Ready", "True")
 	testkit.Delete(t, widgets, ns, "a")
@@ -162,7 +162,7 @@ func TestBeforeIsNotForTheUnselected(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	conf := strings.Replace(withBefore(ns, name), "namespaces: ["+ns+"]}", "namespaces: ["+ns+"], labelSelector: {matchLabels: {pick: me}}}", 1)
-	start(t, testkit.Config(), conf).ready()
+	start(t, testkit.Config(t), conf).ready()
 	testkit.Apply(t, ns, strings.Replace(widget("a", `{data: {key: value}}`), "{name: a}", "{name: a, labels: {pick: me}}", 1))
 	waitCondition(t, widgets, ns, "a", "Ready", "True")
 	testkit.Patch(t, widgets, ns, "a", "somebody", `{"metadata":{"labels":{"pick":null}}}`)
@@ -182,13 +182,13 @@ func TestBeforeOfTheUnselectedReadsInputs(t *testing.T) {
 	conf := strings.NewReplacer("namespaces: ["+ns+"]}", "namespaces: ["+ns+"], labelSelector: {matchLabels: {pick: me}}}",
 		`data: {for: "{{ .metadata.name }}"}`, `data: {for: {{ (input "settings").data.color }}}`).Replace(withInputs(ns, name) + beforeText)
 	applySettings(t, ns, "blue", "navy")
-	r := start(t, testkit.Config(), conf).ready()
+	r := start(t, testkit.Config(t), conf).ready()
 	testkit.Apply(t, ns, strings.Replace(widget("a", `{name: blue}`), "{name: a}", "{name: a, labels: {pick: me}}", 1))
 	waitCondition(t, widgets, ns, "a", "Ready", "True")
 	r.halt()
 	testkit.Delete(t, widgets, ns, "a")
 	testkit.Patch(t, widgets, ns, "a", "somebody", `{"metadata":{"labels":{"pick":null}}}`)
-	start(t, testkit.Config(), conf).ready()
+	start(t, testkit.Config(t), conf).ready()
 	waitBefore(t, ns, "a", "BeforeRunning")
 	testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainDone)
 	waitGone(t, widgets, ns, "a")
@@ -206,7 +206,7 @@ func TestBeforeOfAnUpstreamGoneByForce(t *testing.T) {
 			if row == "without" {
 				conf = strings.Replace(conf, "owner: {annotation", "owner: {reference: false, annotation", 1)
 			}
-			r := start(t, testkit.Config(), conf).ready()
+			r := start(t, testkit.Config(t), conf).ready()
 			testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 			waitCondition(t, widgets, ns, "a", "Ready", "True")
 			testkit.Delete(t, widgets, ns, "a")
@@ -217,7 +217,7 @@ func TestBeforeOfAnUpstreamGoneByForce(t *testing.T) {
 			testkit.Update(t, widgets, ns, "a", func(u *unstructured.Unstructured) { u.SetFinalizers(nil) })
 			waitGone(t, widgets, ns, "a")
 			if row == "while nothing runs" {
-				start(t, testkit.Config(), conf).ready()
+				start(t, testkit.Config(t), conf).ready()
 			}
 			waitGone(t, configMaps, ns, "a-drain")
 		})
@@ -228,7 +228,7 @@ func TestBeforeOfAnUpstreamGoneByForce(t *testing.T) {
 func TestBeforeThatLostItsReference(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	start(t, testkit.Config(), withBefore(ns, name)).ready()
+	start(t, testkit.Config(t), withBefore(ns, name)).ready()
 	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 	waitCondition(t, widgets, ns, "a", "Ready", "True")
 	testkit.Delete(t, widgets, ns, "a")
@@ -251,7 +251,7 @@ func TestBeforeThatNamesAnother(t *testing.T) {
 			t.Parallel()
 			ns, name := testkit.Namespace(t), testkit.Unique(t)
 			counter := testkit.NewCounter()
-			start(t, counter.Wrap(testkit.Config()), withBefore(ns, name)).ready()
+			start(t, counter.Wrap(testkit.Config(t)), withBefore(ns, name)).ready()
 			testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 			waitCondition(t, widgets, ns, "a", "Ready", "True")
 			testkit.Delete(t, widgets, ns, "a")
@@ -280,7 +280,7 @@ func TestBeforeEvents(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	conf := strings.Replace(withBefore(ns, name), "events: None", "events: All", 1)
-	start(t, testkit.Config(), conf).ready()
+	start(t, testkit.Config(t), conf).ready()
 	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 	waitCondition(t, widgets, ns, "a", "Ready", "True")
 	testkit.Delete(t, widgets, ns, "a")
@@ -310,7 +310,7 @@ func TestBeforeOfAnotherConfig(t *testing.T) {
 			t.Parallel()
 			ns, name := testkit.Namespace(t), testkit.Unique(t)
 			conf := withBefore(ns, name, "onFailure: Proceed")
-			r := start(t, testkit.Config(), conf).ready()
+			r := start(t, testkit.Config(t), conf).ready()
 			testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 			waitCondition(t, widgets, ns, "a", "Ready", "True")
 			testkit.Delete(t, widgets, ns, "a")
@@ -320,7 +320,7 @@ func TestBeforeOfAnotherConfig(t *testing.T) {
 			if changed == conf {
 				t.Fatal("the config is the same")
 			}
-			start(t, testkit.Config(), changed).ready()
+			start(t, testkit.Config(t), changed).ready()
 			waitGone(t, widgets, ns, "a")
 			waitGone(t, configMaps, ns, "a")
 			waitGone(t, configMaps, ns, "a-drain")
@@ -376,7 +376,7 @@ func TestBeforeDoneByHand(t *testing.T) {
 				}
 				testkit.Patch(t, widgets, ns, "a", "platform", done, "status")
 				if restart {
-					start(t, testkit.Config(), conf).ready()
+					start(t, testkit.Config(t), conf).ready()
 				}
 				waitGone(t, widgets, ns, "a")
 				waitGone(t, configMaps, ns, "a")
@@ -431,7 +431,7 @@ func TestBeforeOfAnotherOwner(t *testing.T) {
 				if row.config != nil {
 					conf = row.config(conf)
 				}
-				r := start(t, testkit.Config(), conf).ready()
+				r := start(t, testkit.Config(t), conf).ready()
 				testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 				testkit.Apply(t, ns, widget("b", `{data: {key: value}}`))
 				waitCondition(t, widgets, ns, "a", "Ready", "True")
@@ -445,7 +445,7 @@ func TestBeforeOfAnotherOwner(t *testing.T) {
 				} else {
 					r.halt()
 					before, _, _ := strings.Cut(conf, "deletion:")
-					start(t, testkit.Config(), before).ready()
+					start(t, testkit.Config(t), before).ready()
 				}
 				waitGone(t, widgets, ns, "a")
 				if !row.stays {

@@ -264,7 +264,7 @@ func TestBeforeRequestsFail(t *testing.T) {
 			t.Parallel()
 			ns, name := testkit.Namespace(t), testkit.Unique(t)
 			counter, faults := testkit.NewCounter(), testkit.NewFaults()
-			start(t, counter.Wrap(faults.Wrap(testkit.Config())), withBefore(ns, name)).ready()
+			start(t, counter.Wrap(faults.Wrap(testkit.Config(t))), withBefore(ns, name)).ready()
 			testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 			waitCondition(t, widgets, ns, "a", "Ready", "True")
 			quiet(t, counter)

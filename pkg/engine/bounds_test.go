@@ -15,7 +15,7 @@ func TestHostileUpstreams(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	text := strings.Replace(fill(widgetConfig, ns, name), "data: {{ .spec.data }}", `data: {key: {{ .spec.data.key | default "none" }}, text: "{{ range until (.spec.data.count | default 0 | int) }}x{{ end }}"}`, 1)
-	start(t, testkit.Config(), text).ready()
+	start(t, testkit.Config(t), text).ready()
 	for i, n := range []string{"-9223372036854775808", "9223372036854775807", "1000000000", "400000"} {
 		testkit.Apply(t, ns, widget(fmt.Sprint("hostile", i), fmt.Sprintf("{data: {count: %q}}", n)))
 	}

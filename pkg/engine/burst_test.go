@@ -30,7 +30,7 @@ func burst(b *testing.B) {
 	before := heapInUse()
 	counter := testkit.NewCounter()
 	conf := withInputs(ns, name, `objectName: self.spec.?name.orValue("")`, "fixedName: shared\n    namespace: "+platform)
-	start(b, counter.Wrap(testkit.Config()), conf)
+	start(b, counter.Wrap(testkit.Config(b)), conf)
 	writes := func(n int) {
 		b.Helper()
 		testkit.Eventually(b, 10*time.Minute, func() (bool, string) {

@@ -45,7 +45,7 @@ func testCascade(t *testing.T, cascade metav1.DeletionPropagation, wait bool, ma
 	if wait {
 		conf += waiting
 	}
-	start(t, testkit.Config(), conf).ready()
+	start(t, testkit.Config(t), conf).ready()
 	testkit.Apply(t, ns, widget("a", `{namespace: `+at+`, data: {key: value}}`))
 	waitCondition(t, widgets, ns, "a", "Ready", "True")
 	held := len(testkit.Get(t, widgets, ns, "a").GetFinalizers()) > 0
@@ -81,7 +81,7 @@ func TestOrphanedAfterTheCollector(t *testing.T) {
 			ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
 			conf := elsewhere(fill(widgetConfig, ns, name), other, ns) + waiting
 			faults := testkit.NewFaults()
-			r := start(t, faults.Wrap(testkit.Config()), conf).ready()
+			r := start(t, faults.Wrap(testkit.Config(t)), conf).ready()
 			testkit.Apply(t, ns, widget("a", `{namespace: `+other+`, data: {key: value}}`))
 			waitCondition(t, widgets, ns, "a", "Ready", "True")
 			refusal := faults.Answer(500, testkit.On("PATCH", "configmaps"))
@@ -93,7 +93,7 @@ func TestOrphanedAfterTheCollector(t *testing.T) {
 			beforeIs(t, ns, "a", "InternalError", "")
 			if row == "after a restart" {
 				r.halt()
-				start(t, testkit.Config(), conf)
+				start(t, testkit.Config(t), conf)
 			}
 			refusal.Off()
 			waitGone(t, widgets, ns, "a")
@@ -127,7 +127,7 @@ func TestCollectorsEventComesFirst(t *testing.T) {
 			t.Parallel()
 			ns, name := testkit.Namespace(t), testkit.Unique(t)
 			faults, counter := testkit.NewFaults(), testkit.NewCounter()
-			start(t, counter.Wrap(faults.Wrap(testkit.Config())), fill(widgetConfig, ns, name)).ready()
+			start(t, counter.Wrap(faults.Wrap(testkit.Config(t))), fill(widgetConfig, ns, name)).ready()
 			testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 			waitCondition(t, widgets, ns, "a", "Ready", "True")
 			quiet(t, counter)
@@ -167,7 +167,7 @@ func TestDeletionAheadOfItsWatch(t *testing.T) {
 				conf, at = withBefore(ns, name), ns
 			}
 			lag, collected, counter := &held{resource: "widgets"}, &held{resource: "configmaps"}, testkit.NewCounter()
-			start(t, counter.Wrap(collected.wrap(lag.wrap(testkit.Config()))), conf).ready()
+			start(t, counter.Wrap(collected.wrap(lag.wrap(testkit.Config(t)))), conf).ready()
 			testkit.Apply(t, ns, widget("a", `{namespace: `+at+`, data: {key: value}}`))
 			waitCondition(t, widgets, ns, "a", "Ready", "True")
 			quiet(t, counter)

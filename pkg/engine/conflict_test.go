@@ -45,7 +45,7 @@ func TestConflictFollowsTheOwner(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	counter := testkit.NewCounter()
-	start(t, counter.Wrap(testkit.Config()), patient(fill(widgetConfig, ns, name))).ready()
+	start(t, counter.Wrap(testkit.Config(t)), patient(fill(widgetConfig, ns, name))).ready()
 	var left []string
 	for i := range 6 {
 		left = append(left, fmt.Sprintf("w%d", i))

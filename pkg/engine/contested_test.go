@@ -181,7 +181,7 @@ func TestNothingIsWrittenForever(t *testing.T) {
 				l.before(o)
 			}
 			counter := testkit.NewCounter()
-			start(t, counter.Wrap(testkit.Config()), l.config(o.ns, o.name)).ready()
+			start(t, counter.Wrap(testkit.Config(t)), l.config(o.ns, o.name)).ready()
 			testkit.Apply(t, o.ns, widget("a", `{data: {key: value}}`))
 			if l.disturb != nil {
 				t.Cleanup(again(func() { l.disturb(o) }))
@@ -205,7 +205,7 @@ func TestBurstsAreNotHeldBack(t *testing.T) {
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	conf := strings.Replace(withInputs(ns, name, "events: None", "events: Warnings", "minDelay: 1s, maxDelay: 10s", "minDelay: 10m, maxDelay: 1h"),
 		"greeting: {{ param", "key: {{ .spec.data.key }}\n        greeting: {{ param", 1)
-	start(t, testkit.Config(), conf).ready()
+	start(t, testkit.Config(t), conf).ready()
 	applySettings(t, ns, "shared", "0")
 	testkit.Apply(t, ns, widget("a", `{name: shared, data: {key: "0"}}`))
 	for i := range 50 {

@@ -23,7 +23,7 @@ func startBroken(t *testing.T, texts ...string) *running {
 	dir := writeConfigs(t, texts...)
 	loaded, errs := config.Load(config.Options{Files: []string{dir}})
 	files := append(engine.Startable(loaded), engine.Deletable(loaded)...)
-	return startLoaded(t, testkit.Config(), func(*config.Operator, *engine.Options) {}, dir, files, loaded, errs)
+	return startLoaded(t, testkit.Config(t), func(*config.Operator, *engine.Options) {}, dir, files, loaded, errs)
 }
 
 // notReady waits until readiness says all of that.
@@ -86,7 +86,7 @@ func TestDeletionsWithABrokenConfig(t *testing.T) {
 			t.Parallel()
 			ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
 			good := elsewhere(fill(widgetConfig, ns, name), other, ns)
-			first := start(t, testkit.Config(), good).ready()
+			first := start(t, testkit.Config(t), good).ready()
 			testkit.Apply(t, ns, widget("a", `{namespace: `+other+`, data: {key: value}}`))
 			testkit.Apply(t, ns, widget("stays", `{namespace: `+other+`, data: {key: value}}`))
 			waitCondition(t, widgets, ns, "a", "Ready", "True")
@@ -135,7 +135,7 @@ func TestBrokenConfigDeletesAsAlways(t *testing.T) {
     template: |
       metadata: {name: "{{ .metadata.name }}-kept"}
 `, 1)
-	first := start(t, testkit.Config(), good).ready()
+	first := start(t, testkit.Config(t), good).ready()
 	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 	waitCondition(t, widgets, ns, "a", "Ready", "True")
 	first.halt()
@@ -160,7 +160,7 @@ func TestBrokenConfigChanges(t *testing.T) {
 	t.Parallel()
 	ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
 	good := elsewhere(fill(widgetConfig, ns, name), other, ns)
-	first := start(t, testkit.Config(), good).ready()
+	first := start(t, testkit.Config(t), good).ready()
 	testkit.Apply(t, ns, widget("a", `{namespace: `+other+`, data: {key: value}}`))
 	waitCondition(t, widgets, ns, "a", "Ready", "True")
 	first.halt()
@@ -208,7 +208,7 @@ func TestNamesOfAnOperatorAreTaken(t *testing.T) {
 			t.Parallel()
 			ns, name, other := testkit.Namespace(t), testkit.Unique(t), testkit.Unique(t)
 			good := strings.Replace(withBefore(ns, name), "{{ .spec.name | default .metadata.name }}", "{{ .metadata.name }}", 1)
-			r := start(t, testkit.Config(), good).ready()
+			r := start(t, testkit.Config(t), good).ready()
 			testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 			waitCondition(t, widgets, ns, "a", "Ready", "True")
 			testkit.Update(t, widgets, ns, "a", func(u *unstructured.Unstructured) { u.SetFinalizers([]string{finalizerOf(name)}) })
@@ -253,7 +253,7 @@ func TestLogOfABrokenStart(t *testing.T) {
 		}
 		return n
 	}
-	r := startLoaded(t, testkit.Config(), func(_ *config.Operator, o *engine.Options) { o.Log = log }, dir, engine.Deletable(loaded), loaded, errs)
+	r := startLoaded(t, testkit.Config(t), func(_ *config.Operator, o *engine.Options) { o.Log = log }, dir, engine.Deletable(loaded), loaded, errs)
 	r.reload()
 	notReady(t, r, cleansUp)
 	r.reload()

@@ -67,7 +67,7 @@ func TestEmptyFieldsAreOurs(t *testing.T) {
 			conf = fill(guardedBy(strings.Replace(conf, "data: {{ .spec.data }}", row.template, 1), ""), ns, name)
 			writes := func(r testkit.Request) bool { return r.Resource == row.resource.Resource }
 			counter := testkit.NewCounter()
-			r := start(t, counter.Wrap(testkit.Config()), conf).ready()
+			r := start(t, counter.Wrap(testkit.Config(t)), conf).ready()
 			testkit.Apply(t, ns, widget("a", "{}"))
 			testkit.Eventually(t, patience, func() (bool, string) {
 				return testkit.Find(t, row.resource, ns, "a") != nil, "it is not there"
@@ -96,7 +96,7 @@ func TestEmptyFieldsAreOurs(t *testing.T) {
 			r.halt()
 
 			counter.Reset()
-			again := start(t, counter.Wrap(testkit.Config()), conf).ready()
+			again := start(t, counter.Wrap(testkit.Config(t)), conf).ready()
 			quiet(t, counter)
 			if n := counter.Mutating(writes); n > 1 {
 				t.Errorf("a restart took %d writes, want 1 at most: %v", n, counter.Snapshot())
@@ -104,11 +104,11 @@ func TestEmptyFieldsAreOurs(t *testing.T) {
 			again.halt()
 
 			tamper()
-			found := surveyAll(t, testkit.Config(), survey.Options{Documents: true}, conf).expect(t, "a", "repair a")
+			found := surveyAll(t, testkit.Config(t), survey.Options{Documents: true}, conf).expect(t, "a", "repair a")
 			if d := found.Changes[0].Drift; len(d) != 1 || d[0].Manager != "mallory" {
 				t.Errorf("plan tells of %+v, want what mallory wrote at %s", d, row.path)
 			}
-			start(t, counter.Wrap(testkit.Config()), conf).ready()
+			start(t, counter.Wrap(testkit.Config(t)), conf).ready()
 			repaired()
 		})
 	}
@@ -141,7 +141,7 @@ func TestExclusiveMapThatIsEmpty(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	conf := with(fill(widgetConfig, ns, name), "drift: {exclusiveFields: [.data]}")
-	r := start(t, testkit.Config(), conf).ready()
+	r := start(t, testkit.Config(t), conf).ready()
 	testkit.Apply(t, ns, widget("a", `{data: {}}`))
 	waitCondition(t, widgets, ns, "a", "Ready", "True")
 	r.halt()
@@ -152,7 +152,7 @@ func TestExclusiveMapThatIsEmpty(t *testing.T) {
 	if data, _, _ := unstructured.NestedStringMap(testkit.Get(t, configMaps, ns, "a").Object, "data"); data["theirs"] != "x" {
 		t.Fatalf("the data is %v", data)
 	}
-	start(t, testkit.Config(), conf).ready()
+	start(t, testkit.Config(t), conf).ready()
 	testkit.Eventually(t, patience, func() (bool, string) {
 		data, _, _ := unstructured.NestedStringMap(testkit.Get(t, configMaps, ns, "a").Object, "data")
 		return len(data) == 0, fmt.Sprintf("the data is %v", data)

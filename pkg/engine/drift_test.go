@@ -31,7 +31,7 @@ func with(conf string, lines ...string) string {
 // made starts an operator, creates Widget a, and waits for its ConfigMap.
 func made(t *testing.T, conf, ns string, counter *testkit.Counter) *running {
 	t.Helper()
-	r := start(t, counter.Wrap(testkit.Config()), conf).ready()
+	r := start(t, counter.Wrap(testkit.Config(t)), conf).ready()
 	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 	waitData(t, ns, "a", "key", "value")
 	waitCondition(t, widgets, ns, "a", "Ready", "True")
@@ -171,7 +171,7 @@ func TestReportAfterRestart(t *testing.T) {
 	conf := strings.Replace(with(fill(widgetConfig, ns, name), "drift: {policy: Report}"), "data: {{ .spec.data }}", "data: {{ .spec.data }}\n      binaryData: {}", 1)
 	r := made(t, conf, ns, counter)
 	r.halt()
-	start(t, counter.Wrap(testkit.Config()), conf).ready()
+	start(t, counter.Wrap(testkit.Config(t)), conf).ready()
 	waitObserved(t, name, "InSync", 1)
 	quiet(t, counter)
 	waitObserved(t, name, "InSync", 1)
@@ -191,7 +191,7 @@ func TestInitialFields(t *testing.T) {
           metadata: {labels: {app: a}, annotations: {{ .spec.data }}}
           spec: {containers: [{name: app, image: "registry.example.com/app:1"}]}
 `).Replace(with(fill(widgetConfig, ns, name), "drift: {initialFields: [.spec.replicas]}"))
-	start(t, testkit.Config(), conf).ready()
+	start(t, testkit.Config(t), conf).ready()
 	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 	annotation := func(want string, replicas int64) {
 		t.Helper()
@@ -286,7 +286,7 @@ func TestRename(t *testing.T) {
 func TestAdoption(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	start(t, testkit.Config(), with(fill(widgetConfig, ns, name), "adoptionPolicy: IfUnowned")).ready()
+	start(t, testkit.Config(t), with(fill(widgetConfig, ns, name), "adoptionPolicy: IfUnowned")).ready()
 	existing := testkit.Apply(t, ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {key: theirs, more: stays}}`)
 	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 	cm := waitData(t, ns, "a", "key", "value")
@@ -306,12 +306,12 @@ func TestDiedBeforeStatus(t *testing.T) {
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	faults := testkit.NewFaults()
 	lost := faults.Answer(500, testkit.On("PATCH", "widgets/status"))
-	r := start(t, faults.Wrap(testkit.Config()), fill(widgetConfig, ns, name)).ready()
+	r := start(t, faults.Wrap(testkit.Config(t)), fill(widgetConfig, ns, name)).ready()
 	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 	cm := waitData(t, ns, "a", "key", "value")
 	r.halt()
 	lost.Off()
-	start(t, testkit.Config(), fill(widgetConfig, ns, name)).ready()
+	start(t, testkit.Config(t), fill(widgetConfig, ns, name)).ready()
 	up := waitCondition(t, widgets, ns, "a", "Ready", "True")
 	if ids := downstreamsOf(up)["config"]; ids["uid"] != string(cm.GetUID()) {
 		t.Errorf("the status names %v, the object is %s", ids, cm.GetUID())
@@ -403,7 +403,7 @@ func TestExclusiveFieldWithDefaults(t *testing.T) {
 	conf := strings.NewReplacer("v1\n    kind: ConfigMap", "networking.k8s.io/v1\n    kind: NetworkPolicy", "data: {{ .spec.data }}",
 		`spec: {podSelector: {}}`).Replace(with(fill(widgetConfig, ns, name), "drift: {exclusiveFields: [.spec]}"))
 	counter := testkit.NewCounter()
-	start(t, counter.Wrap(testkit.Config()), conf).ready()
+	start(t, counter.Wrap(testkit.Config(t)), conf).ready()
 	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 	waitCondition(t, widgets, ns, "a", "Ready", "True")
 	quiet(t, counter)
@@ -455,7 +455,7 @@ func TestInitialFieldTakenMeanwhile(t *testing.T) {
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	conf := with(fill(widgetConfig, ns, name), "drift: {initialFields: [.data.count]}")
 	var armed atomic.Bool
-	cfg := rest.CopyConfig(testkit.Config())
+	cfg := rest.CopyConfig(testkit.Config(t))
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(r *http.Request) (*http.Response, error) {
 			if r.Method == http.MethodPatch && strings.HasSuffix(r.URL.Path, "/configmaps/a") && armed.CompareAndSwap(true, false) {

@@ -23,13 +23,13 @@ func startElectionTest(t *testing.T, objects ...string) *electionTest {
 	t.Helper()
 	s := &electionTest{ns: testkit.Namespace(t), counter: testkit.NewCounter()}
 	conf := watched(fill(widgetConfig, s.ns, testkit.Unique(t)), "labelSelector: {matchExpressions: [{key: unserved, operator: DoesNotExist}]}")
-	s.leader = start(t, testkit.Config(), conf).ready()
+	s.leader = start(t, testkit.Config(t), conf).ready()
 	for _, object := range objects {
 		testkit.Apply(t, s.ns, widget(object, "{data: {key: old}}"))
 		waitCondition(t, widgets, s.ns, object, "Ready", "True")
 	}
 	watches, elected := &held{resource: "widgets"}, make(chan struct{})
-	startWith(t, watches.wrap(s.counter.Wrap(testkit.Config())), func(_ *config.Operator, o *engine.Options) {
+	startWith(t, watches.wrap(s.counter.Wrap(testkit.Config(t))), func(_ *config.Operator, o *engine.Options) {
 		o.Elected, o.HadOtherLeader = elected, func() bool { return true }
 	}, conf).ready()
 	s.release = watches.hold()

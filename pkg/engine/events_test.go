@@ -25,7 +25,7 @@ import (
 func TestLongEvents(t *testing.T) {
 	t.Parallel()
 	ns := testkit.Namespace(t)
-	client, err := kubernetes.NewForConfig(testkit.Config())
+	client, err := kubernetes.NewForConfig(testkit.Config(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func TestLongMessagesAreEvents(t *testing.T) {
 	conf := strings.Replace(fill(widgetConfig, ns, name), "events: None", "events: All", 1)
 	conf = strings.Replace(conf, "downstreams:\n", `validate: [{rule: "self.spec.?name.orValue('') != 'bad'", messageExpression: self.spec.data.text, message: short}]`+"\ndownstreams:\n", 1)
 	conf = strings.Replace(conf, "data: {{ .spec.data }}", "data: {x: {{ fail .spec.data.text }}}", 1)
-	start(t, testkit.Config(), conf).ready()
+	start(t, testkit.Config(t), conf).ready()
 	testkit.Apply(t, ns, widget("invalid", "{name: bad, data: {text: "+strings.Repeat("é", 1020)+"}}"))
 	testkit.Apply(t, ns, widget("failing", "{data: {text: "+strings.Repeat("é", 5000)+"}}"))
 	waitEvent(t, ns, "invalid", "Invalid", "éé")

@@ -28,7 +28,7 @@ func TestAnswers(t *testing.T) {
 			t.Parallel()
 			ns, name := testkit.Namespace(t), testkit.Unique(t)
 			faults, counter := testkit.NewFaults(), testkit.NewCounter()
-			start(t, counter.Wrap(faults.Wrap(testkit.Config())), fill(widgetConfig, ns, name)).ready()
+			start(t, counter.Wrap(faults.Wrap(testkit.Config(t))), fill(widgetConfig, ns, name)).ready()
 			refusal := faults.Answer(code, testkit.On("PATCH", "configmaps"))
 			testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 			up := waitCondition(t, widgets, ns, "a", "Ready", "False")
@@ -52,7 +52,7 @@ func TestThrottled(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	faults := testkit.NewFaults()
-	start(t, faults.Wrap(testkit.Config()), fill(widgetConfig, ns, name)).ready()
+	start(t, faults.Wrap(testkit.Config(t)), fill(widgetConfig, ns, name)).ready()
 	refusal := faults.Answer(http.StatusTooManyRequests, testkit.On("PATCH", "configmaps"))
 	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 	testkit.Eventually(t, patience, func() (bool, string) { return refusal.Hits() > 0, "not tried" })
@@ -72,7 +72,7 @@ func TestFailureOfOneDownstream(t *testing.T) {
       metadata: {name: {{ .metadata.name }}}
 `, 1)
 	conf = replaceOnce(t, conf, "retry: {minDelay: 1s, maxDelay: 10s}", "retry: {minDelay: 5m, maxDelay: 1h}")
-	start(t, faults.Wrap(testkit.Config()), conf).ready()
+	start(t, faults.Wrap(testkit.Config(t)), conf).ready()
 	refusal := faults.Answer(500, testkit.On("PATCH", "secrets"))
 	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 	up := waitCondition(t, widgets, ns, "a", "Ready", "False")
@@ -97,7 +97,7 @@ func TestLostAnswers(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	faults := testkit.NewFaults()
-	start(t, faults.Wrap(testkit.Config()), fill(widgetConfig, ns, name)).ready()
+	start(t, faults.Wrap(testkit.Config(t)), fill(widgetConfig, ns, name)).ready()
 	lost := faults.Lose(testkit.On("PATCH", "configmaps"))
 	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 	testkit.Eventually(t, patience, func() (bool, string) { return lost.Hits() > 0, "not tried" })
@@ -110,7 +110,7 @@ func TestWatchIsCut(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	faults := testkit.NewFaults()
-	start(t, faults.Wrap(testkit.Config()), fill(widgetConfig, ns, name)).ready()
+	start(t, faults.Wrap(testkit.Config(t)), fill(widgetConfig, ns, name)).ready()
 	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 	waitCondition(t, widgets, ns, "a", "Ready", "True")
 	deaf := faults.Drop(testkit.On("WATCH", ""))
@@ -192,7 +192,7 @@ spec:
 func TestKindComesAndGoes(t *testing.T) {
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	late := strings.Replace(fill(widgetConfig, ns, name+"-late"), "{apiVersion: test.example.com/v1, kind: Widget,", "{apiVersion: "+name+".example.com/v1, kind: Late,", 1)
-	start(t, testkit.Config(), late, fill(widgetConfig, ns, name)).ready()
+	start(t, testkit.Config(t), late, fill(widgetConfig, ns, name)).ready()
 	if n := metric(t, "corollary_operator_state", name+"-late", "reason", "KindMissing"); n != 1 {
 		t.Errorf("the metric does not say KindMissing")
 	}
@@ -227,7 +227,7 @@ func TestTerminatingNamespace(t *testing.T) {
 	testkit.Eventually(t, patience, func() (bool, string) {
 		return testkit.Get(t, namespaces, "", other).GetDeletionTimestamp() != nil, "not terminating"
 	})
-	start(t, testkit.Config(), elsewhere(fill(widgetConfig, ns, name), other, ns)).ready()
+	start(t, testkit.Config(t), elsewhere(fill(widgetConfig, ns, name), other, ns)).ready()
 	testkit.Apply(t, ns, widget("a", `{namespace: `+other+`, data: {key: value}}`))
 	up := waitCondition(t, widgets, ns, "a", "Ready", "False")
 	if _, reason, message := condition(up, "Ready"); reason != "NamespaceTerminating" {
@@ -241,12 +241,12 @@ func TestTerminatingNamespace(t *testing.T) {
 func TestStop(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	r := start(t, testkit.Config(), fill(widgetConfig, ns, name)).ready()
+	r := start(t, testkit.Config(t), fill(widgetConfig, ns, name)).ready()
 	for i := range 50 {
 		testkit.Apply(t, ns, widget(named(i), `{data: {key: value}}`))
 	}
 	r.halt() // in the middle of it: what was applied is recorded, what was not is done by the next
-	start(t, testkit.Config(), fill(widgetConfig, ns, name)).ready()
+	start(t, testkit.Config(t), fill(widgetConfig, ns, name)).ready()
 	for i := range 50 {
 		waitCondition(t, widgets, ns, named(i), "Ready", "True")
 	}
@@ -257,7 +257,7 @@ func TestMadeAndGoneUnseen(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	faults := testkit.NewFaults()
-	start(t, faults.Wrap(testkit.Config()), fill(widgetConfig, ns, name)).ready()
+	start(t, faults.Wrap(testkit.Config(t)), fill(widgetConfig, ns, name)).ready()
 	deaf := faults.Drop(testkit.On("WATCH", "configmaps"))
 	unlisted := faults.Drop(testkit.On("LIST", "configmaps"))
 	faults.Cut(testkit.On("WATCH", "configmaps"))
@@ -296,7 +296,7 @@ func TestChangingRefusals(t *testing.T) {
 			t.Parallel()
 			ns, name := testkit.Namespace(t), testkit.Unique(t)
 			r, counter := &refuser{}, testkit.NewCounter()
-			cfg := rest.CopyConfig(testkit.Config())
+			cfg := rest.CopyConfig(testkit.Config(t))
 			cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { r.next = next; return r })
 			conf := strings.NewReplacer("kind: Widget", "kind: "+row.kind, "data: {{ .spec.data }}", row.template).Replace(fill(widgetConfig, ns, name))
 			start(t, counter.Wrap(cfg), conf).ready()
@@ -316,7 +316,7 @@ func TestConflictIsCheap(t *testing.T) {
 	t.Parallel()
 	ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
 	counter := testkit.NewCounter()
-	start(t, counter.Wrap(testkit.Config()), elsewhere(fill(widgetConfig, ns, name), other, ns)).ready()
+	start(t, counter.Wrap(testkit.Config(t)), elsewhere(fill(widgetConfig, ns, name), other, ns)).ready()
 	testkit.Apply(t, other, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {key: theirs}}`)
 	testkit.Apply(t, ns, widget("a", `{namespace: `+other+`, data: {key: value}}`))
 	waitCondition(t, widgets, ns, "a", "Ready", "False")

@@ -63,7 +63,7 @@ func TestFieldsOfKinds(t *testing.T) {
 			conf := strings.Replace(head, "kind: ConfigMap", "kind: "+kind, 1) + "    template: |\n      " +
 				strings.ReplaceAll(with(row.template), "\n", "\n      ") + "\n" + tail
 			counter := testkit.NewCounter()
-			start(t, counter.Wrap(testkit.Config()), conf).ready()
+			start(t, counter.Wrap(testkit.Config(t)), conf).ready()
 			waitValue(row.with)
 			eventuallyCondition(t, ns, "w", "True", "", "")
 			testkit.Patch(t, row.gvr, at, name, "somebody", row.edit)

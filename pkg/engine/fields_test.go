@@ -51,7 +51,7 @@ func TestFields(t *testing.T) {
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	testkit.Apply(t, ns, widget("w", "{name: shared, data: {a: one}}"))
 	counter := testkit.NewCounter()
-	operator := start(t, counter.Wrap(testkit.Config()), contributing(ns, name, ""))
+	operator := start(t, counter.Wrap(testkit.Config(t)), contributing(ns, name, ""))
 	eventuallyCondition(t, ns, "w", "False", "Waiting", "shared does not exist: somebody else has to create it")
 	quiet(t, counter)
 
@@ -77,7 +77,7 @@ func TestFields(t *testing.T) {
 
 	operator.halt()
 	counter = testkit.NewCounter()
-	start(t, counter.Wrap(testkit.Config()), contributing(ns, name, ""))
+	start(t, counter.Wrap(testkit.Config(t)), contributing(ns, name, ""))
 	quiet(t, counter)
 	if n := counter.Mutating(); n > 0 {
 		t.Errorf("a restart writes: %v", counter.Snapshot())
@@ -104,7 +104,7 @@ func TestFieldsOfOtherManagers(t *testing.T) {
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	makeTheirs(t, ns, "shared")
 	testkit.Apply(t, ns, widget("w", "{name: shared, data: {theirs: mine, a: one}}"))
-	operator := start(t, testkit.Config(), contributing(ns, name, ""))
+	operator := start(t, testkit.Config(t), contributing(ns, name, ""))
 	eventuallyCondition(t, ns, "w", "False", "Conflict", ".data.theirs")
 	u := testkit.Get(t, configMaps, ns, "shared")
 	if data, _, _ := unstructured.NestedStringMap(u.Object, "data"); len(data) != 1 || data["theirs"] != "1" {
@@ -123,7 +123,7 @@ func TestFieldsOfOtherManagers(t *testing.T) {
 
 	operator.halt()
 	testkit.Apply(t, ns, widget("w", "{name: shared, data: {theirs: mine, a: one}}"))
-	start(t, testkit.Config(), contributing(ns, name, "    force: true\n"))
+	start(t, testkit.Config(t), contributing(ns, name, "    force: true\n"))
 	waitData(t, ns, "shared", "theirs", "mine")
 	eventuallyCondition(t, ns, "w", "True", "", "")
 }
@@ -134,7 +134,7 @@ func TestFieldsOfTwoUpstreams(t *testing.T) {
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	makeTheirs(t, ns, "shared")
 	testkit.Apply(t, ns, widget("first", "{name: shared, data: {a: one}}"))
-	start(t, testkit.Config(), contributing(ns, name, ""))
+	start(t, testkit.Config(t), contributing(ns, name, ""))
 	waitData(t, ns, "shared", "a", "one")
 	testkit.Apply(t, ns, widget("second", "{name: shared, data: {b: two}}"))
 	eventuallyCondition(t, ns, "second", "False", "Conflict", "has the fields of "+ns+"/first")
@@ -159,7 +159,7 @@ func TestFieldsOfTwoUpstreamsAtOnce(t *testing.T) {
 		testkit.Apply(t, ns, widget(fmt.Sprintf("x%d", i), "{name: "+shared+", data: {by-x: one, both: ours}}"))
 		testkit.Apply(t, ns, widget(fmt.Sprintf("y%d", i), "{name: "+shared+", data: {by-y: two}}"))
 	}
-	start(t, testkit.Config(), contributing(ns, name, "    force: true\n"))
+	start(t, testkit.Config(t), contributing(ns, name, "    force: true\n"))
 	for i := range objects {
 		won := ""
 		testkit.Eventually(t, patience, func() (bool, string) {
@@ -189,7 +189,7 @@ func TestFieldsOrphaned(t *testing.T) {
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	makeTheirs(t, ns, "shared")
 	testkit.Apply(t, ns, widget("w", "{name: shared, data: {a: one}}"))
-	start(t, testkit.Config(), contributing(ns, name, ""))
+	start(t, testkit.Config(t), contributing(ns, name, ""))
 	waitData(t, ns, "shared", "a", "one")
 	eventuallyCondition(t, ns, "w", "True", "", "")
 	testkit.DeleteWith(t, widgets, ns, "w", metav1.DeletePropagationOrphan)
@@ -210,7 +210,7 @@ func TestFieldsOfAnImmutableObject(t *testing.T) {
 		makeTheirs(t, ns, object)
 		testkit.Apply(t, ns, widget(object, "{name: "+object+", data: {a: one}}"))
 	}
-	start(t, testkit.Config(), contributing(ns, name, ""))
+	start(t, testkit.Config(t), contributing(ns, name, ""))
 	for _, object := range []string{"kept", "deleted", "changed"} {
 		waitData(t, ns, object, "a", "one")
 		eventuallyCondition(t, ns, object, "True", "", "")
@@ -245,7 +245,7 @@ func TestFieldsForgedMark(t *testing.T) {
 	makeTheirs(t, ns, "forged")
 	testkit.Apply(t, ns, widget("w", "{name: shared, data: {a: one}}"))
 	counter := testkit.NewCounter()
-	start(t, counter.Wrap(testkit.Config()), contributing(ns, name, ""))
+	start(t, counter.Wrap(testkit.Config(t)), contributing(ns, name, ""))
 	waitData(t, ns, "shared", "a", "one")
 	eventuallyCondition(t, ns, "w", "True", "", "")
 	uid := string(testkit.Get(t, widgets, ns, "w").GetUID())

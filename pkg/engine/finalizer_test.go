@@ -22,7 +22,7 @@ func TestFinalizerWithAWaitingDownstream(t *testing.T) {
 			conf := withInputs(ns, name, "owner: {", "owner: {reference: false, ", `color: {{ (input "settings").data.color }}`, "color: "+row.waits)
 			conf = strings.Replace(conf, "    # downstream\n", "  - name: other\n    apiVersion: v1\n    kind: ConfigMap\n    template: |\n"+
 				"      metadata: {name: \"{{ .metadata.name }}-other\"}\n      data: {key: value}\n", 1)
-			r := start(t, testkit.Config(), conf).ready()
+			r := start(t, testkit.Config(t), conf).ready()
 			applyReader(t, ns, "a", "blue")
 			waitData(t, ns, "a-other", "key", "value")
 			if f := testkit.Get(t, widgets, ns, "a").GetFinalizers(); len(f) != 1 {

@@ -45,7 +45,7 @@ func BenchmarkForEach(b *testing.B) {
 func measure(b *testing.B, ns string, objects, leastWrites int, start func(t testing.TB, cfg *rest.Config, ns string) func()) {
 	b.Helper()
 	empty := testkit.Namespace(b)
-	idle := start(b, testkit.Config(), empty) // what a process takes that has nothing to do
+	idle := start(b, testkit.Config(b), empty) // what a process takes that has nothing to do
 	waitIdle(b, func() int { return 0 })
 	fixed := heapInUse()
 	idle()
@@ -53,7 +53,7 @@ func measure(b *testing.B, ns string, objects, leastWrites int, start func(t tes
 	fixed -= before
 
 	var writes atomic.Int64
-	cfg := testkit.Config()
+	cfg := testkit.Config(b)
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(r *http.Request) (*http.Response, error) {
 			if r.Method != http.MethodGet {

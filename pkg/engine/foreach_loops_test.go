@@ -31,7 +31,7 @@ func TestItemsOfOwnOutput(t *testing.T) {
 					conf = statusOff(conf)
 				}
 				counter := testkit.NewCounter()
-				start(t, counter.Wrap(testkit.Config()), fill(conf, o.ns, o.name)).ready()
+				start(t, counter.Wrap(testkit.Config(t)), fill(conf, o.ns, o.name)).ready()
 				testkit.Apply(t, o.ns, object("Pool", "a", "{}"))
 				loop{says: []string{"input own"}}.isReported(t, o)
 				counter.Reset()
@@ -50,7 +50,7 @@ func TestBurstsOfSiblingsAreNotHeldBack(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	conf := strings.NewReplacer("events: None", "events: Warnings", "minDelay: 1s, maxDelay: 10s", "minDelay: 10m, maxDelay: 1h").Replace(related(ns, name))
-	start(t, testkit.Config(), conf).ready()
+	start(t, testkit.Config(t), conf).ready()
 	testkit.Apply(t, ns, widget("w", "{data: {}}"))
 	testkit.Eventually(t, patience, func() (bool, string) { return testkit.Find(t, configMaps, ns, "w-service") != nil, "missing" })
 	for i := range 20 {

@@ -197,7 +197,7 @@ func TestForEachPolicies(t *testing.T) {
 			if row.config != nil {
 				conf = row.config(conf)
 			}
-			start(t, testkit.Config(), conf).ready()
+			start(t, testkit.Config(t), conf).ready()
 			row.then(t, ns, name)
 		})
 	}
@@ -213,7 +213,7 @@ func TestForEachRestarts(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	counter := testkit.NewCounter()
-	cfg := counter.Wrap(testkit.Config())
+	cfg := counter.Wrap(testkit.Config(t))
 	conf := fill(poolConfig, ns, name)
 	var items, want []string
 	for i := range 20 {

@@ -17,7 +17,7 @@ func TestForEachRemovesDespiteOthers(t *testing.T) {
 	conf := strings.NewReplacer(`{name: "{{ .metadata.name }}-{{ item.name }}"}`, `{name: "{{ .metadata.name }}-{{ item.name }}", namespace: "{{ item.value }}"}`,
 		"# downstream", "targetNamespaces: {from: Any}").Replace(fill(poolConfig, ns, name))
 	testkit.Apply(t, ns, configMap("p-theirs", "x"))
-	start(t, testkit.Config(), conf).ready()
+	start(t, testkit.Config(t), conf).ready()
 	exist := func(want ...string) {
 		t.Helper()
 		for i := range want {

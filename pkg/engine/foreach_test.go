@@ -102,7 +102,7 @@ func TestForEach(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	counter := testkit.NewCounter()
-	start(t, counter.Wrap(testkit.Config()), fill(poolConfig, ns, name)).ready()
+	start(t, counter.Wrap(testkit.Config(t)), fill(poolConfig, ns, name)).ready()
 
 	testkit.Apply(t, ns, pool("p", "b=1", "a=2"))
 	u := waitCondition(t, pools, ns, "p", "Ready", "True")
@@ -172,7 +172,7 @@ func TestForEachMany(t *testing.T) {
 	counter := testkit.NewCounter()
 	conf := strings.NewReplacer("items: self.spec.workers", "items: self.spec.workers\n      maxItems: 1000",
 		"downstreams.worker.map(n, n)", "[string(size(downstreams.worker))]").Replace(fill(poolConfig, ns, name)) // a loop may take too long here
-	start(t, counter.Wrap(testkit.Config()), conf).ready()
+	start(t, counter.Wrap(testkit.Config(t)), conf).ready()
 	var items []string
 	for i := range 1000 {
 		items = append(items, fmt.Sprintf("w%03d=v", i))
@@ -217,7 +217,7 @@ func TestForEachMany(t *testing.T) {
 func TestForEachTakesLongerThanOneReconcile(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	slow := rest.CopyConfig(testkit.Config())
+	slow := rest.CopyConfig(testkit.Config(t))
 	slow.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(r *http.Request) (*http.Response, error) {
 			if r.Method == http.MethodPatch || r.Method == http.MethodDelete {

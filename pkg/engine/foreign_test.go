@@ -16,7 +16,7 @@ func TestForeignChanges(t *testing.T) {
 	ns, operator := testkit.Namespace(t), testkit.Unique(t)
 	conf := fill(widgetConfig, ns, operator) + "guard: {maxChanged: 100%, minimum: 1}\n"
 	const n = 20
-	r := start(t, testkit.Config(), conf).ready()
+	r := start(t, testkit.Config(t), conf).ready()
 	for i := range n {
 		testkit.Apply(t, ns, widget(named(i), "{data: {key: old}}"))
 	}
@@ -59,6 +59,6 @@ func TestForeignChanges(t *testing.T) {
 	}
 	change("running")
 	r.halt()
-	start(t, testkit.Config(), conf).ready()
+	start(t, testkit.Config(t), conf).ready()
 	change("restarted")
 }

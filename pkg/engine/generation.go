@@ -224,19 +224,25 @@ func (e *Engine) version() *version.Version {
 	return v
 }
 
-// kindsOf lists the kinds of a config.
-func kindsOf(p *pipeline.Pipeline) []kinds.Kind {
+// readKinds lists the kinds from whose objects all others follow.
+func readKinds(p *pipeline.Pipeline) []kinds.Kind {
 	var list []kinds.Kind
 	if !p.HasRows() {
 		list = append(list, p.Upstream)
-	}
-	for _, d := range p.Downstreams {
-		list = append(list, d.Kind)
 	}
 	for _, s := range p.Inputs {
 		if !s.HasRows() {
 			list = append(list, s.Kind)
 		}
+	}
+	return list
+}
+
+// kindsOf lists the kinds of a config.
+func kindsOf(p *pipeline.Pipeline) []kinds.Kind {
+	list := readKinds(p)
+	for _, d := range p.Downstreams {
+		list = append(list, d.Kind)
 	}
 	if p.Before != nil {
 		list = append(list, p.Before.Object.Kind)

@@ -93,7 +93,7 @@ func TestConfirmationOfWhatWaits(t *testing.T) {
 			t.Parallel()
 			ns, name, db := testkit.Namespace(t), testkit.Unique(t), newDatabase(t)
 			db.add(1, all)
-			r := start(t, testkit.Config(), db.config(ns, name)).ready()
+			r := start(t, testkit.Config(t), db.config(ns, name)).ready()
 			waitApps(t, ns, name, 1, all)
 			db.remove(1, gone)
 			waitState(t, name, "GuardWaiting")

@@ -39,7 +39,7 @@ func TestGuardHoldsDeletionsByDefault(t *testing.T) {
 			changed := with(conf, "when: 'false'")
 			if at == "start" {
 				r.halt()
-				r = start(t, testkit.Config(), changed)
+				r = start(t, testkit.Config(t), changed)
 			} else {
 				r.write("a.yaml", changed)
 				r.reload()
@@ -79,7 +79,7 @@ func TestGuardCountsRecreations(t *testing.T) {
 			switch at {
 			case "start":
 				r.halt()
-				r = start(t, testkit.Config(), changed)
+				r = start(t, testkit.Config(t), changed)
 			case "reload":
 				r.write("a.yaml", changed)
 				r.reload()
@@ -123,7 +123,7 @@ func TestGuardHoldsNamespaces(t *testing.T) {
 	label(`"yes"`)
 	conf := strings.Replace(fill(widgetConfig, ns, name), "namespaces: ["+ns+"]",
 		"namespaces: ["+strings.Join(spaces, ", ")+"], namespaceSelector: {matchLabels: {"+key+": \"yes\"}}", 1)
-	r := start(t, testkit.Config(), conf).ready()
+	r := start(t, testkit.Config(t), conf).ready()
 	for _, ns := range spaces {
 		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 	}
@@ -205,7 +205,7 @@ func testGuardHoldsBatch(t *testing.T, by string) {
 		}
 	}
 	counter := testkit.NewCounter()
-	r := start(t, counter.Wrap(testkit.Config()), conf+confirm).ready()
+	r := start(t, counter.Wrap(testkit.Config(t)), conf+confirm).ready()
 	for i := range guardedWidgets {
 		testkit.Apply(t, ns, widget(named(i), `{data: {key: value}}`))
 	}
@@ -251,7 +251,7 @@ func TestGuardCountsWhatIsConfirmedOnce(t *testing.T) {
 		"guard: {confirm: {namespace: " + ns + ", configMap: confirmations, key: widgets}}\n"
 	conf = replaceOnce(t, conf, "data: {{ .spec.data }}", `data: {all: {{ ((input "all").data | default dict).all | default "no" }}}`)
 	faults := testkit.NewFaults()
-	r := start(t, faults.Wrap(testkit.Config()), conf).ready()
+	r := start(t, faults.Wrap(testkit.Config(t)), conf).ready()
 	of := func(i int) string { return map[bool]string{true: "few", false: "many"}[i < 3] }
 	for i := range guardedWidgets + 3 {
 		testkit.Apply(t, ns, widget(named(i), `{data: {}, anything: {of: `+of(i)+`}}`))
@@ -309,7 +309,7 @@ func TestConfigEditsLeave(t *testing.T) {
 				changed := fill(strings.Replace(conf, row.from, row.to, 1), ns, name)
 				if at == "start" {
 					r.halt()
-					r = start(t, counter.Wrap(testkit.Config()), changed).ready()
+					r = start(t, counter.Wrap(testkit.Config(t)), changed).ready()
 				} else {
 					r.write("a.yaml", changed)
 					r.reload()
@@ -343,7 +343,7 @@ func TestGuardLetsAuthorsPass(t *testing.T) {
 	for i := range guardedWidgets {
 		testkit.Patch(t, widgets, ns, named(i), "somebody", `{"spec":{"name":"other-`+named(i)+`"}}`)
 	}
-	start(t, testkit.Config(), conf).ready()
+	start(t, testkit.Config(t), conf).ready()
 	for i := range guardedWidgets {
 		waitData(t, ns, "other-"+named(i), "key", "value")
 		waitGone(t, configMaps, ns, named(i))

@@ -15,7 +15,7 @@ func TestGuardHoldsRenderFailures(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	conf := fill(widgetConfig, ns, name) // less than guard.minimum, so that no deletion would be held
-	r := start(t, testkit.Config(), conf).ready()
+	r := start(t, testkit.Config(t), conf).ready()
 	testkit.Apply(t, ns, widget("good", `{data: {key: value}}`))
 	testkit.Apply(t, ns, widget("bad", `{}`))
 	waitCondition(t, widgets, ns, "good", "Ready", "True")
@@ -56,7 +56,7 @@ func TestGuardAllowsFewerRenderFailures(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	conf := fill(widgetConfig, ns, name)
-	r := start(t, testkit.Config(), conf).ready()
+	r := start(t, testkit.Config(t), conf).ready()
 	testkit.Apply(t, ns, widget("bad", `{}`))
 	waitCondition(t, widgets, ns, "bad", "Ready", "False")
 	r.write("a.yaml", strings.Replace(conf, "data: {{ .spec.data }}", "data: {{ .spec.data | default dict }}", 1))

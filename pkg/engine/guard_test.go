@@ -33,7 +33,7 @@ func confirmKey(ns string) string {
 // standing runs a config until all its upstreams are ready.
 func standing(t *testing.T, ns, conf string) *running {
 	t.Helper()
-	r := start(t, testkit.Config(), conf).ready()
+	r := start(t, testkit.Config(t), conf).ready()
 	for i := range guardedWidgets {
 		testkit.Apply(t, ns, widget(named(i), `{data: {key: value}}`))
 	}
@@ -133,7 +133,7 @@ func TestGuardAtStart(t *testing.T) {
 	conf := guardedBy(strings.Replace(fill(widgetConfig, ns, name), "owner: {", "owner: {reference: false, ", 1), "")
 	standing(t, ns, conf).halt()
 	counter := testkit.NewCounter()
-	r := start(t, counter.Wrap(testkit.Config()), withKey(conf, "version", "two"))
+	r := start(t, counter.Wrap(testkit.Config(t)), withKey(conf, "version", "two"))
 	waitState(t, name, "GuardWaiting")
 	if err := r.Ready(nil); err == nil || !strings.Contains(err.Error(), "6 of 6 existing downstreams") || !strings.Contains(err.Error(), "guard.confirmed") {
 		t.Errorf("readiness says %v", err)
@@ -162,7 +162,7 @@ func TestGuardAtStart(t *testing.T) {
 	for i := range guardedWidgets - 1 {
 		testkit.Patch(t, configMaps, ns, named(i), "somebody", `{"data":{"version":"theirs"}}`)
 	}
-	start(t, testkit.Config(), confirmed)
+	start(t, testkit.Config(t), confirmed)
 	waitState(t, name, "GuardWaiting") // the same config is not the same change
 }
 
@@ -198,7 +198,7 @@ func TestGuardCounts(t *testing.T) {
 				t.Fatalf("the config has no %q", test.from)
 			}
 			changed := fill(strings.Replace(conf, test.from, test.to, 1), ns, name)
-			r := start(t, testkit.Config(), changed)
+			r := start(t, testkit.Config(t), changed)
 			if test.waits {
 				waitState(t, name, "GuardWaiting")
 				if n := metric(t, "corollary_guard_changes", name); n != guardedWidgets {
@@ -218,7 +218,7 @@ func TestGuardCountsWithoutStatus(t *testing.T) {
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	conf := strings.Replace(fill(guardedBy(widgetConfig, ""), ns, name),
 		"  conditions: {ready: Ready, valid: Valid, reconciling: Reconciling, stalled: Stalled}\n  downstreams: .status.downstreams\n", "  enabled: false\n", 1)
-	r := start(t, testkit.Config(), conf).ready()
+	r := start(t, testkit.Config(t), conf).ready()
 	for i := range guardedWidgets {
 		testkit.Apply(t, ns, widget(named(i), `{data: {key: value}}`))
 	}
@@ -271,7 +271,7 @@ func guardRaisesNoFalseAlarm(t *testing.T, kind string, dryRuns int) {
 `, 1)
 	}
 	counter := testkit.NewCounter()
-	r := start(t, counter.Wrap(testkit.Config()), conf).ready()
+	r := start(t, counter.Wrap(testkit.Config(t)), conf).ready()
 	for i := range guardedWidgets {
 		testkit.Apply(t, ns, object(kind, named(i), `{}`))
 		testkit.Eventually(t, patience, func() (bool, string) {
@@ -288,7 +288,7 @@ func guardRaisesNoFalseAlarm(t *testing.T, kind string, dryRuns int) {
 	r.halt()
 	testkit.Patch(t, deployments, ns, named(0), "somebody", `{"spec":{"template":{"metadata":{"labels":{"extra":"x"}}}}}`)
 	counter.Reset()
-	r = start(t, counter.Wrap(testkit.Config()), conf).ready()
+	r = start(t, counter.Wrap(testkit.Config(t)), conf).ready()
 	testkit.Eventually(t, patience, func() (bool, string) {
 		return extraLabel(t, ns) == "", "what was added stays"
 	})
@@ -353,7 +353,7 @@ func TestGuardSeesAnotherForm(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	start(t, testkit.Config(), conf)
+	start(t, testkit.Config(t), conf)
 	waitState(t, name, "GuardWaiting")
 	if n := metric(t, "corollary_guard_changes", name); n != guardedWidgets {
 		t.Errorf("%v changes are counted", n)
@@ -368,7 +368,7 @@ func TestGuardCostsNothing(t *testing.T) {
 	standing(t, ns, conf).halt()
 	counter := testkit.NewCounter()
 	before := metric(t, "corollary_renders_total", name)
-	start(t, counter.Wrap(testkit.Config()), conf).ready()
+	start(t, counter.Wrap(testkit.Config(t)), conf).ready()
 	testkit.Eventually(t, patience, func() (bool, string) {
 		n := metric(t, "corollary_objects", name, "state", "InSync")
 		return n == guardedWidgets, fmt.Sprintf("%v are in sync", n)
@@ -390,7 +390,7 @@ func TestGuardWithoutTheRightToRead(t *testing.T) {
 	standing(t, ns, conf).halt()
 	faults := testkit.NewFaults()
 	faults.Answer(403, func(q *http.Request) bool { return strings.Contains(q.URL.Path, "/kube-system/") })
-	r := start(t, faults.Wrap(testkit.Config()), withKey(conf, "version", "two"))
+	r := start(t, faults.Wrap(testkit.Config(t)), withKey(conf, "version", "two"))
 	testkit.Eventually(t, patience, func() (bool, string) {
 		err := r.Ready(nil)
 		return err != nil && strings.Contains(err.Error(), "watching ConfigMap kube-system/confirmations is forbidden"), text(err)

@@ -67,7 +67,7 @@ func TestGuardCountsRepairs(t *testing.T) {
 			standing(t, ns, strings.Replace(conf, "    # downstream\n", row.before, 1)).halt()
 			everyConfigMap(t, ns, row.patch)
 			counter := testkit.NewCounter()
-			start(t, counter.Wrap(testkit.Config()), strings.Replace(conf, "    # downstream\n", row.after, 1))
+			start(t, counter.Wrap(testkit.Config(t)), strings.Replace(conf, "    # downstream\n", row.after, 1))
 			waitsForAllAt(t, name, counter)
 			if n := questions(counter); n != row.dryRuns {
 				t.Errorf("counting cost %d requests, want %d dry runs: %v", n, row.dryRuns, counter.Snapshot())
@@ -125,7 +125,7 @@ func TestGuardCountsAdoptions(t *testing.T) {
 			}
 			conf = strings.Replace(conf, row.from, row.to, 1)
 			counter := testkit.NewCounter()
-			r := start(t, counter.Wrap(testkit.Config()), conf)
+			r := start(t, counter.Wrap(testkit.Config(t)), conf)
 			if !row.waits {
 				r.ready()
 				return
@@ -148,7 +148,7 @@ func TestGuardCountsUnrecorded(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	conf := guardedBy(fill(widgetConfig, ns, name), "")
-	r := start(t, testkit.Config(), strings.Replace(conf, "  downstreams: .status.downstreams\n", "", 1)).ready()
+	r := start(t, testkit.Config(t), strings.Replace(conf, "  downstreams: .status.downstreams\n", "", 1)).ready()
 	for i := range guardedWidgets {
 		testkit.Apply(t, ns, widget(named(i), `{data: {key: value}}`))
 	}
@@ -157,7 +157,7 @@ func TestGuardCountsUnrecorded(t *testing.T) {
 	}
 	r.halt()
 	counter := testkit.NewCounter()
-	start(t, counter.Wrap(testkit.Config()), withKey(conf, "version", "two"))
+	start(t, counter.Wrap(testkit.Config(t)), withKey(conf, "version", "two"))
 	waitsForAllAt(t, name, counter)
 	if n := questions(counter); n != 0 {
 		t.Errorf("counting cost %d requests: %v", n, counter.Snapshot())

@@ -30,7 +30,7 @@ downstreams:
         users: "{{ range input "users" }}{{ .row.name }} {{ end }}"`).Replace(fill(widgetConfig, ns, name))
 	conf = strings.ReplaceAll(conf, "DB", db.path)
 	counter := testkit.NewCounter()
-	start(t, counter.Wrap(testkit.Config()), conf).ready()
+	start(t, counter.Wrap(testkit.Config(t)), conf).ready()
 	testkit.Apply(t, ns, widget("a", "{}"))
 	testkit.Apply(t, ns, widget("b", "{}"))
 	waitData(t, ns, "a", "price", "5")
@@ -72,7 +72,7 @@ func TestInputSQLThatCannotBeRead(t *testing.T) {
   - {name: users, sql: {sqlite: {path: `+db.path+`}, query: SELECT id FROM users, key: id, changes: {poll: 1s}}, list: {}}
 downstreams:
   - name`, "data: {{ .spec.data }}", `data: {users: "{{ len (input "users") }}"}`).Replace(fill(widgetConfig, ns, name))
-	r := start(t, testkit.Config(), conf)
+	r := start(t, testkit.Config(t), conf)
 	testkit.Apply(t, ns, widget("a", "{}"))
 	testkit.Eventually(t, patience, func() (bool, string) {
 		err := text(r.Ready(nil))
@@ -104,7 +104,7 @@ downstreams:
   - name`, "data: {{ .row.data }}", `data:
         users: "{{ range input "users" }}{{ .row.name }} {{ end }}"
         size: "{{ (input "size").row.size }}"`).Replace(rowsConfig)
-	start(t, testkit.Config(), strings.ReplaceAll(fill(conf, ns, name), "DB", db.path)).ready()
+	start(t, testkit.Config(t), strings.ReplaceAll(fill(conf, ns, name), "DB", db.path)).ready()
 	waitData(t, ns, "app-1", "users", "ann ")
 	waitData(t, ns, "app-2", "users", "bob ")
 	waitData(t, ns, "app-1", "size", "14")

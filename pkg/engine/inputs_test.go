@@ -75,7 +75,7 @@ func inputWaits(t *testing.T, changes []string) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	applyReader(t, ns, "a", "blue")
-	start(t, testkit.Config(), withInputs(ns, name, changes...))
+	start(t, testkit.Config(t), withInputs(ns, name, changes...))
 	eventuallyCondition(t, ns, "a", "False", "Waiting", "input settings: ConfigMap "+ns+"/blue does not exist")
 
 	applySettings(t, ns, "blue", "navy")
@@ -102,7 +102,7 @@ func TestInputMayBeMissing(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	applyReader(t, ns, "a", "")
-	start(t, testkit.Config(), withInputs(ns, name, "missing: Wait", "missing: Allow",
+	start(t, testkit.Config(t), withInputs(ns, name, "missing: Wait", "missing: Allow",
 		`color: {{ (input "settings").data.color }}`, `color: {{ ((input "settings").data).color | default "none" }}`))
 	waitData(t, ns, "a-copy", "color", "none")
 	applyReader(t, ns, "a", "blue")
@@ -118,7 +118,7 @@ func TestInputStaysInItsNamespace(t *testing.T) {
 	for reader, asks := range map[string]string{"slash": other + "/secret", "dots": "../" + other + "/secret", "plain": "secret"} {
 		applyReader(t, ns, reader, asks)
 	}
-	start(t, testkit.Config(), withInputs(ns, name))
+	start(t, testkit.Config(t), withInputs(ns, name))
 	eventuallyCondition(t, ns, "slash", "False", "RenderFailed", "which is not a valid name")
 	eventuallyCondition(t, ns, "dots", "False", "RenderFailed", "which is not a valid name")
 	eventuallyCondition(t, ns, "plain", "False", "Waiting", "does not exist")
@@ -133,7 +133,7 @@ func TestInputOfFixedNamespace(t *testing.T) {
 	ns, platform, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
 	testkit.Apply(t, platform, "apiVersion: v1\nkind: Secret\nmetadata: {name: pull}\nstringData: {color: green}\n")
 	applyReader(t, ns, "a", "ignored")
-	start(t, testkit.Config(), withInputs(ns, name, "kind: ConfigMap\n    objectName: self.spec.?name.orValue(\"\")",
+	start(t, testkit.Config(t), withInputs(ns, name, "kind: ConfigMap\n    objectName: self.spec.?name.orValue(\"\")",
 		"kind: Secret\n    fixedName: pull\n    namespace: "+platform, `.data.color`, `.data.color | b64dec`))
 	waitData(t, ns, "a-copy", "color", "green")
 	testkit.Apply(t, platform, "apiVersion: v1\nkind: Secret\nmetadata: {name: pull}\nstringData: {color: red}\n")
@@ -152,7 +152,7 @@ func inputChangeThatNobodyReads(t *testing.T, changes []string) {
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	applySettings(t, ns, "blue", "navy")
 	applyReader(t, ns, "a", "blue")
-	start(t, testkit.Config(), withInputs(ns, name, changes...))
+	start(t, testkit.Config(t), withInputs(ns, name, changes...))
 	waitData(t, ns, "a-copy", "color", "navy")
 	eventuallyCondition(t, ns, "a", "True", "", "")
 	looks := metric(t, "corollary_reconcile_seconds", name)
@@ -202,7 +202,7 @@ func TestManyReadersOfOneInput(t *testing.T) {
 	eachOf(func(reader string, _ int) { applyReader(t, ns, reader, "ignored") })
 	conf := withInputs(ns, name, `objectName: self.spec.?name.orValue("")`, "fixedName: shared\n    namespace: "+platform)
 	gate := &gate{}
-	start(t, counter.Wrap(gate.wrap(testkit.Config())), conf).ready()
+	start(t, counter.Wrap(gate.wrap(testkit.Config(t))), conf).ready()
 	follow := func(color string) {
 		eachOf(func(reader string, _ int) { waitData(t, ns, reader+"-copy", "color", color) })
 		quiet(t, counter)

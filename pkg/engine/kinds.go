@@ -72,9 +72,12 @@ func (s *session) checkKinds(live context.Context, interval time.Duration, end c
 		case s.kindGone(live):
 			s.startOver(end)
 			return
-		case !s.schemasChanged() && !s.requirementsLost():
+		case !s.schemasChanged(kindsOf(s.pipeline)) && !s.requirementsLost():
 		case s.pipeline.OnlyDeletes:
 			s.startOver(end)
+			return
+		case s.misreads():
+			end(errKindsChanged)
 			return
 		case s.operator.renew(s.generation):
 			return
@@ -164,10 +167,20 @@ func (s *session) kindGone(live context.Context) bool {
 	})
 }
 
-// schemasChanged reports whether a custom kind differs from the one that the pipeline was compiled against. One that the API
-// server does not describe now has not changed.
-func (s *session) schemasChanged() bool {
-	for _, k := range kindsOf(s.pipeline) {
+// misreads reports whether a kind that the config reads has changed so that the config does not compile. Then even the last good
+// config would see values that the API server has dropped as removed by a user, and delete what follows from them.
+func (s *session) misreads() bool {
+	if !s.schemasChanged(readKinds(s.pipeline)) {
+		return false
+	}
+	_, reason, _ := s.generation.compile()
+	return reason == reasonConfigRefused
+}
+
+// schemasChanged reports whether one of the custom kinds differs from the one that the pipeline was compiled against. One that the
+// API server does not describe now has not changed.
+func (s *session) schemasChanged(list []kinds.Kind) bool {
+	for _, k := range list {
 		if !k.IsCustom() || k.Missing != nil {
 			continue
 		}

@@ -36,7 +36,7 @@ func downstreamsOf(u *unstructured.Unstructured) map[string]map[string]any {
 func TestOneDownstream(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	start(t, testkit.Config(), fill(widgetConfig, ns, name)).ready()
+	start(t, testkit.Config(t), fill(widgetConfig, ns, name)).ready()
 	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 	up := waitCondition(t, widgets, ns, "a", "Ready", "True")
 	cm := waitData(t, ns, "a", "key", "value")
@@ -81,7 +81,7 @@ func TestThreeDownstreams(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	conf := strings.Replace(fill(widgetConfig, ns, name), "    # downstream\n", threeConfig[1:], 1)
-	start(t, testkit.Config(), conf).ready()
+	start(t, testkit.Config(t), conf).ready()
 	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 	waitData(t, ns, "a", "key", "value")
 	up := waitCondition(t, widgets, ns, "a", "Ready", "False")
@@ -124,7 +124,7 @@ func TestChain(t *testing.T) {
 	first := strings.NewReplacer("v1\n    kind: ConfigMap", "test.example.com/v1\n    kind: Gadget", "data: {{ .spec.data }}", "spec: {data: {{ .spec.data }}}").
 		Replace(fill(widgetConfig, ns, name+"-1"))
 	second := strings.Replace(fill(widgetConfig, ns, name+"-2"), "kind: Widget", "kind: Gadget", 1)
-	start(t, testkit.Config(), first, second).ready()
+	start(t, testkit.Config(t), first, second).ready()
 	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 	waitData(t, ns, "a", "key", "value")
 	waitCondition(t, widgets, ns, "a", "Ready", "True")
@@ -161,7 +161,7 @@ func TestNamespaceUpstream(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	counter := testkit.NewCounter()
-	r := start(t, counter.Wrap(testkit.Config()), fill(namespaceConfig, ns, name)).ready()
+	r := start(t, counter.Wrap(testkit.Config(t)), fill(namespaceConfig, ns, name)).ready()
 	deny := `{"metadata":{"labels":{"` + name + `.example.com/deny":%s}}}`
 	testkit.Patch(t, namespaces, "", ns, "somebody", strings.Replace(deny, "%s", `"yes"`, 1))
 	testkit.Eventually(t, patience, func() (bool, string) {
@@ -170,7 +170,7 @@ func TestNamespaceUpstream(t *testing.T) {
 	r.halt()
 
 	counter.Reset()
-	start(t, counter.Wrap(testkit.Config()), fill(namespaceConfig, ns, name)).ready()
+	start(t, counter.Wrap(testkit.Config(t)), fill(namespaceConfig, ns, name)).ready()
 	quiet(t, counter)
 	if counter.Mutating() > 0 {
 		t.Errorf("a restart in sync writes: %v", counter.Snapshot())
@@ -192,16 +192,16 @@ func TestLabelLostWhileDown(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	conf := fill(namespaceConfig, ns, name)
-	r := start(t, testkit.Config(), conf).ready()
+	r := start(t, testkit.Config(t), conf).ready()
 	testkit.Patch(t, namespaces, "", ns, "somebody", `{"metadata":{"labels":{"`+name+`.example.com/deny":"yes"}}}`)
 	testkit.Eventually(t, patience, func() (bool, string) {
 		return testkit.Find(t, networkPolicies, ns, "default-deny") != nil, "no NetworkPolicy"
 	})
 	r.halt()
 	testkit.Patch(t, namespaces, "", ns, "somebody", `{"metadata":{"labels":{"`+name+`.example.com/deny":null}}}`)
-	surveyAll(t, testkit.Config(), survey.Options{}, conf).expect(t, ns, "leftover default-deny")
+	surveyAll(t, testkit.Config(t), survey.Options{}, conf).expect(t, ns, "leftover default-deny")
 	counter := testkit.NewCounter()
-	start(t, counter.Wrap(testkit.Config()), conf).ready()
+	start(t, counter.Wrap(testkit.Config(t)), conf).ready()
 	quiet(t, counter)
 	if n := counter.Mutating(); n > 0 || testkit.Find(t, networkPolicies, ns, "default-deny") == nil {
 		t.Errorf("%d writes: %v", n, counter.Snapshot())
@@ -218,7 +218,7 @@ func elsewhere(conf, other, own string) string {
 func TestOtherNamespace(t *testing.T) {
 	t.Parallel()
 	ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
-	start(t, testkit.Config(), elsewhere(fill(widgetConfig, ns, name), other, ns)).ready()
+	start(t, testkit.Config(t), elsewhere(fill(widgetConfig, ns, name), other, ns)).ready()
 	testkit.Apply(t, ns, widget("a", `{namespace: `+other+`, data: {key: value}}`))
 	cm := waitData(t, other, "a", "key", "value")
 	up := waitCondition(t, widgets, ns, "a", "Ready", "True")
@@ -255,7 +255,7 @@ func TestUpstreamWithoutStatusSubresource(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	counter := testkit.NewCounter()
-	start(t, counter.Wrap(testkit.Config()), strings.Replace(fill(widgetConfig, ns, name), "kind: Widget", "kind: Plain", 1)).ready()
+	start(t, counter.Wrap(testkit.Config(t)), strings.Replace(fill(widgetConfig, ns, name), "kind: Widget", "kind: Plain", 1)).ready()
 	testkit.Apply(t, ns, object("Plain", "a", `{data: {key: value}}`))
 	waitData(t, ns, "a", "key", "value")
 	testkit.Eventually(t, patience, func() (bool, string) {
@@ -277,7 +277,7 @@ func TestClusterScopedUpstream(t *testing.T) {
 	conf := strings.NewReplacer("kind: Widget, namespaces: ["+ns+"]", "kind: Team",
 		"        name: {{ .spec.name | default .metadata.name }}\n", "        name: {{ .metadata.name }}\n        namespace: {{ .spec.namespace }}\n",
 		"    # downstream\n", "    targetNamespaces: {from: List, names: ["+ns+"]}\n").Replace(fill(widgetConfig, ns, name))
-	start(t, testkit.Config(), conf).ready()
+	start(t, testkit.Config(t), conf).ready()
 	testkit.Apply(t, "", object("Team", name, `{namespace: `+ns+`, data: {key: value}}`))
 	cm := waitData(t, ns, name, "key", "value")
 	if len(cm.GetOwnerReferences()) != 1 {
@@ -317,7 +317,7 @@ func TestSameKind(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	counter := testkit.NewCounter()
-	start(t, counter.Wrap(testkit.Config()), fill(copyConfig, ns, name)).ready()
+	start(t, counter.Wrap(testkit.Config(t)), fill(copyConfig, ns, name)).ready()
 	testkit.Apply(t, ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {`+name+`.example.com/copy: "yes"}}, data: {key: value}}`)
 	waitData(t, ns, "a-copy", "key", "value")
 	quiet(t, counter)
@@ -336,7 +336,7 @@ func TestTwoOperatorsOnOneKind(t *testing.T) {
 		"{ready: Ready, valid: Valid, reconciling: Reconciling, stalled: Stalled}", "{ready: SecondReady}",
 		"{{ .spec.name | default .metadata.name }}", "{{ printf \"%s-second\" .metadata.name }}").Replace(fill(widgetConfig, ns, name+"-2"))
 	counter := testkit.NewCounter()
-	start(t, counter.Wrap(testkit.Config()), fill(widgetConfig, ns, name+"-1"), second).ready()
+	start(t, counter.Wrap(testkit.Config(t)), fill(widgetConfig, ns, name+"-1"), second).ready()
 	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 	waitData(t, ns, "a", "key", "value")
 	waitData(t, ns, "a-second", "key", "value")
@@ -355,7 +355,7 @@ func TestTwoOperatorsOnOneKind(t *testing.T) {
 func TestCopyWithoutHashIsNotCopied(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	start(t, testkit.Config(), fill(copyConfig, ns, name)).ready()
+	start(t, testkit.Config(t), fill(copyConfig, ns, name)).ready()
 	testkit.Apply(t, ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {`+name+`.example.com/copy: "yes"}}, data: {key: value}}`)
 	waitData(t, ns, "a-copy", "key", "value")
 	for range 5 {

@@ -75,7 +75,7 @@ func TestUpstreamGoneAheadOfItsWatch(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	watches, counter := &held{resource: "widgets"}, testkit.NewCounter()
-	start(t, watches.wrap(counter.Wrap(testkit.Config())), fill(widgetConfig, ns, name)).ready()
+	start(t, watches.wrap(counter.Wrap(testkit.Config(t))), fill(widgetConfig, ns, name)).ready()
 	testkit.Apply(t, ns, widget("a", "{data: {key: a}}"))
 	waitCondition(t, widgets, ns, "a", "Ready", "True")
 

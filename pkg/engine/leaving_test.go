@@ -58,7 +58,7 @@ func TestLabelLostWithABrokenConfig(t *testing.T) {
 	bySelection(t, func(t *testing.T, selection string) {
 		ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
 		good := chosen(selection, ns, other, name)
-		first := start(t, testkit.Config(), good).ready()
+		first := start(t, testkit.Config(t), good).ready()
 		applyChosen(t, ns, other, "loses", "goes", "stays", "bare", "first")
 		first.halt()
 		r := startBroken(t, replaceOnce(t, good, "data: {{ .spec.data }}", "data: {{ .spec.data"))
@@ -97,20 +97,20 @@ func TestLabelLostWhileNothingRuns(t *testing.T) {
 	bySelection(t, func(t *testing.T, selection string) {
 		ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
 		conf := chosen(selection, ns, other, name)
-		first := start(t, testkit.Config(), conf).ready()
+		first := start(t, testkit.Config(t), conf).ready()
 		applyChosen(t, ns, other, "loses", "goes", "later")
 		first.halt()
 		unchoose(t, ns, "loses")
 		unchoose(t, ns, "later")
 		unchoose(t, ns, "goes")
 		testkit.Delete(t, widgets, ns, "goes")
-		startWith(t, testkit.Config(), func(op *config.Operator, _ *engine.Options) { op.ResyncPeriod = config.Duration(time.Second) }, conf).ready()
+		startWith(t, testkit.Config(t), func(op *config.Operator, _ *engine.Options) { op.ResyncPeriod = config.Duration(time.Second) }, conf).ready()
 		waitGone(t, widgets, ns, "goes")
 		waitGone(t, configMaps, other, "goes")
 		testkit.Eventually(t, patience, func() (bool, string) {
 			return metric(t, "corollary_shared_upstreams", name) == 2, "it is not told"
 		})
-		surveyAll(t, testkit.Config(), survey.Options{}, conf).expect(t, "loses", "leftover loses")
+		surveyAll(t, testkit.Config(t), survey.Options{}, conf).expect(t, "loses", "leftover loses")
 		waitData(t, other, "loses", "key", "value")
 		if len(testkit.Get(t, widgets, ns, "loses").GetFinalizers()) != 1 {
 			t.Error("the finalizer is off what is left")
@@ -132,9 +132,9 @@ func TestStandbyKeepsNothing(t *testing.T) {
 	bySelection(t, func(t *testing.T, selection string) {
 		ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
 		conf := chosen(selection, ns, other, name)
-		leader := start(t, testkit.Config(), conf).ready()
+		leader := start(t, testkit.Config(t), conf).ready()
 		elected := make(chan struct{})
-		standby := startWith(t, testkit.Config(), func(_ *config.Operator, o *engine.Options) {
+		standby := startWith(t, testkit.Config(t), func(_ *config.Operator, o *engine.Options) {
 			o.Elected, o.HadOtherLeader = elected, func() bool { return true }
 		}, conf).ready()
 		objects := []string{"a", "b", "c", "d", "e", "f"}
@@ -177,7 +177,7 @@ func TestKindComesBackToABrokenConfig(t *testing.T) {
 	installLate(t, up)
 	conf := withLate(fill(widgetConfig, ns, name), name, other) + "validate: [{rule: '!has(self.spec.level) || self.spec.level <= 20'}]\n"
 	faults := testkit.NewFaults()
-	r := start(t, faults.Wrap(testkit.Config()), replaceOnce(t, conf, "{apiVersion: test.example.com/v1, kind: Widget,", "{apiVersion: "+up+".example.com/v1, kind: Late,")).ready()
+	r := start(t, faults.Wrap(testkit.Config(t)), replaceOnce(t, conf, "{apiVersion: test.example.com/v1, kind: Widget,", "{apiVersion: "+up+".example.com/v1, kind: Late,")).ready()
 	testkit.Eventually(t, patience, func() (bool, string) {
 		_, err := testkit.TryApply(t, ns, "{apiVersion: "+up+".example.com/v1, kind: Late, metadata: {name: a}, spec: {data: {key: value}}}")
 		return err == nil, text(err)
@@ -201,7 +201,7 @@ func TestKindComesBackToABrokenConfig(t *testing.T) {
 		_ = unstructured.SetNestedSlice(u.Object, versions, "spec", "versions")
 	})
 	servesLate(t, up, true)
-	source, err := kinds.Live(testkit.Config())
+	source, err := kinds.Live(testkit.Config(t))
 	if err != nil {
 		t.Fatal(err)
 	}

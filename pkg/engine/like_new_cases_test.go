@@ -54,7 +54,7 @@ func TestNotRecreatedForADefault(t *testing.T) {
 		t.Run(policy, func(t *testing.T) {
 			t.Parallel()
 			ns, name := testkit.Namespace(t), testkit.Unique(t)
-			start(t, testkit.Config(), with(making(fill(widgetConfig, ns, name), "apps/v1", "Deployment", strategyBody), "updatePolicy: "+policy)).ready()
+			start(t, testkit.Config(t), with(making(fill(widgetConfig, ns, name), "apps/v1", "Deployment", strategyBody), "updatePolicy: "+policy)).ready()
 			testkit.Apply(t, ns, widget("a", `{data: {strategy: RollingUpdate}}`))
 			before := waitField(t, deployments, ns, "a", "RollingUpdate", "spec", "strategy", "type")
 			testkit.Apply(t, ns, widget("a", `{data: {strategy: Recreate}}`))
@@ -103,7 +103,7 @@ func TestDerivedWhileOthersWrite(t *testing.T) {
 			ns, name := testkit.Namespace(t), testkit.Unique(t)
 			conf := making(fill(widgetConfig, ns, name), "networking.k8s.io/v1", "NetworkPolicy", egressBody)
 			others := &busy{t: t, ns: ns}
-			cfg := rest.CopyConfig(testkit.Config())
+			cfg := rest.CopyConfig(testkit.Config(t))
 			cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { others.next = next; return others })
 			o := start(t, cfg, conf)
 			testkit.Apply(t, ns, widget("a", `{data: {egress: x}}`))
@@ -117,7 +117,7 @@ func TestDerivedWhileOthersWrite(t *testing.T) {
 					return n > 4, fmt.Sprintf("%v attempts have failed", n)
 				})
 				o.halt()
-				start(t, testkit.Config(), conf)
+				start(t, testkit.Config(t), conf)
 			}
 			waitField(t, networkPolicies, ns, "a", []any{"Ingress"}, "spec", "policyTypes")
 			waitDownstream(t, ns, "a", "InSync")
@@ -136,7 +136,7 @@ func TestDerivedAfterEachDeath(t *testing.T) {
 		ns, name := testkit.Namespace(t), testkit.Unique(t)
 		conf := making(fill(widgetConfig, ns, name), "networking.k8s.io/v1", "NetworkPolicy", egressBody)
 		testkit.Apply(t, ns, widget("a", `{data: {other: x}}`))
-		life := strike.Run(t, testkit.Config(), func(cfg *rest.Config) func() { return start(t, cfg, conf).halt })
+		life := strike.Run(t, testkit.Config(t), func(cfg *rest.Config) func() { return start(t, cfg, conf).halt })
 		defer life.Stop()
 		until := func(want ...any) {
 			life.Eventually(patience, func() (bool, string) {
@@ -219,7 +219,7 @@ func TestAbandonedFields(t *testing.T) {
 			widgetOf := func(data string) string {
 				return widget("a", fmt.Sprintf(`{name: %s, data: {group: %s.example.com, %s}}`, object, name, data))
 			}
-			start(t, testkit.Config(), making(fill(widgetConfig, ns, name), row.apiVersion, row.kind, row.body)).ready()
+			start(t, testkit.Config(t), making(fill(widgetConfig, ns, name), row.apiVersion, row.kind, row.body)).ready()
 			testkit.Apply(t, ns, widgetOf("type: "+row.before+", extra: x"))
 			waitDownstream(t, ns, "a", "InSync")
 			testkit.Patch(t, row.gvr, inNamespace, object, "other", row.patch)

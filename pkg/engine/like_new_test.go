@@ -237,7 +237,7 @@ func TestLikeNew(t *testing.T) {
 		testkit.Apply(t, ns, string(text))
 	}
 	counter := &dryRunCreates{by: map[string]int{}}
-	cfg := rest.CopyConfig(testkit.Config())
+	cfg := rest.CopyConfig(testkit.Config(t))
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { counter.next = next; return counter })
 	startWith(t, cfg, func(_ *config.Operator, o *engine.Options) { o.Workers = 8 }, likeNewConfig(list, ns, name)).ready()
 	settled(t, ns, changes)
@@ -314,7 +314,7 @@ func (c *likeNewChange) check(t *testing.T, ns, object, after string, dryRuns in
 // validChanges are the changes between documents of which new objects can be made.
 func validChanges(t *testing.T, ns string, changes []likeNewChange) (valid []likeNewChange) {
 	t.Helper()
-	untyped, err := dynamic.NewForConfig(testkit.Config())
+	untyped, err := dynamic.NewForConfig(testkit.Config(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -350,7 +350,7 @@ func resourceIn(t *testing.T, k likeNewKind, ns string) (schema.GroupVersionReso
 }
 
 var likeNewCluster = sync.OnceValue(func() *kinds.Cluster {
-	cluster, err := kinds.Live(testkit.Config())
+	cluster, err := kinds.Live(testkit.Config(nil))
 	if err != nil {
 		panic(err)
 	}

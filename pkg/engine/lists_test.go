@@ -85,7 +85,7 @@ func TestListInput(t *testing.T) {
 			for _, team := range []string{"red", "blue", "green"} {
 				applyReader(t, ns, team, team)
 			}
-			start(t, counter.Wrap(testkit.Config()), listOf(ns, name, matching)).ready()
+			start(t, counter.Wrap(testkit.Config(t)), listOf(ns, name, matching)).ready()
 			waitData(t, ns, "red-all", "urls", "a=1 b=2")
 			waitData(t, ns, "blue-all", "urls", "c=3")
 			waitData(t, ns, "green-all", "count", "0") // an empty list is one
@@ -146,7 +146,7 @@ func TestListInputUnknown(t *testing.T) {
 			ns, name := testkit.Namespace(t), testkit.Unique(t)
 			testkit.Apply(t, ns, monitor(name, "a", "red", "1"))
 			applyReader(t, ns, "red", "red")
-			start(t, testkit.Config(), strings.Replace(listOf(ns, name, matching), "maxItems: 400", "maxItems: 2", 1))
+			start(t, testkit.Config(t), strings.Replace(listOf(ns, name, matching), "maxItems: 400", "maxItems: 2", 1))
 			waitData(t, ns, "red-all", "urls", "a=1")
 
 			testkit.Apply(t, ns, monitor(name, "b", "red", "2"))
@@ -179,7 +179,7 @@ func TestListInputForbidden(t *testing.T) {
 		return strings.HasSuffix(r.URL.Path, "/configmaps") && strings.Contains(r.URL.RawQuery, "monitor%3D")
 	}
 	refused := faults.Answer(http.StatusForbidden, ofList)
-	r := start(t, faults.Wrap(testkit.Config()), listOf(ns, name, matchings["indexed"]))
+	r := start(t, faults.Wrap(testkit.Config(t)), listOf(ns, name, matchings["indexed"]))
 	testkit.Eventually(t, patience, func() (bool, string) { return refused.Hits() > 2, "the watch is not opened" })
 	if testkit.Find(t, configMaps, ns, "red-all") != nil {
 		t.Fatal("made from a list that nobody could read")
@@ -216,7 +216,7 @@ func TestListInputNamespaces(t *testing.T) {
 			testkit.Apply(t, at, m)
 		}
 		applyReader(t, ns, "red", "red")
-		r := start(t, testkit.Config(), strings.Replace(listOf(ns, name, matchings["indexed"]), "maxItems: 400", "namespaces: "+c.namespaces, 1))
+		r := start(t, testkit.Config(t), strings.Replace(listOf(ns, name, matchings["indexed"]), "maxItems: 400", "namespaces: "+c.namespaces, 1))
 		testkit.Eventually(t, patience, func() (bool, string) {
 			u := testkit.Find(t, configMaps, ns, "red-all")
 			if u == nil {
@@ -252,7 +252,7 @@ func TestListInputOfAThousand(t *testing.T) {
 	const teams, each = 20, 50
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	counter := testkit.NewCounter()
-	client := dynamic.NewForConfigOrDie(testkit.Config()).Resource(configMaps).Namespace(ns)
+	client := dynamic.NewForConfigOrDie(testkit.Config(t)).Resource(configMaps).Namespace(ns)
 	for i := range teams * each {
 		u := testkit.Parse(t, monitor(name, fmt.Sprintf("m%04d", i), fmt.Sprintf("team%d", i%teams), "1"))
 		if _, err := client.Create(context.Background(), u, metav1.CreateOptions{}); err != nil {
@@ -262,7 +262,7 @@ func TestListInputOfAThousand(t *testing.T) {
 	for i := range teams {
 		applyReader(t, ns, fmt.Sprintf("w%d", i), fmt.Sprintf("team%d", i))
 	}
-	start(t, counter.Wrap(testkit.Config()), listOf(ns, name, matchings["indexed"])).ready()
+	start(t, counter.Wrap(testkit.Config(t)), listOf(ns, name, matchings["indexed"])).ready()
 	for i := range teams {
 		waitData(t, ns, fmt.Sprintf("w%d-all", i), "count", fmt.Sprint(each))
 		waitCondition(t, widgets, ns, fmt.Sprintf("w%d", i), "Ready", "True")
@@ -295,7 +295,7 @@ func TestListInputForEach(t *testing.T) {
 		`urls: "{{ range $i, $m := input "monitors" }}{{ if $i }} {{ end }}{{ $m.metadata.name }}={{ $m.data.url }}{{ end }}"`, `value: {{ item.data.url | quote }}`,
 		`count: "{{ len (input "monitors") }}"`, "", "  downstreams: .status.downstreams\n", "").Replace(listOf(ns, name, matchings["indexed"]))
 	applyReader(t, ns, "red", "red")
-	start(t, testkit.Config(), conf)
+	start(t, testkit.Config(t), conf)
 	waitWorkers(t, ns, name, "red-a=1", "red-b=2")
 	testkit.Apply(t, ns, monitor(name, "c", "red", "3"))
 	testkit.Apply(t, ns, monitor(name, "b", "blue", "2"))

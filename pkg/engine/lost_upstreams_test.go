@@ -38,12 +38,12 @@ func TestUpstreamGoneWithItsFinalizer(t *testing.T) {
 				conf = strings.Replace(plain, "namespaces: ["+ns+"]}", "namespaces: ["+ns+"], labelSelector: {matchExpressions: [{key: x, operator: DoesNotExist}]}}", 1)
 			}
 			if row.more == "mode: Observe\n" {
-				r := start(t, testkit.Config(), plain)
+				r := start(t, testkit.Config(t), plain)
 				testkit.Apply(t, ns, widget("w", "{data: {key: value}}"))
 				waitCondition(t, widgets, ns, "w", "Ready", "True")
 				r.halt()
 			}
-			start(t, testkit.Config(), conf)
+			start(t, testkit.Config(t), conf)
 			testkit.Apply(t, ns, widget("w", "{data: {key: value}}"))
 			waitCondition(t, widgets, ns, "w", "Ready", "True")
 			if row.held {

@@ -62,7 +62,7 @@ func TestOperatorsShareDiscovery(t *testing.T) {
 		}
 		configs = append(configs, text)
 	}
-	cfg, requests := counting(testkit.Config())
+	cfg, requests := counting(testkit.Config(t))
 	r := start(t, cfg, configs...).ready()
 	lookUps := func() map[string]int {
 		found := requests.snapshot()

@@ -26,7 +26,7 @@ func TestMatchConditions(t *testing.T) {
 	conf := watched(fill(widgetConfig, ns, name), gold) + "parameters: {tier: gold}\n"
 	testkit.Apply(t, ns, annotated("before", "tier: silver", `{data: {key: value}}`))
 	counter := testkit.NewCounter()
-	start(t, counter.Wrap(testkit.Config()), conf).ready()
+	start(t, counter.Wrap(testkit.Config(t)), conf).ready()
 	testkit.Apply(t, ns, annotated("a", "tier: gold", `{data: {key: value}}`))
 	waitData(t, ns, "a", "key", "value")
 	waitCondition(t, widgets, ns, "a", "Ready", "True")
@@ -40,7 +40,7 @@ func TestMatchConditions(t *testing.T) {
 	if n := counter.Total(); n > 0 {
 		t.Errorf("objects that were never upstreams cost %d requests: %v", n, counter.Snapshot())
 	}
-	surveyAll(t, testkit.Config(), survey.Options{}, conf).expect(t, "a", "none a")
+	surveyAll(t, testkit.Config(t), survey.Options{}, conf).expect(t, "a", "none a")
 
 	testkit.Patch(t, widgets, ns, "before", "somebody", `{"metadata":{"annotations":{"tier":"gold"}}}`)
 	waitData(t, ns, "before", "key", "other")
@@ -62,7 +62,7 @@ func TestMatchConditionFails(t *testing.T) {
 	ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
 	conf := elsewhere(watched(fill(widgetConfig, ns, name), gold), other, ns) + "parameters: {tier: gold}\n"
 	counter := testkit.NewCounter()
-	first := start(t, counter.Wrap(testkit.Config()), conf).ready()
+	first := start(t, counter.Wrap(testkit.Config(t)), conf).ready()
 	for _, object := range []string{"a", "b"} {
 		testkit.Apply(t, ns, annotated(object, "tier: gold", `{namespace: `+other+`, data: {key: value}}`))
 		waitCondition(t, widgets, ns, object, "Ready", "True")
@@ -80,7 +80,7 @@ func TestMatchConditionFails(t *testing.T) {
 	waitGone(t, widgets, ns, "b")
 	waitGone(t, configMaps, other, "b")
 	first.halt()
-	again := start(t, counter.Wrap(testkit.Config()), conf).ready()
+	again := start(t, counter.Wrap(testkit.Config(t)), conf).ready()
 	quiet(t, counter)
 	again.halt()
 	waitData(t, other, "a", "key", "value")

@@ -30,7 +30,7 @@ func TestUpstreamsAreCounted(t *testing.T) {
 			ns, name := testkit.Namespace(t), testkit.Unique(t)
 			conf := strings.Replace(fill(widgetConfig, ns, name), "status:\n", row.status, 1) + rule
 			faults := testkit.NewFaults()
-			r := start(t, faults.Wrap(testkit.Config()), conf).ready()
+			r := start(t, faults.Wrap(testkit.Config(t)), conf).ready()
 			testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 			waitUpstreams(t, name, "True", "Ready")
 
@@ -62,7 +62,7 @@ func TestUpstreamWhoseStatusCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	faults := testkit.NewFaults()
-	start(t, faults.Wrap(testkit.Config()), fill(widgetConfig, ns, name)).ready()
+	start(t, faults.Wrap(testkit.Config(t)), fill(widgetConfig, ns, name)).ready()
 	refusal := faults.Answer(500, testkit.On("PATCH", "widgets/status"))
 	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 	waitUpstreams(t, name, "True", "InternalError")
@@ -75,7 +75,7 @@ func TestDeletedUpstreamsAreCounted(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	faults := testkit.NewFaults()
-	start(t, faults.Wrap(testkit.Config()), fill(widgetConfig, ns, name)+waiting).ready()
+	start(t, faults.Wrap(testkit.Config(t)), fill(widgetConfig, ns, name)+waiting).ready()
 	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 	waitUpstreams(t, name, "True", "Ready")
 	refusal := faults.Answer(500, testkit.On("DELETE", "configmaps"))

@@ -103,7 +103,7 @@ func othersGoOn(t *testing.T, ns, object string) {
 func TestDownstreamKindComesAndGoes(t *testing.T) {
 	t.Parallel()
 	ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
-	start(t, testkit.Config(), withLate(fill(widgetConfig, ns, name), name, other)).ready()
+	start(t, testkit.Config(t), withLate(fill(widgetConfig, ns, name), name, other)).ready()
 	state := func(want string) {
 		t.Helper()
 		testkit.Eventually(t, patience, func() (bool, string) {
@@ -141,7 +141,7 @@ func TestUnwantedKindIsNotMissed(t *testing.T) {
 	t.Parallel()
 	ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
 	installLate(t, name)
-	start(t, testkit.Config(), withLate(fill(widgetConfig, ns, name), name, other, "    when: self.spec.?exposed.orValue(false)")).ready()
+	start(t, testkit.Config(t), withLate(fill(widgetConfig, ns, name), name, other, "    when: self.spec.?exposed.orValue(false)")).ready()
 	testkit.Apply(t, ns, widget("a", `{exposed: true, data: {key: value}}`))
 	waitCondition(t, widgets, ns, "a", "Ready", "True")
 	uninstallLate(t, name)
@@ -182,14 +182,14 @@ func TestKindServedInAnotherVersion(t *testing.T) {
 			}
 			conf := strings.Replace(withLate(fill(widgetConfig, ns, name), name, other)+"deletion: {wait: true}\n", "    # downstream\n", "", 1) +
 				"inputs: [{name: late, apiVersion: " + name + ".example.com/v1, kind: Late, fixedName: none, missing: Allow}]\n"
-			r := start(t, testkit.Config(), conf).ready()
+			r := start(t, testkit.Config(t), conf).ready()
 			testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 			waitCondition(t, widgets, ns, "a", "Ready", "True")
 			servesLate(t, name, v2, false)
 			waitsFor(t, widgets, ns, "a", "Waiting", says)
 			if !v2 { // what is not known at a start is no less known than what was seen to go
 				r.halt()
-				start(t, testkit.Config(), conf).ready()
+				start(t, testkit.Config(t), conf).ready()
 			}
 			testkit.Delete(t, widgets, ns, "a")
 			up := waitsFor(t, widgets, ns, "a", "KindNotServed", says)
@@ -212,7 +212,7 @@ func TestInputOfUnservedKind(t *testing.T) {
 	installLate(t, name)
 	conf := strings.Replace(fill(widgetConfig, ns, name), "data: {{ .spec.data }}", `data: {key: "{{ with input "late" }}{{ .spec.data.key }}{{ else }}none{{ end }}"}`, 1) +
 		"inputs: [{name: late, apiVersion: " + name + ".example.com/v1, kind: Late, fixedName: settings, missing: Allow}]\n"
-	start(t, testkit.Config(), conf).ready()
+	start(t, testkit.Config(t), conf).ready()
 	testkit.Eventually(t, patience, func() (bool, string) {
 		_, err := testkit.TryApply(t, ns, "{apiVersion: "+name+".example.com/v1, kind: Late, metadata: {name: settings}, spec: {data: {key: first}}}")
 		return err == nil, text(err)
@@ -236,7 +236,7 @@ func TestDefinitionsMustNotBeRead(t *testing.T) {
 	installLate(t, name)
 	faults := testkit.NewFaults()
 	forbidden := faults.Answer(http.StatusForbidden, testkit.On("LIST", "customresourcedefinitions"))
-	start(t, faults.Wrap(testkit.Config()), withLate(fill(widgetConfig, ns, name), name, other)+"deletion: {wait: true}\n").ready()
+	start(t, faults.Wrap(testkit.Config(t)), withLate(fill(widgetConfig, ns, name), name, other)+"deletion: {wait: true}\n").ready()
 	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 	waitCondition(t, widgets, ns, "a", "Ready", "True")
 	uninstallLate(t, name)
@@ -254,7 +254,7 @@ func TestAggregatedAPIIsUnavailable(t *testing.T) {
 	t.Parallel()
 	services := schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
 	ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
-	source, err := kinds.Live(testkit.Config())
+	source, err := kinds.Live(testkit.Config(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -265,7 +265,7 @@ func TestAggregatedAPIIsUnavailable(t *testing.T) {
 		_, err := source.Served(t.Context(), lates(name).GroupVersion().WithKind("Late"))
 		return err != nil && !errors.Is(err, kinds.ErrUnknown), text(err)
 	})
-	start(t, testkit.Config(), withLate(fill(widgetConfig, ns, name), name, other)+"deletion: {wait: true}\n").ready()
+	start(t, testkit.Config(t), withLate(fill(widgetConfig, ns, name), name, other)+"deletion: {wait: true}\n").ready()
 	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 	testkit.Update(t, widgets, ns, "a", func(u *unstructured.Unstructured) { u.SetFinalizers([]string{finalizerOf(name)}) })
 	waitData(t, ns, "a", "key", "value")
@@ -291,7 +291,7 @@ func TestInputKindIsMissing(t *testing.T) {
       metadata: {name: "{{ .metadata.name }}-reader"}
       data: {key: "{{ with input "late" }}{{ .spec.data.key }}{{ else }}none{{ end }}"}
 `, 1) + "inputs: [{name: late, apiVersion: " + name + ".example.com/v1, kind: Late, fixedName: settings, missing: " + missing + "}]\n"
-			start(t, testkit.Config(), conf).ready()
+			start(t, testkit.Config(t), conf).ready()
 			testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 			waitData(t, ns, "a", "key", "value")
 			alone := func() {
@@ -330,7 +330,7 @@ func TestBeforeKindIsMissing(t *testing.T) {
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	conf := strings.NewReplacer("    apiVersion: v1\n    kind: ConfigMap\n    template: |\n      metadata: {name: \"{{ .metadata.name }}-drain\"}",
 		"    apiVersion: "+name+".example.com/v1\n    kind: Late\n    template: |\n      metadata: {name: \"{{ .metadata.name }}-drain\"}").Replace(withBefore(ns, name))
-	start(t, testkit.Config(), conf).ready()
+	start(t, testkit.Config(t), conf).ready()
 	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 	waitCondition(t, widgets, ns, "a", "Ready", "True")
 	testkit.Delete(t, widgets, ns, "a")
@@ -351,7 +351,7 @@ func TestMissingKindsCostLittle(t *testing.T) {
 	ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
 	counter := testkit.NewCounter()
 	late := strings.Replace(fill(widgetConfig, ns, name+"-up"), "{apiVersion: test.example.com/v1, kind: Widget,", "{apiVersion: "+name+".example.com/v1, kind: Late,", 1)
-	startWith(t, counter.Wrap(testkit.Config()), func(_ *config.Operator, o *engine.Options) { o.DiscoveryInterval = time.Second },
+	startWith(t, counter.Wrap(testkit.Config(t)), func(_ *config.Operator, o *engine.Options) { o.DiscoveryInterval = time.Second },
 		withLate(fill(widgetConfig, ns, name), name, other), late).ready()
 	for i := range 10 {
 		testkit.Apply(t, ns, widget(named(i), `{data: {key: value}}`))
@@ -387,7 +387,7 @@ func TestSchemaIsUnavailable(t *testing.T) {
 	fault := faults.Answer(http.StatusInternalServerError, func(r *http.Request) bool {
 		return strings.Contains(r.URL.Path, "/openapi/v3/apis/"+name+".example.com/")
 	})
-	start(t, faults.Wrap(testkit.Config()), withLate(fill(widgetConfig, ns, name), name, other)).ready()
+	start(t, faults.Wrap(testkit.Config(t)), withLate(fill(widgetConfig, ns, name), name, other)).ready()
 	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 	waitsFor(t, widgets, ns, "a", "Waiting", "late", "schema of "+name+".example.com/v1 Late")
 	waitData(t, ns, "a", "key", "value")

@@ -47,14 +47,14 @@ func TestObserveWritesNothing(t *testing.T) {
 	ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
 	conf := strings.NewReplacer("  conditions: {ready: Ready, valid: Valid, reconciling: Reconciling, stalled: Stalled}\n  downstreams: .status.downstreams\n", "  enabled: false\n",
 		"events: None", "events: All").Replace(elsewhere(with(fill(widgetConfig, ns, name), "updatePolicy: Recreate"), other, ns))
-	r := start(t, testkit.Config(), conf).ready()
+	r := start(t, testkit.Config(t), conf).ready()
 	for _, w := range []string{"drifted", "changed", "renamed", "deleted", "gone"} {
 		testkit.Apply(t, ns, widget(w, `{namespace: `+other+`, data: {key: value}}`))
 		waitData(t, other, w, "key", "value")
 	}
 	r.halt()
 	counter := testkit.NewCounter()
-	r = start(t, counter.Wrap(testkit.Config()), observing(conf)).ready()
+	r = start(t, counter.Wrap(testkit.Config(t)), observing(conf)).ready()
 	waitState(t, name, "Observing")
 	waitObserved(t, name, "InSync", 5)
 
@@ -98,7 +98,7 @@ func TestObserveReports(t *testing.T) {
 	r := made(t, conf, ns, counter)
 	r.halt()
 	counter.Reset()
-	r = start(t, counter.Wrap(testkit.Config()), observing(conf)).ready()
+	r = start(t, counter.Wrap(testkit.Config(t)), observing(conf)).ready()
 	testkit.Apply(t, ns, widget("b", `{data: {key: value}}`))
 	up := waitCondition(t, widgets, ns, "b", "Ready", "False")
 	if _, reason, message := condition(up, "Ready"); reason != "Observed" || message != "config: would be created: "+ns+"/b does not exist" {
@@ -134,7 +134,7 @@ func TestObserveReports(t *testing.T) {
 func TestObserveWithAnotherOperator(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	stop := sync.OnceFunc(startHandwritten(t, testkit.Config(), ns))
+	stop := sync.OnceFunc(startHandwritten(t, testkit.Config(t), ns))
 	defer stop()
 	testkit.Apply(t, ns, widget("same", `{data: {key: value}}`))
 	testkit.Apply(t, ns, widget("other", `{data: {key: value}, exposed: true}`))
@@ -143,7 +143,7 @@ func TestObserveWithAnotherOperator(t *testing.T) {
 	conf := strings.NewReplacer("data: {{ .spec.data }}", `data: {key: {{ if .spec.exposed }}new{{ else }}value{{ end }}}`,
 		"  conditions: {ready: Ready, valid: Valid, reconciling: Reconciling, stalled: Stalled}\n",
 		"  conditions: {ready: Shadow}\n").Replace(with(fill(widgetConfig, ns, name), "adoptionPolicy: IfUnowned", "adopt: {fieldManagers: ["+theirs+"]}"))
-	r := start(t, counter.Wrap(testkit.Config()), observing(conf)).ready()
+	r := start(t, counter.Wrap(testkit.Config(t)), observing(conf)).ready()
 	for object, want := range map[string]string{"same": "only our marks would change", "other": "would change .data.key (last written by " + theirs + ")"} {
 		waitData(t, ns, object, "key", "value")
 		testkit.Eventually(t, patience, func() (bool, string) {
@@ -178,12 +178,12 @@ func TestObserveWithAnotherOperator(t *testing.T) {
 func TestObserveWithoutAdoption(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	stop := startHandwritten(t, testkit.Config(), ns)
+	stop := startHandwritten(t, testkit.Config(t), ns)
 	defer stop()
 	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 	waitData(t, ns, "a", "key", "value")
 	counter := testkit.NewCounter()
-	start(t, counter.Wrap(testkit.Config()), observing(strings.Replace(fill(widgetConfig, ns, name), "{ready: Ready, valid: Valid, reconciling: Reconciling, stalled: Stalled}", "{ready: Shadow}", 1))).ready()
+	start(t, counter.Wrap(testkit.Config(t)), observing(strings.Replace(fill(widgetConfig, ns, name), "{ready: Ready, valid: Valid, reconciling: Reconciling, stalled: Stalled}", "{ready: Shadow}", 1))).ready()
 	var up *unstructured.Unstructured
 	testkit.Eventually(t, patience, func() (bool, string) {
 		up = testkit.Get(t, widgets, ns, "a")
@@ -204,7 +204,7 @@ func TestObserveLeavesThePreviousStatus(t *testing.T) {
 	counter := testkit.NewCounter()
 	shadow := strings.NewReplacer("{ready: Ready, valid: Valid, reconciling: Reconciling, stalled: Stalled}", "{ready: Shadow}",
 		"metadata: {name: "+name+"}", "metadata: {name: "+name+"-shadow}").Replace(renamed(name).in(conf, name))
-	start(t, counter.Wrap(testkit.Config()), observing(shadow)).ready()
+	start(t, counter.Wrap(testkit.Config(t)), observing(shadow)).ready()
 	testkit.Eventually(t, patience, func() (bool, string) {
 		status, reason, message := condition(testkit.Get(t, widgets, ns, "a"), "Shadow")
 		return status != "", reason + ": " + message

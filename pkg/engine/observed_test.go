@@ -26,7 +26,7 @@ func TestObservedGeneration(t *testing.T) {
 			if row.policy != "" {
 				conf = with(conf, "ready: {observedGeneration: "+row.policy+"}")
 			}
-			start(t, testkit.Config(), conf).ready()
+			start(t, testkit.Config(t), conf).ready()
 			testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 			up := waitCondition(t, widgets, ns, "a", "Ready", row.atFirst)
 			if _, _, message := condition(up, "Ready"); row.atFirst == "False" && !strings.Contains(message, "has not seen it yet") {

@@ -54,7 +54,7 @@ func TestOverload(t *testing.T) {
 			}
 			// Each takes about 0.4 s, and a change comes every 50 ms.
 			start := func() *running {
-				return startWith(t, slowed(testkit.Config(), 200*time.Millisecond, isWrite), func(_ *config.Operator, o *engine.Options) { o.Workers = 1 }, conf)
+				return startWith(t, slowed(testkit.Config(t), 200*time.Millisecond, isWrite), func(_ *config.Operator, o *engine.Options) { o.Workers = 1 }, conf)
 			}
 			r := start()
 			waitData(t, ns, "still", "setting", "one")

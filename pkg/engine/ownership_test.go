@@ -20,7 +20,7 @@ import (
 func TestPauseTakesNothingOver(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	start(t, testkit.Config(), fill(widgetConfig, ns, name)).ready()
+	start(t, testkit.Config(t), fill(widgetConfig, ns, name)).ready()
 	testkit.Apply(t, ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {`+name+`.example.com/managed: "yes"}}, data: {key: theirs}}`)
 	testkit.Apply(t, ns, strings.Replace(widget("a", `{data: {key: value}}`), "{name: a}", `{name: a, annotations: {`+name+`.example.com/paused: "true"}}`, 1))
 	testkit.Eventually(t, patience, func() (bool, string) {
@@ -57,7 +57,7 @@ func TestForgedMark(t *testing.T) {
 			  labels: {NAME.example.com/managed: "yes"}, ownerReferences: [
 			  {apiVersion: test.example.com/v1, kind: Widget, name: a, uid: UID, controller: true}]}, data: `+row.data+`}`))
 			counter := testkit.NewCounter()
-			r := start(t, counter.Wrap(testkit.Config()), fill(widgetConfig, ns, name)).ready()
+			r := start(t, counter.Wrap(testkit.Config(t)), fill(widgetConfig, ns, name)).ready()
 			u := waitCondition(t, widgets, ns, "a", "Ready", "False")
 			if _, reason, message := condition(u, "Ready"); reason != "Conflict" || !strings.Contains(message, "has our owner mark, but was not created by this operator: delete it") || !strings.Contains(message, "IfUnowned") {
 				t.Errorf("%s: Ready says %s: %s", row.reason, reason, message)
@@ -72,7 +72,7 @@ func TestForgedMark(t *testing.T) {
 				t.Errorf("%s: it costs requests: %v", row.reason, n)
 			}
 			r.halt()
-			start(t, testkit.Config(), with(fill(widgetConfig, ns, name), "adoptionPolicy: IfUnowned")).ready()
+			start(t, testkit.Config(t), with(fill(widgetConfig, ns, name), "adoptionPolicy: IfUnowned")).ready()
 			waitCondition(t, widgets, ns, "a", "Ready", "True")
 			if testkit.Get(t, configMaps, ns, "a").GetUID() != cm.GetUID() {
 				t.Errorf("%s: with IfUnowned it is not adopted", row.reason)
@@ -85,7 +85,7 @@ func TestForgedMark(t *testing.T) {
 func TestForgedLeftover(t *testing.T) {
 	t.Parallel()
 	ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
-	start(t, testkit.Config(), replaceOnce(t, elsewhere(fill(widgetConfig, ns, name), other, ns), "status:\n", "deletion: {wait: true}\nstatus:\n")).ready()
+	start(t, testkit.Config(t), replaceOnce(t, elsewhere(fill(widgetConfig, ns, name), other, ns), "status:\n", "deletion: {wait: true}\nstatus:\n")).ready()
 	up := testkit.Apply(t, ns, widget("a", `{namespace: `+other+`, data: {key: value}}`))
 	waitCondition(t, widgets, ns, "a", "Ready", "True")
 	forged := post(t, other, name, strings.NewReplacer("NAME", name, "UID", string(up.GetUID()), "NS", ns).Replace(`{apiVersion: v1, kind: ConfigMap, metadata: {name: theirs,
@@ -108,7 +108,7 @@ func TestForgedLeftover(t *testing.T) {
 func TestForgedStatus(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	start(t, testkit.Config(), strings.Replace(fill(widgetConfig, ns, name), "kind: Widget", "kind: Plain", 1)).ready()
+	start(t, testkit.Config(t), strings.Replace(fill(widgetConfig, ns, name), "kind: Widget", "kind: Plain", 1)).ready()
 	for _, object := range []string{"hidden", "seen"} {
 		labels := ""
 		if object == "seen" {
@@ -129,7 +129,7 @@ func TestForgedStatus(t *testing.T) {
 func TestForgedStatusAtDeletion(t *testing.T) {
 	t.Parallel()
 	ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
-	start(t, testkit.Config(), strings.Replace(fill(widgetConfig, ns, name), "kind: Widget", "kind: Plain", 1)).ready()
+	start(t, testkit.Config(t), strings.Replace(fill(widgetConfig, ns, name), "kind: Widget", "kind: Plain", 1)).ready()
 	for object, as := range map[string]string{"downstream": "config", "before": "deletion.before"} {
 		cm := testkit.Apply(t, other, `{apiVersion: v1, kind: ConfigMap, metadata: {name: `+object+`}, data: {key: theirs}}`)
 		testkit.Apply(t, ns, fmt.Sprintf(`{apiVersion: test.example.com/v1, kind: Plain, metadata: {name: %[1]s, finalizers: [%[2]s.example.com/cleanup],
@@ -148,7 +148,7 @@ func TestForgedStatusAtDeletion(t *testing.T) {
 func TestForgedBeforeRecord(t *testing.T) {
 	t.Parallel()
 	ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
-	start(t, testkit.Config(), fill(widgetConfig, ns, name)).ready()
+	start(t, testkit.Config(t), fill(widgetConfig, ns, name)).ready()
 	cm := testkit.Apply(t, other, `{apiVersion: v1, kind: ConfigMap, metadata: {name: theirs}, data: {key: theirs}}`)
 	testkit.Apply(t, ns, fmt.Sprintf(`{apiVersion: test.example.com/v1, kind: Widget, metadata: {name: a, finalizers: [%[1]s.example.com/cleanup],
 	  annotations: {%[1]s.example.com/paused: "true"}}, spec: {data: {key: value}}}`, name))
@@ -172,7 +172,7 @@ func ownerReference(u *unstructured.Unstructured) metav1.OwnerReference {
 func TestSecondOwnerReference(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	start(t, testkit.Config(), fill(widgetConfig, ns, name)).ready()
+	start(t, testkit.Config(t), fill(widgetConfig, ns, name)).ready()
 	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 	b := testkit.Apply(t, ns, widget("b", `{data: {key: value}}`))
 	cm := waitData(t, ns, "a", "key", "value")
@@ -201,7 +201,7 @@ func TestSwappedNames(t *testing.T) {
       metadata: {name: {{ ternary "x" "y" (.spec.exposed | default false) }}}
       data: {second: "yes"}
 `).Replace(fill(widgetConfig, ns, name))
-	start(t, testkit.Config(), conf).ready()
+	start(t, testkit.Config(t), conf).ready()
 	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 	waitData(t, ns, "y", "second", "yes")
 	waitCondition(t, widgets, ns, "a", "Ready", "True")
@@ -236,7 +236,7 @@ func TestLeftByAnEarlierUpstream(t *testing.T) {
 			ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
 			conf := with(elsewhere(fill(widgetConfig, ns, name), other, ns)+"", "")
 			conf = replaceOnce(t, conf, "    targetNamespaces:", "    adoptionPolicy: "+row.policy+"\n    targetNamespaces:")
-			r := start(t, testkit.Config(), conf).ready()
+			r := start(t, testkit.Config(t), conf).ready()
 			testkit.Apply(t, ns, widget("a", `{namespace: `+other+`, data: {key: old}}`))
 			waitCondition(t, widgets, ns, "a", "Ready", "True")
 			r.halt()
@@ -251,7 +251,7 @@ func TestLeftByAnEarlierUpstream(t *testing.T) {
 				t.Errorf("a survey finds left of upstreams that are gone: %v", rest)
 			}
 			testkit.Apply(t, ns, widget("a", `{namespace: `+other+`, data: {key: new}}`))
-			start(t, testkit.Config(), conf).ready()
+			start(t, testkit.Config(t), conf).ready()
 			if row.adopted {
 				waitCondition(t, widgets, ns, "a", "Ready", "True")
 				if now := waitData(t, other, "a", "key", "new"); now.GetUID() != uid {
@@ -275,7 +275,7 @@ func TestLeftByAnEarlierUpstream(t *testing.T) {
 func TestMadeAgainUnderItsName(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	start(t, testkit.Config(), fill(widgetConfig, ns, name)).ready()
+	start(t, testkit.Config(t), fill(widgetConfig, ns, name)).ready()
 	var mu sync.Mutex
 	told := map[string]string{}
 	testkit.NewMirror(t, widgets, func(u *unstructured.Unstructured) {
@@ -315,7 +315,7 @@ func TestMadeAgainUnderItsName(t *testing.T) {
 func leftOf(t *testing.T, conf string) []reconcile.Change {
 	t.Helper()
 	var left []reconcile.Change
-	for _, f := range surveyAll(t, testkit.Config(), survey.Options{Left: true}, conf) {
+	for _, f := range surveyAll(t, testkit.Config(t), survey.Options{Left: true}, conf) {
 		left = append(left, f.Left...)
 	}
 	return left
@@ -333,7 +333,7 @@ func TestRestartWithoutARecord(t *testing.T) {
 			if status == "off" {
 				conf = replaceOnce(t, conf, "  conditions: {ready: Ready, valid: Valid, reconciling: Reconciling, stalled: Stalled}\n", "  enabled: false\n")
 			}
-			r := start(t, testkit.Config(), conf).ready()
+			r := start(t, testkit.Config(t), conf).ready()
 			const objects = 20
 			for i := range objects {
 				testkit.Apply(t, ns, widget(named(i), `{data: {key: value}}`))
@@ -351,7 +351,7 @@ func TestRestartWithoutARecord(t *testing.T) {
 				testkit.Patch(t, configMaps, ns, named(i), "tenant", `{"metadata":{"labels":{"theirs":"x"},"finalizers":["tenant.example.com/hold"]},"data":{"theirs":"x"}}`)
 			}
 			counter := testkit.NewCounter()
-			r = start(t, counter.Wrap(testkit.Config()), conf).ready()
+			r = start(t, counter.Wrap(testkit.Config(t)), conf).ready()
 			quiet(t, counter)
 			if n := len(counter.Requests(func(r testkit.Request) bool {
 				return r.Resource == "configmaps" && r.Verb != "LIST" && r.Verb != "WATCH"
@@ -360,7 +360,7 @@ func TestRestartWithoutARecord(t *testing.T) {
 			}
 			r.halt()
 			testkit.Patch(t, configMaps, ns, named(0), "tenant", `{"data":{"key":"tampered"}}`)
-			start(t, testkit.Config(), conf).ready()
+			start(t, testkit.Config(t), conf).ready()
 			cm := waitData(t, ns, named(0), "key", "value")
 			if have, _, _ := unstructured.NestedString(cm.Object, "data", "theirs"); have != "x" {
 				t.Error("what is theirs was taken away")
@@ -406,7 +406,7 @@ func TestStrippedMarks(t *testing.T) {
 					conf = replaceOnce(t, conf, "    # downstream\n", "    targetNamespaces: {from: List, names: ["+at+"]}\n    # downstream\n")
 				}
 				conf = strings.NewReplacer("    # downstream\n", row.downstream, "  downstreams: .status.downstreams\n", row.status).Replace(conf)
-				r := start(t, testkit.Config(), conf).ready()
+				r := start(t, testkit.Config(t), conf).ready()
 				testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 				cm := waitData(t, at, "a", "key", "value")
 				waitCondition(t, widgets, ns, "a", "Ready", "True")
@@ -417,7 +417,7 @@ func TestStrippedMarks(t *testing.T) {
 					fmt.Sprintf(`{"metadata":{"ownerReferences":null,"annotations":{"%s.example.com/owner":null}%s}}`, name, row.stripped))
 				end(t, ns)
 				if !row.running {
-					start(t, testkit.Config(), conf).ready()
+					start(t, testkit.Config(t), conf).ready()
 				}
 				testkit.Eventually(t, patience, func() (bool, string) {
 					u := testkit.Find(t, configMaps, at, "a")

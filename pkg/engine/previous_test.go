@@ -139,7 +139,7 @@ func TestPreviousNames(t *testing.T) {
 					at = ns
 				}
 				counter := testkit.NewCounter()
-				r := start(t, counter.Wrap(testkit.Config()), before).ready()
+				r := start(t, counter.Wrap(testkit.Config(t)), before).ready()
 				for i := range previousObjects {
 					testkit.Apply(t, ns, widget(named(i), `{namespace: `+at+`, data: {key: value}}`))
 				}
@@ -158,14 +158,14 @@ func TestPreviousNames(t *testing.T) {
 						r.changeTo(operator, step.conf)
 					} else {
 						r.halt()
-						r = start(t, counter.Wrap(testkit.Config()), step.conf).ready()
+						r = start(t, counter.Wrap(testkit.Config(t)), step.conf).ready()
 					}
 					checkPreviousReplaced(t, ns, at, step.of, step.not, uids)
 					quiet(t, counter)
 					checkRequests(t, counter, c)
 					counter.Reset()
 					r.halt()
-					r = start(t, counter.Wrap(testkit.Config()), step.conf).ready()
+					r = start(t, counter.Wrap(testkit.Config(t)), step.conf).ready()
 					quiet(t, counter)
 					if n := counter.Mutating(); n > 0 || counter.Snapshot()[readDownstream] > 0 {
 						t.Errorf("a restart afterwards: %v", counter.Snapshot())
@@ -263,13 +263,13 @@ func TestDeletionDuringChange(t *testing.T) {
 			t.Parallel()
 			ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
 			conf := elsewhere(with(fill(widgetConfig, ns, name), "deletionPolicy: "+policy), other, ns)
-			r := start(t, testkit.Config(), conf).ready()
+			r := start(t, testkit.Config(t), conf).ready()
 			testkit.Apply(t, ns, widget("a", `{namespace: `+other+`, data: {key: value}}`))
 			waitData(t, other, "a", "key", "value")
 			waitCondition(t, widgets, ns, "a", "Ready", "True")
 			r.halt()
 			testkit.Delete(t, widgets, ns, "a")
-			start(t, testkit.Config(), renamed(name).in(conf, name)).ready()
+			start(t, testkit.Config(t), renamed(name).in(conf, name)).ready()
 			waitGone(t, widgets, ns, "a")
 			if policy == "Delete" {
 				waitGone(t, configMaps, other, "a")
@@ -289,13 +289,13 @@ func TestConditionOfPreviousManager(t *testing.T) {
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	conf := fill(widgetConfig, ns, name)
 	testkit.Apply(t, ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {key: theirs}}`)
-	r := start(t, testkit.Config(), conf).ready()
+	r := start(t, testkit.Config(t), conf).ready()
 	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 	waitCondition(t, widgets, ns, "a", "Stalled", "True")
 	r.halt()
 	testkit.Delete(t, configMaps, ns, "a")
 	counter := testkit.NewCounter()
-	start(t, counter.Wrap(testkit.Config()), renamed(name).in(conf, name)).ready()
+	start(t, counter.Wrap(testkit.Config(t)), renamed(name).in(conf, name)).ready()
 	up := waitCondition(t, widgets, ns, "a", "Ready", "True")
 	quiet(t, counter)
 	up = testkit.Get(t, widgets, ns, up.GetName())
@@ -324,7 +324,7 @@ func TestManagerRenamedWithoutPrevious(t *testing.T) {
 	r.halt()
 	untold := base(name)
 	untold.fieldManager = name + "-new"
-	r = start(t, counter.Wrap(testkit.Config()), untold.in(conf, name)).ready()
+	r = start(t, counter.Wrap(testkit.Config(t)), untold.in(conf, name)).ready()
 	testkit.Eventually(t, patience, func() (bool, string) { return counter.Snapshot()[writeDownstream] == 1, "no apply" })
 	quiet(t, counter)
 	if n := counter.Snapshot()[writeDownstream]; n != 1 {
@@ -339,7 +339,7 @@ func TestManagerRenamedWithoutPrevious(t *testing.T) {
 	r.halt()
 	told := untold
 	told.previous = "fieldManager: " + name
-	start(t, counter.Wrap(testkit.Config()), told.in(conf, name)).ready()
+	start(t, counter.Wrap(testkit.Config(t)), told.in(conf, name)).ready()
 	waitData(t, ns, "a", "key", "")
 	testkit.Eventually(t, patience, func() (bool, string) {
 		return isOf(testkit.Get(t, configMaps, ns, "a"), testkit.Get(t, widgets, ns, "a"), told, base(name))
@@ -351,7 +351,7 @@ func TestPreviousOfCreateOnly(t *testing.T) {
 	t.Parallel()
 	ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
 	conf := elsewhere(with(fill(widgetConfig, ns, name), "updatePolicy: CreateOnly"), other, ns)
-	r := start(t, testkit.Config(), conf).ready()
+	r := start(t, testkit.Config(t), conf).ready()
 	testkit.Apply(t, ns, widget("a", `{namespace: `+other+`, data: {key: value}}`))
 	waitData(t, other, "a", "key", "value")
 	waitCondition(t, widgets, ns, "a", "Ready", "True")
@@ -360,7 +360,7 @@ func TestPreviousOfCreateOnly(t *testing.T) {
 	counter := testkit.NewCounter()
 	is := renamed(name)
 	is.labels = strings.Replace(is.labels, "managed", "operated", 1)
-	r = start(t, counter.Wrap(testkit.Config()), is.in(conf, name)).ready()
+	r = start(t, counter.Wrap(testkit.Config(t)), is.in(conf, name)).ready()
 	domain := name + ".example.com/"
 	testkit.Eventually(t, patience, func() (bool, string) {
 		cm := testkit.Get(t, configMaps, other, "a")
@@ -371,7 +371,7 @@ func TestPreviousOfCreateOnly(t *testing.T) {
 	waitData(t, other, "a", "key", "rotated")
 	r.halt()
 	counter.Reset()
-	r = start(t, counter.Wrap(testkit.Config()), is.in(conf, name)).ready()
+	r = start(t, counter.Wrap(testkit.Config(t)), is.in(conf, name)).ready()
 	quiet(t, counter)
 	if counter.Mutating() > 0 {
 		t.Errorf("a restart afterwards: %v", counter.Snapshot())
@@ -387,7 +387,7 @@ func TestPreviousInitialFields(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	conf := with(fill(widgetConfig, ns, name), "drift: {initialFields: [.data.key]}")
-	r := start(t, testkit.Config(), conf).ready()
+	r := start(t, testkit.Config(t), conf).ready()
 	testkit.Apply(t, ns, widget("a", `{data: {key: value, other: x}}`))
 	waitData(t, ns, "a", "key", "value")
 	waitCondition(t, widgets, ns, "a", "Ready", "True")
@@ -395,7 +395,7 @@ func TestPreviousInitialFields(t *testing.T) {
 	testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":"new"}}}`)
 	counter := testkit.NewCounter()
 	is := renamed(name)
-	start(t, counter.Wrap(testkit.Config()), is.in(conf, name)).ready()
+	start(t, counter.Wrap(testkit.Config(t)), is.in(conf, name)).ready()
 	testkit.Eventually(t, patience, func() (bool, string) {
 		return isOf(testkit.Get(t, configMaps, ns, "a"), testkit.Get(t, widgets, ns, "a"), is, conventions{hash: base(name).hash, owner: is.owner, labels: is.labels})
 	})
@@ -415,7 +415,7 @@ func TestPreviousCoOwned(t *testing.T) {
 	testkit.Apply(t, ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {`+key+`: `+hash+`}}}`)
 	r.halt()
 	counter.Reset()
-	start(t, counter.Wrap(testkit.Config()), renamed(name).in(conf, name)).ready()
+	start(t, counter.Wrap(testkit.Config(t)), renamed(name).in(conf, name)).ready()
 	testkit.Eventually(t, patience, func() (bool, string) {
 		cm := testkit.Get(t, configMaps, ns, "a")
 		return !bears(cm, key), fmt.Sprint(cm.GetAnnotations())

@@ -56,7 +56,7 @@ func TestPromisedRequests(t *testing.T) {
 	t.Parallel()
 	ns := testkit.Namespace(t)
 	counter := testkit.NewCounter()
-	cfg := counter.Wrap(testkit.Config())
+	cfg := counter.Wrap(testkit.Config(t))
 	name := testkit.Unique(t)
 	conf := fill(widgetConfig, ns, name)
 	r := start(t, cfg, conf).ready()
@@ -151,7 +151,7 @@ func TestPromisedResync(t *testing.T) {
 	counter := testkit.NewCounter()
 	name := testkit.Unique(t)
 	everySecond := func(op *config.Operator, _ *engine.Options) { op.ResyncPeriod = config.Duration(time.Second) }
-	startWith(t, counter.Wrap(testkit.Config()), everySecond, fill(widgetConfig, ns, name)).ready()
+	startWith(t, counter.Wrap(testkit.Config(t)), everySecond, fill(widgetConfig, ns, name)).ready()
 	for i := range 20 {
 		testkit.Apply(t, ns, widget(named(i), `{data: {key: a}}`))
 	}

@@ -28,7 +28,7 @@ func TestMadeUnderOurName(t *testing.T) {
 				t.Fatal(err)
 			}
 			conf := strings.Replace(with(fill(widgetConfig, ns, name), "updatePolicy: "+policy), "events: None", "events: Warnings", 1)
-			start(t, testkit.Config(), conf).ready()
+			start(t, testkit.Config(t), conf).ready()
 			waitCondition(t, widgets, ns, "a", "Ready", "True")
 			if policy == "CreateOnly" {
 				waitEvent(t, ns, "a", "Drifted", "only its field manager says so")

@@ -117,7 +117,7 @@ func TestRecreateUnderAFreeze(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
 			ns, name := testkit.Namespace(t), testkit.Unique(t)
-			start(t, testkit.Config(), with(making(fill(widgetConfig, ns, name), "apps/v1", "StatefulSet", statefulSetBody), "updatePolicy: Recreate")).ready()
+			start(t, testkit.Config(t), with(making(fill(widgetConfig, ns, name), "apps/v1", "StatefulSet", statefulSetBody), "updatePolicy: Recreate")).ready()
 			testkit.Apply(t, ns, widget("a", `{data: {image: a, service: a}}`))
 			waitDownstream(t, ns, "a", "InSync")
 			before := testkit.Get(t, statefulSets, ns, "a")
@@ -202,14 +202,14 @@ func TestRestartOverMutatedJobs(t *testing.T) {
 				conf = strings.Replace(conf, "  downstreams: .status.downstreams\n", "", 1)
 			}
 			counter := testkit.NewCounter()
-			r := start(t, counter.Wrap(testkit.Config()), conf).ready()
+			r := start(t, counter.Wrap(testkit.Config(t)), conf).ready()
 			testkit.Apply(t, ns, widget("a", `{data: {image: a}}`))
 			testkit.Eventually(t, patience, func() (bool, string) { return testkit.Find(t, jobs, ns, "a") != nil, "no Job" })
 			quiet(t, counter)
 			before := testkit.Get(t, jobs, ns, "a")
 			r.halt()
 			counter.Reset()
-			start(t, counter.Wrap(testkit.Config()), conf).ready()
+			start(t, counter.Wrap(testkit.Config(t)), conf).ready()
 			quiet(t, counter)
 			if n := counter.Total(func(r testkit.Request) bool { return r.Verb != "LIST" }); row.recorded && n > 0 {
 				t.Errorf("a restart takes %d requests: %v", n, counter.Snapshot())

@@ -145,7 +145,7 @@ func TestLongMessages(t *testing.T) {
 	row := refusedRow{kind: "Terse", fields: [][2]string{{".status.phase", "self.spec.values.phase"}}}
 	c := refusedCase{t, row, ns, group, schema.GroupVersionResource{Group: group, Version: "v1", Resource: "terses"}, testkit.NewCounter()}
 	conf := strings.Replace(row.conf(ns, name, group), "message: too many", `messageExpression: "'too many: ' + self.spec.values.text"`, 1)
-	start(t, c.counter.Wrap(testkit.Config()), conf).ready()
+	start(t, c.counter.Wrap(testkit.Config(t)), conf).ready()
 	c.apply("replicas: 21, data: {key: value}", `{phase: Good, text: `+strings.Repeat("ä", 1000)+`}`)
 	c.told("Valid", "False", "Invalid", false)
 	c.apply("replicas: 1, data: {key: value}", `{phase: Worst, text: a}`)
@@ -167,7 +167,7 @@ func TestRefusedFieldIsTriedAgain(t *testing.T) {
 	conf := strings.NewReplacer("{apiVersion: test.example.com/v1, kind: Widget,", "{apiVersion: "+group+"/v1, kind: Shifting,",
 		"  downstreams: .status.downstreams\n", "  fields: [{path: .status.summary, value: \"'all of ' + self.metadata.name\"}]\n").Replace(fill(widgetConfig, ns, name))
 	faults, counter := testkit.NewFaults(), testkit.NewCounter()
-	startWith(t, counter.Wrap(faults.Wrap(testkit.Config())), func(_ *config.Operator, o *engine.Options) { o.DiscoveryInterval = 2 * patience }, conf).ready()
+	startWith(t, counter.Wrap(faults.Wrap(testkit.Config(t))), func(_ *config.Operator, o *engine.Options) { o.DiscoveryInterval = 2 * patience }, conf).ready()
 	testkit.Apply(t, ns, "{apiVersion: "+group+"/v1, kind: Shifting, metadata: {name: a}, spec: {data: {key: value}}}")
 	waitReason(t, gvr, ns, "StatusFieldRefused", "")
 	quiet(t, counter)
@@ -204,7 +204,7 @@ func TestDeniedFields(t *testing.T) {
 	conf := strings.Replace(fill(widgetConfig, ns, name), "  downstreams: .status.downstreams\n", `  downstreams: .status.downstreams
   fields: [{path: .status.summary, value: self.spec.data.key}, {path: .status.count, value: size(self.spec.data)}]
 `, 1) + rule
-	start(t, testkit.Config(), conf).ready()
+	start(t, testkit.Config(t), conf).ready()
 	testkit.Apply(t, ns, widget("a", `{replicas: 1, data: {key: denied}}`))
 	waitReason(t, widgets, ns, "StatusFieldRefused", "")
 	testkit.Apply(t, ns, widget("a", `{replicas: 21, data: {key: denied}}`))
@@ -239,7 +239,7 @@ type refusedCase struct {
 func checkRefused(t *testing.T, group string, row refusedRow) {
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	c := refusedCase{t, row, ns, group, schema.GroupVersionResource{Group: group, Version: "v1", Resource: strings.ToLower(row.kind) + "s"}, testkit.NewCounter()}
-	run := func() *running { return start(t, c.counter.Wrap(testkit.Config()), row.conf(ns, name, group)).ready() }
+	run := func() *running { return start(t, c.counter.Wrap(testkit.Config(t)), row.conf(ns, name, group)).ready() }
 	r := run()
 	if row.stays {
 		c.apply("replicas: 1, data: {key: value}", row.good)

@@ -60,7 +60,7 @@ func TestRefusedIdentifiers(t *testing.T) {
 				conf = replaceOnce(t, conf, "conventions:\n", "  - name: second\n    apiVersion: v1\n    kind: ConfigMap\n    template: |\n      metadata: {name: \"{{ .metadata.name }}-second\"}\nconventions:\n")
 			}
 			conf = replaceOnce(t, conf, "owner: {", "owner: {reference: false, ")
-			o := start(t, c.counter.Wrap(testkit.Config()), conf).ready()
+			o := start(t, c.counter.Wrap(testkit.Config(t)), conf).ready()
 			c.apply("replicas: 1, data: {key: value}", r.bad)
 			c.told("Ready", "True", "StatusFieldRefused", true)
 			c.hasFields()
@@ -70,7 +70,7 @@ func TestRefusedIdentifiers(t *testing.T) {
 			c.atRest()
 			o.halt()
 			c.counter.Reset()
-			start(t, c.counter.Wrap(testkit.Config()), conf).ready()
+			start(t, c.counter.Wrap(testkit.Config(t)), conf).ready()
 			c.writes(4)
 			c.told("Ready", "True", "StatusFieldRefused", true)
 			c.atRest()
@@ -97,7 +97,7 @@ func TestRefusedBefore(t *testing.T) {
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	c := refusedCase{t, refusedRow{kind: "Drained", fields: [][2]string{{".status.phase", "self.spec.values.phase"}}}, ns, group,
 		schema.GroupVersionResource{Group: group, Version: "v1", Resource: "draineds"}, testkit.NewCounter()}
-	start(t, c.counter.Wrap(testkit.Config()), c.conf(ns, name, group)+beforeText).ready()
+	start(t, c.counter.Wrap(testkit.Config(t)), c.conf(ns, name, group)+beforeText).ready()
 	c.apply("replicas: 1, data: {key: value}", `{phase: Good}`)
 	c.told("Ready", "True", "Ready", false)
 	testkit.Delete(t, c.gvr, ns, "a")

@@ -47,7 +47,7 @@ func TestReloadsLeaveNothingBehind(t *testing.T) {
 	conf := withBefore(ns, name)
 	applySettings(t, ns, "blue", "navy")
 	other := guardedBy(withInputs(ns, name, "NAME.example.com/managed", "NAME.example.com/other"), confirmKey(ns))
-	r := start(t, testkit.Config(), conf).ready()
+	r := start(t, testkit.Config(t), conf).ready()
 	waitState(t, name, "Running")
 	round := func() {
 		r.changeTo(name, other)
@@ -146,7 +146,7 @@ func TestReloadKeepsAFinalizerInUse(t *testing.T) {
 	conf := elsewhere(fill(widgetConfig, ns, name), other, ns)
 	old := name + ".example.com/cleanup"
 	renamed := replaceOnce(t, conf, "finalizer: "+old, "finalizer: "+name+".example.com/renamed")
-	r := start(t, testkit.Config(), conf).ready()
+	r := start(t, testkit.Config(t), conf).ready()
 	testkit.Apply(t, ns, widget("a", `{namespace: `+other+`, data: {key: value}}`))
 	waitData(t, other, "a", "key", "value")
 

@@ -30,7 +30,7 @@ func TestReloadOfABadNewFile(t *testing.T) {
 		t.Run(test.reason, func(t *testing.T) {
 			t.Parallel()
 			ns, name, second := testkit.Namespace(t), testkit.Unique(t), testkit.Unique(t)
-			r := start(t, testkit.Config(), fill(widgetConfig, ns, name)).ready()
+			r := start(t, testkit.Config(t), fill(widgetConfig, ns, name)).ready()
 			good := gadgetsOf(ns, second)
 			r.write("b.yaml", replaceOnce(t, good, test.from, test.to))
 			r.reload()
@@ -70,7 +70,7 @@ func TestReloadRenamesWithErrors(t *testing.T) {
 				t.Parallel()
 				ns, other, name, renamed := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t), testkit.Unique(t)
 				conf := elsewhere(fill(widgetConfig, ns, name), other, ns)
-				r := start(t, testkit.Config(), conf).ready()
+				r := start(t, testkit.Config(t), conf).ready()
 				testkit.Apply(t, ns, widget("a", `{namespace: `+other+`, data: {key: value}}`))
 				waitCondition(t, widgets, ns, "a", "Ready", "True")
 
@@ -119,7 +119,7 @@ func TestReloadChecksAgainstWhatRuns(t *testing.T) {
 			if test.runs {
 				texts = append(texts, before)
 			}
-			r := start(t, testkit.Config(), texts...).ready()
+			r := start(t, testkit.Config(t), texts...).ready()
 
 			moved := replaceOnce(t, conf, "fieldManager: "+name, "fieldManager: "+name+"-new")
 			claims := replaceOnce(t, before, "fieldManager: "+second, "fieldManager: "+name)

@@ -39,7 +39,7 @@ func TestRequestedReconcile(t *testing.T) {
 	ns := testkit.Namespace(t)
 	faults := testkit.NewFaults()
 	refused := faults.Answer(500, testkit.On("PATCH", "configmaps"))
-	start(t, faults.Wrap(testkit.Config()), requested(ns, "asked", "", "")).ready()
+	start(t, faults.Wrap(testkit.Config(t)), requested(ns, "asked", "", "")).ready()
 	testkit.Apply(t, ns, widget("w", "{data: {a: b}}"))
 	waitCondition(t, widgets, ns, "w", "Ready", "False")
 	refused.Off()
@@ -53,7 +53,7 @@ func TestRequestedReconcile(t *testing.T) {
 func TestRequestedReconcileWhileContested(t *testing.T) {
 	t.Parallel()
 	ns := testkit.Namespace(t)
-	start(t, testkit.Config(), requested(ns, "contest", "", "")).ready()
+	start(t, testkit.Config(t), requested(ns, "contest", "", "")).ready()
 	testkit.Apply(t, ns, widget("w", "{data: {a: b}}"))
 	waitData(t, ns, "w", "a", "b")
 	for range 3 {
@@ -76,7 +76,7 @@ func TestRequestedReconcileRepeatsTheProbe(t *testing.T) {
 	t.Parallel()
 	ns := testkit.Namespace(t)
 	counter := testkit.NewCounter()
-	start(t, counter.Wrap(testkit.Config()), requested(ns, "verdict", "    # downstream", "    drift: {policy: Report}")).ready()
+	start(t, counter.Wrap(testkit.Config(t)), requested(ns, "verdict", "    # downstream", "    drift: {policy: Report}")).ready()
 	testkit.Apply(t, ns, widget("w", "{data: {a: b}}"))
 	waitCondition(t, widgets, ns, "w", "Ready", "True")
 	probes := func() int {

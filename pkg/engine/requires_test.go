@@ -75,7 +75,7 @@ func TestRequires(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	r := start(t, testkit.Config(), datedConfig(ns, name, `{kubernetes: ">=1.20", crdVersions: {`+crd+": [v1, v1beta1]}}"))
+	r := start(t, testkit.Config(t), datedConfig(ns, name, `{kubernetes: ">=1.20", crdVersions: {`+crd+": [v1, v1beta1]}}"))
 	waitMetric(t, 1, "corollary_operator_state", name, "reason", "ConfigRefused")
 	waitMetric(t, 0, "corollary_requirement_met", name, "name", crd, "version", "v1beta1")
 	waitMetric(t, 1, "corollary_requirement_met", name, "name", crd, "version", "v1")
@@ -107,7 +107,7 @@ func TestRequires(t *testing.T) {
 func TestRequiresKubernetes(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	r := start(t, testkit.Config(), fill(widgetConfig, ns, name)+"requires: {kubernetes: \">=9.9\"}\n")
+	r := start(t, testkit.Config(t), fill(widgetConfig, ns, name)+"requires: {kubernetes: \">=9.9\"}\n")
 	waitMetric(t, 1, "corollary_operator_state", name, "reason", "ConfigRefused")
 	if err := r.Ready(nil); err == nil || !strings.Contains(err.Error(), "requires.kubernetes: the API server is 1.") {
 		t.Errorf("it is ready, or says: %v", err)
@@ -143,7 +143,7 @@ func TestWrittenVersions(t *testing.T) {
 	}
 	start(
 		t,
-		testkit.Config(),
+		testkit.Config(t),
 		strings.Replace(datedConfig(ns, name, "{}"), "status:\n", "mode: Observe\nstatus:\n  enabled: false\n", 1),
 	).ready()
 	waitMetric(t, 2, "corollary_upstream_versions", name, "version", "v1beta1")

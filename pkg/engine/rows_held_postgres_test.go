@@ -32,7 +32,7 @@ func TestPostgresHeldTransactions(t *testing.T) {
 	file, _ := dsnFile(t, server.DSN())
 	conf := strings.NewReplacer("changes: {poll: 1s}", "timeout: 2s\n  changes: {listen: apps, poll: 1s, cursor: updated_at, overlap: 1s, full: 8s}",
 		"SELECT id, name, data FROM", "SELECT id, name, data, updated_at FROM").Replace(postgresConfig(ns, name, "{file: "+file+"}"))
-	start(t, testkit.Config(), conf).ready()
+	start(t, testkit.Config(t), conf).ready()
 	waitApps(t, ns, name, 1, 4)
 	set := func(value, id string) string {
 		return `UPDATE apps SET data = '{"key": "` + value + `"}', updated_at = clock_timestamp() WHERE id = ` + id
@@ -82,7 +82,7 @@ func TestPostgresWriteBackWaits(t *testing.T) {
 			tenure := leadership.NewTenure("Lease test", time.Hour, logr.Discard())
 			tenure.Renew(leadership.Now())
 			end := server.Hold(t, "SELECT * FROM apps FOR UPDATE")
-			startWith(t, testkit.Config(), func(_ *config.Operator, o *engine.Options) { o.Tenure = tenure }, conf).ready()
+			startWith(t, testkit.Config(t), func(_ *config.Operator, o *engine.Options) { o.Tenure = tenure }, conf).ready()
 			waitApps(t, ns, name, 1, 2)
 			waiting("1")
 			if c.timeout == "2s" {

@@ -112,7 +112,7 @@ func TestPostgresHostileValues(t *testing.T) {
 	rows := hostileRows()
 	insertHostile(t, server, rows)
 	file, _ := dsnFile(t, server.DSN())
-	start(t, testkit.Config(), strings.Replace(fill(hostileConfig, ns, name), "DSN", file, 1)).ready()
+	start(t, testkit.Config(t), strings.Replace(fill(hostileConfig, ns, name), "DSN", file, 1)).ready()
 	testkit.Eventually(t, patience, func() (bool, string) {
 		n := server.Exec("SELECT count(*) FROM hostile WHERE state IS NOT NULL")
 		return n == fmt.Sprint(len(rows)), n + " states are written"

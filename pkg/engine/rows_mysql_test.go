@@ -33,7 +33,7 @@ func TestMySQL(t *testing.T) {
 		"SELECT id, name, data FROM", "SELECT id, name, data, updated_at FROM", "data: {{ .row.data }}", "data: {{ fromJson .row.data }}").
 		Replace(fill(rowsConfig, ns, name))
 	logged := &logText{}
-	startWith(t, testkit.Config(), logged.to, conf).ready()
+	startWith(t, testkit.Config(t), logged.to, conf).ready()
 	waitApps(t, ns, name, 1, 4)
 	states := func(want string) {
 		t.Helper()

@@ -47,7 +47,7 @@ func TestPostgresManyRows(t *testing.T) {
 	conf := with(postgresConfig(ns, name, "{file: "+file+"}"), `when: self.row.id <= 10 || self.row.id == 5000`)
 	conf = strings.Replace(conf, "changes: {poll: 1s}", "changes: {listen: apps, poll: 1h}", 1)
 	counts := testkit.NewCounter()
-	start(t, counts.Wrap(testkit.Config()), conf).ready()
+	start(t, counts.Wrap(testkit.Config(t)), conf).ready()
 	waitData(t, ns, app(5000), "key", "one")
 	testkit.Eventually(t, patience, func() (bool, string) {
 		n := metric(t, "corollary_queue", name)
@@ -105,7 +105,7 @@ func TestPostgresTroubles(t *testing.T) {
 			file, _ := dsnFile(t, server.DSNOf("reader", "unprivileged"))
 			conf := strings.Replace(postgresConfig(ns, name, "{file: "+file+"}"), "  key: id\n  changes: {poll: 1s}\n",
 				"  key: id\n  timeout: 2s\n  changes: {listen: apps, poll: 2s}\n", 1)
-			start(t, testkit.Config(), conf).ready()
+			start(t, testkit.Config(t), conf).ready()
 			waitApps(t, ns, name, 1, 3)
 			c.begin(server)
 			if c.state != "" {
@@ -134,7 +134,7 @@ func TestPostgresFailover(t *testing.T) {
 	standby := primary.Standby()
 	file, change := dsnFile(t, primary.DSN())
 	conf := postgresConfig(ns, name, "{file: "+file+"}")
-	r := start(t, testkit.Config(), conf).ready()
+	r := start(t, testkit.Config(t), conf).ready()
 	waitApps(t, ns, name, 1, 3)
 	standby.Exec("ALTER SYSTEM SET primary_conninfo = ''", "SELECT pg_reload_conf()")
 	testkit.Eventually(t, patience, func() (bool, string) {
@@ -182,7 +182,7 @@ func TestPostgresSecret(t *testing.T) {
 	}
 	secret("first-password")
 	logged := &logText{}
-	r := startWith(t, testkit.Config(), logged.to, postgresConfig(ns, name, "{secret: {namespace: "+ns+", name: database, key: url}}")).ready()
+	r := startWith(t, testkit.Config(t), logged.to, postgresConfig(ns, name, "{secret: {namespace: "+ns+", name: database, key: url}}")).ready()
 	waitApps(t, ns, name, 1, 1)
 	server.Exec("ALTER ROLE reader PASSWORD 'second-password'",
 		"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'reader'")
@@ -217,9 +217,9 @@ func TestPostgresTwoOperators(t *testing.T) {
 	second := strings.Replace(postgresConfig(ns, other, "{file: "+file+"}"), "FROM apps", "FROM apps WHERE id >= 3", 1)
 	second = strings.NewReplacer("key: rows", "key: others", // the same marks, as where a conventionsFile is shared
 		other+".example.com", name+".example.com").Replace(second)
-	start(t, testkit.Config(), first).ready()
+	start(t, testkit.Config(t), first).ready()
 	waitApps(t, ns, name, 1, 3)
-	start(t, testkit.Config(), second).ready()
+	start(t, testkit.Config(t), second).ready()
 	waitApps(t, ns, name, 1, 4)
 	waitEvent(t, "default", other, "Conflict", "row 3: config: "+ns+"/app-3 exists and belongs to another 3 (uid "+name+":3, ours is "+other+":3)")
 	server.Exec("DELETE FROM apps WHERE id = 4")
@@ -247,7 +247,7 @@ func TestPostgresWriteBack(t *testing.T) {
 		"SELECT id, name, data FROM", "SELECT id, name, data, updated_at FROM",
 		"  key: id\n", "  key: id\n  writeDSNFrom: {file: "+writer+"}\n  writeBack: UPDATE apps SET state = $state, message = $message WHERE id = $id\n",
 		"      data: {{ .row.data }}", "      data: {key: '{{ .row.data.key }}', at: '{{ .row.updated_at | default \"never\" }}'}").Replace(conf)
-	start(t, testkit.Config(), conf).ready()
+	start(t, testkit.Config(t), conf).ready()
 	waitData(t, ns, app(1), "key", "one")
 	waitState(t, name, "WriteBackFailed")
 	change(server.DSNOf("writer", "unprivileged"))

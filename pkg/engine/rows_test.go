@@ -119,7 +119,7 @@ func TestRows(t *testing.T) {
 	db.add(1, 3)
 	db.exec(`INSERT INTO apps VALUES ('a/b "c": {x}', 'hostile', '{"key": "}}\n- {{ .x }}: ''x"}')`)
 	counts := testkit.NewCounter()
-	start(t, counts.Wrap(testkit.Config()), db.config(ns, name)).ready()
+	start(t, counts.Wrap(testkit.Config(t)), db.config(ns, name)).ready()
 	waitData(t, ns, app(3), "key", "one")
 	hostile := waitData(t, ns, "hostile", "key", "}}\n- {{ .x }}: 'x")
 	if mark := hostile.GetAnnotations()[name+".example.com/owner"]; mark != "/a%2Fb%20%22c%22:%20%7Bx%7D/"+name+":a%2Fb%20%22c%22:%20%7Bx%7D" {
@@ -169,7 +169,7 @@ func TestRowsThatAreGone(t *testing.T) {
 				ns, name, db := testkit.Namespace(t), testkit.Unique(t), newDatabase(t)
 				db.add(1, 9)
 				conf := db.config(ns, name)
-				r := start(t, testkit.Config(), conf).ready()
+				r := start(t, testkit.Config(t), conf).ready()
 				waitApps(t, ns, name, 1, 9)
 				switch at {
 				case "poll":
@@ -177,7 +177,7 @@ func TestRowsThatAreGone(t *testing.T) {
 				case "restart":
 					r.halt()
 					db.exec(c.statement)
-					r = start(t, testkit.Config(), conf).ready()
+					r = start(t, testkit.Config(t), conf).ready()
 				case "reload":
 					db.exec("CREATE TABLE others AS SELECT * FROM apps")
 					db.exec(strings.Replace(c.statement, "apps", "others", 1))
@@ -217,7 +217,7 @@ func TestRowsThatAreGoneAtAStart(t *testing.T) {
 			ns, name, db := testkit.Namespace(t), testkit.Unique(t), newDatabase(t)
 			db.add(1, 9)
 			conf := db.config(ns, name)
-			r := start(t, testkit.Config(), conf).ready()
+			r := start(t, testkit.Config(t), conf).ready()
 			waitApps(t, ns, name, 1, 9)
 			r.halt()
 			db.exec("DELETE FROM apps WHERE id <= ?", gone)
@@ -256,7 +256,7 @@ func TestRowsThatCannotBeRead(t *testing.T) {
 			ns, name, db := testkit.Namespace(t), testkit.Unique(t), newDatabase(t)
 			db.add(1, 3)
 			conf := strings.Replace(db.config(ns, name), "  key: id\n", "  key: id\n  maxRows: 100\n", 1)
-			r := start(t, testkit.Config(), conf).ready()
+			r := start(t, testkit.Config(t), conf).ready()
 			waitApps(t, ns, name, 1, 3)
 			db.exec(c.statement)
 			waitState(t, name, "SourceFailed")
@@ -267,7 +267,7 @@ func TestRowsThatCannotBeRead(t *testing.T) {
 			testkit.Patch(t, configMaps, ns, app(3), "somebody", `{"data": {"key": "drifted"}}`)
 			waitData(t, ns, app(3), "key", "one")
 			r.halt()
-			r = start(t, testkit.Config(), conf)
+			r = start(t, testkit.Config(t), conf)
 			testkit.Eventually(t, patience, func() (bool, string) {
 				err := text(r.Ready(nil))
 				return strings.Contains(err, "SourceFailed") && strings.Contains(err, c.wants), err
@@ -286,7 +286,7 @@ func TestSourceFailsWhileGuardWaits(t *testing.T) {
 			ns, name, db, logged := testkit.Namespace(t), testkit.Unique(t), newDatabase(t), &logText{}
 			db.add(1, 9)
 			conf := db.config(ns, name)
-			r := startWith(t, testkit.Config(), logged.to, conf).ready()
+			r := startWith(t, testkit.Config(t), logged.to, conf).ready()
 			waitApps(t, ns, name, 1, 9)
 			problems := func() string { return text(r.Reloaded(nil)) }
 			switch at {
@@ -297,7 +297,7 @@ func TestSourceFailsWhileGuardWaits(t *testing.T) {
 				db.exec("DELETE FROM apps WHERE id <= 6")
 				strict := strings.Replace(conf, "guard: {", "guard: {maxChanged: 1%, minimum: 1, ", 1)
 				strict = strings.Replace(strict, "data: {{ .row.data }}", "data: {key: two}", 1)
-				r = startWith(t, testkit.Config(), logged.to, strict)
+				r = startWith(t, testkit.Config(t), logged.to, strict)
 				problems = func() string { return text(r.Ready(nil)) }
 			case "reload":
 				r.write("a.yaml", strings.Replace(conf, "  - name: config\n", "  - name: config\n    when: 'false'\n", 1))
@@ -339,7 +339,7 @@ func TestRowsWithCursor(t *testing.T) {
 	}
 	conf := strings.Replace(db.config(ns, name), "changes: {poll: 1s}", "changes: {poll: 1s, cursor: version, overlap: 1s, full: 10s}", 1)
 	conf = strings.Replace(conf, "SELECT id, name, data FROM", "SELECT id, name, data, version FROM", 1)
-	r := start(t, testkit.Config(), conf).ready()
+	r := start(t, testkit.Config(t), conf).ready()
 	waitApps(t, ns, name, 1, 3)
 	change := func(i, version int, value string) {
 		t.Helper()

@@ -153,7 +153,7 @@ func startLogged(t *testing.T, conf string) func() string {
 		defer mu.Unlock()
 		all.WriteString(prefix + args + "\n")
 	}, funcr.Options{Verbosity: maxLogLevel})
-	startWith(t, testkit.Config(), func(_ *config.Operator, o *engine.Options) { o.Log = log }, conf).ready()
+	startWith(t, testkit.Config(t), func(_ *config.Operator, o *engine.Options) { o.Log = log }, conf).ready()
 	return func() string { mu.Lock(); defer mu.Unlock(); return all.String() }
 }
 

@@ -33,7 +33,7 @@ func TestNamespaceSelector(t *testing.T) {
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	conf := watched(fill(widgetConfig, ns, name), "namespaceSelector: {matchLabels: {"+name+".example.com/on: \"yes\"}}")
 	faults := testkit.NewFaults()
-	start(t, faults.Wrap(testkit.Config()), conf).ready()
+	start(t, faults.Wrap(testkit.Config(t)), conf).ready()
 	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 	label := func(value string) {
 		testkit.Patch(t, namespaces, "", ns, "somebody", `{"metadata":{"labels":{"`+name+`.example.com/on":`+value+`}}}`)
@@ -51,7 +51,7 @@ func TestNamespaceSelectorLate(t *testing.T) {
 	conf := strings.Replace(fill(widgetConfig, "x", name), "namespaces: [x]", "namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: "+name+"}}, "+
 		"labelSelector: {matchLabels: {of: "+name+"}}", 1) // so that it looks at nobody else's
 	faults := testkit.NewFaults()
-	start(t, faults.Wrap(testkit.Config()), conf).ready()
+	start(t, faults.Wrap(testkit.Config(t)), conf).ready()
 	deaf := faults.Drop(testkit.On("WATCH", "namespaces"))
 	faults.Cut(testkit.On("WATCH", "namespaces"))
 	testkit.Apply(t, "", "{apiVersion: v1, kind: Namespace, metadata: {name: "+name+"}}")
@@ -70,7 +70,7 @@ func TestLabelLostAndBack(t *testing.T) {
 		ns, name := testkit.Namespace(t), testkit.Unique(t)
 		conf := watched(fill(widgetConfig, ns, name), selection)
 		faults := testkit.NewFaults()
-		start(t, faults.Wrap(testkit.Config()), conf).ready()
+		start(t, faults.Wrap(testkit.Config(t)), conf).ready()
 		testkit.Apply(t, ns, strings.Replace(widget("a", `{data: {key: value}}`), "{name: a}", `{name: a, labels: {served: "yes"}}`, 1))
 		cm := waitData(t, ns, "a", "key", "value")
 		waitCondition(t, widgets, ns, "a", "Ready", "True")
@@ -103,7 +103,7 @@ func TestMarkNamesOtherNamespace(t *testing.T) {
 	// Another process serves the other namespace by the same names.
 	victim := testkit.Apply(t, other, "{apiVersion: test.example.com/v1, kind: Widget, metadata: {name: victim, finalizers: ["+name+".example.com/cleanup]}, spec: {data: {key: value}}}")
 	counter := testkit.NewCounter()
-	start(t, counter.Wrap(testkit.Config()), conf).ready()
+	start(t, counter.Wrap(testkit.Config(t)), conf).ready()
 	counter.Reset()
 	testkit.Apply(t, ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: bait, labels: {`+name+`.example.com/managed: "yes"}, annotations: {
 	  `+name+`.example.com/owner: "`+other+`/victim/`+string(victim.GetUID())+`"}}}`)
@@ -138,7 +138,7 @@ func TestMarkNamesNobody(t *testing.T) {
 			ns, name := testkit.Namespace(t), testkit.Unique(t)
 			conf := strings.Replace(fill(widgetConfig, ns, name), "namespaces: ["+ns+"]", "labelSelector: {matchLabels: {of: "+name+"}}", 1)
 			counter := testkit.NewCounter()
-			start(t, counter.Wrap(testkit.Config()), conf).ready()
+			start(t, counter.Wrap(testkit.Config(t)), conf).ready()
 			counter.Reset()
 			annotation, reference := "{}", "[]"
 			if row.mark != "" {

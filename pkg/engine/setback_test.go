@@ -112,7 +112,7 @@ func TestClusterIsSetBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	d, faults := &detour{to: to, via: httpClient.Transport}, testkit.NewFaults()
-	start(t, faults.Wrap(d.wrap(testkit.Config())), conf).ready()
+	start(t, faults.Wrap(d.wrap(testkit.Config(t))), conf).ready()
 	testkit.Apply(t, ns, widget("a", `{data: {key: newer}}`))
 	testkit.Apply(t, ns, widget("late", `{data: {key: newer}}`))
 	waitData(t, ns, "a", "key", "newer")

@@ -29,7 +29,7 @@ func TestShardsGuard(t *testing.T) {
 	first := standing(t, ns, conf)
 	first.halt()
 	changed := strings.Replace(conf, "data: {{ .spec.data }}", "data: {key: value, version: two}", 1)
-	boards := boardsIn(ns)
+	boards := boardsIn(t, ns)
 	counts := boards(engine.GuardBoard, name)
 	a, b := startMember(t, boards, n, changed), startMember(t, boards, n, changed)
 	in := map[int]int{}
@@ -86,8 +86,8 @@ func TestShardsGuardLeaseDeleted(t *testing.T) {
 	conf := guardedBy(fill(widgetConfig, ns, name), "")
 	standing(t, ns, conf).halt()
 	var failures atomic.Int64
-	a, b := startMember(t, boardsIn(ns), 2, conf), startMember(t, func(board, operator string) shards.Board {
-		b := boardsIn(ns)(board, operator)
+	a, b := startMember(t, boardsIn(t, ns), 2, conf), startMember(t, func(board, operator string) shards.Board {
+		b := boardsIn(t, ns)(board, operator)
 		b.Client = failingBoard{b, &failures}
 		return b
 	}, 2, conf)
@@ -95,14 +95,14 @@ func TestShardsGuardLeaseDeleted(t *testing.T) {
 	b.give(t.Context(), 1)
 	a.ready()
 	b.ready()
-	board := boardsIn(ns)(engine.GuardBoard, name)
+	board := boardsIn(t, ns)(engine.GuardBoard, name)
 	waitBoard(t, board, 2)
-	leases := kubernetes.NewForConfigOrDie(testkit.Config()).CoordinationV1().Leases(ns)
+	leases := kubernetes.NewForConfigOrDie(testkit.Config(t)).CoordinationV1().Leases(ns)
 	if err := leases.Delete(t.Context(), board.Name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	a.halt()
-	a = startMember(t, boardsIn(ns), 2, conf)
+	a = startMember(t, boardsIn(t, ns), 2, conf)
 	a.give(t.Context(), 0)
 	failures.Store(2)
 	b.handler.MembersChanged()
@@ -126,7 +126,7 @@ func shardsGuardQuarantineEnds(t *testing.T, hasObjects bool) {
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	conf := guardedBy(fill(widgetConfig, ns, name), "")
 	standing(t, ns, conf).halt()
-	a := startMember(t, boardsIn(ns), n, conf)
+	a := startMember(t, boardsIn(t, ns), n, conf)
 	used := map[int]bool{}
 	for _, w := range testkit.List(t, widgets, ns, "") {
 		used[a.ring.Of(string(w.GetUID()))] = true
@@ -143,10 +143,10 @@ func shardsGuardQuarantineEnds(t *testing.T, hasObjects bool) {
 	a.quarantine(quarantined)
 	a.give(t.Context(), rest...)
 	a.ready()
-	waitBoard(t, boardsIn(ns)(engine.GuardBoard, name), n-1)
+	waitBoard(t, boardsIn(t, ns)(engine.GuardBoard, name), n-1)
 	a.quarantine(-1)
 	a.give(t.Context(), quarantined)
-	b := startMember(t, boardsIn(ns), n, conf)
+	b := startMember(t, boardsIn(t, ns), n, conf)
 	a.take(rest[:n/2]...)
 	b.give(t.Context(), rest[:n/2]...)
 	allActedFor(t, ns)
@@ -176,7 +176,7 @@ func TestShardsGuardBatch(t *testing.T) {
 				"inputs: [{name: settings, apiVersion: v1, kind: ConfigMap, objectName: self.spec.anything.of, missing: Allow}]\n" +
 				"guard: {maxDeleted: 20%, minimum: 4" + confirmKey(ns) + "}\n"
 			conf = replaceOnce(t, conf, "data: {{ .spec.data }}", "data: {key: value}")
-			a, b := startMember(t, boardsIn(ns), n, conf), startMember(t, boardsIn(ns), n, conf)
+			a, b := startMember(t, boardsIn(t, ns), n, conf), startMember(t, boardsIn(t, ns), n, conf)
 			a.give(t.Context(), 0, 1)
 			b.give(t.Context(), 2, 3)
 			a.ready()

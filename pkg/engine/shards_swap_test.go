@@ -39,7 +39,7 @@ func TestShardsSwapNames(t *testing.T) {
 			}
 			members := []member{}
 			for i := range row.names {
-				m := startMember(t, boardsIn(ns), len(row.names), conf)
+				m := startMember(t, boardsIn(t, ns), len(row.names), conf)
 				m.give(t.Context(), i)
 				members = append(members, m)
 			}
@@ -62,7 +62,7 @@ func TestShardsSwapNames(t *testing.T) {
 					eventuallyCondition(t, ns, fmt.Sprintf("u%d", i), "False", "Conflict", "")
 				}
 				if i < last {
-					waitBoard(t, boardsIn(ns)(engine.SwapsBoard, name), i+1)
+					waitBoard(t, boardsIn(t, ns)(engine.SwapsBoard, name), i+1)
 				}
 				if i == 0 && row.moves {
 					members[0].take(0)
@@ -75,7 +75,7 @@ func TestShardsSwapNames(t *testing.T) {
 			for i := range row.names {
 				waitData(t, ns, row.names[(i+1)%len(row.names)], "of", fmt.Sprintf("u%d", i))
 			}
-			waitBoard(t, boardsIn(ns)(engine.SwapsBoard, name), 0)
+			waitBoard(t, boardsIn(t, ns)(engine.SwapsBoard, name), 0)
 			for i, m := range members {
 				first, want := "", "PATCH"
 				if i == last {
@@ -107,7 +107,7 @@ func TestShardsSwapRows(t *testing.T) {
 	db.add(1, rows)
 	db.exec(`UPDATE apps SET data = json_object('of', 'row ' || id)`)
 	conf := replaceOnce(t, db.config(ns, name), "maxDelay: 10s", "maxDelay: 1s")
-	a, b := startMember(t, boardsIn(ns), n, conf), startMember(t, boardsIn(ns), n, conf)
+	a, b := startMember(t, boardsIn(t, ns), n, conf), startMember(t, boardsIn(t, ns), n, conf)
 	a.give(t.Context(), 0, 2, 4, 6)
 	b.give(t.Context(), 1, 3, 5, 7)
 	a.ready()
@@ -119,7 +119,7 @@ func TestShardsSwapRows(t *testing.T) {
 	for i := 1; i <= rows; i++ {
 		waitData(t, ns, app(i%rows+1), "of", fmt.Sprintf("row %d", i))
 	}
-	waitBoard(t, boardsIn(ns)(engine.SwapsBoard, name), 0)
+	waitBoard(t, boardsIn(t, ns)(engine.SwapsBoard, name), 0)
 }
 
 // TestShardsSwapNothing: what a process has put on the board, and that is no longer so under a new process, takes nothing from anybody.
@@ -131,7 +131,7 @@ func TestShardsSwapNothing(t *testing.T) {
 	// The input says that each upstream wants the name of old.
 	conf = replaceOnce(t, conf, "{{ .spec.name | default .metadata.name }}",
 		`{{ ((input "settings").data | default dict).back | default .spec.name }}`)
-	a, b := startMember(t, boardsIn(ns), 2, conf), startMember(t, boardsIn(ns), 2, conf)
+	a, b := startMember(t, boardsIn(t, ns), 2, conf), startMember(t, boardsIn(t, ns), 2, conf)
 	a.give(t.Context(), 0)
 	b.give(t.Context(), 1)
 	a.ready()
@@ -141,11 +141,11 @@ func TestShardsSwapNothing(t *testing.T) {
 	waitData(t, ns, "one", "of", "u0")
 	waitData(t, ns, "two", "of", "u1")
 	testkit.Apply(t, ns, widgetAt("u0", "two"))
-	board := boardsIn(ns)(engine.SwapsBoard, name)
+	board := boardsIn(t, ns)(engine.SwapsBoard, name)
 	waitBoard(t, board, 1)
 	a.halt()
 	testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: {back: one}}")
-	a = startMember(t, boardsIn(ns), 2, conf)
+	a = startMember(t, boardsIn(t, ns), 2, conf)
 	a.give(t.Context(), 0)
 	a.ready()
 	waitCondition(t, widgets, ns, "u0", "Ready", "True")

@@ -85,8 +85,8 @@ func (h *handMoved) take(list ...int) {
 }
 
 // boardsIn are boards in a namespace.
-func boardsIn(ns string) func(board, operator string) shards.Board {
-	client := kubernetes.NewForConfigOrDie(testkit.Config()).CoordinationV1().Leases(ns)
+func boardsIn(t testing.TB, ns string) func(board, operator string) shards.Board {
+	client := kubernetes.NewForConfigOrDie(testkit.Config(t)).CoordinationV1().Leases(ns)
 	return func(board, operator string) shards.Board {
 		return shards.Board{Client: client, Name: board + "-" + operator}
 	}
@@ -101,7 +101,7 @@ type member struct {
 
 func startMember(t *testing.T, boards func(board, operator string) shards.Board, n int, confs ...string) member {
 	t.Helper()
-	return startMemberAt(t, testkit.Config(), boards, n, confs...)
+	return startMemberAt(t, testkit.Config(t), boards, n, confs...)
 }
 
 func startMemberAt(t *testing.T, cfg *rest.Config, boards func(board, operator string) shards.Board, n int, confs ...string) member {
@@ -212,8 +212,8 @@ func TestShardsDeletionsWhileOneMoves(t *testing.T) {
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	conf := fill(strings.Replace(widgetConfig, "owner: {", "owner: {reference: false, ", 1), ns, name) // each has the finalizer
 	isDelete := func(r *http.Request) bool { return r.Method == http.MethodDelete }
-	a := startMemberAt(t, slowed(testkit.Config(), 50*time.Millisecond, isDelete), nil, n, conf)
-	b := startMemberAt(t, slowed(testkit.Config(), 50*time.Millisecond, isDelete), nil, n, conf)
+	a := startMemberAt(t, slowed(testkit.Config(t), 50*time.Millisecond, isDelete), nil, n, conf)
+	b := startMemberAt(t, slowed(testkit.Config(t), 50*time.Millisecond, isDelete), nil, n, conf)
 	a.ready()
 	b.ready()
 	a.give(t.Context(), 0, 1, 3)
@@ -259,7 +259,7 @@ func TestShardsGainedBeforeAnOperatorStarts(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	// What a process asks for before it opens watches takes long, and much less than the time after which its operators are not waited for.
-	cfg := slowed(testkit.Config(), 500*time.Millisecond, func(r *http.Request) bool {
+	cfg := slowed(testkit.Config(t), 500*time.Millisecond, func(r *http.Request) bool {
 		return r.URL.Path == "/api" || r.URL.Path == "/apis" || strings.HasPrefix(r.URL.Path, "/openapi")
 	})
 	m := startMemberAt(t, cfg, nil, 4, fill(widgetConfig, ns, name))
@@ -291,7 +291,7 @@ func TestShardsOfEditedMarks(t *testing.T) {
 				conf := strings.Replace(fill(widgetConfig, ns, name), "owner: {", "owner: {"+row.owner, 1)
 				switch sharded {
 				case "none":
-					start(t, testkit.Config(), conf).ready()
+					start(t, testkit.Config(t), conf).ready()
 				case "by label":
 					conf = strings.Replace(conf, "  finalizer:", "  shard: {label: "+name+".example.com/shard}\n  finalizer:", 1)
 					fallthrough

@@ -55,7 +55,7 @@ func TestSharedConventions(t *testing.T) {
 			if s.name == "namespaces" || s.name == "namespace-labels" {
 				place = other
 			}
-			start(t, testkit.Config(), s.config(ns, other, name, s.first)).ready()
+			start(t, testkit.Config(t), s.config(ns, other, name, s.first)).ready()
 			testkit.Apply(t, ns, labeled(widget("first", `{data: {key: value}}`), "a"))
 			at := ns
 			if s.name == "namespaces" {
@@ -64,7 +64,7 @@ func TestSharedConventions(t *testing.T) {
 			uid := waitData(t, at, "first", "key", "value").GetUID()
 
 			second := strings.Replace(s.config(ns, other, name, s.other), "metadata: {name: "+name+"}", "metadata: {name: "+name+"-2}", 1)
-			start(t, testkit.Config(), second).ready()
+			start(t, testkit.Config(t), second).ready()
 			kind := "Widget"
 			if s.name == "kinds" {
 				kind = "Gadget"

@@ -75,7 +75,7 @@ func TestSiblings(t *testing.T) {
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	testkit.Apply(t, ns, widget("w", "{data: {a: one, b: two}}"))
 	counter := testkit.NewCounter()
-	start(t, counter.Wrap(testkit.Config()), related(ns, name))
+	start(t, counter.Wrap(testkit.Config(t)), related(ns, name))
 	eventuallyCondition(t, ns, "w", "False", "Waiting", `page: variable "address": evaluating "downstreams.service.data.address": no such key: address`)
 	for _, made := range []string{"one-each", "two-each"} {
 		testkit.Eventually(t, patience, func() (bool, string) { return testkit.Find(t, configMaps, ns, made) != nil, made + " is missing" })
@@ -137,7 +137,7 @@ metadata:
   ownerReferences: [{apiVersion: test.example.com/v1, kind: Widget, name: w, uid: %[3]s, controller: true}]
 data: {address: stolen, port: "1"}
 `, name, ns, uid))
-	start(t, testkit.Config(), related(ns, name))
+	start(t, testkit.Config(t), related(ns, name))
 	eventuallyCondition(t, ns, "w", "False", "Conflict", "")
 	eventuallyCondition(t, ns, "w", "False", "Conflict", "page: downstream service, which it reads, is missing: "+ns+"/w-service")
 	if testkit.Find(t, configMaps, ns, "w-page") != nil {

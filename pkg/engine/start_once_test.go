@@ -44,7 +44,7 @@ func TestStartLooksOnce(t *testing.T) {
 			func(name string) { waitGone(t, configMaps, ns, name); waitGone(t, widgets, ns, name) }},
 	}
 	const same = 100 // of which nothing has changed
-	r := start(t, testkit.Config(), conf).ready()
+	r := start(t, testkit.Config(t), conf).ready()
 	for i := range len(rows) + same {
 		testkit.Apply(t, ns, widget(named(i), "{data: {key: old}}"))
 	}
@@ -56,7 +56,7 @@ func TestStartLooksOnce(t *testing.T) {
 		row.change(named(i))
 	}
 	looks := metric(t, "corollary_reconcile_seconds", operator)
-	start(t, testkit.Config(), conf).ready()
+	start(t, testkit.Config(t), conf).ready()
 	for i, row := range rows {
 		t.Log(row.reason)
 		if row.found != nil {

@@ -48,7 +48,7 @@ func TestStartWithAnOldList(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	conf := fill(widgetConfig, ns, name)
-	r := start(t, testkit.Config(), conf).ready()
+	r := start(t, testkit.Config(t), conf).ready()
 	for _, object := range []string{"changed", "gone", "same"} {
 		testkit.Apply(t, ns, widget(object, "{data: {key: old}}"))
 		waitCondition(t, widgets, ns, object, "Ready", "True")
@@ -68,7 +68,7 @@ func TestStartWithAnOldList(t *testing.T) {
 	watches := &held{resource: "widgets"} // what happened since is not told
 	release := watches.hold()
 	defer release()
-	cfg := watches.wrap(counter.Wrap(testkit.Config()))
+	cfg := watches.wrap(counter.Wrap(testkit.Config(t)))
 	for resource, answer := range old {
 		cfg = serveOld(cfg, resource, answer)
 	}
@@ -91,7 +91,7 @@ func serveOld(cfg *rest.Config, resource string, answer []byte) *rest.Config {
 // rawList is a list as the API server sends it.
 func rawList(t *testing.T, gvr schema.GroupVersionResource, ns string) []byte {
 	t.Helper()
-	client, err := dynamic.NewForConfig(testkit.Config())
+	client, err := dynamic.NewForConfig(testkit.Config(t))
 	if err != nil {
 		t.Fatal(err)
 	}

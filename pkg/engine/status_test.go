@@ -55,7 +55,7 @@ func TestInvalid(t *testing.T) {
 func TestRuleWithError(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	start(t, testkit.Config(), fill(widgetConfig, ns, name)+"validate: [{rule: \"self.spec.replicas > 0\"}]\n").ready()
+	start(t, testkit.Config(t), fill(widgetConfig, ns, name)+"validate: [{rule: \"self.spec.replicas > 0\"}]\n").ready()
 	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 	up := waitCondition(t, widgets, ns, "a", "Valid", "False")
 	if _, _, message := condition(up, "Valid"); !strings.Contains(message, "replicas") {
@@ -100,7 +100,7 @@ func TestReadyRulesAndFields(t *testing.T) {
     - {path: .status.summary, value: "downstreams.config.?data.?note.orValue('none')"}
     - {path: .status.count, value: "size(downstreams.config.data)"}
 `, 1)
-	start(t, testkit.Config(), conf).ready()
+	start(t, testkit.Config(t), conf).ready()
 	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 	up := waitCondition(t, widgets, ns, "a", "Ready", "False")
 	if _, _, message := condition(up, "Ready"); !strings.Contains(message, "not done") {
@@ -155,7 +155,7 @@ func TestStatusThatStoresNothing(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	counter := testkit.NewCounter()
-	start(t, counter.Wrap(testkit.Config()), strings.Replace(fill(widgetConfig, ns, name), "kind: Widget", "kind: Bare", 1)).ready()
+	start(t, counter.Wrap(testkit.Config(t)), strings.Replace(fill(widgetConfig, ns, name), "kind: Widget", "kind: Bare", 1)).ready()
 	testkit.Apply(t, ns, "{apiVersion: test.example.com/v1, kind: Bare, metadata: {name: a}, spec: {data: {key: value}}}")
 	waitData(t, ns, "a", "key", "value")
 	quiet(t, counter)
@@ -195,7 +195,7 @@ func TestPause(t *testing.T) {
 func TestEvents(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	start(t, testkit.Config(), strings.Replace(fill(widgetConfig, ns, name), "events: None", "events: All", 1)+rule).ready()
+	start(t, testkit.Config(t), strings.Replace(fill(widgetConfig, ns, name), "events: None", "events: All", 1)+rule).ready()
 	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 	waitCondition(t, widgets, ns, "a", "Ready", "True")
 	waitEvent(t, ns, "a", "Created", "ConfigMap "+ns+"/a")
@@ -211,7 +211,7 @@ func TestSecretHashIsNotInStatus(t *testing.T) {
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	conf := strings.NewReplacer("v1\n    kind: ConfigMap", "v1\n    kind: Secret", "data: {{ .spec.data }}", "stringData: {{ .spec.data }}").Replace(fill(widgetConfig, ns, name))
 	counter := testkit.NewCounter()
-	start(t, counter.Wrap(testkit.Config()), conf).ready()
+	start(t, counter.Wrap(testkit.Config(t)), conf).ready()
 	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 	up := waitCondition(t, widgets, ns, "a", "Ready", "True")
 	if ids := downstreamsOf(up)["config"]; ids["uid"] == nil || ids["hash"] != nil {
@@ -231,7 +231,7 @@ func TestRecreatedUpstreamIsCountedOnce(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	faults := testkit.NewFaults()
-	start(t, faults.Wrap(testkit.Config()), fill(widgetConfig, ns, name)).ready()
+	start(t, faults.Wrap(testkit.Config(t)), fill(widgetConfig, ns, name)).ready()
 	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 	waitCondition(t, widgets, ns, "a", "Ready", "True")
 	deaf := faults.Drop(testkit.On("WATCH", "widgets"))
@@ -253,13 +253,13 @@ func TestNoEventsAtRestart(t *testing.T) {
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	conf := strings.Replace(fill(widgetConfig, ns, name), "events: None", "events: Warnings", 1) + rule
 	counter := testkit.NewCounter()
-	r := start(t, counter.Wrap(testkit.Config()), conf).ready()
+	r := start(t, counter.Wrap(testkit.Config(t)), conf).ready()
 	testkit.Apply(t, ns, widget("a", `{replicas: 30, data: {key: value}}`))
 	waitEvent(t, ns, "a", "Invalid", "at most 20 replicas")
 	quiet(t, counter)
 	r.halt()
 	counter.Reset()
-	start(t, counter.Wrap(testkit.Config()), conf).ready()
+	start(t, counter.Wrap(testkit.Config(t)), conf).ready()
 	quiet(t, counter)
 	if n := counter.Mutating(); n > 0 {
 		t.Errorf("a restart tells again: %v", counter.Snapshot())

@@ -185,7 +185,7 @@ func strickenStories() []strickenStory {
 		{name: "previous", reason: "the manager of before leaves nothing behind", conf: func(ns, other, name string) string {
 			return renamed(name).in(plain(ns, other, name), name)
 		}, before: func(t *testing.T, s *stricken) {
-			r := start(t, testkit.Config(), plain(s.ns, s.other, s.name)).ready()
+			r := start(t, testkit.Config(t), plain(s.ns, s.other, s.name)).ready()
 			s.states(near(s, "x", "one"))
 			s.stands("x", "one")
 			r.halt()
@@ -207,7 +207,7 @@ func (story strickenStory) tell(t *testing.T, stage *strickenStage, strike *test
 	if story.before != nil {
 		story.before(t, s)
 	}
-	s.life = strike.Run(t, testkit.Config(), func(cfg *rest.Config) func() { return start(t, cfg, s.conf).halt })
+	s.life = strike.Run(t, testkit.Config(t), func(cfg *rest.Config) func() { return start(t, cfg, s.conf).halt })
 	for _, step := range story.steps {
 		step(t, s)
 	}

@@ -95,8 +95,8 @@ func TestSurveyOfAdoptedDeployment(t *testing.T) {
 			makeDeployment(t, ns, row.manager, row.ports, row.apply)
 			testkit.Patch(t, deployments, ns, "a", "other", `{"metadata": {"labels": {"other": "stays"}}, "spec": {"revisionHistoryLimit": 4}}`)
 			conf := adoptingDeployment(ns, name, row.manager)
-			c := surveyAll(t, testkit.Config(), survey.Options{Documents: true}, conf).expect(t, "a", "update a").Changes[0]
-			start(t, testkit.Config(), conf).ready()
+			c := surveyAll(t, testkit.Config(t), survey.Options{Documents: true}, conf).expect(t, "a", "update a").Changes[0]
+			start(t, testkit.Config(t), conf).ready()
 			testkit.Eventually(t, patience, func() (bool, string) {
 				return len(downstreamsOf(testkit.Get(t, widgets, ns, "a"))) == 1, "it is not adopted"
 			})

@@ -35,7 +35,7 @@ func TestLeftInASharedNamespace(t *testing.T) {
 	t.Parallel()
 	one, two, shared, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
 	conf := withFar(t, name, shared, one, two, shared)
-	running := start(t, testkit.Config(), conf).ready()
+	running := start(t, testkit.Config(t), conf).ready()
 	for _, at := range [][2]string{{one, "here"}, {one, "forced"}, {two, "other"}} {
 		testkit.Apply(t, at[0], widget(at[1], "{data: {a: b}}"))
 		waitCondition(t, widgets, at[0], at[1], "Ready", "True")
@@ -58,7 +58,7 @@ func TestLeftInASharedNamespace(t *testing.T) {
 	} {
 		t.Run(row.reason, func(t *testing.T) {
 			var left []string
-			for n, f := range surveyAll(t, testkit.Config(), survey.Options{Left: true, Namespace: row.namespace}, row.conf) {
+			for n, f := range surveyAll(t, testkit.Config(t), survey.Options{Left: true, Namespace: row.namespace}, row.conf) {
 				if row.namespace != "" && f.Ref.Namespace != row.namespace {
 					t.Errorf("it looks at %s/%s", f.Ref.Namespace, n)
 				}
@@ -83,8 +83,8 @@ func TestLeftAheadOfTheWatch(t *testing.T) {
 	t.Parallel()
 	ns, shared, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
 	conf, watches := withFar(t, name, shared, ns), &held{resource: "widgets"}
-	start(t, testkit.Config(), conf).ready()
-	s, err := survey.NewSurveyor(watches.wrap(testkit.Config()), survey.Options{Left: true})
+	start(t, testkit.Config(t), conf).ready()
+	s, err := survey.NewSurveyor(watches.wrap(testkit.Config(t)), survey.Options{Left: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -102,7 +102,7 @@ func TestSurveyShowsWhatRunWouldDo(t *testing.T) {
 	t.Parallel()
 	ns := testkit.Namespace(t)
 	text := fill(widgetConfig, ns, "surveyed")
-	r := start(t, testkit.Config(), text).ready()
+	r := start(t, testkit.Config(t), text).ready()
 	for _, name := range []string{"same", "changed", "drifted", "renamed", "gone", "going"} {
 		testkit.Apply(t, ns, widget(name, "{data: {a: b}}"))
 		waitCondition(t, widgets, ns, name, "Ready", "True")
@@ -118,7 +118,7 @@ func TestSurveyShowsWhatRunWouldDo(t *testing.T) {
 	testkit.Apply(t, ns, widget("taken", "{data: {a: b}}"))
 	testkit.Apply(t, ns, widget("unrendered", "{name: NOT_A_NAME}"))
 
-	found := surveyAll(t, testkit.Config(), survey.Options{Documents: true}, text)
+	found := surveyAll(t, testkit.Config(t), survey.Options{Documents: true}, text)
 	found.expect(t, "same", "none same")
 	changed := found.expect(t, "changed", "update changed").Changes[0]
 	if before, after := changed.Before.Object["data"].(map[string]any)["a"], changed.After.Object["data"].(map[string]any)["a"]; before != "b" || after != "c" {
@@ -135,7 +135,7 @@ func TestSurveyShowsWhatRunWouldDo(t *testing.T) {
 	found.expect(t, "taken", "conflict taken")
 	found.expect(t, "unrendered", "leave ")
 
-	start(t, testkit.Config(), text).ready()
+	start(t, testkit.Config(t), text).ready()
 	waitData(t, ns, "changed", "a", "c")
 	waitData(t, ns, "drifted", "a", "b")
 	waitData(t, ns, "other", "a", "b")
@@ -143,7 +143,7 @@ func TestSurveyShowsWhatRunWouldDo(t *testing.T) {
 	waitData(t, ns, "gone", "a", "b")
 	waitData(t, ns, "new", "a", "b")
 	testkit.Eventually(t, patience, func() (bool, string) {
-		again := surveyAll(t, testkit.Config(), survey.Options{}, text)
+		again := surveyAll(t, testkit.Config(t), survey.Options{}, text)
 		for name, want := range map[string]string{"same": "none same", "changed": "none changed", "renamed": "none other", "new": "none new"} {
 			if have := again.says(name); have != want {
 				return false, name + ": " + have
@@ -160,7 +160,7 @@ func TestSurveyOfWhatGoes(t *testing.T) {
 	ns := testkit.Namespace(t)
 	text := strings.Replace(fill(widgetConfig, ns, "departing"), "namespaces: ["+ns+"]}", "namespaces: ["+ns+"], labelSelector: {matchLabels: {on: \"yes\"}}}", 1)
 	text = strings.Replace(text, "owner: {", "owner: {reference: false, ", 1)
-	r := start(t, testkit.Config(), text).ready()
+	r := start(t, testkit.Config(t), text).ready()
 	for _, name := range []string{"deleted", "unlabeled", "kept"} {
 		testkit.Apply(t, ns, strings.Replace(widget(name, "{data: {a: b}}"), "name: "+name, "name: "+name+", labels: {on: \"yes\"}", 1))
 		waitCondition(t, widgets, ns, name, "Ready", "True")
@@ -169,7 +169,7 @@ func TestSurveyOfWhatGoes(t *testing.T) {
 	testkit.Delete(t, widgets, ns, "deleted")
 	testkit.Patch(t, widgets, ns, "unlabeled", "test", `{"metadata": {"labels": null}}`)
 
-	found := surveyAll(t, testkit.Config(), survey.Options{}, text)
+	found := surveyAll(t, testkit.Config(t), survey.Options{}, text)
 	found.expect(t, "kept", "none kept")
 	found.expect(t, "unlabeled", "leftover unlabeled")
 	if f := found.expect(t, "deleted", "delete deleted"); f.Finalizer != pipeline.FinalizerRemove {
@@ -178,9 +178,9 @@ func TestSurveyOfWhatGoes(t *testing.T) {
 
 	renamed := strings.Replace(text, "- name: config\n    apiVersion: v1\n    kind: ConfigMap", "- name: config\n    apiVersion: v1\n    kind: Secret", 1)
 	renamed = strings.Replace(renamed, "      data:", "      stringData:", 1)
-	surveyAll(t, testkit.Config(), survey.Options{}, renamed).expect(t, "kept", "create kept, forgotten kept")
+	surveyAll(t, testkit.Config(t), survey.Options{}, renamed).expect(t, "kept", "create kept, forgotten kept")
 
-	start(t, testkit.Config(), text).ready()
+	start(t, testkit.Config(t), text).ready()
 	waitGone(t, widgets, ns, "deleted")
 	testkit.Get(t, configMaps, ns, "unlabeled")
 	testkit.Delete(t, widgets, ns, "kept")
@@ -192,12 +192,12 @@ func TestSurveyRecreates(t *testing.T) {
 	t.Parallel()
 	ns := testkit.Namespace(t)
 	text := strings.Replace(fill(widgetConfig, ns, "recreating"), "    # downstream", "      immutable: true\n    updatePolicy: Recreate", 1)
-	r := start(t, testkit.Config(), text).ready()
+	r := start(t, testkit.Config(t), text).ready()
 	testkit.Apply(t, ns, widget("fixed", "{data: {a: b}}"))
 	waitCondition(t, widgets, ns, "fixed", "Ready", "True")
 	r.halt()
 	testkit.Apply(t, ns, widget("fixed", "{data: {a: c}}"))
-	c := surveyAll(t, testkit.Config(), survey.Options{Documents: true}, text).expect(t, "fixed", "recreate fixed").Changes[0]
+	c := surveyAll(t, testkit.Config(t), survey.Options{Documents: true}, text).expect(t, "fixed", "recreate fixed").Changes[0]
 	if c.After.GetName() != "fixed" || c.After.Object["data"].(map[string]any)["a"] != "c" || c.Before.Object["data"].(map[string]any)["a"] != "b" {
 		t.Errorf("it is to go from %v to %v", c.Before, c.After)
 	}
@@ -208,7 +208,7 @@ func TestSurveyWithoutTheRightToPatch(t *testing.T) {
 	t.Parallel()
 	ns := testkit.Namespace(t)
 	text := fill(widgetConfig, ns, "reader")
-	r := start(t, testkit.Config(), text).ready()
+	r := start(t, testkit.Config(t), text).ready()
 	for _, name := range []string{"same", "changed", "renamed"} {
 		testkit.Apply(t, ns, widget(name, "{data: {a: b}}"))
 		waitCondition(t, widgets, ns, name, "Ready", "True")
@@ -236,7 +236,7 @@ func TestSurveyIntoNoNamespace(t *testing.T) {
 		"        name: {{ .metadata.name }}\n        namespace: nowhere-to-be-found", 1)
 	text = strings.Replace(text, "    # downstream", "    targetNamespaces: {from: Any}", 1)
 	testkit.Apply(t, ns, widget("early", "{data: {a: b}}"))
-	f := surveyAll(t, testkit.Config(), survey.Options{}, text).expect(t, "early", "create early")
+	f := surveyAll(t, testkit.Config(t), survey.Options{}, text).expect(t, "early", "create early")
 	if f.Finalizer != pipeline.FinalizerAdd || !strings.Contains(f.Changes[0].Note, "namespace nowhere-to-be-found does not exist yet") {
 		t.Errorf("found %+v", f.Changes[0])
 	}
@@ -263,7 +263,7 @@ func TestSurveyFollows(t *testing.T) {
 	t.Parallel()
 	ns := testkit.Namespace(t)
 	testkit.Apply(t, ns, widget("first", "{data: {a: b}}"))
-	s, err := survey.NewSurveyor(testkit.Config(), survey.Options{})
+	s, err := survey.NewSurveyor(testkit.Config(t), survey.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -301,14 +301,14 @@ func TestSurveyDuringBefore(t *testing.T) {
 	testkit.Delete(t, widgets, ns, "a")
 	waitBefore(t, ns, "a", "BeforeRunning")
 	r.halt()
-	found := surveyAll(t, testkit.Config(), survey.Options{}, text)
+	found := surveyAll(t, testkit.Config(t), survey.Options{}, text)
 	found.expect(t, "a", "wait a-drain, wait a")
 
 	testkit.Patch(t, configMaps, ns, "a-drain", "somebody", drainDone)
-	found = surveyAll(t, testkit.Config(), survey.Options{}, text)
+	found = surveyAll(t, testkit.Config(t), survey.Options{}, text)
 	found.expect(t, "a", "wait a-drain, wait a")
 
-	start(t, testkit.Config(), text)
+	start(t, testkit.Config(t), text)
 	waitGone(t, widgets, ns, "a")
 }
 
@@ -325,7 +325,7 @@ func TestSurveyKeepsTheShard(t *testing.T) {
 	m.halt()
 	has := testkit.Get(t, configMaps, ns, "a").GetLabels()[name+".example.com/shard"]
 	conf = strings.Replace(conf, "data: {{ .spec.data }}", "data: {key: other}", 1)
-	found := surveyAll(t, testkit.Config(), survey.Options{Documents: true}, conf)
+	found := surveyAll(t, testkit.Config(t), survey.Options{Documents: true}, conf)
 	change := found.expect(t, "a", "update a").Changes[0]
 	if is := change.After.GetLabels()[name+".example.com/shard"]; is != has {
 		t.Errorf("afterwards, the label of the shard %q is %q", has, is)
@@ -342,13 +342,13 @@ func TestSurveyWithoutBefore(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	text := withBefore(ns, name, `when: self.spec.?name.orValue("") != "a"`)
-	r := start(t, testkit.Config(), text).ready()
+	r := start(t, testkit.Config(t), text).ready()
 	testkit.Apply(t, ns, widget("a", "{name: a, data: {key: value}}"))
 	waitCondition(t, widgets, ns, "a", "Ready", "True")
 	r.halt()
 	testkit.Delete(t, widgets, ns, "a")
-	surveyAll(t, testkit.Config(), survey.Options{}, text).expect(t, "a", "delete a")
-	start(t, testkit.Config(), text)
+	surveyAll(t, testkit.Config(t), survey.Options{}, text).expect(t, "a", "delete a")
+	start(t, testkit.Config(t), text)
 	waitGone(t, widgets, ns, "a")
 	if testkit.Find(t, configMaps, ns, "a-drain") != nil {
 		t.Error("the object was created though when is false")

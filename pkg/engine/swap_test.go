@@ -59,7 +59,7 @@ func TestNamesAreSwapped(t *testing.T) {
 				if row.change != nil {
 					conf = row.change(ns, conf)
 				}
-				r := start(t, testkit.Config(), conf).ready()
+				r := start(t, testkit.Config(t), conf).ready()
 				apply := func(shift int) {
 					for i := range row.names {
 						testkit.Apply(t, ns, widgetAt(fmt.Sprintf("u%d", i), row.names[(i+shift)%len(row.names)]))
@@ -76,7 +76,7 @@ func TestNamesAreSwapped(t *testing.T) {
 				if at == "over a restart" {
 					r.halt()
 					apply(1)
-					start(t, testkit.Config(), conf).ready()
+					start(t, testkit.Config(t), conf).ready()
 				} else {
 					apply(1)
 				}
@@ -97,7 +97,7 @@ func TestRowsSwapNames(t *testing.T) {
 	ns, name, db := testkit.Namespace(t), testkit.Unique(t), newDatabase(t)
 	db.add(1, 6)
 	db.exec(`UPDATE apps SET data = json_object('of', 'row ' || id)`)
-	start(t, testkit.Config(), db.config(ns, name)).ready()
+	start(t, testkit.Config(t), db.config(ns, name)).ready()
 	waitData(t, ns, app(6), "of", "row 6")
 	db.exec(`UPDATE apps SET name = 'app-' || (CASE WHEN id <= 4 THEN id % 4 + 1 ELSE 11 - id END)`) // four in a circle, and two
 	for i := 1; i <= 6; i++ {
@@ -116,7 +116,7 @@ func TestItemsSwapNames(t *testing.T) {
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	conf := replaceOnce(t, fill(poolConfig, ns, name), `"{{ .metadata.name }}-{{ item.name }}"`, `"{{ item.name }}"`)
 	conf = replaceOnce(t, conf, `{value: "{{ item.value }}"}`, `{of: {{ .metadata.name }}}`)
-	start(t, testkit.Config(), conf).ready()
+	start(t, testkit.Config(t), conf).ready()
 	testkit.Apply(t, ns, pool("p", "a", "b", "stays-p"))
 	testkit.Apply(t, ns, pool("q", "c", "d", "stays-q"))
 	for object, of := range map[string]string{"a": "p", "b": "p", "stays-p": "p", "c": "q", "d": "q", "stays-q": "q"} {
@@ -139,7 +139,7 @@ func TestNamespacesAreSwapped(t *testing.T) {
 	ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
 	conf := replaceOnce(t, swapping(ns, name, "targetNamespaces: {from: List, names: ["+ns+", "+other+"]}"),
 		"name: {{ .spec.name | default .metadata.name }}", "name: same\n        namespace: {{ .spec.name }}")
-	start(t, testkit.Config(), conf).ready()
+	start(t, testkit.Config(t), conf).ready()
 	spaces := []string{ns, other}
 	for shift := range 2 {
 		for i := range spaces {
@@ -157,7 +157,7 @@ func TestFieldsAreSwapped(t *testing.T) {
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	makeTheirs(t, ns, "one")
 	makeTheirs(t, ns, "two")
-	start(t, testkit.Config(), strings.Replace(contributing(ns, name, ""), "data: {{ .spec.data }}", "data: {of: {{ .metadata.name }}}", 1)).ready()
+	start(t, testkit.Config(t), strings.Replace(contributing(ns, name, ""), "data: {{ .spec.data }}", "data: {of: {{ .metadata.name }}}", 1)).ready()
 	objects := []string{"one", "two"}
 	for shift := range 2 {
 		for i := range objects {
@@ -175,7 +175,7 @@ func TestFieldsAreSwapped(t *testing.T) {
 func TestGeneratedIsNotSwapped(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	start(t, testkit.Config(), generatedConfig(t, ns, name)).ready()
+	start(t, testkit.Config(t), generatedConfig(t, ns, name)).ready()
 	some := func(value string) bool { return len(value) > 8 }
 	of := func(owner string) func(string) bool { return func(have string) bool { return have == owner } }
 	for i, object := range []string{"one", "two"} {
@@ -221,7 +221,7 @@ func TestSwapsTakeNothing(t *testing.T) {
 			if len(row.lines) > 0 {
 				conf = strings.Replace(conf, "owner: {", "owner: {reference: false, ", 1)
 			}
-			start(t, counter.Wrap(testkit.Config()), conf).ready()
+			start(t, counter.Wrap(testkit.Config(t)), conf).ready()
 			testkit.Apply(t, ns, widgetAt("waits", "one"))
 			testkit.Apply(t, ns, widgetAt("other", "two"))
 			waitData(t, ns, "one", "of", "waits")
@@ -270,7 +270,7 @@ func TestSwapWithRefusedObject(t *testing.T) {
 			t.Parallel()
 			ns, name := testkit.Namespace(t), testkit.Unique(t)
 			counter := testkit.NewCounter()
-			start(t, counter.Wrap(testkit.Config()), fill(widgetConfig, ns, name)).ready()
+			start(t, counter.Wrap(testkit.Config(t)), fill(widgetConfig, ns, name)).ready()
 			testkit.Apply(t, ns, widget("first", "{name: one, data: {of: first}}"))
 			testkit.Apply(t, ns, widget("second", "{name: two, data: {of: second}}"))
 			waitData(t, ns, "one", "of", "first")

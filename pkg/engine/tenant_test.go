@@ -97,7 +97,7 @@ func TestTenantAddsToOurObjects(t *testing.T) {
 		enforced()
 	}
 	testkit.Patch(t, namespaces, "", ns, "somebody", `{"metadata":{"labels":{"fence":"`+name+`"}}}`)
-	r := start(t, testkit.Config(), conf).ready()
+	r := start(t, testkit.Config(t), conf).ready()
 	enforced()
 	r.halt()
 
@@ -105,7 +105,7 @@ func TestTenantAddsToOurObjects(t *testing.T) {
 		testkit.Patch(t, f.gvr, ns, "fence", "tenant", f.adds)
 	}
 	counter := testkit.NewCounter()
-	r = start(t, counter.Wrap(testkit.Config()), conf).ready()
+	r = start(t, counter.Wrap(testkit.Config(t)), conf).ready()
 	quiet(t, counter)
 	if asked := counter.Requests(func(r testkit.Request) bool { return r.Name != "" && r.Resource != "" && r.Verb != "WATCH" }); len(asked) > 0 {
 		t.Errorf("a restart costs %v", asked)
@@ -115,7 +115,7 @@ func TestTenantAddsToOurObjects(t *testing.T) {
 	for _, f := range fences {
 		testkit.Patch(t, f.gvr, ns, "fence", "tenant", f.tampers)
 	}
-	start(t, testkit.Config(), conf).ready()
+	start(t, testkit.Config(t), conf).ready()
 	enforced()
 	tamper()
 	for _, f := range fences {

@@ -29,7 +29,7 @@ func TestTerminatingIsRepaired(t *testing.T) {
 			conf := fill(widgetConfig, ns, name)
 			conf = replaceOnce(t, conf, "    # downstream\n", row.policy)
 			counter := testkit.NewCounter()
-			operator := start(t, counter.Wrap(testkit.Config()), conf).ready()
+			operator := start(t, counter.Wrap(testkit.Config(t)), conf).ready()
 			testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 			made := waitData(t, ns, "a", "key", "value")
 			waitCondition(t, widgets, ns, "a", "Ready", "True")
@@ -42,7 +42,7 @@ func TestTerminatingIsRepaired(t *testing.T) {
 			}
 			testkit.Patch(t, configMaps, ns, "a", "somebody", row.change)
 			if row.stopped {
-				start(t, counter.Wrap(testkit.Config()), conf).ready()
+				start(t, counter.Wrap(testkit.Config(t)), conf).ready()
 			}
 			if row.left {
 				quiet(t, counter)

@@ -50,7 +50,7 @@ func testUnselected(t *testing.T, by, kind string) {
 	testkit.Apply(t, ns, widget("a", `{namespace: `+at+`, data: {key: value}}`))
 	label(`"yes"`)
 	counter := testkit.NewCounter()
-	start(t, counter.Wrap(testkit.Config()), conf).ready()
+	start(t, counter.Wrap(testkit.Config(t)), conf).ready()
 	waitCondition(t, widgets, ns, "a", "Ready", ready)
 
 	label("null")
@@ -88,7 +88,7 @@ func TestUnselectedWaits(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	conf := watched(fill(widgetConfig, ns, name), "labelSelector: {matchLabels: {served: \"yes\"}}")
-	start(t, testkit.Config(), conf).ready()
+	start(t, testkit.Config(t), conf).ready()
 	testkit.Apply(t, ns, strings.Replace(widget("a", `{data: {key: value}}`), "{name: a}", `{name: a, labels: {served: "yes"}}`, 1))
 	waitCondition(t, widgets, ns, "a", "Ready", "True")
 	holdFor(t, ns, "a")

@@ -67,7 +67,7 @@ func TestMarkOfNobody(t *testing.T) {
 			labeled("a", `{name: a, namespace: `+at+`, data: {key: value}}`)
 			mark := strings.NewReplacer("NS", ns, "UID-other", string(other.GetUID()), "UID-unlabeled", string(unlabeled.GetUID())).Replace(row.mark)
 			counter := testkit.NewCounter()
-			operator := start(t, counter.Wrap(testkit.Config()), conf).ready()
+			operator := start(t, counter.Wrap(testkit.Config(t)), conf).ready()
 			made := waitData(t, at, "a", "key", "value")
 			waitCondition(t, widgets, ns, "a", "Ready", "True")
 			if row.write == nil {
@@ -76,7 +76,7 @@ func TestMarkOfNobody(t *testing.T) {
 			if row.stopped {
 				operator.halt()
 				row.write(t, at, "a", name, mark)
-				start(t, counter.Wrap(testkit.Config()), conf)
+				start(t, counter.Wrap(testkit.Config(t)), conf)
 			} else {
 				row.write(t, at, "a", name, mark)
 			}
@@ -107,7 +107,7 @@ func TestMarkOfNobody(t *testing.T) {
 			ns, at, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
 			conf := elsewhere(fill(widgetConfig, ns, name), at, ns)
 			conf = strings.NewReplacer("    targetNamespaces:", row.downstream+"    targetNamespaces:", status, row.status).Replace(conf)
-			start(t, testkit.Config(), conf).ready()
+			start(t, testkit.Config(t), conf).ready()
 			testkit.Apply(t, ns, widget("a", `{name: a, namespace: `+at+`, data: {key: value}}`))
 			waitData(t, at, "a", "key", "value")
 			waitCondition(t, widgets, ns, "a", "Ready", "True")
@@ -138,7 +138,7 @@ func TestMarkOfAnUnknown(t *testing.T) {
 	t.Parallel()
 	ns, at, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
 	counter := testkit.NewCounter()
-	conn := counter.Wrap(testkit.Config())
+	conn := counter.Wrap(testkit.Config(t))
 	wrapped := rest.CopyConfig(conn)
 	wrapped.Wrap(func(next http.RoundTripper) http.RoundTripper { return refusingUpstreams{next} })
 	start(t, wrapped, patient(elsewhere(fill(widgetConfig, ns, name), at, ns))).ready()
@@ -184,7 +184,7 @@ func TestFieldsMarkOfNobody(t *testing.T) {
 				}
 				testkit.Apply(t, ns, widget("w", "{name: shared, data: {key: one}}"))
 				counter := testkit.NewCounter()
-				start(t, counter.Wrap(testkit.Config()), contributing(ns, name, row.force))
+				start(t, counter.Wrap(testkit.Config(t)), contributing(ns, name, row.force))
 				waitData(t, ns, "shared", "key", "one")
 				eventuallyCondition(t, ns, "w", "True", "", "")
 				if row.running {
@@ -233,7 +233,7 @@ func TestMarkOfNoRow(t *testing.T) {
 	d := newDatabase(t)
 	d.add(1, 2)
 	counter := testkit.NewCounter()
-	start(t, counter.Wrap(testkit.Config()), d.config(ns, name)).ready()
+	start(t, counter.Wrap(testkit.Config(t)), d.config(ns, name)).ready()
 	waitApps(t, ns, name, 1, 2)
 	quiet(t, counter)
 	remark(t, ns, app(1), name, "/nobody/"+name+":nobody")

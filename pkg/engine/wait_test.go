@@ -37,7 +37,7 @@ func TestDeletionWaits(t *testing.T) {
 			if row == "elsewhere" {
 				conf, at = elsewhere(conf, other, ns), other
 			}
-			start(t, counter.Wrap(testkit.Config()), conf+waiting).ready()
+			start(t, counter.Wrap(testkit.Config(t)), conf+waiting).ready()
 			testkit.Apply(t, ns, widget("a", `{namespace: `+at+`, data: {key: value}}`))
 			waitCondition(t, widgets, ns, "a", "Ready", "True")
 			holdFor(t, at, "a")
@@ -87,7 +87,7 @@ func TestDeletionWaitsForTheUnseen(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	counter, faults := testkit.NewCounter(), testkit.NewFaults()
-	start(t, counter.Wrap(faults.Wrap(testkit.Config())), fill(widgetConfig, ns, name)+waiting).ready()
+	start(t, counter.Wrap(faults.Wrap(testkit.Config(t))), fill(widgetConfig, ns, name)+waiting).ready()
 	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 	waitCondition(t, widgets, ns, "a", "Ready", "True")
 	holdFor(t, ns, "a")
@@ -129,7 +129,7 @@ func TestFinalizerComesLater(t *testing.T) {
 			}
 			r.halt()
 			counter.Reset()
-			start(t, counter.Wrap(testkit.Config()), fill(widgetConfig, ns, name)+row.added).ready()
+			start(t, counter.Wrap(testkit.Config(t)), fill(widgetConfig, ns, name)+row.added).ready()
 			testkit.Eventually(t, patience, func() (bool, string) {
 				f := testkit.Get(t, widgets, ns, "a").GetFinalizers()
 				return slices.Contains(f, finalizerOf(name)), "finalizers are " + strings.Join(f, ", ")
@@ -147,7 +147,7 @@ func TestRefusedDeleteIsReported(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	faults := testkit.NewFaults()
-	start(t, faults.Wrap(testkit.Config()), strings.Replace(fill(widgetConfig, ns, name), "events: None", "events: Warnings", 1)+waiting).ready()
+	start(t, faults.Wrap(testkit.Config(t)), strings.Replace(fill(widgetConfig, ns, name), "events: None", "events: Warnings", 1)+waiting).ready()
 	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 	waitCondition(t, widgets, ns, "a", "Ready", "True")
 	refusal := faults.Answer(403, testkit.On("DELETE", "configmaps"))

@@ -68,7 +68,7 @@ func TestWriteBack(t *testing.T) {
 	conf = strings.Replace(conf, "SELECT id, name, data FROM", "SELECT id, name, data, state, message, updated FROM", 1)
 	conf = strings.Replace(conf, "      data: {{ .row.data }}", "      data:\n        key: {{ .row.data.key }}\n        updated: v{{ .row.updated | default 0 }}", 1)
 	conf = strings.Replace(conf, "downstreams:", "validate: [{rule: self.row.data.key != 'bad', message: it is bad}]\ndownstreams:", 1)
-	r := start(t, testkit.Config(), conf).ready()
+	r := start(t, testkit.Config(t), conf).ready()
 	db.wait(states, "1=Ready(Ready:) 2=Failed(Invalid:Invalid value: it is bad)")
 	waitData(t, ns, app(1), "updated", "v"+db.text("SELECT updated FROM apps WHERE id = 1"))
 	quiet := func(want string) {
@@ -106,7 +106,7 @@ func TestWriteBackFails(t *testing.T) {
 			db.exec("DROP TRIGGER written")
 			db.exec(c.fail)
 			logged := &logText{}
-			r := startWith(t, testkit.Config(), logged.to, writeBackTo(db.config(ns, name))).ready()
+			r := startWith(t, testkit.Config(t), logged.to, writeBackTo(db.config(ns, name))).ready()
 			waitApps(t, ns, name, 1, 2)
 			waitState(t, name, "WriteBackFailed")
 			for _, want := range []string{" cannot be written: executing source.writeBack: ", c.wants} {
@@ -159,7 +159,7 @@ func TestWriteBackNeedsTheLead(t *testing.T) {
 	ns, name, db := testkit.Namespace(t), testkit.Unique(t), newDatabase(t).withStates()
 	db.insert(1, `{"key": "one"}`)
 	tenure := leadership.NewTenure("Lease test", time.Hour, logr.Discard())
-	startWith(t, testkit.Config(), func(_ *config.Operator, o *engine.Options) { o.Tenure = tenure }, writeBackTo(db.config(ns, name))).ready()
+	startWith(t, testkit.Config(t), func(_ *config.Operator, o *engine.Options) { o.Tenure = tenure }, writeBackTo(db.config(ns, name))).ready()
 	waitApps(t, ns, name, 1, 1)
 	nothing := func(want string) {
 		t.Helper()

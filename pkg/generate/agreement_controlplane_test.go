@@ -178,7 +178,7 @@ func openDoor(t *testing.T, set string) *door {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cluster, err := kinds.Live(testkit.Config())
+	cluster, err := kinds.Live(testkit.Config(t))
 	if err != nil {
 		t.Fatal(err)
 	}

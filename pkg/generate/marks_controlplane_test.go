@@ -105,7 +105,7 @@ func newMarked(t *testing.T) *marked {
 	up := testkit.Apply(t, m.ns, `{apiVersion: generate.example.com/v1, kind: App, metadata: {name: a}, spec: {image: "web:1", replicas: 1}}`)
 	m.uid = up.GetUID()
 	// The operator works as a ServiceAccount, by a user who may act as everybody.
-	m.operating = rest.CopyConfig(testkit.Config())
+	m.operating = rest.CopyConfig(testkit.Config(t))
 	m.operating.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + m.ns + ":operator",
 		Groups: []string{"system:masters"}}
 	return m

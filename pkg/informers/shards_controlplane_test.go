@@ -29,7 +29,7 @@ func TestShardsOfAnAPIServerThatFilters(t *testing.T) {
 		}
 	}
 	create(0, objects/2)
-	connections, err := NewConnections(testkit.Config())
+	connections, err := NewConnections(testkit.Config(t))
 	if err != nil {
 		t.Fatal(err)
 	}

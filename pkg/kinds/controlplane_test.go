@@ -57,7 +57,7 @@ func TestServerKinds(t *testing.T) {
 }
 
 func TestServerUnknownKinds(t *testing.T) {
-	cluster, err := Live(testkit.Config())
+	cluster, err := Live(testkit.Config(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func TestServerUnknownKinds(t *testing.T) {
 
 // TestServerGone: an unreachable API server is not an unknown kind.
 func TestServerGone(t *testing.T) {
-	config := *testkit.Config()
+	config := *testkit.Config(t)
 	faults := testkit.NewFaults()
 	faults.Drop(testkit.On("GET", ""))
 	cluster, err := Live(faults.Wrap(&config))
@@ -91,7 +91,7 @@ func TestServerGone(t *testing.T) {
 // TestServerKindComesAndGoes: a kind is found once its definition is installed, with its schema soon after, and is unknown
 // after the definition is deleted and the cache invalidated.
 func TestServerKindComesAndGoes(t *testing.T) {
-	cluster, err := Live(testkit.Config())
+	cluster, err := Live(testkit.Config(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +136,7 @@ var statusCameLater = map[string]bool{"CSINode": true}
 
 // TestServerBuiltins compares the table of built-in kinds with discovery.
 func TestServerBuiltins(t *testing.T) {
-	client, err := discovery.NewDiscoveryClientForConfig(testkit.Config())
+	client, err := discovery.NewDiscoveryClientForConfig(testkit.Config(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +185,7 @@ func TestServerBuiltins(t *testing.T) {
 }
 
 func TestServerVersion(t *testing.T) {
-	cluster, err := Live(testkit.Config())
+	cluster, err := Live(testkit.Config(t))
 	if err != nil {
 		t.Fatal(err)
 	}

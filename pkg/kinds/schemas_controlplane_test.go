@@ -26,7 +26,7 @@ const refPrefix = "#/components/schemas/"
 // TestServerSchemas: the embedded schema of every built-in kind is the API server's. With -update the embedded file is written
 // from the API server.
 func TestServerSchemas(t *testing.T) {
-	cluster, err := Live(testkit.Config())
+	cluster, err := Live(testkit.Config(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +120,7 @@ func pack(t *testing.T, version string) {
 // published returns the schemas of all group versions of Kubernetes.
 func published(t *testing.T) map[string]*spec.Schema {
 	t.Helper()
-	client, err := discovery.NewDiscoveryClientForConfig(testkit.Config())
+	client, err := discovery.NewDiscoveryClientForConfig(testkit.Config(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -84,7 +84,7 @@ func TestConformance(t *testing.T) {
 
 func runRow(t *testing.T, r row) {
 	ns := testkit.Namespace(t)
-	actual := connect(t, "real", ns, testkit.Config(), nil)
+	actual := connect(t, "real", ns, testkit.Config(t), nil)
 	cluster := newCluster(t, ns)
 	played := connect(t, "memory", ns, cluster.Config(), cluster)
 	for i, s := range r.steps {

@@ -36,7 +36,7 @@ type automatic struct {
 
 func newAutomatic(t *testing.T, k *kind) *automatic {
 	a := &automatic{T: t, kind: k, counter: testkit.NewCounter(), faults: testkit.NewFaults(), events: events.NewFakeRecorder(100)}
-	client, err := dynamic.NewForConfig(a.faults.Wrap(a.counter.Wrap(testkit.Config())))
+	client, err := dynamic.NewForConfig(a.faults.Wrap(a.counter.Wrap(testkit.Config(t))))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ func TestMigrateBesideOthers(t *testing.T) {
 	k := define(t, "v1beta1!", "v1")
 	k.fill(3)
 	k.change("v1", "v1beta1", "v1!")
-	config := testkit.Config()
+	config := testkit.Config(t)
 	again, touched := false, false
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return before(func(r *http.Request) {
@@ -158,7 +158,7 @@ func TestFillBesideOthers(t *testing.T) {
 		}
 	}
 	did := map[string]bool{}
-	config := testkit.Config()
+	config := testkit.Config(t)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return before(func(r *http.Request) {
 			name := path.Base(r.URL.Path)

@@ -158,7 +158,7 @@ func TestMigrateInterrupted(t *testing.T) {
 	}
 	k.change("v1", "v1beta1", "v1!")
 	for n := 0; ; n++ {
-		config := testkit.Config()
+		config := testkit.Config(t)
 		sent := 0
 		ctx, cancel := context.WithCancel(t.Context())
 		config.Wrap(func(next http.RoundTripper) http.RoundTripper {
@@ -347,7 +347,7 @@ func TestMigrateManyRefused(t *testing.T) {
 	k.change("v1", "v1beta1", "v1!")
 	faults := testkit.NewFaults()
 	faults.Answer(http.StatusForbidden, testkit.On("PATCH", "things"))
-	client, err := dynamic.NewForConfig(faults.Wrap(testkit.Config()))
+	client, err := dynamic.NewForConfig(faults.Wrap(testkit.Config(t)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -373,7 +373,7 @@ func TestMigrateNeighborsFail(t *testing.T) {
 	faults.Answer(http.StatusInternalServerError, func(r *http.Request) bool {
 		return r.Method == http.MethodPatch && strings.HasPrefix(path.Base(r.URL.Path), "t1")
 	})
-	client, err := dynamic.NewForConfig(faults.Wrap(testkit.Config()))
+	client, err := dynamic.NewForConfig(faults.Wrap(testkit.Config(t)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -402,7 +402,7 @@ func TestMigratePassingFailure(t *testing.T) {
 		failures++
 		return failures <= 2
 	})
-	client, err := dynamic.NewForConfig(faults.Wrap(testkit.Config()))
+	client, err := dynamic.NewForConfig(faults.Wrap(testkit.Config(t)))
 	if err != nil {
 		t.Fatal(err)
 	}

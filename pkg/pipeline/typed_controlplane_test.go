@@ -25,7 +25,7 @@ import (
 func installed(t *testing.T, crds string) (file string, live *kinds.Cluster) {
 	t.Helper()
 	testkit.InstallCRDs(t, strings.Split(crds, "\n---\n")...)
-	live, err := kinds.Live(testkit.Config())
+	live, err := kinds.Live(testkit.Config(t))
 	if err != nil {
 		t.Fatal(err)
 	}

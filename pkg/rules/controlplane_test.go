@@ -104,7 +104,7 @@ func TestAgainstCRD(t *testing.T) {
 	}
 	const group = "compared.example.com"
 	testkit.InstallCRDs(t, definition(t, group, given))
-	cluster, err := kinds.Live(testkit.Config())
+	cluster, err := kinds.Live(testkit.Config(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,7 +205,7 @@ func serverVerdict(t *testing.T, namespace, text string) []string {
 
 // TestAgainstDeployment: the API server's schema of a built-in kind works like the one of a CRD.
 func TestAgainstDeployment(t *testing.T) {
-	cluster, err := kinds.Live(testkit.Config())
+	cluster, err := kinds.Live(testkit.Config(t))
 	if err != nil {
 		t.Fatal(err)
 	}

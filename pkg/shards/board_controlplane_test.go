@@ -18,7 +18,7 @@ import (
 // TestBoard: what processes write on a board at once is all there in the end, the first write among it. Reading makes no Lease.
 func TestBoard(t *testing.T) {
 	t.Parallel()
-	client := kubernetes.NewForConfigOrDie(testkit.Config()).CoordinationV1().Leases(testkit.Namespace(t))
+	client := kubernetes.NewForConfigOrDie(testkit.Config(t)).CoordinationV1().Leases(testkit.Namespace(t))
 	board := shards.Board{Client: client, Name: "board"}
 	read := func() map[string]string {
 		have, err := board.Update(t.Context(), func(map[string]string) bool { return false })

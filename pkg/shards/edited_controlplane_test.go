@@ -25,7 +25,7 @@ type edited struct {
 func startEdited(t *testing.T) edited {
 	t.Helper()
 	namespace := testkit.Namespace(t)
-	e := edited{leases: kubernetes.NewForConfigOrDie(testkit.Config()).CoordinationV1().Leases(namespace)}
+	e := edited{leases: kubernetes.NewForConfigOrDie(testkit.Config(t)).CoordinationV1().Leases(namespace)}
 	e.a, e.b = start(t, namespace, number), start(t, namespace, number)
 	await(t, "two processes", []int{6, 6}, e.a, e.b)
 	e.settle(t)

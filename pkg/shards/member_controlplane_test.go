@@ -49,7 +49,7 @@ func start(t *testing.T, namespace string, n int) *process {
 func startWith(t *testing.T, namespace string, n int, timings leadership.Timings) *process {
 	t.Helper()
 	p := &process{over: make(chan error, 1)}
-	cfg := rest.CopyConfig(testkit.Config())
+	cfg := rest.CopyConfig(testkit.Config(t))
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(r *http.Request) (*http.Response, error) {
 			if p.cut.Load() || p.deaf.Load() && r.Method == http.MethodGet && r.URL.Query().Has("labelSelector") {

@@ -1,0 +1,115 @@
+// Package bubble runs tests against an API server in memory, in virtual time: a delay of an hour takes no time, a test waits until every
+// goroutine is blocked instead of for a while, and no other test disturbs it. The helpers of testkit work as with a control plane.
+//
+// A test belongs here if its result does not depend on what only a real API server does: admission, authorization, validation of
+// built-in kinds, conversion by webhooks. The conformance table of memcluster holds the API server in memory to the real one.
+package bubble
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+
+	"github.com/corollary-dev/corollary/internal/controlplane"
+	"github.com/corollary-dev/corollary/internal/testkit"
+	"github.com/corollary-dev/corollary/pkg/memcluster"
+)
+
+// collectionDelay is the time from a write until the garbage collector and the namespace controller act.
+const collectionDelay = 20 * time.Millisecond
+
+// Run runs a test in parallel with others, on an API server of its own that has the CRDs in the *.yaml files of a directory.
+// The garbage collector and the namespace controller run. The test must not call t.Run or t.Parallel.
+func Run(t *testing.T, crds string, test func(t *testing.T)) {
+	t.Helper()
+	t.Parallel()
+	definitions := Definitions(t, crds)
+	synctest.Test(t, func(t *testing.T) {
+		cluster, err := memcluster.New(definitions)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"default", "kube-system"} {
+			if _, err := cluster.Put(testkit.Parse(t, "{apiVersion: v1, kind: Namespace, metadata: {name: "+name+"}}")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		testkit.Serve(t, controlled(t, cluster))
+		test(t)
+	})
+}
+
+// controlled runs the controllers, and returns a client configuration whose writes they see.
+func controlled(t *testing.T, cluster *memcluster.Cluster) *rest.Config {
+	written := make(chan struct{}, 1)
+	go func() {
+		for {
+			select {
+			case <-t.Context().Done():
+				return
+			case <-written:
+			}
+			<-time.After(collectionDelay)
+			cluster.CollectGarbage()
+		}
+	}()
+	config := cluster.Config()
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(request *http.Request) (*http.Response, error) {
+			response, err := next.RoundTrip(request)
+			if request.Method != http.MethodGet {
+				select {
+				case written <- struct{}{}:
+				default:
+				}
+			}
+			return response, err
+		})
+	})
+	return config
+}
+
+// Definitions reads the CRDs in the *.yaml files of a directory.
+func Definitions(t testing.TB, dir string) (definitions []*unstructured.Unstructured) {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		documents, err := controlplane.Documents(string(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		definitions = append(definitions, documents...)
+	}
+	return definitions
+}
+
+// Quiet advances the virtual clock by an hour and fails the test if a request that counts was sent meanwhile.
+func Quiet(t testing.TB, c *testkit.Counter) {
+	t.Helper()
+	synctest.Wait()
+	before := c.Total()
+	<-time.After(time.Hour)
+	synctest.Wait()
+	if after := c.Total(); after != before {
+		t.Errorf("%d requests within an hour without a change: %v", after-before, c.Snapshot())
+	}
+}
+
+// roundTripper is a function as an http.RoundTripper.
+type roundTripper func(*http.Request) (*http.Response, error)
+
+// RoundTrip implements http.RoundTripper.
+func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
