@@ -136,7 +136,7 @@ func largeDeployment(t testing.TB) *unstructured.Unstructured {
 
 // TestHeapOfLive limits the memory for a Deployment of 27 KB to half a KiB.
 func TestHeapOfLive(t *testing.T) {
-	const objects, most = 600, 512
+	const objects, most = 600, 528
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // other threads and pools would count too
 	text, err := json.Marshal(largeDeployment(t).Object)
 	if err != nil {

@@ -46,6 +46,8 @@ type Live struct {
 	P Sum
 	// Initial has the state of each initial field of the view, in the same order.
 	Initial []InitialField
+	// Secret is what is kept of a Secret; nil for any other kind.
+	Secret *Secret
 	// Status and StatusMessage are the result of kstatus for the whole object, generation included. The message of a Current
 	// object has no further information and is omitted; that of a Terminating one names its finalizers.
 	Status        kstatus.Status
@@ -68,6 +70,12 @@ type Live struct {
 	NeedsTakeover bool
 	// HasPreviousNames means that the object uses a name of View.Previous.
 	HasPreviousNames bool
+}
+
+// Secret is what is kept of a Secret besides.
+type Secret struct {
+	// Keys are the keys of its data that we own, in order. An apply that omits one removes a value that may exist nowhere else.
+	Keys []string
 }
 
 // EqualsExceptVersion reports whether all that is kept of two states of an object is the same, except for the resource version.
@@ -132,6 +140,7 @@ func (v *View) readFields(l *Live, u *unstructured.Unstructured) {
 	if l.Managed = our >= 0; l.Managed {
 		owned = es[our].owned
 		l.P, l.Shape = v.sum(u.Object, owned), shapeOf(u.Object, owned)
+		l.Secret = secretOf(u, owned)
 	}
 	for i, e := range es {
 		isOurs := i == our || v.Previous.Manager != "" && e.applied(v.Previous.Manager)
@@ -139,6 +148,21 @@ func (v *View) readFields(l *Live, u *unstructured.Unstructured) {
 	}
 	l.Extra = v.extra(u.Object, owned, es, our)
 	l.Initial = v.initial(u.Object, es, our)
+}
+
+func secretOf(u *unstructured.Unstructured, owned fields) *Secret {
+	if u.GetKind() != "Secret" || u.GetAPIVersion() != "v1" {
+		return nil
+	}
+	s := &Secret{}
+	below, _ := owned.field("data")
+	data, _ := u.Object["data"].(map[string]any)
+	for _, key := range slices.Sorted(maps.Keys(data)) {
+		if _, ok := below.field(key); ok {
+			s.Keys = append(s.Keys, intern(key))
+		}
+	}
+	return s
 }
 
 // writesStatus reports whether the entry owns anything in the status.

@@ -179,6 +179,8 @@ func TestEqualsExceptVersion(t *testing.T) {
 			v.Index(0).SetUint(v.Index(0).Uint() + 1)
 		case reflect.Map:
 			v.Set(reflect.ValueOf(map[string]any{"x": "y"}))
+		case reflect.Pointer:
+			v.Set(reflect.New(v.Type().Elem()))
 		case reflect.Struct:
 			continue // NoMetadata, which has nothing
 		default:

@@ -10,12 +10,20 @@ import (
 	"github.com/corollary-dev/corollary/pkg/drift"
 )
 
-// carryGenerated says, of each object that is about to get generated values, which objects of ours it takes them from, and whether
-// values that the upstream had are lost.
+// carryGenerated says, of each object that is about to get generated values, which objects of ours it takes them from, and of each Secret
+// whether values that the upstream had are lost.
 func (p *Pipeline) carryGenerated(in Input, out *Decision) {
 	for k := range out.Outcomes {
 		o := &out.Outcomes[k]
 		d := p.Downstreams[o.Downstream]
+		if goes := p.droppedKeys(in, *o); len(goes) > 0 {
+			o.LostValues = "data." + strings.Join(goes, ", data.") + " goes, which nothing gives any more"
+			if d.getsGenerated(*o) {
+				o.LostValues = fmt.Sprintf("%s for %s: %s", newValue, d.generatedKeys(), o.LostValues)
+			}
+			o.Message += "; " + o.LostValues
+			continue
+		}
 		if !d.getsGenerated(*o) {
 			continue
 		}
@@ -34,14 +42,31 @@ func (p *Pipeline) carryGenerated(in Input, out *Decision) {
 		switch isGone := f.RecordedUID != "" && (o.Live == nil || o.Live.UID != f.RecordedUID); {
 		case len(sources) > 0 || f.HasKeptValues:
 		case len(others) > 0:
-			o.NewValues = fmt.Sprintf("%s for %s: which of the replaced objects had the last one cannot be told (%s)", newValue, d.generatedKeys(), refsOf(others))
+			o.LostValues = fmt.Sprintf("%s for %s: which of the replaced objects had the last one cannot be told (%s)", newValue, d.generatedKeys(), refsOf(others))
 		case isGone:
-			o.NewValues = fmt.Sprintf("%s for %s: %s %s, which had the last one, is gone", newValue, d.generatedKeys(), d.Config.Kind, f.RecordedAt)
+			o.LostValues = fmt.Sprintf("%s for %s: %s %s, which had the last one, is gone", newValue, d.generatedKeys(), d.Config.Kind, f.RecordedAt)
 		}
-		if o.NewValues != "" {
-			o.Message += "; it gets " + o.NewValues
+		if o.LostValues != "" {
+			o.Message += "; it gets " + o.LostValues
 		}
 	}
+}
+
+// droppedKeys are the keys of a Secret that an apply removes since the config has changed. A value whose key was renamed moves.
+func (p *Pipeline) droppedKeys(in Input, o Outcome) []string {
+	if o.Action != ActionApply || o.Live == nil || o.Live.Secret == nil || o.Theirs || p.EditedSince(in.Upstream) {
+		return nil
+	}
+	d, w := p.Downstreams[o.Downstream], &in.Desired.Objects[o.Object]
+	data, texts := asMap(w.document["data"]), asMap(w.document["stringData"])
+	goes := slices.DeleteFunc(slices.Clone(o.Live.Secret.Keys), func(key string) bool {
+		isGenerated := slices.ContainsFunc(d.generated, func(g GeneratedField) bool { return g.Key == key })
+		return isGenerated || data[key] != nil || texts[key] != nil
+	})
+	if len(goes) == 1 && o.Live.Hash == w.Hash && d.getsGenerated(o) {
+		return nil
+	}
+	return goes
 }
 
 // newValue is what previews and events call a generated value that replaces a lost one.

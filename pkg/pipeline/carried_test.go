@@ -101,10 +101,10 @@ func TestGeneratedValuesAreCarriedOver(t *testing.T) {
 			if o.Action != ActionCreate || strings.Join(from, " ") != row.from {
 				t.Errorf("%s: %s with values from %v, want %q", row.reason, o.Action, from, row.from)
 			}
-			if (row.lost == "") != (o.NewValues == "") || !strings.Contains(o.NewValues, row.lost) {
-				t.Errorf("%s: %q is lost, want %q", row.reason, o.NewValues, row.lost)
+			if (row.lost == "") != (o.LostValues == "") || !strings.Contains(o.LostValues, row.lost) {
+				t.Errorf("%s: %q is lost, want %q", row.reason, o.LostValues, row.lost)
 			}
-			if !strings.Contains(o.Message, o.NewValues) {
+			if !strings.Contains(o.Message, o.LostValues) {
 				t.Errorf("the message does not say so: %s", o.Message)
 			}
 		})
@@ -126,6 +126,39 @@ func TestGeneratedValuesDoNotGiveWay(t *testing.T) {
 			Facts: []Facts{{Live: theirs}}, Leftovers: []Owned{own}}).Leftovers[0]
 		if removed := o.Action == ActionDelete; removed == generated {
 			t.Errorf("generated: %t, and the action is %q: %s", generated, o.Action, o.Message)
+		}
+	}
+}
+
+// TestDroppedKeys: a key of a Secret that a changed config gives no more is a loss, unless its value moves to a new key.
+func TestDroppedKeys(t *testing.T) {
+	const other = "another hash"
+	for _, row := range []struct {
+		reason, hash string
+		has          []string
+		lacks        bool // the generated key
+		observed     int64
+		lost         string
+	}{
+		{"a generated key was renamed, and nothing else", hash, []string{"old", "user"}, true, 2, ""},
+		{"a generated key was renamed, and something else has changed", other, []string{"old", "user"}, true, 2,
+			"a new random value for data.password: data.old goes, which nothing gives any more"},
+		{"generated was removed", hash, []string{"old", "password", "user"}, false, 2, "data.old goes, which nothing gives any more"},
+		{"two keys were renamed", hash, []string{"old", "older", "user"}, true, 2, "data.old, data.older goes"},
+		{"the upstream was edited, which may remove what it gives", other, []string{"old", "password", "user"}, false, 1, ""},
+		{"another value", other, []string{"password", "user"}, false, 2, ""},
+		{"a new key", other, []string{"user"}, true, 2, ""},
+	} {
+		p := secretPipeline(1, false)
+		live := ourLive()
+		live.Hash, live.Secret, live.Initial = row.hash, &drift.Secret{Keys: row.has}, []drift.InitialField{{Present: !row.lacks, Ours: !row.lacks}}
+		p.Downstreams[0].View.Generated = 1
+		want := DesiredObject{Wanted: true, Target: target, Hash: hash, Sum: drift.Digest("new"), document: map[string]any{"data": map[string]any{"user": "app"}}}
+		in := Input{Upstream: upstreamObject(), Selected: true, Now: now, Desired: &Desired{Objects: []DesiredObject{want}}, Facts: []Facts{{Live: live}}}
+		observed(in.Upstream, row.observed)
+		o := p.Decide(in).Outcomes[0]
+		if o.Action != ActionApply || (row.lost == "") != (o.LostValues == "") || !strings.Contains(o.LostValues, row.lost) || !strings.Contains(o.Message, row.lost) {
+			t.Errorf("%s: %s, %q is lost: %s", row.reason, o.Action, o.LostValues, o.Message)
 		}
 	}
 }

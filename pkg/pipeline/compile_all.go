@@ -45,6 +45,7 @@ func CompileAll(files []*config.File, loaded config.Errors, o Options) (list []C
 			list = append(list, Compiled{File: f, Pipeline: p})
 		}
 	}
+	warnOfUnselected(list)
 	return list, joined(loaded, further), errors.Join(errs...)
 }
 

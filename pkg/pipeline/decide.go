@@ -50,6 +50,8 @@ type Owned struct {
 	Live       *drift.Live
 	// Certain is false if several downstreams are of its kind and nothing records which one it belongs to.
 	Certain bool
+	// Recorded is true if the status or this process knows it as an object of the downstream.
+	Recorded bool
 	// Spaced is how long its deletion or release must wait: somebody keeps making it anew.
 	Spaced time.Duration
 	// GivesWay is true if it is to be removed before its successor exists: see Outcome.Blockers.

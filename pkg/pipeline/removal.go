@@ -35,6 +35,9 @@ func (p *Pipeline) decideLeftovers(in Input, out *Decision) {
 			if p.Downstreams[own.Downstream].Several() {
 				o.Message = "no item gives it"
 			}
+			if !own.Recorded && p.Config.Status.Downstreams != "" {
+				o.Message = "the status does not record of which downstream it is, and all of its kind exist elsewhere"
+			}
 			o.Action = p.removalAction(own)
 		case in.Desired.Unknown(own.Downstream):
 			o.State, o.Message = current.State, current.Message
@@ -161,7 +164,7 @@ func (p *Pipeline) Leftovers(
 				continue
 			}
 			seen[live.UID] = true
-			left = append(left, Owned{Downstream: home, Live: live, Certain: certain || p.soleOfKind(i)})
+			left = append(left, Owned{Downstream: home, Live: live, Recorded: certain || known[live.UID], Certain: certain || p.soleOfKind(i)})
 		}
 	}
 	return left

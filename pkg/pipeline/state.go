@@ -123,8 +123,9 @@ type Outcome struct {
 	Blockers []types.UID
 	// ValuesFrom are objects that this one replaces: it takes over their generated values, those of the first one that has them.
 	ValuesFrom []*drift.Live
-	// NewValues says why generated values are made anew though the upstream had them; empty if they are not.
-	NewValues string
+	// LostValues says which values of a Secret are lost: generated ones that are made anew though the upstream had them, and those
+	// that the config drops; empty for none.
+	LostValues string
 	// GoesLater is true if the object is deleted or released once nothing that comes after it needs it.
 	GoesLater bool
 	// RequeueAfter asks for another reconciliation after this time; zero: only when something changes.

@@ -145,7 +145,7 @@ func (r *reconciliation) create(ctx context.Context, outcome *pipeline.Outcome, 
 		return err
 	}
 	r.eventCreated(o)
-	r.eventNewValues(o)
+	r.eventLostValues(o)
 	return r.rememberApplied(ctx, o, in, resp, doc)
 }
 
@@ -288,7 +288,7 @@ func (r *reconciliation) apply(ctx context.Context, o pipeline.Outcome, in pipel
 	case err != nil:
 		return r.refused(ctx, o, doc, in, err)
 	}
-	r.eventNewValues(o)
+	r.eventLostValues(o)
 	r.reportApplied(o, before, resp)
 	return r.rememberApplied(ctx, o, in, resp, doc)
 }

@@ -108,7 +108,7 @@ func (r *reconciliation) firstDecision(ctx context.Context) pipeline.Decision {
 // normalization by the API server.
 func (r *reconciliation) count(ctx context.Context, d pipeline.Decision) (pipeline.Decision, Counted) {
 	d = r.withRecreations(ctx, d)
-	losesValues := slices.ContainsFunc(d.Outcomes, func(o pipeline.Outcome) bool { return o.NewValues != "" })
+	losesValues := slices.ContainsFunc(d.Outcomes, func(o pipeline.Outcome) bool { return o.LostValues != "" })
 	if r.Pipeline.Config.Guard.MaxChanged == "" && !losesValues { // deletions alone are counted
 		return d, r.countIn(d)
 	}
@@ -178,7 +178,7 @@ func (r *reconciliation) countIn(d pipeline.Decision) Counted {
 		changes = append(changes, r.changeOf(o, deleted))
 	}
 	for _, o := range d.Outcomes {
-		if o.NewValues != "" { // whether or not an object exists, values that the upstream had are lost
+		if o.LostValues != "" { // whether or not an object exists, values that the upstream had are lost
 			note(o, true, true)
 			continue
 		}
@@ -227,8 +227,8 @@ func (r *reconciliation) countsAsDeleted(o pipeline.Outcome) bool {
 
 // changeOf identifies what is confirmed for one object: that object, its state and its desired state.
 func (r *reconciliation) changeOf(o pipeline.Outcome, deleted bool) []any {
-	if o.NewValues != "" {
-		return []any{r.Pipeline.Downstreams[o.Downstream].Name, o.Target.String(), o.NewValues}
+	if o.LostValues != "" {
+		return []any{r.Pipeline.Downstreams[o.Downstream].Name, o.Target.String(), o.LostValues}
 	}
 	if deleted && o.State != pipeline.StateRecreate {
 		return []any{string(o.Live.UID), "deleted"}

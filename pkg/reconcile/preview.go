@@ -158,7 +158,7 @@ func (t *dryRun) readWhole(ctx context.Context, d pipeline.Decision) {
 func (t *dryRun) change(o pipeline.Outcome, action ChangeAction) *Change {
 	d := t.Pipeline.Downstreams[o.Downstream]
 	c := &Change{Index: o.Downstream, Downstream: d.Name, Object: o.Object, Kind: d.Kind.GVK, Target: o.Target, Action: action, State: o.State, Reason: o.Message,
-		Live: o.Live, Theirs: o.Theirs, Risk: o.NewValues}
+		Live: o.Live, Theirs: o.Theirs, Risk: o.LostValues}
 	if o.Live != nil {
 		c.Before = t.before[o.Live.UID]
 	}

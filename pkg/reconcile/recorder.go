@@ -112,13 +112,13 @@ func (r *reconciliation) eventCreated(o pipeline.Outcome) {
 	r.event(false, EventCreated, "Create", "%s created", r.what(o))
 }
 
-// eventNewValues reports generated values that replace lost ones.
-func (r *reconciliation) eventNewValues(o pipeline.Outcome) {
-	if o.NewValues == "" {
+// eventLostValues reports values of a Secret that are lost.
+func (r *reconciliation) eventLostValues(o pipeline.Outcome) {
+	if o.LostValues == "" {
 		return
 	}
-	r.warn("generated values are lost", "upstream", r.ref.String(), "target", o.Target.String(), "why", o.NewValues)
-	r.event(true, EventNewRandomValue, "Create", "%s has %s", r.what(o), o.NewValues)
+	r.warn("values of a Secret are lost", "upstream", r.ref.String(), "target", o.Target.String(), "why", o.LostValues)
+	r.event(true, EventNewRandomValue, "Create", "%s: %s", r.what(o), o.LostValues)
 }
 
 func (r *reconciliation) eventBeforeCreated(o pipeline.Outcome) {
