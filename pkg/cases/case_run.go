@@ -129,10 +129,10 @@ func (host) Enqueue(pipeline.Ref) {}
 func (host) RecheckKinds() {}
 
 // CountedByGuard implements reconcile.Host.
-func (host) CountedByGuard(pipeline.Ref) (own drift.Sum, ok bool) { return drift.Sum{}, false }
+func (host) CountedByGuard(pipeline.Ref) bool { return false }
 
 // MayProceed implements reconcile.Host.
-func (host) MayProceed(pipeline.Ref, reconcile.Counted, drift.Sum, bool) bool { return true }
+func (host) MayProceed(pipeline.Ref, reconcile.Counted, bool) bool { return true }
 
 // ReportShared implements reconcile.Host.
 func (host) ReportShared(string, string) {}

@@ -21,9 +21,8 @@ type batch struct {
 	joined chan struct{}
 	// tally counts the changes since the first one after batchWindow without any; nil for none.
 	tally *tally
-	// waiting has the upstreams that are held, with their own digest when they were counted; the zero digest for one that is
-	// still to be counted.
-	waiting map[pipeline.Ref]drift.Sum
+	// waiting has the upstreams that are held.
+	waiting map[pipeline.Ref]struct{}
 	// confirmed has the digests of changes that were confirmed within the last minute, and may still have to be carried out.
 	confirmed map[pipeline.Ref]drift.Sum
 	last      time.Time
@@ -97,11 +96,11 @@ func (b *batch) joinLocked(refs []pipeline.Ref) {
 		b.tally, b.confirmed = nil, nil
 	}
 	if b.tally == nil {
-		b.tally, b.waiting = newTally(nil), map[pipeline.Ref]drift.Sum{}
+		b.tally, b.waiting = newTally(nil), map[pipeline.Ref]struct{}{}
 	}
 	b.last = now
 	for _, ref := range refs {
-		b.waiting[ref] = drift.Sum{}
+		b.waiting[ref] = struct{}{}
 	}
 	b.tally.expect(refs)
 	select {
@@ -110,26 +109,26 @@ func (b *batch) joinLocked(refs []pipeline.Ref) {
 	}
 }
 
-// has reports whether an upstream waits, and its digest when it was counted.
-func (b *batch) has(ref pipeline.Ref) (own drift.Sum, ok bool) {
+// has reports whether an upstream waits.
+func (b *batch) has(ref pipeline.Ref) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	own, ok = b.waiting[ref]
-	return own, ok
+	_, ok := b.waiting[ref]
+	return ok
 }
 
 // note records the count of an upstream that waits. One that is free, or whose very change was confirmed, waits no more.
-func (b *batch) note(ref pipeline.Ref, c reconcile.Counted, own drift.Sum, free bool) bool {
+func (b *batch) note(ref pipeline.Ref, c reconcile.Counted, free bool) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if _, ok := b.waiting[ref]; !ok {
 		return free
 	}
-	return b.noteLocked(ref, c, own, free)
+	return b.noteLocked(ref, c, free)
 }
 
 // noteGone is note for a row that is gone. It waits unless the batch has released it, also if it has not joined.
-func (b *batch) noteGone(ref pipeline.Ref, c reconcile.Counted, own drift.Sum) bool {
+func (b *batch) noteGone(ref pipeline.Ref, c reconcile.Counted) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if sum, ok := b.cleared[ref]; b.joined == nil || c.Deleted == 0 || ok && sum == c.Digest {
@@ -145,15 +144,15 @@ func (b *batch) noteGone(ref pipeline.Ref, c reconcile.Counted, own drift.Sum) b
 	if _, ok := b.waiting[ref]; !ok {
 		b.joinLocked([]pipeline.Ref{ref})
 	}
-	return b.noteLocked(ref, c, own, false)
+	return b.noteLocked(ref, c, false)
 }
 
-func (b *batch) noteLocked(ref pipeline.Ref, c reconcile.Counted, own drift.Sum, free bool) bool {
+func (b *batch) noteLocked(ref pipeline.Ref, c reconcile.Counted, free bool) bool {
 	if sum, ok := b.confirmed[ref]; ok && sum == c.Digest {
 		c, free = reconcile.Counted{GuardCount: reconcile.GuardCount{Existing: c.Existing}}, true
 	}
 	b.tally.note(ref, c)
-	if b.waiting[ref] = own; free {
+	if b.waiting[ref] = struct{}{}; free {
 		b.waiting = without(b.waiting, ref)
 	}
 	return free
@@ -179,7 +178,7 @@ func (b *batch) release(counted sum, confirmed map[pipeline.Ref]drift.Sum, allow
 			b.cleared[ref] = c.Digest
 		}
 	}
-	b.waiting = map[pipeline.Ref]drift.Sum{}
+	b.waiting = map[pipeline.Ref]struct{}{}
 	if confirmed != nil {
 		b.tally.forget(confirmed)
 		b.confirmed, b.last = confirmed, time.Now()
@@ -191,7 +190,7 @@ func (b *batch) release(counted sum, confirmed map[pipeline.Ref]drift.Sum, allow
 func (b *batch) drop(lost func(ref pipeline.Ref) bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	maps.DeleteFunc(b.waiting, func(ref pipeline.Ref, _ drift.Sum) bool { return lost(ref) })
+	maps.DeleteFunc(b.waiting, func(ref pipeline.Ref, _ struct{}) bool { return lost(ref) })
 	b.tally.drop(lost)
 }
 
@@ -206,14 +205,14 @@ func (b *batch) current() *tally {
 }
 
 // CountedByGuard implements reconcile.Host.
-func (s *session) CountedByGuard(ref pipeline.Ref) (drift.Sum, bool) { return s.batch.has(ref) }
+func (s *session) CountedByGuard(ref pipeline.Ref) bool { return s.batch.has(ref) }
 
 // MayProceed implements reconcile.Host.
-func (s *session) MayProceed(ref pipeline.Ref, c reconcile.Counted, own drift.Sum, free bool) bool {
+func (s *session) MayProceed(ref pipeline.Ref, c reconcile.Counted, free bool) bool {
 	if s.pipeline.HasRows() && s.cache.UpstreamUID(ref) == "" {
-		return s.batch.noteGone(ref, c, own)
+		return s.batch.noteGone(ref, c)
 	}
-	return s.batch.note(ref, c, own, free)
+	return s.batch.note(ref, c, free)
 }
 
 // how is what has become of a batch that is released.

@@ -22,11 +22,11 @@ func TestBatchReleasesWhatWasJudged(t *testing.T) {
 	t.Parallel()
 	var b batch
 	b.open(false)
-	first, own := refsNamed(0, 3), drift.Digest("own")
+	first := refsNamed(0, 3)
 	deletes := reconcile.Counted{GuardCount: reconcile.GuardCount{Existing: 1, Changed: 1, Deleted: 1}}
 	b.join(first)
 	for _, ref := range first {
-		b.note(ref, deletes, own, false)
+		b.note(ref, deletes, false)
 	}
 	judged := b.current().sum()
 	if judged.left != 0 || judged.Deleted != 3 {
@@ -39,7 +39,7 @@ func TestBatchReleasesWhatWasJudged(t *testing.T) {
 		t.Errorf("%v are released, some of them uncounted", refs)
 	}
 	for _, ref := range more {
-		b.note(ref, deletes, own, false)
+		b.note(ref, deletes, false)
 	}
 	if refs, ok := b.release(judged, nil, upTo(5)); ok {
 		t.Errorf("%v are released, some of them not allowed", refs)
@@ -64,9 +64,9 @@ func TestBatchForgets(t *testing.T) {
 			b.join([]pipeline.Ref{ref})
 			count := func(c reconcile.Counted) bool {
 				if rows {
-					return b.noteGone(ref, c, drift.Sum{})
+					return b.noteGone(ref, c)
 				}
-				return b.note(ref, c, drift.Sum{}, false)
+				return b.note(ref, c, false)
 			}
 			count(deletes)
 			if _, ok := b.release(b.current().sum(), nil, nil); !ok {
@@ -104,10 +104,10 @@ func TestBatchSpendsConfirmations(t *testing.T) {
 			t.Parallel()
 			var b batch
 			b.open(false)
-			first, own := refsNamed(0, 3), drift.Digest("own")
+			first := refsNamed(0, 3)
 			b.join(first)
 			for _, ref := range first {
-				b.note(ref, deletion("gone"), own, false)
+				b.note(ref, deletion("gone"), false)
 			}
 			judged := b.current().sum()
 			var asked map[pipeline.Ref]drift.Sum
@@ -119,9 +119,9 @@ func TestBatchSpendsConfirmations(t *testing.T) {
 			}
 			more := refsNamed(3, 4)
 			b.join(append(more, first...))
-			b.note(more[0], deletion("gone"), own, false)
+			b.note(more[0], deletion("gone"), false)
 			for _, ref := range first {
-				if free := b.note(ref, deletion(row.again), own, false); free != row.free {
+				if free := b.note(ref, deletion(row.again), false); free != row.free {
 					t.Errorf("%s: free is %t", row.reason, free)
 				}
 			}
@@ -137,7 +137,7 @@ func TestClosedBatchTakesNoMore(t *testing.T) {
 	t.Parallel()
 	var b batch
 	b.join(refsNamed(0, 2))
-	if _, waits := b.has(refsNamed(0, 1)[0]); waits {
+	if b.has(refsNamed(0, 1)[0]) {
 		t.Error("an upstream waits where nobody would let it go on")
 	}
 }

@@ -333,19 +333,3 @@ func TestConfigEditsLeave(t *testing.T) {
 		}
 	}
 }
-
-// What authors did while no process ran is not held at a start, also if the config has not changed.
-func TestGuardLetsAuthorsPass(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	conf := fill(widgetConfig, ns, name)
-	standing(t, ns, conf).halt()
-	for i := range guardedWidgets {
-		testkit.Patch(t, widgets, ns, named(i), "somebody", `{"spec":{"name":"other-`+named(i)+`"}}`)
-	}
-	start(t, testkit.Config(t), conf).ready()
-	for i := range guardedWidgets {
-		waitData(t, ns, "other-"+named(i), "key", "value")
-		waitGone(t, configMaps, ns, named(i))
-	}
-}

@@ -11,7 +11,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/informers"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
@@ -413,7 +412,7 @@ func (s *session) passOver(ref pipeline.Ref) {
 		s.pool.tally.Load().note(ref, reconcile.Counted{})
 		return
 	}
-	s.batch.note(ref, reconcile.Counted{}, drift.Sum{}, true)
+	s.batch.note(ref, reconcile.Counted{}, true)
 }
 
 // enterShardOfRow is Enter for the shard of a row.

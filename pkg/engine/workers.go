@@ -138,9 +138,8 @@ func (s *session) startWith(counted bool) []pipeline.Ref {
 		return refs
 	}
 	return slices.DeleteFunc(refs, func(ref pipeline.Ref) bool {
-		_, waits := s.batch.has(ref)
 		uid := s.cache.UpstreamUID(ref) // "" if the watch does not show it
-		inSync := !waits && uid != "" && s.reconciler.IsInSync(ref, uid)
+		inSync := !s.batch.has(ref) && uid != "" && s.reconciler.IsInSync(ref, uid)
 		if inSync {
 			s.reconciler.CountInSync(ref)
 		}

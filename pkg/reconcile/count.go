@@ -65,13 +65,16 @@ func (r *Reconciler) Count(ctx context.Context, ref pipeline.Ref, cleansUp bool)
 	case l.upstream.GetDeletionTimestamp() == nil && r.deselected.some(ref): // its author took the label off, while a process ran
 	case l.upstream.GetDeletionTimestamp() == nil:
 		defer func() { l.record.desired.Forget() }()
+		paused := l.resume()
 		d := l.firstDecision(ctx)
 		_, c = l.count(ctx, d)
 		l.countFailing(d, &c)
 		if l.noSlot || ctx.Err() != nil {
 			return c, noSlotDelay(), true
 		}
-		l.noteCountedInSync(ctx, d)
+		if !paused {
+			l.noteCountedInSync(ctx, d)
+		}
 		if !l.trustedUntil.IsZero() {
 			return c, time.Duration(r.Pipeline.Config.Retry.MaxDelay), false
 		}
@@ -81,18 +84,31 @@ func (r *Reconciler) Count(ctx context.Context, ref pipeline.Ref, cleansUp bool)
 	return c, 0, false
 }
 
-// heldByGuard reports whether a decision must wait for the rest of its batch, or for a confirmation. A change that its author
-// has made since it was counted does not wait.
+// heldByGuard reports whether a decision must wait for the rest of its batch, or for a confirmation, whatever its author writes meanwhile:
+// an edit cannot be told from a change that follows from an input.
 func (r *reconciliation) heldByGuard(ctx context.Context, d pipeline.Decision) bool {
-	before, ok := r.Host.CountedByGuard(r.ref)
-	if !ok && !r.isGoneRow() { // what a row that is gone leaves is counted in any case
+	if !r.Host.CountedByGuard(r.ref) && !r.isGoneRow() { // what a row that is gone leaves is counted in any case
 		return false
 	}
-	own := r.digest(nil)
+	if was := r.upstream; r.resume() {
+		defer func() { r.upstream = was }()
+		d = r.firstDecision(ctx)
+	}
 	c := r.countIn(r.withRecreations(ctx, d))
 	restricted := c.Deleted > 0 || c.Changed > 0 && r.Pipeline.Config.Guard.MaxChanged != ""
-	free := !restricted || before != drift.Sum{} && before != own
-	return !r.Host.MayProceed(r.ref, c, own, free)
+	return !r.Host.MayProceed(r.ref, c, !restricted)
+}
+
+// resume makes a paused upstream count as it will be once it is resumed: then nobody counts.
+func (r *reconciliation) resume() (paused bool) {
+	if !r.Pipeline.Paused(r.upstream) {
+		return false
+	}
+	r.upstream = r.upstream.DeepCopy()
+	annotations := r.upstream.GetAnnotations()
+	delete(annotations, r.Pipeline.Config.Conventions.Pause.Annotation)
+	r.upstream.SetAnnotations(annotations)
+	return true
 }
 
 // firstDecision is the decision before the API server is asked for anything but the objects that the status records.
@@ -128,12 +144,12 @@ func (r *reconciliation) count(ctx context.Context, d pipeline.Decision) (pipeli
 }
 
 // withRecreations is a decision that knows which updates delete their object: with updatePolicy Recreate, a dry run of each
-// update tells. What the upstream's author asks for is not counted, so no dry run is made for it.
+// update tells.
 func (r *reconciliation) withRecreations(ctx context.Context, d pipeline.Decision) pipeline.Decision {
 	var in pipeline.Input
 	found := false
 	for _, o := range d.Outcomes {
-		if o.State != pipeline.StateUpdate || r.Pipeline.EditedSince(r.upstream) {
+		if o.State != pipeline.StateUpdate {
 			continue
 		}
 		if in.Facts == nil {
@@ -161,7 +177,7 @@ func (r *reconciliation) withRecreations(ctx context.Context, d pipeline.Decisio
 }
 
 // countIn counts the existing objects that a decision changes or deletes. An object of another owner counts if it is about to
-// become ours. What the upstream's author has changed since its status was written is intended, and counts as existing only.
+// become ours.
 func (r *reconciliation) countIn(d pipeline.Decision) Counted {
 	var c Counted
 	var changes []any
@@ -192,31 +208,23 @@ func (r *reconciliation) countIn(d pipeline.Decision) Counted {
 			note(o, goes, goes && r.countsAsDeleted(o))
 		}
 	}
-	if r.Pipeline.EditedSince(r.upstream) {
-		return Counted{GuardCount: GuardCount{Existing: c.Existing}}
-	}
 	if len(changes) > 0 {
 		c.Digest = drift.Digest(changes)
 	}
 	return c
 }
 
-// goes reports whether a leftover is removed, at once, after its successors are created, or after what comes after it is gone.
+// goes reports whether a leftover is removed, now or, if it did not wait already when the status was written, at any time: its successors
+// may come after what is not ready yet, or wait for names.
 func (r *reconciliation) goes(o pipeline.Outcome, outcomes []pipeline.Outcome) bool {
-	return o.Action != pipeline.ActionNone || o.GoesLater && !r.waited(o) ||
-		o.State == pipeline.StateSuperseded && (replacesSuperseded(outcomes, o.Downstream) || r.beginsToWait(o))
+	waits := o.GoesLater || o.State == pipeline.StateSuperseded
+	return o.Action != pipeline.ActionNone || waits && !r.waited(o) || o.State == pipeline.StateSuperseded && replacesSuperseded(outcomes, o.Downstream)
 }
 
 // waited reports whether an object that goes later waited already when the status was written.
 func (r *reconciliation) waited(o pipeline.Outcome) bool {
-	return slices.ContainsFunc(r.recorded(), func(rec status.Recorded) bool { return rec.UID == o.UID && rec.State == string(o.State) })
-}
-
-// beginsToWait reports whether a superseded object waits for others of this operator, and did not when the status was written: it goes
-// once they have made room, as where the names of all objects change.
-func (r *reconciliation) beginsToWait(o pipeline.Outcome) bool {
-	return len(o.Blockers) > 0 && slices.ContainsFunc(r.recorded(), func(rec status.Recorded) bool {
-		return rec.UID == o.UID && rec.State != string(pipeline.StateConflict)
+	return slices.ContainsFunc(r.recorded(), func(rec status.Recorded) bool {
+		return rec.UID == o.UID && (rec.State == string(o.State) || rec.State == string(pipeline.StateConflict))
 	})
 }
 

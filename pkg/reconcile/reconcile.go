@@ -86,7 +86,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, ref pipeline.Ref) time.Durat
 	}
 	r.memory.found(ref)
 	if l == nil {
-		r.Host.MayProceed(ref, Counted{}, drift.Sum{}, true)
+		r.Host.MayProceed(ref, Counted{}, true)
 		return 0
 	}
 	defer l.releaseSlot()
@@ -95,7 +95,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, ref pipeline.Ref) time.Durat
 	}
 	ctx, leave, ok := l.enterShard(ctx)
 	if !ok {
-		r.Host.MayProceed(ref, Counted{}, drift.Sum{}, true)
+		r.Host.MayProceed(ref, Counted{}, true)
 		return 0
 	}
 	defer leave()
@@ -115,7 +115,7 @@ func (r *reconciliation) startActing(ctx context.Context) (end func()) {
 func (r *reconciliation) reconcile(ctx context.Context) time.Duration {
 	defer r.startActing(ctx)()
 	if r.upstream.GetDeletionTimestamp() != nil {
-		r.Host.MayProceed(r.ref, Counted{}, drift.Sum{}, true)
+		r.Host.MayProceed(r.ref, Counted{}, true)
 		return r.finalize(ctx)
 	}
 	if r.Pipeline.OnlyDeletes {

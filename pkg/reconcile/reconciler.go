@@ -141,12 +141,11 @@ type Host interface {
 	Enqueue(ref pipeline.Ref)
 	// RecheckKinds says that a kind may have changed or gone.
 	RecheckKinds()
-	// CountedByGuard reports whether guard counts an upstream before it is reconciled, and the digest of the upstream when it
-	// was counted.
-	CountedByGuard(ref pipeline.Ref) (own drift.Sum, ok bool)
+	// CountedByGuard reports whether guard counts an upstream before it is reconciled.
+	CountedByGuard(ref pipeline.Ref) bool
 	// MayProceed records what was counted of an upstream, and reports whether it may be reconciled now: if it is free, whatever
 	// happens to the others, or if that very change was confirmed.
-	MayProceed(ref pipeline.Ref, c Counted, own drift.Sum, free bool) bool
+	MayProceed(ref pipeline.Ref, c Counted, free bool) bool
 	// ReportShared reports that another process uses the same conventions, with an upstream of that process.
 	ReportShared(note, upstream string)
 }

@@ -16,7 +16,6 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/config"
-	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/informers"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
@@ -455,10 +454,10 @@ func (v *Survey) Enqueue(ref pipeline.Ref) { v.pending.Add(informers.PriorityNow
 func (v *Survey) RecheckKinds() {}
 
 // CountedByGuard implements reconcile.Host: a survey holds nothing.
-func (v *Survey) CountedByGuard(pipeline.Ref) (own drift.Sum, ok bool) { return drift.Sum{}, false }
+func (v *Survey) CountedByGuard(pipeline.Ref) bool { return false }
 
 // MayProceed implements reconcile.Host.
-func (v *Survey) MayProceed(pipeline.Ref, reconcile.Counted, drift.Sum, bool) bool { return true }
+func (v *Survey) MayProceed(pipeline.Ref, reconcile.Counted, bool) bool { return true }
 
 // ReportShared implements reconcile.Host.
 func (v *Survey) ReportShared(string, string) {}
