@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/drift"
 )
 
@@ -16,18 +17,20 @@ func (p *Pipeline) carryGenerated(in Input, out *Decision) {
 	for k := range out.Outcomes {
 		o := &out.Outcomes[k]
 		d := p.Downstreams[o.Downstream]
-		if goes := p.droppedKeys(in, *o); len(goes) > 0 {
+		var sources, others []*drift.Live
+		if d.getsGenerated(*o) {
+			sources, others = p.predecessors(in, out, *o)
+		}
+		if goes := p.droppedKeys(in, *o, sources); len(goes) > 0 {
 			o.LostValues = "data." + strings.Join(goes, ", data.") + " goes, which nothing gives any more"
 			if d.getsGenerated(*o) {
 				o.LostValues = fmt.Sprintf("%s for %s: %s", newValue, d.generatedKeys(), o.LostValues)
 			}
 			o.Message += "; " + o.LostValues
-			continue
 		}
 		if !d.getsGenerated(*o) {
 			continue
 		}
-		sources, others := p.predecessors(in, out, *o)
 		f := &in.Facts[k]
 		slices.SortStableFunc(sources, func(a, b *drift.Live) int {
 			switch f.RecordedUID {
@@ -39,6 +42,9 @@ func (p *Pipeline) carryGenerated(in Input, out *Decision) {
 			return 0
 		})
 		o.ValuesFrom = sources
+		if o.LostValues != "" {
+			continue
+		}
 		switch isGone := f.RecordedUID != "" && (o.Live == nil || o.Live.UID != f.RecordedUID); {
 		case len(sources) > 0 || f.HasKeptValues:
 		case len(others) > 0:
@@ -52,18 +58,31 @@ func (p *Pipeline) carryGenerated(in Input, out *Decision) {
 	}
 }
 
-// droppedKeys are the keys of a Secret that an apply removes since the config has changed. A value whose key was renamed moves.
-func (p *Pipeline) droppedKeys(in Input, o Outcome) []string {
-	if o.Action != ActionApply || o.Live == nil || o.Live.Secret == nil || o.Theirs || p.EditedSince(in.Upstream) {
+// droppedKeys are the keys of a Secret that an apply removes since the config has changed, or that one has which is replaced by an object
+// without them. A value whose key was renamed moves, if nothing else has changed.
+func (p *Pipeline) droppedKeys(in Input, o Outcome, replaced []*drift.Live) (goes []string) {
+	if p.EditedSince(in.Upstream) {
 		return nil
 	}
 	d, w := p.Downstreams[o.Downstream], &in.Desired.Objects[o.Object]
+	if o.Action == ActionApply && o.Live != nil && !o.Theirs {
+		replaced = append(replaced, o.Live)
+	} else if d.Config.DeletionPolicy == config.DeletionOrphan {
+		return nil // what is replaced stays
+	}
 	data, texts := asMap(w.document["data"]), asMap(w.document["stringData"])
-	goes := slices.DeleteFunc(slices.Clone(o.Live.Secret.Keys), func(key string) bool {
-		isGenerated := slices.ContainsFunc(d.generated, func(g GeneratedField) bool { return g.Key == key })
-		return isGenerated || data[key] != nil || texts[key] != nil
-	})
-	if len(goes) == 1 && o.Live.Hash == w.Hash && d.getsGenerated(o) {
+	for _, live := range replaced {
+		if live.Secret == nil {
+			continue
+		}
+		for _, key := range live.Secret.Keys {
+			isGenerated := slices.ContainsFunc(d.generated, func(g GeneratedField) bool { return g.Key == key })
+			if !isGenerated && data[key] == nil && texts[key] == nil && !slices.Contains(goes, key) {
+				goes = append(goes, key)
+			}
+		}
+	}
+	if len(goes) == 1 && o.Live != nil && o.Live.Hash == w.Hash && d.getsGenerated(o) {
 		return nil
 	}
 	return goes

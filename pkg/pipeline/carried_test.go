@@ -137,17 +137,21 @@ func TestDroppedKeys(t *testing.T) {
 		reason, hash string
 		has          []string
 		lacks        bool // the generated key
+		renamed      bool // the Secret
 		observed     int64
 		lost         string
 	}{
-		{"a generated key was renamed, and nothing else", hash, []string{"old", "user"}, true, 2, ""},
-		{"a generated key was renamed, and something else has changed", other, []string{"old", "user"}, true, 2,
+		{"a generated key was renamed, and nothing else", hash, []string{"old", "user"}, true, false, 2, ""},
+		{"a generated key was renamed, and something else has changed", other, []string{"old", "user"}, true, false, 2,
 			"a new random value for data.password: data.old goes, which nothing gives any more"},
-		{"generated was removed", hash, []string{"old", "password", "user"}, false, 2, "data.old goes, which nothing gives any more"},
-		{"two keys were renamed", hash, []string{"old", "older", "user"}, true, 2, "data.old, data.older goes"},
-		{"the upstream was edited, which may remove what it gives", other, []string{"old", "password", "user"}, false, 1, ""},
-		{"another value", other, []string{"password", "user"}, false, 2, ""},
-		{"a new key", other, []string{"user"}, true, 2, ""},
+		{"generated was removed", hash, []string{"old", "password", "user"}, false, false, 2, "data.old goes, which nothing gives any more"},
+		{"two keys were renamed", hash, []string{"old", "older", "user"}, true, false, 2, "data.old, data.older goes"},
+		{"the upstream was edited, which may remove what it gives", other, []string{"old", "password", "user"}, false, false, 1, ""},
+		{"another value", other, []string{"password", "user"}, false, false, 2, ""},
+		{"a generated key and the Secret were renamed", other, []string{"old", "user"}, true, true, 2,
+			"a new random value for data.password: data.old goes, which nothing gives any more"},
+		{"a Secret was renamed", other, []string{"password", "user"}, false, true, 2, ""},
+		{"a new key", other, []string{"user"}, true, false, 2, ""},
 	} {
 		p := secretPipeline(1, false)
 		live := ourLive()
@@ -157,7 +161,11 @@ func TestDroppedKeys(t *testing.T) {
 		in := Input{Upstream: upstreamObject(), Selected: true, Now: now, Desired: &Desired{Objects: []DesiredObject{want}}, Facts: []Facts{{Live: live}}}
 		observed(in.Upstream, row.observed)
 		o := p.Decide(in).Outcomes[0]
-		if o.Action != ActionApply || (row.lost == "") != (o.LostValues == "") || !strings.Contains(o.LostValues, row.lost) || !strings.Contains(o.Message, row.lost) {
+		if row.renamed {
+			in.Facts, in.Leftovers = []Facts{{}}, []Owned{{Live: live, Certain: true}}
+			live.Name, o = "old", p.Decide(in).Outcomes[0]
+		}
+		if (o.Action == ActionCreate) != row.renamed || (row.lost == "") != (o.LostValues == "") || !strings.Contains(o.LostValues, row.lost) || !strings.Contains(o.Message, row.lost) {
 			t.Errorf("%s: %s, %q is lost: %s", row.reason, o.Action, o.LostValues, o.Message)
 		}
 	}
