@@ -17,10 +17,11 @@ import (
 // errKindsChanged ends a session whose config was compiled against kinds that have changed.
 var errKindsChanged = errors.New("a kind of the config was installed, removed or changed")
 
-// schemaChecks is how often kinds are checked after a sign that one has changed, at growing intervals: the API server publishes
-// a schema some time after it validates by it. maxSchemaWait bounds how long further signs wait if the last ones were false.
+// schemaWait is how long kinds are checked after a sign that one has changed, in discovery intervals: the API server publishes a schema some
+// time after it validates by it. Each check comes after half the time that has passed, so that a change is noticed soon. maxSchemaWait
+// bounds how long further signs wait if the last ones were false.
 const (
-	schemaChecks  = 6
+	schemaWait    = 60
 	maxSchemaWait = 5 * time.Minute
 )
 
@@ -64,8 +65,8 @@ func (s *session) watchKinds(live context.Context, end context.CancelCauseFunc) 
 
 // checkKinds checks the kinds several times, until another session is to take over, or live is done.
 func (s *session) checkKinds(live context.Context, interval time.Duration, end context.CancelCauseFunc) {
-	for i := range schemaChecks {
-		if pause(live, interval<<i); live.Err() != nil {
+	for passed, wait := time.Duration(0), interval/4; passed < schemaWait*interval; passed, wait = passed+wait, max(wait, (passed+wait)/2) {
+		if pause(live, wait); live.Err() != nil {
 			return
 		}
 		switch {
