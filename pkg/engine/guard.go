@@ -226,8 +226,7 @@ func (s *session) passGuard(live context.Context) bool {
 			cleans = now
 			s.Add(informers.PriorityBulk, 0, s.cache.Upstreams()...)
 		}
-		if refs, _ := s.shards.takeLoaded(); len(refs) > 0 { // shards that were gained meanwhile
-			w.tally.expect(refs)
+		if refs, _ := s.shards.takeLoaded(w.tally.expect); len(refs) > 0 { // shards that were gained meanwhile
 			s.Add(informers.PriorityBulk, 0, refs...)
 		}
 		c := w.tally.sum()

@@ -295,8 +295,9 @@ func (s *sessionShards) opened(sets ...*informers.ShardSet) {
 }
 
 // takeLoaded lets reconciles begin of the sets that have been loaded, and returns what they have to reconcile. left is true if
-// others are still being loaded.
-func (s *sessionShards) takeLoaded() (refs []pipeline.Ref, left bool) {
+// others are still being loaded. before is called with those of each
+// set before its shards are held, since guard must not add up without them; nil for nothing.
+func (s *sessionShards) takeLoaded(before func(refs []pipeline.Ref)) (refs []pipeline.Ref, left bool) {
 	if s == nil {
 		return nil, false
 	}
@@ -306,10 +307,13 @@ func (s *sessionShards) takeLoaded() (refs []pipeline.Ref, left bool) {
 		if !s.loaded(set) {
 			return false
 		}
+		found := s.candidates(set)
+		if before != nil && len(found) > 0 {
+			before(found)
+		}
 		for _, shard := range set.Shards() {
 			s.ready[shard] = true
 		}
-		found := s.candidates(set)
 		if refs = append(refs, found...); s.acts.Load() && len(found) > 0 {
 			s.unsettled[set] = map[pipeline.Ref]struct{}{}
 			for _, ref := range found {
@@ -374,9 +378,8 @@ func (s *session) loadShards(acting context.Context) {
 		return
 	}
 	for publishes := false; acting.Err() == nil; {
-		refs, left := s.shards.takeLoaded()
+		refs, left := s.shards.takeLoaded(s.batch.join)
 		if len(refs) > 0 {
-			s.batch.join(refs)
 			s.Add(informers.PriorityBulk, 0, refs...)
 		}
 		if left {

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/corollary-dev/corollary/pkg/informers"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/shards"
 )
 
@@ -36,4 +38,25 @@ func TestShardIsInOneSet(t *testing.T) {
 			t.Errorf("the sets have %v, %v", first.set.Shards(), second.set.Shards())
 		}
 	})
+}
+
+// TestShardsAreHeldOnceTheyAreCounted: guard learns of the upstreams of a shard before it takes the shard for one of this process: else it
+// would add up what the others count without them, and let go what it holds.
+func TestShardsAreHeldOnceTheyAreCounted(t *testing.T) {
+	t.Parallel()
+	s := &sessionShards{
+		loaded:     func(*informers.ShardSet) bool { return true },
+		candidates: func(*informers.ShardSet) []pipeline.Ref { return refsNamed(0, 2) },
+		ready:      map[int]bool{},
+	}
+	s.loading = []*informers.ShardSet{informers.NewShardSet(shards.Ring{N: 2}, 1)}
+	var joined []pipeline.Ref
+	s.takeLoaded(func(refs []pipeline.Ref) {
+		if joined = refs; s.ready[1] {
+			t.Error("the shard is held before its upstreams are known")
+		}
+	})
+	if len(joined) != 2 || !s.ready[1] {
+		t.Errorf("%v are joined, the shard is held: %t", joined, s.ready[1])
+	}
 }

@@ -112,7 +112,7 @@ func (s *session) resumeWorkers() {
 
 // beginCounting makes the workers count, from the start. They are paused, or not started.
 func (s *session) beginCounting() {
-	s.shards.takeLoaded()
+	s.shards.takeLoaded(nil)
 	refs := s.cache.Candidates(s.reconciler)
 	s.reconciler.UseBaselinesOf(s.operator.activeReconciler(s))
 	s.pool.tally.Store(newTally(refs))
@@ -151,8 +151,7 @@ func (s *session) startWith(counted bool) []pipeline.Ref {
 func (s *session) beginActing() {
 	var loaded []pipeline.Ref
 	if s.shards != nil {
-		loaded, _ = s.shards.takeLoaded()
-		s.batch.join(loaded) // guard has counted none of them
+		loaded, _ = s.shards.takeLoaded(s.batch.join) // guard has counted none of them
 		s.shards.acts.Store(true)
 	}
 	counted, passed := s.reconciler.Counting.Swap(false), s.pool.standingBy.Swap(false)
