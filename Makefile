@@ -50,6 +50,10 @@ lockable = $(call debian,/usr/share/java/zookeeper.jar:libzookeeper-java java:de
 # The folders of the test files in which a line matches $(1).
 folders = $(sort $(dir $(shell grep -rl --include='*_test.go' --exclude-dir=.git -e '$(1)' .)))
 
+# The tests that need a real API server, as a pattern for -run: the others have run without it.
+server_tests = $(shell grep -rl --include='*_test.go' --exclude-dir=.git -e '^//go:build controlplane' . | \
+	xargs sed -nE 's/^func ((Test|Fuzz|Example)[A-Za-z0-9_]*).*/\1/p' | sort -u | paste -sd '|')
+
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-clusters test test-long locks-test chaos-clusters chaos-shards clusters-picture sim sim-mutants test-server test-oldest lint vulncheck bench bench-operators bench-configs bench-shards bench-page cluster build image image-test database-test dist site fuzz golden tools controlplane
 
@@ -70,7 +74,9 @@ test: controlplane tools ## vet, and run all tests, those on a real API server i
 	$(GO) vet -tags controlplane,image,databases,locks $(PKG)
 	@$(if $(RACE),,echo "no C compiler was found: the tests run without the race detector")
 	$(GO) test $(RACE) -vet=off -timeout $(TIMEOUT) $(PKG)
-	$(GO) test -tags controlplane -vet=off -timeout $(TIMEOUT) $(if $(filter ./...,$(PKG)),$(call folders,//go:build controlplane),$(PKG))
+	@echo '$(GO) test -tags controlplane ...: the tests that need a real API server'
+	@$(GO) test -tags controlplane -vet=off -timeout $(TIMEOUT) -run '^($(server_tests))$$$$' \
+		$(if $(filter ./...,$(PKG)),$(call folders,//go:build controlplane),$(PKG))
 ifeq ($(PKG),./...)
 	@if $(databases); then $(MAKE) --no-print-directory database-test; \
 		else echo "source.postgres and source.mysql are not tested: they need a PostgreSQL and a MariaDB, or root and an apt-get that brings them"; fi
