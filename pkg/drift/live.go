@@ -72,9 +72,9 @@ type Live struct {
 	HasPreviousNames bool
 }
 
-// Secret is what is kept of a Secret besides.
+// Secret is what is kept of a Secret besides, or known of a desired one.
 type Secret struct {
-	// Keys are the keys of its data that we own, in order. An apply that omits one removes a value that may exist nowhere else.
+	// Keys are the keys of its data that we own, or give, in order. An apply that omits one removes a value that may exist nowhere else.
 	Keys []string
 }
 

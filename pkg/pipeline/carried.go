@@ -2,9 +2,11 @@ package pipeline
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corollary-dev/corollary/pkg/config"
@@ -61,23 +63,21 @@ func (p *Pipeline) carryGenerated(in Input, out *Decision) {
 // droppedKeys are the keys of a Secret that an apply removes since the config has changed, or that one has which is replaced by an object
 // without them. A value whose key was renamed moves, if nothing else has changed.
 func (p *Pipeline) droppedKeys(in Input, o Outcome, replaced []*drift.Live) (goes []string) {
-	if p.EditedSince(in.Upstream) {
+	d, w := p.Downstreams[o.Downstream], &in.Desired.Objects[o.Object]
+	if w.secret == nil || p.EditedSince(in.Upstream) {
 		return nil
 	}
-	d, w := p.Downstreams[o.Downstream], &in.Desired.Objects[o.Object]
 	if o.Action == ActionApply && o.Live != nil && !o.Theirs {
 		replaced = append(replaced, o.Live)
 	} else if d.Config.DeletionPolicy == config.DeletionOrphan {
 		return nil // what is replaced stays
 	}
-	data, texts := asMap(w.document["data"]), asMap(w.document["stringData"])
 	for _, live := range replaced {
 		if live.Secret == nil {
 			continue
 		}
 		for _, key := range live.Secret.Keys {
-			isGenerated := slices.ContainsFunc(d.generated, func(g GeneratedField) bool { return g.Key == key })
-			if !isGenerated && data[key] == nil && texts[key] == nil && !slices.Contains(goes, key) {
+			if !slices.Contains(w.secret.Keys, key) && !slices.Contains(goes, key) {
 				goes = append(goes, key)
 			}
 		}
@@ -86,6 +86,23 @@ func (p *Pipeline) droppedKeys(in Input, o Outcome, replaced []*drift.Live) (goe
 		return nil
 	}
 	return goes
+}
+
+// secretKeys are the keys that a document and the generated values give; nil for another kind than Secret.
+func secretKeys(d *Downstream, doc map[string]any) *drift.Secret {
+	if d.GVK() != corev1.SchemeGroupVersion.WithKind("Secret") {
+		return nil
+	}
+	keys := map[string]bool{}
+	for _, field := range []string{"data", "stringData"} {
+		for key := range asMap(doc[field]) {
+			keys[key] = true
+		}
+	}
+	for _, g := range d.generated {
+		keys[g.Key] = true
+	}
+	return &drift.Secret{Keys: slices.Sorted(maps.Keys(keys))}
 }
 
 // newValue is what previews and events call a generated value that replaces a lost one.

@@ -157,7 +157,7 @@ func TestDroppedKeys(t *testing.T) {
 		live := ourLive()
 		live.Hash, live.Secret, live.Initial = row.hash, &drift.Secret{Keys: row.has}, []drift.InitialField{{Present: !row.lacks, Ours: !row.lacks}}
 		p.Downstreams[0].View.Generated = 1
-		want := DesiredObject{Wanted: true, Target: target, Hash: hash, Sum: drift.Digest("new"), document: map[string]any{"data": map[string]any{"user": "app"}}}
+		want := DesiredObject{Wanted: true, Target: target, Hash: hash, Sum: drift.Digest("new"), secret: &drift.Secret{Keys: []string{"password", "user"}}}
 		in := Input{Upstream: upstreamObject(), Selected: true, Now: now, Desired: &Desired{Objects: []DesiredObject{want}}, Facts: []Facts{{Live: live}}}
 		observed(in.Upstream, row.observed)
 		o := p.Decide(in).Outcomes[0]

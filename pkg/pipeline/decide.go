@@ -27,7 +27,7 @@ type Input struct {
 	Facts []Facts
 	// Leftovers are objects that have this upstream's mark and stand at no target, by downstream index.
 	Leftovers []Owned
-	// Unread are objects that may exist, at a place, and could not be read.
+	// Unread are objects that may exist, at a place, and could not be read; without a name, any object of the downstream.
 	Unread []Owned
 	// HasFinalizer is true if the upstream has the config's finalizer, current or previous.
 	HasFinalizer bool

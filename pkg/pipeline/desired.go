@@ -56,6 +56,8 @@ type DesiredObject struct {
 	Sum drift.Sum
 
 	document map[string]any
+	// secret has the keys that the document of a Secret gives, in order; nil for another kind.
+	secret *drift.Secret
 }
 
 // TookTooLong reports whether a rule, an expression or a template got no time to end. It is retried: the process may have been busy.

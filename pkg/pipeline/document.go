@@ -78,7 +78,7 @@ func (p *Pipeline) rendered(d *Downstream, upstream *unstructured.Unstructured, 
 	w.Hash = d.hashPrefix + drift.Hash(p.algorithm, drift.Without(canonical, d.initial))
 	w.Reference = p.referenceLegal(d, upstream.GetNamespace(), w.Target)
 	p.mark(canonical, upstream, w)
-	w.document = canonical
+	w.document, w.secret = canonical, secretKeys(d, canonical)
 	w.Sum = drift.Desired(canonical, &d.View)
 	return w, nil
 }

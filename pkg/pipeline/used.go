@@ -3,7 +3,6 @@ package pipeline
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -38,7 +37,7 @@ func (p *Pipeline) usersByOrder(in Input, outcomes, left []Outcome) map[int]stri
 	note := func(earlier []int, downstream int, at Ref, until string) {
 		for _, i := range earlier {
 			if users[i] == "" {
-				users[i] = fmt.Sprintf("%s %s, which comes after it, %s", p.Downstreams[downstream].Config.Kind, at, until)
+				users[i] = fmt.Sprintf("%s, which comes after it, %s", p.nameOf(downstream, at), until)
 			}
 		}
 	}
@@ -76,8 +75,13 @@ func contentsOf(p *Pipeline, holder Outcome) *contents {
 	return nil
 }
 
-func (c *contents) name(downstream int, at Ref) string {
-	return strings.TrimSpace(c.Downstreams[downstream].Config.Kind + " " + at.String())
+// nameOf names an object for a message; without a place, any of the downstream.
+func (p *Pipeline) nameOf(downstream int, at Ref) string {
+	kind := p.Downstreams[downstream].Config.Kind
+	if at == (Ref{}) {
+		return "any " + kind
+	}
+	return kind + " " + at.String()
 }
 
 // keep releases what was to be deleted and has an object that deletionPolicy: Orphan keeps. That object has our marks until then: without
@@ -92,12 +96,12 @@ func (c *contents) keep(in Input, holder *Outcome, left []Outcome) {
 			continue
 		}
 		o.Action, o.GoesLater = ActionNone, true
-		o.Message = fmt.Sprintf("%s; it is released after %s", o.Message, c.name(holder.Downstream, holder.Target))
+		o.Message = fmt.Sprintf("%s; it is released after %s", o.Message, c.nameOf(holder.Downstream, holder.Target))
 		if goes && holder.Action != ActionRelease {
 			if holder.Action, holder.GoesLater = ActionRelease, false; deleted {
 				holder.State = StateRelease
 			}
-			holder.Message = fmt.Sprintf("%s; it is kept, since %s, which deletionPolicy %s keeps, is %s", holder.Message, c.name(o.Downstream, o.Target), config.DeletionOrphan, c.is)
+			holder.Message = fmt.Sprintf("%s; it is kept, since %s, which deletionPolicy %s keeps, is %s", holder.Message, c.nameOf(o.Downstream, o.Target), config.DeletionOrphan, c.is)
 		}
 	}
 }
@@ -110,7 +114,7 @@ func (c *contents) wanted(outcomes []Outcome) string {
 			at = refOf(o.Live)
 		}
 		if o.State != StateUnwanted && (c.has(o.Downstream, o.Target) || c.has(o.Downstream, at)) {
-			return c.name(o.Downstream, at)
+			return c.nameOf(o.Downstream, at)
 		}
 	}
 	return ""
@@ -129,7 +133,7 @@ func (c *contents) hold(in Input, holder *Outcome, outcomes, left []Outcome) {
 	}
 	wait := func(downstream int, at Ref, until string) {
 		holder.Action, holder.GoesLater = ActionNone, true
-		holder.Message = fmt.Sprintf("it stays until %s, which is %s, %s", c.name(downstream, at), c.is, until)
+		holder.Message = fmt.Sprintf("it stays until %s, which is %s, %s", c.nameOf(downstream, at), c.is, until)
 	}
 	before := c.allBefore(holder.Downstream)
 	for _, o := range left {
@@ -141,7 +145,7 @@ func (c *contents) hold(in Input, holder *Outcome, outcomes, left []Outcome) {
 		}
 	}
 	for _, o := range in.Unread {
-		if c.has(o.Downstream, refOf(o.Live)) {
+		if at := refOf(o.Live); at == (Ref{}) || c.has(o.Downstream, at) {
 			wait(o.Downstream, refOf(o.Live), "can be read")
 			return
 		}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/drift"
 )
 
 // What would be deleted with a Namespace, or a definition, holds it as long as it must stay, and what is kept keeps it: whatever has the two
@@ -70,6 +71,9 @@ func TestHoldsContents(t *testing.T) {
 		{reason: "the collector would delete the Namespace", config: changes{kept}, change: func(in *Input) { in.Leftovers[0].Live.Owners = ourLive().Owners }, want: "Release/None/Delete"},
 		{reason: "one of the kind is kept", config: changes{definition, kept}, want: "Release/None/Delete", says: "is of this kind"},
 		{reason: "one of the kind waits", config: changes{definition, after(2, "inner")}, want: "None/None/Delete", alone: "Delete/Delete/Delete", says: "of this kind"},
+		{reason: "one of a kind that cannot be listed may be in it", config: changes{after(1, "elsewhere")}, change: func(in *Input) {
+			in.Unread, in.Leftovers = []Owned{{Downstream: 1, Live: &drift.Live{}}}, append(in.Leftovers[:1:1], in.Leftovers[2])
+		}, want: "None/None", alone: "None/Delete", says: "it stays until any Widget, which is in it, can be read"},
 		{reason: "all are kept", change: func(in *Input) { in.Cascade = CascadeOrphan }, want: "Delete/Delete/Delete", deleted: "Release/Release/Release"},
 	} {
 		p := onePipeline(func(op *config.Operator) {

@@ -287,7 +287,7 @@ func (r *reconciliation) readMade(ctx context.Context, known, more []pipeline.Ow
 }
 
 // findUnserved fails the downstreams whose kind is not watched, unless the API server says that it has no objects: nothing can
-// find those that may exist. Objects of a kind that it does not serve are gone.
+// find those that may exist, and what they may come after stays. Objects of a kind that it does not serve are gone.
 func (r *reconciliation) findUnserved(ctx context.Context) {
 	for i, d := range r.Pipeline.Downstreams {
 		if d.Kind.Missing == nil || r.failureOf(i) != nil {
@@ -295,6 +295,7 @@ func (r *reconciliation) findUnserved(ctx context.Context) {
 		}
 		if err := r.Kinds.Absent(ctx, d.Kind.GVK); err != nil {
 			r.fail(r.outcomeOf(i, pipeline.Ref{}), err)
+			r.unread = append(r.unread, pipeline.Owned{Downstream: i, Live: &drift.Live{}})
 			f := r.failureOf(i)
 			f.Message = fmt.Sprintf("cannot find out whether a %s of %s exists: %s", d.Kind.GVK.Kind, d.Kind.GVK.GroupVersion(), f.Message)
 		}
