@@ -471,6 +471,9 @@ func TestDecideFinalizer(t *testing.T) {
 		{name: "invalid, and to be kept at a deletion", reason: "the garbage collector would delete it", config: orphan, change: func(in *Input) {
 			in.Desired = &Desired{Invalid: []rules.Failure{{}}, Objects: []DesiredObject{{}}}
 		}, want: FinalizerAdd},
+		{name: "cannot be rendered, and to be kept at a deletion", reason: "the same", config: orphan, change: func(in *Input) {
+			in.Desired.Objects[0].Err, in.Leftovers, in.Facts[0] = errTest, []Owned{{Live: in.Facts[0].Live, Certain: true}}, Facts{}
+		}, want: FinalizerAdd},
 		{name: "paused, and to be kept at a deletion", reason: "the same", config: orphan, change: func(in *Input) {
 			in.Upstream.SetAnnotations(map[string]string{"tools.example.com/paused": "true"})
 		}, want: FinalizerAdd},

@@ -267,14 +267,13 @@ func (p *Pipeline) finalizerAction(in Input, out *Decision) FinalizerAction {
 	if p.Config.Conventions.Finalizer == "" && !in.HasPreviousFinalizer || p.HasRows() {
 		return FinalizerLeave
 	}
+	if p.wouldLose(in) {
+		return FinalizerAdd
+	}
 	for k, o := range out.Outcomes {
 		needs := p.needsFinalizer(&in.Desired.Objects[k])
 		switch {
-		case o.State == StatePaused, o.State == StateInvalid:
-			// What exists is left alone, and so is what guards it.
-			if p.wouldLose(in) {
-				return FinalizerAdd
-			}
+		case o.State == StatePaused, o.State == StateInvalid: // what exists is left alone, and so is what guards it
 			return FinalizerLeave
 		case needs && in.HasFinalizer:
 			return FinalizerLeave

@@ -319,8 +319,9 @@ func (r *reconciliation) isOwn(i int, live *drift.Live, uid types.UID) bool {
 	if uid == "" {
 		return d.Owns(live, r.upstream.GetUID(), false)
 	}
-	// One without any mark was released, perhaps by a process that could not say so in the status any more.
-	hasMark := live.Hash != "" || pipeline.Marked(live, r.upstream.GetUID())
+	// One without any mark was released, perhaps by a process that could not say so in the status any more. With an owner reference alone it
+	// is another operator's, which selected the upstream by other labels and recorded it.
+	hasMark := live.Hash != "" || live.Managed && pipeline.Marked(live, r.upstream.GetUID())
 	return live.UID == uid && hasMark && d.Owns(live, r.upstream.GetUID(), r.Pipeline.TrustsStatus())
 }
 
