@@ -19,7 +19,7 @@ func (p *Pipeline) EarlierBefore(upstream *unstructured.Unstructured) *status.Re
 	if r == nil || r.Kind == "" || !p.Upstream.HasStatus {
 		return nil
 	}
-	if p.Before != nil && groupKindOf(r) == p.Before.Object.GVK().GroupKind() {
+	if p.Before != nil && groupKindOf(r) == schema.FromAPIVersionAndKind(p.Before.Config.APIVersion, p.Before.Config.Kind).GroupKind() {
 		return nil
 	}
 	return r
