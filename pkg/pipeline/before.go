@@ -141,7 +141,7 @@ func (p *Pipeline) WithBeforeRecord(upstream *unstructured.Unstructured, r statu
 // BeforePassed reports whether what the status records lets the downstreams go.
 func (p *Pipeline) BeforePassed(r *status.Recorded) bool {
 	if r == nil || p.Before == nil {
-		return false
+		return r != nil && State(r.State) == StateBeforeFinished
 	}
 	switch State(r.State) {
 	case StateBeforeFinished:
