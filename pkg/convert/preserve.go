@@ -205,7 +205,7 @@ func (c *Converter) takeKept(obj map[string]any) map[string]*kept {
 }
 
 // takeAnnotation removes the annotation, and returns what it says. The annotation may have the name that preserve had earlier: it is known
-// by what it holds, which no other one does, and gets the name of now when it is written again.
+// by what it holds, which no other one does, and gets the current name when it is written again.
 func (c *Converter) takeAnnotation(obj map[string]any) map[string]*kept {
 	annotations, all := annotationsOf(obj), map[string]*kept{}
 	for _, name := range c.carriers(annotations) {
@@ -224,7 +224,7 @@ func (c *Converter) takeAnnotation(obj map[string]any) map[string]*kept {
 	return all
 }
 
-// carriers are the annotations that may hold what travels, the one of now first. One that a rule names holds what the rule says.
+// carriers are the annotations that may hold what travels, the current one first. One that a rule names holds what the rule says.
 func (c *Converter) carriers(annotations map[string]any) []string {
 	names := []string{c.preserve}
 	for _, name := range slices.Sorted(maps.Keys(annotations)) {

@@ -241,7 +241,7 @@ func TestPreservedOneByOne(t *testing.T) {
 	}
 }
 
-// TestRenamedAnnotation: what travels under the name that preserve had earlier is put back, and travels on under the name of now.
+// TestRenamedAnnotation: what travels under the name that preserve had earlier is put back, and travels on under the current name.
 func TestRenamedAnnotation(t *testing.T) {
 	t.Parallel()
 	crd := crdOf(`{a: {type: string}, note: {type: string}, old: {type: string}}`, `{a: {type: string}, new: {type: string}, zone: {type: string}}`)
@@ -292,7 +292,7 @@ func TestRenamedAnnotation(t *testing.T) {
 			}
 		})
 	}
-	// There by the earlier name, back and there again by the one of now; and what is stored is proven.
+	// There by the earlier name, back and there again by the current one; and what is stored is proven.
 	want := obj("v1", map[string]any{"a": "x", "new": "n", "zone": "west"}, nil)
 	there := runtime.DeepCopyJSON(want)
 	if err := earlier.Convert(t.Context(), there, "v1beta1"); err != nil {
