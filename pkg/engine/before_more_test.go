@@ -336,7 +336,6 @@ func TestBeforeOfAnotherConfig(t *testing.T) {
 			}
 			start(t, testkit.Config(t), changed).ready()
 			stalled(t, beforeIs(t, ns, "a", "BeforeRunning", "only doneWhen tells whether ConfigMap "+ns+"/a-drain has finished"))
-			waitEvent(t, ns, "a", "BeforeRunning", "put it back")
 			stays(t, ns)
 			passBefore(t, ns, "a")
 			waitGone(t, widgets, ns, "a")
