@@ -136,7 +136,7 @@ func (t *transition) upstream(ctx context.Context, ref pipeline.Ref, f *reconcil
 		if err != nil {
 			return err
 		}
-		if err := t.changes(was, is, f); err != nil {
+		if err := t.changes(ctx, was, is, f); err != nil {
 			return err
 		}
 	}
@@ -147,10 +147,13 @@ func (t *transition) upstream(ctx context.Context, ref pipeline.Ref, f *reconcil
 }
 
 // changes prints the downstreams that the two configs want differently.
-func (t *transition) changes(was, is *reconcile.Current, f *reconcile.Finding) error {
+func (t *transition) changes(ctx context.Context, was, is *reconcile.Current, f *reconcile.Finding) error {
 	up := upstreamOf(t.new.Pipeline(), f)
 	if was == nil || is == nil {
 		return t.finding(t.new.Pipeline(), f)
+	}
+	if is.Upstream.GetDeletionTimestamp() != nil {
+		return t.deletion(ctx, f, up)
 	}
 	if t.old.Pipeline().Config.Conventions.Finalizer != t.new.Pipeline().Config.Conventions.Finalizer {
 		if err := t.finalizer(t.new.Pipeline(), f, up); err != nil {
@@ -168,6 +171,27 @@ func (t *transition) changes(was, is *reconcile.Current, f *reconcile.Finding) e
 			item.diffs = diffDocuments(before, after, item.words)
 		}
 		if err := t.add(item); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deletion prints what the two configs do differently while an upstream is being deleted.
+func (t *transition) deletion(ctx context.Context, f *reconcile.Finding, up objectRef) error {
+	old, err := t.old.Preview(ctx, f.Ref)
+	if err != nil {
+		return err
+	}
+	for _, c := range f.Changes {
+		same := func(had reconcile.Change) bool {
+			return had.Downstream == c.Downstream && had.Target == c.Target && had.Action == c.Action && had.Reason == c.Reason
+		}
+		if old != nil && slices.ContainsFunc(old.Changes, same) {
+			t.countUnchanged(c)
+			continue
+		}
+		if err := t.add(itemOf(t.new.Pipeline(), f.Operator, up, c)); err != nil {
 			return err
 		}
 	}

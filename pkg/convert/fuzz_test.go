@@ -34,6 +34,8 @@ type certified struct {
 	from, via *kinds.Version
 	preserve  string
 	lossy     bool // some loss is acknowledged
+	// renamed is converter with another name of the annotation of preserve.
+	renamed *convert.Converter
 }
 
 // certifiedConversions are those of the examples, and the rows of TestProve that nothing is found against.
@@ -56,13 +58,19 @@ func certifiedConversions(t testing.TB) (list []certified) {
 		version := func(name string) *kinds.Version {
 			return versions[slices.IndexFunc(versions, func(v *kinds.Version) bool { return v.Name == name })]
 		}
-		preserve := ""
+		preserve, renamed := "", c
 		if conf.Preserve != nil {
-			preserve = conf.Preserve.Annotation
+			preserve, conf.Preserve.Annotation = conf.Preserve.Annotation, "fuzz.example.com/renamed"
+			if text, err = yaml.Marshal(conf); err != nil {
+				t.Fatal(err)
+			}
+			if renamed, problems = compile(t, crd, text); len(problems) > 0 {
+				t.Fatalf("%s: %v", name, problems[0])
+			}
 		}
 		for _, s := range conf.Spokes {
-			list = append(list, certified{name, kind, c, version(s.Version), version(conf.Hub), preserve, len(s.Lost) > 0},
-				certified{name, kind, c, version(conf.Hub), version(s.Version), preserve, len(s.Lost) > 0})
+			list = append(list, certified{name, kind, c, version(s.Version), version(conf.Hub), preserve, len(s.Lost) > 0, renamed},
+				certified{name, kind, c, version(conf.Hub), version(s.Version), preserve, len(s.Lost) > 0, renamed})
 		}
 	}
 	for _, row := range proofRows {
@@ -126,13 +134,15 @@ func FuzzCertified(f *testing.F) {
 		if !ok {
 			t.Fatalf("%s: %s becomes %s, which is not valid", c.name, encoded(t, obj), encoded(t, there))
 		}
-		back := runtime.DeepCopyJSON(there)
-		if err := c.converter.Convert(t.Context(), back, c.from.Name); err != nil {
-			t.Fatalf("%s: %s becomes %s: %v", c.name, encoded(t, obj), encoded(t, there), err)
-		}
-		back, ok = c.stored(t, c.from, back)
-		if want := c.withoutData(obj); !ok || !c.lossy && !reflect.DeepEqual(want, c.withoutData(back)) {
-			t.Fatalf("%s: %s\nbecomes %s\nthen    %s", c.name, encoded(t, want), encoded(t, there), encoded(t, back))
+		for _, converter := range []*convert.Converter{c.converter, c.renamed} {
+			back := runtime.DeepCopyJSON(there)
+			if err := converter.Convert(t.Context(), back, c.from.Name); err != nil {
+				t.Fatalf("%s: %s becomes %s: %v", c.name, encoded(t, obj), encoded(t, there), err)
+			}
+			back, ok = c.stored(t, c.from, back)
+			if want := c.withoutData(obj); !ok || !c.lossy && !reflect.DeepEqual(want, c.withoutData(back)) {
+				t.Fatalf("%s: %s\nbecomes %s\nthen    %s", c.name, encoded(t, want), encoded(t, there), encoded(t, back))
+			}
 		}
 	})
 }
@@ -187,6 +197,7 @@ func (c certified) withoutData(obj map[string]any) map[string]any {
 	obj = runtime.DeepCopyJSON(obj)
 	if annotations, ok := obj["metadata"].(map[string]any)["annotations"].(map[string]any); ok {
 		delete(annotations, c.preserve)
+		delete(annotations, "fuzz.example.com/renamed")
 	}
 	dropEmpty(obj)
 	return obj

@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/validation"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime"
 	kjson "sigs.k8s.io/json"
 
+	"github.com/corollary-dev/corollary/pkg/fieldpath"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 )
 
@@ -202,26 +204,56 @@ func (c *Converter) takeKept(obj map[string]any) map[string]*kept {
 	return all
 }
 
-// takeAnnotation removes the annotation, and returns what it says; nothing if anything in it is not as annotate writes it.
+// takeAnnotation removes the annotation, and returns what it says. The annotation may have the name that preserve had earlier: it is known
+// by what it holds, which no other one does, and gets the current name when it is written again.
 func (c *Converter) takeAnnotation(obj map[string]any) map[string]*kept {
-	all := map[string]*kept{}
-	annotations := annotationsOf(obj)
-	text, ok := annotations[c.preserve].(string)
-	if !ok {
-		return all
+	annotations, all := annotationsOf(obj), map[string]*kept{}
+	for _, name := range c.carriers(annotations) {
+		text, _ := annotations[name].(string)
+		found := c.readKept(text)
+		if found == nil {
+			continue
+		}
+		delete(annotations, name)
+		for version, k := range found {
+			if all[version] == nil {
+				all[version] = k
+			}
+		}
 	}
+	return all
+}
+
+// carriers are the annotations that may hold what travels, the current one first. One that a rule names holds what the rule says.
+func (c *Converter) carriers(annotations map[string]any) []string {
+	names := []string{c.preserve}
+	for _, name := range slices.Sorted(maps.Keys(annotations)) {
+		text, _ := annotations[name].(string)
+		version, _, _ := strings.Cut(strings.TrimPrefix(text, `{"`), `":{"`)
+		isNamed := slices.ContainsFunc(c.metadata, func(p fieldpath.Path) bool {
+			return len(p) > 2 && p[1].Field == "annotations" && p[2].Field == name
+		})
+		if strings.HasPrefix(text, `{"`) && name != c.preserve && c.knows(version) == nil && !isNamed {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// readKept reads what annotate has written; nil if anything in it is not as that writes it.
+func (c *Converter) readKept(text string) map[string]*kept {
+	all := map[string]*kept{}
 	if len(text) > maxPreserved {
-		return all
+		return nil
 	}
 	if strict, err := kjson.UnmarshalStrict([]byte(text), &all); err != nil || len(strict) > 0 || all == nil {
-		return map[string]*kept{}
+		return nil
 	}
 	for version, k := range all {
 		if k == nil || c.knows(version) != nil || slices.ContainsFunc(k.Fields, func(f keptField) bool { return !f.Path.isValid() }) {
-			return map[string]*kept{}
+			return nil
 		}
 	}
-	delete(annotations, c.preserve)
 	return all
 }
 

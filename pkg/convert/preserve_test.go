@@ -240,3 +240,74 @@ func TestPreservedOneByOne(t *testing.T) {
 		}
 	}
 }
+
+// TestRenamedAnnotation: what travels under the name that preserve had earlier is put back, and travels on under the current name.
+func TestRenamedAnnotation(t *testing.T) {
+	t.Parallel()
+	crd := crdOf(`{a: {type: string}, note: {type: string}, old: {type: string}}`, `{a: {type: string}, new: {type: string}, zone: {type: string}}`)
+	of := func(annotation, more string) *convert.Converter {
+		c, problems := compile(t, crd, []byte("hub: v1\nspokes: [{version: v1beta1, "+more+"}]\npreserve: {annotation: "+annotation+"}"))
+		if len(problems) > 0 {
+			t.Fatal(problems[0])
+		}
+		return c
+	}
+	const rule = "rules: [{move: .spec.note, to: \".metadata.annotations['example.com/note']\"}]"
+	const kept = `{"v1":{"fields":[{"path":["spec","zone"],"is":"west","backAbsent":true}]}}`
+	earlier, now := of("example.com/earlier", ""), of("example.com/now", "")
+	obj := func(version string, spec map[string]any, annotations map[string]any) map[string]any {
+		metadata := map[string]any{"name": "a"}
+		if annotations != nil {
+			metadata["annotations"] = annotations
+		}
+		return map[string]any{"apiVersion": "example.com/" + version, "kind": "Thing", "spec": spec, "metadata": metadata}
+	}
+	for _, row := range []struct {
+		name, reason string
+		stored       map[string]any
+		converter    *convert.Converter
+		spec         map[string]any // in v1
+		annotations  map[string]any
+	}{
+		{"renamed", "nothing is lost", obj("v1beta1", map[string]any{"a": "x"}, map[string]any{"k": "v", "example.com/earlier": kept}), now,
+			map[string]any{"a": "x", "zone": "west"}, map[string]any{"k": "v"}},
+		{"both", "what was written later counts", obj("v1beta1", map[string]any{"a": "x"}, map[string]any{"example.com/earlier": kept,
+			"example.com/now": strings.Replace(kept, "west", "east", 1)}), now, map[string]any{"a": "x", "zone": "east"}, nil},
+		{"of a rule", "a rule says what its annotation holds", obj("v1beta1", map[string]any{"a": "x", "note": kept}, nil), of("example.com/now", rule),
+			map[string]any{"a": "x"}, map[string]any{"example.com/note": kept}},
+		{"like it", "only what the conversion writes is taken", obj("v1beta1", map[string]any{"a": "x"}, map[string]any{"k": `{"v1":{"fields":[{"path":["spec","zone"],"more":1}]}}`}), now,
+			map[string]any{"a": "x"}, map[string]any{"k": `{"v1":{"fields":[{"path":["spec","zone"],"more":1}]}}`}},
+		{"of another version", "it is nothing that this conversion has written", obj("v1beta1", map[string]any{"a": "x"}, map[string]any{"k": strings.Replace(kept, "v1", "v7", 1)}), now,
+			map[string]any{"a": "x"}, map[string]any{"k": strings.Replace(kept, "v1", "v7", 1)}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			read := runtime.DeepCopyJSON(row.stored)
+			if err := row.converter.Convert(t.Context(), read, "v1"); err != nil {
+				t.Fatal(err)
+			}
+			got, _ := read["metadata"].(map[string]any)["annotations"].(map[string]any)
+			delete(got, "example.com/now") // what v1 has no room for
+			if !reflect.DeepEqual(read["spec"], row.spec) || len(got)+len(row.annotations) > 0 && !reflect.DeepEqual(got, row.annotations) {
+				t.Errorf("%s: got %v with %v", row.reason, read["spec"], got)
+			}
+		})
+	}
+	// There by the earlier name, back and there again by the current one; and what is stored is proven.
+	want := obj("v1", map[string]any{"a": "x", "new": "n", "zone": "west"}, nil)
+	there := runtime.DeepCopyJSON(want)
+	if err := earlier.Convert(t.Context(), there, "v1beta1"); err != nil {
+		t.Fatal(err)
+	}
+	if loss, valid := now.Survives(t.Context(), there); loss != nil || !valid {
+		t.Errorf("convert prove --live says %+v, valid %v", loss, valid)
+	}
+	if err := now.Convert(t.Context(), there, "v1"); err != nil || !reflect.DeepEqual(there["spec"], want["spec"]) {
+		t.Errorf("back it is %v, %v", there, err)
+	}
+	if err := now.Convert(t.Context(), there, "v1beta1"); err != nil {
+		t.Fatal(err)
+	}
+	if a := there["metadata"].(map[string]any)["annotations"].(map[string]any); len(a) != 1 || a["example.com/now"] == nil {
+		t.Errorf("it travels in %v", a)
+	}
+}

@@ -347,10 +347,11 @@ func (p *prover) differ(before, after map[string]any) []keptField {
 
 // withoutData is an object less what travels on it, which may be other things on each way.
 func (p *prover) withoutData(obj map[string]any) map[string]any {
-	if _, ok := annotationsOf(obj)[p.preserve]; !ok {
+	if p.preserve == "" || len(annotationsOf(obj)) == 0 {
 		return obj
 	}
 	obj = runtime.DeepCopyJSON(obj)
+	p.takeAnnotation(obj)
 	delete(annotationsOf(obj), p.preserve)
 	return obj
 }

@@ -3,6 +3,7 @@
 package engine_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -293,15 +294,28 @@ func TestBeforeEvents(t *testing.T) {
 	waitGone(t, widgets, ns, "a")
 }
 
-// A config that changes in the middle of a deletion leaves nothing that our finalizer would keep forever.
+// passBefore lets the deletion of an upstream continue, by hand.
+func passBefore(t *testing.T, ns, name string) {
+	t.Helper()
+	item := beforeItem(testkit.Get(t, widgets, ns, name))
+	item["state"] = "BeforeFinished"
+	text, err := json.Marshal(map[string]any{"status": map[string]any{"downstreams": []any{item}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	testkit.Patch(t, widgets, ns, name, "platform", string(text), "status")
+}
+
+// A config that changes in the middle of a deletion lets nothing go that is not backed up, and leaves nothing that our finalizer would
+// keep forever.
 func TestBeforeOfAnotherConfig(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
 		name, reason string
 		change       func(conf string) string
 	}{
-		{"none any more", "what the config does not ask for is not waited for", func(conf string) string { before, _, _ := strings.Cut(conf, "deletion:"); return before }},
-		{"of another kind", "what was made before counts as failed", func(conf string) string {
+		{"none any more", "what has begun is waited for", func(conf string) string { before, _, _ := strings.Cut(conf, "deletion:"); return before }},
+		{"of another kind", "likewise, whatever onFailure says of the other kind", func(conf string) string {
 			return strings.NewReplacer("    apiVersion: v1\n    kind: ConfigMap\n    template: |\n      metadata: {name: \"", "    apiVersion: v1\n    kind: Secret\n    template: |\n      metadata: {name: \"",
 				"downstream.?data.?done", "downstream.?type").Replace(conf)
 		}},
@@ -321,6 +335,9 @@ func TestBeforeOfAnotherConfig(t *testing.T) {
 				t.Fatal("the config is the same")
 			}
 			start(t, testkit.Config(t), changed).ready()
+			stalled(t, beforeIs(t, ns, "a", "BeforeRunning", "only doneWhen tells whether ConfigMap "+ns+"/a-drain has finished"))
+			stays(t, ns)
+			passBefore(t, ns, "a")
 			waitGone(t, widgets, ns, "a")
 			waitGone(t, configMaps, ns, "a")
 			waitGone(t, configMaps, ns, "a-drain")
@@ -446,6 +463,8 @@ func TestBeforeOfAnotherOwner(t *testing.T) {
 					r.halt()
 					before, _, _ := strings.Cut(conf, "deletion:")
 					start(t, testkit.Config(t), before).ready()
+					beforeIs(t, ns, "a", "BeforeRunning", "only doneWhen")
+					passBefore(t, ns, "a")
 				}
 				waitGone(t, widgets, ns, "a")
 				if !row.stays {

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/config"
@@ -49,10 +48,13 @@ type BeforeFacts struct {
 	Made types.UID
 	// Desired is what is to be made; ignored once something was made.
 	Desired DesiredObject
-	// Live is the object that was made, or else what stands where it was recorded to be made or shall stand.
+	// Live is the object that was made, or else what stands where it was recorded to be made or shall stand; also of an earlier
+	// deletion.before.
 	Live *drift.Live
 	// Inputs are what doneWhen and failedWhen may read.
 	Inputs Inputs
+	// Unread is why the object of an earlier deletion.before may not be read; empty if it may.
+	Unread string
 	// CannotCreate is true if the last create was refused because the namespace is being deleted.
 	CannotCreate bool
 }
@@ -136,24 +138,10 @@ func (p *Pipeline) WithBeforeRecord(upstream *unstructured.Unstructured, r statu
 	return upstream
 }
 
-// RecordedOfOtherKind is what the upstream's status has of an object that was made when the config had a deletion.before of another
-// kind, or one at all; nil if it has nothing of that. A status that is written like any other field of the upstream has
-// nothing: no config with a deletion.before is taken for such a kind, so whoever may write the upstream wrote that.
-func (p *Pipeline) RecordedOfOtherKind(upstream *unstructured.Unstructured) *status.Recorded {
-	r := p.RecordedBefore(upstream)
-	if r == nil || r.UID == "" || r.Kind == "" || !p.Upstream.HasStatus {
-		return nil
-	}
-	if p.Before != nil && schema.FromAPIVersionAndKind(r.APIVersion, r.Kind).GroupKind() == p.Before.Object.GVK().GroupKind() {
-		return nil
-	}
-	return r
-}
-
 // BeforePassed reports whether what the status records lets the downstreams go.
 func (p *Pipeline) BeforePassed(r *status.Recorded) bool {
 	if r == nil || p.Before == nil {
-		return false
+		return r != nil && State(r.State) == StateBeforeFinished
 	}
 	switch State(r.State) {
 	case StateBeforeFinished:
@@ -381,6 +369,11 @@ func (p *Pipeline) beforeTimeLeft(in Input) time.Duration {
 // BeforeRecord is what the status shall say of an outcome of deletion.before. Where an object is about to be made, it names
 // the place without a uid: after a crash, what stands there is known for ours.
 func (p *Pipeline) BeforeRecord(o Outcome) status.Recorded {
+	if o.Earlier != nil {
+		r := *o.Earlier
+		r.UID, r.State = o.UID, string(o.State)
+		return r
+	}
 	r := status.Recorded{Name: BeforeName, APIVersion: p.Before.Config.APIVersion, Kind: p.Before.Config.Kind, State: string(o.State)}
 	if !o.Theirs && o.Target.Name != "" {
 		r.Namespace, r.ObjectName, r.UID = o.Target.Namespace, o.Target.Name, o.UID

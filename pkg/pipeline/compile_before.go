@@ -47,12 +47,17 @@ func (c *compiler) before() {
 	h.done = c.beforeRule(path+".doneWhen", h.Config.DoneWhen)
 	h.failed = c.beforeRule(path+".failedWhen", h.Config.FailedWhen)
 	c.checkBeforeStatus(path)
-	conv := c.file.Operator.Conventions
-	v := drift.View{Manager: conv.FieldManager, Hash: c.p.hashKey, OwnerAnnotation: conv.Owner.Annotation, Aside: c.p.aside(), Previous: c.p.previous,
-		Keep: [][]string{{"metadata", "finalizers"}}}
+	v := c.p.beforeView("metadata", "finalizers")
 	keep(&v, h.done, "downstream", nil)
 	keep(&v, h.failed, "downstream", nil)
 	h.Object.View = v
+}
+
+// beforeView is what is kept in memory of a deletion.before object: the marks, and some fields.
+func (p *Pipeline) beforeView(fields ...string) drift.View {
+	conv := p.Config.Conventions
+	return drift.View{Manager: conv.FieldManager, Hash: p.hashKey, OwnerAnnotation: conv.Owner.Annotation, Aside: p.aside(), Previous: p.previous,
+		Keep: [][]string{fields}}
 }
 
 func (c *compiler) beforeRule(path, text string) *rules.Program {

@@ -25,6 +25,11 @@ import (
 // come first.
 func (p *Pipeline) DecideDeletion(in Input) Decision {
 	out := Decision{Waits: p.waits(in), Cascade: in.Cascade}
+	if r := p.UnfinishedBefore(in.Upstream); r != nil {
+		o := p.decideEarlier(r, in.Before)
+		out.Before, out.WaitsForBefore = &o, true
+		return out
+	}
 	if p.Before != nil && !p.SkipsBefore(in.Upstream, in.Cascade) {
 		o, passed := p.decideBefore(in)
 		out.Before = &o
@@ -160,6 +165,10 @@ func (p *Pipeline) deletionFacts(d Decision, failed map[int]*Failure) []status.F
 // beforeFact is what deletion.before contributes to the conditions.
 func (p *Pipeline) beforeFact(o Outcome, fail *Failure) status.Fact {
 	f := status.Fact{Name: BeforeName, Reason: string(o.State), Message: o.Message}
+	if o.Earlier != nil {
+		f.Failed, f.Progressing = o.Failed, !o.Failed
+		return f
+	}
 	b := p.Before.Config
 	switch {
 	case o.State == StateBeforeTimedOut && fail != nil:

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/status"
 )
 
 // State is what Decide says of one downstream. The same word stands in the upstream's status, in metrics, events and
@@ -136,6 +137,9 @@ type Outcome struct {
 	Compares bool
 	// Finished is true if the object had done its work and must not be made again, Failed where it had done it badly.
 	Finished, Failed bool
+	// Earlier is the record of an object that an earlier config's deletion.before has made; else nil. Failed is true if only a person
+	// can have the deletion continue.
+	Earlier *status.Recorded
 }
 
 // Ref is where an object stands. Namespace is empty for a cluster-scoped one.

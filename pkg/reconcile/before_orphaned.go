@@ -13,6 +13,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/status"
 )
 
 // orphanedBefore returns the deletion.before objects with our finalizer whose upstream is gone, or was replaced by a later one
@@ -81,30 +82,68 @@ func (r *Reconciler) isAwaited(live *drift.Live) bool {
 	})
 }
 
-// releaseBeforeOfOtherKind releases the object that the status records and whose kind the config does not name any more: the
-// config changed in the middle of the deletion. An object that never had a mark of this operator was not created by it,
-// whatever is recorded.
-func (r *reconciliation) releaseBeforeOfOtherKind(ctx context.Context) error {
-	recorded := r.Pipeline.RecordedOfOtherKind(r.upstream)
-	if recorded == nil {
-		return nil
+// gatherEarlierBefore gathers what is known about an unfinished object of an earlier deletion.before; there is no Record if it is done by
+// now. No watch shows when it changes.
+func (r *reconciliation) gatherEarlierBefore(ctx context.Context) (f pipeline.BeforeFacts, err error) {
+	if !r.record.before.edit().isUpstreamRead { // another process may have recorded more than the cache shows
+		if err := r.readUpstream(ctx); err != nil {
+			return f, err
+		}
+	}
+	r.unwatched = true
+	if f.Record = r.Pipeline.UnfinishedBefore(r.upstream); f.Record == nil {
+		return f, nil
+	}
+	_, obj, err := r.readEarlierBefore(ctx, f.Record)
+	if c := apply.Classify(err); err != nil && c.Reason == apply.ReasonForbidden { // the rights may have gone with the key in the config
+		f.Unread = c.Message
+		return f, nil
+	}
+	if obj == nil {
+		return f, err
+	}
+	f.Live, err = r.Pipeline.EarlierBeforeLive(obj)
+	if err == nil && f.Record.UID == "" && !r.isOwnBefore(f.Live) {
+		f.Live = nil
+	}
+	return f, err
+}
+
+// readEarlierBefore reads the object that the status records and whose kind the config does not name any more; nil if there is none.
+// An object that never had a mark of this operator was not created by it, whatever is recorded.
+func (r *reconciliation) readEarlierBefore(ctx context.Context, recorded *status.Recorded) (t apply.Target, obj *unstructured.Unstructured, err error) {
+	if recorded.ObjectName == "" {
+		return t, nil, nil
 	}
 	kind, err := r.Kinds.Served(ctx, schema.FromAPIVersionAndKind(recorded.APIVersion, recorded.Kind))
 	if kinds.IsNotDefined(err) {
-		return nil
+		return t, nil, nil
 	}
 	if err != nil {
-		return err
+		return t, nil, err
 	}
-	t := apply.Target{GVR: kind.GVR, Namespace: recorded.Namespace, Name: recorded.ObjectName}
-	obj, err := r.client.Get(ctx, t)
+	t = apply.Target{GVR: kind.GVR, Namespace: recorded.Namespace, Name: recorded.ObjectName}
+	obj, err = r.client.Get(ctx, t)
 	switch {
 	case errors.Is(err, apply.ErrGone):
-		return nil
+		return t, nil, nil
 	case err != nil:
-		return err
-	case obj.GetUID() != recorded.UID, !r.hasOurMarks(obj):
+		return t, nil, err
+	case recorded.UID != "" && obj.GetUID() != recorded.UID, !r.hasOurMarks(obj):
+		return t, nil, nil
+	}
+	return t, obj, nil
+}
+
+// releaseEarlierBefore releases the object of an earlier deletion.before: the config changed in the middle of the deletion.
+func (r *reconciliation) releaseEarlierBefore(ctx context.Context) error {
+	recorded := r.Pipeline.EarlierBefore(r.upstream)
+	if recorded == nil || recorded.UID == "" {
 		return nil
+	}
+	t, obj, err := r.readEarlierBefore(ctx, recorded)
+	if obj == nil {
+		return err
 	}
 	obj, err = r.client.RemoveFinalizer(ctx, t, obj, r.Pipeline.Config.Conventions.Finalizers()...)
 	switch {

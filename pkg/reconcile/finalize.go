@@ -140,8 +140,14 @@ func (r *reconciliation) finalize(ctx context.Context) time.Duration {
 func (r *reconciliation) gatherDeletion(ctx context.Context) (pipeline.Input, error) {
 	in := pipeline.Input{Upstream: r.upstream, Desired: r.record.desired, HasFinalizer: true, Now: r.now, Cascade: r.cascade()}
 	r.unwatched, r.unread = false, nil
+	var err error
+	if r.Pipeline.UnfinishedBefore(r.upstream) != nil {
+		in.Before, err = r.gatherEarlierBefore(ctx)
+		if in.Upstream = r.upstream; err != nil || in.Before.Record != nil {
+			return in, err
+		}
+	}
 	if r.Pipeline.Before != nil && !r.Pipeline.SkipsBefore(r.upstream, in.Cascade) {
-		var err error
 		if in.Before, err = r.gatherBefore(ctx); err != nil {
 			return in, err
 		}
@@ -176,7 +182,7 @@ func (r *reconciliation) actDeletion(ctx context.Context, d *pipeline.Decision, 
 	if d.Before != nil && d.Before.Action != pipeline.ActionNone && !r.actBefore(ctx, d, in) {
 		return false
 	}
-	if err := r.releaseBeforeOfOtherKind(ctx); err != nil {
+	if err := r.releaseEarlierBefore(ctx); err != nil {
 		r.failUpstream("releasing the object of an earlier deletion.before", err)
 		return false
 	}

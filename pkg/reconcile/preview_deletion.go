@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/status"
@@ -75,8 +77,13 @@ func (t *dryRun) waitForBefore() {
 
 // beforeChange describes the change of the deletion.before object.
 func (t *dryRun) beforeChange(o pipeline.Outcome) Change {
-	c := Change{Index: pipeline.BeforeIndex, Downstream: pipeline.BeforeName, Kind: t.Pipeline.Before.Object.Kind.GVK, Target: o.Target, Action: ChangeWait, State: o.State,
+	c := Change{Index: pipeline.BeforeIndex, Downstream: pipeline.BeforeName, Target: o.Target, Action: ChangeWait, State: o.State,
 		Reason: o.Message, Live: o.Live, Theirs: o.Theirs}
+	if o.Earlier != nil {
+		c.Kind = schema.FromAPIVersionAndKind(o.Earlier.APIVersion, o.Earlier.Kind)
+	} else {
+		c.Kind = t.Pipeline.Before.Object.Kind.GVK
+	}
 	switch o.Action {
 	case pipeline.ActionCreate:
 		c.Action = ChangeCreate

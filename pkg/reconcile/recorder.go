@@ -150,13 +150,15 @@ func (r *reconciliation) eventDeletion(d pipeline.Decision) {
 	case d.Before.State == pipeline.StateBeforeFailed, d.Before.State == pipeline.StateBeforeTimedOut,
 		d.Before.State == pipeline.StateConflict, d.Before.State == pipeline.StateRenderFailed:
 		warning = true
+	case d.Before.Earlier != nil:
+		warning = true
 	case m.failureOf(d.Before) != nil:
 		warning, reason, text = true, m.failure.Reason, m.failure.Message
 	default:
 		return
 	}
 	if now := reason + text; m.reported != now {
-		old := m.reported == "" && r.reportedBefore == reason
+		old := m.reported == "" && r.reportedBefore == reason && d.Before.Earlier == nil
 		switch m.reported = now; {
 		case old:
 		case warning && m.failureOf(d.Before) == nil:
