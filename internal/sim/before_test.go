@@ -31,8 +31,8 @@ const backedUp = `  before:
 func TestBeforeOutlivesItsConfig(t *testing.T) {
 	without := func(s string) string { return strings.Replace(s, backedUp, "", 1) }
 	configMap := func(s string) string {
-		return strings.NewReplacer("apiVersion: batch/v1", "apiVersion: v1", "kind: Job", "kind: ConfigMap", "      spec: {template", "      data: {x: y} #",
-			"downstream.?status.?succeeded.orValue(0) > 0", "downstream.?data.?done.hasValue()\n    onFailure: Proceed").Replace(s)
+		return strings.NewReplacer("apiVersion: batch/v1", "apiVersion: v1", "kind: Job", "kind: ConfigMap",
+			"      spec: {template", "      data: {x: y} #", "downstream.?status.?succeeded.orValue(0) > 0", "downstream.?data.?done.hasValue()\n    onFailure: Proceed").Replace(s)
 	}
 	complete := `{"status":{"succeeded":1,"conditions":[{"type":"Complete","status":"True"}]}}`
 	const finished = `{"status":{"downstreams":[{"name":"deletion.before","state":"BeforeFinished"}]}}`
@@ -52,9 +52,12 @@ func TestBeforeOutlivesItsConfig(t *testing.T) {
 			return strings.Replace(s, "self.spec.?exposed != optional.of(true)", "1 == 2", 1)
 		}, complete, "BeforeRunning", ""},
 		{"another name", "likewise", func(s string) string { return strings.Replace(s, "-backup", "-other", 1) }, complete, "BeforeRunning", ""},
-		{"wait removed", "the order of the rest has nothing to do with it", func(s string) string { return strings.Replace(s, "  wait: true\n", "", 1) }, complete, "BeforeRunning", ""},
+		{"wait removed", "the order of the rest has nothing to do with it", func(s string) string {
+			return strings.Replace(s, "  wait: true\n", "", 1)
+		}, complete, "BeforeRunning", ""},
 		{"finalizer removed", "a config without a finalizer leaves an upstream that has one alone", func(s string) string {
-			return strings.NewReplacer("  finalizer: sim.example.com/cleanup\n", "", "  wait: true\n", "  propagation: Background\n").Replace(without(s))
+			return strings.NewReplacer("  finalizer: sim.example.com/cleanup\n", "",
+				"  wait: true\n", "  propagation: Background\n").Replace(without(s))
 		}, "", "BeforeRunning", "BeforeRunning"},
 	} {
 		for _, restart := range []bool{false, true} {
