@@ -32,7 +32,8 @@ func TestBeforeOutlivesItsConfig(t *testing.T) {
 	without := func(s string) string { return strings.Replace(s, backedUp, "", 1) }
 	configMap := func(s string) string {
 		return strings.NewReplacer("apiVersion: batch/v1", "apiVersion: v1", "kind: Job", "kind: ConfigMap",
-			"      spec: {template", "      data: {x: y} #", "downstream.?status.?succeeded.orValue(0) > 0", "downstream.?data.?done.hasValue()\n    onFailure: Proceed").Replace(s)
+			"      spec: {template", "      data: {x: y} #", "downstream.?status.?succeeded.orValue(0) > 0",
+			"downstream.?data.?done.hasValue()\n    onFailure: Proceed").Replace(s)
 	}
 	complete := `{"status":{"succeeded":1,"conditions":[{"type":"Complete","status":"True"}]}}`
 	const finished = `{"status":{"downstreams":[{"name":"deletion.before","state":"BeforeFinished"}]}}`

@@ -277,8 +277,9 @@ func TestRenamedAnnotation(t *testing.T) {
 			of("example.com/now", rule), map[string]any{"a": "x"}, map[string]any{"example.com/note": kept}},
 		{"like it", "only what the conversion writes is taken", obj("v1beta1", map[string]any{"a": "x"}, map[string]any{"k": `{"v1":{"fields":[{"path":["spec","zone"],"more":1}]}}`}), now,
 			map[string]any{"a": "x"}, map[string]any{"k": `{"v1":{"fields":[{"path":["spec","zone"],"more":1}]}}`}},
-		{"of another version", "it is nothing that this conversion has written", 
-			obj("v1beta1", map[string]any{"a": "x"}, map[string]any{"k": strings.Replace(kept, "v1", "v7", 1)}), now, map[string]any{"a": "x"}, map[string]any{"k": strings.Replace(kept, "v1", "v7", 1)}},
+		{"of another version", "it is nothing that this conversion has written",
+			obj("v1beta1", map[string]any{"a": "x"}, map[string]any{"k": strings.Replace(kept, "v1", "v7", 1)}), now,
+			map[string]any{"a": "x"}, map[string]any{"k": strings.Replace(kept, "v1", "v7", 1)}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			read := runtime.DeepCopyJSON(row.stored)
