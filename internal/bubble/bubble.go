@@ -6,14 +6,21 @@
 package bubble
 
 import (
+	"bytes"
+	"crypto/sha256"
+	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"github.com/corollary-dev/corollary/internal/controlplane"
@@ -24,14 +31,20 @@ import (
 // collectionDelay is the time from a write until the garbage collector and the namespace controller act.
 const collectionDelay = 20 * time.Millisecond
 
-// Run runs a test in parallel with others, on an API server of its own that has the CRDs in the *.yaml files of a directory.
-// The garbage collector and the namespace controller run. The test must not call t.Run or t.Parallel.
+// Run runs a test in parallel with others, as Test does.
 func Run(t *testing.T, crds string, test func(t *testing.T)) {
 	t.Helper()
 	t.Parallel()
+	Test(t, crds, test)
+}
+
+// Test runs a test on an API server of its own that has the CRDs in the *.yaml files of a directory. The garbage collector and
+// the namespace controller run. The test must not call t.Run or t.Parallel.
+func Test(t *testing.T, crds string, test func(t *testing.T)) {
+	t.Helper()
 	definitions := Definitions(t, crds)
 	synctest.Test(t, func(t *testing.T) {
-		cluster, err := memcluster.New(definitions)
+		cluster, err := memcluster.New(definitions, memcluster.WithUIDs(scattered))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -45,6 +58,12 @@ func Run(t *testing.T, crds string, test func(t *testing.T)) {
 	})
 }
 
+// scattered makes uids that fall into all shards, as those of an API server do.
+func scattered(n int) types.UID {
+	sum := sha256.Sum256([]byte(strconv.Itoa(n)))
+	return types.UID(fmt.Sprintf("%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16]))
+}
+
 // controlled runs the controllers, and returns a client configuration whose writes they see.
 func controlled(t *testing.T, cluster *memcluster.Cluster) *rest.Config {
 	written := make(chan struct{}, 1)
@@ -55,14 +74,18 @@ func controlled(t *testing.T, cluster *memcluster.Cluster) *rest.Config {
 				return
 			case <-written:
 			}
-			<-time.After(collectionDelay)
+			select {
+			case <-t.Context().Done():
+				return
+			case <-time.After(collectionDelay):
+			}
 			cluster.CollectGarbage()
 		}
 	}()
 	config := cluster.Config()
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(request *http.Request) (*http.Response, error) {
-			response, err := next.RoundTrip(request)
+			response, err := send(next, request)
 			if request.Method != http.MethodGet {
 				select {
 				case written <- struct{}{}:
@@ -73,6 +96,33 @@ func controlled(t *testing.T, cluster *memcluster.Cluster) *rest.Config {
 		})
 	})
 	return config
+}
+
+// send sends a request. The client names an Event by the time: in virtual time several have the same name, so each but the first
+// gets another one.
+func send(next http.RoundTripper, request *http.Request) (*http.Response, error) {
+	if request.Method != http.MethodPost || !strings.HasSuffix(request.URL.Path, "/events") {
+		return next.RoundTrip(request)
+	}
+	text, err := io.ReadAll(request.Body)
+	if err != nil {
+		return nil, err
+	}
+	for n := 1; ; n++ {
+		request.Body = io.NopCloser(bytes.NewReader(text))
+		response, err := next.RoundTrip(request)
+		if err != nil || response.StatusCode != http.StatusConflict {
+			return response, err
+		}
+		event := &unstructured.Unstructured{}
+		if err := event.UnmarshalJSON(text); err != nil {
+			return nil, err
+		}
+		event.SetName(fmt.Sprintf("%s-%d", event.GetName(), n))
+		if text, err = event.MarshalJSON(); err != nil {
+			return nil, err
+		}
+	}
 }
 
 // Definitions reads the CRDs in the *.yaml files of a directory.

@@ -22,6 +22,9 @@ import (
 type activations struct {
 	cfg *rest.Config
 
+	recording context.Context // of events
+	end       context.CancelFunc
+
 	mu   sync.Mutex
 	made map[*leadership.Tenure]*fenced
 }
@@ -33,7 +36,19 @@ type fenced struct {
 }
 
 func newActivations(cfg *rest.Config) *activations {
-	return &activations{cfg: cfg, made: map[*leadership.Tenure]*fenced{}}
+	a := &activations{cfg: cfg, made: map[*leadership.Tenure]*fenced{}}
+	a.recording, a.end = context.WithCancel(context.Background())
+	return a
+}
+
+// stop ends the recording of events. Later ones are dropped.
+func (a *activations) stop() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, f := range a.made {
+		f.events.Shutdown()
+	}
+	a.end()
 }
 
 // withSharedRate is a configuration whose clients share one rate limit, if there is one.
@@ -63,7 +78,7 @@ func (a *activations) of(t *leadership.Tenure) *fenced {
 		panic("preparing the events of an activation: " + err.Error())
 	}
 	f := &fenced{connections: connections, events: events.NewBroadcaster(&events.EventSinkImpl{Interface: client.EventsV1()})}
-	_ = f.events.StartRecordingToSinkWithContext(context.Background()) // it is there as long as the process; a background context never fails
+	_ = f.events.StartRecordingToSinkWithContext(a.recording) // it fails only after Shutdown
 	a.made[t] = f
 	return f
 }

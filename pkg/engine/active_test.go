@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package engine_test
 
 import (
@@ -32,157 +30,161 @@ func following(t *testing.T, conf string) (*leadership.Tenure, *testkit.Counter,
 // TestStandbyDecides: a cluster that is not active decides, and writes nothing, whatever happens; events neither. When it becomes
 // active, it does what it had decided, and stops when it is not active any more.
 func TestStandbyDecides(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	tenure, counter, _ := following(t, strings.Replace(fill(widgetConfig, ns, name), "events: None", "events: All", 1))
-	wouldCreate := func(n float64) {
-		t.Helper()
-		testkit.Eventually(t, patience, func() (bool, string) {
-			counted := metric(t, "corollary_objects", name, "state", "Create")
-			return counted == n, fmt.Sprintf("%v decisions to create are counted, not %v", counted, n)
-		})
-	}
-	for round, why := range []error{errors.New("lost"), errors.New("lost again")} {
-		object := "w" + string(rune('a'+round))
-		testkit.Apply(t, ns, widget(object, "{data: {key: one}}"))
-		wouldCreate(1)
-		if counter.Mutating() > 0 {
-			t.Fatalf("round %d: a standby wrote: %v", round, counter.Snapshot())
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		tenure, counter, _ := following(t, strings.Replace(fill(widgetConfig, ns, name), "events: None", "events: All", 1))
+		wouldCreate := func(n float64) {
+			t.Helper()
+			testkit.Eventually(t, patience, func() (bool, string) {
+				counted := metric(t, "corollary_objects", name, "state", "Create")
+				return counted == n, fmt.Sprintf("%v decisions to create are counted, not %v", counted, n)
+			})
 		}
-		if metric(t, "corollary_operator_state", name, "reason", "Standby") != 1 {
-			t.Errorf("round %d: its state is not Standby", round)
+		for round, why := range []error{errors.New("lost"), errors.New("lost again")} {
+			object := "w" + string(rune('a'+round))
+			testkit.Apply(t, ns, widget(object, "{data: {key: one}}"))
+			wouldCreate(1)
+			if counter.Mutating() > 0 {
+				t.Fatalf("round %d: a standby wrote: %v", round, counter.Snapshot())
+			}
+			if metric(t, "corollary_operator_state", name, "reason", "Standby") != 1 {
+				t.Errorf("round %d: its state is not Standby", round)
+			}
+			tenure.Restart()
+			tenure.Renew(leadership.Now())
+			waitData(t, ns, object, "key", "one")
+			waitCondition(t, widgets, ns, object, "Ready", "True")
+			wouldCreate(0)
+			quiet(t, counter)
+			tenure.End(why)
+			testkit.Eventually(t, patience, func() (bool, string) {
+				return metric(t, "corollary_operator_state", name, "reason", "Standby") == 1, "it does not stand by again"
+			})
+			counter.Reset()
+			testkit.Patch(t, configMaps, ns, object, "somebody", `{"data":{"key":"two"}}`)
+			testkit.Delete(t, widgets, ns, object)
+			quiet(t, counter)
 		}
-		tenure.Restart()
-		tenure.Renew(leadership.Now())
-		waitData(t, ns, object, "key", "one")
-		waitCondition(t, widgets, ns, object, "Ready", "True")
-		wouldCreate(0)
-		quiet(t, counter)
-		tenure.End(why)
-		testkit.Eventually(t, patience, func() (bool, string) {
-			return metric(t, "corollary_operator_state", name, "reason", "Standby") == 1, "it does not stand by again"
-		})
-		counter.Reset()
-		testkit.Patch(t, configMaps, ns, object, "somebody", `{"data":{"key":"two"}}`)
-		testkit.Delete(t, widgets, ns, object)
-		quiet(t, counter)
-	}
+	})
 }
 
 // TestActivationLostAtWork: what is under way when the activation is lost fails, is not written, and is done once it is back.
 func TestActivationLostAtWork(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	tenure, counter, _ := following(t, fill(widgetConfig, ns, name))
-	const many = 40
-	for i := range many {
-		testkit.Apply(t, ns, widget("w"+string(rune('a'+i%26))+string(rune('a'+i/26)), "{data: {key: one}}"))
-	}
-	made := func() int { return len(testkit.List(t, configMaps, ns, selector(name))) }
-	for made() < many {
-		tenure.Restart()
-		tenure.Renew(leadership.Now())
-		before := made()
-		testkit.Eventually(t, patience, func() (bool, string) { return made() > before || made() == many, "nothing is made" })
-		tenure.End(errors.New("lost"))
-		ended := time.Now()
-		late := func() []testkit.Request {
-			return counter.Requests(func(r testkit.Request) bool { return r.Mutating() && !testkit.Before(ended)(r) })
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		tenure, counter, _ := following(t, fill(widgetConfig, ns, name))
+		const many = 40
+		for i := range many {
+			testkit.Apply(t, ns, widget("w"+string(rune('a'+i%26))+string(rune('a'+i/26)), "{data: {key: one}}"))
 		}
-		testkit.Eventually(t, patience, func() (bool, string) {
-			open := slices.ContainsFunc(late(), func(r testkit.Request) bool { return r.Code == 0 && r.Err == nil })
-			return metric(t, "corollary_operator_state", name, "reason", "Standby") == 1 && !open, "it does not stand by"
-		})
-		for _, r := range late() {
-			if refused := (*leadership.RefusedError)(nil); !errors.As(r.Err, &refused) || refused.Sent {
-				t.Errorf("sent after the end: %+v", r)
+		made := func() int { return len(testkit.List(t, configMaps, ns, selector(name))) }
+		for made() < many {
+			tenure.Restart()
+			tenure.Renew(leadership.Now())
+			before := made()
+			testkit.Eventually(t, patience, func() (bool, string) { return made() > before || made() == many, "nothing is made" })
+			tenure.End(errors.New("lost"))
+			ended := time.Now()
+			late := func() []testkit.Request {
+				return counter.Requests(func(r testkit.Request) bool { return r.Mutating() && !testkit.Before(ended)(r) })
+			}
+			testkit.Eventually(t, patience, func() (bool, string) {
+				open := slices.ContainsFunc(late(), func(r testkit.Request) bool { return r.Code == 0 && r.Err == nil })
+				return metric(t, "corollary_operator_state", name, "reason", "Standby") == 1 && !open, "it does not stand by"
+			})
+			for _, r := range late() {
+				if refused := (*leadership.RefusedError)(nil); !errors.As(r.Err, &refused) || refused.Sent {
+					t.Errorf("sent after the end: %+v", r)
+				}
 			}
 		}
-	}
+	})
 }
 
 // TestUnknownActivation: an operator whose activation this process takes no part in does nothing at all.
 func TestUnknownActivation(t *testing.T) {
-	t.Parallel()
-	ns, name, counter := testkit.Namespace(t), testkit.Unique(t), testkit.NewCounter()
-	testkit.Apply(t, ns, widget("one", "{data: {key: one}}"))
-	r := startWith(t, counter.Wrap(testkit.Config(t)), func(_ *config.Operator, o *engine.Options) {
-		o.Activation = func(*config.File) (*leadership.Tenure, error) { return nil, errors.New("no part in it") }
-	}, fill(widgetConfig, ns, name))
-	testkit.Eventually(t, patience, func() (bool, string) {
-		err := r.Ready(nil)
-		return err != nil && strings.Contains(err.Error(), "no part in it"), "it does not say why it does nothing"
+	inMemory(t, func(t *testing.T) {
+		ns, name, counter := testkit.Namespace(t), testkit.Unique(t), testkit.NewCounter()
+		testkit.Apply(t, ns, widget("one", "{data: {key: one}}"))
+		r := startWith(t, counter.Wrap(testkit.Config(t)), func(_ *config.Operator, o *engine.Options) {
+			o.Activation = func(*config.File) (*leadership.Tenure, error) { return nil, errors.New("no part in it") }
+		}, fill(widgetConfig, ns, name))
+		testkit.Eventually(t, patience, func() (bool, string) {
+			err := r.Ready(nil)
+			return err != nil && strings.Contains(err.Error(), "no part in it"), "it does not say why it does nothing"
+		})
+		if counter.Mutating() > 0 {
+			t.Errorf("it wrote: %v", counter.Snapshot())
+		}
 	})
-	if counter.Mutating() > 0 {
-		t.Errorf("it wrote: %v", counter.Snapshot())
-	}
 }
 
 // TestActivationToken: the token is written along with other changes. A takeover rewrites nothing, and neither the token nor what
 // others make of the annotation is drift.
 func TestActivationToken(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	key := name + ".example.com/token"
-	conf := strings.Replace(fill(widgetConfig, ns, name), "conventions:", "conventions:\n  activationToken: {annotation: "+key+"}", 1)
-	tenure, counter, first := following(t, conf)
-	begin := func(token leadership.Token) {
-		t.Helper()
-		tenure.Restart()
-		tenure.Begin(token, true)
-		tenure.Renew(leadership.Now())
-	}
-	token := func(want string) {
-		t.Helper()
-		if have := testkit.Get(t, configMaps, ns, "one").GetAnnotations()[key]; have != want {
-			t.Errorf("the token is %q, want %q", have, want)
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		key := name + ".example.com/token"
+		conf := strings.Replace(fill(widgetConfig, ns, name), "conventions:", "conventions:\n  activationToken: {annotation: "+key+"}", 1)
+		tenure, counter, first := following(t, conf)
+		begin := func(token leadership.Token) {
+			t.Helper()
+			tenure.Restart()
+			tenure.Begin(token, true)
+			tenure.Renew(leadership.Now())
 		}
-	}
-	begin(7)
-	testkit.Apply(t, ns, widget("one", "{data: {key: one}}"))
-	waitCondition(t, widgets, ns, "one", "Ready", "True")
-	token("7")
-	hash := testkit.Get(t, configMaps, ns, "one").GetAnnotations()[name+".example.com/hash"]
+		token := func(want string) {
+			t.Helper()
+			if have := testkit.Get(t, configMaps, ns, "one").GetAnnotations()[key]; have != want {
+				t.Errorf("the token is %q, want %q", have, want)
+			}
+		}
+		begin(7)
+		testkit.Apply(t, ns, widget("one", "{data: {key: one}}"))
+		waitCondition(t, widgets, ns, "one", "Ready", "True")
+		token("7")
+		hash := testkit.Get(t, configMaps, ns, "one").GetAnnotations()[name+".example.com/hash"]
 
-	tenure.End(errors.New("lost"))
-	quiet(t, counter)
-	counter.Reset()
-	begin(8)
-	quiet(t, counter)
-	testkit.Patch(t, configMaps, ns, "one", "somebody", `{"metadata":{"annotations":{"`+key+`":"1"}}}`)
-	quiet(t, counter)
-	if n := counter.Mutating(); n > 0 {
-		t.Errorf("%d writes after a takeover, and for an edit of the annotation: %v", n, counter.Snapshot())
-	}
-	token("1")
+		tenure.End(errors.New("lost"))
+		quiet(t, counter)
+		counter.Reset()
+		begin(8)
+		quiet(t, counter)
+		testkit.Patch(t, configMaps, ns, "one", "somebody", `{"metadata":{"annotations":{"`+key+`":"1"}}}`)
+		quiet(t, counter)
+		if n := counter.Mutating(); n > 0 {
+			t.Errorf("%d writes after a takeover, and for an edit of the annotation: %v", n, counter.Snapshot())
+		}
+		token("1")
 
-	testkit.Patch(t, configMaps, ns, "one", "somebody", `{"data":{"key":"two"}}`)
-	waitData(t, ns, "one", "key", "one")
-	token("8")
-	if now := testkit.Get(t, configMaps, ns, "one").GetAnnotations()[name+".example.com/hash"]; now != hash {
-		t.Errorf("the hash has changed from %s to %s", hash, now)
-	}
-	testkit.Patch(t, configMaps, ns, "one", "somebody", `{"metadata":{"annotations":{"`+key+`":null}}}`)
-	counter.Reset()
-	quiet(t, counter)
-	if n := counter.Mutating(); n > 0 {
-		t.Errorf("%d writes for a removed annotation: %v", n, counter.Snapshot())
-	}
+		testkit.Patch(t, configMaps, ns, "one", "somebody", `{"data":{"key":"two"}}`)
+		waitData(t, ns, "one", "key", "one")
+		token("8")
+		if now := testkit.Get(t, configMaps, ns, "one").GetAnnotations()[name+".example.com/hash"]; now != hash {
+			t.Errorf("the hash has changed from %s to %s", hash, now)
+		}
+		testkit.Patch(t, configMaps, ns, "one", "somebody", `{"metadata":{"annotations":{"`+key+`":null}}}`)
+		counter.Reset()
+		quiet(t, counter)
+		if n := counter.Mutating(); n > 0 {
+			t.Errorf("%d writes for a removed annotation: %v", n, counter.Snapshot())
+		}
 
-	testkit.Apply(t, ns, widget("two", "{data: {key: one}}"))
-	waitCondition(t, widgets, ns, "two", "Ready", "True")
-	items, _, _ := unstructured.NestedSlice(testkit.Get(t, widgets, ns, "two").Object, "status", "downstreams")
-	if item, _ := items[0].(map[string]any); item["baseline"] != nil {
-		t.Errorf("the status says that the API server stores something else than was applied: %v", item)
-	}
-	first.halt()
-	tenure, counter, _ = following(t, conf)
-	begin(9)
-	testkit.Eventually(t, patience, func() (bool, string) {
-		return metric(t, "corollary_objects", name, "state", "InSync") == 2, "it is not in sync"
+		testkit.Apply(t, ns, widget("two", "{data: {key: one}}"))
+		waitCondition(t, widgets, ns, "two", "Ready", "True")
+		items, _, _ := unstructured.NestedSlice(testkit.Get(t, widgets, ns, "two").Object, "status", "downstreams")
+		if item, _ := items[0].(map[string]any); item["baseline"] != nil {
+			t.Errorf("the status says that the API server stores something else than was applied: %v", item)
+		}
+		first.halt()
+		tenure, counter, _ = following(t, conf)
+		begin(9)
+		testkit.Eventually(t, patience, func() (bool, string) {
+			return metric(t, "corollary_objects", name, "state", "InSync") == 2, "it is not in sync"
+		})
+		quiet(t, counter)
+		if n := counter.Mutating(); n > 0 {
+			t.Errorf("%d writes after a restart: %v", n, counter.Snapshot())
+		}
 	})
-	quiet(t, counter)
-	if n := counter.Mutating(); n > 0 {
-		t.Errorf("%d writes after a restart: %v", n, counter.Snapshot())
-	}
 }

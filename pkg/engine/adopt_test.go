@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package engine_test
 
 import (
@@ -60,8 +58,7 @@ func TestAdoptFrom(t *testing.T) {
 				", controller: true, blockOwnerDeletion: true}], annotations: {", 1))
 		}},
 	} {
-		t.Run(row.manager, func(t *testing.T) {
-			t.Parallel()
+		t.Run(row.manager, bubbled(func(t *testing.T) {
 			ns, name := testkit.Namespace(t), testkit.Unique(t)
 			up := testkit.Apply(t, ns, widget("a", `{data: {key: value, more: value}}`))
 			row.make(t, ns, row.manager, up)
@@ -85,94 +82,99 @@ func TestAdoptFrom(t *testing.T) {
 			testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":null}}}`)
 			waitData(t, ns, "a", "key", "")
 			waitData(t, ns, "a", "other", "stays")
-		})
+		}))
 	}
 }
 
 // Without a name, what another writer set stays forever: that is what adopt is for.
 func TestAdoptWithoutManagers(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	post(t, ns, "helm", theirs)
-	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-	start(t, testkit.Config(t), with(fill(widgetConfig, ns, name), "adoptionPolicy: IfUnowned")).ready()
-	waitData(t, ns, "a", "key", "value")
-	waitData(t, ns, "a", "theirs", "1")
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		post(t, ns, "helm", theirs)
+		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+		start(t, testkit.Config(t), with(fill(widgetConfig, ns, name), "adoptionPolicy: IfUnowned")).ready()
+		waitData(t, ns, "a", "key", "value")
+		waitData(t, ns, "a", "theirs", "1")
+	})
 }
 
 // A write that comes in between costs another attempt, which takes that one over, too.
 func TestAdoptRace(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	post(t, ns, "helm", theirs)
-	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-	faults, counter := testkit.NewFaults(), testkit.NewCounter()
-	var once sync.Once
-	faults.Drop(func(r *http.Request) bool {
-		if r.Header.Get("Content-Type") == "application/json-patch+json" && strings.Contains(r.URL.Path, "/configmaps/") {
-			once.Do(func() { testkit.Patch(t, configMaps, ns, "a", "helm", `{"data":{"late":"1"}}`) })
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		post(t, ns, "helm", theirs)
+		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+		faults, counter := testkit.NewFaults(), testkit.NewCounter()
+		var once sync.Once
+		faults.Drop(func(r *http.Request) bool {
+			if r.Header.Get("Content-Type") == "application/json-patch+json" && strings.Contains(r.URL.Path, "/configmaps/") {
+				once.Do(func() { testkit.Patch(t, configMaps, ns, "a", "helm", `{"data":{"late":"1"}}`) })
+			}
+			return false
+		})
+		start(t, counter.Wrap(faults.Wrap(testkit.Config(t))), adopting(ns, name, "helm")).ready()
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		cm := waitData(t, ns, "a", "key", "value")
+		if data, _, _ := unstructured.NestedStringMap(cm.Object, "data"); len(data) != 1 {
+			t.Errorf("data is %v", data)
 		}
-		return false
+		if metric(t, "corollary_failures_total", name, "reason", "Changed") != 1 {
+			t.Error("no attempt was lost, so there was no race")
+		}
 	})
-	start(t, counter.Wrap(faults.Wrap(testkit.Config(t))), adopting(ns, name, "helm")).ready()
-	waitCondition(t, widgets, ns, "a", "Ready", "True")
-	cm := waitData(t, ns, "a", "key", "value")
-	if data, _, _ := unstructured.NestedStringMap(cm.Object, "data"); len(data) != 1 {
-		t.Errorf("data is %v", data)
-	}
-	if metric(t, "corollary_failures_total", name, "reason", "Changed") != 1 {
-		t.Error("no attempt was lost, so there was no race")
-	}
 }
 
 // If a manager continues to write a field that is not in the template, its field stays until the next apply removes it.
 func TestAdoptFromWriterThatContinues(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	post(t, ns, "helm", theirs)
-	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-	counter := testkit.NewCounter()
-	start(t, counter.Wrap(testkit.Config(t)), adopting(ns, name, "helm")).ready()
-	waitData(t, ns, "a", "key", "value")
-	waitCondition(t, widgets, ns, "a", "Ready", "True")
-	quiet(t, counter)
-	counter.Reset()
-	testkit.Patch(t, configMaps, ns, "a", "helm", `{"data":{"again":"1"}}`)
-	quiet(t, counter)
-	if counter.Total() > 0 {
-		t.Errorf("a key that is not ours: %v", counter.Snapshot())
-	}
-	testkit.Patch(t, configMaps, ns, "a", "helm", `{"data":{"key":"theirs"}}`)
-	waitData(t, ns, "a", "key", "value")
-	waitData(t, ns, "a", "again", "")
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		post(t, ns, "helm", theirs)
+		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+		counter := testkit.NewCounter()
+		start(t, counter.Wrap(testkit.Config(t)), adopting(ns, name, "helm")).ready()
+		waitData(t, ns, "a", "key", "value")
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		quiet(t, counter)
+		counter.Reset()
+		testkit.Patch(t, configMaps, ns, "a", "helm", `{"data":{"again":"1"}}`)
+		quiet(t, counter)
+		if counter.Total() > 0 {
+			t.Errorf("a key that is not ours: %v", counter.Snapshot())
+		}
+		testkit.Patch(t, configMaps, ns, "a", "helm", `{"data":{"key":"theirs"}}`)
+		waitData(t, ns, "a", "key", "value")
+		waitData(t, ns, "a", "again", "")
+	})
 }
 
 // An initial field that they set and somebody else has not touched keeps its value: it becomes ours, and leaving it out
 // would take it away.
 func TestAdoptInitialFields(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	post(t, ns, "helm", strings.Replace(theirs, "key: old", "key: old, scaled: '7'", 1))
-	testkit.Apply(t, ns, widget("a", `{data: {key: value, scaled: "1"}}`))
-	start(t, testkit.Config(t), strings.Replace(adopting(ns, name, "helm"), "    # downstream\n", "    drift: {initialFields: [.data.scaled]}\n", 1)).ready()
-	waitData(t, ns, "a", "key", "value")
-	waitCondition(t, widgets, ns, "a", "Ready", "True")
-	waitData(t, ns, "a", "scaled", "7")
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		post(t, ns, "helm", strings.Replace(theirs, "key: old", "key: old, scaled: '7'", 1))
+		testkit.Apply(t, ns, widget("a", `{data: {key: value, scaled: "1"}}`))
+		start(t, testkit.Config(t), strings.Replace(adopting(ns, name, "helm"), "    # downstream\n", "    drift: {initialFields: [.data.scaled]}\n", 1)).ready()
+		waitData(t, ns, "a", "key", "value")
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		waitData(t, ns, "a", "scaled", "7")
+	})
 }
 
 // A survey tells what would go along with a takeover, though dry runs do not add up, and tells it in either mode.
 func TestSurveyOfAdoption(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	post(t, ns, "helm", theirs)
-	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-	for _, conf := range []string{adopting(ns, name, "helm"), observing(adopting(ns, name, "helm"))} {
-		found := surveyAll(t, testkit.Config(t), survey.Options{Documents: true}, conf)
-		c := found.expect(t, "a", "update a").Changes[0]
-		data, _, _ := unstructured.NestedStringMap(c.After.Object, "data")
-		if fmt.Sprint(data) != "map[key:value]" || c.After.GetAnnotations()["theirs"] != "" || len(c.After.GetOwnerReferences()) != 1 {
-			t.Errorf("after it the object would be %v, want theirs gone", c.After.Object)
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		post(t, ns, "helm", theirs)
+		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+		for _, conf := range []string{adopting(ns, name, "helm"), observing(adopting(ns, name, "helm"))} {
+			found := surveyAll(t, testkit.Config(t), survey.Options{Documents: true}, conf)
+			c := found.expect(t, "a", "update a").Changes[0]
+			data, _, _ := unstructured.NestedStringMap(c.After.Object, "data")
+			if fmt.Sprint(data) != "map[key:value]" || c.After.GetAnnotations()["theirs"] != "" || len(c.After.GetOwnerReferences()) != 1 {
+				t.Errorf("after it the object would be %v, want theirs gone", c.After.Object)
+			}
 		}
-	}
-	waitData(t, ns, "a", "theirs", "1")
+		waitData(t, ns, "a", "theirs", "1")
+	})
 }

@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package engine_test
 
 import (
@@ -54,55 +52,56 @@ func markUp(t *testing.T, ns, name, value string) {
 
 // Nothing is created or changed before what it comes after is ready. What stands is repaired meanwhile, and a deletion goes the other way.
 func TestAfter(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	testkit.Apply(t, ns, widget("w", `{data: {a: one}}`))
-	counter := testkit.NewCounter()
-	start(t, counter.Wrap(testkit.Config(t)), ordered(ns, name))
-	eventuallyCondition(t, ns, "w", "False", "", "app: "+databaseStarts)
-	for _, object := range []string{"w-app", "w-page"} {
-		if testkit.Find(t, configMaps, ns, object) != nil {
-			t.Errorf("%s was made before the database was ready", object)
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		testkit.Apply(t, ns, widget("w", `{data: {a: one}}`))
+		counter := testkit.NewCounter()
+		start(t, counter.Wrap(testkit.Config(t)), ordered(ns, name))
+		eventuallyCondition(t, ns, "w", "False", "", "app: "+databaseStarts)
+		for _, object := range []string{"w-app", "w-page"} {
+			if testkit.Find(t, configMaps, ns, object) != nil {
+				t.Errorf("%s was made before the database was ready", object)
+			}
 		}
-	}
 
-	quiet(t, counter)
+		quiet(t, counter)
 
-	markUp(t, ns, "w-database", "one")
-	waitData(t, ns, "w-page", "a", "one")
-	eventuallyCondition(t, ns, "w", "True", "", "")
+		markUp(t, ns, "w-database", "one")
+		waitData(t, ns, "w-page", "a", "one")
+		eventuallyCondition(t, ns, "w", "True", "", "")
 
-	testkit.Apply(t, ns, widget("w", `{data: {a: two}}`))
-	waitData(t, ns, "w-database", "a", "two")
-	eventuallyCondition(t, ns, "w", "False", "", "app: "+databaseStarts)
-	waitData(t, ns, "w-page", "a", "two") // which only waits for app to exist
-	testkit.Patch(t, configMaps, ns, "w-page", "somebody", `{"data":{"a":"drifted"}}`)
-	waitData(t, ns, "w-page", "a", "two")
-	waitData(t, ns, "w-app", "a", "one")
+		testkit.Apply(t, ns, widget("w", `{data: {a: two}}`))
+		waitData(t, ns, "w-database", "a", "two")
+		eventuallyCondition(t, ns, "w", "False", "", "app: "+databaseStarts)
+		waitData(t, ns, "w-page", "a", "two") // which only waits for app to exist
+		testkit.Patch(t, configMaps, ns, "w-page", "somebody", `{"data":{"a":"drifted"}}`)
+		waitData(t, ns, "w-page", "a", "two")
+		waitData(t, ns, "w-app", "a", "one")
 
-	markUp(t, ns, "w-database", "two")
-	waitData(t, ns, "w-app", "a", "two")
-	eventuallyCondition(t, ns, "w", "True", "", "")
+		markUp(t, ns, "w-database", "two")
+		waitData(t, ns, "w-app", "a", "two")
+		eventuallyCondition(t, ns, "w", "True", "", "")
 
-	quiet(t, counter)
+		quiet(t, counter)
 
-	markUp(t, ns, "w-database", "down")
-	testkit.Patch(t, configMaps, ns, "w-app", "somebody", `{"data":{"a":"drifted"}}`)
-	waitData(t, ns, "w-app", "a", "two")
+		markUp(t, ns, "w-database", "down")
+		testkit.Patch(t, configMaps, ns, "w-app", "somebody", `{"data":{"a":"drifted"}}`)
+		waitData(t, ns, "w-app", "a", "two")
 
-	holdFor(t, ns, "w-page")
-	testkit.Delete(t, widgets, ns, "w")
-	eventuallyCondition(t, ns, "w", "False", "", "app: ConfigMap "+ns+"/w-app: it stays until ConfigMap "+ns+"/w-page, which comes after it, is gone")
-	for _, object := range []string{"w-app", "w-database"} {
-		if found := testkit.Find(t, configMaps, ns, object); found == nil || found.GetDeletionTimestamp() != nil {
-			t.Errorf("%s was deleted before what comes after it", object)
+		holdFor(t, ns, "w-page")
+		testkit.Delete(t, widgets, ns, "w")
+		eventuallyCondition(t, ns, "w", "False", "", "app: ConfigMap "+ns+"/w-app: it stays until ConfigMap "+ns+"/w-page, which comes after it, is gone")
+		for _, object := range []string{"w-app", "w-database"} {
+			if found := testkit.Find(t, configMaps, ns, object); found == nil || found.GetDeletionTimestamp() != nil {
+				t.Errorf("%s was deleted before what comes after it", object)
+			}
 		}
-	}
-	letGo(t, ns, "w-page")
-	waitGone(t, widgets, ns, "w")
-	for _, object := range []string{"w-page", "w-app", "w-database"} {
-		if testkit.Find(t, configMaps, ns, object) != nil {
-			t.Errorf("%s is left", object)
+		letGo(t, ns, "w-page")
+		waitGone(t, widgets, ns, "w")
+		for _, object := range []string{"w-page", "w-app", "w-database"} {
+			if testkit.Find(t, configMaps, ns, object) != nil {
+				t.Errorf("%s is left", object)
+			}
 		}
-	}
+	})
 }

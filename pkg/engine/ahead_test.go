@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package engine_test
 
 import (
@@ -44,8 +42,7 @@ func TestUnwantedAheadOfItsWatch(t *testing.T) {
 			if records && hasSeveral {
 				continue
 			}
-			t.Run(row.reason+map[bool]string{true: "/recorded", false: "/not recorded"}[records], func(t *testing.T) {
-				t.Parallel()
+			t.Run(row.reason+map[bool]string{true: "/recorded", false: "/not recorded"}[records], bubbled(func(t *testing.T) {
 				ns, name := testkit.Namespace(t), testkit.Unique(t)
 				conf := widgetConfig
 				if !records {
@@ -61,7 +58,7 @@ func TestUnwantedAheadOfItsWatch(t *testing.T) {
 				testkit.Patch(t, widgets, ns, "a", "author", row.unwanted)
 				waitGone(t, configMaps, ns, "a")
 				release()
-			})
+			}))
 		}
 	}
 }
@@ -70,8 +67,7 @@ func TestUnwantedAheadOfItsWatch(t *testing.T) {
 func TestGoneAheadOfItsWatch(t *testing.T) {
 	t.Parallel()
 	for reason, downstream := range map[string]string{"one object": "", "several objects": "    forEach: {items: '[self.row.name]'}\n"} {
-		t.Run(reason, func(t *testing.T) {
-			t.Parallel()
+		t.Run(reason, bubbled(func(t *testing.T) {
 			ns, name, db := testkit.Namespace(t), testkit.Unique(t), newDatabase(t)
 			db.add(1, 3)
 			watch := &held{resource: "configmaps"}
@@ -85,6 +81,6 @@ func TestGoneAheadOfItsWatch(t *testing.T) {
 			waitGone(t, configMaps, ns, app(5))
 			release()
 			stayApps(t, ns, 6, 6)
-		})
+		}))
 	}
 }

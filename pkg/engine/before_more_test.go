@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package engine_test
 
 import (
@@ -17,191 +15,197 @@ import (
 // The upstream stays after deletion.before until its downstreams are gone, where the config says both; and the steps come
 // in their order.
 func TestBeforeThenWait(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	counter := testkit.NewCounter()
-	conf := strings.Replace(withBefore(ns, name, "onFailure: Proceed"), "deletion:\n", "deletion:\n  wait: true\n", 1)
-	conf = strings.Replace(conf, "owner: {annotation", "owner: {reference: false, annotation", 1)
-	made(t, conf, ns, counter)
-	holdFor(t, ns, "a")
-	quiet(t, counter)
-	counter.Reset()
-	testkit.Delete(t, widgets, ns, "a")
-	waitBefore(t, ns, "a", "BeforeRunning")
-	testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainFailed)
-	up := beforeIs(t, ns, "a", "Deleting", "ConfigMap "+ns+"/a is terminating")
-	if _, _, message := condition(up, "Ready"); !strings.Contains(message, "failed, and onFailure is Proceed") || beforeItem(up)["state"] != "BeforeFailed" {
-		t.Errorf("recorded is %v; Ready: %s", beforeItem(up), message)
-	}
-	if drain := testkit.Get(t, configMaps, ns, "a-drain"); len(drain.GetFinalizers()) > 0 || drain.GetDeletionTimestamp() != nil {
-		t.Errorf("the deletion.before object is held, or went before the downstreams: %v", drain.Object["metadata"])
-	}
-	letGo(t, ns, "a")
-	waitGone(t, widgets, ns, "a")
-	for _, name := range []string{"a", "a-drain"} {
-		if testkit.Find(t, configMaps, ns, name) != nil {
-			t.Errorf("%s is left behind", name)
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		counter := testkit.NewCounter()
+		conf := strings.Replace(withBefore(ns, name, "onFailure: Proceed"), "deletion:\n", "deletion:\n  wait: true\n", 1)
+		conf = strings.Replace(conf, "owner: {annotation", "owner: {reference: false, annotation", 1)
+		made(t, conf, ns, counter)
+		holdFor(t, ns, "a")
+		quiet(t, counter)
+		counter.Reset()
+		testkit.Delete(t, widgets, ns, "a")
+		waitBefore(t, ns, "a", "BeforeRunning")
+		testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainFailed)
+		up := beforeIs(t, ns, "a", "Deleting", "ConfigMap "+ns+"/a is terminating")
+		if _, _, message := condition(up, "Ready"); !strings.Contains(message, "failed, and onFailure is Proceed") || beforeItem(up)["state"] != "BeforeFailed" {
+			t.Errorf("recorded is %v; Ready: %s", beforeItem(up), message)
 		}
-	}
-	quiet(t, counter)
-	t.Logf("a deletion with deletion.before and wait, no owner references: %d requests: %v", counter.Total(), counter.Snapshot())
-	if n := counter.Total(); n > 13 {
-		t.Errorf("%d requests: %v", n, counter.Snapshot())
-	}
+		if drain := testkit.Get(t, configMaps, ns, "a-drain"); len(drain.GetFinalizers()) > 0 || drain.GetDeletionTimestamp() != nil {
+			t.Errorf("the deletion.before object is held, or went before the downstreams: %v", drain.Object["metadata"])
+		}
+		letGo(t, ns, "a")
+		waitGone(t, widgets, ns, "a")
+		for _, name := range []string{"a", "a-drain"} {
+			if testkit.Find(t, configMaps, ns, name) != nil {
+				t.Errorf("%s is left behind", name)
+			}
+		}
+		quiet(t, counter)
+		t.Logf("a deletion with deletion.before and wait, no owner references: %d requests: %v", counter.Total(), counter.Snapshot())
+		if n := counter.Total(); n > 13 {
+			t.Errorf("%d requests: %v", n, counter.Snapshot())
+		}
+	})
 }
 
 // What is recorded is believed after a restart: the outcome, even where the object says something else by then, and the
 // object that was made, even where the template has another name for it.
 func TestBeforeOutcomeIsBelieved(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	counter, faults := testkit.NewCounter(), testkit.NewFaults()
-	r := start(t, counter.Wrap(faults.Wrap(testkit.Config(t))), withBefore(ns, name)).ready()
-	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-	waitCondition(t, widgets, ns, "a", "Ready", "True")
-	testkit.Delete(t, widgets, ns, "a")
-	waitBefore(t, ns, "a", "BeforeRunning")
-	r.halt()
-	renamed := strings.Replace(withBefore(ns, name), "-drain", "-other", 1)
-	r = start(t, counter.Wrap(faults.Wrap(testkit.Config(t))), renamed).ready()
-	quiet(t, counter)
-	if testkit.Find(t, configMaps, ns, "a-other") != nil {
-		t.Fatal("a second object was made")
-	}
-	faults.Answer(500, testkit.On("PATCH", "configmaps"))
-	testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainDone)
-	waitBefore(t, ns, "a", "BeforeFinished")
-	r.halt()
-	testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainFailed)
-	start(t, testkit.Config(t), renamed).ready()
-	waitGone(t, widgets, ns, "a")
-	waitGone(t, configMaps, ns, "a")
-	waitGone(t, configMaps, ns, "a-drain")
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		counter, faults := testkit.NewCounter(), testkit.NewFaults()
+		r := start(t, counter.Wrap(faults.Wrap(testkit.Config(t))), withBefore(ns, name)).ready()
+		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		testkit.Delete(t, widgets, ns, "a")
+		waitBefore(t, ns, "a", "BeforeRunning")
+		r.halt()
+		renamed := strings.Replace(withBefore(ns, name), "-drain", "-other", 1)
+		r = start(t, counter.Wrap(faults.Wrap(testkit.Config(t))), renamed).ready()
+		quiet(t, counter)
+		if testkit.Find(t, configMaps, ns, "a-other") != nil {
+			t.Fatal("a second object was made")
+		}
+		faults.Answer(500, testkit.On("PATCH", "configmaps"))
+		testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainDone)
+		waitBefore(t, ns, "a", "BeforeFinished")
+		r.halt()
+		testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainFailed)
+		start(t, testkit.Config(t), renamed).ready()
+		waitGone(t, widgets, ns, "a")
+		waitGone(t, configMaps, ns, "a")
+		waitGone(t, configMaps, ns, "a-drain")
+	})
 }
 
 // Between the record that it is about to be made and the one that it was, what stands at the place is known for ours.
 func TestBeforeObjectCreatedThenCrash(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	faults := testkit.NewFaults()
-	r := start(t, faults.Wrap(testkit.Config(t)), withBefore(ns, name)).ready()
-	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-	waitCondition(t, widgets, ns, "a", "Ready", "True")
-	refusal := faults.Answer(403, testkit.On("PATCH", "configmaps"))
-	testkit.Delete(t, widgets, ns, "a")
-	beforeIs(t, ns, "a", "Denied", "")
-	lost := faults.Answer(500, testkit.On("PATCH", "widgets/status")) // made, and not recorded
-	refusal.Off()
-	var drain *unstructured.Unstructured
-	testkit.Eventually(t, patience, func() (bool, string) {
-		drain = testkit.Find(t, configMaps, ns, "a-drain")
-		return drain != nil && lost.Hits() > 0, "not made"
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		faults := testkit.NewFaults()
+		r := start(t, faults.Wrap(testkit.Config(t)), withBefore(ns, name)).ready()
+		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		refusal := faults.Answer(403, testkit.On("PATCH", "configmaps"))
+		testkit.Delete(t, widgets, ns, "a")
+		beforeIs(t, ns, "a", "Denied", "")
+		lost := faults.Answer(500, testkit.On("PATCH", "widgets/status")) // made, and not recorded
+		refusal.Off()
+		var drain *unstructured.Unstructured
+		testkit.Eventually(t, patience, func() (bool, string) {
+			drain = testkit.Find(t, configMaps, ns, "a-drain")
+			return drain != nil && lost.Hits() > 0, "not made"
+		})
+		r.halt()
+		if item := beforeItem(testkit.Get(t, widgets, ns, "a")); item["state"] != "Create" || item["uid"] != nil || item["objectName"] != "a-drain" {
+			t.Fatalf("recorded is %v", item)
+		}
+		testkit.Patch(t, configMaps, ns, "a-drain", "worker", `{"data":{"note":"seen"}}`)
+		start(t, testkit.Config(t), strings.Replace(withBefore(ns, name), "-drain", "-other", 1)).ready()
+		if up := waitBefore(t, ns, "a", "BeforeRunning"); beforeItem(up)["uid"] != string(drain.GetUID()) {
+			t.Errorf("recorded is %v", beforeItem(up))
+		}
+		testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainDone)
+		waitGone(t, widgets, ns, "a")
+		waitGone(t, configMaps, ns, "a-drain")
+		if testkit.Find(t, configMaps, ns, "a-other") != nil {
+			t.Error("a second object was made")
+		}
 	})
-	r.halt()
-	if item := beforeItem(testkit.Get(t, widgets, ns, "a")); item["state"] != "Create" || item["uid"] != nil || item["objectName"] != "a-drain" {
-		t.Fatalf("recorded is %v", item)
-	}
-	testkit.Patch(t, configMaps, ns, "a-drain", "worker", `{"data":{"note":"seen"}}`)
-	start(t, testkit.Config(t), strings.Replace(withBefore(ns, name), "-drain", "-other", 1)).ready()
-	if up := waitBefore(t, ns, "a", "BeforeRunning"); beforeItem(up)["uid"] != string(drain.GetUID()) {
-		t.Errorf("recorded is %v", beforeItem(up))
-	}
-	testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainDone)
-	waitGone(t, widgets, ns, "a")
-	waitGone(t, configMaps, ns, "a-drain")
-	if testkit.Find(t, configMaps, ns, "a-other") != nil {
-		t.Error("a second object was made")
-	}
 }
 
 // Whoever may create the kind could make the object in advance, done already, with all of our marks: it is not believed.
 func TestBeforeForged(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	counter := testkit.NewCounter()
-	made(t, withBefore(ns, name), ns, counter)
-	up := testkit.Get(t, widgets, ns, "a")
-	testkit.Apply(t, ns, fmt.Sprintf(`{apiVersion: v1, kind: ConfigMap, metadata: {name: a-drain, labels: {%[1]s.example.com/managed: "yes"},
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		counter := testkit.NewCounter()
+		made(t, withBefore(ns, name), ns, counter)
+		up := testkit.Get(t, widgets, ns, "a")
+		testkit.Apply(t, ns, fmt.Sprintf(`{apiVersion: v1, kind: ConfigMap, metadata: {name: a-drain, labels: {%[1]s.example.com/managed: "yes"},
   annotations: {%[1]s.example.com/hash: before-v1-abc}, finalizers: [%[1]s.example.com/cleanup],
   ownerReferences: [{apiVersion: test.example.com/v1, kind: Widget, name: a, uid: %[2]s, controller: true}]}, data: {done: "yes"}}`, name, up.GetUID()))
-	testkit.Delete(t, widgets, ns, "a")
-	stalled(t, beforeIs(t, ns, "a", "Conflict", "was not made by deletion.before"))
-	stays(t, ns)
-	testkit.Update(t, configMaps, ns, "a-drain", func(u *unstructured.Unstructured) { u.SetFinalizers(nil) })
-	testkit.Delete(t, configMaps, ns, "a-drain")
-	waitBefore(t, ns, "a", "BeforeRunning")
-	testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainDone)
-	waitGone(t, widgets, ns, "a")
+		testkit.Delete(t, widgets, ns, "a")
+		stalled(t, beforeIs(t, ns, "a", "Conflict", "was not made by deletion.before"))
+		stays(t, ns)
+		testkit.Update(t, configMaps, ns, "a-drain", func(u *unstructured.Unstructured) { u.SetFinalizers(nil) })
+		testkit.Delete(t, configMaps, ns, "a-drain")
+		waitBefore(t, ns, "a", "BeforeRunning")
+		testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainDone)
+		waitGone(t, widgets, ns, "a")
+	})
 }
 
 // An error in the template holds and is told; a changed config, or an input that comes, fixes it.
 func TestBeforeThatCannotBeRendered(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	inputs := "inputs: [{name: drain, apiVersion: v1, kind: ConfigMap, objectName: self.metadata.name + '-input'}]\n"
-	conf := strings.Replace(withBefore(ns, name), `data: {for: "{{ .metadata.name }}"}`,
-		`data: {for: {{ if eq (input "drain").data.how "badly" }}{{ fail "not so" }}{{ end }}{{ (input "drain").data.how }}}`, 1) + inputs
-	start(t, testkit.Config(t), conf).ready()
-	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-	waitCondition(t, widgets, ns, "a", "Ready", "True")
-	testkit.Delete(t, widgets, ns, "a")
-	beforeIs(t, ns, "a", "Waiting", "input drain: ConfigMap "+ns+"/a-input does not exist")
-	testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a-input}, data: {what: x}}")
-	beforeIs(t, ns, "a", "Waiting", `input drain exists, but (input "drain").data.how is not set`)
-	testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a-input}, data: {how: badly}}")
-	stalled(t, beforeIs(t, ns, "a", "RenderFailed", "not so"))
-	stays(t, ns)
-	testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a-input}, data: {how: gently}}")
-	waitBefore(t, ns, "a", "BeforeRunning")
-	waitData(t, ns, "a-drain", "for", "gently")
-	testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainDone)
-	waitGone(t, widgets, ns, "a")
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		inputs := "inputs: [{name: drain, apiVersion: v1, kind: ConfigMap, objectName: self.metadata.name + '-input'}]\n"
+		conf := strings.Replace(withBefore(ns, name), `data: {for: "{{ .metadata.name }}"}`,
+			`data: {for: {{ if eq (input "drain").data.how "badly" }}{{ fail "not so" }}{{ end }}{{ (input "drain").data.how }}}`, 1) + inputs
+		start(t, testkit.Config(t), conf).ready()
+		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		testkit.Delete(t, widgets, ns, "a")
+		beforeIs(t, ns, "a", "Waiting", "input drain: ConfigMap "+ns+"/a-input does not exist")
+		testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a-input}, data: {what: x}}")
+		beforeIs(t, ns, "a", "Waiting", `input drain exists, but (input "drain").data.how is not set`)
+		testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a-input}, data: {how: badly}}")
+		stalled(t, beforeIs(t, ns, "a", "RenderFailed", "not so"))
+		stays(t, ns)
+		testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a-input}, data: {how: gently}}")
+		waitBefore(t, ns, "a", "BeforeRunning")
+		waitData(t, ns, "a-drain", "for", "gently")
+		testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainDone)
+		waitGone(t, widgets, ns, "a")
+	})
 }
 
 // Losing the label that it was selected by is no deletion.
 func TestBeforeIsNotForTheUnselected(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	conf := strings.Replace(withBefore(ns, name), "namespaces: ["+ns+"]}", "namespaces: ["+ns+"], labelSelector: {matchLabels: {pick: me}}}", 1)
-	start(t, testkit.Config(t), conf).ready()
-	testkit.Apply(t, ns, strings.Replace(widget("a", `{data: {key: value}}`), "{name: a}", "{name: a, labels: {pick: me}}", 1))
-	waitCondition(t, widgets, ns, "a", "Ready", "True")
-	testkit.Patch(t, widgets, ns, "a", "somebody", `{"metadata":{"labels":{"pick":null}}}`)
-	waitGone(t, configMaps, ns, "a")
-	testkit.Eventually(t, patience, func() (bool, string) {
-		return len(testkit.Get(t, widgets, ns, "a").GetFinalizers()) == 0, "it bears the finalizer still"
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		conf := strings.Replace(withBefore(ns, name), "namespaces: ["+ns+"]}", "namespaces: ["+ns+"], labelSelector: {matchLabels: {pick: me}}}", 1)
+		start(t, testkit.Config(t), conf).ready()
+		testkit.Apply(t, ns, strings.Replace(widget("a", `{data: {key: value}}`), "{name: a}", "{name: a, labels: {pick: me}}", 1))
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		testkit.Patch(t, widgets, ns, "a", "somebody", `{"metadata":{"labels":{"pick":null}}}`)
+		waitGone(t, configMaps, ns, "a")
+		testkit.Eventually(t, patience, func() (bool, string) {
+			return len(testkit.Get(t, widgets, ns, "a").GetFinalizers()) == 0, "it bears the finalizer still"
+		})
+		if testkit.Find(t, configMaps, ns, "a-drain") != nil {
+			t.Error("the deletion.before object was made")
+		}
 	})
-	if testkit.Find(t, configMaps, ns, "a-drain") != nil {
-		t.Error("the deletion.before object was made")
-	}
 }
 
 // An upstream that lost the label while it was being deleted is let go all the same, where deletion.before reads an input.
 func TestBeforeOfTheUnselectedReadsInputs(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	conf := strings.NewReplacer("namespaces: ["+ns+"]}", "namespaces: ["+ns+"], labelSelector: {matchLabels: {pick: me}}}",
-		`data: {for: "{{ .metadata.name }}"}`, `data: {for: {{ (input "settings").data.color }}}`).Replace(withInputs(ns, name) + beforeText)
-	applySettings(t, ns, "blue", "navy")
-	r := start(t, testkit.Config(t), conf).ready()
-	testkit.Apply(t, ns, strings.Replace(widget("a", `{name: blue}`), "{name: a}", "{name: a, labels: {pick: me}}", 1))
-	waitCondition(t, widgets, ns, "a", "Ready", "True")
-	r.halt()
-	testkit.Delete(t, widgets, ns, "a")
-	testkit.Patch(t, widgets, ns, "a", "somebody", `{"metadata":{"labels":{"pick":null}}}`)
-	start(t, testkit.Config(t), conf).ready()
-	waitBefore(t, ns, "a", "BeforeRunning")
-	testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainDone)
-	waitGone(t, widgets, ns, "a")
-	waitGone(t, configMaps, ns, "a-copy")
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		conf := strings.NewReplacer("namespaces: ["+ns+"]}", "namespaces: ["+ns+"], labelSelector: {matchLabels: {pick: me}}}",
+			`data: {for: "{{ .metadata.name }}"}`, `data: {for: {{ (input "settings").data.color }}}`).Replace(withInputs(ns, name) + beforeText)
+		applySettings(t, ns, "blue", "navy")
+		r := start(t, testkit.Config(t), conf).ready()
+		testkit.Apply(t, ns, strings.Replace(widget("a", `{name: blue}`), "{name: a}", "{name: a, labels: {pick: me}}", 1))
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		r.halt()
+		testkit.Delete(t, widgets, ns, "a")
+		testkit.Patch(t, widgets, ns, "a", "somebody", `{"metadata":{"labels":{"pick":null}}}`)
+		start(t, testkit.Config(t), conf).ready()
+		waitBefore(t, ns, "a", "BeforeRunning")
+		testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainDone)
+		waitGone(t, widgets, ns, "a")
+		waitGone(t, configMaps, ns, "a-copy")
+	})
 }
 
 // An upstream whose finalizer somebody took off by force leaves nothing that our finalizer would keep forever.
 func TestBeforeOfAnUpstreamGoneByForce(t *testing.T) {
 	t.Parallel()
 	for _, row := range []string{"with a reference", "without", "while nothing runs"} {
-		t.Run(row, func(t *testing.T) {
-			t.Parallel()
+		t.Run(row, bubbled(func(t *testing.T) {
 			ns, name := testkit.Namespace(t), testkit.Unique(t)
 			conf := withBefore(ns, name)
 			if row == "without" {
@@ -221,23 +225,24 @@ func TestBeforeOfAnUpstreamGoneByForce(t *testing.T) {
 				start(t, testkit.Config(t), conf).ready()
 			}
 			waitGone(t, configMaps, ns, "a-drain")
-		})
+		}))
 	}
 }
 
 // Deleting with --cascade=orphan takes the owner references off what deletion.before made: it is waited for all the same, and goes.
 func TestBeforeThatLostItsReference(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	start(t, testkit.Config(t), withBefore(ns, name)).ready()
-	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-	waitCondition(t, widgets, ns, "a", "Ready", "True")
-	testkit.Delete(t, widgets, ns, "a")
-	waitBefore(t, ns, "a", "BeforeRunning")
-	testkit.Update(t, configMaps, ns, "a-drain", func(u *unstructured.Unstructured) { u.SetOwnerReferences(nil) })
-	testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainDone)
-	waitGone(t, widgets, ns, "a")
-	waitGone(t, configMaps, ns, "a-drain")
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		start(t, testkit.Config(t), withBefore(ns, name)).ready()
+		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		testkit.Delete(t, widgets, ns, "a")
+		waitBefore(t, ns, "a", "BeforeRunning")
+		testkit.Update(t, configMaps, ns, "a-drain", func(u *unstructured.Unstructured) { u.SetOwnerReferences(nil) })
+		testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainDone)
+		waitGone(t, widgets, ns, "a")
+		waitGone(t, configMaps, ns, "a-drain")
+	})
 }
 
 // Whoever may write the object of deletion.before cannot have it released, or deleted, by naming an upstream that does not exist: the status
@@ -248,8 +253,7 @@ func TestBeforeThatNamesAnother(t *testing.T) {
 		reason       string
 		hasReference bool
 	}{{"beside the owner reference", true}, {"in its place", false}} {
-		t.Run(row.reason, func(t *testing.T) {
-			t.Parallel()
+		t.Run(row.reason, bubbled(func(t *testing.T) {
 			ns, name := testkit.Namespace(t), testkit.Unique(t)
 			counter := testkit.NewCounter()
 			start(t, counter.Wrap(testkit.Config(t)), withBefore(ns, name)).ready()
@@ -272,26 +276,27 @@ func TestBeforeThatNamesAnother(t *testing.T) {
 			waitBefore(t, ns, "a", "BeforeRunning")
 			testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainDone)
 			waitGone(t, widgets, ns, "a")
-		})
+		}))
 	}
 }
 
 // What happens to the deletion.before object is reported in events, each once.
 func TestBeforeEvents(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	conf := strings.Replace(withBefore(ns, name), "events: None", "events: All", 1)
-	start(t, testkit.Config(t), conf).ready()
-	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-	waitCondition(t, widgets, ns, "a", "Ready", "True")
-	testkit.Delete(t, widgets, ns, "a")
-	waitEvent(t, ns, "a", "Created", "a-drain created")
-	waitBefore(t, ns, "a", "BeforeRunning")
-	testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainFailed)
-	waitEvent(t, ns, "a", "BeforeFailed", "set deletion.before.onFailure: Proceed")
-	testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainDone)
-	waitEvent(t, ns, "a", "BeforeFinished", "finished")
-	waitGone(t, widgets, ns, "a")
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		conf := strings.Replace(withBefore(ns, name), "events: None", "events: All", 1)
+		start(t, testkit.Config(t), conf).ready()
+		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		testkit.Delete(t, widgets, ns, "a")
+		waitEvent(t, ns, "a", "Created", "a-drain created")
+		waitBefore(t, ns, "a", "BeforeRunning")
+		testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainFailed)
+		waitEvent(t, ns, "a", "BeforeFailed", "set deletion.before.onFailure: Proceed")
+		testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainDone)
+		waitEvent(t, ns, "a", "BeforeFinished", "finished")
+		waitGone(t, widgets, ns, "a")
+	})
 }
 
 // passBefore lets the deletion of an upstream continue, by hand.
@@ -320,8 +325,7 @@ func TestBeforeOfAnotherConfig(t *testing.T) {
 				"downstream.?data.?done", "downstream.?type").Replace(conf)
 		}},
 	} {
-		t.Run(row.name, func(t *testing.T) {
-			t.Parallel()
+		t.Run(row.name, bubbled(func(t *testing.T) {
 			ns, name := testkit.Namespace(t), testkit.Unique(t)
 			conf := withBefore(ns, name, "onFailure: Proceed")
 			r := start(t, testkit.Config(t), conf).ready()
@@ -341,7 +345,7 @@ func TestBeforeOfAnotherConfig(t *testing.T) {
 			waitGone(t, widgets, ns, "a")
 			waitGone(t, configMaps, ns, "a")
 			waitGone(t, configMaps, ns, "a-drain")
-		})
+		}))
 	}
 }
 
@@ -370,8 +374,7 @@ func TestBeforeDoneByHand(t *testing.T) {
 		}},
 	} {
 		for _, restart := range []bool{false, true} {
-			t.Run(row.name+map[bool]string{true: " at a restart"}[restart], func(t *testing.T) {
-				t.Parallel()
+			t.Run(row.name+map[bool]string{true: " at a restart"}[restart], bubbled(func(t *testing.T) {
 				ns, name := testkit.Namespace(t), testkit.Unique(t)
 				conf := withBefore(ns, name, row.lines...)
 				r := made(t, conf, ns, testkit.NewCounter())
@@ -402,7 +405,7 @@ func TestBeforeDoneByHand(t *testing.T) {
 					return
 				}
 				waitGone(t, configMaps, ns, "a-drain")
-			})
+			}))
 		}
 	}
 }
@@ -441,8 +444,7 @@ func TestBeforeOfAnotherOwner(t *testing.T) {
 		}, false},
 	} {
 		for _, at := range []string{"done", "of another kind"} {
-			t.Run(row.reason+" "+at, func(t *testing.T) {
-				t.Parallel()
+			t.Run(row.reason+" "+at, bubbled(func(t *testing.T) {
 				ns, name := testkit.Namespace(t), testkit.Unique(t)
 				conf := withBefore(ns, name, "onFailure: Proceed")
 				if row.config != nil {
@@ -478,7 +480,7 @@ func TestBeforeOfAnotherOwner(t *testing.T) {
 				if f := testkit.Get(t, configMaps, ns, "a-drain").GetFinalizers(); len(f) > 0 {
 					t.Errorf("its finalizers are %v", f)
 				}
-			})
+			}))
 		}
 	}
 }

@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package engine_test
 
 import (
@@ -36,8 +34,7 @@ func TestBeforeInTerminatingNamespace(t *testing.T) {
 				testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"name":"none"}}`)
 			}},
 	} {
-		t.Run(row.name, func(t *testing.T) {
-			t.Parallel()
+		t.Run(row.name, bubbled(func(t *testing.T) {
 			ns, name := testkit.Namespace(t), testkit.Unique(t)
 			made(t, withBefore(ns, name, row.lines...), ns, testkit.NewCounter())
 			testkit.Delete(t, namespaces, "", ns)
@@ -51,6 +48,6 @@ func TestBeforeInTerminatingNamespace(t *testing.T) {
 				row.end(t, ns)
 			}
 			waitGone(t, widgets, ns, "a")
-		})
+		}))
 	}
 }

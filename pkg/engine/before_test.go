@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package engine_test
 
 import (
@@ -61,47 +59,48 @@ func textOf(v any) string { s, _ := v.(string); return s }
 func finalizerOf(name string) string { return name + ".example.com/cleanup" }
 
 func TestBeforeDeletion(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	counter := testkit.NewCounter()
-	made(t, withBefore(ns, name), ns, counter)
-	if f := testkit.Get(t, widgets, ns, "a").GetFinalizers(); !slices.Contains(f, finalizerOf(name)) {
-		t.Fatalf("finalizers are %v", f)
-	}
-	quiet(t, counter)
-	counter.Reset()
-	testkit.Delete(t, widgets, ns, "a")
-	up := waitBefore(t, ns, "a", "BeforeRunning")
-	before := testkit.Get(t, configMaps, ns, "a-drain")
-	if beforeItem(up)["uid"] != string(before.GetUID()) || !slices.Contains(before.GetFinalizers(), finalizerOf(name)) ||
-		len(before.GetOwnerReferences()) != 1 || before.GetLabels()[name+".example.com/managed"] != "yes" {
-		t.Errorf("recorded is %v, made %v", beforeItem(up), before.Object["metadata"])
-	}
-	if status, reason, message := condition(up, "Ready"); status != "False" || reason != "BeforeRunning" || !strings.Contains(message, "ConfigMap "+ns+"/a-drain") {
-		t.Errorf("Ready is %s, %s: %s", status, reason, message)
-	}
-	if status, _, _ := condition(up, "Reconciling"); status != "True" {
-		t.Error("not Reconciling")
-	}
-	if status, _, _ := condition(up, "Valid"); status != "True" {
-		t.Error("Valid was lost")
-	}
-	if downstreamsOf(up)["config"]["uid"] == nil {
-		t.Error("the downstream is no longer recorded")
-	}
-	waitData(t, ns, "a", "key", "value")
-	testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainDone)
-	waitGone(t, widgets, ns, "a")
-	waitGone(t, configMaps, ns, "a")
-	waitGone(t, configMaps, ns, "a-drain")
-	quiet(t, counter)
-	t.Logf("a deletion with deletion.before: %d requests: %v", counter.Total(), counter.Snapshot())
-	if n := counter.Total(); n > 7 {
-		t.Errorf("%d requests: %v", n, counter.Snapshot())
-		for _, r := range counter.Requests() {
-			t.Log(r)
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		counter := testkit.NewCounter()
+		made(t, withBefore(ns, name), ns, counter)
+		if f := testkit.Get(t, widgets, ns, "a").GetFinalizers(); !slices.Contains(f, finalizerOf(name)) {
+			t.Fatalf("finalizers are %v", f)
 		}
-	}
+		quiet(t, counter)
+		counter.Reset()
+		testkit.Delete(t, widgets, ns, "a")
+		up := waitBefore(t, ns, "a", "BeforeRunning")
+		before := testkit.Get(t, configMaps, ns, "a-drain")
+		if beforeItem(up)["uid"] != string(before.GetUID()) || !slices.Contains(before.GetFinalizers(), finalizerOf(name)) ||
+			len(before.GetOwnerReferences()) != 1 || before.GetLabels()[name+".example.com/managed"] != "yes" {
+			t.Errorf("recorded is %v, made %v", beforeItem(up), before.Object["metadata"])
+		}
+		if status, reason, message := condition(up, "Ready"); status != "False" || reason != "BeforeRunning" || !strings.Contains(message, "ConfigMap "+ns+"/a-drain") {
+			t.Errorf("Ready is %s, %s: %s", status, reason, message)
+		}
+		if status, _, _ := condition(up, "Reconciling"); status != "True" {
+			t.Error("not Reconciling")
+		}
+		if status, _, _ := condition(up, "Valid"); status != "True" {
+			t.Error("Valid was lost")
+		}
+		if downstreamsOf(up)["config"]["uid"] == nil {
+			t.Error("the downstream is no longer recorded")
+		}
+		waitData(t, ns, "a", "key", "value")
+		testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainDone)
+		waitGone(t, widgets, ns, "a")
+		waitGone(t, configMaps, ns, "a")
+		waitGone(t, configMaps, ns, "a-drain")
+		quiet(t, counter)
+		t.Logf("a deletion with deletion.before: %d requests: %v", counter.Total(), counter.Snapshot())
+		if n := counter.Total(); n > 7 {
+			t.Errorf("%d requests: %v", n, counter.Snapshot())
+			for _, r := range counter.Requests() {
+				t.Log(r)
+			}
+		}
+	})
 }
 
 // beforeIs waits until Ready has that reason, and returns the upstream.
@@ -155,8 +154,7 @@ func TestBeforeFails(t *testing.T) {
 				testkit.Delete(t, configMaps, ns, "a-drain")
 			}},
 	} {
-		t.Run(row.name, func(t *testing.T) {
-			t.Parallel()
+		t.Run(row.name, bubbled(func(t *testing.T) {
 			ns, name := testkit.Namespace(t), testkit.Unique(t)
 			counter := testkit.NewCounter()
 			made(t, withBefore(ns, name, append(row.lines, "timeout: 1h")...), ns, counter)
@@ -178,7 +176,7 @@ func TestBeforeFails(t *testing.T) {
 			waitGone(t, widgets, ns, "a")
 			waitGone(t, configMaps, ns, "a")
 			waitGone(t, configMaps, ns, "a-drain")
-		})
+		}))
 	}
 }
 
@@ -201,8 +199,7 @@ func TestBeforeTimesOut(t *testing.T) {
 				testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a-drain}, data: {done: \"yes\"}}")
 			}},
 	} {
-		t.Run(row.name, func(t *testing.T) {
-			t.Parallel()
+		t.Run(row.name, bubbled(func(t *testing.T) {
 			ns, name := testkit.Namespace(t), testkit.Unique(t)
 			counter := testkit.NewCounter()
 			// What comes before the timeout is there to be seen for this long, and a busy machine sees it late.
@@ -237,7 +234,7 @@ func TestBeforeTimesOut(t *testing.T) {
 			})
 			testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainDone)
 			waitGone(t, widgets, ns, "a")
-		})
+		}))
 	}
 }
 
@@ -260,8 +257,7 @@ func TestBeforeRequestsFail(t *testing.T) {
 		{name: "read refused", reason: "without the latest record nothing is made",
 			fault: func(f *testkit.Faults) *testkit.Fault { return f.Answer(503, testkit.On("GET", "widgets")) }},
 	} {
-		t.Run(row.name, func(t *testing.T) {
-			t.Parallel()
+		t.Run(row.name, bubbled(func(t *testing.T) {
 			ns, name := testkit.Namespace(t), testkit.Unique(t)
 			counter, faults := testkit.NewCounter(), testkit.NewFaults()
 			start(t, counter.Wrap(faults.Wrap(testkit.Config(t))), withBefore(ns, name)).ready()
@@ -293,6 +289,6 @@ func TestBeforeRequestsFail(t *testing.T) {
 			waitGone(t, widgets, ns, "a")
 			waitGone(t, configMaps, ns, "a")
 			waitGone(t, configMaps, ns, "a-drain")
-		})
+		}))
 	}
 }

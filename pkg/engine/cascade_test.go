@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package engine_test
 
 import (
@@ -23,10 +21,9 @@ func TestCascade(t *testing.T) {
 					if wait {
 						row[1] = "wait"
 					}
-					t.Run(strings.Join(row, "/"), func(t *testing.T) {
-						t.Parallel()
+					t.Run(strings.Join(row, "/"), bubbled(func(t *testing.T) {
 						testCascade(t, cascade, wait, mark, policy)
-					})
+					}))
 				}
 			}
 		}
@@ -76,8 +73,7 @@ func testCascade(t *testing.T, cascade metav1.DeletionPropagation, wait bool, ma
 func TestOrphanedAfterTheCollector(t *testing.T) {
 	t.Parallel()
 	for _, row := range []string{"same process", "after a restart"} {
-		t.Run(row, func(t *testing.T) {
-			t.Parallel()
+		t.Run(row, bubbled(func(t *testing.T) {
 			ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
 			conf := elsewhere(fill(widgetConfig, ns, name), other, ns) + waiting
 			faults := testkit.NewFaults()
@@ -100,22 +96,23 @@ func TestOrphanedAfterTheCollector(t *testing.T) {
 			if cm := testkit.Get(t, configMaps, other, "a"); cm.GetDeletionTimestamp() != nil || len(cm.GetAnnotations()) > 0 {
 				t.Errorf("it was not released: %v", cm.Object["metadata"])
 			}
-		})
+		}))
 	}
 }
 
 // With --cascade=orphan nothing is deleted, so nothing is done before it either.
 func TestOrphanSkipsBefore(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	counter := testkit.NewCounter()
-	made(t, withBefore(ns, name), ns, counter)
-	testkit.DeleteWith(t, widgets, ns, "a", metav1.DeletePropagationOrphan)
-	waitGone(t, widgets, ns, "a")
-	if testkit.Find(t, configMaps, ns, "a-drain") != nil {
-		t.Error("deletion.before was made")
-	}
-	waitData(t, ns, "a", "key", "value")
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		counter := testkit.NewCounter()
+		made(t, withBefore(ns, name), ns, counter)
+		testkit.DeleteWith(t, widgets, ns, "a", metav1.DeletePropagationOrphan)
+		waitGone(t, widgets, ns, "a")
+		if testkit.Find(t, configMaps, ns, "a-drain") != nil {
+			t.Error("deletion.before was made")
+		}
+		waitData(t, ns, "a", "key", "value")
+	})
 }
 
 // If the garbage collector's deletion of a downstream is seen before the deletion of the upstream itself, the downstream is not
@@ -123,8 +120,7 @@ func TestOrphanSkipsBefore(t *testing.T) {
 func TestCollectorsEventComesFirst(t *testing.T) {
 	t.Parallel()
 	for _, propagation := range []metav1.DeletionPropagation{metav1.DeletePropagationOrphan, metav1.DeletePropagationBackground} {
-		t.Run(string(propagation), func(t *testing.T) {
-			t.Parallel()
+		t.Run(string(propagation), bubbled(func(t *testing.T) {
 			ns, name := testkit.Namespace(t), testkit.Unique(t)
 			faults, counter := testkit.NewFaults(), testkit.NewCounter()
 			start(t, counter.Wrap(faults.Wrap(testkit.Config(t))), fill(widgetConfig, ns, name)).ready()
@@ -147,7 +143,7 @@ func TestCollectorsEventComesFirst(t *testing.T) {
 			})
 			unlisted.Off()
 			deaf.Off()
-		})
+		}))
 	}
 }
 
@@ -159,8 +155,7 @@ func TestDeletionAheadOfItsWatch(t *testing.T) {
 		{"the collector's change leads to a read", "before"},
 		{"the answer to a status shows it", "elsewhere"},
 	} {
-		t.Run(row.name, func(t *testing.T) {
-			t.Parallel()
+		t.Run(row.name, bubbled(func(t *testing.T) {
 			ns, at, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
 			conf := elsewhere(fill(widgetConfig, ns, name), at, ns) + waiting
 			if row.mark == "before" {
@@ -192,6 +187,6 @@ func TestDeletionAheadOfItsWatch(t *testing.T) {
 				t.Error("deletion.before was made")
 			}
 			waitData(t, at, "a", "key", "value")
-		})
+		}))
 	}
 }

@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package engine_test
 
 import (
@@ -42,35 +40,36 @@ func waitTaken(t *testing.T, ns, object string, upstreams ...string) (owner stri
 // The name of an object goes to one that waits for it when it becomes free, and the others say at once whose it is now: the events of
 // the object wake them, no retry. At rest that costs nothing.
 func TestConflictFollowsTheOwner(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	counter := testkit.NewCounter()
-	start(t, counter.Wrap(testkit.Config(t)), patient(fill(widgetConfig, ns, name))).ready()
-	var left []string
-	for i := range 6 {
-		left = append(left, fmt.Sprintf("w%d", i))
-		testkit.Apply(t, ns, widget(left[i], "{name: one, data: {key: "+left[i]+"}}"))
-	}
-	for len(left) > 2 {
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		counter := testkit.NewCounter()
+		start(t, counter.Wrap(testkit.Config(t)), patient(fill(widgetConfig, ns, name))).ready()
+		var left []string
+		for i := range 6 {
+			left = append(left, fmt.Sprintf("w%d", i))
+			testkit.Apply(t, ns, widget(left[i], "{name: one, data: {key: "+left[i]+"}}"))
+		}
+		for len(left) > 2 {
+			owner := waitTaken(t, ns, "one", left...)
+			waitData(t, ns, "one", "key", owner)
+			quiet(t, counter)
+			testkit.Delete(t, widgets, ns, owner)
+			left = slices.DeleteFunc(left, func(up string) bool { return up == owner })
+		}
 		owner := waitTaken(t, ns, "one", left...)
-		waitData(t, ns, "one", "key", owner)
+		testkit.Apply(t, ns, widget(owner, "{name: two, data: {key: moved}}")) // its owner gives the name up
+		other := left[0]
+		if other == owner {
+			other = left[1]
+		}
+		waitData(t, ns, "one", "key", other)
+		waitCondition(t, widgets, ns, other, "Ready", "True")
 		quiet(t, counter)
-		testkit.Delete(t, widgets, ns, owner)
-		left = slices.DeleteFunc(left, func(up string) bool { return up == owner })
-	}
-	owner := waitTaken(t, ns, "one", left...)
-	testkit.Apply(t, ns, widget(owner, "{name: two, data: {key: moved}}")) // its owner gives the name up
-	other := left[0]
-	if other == owner {
-		other = left[1]
-	}
-	waitData(t, ns, "one", "key", other)
-	waitCondition(t, widgets, ns, other, "Ready", "True")
-	quiet(t, counter)
 
-	testkit.Apply(t, ns, widget(owner, "{name: one, data: {key: again}}"))
-	waitTaken(t, ns, "one", left...)
-	testkit.Delete(t, configMaps, ns, "one") // by somebody else: whoever is first
-	waitTaken(t, ns, "one", left...)
-	quiet(t, counter)
+		testkit.Apply(t, ns, widget(owner, "{name: one, data: {key: again}}"))
+		waitTaken(t, ns, "one", left...)
+		testkit.Delete(t, configMaps, ns, "one") // by somebody else: whoever is first
+		waitTaken(t, ns, "one", left...)
+		quiet(t, counter)
+	})
 }

@@ -120,15 +120,6 @@ func (o *output) String() string {
 	return o.text.String()
 }
 
-func replaceOnce(t *testing.T, text, old, replacement string) string {
-	t.Helper()
-	out := bytes.Replace([]byte(text), []byte(old), []byte(replacement), 1)
-	if string(out) == text {
-		t.Fatalf("%q is not in the config", old)
-	}
-	return string(out)
-}
-
 // churn creates, changes, renames, moves and deletes Widgets until it is stopped.
 func churn(t *testing.T, random *rand.Rand, ns, other string, stop chan struct{}) {
 	where := []string{ns, other}
@@ -191,4 +182,45 @@ func allInPlace(t *testing.T, s *story, ns, other, name string) (bool, string) {
 		return false, fmt.Sprintf("nobody wants %s: %v\n%s", key, cm.Object["metadata"], s.all())
 	}
 	return true, ""
+}
+
+// While everything changes the config changes too, again and again, its views and so its watches included. Nothing is
+// lost, nothing doubled, nothing orphaned.
+func TestReloadWhileAllChanges(t *testing.T) {
+	t.Parallel()
+	ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+	conf := elsewhere(fill(widgetConfig, ns, name), other, ns)
+	conf = replaceOnce(t, conf, "name: {{ .metadata.name }}", "name: {{ .spec.name }}")
+	r := start(t, testkit.Config(t), conf).ready()
+	story := follow(t, ns)
+
+	stop := make(chan struct{})
+	var churning sync.WaitGroup
+	churning.Go(func() { churn(t, rand.New(rand.NewPCG(3, 4)), ns, other, stop) })
+	end := sync.OnceFunc(func() { close(stop); churning.Wait() })
+	t.Cleanup(end)
+	for i := range 12 {
+		next := replaceOnce(t, conf, "conventions:\n", fmt.Sprintf("conventions:\n  annotations: {version: \"%d\"}\n", i))
+		if i%3 == 1 {
+			next = replaceOnce(t, next, "    targetNamespaces:", "    drift: {exclusiveFields: [.data]}\n    targetNamespaces:")
+		}
+		r.write("a.yaml", next)
+		r.reload()
+		if i%2 == 0 { // the others are overtaken by the next
+			testkit.Eventually(t, patience, func() (bool, string) {
+				n := metric(t, "corollary_config_reloads_total", name, "result", "Applied")
+				return n > float64(i/2), fmt.Sprintf("%v changes are at work after %d", n, i+1)
+			})
+		}
+	}
+	end()
+	testkit.Eventually(t, 2*patience, func() (bool, string) {
+		for _, cm := range append(testkit.List(t, configMaps, ns, selector(name)), testkit.List(t, configMaps, other, selector(name))...) {
+			if version := cm.GetAnnotations()["version"]; version != "11" {
+				return false, cm.GetName() + " is of version " + version
+			}
+		}
+		return allInPlace(t, story, ns, other, name)
+	})
+	r.ready()
 }

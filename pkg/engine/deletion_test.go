@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package engine_test
 
 import (
@@ -12,117 +10,123 @@ import (
 )
 
 func TestOrphan(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	counter := testkit.NewCounter()
-	made(t, with(fill(widgetConfig, ns, name), "deletionPolicy: Orphan"), ns, counter)
-	if f := testkit.Get(t, widgets, ns, "a").GetFinalizers(); len(f) != 1 {
-		t.Fatalf("finalizers are %v", f)
-	}
-	testkit.Patch(t, configMaps, ns, "a", "somebody", `{"metadata":{"labels":{"theirs":"stays"}}}`)
-	testkit.Delete(t, widgets, ns, "a")
-	waitGone(t, widgets, ns, "a")
-	cm := testkit.Get(t, configMaps, ns, "a")
-	if len(cm.GetOwnerReferences()) > 0 || len(cm.GetAnnotations()) > 0 || len(cm.GetLabels()) != 1 || cm.GetLabels()["theirs"] != "stays" {
-		t.Errorf("our marks are still there, or theirs are gone: %v %v %v", cm.GetOwnerReferences(), cm.GetAnnotations(), cm.GetLabels())
-	}
-	waitData(t, ns, "a", "key", "value")
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		counter := testkit.NewCounter()
+		made(t, with(fill(widgetConfig, ns, name), "deletionPolicy: Orphan"), ns, counter)
+		if f := testkit.Get(t, widgets, ns, "a").GetFinalizers(); len(f) != 1 {
+			t.Fatalf("finalizers are %v", f)
+		}
+		testkit.Patch(t, configMaps, ns, "a", "somebody", `{"metadata":{"labels":{"theirs":"stays"}}}`)
+		testkit.Delete(t, widgets, ns, "a")
+		waitGone(t, widgets, ns, "a")
+		cm := testkit.Get(t, configMaps, ns, "a")
+		if len(cm.GetOwnerReferences()) > 0 || len(cm.GetAnnotations()) > 0 || len(cm.GetLabels()) != 1 || cm.GetLabels()["theirs"] != "stays" {
+			t.Errorf("our marks are still there, or theirs are gone: %v %v %v", cm.GetOwnerReferences(), cm.GetAnnotations(), cm.GetLabels())
+		}
+		waitData(t, ns, "a", "key", "value")
+	})
 }
 
 // A broken template or rule holds no deletion, and neither does a restart in the middle of it.
 func TestDeletionNeedsNoTemplate(t *testing.T) {
-	t.Parallel()
-	ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
-	conf := elsewhere(fill(widgetConfig, ns, name), other, ns)
-	r := start(t, testkit.Config(t), conf).ready()
-	testkit.Apply(t, ns, widget("a", `{namespace: `+other+`, data: {key: value}}`))
-	waitData(t, other, "a", "key", "value")
-	waitCondition(t, widgets, ns, "a", "Ready", "True")
-	r.halt()
-	testkit.Delete(t, widgets, ns, "a")
-	broken := strings.Replace(conf, "data: {{ .spec.data }}", `data: {{ fail "broken" }}`, 1) + "validate: [{rule: \"false\", message: nothing is valid}]\n"
-	start(t, testkit.Config(t), broken).ready()
-	waitGone(t, configMaps, other, "a")
-	waitGone(t, widgets, ns, "a")
+	inMemory(t, func(t *testing.T) {
+		ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+		conf := elsewhere(fill(widgetConfig, ns, name), other, ns)
+		r := start(t, testkit.Config(t), conf).ready()
+		testkit.Apply(t, ns, widget("a", `{namespace: `+other+`, data: {key: value}}`))
+		waitData(t, other, "a", "key", "value")
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		r.halt()
+		testkit.Delete(t, widgets, ns, "a")
+		broken := strings.Replace(conf, "data: {{ .spec.data }}", `data: {{ fail "broken" }}`, 1) + "validate: [{rule: \"false\", message: nothing is valid}]\n"
+		start(t, testkit.Config(t), broken).ready()
+		waitGone(t, configMaps, other, "a")
+		waitGone(t, widgets, ns, "a")
+	})
 }
 
 // What somebody else made under the name is not ours to delete.
 func TestDeletionSparesOthers(t *testing.T) {
-	t.Parallel()
-	ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
-	conf := elsewhere(fill(widgetConfig, ns, name), other, ns)
-	r := start(t, testkit.Config(t), conf).ready()
-	testkit.Apply(t, ns, widget("a", `{namespace: `+other+`, data: {key: value}}`))
-	waitData(t, other, "a", "key", "value")
-	waitCondition(t, widgets, ns, "a", "Ready", "True")
-	r.halt()
-	testkit.Delete(t, configMaps, other, "a")
-	testkit.Apply(t, other, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {key: theirs}}`)
-	testkit.Delete(t, widgets, ns, "a")
-	start(t, testkit.Config(t), conf).ready()
-	waitGone(t, widgets, ns, "a")
-	waitData(t, other, "a", "key", "theirs")
+	inMemory(t, func(t *testing.T) {
+		ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+		conf := elsewhere(fill(widgetConfig, ns, name), other, ns)
+		r := start(t, testkit.Config(t), conf).ready()
+		testkit.Apply(t, ns, widget("a", `{namespace: `+other+`, data: {key: value}}`))
+		waitData(t, other, "a", "key", "value")
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		r.halt()
+		testkit.Delete(t, configMaps, other, "a")
+		testkit.Apply(t, other, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {key: theirs}}`)
+		testkit.Delete(t, widgets, ns, "a")
+		start(t, testkit.Config(t), conf).ready()
+		waitGone(t, widgets, ns, "a")
+		waitData(t, other, "a", "key", "theirs")
+	})
 }
 
 // A delete that fails keeps the finalizer: nothing is left behind.
 func TestDeletionRetries(t *testing.T) {
-	t.Parallel()
-	ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
-	faults := testkit.NewFaults()
-	start(t, faults.Wrap(testkit.Config(t)), elsewhere(fill(widgetConfig, ns, name), other, ns)).ready()
-	testkit.Apply(t, ns, widget("a", `{namespace: `+other+`, data: {key: value}}`))
-	waitData(t, other, "a", "key", "value")
-	waitCondition(t, widgets, ns, "a", "Ready", "True")
-	refusal := faults.Answer(500, testkit.On("DELETE", "configmaps"))
-	testkit.Delete(t, widgets, ns, "a")
-	testkit.Eventually(t, patience, func() (bool, string) { return refusal.Hits() > 0, "no delete was tried" })
-	if u := testkit.Find(t, widgets, ns, "a"); u == nil || len(u.GetFinalizers()) != 1 {
-		t.Fatal("the upstream went before its downstream")
-	}
-	refusal.Off()
-	waitGone(t, configMaps, other, "a")
-	waitGone(t, widgets, ns, "a")
+	inMemory(t, func(t *testing.T) {
+		ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+		faults := testkit.NewFaults()
+		start(t, faults.Wrap(testkit.Config(t)), elsewhere(fill(widgetConfig, ns, name), other, ns)).ready()
+		testkit.Apply(t, ns, widget("a", `{namespace: `+other+`, data: {key: value}}`))
+		waitData(t, other, "a", "key", "value")
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		refusal := faults.Answer(500, testkit.On("DELETE", "configmaps"))
+		testkit.Delete(t, widgets, ns, "a")
+		testkit.Eventually(t, patience, func() (bool, string) { return refusal.Hits() > 0, "no delete was tried" })
+		if u := testkit.Find(t, widgets, ns, "a"); u == nil || len(u.GetFinalizers()) != 1 {
+			t.Fatal("the upstream went before its downstream")
+		}
+		refusal.Off()
+		waitGone(t, configMaps, other, "a")
+		waitGone(t, widgets, ns, "a")
+	})
 }
 
 // A finalizer of somebody else keeps the upstream; ours goes, and nothing is applied any more.
 func TestDeletedUpstreamIsNotApplied(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	counter := testkit.NewCounter()
-	made(t, fill(widgetConfig, ns, name), ns, counter)
-	testkit.Update(t, widgets, ns, "a", func(u *unstructured.Unstructured) { u.SetFinalizers([]string{"elsewhere.example.com/hold"}) })
-	testkit.Delete(t, widgets, ns, "a")
-	quiet(t, counter)
-	counter.Reset()
-	testkit.Patch(t, configMaps, ns, "a", "somebody", `{"data":{"key":"tampered"}}`)
-	quiet(t, counter)
-	if counter.Mutating() > 0 {
-		t.Errorf("an upstream that is being deleted was applied for: %v", counter.Snapshot())
-	}
-	testkit.Update(t, widgets, ns, "a", func(u *unstructured.Unstructured) { u.SetFinalizers(nil) })
-	waitGone(t, widgets, ns, "a")
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		counter := testkit.NewCounter()
+		made(t, fill(widgetConfig, ns, name), ns, counter)
+		testkit.Update(t, widgets, ns, "a", func(u *unstructured.Unstructured) { u.SetFinalizers([]string{"elsewhere.example.com/hold"}) })
+		testkit.Delete(t, widgets, ns, "a")
+		quiet(t, counter)
+		counter.Reset()
+		testkit.Patch(t, configMaps, ns, "a", "somebody", `{"data":{"key":"tampered"}}`)
+		quiet(t, counter)
+		if counter.Mutating() > 0 {
+			t.Errorf("an upstream that is being deleted was applied for: %v", counter.Snapshot())
+		}
+		testkit.Update(t, widgets, ns, "a", func(u *unstructured.Unstructured) { u.SetFinalizers(nil) })
+		waitGone(t, widgets, ns, "a")
+	})
 }
 
 func TestTerminatingDownstreamIsWaitedFor(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	counter := testkit.NewCounter()
-	made(t, fill(widgetConfig, ns, name), ns, counter)
-	old := testkit.Update(t, configMaps, ns, "a", func(u *unstructured.Unstructured) { u.SetFinalizers([]string{"elsewhere.example.com/hold"}) })
-	testkit.Delete(t, configMaps, ns, "a")
-	waitCondition(t, widgets, ns, "a", "Ready", "False") // it is known to go: of two watches, neither need be the first to tell
-	testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":"new"}}}`)
-	up := waitCondition(t, widgets, ns, "a", "Ready", "False")
-	if _, reason, _ := condition(up, "Ready"); reason != "Waiting" {
-		t.Errorf("the reason is %s", reason)
-	}
-	waitData(t, ns, "a", "key", "value")
-	testkit.Update(t, configMaps, ns, "a", func(u *unstructured.Unstructured) { u.SetFinalizers(nil) })
-	cm := waitData(t, ns, "a", "key", "new")
-	if cm.GetUID() == old.GetUID() {
-		t.Error("it is the old object")
-	}
-	waitCondition(t, widgets, ns, "a", "Ready", "True")
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		counter := testkit.NewCounter()
+		made(t, fill(widgetConfig, ns, name), ns, counter)
+		old := testkit.Update(t, configMaps, ns, "a", func(u *unstructured.Unstructured) { u.SetFinalizers([]string{"elsewhere.example.com/hold"}) })
+		testkit.Delete(t, configMaps, ns, "a")
+		waitCondition(t, widgets, ns, "a", "Ready", "False") // it is known to go: of two watches, neither need be the first to tell
+		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":"new"}}}`)
+		up := waitCondition(t, widgets, ns, "a", "Ready", "False")
+		if _, reason, _ := condition(up, "Ready"); reason != "Waiting" {
+			t.Errorf("the reason is %s", reason)
+		}
+		waitData(t, ns, "a", "key", "value")
+		testkit.Update(t, configMaps, ns, "a", func(u *unstructured.Unstructured) { u.SetFinalizers(nil) })
+		cm := waitData(t, ns, "a", "key", "new")
+		if cm.GetUID() == old.GetUID() {
+			t.Error("it is the old object")
+		}
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
+	})
 }
 
 // An object that lost the labels that the watch selects by while nothing could be done about it is not forgotten.
@@ -133,8 +137,7 @@ func TestStrippedLabelsAreNotForgotten(t *testing.T) {
 		{"unwanted", `{"spec":{"exposed":true}}`},
 		{"moved", `{"spec":{"namespace":"NS"}}`},
 	} {
-		t.Run(row.name, func(t *testing.T) {
-			t.Parallel()
+		t.Run(row.name, bubbled(func(t *testing.T) {
 			ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
 			conf := with(elsewhere(fill(widgetConfig, ns, name), other, ns), "when: '!self.spec.?exposed.orValue(false)'")
 			faults := testkit.NewFaults()
@@ -155,7 +158,7 @@ func TestStrippedLabelsAreNotForgotten(t *testing.T) {
 			testkit.Delete(t, widgets, ns, "a")
 			waitGone(t, widgets, ns, "a")
 			waitGone(t, configMaps, other, "a")
-		})
+		}))
 	}
 }
 
@@ -163,8 +166,7 @@ func TestStrippedLabelsAreNotForgotten(t *testing.T) {
 func TestUnrecordedAndUnseen(t *testing.T) {
 	t.Parallel()
 	for _, row := range []string{"answered", "answer lost"} {
-		t.Run(row, func(t *testing.T) {
-			t.Parallel()
+		t.Run(row, bubbled(func(t *testing.T) {
 			ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
 			faults := testkit.NewFaults()
 			start(t, faults.Wrap(testkit.Config(t)), elsewhere(fill(widgetConfig, ns, name), other, ns)).ready()
@@ -180,6 +182,6 @@ func TestUnrecordedAndUnseen(t *testing.T) {
 			testkit.Delete(t, widgets, ns, "a")
 			waitGone(t, widgets, ns, "a")
 			waitGone(t, configMaps, other, "a")
-		})
+		}))
 	}
 }

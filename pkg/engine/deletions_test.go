@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package engine_test
 
 import (
@@ -82,8 +80,7 @@ func TestDeletionsWithABrokenConfig(t *testing.T) {
 		{"where a downstream may be is not valid", "names: [", "namez: [", "targetNamespaces", false},
 		{"mode is not valid", "events: None", "mode: Enfroce", "mode", false},
 	} {
-		t.Run(test.reason, func(t *testing.T) {
-			t.Parallel()
+		t.Run(test.reason, bubbled(func(t *testing.T) {
 			ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
 			good := elsewhere(fill(widgetConfig, ns, name), other, ns)
 			first := start(t, testkit.Config(t), good).ready()
@@ -120,65 +117,67 @@ func TestDeletionsWithABrokenConfig(t *testing.T) {
 			waitGone(t, widgets, ns, "a")
 			waitGone(t, configMaps, other, "a")
 			waitData(t, other, "stays", "key", "value")
-		})
+		}))
 	}
 }
 
 // What deletes goes by the whole of the deletion: deletion.before, deletionPolicy and deletion.wait.
 func TestBrokenConfigDeletesAsAlways(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	good := strings.Replace(withBefore(ns, name), "    # downstream\n", `  - name: kept
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		good := strings.Replace(withBefore(ns, name), "    # downstream\n", `  - name: kept
     apiVersion: v1
     kind: ConfigMap
     deletionPolicy: Orphan
     template: |
       metadata: {name: "{{ .metadata.name }}-kept"}
 `, 1)
-	first := start(t, testkit.Config(t), good).ready()
-	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-	waitCondition(t, widgets, ns, "a", "Ready", "True")
-	first.halt()
-	r := startBroken(t, replaceOnce(t, good, "data: {{ .spec.data }}", "data: {{ .spec.data"))
-	notReady(t, r, "ConfigRefused", cleansUp)
-	testkit.Delete(t, widgets, ns, "a")
-	waitBefore(t, ns, "a", "BeforeRunning")
-	if testkit.Find(t, configMaps, ns, "a") == nil {
-		t.Error("the downstream is gone before deletion.before is done")
-	}
-	testkit.Patch(t, configMaps, ns, "a-drain", "somebody", drainDone)
-	waitGone(t, widgets, ns, "a")
-	waitGone(t, configMaps, ns, "a")
-	kept := testkit.Get(t, configMaps, ns, "a-kept")
-	if len(kept.GetAnnotations()) > 0 || len(kept.GetLabels()) > 0 || len(kept.GetOwnerReferences()) > 0 {
-		t.Errorf("marks were left: %v", kept.Object["metadata"])
-	}
+		first := start(t, testkit.Config(t), good).ready()
+		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		first.halt()
+		r := startBroken(t, replaceOnce(t, good, "data: {{ .spec.data }}", "data: {{ .spec.data"))
+		notReady(t, r, "ConfigRefused", cleansUp)
+		testkit.Delete(t, widgets, ns, "a")
+		waitBefore(t, ns, "a", "BeforeRunning")
+		if testkit.Find(t, configMaps, ns, "a") == nil {
+			t.Error("the downstream is gone before deletion.before is done")
+		}
+		testkit.Patch(t, configMaps, ns, "a-drain", "somebody", drainDone)
+		waitGone(t, widgets, ns, "a")
+		waitGone(t, configMaps, ns, "a")
+		kept := testkit.Get(t, configMaps, ns, "a-kept")
+		if len(kept.GetAnnotations()) > 0 || len(kept.GetLabels()) > 0 || len(kept.GetOwnerReferences()) > 0 {
+			t.Errorf("marks were left: %v", kept.Object["metadata"])
+		}
+	})
 }
 
 // A config that breaks in another way while it is broken is taken up anew.
 func TestBrokenConfigChanges(t *testing.T) {
-	t.Parallel()
-	ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
-	good := elsewhere(fill(widgetConfig, ns, name), other, ns)
-	first := start(t, testkit.Config(t), good).ready()
-	testkit.Apply(t, ns, widget("a", `{namespace: `+other+`, data: {key: value}}`))
-	waitCondition(t, widgets, ns, "a", "Ready", "True")
-	first.halt()
-	testkit.Delete(t, widgets, ns, "a")
-	second := strings.Replace(fill(widgetConfig, ns, name+"-good"), "kind: Widget", "kind: Gadget", 1)
-	r := startBroken(t, replaceOnce(t, good, "downstreams:", "downstreams: ["), second)
-	notReady(t, r, holds)
-	broken := replaceOnce(t, good, "data: {{ .spec.data }}", "data: {{ .spec.data")
-	r.write("a.yaml", broken)
-	r.reload()
-	waitGone(t, widgets, ns, "a")
-	notReady(t, r, cleansUp)
-	r.write("a.yaml", replaceOnce(t, good, "events: None", "events: Nothing"))
-	r.reload()
-	notReady(t, r, "events", cleansUp)
-	r.write("a.yaml", good)
-	r.reload()
-	r.ready()
+	inMemory(t, func(t *testing.T) {
+		ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+		good := elsewhere(fill(widgetConfig, ns, name), other, ns)
+		first := start(t, testkit.Config(t), good).ready()
+		testkit.Apply(t, ns, widget("a", `{namespace: `+other+`, data: {key: value}}`))
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		first.halt()
+		testkit.Delete(t, widgets, ns, "a")
+		second := strings.Replace(fill(widgetConfig, ns, name+"-good"), "kind: Widget", "kind: Gadget", 1)
+		r := startBroken(t, replaceOnce(t, good, "downstreams:", "downstreams: ["), second)
+		notReady(t, r, holds)
+		broken := replaceOnce(t, good, "data: {{ .spec.data }}", "data: {{ .spec.data")
+		r.write("a.yaml", broken)
+		r.reload()
+		waitGone(t, widgets, ns, "a")
+		notReady(t, r, cleansUp)
+		r.write("a.yaml", replaceOnce(t, good, "events: None", "events: Nothing"))
+		r.reload()
+		notReady(t, r, "events", cleansUp)
+		r.write("a.yaml", good)
+		r.reload()
+		r.ready()
+	})
 }
 
 // As long as an operator goes on by its last good config, no other config that claims its finalizer or field manager begins,
@@ -204,8 +203,7 @@ func TestNamesOfAnOperatorAreTaken(t *testing.T) {
 				"b.yaml": replaceOnce(t, takes, finalizerOf(other), finalizerOf(name)) + "status: {enabled: false}\n"}
 		}, "b.yaml:"},
 	} {
-		t.Run(test.reason, func(t *testing.T) {
-			t.Parallel()
+		t.Run(test.reason, bubbled(func(t *testing.T) {
 			ns, name, other := testkit.Namespace(t), testkit.Unique(t), testkit.Unique(t)
 			good := strings.Replace(withBefore(ns, name), "{{ .spec.name | default .metadata.name }}", "{{ .metadata.name }}", 1)
 			r := start(t, testkit.Config(t), good).ready()
@@ -228,54 +226,55 @@ func TestNamesOfAnOperatorAreTaken(t *testing.T) {
 			}
 			testkit.Patch(t, configMaps, ns, "a-drain", "somebody", drainDone)
 			waitGone(t, widgets, ns, "a")
-		})
+		}))
 	}
 }
 
 // At a start nothing worked before: the log says of a config with errors that it cannot start, once, also if a reload comes before
 // anything else.
 func TestLogOfABrokenStart(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	broken := strings.Replace(fill(widgetConfig, ns, name), "events: None", "events: Nothing", 1)
-	dir := writeConfigs(t, broken, "no: config")
-	loaded, errs := config.Load(config.Options{Files: []string{dir}})
-	var mu sync.Mutex
-	var lines []string
-	log := funcr.New(func(_, args string) { mu.Lock(); defer mu.Unlock(); lines = append(lines, args) }, funcr.Options{})
-	count := func(text string) (n int) {
-		mu.Lock()
-		defer mu.Unlock()
-		for _, line := range lines {
-			if strings.Contains(line, text) {
-				n++
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		broken := strings.Replace(fill(widgetConfig, ns, name), "events: None", "events: Nothing", 1)
+		dir := writeConfigs(t, broken, "no: config")
+		loaded, errs := config.Load(config.Options{Files: []string{dir}})
+		var mu sync.Mutex
+		var lines []string
+		log := funcr.New(func(_, args string) { mu.Lock(); defer mu.Unlock(); lines = append(lines, args) }, funcr.Options{})
+		count := func(text string) (n int) {
+			mu.Lock()
+			defer mu.Unlock()
+			for _, line := range lines {
+				if strings.Contains(line, text) {
+					n++
+				}
+			}
+			return n
+		}
+		r := startLoaded(t, testkit.Config(t), func(_ *config.Operator, o *engine.Options) { o.Log = log }, dir, engine.Deletable(loaded), loaded, errs)
+		r.reload()
+		notReady(t, r, cleansUp)
+		r.reload()
+		for _, wrong := range []string{"last good", "changed config", "no longer blocked"} {
+			if count(wrong) > 0 {
+				t.Errorf("the log says %q: %s", wrong, strings.Join(lines, "\n"))
 			}
 		}
-		return n
-	}
-	r := startLoaded(t, testkit.Config(t), func(_ *config.Operator, o *engine.Options) { o.Log = log }, dir, engine.Deletable(loaded), loaded, errs)
-	r.reload()
-	notReady(t, r, cleansUp)
-	r.reload()
-	for _, wrong := range []string{"last good", "changed config", "no longer blocked"} {
-		if count(wrong) > 0 {
-			t.Errorf("the log says %q: %s", wrong, strings.Join(lines, "\n"))
+		for _, right := range []string{"operator is blocked, will retry", "a config cannot be loaded; the other operators start"} {
+			if n := count(right); n != 1 {
+				t.Errorf("the log says %q %d times: %s", right, n, strings.Join(lines, "\n"))
+			}
 		}
-	}
-	for _, right := range []string{"operator is blocked, will retry", "a config cannot be loaded; the other operators start"} {
-		if n := count(right); n != 1 {
-			t.Errorf("the log says %q %d times: %s", right, n, strings.Join(lines, "\n"))
+		r.write("a.yaml", fill(widgetConfig, ns, name))
+		if err := os.Remove(filepath.Join(dir, "b.yaml")); err != nil {
+			t.Fatal(err)
 		}
-	}
-	r.write("a.yaml", fill(widgetConfig, ns, name))
-	if err := os.Remove(filepath.Join(dir, "b.yaml")); err != nil {
-		t.Fatal(err)
-	}
-	r.reload()
-	r.ready()
-	r.write("a.yaml", broken)
-	r.reload()
-	if count("the last good one stays active") != 1 {
-		t.Errorf("a change of a config that works: %s", strings.Join(lines, "\n"))
-	}
+		r.reload()
+		r.ready()
+		r.write("a.yaml", broken)
+		r.reload()
+		if count("the last good one stays active") != 1 {
+			t.Errorf("a change of a config that works: %s", strings.Join(lines, "\n"))
+		}
+	})
 }

@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package engine_test
 
 import (
@@ -60,8 +58,7 @@ var roles = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Vers
 func TestEmptyFieldsAreOurs(t *testing.T) {
 	t.Parallel()
 	for _, row := range emptied {
-		t.Run(row.reason, func(t *testing.T) {
-			t.Parallel()
+		t.Run(row.reason, bubbled(func(t *testing.T) {
 			ns, name := testkit.Namespace(t), testkit.Unique(t)
 			conf := strings.Replace(widgetConfig, "apiVersion: v1\n    kind: ConfigMap", "apiVersion: "+row.apiVersion+"\n    kind: "+row.kind, 1)
 			conf = fill(guardedBy(strings.Replace(conf, "data: {{ .spec.data }}", row.template, 1), ""), ns, name)
@@ -110,7 +107,7 @@ func TestEmptyFieldsAreOurs(t *testing.T) {
 			}
 			start(t, counter.Wrap(testkit.Config(t)), conf).ready()
 			repaired()
-		})
+		}))
 	}
 }
 
@@ -138,23 +135,24 @@ func valueAt(t *testing.T, u *unstructured.Unstructured, path string) string {
 // TestExclusiveMapThatIsEmpty: keys that others added to a map that is to be empty go, even where its managedFields name nobody who
 // added them, so that it cannot be told from a map that we own with all that is in it.
 func TestExclusiveMapThatIsEmpty(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	conf := with(fill(widgetConfig, ns, name), "drift: {exclusiveFields: [.data]}")
-	r := start(t, testkit.Config(t), conf).ready()
-	testkit.Apply(t, ns, widget("a", `{data: {}}`))
-	waitCondition(t, widgets, ns, "a", "Ready", "True")
-	r.halt()
-	testkit.Patch(t, configMaps, ns, "a", "mallory", `{"data": {"theirs": "x"}}`)
-	testkit.Update(t, configMaps, ns, "a", func(u *unstructured.Unstructured) {
-		u.SetManagedFields(slices.DeleteFunc(u.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return e.Manager == "mallory" }))
-	})
-	if data, _, _ := unstructured.NestedStringMap(testkit.Get(t, configMaps, ns, "a").Object, "data"); data["theirs"] != "x" {
-		t.Fatalf("the data is %v", data)
-	}
-	start(t, testkit.Config(t), conf).ready()
-	testkit.Eventually(t, patience, func() (bool, string) {
-		data, _, _ := unstructured.NestedStringMap(testkit.Get(t, configMaps, ns, "a").Object, "data")
-		return len(data) == 0, fmt.Sprintf("the data is %v", data)
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		conf := with(fill(widgetConfig, ns, name), "drift: {exclusiveFields: [.data]}")
+		r := start(t, testkit.Config(t), conf).ready()
+		testkit.Apply(t, ns, widget("a", `{data: {}}`))
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		r.halt()
+		testkit.Patch(t, configMaps, ns, "a", "mallory", `{"data": {"theirs": "x"}}`)
+		testkit.Update(t, configMaps, ns, "a", func(u *unstructured.Unstructured) {
+			u.SetManagedFields(slices.DeleteFunc(u.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return e.Manager == "mallory" }))
+		})
+		if data, _, _ := unstructured.NestedStringMap(testkit.Get(t, configMaps, ns, "a").Object, "data"); data["theirs"] != "x" {
+			t.Fatalf("the data is %v", data)
+		}
+		start(t, testkit.Config(t), conf).ready()
+		testkit.Eventually(t, patience, func() (bool, string) {
+			data, _, _ := unstructured.NestedStringMap(testkit.Get(t, configMaps, ns, "a").Object, "data")
+			return len(data) == 0, fmt.Sprintf("the data is %v", data)
+		})
 	})
 }

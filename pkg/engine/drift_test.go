@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package engine_test
 
 import (
@@ -70,8 +68,7 @@ func TestRepair(t *testing.T) {
 				testkit.Patch(t, configMaps, ns, "a", "kubectl-edit", `{"metadata":{"managedFields":[{}]}}`)
 			}, 1},
 	} {
-		t.Run(row.name, func(t *testing.T) {
-			t.Parallel()
+		t.Run(row.name, bubbled(func(t *testing.T) {
 			ns, name := testkit.Namespace(t), testkit.Unique(t)
 			counter := testkit.NewCounter()
 			made(t, fill(widgetConfig, ns, name), ns, counter)
@@ -96,56 +93,57 @@ func TestRepair(t *testing.T) {
 				t.Errorf("%s: %d requests, at most %d are promised: %v", row.reason, n, row.requests, counter.Snapshot())
 			}
 			waitCondition(t, widgets, ns, "a", "Ready", "True")
-		})
+		}))
 	}
 }
 
 func TestForeignAdditionsStay(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	counter := testkit.NewCounter()
-	made(t, fill(widgetConfig, ns, name), ns, counter)
-	testkit.Patch(t, configMaps, ns, "a", "somebody", `{"data":{"theirs":"stays"},"metadata":{"labels":{"theirs":"stays"}}}`)
-	quiet(t, counter)
-	if counter.Total() > 0 {
-		t.Errorf("what others add is theirs, and yet: %v", counter.Snapshot())
-	}
-	testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":"new"}}}`)
-	cm := waitData(t, ns, "a", "key", "new")
-	if v, _, _ := unstructured.NestedString(cm.Object, "data", "theirs"); v != "stays" {
-		t.Errorf("an update took their key away: %v", cm.Object["data"])
-	}
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		counter := testkit.NewCounter()
+		made(t, fill(widgetConfig, ns, name), ns, counter)
+		testkit.Patch(t, configMaps, ns, "a", "somebody", `{"data":{"theirs":"stays"},"metadata":{"labels":{"theirs":"stays"}}}`)
+		quiet(t, counter)
+		if counter.Total() > 0 {
+			t.Errorf("what others add is theirs, and yet: %v", counter.Snapshot())
+		}
+		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":"new"}}}`)
+		cm := waitData(t, ns, "a", "key", "new")
+		if v, _, _ := unstructured.NestedString(cm.Object, "data", "theirs"); v != "stays" {
+			t.Errorf("an update took their key away: %v", cm.Object["data"])
+		}
+	})
 }
 
 func TestExclusiveFields(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	counter := testkit.NewCounter()
-	made(t, with(fill(widgetConfig, ns, name), "drift: {exclusiveFields: [.data]}"), ns, counter)
-	testkit.Patch(t, configMaps, ns, "a", "somebody", `{"data":{"theirs":"goes"},"metadata":{"labels":{"theirs":"stays"}}}`)
-	testkit.Eventually(t, patience, func() (bool, string) {
-		cm := testkit.Get(t, configMaps, ns, "a")
-		data, _, _ := unstructured.NestedStringMap(cm.Object, "data")
-		return len(data) == 1 && data["key"] == "value" && cm.GetLabels()["theirs"] == "stays", fmt.Sprintf("%v", cm.Object)
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		counter := testkit.NewCounter()
+		made(t, with(fill(widgetConfig, ns, name), "drift: {exclusiveFields: [.data]}"), ns, counter)
+		testkit.Patch(t, configMaps, ns, "a", "somebody", `{"data":{"theirs":"goes"},"metadata":{"labels":{"theirs":"stays"}}}`)
+		testkit.Eventually(t, patience, func() (bool, string) {
+			cm := testkit.Get(t, configMaps, ns, "a")
+			data, _, _ := unstructured.NestedStringMap(cm.Object, "data")
+			return len(data) == 1 && data["key"] == "value" && cm.GetLabels()["theirs"] == "stays", fmt.Sprintf("%v", cm.Object)
+		})
+		quiet(t, counter)
+		if n := counter.Total(); n > 2 {
+			t.Errorf("added keys took %d requests, 2 are promised: %v", n, counter.Snapshot())
+		}
+		counter.Reset()
+		testkit.Patch(t, configMaps, ns, "a", "somebody", `{"data":{"key":"tampered"}}`)
+		waitData(t, ns, "a", "key", "value")
+		quiet(t, counter)
+		if n := counter.Total(); n > 2 {
+			t.Errorf("after that our entry still owns its keys; a repair took %d requests: %v", n, counter.Snapshot())
+		}
 	})
-	quiet(t, counter)
-	if n := counter.Total(); n > 2 {
-		t.Errorf("added keys took %d requests, 2 are promised: %v", n, counter.Snapshot())
-	}
-	counter.Reset()
-	testkit.Patch(t, configMaps, ns, "a", "somebody", `{"data":{"key":"tampered"}}`)
-	waitData(t, ns, "a", "key", "value")
-	quiet(t, counter)
-	if n := counter.Total(); n > 2 {
-		t.Errorf("after that our entry still owns its keys; a repair took %d requests: %v", n, counter.Snapshot())
-	}
 }
 
 func TestDriftPolicies(t *testing.T) {
 	t.Parallel()
 	for _, policy := range []string{"Report", "Ignore"} {
-		t.Run(policy, func(t *testing.T) {
-			t.Parallel()
+		t.Run(policy, bubbled(func(t *testing.T) {
 			ns, name := testkit.Namespace(t), testkit.Unique(t)
 			counter := testkit.NewCounter()
 			made(t, with(fill(widgetConfig, ns, name), "drift: {policy: "+policy+"}"), ns, counter)
@@ -159,318 +157,294 @@ func TestDriftPolicies(t *testing.T) {
 			waitData(t, ns, "a", "key", "tampered")
 			testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"more":"x"}}}`)
 			waitData(t, ns, "a", "key", "value")
-		})
+		}))
 	}
 }
 
 // After a restart nothing remembers what the API server's spelling of our document was: Report asks by dry run.
 func TestReportAfterRestart(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	counter := testkit.NewCounter()
-	conf := strings.Replace(with(fill(widgetConfig, ns, name), "drift: {policy: Report}"), "data: {{ .spec.data }}", "data: {{ .spec.data }}\n      binaryData: {}", 1)
-	r := made(t, conf, ns, counter)
-	r.halt()
-	start(t, counter.Wrap(testkit.Config(t)), conf).ready()
-	waitObserved(t, name, "InSync", 1)
-	quiet(t, counter)
-	waitObserved(t, name, "InSync", 1)
-	if counter.Mutating() > 0 {
-		t.Errorf("Report writes: %v", counter.Snapshot())
-	}
-}
-
-func TestInitialFields(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	conf := strings.NewReplacer("v1\n    kind: ConfigMap", "apps/v1\n    kind: Deployment",
-		"      data: {{ .spec.data }}\n", `      spec:
-        replicas: 1
-        selector: {matchLabels: {app: a}}
-        template:
-          metadata: {labels: {app: a}, annotations: {{ .spec.data }}}
-          spec: {containers: [{name: app, image: "registry.example.com/app:1"}]}
-`).Replace(with(fill(widgetConfig, ns, name), "drift: {initialFields: [.spec.replicas]}"))
-	start(t, testkit.Config(t), conf).ready()
-	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-	annotation := func(want string, replicas int64) {
-		t.Helper()
-		testkit.Eventually(t, patience, func() (bool, string) {
-			d := testkit.Find(t, deployments, ns, "a")
-			if d == nil {
-				return false, "no Deployment"
-			}
-			have, _, _ := unstructured.NestedString(d.Object, "spec", "template", "metadata", "annotations", "key")
-			n, _, _ := unstructured.NestedInt64(d.Object, "spec", "replicas")
-			return have == want && n == replicas, fmt.Sprintf("%s with %d replicas", have, n)
-		})
-	}
-	annotation("value", 1)
-	// A change while we own the field alone must not reset it, and an autoscaler's value must survive ours.
-	testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":"second"}}}`)
-	annotation("second", 1)
-	testkit.Patch(t, deployments, ns, "a", "autoscaler", `{"spec":{"replicas":5}}`, "scale")
-	testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":"third"}}}`)
-	annotation("third", 5)
-	testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":"fourth"}}}`)
-	annotation("fourth", 5)
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		counter := testkit.NewCounter()
+		conf := strings.Replace(with(fill(widgetConfig, ns, name), "drift: {policy: Report}"), "data: {{ .spec.data }}", "data: {{ .spec.data }}\n      binaryData: {}", 1)
+		r := made(t, conf, ns, counter)
+		r.halt()
+		start(t, counter.Wrap(testkit.Config(t)), conf).ready()
+		waitObserved(t, name, "InSync", 1)
+		quiet(t, counter)
+		waitObserved(t, name, "InSync", 1)
+		if counter.Mutating() > 0 {
+			t.Errorf("Report writes: %v", counter.Snapshot())
+		}
+	})
 }
 
 func TestContested(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	counter := testkit.NewCounter()
-	made(t, fill(widgetConfig, ns, name), ns, counter)
-	stop := make(chan struct{})
-	var writer sync.WaitGroup
-	end := sync.OnceFunc(func() { close(stop); writer.Wait() })
-	t.Cleanup(end)
-	writer.Go(func() { // it keeps undoing us, as soon as it sees it
-		for {
-			select {
-			case <-stop:
-				return
-			case <-time.After(5 * time.Millisecond):
-			}
-			if cm := testkit.Find(t, configMaps, ns, "a"); cm != nil {
-				if v, _, _ := unstructured.NestedString(cm.Object, "data", "key"); v == "value" {
-					testkit.Patch(t, configMaps, ns, "a", "stubborn", `{"data":{"key":"theirs"}}`)
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		counter := testkit.NewCounter()
+		made(t, fill(widgetConfig, ns, name), ns, counter)
+		stop := make(chan struct{})
+		var writer sync.WaitGroup
+		end := sync.OnceFunc(func() { close(stop); writer.Wait() })
+		t.Cleanup(end)
+		writer.Go(func() { // it keeps undoing us, as soon as it sees it
+			for {
+				select {
+				case <-stop:
+					return
+				case <-time.After(5 * time.Millisecond):
+				}
+				if cm := testkit.Find(t, configMaps, ns, "a"); cm != nil {
+					if v, _, _ := unstructured.NestedString(cm.Object, "data", "key"); v == "value" {
+						testkit.Patch(t, configMaps, ns, "a", "stubborn", `{"data":{"key":"theirs"}}`)
+					}
 				}
 			}
+		})
+		testkit.Eventually(t, patience, func() (bool, string) {
+			status, reason, message := condition(testkit.Get(t, widgets, ns, "a"), "Ready")
+			ok := status == "False" && reason == "Contested" && strings.Contains(message, "stubborn") && strings.Contains(message, ".data.key")
+			return ok, status + " " + reason + ": " + message
+		})
+		counter.Reset()
+		warEnds := time.Now().Add(4 * time.Second)
+		<-time.After(time.Until(warEnds))
+		if n := counter.Mutating(testkit.Before(warEnds)); n > 8 {
+			t.Errorf("%d writes in 4 s: that is a war: %v", n, counter.Snapshot())
 		}
+		end()
+		waitData(t, ns, "a", "key", "value")
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
 	})
-	testkit.Eventually(t, patience, func() (bool, string) {
-		status, reason, message := condition(testkit.Get(t, widgets, ns, "a"), "Ready")
-		ok := status == "False" && reason == "Contested" && strings.Contains(message, "stubborn") && strings.Contains(message, ".data.key")
-		return ok, status + " " + reason + ": " + message
-	})
-	counter.Reset()
-	warEnds := time.Now().Add(4 * time.Second)
-	<-time.After(time.Until(warEnds))
-	if n := counter.Mutating(testkit.Before(warEnds)); n > 8 {
-		t.Errorf("%d writes in 4 s: that is a war: %v", n, counter.Snapshot())
-	}
-	end()
-	waitData(t, ns, "a", "key", "value")
-	waitCondition(t, widgets, ns, "a", "Ready", "True")
 }
 
 func TestRename(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	counter := testkit.NewCounter()
-	made(t, fill(widgetConfig, ns, name), ns, counter)
-	testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"name":"b"}}`)
-	waitData(t, ns, "b", "key", "value")
-	waitGone(t, configMaps, ns, "a")
-	up := waitCondition(t, widgets, ns, "a", "Ready", "True")
-	if ids := downstreamsOf(up)["config"]; ids["objectName"] != "b" {
-		t.Errorf("the status names %v", ids)
-	}
-	// The name of somebody else's object: the old one stays, since its successor does not stand.
-	testkit.Apply(t, ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: c}, data: {key: theirs}}`)
-	testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"name":"c"}}`)
-	up = waitCondition(t, widgets, ns, "a", "Ready", "False")
-	if _, reason, message := condition(up, "Ready"); reason != "Conflict" || !strings.Contains(message, "c") {
-		t.Errorf("Ready says %s: %s", reason, message)
-	}
-	waitData(t, ns, "b", "key", "value")
-	waitData(t, ns, "c", "key", "theirs")
-	// Once the obstacle is gone it is looked at again.
-	testkit.Delete(t, configMaps, ns, "c")
-	waitData(t, ns, "c", "key", "value")
-	waitGone(t, configMaps, ns, "b")
-	waitCondition(t, widgets, ns, "a", "Ready", "True")
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		counter := testkit.NewCounter()
+		made(t, fill(widgetConfig, ns, name), ns, counter)
+		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"name":"b"}}`)
+		waitData(t, ns, "b", "key", "value")
+		waitGone(t, configMaps, ns, "a")
+		up := waitCondition(t, widgets, ns, "a", "Ready", "True")
+		if ids := downstreamsOf(up)["config"]; ids["objectName"] != "b" {
+			t.Errorf("the status names %v", ids)
+		}
+		// The name of somebody else's object: the old one stays, since its successor does not stand.
+		testkit.Apply(t, ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: c}, data: {key: theirs}}`)
+		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"name":"c"}}`)
+		up = waitCondition(t, widgets, ns, "a", "Ready", "False")
+		if _, reason, message := condition(up, "Ready"); reason != "Conflict" || !strings.Contains(message, "c") {
+			t.Errorf("Ready says %s: %s", reason, message)
+		}
+		waitData(t, ns, "b", "key", "value")
+		waitData(t, ns, "c", "key", "theirs")
+		// Once the obstacle is gone it is looked at again.
+		testkit.Delete(t, configMaps, ns, "c")
+		waitData(t, ns, "c", "key", "value")
+		waitGone(t, configMaps, ns, "b")
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
+	})
 }
 
 func TestAdoption(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	start(t, testkit.Config(t), with(fill(widgetConfig, ns, name), "adoptionPolicy: IfUnowned")).ready()
-	existing := testkit.Apply(t, ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {key: theirs, more: stays}}`)
-	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-	cm := waitData(t, ns, "a", "key", "value")
-	if cm.GetUID() != existing.GetUID() || len(cm.GetOwnerReferences()) != 1 {
-		t.Errorf("it was not adopted: %v", cm.Object)
-	}
-	waitCondition(t, widgets, ns, "a", "Ready", "True")
-	// Another upstream that renders the same target is in conflict: the object has an owner now.
-	testkit.Apply(t, ns, widget("b", `{name: a, data: {key: other}}`))
-	waitCondition(t, widgets, ns, "b", "Ready", "False")
-	waitData(t, ns, "a", "key", "value")
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		start(t, testkit.Config(t), with(fill(widgetConfig, ns, name), "adoptionPolicy: IfUnowned")).ready()
+		existing := testkit.Apply(t, ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {key: theirs, more: stays}}`)
+		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+		cm := waitData(t, ns, "a", "key", "value")
+		if cm.GetUID() != existing.GetUID() || len(cm.GetOwnerReferences()) != 1 {
+			t.Errorf("it was not adopted: %v", cm.Object)
+		}
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		// Another upstream that renders the same target is in conflict: the object has an owner now.
+		testkit.Apply(t, ns, widget("b", `{name: a, data: {key: other}}`))
+		waitCondition(t, widgets, ns, "b", "Ready", "False")
+		waitData(t, ns, "a", "key", "value")
+	})
 }
 
 // A process that died between the apply and the status left an object that nothing records. It is ours.
 func TestDiedBeforeStatus(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	faults := testkit.NewFaults()
-	lost := faults.Answer(500, testkit.On("PATCH", "widgets/status"))
-	r := start(t, faults.Wrap(testkit.Config(t)), fill(widgetConfig, ns, name)).ready()
-	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-	cm := waitData(t, ns, "a", "key", "value")
-	r.halt()
-	lost.Off()
-	start(t, testkit.Config(t), fill(widgetConfig, ns, name)).ready()
-	up := waitCondition(t, widgets, ns, "a", "Ready", "True")
-	if ids := downstreamsOf(up)["config"]; ids["uid"] != string(cm.GetUID()) {
-		t.Errorf("the status names %v, the object is %s", ids, cm.GetUID())
-	}
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		faults := testkit.NewFaults()
+		lost := faults.Answer(500, testkit.On("PATCH", "widgets/status"))
+		r := start(t, faults.Wrap(testkit.Config(t)), fill(widgetConfig, ns, name)).ready()
+		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+		cm := waitData(t, ns, "a", "key", "value")
+		r.halt()
+		lost.Off()
+		start(t, testkit.Config(t), fill(widgetConfig, ns, name)).ready()
+		up := waitCondition(t, widgets, ns, "a", "Ready", "True")
+		if ids := downstreamsOf(up)["config"]; ids["uid"] != string(cm.GetUID()) {
+			t.Errorf("the status names %v, the object is %s", ids, cm.GetUID())
+		}
+	})
 }
 
 func TestRecreate(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	conf := strings.Replace(with(fill(widgetConfig, ns, name), "updatePolicy: Recreate"), "data: {{ .spec.data }}", "data: {{ .spec.data }}\n      immutable: true", 1)
-	counter := testkit.NewCounter()
-	made(t, conf, ns, counter)
-	old := testkit.Get(t, configMaps, ns, "a")
-	testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":"new"}}}`)
-	cm := waitData(t, ns, "a", "key", "new")
-	if cm.GetUID() == old.GetUID() {
-		t.Error("it cannot be the same object")
-	}
-	waitCondition(t, widgets, ns, "a", "Ready", "True")
-	// A value that is bad in itself deletes nothing.
-	testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"not a key!":"x"}}}`)
-	up := waitCondition(t, widgets, ns, "a", "Ready", "False")
-	if _, reason, _ := condition(up, "Ready"); reason != "Rejected" {
-		t.Errorf("the reason is %s", reason)
-	}
-	if testkit.Get(t, configMaps, ns, "a").GetUID() != cm.GetUID() {
-		t.Error("a bad value made the object go")
-	}
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		conf := strings.Replace(with(fill(widgetConfig, ns, name), "updatePolicy: Recreate"), "data: {{ .spec.data }}", "data: {{ .spec.data }}\n      immutable: true", 1)
+		counter := testkit.NewCounter()
+		made(t, conf, ns, counter)
+		old := testkit.Get(t, configMaps, ns, "a")
+		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":"new"}}}`)
+		cm := waitData(t, ns, "a", "key", "new")
+		if cm.GetUID() == old.GetUID() {
+			t.Error("it cannot be the same object")
+		}
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		// A value that is bad in itself deletes nothing.
+		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"not a key!":"x"}}}`)
+		up := waitCondition(t, widgets, ns, "a", "Ready", "False")
+		if _, reason, _ := condition(up, "Ready"); reason != "Rejected" {
+			t.Errorf("the reason is %s", reason)
+		}
+		if testkit.Get(t, configMaps, ns, "a").GetUID() != cm.GetUID() {
+			t.Error("a bad value made the object go")
+		}
+	})
 }
 
 func TestCreateOnly(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	counter := testkit.NewCounter()
-	made(t, with(fill(widgetConfig, ns, name), "updatePolicy: CreateOnly"), ns, counter)
-	testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":"new"}}}`)
-	waitCondition(t, widgets, ns, "a", "Ready", "True")
-	quiet(t, counter)
-	waitData(t, ns, "a", "key", "value")
-	testkit.Delete(t, configMaps, ns, "a")
-	waitData(t, ns, "a", "key", "new")
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		counter := testkit.NewCounter()
+		made(t, with(fill(widgetConfig, ns, name), "updatePolicy: CreateOnly"), ns, counter)
+		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":"new"}}}`)
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		quiet(t, counter)
+		waitData(t, ns, "a", "key", "value")
+		testkit.Delete(t, configMaps, ns, "a")
+		waitData(t, ns, "a", "key", "new")
+	})
 }
 
 // A field that left the template stays where another manager owns it too. That must not go unnoticed.
 func TestCoOwnedFieldStays(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	conf := strings.Replace(fill(widgetConfig, ns, name), "events: None", "events: Warnings", 1)
-	counter := testkit.NewCounter()
-	made(t, conf, ns, counter)
-	testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"more":"x"}}}`)
-	waitData(t, ns, "a", "more", "x")
-	quiet(t, counter)
-	looks := metric(t, "corollary_reconcile_seconds", name)
-	testkit.Apply(t, ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {more: x}}`)
-	testkit.Eventually(t, patience, func() (bool, string) { // of two watches, neither need be the first to tell
-		return metric(t, "corollary_reconcile_seconds", name) > looks, "that somebody else owns it too is not noticed"
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		conf := strings.Replace(fill(widgetConfig, ns, name), "events: None", "events: Warnings", 1)
+		counter := testkit.NewCounter()
+		made(t, conf, ns, counter)
+		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"more":"x"}}}`)
+		waitData(t, ns, "a", "more", "x")
+		quiet(t, counter)
+		looks := metric(t, "corollary_reconcile_seconds", name)
+		testkit.Apply(t, ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {more: x}}`)
+		testkit.Eventually(t, patience, func() (bool, string) { // of two watches, neither need be the first to tell
+			return metric(t, "corollary_reconcile_seconds", name) > looks, "that somebody else owns it too is not noticed"
+		})
+		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"more":null}}}`)
+		waitEvent(t, ns, "a", "FieldKept", ".data.more")
 	})
-	testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"more":null}}}`)
-	waitEvent(t, ns, "a", "FieldKept", ".data.more")
 }
 
 // What has drifted and is only reported is asked about once, not at each event.
 func TestReportedDriftIsQuiet(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	counter := testkit.NewCounter()
-	made(t, with(fill(widgetConfig, ns, name), "drift: {policy: Report}"), ns, counter)
-	testkit.Patch(t, configMaps, ns, "a", "somebody", `{"data":{"key":"tampered"}}`)
-	waitCondition(t, widgets, ns, "a", "Ready", "True")
-	testkit.Eventually(t, patience, func() (bool, string) {
-		return metric(t, "corollary_objects", name, "state", "Drifted") == 1, "not noticed"
-	})
-	quiet(t, counter)
-	counter.Reset()
-	for i := range 5 {
-		testkit.Patch(t, configMaps, ns, "a", "somebody", fmt.Sprintf(`{"metadata":{"annotations":{"theirs":"%d"}}}`, i))
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		counter := testkit.NewCounter()
+		made(t, with(fill(widgetConfig, ns, name), "drift: {policy: Report}"), ns, counter)
+		testkit.Patch(t, configMaps, ns, "a", "somebody", `{"data":{"key":"tampered"}}`)
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		testkit.Eventually(t, patience, func() (bool, string) {
+			return metric(t, "corollary_objects", name, "state", "Drifted") == 1, "not noticed"
+		})
 		quiet(t, counter)
-	}
-	if n := counter.Total(); n > 0 {
-		t.Errorf("%d requests: %v", n, counter.Snapshot())
-	}
+		counter.Reset()
+		for i := range 5 {
+			testkit.Patch(t, configMaps, ns, "a", "somebody", fmt.Sprintf(`{"metadata":{"annotations":{"theirs":"%d"}}}`, i))
+			quiet(t, counter)
+		}
+		if n := counter.Total(); n > 0 {
+			t.Errorf("%d requests: %v", n, counter.Snapshot())
+		}
+	})
 }
 
 // A field that the API server fills in again and again inside an exclusive one is no endless drift.
 func TestExclusiveFieldWithDefaults(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	conf := strings.NewReplacer("v1\n    kind: ConfigMap", "networking.k8s.io/v1\n    kind: NetworkPolicy", "data: {{ .spec.data }}",
-		`spec: {podSelector: {}}`).Replace(with(fill(widgetConfig, ns, name), "drift: {exclusiveFields: [.spec]}"))
-	counter := testkit.NewCounter()
-	start(t, counter.Wrap(testkit.Config(t)), conf).ready()
-	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-	waitCondition(t, widgets, ns, "a", "Ready", "True")
-	quiet(t, counter)
-	if n := counter.Mutating(); n > 6 {
-		t.Errorf("%d writes: %v", n, counter.Snapshot())
-	}
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		conf := strings.NewReplacer("v1\n    kind: ConfigMap", "networking.k8s.io/v1\n    kind: NetworkPolicy", "data: {{ .spec.data }}",
+			`spec: {podSelector: {}}`).Replace(with(fill(widgetConfig, ns, name), "drift: {exclusiveFields: [.spec]}"))
+		counter := testkit.NewCounter()
+		start(t, counter.Wrap(testkit.Config(t)), conf).ready()
+		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		quiet(t, counter)
+		if n := counter.Mutating(); n > 6 {
+			t.Errorf("%d writes: %v", n, counter.Snapshot())
+		}
+	})
 }
 
 // Somebody who keeps deleting what is made is fought no more than somebody who keeps changing it.
 func TestContestedByDeletion(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	counter := testkit.NewCounter()
-	made(t, fill(widgetConfig, ns, name), ns, counter)
-	stop := make(chan struct{})
-	end := sync.OnceFunc(func() { close(stop) })
-	var deleter sync.WaitGroup
-	t.Cleanup(deleter.Wait)
-	t.Cleanup(end)
-	deleter.Go(func() {
-		for {
-			select {
-			case <-stop:
-				return
-			case <-time.After(20 * time.Millisecond):
-				_ = testkit.Dynamic(t).Resource(configMaps).Namespace(ns).Delete(context.Background(), "a", metav1.DeleteOptions{})
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		counter := testkit.NewCounter()
+		made(t, fill(widgetConfig, ns, name), ns, counter)
+		stop := make(chan struct{})
+		end := sync.OnceFunc(func() { close(stop) })
+		var deleter sync.WaitGroup
+		t.Cleanup(deleter.Wait)
+		t.Cleanup(end)
+		deleter.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				case <-time.After(20 * time.Millisecond):
+					_ = testkit.Dynamic(t).Resource(configMaps).Namespace(ns).Delete(context.Background(), "a", metav1.DeleteOptions{})
+				}
 			}
+		})
+		testkit.Eventually(t, patience, func() (bool, string) {
+			_, reason, message := condition(testkit.Get(t, widgets, ns, "a"), "Ready")
+			return reason == "Contested", reason + ": " + message
+		})
+		counter.Reset()
+		warEnds := time.Now().Add(4 * time.Second)
+		<-time.After(time.Until(warEnds))
+		if n := counter.Mutating(testkit.Before(warEnds)); n > 12 {
+			t.Errorf("%d writes in 4 s: that is a war: %v", n, counter.Snapshot())
 		}
+		end()
+		deleter.Wait()
+		waitData(t, ns, "a", "key", "value")
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
 	})
-	testkit.Eventually(t, patience, func() (bool, string) {
-		_, reason, message := condition(testkit.Get(t, widgets, ns, "a"), "Ready")
-		return reason == "Contested", reason + ": " + message
-	})
-	counter.Reset()
-	warEnds := time.Now().Add(4 * time.Second)
-	<-time.After(time.Until(warEnds))
-	if n := counter.Mutating(testkit.Before(warEnds)); n > 12 {
-		t.Errorf("%d writes in 4 s: that is a war: %v", n, counter.Snapshot())
-	}
-	end()
-	deleter.Wait()
-	waitData(t, ns, "a", "key", "value")
-	waitCondition(t, widgets, ns, "a", "Ready", "True")
 }
 
 // An autoscaler's first write may come between our last reconciliation and our apply: the value that we remember is then stale.
 func TestInitialFieldTakenMeanwhile(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	conf := with(fill(widgetConfig, ns, name), "drift: {initialFields: [.data.count]}")
-	var armed atomic.Bool
-	cfg := rest.CopyConfig(testkit.Config(t))
-	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return roundTripper(func(r *http.Request) (*http.Response, error) {
-			if r.Method == http.MethodPatch && strings.HasSuffix(r.URL.Path, "/configmaps/a") && armed.CompareAndSwap(true, false) {
-				testkit.Patch(t, configMaps, ns, "a", "autoscaler", `{"data":{"count":"5"}}`)
-			}
-			return next.RoundTrip(r)
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		conf := with(fill(widgetConfig, ns, name), "drift: {initialFields: [.data.count]}")
+		var armed atomic.Bool
+		cfg := rest.CopyConfig(testkit.Config(t))
+		cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
+			return roundTripper(func(r *http.Request) (*http.Response, error) {
+				if r.Method == http.MethodPatch && strings.HasSuffix(r.URL.Path, "/configmaps/a") && armed.CompareAndSwap(true, false) {
+					testkit.Patch(t, configMaps, ns, "a", "autoscaler", `{"data":{"count":"5"}}`)
+				}
+				return next.RoundTrip(r)
+			})
 		})
+		start(t, cfg, conf)
+		testkit.Apply(t, ns, widget("a", `{data: {count: "1", key: old}}`))
+		waitData(t, ns, "a", "count", "1")
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		armed.Store(true)
+		testkit.Apply(t, ns, widget("a", `{data: {count: "1", key: new}}`))
+		waitData(t, ns, "a", "key", "new")
+		waitData(t, ns, "a", "count", "5")
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
 	})
-	start(t, cfg, conf)
-	testkit.Apply(t, ns, widget("a", `{data: {count: "1", key: old}}`))
-	waitData(t, ns, "a", "count", "1")
-	waitCondition(t, widgets, ns, "a", "Ready", "True")
-	armed.Store(true)
-	testkit.Apply(t, ns, widget("a", `{data: {count: "1", key: new}}`))
-	waitData(t, ns, "a", "key", "new")
-	waitData(t, ns, "a", "count", "5")
-	waitCondition(t, widgets, ns, "a", "Ready", "True")
 }

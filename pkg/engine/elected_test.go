@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package engine_test
 
 import (
@@ -44,53 +42,56 @@ func startElectionTest(t *testing.T, objects ...string) *electionTest {
 // TestElectedWithALaggingWatch: whoever takes over while its watch of the upstreams is behind does not go back to an older
 // desired. Where nothing is to be done, or an upstream came later, nothing is read.
 func TestElectedWithALaggingWatch(t *testing.T) {
-	t.Parallel()
-	s := startElectionTest(t, "changed", "same")
-	testkit.Patch(t, widgets, s.ns, "changed", "somebody", `{"spec":{"data":{"key":"new"}}}`)
-	waitData(t, s.ns, "changed", "key", "new")
-	waitCondition(t, widgets, s.ns, "changed", "Ready", "True")
-	s.elect()
-	testkit.Eventually(t, patience, func() (bool, string) { return s.counter.Total() > 1, "it reads nothing" })
-	quiet(t, s.counter)
-	if n := s.counter.Total(); n != 2 || s.counter.Mutating() > 0 {
-		t.Errorf("%d requests: %v; wanted are one about all upstreams and one about that which differs", n, s.counter.Snapshot())
-	}
-	s.release()
-	s.counter.Reset()
-	testkit.Apply(t, s.ns, widget("later", "{data: {key: new}}"))
-	waitCondition(t, widgets, s.ns, "later", "Ready", "True")
-	quiet(t, s.counter)
-	if n := s.counter.Total(); n != 2 {
-		t.Errorf("a new upstream takes %d requests: %v", n, s.counter.Snapshot())
-	}
-	waitData(t, s.ns, "changed", "key", "new")
+	inMemory(t, func(t *testing.T) {
+		s := startElectionTest(t, "changed", "same")
+		testkit.Patch(t, widgets, s.ns, "changed", "somebody", `{"spec":{"data":{"key":"new"}}}`)
+		waitData(t, s.ns, "changed", "key", "new")
+		waitCondition(t, widgets, s.ns, "changed", "Ready", "True")
+		s.elect()
+		testkit.Eventually(t, patience, func() (bool, string) { return s.counter.Total() > 1, "it reads nothing" })
+		quiet(t, s.counter)
+		if n := s.counter.Total(); n != 2 || s.counter.Mutating() > 0 {
+			t.Errorf("%d requests: %v; wanted are one about all upstreams and one about that which differs", n, s.counter.Snapshot())
+		}
+		s.release()
+		s.counter.Reset()
+		testkit.Apply(t, s.ns, widget("later", "{data: {key: new}}"))
+		waitCondition(t, widgets, s.ns, "later", "Ready", "True")
+		quiet(t, s.counter)
+		if n := s.counter.Total(); n != 2 {
+			t.Errorf("a new upstream takes %d requests: %v", n, s.counter.Snapshot())
+		}
+		waitData(t, s.ns, "changed", "key", "new")
+	})
 }
 
 // TestElectedWhenAnUpstreamIsGone: nothing is made for an upstream that is gone, though the watch shows it.
 func TestElectedWhenAnUpstreamIsGone(t *testing.T) {
-	t.Parallel()
-	s := startElectionTest(t, "gone")
-	testkit.Delete(t, widgets, s.ns, "gone")
-	waitGone(t, configMaps, s.ns, "gone")
-	s.elect()
-	testkit.Eventually(t, patience, func() (bool, string) { return s.counter.Total() > 1, "it reads nothing" })
-	s.release()
-	testkit.Apply(t, s.ns, widget("later", "{data: {key: new}}"))
-	waitCondition(t, widgets, s.ns, "later", "Ready", "True")
-	about := func(r testkit.Request) bool { return r.Name == "gone" }
-	if s.counter.Mutating(about) > 0 {
-		t.Errorf("it wrote: %v", s.counter.Snapshot())
-	}
+	inMemory(t, func(t *testing.T) {
+		s := startElectionTest(t, "gone")
+		testkit.Delete(t, widgets, s.ns, "gone")
+		waitGone(t, configMaps, s.ns, "gone")
+		s.elect()
+		testkit.Eventually(t, patience, func() (bool, string) { return s.counter.Total() > 1, "it reads nothing" })
+		s.release()
+		testkit.Apply(t, s.ns, widget("later", "{data: {key: new}}"))
+		waitCondition(t, widgets, s.ns, "later", "Ready", "True")
+		about := func(r testkit.Request) bool { return r.Name == "gone" }
+		if s.counter.Mutating(about) > 0 {
+			t.Errorf("it wrote: %v", s.counter.Snapshot())
+		}
+	})
 }
 
 // TestElectedWhenAnUpstreamIsNotSelected: what lost its label, with nobody there to see it, is cleaned up after all the same.
 func TestElectedWhenAnUpstreamIsNotSelected(t *testing.T) {
-	t.Parallel()
-	s := startElectionTest(t, "lost", "kept")
-	s.leader.halt()
-	s.release()
-	testkit.Patch(t, widgets, s.ns, "lost", "somebody", `{"metadata":{"labels":{"unserved":"yes"}}}`)
-	s.elect()
-	waitGone(t, configMaps, s.ns, "lost")
-	waitData(t, s.ns, "kept", "key", "old")
+	inMemory(t, func(t *testing.T) {
+		s := startElectionTest(t, "lost", "kept")
+		s.leader.halt()
+		s.release()
+		testkit.Patch(t, widgets, s.ns, "lost", "somebody", `{"metadata":{"labels":{"unserved":"yes"}}}`)
+		s.elect()
+		waitGone(t, configMaps, s.ns, "lost")
+		waitData(t, s.ns, "kept", "key", "old")
+	})
 }

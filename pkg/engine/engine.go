@@ -168,6 +168,7 @@ func (e *Engine) Start(ctx context.Context) error {
 	for _, o := range e.all() {
 		o.stop()
 	}
+	e.activations.stop()
 	return nil
 }
 

@@ -1,19 +1,15 @@
-//go:build controlplane
-
 package engine_test
 
 import (
 	"fmt"
 	"io"
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 
@@ -24,8 +20,7 @@ import (
 func TestAnswers(t *testing.T) {
 	t.Parallel()
 	for _, code := range []int{403, 404, 409, 422, 500, 503} {
-		t.Run(fmt.Sprint(code), func(t *testing.T) {
-			t.Parallel()
+		t.Run(fmt.Sprint(code), bubbled(func(t *testing.T) {
 			ns, name := testkit.Namespace(t), testkit.Unique(t)
 			faults, counter := testkit.NewFaults(), testkit.NewCounter()
 			start(t, counter.Wrap(faults.Wrap(testkit.Config(t))), fill(widgetConfig, ns, name)).ready()
@@ -44,136 +39,86 @@ func TestAnswers(t *testing.T) {
 			refusal.Off()
 			waitData(t, ns, "a", "key", "value")
 			waitCondition(t, widgets, ns, "a", "Ready", "True")
-		})
+		}))
 	}
 }
 
 func TestThrottled(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	faults := testkit.NewFaults()
-	start(t, faults.Wrap(testkit.Config(t)), fill(widgetConfig, ns, name)).ready()
-	refusal := faults.Answer(http.StatusTooManyRequests, testkit.On("PATCH", "configmaps"))
-	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-	testkit.Eventually(t, patience, func() (bool, string) { return refusal.Hits() > 0, "not tried" })
-	refusal.Off()
-	waitData(t, ns, "a", "key", "value")
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		faults := testkit.NewFaults()
+		start(t, faults.Wrap(testkit.Config(t)), fill(widgetConfig, ns, name)).ready()
+		refusal := faults.Answer(http.StatusTooManyRequests, testkit.On("PATCH", "configmaps"))
+		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+		testkit.Eventually(t, patience, func() (bool, string) { return refusal.Hits() > 0, "not tried" })
+		refusal.Off()
+		waitData(t, ns, "a", "key", "value")
+	})
 }
 
 // What fails for one downstream holds up no other of the same upstream.
 func TestFailureOfOneDownstream(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	faults := testkit.NewFaults()
-	conf := strings.Replace(fill(widgetConfig, ns, name), "    # downstream\n", `  - name: second
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		faults := testkit.NewFaults()
+		conf := strings.Replace(fill(widgetConfig, ns, name), "    # downstream\n", `  - name: second
     apiVersion: v1
     kind: Secret
     template: |
       metadata: {name: {{ .metadata.name }}}
 `, 1)
-	conf = replaceOnce(t, conf, "retry: {minDelay: 1s, maxDelay: 10s}", "retry: {minDelay: 5m, maxDelay: 1h}")
-	start(t, faults.Wrap(testkit.Config(t)), conf).ready()
-	refusal := faults.Answer(500, testkit.On("PATCH", "secrets"))
-	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-	up := waitCondition(t, widgets, ns, "a", "Ready", "False")
-	if _, reason, _ := condition(up, "Ready"); reason != "InternalError" {
-		t.Errorf("the reason is %s", reason)
-	}
-	for i := range 3 {
-		before := refusal.Hits()
-		testkit.Patch(t, configMaps, ns, "a", "somebody", fmt.Sprintf(`{"data":{"key":"tampered-%d"}}`, i))
-		waitData(t, ns, "a", "key", "value")
-		if n := refusal.Hits() - before; n > 0 {
-			t.Errorf("a repair of the one tried the other %d times", n)
+		conf = replaceOnce(t, conf, "retry: {minDelay: 1s, maxDelay: 10s}", "retry: {minDelay: 5m, maxDelay: 1h}")
+		start(t, faults.Wrap(testkit.Config(t)), conf).ready()
+		refusal := faults.Answer(500, testkit.On("PATCH", "secrets"))
+		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+		up := waitCondition(t, widgets, ns, "a", "Ready", "False")
+		if _, reason, _ := condition(up, "Ready"); reason != "InternalError" {
+			t.Errorf("the reason is %s", reason)
 		}
-	}
-	refusal.Off()
-	testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":"new"}}}`) // what changes does not wait
-	waitCondition(t, widgets, ns, "a", "Ready", "True")
+		for i := range 3 {
+			before := refusal.Hits()
+			testkit.Patch(t, configMaps, ns, "a", "somebody", fmt.Sprintf(`{"data":{"key":"tampered-%d"}}`, i))
+			waitData(t, ns, "a", "key", "value")
+			if n := refusal.Hits() - before; n > 0 {
+				t.Errorf("a repair of the one tried the other %d times", n)
+			}
+		}
+		refusal.Off()
+		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":"new"}}}`) // what changes does not wait
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
+	})
 }
 
 // An answer that gets lost leaves an object that was made; the next reconciliation finds it and does not take it for somebody else's.
 func TestLostAnswers(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	faults := testkit.NewFaults()
-	start(t, faults.Wrap(testkit.Config(t)), fill(widgetConfig, ns, name)).ready()
-	lost := faults.Lose(testkit.On("PATCH", "configmaps"))
-	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-	testkit.Eventually(t, patience, func() (bool, string) { return lost.Hits() > 0, "not tried" })
-	lost.Off()
-	waitCondition(t, widgets, ns, "a", "Ready", "True")
-	waitData(t, ns, "a", "key", "value")
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		faults := testkit.NewFaults()
+		start(t, faults.Wrap(testkit.Config(t)), fill(widgetConfig, ns, name)).ready()
+		lost := faults.Lose(testkit.On("PATCH", "configmaps"))
+		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+		testkit.Eventually(t, patience, func() (bool, string) { return lost.Hits() > 0, "not tried" })
+		lost.Off()
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		waitData(t, ns, "a", "key", "value")
+	})
 }
 
 func TestWatchIsCut(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	faults := testkit.NewFaults()
-	start(t, faults.Wrap(testkit.Config(t)), fill(widgetConfig, ns, name)).ready()
-	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-	waitCondition(t, widgets, ns, "a", "Ready", "True")
-	deaf := faults.Drop(testkit.On("WATCH", ""))
-	faults.Cut(testkit.On("WATCH", ""))
-	testkit.Patch(t, configMaps, ns, "a", "somebody", `{"data":{"key":"tampered"}}`)
-	testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"more":"x"}}}`)
-	deaf.Off()
-	waitData(t, ns, "a", "key", "value")
-	waitData(t, ns, "a", "more", "x")
-}
-
-// A config that needs rights which are not there says which, and works once they are granted.
-func TestMissingRights(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	cfg := testkit.User(t, name,
-		rbacv1.PolicyRule{APIGroups: []string{"test.example.com"}, Resources: []string{"widgets"}, Verbs: []string{"get", "list", "watch"}},
-		rbacv1.PolicyRule{APIGroups: []string{"test.example.com"}, Resources: []string{"widgets/status"}, Verbs: []string{"patch"}},
-		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch"}})
-	start(t, cfg, fill(widgetConfig, ns, name)).ready()
-	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-	up := waitCondition(t, widgets, ns, "a", "Ready", "False")
-	_, reason, message := condition(up, "Ready")
-	if reason != "Forbidden" || !strings.Contains(message, "configmaps") || !strings.Contains(message, "patch") || !strings.Contains(message, ns) {
-		t.Errorf("Ready says %s: %s", reason, message)
-	}
-}
-
-func TestForbiddenWatch(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	r := start(t, testkit.User(t, name), fill(widgetConfig, ns, name))
-	var message string
-	testkit.Eventually(t, patience, func() (bool, string) {
-		message = text(r.Ready(nil))
-		return strings.Contains(message, "Forbidden") && strings.Contains(message, "get, list and watch"), message
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		faults := testkit.NewFaults()
+		start(t, faults.Wrap(testkit.Config(t)), fill(widgetConfig, ns, name)).ready()
+		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		deaf := faults.Drop(testkit.On("WATCH", ""))
+		faults.Cut(testkit.On("WATCH", ""))
+		testkit.Patch(t, configMaps, ns, "a", "somebody", `{"data":{"key":"tampered"}}`)
+		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"more":"x"}}}`)
+		deaf.Off()
+		waitData(t, ns, "a", "key", "value")
+		waitData(t, ns, "a", "more", "x")
 	})
-	// Once the rights are granted it runs, and says so.
-	user := regexp.MustCompile(`User "([^"]+)"`).FindStringSubmatch(message)
-	if user == nil {
-		t.Fatal("the message does not say who lacks the right: " + message)
-	}
-	testkit.Apply(t, ns, `{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: late}, rules: [
-	  {apiGroups: ["", test.example.com], resources: [widgets, configmaps], verbs: [get, list, watch]}]}`)
-	testkit.Apply(t, ns, `{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: late},
-	  roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: late}, subjects: [{kind: User, apiGroup: rbac.authorization.k8s.io, name: "`+user[1]+`"}]}`)
-	r.ready()
-}
-
-// The rights that a config implies are enough: this is the whole list for owner references in one namespace.
-func TestEnoughRights(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	cfg := testkit.User(t, name,
-		rbacv1.PolicyRule{APIGroups: []string{"test.example.com"}, Resources: []string{"widgets"}, Verbs: []string{"get", "list", "watch"}},
-		rbacv1.PolicyRule{APIGroups: []string{"test.example.com"}, Resources: []string{"widgets/status"}, Verbs: []string{"patch"}},
-		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch", "create", "patch", "delete"}})
-	start(t, cfg, fill(widgetConfig, ns, name)).ready()
-	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-	waitCondition(t, widgets, ns, "a", "Ready", "True")
-	testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"name":"b"}}`)
-	waitGone(t, configMaps, ns, "a")
-	waitCondition(t, widgets, ns, "a", "Ready", "True")
 }
 
 const lateCRD = `
@@ -190,83 +135,88 @@ spec:
 
 // A kind that is not there at the start is waited for, its removal noticed, its return too; other operators go on.
 func TestKindComesAndGoes(t *testing.T) {
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	late := strings.Replace(fill(widgetConfig, ns, name+"-late"), "{apiVersion: test.example.com/v1, kind: Widget,", "{apiVersion: "+name+".example.com/v1, kind: Late,", 1)
-	start(t, testkit.Config(t), late, fill(widgetConfig, ns, name)).ready()
-	if n := metric(t, "corollary_operator_state", name+"-late", "reason", "KindMissing"); n != 1 {
-		t.Errorf("the metric does not say KindMissing")
-	}
-	testkit.Apply(t, ns, widget("other", `{data: {key: value}}`))
-	waitCondition(t, widgets, ns, "other", "Ready", "True")
-	one := func(key string) {
-		t.Helper()
-		testkit.InstallCRDs(t, strings.ReplaceAll(lateCRD, "NAME", name))
-		testkit.Eventually(t, patience, func() (bool, string) { // discovery may still tell of the one before
-			_, err := testkit.TryApply(t, ns, "{apiVersion: "+name+".example.com/v1, kind: Late, metadata: {name: a}, spec: {data: {key: "+key+"}}}")
-			return err == nil, text(err)
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		late := strings.Replace(fill(widgetConfig, ns, name+"-late"), "{apiVersion: test.example.com/v1, kind: Widget,", "{apiVersion: "+name+".example.com/v1, kind: Late,", 1)
+		start(t, testkit.Config(t), late, fill(widgetConfig, ns, name)).ready()
+		if n := metric(t, "corollary_operator_state", name+"-late", "reason", "KindMissing"); n != 1 {
+			t.Errorf("the metric does not say KindMissing")
+		}
+		testkit.Apply(t, ns, widget("other", `{data: {key: value}}`))
+		waitCondition(t, widgets, ns, "other", "Ready", "True")
+		one := func(key string) {
+			t.Helper()
+			testkit.InstallCRDs(t, strings.ReplaceAll(lateCRD, "NAME", name))
+			testkit.Eventually(t, patience, func() (bool, string) { // discovery may still tell of the one before
+				_, err := testkit.TryApply(t, ns, "{apiVersion: "+name+".example.com/v1, kind: Late, metadata: {name: a}, spec: {data: {key: "+key+"}}}")
+				return err == nil, text(err)
+			})
+			waitData(t, ns, "a", "key", key)
+		}
+		one("first")
+		testkit.Delete(t, crds, "", "lates."+name+".example.com")
+		waitGone(t, crds, "", "lates."+name+".example.com")
+		testkit.Eventually(t, patience, func() (bool, string) {
+			return metric(t, "corollary_operator_state", name+"-late", "reason", "KindMissing") == 1, "the removal is not noticed"
 		})
-		waitData(t, ns, "a", "key", key)
-	}
-	one("first")
-	testkit.Delete(t, crds, "", "lates."+name+".example.com")
-	waitGone(t, crds, "", "lates."+name+".example.com")
-	testkit.Eventually(t, patience, func() (bool, string) {
-		return metric(t, "corollary_operator_state", name+"-late", "reason", "KindMissing") == 1, "the removal is not noticed"
+		testkit.Delete(t, configMaps, ns, "a")
+		one("second")
+		testkit.Patch(t, configMaps, ns, "other", "somebody", `{"data":{"key":"tampered"}}`)
+		waitData(t, ns, "other", "key", "value")
 	})
-	testkit.Delete(t, configMaps, ns, "a")
-	one("second")
-	testkit.Patch(t, configMaps, ns, "other", "somebody", `{"data":{"key":"tampered"}}`)
-	waitData(t, ns, "other", "key", "value")
 }
 
 func TestTerminatingNamespace(t *testing.T) {
-	t.Parallel()
-	ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
-	testkit.Apply(t, other, `{apiVersion: v1, kind: ConfigMap, metadata: {name: hold, finalizers: [elsewhere.example.com/hold]}}`)
-	testkit.Delete(t, namespaces, "", other)
-	testkit.Eventually(t, patience, func() (bool, string) {
-		return testkit.Get(t, namespaces, "", other).GetDeletionTimestamp() != nil, "not terminating"
+	inMemory(t, func(t *testing.T) {
+		ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+		testkit.Apply(t, other, `{apiVersion: v1, kind: ConfigMap, metadata: {name: hold, finalizers: [elsewhere.example.com/hold]}}`)
+		testkit.Delete(t, namespaces, "", other)
+		testkit.Eventually(t, patience, func() (bool, string) {
+			return testkit.Get(t, namespaces, "", other).GetDeletionTimestamp() != nil, "not terminating"
+		})
+		start(t, testkit.Config(t), elsewhere(fill(widgetConfig, ns, name), other, ns)).ready()
+		testkit.Apply(t, ns, widget("a", `{namespace: `+other+`, data: {key: value}}`))
+		up := waitCondition(t, widgets, ns, "a", "Ready", "False")
+		if _, reason, message := condition(up, "Ready"); reason != "NamespaceTerminating" {
+			t.Errorf("Ready says %s: %s", reason, message)
+		}
+		testkit.Update(t, configMaps, other, "hold", func(u *unstructured.Unstructured) { u.SetFinalizers(nil) })
+		testkit.Delete(t, widgets, ns, "a")
+		waitGone(t, widgets, ns, "a")
 	})
-	start(t, testkit.Config(t), elsewhere(fill(widgetConfig, ns, name), other, ns)).ready()
-	testkit.Apply(t, ns, widget("a", `{namespace: `+other+`, data: {key: value}}`))
-	up := waitCondition(t, widgets, ns, "a", "Ready", "False")
-	if _, reason, message := condition(up, "Ready"); reason != "NamespaceTerminating" {
-		t.Errorf("Ready says %s: %s", reason, message)
-	}
-	testkit.Update(t, configMaps, other, "hold", func(u *unstructured.Unstructured) { u.SetFinalizers(nil) })
-	testkit.Delete(t, widgets, ns, "a")
-	waitGone(t, widgets, ns, "a")
 }
 
 func TestStop(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	r := start(t, testkit.Config(t), fill(widgetConfig, ns, name)).ready()
-	for i := range 50 {
-		testkit.Apply(t, ns, widget(named(i), `{data: {key: value}}`))
-	}
-	r.halt() // in the middle of it: what was applied is recorded, what was not is done by the next
-	start(t, testkit.Config(t), fill(widgetConfig, ns, name)).ready()
-	for i := range 50 {
-		waitCondition(t, widgets, ns, named(i), "Ready", "True")
-	}
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		r := start(t, testkit.Config(t), fill(widgetConfig, ns, name)).ready()
+		for i := range 50 {
+			testkit.Apply(t, ns, widget(named(i), `{data: {key: value}}`))
+		}
+		r.halt() // in the middle of it: what was applied is recorded, what was not is done by the next
+		start(t, testkit.Config(t), fill(widgetConfig, ns, name)).ready()
+		for i := range 50 {
+			waitCondition(t, widgets, ns, named(i), "Ready", "True")
+		}
+	})
 }
 
 // What a response showed and no watch ever did is looked at again: it may be gone by now.
 func TestMadeAndGoneUnseen(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	faults := testkit.NewFaults()
-	start(t, faults.Wrap(testkit.Config(t)), fill(widgetConfig, ns, name)).ready()
-	deaf := faults.Drop(testkit.On("WATCH", "configmaps"))
-	unlisted := faults.Drop(testkit.On("LIST", "configmaps"))
-	faults.Cut(testkit.On("WATCH", "configmaps"))
-	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-	waitCondition(t, widgets, ns, "a", "Ready", "True")
-	testkit.Delete(t, configMaps, ns, "a")
-	unlisted.Off()
-	deaf.Off()
-	waitData(t, ns, "a", "key", "value")
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		faults := testkit.NewFaults()
+		start(t, faults.Wrap(testkit.Config(t)), fill(widgetConfig, ns, name)).ready()
+		deaf := faults.Drop(testkit.On("WATCH", "configmaps"))
+		unlisted := faults.Drop(testkit.On("LIST", "configmaps"))
+		faults.Cut(testkit.On("WATCH", "configmaps"))
+		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		testkit.Delete(t, configMaps, ns, "a")
+		unlisted.Off()
+		deaf.Off()
+		waitData(t, ns, "a", "key", "value")
+	})
 }
 
 // refuser refuses applies of ConfigMaps with another message each time.
@@ -292,8 +242,7 @@ func TestChangingRefusals(t *testing.T) {
 		{"no subresource", "Plain", "data: {{ .spec.data }}"},
 		{"template reads the status", "Widget", `data: {key: {{ .status.summary | default "x" }}}`},
 	} {
-		t.Run(row.name, func(t *testing.T) {
-			t.Parallel()
+		t.Run(row.name, bubbled(func(t *testing.T) {
 			ns, name := testkit.Namespace(t), testkit.Unique(t)
 			r, counter := &refuser{}, testkit.NewCounter()
 			cfg := rest.CopyConfig(testkit.Config(t))
@@ -307,48 +256,50 @@ func TestChangingRefusals(t *testing.T) {
 			if n := len(counter.Requests(testkit.Before(end), func(r testkit.Request) bool { return r.Key() == writeDownstream })); n > 6 {
 				t.Errorf("%d attempts in 4 s: the delay is at least 1 s and grows", n)
 			}
-		})
+		}))
 	}
 }
 
 // A standing conflict costs little, finalizer included.
 func TestConflictIsCheap(t *testing.T) {
-	t.Parallel()
-	ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
-	counter := testkit.NewCounter()
-	start(t, counter.Wrap(testkit.Config(t)), elsewhere(fill(widgetConfig, ns, name), other, ns)).ready()
-	testkit.Apply(t, other, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {key: theirs}}`)
-	testkit.Apply(t, ns, widget("a", `{namespace: `+other+`, data: {key: value}}`))
-	waitCondition(t, widgets, ns, "a", "Ready", "False")
-	quiet(t, counter)
-	counter.Reset()
-	end := time.Now().Add(20 * time.Second)
-	<-time.After(time.Until(end))
-	if n := counter.Total(testkit.Before(end)); n > 4 {
-		t.Errorf("%d requests in 20 s: %v", n, counter.Snapshot())
-	}
-	testkit.Delete(t, configMaps, other, "a")
-	waitData(t, other, "a", "key", "value")
+	inMemory(t, func(t *testing.T) {
+		ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+		counter := testkit.NewCounter()
+		start(t, counter.Wrap(testkit.Config(t)), elsewhere(fill(widgetConfig, ns, name), other, ns)).ready()
+		testkit.Apply(t, other, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {key: theirs}}`)
+		testkit.Apply(t, ns, widget("a", `{namespace: `+other+`, data: {key: value}}`))
+		waitCondition(t, widgets, ns, "a", "Ready", "False")
+		quiet(t, counter)
+		counter.Reset()
+		end := time.Now().Add(20 * time.Second)
+		<-time.After(time.Until(end))
+		if n := counter.Total(testkit.Before(end)); n > 4 {
+			t.Errorf("%d requests in 20 s: %v", n, counter.Snapshot())
+		}
+		testkit.Delete(t, configMaps, other, "a")
+		waitData(t, other, "a", "key", "value")
+	})
 }
 
 // An upstream of a megabyte is worked on like any other; one whose downstream the API server finds too large says so, and
 // what stands is left alone.
 func TestHugeUpstream(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	counter := testkit.NewCounter()
-	made(t, fill(widgetConfig, ns, name), ns, counter)
-	big := strings.Repeat("0123456789abcdef", 1<<16-64) // just under 1 MiB, the most that a ConfigMap takes
-	testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":"`+big+`"}}}`)
-	waitData(t, ns, "a", "key", big)
-	waitCondition(t, widgets, ns, "a", "Ready", "True")
-	testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"more":"`+big[:100_000]+`"}}}`)
-	up := waitCondition(t, widgets, ns, "a", "Ready", "False")
-	if _, reason, message := condition(up, "Ready"); (reason != "TooLarge" && reason != "Rejected") || len(message) > 4096 {
-		t.Errorf("Ready says %s, in %d bytes: %.300s", reason, len(message), message)
-	}
-	waitData(t, ns, "a", "key", big)
-	testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":"small","more":null}}}`)
-	waitData(t, ns, "a", "key", "small")
-	waitCondition(t, widgets, ns, "a", "Ready", "True")
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		counter := testkit.NewCounter()
+		made(t, fill(widgetConfig, ns, name), ns, counter)
+		big := strings.Repeat("0123456789abcdef", 1<<16-64) // just under 1 MiB, the most that a ConfigMap takes
+		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":"`+big+`"}}}`)
+		waitData(t, ns, "a", "key", big)
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"more":"`+big[:100_000]+`"}}}`)
+		up := waitCondition(t, widgets, ns, "a", "Ready", "False")
+		if _, reason, message := condition(up, "Ready"); (reason != "TooLarge" && reason != "Rejected") || len(message) > 4096 {
+			t.Errorf("Ready says %s, in %d bytes: %.300s", reason, len(message), message)
+		}
+		waitData(t, ns, "a", "key", big)
+		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":"small","more":null}}}`)
+		waitData(t, ns, "a", "key", "small")
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
+	})
 }

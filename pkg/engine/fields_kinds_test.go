@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package engine_test
 
 import (
@@ -40,8 +38,7 @@ func TestFieldsOfKinds(t *testing.T) {
 			map[string]any{"theirs": "1", "ours": "2"}, `{"data":{"theirs":"3","x":"y"}}`,
 			map[string]any{"theirs": "3", "ours": "2", "x": "y"}},
 	} {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
+		t.Run(kind, bubbled(func(t *testing.T) {
 			ns, name := testkit.Namespace(t), testkit.Unique(t)
 			at := ns
 			if kind == "Namespace" {
@@ -84,7 +81,7 @@ func TestFieldsOfKinds(t *testing.T) {
 			if text := jsonOf(u); strings.Contains(text, `"ours"`) || strings.Contains(text, `"red"`) || !strings.Contains(text, "theirs") {
 				t.Errorf("what is left is %s", text)
 			}
-		})
+		}))
 	}
 }
 

@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package engine_test
 
 import (
@@ -47,220 +45,227 @@ func jsonOf(u *unstructured.Unstructured) string {
 // The fields of an object of others follow the upstream, whoever makes, changes or deletes the object; nothing else of it is touched,
 // and at rest it costs nothing.
 func TestFields(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	testkit.Apply(t, ns, widget("w", "{name: shared, data: {a: one}}"))
-	counter := testkit.NewCounter()
-	operator := start(t, counter.Wrap(testkit.Config(t)), contributing(ns, name, ""))
-	eventuallyCondition(t, ns, "w", "False", "Waiting", "shared does not exist: somebody else has to create it")
-	quiet(t, counter)
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		testkit.Apply(t, ns, widget("w", "{name: shared, data: {a: one}}"))
+		counter := testkit.NewCounter()
+		operator := start(t, counter.Wrap(testkit.Config(t)), contributing(ns, name, ""))
+		eventuallyCondition(t, ns, "w", "False", "Waiting", "shared does not exist: somebody else has to create it")
+		quiet(t, counter)
 
-	counter.Reset()
-	makeTheirs(t, ns, "shared")
-	waitData(t, ns, "shared", "a", "one")
-	eventuallyCondition(t, ns, "w", "True", "", "")
-	if n := counter.Mutating(); n > 3 { // an apply, the status, and the status again where the watch was late
-		t.Errorf("%d writes: %v", n, counter.Snapshot())
-	}
-	quiet(t, counter)
+		counter.Reset()
+		makeTheirs(t, ns, "shared")
+		waitData(t, ns, "shared", "a", "one")
+		eventuallyCondition(t, ns, "w", "True", "", "")
+		if n := counter.Mutating(); n > 3 { // an apply, the status, and the status again where the watch was late
+			t.Errorf("%d writes: %v", n, counter.Snapshot())
+		}
+		quiet(t, counter)
 
-	testkit.Patch(t, configMaps, ns, "shared", "somebody", `{"data":{"more":"x"},"metadata":{"labels":{"new":"y"}}}`)
-	quiet(t, counter)
-	testkit.Patch(t, configMaps, ns, "shared", "somebody", `{"data":{"more":null,"a":null},"metadata":{"labels":{"new":null}}}`)
-	waitData(t, ns, "shared", "a", "one")
+		testkit.Patch(t, configMaps, ns, "shared", "somebody", `{"data":{"more":"x"},"metadata":{"labels":{"new":"y"}}}`)
+		quiet(t, counter)
+		testkit.Patch(t, configMaps, ns, "shared", "somebody", `{"data":{"more":null,"a":null},"metadata":{"labels":{"new":null}}}`)
+		waitData(t, ns, "shared", "a", "one")
 
-	testkit.Apply(t, ns, widget("w", "{name: shared, data: {b: two}}"))
-	waitData(t, ns, "shared", "b", "two")
-	if _, has := testkit.Get(t, configMaps, ns, "shared").Object["data"].(map[string]any)["a"]; has {
-		t.Error("a field that is no longer rendered stays")
-	}
+		testkit.Apply(t, ns, widget("w", "{name: shared, data: {b: two}}"))
+		waitData(t, ns, "shared", "b", "two")
+		if _, has := testkit.Get(t, configMaps, ns, "shared").Object["data"].(map[string]any)["a"]; has {
+			t.Error("a field that is no longer rendered stays")
+		}
 
-	operator.halt()
-	counter = testkit.NewCounter()
-	start(t, counter.Wrap(testkit.Config(t)), contributing(ns, name, ""))
-	quiet(t, counter)
-	if n := counter.Mutating(); n > 0 {
-		t.Errorf("a restart writes: %v", counter.Snapshot())
-	}
+		operator.halt()
+		counter = testkit.NewCounter()
+		start(t, counter.Wrap(testkit.Config(t)), contributing(ns, name, ""))
+		quiet(t, counter)
+		if n := counter.Mutating(); n > 0 {
+			t.Errorf("a restart writes: %v", counter.Snapshot())
+		}
 
-	testkit.Delete(t, configMaps, ns, "shared")
-	eventuallyCondition(t, ns, "w", "False", "Waiting", "shared does not exist")
-	makeTheirs(t, ns, "shared")
-	waitData(t, ns, "shared", "b", "two")
+		testkit.Delete(t, configMaps, ns, "shared")
+		eventuallyCondition(t, ns, "w", "False", "Waiting", "shared does not exist")
+		makeTheirs(t, ns, "shared")
+		waitData(t, ns, "shared", "b", "two")
 
-	makeTheirs(t, ns, "other")
-	testkit.Apply(t, ns, widget("w", "{name: other, data: {b: two}}"))
-	waitData(t, ns, "other", "b", "two")
-	waitUntouched(t, ns, "shared", name)
+		makeTheirs(t, ns, "other")
+		testkit.Apply(t, ns, widget("w", "{name: other, data: {b: two}}"))
+		waitData(t, ns, "other", "b", "two")
+		waitUntouched(t, ns, "shared", name)
 
-	testkit.Delete(t, widgets, ns, "w")
-	waitGone(t, widgets, ns, "w")
-	waitUntouched(t, ns, "other", name)
+		testkit.Delete(t, widgets, ns, "w")
+		waitGone(t, widgets, ns, "w")
+		waitUntouched(t, ns, "other", name)
+	})
 }
 
 // A field that another manager owns is a conflict, which ends when it gives the field up; with force, it is taken.
 func TestFieldsOfOtherManagers(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	makeTheirs(t, ns, "shared")
-	testkit.Apply(t, ns, widget("w", "{name: shared, data: {theirs: mine, a: one}}"))
-	operator := start(t, testkit.Config(t), contributing(ns, name, ""))
-	eventuallyCondition(t, ns, "w", "False", "Conflict", ".data.theirs")
-	u := testkit.Get(t, configMaps, ns, "shared")
-	if data, _, _ := unstructured.NestedStringMap(u.Object, "data"); len(data) != 1 || data["theirs"] != "1" {
-		t.Errorf("it has %v", data)
-	}
-	testkit.Apply(t, ns, widget("w", "{name: shared, data: {a: one}}"))
-	waitData(t, ns, "shared", "a", "one")
-	eventuallyCondition(t, ns, "w", "True", "", "")
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		makeTheirs(t, ns, "shared")
+		testkit.Apply(t, ns, widget("w", "{name: shared, data: {theirs: mine, a: one}}"))
+		operator := start(t, testkit.Config(t), contributing(ns, name, ""))
+		eventuallyCondition(t, ns, "w", "False", "Conflict", ".data.theirs")
+		u := testkit.Get(t, configMaps, ns, "shared")
+		if data, _, _ := unstructured.NestedStringMap(u.Object, "data"); len(data) != 1 || data["theirs"] != "1" {
+			t.Errorf("it has %v", data)
+		}
+		testkit.Apply(t, ns, widget("w", "{name: shared, data: {a: one}}"))
+		waitData(t, ns, "shared", "a", "one")
+		eventuallyCondition(t, ns, "w", "True", "", "")
 
-	testkit.Patch(t, configMaps, ns, "shared", "somebody", `{"data":{"a":"theirs"}}`)
-	eventuallyCondition(t, ns, "w", "False", "Conflict", `conflict with "somebody"`)
-	waitData(t, ns, "shared", "a", "theirs")
-	testkit.Patch(t, configMaps, ns, "shared", "somebody", `{"data":{"a":null}}`)
-	waitData(t, ns, "shared", "a", "one")
-	eventuallyCondition(t, ns, "w", "True", "", "")
+		testkit.Patch(t, configMaps, ns, "shared", "somebody", `{"data":{"a":"theirs"}}`)
+		eventuallyCondition(t, ns, "w", "False", "Conflict", `conflict with "somebody"`)
+		waitData(t, ns, "shared", "a", "theirs")
+		testkit.Patch(t, configMaps, ns, "shared", "somebody", `{"data":{"a":null}}`)
+		waitData(t, ns, "shared", "a", "one")
+		eventuallyCondition(t, ns, "w", "True", "", "")
 
-	operator.halt()
-	testkit.Apply(t, ns, widget("w", "{name: shared, data: {theirs: mine, a: one}}"))
-	start(t, testkit.Config(t), contributing(ns, name, "    force: true\n"))
-	waitData(t, ns, "shared", "theirs", "mine")
-	eventuallyCondition(t, ns, "w", "True", "", "")
+		operator.halt()
+		testkit.Apply(t, ns, widget("w", "{name: shared, data: {theirs: mine, a: one}}"))
+		start(t, testkit.Config(t), contributing(ns, name, "    force: true\n"))
+		waitData(t, ns, "shared", "theirs", "mine")
+		eventuallyCondition(t, ns, "w", "True", "", "")
+	})
 }
 
 // Two upstreams of one operator do not set fields of one object: the second one says so, and takes over when the first one goes.
 func TestFieldsOfTwoUpstreams(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	makeTheirs(t, ns, "shared")
-	testkit.Apply(t, ns, widget("first", "{name: shared, data: {a: one}}"))
-	start(t, testkit.Config(t), contributing(ns, name, ""))
-	waitData(t, ns, "shared", "a", "one")
-	testkit.Apply(t, ns, widget("second", "{name: shared, data: {b: two}}"))
-	eventuallyCondition(t, ns, "second", "False", "Conflict", "has the fields of "+ns+"/first")
-	testkit.Delete(t, widgets, ns, "first")
-	waitGone(t, widgets, ns, "first")
-	waitData(t, ns, "shared", "b", "two")
-	eventuallyCondition(t, ns, "second", "True", "", "")
-	if _, has := testkit.Get(t, configMaps, ns, "shared").Object["data"].(map[string]any)["a"]; has {
-		t.Error("the fields of the first upstream stay")
-	}
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		makeTheirs(t, ns, "shared")
+		testkit.Apply(t, ns, widget("first", "{name: shared, data: {a: one}}"))
+		start(t, testkit.Config(t), contributing(ns, name, ""))
+		waitData(t, ns, "shared", "a", "one")
+		testkit.Apply(t, ns, widget("second", "{name: shared, data: {b: two}}"))
+		eventuallyCondition(t, ns, "second", "False", "Conflict", "has the fields of "+ns+"/first")
+		testkit.Delete(t, widgets, ns, "first")
+		waitGone(t, widgets, ns, "first")
+		waitData(t, ns, "shared", "b", "two")
+		eventuallyCondition(t, ns, "second", "True", "", "")
+		if _, has := testkit.Get(t, configMaps, ns, "shared").Object["data"].(map[string]any)["a"]; has {
+			t.Error("the fields of the first upstream stay")
+		}
+	})
 }
 
 // Two upstreams that begin together see an object without a mark, both of them. Only one sets its fields, whichever is first, and nothing of
 // the object's owner is lost.
 func TestFieldsOfTwoUpstreamsAtOnce(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	const objects = 12
-	for i := range objects {
-		shared := fmt.Sprintf("shared-%d", i)
-		testkit.Apply(t, ns, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: "+shared+"}\ndata: {theirs: '1', both: theirs}")
-		testkit.Apply(t, ns, widget(fmt.Sprintf("x%d", i), "{name: "+shared+", data: {by-x: one, both: ours}}"))
-		testkit.Apply(t, ns, widget(fmt.Sprintf("y%d", i), "{name: "+shared+", data: {by-y: two}}"))
-	}
-	start(t, testkit.Config(t), contributing(ns, name, "    force: true\n"))
-	for i := range objects {
-		won := ""
-		testkit.Eventually(t, patience, func() (bool, string) {
-			reasons := map[string]string{}
-			for _, side := range []string{"x", "y"} {
-				status, reason, _ := condition(testkit.Get(t, widgets, ns, side+fmt.Sprint(i)), "Ready")
-				if reasons[side] = reason; status == "True" {
-					won = side
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		const objects = 12
+		for i := range objects {
+			shared := fmt.Sprintf("shared-%d", i)
+			testkit.Apply(t, ns, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: "+shared+"}\ndata: {theirs: '1', both: theirs}")
+			testkit.Apply(t, ns, widget(fmt.Sprintf("x%d", i), "{name: "+shared+", data: {by-x: one, both: ours}}"))
+			testkit.Apply(t, ns, widget(fmt.Sprintf("y%d", i), "{name: "+shared+", data: {by-y: two}}"))
+		}
+		start(t, testkit.Config(t), contributing(ns, name, "    force: true\n"))
+		for i := range objects {
+			won := ""
+			testkit.Eventually(t, patience, func() (bool, string) {
+				reasons := map[string]string{}
+				for _, side := range []string{"x", "y"} {
+					status, reason, _ := condition(testkit.Get(t, widgets, ns, side+fmt.Sprint(i)), "Ready")
+					if reasons[side] = reason; status == "True" {
+						won = side
+					}
 				}
+				return won != "" && (reasons["x"] == "Conflict") != (reasons["y"] == "Conflict"), fmt.Sprint(i, reasons)
+			})
+			data, _, _ := unstructured.NestedStringMap(testkit.Get(t, configMaps, ns, fmt.Sprintf("shared-%d", i)).Object, "data")
+			want := map[string]string{"theirs": "1", "both": "theirs", "by-y": "two"}
+			if won == "x" {
+				want = map[string]string{"theirs": "1", "both": "ours", "by-x": "one"}
 			}
-			return won != "" && (reasons["x"] == "Conflict") != (reasons["y"] == "Conflict"), fmt.Sprint(i, reasons)
-		})
-		data, _, _ := unstructured.NestedStringMap(testkit.Get(t, configMaps, ns, fmt.Sprintf("shared-%d", i)).Object, "data")
-		want := map[string]string{"theirs": "1", "both": "theirs", "by-y": "two"}
-		if won == "x" {
-			want = map[string]string{"theirs": "1", "both": "ours", "by-x": "one"}
+			if !maps.Equal(data, want) {
+				t.Errorf("%s has set the fields of shared-%d: %v, want %v", won, i, data, want)
+			}
 		}
-		if !maps.Equal(data, want) {
-			t.Errorf("%s has set the fields of shared-%d: %v, want %v", won, i, data, want)
-		}
-	}
+	})
 }
 
 // With kubectl delete --cascade=orphan the fields stay, without our marks.
 func TestFieldsOrphaned(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	makeTheirs(t, ns, "shared")
-	testkit.Apply(t, ns, widget("w", "{name: shared, data: {a: one}}"))
-	start(t, testkit.Config(t), contributing(ns, name, ""))
-	waitData(t, ns, "shared", "a", "one")
-	eventuallyCondition(t, ns, "w", "True", "", "")
-	testkit.DeleteWith(t, widgets, ns, "w", metav1.DeletePropagationOrphan)
-	waitGone(t, widgets, ns, "w")
-	testkit.Eventually(t, patience, func() (bool, string) {
-		u := testkit.Get(t, configMaps, ns, "shared")
-		data, _, _ := unstructured.NestedStringMap(u.Object, "data")
-		return data["a"] == "one" && len(u.GetAnnotations()) == 0, jsonOf(u)
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		makeTheirs(t, ns, "shared")
+		testkit.Apply(t, ns, widget("w", "{name: shared, data: {a: one}}"))
+		start(t, testkit.Config(t), contributing(ns, name, ""))
+		waitData(t, ns, "shared", "a", "one")
+		eventuallyCondition(t, ns, "w", "True", "", "")
+		testkit.DeleteWith(t, widgets, ns, "w", metav1.DeletePropagationOrphan)
+		waitGone(t, widgets, ns, "w")
+		testkit.Eventually(t, patience, func() (bool, string) {
+			u := testkit.Get(t, configMaps, ns, "shared")
+			data, _, _ := unstructured.NestedStringMap(u.Object, "data")
+			return data["a"] == "one" && len(u.GetAnnotations()) == 0, jsonOf(u)
+		})
 	})
 }
 
 // An object that was made immutable holds the deletion of the upstream, since our fields cannot be removed from it. The message says what
 // to do, and that works.
 func TestFieldsOfAnImmutableObject(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	for _, object := range []string{"kept", "deleted", "changed"} {
-		makeTheirs(t, ns, object)
-		testkit.Apply(t, ns, widget(object, "{name: "+object+", data: {a: one}}"))
-	}
-	start(t, testkit.Config(t), contributing(ns, name, ""))
-	for _, object := range []string{"kept", "deleted", "changed"} {
-		waitData(t, ns, object, "a", "one")
-		eventuallyCondition(t, ns, object, "True", "", "")
-		testkit.Patch(t, configMaps, ns, object, "somebody", `{"immutable":true}`)
-	}
-	testkit.Apply(t, ns, widget("changed", "{name: other, data: {a: one}}")) // the fields of "changed" are superseded
-	makeTheirs(t, ns, "other")
-	eventuallyCondition(t, ns, "changed", "False", "Rejected", "our fields of "+ns+"/changed cannot be removed")
-	testkit.Delete(t, configMaps, ns, "changed")
-	eventuallyCondition(t, ns, "changed", "True", "", "")
-	testkit.Delete(t, widgets, ns, "kept")
-	testkit.Delete(t, widgets, ns, "deleted")
-	eventuallyCondition(t, ns, "kept", "False", "Rejected", "--cascade=orphan")
-	eventuallyCondition(t, ns, "deleted", "False", "Rejected", "delete the object")
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		for _, object := range []string{"kept", "deleted", "changed"} {
+			makeTheirs(t, ns, object)
+			testkit.Apply(t, ns, widget(object, "{name: "+object+", data: {a: one}}"))
+		}
+		start(t, testkit.Config(t), contributing(ns, name, ""))
+		for _, object := range []string{"kept", "deleted", "changed"} {
+			waitData(t, ns, object, "a", "one")
+			eventuallyCondition(t, ns, object, "True", "", "")
+			testkit.Patch(t, configMaps, ns, object, "somebody", `{"immutable":true}`)
+		}
+		testkit.Apply(t, ns, widget("changed", "{name: other, data: {a: one}}")) // the fields of "changed" are superseded
+		makeTheirs(t, ns, "other")
+		eventuallyCondition(t, ns, "changed", "False", "Rejected", "our fields of "+ns+"/changed cannot be removed")
+		testkit.Delete(t, configMaps, ns, "changed")
+		eventuallyCondition(t, ns, "changed", "True", "", "")
+		testkit.Delete(t, widgets, ns, "kept")
+		testkit.Delete(t, widgets, ns, "deleted")
+		eventuallyCondition(t, ns, "kept", "False", "Rejected", "--cascade=orphan")
+		eventuallyCondition(t, ns, "deleted", "False", "Rejected", "delete the object")
 
-	testkit.DeleteWith(t, widgets, ns, "kept", metav1.DeletePropagationOrphan)
-	waitGone(t, widgets, ns, "kept")
-	u := testkit.Get(t, configMaps, ns, "kept")
-	if data, _, _ := unstructured.NestedStringMap(u.Object, "data"); data["a"] != "one" || len(u.GetAnnotations()) > 0 {
-		t.Errorf("it is %s", jsonOf(u))
-	}
-	testkit.Delete(t, configMaps, ns, "deleted")
-	waitGone(t, widgets, ns, "deleted")
+		testkit.DeleteWith(t, widgets, ns, "kept", metav1.DeletePropagationOrphan)
+		waitGone(t, widgets, ns, "kept")
+		u := testkit.Get(t, configMaps, ns, "kept")
+		if data, _, _ := unstructured.NestedStringMap(u.Object, "data"); data["a"] != "one" || len(u.GetAnnotations()) > 0 {
+			t.Errorf("it is %s", jsonOf(u))
+		}
+		testkit.Delete(t, configMaps, ns, "deleted")
+		waitGone(t, widgets, ns, "deleted")
+	})
 }
 
 // Somebody writes our owner annotation on an object that no upstream names: nothing is done about it, again and again or at all, and it
 // holds up no deletion.
 func TestFieldsForgedMark(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	makeTheirs(t, ns, "shared")
-	makeTheirs(t, ns, "forged")
-	testkit.Apply(t, ns, widget("w", "{name: shared, data: {a: one}}"))
-	counter := testkit.NewCounter()
-	start(t, counter.Wrap(testkit.Config(t)), contributing(ns, name, ""))
-	waitData(t, ns, "shared", "a", "one")
-	eventuallyCondition(t, ns, "w", "True", "", "")
-	uid := string(testkit.Get(t, widgets, ns, "w").GetUID())
-	testkit.Patch(t, configMaps, ns, "forged", "somebody", `{"metadata":{"annotations":{"`+name+`.example.com/owner":"`+ns+`/w/`+uid+`"}}}`)
-	quiet(t, counter)
-	before := counter.Mutating()
-	testkit.Patch(t, configMaps, ns, "forged", "somebody", `{"data":{"x":"y"}}`)
-	quiet(t, counter)
-	if n := counter.Mutating() - before; n > 1 {
-		t.Errorf("%d writes: %v", n, counter.Snapshot())
-	}
-	testkit.Delete(t, widgets, ns, "w")
-	waitGone(t, widgets, ns, "w")
-	waitUntouched(t, ns, "shared", name)
-	if data := testkit.Get(t, configMaps, ns, "forged").Object["data"].(map[string]any); data["x"] != "y" || data["theirs"] != "1" {
-		t.Errorf("the forged object has %v", data)
-	}
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		makeTheirs(t, ns, "shared")
+		makeTheirs(t, ns, "forged")
+		testkit.Apply(t, ns, widget("w", "{name: shared, data: {a: one}}"))
+		counter := testkit.NewCounter()
+		start(t, counter.Wrap(testkit.Config(t)), contributing(ns, name, ""))
+		waitData(t, ns, "shared", "a", "one")
+		eventuallyCondition(t, ns, "w", "True", "", "")
+		uid := string(testkit.Get(t, widgets, ns, "w").GetUID())
+		testkit.Patch(t, configMaps, ns, "forged", "somebody", `{"metadata":{"annotations":{"`+name+`.example.com/owner":"`+ns+`/w/`+uid+`"}}}`)
+		quiet(t, counter)
+		before := counter.Mutating()
+		testkit.Patch(t, configMaps, ns, "forged", "somebody", `{"data":{"x":"y"}}`)
+		quiet(t, counter)
+		if n := counter.Mutating() - before; n > 1 {
+			t.Errorf("%d writes: %v", n, counter.Snapshot())
+		}
+		testkit.Delete(t, widgets, ns, "w")
+		waitGone(t, widgets, ns, "w")
+		waitUntouched(t, ns, "shared", name)
+		if data := testkit.Get(t, configMaps, ns, "forged").Object["data"].(map[string]any); data["x"] != "y" || data["theirs"] != "1" {
+			t.Errorf("the forged object has %v", data)
+		}
+	})
 }

@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package engine_test
 
 import (
@@ -16,8 +14,7 @@ func TestFinalizerWithAWaitingDownstream(t *testing.T) {
 		{"an input is missing", `{{ (input "settings").data.color }}`},
 		{"the template fails", `{{ .spec.data.missing | upper }}`},
 	} {
-		t.Run(row.reason, func(t *testing.T) {
-			t.Parallel()
+		t.Run(row.reason, bubbled(func(t *testing.T) {
 			ns, name := testkit.Namespace(t), testkit.Unique(t)
 			conf := withInputs(ns, name, "owner: {", "owner: {reference: false, ", `color: {{ (input "settings").data.color }}`, "color: "+row.waits)
 			conf = strings.Replace(conf, "    # downstream\n", "  - name: other\n    apiVersion: v1\n    kind: ConfigMap\n    template: |\n"+
@@ -32,6 +29,6 @@ func TestFinalizerWithAWaitingDownstream(t *testing.T) {
 			waitGone(t, widgets, ns, "a")
 			waitGone(t, configMaps, ns, "a-other")
 			r.halt()
-		})
+		}))
 	}
 }

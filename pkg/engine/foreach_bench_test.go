@@ -74,10 +74,6 @@ func measure(b *testing.B, ns string, objects, leastWrites int, start func(t tes
 	stop()
 }
 
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
 // waitIdle waits until the events of the last writes have been worked on.
 func waitIdle(b *testing.B, writes func() int) {
 	last, since := writes(), time.Now()

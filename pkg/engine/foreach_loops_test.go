@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package engine_test
 
 import (
@@ -20,8 +18,7 @@ func TestItemsOfOwnOutput(t *testing.T) {
 		{"one more object with each write", "inputs.own.map(o, o.data.value) + [string(size(inputs.own))]"},
 	} {
 		for _, status := range []bool{true, false} {
-			t.Run(fmt.Sprintf("%s, with status %t", row.reason, status), func(t *testing.T) {
-				t.Parallel()
+			t.Run(fmt.Sprintf("%s, with status %t", row.reason, status), bubbled(func(t *testing.T) {
 				o := opponent{t, testkit.Namespace(t), testkit.Unique(t)}
 				conf := strings.NewReplacer("downstreams:\n  - name", "inputs:\n  - {name: own, apiVersion: v1, kind: ConfigMap, list: {labelSelector: {matchLabels: {NAME.example.com/managed: \"yes\"}}}}\ndownstreams:\n  - name",
 					"items: self.spec.workers", fmt.Sprintf("items: %q\n      maxItems: 1000", row.items), "    when: item.?enabled.orValue(true)\n", "",
@@ -40,21 +37,22 @@ func TestItemsOfOwnOutput(t *testing.T) {
 				if n := counter.Total(testkit.Before(over), func(r testkit.Request) bool { return r.Resource != "events" }); n > 15 {
 					t.Errorf("%d requests in 6 s: %v", n, counter.Snapshot())
 				}
-			})
+			}))
 		}
 	}
 }
 
 // What others write into an object that another downstream reads is followed at once, however often.
 func TestBurstsOfSiblingsAreNotHeldBack(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	conf := strings.NewReplacer("events: None", "events: Warnings", "minDelay: 1s, maxDelay: 10s", "minDelay: 10m, maxDelay: 1h").Replace(related(ns, name))
-	start(t, testkit.Config(t), conf).ready()
-	testkit.Apply(t, ns, widget("w", "{data: {}}"))
-	testkit.Eventually(t, patience, func() (bool, string) { return testkit.Find(t, configMaps, ns, "w-service") != nil, "missing" })
-	for i := range 20 {
-		patchData(t, ns, "w-service", fmt.Sprintf(`{"address":"x","port":"%d"}`, i))
-		waitData(t, ns, "w-page", "port", strconv.Itoa(i))
-	}
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		conf := strings.NewReplacer("events: None", "events: Warnings", "minDelay: 1s, maxDelay: 10s", "minDelay: 10m, maxDelay: 1h").Replace(related(ns, name))
+		start(t, testkit.Config(t), conf).ready()
+		testkit.Apply(t, ns, widget("w", "{data: {}}"))
+		testkit.Eventually(t, patience, func() (bool, string) { return testkit.Find(t, configMaps, ns, "w-service") != nil, "missing" })
+		for i := range 20 {
+			patchData(t, ns, "w-service", fmt.Sprintf(`{"address":"x","port":"%d"}`, i))
+			waitData(t, ns, "w-page", "port", strconv.Itoa(i))
+		}
+	})
 }

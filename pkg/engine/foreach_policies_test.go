@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package engine_test
 
 import (
@@ -186,8 +184,7 @@ func TestForEachPolicies(t *testing.T) {
 				waitGone(t, configMaps, ns, "p-b")
 			}},
 	} {
-		t.Run(row.name, func(t *testing.T) {
-			t.Parallel()
+		t.Run(row.name, bubbled(func(t *testing.T) {
 			ns, name := testkit.Namespace(t), testkit.Unique(t)
 			if row.before != nil {
 				row.before(t, ns)
@@ -199,7 +196,7 @@ func TestForEachPolicies(t *testing.T) {
 			}
 			start(t, testkit.Config(t), conf).ready()
 			row.then(t, ns, name)
-		})
+		}))
 	}
 }
 
@@ -210,58 +207,59 @@ func withLine(line string) func(string) string {
 
 // A restart costs no request, a change of the conventions keeps every object, and a config that asks for fewer items waits.
 func TestForEachRestarts(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	counter := testkit.NewCounter()
-	cfg := counter.Wrap(testkit.Config(t))
-	conf := fill(poolConfig, ns, name)
-	var items, want []string
-	for i := range 20 {
-		items, want = append(items, fmt.Sprintf("w%02d=v", i)), append(want, fmt.Sprintf("p-w%02d=v", i))
-	}
-	names := make([]string, len(want))
-	for i, w := range want {
-		names[i] = strings.TrimSuffix(w, "=v")
-	}
-	r := start(t, cfg, conf).ready()
-	testkit.Apply(t, ns, pool("p", items...))
-	waitWorkers(t, ns, name, want...)
-	waitCondition(t, pools, ns, "p", "Ready", "True")
-	quiet(t, counter)
-	uids := uidsOf(t, ns, names...)
-
-	counter.Reset()
-	r.halt()
-	r = start(t, cfg, conf).ready()
-	quiet(t, counter)
-	if n := counter.Total(); n > 0 {
-		t.Errorf("a restart costs %v", counter.Snapshot())
-	}
-
-	r.halt()
-	changed := base(name)
-	changed.hash, changed.previous = "{annotation: "+name+".example.com/new-hash}", "hash: "+base(name).hash
-	r = start(t, cfg, changed.in(conf, name)).ready()
-	testkit.Eventually(t, patience, func() (bool, string) {
-		for _, u := range testkit.List(t, configMaps, ns, selector(name)) {
-			if a := u.GetAnnotations(); a[name+".example.com/new-hash"] == "" || a[name+".example.com/hash"] != "" {
-				return false, fmt.Sprintf("%s has %v", u.GetName(), a)
-			}
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		counter := testkit.NewCounter()
+		cfg := counter.Wrap(testkit.Config(t))
+		conf := fill(poolConfig, ns, name)
+		var items, want []string
+		for i := range 20 {
+			items, want = append(items, fmt.Sprintf("w%02d=v", i)), append(want, fmt.Sprintf("p-w%02d=v", i))
 		}
-		return true, ""
-	})
-	if !slices.Equal(uids, uidsOf(t, ns, names...)) {
-		t.Error("objects were recreated")
-	}
-	waitCondition(t, pools, ns, "p", "Ready", "True")
-	quiet(t, counter)
+		names := make([]string, len(want))
+		for i, w := range want {
+			names[i] = strings.TrimSuffix(w, "=v")
+		}
+		r := start(t, cfg, conf).ready()
+		testkit.Apply(t, ns, pool("p", items...))
+		waitWorkers(t, ns, name, want...)
+		waitCondition(t, pools, ns, "p", "Ready", "True")
+		quiet(t, counter)
+		uids := uidsOf(t, ns, names...)
 
-	r.halt()
-	fewer := strings.Replace(changed.in(conf, name), "items: self.spec.workers", "items: self.spec.workers.filter(w, w.name < 'w05')", 1)
-	start(t, cfg, fewer)
-	waitState(t, name, "GuardWaiting")
-	if n := metric(t, "corollary_guard_deletions", name); n != 15 {
-		t.Errorf("%v deletions are counted", n)
-	}
-	waitWorkers(t, ns, name, want...)
+		counter.Reset()
+		r.halt()
+		r = start(t, cfg, conf).ready()
+		quiet(t, counter)
+		if n := counter.Total(); n > 0 {
+			t.Errorf("a restart costs %v", counter.Snapshot())
+		}
+
+		r.halt()
+		changed := base(name)
+		changed.hash, changed.previous = "{annotation: "+name+".example.com/new-hash}", "hash: "+base(name).hash
+		r = start(t, cfg, changed.in(conf, name)).ready()
+		testkit.Eventually(t, patience, func() (bool, string) {
+			for _, u := range testkit.List(t, configMaps, ns, selector(name)) {
+				if a := u.GetAnnotations(); a[name+".example.com/new-hash"] == "" || a[name+".example.com/hash"] != "" {
+					return false, fmt.Sprintf("%s has %v", u.GetName(), a)
+				}
+			}
+			return true, ""
+		})
+		if !slices.Equal(uids, uidsOf(t, ns, names...)) {
+			t.Error("objects were recreated")
+		}
+		waitCondition(t, pools, ns, "p", "Ready", "True")
+		quiet(t, counter)
+
+		r.halt()
+		fewer := strings.Replace(changed.in(conf, name), "items: self.spec.workers", "items: self.spec.workers.filter(w, w.name < 'w05')", 1)
+		start(t, cfg, fewer)
+		waitState(t, name, "GuardWaiting")
+		if n := metric(t, "corollary_guard_deletions", name); n != 15 {
+			t.Errorf("%v deletions are counted", n)
+		}
+		waitWorkers(t, ns, name, want...)
+	})
 }

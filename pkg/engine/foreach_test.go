@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package engine_test
 
 import (
@@ -99,149 +97,152 @@ func waitRecorded(t *testing.T, ns, name string, want ...string) {
 }
 
 func TestForEach(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	counter := testkit.NewCounter()
-	start(t, counter.Wrap(testkit.Config(t)), fill(poolConfig, ns, name)).ready()
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		counter := testkit.NewCounter()
+		start(t, counter.Wrap(testkit.Config(t)), fill(poolConfig, ns, name)).ready()
 
-	testkit.Apply(t, ns, pool("p", "b=1", "a=2"))
-	u := waitCondition(t, pools, ns, "p", "Ready", "True")
-	waitWorkers(t, ns, name, "p-a=2", "p-b=1")
-	waitRecorded(t, ns, "p", "p-a InSync", "p-b InSync")
-	if names, _, _ := unstructured.NestedStringSlice(u.Object, "status", "names"); !slices.Equal(names, []string{"p-a", "p-b"}) {
-		t.Errorf("downstreams.worker has %v", names)
-	}
-	quiet(t, counter)
+		testkit.Apply(t, ns, pool("p", "b=1", "a=2"))
+		u := waitCondition(t, pools, ns, "p", "Ready", "True")
+		waitWorkers(t, ns, name, "p-a=2", "p-b=1")
+		waitRecorded(t, ns, "p", "p-a InSync", "p-b InSync")
+		if names, _, _ := unstructured.NestedStringSlice(u.Object, "status", "names"); !slices.Equal(names, []string{"p-a", "p-b"}) {
+			t.Errorf("downstreams.worker has %v", names)
+		}
+		quiet(t, counter)
 
-	counter.Reset()
-	testkit.Apply(t, ns, pool("p", "a=2", "b=1")) // the order means nothing
-	quiet(t, counter)
-	if n := counter.Total(); n > 1 { // the generation
-		t.Errorf("items that change places cost %v", counter.Snapshot())
-	}
+		counter.Reset()
+		testkit.Apply(t, ns, pool("p", "a=2", "b=1")) // the order means nothing
+		quiet(t, counter)
+		if n := counter.Total(); n > 1 { // the generation
+			t.Errorf("items that change places cost %v", counter.Snapshot())
+		}
 
-	counter.Reset()
-	testkit.Apply(t, ns, pool("p", "a=2", "b=1", "c=3"))
-	waitWorkers(t, ns, name, "p-a=2", "p-b=1", "p-c=3")
-	waitRecorded(t, ns, "p", "p-a InSync", "p-b InSync", "p-c InSync")
-	quiet(t, counter)
-	if n := counter.Total(); n > 2 {
-		t.Errorf("one more item costs %v", counter.Snapshot())
-	}
+		counter.Reset()
+		testkit.Apply(t, ns, pool("p", "a=2", "b=1", "c=3"))
+		waitWorkers(t, ns, name, "p-a=2", "p-b=1", "p-c=3")
+		waitRecorded(t, ns, "p", "p-a InSync", "p-b InSync", "p-c InSync")
+		quiet(t, counter)
+		if n := counter.Total(); n > 2 {
+			t.Errorf("one more item costs %v", counter.Snapshot())
+		}
 
-	counter.Reset()
-	testkit.Patch(t, configMaps, ns, "p-b", "somebody", `{"data":{"value":"tampered"}}`)
-	waitWorkers(t, ns, name, "p-a=2", "p-b=1", "p-c=3")
-	quiet(t, counter)
-	if n := counter.Total(); n != 1 {
-		t.Errorf("a repair costs %v", counter.Snapshot())
-	}
+		counter.Reset()
+		testkit.Patch(t, configMaps, ns, "p-b", "somebody", `{"data":{"value":"tampered"}}`)
+		waitWorkers(t, ns, name, "p-a=2", "p-b=1", "p-c=3")
+		quiet(t, counter)
+		if n := counter.Total(); n != 1 {
+			t.Errorf("a repair costs %v", counter.Snapshot())
+		}
 
-	testkit.Apply(t, ns, pool("p", "a=2", "c=3")) // one that disappears
-	waitWorkers(t, ns, name, "p-a=2", "p-c=3")
-	waitRecorded(t, ns, "p", "p-a InSync", "p-c InSync")
+		testkit.Apply(t, ns, pool("p", "a=2", "c=3")) // one that disappears
+		waitWorkers(t, ns, name, "p-a=2", "p-c=3")
+		waitRecorded(t, ns, "p", "p-a InSync", "p-c InSync")
 
-	testkit.Apply(t, ns, pool("p", "a=2", "d=4", "a=5")) // two of one name: neither counts, and all that exists stays
-	u = waitCondition(t, pools, ns, "p", "Ready", "False")
-	if _, reason, message := condition(u, "Ready"); reason != "RenderFailed" || !strings.Contains(message, "items 0, 2 all give "+ns+"/p-a") {
-		t.Errorf("two items of one name: %s: %s", reason, message)
-	}
-	waitWorkers(t, ns, name, "p-a=2", "p-c=3", "p-d=4")
+		testkit.Apply(t, ns, pool("p", "a=2", "d=4", "a=5")) // two of one name: neither counts, and all that exists stays
+		u = waitCondition(t, pools, ns, "p", "Ready", "False")
+		if _, reason, message := condition(u, "Ready"); reason != "RenderFailed" || !strings.Contains(message, "items 0, 2 all give "+ns+"/p-a") {
+			t.Errorf("two items of one name: %s: %s", reason, message)
+		}
+		waitWorkers(t, ns, name, "p-a=2", "p-c=3", "p-d=4")
 
-	testkit.Apply(t, ns, object("Pool", "p", "{workers: 7}")) // no list at all: everything is left alone
-	waitCondition(t, pools, ns, "p", "Ready", "False")
-	waitWorkers(t, ns, name, "p-a=2", "p-c=3", "p-d=4")
-	waitRecorded(t, ns, "p", "p-a RenderFailed", "p-c RenderFailed", "p-d RenderFailed")
+		testkit.Apply(t, ns, object("Pool", "p", "{workers: 7}")) // no list at all: everything is left alone
+		waitCondition(t, pools, ns, "p", "Ready", "False")
+		waitWorkers(t, ns, name, "p-a=2", "p-c=3", "p-d=4")
+		waitRecorded(t, ns, "p", "p-a RenderFailed", "p-c RenderFailed", "p-d RenderFailed")
 
-	testkit.Apply(t, ns, pool("p")) // no items
-	waitWorkers(t, ns, name)
-	waitCondition(t, pools, ns, "p", "Ready", "True")
-	waitRecorded(t, ns, "p")
+		testkit.Apply(t, ns, pool("p")) // no items
+		waitWorkers(t, ns, name)
+		waitCondition(t, pools, ns, "p", "Ready", "True")
+		waitRecorded(t, ns, "p")
 
-	testkit.Apply(t, ns, pool("p", "a=1", "b=2"))
-	waitWorkers(t, ns, name, "p-a=1", "p-b=2")
-	testkit.Delete(t, pools, ns, "p")
-	waitWorkers(t, ns, name)
-	waitGone(t, pools, ns, "p")
+		testkit.Apply(t, ns, pool("p", "a=1", "b=2"))
+		waitWorkers(t, ns, name, "p-a=1", "p-b=2")
+		testkit.Delete(t, pools, ns, "p")
+		waitWorkers(t, ns, name)
+		waitGone(t, pools, ns, "p")
+	})
 }
 
 // With a thousand items, one more or one that is changed costs what it costs with one.
 func TestForEachMany(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	counter := testkit.NewCounter()
-	conf := strings.NewReplacer("items: self.spec.workers", "items: self.spec.workers\n      maxItems: 1000",
-		"downstreams.worker.map(n, n)", "[string(size(downstreams.worker))]").Replace(fill(poolConfig, ns, name)) // a loop may take too long here
-	start(t, counter.Wrap(testkit.Config(t)), conf).ready()
-	var items []string
-	for i := range 1000 {
-		items = append(items, fmt.Sprintf("w%03d=v", i))
-	}
-	all := func(n int) {
-		t.Helper()
-		testkit.Eventually(t, 5*patience, func() (bool, string) { // a thousand writes, one after the other
-			u := testkit.Find(t, pools, ns, "p")
-			status, _, message := condition(u, "Ready")
-			observed, _, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration")
-			names, _, _ := unstructured.NestedStringSlice(u.Object, "status", "names")
-			return len(recordedObjects(u)) == n && slices.Equal(names, []string{strconv.Itoa(n)}) && status == "True" && observed == u.GetGeneration(), message
-		})
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		counter := testkit.NewCounter()
+		conf := strings.NewReplacer("items: self.spec.workers", "items: self.spec.workers\n      maxItems: 1000",
+			"downstreams.worker.map(n, n)", "[string(size(downstreams.worker))]").Replace(fill(poolConfig, ns, name)) // a loop may take too long here
+		start(t, counter.Wrap(testkit.Config(t)), conf).ready()
+		var items []string
+		for i := range 1000 {
+			items = append(items, fmt.Sprintf("w%03d=v", i))
+		}
+		all := func(n int) {
+			t.Helper()
+			testkit.Eventually(t, 5*patience, func() (bool, string) { // a thousand writes, one after the other
+				u := testkit.Find(t, pools, ns, "p")
+				status, _, message := condition(u, "Ready")
+				observed, _, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration")
+				names, _, _ := unstructured.NestedStringSlice(u.Object, "status", "names")
+				return len(recordedObjects(u)) == n && slices.Equal(names, []string{strconv.Itoa(n)}) && status == "True" && observed == u.GetGeneration(), message
+			})
+			quiet(t, counter)
+		}
+		begun := time.Now()
+		testkit.Apply(t, ns, pool("p", items[:999]...))
+		all(999)
+		t.Logf("999 objects in %s: %v", time.Since(begun), counter.Snapshot())
+		if n := counter.Total(); n > 1001 {
+			t.Errorf("999 objects cost %v", counter.Snapshot())
+		}
+
+		counter.Reset()
+		testkit.Apply(t, ns, pool("p", items...))
+		all(1000)
+		if n := counter.Total(); n > 2 {
+			t.Errorf("one more costs %v", counter.Snapshot())
+		}
+
+		counter.Reset()
+		renders, reconciles := metric(t, "corollary_renders_total", name), metric(t, "corollary_reconcile_seconds", name)
+		testkit.Patch(t, configMaps, ns, "p-w500", "another-manager", `{"metadata":{"labels":{"theirs":"x"}}}`)
 		quiet(t, counter)
-	}
-	begun := time.Now()
-	testkit.Apply(t, ns, pool("p", items[:999]...))
-	all(999)
-	t.Logf("999 objects in %s: %v", time.Since(begun), counter.Snapshot())
-	if n := counter.Total(); n > 1001 {
-		t.Errorf("999 objects cost %v", counter.Snapshot())
-	}
-
-	counter.Reset()
-	testkit.Apply(t, ns, pool("p", items...))
-	all(1000)
-	if n := counter.Total(); n > 2 {
-		t.Errorf("one more costs %v", counter.Snapshot())
-	}
-
-	counter.Reset()
-	renders, reconciles := metric(t, "corollary_renders_total", name), metric(t, "corollary_reconcile_seconds", name)
-	testkit.Patch(t, configMaps, ns, "p-w500", "another-manager", `{"metadata":{"labels":{"theirs":"x"}}}`)
-	quiet(t, counter)
-	if n := counter.Total(); n > 0 || metric(t, "corollary_renders_total", name) != renders {
-		t.Errorf("a foreign label costs %v, and renders", counter.Snapshot())
-	}
-	t.Logf("it took %v reconciliations", metric(t, "corollary_reconcile_seconds", name)-reconciles)
+		if n := counter.Total(); n > 0 || metric(t, "corollary_renders_total", name) != renders {
+			t.Errorf("a foreign label costs %v, and renders", counter.Snapshot())
+		}
+		t.Logf("it took %v reconciliations", metric(t, "corollary_reconcile_seconds", name)-reconciles)
+	})
 }
 
 // A reconcile has as much time as a stop waits for it. What it cannot do in that time is done by the next one, and nothing has failed.
 func TestForEachTakesLongerThanOneReconcile(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	slow := rest.CopyConfig(testkit.Config(t))
-	slow.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return roundTripper(func(r *http.Request) (*http.Response, error) {
-			if r.Method == http.MethodPatch || r.Method == http.MethodDelete {
-				<-time.After(50 * time.Millisecond) // what a busy API server takes
-			}
-			return next.RoundTrip(r)
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		slow := rest.CopyConfig(testkit.Config(t))
+		slow.Wrap(func(next http.RoundTripper) http.RoundTripper {
+			return roundTripper(func(r *http.Request) (*http.Response, error) {
+				if r.Method == http.MethodPatch || r.Method == http.MethodDelete {
+					<-time.After(50 * time.Millisecond) // what a busy API server takes
+				}
+				return next.RoundTrip(r)
+			})
 		})
+		short := func(_ *config.Operator, o *engine.Options) { o.DrainTimeout = 4 * time.Second }
+		startWith(t, slow, short, fill(poolConfig, ns, name)).ready()
+		var items []string
+		for i := range 100 {
+			items = append(items, fmt.Sprintf("w%03d=v", i))
+		}
+		testkit.Apply(t, ns, pool("p", items...))
+		testkit.Eventually(t, patience, func() (bool, string) {
+			u := testkit.Find(t, pools, ns, "p")
+			status, _, message := condition(u, "Ready")
+			return len(recordedObjects(u)) == 100 && status == "True", message
+		})
+		testkit.Delete(t, pools, ns, "p")
+		waitGone(t, pools, ns, "p")
+		waitWorkers(t, ns, name)
+		if n := metric(t, "corollary_failures_total", name); n > 0 {
+			t.Errorf("%v requests failed", n)
+		}
 	})
-	short := func(_ *config.Operator, o *engine.Options) { o.DrainTimeout = 4 * time.Second }
-	startWith(t, slow, short, fill(poolConfig, ns, name)).ready()
-	var items []string
-	for i := range 100 {
-		items = append(items, fmt.Sprintf("w%03d=v", i))
-	}
-	testkit.Apply(t, ns, pool("p", items...))
-	testkit.Eventually(t, patience, func() (bool, string) {
-		u := testkit.Find(t, pools, ns, "p")
-		status, _, message := condition(u, "Ready")
-		return len(recordedObjects(u)) == 100 && status == "True", message
-	})
-	testkit.Delete(t, pools, ns, "p")
-	waitGone(t, pools, ns, "p")
-	waitWorkers(t, ns, name)
-	if n := metric(t, "corollary_failures_total", name); n > 0 {
-		t.Errorf("%v requests failed", n)
-	}
 }

@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package engine_test
 
 import (
@@ -62,96 +60,98 @@ func setKey(t *testing.T, ns, name, key, value string) {
 
 // A new Secret costs what any new object costs, and nothing afterwards.
 func TestGeneratedRequests(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	counter := testkit.NewCounter()
-	conf := generatedConfig(t, ns, name)
-	r := start(t, counter.Wrap(testkit.Config(t)), conf).ready()
-	quiet(t, counter)
-	counter.Reset()
-	testkit.Apply(t, ns, widget("a", `{}`))
-	waitCondition(t, widgets, ns, "a", "Ready", "True")
-	quiet(t, counter)
-	if n := counter.Total(); n != 2 {
-		t.Errorf("a new object takes %d requests, want 2: %v", n, counter.Snapshot())
-	}
-	password := secretText(t, ns, "a", "password", anyText)
-	if !regexp.MustCompile(`^[A-Za-z0-9]{32}$`).MatchString(password) {
-		t.Error("the password has another form than its defaults say")
-	}
-	if pin := secretText(t, ns, "a", "pin", anyText); !regexp.MustCompile(`^[0-9]{6}$`).MatchString(pin) {
-		t.Error("the pin has another form than the config says")
-	}
-	r.halt()
-	counter.Reset()
-	start(t, counter.Wrap(testkit.Config(t)), conf).ready()
-	waitObserved(t, name, "InSync", 1)
-	quiet(t, counter)
-	if n := counter.Mutating(); n != 0 {
-		t.Errorf("a restart writes: %v", counter.Snapshot())
-	}
-	secretText(t, ns, "a", "password", is(password))
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		counter := testkit.NewCounter()
+		conf := generatedConfig(t, ns, name)
+		r := start(t, counter.Wrap(testkit.Config(t)), conf).ready()
+		quiet(t, counter)
+		counter.Reset()
+		testkit.Apply(t, ns, widget("a", `{}`))
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		quiet(t, counter)
+		if n := counter.Total(); n != 2 {
+			t.Errorf("a new object takes %d requests, want 2: %v", n, counter.Snapshot())
+		}
+		password := secretText(t, ns, "a", "password", anyText)
+		if !regexp.MustCompile(`^[A-Za-z0-9]{32}$`).MatchString(password) {
+			t.Error("the password has another form than its defaults say")
+		}
+		if pin := secretText(t, ns, "a", "pin", anyText); !regexp.MustCompile(`^[0-9]{6}$`).MatchString(pin) {
+			t.Error("the pin has another form than the config says")
+		}
+		r.halt()
+		counter.Reset()
+		start(t, counter.Wrap(testkit.Config(t)), conf).ready()
+		waitObserved(t, name, "InSync", 1)
+		quiet(t, counter)
+		if n := counter.Mutating(); n != 0 {
+			t.Errorf("a restart writes: %v", counter.Snapshot())
+		}
+		secretText(t, ns, "a", "password", is(password))
+	})
 }
 
 // What was generated stays through whatever else changes, by us and by others.
 func TestGeneratedStays(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	conf := generatedConfig(t, ns, name)
-	r := start(t, testkit.Config(t), conf).ready()
-	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-	secretText(t, ns, "a", "key", is("value"))
-	password, pin := secretText(t, ns, "a", "password", anyText), secretText(t, ns, "a", "pin", anyText)
-	stays := func(password string) {
-		t.Helper()
-		secretText(t, ns, "a", "password", is(password))
-		secretText(t, ns, "a", "pin", is(pin))
-	}
-	testkit.Apply(t, ns, widget("a", `{data: {key: second}}`)) // an update, while we alone own the values
-	secretText(t, ns, "a", "key", is("second"))
-	stays(password)
-	setKey(t, ns, "a", "key", "tampered") // drift of another key
-	secretText(t, ns, "a", "key", is("second"))
-	stays(password)
-	setKey(t, ns, "a", "password", "theirs") // a value that somebody else sets is the truth
-	testkit.Apply(t, ns, widget("a", `{data: {key: third}}`))
-	secretText(t, ns, "a", "key", is("third"))
-	stays("theirs")
-	r.halt()
-	start(t, testkit.Config(t), conf).ready()
-	testkit.Apply(t, ns, widget("a", `{data: {key: fourth}}`))
-	secretText(t, ns, "a", "key", is("fourth"))
-	stays("theirs")
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		conf := generatedConfig(t, ns, name)
+		r := start(t, testkit.Config(t), conf).ready()
+		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+		secretText(t, ns, "a", "key", is("value"))
+		password, pin := secretText(t, ns, "a", "password", anyText), secretText(t, ns, "a", "pin", anyText)
+		stays := func(password string) {
+			t.Helper()
+			secretText(t, ns, "a", "password", is(password))
+			secretText(t, ns, "a", "pin", is(pin))
+		}
+		testkit.Apply(t, ns, widget("a", `{data: {key: second}}`)) // an update, while we alone own the values
+		secretText(t, ns, "a", "key", is("second"))
+		stays(password)
+		setKey(t, ns, "a", "key", "tampered") // drift of another key
+		secretText(t, ns, "a", "key", is("second"))
+		stays(password)
+		setKey(t, ns, "a", "password", "theirs") // a value that somebody else sets is the truth
+		testkit.Apply(t, ns, widget("a", `{data: {key: third}}`))
+		secretText(t, ns, "a", "key", is("third"))
+		stays("theirs")
+		r.halt()
+		start(t, testkit.Config(t), conf).ready()
+		testkit.Apply(t, ns, widget("a", `{data: {key: fourth}}`))
+		secretText(t, ns, "a", "key", is("fourth"))
+		stays("theirs")
+	})
 }
 
 // A key that is removed is made anew by one write, and so is a Secret that is deleted.
 func TestGeneratedAnew(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	counter := testkit.NewCounter()
-	start(t, counter.Wrap(testkit.Config(t)), generatedConfig(t, ns, name)).ready()
-	testkit.Apply(t, ns, widget("a", `{}`))
-	waitCondition(t, widgets, ns, "a", "Ready", "True")
-	password, pin := secretText(t, ns, "a", "password", anyText), secretText(t, ns, "a", "pin", anyText)
-	quiet(t, counter)
-	counter.Reset()
-	setKey(t, ns, "a", "password", "")
-	second := secretText(t, ns, "a", "password", not(password))
-	quiet(t, counter)
-	if n := counter.Mutating(); n != 1 {
-		t.Errorf("a removed key takes %d writes, want 1: %v", n, counter.Snapshot())
-	}
-	secretText(t, ns, "a", "pin", is(pin))
-	testkit.Delete(t, secretKind, ns, "a")
-	secretText(t, ns, "a", "password", func(have string) bool { return have != password && have != second })
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		counter := testkit.NewCounter()
+		start(t, counter.Wrap(testkit.Config(t)), generatedConfig(t, ns, name)).ready()
+		testkit.Apply(t, ns, widget("a", `{}`))
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		password, pin := secretText(t, ns, "a", "password", anyText), secretText(t, ns, "a", "pin", anyText)
+		quiet(t, counter)
+		counter.Reset()
+		setKey(t, ns, "a", "password", "")
+		second := secretText(t, ns, "a", "password", not(password))
+		quiet(t, counter)
+		if n := counter.Mutating(); n != 1 {
+			t.Errorf("a removed key takes %d writes, want 1: %v", n, counter.Snapshot())
+		}
+		secretText(t, ns, "a", "pin", is(pin))
+		testkit.Delete(t, secretKind, ns, "a")
+		secretText(t, ns, "a", "password", func(have string) bool { return have != password && have != second })
+	})
 }
 
 // Policies decide about a removed key as about any other drift.
 func TestGeneratedPolicies(t *testing.T) {
 	t.Parallel()
 	for line, state := range map[string]string{"drift: {policy: Report}": "Drifted", "drift: {policy: Ignore}": "InSync", "updatePolicy: CreateOnly": "InSync"} {
-		t.Run(line, func(t *testing.T) {
-			t.Parallel()
+		t.Run(line, bubbled(func(t *testing.T) {
 			ns, name := testkit.Namespace(t), testkit.Unique(t)
 			counter := testkit.NewCounter()
 			start(t, counter.Wrap(testkit.Config(t)), generatedConfig(t, ns, name, line)).ready()
@@ -166,7 +166,7 @@ func TestGeneratedPolicies(t *testing.T) {
 			if _, ok := data["password"]; ok {
 				t.Error("the key was made anew")
 			}
-		})
+		}))
 	}
 }
 
@@ -177,8 +177,7 @@ func TestGeneratedAdopted(t *testing.T) {
 		{"adoptionPolicy: IfUnowned"},
 		{"adoptionPolicy: IfUnowned", "adopt: {fieldManagers: [somebody]}"},
 	} {
-		t.Run(lines[len(lines)-1], func(t *testing.T) {
-			t.Parallel()
+		t.Run(lines[len(lines)-1], bubbled(func(t *testing.T) {
 			ns, name := testkit.Namespace(t), testkit.Unique(t)
 			testkit.Apply(t, ns, `{apiVersion: v1, kind: Secret, metadata: {name: a}}`)
 			setKey(t, ns, "a", "password", "earlier")
@@ -190,129 +189,134 @@ func TestGeneratedAdopted(t *testing.T) {
 			testkit.Apply(t, ns, widget("a", `{data: {key: second}}`))
 			secretText(t, ns, "a", "key", is("second"))
 			secretText(t, ns, "a", "password", is("earlier"))
-		})
+		}))
 	}
 }
 
 // Each object of a list has values of its own.
 func TestGeneratedForEach(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	conf := with(strings.NewReplacer("kind: ConfigMap", "kind: Secret", "      data:", "      stringData:",
-		`"downstreams.worker.map(n, n)"`, `"self.spec.workers.map(w, w.name)"`).Replace(fill(poolConfig, ns, name)), generatedLine)
-	start(t, testkit.Config(t), conf).ready()
-	testkit.Apply(t, ns, pool("a", "one=x", "two=x"))
-	one, two := secretText(t, ns, "a-one", "password", anyText), secretText(t, ns, "a-two", "password", anyText)
-	if one == two {
-		t.Error("two objects have one password")
-	}
-	testkit.Apply(t, ns, pool("a", "three=x", "one=y"))
-	secretText(t, ns, "a-one", "value", is("y"))
-	secretText(t, ns, "a-one", "password", is(one))
-	secretText(t, ns, "a-three", "password", anyText)
-	waitGone(t, secretKind, ns, "a-two")
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		conf := with(strings.NewReplacer("kind: ConfigMap", "kind: Secret", "      data:", "      stringData:",
+			`"downstreams.worker.map(n, n)"`, `"self.spec.workers.map(w, w.name)"`).Replace(fill(poolConfig, ns, name)), generatedLine)
+		start(t, testkit.Config(t), conf).ready()
+		testkit.Apply(t, ns, pool("a", "one=x", "two=x"))
+		one, two := secretText(t, ns, "a-one", "password", anyText), secretText(t, ns, "a-two", "password", anyText)
+		if one == two {
+			t.Error("two objects have one password")
+		}
+		testkit.Apply(t, ns, pool("a", "three=x", "one=y"))
+		secretText(t, ns, "a-one", "value", is("y"))
+		secretText(t, ns, "a-one", "password", is(one))
+		secretText(t, ns, "a-three", "password", anyText)
+		waitGone(t, secretKind, ns, "a-two")
+	})
 }
 
 // A template that sets the key itself is told so, without the value.
 func TestGeneratedSetByTemplate(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	start(t, testkit.Config(t), generatedConfig(t, ns, name)).ready()
-	testkit.Apply(t, ns, widget("a", `{data: {password: swordfish}}`))
-	eventuallyCondition(t, ns, "a", "False", "RenderFailed", "data.password, which is in generated")
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		start(t, testkit.Config(t), generatedConfig(t, ns, name)).ready()
+		testkit.Apply(t, ns, widget("a", `{data: {password: swordfish}}`))
+		eventuallyCondition(t, ns, "a", "False", "RenderFailed", "data.password, which is in generated")
+	})
 }
 
 // No log, event, status or metric has a part of what was generated.
 func TestGeneratedIsNotReported(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	log := startLogged(t, strings.Replace(generatedConfig(t, ns, name), "events: None", "events: All", 1))
-	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-	first := secretText(t, ns, "a", "password", anyText)
-	setKey(t, ns, "a", "password", "")
-	second := secretText(t, ns, "a", "password", not(first))
-	setKey(t, ns, "a", "key", "tampered")
-	secretText(t, ns, "a", "key", is("value"))
-	testkit.Apply(t, ns, widget("a", `{data: {key: "2"}}`))
-	secretText(t, ns, "a", "key", is("2"))
-	waitEvent(t, ns, "a", "Repaired", "")
-	for _, value := range []string{first, second} {
-		noneLeaked(t, "a", []byte(value), map[string]any{"the upstream": testkit.Get(t, widgets, ns, "a").Object,
-			"events": testkit.List(t, events, ns, ""), "the log": log(), "metrics": gathered(t)}, testkit.LeakedGenerated)
-	}
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		log := startLogged(t, strings.Replace(generatedConfig(t, ns, name), "events: None", "events: All", 1))
+		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+		first := secretText(t, ns, "a", "password", anyText)
+		setKey(t, ns, "a", "password", "")
+		second := secretText(t, ns, "a", "password", not(first))
+		setKey(t, ns, "a", "key", "tampered")
+		secretText(t, ns, "a", "key", is("value"))
+		testkit.Apply(t, ns, widget("a", `{data: {key: "2"}}`))
+		secretText(t, ns, "a", "key", is("2"))
+		waitEvent(t, ns, "a", "Repaired", "")
+		for _, value := range []string{first, second} {
+			noneLeaked(t, "a", []byte(value), map[string]any{"the upstream": testkit.Get(t, widgets, ns, "a").Object,
+				"events": testkit.List(t, events, ns, ""), "the log": log(), "metrics": gathered(t)}, testkit.LeakedGenerated)
+		}
+	})
 }
 
 // An object that is recreated keeps its values, also those that it had when it was adopted: only a Secret that somebody deletes gets new ones.
 func TestGeneratedSurvivesRecreate(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	conf := generatedConfig(t, ns, name, "updatePolicy: Recreate", "adoptionPolicy: IfUnowned")
-	conf = strings.Replace(conf, "      stringData:", "      type: {{ if eq .spec.data.key \"value\" }}Opaque{{ else }}example.com/other{{ end }}\n      stringData:", 1)
-	start(t, testkit.Config(t), conf).ready()
-	testkit.Apply(t, ns, `{apiVersion: v1, kind: Secret, metadata: {name: b}, data: {password: b2xkAP8=}}`) // no text in UTF-8
-	for _, up := range []string{"a", "b"} {
-		testkit.Apply(t, ns, widget(up, `{data: {key: value}}`))
-		secretText(t, ns, up, "key", is("value"))
-		password, pin := secretText(t, ns, up, "password", anyText), secretText(t, ns, up, "pin", anyText)
-		before := testkit.Get(t, secretKind, ns, up).GetUID()
-		testkit.Apply(t, ns, widget(up, `{data: {key: other}}`))
-		testkit.Eventually(t, patience, func() (bool, string) {
-			u := testkit.Find(t, secretKind, ns, up)
-			return u != nil && u.GetUID() != before, "not recreated"
-		})
-		secretText(t, ns, up, "password", is(password))
-		secretText(t, ns, up, "pin", is(pin))
-		if up == "b" && password != "old\x00\xff" {
-			t.Errorf("the value that was adopted is %q", password)
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		conf := generatedConfig(t, ns, name, "updatePolicy: Recreate", "adoptionPolicy: IfUnowned")
+		conf = strings.Replace(conf, "      stringData:", "      type: {{ if eq .spec.data.key \"value\" }}Opaque{{ else }}example.com/other{{ end }}\n      stringData:", 1)
+		start(t, testkit.Config(t), conf).ready()
+		testkit.Apply(t, ns, `{apiVersion: v1, kind: Secret, metadata: {name: b}, data: {password: b2xkAP8=}}`) // no text in UTF-8
+		for _, up := range []string{"a", "b"} {
+			testkit.Apply(t, ns, widget(up, `{data: {key: value}}`))
+			secretText(t, ns, up, "key", is("value"))
+			password, pin := secretText(t, ns, up, "password", anyText), secretText(t, ns, up, "pin", anyText)
+			before := testkit.Get(t, secretKind, ns, up).GetUID()
+			testkit.Apply(t, ns, widget(up, `{data: {key: other}}`))
+			testkit.Eventually(t, patience, func() (bool, string) {
+				u := testkit.Find(t, secretKind, ns, up)
+				return u != nil && u.GetUID() != before, "not recreated"
+			})
+			secretText(t, ns, up, "password", is(password))
+			secretText(t, ns, up, "pin", is(pin))
+			if up == "b" && password != "old\x00\xff" {
+				t.Errorf("the value that was adopted is %q", password)
+			}
+			waitCondition(t, widgets, ns, up, "Ready", "True")
+			testkit.Delete(t, secretKind, ns, up)
+			secretText(t, ns, up, "password", not(password))
 		}
-		waitCondition(t, widgets, ns, up, "Ready", "True")
-		testkit.Delete(t, secretKind, ns, up)
-		secretText(t, ns, up, "password", not(password))
-	}
+	})
 }
 
 // A Secret that is renamed, moved, or adopted has the value that the one before had, also if something holds that one.
 func TestGeneratedCarriedOver(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	conf := generatedConfig(t, ns, name, "adoptionPolicy: IfUnowned")
-	r := start(t, testkit.Config(t), conf).ready()
-	testkit.Apply(t, ns, widget("a", `{name: first, data: {key: value}}`))
-	password, pin := secretText(t, ns, "first", "password", anyText), secretText(t, ns, "first", "pin", anyText)
-	hold := func(object string) {
-		testkit.Update(t, secretKind, ns, object, func(u *unstructured.Unstructured) { u.SetFinalizers([]string{"test.example.com/hold"}) })
-	}
-	has := func(object string) {
-		t.Helper()
-		secretText(t, ns, object, "password", is(password))
-		secretText(t, ns, object, "pin", is(pin))
-	}
-	hold("first")
-	for _, object := range []string{"second", "third"} { // the first one stays, terminating
-		testkit.Apply(t, ns, widget("a", `{name: `+object+`, data: {key: value}}`))
-		has(object)
-	}
-	waitGone(t, secretKind, ns, "second")
-	hold("third")
-	testkit.Delete(t, secretKind, ns, "third") // it can be read as long as it is held
-	waitDeleting(t, ns, "third")
-	r.halt()
-	start(t, testkit.Config(t), conf).ready()
-	eventuallyCondition(t, ns, "a", "False", "Waiting", "is being deleted")
-	before := testkit.Get(t, secretKind, ns, "third").GetUID()
-	testkit.Update(t, secretKind, ns, "third", func(u *unstructured.Unstructured) { u.SetFinalizers(nil) })
-	testkit.Eventually(t, patience, func() (bool, string) {
-		u := testkit.Find(t, secretKind, ns, "third")
-		return u != nil && u.GetUID() != before, "not created again"
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		conf := generatedConfig(t, ns, name, "adoptionPolicy: IfUnowned")
+		r := start(t, testkit.Config(t), conf).ready()
+		testkit.Apply(t, ns, widget("a", `{name: first, data: {key: value}}`))
+		password, pin := secretText(t, ns, "first", "password", anyText), secretText(t, ns, "first", "pin", anyText)
+		hold := func(object string) {
+			testkit.Update(t, secretKind, ns, object, func(u *unstructured.Unstructured) { u.SetFinalizers([]string{"test.example.com/hold"}) })
+		}
+		has := func(object string) {
+			t.Helper()
+			secretText(t, ns, object, "password", is(password))
+			secretText(t, ns, object, "pin", is(pin))
+		}
+		hold("first")
+		for _, object := range []string{"second", "third"} { // the first one stays, terminating
+			testkit.Apply(t, ns, widget("a", `{name: `+object+`, data: {key: value}}`))
+			has(object)
+		}
+		waitGone(t, secretKind, ns, "second")
+		hold("third")
+		testkit.Delete(t, secretKind, ns, "third") // it can be read as long as it is held
+		waitDeleting(t, ns, "third")
+		r.halt()
+		start(t, testkit.Config(t), conf).ready()
+		eventuallyCondition(t, ns, "a", "False", "Waiting", "is being deleted")
+		before := testkit.Get(t, secretKind, ns, "third").GetUID()
+		testkit.Update(t, secretKind, ns, "third", func(u *unstructured.Unstructured) { u.SetFinalizers(nil) })
+		testkit.Eventually(t, patience, func() (bool, string) {
+			u := testkit.Find(t, secretKind, ns, "third")
+			return u != nil && u.GetUID() != before, "not created again"
+		})
+		has("third")
+		testkit.Apply(t, ns, `{apiVersion: v1, kind: Secret, metadata: {name: fourth}}`) // an adopted one that lacks the keys
+		testkit.Apply(t, ns, widget("a", `{name: fourth, data: {key: value}}`))
+		has("fourth")
+		testkit.Update(t, secretKind, ns, "first", func(u *unstructured.Unstructured) { u.SetFinalizers(nil) })
+		for _, object := range []string{"first", "third"} {
+			waitGone(t, secretKind, ns, object)
+		}
 	})
-	has("third")
-	testkit.Apply(t, ns, `{apiVersion: v1, kind: Secret, metadata: {name: fourth}}`) // an adopted one that lacks the keys
-	testkit.Apply(t, ns, widget("a", `{name: fourth, data: {key: value}}`))
-	has("fourth")
-	testkit.Update(t, secretKind, ns, "first", func(u *unstructured.Unstructured) { u.SetFinalizers(nil) })
-	for _, object := range []string{"first", "third"} {
-		waitGone(t, secretKind, ns, object)
-	}
 }
 
 // waitDeleting waits until a Secret is being deleted.
@@ -325,31 +329,33 @@ func waitDeleting(t *testing.T, ns, name string) {
 
 // A key that is renamed in generated alone keeps its value.
 func TestGeneratedKeyRenamed(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	conf := generatedConfig(t, ns, name)
-	r := start(t, testkit.Config(t), conf).ready()
-	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-	password, pin := secretText(t, ns, "a", "password", anyText), secretText(t, ns, "a", "pin", anyText)
-	r.halt()
-	start(t, testkit.Config(t), strings.Replace(conf, ".data.password}", ".data.pw, length: 8}", 1)).ready()
-	secretText(t, ns, "a", "pw", is(password))
-	secretText(t, ns, "a", "pin", is(pin))
-	data, _ := testkit.Get(t, secretKind, ns, "a").Object["data"].(map[string]any)
-	if _, ok := data["password"]; ok {
-		t.Error("the old key stays")
-	}
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		conf := generatedConfig(t, ns, name)
+		r := start(t, testkit.Config(t), conf).ready()
+		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+		password, pin := secretText(t, ns, "a", "password", anyText), secretText(t, ns, "a", "pin", anyText)
+		r.halt()
+		start(t, testkit.Config(t), strings.Replace(conf, ".data.password}", ".data.pw, length: 8}", 1)).ready()
+		secretText(t, ns, "a", "pw", is(password))
+		secretText(t, ns, "a", "pin", is(pin))
+		data, _ := testkit.Get(t, secretKind, ns, "a").Object["data"].(map[string]any)
+		if _, ok := data["password"]; ok {
+			t.Error("the old key stays")
+		}
+	})
 }
 
 // Where the last value is lost, an event says so.
 func TestGeneratedLost(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	start(t, testkit.Config(t), strings.Replace(generatedConfig(t, ns, name), "events: None", "events: Warnings", 1)).ready()
-	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-	waitCondition(t, widgets, ns, "a", "Ready", "True")
-	password := secretText(t, ns, "a", "password", anyText)
-	testkit.Delete(t, secretKind, ns, "a")
-	secretText(t, ns, "a", "password", not(password))
-	waitEvent(t, ns, "a", "NewRandomValue", "a new random value for data.password, data.pin: Secret "+ns+"/a, which had the last one, is gone")
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		start(t, testkit.Config(t), strings.Replace(generatedConfig(t, ns, name), "events: None", "events: Warnings", 1)).ready()
+		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		password := secretText(t, ns, "a", "password", anyText)
+		testkit.Delete(t, secretKind, ns, "a")
+		secretText(t, ns, "a", "password", not(password))
+		waitEvent(t, ns, "a", "NewRandomValue", "a new random value for data.password, data.pin: Secret "+ns+"/a, which had the last one, is gone")
+	})
 }

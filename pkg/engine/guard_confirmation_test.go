@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package engine_test
 
 import (
@@ -89,8 +87,7 @@ func TestConfirmationOfWhatWaits(t *testing.T) {
 			db.remove(gone, gone)
 		}, false},
 	} {
-		t.Run(row.reason, func(t *testing.T) {
-			t.Parallel()
+		t.Run(row.reason, bubbled(func(t *testing.T) {
 			ns, name, db := testkit.Namespace(t), testkit.Unique(t), newDatabase(t)
 			db.add(1, all)
 			r := start(t, testkit.Config(t), db.config(ns, name)).ready()
@@ -106,32 +103,33 @@ func TestConfirmationOfWhatWaits(t *testing.T) {
 				waitGone(t, configMaps, ns, app(i))
 			}
 			stayApps(t, ns, gone+1, all)
-		})
+		}))
 	}
 }
 
 // TestDigestsAreLogged: whoever reads the log finds the digest of what waits now, and that nothing waits any more.
 func TestDigestsAreLogged(t *testing.T) {
-	t.Parallel()
-	ns, name, db := testkit.Namespace(t), testkit.Unique(t), newDatabase(t)
-	db.add(1, 40)
-	logged := startLogged(t, db.config(ns, name))
-	waitApps(t, ns, name, 1, 40)
-	says := func(either ...string) {
-		t.Helper()
-		testkit.Eventually(t, patience, func() (bool, string) {
-			said := slices.ContainsFunc(either, func(text string) bool { return strings.Contains(logged(), text) })
-			return said, "the log does not say: " + strings.Join(either, " or ")
-		})
-	}
-	db.remove(1, 10)
-	says("10 of 40 existing downstreams would be deleted")
-	db.remove(11, 30)
-	says("30 of 40 existing downstreams would be deleted")
-	db.add(1, 30)
-	// Rows come back one by one: guard may allow the rest of what waited before the last one is back.
-	says(`"no change waits for confirmation any more"`, `"because"="guard allows the rest"`)
-	if digests := len(digestRE.FindAllString(logged(), -1)); digests < 2 {
-		t.Errorf("the log has %d digests", digests)
-	}
+	inMemory(t, func(t *testing.T) {
+		ns, name, db := testkit.Namespace(t), testkit.Unique(t), newDatabase(t)
+		db.add(1, 40)
+		logged := startLogged(t, db.config(ns, name))
+		waitApps(t, ns, name, 1, 40)
+		says := func(either ...string) {
+			t.Helper()
+			testkit.Eventually(t, patience, func() (bool, string) {
+				said := slices.ContainsFunc(either, func(text string) bool { return strings.Contains(logged(), text) })
+				return said, "the log does not say: " + strings.Join(either, " or ")
+			})
+		}
+		db.remove(1, 10)
+		says("10 of 40 existing downstreams would be deleted")
+		db.remove(11, 30)
+		says("30 of 40 existing downstreams would be deleted")
+		db.add(1, 30)
+		// Rows come back one by one: guard may allow the rest of what waited before the last one is back.
+		says(`"no change waits for confirmation any more"`, `"because"="guard allows the rest"`)
+		if digests := len(digestRE.FindAllString(logged(), -1)); digests < 2 {
+			t.Errorf("the log has %d digests", digests)
+		}
+	})
 }

@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package engine_test
 
 import (
@@ -31,8 +29,7 @@ func stayAll(t *testing.T, ns string) {
 func TestGuardHoldsDeletionsByDefault(t *testing.T) {
 	t.Parallel()
 	for _, at := range []string{"start", "reload"} {
-		t.Run(at, func(t *testing.T) {
-			t.Parallel()
+		t.Run(at, bubbled(func(t *testing.T) {
 			ns, name := testkit.Namespace(t), testkit.Unique(t)
 			conf := fill(widgetConfig, ns, name)
 			r := standing(t, ns, conf)
@@ -54,7 +51,7 @@ func TestGuardHoldsDeletionsByDefault(t *testing.T) {
 			for i := range guardedWidgets {
 				waitGone(t, configMaps, ns, named(i))
 			}
-		})
+		}))
 	}
 }
 
@@ -63,8 +60,7 @@ func TestGuardHoldsDeletionsByDefault(t *testing.T) {
 func TestGuardCountsRecreations(t *testing.T) {
 	t.Parallel()
 	for _, at := range []string{"start", "reload", "input"} {
-		t.Run(at, func(t *testing.T) {
-			t.Parallel()
+		t.Run(at, bubbled(func(t *testing.T) {
 			ns, name := testkit.Namespace(t), testkit.Unique(t)
 			conf := with(fill(widgetConfig, ns, name), "updatePolicy: Recreate")
 			conf = strings.Replace(conf, "data: {{ .spec.data }}", `data: {version: {{ ((input "settings").data | default dict).version | default "one" }}}`+"\n      immutable: true", 1) +
@@ -102,68 +98,70 @@ func TestGuardCountsRecreations(t *testing.T) {
 			for i := range guardedWidgets {
 				waitData(t, ns, named(i), "version", "two")
 			}
-		})
+		}))
 	}
 }
 
 // The labels of many namespaces that change one after another count as one change, also where each has one upstream.
 func TestGuardHoldsNamespaces(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	key := name + ".example.com/on"
-	spaces := []string{ns}
-	for len(spaces) < guardedWidgets {
-		spaces = append(spaces, testkit.Namespace(t))
-	}
-	label := func(value string) {
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		key := name + ".example.com/on"
+		spaces := []string{ns}
+		for len(spaces) < guardedWidgets {
+			spaces = append(spaces, testkit.Namespace(t))
+		}
+		label := func(value string) {
+			for _, ns := range spaces {
+				testkit.Patch(t, namespaces, "", ns, "somebody", `{"metadata":{"labels":{"`+key+`":`+value+`}}}`)
+			}
+		}
+		label(`"yes"`)
+		conf := strings.Replace(fill(widgetConfig, ns, name), "namespaces: ["+ns+"]",
+			"namespaces: ["+strings.Join(spaces, ", ")+"], namespaceSelector: {matchLabels: {"+key+": \"yes\"}}", 1)
+		r := start(t, testkit.Config(t), conf).ready()
 		for _, ns := range spaces {
-			testkit.Patch(t, namespaces, "", ns, "somebody", `{"metadata":{"labels":{"`+key+`":`+value+`}}}`)
+			testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 		}
-	}
-	label(`"yes"`)
-	conf := strings.Replace(fill(widgetConfig, ns, name), "namespaces: ["+ns+"]",
-		"namespaces: ["+strings.Join(spaces, ", ")+"], namespaceSelector: {matchLabels: {"+key+": \"yes\"}}", 1)
-	r := start(t, testkit.Config(t), conf).ready()
-	for _, ns := range spaces {
-		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-	}
-	for _, ns := range spaces {
-		waitCondition(t, widgets, ns, "a", "Ready", "True")
-	}
-	label("null")
-	waitState(t, name, "GuardWaiting")
-	n := 0
-	for _, ns := range spaces {
-		if testkit.Find(t, configMaps, ns, "a") == nil {
-			n++
+		for _, ns := range spaces {
+			waitCondition(t, widgets, ns, "a", "Ready", "True")
 		}
-	}
-	if n > 5 {
-		t.Errorf("%d objects were deleted before anybody confirmed", n)
-	}
-	r.write("a.yaml", conf+"guard: {confirmed: "+r.digest()+"}\n")
-	r.reload()
-	for _, ns := range spaces {
-		waitGone(t, configMaps, ns, "a")
-	}
+		label("null")
+		waitState(t, name, "GuardWaiting")
+		n := 0
+		for _, ns := range spaces {
+			if testkit.Find(t, configMaps, ns, "a") == nil {
+				n++
+			}
+		}
+		if n > 5 {
+			t.Errorf("%d objects were deleted before anybody confirmed", n)
+		}
+		r.write("a.yaml", conf+"guard: {confirmed: "+r.digest()+"}\n")
+		r.reload()
+		for _, ns := range spaces {
+			waitGone(t, configMaps, ns, "a")
+		}
+	})
 }
 
 // What changes and does not delete is not held by default; neither are five deletions.
 func TestGuardLetsChangesPassByDefault(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	conf := fill(widgetConfig, ns, name)
-	r := standing(t, ns, conf)
-	r.write("a.yaml", withKey(conf, "version", "two"))
-	r.reload()
-	for i := range guardedWidgets {
-		waitData(t, ns, named(i), "version", "two")
-	}
-	r.write("a.yaml", with(withKey(conf, "version", "two"), "when: 'self.metadata.name == \"w-000\"'"))
-	r.reload()
-	for i := range guardedWidgets - 1 {
-		waitGone(t, configMaps, ns, named(i+1))
-	}
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		conf := fill(widgetConfig, ns, name)
+		r := standing(t, ns, conf)
+		r.write("a.yaml", withKey(conf, "version", "two"))
+		r.reload()
+		for i := range guardedWidgets {
+			waitData(t, ns, named(i), "version", "two")
+		}
+		r.write("a.yaml", with(withKey(conf, "version", "two"), "when: 'self.metadata.name == \"w-000\"'"))
+		r.reload()
+		for i := range guardedWidgets - 1 {
+			waitGone(t, configMaps, ns, named(i+1))
+		}
+	})
 }
 
 // One edit of an input that all read, or of the labels of their namespace, is counted before any of it is done. What an
@@ -171,10 +169,9 @@ func TestGuardLetsChangesPassByDefault(t *testing.T) {
 func TestGuardHoldsBatches(t *testing.T) {
 	t.Parallel()
 	for _, by := range []string{"input", "input, changes", "namespace"} {
-		t.Run(by, func(t *testing.T) {
-			t.Parallel()
+		t.Run(by, bubbled(func(t *testing.T) {
 			testGuardHoldsBatch(t, by)
-		})
+		}))
 	}
 }
 
@@ -244,38 +241,39 @@ func testGuardHoldsBatch(t *testing.T, by string) {
 // What was confirmed does not count for what comes after it: neither for a change that guard allows by itself, nor where
 // another input is edited while what was confirmed is still being done.
 func TestGuardCountsWhatIsConfirmedOnce(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	conf := with(fill(widgetConfig, ns, name), dropKey) +
-		"inputs: [{name: settings, apiVersion: v1, kind: ConfigMap, objectName: self.spec.anything.of, missing: Allow}, {name: all, apiVersion: v1, kind: ConfigMap, fixedName: all, missing: Allow}]\n" +
-		"guard: {confirm: {namespace: " + ns + ", configMap: confirmations, key: widgets}}\n"
-	conf = replaceOnce(t, conf, "data: {{ .spec.data }}", `data: {all: {{ ((input "all").data | default dict).all | default "no" }}}`)
-	faults := testkit.NewFaults()
-	r := start(t, faults.Wrap(testkit.Config(t)), conf).ready()
-	of := func(i int) string { return map[bool]string{true: "few", false: "many"}[i < 3] }
-	for i := range guardedWidgets + 3 {
-		testkit.Apply(t, ns, widget(named(i), `{data: {}, anything: {of: `+of(i)+`}}`))
-	}
-	for i := range guardedWidgets + 3 {
-		waitCondition(t, widgets, ns, named(i), "Ready", "True")
-	}
-	drop := func(input string) {
-		testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: "+input+"}, data: {drop: 'yes'}}")
-	}
-	drop("many")
-	waitState(t, name, "GuardWaiting")
-	first := r.digest()
-	refused := faults.Answer(500, testkit.On("DELETE", "configmaps"))
-	testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: confirmations}, data: {widgets: "+first+"}}")
-	testkit.Eventually(t, patience, func() (bool, string) { return refused.Hits() > 0, "nothing is deleted" })
-	testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: all}, data: {all: 'yes'}}") // which all read
-	waitData(t, ns, named(0), "all", "yes")
-	drop("few")
-	refused.Off()
-	for i := range guardedWidgets + 3 {
-		waitGone(t, configMaps, ns, named(i))
-	}
-	waitState(t, name, "Running")
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		conf := with(fill(widgetConfig, ns, name), dropKey) +
+			"inputs: [{name: settings, apiVersion: v1, kind: ConfigMap, objectName: self.spec.anything.of, missing: Allow}, {name: all, apiVersion: v1, kind: ConfigMap, fixedName: all, missing: Allow}]\n" +
+			"guard: {confirm: {namespace: " + ns + ", configMap: confirmations, key: widgets}}\n"
+		conf = replaceOnce(t, conf, "data: {{ .spec.data }}", `data: {all: {{ ((input "all").data | default dict).all | default "no" }}}`)
+		faults := testkit.NewFaults()
+		r := start(t, faults.Wrap(testkit.Config(t)), conf).ready()
+		of := func(i int) string { return map[bool]string{true: "few", false: "many"}[i < 3] }
+		for i := range guardedWidgets + 3 {
+			testkit.Apply(t, ns, widget(named(i), `{data: {}, anything: {of: `+of(i)+`}}`))
+		}
+		for i := range guardedWidgets + 3 {
+			waitCondition(t, widgets, ns, named(i), "Ready", "True")
+		}
+		drop := func(input string) {
+			testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: "+input+"}, data: {drop: 'yes'}}")
+		}
+		drop("many")
+		waitState(t, name, "GuardWaiting")
+		first := r.digest()
+		refused := faults.Answer(500, testkit.On("DELETE", "configmaps"))
+		testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: confirmations}, data: {widgets: "+first+"}}")
+		testkit.Eventually(t, patience, func() (bool, string) { return refused.Hits() > 0, "nothing is deleted" })
+		testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: all}, data: {all: 'yes'}}") // which all read
+		waitData(t, ns, named(0), "all", "yes")
+		drop("few")
+		refused.Off()
+		for i := range guardedWidgets + 3 {
+			waitGone(t, configMaps, ns, named(i))
+		}
+		waitState(t, name, "Running")
+	})
 }
 
 // An edit of a config leaves what it no longer names or selects; it is shown.
@@ -293,8 +291,7 @@ func TestConfigEditsLeave(t *testing.T) {
 		{"a downstream is removed, and another of its kind stays", strings.Replace(second, "KIND", "ConfigMap", 1), "", true},
 	} {
 		for _, at := range []string{"start", "reload"} {
-			t.Run(row.reason+", "+at, func(t *testing.T) {
-				t.Parallel()
+			t.Run(row.reason+", "+at, bubbled(func(t *testing.T) {
 				ns, name := testkit.Namespace(t), testkit.Unique(t)
 				conf := strings.Replace(widgetConfig, "    # downstream\n", "    # downstream\n"+row.from, 1)
 				kind := configMaps
@@ -329,7 +326,7 @@ func TestConfigEditsLeave(t *testing.T) {
 					item := downstreamsOf(testkit.Get(t, widgets, ns, "a"))["second"]
 					return item != nil && (row.to != "" || item["state"] == "Leftover"), fmt.Sprintf("the status records %v", item)
 				})
-			})
+			}))
 		}
 	}
 }

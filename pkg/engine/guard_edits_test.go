@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package engine_test
 
 import (
@@ -26,8 +24,7 @@ func TestGuardHoldsWhateverIsEdited(t *testing.T) {
 		{"a start after edits", "a rollout often comes with edits of the same commit", `{"spec":{"data":{"other":"value"}}}`},
 		{"a start of what is paused", "what the config does at the resumption is not counted then", `{"metadata":{"annotations":{"NAME.example.com/paused":"true"}}}`},
 	} {
-		t.Run(row.name, func(t *testing.T) {
-			t.Parallel()
+		t.Run(row.name, bubbled(func(t *testing.T) {
 			ns, name := testkit.Namespace(t), testkit.Unique(t)
 			conf := fill(widgetConfig, ns, name)
 			standing(t, ns, conf).halt()
@@ -43,15 +40,15 @@ func TestGuardHoldsWhateverIsEdited(t *testing.T) {
 				waitState(t, name, "GuardWaiting")
 				stayAll(t, ns)
 			}
-		})
+		}))
 	}
 }
 
 // TestGuardCountsWhatComesLater: a renamed object that comes after another one, which is not ready, counts when the config is changed.
 func TestGuardCountsWhatComesLater(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	conf := replaceOnce(t, fill(widgetConfig, ns, name), "downstreams:\n", `downstreams:
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		conf := replaceOnce(t, fill(widgetConfig, ns, name), "downstreams:\n", `downstreams:
   - name: first
     apiVersion: v1
     kind: Service
@@ -60,25 +57,25 @@ func TestGuardCountsWhatComesLater(t *testing.T) {
       metadata: {name: {{ .metadata.name }}}
       spec: {ports: [{port: 80}]}
 `)
-	r := start(t, testkit.Config(t), conf).ready()
-	for i := range guardedWidgets {
-		testkit.Apply(t, ns, widget(named(i), `{data: {key: value}}`))
-	}
-	for i := range guardedWidgets {
-		waitData(t, ns, named(i), "key", "value")
-	}
-	r.halt()
-	start(t, testkit.Config(t), with(renamedAll(t, conf), "after: [first]"))
-	waitState(t, name, "GuardWaiting")
-	stayAll(t, ns)
+		r := start(t, testkit.Config(t), conf).ready()
+		for i := range guardedWidgets {
+			testkit.Apply(t, ns, widget(named(i), `{data: {key: value}}`))
+		}
+		for i := range guardedWidgets {
+			waitData(t, ns, named(i), "key", "value")
+		}
+		r.halt()
+		start(t, testkit.Config(t), with(renamedAll(t, conf), "after: [first]"))
+		waitState(t, name, "GuardWaiting")
+		stayAll(t, ns)
+	})
 }
 
 // TestGuardHoldsWhatInputsDelete: what an input would delete stays held when the upstreams are annotated, and while they are paused.
 func TestGuardHoldsWhatInputsDelete(t *testing.T) {
 	t.Parallel()
 	for _, paused := range []string{"null", `"true"`} {
-		t.Run(paused, func(t *testing.T) {
-			t.Parallel()
+		t.Run(paused, bubbled(func(t *testing.T) {
 			ns, name := testkit.Namespace(t), testkit.Unique(t)
 			conf := with(fill(widgetConfig, ns, name), dropKey) +
 				"inputs: [{name: settings, apiVersion: v1, kind: ConfigMap, fixedName: settings, namespace: " + ns + ", missing: Allow}]\n"
@@ -95,6 +92,6 @@ func TestGuardHoldsWhatInputsDelete(t *testing.T) {
 			})
 			each(`null, "example.com/seen": "yes"`)
 			stayAll(t, ns)
-		})
+		}))
 	}
 }

@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package engine_test
 
 import (
@@ -12,54 +10,56 @@ import (
 // A reload after which upstreams fail to render that were rendered before waits, whatever guard allows: what fails is named. One that
 // failed before does not count.
 func TestGuardHoldsRenderFailures(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	conf := fill(widgetConfig, ns, name) // less than guard.minimum, so that no deletion would be held
-	r := start(t, testkit.Config(t), conf).ready()
-	testkit.Apply(t, ns, widget("good", `{data: {key: value}}`))
-	testkit.Apply(t, ns, widget("bad", `{}`))
-	waitCondition(t, widgets, ns, "good", "Ready", "True")
-	waitCondition(t, widgets, ns, "bad", "Ready", "False")
-	testkit.Eventually(t, patience, func() (bool, string) {
-		err := r.ObjectsReady(nil)
-		return err != nil && strings.Contains(err.Error(), "operator "+name+": 1 of 2 upstreams are not Ready: RenderFailed 1"), text(err)
-	})
-	if err := r.Ready(nil); err != nil {
-		t.Errorf("an object that fails makes the process not ready: %v", err)
-	}
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		conf := fill(widgetConfig, ns, name) // less than guard.minimum, so that no deletion would be held
+		r := start(t, testkit.Config(t), conf).ready()
+		testkit.Apply(t, ns, widget("good", `{data: {key: value}}`))
+		testkit.Apply(t, ns, widget("bad", `{}`))
+		waitCondition(t, widgets, ns, "good", "Ready", "True")
+		waitCondition(t, widgets, ns, "bad", "Ready", "False")
+		testkit.Eventually(t, patience, func() (bool, string) {
+			err := r.ObjectsReady(nil)
+			return err != nil && strings.Contains(err.Error(), "operator "+name+": 1 of 2 upstreams are not Ready: RenderFailed 1"), text(err)
+		})
+		if err := r.Ready(nil); err != nil {
+			t.Errorf("an object that fails makes the process not ready: %v", err)
+		}
 
-	needsMore := strings.Replace(conf, "data: {{ .spec.data }}", `data: {key: "{{ .spec.data.more }}"}`, 1)
-	r.write("a.yaml", needsMore)
-	r.reload()
-	waitState(t, name, "GuardWaiting")
-	says := "1 upstream that the active config renders would be RenderFailed without confirmation: " + ns + "/good (config: RenderFailed: "
-	testkit.Eventually(t, patience, func() (bool, string) {
-		message := text(r.Reloaded(nil))
-		return strings.Contains(message, says) && strings.Contains(message, ".spec.data.more"), "it says " + message
-	})
-	waitData(t, ns, "good", "key", "value")
-	if err := r.Ready(nil); err != nil {
-		t.Errorf("not ready: %v", err)
-	}
+		needsMore := strings.Replace(conf, "data: {{ .spec.data }}", `data: {key: "{{ .spec.data.more }}"}`, 1)
+		r.write("a.yaml", needsMore)
+		r.reload()
+		waitState(t, name, "GuardWaiting")
+		says := "1 upstream that the active config renders would be RenderFailed without confirmation: " + ns + "/good (config: RenderFailed: "
+		testkit.Eventually(t, patience, func() (bool, string) {
+			message := text(r.Reloaded(nil))
+			return strings.Contains(message, says) && strings.Contains(message, ".spec.data.more"), "it says " + message
+		})
+		waitData(t, ns, "good", "key", "value")
+		if err := r.Ready(nil); err != nil {
+			t.Errorf("not ready: %v", err)
+		}
 
-	r.write("a.yaml", needsMore+"guard: {confirmed: "+r.digest()+"}\n")
-	r.reload()
-	waitState(t, name, "Running")
-	testkit.Eventually(t, patience, func() (bool, string) {
-		err := r.ObjectsReady(nil)
-		return err != nil && strings.Contains(err.Error(), "RenderFailed 2"), text(err)
+		r.write("a.yaml", needsMore+"guard: {confirmed: "+r.digest()+"}\n")
+		r.reload()
+		waitState(t, name, "Running")
+		testkit.Eventually(t, patience, func() (bool, string) {
+			err := r.ObjectsReady(nil)
+			return err != nil && strings.Contains(err.Error(), "RenderFailed 2"), text(err)
+		})
 	})
 }
 
 // A reload that makes fewer upstreams fail does not wait.
 func TestGuardAllowsFewerRenderFailures(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	conf := fill(widgetConfig, ns, name)
-	r := start(t, testkit.Config(t), conf).ready()
-	testkit.Apply(t, ns, widget("bad", `{}`))
-	waitCondition(t, widgets, ns, "bad", "Ready", "False")
-	r.write("a.yaml", strings.Replace(conf, "data: {{ .spec.data }}", "data: {{ .spec.data | default dict }}", 1))
-	r.reload()
-	waitCondition(t, widgets, ns, "bad", "Ready", "True")
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		conf := fill(widgetConfig, ns, name)
+		r := start(t, testkit.Config(t), conf).ready()
+		testkit.Apply(t, ns, widget("bad", `{}`))
+		waitCondition(t, widgets, ns, "bad", "Ready", "False")
+		r.write("a.yaml", strings.Replace(conf, "data: {{ .spec.data }}", "data: {{ .spec.data | default dict }}", 1))
+		r.reload()
+		waitCondition(t, widgets, ns, "bad", "Ready", "True")
+	})
 }

@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package engine_test
 
 import (
@@ -78,92 +76,94 @@ func (r *running) digest() string {
 
 // At a reload the config of before goes on while the change waits, and the process stays ready.
 func TestGuardAtReload(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	conf := guardedBy(strings.Replace(fill(widgetConfig, ns, name), "events: None", "events: All", 1), confirmKey(ns))
-	r := standing(t, ns, conf)
-	r.write("a.yaml", withKey(conf, "version", "two"))
-	r.reload()
-	waitState(t, name, "GuardWaiting")
-	testkit.Apply(t, ns, widget("new", `{data: {key: value}}`))
-	waitData(t, ns, "new", "key", "value")
-	untouched(t, ns)
-	if err := r.Ready(nil); err != nil {
-		t.Errorf("not ready: %v", err)
-	}
-	says := "7 of 7 existing downstreams would be changed or deleted, and guard.maxChanged allows 2 without confirmation: " +
-		ns + "/new (config: Update), " + ns + "/w-000 (config: Update), " + ns + "/w-001 (config: Update), and 4 more"
-	testkit.Eventually(t, patience, func() (bool, string) {
-		message := text(r.Reloaded(nil))
-		return strings.Contains(message, says) && strings.Contains(message, r.digest()), "it says " + message + "\nwant " + says
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		conf := guardedBy(strings.Replace(fill(widgetConfig, ns, name), "events: None", "events: All", 1), confirmKey(ns))
+		r := standing(t, ns, conf)
+		r.write("a.yaml", withKey(conf, "version", "two"))
+		r.reload()
+		waitState(t, name, "GuardWaiting")
+		testkit.Apply(t, ns, widget("new", `{data: {key: value}}`))
+		waitData(t, ns, "new", "key", "value")
+		untouched(t, ns)
+		if err := r.Ready(nil); err != nil {
+			t.Errorf("not ready: %v", err)
+		}
+		says := "7 of 7 existing downstreams would be changed or deleted, and guard.maxChanged allows 2 without confirmation: " +
+			ns + "/new (config: Update), " + ns + "/w-000 (config: Update), " + ns + "/w-001 (config: Update), and 4 more"
+		testkit.Eventually(t, patience, func() (bool, string) {
+			message := text(r.Reloaded(nil))
+			return strings.Contains(message, says) && strings.Contains(message, r.digest()), "it says " + message + "\nwant " + says
+		})
+		waitEvent(t, "default", name, "GuardWaiting", "existing downstreams would be changed or deleted")
+		if changes, all := metric(t, "corollary_guard_changes", name), metric(t, "corollary_guard_existing", name); changes != 7 || all != 7 {
+			t.Errorf("the metrics tell of %v of %v", changes, all)
+		}
+
+		testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: confirmations}, data: {widgets: v1-somethingelse}}")
+		untouched(t, ns)
+		testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: confirmations}, data: {widgets: "+r.digest()+"}}")
+		waitState(t, name, "Running")
+		for i := range guardedWidgets {
+			waitData(t, ns, named(i), "version", "two")
+		}
+		if err := r.Reloaded(nil); err != nil {
+			t.Errorf("all is well, but: %v", err)
+		}
+		if n := metric(t, "corollary_guard_changes", name); n != 0 {
+			t.Errorf("the metric still tells of %v changes", n)
+		}
+
+		r.write("a.yaml", conf) // that one was never confirmed
+		r.reload()
+		waitState(t, name, "GuardWaiting")
+		r.write("a.yaml", withKey(conf, "version", "two"))
+		r.reload()
+		waitState(t, name, "Running")
 	})
-	waitEvent(t, "default", name, "GuardWaiting", "existing downstreams would be changed or deleted")
-	if changes, all := metric(t, "corollary_guard_changes", name), metric(t, "corollary_guard_existing", name); changes != 7 || all != 7 {
-		t.Errorf("the metrics tell of %v of %v", changes, all)
-	}
-
-	testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: confirmations}, data: {widgets: v1-somethingelse}}")
-	untouched(t, ns)
-	testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: confirmations}, data: {widgets: "+r.digest()+"}}")
-	waitState(t, name, "Running")
-	for i := range guardedWidgets {
-		waitData(t, ns, named(i), "version", "two")
-	}
-	if err := r.Reloaded(nil); err != nil {
-		t.Errorf("all is well, but: %v", err)
-	}
-	if n := metric(t, "corollary_guard_changes", name); n != 0 {
-		t.Errorf("the metric still tells of %v changes", n)
-	}
-
-	r.write("a.yaml", conf) // that one was never confirmed
-	r.reload()
-	waitState(t, name, "GuardWaiting")
-	r.write("a.yaml", withKey(conf, "version", "two"))
-	r.reload()
-	waitState(t, name, "Running")
 }
 
 // At a start nothing is written but what a deletion asks for, and the process is not ready: a rollout stops. The
 // confirmation may come in the config.
 func TestGuardAtStart(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	// With owner annotations only the finalizer cleans up.
-	conf := guardedBy(strings.Replace(fill(widgetConfig, ns, name), "owner: {", "owner: {reference: false, ", 1), "")
-	standing(t, ns, conf).halt()
-	counter := testkit.NewCounter()
-	r := start(t, counter.Wrap(testkit.Config(t)), withKey(conf, "version", "two"))
-	waitState(t, name, "GuardWaiting")
-	if err := r.Ready(nil); err == nil || !strings.Contains(err.Error(), "6 of 6 existing downstreams") || !strings.Contains(err.Error(), "guard.confirmed") {
-		t.Errorf("readiness says %v", err)
-	}
-	testkit.Apply(t, ns, widget("new", `{data: {key: value}}`))
-	untouched(t, ns)
-	if n := counter.Mutating(); n != 0 {
-		t.Errorf("%d writes while the guard waits: %v", n, counter.Snapshot())
-	}
-	testkit.Delete(t, widgets, ns, named(5))
-	waitGone(t, widgets, ns, named(5))
-	waitGone(t, configMaps, ns, named(5))
-	testkit.Eventually(t, patience, func() (bool, string) {
-		n := metric(t, "corollary_guard_existing", name)
-		return n == 5, fmt.Sprintf("%v are standing", n)
-	})
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		// With owner annotations only the finalizer cleans up.
+		conf := guardedBy(strings.Replace(fill(widgetConfig, ns, name), "owner: {", "owner: {reference: false, ", 1), "")
+		standing(t, ns, conf).halt()
+		counter := testkit.NewCounter()
+		r := start(t, counter.Wrap(testkit.Config(t)), withKey(conf, "version", "two"))
+		waitState(t, name, "GuardWaiting")
+		if err := r.Ready(nil); err == nil || !strings.Contains(err.Error(), "6 of 6 existing downstreams") || !strings.Contains(err.Error(), "guard.confirmed") {
+			t.Errorf("readiness says %v", err)
+		}
+		testkit.Apply(t, ns, widget("new", `{data: {key: value}}`))
+		untouched(t, ns)
+		if n := counter.Mutating(); n != 0 {
+			t.Errorf("%d writes while the guard waits: %v", n, counter.Snapshot())
+		}
+		testkit.Delete(t, widgets, ns, named(5))
+		waitGone(t, widgets, ns, named(5))
+		waitGone(t, configMaps, ns, named(5))
+		testkit.Eventually(t, patience, func() (bool, string) {
+			n := metric(t, "corollary_guard_existing", name)
+			return n == 5, fmt.Sprintf("%v are standing", n)
+		})
 
-	r.write("a.yaml", withKey(conf, "version", "two"))
-	confirmed := strings.Replace(withKey(conf, "version", "two"), "minimum: 2", "minimum: 2, confirmed: "+r.digest(), 1)
-	r.write("a.yaml", confirmed)
-	r.reload()
-	r.ready()
-	waitData(t, ns, named(0), "version", "two")
-	waitData(t, ns, "new", "version", "two")
-	r.halt()
-	for i := range guardedWidgets - 1 {
-		testkit.Patch(t, configMaps, ns, named(i), "somebody", `{"data":{"version":"theirs"}}`)
-	}
-	start(t, testkit.Config(t), confirmed)
-	waitState(t, name, "GuardWaiting") // the same config is not the same change
+		r.write("a.yaml", withKey(conf, "version", "two"))
+		confirmed := strings.Replace(withKey(conf, "version", "two"), "minimum: 2", "minimum: 2, confirmed: "+r.digest(), 1)
+		r.write("a.yaml", confirmed)
+		r.reload()
+		r.ready()
+		waitData(t, ns, named(0), "version", "two")
+		waitData(t, ns, "new", "version", "two")
+		r.halt()
+		for i := range guardedWidgets - 1 {
+			testkit.Patch(t, configMaps, ns, named(i), "somebody", `{"data":{"version":"theirs"}}`)
+		}
+		start(t, testkit.Config(t), confirmed)
+		waitState(t, name, "GuardWaiting") // the same config is not the same change
+	})
 }
 
 // What a guard counts, and what it does not.
@@ -189,8 +189,7 @@ func TestGuardCounts(t *testing.T) {
 		{"only another one is made", "    # downstream\n", `  - {name: second, apiVersion: v1, kind: Secret, template: "metadata: {name: {{ .metadata.name }}}"}` + "\n", false},
 		{"nothing changes in them", "retry: {minDelay: 1s", "retry: {minDelay: 2s", false},
 	} {
-		t.Run(test.reason, func(t *testing.T) {
-			t.Parallel()
+		t.Run(test.reason, bubbled(func(t *testing.T) {
 			ns, name := testkit.Namespace(t), testkit.Unique(t)
 			conf := guardedBy(widgetConfig, "")
 			standing(t, ns, fill(conf, ns, name)).halt()
@@ -208,29 +207,30 @@ func TestGuardCounts(t *testing.T) {
 				return
 			}
 			r.ready()
-		})
+		}))
 	}
 }
 
 // Where the status records nothing, what stands is found by reading what a create would meet.
 func TestGuardCountsWithoutStatus(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	conf := strings.Replace(fill(guardedBy(widgetConfig, ""), ns, name),
-		"  conditions: {ready: Ready, valid: Valid, reconciling: Reconciling, stalled: Stalled}\n  downstreams: .status.downstreams\n", "  enabled: false\n", 1)
-	r := start(t, testkit.Config(t), conf).ready()
-	for i := range guardedWidgets {
-		testkit.Apply(t, ns, widget(named(i), `{data: {key: value}}`))
-	}
-	for i := range guardedWidgets {
-		waitData(t, ns, named(i), "key", "value")
-	}
-	r.write("a.yaml", strings.Replace(conf, `managed: "yes"`, `managed: "really"`, 1))
-	r.reload()
-	waitState(t, name, "GuardWaiting")
-	if n := metric(t, "corollary_guard_changes", name); n != guardedWidgets {
-		t.Errorf("%v changes are counted", n)
-	}
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		conf := strings.Replace(fill(guardedBy(widgetConfig, ""), ns, name),
+			"  conditions: {ready: Ready, valid: Valid, reconciling: Reconciling, stalled: Stalled}\n  downstreams: .status.downstreams\n", "  enabled: false\n", 1)
+		r := start(t, testkit.Config(t), conf).ready()
+		for i := range guardedWidgets {
+			testkit.Apply(t, ns, widget(named(i), `{data: {key: value}}`))
+		}
+		for i := range guardedWidgets {
+			waitData(t, ns, named(i), "key", "value")
+		}
+		r.write("a.yaml", strings.Replace(conf, `managed: "yes"`, `managed: "really"`, 1))
+		r.reload()
+		waitState(t, name, "GuardWaiting")
+		if n := metric(t, "corollary_guard_changes", name); n != guardedWidgets {
+			t.Errorf("%v changes are counted", n)
+		}
+	})
 }
 
 // What the API server spells in its own way is no change, at a start with the config as it was or at a reload: at a
@@ -239,10 +239,9 @@ func TestGuardCountsWithoutStatus(t *testing.T) {
 func TestGuardRaisesNoFalseAlarm(t *testing.T) {
 	t.Parallel()
 	for kind, dryRuns := range map[string]int{"Widget": 2, "Gadget": guardedWidgets + 1, "Pool": guardedWidgets + 1} {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
+		t.Run(kind, bubbled(func(t *testing.T) {
 			guardRaisesNoFalseAlarm(t, kind, dryRuns)
-		})
+		}))
 	}
 }
 
@@ -318,81 +317,85 @@ func extraLabel(t *testing.T, ns string) string {
 
 // A change that becomes smaller goes on by itself.
 func TestGuardFallsBelow(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	conf := guardedBy(fill(widgetConfig, ns, name), "")
-	r := standing(t, ns, conf)
-	r.write("a.yaml", withKey(conf, "version", "two"))
-	r.reload()
-	waitState(t, name, "GuardWaiting")
-	for i := 2; i < guardedWidgets; i++ {
-		testkit.Delete(t, widgets, ns, named(i))
-	}
-	waitState(t, name, "Running")
-	waitData(t, ns, named(0), "version", "two")
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		conf := guardedBy(fill(widgetConfig, ns, name), "")
+		r := standing(t, ns, conf)
+		r.write("a.yaml", withKey(conf, "version", "two"))
+		r.reload()
+		waitState(t, name, "GuardWaiting")
+		for i := 2; i < guardedWidgets; i++ {
+			testkit.Delete(t, widgets, ns, named(i))
+		}
+		waitState(t, name, "Running")
+		waitData(t, ns, named(0), "version", "two")
+	})
 }
 
 // A program whose hashes have another form would rewrite everything: a change like any other.
 func TestGuardSeesAnotherForm(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	conf := guardedBy(fill(widgetConfig, ns, name), "")
-	standing(t, ns, conf).halt()
-	key := name + ".example.com/hash"
-	for i := range guardedWidgets {
-		live := testkit.Get(t, configMaps, ns, named(i))
-		old := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "data": live.Object["data"]}}
-		old.SetName(live.GetName())
-		old.SetLabels(live.GetLabels())
-		old.SetOwnerReferences(live.GetOwnerReferences())
-		annotations := live.GetAnnotations()
-		annotations[key] = strings.Replace(annotations[key], "v1-", "v0-", 1)
-		old.SetAnnotations(annotations)
-		if _, err := testkit.Dynamic(t).Resource(configMaps).Namespace(ns).Apply(t.Context(), named(i), old,
-			metav1.ApplyOptions{FieldManager: name, Force: true}); err != nil {
-			t.Fatal(err)
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		conf := guardedBy(fill(widgetConfig, ns, name), "")
+		standing(t, ns, conf).halt()
+		key := name + ".example.com/hash"
+		for i := range guardedWidgets {
+			live := testkit.Get(t, configMaps, ns, named(i))
+			old := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "data": live.Object["data"]}}
+			old.SetName(live.GetName())
+			old.SetLabels(live.GetLabels())
+			old.SetOwnerReferences(live.GetOwnerReferences())
+			annotations := live.GetAnnotations()
+			annotations[key] = strings.Replace(annotations[key], "v1-", "v0-", 1)
+			old.SetAnnotations(annotations)
+			if _, err := testkit.Dynamic(t).Resource(configMaps).Namespace(ns).Apply(t.Context(), named(i), old,
+				metav1.ApplyOptions{FieldManager: name, Force: true}); err != nil {
+				t.Fatal(err)
+			}
 		}
-	}
-	start(t, testkit.Config(t), conf)
-	waitState(t, name, "GuardWaiting")
-	if n := metric(t, "corollary_guard_changes", name); n != guardedWidgets {
-		t.Errorf("%v changes are counted", n)
-	}
+		start(t, testkit.Config(t), conf)
+		waitState(t, name, "GuardWaiting")
+		if n := metric(t, "corollary_guard_changes", name); n != guardedWidgets {
+			t.Errorf("%v changes are counted", n)
+		}
+	})
 }
 
 // A guard that has nothing to say costs nothing: no request, and no second rendering.
 func TestGuardCostsNothing(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	conf := guardedBy(fill(widgetConfig, ns, name), confirmKey(ns))
-	standing(t, ns, conf).halt()
-	counter := testkit.NewCounter()
-	before := metric(t, "corollary_renders_total", name)
-	start(t, counter.Wrap(testkit.Config(t)), conf).ready()
-	testkit.Eventually(t, patience, func() (bool, string) {
-		n := metric(t, "corollary_objects", name, "state", "InSync")
-		return n == guardedWidgets, fmt.Sprintf("%v are in sync", n)
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		conf := guardedBy(fill(widgetConfig, ns, name), confirmKey(ns))
+		standing(t, ns, conf).halt()
+		counter := testkit.NewCounter()
+		before := metric(t, "corollary_renders_total", name)
+		start(t, counter.Wrap(testkit.Config(t)), conf).ready()
+		testkit.Eventually(t, patience, func() (bool, string) {
+			n := metric(t, "corollary_objects", name, "state", "InSync")
+			return n == guardedWidgets, fmt.Sprintf("%v are in sync", n)
+		})
+		quiet(t, counter)
+		if n := questions(counter); n > 0 {
+			t.Errorf("%d requests: %v", n, counter.Snapshot())
+		}
+		if n := metric(t, "corollary_renders_total", name) - before; n != guardedWidgets {
+			t.Errorf("%v renderings, want %d", n, guardedWidgets)
+		}
 	})
-	quiet(t, counter)
-	if n := questions(counter); n > 0 {
-		t.Errorf("%d requests: %v", n, counter.Snapshot())
-	}
-	if n := metric(t, "corollary_renders_total", name) - before; n != guardedWidgets {
-		t.Errorf("%v renderings, want %d", n, guardedWidgets)
-	}
 }
 
 // Where the ConfigMap may not be read, the message says so, and the confirmation may come in the config.
 func TestGuardWithoutTheRightToRead(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	conf := guardedBy(fill(widgetConfig, ns, name), strings.Replace(confirmKey(ns), ns, "kube-system", 1))
-	standing(t, ns, conf).halt()
-	faults := testkit.NewFaults()
-	faults.Answer(403, func(q *http.Request) bool { return strings.Contains(q.URL.Path, "/kube-system/") })
-	r := start(t, faults.Wrap(testkit.Config(t)), withKey(conf, "version", "two"))
-	testkit.Eventually(t, patience, func() (bool, string) {
-		err := r.Ready(nil)
-		return err != nil && strings.Contains(err.Error(), "watching ConfigMap kube-system/confirmations is forbidden"), text(err)
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		conf := guardedBy(fill(widgetConfig, ns, name), strings.Replace(confirmKey(ns), ns, "kube-system", 1))
+		standing(t, ns, conf).halt()
+		faults := testkit.NewFaults()
+		faults.Answer(403, func(q *http.Request) bool { return strings.Contains(q.URL.Path, "/kube-system/") })
+		r := start(t, faults.Wrap(testkit.Config(t)), withKey(conf, "version", "two"))
+		testkit.Eventually(t, patience, func() (bool, string) {
+			err := r.Ready(nil)
+			return err != nil && strings.Contains(err.Error(), "watching ConfigMap kube-system/confirmations is forbidden"), text(err)
+		})
 	})
 }

@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package engine_test
 
 import (
@@ -60,8 +58,7 @@ func TestGuardCountsRepairs(t *testing.T) {
 		{"keys that others add were left alone", enforces, "    drift: {exclusiveFields: [.data]}\n    # downstream\n", more, 2 * guardedWidgets},
 		{"drift came while nobody looked: which config left it so cannot be told", enforces, enforces, theirs, guardedWidgets},
 	} {
-		t.Run(row.reason, func(t *testing.T) {
-			t.Parallel()
+		t.Run(row.reason, bubbled(func(t *testing.T) {
 			ns, name := testkit.Namespace(t), testkit.Unique(t)
 			conf := guardedBy(fill(widgetConfig, ns, name), "")
 			standing(t, ns, strings.Replace(conf, "    # downstream\n", row.before, 1)).halt()
@@ -75,32 +72,33 @@ func TestGuardCountsRepairs(t *testing.T) {
 			for i := range guardedWidgets {
 				waitData(t, ns, named(i), strings.Split(row.patch, `"`)[3], "theirs")
 			}
-		})
+		}))
 	}
 }
 
 // A reload that has drift repaired waits like a start, while the config of before goes on reporting it.
 func TestGuardCountsRepairsAtReload(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	conf := guardedBy(fill(widgetConfig, ns, name), "")
-	reporting := strings.Replace(conf, "    # downstream\n", "    drift: {policy: Report}\n    # downstream\n", 1)
-	r := standing(t, ns, reporting)
-	everyConfigMap(t, ns, `{"data":{"key":"theirs"}}`)
-	for i := range guardedWidgets { // it has seen them all
-		testkit.Eventually(t, patience, func() (bool, string) {
-			state := downstreamsOf(testkit.Get(t, widgets, ns, named(i)))["config"]["state"]
-			return fmt.Sprint(state) == "Drifted", fmt.Sprintf("%s is %v", named(i), state)
-		})
-	}
-	r.write("a.yaml", conf)
-	r.reload()
-	waitsForAll(t, name)
-	r.write("a.yaml", strings.Replace(conf, "minimum: 2", "minimum: 2, confirmed: "+r.digest(), 1))
-	r.reload()
-	for i := range guardedWidgets {
-		waitData(t, ns, named(i), "key", "value")
-	}
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		conf := guardedBy(fill(widgetConfig, ns, name), "")
+		reporting := strings.Replace(conf, "    # downstream\n", "    drift: {policy: Report}\n    # downstream\n", 1)
+		r := standing(t, ns, reporting)
+		everyConfigMap(t, ns, `{"data":{"key":"theirs"}}`)
+		for i := range guardedWidgets { // it has seen them all
+			testkit.Eventually(t, patience, func() (bool, string) {
+				state := downstreamsOf(testkit.Get(t, widgets, ns, named(i)))["config"]["state"]
+				return fmt.Sprint(state) == "Drifted", fmt.Sprintf("%s is %v", named(i), state)
+			})
+		}
+		r.write("a.yaml", conf)
+		r.reload()
+		waitsForAll(t, name)
+		r.write("a.yaml", strings.Replace(conf, "minimum: 2", "minimum: 2, confirmed: "+r.digest(), 1))
+		r.reload()
+		for i := range guardedWidgets {
+			waitData(t, ns, named(i), "key", "value")
+		}
+	})
 }
 
 // What others made is not seen by a watch that selects our own labels: it is read, and counts where it would be adopted.
@@ -115,8 +113,7 @@ func TestGuardCountsAdoptions(t *testing.T) {
 		{"they belong to somebody else: a conflict", "name: w-", "ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: x, uid: x, controller: true}], name: w-", false},
 		{"they are not to be adopted: a conflict", "adoptionPolicy: IfUnowned", "adoptionPolicy: Never", false},
 	} {
-		t.Run(row.reason, func(t *testing.T) {
-			t.Parallel()
+		t.Run(row.reason, bubbled(func(t *testing.T) {
 			ns, name := testkit.Namespace(t), testkit.Unique(t)
 			conf := guardedBy(with(fill(widgetConfig, ns, name), "adoptionPolicy: IfUnowned"), "")
 			for i := range guardedWidgets {
@@ -139,27 +136,28 @@ func TestGuardCountsAdoptions(t *testing.T) {
 			for i := range guardedWidgets {
 				waitData(t, ns, named(i), "key", "value")
 			}
-		})
+		}))
 	}
 }
 
 // What no status records counts like anything else of ours, and costs no request.
 func TestGuardCountsUnrecorded(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	conf := guardedBy(fill(widgetConfig, ns, name), "")
-	r := start(t, testkit.Config(t), strings.Replace(conf, "  downstreams: .status.downstreams\n", "", 1)).ready()
-	for i := range guardedWidgets {
-		testkit.Apply(t, ns, widget(named(i), `{data: {key: value}}`))
-	}
-	for i := range guardedWidgets {
-		waitCondition(t, widgets, ns, named(i), "Ready", "True")
-	}
-	r.halt()
-	counter := testkit.NewCounter()
-	start(t, counter.Wrap(testkit.Config(t)), withKey(conf, "version", "two"))
-	waitsForAllAt(t, name, counter)
-	if n := questions(counter); n != 0 {
-		t.Errorf("counting cost %d requests: %v", n, counter.Snapshot())
-	}
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		conf := guardedBy(fill(widgetConfig, ns, name), "")
+		r := start(t, testkit.Config(t), strings.Replace(conf, "  downstreams: .status.downstreams\n", "", 1)).ready()
+		for i := range guardedWidgets {
+			testkit.Apply(t, ns, widget(named(i), `{data: {key: value}}`))
+		}
+		for i := range guardedWidgets {
+			waitCondition(t, widgets, ns, named(i), "Ready", "True")
+		}
+		r.halt()
+		counter := testkit.NewCounter()
+		start(t, counter.Wrap(testkit.Config(t)), withKey(conf, "version", "two"))
+		waitsForAllAt(t, name, counter)
+		if n := questions(counter); n != 0 {
+			t.Errorf("counting cost %d requests: %v", n, counter.Snapshot())
+		}
+	})
 }

@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package engine_test
 
 import (

@@ -1,10 +1,9 @@
-//go:build controlplane
-
 package engine_test
 
 import (
 	"context"
 	"errors"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -21,16 +20,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/corollary-dev/corollary/internal/controlplane"
+	"github.com/corollary-dev/corollary/internal/bubble"
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/engine"
 )
-
-func TestMain(m *testing.M) {
-	testkit.Main(m, testkit.WithCRDs("testdata/crds"), testkit.WithControllers(controlplane.GarbageCollector, controlplane.Namespaces),
-		testkit.WithParallel(8))
-}
 
 var (
 	configMaps   = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
@@ -42,6 +36,23 @@ var (
 	crds         = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 )
 
+// inMemory runs a test against an API server in memory, in virtual time, in parallel with others.
+func inMemory(t *testing.T, test func(t *testing.T)) {
+	t.Helper()
+	bubble.Run(t, "testdata/crds", test)
+}
+
+// inTurn is inMemory, but not in parallel: for a test of what the whole process has, and for subtests that are in parallel already.
+func inTurn(t *testing.T, test func(t *testing.T)) {
+	t.Helper()
+	bubble.Test(t, "testdata/crds", test)
+}
+
+// bubbled is inMemory for t.Run.
+func bubbled(test func(t *testing.T)) func(*testing.T) {
+	return func(t *testing.T) { inMemory(t, test) }
+}
+
 // patience is how long a test waits for what should take milliseconds: long enough for a busy machine.
 const patience = 2 * time.Minute
 
@@ -52,7 +63,7 @@ const workers = 4
 // busy machine to have done it several times over.
 func aWhile(t testing.TB, atLeast time.Duration) time.Duration {
 	t.Helper()
-	return max(atLeast, 5*testkit.Lag(t))
+	return atLeast
 }
 
 // widgetConfig makes a ConfigMap of each Widget in a namespace. NS and NAME are filled in by operatorFor; what a test
@@ -91,6 +102,7 @@ func selector(name string) string { return name + ".example.com/managed=yes" }
 // metric sums a metric's samples that bear the operator's name and the other labels (name, value, name, value …).
 func metric(t testing.TB, name, operator string, labels ...string) float64 {
 	t.Helper()
+	engine.Poll(operator)
 	families, err := metrics.Registry.Gather()
 	if err != nil {
 		t.Fatal(err)
@@ -182,7 +194,12 @@ func startLoaded(t testing.TB, cfg *rest.Config, change func(*config.Operator, *
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &running{t: t, stop: cancel, done: make(chan error, 1), dir: dir, Engine: e}
 	go func() { r.done <- mgr.Start(ctx) }()
-	t.Cleanup(r.halt)
+	t.Cleanup(func() {
+		r.halt()
+		for _, f := range files {
+			engine.Forget(f.Metadata.Name)
+		}
+	})
 	return r
 }
 
@@ -322,3 +339,17 @@ func waitEvent(t *testing.T, ns, name, reason, text string) {
 		return false, "events are:\n" + strings.Join(seen, "\n")
 	})
 }
+
+func replaceOnce(t *testing.T, text, old, replacement string) string {
+	t.Helper()
+	out := strings.Replace(text, old, replacement, 1)
+	if out == text {
+		t.Fatalf("%q is not in the config", old)
+	}
+	return out
+}
+
+// roundTripper is a function as an http.RoundTripper.
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package engine_test
 
 import (
@@ -8,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -67,12 +66,11 @@ func eventuallyCondition(t *testing.T, ns, name, status, reason, text string) {
 // A missing input holds its readers back and nothing else; once it is there they go on, and they follow its changes.
 func TestInputWaits(t *testing.T) {
 	for reason, changes := range readings {
-		t.Run(reason, func(t *testing.T) { inputWaits(t, changes) })
+		t.Run(reason, bubbled(func(t *testing.T) { inputWaits(t, changes) }))
 	}
 }
 
 func inputWaits(t *testing.T, changes []string) {
-	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	applyReader(t, ns, "a", "blue")
 	start(t, testkit.Config(t), withInputs(ns, name, changes...))
@@ -99,56 +97,58 @@ func inputWaits(t *testing.T, changes []string) {
 
 // An input that may be missing is null.
 func TestInputMayBeMissing(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	applyReader(t, ns, "a", "")
-	start(t, testkit.Config(t), withInputs(ns, name, "missing: Wait", "missing: Allow",
-		`color: {{ (input "settings").data.color }}`, `color: {{ ((input "settings").data).color | default "none" }}`))
-	waitData(t, ns, "a-copy", "color", "none")
-	applyReader(t, ns, "a", "blue")
-	applySettings(t, ns, "blue", "navy")
-	waitData(t, ns, "a-copy", "color", "navy")
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		applyReader(t, ns, "a", "")
+		start(t, testkit.Config(t), withInputs(ns, name, "missing: Wait", "missing: Allow",
+			`color: {{ (input "settings").data.color }}`, `color: {{ ((input "settings").data).color | default "none" }}`))
+		waitData(t, ns, "a-copy", "color", "none")
+		applyReader(t, ns, "a", "blue")
+		applySettings(t, ns, "blue", "navy")
+		waitData(t, ns, "a-copy", "color", "navy")
+	})
 }
 
 // Whoever writes the upstream chooses a name and never a namespace.
 func TestInputStaysInItsNamespace(t *testing.T) {
-	t.Parallel()
-	ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
-	applySettings(t, other, "secret", "stolen")
-	for reader, asks := range map[string]string{"slash": other + "/secret", "dots": "../" + other + "/secret", "plain": "secret"} {
-		applyReader(t, ns, reader, asks)
-	}
-	start(t, testkit.Config(t), withInputs(ns, name))
-	eventuallyCondition(t, ns, "slash", "False", "RenderFailed", "which is not a valid name")
-	eventuallyCondition(t, ns, "dots", "False", "RenderFailed", "which is not a valid name")
-	eventuallyCondition(t, ns, "plain", "False", "Waiting", "does not exist")
-	if found := testkit.List(t, configMaps, ns, selector(name)); len(found) != 0 {
-		t.Errorf("%d objects were made of another namespace's input", len(found))
-	}
+	inMemory(t, func(t *testing.T) {
+		ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+		applySettings(t, other, "secret", "stolen")
+		for reader, asks := range map[string]string{"slash": other + "/secret", "dots": "../" + other + "/secret", "plain": "secret"} {
+			applyReader(t, ns, reader, asks)
+		}
+		start(t, testkit.Config(t), withInputs(ns, name))
+		eventuallyCondition(t, ns, "slash", "False", "RenderFailed", "which is not a valid name")
+		eventuallyCondition(t, ns, "dots", "False", "RenderFailed", "which is not a valid name")
+		eventuallyCondition(t, ns, "plain", "False", "Waiting", "does not exist")
+		if found := testkit.List(t, configMaps, ns, selector(name)); len(found) != 0 {
+			t.Errorf("%d objects were made of another namespace's input", len(found))
+		}
+	})
 }
 
 // An input in a namespace that the config fixes is one object for all, and one watch.
 func TestInputOfFixedNamespace(t *testing.T) {
-	t.Parallel()
-	ns, platform, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
-	testkit.Apply(t, platform, "apiVersion: v1\nkind: Secret\nmetadata: {name: pull}\nstringData: {color: green}\n")
-	applyReader(t, ns, "a", "ignored")
-	start(t, testkit.Config(t), withInputs(ns, name, "kind: ConfigMap\n    objectName: self.spec.?name.orValue(\"\")",
-		"kind: Secret\n    fixedName: pull\n    namespace: "+platform, `.data.color`, `.data.color | b64dec`))
-	waitData(t, ns, "a-copy", "color", "green")
-	testkit.Apply(t, platform, "apiVersion: v1\nkind: Secret\nmetadata: {name: pull}\nstringData: {color: red}\n")
-	waitData(t, ns, "a-copy", "color", "red")
+	inMemory(t, func(t *testing.T) {
+		ns, platform, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+		testkit.Apply(t, platform, "apiVersion: v1\nkind: Secret\nmetadata: {name: pull}\nstringData: {color: green}\n")
+		applyReader(t, ns, "a", "ignored")
+		start(t, testkit.Config(t), withInputs(ns, name, "kind: ConfigMap\n    objectName: self.spec.?name.orValue(\"\")",
+			"kind: Secret\n    fixedName: pull\n    namespace: "+platform, `.data.color`, `.data.color | b64dec`))
+		waitData(t, ns, "a-copy", "color", "green")
+		testkit.Apply(t, platform, "apiVersion: v1\nkind: Secret\nmetadata: {name: pull}\nstringData: {color: red}\n")
+		waitData(t, ns, "a-copy", "color", "red")
+	})
 }
 
 // What nobody reads of an input wakes nobody.
 func TestInputChangeThatNobodyReads(t *testing.T) {
 	for reason, changes := range readings {
-		t.Run(reason, func(t *testing.T) { inputChangeThatNobodyReads(t, changes) })
+		t.Run(reason, bubbled(func(t *testing.T) { inputChangeThatNobodyReads(t, changes) }))
 	}
 }
 
 func inputChangeThatNobodyReads(t *testing.T, changes []string) {
-	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	applySettings(t, ns, "blue", "navy")
 	applyReader(t, ns, "a", "blue")
@@ -170,12 +170,13 @@ func inputChangeThatNobodyReads(t *testing.T, changes []string) {
 }
 
 // gate holds applies of ConfigMaps back while it is shut.
-type gate struct{ passing sync.RWMutex }
+type gate struct{ opened atomic.Pointer[chan struct{}] }
 
 // shut shuts it until open is called.
 func (g *gate) shut() (open func()) {
-	g.passing.Lock()
-	return sync.OnceFunc(g.passing.Unlock)
+	opened := make(chan struct{})
+	g.opened.Store(&opened)
+	return sync.OnceFunc(func() { close(opened) })
 }
 
 // wrap returns a copy of a client configuration whose requests pass it.
@@ -184,8 +185,9 @@ func (g *gate) wrap(cfg *rest.Config) *rest.Config {
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(r *http.Request) (*http.Response, error) {
 			if r.Method == http.MethodPatch && strings.Contains(r.URL.Path, "/configmaps/") {
-				g.passing.RLock()
-				defer g.passing.RUnlock()
+				if opened := g.opened.Load(); opened != nil {
+					<-*opened
+				}
 			}
 			return next.RoundTrip(r)
 		})
@@ -195,52 +197,53 @@ func (g *gate) wrap(cfg *rest.Config) *rest.Config {
 
 // Many readers of one input cost one watch for it, and its change one write each: behind what somebody has just asked for.
 func TestManyReadersOfOneInput(t *testing.T) {
-	t.Parallel()
-	ns, platform, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
-	counter := testkit.NewCounter()
-	applySettings(t, platform, "shared", "navy")
-	eachOf(func(reader string, _ int) { applyReader(t, ns, reader, "ignored") })
-	conf := withInputs(ns, name, `objectName: self.spec.?name.orValue("")`, "fixedName: shared\n    namespace: "+platform)
-	gate := &gate{}
-	start(t, counter.Wrap(gate.wrap(testkit.Config(t))), conf).ready()
-	follow := func(color string) {
-		eachOf(func(reader string, _ int) { waitData(t, ns, reader+"-copy", "color", color) })
-		quiet(t, counter)
-	}
-	follow("navy")
-	watched := 0
-	for _, r := range counter.Requests() {
-		if r.Verb == "WATCH" && r.Namespace == platform {
-			watched++
-			if !strings.Contains(r.Query, "metadata.name%3Dshared") {
-				t.Errorf("more is watched than the one input: %s", r.Query)
+	inMemory(t, func(t *testing.T) {
+		ns, platform, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+		counter := testkit.NewCounter()
+		applySettings(t, platform, "shared", "navy")
+		eachOf(func(reader string, _ int) { applyReader(t, ns, reader, "ignored") })
+		conf := withInputs(ns, name, `objectName: self.spec.?name.orValue("")`, "fixedName: shared\n    namespace: "+platform)
+		gate := &gate{}
+		start(t, counter.Wrap(gate.wrap(testkit.Config(t))), conf).ready()
+		follow := func(color string) {
+			eachOf(func(reader string, _ int) { waitData(t, ns, reader+"-copy", "color", color) })
+			quiet(t, counter)
+		}
+		follow("navy")
+		watched := 0
+		for _, r := range counter.Requests() {
+			if r.Verb == "WATCH" && r.Namespace == platform {
+				watched++
+				if !strings.Contains(r.Query, "metadata.name%3Dshared") {
+					t.Errorf("more is watched than the one input: %s", r.Query)
+				}
 			}
 		}
-	}
-	if watched != 1 {
-		t.Errorf("%d watches for one input", watched)
-	}
+		if watched != 1 {
+			t.Errorf("%d watches for one input", watched)
+		}
 
-	counter.Reset()
-	open := gate.shut()
-	defer open()
-	applySettings(t, platform, "shared", "azure")
-	waiting := func() float64 { return metric(t, "corollary_queue", name) }
-	testkit.Eventually(t, patience, func() (bool, string) {
-		return counter.Total() == workers && waiting() >= many-workers, fmt.Sprintf("held are %v, %v readers wait", counter.Snapshot(), waiting())
+		counter.Reset()
+		open := gate.shut()
+		defer open()
+		applySettings(t, platform, "shared", "azure")
+		waiting := func() float64 { return metric(t, "corollary_queue", name) }
+		testkit.Eventually(t, patience, func() (bool, string) {
+			return counter.Total() == workers && waiting() >= many-workers, fmt.Sprintf("held are %v, %v readers wait", counter.Snapshot(), waiting())
+		})
+		before := waiting() // one that is held may be queued again, if its watch is late
+		applyReader(t, ns, "late", "ignored")
+		testkit.Eventually(t, patience, func() (bool, string) { return waiting() > before, "the new upstream is not heard of" })
+		open()
+		follow("azure")
+		waitData(t, ns, "late-copy", "color", "azure")
+		at := slices.IndexFunc(counter.Requests(), func(r testkit.Request) bool { return r.Name == "late-copy" })
+		t.Logf("%d requests for %d readers; a new upstream had its turn at number %d", counter.Total(), many, at)
+		if at > 10*workers {
+			t.Errorf("a new upstream waited behind the burst: its turn came at request %d of %d", at, counter.Total())
+		}
+		if per := float64(counter.Total()-2) / many; per > 2.05 {
+			t.Errorf("%.3f requests for each reader of a changed input: %v", per, counter.Snapshot())
+		}
 	})
-	before := waiting() // one that is held may be queued again, if its watch is late
-	applyReader(t, ns, "late", "ignored")
-	testkit.Eventually(t, patience, func() (bool, string) { return waiting() > before, "the new upstream is not heard of" })
-	open()
-	follow("azure")
-	waitData(t, ns, "late-copy", "color", "azure")
-	at := slices.IndexFunc(counter.Requests(), func(r testkit.Request) bool { return r.Name == "late-copy" })
-	t.Logf("%d requests for %d readers; a new upstream had its turn at number %d", counter.Total(), many, at)
-	if at > 10*workers {
-		t.Errorf("a new upstream waited behind the burst: its turn came at request %d of %d", at, counter.Total())
-	}
-	if per := float64(counter.Total()-2) / many; per > 2.05 {
-		t.Errorf("%.3f requests for each reader of a changed input: %v", per, counter.Snapshot())
-	}
 }

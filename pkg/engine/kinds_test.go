@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package engine_test
 
 import (
@@ -34,25 +32,26 @@ func downstreamsOf(u *unstructured.Unstructured) map[string]map[string]any {
 }
 
 func TestOneDownstream(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	start(t, testkit.Config(t), fill(widgetConfig, ns, name)).ready()
-	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-	up := waitCondition(t, widgets, ns, "a", "Ready", "True")
-	cm := waitData(t, ns, "a", "key", "value")
-	if len(up.GetFinalizers()) > 0 {
-		t.Errorf("an owner reference cleans up, and yet there are finalizers: %v", up.GetFinalizers())
-	}
-	ids := downstreamsOf(up)["config"]
-	if ids["uid"] != string(cm.GetUID()) || ids["objectName"] != "a" || ids["hash"] != cm.GetAnnotations()[name+".example.com/hash"] || ids["hash"] == "" {
-		t.Errorf("the status names %v, the ConfigMap is %s with %v", ids, cm.GetUID(), cm.GetAnnotations())
-	}
-	refs := cm.GetOwnerReferences()
-	if len(refs) != 1 || refs[0].UID != up.GetUID() || refs[0].Controller == nil || !*refs[0].Controller {
-		t.Errorf("owner references are %v", refs)
-	}
-	testkit.Delete(t, widgets, ns, "a")
-	waitGone(t, configMaps, ns, "a")
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		start(t, testkit.Config(t), fill(widgetConfig, ns, name)).ready()
+		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+		up := waitCondition(t, widgets, ns, "a", "Ready", "True")
+		cm := waitData(t, ns, "a", "key", "value")
+		if len(up.GetFinalizers()) > 0 {
+			t.Errorf("an owner reference cleans up, and yet there are finalizers: %v", up.GetFinalizers())
+		}
+		ids := downstreamsOf(up)["config"]
+		if ids["uid"] != string(cm.GetUID()) || ids["objectName"] != "a" || ids["hash"] != cm.GetAnnotations()[name+".example.com/hash"] || ids["hash"] == "" {
+			t.Errorf("the status names %v, the ConfigMap is %s with %v", ids, cm.GetUID(), cm.GetAnnotations())
+		}
+		refs := cm.GetOwnerReferences()
+		if len(refs) != 1 || refs[0].UID != up.GetUID() || refs[0].Controller == nil || !*refs[0].Controller {
+			t.Errorf("owner references are %v", refs)
+		}
+		testkit.Delete(t, widgets, ns, "a")
+		waitGone(t, configMaps, ns, "a")
+	})
 }
 
 const threeConfig = `
@@ -78,61 +77,63 @@ const threeConfig = `
 `
 
 func TestThreeDownstreams(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	conf := strings.Replace(fill(widgetConfig, ns, name), "    # downstream\n", threeConfig[1:], 1)
-	start(t, testkit.Config(t), conf).ready()
-	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-	waitData(t, ns, "a", "key", "value")
-	up := waitCondition(t, widgets, ns, "a", "Ready", "False")
-	if _, reason, message := condition(up, "Ready"); reason != "Progressing" || !strings.Contains(message, "web") {
-		t.Errorf("no kubelet runs, so the Deployment is under way; Ready says %s: %s", reason, message)
-	}
-	if testkit.Find(t, services, ns, "a") != nil {
-		t.Error("the Service was not asked for")
-	}
-	testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"exposed":true}}`)
-	testkit.Eventually(t, patience, func() (bool, string) { return testkit.Find(t, services, ns, "a") != nil, "no Service" })
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		conf := strings.Replace(fill(widgetConfig, ns, name), "    # downstream\n", threeConfig[1:], 1)
+		start(t, testkit.Config(t), conf).ready()
+		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+		waitData(t, ns, "a", "key", "value")
+		up := waitCondition(t, widgets, ns, "a", "Ready", "False")
+		if _, reason, message := condition(up, "Ready"); reason != "Progressing" || !strings.Contains(message, "web") {
+			t.Errorf("no kubelet runs, so the Deployment is under way; Ready says %s: %s", reason, message)
+		}
+		if testkit.Find(t, services, ns, "a") != nil {
+			t.Error("the Service was not asked for")
+		}
+		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"exposed":true}}`)
+		testkit.Eventually(t, patience, func() (bool, string) { return testkit.Find(t, services, ns, "a") != nil, "no Service" })
 
-	generation := testkit.Get(t, deployments, ns, "a").GetGeneration()
-	rolledOut := func(replicas, generation int64) {
-		testkit.Update(t, deployments, ns, "a", func(u *unstructured.Unstructured) {
-			_ = unstructured.SetNestedMap(u.Object, map[string]any{"observedGeneration": generation, "replicas": replicas, "updatedReplicas": replicas,
-				"readyReplicas": replicas, "availableReplicas": replicas, "conditions": []any{
-					map[string]any{"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable"},
-					map[string]any{"type": "Available", "status": "True", "reason": "MinimumReplicasAvailable"}}}, "status")
-		}, "status")
-	}
-	rolledOut(1, generation)
-	waitCondition(t, widgets, ns, "a", "Ready", "True")
-	testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"replicas":2}}`)
-	waitCondition(t, widgets, ns, "a", "Ready", "False")
-	rolledOut(2, generation+1)
-	waitCondition(t, widgets, ns, "a", "Ready", "True")
+		generation := testkit.Get(t, deployments, ns, "a").GetGeneration()
+		rolledOut := func(replicas, generation int64) {
+			testkit.Update(t, deployments, ns, "a", func(u *unstructured.Unstructured) {
+				_ = unstructured.SetNestedMap(u.Object, map[string]any{"observedGeneration": generation, "replicas": replicas, "updatedReplicas": replicas,
+					"readyReplicas": replicas, "availableReplicas": replicas, "conditions": []any{
+						map[string]any{"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable"},
+						map[string]any{"type": "Available", "status": "True", "reason": "MinimumReplicasAvailable"}}}, "status")
+			}, "status")
+		}
+		rolledOut(1, generation)
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"replicas":2}}`)
+		waitCondition(t, widgets, ns, "a", "Ready", "False")
+		rolledOut(2, generation+1)
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
 
-	testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"exposed":false}}`)
-	waitGone(t, services, ns, "a")
-	up = waitCondition(t, widgets, ns, "a", "Ready", "True")
-	if ids := downstreamsOf(up); len(ids) != 2 {
-		t.Errorf("the status still names %v", ids)
-	}
+		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"exposed":false}}`)
+		waitGone(t, services, ns, "a")
+		up = waitCondition(t, widgets, ns, "a", "Ready", "True")
+		if ids := downstreamsOf(up); len(ids) != 2 {
+			t.Errorf("the status still names %v", ids)
+		}
+	})
 }
 
 func TestChain(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	first := strings.NewReplacer("v1\n    kind: ConfigMap", "test.example.com/v1\n    kind: Gadget", "data: {{ .spec.data }}", "spec: {data: {{ .spec.data }}}").
-		Replace(fill(widgetConfig, ns, name+"-1"))
-	second := strings.Replace(fill(widgetConfig, ns, name+"-2"), "kind: Widget", "kind: Gadget", 1)
-	start(t, testkit.Config(t), first, second).ready()
-	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-	waitData(t, ns, "a", "key", "value")
-	waitCondition(t, widgets, ns, "a", "Ready", "True")
-	waitCondition(t, gadgets, ns, "a", "Ready", "True")
-	testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":"changed"}}}`)
-	waitData(t, ns, "a", "key", "changed")
-	testkit.Delete(t, widgets, ns, "a")
-	waitGone(t, configMaps, ns, "a")
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		first := strings.NewReplacer("v1\n    kind: ConfigMap", "test.example.com/v1\n    kind: Gadget", "data: {{ .spec.data }}", "spec: {data: {{ .spec.data }}}").
+			Replace(fill(widgetConfig, ns, name+"-1"))
+		second := strings.Replace(fill(widgetConfig, ns, name+"-2"), "kind: Widget", "kind: Gadget", 1)
+		start(t, testkit.Config(t), first, second).ready()
+		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+		waitData(t, ns, "a", "key", "value")
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		waitCondition(t, gadgets, ns, "a", "Ready", "True")
+		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":"changed"}}}`)
+		waitData(t, ns, "a", "key", "changed")
+		testkit.Delete(t, widgets, ns, "a")
+		waitGone(t, configMaps, ns, "a")
+	})
 }
 
 const namespaceConfig = `
@@ -158,54 +159,56 @@ retry: {minDelay: 1s, maxDelay: 10s}
 `
 
 func TestNamespaceUpstream(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	counter := testkit.NewCounter()
-	r := start(t, counter.Wrap(testkit.Config(t)), fill(namespaceConfig, ns, name)).ready()
-	deny := `{"metadata":{"labels":{"` + name + `.example.com/deny":%s}}}`
-	testkit.Patch(t, namespaces, "", ns, "somebody", strings.Replace(deny, "%s", `"yes"`, 1))
-	testkit.Eventually(t, patience, func() (bool, string) {
-		return testkit.Find(t, networkPolicies, ns, "default-deny") != nil, "no NetworkPolicy"
-	})
-	r.halt()
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		counter := testkit.NewCounter()
+		r := start(t, counter.Wrap(testkit.Config(t)), fill(namespaceConfig, ns, name)).ready()
+		deny := `{"metadata":{"labels":{"` + name + `.example.com/deny":%s}}}`
+		testkit.Patch(t, namespaces, "", ns, "somebody", strings.Replace(deny, "%s", `"yes"`, 1))
+		testkit.Eventually(t, patience, func() (bool, string) {
+			return testkit.Find(t, networkPolicies, ns, "default-deny") != nil, "no NetworkPolicy"
+		})
+		r.halt()
 
-	counter.Reset()
-	start(t, counter.Wrap(testkit.Config(t)), fill(namespaceConfig, ns, name)).ready()
-	quiet(t, counter)
-	if counter.Mutating() > 0 {
-		t.Errorf("a restart in sync writes: %v", counter.Snapshot())
-	}
-	// What was found in sync is known to be ours, so that what somebody adds to it does not disown it.
-	testkit.Patch(t, networkPolicies, ns, "default-deny", "somebody", `{"spec":{"ingress":[{}]}}`)
-	testkit.Patch(t, networkPolicies, ns, "default-deny", "somebody", `{"spec":{"policyTypes":["Ingress"]}}`)
-	testkit.Eventually(t, patience, func() (bool, string) {
-		types, _, _ := unstructured.NestedStringSlice(testkit.Get(t, networkPolicies, ns, "default-deny").Object, "spec", "policyTypes")
-		return len(types) == 2, fmt.Sprintf("policyTypes are %v", types)
+		counter.Reset()
+		start(t, counter.Wrap(testkit.Config(t)), fill(namespaceConfig, ns, name)).ready()
+		quiet(t, counter)
+		if counter.Mutating() > 0 {
+			t.Errorf("a restart in sync writes: %v", counter.Snapshot())
+		}
+		// What was found in sync is known to be ours, so that what somebody adds to it does not disown it.
+		testkit.Patch(t, networkPolicies, ns, "default-deny", "somebody", `{"spec":{"ingress":[{}]}}`)
+		testkit.Patch(t, networkPolicies, ns, "default-deny", "somebody", `{"spec":{"policyTypes":["Ingress"]}}`)
+		testkit.Eventually(t, patience, func() (bool, string) {
+			types, _, _ := unstructured.NestedStringSlice(testkit.Get(t, networkPolicies, ns, "default-deny").Object, "spec", "policyTypes")
+			return len(types) == 2, fmt.Sprintf("policyTypes are %v", types)
+		})
+		testkit.Patch(t, namespaces, "", ns, "somebody", strings.Replace(deny, "%s", "null", 1))
+		waitGone(t, networkPolicies, ns, "default-deny")
 	})
-	testkit.Patch(t, namespaces, "", ns, "somebody", strings.Replace(deny, "%s", "null", 1))
-	waitGone(t, networkPolicies, ns, "default-deny")
 }
 
 // A namespace that lost its label while nobody watched may have been left out by a changed selector: what stands is left
 // over, and plan says so.
 func TestLabelLostWhileDown(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	conf := fill(namespaceConfig, ns, name)
-	r := start(t, testkit.Config(t), conf).ready()
-	testkit.Patch(t, namespaces, "", ns, "somebody", `{"metadata":{"labels":{"`+name+`.example.com/deny":"yes"}}}`)
-	testkit.Eventually(t, patience, func() (bool, string) {
-		return testkit.Find(t, networkPolicies, ns, "default-deny") != nil, "no NetworkPolicy"
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		conf := fill(namespaceConfig, ns, name)
+		r := start(t, testkit.Config(t), conf).ready()
+		testkit.Patch(t, namespaces, "", ns, "somebody", `{"metadata":{"labels":{"`+name+`.example.com/deny":"yes"}}}`)
+		testkit.Eventually(t, patience, func() (bool, string) {
+			return testkit.Find(t, networkPolicies, ns, "default-deny") != nil, "no NetworkPolicy"
+		})
+		r.halt()
+		testkit.Patch(t, namespaces, "", ns, "somebody", `{"metadata":{"labels":{"`+name+`.example.com/deny":null}}}`)
+		surveyAll(t, testkit.Config(t), survey.Options{}, conf).expect(t, ns, "leftover default-deny")
+		counter := testkit.NewCounter()
+		start(t, counter.Wrap(testkit.Config(t)), conf).ready()
+		quiet(t, counter)
+		if n := counter.Mutating(); n > 0 || testkit.Find(t, networkPolicies, ns, "default-deny") == nil {
+			t.Errorf("%d writes: %v", n, counter.Snapshot())
+		}
 	})
-	r.halt()
-	testkit.Patch(t, namespaces, "", ns, "somebody", `{"metadata":{"labels":{"`+name+`.example.com/deny":null}}}`)
-	surveyAll(t, testkit.Config(t), survey.Options{}, conf).expect(t, ns, "leftover default-deny")
-	counter := testkit.NewCounter()
-	start(t, counter.Wrap(testkit.Config(t)), conf).ready()
-	quiet(t, counter)
-	if n := counter.Mutating(); n > 0 || testkit.Find(t, networkPolicies, ns, "default-deny") == nil {
-		t.Errorf("%d writes: %v", n, counter.Snapshot())
-	}
 }
 
 // elsewhere lets the Widget say in which of two namespaces its ConfigMap goes.
@@ -216,76 +219,79 @@ func elsewhere(conf, other, own string) string {
 }
 
 func TestOtherNamespace(t *testing.T) {
-	t.Parallel()
-	ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
-	start(t, testkit.Config(t), elsewhere(fill(widgetConfig, ns, name), other, ns)).ready()
-	testkit.Apply(t, ns, widget("a", `{namespace: `+other+`, data: {key: value}}`))
-	cm := waitData(t, other, "a", "key", "value")
-	up := waitCondition(t, widgets, ns, "a", "Ready", "True")
-	if len(cm.GetOwnerReferences()) > 0 || cm.GetAnnotations()[name+".example.com/owner"] != ns+"/a/"+string(up.GetUID()) {
-		t.Errorf("the mark is %v and %v", cm.GetOwnerReferences(), cm.GetAnnotations())
-	}
-	if f := up.GetFinalizers(); len(f) != 1 || f[0] != name+".example.com/cleanup" {
-		t.Errorf("finalizers are %v", f)
-	}
+	inMemory(t, func(t *testing.T) {
+		ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+		start(t, testkit.Config(t), elsewhere(fill(widgetConfig, ns, name), other, ns)).ready()
+		testkit.Apply(t, ns, widget("a", `{namespace: `+other+`, data: {key: value}}`))
+		cm := waitData(t, other, "a", "key", "value")
+		up := waitCondition(t, widgets, ns, "a", "Ready", "True")
+		if len(cm.GetOwnerReferences()) > 0 || cm.GetAnnotations()[name+".example.com/owner"] != ns+"/a/"+string(up.GetUID()) {
+			t.Errorf("the mark is %v and %v", cm.GetOwnerReferences(), cm.GetAnnotations())
+		}
+		if f := up.GetFinalizers(); len(f) != 1 || f[0] != name+".example.com/cleanup" {
+			t.Errorf("finalizers are %v", f)
+		}
 
-	// A move into the upstream's own namespace takes the old one away, and the finalizer with it.
-	testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"namespace":"`+ns+`"}}`)
-	waitData(t, ns, "a", "key", "value")
-	waitGone(t, configMaps, other, "a")
-	testkit.Eventually(t, patience, func() (bool, string) {
-		f := testkit.Get(t, widgets, ns, "a").GetFinalizers()
-		return len(f) == 0, "finalizers stay: " + strings.Join(f, ", ")
+		// A move into the upstream's own namespace takes the old one away, and the finalizer with it.
+		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"namespace":"`+ns+`"}}`)
+		waitData(t, ns, "a", "key", "value")
+		waitGone(t, configMaps, other, "a")
+		testkit.Eventually(t, patience, func() (bool, string) {
+			f := testkit.Get(t, widgets, ns, "a").GetFinalizers()
+			return len(f) == 0, "finalizers stay: " + strings.Join(f, ", ")
+		})
+
+		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"namespace":"`+other+`"}}`)
+		waitData(t, other, "a", "key", "value")
+		testkit.Delete(t, widgets, ns, "a")
+		waitGone(t, configMaps, other, "a")
+		waitGone(t, widgets, ns, "a")
+
+		testkit.Apply(t, ns, widget("b", `{namespace: kube-system, data: {key: value}}`))
+		up = waitCondition(t, widgets, ns, "b", "Ready", "False")
+		if _, reason, message := condition(up, "Ready"); reason != "RenderFailed" || !strings.Contains(message, "kube-system") {
+			t.Errorf("a namespace that is not allowed gives %s: %s", reason, message)
+		}
 	})
-
-	testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"namespace":"`+other+`"}}`)
-	waitData(t, other, "a", "key", "value")
-	testkit.Delete(t, widgets, ns, "a")
-	waitGone(t, configMaps, other, "a")
-	waitGone(t, widgets, ns, "a")
-
-	testkit.Apply(t, ns, widget("b", `{namespace: kube-system, data: {key: value}}`))
-	up = waitCondition(t, widgets, ns, "b", "Ready", "False")
-	if _, reason, message := condition(up, "Ready"); reason != "RenderFailed" || !strings.Contains(message, "kube-system") {
-		t.Errorf("a namespace that is not allowed gives %s: %s", reason, message)
-	}
 }
 
 func TestUpstreamWithoutStatusSubresource(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	counter := testkit.NewCounter()
-	start(t, counter.Wrap(testkit.Config(t)), strings.Replace(fill(widgetConfig, ns, name), "kind: Widget", "kind: Plain", 1)).ready()
-	testkit.Apply(t, ns, object("Plain", "a", `{data: {key: value}}`))
-	waitData(t, ns, "a", "key", "value")
-	testkit.Eventually(t, patience, func() (bool, string) {
-		status, reason, message := condition(testkit.Get(t, plains, ns, "a"), "Ready")
-		return status == "True", "Ready is " + status + ", " + reason + ": " + message
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		counter := testkit.NewCounter()
+		start(t, counter.Wrap(testkit.Config(t)), strings.Replace(fill(widgetConfig, ns, name), "kind: Widget", "kind: Plain", 1)).ready()
+		testkit.Apply(t, ns, object("Plain", "a", `{data: {key: value}}`))
+		waitData(t, ns, "a", "key", "value")
+		testkit.Eventually(t, patience, func() (bool, string) {
+			status, reason, message := condition(testkit.Get(t, plains, ns, "a"), "Ready")
+			return status == "True", "Ready is " + status + ", " + reason + ": " + message
+		})
+		quiet(t, counter)
+		counter.Reset()
+		testkit.Patch(t, plains, ns, "a", "somebody", `{"metadata":{"labels":{"touched":"yes"}}}`)
+		quiet(t, counter)
+		if counter.Mutating() > 2 {
+			t.Errorf("a status in the main resource must not chase its own generation: %v", counter.Snapshot())
+		}
 	})
-	quiet(t, counter)
-	counter.Reset()
-	testkit.Patch(t, plains, ns, "a", "somebody", `{"metadata":{"labels":{"touched":"yes"}}}`)
-	quiet(t, counter)
-	if counter.Mutating() > 2 {
-		t.Errorf("a status in the main resource must not chase its own generation: %v", counter.Snapshot())
-	}
 }
 
 func TestClusterScopedUpstream(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	conf := strings.NewReplacer("kind: Widget, namespaces: ["+ns+"]", "kind: Team",
-		"        name: {{ .spec.name | default .metadata.name }}\n", "        name: {{ .metadata.name }}\n        namespace: {{ .spec.namespace }}\n",
-		"    # downstream\n", "    targetNamespaces: {from: List, names: ["+ns+"]}\n").Replace(fill(widgetConfig, ns, name))
-	start(t, testkit.Config(t), conf).ready()
-	testkit.Apply(t, "", object("Team", name, `{namespace: `+ns+`, data: {key: value}}`))
-	cm := waitData(t, ns, name, "key", "value")
-	if len(cm.GetOwnerReferences()) != 1 {
-		t.Errorf("a cluster-scoped owner may own by reference; the mark is %v %v", cm.GetOwnerReferences(), cm.GetAnnotations())
-	}
-	waitCondition(t, teams, "", name, "Ready", "True")
-	testkit.Delete(t, teams, "", name)
-	waitGone(t, configMaps, ns, name)
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		conf := strings.NewReplacer("kind: Widget, namespaces: ["+ns+"]", "kind: Team",
+			"        name: {{ .spec.name | default .metadata.name }}\n", "        name: {{ .metadata.name }}\n        namespace: {{ .spec.namespace }}\n",
+			"    # downstream\n", "    targetNamespaces: {from: List, names: ["+ns+"]}\n").Replace(fill(widgetConfig, ns, name))
+		start(t, testkit.Config(t), conf).ready()
+		testkit.Apply(t, "", object("Team", name, `{namespace: `+ns+`, data: {key: value}}`))
+		cm := waitData(t, ns, name, "key", "value")
+		if len(cm.GetOwnerReferences()) != 1 {
+			t.Errorf("a cluster-scoped owner may own by reference; the mark is %v %v", cm.GetOwnerReferences(), cm.GetAnnotations())
+		}
+		waitCondition(t, teams, "", name, "Ready", "True")
+		testkit.Delete(t, teams, "", name)
+		waitGone(t, configMaps, ns, name)
+	})
 }
 
 const copyConfig = `
@@ -314,57 +320,60 @@ events: None
 
 // The copy bears the label that makes a ConfigMap be copied, and is not copied itself.
 func TestSameKind(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	counter := testkit.NewCounter()
-	start(t, counter.Wrap(testkit.Config(t)), fill(copyConfig, ns, name)).ready()
-	testkit.Apply(t, ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {`+name+`.example.com/copy: "yes"}}, data: {key: value}}`)
-	waitData(t, ns, "a-copy", "key", "value")
-	quiet(t, counter)
-	if testkit.Find(t, configMaps, ns, "a-copy-copy") != nil {
-		t.Error("the copy was copied")
-	}
-	testkit.Patch(t, configMaps, ns, "a", "somebody", `{"data":{"key":"changed"}}`)
-	waitData(t, ns, "a-copy", "key", "changed")
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		counter := testkit.NewCounter()
+		start(t, counter.Wrap(testkit.Config(t)), fill(copyConfig, ns, name)).ready()
+		testkit.Apply(t, ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {`+name+`.example.com/copy: "yes"}}, data: {key: value}}`)
+		waitData(t, ns, "a-copy", "key", "value")
+		quiet(t, counter)
+		if testkit.Find(t, configMaps, ns, "a-copy-copy") != nil {
+			t.Error("the copy was copied")
+		}
+		testkit.Patch(t, configMaps, ns, "a", "somebody", `{"data":{"key":"changed"}}`)
+		waitData(t, ns, "a-copy", "key", "changed")
+	})
 }
 
 // Two operators on one upstream kind keep out of each other's way.
 func TestTwoOperatorsOnOneKind(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	second := strings.NewReplacer(".status.downstreams", ".status.other",
-		"{ready: Ready, valid: Valid, reconciling: Reconciling, stalled: Stalled}", "{ready: SecondReady}",
-		"{{ .spec.name | default .metadata.name }}", "{{ printf \"%s-second\" .metadata.name }}").Replace(fill(widgetConfig, ns, name+"-2"))
-	counter := testkit.NewCounter()
-	start(t, counter.Wrap(testkit.Config(t)), fill(widgetConfig, ns, name+"-1"), second).ready()
-	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-	waitData(t, ns, "a", "key", "value")
-	waitData(t, ns, "a-second", "key", "value")
-	waitCondition(t, widgets, ns, "a", "Ready", "True")
-	up := waitCondition(t, widgets, ns, "a", "SecondReady", "True")
-	if others, _, _ := unstructured.NestedSlice(up.Object, "status", "other"); len(others) != 1 || len(downstreamsOf(up)) != 1 {
-		t.Errorf("the status is %v", up.Object["status"])
-	}
-	quiet(t, counter)
-	if n := counter.Mutating(); n > 6 {
-		t.Errorf("two operators made %d writes for one object: %v", n, counter.Snapshot())
-	}
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		second := strings.NewReplacer(".status.downstreams", ".status.other",
+			"{ready: Ready, valid: Valid, reconciling: Reconciling, stalled: Stalled}", "{ready: SecondReady}",
+			"{{ .spec.name | default .metadata.name }}", "{{ printf \"%s-second\" .metadata.name }}").Replace(fill(widgetConfig, ns, name+"-2"))
+		counter := testkit.NewCounter()
+		start(t, counter.Wrap(testkit.Config(t)), fill(widgetConfig, ns, name+"-1"), second).ready()
+		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+		waitData(t, ns, "a", "key", "value")
+		waitData(t, ns, "a-second", "key", "value")
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		up := waitCondition(t, widgets, ns, "a", "SecondReady", "True")
+		if others, _, _ := unstructured.NestedSlice(up.Object, "status", "other"); len(others) != 1 || len(downstreamsOf(up)) != 1 {
+			t.Errorf("the status is %v", up.Object["status"])
+		}
+		quiet(t, counter)
+		if n := counter.Mutating(); n > 6 {
+			t.Errorf("two operators made %d writes for one object: %v", n, counter.Snapshot())
+		}
+	})
 }
 
 // A copy that loses its hash is still a copy.
 func TestCopyWithoutHashIsNotCopied(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	start(t, testkit.Config(t), fill(copyConfig, ns, name)).ready()
-	testkit.Apply(t, ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {`+name+`.example.com/copy: "yes"}}, data: {key: value}}`)
-	waitData(t, ns, "a-copy", "key", "value")
-	for range 5 {
-		testkit.Patch(t, configMaps, ns, "a-copy", "somebody", `{"metadata":{"annotations":{"`+name+`.example.com/hash":null}}}`)
-		testkit.Eventually(t, patience, func() (bool, string) {
-			return testkit.Get(t, configMaps, ns, "a-copy").GetAnnotations()[name+".example.com/hash"] != "", "not repaired"
-		})
-	}
-	if testkit.Find(t, configMaps, ns, "a-copy-copy") != nil {
-		t.Error("the copy was copied")
-	}
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		start(t, testkit.Config(t), fill(copyConfig, ns, name)).ready()
+		testkit.Apply(t, ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {`+name+`.example.com/copy: "yes"}}, data: {key: value}}`)
+		waitData(t, ns, "a-copy", "key", "value")
+		for range 5 {
+			testkit.Patch(t, configMaps, ns, "a-copy", "somebody", `{"metadata":{"annotations":{"`+name+`.example.com/hash":null}}}`)
+			testkit.Eventually(t, patience, func() (bool, string) {
+				return testkit.Get(t, configMaps, ns, "a-copy").GetAnnotations()[name+".example.com/hash"] != "", "not repaired"
+			})
+		}
+		if testkit.Find(t, configMaps, ns, "a-copy-copy") != nil {
+			t.Error("the copy was copied")
+		}
+	})
 }

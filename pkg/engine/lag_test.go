@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package engine_test
 
 import (
@@ -72,38 +70,39 @@ func (b *heldBody) Read(data []byte) (int, error) {
 // TestUpstreamGoneAheadOfItsWatch: once the API server has said that an upstream is gone, nothing is made for it any more,
 // though its watch is behind. The garbage collector would take it away each time.
 func TestUpstreamGoneAheadOfItsWatch(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	watches, counter := &held{resource: "widgets"}, testkit.NewCounter()
-	start(t, watches.wrap(counter.Wrap(testkit.Config(t))), fill(widgetConfig, ns, name)).ready()
-	testkit.Apply(t, ns, widget("a", "{data: {key: a}}"))
-	waitCondition(t, widgets, ns, "a", "Ready", "True")
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		watches, counter := &held{resource: "widgets"}, testkit.NewCounter()
+		start(t, watches.wrap(counter.Wrap(testkit.Config(t))), fill(widgetConfig, ns, name)).ready()
+		testkit.Apply(t, ns, widget("a", "{data: {key: a}}"))
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
 
-	release := watches.hold()
-	testkit.Delete(t, widgets, ns, "a")
-	told := func() time.Time { // before the object is made again, the upstream is looked for
-		for _, r := range counter.Requests() {
-			if r.Key() == "LIST widgets" && strings.Contains(r.Query, "metadata.name") {
-				return r.Sent
+		release := watches.hold()
+		testkit.Delete(t, widgets, ns, "a")
+		told := func() time.Time { // before the object is made again, the upstream is looked for
+			for _, r := range counter.Requests() {
+				if r.Key() == "LIST widgets" && strings.Contains(r.Query, "metadata.name") {
+					return r.Sent
+				}
 			}
+			return time.Time{}
 		}
-		return time.Time{}
-	}
-	// Time enough for what would be made again after a second.
-	const enough = 5 * time.Second
-	testkit.Eventually(t, patience, func() (bool, string) {
+		// Time enough for what would be made again after a second.
+		const enough = 5 * time.Second
+		testkit.Eventually(t, patience, func() (bool, string) {
+			at := told()
+			return !at.IsZero() && time.Since(at) > enough, "nobody has been told that the upstream is gone"
+		})
 		at := told()
-		return !at.IsZero() && time.Since(at) > enough, "nobody has been told that the upstream is gone"
-	})
-	at := told()
-	again := counter.Requests(testkit.Before(at.Add(enough)), func(r testkit.Request) bool { return r.Mutating() && r.Sent.After(at) })
-	if len(again) > 0 {
-		t.Errorf("there were %d writes for an upstream that is gone, such as %s", len(again), again[0].Key())
-	}
-	release()
-	waitGone(t, configMaps, ns, "a")
+		again := counter.Requests(testkit.Before(at.Add(enough)), func(r testkit.Request) bool { return r.Mutating() && r.Sent.After(at) })
+		if len(again) > 0 {
+			t.Errorf("there were %d writes for an upstream that is gone, such as %s", len(again), again[0].Key())
+		}
+		release()
+		waitGone(t, configMaps, ns, "a")
 
-	// The next one of that name is another one.
-	testkit.Apply(t, ns, widget("a", "{data: {key: b}}"))
-	waitData(t, ns, "a", "key", "b")
+		// The next one of that name is another one.
+		testkit.Apply(t, ns, widget("a", "{data: {key: b}}"))
+		waitData(t, ns, "a", "key", "b")
+	})
 }

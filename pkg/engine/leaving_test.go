@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package engine_test
 
 import (
@@ -54,7 +52,6 @@ func cleanedUp(t *testing.T, ns, other, name string) {
 // A label that is lost while a config with errors only deletes: nothing is done until the config is right, and then its
 // downstreams go. What is deleted meanwhile goes at once.
 func TestLabelLostWithABrokenConfig(t *testing.T) {
-	t.Parallel()
 	bySelection(t, func(t *testing.T, selection string) {
 		ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
 		good := chosen(selection, ns, other, name)
@@ -93,7 +90,6 @@ func TestLabelLostWithABrokenConfig(t *testing.T) {
 // A label that is lost while no process runs looks like a changed selector: what there is stays, and is told. A deletion is
 // none of that. Once the label is set and removed again, it goes.
 func TestLabelLostWhileNothingRuns(t *testing.T) {
-	t.Parallel()
 	bySelection(t, func(t *testing.T, selection string) {
 		ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
 		conf := chosen(selection, ns, other, name)
@@ -128,7 +124,6 @@ func TestLabelLostWhileNothingRuns(t *testing.T) {
 // A standby keeps nothing of upstreams that are gone, or that the leader has cleaned up after; and it cleans up itself after one
 // that the leader did not live to clean up after.
 func TestStandbyKeepsNothing(t *testing.T) {
-	t.Parallel()
 	bySelection(t, func(t *testing.T, selection string) {
 		ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
 		conf := chosen(selection, ns, other, name)
@@ -171,50 +166,51 @@ func TestStandbyKeepsNothing(t *testing.T) {
 
 // A session that only deletes, of a config that has run before, hears of a kind that comes back.
 func TestKindComesBackToABrokenConfig(t *testing.T) {
-	t.Parallel()
-	ns, other, name, up := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t), testkit.Unique(t)+"-up"
-	installLate(t, name)
-	installLate(t, up)
-	conf := withLate(fill(widgetConfig, ns, name), name, other) + "validate: [{rule: '!has(self.spec.level) || self.spec.level <= 20'}]\n"
-	faults := testkit.NewFaults()
-	r := start(t, faults.Wrap(testkit.Config(t)), replaceOnce(t, conf, "{apiVersion: test.example.com/v1, kind: Widget,", "{apiVersion: "+up+".example.com/v1, kind: Late,")).ready()
-	testkit.Eventually(t, patience, func() (bool, string) {
-		_, err := testkit.TryApply(t, ns, "{apiVersion: "+up+".example.com/v1, kind: Late, metadata: {name: a}, spec: {data: {key: value}}}")
-		return err == nil, text(err)
+	inMemory(t, func(t *testing.T) {
+		ns, other, name, up := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t), testkit.Unique(t)+"-up"
+		installLate(t, name)
+		installLate(t, up)
+		conf := withLate(fill(widgetConfig, ns, name), name, other) + "validate: [{rule: '!has(self.spec.level) || self.spec.level <= 20'}]\n"
+		faults := testkit.NewFaults()
+		r := start(t, faults.Wrap(testkit.Config(t)), replaceOnce(t, conf, "{apiVersion: test.example.com/v1, kind: Widget,", "{apiVersion: "+up+".example.com/v1, kind: Late,")).ready()
+		testkit.Eventually(t, patience, func() (bool, string) {
+			_, err := testkit.TryApply(t, ns, "{apiVersion: "+up+".example.com/v1, kind: Late, metadata: {name: a}, spec: {data: {key: value}}}")
+			return err == nil, text(err)
+		})
+		waitLate(t, other, name, "a", "value")
+		testkit.Eventually(t, patience, func() (bool, string) {
+			status, reason, message := condition(testkit.Get(t, lates(up), ns, "a"), "Ready")
+			return status == "True", reason + ": " + message
+		})
+		servesLate(t, up, false)
+		waitState(t, name, "KindMissing")
+		servesLate(t, name, false)
+		// It hears of the kind once the changed schema is published: then no session goes on by the one before.
+		deaf := faults.Answer(http.StatusServiceUnavailable, func(r *http.Request) bool { return strings.Contains(r.URL.Path, "/apis/"+up+".example.com") })
+		testkit.Update(t, crds, "", "lates."+up+".example.com", func(u *unstructured.Unstructured) {
+			versions, _, _ := unstructured.NestedSlice(u.Object, "spec", "versions")
+			free := map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}
+			spec := map[string]any{"type": "object", "properties": map[string]any{"level": map[string]any{"type": "string"}, "data": free}}
+			_ = unstructured.SetNestedMap(versions[0].(map[string]any), map[string]any{"type": "object", "properties": map[string]any{"spec": spec, "status": runtime.DeepCopyJSON(free)}},
+				"schema", "openAPIV3Schema")
+			_ = unstructured.SetNestedSlice(u.Object, versions, "spec", "versions")
+		})
+		servesLate(t, up, true)
+		source, err := kinds.Live(testkit.Config(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		testkit.Eventually(t, patience, func() (bool, string) {
+			source.Invalidate()
+			k, err := source.Kind(lates(up).GroupVersion().WithKind("Late"))
+			return err == nil && k.Schema != nil && len(k.Schema.Properties["spec"].Properties) > 0, text(err)
+		})
+		deaf.Off()
+		notReady(t, r, "ConfigRefused", "validate[0].rule", cleansUp)
+		testkit.Delete(t, lates(up), ns, "a")
+		waitsFor(t, lates(up), ns, "a", "KindNotServed", "serves it in no version")
+		servesLate(t, name, true)
+		waitGone(t, lates(up), ns, "a")
+		waitGone(t, lates(name), other, "a")
 	})
-	waitLate(t, other, name, "a", "value")
-	testkit.Eventually(t, patience, func() (bool, string) {
-		status, reason, message := condition(testkit.Get(t, lates(up), ns, "a"), "Ready")
-		return status == "True", reason + ": " + message
-	})
-	servesLate(t, up, false)
-	waitState(t, name, "KindMissing")
-	servesLate(t, name, false)
-	// It hears of the kind once the changed schema is published: then no session goes on by the one before.
-	deaf := faults.Answer(http.StatusServiceUnavailable, func(r *http.Request) bool { return strings.Contains(r.URL.Path, "/apis/"+up+".example.com") })
-	testkit.Update(t, crds, "", "lates."+up+".example.com", func(u *unstructured.Unstructured) {
-		versions, _, _ := unstructured.NestedSlice(u.Object, "spec", "versions")
-		free := map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}
-		spec := map[string]any{"type": "object", "properties": map[string]any{"level": map[string]any{"type": "string"}, "data": free}}
-		_ = unstructured.SetNestedMap(versions[0].(map[string]any), map[string]any{"type": "object", "properties": map[string]any{"spec": spec, "status": runtime.DeepCopyJSON(free)}},
-			"schema", "openAPIV3Schema")
-		_ = unstructured.SetNestedSlice(u.Object, versions, "spec", "versions")
-	})
-	servesLate(t, up, true)
-	source, err := kinds.Live(testkit.Config(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	testkit.Eventually(t, patience, func() (bool, string) {
-		source.Invalidate()
-		k, err := source.Kind(lates(up).GroupVersion().WithKind("Late"))
-		return err == nil && k.Schema != nil && len(k.Schema.Properties["spec"].Properties) > 0, text(err)
-	})
-	deaf.Off()
-	notReady(t, r, "ConfigRefused", "validate[0].rule", cleansUp)
-	testkit.Delete(t, lates(up), ns, "a")
-	waitsFor(t, lates(up), ns, "a", "KindNotServed", "serves it in no version")
-	servesLate(t, name, true)
-	waitGone(t, lates(up), ns, "a")
-	waitGone(t, lates(name), other, "a")
 }

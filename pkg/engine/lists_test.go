@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package engine_test
 
 import (
@@ -72,9 +70,9 @@ func monitor(operator, name, team, url string) string {
 
 // A list has the objects that match, sorted by name. It follows those that enter it, leave it or change, and a change wakes nobody else.
 func TestListInput(t *testing.T) {
+	t.Parallel()
 	for reason, matching := range matchings {
-		t.Run(reason, func(t *testing.T) {
-			t.Parallel()
+		t.Run(reason, bubbled(func(t *testing.T) {
 			ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
 			counter := testkit.NewCounter()
 			testkit.Apply(t, ns, monitor(name, "b", "red", "2"))
@@ -134,15 +132,15 @@ func TestListInput(t *testing.T) {
 			if counter.Total() != 0 {
 				t.Errorf("a field that nobody reads, and an object in nobody's list: %v", counter.Snapshot())
 			}
-		})
+		}))
 	}
 }
 
 // While a list is unknown, what was made of it stays: if it has too many objects, and if the expression fails for one of them.
 func TestListInputUnknown(t *testing.T) {
+	t.Parallel()
 	for reason, matching := range matchings {
-		t.Run(reason, func(t *testing.T) {
-			t.Parallel()
+		t.Run(reason, bubbled(func(t *testing.T) {
 			ns, name := testkit.Namespace(t), testkit.Unique(t)
 			testkit.Apply(t, ns, monitor(name, "a", "red", "1"))
 			applyReader(t, ns, "red", "red")
@@ -164,72 +162,74 @@ func TestListInputUnknown(t *testing.T) {
 			waitData(t, ns, "red-all", "urls", "b=2 c=3")
 			testkit.Delete(t, configMaps, ns, "d")
 			waitData(t, ns, "red-all", "urls", "b=changed c=3")
-		})
+		}))
 	}
 }
 
 // A watch that is refused or broken shows no empty list.
 func TestListInputForbidden(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	faults := testkit.NewFaults()
-	testkit.Apply(t, ns, monitor(name, "a", "red", "1"))
-	applyReader(t, ns, "red", "red")
-	ofList := func(r *http.Request) bool {
-		return strings.HasSuffix(r.URL.Path, "/configmaps") && strings.Contains(r.URL.RawQuery, "monitor%3D")
-	}
-	refused := faults.Answer(http.StatusForbidden, ofList)
-	r := start(t, faults.Wrap(testkit.Config(t)), listOf(ns, name, matchings["indexed"]))
-	testkit.Eventually(t, patience, func() (bool, string) { return refused.Hits() > 2, "the watch is not opened" })
-	if testkit.Find(t, configMaps, ns, "red-all") != nil {
-		t.Fatal("made from a list that nobody could read")
-	}
-	refused.Off()
-	r.ready()
-	waitData(t, ns, "red-all", "urls", "a=1")
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		faults := testkit.NewFaults()
+		testkit.Apply(t, ns, monitor(name, "a", "red", "1"))
+		applyReader(t, ns, "red", "red")
+		ofList := func(r *http.Request) bool {
+			return strings.HasSuffix(r.URL.Path, "/configmaps") && strings.Contains(r.URL.RawQuery, "monitor%3D")
+		}
+		refused := faults.Answer(http.StatusForbidden, ofList)
+		r := start(t, faults.Wrap(testkit.Config(t)), listOf(ns, name, matchings["indexed"]))
+		testkit.Eventually(t, patience, func() (bool, string) { return refused.Hits() > 2, "the watch is not opened" })
+		if testkit.Find(t, configMaps, ns, "red-all") != nil {
+			t.Fatal("made from a list that nobody could read")
+		}
+		refused.Off()
+		r.ready()
+		waitData(t, ns, "red-all", "urls", "a=1")
 
-	refused = faults.Answer(http.StatusForbidden, ofList)
-	faults.Cut(ofList)
-	testkit.Eventually(t, patience, func() (bool, string) { return refused.Hits() > 2, "the watch was not interrupted" })
-	applyReader(t, ns, "late", "red") // is made from what was seen last
-	waitData(t, ns, "late-all", "urls", "a=1")
-	if urls := testkit.Get(t, configMaps, ns, "red-all"); !strings.Contains(fmt.Sprint(urls.Object["data"]), "urls:a=1") {
-		t.Errorf("the list shrank: %v", urls.Object["data"])
-	}
-	refused.Off()
-	testkit.Apply(t, ns, monitor(name, "a", "red", "2"))
-	waitData(t, ns, "red-all", "urls", "a=2")
+		refused = faults.Answer(http.StatusForbidden, ofList)
+		faults.Cut(ofList)
+		testkit.Eventually(t, patience, func() (bool, string) { return refused.Hits() > 2, "the watch was not interrupted" })
+		applyReader(t, ns, "late", "red") // is made from what was seen last
+		waitData(t, ns, "late-all", "urls", "a=1")
+		if urls := testkit.Get(t, configMaps, ns, "red-all"); !strings.Contains(fmt.Sprint(urls.Object["data"]), "urls:a=1") {
+			t.Errorf("the list shrank: %v", urls.Object["data"])
+		}
+		refused.Off()
+		testkit.Apply(t, ns, monitor(name, "a", "red", "2"))
+		waitData(t, ns, "red-all", "urls", "a=2")
+	})
 }
 
 // A list may have the objects of other namespaces: those that are named, or of all.
 func TestListInputNamespaces(t *testing.T) {
-	t.Parallel()
-	ns, one, two := testkit.Namespace(t), testkit.Namespace(t), testkit.Namespace(t)
-	for _, c := range []struct {
-		namespaces, want string
-	}{
-		{fmt.Sprintf("[%s, %s]", ns, one), "own=0 a=1"},
-		{`["*"]`, "own=0 a=1 a=2"},
-	} {
-		name := testkit.Unique(t)
-		for at, m := range map[string]string{ns: monitor(name, "own", "red", "0"), one: monitor(name, "a", "red", "1"), two: monitor(name, "a", "red", "2")} {
-			testkit.Apply(t, at, m)
-		}
-		applyReader(t, ns, "red", "red")
-		r := start(t, testkit.Config(t), strings.Replace(listOf(ns, name, matchings["indexed"]), "maxItems: 400", "namespaces: "+c.namespaces, 1))
-		testkit.Eventually(t, patience, func() (bool, string) {
-			u := testkit.Find(t, configMaps, ns, "red-all")
-			if u == nil {
-				return false, "absent"
+	inMemory(t, func(t *testing.T) {
+		ns, one, two := testkit.Namespace(t), testkit.Namespace(t), testkit.Namespace(t)
+		for _, c := range []struct {
+			namespaces, want string
+		}{
+			{fmt.Sprintf("[%s, %s]", ns, one), "own=0 a=1"},
+			{`["*"]`, "own=0 a=1 a=2"},
+		} {
+			name := testkit.Unique(t)
+			for at, m := range map[string]string{ns: monitor(name, "own", "red", "0"), one: monitor(name, "a", "red", "1"), two: monitor(name, "a", "red", "2")} {
+				testkit.Apply(t, at, m)
 			}
-			urls, _, _ := unstructured.NestedString(u.Object, "data", "urls")
-			have, want := strings.Fields(urls), strings.Fields(c.want)
-			return len(have) == len(want) && sameItems(have, want), urls
-		})
-		testkit.Delete(t, widgets, ns, "red")
-		waitGone(t, widgets, ns, "red")
-		r.halt()
-	}
+			applyReader(t, ns, "red", "red")
+			r := start(t, testkit.Config(t), strings.Replace(listOf(ns, name, matchings["indexed"]), "maxItems: 400", "namespaces: "+c.namespaces, 1))
+			testkit.Eventually(t, patience, func() (bool, string) {
+				u := testkit.Find(t, configMaps, ns, "red-all")
+				if u == nil {
+					return false, "absent"
+				}
+				urls, _, _ := unstructured.NestedString(u.Object, "data", "urls")
+				have, want := strings.Fields(urls), strings.Fields(c.want)
+				return len(have) == len(want) && sameItems(have, want), urls
+			})
+			testkit.Delete(t, widgets, ns, "red")
+			waitGone(t, widgets, ns, "red")
+			r.halt()
+		}
+	})
 }
 
 func sameItems(a, b []string) bool {
@@ -248,56 +248,58 @@ func sameItems(a, b []string) bool {
 
 // Of a thousand objects a change of one costs the writes of the one upstream that has it, and nothing at rest.
 func TestListInputOfAThousand(t *testing.T) {
-	t.Parallel()
-	const teams, each = 20, 50
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	counter := testkit.NewCounter()
-	client := dynamic.NewForConfigOrDie(testkit.Config(t)).Resource(configMaps).Namespace(ns)
-	for i := range teams * each {
-		u := testkit.Parse(t, monitor(name, fmt.Sprintf("m%04d", i), fmt.Sprintf("team%d", i%teams), "1"))
-		if _, err := client.Create(context.Background(), u, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
+	inMemory(t, func(t *testing.T) {
+		const teams, each = 20, 50
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		counter := testkit.NewCounter()
+		client := dynamic.NewForConfigOrDie(testkit.Config(t)).Resource(configMaps).Namespace(ns)
+		for i := range teams * each {
+			u := testkit.Parse(t, monitor(name, fmt.Sprintf("m%04d", i), fmt.Sprintf("team%d", i%teams), "1"))
+			if _, err := client.Create(context.Background(), u, metav1.CreateOptions{}); err != nil {
+				t.Fatal(err)
+			}
 		}
-	}
-	for i := range teams {
-		applyReader(t, ns, fmt.Sprintf("w%d", i), fmt.Sprintf("team%d", i))
-	}
-	start(t, counter.Wrap(testkit.Config(t)), listOf(ns, name, matchings["indexed"])).ready()
-	for i := range teams {
-		waitData(t, ns, fmt.Sprintf("w%d-all", i), "count", fmt.Sprint(each))
-		waitCondition(t, widgets, ns, fmt.Sprintf("w%d", i), "Ready", "True")
-	}
-	quiet(t, counter)
-	counter.Reset()
-	renders := metric(t, "corollary_renders_total", name)
-	testkit.Apply(t, ns, monitor(name, "m0007", "team7", "changed"))
-	testkit.Eventually(t, patience, func() (bool, string) {
-		urls, _, _ := unstructured.NestedString(testkit.Get(t, configMaps, ns, "w7-all").Object, "data", "urls")
-		return strings.Contains(urls, "m0007=changed"), urls
+		for i := range teams {
+			applyReader(t, ns, fmt.Sprintf("w%d", i), fmt.Sprintf("team%d", i))
+		}
+		start(t, counter.Wrap(testkit.Config(t)), listOf(ns, name, matchings["indexed"])).ready()
+		for i := range teams {
+			waitData(t, ns, fmt.Sprintf("w%d-all", i), "count", fmt.Sprint(each))
+			waitCondition(t, widgets, ns, fmt.Sprintf("w%d", i), "Ready", "True")
+		}
+		quiet(t, counter)
+		counter.Reset()
+		renders := metric(t, "corollary_renders_total", name)
+		testkit.Apply(t, ns, monitor(name, "m0007", "team7", "changed"))
+		testkit.Eventually(t, patience, func() (bool, string) {
+			urls, _, _ := unstructured.NestedString(testkit.Get(t, configMaps, ns, "w7-all").Object, "data", "urls")
+			return strings.Contains(urls, "m0007=changed"), urls
+		})
+		quiet(t, counter)
+		if n := counter.Total(); n != 2 { // the object, and the hash in the status
+			t.Errorf("one of %d objects costs %v", teams*each, counter.Snapshot())
+		}
+		if n := metric(t, "corollary_renders_total", name) - renders; n != 1 {
+			t.Errorf("%v upstreams were rendered", n)
+		}
 	})
-	quiet(t, counter)
-	if n := counter.Total(); n != 2 { // the object, and the hash in the status
-		t.Errorf("one of %d objects costs %v", teams*each, counter.Snapshot())
-	}
-	if n := metric(t, "corollary_renders_total", name) - renders; n != 1 {
-		t.Errorf("%v upstreams were rendered", n)
-	}
 }
 
 // A downstream with forEach has an object for each object of a list.
 func TestListInputForEach(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	testkit.Apply(t, ns, monitor(name, "a", "red", "1"))
-	testkit.Apply(t, ns, monitor(name, "b", "red", "2"))
-	conf := strings.NewReplacer(`metadata: {name: "{{ .metadata.name }}-all"}`, `metadata: {name: "{{ .metadata.name }}-{{ item.metadata.name }}"}`,
-		"    template: |", "    forEach: {items: inputs.monitors}\n    template: |",
-		`urls: "{{ range $i, $m := input "monitors" }}{{ if $i }} {{ end }}{{ $m.metadata.name }}={{ $m.data.url }}{{ end }}"`, `value: {{ item.data.url | quote }}`,
-		`count: "{{ len (input "monitors") }}"`, "", "  downstreams: .status.downstreams\n", "").Replace(listOf(ns, name, matchings["indexed"]))
-	applyReader(t, ns, "red", "red")
-	start(t, testkit.Config(t), conf)
-	waitWorkers(t, ns, name, "red-a=1", "red-b=2")
-	testkit.Apply(t, ns, monitor(name, "c", "red", "3"))
-	testkit.Apply(t, ns, monitor(name, "b", "blue", "2"))
-	waitWorkers(t, ns, name, "red-a=1", "red-c=3")
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		testkit.Apply(t, ns, monitor(name, "a", "red", "1"))
+		testkit.Apply(t, ns, monitor(name, "b", "red", "2"))
+		conf := strings.NewReplacer(`metadata: {name: "{{ .metadata.name }}-all"}`, `metadata: {name: "{{ .metadata.name }}-{{ item.metadata.name }}"}`,
+			"    template: |", "    forEach: {items: inputs.monitors}\n    template: |",
+			`urls: "{{ range $i, $m := input "monitors" }}{{ if $i }} {{ end }}{{ $m.metadata.name }}={{ $m.data.url }}{{ end }}"`, `value: {{ item.data.url | quote }}`,
+			`count: "{{ len (input "monitors") }}"`, "", "  downstreams: .status.downstreams\n", "").Replace(listOf(ns, name, matchings["indexed"]))
+		applyReader(t, ns, "red", "red")
+		start(t, testkit.Config(t), conf)
+		waitWorkers(t, ns, name, "red-a=1", "red-b=2")
+		testkit.Apply(t, ns, monitor(name, "c", "red", "3"))
+		testkit.Apply(t, ns, monitor(name, "b", "blue", "2"))
+		waitWorkers(t, ns, name, "red-a=1", "red-c=3")
+	})
 }

@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package engine_test
 
 import (
@@ -48,63 +46,66 @@ func counting(cfg *rest.Config) (*rest.Config, paths) {
 // Operators that start together look up the kinds of one group and version once. Those of a reload do so again, since kinds often
 // change together with configs, and those of an unchanged config not at all.
 func TestOperatorsShareDiscovery(t *testing.T) {
-	t.Parallel()
-	const many = 12
-	ns := testkit.Namespace(t)
-	var configs []string
-	for i := range many {
-		text := fill(widgetConfig, ns, testkit.Unique(t))
-		// Operators on one kind must write different conditions.
-		text = strings.NewReplacer("ready: Ready, valid: Valid, reconciling: Reconciling, stalled: Stalled", fmt.Sprintf("ready: Ready%d", i),
-			"  downstreams: .status.downstreams\n", "", "{{ .spec.name | default .metadata.name }}", fmt.Sprintf("{{ .metadata.name }}-%d", i)).Replace(text)
-		if i%2 == 0 {
-			text = strings.Replace(text, "kind: Widget", "kind: Gadget", 1)
+	inMemory(t, func(t *testing.T) {
+		const many = 12
+		ns := testkit.Namespace(t)
+		var configs []string
+		for i := range many {
+			text := fill(widgetConfig, ns, testkit.Unique(t))
+			// Operators on one kind must write different conditions.
+			text = strings.NewReplacer("ready: Ready, valid: Valid, reconciling: Reconciling, stalled: Stalled", fmt.Sprintf("ready: Ready%d", i),
+				"  downstreams: .status.downstreams\n", "", "{{ .spec.name | default .metadata.name }}", fmt.Sprintf("{{ .metadata.name }}-%d", i)).Replace(text)
+			if i%2 == 0 {
+				text = strings.Replace(text, "kind: Widget", "kind: Gadget", 1)
+			}
+			configs = append(configs, text)
 		}
-		configs = append(configs, text)
-	}
-	cfg, requests := counting(testkit.Config(t))
-	r := start(t, cfg, configs...).ready()
-	lookUps := func() map[string]int {
-		found := requests.snapshot()
-		maps.DeleteFunc(found, func(path string, _ int) bool {
-			return path != "/version" && path != "/api/v1" && path != "/apis/test.example.com/v1" && !strings.HasPrefix(path, "/openapi/")
+		cfg, requests := counting(testkit.Config(t))
+		r := start(t, cfg, configs...).ready()
+		lookUps := func() map[string]int {
+			found := requests.snapshot()
+			maps.DeleteFunc(found, func(path string, _ int) bool {
+				return path != "/version" && path != "/api/v1" && path != "/apis/test.example.com/v1" && !strings.HasPrefix(path, "/openapi/")
+			})
+			return found
+		}
+		began := lookUps()
+		for path, n := range began {
+			if n > many/3 {
+				t.Errorf("%d requests for %s by %d operators", n, path, many)
+			}
+		}
+		r.reload()
+		never(t, func() (bool, string) {
+			return !maps.Equal(began, lookUps()), fmt.Sprintf("requests of a reload of equal configs: %v, %v before", lookUps(), began)
 		})
-		return found
-	}
-	began := lookUps()
-	for path, n := range began {
-		if n > many/3 {
-			t.Errorf("%d requests for %s by %d operators", n, path, many)
-		}
-	}
-	r.reload()
-	never(t, func() (bool, string) {
-		return !maps.Equal(began, lookUps()), fmt.Sprintf("requests of a reload of equal configs: %v, %v before", lookUps(), began)
-	})
-	r.write("a.yaml", withKey(configs[0], "version", "two"))
-	r.reload()
-	testkit.Eventually(t, patience, func() (bool, string) {
-		n := lookUps()["/apis/test.example.com/v1"]
-		return n > began["/apis/test.example.com/v1"], "the kinds of the changed config are not requested again"
+		r.write("a.yaml", withKey(configs[0], "version", "two"))
+		r.reload()
+		testkit.Eventually(t, patience, func() (bool, string) {
+			n := lookUps()["/apis/test.example.com/v1"]
+			return n > began["/apis/test.example.com/v1"], "the kinds of the changed config are not requested again"
+		})
 	})
 }
 
 // An operator at rest has one goroutine for its queue, however many workers it may have.
 func TestOperatorAtRestHasNoWorkers(t *testing.T) {
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	made(t, fill(widgetConfig, ns, name), ns, testkit.NewCounter())
-	testkit.Eventually(t, patience, func() (bool, string) {
-		var stacks bytes.Buffer
-		if err := pprof.Lookup("goroutine").WriteTo(&stacks, 2); err != nil {
-			t.Fatal(err)
-		}
-		n := 0
-		for stack := range strings.SplitSeq(stacks.String(), "\n\n") {
-			running, _, _ := strings.Cut(stack, "created by")
-			if strings.Contains(running, ".GetWithPriority(") || strings.Contains(running, ".runWorker(") {
-				n++
+	inTurn(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		made(t, fill(widgetConfig, ns, name), ns, testkit.NewCounter())
+		testkit.Eventually(t, patience, func() (bool, string) {
+			var stacks bytes.Buffer
+			if err := pprof.Lookup("goroutine").WriteTo(&stacks, 2); err != nil {
+				t.Fatal(err)
 			}
-		}
-		return n == 1, fmt.Sprintf("%d goroutines wait for upstreams or reconcile, want 1 of %d workers", n, workers)
+			n := 0
+			for stack := range strings.SplitSeq(stacks.String(), "\n\n") {
+				running, _, _ := strings.Cut(stack, "created by")
+				if strings.Contains(running, ".GetWithPriority(") || strings.Contains(running, ".runWorker(") {
+					n++
+				}
+			}
+			return n == 1, fmt.Sprintf("%d goroutines wait for upstreams or reconcile, want 1 of %d workers", n, workers)
+		})
 	})
 }

@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package engine_test
 
 import (
@@ -21,70 +19,72 @@ func annotated(name, annotation, spec string) string {
 
 // What does not meet the match conditions costs no request and is not listed. What meets them no longer is cleaned up after.
 func TestMatchConditions(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	conf := watched(fill(widgetConfig, ns, name), gold) + "parameters: {tier: gold}\n"
-	testkit.Apply(t, ns, annotated("before", "tier: silver", `{data: {key: value}}`))
-	counter := testkit.NewCounter()
-	start(t, counter.Wrap(testkit.Config(t)), conf).ready()
-	testkit.Apply(t, ns, annotated("a", "tier: gold", `{data: {key: value}}`))
-	waitData(t, ns, "a", "key", "value")
-	waitCondition(t, widgets, ns, "a", "Ready", "True")
-	quiet(t, counter)
-	counter.Reset()
-	testkit.Apply(t, ns, annotated("never", "tier: silver", `{data: {key: value}}`))
-	testkit.Patch(t, widgets, ns, "before", "somebody", `{"spec":{"data":{"key":"other"}}}`)
-	testkit.Delete(t, widgets, ns, "never")
-	waitGone(t, widgets, ns, "never")
-	quiet(t, counter)
-	if n := counter.Total(); n > 0 {
-		t.Errorf("objects that were never upstreams cost %d requests: %v", n, counter.Snapshot())
-	}
-	surveyAll(t, testkit.Config(t), survey.Options{}, conf).expect(t, "a", "none a")
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		conf := watched(fill(widgetConfig, ns, name), gold) + "parameters: {tier: gold}\n"
+		testkit.Apply(t, ns, annotated("before", "tier: silver", `{data: {key: value}}`))
+		counter := testkit.NewCounter()
+		start(t, counter.Wrap(testkit.Config(t)), conf).ready()
+		testkit.Apply(t, ns, annotated("a", "tier: gold", `{data: {key: value}}`))
+		waitData(t, ns, "a", "key", "value")
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		quiet(t, counter)
+		counter.Reset()
+		testkit.Apply(t, ns, annotated("never", "tier: silver", `{data: {key: value}}`))
+		testkit.Patch(t, widgets, ns, "before", "somebody", `{"spec":{"data":{"key":"other"}}}`)
+		testkit.Delete(t, widgets, ns, "never")
+		waitGone(t, widgets, ns, "never")
+		quiet(t, counter)
+		if n := counter.Total(); n > 0 {
+			t.Errorf("objects that were never upstreams cost %d requests: %v", n, counter.Snapshot())
+		}
+		surveyAll(t, testkit.Config(t), survey.Options{}, conf).expect(t, "a", "none a")
 
-	testkit.Patch(t, widgets, ns, "before", "somebody", `{"metadata":{"annotations":{"tier":"gold"}}}`)
-	waitData(t, ns, "before", "key", "other")
-	testkit.Patch(t, widgets, ns, "a", "somebody", `{"metadata":{"annotations":{"tier":"silver"}}}`)
-	waitGone(t, configMaps, ns, "a")
-	up := waitCondition(t, widgets, ns, "a", "Ready", "False")
-	if _, reason, message := condition(up, "Ready"); reason != "NotSelected" || !strings.Contains(message, "does not meet the match condition is-gold") {
-		t.Errorf("%s: %s", reason, message)
-	}
-	testkit.Patch(t, widgets, ns, "a", "somebody", `{"metadata":{"annotations":{"tier":"gold"}}}`)
-	waitData(t, ns, "a", "key", "value")
-	testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"replicas":0}}`)
-	waitGone(t, configMaps, ns, "a")
+		testkit.Patch(t, widgets, ns, "before", "somebody", `{"metadata":{"annotations":{"tier":"gold"}}}`)
+		waitData(t, ns, "before", "key", "other")
+		testkit.Patch(t, widgets, ns, "a", "somebody", `{"metadata":{"annotations":{"tier":"silver"}}}`)
+		waitGone(t, configMaps, ns, "a")
+		up := waitCondition(t, widgets, ns, "a", "Ready", "False")
+		if _, reason, message := condition(up, "Ready"); reason != "NotSelected" || !strings.Contains(message, "does not meet the match condition is-gold") {
+			t.Errorf("%s: %s", reason, message)
+		}
+		testkit.Patch(t, widgets, ns, "a", "somebody", `{"metadata":{"annotations":{"tier":"gold"}}}`)
+		waitData(t, ns, "a", "key", "value")
+		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"replicas":0}}`)
+		waitGone(t, configMaps, ns, "a")
+	})
 }
 
 // While a condition cannot be evaluated, nothing is made, changed or removed for the object; it can be deleted.
 func TestMatchConditionFails(t *testing.T) {
-	t.Parallel()
-	ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
-	conf := elsewhere(watched(fill(widgetConfig, ns, name), gold), other, ns) + "parameters: {tier: gold}\n"
-	counter := testkit.NewCounter()
-	first := start(t, counter.Wrap(testkit.Config(t)), conf).ready()
-	for _, object := range []string{"a", "b"} {
-		testkit.Apply(t, ns, annotated(object, "tier: gold", `{namespace: `+other+`, data: {key: value}}`))
-		waitCondition(t, widgets, ns, object, "Ready", "True")
-	}
-	quiet(t, counter)
-	counter.Reset()
-	for _, object := range []string{"a", "b"} {
-		testkit.Patch(t, widgets, ns, object, "somebody", `{"metadata":{"annotations":null}, "spec":{"data":{"key":"other"}}}`)
-	}
-	testkit.Eventually(t, patience, func() (bool, string) {
-		return metric(t, "corollary_failures_total", name) >= 2, "it is not counted"
+	inMemory(t, func(t *testing.T) {
+		ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+		conf := elsewhere(watched(fill(widgetConfig, ns, name), gold), other, ns) + "parameters: {tier: gold}\n"
+		counter := testkit.NewCounter()
+		first := start(t, counter.Wrap(testkit.Config(t)), conf).ready()
+		for _, object := range []string{"a", "b"} {
+			testkit.Apply(t, ns, annotated(object, "tier: gold", `{namespace: `+other+`, data: {key: value}}`))
+			waitCondition(t, widgets, ns, object, "Ready", "True")
+		}
+		quiet(t, counter)
+		counter.Reset()
+		for _, object := range []string{"a", "b"} {
+			testkit.Patch(t, widgets, ns, object, "somebody", `{"metadata":{"annotations":null}, "spec":{"data":{"key":"other"}}}`)
+		}
+		testkit.Eventually(t, patience, func() (bool, string) {
+			return metric(t, "corollary_failures_total", name) >= 2, "it is not counted"
+		})
+		quiet(t, counter)
+		testkit.Delete(t, widgets, ns, "b")
+		waitGone(t, widgets, ns, "b")
+		waitGone(t, configMaps, other, "b")
+		first.halt()
+		again := start(t, counter.Wrap(testkit.Config(t)), conf).ready()
+		quiet(t, counter)
+		again.halt()
+		waitData(t, other, "a", "key", "value")
+		if n := counter.Mutating(func(r testkit.Request) bool { return r.Name == "a" }); n > 0 {
+			t.Errorf("%d writes for the object: %v", n, counter.Snapshot())
+		}
 	})
-	quiet(t, counter)
-	testkit.Delete(t, widgets, ns, "b")
-	waitGone(t, widgets, ns, "b")
-	waitGone(t, configMaps, other, "b")
-	first.halt()
-	again := start(t, counter.Wrap(testkit.Config(t)), conf).ready()
-	quiet(t, counter)
-	again.halt()
-	waitData(t, other, "a", "key", "value")
-	if n := counter.Mutating(func(r testkit.Request) bool { return r.Name == "a" }); n > 0 {
-		t.Errorf("%d writes for the object: %v", n, counter.Snapshot())
-	}
 }

@@ -1,9 +1,6 @@
-//go:build controlplane
-
 package engine_test
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -16,7 +13,6 @@ import (
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/engine"
-	"github.com/corollary-dev/corollary/pkg/kinds"
 )
 
 func lates(name string) schema.GroupVersionResource {
@@ -101,56 +97,58 @@ func othersGoOn(t *testing.T, ns, object string) {
 
 // A downstream's kind that is missing at the start, that comes, goes and comes again, stops that downstream alone.
 func TestDownstreamKindComesAndGoes(t *testing.T) {
-	t.Parallel()
-	ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
-	start(t, testkit.Config(t), withLate(fill(widgetConfig, ns, name), name, other)).ready()
-	state := func(want string) {
-		t.Helper()
-		testkit.Eventually(t, patience, func() (bool, string) {
-			return metric(t, "corollary_operator_state", name, "reason", want) == 1, "the metric does not say " + want
-		})
-	}
-	state("KindMissing")
-	testkit.Apply(t, ns, widget("stays", `{data: {key: value}}`))
-	othersGoOn(t, ns, "a")
+	inMemory(t, func(t *testing.T) {
+		ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+		start(t, testkit.Config(t), withLate(fill(widgetConfig, ns, name), name, other)).ready()
+		state := func(want string) {
+			t.Helper()
+			testkit.Eventually(t, patience, func() (bool, string) {
+				return metric(t, "corollary_operator_state", name, "reason", want) == 1, "the metric does not say " + want
+			})
+		}
+		state("KindMissing")
+		testkit.Apply(t, ns, widget("stays", `{data: {key: value}}`))
+		othersGoOn(t, ns, "a")
 
-	installLate(t, name)
-	waitLate(t, other, name, "stays", "value")
-	waitCondition(t, widgets, ns, "stays", "Ready", "True")
-	state("Running")
-	testkit.Apply(t, ns, widget("goes", `{data: {key: value}}`))
-	waitCondition(t, widgets, ns, "goes", "Ready", "True")
+		installLate(t, name)
+		waitLate(t, other, name, "stays", "value")
+		waitCondition(t, widgets, ns, "stays", "Ready", "True")
+		state("Running")
+		testkit.Apply(t, ns, widget("goes", `{data: {key: value}}`))
+		waitCondition(t, widgets, ns, "goes", "Ready", "True")
 
-	uninstallLate(t, name)
-	state("KindMissing")
-	waitsFor(t, widgets, ns, "stays", "Waiting", "late", "kind Late in "+name+".example.com/v1", "install its CustomResourceDefinition")
-	othersGoOn(t, ns, "b")
-	testkit.Delete(t, widgets, ns, "goes") // its Late went with the definition
-	waitGone(t, widgets, ns, "goes")
+		uninstallLate(t, name)
+		state("KindMissing")
+		waitsFor(t, widgets, ns, "stays", "Waiting", "late", "kind Late in "+name+".example.com/v1", "install its CustomResourceDefinition")
+		othersGoOn(t, ns, "b")
+		testkit.Delete(t, widgets, ns, "goes") // its Late went with the definition
+		waitGone(t, widgets, ns, "goes")
 
-	installLate(t, name)
-	waitLate(t, other, name, "stays", "value")
-	waitCondition(t, widgets, ns, "stays", "Ready", "True")
-	testkit.Delete(t, widgets, ns, "stays")
-	waitGone(t, widgets, ns, "stays")
-	waitGone(t, lates(name), other, "stays")
+		installLate(t, name)
+		waitLate(t, other, name, "stays", "value")
+		waitCondition(t, widgets, ns, "stays", "Ready", "True")
+		testkit.Delete(t, widgets, ns, "stays")
+		waitGone(t, widgets, ns, "stays")
+		waitGone(t, lates(name), other, "stays")
+	})
 }
 
 // A downstream that is not wanted does not wait for its kind.
 func TestUnwantedKindIsNotMissed(t *testing.T) {
-	t.Parallel()
-	ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
-	installLate(t, name)
-	start(t, testkit.Config(t), withLate(fill(widgetConfig, ns, name), name, other, "    when: self.spec.?exposed.orValue(false)")).ready()
-	testkit.Apply(t, ns, widget("a", `{exposed: true, data: {key: value}}`))
-	waitCondition(t, widgets, ns, "a", "Ready", "True")
-	uninstallLate(t, name)
-	waitsFor(t, widgets, ns, "a", "Waiting", "kind Late in ")
-	testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"exposed":false}}`)
-	up := waitCondition(t, widgets, ns, "a", "Ready", "True")
-	testkit.Eventually(t, patience, func() (bool, string) {
-		up = testkit.Get(t, widgets, ns, "a")
-		return len(downstreamsOf(up)) == 1 && len(up.GetFinalizers()) == 0, fmt.Sprintf("recorded are %v, finalizers %v", downstreamsOf(up), up.GetFinalizers())
+	inMemory(t, func(t *testing.T) {
+		ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+		installLate(t, name)
+		start(t, testkit.Config(t), withLate(fill(widgetConfig, ns, name), name, other, "    when: self.spec.?exposed.orValue(false)")).ready()
+		testkit.Apply(t, ns, widget("a", `{exposed: true, data: {key: value}}`))
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		uninstallLate(t, name)
+		waitsFor(t, widgets, ns, "a", "Waiting", "kind Late in ")
+		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"exposed":false}}`)
+		up := waitCondition(t, widgets, ns, "a", "Ready", "True")
+		testkit.Eventually(t, patience, func() (bool, string) {
+			up = testkit.Get(t, widgets, ns, "a")
+			return len(downstreamsOf(up)) == 1 && len(up.GetFinalizers()) == 0, fmt.Sprintf("recorded are %v, finalizers %v", downstreamsOf(up), up.GetFinalizers())
+		})
 	})
 }
 
@@ -171,8 +169,7 @@ func servesLate(t *testing.T, name string, served ...bool) {
 func TestKindServedInAnotherVersion(t *testing.T) {
 	t.Parallel()
 	for reason, v2 := range map[string]bool{"another": true, "none": false} {
-		t.Run(reason, func(t *testing.T) {
-			t.Parallel()
+		t.Run(reason, bubbled(func(t *testing.T) {
 			ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
 			schema := "schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}"
 			testkit.InstallCRDs(t, strings.Replace(strings.ReplaceAll(lateCRD, "NAME", name), "versions: [", "versions: [{name: v2, served: true, storage: false, "+schema+", ", 1))
@@ -201,88 +198,61 @@ func TestKindServedInAnotherVersion(t *testing.T) {
 			servesLate(t, name, v2, true)
 			waitGone(t, widgets, ns, "a")
 			waitGone(t, lates(name), other, "a")
-		})
+		}))
 	}
 }
 
 // An input of a kind whose definition serves no version is not known to be missing.
 func TestInputOfUnservedKind(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	installLate(t, name)
-	conf := strings.Replace(fill(widgetConfig, ns, name), "data: {{ .spec.data }}", `data: {key: "{{ with input "late" }}{{ .spec.data.key }}{{ else }}none{{ end }}"}`, 1) +
-		"inputs: [{name: late, apiVersion: " + name + ".example.com/v1, kind: Late, fixedName: settings, missing: Allow}]\n"
-	start(t, testkit.Config(t), conf).ready()
-	testkit.Eventually(t, patience, func() (bool, string) {
-		_, err := testkit.TryApply(t, ns, "{apiVersion: "+name+".example.com/v1, kind: Late, metadata: {name: settings}, spec: {data: {key: first}}}")
-		return err == nil, text(err)
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		installLate(t, name)
+		conf := strings.Replace(fill(widgetConfig, ns, name), "data: {{ .spec.data }}", `data: {key: "{{ with input "late" }}{{ .spec.data.key }}{{ else }}none{{ end }}"}`, 1) +
+			"inputs: [{name: late, apiVersion: " + name + ".example.com/v1, kind: Late, fixedName: settings, missing: Allow}]\n"
+		start(t, testkit.Config(t), conf).ready()
+		testkit.Eventually(t, patience, func() (bool, string) {
+			_, err := testkit.TryApply(t, ns, "{apiVersion: "+name+".example.com/v1, kind: Late, metadata: {name: settings}, spec: {data: {key: first}}}")
+			return err == nil, text(err)
+		})
+		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+		waitData(t, ns, "a", "key", "first")
+		servesLate(t, name, false)
+		waitsFor(t, widgets, ns, "a", "Waiting", "input late", "serves it in no version")
+		waitData(t, ns, "a", "key", "first")
+		servesLate(t, name, true)
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		uninstallLate(t, name)
+		waitData(t, ns, "a", "key", "none")
 	})
-	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-	waitData(t, ns, "a", "key", "first")
-	servesLate(t, name, false)
-	waitsFor(t, widgets, ns, "a", "Waiting", "input late", "serves it in no version")
-	waitData(t, ns, "a", "key", "first")
-	servesLate(t, name, true)
-	waitCondition(t, widgets, ns, "a", "Ready", "True")
-	uninstallLate(t, name)
-	waitData(t, ns, "a", "key", "none")
 }
 
 // Without the right to list definitions, a kind that is not served is not known to be gone: a deletion waits, and says what to
 // grant.
 func TestDefinitionsMustNotBeRead(t *testing.T) {
-	t.Parallel()
-	ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
-	installLate(t, name)
-	faults := testkit.NewFaults()
-	forbidden := faults.Answer(http.StatusForbidden, testkit.On("LIST", "customresourcedefinitions"))
-	start(t, faults.Wrap(testkit.Config(t)), withLate(fill(widgetConfig, ns, name), name, other)+"deletion: {wait: true}\n").ready()
-	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-	waitCondition(t, widgets, ns, "a", "Ready", "True")
-	uninstallLate(t, name)
-	waitsFor(t, widgets, ns, "a", "Waiting", "install its CustomResourceDefinition")
-	testkit.Delete(t, widgets, ns, "a")
-	waitsFor(t, widgets, ns, "a", "KindNotServed", "grant list on customresourcedefinitions.apiextensions.k8s.io")
-	waitGone(t, configMaps, ns, "a")
-	never(t, func() (bool, string) { return testkit.Find(t, widgets, ns, "a") == nil, "the upstream was let go" })
-	forbidden.Off()
-	waitGone(t, widgets, ns, "a")
-}
-
-// An aggregated API that is unavailable says nothing about its objects: nothing is lost, a deletion waits, all else goes on.
-func TestAggregatedAPIIsUnavailable(t *testing.T) {
-	t.Parallel()
-	services := schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
-	ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
-	source, err := kinds.Live(testkit.Config(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	testkit.Apply(t, "", `{apiVersion: apiregistration.k8s.io/v1, kind: APIService, metadata: {name: v1.`+name+`.example.com}, spec: {
-		group: `+name+`.example.com, version: v1, groupPriorityMinimum: 100, versionPriority: 100, insecureSkipTLSVerify: true,
-		service: {namespace: `+ns+`, name: none}}}`)
-	testkit.Eventually(t, patience, func() (bool, string) {
-		_, err := source.Served(t.Context(), lates(name).GroupVersion().WithKind("Late"))
-		return err != nil && !errors.Is(err, kinds.ErrUnknown), text(err)
+	inMemory(t, func(t *testing.T) {
+		ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+		installLate(t, name)
+		faults := testkit.NewFaults()
+		forbidden := faults.Answer(http.StatusForbidden, testkit.On("LIST", "customresourcedefinitions"))
+		start(t, faults.Wrap(testkit.Config(t)), withLate(fill(widgetConfig, ns, name), name, other)+"deletion: {wait: true}\n").ready()
+		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		uninstallLate(t, name)
+		waitsFor(t, widgets, ns, "a", "Waiting", "install its CustomResourceDefinition")
+		testkit.Delete(t, widgets, ns, "a")
+		waitsFor(t, widgets, ns, "a", "KindNotServed", "grant list on customresourcedefinitions.apiextensions.k8s.io")
+		waitGone(t, configMaps, ns, "a")
+		never(t, func() (bool, string) { return testkit.Find(t, widgets, ns, "a") == nil, "the upstream was let go" })
+		forbidden.Off()
+		waitGone(t, widgets, ns, "a")
 	})
-	start(t, testkit.Config(t), withLate(fill(widgetConfig, ns, name), name, other)+"deletion: {wait: true}\n").ready()
-	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-	testkit.Update(t, widgets, ns, "a", func(u *unstructured.Unstructured) { u.SetFinalizers([]string{finalizerOf(name)}) })
-	waitData(t, ns, "a", "key", "value")
-	waitsFor(t, widgets, ns, "a", "Waiting", "asking the API server for the kinds of "+name+".example.com/v1")
-	testkit.Delete(t, widgets, ns, "a")
-	waitsFor(t, widgets, ns, "a", "Unavailable", "late", name+".example.com/v1")
-	waitGone(t, configMaps, ns, "a")
-	testkit.Delete(t, services, "", "v1."+name+".example.com")
-	waitGone(t, widgets, ns, "a")
 }
 
 // An input of a kind that is missing holds up what reads it, and nothing else; where a missing input is allowed, it is null.
 func TestInputKindIsMissing(t *testing.T) {
 	t.Parallel()
 	for _, missing := range []string{"Wait", "Allow"} {
-		t.Run(missing, func(t *testing.T) {
-			t.Parallel()
+		t.Run(missing, bubbled(func(t *testing.T) {
 			ns, name := testkit.Namespace(t), testkit.Unique(t)
 			conf := strings.Replace(fill(widgetConfig, ns, name), "    # downstream\n", `  - name: reader
     apiVersion: v1
@@ -320,85 +290,88 @@ func TestInputKindIsMissing(t *testing.T) {
 			waitData(t, ns, "a", "key", "value")
 			testkit.Delete(t, widgets, ns, "a")
 			waitGone(t, configMaps, ns, "a-reader")
-		})
+		}))
 	}
 }
 
 // What is to be made before a deletion is not skipped because its kind is missing.
 func TestBeforeKindIsMissing(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	conf := strings.NewReplacer("    apiVersion: v1\n    kind: ConfigMap\n    template: |\n      metadata: {name: \"{{ .metadata.name }}-drain\"}",
-		"    apiVersion: "+name+".example.com/v1\n    kind: Late\n    template: |\n      metadata: {name: \"{{ .metadata.name }}-drain\"}").Replace(withBefore(ns, name))
-	start(t, testkit.Config(t), conf).ready()
-	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-	waitCondition(t, widgets, ns, "a", "Ready", "True")
-	testkit.Delete(t, widgets, ns, "a")
-	waitsFor(t, widgets, ns, "a", "Waiting", "deletion.before", "kind Late in ", "install its CustomResourceDefinition")
-	if testkit.Find(t, configMaps, ns, "a") == nil {
-		t.Error("the downstream was deleted before")
-	}
-	installLate(t, name)
-	waitBefore(t, ns, "a", "BeforeRunning")
-	testkit.Patch(t, lates(name), ns, "a-drain", "somebody", drainDone)
-	waitGone(t, widgets, ns, "a")
-	waitGone(t, configMaps, ns, "a")
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		conf := strings.NewReplacer("    apiVersion: v1\n    kind: ConfigMap\n    template: |\n      metadata: {name: \"{{ .metadata.name }}-drain\"}",
+			"    apiVersion: "+name+".example.com/v1\n    kind: Late\n    template: |\n      metadata: {name: \"{{ .metadata.name }}-drain\"}").Replace(withBefore(ns, name))
+		start(t, testkit.Config(t), conf).ready()
+		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		testkit.Delete(t, widgets, ns, "a")
+		waitsFor(t, widgets, ns, "a", "Waiting", "deletion.before", "kind Late in ", "install its CustomResourceDefinition")
+		if testkit.Find(t, configMaps, ns, "a") == nil {
+			t.Error("the downstream was deleted before")
+		}
+		installLate(t, name)
+		waitBefore(t, ns, "a", "BeforeRunning")
+		testkit.Patch(t, lates(name), ns, "a-drain", "somebody", drainDone)
+		waitGone(t, widgets, ns, "a")
+		waitGone(t, configMaps, ns, "a")
+	})
 }
 
 // As long as a kind is missing, the API server is asked for it now and then, and for nothing else.
 func TestMissingKindsCostLittle(t *testing.T) {
-	t.Parallel()
-	ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
-	counter := testkit.NewCounter()
-	late := strings.Replace(fill(widgetConfig, ns, name+"-up"), "{apiVersion: test.example.com/v1, kind: Widget,", "{apiVersion: "+name+".example.com/v1, kind: Late,", 1)
-	startWith(t, counter.Wrap(testkit.Config(t)), func(_ *config.Operator, o *engine.Options) { o.DiscoveryInterval = time.Second },
-		withLate(fill(widgetConfig, ns, name), name, other), late).ready()
-	for i := range 10 {
-		testkit.Apply(t, ns, widget(named(i), `{data: {key: value}}`))
-	}
-	for i := range 10 {
-		waitsFor(t, widgets, ns, named(i), "Waiting", "kind Late in ")
-	}
-	const seconds = 20
-	from := time.Now().Add(aWhile(t, 2*time.Second))
-	<-time.After(time.Until(from))
-	counter.Reset()
-	end := time.Now().Add(seconds * time.Second)
-	<-time.After(time.Until(end))
-	// Every five seconds: a version, its group and the definitions for each of two operators, and for the one that has nothing
-	// else to do the API server's version and its other kind.
-	asks := seconds/5 + 2
-	if n := len(counter.Requests(testkit.Before(end))); n > asks*(3+7) {
-		t.Errorf("%d requests in %d s: %v", n, seconds, counter.Snapshot())
-	}
-	if n := counter.Total(testkit.Before(end), func(r testkit.Request) bool {
-		return r.Verb != http.MethodGet && r.Key() != "LIST customresourcedefinitions"
-	}); n > 0 {
-		t.Errorf("%d requests are no questions for kinds: %v", n, counter.Snapshot())
-	}
+	inMemory(t, func(t *testing.T) {
+		ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+		counter := testkit.NewCounter()
+		late := strings.Replace(fill(widgetConfig, ns, name+"-up"), "{apiVersion: test.example.com/v1, kind: Widget,", "{apiVersion: "+name+".example.com/v1, kind: Late,", 1)
+		startWith(t, counter.Wrap(testkit.Config(t)), func(_ *config.Operator, o *engine.Options) { o.DiscoveryInterval = time.Second },
+			withLate(fill(widgetConfig, ns, name), name, other), late).ready()
+		for i := range 10 {
+			testkit.Apply(t, ns, widget(named(i), `{data: {key: value}}`))
+		}
+		for i := range 10 {
+			waitsFor(t, widgets, ns, named(i), "Waiting", "kind Late in ")
+		}
+		const seconds = 20
+		from := time.Now().Add(aWhile(t, 2*time.Second))
+		<-time.After(time.Until(from))
+		counter.Reset()
+		end := time.Now().Add(seconds * time.Second)
+		<-time.After(time.Until(end))
+		// Every five seconds: a version, its group and the definitions for each of two operators, and for the one that has nothing
+		// else to do the API server's version and its other kind.
+		asks := seconds/5 + 2
+		if n := len(counter.Requests(testkit.Before(end))); n > asks*(3+7) {
+			t.Errorf("%d requests in %d s: %v", n, seconds, counter.Snapshot())
+		}
+		if n := counter.Total(testkit.Before(end), func(r testkit.Request) bool {
+			return r.Verb != http.MethodGet && r.Key() != "LIST customresourcedefinitions"
+		}); n > 0 {
+			t.Errorf("%d requests are no questions for kinds: %v", n, counter.Snapshot())
+		}
+	})
 }
 
 // A kind whose schema cannot be read waits for that, without a config that takes over from itself again and again.
 func TestSchemaIsUnavailable(t *testing.T) {
-	t.Parallel()
-	ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
-	installLate(t, name)
-	faults := testkit.NewFaults()
-	fault := faults.Answer(http.StatusInternalServerError, func(r *http.Request) bool {
-		return strings.Contains(r.URL.Path, "/openapi/v3/apis/"+name+".example.com/")
+	inMemory(t, func(t *testing.T) {
+		ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+		installLate(t, name)
+		faults := testkit.NewFaults()
+		fault := faults.Answer(http.StatusInternalServerError, func(r *http.Request) bool {
+			return strings.Contains(r.URL.Path, "/openapi/v3/apis/"+name+".example.com/")
+		})
+		start(t, faults.Wrap(testkit.Config(t)), withLate(fill(widgetConfig, ns, name), name, other)).ready()
+		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+		waitsFor(t, widgets, ns, "a", "Waiting", "late", "schema of "+name+".example.com/v1 Late")
+		waitData(t, ns, "a", "key", "value")
+		asked := fault.Hits()
+		testkit.Eventually(t, patience, func() (bool, string) {
+			return fault.Hits() >= asked+6, "the schema is not asked for"
+		})
+		if n := metric(t, "corollary_config_reloads_total", name); n != 0 {
+			t.Errorf("the config took over from itself %v times", n)
+		}
+		fault.Off()
+		waitLate(t, other, name, "a", "value")
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
 	})
-	start(t, faults.Wrap(testkit.Config(t)), withLate(fill(widgetConfig, ns, name), name, other)).ready()
-	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-	waitsFor(t, widgets, ns, "a", "Waiting", "late", "schema of "+name+".example.com/v1 Late")
-	waitData(t, ns, "a", "key", "value")
-	asked := fault.Hits()
-	testkit.Eventually(t, patience, func() (bool, string) {
-		return fault.Hits() >= asked+6, "the schema is not asked for"
-	})
-	if n := metric(t, "corollary_config_reloads_total", name); n != 0 {
-		t.Errorf("the config took over from itself %v times", n)
-	}
-	fault.Off()
-	waitLate(t, other, name, "a", "value")
-	waitCondition(t, widgets, ns, "a", "Ready", "True")
 }

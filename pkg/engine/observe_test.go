@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package engine_test
 
 import (
@@ -43,179 +41,184 @@ func waitObserved(t *testing.T, name, state string, n float64) {
 
 // Nothing is written, whatever happens: no object, finalizer, event or status, and no dry run.
 func TestObserveWritesNothing(t *testing.T) {
-	t.Parallel()
-	ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
-	conf := strings.NewReplacer("  conditions: {ready: Ready, valid: Valid, reconciling: Reconciling, stalled: Stalled}\n  downstreams: .status.downstreams\n", "  enabled: false\n",
-		"events: None", "events: All").Replace(elsewhere(with(fill(widgetConfig, ns, name), "updatePolicy: Recreate"), other, ns))
-	r := start(t, testkit.Config(t), conf).ready()
-	for _, w := range []string{"drifted", "changed", "renamed", "deleted", "gone"} {
-		testkit.Apply(t, ns, widget(w, `{namespace: `+other+`, data: {key: value}}`))
-		waitData(t, other, w, "key", "value")
-	}
-	r.halt()
-	counter := testkit.NewCounter()
-	r = start(t, counter.Wrap(testkit.Config(t)), observing(conf)).ready()
-	waitState(t, name, "Observing")
-	waitObserved(t, name, "InSync", 5)
+	inMemory(t, func(t *testing.T) {
+		ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+		conf := strings.NewReplacer("  conditions: {ready: Ready, valid: Valid, reconciling: Reconciling, stalled: Stalled}\n  downstreams: .status.downstreams\n", "  enabled: false\n",
+			"events: None", "events: All").Replace(elsewhere(with(fill(widgetConfig, ns, name), "updatePolicy: Recreate"), other, ns))
+		r := start(t, testkit.Config(t), conf).ready()
+		for _, w := range []string{"drifted", "changed", "renamed", "deleted", "gone"} {
+			testkit.Apply(t, ns, widget(w, `{namespace: `+other+`, data: {key: value}}`))
+			waitData(t, other, w, "key", "value")
+		}
+		r.halt()
+		counter := testkit.NewCounter()
+		r = start(t, counter.Wrap(testkit.Config(t)), observing(conf)).ready()
+		waitState(t, name, "Observing")
+		waitObserved(t, name, "InSync", 5)
 
-	testkit.Apply(t, ns, widget("new", `{namespace: `+other+`, data: {key: value}}`))
-	waitObserved(t, name, "Create", 1)
-	testkit.Patch(t, configMaps, other, "drifted", "somebody", `{"data":{"key":"theirs"}}`)
-	waitObserved(t, name, "Repair", 1)
-	testkit.Patch(t, widgets, ns, "changed", "somebody", `{"spec":{"data":{"key":"new"}}}`)
-	waitObserved(t, name, "Update", 1)
-	testkit.Patch(t, widgets, ns, "renamed", "somebody", `{"spec":{"namespace":"`+ns+`"}}`)
-	testkit.Delete(t, configMaps, other, "gone")
-	waitObserved(t, name, "Create", 3)
-	testkit.Apply(t, other, `{apiVersion: v1, kind: ConfigMap, metadata: {name: taken}}`)
-	testkit.Apply(t, ns, widget("taken", `{namespace: `+other+`, data: {key: value}}`))
-	waitObserved(t, name, "Conflict", 1)
-	testkit.Delete(t, widgets, ns, "deleted")
-	r.write("a.yaml", withKey(observing(conf), "key", "new"))
-	r.reload()
-	waitObserved(t, name, "InSync", 0)
-	quiet(t, counter)
-	if list := writes(counter); len(list) > 0 {
-		t.Errorf("requests that write: %v", list)
-	}
-	if n := metric(t, "corollary_outcomes_total", name); n != 5 {
-		t.Errorf("%v outcomes are counted, want those of the 5 objects made before", n)
-	}
-	waitData(t, other, "deleted", "key", "value")
-	waitData(t, other, "drifted", "key", "theirs")
-	if up := testkit.Find(t, widgets, ns, "deleted"); up == nil || len(up.GetFinalizers()) != 1 {
-		t.Error("the finalizer was taken off")
-	}
-	testkit.Patch(t, widgets, ns, "deleted", "test", `{"metadata":{"finalizers":null}}`)
+		testkit.Apply(t, ns, widget("new", `{namespace: `+other+`, data: {key: value}}`))
+		waitObserved(t, name, "Create", 1)
+		testkit.Patch(t, configMaps, other, "drifted", "somebody", `{"data":{"key":"theirs"}}`)
+		waitObserved(t, name, "Repair", 1)
+		testkit.Patch(t, widgets, ns, "changed", "somebody", `{"spec":{"data":{"key":"new"}}}`)
+		waitObserved(t, name, "Update", 1)
+		testkit.Patch(t, widgets, ns, "renamed", "somebody", `{"spec":{"namespace":"`+ns+`"}}`)
+		testkit.Delete(t, configMaps, other, "gone")
+		waitObserved(t, name, "Create", 3)
+		testkit.Apply(t, other, `{apiVersion: v1, kind: ConfigMap, metadata: {name: taken}}`)
+		testkit.Apply(t, ns, widget("taken", `{namespace: `+other+`, data: {key: value}}`))
+		waitObserved(t, name, "Conflict", 1)
+		testkit.Delete(t, widgets, ns, "deleted")
+		r.write("a.yaml", withKey(observing(conf), "key", "new"))
+		r.reload()
+		waitObserved(t, name, "InSync", 0)
+		quiet(t, counter)
+		if list := writes(counter); len(list) > 0 {
+			t.Errorf("requests that write: %v", list)
+		}
+		if n := metric(t, "corollary_outcomes_total", name); n != 5 {
+			t.Errorf("%v outcomes are counted, want those of the 5 objects made before", n)
+		}
+		waitData(t, other, "deleted", "key", "value")
+		waitData(t, other, "drifted", "key", "theirs")
+		if up := testkit.Find(t, widgets, ns, "deleted"); up == nil || len(up.GetFinalizers()) != 1 {
+			t.Error("the finalizer was taken off")
+		}
+		testkit.Patch(t, widgets, ns, "deleted", "test", `{"metadata":{"finalizers":null}}`)
+	})
 }
 
 // Where the status is ours, it alone is written: it says what stands, and what would be done.
 func TestObserveReports(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	counter := testkit.NewCounter()
-	conf := fill(widgetConfig, ns, name)
-	r := made(t, conf, ns, counter)
-	r.halt()
-	counter.Reset()
-	r = start(t, counter.Wrap(testkit.Config(t)), observing(conf)).ready()
-	testkit.Apply(t, ns, widget("b", `{data: {key: value}}`))
-	up := waitCondition(t, widgets, ns, "b", "Ready", "False")
-	if _, reason, message := condition(up, "Ready"); reason != "Observed" || message != "config: would be created: "+ns+"/b does not exist" {
-		t.Errorf("%s: %s", reason, message)
-	}
-	if status, _, _ := condition(up, "Reconciling"); status != "" {
-		t.Error("it says that work is under way")
-	}
-	waitCondition(t, widgets, ns, "a", "Ready", "True")
-	testkit.Patch(t, configMaps, ns, "a", "somebody", `{"data":{"key":"theirs"}}`)
-	up = waitCondition(t, widgets, ns, "a", "Ready", "False")
-	if _, reason, message := condition(up, "Ready"); reason != "Observed" || !strings.Contains(message, "would be repaired") || !strings.Contains(message, "would change .data.key (last written by somebody)") {
-		t.Errorf("%s: %s", reason, message)
-	}
-	if ids := downstreamsOf(up); ids["config"]["uid"] != string(testkit.Get(t, configMaps, ns, "a").GetUID()) {
-		t.Errorf("what stands is no longer recorded: %v", ids)
-	}
-	quiet(t, counter)
-	for _, w := range writes(counter) {
-		if w.Key() != writeStatus {
-			t.Errorf("a request that writes: %v", w)
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		counter := testkit.NewCounter()
+		conf := fill(widgetConfig, ns, name)
+		r := made(t, conf, ns, counter)
+		r.halt()
+		counter.Reset()
+		r = start(t, counter.Wrap(testkit.Config(t)), observing(conf)).ready()
+		testkit.Apply(t, ns, widget("b", `{data: {key: value}}`))
+		up := waitCondition(t, widgets, ns, "b", "Ready", "False")
+		if _, reason, message := condition(up, "Ready"); reason != "Observed" || message != "config: would be created: "+ns+"/b does not exist" {
+			t.Errorf("%s: %s", reason, message)
 		}
-	}
-	r.write("a.yaml", conf)
-	r.reload()
-	waitData(t, ns, "a", "key", "value")
-	waitCondition(t, widgets, ns, "b", "Ready", "True")
-	waitState(t, name, "Running")
+		if status, _, _ := condition(up, "Reconciling"); status != "" {
+			t.Error("it says that work is under way")
+		}
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		testkit.Patch(t, configMaps, ns, "a", "somebody", `{"data":{"key":"theirs"}}`)
+		up = waitCondition(t, widgets, ns, "a", "Ready", "False")
+		if _, reason, message := condition(up, "Ready"); reason != "Observed" || !strings.Contains(message, "would be repaired") || !strings.Contains(message, "would change .data.key (last written by somebody)") {
+			t.Errorf("%s: %s", reason, message)
+		}
+		if ids := downstreamsOf(up); ids["config"]["uid"] != string(testkit.Get(t, configMaps, ns, "a").GetUID()) {
+			t.Errorf("what stands is no longer recorded: %v", ids)
+		}
+		quiet(t, counter)
+		for _, w := range writes(counter) {
+			if w.Key() != writeStatus {
+				t.Errorf("a request that writes: %v", w)
+			}
+		}
+		r.write("a.yaml", conf)
+		r.reload()
+		waitData(t, ns, "a", "key", "value")
+		waitCondition(t, widgets, ns, "b", "Ready", "True")
+		waitState(t, name, "Running")
+	})
 }
 
 // While the operator that it will replace is running, it reports for each object whether it would change it, and what. Then it
 // takes over.
 func TestObserveWithAnotherOperator(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	stop := sync.OnceFunc(startHandwritten(t, testkit.Config(t), ns))
-	defer stop()
-	testkit.Apply(t, ns, widget("same", `{data: {key: value}}`))
-	testkit.Apply(t, ns, widget("other", `{data: {key: value}, exposed: true}`))
-	counter := testkit.NewCounter()
-	theirs := filepath.Base(os.Args[0]) // where no field manager is given, it is the program's name
-	conf := strings.NewReplacer("data: {{ .spec.data }}", `data: {key: {{ if .spec.exposed }}new{{ else }}value{{ end }}}`,
-		"  conditions: {ready: Ready, valid: Valid, reconciling: Reconciling, stalled: Stalled}\n",
-		"  conditions: {ready: Shadow}\n").Replace(with(fill(widgetConfig, ns, name), "adoptionPolicy: IfUnowned", "adopt: {fieldManagers: ["+theirs+"]}"))
-	r := start(t, counter.Wrap(testkit.Config(t)), observing(conf)).ready()
-	for object, want := range map[string]string{"same": "only our marks would change", "other": "would change .data.key (last written by " + theirs + ")"} {
-		waitData(t, ns, object, "key", "value")
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		stop := sync.OnceFunc(startHandwritten(t, testkit.Config(t), ns))
+		defer stop()
+		testkit.Apply(t, ns, widget("same", `{data: {key: value}}`))
+		testkit.Apply(t, ns, widget("other", `{data: {key: value}, exposed: true}`))
+		counter := testkit.NewCounter()
+		theirs := filepath.Base(os.Args[0]) // where no field manager is given, it is the program's name
+		conf := strings.NewReplacer("data: {{ .spec.data }}", `data: {key: {{ if .spec.exposed }}new{{ else }}value{{ end }}}`,
+			"  conditions: {ready: Ready, valid: Valid, reconciling: Reconciling, stalled: Stalled}\n",
+			"  conditions: {ready: Shadow}\n").Replace(with(fill(widgetConfig, ns, name), "adoptionPolicy: IfUnowned", "adopt: {fieldManagers: ["+theirs+"]}"))
+		r := start(t, counter.Wrap(testkit.Config(t)), observing(conf)).ready()
+		for object, want := range map[string]string{"same": "only our marks would change", "other": "would change .data.key (last written by " + theirs + ")"} {
+			waitData(t, ns, object, "key", "value")
+			testkit.Eventually(t, patience, func() (bool, string) {
+				status, reason, message := condition(testkit.Get(t, widgets, ns, object), "Shadow")
+				return status == "False" && reason == "Observed" && strings.Contains(message, want), object + ": " + reason + ": " + message
+			})
+		}
+		testkit.Patch(t, widgets, ns, "same", "somebody", `{"spec":{"data":{"key":"changed"}}}`)
 		testkit.Eventually(t, patience, func() (bool, string) {
-			status, reason, message := condition(testkit.Get(t, widgets, ns, object), "Shadow")
-			return status == "False" && reason == "Observed" && strings.Contains(message, want), object + ": " + reason + ": " + message
+			_, _, message := condition(testkit.Get(t, widgets, ns, "same"), "Shadow")
+			return strings.Contains(message, "would change .data.key"), message
 		})
-	}
-	testkit.Patch(t, widgets, ns, "same", "somebody", `{"spec":{"data":{"key":"changed"}}}`)
-	testkit.Eventually(t, patience, func() (bool, string) {
-		_, _, message := condition(testkit.Get(t, widgets, ns, "same"), "Shadow")
-		return strings.Contains(message, "would change .data.key"), message
+		quiet(t, counter)
+		for _, w := range writes(counter) {
+			if w.Key() != writeStatus {
+				t.Errorf("a request that writes: %v", w)
+			}
+		}
+		stop()
+		r.write("a.yaml", conf)
+		r.reload()
+		waitData(t, ns, "other", "key", "new")
+		cm := waitData(t, ns, "same", "key", "value")
+		for _, e := range cm.GetManagedFields() {
+			if e.Manager != name {
+				t.Errorf("a field belongs to %s", e.Manager)
+			}
+		}
 	})
-	quiet(t, counter)
-	for _, w := range writes(counter) {
-		if w.Key() != writeStatus {
-			t.Errorf("a request that writes: %v", w)
-		}
-	}
-	stop()
-	r.write("a.yaml", conf)
-	r.reload()
-	waitData(t, ns, "other", "key", "new")
-	cm := waitData(t, ns, "same", "key", "value")
-	for _, e := range cm.GetManagedFields() {
-		if e.Manager != name {
-			t.Errorf("a field belongs to %s", e.Manager)
-		}
-	}
 }
 
 // An object that the other operator marked, and that may not be adopted, is a conflict: the message says what it takes.
 func TestObserveWithoutAdoption(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	stop := startHandwritten(t, testkit.Config(t), ns)
-	defer stop()
-	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-	waitData(t, ns, "a", "key", "value")
-	counter := testkit.NewCounter()
-	start(t, counter.Wrap(testkit.Config(t)), observing(strings.Replace(fill(widgetConfig, ns, name), "{ready: Ready, valid: Valid, reconciling: Reconciling, stalled: Stalled}", "{ready: Shadow}", 1))).ready()
-	var up *unstructured.Unstructured
-	testkit.Eventually(t, patience, func() (bool, string) {
-		up = testkit.Get(t, widgets, ns, "a")
-		_, reason, message := condition(up, "Shadow")
-		return reason == "Conflict" && strings.Contains(message, "adoptionPolicy: IfUnowned"), reason + ": " + message
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		stop := startHandwritten(t, testkit.Config(t), ns)
+		defer stop()
+		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+		waitData(t, ns, "a", "key", "value")
+		counter := testkit.NewCounter()
+		start(t, counter.Wrap(testkit.Config(t)), observing(strings.Replace(fill(widgetConfig, ns, name), "{ready: Ready, valid: Valid, reconciling: Reconciling, stalled: Stalled}", "{ready: Shadow}", 1))).ready()
+		var up *unstructured.Unstructured
+		testkit.Eventually(t, patience, func() (bool, string) {
+			up = testkit.Get(t, widgets, ns, "a")
+			_, reason, message := condition(up, "Shadow")
+			return reason == "Conflict" && strings.Contains(message, "adoptionPolicy: IfUnowned"), reason + ": " + message
+		})
+		if ids := downstreamsOf(up); len(ids) > 0 {
+			t.Errorf("somebody else's object is recorded: %v", ids)
+		}
 	})
-	if ids := downstreamsOf(up); len(ids) > 0 {
-		t.Errorf("somebody else's object is recorded: %v", ids)
-	}
 }
 
 // The status that the previous manager wrote is left alone: while this config observes, that operator may still be running.
 func TestObserveLeavesThePreviousStatus(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	conf := fill(widgetConfig, ns, name)
-	made(t, conf, ns, testkit.NewCounter())
-	counter := testkit.NewCounter()
-	shadow := strings.NewReplacer("{ready: Ready, valid: Valid, reconciling: Reconciling, stalled: Stalled}", "{ready: Shadow}",
-		"metadata: {name: "+name+"}", "metadata: {name: "+name+"-shadow}").Replace(renamed(name).in(conf, name))
-	start(t, counter.Wrap(testkit.Config(t)), observing(shadow)).ready()
-	testkit.Eventually(t, patience, func() (bool, string) {
-		status, reason, message := condition(testkit.Get(t, widgets, ns, "a"), "Shadow")
-		return status != "", reason + ": " + message
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		conf := fill(widgetConfig, ns, name)
+		made(t, conf, ns, testkit.NewCounter())
+		counter := testkit.NewCounter()
+		shadow := strings.NewReplacer("{ready: Ready, valid: Valid, reconciling: Reconciling, stalled: Stalled}", "{ready: Shadow}",
+			"metadata: {name: "+name+"}", "metadata: {name: "+name+"-shadow}").Replace(renamed(name).in(conf, name))
+		start(t, counter.Wrap(testkit.Config(t)), observing(shadow)).ready()
+		testkit.Eventually(t, patience, func() (bool, string) {
+			status, reason, message := condition(testkit.Get(t, widgets, ns, "a"), "Shadow")
+			return status != "", reason + ": " + message
+		})
+		// Both say what stands at .status.downstreams, in words of their own: that is no reason for a war.
+		never(t, func() (bool, string) {
+			status, reason, message := condition(testkit.Get(t, widgets, ns, "a"), "Ready")
+			return status != "True", "Ready is " + status + ": " + reason + ": " + message
+		})
+		<-time.After(3 * time.Second)
+		if n := counter.Snapshot()[writeStatus]; n > 12 {
+			t.Errorf("the status was written %d times: %v", n, counter.Snapshot())
+		}
 	})
-	// Both say what stands at .status.downstreams, in words of their own: that is no reason for a war.
-	never(t, func() (bool, string) {
-		status, reason, message := condition(testkit.Get(t, widgets, ns, "a"), "Ready")
-		return status != "True", "Ready is " + status + ": " + reason + ": " + message
-	})
-	<-time.After(3 * time.Second)
-	if n := counter.Snapshot()[writeStatus]; n > 12 {
-		t.Errorf("the status was written %d times: %v", n, counter.Snapshot())
-	}
 }

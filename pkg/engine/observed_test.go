@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package engine_test
 
 import (
@@ -18,8 +16,7 @@ func TestObservedGeneration(t *testing.T) {
 	for _, row := range []struct {
 		policy, atFirst, written string // whether it is ready without a status, and with one that has no generation
 	}{{"", "False", "True"}, {"Auto", "False", "True"}, {"Required", "False", "False"}, {"Optional", "True", "True"}} {
-		t.Run("policy "+row.policy, func(t *testing.T) {
-			t.Parallel()
+		t.Run("policy "+row.policy, bubbled(func(t *testing.T) {
 			ns, name := testkit.Namespace(t), testkit.Unique(t)
 			conf := strings.Replace(fill(widgetConfig, ns, name), "apiVersion: v1\n    kind: ConfigMap", "apiVersion: test.example.com/v1\n    kind: Gadget", 1)
 			conf = strings.Replace(conf, "      data: {{ .spec.data }}\n", "      spec: {data: {{ .spec.data }}}\n", 1)
@@ -46,6 +43,6 @@ func TestObservedGeneration(t *testing.T) {
 				_ = unstructured.SetNestedField(u.Object, u.GetGeneration(), "status", "observedGeneration")
 			}, "status")
 			waitCondition(t, widgets, ns, "a", "Ready", "True")
-		})
+		}))
 	}
 }

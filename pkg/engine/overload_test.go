@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package engine_test
 
 import (
@@ -37,8 +35,7 @@ func isWrite(request *http.Request) bool { return request.Method != http.MethodG
 func TestOverload(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"input", "start"} {
-		t.Run(how, func(t *testing.T) {
-			t.Parallel()
+		t.Run(how, bubbled(func(t *testing.T) {
 			const changing = 30
 			ns, name := testkit.Namespace(t), testkit.Unique(t)
 			conf := strings.Replace(fill(widgetConfig, ns, name), "data: {{ .spec.data }}",
@@ -79,6 +76,6 @@ func TestOverload(t *testing.T) {
 				start()
 			}
 			waitData(t, ns, "still", "setting", "two")
-		})
+		}))
 	}
 }

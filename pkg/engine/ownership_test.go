@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package engine_test
 
 import (
@@ -18,24 +16,25 @@ import (
 
 // Pausing an upstream whose target is somebody else's must not make it ours once the pause is over.
 func TestPauseTakesNothingOver(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	start(t, testkit.Config(t), fill(widgetConfig, ns, name)).ready()
-	testkit.Apply(t, ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {`+name+`.example.com/managed: "yes"}}, data: {key: theirs}}`)
-	testkit.Apply(t, ns, strings.Replace(widget("a", `{data: {key: value}}`), "{name: a}", `{name: a, annotations: {`+name+`.example.com/paused: "true"}}`, 1))
-	testkit.Eventually(t, patience, func() (bool, string) {
-		_, reason, message := condition(testkit.Get(t, widgets, ns, "a"), "Ready")
-		return reason == "Paused", reason + ": " + message
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		start(t, testkit.Config(t), fill(widgetConfig, ns, name)).ready()
+		testkit.Apply(t, ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {`+name+`.example.com/managed: "yes"}}, data: {key: theirs}}`)
+		testkit.Apply(t, ns, strings.Replace(widget("a", `{data: {key: value}}`), "{name: a}", `{name: a, annotations: {`+name+`.example.com/paused: "true"}}`, 1))
+		testkit.Eventually(t, patience, func() (bool, string) {
+			_, reason, message := condition(testkit.Get(t, widgets, ns, "a"), "Ready")
+			return reason == "Paused", reason + ": " + message
+		})
+		if ids := downstreamsOf(testkit.Get(t, widgets, ns, "a")); len(ids) > 0 {
+			t.Errorf("the status records what is not ours: %v", ids)
+		}
+		testkit.Patch(t, widgets, ns, "a", "somebody", `{"metadata":{"annotations":{"`+name+`.example.com/paused":null}}}`)
+		testkit.Eventually(t, patience, func() (bool, string) {
+			_, reason, message := condition(testkit.Get(t, widgets, ns, "a"), "Ready")
+			return reason == "Conflict", reason + ": " + message
+		})
+		waitData(t, ns, "a", "key", "theirs")
 	})
-	if ids := downstreamsOf(testkit.Get(t, widgets, ns, "a")); len(ids) > 0 {
-		t.Errorf("the status records what is not ours: %v", ids)
-	}
-	testkit.Patch(t, widgets, ns, "a", "somebody", `{"metadata":{"annotations":{"`+name+`.example.com/paused":null}}}`)
-	testkit.Eventually(t, patience, func() (bool, string) {
-		_, reason, message := condition(testkit.Get(t, widgets, ns, "a"), "Ready")
-		return reason == "Conflict", reason + ": " + message
-	})
-	waitData(t, ns, "a", "key", "theirs")
 }
 
 // Whoever may create ConfigMaps can write our mark on one, whatever else it has and whatever it says of its writers. It is
@@ -49,8 +48,7 @@ func TestForgedMark(t *testing.T) {
 			`managedFields: [{manager: NAME, operation: Apply, apiVersion: v1, time: "2024-01-01T00:00:00Z", fieldsType: FieldsV1,
 			  fieldsV1: {"f:metadata": {"f:ownerReferences": {".": {}, 'k:{"uid":"UID"}': {}}}, "f:data": {"f:none": {}}}}],`},
 	} {
-		t.Run(row.name, func(t *testing.T) {
-			t.Parallel()
+		t.Run(row.name, bubbled(func(t *testing.T) {
 			ns, name := testkit.Namespace(t), testkit.Unique(t)
 			up := testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 			cm := post(t, ns, name, strings.NewReplacer("NAME", name, "UID", string(up.GetUID())).Replace(`{apiVersion: v1, kind: ConfigMap, metadata: {name: a, `+row.fields+`
@@ -77,91 +75,95 @@ func TestForgedMark(t *testing.T) {
 			if testkit.Get(t, configMaps, ns, "a").GetUID() != cm.GetUID() {
 				t.Errorf("%s: with IfUnowned it is not adopted", row.reason)
 			}
-		})
+		}))
 	}
 }
 
 // Objects with a forged mark at a place that is no target are not deleted, nor do they hold the deletion of their upstream.
 func TestForgedLeftover(t *testing.T) {
-	t.Parallel()
-	ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
-	start(t, testkit.Config(t), replaceOnce(t, elsewhere(fill(widgetConfig, ns, name), other, ns), "status:\n", "deletion: {wait: true}\nstatus:\n")).ready()
-	up := testkit.Apply(t, ns, widget("a", `{namespace: `+other+`, data: {key: value}}`))
-	waitCondition(t, widgets, ns, "a", "Ready", "True")
-	forged := post(t, other, name, strings.NewReplacer("NAME", name, "UID", string(up.GetUID()), "NS", ns).Replace(`{apiVersion: v1, kind: ConfigMap, metadata: {name: theirs,
+	inMemory(t, func(t *testing.T) {
+		ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+		start(t, testkit.Config(t), replaceOnce(t, elsewhere(fill(widgetConfig, ns, name), other, ns), "status:\n", "deletion: {wait: true}\nstatus:\n")).ready()
+		up := testkit.Apply(t, ns, widget("a", `{namespace: `+other+`, data: {key: value}}`))
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		forged := post(t, other, name, strings.NewReplacer("NAME", name, "UID", string(up.GetUID()), "NS", ns).Replace(`{apiVersion: v1, kind: ConfigMap, metadata: {name: theirs,
 	  managedFields: [{manager: NAME, operation: Apply, apiVersion: v1, time: "2024-01-01T00:00:00Z", fieldsType: FieldsV1, fieldsV1: {"f:data": {"f:none": {}}}}],
 	  labels: {NAME.example.com/managed: "yes"}, annotations: {NAME.example.com/owner: NS/a/UID}}, data: {key: theirs}}`))
-	testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":"new"}}}`)
-	waitData(t, other, "a", "key", "new")
-	waitCondition(t, widgets, ns, "a", "Ready", "True")
-	testkit.Delete(t, widgets, ns, "a")
-	waitGone(t, widgets, ns, "a")
-	if left := testkit.Find(t, configMaps, other, "theirs"); left == nil || left.GetUID() != forged.GetUID() {
-		t.Error("somebody else's object was deleted")
-	}
-	if testkit.Find(t, configMaps, other, "a") != nil {
-		t.Error("our own object was left behind")
-	}
+		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":"new"}}}`)
+		waitData(t, other, "a", "key", "new")
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		testkit.Delete(t, widgets, ns, "a")
+		waitGone(t, widgets, ns, "a")
+		if left := testkit.Find(t, configMaps, other, "theirs"); left == nil || left.GetUID() != forged.GetUID() {
+			t.Error("somebody else's object was deleted")
+		}
+		if testkit.Find(t, configMaps, other, "a") != nil {
+			t.Error("our own object was left behind")
+		}
+	})
 }
 
 // Where the status is a field that any author writes, what it records makes nothing ours.
 func TestForgedStatus(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	start(t, testkit.Config(t), strings.Replace(fill(widgetConfig, ns, name), "kind: Widget", "kind: Plain", 1)).ready()
-	for _, object := range []string{"hidden", "seen"} {
-		labels := ""
-		if object == "seen" {
-			labels = `, labels: {` + name + `.example.com/managed: "yes"}`
-		}
-		cm := testkit.Apply(t, ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: `+object+labels+`}, data: {key: theirs}}`)
-		testkit.Apply(t, ns, strings.TrimSpace(fmt.Sprintf(`{apiVersion: test.example.com/v1, kind: Plain, metadata: {name: %s}, spec: {data: {key: value}},
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		start(t, testkit.Config(t), strings.Replace(fill(widgetConfig, ns, name), "kind: Widget", "kind: Plain", 1)).ready()
+		for _, object := range []string{"hidden", "seen"} {
+			labels := ""
+			if object == "seen" {
+				labels = `, labels: {` + name + `.example.com/managed: "yes"}`
+			}
+			cm := testkit.Apply(t, ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: `+object+labels+`}, data: {key: theirs}}`)
+			testkit.Apply(t, ns, strings.TrimSpace(fmt.Sprintf(`{apiVersion: test.example.com/v1, kind: Plain, metadata: {name: %s}, spec: {data: {key: value}},
 		  status: {downstreams: [{name: config, apiVersion: v1, kind: ConfigMap, namespace: %s, objectName: %s, uid: %s}]}}`, object, ns, object, cm.GetUID())))
-		testkit.Eventually(t, patience, func() (bool, string) {
-			_, reason, message := condition(testkit.Get(t, plains, ns, object), "Ready")
-			return reason == "Conflict", object + ": " + reason + ": " + message
-		})
-		waitData(t, ns, object, "key", "theirs")
-	}
+			testkit.Eventually(t, patience, func() (bool, string) {
+				_, reason, message := condition(testkit.Get(t, plains, ns, object), "Ready")
+				return reason == "Conflict", object + ": " + reason + ": " + message
+			})
+			waitData(t, ns, object, "key", "theirs")
+		}
+	})
 }
 
 // Nor is anything deleted for it: not even what it says that a deletion.before of an earlier config has made.
 func TestForgedStatusAtDeletion(t *testing.T) {
-	t.Parallel()
-	ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
-	start(t, testkit.Config(t), strings.Replace(fill(widgetConfig, ns, name), "kind: Widget", "kind: Plain", 1)).ready()
-	for object, as := range map[string]string{"downstream": "config", "before": "deletion.before"} {
-		cm := testkit.Apply(t, other, `{apiVersion: v1, kind: ConfigMap, metadata: {name: `+object+`}, data: {key: theirs}}`)
-		testkit.Apply(t, ns, fmt.Sprintf(`{apiVersion: test.example.com/v1, kind: Plain, metadata: {name: %[1]s, finalizers: [%[2]s.example.com/cleanup],
+	inMemory(t, func(t *testing.T) {
+		ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+		start(t, testkit.Config(t), strings.Replace(fill(widgetConfig, ns, name), "kind: Widget", "kind: Plain", 1)).ready()
+		for object, as := range map[string]string{"downstream": "config", "before": "deletion.before"} {
+			cm := testkit.Apply(t, other, `{apiVersion: v1, kind: ConfigMap, metadata: {name: `+object+`}, data: {key: theirs}}`)
+			testkit.Apply(t, ns, fmt.Sprintf(`{apiVersion: test.example.com/v1, kind: Plain, metadata: {name: %[1]s, finalizers: [%[2]s.example.com/cleanup],
 		  annotations: {%[2]s.example.com/paused: "true"}}, spec: {data: {key: value}},
 		  status: {downstreams: [{name: %[3]s, apiVersion: v1, kind: ConfigMap, namespace: %[4]s, objectName: %[1]s, uid: %[5]s, state: InSync}]}}`,
-			object, name, as, other, cm.GetUID()))
-		testkit.Delete(t, plains, ns, object)
-		waitGone(t, plains, ns, object)
-		if testkit.Find(t, configMaps, other, object) == nil {
-			t.Errorf("%s: somebody else's object was deleted", object)
+				object, name, as, other, cm.GetUID()))
+			testkit.Delete(t, plains, ns, object)
+			waitGone(t, plains, ns, object)
+			if testkit.Find(t, configMaps, other, object) == nil {
+				t.Errorf("%s: somebody else's object was deleted", object)
+			}
 		}
-	}
+	})
 }
 
 // Whoever may write the status of one upstream cannot have an object deleted by it that never bore a mark of ours.
 func TestForgedBeforeRecord(t *testing.T) {
-	t.Parallel()
-	ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
-	start(t, testkit.Config(t), fill(widgetConfig, ns, name)).ready()
-	cm := testkit.Apply(t, other, `{apiVersion: v1, kind: ConfigMap, metadata: {name: theirs}, data: {key: theirs}}`)
-	testkit.Apply(t, ns, fmt.Sprintf(`{apiVersion: test.example.com/v1, kind: Widget, metadata: {name: a, finalizers: [%[1]s.example.com/cleanup],
+	inMemory(t, func(t *testing.T) {
+		ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+		start(t, testkit.Config(t), fill(widgetConfig, ns, name)).ready()
+		cm := testkit.Apply(t, other, `{apiVersion: v1, kind: ConfigMap, metadata: {name: theirs}, data: {key: theirs}}`)
+		testkit.Apply(t, ns, fmt.Sprintf(`{apiVersion: test.example.com/v1, kind: Widget, metadata: {name: a, finalizers: [%[1]s.example.com/cleanup],
 	  annotations: {%[1]s.example.com/paused: "true"}}, spec: {data: {key: value}}}`, name))
-	waitCondition(t, widgets, ns, "a", "Ready", "False") // else our own status would be written over theirs
-	testkit.Update(t, widgets, ns, "a", func(u *unstructured.Unstructured) {
-		_ = unstructured.SetNestedSlice(u.Object, []any{map[string]any{"name": "deletion.before", "apiVersion": "v1", "kind": "ConfigMap",
-			"namespace": other, "objectName": "theirs", "uid": string(cm.GetUID()), "state": "BeforeRunning"}}, "status", "downstreams")
-	}, "status")
-	testkit.Delete(t, widgets, ns, "a")
-	waitGone(t, widgets, ns, "a")
-	if testkit.Find(t, configMaps, other, "theirs") == nil {
-		t.Error("somebody else's object was deleted")
-	}
+		waitCondition(t, widgets, ns, "a", "Ready", "False") // else our own status would be written over theirs
+		testkit.Update(t, widgets, ns, "a", func(u *unstructured.Unstructured) {
+			_ = unstructured.SetNestedSlice(u.Object, []any{map[string]any{"name": "deletion.before", "apiVersion": "v1", "kind": "ConfigMap",
+				"namespace": other, "objectName": "theirs", "uid": string(cm.GetUID()), "state": "BeforeRunning"}}, "status", "downstreams")
+		}, "status")
+		testkit.Delete(t, widgets, ns, "a")
+		waitGone(t, widgets, ns, "a")
+		if testkit.Find(t, configMaps, other, "theirs") == nil {
+			t.Error("somebody else's object was deleted")
+		}
+	})
 }
 
 func ownerReference(u *unstructured.Unstructured) metav1.OwnerReference {
@@ -170,45 +172,47 @@ func ownerReference(u *unstructured.Unstructured) metav1.OwnerReference {
 
 // Another upstream's object does not become ours to delete by a second owner reference.
 func TestSecondOwnerReference(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	start(t, testkit.Config(t), fill(widgetConfig, ns, name)).ready()
-	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-	b := testkit.Apply(t, ns, widget("b", `{data: {key: value}}`))
-	cm := waitData(t, ns, "a", "key", "value")
-	waitCondition(t, widgets, ns, "a", "Ready", "True")
-	waitCondition(t, widgets, ns, "b", "Ready", "True")
-	testkit.Update(t, configMaps, ns, "a", func(u *unstructured.Unstructured) {
-		u.SetOwnerReferences(append(u.GetOwnerReferences(), ownerReference(b)))
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		start(t, testkit.Config(t), fill(widgetConfig, ns, name)).ready()
+		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+		b := testkit.Apply(t, ns, widget("b", `{data: {key: value}}`))
+		cm := waitData(t, ns, "a", "key", "value")
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		waitCondition(t, widgets, ns, "b", "Ready", "True")
+		testkit.Update(t, configMaps, ns, "a", func(u *unstructured.Unstructured) {
+			u.SetOwnerReferences(append(u.GetOwnerReferences(), ownerReference(b)))
+		})
+		testkit.Patch(t, widgets, ns, "b", "somebody", `{"spec":{"data":{"key":"new"}}}`)
+		waitData(t, ns, "b", "key", "new")
+		waitCondition(t, widgets, ns, "b", "Ready", "True") // told last, after what is left over was dealt with
+		if u := testkit.Find(t, configMaps, ns, "a"); u == nil || u.GetUID() != cm.GetUID() {
+			t.Error("the other one's object was deleted")
+		}
 	})
-	testkit.Patch(t, widgets, ns, "b", "somebody", `{"spec":{"data":{"key":"new"}}}`)
-	waitData(t, ns, "b", "key", "new")
-	waitCondition(t, widgets, ns, "b", "Ready", "True") // told last, after what is left over was dealt with
-	if u := testkit.Find(t, configMaps, ns, "a"); u == nil || u.GetUID() != cm.GetUID() {
-		t.Error("the other one's object was deleted")
-	}
 }
 
 // Two downstreams of a kind may change their names for each other's.
 func TestSwappedNames(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	conf := strings.NewReplacer("name: {{ .spec.name | default .metadata.name }}", `name: {{ ternary "y" "x" (.spec.exposed | default false) }}`,
-		"    # downstream\n", `  - name: second
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		conf := strings.NewReplacer("name: {{ .spec.name | default .metadata.name }}", `name: {{ ternary "y" "x" (.spec.exposed | default false) }}`,
+			"    # downstream\n", `  - name: second
     apiVersion: v1
     kind: ConfigMap
     template: |
       metadata: {name: {{ ternary "x" "y" (.spec.exposed | default false) }}}
       data: {second: "yes"}
 `).Replace(fill(widgetConfig, ns, name))
-	start(t, testkit.Config(t), conf).ready()
-	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-	waitData(t, ns, "y", "second", "yes")
-	waitCondition(t, widgets, ns, "a", "Ready", "True")
-	testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"exposed":true}}`)
-	waitData(t, ns, "x", "second", "yes")
-	waitData(t, ns, "y", "key", "value")
-	waitCondition(t, widgets, ns, "a", "Ready", "True")
+		start(t, testkit.Config(t), conf).ready()
+		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+		waitData(t, ns, "y", "second", "yes")
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"exposed":true}}`)
+		waitData(t, ns, "x", "second", "yes")
+		waitData(t, ns, "y", "key", "value")
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
+	})
 }
 
 // A downstream whose upstream was made to go by force is left over: the next upstream of that name says so, and takes it over
@@ -231,8 +235,7 @@ func TestLeftByAnEarlierUpstream(t *testing.T) {
 			testkit.Apply(t, other, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {`+name+`.example.com/owner: `+mark+`}}, data: {key: old}}`)
 		}},
 	} {
-		t.Run(row.name, func(t *testing.T) {
-			t.Parallel()
+		t.Run(row.name, bubbled(func(t *testing.T) {
 			ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
 			conf := with(elsewhere(fill(widgetConfig, ns, name), other, ns)+"", "")
 			conf = replaceOnce(t, conf, "    targetNamespaces:", "    adoptionPolicy: "+row.policy+"\n    targetNamespaces:")
@@ -266,49 +269,50 @@ func TestLeftByAnEarlierUpstream(t *testing.T) {
 				return reason == "Conflict" && strings.Contains(message, strings.ReplaceAll(row.says, "NS", ns)), reason + ": " + message
 			})
 			waitData(t, other, "a", "key", "old")
-		})
+		}))
 	}
 }
 
 // An upstream that is deleted and made again at once meets the downstream of the earlier one, which the garbage collector has
 // not deleted yet, or which a finalizer keeps: that is no conflict, and is not told as one.
 func TestMadeAgainUnderItsName(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	start(t, testkit.Config(t), fill(widgetConfig, ns, name)).ready()
-	var mu sync.Mutex
-	told := map[string]string{}
-	testkit.NewMirror(t, widgets, func(u *unstructured.Unstructured) {
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		start(t, testkit.Config(t), fill(widgetConfig, ns, name)).ready()
+		var mu sync.Mutex
+		told := map[string]string{}
+		testkit.NewMirror(t, widgets, func(u *unstructured.Unstructured) {
+			mu.Lock()
+			defer mu.Unlock()
+			if u.GetNamespace() == ns {
+				_, reason, message := condition(u, "Ready")
+				told[reason] = message
+			}
+		})
+		for i := range 3 {
+			testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+			waitCondition(t, widgets, ns, "a", "Ready", "True")
+			before := testkit.Get(t, configMaps, ns, "a").GetUID()
+			testkit.Patch(t, configMaps, ns, "a", "tenant", `{"metadata":{"finalizers":["tenant.example.com/hold"]}}`)
+			testkit.Delete(t, widgets, ns, "a")
+			waitGone(t, widgets, ns, "a")
+			testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+			testkit.Eventually(t, patience, func() (bool, string) {
+				_, reason, message := condition(testkit.Get(t, widgets, ns, "a"), "Ready")
+				return reason == "Waiting" && strings.Contains(message, "is being deleted and is recreated"), reason + ": " + message
+			})
+			testkit.Patch(t, configMaps, ns, "a", "tenant", `{"metadata":{"finalizers":null}}`)
+			waitCondition(t, widgets, ns, "a", "Ready", "True")
+			if testkit.Get(t, configMaps, ns, "a").GetUID() == before {
+				t.Fatalf("round %d: it is the earlier object", i)
+			}
+		}
 		mu.Lock()
 		defer mu.Unlock()
-		if u.GetNamespace() == ns {
-			_, reason, message := condition(u, "Ready")
-			told[reason] = message
+		if message, is := told["Conflict"]; is {
+			t.Errorf("a conflict is told: %s", message)
 		}
 	})
-	for i := range 3 {
-		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-		waitCondition(t, widgets, ns, "a", "Ready", "True")
-		before := testkit.Get(t, configMaps, ns, "a").GetUID()
-		testkit.Patch(t, configMaps, ns, "a", "tenant", `{"metadata":{"finalizers":["tenant.example.com/hold"]}}`)
-		testkit.Delete(t, widgets, ns, "a")
-		waitGone(t, widgets, ns, "a")
-		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-		testkit.Eventually(t, patience, func() (bool, string) {
-			_, reason, message := condition(testkit.Get(t, widgets, ns, "a"), "Ready")
-			return reason == "Waiting" && strings.Contains(message, "is being deleted and is recreated"), reason + ": " + message
-		})
-		testkit.Patch(t, configMaps, ns, "a", "tenant", `{"metadata":{"finalizers":null}}`)
-		waitCondition(t, widgets, ns, "a", "Ready", "True")
-		if testkit.Get(t, configMaps, ns, "a").GetUID() == before {
-			t.Fatalf("round %d: it is the earlier object", i)
-		}
-	}
-	mu.Lock()
-	defer mu.Unlock()
-	if message, is := told["Conflict"]; is {
-		t.Errorf("a conflict is told: %s", message)
-	}
 }
 
 // leftOf are the objects that a survey finds left of upstreams that are gone.
@@ -326,8 +330,7 @@ func leftOf(t *testing.T, conf string) []reconcile.Change {
 func TestRestartWithoutARecord(t *testing.T) {
 	t.Parallel()
 	for name, status := range map[string]string{"recorded": "  downstreams: .status.downstreams\n", "unrecorded": "", "no status": "off"} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		t.Run(name, bubbled(func(t *testing.T) {
 			ns, name := testkit.Namespace(t), testkit.Unique(t)
 			conf := strings.Replace(fill(widgetConfig, ns, name), "  downstreams: .status.downstreams\n", strings.TrimPrefix(status, "off"), 1)
 			if status == "off" {
@@ -368,7 +371,7 @@ func TestRestartWithoutARecord(t *testing.T) {
 			for i := range objects {
 				testkit.Patch(t, configMaps, ns, named(i), "tenant", `{"metadata":{"finalizers":null}}`)
 			}
-		})
+		}))
 	}
 }
 
@@ -395,8 +398,7 @@ func TestStrippedMarks(t *testing.T) {
 		{"the process alone remembers", when + report, "", "", true},
 	} {
 		for ending, end := range endings {
-			t.Run(row.reason+"/"+ending, func(t *testing.T) {
-				t.Parallel()
+			t.Run(row.reason+"/"+ending, bubbled(func(t *testing.T) {
 				ns, name := testkit.Namespace(t), testkit.Unique(t)
 				at, conf := ns, fill(widgetConfig, ns, name)
 				if ending == "deleted" { // a reference to another namespace is none: the finalizer cleans up
@@ -429,7 +431,7 @@ func TestStrippedMarks(t *testing.T) {
 				if ending == "deleted" {
 					waitGone(t, widgets, ns, "a")
 				}
-			})
+			}))
 		}
 	}
 }

@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package engine_test
 
 import (
@@ -129,8 +127,7 @@ func TestPreviousNames(t *testing.T) {
 	t.Parallel()
 	for _, c := range previousCases() {
 		for _, live := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s, live %v", c.name, live), func(t *testing.T) {
-				t.Parallel()
+			t.Run(fmt.Sprintf("%s, live %v", c.name, live), bubbled(func(t *testing.T) {
 				ns, other := testkit.Namespace(t), testkit.Namespace(t)
 				operator := testkit.Unique(t)
 				before, after, back, was, is := c.configs(operator, ns, other)
@@ -171,7 +168,7 @@ func TestPreviousNames(t *testing.T) {
 						t.Errorf("a restart afterwards: %v", counter.Snapshot())
 					}
 				}
-			})
+			}))
 		}
 	}
 }
@@ -259,8 +256,7 @@ func renamed(name string) conventions {
 func TestDeletionDuringChange(t *testing.T) {
 	t.Parallel()
 	for _, policy := range []string{"Delete", "Orphan"} {
-		t.Run(policy, func(t *testing.T) {
-			t.Parallel()
+		t.Run(policy, bubbled(func(t *testing.T) {
 			ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
 			conf := elsewhere(with(fill(widgetConfig, ns, name), "deletionPolicy: "+policy), other, ns)
 			r := start(t, testkit.Config(t), conf).ready()
@@ -279,149 +275,154 @@ func TestDeletionDuringChange(t *testing.T) {
 			if len(cm.GetLabels())+len(cm.GetAnnotations())+len(cm.GetOwnerReferences())+len(cm.GetManagedFields()) > 0 {
 				t.Errorf("released, but marked still: %v", cm.Object["metadata"])
 			}
-		})
+		}))
 	}
 }
 
 // A condition that only the previous manager set does not stay forever.
 func TestConditionOfPreviousManager(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	conf := fill(widgetConfig, ns, name)
-	testkit.Apply(t, ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {key: theirs}}`)
-	r := start(t, testkit.Config(t), conf).ready()
-	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-	waitCondition(t, widgets, ns, "a", "Stalled", "True")
-	r.halt()
-	testkit.Delete(t, configMaps, ns, "a")
-	counter := testkit.NewCounter()
-	start(t, counter.Wrap(testkit.Config(t)), renamed(name).in(conf, name)).ready()
-	up := waitCondition(t, widgets, ns, "a", "Ready", "True")
-	quiet(t, counter)
-	up = testkit.Get(t, widgets, ns, up.GetName())
-	if status, reason, _ := condition(up, "Stalled"); status != "" {
-		t.Errorf("Stalled is %s still: %s", status, reason)
-	}
-	for _, e := range up.GetManagedFields() {
-		if e.Manager == name {
-			t.Errorf("the manager of before has %s %s still", e.Operation, e.Subresource)
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		conf := fill(widgetConfig, ns, name)
+		testkit.Apply(t, ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {key: theirs}}`)
+		r := start(t, testkit.Config(t), conf).ready()
+		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+		waitCondition(t, widgets, ns, "a", "Stalled", "True")
+		r.halt()
+		testkit.Delete(t, configMaps, ns, "a")
+		counter := testkit.NewCounter()
+		start(t, counter.Wrap(testkit.Config(t)), renamed(name).in(conf, name)).ready()
+		up := waitCondition(t, widgets, ns, "a", "Ready", "True")
+		quiet(t, counter)
+		up = testkit.Get(t, widgets, ns, up.GetName())
+		if status, reason, _ := condition(up, "Stalled"); status != "" {
+			t.Errorf("Stalled is %s still: %s", status, reason)
 		}
-	}
-	if n := counter.Snapshot()[writeStatus]; n != 2 {
-		t.Errorf("the status was written %d times, want once, and once for the manager of before", n)
-	}
+		for _, e := range up.GetManagedFields() {
+			if e.Manager == name {
+				t.Errorf("the manager of before has %s %s still", e.Operation, e.Subresource)
+			}
+		}
+		if n := counter.Snapshot()[writeStatus]; n != 2 {
+			t.Errorf("the status was written %d times, want once, and once for the manager of before", n)
+		}
+	})
 }
 
 // A manager that is renamed without conventions.previous costs one apply and loses nothing: what it owned stays co-owned, which is
 // reported if a field is removed then. If previous is added later, the fields are still taken over.
 func TestManagerRenamedWithoutPrevious(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	counter := testkit.NewCounter()
-	conf := strings.Replace(fill(widgetConfig, ns, name), "events: None", "events: All", 1)
-	r := made(t, conf, ns, counter)
-	uid := testkit.Get(t, configMaps, ns, "a").GetUID()
-	r.halt()
-	untold := base(name)
-	untold.fieldManager = name + "-new"
-	r = start(t, counter.Wrap(testkit.Config(t)), untold.in(conf, name)).ready()
-	testkit.Eventually(t, patience, func() (bool, string) { return counter.Snapshot()[writeDownstream] == 1, "no apply" })
-	quiet(t, counter)
-	if n := counter.Snapshot()[writeDownstream]; n != 1 {
-		t.Errorf("%d applies, want one", n)
-	}
-	testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":null,"other":"value"}}}`)
-	cm := waitData(t, ns, "a", "other", "value")
-	waitEvent(t, ns, "a", "FieldKept", ".data.key")
-	if have, _, _ := unstructured.NestedString(cm.Object, "data", "key"); have != "value" || cm.GetUID() != uid {
-		t.Errorf("the co-owned field is %q", have)
-	}
-	r.halt()
-	told := untold
-	told.previous = "fieldManager: " + name
-	start(t, counter.Wrap(testkit.Config(t)), told.in(conf, name)).ready()
-	waitData(t, ns, "a", "key", "")
-	testkit.Eventually(t, patience, func() (bool, string) {
-		return isOf(testkit.Get(t, configMaps, ns, "a"), testkit.Get(t, widgets, ns, "a"), told, base(name))
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		counter := testkit.NewCounter()
+		conf := strings.Replace(fill(widgetConfig, ns, name), "events: None", "events: All", 1)
+		r := made(t, conf, ns, counter)
+		uid := testkit.Get(t, configMaps, ns, "a").GetUID()
+		r.halt()
+		untold := base(name)
+		untold.fieldManager = name + "-new"
+		r = start(t, counter.Wrap(testkit.Config(t)), untold.in(conf, name)).ready()
+		testkit.Eventually(t, patience, func() (bool, string) { return counter.Snapshot()[writeDownstream] == 1, "no apply" })
+		quiet(t, counter)
+		if n := counter.Snapshot()[writeDownstream]; n != 1 {
+			t.Errorf("%d applies, want one", n)
+		}
+		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":null,"other":"value"}}}`)
+		cm := waitData(t, ns, "a", "other", "value")
+		waitEvent(t, ns, "a", "FieldKept", ".data.key")
+		if have, _, _ := unstructured.NestedString(cm.Object, "data", "key"); have != "value" || cm.GetUID() != uid {
+			t.Errorf("the co-owned field is %q", have)
+		}
+		r.halt()
+		told := untold
+		told.previous = "fieldManager: " + name
+		start(t, counter.Wrap(testkit.Config(t)), told.in(conf, name)).ready()
+		waitData(t, ns, "a", "key", "")
+		testkit.Eventually(t, patience, func() (bool, string) {
+			return isOf(testkit.Get(t, configMaps, ns, "a"), testkit.Get(t, widgets, ns, "a"), told, base(name))
+		})
 	})
 }
 
 // What is made once gets the marks of now, and is not applied again.
 func TestPreviousOfCreateOnly(t *testing.T) {
-	t.Parallel()
-	ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
-	conf := elsewhere(with(fill(widgetConfig, ns, name), "updatePolicy: CreateOnly"), other, ns)
-	r := start(t, testkit.Config(t), conf).ready()
-	testkit.Apply(t, ns, widget("a", `{namespace: `+other+`, data: {key: value}}`))
-	waitData(t, other, "a", "key", "value")
-	waitCondition(t, widgets, ns, "a", "Ready", "True")
-	testkit.Patch(t, configMaps, other, "a", "rotation", `{"data":{"key":"rotated"}}`)
-	r.halt()
-	counter := testkit.NewCounter()
-	is := renamed(name)
-	is.labels = strings.Replace(is.labels, "managed", "operated", 1)
-	r = start(t, counter.Wrap(testkit.Config(t)), is.in(conf, name)).ready()
-	domain := name + ".example.com/"
-	testkit.Eventually(t, patience, func() (bool, string) {
-		cm := testkit.Get(t, configMaps, other, "a")
-		return !bears(cm, domain+"hash") && !bears(cm, domain+"owner") && bears(cm, domain+"digest") && bears(cm, domain+"upstream") && bears(cm, domain+"operated"),
-			fmt.Sprint(cm.Object["metadata"])
+	inMemory(t, func(t *testing.T) {
+		ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+		conf := elsewhere(with(fill(widgetConfig, ns, name), "updatePolicy: CreateOnly"), other, ns)
+		r := start(t, testkit.Config(t), conf).ready()
+		testkit.Apply(t, ns, widget("a", `{namespace: `+other+`, data: {key: value}}`))
+		waitData(t, other, "a", "key", "value")
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		testkit.Patch(t, configMaps, other, "a", "rotation", `{"data":{"key":"rotated"}}`)
+		r.halt()
+		counter := testkit.NewCounter()
+		is := renamed(name)
+		is.labels = strings.Replace(is.labels, "managed", "operated", 1)
+		r = start(t, counter.Wrap(testkit.Config(t)), is.in(conf, name)).ready()
+		domain := name + ".example.com/"
+		testkit.Eventually(t, patience, func() (bool, string) {
+			cm := testkit.Get(t, configMaps, other, "a")
+			return !bears(cm, domain+"hash") && !bears(cm, domain+"owner") && bears(cm, domain+"digest") && bears(cm, domain+"upstream") && bears(cm, domain+"operated"),
+				fmt.Sprint(cm.Object["metadata"])
+		})
+		quiet(t, counter)
+		waitData(t, other, "a", "key", "rotated")
+		r.halt()
+		counter.Reset()
+		r = start(t, counter.Wrap(testkit.Config(t)), is.in(conf, name)).ready()
+		quiet(t, counter)
+		if counter.Mutating() > 0 {
+			t.Errorf("a restart afterwards: %v", counter.Snapshot())
+		}
+		testkit.Delete(t, widgets, ns, "a")
+		waitGone(t, widgets, ns, "a")
+		waitGone(t, configMaps, other, "a")
+		r.halt()
 	})
-	quiet(t, counter)
-	waitData(t, other, "a", "key", "rotated")
-	r.halt()
-	counter.Reset()
-	r = start(t, counter.Wrap(testkit.Config(t)), is.in(conf, name)).ready()
-	quiet(t, counter)
-	if counter.Mutating() > 0 {
-		t.Errorf("a restart afterwards: %v", counter.Snapshot())
-	}
-	testkit.Delete(t, widgets, ns, "a")
-	waitGone(t, widgets, ns, "a")
-	waitGone(t, configMaps, other, "a")
-	r.halt()
 }
 
 // An initial field that only the manager of before owned keeps the value that it has.
 func TestPreviousInitialFields(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	conf := with(fill(widgetConfig, ns, name), "drift: {initialFields: [.data.key]}")
-	r := start(t, testkit.Config(t), conf).ready()
-	testkit.Apply(t, ns, widget("a", `{data: {key: value, other: x}}`))
-	waitData(t, ns, "a", "key", "value")
-	waitCondition(t, widgets, ns, "a", "Ready", "True")
-	r.halt()
-	testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":"new"}}}`)
-	counter := testkit.NewCounter()
-	is := renamed(name)
-	start(t, counter.Wrap(testkit.Config(t)), is.in(conf, name)).ready()
-	testkit.Eventually(t, patience, func() (bool, string) {
-		return isOf(testkit.Get(t, configMaps, ns, "a"), testkit.Get(t, widgets, ns, "a"), is, conventions{hash: base(name).hash, owner: is.owner, labels: is.labels})
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		conf := with(fill(widgetConfig, ns, name), "drift: {initialFields: [.data.key]}")
+		r := start(t, testkit.Config(t), conf).ready()
+		testkit.Apply(t, ns, widget("a", `{data: {key: value, other: x}}`))
+		waitData(t, ns, "a", "key", "value")
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		r.halt()
+		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":"new"}}}`)
+		counter := testkit.NewCounter()
+		is := renamed(name)
+		start(t, counter.Wrap(testkit.Config(t)), is.in(conf, name)).ready()
+		testkit.Eventually(t, patience, func() (bool, string) {
+			return isOf(testkit.Get(t, configMaps, ns, "a"), testkit.Get(t, widgets, ns, "a"), is, conventions{hash: base(name).hash, owner: is.owner, labels: is.labels})
+		})
+		quiet(t, counter)
+		waitData(t, ns, "a", "key", "value")
 	})
-	quiet(t, counter)
-	waitData(t, ns, "a", "key", "value")
 }
 
 // A mark of before that somebody else owns too is taken off all the same, and asked for once.
 func TestPreviousCoOwned(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	counter := testkit.NewCounter()
-	conf := fill(widgetConfig, ns, name)
-	r := made(t, conf, ns, counter)
-	key := name + ".example.com/hash"
-	hash := testkit.Get(t, configMaps, ns, "a").GetAnnotations()[key]
-	testkit.Apply(t, ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {`+key+`: `+hash+`}}}`)
-	r.halt()
-	counter.Reset()
-	start(t, counter.Wrap(testkit.Config(t)), renamed(name).in(conf, name)).ready()
-	testkit.Eventually(t, patience, func() (bool, string) {
-		cm := testkit.Get(t, configMaps, ns, "a")
-		return !bears(cm, key), fmt.Sprint(cm.GetAnnotations())
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		counter := testkit.NewCounter()
+		conf := fill(widgetConfig, ns, name)
+		r := made(t, conf, ns, counter)
+		key := name + ".example.com/hash"
+		hash := testkit.Get(t, configMaps, ns, "a").GetAnnotations()[key]
+		testkit.Apply(t, ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {`+key+`: `+hash+`}}}`)
+		r.halt()
+		counter.Reset()
+		start(t, counter.Wrap(testkit.Config(t)), renamed(name).in(conf, name)).ready()
+		testkit.Eventually(t, patience, func() (bool, string) {
+			cm := testkit.Get(t, configMaps, ns, "a")
+			return !bears(cm, key), fmt.Sprint(cm.GetAnnotations())
+		})
+		quiet(t, counter)
+		if n := counter.Snapshot()[writeDownstream]; n != 3 {
+			t.Errorf("%d writes, want a patch, an apply and the removal of the mark: %v", n, counter.Snapshot())
+		}
 	})
-	quiet(t, counter)
-	if n := counter.Snapshot()[writeDownstream]; n != 3 {
-		t.Errorf("%d writes, want a patch, an apply and the removal of the mark: %v", n, counter.Snapshot())
-	}
 }

@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package engine_test
 
 import (
@@ -35,9 +33,6 @@ func quiet(t *testing.T, c *testkit.Counter) {
 		if n := c.Total(); n != last {
 			last, since = n, time.Now()
 		}
-		if time.Since(since) > enough {
-			enough = aWhile(t, enough)
-		}
 		return c.Total() == last && time.Since(since) > enough, fmt.Sprintf("requests still come: %v", c.Snapshot())
 	})
 }
@@ -53,120 +48,122 @@ func atMost(t *testing.T, c *testkit.Counter, what string, limit float64) {
 }
 
 func TestPromisedRequests(t *testing.T) {
-	t.Parallel()
-	ns := testkit.Namespace(t)
-	counter := testkit.NewCounter()
-	cfg := counter.Wrap(testkit.Config(t))
-	name := testkit.Unique(t)
-	conf := fill(widgetConfig, ns, name)
-	r := start(t, cfg, conf).ready()
-	allAre := func(gvrVersion string, check func(u *unstructured.Unstructured, i int) bool) {
-		t.Helper()
-		testkit.Eventually(t, 2*patience, func() (bool, string) {
-			list := testkit.List(t, widgets, ns, "")
-			for _, u := range list {
-				var i int
-				_, _ = fmt.Sscanf(u.GetName(), "w-%d", &i)
-				if !check(&u, i) {
-					return false, gvrVersion + ": not yet: " + u.GetName()
+	inMemory(t, func(t *testing.T) {
+		ns := testkit.Namespace(t)
+		counter := testkit.NewCounter()
+		cfg := counter.Wrap(testkit.Config(t))
+		name := testkit.Unique(t)
+		conf := fill(widgetConfig, ns, name)
+		r := start(t, cfg, conf).ready()
+		allAre := func(gvrVersion string, check func(u *unstructured.Unstructured, i int) bool) {
+			t.Helper()
+			testkit.Eventually(t, 2*patience, func() (bool, string) {
+				list := testkit.List(t, widgets, ns, "")
+				for _, u := range list {
+					var i int
+					_, _ = fmt.Sscanf(u.GetName(), "w-%d", &i)
+					if !check(&u, i) {
+						return false, gvrVersion + ": not yet: " + u.GetName()
+					}
 				}
-			}
-			return len(list) == many, "not all there"
-		})
-	}
-	ready := func(u *unstructured.Unstructured, _ int) bool {
-		status, _, _ := condition(u, "Ready")
-		observed, _, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration")
-		return status == "True" && observed == u.GetGeneration()
-	}
-
-	counter.Reset()
-	eachOf(func(name string, i int) { testkit.Apply(t, ns, widget(name, fmt.Sprintf(`{data: {key: "%d"}}`, i))) })
-	allAre("creation", ready)
-	quiet(t, counter)
-	atMost(t, counter, "a new object, to Ready", 2.05)
-	t.Logf("a new object: %.2f looks for each", metric(t, "corollary_reconcile_seconds", name)/many)
-
-	counter.Reset()
-	eachOf(func(name string, _ int) {
-		testkit.Patch(t, configMaps, ns, name, "somebody", `{"metadata":{"annotations":{"elsewhere.example.com/note":"x"}}}`)
-	})
-	quiet(t, counter)
-	atMost(t, counter, "a foreign annotation", 0)
-
-	counter.Reset()
-	eachOf(func(name string, _ int) {
-		testkit.Patch(t, configMaps, ns, name, "somebody", `{"data":{"key":"tampered"}}`)
-	})
-	eachOf(func(name string, i int) { waitData(t, ns, name, "key", fmt.Sprint(i)) })
-	quiet(t, counter)
-	atMost(t, counter, "drift", 1)
-	if counter.Total() != many {
-		t.Errorf("%d requests repaired %d objects", counter.Total(), many)
-	}
-
-	counter.Reset()
-	eachOf(func(name string, i int) {
-		testkit.Patch(t, widgets, ns, name, "somebody", fmt.Sprintf(`{"spec":{"data":{"key":"new-%d"}}}`, i))
-	})
-	eachOf(func(name string, i int) { waitData(t, ns, name, "key", fmt.Sprintf("new-%d", i)) })
-	allAre("update", ready)
-	quiet(t, counter)
-	atMost(t, counter, "a spec update", 2.05)
-
-	counter.Reset()
-	r.halt()
-	// The API server tells of an upstream that is gone within this time of what it tells of its downstream, however busy.
-	startWith(t, cfg, func(_ *config.Operator, o *engine.Options) { o.AfterDelete = patience }, conf).ready()
-	quiet(t, counter)
-	restart := counter.Snapshot()
-	t.Logf("a restart: %v", restart)
-	for key, n := range restart {
-		if n > 5 {
-			t.Errorf("a restart: %d × %s for %d objects; the lists alone are promised", n, key, many)
+				return len(list) == many, "not all there"
+			})
 		}
-	}
-	if counter.Mutating() != 0 {
-		t.Errorf("a restart writes: %v", restart)
-	}
+		ready := func(u *unstructured.Unstructured, _ int) bool {
+			status, _, _ := condition(u, "Ready")
+			observed, _, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration")
+			return status == "True" && observed == u.GetGeneration()
+		}
 
-	counter.Reset()
-	eachOf(func(name string, _ int) { testkit.Delete(t, widgets, ns, name) })
-	testkit.Eventually(t, 3*patience, func() (bool, string) {
-		left := len(testkit.List(t, configMaps, ns, selector(name)))
-		return left == 0, fmt.Sprintf("%d ConfigMaps left", left)
+		counter.Reset()
+		eachOf(func(name string, i int) { testkit.Apply(t, ns, widget(name, fmt.Sprintf(`{data: {key: "%d"}}`, i))) })
+		allAre("creation", ready)
+		quiet(t, counter)
+		atMost(t, counter, "a new object, to Ready", 2.05)
+		t.Logf("a new object: %.2f looks for each", metric(t, "corollary_reconcile_seconds", name)/many)
+
+		counter.Reset()
+		eachOf(func(name string, _ int) {
+			testkit.Patch(t, configMaps, ns, name, "somebody", `{"metadata":{"annotations":{"elsewhere.example.com/note":"x"}}}`)
+		})
+		quiet(t, counter)
+		atMost(t, counter, "a foreign annotation", 0)
+
+		counter.Reset()
+		eachOf(func(name string, _ int) {
+			testkit.Patch(t, configMaps, ns, name, "somebody", `{"data":{"key":"tampered"}}`)
+		})
+		eachOf(func(name string, i int) { waitData(t, ns, name, "key", fmt.Sprint(i)) })
+		quiet(t, counter)
+		atMost(t, counter, "drift", 1)
+		if counter.Total() != many {
+			t.Errorf("%d requests repaired %d objects", counter.Total(), many)
+		}
+
+		counter.Reset()
+		eachOf(func(name string, i int) {
+			testkit.Patch(t, widgets, ns, name, "somebody", fmt.Sprintf(`{"spec":{"data":{"key":"new-%d"}}}`, i))
+		})
+		eachOf(func(name string, i int) { waitData(t, ns, name, "key", fmt.Sprintf("new-%d", i)) })
+		allAre("update", ready)
+		quiet(t, counter)
+		atMost(t, counter, "a spec update", 2.05)
+
+		counter.Reset()
+		r.halt()
+		// The API server tells of an upstream that is gone within this time of what it tells of its downstream, however busy.
+		startWith(t, cfg, func(_ *config.Operator, o *engine.Options) { o.AfterDelete = patience }, conf).ready()
+		quiet(t, counter)
+		restart := counter.Snapshot()
+		t.Logf("a restart: %v", restart)
+		for key, n := range restart {
+			if n > 5 {
+				t.Errorf("a restart: %d × %s for %d objects; the lists alone are promised", n, key, many)
+			}
+		}
+		if counter.Mutating() != 0 {
+			t.Errorf("a restart writes: %v", restart)
+		}
+
+		counter.Reset()
+		eachOf(func(name string, _ int) { testkit.Delete(t, widgets, ns, name) })
+		testkit.Eventually(t, 3*patience, func() (bool, string) {
+			left := len(testkit.List(t, configMaps, ns, selector(name)))
+			return left == 0, fmt.Sprintf("%d ConfigMaps left", left)
+		})
+		testkit.Eventually(t, patience, func() (bool, string) {
+			left := metric(t, "corollary_upstreams", name)
+			return left == 0, fmt.Sprintf("%v upstreams are still counted", left)
+		})
+		quiet(t, counter)
+		atMost(t, counter, "a deletion with owner references", 0)
 	})
-	testkit.Eventually(t, patience, func() (bool, string) {
-		left := metric(t, "corollary_upstreams", name)
-		return left == 0, fmt.Sprintf("%v upstreams are still counted", left)
-	})
-	quiet(t, counter)
-	atMost(t, counter, "a deletion with owner references", 0)
 }
 
 // A resync looks at every object again and asks the API server nothing.
 func TestPromisedResync(t *testing.T) {
-	t.Parallel()
-	ns := testkit.Namespace(t)
-	counter := testkit.NewCounter()
-	name := testkit.Unique(t)
-	everySecond := func(op *config.Operator, _ *engine.Options) { op.ResyncPeriod = config.Duration(time.Second) }
-	startWith(t, counter.Wrap(testkit.Config(t)), everySecond, fill(widgetConfig, ns, name)).ready()
-	for i := range 20 {
-		testkit.Apply(t, ns, widget(named(i), `{data: {key: a}}`))
-	}
-	for i := range 20 {
-		waitCondition(t, widgets, ns, named(i), "Ready", "True")
-	}
-	quiet(t, counter)
-	counter.Reset()
-	looks := metric(t, "corollary_reconcile_seconds", name)
-	testkit.Eventually(t, patience, func() (bool, string) {
-		n := metric(t, "corollary_reconcile_seconds", name) - looks
-		return n >= 60, fmt.Sprintf("%.0f looks since", n)
+	inMemory(t, func(t *testing.T) {
+		ns := testkit.Namespace(t)
+		counter := testkit.NewCounter()
+		name := testkit.Unique(t)
+		everySecond := func(op *config.Operator, _ *engine.Options) { op.ResyncPeriod = config.Duration(time.Second) }
+		startWith(t, counter.Wrap(testkit.Config(t)), everySecond, fill(widgetConfig, ns, name)).ready()
+		for i := range 20 {
+			testkit.Apply(t, ns, widget(named(i), `{data: {key: a}}`))
+		}
+		for i := range 20 {
+			waitCondition(t, widgets, ns, named(i), "Ready", "True")
+		}
+		quiet(t, counter)
+		counter.Reset()
+		looks := metric(t, "corollary_reconcile_seconds", name)
+		testkit.Eventually(t, patience, func() (bool, string) {
+			n := metric(t, "corollary_reconcile_seconds", name) - looks
+			return n >= 60, fmt.Sprintf("%.0f looks since", n)
+		})
+		quiet(t, counter)
+		if n := counter.Total(); n != 0 {
+			t.Errorf("a resync made %d requests: %v", n, counter.Snapshot())
+		}
 	})
-	quiet(t, counter)
-	if n := counter.Total(); n != 0 {
-		t.Errorf("a resync made %d requests: %v", n, counter.Snapshot())
-	}
 }

@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package engine_test
 
 import (
@@ -17,8 +15,7 @@ import (
 func TestMadeUnderOurName(t *testing.T) {
 	t.Parallel()
 	for _, policy := range []string{"Apply", "CreateOnly"} {
-		t.Run(policy, func(t *testing.T) {
-			t.Parallel()
+		t.Run(policy, bubbled(func(t *testing.T) {
 			ns, name := testkit.Namespace(t), testkit.Unique(t)
 			up := testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 			forged := testkit.Parse(t, strings.NewReplacer("NAME", name, "UID", string(up.GetUID())).Replace(`{apiVersion: v1, kind: ConfigMap, metadata: {name: a,
@@ -35,49 +32,51 @@ func TestMadeUnderOurName(t *testing.T) {
 				return
 			}
 			waitData(t, ns, "a", "evil", "")
-		})
+		}))
 	}
 }
 
 // The right to patch an object is the right to have it deleted: the garbage collector takes what only owners have that do not
 // exist. A forged mark gives no more power over an object than that.
 func TestPatchIsDeletion(t *testing.T) {
-	t.Parallel()
-	ns := testkit.Namespace(t)
-	testkit.Apply(t, ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: theirs}, data: {key: value}}`)
-	testkit.Patch(t, configMaps, ns, "theirs", "somebody",
-		`{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"none","uid":"4f0e6c52-4d3f-4a4c-9f0e-1f9d6a3b7c11"}]}}`)
-	waitGone(t, configMaps, ns, "theirs")
+	inMemory(t, func(t *testing.T) {
+		ns := testkit.Namespace(t)
+		testkit.Apply(t, ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: theirs}, data: {key: value}}`)
+		testkit.Patch(t, configMaps, ns, "theirs", "somebody",
+			`{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"none","uid":"4f0e6c52-4d3f-4a4c-9f0e-1f9d6a3b7c11"}]}}`)
+		waitGone(t, configMaps, ns, "theirs")
+	})
 }
 
 // TestElectedKeepsTheNewerRecord: whoever takes over while its watches are behind does not write an older record over what
 // the process before has recorded of an object that was made again; in the end the status names the object that is there.
 func TestElectedKeepsTheNewerRecord(t *testing.T) {
-	t.Parallel()
-	s := startElectionTest(t, "a")
-	before := testkit.Get(t, configMaps, s.ns, "a").GetUID()
-	testkit.Delete(t, configMaps, s.ns, "a")
-	var now string
-	testkit.Eventually(t, patience, func() (bool, string) {
-		cm := testkit.Find(t, configMaps, s.ns, "a")
-		if cm == nil || cm.GetUID() == before {
-			return false, "it is not made again"
+	inMemory(t, func(t *testing.T) {
+		s := startElectionTest(t, "a")
+		before := testkit.Get(t, configMaps, s.ns, "a").GetUID()
+		testkit.Delete(t, configMaps, s.ns, "a")
+		var now string
+		testkit.Eventually(t, patience, func() (bool, string) {
+			cm := testkit.Find(t, configMaps, s.ns, "a")
+			if cm == nil || cm.GetUID() == before {
+				return false, "it is not made again"
+			}
+			now = string(cm.GetUID())
+			have := downstreamsOf(testkit.Get(t, widgets, s.ns, "a"))["config"]["uid"]
+			return have == now, fmt.Sprintf("recorded is %v", have)
+		})
+		s.elect()
+		testkit.Eventually(t, patience, func() (bool, string) { return s.counter.Total() > 0, "it reads nothing" })
+		quiet(t, s.counter)
+		for _, r := range s.counter.Requests() {
+			if r.Key() == writeStatus {
+				t.Errorf("it wrote the status: %v", s.counter.Snapshot())
+			}
 		}
-		now = string(cm.GetUID())
-		have := downstreamsOf(testkit.Get(t, widgets, s.ns, "a"))["config"]["uid"]
-		return have == now, fmt.Sprintf("recorded is %v", have)
+		s.release()
+		quiet(t, s.counter)
+		if have := downstreamsOf(testkit.Get(t, widgets, s.ns, "a"))["config"]["uid"]; have != now {
+			t.Errorf("recorded is %v, the object is %s", have, now)
+		}
 	})
-	s.elect()
-	testkit.Eventually(t, patience, func() (bool, string) { return s.counter.Total() > 0, "it reads nothing" })
-	quiet(t, s.counter)
-	for _, r := range s.counter.Requests() {
-		if r.Key() == writeStatus {
-			t.Errorf("it wrote the status: %v", s.counter.Snapshot())
-		}
-	}
-	s.release()
-	quiet(t, s.counter)
-	if have := downstreamsOf(testkit.Get(t, widgets, s.ns, "a"))["config"]["uid"]; have != now {
-		t.Errorf("recorded is %v, the object is %s", have, now)
-	}
 }

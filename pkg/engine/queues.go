@@ -39,13 +39,18 @@ func (g *polledGauge) begin(operator string, poll func(set func(n int, labels ..
 func (g *polledGauge) Collect(metrics chan<- prometheus.Metric) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for operator, poll := range g.of {
-		g.DeletePartialMatch(prometheus.Labels{"operator": operator})
-		poll(func(n int, labels ...string) {
-			g.WithLabelValues(append([]string{operator}, labels...)...).Set(float64(n))
-		})
+	for operator := range g.of {
+		g.poll(operator)
 	}
 	g.GaugeVec.Collect(metrics)
+}
+
+// poll asks one operator.
+func (g *polledGauge) poll(operator string) {
+	g.DeletePartialMatch(prometheus.Labels{"operator": operator})
+	g.of[operator](func(n int, labels ...string) {
+		g.WithLabelValues(append([]string{operator}, labels...)...).Set(float64(n))
+	})
 }
 
 // maxVersions bounds the values of the metric's label: no custom kind has so many versions.

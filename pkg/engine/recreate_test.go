@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package engine_test
 
 import (
@@ -90,65 +88,6 @@ func forgedRefusal(*admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse
 	}}
 }
 
-// TestRecreateUnderAFreeze: updatePolicy Recreate deletes nothing where admission refuses updates, whether the change is to
-// a field that is immutable as well or not.
-func TestRecreateUnderAFreeze(t *testing.T) {
-	t.Parallel()
-	freeze := func(expression string) func(t *testing.T, ns string) func() {
-		return func(t *testing.T, ns string) func() {
-			return testkit.Policy(t, ns, "Validating", "UPDATE", "apps", "statefulsets", fmt.Sprintf("  validations: [{expression: %q, message: frozen}]", expression))
-		}
-	}
-	for _, row := range []struct {
-		name   string
-		deny   func(t *testing.T, ns string) func()
-		change string
-		want   string
-		lifts  bool // whether the object is recreated once nothing denies it
-	}{
-		{"a change that could be made", freeze("false"), `{image: b, service: a}`, "Denied", false},
-		{"a change to an immutable field", freeze("false"), `{image: a, service: b}`, "Rejected", true},
-		{"a policy about the spec", freeze("object.spec == oldObject.spec"), `{image: b, service: b}`, "Rejected", true},
-		{"a webhook that names a field", func(t *testing.T, ns string) func() {
-			testkit.Webhook(t, ns, "Validating", "UPDATE", "statefulsets", forgedRefusal)
-			return nil
-		}, `{image: b, service: a}`, "Rejected", false},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			t.Parallel()
-			ns, name := testkit.Namespace(t), testkit.Unique(t)
-			start(t, testkit.Config(t), with(making(fill(widgetConfig, ns, name), "apps/v1", "StatefulSet", statefulSetBody), "updatePolicy: Recreate")).ready()
-			testkit.Apply(t, ns, widget("a", `{data: {image: a, service: a}}`))
-			waitDownstream(t, ns, "a", "InSync")
-			before := testkit.Get(t, statefulSets, ns, "a")
-			lift := row.deny(t, ns)
-			probe := func(image string) error {
-				_, err := testkit.TryApply(t, ns, `{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: probe}, spec: {selector: {matchLabels: {app: p}}, template: {metadata: {labels: {app: p}}, spec: {containers: [{name: p, image: "`+image+`"}]}}}}`)
-				return err
-			}
-			if err := probe("p"); err != nil {
-				t.Fatal(err)
-			}
-			n := 0
-			testkit.Eventually(t, patience, func() (bool, string) { n++; return probe(fmt.Sprint("p", n)) != nil, "updates are not refused yet" })
-			testkit.Apply(t, ns, widget("a", `{data: `+row.change+`}`))
-			waitRefused(t, ns, "a", row.want, "not recreated: ")
-			if after := testkit.Get(t, statefulSets, ns, "a"); after.GetUID() != before.GetUID() || after.GetDeletionTimestamp() != nil {
-				t.Error("it was deleted")
-			}
-			if !row.lifts {
-				return
-			}
-			lift()
-			testkit.Eventually(t, patience, func() (bool, string) {
-				after := testkit.Find(t, statefulSets, ns, "a")
-				return after != nil && after.GetUID() != before.GetUID(), "it is not recreated though nothing denies it any more"
-			})
-			waitDownstream(t, ns, "a", "InSync")
-		})
-	}
-}
-
 // mirror has a webhook change a value of new objects of a kind, and waits until it does. Those that have it stay.
 func mirror(t *testing.T, ns, resource string, value func(object map[string]any) (pointer, old string), probe string) {
 	t.Helper()
@@ -184,65 +123,12 @@ func imageOf(job map[string]any) (pointer, image string) {
 	return "/spec/template/spec/containers/0/image", image
 }
 
-// TestRestartOverMutatedJobs: what admission changed of an immutable field on creation is nothing to repair: not after a
-// restart, whatever the update policy, and whether the status records what the apply returned or not. What can be changed is
-// still repaired.
-func TestRestartOverMutatedJobs(t *testing.T) {
-	t.Parallel()
-	for _, row := range []struct {
-		policy   string
-		recorded bool
-	}{{"Apply", true}, {"Apply", false}, {"Recreate", true}, {"Recreate", false}} {
-		t.Run(fmt.Sprint(row.policy, " ", row.recorded), func(t *testing.T) {
-			t.Parallel()
-			ns, name := testkit.Namespace(t), testkit.Unique(t)
-			mirror(t, ns, "jobs", imageOf, `{apiVersion: batch/v1, kind: Job, metadata: {name: PROBE}, spec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: a}]}}}}`)
-			conf := with(making(fill(widgetConfig, ns, name), "batch/v1", "Job", jobBody), "updatePolicy: "+row.policy)
-			if !row.recorded {
-				conf = strings.Replace(conf, "  downstreams: .status.downstreams\n", "", 1)
-			}
-			counter := testkit.NewCounter()
-			r := start(t, counter.Wrap(testkit.Config(t)), conf).ready()
-			testkit.Apply(t, ns, widget("a", `{data: {image: a}}`))
-			testkit.Eventually(t, patience, func() (bool, string) { return testkit.Find(t, jobs, ns, "a") != nil, "no Job" })
-			quiet(t, counter)
-			before := testkit.Get(t, jobs, ns, "a")
-			r.halt()
-			counter.Reset()
-			start(t, counter.Wrap(testkit.Config(t)), conf).ready()
-			quiet(t, counter)
-			if n := counter.Total(func(r testkit.Request) bool { return r.Verb != "LIST" }); row.recorded && n > 0 {
-				t.Errorf("a restart takes %d requests: %v", n, counter.Snapshot())
-			}
-			stays := func() {
-				t.Helper()
-				after := testkit.Get(t, jobs, ns, "a")
-				if _, image := imageOf(after.Object); after.GetUID() != before.GetUID() || image != "mirror/a" {
-					t.Errorf("the Job %s is %s now, its image %s", before.GetUID(), after.GetUID(), image)
-				}
-				if _, reason, message := condition(testkit.Get(t, widgets, ns, "a"), "Ready"); reason != "Progressing" {
-					t.Errorf("it is %s: %s", reason, message)
-				}
-			}
-			stays()
-			testkit.Patch(t, jobs, ns, "a", "somebody", `{"spec":{"parallelism":3}}`)
-			testkit.Eventually(t, patience, func() (bool, string) {
-				n, _, _ := unstructured.NestedInt64(testkit.Get(t, jobs, ns, "a").Object, "spec", "parallelism")
-				return n == 1, fmt.Sprint("parallelism is ", n)
-			})
-			quiet(t, counter)
-			stays()
-		})
-	}
-}
-
 // TestImmutableDrift: a difference in an immutable field that admission did not make is no reason to recreate an object
 // whose document has not changed; the condition says what to do.
 func TestImmutableDrift(t *testing.T) {
 	t.Parallel()
 	for _, policy := range []string{"Apply", "Recreate"} {
-		t.Run(policy, func(t *testing.T) {
-			t.Parallel()
+		t.Run(policy, bubbled(func(t *testing.T) {
 			ns, name := testkit.Namespace(t), testkit.Unique(t)
 			counter := testkit.NewCounter()
 			made(t, with(fill(widgetConfig, ns, name), "updatePolicy: "+policy), ns, counter)
@@ -255,6 +141,6 @@ func TestImmutableDrift(t *testing.T) {
 			testkit.Delete(t, configMaps, ns, "a")
 			waitData(t, ns, "a", "key", "value")
 			waitCondition(t, widgets, ns, "a", "Ready", "True")
-		})
+		}))
 	}
 }

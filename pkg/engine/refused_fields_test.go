@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package engine_test
 
 import (
@@ -9,10 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/config"
@@ -66,8 +62,6 @@ func (r refusedRow) conf(ns, name, group string) string {
 // is wrong with it, and costs nothing once it is known.
 func TestRefusedFields(t *testing.T) {
 	t.Parallel()
-	group := testkit.Unique(t) + ".example.com"
-	strictKinds(t, group)
 	one := func(path string) [][2]string {
 		return [][2]string{{".status." + path, "self.spec.values." + path[strings.LastIndex(path, ".")+1:]}}
 	}
@@ -127,93 +121,62 @@ func TestRefusedFields(t *testing.T) {
 		{name: "nested in a merge", reason: "a value that was written before is removed", kind: "Atomic", fields: append(one("outer.inner.name"), one("outer.inner.other")...),
 			bad: `{name: hidden, other: b}`, good: `{name: good, other: b}`, says: map[string]string{".status.outer.inner.name": "FieldValueNotSupported"}},
 	} {
-		t.Run(row.name, func(t *testing.T) {
-			t.Parallel()
+		t.Run(row.name, bubbled(func(t *testing.T) {
+			group := testkit.Unique(t) + ".example.com"
+			strictKinds(t, group)
 			if row.kind == "" {
 				row.kind = "Keyed"
 			}
 			checkRefused(t, group, row)
-		})
+		}))
 	}
 }
 
 // TestLongMessages: a message that is longer than the kind's conditions may have is shortened, whoever has a say in it.
 func TestLongMessages(t *testing.T) {
-	t.Parallel()
-	group, ns, name := testkit.Unique(t)+".example.com", testkit.Namespace(t), testkit.Unique(t)
-	strictKinds(t, group)
-	row := refusedRow{kind: "Terse", fields: [][2]string{{".status.phase", "self.spec.values.phase"}}}
-	c := refusedCase{t, row, ns, group, schema.GroupVersionResource{Group: group, Version: "v1", Resource: "terses"}, testkit.NewCounter()}
-	conf := strings.Replace(row.conf(ns, name, group), "message: too many", `messageExpression: "'too many: ' + self.spec.values.text"`, 1)
-	start(t, c.counter.Wrap(testkit.Config(t)), conf).ready()
-	c.apply("replicas: 21, data: {key: value}", `{phase: Good, text: `+strings.Repeat("ä", 1000)+`}`)
-	c.told("Valid", "False", "Invalid", false)
-	c.apply("replicas: 1, data: {key: value}", `{phase: Worst, text: a}`)
-	c.told("Ready", "True", "StatusFieldRefused", false)
-	c.atRest()
+	inMemory(t, func(t *testing.T) {
+		group, ns, name := testkit.Unique(t)+".example.com", testkit.Namespace(t), testkit.Unique(t)
+		strictKinds(t, group)
+		row := refusedRow{kind: "Terse", fields: [][2]string{{".status.phase", "self.spec.values.phase"}}}
+		c := refusedCase{t, row, ns, group, schema.GroupVersionResource{Group: group, Version: "v1", Resource: "terses"}, testkit.NewCounter()}
+		conf := strings.Replace(row.conf(ns, name, group), "message: too many", `messageExpression: "'too many: ' + self.spec.values.text"`, 1)
+		start(t, c.counter.Wrap(testkit.Config(t)), conf).ready()
+		c.apply("replicas: 21, data: {key: value}", `{phase: Good, text: `+strings.Repeat("ä", 1000)+`}`)
+		c.told("Valid", "False", "Invalid", false)
+		c.apply("replicas: 1, data: {key: value}", `{phase: Worst, text: a}`)
+		c.told("Ready", "True", "StatusFieldRefused", false)
+		c.atRest()
+	})
 }
 
 // TestRefusedFieldIsTriedAgain: a value that was refused is tried again where the definition of the kind may have changed,
 // whether or not the operator has read another one.
 func TestRefusedFieldIsTriedAgain(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	group := name + ".example.com"
-	gvr := schema.GroupVersionResource{Group: group, Version: "v1", Resource: "shiftings"}
-	define := func(field string) {
-		testkit.InstallCRDs(t, strings.NewReplacer("NAME", name, "FIELD", field).Replace(shiftingCRD))
-	}
-	define("summary: {type: string, enum: [other]}")
-	conf := strings.NewReplacer("{apiVersion: test.example.com/v1, kind: Widget,", "{apiVersion: "+group+"/v1, kind: Shifting,",
-		"  downstreams: .status.downstreams\n", "  fields: [{path: .status.summary, value: \"'all of ' + self.metadata.name\"}]\n").Replace(fill(widgetConfig, ns, name))
-	faults, counter := testkit.NewFaults(), testkit.NewCounter()
-	startWith(t, counter.Wrap(faults.Wrap(testkit.Config(t))), func(_ *config.Operator, o *engine.Options) { o.DiscoveryInterval = 2 * patience }, conf).ready()
-	testkit.Apply(t, ns, "{apiVersion: "+group+"/v1, kind: Shifting, metadata: {name: a}, spec: {data: {key: value}}}")
-	waitReason(t, gvr, ns, "StatusFieldRefused", "")
-	quiet(t, counter)
-	counter.Reset()
-	faults.Cut(testkit.On("WATCH", "shiftings"))
-	testkit.Eventually(t, patience, func() (bool, string) { return counter.Total() > 0, "it is not tried again" })
-	quiet(t, counter)
-	if n := counter.Mutating(); n != 1 {
-		t.Errorf("%d writes once the watch was cut, want 1: %v", n, counter.Snapshot())
-	}
-	define("summary: {type: string}")
-	waitReason(t, gvr, ns, "Ready", "all of a")
-}
-
-// TestDeniedFields: a value that admission denies keeps nothing else out of the status either. It is tried again from time to
-// time, since nobody tells when a policy changes.
-func TestDeniedFields(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	bindings := schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicybindings"}
-	testkit.Apply(t, "", `{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicy, metadata: {name: `+name+`}, spec: {
-  matchConstraints: {resourceRules: [{apiGroups: [test.example.com], apiVersions: [v1], operations: [UPDATE], resources: [widgets/status]}]},
-  validations: [{expression: "!has(object.status) || !has(object.status.summary) || object.status.summary != 'denied'"}]}}`)
-	testkit.Apply(t, "", `{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicyBinding, metadata: {name: `+name+`}, spec: {policyName: `+name+`,
-  validationActions: [Deny], matchResources: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: `+ns+`}}}}}`)
-	testkit.Apply(t, ns, widget("probe", `{data: {key: value}}`))
-	testkit.Eventually(t, patience, func() (bool, string) {
-		_, err := testkit.Dynamic(t).Resource(widgets).Namespace(ns).Patch(t.Context(), "probe", types.MergePatchType, []byte(`{"status":{"summary":"denied"}}`), metav1.PatchOptions{}, "status")
-		return err != nil, "the policy does not refuse anything yet"
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		group := name + ".example.com"
+		gvr := schema.GroupVersionResource{Group: group, Version: "v1", Resource: "shiftings"}
+		define := func(field string) {
+			testkit.InstallCRDs(t, strings.NewReplacer("NAME", name, "FIELD", field).Replace(shiftingCRD))
+		}
+		define("summary: {type: string, enum: [other]}")
+		conf := strings.NewReplacer("{apiVersion: test.example.com/v1, kind: Widget,", "{apiVersion: "+group+"/v1, kind: Shifting,",
+			"  downstreams: .status.downstreams\n", "  fields: [{path: .status.summary, value: \"'all of ' + self.metadata.name\"}]\n").Replace(fill(widgetConfig, ns, name))
+		faults, counter := testkit.NewFaults(), testkit.NewCounter()
+		startWith(t, counter.Wrap(faults.Wrap(testkit.Config(t))), func(_ *config.Operator, o *engine.Options) { o.DiscoveryInterval = 2 * patience }, conf).ready()
+		testkit.Apply(t, ns, "{apiVersion: "+group+"/v1, kind: Shifting, metadata: {name: a}, spec: {data: {key: value}}}")
+		waitReason(t, gvr, ns, "StatusFieldRefused", "")
+		quiet(t, counter)
+		counter.Reset()
+		faults.Cut(testkit.On("WATCH", "shiftings"))
+		testkit.Eventually(t, patience, func() (bool, string) { return counter.Total() > 0, "it is not tried again" })
+		quiet(t, counter)
+		if n := counter.Mutating(); n != 1 {
+			t.Errorf("%d writes once the watch was cut, want 1: %v", n, counter.Snapshot())
+		}
+		define("summary: {type: string}")
+		waitReason(t, gvr, ns, "Ready", "all of a")
 	})
-	testkit.Delete(t, widgets, ns, "probe")
-	waitGone(t, widgets, ns, "probe")
-
-	conf := strings.Replace(fill(widgetConfig, ns, name), "  downstreams: .status.downstreams\n", `  downstreams: .status.downstreams
-  fields: [{path: .status.summary, value: self.spec.data.key}, {path: .status.count, value: size(self.spec.data)}]
-`, 1) + rule
-	start(t, testkit.Config(t), conf).ready()
-	testkit.Apply(t, ns, widget("a", `{replicas: 1, data: {key: denied}}`))
-	waitReason(t, widgets, ns, "StatusFieldRefused", "")
-	testkit.Apply(t, ns, widget("a", `{replicas: 21, data: {key: denied}}`))
-	waitReason(t, widgets, ns, "Invalid", "")
-	testkit.Apply(t, ns, widget("a", `{replicas: 1, data: {key: denied}}`))
-	waitReason(t, widgets, ns, "StatusFieldRefused", "")
-	testkit.Delete(t, bindings, "", name)
-	waitReason(t, widgets, ns, "Ready", "denied")
-	testkit.Delete(t, bindings.GroupVersion().WithResource("validatingadmissionpolicies"), "", name)
 }
 
 // waitReason waits until Ready of the upstream a has that reason, and .status.summary that text.

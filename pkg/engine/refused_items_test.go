@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package engine_test
 
 import (
@@ -33,8 +31,7 @@ func TestRefusedIdentifiers(t *testing.T) {
 			row{name: key + " enum", limit: key + ": {type: string, enum: [never]}", cause: "FieldValueNotSupported"})
 	}
 	for _, row := range rows {
-		t.Run(row.name, func(t *testing.T) {
-			t.Parallel()
+		t.Run(row.name, bubbled(func(t *testing.T) {
 			kind := "Of" + strings.ToLower(strings.ReplaceAll(row.name, " ", ""))
 			singular := strings.ToLower(kind)
 			items := "properties: {name: {type: string}"
@@ -79,38 +76,39 @@ func TestRefusedIdentifiers(t *testing.T) {
 			testkit.Delete(t, c.gvr, ns, "a")
 			waitGone(t, c.gvr, ns, "a")
 			waitGone(t, configMaps, ns, "a")
-		})
+		}))
 	}
 }
 
 // TestRefusedBefore: where the item of deletion.before cannot be stored, nothing goes, the conditions say why, and requests end.
 // With a definition that takes it, the deletion goes on.
 func TestRefusedBefore(t *testing.T) {
-	t.Parallel()
-	group := testkit.Unique(t) + ".example.com"
-	define := func(objectName string) {
-		crd := replaceOnce(t, strictCRD, "properties: {name: {type: string}}", "properties: {name: {type: string}, objectName: {type: string, "+objectName+"}}")
-		testkit.InstallCRDs(t, strings.NewReplacer("GROUP", group, "KIND", "Drained", "PLURAL", "draineds", "SINGULAR", "drained",
-			"LIST", "x-kubernetes-list-type: map\n                  x-kubernetes-list-map-keys: [type]", "NEEDS", "", "LIMIT", "32768").Replace(crd))
-	}
-	define("maxLength: 1")
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	c := refusedCase{t, refusedRow{kind: "Drained", fields: [][2]string{{".status.phase", "self.spec.values.phase"}}}, ns, group,
-		schema.GroupVersionResource{Group: group, Version: "v1", Resource: "draineds"}, testkit.NewCounter()}
-	start(t, c.counter.Wrap(testkit.Config(t)), c.conf(ns, name, group)+beforeText).ready()
-	c.apply("replicas: 1, data: {key: value}", `{phase: Good}`)
-	c.told("Ready", "True", "Ready", false)
-	testkit.Delete(t, c.gvr, ns, "a")
-	testkit.Eventually(t, patience, func() (bool, string) {
-		status, reason, message := condition(c.get(), "Ready")
-		return status == "False" && strings.Contains(message, ".status.downstreams[name=deletion.before] (FieldValueTooLong)"), reason + ": " + message
+	inMemory(t, func(t *testing.T) {
+		group := testkit.Unique(t) + ".example.com"
+		define := func(objectName string) {
+			crd := replaceOnce(t, strictCRD, "properties: {name: {type: string}}", "properties: {name: {type: string}, objectName: {type: string, "+objectName+"}}")
+			testkit.InstallCRDs(t, strings.NewReplacer("GROUP", group, "KIND", "Drained", "PLURAL", "draineds", "SINGULAR", "drained",
+				"LIST", "x-kubernetes-list-type: map\n                  x-kubernetes-list-map-keys: [type]", "NEEDS", "", "LIMIT", "32768").Replace(crd))
+		}
+		define("maxLength: 1")
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		c := refusedCase{t, refusedRow{kind: "Drained", fields: [][2]string{{".status.phase", "self.spec.values.phase"}}}, ns, group,
+			schema.GroupVersionResource{Group: group, Version: "v1", Resource: "draineds"}, testkit.NewCounter()}
+		start(t, c.counter.Wrap(testkit.Config(t)), c.conf(ns, name, group)+beforeText).ready()
+		c.apply("replicas: 1, data: {key: value}", `{phase: Good}`)
+		c.told("Ready", "True", "Ready", false)
+		testkit.Delete(t, c.gvr, ns, "a")
+		testkit.Eventually(t, patience, func() (bool, string) {
+			status, reason, message := condition(c.get(), "Ready")
+			return status == "False" && strings.Contains(message, ".status.downstreams[name=deletion.before] (FieldValueTooLong)"), reason + ": " + message
+		})
+		quiet(t, c.counter)
+		if testkit.Find(t, configMaps, ns, "a") == nil || testkit.Find(t, configMaps, ns, "a-drain") != nil {
+			t.Error("it went on without its record")
+		}
+		define("maxLength: 100")
+		testkit.Eventually(t, patience, func() (bool, string) { return testkit.Find(t, configMaps, ns, "a-drain") != nil, "it does not go on" })
+		testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainDone)
+		waitGone(t, c.gvr, ns, "a")
 	})
-	quiet(t, c.counter)
-	if testkit.Find(t, configMaps, ns, "a") == nil || testkit.Find(t, configMaps, ns, "a-drain") != nil {
-		t.Error("it went on without its record")
-	}
-	define("maxLength: 100")
-	testkit.Eventually(t, patience, func() (bool, string) { return testkit.Find(t, configMaps, ns, "a-drain") != nil, "it does not go on" })
-	testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainDone)
-	waitGone(t, c.gvr, ns, "a")
 }

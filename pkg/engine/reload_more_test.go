@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package engine_test
 
 import (
@@ -15,207 +13,214 @@ import (
 // A reload in the middle of deletion.before makes nothing twice, whatever the new template calls it, and the outcome of
 // what was made counts.
 func TestReloadDuringBefore(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	counter := testkit.NewCounter()
-	conf := withBefore(ns, name)
-	r := made(t, conf, ns, counter)
-	testkit.Delete(t, widgets, ns, "a")
-	waitBefore(t, ns, "a", "BeforeRunning")
-	uid := testkit.Get(t, configMaps, ns, "a-drain").GetUID()
-	for i := range 4 {
-		r.changeTo(name, strings.Replace(conf, "-drain\"", fmt.Sprintf("-drain%d\"", i), 1))
-		waitState(t, name, "Running")
-		testkit.Patch(t, widgets, ns, "a", "somebody", fmt.Sprintf(`{"spec":{"name":"b%d"}}`, i))
-	}
-	quiet(t, counter)
-	if n := len(testkit.List(t, configMaps, ns, selector(name))); n != 2 {
-		t.Errorf("%d objects stand, want the downstream and one of deletion.before", n)
-	}
-	if item := beforeItem(testkit.Get(t, widgets, ns, "a")); item["uid"] != string(uid) {
-		t.Errorf("recorded is %v, made %s", item, uid)
-	}
-	testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainDone)
-	waitGone(t, widgets, ns, "a")
-	waitGone(t, configMaps, ns, "a")
-	waitGone(t, configMaps, ns, "a-drain")
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		counter := testkit.NewCounter()
+		conf := withBefore(ns, name)
+		r := made(t, conf, ns, counter)
+		testkit.Delete(t, widgets, ns, "a")
+		waitBefore(t, ns, "a", "BeforeRunning")
+		uid := testkit.Get(t, configMaps, ns, "a-drain").GetUID()
+		for i := range 4 {
+			r.changeTo(name, strings.Replace(conf, "-drain\"", fmt.Sprintf("-drain%d\"", i), 1))
+			waitState(t, name, "Running")
+			testkit.Patch(t, widgets, ns, "a", "somebody", fmt.Sprintf(`{"spec":{"name":"b%d"}}`, i))
+		}
+		quiet(t, counter)
+		if n := len(testkit.List(t, configMaps, ns, selector(name))); n != 2 {
+			t.Errorf("%d objects stand, want the downstream and one of deletion.before", n)
+		}
+		if item := beforeItem(testkit.Get(t, widgets, ns, "a")); item["uid"] != string(uid) {
+			t.Errorf("recorded is %v, made %s", item, uid)
+		}
+		testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainDone)
+		waitGone(t, widgets, ns, "a")
+		waitGone(t, configMaps, ns, "a")
+		waitGone(t, configMaps, ns, "a-drain")
+	})
 }
 
 // Reloads leave nothing behind: after many there and back, as much runs as before.
 func TestReloadsLeaveNothingBehind(t *testing.T) {
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	conf := withBefore(ns, name)
-	applySettings(t, ns, "blue", "navy")
-	other := guardedBy(withInputs(ns, name, "NAME.example.com/managed", "NAME.example.com/other"), confirmKey(ns))
-	r := start(t, testkit.Config(t), conf).ready()
-	waitState(t, name, "Running")
-	round := func() {
-		r.changeTo(name, other)
+	inTurn(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		conf := withBefore(ns, name)
+		applySettings(t, ns, "blue", "navy")
+		other := guardedBy(withInputs(ns, name, "NAME.example.com/managed", "NAME.example.com/other"), confirmKey(ns))
+		r := start(t, testkit.Config(t), conf).ready()
 		waitState(t, name, "Running")
-		r.changeTo(name, conf)
-		waitState(t, name, "Running")
-	}
-	round()
-	<-time.After(time.Second)
-	before := runtime.NumGoroutine()
-	for range 10 { // of two reloads each, all of which have taken over: one that is left behind of five would show
+		round := func() {
+			r.changeTo(name, other)
+			waitState(t, name, "Running")
+			r.changeTo(name, conf)
+			waitState(t, name, "Running")
+		}
 		round()
-	}
-	testkit.Eventually(t, patience, func() (bool, string) {
-		n := runtime.NumGoroutine()
-		return n <= before+3, fmt.Sprintf("%d goroutines, %d before", n, before)
+		<-time.After(time.Second)
+		before := runtime.NumGoroutine()
+		for range 10 { // of two reloads each, all of which have taken over: one that is left behind of five would show
+			round()
+		}
+		testkit.Eventually(t, patience, func() (bool, string) {
+			n := runtime.NumGoroutine()
+			return n <= before+3, fmt.Sprintf("%d goroutines, %d before", n, before)
+		})
 	})
 }
 
 // From Enforce to Observe and back nothing is applied again, and what happened meanwhile is made good.
 func TestReloadToObserveAndBack(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	counter := testkit.NewCounter()
-	conf := strings.Replace(fill(widgetConfig, ns, name), "owner: {", "owner: {reference: false, ", 1)
-	r := made(t, conf, ns, counter)
-	testkit.Apply(t, ns, widget("b", `{data: {key: value}}`))
-	waitCondition(t, widgets, ns, "b", "Ready", "True")
-	quiet(t, counter)
-	counter.Reset()
-	r.write("a.yaml", observing(conf))
-	r.reload()
-	waitState(t, name, "Observing")
-	testkit.Delete(t, widgets, ns, "b")
-	testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":"new"}}}`)
-	waitCondition(t, widgets, ns, "a", "Ready", "False")
-	quiet(t, counter)
-	for _, w := range writes(counter) {
-		if w.Key() != writeStatus {
-			t.Errorf("a request that writes: %v", w)
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		counter := testkit.NewCounter()
+		conf := strings.Replace(fill(widgetConfig, ns, name), "owner: {", "owner: {reference: false, ", 1)
+		r := made(t, conf, ns, counter)
+		testkit.Apply(t, ns, widget("b", `{data: {key: value}}`))
+		waitCondition(t, widgets, ns, "b", "Ready", "True")
+		quiet(t, counter)
+		counter.Reset()
+		r.write("a.yaml", observing(conf))
+		r.reload()
+		waitState(t, name, "Observing")
+		testkit.Delete(t, widgets, ns, "b")
+		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":"new"}}}`)
+		waitCondition(t, widgets, ns, "a", "Ready", "False")
+		quiet(t, counter)
+		for _, w := range writes(counter) {
+			if w.Key() != writeStatus {
+				t.Errorf("a request that writes: %v", w)
+			}
 		}
-	}
-	counter.Reset()
-	r.write("a.yaml", conf)
-	r.reload()
-	waitState(t, name, "Running")
-	waitData(t, ns, "a", "key", "new")
-	waitCondition(t, widgets, ns, "a", "Ready", "True")
-	waitGone(t, widgets, ns, "b")
-	waitGone(t, configMaps, ns, "b")
-	quiet(t, counter)
-	if n := counter.Snapshot()[writeDownstream]; n != 1 {
-		t.Errorf("%d applies, want one: %v", n, counter.Snapshot())
-	}
+		counter.Reset()
+		r.write("a.yaml", conf)
+		r.reload()
+		waitState(t, name, "Running")
+		waitData(t, ns, "a", "key", "new")
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		waitGone(t, widgets, ns, "b")
+		waitGone(t, configMaps, ns, "b")
+		quiet(t, counter)
+		if n := counter.Snapshot()[writeDownstream]; n != 1 {
+			t.Errorf("%d applies, want one: %v", n, counter.Snapshot())
+		}
+	})
 }
 
 // A manager that is renamed at a reload, with previous, costs one takeover of fields for each object while objects come and go.
 func TestReloadRenamesTheManager(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	conf := fill(widgetConfig, ns, name)
-	counter := testkit.NewCounter()
-	r := made(t, conf, ns, counter)
-	uid := testkit.Get(t, configMaps, ns, "a").GetUID()
-	changed := renamed(name).in(conf, name)
-	r.write("a.yaml", observing(changed))
-	r.reload()
-	waitState(t, name, "Observing")
-	testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":"new"}}}`)
-	quiet(t, counter)
-	for _, w := range writes(counter) {
-		if w.Key() != writeStatus {
-			t.Errorf("a request that writes: %v", w)
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		conf := fill(widgetConfig, ns, name)
+		counter := testkit.NewCounter()
+		r := made(t, conf, ns, counter)
+		uid := testkit.Get(t, configMaps, ns, "a").GetUID()
+		changed := renamed(name).in(conf, name)
+		r.write("a.yaml", observing(changed))
+		r.reload()
+		waitState(t, name, "Observing")
+		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":"new"}}}`)
+		quiet(t, counter)
+		for _, w := range writes(counter) {
+			if w.Key() != writeStatus {
+				t.Errorf("a request that writes: %v", w)
+			}
 		}
-	}
-	r.write("a.yaml", changed)
-	r.reload()
-	waitData(t, ns, "a", "key", "new")
-	waitCondition(t, widgets, ns, "a", "Ready", "True")
-	quiet(t, counter)
-	cm := testkit.Get(t, configMaps, ns, "a")
-	if cm.GetUID() != uid {
-		t.Error("it was made again")
-	}
-	for _, e := range cm.GetManagedFields() {
-		if e.Manager == name {
-			t.Errorf("the manager of before still has %s", e.Operation)
+		r.write("a.yaml", changed)
+		r.reload()
+		waitData(t, ns, "a", "key", "new")
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		quiet(t, counter)
+		cm := testkit.Get(t, configMaps, ns, "a")
+		if cm.GetUID() != uid {
+			t.Error("it was made again")
 		}
-	}
+		for _, e := range cm.GetManagedFields() {
+			if e.Manager == name {
+				t.Errorf("the manager of before still has %s", e.Operation)
+			}
+		}
+	})
 }
 
 // TestReloadKeepsAFinalizerInUse: a config that drops the finalizer that upstreams have would leave them undeletable.
 func TestReloadKeepsAFinalizerInUse(t *testing.T) {
-	t.Parallel()
-	ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
-	conf := elsewhere(fill(widgetConfig, ns, name), other, ns)
-	old := name + ".example.com/cleanup"
-	renamed := replaceOnce(t, conf, "finalizer: "+old, "finalizer: "+name+".example.com/renamed")
-	r := start(t, testkit.Config(t), conf).ready()
-	testkit.Apply(t, ns, widget("a", `{namespace: `+other+`, data: {key: value}}`))
-	waitData(t, other, "a", "key", "value")
+	inMemory(t, func(t *testing.T) {
+		ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+		conf := elsewhere(fill(widgetConfig, ns, name), other, ns)
+		old := name + ".example.com/cleanup"
+		renamed := replaceOnce(t, conf, "finalizer: "+old, "finalizer: "+name+".example.com/renamed")
+		r := start(t, testkit.Config(t), conf).ready()
+		testkit.Apply(t, ns, widget("a", `{namespace: `+other+`, data: {key: value}}`))
+		waitData(t, other, "a", "key", "value")
 
-	r.write("a.yaml", renamed)
-	r.reload()
-	waitState(t, name, "ReloadFailed")
-	if err := r.Reloaded(nil); err == nil || !strings.Contains(err.Error(), "1 upstreams still have") || !strings.Contains(err.Error(), "conventions.previous.finalizer: "+old) {
-		t.Errorf("it says %v", err)
-	}
-	testkit.Patch(t, widgets, ns, "a", "somebody", `{"metadata":{"annotations":{"`+name+`.example.com/paused":"true"}}}`) // keeps the names of before
-	r.write("a.yaml", replaceOnce(t, renamed, "conventions:\n", "conventions:\n  previous: {finalizer: "+old+"}\n"))
-	r.reload()
-	waitState(t, name, "Running")
-	r.write("a.yaml", renamed)
-	r.reload()
-	waitState(t, name, "ReloadFailed")
-	if err := r.Reloaded(nil); err == nil || strings.Contains(err.Error(), "\n") {
-		t.Errorf("it says more than that: %v", err)
-	}
-	testkit.Delete(t, widgets, ns, "a")
-	waitGone(t, widgets, ns, "a")
-	waitGone(t, configMaps, other, "a")
+		r.write("a.yaml", renamed)
+		r.reload()
+		waitState(t, name, "ReloadFailed")
+		if err := r.Reloaded(nil); err == nil || !strings.Contains(err.Error(), "1 upstreams still have") || !strings.Contains(err.Error(), "conventions.previous.finalizer: "+old) {
+			t.Errorf("it says %v", err)
+		}
+		testkit.Patch(t, widgets, ns, "a", "somebody", `{"metadata":{"annotations":{"`+name+`.example.com/paused":"true"}}}`) // keeps the names of before
+		r.write("a.yaml", replaceOnce(t, renamed, "conventions:\n", "conventions:\n  previous: {finalizer: "+old+"}\n"))
+		r.reload()
+		waitState(t, name, "Running")
+		r.write("a.yaml", renamed)
+		r.reload()
+		waitState(t, name, "ReloadFailed")
+		if err := r.Reloaded(nil); err == nil || strings.Contains(err.Error(), "\n") {
+			t.Errorf("it says more than that: %v", err)
+		}
+		testkit.Delete(t, widgets, ns, "a")
+		waitGone(t, widgets, ns, "a")
+		waitGone(t, configMaps, other, "a")
 
-	r.write("a.yaml", conf) // nobody has the other one any more
-	r.reload()
-	waitState(t, name, "Running")
-	if err := r.Reloaded(nil); err != nil {
-		t.Errorf("it says %v", err)
-	}
+		r.write("a.yaml", conf) // nobody has the other one any more
+		r.reload()
+		waitState(t, name, "Running")
+		if err := r.Reloaded(nil); err != nil {
+			t.Errorf("it says %v", err)
+		}
+	})
 }
 
 // TestReloadKeepsAFieldManagerInUse: under another field manager, fields that leave a template would stay, since the one before
 // owns them still. What does not own anything yet can be taken back.
 func TestReloadKeepsAFieldManagerInUse(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	conf := fill(widgetConfig, ns, name)
-	renamed := replaceOnce(t, conf, "fieldManager: "+name, "fieldManager: "+name+"-new")
-	carrying := replaceOnce(t, renamed, "conventions:\n", "conventions:\n  previous: {fieldManager: "+name+"}\n")
-	r := made(t, conf, ns, testkit.NewCounter())
-	refuses := func(conf string) {
-		t.Helper()
-		r.write("a.yaml", conf)
-		r.reload()
-		waitState(t, name, "ReloadFailed")
-		if err := r.Reloaded(nil); err == nil || !strings.Contains(err.Error(), "owns fields of 1 downstreams") ||
-			!strings.Contains(err.Error(), "conventions.previous.fieldManager: "+name) {
-			t.Errorf("it says %v", err)
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		conf := fill(widgetConfig, ns, name)
+		renamed := replaceOnce(t, conf, "fieldManager: "+name, "fieldManager: "+name+"-new")
+		carrying := replaceOnce(t, renamed, "conventions:\n", "conventions:\n  previous: {fieldManager: "+name+"}\n")
+		r := made(t, conf, ns, testkit.NewCounter())
+		refuses := func(conf string) {
+			t.Helper()
+			r.write("a.yaml", conf)
+			r.reload()
+			waitState(t, name, "ReloadFailed")
+			if err := r.Reloaded(nil); err == nil || !strings.Contains(err.Error(), "owns fields of 1 downstreams") ||
+				!strings.Contains(err.Error(), "conventions.previous.fieldManager: "+name) {
+				t.Errorf("it says %v", err)
+			}
 		}
-	}
-	takes := func(conf string) {
-		t.Helper()
-		before := metric(t, "corollary_config_reloads_total", name, "result", "Applied")
-		r.write("a.yaml", conf)
-		testkit.Eventually(t, patience, func() (bool, string) {
-			r.reload() // again, as the command does: the watch may be behind
-			return metric(t, "corollary_config_reloads_total", name, "result", "Applied") > before, text(r.Reloaded(nil))
-		})
-	}
-	refuses(renamed)
-	takes(observing(carrying))
-	refuses(observing(renamed)) // nothing has been renamed yet
-	takes(conf)
-	takes(carrying)
-	testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":null,"other":"value"}}}`)
-	waitData(t, ns, "a", "other", "value")
-	waitData(t, ns, "a", "key", "")
-	takes(renamed) // all has been
-	testkit.Delete(t, widgets, ns, "a")
-	waitGone(t, configMaps, ns, "a")
-	takes(conf) // nothing is under the other one any more
+		takes := func(conf string) {
+			t.Helper()
+			before := metric(t, "corollary_config_reloads_total", name, "result", "Applied")
+			r.write("a.yaml", conf)
+			testkit.Eventually(t, patience, func() (bool, string) {
+				r.reload() // again, as the command does: the watch may be behind
+				return metric(t, "corollary_config_reloads_total", name, "result", "Applied") > before, text(r.Reloaded(nil))
+			})
+		}
+		refuses(renamed)
+		takes(observing(carrying))
+		refuses(observing(renamed)) // nothing has been renamed yet
+		takes(conf)
+		takes(carrying)
+		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":null,"other":"value"}}}`)
+		waitData(t, ns, "a", "other", "value")
+		waitData(t, ns, "a", "key", "")
+		takes(renamed) // all has been
+		testkit.Delete(t, widgets, ns, "a")
+		waitGone(t, configMaps, ns, "a")
+		takes(conf) // nothing is under the other one any more
+	})
 }

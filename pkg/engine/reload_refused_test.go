@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package engine_test
 
 import (
@@ -27,8 +25,7 @@ func gadgetsOf(ns, name string) string {
 func TestReloadOfABadNewFile(t *testing.T) {
 	t.Parallel()
 	for _, test := range append(badConfigs, struct{ reason, from, to, says string }{"no YAML at all", "downstreams:\n", "downstreams: [\n", "b.yaml"}) {
-		t.Run(test.reason, func(t *testing.T) {
-			t.Parallel()
+		t.Run(test.reason, bubbled(func(t *testing.T) {
 			ns, name, second := testkit.Namespace(t), testkit.Unique(t), testkit.Unique(t)
 			r := start(t, testkit.Config(t), fill(widgetConfig, ns, name)).ready()
 			good := gadgetsOf(ns, second)
@@ -53,7 +50,7 @@ func TestReloadOfABadNewFile(t *testing.T) {
 			if n := metric(t, "corollary_config_reloads_total", second, "result", "Applied"); n != 1 {
 				t.Errorf("it counts as at work %v times", n)
 			}
-		})
+		}))
 	}
 }
 
@@ -66,8 +63,7 @@ func TestReloadRenamesWithErrors(t *testing.T) {
 		struct{ reason, from, to, says string }{"it drops the finalizer in use", "finalizer: NAME.example.com/cleanup", "finalizer: NAME.example.com/renamed", "upstreams still have"},
 	) {
 		for _, file := range []string{"a.yaml", "b.yaml"} {
-			t.Run(test.reason+" in "+file, func(t *testing.T) {
-				t.Parallel()
+			t.Run(test.reason+" in "+file, bubbled(func(t *testing.T) {
 				ns, other, name, renamed := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t), testkit.Unique(t)
 				conf := elsewhere(fill(widgetConfig, ns, name), other, ns)
 				r := start(t, testkit.Config(t), conf).ready()
@@ -94,7 +90,7 @@ func TestReloadRenamesWithErrors(t *testing.T) {
 				if err := r.Reloaded(nil); err != nil || metric(t, "corollary_operator_state", name) != 0 {
 					t.Errorf("all is well, but: %v", err)
 				}
-			})
+			}))
 		}
 	}
 }
@@ -111,8 +107,7 @@ func TestReloadChecksAgainstWhatRuns(t *testing.T) {
 		{"the change waits for a kind, and a new file claims its field manager", "kind: Widget", "kind: Wodget", false},
 		{"the change does not fit the schema, and another operator claims its field manager", "downstreams:\n", "validate: [{rule: self.spec.data == 3}]\ndownstreams:\n", true},
 	} {
-		t.Run(test.reason, func(t *testing.T) {
-			t.Parallel()
+		t.Run(test.reason, bubbled(func(t *testing.T) {
 			ns, name, second := testkit.Namespace(t), testkit.Unique(t), testkit.Unique(t)
 			conf, before := fill(widgetConfig, ns, name), gadgetsOf(ns, second)
 			texts := []string{conf}
@@ -150,6 +145,6 @@ func TestReloadChecksAgainstWhatRuns(t *testing.T) {
 				return err == nil, text(err)
 			})
 			waitState(t, second, "Running")
-		})
+		}))
 	}
 }

@@ -1,14 +1,10 @@
-//go:build controlplane
-
 package engine_test
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -75,42 +71,43 @@ func withKey(text, key, value string) string {
 // A changed config takes over: what stands follows, nothing that both versions watch is listed again, and the other
 // operator is not touched at all.
 func TestReloadChangesOneOperator(t *testing.T) {
-	t.Parallel()
-	ns, name, other := testkit.Namespace(t), testkit.Unique(t), testkit.Unique(t)
-	counter := testkit.NewCounter()
-	untouched := fill(widgetConfig, ns, other)
-	untouched = strings.Replace(untouched, "kind: Widget", "kind: Gadget", 1)
-	r := start(t, counter.Wrap(testkit.Config(t)), fill(widgetConfig, ns, name), untouched).ready()
-	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-	testkit.Apply(t, ns, object("Gadget", "g", `{data: {key: value}}`))
-	waitCondition(t, widgets, ns, "a", "Ready", "True")
-	waitCondition(t, gadgets, ns, "g", "Ready", "True")
-	counter.Reset()
+	inMemory(t, func(t *testing.T) {
+		ns, name, other := testkit.Namespace(t), testkit.Unique(t), testkit.Unique(t)
+		counter := testkit.NewCounter()
+		untouched := fill(widgetConfig, ns, other)
+		untouched = strings.Replace(untouched, "kind: Widget", "kind: Gadget", 1)
+		r := start(t, counter.Wrap(testkit.Config(t)), fill(widgetConfig, ns, name), untouched).ready()
+		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+		testkit.Apply(t, ns, object("Gadget", "g", `{data: {key: value}}`))
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		waitCondition(t, gadgets, ns, "g", "Ready", "True")
+		counter.Reset()
 
-	r.reload() // nothing has changed
-	never(t, func() (bool, string) {
-		return counter.Total() > 0 || listed(counter) > 0, fmt.Sprint(counter.Snapshot())
+		r.reload() // nothing has changed
+		never(t, func() (bool, string) {
+			return counter.Total() > 0 || listed(counter) > 0, fmt.Sprint(counter.Snapshot())
+		})
+
+		r.write("a.yaml", withKey(fill(widgetConfig, ns, name), "version", "two"))
+		r.reload()
+		waitData(t, ns, "a", "version", "two")
+		waitState(t, name, "Running")
+		r.ready()
+		if n := listed(counter); n > 0 {
+			t.Errorf("%d lists and watches for kinds that were watched already: %v", n, counter.Snapshot())
+		}
+		if n := metric(t, "corollary_renders_total", other); n != 1 {
+			t.Errorf("the other operator rendered %v times, want once, before", n)
+		}
+		if err := r.Reloaded(nil); err != nil {
+			t.Errorf("all is well, but: %v", err)
+		}
+		if n := metric(t, "corollary_config_reloads_total", name, "result", "Applied"); n != 1 {
+			t.Errorf("%v changes were applied, want 1", n)
+		}
+		testkit.Apply(t, ns, widget("b", `{}`))
+		waitData(t, ns, "b", "version", "two")
 	})
-
-	r.write("a.yaml", withKey(fill(widgetConfig, ns, name), "version", "two"))
-	r.reload()
-	waitData(t, ns, "a", "version", "two")
-	waitState(t, name, "Running")
-	r.ready()
-	if n := listed(counter); n > 0 {
-		t.Errorf("%d lists and watches for kinds that were watched already: %v", n, counter.Snapshot())
-	}
-	if n := metric(t, "corollary_renders_total", other); n != 1 {
-		t.Errorf("the other operator rendered %v times, want once, before", n)
-	}
-	if err := r.Reloaded(nil); err != nil {
-		t.Errorf("all is well, but: %v", err)
-	}
-	if n := metric(t, "corollary_config_reloads_total", name, "result", "Applied"); n != 1 {
-		t.Errorf("%v changes were applied, want 1", n)
-	}
-	testkit.Apply(t, ns, widget("b", `{}`))
-	waitData(t, ns, "b", "version", "two")
 }
 
 // listed counts lists and watches.
@@ -133,8 +130,7 @@ func TestReloadRefusesABadConfig(t *testing.T) {
 		{"a kind that only the API server knows to be unknown", "kind: Widget", "kind: Wodget", "KindMissing"},
 		{"a type that only the API server's schema shows", "downstreams:", "validate:\n  - rule: self.spec.data == 3\ndownstreams:", "ConfigRefused"},
 	} {
-		t.Run(test.reason, func(t *testing.T) {
-			t.Parallel()
+		t.Run(test.reason, bubbled(func(t *testing.T) {
 			ns, name := testkit.Namespace(t), testkit.Unique(t)
 			good := strings.Replace(fill(widgetConfig, ns, name), "events: None", "events: All", 1)
 			r := start(t, testkit.Config(t), good).ready()
@@ -166,145 +162,108 @@ func TestReloadRefusesABadConfig(t *testing.T) {
 			if err := r.Reloaded(nil); err != nil || metric(t, "corollary_config_reload_failed", name) != 0 {
 				t.Errorf("it still says %v", err)
 			}
-		})
+		}))
 	}
 }
 
 // A file that comes begins an operator; one that goes ends its operator and deletes nothing.
 func TestReloadOfADirectory(t *testing.T) {
-	t.Parallel()
-	ns, name, second := testkit.Namespace(t), testkit.Unique(t), testkit.Unique(t)
-	r := start(t, testkit.Config(t), fill(widgetConfig, ns, name)).ready()
-	gadgetConfig := strings.Replace(fill(widgetConfig, ns, second), "kind: Widget", "kind: Gadget", 1)
-	r.write("b.yaml", gadgetConfig)
-	r.reload()
-	testkit.Apply(t, ns, object("Gadget", "g", `{data: {key: value}}`))
-	waitCondition(t, gadgets, ns, "g", "Ready", "True")
+	inMemory(t, func(t *testing.T) {
+		ns, name, second := testkit.Namespace(t), testkit.Unique(t), testkit.Unique(t)
+		r := start(t, testkit.Config(t), fill(widgetConfig, ns, name)).ready()
+		gadgetConfig := strings.Replace(fill(widgetConfig, ns, second), "kind: Widget", "kind: Gadget", 1)
+		r.write("b.yaml", gadgetConfig)
+		r.reload()
+		testkit.Apply(t, ns, object("Gadget", "g", `{data: {key: value}}`))
+		waitCondition(t, gadgets, ns, "g", "Ready", "True")
 
-	r.write("moved.yaml", gadgetConfig) // the same operator in another file
-	r.write("b.yaml", "")
-	r.reload()
-	if n := metric(t, "corollary_config_reloads_total", second); n != 1 {
-		t.Errorf("a file that was moved counts as a change: %v", n)
-	}
-	r.write("moved.yaml", "")
-	r.reload()
-	for _, name := range []string{"corollary_operator_state", "corollary_objects", "corollary_config_reloads_total"} {
-		if n := metric(t, name, second); n != 0 {
-			t.Errorf("%s still counts %v for the operator that is gone", name, n)
+		r.write("moved.yaml", gadgetConfig) // the same operator in another file
+		r.write("b.yaml", "")
+		r.reload()
+		if n := metric(t, "corollary_config_reloads_total", second); n != 1 {
+			t.Errorf("a file that was moved counts as a change: %v", n)
 		}
-	}
-	testkit.Patch(t, configMaps, ns, "g", "somebody", `{"data":{"key":"changed"}}`)
-	never(t, func() (bool, string) {
-		cm := testkit.Find(t, configMaps, ns, "g")
-		return cm == nil || !strings.Contains(fmt.Sprint(cm.Object["data"]), "changed"), "the operator that is gone still works"
+		r.write("moved.yaml", "")
+		r.reload()
+		for _, name := range []string{"corollary_operator_state", "corollary_objects", "corollary_config_reloads_total"} {
+			if n := metric(t, name, second); n != 0 {
+				t.Errorf("%s still counts %v for the operator that is gone", name, n)
+			}
+		}
+		testkit.Patch(t, configMaps, ns, "g", "somebody", `{"data":{"key":"changed"}}`)
+		never(t, func() (bool, string) {
+			cm := testkit.Find(t, configMaps, ns, "g")
+			return cm == nil || !strings.Contains(fmt.Sprint(cm.Object["data"]), "changed"), "the operator that is gone still works"
+		})
+		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+		waitData(t, ns, "a", "key", "value")
 	})
-	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-	waitData(t, ns, "a", "key", "value")
 }
 
 // An operator that gets another name in its file ends before the new one begins: they share every other name.
 func TestReloadRenamesAnOperator(t *testing.T) {
-	t.Parallel()
-	ns, name, renamed := testkit.Namespace(t), testkit.Unique(t), testkit.Unique(t)
-	conf := fill(widgetConfig, ns, name)
-	r := start(t, testkit.Config(t), conf).ready()
-	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-	up := waitData(t, ns, "a", "key", "value")
-	waitCondition(t, widgets, ns, "a", "Ready", "True")
-	r.write("a.yaml", strings.Replace(conf, "name: "+name+"}", "name: "+renamed+"}", 1))
-	r.reload()
-	waitState(t, renamed, "Running")
-	testkit.Patch(t, configMaps, ns, "a", "somebody", `{"data":{"key":"changed"}}`)
-	if after := waitData(t, ns, "a", "key", "value"); after.GetUID() != up.GetUID() {
-		t.Error("the downstream was made anew")
-	}
-	if n := metric(t, "corollary_operator_state", name); n != 0 {
-		t.Errorf("the old name is still counted")
-	}
+	inMemory(t, func(t *testing.T) {
+		ns, name, renamed := testkit.Namespace(t), testkit.Unique(t), testkit.Unique(t)
+		conf := fill(widgetConfig, ns, name)
+		r := start(t, testkit.Config(t), conf).ready()
+		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+		up := waitData(t, ns, "a", "key", "value")
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		r.write("a.yaml", strings.Replace(conf, "name: "+name+"}", "name: "+renamed+"}", 1))
+		r.reload()
+		waitState(t, renamed, "Running")
+		testkit.Patch(t, configMaps, ns, "a", "somebody", `{"data":{"key":"changed"}}`)
+		if after := waitData(t, ns, "a", "key", "value"); after.GetUID() != up.GetUID() {
+			t.Error("the downstream was made anew")
+		}
+		if n := metric(t, "corollary_operator_state", name); n != 0 {
+			t.Errorf("the old name is still counted")
+		}
+	})
 }
 
 // What new files may not share with those that run is refused, though the running ones' own files are broken by now.
 func TestReloadRefusesConflicts(t *testing.T) {
-	t.Parallel()
-	ns, name, second := testkit.Namespace(t), testkit.Unique(t), testkit.Unique(t)
-	good := fill(widgetConfig, ns, name)
-	r := start(t, testkit.Config(t), good).ready()
-	r.write("a.yaml", "not: an operator\n")
-	r.write("b.yaml", strings.NewReplacer("name: "+name+"}", "name: "+second+"}", "kind: Widget", "kind: Gadget").Replace(good))
-	r.reload()
-	waitState(t, name, "ReloadFailed")
-	if err := r.Reloaded(nil); err == nil || !strings.Contains(err.Error(), "b.yaml:") || !strings.Contains(err.Error(), "field manager") {
-		t.Errorf("it says %v", err)
-	}
-	if n := metric(t, "corollary_operator_state", second); n != 0 {
-		t.Error("an operator was started with the names of another")
-	}
-	r.write("a.yaml", good)
-	r.write("b.yaml", "")
-	r.reload()
-	waitState(t, name, "Running")
-	if err := r.Reloaded(nil); err != nil {
-		t.Errorf("all is well, but: %v", err)
-	}
-}
-
-// While everything changes the config changes too, again and again, its views and so its watches included. Nothing is
-// lost, nothing doubled, nothing orphaned.
-func TestReloadWhileAllChanges(t *testing.T) {
-	t.Parallel()
-	ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
-	conf := elsewhere(fill(widgetConfig, ns, name), other, ns)
-	conf = replaceOnce(t, conf, "name: {{ .metadata.name }}", "name: {{ .spec.name }}")
-	r := start(t, testkit.Config(t), conf).ready()
-	story := follow(t, ns)
-
-	stop := make(chan struct{})
-	var churning sync.WaitGroup
-	churning.Go(func() { churn(t, rand.New(rand.NewPCG(3, 4)), ns, other, stop) })
-	end := sync.OnceFunc(func() { close(stop); churning.Wait() })
-	t.Cleanup(end)
-	for i := range 12 {
-		next := replaceOnce(t, conf, "conventions:\n", fmt.Sprintf("conventions:\n  annotations: {version: \"%d\"}\n", i))
-		if i%3 == 1 {
-			next = replaceOnce(t, next, "    targetNamespaces:", "    drift: {exclusiveFields: [.data]}\n    targetNamespaces:")
-		}
-		r.write("a.yaml", next)
+	inMemory(t, func(t *testing.T) {
+		ns, name, second := testkit.Namespace(t), testkit.Unique(t), testkit.Unique(t)
+		good := fill(widgetConfig, ns, name)
+		r := start(t, testkit.Config(t), good).ready()
+		r.write("a.yaml", "not: an operator\n")
+		r.write("b.yaml", strings.NewReplacer("name: "+name+"}", "name: "+second+"}", "kind: Widget", "kind: Gadget").Replace(good))
 		r.reload()
-		if i%2 == 0 { // the others are overtaken by the next
-			testkit.Eventually(t, patience, func() (bool, string) {
-				n := metric(t, "corollary_config_reloads_total", name, "result", "Applied")
-				return n > float64(i/2), fmt.Sprintf("%v changes are at work after %d", n, i+1)
-			})
+		waitState(t, name, "ReloadFailed")
+		if err := r.Reloaded(nil); err == nil || !strings.Contains(err.Error(), "b.yaml:") || !strings.Contains(err.Error(), "field manager") {
+			t.Errorf("it says %v", err)
 		}
-	}
-	end()
-	testkit.Eventually(t, 2*patience, func() (bool, string) {
-		for _, cm := range append(testkit.List(t, configMaps, ns, selector(name)), testkit.List(t, configMaps, other, selector(name))...) {
-			if version := cm.GetAnnotations()["version"]; version != "11" {
-				return false, cm.GetName() + " is of version " + version
-			}
+		if n := metric(t, "corollary_operator_state", second); n != 0 {
+			t.Error("an operator was started with the names of another")
 		}
-		return allInPlace(t, story, ns, other, name)
+		r.write("a.yaml", good)
+		r.write("b.yaml", "")
+		r.reload()
+		waitState(t, name, "Running")
+		if err := r.Reloaded(nil); err != nil {
+			t.Errorf("all is well, but: %v", err)
+		}
 	})
-	r.ready()
 }
 
 // What the API server spells its own way was applied once, and is known to be right: a reload does not apply it again.
 func TestReloadKeepsWhatIsKnown(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	conf := replaceOnce(t, fill(widgetConfig, ns, name), "kind: ConfigMap", "kind: ResourceQuota")
-	conf = replaceOnce(t, conf, "data: {{ .spec.data }}", "spec: {hard: {cpu: 1000m}}")
-	counter := testkit.NewCounter()
-	r := start(t, counter.Wrap(testkit.Config(t)), conf).ready()
-	testkit.Apply(t, ns, widget("a", `{}`))
-	waitCondition(t, widgets, ns, "a", "Ready", "True")
-	quiet(t, counter)
-	counter.Reset()
-	r.changeTo(name, replaceOnce(t, conf, "minDelay: 1s", "minDelay: 2s"))
-	quiet(t, counter)
-	if n := counter.Total(); n > 0 {
-		t.Errorf("%d requests: %v", n, counter.Snapshot())
-	}
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		conf := replaceOnce(t, fill(widgetConfig, ns, name), "kind: ConfigMap", "kind: ResourceQuota")
+		conf = replaceOnce(t, conf, "data: {{ .spec.data }}", "spec: {hard: {cpu: 1000m}}")
+		counter := testkit.NewCounter()
+		r := start(t, counter.Wrap(testkit.Config(t)), conf).ready()
+		testkit.Apply(t, ns, widget("a", `{}`))
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		quiet(t, counter)
+		counter.Reset()
+		r.changeTo(name, replaceOnce(t, conf, "minDelay: 1s", "minDelay: 2s"))
+		quiet(t, counter)
+		if n := counter.Total(); n > 0 {
+			t.Errorf("%d requests: %v", n, counter.Snapshot())
+		}
+	})
 }

@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package engine_test
 
 import (
@@ -35,55 +33,58 @@ func soon(t *testing.T, asked time.Time) {
 
 // TestRequestedReconcile: after a failure, a requested reconcile does not wait for the delay.
 func TestRequestedReconcile(t *testing.T) {
-	t.Parallel()
-	ns := testkit.Namespace(t)
-	faults := testkit.NewFaults()
-	refused := faults.Answer(500, testkit.On("PATCH", "configmaps"))
-	start(t, faults.Wrap(testkit.Config(t)), requested(ns, "asked", "", "")).ready()
-	testkit.Apply(t, ns, widget("w", "{data: {a: b}}"))
-	waitCondition(t, widgets, ns, "w", "Ready", "False")
-	refused.Off()
-	begun := time.Now()
-	ask(t, ns, "w", "asked", "1")
-	waitData(t, ns, "w", "a", "b")
-	soon(t, begun)
+	inMemory(t, func(t *testing.T) {
+		ns := testkit.Namespace(t)
+		faults := testkit.NewFaults()
+		refused := faults.Answer(500, testkit.On("PATCH", "configmaps"))
+		start(t, faults.Wrap(testkit.Config(t)), requested(ns, "asked", "", "")).ready()
+		testkit.Apply(t, ns, widget("w", "{data: {a: b}}"))
+		waitCondition(t, widgets, ns, "w", "Ready", "False")
+		refused.Off()
+		begun := time.Now()
+		ask(t, ns, "w", "asked", "1")
+		waitData(t, ns, "w", "a", "b")
+		soon(t, begun)
+	})
 }
 
 // TestRequestedReconcileWhileContested: a requested reconcile ends the backoff from another writer.
 func TestRequestedReconcileWhileContested(t *testing.T) {
-	t.Parallel()
-	ns := testkit.Namespace(t)
-	start(t, testkit.Config(t), requested(ns, "contest", "", "")).ready()
-	testkit.Apply(t, ns, widget("w", "{data: {a: b}}"))
-	waitData(t, ns, "w", "a", "b")
-	for range 3 {
-		testkit.Patch(t, configMaps, ns, "w", "rival", `{"data": {"a": "x"}}`)
+	inMemory(t, func(t *testing.T) {
+		ns := testkit.Namespace(t)
+		start(t, testkit.Config(t), requested(ns, "contest", "", "")).ready()
+		testkit.Apply(t, ns, widget("w", "{data: {a: b}}"))
 		waitData(t, ns, "w", "a", "b")
-	}
-	testkit.Patch(t, configMaps, ns, "w", "rival", `{"data": {"a": "x"}}`)
-	testkit.Eventually(t, patience, func() (bool, string) {
-		_, reason, message := condition(testkit.Get(t, widgets, ns, "w"), "Ready")
-		return reason == "Contested", "Ready says " + reason + ": " + message
+		for range 3 {
+			testkit.Patch(t, configMaps, ns, "w", "rival", `{"data": {"a": "x"}}`)
+			waitData(t, ns, "w", "a", "b")
+		}
+		testkit.Patch(t, configMaps, ns, "w", "rival", `{"data": {"a": "x"}}`)
+		testkit.Eventually(t, patience, func() (bool, string) {
+			_, reason, message := condition(testkit.Get(t, widgets, ns, "w"), "Ready")
+			return reason == "Contested", "Ready says " + reason + ": " + message
+		})
+		begun := time.Now()
+		ask(t, ns, "w", "contest", "1")
+		waitData(t, ns, "w", "a", "b")
+		soon(t, begun)
 	})
-	begun := time.Now()
-	ask(t, ns, "w", "contest", "1")
-	waitData(t, ns, "w", "a", "b")
-	soon(t, begun)
 }
 
 // TestRequestedReconcileRepeatsTheProbe: the probe is sent again, although the object has not changed.
 func TestRequestedReconcileRepeatsTheProbe(t *testing.T) {
-	t.Parallel()
-	ns := testkit.Namespace(t)
-	counter := testkit.NewCounter()
-	start(t, counter.Wrap(testkit.Config(t)), requested(ns, "verdict", "    # downstream", "    drift: {policy: Report}")).ready()
-	testkit.Apply(t, ns, widget("w", "{data: {a: b}}"))
-	waitCondition(t, widgets, ns, "w", "Ready", "True")
-	probes := func() int {
-		return len(counter.Requests(func(r testkit.Request) bool { return r.DryRun }))
-	}
-	testkit.Patch(t, configMaps, ns, "w", "rival", `{"data": {"a": "x"}}`)
-	testkit.Eventually(t, patience, func() (bool, string) { return probes() == 1, "nothing was asked" })
-	ask(t, ns, "w", "verdict", "1")
-	testkit.Eventually(t, patience, func() (bool, string) { return probes() == 2, "nothing was asked again" })
+	inMemory(t, func(t *testing.T) {
+		ns := testkit.Namespace(t)
+		counter := testkit.NewCounter()
+		start(t, counter.Wrap(testkit.Config(t)), requested(ns, "verdict", "    # downstream", "    drift: {policy: Report}")).ready()
+		testkit.Apply(t, ns, widget("w", "{data: {a: b}}"))
+		waitCondition(t, widgets, ns, "w", "Ready", "True")
+		probes := func() int {
+			return len(counter.Requests(func(r testkit.Request) bool { return r.DryRun }))
+		}
+		testkit.Patch(t, configMaps, ns, "w", "rival", `{"data": {"a": "x"}}`)
+		testkit.Eventually(t, patience, func() (bool, string) { return probes() == 1, "nothing was asked" })
+		ask(t, ns, "w", "verdict", "1")
+		testkit.Eventually(t, patience, func() (bool, string) { return probes() == 2, "nothing was asked again" })
+	})
 }

@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package engine_test
 
 import (
@@ -49,105 +47,108 @@ func waitMetric(t *testing.T, want float64, name, operator string, labels ...str
 // TestRequires: an operator does not start while the API server lacks a version that its config requires, and starts once it has it.
 // One that runs goes on when the version goes, and says so.
 func TestRequires(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	crd := "dateds." + name + ".example.com"
-	testkit.InstallCRDs(t, dated(name, false))
-	gvr := lates(name)
-	gvr.Resource = "dateds"
-	object := func(name, value string) *unstructured.Unstructured {
-		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": gvr.GroupVersion().String(), "kind": "Dated",
-			"metadata": map[string]any{"name": name}, "spec": map[string]any{"data": map[string]any{"key": value}}}}
-	}
-	create := func(name string) {
-		t.Helper()
-		if _, err := testkit.Dynamic(
-			t,
-		).Resource(
-			gvr,
-		).Namespace(
-			ns,
-		).Create(
-			t.Context(),
-			object(name, "value"),
-			metav1.CreateOptions{},
-		); err != nil {
-			t.Fatal(err)
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		crd := "dateds." + name + ".example.com"
+		testkit.InstallCRDs(t, dated(name, false))
+		gvr := lates(name)
+		gvr.Resource = "dateds"
+		object := func(name, value string) *unstructured.Unstructured {
+			return &unstructured.Unstructured{Object: map[string]any{"apiVersion": gvr.GroupVersion().String(), "kind": "Dated",
+				"metadata": map[string]any{"name": name}, "spec": map[string]any{"data": map[string]any{"key": value}}}}
 		}
-	}
-	r := start(t, testkit.Config(t), datedConfig(ns, name, `{kubernetes: ">=1.20", crdVersions: {`+crd+": [v1, v1beta1]}}"))
-	waitMetric(t, 1, "corollary_operator_state", name, "reason", "ConfigRefused")
-	waitMetric(t, 0, "corollary_requirement_met", name, "name", crd, "version", "v1beta1")
-	waitMetric(t, 1, "corollary_requirement_met", name, "name", crd, "version", "v1")
-	waitMetric(t, 1, "corollary_requirement_met", name, "name", "kubernetes", "version", ">=1.20")
-	create("a")
-	if err := r.Ready(
-		nil,
-	); err == nil ||
-		!strings.Contains(err.Error(), "requires.crdVersions['"+crd+"'][1]: "+crd+" is not served in v1beta1, only in v1: apply") {
-		t.Errorf("it is ready, or says: %v", err)
-	}
+		create := func(name string) {
+			t.Helper()
+			if _, err := testkit.Dynamic(
+				t,
+			).Resource(
+				gvr,
+			).Namespace(
+				ns,
+			).Create(
+				t.Context(),
+				object(name, "value"),
+				metav1.CreateOptions{},
+			); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r := start(t, testkit.Config(t), datedConfig(ns, name, `{kubernetes: ">=1.20", crdVersions: {`+crd+": [v1, v1beta1]}}"))
+		waitMetric(t, 1, "corollary_operator_state", name, "reason", "ConfigRefused")
+		waitMetric(t, 0, "corollary_requirement_met", name, "name", crd, "version", "v1beta1")
+		waitMetric(t, 1, "corollary_requirement_met", name, "name", crd, "version", "v1")
+		waitMetric(t, 1, "corollary_requirement_met", name, "name", "kubernetes", "version", ">=1.20")
+		create("a")
+		if err := r.Ready(
+			nil,
+		); err == nil ||
+			!strings.Contains(err.Error(), "requires.crdVersions['"+crd+"'][1]: "+crd+" is not served in v1beta1, only in v1: apply") {
+			t.Errorf("it is ready, or says: %v", err)
+		}
 
-	testkit.Apply(t, "", dated(name, true))
-	r.ready()
-	waitData(t, ns, "a", "key", "value")
-	waitMetric(t, 1, "corollary_requirement_met", name, "name", crd, "version", "v1beta1")
+		testkit.Apply(t, "", dated(name, true))
+		r.ready()
+		waitData(t, ns, "a", "key", "value")
+		waitMetric(t, 1, "corollary_requirement_met", name, "name", crd, "version", "v1beta1")
 
-	testkit.Apply(t, "", dated(name, false))
-	waitMetric(t, 1, "corollary_operator_state", name, "reason", "ReloadFailed")
-	waitMetric(t, 0, "corollary_requirement_met", name, "name", crd, "version", "v1beta1")
-	create("b")
-	waitData(t, ns, "b", "key", "value")
+		testkit.Apply(t, "", dated(name, false))
+		waitMetric(t, 1, "corollary_operator_state", name, "reason", "ReloadFailed")
+		waitMetric(t, 0, "corollary_requirement_met", name, "name", crd, "version", "v1beta1")
+		create("b")
+		waitData(t, ns, "b", "key", "value")
 
-	testkit.Apply(t, "", dated(name, true))
-	waitMetric(t, 1, "corollary_operator_state", name, "reason", "Running")
+		testkit.Apply(t, "", dated(name, true))
+		waitMetric(t, 1, "corollary_operator_state", name, "reason", "Running")
+	})
 }
 
 // TestRequiresKubernetes: a config for a later Kubernetes does not start, whatever else it needs.
 func TestRequiresKubernetes(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	r := start(t, testkit.Config(t), fill(widgetConfig, ns, name)+"requires: {kubernetes: \">=9.9\"}\n")
-	waitMetric(t, 1, "corollary_operator_state", name, "reason", "ConfigRefused")
-	if err := r.Ready(nil); err == nil || !strings.Contains(err.Error(), "requires.kubernetes: the API server is 1.") {
-		t.Errorf("it is ready, or says: %v", err)
-	}
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		r := start(t, testkit.Config(t), fill(widgetConfig, ns, name)+"requires: {kubernetes: \">=9.9\"}\n")
+		waitMetric(t, 1, "corollary_operator_state", name, "reason", "ConfigRefused")
+		if err := r.Ready(nil); err == nil || !strings.Contains(err.Error(), "requires.kubernetes: the API server is 1.") {
+			t.Errorf("it is ready, or says: %v", err)
+		}
+	})
 }
 
 // TestWrittenVersions: upstreams count by the versions that their managers used, from what the watch brings anyway.
 func TestWrittenVersions(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	testkit.InstallCRDs(t, dated(name, true))
-	gvr := lates(name)
-	gvr.Resource = "dateds"
-	for _, w := range []struct{ version, object, manager string }{{"v1", "a", "new"}, {"v1", "b", "new"}, {"v1beta1", "b", "old"}, {"v1beta1", "c", "old"}} {
-		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": gvr.Group + "/" + w.version, "kind": "Dated",
-			"metadata": map[string]any{"name": w.object}, "spec": map[string]any{"data": map[string]any{w.manager: "x"}}}}
-		at := gvr
-		at.Version = w.version
-		if _, err := testkit.Dynamic(
-			t,
-		).Resource(
-			at,
-		).Namespace(
-			ns,
-		).Apply(
-			t.Context(),
-			w.object,
-			u,
-			metav1.ApplyOptions{FieldManager: w.manager},
-		); err != nil {
-			t.Fatal(err)
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		testkit.InstallCRDs(t, dated(name, true))
+		gvr := lates(name)
+		gvr.Resource = "dateds"
+		for _, w := range []struct{ version, object, manager string }{{"v1", "a", "new"}, {"v1", "b", "new"}, {"v1beta1", "b", "old"}, {"v1beta1", "c", "old"}} {
+			u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": gvr.Group + "/" + w.version, "kind": "Dated",
+				"metadata": map[string]any{"name": w.object}, "spec": map[string]any{"data": map[string]any{w.manager: "x"}}}}
+			at := gvr
+			at.Version = w.version
+			if _, err := testkit.Dynamic(
+				t,
+			).Resource(
+				at,
+			).Namespace(
+				ns,
+			).Apply(
+				t.Context(),
+				w.object,
+				u,
+				metav1.ApplyOptions{FieldManager: w.manager},
+			); err != nil {
+				t.Fatal(err)
+			}
 		}
-	}
-	start(
-		t,
-		testkit.Config(t),
-		strings.Replace(datedConfig(ns, name, "{}"), "status:\n", "mode: Observe\nstatus:\n  enabled: false\n", 1),
-	).ready()
-	waitMetric(t, 2, "corollary_upstream_versions", name, "version", "v1beta1")
-	waitMetric(t, 2, "corollary_upstream_versions", name, "version", "v1")
-	testkit.Delete(t, gvr, ns, "c")
-	waitMetric(t, 1, "corollary_upstream_versions", name, "version", "v1beta1")
+		start(
+			t,
+			testkit.Config(t),
+			strings.Replace(datedConfig(ns, name, "{}"), "status:\n", "mode: Observe\nstatus:\n  enabled: false\n", 1),
+		).ready()
+		waitMetric(t, 2, "corollary_upstream_versions", name, "version", "v1beta1")
+		waitMetric(t, 2, "corollary_upstream_versions", name, "version", "v1")
+		testkit.Delete(t, gvr, ns, "c")
+		waitMetric(t, 1, "corollary_upstream_versions", name, "version", "v1beta1")
+	})
 }

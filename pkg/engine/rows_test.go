@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package engine_test
 
 import (
@@ -114,40 +112,41 @@ func stayApps(t *testing.T, ns string, from, to int) {
 }
 
 func TestRows(t *testing.T) {
-	t.Parallel()
-	ns, name, db := testkit.Namespace(t), testkit.Unique(t), newDatabase(t)
-	db.add(1, 3)
-	db.exec(`INSERT INTO apps VALUES ('a/b "c": {x}', 'hostile', '{"key": "}}\n- {{ .x }}: ''x"}')`)
-	counts := testkit.NewCounter()
-	start(t, counts.Wrap(testkit.Config(t)), db.config(ns, name)).ready()
-	waitData(t, ns, app(3), "key", "one")
-	hostile := waitData(t, ns, "hostile", "key", "}}\n- {{ .x }}: 'x")
-	if mark := hostile.GetAnnotations()[name+".example.com/owner"]; mark != "/a%2Fb%20%22c%22:%20%7Bx%7D/"+name+":a%2Fb%20%22c%22:%20%7Bx%7D" {
-		t.Errorf("the owner mark of a hostile key is %q", mark)
-	}
-	mark := testkit.Get(t, configMaps, ns, app(2)).GetAnnotations()[name+".example.com/owner"]
-	if mark != "/2/"+name+":2" {
-		t.Errorf("the owner mark is %q", mark)
-	}
-	writes := func() int {
-		return counts.Mutating(func(r testkit.Request) bool { return r.Resource != "events" })
-	}
-	before := writes()
-	db.exec(`UPDATE apps SET data = '{"key": "two"}' WHERE id = 2`)
-	waitData(t, ns, app(2), "key", "two")
-	if made := writes() - before; made != 1 {
-		t.Errorf("a changed row makes %d writes", made)
-	}
-	testkit.Patch(t, configMaps, ns, app(3), "somebody", `{"data": {"key": "drifted"}}`)
-	waitData(t, ns, app(3), "key", "one")
-	waitEvent(t, "default", name, "Repaired", "row 3: ConfigMap "+ns+"/app-3 repaired")
-	db.exec(`DELETE FROM apps WHERE id = 1`)
-	waitGone(t, configMaps, ns, app(1))
-	db.add(1, 1)
-	waitData(t, ns, app(1), "key", "one")
-	testkit.Eventually(t, patience, func() (bool, string) {
-		rows := metric(t, "corollary_source_rows", name)
-		return rows == 4, fmt.Sprintf("the metric says %v rows", rows)
+	inMemory(t, func(t *testing.T) {
+		ns, name, db := testkit.Namespace(t), testkit.Unique(t), newDatabase(t)
+		db.add(1, 3)
+		db.exec(`INSERT INTO apps VALUES ('a/b "c": {x}', 'hostile', '{"key": "}}\n- {{ .x }}: ''x"}')`)
+		counts := testkit.NewCounter()
+		start(t, counts.Wrap(testkit.Config(t)), db.config(ns, name)).ready()
+		waitData(t, ns, app(3), "key", "one")
+		hostile := waitData(t, ns, "hostile", "key", "}}\n- {{ .x }}: 'x")
+		if mark := hostile.GetAnnotations()[name+".example.com/owner"]; mark != "/a%2Fb%20%22c%22:%20%7Bx%7D/"+name+":a%2Fb%20%22c%22:%20%7Bx%7D" {
+			t.Errorf("the owner mark of a hostile key is %q", mark)
+		}
+		mark := testkit.Get(t, configMaps, ns, app(2)).GetAnnotations()[name+".example.com/owner"]
+		if mark != "/2/"+name+":2" {
+			t.Errorf("the owner mark is %q", mark)
+		}
+		writes := func() int {
+			return counts.Mutating(func(r testkit.Request) bool { return r.Resource != "events" })
+		}
+		before := writes()
+		db.exec(`UPDATE apps SET data = '{"key": "two"}' WHERE id = 2`)
+		waitData(t, ns, app(2), "key", "two")
+		if made := writes() - before; made != 1 {
+			t.Errorf("a changed row makes %d writes", made)
+		}
+		testkit.Patch(t, configMaps, ns, app(3), "somebody", `{"data": {"key": "drifted"}}`)
+		waitData(t, ns, app(3), "key", "one")
+		waitEvent(t, "default", name, "Repaired", "row 3: ConfigMap "+ns+"/app-3 repaired")
+		db.exec(`DELETE FROM apps WHERE id = 1`)
+		waitGone(t, configMaps, ns, app(1))
+		db.add(1, 1)
+		waitData(t, ns, app(1), "key", "one")
+		testkit.Eventually(t, patience, func() (bool, string) {
+			rows := metric(t, "corollary_source_rows", name)
+			return rows == 4, fmt.Sprintf("the metric says %v rows", rows)
+		})
 	})
 }
 
@@ -164,8 +163,7 @@ func TestRowsThatAreGone(t *testing.T) {
 		{"an empty result deletes nothing", "DELETE FROM apps", "but the query returned no rows", 9},
 	} {
 		for _, at := range []string{"poll", "restart", "reload"} {
-			t.Run(c.reason+"/"+at, func(t *testing.T) {
-				t.Parallel()
+			t.Run(c.reason+"/"+at, bubbled(func(t *testing.T) {
 				ns, name, db := testkit.Namespace(t), testkit.Unique(t), newDatabase(t)
 				db.add(1, 9)
 				conf := db.config(ns, name)
@@ -203,7 +201,7 @@ func TestRowsThatAreGone(t *testing.T) {
 				for i := 1; i <= c.gone; i++ {
 					waitGone(t, configMaps, ns, app(i))
 				}
-			})
+			}))
 		}
 	}
 }
@@ -212,8 +210,7 @@ func TestRowsThatAreGone(t *testing.T) {
 func TestRowsThatAreGoneAtAStart(t *testing.T) {
 	t.Parallel()
 	for gone, says := range map[int]string{5: `"msg"="deleted"`, 6: "a change waits for confirmation"} {
-		t.Run(says, func(t *testing.T) {
-			t.Parallel()
+		t.Run(says, bubbled(func(t *testing.T) {
 			ns, name, db := testkit.Namespace(t), testkit.Unique(t), newDatabase(t)
 			db.add(1, 9)
 			conf := db.config(ns, name)
@@ -232,7 +229,7 @@ func TestRowsThatAreGoneAtAStart(t *testing.T) {
 					t.Error("an event says that they are left alone")
 				}
 			}
-		})
+		}))
 	}
 }
 
@@ -251,8 +248,7 @@ func TestRowsThatCannotBeRead(t *testing.T) {
 			"more than 100 rows: select fewer, or raise source.maxRows"},
 		{"a row is too large", "UPDATE apps SET name = hex(zeroblob(600000)) WHERE id = 2", `the row "2" of source.query has`},
 	} {
-		t.Run(c.reason, func(t *testing.T) {
-			t.Parallel()
+		t.Run(c.reason, bubbled(func(t *testing.T) {
 			ns, name, db := testkit.Namespace(t), testkit.Unique(t), newDatabase(t)
 			db.add(1, 3)
 			conf := strings.Replace(db.config(ns, name), "  key: id\n", "  key: id\n  maxRows: 100\n", 1)
@@ -273,7 +269,7 @@ func TestRowsThatCannotBeRead(t *testing.T) {
 				return strings.Contains(err, "SourceFailed") && strings.Contains(err, c.wants), err
 			})
 			stayApps(t, ns, 1, 3)
-		})
+		}))
 	}
 }
 
@@ -281,8 +277,7 @@ func TestRowsThatCannotBeRead(t *testing.T) {
 func TestSourceFailsWhileGuardWaits(t *testing.T) {
 	t.Parallel()
 	for _, at := range []string{"poll", "start", "reload"} {
-		t.Run(at, func(t *testing.T) {
-			t.Parallel()
+		t.Run(at, bubbled(func(t *testing.T) {
 			ns, name, db, logged := testkit.Namespace(t), testkit.Unique(t), newDatabase(t), &logText{}
 			db.add(1, 9)
 			conf := db.config(ns, name)
@@ -325,36 +320,37 @@ func TestSourceFailsWhileGuardWaits(t *testing.T) {
 				t.Errorf("the log does not say that it is over:\n%s", out)
 			}
 			stayApps(t, ns, 1, 9)
-		})
+		}))
 	}
 }
 
 // With a cursor, rows are found that have changed, and by the execution for all rows what the cursor misses.
 func TestRowsWithCursor(t *testing.T) {
-	t.Parallel()
-	ns, name, db := testkit.Namespace(t), testkit.Unique(t), newDatabase(t)
-	db.exec("ALTER TABLE apps ADD COLUMN version INTEGER DEFAULT 10")
-	for i := range 3 {
-		db.exec("INSERT INTO apps (id, name, data) VALUES (?, ?, ?)", i+1, app(i+1), `{"key": "one"}`)
-	}
-	conf := strings.Replace(db.config(ns, name), "changes: {poll: 1s}", "changes: {poll: 1s, cursor: version, overlap: 1s, full: 10s}", 1)
-	conf = strings.Replace(conf, "SELECT id, name, data FROM", "SELECT id, name, data, version FROM", 1)
-	r := start(t, testkit.Config(t), conf).ready()
-	waitApps(t, ns, name, 1, 3)
-	change := func(i, version int, value string) {
-		t.Helper()
-		db.exec("UPDATE apps SET version = ?, data = ? WHERE id = ?", version, `{"key": "`+value+`"}`, i)
-		waitData(t, ns, app(i), "key", value)
-	}
-	change(1, 11, "two")
-	change(2, 12, "two")
-	change(3, 5, "two") // a clock that went back, or a transaction that took long
-	db.exec("INSERT INTO apps (id, name, data, version) VALUES (4, 'app-4', '{\"key\": \"one\"}', NULL)")
-	waitApps(t, ns, name, 1, 4)
-	db.exec("DELETE FROM apps WHERE id = 4")
-	waitGone(t, configMaps, ns, app(4))
-	stayApps(t, ns, 1, 3)
-	r.changeTo(name, strings.Replace(conf, "data: {{ .row.data }}", "data: {key: three}", 1))
-	waitData(t, ns, app(3), "key", "three")
-	stayApps(t, ns, 1, 3)
+	inMemory(t, func(t *testing.T) {
+		ns, name, db := testkit.Namespace(t), testkit.Unique(t), newDatabase(t)
+		db.exec("ALTER TABLE apps ADD COLUMN version INTEGER DEFAULT 10")
+		for i := range 3 {
+			db.exec("INSERT INTO apps (id, name, data) VALUES (?, ?, ?)", i+1, app(i+1), `{"key": "one"}`)
+		}
+		conf := strings.Replace(db.config(ns, name), "changes: {poll: 1s}", "changes: {poll: 1s, cursor: version, overlap: 1s, full: 10s}", 1)
+		conf = strings.Replace(conf, "SELECT id, name, data FROM", "SELECT id, name, data, version FROM", 1)
+		r := start(t, testkit.Config(t), conf).ready()
+		waitApps(t, ns, name, 1, 3)
+		change := func(i, version int, value string) {
+			t.Helper()
+			db.exec("UPDATE apps SET version = ?, data = ? WHERE id = ?", version, `{"key": "`+value+`"}`, i)
+			waitData(t, ns, app(i), "key", value)
+		}
+		change(1, 11, "two")
+		change(2, 12, "two")
+		change(3, 5, "two") // a clock that went back, or a transaction that took long
+		db.exec("INSERT INTO apps (id, name, data, version) VALUES (4, 'app-4', '{\"key\": \"one\"}', NULL)")
+		waitApps(t, ns, name, 1, 4)
+		db.exec("DELETE FROM apps WHERE id = 4")
+		waitGone(t, configMaps, ns, app(4))
+		stayApps(t, ns, 1, 3)
+		r.changeTo(name, strings.Replace(conf, "data: {{ .row.data }}", "data: {key: three}", 1))
+		waitData(t, ns, app(3), "key", "three")
+		stayApps(t, ns, 1, 3)
+	})
 }

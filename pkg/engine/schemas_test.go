@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package engine_test
 
 import (
@@ -52,8 +50,7 @@ func TestDefinitionChanges(t *testing.T) {
 		{"a field is dropped", ""},
 		{"a field has another type", "summary: {type: integer}"},
 	} {
-		t.Run(row.name, func(t *testing.T) {
-			t.Parallel()
+		t.Run(row.name, bubbled(func(t *testing.T) {
 			ns, name := testkit.Namespace(t), testkit.Unique(t)
 			group := name + ".example.com"
 			gvr := schema.GroupVersionResource{Group: group, Version: "v1", Resource: "shiftings"}
@@ -99,73 +96,75 @@ func TestDefinitionChanges(t *testing.T) {
 			waitData(t, ns, "a", "key", "third")
 			summary("all of a")
 			quiet(t, counter)
-		})
+		}))
 	}
 }
 
 // TestDefinitionLosesField: once the definition lacks a field that the config reads, nothing is deleted for what the API server drops.
 func TestDefinitionLosesField(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	group := name + ".example.com"
-	define := func(spec string) {
-		testkit.InstallCRDs(t, strings.NewReplacer("NAME", name, "FIELD", "", "spec: {type: object, properties: {", "spec: {type: object, properties: {"+spec).Replace(shiftingCRD))
-	}
-	define("flag: {type: boolean}, ")
-	conf := with(strings.Replace(fill(widgetConfig, ns, name), "{apiVersion: test.example.com/v1, kind: Widget,", "{apiVersion: "+group+"/v1, kind: Shifting,", 1),
-		"when: self.spec.?flag.orValue(false)")
-	start(t, testkit.Config(t), conf).ready()
-	give := func(data string) {
-		testkit.Apply(t, ns, "{apiVersion: "+group+"/v1, kind: Shifting, metadata: {name: a}, spec: {flag: true, data: {key: "+data+"}}}")
-	}
-	give("first")
-	before := waitData(t, ns, "a", "key", "first")
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		group := name + ".example.com"
+		define := func(spec string) {
+			testkit.InstallCRDs(t, strings.NewReplacer("NAME", name, "FIELD", "", "spec: {type: object, properties: {", "spec: {type: object, properties: {"+spec).Replace(shiftingCRD))
+		}
+		define("flag: {type: boolean}, ")
+		conf := with(strings.Replace(fill(widgetConfig, ns, name), "{apiVersion: test.example.com/v1, kind: Widget,", "{apiVersion: "+group+"/v1, kind: Shifting,", 1),
+			"when: self.spec.?flag.orValue(false)")
+		start(t, testkit.Config(t), conf).ready()
+		give := func(data string) {
+			testkit.Apply(t, ns, "{apiVersion: "+group+"/v1, kind: Shifting, metadata: {name: a}, spec: {flag: true, data: {key: "+data+"}}}")
+		}
+		give("first")
+		before := waitData(t, ns, "a", "key", "first")
 
-	define("")
-	waitState(t, name, "ConfigRefused")
-	testkit.Patch(t, schema.GroupVersionResource{Group: group, Version: "v1", Resource: "shiftings"}, ns, "a", "test", `{"metadata": {"labels": {"a": "b"}}}`)
-	never(t, func() (bool, string) { return testkit.Find(t, configMaps, ns, "a") == nil, "the ConfigMap is deleted" })
+		define("")
+		waitState(t, name, "ConfigRefused")
+		testkit.Patch(t, schema.GroupVersionResource{Group: group, Version: "v1", Resource: "shiftings"}, ns, "a", "test", `{"metadata": {"labels": {"a": "b"}}}`)
+		never(t, func() (bool, string) { return testkit.Find(t, configMaps, ns, "a") == nil, "the ConfigMap is deleted" })
 
-	define("flag: {type: boolean}, ")
-	give("second")
-	if after := waitData(t, ns, "a", "key", "second"); after.GetUID() != before.GetUID() {
-		t.Error("it is another ConfigMap")
-	}
-	waitState(t, name, "Running")
+		define("flag: {type: boolean}, ")
+		give("second")
+		if after := waitData(t, ns, "a", "key", "second"); after.GetUID() != before.GetUID() {
+			t.Error("it is another ConfigMap")
+		}
+		waitState(t, name, "Running")
+	})
 }
 
 // TestDefinitionChangesDuringABadEdit: a config that does not fit a changed definition is not forgotten over a bad edit of it
 // that is undone.
 func TestDefinitionChangesDuringABadEdit(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	group := name + ".example.com"
-	define := func(spec string) {
-		testkit.InstallCRDs(t, strings.NewReplacer("NAME", name, "FIELD", "", "spec: {type: object, properties: {", "spec: {type: object, properties: {"+spec).Replace(shiftingCRD))
-	}
-	define("flag: {type: boolean}, ")
-	conf := with(strings.Replace(fill(widgetConfig, ns, name), "{apiVersion: test.example.com/v1, kind: Widget,", "{apiVersion: "+group+"/v1, kind: Shifting,", 1),
-		"when: self.spec.?flag.orValue(true)")
-	r := start(t, testkit.Config(t), conf).ready()
-	waitState(t, name, "Running")
-	refused := func() {
-		t.Helper()
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		group := name + ".example.com"
+		define := func(spec string) {
+			testkit.InstallCRDs(t, strings.NewReplacer("NAME", name, "FIELD", "", "spec: {type: object, properties: {", "spec: {type: object, properties: {"+spec).Replace(shiftingCRD))
+		}
+		define("flag: {type: boolean}, ")
+		conf := with(strings.Replace(fill(widgetConfig, ns, name), "{apiVersion: test.example.com/v1, kind: Widget,", "{apiVersion: "+group+"/v1, kind: Shifting,", 1),
+			"when: self.spec.?flag.orValue(true)")
+		r := start(t, testkit.Config(t), conf).ready()
+		waitState(t, name, "Running")
+		refused := func() {
+			t.Helper()
+			testkit.Eventually(t, patience, func() (bool, string) {
+				message := text(r.Ready(nil))
+				return strings.Contains(message, "has no field flag"), "it says " + message
+			})
+		}
+		define("")
+		refused()
+		r.write("a.yaml", conf+"nonsense: true\n")
+		r.reload()
 		testkit.Eventually(t, patience, func() (bool, string) {
-			message := text(r.Ready(nil))
-			return strings.Contains(message, "has no field flag"), "it says " + message
+			message := text(r.Reloaded(nil))
+			return strings.Contains(message, "nonsense"), "it says " + message
 		})
-	}
-	define("")
-	refused()
-	r.write("a.yaml", conf+"nonsense: true\n")
-	r.reload()
-	testkit.Eventually(t, patience, func() (bool, string) {
-		message := text(r.Reloaded(nil))
-		return strings.Contains(message, "nonsense"), "it says " + message
+		r.write("a.yaml", conf)
+		r.reload()
+		refused()
+		define("flag: {type: boolean}, ")
+		waitState(t, name, "Running")
 	})
-	r.write("a.yaml", conf)
-	r.reload()
-	refused()
-	define("flag: {type: boolean}, ")
-	waitState(t, name, "Running")
 }

@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package engine_test
 
 import (
@@ -72,47 +70,49 @@ func applySecrets(t *testing.T, ns string) map[string][]byte {
 // No part of a Secret that is an input is in a condition, an event, the log, a metric or the result of a survey, in any encoding,
 // whatever error templates, expressions, the API server and admission report.
 func TestSecretInputIsNotReported(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	denyPolicy(t, ns, name)
-	secrets := applySecrets(t, ns)
-	conf := secretConfig(ns, name)
-	log := startLogged(t, conf)
-	for upstream, value := range secrets {
-		var up map[string]any
-		testkit.Eventually(t, patience, func() (bool, string) {
-			u := testkit.Get(t, widgets, ns, upstream)
-			up = u.Object
-			status, reason, message := condition(u, "Ready")
-			return status == "False", reason + ": " + message
-		})
-		waitEvent(t, ns, upstream, "RenderFailed", "")
-		notLeaked(t, upstream, value, map[string]any{"the upstream": up})
-	}
-	all := map[string]any{"events": testkit.List(t, events, ns, ""), "the log": log(), "metrics": gathered(t)}
-	for upstream, value := range secrets {
-		notLeaked(t, upstream, value, all)
-	}
-	for sink := range testkit.SecretSinks() { // each of them came to its complaint
-		failed := metric(t, "corollary_objects", name, "downstream", sink, "state", "RenderFailed") + metric(t, "corollary_failures_total", name, "downstream", sink)
-		if rules := sink == "ready" || sink == "live" || sink == "failed"; !rules && failed == 0 {
-			t.Errorf("nothing complained about downstream %s", sink)
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		denyPolicy(t, ns, name)
+		secrets := applySecrets(t, ns)
+		conf := secretConfig(ns, name)
+		log := startLogged(t, conf)
+		for upstream, value := range secrets {
+			var up map[string]any
+			testkit.Eventually(t, patience, func() (bool, string) {
+				u := testkit.Get(t, widgets, ns, upstream)
+				up = u.Object
+				status, reason, message := condition(u, "Ready")
+				return status == "False", reason + ": " + message
+			})
+			waitEvent(t, ns, upstream, "RenderFailed", "")
+			notLeaked(t, upstream, value, map[string]any{"the upstream": up})
 		}
-	}
+		all := map[string]any{"events": testkit.List(t, events, ns, ""), "the log": log(), "metrics": gathered(t)}
+		for upstream, value := range secrets {
+			notLeaked(t, upstream, value, all)
+		}
+		for sink := range testkit.SecretSinks() { // each of them came to its complaint
+			failed := metric(t, "corollary_objects", name, "downstream", sink, "state", "RenderFailed") + metric(t, "corollary_failures_total", name, "downstream", sink)
+			if rules := sink == "ready" || sink == "live" || sink == "failed"; !rules && failed == 0 {
+				t.Errorf("nothing complained about downstream %s", sink)
+			}
+		}
+	})
 }
 
 // A rule of the config that reads a Secret does not quote it either.
 func TestSecretInRuleIsNotReported(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	secrets := applySecrets(t, ns)
-	conf := withInputs(ns, name, "kind: ConfigMap\n    objectName", "kind: Secret\n    objectName", "events: None", "events: All")
-	log := startLogged(t, strings.Replace(conf, "downstreams:\n", "validate: [{rule: int(inputs.settings.data.color) > 3, message: too small}]\ndownstreams:\n", 1))
-	for upstream, value := range secrets {
-		eventuallyCondition(t, ns, upstream, "False", "Invalid", "type conversion error evaluating rule")
-		waitEvent(t, ns, upstream, "Invalid", "")
-		notLeaked(t, upstream, value, map[string]any{"the upstream": testkit.Get(t, widgets, ns, upstream).Object, "events": testkit.List(t, events, ns, ""), "the log": log()})
-	}
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		secrets := applySecrets(t, ns)
+		conf := withInputs(ns, name, "kind: ConfigMap\n    objectName", "kind: Secret\n    objectName", "events: None", "events: All")
+		log := startLogged(t, strings.Replace(conf, "downstreams:\n", "validate: [{rule: int(inputs.settings.data.color) > 3, message: too small}]\ndownstreams:\n", 1))
+		for upstream, value := range secrets {
+			eventuallyCondition(t, ns, upstream, "False", "Invalid", "type conversion error evaluating rule")
+			waitEvent(t, ns, upstream, "Invalid", "")
+			notLeaked(t, upstream, value, map[string]any{"the upstream": testkit.Get(t, widgets, ns, upstream).Object, "events": testkit.List(t, events, ns, ""), "the log": log()})
+		}
+	})
 }
 
 func notLeaked(t *testing.T, upstream string, value []byte, texts map[string]any) {

@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package engine_test
 
 import (
@@ -20,52 +18,50 @@ func bySelection(t *testing.T, test func(t *testing.T, selection string)) {
 		"label":     `labelSelector: {matchLabels: {served: "yes"}}`,
 		"condition": `matchConditions: [{name: served, expression: "self.metadata.?labels.served.orValue('no') == 'yes'"}]`,
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			test(t, selection)
-		})
+		t.Run(name, bubbled(func(t *testing.T) { test(t, selection) }))
 	}
 }
 
 // A namespace that gets or loses the label has its upstreams served or let go.
 func TestNamespaceSelector(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	conf := watched(fill(widgetConfig, ns, name), "namespaceSelector: {matchLabels: {"+name+".example.com/on: \"yes\"}}")
-	faults := testkit.NewFaults()
-	start(t, faults.Wrap(testkit.Config(t)), conf).ready()
-	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-	label := func(value string) {
-		testkit.Patch(t, namespaces, "", ns, "somebody", `{"metadata":{"labels":{"`+name+`.example.com/on":`+value+`}}}`)
-	}
-	label(`"yes"`)
-	waitData(t, ns, "a", "key", "value")
-	label("null")
-	waitGone(t, configMaps, ns, "a")
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		conf := watched(fill(widgetConfig, ns, name), "namespaceSelector: {matchLabels: {"+name+".example.com/on: \"yes\"}}")
+		faults := testkit.NewFaults()
+		start(t, faults.Wrap(testkit.Config(t)), conf).ready()
+		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+		label := func(value string) {
+			testkit.Patch(t, namespaces, "", ns, "somebody", `{"metadata":{"labels":{"`+name+`.example.com/on":`+value+`}}}`)
+		}
+		label(`"yes"`)
+		waitData(t, ns, "a", "key", "value")
+		label("null")
+		waitGone(t, configMaps, ns, "a")
+	})
 }
 
 // A new namespace may be heard of later than what was made in it.
 func TestNamespaceSelectorLate(t *testing.T) {
-	t.Parallel()
-	name := testkit.Unique(t)
-	conf := strings.Replace(fill(widgetConfig, "x", name), "namespaces: [x]", "namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: "+name+"}}, "+
-		"labelSelector: {matchLabels: {of: "+name+"}}", 1) // so that it looks at nobody else's
-	faults := testkit.NewFaults()
-	start(t, faults.Wrap(testkit.Config(t)), conf).ready()
-	deaf := faults.Drop(testkit.On("WATCH", "namespaces"))
-	faults.Cut(testkit.On("WATCH", "namespaces"))
-	testkit.Apply(t, "", "{apiVersion: v1, kind: Namespace, metadata: {name: "+name+"}}")
-	testkit.Apply(t, name, strings.Replace(widget("a", `{data: {key: value}}`), "{name: a}", "{name: a, labels: {of: "+name+"}}", 1))
-	testkit.Eventually(t, patience, func() (bool, string) {
-		return metric(t, "corollary_reconcile_seconds", name) > 0, "it was not looked at"
+	inMemory(t, func(t *testing.T) {
+		name := testkit.Unique(t)
+		conf := strings.Replace(fill(widgetConfig, "x", name), "namespaces: [x]", "namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: "+name+"}}, "+
+			"labelSelector: {matchLabels: {of: "+name+"}}", 1) // so that it looks at nobody else's
+		faults := testkit.NewFaults()
+		start(t, faults.Wrap(testkit.Config(t)), conf).ready()
+		deaf := faults.Drop(testkit.On("WATCH", "namespaces"))
+		faults.Cut(testkit.On("WATCH", "namespaces"))
+		testkit.Apply(t, "", "{apiVersion: v1, kind: Namespace, metadata: {name: "+name+"}}")
+		testkit.Apply(t, name, strings.Replace(widget("a", `{data: {key: value}}`), "{name: a}", "{name: a, labels: {of: "+name+"}}", 1))
+		testkit.Eventually(t, patience, func() (bool, string) {
+			return metric(t, "corollary_reconcile_seconds", name) > 0, "it was not looked at"
+		})
+		deaf.Off()
+		waitData(t, name, "a", "key", "value")
 	})
-	deaf.Off()
-	waitData(t, name, "a", "key", "value")
 }
 
 // A label that comes back before its loss is looked at takes nothing away.
 func TestLabelLostAndBack(t *testing.T) {
-	t.Parallel()
 	bySelection(t, func(t *testing.T, selection string) {
 		ns, name := testkit.Namespace(t), testkit.Unique(t)
 		conf := watched(fill(widgetConfig, ns, name), selection)
@@ -97,26 +93,27 @@ func TestLabelLostAndBack(t *testing.T) {
 
 // A mark that names an upstream outside of the watched namespaces makes nobody look there.
 func TestMarkNamesOtherNamespace(t *testing.T) {
-	t.Parallel()
-	ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
-	conf := elsewhere(watched(fill(widgetConfig, ns, name), "labelSelector: {matchLabels: {served: \"yes\"}}"), other, ns)
-	// Another process serves the other namespace by the same names.
-	victim := testkit.Apply(t, other, "{apiVersion: test.example.com/v1, kind: Widget, metadata: {name: victim, finalizers: ["+name+".example.com/cleanup]}, spec: {data: {key: value}}}")
-	counter := testkit.NewCounter()
-	start(t, counter.Wrap(testkit.Config(t)), conf).ready()
-	counter.Reset()
-	testkit.Apply(t, ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: bait, labels: {`+name+`.example.com/managed: "yes"}, annotations: {
+	inMemory(t, func(t *testing.T) {
+		ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+		conf := elsewhere(watched(fill(widgetConfig, ns, name), "labelSelector: {matchLabels: {served: \"yes\"}}"), other, ns)
+		// Another process serves the other namespace by the same names.
+		victim := testkit.Apply(t, other, "{apiVersion: test.example.com/v1, kind: Widget, metadata: {name: victim, finalizers: ["+name+".example.com/cleanup]}, spec: {data: {key: value}}}")
+		counter := testkit.NewCounter()
+		start(t, counter.Wrap(testkit.Config(t)), conf).ready()
+		counter.Reset()
+		testkit.Apply(t, ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: bait, labels: {`+name+`.example.com/managed: "yes"}, annotations: {
 	  `+name+`.example.com/owner: "`+other+`/victim/`+string(victim.GetUID())+`"}}}`)
-	testkit.Eventually(t, patience, func() (bool, string) {
-		return metric(t, "corollary_reconcile_seconds", name) > 0, "the mark was not followed"
+		testkit.Eventually(t, patience, func() (bool, string) {
+			return metric(t, "corollary_reconcile_seconds", name) > 0, "the mark was not followed"
+		})
+		quiet(t, counter)
+		if n := counter.Total(); n > 0 {
+			t.Errorf("%d requests: %v", n, counter.Snapshot())
+		}
+		if f := testkit.Get(t, widgets, other, "victim").GetFinalizers(); len(f) != 1 {
+			t.Errorf("the other one's finalizers are %v", f)
+		}
 	})
-	quiet(t, counter)
-	if n := counter.Total(); n > 0 {
-		t.Errorf("%d requests: %v", n, counter.Snapshot())
-	}
-	if f := testkit.Get(t, widgets, other, "victim").GetFinalizers(); len(f) != 1 {
-		t.Errorf("the other one's finalizers are %v", f)
-	}
 }
 
 // A mark with a name that no upstream can have asks for nothing, and is not tried again and again.
@@ -133,8 +130,7 @@ func TestMarkNamesNobody(t *testing.T) {
 		{"namespace", "a namespace that is not a part of a path", "n%s/a/uid", "", 0},
 		{"reference", "the name in an owner reference may be any", "", "a%b", 0},
 	} {
-		t.Run(row.name, func(t *testing.T) {
-			t.Parallel()
+		t.Run(row.name, bubbled(func(t *testing.T) {
 			ns, name := testkit.Namespace(t), testkit.Unique(t)
 			conf := strings.Replace(fill(widgetConfig, ns, name), "namespaces: ["+ns+"]", "labelSelector: {matchLabels: {of: "+name+"}}", 1)
 			counter := testkit.NewCounter()
@@ -159,6 +155,6 @@ func TestMarkNamesNobody(t *testing.T) {
 			if n := metric(t, "corollary_failures_total", name); n > 0 {
 				t.Errorf("%s: %v failures", row.reason, n)
 			}
-		})
+		}))
 	}
 }

@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package engine_test
 
 import (
@@ -22,36 +20,37 @@ import (
 
 // TestShardsGuard: what guard allows each process alone, and not both together, waits in both.
 func TestShardsGuard(t *testing.T) {
-	t.Parallel()
-	const n = 4
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	conf := guardedBy(fill(widgetConfig, ns, name), "")
-	first := standing(t, ns, conf)
-	first.halt()
-	changed := strings.Replace(conf, "data: {{ .spec.data }}", "data: {key: value, version: two}", 1)
-	boards := boardsIn(t, ns)
-	counts := boards(engine.GuardBoard, name)
-	a, b := startMember(t, boards, n, changed), startMember(t, boards, n, changed)
-	in := map[int]int{}
-	for _, w := range testkit.List(t, widgets, ns, "") {
-		in[a.ring.Of(string(w.GetUID()))]++
-	}
-	order := []int{0, 1, 2, 3}
-	slices.SortFunc(order, func(x, y int) int { return in[y] - in[x] })
-	a.give(t.Context(), order[:2]...)
-	testkit.Eventually(t, patience, func() (bool, string) {
-		lease, err := counts.Client.Get(t.Context(), counts.Name, metav1.GetOptions{})
-		return err == nil && len(lease.Annotations) == 2, fmt.Sprint("the Lease is ", lease)
+	inMemory(t, func(t *testing.T) {
+		const n = 4
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		conf := guardedBy(fill(widgetConfig, ns, name), "")
+		first := standing(t, ns, conf)
+		first.halt()
+		changed := strings.Replace(conf, "data: {{ .spec.data }}", "data: {key: value, version: two}", 1)
+		boards := boardsIn(t, ns)
+		counts := boards(engine.GuardBoard, name)
+		a, b := startMember(t, boards, n, changed), startMember(t, boards, n, changed)
+		in := map[int]int{}
+		for _, w := range testkit.List(t, widgets, ns, "") {
+			in[a.ring.Of(string(w.GetUID()))]++
+		}
+		order := []int{0, 1, 2, 3}
+		slices.SortFunc(order, func(x, y int) int { return in[y] - in[x] })
+		a.give(t.Context(), order[:2]...)
+		testkit.Eventually(t, patience, func() (bool, string) {
+			lease, err := counts.Client.Get(t.Context(), counts.Name, metav1.GetOptions{})
+			return err == nil && len(lease.Annotations) == 2, fmt.Sprint("the Lease is ", lease)
+		})
+		untouched(t, ns) // two shards are not counted yet
+		// Nobody waits for one in quarantine. It is the one with the fewest objects: what is left is more than guard allows.
+		a.quarantine(order[3])
+		b.quarantine(order[3])
+		b.give(t.Context(), order[2])
+		if x, y := a.digest(), b.digest(); x != y {
+			t.Errorf("one wants %s confirmed, the other %s", x, y)
+		}
+		untouched(t, ns)
 	})
-	untouched(t, ns) // two shards are not counted yet
-	// Nobody waits for one in quarantine. It is the one with the fewest objects: what is left is more than guard allows.
-	a.quarantine(order[3])
-	b.quarantine(order[3])
-	b.give(t.Context(), order[2])
-	if x, y := a.digest(), b.digest(); x != y {
-		t.Errorf("one wants %s confirmed, the other %s", x, y)
-	}
-	untouched(t, ns)
 }
 
 // failingBoard fails as often as failures says.
@@ -81,32 +80,33 @@ func (f failingBoard) Update(ctx context.Context, lease *coordinationv1.Lease, o
 // TestShardsGuardLeaseDeleted: where a person deletes the Lease of counts, a process that starts waits no longer than until the others see it,
 // though their first requests then fail.
 func TestShardsGuardLeaseDeleted(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	conf := guardedBy(fill(widgetConfig, ns, name), "")
-	standing(t, ns, conf).halt()
-	var failures atomic.Int64
-	a, b := startMember(t, boardsIn(t, ns), 2, conf), startMember(t, func(board, operator string) shards.Board {
-		b := boardsIn(t, ns)(board, operator)
-		b.Client = failingBoard{b, &failures}
-		return b
-	}, 2, conf)
-	a.give(t.Context(), 0)
-	b.give(t.Context(), 1)
-	a.ready()
-	b.ready()
-	board := boardsIn(t, ns)(engine.GuardBoard, name)
-	waitBoard(t, board, 2)
-	leases := kubernetes.NewForConfigOrDie(testkit.Config(t)).CoordinationV1().Leases(ns)
-	if err := leases.Delete(t.Context(), board.Name, metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	a.halt()
-	a = startMember(t, boardsIn(t, ns), 2, conf)
-	a.give(t.Context(), 0)
-	failures.Store(2)
-	b.handler.MembersChanged()
-	allActedFor(t, ns)
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		conf := guardedBy(fill(widgetConfig, ns, name), "")
+		standing(t, ns, conf).halt()
+		var failures atomic.Int64
+		a, b := startMember(t, boardsIn(t, ns), 2, conf), startMember(t, func(board, operator string) shards.Board {
+			b := boardsIn(t, ns)(board, operator)
+			b.Client = failingBoard{b, &failures}
+			return b
+		}, 2, conf)
+		a.give(t.Context(), 0)
+		b.give(t.Context(), 1)
+		a.ready()
+		b.ready()
+		board := boardsIn(t, ns)(engine.GuardBoard, name)
+		waitBoard(t, board, 2)
+		leases := kubernetes.NewForConfigOrDie(testkit.Config(t)).CoordinationV1().Leases(ns)
+		if err := leases.Delete(t.Context(), board.Name, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		a.halt()
+		a = startMember(t, boardsIn(t, ns), 2, conf)
+		a.give(t.Context(), 0)
+		failures.Store(2)
+		b.handler.MembersChanged()
+		allActedFor(t, ns)
+	})
 }
 
 // TestShardsGuardQuarantineEnds: a process that starts waits for no count of a shard that was in quarantine when the others counted, and that
@@ -114,10 +114,9 @@ func TestShardsGuardLeaseDeleted(t *testing.T) {
 func TestShardsGuardQuarantineEnds(t *testing.T) {
 	t.Parallel()
 	for _, hasObjects := range []bool{true, false} {
-		t.Run(fmt.Sprintf("it has objects: %t", hasObjects), func(t *testing.T) {
-			t.Parallel()
+		t.Run(fmt.Sprintf("it has objects: %t", hasObjects), bubbled(func(t *testing.T) {
 			shardsGuardQuarantineEnds(t, hasObjects)
-		})
+		}))
 	}
 }
 
@@ -168,8 +167,7 @@ func allActedFor(t *testing.T, ns string) {
 func TestShardsGuardBatch(t *testing.T) {
 	t.Parallel()
 	for _, moves := range []bool{false, true} {
-		t.Run(fmt.Sprintf("shards move: %t", moves), func(t *testing.T) {
-			t.Parallel()
+		t.Run(fmt.Sprintf("shards move: %t", moves), bubbled(func(t *testing.T) {
 			const n, each = 4, 6
 			ns, name := testkit.Namespace(t), testkit.Unique(t)
 			conf := with(fill(widgetConfig, ns, name), dropKey) +
@@ -237,6 +235,6 @@ func TestShardsGuardBatch(t *testing.T) {
 			}
 			drop("few-1") // what was confirmed counts no more
 			waitGone(t, configMaps, ns, named(each+3))
-		})
+		}))
 	}
 }

@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package engine_test
 
 import (
@@ -24,10 +22,9 @@ func TestShardsResize(t *testing.T) {
 		"by label the label moves":    {label: true, most: 2},
 		"guard does not hold a label": {label: true, guarded: true, most: 2},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		t.Run(name, bubbled(func(t *testing.T) {
 			shardsResize(t, c.label, c.guarded, c.most)
-		})
+		}))
 	}
 }
 

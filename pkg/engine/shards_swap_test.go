@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package engine_test
 
 import (
@@ -30,8 +28,7 @@ func TestShardsSwapNames(t *testing.T) {
 		}, false},
 		{"processes change places", []string{"one", "two"}, nil, true},
 	} {
-		t.Run(row.reason, func(t *testing.T) {
-			t.Parallel()
+		t.Run(row.reason, bubbled(func(t *testing.T) {
 			ns, name := testkit.Namespace(t), testkit.Unique(t)
 			conf := replaceOnce(t, swapping(ns, name), "maxDelay: 10s", "maxDelay: 1s")
 			if row.change != nil {
@@ -95,68 +92,70 @@ func TestShardsSwapNames(t *testing.T) {
 			for _, m := range members {
 				quiet(t, m.requests)
 			}
-		})
+		}))
 	}
 }
 
 // TestShardsSwapRows is TestShardsSwapNames for rows.
 func TestShardsSwapRows(t *testing.T) {
-	t.Parallel()
-	ns, name, db := testkit.Namespace(t), testkit.Unique(t), newDatabase(t)
-	const n, rows = 8, 6
-	db.add(1, rows)
-	db.exec(`UPDATE apps SET data = json_object('of', 'row ' || id)`)
-	conf := replaceOnce(t, db.config(ns, name), "maxDelay: 10s", "maxDelay: 1s")
-	a, b := startMember(t, boardsIn(t, ns), n, conf), startMember(t, boardsIn(t, ns), n, conf)
-	a.give(t.Context(), 0, 2, 4, 6)
-	b.give(t.Context(), 1, 3, 5, 7)
-	a.ready()
-	b.ready()
-	for i := 1; i <= rows; i++ {
-		waitData(t, ns, app(i), "of", fmt.Sprintf("row %d", i))
-	}
-	db.exec(`UPDATE apps SET name = 'app-' || (id % 6 + 1)`)
-	for i := 1; i <= rows; i++ {
-		waitData(t, ns, app(i%rows+1), "of", fmt.Sprintf("row %d", i))
-	}
-	waitBoard(t, boardsIn(t, ns)(engine.SwapsBoard, name), 0)
+	inMemory(t, func(t *testing.T) {
+		ns, name, db := testkit.Namespace(t), testkit.Unique(t), newDatabase(t)
+		const n, rows = 8, 6
+		db.add(1, rows)
+		db.exec(`UPDATE apps SET data = json_object('of', 'row ' || id)`)
+		conf := replaceOnce(t, db.config(ns, name), "maxDelay: 10s", "maxDelay: 1s")
+		a, b := startMember(t, boardsIn(t, ns), n, conf), startMember(t, boardsIn(t, ns), n, conf)
+		a.give(t.Context(), 0, 2, 4, 6)
+		b.give(t.Context(), 1, 3, 5, 7)
+		a.ready()
+		b.ready()
+		for i := 1; i <= rows; i++ {
+			waitData(t, ns, app(i), "of", fmt.Sprintf("row %d", i))
+		}
+		db.exec(`UPDATE apps SET name = 'app-' || (id % 6 + 1)`)
+		for i := 1; i <= rows; i++ {
+			waitData(t, ns, app(i%rows+1), "of", fmt.Sprintf("row %d", i))
+		}
+		waitBoard(t, boardsIn(t, ns)(engine.SwapsBoard, name), 0)
+	})
 }
 
 // TestShardsSwapNothing: what a process has put on the board, and that is no longer so under a new process, takes nothing from anybody.
 func TestShardsSwapNothing(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	conf := replaceOnce(t, swapping(ns, name), "maxDelay: 10s", "maxDelay: 1s") +
-		"inputs: [{name: settings, apiVersion: v1, kind: ConfigMap, fixedName: settings, missing: Allow}]\n"
-	// The input says that each upstream wants the name of old.
-	conf = replaceOnce(t, conf, "{{ .spec.name | default .metadata.name }}",
-		`{{ ((input "settings").data | default dict).back | default .spec.name }}`)
-	a, b := startMember(t, boardsIn(t, ns), 2, conf), startMember(t, boardsIn(t, ns), 2, conf)
-	a.give(t.Context(), 0)
-	b.give(t.Context(), 1)
-	a.ready()
-	b.ready()
-	inShard(t, ns, "u0", "{name: one}", a)
-	inShard(t, ns, "u1", "{name: two}", b)
-	waitData(t, ns, "one", "of", "u0")
-	waitData(t, ns, "two", "of", "u1")
-	testkit.Apply(t, ns, widgetAt("u0", "two"))
-	board := boardsIn(t, ns)(engine.SwapsBoard, name)
-	waitBoard(t, board, 1)
-	a.halt()
-	testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: {back: one}}")
-	a = startMember(t, boardsIn(t, ns), 2, conf)
-	a.give(t.Context(), 0)
-	a.ready()
-	waitCondition(t, widgets, ns, "u0", "Ready", "True")
-	eventuallyCondition(t, ns, "u1", "False", "Conflict", "")
-	never(t, func() (bool, string) {
-		for object, of := range map[string]string{"one": "u0", "two": "u1"} {
-			if cm := testkit.Find(t, configMaps, ns, object); cm == nil || fmt.Sprint(cm.Object["data"]) != "map[of:"+of+"]" {
-				return true, object + " went"
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		conf := replaceOnce(t, swapping(ns, name), "maxDelay: 10s", "maxDelay: 1s") +
+			"inputs: [{name: settings, apiVersion: v1, kind: ConfigMap, fixedName: settings, missing: Allow}]\n"
+		// The input says that each upstream wants the name of old.
+		conf = replaceOnce(t, conf, "{{ .spec.name | default .metadata.name }}",
+			`{{ ((input "settings").data | default dict).back | default .spec.name }}`)
+		a, b := startMember(t, boardsIn(t, ns), 2, conf), startMember(t, boardsIn(t, ns), 2, conf)
+		a.give(t.Context(), 0)
+		b.give(t.Context(), 1)
+		a.ready()
+		b.ready()
+		inShard(t, ns, "u0", "{name: one}", a)
+		inShard(t, ns, "u1", "{name: two}", b)
+		waitData(t, ns, "one", "of", "u0")
+		waitData(t, ns, "two", "of", "u1")
+		testkit.Apply(t, ns, widgetAt("u0", "two"))
+		board := boardsIn(t, ns)(engine.SwapsBoard, name)
+		waitBoard(t, board, 1)
+		a.halt()
+		testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: {back: one}}")
+		a = startMember(t, boardsIn(t, ns), 2, conf)
+		a.give(t.Context(), 0)
+		a.ready()
+		waitCondition(t, widgets, ns, "u0", "Ready", "True")
+		eventuallyCondition(t, ns, "u1", "False", "Conflict", "")
+		never(t, func() (bool, string) {
+			for object, of := range map[string]string{"one": "u0", "two": "u1"} {
+				if cm := testkit.Find(t, configMaps, ns, object); cm == nil || fmt.Sprint(cm.Object["data"]) != "map[of:"+of+"]" {
+					return true, object + " went"
+				}
 			}
-		}
-		return false, ""
+			return false, ""
+		})
 	})
 }
 

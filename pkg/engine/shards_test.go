@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package engine_test
 
 import (
@@ -129,10 +127,9 @@ func (m member) wrote() map[string]int {
 func TestShardsMove(t *testing.T) {
 	t.Parallel()
 	for name, more := range map[string]string{"by marks": "", "by label": "  shard: {label: NAME.example.com/shard}\n"} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		t.Run(name, bubbled(func(t *testing.T) {
 			shardsMove(t, more)
-		})
+		}))
 	}
 }
 
@@ -207,66 +204,69 @@ func shardsMove(t *testing.T, more string) {
 // TestShardsDeletionsWhileOneMoves: upstreams are deleted while a shard moves to and fro, its new owner lists objects, and the workers have
 // enough to do. All are finalized, also those of shards that stay where they are.
 func TestShardsDeletionsWhileOneMoves(t *testing.T) {
-	t.Parallel()
-	const n, rounds, each = 4, 5, 30
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	conf := fill(strings.Replace(widgetConfig, "owner: {", "owner: {reference: false, ", 1), ns, name) // each has the finalizer
-	isDelete := func(r *http.Request) bool { return r.Method == http.MethodDelete }
-	a := startMemberAt(t, slowed(testkit.Config(t), 50*time.Millisecond, isDelete), nil, n, conf)
-	b := startMemberAt(t, slowed(testkit.Config(t), 50*time.Millisecond, isDelete), nil, n, conf)
-	a.ready()
-	b.ready()
-	a.give(t.Context(), 0, 1, 3)
-	b.give(t.Context(), 2)
-	for i := range rounds * each {
-		testkit.Apply(t, ns, widget(named(i), "{data: {key: value}}"))
-	}
-	for i := range rounds * each {
-		waitCondition(t, widgets, ns, named(i), "Ready", "True")
-	}
-	for round := range rounds {
-		a.take(3)
-		b.give(t.Context(), 3)
-		a, b = b, a
-		for i := range each {
-			testkit.Delete(t, widgets, ns, named(round*each+i))
+	inMemory(t, func(t *testing.T) {
+		const n, rounds, each = 4, 5, 30
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		conf := fill(strings.Replace(widgetConfig, "owner: {", "owner: {reference: false, ", 1), ns, name) // each has the finalizer
+		isDelete := func(r *http.Request) bool { return r.Method == http.MethodDelete }
+		a := startMemberAt(t, slowed(testkit.Config(t), 50*time.Millisecond, isDelete), nil, n, conf)
+		b := startMemberAt(t, slowed(testkit.Config(t), 50*time.Millisecond, isDelete), nil, n, conf)
+		a.ready()
+		b.ready()
+		a.give(t.Context(), 0, 1, 3)
+		b.give(t.Context(), 2)
+		for i := range rounds * each {
+			testkit.Apply(t, ns, widget(named(i), "{data: {key: value}}"))
 		}
-	}
-	for i := range rounds * each {
-		waitGone(t, widgets, ns, named(i))
-		waitGone(t, configMaps, ns, named(i))
-	}
+		for i := range rounds * each {
+			waitCondition(t, widgets, ns, named(i), "Ready", "True")
+		}
+		for round := range rounds {
+			a.take(3)
+			b.give(t.Context(), 3)
+			a, b = b, a
+			for i := range each {
+				testkit.Delete(t, widgets, ns, named(round*each+i))
+			}
+		}
+		for i := range rounds * each {
+			waitGone(t, widgets, ns, named(i))
+			waitGone(t, configMaps, ns, named(i))
+		}
+	})
 }
 
 // TestShardsOfAnOperatorThatCannotList: its shards count as being loaded for a bounded time. While they do, the shards of a process that has
 // died are taken by nobody, also for operators that work.
 func TestShardsOfAnOperatorThatCannotList(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	m := startMember(t, nil, 4, fill(widgetConfig, ns, name), acting(fill(widgetConfig, testkit.Namespace(t), testkit.Unique(t)), ns, "without-rights"))
-	testkit.Apply(t, ns, widget("a", "{data: {key: value}}"))
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	if m.give(ctx, 0, 1, 2, 3); ctx.Err() != nil {
-		t.Fatalf("the shards are still being loaded after %s", patience)
-	}
-	waitCondition(t, widgets, ns, "a", "Ready", "True")
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		m := startMember(t, nil, 4, fill(widgetConfig, ns, name), acting(fill(widgetConfig, testkit.Namespace(t), testkit.Unique(t)), ns, "without-rights"))
+		testkit.Apply(t, ns, widget("a", "{data: {key: value}}"))
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		if m.give(ctx, 0, 1, 2, 3); ctx.Err() != nil {
+			t.Fatalf("the shards are still being loaded after %s", patience)
+		}
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
+	})
 }
 
 // TestShardsGainedBeforeAnOperatorStarts: a shard counts as being loaded until its objects are. A process that runs out of memory because
 // of them may take its shards long before its operators begin to list.
 func TestShardsGainedBeforeAnOperatorStarts(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	// What a process asks for before it opens watches takes long, and much less than the time after which its operators are not waited for.
-	cfg := slowed(testkit.Config(t), 500*time.Millisecond, func(r *http.Request) bool {
-		return r.URL.Path == "/api" || r.URL.Path == "/apis" || strings.HasPrefix(r.URL.Path, "/openapi")
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		// What a process asks for before it opens watches takes long, and much less than the time after which its operators are not waited for.
+		cfg := slowed(testkit.Config(t), 500*time.Millisecond, func(r *http.Request) bool {
+			return r.URL.Path == "/api" || r.URL.Path == "/apis" || strings.HasPrefix(r.URL.Path, "/openapi")
+		})
+		m := startMemberAt(t, cfg, nil, 4, fill(widgetConfig, ns, name))
+		m.give(t.Context(), 0, 1, 2, 3)
+		if m.requests.Snapshot()["WATCH widgets"] == 0 {
+			t.Errorf("the shards count as loaded before their objects were listed: %v", m.requests.Snapshot())
+		}
 	})
-	m := startMemberAt(t, cfg, nil, 4, fill(widgetConfig, ns, name))
-	m.give(t.Context(), 0, 1, 2, 3)
-	if m.requests.Snapshot()["WATCH widgets"] == 0 {
-		t.Errorf("the shards count as loaded before their objects were listed: %v", m.requests.Snapshot())
-	}
 }
 
 // TestShardsOfEditedMarks: with shards, edited owner marks lead to what they lead to without: nothing is lost, or left behind.
@@ -285,8 +285,7 @@ func TestShardsOfEditedMarks(t *testing.T) {
 		{"another one", "reference: false, ", fmt.Sprintf(annotation, `"NS/b/UID"`), "Conflict"},
 	} {
 		for _, sharded := range []string{"none", "by marks", "by label"} {
-			t.Run(row.name+"/"+sharded, func(t *testing.T) {
-				t.Parallel()
+			t.Run(row.name+"/"+sharded, bubbled(func(t *testing.T) {
 				ns, name := testkit.Namespace(t), testkit.Unique(t)
 				conf := strings.Replace(fill(widgetConfig, ns, name), "owner: {", "owner: {"+row.owner, 1)
 				switch sharded {
@@ -328,7 +327,7 @@ func TestShardsOfEditedMarks(t *testing.T) {
 				testkit.Delete(t, widgets, ns, "a")
 				waitGone(t, widgets, ns, "a")
 				waitGone(t, configMaps, ns, "a")
-			})
+			}))
 		}
 	}
 }

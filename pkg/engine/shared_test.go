@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package engine_test
 
 import (
@@ -46,8 +44,7 @@ func (s sharing) config(ns, other, name string, change []string) string {
 func TestSharedConventions(t *testing.T) {
 	t.Parallel()
 	for _, s := range shares {
-		t.Run(s.name, func(t *testing.T) {
-			t.Parallel()
+		t.Run(s.name, bubbled(func(t *testing.T) {
 			ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
 			testkit.Patch(t, namespaces, "", ns, "test", `{"metadata":{"labels":{"`+name+`.example.com/team":"a"}}}`)
 			testkit.Patch(t, namespaces, "", other, "test", `{"metadata":{"labels":{"`+name+`.example.com/team":"b"}}}`)
@@ -82,7 +79,7 @@ func TestSharedConventions(t *testing.T) {
 				n := metric(t, "corollary_shared_upstreams", name+"-2")
 				return n == 0, fmt.Sprintf("%v upstreams are still said to be another process's", n)
 			})
-		})
+		}))
 	}
 }
 

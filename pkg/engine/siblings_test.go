@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package engine_test
 
 import (
@@ -71,63 +69,64 @@ func patchData(t *testing.T, ns, name, data string) {
 
 // What reads another downstream waits for it and for its fields, follows it, and costs nothing at rest.
 func TestSiblings(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	testkit.Apply(t, ns, widget("w", "{data: {a: one, b: two}}"))
-	counter := testkit.NewCounter()
-	start(t, counter.Wrap(testkit.Config(t)), related(ns, name))
-	eventuallyCondition(t, ns, "w", "False", "Waiting", `page: variable "address": evaluating "downstreams.service.data.address": no such key: address`)
-	for _, made := range []string{"one-each", "two-each"} {
-		testkit.Eventually(t, patience, func() (bool, string) { return testkit.Find(t, configMaps, ns, made) != nil, made + " is missing" })
-	}
-	quiet(t, counter)
-	patchData(t, ns, "w-service", `{"address":"10.0.0.1"}`)
-	eventuallyCondition(t, ns, "w", "False", "Waiting", `downstream service exists, but (downstream "service").data.port is not set`)
-	patchData(t, ns, "w-service", `{"port":"80"}`)
-	waitData(t, ns, "w-page", "port", "80")
-	waitData(t, ns, "w-page", "address", "10.0.0.1")
-	waitData(t, ns, "w-page", "one", "none")
-	eventuallyCondition(t, ns, "w", "True", "", "")
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		testkit.Apply(t, ns, widget("w", "{data: {a: one, b: two}}"))
+		counter := testkit.NewCounter()
+		start(t, counter.Wrap(testkit.Config(t)), related(ns, name))
+		eventuallyCondition(t, ns, "w", "False", "Waiting", `page: variable "address": evaluating "downstreams.service.data.address": no such key: address`)
+		for _, made := range []string{"one-each", "two-each"} {
+			testkit.Eventually(t, patience, func() (bool, string) { return testkit.Find(t, configMaps, ns, made) != nil, made + " is missing" })
+		}
+		quiet(t, counter)
+		patchData(t, ns, "w-service", `{"address":"10.0.0.1"}`)
+		eventuallyCondition(t, ns, "w", "False", "Waiting", `downstream service exists, but (downstream "service").data.port is not set`)
+		patchData(t, ns, "w-service", `{"port":"80"}`)
+		waitData(t, ns, "w-page", "port", "80")
+		waitData(t, ns, "w-page", "address", "10.0.0.1")
+		waitData(t, ns, "w-page", "one", "none")
+		eventuallyCondition(t, ns, "w", "True", "", "")
 
-	patchData(t, ns, "one", `{"id":"first"}`)
-	waitData(t, ns, "w-page", "one", "first")
-	testkit.Apply(t, ns, widget("w", "{data: {a: one, c: three}}"))
-	waitData(t, ns, "w-page", "three", "none")
-	testkit.Eventually(t, patience, func() (bool, string) {
-		_, has := testkit.Get(t, configMaps, ns, "w-page").Object["data"].(map[string]any)["two"]
-		return !has && testkit.Find(t, configMaps, ns, "two-each") == nil, "two is still there"
+		patchData(t, ns, "one", `{"id":"first"}`)
+		waitData(t, ns, "w-page", "one", "first")
+		testkit.Apply(t, ns, widget("w", "{data: {a: one, c: three}}"))
+		waitData(t, ns, "w-page", "three", "none")
+		testkit.Eventually(t, patience, func() (bool, string) {
+			_, has := testkit.Get(t, configMaps, ns, "w-page").Object["data"].(map[string]any)["two"]
+			return !has && testkit.Find(t, configMaps, ns, "two-each") == nil, "two is still there"
+		})
+		quiet(t, counter)
+
+		renders := metric(t, "corollary_renders_total", name)
+		for i := range 5 {
+			testkit.Patch(t, configMaps, ns, "w-service", "somebody", fmt.Sprintf(`{"metadata":{"annotations":{"x.example.com/y":"%d"}}}`, i))
+		}
+		patchData(t, ns, "w-service", `{"port":"81"}`)
+		waitData(t, ns, "w-page", "port", "81")
+		if more := metric(t, "corollary_renders_total", name) - renders; more != 1 {
+			t.Errorf("rendered %v times, not once for the port", more)
+		}
+		patchData(t, ns, "w-service", `{"published":"no"}`)
+		testkit.Eventually(t, patience, func() (bool, string) {
+			return testkit.Find(t, configMaps, ns, "w-page") == nil, "the page is still there"
+		})
+		patchData(t, ns, "w-service", `{"published":null}`)
+		waitData(t, ns, "w-page", "port", "81")
+
+		testkit.Delete(t, configMaps, ns, "w-service")
+		waitData(t, ns, "w-service", "mine", "yes")
+		eventuallyCondition(t, ns, "w", "False", "Waiting", "page: ")
+		waitData(t, ns, "w-page", "port", "81")
 	})
-	quiet(t, counter)
-
-	renders := metric(t, "corollary_renders_total", name)
-	for i := range 5 {
-		testkit.Patch(t, configMaps, ns, "w-service", "somebody", fmt.Sprintf(`{"metadata":{"annotations":{"x.example.com/y":"%d"}}}`, i))
-	}
-	patchData(t, ns, "w-service", `{"port":"81"}`)
-	waitData(t, ns, "w-page", "port", "81")
-	if more := metric(t, "corollary_renders_total", name) - renders; more != 1 {
-		t.Errorf("rendered %v times, not once for the port", more)
-	}
-	patchData(t, ns, "w-service", `{"published":"no"}`)
-	testkit.Eventually(t, patience, func() (bool, string) {
-		return testkit.Find(t, configMaps, ns, "w-page") == nil, "the page is still there"
-	})
-	patchData(t, ns, "w-service", `{"published":null}`)
-	waitData(t, ns, "w-page", "port", "81")
-
-	testkit.Delete(t, configMaps, ns, "w-service")
-	waitData(t, ns, "w-service", "mine", "yes")
-	eventuallyCondition(t, ns, "w", "False", "Waiting", "page: ")
-	waitData(t, ns, "w-page", "port", "81")
 }
 
 // An object that is not the upstream's own is not read, whatever it says of itself.
 func TestSiblingOfSomebodyElse(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	testkit.Apply(t, ns, widget("w", "{data: {}}"))
-	uid := testkit.Get(t, widgets, ns, "w").GetUID()
-	testkit.Apply(t, ns, fmt.Sprintf(`
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		testkit.Apply(t, ns, widget("w", "{data: {}}"))
+		uid := testkit.Get(t, widgets, ns, "w").GetUID()
+		testkit.Apply(t, ns, fmt.Sprintf(`
 apiVersion: v1
 kind: ConfigMap
 metadata:
@@ -137,10 +136,11 @@ metadata:
   ownerReferences: [{apiVersion: test.example.com/v1, kind: Widget, name: w, uid: %[3]s, controller: true}]
 data: {address: stolen, port: "1"}
 `, name, ns, uid))
-	start(t, testkit.Config(t), related(ns, name))
-	eventuallyCondition(t, ns, "w", "False", "Conflict", "")
-	eventuallyCondition(t, ns, "w", "False", "Conflict", "page: downstream service, which it reads, is missing: "+ns+"/w-service")
-	if testkit.Find(t, configMaps, ns, "w-page") != nil {
-		t.Error("a page was made of somebody else's object")
-	}
+		start(t, testkit.Config(t), related(ns, name))
+		eventuallyCondition(t, ns, "w", "False", "Conflict", "")
+		eventuallyCondition(t, ns, "w", "False", "Conflict", "page: downstream service, which it reads, is missing: "+ns+"/w-service")
+		if testkit.Find(t, configMaps, ns, "w-page") != nil {
+			t.Error("a page was made of somebody else's object")
+		}
+	})
 }

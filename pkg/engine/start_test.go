@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package engine_test
 
 import (
@@ -45,39 +43,40 @@ func reply(request *http.Request, code int, body []byte) *http.Response {
 // TestStartWithAnOldList: an API server without streaming lists may have an old state in memory. A start does not go by it:
 // nothing goes back to an older desired state, and nothing is made for an upstream that is gone.
 func TestStartWithAnOldList(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	conf := fill(widgetConfig, ns, name)
-	r := start(t, testkit.Config(t), conf).ready()
-	for _, object := range []string{"changed", "gone", "same"} {
-		testkit.Apply(t, ns, widget(object, "{data: {key: old}}"))
-		waitCondition(t, widgets, ns, object, "Ready", "True")
-	}
-	old := map[string][]byte{}
-	for resource, gvr := range map[string]schema.GroupVersionResource{"widgets": widgets, "configmaps": configMaps} {
-		old[resource] = rawList(t, gvr, ns)
-	}
-	testkit.Apply(t, ns, widget("changed", "{data: {key: new}, name: renamed}"))
-	waitData(t, ns, "renamed", "key", "new")
-	waitGone(t, configMaps, ns, "changed")
-	waitCondition(t, widgets, ns, "changed", "Ready", "True")
-	testkit.Delete(t, widgets, ns, "gone")
-	waitGone(t, configMaps, ns, "gone")
-	r.halt()
-	counter := testkit.NewCounter()
-	watches := &held{resource: "widgets"} // what happened since is not told
-	release := watches.hold()
-	defer release()
-	cfg := watches.wrap(counter.Wrap(testkit.Config(t)))
-	for resource, answer := range old {
-		cfg = serveOld(cfg, resource, answer)
-	}
-	start(t, cfg, conf).ready()
-	quiet(t, counter)
-	if n := counter.Total(func(r testkit.Request) bool { return r.Verb != "LIST" }); n > 0 {
-		t.Errorf("it made %d requests: %v", n, counter.Snapshot())
-	}
-	waitData(t, ns, "renamed", "key", "new")
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		conf := fill(widgetConfig, ns, name)
+		r := start(t, testkit.Config(t), conf).ready()
+		for _, object := range []string{"changed", "gone", "same"} {
+			testkit.Apply(t, ns, widget(object, "{data: {key: old}}"))
+			waitCondition(t, widgets, ns, object, "Ready", "True")
+		}
+		old := map[string][]byte{}
+		for resource, gvr := range map[string]schema.GroupVersionResource{"widgets": widgets, "configmaps": configMaps} {
+			old[resource] = rawList(t, gvr, ns)
+		}
+		testkit.Apply(t, ns, widget("changed", "{data: {key: new}, name: renamed}"))
+		waitData(t, ns, "renamed", "key", "new")
+		waitGone(t, configMaps, ns, "changed")
+		waitCondition(t, widgets, ns, "changed", "Ready", "True")
+		testkit.Delete(t, widgets, ns, "gone")
+		waitGone(t, configMaps, ns, "gone")
+		r.halt()
+		counter := testkit.NewCounter()
+		watches := &held{resource: "widgets"} // what happened since is not told
+		release := watches.hold()
+		defer release()
+		cfg := watches.wrap(counter.Wrap(testkit.Config(t)))
+		for resource, answer := range old {
+			cfg = serveOld(cfg, resource, answer)
+		}
+		start(t, cfg, conf).ready()
+		quiet(t, counter)
+		if n := counter.Total(func(r testkit.Request) bool { return r.Verb != "LIST" }); n > 0 {
+			t.Errorf("it made %d requests: %v", n, counter.Snapshot())
+		}
+		waitData(t, ns, "renamed", "key", "new")
+	})
 }
 
 func serveOld(cfg *rest.Config, resource string, answer []byte) *rest.Config {

@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package engine_test
 
 import (
@@ -19,48 +17,50 @@ const rule = `validate:
 `
 
 func TestInvalid(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	counter := testkit.NewCounter()
-	made(t, fill(widgetConfig, ns, name)+rule, ns, counter)
-	testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"replicas":21,"data":{"key":null}}}`)
-	up := waitCondition(t, widgets, ns, "a", "Valid", "False")
-	_, reason, message := condition(up, "Ready")
-	if reason != "Invalid" || !strings.Contains(message, "at most 20 replicas, not 21") || !strings.Contains(message, "data must not be empty") {
-		t.Errorf("Ready says %s: %s", reason, message)
-	}
-	agree(t, up, kstatus.FailedStatus)
-	waitData(t, ns, "a", "key", "value")
-	if n := metric(t, "corollary_objects", name, "state", "Invalid"); n != 1 {
-		t.Errorf("%v downstreams are counted as not enforced", n)
-	}
-	if ids := downstreamsOf(up)["config"]; ids["uid"] == nil {
-		t.Errorf("the identifiers of what stands are lost: %v", up.Object["status"])
-	}
-	quiet(t, counter)
-	counter.Reset()
-	// It is left alone, whatever happens to it, until the upstream changes.
-	testkit.Patch(t, configMaps, ns, "a", "somebody", `{"data":{"key":"tampered"}}`)
-	quiet(t, counter)
-	if counter.Total() > 0 {
-		t.Errorf("an invalid upstream makes requests: %v", counter.Snapshot())
-	}
-	testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"replicas":1,"data":{"key":"fixed"}}}`)
-	up = waitCondition(t, widgets, ns, "a", "Ready", "True")
-	agree(t, up, kstatus.CurrentStatus)
-	waitData(t, ns, "a", "key", "fixed")
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		counter := testkit.NewCounter()
+		made(t, fill(widgetConfig, ns, name)+rule, ns, counter)
+		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"replicas":21,"data":{"key":null}}}`)
+		up := waitCondition(t, widgets, ns, "a", "Valid", "False")
+		_, reason, message := condition(up, "Ready")
+		if reason != "Invalid" || !strings.Contains(message, "at most 20 replicas, not 21") || !strings.Contains(message, "data must not be empty") {
+			t.Errorf("Ready says %s: %s", reason, message)
+		}
+		agree(t, up, kstatus.FailedStatus)
+		waitData(t, ns, "a", "key", "value")
+		if n := metric(t, "corollary_objects", name, "state", "Invalid"); n != 1 {
+			t.Errorf("%v downstreams are counted as not enforced", n)
+		}
+		if ids := downstreamsOf(up)["config"]; ids["uid"] == nil {
+			t.Errorf("the identifiers of what stands are lost: %v", up.Object["status"])
+		}
+		quiet(t, counter)
+		counter.Reset()
+		// It is left alone, whatever happens to it, until the upstream changes.
+		testkit.Patch(t, configMaps, ns, "a", "somebody", `{"data":{"key":"tampered"}}`)
+		quiet(t, counter)
+		if counter.Total() > 0 {
+			t.Errorf("an invalid upstream makes requests: %v", counter.Snapshot())
+		}
+		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"replicas":1,"data":{"key":"fixed"}}}`)
+		up = waitCondition(t, widgets, ns, "a", "Ready", "True")
+		agree(t, up, kstatus.CurrentStatus)
+		waitData(t, ns, "a", "key", "fixed")
+	})
 }
 
 // A rule that gives an error counts as failed and says so.
 func TestRuleWithError(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	start(t, testkit.Config(t), fill(widgetConfig, ns, name)+"validate: [{rule: \"self.spec.replicas > 0\"}]\n").ready()
-	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-	up := waitCondition(t, widgets, ns, "a", "Valid", "False")
-	if _, _, message := condition(up, "Valid"); !strings.Contains(message, "replicas") {
-		t.Errorf("Valid says %s", message)
-	}
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		start(t, testkit.Config(t), fill(widgetConfig, ns, name)+"validate: [{rule: \"self.spec.replicas > 0\"}]\n").ready()
+		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+		up := waitCondition(t, widgets, ns, "a", "Valid", "False")
+		if _, _, message := condition(up, "Valid"); !strings.Contains(message, "replicas") {
+			t.Errorf("Valid says %s", message)
+		}
+	})
 }
 
 // agree holds kstatus to the verdict that our conditions give.
@@ -73,195 +73,204 @@ func agree(t *testing.T, u *unstructured.Unstructured, want kstatus.Status) {
 }
 
 func TestRenderFailed(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	conf := strings.Replace(fill(widgetConfig, ns, name), "data: {{ .spec.data }}", "data: {key: {{ .spec.data.key }}}", 1)
-	counter := testkit.NewCounter()
-	made(t, conf, ns, counter)
-	testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":null}}}`)
-	up := waitCondition(t, widgets, ns, "a", "Ready", "False")
-	_, reason, message := condition(up, "Ready")
-	if reason != "RenderFailed" || !strings.Contains(message, ".spec.data.key") {
-		t.Errorf("Ready says %s: %s", reason, message)
-	}
-	agree(t, up, kstatus.FailedStatus)
-	waitData(t, ns, "a", "key", "value")
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		conf := strings.Replace(fill(widgetConfig, ns, name), "data: {{ .spec.data }}", "data: {key: {{ .spec.data.key }}}", 1)
+		counter := testkit.NewCounter()
+		made(t, conf, ns, counter)
+		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":null}}}`)
+		up := waitCondition(t, widgets, ns, "a", "Ready", "False")
+		_, reason, message := condition(up, "Ready")
+		if reason != "RenderFailed" || !strings.Contains(message, ".spec.data.key") {
+			t.Errorf("Ready says %s: %s", reason, message)
+		}
+		agree(t, up, kstatus.FailedStatus)
+		waitData(t, ns, "a", "key", "value")
+	})
 }
 
 func TestReadyRulesAndFields(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	conf := with(fill(widgetConfig, ns, name), "ready:",
-		`  rules: [{rule: "downstream.data.?state.orValue('') == 'done'", message: not done}]`,
-		`  failed: [{rule: "downstream.data.?state.orValue('') == 'broken'", message: it broke}]`,
-		`  messageFrom: downstream.data.?note.orValue('')`)
-	conf = strings.Replace(conf, "  downstreams: .status.downstreams\n", `  downstreams: .status.downstreams
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		conf := with(fill(widgetConfig, ns, name), "ready:",
+			`  rules: [{rule: "downstream.data.?state.orValue('') == 'done'", message: not done}]`,
+			`  failed: [{rule: "downstream.data.?state.orValue('') == 'broken'", message: it broke}]`,
+			`  messageFrom: downstream.data.?note.orValue('')`)
+		conf = strings.Replace(conf, "  downstreams: .status.downstreams\n", `  downstreams: .status.downstreams
   fields:
     - {path: .status.summary, value: "downstreams.config.?data.?note.orValue('none')"}
     - {path: .status.count, value: "size(downstreams.config.data)"}
 `, 1)
-	start(t, testkit.Config(t), conf).ready()
-	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-	up := waitCondition(t, widgets, ns, "a", "Ready", "False")
-	if _, _, message := condition(up, "Ready"); !strings.Contains(message, "not done") {
-		t.Errorf("Ready says %s", message)
-	}
-	agree(t, up, kstatus.InProgressStatus)
-	testkit.Patch(t, configMaps, ns, "a", "worker", `{"data":{"state":"broken","note":"no disk"}}`)
-	testkit.Eventually(t, patience, func() (bool, string) {
-		u := testkit.Get(t, widgets, ns, "a")
-		_, reason, message := condition(u, "Ready")
-		summary, _, _ := unstructured.NestedString(u.Object, "status", "summary")
-		return reason == "Failed" && strings.Contains(message, "no disk") && summary == "no disk", reason + ": " + message + ": " + summary
+		start(t, testkit.Config(t), conf).ready()
+		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+		up := waitCondition(t, widgets, ns, "a", "Ready", "False")
+		if _, _, message := condition(up, "Ready"); !strings.Contains(message, "not done") {
+			t.Errorf("Ready says %s", message)
+		}
+		agree(t, up, kstatus.InProgressStatus)
+		testkit.Patch(t, configMaps, ns, "a", "worker", `{"data":{"state":"broken","note":"no disk"}}`)
+		testkit.Eventually(t, patience, func() (bool, string) {
+			u := testkit.Get(t, widgets, ns, "a")
+			_, reason, message := condition(u, "Ready")
+			summary, _, _ := unstructured.NestedString(u.Object, "status", "summary")
+			return reason == "Failed" && strings.Contains(message, "no disk") && summary == "no disk", reason + ": " + message + ": " + summary
+		})
+		agree(t, testkit.Get(t, widgets, ns, "a"), kstatus.FailedStatus)
+		testkit.Patch(t, configMaps, ns, "a", "worker", `{"data":{"state":"done","note":"ok"}}`)
+		up = waitCondition(t, widgets, ns, "a", "Ready", "True")
+		if n, _, _ := unstructured.NestedInt64(up.Object, "status", "count"); n != 3 {
+			t.Errorf("count is %d", n)
+		}
 	})
-	agree(t, testkit.Get(t, widgets, ns, "a"), kstatus.FailedStatus)
-	testkit.Patch(t, configMaps, ns, "a", "worker", `{"data":{"state":"done","note":"ok"}}`)
-	up = waitCondition(t, widgets, ns, "a", "Ready", "True")
-	if n, _, _ := unstructured.NestedInt64(up.Object, "status", "count"); n != 3 {
-		t.Errorf("count is %d", n)
-	}
 }
 
 // Conditions of other writers survive, and so do other fields of the status.
 func TestOthersStatus(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	counter := testkit.NewCounter()
-	made(t, fill(widgetConfig, ns, name), ns, counter)
-	testkit.Update(t, widgets, ns, "a", func(u *unstructured.Unstructured) {
-		list, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
-		list = append(list, map[string]any{"type": "Audited", "status": "True", "reason": "Seen", "message": "", "lastTransitionTime": "2026-01-02T03:04:05Z"})
-		_ = unstructured.SetNestedSlice(u.Object, list, "status", "conditions")
-	}, "status")
-	quiet(t, counter)
-	if counter.Mutating() > 0 {
-		t.Errorf("their condition is no business of ours: %v", counter.Snapshot())
-	}
-	testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":"new"}}}`)
-	up := waitCondition(t, widgets, ns, "a", "Ready", "True")
-	waitData(t, ns, "a", "key", "new")
-	if status, _, _ := condition(up, "Audited"); status != "True" {
-		t.Errorf("their condition is gone: %v", up.Object["status"])
-	}
-	// Our own one that somebody removes comes back.
-	testkit.Update(t, widgets, ns, "a", func(u *unstructured.Unstructured) {
-		_ = unstructured.SetNestedSlice(u.Object, nil, "status", "conditions")
-	}, "status")
-	waitCondition(t, widgets, ns, "a", "Ready", "True")
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		counter := testkit.NewCounter()
+		made(t, fill(widgetConfig, ns, name), ns, counter)
+		testkit.Update(t, widgets, ns, "a", func(u *unstructured.Unstructured) {
+			list, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
+			list = append(list, map[string]any{"type": "Audited", "status": "True", "reason": "Seen", "message": "", "lastTransitionTime": "2026-01-02T03:04:05Z"})
+			_ = unstructured.SetNestedSlice(u.Object, list, "status", "conditions")
+		}, "status")
+		quiet(t, counter)
+		if counter.Mutating() > 0 {
+			t.Errorf("their condition is no business of ours: %v", counter.Snapshot())
+		}
+		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":"new"}}}`)
+		up := waitCondition(t, widgets, ns, "a", "Ready", "True")
+		waitData(t, ns, "a", "key", "new")
+		if status, _, _ := condition(up, "Audited"); status != "True" {
+			t.Errorf("their condition is gone: %v", up.Object["status"])
+		}
+		// Our own one that somebody removes comes back.
+		testkit.Update(t, widgets, ns, "a", func(u *unstructured.Unstructured) {
+			_ = unstructured.SetNestedSlice(u.Object, nil, "status", "conditions")
+		}, "status")
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
+	})
 }
 
 // A CRD whose status lacks our fields is served all the same, without a hot loop.
 func TestStatusThatStoresNothing(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	counter := testkit.NewCounter()
-	start(t, counter.Wrap(testkit.Config(t)), strings.Replace(fill(widgetConfig, ns, name), "kind: Widget", "kind: Bare", 1)).ready()
-	testkit.Apply(t, ns, "{apiVersion: test.example.com/v1, kind: Bare, metadata: {name: a}, spec: {data: {key: value}}}")
-	waitData(t, ns, "a", "key", "value")
-	quiet(t, counter)
-	if n := counter.Mutating(); n > 2 {
-		t.Errorf("%d writes: %v", n, counter.Snapshot())
-	}
-	testkit.Patch(t, configMaps, ns, "a", "somebody", `{"data":{"key":"tampered"}}`)
-	waitData(t, ns, "a", "key", "value")
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		counter := testkit.NewCounter()
+		start(t, counter.Wrap(testkit.Config(t)), strings.Replace(fill(widgetConfig, ns, name), "kind: Widget", "kind: Bare", 1)).ready()
+		testkit.Apply(t, ns, "{apiVersion: test.example.com/v1, kind: Bare, metadata: {name: a}, spec: {data: {key: value}}}")
+		waitData(t, ns, "a", "key", "value")
+		quiet(t, counter)
+		if n := counter.Mutating(); n > 2 {
+			t.Errorf("%d writes: %v", n, counter.Snapshot())
+		}
+		testkit.Patch(t, configMaps, ns, "a", "somebody", `{"data":{"key":"tampered"}}`)
+		waitData(t, ns, "a", "key", "value")
+	})
 }
 
 func TestPause(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	counter := testkit.NewCounter()
-	made(t, fill(widgetConfig, ns, name), ns, counter)
-	testkit.Patch(t, widgets, ns, "a", "somebody", `{"metadata":{"annotations":{"`+name+`.example.com/paused":"true"}}}`)
-	testkit.Eventually(t, patience, func() (bool, string) {
-		n := metric(t, "corollary_objects", name, "state", "Paused")
-		return n == 1, fmt.Sprintf("%v are paused", n)
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		counter := testkit.NewCounter()
+		made(t, fill(widgetConfig, ns, name), ns, counter)
+		testkit.Patch(t, widgets, ns, "a", "somebody", `{"metadata":{"annotations":{"`+name+`.example.com/paused":"true"}}}`)
+		testkit.Eventually(t, patience, func() (bool, string) {
+			n := metric(t, "corollary_objects", name, "state", "Paused")
+			return n == 1, fmt.Sprintf("%v are paused", n)
+		})
+		quiet(t, counter)
+		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":"new"}}}`)
+		testkit.Patch(t, configMaps, ns, "a", "somebody", `{"data":{"key":"tampered"}}`)
+		quiet(t, counter)
+		up := testkit.Get(t, widgets, ns, "a")
+		if status, reason, message := condition(up, "Ready"); status != "True" || reason != "Ready" || !strings.Contains(message, "paused is true") {
+			t.Errorf("Ready is %s, %s: %s", status, reason, message)
+		}
+		if observed, _, _ := unstructured.NestedInt64(up.Object, "status", "observedGeneration"); observed == up.GetGeneration() {
+			t.Error("the status claims to be about a generation that nobody acted on")
+		}
+		waitData(t, ns, "a", "key", "tampered")
+		testkit.Patch(t, widgets, ns, "a", "somebody", `{"metadata":{"annotations":{"`+name+`.example.com/paused":null}}}`)
+		waitData(t, ns, "a", "key", "new")
 	})
-	quiet(t, counter)
-	testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":"new"}}}`)
-	testkit.Patch(t, configMaps, ns, "a", "somebody", `{"data":{"key":"tampered"}}`)
-	quiet(t, counter)
-	up := testkit.Get(t, widgets, ns, "a")
-	if status, reason, message := condition(up, "Ready"); status != "True" || reason != "Ready" || !strings.Contains(message, "paused is true") {
-		t.Errorf("Ready is %s, %s: %s", status, reason, message)
-	}
-	if observed, _, _ := unstructured.NestedInt64(up.Object, "status", "observedGeneration"); observed == up.GetGeneration() {
-		t.Error("the status claims to be about a generation that nobody acted on")
-	}
-	waitData(t, ns, "a", "key", "tampered")
-	testkit.Patch(t, widgets, ns, "a", "somebody", `{"metadata":{"annotations":{"`+name+`.example.com/paused":null}}}`)
-	waitData(t, ns, "a", "key", "new")
 }
 
 func TestEvents(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	start(t, testkit.Config(t), strings.Replace(fill(widgetConfig, ns, name), "events: None", "events: All", 1)+rule).ready()
-	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-	waitCondition(t, widgets, ns, "a", "Ready", "True")
-	waitEvent(t, ns, "a", "Created", "ConfigMap "+ns+"/a")
-	testkit.Patch(t, configMaps, ns, "a", "kubectl-edit", `{"data":{"key":"tampered"}}`)
-	waitEvent(t, ns, "a", "Repaired", "kubectl-edit")
-	testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"replicas":21}}`)
-	waitEvent(t, ns, "a", "Invalid", "at most 20 replicas")
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		start(t, testkit.Config(t), strings.Replace(fill(widgetConfig, ns, name), "events: None", "events: All", 1)+rule).ready()
+		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		waitEvent(t, ns, "a", "Created", "ConfigMap "+ns+"/a")
+		testkit.Patch(t, configMaps, ns, "a", "kubectl-edit", `{"data":{"key":"tampered"}}`)
+		waitEvent(t, ns, "a", "Repaired", "kubectl-edit")
+		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"replicas":21}}`)
+		waitEvent(t, ns, "a", "Invalid", "at most 20 replicas")
+	})
 }
 
 // A Secret's digest would let whoever may read the upstream guess at its content.
 func TestSecretHashIsNotInStatus(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	conf := strings.NewReplacer("v1\n    kind: ConfigMap", "v1\n    kind: Secret", "data: {{ .spec.data }}", "stringData: {{ .spec.data }}").Replace(fill(widgetConfig, ns, name))
-	counter := testkit.NewCounter()
-	start(t, counter.Wrap(testkit.Config(t)), conf).ready()
-	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-	up := waitCondition(t, widgets, ns, "a", "Ready", "True")
-	if ids := downstreamsOf(up)["config"]; ids["uid"] == nil || ids["hash"] != nil {
-		t.Errorf("the status names %v", ids)
-	}
-	quiet(t, counter)
-	counter.Reset()
-	testkit.Patch(t, widgets, ns, "a", "somebody", `{"metadata":{"labels":{"touched":"yes"}}}`)
-	quiet(t, counter)
-	if counter.Total() > 0 {
-		t.Errorf("nothing changed, and yet: %v", counter.Snapshot())
-	}
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		conf := strings.NewReplacer("v1\n    kind: ConfigMap", "v1\n    kind: Secret", "data: {{ .spec.data }}", "stringData: {{ .spec.data }}").Replace(fill(widgetConfig, ns, name))
+		counter := testkit.NewCounter()
+		start(t, counter.Wrap(testkit.Config(t)), conf).ready()
+		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+		up := waitCondition(t, widgets, ns, "a", "Ready", "True")
+		if ids := downstreamsOf(up)["config"]; ids["uid"] == nil || ids["hash"] != nil {
+			t.Errorf("the status names %v", ids)
+		}
+		quiet(t, counter)
+		counter.Reset()
+		testkit.Patch(t, widgets, ns, "a", "somebody", `{"metadata":{"labels":{"touched":"yes"}}}`)
+		quiet(t, counter)
+		if counter.Total() > 0 {
+			t.Errorf("nothing changed, and yet: %v", counter.Snapshot())
+		}
+	})
 }
 
 // An upstream that goes and comes back between two reconciliations is counted once.
 func TestRecreatedUpstreamIsCountedOnce(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	faults := testkit.NewFaults()
-	start(t, faults.Wrap(testkit.Config(t)), fill(widgetConfig, ns, name)).ready()
-	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-	waitCondition(t, widgets, ns, "a", "Ready", "True")
-	deaf := faults.Drop(testkit.On("WATCH", "widgets"))
-	faults.Cut(testkit.On("WATCH", "widgets"))
-	testkit.Delete(t, widgets, ns, "a")
-	waitGone(t, configMaps, ns, "a")
-	testkit.Apply(t, ns, widget("a", `{data: {key: second}}`))
-	deaf.Off()
-	waitData(t, ns, "a", "key", "second")
-	waitCondition(t, widgets, ns, "a", "Ready", "True")
-	if n := metric(t, "corollary_objects", name); n != 1 {
-		t.Errorf("%v objects are counted, one stands", n)
-	}
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		faults := testkit.NewFaults()
+		start(t, faults.Wrap(testkit.Config(t)), fill(widgetConfig, ns, name)).ready()
+		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		deaf := faults.Drop(testkit.On("WATCH", "widgets"))
+		faults.Cut(testkit.On("WATCH", "widgets"))
+		testkit.Delete(t, widgets, ns, "a")
+		waitGone(t, configMaps, ns, "a")
+		testkit.Apply(t, ns, widget("a", `{data: {key: second}}`))
+		deaf.Off()
+		waitData(t, ns, "a", "key", "second")
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		if n := metric(t, "corollary_objects", name); n != 1 {
+			t.Errorf("%v objects are counted, one stands", n)
+		}
+	})
 }
 
 // A restart has nothing to tell of what the status says already.
 func TestNoEventsAtRestart(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	conf := strings.Replace(fill(widgetConfig, ns, name), "events: None", "events: Warnings", 1) + rule
-	counter := testkit.NewCounter()
-	r := start(t, counter.Wrap(testkit.Config(t)), conf).ready()
-	testkit.Apply(t, ns, widget("a", `{replicas: 30, data: {key: value}}`))
-	waitEvent(t, ns, "a", "Invalid", "at most 20 replicas")
-	quiet(t, counter)
-	r.halt()
-	counter.Reset()
-	start(t, counter.Wrap(testkit.Config(t)), conf).ready()
-	quiet(t, counter)
-	if n := counter.Mutating(); n > 0 {
-		t.Errorf("a restart tells again: %v", counter.Snapshot())
-	}
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		conf := strings.Replace(fill(widgetConfig, ns, name), "events: None", "events: Warnings", 1) + rule
+		counter := testkit.NewCounter()
+		r := start(t, counter.Wrap(testkit.Config(t)), conf).ready()
+		testkit.Apply(t, ns, widget("a", `{replicas: 30, data: {key: value}}`))
+		waitEvent(t, ns, "a", "Invalid", "at most 20 replicas")
+		quiet(t, counter)
+		r.halt()
+		counter.Reset()
+		start(t, counter.Wrap(testkit.Config(t)), conf).ready()
+		quiet(t, counter)
+		if n := counter.Mutating(); n > 0 {
+			t.Errorf("a restart tells again: %v", counter.Snapshot())
+		}
+	})
 }

@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package engine_test
 
 import (
@@ -218,7 +216,6 @@ func (story strickenStory) tell(t *testing.T, stage *strickenStage, strike *test
 // another controller puts its finalizer on whatever is made. It always ends well.
 func TestEveryWriteStricken(t *testing.T) {
 	t.Parallel()
-	stage := &strickenStage{widgets: testkit.NewMirror(t, widgets, nil), configMaps: testkit.NewMirror(t, configMaps, meddle(t))}
 	for _, story := range strickenStories() {
 		t.Run(story.name, func(t *testing.T) {
 			t.Parallel()
@@ -226,7 +223,12 @@ func TestEveryWriteStricken(t *testing.T) {
 			if story.answers {
 				mishaps = slices.Concat(testkit.Deaths, testkit.Answers)
 			}
-			testkit.EachWrite(t, mishaps, func(t *testing.T, strike *testkit.Strike) { story.tell(t, stage, strike) })
+			testkit.EachWrite(t, mishaps, func(t *testing.T, strike *testkit.Strike) {
+				inTurn(t, func(t *testing.T) {
+					stage := &strickenStage{widgets: testkit.NewMirror(t, widgets, nil), configMaps: testkit.NewMirror(t, configMaps, meddle(t))}
+					story.tell(t, stage, strike)
+				})
+			})
 		})
 	}
 }

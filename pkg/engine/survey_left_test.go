@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package engine_test
 
 import (
@@ -32,35 +30,34 @@ func withFar(t *testing.T, name, shared string, watched ...string) string {
 // TestLeftInASharedNamespace: what a survey finds left of upstreams that are gone is never of one that is there, though the
 // survey does not look at it, or has not heard of it yet.
 func TestLeftInASharedNamespace(t *testing.T) {
-	t.Parallel()
-	one, two, shared, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
-	conf := withFar(t, name, shared, one, two, shared)
-	running := start(t, testkit.Config(t), conf).ready()
-	for _, at := range [][2]string{{one, "here"}, {one, "forced"}, {two, "other"}} {
-		testkit.Apply(t, at[0], widget(at[1], "{data: {a: b}}"))
-		waitCondition(t, widgets, at[0], at[1], "Ready", "True")
-	}
-	running.halt()
-	testkit.Update(t, widgets, one, "forced", func(u *unstructured.Unstructured) { u.SetFinalizers(nil) })
-	testkit.Delete(t, widgets, one, "forced")
+	inMemory(t, func(t *testing.T) {
+		one, two, shared, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+		conf := withFar(t, name, shared, one, two, shared)
+		running := start(t, testkit.Config(t), conf).ready()
+		for _, at := range [][2]string{{one, "here"}, {one, "forced"}, {two, "other"}} {
+			testkit.Apply(t, at[0], widget(at[1], "{data: {a: b}}"))
+			waitCondition(t, widgets, at[0], at[1], "Ready", "True")
+		}
+		running.halt()
+		testkit.Update(t, widgets, one, "forced", func(u *unstructured.Unstructured) { u.SetFinalizers(nil) })
+		testkit.Delete(t, widgets, one, "forced")
 
-	far := "far " + shared + "/" + one + "-forced"
-	for _, row := range []struct {
-		reason, conf, namespace string
-		want                    string
-	}{
-		{"all namespaces", conf, "", far},
-		{"the upstream's own", conf, one, far},
-		{"another one", conf, two, ""},
-		{"the config watches another one", withFar(t, name, shared, two), "", ""},
-		{"a selector passes it over", watched(withFar(t, name, shared, one, two), `labelSelector: {matchLabels: {on: "yes"}}`), "", far},
-		{"another one, and a selector", watched(conf, `labelSelector: {matchLabels: {on: "yes"}}`), two, ""},
-	} {
-		t.Run(row.reason, func(t *testing.T) {
+		far := "far " + shared + "/" + one + "-forced"
+		for _, row := range []struct {
+			reason, conf, namespace string
+			want                    string
+		}{
+			{"all namespaces", conf, "", far},
+			{"the upstream's own", conf, one, far},
+			{"another one", conf, two, ""},
+			{"the config watches another one", withFar(t, name, shared, two), "", ""},
+			{"a selector passes it over", watched(withFar(t, name, shared, one, two), `labelSelector: {matchLabels: {on: "yes"}}`), "", far},
+			{"another one, and a selector", watched(conf, `labelSelector: {matchLabels: {on: "yes"}}`), two, ""},
+		} {
 			var left []string
 			for n, f := range surveyAll(t, testkit.Config(t), survey.Options{Left: true, Namespace: row.namespace}, row.conf) {
 				if row.namespace != "" && f.Ref.Namespace != row.namespace {
-					t.Errorf("it looks at %s/%s", f.Ref.Namespace, n)
+					t.Errorf("%s: it looks at %s/%s", row.reason, f.Ref.Namespace, n)
 				}
 				for _, c := range f.Left {
 					left = append(left, c.Downstream+" "+c.Target.String())
@@ -68,47 +65,48 @@ func TestLeftInASharedNamespace(t *testing.T) {
 			}
 			for _, at := range left {
 				if at != row.want {
-					t.Errorf("%s is said to be left", at)
+					t.Errorf("%s: %s is said to be left", row.reason, at)
 				}
 			}
 			if row.want != "" && !strings.Contains(strings.Join(left, ","), row.want) {
-				t.Errorf("%s is not said to be left: %v", row.want, left)
+				t.Errorf("%s: %s is not said to be left: %v", row.reason, row.want, left)
 			}
-		})
-	}
+		}
+	})
 }
 
 // TestLeftAheadOfTheWatch: the object of an upstream that the survey's own watch does not show yet is not left over.
 func TestLeftAheadOfTheWatch(t *testing.T) {
-	t.Parallel()
-	ns, shared, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
-	conf, watches := withFar(t, name, shared, ns), &held{resource: "widgets"}
-	start(t, testkit.Config(t), conf).ready()
-	s, err := survey.NewSurveyor(watches.wrap(testkit.Config(t)), survey.Options{Left: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	v, err := s.Open(ctx, load(t, conf))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer v.Close()
-	defer watches.hold()()
-	testkit.Apply(t, ns, widget("late", "{data: {a: b}}"))
-	heard := false
-	err = v.Follow(ctx, func(f *reconcile.Finding) error {
-		if f.Ref.Name == "late" {
-			heard = true
-			cancel()
+	inMemory(t, func(t *testing.T) {
+		ns, shared, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+		conf, watches := withFar(t, name, shared, ns), &held{resource: "widgets"}
+		start(t, testkit.Config(t), conf).ready()
+		s, err := survey.NewSurveyor(watches.wrap(testkit.Config(t)), survey.Options{Left: true})
+		if err != nil {
+			t.Fatal(err)
 		}
-		for _, c := range f.Left {
-			t.Errorf("%s is said to be left", c.Target)
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		v, err := s.Open(ctx, load(t, conf))
+		if err != nil {
+			t.Fatal(err)
 		}
-		return nil
+		defer v.Close()
+		defer watches.hold()()
+		testkit.Apply(t, ns, widget("late", "{data: {a: b}}"))
+		heard := false
+		err = v.Follow(ctx, func(f *reconcile.Finding) error {
+			if f.Ref.Name == "late" {
+				heard = true
+				cancel()
+			}
+			for _, c := range f.Left {
+				t.Errorf("%s is said to be left", c.Target)
+			}
+			return nil
+		})
+		if err != nil || !heard {
+			t.Errorf("nothing is heard of the upstream: %v", err)
+		}
 	})
-	if err != nil || !heard {
-		t.Errorf("nothing is heard of the upstream: %v", err)
-	}
 }

@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package engine_test
 
 import (
@@ -11,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
@@ -99,258 +96,225 @@ func (s surveyed) expect(t *testing.T, name, want string) *reconcile.Finding {
 // TestSurveyShowsWhatRunWouldDo sets up one upstream for each decision, surveys, and then runs the operator: it does what the
 // survey said.
 func TestSurveyShowsWhatRunWouldDo(t *testing.T) {
-	t.Parallel()
-	ns := testkit.Namespace(t)
-	text := fill(widgetConfig, ns, "surveyed")
-	r := start(t, testkit.Config(t), text).ready()
-	for _, name := range []string{"same", "changed", "drifted", "renamed", "gone", "going"} {
-		testkit.Apply(t, ns, widget(name, "{data: {a: b}}"))
-		waitCondition(t, widgets, ns, name, "Ready", "True")
-	}
-	r.halt()
-	testkit.Apply(t, ns, widget("changed", "{data: {a: c}}"))
-	testkit.Patch(t, configMaps, ns, "drifted", "kubectl-edit", `{"data": {"a": "x"}}`)
-	testkit.Apply(t, ns, widget("renamed", "{data: {a: b}, name: other}"))
-	testkit.Delete(t, configMaps, ns, "gone")
-	testkit.Apply(t, ns, widget("new", "{data: {a: b}}"))
-	testkit.Apply(t, ns, widget("refused", "{data: {'not/a/key': b}}"))
-	testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: taken}, data: {}}")
-	testkit.Apply(t, ns, widget("taken", "{data: {a: b}}"))
-	testkit.Apply(t, ns, widget("unrendered", "{name: NOT_A_NAME}"))
-
-	found := surveyAll(t, testkit.Config(t), survey.Options{Documents: true}, text)
-	found.expect(t, "same", "none same")
-	changed := found.expect(t, "changed", "update changed").Changes[0]
-	if before, after := changed.Before.Object["data"].(map[string]any)["a"], changed.After.Object["data"].(map[string]any)["a"]; before != "b" || after != "c" {
-		t.Errorf("changed is to go from %v to %v, want from b to c", before, after)
-	}
-	drifted := found.expect(t, "drifted", "repair drifted").Changes[0]
-	if len(drifted.Drift) != 1 || drifted.Drift[0].Path.String() != ".data.a" || drifted.Drift[0].Manager != "kubectl-edit" {
-		t.Errorf("the drift is %+v, want .data.a by kubectl-edit", drifted.Drift)
-	}
-	found.expect(t, "renamed", "create other, supersede renamed")
-	found.expect(t, "gone", "create gone")
-	found.expect(t, "new", "create new")
-	found.expect(t, "refused", "refuse refused Rejected")
-	found.expect(t, "taken", "conflict taken")
-	found.expect(t, "unrendered", "leave ")
-
-	start(t, testkit.Config(t), text).ready()
-	waitData(t, ns, "changed", "a", "c")
-	waitData(t, ns, "drifted", "a", "b")
-	waitData(t, ns, "other", "a", "b")
-	waitGone(t, configMaps, ns, "renamed")
-	waitData(t, ns, "gone", "a", "b")
-	waitData(t, ns, "new", "a", "b")
-	testkit.Eventually(t, patience, func() (bool, string) {
-		again := surveyAll(t, testkit.Config(t), survey.Options{}, text)
-		for name, want := range map[string]string{"same": "none same", "changed": "none changed", "renamed": "none other", "new": "none new"} {
-			if have := again.says(name); have != want {
-				return false, name + ": " + have
-			}
+	inMemory(t, func(t *testing.T) {
+		ns := testkit.Namespace(t)
+		text := fill(widgetConfig, ns, "surveyed")
+		r := start(t, testkit.Config(t), text).ready()
+		for _, name := range []string{"same", "changed", "drifted", "renamed", "gone", "going"} {
+			testkit.Apply(t, ns, widget(name, "{data: {a: b}}"))
+			waitCondition(t, widgets, ns, name, "Ready", "True")
 		}
-		return true, ""
+		r.halt()
+		testkit.Apply(t, ns, widget("changed", "{data: {a: c}}"))
+		testkit.Patch(t, configMaps, ns, "drifted", "kubectl-edit", `{"data": {"a": "x"}}`)
+		testkit.Apply(t, ns, widget("renamed", "{data: {a: b}, name: other}"))
+		testkit.Delete(t, configMaps, ns, "gone")
+		testkit.Apply(t, ns, widget("new", "{data: {a: b}}"))
+		testkit.Apply(t, ns, widget("refused", "{data: {'not/a/key': b}}"))
+		testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: taken}, data: {}}")
+		testkit.Apply(t, ns, widget("taken", "{data: {a: b}}"))
+		testkit.Apply(t, ns, widget("unrendered", "{name: NOT_A_NAME}"))
+
+		found := surveyAll(t, testkit.Config(t), survey.Options{Documents: true}, text)
+		found.expect(t, "same", "none same")
+		changed := found.expect(t, "changed", "update changed").Changes[0]
+		if before, after := changed.Before.Object["data"].(map[string]any)["a"], changed.After.Object["data"].(map[string]any)["a"]; before != "b" || after != "c" {
+			t.Errorf("changed is to go from %v to %v, want from b to c", before, after)
+		}
+		drifted := found.expect(t, "drifted", "repair drifted").Changes[0]
+		if len(drifted.Drift) != 1 || drifted.Drift[0].Path.String() != ".data.a" || drifted.Drift[0].Manager != "kubectl-edit" {
+			t.Errorf("the drift is %+v, want .data.a by kubectl-edit", drifted.Drift)
+		}
+		found.expect(t, "renamed", "create other, supersede renamed")
+		found.expect(t, "gone", "create gone")
+		found.expect(t, "new", "create new")
+		found.expect(t, "refused", "refuse refused Rejected")
+		found.expect(t, "taken", "conflict taken")
+		found.expect(t, "unrendered", "leave ")
+
+		start(t, testkit.Config(t), text).ready()
+		waitData(t, ns, "changed", "a", "c")
+		waitData(t, ns, "drifted", "a", "b")
+		waitData(t, ns, "other", "a", "b")
+		waitGone(t, configMaps, ns, "renamed")
+		waitData(t, ns, "gone", "a", "b")
+		waitData(t, ns, "new", "a", "b")
+		testkit.Eventually(t, patience, func() (bool, string) {
+			again := surveyAll(t, testkit.Config(t), survey.Options{}, text)
+			for name, want := range map[string]string{"same": "none same", "changed": "none changed", "renamed": "none other", "new": "none new"} {
+				if have := again.says(name); have != want {
+					return false, name + ": " + have
+				}
+			}
+			return true, ""
+		})
 	})
 }
 
 // TestSurveyOfWhatGoes: objects of an upstream that is deleted, of one that lost its label, and what a renamed downstream
 // leaves behind.
 func TestSurveyOfWhatGoes(t *testing.T) {
-	t.Parallel()
-	ns := testkit.Namespace(t)
-	text := strings.Replace(fill(widgetConfig, ns, "departing"), "namespaces: ["+ns+"]}", "namespaces: ["+ns+"], labelSelector: {matchLabels: {on: \"yes\"}}}", 1)
-	text = strings.Replace(text, "owner: {", "owner: {reference: false, ", 1)
-	r := start(t, testkit.Config(t), text).ready()
-	for _, name := range []string{"deleted", "unlabeled", "kept"} {
-		testkit.Apply(t, ns, strings.Replace(widget(name, "{data: {a: b}}"), "name: "+name, "name: "+name+", labels: {on: \"yes\"}", 1))
-		waitCondition(t, widgets, ns, name, "Ready", "True")
-	}
-	r.halt()
-	testkit.Delete(t, widgets, ns, "deleted")
-	testkit.Patch(t, widgets, ns, "unlabeled", "test", `{"metadata": {"labels": null}}`)
+	inMemory(t, func(t *testing.T) {
+		ns := testkit.Namespace(t)
+		text := strings.Replace(fill(widgetConfig, ns, "departing"), "namespaces: ["+ns+"]}", "namespaces: ["+ns+"], labelSelector: {matchLabels: {on: \"yes\"}}}", 1)
+		text = strings.Replace(text, "owner: {", "owner: {reference: false, ", 1)
+		r := start(t, testkit.Config(t), text).ready()
+		for _, name := range []string{"deleted", "unlabeled", "kept"} {
+			testkit.Apply(t, ns, strings.Replace(widget(name, "{data: {a: b}}"), "name: "+name, "name: "+name+", labels: {on: \"yes\"}", 1))
+			waitCondition(t, widgets, ns, name, "Ready", "True")
+		}
+		r.halt()
+		testkit.Delete(t, widgets, ns, "deleted")
+		testkit.Patch(t, widgets, ns, "unlabeled", "test", `{"metadata": {"labels": null}}`)
 
-	found := surveyAll(t, testkit.Config(t), survey.Options{}, text)
-	found.expect(t, "kept", "none kept")
-	found.expect(t, "unlabeled", "leftover unlabeled")
-	if f := found.expect(t, "deleted", "delete deleted"); f.Finalizer != pipeline.FinalizerRemove {
-		t.Error("the finalizer is not said to go")
-	}
+		found := surveyAll(t, testkit.Config(t), survey.Options{}, text)
+		found.expect(t, "kept", "none kept")
+		found.expect(t, "unlabeled", "leftover unlabeled")
+		if f := found.expect(t, "deleted", "delete deleted"); f.Finalizer != pipeline.FinalizerRemove {
+			t.Error("the finalizer is not said to go")
+		}
 
-	renamed := strings.Replace(text, "- name: config\n    apiVersion: v1\n    kind: ConfigMap", "- name: config\n    apiVersion: v1\n    kind: Secret", 1)
-	renamed = strings.Replace(renamed, "      data:", "      stringData:", 1)
-	surveyAll(t, testkit.Config(t), survey.Options{}, renamed).expect(t, "kept", "create kept, forgotten kept")
+		renamed := strings.Replace(text, "- name: config\n    apiVersion: v1\n    kind: ConfigMap", "- name: config\n    apiVersion: v1\n    kind: Secret", 1)
+		renamed = strings.Replace(renamed, "      data:", "      stringData:", 1)
+		surveyAll(t, testkit.Config(t), survey.Options{}, renamed).expect(t, "kept", "create kept, forgotten kept")
 
-	start(t, testkit.Config(t), text).ready()
-	waitGone(t, widgets, ns, "deleted")
-	testkit.Get(t, configMaps, ns, "unlabeled")
-	testkit.Delete(t, widgets, ns, "kept")
-	waitGone(t, widgets, ns, "kept")
+		start(t, testkit.Config(t), text).ready()
+		waitGone(t, widgets, ns, "deleted")
+		testkit.Get(t, configMaps, ns, "unlabeled")
+		testkit.Delete(t, widgets, ns, "kept")
+		waitGone(t, widgets, ns, "kept")
+	})
 }
 
 // TestSurveyRecreates: what the API server never changes is deleted and made again, and a dry run of that is no error.
 func TestSurveyRecreates(t *testing.T) {
-	t.Parallel()
-	ns := testkit.Namespace(t)
-	text := strings.Replace(fill(widgetConfig, ns, "recreating"), "    # downstream", "      immutable: true\n    updatePolicy: Recreate", 1)
-	r := start(t, testkit.Config(t), text).ready()
-	testkit.Apply(t, ns, widget("fixed", "{data: {a: b}}"))
-	waitCondition(t, widgets, ns, "fixed", "Ready", "True")
-	r.halt()
-	testkit.Apply(t, ns, widget("fixed", "{data: {a: c}}"))
-	c := surveyAll(t, testkit.Config(t), survey.Options{Documents: true}, text).expect(t, "fixed", "recreate fixed").Changes[0]
-	if c.After.GetName() != "fixed" || c.After.Object["data"].(map[string]any)["a"] != "c" || c.Before.Object["data"].(map[string]any)["a"] != "b" {
-		t.Errorf("it is to go from %v to %v", c.Before, c.After)
-	}
-}
-
-// TestSurveyWithoutTheRightToPatch: whoever may only read still sees what would be done, and that nobody was asked.
-func TestSurveyWithoutTheRightToPatch(t *testing.T) {
-	t.Parallel()
-	ns := testkit.Namespace(t)
-	text := fill(widgetConfig, ns, "reader")
-	r := start(t, testkit.Config(t), text).ready()
-	for _, name := range []string{"same", "changed", "renamed"} {
-		testkit.Apply(t, ns, widget(name, "{data: {a: b}}"))
-		waitCondition(t, widgets, ns, name, "Ready", "True")
-	}
-	r.halt()
-	testkit.Apply(t, ns, widget("changed", "{data: {a: c}}"))
-	testkit.Apply(t, ns, widget("renamed", "{data: {a: b}, name: other}"))
-	reader := testkit.User(t, "reader",
-		rbacv1.PolicyRule{APIGroups: []string{"", "test.example.com"}, Resources: []string{"configmaps", "widgets"}, Verbs: []string{"get", "list", "watch"}})
-
-	found := surveyAll(t, reader, survey.Options{Documents: true}, text)
-	found.expect(t, "same", "none same")
-	found.expect(t, "renamed", "create other, supersede renamed")
-	c := found.expect(t, "changed", "update changed").Changes[0]
-	if !strings.Contains(c.Note, "not allowed to make") || c.After == nil || c.After.Object["data"].(map[string]any)["a"] != "c" {
-		t.Errorf("the change is %+v", c)
-	}
+	inMemory(t, func(t *testing.T) {
+		ns := testkit.Namespace(t)
+		text := strings.Replace(fill(widgetConfig, ns, "recreating"), "    # downstream", "      immutable: true\n    updatePolicy: Recreate", 1)
+		r := start(t, testkit.Config(t), text).ready()
+		testkit.Apply(t, ns, widget("fixed", "{data: {a: b}}"))
+		waitCondition(t, widgets, ns, "fixed", "Ready", "True")
+		r.halt()
+		testkit.Apply(t, ns, widget("fixed", "{data: {a: c}}"))
+		c := surveyAll(t, testkit.Config(t), survey.Options{Documents: true}, text).expect(t, "fixed", "recreate fixed").Changes[0]
+		if c.After.GetName() != "fixed" || c.After.Object["data"].(map[string]any)["a"] != "c" || c.Before.Object["data"].(map[string]any)["a"] != "b" {
+			t.Errorf("it is to go from %v to %v", c.Before, c.After)
+		}
+	})
 }
 
 // TestSurveyIntoNoNamespace: the namespace may be the next thing that somebody makes.
 func TestSurveyIntoNoNamespace(t *testing.T) {
-	t.Parallel()
-	ns := testkit.Namespace(t)
-	text := strings.Replace(fill(widgetConfig, ns, "nowhere"), "        name: {{ .spec.name | default .metadata.name }}",
-		"        name: {{ .metadata.name }}\n        namespace: nowhere-to-be-found", 1)
-	text = strings.Replace(text, "    # downstream", "    targetNamespaces: {from: Any}", 1)
-	testkit.Apply(t, ns, widget("early", "{data: {a: b}}"))
-	f := surveyAll(t, testkit.Config(t), survey.Options{}, text).expect(t, "early", "create early")
-	if f.Finalizer != pipeline.FinalizerAdd || !strings.Contains(f.Changes[0].Note, "namespace nowhere-to-be-found does not exist yet") {
-		t.Errorf("found %+v", f.Changes[0])
-	}
-}
-
-// TestSurveyForbidden: a kind that may not be watched is an error that says so, not a wait.
-func TestSurveyForbidden(t *testing.T) {
-	t.Parallel()
-	ns := testkit.Namespace(t)
-	nobody := testkit.User(t, "stranger", rbacv1.PolicyRule{APIGroups: []string{"test.example.com"}, Resources: []string{"widgets"}, Verbs: []string{"get", "list", "watch"}})
-	s, err := survey.NewSurveyor(nobody, survey.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	if v, err := s.Open(ctx, load(t, fill(widgetConfig, ns, "stranger"))); err == nil || !strings.Contains(err.Error(), "watching configmaps in namespace "+ns+" is forbidden") {
-		t.Errorf("opened %v, %v", v, err)
-	}
+	inMemory(t, func(t *testing.T) {
+		ns := testkit.Namespace(t)
+		text := strings.Replace(fill(widgetConfig, ns, "nowhere"), "        name: {{ .spec.name | default .metadata.name }}",
+			"        name: {{ .metadata.name }}\n        namespace: nowhere-to-be-found", 1)
+		text = strings.Replace(text, "    # downstream", "    targetNamespaces: {from: Any}", 1)
+		testkit.Apply(t, ns, widget("early", "{data: {a: b}}"))
+		f := surveyAll(t, testkit.Config(t), survey.Options{}, text).expect(t, "early", "create early")
+		if f.Finalizer != pipeline.FinalizerAdd || !strings.Contains(f.Changes[0].Note, "namespace nowhere-to-be-found does not exist yet") {
+			t.Errorf("found %+v", f.Changes[0])
+		}
+	})
 }
 
 // TestSurveyFollows hears of a change after the first visit.
 func TestSurveyFollows(t *testing.T) {
-	t.Parallel()
-	ns := testkit.Namespace(t)
-	testkit.Apply(t, ns, widget("first", "{data: {a: b}}"))
-	s, err := survey.NewSurveyor(testkit.Config(t), survey.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	v, err := s.Open(ctx, load(t, fill(widgetConfig, ns, "follower")))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer v.Close()
-	if refs := v.Refs(); len(refs) != 1 || refs[0].Name != "first" {
-		t.Fatalf("it knows of %v", refs)
-	}
-	var applying sync.WaitGroup
-	defer applying.Wait() // its answer may come after the news of it
-	applying.Go(func() { testkit.Apply(t, ns, widget("second", "{data: {a: b}}")) })
-	begun := time.Now()
-	err = v.Follow(ctx, func(f *reconcile.Finding) error {
-		if f.Ref.Name == "second" && len(f.Changes) == 1 && f.Changes[0].Action == reconcile.ChangeCreate {
-			cancel()
+	inMemory(t, func(t *testing.T) {
+		ns := testkit.Namespace(t)
+		testkit.Apply(t, ns, widget("first", "{data: {a: b}}"))
+		s, err := survey.NewSurveyor(testkit.Config(t), survey.Options{})
+		if err != nil {
+			t.Fatal(err)
 		}
-		return nil
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		v, err := s.Open(ctx, load(t, fill(widgetConfig, ns, "follower")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer v.Close()
+		if refs := v.Refs(); len(refs) != 1 || refs[0].Name != "first" {
+			t.Fatalf("it knows of %v", refs)
+		}
+		var applying sync.WaitGroup
+		defer applying.Wait() // its answer may come after the news of it
+		applying.Go(func() { testkit.Apply(t, ns, widget("second", "{data: {a: b}}")) })
+		begun := time.Now()
+		err = v.Follow(ctx, func(f *reconcile.Finding) error {
+			if f.Ref.Name == "second" && len(f.Changes) == 1 && f.Changes[0].Action == reconcile.ChangeCreate {
+				cancel()
+			}
+			return nil
+		})
+		if err != nil || time.Since(begun) > patience-time.Second {
+			t.Errorf("following ended after %s with %v", time.Since(begun), err)
+		}
 	})
-	if err != nil || time.Since(begun) > patience-time.Second {
-		t.Errorf("following ended after %s with %v", time.Since(begun), err)
-	}
 }
 
 // TestSurveyDuringBefore tells of what comes before a deletion and of what waits for it; no dry run is made of either.
 func TestSurveyDuringBefore(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	text := withBefore(ns, name)
-	r := made(t, text, ns, testkit.NewCounter())
-	testkit.Delete(t, widgets, ns, "a")
-	waitBefore(t, ns, "a", "BeforeRunning")
-	r.halt()
-	found := surveyAll(t, testkit.Config(t), survey.Options{}, text)
-	found.expect(t, "a", "wait a-drain, wait a")
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		text := withBefore(ns, name)
+		r := made(t, text, ns, testkit.NewCounter())
+		testkit.Delete(t, widgets, ns, "a")
+		waitBefore(t, ns, "a", "BeforeRunning")
+		r.halt()
+		found := surveyAll(t, testkit.Config(t), survey.Options{}, text)
+		found.expect(t, "a", "wait a-drain, wait a")
 
-	testkit.Patch(t, configMaps, ns, "a-drain", "somebody", drainDone)
-	found = surveyAll(t, testkit.Config(t), survey.Options{}, text)
-	found.expect(t, "a", "wait a-drain, wait a")
+		testkit.Patch(t, configMaps, ns, "a-drain", "somebody", drainDone)
+		found = surveyAll(t, testkit.Config(t), survey.Options{}, text)
+		found.expect(t, "a", "wait a-drain, wait a")
 
-	start(t, testkit.Config(t), text)
-	waitGone(t, widgets, ns, "a")
+		start(t, testkit.Config(t), text)
+		waitGone(t, widgets, ns, "a")
+	})
 }
 
 // TestSurveyKeepsTheShard: a survey does not know how many shards there are, and says nothing of the label.
 func TestSurveyKeepsTheShard(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	conf := strings.Replace(fill(widgetConfig, ns, name), "  finalizer:", "  shard: {label: "+name+".example.com/shard}\n  finalizer:", 1)
-	m := startMember(t, nil, 4, conf)
-	m.ready()
-	m.give(t.Context(), 0, 1, 2, 3)
-	testkit.Apply(t, ns, widget("a", "{data: {key: value}}"))
-	waitCondition(t, widgets, ns, "a", "Ready", "True")
-	m.halt()
-	has := testkit.Get(t, configMaps, ns, "a").GetLabels()[name+".example.com/shard"]
-	conf = strings.Replace(conf, "data: {{ .spec.data }}", "data: {key: other}", 1)
-	found := surveyAll(t, testkit.Config(t), survey.Options{Documents: true}, conf)
-	change := found.expect(t, "a", "update a").Changes[0]
-	if is := change.After.GetLabels()[name+".example.com/shard"]; is != has {
-		t.Errorf("afterwards, the label of the shard %q is %q", has, is)
-	}
-	for _, d := range change.Drift {
-		if strings.Contains(d.Path.String(), "example.com/shard") {
-			t.Errorf("it says that %s is to be %v", d.Path, d.Want)
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		conf := strings.Replace(fill(widgetConfig, ns, name), "  finalizer:", "  shard: {label: "+name+".example.com/shard}\n  finalizer:", 1)
+		m := startMember(t, nil, 4, conf)
+		m.ready()
+		m.give(t.Context(), 0, 1, 2, 3)
+		testkit.Apply(t, ns, widget("a", "{data: {key: value}}"))
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		m.halt()
+		has := testkit.Get(t, configMaps, ns, "a").GetLabels()[name+".example.com/shard"]
+		conf = strings.Replace(conf, "data: {{ .spec.data }}", "data: {key: other}", 1)
+		found := surveyAll(t, testkit.Config(t), survey.Options{Documents: true}, conf)
+		change := found.expect(t, "a", "update a").Changes[0]
+		if is := change.After.GetLabels()[name+".example.com/shard"]; is != has {
+			t.Errorf("afterwards, the label of the shard %q is %q", has, is)
 		}
-	}
+		for _, d := range change.Drift {
+			if strings.Contains(d.Path.String(), "example.com/shard") {
+				t.Errorf("it says that %s is to be %v", d.Path, d.Want)
+			}
+		}
+	})
 }
 
 // TestSurveyWithoutBefore: what is not needed before a deletion holds nothing, so that what follows is shown.
 func TestSurveyWithoutBefore(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	text := withBefore(ns, name, `when: self.spec.?name.orValue("") != "a"`)
-	r := start(t, testkit.Config(t), text).ready()
-	testkit.Apply(t, ns, widget("a", "{name: a, data: {key: value}}"))
-	waitCondition(t, widgets, ns, "a", "Ready", "True")
-	r.halt()
-	testkit.Delete(t, widgets, ns, "a")
-	surveyAll(t, testkit.Config(t), survey.Options{}, text).expect(t, "a", "delete a")
-	start(t, testkit.Config(t), text)
-	waitGone(t, widgets, ns, "a")
-	if testkit.Find(t, configMaps, ns, "a-drain") != nil {
-		t.Error("the object was created though when is false")
-	}
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		text := withBefore(ns, name, `when: self.spec.?name.orValue("") != "a"`)
+		r := start(t, testkit.Config(t), text).ready()
+		testkit.Apply(t, ns, widget("a", "{name: a, data: {key: value}}"))
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		r.halt()
+		testkit.Delete(t, widgets, ns, "a")
+		surveyAll(t, testkit.Config(t), survey.Options{}, text).expect(t, "a", "delete a")
+		start(t, testkit.Config(t), text)
+		waitGone(t, widgets, ns, "a")
+		if testkit.Find(t, configMaps, ns, "a-drain") != nil {
+			t.Error("the object was created though when is false")
+		}
+	})
 }

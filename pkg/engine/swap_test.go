@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package engine_test
 
 import (
@@ -52,8 +50,7 @@ func TestNamesAreSwapped(t *testing.T) {
 		}, []string{"one", "two"}},
 	} {
 		for _, at := range []string{"while it runs", "over a restart"} {
-			t.Run(row.reason+" "+at, func(t *testing.T) {
-				t.Parallel()
+			t.Run(row.reason+" "+at, bubbled(func(t *testing.T) {
 				ns, name := testkit.Namespace(t), testkit.Unique(t)
 				conf := swapping(ns, name)
 				if row.change != nil {
@@ -86,116 +83,121 @@ func TestNamesAreSwapped(t *testing.T) {
 					want := len(row.names) * strings.Count(conf, "    kind: ConfigMap\n")
 					return have == want, fmt.Sprintf("there are %d objects, want %d", have, want)
 				})
-			})
+			}))
 		}
 	}
 }
 
 // TestRowsSwapNames is TestNamesAreSwapped for rows, all in one result.
 func TestRowsSwapNames(t *testing.T) {
-	t.Parallel()
-	ns, name, db := testkit.Namespace(t), testkit.Unique(t), newDatabase(t)
-	db.add(1, 6)
-	db.exec(`UPDATE apps SET data = json_object('of', 'row ' || id)`)
-	start(t, testkit.Config(t), db.config(ns, name)).ready()
-	waitData(t, ns, app(6), "of", "row 6")
-	db.exec(`UPDATE apps SET name = 'app-' || (CASE WHEN id <= 4 THEN id % 4 + 1 ELSE 11 - id END)`) // four in a circle, and two
-	for i := 1; i <= 6; i++ {
-		to := 11 - i
-		if i <= 4 {
-			to = i%4 + 1
+	inMemory(t, func(t *testing.T) {
+		ns, name, db := testkit.Namespace(t), testkit.Unique(t), newDatabase(t)
+		db.add(1, 6)
+		db.exec(`UPDATE apps SET data = json_object('of', 'row ' || id)`)
+		start(t, testkit.Config(t), db.config(ns, name)).ready()
+		waitData(t, ns, app(6), "of", "row 6")
+		db.exec(`UPDATE apps SET name = 'app-' || (CASE WHEN id <= 4 THEN id % 4 + 1 ELSE 11 - id END)`) // four in a circle, and two
+		for i := 1; i <= 6; i++ {
+			to := 11 - i
+			if i <= 4 {
+				to = i%4 + 1
+			}
+			waitData(t, ns, app(to), "of", fmt.Sprintf("row %d", i))
 		}
-		waitData(t, ns, app(to), "of", fmt.Sprintf("row %d", i))
-	}
-	waitApps(t, ns, name, 1, 6)
+		waitApps(t, ns, name, 1, 6)
+	})
 }
 
 // TestItemsSwapNames is TestNamesAreSwapped for objects of items.
 func TestItemsSwapNames(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	conf := replaceOnce(t, fill(poolConfig, ns, name), `"{{ .metadata.name }}-{{ item.name }}"`, `"{{ item.name }}"`)
-	conf = replaceOnce(t, conf, `{value: "{{ item.value }}"}`, `{of: {{ .metadata.name }}}`)
-	start(t, testkit.Config(t), conf).ready()
-	testkit.Apply(t, ns, pool("p", "a", "b", "stays-p"))
-	testkit.Apply(t, ns, pool("q", "c", "d", "stays-q"))
-	for object, of := range map[string]string{"a": "p", "b": "p", "stays-p": "p", "c": "q", "d": "q", "stays-q": "q"} {
-		waitData(t, ns, object, "of", of)
-	}
-	uid := testkit.Get(t, configMaps, ns, "stays-p").GetUID()
-	testkit.Apply(t, ns, pool("p", "c", "d", "stays-p"))
-	testkit.Apply(t, ns, pool("q", "a", "b", "stays-q"))
-	for object, of := range map[string]string{"a": "q", "b": "q", "stays-p": "p", "c": "p", "d": "p", "stays-q": "q"} {
-		waitData(t, ns, object, "of", of)
-	}
-	if testkit.Get(t, configMaps, ns, "stays-p").GetUID() != uid {
-		t.Error("what was not renamed was made anew")
-	}
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		conf := replaceOnce(t, fill(poolConfig, ns, name), `"{{ .metadata.name }}-{{ item.name }}"`, `"{{ item.name }}"`)
+		conf = replaceOnce(t, conf, `{value: "{{ item.value }}"}`, `{of: {{ .metadata.name }}}`)
+		start(t, testkit.Config(t), conf).ready()
+		testkit.Apply(t, ns, pool("p", "a", "b", "stays-p"))
+		testkit.Apply(t, ns, pool("q", "c", "d", "stays-q"))
+		for object, of := range map[string]string{"a": "p", "b": "p", "stays-p": "p", "c": "q", "d": "q", "stays-q": "q"} {
+			waitData(t, ns, object, "of", of)
+		}
+		uid := testkit.Get(t, configMaps, ns, "stays-p").GetUID()
+		testkit.Apply(t, ns, pool("p", "c", "d", "stays-p"))
+		testkit.Apply(t, ns, pool("q", "a", "b", "stays-q"))
+		for object, of := range map[string]string{"a": "q", "b": "q", "stays-p": "p", "c": "p", "d": "p", "stays-q": "q"} {
+			waitData(t, ns, object, "of", of)
+		}
+		if testkit.Get(t, configMaps, ns, "stays-p").GetUID() != uid {
+			t.Error("what was not renamed was made anew")
+		}
+	})
 }
 
 // TestNamespacesAreSwapped is TestNamesAreSwapped for objects of one name that swap their namespaces.
 func TestNamespacesAreSwapped(t *testing.T) {
-	t.Parallel()
-	ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
-	conf := replaceOnce(t, swapping(ns, name, "targetNamespaces: {from: List, names: ["+ns+", "+other+"]}"),
-		"name: {{ .spec.name | default .metadata.name }}", "name: same\n        namespace: {{ .spec.name }}")
-	start(t, testkit.Config(t), conf).ready()
-	spaces := []string{ns, other}
-	for shift := range 2 {
-		for i := range spaces {
-			testkit.Apply(t, ns, widgetAt(fmt.Sprintf("u%d", i), spaces[(i+shift)%2]))
+	inMemory(t, func(t *testing.T) {
+		ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+		conf := replaceOnce(t, swapping(ns, name, "targetNamespaces: {from: List, names: ["+ns+", "+other+"]}"),
+			"name: {{ .spec.name | default .metadata.name }}", "name: same\n        namespace: {{ .spec.name }}")
+		start(t, testkit.Config(t), conf).ready()
+		spaces := []string{ns, other}
+		for shift := range 2 {
+			for i := range spaces {
+				testkit.Apply(t, ns, widgetAt(fmt.Sprintf("u%d", i), spaces[(i+shift)%2]))
+			}
+			for i := range spaces {
+				waitData(t, spaces[(i+shift)%2], "same", "of", fmt.Sprintf("u%d", i))
+			}
 		}
-		for i := range spaces {
-			waitData(t, spaces[(i+shift)%2], "same", "of", fmt.Sprintf("u%d", i))
-		}
-	}
+	})
 }
 
 // TestFieldsAreSwapped is TestNamesAreSwapped for fields of objects of others.
 func TestFieldsAreSwapped(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	makeTheirs(t, ns, "one")
-	makeTheirs(t, ns, "two")
-	start(t, testkit.Config(t), strings.Replace(contributing(ns, name, ""), "data: {{ .spec.data }}", "data: {of: {{ .metadata.name }}}", 1)).ready()
-	objects := []string{"one", "two"}
-	for shift := range 2 {
-		for i := range objects {
-			testkit.Apply(t, ns, widgetAt(fmt.Sprintf("u%d", i), objects[(i+shift)%2]))
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		makeTheirs(t, ns, "one")
+		makeTheirs(t, ns, "two")
+		start(t, testkit.Config(t), strings.Replace(contributing(ns, name, ""), "data: {{ .spec.data }}", "data: {of: {{ .metadata.name }}}", 1)).ready()
+		objects := []string{"one", "two"}
+		for shift := range 2 {
+			for i := range objects {
+				testkit.Apply(t, ns, widgetAt(fmt.Sprintf("u%d", i), objects[(i+shift)%2]))
+			}
+			for i := range objects {
+				waitData(t, ns, objects[(i+shift)%2], "of", fmt.Sprintf("u%d", i))
+				waitData(t, ns, objects[i], "theirs", "1")
+			}
 		}
-		for i := range objects {
-			waitData(t, ns, objects[(i+shift)%2], "of", fmt.Sprintf("u%d", i))
-			waitData(t, ns, objects[i], "theirs", "1")
-		}
-	}
+	})
 }
 
 // TestGeneratedIsNotSwapped: a generated value is its upstream's, and does not come to another one with the name. No object is deleted before
 // its value is in another one, so names are swapped through a free one.
 func TestGeneratedIsNotSwapped(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	start(t, testkit.Config(t), generatedConfig(t, ns, name)).ready()
-	some := func(value string) bool { return len(value) > 8 }
-	of := func(owner string) func(string) bool { return func(have string) bool { return have == owner } }
-	for i, object := range []string{"one", "two"} {
-		testkit.Apply(t, ns, widget(fmt.Sprintf("u%d", i), fmt.Sprintf("{name: %s, data: {of: u%d}}", object, i)))
-	}
-	one, two := secretText(t, ns, "one", "password", some), secretText(t, ns, "two", "password", some)
-	for i, object := range []string{"two", "one"} {
-		testkit.Apply(t, ns, widget(fmt.Sprintf("u%d", i), fmt.Sprintf("{name: %s, data: {of: u%d}}", object, i)))
-	}
-	for i := range 2 {
-		eventuallyCondition(t, ns, fmt.Sprint("u", i), "False", "Conflict", "belongs to")
-	}
-	secretText(t, ns, "one", "password", of(one))
-	secretText(t, ns, "two", "password", of(two))
-	testkit.Apply(t, ns, widget("u0", "{name: free, data: {of: u0}}"))
-	secretText(t, ns, "one", "of", of("u1"))
-	testkit.Apply(t, ns, widget("u0", "{name: two, data: {of: u0}}"))
-	secretText(t, ns, "two", "of", of("u0"))
-	secretText(t, ns, "one", "password", of(two))
-	secretText(t, ns, "two", "password", of(one))
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		start(t, testkit.Config(t), generatedConfig(t, ns, name)).ready()
+		some := func(value string) bool { return len(value) > 8 }
+		of := func(owner string) func(string) bool { return func(have string) bool { return have == owner } }
+		for i, object := range []string{"one", "two"} {
+			testkit.Apply(t, ns, widget(fmt.Sprintf("u%d", i), fmt.Sprintf("{name: %s, data: {of: u%d}}", object, i)))
+		}
+		one, two := secretText(t, ns, "one", "password", some), secretText(t, ns, "two", "password", some)
+		for i, object := range []string{"two", "one"} {
+			testkit.Apply(t, ns, widget(fmt.Sprintf("u%d", i), fmt.Sprintf("{name: %s, data: {of: u%d}}", object, i)))
+		}
+		for i := range 2 {
+			eventuallyCondition(t, ns, fmt.Sprint("u", i), "False", "Conflict", "belongs to")
+		}
+		secretText(t, ns, "one", "password", of(one))
+		secretText(t, ns, "two", "password", of(two))
+		testkit.Apply(t, ns, widget("u0", "{name: free, data: {of: u0}}"))
+		secretText(t, ns, "one", "of", of("u1"))
+		testkit.Apply(t, ns, widget("u0", "{name: two, data: {of: u0}}"))
+		secretText(t, ns, "two", "of", of("u0"))
+		secretText(t, ns, "one", "password", of(two))
+		secretText(t, ns, "two", "password", of(one))
+	})
 }
 
 // TestSwapsTakeNothing: an upstream that waits for a name keeps its object until it has its new one, whatever the others do.
@@ -213,8 +215,7 @@ func TestSwapsTakeNothing(t *testing.T) {
 		{"the other one is paused", nil, strings.Replace(widgetAt("other", "one"), "{name: other}", `{name: other, annotations: {NAME.example.com/paused: "true"}}`, 1), ""},
 		{"what is kept would be in the way", []string{"deletionPolicy: Orphan"}, widgetAt("other", "one"), ""},
 	} {
-		t.Run(row.reason, func(t *testing.T) {
-			t.Parallel()
+		t.Run(row.reason, bubbled(func(t *testing.T) {
 			ns, name := testkit.Namespace(t), testkit.Unique(t)
 			counter := testkit.NewCounter()
 			conf := swapping(ns, name, row.lines...)
@@ -251,7 +252,7 @@ func TestSwapsTakeNothing(t *testing.T) {
 			if have := strings.Join(order, ", "); have != row.order {
 				t.Errorf("the requests are %s, want %s", have, row.order)
 			}
-		})
+		}))
 	}
 }
 
@@ -266,8 +267,7 @@ func TestSwapWithRefusedObject(t *testing.T) {
 		{"the one that waits", bad, good},
 		{"the one that closes the circle", good, bad},
 	} {
-		t.Run(row.reason, func(t *testing.T) {
-			t.Parallel()
+		t.Run(row.reason, bubbled(func(t *testing.T) {
 			ns, name := testkit.Namespace(t), testkit.Unique(t)
 			counter := testkit.NewCounter()
 			start(t, counter.Wrap(testkit.Config(t)), fill(widgetConfig, ns, name)).ready()
@@ -295,6 +295,6 @@ func TestSwapWithRefusedObject(t *testing.T) {
 			testkit.Apply(t, ns, widget("second", "{name: one, data: "+good+"}"))
 			waitData(t, ns, "one", "key", "value")
 			waitData(t, ns, "two", "key", "value")
-		})
+		}))
 	}
 }

@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package engine_test
 
 import (
@@ -23,8 +21,7 @@ func TestTerminatingIsRepaired(t *testing.T) {
 		{reason: "drift is only reported", policy: "    drift: {policy: Report}\n", change: `{"data":{"key":"bad"}}`, left: true},
 		{reason: "it is only created", policy: "    updatePolicy: CreateOnly\n", change: `{"data":{"key":"bad"}}`, left: true},
 	} {
-		t.Run(row.reason, func(t *testing.T) {
-			t.Parallel()
+		t.Run(row.reason, bubbled(func(t *testing.T) {
 			ns, name := testkit.Namespace(t), testkit.Unique(t)
 			conf := fill(widgetConfig, ns, name)
 			conf = replaceOnce(t, conf, "    # downstream\n", row.policy)
@@ -57,7 +54,7 @@ func TestTerminatingIsRepaired(t *testing.T) {
 				t.Errorf("it is made again with %q", again)
 			}
 			waitCondition(t, widgets, ns, "a", "Ready", "True")
-		})
+		}))
 	}
 }
 

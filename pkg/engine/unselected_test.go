@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package engine_test
 
 import (
@@ -16,10 +14,9 @@ func TestUnselectedIsReported(t *testing.T) {
 	t.Parallel()
 	for _, by := range []string{"label", "namespace"} {
 		for _, kind := range []string{"reference", "elsewhere", "invalid"} {
-			t.Run(by+"/"+kind, func(t *testing.T) {
-				t.Parallel()
+			t.Run(by+"/"+kind, bubbled(func(t *testing.T) {
 				testUnselected(t, by, kind)
-			})
+			}))
 		}
 	}
 }
@@ -85,22 +82,23 @@ func testUnselected(t *testing.T, by, kind string) {
 
 // While a downstream is going, the status says which one; it is not ready at any time after it is no longer selected.
 func TestUnselectedWaits(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	conf := watched(fill(widgetConfig, ns, name), "labelSelector: {matchLabels: {served: \"yes\"}}")
-	start(t, testkit.Config(t), conf).ready()
-	testkit.Apply(t, ns, strings.Replace(widget("a", `{data: {key: value}}`), "{name: a}", `{name: a, labels: {served: "yes"}}`, 1))
-	waitCondition(t, widgets, ns, "a", "Ready", "True")
-	holdFor(t, ns, "a")
-	testkit.Patch(t, widgets, ns, "a", "somebody", `{"metadata":{"labels":{"served":null}}}`)
-	up := beforeIs(t, ns, "a", "NotSelected", "ConfigMap "+ns+"/a")
-	if status, _, _ := condition(up, "Reconciling"); status != "True" || downstreamsOf(up)["config"]["uid"] == nil {
-		t.Errorf("it says %v", up.Object["status"])
-	}
-	letGo(t, ns, "a")
-	testkit.Eventually(t, patience, func() (bool, string) {
-		up := testkit.Get(t, widgets, ns, "a")
-		status, _, _ := condition(up, "Reconciling")
-		return status == "" && len(downstreamsOf(up)) == 0, "Reconciling is " + status
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		conf := watched(fill(widgetConfig, ns, name), "labelSelector: {matchLabels: {served: \"yes\"}}")
+		start(t, testkit.Config(t), conf).ready()
+		testkit.Apply(t, ns, strings.Replace(widget("a", `{data: {key: value}}`), "{name: a}", `{name: a, labels: {served: "yes"}}`, 1))
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		holdFor(t, ns, "a")
+		testkit.Patch(t, widgets, ns, "a", "somebody", `{"metadata":{"labels":{"served":null}}}`)
+		up := beforeIs(t, ns, "a", "NotSelected", "ConfigMap "+ns+"/a")
+		if status, _, _ := condition(up, "Reconciling"); status != "True" || downstreamsOf(up)["config"]["uid"] == nil {
+			t.Errorf("it says %v", up.Object["status"])
+		}
+		letGo(t, ns, "a")
+		testkit.Eventually(t, patience, func() (bool, string) {
+			up := testkit.Get(t, widgets, ns, "a")
+			status, _, _ := condition(up, "Reconciling")
+			return status == "" && len(downstreamsOf(up)) == 0, "Reconciling is " + status
+		})
 	})
 }

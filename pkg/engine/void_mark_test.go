@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package engine_test
 
 import (
@@ -9,7 +7,6 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/rest"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
@@ -54,8 +51,7 @@ func TestMarkOfNobody(t *testing.T) {
 		{reason: "another upstream, which exists", mark: "NS/other/UID-other", conflict: true},
 		{reason: "an upstream that the watch does not show, which exists", mark: "NS/unlabeled/UID-unlabeled", conflict: true},
 	} {
-		t.Run(row.reason, func(t *testing.T) {
-			t.Parallel()
+		t.Run(row.reason, bubbled(func(t *testing.T) {
 			ns, at, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
 			conf := elsewhere(fill(widgetConfig, ns, name), at, ns)
 			conf = replaceOnce(t, conf, "namespaces: ["+ns+"]}", "namespaces: ["+ns+"], labelSelector: {matchLabels: {team: x}}}")
@@ -95,15 +91,14 @@ func TestMarkOfNobody(t *testing.T) {
 			})
 			waitCondition(t, widgets, ns, "a", "Ready", "True")
 			quiet(t, counter)
-		})
+		}))
 	}
 	for _, row := range []struct{ reason, status, downstream string }{
 		{"the status records it", status, report},
 		{"the process alone remembers it", "", report},
 		{"the object is to be released", status, report + "    deletionPolicy: Orphan\n"},
 	} {
-		t.Run("at deletion, "+row.reason, func(t *testing.T) {
-			t.Parallel()
+		t.Run("at deletion, "+row.reason, bubbled(func(t *testing.T) {
 			ns, at, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
 			conf := elsewhere(fill(widgetConfig, ns, name), at, ns)
 			conf = strings.NewReplacer("    targetNamespaces:", row.downstream+"    targetNamespaces:", status, row.status).Replace(conf)
@@ -118,44 +113,35 @@ func TestMarkOfNobody(t *testing.T) {
 			if released := u != nil && len(u.GetAnnotations())+len(u.GetLabels()) == 0; strings.Contains(row.downstream, "Orphan") && !released || u != nil && !released {
 				t.Errorf("it is left as %v", u)
 			}
-		})
+		}))
 	}
-}
-
-// refusingUpstreams refuses to read upstreams by name, as an API server does that does not grant it.
-type refusingUpstreams struct{ next http.RoundTripper }
-
-func (r refusingUpstreams) RoundTrip(req *http.Request) (*http.Response, error) {
-	if strings.HasSuffix(req.URL.Path, "/widgets") && strings.Contains(req.URL.Query().Get("fieldSelector"), "metadata.name=nobody") {
-		req = req.Clone(req.Context())
-		req.Header.Set("Impersonate-User", "somebody-without-rights")
-	}
-	return r.next.RoundTrip(req)
 }
 
 // Where nobody knows whether the upstream exists that an owner annotation names, it keeps its rights, and asking is bounded.
 func TestMarkOfAnUnknown(t *testing.T) {
-	t.Parallel()
-	ns, at, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
-	counter := testkit.NewCounter()
-	conn := counter.Wrap(testkit.Config(t))
-	wrapped := rest.CopyConfig(conn)
-	wrapped.Wrap(func(next http.RoundTripper) http.RoundTripper { return refusingUpstreams{next} })
-	start(t, wrapped, patient(elsewhere(fill(widgetConfig, ns, name), at, ns))).ready()
-	testkit.Apply(t, ns, widget("a", `{name: a, namespace: `+at+`, data: {key: value}}`))
-	waitData(t, at, "a", "key", "value")
-	waitCondition(t, widgets, ns, "a", "Ready", "True")
-	remark(t, at, "a", name, ns+"/nobody/"+madeUp)
-	eventuallyCondition(t, ns, "a", "False", "Conflict", "exists and belongs to "+ns+"/nobody")
-	quiet(t, counter)
-	for i := range 5 { // events of the object make no requests
-		testkit.Patch(t, configMaps, at, "a", "somebody", fmt.Sprintf(`{"data":{"more":"%d"}}`, i))
-	}
-	quiet(t, counter)
-	if n := counter.Snapshot(); n["list widgets"] > 3 {
-		t.Errorf("requests: %v", n)
-	}
-	waitData(t, at, "a", "key", "bad")
+	inMemory(t, func(t *testing.T) {
+		ns, at, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+		counter := testkit.NewCounter()
+		faults := testkit.NewFaults()
+		unknown := faults.Answer(http.StatusForbidden, func(r *http.Request) bool {
+			return strings.HasSuffix(r.URL.Path, "/widgets") && strings.Contains(r.URL.Query().Get("fieldSelector"), "metadata.name=nobody")
+		})
+		start(t, counter.Wrap(faults.Wrap(testkit.Config(t))), patient(elsewhere(fill(widgetConfig, ns, name), at, ns))).ready()
+		testkit.Apply(t, ns, widget("a", `{name: a, namespace: `+at+`, data: {key: value}}`))
+		waitData(t, at, "a", "key", "value")
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		remark(t, at, "a", name, ns+"/nobody/"+madeUp)
+		eventuallyCondition(t, ns, "a", "False", "Conflict", "exists and belongs to "+ns+"/nobody")
+		quiet(t, counter)
+		for i := range 5 { // events of the object make no requests
+			testkit.Patch(t, configMaps, at, "a", "somebody", fmt.Sprintf(`{"data":{"more":"%d"}}`, i))
+		}
+		quiet(t, counter)
+		if n := unknown.Hits(); n == 0 || n > 3 {
+			t.Errorf("%d requests ask for the upstream: %v", n, counter.Snapshot())
+		}
+		waitData(t, at, "a", "key", "bad")
+	})
 }
 
 // With ownership: Fields, the annotation of an upstream that is gone holds up nobody, and our own marks are no conflict with whoever
@@ -174,8 +160,7 @@ func TestFieldsMarkOfNobody(t *testing.T) {
 		{"another field manager applies the marks of an export", "", reappliedMarks, false},
 	} {
 		for _, who := range []string{"other", "w"} {
-			t.Run(row.reason+", of "+who, func(t *testing.T) {
-				t.Parallel()
+			t.Run(row.reason+", of "+who, bubbled(func(t *testing.T) {
 				ns, name := testkit.Namespace(t), testkit.Unique(t)
 				mark := ns + "/" + who + "/" + madeUp
 				makeTheirs(t, ns, "shared")
@@ -202,7 +187,7 @@ func TestFieldsMarkOfNobody(t *testing.T) {
 				if u := testkit.Get(t, configMaps, ns, "shared"); u.Object["data"].(map[string]any)["key"] != nil {
 					t.Errorf("it is left as %s", jsonOf(u))
 				}
-			})
+			}))
 		}
 	}
 }
@@ -228,19 +213,20 @@ func reappliedMarks(t *testing.T, ns, object, name, mark string) {
 
 // Rows are upstreams like any other: a mark that names a row that the query does not return is repaired.
 func TestMarkOfNoRow(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	d := newDatabase(t)
-	d.add(1, 2)
-	counter := testkit.NewCounter()
-	start(t, counter.Wrap(testkit.Config(t)), d.config(ns, name)).ready()
-	waitApps(t, ns, name, 1, 2)
-	quiet(t, counter)
-	remark(t, ns, app(1), name, "/nobody/"+name+":nobody")
-	waitData(t, ns, app(1), "key", "one")
-	other := testkit.Get(t, configMaps, ns, app(2)).GetAnnotations()[name+".example.com/owner"]
-	quiet(t, counter)
-	remark(t, ns, app(1), name, other)
-	quiet(t, counter)
-	waitData(t, ns, app(1), "key", "bad")
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		d := newDatabase(t)
+		d.add(1, 2)
+		counter := testkit.NewCounter()
+		start(t, counter.Wrap(testkit.Config(t)), d.config(ns, name)).ready()
+		waitApps(t, ns, name, 1, 2)
+		quiet(t, counter)
+		remark(t, ns, app(1), name, "/nobody/"+name+":nobody")
+		waitData(t, ns, app(1), "key", "one")
+		other := testkit.Get(t, configMaps, ns, app(2)).GetAnnotations()[name+".example.com/owner"]
+		quiet(t, counter)
+		remark(t, ns, app(1), name, other)
+		quiet(t, counter)
+		waitData(t, ns, app(1), "key", "bad")
+	})
 }

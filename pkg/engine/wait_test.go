@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package engine_test
 
 import (
@@ -29,8 +27,7 @@ func letGo(t *testing.T, ns, name string) {
 func TestDeletionWaits(t *testing.T) {
 	t.Parallel()
 	for _, row := range []string{"same namespace", "elsewhere"} {
-		t.Run(row, func(t *testing.T) {
-			t.Parallel()
+		t.Run(row, bubbled(func(t *testing.T) {
 			ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
 			counter := testkit.NewCounter()
 			conf, at := fill(widgetConfig, ns, name), ns
@@ -59,68 +56,70 @@ func TestDeletionWaits(t *testing.T) {
 			if testkit.Find(t, configMaps, at, "a") != nil {
 				t.Error("the upstream went first")
 			}
-		})
+		}))
 	}
 }
 
 func TestDeletionWaitsByFewRequests(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	counter := testkit.NewCounter()
-	made(t, fill(widgetConfig, ns, name)+waiting, ns, counter)
-	quiet(t, counter)
-	counter.Reset()
-	testkit.Delete(t, widgets, ns, "a")
-	waitGone(t, widgets, ns, "a")
-	quiet(t, counter)
-	t.Logf("a deletion that waits: %d requests: %v", counter.Total(), counter.Snapshot())
-	if n := counter.Total(); n > 4 {
-		t.Errorf("%d requests: %v", n, counter.Snapshot())
-	}
-	if testkit.Find(t, configMaps, ns, "a") != nil {
-		t.Error("the downstream is still there")
-	}
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		counter := testkit.NewCounter()
+		made(t, fill(widgetConfig, ns, name)+waiting, ns, counter)
+		quiet(t, counter)
+		counter.Reset()
+		testkit.Delete(t, widgets, ns, "a")
+		waitGone(t, widgets, ns, "a")
+		quiet(t, counter)
+		t.Logf("a deletion that waits: %d requests: %v", counter.Total(), counter.Snapshot())
+		if n := counter.Total(); n > 4 {
+			t.Errorf("%d requests: %v", n, counter.Snapshot())
+		}
+		if testkit.Find(t, configMaps, ns, "a") != nil {
+			t.Error("the downstream is still there")
+		}
+	})
 }
 
 // What the watch has lost from sight is waited for all the same.
 func TestDeletionWaitsForTheUnseen(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	counter, faults := testkit.NewCounter(), testkit.NewFaults()
-	start(t, counter.Wrap(faults.Wrap(testkit.Config(t))), fill(widgetConfig, ns, name)+waiting).ready()
-	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-	waitCondition(t, widgets, ns, "a", "Ready", "True")
-	holdFor(t, ns, "a")
-	refusal := faults.Answer(500, testkit.On("PATCH", "configmaps"))
-	testkit.Patch(t, configMaps, ns, "a", "somebody", `{"metadata":{"labels":{"`+name+`.example.com/managed":null}}}`)
-	testkit.Eventually(t, patience, func() (bool, string) { return refusal.Hits() > 0, "not tried" })
-	testkit.Delete(t, widgets, ns, "a")
-	beforeIs(t, ns, "a", "Deleting", "ConfigMap "+ns+"/a")
-	letGo(t, ns, "a")
-	waitGone(t, widgets, ns, "a")
-	if testkit.Find(t, configMaps, ns, "a") != nil {
-		t.Error("the upstream went first")
-	}
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		counter, faults := testkit.NewCounter(), testkit.NewFaults()
+		start(t, counter.Wrap(faults.Wrap(testkit.Config(t))), fill(widgetConfig, ns, name)+waiting).ready()
+		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		holdFor(t, ns, "a")
+		refusal := faults.Answer(500, testkit.On("PATCH", "configmaps"))
+		testkit.Patch(t, configMaps, ns, "a", "somebody", `{"metadata":{"labels":{"`+name+`.example.com/managed":null}}}`)
+		testkit.Eventually(t, patience, func() (bool, string) { return refusal.Hits() > 0, "not tried" })
+		testkit.Delete(t, widgets, ns, "a")
+		beforeIs(t, ns, "a", "Deleting", "ConfigMap "+ns+"/a")
+		letGo(t, ns, "a")
+		waitGone(t, widgets, ns, "a")
+		if testkit.Find(t, configMaps, ns, "a") != nil {
+			t.Error("the upstream went first")
+		}
+	})
 }
 
 func TestDeletionWaitsButReleasesOrphans(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	counter := testkit.NewCounter()
-	made(t, with(fill(widgetConfig, ns, name), "deletionPolicy: Orphan")+waiting, ns, counter)
-	testkit.Delete(t, widgets, ns, "a")
-	waitGone(t, widgets, ns, "a")
-	if cm := testkit.Get(t, configMaps, ns, "a"); len(cm.GetLabels()) > 0 || len(cm.GetAnnotations()) > 0 || cm.GetDeletionTimestamp() != nil {
-		t.Errorf("it was not released: %v", cm.Object["metadata"])
-	}
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		counter := testkit.NewCounter()
+		made(t, with(fill(widgetConfig, ns, name), "deletionPolicy: Orphan")+waiting, ns, counter)
+		testkit.Delete(t, widgets, ns, "a")
+		waitGone(t, widgets, ns, "a")
+		if cm := testkit.Get(t, configMaps, ns, "a"); len(cm.GetLabels()) > 0 || len(cm.GetAnnotations()) > 0 || cm.GetDeletionTimestamp() != nil {
+			t.Errorf("it was not released: %v", cm.Object["metadata"])
+		}
+	})
 }
 
 // A config that comes to wait later gets its finalizer on what is in sync already, at one request for each upstream.
 func TestFinalizerComesLater(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct{ name, added string }{{"wait", waiting}, {"before", beforeText}} {
-		t.Run(row.name, func(t *testing.T) {
-			t.Parallel()
+		t.Run(row.name, bubbled(func(t *testing.T) {
 			ns, name := testkit.Namespace(t), testkit.Unique(t)
 			counter := testkit.NewCounter()
 			r := made(t, fill(widgetConfig, ns, name), ns, counter)
@@ -138,23 +137,24 @@ func TestFinalizerComesLater(t *testing.T) {
 			if n := counter.Mutating(); n != 1 {
 				t.Errorf("%d writes: %v", n, counter.Snapshot())
 			}
-		})
+		}))
 	}
 }
 
 // A delete that the API server refuses is reported, and the upstream keeps its finalizer.
 func TestRefusedDeleteIsReported(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	faults := testkit.NewFaults()
-	start(t, faults.Wrap(testkit.Config(t)), strings.Replace(fill(widgetConfig, ns, name), "events: None", "events: Warnings", 1)+waiting).ready()
-	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-	waitCondition(t, widgets, ns, "a", "Ready", "True")
-	refusal := faults.Answer(403, testkit.On("DELETE", "configmaps"))
-	testkit.Delete(t, widgets, ns, "a")
-	beforeIs(t, ns, "a", "Denied", "deleting configmaps")
-	waitEvent(t, ns, "a", "Denied", "config: ")
-	stays(t, ns)
-	refusal.Off()
-	waitGone(t, widgets, ns, "a")
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		faults := testkit.NewFaults()
+		start(t, faults.Wrap(testkit.Config(t)), strings.Replace(fill(widgetConfig, ns, name), "events: None", "events: Warnings", 1)+waiting).ready()
+		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		refusal := faults.Answer(403, testkit.On("DELETE", "configmaps"))
+		testkit.Delete(t, widgets, ns, "a")
+		beforeIs(t, ns, "a", "Denied", "deleting configmaps")
+		waitEvent(t, ns, "a", "Denied", "config: ")
+		stays(t, ns)
+		refusal.Off()
+		waitGone(t, widgets, ns, "a")
+	})
 }

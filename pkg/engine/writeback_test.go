@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package engine_test
 
 import (
@@ -60,33 +58,34 @@ const states = "SELECT group_concat(id || '=' || coalesce(state, '') || '(' || c
 
 // The state of a row is written when it changes, and not again: whatever that changes in the row, even what the template reads.
 func TestWriteBack(t *testing.T) {
-	t.Parallel()
-	ns, name, db := testkit.Namespace(t), testkit.Unique(t), newDatabase(t).withStates()
-	db.insert(1, `{"key": "one"}`)
-	db.insert(2, `{"key": "bad"}`)
-	conf := writeBackTo(db.config(ns, name))
-	conf = strings.Replace(conf, "SELECT id, name, data FROM", "SELECT id, name, data, state, message, updated FROM", 1)
-	conf = strings.Replace(conf, "      data: {{ .row.data }}", "      data:\n        key: {{ .row.data.key }}\n        updated: v{{ .row.updated | default 0 }}", 1)
-	conf = strings.Replace(conf, "downstreams:", "validate: [{rule: self.row.data.key != 'bad', message: it is bad}]\ndownstreams:", 1)
-	r := start(t, testkit.Config(t), conf).ready()
-	db.wait(states, "1=Ready(Ready:) 2=Failed(Invalid:Invalid value: it is bad)")
-	waitData(t, ns, app(1), "updated", "v"+db.text("SELECT updated FROM apps WHERE id = 1"))
-	quiet := func(want string) {
-		t.Helper()
-		never(t, func() (bool, string) {
-			n := db.text("SELECT count(*) FROM writes")
-			return n != want, n + " writes"
-		})
-	}
-	quiet("2")
-	db.exec(`UPDATE apps SET data = '{"key": "two"}' WHERE id = 2`)
-	db.wait(states, "1=Ready(Ready:) 2=Ready(Ready:)")
-	r.changeTo(name, strings.Replace(conf, "key: {{", "more: x\n        key: {{", 1))
-	waitData(t, ns, app(1), "more", "x")
-	quiet("3") // nothing is written again because of a reload
-	db.exec("DELETE FROM apps WHERE id = 1")
-	waitGone(t, configMaps, ns, app(1))
-	quiet("3")
+	inMemory(t, func(t *testing.T) {
+		ns, name, db := testkit.Namespace(t), testkit.Unique(t), newDatabase(t).withStates()
+		db.insert(1, `{"key": "one"}`)
+		db.insert(2, `{"key": "bad"}`)
+		conf := writeBackTo(db.config(ns, name))
+		conf = strings.Replace(conf, "SELECT id, name, data FROM", "SELECT id, name, data, state, message, updated FROM", 1)
+		conf = strings.Replace(conf, "      data: {{ .row.data }}", "      data:\n        key: {{ .row.data.key }}\n        updated: v{{ .row.updated | default 0 }}", 1)
+		conf = strings.Replace(conf, "downstreams:", "validate: [{rule: self.row.data.key != 'bad', message: it is bad}]\ndownstreams:", 1)
+		r := start(t, testkit.Config(t), conf).ready()
+		db.wait(states, "1=Ready(Ready:) 2=Failed(Invalid:Invalid value: it is bad)")
+		waitData(t, ns, app(1), "updated", "v"+db.text("SELECT updated FROM apps WHERE id = 1"))
+		quiet := func(want string) {
+			t.Helper()
+			never(t, func() (bool, string) {
+				n := db.text("SELECT count(*) FROM writes")
+				return n != want, n + " writes"
+			})
+		}
+		quiet("2")
+		db.exec(`UPDATE apps SET data = '{"key": "two"}' WHERE id = 2`)
+		db.wait(states, "1=Ready(Ready:) 2=Ready(Ready:)")
+		r.changeTo(name, strings.Replace(conf, "key: {{", "more: x\n        key: {{", 1))
+		waitData(t, ns, app(1), "more", "x")
+		quiet("3") // nothing is written again because of a reload
+		db.exec("DELETE FROM apps WHERE id = 1")
+		waitGone(t, configMaps, ns, app(1))
+		quiet("3")
+	})
 }
 
 // A write that fails is reported and repeated, and nothing else waits for it.
@@ -98,8 +97,7 @@ func TestWriteBackFails(t *testing.T) {
 		{"a row is refused", "CREATE TRIGGER refuse BEFORE UPDATE OF state ON apps WHEN NEW.id = 1 BEGIN SELECT RAISE(ABORT, 'not this one'); END",
 			"DROP TRIGGER refuse", "a trigger refused it"},
 	} {
-		t.Run(c.reason, func(t *testing.T) {
-			t.Parallel()
+		t.Run(c.reason, bubbled(func(t *testing.T) {
 			ns, name, db := testkit.Namespace(t), testkit.Unique(t), newDatabase(t).withStates()
 			db.insert(1, `{"key": "one"}`)
 			db.insert(2, `{"key": "one"}`)
@@ -129,7 +127,7 @@ func TestWriteBackFails(t *testing.T) {
 				n := metric(t, "corollary_source_write_backs_pending", name)
 				return n == 0, fmt.Sprintf("%v are pending", n)
 			})
-		})
+		}))
 	}
 }
 
@@ -155,24 +153,25 @@ func (l *logText) String() string {
 
 // Nothing is written outside of the tenure of the election.
 func TestWriteBackNeedsTheLead(t *testing.T) {
-	t.Parallel()
-	ns, name, db := testkit.Namespace(t), testkit.Unique(t), newDatabase(t).withStates()
-	db.insert(1, `{"key": "one"}`)
-	tenure := leadership.NewTenure("Lease test", time.Hour, logr.Discard())
-	startWith(t, testkit.Config(t), func(_ *config.Operator, o *engine.Options) { o.Tenure = tenure }, writeBackTo(db.config(ns, name))).ready()
-	waitApps(t, ns, name, 1, 1)
-	nothing := func(want string) {
-		t.Helper()
-		never(t, func() (bool, string) {
-			n := db.text("SELECT count(*) FROM writes")
-			return n != want, n + " writes"
-		})
-	}
-	nothing("0")
-	tenure.Renew(leadership.Now())
-	db.wait(states, "1=Ready(Ready:)")
-	tenure.End(fmt.Errorf("lost"))
-	db.insert(2, `{"key": "one"}`)
-	waitApps(t, ns, name, 1, 2)
-	nothing("1")
+	inMemory(t, func(t *testing.T) {
+		ns, name, db := testkit.Namespace(t), testkit.Unique(t), newDatabase(t).withStates()
+		db.insert(1, `{"key": "one"}`)
+		tenure := leadership.NewTenure("Lease test", time.Hour, logr.Discard())
+		startWith(t, testkit.Config(t), func(_ *config.Operator, o *engine.Options) { o.Tenure = tenure }, writeBackTo(db.config(ns, name))).ready()
+		waitApps(t, ns, name, 1, 1)
+		nothing := func(want string) {
+			t.Helper()
+			never(t, func() (bool, string) {
+				n := db.text("SELECT count(*) FROM writes")
+				return n != want, n + " writes"
+			})
+		}
+		nothing("0")
+		tenure.Renew(leadership.Now())
+		db.wait(states, "1=Ready(Ready:)")
+		tenure.End(fmt.Errorf("lost"))
+		db.insert(2, `{"key": "one"}`)
+		waitApps(t, ns, name, 1, 2)
+		nothing("1")
+	})
 }

@@ -22,6 +22,7 @@ type Cluster struct {
 	deliver      func(Watch, Event) Delivery
 	anyNamespace bool
 	clock        func() time.Time
+	uid          func(n int) types.UID
 
 	mu        sync.Mutex
 	resources map[schema.GroupVersionResource]*resource
@@ -30,7 +31,9 @@ type Cluster struct {
 	version, forgotten uint64
 	history            []change
 	watches            map[*stream]struct{}
-	lastID             int // of the uids and generated names
+	documents          map[schema.GroupVersion]*document // OpenAPI of custom kinds, created on first use
+	served             map[string]map[string]any         // the spec by which each CustomResourceDefinition is served, by its name
+	lastID             int                               // of the uids and generated names
 }
 
 // Option is an option of New.
@@ -52,17 +55,25 @@ func WithClock(now func() time.Time) Option {
 	return func(c *Cluster) { c.clock = now }
 }
 
+// WithUIDs sets the function that makes uids. n differs in every call; the default is the number itself, as the last digits.
+func WithUIDs(uid func(n int) types.UID) Option {
+	return func(c *Cluster) { c.uid = uid }
+}
+
 // New returns a cluster without objects, not even namespaces. It serves the built-in kinds and those of the
 // CustomResourceDefinitions, for example from kinds.Definitions.
 func New(definitions []*unstructured.Unstructured, options ...Option) (*Cluster, error) {
 	c := &Cluster{
 		deliver:   func(Watch, Event) Delivery { return Delivery{} },
 		clock:     time.Now,
+		uid:       func(n int) types.UID { return types.UID(fmt.Sprintf("00000000-0000-0000-0000-%012d", n)) },
 		resources: builtinResources(),
 		objects:   map[schema.GroupResource]map[types.NamespacedName]*unstructured.Unstructured{},
 		version:   1, // as in etcd: the first write makes 2, and no object ever has 1
 		forgotten: 1,
 		watches:   map[*stream]struct{}{},
+		documents: map[schema.GroupVersion]*document{},
+		served:    map[string]map[string]any{},
 	}
 	for _, o := range options {
 		o(c)
@@ -85,19 +96,9 @@ func (c *Cluster) Define(definitions ...*unstructured.Unstructured) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, definition := range definitions {
-		stored, served, err := readDefinition(definition, c.now())
-		if err != nil {
+		if err := c.define(definition); err != nil {
 			return fmt.Errorf("CustomResourceDefinition %q: %w", definition.GetName(), err)
 		}
-		for gvr, r := range c.resources {
-			if r.custom != nil && gvr.GroupResource() == served[0].GVR.GroupResource() {
-				delete(c.resources, gvr)
-			}
-		}
-		for _, r := range served {
-			c.resources[r.GVR] = r
-		}
-		c.put(c.resources[definitionsResource], stored)
 	}
 	return nil
 }
@@ -188,5 +189,5 @@ func nameOf(u *unstructured.Unstructured) types.NamespacedName {
 // newUID uses a counter, so that every run has the same uids.
 func (c *Cluster) newUID() types.UID {
 	c.lastID++
-	return types.UID(fmt.Sprintf("00000000-0000-0000-0000-%012d", c.lastID))
+	return c.uid(c.lastID)
 }

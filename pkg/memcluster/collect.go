@@ -70,6 +70,10 @@ func (c *Cluster) collectOne(at placed) string {
 	case u.GetDeletionTimestamp() == nil:
 	case at.resource.isNamespace():
 		return c.collectNamespace(at)
+	case at.resource.GVR == definitionsResource && len(c.objects[schema.ParseGroupResource(u.GetName())]) == 0:
+		if c.controlDefinition(u.GetName()); c.objects[definitionsResource.GroupResource()][nameOf(u)] == nil {
+			return "deleted"
+		}
 	default:
 		return c.collectOwner(at)
 	}

@@ -6,7 +6,6 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/managedfields"
@@ -15,27 +14,26 @@ import (
 	"github.com/corollary-dev/corollary/pkg/kinds"
 )
 
-// readDefinition returns a CustomResourceDefinition as it is stored after its kinds are served, and the kinds.
-func readDefinition(u *unstructured.Unstructured, now metav1.Time) (*unstructured.Unstructured, []*resource, error) {
+// parseDefinition parses a CustomResourceDefinition and sets its defaults.
+func parseDefinition(u *unstructured.Unstructured) (*apiextensionsv1.CustomResourceDefinition, error) {
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, crd); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	apiextensionsv1.SetDefaults_CustomResourceDefinition(crd)
 	apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(&crd.Spec)
-	if err := checkSupported(crd); err != nil {
-		return nil, nil, err
-	}
+	return crd, checkSupported(crd)
+}
+
+// resourcesOf returns the kinds that a CustomResourceDefinition serves.
+func resourcesOf(crd *apiextensionsv1.CustomResourceDefinition) ([]*resource, error) {
 	served, err := kinds.Defined(crd)
 	if err != nil {
-		return nil, nil, err
-	}
-	if len(served) == 0 {
-		return nil, nil, fmt.Errorf("no version is served: set served: true in one of them")
+		return nil, err
 	}
 	versions, err := kinds.Versions(crd)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	var resources []*resource
 	for _, k := range served {
@@ -43,14 +41,7 @@ func readDefinition(u *unstructured.Unstructured, now metav1.Time) (*unstructure
 		resources = append(resources, &resource{Kind: *k, singular: crd.Spec.Names.Singular, list: crd.Spec.Names.ListKind,
 			custom: versions[version], versions: versions, managers: map[string]*managedfields.FieldManager{}})
 	}
-	setEstablished(crd, now)
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(crd)
-	if err != nil {
-		return nil, nil, err
-	}
-	stored := &unstructured.Unstructured{Object: content}
-	stored.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
-	return stored, resources, nil
+	return resources, nil
 }
 
 func checkSupported(crd *apiextensionsv1.CustomResourceDefinition) error {
@@ -63,21 +54,6 @@ func checkSupported(crd *apiextensionsv1.CustomResourceDefinition) error {
 		}
 	}
 	return nil
-}
-
-// setEstablished sets the status of a definition whose kinds are served.
-func setEstablished(crd *apiextensionsv1.CustomResourceDefinition, now metav1.Time) {
-	crd.Status = apiextensionsv1.CustomResourceDefinitionStatus{AcceptedNames: crd.Spec.Names}
-	for _, v := range crd.Spec.Versions {
-		if v.Storage {
-			crd.Status.StoredVersions = []string{v.Name}
-		}
-	}
-	for condition, reason := range map[apiextensionsv1.CustomResourceDefinitionConditionType]string{
-		apiextensionsv1.NamesAccepted: "NoConflicts", apiextensionsv1.Established: "InitialNamesAccepted"} {
-		crd.Status.Conditions = append(crd.Status.Conditions, apiextensionsv1.CustomResourceDefinitionCondition{
-			Type: condition, Status: apiextensionsv1.ConditionTrue, Reason: reason, LastTransitionTime: now})
-	}
 }
 
 // coerce converts a custom resource to its schema, as the API server does when it reads one: metadata is reduced to

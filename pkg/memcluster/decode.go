@@ -8,6 +8,8 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -15,16 +17,25 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer/json"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/corollary-dev/corollary/pkg/offline"
 )
 
+// builtinTypes are the Go types of the built-in kinds. Those of client-go lack CustomResourceDefinitions.
+var builtinTypes = sync.OnceValue(func() *runtime.Scheme {
+	types := runtime.NewScheme()
+	utilruntime.Must(clientscheme.AddToScheme(types))
+	utilruntime.Must(apiextensionsv1.AddToScheme(types))
+	return types
+})
+
 // serializers are indexed by whether they are for custom kinds, and by media type.
 var serializers = sync.OnceValue(func() map[bool]map[string]runtime.Serializer {
 	out := map[bool]map[string]runtime.Serializer{}
 	for _, custom := range []bool{false, true} {
-		maker, typer := runtime.ObjectCreater(clientscheme.Scheme), runtime.ObjectTyper(clientscheme.Scheme)
+		maker, typer := runtime.ObjectCreater(builtinTypes()), runtime.ObjectTyper(builtinTypes())
 		if custom {
 			maker, typer = unstructuredscheme.NewUnstructuredCreator(), unstructuredscheme.NewUnstructuredObjectTyper()
 		}
@@ -99,11 +110,11 @@ func (c *call) read(optionsKind string) (*unstructured.Unstructured, options, er
 
 // normalize converts an object that an apply has merged to its stored form.
 func (r *resource) normalize(u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	if r.custom != nil {
-		_, err := r.coerce(u)
-		return u, err
+	if r.custom != nil { // undeclared fields were refused, and null is not a valid value
+		defaulting.Default(u.Object, r.custom.Structural)
+		return u, nil
 	}
-	object, err := clientscheme.Scheme.New(r.GVK)
+	object, err := builtinTypes().New(r.GVK)
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +129,7 @@ func (r *resource) blank() (*unstructured.Unstructured, error) {
 	if r.custom != nil {
 		return blank(r.GVK), nil
 	}
-	object, err := clientscheme.Scheme.New(r.GVK)
+	object, err := builtinTypes().New(r.GVK)
 	if err != nil {
 		return nil, err
 	}
@@ -133,6 +144,9 @@ func (r *resource) blank() (*unstructured.Unstructured, error) {
 
 // toUnstructured returns a built-in object with the defaults in its schema.
 func (r *resource) toUnstructured(object runtime.Object) (*unstructured.Unstructured, error) {
+	if r.GVR == definitionsResource {
+		builtinTypes().Default(object)
+	}
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {
 		return nil, err

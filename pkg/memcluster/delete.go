@@ -32,6 +32,10 @@ func (c *Cluster) delete(call *call) (any, int, error) {
 	if err := checkPreconditions(r, live, o.Preconditions); err != nil {
 		return nil, 0, err
 	}
+	if r.GVR == definitionsResource && live.GetDeletionTimestamp() == nil {
+		u, err := c.deleteDefinition(r, live, len(o.DryRun) > 0)
+		return u, http.StatusOK, err
+	}
 	u := live.DeepCopy()
 	u.SetFinalizers(r.deletionFinalizers(u.GetFinalizers(), o))
 	if len(u.GetFinalizers()) == 0 && !r.isNamespace() {

@@ -174,12 +174,17 @@ func (c *Cluster) document(gv schema.GroupVersion, needed bool) *document {
 	if known, ok := builtinDocuments.Load(gv); ok && !custom {
 		return known.(*document)
 	}
+	if known := c.documents[gv]; known != nil {
+		return known
+	}
 	if !custom && !needed {
 		return nil
 	}
 	d := &document{text: c.openapi(gv)}
 	d.hash = fmt.Sprintf("%X", sha512.Sum512(d.text))
-	if !custom {
+	if custom {
+		c.documents[gv] = d
+	} else {
 		builtinDocuments.Store(gv, d)
 	}
 	return d

@@ -2,11 +2,11 @@
 // no socket and no goroutine, and time is time.Now, so that it runs in a testing/synctest bubble.
 //
 // It serves discovery, OpenAPI v3, and objects of the built-in kinds and of custom kinds: get, list, watch, create, update, delete,
-// server-side apply, merge and JSON patches, the status subresource, dry runs. TestConformance compares it with a real kube-apiserver.
-// uids and generated names are counters, the same in each run. CollectGarbage runs the garbage collector and the namespace controller.
+// server-side apply, merge and JSON patches, the status subresource, dry runs. A CustomResourceDefinition that is written is served at once.
+// TestConformance compares it with a real kube-apiserver. uids and generated names are counters, the same in each run. CollectGarbage runs the garbage collector and the namespace controller.
 //
 // Unsupported requests get 501 and a message that begins "the cluster in memory does not support":
-//   - writing CustomResourceDefinitions by requests (call Define), conversion by webhooks, selectableFields
+//   - CustomResourceDefinitions with conversion by webhooks or selectableFields
 //   - authentication and authorization: everyone may do everything, and nobody can ask
 //   - strategic merge patches, deleting collections, subresources other than status, the paths /watch/
 //   - protobuf and CBOR (415, as for any unknown media type)
@@ -16,7 +16,8 @@
 // Missing without an error:
 //   - admission, webhooks, quotas, controllers
 //   - of built-in kinds: defaults that are not in their OpenAPI schema (a Deployment's replicas), values that the server allocates
-//     (a Service's clusterIP), validation other than that of metadata and types, graceful deletion, creation by an update; Events of
-//     the core group and of events.k8s.io are different objects
+//     (a Service's clusterIP), graceful deletion, creation by an update, validation other than that of metadata and types and of
+//     ConfigMaps and Secrets; names that two CustomResourceDefinitions claim; Events of the core group and of events.k8s.io are
+//     different objects
 //   - warnings, and the names of fields that were dropped from an object
 package memcluster

@@ -18,6 +18,10 @@ type masks struct {
 
 func newMasks() *masks { return &masks{names: map[string]string{}, counts: map[string]int{}} }
 
+func (m *masks) clone() *masks {
+	return &masks{names: maps.Clone(m.names), counts: maps.Clone(m.counts)}
+}
+
 func (m *masks) name(kind, value string) string {
 	if value == "" || value == "0" {
 		return value

@@ -348,7 +348,7 @@ func TestRefused(t *testing.T) {
 	cluster, client := memory(t)
 	applyTo(t, client, configMapsOf, configMap("a", "1"))
 	tests := []struct{ method, path, contentType, body, want string }{
-		{"POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", "", "{}", "call Define"},
+		{"POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", "", `{"spec": {"conversion": {"strategy": "Webhook"}}}`, "conversion by webhooks"},
 		{"POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", "", "{}", "authorization"},
 		{"PATCH", "/api/v1/namespaces/default/configmaps/a", string(types.StrategicMergePatchType), "{}", "strategic merge patches"},
 		{"DELETE", "/api/v1/namespaces/default/configmaps", "", "", "deleting collections"},

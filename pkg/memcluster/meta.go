@@ -97,6 +97,7 @@ func validateNew(call *call, u *unstructured.Unstructured) field.ErrorList {
 	} else {
 		errs = validation.ValidateObjectMetaAccessor(u, r.Namespaced, r.nameRule(), meta)
 		errs = append(errs, validateFinalizers(u, meta)...)
+		errs = append(errs, r.validateData(u, nil)...)
 	}
 	if len(errs) > 0 {
 		return errs
@@ -127,7 +128,8 @@ func validateUpdate(call *call, u, live *unstructured.Unstructured) field.ErrorL
 		return call.validate(u, live, errs)
 	}
 	errs = append(errs, validation.ValidateObjectMetaAccessor(u, r.Namespaced, r.nameRule(), meta)...)
-	return append(errs, validateFinalizers(u, meta)...)
+	errs = append(errs, validateFinalizers(u, meta)...)
+	return append(errs, r.validateData(u, live)...)
 }
 
 // validateFinalizers refuses finalizers of built-in kinds that are neither Kubernetes' own nor have a domain.

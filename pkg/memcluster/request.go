@@ -52,6 +52,9 @@ func (c *Cluster) serve(request *http.Request, body []byte) *http.Response {
 	if err != nil {
 		return failure(request, err)
 	}
+	if call.resource.GVR == definitionsResource && request.Method != http.MethodGet {
+		c.controlDefinition(call.name)
+	}
 	if watch, ok := answer.(*stream); ok {
 		return watchResponse(request, watch)
 	}
@@ -145,8 +148,6 @@ func (c *call) checkServed() error {
 		return unsupported("the subresource " + c.sub)
 	case c.sub != "" && (c.sub != "status" || !c.resource.HasStatus):
 		return c.notServed()
-	case c.http.Method != http.MethodGet && c.resource.GVR == definitionsResource:
-		return unsupported("writing CustomResourceDefinitions: call Define")
 	}
 	return nil
 }

@@ -68,7 +68,7 @@ type stream struct {
 	info      Watch // for WithDelivery
 	slim      bool  // only metadata
 	ctx       context.Context
-	closed    chan struct{} // by Close
+	closed    chan struct{} // by end
 	deadline  <-chan time.Time
 	woken     chan struct{} // has room for one: something was queued
 
@@ -251,9 +251,14 @@ func (w *stream) next() (next queued, ok bool) {
 func (w *stream) Close() error {
 	w.cluster.mu.Lock()
 	defer w.cluster.mu.Unlock()
-	if _, open := w.cluster.watches[w]; open {
-		delete(w.cluster.watches, w)
+	w.cluster.end(w)
+	return nil
+}
+
+// end ends a watch. What is queued can still be read.
+func (c *Cluster) end(w *stream) {
+	if _, open := c.watches[w]; open {
+		delete(c.watches, w)
 		close(w.closed)
 	}
-	return nil
 }

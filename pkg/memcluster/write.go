@@ -59,6 +59,9 @@ func (c *Cluster) insert(call *call, u *unstructured.Unstructured, o options) (*
 	if err := c.checkNamespace(call); err != nil {
 		return nil, err
 	}
+	if err := c.checkTerminating(call); err != nil {
+		return nil, err
+	}
 	r := call.resource
 	clearSystem(u)
 	u.SetUID(c.newUID())
@@ -71,6 +74,9 @@ func (c *Cluster) insert(call *call, u *unstructured.Unstructured, o options) (*
 		u.SetGeneration(1)
 	}
 	initNamespace(r, u)
+	if err := call.prepareDefinition(u); err != nil {
+		return nil, err
+	}
 	if errs := validateNew(call, u); len(errs) > 0 {
 		return nil, invalid(u, errs)
 	}
@@ -82,8 +88,11 @@ func (c *Cluster) insert(call *call, u *unstructured.Unstructured, o options) (*
 		return nil, err
 	}
 	u.SetResourceVersion("")
-	if o.dryRun {
+	if r.dropEmptyLists(u); o.dryRun {
 		return u, nil
+	}
+	if err := call.checkSize(u); err != nil {
+		return nil, err
 	}
 	return c.commit(r, nil, u), nil
 }
@@ -185,12 +194,18 @@ func (c *Cluster) replace(call *call, live, u *unstructured.Unstructured, o opti
 	}
 	dedupOwners(u)
 	u = r.prepareUpdate(u, live, call.sub)
+	if err := call.prepareDefinition(u); err != nil {
+		return nil, err
+	}
 	if errs := validateUpdate(call, u, live); len(errs) > 0 {
 		return nil, invalid(u, errs)
 	}
 	keepTimes(u, live)
-	if o.dryRun {
+	if r.dropEmptyLists(u); o.dryRun {
 		return u, nil
+	}
+	if err := call.checkSize(u); err != nil {
+		return nil, err
 	}
 	return c.finish(r, live, u), nil
 }
@@ -203,4 +218,40 @@ func (c *Cluster) finish(r *resource, live, u *unstructured.Unstructured) *unstr
 		return u
 	}
 	return c.commitChange(r, live, u)
+}
+
+// The limits of etcd for a request. An object grows beyond it by a large request, so others are not measured.
+const maxSize, largeRequest = 3 << 19, 1 << 16
+
+// checkSize refuses an object that etcd would not store.
+func (c *call) checkSize(u *unstructured.Unstructured) error {
+	if len(c.body) < largeRequest || len(encode(u)) <= maxSize {
+		return nil
+	}
+	return fmt.Errorf("etcdserver: request is too large")
+}
+
+// dropEmptyLists makes empty lists of built-in kinds null: they are stored in protobuf, which has none.
+func (r *resource) dropEmptyLists(u *unstructured.Unstructured) {
+	if r.custom == nil && r.GVR != definitionsResource {
+		dropEmptyLists(u.Object)
+	}
+}
+
+func dropEmptyLists(object map[string]any) {
+	for key, value := range object {
+		switch value := value.(type) {
+		case map[string]any:
+			dropEmptyLists(value)
+		case []any:
+			if len(value) == 0 {
+				object[key] = nil
+			}
+			for _, item := range value {
+				if item, ok := item.(map[string]any); ok {
+					dropEmptyLists(item)
+				}
+			}
+		}
+	}
 }

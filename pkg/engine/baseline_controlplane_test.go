@@ -1,0 +1,71 @@
+//go:build controlplane
+
+package engine_test
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/corollary-dev/corollary/internal/testkit"
+)
+
+// TestBaselineIsRecorded: what an apply returned outlives the process. Neither a restart nor a reload nor a takeover makes a
+// request or reverts anything.
+func TestBaselineIsRecorded(t *testing.T) {
+	t.Parallel()
+	for _, object := range spelled {
+		for _, how := range []string{"restart", "reload", "takeover"} {
+			t.Run(object.name+" "+how, func(t *testing.T) {
+				t.Parallel()
+				ns, name := testkit.Namespace(t), testkit.Unique(t)
+				conf := making(fill(widgetConfig, ns, name), object.apiVersion, object.kind, object.body)
+				if object.mutate {
+					mirror(t, ns, "configmaps", keyOf, `{apiVersion: v1, kind: ConfigMap, metadata: {name: PROBE}, data: {key: value}}`)
+				}
+				counter := testkit.NewCounter()
+				r := start(t, counter.Wrap(testkit.Config(t)), conf).ready()
+				testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+				up := waitDownstream(t, ns, "a", "InSync")
+				quiet(t, counter)
+				if n := counter.Total(); n > 4 { // a status that tells of progress, and one that tells of its end
+					t.Errorf("a new object takes %d requests: %v", n, counter.Snapshot())
+				}
+				if b := downstreamsOf(up)["config"]["baseline"]; b == nil || b == "" {
+					t.Errorf("no baseline is recorded: %v", downstreamsOf(up))
+				}
+				before := testkit.Get(t, object.gvr, ns, "a")
+				counter.Reset()
+				replaceBy(t, how, r, counter, name, conf)
+				quiet(t, counter)
+				if n := counter.Total(func(r testkit.Request) bool { return r.Resource != "widgets" || r.Mutating() }); n > 0 {
+					t.Errorf("a %s takes %d requests: %v", how, n, counter.Snapshot())
+				}
+				after := testkit.Get(t, object.gvr, ns, "a")
+				value, _, _ := unstructured.NestedString(after.Object, object.field...)
+				if after.GetResourceVersion() != before.GetResourceVersion() || value != object.value {
+					t.Errorf("a %s changed it: %v", how, after.Object)
+				}
+			})
+		}
+	}
+}
+
+// TestNoBaselineIsRecorded: where the status has no place for it, a restart applies such an object once, and then it rests.
+func TestNoBaselineIsRecorded(t *testing.T) {
+	t.Parallel()
+	ns, name := testkit.Namespace(t), testkit.Unique(t)
+	mirror(t, ns, "configmaps", keyOf, `{apiVersion: v1, kind: ConfigMap, metadata: {name: PROBE}, data: {key: value}}`)
+	conf := strings.Replace(fill(widgetConfig, ns, name), "  downstreams: .status.downstreams\n", "", 1)
+	counter := testkit.NewCounter()
+	r := start(t, counter.Wrap(testkit.Config(t)), conf).ready()
+	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+	waitData(t, ns, "a", "key", "mirror/value")
+	waitCondition(t, widgets, ns, "a", "Ready", "True")
+	quiet(t, counter)
+	r.halt()
+	start(t, counter.Wrap(testkit.Config(t)), conf).ready()
+	waitData(t, ns, "a", "key", "value")
+	quiet(t, counter)
+}
