@@ -66,7 +66,7 @@ func operate(t *testing.T, paths ...string) *operator {
 		t.Fatalf("the configs cannot run:\n%v", errs)
 	}
 	o := &operator{Counter: testkit.NewCounter(), t: t, account: grant(t, files)}
-	e, stop := launch(t, o.Wrap(o.account.config()), files)
+	e, stop := launch(t, o.Wrap(o.account.config(t)), files)
 	o.stop = stop
 	t.Cleanup(o.halt)
 	awaitReady(t, e)

@@ -75,8 +75,8 @@ func (a *account) mayBind(t *testing.T, files []*config.File) {
 }
 
 // config is a connection as the account.
-func (a *account) config() *rest.Config {
-	cfg := rest.CopyConfig(testkit.Config(a.t))
+func (a *account) config(t testing.TB) *rest.Config {
+	cfg := rest.CopyConfig(testkit.Config(t))
 	cfg.Impersonate = rest.ImpersonationConfig{UserName: a.user()}
 	return cfg
 }

@@ -145,7 +145,8 @@ func TestForgedStatusAtDeletion(t *testing.T) {
 	})
 }
 
-// Whoever may write the status of one upstream cannot have an object deleted by it that never bore a mark of ours.
+// TestForgedBeforeRecord: whoever may write the status of one upstream can hold its deletion, and cannot have an object deleted by it that
+// never had a mark of ours.
 func TestForgedBeforeRecord(t *testing.T) {
 	inMemory(t, func(t *testing.T) {
 		ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
@@ -159,6 +160,8 @@ func TestForgedBeforeRecord(t *testing.T) {
 				"namespace": other, "objectName": "theirs", "uid": string(cm.GetUID()), "state": "BeforeRunning"}}, "status", "downstreams")
 		}, "status")
 		testkit.Delete(t, widgets, ns, "a")
+		eventuallyCondition(t, ns, "a", "False", "", "theirs disappeared before it finished")
+		testkit.Patch(t, widgets, ns, "a", "somebody", `{"status":{"downstreams":[{"name":"deletion.before","state":"BeforeFinished"}]}}`, "status")
 		waitGone(t, widgets, ns, "a")
 		if testkit.Find(t, configMaps, other, "theirs") == nil {
 			t.Error("somebody else's object was deleted")

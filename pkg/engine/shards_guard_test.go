@@ -105,6 +105,7 @@ func TestShardsGuardLeaseDeleted(t *testing.T) {
 		a.give(t.Context(), 0)
 		failures.Store(2)
 		b.handler.MembersChanged()
+		a.ready() // an edit at a start counts
 		allActedFor(t, ns)
 	})
 }
