@@ -105,7 +105,7 @@ func TestShardsGuardLeaseDeleted(t *testing.T) {
 		a.give(t.Context(), 0)
 		failures.Store(2)
 		b.handler.MembersChanged()
-		a.ready() // an edit at a start counts
+		waitBoard(t, board, 2) // an edit before that counts
 		allActedFor(t, ns)
 	})
 }
