@@ -3,6 +3,7 @@ package memcluster
 import (
 	"fmt"
 	"slices"
+	"strconv"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
@@ -95,10 +96,16 @@ func (c *call) validate(u, old *unstructured.Unstructured, errs field.ErrorList)
 	return r.custom.ValidateWrite(c.http.Context(), u.Object, before, c.sub, errs)
 }
 
-// view returns an object at the version of the resource, which may differ from the version of its last write. The result must
+// isOlder reports whether an object was written before the definition of its kind was changed.
+func (r *resource) isOlder(u *unstructured.Unstructured) bool {
+	written, err := strconv.ParseUint(u.GetResourceVersion(), 10, 64)
+	return err == nil && written < r.redefined
+}
+
+// view returns an object at the version and with the schema of the resource, which may differ from those of its last write. The result must
 // not be changed.
 func (r *resource) view(u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	if u == nil || u.GetAPIVersion() == r.GVK.GroupVersion().String() {
+	if u == nil || u.GetAPIVersion() == r.GVK.GroupVersion().String() && !r.isOlder(u) {
 		return u, nil
 	}
 	if r.custom == nil {

@@ -118,7 +118,9 @@ func (c *Cluster) serveKinds(name string, spec map[string]any, resources []*reso
 		return r.custom != nil && gvr.GroupResource() == gr
 	})
 	for _, r := range resources {
-		c.resources[r.GVR] = r
+		if c.resources[r.GVR] = r; c.served[name] != nil {
+			r.redefined = c.version
+		}
 	}
 	clear(c.documents)
 	for w := range c.watches {

@@ -18,6 +18,7 @@ type resource struct {
 	singular, list string
 	custom         *kinds.Version   // nil for a built-in kind
 	versions       []*kinds.Version // the served versions of a custom kind
+	redefined      uint64           // the resourceVersion of the last change of a custom kind's definition; 0 if there was none
 	// managers are the field managers by subresource, created on first use.
 	managers map[string]*managedfields.FieldManager
 }
