@@ -37,6 +37,7 @@ func killedAtChanges(t *testing.T, binary string) {
 	ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
 	conf := elsewhere(fill(widgetConfig, ns, name), other, ns)
 	conf = replaceOnce(t, conf, "name: {{ .metadata.name }}", "name: {{ .spec.name }}")
+	conf += "guard: {maxDeleted: 100%}\n" // what is edited while it is dead counts at a start
 	p := newProgram(t, binary, conf)
 	story := follow(t, ns)
 
