@@ -43,7 +43,8 @@ func parse(u *unstructured.Unstructured, into any) bool {
 }
 
 func validateConfigMap(now, before *corev1.ConfigMap) field.ErrorList {
-	errs := validateImmutable(before.Immutable, now.Immutable, map[string][2]any{"data": {before.Data, now.Data}, "binaryData": {before.BinaryData, now.BinaryData}})
+	errs := validateImmutable(before.Immutable, now.Immutable, map[string][2]any{
+		"data": {before.Data, now.Data}, "binaryData": {before.BinaryData, now.BinaryData}})
 	size := 0
 	for key, value := range now.Data {
 		errs, size = append(errs, validateKey("data", key)...), size+len(value)

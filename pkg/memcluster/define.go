@@ -137,14 +137,17 @@ func (c *Cluster) serveKinds(name string, spec map[string]any, resources []*reso
 func (c *Cluster) setEstablished(crd *apiextensionsv1.CustomResourceDefinition) {
 	crd.Status.AcceptedNames = crd.Spec.Names
 	c.setCondition(crd, apiextensionsv1.NamesAccepted, apiextensionsv1.ConditionTrue, "NoConflicts", "no conflicts found")
-	c.setCondition(crd, apiextensionsv1.Established, apiextensionsv1.ConditionTrue, "InitialNamesAccepted", "the initial names have been accepted")
+	c.setCondition(crd, apiextensionsv1.Established, apiextensionsv1.ConditionTrue, "InitialNamesAccepted",
+		"the initial names have been accepted")
 }
 
 func (c *Cluster) setCondition(crd *apiextensionsv1.CustomResourceDefinition, kind apiextensionsv1.CustomResourceDefinitionConditionType,
 	status apiextensionsv1.ConditionStatus, reason, message string) {
 	condition := apiextensionsv1.CustomResourceDefinitionCondition{Type: kind, Status: status, Reason: reason, Message: message,
 		LastTransitionTime: c.now()}
-	i := slices.IndexFunc(crd.Status.Conditions, func(have apiextensionsv1.CustomResourceDefinitionCondition) bool { return have.Type == kind })
+	i := slices.IndexFunc(crd.Status.Conditions, func(have apiextensionsv1.CustomResourceDefinitionCondition) bool {
+		return have.Type == kind
+	})
 	if i < 0 {
 		crd.Status.Conditions = append(crd.Status.Conditions, condition)
 		return

@@ -54,8 +54,8 @@ func (r *resource) schema() (*spec.Schema, error) {
 }
 
 // withGeneration are the built-in kinds whose objects have a metadata.generation.
-var withGeneration = sets.New("CronJob", "CustomResourceDefinition", "DaemonSet", "Deployment", "DeviceClass", "DeviceTaintRule", "EndpointSlice",
-	"FlowSchema", "Ingress", "IngressClass", "Job", "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding",
+var withGeneration = sets.New("CronJob", "CustomResourceDefinition", "DaemonSet", "Deployment", "DeviceClass", "DeviceTaintRule",
+	"EndpointSlice", "FlowSchema", "Ingress", "IngressClass", "Job", "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding",
 	"MutatingWebhookConfiguration", "NetworkPolicy", "Pod", "PodDisruptionBudget", "PodTemplate", "PriorityClass",
 	"PriorityLevelConfiguration", "ReplicaSet", "ReplicationController", "ResourceSlice", "StatefulSet", "ValidatingAdmissionPolicy",
 	"ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration")
@@ -63,8 +63,8 @@ var withGeneration = sets.New("CronJob", "CustomResourceDefinition", "DaemonSet"
 func (r *resource) hasGeneration() bool { return r.custom != nil || withGeneration.Has(r.GVK.Kind) }
 
 // updatedByVersion are the built-in kinds whose updates must contain a resourceVersion.
-var updatedByVersion = sets.New("CSIDriver", "CSINode", "CSIStorageCapacity", "ClusterTrustBundle", "CustomResourceDefinition", "Lease", "LeaseCandidate",
-	"MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "MutatingWebhookConfiguration", "PodDisruptionBudget", "RuntimeClass",
+var updatedByVersion = sets.New("CSIDriver", "CSINode", "CSIStorageCapacity", "ClusterTrustBundle", "CustomResourceDefinition", "Lease",
+	"LeaseCandidate", "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "MutatingWebhookConfiguration", "PodDisruptionBudget", "RuntimeClass",
 	"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration", "VolumeAttachment")
 
 func (r *resource) requiresVersion() bool { return r.custom != nil || updatedByVersion.Has(r.GVK.Kind) }

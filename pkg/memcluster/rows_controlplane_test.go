@@ -29,7 +29,8 @@ func configMapWith(metadata, data string) string {
 }
 
 func conformance() []row {
-	return slices.Concat(writeRows(), applyRows(), customRows(), deleteRows(), readRows(), watchRows(), operationRows(), definitionRows(), dataRows())
+	return slices.Concat(writeRows(), applyRows(), customRows(), deleteRows(), readRows(), watchRows(),
+		operationRows(), definitionRows(), dataRows())
 }
 
 // writeRows returns the rows about POST, PUT and patches other than apply.
