@@ -64,8 +64,8 @@ func (r *resource) hasGeneration() bool { return r.custom != nil || withGenerati
 
 // updatedByVersion are the built-in kinds whose updates must contain a resourceVersion.
 var updatedByVersion = sets.New("CSIDriver", "CSINode", "CSIStorageCapacity", "ClusterTrustBundle", "CustomResourceDefinition", "Lease",
-	"LeaseCandidate", "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "MutatingWebhookConfiguration", "PodDisruptionBudget", "RuntimeClass",
-	"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration", "VolumeAttachment")
+	"LeaseCandidate", "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "MutatingWebhookConfiguration", "PodDisruptionBudget",
+	"RuntimeClass", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration", "VolumeAttachment")
 
 func (r *resource) requiresVersion() bool { return r.custom != nil || updatedByVersion.Has(r.GVK.Kind) }
 
