@@ -29,7 +29,7 @@ func TestBaselineIsRecorded(t *testing.T) {
 				testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 				up := waitDownstream(t, ns, "a", "InSync")
 				quiet(t, counter)
-				if n := counter.Total(); n > 4 { // a status that tells of progress, and one that tells of its end
+				if n := counter.Total(); n > 4 { // a status for its progress, and one for its end
 					t.Errorf("a new object takes %d requests: %v", n, counter.Snapshot())
 				}
 				if b := downstreamsOf(up)["config"]["baseline"]; b == nil || b == "" {

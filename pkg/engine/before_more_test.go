@@ -339,7 +339,7 @@ func TestBeforeOfAnotherConfig(t *testing.T) {
 				t.Fatal("the config is the same")
 			}
 			start(t, testkit.Config(t), changed).ready()
-			stalled(t, beforeIs(t, ns, "a", "BeforeRunning", "only doneWhen tells whether ConfigMap "+ns+"/a-drain has finished"))
+			stalled(t, beforeIs(t, ns, "a", "BeforeRunning", "only doneWhen knows whether ConfigMap "+ns+"/a-drain has finished"))
 			stays(t, ns)
 			passBefore(t, ns, "a")
 			waitGone(t, widgets, ns, "a")

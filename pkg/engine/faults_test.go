@@ -147,7 +147,7 @@ func TestKindComesAndGoes(t *testing.T) {
 		one := func(key string) {
 			t.Helper()
 			testkit.InstallCRDs(t, strings.ReplaceAll(lateCRD, "NAME", name))
-			testkit.Eventually(t, patience, func() (bool, string) { // discovery may still tell of the one before
+			testkit.Eventually(t, patience, func() (bool, string) { // discovery may still have the earlier one
 				_, err := testkit.TryApply(t, ns, "{apiVersion: "+name+".example.com/v1, kind: Late, metadata: {name: a}, spec: {data: {key: "+key+"}}}")
 				return err == nil, text(err)
 			})

@@ -13,7 +13,7 @@ func renamedAll(t *testing.T, conf string) string {
 }
 
 // TestGuardHoldsWhateverIsEdited: a change that waits for confirmation waits whatever anybody writes to the upstreams, and an edit from the
-// time when no process ran counts: it cannot be told from what the config has changed.
+// time when no process ran counts: nobody knows it apart from what the config has changed.
 func TestGuardHoldsWhateverIsEdited(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {

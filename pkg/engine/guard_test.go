@@ -97,7 +97,7 @@ func TestGuardAtReload(t *testing.T) {
 		})
 		waitEvent(t, "default", name, "GuardWaiting", "existing downstreams would be changed or deleted")
 		if changes, all := metric(t, "corollary_guard_changes", name), metric(t, "corollary_guard_existing", name); changes != 7 || all != 7 {
-			t.Errorf("the metrics tell of %v of %v", changes, all)
+			t.Errorf("the metrics count %v of %v", changes, all)
 		}
 
 		testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: confirmations}, data: {widgets: v1-somethingelse}}")
@@ -111,7 +111,7 @@ func TestGuardAtReload(t *testing.T) {
 			t.Errorf("all is well, but: %v", err)
 		}
 		if n := metric(t, "corollary_guard_changes", name); n != 0 {
-			t.Errorf("the metric still tells of %v changes", n)
+			t.Errorf("the metric still counts %v changes", n)
 		}
 
 		r.write("a.yaml", conf) // that one was never confirmed

@@ -211,7 +211,7 @@ func TestObserveLeavesThePreviousStatus(t *testing.T) {
 			status, reason, message := condition(testkit.Get(t, widgets, ns, "a"), "Shadow")
 			return status != "", reason + ": " + message
 		})
-		// Both say what stands at .status.downstreams, in words of their own: that is no reason for a war.
+		// Both write .status.downstreams, in words of their own: neither undoes the other forever.
 		never(t, func() (bool, string) {
 			status, reason, message := condition(testkit.Get(t, widgets, ns, "a"), "Ready")
 			return status != "True", "Ready is " + status + ": " + reason + ": " + message

@@ -300,11 +300,11 @@ func TestConditionOfPreviousManager(t *testing.T) {
 		}
 		for _, e := range up.GetManagedFields() {
 			if e.Manager == name {
-				t.Errorf("the manager of before has %s %s still", e.Operation, e.Subresource)
+				t.Errorf("the earlier manager has %s %s still", e.Operation, e.Subresource)
 			}
 		}
 		if n := counter.Snapshot()[writeStatus]; n != 2 {
-			t.Errorf("the status was written %d times, want once, and once for the manager of before", n)
+			t.Errorf("the status was written %d times, want once, and once for the earlier manager", n)
 		}
 	})
 }

@@ -111,7 +111,7 @@ func TestPromisedRequests(t *testing.T) {
 
 		counter.Reset()
 		r.halt()
-		// The API server tells of an upstream that is gone within this time of what it tells of its downstream, however busy.
+		// The watch of an upstream shows that it is gone within this time after that of its downstream does.
 		startWith(t, cfg, func(_ *config.Operator, o *engine.Options) { o.AfterDelete = patience }, conf).ready()
 		quiet(t, counter)
 		restart := counter.Snapshot()

@@ -136,7 +136,7 @@ func TestReloadRenamesTheManager(t *testing.T) {
 		}
 		for _, e := range cm.GetManagedFields() {
 			if e.Manager == name {
-				t.Errorf("the manager of before still has %s", e.Operation)
+				t.Errorf("the earlier manager still has %s", e.Operation)
 			}
 		}
 	})
@@ -159,7 +159,7 @@ func TestReloadKeepsAFinalizerInUse(t *testing.T) {
 		if err := r.Reloaded(nil); err == nil || !strings.Contains(err.Error(), "1 upstreams still have") || !strings.Contains(err.Error(), "conventions.previous.finalizer: "+old) {
 			t.Errorf("it says %v", err)
 		}
-		testkit.Patch(t, widgets, ns, "a", "somebody", `{"metadata":{"annotations":{"`+name+`.example.com/paused":"true"}}}`) // keeps the names of before
+		testkit.Patch(t, widgets, ns, "a", "somebody", `{"metadata":{"annotations":{"`+name+`.example.com/paused":"true"}}}`) // keeps the earlier names
 		r.write("a.yaml", replaceOnce(t, renamed, "conventions:\n", "conventions:\n  previous: {finalizer: "+old+"}\n"))
 		r.reload()
 		waitState(t, name, "Running")

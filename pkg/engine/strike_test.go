@@ -191,7 +191,7 @@ func strickenStories() []strickenStory {
 			s.until(func() (bool, string) {
 				up := s.upstream()
 				left := slices.ContainsFunc(up.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return e.Manager == s.name && e.Subresource == "status" })
-				return !left, fmt.Sprintf("the manager of before has fields of the status: %v", up.GetManagedFields())
+				return !left, fmt.Sprintf("the earlier manager has fields of the status: %v", up.GetManagedFields())
 			})
 		}}, life(near)...)},
 	}

@@ -38,13 +38,13 @@ func groupKindOf(r *status.Recorded) schema.GroupKind {
 	return schema.FromAPIVersionAndKind(r.APIVersion, r.Kind).GroupKind()
 }
 
-// EarlierBeforeLive is the live object of an earlier deletion.before, with what tells whether it has finished.
+// EarlierBeforeLive is the live object of an earlier deletion.before, with what says whether it has finished.
 func (p *Pipeline) EarlierBeforeLive(obj *unstructured.Unstructured) (*drift.Live, error) {
 	v := p.beforeView("status", "conditions")
 	return v.Live(obj)
 }
 
-// decideEarlier is about an object of an earlier deletion.before. The config has no doneWhen for it, so only a Job tells that it has
+// decideEarlier is about an object of an earlier deletion.before. The config has no doneWhen for it, so only a Job says that it has
 // finished: for kstatus, a Job that runs is as ready as one that is complete, and so is an object without a status.
 func (p *Pipeline) decideEarlier(r *status.Recorded, f BeforeFacts) Outcome {
 	live := f.Live
@@ -73,7 +73,7 @@ func (p *Pipeline) decideEarlier(r *status.Recorded, f BeforeFacts) Outcome {
 	case isJob:
 		o.State, o.Failed, o.Message = StateBeforeRunning, false, fmt.Sprintf("waiting for %s to finish", what)
 	default:
-		o.State, o.Message = StateBeforeRunning, fmt.Sprintf("only doneWhen tells whether %s has finished", what)
+		o.State, o.Message = StateBeforeRunning, fmt.Sprintf("only doneWhen knows whether %s has finished", what)
 	}
 	if o.State != StateBeforeFinished {
 		o.Message += fmt.Sprintf("; nothing is deleted, although the config has no deletion.before of this kind any more: put it back, "+

@@ -59,7 +59,7 @@ func TestDecideEarlierBefore(t *testing.T) {
 		{name: "never made, nothing known", reason: "likewise", record: job("Job", StateBeforeTimedOut, func(r *status.Recorded) { r.UID, r.ObjectName = "", "" }),
 			state: StateBeforeTimedOut, stalled: true, message: "Job was not created"},
 		{name: "of a kind that does not tell", reason: "without doneWhen, only a person knows", record: job("Dump", StateBeforeRunning, nil), facts: BeforeFacts{Live: live("Complete", false)},
-			state: StateBeforeRunning, stalled: true, message: "only doneWhen tells whether Dump apps/web-drain has finished"},
+			state: StateBeforeRunning, stalled: true, message: "only doneWhen knows whether Dump apps/web-drain has finished"},
 		{name: "that may not be read", reason: "the rights went with the key: it may run", record: job("Job", StateBeforeRunning, nil), facts: BeforeFacts{Unread: "jobs is forbidden"},
 			state: StateBeforeRunning, stalled: true, message: "is not known: jobs is forbidden; nothing is deleted"},
 		{name: "finished", reason: "a person has set the state, or it was recorded: the downstreams go", record: job("Job", StateBeforeFinished, nil), passed: true},

@@ -85,7 +85,7 @@ func (r *Reconciler) Count(ctx context.Context, ref pipeline.Ref, cleansUp bool)
 }
 
 // heldByGuard reports whether a decision must wait for the rest of its batch, or for a confirmation, whatever its author writes meanwhile:
-// an edit cannot be told from a change that follows from an input.
+// what follows from an edit and what from an input is not known apart.
 func (r *reconciliation) heldByGuard(ctx context.Context, d pipeline.Decision) bool {
 	if !r.Host.CountedByGuard(r.ref) && !r.isGoneRow() { // what a row that is gone leaves is counted in any case
 		return false
