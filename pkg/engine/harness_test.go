@@ -59,13 +59,6 @@ const patience = 2 * time.Minute
 // workers is how many upstreams of an operator are worked on at once.
 const workers = 4
 
-// aWhile is how long a test watches that something does not happen: at least as long as asked for, and long enough for a
-// busy machine to have done it several times over.
-func aWhile(t testing.TB, atLeast time.Duration) time.Duration {
-	t.Helper()
-	return atLeast
-}
-
 // widgetConfig makes a ConfigMap of each Widget in a namespace. NS and NAME are filled in by operatorFor; what a test
 // changes, it replaces or adds by text.
 const widgetConfig = `
