@@ -82,10 +82,20 @@ func (p *Pipeline) droppedKeys(in Input, o Outcome, replaced []*drift.Live) (goe
 			}
 		}
 	}
-	if len(goes) == 1 && o.Live != nil && o.Live.Hash == w.Hash && d.getsGenerated(o) {
-		return nil
+	if len(goes) == 1 && o.Live != nil && o.Live.Hash == w.Hash && d.lackingGenerated(o.Live) == 1 {
+		return nil // see RenamedKey
 	}
 	return goes
+}
+
+// lackingGenerated is how many generated values are made for a live object.
+func (d *Downstream) lackingGenerated(live *drift.Live) (n int) {
+	for k := range d.generated {
+		if _, made := d.generatedAt(live, k); made {
+			n++
+		}
+	}
+	return n
 }
 
 // secretKeys are the keys that a document and the generated values give; nil for another kind than Secret.

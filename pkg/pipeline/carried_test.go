@@ -10,6 +10,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
 
 // secretPipeline is a pipeline of Secrets, each with a generated password.
@@ -138,25 +139,30 @@ func TestDroppedKeys(t *testing.T) {
 		has          []string
 		lacks        bool // the generated key
 		renamed      bool // the Secret
+		more         int  // generated keys that are missing
 		observed     int64
 		lost         string
 	}{
-		{"a generated key was renamed, and nothing else", hash, []string{"old", "user"}, true, false, 2, ""},
-		{"a generated key was renamed, and something else has changed", other, []string{"old", "user"}, true, false, 2,
+		{"a generated key was renamed, and nothing else", hash, []string{"old", "user"}, true, false, 0, 2, ""},
+		{"a generated key was renamed, and something else has changed", other, []string{"old", "user"}, true, false, 0, 2,
 			"a new random value for data.password: data.old goes, which nothing gives any more"},
-		{"generated was removed", hash, []string{"old", "password", "user"}, false, false, 2, "data.old goes, which nothing gives any more"},
-		{"two keys were renamed", hash, []string{"old", "older", "user"}, true, false, 2, "data.old, data.older goes"},
-		{"the upstream was edited, which may remove what it gives", other, []string{"old", "password", "user"}, false, false, 1, ""},
-		{"another value", other, []string{"password", "user"}, false, false, 2, ""},
-		{"a generated key and the Secret were renamed", other, []string{"old", "user"}, true, true, 2,
+		{"a generated key was replaced by two", hash, []string{"old", "user"}, true, false, 1, 2, "data.old goes, which nothing gives any more"},
+		{"generated was removed", hash, []string{"old", "password", "user"}, false, false, 0, 2, "data.old goes, which nothing gives any more"},
+		{"two keys were renamed", hash, []string{"old", "older", "user"}, true, false, 0, 2, "data.old, data.older goes"},
+		{"the upstream was edited, which may remove what it gives", other, []string{"old", "password", "user"}, false, false, 0, 1, ""},
+		{"another value", other, []string{"password", "user"}, false, false, 0, 2, ""},
+		{"a generated key and the Secret were renamed", other, []string{"old", "user"}, true, true, 0, 2,
 			"a new random value for data.password: data.old goes, which nothing gives any more"},
-		{"a Secret was renamed", other, []string{"password", "user"}, false, true, 2, ""},
-		{"a new key", other, []string{"user"}, true, false, 2, ""},
+		{"a Secret was renamed", other, []string{"password", "user"}, false, true, 0, 2, ""},
+		{"a new key", other, []string{"user"}, true, false, 0, 2, ""},
 	} {
 		p := secretPipeline(1, false)
 		live := ourLive()
 		live.Hash, live.Secret, live.Initial = row.hash, &drift.Secret{Keys: row.has}, []drift.InitialField{{Present: !row.lacks, Ours: !row.lacks}}
-		p.Downstreams[0].View.Generated = 1
+		d := p.Downstreams[0]
+		d.generated = append(d.generated, make([]GeneratedField, row.more)...)
+		d.View.Generated, d.initial = 1+row.more, make([]fieldpath.Path, 1+row.more)
+		live.Initial = append(live.Initial, make([]drift.InitialField, row.more)...)
 		want := DesiredObject{Wanted: true, Target: target, Hash: hash, Sum: drift.Digest("new"), secret: &drift.Secret{Keys: []string{"password", "user"}}}
 		in := Input{Upstream: upstreamObject(), Selected: true, Now: now, Desired: &Desired{Objects: []DesiredObject{want}}, Facts: []Facts{{Live: live}}}
 		observed(in.Upstream, row.observed)
