@@ -88,10 +88,12 @@ endif
 
 test-long: controlplane tools ## run all tests with the race detector, those on a real API server included
 	$(GO) test $(RACE) -tags controlplane -timeout 0 $(PKG)
+	@if $(databases); then $(MAKE) --no-print-directory database-test LONG_RACE=$(RACE); fi
+	@if $(lockable); then $(MAKE) --no-print-directory locks-test LONG_RACE=$(RACE); fi
 
 locks-test: controlplane ## run two clusters with the lock services that are not Go; installs these by apt-get if they are missing
 	@$(lockable)
-	$(GO) test $(RACE) -tags controlplane,locks -count=1 -timeout $(TIMEOUT) -run 'ZooKeeper|DynamoDB' ./internal/clusters
+	$(GO) test $(LONG_RACE) -tags controlplane,locks -count=1 -timeout $(TIMEOUT) -run 'ZooKeeper|DynamoDB' ./internal/clusters
 
 chaos-clusters: controlplane ## inject 200 random faults (ROUNDS) into two clusters for each lock service, from SEED (1) on
 	@$(lockable)
@@ -184,7 +186,7 @@ image-test: controlplane ## build the image with buildah and run what is in it (
 
 database-test: controlplane ## test what reads databases with a real PostgreSQL and MariaDB, on loopback
 	@$(databases)
-	$(GO) test $(RACE) -tags controlplane,databases -count=1 -timeout $(TIMEOUT) -run 'Postgres|MySQL' ./internal/mariadb ./pkg/source ./pkg/engine \
+	$(GO) test $(LONG_RACE) -tags controlplane,databases -count=1 -timeout $(TIMEOUT) -run 'Postgres|MySQL' ./internal/mariadb ./pkg/source ./pkg/engine \
 		./internal/clusters
 
 # A release is built from its tag: `git checkout v1.2.3 && make dist`.
