@@ -55,7 +55,7 @@ server_tests = $(shell grep -rl --include='*_test.go' --exclude-dir=.git -e '^//
 	xargs sed -nE 's/^func ((Test|Fuzz|Example)[A-Za-z0-9_]*).*/\1/p' | sort -u | paste -sd '|')
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-clusters test test-long locks-test chaos-clusters chaos-shards clusters-picture sim sim-mutants test-server test-oldest lint vulncheck bench bench-operators bench-configs bench-shards bench-page cluster build image image-test database-test dist site fuzz golden tools controlplane
+.PHONY: help demo demo-clusters test test-long test-race locks-test chaos-clusters chaos-shards clusters-picture sim sim-mutants test-server test-oldest lint vulncheck bench bench-operators bench-configs bench-shards bench-page cluster build image image-test database-test dist site fuzz golden tools controlplane
 
 help:
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -70,30 +70,26 @@ demo-clusters: build ## show two clusters of which one is active: two control pl
 	@exec bin/demo-clusters
 
 # The race detector makes tests on a real API server several times slower: test-long has it in those, too.
-test: controlplane tools ## vet, and run all tests, those on a real API server included
+test: controlplane tools ## vet; the tests in memory, with the race detector; those that need a real API server
 	$(GO) vet -tags controlplane,image,databases,locks $(PKG)
 	@$(if $(RACE),,echo "no C compiler was found: the tests run without the race detector")
 	$(GO) test $(RACE) -vet=off -timeout $(TIMEOUT) $(PKG)
 	@echo '$(GO) test -tags controlplane ...: the tests that need a real API server'
 	@$(GO) test -tags controlplane -vet=off -timeout $(TIMEOUT) -run '^($(server_tests))$$$$' \
 		$(if $(filter ./...,$(PKG)),$(call folders,//go:build controlplane),$(PKG))
-ifeq ($(PKG),./...)
-	@if $(databases); then $(MAKE) --no-print-directory database-test; \
-		else echo "source.postgres and source.mysql are not tested: they need a PostgreSQL and a MariaDB, or root and an apt-get that brings them"; fi
-	@if $(testable); then $(MAKE) --no-print-directory image-test RUN='^TestImage$$$$'; \
-		else echo "the container image is not tested: it needs root, and buildah or an apt-get that brings it"; fi
-	@if $(lockable); then $(MAKE) --no-print-directory locks-test; \
-		else echo "ZooKeeper and DynamoDB are not tested: they need Debian's packages, or root and an apt-get that brings them, and npm"; fi
-endif
 
-test-long: controlplane tools ## run all tests with the race detector, those on a real API server included
+# Each runs alone, too, as .github/workflows/long.yml does.
+LONG = test-race test-oldest database-test locks-test image-test chaos-clusters chaos-shards sim fuzz
+
+test-long: ## run what takes hours or other software: race detector, oldest Kubernetes, databases, locks, image, chaos, simulation, fuzzing
+	@set -e; for target in $(LONG); do $(MAKE) --no-print-directory $$target; done
+
+test-race: controlplane tools ## run all tests with the race detector, those on a real API server included
 	$(GO) test $(RACE) -tags controlplane -timeout 0 $(PKG)
-	@if $(databases); then $(MAKE) --no-print-directory database-test LONG_RACE=$(RACE); fi
-	@if $(lockable); then $(MAKE) --no-print-directory locks-test LONG_RACE=$(RACE); fi
 
 locks-test: controlplane ## run two clusters with the lock services that are not Go; installs these by apt-get if they are missing
 	@$(lockable)
-	$(GO) test $(LONG_RACE) -tags controlplane,locks -count=1 -timeout $(TIMEOUT) -run 'ZooKeeper|DynamoDB' ./internal/clusters
+	$(GO) test $(RACE) -tags controlplane,locks -count=1 -timeout $(TIMEOUT) -run 'ZooKeeper|DynamoDB' ./internal/clusters
 
 chaos-clusters: controlplane ## inject 200 random faults (ROUNDS) into two clusters for each lock service, from SEED (1) on
 	@$(lockable)
@@ -182,11 +178,11 @@ image: ## build the container image IMAGE with docker, podman or buildah
 
 image-test: controlplane ## build the image with buildah and run what is in it (Linux, as root)
 	@$(testable)
-	$(GO) test -tags image -count=1 -timeout $(TIMEOUT) -run '$(RUN)' ./internal/image
+	$(GO) test -tags image -count=1 -timeout $(TIMEOUT) ./internal/image
 
 database-test: controlplane ## test what reads databases with a real PostgreSQL and MariaDB, on loopback
 	@$(databases)
-	$(GO) test $(LONG_RACE) -tags controlplane,databases -count=1 -timeout $(TIMEOUT) -run 'Postgres|MySQL' ./internal/mariadb ./pkg/source ./pkg/engine \
+	$(GO) test $(RACE) -tags controlplane,databases -count=1 -timeout $(TIMEOUT) -run 'Postgres|MySQL' ./internal/mariadb ./pkg/source ./pkg/engine \
 		./internal/clusters
 
 # A release is built from its tag: `git checkout v1.2.3 && make dist`.
