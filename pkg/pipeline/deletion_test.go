@@ -239,39 +239,6 @@ func TestDecideBefore(t *testing.T) {
 	}
 }
 
-func TestDecideWait(t *testing.T) {
-	orphan := func(op *config.Operator) { op.Downstreams[0].DeletionPolicy = config.DeletionOrphan }
-	for _, row := range []struct {
-		name, reason string
-		config       func(*config.Operator)
-		change       func(*Input)
-		left         int
-		action       Action
-		finalizer    FinalizerAction
-	}{
-		{name: "referenced", reason: "the collector would not begin before the upstream is gone", left: 1, action: ActionDelete},
-		{name: "terminating", reason: "it is waited for", change: func(in *Input) { in.Leftovers[0].Live.Deleting = true }, left: 1},
-		{name: "kept", reason: "it stays, without our marks", config: orphan, left: 1, action: ActionRelease},
-		{name: "nothing left", reason: "the upstream may go", change: func(in *Input) { in.Leftovers = nil }, finalizer: FinalizerRemove},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			in := deleted()
-			if row.change != nil {
-				row.change(&in)
-			}
-			p := onePipeline(func(op *config.Operator) {
-				if op.Deletion.Wait = true; row.config != nil {
-					row.config(op)
-				}
-			})
-			d := p.DecideDeletion(in)
-			if len(d.Leftovers) != row.left || d.Finalizer != row.finalizer || row.left > 0 && d.Leftovers[0].Action != row.action {
-				t.Errorf("%s: got %+v", row.reason, d)
-			}
-		})
-	}
-}
-
 // The object of deletion.before goes last: by its owner reference, or else by a request.
 func TestBeforeObjectGoesLast(t *testing.T) {
 	in := deleted()
@@ -394,31 +361,5 @@ func TestBeforeWhen(t *testing.T) {
 		if have := p.DesiredBefore(up, Inputs{}); have.Wanted || (have.Err == nil) != (want.Err == nil) {
 			t.Errorf("backup: %v: wanted is %v, error %v", spec, have.Wanted, have.Err)
 		}
-	}
-}
-
-func TestDecideDeletion(t *testing.T) {
-	orphan := func(op *config.Operator) { op.Downstreams[0].DeletionPolicy = config.DeletionOrphan }
-	annotated := ourLive()
-	annotated.Owners, annotated.OwnerMark = nil, "apps/web/"+string(upstreamUID)
-	for _, row := range []struct {
-		name   string
-		reason string
-		config func(*config.Operator)
-		live   *drift.Live
-		state  State
-		action Action
-	}{
-		{name: "referenced", reason: "the garbage collector does it", live: ourLive(), state: StateDelete},
-		{name: "annotated", reason: "nobody else does it", live: annotated, state: StateDelete, action: ActionDelete},
-		{name: "kept", reason: "Orphan takes the marks off", config: orphan, live: annotated, state: StateRelease, action: ActionRelease},
-		{name: "kept, with a reference", reason: "from before the policy changed: the reference must go before the upstream does", config: orphan, live: ourLive(), state: StateRelease, action: ActionRelease},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			d := onePipeline(row.config).DecideDeletion(Input{Upstream: upstreamObject(), Leftovers: []Owned{{Live: row.live, Certain: true}}})
-			if got := d.Leftovers[0]; got.State != row.state || got.Action != row.action {
-				t.Errorf("%s: got %s/%q, want %s/%q", row.reason, got.State, got.Action, row.state, row.action)
-			}
-		})
 	}
 }
