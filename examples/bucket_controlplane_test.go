@@ -12,8 +12,6 @@ import (
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
-var buckets = schema.GroupVersionResource{Group: "storage.example.com", Version: "v1", Resource: "buckets"}
-
 // TestBucket: drained, then deleted, and seen until then. The test is the operator that has the buckets, and the Jobs'
 // controller.
 func TestBucket(t *testing.T) {

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/corollary-dev/corollary/internal/controlplane"
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 )
@@ -22,7 +21,7 @@ func TestExamplesOnACluster(t *testing.T) {
 	for _, name := range []string{"platform", "team-a", "team-b"} {
 		testkit.Apply(t, "", "{apiVersion: v1, kind: Namespace, metadata: {name: "+name+"}}")
 	}
-	for gvr, control := range controllers(t) {
+	for gvr, control := range others(t) {
 		if gvr == replicaSets || gvr.Group == network("").Group { // what an example waits for before it makes the rest
 			testkit.NewMirror(t, gvr, func(u *unstructured.Unstructured) { control(u.DeepCopy()) })
 		}
@@ -106,22 +105,4 @@ func marks(u *unstructured.Unstructured) map[string]string {
 		out["owner "+owner.Kind] = owner.Name
 	}
 	return out
-}
-
-func documents(t *testing.T, path string) []*unstructured.Unstructured {
-	t.Helper()
-	list, err := controlplane.Documents(string(read(t, path)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return list
-}
-
-func marshal(t *testing.T, u *unstructured.Unstructured) string {
-	t.Helper()
-	text, err := u.MarshalJSON()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
 }

@@ -40,7 +40,7 @@ var (
 //
 // In the end, a restart takes no request, deletion leaves nothing, and creation makes all of it again as it was.
 func TestExamplesEdited(t *testing.T) {
-	stage := newStage(t)
+	stage := newStage(t, others(t), examples(t)...)
 	for _, e := range examples(t) {
 		t.Run(e.name(), func(t *testing.T) {
 			t.Parallel()

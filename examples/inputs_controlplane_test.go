@@ -11,12 +11,9 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
-
-var secrets = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 
 // TestPullSecret: every labeled Namespace has what the original has, byte for byte.
 func TestPullSecret(t *testing.T) {

@@ -150,23 +150,3 @@ func endJob(t *testing.T, ns, name string, well bool) {
 	t.Helper()
 	setStatus(t, jobs, ns, name, func(*unstructured.Unstructured) map[string]any { return jobStatus(well) })
 }
-
-// jobStatus is that of a Job which has ended.
-func jobStatus(well bool) map[string]any {
-	now := "2026-01-02T03:04:05Z"
-	conditions := func(kinds [2]string, reason, message string) []any {
-		var list []any
-		for _, kind := range kinds {
-			list = append(list, map[string]any{"type": kind, "status": "True", "reason": reason, "message": message,
-				"lastProbeTime": now, "lastTransitionTime": now})
-		}
-		return list
-	}
-	if well {
-		return map[string]any{"startTime": now, "completionTime": now, "succeeded": int64(1), "uncountedTerminatedPods": map[string]any{},
-			"ready": int64(0), "terminating": int64(0),
-			"conditions": conditions([2]string{"SuccessCriteriaMet", "Complete"}, "CompletionsReached", "Reached expected number of succeeded pods")}
-	}
-	return map[string]any{"startTime": now, "failed": int64(4), "uncountedTerminatedPods": map[string]any{}, "ready": int64(0), "terminating": int64(0),
-		"conditions": conditions([2]string{"FailureTarget", "Failed"}, "BackoffLimitExceeded", "Job has reached the specified backoff limit")}
-}

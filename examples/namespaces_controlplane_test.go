@@ -10,11 +10,7 @@ import (
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
-var (
-	networkPolicies = schema.GroupVersionResource{Group: "networking.k8s.io", Version: "v1", Resource: "networkpolicies"}
-	resourceQuotas  = schema.GroupVersionResource{Version: "v1", Resource: "resourcequotas"}
-	roleBindings    = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "rolebindings"}
-)
+var roleBindings = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "rolebindings"}
 
 // TestNamespaceDefaultDeny: what a Namespace has by its label it loses with it, also while nobody looks.
 func TestNamespaceDefaultDeny(t *testing.T) {

@@ -103,10 +103,10 @@ func (a *account) may(t *testing.T, r testkit.Request) bool {
 
 // lacked are the requests that were refused for the lack of a right. Admission answers 403 too, as in a namespace that is
 // going.
-func (o *operator) lacked() []string {
+func (a *account) lacked(t *testing.T, c *testkit.Counter) []string {
 	var list []string
-	for _, r := range o.Requests(func(r testkit.Request) bool { return r.Code == http.StatusForbidden }) {
-		if text := fmt.Sprintf("%s.%s in %q", r.Key(), r.Group, r.Namespace); !o.account.may(o.t, r) && !slices.Contains(list, text) {
+	for _, r := range c.Requests(func(r testkit.Request) bool { return r.Code == http.StatusForbidden }) {
+		if text := fmt.Sprintf("%s.%s in %q", r.Key(), r.Group, r.Namespace); !a.may(t, r) && !slices.Contains(list, text) {
 			list = append(list, text)
 		}
 	}
@@ -175,7 +175,9 @@ func TestRightsAreUsed(t *testing.T) {
 		t.Fatal(err)
 	}
 	testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: {app: web}}")
-	o := operate(t, path)
+	files := load(t, path)
+	a := grant(t, files)
+	o := operateAs(t, a, files)
 	testkit.Apply(t, ns, "{apiVersion: tools.example.com/v1beta1, kind: Appoperator, metadata: {name: a}, spec: {image: one, tag: a}}")
 	await(t, upstreams, ns, "a", ready("True", "Ready", ""))
 	for range 2 { // equal events are counted up in the first
@@ -197,19 +199,19 @@ func TestRightsAreUsed(t *testing.T) {
 	o.idle()
 
 	testkit.Eventually(t, patience, func() (bool, string) { // events are sent when they are sent
-		list := o.superfluous()
+		list := a.superfluous(o.Requests())
 		return len(list) == 0, strings.Join(list, "\n")
 	})
 }
 
 // superfluous are the rights that were granted and not asked for, in words.
-func (o *operator) superfluous() []string {
+func (a *account) superfluous(requests []testkit.Request) []string {
 	asked := map[string]bool{}
-	for _, r := range o.Requests() {
+	for _, r := range requests {
 		asked[r.Key()+"."+r.Group] = true
 	}
 	var list []string
-	for _, g := range o.account.rights.Grants {
+	for _, g := range a.rights.Grants {
 		for _, rule := range g.Rules {
 			for _, verb := range rule.Verbs {
 				verb = strings.ToUpper(verb)

@@ -12,7 +12,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -32,17 +31,17 @@ import (
 const collectionDelay = 20 * time.Millisecond
 
 // Run runs a test in parallel with others, as Test does.
-func Run(t *testing.T, crds string, test func(t *testing.T)) {
+func Run(t *testing.T, crds []string, test func(t *testing.T)) {
 	t.Helper()
 	t.Parallel()
 	Test(t, crds, test)
 }
 
-// Test runs a test on an API server of its own that has the CRDs in the *.yaml files of a directory. The garbage collector and
-// the namespace controller run. The test must not call t.Run or t.Parallel.
-func Test(t *testing.T, crds string, test func(t *testing.T)) {
+// Test runs a test on an API server of its own that has the CRDs in these files. The garbage collector and the
+// namespace controller run. The test must not call t.Run or t.Parallel.
+func Test(t *testing.T, crds []string, test func(t *testing.T)) {
 	t.Helper()
-	definitions := Definitions(t, crds)
+	definitions := Definitions(t, crds...)
 	synctest.Test(t, func(t *testing.T) {
 		cluster, err := memcluster.New(definitions, memcluster.WithUIDs(scattered))
 		if err != nil {
@@ -125,13 +124,9 @@ func send(next http.RoundTripper, request *http.Request) (*http.Response, error)
 	}
 }
 
-// Definitions reads the CRDs in the *.yaml files of a directory.
-func Definitions(t testing.TB, dir string) (definitions []*unstructured.Unstructured) {
+// Definitions reads the CRDs in files.
+func Definitions(t testing.TB, paths ...string) (definitions []*unstructured.Unstructured) {
 	t.Helper()
-	paths, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, path := range paths {
 		text, err := os.ReadFile(path)
 		if err != nil {

@@ -39,13 +39,22 @@ var (
 // inMemory runs a test against an API server in memory, in virtual time, in parallel with others.
 func inMemory(t *testing.T, test func(t *testing.T)) {
 	t.Helper()
-	bubble.Run(t, "testdata/crds", test)
+	bubble.Run(t, crdFiles(t), test)
 }
 
 // inTurn is inMemory, but not in parallel: for a test of what the whole process has, and for subtests that are in parallel already.
 func inTurn(t *testing.T, test func(t *testing.T)) {
 	t.Helper()
-	bubble.Test(t, "testdata/crds", test)
+	bubble.Test(t, crdFiles(t), test)
+}
+
+func crdFiles(t *testing.T) []string {
+	t.Helper()
+	paths, err := filepath.Glob("testdata/crds/*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return paths
 }
 
 // bubbled is inMemory for t.Run.

@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package examples_test
 
 import (
@@ -16,6 +14,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/corollary-dev/corollary/internal/controlplane"
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
@@ -24,13 +23,17 @@ import (
 const patience = testkit.Patience
 
 var (
-	namespaces  = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
-	configMaps  = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
-	pods        = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
-	deployments = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
-	replicaSets = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "replicasets"}
-	cronJobs    = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "cronjobs"}
-	jobs        = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}
+	namespaces      = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
+	configMaps      = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	pods            = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+	deployments     = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
+	replicaSets     = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "replicasets"}
+	cronJobs        = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "cronjobs"}
+	secrets         = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+	buckets         = schema.GroupVersionResource{Group: "storage.example.com", Version: "v1", Resource: "buckets"}
+	networkPolicies = schema.GroupVersionResource{Group: "networking.k8s.io", Version: "v1", Resource: "networkpolicies"}
+	resourceQuotas  = schema.GroupVersionResource{Version: "v1", Resource: "resourcequotas"}
+	jobs            = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}
 )
 
 // platform is a resource of the group that the examples' own kinds are in.
@@ -166,4 +169,22 @@ func awaitState(t *testing.T, operator, downstream, state string) {
 		}
 		return false, fmt.Sprintf("no downstream is %v", want)
 	})
+}
+
+func documents(t *testing.T, path string) []*unstructured.Unstructured {
+	t.Helper()
+	list, err := controlplane.Documents(string(read(t, path)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+func marshal(t *testing.T, u *unstructured.Unstructured) string {
+	t.Helper()
+	text, err := u.MarshalJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }

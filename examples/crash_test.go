@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package examples_test
 
 import (
@@ -13,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/corollary-dev/corollary/internal/bubble"
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
@@ -242,21 +241,30 @@ func (b *sandbox) disturbed(strike *testkit.Strike, want *course) {
 	}
 }
 
+// alone runs a test with an example's sandbox on an API server of its own.
+func (e example) alone(t *testing.T, test func(b *sandbox)) {
+	t.Helper()
+	bubble.Test(t, e.crds(), func(t *testing.T) {
+		test(newStage(t, everybody(t), e).sandbox(t, e))
+	})
+}
+
 // TestExamplesStricken runs the story of each example once for each write of its operators, which are killed right before or
 // after it and started again. All ends as if nothing had happened, and nothing is created twice.
 func TestExamplesStricken(t *testing.T) {
-	stage := newStage(t)
+	t.Parallel()
 	for _, e := range examples(t) {
 		t.Run(e.name(), func(t *testing.T) {
 			t.Parallel()
 			var want *course
 			testkit.EachWrite(t, testkit.Deaths, func(t *testing.T, strike *testkit.Strike) {
-				b := stage.sandbox(t, e)
-				if want == nil {
-					want = b.undisturbed(strike)
-					return
-				}
-				b.disturbed(strike, want)
+				e.alone(t, func(b *sandbox) {
+					if want == nil {
+						want = b.undisturbed(strike)
+						return
+					}
+					b.disturbed(strike, want)
+				})
 			})
 		})
 	}
@@ -264,26 +272,29 @@ func TestExamplesStricken(t *testing.T) {
 
 // TestExamplesRestart: a restart over objects in sync asks the API server nothing about any of them, and writes nothing.
 func TestExamplesRestart(t *testing.T) {
-	stage := newStage(t)
+	t.Parallel()
 	for _, e := range examples(t) {
 		t.Run(e.name(), func(t *testing.T) {
 			t.Parallel()
-			b := stage.sandbox(t, e)
-			o, stop := b.runUntilIdle()
-			steps := b.steps()
-			for i, step := range steps {
-				step(b)
-				b.waitReady(i == 0, i == len(steps)-1)
-				o.idle()
-				stop()
-				o, stop = b.runUntilIdle()
-				if asked := o.Requests(aboutObjects); len(asked) > 0 {
-					t.Errorf("after step %d a restart costs %v", i, asked)
-				}
-			}
-			stop()
+			e.alone(t, (*sandbox).restarts)
 		})
 	}
+}
+
+func (b *sandbox) restarts() {
+	o, stop := b.runUntilIdle()
+	steps := b.steps()
+	for i, step := range steps {
+		step(b)
+		b.waitReady(i == 0, i == len(steps)-1)
+		o.idle()
+		stop()
+		o, stop = b.runUntilIdle()
+		if asked := o.Requests(aboutObjects); len(asked) > 0 {
+			b.t.Errorf("after step %d a restart costs %v", i, asked)
+		}
+	}
+	stop()
 }
 
 // runUntilIdle runs the example's operators until they have nothing more to do, and counts their requests.

@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package examples_test
 
 import (
@@ -50,25 +48,32 @@ type sandbox struct {
 	least int
 }
 
-func newStage(t *testing.T) *stage {
+// newStage watches the kinds of examples, and runs the controllers of others.
+func newStage(t *testing.T, controllers controllers, list ...example) *stage {
 	t.Helper()
 	cluster, err := kinds.Live(testkit.Config(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := &stage{cluster: cluster, mirrors: map[schema.GroupVersionResource]*testkit.Mirror{}}
-	for gvr, control := range controllers(t) {
+	watch := func(gvr schema.GroupVersionResource) {
+		if s.mirrors[gvr] != nil {
+			return
+		}
+		control := controllers[gvr]
 		s.mirrors[gvr] = testkit.NewMirror(t, gvr, func(u *unstructured.Unstructured) {
-			if strings.HasPrefix(u.GetNamespace(), "testexamples") {
+			if control != nil && strings.HasPrefix(u.GetNamespace(), "testexamples") {
 				control(u.DeepCopy())
 			}
 		})
 	}
-	for _, e := range examples(t) {
+	watch(namespaces)
+	if controllers[deployments] == nil { // kube-controller-manager creates these
+		watch(replicaSets)
+	}
+	for _, e := range list {
 		for _, k := range s.kindsOf(t, e.load(t)) {
-			if s.mirrors[k.GVR] == nil {
-				s.mirrors[k.GVR] = testkit.NewMirror(t, k.GVR, nil)
-			}
+			watch(k.GVR)
 		}
 	}
 	return s

@@ -1,8 +1,7 @@
-//go:build controlplane
-
 package examples_test
 
 import (
+	"cmp"
 	"fmt"
 	"testing"
 
@@ -29,13 +28,37 @@ func network(resource string) schema.GroupVersionResource {
 
 // controllers are what other controllers do with an object at each change: all goes well at once. What fails is done at the
 // next look.
-func controllers(t *testing.T) map[schema.GroupVersionResource]func(u *unstructured.Unstructured) {
+type controllers map[schema.GroupVersionResource]func(u *unstructured.Unstructured)
+
+// reporter returns what writes the status of an object.
+func reporter(t *testing.T) func(gvr schema.GroupVersionResource, u *unstructured.Unstructured, status map[string]any) {
 	t.Helper()
 	client := testkit.Dynamic(t)
-	report := func(gvr schema.GroupVersionResource, u *unstructured.Unstructured, status map[string]any) {
+	return func(gvr schema.GroupVersionResource, u *unstructured.Unstructured, status map[string]any) {
 		u.Object["status"] = status
 		_, _ = client.Resource(gvr).Namespace(u.GetNamespace()).UpdateStatus(t.Context(), u, metav1.UpdateOptions{FieldManager: "controller"})
 	}
+}
+
+// everybody are all controllers, where no kube-controller-manager runs.
+func everybody(t *testing.T) controllers {
+	t.Helper()
+	all, report := others(t), reporter(t)
+	all[deployments] = func(u *unstructured.Unstructured) {
+		if at(u, ".status.observedGeneration") == u.GetGeneration() {
+			return
+		}
+		n := cmp.Or(at(u, ".spec.replicas"), any(int64(1)))
+		report(deployments, u, map[string]any{"observedGeneration": u.GetGeneration(), "replicas": n, "updatedReplicas": n, "readyReplicas": n, "availableReplicas": n,
+			"conditions": []any{map[string]any{"type": "Available", "status": "True"}, map[string]any{"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable"}}})
+	}
+	return all
+}
+
+// others are the controllers beside those of kube-controller-manager.
+func others(t *testing.T) controllers {
+	t.Helper()
+	client, report := testkit.Dynamic(t), reporter(t)
 	hold := func(gvr schema.GroupVersionResource, u *unstructured.Unstructured, finalizers ...string) {
 		u.SetFinalizers(finalizers)
 		_, _ = client.Resource(gvr).Namespace(u.GetNamespace()).Update(t.Context(), u, metav1.UpdateOptions{FieldManager: "controller"})
@@ -48,7 +71,7 @@ func controllers(t *testing.T) map[schema.GroupVersionResource]func(u *unstructu
 			}
 		}
 	}
-	return map[schema.GroupVersionResource]func(u *unstructured.Unstructured){
+	return controllers{
 		network("vpcs"):           provide("vpcs", "vpc-1"),
 		network("subnets"):        provide("subnets", "subnet-1"),
 		network("securitygroups"): provide("securitygroups", "sg-1"),
@@ -95,4 +118,24 @@ func controllers(t *testing.T) map[schema.GroupVersionResource]func(u *unstructu
 			}
 		},
 	}
+}
+
+// jobStatus is that of a Job which has ended.
+func jobStatus(well bool) map[string]any {
+	now := "2026-01-02T03:04:05Z"
+	conditions := func(kinds [2]string, reason, message string) []any {
+		var list []any
+		for _, kind := range kinds {
+			list = append(list, map[string]any{"type": kind, "status": "True", "reason": reason, "message": message,
+				"lastProbeTime": now, "lastTransitionTime": now})
+		}
+		return list
+	}
+	if well {
+		return map[string]any{"startTime": now, "completionTime": now, "succeeded": int64(1), "uncountedTerminatedPods": map[string]any{},
+			"ready": int64(0), "terminating": int64(0),
+			"conditions": conditions([2]string{"SuccessCriteriaMet", "Complete"}, "CompletionsReached", "Reached expected number of succeeded pods")}
+	}
+	return map[string]any{"startTime": now, "failed": int64(4), "uncountedTerminatedPods": map[string]any{}, "ready": int64(0), "terminating": int64(0),
+		"conditions": conditions([2]string{"FailureTarget", "Failed"}, "BackoffLimitExceeded", "Job has reached the specified backoff limit")}
 }
