@@ -69,11 +69,17 @@ demo-clusters: build ## show two clusters of which one is active: two control pl
 	@$(GO) build -o bin/demo-clusters ./hack/clusters
 	@exec bin/demo-clusters
 
-# The race detector makes tests on a real API server several times slower: test-long has it in those, too.
+# With the race detector, tests on a real API server and those that compare texts, one after the other, take several times as long
+# and find nothing: only test-race has it in those.
+plain   = $(shell $(GO) list $(PKG) | grep -xE '$(MODULE)/(docs|examples|internal/house|pkg/(backup|cli|convert|generate))')
+racing  = $(shell $(GO) list $(PKG) | grep -vxE '$(MODULE)/(docs|examples|internal/house|pkg/(backup|cli|convert|generate))')
+
 test: controlplane tools ## vet; the tests in memory, with the race detector; those that need a real API server
 	$(GO) vet -tags controlplane,image,databases,locks $(PKG)
 	@$(if $(RACE),,echo "no C compiler was found: the tests run without the race detector")
-	$(GO) test $(RACE) -vet=off -timeout $(TIMEOUT) $(PKG)
+	@echo '$(GO) test $(RACE) ...: the tests in memory'
+	@$(if $(racing),$(GO) test $(RACE) -vet=off -timeout $(TIMEOUT) $(racing))
+	@$(if $(plain),$(GO) test -vet=off -timeout $(TIMEOUT) $(plain))
 	@echo '$(GO) test -tags controlplane ...: the tests that need a real API server'
 	@$(GO) test -tags controlplane -vet=off -timeout $(TIMEOUT) -run '^($(server_tests))$$$$' \
 		$(if $(filter ./...,$(PKG)),$(call folders,//go:build controlplane),$(PKG))
