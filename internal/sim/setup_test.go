@@ -141,9 +141,11 @@ func (s *Setup) config(v variant) string {
 	s.deletion(line)
 	line("status:\n  conditions: {ready: Ready, valid: Valid, reconciling: Reconciling, stalled: Stalled}")
 	line("  downstreams: .status.downstreams")
+	maxChanged := ""
 	if s.Guard {
-		line("guard: {maxDeleted: 100%%, maxChanged: 100%%}")
+		maxChanged = ", maxChanged: 100%%"
 	}
+	line("guard: {maxDeleted: 100%%" + maxChanged + "}") // nobody confirms here
 	line("events: None\nresyncPeriod: 3m\nretry: {minDelay: 1s, maxDelay: 10s}")
 	switch v.broken {
 	case 1:

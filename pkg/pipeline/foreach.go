@@ -203,8 +203,11 @@ func (p *Pipeline) recordLeft(recorded []status.Recorded, left []Outcome, w *Des
 	}
 	for _, o := range left {
 		d := p.Downstreams[o.Downstream]
-		if d.Several() && !has(d.Name, o.Target) {
-			recorded = append(recorded, p.recordedOf(d, o.Target, o.UID, o.Live.Hash, string(o.State)))
+		switch r := p.recordedOf(d, o.Target, o.UID, o.Live.Hash, string(o.State)); {
+		case d.Several() && !has(d.Name, o.Target):
+			recorded = append(recorded, r)
+		case !d.Several() && o.Live.Unselected: // a watch shows its successor; only the record finds this one
+			recorded = append(slices.DeleteFunc(recorded, func(have status.Recorded) bool { return have.Name == d.Name }), r)
 		}
 	}
 	for _, d := range p.Downstreams {

@@ -4,11 +4,13 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/status"
 )
 
 // What was set as fields of an object of others is no proof that the object is ours, whoever records its uid, unless the downstream still
@@ -105,6 +107,27 @@ func TestStandsForWanted(t *testing.T) {
 			if got := p.Decide(in).Leftovers[0]; got.Action != ActionDelete {
 				t.Errorf("%s, not selected: %s %q: %s", row.reason, got.State, got.Action, got.Message)
 			}
+		}
+	}
+}
+
+// Of an object that is to go and the one that has replaced it, the status records the one that no watch shows: after a restart, nothing
+// else knows of it.
+func TestRecordsWhatNoWatchShows(t *testing.T) {
+	for _, unselected := range []bool{true, false} {
+		p := onePipeline(nil)
+		p.Storable = status.Probe(nil)
+		p.downstreamsPath = mustPath(t, ".status.downstreams")
+		in, old := inSyncInput(), ourLive()
+		old.Name, old.UID, old.Unselected = "old", "live-0", unselected
+		in.Leftovers = []Owned{{Live: old, Certain: true, Recorded: true}}
+		in.Upstream.SetAnnotations(map[string]string{"tools.example.com/paused": "true"})
+		d := p.Decide(in)
+		in.Upstream.Object["status"] = p.Report(t.Context(), in.Upstream, Inputs{}, in.Desired,
+			[]Result{{Outcome: d.Outcomes[0], Live: in.Facts[0].Live}}, d.Leftovers, metav1.NewTime(now)).Status
+		want := map[bool]types.UID{true: "live-0", false: liveUID}[unselected]
+		if r := p.Recorded(in.Upstream); len(r) != 1 || r[0].UID != want {
+			t.Errorf("unselected is %v: recorded is %+v, want %s", unselected, r, want)
 		}
 	}
 }

@@ -218,14 +218,20 @@ func mayHaveSucceeded(err error) bool {
 
 // rememberResponse remembers an object as the API server returned it.
 func (r *reconciliation) rememberResponse(k int, obj *unstructured.Unstructured) error {
-	d := r.downstream(k)
-	live, err := d.View.Live(obj)
-	if err != nil {
-		return err
+	live, err := r.liveOf(r.downstream(k), obj)
+	if err == nil {
+		r.remember(k, obj, live)
 	}
-	live.Unselected = !d.Selector.AsSelector().Matches(labelsOf(obj)) || r.lacksShard(labelsOf(obj))
-	r.remember(k, obj, live)
-	return nil
+	return err
+}
+
+// liveOf views an object that a request returned: no watch may show it.
+func (r *reconciliation) liveOf(d *pipeline.Downstream, obj *unstructured.Unstructured) (*drift.Live, error) {
+	live, err := d.View.Live(obj)
+	if err == nil {
+		live.Unselected = !d.Selector.AsSelector().Matches(labelsOf(obj)) || r.lacksShard(labelsOf(obj))
+	}
+	return live, err
 }
 
 // remember remembers object k of the desired state as a request returned it.

@@ -350,7 +350,7 @@ func (r *reconciliation) readLive(ctx context.Context, i int, at pipeline.Ref) (
 	if err != nil {
 		return nil, err
 	}
-	found, err := r.Pipeline.Downstreams[i].View.Live(obj)
+	found, err := r.liveOf(r.Pipeline.Downstreams[i], obj)
 	if err != nil {
 		return nil, err
 	}
