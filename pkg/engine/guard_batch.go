@@ -13,23 +13,40 @@ import (
 	"github.com/corollary-dev/corollary/pkg/source"
 )
 
-// batch are the changes that shared inputs and namespaces cause: all upstreams concerned are counted before any of them is
+// batch are the changes that inputs and namespaces cause: all upstreams concerned are counted before any of them is
 // changed beyond what guard allows. The zero value accepts no upstreams.
 type batch struct {
 	mu sync.Mutex
 	// joined signals that upstreams have joined; nil before open.
 	joined chan struct{}
-	// tally counts the changes since the first one after batchWindow without any; nil for none.
+	// tally counts the changes that wait, and what was released; nil before the first one.
 	tally *tally
-	// waiting has the upstreams that are held.
-	waiting map[pipeline.Ref]struct{}
+	// waiting has the upstreams that are held, and the digests of their changes.
+	waiting map[pipeline.Ref]drift.Sum
+	// released is what guard allowed within batchWindow before the last one that came while none waited: further changes count with it.
+	released map[pipeline.Ref]released
+	expired  time.Time
 	// confirmed has the digests of changes that were confirmed within the last minute, and may still have to be carried out.
-	confirmed map[pipeline.Ref]drift.Sum
-	last      time.Time
+	confirmed   map[pipeline.Ref]drift.Sum
+	confirmedAt time.Time
 	// cleared has, by row that is gone, the digest of what may be removed; nil if upstreams are not rows.
 	cleared map[pipeline.Ref]drift.Sum
 	// doubt is why rows that the last result lacks may exist nevertheless.
 	doubt source.Doubt
+}
+
+// released is all that guard allowed for an upstream since at least one change of it was released at the last time; last has that one's digest.
+type released struct {
+	all  reconcile.Counted
+	last drift.Sum
+	at   time.Time
+}
+
+// with adds a change that follows.
+func (r released) with(c reconcile.Counted) reconcile.Counted {
+	c.Digest = drift.Digest([]any{string(r.all.Digest[:]), string(c.Digest[:])})
+	c.Changed, c.Deleted, c.Failing = c.Changed+r.all.Changed, c.Deleted+r.all.Deleted, c.Failing+r.all.Failing
+	return c
 }
 
 // batchWindow is how long the changes of several inputs or namespaces count as one.
@@ -42,7 +59,7 @@ func (b *batch) open(rows bool) {
 	if b.joined == nil {
 		b.joined = make(chan struct{}, 1)
 	}
-	if b.tally, b.waiting, b.confirmed, b.cleared = nil, nil, nil, nil; rows {
+	if b.tally, b.waiting, b.released, b.confirmed, b.cleared = nil, nil, nil, nil, nil; rows {
 		b.cleared = map[pipeline.Ref]drift.Sum{}
 	}
 }
@@ -51,14 +68,16 @@ func (b *batch) open(rows bool) {
 func (b *batch) noteConfirmed(confirmed map[pipeline.Ref]drift.Sum) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.confirmed, b.last = confirmed, time.Now()
+	b.confirmed, b.confirmedAt = confirmed, time.Now()
 }
 
 // join has upstreams counted before they are reconciled, once the batch is open.
 func (b *batch) join(refs []pipeline.Ref) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.joinLocked(refs)
+	if len(refs) > 0 {
+		b.joinLocked(refs)
+	}
 }
 
 // joinRows is join for the rows that a result lacks. Each result counts by itself.
@@ -72,7 +91,7 @@ func (b *batch) joinRows(gone []pipeline.Ref, doubt source.Doubt) {
 		return
 	}
 	if len(b.waiting) == 0 {
-		b.tally = nil
+		b.tally, b.released = nil, nil
 	}
 	for _, ref := range gone {
 		delete(b.cleared, ref)
@@ -91,21 +110,34 @@ func (b *batch) joinLocked(refs []pipeline.Ref) {
 	if b.joined == nil {
 		return
 	}
-	now := time.Now()
-	if len(b.waiting) == 0 && now.Sub(b.last) > batchWindow {
-		b.tally, b.confirmed = nil, nil
-	}
 	if b.tally == nil {
-		b.tally, b.waiting = newTally(nil), map[pipeline.Ref]struct{}{}
+		b.tally, b.waiting, b.released = newTally(nil), map[pipeline.Ref]drift.Sum{}, map[pipeline.Ref]released{}
 	}
-	b.last = now
+	b.expire(time.Now())
 	for _, ref := range refs {
-		b.waiting[ref] = struct{}{}
+		b.waiting[ref] = drift.Sum{}
 	}
 	b.tally.expect(refs)
 	select {
 	case b.joined <- struct{}{}:
 	default:
+	}
+}
+
+// expire forgets what is too old, while nothing waits: what waits counts with all that it came with.
+func (b *batch) expire(now time.Time) {
+	if len(b.waiting) > 0 || now.Sub(b.expired) < time.Second {
+		return
+	}
+	b.expired = now
+	for ref, r := range b.released {
+		if now.Sub(r.at) > batchWindow {
+			b.tally.note(ref, reconcile.Counted{})
+			b.released = without(b.released, ref)
+		}
+	}
+	if now.Sub(b.confirmedAt) > batchWindow {
+		b.confirmed = nil
 	}
 }
 
@@ -148,14 +180,19 @@ func (b *batch) noteGone(ref pipeline.Ref, c reconcile.Counted) bool {
 }
 
 func (b *batch) noteLocked(ref pipeline.Ref, c reconcile.Counted, free bool) bool {
-	if sum, ok := b.confirmed[ref]; ok && sum == c.Digest {
-		c, free = reconcile.Counted{GuardCount: reconcile.GuardCount{Existing: c.Existing}}, true
+	digest, before := c.Digest, b.released[ref]
+	confirmed, ok := b.confirmed[ref]
+	if free = free || ok && confirmed == digest || before.all.Any() && before.last == digest; free { // it was allowed, and is not done yet
+		b.tally.note(ref, before.all)
+		b.waiting = without(b.waiting, ref)
+		return true
+	}
+	if before.all.Any() {
+		c = before.with(c)
 	}
 	b.tally.note(ref, c)
-	if b.waiting[ref] = struct{}{}; free {
-		b.waiting = without(b.waiting, ref)
-	}
-	return free
+	b.waiting[ref] = digest
+	return false
 }
 
 // release returns the upstreams that wait and lets them go on, unless what is counted now is not allowed, or is incomplete: upstreams may
@@ -171,17 +208,24 @@ func (b *batch) release(counted sum, confirmed map[pipeline.Ref]drift.Sum, allow
 	if now.of != counted.of || now.left > 0 || now != counted && (confirmed != nil || !allows(now)) {
 		return nil, false
 	}
-	refs = make([]pipeline.Ref, 0, len(b.waiting))
-	for ref := range b.waiting {
+	refs, done := make([]pipeline.Ref, 0, len(b.waiting)), maps.Clone(confirmed)
+	for ref, digest := range b.waiting {
 		refs = append(refs, ref)
-		if c := b.tally.of(ref); c.Deleted > 0 && b.cleared != nil {
-			b.cleared[ref] = c.Digest
+		c := b.tally.of(ref)
+		if c.Deleted > 0 && b.cleared != nil {
+			b.cleared[ref] = digest
+		}
+		if confirmed != nil && confirmed[ref] == c.Digest {
+			done[ref] = digest
+			b.released = without(b.released, ref)
+		} else if c.Any() {
+			b.released[ref] = released{c, digest, time.Now()}
 		}
 	}
-	b.waiting = map[pipeline.Ref]struct{}{}
+	b.waiting = map[pipeline.Ref]drift.Sum{}
 	if confirmed != nil {
 		b.tally.forget(confirmed)
-		b.confirmed, b.last = confirmed, time.Now()
+		b.confirmed, b.confirmedAt = done, time.Now()
 	}
 	return refs, true
 }
@@ -190,7 +234,8 @@ func (b *batch) release(counted sum, confirmed map[pipeline.Ref]drift.Sum, allow
 func (b *batch) drop(lost func(ref pipeline.Ref) bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	maps.DeleteFunc(b.waiting, func(ref pipeline.Ref, _ struct{}) bool { return lost(ref) })
+	maps.DeleteFunc(b.waiting, func(ref pipeline.Ref, _ drift.Sum) bool { return lost(ref) })
+	maps.DeleteFunc(b.released, func(ref pipeline.Ref, _ released) bool { return lost(ref) })
 	b.tally.drop(lost)
 }
 

@@ -237,8 +237,8 @@ func refsOf(obj any) []pipeline.Ref {
 }
 
 // inputs queues the upstreams that read an input, behind what a person or another controller has just done to one of them: one
-// input may have many readers. Then guard counts them first; a single one is its author's business. Those that read a list are
-// queued if the object was in it before the change, or is after it.
+// input may have many readers. Guard counts them first: many inputs that each have one reader may change at once, such as all objects of
+// a kind. Those that read a list are queued if the object was in it before the change, or is after it.
 func (f Feed) inputs(i int) cache.ResourceEventHandler {
 	wake := func(states ...any) {
 		var seen []reconcile.Input
@@ -248,9 +248,7 @@ func (f Feed) inputs(i int) cache.ResourceEventHandler {
 			}
 		}
 		refs := f.Reconciler.ReadersOf(i, seen)
-		if len(refs) > 1 {
-			f.Queue.Join(refs)
-		}
+		f.Queue.Join(refs)
 		f.Queue.Add(PriorityReaders, 0, refs...)
 	}
 	return cache.ResourceEventHandlerDetailedFuncs{

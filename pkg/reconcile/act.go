@@ -103,16 +103,7 @@ func (r *reconciliation) carryOut(ctx context.Context, o pipeline.Outcome, in pi
 
 // fail records a failed action. It is retried later; it undoes nothing.
 func (r *reconciliation) fail(o pipeline.Outcome, err error) {
-	f := classify(r.Pipeline.Downstreams[o.Downstream], err)
-	name := r.Pipeline.Downstreams[o.Downstream].Name
-	r.failures[o.Object] = &pipeline.Failure{Reason: f.Reason, Message: f.Message}
-	r.notifyObserver(func(to Observer) { to.Failed(o.Object, *r.failures[o.Object]) })
-	if f.Reason == apply.ReasonSchemaMismatch && r.Pipeline.Downstreams[o.Downstream].Kind.IsCustom() {
-		r.Host.RecheckKinds()
-	}
-	r.minRetry = max(r.minRetry, f.RetryAfter)
-	CountFailure(r.Name, name, f.Reason)
-	r.logFailure(name, o, f)
+	r.failWith(o, classify(r.Pipeline.Downstreams[o.Downstream], err))
 }
 
 // create creates an object. If one exists after all, it is read: an object that lost the labels of the watch is still ours by

@@ -268,10 +268,10 @@ func (r *reconciliation) readRecorded(ctx context.Context, known []pipeline.Owne
 	return r.readMade(ctx, known, more, read)
 }
 
-// readMade adds what this process created, or tried to, and neither the cache nor the status shows. read has what was just
+// readMade adds what this process created, or tried to, and neither the cache nor the status shows; see placesToRead. read has what was just
 // read; nil for no object.
 func (r *reconciliation) readMade(ctx context.Context, known, more []pipeline.Owned, read map[place]*drift.Live) ([]pipeline.Owned, error) {
-	for _, m := range r.record.unusual.get().unconfirmed {
+	for _, m := range placesToRead(r) {
 		stands := func(o pipeline.Owned) bool {
 			return o.Downstream == m.downstream && o.Live.Namespace == m.at.Namespace && o.Live.Name == m.at.Name
 		}
@@ -285,11 +285,45 @@ func (r *reconciliation) readMade(ctx context.Context, known, more []pipeline.Ow
 				return nil, err
 			}
 		}
-		if live != nil && r.isOwn(m.downstream, live, "") {
+		switch {
+		case live != nil && (r.isOwn(m.downstream, live, "") || pipeline.HasLostOwner(live) && r.isOrphaned(live, live.UID)):
 			more = append(more, pipeline.Owned{Downstream: m.downstream, Live: live, Certain: true})
+		case r.upstream.GetDeletionTimestamp() == nil:
+		case live != nil && hasFormerMarks(r, m.downstream, live):
+			r.failWith(r.outcomeOf(m.downstream, m.at), apply.Failure{Reason: apply.ReasonConflict, Message: fmt.Sprintf(formerMarks, m.at)})
+		default:
+			r.record.noteNotMade(m)
 		}
 	}
 	return more, nil
+}
+
+// placesToRead are those where this process created an object, or tried to, and where no status records what was created, also those that
+// the config gives an upstream that goes: the watches do not show what was created under other labels or marks.
+func placesToRead(r *reconciliation) []place {
+	u, deleting := r.record.unusual.get(), r.upstream.GetDeletionTimestamp() != nil
+	places := slices.Clone(u.unconfirmed)
+	if r.Pipeline.TrustsStatus() || r.selected && !deleting {
+		return places
+	}
+	for _, o := range r.record.desired.Objects {
+		m := place{o.Downstream, o.Target}
+		if o.Wanted && o.Err == nil && !slices.Contains(u.unconfirmed, m) && !(deleting && u.notMade[m]) {
+			places = append(places, m)
+		}
+	}
+	return places
+}
+
+const formerMarks = "%s exists and seems to be this upstream's, under another field manager or owner annotation than conventions have: " +
+	"set conventions.previous to the names that it was created with, or delete the object; the finalizer stays until then"
+
+// hasFormerMarks reports whether an object at a target is probably the upstream's own, of a time when the config had another field manager or
+// owner annotation. Nothing proves it, so it is neither deleted nor released; but what becomes of it with the upstream must not be left open.
+func hasFormerMarks(r *reconciliation, downstream int, live *drift.Live) bool {
+	marked := pipeline.Marked(live, r.upstream.GetUID()) && (live.Hash != "" || live.Managed)
+	return !live.Deleting && pipeline.IsOfFields(live.Hash) == r.Pipeline.Downstreams[downstream].OwnsFields() &&
+		(marked || pipeline.HasLostOwner(live) && r.cascade() != pipeline.CascadeOrphan)
 }
 
 // findUnserved fails the downstreams whose kind is not watched, unless the API server says that it has no objects: nothing can

@@ -219,6 +219,19 @@ func classify(d *pipeline.Downstream, err error) apply.Failure {
 	return classifyShown(err, d.Words)
 }
 
+// failWith is fail for a failure that is classified.
+func (r *reconciliation) failWith(o pipeline.Outcome, f apply.Failure) {
+	name := r.Pipeline.Downstreams[o.Downstream].Name
+	r.failures[o.Object] = &pipeline.Failure{Reason: f.Reason, Message: f.Message}
+	r.notifyObserver(func(to Observer) { to.Failed(o.Object, *r.failures[o.Object]) })
+	if f.Reason == apply.ReasonSchemaMismatch && r.Pipeline.Downstreams[o.Downstream].Kind.IsCustom() {
+		r.Host.RecheckKinds()
+	}
+	r.minRetry = max(r.minRetry, f.RetryAfter)
+	CountFailure(r.Name, name, f.Reason)
+	r.logFailure(name, o, f)
+}
+
 // classifyUpstream is classify for a request for the upstream.
 func (r *reconciliation) classifyUpstream(err error) apply.Failure {
 	return classifyShown(err, r.Pipeline.UpstreamWords)

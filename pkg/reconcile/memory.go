@@ -108,6 +108,8 @@ type unusual struct {
 	// unconfirmed are the places at which objects were created that the cache has not shown yet, if only the finalizer cleans
 	// them up.
 	unconfirmed []place
+	// notMade are the targets of an upstream that is being deleted at which no object of it was found.
+	notMade map[place]bool
 	// waiting delays checks of what is being deleted, about which no event may come.
 	waiting retryState
 	// fates are what became of objects, while the cache may not show it.
@@ -118,7 +120,7 @@ type unusual struct {
 func (u *unusual) isEmpty(now time.Time) bool {
 	u.fates.expire(now)
 	return u.renderAgainAt.IsZero() && u.slow.failures == 0 && u.requested == "" && u.upstreamFailure == "" && u.waiting.failures == 0 &&
-		!u.refused.fields.Any() && len(u.siblings)+len(u.left)+len(u.marks)+len(u.heldByObserve)+len(u.unconfirmed)+len(u.fates) == 0
+		!u.refused.fields.Any() && len(u.siblings)+len(u.left)+len(u.marks)+len(u.heldByObserve)+len(u.unconfirmed)+len(u.notMade)+len(u.fates) == 0
 }
 
 // inputsMemory has the places of the inputs of the upstream at a version, and the digest of what was read of them.
@@ -317,6 +319,14 @@ func (r *record) expectCreated(m place) {
 	if u := r.unusual.edit(); !slices.Contains(u.unconfirmed, m) {
 		u.unconfirmed = append(u.unconfirmed, m)
 	}
+}
+
+func (r *record) noteNotMade(m place) {
+	u := r.unusual.edit()
+	if u.notMade == nil {
+		u.notMade = map[place]bool{}
+	}
+	u.notMade[m] = true
 }
 
 func (r *record) confirmCreated(shown func(place) bool) {

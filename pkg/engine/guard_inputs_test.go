@@ -1,0 +1,88 @@
+package engine_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/corollary-dev/corollary/internal/testkit"
+)
+
+// TestGuardCountsInputsTogether: one act on many inputs counts as a whole, whether each upstream reads one of them or one reads all, and
+// however fast they go.
+func TestGuardCountsInputsTogether(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		name, reason string
+		upstreams    int // which share the inputs evenly
+		all          bool
+	}{
+		{"one each", "no input has several readers", guardedWidgets, true},
+		{"one for all", "no input has several readers, and those that go first are deleted before the others go", 1, false},
+		{"one for all, at once", "a collection is deleted by one request", 1, true},
+	} {
+		t.Run(row.name, bubbled(func(t *testing.T) {
+			ns, name := testkit.Namespace(t), testkit.Unique(t)
+			conf := fill(widgetConfig, ns, name) + "inputs: [{name: volumes, apiVersion: test.example.com/v1, kind: Gadget, list: {matching: 'object.spec.data.of == self.metadata.name'}}]\n"
+			conf = replaceOnce(t, conf, "    # downstream\n", "    forEach: {items: inputs.volumes}\n")
+			conf = replaceOnce(t, conf, "{{ .spec.name | default .metadata.name }}", `"{{ item.metadata.name }}"`)
+			r := start(t, testkit.Config(t), conf).ready()
+			for i := range guardedWidgets {
+				testkit.Apply(t, ns, object("Gadget", named(i), fmt.Sprintf(`{data: {of: %s}}`, named(i%row.upstreams))))
+			}
+			for i := range row.upstreams {
+				testkit.Apply(t, ns, widget(named(i), `{data: {key: value}}`))
+			}
+			for i := range guardedWidgets {
+				waitData(t, ns, named(i), "key", "value")
+			}
+			existing := func() (n int) {
+				for i := range guardedWidgets {
+					if testkit.Find(t, configMaps, ns, named(i)) != nil {
+						n++
+					}
+				}
+				return n
+			}
+			const allowed = 5 // guard.minimum
+			for i := range guardedWidgets {
+				testkit.Delete(t, gadgets, ns, named(i))
+				if !row.all && i < allowed {
+					waitGone(t, configMaps, ns, named(i))
+				}
+			}
+			waitState(t, name, "GuardWaiting")
+			never(t, func() (bool, string) {
+				n := existing()
+				return n < guardedWidgets-allowed, fmt.Sprintf("%d of %d objects are left", n, guardedWidgets)
+			})
+			r.write("a.yaml", conf+"guard: {confirmed: "+r.digest()+"}\n")
+			r.reload()
+			for i := range guardedWidgets {
+				waitGone(t, configMaps, ns, named(i))
+			}
+		}))
+	}
+}
+
+// TestGuardForgetsWhatItAllowed: inputs that change all the time, each at its own time, are not one change.
+func TestGuardForgetsWhatItAllowed(t *testing.T) {
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		conf := with(fill(widgetConfig, ns, name), dropKey) +
+			"inputs: [{name: settings, apiVersion: v1, kind: ConfigMap, objectName: self.spec.anything.of, missing: Allow}]\n"
+		start(t, testkit.Config(t), conf).ready()
+		for i := range guardedWidgets {
+			testkit.Apply(t, ns, widget(named(i), `{data: {key: value}, anything: {of: of-`+named(i)+`}}`))
+		}
+		for i := range guardedWidgets {
+			waitData(t, ns, named(i), "key", "value")
+		}
+		for i := range guardedWidgets {
+			testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: of-"+named(i)+"}, data: {drop: 'yes'}}")
+			waitGone(t, configMaps, ns, named(i))
+			deleted := time.Now()
+			testkit.Eventually(t, patience, func() (bool, string) { return time.Since(deleted) > 20*time.Second, "time passes" })
+		}
+	})
+}
