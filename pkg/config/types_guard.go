@@ -1,7 +1,7 @@
 package config
 
 // Guard holds a change that would delete or change many objects until it is confirmed: at a start, or after a change of the
-// config, of an input that several upstreams read, or of a namespace's labels. A change of a single upstream never waits.
+// config, of inputs, or of a namespace's labels. A change of a single upstream never waits.
 type Guard struct {
 	// MaxDeleted is the percentage of existing downstreams that may be deleted without confirmation. Default: 10%; 100%: no
 	// limit.

@@ -23,7 +23,7 @@ func TestGuardCountsInputsTogether(t *testing.T) {
 	} {
 		t.Run(row.name, bubbled(func(t *testing.T) {
 			ns, name := testkit.Namespace(t), testkit.Unique(t)
-			conf := fill(widgetConfig, ns, name) + "inputs: [{name: volumes, apiVersion: test.example.com/v1, kind: Gadget, list: {matching: 'object.spec.data.of == self.metadata.name'}}]\n"
+			conf := withoutRecord(t, fill(widgetConfig, ns, name)) + "inputs: [{name: volumes, apiVersion: test.example.com/v1, kind: Gadget, list: {matching: 'object.spec.data.of == self.metadata.name'}}]\n"
 			conf = replaceOnce(t, conf, "    # downstream\n", "    forEach: {items: inputs.volumes}\n")
 			conf = replaceOnce(t, conf, "{{ .spec.name | default .metadata.name }}", `"{{ item.metadata.name }}"`)
 			r := start(t, testkit.Config(t), conf).ready()

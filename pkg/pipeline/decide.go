@@ -286,6 +286,7 @@ func notOurs(s *subject) (Outcome, bool) {
 	if s.Downstream.Config.AdoptionPolicy == config.AdoptIfUnowned {
 		return Outcome{State: StateUpdate, Action: ActionApply, Message: fmt.Sprintf("%s exists, has no owner, and is adopted", target)}, true
 	}
+	advice := ""
 	switch {
 	case left:
 		at, _, _ := ParseOwnerMark(s.facts.Live.OwnerMark)
@@ -293,12 +294,14 @@ func notOurs(s *subject) (Outcome, bool) {
 	case marked && IsOfFields(s.facts.Live.Hash):
 		what = "belongs to others: this operator only set fields of it (ownership: Fields)"
 	case marked:
-		what = "has our owner mark, but was not created by this operator"
+		if what = "has our owner mark, but was not created by this operator"; s.facts.Live.Hash != "" {
+			advice = "if conventions.fieldManager has changed, set conventions.previous.fieldManager; if not, "
+		}
 	case HasLostOwner(s.facts.Live):
-		what = LostOwner(s.facts.Live)
+		what, advice = LostOwner(s.facts.Live), "if conventions.owner has changed, set conventions.previous.owner; if not, "
 	}
 	return Outcome{State: StateConflict, Message: fmt.Sprintf(
-		"%s exists and %s: delete it, give the downstream another name, or set adoptionPolicy: IfUnowned", target, what)}, true
+		"%s exists and %s: %sdelete it, give the downstream another name, or set adoptionPolicy: IfUnowned", target, what, advice)}, true
 }
 
 // othersObject is notOurs for an object of others, which needs no mark of ours before the first apply. Its owner annotation names one

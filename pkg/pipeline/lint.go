@@ -29,7 +29,7 @@ func Hints(list []Compiled) map[*Pipeline][]config.Error {
 	hints := map[*Pipeline][]config.Error{}
 	var done []*Pipeline
 	for _, c := range list {
-		if found := generatedHints(c); len(found) > 0 {
+		if found := append(generatedHints(c), recordHints(c)...); len(found) > 0 {
 			hints[c.Pipeline] = append(hints[c.Pipeline], found...)
 		}
 		if slices.Contains(done, c.Pipeline) || c.Pipeline.Upstream.Schema == nil || kinds.IsBuiltin(c.Pipeline.Upstream.GVK.GroupKind()) {

@@ -37,3 +37,27 @@ func (p *Pipeline) keepsData() string {
 	}
 	return ""
 }
+
+// recordHints are about data that nothing finds again once it does not show in the watches.
+func recordHints(c Compiled) []config.Error {
+	if p := c.Pipeline; !p.StatusEnabled() || p.HasRows() || p.Config.Status.Downstreams != "" {
+		return nil
+	}
+	for _, d := range c.Pipeline.Downstreams {
+		what := ""
+		switch gk := d.GVK().GroupKind(); {
+		case d.OwnsFields():
+		case len(d.Config.Generated) > 0:
+			what = "has generated values"
+		case d.Config.DeletionPolicy == config.DeletionOrphan:
+			what = "has deletionPolicy: Orphan"
+		case gk.Kind == "PersistentVolumeClaim", gk.Kind == "StatefulSet":
+			what = "is a " + gk.Kind
+		}
+		if what != "" {
+			return []config.Error{*c.File.Errorf("status.downstreams", "set it, such as status.downstreams: .status.downstreams",
+				"downstream %s %s, and nothing records which objects exist: if conventions and names change, they may be made anew or left behind", d.Name, what)}
+		}
+	}
+	return nil
+}
