@@ -44,7 +44,7 @@ func TestTakeOver(t *testing.T) {
 		kept, dropped []string // dropped is found out again, or is about the config before
 	}{
 		{unusual{}, []string{"left", "fates", "unconfirmed"},
-			[]string{"renderAgainAt", "slow", "requested", "siblings", "marks", "upstreamFailure", "refused", "heldByObserve", "waiting"}},
+			[]string{"renderAgainAt", "slow", "requested", "siblings", "marks", "upstreamFailure", "refused", "heldByObserve", "waiting", "notMade"}},
 		{unusualTarget{}, []string{"verified", "generated", "generatedOf"}, []string{"compared", "changedBy", "successor", "rewritten"}},
 		{target{}, []string{"uid", "at", "contest", "unusual"}, []string{"probed", "dryRunAnswer", "retry", "failure"}},
 	} {
