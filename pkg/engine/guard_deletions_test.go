@@ -55,6 +55,43 @@ func TestGuardHoldsDeletionsByDefault(t *testing.T) {
 	}
 }
 
+// What guard holds are changes of downstreams: the finalizer, without which a deletion loses what the config keeps, is added all the same.
+func TestGuardLetsFinalizerPass(t *testing.T) {
+	t.Parallel()
+	const claim = "\n  - name: claim\n    apiVersion: v1\n    kind: ConfigMap\n    template: |\n      metadata: {name: \"{{ .metadata.name }}-claim\"}\n"
+	both := func(conf string) string { return strings.Replace(conf, "conventions:", strings.TrimLeft(claim, "\n")+"conventions:", 1) }
+	for _, at := range []string{"start", "namespace"} {
+		t.Run(at, bubbled(func(t *testing.T) {
+			ns, name := testkit.Namespace(t), testkit.Unique(t)
+			conf := both(fill(widgetConfig, ns, name))
+			finalizers := func() []string { return testkit.Get(t, widgets, ns, "w-000").GetFinalizers() }
+			if at == "start" {
+				standing(t, ns, conf).halt()
+				start(t, testkit.Config(t), strings.Replace(with(conf, "when: 'false'"), "-claim\"}\n", "-claim\"}\n    deletionPolicy: Orphan\n", 1))
+			} else {
+				key := name + ".example.com/on"
+				testkit.Patch(t, namespaces, "", ns, "somebody", `{"metadata":{"labels":{"`+key+`":"yes"}}}`)
+				standing(t, ns, watched(conf, "namespaceSelector: {matchLabels: {"+key+": \"yes\"}}")+"deletion: {wait: true}\n")
+				testkit.Patch(t, namespaces, "", ns, "somebody", `{"metadata":{"labels":{"`+key+`":null}}}`)
+			}
+			waitState(t, name, "GuardWaiting")
+			if at != "start" { // somebody else removes it
+				testkit.Patch(t, widgets, ns, "w-000", "somebody", `{"metadata":{"finalizers":null}}`)
+			}
+			testkit.Eventually(t, patience, func() (bool, string) { return len(finalizers()) == 1, "w-000 has no finalizer" })
+			stayAll(t, ns)
+			if at == "start" {
+				testkit.Delete(t, widgets, ns, "w-000")
+				waitGone(t, widgets, ns, "w-000")
+				waitGone(t, configMaps, ns, "w-000")
+				if testkit.Find(t, configMaps, ns, "w-000-claim") == nil {
+					t.Error("what deletionPolicy Orphan keeps was deleted with its upstream")
+				}
+			}
+		}))
+	}
+}
+
 // An object that is deleted to be made anew counts as deleted: the objects of a config cannot all go at once since a field
 // of them is immutable.
 func TestGuardCountsRecreations(t *testing.T) {

@@ -267,7 +267,7 @@ func (p *Pipeline) finalizerAction(in Input, out *Decision) FinalizerAction {
 	if p.Config.Conventions.Finalizer == "" && !in.HasPreviousFinalizer || p.HasRows() {
 		return FinalizerLeave
 	}
-	if p.wouldLose(in) {
+	if p.WouldLose(in) {
 		return FinalizerAdd
 	}
 	for k, o := range out.Outcomes {
@@ -288,9 +288,9 @@ func (p *Pipeline) finalizerAction(in Input, out *Decision) FinalizerAction {
 	return FinalizerRemove
 }
 
-// wouldLose reports whether the garbage collector would delete something with an upstream that has no finalizer, which the config does not let
+// WouldLose reports whether the garbage collector would delete something with an upstream that has no finalizer, which the config does not let
 // go without more ado. That may be since the config has changed.
-func (p *Pipeline) wouldLose(in Input) bool {
+func (p *Pipeline) WouldLose(in Input) bool {
 	if in.HasFinalizer || p.Config.Conventions.Finalizer == "" {
 		return false
 	}

@@ -42,7 +42,7 @@ type Counted struct {
 }
 
 // Count does what Reconcile does, but counts instead of acting, and notes for IsInSync whether there is nothing to do; with cleansUp, an
-// upstream that is being deleted is finalized.
+// upstream that is being deleted is finalized, and one whose deletion would lose what the config keeps gets the finalizer.
 // It returns the count and after how long to count again: because no watch tells of a change, or, if failed is true, because
 // the upstream could not be counted, for which guard waits.
 func (r *Reconciler) Count(ctx context.Context, ref pipeline.Ref, cleansUp bool) (c Counted, after time.Duration, failed bool) {
@@ -66,7 +66,7 @@ func (r *Reconciler) Count(ctx context.Context, ref pipeline.Ref, cleansUp bool)
 	case l.upstream.GetDeletionTimestamp() == nil:
 		defer func() { l.record.desired.Forget() }()
 		paused := l.resume()
-		d := l.firstDecision(ctx)
+		in, d := l.firstDecision(ctx)
 		_, c = l.count(ctx, d)
 		l.countFailing(d, &c)
 		if l.noSlot || ctx.Err() != nil {
@@ -75,13 +75,30 @@ func (r *Reconciler) Count(ctx context.Context, ref pipeline.Ref, cleansUp bool)
 		if !paused {
 			l.noteCountedInSync(ctx, d)
 		}
+		if cleansUp {
+			after = l.saveHeld(ctx, in)
+		}
 		if !l.trustedUntil.IsZero() {
-			return c, time.Duration(r.Pipeline.Config.Retry.MaxDelay), false
+			after = minNonZero(after, time.Duration(r.Pipeline.Config.Retry.MaxDelay))
 		}
 	case cleansUp:
 		return c, l.finalize(ctx), false
 	}
-	return c, 0, false
+	return c, after, false
+}
+
+// saveHeld adds the finalizer to an upstream that guard holds, if its deletion would lose what the config keeps: guard holds what changes
+// downstreams, not what saves them. It returns after how long to try again.
+func (r *reconciliation) saveHeld(ctx context.Context, in pipeline.Input) time.Duration {
+	switch {
+	case !r.Pipeline.WouldLose(in):
+		return 0
+	case in.FinalizerSpaced > 0:
+		return in.FinalizerSpaced
+	case r.addFinalizer(ctx):
+		return 0
+	}
+	return r.retryLater()
 }
 
 // heldByGuard reports whether a decision must wait for the rest of its batch, or for a confirmation, whatever its author writes meanwhile:
@@ -92,7 +109,7 @@ func (r *reconciliation) heldByGuard(ctx context.Context, d pipeline.Decision) b
 	}
 	if was := r.upstream; r.resume() {
 		defer func() { r.upstream = was }()
-		d = r.firstDecision(ctx)
+		_, d = r.firstDecision(ctx)
 	}
 	c := r.countIn(r.withRecreations(ctx, d))
 	restricted := c.Deleted > 0 || c.Changed > 0 && r.Pipeline.Config.Guard.MaxChanged != ""
@@ -112,11 +129,10 @@ func (r *reconciliation) resume() (paused bool) {
 }
 
 // firstDecision is the decision before the API server is asked for anything but the objects that the status records.
-func (r *reconciliation) firstDecision(ctx context.Context) pipeline.Decision {
+func (r *reconciliation) firstDecision(ctx context.Context) (pipeline.Input, pipeline.Decision) {
 	r.findNamedOwners(ctx)
 	r.findUnseen(ctx)
-	_, d := r.decide(func() pipeline.Input { return r.gather(ctx) })
-	return d
+	return r.decide(func() pipeline.Input { return r.gather(ctx) })
 }
 
 // count counts the existing objects that would be changed or deleted, and returns the decision with what it has learned. It

@@ -31,7 +31,7 @@ func (r *Reconciler) Rehearse(ctx context.Context, ref pipeline.Ref) time.Durati
 		return 0
 	}
 	defer func() { l.record.desired.Forget() }()
-	d := l.firstDecision(ctx)
+	_, d := l.firstDecision(ctx)
 	results := l.results(d)
 	r.countStates(l.record, statesOf(results))
 	report := r.Pipeline.Report(ctx, l.upstream, l.inputsRead(), l.record.desired, results, d.Leftovers, metav1.NewTime(l.now))
