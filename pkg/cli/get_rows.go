@@ -126,7 +126,7 @@ func rowsOf(pl *pipeline.Pipeline, f *reconcile.Finding) []row {
 		if isAboutNothing(c) {
 			continue
 		}
-		r := row{operator: f.Operator, upstream: up, downstream: c.Downstream, object: objectOf(c), state: string(c.State), reason: reasonOf(c),
+		r := row{operator: f.Operator, upstream: up, downstream: c.Downstream, object: objectOf(c), state: string(c.State), reason: reasonOf(f, c),
 			created: createdAt(c.Live)}
 		switch {
 		case c.Failure != nil:
@@ -147,7 +147,7 @@ func rowsOf(pl *pipeline.Pipeline, f *reconcile.Finding) []row {
 	for _, r := range f.Forgotten {
 		rows = append(rows, row{operator: f.Operator, upstream: up, downstream: r.Name, object: forgottenRef(r),
 			state:  string(pipeline.StateLeftover),
-			reason: "the config no longer has this downstream, or has it with another kind" + toDelete(forgottenRef(r))})
+			reason: "the config no longer has this downstream, or has it with another kind" + toDelete(f, forgottenRef(r))})
 	}
 	return append(rows, left...)
 }

@@ -166,7 +166,7 @@ func (t *transition) changes(ctx context.Context, was, is *reconcile.Current, f 
 			t.countUnchanged(c)
 			continue
 		}
-		item := itemOf(t.new.Pipeline(), f.Operator, up, c)
+		item := itemOf(t.new.Pipeline(), f, up, c)
 		if !c.Leftover && before != nil && after != nil && c.Action != reconcile.ChangeCreate {
 			item.diffs = diffDocuments(before, after, item.words)
 		}
@@ -191,7 +191,7 @@ func (t *transition) deletion(ctx context.Context, f *reconcile.Finding, up obje
 			t.countUnchanged(c)
 			continue
 		}
-		if err := t.add(itemOf(t.new.Pipeline(), f.Operator, up, c)); err != nil {
+		if err := t.add(itemOf(t.new.Pipeline(), f, up, c)); err != nil {
 			return err
 		}
 	}

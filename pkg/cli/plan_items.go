@@ -147,7 +147,7 @@ func (p *planning) finding(pl *pipeline.Pipeline, f *reconcile.Finding) error {
 		if isAboutNothing(c) {
 			continue
 		}
-		item := itemOf(pl, f.Operator, up, c)
+		item := itemOf(pl, f, up, c)
 		if c.State == pipeline.StateInvalid {
 			item.reason = invalidity(f)
 		}
@@ -156,9 +156,9 @@ func (p *planning) finding(pl *pipeline.Pipeline, f *reconcile.Finding) error {
 		}
 	}
 	for _, r := range f.Forgotten {
-		item := planItem{operator: f.Operator, upstream: up, downstream: r.Name, action: actionLeftover, note: r.Unread, object: forgottenRef(r),
+		item := planItem{operator: f.Operator, upstream: up, downstream: r.Name, action: actionLeftover, note: r.Note, object: forgottenRef(r),
 			reason: fmt.Sprintf("the status records it for downstream %s, which the config no longer has, or has with another kind", r.Name) +
-				toDelete(forgottenRef(r))}
+				toDelete(f, forgottenRef(r))}
 		if err := p.add(item); err != nil {
 			return err
 		}
@@ -167,15 +167,29 @@ func (p *planning) finding(pl *pipeline.Pipeline, f *reconcile.Finding) error {
 }
 
 // reasonOf is why a change is what it is, and for what is left over, how to delete it.
-func reasonOf(c reconcile.Change) string {
+func reasonOf(f *reconcile.Finding, c reconcile.Change) string {
 	if c.Action == reconcile.ChangeLeftover {
-		return c.Reason + toDelete(objectOf(c))
+		return c.Reason + toDelete(f, objectOf(c))
 	}
 	return c.Reason
 }
 
-// toDelete is the command that deletes what is left over, in words that follow others.
-func toDelete(o objectRef) string {
+// toDelete is the command that deletes what is left over, or what would be lost by that, in words that follow others.
+func toDelete(f *reconcile.Finding, o objectRef) string {
+	var inside []objectRef
+	for _, c := range f.Changes {
+		if !c.Theirs && c.State != pipeline.StateUnwanted {
+			inside = append(inside, objectOf(c))
+		}
+	}
+	for _, r := range f.Forgotten {
+		inside = append(inside, forgottenRef(r))
+	}
+	for _, other := range inside {
+		if pipeline.Contains(o.gvk, o.at.Name, other.gvk, other.at) {
+			return fmt.Sprintf("; do not delete it: %s would be deleted with it", other)
+		}
+	}
 	command := "kubectl delete " + strings.ToLower(o.gvk.Kind)
 	if o.gvk.Group != "" {
 		command += "." + o.gvk.Group
@@ -234,9 +248,9 @@ func finalizerText(pl *pipeline.Pipeline, f *reconcile.Finding) string {
 }
 
 // itemOf is a change as a plan has it.
-func itemOf(pl *pipeline.Pipeline, operator string, up objectRef, c reconcile.Change) planItem {
-	item := planItem{operator: operator, upstream: up, downstream: c.Downstream, object: objectOf(c), action: string(c.Action),
-		state: string(c.State), reason: reasonOf(c), risk: c.Risk, note: c.Note, failure: c.Failure,
+func itemOf(pl *pipeline.Pipeline, f *reconcile.Finding, up objectRef, c reconcile.Change) planItem {
+	item := planItem{operator: f.Operator, upstream: up, downstream: c.Downstream, object: objectOf(c), action: string(c.Action),
+		state: string(c.State), reason: reasonOf(f, c), risk: c.Risk, note: c.Note, failure: c.Failure,
 		before: contentOf(c.Before), after: contentOf(c.After),
 		words: wordsOf(pl, c.Index)}
 	if item.hash = fieldpath.New("metadata", "annotations", pl.Config.Conventions.Hash.Annotation); pl.Config.Conventions.Hash.Label != "" {

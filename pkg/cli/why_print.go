@@ -115,7 +115,7 @@ func stateIn(recorded []status.Recorded, p *pipeline.Pipeline, c reconcile.Chang
 // downstream explains one object. It shows what the status says of it beside what is decided now.
 func (e *explanation) downstream(ctx context.Context, p *pipeline.Pipeline, f *reconcile.Finding, c reconcile.Change, recorded string,
 	brief bool) {
-	item := itemOf(p, f.Operator, upstreamOf(p, f), c)
+	item := itemOf(p, f, upstreamOf(p, f), c)
 	asked := item.object.gvk.GroupKind() == e.object.gvk.GroupKind() && item.object.at == e.object.at
 	e.writer.object(item, asked)
 	if brief && !asked { // a link of the chain that is not the one in question

@@ -59,7 +59,9 @@ func TestGuardHoldsDeletionsByDefault(t *testing.T) {
 func TestGuardLetsFinalizerPass(t *testing.T) {
 	t.Parallel()
 	const claim = "\n  - name: claim\n    apiVersion: v1\n    kind: ConfigMap\n    template: |\n      metadata: {name: \"{{ .metadata.name }}-claim\"}\n"
-	both := func(conf string) string { return strings.Replace(conf, "conventions:", strings.TrimLeft(claim, "\n")+"conventions:", 1) }
+	both := func(conf string) string {
+		return strings.Replace(conf, "conventions:", strings.TrimLeft(claim, "\n")+"conventions:", 1)
+	}
 	for _, at := range []string{"start", "namespace"} {
 		t.Run(at, bubbled(func(t *testing.T) {
 			ns, name := testkit.Namespace(t), testkit.Unique(t)

@@ -29,6 +29,8 @@ type Input struct {
 	Leftovers []Owned
 	// Unread are objects that may exist, at a place, and could not be read; without a name, any object of the downstream.
 	Unread []Owned
+	// Forgotten are what the config has forgotten, where the upstream is deleted and one of them, or of Leftovers, contains others.
+	Forgotten []ForgottenObject
 	// HasFinalizer is true if the upstream has the config's finalizer, current or previous.
 	HasFinalizer bool
 	// HasPreviousFinalizer reports whether it has the finalizer in conventions.previous.
@@ -147,7 +149,7 @@ type subject struct {
 
 // chain is the order in which a downstream is looked at: the first step that has an answer decides.
 var chain = []func(*subject) (Outcome, bool){
-	paused, invalid, lacksInput, unrendered, unwanted, absent, terminating, notOurs, usesPreviousNames, createOnly, inSync, refused, updated, unselected, lacksGenerated, drifted,
+	paused, invalid, lacksInput, unrendered, unwanted, absent, terminating, notOurs, refused, usesPreviousNames, createOnly, inSync, updated, unselected, lacksGenerated, drifted,
 }
 
 func (p *Pipeline) decideOne(s *subject) Outcome {

@@ -41,6 +41,7 @@ func (p *Pipeline) DecideDeletion(in Input) Decision {
 	for _, own := range in.Leftovers {
 		out.Leftovers = append(out.Leftovers, p.decideRemoval(own, in))
 	}
+	out.Kept = p.keptHolders(in, out.Leftovers)
 	if p.holdRemovals(in, out.Leftovers, out.Waits) || out.Waits && len(out.Leftovers) > 0 {
 		return out
 	}
@@ -108,7 +109,7 @@ func (p *Pipeline) ReportDeletion(upstream *unstructured.Unstructured, d Decisio
 	summary := p.summary(upstream)
 	summary.Downstreams = report.Facts
 	summary.Types.Valid = "" // it stays as it is: rules are not asked any more
-	report.draft = &draft{summary: summary, more: p.currentValidCondition(upstream), recorded: p.recordedGoing(upstream, d, failed), now: now,
+	report.draft = &draft{summary: summary, more: p.currentValidCondition(upstream), recorded: p.keepForgotten(p.recordedGoing(upstream, d, failed), upstream), now: now,
 		fields: p.fieldValues(upstream, nil, false, rules.Vars{}, rules.NewBudget(context.Background()))}
 	p.fill(&report, upstream, RefusedFields{})
 	return report

@@ -282,7 +282,7 @@ func (p *Pipeline) finalizerAction(in Input, out *Decision) FinalizerAction {
 		}
 	}
 	heldBy := func(o Outcome) bool { return p.HoldsDeletion() || !referenced(o.Live, in) }
-	if !in.HasFinalizer || in.Desired.inDoubt() || slices.ContainsFunc(out.Leftovers, heldBy) {
+	if !in.HasFinalizer || in.Desired.inDoubt() || slices.ContainsFunc(out.Leftovers, heldBy) || p.mayKeepHolder(in) {
 		return FinalizerLeave
 	}
 	return FinalizerRemove

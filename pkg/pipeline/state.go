@@ -166,6 +166,9 @@ type Decision struct {
 	Outcomes []Outcome
 	// Leftovers are objects of ours that are no target (any more).
 	Leftovers []Outcome
+	// Kept are forgotten objects that are released first, where the upstream is being deleted: the garbage collector would delete them with
+	// one that stays.
+	Kept []ForgottenObject
 	// Finalizer says whether the upstream must have the config's finalizer.
 	Finalizer FinalizerAction
 	// Before is about the object of deletion.before; nil if there is none or the upstream is not being deleted.

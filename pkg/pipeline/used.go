@@ -23,7 +23,7 @@ func (p *Pipeline) holdUsed(in Input, outcomes, left []Outcome, ordered bool) {
 		}
 	}
 	for i := range left {
-		if c := contentsOf(p, left[i]); c != nil && !left[i].Live.Deleting && left[i].Action != ActionRelease && !p.keeps(in.Leftovers[i]) {
+		if c := p.contentsOf(left[i]); c != nil && !left[i].Live.Deleting && left[i].Action != ActionRelease && !p.keeps(in.Leftovers[i]) {
 			c.keep(in, &left[i], left)
 			c.hold(in, &left[i], outcomes, left)
 		}
@@ -58,21 +58,51 @@ func (p *Pipeline) usersByOrder(in Input, outcomes, left []Outcome) map[int]stri
 // contents knows what would be deleted with a Namespace or CustomResourceDefinition, whatever comes after what.
 type contents struct {
 	*Pipeline
-	// has reports whether an object at a place would.
-	has func(downstream int, at Ref) bool
+	// contains reports whether an object of a resource at a place would.
+	contains func(resource schema.GroupResource, at Ref) bool
 	// is says so in a sentence.
 	is string
 }
 
+func (p *Pipeline) contentsOf(holder Outcome) *contents {
+	return contentsOf(p, p.Downstreams[holder.Downstream].GVK().GroupKind(), holder.Live.Name)
+}
+
 // contentsOf returns nil for an object of another kind.
-func contentsOf(p *Pipeline, holder Outcome) *contents {
-	switch p.Downstreams[holder.Downstream].GVK().GroupKind() {
+func contentsOf(p *Pipeline, holder schema.GroupKind, name string) *contents {
+	switch holder {
 	case schema.GroupKind{Kind: "Namespace"}:
-		return &contents{p, func(_ int, at Ref) bool { return at.Namespace == holder.Live.Name }, "in it"}
+		return &contents{p, func(_ schema.GroupResource, at Ref) bool { return at.Namespace == name }, "in it"}
 	case schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}:
-		return &contents{p, func(i int, _ Ref) bool { return p.Downstreams[i].Kind.GVR.GroupResource().String() == holder.Live.Name }, "of this kind"}
+		return &contents{p, func(r schema.GroupResource, _ Ref) bool { return r.String() == name }, "of this kind"}
 	}
 	return nil
+}
+
+// has is contains for an object of a downstream.
+func (c *contents) has(downstream int, at Ref) bool {
+	return c.contains(c.Downstreams[downstream].Kind.GVR.GroupResource(), at)
+}
+
+// stays reports whether what is left over is among the contents and deletionPolicy: Orphan keeps it.
+func (c *contents) stays(own Owned, o Outcome) bool {
+	released := o.Action == ActionRelease || o.GoesLater && c.keeps(own)
+	return released && !c.Downstreams[o.Downstream].OwnsFields() && c.has(o.Downstream, o.Target)
+}
+
+// staying names one of the contents that stays, and says why; empty for none.
+func (c *contents) staying(in Input, left []Outcome) string {
+	for i, o := range left {
+		if c.stays(in.Leftovers[i], o) {
+			return fmt.Sprintf("%s, which deletionPolicy %s keeps, is %s", c.nameOf(o.Downstream, o.Target), config.DeletionOrphan, c.is)
+		}
+	}
+	for _, f := range in.Forgotten {
+		if !f.Referenced && c.contains(f.Resource, f.at()) {
+			return fmt.Sprintf("%s %s, which is left over, is %s", f.Kind, f.at(), c.is)
+		}
+	}
+	return ""
 }
 
 // nameOf names an object for a message; without a place, any of the downstream.
@@ -84,25 +114,22 @@ func (p *Pipeline) nameOf(downstream int, at Ref) string {
 	return kind + " " + at.String()
 }
 
-// keep releases what was to be deleted and has an object that deletionPolicy: Orphan keeps. That object has our marks until then: without
-// them, nothing would say that it is to be kept.
+// keep releases what was to be deleted and has an object that stays. That object has our marks until then: without them, nothing would say
+// that it is to be kept.
 func (c *contents) keep(in Input, holder *Outcome, left []Outcome) {
 	deleted := in.Upstream.GetDeletionTimestamp() != nil // then the garbage collector may delete it
-	goes := holder.Action == ActionDelete || holder.GoesLater || deleted
+	goes, why := holder.Action == ActionDelete || holder.GoesLater || deleted, c.staying(in, left)
 	for i := range left {
-		o := &left[i]
-		released := o.Action == ActionRelease || o.GoesLater && c.keeps(in.Leftovers[i])
-		if !released || c.Downstreams[o.Downstream].OwnsFields() || !c.has(o.Downstream, o.Target) {
-			continue
+		if o := &left[i]; c.stays(in.Leftovers[i], *o) {
+			o.Action, o.GoesLater = ActionNone, true
+			o.Message = fmt.Sprintf("%s; it is released after %s", o.Message, c.nameOf(holder.Downstream, holder.Target))
 		}
-		o.Action, o.GoesLater = ActionNone, true
-		o.Message = fmt.Sprintf("%s; it is released after %s", o.Message, c.nameOf(holder.Downstream, holder.Target))
-		if goes && holder.Action != ActionRelease {
-			if holder.Action, holder.GoesLater = ActionRelease, false; deleted {
-				holder.State = StateRelease
-			}
-			holder.Message = fmt.Sprintf("%s; it is kept, since %s, which deletionPolicy %s keeps, is %s", holder.Message, c.nameOf(o.Downstream, o.Target), config.DeletionOrphan, c.is)
+	}
+	if goes && why != "" {
+		if holder.Action, holder.GoesLater = ActionRelease, false; deleted {
+			holder.State = StateRelease
 		}
+		holder.Message = fmt.Sprintf("%s; it is kept, since %s", holder.Message, why)
 	}
 }
 

@@ -94,7 +94,7 @@ func (r *reconciliation) gatherEarlierBefore(ctx context.Context) (f pipeline.Be
 	if f.Record = r.Pipeline.UnfinishedBefore(r.upstream); f.Record == nil {
 		return f, nil
 	}
-	_, obj, err := r.readEarlierBefore(ctx, f.Record)
+	_, obj, err := r.readForgotten(ctx, f.Record)
 	if c := apply.Classify(err); err != nil && c.Reason == apply.ReasonForbidden { // the rights may have gone with the key in the config
 		f.Unread = c.Message
 		return f, nil
@@ -109,9 +109,9 @@ func (r *reconciliation) gatherEarlierBefore(ctx context.Context) (f pipeline.Be
 	return f, err
 }
 
-// readEarlierBefore reads the object that the status records and whose kind the config does not name any more; nil if there is none.
+// readForgotten reads an object that the status records and whose kind the config may not name any more; nil if there is none.
 // An object that never had a mark of this operator was not created by it, whatever is recorded.
-func (r *reconciliation) readEarlierBefore(ctx context.Context, recorded *status.Recorded) (t apply.Target, obj *unstructured.Unstructured, err error) {
+func (r *reconciliation) readForgotten(ctx context.Context, recorded *status.Recorded) (t apply.Target, obj *unstructured.Unstructured, err error) {
 	if recorded.ObjectName == "" {
 		return t, nil, nil
 	}
@@ -141,7 +141,7 @@ func (r *reconciliation) releaseEarlierBefore(ctx context.Context) error {
 	if recorded == nil || recorded.UID == "" {
 		return nil
 	}
-	t, obj, err := r.readEarlierBefore(ctx, recorded)
+	t, obj, err := r.readForgotten(ctx, recorded)
 	if obj == nil {
 		return err
 	}

@@ -166,7 +166,8 @@ func (r *reconciliation) gatherDeletion(ctx context.Context) (pipeline.Input, er
 	}
 	r.unwatched = r.unwatched || len(missing) > 0
 	in.Leftovers, in.Unread = append(in.Leftovers, missing...), r.unread
-	return in, nil
+	in.Forgotten, err = findForgotten(ctx, r, in.Leftovers)
+	return in, err
 }
 
 // actDeletion carries out a decision, the finalizer last. It reports whether anything was done, so that deciding again may
@@ -174,6 +175,10 @@ func (r *reconciliation) gatherDeletion(ctx context.Context) (pipeline.Input, er
 func (r *reconciliation) actDeletion(ctx context.Context, d *pipeline.Decision, in pipeline.Input) bool {
 	if d.WaitsForBefore {
 		return d.Before.Action != pipeline.ActionNone && r.actBefore(ctx, d, in)
+	}
+	if err := releaseHolders(ctx, r, d.Kept); err != nil {
+		r.failUpstream("releasing an object that contains what stays", err)
+		return false
 	}
 	acted := r.removeLeftovers(ctx, d, in)
 	if len(r.failures) > 0 || r.outOfTime || d.Finalizer != pipeline.FinalizerRemove {

@@ -43,8 +43,8 @@ type Finding struct {
 // Forgotten is an unmanaged object.
 type Forgotten struct {
 	status.Recorded
-	// Unread is why it could not be read; empty if it was read, and exists.
-	Unread string
+	// Note is why it could not be read, or is kept at the deletion of its upstream; else empty.
+	Note string
 }
 
 // ChangeAction is what would be done with one object.

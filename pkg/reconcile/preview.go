@@ -232,7 +232,7 @@ func (t *dryRun) findForgotten(ctx context.Context) {
 		case errors.Is(err, apply.ErrGone), err == nil && r.UID != "" && obj.GetUID() != r.UID:
 			continue
 		case err != nil:
-			t.finding.Forgotten = append(t.finding.Forgotten, Forgotten{Recorded: r, Unread: apply.Classify(err).Message})
+			t.finding.Forgotten = append(t.finding.Forgotten, Forgotten{Recorded: r, Note: apply.Classify(err).Message})
 		default:
 			t.finding.Forgotten = append(t.finding.Forgotten, Forgotten{Recorded: r})
 		}

@@ -38,6 +38,9 @@ func (t *dryRun) previewDeletion(ctx context.Context) error {
 		t.finding.Changes = append(t.finding.Changes, t.beforeChange(*d.Before))
 		t.waitForBefore()
 	}
+	for _, f := range d.Kept {
+		t.finding.Forgotten = append(t.finding.Forgotten, Forgotten{Recorded: f.Recorded, Note: f.Kept})
+	}
 	for _, o := range d.Leftovers {
 		c := t.change(o, actionOf(o))
 		c.Leftover = true

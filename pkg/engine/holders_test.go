@@ -1,0 +1,90 @@
+package engine_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/corollary-dev/corollary/internal/testkit"
+)
+
+// roomDownstream, claimDownstream and noteDownstream are a Namespace of a Team, a ConfigMap in it that is kept, and another one.
+const (
+	roomDownstream = `
+  - name: room
+    apiVersion: v1
+    kind: Namespace
+    template: |
+      metadata: {name: "room-{{ .metadata.name }}"}
+`
+	claimDownstream = `
+  - name: claim
+    apiVersion: v1
+    kind: ConfigMap
+    targetNamespaces: {from: Any}
+    deletionPolicy: Orphan
+    template: |
+      metadata: {name: claim, namespace: "room-{{ .metadata.name }}"}
+`
+	noteDownstream = `
+  - name: note
+    apiVersion: v1
+    kind: Secret
+    targetNamespaces: {from: Any}
+    template: |
+      metadata: {name: note, namespace: default}
+`
+)
+
+// What contains an object that stays is kept, also where the config has forgotten one of the two, or both.
+func TestForgottenHolderIsKept(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		name, reason, after string
+		refused             bool
+	}{
+		{name: "the Namespace is forgotten", reason: "the garbage collector deletes what has an owner reference", after: claimDownstream},
+		{name: "what is in it is forgotten", reason: "what is left over stays after its upstream", after: roomDownstream},
+		{name: "both are forgotten", reason: "nothing but the finalizer leaves time to keep the Namespace", after: noteDownstream},
+		{name: "it may not be released", reason: "the upstream waits", after: claimDownstream, refused: true},
+	} {
+		t.Run(row.name, bubbled(func(t *testing.T) {
+			name := testkit.Unique(t)
+			text := fill(widgetConfig, "", name)
+			head, tail, _ := strings.Cut(text, "\n  - name: config")
+			head, tail = strings.Replace(head, "{apiVersion: test.example.com/v1, kind: Widget, namespaces: []}", "{apiVersion: test.example.com/v1, kind: Team}", 1), tail[strings.Index(tail, "conventions:"):]
+			faults, fault := testkit.NewFaults(), (*testkit.Fault)(nil)
+			r := start(t, faults.Wrap(testkit.Config(t)), head+roomDownstream+claimDownstream+noteDownstream+tail).ready()
+			testkit.Apply(t, "", object("Team", "a", "{}"))
+			waitCondition(t, teams, "", "a", "Ready", "True")
+			r.write("a.yaml", head+row.after+tail)
+			r.reload()
+			testkit.Eventually(t, patience, func() (bool, string) {
+				list := fmt.Sprint(testkit.Get(t, teams, "", "a").Object["status"])
+				return strings.Contains(list, "Leftover"), list
+			})
+			if row.refused {
+				fault = faults.Answer(403, func(q *http.Request) bool {
+					return q.Method == http.MethodPatch && strings.Contains(q.URL.Path, "/namespaces/room-a")
+				})
+			}
+			testkit.Delete(t, teams, "", "a")
+			if row.refused {
+				testkit.Eventually(t, patience, func() (bool, string) {
+					_, reason, message := condition(testkit.Get(t, teams, "", "a"), "Ready")
+					return strings.Contains(message, "Namespace of downstream room, which the config no longer has, cannot be released "+
+						"(it is kept, since ConfigMap room-a/claim, which deletionPolicy Orphan keeps, is in it)"), reason + ": " + message
+				})
+				fault.Off()
+			}
+			waitGone(t, teams, "", "a")
+			never(t, func() (bool, string) {
+				return testkit.Find(t, configMaps, "room-a", "claim") == nil, row.reason + ": the ConfigMap was deleted"
+			})
+			if u := testkit.Get(t, namespaces, "", "room-a"); u.GetDeletionTimestamp() != nil || len(u.GetOwnerReferences()) > 0 {
+				t.Errorf("%s: the Namespace still goes: %v", row.reason, u.Object["metadata"])
+			}
+		}))
+	}
+}

@@ -1,0 +1,65 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/corollary-dev/corollary/pkg/apply"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+)
+
+// findForgotten reads what the status records of downstreams that the config no longer has, if one of these objects or of left contains
+// others. What may not be read counts as what must be kept.
+func findForgotten(ctx context.Context, r *reconciliation, left []pipeline.Owned) (found []pipeline.ForgottenObject, err error) {
+	recorded := r.Pipeline.Forgotten(r.upstream)
+	isHolder := func(apiVersion, kind string) bool { return pipeline.IsHolder(apiVersion, kind) }
+	any := slices.ContainsFunc(left, func(own pipeline.Owned) bool {
+		d := r.Pipeline.Downstreams[own.Downstream].Config
+		return isHolder(d.APIVersion, d.Kind)
+	})
+	for _, rec := range recorded {
+		any = any || isHolder(rec.APIVersion, rec.Kind)
+	}
+	if !any {
+		return nil, nil
+	}
+	for _, rec := range recorded {
+		t, obj, err := r.readForgotten(ctx, &rec)
+		f := pipeline.ForgottenObject{Recorded: rec, Resource: t.GVR.GroupResource()}
+		switch {
+		case err != nil && apply.Classify(err).Reason == apply.ReasonForbidden:
+			f.Referenced = isHolder(rec.APIVersion, rec.Kind)
+		case err != nil:
+			return nil, err
+		case obj == nil:
+			continue
+		default:
+			f.Referenced = slices.ContainsFunc(obj.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return o.UID == r.upstream.GetUID() })
+		}
+		found = append(found, f)
+	}
+	return found, nil
+}
+
+// releaseHolders takes our marks off forgotten objects that are kept because of what they contain, before that loses its own.
+func releaseHolders(ctx context.Context, r *reconciliation, kept []pipeline.ForgottenObject) error {
+	for _, f := range kept {
+		t, obj, err := r.readForgotten(ctx, &f.Recorded)
+		if err == nil && obj != nil {
+			_, err = r.client.Release(ctx, t, obj, apply.Marks(r.Pipeline.Marks(r.upstream.GetUID(), 0)))
+		}
+		if err != nil {
+			return fmt.Errorf("%w; %s of downstream %s, which the config no longer has, cannot be released (%s): allow get and patch on %s",
+				err, f.Kind, f.Name, f.Kept, f.Resource)
+		}
+		if obj == nil {
+			continue
+		}
+		r.Log.Info("released", "upstream", r.ref.String(), "downstream", f.Name, "kind", f.Kind, "target", f.ObjectName, "why", f.Kept)
+		r.event(false, EventReleased, "Release", "%s %s released: %s", f.Kind, f.ObjectName, f.Kept)
+	}
+	return nil
+}
