@@ -123,6 +123,34 @@ func imageOf(job map[string]any) (pointer, image string) {
 	return "/spec/template/spec/containers/0/image", image
 }
 
+// A change of an immutable field together with one of the owner mark, or of a previous name, recreates the object: the marks alone cannot be
+// replaced, since the API server refuses the document that has both.
+func TestRecreatesWithOtherMarks(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct{ name, old, changed string }{
+		{"owner mark", "    # downstream", "    deletionPolicy: Orphan"},
+		{"previous name", "NAME.example.com/managed", "NAME.example.com/made"},
+	} {
+		t.Run(row.name, bubbled(func(t *testing.T) {
+			ns, name := testkit.Namespace(t), testkit.Unique(t)
+			conf := with(widgetConfig, "updatePolicy: Recreate\n    # downstream")
+			before := fill(replaceOnce(t, conf, "data: {{ .spec.data }}", "data: {key: a}\n      immutable: true"), ns, name)
+			changed := replaceOnce(t, conf, "data: {{ .spec.data }}", "data: {key: b}\n      immutable: true")
+			if changed = replaceOnce(t, changed, row.old, row.changed); row.name == "previous name" {
+				changed = replaceOnce(t, changed, "conventions:\n", "conventions:\n  previous: {labels: [NAME.example.com/managed]}\n")
+			}
+			r := start(t, testkit.Config(t), before).ready()
+			testkit.Apply(t, ns, widget("a", "{data: {key: value}}"))
+			waitData(t, ns, "a", "key", "a")
+			waitCondition(t, widgets, ns, "a", "Ready", "True")
+			r.write("a.yaml", fill(changed, ns, name))
+			r.reload()
+			waitData(t, ns, "a", "key", "b")
+			waitDownstream(t, ns, "a", "InSync")
+		}))
+	}
+}
+
 // TestImmutableDrift: a difference in an immutable field that admission did not make is no reason to recreate an object
 // whose document has not changed; the condition says what to do.
 func TestImmutableDrift(t *testing.T) {
