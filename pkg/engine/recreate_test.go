@@ -129,7 +129,7 @@ func TestRecreatesWithOtherMarks(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct{ name, old, changed string }{
 		{"owner mark", "    # downstream", "    deletionPolicy: Orphan"},
-		{"previous name", "NAME.example.com/managed", "NAME.example.com/made"},
+		{"previous name", "NAME.example.com/hash", "NAME.example.com/sum"},
 	} {
 		t.Run(row.name, bubbled(func(t *testing.T) {
 			ns, name := testkit.Namespace(t), testkit.Unique(t)
@@ -137,7 +137,7 @@ func TestRecreatesWithOtherMarks(t *testing.T) {
 			before := fill(replaceOnce(t, conf, "data: {{ .spec.data }}", "data: {key: a}\n      immutable: true"), ns, name)
 			changed := replaceOnce(t, conf, "data: {{ .spec.data }}", "data: {key: b}\n      immutable: true")
 			if changed = replaceOnce(t, changed, row.old, row.changed); row.name == "previous name" {
-				changed = replaceOnce(t, changed, "conventions:\n", "conventions:\n  previous: {labels: [NAME.example.com/managed]}\n")
+				changed = replaceOnce(t, changed, "conventions:\n", "conventions:\n  previous: {hash: {annotation: NAME.example.com/hash}}\n")
 			}
 			r := start(t, testkit.Config(t), before).ready()
 			testkit.Apply(t, ns, widget("a", "{data: {key: value}}"))
