@@ -54,6 +54,11 @@ folders = $(sort $(dir $(shell grep -rl --include='*_test.go' --exclude-dir=.git
 server_tests = $(shell grep -rl --include='*_test.go' --exclude-dir=.git -e '^//go:build controlplane' . | \
 	xargs sed -nE 's/^func ((Test|Fuzz|Example)[A-Za-z0-9_]*).*/\1/p' | sort -u | paste -sd '|')
 
+# Tests that watch leases, clusters and processes for minutes of real time. test-race, chaos-clusters and chaos-shards run them.
+long_tests = TestLease|TestDNS|TestEtcd|TestShardFaults|TestRollingUpgrade|TestUpgradeAndBack|TestFrozenProcessOfASetWritesNothing|$\
+	TestFrozenLeaderWritesNothing|TestFrozenReleaseWritesNothing|TestLeaderThatIsCutOff|TestStandbyTakesOver|TestTwoActivations|$\
+	TestReleaseShardOfRunningProcesses|TestExportIsKilled
+
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-clusters test test-long test-race locks-test chaos-clusters chaos-shards clusters-picture sim sim-mutants test-server test-oldest lint vulncheck bench bench-operators bench-configs bench-shards bench-page cluster build image image-test database-test dist site fuzz golden tools controlplane
 
@@ -81,7 +86,7 @@ test: controlplane tools ## vet; the tests in memory, with the race detector; th
 	@$(if $(racing),$(GO) test $(RACE) -vet=off -timeout $(TIMEOUT) $(racing))
 	@$(if $(plain),$(GO) test -vet=off -timeout $(TIMEOUT) $(plain))
 	@echo '$(GO) test -tags controlplane ...: the tests that need a real API server'
-	@$(GO) test -tags controlplane -vet=off -timeout $(TIMEOUT) -run '^($(server_tests))$$$$' \
+	@$(GO) test -tags controlplane -vet=off -timeout $(TIMEOUT) -run '^($(server_tests))$$$$' -skip '^($(long_tests))$$$$' \
 		$(if $(filter ./...,$(PKG)),$(call folders,//go:build controlplane),$(PKG))
 
 # Each runs alone, too, as .github/workflows/long.yml does.

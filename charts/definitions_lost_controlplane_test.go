@@ -36,13 +36,15 @@ status: {conditions: {ready: Ready}}
 		_, problems, err = helm(t, args...)
 		return problems, err
 	}
-	before := `{spec: {title: string, parts: "[]Part", sizes: "map[string]Part"}, types: {Part: {a: string, b: string}}}`
+	before := `{spec: {title: string, parts: "[]Part", sizes: "map[string]Part", any: object, all: "[]object", tags: "map[string]string"}, types: {Part: {a: string, b: string}}}`
 	if problems, err := run("install", values(before)); err != nil {
 		t.Fatal(problems)
 	}
 	for _, row := range []struct{ reason, schema, lost string }{
 		{"a field is renamed", strings.Replace(before, "title", "name", 1), " .spec.title,"},
 		{"in the items of a list and the values of a map", strings.Replace(before, ", b: string", "", 1), " .spec.parts[].b .spec.sizes.*.b,"},
+		{"what had any field gets a structure", strings.NewReplacer("any: object", "any: {a: string}", `"[]object"`, `"[]Part"`).Replace(before), " .spec.all[].* .spec.any.*,"},
+		{"a map gets a structure", strings.Replace(before, `"map[string]string"`, "{team: string}", 1), " .spec.tags.*,"},
 		{"a field is added", strings.Replace(before, "title: string", "title: string, more: string", 1), ""},
 	} {
 		problems, err := run("upgrade", values(row.schema), "--dry-run=server")

@@ -23,6 +23,8 @@ type batch struct {
 	tally *tally
 	// waiting has the upstreams that are held, and the digests of their changes.
 	waiting map[pipeline.Ref]drift.Sum
+	// alone has those that wait only for inputs with one reader: what changes there is its author's business, what is deleted counts.
+	alone map[pipeline.Ref]bool
 	// released is what guard allowed within batchWindow before the last one that came while none waited: further changes count with it.
 	released map[pipeline.Ref]released
 	expired  time.Time
@@ -59,7 +61,7 @@ func (b *batch) open(rows bool) {
 	if b.joined == nil {
 		b.joined = make(chan struct{}, 1)
 	}
-	if b.tally, b.waiting, b.released, b.confirmed, b.cleared = nil, nil, nil, nil, nil; rows {
+	if b.tally, b.waiting, b.alone, b.released, b.confirmed, b.cleared = nil, nil, nil, nil, nil, nil; rows {
 		b.cleared = map[pipeline.Ref]drift.Sum{}
 	}
 }
@@ -75,8 +77,13 @@ func (b *batch) noteConfirmed(confirmed map[pipeline.Ref]drift.Sum) {
 func (b *batch) join(refs []pipeline.Ref) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if len(refs) > 0 {
-		b.joinLocked(refs)
+	if len(refs) == 0 {
+		return
+	}
+	_, waits := b.waiting[refs[0]]
+	alone := len(refs) == 1 && (!waits || b.alone[refs[0]])
+	if b.joinLocked(refs); alone && b.joined != nil {
+		b.alone[refs[0]] = true
 	}
 }
 
@@ -111,11 +118,12 @@ func (b *batch) joinLocked(refs []pipeline.Ref) {
 		return
 	}
 	if b.tally == nil {
-		b.tally, b.waiting, b.released = newTally(nil), map[pipeline.Ref]drift.Sum{}, map[pipeline.Ref]released{}
+		b.tally, b.waiting, b.alone, b.released = newTally(nil), map[pipeline.Ref]drift.Sum{}, map[pipeline.Ref]bool{}, map[pipeline.Ref]released{}
 	}
 	b.expire(time.Now())
 	for _, ref := range refs {
 		b.waiting[ref] = drift.Sum{}
+		delete(b.alone, ref)
 	}
 	b.tally.expect(refs)
 	select {
@@ -181,6 +189,9 @@ func (b *batch) noteGone(ref pipeline.Ref, c reconcile.Counted) bool {
 
 func (b *batch) noteLocked(ref pipeline.Ref, c reconcile.Counted, free bool) bool {
 	digest, before := c.Digest, b.released[ref]
+	if b.alone[ref] {
+		c.Changed, free = c.Deleted, free || c.Deleted == 0
+	}
 	confirmed, ok := b.confirmed[ref]
 	if free = free || ok && confirmed == digest || before.all.Any() && before.last == digest; free { // it was allowed, and is not done yet
 		b.tally.note(ref, before.all)
@@ -222,7 +233,7 @@ func (b *batch) release(counted sum, confirmed map[pipeline.Ref]drift.Sum, allow
 			b.released[ref] = released{c, digest, time.Now()}
 		}
 	}
-	b.waiting = map[pipeline.Ref]drift.Sum{}
+	b.waiting, b.alone = map[pipeline.Ref]drift.Sum{}, map[pipeline.Ref]bool{}
 	if confirmed != nil {
 		b.tally.forget(confirmed)
 		b.confirmed, b.confirmedAt = done, time.Now()

@@ -53,6 +53,39 @@ func TestBatchReleasesWhatWasJudged(t *testing.T) {
 	}
 }
 
+// TestBatchCountsDeletionsOfSingleReaders: what an input with one reader changes is its author's business; what it deletes counts.
+func TestBatchCountsDeletionsOfSingleReaders(t *testing.T) {
+	t.Parallel()
+	changes := reconcile.Counted{GuardCount: reconcile.GuardCount{Existing: 2, Changed: 2}}
+	deletes := reconcile.Counted{GuardCount: reconcile.GuardCount{Existing: 2, Changed: 2, Deleted: 1}}
+	one, several := refsNamed(0, 1), refsNamed(0, 2)
+	for _, row := range []struct {
+		reason  string
+		joins   [][]pipeline.Ref
+		counted reconcile.Counted
+		free    bool
+		sum     reconcile.GuardCount
+	}{
+		{"a change", [][]pipeline.Ref{one}, changes, true, reconcile.GuardCount{}},
+		{"a deletion beside a change", [][]pipeline.Ref{one}, deletes, false, reconcile.GuardCount{Existing: 2, Changed: 1, Deleted: 1}},
+		{"several readers", [][]pipeline.Ref{several}, changes, false, changes.GuardCount},
+		{"several readers, then one", [][]pipeline.Ref{several, one}, changes, false, changes.GuardCount},
+		{"one reader, then several", [][]pipeline.Ref{one, several}, changes, false, changes.GuardCount},
+	} {
+		var b batch
+		b.open(false)
+		for _, refs := range row.joins {
+			b.join(refs)
+		}
+		if free := b.note(one[0], row.counted, false); free != row.free {
+			t.Errorf("%s: free is %v", row.reason, free)
+		}
+		if got := b.tally.of(one[0]).GuardCount; !row.free && got != row.sum {
+			t.Errorf("%s: counted is %+v, want %+v", row.reason, got, row.sum)
+		}
+	}
+}
+
 // TestBatchForgets: what was released is remembered for rows alone, and only while anything of them is left.
 func TestBatchForgets(t *testing.T) {
 	t.Parallel()

@@ -29,6 +29,10 @@
       {{- end -}}
     {{- end -}}
   {{- end -}}
+  {{- $open := or (index $old "x-kubernetes-preserve-unknown-fields") (and $old.additionalProperties (not $new.additionalProperties)) -}}
+  {{- if and $path $open -}}
+    {{- printf "%s.* " $path -}}
+  {{- end -}}
   {{- if and $old.items $new.items -}}
     {{- include "corollary.crd.lost" (list (printf "%s[]" $path) $old.items $new.items) -}}
   {{- end -}}
