@@ -126,8 +126,8 @@ func rowsOf(pl *pipeline.Pipeline, f *reconcile.Finding) []row {
 		if isAboutNothing(c) {
 			continue
 		}
-		r := row{operator: f.Operator, upstream: up, downstream: c.Downstream, object: objectOf(c), state: string(c.State), reason: reasonOf(f, c),
-			created: createdAt(c.Live)}
+		r := row{operator: f.Operator, upstream: up, downstream: c.Downstream, object: objectOf(c), state: string(c.State),
+			reason: reasonOf(f, c), created: createdAt(c.Live)}
 		switch {
 		case c.Failure != nil:
 			r.reason = c.Failure.Reason + ": " + c.Failure.Message

@@ -39,7 +39,7 @@ func TestOperatorsShareARecord(t *testing.T) {
 			}
 			testkit.Patch(t, widgets, ns, "a", "somebody", `{"metadata":{"labels":{"tier":"silver"}}}`)
 			if !row.both {
-				r = start(t, testkit.Config(t), silver).ready()
+				start(t, testkit.Config(t), silver).ready()
 			}
 			waitData(t, ns, "a-silver", "key", "value")
 			never(t, func() (bool, string) {

@@ -41,24 +41,24 @@ const (
 func TestForgottenHolderIsKept(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
-		name, reason, after string
-		refused             bool
+		name, reason, changed string
+		refused               bool
 	}{
-		{name: "the Namespace is forgotten", reason: "the garbage collector deletes what has an owner reference", after: claimDownstream},
-		{name: "what is in it is forgotten", reason: "what is left over stays after its upstream", after: roomDownstream},
-		{name: "both are forgotten", reason: "nothing but the finalizer leaves time to keep the Namespace", after: noteDownstream},
-		{name: "it may not be released", reason: "the upstream waits", after: claimDownstream, refused: true},
+		{name: "the Namespace is forgotten", reason: "the garbage collector deletes what has an owner reference", changed: claimDownstream},
+		{name: "what is in it is forgotten", reason: "what is left over stays after its upstream", changed: roomDownstream},
+		{name: "both are forgotten", reason: "nothing but the finalizer leaves time to keep the Namespace", changed: noteDownstream},
+		{name: "it may not be released", reason: "the upstream waits", changed: claimDownstream, refused: true},
 	} {
 		t.Run(row.name, bubbled(func(t *testing.T) {
 			name := testkit.Unique(t)
 			text := fill(widgetConfig, "", name)
 			head, tail, _ := strings.Cut(text, "\n  - name: config")
-			head, tail = strings.Replace(head, "{apiVersion: test.example.com/v1, kind: Widget, namespaces: []}", "{apiVersion: test.example.com/v1, kind: Team}", 1), tail[strings.Index(tail, "conventions:"):]
+			head, tail = strings.Replace(head, "{apiVersion: test.example.com/v1, kind: Widget, namespaces: []}", "{apiVersion: test.example.com/v1, kind: Team}", 1), after(t, tail)
 			faults, fault := testkit.NewFaults(), (*testkit.Fault)(nil)
 			r := start(t, faults.Wrap(testkit.Config(t)), head+roomDownstream+claimDownstream+noteDownstream+tail).ready()
 			testkit.Apply(t, "", object("Team", "a", "{}"))
 			waitCondition(t, teams, "", "a", "Ready", "True")
-			r.write("a.yaml", head+row.after+tail)
+			r.write("a.yaml", head+row.changed+tail)
 			r.reload()
 			testkit.Eventually(t, patience, func() (bool, string) {
 				list := fmt.Sprint(testkit.Get(t, teams, "", "a").Object["status"])
@@ -87,4 +87,14 @@ func TestForgottenHolderIsKept(t *testing.T) {
 			}
 		}))
 	}
+}
+
+// after is the part of a config after its downstreams.
+func after(t *testing.T, config string) string {
+	t.Helper()
+	_, rest, ok := strings.Cut(config, "conventions:")
+	if !ok {
+		t.Fatal("the config has no conventions")
+	}
+	return "conventions:" + rest
 }

@@ -313,7 +313,7 @@ func placesToRead(r *reconciliation) []place {
 	}
 	for _, o := range r.record.desired.Objects {
 		m := place{o.Downstream, o.Target}
-		if o.Wanted && o.Err == nil && !slices.Contains(u.unconfirmed, m) && !(deleting && u.notMade[m]) {
+		if o.Wanted && o.Err == nil && !slices.Contains(u.unconfirmed, m) && (!deleting || !u.notMade[m]) {
 			places = append(places, m)
 		}
 	}

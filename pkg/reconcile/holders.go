@@ -15,15 +15,14 @@ import (
 // others. What may not be read counts as what must be kept.
 func findForgotten(ctx context.Context, r *reconciliation, left []pipeline.Owned) (found []pipeline.ForgottenObject, err error) {
 	recorded := r.Pipeline.Forgotten(r.upstream)
-	isHolder := func(apiVersion, kind string) bool { return pipeline.IsHolder(apiVersion, kind) }
-	any := slices.ContainsFunc(left, func(own pipeline.Owned) bool {
+	has := slices.ContainsFunc(left, func(own pipeline.Owned) bool {
 		d := r.Pipeline.Downstreams[own.Downstream].Config
-		return isHolder(d.APIVersion, d.Kind)
+		return pipeline.IsHolder(d.APIVersion, d.Kind)
 	})
 	for _, rec := range recorded {
-		any = any || isHolder(rec.APIVersion, rec.Kind)
+		has = has || pipeline.IsHolder(rec.APIVersion, rec.Kind)
 	}
-	if !any {
+	if !has {
 		return nil, nil
 	}
 	for _, rec := range recorded {
@@ -31,7 +30,7 @@ func findForgotten(ctx context.Context, r *reconciliation, left []pipeline.Owned
 		f := pipeline.ForgottenObject{Recorded: rec, Resource: t.GVR.GroupResource()}
 		switch {
 		case err != nil && apply.Classify(err).Reason == apply.ReasonForbidden:
-			f.Referenced = isHolder(rec.APIVersion, rec.Kind)
+			f.Referenced = pipeline.IsHolder(rec.APIVersion, rec.Kind)
 		case err != nil:
 			return nil, err
 		case obj == nil:
