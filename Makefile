@@ -74,10 +74,10 @@ demo-clusters: build ## show two clusters of which one is active: two control pl
 	@$(GO) build -o bin/demo-clusters ./hack/clusters
 	@exec bin/demo-clusters
 
-# With the race detector, tests on a real API server and those that compare texts, one after the other, take several times as long
-# and find nothing: only test-race has it in those.
-plain   = $(shell $(GO) list $(PKG) | grep -xE '$(MODULE)/(docs|examples|internal/house|pkg/(backup|cli|convert|generate))')
-racing  = $(shell $(GO) list $(PKG) | grep -vxE '$(MODULE)/(docs|examples|internal/house|pkg/(backup|cli|convert|generate))')
+# With the race detector tests take several times as long. Those on a real API server and those that compare texts, one after the other,
+# have it only in test-race; those of pkg/engine, too, since the simulation runs the whole engine with it.
+plain   = $(shell $(GO) list $(PKG) | grep -xE '$(MODULE)/(docs|examples|internal/house|pkg/(backup|cli|convert|engine|generate))')
+racing  = $(shell $(GO) list $(PKG) | grep -vxE '$(MODULE)/(docs|examples|internal/house|pkg/(backup|cli|convert|engine|generate))')
 
 test: controlplane tools ## vet; the tests in memory, with the race detector; those that need a real API server
 	$(GO) vet -tags controlplane,image,databases,locks $(PKG)
