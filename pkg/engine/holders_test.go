@@ -98,3 +98,53 @@ func after(t *testing.T, config string) string {
 	}
 	return "conventions:" + rest
 }
+
+// What the config has forgotten keeps its Namespace also where that is renamed.
+func TestRenamedHolderIsKept(t *testing.T) {
+	inMemory(t, func(t *testing.T) {
+		text := fill(widgetConfig, "", testkit.Unique(t))
+		head, tail, _ := strings.Cut(text, "\n  - name: config")
+		head, tail = strings.Replace(head, "{apiVersion: test.example.com/v1, kind: Widget, namespaces: []}", "{apiVersion: test.example.com/v1, kind: Team}", 1), after(t, tail)
+		r := start(t, testkit.Config(t), head+roomDownstream+claimDownstream+noteDownstream+tail).ready()
+		testkit.Apply(t, "", object("Team", "a", "{}"))
+		waitCondition(t, teams, "", "a", "Ready", "True")
+		r.write("a.yaml", head+roomDownstream+noteDownstream+tail)
+		r.reload()
+		testkit.Eventually(t, patience, func() (bool, string) {
+			list := fmt.Sprint(testkit.Get(t, teams, "", "a").Object["status"])
+			return strings.Contains(list, "Leftover"), list
+		})
+		r.write("a.yaml", head+strings.Replace(roomDownstream, "room-", "hall-", 1)+noteDownstream+tail)
+		r.reload()
+		testkit.Eventually(t, patience, func() (bool, string) { return testkit.Find(t, namespaces, "", "hall-a") != nil, "no hall" })
+		never(t, func() (bool, string) {
+			return testkit.Find(t, configMaps, "room-a", "claim") == nil, "the ConfigMap was deleted with the renamed Namespace"
+		})
+	})
+}
+
+// A Namespace with the current owner annotation stays while an object in it has the former one.
+func TestHolderOfFormerMarksStays(t *testing.T) {
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		head, tail, _ := strings.Cut(fill(widgetConfig, ns, name), "\n  - name: config")
+		tail = after(t, tail)
+		room := strings.Replace(roomDownstream, "    kind: Namespace\n", "    kind: Namespace\n    adoptionPolicy: IfUnowned\n", 1)
+		conf := withoutRecord(t, head+room+claimDownstream+tail)
+		r := start(t, testkit.Config(t), conf).ready()
+		testkit.Apply(t, ns, widget("a", "{}"))
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		r.halt()
+		start(t, testkit.Config(t), replaceOnce(t, conf, fill("NAME.example.com/owner}", "", name), fill("NAME.example.com/owned-by}", "", name))).ready()
+		testkit.Eventually(t, patience, func() (bool, string) {
+			u := testkit.Get(t, namespaces, "", "room-a")
+			_, reason, message := condition(testkit.Get(t, widgets, ns, "a"), "Ready")
+			return u.GetAnnotations()[name+".example.com/owned-by"] != "" && reason == "Conflict", reason + message
+		})
+		testkit.Delete(t, widgets, ns, "a")
+		never(t, func() (bool, string) {
+			u := testkit.Find(t, namespaces, "", "room-a")
+			return testkit.Find(t, configMaps, "room-a", "claim") == nil || u == nil || u.GetDeletionTimestamp() != nil, "the ConfigMap (Orphan) was deleted with the Namespace"
+		})
+	})
+}

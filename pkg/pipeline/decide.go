@@ -29,7 +29,7 @@ type Input struct {
 	Leftovers []Owned
 	// Unread are objects that may exist, at a place, and could not be read; without a name, any object of the downstream.
 	Unread []Owned
-	// Forgotten are what the config has forgotten, where the upstream is deleted and one of them, or of Leftovers, contains others.
+	// Forgotten are what the config has forgotten, where one of Leftovers contains others, or one of them and the upstream is deleted.
 	Forgotten []ForgottenObject
 	// HasFinalizer is true if the upstream has the config's finalizer, current or previous.
 	HasFinalizer bool

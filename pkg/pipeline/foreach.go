@@ -201,12 +201,14 @@ func (p *Pipeline) recordLeft(recorded []status.Recorded, left []Outcome, w *Des
 			return r.Name == name && r.Namespace == at.Namespace && r.ObjectName == at.Name
 		})
 	}
+	hidden := map[int]bool{} // of several, the first is recorded: there is one item for the downstream
 	for _, o := range left {
 		d := p.Downstreams[o.Downstream]
 		switch r := p.recordedOf(d, o.Target, o.UID, o.Live.Hash, string(o.State)); {
 		case d.Several() && !has(d.Name, o.Target):
 			recorded = append(recorded, r)
-		case !d.Several() && o.Live.Unselected: // a watch shows its successor; only the record finds this one
+		case !d.Several() && o.Live.Unselected && !hidden[d.Index]: // a watch shows its successor; only the record finds this one
+			hidden[d.Index] = true
 			recorded = append(slices.DeleteFunc(recorded, func(have status.Recorded) bool { return have.Name == d.Name }), r)
 		}
 	}

@@ -98,7 +98,7 @@ func (c *contents) staying(in Input, left []Outcome) string {
 		}
 	}
 	for _, f := range in.Forgotten {
-		if !f.Referenced && c.contains(f.Resource, f.at()) {
+		if (!f.Referenced || in.Upstream.GetDeletionTimestamp() == nil) && c.contains(f.Resource, f.at()) {
 			return fmt.Sprintf("%s %s, which is left over, is %s", f.Kind, f.at(), c.is)
 		}
 	}

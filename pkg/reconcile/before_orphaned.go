@@ -109,7 +109,7 @@ func (r *reconciliation) gatherEarlierBefore(ctx context.Context) (f pipeline.Be
 	return f, err
 }
 
-// readForgotten reads an object that the status records and whose kind the config may not name any more; nil if there is none.
+// readForgotten reads an object that the status records and whose kind the config may not name any more; nil if there is none that is ours.
 // An object that never had a mark of this operator was not created by it, whatever is recorded.
 func (r *reconciliation) readForgotten(ctx context.Context, recorded *status.Recorded) (t apply.Target, obj *unstructured.Unstructured, err error) {
 	if recorded.ObjectName == "" {

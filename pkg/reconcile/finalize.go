@@ -166,7 +166,7 @@ func (r *reconciliation) gatherDeletion(ctx context.Context) (pipeline.Input, er
 	}
 	r.unwatched = r.unwatched || len(missing) > 0
 	in.Leftovers, in.Unread = append(in.Leftovers, missing...), r.unread
-	in.Forgotten, err = findForgotten(ctx, r, in.Leftovers)
+	in.Forgotten, err = findContents(ctx, r, in.Leftovers)
 	return in, err
 }
 
@@ -296,6 +296,7 @@ func (r *reconciliation) readMade(ctx context.Context, known, more []pipeline.Ow
 		case r.upstream.GetDeletionTimestamp() == nil:
 		case live != nil && hasFormerMarks(r, m.downstream, live):
 			r.failWith(r.outcomeOf(m.downstream, m.at), apply.Failure{Reason: apply.ReasonConflict, Message: fmt.Sprintf(formerMarks, m.at)})
+			r.unread = append(r.unread, pipeline.Owned{Downstream: m.downstream, Live: live}) // what contains it stays
 		default:
 			r.record.noteNotMade(m)
 		}

@@ -11,14 +11,17 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// findForgotten reads what the status records of downstreams that the config no longer has, if one of these objects or of left contains
+// isHolder reports whether an object contains others, which are deleted with it.
+func (r *reconciliation) isHolder(own pipeline.Owned) bool {
+	d := r.Pipeline.Downstreams[own.Downstream].Config
+	return pipeline.IsHolder(d.APIVersion, d.Kind)
+}
+
+// findContents reads what the status records of downstreams that the config no longer has, if one of these objects or of left contains
 // others. What may not be read counts as what must be kept.
-func findForgotten(ctx context.Context, r *reconciliation, left []pipeline.Owned) (found []pipeline.ForgottenObject, err error) {
+func findContents(ctx context.Context, r *reconciliation, left []pipeline.Owned) (found []pipeline.ForgottenObject, err error) {
 	recorded := r.Pipeline.Forgotten(r.upstream)
-	has := slices.ContainsFunc(left, func(own pipeline.Owned) bool {
-		d := r.Pipeline.Downstreams[own.Downstream].Config
-		return pipeline.IsHolder(d.APIVersion, d.Kind)
-	})
+	has := slices.ContainsFunc(left, r.isHolder)
 	for _, rec := range recorded {
 		has = has || pipeline.IsHolder(rec.APIVersion, rec.Kind)
 	}

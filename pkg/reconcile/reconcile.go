@@ -171,6 +171,13 @@ func (r *reconciliation) gatherAll(ctx context.Context) pipeline.Input {
 		in = r.gather(ctx)
 	}
 	in.Unread = r.unread
+	if slices.ContainsFunc(in.Leftovers, r.isHolder) {
+		var err error
+		if in.Forgotten, err = findContents(ctx, r, in.Leftovers); err != nil { // nothing is deleted that may contain one of them
+			r.failUpstream("reading what the config has forgotten", err)
+			in.Leftovers = slices.DeleteFunc(in.Leftovers, r.isHolder)
+		}
+	}
 	r.keepTerminating(ctx, in)
 	return in
 }
