@@ -158,7 +158,7 @@ func leftRows(f *reconcile.Finding, up objectRef) []row {
 	for _, c := range f.Left {
 		rows = append(rows, row{operator: f.Operator, upstream: up, downstream: c.Downstream, object: objectOf(c),
 			state: string(pipeline.StateLeftover), created: createdAt(c.Live),
-			reason: c.Reason + ": delete it, or let adoptionPolicy: IfUnowned take it over"})
+			reason: c.Reason + ": if no other operator has these conventions, delete it, or let adoptionPolicy: IfUnowned take it over"})
 	}
 	return rows
 }

@@ -227,7 +227,7 @@ func TestLeftByAnEarlierUpstream(t *testing.T) {
 		again              func(t *testing.T, other, name, mark string)
 		adopted            bool
 	}{
-		{name: "never", policy: "Never", says: "belongs to an earlier Widget NS/a, which is gone: delete it, give the downstream another name, or set adoptionPolicy: IfUnowned"},
+		{name: "never", policy: "Never", says: ", and there is no such Widget: if no other operator has these conventions, delete it"},
 		{name: "adopted", policy: "IfUnowned", adopted: true},
 		{name: "restored", policy: "IfUnowned", adopted: true, again: func(t *testing.T, other, name, mark string) {
 			testkit.Delete(t, configMaps, other, "a")

@@ -288,22 +288,23 @@ func notOurs(s *subject) (Outcome, bool) {
 	if s.Downstream.Config.AdoptionPolicy == config.AdoptIfUnowned {
 		return Outcome{State: StateUpdate, Action: ActionApply, Message: fmt.Sprintf("%s exists, has no owner, and is adopted", target)}, true
 	}
-	advice := ""
-	switch {
+	advice := "delete it, give the downstream another name, or set adoptionPolicy: IfUnowned"
+	switch live := s.facts.Live; {
 	case left:
-		at, _, _ := ParseOwnerMark(s.facts.Live.OwnerMark)
-		what = fmt.Sprintf("belongs to an earlier %s %s, which is gone", s.in.Upstream.GetKind(), at)
-	case marked && IsOfFields(s.facts.Live.Hash):
+		what, advice = EarlierMark(live, s.in.Upstream.GetKind()), "if no other operator has these conventions, "+advice
+	case marked && IsOfFields(live.Hash):
 		what = "belongs to others: this operator only set fields of it (ownership: Fields)"
-	case marked:
-		if what = "has our owner mark, but was not created by this operator"; s.facts.Live.Hash != "" {
-			advice = "if conventions.fieldManager has changed, set conventions.previous.fieldManager; if not, "
-		}
-	case HasLostOwner(s.facts.Live):
-		what, advice = LostOwner(s.facts.Live), "if conventions.owner has changed, set conventions.previous.owner; if not, "
+	case marked && live.Hash == "":
+		what = "has our owner mark, but was not created by this operator"
+	case HasLostOwner(live):
+		what, advice = LostOwner(live), "if conventions.owner has changed, set conventions.previous.owner; if not, "+advice
+	case live.Hash != "": // adopted, it would be deleted by that operator, or with it
+		what = fmt.Sprintf("appears to belong to another operator: it has %s, which holds a hash, and no owner mark that field manager %s applied",
+			s.HashKey(), s.Pipeline.Config.Conventions.FieldManager)
+		advice = "if conventions.fieldManager has changed, set conventions.previous.fieldManager; if not, give the downstream another name, " +
+			"or remove the object's labels and annotations of that operator once it no longer runs"
 	}
-	return Outcome{State: StateConflict, Message: fmt.Sprintf(
-		"%s exists and %s: %sdelete it, give the downstream another name, or set adoptionPolicy: IfUnowned", target, what, advice)}, true
+	return Outcome{State: StateConflict, Message: fmt.Sprintf("%s exists and %s: %s", target, what, advice)}, true
 }
 
 // othersObject is notOurs for an object of others, which needs no mark of ours before the first apply. Its owner annotation names one

@@ -62,6 +62,16 @@ func LeftBy(live *drift.Live, upstream Ref, uid types.UID) bool {
 	return ok && marked != string(uid) && (live.MarkVoid || ref == upstream && !live.MarkTheirs)
 }
 
+// EarlierMark says, in words that follow the object's name, what LeftBy finds. The annotation does not name the kind of its upstream, so it may
+// be one of another operator.
+func EarlierMark(live *drift.Live, kind string) string {
+	at, uid, _ := ParseOwnerMark(live.OwnerMark)
+	if live.MarkVoid {
+		return fmt.Sprintf("has the owner annotation of %s (uid %s), and there is no such %s", at, uid, kind)
+	}
+	return fmt.Sprintf("has the owner annotation of another %s (uid %s): of an earlier %s, or of an upstream of another kind whose operator has the same conventions", at, uid, kind)
+}
+
 // HasLostOwner reports whether live was applied by our field manager with a hash, and has no owner mark that says for which upstream: the
 // garbage collector removes the reference to an owner that is gone from an object that has another owner, or with --cascade=orphan.
 func HasLostOwner(live *drift.Live) bool {

@@ -108,7 +108,7 @@ func TestDecidePreviousObserve(t *testing.T) {
 		{name: "report", reason: "the dry run that would settle it is not made", config: report, change: drifted,
 			state: StateDrifted, message: "only a dry run can tell"},
 		{name: "marked by another writer", reason: "the operator that is replaced marks with the same upstream", config: observe,
-			change: forged, state: StateConflict, message: "adoptionPolicy: IfUnowned"},
+			change: forged, state: StateConflict, message: "appears to belong to another operator"},
 		{name: "marked by another writer, adopted", reason: "it would be taken over", config: adopt,
 			change: func(in *Input) { in.Facts[0] = Facts{Live: ourLive()}; in.Facts[0].Live.Hash = "" },
 			state:  StateUpdate, action: ActionApply, message: "would be updated"},

@@ -36,7 +36,7 @@ type Finding struct {
 	GuardDigest drift.Sum
 	// Forgotten are existing objects that the status records and that belong to no downstream of the config.
 	Forgotten []Forgotten
-	// Left are objects of an earlier upstream of the same name, which is gone: they are unmanaged.
+	// Left are objects of an earlier upstream of the same name: they are unmanaged.
 	Left []Change
 }
 

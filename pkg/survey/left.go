@@ -50,7 +50,7 @@ func (v *Survey) leftBefore(ref pipeline.Ref, uid types.UID) []reconcile.Change 
 	for i, live := range v.cache.MarkedFor(ref) {
 		reason := "it " + pipeline.LostOwner(live)
 		if ref != (pipeline.Ref{}) {
-			reason = "it belongs to an earlier " + v.reconciler.Pipeline.Upstream.GVK.Kind + " of this name, which is gone"
+			reason = "it " + pipeline.EarlierMark(live, v.reconciler.Pipeline.Upstream.GVK.Kind)
 		}
 		if seen[live.UID] || ref != (pipeline.Ref{}) && !pipeline.LeftBy(live, ref, uid) {
 			continue
