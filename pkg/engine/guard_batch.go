@@ -195,7 +195,7 @@ func (b *batch) noteLocked(ref pipeline.Ref, c reconcile.Counted, free bool) boo
 	confirmed, ok := b.confirmed[ref]
 	if free = free || ok && confirmed == digest || before.all.Any() && before.last == digest; free { // it was allowed, and is not done yet
 		b.tally.note(ref, before.all)
-		b.waiting = without(b.waiting, ref)
+		b.waiting, b.alone = without(b.waiting, ref), without(b.alone, ref)
 		return true
 	}
 	if before.all.Any() {

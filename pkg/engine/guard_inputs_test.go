@@ -54,7 +54,7 @@ func TestGuardCountsInputsTogether(t *testing.T) {
 			waitState(t, name, "GuardWaiting")
 			never(t, func() (bool, string) {
 				n := existing()
-				return n < guardedWidgets-allowed, fmt.Sprintf("%d of %d objects are left", n, guardedWidgets)
+				return n < guardedWidgets-allowed, fmt.Sprintf("%s: %d of %d objects are left", row.reason, n, guardedWidgets)
 			})
 			r.write("a.yaml", conf+"guard: {confirmed: "+r.digest()+"}\n")
 			r.reload()

@@ -50,10 +50,7 @@ func TestForgottenHolderIsKept(t *testing.T) {
 		{name: "it may not be released", reason: "the upstream waits", changed: claimDownstream, refused: true},
 	} {
 		t.Run(row.name, bubbled(func(t *testing.T) {
-			name := testkit.Unique(t)
-			text := fill(widgetConfig, "", name)
-			head, tail, _ := strings.Cut(text, "\n  - name: config")
-			head, tail = strings.Replace(head, "{apiVersion: test.example.com/v1, kind: Widget, namespaces: []}", "{apiVersion: test.example.com/v1, kind: Team}", 1), after(t, tail)
+			head, tail := around(t, "", testkit.Unique(t), "{apiVersion: test.example.com/v1, kind: Team}")
 			faults, fault := testkit.NewFaults(), (*testkit.Fault)(nil)
 			r := start(t, faults.Wrap(testkit.Config(t)), head+roomDownstream+claimDownstream+noteDownstream+tail).ready()
 			testkit.Apply(t, "", object("Team", "a", "{}"))
@@ -89,25 +86,26 @@ func TestForgottenHolderIsKept(t *testing.T) {
 	}
 }
 
-// after is the part of a config after its downstreams.
-func after(t *testing.T, config string) string {
+// around is a config that watches a kind, up to its downstreams and after them.
+func around(t *testing.T, ns, name, watch string) (head, tail string) {
 	t.Helper()
-	_, rest, ok := strings.Cut(config, "conventions:")
-	if !ok {
-		t.Fatal("the config has no conventions")
-	}
-	return "conventions:" + rest
+	text := fill(widgetConfig, ns, name)
+	head, _, _ = strings.Cut(text, "\n  - name: config")
+	_, tail, _ = strings.Cut(text, "\nconventions:")
+	return replaceOnce(t, head, "{apiVersion: test.example.com/v1, kind: Widget, namespaces: ["+ns+"]}", watch), "conventions:" + tail
 }
 
-// What the config has forgotten keeps its Namespace also where that is renamed.
+// What the config has forgotten keeps its Namespace also where that is renamed; if it cannot be read, the Namespace waits.
 func TestRenamedHolderIsKept(t *testing.T) {
 	inMemory(t, func(t *testing.T) {
-		text := fill(widgetConfig, "", testkit.Unique(t))
-		head, tail, _ := strings.Cut(text, "\n  - name: config")
-		head, tail = strings.Replace(head, "{apiVersion: test.example.com/v1, kind: Widget, namespaces: []}", "{apiVersion: test.example.com/v1, kind: Team}", 1), after(t, tail)
-		r := start(t, testkit.Config(t), head+roomDownstream+claimDownstream+noteDownstream+tail).ready()
+		head, tail := around(t, "", testkit.Unique(t), "{apiVersion: test.example.com/v1, kind: Team}")
+		faults := testkit.NewFaults()
+		r := start(t, faults.Wrap(testkit.Config(t)), head+roomDownstream+claimDownstream+noteDownstream+tail).ready()
 		testkit.Apply(t, "", object("Team", "a", "{}"))
 		waitCondition(t, teams, "", "a", "Ready", "True")
+		fault := faults.Answer(503, func(q *http.Request) bool {
+			return q.Method == http.MethodGet && strings.HasSuffix(q.URL.Path, "/configmaps/claim")
+		})
 		r.write("a.yaml", head+roomDownstream+noteDownstream+tail)
 		r.reload()
 		testkit.Eventually(t, patience, func() (bool, string) {
@@ -117,6 +115,15 @@ func TestRenamedHolderIsKept(t *testing.T) {
 		r.write("a.yaml", head+strings.Replace(roomDownstream, "room-", "hall-", 1)+noteDownstream+tail)
 		r.reload()
 		testkit.Eventually(t, patience, func() (bool, string) { return testkit.Find(t, namespaces, "", "hall-a") != nil, "no hall" })
+		testkit.Eventually(t, patience, func() (bool, string) { return fault.Hits() > 2, "it is not read again" })
+		if u := testkit.Get(t, namespaces, "", "room-a"); u.GetDeletionTimestamp() != nil {
+			t.Errorf("the Namespace goes before it is known what is in it: %v", u.Object["metadata"])
+		}
+		fault.Off()
+		testkit.Eventually(t, patience, func() (bool, string) {
+			u := testkit.Get(t, namespaces, "", "room-a")
+			return len(u.GetOwnerReferences()) == 0 && u.GetDeletionTimestamp() == nil, fmt.Sprint(u.Object["metadata"])
+		})
 		never(t, func() (bool, string) {
 			return testkit.Find(t, configMaps, "room-a", "claim") == nil, "the ConfigMap was deleted with the renamed Namespace"
 		})
@@ -127,8 +134,7 @@ func TestRenamedHolderIsKept(t *testing.T) {
 func TestHolderOfFormerMarksStays(t *testing.T) {
 	inMemory(t, func(t *testing.T) {
 		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		head, tail, _ := strings.Cut(fill(widgetConfig, ns, name), "\n  - name: config")
-		tail = after(t, tail)
+		head, tail := around(t, ns, name, "{apiVersion: test.example.com/v1, kind: Widget, namespaces: ["+ns+"]}")
 		room := strings.Replace(roomDownstream, "    kind: Namespace\n", "    kind: Namespace\n    adoptionPolicy: IfUnowned\n", 1)
 		conf := withoutRecord(t, head+room+claimDownstream+tail)
 		r := start(t, testkit.Config(t), conf).ready()

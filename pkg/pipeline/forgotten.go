@@ -31,6 +31,8 @@ func (p *Pipeline) Forgotten(upstream *unstructured.Unstructured) []status.Recor
 type ForgottenObject struct {
 	status.Recorded
 	Resource schema.GroupResource
+	// Unread is true if it may exist, and could not be read.
+	Unread bool
 	// Referenced: it has an owner reference to the upstream, so the garbage collector deletes it.
 	Referenced bool
 	// Kept is why it is not deleted nevertheless; only in Decision.

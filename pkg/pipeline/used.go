@@ -98,7 +98,7 @@ func (c *contents) staying(in Input, left []Outcome) string {
 		}
 	}
 	for _, f := range in.Forgotten {
-		if (!f.Referenced || in.Upstream.GetDeletionTimestamp() == nil) && c.contains(f.Resource, f.at()) {
+		if !f.Unread && (!f.Referenced || in.Upstream.GetDeletionTimestamp() == nil) && c.contains(f.Resource, f.at()) {
 			return fmt.Sprintf("%s %s, which is left over, is %s", f.Kind, f.at(), c.is)
 		}
 	}
@@ -158,22 +158,28 @@ func (c *contents) hold(in Input, holder *Outcome, outcomes, left []Outcome) {
 		holder.Message = fmt.Sprintf("it stays: %s is wanted, and is %s", wanted, c.is)
 		return
 	}
-	wait := func(downstream int, at Ref, until string) {
+	wait := func(name, until string) {
 		holder.Action, holder.GoesLater = ActionNone, true
-		holder.Message = fmt.Sprintf("it stays until %s, which is %s, %s", c.nameOf(downstream, at), c.is, until)
+		holder.Message = fmt.Sprintf("it stays until %s, which is %s, %s", name, c.is, until)
 	}
 	before := c.allBefore(holder.Downstream)
 	for _, o := range left {
 		goesBefore := o.GoesLater && slices.Contains(before, o.Downstream)
 		stays := o.Action == ActionNone && !o.Live.Deleting && o.State != StateDelete && !goesBefore
 		if stays && c.has(o.Downstream, o.Target) {
-			wait(o.Downstream, o.Target, "is gone")
+			wait(c.nameOf(o.Downstream, o.Target), "is gone")
 			return
 		}
 	}
 	for _, o := range in.Unread {
 		if at := refOf(o.Live); at == (Ref{}) || c.has(o.Downstream, at) {
-			wait(o.Downstream, refOf(o.Live), "can be read")
+			wait(c.nameOf(o.Downstream, refOf(o.Live)), "can be read")
+			return
+		}
+	}
+	for _, f := range in.Forgotten {
+		if f.Unread && (f.Resource.Empty() || c.contains(f.Resource, f.at())) {
+			wait(f.Kind+" "+f.at().String(), "can be read")
 			return
 		}
 	}

@@ -34,7 +34,7 @@ func (r *reconciliation) act(ctx context.Context, d *pipeline.Decision, in pipel
 		}
 	}
 	acted = r.removeLeftovers(ctx, d, in) || acted
-	if d.Finalizer == pipeline.FinalizerRemove && len(r.failures) == 0 && !r.outOfTime {
+	if d.Finalizer == pipeline.FinalizerRemove && len(r.failures) == 0 && !r.upstreamFailed && !r.outOfTime {
 		acted = r.removeUnneededFinalizer(ctx, in) || acted
 	}
 	return acted

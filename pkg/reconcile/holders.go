@@ -18,8 +18,8 @@ func (r *reconciliation) isHolder(own pipeline.Owned) bool {
 }
 
 // findContents reads what the status records of downstreams that the config no longer has, if one of these objects or of left contains
-// others. What may not be read counts as what must be kept.
-func findContents(ctx context.Context, r *reconciliation, left []pipeline.Owned) (found []pipeline.ForgottenObject, err error) {
+// others. What may not be read counts as what must be kept. What could not be read is among them too, with an error.
+func findContents(ctx context.Context, r *reconciliation, left []pipeline.Owned) (found []pipeline.ForgottenObject, failed error) {
 	recorded := r.Pipeline.Forgotten(r.upstream)
 	has := slices.ContainsFunc(left, r.isHolder)
 	for _, rec := range recorded {
@@ -35,7 +35,7 @@ func findContents(ctx context.Context, r *reconciliation, left []pipeline.Owned)
 		case err != nil && apply.Classify(err).Reason == apply.ReasonForbidden:
 			f.Referenced = pipeline.IsHolder(rec.APIVersion, rec.Kind)
 		case err != nil:
-			return nil, err
+			f.Unread, failed = true, err
 		case obj == nil:
 			continue
 		default:
@@ -43,7 +43,7 @@ func findContents(ctx context.Context, r *reconciliation, left []pipeline.Owned)
 		}
 		found = append(found, f)
 	}
-	return found, nil
+	return found, failed
 }
 
 // releaseHolders takes our marks off forgotten objects that are kept because of what they contain, before that loses its own.

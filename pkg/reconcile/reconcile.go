@@ -173,9 +173,9 @@ func (r *reconciliation) gatherAll(ctx context.Context) pipeline.Input {
 	in.Unread = r.unread
 	if slices.ContainsFunc(in.Leftovers, r.isHolder) {
 		var err error
-		if in.Forgotten, err = findContents(ctx, r, in.Leftovers); err != nil { // nothing is deleted that may contain one of them
-			r.failUpstream("reading what the config has forgotten", err)
-			in.Leftovers = slices.DeleteFunc(in.Leftovers, r.isHolder)
+		if in.Forgotten, err = findContents(ctx, r, in.Leftovers); err != nil {
+			r.reportFailure("reading an object of a downstream that the config no longer has", err)
+			r.upstreamFailed = true
 		}
 	}
 	r.keepTerminating(ctx, in)
