@@ -50,7 +50,7 @@ func TestForgottenHolderIsKept(t *testing.T) {
 		{name: "it may not be released", reason: "the upstream waits", changed: claimDownstream, refused: true},
 	} {
 		t.Run(row.name, bubbled(func(t *testing.T) {
-			head, tail := around(t, "", testkit.Unique(t), "{apiVersion: test.example.com/v1, kind: Team}")
+			head, tail := around(t, teamConfig(t))
 			faults, fault := testkit.NewFaults(), (*testkit.Fault)(nil)
 			r := start(t, faults.Wrap(testkit.Config(t)), head+roomDownstream+claimDownstream+noteDownstream+tail).ready()
 			testkit.Apply(t, "", object("Team", "a", "{}"))
@@ -86,19 +86,27 @@ func TestForgottenHolderIsKept(t *testing.T) {
 	}
 }
 
-// around is a config that watches a kind, up to its downstreams and after them.
-func around(t *testing.T, ns, name, watch string) (head, tail string) {
+// teamConfig is widgetConfig for Teams, which are cluster-scoped.
+func teamConfig(t *testing.T) string {
 	t.Helper()
-	text := fill(widgetConfig, ns, name)
-	head, _, _ = strings.Cut(text, "\n  - name: config")
-	_, tail, _ = strings.Cut(text, "\nconventions:")
-	return replaceOnce(t, head, "{apiVersion: test.example.com/v1, kind: Widget, namespaces: ["+ns+"]}", watch), "conventions:" + tail
+	return replaceOnce(t, fill(widgetConfig, "", testkit.Unique(t)), "kind: Widget, namespaces: []}", "kind: Team}")
+}
+
+// around is a config up to its downstreams, and after them.
+func around(t *testing.T, conf string) (head, tail string) {
+	t.Helper()
+	head, _, ok := strings.Cut(conf, "\n  - name: config")
+	_, tail, found := strings.Cut(conf, "\nconventions:")
+	if !ok || !found {
+		t.Fatalf("the config has another form:\n%s", conf)
+	}
+	return head, "conventions:" + tail
 }
 
 // What the config has forgotten keeps its Namespace also where that is renamed; if it cannot be read, the Namespace waits.
 func TestRenamedHolderIsKept(t *testing.T) {
 	inMemory(t, func(t *testing.T) {
-		head, tail := around(t, "", testkit.Unique(t), "{apiVersion: test.example.com/v1, kind: Team}")
+		head, tail := around(t, teamConfig(t))
 		faults := testkit.NewFaults()
 		r := start(t, faults.Wrap(testkit.Config(t)), head+roomDownstream+claimDownstream+noteDownstream+tail).ready()
 		testkit.Apply(t, "", object("Team", "a", "{}"))
@@ -134,7 +142,7 @@ func TestRenamedHolderIsKept(t *testing.T) {
 func TestHolderOfFormerMarksStays(t *testing.T) {
 	inMemory(t, func(t *testing.T) {
 		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		head, tail := around(t, ns, name, "{apiVersion: test.example.com/v1, kind: Widget, namespaces: ["+ns+"]}")
+		head, tail := around(t, fill(widgetConfig, ns, name))
 		room := strings.Replace(roomDownstream, "    kind: Namespace\n", "    kind: Namespace\n    adoptionPolicy: IfUnowned\n", 1)
 		conf := withoutRecord(t, head+room+claimDownstream+tail)
 		r := start(t, testkit.Config(t), conf).ready()
