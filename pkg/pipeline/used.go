@@ -171,16 +171,22 @@ func (c *contents) hold(in Input, holder *Outcome, outcomes, left []Outcome) {
 			return
 		}
 	}
+	if name := c.unread(in); name != "" {
+		wait(name, "can be read")
+	}
+}
+
+// unread names one of the contents that could not be read; empty for none.
+func (c *contents) unread(in Input) string {
 	for _, o := range in.Unread {
 		if at := refOf(o.Live); at == (Ref{}) || c.has(o.Downstream, at) {
-			wait(c.nameOf(o.Downstream, refOf(o.Live)), "can be read")
-			return
+			return c.nameOf(o.Downstream, at)
 		}
 	}
 	for _, f := range in.Forgotten {
 		if f.Unread && (f.Resource.Empty() || c.contains(f.Resource, f.at())) {
-			wait(f.Kind+" "+f.at().String(), "can be read")
-			return
+			return f.Kind + " " + f.at().String()
 		}
 	}
+	return ""
 }
