@@ -27,7 +27,7 @@ func (p *Pipeline) Forgotten(upstream *unstructured.Unstructured) []status.Recor
 	})
 }
 
-// ForgottenObject is one that Forgotten lists, and that exists.
+// ForgottenObject is one that Forgotten lists, and that exists or may exist.
 type ForgottenObject struct {
 	status.Recorded
 	Resource schema.GroupResource
