@@ -342,6 +342,9 @@ func (w *shapeWalk) pipe(p *template.PipeNode, dot shape, vars map[string]shape)
 		if isCall && name.Ident != "default" && name.Ident != "omitempty" {
 			w.readArguments(cmd.Args[1:], name.Ident, value, dot, vars)
 		}
+		if isCall && name.Ident == "printf" {
+			w.printf(cmd, i > 0, value, dot, vars)
+		}
 		if !isCall {
 			value = w.node(cmd.Args[0], dot, vars)
 			continue

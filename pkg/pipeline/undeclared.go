@@ -39,7 +39,7 @@ func (c *compiler) undeclaredIn(at, text string) {
 	}
 }
 
-// undeclaredField is a field that a schema does not have.
+// undeclaredField is a field that a schema does not have, or a call that its values never fit.
 type undeclaredField struct {
 	problem string
 	// optional is true if the template may work without it: it has a default, or only decides a condition.
@@ -50,6 +50,39 @@ type undeclaredField struct {
 func (w *shapeWalk) lack(pos template.Pos, problem string) {
 	before, again := w.undeclared[pos]
 	w.undeclared[pos] = undeclaredField{problem, w.optional && (!again || before.optional)}
+}
+
+// printf records a constant format that the values never fit, such as %d for a text; piped is the last of them if isPiped.
+func (w *shapeWalk) printf(cmd *template.CommandNode, isPiped bool, piped, dot shape, vars map[string]shape) {
+	if len(cmd.Args) < 2 {
+		return
+	}
+	format, isConstant := cmd.Args[1].(*template.StringNode)
+	if !isConstant {
+		return
+	}
+	var types []string
+	for _, arg := range cmd.Args[2:] {
+		types = append(types, w.node(arg, dot, vars).scalarType())
+	}
+	if isPiped {
+		types = append(types, piped.scalarType())
+	}
+	if !render.FitsVerbs(format.Text, types) {
+		w.undeclared[cmd.Pos] = undeclaredField{problem: "printf " + format.Quoted + " never fits its values (" +
+			strings.Join(types, ", ") + "): use %v, %s for a string, %d for an integer"}
+	}
+}
+
+// scalarType is the schema type of a value that has always the same one; "unknown" of any other.
+func (s shape) scalarType() string {
+	if s.schema != nil && len(s.schema.Type) == 1 && isScalar(s.schema) && !s.schema.Nullable {
+		return s.schema.Type[0]
+	}
+	if s.typed != "" {
+		return s.typed
+	}
+	return "unknown"
 }
 
 // takesMissing reports whether a call works without a value.

@@ -57,6 +57,11 @@ func TestUndeclared(t *testing.T) {
 		{`{{ index .spec.labels "x" }}{{ index .spec.items 0 }}{{ index .spec .metadata.name }}{{ index .spec "replicas" }}`, &root, "", "by index, what may be there"},
 		{`{{ (input "settings").data.x }}`, &root, "", "an input is no upstream"},
 		{"{{ .spec.replica }}", nil, "", "no schema"},
+		{`{{ printf "%d" .metadata.name }}`, &root, `printf "%d" never fits its values (string): use %v, %s for a string, %d for an integer`, "a verb of numbers for a text"},
+		{`{{ .spec.replicas | printf "%s-%s" .metadata.name }}`, &root,
+			`printf "%s-%s" never fits its values (string, integer): use %v, %s for a string, %d for an integer`, "a verb of texts for a number that is piped in"},
+		{`{{ printf "%s" }}`, nil, `printf "%s" never fits its values (): use %v, %s for a string, %d for an integer`, "a value too few"},
+		{`{{ printf "%5.1f%%%v%s%d" .spec.any .spec.replicas .metadata.name .spec.replicas }}{{ printf "%*d" .spec.replicas .spec.replicas }}`, &root, "", "verbs that fit"},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			got := ""

@@ -153,6 +153,31 @@ func hasPrintError(format string, values []any) bool {
 	return strings.Contains(fmt.Sprintf(strings.ReplaceAll(format, "%%", ""), harmless...), "%!")
 }
 
+// FitsVerbs reports whether printf takes values of these schema types with a format. A type that is not string, integer or boolean is
+// one of which nothing is known, and fits.
+func FitsVerbs(format string, types []string) bool {
+	samples := make([]any, len(types))
+	for i, t := range types {
+		switch t {
+		case "string":
+			samples[i] = ""
+		case "integer":
+			samples[i] = int64(1)
+		case "boolean":
+			samples[i] = true
+		default:
+			samples[i] = unknown{}
+		}
+	}
+	return strings.Contains(format, "*") || !hasPrintError(format, samples) // * takes a width from the values
+}
+
+// unknown fits each verb.
+type unknown struct{}
+
+// Format prints nothing.
+func (unknown) Format(fmt.State, rune) {}
+
 func (r *run) cat(values ...any) (string, error) {
 	texts, length, err := r.texts(values)
 	if err != nil {
