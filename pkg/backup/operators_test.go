@@ -45,7 +45,7 @@ func newOperated(t *testing.T, operator backup.Operator) *operated {
 		t.Fatal(err)
 	}
 	o := &operated{newInMemory(t, shopDefinition), operator, key}
-	for _, name := range []string{"default", "shared", "copy"} {
+	for _, name := range []string{"shared", "copy"} {
 		o.putNamespace(name)
 	}
 	return o

@@ -31,22 +31,23 @@ type pass struct {
 	now uids
 	// unfinished has the generation of the objects whose status and managedFields are to be restored, by archived uid.
 	unfinished map[types.UID]int64
-	// refused are the archived uids of objects that were given up; waiting is one that waits for its owner.
+	// refused are the archived uids of objects that were given up; waiting counts those that wait for an owner or a Namespace.
 	refused  map[types.UID]bool
 	waiting  int
 	progress bool
 	last     bool                 // what waits now is refused
 	lookups  map[string]types.UID // of owners that are not in the archive
+	restored map[string]bool      // Namespaces of the archive
 	// unknownFinalizers counts objects by kind and finalizer.
 	unknownFinalizers map[[2]string]int
 }
 
 func (r *Restore) newPass(plan *Plan, result *Result) *pass {
 	return &pass{Restore: r, plan: plan, result: result, now: uids{}, unfinished: map[types.UID]int64{}, refused: map[types.UID]bool{},
-		lookups: map[string]types.UID{}, unknownFinalizers: map[[2]string]int{}}
+		lookups: map[string]types.UID{}, restored: map[string]bool{}, unknownFinalizers: map[[2]string]int{}}
 }
 
-// rounds goes through all files until no object waits for its owner any more, or none of them can be helped.
+// rounds goes through all files until no object waits for its owner or Namespace any more, or none of them can be helped.
 func (p *pass) rounds(ctx context.Context) error {
 	for {
 		p.waiting, p.progress = 0, false
@@ -87,6 +88,10 @@ func (p *pass) file(ctx context.Context, t *target, k *KindPlan, f *File) error 
 		if _, done := p.now[u.GetUID()]; done || p.refused[u.GetUID()] {
 			return nil
 		}
+		if p.waitsForNamespace(t, u) {
+			p.waiting++
+			return nil
+		}
 		existing, err := live.find(ctx, u.GetName())
 		if err != nil {
 			return fmt.Errorf("listing %s: %w", t.Name(), err)
@@ -103,6 +108,7 @@ func (p *pass) file(ctx context.Context, t *target, k *KindPlan, f *File) error 
 			p.refuse(t, u, err)
 		default:
 			p.progress = true
+			p.restored[u.GetName()] = p.restored[u.GetName()] || t.gvr() == namespaces
 		}
 		return nil
 	})

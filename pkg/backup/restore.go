@@ -78,6 +78,8 @@ type Plan struct {
 
 	// missing are the archived uids of the objects that are not in the cluster.
 	missing map[types.UID]bool
+	// archived are the Namespaces of the archive that are not in the cluster, and have no owner in themselves. What is in one waits for it.
+	archived []string
 }
 
 // KindPlan counts the objects of a kind.
@@ -123,10 +125,10 @@ func (r *Restore) Plan(ctx context.Context) (*Plan, error) {
 		r.kinds = append(r.kinds, t)
 		plan.Kinds = append(plan.Kinds, KindPlan{Name: k.Name()})
 	}
-	if err := r.missingNamespaces(ctx, plan); err != nil {
+	p := r.newPass(plan, nil)
+	if err := p.missingNamespaces(ctx); err != nil {
 		return nil, err
 	}
-	p := r.newPass(plan, nil)
 	if err := p.rounds(ctx); err != nil {
 		return nil, err
 	}
@@ -233,26 +235,6 @@ func (r *Restore) namespace(name string) string {
 	return name
 }
 
-func (r *Restore) missingNamespaces(ctx context.Context, plan *Plan) error {
-	for _, f := range r.Archive.Manifest.Files {
-		name := r.namespace(f.Namespace)
-		if name == "" || slices.Contains(plan.Namespaces, name) {
-			continue
-		}
-		_, err := r.Client.Resource(namespaces).Get(ctx, name, metav1.GetOptions{})
-		switch {
-		case apierrors.IsNotFound(err):
-			plan.Namespaces = append(plan.Namespaces, name)
-		case err != nil && !apierrors.IsForbidden(err):
-			return fmt.Errorf("reading Namespace %s: %w", name, err)
-		}
-	}
-	if len(plan.Namespaces) > 0 {
-		plan.Notes = append(plan.Notes, "namespaces are created without labels and annotations: add those that configs select them by")
-	}
-	return nil
-}
-
 // ErrConflict ends a restore that would have to change objects.
 var ErrConflict = errors.New("objects exist and are not as in the backup: choose --on-conflict skip or --on-conflict replace")
 
@@ -285,7 +267,7 @@ func (r *Restore) Run(ctx context.Context, plan *Plan) (*Result, error) {
 			return result, fmt.Errorf("creating Namespace %s: %w", name, err)
 		}
 	}
-	p := r.newPass(&Plan{Kinds: slices.Clone(plan.Kinds), Namespaces: plan.Namespaces, missing: plan.missing}, result)
+	p := r.newPass(&Plan{Kinds: slices.Clone(plan.Kinds), Namespaces: plan.Namespaces, missing: plan.missing, archived: plan.archived}, result)
 	if err := p.rounds(ctx); err != nil {
 		return result, err
 	}

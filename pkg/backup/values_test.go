@@ -66,7 +66,7 @@ type inMemory struct {
 
 func newInMemory(t *testing.T, definition string) *inMemory {
 	t.Helper()
-	cluster, err := memcluster.New([]*unstructured.Unstructured{testkit.Parse(t, definition)}, memcluster.WithAnyNamespace())
+	cluster, err := memcluster.New([]*unstructured.Unstructured{testkit.Parse(t, definition)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,6 +75,7 @@ func newInMemory(t *testing.T, definition string) *inMemory {
 	if m.client, err = dynamic.NewForConfig(m.config); err != nil {
 		t.Fatal(err)
 	}
+	m.putNamespace("default")
 	return m
 }
 

@@ -129,6 +129,11 @@ func (c *cache) OwnedBy(i int, uid types.UID) []*drift.Live {
 	return c.objects(i, func(l *drift.Live) bool { return pipeline.Marked(l, uid) })
 }
 
+// Objects implements reconcile.Cache.
+func (c *cache) Objects(i int) []*drift.Live {
+	return c.objects(i, func(*drift.Live) bool { return true })
+}
+
 // BeforeObjectsOf implements reconcile.Cache.
 func (c *cache) BeforeObjectsOf(name string) []*drift.Live {
 	return c.objects(pipeline.BeforeIndex, func(l *drift.Live) bool {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // roomDownstream, claimDownstream and noteDownstream are a Namespace of a Team, a ConfigMap in it that is kept, and another one.
@@ -161,4 +162,52 @@ func TestHolderOfFormerMarksStays(t *testing.T) {
 			return testkit.Find(t, configMaps, "room-a", "claim") == nil || u == nil || u.GetDeletionTimestamp() != nil, "the ConfigMap (Orphan) was deleted with the Namespace"
 		})
 	})
+}
+
+// A Namespace is not deleted while it has an object of another upstream, whatever scope the upstreams have. Where the garbage collector
+// deletes it after its upstream, without a finalizer, nobody can hold it.
+func TestHolderOfAnotherUpstreamStays(t *testing.T) {
+	t.Parallel()
+	for name, scope := range map[string]schema.GroupVersionResource{"namespaced": widgets, "of the cluster": teams} {
+		t.Run(name, bubbled(func(t *testing.T) {
+			ns, conf, named := "", teamConfig(t), func(name, spec string) string { return object("Team", name, spec) }
+			if scope == widgets {
+				ns, named = testkit.Namespace(t), widget
+				conf = fill(widgetConfig, ns, testkit.Unique(t))
+			}
+			head, tail := around(t, conf)
+			start(t, testkit.Config(t), head+strings.Replace(roomDownstream, ".metadata.name", ".spec.name", 1)+`
+  - name: note
+    apiVersion: v1
+    kind: ConfigMap
+    targetNamespaces: {from: Any}
+    template: |
+      metadata: {name: "{{ .metadata.name }}", namespace: "room-{{ .spec.name }}"}
+`+tail+"\ndeletion: {wait: true}\n").ready()
+			testkit.Apply(t, ns, named("a", "{name: one}"))
+			waitCondition(t, scope, ns, "a", "Ready", "True")
+			testkit.Apply(t, ns, named("b", "{name: one}"))
+			testkit.Eventually(t, patience, func() (bool, string) { return testkit.Find(t, configMaps, "room-one", "b") != nil, "nothing of b" })
+			stays := func(step string) {
+				t.Helper()
+				never(t, func() (bool, string) {
+					return testkit.Find(t, configMaps, "room-one", "b") == nil || testkit.Get(t, namespaces, "", "room-one").GetDeletionTimestamp() != nil,
+						step + ": what belongs to b is deleted with the Namespace of a"
+				})
+			}
+			testkit.Apply(t, ns, named("a", "{name: two}"))
+			waitCondition(t, scope, ns, "a", "Ready", "True")
+			stays("a is renamed")
+			testkit.Delete(t, scope, ns, "a")
+			stays("a is deleted")
+			_, reason, message := condition(testkit.Get(t, scope, ns, "a"), "Ready")
+			if want := "it stays until ConfigMap room-one/b of " + strings.TrimPrefix(ns+"/b", "/") + ", which is in it, is gone"; !strings.Contains(message, want) {
+				t.Errorf("Ready is %s: %q, want %q", reason, message, want)
+			}
+			testkit.Delete(t, scope, ns, "b")
+			waitGone(t, scope, ns, "b")
+			waitGone(t, scope, ns, "a")
+			waitGone(t, namespaces, "", "room-one")
+		}))
+	}
 }

@@ -334,6 +334,18 @@ func (c *Cache) OwnedBy(i int, uid types.UID) []*drift.Live {
 	return slices.DeleteFunc(bucket, func(live *drift.Live) bool { return !isOwnedBy(live, uid) })
 }
 
+// Objects implements Cache.
+func (c *Cache) Objects(i int) (list []*drift.Live) {
+	for _, sub := range c.objects(i) {
+		for _, obj := range sub.list() {
+			if live, ok := obj.(*drift.Live); ok {
+				list = append(list, live)
+			}
+		}
+	}
+	return list
+}
+
 // BeforeObjectsOf implements Cache.
 func (c *Cache) BeforeObjectsOf(name string) []*drift.Live {
 	return c.now().before.indexed(byBeforeOwner, name)

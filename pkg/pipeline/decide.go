@@ -31,6 +31,8 @@ type Input struct {
 	Unread []Owned
 	// Forgotten are what the config has forgotten, where one of Leftovers contains others, or one of them and the upstream is deleted.
 	Forgotten []ForgottenObject
+	// Others are what would be deleted with Leftovers, and belongs to other upstreams.
+	Others []OtherObject
 	// HasFinalizer is true if the upstream has the config's finalizer, current or previous.
 	HasFinalizer bool
 	// HasPreviousFinalizer reports whether it has the finalizer in conventions.previous.

@@ -3,10 +3,14 @@ package pipeline
 import (
 	"fmt"
 	"slices"
+	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/drift"
 )
 
 // holdUsed lets what is to be deleted or released wait for the objects that may still use it: those that come after it, and those that
@@ -150,7 +154,8 @@ func (c *contents) wanted(outcomes []Outcome) string {
 // hold lets what is to be deleted wait for an object that is wanted, must stay, or could not be read. One that itself waits for what is to
 // be deleted, because it comes before it, is deleted with it.
 func (c *contents) hold(in Input, holder *Outcome, outcomes, left []Outcome) {
-	if holder.Action != ActionDelete && !holder.GoesLater {
+	collected := holder.State == StateDelete && in.Upstream.GetDeletionTimestamp() != nil
+	if holder.Action != ActionDelete && !holder.GoesLater && !collected {
 		return
 	}
 	if wanted := c.wanted(outcomes); wanted != "" {
@@ -173,7 +178,37 @@ func (c *contents) hold(in Input, holder *Outcome, outcomes, left []Outcome) {
 	}
 	if name := c.unread(in); name != "" {
 		wait(name, "can be read")
+		return
 	}
+	for _, other := range in.Others {
+		if c.has(other.Downstream, other.At) {
+			wait(fmt.Sprintf("%s of %s", c.nameOf(other.Downstream, other.At), other.Of), "is gone")
+			holder.RequeueAfter = othersAgain // no event of ours comes
+		}
+	}
+}
+
+// othersAgain is when it is seen whether what belongs to another upstream is still there.
+const othersAgain = 15 * time.Second
+
+// OtherObject is an object of a downstream that belongs to another upstream.
+type OtherObject struct {
+	Downstream int
+	At, Of     Ref
+}
+
+// OtherOwner is the other upstream that an object of a downstream belongs to, if the object would be deleted with a holder and that
+// upstream would not.
+func (p *Pipeline) OtherOwner(in *unstructured.Unstructured, holder Owned, downstream int, live *drift.Live) (of Ref, uid types.UID, ok bool) {
+	c := contentsOf(p, p.Downstreams[holder.Downstream].GVK().GroupKind(), holder.Live.Name)
+	if c == nil || !c.has(downstream, refOf(live)) {
+		return of, uid, false
+	}
+	of, marked, ok := ParseOwnerMark(live.OwnerMark)
+	if i := slices.IndexFunc(live.Owners, func(ref drift.OwnerRef) bool { return ref.Kind == in.GetKind() }); !ok && i >= 0 && in.GetNamespace() == "" {
+		of, marked, ok = Ref{Name: live.Owners[i].Name}, string(live.Owners[i].UID), true
+	}
+	return of, types.UID(marked), ok && marked != string(in.GetUID()) && !c.contains(p.Upstream.GVR.GroupResource(), of)
 }
 
 // unread names one of the contents that could not be read; empty for none.

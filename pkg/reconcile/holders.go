@@ -46,6 +46,24 @@ func findContents(ctx context.Context, r *reconciliation, left []pipeline.Owned)
 	return found, failed
 }
 
+// findOthers lists what would be deleted with one of left, and belongs to another upstream that exists.
+func findOthers(r *reconciliation, left []pipeline.Owned) (found []pipeline.OtherObject) {
+	for _, own := range left {
+		if !r.isHolder(own) {
+			continue
+		}
+		for i := range r.Pipeline.Downstreams {
+			for _, live := range r.Cache.Objects(i) {
+				of, uid, ok := r.Pipeline.OtherOwner(r.upstream, own, i, live)
+				if ok && r.Cache.UpstreamUID(of) == uid {
+					found = append(found, pipeline.OtherObject{Downstream: i, At: pipeline.Ref{Namespace: live.Namespace, Name: live.Name}, Of: of})
+				}
+			}
+		}
+	}
+	return found
+}
+
 // releaseHolders takes our marks off forgotten objects that are kept because of what they contain, before that loses its own.
 func releaseHolders(ctx context.Context, r *reconciliation, kept []pipeline.ForgottenObject) error {
 	for _, f := range kept {

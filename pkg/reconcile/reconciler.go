@@ -105,6 +105,8 @@ type Cache interface {
 	NoteReturned(i int, obj *unstructured.Unstructured, live *drift.Live)
 	// OwnedBy lists those with the uid of an upstream in their owner marks.
 	OwnedBy(i int, uid types.UID) []*drift.Live
+	// Objects lists all objects of downstream i.
+	Objects(i int) []*drift.Live
 	// BeforeObjectsOf lists the deletion.before objects with the name of an upstream in their owner marks.
 	BeforeObjectsOf(name string) []*drift.Live
 	// Deleting lists the upstreams that are being deleted.

@@ -1,0 +1,68 @@
+package backup
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// missingNamespaces plans the Namespaces that are not in the cluster: those of the archive are restored as its other objects, the rest is
+// created without labels and annotations.
+func (p *pass) missingNamespaces(ctx context.Context) error {
+	plan := p.plan
+	archived, err := p.archivedNamespaces()
+	if err != nil {
+		return err
+	}
+	for _, f := range p.Archive.Manifest.Files {
+		name := p.namespace(f.Namespace)
+		if name == "" || slices.Contains(plan.Namespaces, name) || slices.Contains(plan.archived, name) {
+			continue
+		}
+		_, err := p.Client.Resource(namespaces).Get(ctx, name, metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err) && archived[name]:
+			plan.archived = append(plan.archived, name)
+		case apierrors.IsNotFound(err):
+			plan.Namespaces = append(plan.Namespaces, name)
+		case err != nil && !apierrors.IsForbidden(err):
+			return fmt.Errorf("reading Namespace %s: %w", name, err)
+		}
+	}
+	if len(plan.Namespaces) > 0 {
+		plan.Notes = append(plan.Notes, "namespaces are created without labels and annotations: add those that configs select them by")
+	}
+	return nil
+}
+
+// archivedNamespaces are those of the archive, but for one whose owner is in itself and could not be restored before it.
+func (p *pass) archivedNamespaces() (map[string]bool, error) {
+	found := map[string]bool{}
+	for _, t := range p.kinds {
+		if t.gvr() != namespaces {
+			continue
+		}
+		for _, f := range p.files(t) {
+			if !p.Archive.readable(f) {
+				continue
+			}
+			err := p.each(t, f, func(u *unstructured.Unstructured) error {
+				found[u.GetName()] = !slices.ContainsFunc(owners(u, p.everyOperator()), func(o owner) bool { return p.namespace(o.namespace) == u.GetName() })
+				return nil
+			})
+			if err != nil {
+				return nil, err
+			}
+		}
+	}
+	return found, nil
+}
+
+// waitsForNamespace reports whether an object is in a Namespace of the archive that is not restored yet.
+func (p *pass) waitsForNamespace(t *target, u *unstructured.Unstructured) bool {
+	return t.Namespaced && !p.last && slices.Contains(p.plan.archived, p.namespace(u.GetNamespace())) && !p.restored[p.namespace(u.GetNamespace())]
+}
