@@ -138,6 +138,7 @@ type compiledConversion struct {
 	converter *convert.Converter
 	errs      config.Errors
 	unproven  string // why the converter is one of earlier schemas; empty where it is not
+	missing   string // which served versions it does not convert
 }
 
 // connect prepares the clients.
@@ -218,7 +219,7 @@ func (s *conversionSource) findBy(
 			errs = append(errs, e)
 		}
 		served = append(served, webhook.Served{Name: f.Name, Kind: f.For, FieldManager: f.FieldManager, Converter: c.converter, CRD: crd,
-			Unproven: c.unproven, Verify: f.Publish == config.PublishVerify, Migrate: f.Migrate == config.MigrateAuto})
+			Unproven: c.unproven, Missing: c.missing, Verify: f.Publish == config.PublishVerify, Migrate: f.Migrate == config.MigrateAuto})
 	}
 	return served, unread, errors.Join(errs...)
 }
@@ -232,7 +233,7 @@ func (s *conversionSource) compile(
 	if s.compiled[f.For].state == state {
 		return s.compiled[f.For]
 	}
-	unproven := ""
+	unproven, missing := "", ""
 	c, errs := compileConversion(f, crd, true)
 	if len(errs) == 0 {
 		for _, v := range c.versions {
@@ -240,6 +241,7 @@ func (s *conversionSource) compile(
 				errs = append(errs, f.Errorf("spokes", "add it, or stop serving it", "version %s is served and is missing", v.Name))
 			}
 		}
+		missing = errs.Error()
 		if failed := c.proven(ctx); failed != nil {
 			c.converter, errs = nil, append(errs, failed)
 		}
@@ -252,7 +254,7 @@ func (s *conversionSource) compile(
 	if s.compiled == nil {
 		s.compiled = map[schema.GroupKind]compiledConversion{}
 	}
-	s.compiled[f.For] = compiledConversion{state, c.converter, errs, unproven}
+	s.compiled[f.For] = compiledConversion{state, c.converter, errs, unproven, missing}
 	return s.compiled[f.For]
 }
 

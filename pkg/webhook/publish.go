@@ -34,6 +34,8 @@ type Served struct {
 	// Unproven says why Converter is one that was proven for earlier schemas only; empty where it is proven. It is served where the definition
 	// names it already: otherwise no object could be read.
 	Unproven string
+	// Missing says which served versions nothing converts; empty for none. The others are converted.
+	Missing string
 	// FieldManager writes spec.conversion of the definition.
 	FieldManager string
 	// Verify: spec.conversion is someone else's, and is only compared.
@@ -186,8 +188,9 @@ func (p *Publisher) isAnsweredByOthers(ctx context.Context, s Served) bool {
 // publishProven publishes a conversion that is proven for the present schemas.
 func (p *Publisher) publishProven(ctx context.Context, s Served, leads bool) error {
 	p.warn(leads, s, reasonUnproven, "")
+	p.warn(leads, s, reasonIncomplete, s.Missing)
 	err := p.publish(ctx, s, leads)
-	published.WithLabelValues(s.CRD.Name).Set(map[bool]float64{true: 1}[err == nil])
+	published.WithLabelValues(s.CRD.Name).Set(map[bool]float64{true: 1}[err == nil && s.Missing == ""])
 	return err
 }
 
@@ -278,10 +281,11 @@ func (p *Publisher) isAnswered(ctx context.Context, s Served) bool {
 	return false
 }
 
-// reasonUnproven and reasonDiffers are reasons of events.
+// The reasons of events.
 const (
-	reasonUnproven = "ConversionUnproven"
-	reasonDiffers  = "ConversionDiffers"
+	reasonUnproven   = "ConversionUnproven"
+	reasonIncomplete = "ConversionIncomplete"
+	reasonDiffers    = "ConversionDiffers"
 )
 
 // warn has the leader record an event when what is wrong with a definition changes; nothing is wrong without text.

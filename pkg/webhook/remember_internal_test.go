@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/go-logr/logr"
+	dto "github.com/prometheus/client_model/go"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -247,5 +248,36 @@ func TestProvenIsServedAtOnce(t *testing.T) {
 		if err := c.Start(ctx); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// A served version that nothing converts is told by an event and the metric, once; the others are converted.
+func TestMissingVersionIsTold(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, here.Conversion(false, nil), "v1beta1", "v1", "v2")
+	var reasons []string
+	c.Warn = func(_ Served, reason, text string) { reasons = append(reasons, reason+": "+text) }
+	missing := "version v2 is served and is missing"
+	c.find = func() ([]Served, []schema.GroupKind, error) {
+		served := c.served(&convert.Converter{})
+		served[0].Missing = missing
+		return served, nil, nil
+	}
+	value := func() float64 {
+		m := &dto.Metric{}
+		if err := published.WithLabelValues(c.served(nil)[0].CRD.Name).Write(m); err != nil {
+			t.Fatal(err)
+		}
+		return m.GetGauge().GetValue()
+	}
+	for range 2 {
+		_ = c.tick(t.Context())
+	}
+	if len(reasons) != 1 || reasons[0] != "ConversionIncomplete: "+missing || c.Converter(thing) == nil || value() != 0 {
+		t.Errorf("events are %v, the metric is %v, it serves %v", reasons, value(), c.Converter(thing))
+	}
+	missing = ""
+	if _ = c.tick(t.Context()); value() != 1 {
+		t.Errorf("the metric is %v once the version is there", value())
 	}
 }
