@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package backup_test
 
 import (
@@ -19,6 +17,7 @@ import (
 // Into a changed schema, a dry run says what the restore does: the API server refuses one object, and drops a field of the others.
 func TestDryRunIntoAnotherSchema(t *testing.T) {
 	t.Parallel()
+	memory(t)
 	w := &world{t: t, group: testkit.Unique(t) + ".example.com", ns: testkit.Namespace(t)}
 	definition := strings.NewReplacer("group: example.com", "group: "+w.group, "shops.example.com", "shops."+w.group).Replace(shopDefinition)
 	testkit.InstallCRDs(t, definition)
