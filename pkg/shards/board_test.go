@@ -2,8 +2,10 @@ package shards_test
 
 import (
 	"fmt"
+	"net/http"
 	"sync"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,7 +19,14 @@ import (
 // TestBoard: what processes write on a board at once is all there in the end, the first write among it. Reading makes no Lease.
 func TestBoard(t *testing.T) {
 	bubble.Run(t, nil, func(t *testing.T) {
-		client := kubernetes.NewForConfigOrDie(testkit.Config(t)).CoordinationV1().Leases(testkit.Namespace(t))
+		config := testkit.Config(t)
+		config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+			return roundTripper(func(r *http.Request) (*http.Response, error) {
+				<-time.After(time.Millisecond) // so that all read before the first writes
+				return next.RoundTrip(r)
+			})
+		})
+		client := kubernetes.NewForConfigOrDie(config).CoordinationV1().Leases(testkit.Namespace(t))
 		board := shards.Board{Client: client, Name: "board"}
 		read := func() map[string]string {
 			have, err := board.Update(t.Context(), func(map[string]string) bool { return false })
