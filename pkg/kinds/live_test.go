@@ -12,9 +12,10 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/corollary-dev/corollary/internal/testkit"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
+
+	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
 var thing = schema.GroupVersionKind{Group: "tools.example.com", Version: "v1", Kind: "Thing"}
