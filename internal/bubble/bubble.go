@@ -43,18 +43,31 @@ func Test(t *testing.T, crds []string, test func(t *testing.T)) {
 	t.Helper()
 	definitions := Definitions(t, crds...)
 	synctest.Test(t, func(t *testing.T) {
-		cluster, err := memcluster.New(definitions, memcluster.WithUIDs(scattered))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, name := range []string{"default", "kube-system"} {
-			if _, err := cluster.Put(testkit.Parse(t, "{apiVersion: v1, kind: Namespace, metadata: {name: "+name+"}}")); err != nil {
-				t.Fatal(err)
-			}
-		}
-		testkit.Serve(t, controlled(t, cluster))
+		serve(t, definitions)
 		test(t)
 	})
+}
+
+// Serve makes the helpers of testkit send the requests of this test to an API server of its own, as Test does, and returns the
+// configuration of its clients. Time is not virtual: it is for tests that wait for nothing but the garbage collector.
+func Serve(t *testing.T, crds ...string) *rest.Config {
+	t.Helper()
+	serve(t, Definitions(t, crds...))
+	return testkit.Config(t)
+}
+
+func serve(t *testing.T, definitions []*unstructured.Unstructured) {
+	t.Helper()
+	cluster, err := memcluster.New(definitions, memcluster.WithUIDs(scattered))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"default", "kube-system"} {
+		if _, err := cluster.Put(testkit.Parse(t, "{apiVersion: v1, kind: Namespace, metadata: {name: "+name+"}}")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	testkit.Serve(t, controlled(t, cluster))
 }
 
 // scattered makes uids that fall into all shards, as those of an API server do.

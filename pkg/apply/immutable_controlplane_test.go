@@ -175,7 +175,7 @@ func TestImmutableFields(t *testing.T) {
 	}
 	for _, tc := range rows {
 		t.Run(tc.reason, func(t *testing.T) {
-			f := setup(t)
+			f := setupFor(t, testkit.Config(t))
 			tg := f.target(schema.GroupVersionResource{Group: tc.group, Version: tc.version, Resource: tc.resource}, "web")
 			if strings.Contains(tc.original, "NAME") {
 				tg.Name, tg.Namespace = f.ns, ""
@@ -245,7 +245,7 @@ func TestDenialsNameNoField(t *testing.T) {
 	}
 	for _, tc := range cases {
 		t.Run(tc.reason, func(t *testing.T) {
-			f := setup(t)
+			f := setupFor(t, testkit.Config(t))
 			tg := f.target(schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "statefulsets"}, "web")
 			live := f.create(tg, workloadOf("StatefulSet", "replicas: 1", "web"))
 			tc.deny(t, f.ns)

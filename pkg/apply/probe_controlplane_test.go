@@ -51,7 +51,7 @@ func TestImmutableOrBad(t *testing.T) {
 	}
 	for _, tc := range cases {
 		t.Run(tc.reason, func(t *testing.T) {
-			f := setup(t)
+			f := setupFor(t, testkit.Config(t))
 			tg := f.target(tc.gvr, tc.name)
 			if err := f.c.Accepts(t.Context(), tg, doc(t, tc.original)); err != nil {
 				t.Errorf("not accepted before it exists: %v", err)
@@ -89,7 +89,7 @@ func TestImmutableOrBad(t *testing.T) {
 }
 
 func TestDryRunCreateFillsDefaults(t *testing.T) {
-	f := setup(t)
+	f := setupFor(t, testkit.Config(t))
 	long := strings.Repeat("n", 63)
 	out, err := f.c.DryRunCreate(t.Context(), f.target(services, long), doc(t, `{apiVersion: v1, kind: Service, spec: {ports: [{port: 80}]}}`))
 	if err != nil {
@@ -106,19 +106,9 @@ func TestDryRunCreateFillsDefaults(t *testing.T) {
 	}
 }
 
-// TestProbeIsStrict: a probe refuses an unknown field as an apply does.
-func TestProbeIsStrict(t *testing.T) {
-	f := setup(t)
-	tg := f.target(deployments, "web")
-	typo := doc(t, strings.Replace(deployment, "replicas: 3", "replcas: 3", 1))
-	err := f.c.Accepts(t.Context(), tg, typo)
-	expectError(t, err, nil, ReasonRejected)
-	messageContains(t, err, `unknown field "spec.replcas"`)
-}
-
 // TestAcceptsOccupied: the limit of every probe: a new object cannot have what the existing one occupies.
 func TestAcceptsOccupied(t *testing.T) {
-	f := setup(t)
+	f := setupFor(t, testkit.Config(t))
 	tg := f.target(services, "web")
 	yaml := `{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {type: NodePort, ports: [{port: 80}]}}`
 	live := f.create(tg, yaml)

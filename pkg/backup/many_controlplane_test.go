@@ -89,7 +89,7 @@ func TestManyObjects(t *testing.T) {
 	kubeconfig := "--kubeconfig=" + testkit.Kubeconfig(t)
 	var memory []int64
 	for _, objects := range []int{*objectsOf / 10, *objectsOf} {
-		w := newWorld(t)
+		w := worldOn(t)
 		w.create(objects)
 		path := filepath.Join(t.TempDir(), "backup.tar.zst")
 		took, most := measure(t, binary, "backup", "--crd", w.name(), "-o", path, kubeconfig)

@@ -40,7 +40,7 @@ func without(rights []string, tell func(lacking string, left []string)) {
 // A user with the rights that docs/backup.md lists for `backup` can take a backup; without one of them the error names it.
 func TestRightsOfBackup(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := worldOn(t)
 	w.thing("a")
 	rights := []string{"list " + w.name(), "list configmaps", "get customresourcedefinitions.apiextensions.k8s.io"}
 	path := filepath.Join(t.TempDir(), "backup")
@@ -59,7 +59,7 @@ func TestRightsOfBackup(t *testing.T) {
 // A user with the rights that docs/backup.md lists for `restore` can restore; without one of them nothing is written, and the error names it.
 func TestRightsOfRestore(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := worldOn(t)
 	w.thing("a")
 	w.thing("b")
 	path := filepath.Join(t.TempDir(), "backup")

@@ -1,30 +1,29 @@
-//go:build controlplane
-
 package drift_test
 
 import (
 	"bytes"
-	"encoding/json"
-	"os"
-	"path/filepath"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 
-	"github.com/corollary-dev/corollary/internal/golden"
+	"github.com/corollary-dev/corollary/internal/bubble"
 	"github.com/corollary-dev/corollary/internal/testkit"
-	"github.com/corollary-dev/corollary/pkg/drift"
 )
-
-func TestMain(m *testing.M) { testkit.Main(m, testkit.WithCRDs("testdata/crds")) }
 
 // clusterScoped are the cluster-scoped kinds of the documents.
 var clusterScoped = map[string]bool{"ClusterRole": true, "Namespace": true, "PriorityClass": true}
 
 // plurals are plurals that are not the kind with an s.
 var plurals = map[string]string{"NetworkPolicy": "networkpolicies", "Ingress": "ingresses", "PriorityClass": "priorityclasses"}
+
+// memory starts an API server in memory for this test alone, and returns a namespace.
+func memory(t *testing.T) string {
+	t.Helper()
+	bubble.Serve(t, "testdata/crds/drift.example.com.yaml")
+	return testkit.Namespace(t)
+}
 
 func resourceFor(t *testing.T, ns string, obj map[string]any) dynamic.ResourceInterface {
 	t.Helper()
@@ -53,48 +52,4 @@ func tryApply(t *testing.T, ns, manager string, obj map[string]any) (*unstructur
 	t.Helper()
 	u := (&unstructured.Unstructured{Object: obj}).DeepCopy()
 	return resourceFor(t, ns, obj).Apply(t.Context(), u.GetName(), u, metav1.ApplyOptions{FieldManager: manager, Force: true})
-}
-
-// TestServerDocuments applies each document to a real API server: if nothing is normalized, the projection is what was applied.
-// With -update it records the responses for the tests without a server.
-func TestServerDocuments(t *testing.T) {
-	ns := testkit.Namespace(t)
-	for _, d := range documents(t) {
-		t.Run(d.name, func(t *testing.T) {
-			live := apply(t, ns, manager, d.desired)
-			if golden.Updating() {
-				record(t, d.name, live)
-			}
-			checkProjection(t, d, live)
-			again := apply(t, ns, manager, d.desired)
-			if a, b := sum(t, live), sum(t, again); a != b {
-				t.Errorf("%s: the second apply returns projection %s, the first %s", d.reason, b, a)
-			}
-		})
-	}
-}
-
-func sum(t *testing.T, u *unstructured.Unstructured) drift.Sum {
-	t.Helper()
-	v := drift.View{Manager: manager}
-	l, err := v.Live(u)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l.P
-}
-
-func record(t *testing.T, name string, u *unstructured.Unstructured) {
-	t.Helper()
-	var out bytes.Buffer
-	text, err := json.Marshal(u.Object)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Indent(&out, text, "", " "); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join("testdata", "live", name+".json"), append(out.Bytes(), '\n'), 0o644); err != nil {
-		t.Fatal(err)
-	}
 }

@@ -10,9 +10,12 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
+
+	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
 var thing = schema.GroupVersionKind{Group: "tools.example.com", Version: "v1", Kind: "Thing"}
@@ -368,4 +371,19 @@ func TestLiveVersionShared(t *testing.T) {
 	if s.count["/version"] != 2 || err != nil {
 		t.Errorf("%d requests, want one, and one after Invalidate: %v", s.count["/version"], err)
 	}
+}
+
+// TestLiveGone: an unreachable API server is not an unknown kind.
+func TestLiveGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // requests are tried again for a while
+		faults := testkit.NewFaults()
+		faults.Drop(testkit.On("GET", ""))
+		cluster, err := Live(faults.Wrap(&rest.Config{Host: "http://gone.example.com"}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := cluster.Kind(thing); err == nil || errors.Is(err, ErrUnknown) {
+			t.Errorf("got %v, want an error that is not ErrUnknown", err)
+		}
+	})
 }

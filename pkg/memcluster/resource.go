@@ -17,7 +17,7 @@ type resource struct {
 	kinds.Kind
 	singular, list string
 	custom         *kinds.Version   // nil for a built-in kind
-	versions       []*kinds.Version // the served versions of a custom kind
+	versions       []*kinds.Version // the versions of a custom kind, served or not
 	redefined      uint64           // the resourceVersion of the last change of a custom kind's definition; 0 if there was none
 	// managers are the field managers by subresource, created on first use.
 	managers map[string]*managedfields.FieldManager
@@ -94,7 +94,8 @@ func (r *resource) fieldManager(sub string) (*managedfields.FieldManager, error)
 	if r.custom != nil {
 		newManager = managedfields.NewDefaultCRDFieldManager
 	}
-	m, err := newManager(types, unconverted{}, unconverted{}, r, r.GVK, r.GVK.GroupVersion(), sub, r.resetFields(sub))
+	converter := unconverted{r.versions}
+	m, err := newManager(types, converter, converter, r, r.GVK, r.GVK.GroupVersion(), sub, r.resetFields(sub))
 	if err != nil {
 		return nil, err
 	}

@@ -30,6 +30,7 @@ func thingWith(metadata, spec string) string {
 func definitionRows() []row {
 	const one = definitions + "/things.NS.example.com"
 	const text, number = `{"a":{"type":"string"}}`, `{"a":{"type":"integer"}}`
+	const both = `{"a":{"type":"string"},"b":{"type":"string"}}`
 	established := step{method: "GET", path: one, collect: true}
 	gone := step{method: "GET", path: one, collect: true}
 	there := step{method: "GET", path: thing + "/x", collect: true}
@@ -52,6 +53,18 @@ func definitionRows() []row {
 			{method: "MERGE", path: one + "/status", body: `{"status":{"storedVersions":["v2"]}}`},
 			{method: "APPLY", path: one + asA, body: definitionOf("", text, "v2")},
 			{method: "GET", path: thing + "/x", collect: true}, {method: "DELETE", path: one}, gone}},
+		{"a version that managedFields name leaves", "each apply fails", []step{
+			{method: "APPLY", path: one + asA, body: definitionOf("", both, "v1", "v2")}, established,
+			{method: "APPLY", path: thing + "/x" + asA, body: thingWith("", `{"a":"1"}`), collect: true},
+			{method: "APPLY", path: "/apis/NS.example.com/v2/namespaces/NS/things/x" + asB,
+				body: `{"apiVersion":"NS.example.com/v2","kind":"Thing","metadata":{"name":"x"},"spec":{"b":"1"}}`},
+			{method: "APPLY", path: one + asA, body: definitionOf("", both, "v2")}, established,
+			{method: "GET", path: thing + "/x", collect: true},
+			{method: "APPLY", path: "/apis/NS.example.com/v2/namespaces/NS/things/x" + asA,
+				body: `{"apiVersion":"NS.example.com/v2","kind":"Thing","metadata":{"name":"x"},"spec":{"a":"2"}}`},
+			{method: "APPLY", path: "/apis/NS.example.com/v2/namespaces/NS/things/x" + asB,
+				body: `{"apiVersion":"NS.example.com/v2","kind":"Thing","metadata":{"name":"x"},"spec":{"b":"2"}}`},
+			{method: "DELETE", path: one}, gone}},
 		{"a definition is updated", "objects have the new schema, also those that were written before", []step{
 			{method: "POST", path: definitions + asA, body: definitionOf("", text, "v1")}, established,
 			{method: "POST", path: thing, body: thingWith("", `{"a":"1"}`), collect: true},

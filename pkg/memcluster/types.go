@@ -3,6 +3,7 @@ package memcluster
 import (
 	"fmt"
 	"maps"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -32,8 +33,8 @@ func blank(gvk schema.GroupVersionKind) *unstructured.Unstructured {
 }
 
 // unconverted converts and defaults objects for the field managers. A conversion changes only the apiVersion, like conversion
-// strategy None; defaults are set elsewhere.
-type unconverted struct{}
+// strategy None; defaults are set elsewhere. versions are those that a custom kind has.
+type unconverted struct{ versions []*kinds.Version }
 
 // Convert implements runtime.ObjectConvertor.
 func (unconverted) Convert(any, any, any) error {
@@ -41,11 +42,14 @@ func (unconverted) Convert(any, any, any) error {
 }
 
 // ConvertToVersion implements runtime.ObjectConvertor.
-func (unconverted) ConvertToVersion(in runtime.Object, to runtime.GroupVersioner) (runtime.Object, error) {
+func (c unconverted) ConvertToVersion(in runtime.Object, to runtime.GroupVersioner) (runtime.Object, error) {
 	u := in.(*unstructured.Unstructured)
 	gv, ok := to.(schema.GroupVersion)
 	if !ok || gv.String() == u.GetAPIVersion() {
 		return u, nil
+	}
+	if len(c.versions) > 0 && !slices.ContainsFunc(c.versions, func(v *kinds.Version) bool { return v.Name == gv.Version }) {
+		return nil, fmt.Errorf("request to convert CR to an invalid group/version: %s", gv)
 	}
 	content := maps.Clone(u.Object)
 	content["apiVersion"] = gv.String()

@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package backup_test
 
 import (
@@ -14,10 +12,9 @@ import (
 	"syscall"
 	"testing"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"github.com/klauspost/compress/zstd"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/backup"
@@ -79,7 +76,6 @@ func TestDeterministic(t *testing.T) {
 			t.Errorf("temporary files are left: %v", left)
 		}
 	}
-	w.deleteAll(false)
 }
 
 func contentOf(t *testing.T, path string) string {
@@ -176,7 +172,6 @@ func TestDamaged(t *testing.T) {
 	}
 	_ = os.WriteFile(name, append(text, text...), 0o600)
 	refused(name, "two files, one after the other")
-	w.deleteAll(false)
 }
 
 // A directory with files that are not part of a backup is neither replaced nor restored. Only regular files are opened.
@@ -219,7 +214,6 @@ func TestUnknownFiles(t *testing.T) {
 			t.Errorf("%s: it was opened", row.reason)
 		}
 	}
-	w.deleteAll(false)
 }
 
 func TestConflicts(t *testing.T) {
@@ -258,7 +252,6 @@ func TestConflicts(t *testing.T) {
 		strings.Contains(after, `"observedGeneration":77`) {
 		t.Errorf("before:\n%s\nafter:\n%s", before, after)
 	}
-	w.deleteAll(false)
 }
 
 // Into another namespace, references and annotations name the owners there.
@@ -281,8 +274,6 @@ func TestAnotherNamespace(t *testing.T) {
 	if want := w.contents(); got != want {
 		t.Errorf("here:\n%s\nthere:\n%s", want, got)
 	}
-	w.deleteAll(false)
-	there.deleteAll(false)
 }
 
 // A kind of another scope, or one that does not serve the version, is refused before anything is written.
@@ -316,7 +307,6 @@ func TestAnotherDefinition(t *testing.T) {
 	if err != nil || result.Finished != 3 || len(result.Changed) > 0 {
 		t.Errorf("another stored version: %+v: %v", result, err)
 	}
-	w.deleteAll(false)
 }
 
 // An owner that is not in the backup is looked up; without it the object is not restored, but all others are.
@@ -348,46 +338,6 @@ func TestOwnerIsNotInTheBackup(t *testing.T) {
 			t.Errorf("refused: %s", p)
 		}
 	}
-	w.deleteAll(false)
-}
-
-// One object that the API server refuses does not stop the others; what it changes is reported.
-func TestRefusedAndChanged(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	for _, name := range []string{"a", "b", "c"} {
-		w.thing(name)
-	}
-	path := filepath.Join(t.TempDir(), "backup")
-	w.save(path)
-	w.deleteAll(false)
-	lift := testkit.Policy(t, w.ns, "Validating", "CREATE", w.group, "things", `
-  validations: [{expression: "object.metadata.name != 'b'", message: not this one}]`)
-	probe := func(name string) error {
-		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": w.group + "/v1", "kind": "Thing",
-			"metadata": map[string]any{"name": name}}}
-		_, err := testkit.Dynamic(t).Resource(w.things()).Namespace(w.ns).Create(t.Context(), u, metav1.CreateOptions{DryRun: []string{"All"}})
-		return err
-	}
-	testkit.Eventually(t, patience, func() (bool, string) { return probe("b") != nil, "the policy is not in force yet" })
-	dry := w.restore(testkit.Config(t), path, backup.Fail)
-	dry.DryRun = true
-	_, would, err := run(t.Context(), dry)
-	if err != nil || testkit.Find(t, w.things(), w.ns, "a") != nil {
-		t.Fatalf("the dry run: %+v: %v", would, err)
-	}
-	_, result, err := run(t.Context(), w.restore(testkit.Config(t), path, backup.Fail))
-	if err != nil || result.Finished != 6 || len(result.Refused) != 3 || !strings.Contains(result.Refused[0].String(), "not this one") ||
-		fmt.Sprint(would) != fmt.Sprint(result) {
-		t.Fatalf("%+v: %v; the dry run said %+v", result, err, would)
-	}
-	lift()
-	testkit.Eventually(t, patience, func() (bool, string) { return probe("b") == nil, "the policy is still in force" })
-	_, result, err = run(t.Context(), w.restore(testkit.Config(t), path, backup.Fail))
-	if err != nil || result.Finished != 3 || len(result.Refused) > 0 {
-		t.Fatalf("again: %+v: %v", result, err)
-	}
-	w.deleteAll(false)
 }
 
 // Killed at any request, a restore that is run again finishes, and upstreams are paused until then.
@@ -429,7 +379,6 @@ func TestInterrupted(t *testing.T) {
 			break
 		}
 	}
-	w.deleteAll(false)
 }
 
 type tripper func(*http.Request) (*http.Response, error)
@@ -467,5 +416,58 @@ func TestPagesGrowOld(t *testing.T) {
 	if err != nil || m.Kinds[1].Objects != 152 || later < 2 || exact == 0 {
 		t.Errorf("%d later pages, %d lists at a resourceVersion: %+v: %v", later, exact, m, err)
 	}
+}
+
+// One object that the API server refuses does not stop the others; what it changes is reported.
+func TestRefusedAndChanged(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, name := range []string{"a", "b", "c"} {
+		w.thing(name)
+	}
+	path := filepath.Join(t.TempDir(), "backup")
+	w.save(path)
 	w.deleteAll(false)
+	free := w.crd("Namespaced", "v1")
+	testkit.InstallCRDs(t, strings.Replace(free, "{type: object, x-", `{type: object, x-kubernetes-validations: [{rule: "self.metadata.name != 'b'", message: not this one}], x-`, 1))
+	dry := w.restore(testkit.Config(t), path, backup.Fail)
+	dry.DryRun = true
+	_, would, err := run(t.Context(), dry)
+	if err != nil || testkit.Find(t, w.things(), w.ns, "a") != nil {
+		t.Fatalf("the dry run: %+v: %v", would, err)
+	}
+	_, result, err := run(t.Context(), w.restore(testkit.Config(t), path, backup.Fail))
+	if err != nil || result.Finished != 6 || len(result.Refused) != 3 || !strings.Contains(result.Refused[0].String(), "not this one") ||
+		fmt.Sprint(would) != fmt.Sprint(result) {
+		t.Fatalf("%+v: %v; the dry run said %+v", result, err, would)
+	}
+	testkit.InstallCRDs(t, free)
+	_, result, err = run(t.Context(), w.restore(testkit.Config(t), path, backup.Fail))
+	if err != nil || result.Finished != 3 || len(result.Refused) > 0 {
+		t.Fatalf("again: %+v: %v", result, err)
+	}
+}
+
+// An owner and what it owns may be of one kind, and be listed in either order.
+func TestOwnerOfTheSameKind(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for owner, owned := range map[string][2]string{"a": {"b", "c"}, "z": {"y", "x"}, "m": {"l", "n"}, "p": {"r", "q"}} {
+		u := w.apply(configMaps, w.ns, map[string]any{"apiVersion": "v1", "kind": "ConfigMap",
+			"metadata": map[string]any{"name": owner, "labels": map[string]any{"example.com/upstream": "yes"}}})
+		for _, owned := range owned {
+			u = w.apply(configMaps, w.ns, map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": owned,
+				"annotations": map[string]any{ownedBy: w.ns + "/" + u.GetName() + "/" + string(u.GetUID())}}})
+		}
+	}
+	w.configMap(w.ns, "of-nobody", map[string]any{})
+	b := w.backup(testkit.Config(t))
+	selector := labels.SelectorFromSet(labels.Set{"example.com/upstream": "yes"})
+	b.Operators = []backup.Operator{{Name: "operator", Upstream: "configmaps", Owners: []string{ownedBy}}}
+	b.Kinds = []backup.Selection{{GVK: configMaps.GroupVersion().WithKind("ConfigMap"), Resource: "configmaps", Namespaced: true,
+		Namespaces: []string{w.ns}, Choices: []backup.Choice{{Selector: selector}, {Owned: true}}}}
+	m, _, err := b.Run(t.Context(), filepath.Join(t.TempDir(), "backup"))
+	if err != nil || m.Kinds[0].Objects != 12 {
+		t.Errorf("%+v: %v", m, err)
+	}
 }

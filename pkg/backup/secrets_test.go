@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package backup_test
 
 import (
@@ -16,6 +14,7 @@ import (
 
 func TestSecrets(t *testing.T) {
 	t.Parallel()
+	memory(t)
 	ns := testkit.Namespace(t)
 	testkit.Apply(t, ns, "{apiVersion: v1, kind: Secret, metadata: {name: s}, stringData: {password: tell-nobody}}")
 	b := &backup.Backup{Client: testkit.Dynamic(t), Kinds: []backup.Selection{{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Secret"},

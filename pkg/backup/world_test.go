@@ -1,11 +1,10 @@
-//go:build controlplane
-
 package backup_test
 
 import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -19,11 +18,10 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
+	"github.com/corollary-dev/corollary/internal/bubble"
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/backup"
 )
-
-func TestMain(m *testing.M) { testkit.Main(m, testkit.WithControllers("job-controller")) }
 
 const patience = time.Minute
 
@@ -42,7 +40,23 @@ type world struct {
 	ns, other string
 }
 
+// memory starts an API server in memory for this test alone.
+func memory(t *testing.T) {
+	t.Helper()
+	config := bubble.Serve(t)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return withoutReviews{next} })
+	testkit.Serve(t, config)
+}
+
+// newWorld makes a world on an API server in memory.
 func newWorld(t *testing.T) *world {
+	t.Helper()
+	memory(t)
+	return worldOn(t)
+}
+
+// worldOn makes a world on the API server of the test.
+func worldOn(t *testing.T) *world {
 	t.Helper()
 	w := &world{t: t, group: testkit.Unique(t) + ".example.com", ns: testkit.Namespace(t), other: testkit.Namespace(t)}
 	testkit.InstallCRDs(t, w.crd("Namespaced", "v1"))

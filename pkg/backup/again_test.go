@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package backup_test
 
 import (
@@ -63,7 +61,6 @@ func TestInterruptedAndEdited(t *testing.T) {
 	if slices.ContainsFunc(u.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return strings.Contains(e.Manager, "restore") }) {
 		t.Errorf("managed by %v", u.GetManagedFields())
 	}
-	w.deleteAll(false)
 }
 
 // TestPauseOfAnotherValue: an annotation that does not pause comes back with its manager, also if the restore was killed after it set it.
@@ -114,7 +111,6 @@ func TestPauseOfAnotherValue(t *testing.T) {
 			t.Errorf("killed is %t: a restore once more: %v, %v, %v", isKilled, plan, result, err)
 		}
 	}
-	w.deleteAll(false)
 }
 
 // Whoever applied a definition can apply it again after it was restored.
@@ -133,7 +129,6 @@ func TestRestoredDefinitionIsFree(t *testing.T) {
 			t.Errorf("%s owns fields of the definition", e.Manager)
 		}
 	}
-	w.deleteAll(false)
 }
 
 // A definition that would drop fields of the objects is refused before anything is written.

@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package shards_test
 
 import (
@@ -16,6 +14,7 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
 
+	"github.com/corollary-dev/corollary/internal/bubble"
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/leadership"
 	"github.com/corollary-dev/corollary/pkg/shards"
@@ -37,8 +36,10 @@ type process struct {
 }
 
 func (p *process) Gained(context.Context, int) { p.gained.Add(1) }
-func (p *process) Lost(int)                    {}
-func (p *process) MembersChanged()             {}
+
+func (p *process) Lost(int) {}
+
+func (p *process) MembersChanged() {}
 
 func start(t *testing.T, namespace string, n int) *process {
 	t.Helper()
@@ -120,84 +121,87 @@ func await(t *testing.T, why string, counts []int, processes ...*process) {
 
 // Processes that start together load each shard once: none takes the shares of all before the others have joined.
 func TestMembersStartTogether(t *testing.T) {
-	t.Parallel()
-	namespace := testkit.Namespace(t)
-	slow := leadership.Timings{LeaseDuration: 20 * time.Second, RenewDeadline: 12 * time.Second, RetryPeriod: 4 * time.Second}
-	processes := []*process{startWith(t, namespace, number, slow)}
-	<-processes[0].Elected()
-	<-time.After(time.Second) // that the others start later
-	for range 2 {
-		processes = append(processes, startWith(t, namespace, number, slow))
-	}
-	await(t, "three processes", []int{4, 4, 4}, processes...)
-	gained := func() (n int64) {
-		for _, p := range processes {
-			n += p.gained.Load()
+	bubble.Run(t, nil, func(t *testing.T) {
+		namespace := testkit.Namespace(t)
+		slow := leadership.Timings{LeaseDuration: 20 * time.Second, RenewDeadline: 12 * time.Second, RetryPeriod: 4 * time.Second}
+		processes := []*process{startWith(t, namespace, number, slow)}
+		<-processes[0].Elected()
+		<-time.After(time.Second) // that the others start later
+		for range 2 {
+			processes = append(processes, startWith(t, namespace, number, slow))
 		}
-		return n
-	}
-	testkit.Eventually(t, time.Minute, func() (bool, string) { return gained() >= number, fmt.Sprintf("%d shards were loaded", gained()) })
-	if n := gained(); n != number {
-		t.Errorf("%d shards were loaded %d times in all", number, n)
-	}
+		await(t, "three processes", []int{4, 4, 4}, processes...)
+		gained := func() (n int64) {
+			for _, p := range processes {
+				n += p.gained.Load()
+			}
+			return n
+		}
+		testkit.Eventually(t, time.Minute, func() (bool, string) { return gained() >= number, fmt.Sprintf("%d shards were loaded", gained()) })
+		if n := gained(); n != number {
+			t.Errorf("%d shards were loaded %d times in all", number, n)
+		}
+	})
 }
 
 // TestAnotherNumberAfterAllDied: processes with another number of shards take over once the Lease of those that died has run out.
 func TestAnotherNumberAfterAllDied(t *testing.T) {
-	t.Parallel()
-	namespace := testkit.Namespace(t)
-	a := start(t, namespace, number)
-	<-a.Elected()
-	a.cut.Store(true)
-	a.stop()
-	b := start(t, namespace, 5)
-	select {
-	case <-b.Elected():
-	case err := <-b.over:
-		t.Errorf("it ended: %v", err)
-	}
+	bubble.Run(t, nil, func(t *testing.T) {
+		namespace := testkit.Namespace(t)
+		a := start(t, namespace, number)
+		<-a.Elected()
+		a.cut.Store(true)
+		a.stop()
+		b := start(t, namespace, 5)
+		select {
+		case <-b.Elected():
+		case err := <-b.over:
+			t.Errorf("it ended: %v", err)
+		}
+	})
 }
 
 // Processes join, leave, die and come back: no shard has two holders, and all are shared fairly.
 func TestMembersShareShards(t *testing.T) {
-	t.Parallel()
-	namespace := testkit.Namespace(t)
-	a := start(t, namespace, number)
-	await(t, "one process", []int{12}, a)
-	b := start(t, namespace, number)
-	await(t, "a second one joined", []int{6, 6}, a, b)
-	c, d := start(t, namespace, number), start(t, namespace, number)
-	await(t, "two more joined", []int{3, 3, 3, 3}, a, b, c, d)
+	bubble.Run(t, nil, func(t *testing.T) {
+		namespace := testkit.Namespace(t)
+		a := start(t, namespace, number)
+		await(t, "one process", []int{12}, a)
+		b := start(t, namespace, number)
+		await(t, "a second one joined", []int{6, 6}, a, b)
+		c, d := start(t, namespace, number), start(t, namespace, number)
+		await(t, "two more joined", []int{3, 3, 3, 3}, a, b, c, d)
 
-	d.stop()
-	if err := <-d.over; err != nil {
-		t.Errorf("one left: %v", err)
-	}
-	await(t, "one left", []int{4, 4, 4}, a, b, c)
+		d.stop()
+		if err := <-d.over; err != nil {
+			t.Errorf("one left: %v", err)
+		}
+		await(t, "one left", []int{4, 4, 4}, a, b, c)
 
-	c.cut.Store(true)
-	await(t, "one was cut off", []int{0, 6, 6}, a, b, c)
-	c.cut.Store(false)
-	if err := <-c.over; err == nil || c.Process().MayWrite() == nil {
-		t.Errorf("one that was cut off may write again, or has not noticed: %v", err)
-	}
-	if err := a.Ready(); err != nil {
-		t.Errorf("it holds its share: %v", err)
-	}
+		c.cut.Store(true)
+		await(t, "one was cut off", []int{0, 6, 6}, a, b, c)
+		c.cut.Store(false)
+		if err := <-c.over; err == nil || c.Process().MayWrite() == nil {
+			t.Errorf("one that was cut off may write again, or has not noticed: %v", err)
+		}
+		if err := a.Ready(); err != nil {
+			t.Errorf("it holds its share: %v", err)
+		}
 
-	other := start(t, namespace, 5)
-	mismatch := (*shards.MismatchError)(nil)
-	if err := <-other.over; !errors.As(err, &mismatch) || !strings.Contains(err.Error(), "--shards is 5") || mismatch.Theirs != number {
-		t.Errorf("another number of shards: %v", err)
-	}
+		other := start(t, namespace, 5)
+		mismatch := (*shards.MismatchError)(nil)
+		if err := <-other.over; !errors.As(err, &mismatch) || !strings.Contains(err.Error(), "--shards is 5") || mismatch.Theirs != number {
+			t.Errorf("another number of shards: %v", err)
+		}
 
-	before := a.requests.Load() + b.requests.Load()
-	begin := time.Now()
-	<-time.After(5 * time.Second) // the time in which requests are counted
-	periods := float64(time.Since(begin)) / float64(500*time.Millisecond)
-	if sent := a.requests.Load() + b.requests.Load() - before; float64(sent) > 7*(periods+2) {
-		t.Errorf("two processes at rest sent %d requests in %.1f retry periods, want 7 in each at most", sent, periods)
-	} else {
-		t.Logf("two processes at rest sent %.1f requests in a retry period", float64(sent)/periods)
-	}
+		before := a.requests.Load() + b.requests.Load()
+		begin := time.Now()
+		<-time.After(5 * time.Second) // the time in which requests are counted
+		periods := float64(time.Since(begin)) / float64(500*time.Millisecond)
+		if sent := a.requests.Load() + b.requests.Load() - before; float64(sent) > 7*(periods+2) {
+			t.Errorf("two processes at rest sent %d requests in %.1f retry periods, want 7 in each at most", sent, periods)
+		} else {
+			t.Logf("two processes at rest sent %.1f requests in a retry period", float64(sent)/periods)
+		}
+	})
 }

@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package shards_test
 
 import (
@@ -13,6 +11,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
 
+	"github.com/corollary-dev/corollary/internal/bubble"
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
@@ -111,72 +110,75 @@ func TestEditedLeases(t *testing.T) {
 		},
 	} {
 		t.Run(reason, func(t *testing.T) {
-			t.Parallel()
-			e := startEdited(t)
-			k := e.a.of()
-			e.a.deaf.Store(true) // it does not see the edit at once
-			e.edit(t, fmt.Sprint("set-shard-", k), func(lease *coordinationv1.Lease) { change(e, lease) })
-			heard := time.Now().Add(1500 * time.Millisecond)
-			e.until(t, "while its holder does not see that", func() bool { return time.Now().After(heard) })
-			e.a.deaf.Store(false)
-			e.until(t, "its holder stops", func() bool { return !e.a.Has(k) })
-			e.until(t, "somebody takes it", func() bool { return e.a.Has(k) || e.b.Has(k) })
-			await(t, "all have their share", []int{6, 6}, e.a, e.b)
-			e.settle(t)
+			bubble.Run(t, nil, func(t *testing.T) {
+				e := startEdited(t)
+				k := e.a.of()
+				e.a.deaf.Store(true) // it does not see the edit at once
+				e.edit(t, fmt.Sprint("set-shard-", k), func(lease *coordinationv1.Lease) { change(e, lease) })
+				heard := time.Now().Add(1500 * time.Millisecond)
+				e.until(t, "while its holder does not see that", func() bool { return time.Now().After(heard) })
+				e.a.deaf.Store(false)
+				e.until(t, "its holder stops", func() bool { return !e.a.Has(k) })
+				e.until(t, "somebody takes it", func() bool { return e.a.Has(k) || e.b.Has(k) })
+				await(t, "all have their share", []int{6, 6}, e.a, e.b)
+				e.settle(t)
+			})
 		})
 	}
 }
 
 // TestDeletedLeases: a Lease of a shard or of a process that someone deletes.
 func TestDeletedLeases(t *testing.T) {
-	t.Parallel()
-	e := startEdited(t)
-	k := e.a.of()
-	if err := e.leases.Delete(t.Context(), fmt.Sprint("set-shard-", k), metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	e.until(t, "its holder stops", func() bool { return !e.a.Has(k) })
-	e.until(t, "somebody takes it", func() bool { return e.a.Has(k) || e.b.Has(k) })
-	await(t, "all have their share", []int{6, 6}, e.a, e.b)
+	bubble.Run(t, nil, func(t *testing.T) {
+		e := startEdited(t)
+		k := e.a.of()
+		if err := e.leases.Delete(t.Context(), fmt.Sprint("set-shard-", k), metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		e.until(t, "its holder stops", func() bool { return !e.a.Has(k) })
+		e.until(t, "somebody takes it", func() bool { return e.a.Has(k) || e.b.Has(k) })
+		await(t, "all have their share", []int{6, 6}, e.a, e.b)
 
-	process := "set-process-" + e.a.Self()
-	if err := e.leases.Delete(t.Context(), process, metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	e.until(t, "it makes its own Lease again", func() bool {
-		_, err := e.leases.Get(t.Context(), process, metav1.GetOptions{})
-		return err == nil
+		process := "set-process-" + e.a.Self()
+		if err := e.leases.Delete(t.Context(), process, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		e.until(t, "it makes its own Lease again", func() bool {
+			_, err := e.leases.Get(t.Context(), process, metav1.GetOptions{})
+			return err == nil
+		})
+		e.edit(t, process, func(lease *coordinationv1.Lease) { lease.Labels = nil })
+		later := time.Now().Add(8 * time.Second) // longer than a lease duration
+		e.until(t, "the Lease of a process was deleted, and lost its label", func() bool { return time.Now().After(later) })
+		await(t, "nothing has moved", []int{6, 6}, e.a, e.b)
 	})
-	e.edit(t, process, func(lease *coordinationv1.Lease) { lease.Labels = nil })
-	later := time.Now().Add(8 * time.Second) // longer than a lease duration
-	e.until(t, "the Lease of a process was deleted, and lost its label", func() bool { return time.Now().After(later) })
-	await(t, "nothing has moved", []int{6, 6}, e.a, e.b)
 }
 
 // TestNonsenseOnLeases: what is written on the Lease of a shard that is held changes nothing, and goes.
 func TestNonsenseOnLeases(t *testing.T) {
-	t.Parallel()
-	e := startEdited(t)
-	k := e.a.of()
-	for _, annotations := range []map[string]string{
-		{"set/loading": "no", "set/deaths": "many", "set/group": "-1"},
-		{"set/deaths": "99999999999999999999"},
-		{"set/deaths": "7", "set/group": "1"},
-		{},
-	} {
-		e.edit(t, fmt.Sprint("set-shard-", k), func(lease *coordinationv1.Lease) {
-			lease.Annotations, lease.Labels["set/shards"] = annotations, "nonsense"
-			if len(annotations) > 0 {
-				lease.Labels["set/shards"] = "12"
+	bubble.Run(t, nil, func(t *testing.T) {
+		e := startEdited(t)
+		k := e.a.of()
+		for _, annotations := range []map[string]string{
+			{"set/loading": "no", "set/deaths": "many", "set/group": "-1"},
+			{"set/deaths": "99999999999999999999"},
+			{"set/deaths": "7", "set/group": "1"},
+			{},
+		} {
+			e.edit(t, fmt.Sprint("set-shard-", k), func(lease *coordinationv1.Lease) {
+				lease.Annotations, lease.Labels["set/shards"] = annotations, "nonsense"
+				if len(annotations) > 0 {
+					lease.Labels["set/shards"] = "12"
+				}
+			})
+			e.until(t, "the nonsense goes", func() bool {
+				lease := e.get(t, k)
+				return lease != nil && len(lease.Annotations) == 0 && lease.Labels["set/shards"] == "12"
+			})
+			if !e.a.Has(k) {
+				t.Errorf("%v: its holder has lost it", annotations)
 			}
-		})
-		e.until(t, "the nonsense goes", func() bool {
-			lease := e.get(t, k)
-			return lease != nil && len(lease.Annotations) == 0 && lease.Labels["set/shards"] == "12"
-		})
-		if !e.a.Has(k) {
-			t.Errorf("%v: its holder has lost it", annotations)
 		}
-	}
-	await(t, "nothing has moved", []int{6, 6}, e.a, e.b)
+		await(t, "nothing has moved", []int{6, 6}, e.a, e.b)
+	})
 }

@@ -1,6 +1,6 @@
 //go:build controlplane
 
-package shards_test
+package migrate_test
 
 import (
 	"testing"

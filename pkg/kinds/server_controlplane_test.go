@@ -3,8 +3,6 @@
 package kinds
 
 import (
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -16,10 +14,7 @@ import (
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
-var (
-	appoperator = schema.GroupVersionKind{Group: "tools.example.com", Version: "v1beta1", Kind: "Appoperator"}
-	definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
-)
+var appoperator = schema.GroupVersionKind{Group: "tools.example.com", Version: "v1beta1", Kind: "Appoperator"}
 
 // TestServerKinds: a user without rights gets the same custom and built-in kinds as from files, with schemas.
 func TestServerKinds(t *testing.T) {
@@ -54,80 +49,6 @@ func TestServerKinds(t *testing.T) {
 	if port.Format != "int-or-string" {
 		t.Errorf("maxSurge has the format %q, want int-or-string", port.Format)
 	}
-}
-
-func TestServerUnknownKinds(t *testing.T) {
-	cluster, err := Live(testkit.Config(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for reason, gvk := range map[string]schema.GroupVersionKind{
-		"a group that is not there":    {Group: "other.example.com", Version: "v1", Kind: "Thing"},
-		"a version that is not there":  {Group: "apps", Version: "v9", Kind: "Deployment"},
-		"a version that is not served": {Group: "tools.example.com", Version: "v1alpha1", Kind: "Appoperator"},
-		"a kind that is not there":     {Group: "apps", Version: "v1", Kind: "Deploymnt"},
-		"a core kind":                  {Version: "v1", Kind: "Confgmap"},
-	} {
-		if _, err := cluster.Kind(gvk); !errors.Is(err, ErrUnknown) {
-			t.Errorf("%s: got %v, want ErrUnknown", reason, err)
-		}
-	}
-}
-
-// TestServerGone: an unreachable API server is not an unknown kind.
-func TestServerGone(t *testing.T) {
-	config := *testkit.Config(t)
-	faults := testkit.NewFaults()
-	faults.Drop(testkit.On("GET", ""))
-	cluster, err := Live(faults.Wrap(&config))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := cluster.Kind(appoperator); err == nil || errors.Is(err, ErrUnknown) {
-		t.Errorf("got %v, want an error that is not ErrUnknown", err)
-	}
-}
-
-// TestServerKindComesAndGoes: a kind is found once its definition is installed, with its schema soon after, and is unknown
-// after the definition is deleted and the cache invalidated.
-func TestServerKindComesAndGoes(t *testing.T) {
-	cluster, err := Live(testkit.Config(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	gvk := schema.GroupVersionKind{Group: "later.example.com", Version: "v1", Kind: "Later"}
-	if _, err := cluster.Kind(gvk); !errors.Is(err, ErrUnknown) {
-		t.Fatalf("got %v before the definition is there", err)
-	}
-	testkit.Apply(t, "", `
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: laters.later.example.com}
-spec:
-  group: later.example.com
-  names: {kind: Later, plural: laters}
-  scope: Cluster
-  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: string}}}}}]`)
-	testkit.Eventually(t, testkit.Patience, func() (bool, string) {
-		k, err := cluster.Kind(gvk)
-		if err != nil {
-			return false, err.Error()
-		}
-		return k.Schema != nil && !k.Namespaced && !k.HasStatus, "no schema yet"
-	})
-	testkit.Delete(t, definitions, "", "laters.later.example.com")
-	testkit.Eventually(t, testkit.Patience, func() (bool, string) {
-		left := testkit.Find(t, definitions, "", "laters.later.example.com")
-		if left == nil {
-			return true, ""
-		}
-		return false, fmt.Sprintf("the definition is still there: finalizers %v, conditions %v", left.GetFinalizers(), left.Object["status"])
-	})
-	testkit.Eventually(t, testkit.Patience, func() (bool, string) {
-		cluster.Invalidate(gvk)
-		k, err := cluster.Kind(gvk)
-		return errors.Is(err, ErrUnknown), fmt.Sprintf("the API server still serves the kind of a definition that is gone: %v, %v", k, err)
-	})
 }
 
 // statusCameLater are the kinds that have a status in client-go's version of Kubernetes, but not in the older one of the

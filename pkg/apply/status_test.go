@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package apply
 
 import (

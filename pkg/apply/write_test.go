@@ -1,0 +1,319 @@
+package apply
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/corollary-dev/corollary/internal/testkit"
+)
+
+const nobody = types.UID("11111111-2222-3333-4444-555555555555")
+
+const configMap = `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {mine: "1"}}`
+
+const deployment = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 3
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: app, image: "registry.example.com/web:1"}]}
+`
+
+func TestCreate(t *testing.T) {
+	f := setup(t)
+	tg := f.target(configMaps, "a")
+	made := f.create(tg, configMap)
+	if want := `{"f:data":{"f:mine":{}}}`; entry(made, ours, metav1.ManagedFieldsOperationApply, "") != want {
+		t.Errorf("made with the entries %v, want one Apply entry of ours with %s", made.GetManagedFields(), want)
+	}
+
+	_, err := f.c.Create(t.Context(), tg, doc(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {mine: "2"}}`))
+	expectError(t, err, ErrExists, ReasonAlreadyExists)
+	if got := field(t, f.get(tg), "data", "mine"); got != "1" {
+		t.Errorf("an object that existed was changed to %v", got)
+	}
+	if want := []string{"apply configmaps 200", "apply configmaps 409"}; !slices.Equal(f.requests, want) {
+		t.Errorf("the observer heard %v, want %v: one request each", f.requests, want)
+	}
+}
+
+// TestCreateOnlyUnforced: the resourceVersion makes an apply create-only: an existing object is refused with and without force.
+func TestCreateOnlyUnforced(t *testing.T) {
+	f := setup(t)
+	tg := f.target(configMaps, "a")
+	f.create(tg, configMap)
+	body, err := encode(document(tg, doc(t, configMap), "", createOnly))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, force := range []bool{false, true} {
+		_, err := f.c.resource(tg).Patch(t.Context(), tg.Name, types.ApplyYAMLPatchType, body,
+			metav1.PatchOptions{FieldManager: ours, Force: &force})
+		if code(err) != 409 {
+			t.Errorf("forced %v: the API server answered %v, want 409", force, err)
+		}
+	}
+}
+
+func TestCreateLeavesTerminatingAlone(t *testing.T) {
+	f := setup(t)
+	tg := f.terminating("a")
+	_, err := f.c.Create(t.Context(), tg, doc(t, configMap))
+	expectError(t, err, ErrExists, ReasonAlreadyExists)
+}
+
+// terminating makes a ConfigMap that is being deleted and has a finalizer until the test ends.
+func (f *fixture) terminating(name string) Target {
+	f.Helper()
+	testkit.Apply(f.T, f.ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: `+name+`, finalizers: [example.com/hold]}}`)
+	f.Cleanup(func() {
+		_, err := testkit.Dynamic(f.T).Resource(configMaps).Namespace(f.ns).Patch(context.Background(), name, // the context of the test has ended
+			types.MergePatchType, []byte(`{"metadata": {"finalizers": null}}`), metav1.PatchOptions{})
+		if err != nil {
+			f.Error(err)
+		}
+	})
+	testkit.Delete(f.T, configMaps, f.ns, name)
+	return f.target(configMaps, name)
+}
+
+func TestApplyToTerminating(t *testing.T) {
+	f := setup(t)
+	tg := f.terminating("a")
+	out := f.apply(tg, f.get(tg).GetUID(), configMap)
+	if out.GetDeletionTimestamp() == nil {
+		t.Error("the API server took an apply to a terminating object, but the result does not tell that it is one")
+	}
+}
+
+func TestApplyNeedsTheUID(t *testing.T) {
+	f := setup(t)
+	tg := f.target(configMaps, "a")
+
+	_, err := f.c.Apply(t.Context(), tg, nobody, doc(t, configMap))
+	expectError(t, err, ErrGone, ReasonNotFound)
+	if testkit.Find(t, configMaps, f.ns, "a") != nil {
+		t.Error("an apply for an object that is gone made a new one")
+	}
+
+	first := f.create(tg, configMap)
+	f.replace(tg, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {theirs: "1"}}`)
+	for _, apply := range []func() error{
+		func() error { _, err := f.c.Apply(t.Context(), tg, first.GetUID(), first.Object); return err },
+		func() error { _, err := f.c.DryRunApply(t.Context(), tg, first.GetUID(), first.Object); return err },
+	} {
+		expectError(t, apply(), ErrReplaced, ReasonReplaced)
+	}
+	if diff := cmp.Diff(map[string]any{"theirs": "1"}, field(t, f.get(tg), "data")); diff != "" {
+		t.Errorf("another object that took the name was changed (-want +got):\n%s", diff)
+	}
+	if _, err := f.c.Apply(t.Context(), tg, "", first.Object); err == nil {
+		t.Error("an apply without a uid was sent")
+	}
+}
+
+// TestApplyIsAdoption: an object of another manager is taken over by its uid, and the Update entry keeps what we do not apply.
+func TestApplyIsAdoption(t *testing.T) {
+	f := setup(t)
+	tg := f.target(configMaps, "a")
+	theirs := testkit.Apply(t, f.ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {mine: "0", theirs: "1"}}`)
+	out := f.apply(tg, theirs.GetUID(), configMap)
+	if diff := cmp.Diff(map[string]any{"mine": "1", "theirs": "1"}, field(t, out, "data")); diff != "" {
+		t.Errorf("adopted data (-want +got):\n%s", diff)
+	}
+	if got, want := entry(out, ours, metav1.ManagedFieldsOperationApply, ""), `{"f:data":{"f:mine":{}}}`; got != want {
+		t.Errorf("we own %s, want %s", got, want)
+	}
+}
+
+func TestApplyIsNeverSentManagedFields(t *testing.T) {
+	f := setup(t)
+	tg := f.target(configMaps, "a")
+	live := f.create(tg, configMap) // carries managedFields, uid, resourceVersion and creationTimestamp
+	if len(live.GetManagedFields()) == 0 {
+		t.Fatal("the API server gave no managedFields")
+	}
+	f.apply(tg, live.GetUID(), configMap)
+	if _, err := f.c.Apply(t.Context(), tg, live.GetUID(), live.Object); err != nil {
+		t.Errorf("applying an object as it was read: %v", err)
+	}
+}
+
+func TestDryRunApply(t *testing.T) {
+	f := setup(t)
+	tg := f.target(configMaps, "a")
+	live := f.create(tg, configMap)
+	out, err := f.c.DryRunApply(t.Context(), tg, live.GetUID(),
+		doc(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {mine: "2"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if field(t, out, "data", "mine") != "2" || field(t, f.get(tg), "data", "mine") != "1" {
+		t.Error("a dry run must tell what would be stored, and store nothing")
+	}
+}
+
+// TestCreatedByPost: why nothing is created by POST: its Update entry keeps owning the fields along with our Apply entry, so
+// that no later apply can remove them.
+func TestCreatedByPost(t *testing.T) {
+	f := setup(t)
+	tg := f.target(configMaps, "a")
+	obj := doc(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {mine: "1", drop: "1"}}`)
+	made, err := f.c.resource(tg).Create(t.Context(), &unstructured.Unstructured{Object: obj}, metav1.CreateOptions{FieldManager: ours})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.apply(tg, made.GetUID(), `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {mine: "1", drop: "1"}}`)
+	out := f.apply(tg, made.GetUID(), configMap)
+	if field(t, out, "data", "drop") != "1" {
+		t.Error("a field from a POST was removed by an apply")
+	}
+}
+
+// TestLongestKey: a key of the maximum length is accepted.
+func TestLongestKey(t *testing.T) {
+	f := setup(t)
+	free := map[string]any{strings.Repeat("k", maxKey): "v"}
+	out, err := f.c.Create(t.Context(), f.target(widgets, "a"), map[string]any{
+		"apiVersion": "tools.example.com/v1", "kind": "Widget", "spec": map[string]any{"free": free}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(free, field(t, out, "spec", "free")); diff != "" {
+		t.Errorf("stored (-sent +stored):\n%s", diff)
+	}
+}
+
+// TestOneNameTwice: why the main resource is applied as a whole: a second apply by one manager removes the fields of the first.
+func TestOneNameTwice(t *testing.T) {
+	f := setup(t)
+	tg := f.target(configMaps, "a")
+	uid := f.create(tg, configMap).GetUID()
+	out := f.apply(tg, uid, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, finalizers: [example.com/hold]}}`)
+	if got := field(t, out, "data"); got != nil {
+		t.Errorf("data is %v; if a second apply no longer drops the first's fields, finalizers could be applied", got)
+	}
+	f.apply(tg, uid, configMap)
+}
+
+func TestApplyNumbersAndText(t *testing.T) {
+	f := setup(t)
+	tg := f.target(widgets, "a")
+	text := "\x00\x1f\x7f\u0080\u0085\u009f\u2028\u2029\ufeff\ufffe\uffff😀 {{ .x }}\n---\nkind: Secret\n"
+	spec := map[string]any{
+		"number": int64(9007199254740993),
+		"text":   text,
+		"free":   map[string]any{"i": int64(-9223372036854775808), "f": 0.1, "on": "on", "k\u0085": "1.10"},
+	}
+	obj := map[string]any{"apiVersion": "tools.example.com/v1", "kind": "Widget", "spec": spec}
+	out, err := f.c.Create(t.Context(), tg, obj)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(spec, field(t, out, "spec")); diff != "" {
+		t.Errorf("stored (-sent +stored):\n%s", diff)
+	}
+	if _, ok := obj["metadata"]; ok {
+		t.Error("the given object was changed")
+	}
+}
+
+func TestSecondController(t *testing.T) {
+	f := setup(t)
+	tg := f.target(configMaps, "a")
+	testkit.Apply(t, f.ns,
+		`{apiVersion: v1, kind: ConfigMap, metadata: {name: a, ownerReferences: [{apiVersion: v1, kind: A, name: first, uid: first, controller: true}]}}`)
+	_, err := f.c.Apply(t.Context(), tg, f.get(tg).GetUID(), doc(t,
+		`{apiVersion: v1, kind: ConfigMap, metadata: {name: a, ownerReferences: [{apiVersion: v1, kind: A, name: other, uid: other, controller: true}]}}`))
+	expectError(t, err, nil, ReasonRejected)
+	messageContains(t, err, "metadata.ownerReferences", "Only one reference can have Controller set to true")
+}
+
+func TestNull(t *testing.T) {
+	f := setup(t)
+	tg := f.target(configMaps, "a")
+	made := f.create(tg, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {mine: "1"}}, data: {mine: "1"}}`)
+	before := entry(made, ours, metav1.ManagedFieldsOperationApply, "")
+	live := testkit.Patch(t, configMaps, f.ns, "a", "kubectl-edit",
+		`{"metadata": {"labels": {"a.b/c": "x"}}, "data": {"theirs": "1", "mine": "1"}}`)
+
+	paths := parse(".data.theirs", ".metadata.labels['a.b/c']")
+	_, err := f.c.Null(t.Context(), tg, live.GetUID(), made.GetResourceVersion(), paths)
+	expectError(t, err, ErrConflict, ReasonChanged)
+
+	out, err := f.c.Null(t.Context(), tg, live.GetUID(), live.GetResourceVersion(), paths)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]any{"mine": "1"}, field(t, out, "data")); diff != "" {
+		t.Errorf("data (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string]string{"mine": "1"}, out.GetLabels()); diff != "" {
+		t.Errorf("labels (-want +got):\n%s", diff)
+	}
+	if got := entry(out, ours, metav1.ManagedFieldsOperationApply, ""); got != before {
+		t.Errorf("our entry is %s, was %s", got, before)
+	}
+	if got := entry(out, ours, metav1.ManagedFieldsOperationUpdate, ""); got != "" {
+		t.Errorf("a patch of nulls made an Update entry of ours: %s", got)
+	}
+
+	// The same with a value, which is why Null accepts none.
+	out = testkit.Patch(t, configMaps, f.ns, "a", ours, `{"data": {"mine": "2"}}`)
+	if got := entry(out, ours, metav1.ManagedFieldsOperationApply, ""); got == before {
+		t.Error("a merge patch with a value left our Apply entry alone; repairs could be merge patches")
+	}
+}
+
+func TestNullOfAnotherObject(t *testing.T) {
+	f := setup(t)
+	tg := f.target(configMaps, "a")
+	first := f.create(tg, configMap)
+	second := f.replace(tg, configMap)
+
+	_, err := f.c.Null(t.Context(), tg, first.GetUID(), second.GetResourceVersion(), parse(".data.mine"))
+	expectError(t, err, ErrReplaced, ReasonReplaced)
+	_, err = f.c.Null(t.Context(), tg, first.GetUID(), first.GetResourceVersion(), parse(".data.mine"))
+	expectError(t, err, ErrReplaced, ReasonReplaced)
+	testkit.Delete(t, configMaps, f.ns, "a")
+	_, err = f.c.Null(t.Context(), tg, first.GetUID(), first.GetResourceVersion(), parse(".data.mine"))
+	expectError(t, err, ErrGone, ReasonNotFound)
+	for _, bad := range []struct{ uid, rv, path string }{{"", "1", ".data"}, {"u", "", ".data"}, {"u", "1", ".spec.list[0]"},
+		{"u", "1", ".spec.list[name=a]"}} {
+		f.requests = nil
+		if _, err := f.c.Null(t.Context(), tg, types.UID(bad.uid), bad.rv, parse(bad.path)); err == nil || len(f.requests) > 0 {
+			t.Errorf("%+v was sent", bad)
+		}
+	}
+}
+
+func TestClusterScoped(t *testing.T) {
+	f := setup(t)
+	tg := Target{GVR: schema.GroupVersionResource{Group: "scheduling.k8s.io", Version: "v1", Resource: "priorityclasses"},
+		Name: testkit.Unique(t)}
+	obj := doc(t, `{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, value: 5}`)
+	made, err := f.c.Create(t.Context(), tg, obj)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.c.Delete(t.Context(), tg, made.GetUID(), metav1.DeletePropagationBackground); err != nil {
+		t.Error(err)
+	}
+	if _, err := f.c.Get(t.Context(), tg); err == nil {
+		t.Error("the object is still there")
+	} else {
+		expectError(t, err, ErrGone, ReasonNotFound)
+	}
+}

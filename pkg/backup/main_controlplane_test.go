@@ -1,0 +1,11 @@
+//go:build controlplane
+
+package backup_test
+
+import (
+	"testing"
+
+	"github.com/corollary-dev/corollary/internal/testkit"
+)
+
+func TestMain(m *testing.M) { testkit.Main(m, testkit.WithControllers("job-controller")) }
