@@ -42,6 +42,13 @@ func (c *cascades) forget(uid types.UID) {
 	delete(c.seen, uid)
 }
 
+// forgetAll is for upstreams that the watch does not show any more.
+func (c *cascades) forgetAll(gone func(types.UID) bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	maps.DeleteFunc(c.seen, func(uid types.UID, _ pipeline.Cascade) bool { return gone(uid) })
+}
+
 // inherit takes over what another one has seen, and does not have any more.
 func (c *cascades) inherit(from *cascades) {
 	from.mu.Lock()

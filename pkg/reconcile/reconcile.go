@@ -242,6 +242,7 @@ func (r *reconciliation) hasNothing() bool {
 func (r *Reconciler) newReconciliation(ref pipeline.Ref, up *unstructured.Unstructured) *reconciliation {
 	if rec := r.memory.peek(ref); rec != nil && rec.uid != up.GetUID() {
 		r.forget(ref) // the one before was deleted between two reconciliations
+		r.cascades.forget(rec.uid)
 	}
 	key := ref
 	if at := (pipeline.Ref{Namespace: up.GetNamespace(), Name: up.GetName()}); at == ref { // it shares the memory of the cached upstream
@@ -331,11 +332,12 @@ func (r *Reconciler) forgetGone(ref pipeline.Ref) {
 	r.forget(ref)
 }
 
+// forget forgets what was done for an upstream. What the watch has shown of its deletion stays until the upstream is gone: the watch does
+// not show it again.
 func (r *Reconciler) forget(ref pipeline.Ref) {
 	if rec := r.memory.peek(ref); rec != nil {
 		r.uncount(rec)
 		r.readers.move(ref, rec.inputRefs(), nil)
-		r.cascades.forget(rec.uid)
 		r.unstorable.forget(ref)
 		r.awaited.set(ref, nil)
 		r.circles.forget(ref)

@@ -66,6 +66,7 @@ func (r *Reconciler) ownerUID(ref pipeline.Ref, live *drift.Live) types.UID {
 
 // ForgetShard forgets the upstreams of a shard. No reconcile of it runs, but one may have looked up its upstream and be about to enter the shard.
 func (r *Reconciler) ForgetShard(shard int) {
+	r.cascades.forgetAll(func(uid types.UID) bool { return r.Shards.Of(uid) == shard })
 	for ref, uid := range r.memory.uids() {
 		if r.Shards.Of(uid) == shard {
 			r.forget(ref)

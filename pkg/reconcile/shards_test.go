@@ -54,3 +54,31 @@ func TestLostWhileAReconcileBegins(t *testing.T) {
 		}
 	}
 }
+
+// What the list of a shard has shown of a deletion is still known when the shard may be entered, though a reconcile began before.
+func TestDeletionIsKnownOnceItsShardMayBeEntered(t *testing.T) {
+	up := &unstructured.Unstructured{Object: map[string]any{}}
+	up.SetNamespace("a")
+	up.SetName("red")
+	up.SetUID("u")
+	ref := pipeline.Ref{Namespace: "a", Name: "red"}
+	r := &Reconciler{Pipeline: listing(t, "object.data.team == self.spec.team"), Cache: shows{uid: up.GetUID()}, Shards: lostShard{}}
+	r.NoteDeleting(up.GetUID(), nil)
+	if _, _, ok := r.newReconciliation(ref, up).enterShard(t.Context()); ok {
+		t.Fatal("the shard was entered")
+	}
+	if r.newReconciliation(ref, up).watchLagsDeletion() {
+		t.Error("it waits for an event that came already")
+	}
+	if r.ForgetShard(0); r.Cascades() > 0 {
+		t.Error("the deletion is remembered though its shard was lost")
+	}
+}
+
+// shows is a cache that shows one upstream.
+type shows struct {
+	noInputs
+	uid types.UID
+}
+
+func (s shows) UpstreamUID(pipeline.Ref) types.UID { return s.uid }
