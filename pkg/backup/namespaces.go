@@ -51,7 +51,8 @@ func (p *pass) archivedNamespaces() (map[string]bool, error) {
 				continue
 			}
 			err := p.each(t, f, func(u *unstructured.Unstructured) error {
-				found[u.GetName()] = !slices.ContainsFunc(owners(u, p.everyOperator()), func(o owner) bool { return p.namespace(o.namespace) == u.GetName() })
+				inside := func(o owner) bool { return p.namespace(o.namespace) == u.GetName() }
+				found[u.GetName()] = !slices.ContainsFunc(owners(u, p.everyOperator()), inside)
 				return nil
 			})
 			if err != nil {
@@ -64,5 +65,6 @@ func (p *pass) archivedNamespaces() (map[string]bool, error) {
 
 // waitsForNamespace reports whether an object is in a Namespace of the archive that is not restored yet.
 func (p *pass) waitsForNamespace(t *target, u *unstructured.Unstructured) bool {
-	return t.Namespaced && !p.last && slices.Contains(p.plan.archived, p.namespace(u.GetNamespace())) && !p.restored[p.namespace(u.GetNamespace())]
+	namespace := p.namespace(u.GetNamespace())
+	return t.Namespaced && !p.last && slices.Contains(p.plan.archived, namespace) && !p.restored[namespace]
 }

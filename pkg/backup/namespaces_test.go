@@ -26,7 +26,8 @@ func TestRestoreOfNamespaces(t *testing.T) {
 				annotations: {example.com/owner: %s/a/%s}}}`, owner, o.shop(owner, "a")))
 			o.shop("home", "b")
 			b := &backup.Backup{Client: o.client, Operators: []backup.Operator{operator}, Kinds: []backup.Selection{
-				{Resource: "shops", Choices: []backup.Choice{{}}, Namespaced: true, HasStatus: true, Custom: true, GVK: shops.GroupVersion().WithKind("Shop")},
+				{Resource: "shops", Choices: []backup.Choice{{}}, Namespaced: true, HasStatus: true, Custom: true,
+					GVK: shops.GroupVersion().WithKind("Shop")},
 				{Resource: "namespaces", Choices: []backup.Choice{{Owned: true}}, GVK: namespaces.GroupVersion().WithKind("Namespace")}}}
 			path := t.TempDir() + "/backup"
 			if _, _, err := b.Run(t.Context(), path); err != nil {
@@ -49,7 +50,8 @@ func TestRestoreOfNamespaces(t *testing.T) {
 				t.Errorf("created %d, replaced %d, refused %v", result.Created, result.Replaced, result.Refused)
 			}
 			home := o.get(namespaces, "", "home")
-			if want := fmt.Sprintf("%s/a/%s", owner, o.get(shops, owner, "a").GetUID()); home.GetLabels()["example.com/by"] != "site" || home.GetAnnotations()["example.com/owner"] != want {
+			want := fmt.Sprintf("%s/a/%s", owner, o.get(shops, owner, "a").GetUID())
+			if home.GetLabels()["example.com/by"] != "site" || home.GetAnnotations()["example.com/owner"] != want {
 				t.Errorf("the Namespace has %v", home.Object["metadata"])
 			}
 		})

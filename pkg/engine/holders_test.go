@@ -6,8 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/corollary-dev/corollary/internal/testkit"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
 // roomDownstream, claimDownstream and noteDownstream are a Namespace of a Team, a ConfigMap in it that is kept, and another one.
