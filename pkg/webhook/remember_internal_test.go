@@ -251,8 +251,8 @@ func TestProvenIsServedAtOnce(t *testing.T) {
 	}
 }
 
-// A served version that nothing converts is told by an event and the metric, once; the others are converted.
-func TestMissingVersionIsTold(t *testing.T) {
+// A served version that nothing converts is reported by an event and the metric, once; the others are converted.
+func TestMissingVersionIsReported(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, here.Conversion(false, nil), "v1beta1", "v1", "v2")
 	var reasons []string
