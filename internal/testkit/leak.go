@@ -108,7 +108,7 @@ func SecretSinks() map[string]string {
 	}
 	for name, hole := range map[string]string{"semver": plain + " | semver | toJson", "fromJson": plain + " | printf \"{%s\" | fromJson | toJson", "fail": "fail (printf \"no %s\" (" + plain + "))",
 		"required": "required (" + plain + ") .spec.nothing", "index": "index .spec (" + plain + ")", "dig": "dig (" + plain + ") (list) .metadata", "field": "(" + plain + ").color",
-		"printf": "printf \"%d\" (" + plain + ")", "atoi": "add 1 (" + plain + " | toDecimal)", "b64": plain + " | printf \"~%s\" | b64dec", "regex": "regexFind (printf \"(%s\" (" + plain + ")) \"x\"",
+		"printf": "printf (print \"%d\") (" + plain + ")", "atoi": "add 1 (" + plain + " | toDecimal)", "b64": plain + " | printf \"~%s\" | b64dec", "regex": "regexFind (printf \"(%s\" (" + plain + ")) \"x\"",
 		"slice": "slice (" + plain + ") 1 2", "text": "\"{{ dict (" + plain + ") 1 }}\"", "repeat": "repeat 1000000000 (" + plain + ")", "missing": "index (dict) (" + plain + ")"} {
 		if !strings.Contains(hole, "{{") {
 			hole = "{{ " + hole + " }}"
