@@ -98,10 +98,10 @@ type owners struct {
 	updater   *merge.Updater
 }
 
-func newOwners(t *testing.T) *owners {
+func newOwners(t *testing.T, crd, conversion string) *owners {
 	t.Helper()
 	definition := &apiextensionsv1.CustomResourceDefinition{}
-	if err := yaml.UnmarshalStrict([]byte(ownedDefinition), definition); err != nil {
+	if err := yaml.UnmarshalStrict([]byte(crd), definition); err != nil {
 		t.Fatal(err)
 	}
 	versions, err := kinds.Versions(definition)
@@ -109,7 +109,7 @@ func newOwners(t *testing.T) *owners {
 		t.Fatal(err)
 	}
 	var conf config.Conversion
-	if err := yaml.UnmarshalStrict([]byte(ownedConversion), &conf); err != nil {
+	if err := yaml.UnmarshalStrict([]byte(conversion), &conf); err != nil {
 		t.Fatal(err)
 	}
 	c, problems := Compile(&conf, Options{Kind: schema.GroupKind{Group: "example.com", Kind: "Thing"}, Versions: versions})
@@ -272,7 +272,7 @@ func (o *owners) apply(obj map[string]any, config *typed.TypedValue, alice field
 // Who owns fields of an old version has the same conflicts, and gives up the same fields, after the set was converted to the new version.
 func TestOwnership(t *testing.T) {
 	t.Parallel()
-	o := newOwners(t)
+	o := newOwners(t, ownedDefinition, ownedConversion)
 	conflicts, removals, beyond := 0, 0, map[string]int{}
 	for n := range 600 {
 		obj := o.object()

@@ -1,0 +1,217 @@
+package convert
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// Either version has fields that the other one does not have: at the top, in a map, in a map that is atomic in one of them, in a map that
+// moves, in the items of a list, in a list, with a default of the schema or of a rule, and in a map that no field of the other one is in.
+const derivedDefinition = `
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {plural: things, kind: Thing}
+  versions:
+    - name: v1beta1
+      served: true
+      schema: {openAPIV3Schema: {type: object, properties: {
+        status: {type: object, properties: {ready: {type: string}}},
+        spec: {type: object, required: [hostPort, first, last], properties: {
+          hostPort: {type: string}, first: {type: string}, last: {type: string}, schedule: {type: string}, note: {type: string},
+          only: {type: string}, usual: {type: string, default: u}, level: {type: string},
+          labels: {type: object, additionalProperties: {type: string}},
+          o: {type: object, properties: {a: {type: string}, older: {type: string}}},
+          p: {type: object, properties: {a: {type: string}, older: {type: string}}},
+          fixed: {type: object, x-kubernetes-map-type: atomic, properties: {a: {type: string}}},
+          loose: {type: object, properties: {a: {type: string}, older: {type: string}}},
+          backends: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object,
+            required: [name, hostPort], properties: {name: {type: string}, hostPort: {type: string}, older: {type: string}}}}}}}}}
+    - name: v1
+      served: true
+      storage: true
+      schema: {openAPIV3Schema: {type: object, properties: {
+        status: {type: object, properties: {ready: {type: string}}},
+        spec: {type: object, required: [host, port, full], properties: {
+          host: {type: string}, port: {type: string}, full: {type: string}, cron: {type: string}, level: {type: string},
+          notes: {type: array, x-kubernetes-list-type: set, items: {type: string}},
+          timeZone: {type: string}, tier: {type: string}, mode: {type: string, default: m},
+          extra: {type: object, additionalProperties: {type: string}},
+          o: {type: object, properties: {a: {type: string}, newer: {type: string}}},
+          q: {type: object, properties: {a: {type: string}, newer: {type: string}, d: {type: string, default: d}}},
+          fixed: {type: object, properties: {a: {type: string}, newer: {type: string}}},
+          loose: {type: object, x-kubernetes-map-type: atomic, properties: {a: {type: string}, newer: {type: string}}},
+          newest: {type: object, properties: {a: {type: string}}},
+          servers: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [id], items: {type: object,
+            required: [id, host, port],
+            properties: {id: {type: string}, host: {type: string}, port: {type: string}, newer: {type: string}}}}}}}}}
+`
+
+const derivedConversion = `
+hub: v1
+spokes:
+  - version: v1beta1
+    rules:
+      - {move: .spec.schedule, to: .spec.cron}
+      - {move: .spec.level, values: {"on": Enabled, "off": Disabled}}
+      - {wrap: .spec.note, to: .spec.notes}
+      - {move: .spec.labels, to: .spec.extra}
+      - {move: .spec.p, to: .spec.q}
+      - {default: .spec.tier, value: basic}
+      - forEach: .spec.backends
+        to: .spec.servers
+        rules: [{move: .name, to: .id}]
+        toHub:
+          - {set: .host, expression: "self.hostPort.split(':')[0]"}
+          - {set: .port, expression: "self.hostPort.split(':')[1]"}
+          - {remove: [.hostPort]}
+        fromHub:
+          - {set: .hostPort, expression: "self.host + ':' + self.port"}
+          - {remove: [.host, .port]}
+    toHub:
+      - {set: .spec.host, expression: "self.spec.hostPort.split(':')[0]"}
+      - {set: .spec.port, expression: "self.spec.hostPort.split(':')[1]"}
+      - {set: .spec.full, expression: "self.spec.first + ' ' + self.spec.last"}
+      - {remove: [.spec.hostPort, .spec.first, .spec.last]}
+    fromHub:
+      - {set: .spec.hostPort, expression: "self.spec.host + ':' + self.spec.port"}
+      - {set: .spec.first, expression: "self.spec.full.split(' ')[0]"}
+      - {set: .spec.last, expression: "self.spec.full.split(' ')[1]"}
+      - {remove: [.spec.host, .spec.port, .spec.full]}
+preserve: {annotation: example.com/kept}
+`
+
+// derivedFrom are the fields of v1beta1 that a field of v1 is made of, by the rules above. notes has more than one item by v1 alone.
+func derivedFrom(path fieldpath.Path, firstNote string) []string {
+	text := path.String()
+	switch {
+	case strings.HasPrefix(text, ".metadata.labels"), text == ".spec.o.a", text == ".spec.level", text == ".status.ready":
+		return []string{text}
+	case strings.HasPrefix(text, ".spec.extra."):
+		return []string{strings.Replace(text, "extra", "labels", 1)}
+	case strings.HasPrefix(text, ".spec.servers["):
+		item, field, isField := strings.Cut(strings.NewReplacer("servers[id", "backends[name").Replace(text), "].")
+		if !isField {
+			return []string{item}
+		}
+		old := map[string]string{"id": "name", "host": "hostPort", "port": "hostPort"}[field]
+		return []string{item + "]." + old}
+	}
+	return map[string][]string{
+		".spec.host": {".spec.hostPort"}, ".spec.port": {".spec.hostPort"}, ".spec.full": {".spec.first", ".spec.last"},
+		".spec.cron": {".spec.schedule"}, ".spec.q.a": {".spec.p.a"}, ".spec.fixed.a": {".spec.fixed"}, ".spec.loose": {".spec.loose.a"},
+		`.spec.notes[="` + firstNote + `"]`: {".spec.note"},
+	}[text]
+}
+
+// derived makes a random object as it is stored in v1, with what only either version has, and the same in v1beta1.
+func (o *owners) derived() (live, old map[string]any) {
+	o.t.Helper()
+	word := func() string { return []string{"a", "b", "c"}[o.random.IntN(3)] }
+	some := func(fields map[string]any) map[string]any {
+		for _, key := range slices.Sorted(maps.Keys(fields)) {
+			if m, _ := fields[key].(map[string]any); o.random.IntN(3) == 0 || m != nil && len(m) == 0 {
+				delete(fields, key)
+			}
+		}
+		return fields
+	}
+	newer := func() map[string]any { return some(map[string]any{"a": word(), "newer": word()}) }
+	spec := some(map[string]any{
+		"cron": word(), "level": []any{"Enabled", "Disabled"}[o.random.IntN(2)], "notes": []any{"x", "y"}[:1+o.random.IntN(2)],
+		"timeZone": word(), "tier": []any{"basic", "gold"}[o.random.IntN(2)], "mode": word(), "extra": some(map[string]any{"k": word(), "l": word()}),
+		"o": newer(), "q": newer(), "fixed": newer(), "loose": newer(), "newest": map[string]any{"a": word()},
+	})
+	spec["host"], spec["port"], spec["full"] = word(), word(), word()+" "+word()
+	if o.random.IntN(2) == 0 {
+		item := some(map[string]any{"newer": word()})
+		item["id"], item["host"], item["port"] = word(), word(), word()
+		spec["servers"] = []any{item}
+	}
+	live = map[string]any{"apiVersion": "example.com/v1", "kind": "Thing", "spec": spec, "status": some(map[string]any{"ready": word()}),
+		"metadata": map[string]any{"name": "x", "labels": some(map[string]any{"k": word()})}}
+	o.ownership.converter.hub.Coerce(live)
+	old = o.content(live, "example.com/v1beta1")
+	in, _ := old["spec"].(map[string]any)
+	for _, m := range []any{in["o"], in["p"], in["loose"], in} {
+		if m, ok := m.(map[string]any); ok && o.random.IntN(2) == 0 {
+			m["older"], m["only"] = word(), word()
+		}
+	}
+	o.ownership.converter.version("v1beta1").Prune(old)
+	live = o.content(old, "example.com/v1")
+	return live, o.content(live, "example.com/v1beta1")
+}
+
+func (o *owners) content(obj map[string]any, version fieldpath.APIVersion) map[string]any {
+	o.t.Helper()
+	v, err := o.Convert(o.typed(obj), version)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	content := runtime.DeepCopyJSON(v.AsValue().Unstructured().(map[string]any))
+	o.ownership.converter.version(strings.TrimPrefix(string(version), "example.com/")).Coerce(content)
+	return content
+}
+
+// withMaps adds the maps and lists that fields are in, as an update does that makes them.
+func withMaps(set *fieldpath.Set) *fieldpath.Set {
+	all := set.Copy()
+	set.Iterate(func(path fieldpath.Path) {
+		for n := 1; n < len(path); n++ {
+			all.Insert(path[:n].Copy())
+		}
+	})
+	return all
+}
+
+// A manager of the old version owns afterwards what is derived from its fields, and nothing else: neither what only the new version has or
+// sets by default, nor the annotation with what only the old one has. An apply would remove these, since it cannot name them.
+func TestOwnershipOfDerivedFields(t *testing.T) {
+	t.Parallel()
+	o := newOwners(t, derivedDefinition, derivedConversion)
+	mistakes := map[string]string{}
+	for n := range 600 {
+		live, old := o.derived()
+		v := o.typed(old)
+		_, set := o.some(v)
+		fields, err := v.ToFieldSet()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n%3 == 0 { // who creates an object owns all of it
+			set = fields.Difference(fieldpath.NewSet(fieldpath.MakePathOrDie("apiVersion"), fieldpath.MakePathOrDie("kind"),
+				fieldpath.MakePathOrDie("metadata", "name"), fieldpath.MakePathOrDie("metadata", "annotations", "example.com/kept")))
+		}
+		if n%2 == 0 { // an update owns the maps too
+			set = withMaps(set)
+		}
+		got, err := o.ownership.Convert(t.Context(), &unstructured.Unstructured{Object: live}, "v1beta1", set)
+		if err != nil {
+			t.Fatalf("%v: %v", live, err)
+		}
+		owned := map[string]bool{}
+		set.Iterate(func(path fieldpath.Path) { owned[path.String()] = true })
+		liveFields, err := o.typed(live).ToFieldSet()
+		if err != nil {
+			t.Fatal(err)
+		}
+		note, _ := old["spec"].(map[string]any)["note"].(string)
+		liveFields.Iterate(func(path fieldpath.Path) {
+			want := slices.ContainsFunc(derivedFrom(path, note), func(from string) bool { return owned[from] })
+			if got.Has(path) != want {
+				mistakes[path.String()] = fmt.Sprintf("owned: %t, want %t: alice owned %s of %s", !want, want, set, asText(t, live))
+			}
+		})
+	}
+	for _, path := range slices.Sorted(maps.Keys(mistakes)) {
+		t.Errorf("%s: %s", path, mistakes[path])
+	}
+}
