@@ -92,7 +92,7 @@ preserve: {annotation: example.com/kept}
 func derivedFrom(path fieldpath.Path, firstNote string) []string {
 	text := path.String()
 	switch {
-	case strings.HasPrefix(text, ".metadata.labels"), text == ".spec.o.a", text == ".spec.level", text == ".status.ready":
+	case strings.HasPrefix(text, ".metadata.labels"), text == ".spec.o.a", text == ".spec.level", strings.HasPrefix(text, ".status"):
 		return []string{text}
 	case strings.HasPrefix(text, ".spec.extra."):
 		return []string{strings.Replace(text, "extra", "labels", 1)}
@@ -106,7 +106,7 @@ func derivedFrom(path fieldpath.Path, firstNote string) []string {
 	}
 	return map[string][]string{
 		".spec.host": {".spec.hostPort"}, ".spec.port": {".spec.hostPort"}, ".spec.full": {".spec.first", ".spec.last"},
-		".spec.cron": {".spec.schedule"}, ".spec.q.a": {".spec.p.a"}, ".spec.fixed.a": {".spec.fixed"}, ".spec.loose": {".spec.loose.a"},
+		".spec.cron": {".spec.schedule"}, ".spec.q.a": {".spec.p.a"}, ".spec.fixed.a": {".spec.fixed"}, ".spec.loose": {".spec.loose", ".spec.loose.a"},
 		`.spec.notes[="` + firstNote + `"]`: {".spec.note"},
 	}[text]
 }

@@ -81,9 +81,8 @@ func (o *Ownership) Convert(ctx context.Context, obj *unstructured.Unstructured,
 	if w.liveFields, err = live.ToFieldSet(); err != nil {
 		return nil, err
 	}
-	marked := marksOf(obj.Object, &w.count)
-	w.original = runtimeCopy(marked)
-	if w.converted, err = o.converter.shadow(ctx, marked, to, from); err != nil {
+	w.liveMarks = marksOf(w.live, &w.count)
+	if w.oldMarks, err = o.converter.shadow(ctx, runtimeCopy(w.liveMarks), w.old, to, from); err != nil {
 		return nil, err
 	}
 	owned := w.owned(set)
@@ -91,7 +90,12 @@ func (o *Ownership) Convert(ctx context.Context, obj *unstructured.Unstructured,
 	if err != nil {
 		return owned, nil // an object without these fields cannot be converted, so the API server would find nothing either
 	}
-	return owned.Union(given.Intersection(w.liveFields)), nil
+	// What vanishes with a map that is left empty, or is preserved in an annotation, is not made of these fields.
+	w.oldMarks = marksOf(w.old, &w.count)
+	if w.liveMarks, err = o.converter.shadow(ctx, runtimeCopy(w.oldMarks), w.live, from, to); err != nil {
+		return nil, err
+	}
+	return owned.Union(given.Intersection(w.liveFields).Intersection(w.owned(set))), nil
 }
 
 // values are the fields of a set without the items of lists that have keys: who gives up an item gives up what is in it as well, and
@@ -227,8 +231,8 @@ func read(program *rules.Program, obj map[string]any) marks {
 	return all
 }
 
-// shadow converts a marked object: each value gets the marks of what it is made of.
-func (c *Converter) shadow(ctx context.Context, marked any, from, to string) (any, error) {
+// shadow converts a marked object: each value gets the marks of what it is made of. converted is the object in the version to.
+func (c *Converter) shadow(ctx context.Context, marked, converted any, from, to string) (any, error) {
 	obj, _ := marked.(map[string]any)
 	if from == to {
 		return obj, nil
@@ -240,15 +244,36 @@ func (c *Converter) shadow(ctx context.Context, marked any, from, to string) (an
 		}
 		from = next
 	}
+	dropAbsent(obj, converted)
 	return obj, nil
 }
 
-// ownedWalk finds the fields of an object that a set of fields of an older version is made of.
+// dropAbsent removes fields from a marked object that the object does not have, such as those that its version does not declare.
+func dropAbsent(marked, obj any) {
+	switch marked := marked.(type) {
+	case map[string]any:
+		fields, _ := obj.(map[string]any)
+		for key := range marked {
+			if value, ok := fields[key]; ok {
+				dropAbsent(marked[key], value)
+			} else if key != selfKey {
+				delete(marked, key)
+			}
+		}
+	case []any:
+		items, _ := obj.([]any)
+		for i := range min(len(marked), len(items)) {
+			dropAbsent(marked[i], items[i])
+		}
+	}
+}
+
+// ownedWalk finds the fields of an object that have a mark in common with a set of fields of an older version.
 type ownedWalk struct {
 	old, live            any // the object in both versions
 	oldFields            *fieldpath.Set
 	liveFields           *fieldpath.Set
-	original, converted  any // the marks of live, as they are there and in the old version
+	liveMarks, oldMarks  any // marks of the same values, in both versions
 	count                int
 	isOwned, isItemInOld []bool
 }
@@ -258,12 +283,12 @@ func (w *ownedWalk) owned(set *fieldpath.Set) *fieldpath.Set {
 	leaves := w.oldFields.Leaves()
 	w.oldFields.Iterate(func(path fieldpath.Path) {
 		if isKeyed(path) {
-			w.note(w.isItemInOld, self(at(w.converted, position(path, w.old))))
+			w.note(w.isItemInOld, self(at(w.oldMarks, position(path, w.old))))
 		}
 	})
 	set.Iterate(func(path fieldpath.Path) {
 		where := position(path, w.old)
-		value := at(w.converted, where)
+		value := at(w.oldMarks, where)
 		if !leaves.Has(path) {
 			value = self(value)
 		}
@@ -272,7 +297,7 @@ func (w *ownedWalk) owned(set *fieldpath.Set) *fieldpath.Set {
 	owned := fieldpath.NewSet()
 	w.liveFields.Iterate(func(path fieldpath.Path) {
 		where := position(path, w.live)
-		value := at(w.original, where)
+		value := at(w.liveMarks, where)
 		if isKeyed(path) {
 			if id := self(value).(marks); len(id) > 0 && w.isItemInOld[id[0]] {
 				value = id
@@ -293,7 +318,7 @@ func (w *ownedWalk) parents(path fieldpath.Path, owned *fieldpath.Set) {
 		if isKeyed(above) {
 			continue
 		}
-		if id := self(at(w.original, position(above, w.live))).(marks); len(id) > 0 && w.isOwned[id[0]] {
+		if id := self(at(w.liveMarks, position(above, w.live))).(marks); len(id) > 0 && w.isOwned[id[0]] {
 			owned.Insert(above.Copy())
 		}
 	}
