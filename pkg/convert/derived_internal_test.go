@@ -3,6 +3,8 @@ package convert
 import (
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -213,5 +215,32 @@ func TestOwnershipOfDerivedFields(t *testing.T) {
 	}
 	for _, path := range slices.Sorted(maps.Keys(mistakes)) {
 		t.Errorf("%s: %s", path, mistakes[path])
+	}
+}
+
+// The example: v1beta1 has no timeZone, and the manager of v1beta1 owns all that v1beta1 has.
+func TestOwnershipOfPreservedField(t *testing.T) {
+	t.Parallel()
+	var texts [2]string
+	for i, name := range []string{"crd.yaml", "conversion.yaml"} {
+		text, err := os.ReadFile(filepath.Join("..", "..", "examples", "conversions", "crontab", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts[i] = string(text)
+	}
+	o := newOwners(t, texts[0], texts[1])
+	obj := map[string]any{"apiVersion": "stable.example.com/v1", "kind": "CronTab", "metadata": map[string]any{"name": "three"},
+		"spec": map[string]any{"host": "h3", "port": int64(3), "cron": "c", "timeZone": "Europe/Berlin"}}
+	spec := func(names ...string) *fieldpath.Set {
+		set := fieldpath.NewSet()
+		for _, name := range names {
+			set.Insert(fieldpath.MakePathOrDie("spec", name))
+		}
+		return set
+	}
+	got, err := o.ownership.Convert(t.Context(), &unstructured.Unstructured{Object: obj}, "v1beta1", spec("hostPort", "schedule"))
+	if want := spec("host", "port", "cron"); err != nil || !got.Equals(want) {
+		t.Errorf("got %s, want %s: %v", got, want, err)
 	}
 }

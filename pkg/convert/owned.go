@@ -52,8 +52,8 @@ func NewOwnership(c *Converter) (*Ownership, error) {
 func (o *Ownership) Has(version string) bool { return o.converter.Has(version) }
 
 // Convert converts the fields that a manager owns in one version to the version of obj. They are those that another manager cannot change
-// without changing one of set, in its version, and those that change or vanish if the manager gives all of set up: what the API server
-// would find as long as it converts.
+// without changing one of set, in its version, and those made of set that change or vanish if the manager gives all of it up: what the
+// API server would find as long as it converts. Fields that are preserved, or have a default, are not made of set.
 func (o *Ownership) Convert(ctx context.Context, obj *unstructured.Unstructured, from string, set *fieldpath.Set,
 ) (_ *fieldpath.Set, err error) {
 	defer recovered(&err)

@@ -109,10 +109,10 @@ func newOwners(t *testing.T, crd, conversion string) *owners {
 		t.Fatal(err)
 	}
 	var conf config.Conversion
-	if err := yaml.UnmarshalStrict([]byte(conversion), &conf); err != nil {
+	if err := yaml.Unmarshal([]byte(conversion), &conf); err != nil {
 		t.Fatal(err)
 	}
-	c, problems := Compile(&conf, Options{Kind: schema.GroupKind{Group: "example.com", Kind: "Thing"}, Versions: versions})
+	c, problems := Compile(&conf, Options{Kind: schema.GroupKind{Group: definition.Spec.Group, Kind: definition.Spec.Names.Kind}, Versions: versions})
 	if len(problems) > 0 {
 		t.Fatal(problems[0])
 	}
