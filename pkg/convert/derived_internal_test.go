@@ -108,7 +108,8 @@ func derivedFrom(path fieldpath.Path, firstNote string) []string {
 	}
 	return map[string][]string{
 		".spec.host": {".spec.hostPort"}, ".spec.port": {".spec.hostPort"}, ".spec.full": {".spec.first", ".spec.last"},
-		".spec.cron": {".spec.schedule"}, ".spec.q.a": {".spec.p.a"}, ".spec.fixed.a": {".spec.fixed"}, ".spec.loose": {".spec.loose", ".spec.loose.a"},
+		".spec.cron": {".spec.schedule"}, ".spec.q.a": {".spec.p.a"}, ".spec.fixed.a": {".spec.fixed"},
+		".spec.loose":                       {".spec.loose", ".spec.loose.a"},
 		`.spec.notes[="` + firstNote + `"]`: {".spec.note"},
 	}[text]
 }
@@ -128,8 +129,9 @@ func (o *owners) derived() (live, old map[string]any) {
 	newer := func() map[string]any { return some(map[string]any{"a": word(), "newer": word()}) }
 	spec := some(map[string]any{
 		"cron": word(), "level": []any{"Enabled", "Disabled"}[o.random.IntN(2)], "notes": []any{"x", "y"}[:1+o.random.IntN(2)],
-		"timeZone": word(), "tier": []any{"basic", "gold"}[o.random.IntN(2)], "mode": word(), "extra": some(map[string]any{"k": word(), "l": word()}),
-		"o": newer(), "q": newer(), "fixed": newer(), "loose": newer(), "newest": map[string]any{"a": word()},
+		"timeZone": word(), "tier": []any{"basic", "gold"}[o.random.IntN(2)], "mode": word(),
+		"extra": some(map[string]any{"k": word(), "l": word()}),
+		"o":     newer(), "q": newer(), "fixed": newer(), "loose": newer(), "newest": map[string]any{"a": word()},
 	})
 	spec["host"], spec["port"], spec["full"] = word(), word(), word()+" "+word()
 	if o.random.IntN(2) == 0 {

@@ -112,7 +112,8 @@ func newOwners(t *testing.T, crd, conversion string) *owners {
 	if err := yaml.Unmarshal([]byte(conversion), &conf); err != nil {
 		t.Fatal(err)
 	}
-	c, problems := Compile(&conf, Options{Kind: schema.GroupKind{Group: definition.Spec.Group, Kind: definition.Spec.Names.Kind}, Versions: versions})
+	kind := schema.GroupKind{Group: definition.Spec.Group, Kind: definition.Spec.Names.Kind}
+	c, problems := Compile(&conf, Options{Kind: kind, Versions: versions})
 	if len(problems) > 0 {
 		t.Fatal(problems[0])
 	}
