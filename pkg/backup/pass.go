@@ -108,7 +108,9 @@ func (p *pass) file(ctx context.Context, t *target, k *KindPlan, f *File) error 
 			p.refuse(t, u, err)
 		default:
 			p.progress = true
-			p.restored[u.GetName()] = p.restored[u.GetName()] || t.gvr() == namespaces
+			if t.gvr() == namespaces {
+				p.restored[u.GetName()] = true
+			}
 		}
 		return nil
 	})
