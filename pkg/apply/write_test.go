@@ -94,7 +94,7 @@ func TestApplyToTerminating(t *testing.T) {
 	tg := f.terminating("a")
 	out := f.apply(tg, f.get(tg).GetUID(), configMap)
 	if out.GetDeletionTimestamp() == nil {
-		t.Error("the API server took an apply to a terminating object, but the result does not tell that it is one")
+		t.Error("the API server took an apply to a terminating object, but the result has no deletionTimestamp")
 	}
 }
 
@@ -161,7 +161,7 @@ func TestDryRunApply(t *testing.T) {
 		t.Fatal(err)
 	}
 	if field(t, out, "data", "mine") != "2" || field(t, f.get(tg), "data", "mine") != "1" {
-		t.Error("a dry run must tell what would be stored, and store nothing")
+		t.Error("a dry run must return what would be stored, and store nothing")
 	}
 }
 
