@@ -177,7 +177,8 @@ func TestHolderOfAnotherUpstreamStays(t *testing.T) {
 				conf = fill(widgetConfig, ns, testkit.Unique(t))
 			}
 			head, tail := around(t, conf)
-			start(t, testkit.Config(t), head+strings.Replace(roomDownstream, ".metadata.name", ".spec.name", 1)+`
+			counter := testkit.NewCounter()
+			start(t, counter.Wrap(testkit.Config(t)), head+strings.Replace(roomDownstream, ".metadata.name", ".spec.name", 1)+`
   - name: note
     apiVersion: v1
     kind: ConfigMap
@@ -187,8 +188,12 @@ func TestHolderOfAnotherUpstreamStays(t *testing.T) {
 `+tail+"\ndeletion: {wait: true}\n").ready()
 			testkit.Apply(t, ns, named("a", "{name: one}"))
 			waitCondition(t, scope, ns, "a", "Ready", "True")
-			testkit.Apply(t, ns, named("b", "{name: one}"))
-			testkit.Eventually(t, patience, func() (bool, string) { return testkit.Find(t, configMaps, "room-one", "b") != nil, "nothing of b" })
+			for _, other := range []string{"b", "c", "d"} {
+				testkit.Apply(t, ns, named(other, "{name: one}"))
+				testkit.Eventually(t, patience, func() (bool, string) {
+					return testkit.Find(t, configMaps, "room-one", other) != nil, "nothing of " + other
+				})
+			}
 			stays := func(step string) {
 				t.Helper()
 				never(t, func() (bool, string) {
@@ -201,12 +206,19 @@ func TestHolderOfAnotherUpstreamStays(t *testing.T) {
 			stays("a is renamed")
 			testkit.Delete(t, scope, ns, "a")
 			stays("a is deleted")
+			before := counter.Mutating()
+			stays("later")
+			if n := counter.Mutating() - before; n > 0 {
+				t.Errorf("while it waits, it writes %d times", n)
+			}
 			_, reason, message := condition(testkit.Get(t, scope, ns, "a"), "Ready")
 			if want := "it stays until ConfigMap room-one/b of " + strings.TrimPrefix(ns+"/b", "/") + ", which is in it, is gone"; !strings.Contains(message, want) {
 				t.Errorf("Ready is %s: %q, want %q", reason, message, want)
 			}
-			testkit.Delete(t, scope, ns, "b")
-			waitGone(t, scope, ns, "b")
+			for _, other := range []string{"b", "c", "d"} {
+				testkit.Delete(t, scope, ns, other)
+				waitGone(t, scope, ns, other)
+			}
 			waitGone(t, scope, ns, "a")
 			waitGone(t, namespaces, "", "room-one")
 		}))

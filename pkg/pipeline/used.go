@@ -197,18 +197,25 @@ type OtherObject struct {
 	At, Of     Ref
 }
 
-// OtherOwner is the other upstream that an object of a downstream belongs to, if the object would be deleted with a holder and that
-// upstream would not.
-func (p *Pipeline) OtherOwner(in *unstructured.Unstructured, holder Owned, downstream int, live *drift.Live) (of Ref, uid types.UID, ok bool) {
+// OtherOwners returns a function that finds the other upstream that an object of a downstream belongs to, if the object would be deleted with
+// a holder and that upstream would not.
+func (p *Pipeline) OtherOwners(in *unstructured.Unstructured, holder Owned) func(downstream int, live *drift.Live) (of Ref, uid types.UID, ok bool) {
 	c := contentsOf(p, p.Downstreams[holder.Downstream].GVK().GroupKind(), holder.Live.Name)
-	if c == nil || !c.has(downstream, refOf(live)) {
-		return of, uid, false
+	isClusterScoped := in.GetNamespace() == ""
+	return func(downstream int, live *drift.Live) (of Ref, uid types.UID, ok bool) {
+		if c == nil || !c.has(downstream, refOf(live)) {
+			return of, uid, false
+		}
+		of, marked, ok := ParseOwnerMark(live.OwnerMark)
+		if !ok && isClusterScoped {
+			for _, ref := range live.Owners {
+				if ref.Kind == in.GetKind() {
+					of, marked, ok = Ref{Name: ref.Name}, string(ref.UID), true
+				}
+			}
+		}
+		return of, types.UID(marked), ok && marked != string(in.GetUID()) && !c.contains(p.Upstream.GVR.GroupResource(), of)
 	}
-	of, marked, ok := ParseOwnerMark(live.OwnerMark)
-	if i := slices.IndexFunc(live.Owners, func(ref drift.OwnerRef) bool { return ref.Kind == in.GetKind() }); !ok && i >= 0 && in.GetNamespace() == "" {
-		of, marked, ok = Ref{Name: live.Owners[i].Name}, string(live.Owners[i].UID), true
-	}
-	return of, types.UID(marked), ok && marked != string(in.GetUID()) && !c.contains(p.Upstream.GVR.GroupResource(), of)
 }
 
 // unread names one of the contents that could not be read; empty for none.

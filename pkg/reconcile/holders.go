@@ -1,9 +1,11 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -46,19 +48,26 @@ func findContents(ctx context.Context, r *reconciliation, left []pipeline.Owned)
 	return found, failed
 }
 
-// findOthers lists what would be deleted with one of left, and belongs to another upstream that exists.
+// findOthers lists, for each of left that contains others, what belongs to another upstream that exists and would be deleted with it: the
+// first by name, so that what is reported of it stays the same.
 func findOthers(r *reconciliation, left []pipeline.Owned) (found []pipeline.OtherObject) {
 	for _, own := range left {
 		if !r.isHolder(own) {
 			continue
 		}
+		var others []pipeline.OtherObject
+		ownerOf := r.Pipeline.OtherOwners(r.upstream, own)
 		for i := range r.Pipeline.Downstreams {
 			for _, live := range r.Cache.Objects(i) {
-				of, uid, ok := r.Pipeline.OtherOwner(r.upstream, own, i, live)
-				if ok && r.Cache.UpstreamUID(of) == uid {
-					found = append(found, pipeline.OtherObject{Downstream: i, At: pipeline.Ref{Namespace: live.Namespace, Name: live.Name}, Of: of})
+				if of, uid, ok := ownerOf(i, live); ok && r.Cache.UpstreamUID(of) == uid {
+					others = append(others, pipeline.OtherObject{Downstream: i, At: pipeline.Ref{Namespace: live.Namespace, Name: live.Name}, Of: of})
 				}
 			}
+		}
+		if len(others) > 0 {
+			found = append(found, slices.MinFunc(others, func(a, b pipeline.OtherObject) int {
+				return cmp.Or(cmp.Compare(a.Downstream, b.Downstream), strings.Compare(a.At.String(), b.At.String()))
+			}))
 		}
 	}
 	return found
