@@ -106,7 +106,7 @@ func SecretSinks() map[string]string {
 		"failed":   data("{{ "+plain+" | toJson }}") + "\n    ready: {failed: [{rule: downstream.data.x == inputs.settings.data.color, message: it failed}]}",
 		"secret":   "apiVersion: v1\n    kind: Secret\n    template: |\n      " + head + "      type: kubernetes.io/dockerconfigjson\n      stringData: {.dockerconfigjson: {{ printf \"{%s\" (" + plain + ") | quote }}}",
 	}
-	// printf has a format that is no constant: check refuses a constant one that the value never fits.
+	// printf has a format that is made: check refuses a constant one that the value never fits.
 	for name, hole := range map[string]string{"semver": plain + " | semver | toJson", "fromJson": plain + " | printf \"{%s\" | fromJson | toJson", "fail": "fail (printf \"no %s\" (" + plain + "))",
 		"required": "required (" + plain + ") .spec.nothing", "index": "index .spec (" + plain + ")", "dig": "dig (" + plain + ") (list) .metadata", "field": "(" + plain + ").color",
 		"printf": "printf (print \"%d\") (" + plain + ")", "atoi": "add 1 (" + plain + " | toDecimal)", "b64": plain + " | printf \"~%s\" | b64dec", "regex": "regexFind (printf \"(%s\" (" + plain + ")) \"x\"",
