@@ -134,5 +134,8 @@ func (host) CountedByGuard(pipeline.Ref) bool { return false }
 // MayProceed implements reconcile.Host.
 func (host) MayProceed(pipeline.Ref, reconcile.Counted, bool) bool { return true }
 
+// GuardWaits implements reconcile.Host.
+func (host) GuardWaits() bool { return false }
+
 // ReportShared implements reconcile.Host.
 func (host) ReportShared(string, string) {}

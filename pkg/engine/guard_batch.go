@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -260,8 +261,18 @@ func (b *batch) current() *tally {
 	return b.tally
 }
 
+// held has the upstreams that wait.
+func (b *batch) held() []pipeline.Ref {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Collect(maps.Keys(b.waiting))
+}
+
 // CountedByGuard implements reconcile.Host.
 func (s *session) CountedByGuard(ref pipeline.Ref) bool { return s.batch.has(ref) }
+
+// GuardWaits implements reconcile.Host.
+func (s *session) GuardWaits() bool { return s.generation.holds() }
 
 // MayProceed implements reconcile.Host.
 func (s *session) MayProceed(ref pipeline.Ref, c reconcile.Counted, free bool) bool {
@@ -306,7 +317,9 @@ func (s *session) watchBatches(live context.Context) {
 					text = w.waitsFor(c)
 				}
 				if text != "" || settled { // else what was said last holds on
-					s.generation.setHeld(text)
+					if s.generation.setHeld(text) {
+						s.Add(informers.PriorityBulk, 0, s.batch.held()...) // their status says so
+					}
 				}
 				if text == "" && settled {
 					doubt := w.doubt()

@@ -2,9 +2,13 @@ package engine_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/corollary-dev/corollary/internal/bubble"
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
@@ -83,6 +87,44 @@ func TestGuardForgetsWhatItAllowed(t *testing.T) {
 			waitGone(t, configMaps, ns, named(i))
 			deleted := time.Now()
 			testkit.Eventually(t, patience, func() (bool, string) { return time.Since(deleted) > 20*time.Second, "time passes" })
+		}
+	})
+}
+
+// TestGuardSaysWhatItHolds: an upstream that guard holds says so, once, also when it is edited, and no more once it continues.
+func TestGuardSaysWhatItHolds(t *testing.T) {
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		conf := with(fill(widgetConfig, ns, name), dropKey) + "inputs: [{name: settings, apiVersion: v1, kind: ConfigMap, objectName: '\"shared\"', missing: Allow}]\n"
+		counter := testkit.NewCounter()
+		r := start(t, counter.Wrap(testkit.Config(t)), conf).ready()
+		for i := range guardedWidgets {
+			testkit.Apply(t, ns, widget(named(i), `{data: {key: value}}`))
+		}
+		for i := range guardedWidgets {
+			waitCondition(t, widgets, ns, named(i), "Ready", "True")
+		}
+		says := func(i int, held bool) {
+			testkit.Eventually(t, patience, func() (bool, string) {
+				status, _, message := condition(testkit.Find(t, widgets, ns, named(i)), "Ready")
+				return status == "True" && strings.HasPrefix(message, "held: guard") == held, status + ": " + message
+			})
+		}
+		testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: shared}, data: {drop: 'yes'}}")
+		for i := range guardedWidgets {
+			says(i, true)
+		}
+		testkit.Apply(t, ns, widget(named(0), `{data: {key: other}}`))
+		bubble.Quiet(t, counter)
+		edited := testkit.Find(t, widgets, ns, named(0))
+		if seen, _, _ := unstructured.NestedInt64(edited.Object, "status", "observedGeneration"); seen == edited.GetGeneration() {
+			t.Errorf("the status is of generation %d, which nobody acted on", seen)
+		}
+		r.write("a.yaml", conf+"guard: {confirmed: "+r.digest()+"}\n")
+		r.reload()
+		for i := range guardedWidgets {
+			waitGone(t, configMaps, ns, named(i))
+			says(i, false)
 		}
 	})
 }

@@ -84,14 +84,23 @@ func (g *generation) setCondition(r reason, message string) {
 	g.operator.reportChange()
 }
 
-// setHeld records what guard holds of a config that works otherwise; empty for nothing.
-func (g *generation) setHeld(message string) {
+// holds reports whether guard holds changes of a config that works otherwise.
+func (g *generation) holds() bool {
 	g.operator.mu.Lock()
 	defer g.operator.mu.Unlock()
+	return g.held != ""
+}
+
+// setHeld records what guard holds of a config that works otherwise; empty for nothing. It reports whether nothing was held before.
+func (g *generation) setHeld(message string) (begins bool) {
+	g.operator.mu.Lock()
+	defer g.operator.mu.Unlock()
+	begins = g.held == "" && message != ""
 	if g.held != message {
 		g.held = message
 		g.operator.reportChange()
 	}
+	return begins
 }
 
 // setSourceFailed records why the rows of a watch cannot be read; empty if they can.

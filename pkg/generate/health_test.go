@@ -115,7 +115,7 @@ func one(facts ...status.Fact) []status.Summary { return []status.Summary{{Downs
 
 // paused is one for an upstream with the annotation that pauses it.
 func paused(facts ...status.Fact) []status.Summary {
-	return []status.Summary{{Downstreams: facts, Paused: "paused"}}
+	return []status.Summary{{Downstreams: facts, Held: "paused"}}
 }
 
 func healthOf(t *testing.T, types []status.Types) generate.Health {
@@ -149,7 +149,7 @@ func spoken(t *testing.T, types []status.Types, says []status.Summary, seen int6
 	}
 	var list []any
 	for i, summary := range says {
-		if summary.Paused != "" {
+		if summary.Held != "" {
 			object["metadata"].(map[string]any)["annotations"] = map[string]any{"tools.example.com/paused": "true"}
 		}
 		summary.Types, summary.Generation = types[i], seen

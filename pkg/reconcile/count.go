@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
@@ -85,6 +86,17 @@ func (r *Reconciler) Count(ctx context.Context, ref pipeline.Ref, cleansUp bool)
 		return c, l.finalize(ctx), false
 	}
 	return c, after, false
+}
+
+// hold is what is done for an upstream while guard holds its changes. It returns after how long to try again.
+func (r *reconciliation) hold(ctx context.Context, in pipeline.Input) time.Duration {
+	if r.Host.GuardWaits() {
+		report := r.Pipeline.ReportHeld(r.upstream, metav1.NewTime(r.now))
+		if r.writeReport(ctx, report, func() drift.Sum { return r.causeOf(nil, nil) }); r.upstreamFailed {
+			return r.retryLater()
+		}
+	}
+	return minNonZero(r.saveHeld(ctx, in), r.statusDelay)
 }
 
 // saveHeld adds the finalizer to an upstream that guard holds, if its deletion would lose what the config keeps: guard holds what changes

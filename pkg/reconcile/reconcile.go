@@ -133,7 +133,7 @@ func (r *reconciliation) reconcile(ctx context.Context) time.Duration {
 		in, decision = r.decide(func() pipeline.Input { return r.gatherAll(ctx) })
 		r.notifyObserver(func(o Observer) { o.Decided(in, decision) })
 		if round == 0 && r.heldByGuard(ctx, decision) {
-			return r.saveHeld(ctx, in)
+			return r.hold(ctx, in)
 		}
 		if r.noteCircles(ctx, decision) {
 			continue

@@ -148,6 +148,8 @@ type Host interface {
 	// MayProceed records what was counted of an upstream, and reports whether it may be reconciled now: if it is free, whatever
 	// happens to the others, or if that very change was confirmed.
 	MayProceed(ref pipeline.Ref, c Counted, free bool) bool
+	// GuardWaits reports whether what guard holds is counted and waits for a confirmation.
+	GuardWaits() bool
 	// ReportShared reports that another process uses the same conventions, with an upstream of that process.
 	ReportShared(note, upstream string)
 }

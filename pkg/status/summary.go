@@ -37,8 +37,8 @@ type Summary struct {
 	Types      Types
 	// Invalid has a message for each violated rule.
 	Invalid []string
-	// Paused says that the upstream is paused, for the message of Ready; empty if it is not.
-	Paused string
+	// Held says what keeps the operator from acting for the upstream, for the message of Ready; empty if nothing holds it.
+	Held string
 	// Downstreams are the wanted ones.
 	Downstreams []Fact
 	// Refused says which status.fields cannot be stored; empty if all can.
@@ -69,22 +69,22 @@ func Summarize(in Summary) []metav1.Condition {
 	switch {
 	case len(in.Invalid) > 0 || rank == rankFailed:
 		out = append(out, metav1.Condition{Type: in.Types.Stalled, Status: metav1.ConditionTrue, Reason: ready.Reason, Message: ready.Message})
-	case rank == rankProgressing && in.Paused == "" && ready.Reason != ReasonObserved:
+	case rank == rankProgressing && in.Held == "" && ready.Reason != ReasonObserved:
 		out = append(out, metav1.Condition{Type: in.Types.Reconciling, Status: metav1.ConditionTrue, Reason: ready.Reason, Message: ready.Message})
 	}
 	if in.Refused != "" {
 		out[0].Message = strings.Join(slices.DeleteFunc([]string{ready.Message, join([]string{in.Refused})}, isEmpty), "; ")
 	}
-	out[0].Message = in.WithPause(out[0].Message)
+	out[0].Message = in.WithHold(out[0].Message)
 	return configured(out, in.Generation)
 }
 
-// WithPause adds to a message that the upstream is paused, at the front.
-func (in Summary) WithPause(message string) string {
-	if in.Paused == "" || strings.HasPrefix(message, in.Paused) {
+// WithHold adds to a message why nobody acts, at the front.
+func (in Summary) WithHold(message string) string {
+	if in.Held == "" || strings.HasPrefix(message, in.Held) {
 		return message
 	}
-	return Shorten(strings.Join(slices.DeleteFunc([]string{in.Paused, message}, isEmpty), "; "), maxMessage)
+	return Shorten(strings.Join(slices.DeleteFunc([]string{in.Held, message}, isEmpty), "; "), maxMessage)
 }
 
 // Verdict is the content of Ready, whether or not that condition is written. The zero value is empty.

@@ -182,7 +182,7 @@ func TestSummarizeHolds(t *testing.T) {
 
 // TestPausedIsNotReconciling: nothing is in progress while paused.
 func TestPausedIsNotReconciling(t *testing.T) {
-	got := status.Summarize(status.Summary{Types: types, Paused: "paused: x is true",
+	got := status.Summarize(status.Summary{Types: types, Held: "paused: x is true",
 		Downstreams: []status.Fact{{Name: "a", Progressing: true, Reason: "Paused", Message: "nothing"}}})
 	if diff := cmp.Diff("Ready False Paused: paused: x is true; a: nothing\nValid True Valid: \n", lines(got)); diff != "" {
 		t.Error(diff)

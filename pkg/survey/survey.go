@@ -459,6 +459,9 @@ func (v *Survey) CountedByGuard(pipeline.Ref) bool { return false }
 // MayProceed implements reconcile.Host.
 func (v *Survey) MayProceed(pipeline.Ref, reconcile.Counted, bool) bool { return true }
 
+// GuardWaits implements reconcile.Host.
+func (v *Survey) GuardWaits() bool { return false }
+
 // ReportShared implements reconcile.Host.
 func (v *Survey) ReportShared(string, string) {}
 
