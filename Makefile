@@ -54,8 +54,8 @@ folders = $(sort $(dir $(shell grep -rl --include='*_test.go' --exclude-dir=.git
 server_tests = $(shell grep -rl --include='*_test.go' --exclude-dir=.git -e '^//go:build controlplane' . | \
 	xargs sed -nE 's/^func ((Test|Fuzz|Example)[A-Za-z0-9_]*).*/\1/p' | sort -u | paste -sd '|')
 
-# Tests that watch leases, clusters and processes for minutes of real time. test-race, chaos-clusters and chaos-shards run them.
-long_tests = TestLease|TestDNS|TestEtcd|TestShardFaults|TestRollingUpgrade|TestUpgradeAndBack|TestFrozenProcessOfASetWritesNothing|$\
+# Tests that watch leases, clusters and processes for minutes of real time, or compile everything as a release does. test-race, chaos-clusters and chaos-shards run them.
+long_tests = TestBuiltTwiceIsEqual|TestZipped|TestLease|TestDNS|TestEtcd|TestShardFaults|TestRollingUpgrade|TestUpgradeAndBack|TestFrozenProcessOfASetWritesNothing|$\
 	TestFrozenLeaderWritesNothing|TestFrozenReleaseWritesNothing|TestLeaderThatIsCutOff|TestStandbyTakesOver|TestTwoActivations|$\
 	TestReleaseShardOfRunningProcesses|TestExportIsKilled
 
@@ -179,7 +179,7 @@ cluster: controlplane ## start an API server, print its kubeconfig, stay up unti
 	@exec bin/cluster
 
 build: ## build bin/corollary
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/corollary ./cmd/corollary
+	$(GO) build -ldflags '$(LDFLAGS)' -o bin/corollary ./cmd/corollary
 
 image: ## build the container image IMAGE with docker, podman or buildah
 	$(or $(ENGINE),$(error no docker, podman or buildah was found)) build --tag $(IMAGE) \

@@ -72,15 +72,15 @@ func compileConversion(
 	return &conversion{file: f, converter: made, versions: versions, crd: crd}, errs
 }
 
-// proven returns nil where the certificate beside the config is for these rules and schemas. Where only schemas have changed since, the
-// proof is done again here, since without a conversion no object of the kind could be read.
+// proven returns nil where the certificate beside the config is for these rules and schemas. Where only schemas or the proof have changed since,
+// it is done again here, since without a conversion no object of the kind could be read.
 func (c *conversion) proven(ctx context.Context) *config.Error {
 	const fix = "run corollary convert prove with --output FILE, and give that file with -c, too"
 	if c.file.Certificate == nil {
 		return c.file.Errorf("", fix, "the conversion is not proven: there is no %s for %s", config.CertificateKind, c.file.For)
 	}
 	err := c.matches()
-	if errors.Is(err, convert.ErrSchemas) {
+	if errors.Is(err, convert.ErrSchemas) || errors.Is(err, convert.ErrProof) {
 		certificate, _ := convert.ReadCertificate(c.file.Certificate.Values) // matches has read it
 		proof, failed := c.converter.Prove(ctx, convert.ProofOptions{Seed: certificate.Seed, Objects: objectsToProve})
 		if failed == nil && proof.Valid() {
@@ -273,7 +273,10 @@ func provenBefore(f *config.ConversionFile, crd *apiextensionsv1.CustomResourceD
 		return nil
 	}
 	c, errs := compileConversion(f, earlier, true)
-	if len(errs) > 0 || c.converter.Matches(&f.Conversion, certificate) != nil {
+	if len(errs) > 0 {
+		return nil
+	}
+	if err := c.converter.Matches(&f.Conversion, certificate); err != nil && !errors.Is(err, convert.ErrProof) {
 		return nil
 	}
 	return c.converter

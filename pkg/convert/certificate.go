@@ -25,6 +25,8 @@ type Certificate struct {
 	Kind       string `json:"kind"`
 	// Of is the kind that is converted, KIND.GROUP.
 	Of string `json:"of"`
+	// Proof is the version of the proof: a later one may refuse what an earlier one accepted.
+	Proof int `json:"proof"`
 	// Rules is the digest of the conversion, Schemas are those of the versions' schemas.
 	Rules   string            `json:"rules"`
 	Schemas map[string]string `json:"schemas"`
@@ -56,12 +58,16 @@ type CertifiedLoss struct {
 	Reason  string `json:"reason"`
 }
 
+// proofVersion is increased when Prove refuses a conversion that it accepted before.
+const proofVersion = 1
+
 // Certify states what was proven.
 func (c *Converter) Certify(conf *config.Conversion, proof *Proof, seed uint64) *Certificate {
 	made := &Certificate{
 		APIVersion: config.APIVersion,
 		Kind:       config.CertificateKind,
 		Of:         c.kind.String(),
+		Proof:      proofVersion,
 		Rules:      rulesDigest(conf),
 		Schemas:    c.digests(),
 		Seed:       seed,
@@ -91,8 +97,11 @@ func (c *Converter) digests() map[string]string {
 // ErrSchemas says that a conversion was proven against other schemas than the current ones.
 var ErrSchemas = errors.New("it has changed since the conversion was proven")
 
+// ErrProof says that a conversion was proven against the current schemas by a release that proved less.
+var ErrProof = errors.New("it was proven by a release that proved less")
+
 // Matches returns nil if a certificate is about this conversion of these schemas. Otherwise the error says what has changed; it is
-// ErrSchemas where the conversion itself is the one that was proven.
+// ErrSchemas or ErrProof where the conversion itself is the one that was proven.
 func (c *Converter) Matches(conf *config.Conversion, certificate *Certificate) error {
 	if certificate.Of != c.kind.String() {
 		return fmt.Errorf("the certificate is about %s, not about %s", certificate.Of, c.kind)
@@ -105,6 +114,9 @@ func (c *Converter) Matches(conf *config.Conversion, certificate *Certificate) e
 		if certificate.Schemas[version] != now[version] {
 			return fmt.Errorf("the schema of version %s: %w", version, ErrSchemas)
 		}
+	}
+	if certificate.Proof < proofVersion {
+		return ErrProof
 	}
 	return nil
 }
