@@ -8,6 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
+	"github.com/corollary-dev/corollary/pkg/reconcile"
+	"github.com/corollary-dev/corollary/pkg/survey"
 )
 
 // In a namespace that is being deleted, the object of deletion.before cannot be created: the deletion does what onFailure says, at once.
@@ -36,7 +38,8 @@ func TestBeforeInTerminatingNamespace(t *testing.T) {
 	} {
 		t.Run(row.name, bubbled(func(t *testing.T) {
 			ns, name := testkit.Namespace(t), testkit.Unique(t)
-			made(t, withBefore(ns, name, row.lines...), ns, testkit.NewCounter())
+			conf := withBefore(ns, name, row.lines...)
+			made(t, conf, ns, testkit.NewCounter())
 			testkit.Delete(t, namespaces, "", ns)
 			testkit.Delete(t, widgets, ns, "a") // as the namespace controller does, which may take its time
 			if row.end != nil {
@@ -44,6 +47,11 @@ func TestBeforeInTerminatingNamespace(t *testing.T) {
 				stalled(t, up)
 				if beforeItem(up)["state"] != "BeforeFailed" {
 					t.Errorf("recorded is %v", beforeItem(up))
+				}
+				for _, f := range surveyAll(t, testkit.Config(t), survey.Options{}, conf) {
+					if len(f.Changes) == 0 || f.Changes[0].Action != reconcile.ChangeWait {
+						t.Errorf("the survey says %+v", f.Changes)
+					}
 				}
 				row.end(t, ns)
 			}

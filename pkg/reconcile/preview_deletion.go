@@ -87,10 +87,10 @@ func (t *dryRun) beforeChange(o pipeline.Outcome) Change {
 	} else {
 		c.Kind = t.Pipeline.Before.Object.Kind.GVK
 	}
-	switch o.Action {
-	case pipeline.ActionCreate:
+	switch {
+	case o.Action == pipeline.ActionCreate && o.State == pipeline.StateCreate: // else it has failed, and is only tried again
 		c.Action = ChangeCreate
-	case pipeline.ActionDelete:
+	case o.Action == pipeline.ActionDelete:
 		c.Action = ChangeDelete
 	}
 	return c
