@@ -195,8 +195,8 @@ func (c *candidate) engineOptions(workers int, namespace string, activations act
 	}
 	if c != nil && c.member != nil {
 		o.Shards = c.member
-		o.Board = func(board, operator string) shards.Board {
-			return shards.Board{Client: c.leases.Leases(c.namespace), Name: c.lease + "-" + board + "-" + operator}
+		o.Board = func(operator string) shards.Board {
+			return shards.Board{Client: c.leases.Leases(c.namespace), Name: c.lease + "-guard-" + operator}
 		}
 	}
 	return o

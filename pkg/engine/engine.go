@@ -49,17 +49,11 @@ type Options struct {
 	Activation func(f *config.File) (*leadership.Tenure, error)
 	// Shards are those for which this process acts; nil: there are none, and it acts for every upstream.
 	Shards shards.Owned
-	// Board is where the processes that share shards agree for an operator, by one of the names of boards. Without it, guard counts the
-	// shards of each process by themselves, and names are only swapped within one process.
-	Board func(board, operator string) shards.Board
+	// Board is where the processes that share shards add up what guard counts for an operator. Without it, guard counts the shards of each
+	// process by themselves.
+	Board func(operator string) shards.Board
 	Log   logr.Logger
 }
-
-// The names of boards: on one, processes add up what guard counts, on the other they find upstreams that swap their names.
-const (
-	GuardBoard = "guard"
-	SwapsBoard = "swaps"
-)
 
 // Engine runs operators against one API server. Reload changes the operators while it runs.
 type Engine struct {

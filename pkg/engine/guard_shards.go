@@ -88,7 +88,7 @@ func (s *session) newCountBoard(key string) *countBoard {
 	if len(config) > 16 {
 		config = config[:16]
 	}
-	return &countBoard{Board: s.engine.options.Board(GuardBoard, s.operator.name), owned: s.shards.owned, key: key,
+	return &countBoard{Board: s.engine.options.Board(s.operator.name), owned: s.shards.owned, key: key,
 		config: strings.ReplaceAll(config, " ", "-"), waiting: "the counts of other processes are not read yet"}
 }
 

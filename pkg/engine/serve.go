@@ -50,9 +50,6 @@ func newSession(g *generation, p *pipeline.Pipeline) *session {
 	}
 	if s.shards = newSessionShards(s); s.shards != nil {
 		s.reconciler.Shards = s.shards
-		if board := g.engine.options.Board; board != nil {
-			s.reconciler.Swaps = &reconcile.Swaps{Board: board(SwapsBoard, g.operator.name), Config: g.digest}
-		}
 	}
 	if s.writeBack = newWriteBack(s); s.writeBack != nil {
 		s.reconciler.Rows = s.writeBack

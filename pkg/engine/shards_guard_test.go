@@ -14,7 +14,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
-	"github.com/corollary-dev/corollary/pkg/engine"
 	"github.com/corollary-dev/corollary/pkg/shards"
 )
 
@@ -28,7 +27,7 @@ func TestShardsGuard(t *testing.T) {
 		first.halt()
 		changed := strings.Replace(conf, "data: {{ .spec.data }}", "data: {key: value, version: two}", 1)
 		boards := boardsIn(t, ns)
-		counts := boards(engine.GuardBoard, name)
+		counts := boards(name)
 		a, b := startMember(t, boards, n, changed), startMember(t, boards, n, changed)
 		in := map[int]int{}
 		for _, w := range testkit.List(t, widgets, ns, "") {
@@ -85,8 +84,8 @@ func TestShardsGuardLeaseDeleted(t *testing.T) {
 		conf := guardedBy(fill(widgetConfig, ns, name), "")
 		standing(t, ns, conf).halt()
 		var failures atomic.Int64
-		a, b := startMember(t, boardsIn(t, ns), 2, conf), startMember(t, func(board, operator string) shards.Board {
-			b := boardsIn(t, ns)(board, operator)
+		a, b := startMember(t, boardsIn(t, ns), 2, conf), startMember(t, func(operator string) shards.Board {
+			b := boardsIn(t, ns)(operator)
 			b.Client = failingBoard{b, &failures}
 			return b
 		}, 2, conf)
@@ -94,7 +93,7 @@ func TestShardsGuardLeaseDeleted(t *testing.T) {
 		b.give(t.Context(), 1)
 		a.ready()
 		b.ready()
-		board := boardsIn(t, ns)(engine.GuardBoard, name)
+		board := boardsIn(t, ns)(name)
 		waitBoard(t, board, 2)
 		leases := kubernetes.NewForConfigOrDie(testkit.Config(t)).CoordinationV1().Leases(ns)
 		if err := leases.Delete(t.Context(), board.Name, metav1.DeleteOptions{}); err != nil {
@@ -143,7 +142,7 @@ func shardsGuardQuarantineEnds(t *testing.T, hasObjects bool) {
 	a.quarantine(quarantined)
 	a.give(t.Context(), rest...)
 	a.ready()
-	waitBoard(t, boardsIn(t, ns)(engine.GuardBoard, name), n-1)
+	waitBoard(t, boardsIn(t, ns)(name), n-1)
 	a.quarantine(-1)
 	a.give(t.Context(), quarantined)
 	b := startMember(t, boardsIn(t, ns), n, conf)
@@ -238,4 +237,29 @@ func TestShardsGuardBatch(t *testing.T) {
 			waitGone(t, configMaps, ns, named(each+3))
 		}))
 	}
+}
+
+// waitBoard waits until a board has as many entries.
+func waitBoard(t *testing.T, board shards.Board, want int) {
+	t.Helper()
+	testkit.Eventually(t, patience, func() (bool, string) {
+		entries, err := board.Update(t.Context(), func(map[string]string) bool { return false })
+		return err == nil && len(entries) == want, fmt.Sprint("on the board are ", entries, err)
+	})
+}
+
+// inShard makes a Widget in a shard of a member.
+func inShard(t *testing.T, ns, name, spec string, m member) {
+	t.Helper()
+	testkit.Eventually(t, patience, func() (bool, string) {
+		if u := testkit.Find(t, widgets, ns, name); u != nil {
+			if u.GetDeletionTimestamp() == nil && m.Has(m.ring.Of(string(u.GetUID()))) {
+				return true, ""
+			}
+			testkit.Delete(t, widgets, ns, name)
+			return false, "it is in another shard"
+		}
+		testkit.Apply(t, ns, widget(name, spec))
+		return false, "it was just made"
+	})
 }

@@ -83,10 +83,10 @@ func (h *handMoved) take(list ...int) {
 }
 
 // boardsIn are boards in a namespace.
-func boardsIn(t testing.TB, ns string) func(board, operator string) shards.Board {
+func boardsIn(t testing.TB, ns string) func(operator string) shards.Board {
 	client := kubernetes.NewForConfigOrDie(testkit.Config(t)).CoordinationV1().Leases(ns)
-	return func(board, operator string) shards.Board {
-		return shards.Board{Client: client, Name: board + "-" + operator}
+	return func(operator string) shards.Board {
+		return shards.Board{Client: client, Name: "guard-" + operator}
 	}
 }
 
@@ -97,12 +97,12 @@ type member struct {
 	requests *testkit.Counter
 }
 
-func startMember(t *testing.T, boards func(board, operator string) shards.Board, n int, confs ...string) member {
+func startMember(t *testing.T, boards func(operator string) shards.Board, n int, confs ...string) member {
 	t.Helper()
 	return startMemberAt(t, testkit.Config(t), boards, n, confs...)
 }
 
-func startMemberAt(t *testing.T, cfg *rest.Config, boards func(board, operator string) shards.Board, n int, confs ...string) member {
+func startMemberAt(t *testing.T, cfg *rest.Config, boards func(operator string) shards.Board, n int, confs ...string) member {
 	t.Helper()
 	m := member{handMoved: newHandMoved(n), requests: testkit.NewCounter()}
 	m.running = startWith(t, m.requests.Wrap(cfg), func(_ *config.Operator, o *engine.Options) {

@@ -2,181 +2,19 @@ package engine_test
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 
+	"github.com/corollary-dev/corollary/internal/bubble"
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
-// swapping is widgetConfig with an object that says whose it is, and with these lines for the downstream.
-func swapping(ns, name string, lines ...string) string {
-	conf := strings.Replace(fill(widgetConfig, ns, name), "data: {{ .spec.data }}", "data: {of: {{ .metadata.name }}}", 1)
-	return with(conf, lines...)
-}
-
-// widgetAt is a Widget whose object has another name.
-func widgetAt(name, object string) string { return widget(name, "{name: "+object+"}") }
-
-// unrecorded is a config that writes no status.
-func unrecorded(conf string) string {
-	before, after, _ := strings.Cut(conf, "status:\n")
-	_, after, _ = strings.Cut(after, "events:")
-	return before + "status: {enabled: false}\nevents:" + after
-}
-
-// TestNamesAreSwapped: upstreams that take over each other's names do not wait for each other.
-func TestNamesAreSwapped(t *testing.T) {
-	t.Parallel()
-	for _, row := range []struct {
-		reason string
-		change func(ns, conf string) string
-		names  []string // in turn; at first each upstream has that of its own number, then that of the next
-	}{
-		{"two", nil, []string{"one", "two"}},
-		{"three in a circle", nil, []string{"one", "two", "three"}},
-		{"upstreams wait until their objects are gone", func(_, conf string) string { return conf + "deletion: {wait: true}\n" }, []string{"one", "two"}},
-		{"marks without references", func(_, conf string) string {
-			return strings.Replace(conf, "owner: {", "owner: {reference: false, ", 1)
-		}, []string{"one", "two"}},
-		{"objects that are made once", func(_, conf string) string { return with(conf, "updatePolicy: CreateOnly") }, []string{"one", "two"}},
-		{"nothing records them", func(_, conf string) string { return unrecorded(conf) }, []string{"one", "two"}},
-		{"two of a kind, which nothing records", func(_, conf string) string {
-			return strings.Replace(unrecorded(conf), "    # downstream\n", "    # downstream\n  - name: second\n    apiVersion: v1\n    kind: ConfigMap\n    template: |\n"+
-				"      metadata: {name: \"{{ .spec.name }}-second\"}\n      data: {of: {{ .metadata.name }}}\n", 1)
-		}, []string{"one", "two"}},
-		{"one comes after the other", func(_, conf string) string {
-			return strings.Replace(conf, "    # downstream\n", "    # downstream\n  - name: second\n    after: [config]\n    apiVersion: v1\n    kind: ConfigMap\n    template: |\n"+
-				"      metadata: {name: \"{{ .spec.name }}-second\"}\n      data: {of: {{ .metadata.name }}}\n", 1)
-		}, []string{"one", "two"}},
-	} {
-		for _, at := range []string{"while it runs", "over a restart"} {
-			t.Run(row.reason+" "+at, bubbled(func(t *testing.T) {
-				ns, name := testkit.Namespace(t), testkit.Unique(t)
-				conf := swapping(ns, name)
-				if row.change != nil {
-					conf = row.change(ns, conf)
-				}
-				r := start(t, testkit.Config(t), conf).ready()
-				apply := func(shift int) {
-					for i := range row.names {
-						testkit.Apply(t, ns, widgetAt(fmt.Sprintf("u%d", i), row.names[(i+shift)%len(row.names)]))
-					}
-				}
-				standing := func(shift int) {
-					t.Helper()
-					for i := range row.names {
-						waitData(t, ns, row.names[(i+shift)%len(row.names)], "of", fmt.Sprintf("u%d", i))
-					}
-				}
-				apply(0)
-				standing(0)
-				if at == "over a restart" {
-					r.halt()
-					apply(1)
-					start(t, testkit.Config(t), conf).ready()
-				} else {
-					apply(1)
-				}
-				standing(1)
-				testkit.Eventually(t, patience, func() (bool, string) {
-					have := len(testkit.List(t, configMaps, ns, selector(name)))
-					want := len(row.names) * strings.Count(conf, "    kind: ConfigMap\n")
-					return have == want, fmt.Sprintf("there are %d objects, want %d", have, want)
-				})
-			}))
-		}
-	}
-}
-
-// TestRowsSwapNames is TestNamesAreSwapped for rows, all in one result.
-func TestRowsSwapNames(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name, db := testkit.Namespace(t), testkit.Unique(t), newDatabase(t)
-		db.add(1, 6)
-		db.exec(`UPDATE apps SET data = json_object('of', 'row ' || id)`)
-		start(t, testkit.Config(t), db.config(ns, name)).ready()
-		waitData(t, ns, app(6), "of", "row 6")
-		db.exec(`UPDATE apps SET name = 'app-' || (CASE WHEN id <= 4 THEN id % 4 + 1 ELSE 11 - id END)`) // four in a circle, and two
-		for i := 1; i <= 6; i++ {
-			to := 11 - i
-			if i <= 4 {
-				to = i%4 + 1
-			}
-			waitData(t, ns, app(to), "of", fmt.Sprintf("row %d", i))
-		}
-		waitApps(t, ns, name, 1, 6)
-	})
-}
-
-// TestItemsSwapNames is TestNamesAreSwapped for objects of items.
-func TestItemsSwapNames(t *testing.T) {
+// TestNamesAreNotSwapped: upstreams that take over each other's names are in Conflict and keep their objects, over a restart too. They swap
+// their names by a free one in between; their values go with them.
+func TestNamesAreNotSwapped(t *testing.T) {
 	inMemory(t, func(t *testing.T) {
 		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		conf := replaceOnce(t, fill(poolConfig, ns, name), `"{{ .metadata.name }}-{{ item.name }}"`, `"{{ item.name }}"`)
-		conf = replaceOnce(t, conf, `{value: "{{ item.value }}"}`, `{of: {{ .metadata.name }}}`)
-		start(t, testkit.Config(t), conf).ready()
-		testkit.Apply(t, ns, pool("p", "a", "b", "stays-p"))
-		testkit.Apply(t, ns, pool("q", "c", "d", "stays-q"))
-		for object, of := range map[string]string{"a": "p", "b": "p", "stays-p": "p", "c": "q", "d": "q", "stays-q": "q"} {
-			waitData(t, ns, object, "of", of)
-		}
-		uid := testkit.Get(t, configMaps, ns, "stays-p").GetUID()
-		testkit.Apply(t, ns, pool("p", "c", "d", "stays-p"))
-		testkit.Apply(t, ns, pool("q", "a", "b", "stays-q"))
-		for object, of := range map[string]string{"a": "q", "b": "q", "stays-p": "p", "c": "p", "d": "p", "stays-q": "q"} {
-			waitData(t, ns, object, "of", of)
-		}
-		if testkit.Get(t, configMaps, ns, "stays-p").GetUID() != uid {
-			t.Error("what was not renamed was made anew")
-		}
-	})
-}
-
-// TestNamespacesAreSwapped is TestNamesAreSwapped for objects of one name that swap their namespaces.
-func TestNamespacesAreSwapped(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
-		conf := replaceOnce(t, swapping(ns, name, "targetNamespaces: {from: List, names: ["+ns+", "+other+"]}"),
-			"name: {{ .spec.name | default .metadata.name }}", "name: same\n        namespace: {{ .spec.name }}")
-		start(t, testkit.Config(t), conf).ready()
-		spaces := []string{ns, other}
-		for shift := range 2 {
-			for i := range spaces {
-				testkit.Apply(t, ns, widgetAt(fmt.Sprintf("u%d", i), spaces[(i+shift)%2]))
-			}
-			for i := range spaces {
-				waitData(t, spaces[(i+shift)%2], "same", "of", fmt.Sprintf("u%d", i))
-			}
-		}
-	})
-}
-
-// TestFieldsAreSwapped is TestNamesAreSwapped for fields of objects of others.
-func TestFieldsAreSwapped(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		makeTheirs(t, ns, "one")
-		makeTheirs(t, ns, "two")
-		start(t, testkit.Config(t), strings.Replace(contributing(ns, name, ""), "data: {{ .spec.data }}", "data: {of: {{ .metadata.name }}}", 1)).ready()
-		objects := []string{"one", "two"}
-		for shift := range 2 {
-			for i := range objects {
-				testkit.Apply(t, ns, widgetAt(fmt.Sprintf("u%d", i), objects[(i+shift)%2]))
-			}
-			for i := range objects {
-				waitData(t, ns, objects[(i+shift)%2], "of", fmt.Sprintf("u%d", i))
-				waitData(t, ns, objects[i], "theirs", "1")
-			}
-		}
-	})
-}
-
-// TestGeneratedIsNotSwapped: a generated value is its upstream's, and does not come to another one with the name. No object is deleted before
-// its value is in another one, so names are swapped through a free one.
-func TestGeneratedIsNotSwapped(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		start(t, testkit.Config(t), generatedConfig(t, ns, name)).ready()
+		conf := generatedConfig(t, ns, name)
+		r := start(t, testkit.Config(t), conf).ready()
 		some := func(value string) bool { return len(value) > 8 }
 		of := func(owner string) func(string) bool { return func(have string) bool { return have == owner } }
 		for i, object := range []string{"one", "two"} {
@@ -189,6 +27,10 @@ func TestGeneratedIsNotSwapped(t *testing.T) {
 		for i := range 2 {
 			eventuallyCondition(t, ns, fmt.Sprint("u", i), "False", "Conflict", "belongs to")
 		}
+		r.halt()
+		counter := testkit.NewCounter()
+		start(t, counter.Wrap(testkit.Config(t)), conf).ready()
+		bubble.Quiet(t, counter)
 		secretText(t, ns, "one", "password", of(one))
 		secretText(t, ns, "two", "password", of(two))
 		testkit.Apply(t, ns, widget("u0", "{name: free, data: {of: u0}}"))
@@ -198,103 +40,4 @@ func TestGeneratedIsNotSwapped(t *testing.T) {
 		secretText(t, ns, "one", "password", of(two))
 		secretText(t, ns, "two", "password", of(one))
 	})
-}
-
-// TestSwapsTakeNothing: an upstream that waits for a name keeps its object until it has its new one, whatever the others do.
-func TestSwapsTakeNothing(t *testing.T) {
-	t.Parallel()
-	for _, row := range []struct {
-		reason string
-		lines  []string
-		other  string // the edit of the other upstream
-		order  string // of the requests; empty: the waiting upstream's object stays
-	}{
-		{"the other one closes the circle, so that its object is removed first", nil, widgetAt("other", "one"), "DELETE two, PATCH two, DELETE one, PATCH one"},
-		{"the other one keeps its name", nil, widgetAt("other", "two"), ""},
-		{"the other one goes elsewhere", nil, widgetAt("other", "three"), "PATCH three, DELETE two, PATCH two, DELETE one"},
-		{"the other one is paused", nil, strings.Replace(widgetAt("other", "one"), "{name: other}", `{name: other, annotations: {NAME.example.com/paused: "true"}}`, 1), ""},
-		{"what is kept would be in the way", []string{"deletionPolicy: Orphan"}, widgetAt("other", "one"), ""},
-	} {
-		t.Run(row.reason, bubbled(func(t *testing.T) {
-			ns, name := testkit.Namespace(t), testkit.Unique(t)
-			counter := testkit.NewCounter()
-			conf := swapping(ns, name, row.lines...)
-			if len(row.lines) > 0 {
-				conf = strings.Replace(conf, "owner: {", "owner: {reference: false, ", 1)
-			}
-			start(t, counter.Wrap(testkit.Config(t)), conf).ready()
-			testkit.Apply(t, ns, widgetAt("waits", "one"))
-			testkit.Apply(t, ns, widgetAt("other", "two"))
-			waitData(t, ns, "one", "of", "waits")
-			waitData(t, ns, "two", "of", "other")
-			testkit.Apply(t, ns, widgetAt("waits", "two"))
-			eventuallyCondition(t, ns, "waits", "False", "Conflict", "")
-			quiet(t, counter)
-			counter.Reset()
-			testkit.Apply(t, ns, fill(row.other, ns, name))
-			if row.order == "" {
-				never(t, func() (bool, string) {
-					cm := testkit.Find(t, configMaps, ns, "one")
-					return cm == nil || cm.GetDeletionTimestamp() != nil || fmt.Sprint(cm.Object["data"]) != "map[of:waits]", "its object went"
-				})
-				return
-			}
-			waitData(t, ns, "two", "of", "waits")
-			if strings.Contains(row.order, "three") {
-				waitGone(t, configMaps, ns, "one")
-			} else {
-				waitData(t, ns, "one", "of", "other")
-			}
-			var order []string
-			for _, request := range counter.Requests(testkit.Request.Mutating, func(r testkit.Request) bool { return r.Resource == "configmaps" && r.Code < 300 }) {
-				order = append(order, request.Verb+" "+request.Name)
-			}
-			if have := strings.Join(order, ", "); have != row.order {
-				t.Errorf("the requests are %s, want %s", have, row.order)
-			}
-		}))
-	}
-}
-
-// TestSwapWithRefusedObject: nobody loses an object for one that the API server refuses.
-func TestSwapWithRefusedObject(t *testing.T) {
-	t.Parallel()
-	good, bad := "{key: value}", "{'no key!': value}"
-	for _, row := range []struct {
-		reason        string
-		first, second string // the data of the upstreams that ask for the other's name
-	}{
-		{"the one that waits", bad, good},
-		{"the one that closes the circle", good, bad},
-	} {
-		t.Run(row.reason, bubbled(func(t *testing.T) {
-			ns, name := testkit.Namespace(t), testkit.Unique(t)
-			counter := testkit.NewCounter()
-			start(t, counter.Wrap(testkit.Config(t)), fill(widgetConfig, ns, name)).ready()
-			testkit.Apply(t, ns, widget("first", "{name: one, data: {of: first}}"))
-			testkit.Apply(t, ns, widget("second", "{name: two, data: {of: second}}"))
-			waitData(t, ns, "one", "of", "first")
-			waitData(t, ns, "two", "of", "second")
-			testkit.Apply(t, ns, widget("first", "{name: two, data: "+row.first+"}"))
-			eventuallyCondition(t, ns, "first", "False", "Conflict", "")
-			testkit.Apply(t, ns, widget("second", "{name: one, data: "+row.second+"}"))
-			eventuallyCondition(t, ns, "second", "False", "Conflict", "")
-			never(t, func() (bool, string) {
-				for object, of := range map[string]string{"one": "first", "two": "second"} {
-					cm := testkit.Find(t, configMaps, ns, object)
-					if cm == nil || cm.GetDeletionTimestamp() != nil || fmt.Sprint(cm.Object["data"]) != "map[of:"+of+"]" {
-						return true, object + " went"
-					}
-				}
-				return false, ""
-			})
-			if writes := counter.Mutating(func(r testkit.Request) bool { return r.Resource == "configmaps" }); writes != 2 {
-				t.Errorf("%d writes, want the first two objects", writes)
-			}
-			testkit.Apply(t, ns, widget("first", "{name: two, data: "+good+"}"))
-			testkit.Apply(t, ns, widget("second", "{name: one, data: "+good+"}"))
-			waitData(t, ns, "one", "key", "value")
-			waitData(t, ns, "two", "key", "value")
-		}))
-	}
 }

@@ -112,25 +112,6 @@ func TestGeneratedValuesAreCarriedOver(t *testing.T) {
 	}
 }
 
-// A superseded object with generated values does not give way to a swap of names: its values would be in no object.
-func TestGeneratedValuesDoNotGiveWay(t *testing.T) {
-	theirs := ourLive()
-	theirs.UID, theirs.Owners[0].UID, theirs.Owners[0].Name = "theirs", "up-2", "other"
-	for _, generated := range []bool{false, true} {
-		p := secretPipeline(1, false)
-		if !generated {
-			p.Downstreams[0].generated = nil
-		}
-		own := replacedAt("apps", "old", "")
-		own.GivesWay = true
-		o := p.Decide(Input{Upstream: upstreamObject(), Selected: true, Now: now, Desired: &Desired{Objects: []DesiredObject{absentAt(target.Name, false)}},
-			Facts: []Facts{{Live: theirs}}, Leftovers: []Owned{own}}).Leftovers[0]
-		if removed := o.Action == ActionDelete; removed == generated {
-			t.Errorf("generated: %t, and the action is %q: %s", generated, o.Action, o.Message)
-		}
-	}
-}
-
 // TestDroppedKeys: a key of a Secret that a changed config gives no more is a loss, unless its value moves to a new key.
 func TestDroppedKeys(t *testing.T) {
 	const other = "another hash"

@@ -58,8 +58,6 @@ type Owned struct {
 	Recorded bool
 	// Spaced is how long its deletion or release must wait: somebody keeps making it anew.
 	Spaced time.Duration
-	// GivesWay is true if it is to be removed before its successor exists: see Outcome.Blockers.
-	GivesWay bool
 	// UnwantedSince numbers the change of the desired state since which it is at no target; 0 if that is not known. See Facts.WantedSince.
 	UnwantedSince int
 }

@@ -359,21 +359,13 @@ func targetWorlds() []world {
 func leftoverWorlds() []world {
 	foreign := func(in *Input) {
 		in.Facts[0] = Facts{Live: &drift.Live{UID: "x", Managed: true, OwnerMark: "apps/other/up-2"}}
-		in.Leftovers[0].GivesWay = true
 	}
 	worlds := []world{
 		{"the successor exists", "after a rename the old one goes", func(*Input) {}},
 		{"the successor is being created", "the old one serves until the new one exists", func(in *Input) { in.Facts[0].Live = nil }},
 		{"the successor is in conflict", "a failure takes nothing away",
 			func(in *Input) { in.Facts[0] = Facts{Live: &drift.Live{UID: "x"}} }},
-		{"gives way", "of upstreams that wait for each other's names, one goes first", foreign},
-		{"gives way to somebody else's", "nobody waits for it in turn",
-			func(in *Input) { foreign(in); in.Facts[0].Live.Managed = false }},
-		{"gives way, and the new name is free", "nothing waits any more", func(in *Input) { foreign(in); in.Facts[0].Live = nil }},
-		{"gives way, paused", "a paused upstream is left alone", func(in *Input) {
-			foreign(in)
-			in.Upstream.SetAnnotations(map[string]string{"tools.example.com/paused": "true"})
-		}},
+		{"another upstream has the name", "nothing is deleted for a name", foreign},
 		{"the successor is deleted again and again", "a contested successor that does not exist takes nothing away",
 			func(in *Input) { in.Facts[0] = Facts{Spaced: time.Second} }},
 		{"invalid", "an invalid upstream takes nothing away",

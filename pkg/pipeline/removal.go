@@ -23,7 +23,6 @@ func (p *Pipeline) decideLeftovers(in Input, out *Decision) {
 		switch {
 		case !own.Certain && !p.kindInPlace(own.Downstream, outcomes):
 			o.State, o.Message = StateSuperseded, "it stays until every downstream of its kind exists"
-			p.giveWay(&o, own, successors)
 		case current.State == StateUnwanted:
 			o.State, o.Message = StateUnwanted, current.Message
 			o.Action = p.removalAction(own)
@@ -42,8 +41,7 @@ func (p *Pipeline) decideLeftovers(in Input, out *Decision) {
 		case in.Desired.Unknown(own.Downstream):
 			o.State, o.Message = current.State, current.Message
 		default:
-			o.State, o.Message = StateSuperseded, fmt.Sprintf("it stays until %s exists", nameOf(current.Target))
-			p.giveWay(&o, own, successors)
+			o.State, o.Message = StateSuperseded, fmt.Sprintf("it stays until %s exists", nameOf(current.Target))+nameTaken(current)
 		}
 		out.Leftovers = append(out.Leftovers, o)
 	}
@@ -63,31 +61,12 @@ func nameOf(at Ref) string {
 	return at.String()
 }
 
-// giveWay finds the blockers of a superseded object, if nothing else keeps its successors from existing. One that gives way is removed.
-func (p *Pipeline) giveWay(o *Outcome, own Owned, successors []Outcome) {
-	d := p.Downstreams[own.Downstream]
-	stays := p.keeps(own) && !d.OwnsFields() && d.Config.AdoptionPolicy != config.AdoptIfUnowned // in the way, also without our marks
-	if own.Live.Deleting || stays {
-		return
+// nameTaken says of the successor of a superseded object that another upstream has its name.
+func nameTaken(successor Outcome) string {
+	if successor.State == StateConflict && successor.Live != nil && successor.Live.Managed {
+		return ", whose name another upstream has: upstreams that take over each other's names need a free name in between"
 	}
-	var blockers []types.UID
-	for _, s := range successors {
-		replaces := s.Downstream == own.Downstream || !own.Certain && p.Downstreams[s.Downstream].GVK().GroupKind() == d.GVK().GroupKind()
-		switch {
-		case !replaces, inPlace(s), s.State == StateUnwanted:
-			continue
-		case s.State != StateConflict || s.Live == nil || !s.Live.Managed:
-			return
-		}
-		blockers = append(blockers, s.Live.UID)
-	}
-	if d.HasGenerated() && len(blockers) > 0 { // it would be deleted before another object has its values
-		o.Message += ", whose name another upstream has: objects with generated values do not swap their names, so give one of them a free name first"
-		return
-	}
-	if o.Blockers = blockers; own.GivesWay && len(blockers) > 0 {
-		o.Message, o.Action = "another upstream waits for its name, and has that of its successor", p.removalAction(own)
-	}
+	return ""
 }
 
 // successors are the outcomes of objects that may replace one at no target. Of a downstream with several, an object that was wanted already

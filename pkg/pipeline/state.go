@@ -119,9 +119,6 @@ type Outcome struct {
 	Live *drift.Live
 	// Theirs is true if Live is not ours, or not known to be: it may be neither reported nor recorded as ours.
 	Theirs bool
-	// Blockers are the objects of others for which a superseded object stays: they have the names of its successors. Their owners may
-	// wait for this very object in turn, when upstreams swap the names of their objects.
-	Blockers []types.UID
 	// ValuesFrom are objects that this one replaces: it takes over their generated values, those of the first one that has them.
 	ValuesFrom []*drift.Live
 	// LostValues says which values of a Secret are lost: generated ones that are made anew though the upstream had them, and those

@@ -45,7 +45,6 @@ func (r *reconciliation) gather(ctx context.Context) pipeline.Input {
 // withUnseen adds the objects that were read and are not in the cache, as long as they exist.
 func (r *reconciliation) withUnseen(left []pipeline.Owned) []pipeline.Owned {
 	for i := range left {
-		left[i].GivesWay = r.circles.givesWay(left[i].Live.UID)
 		left[i].Spaced = r.removals.wait(place{left[i].Downstream, pipeline.Ref{Namespace: left[i].Live.Namespace, Name: left[i].Live.Name}}, r.spacing(), r.now)
 	}
 	for _, own := range r.unseen {

@@ -45,7 +45,7 @@ func TestTakeOver(t *testing.T) {
 	}{
 		{unusual{}, []string{"left", "fates", "unconfirmed"},
 			[]string{"renderAgainAt", "slow", "requested", "siblings", "marks", "upstreamFailure", "refused", "heldByObserve", "waiting", "notMade"}},
-		{unusualTarget{}, []string{"verified", "generated", "generatedOf"}, []string{"compared", "changedBy", "successor", "rewritten"}},
+		{unusualTarget{}, []string{"verified", "generated", "generatedOf"}, []string{"compared", "changedBy", "rewritten"}},
 		{target{}, []string{"uid", "at", "contest", "unusual"}, []string{"probed", "dryRunAnswer", "retry", "failure"}},
 	} {
 		for _, field := range reflect.VisibleFields(reflect.TypeOf(row.of)) {

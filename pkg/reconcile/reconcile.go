@@ -135,9 +135,6 @@ func (r *reconciliation) reconcile(ctx context.Context) time.Duration {
 		if round == 0 && r.heldByGuard(ctx, decision) {
 			return r.hold(ctx, in)
 		}
-		if r.noteCircles(ctx, decision) {
-			continue
-		}
 		if !decision.Pending() {
 			break
 		}
@@ -340,7 +337,6 @@ func (r *Reconciler) forget(ref pipeline.Ref) {
 		r.readers.move(ref, rec.inputRefs(), nil)
 		r.unstorable.forget(ref)
 		r.awaited.set(ref, nil)
-		r.circles.forget(ref)
 		r.memory.forget(ref)
 	}
 }

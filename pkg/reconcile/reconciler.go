@@ -36,8 +36,6 @@ type Reconciler struct {
 	Rows RowStates
 	// Shards are those for which this process acts; nil: it acts for every upstream.
 	Shards Shards
-	// Swaps is where processes that share shards find upstreams that swap their names; nil: each finds its own.
-	Swaps *Swaps
 	// Token is the fencing token of the activation, empty without one; nil: there is none.
 	Token func() string
 	// Now is the clock of decisions, retries and transitions; nil: time.Now.
@@ -54,7 +52,6 @@ type Reconciler struct {
 	memory          memory
 	readers         readers
 	awaited         awaited
-	circles         circles
 	removals        removals
 	unstorable      unstorable
 	shared          shared

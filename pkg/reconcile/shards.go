@@ -76,5 +76,4 @@ func (r *Reconciler) ForgetShard(shard int) {
 		}
 	}
 	r.deselected.forgetThat(func(uid types.UID) bool { return r.Shards.Of(uid) == shard })
-	r.Swaps.forgetShard(shard)
 }

@@ -30,8 +30,6 @@ type unusualTarget struct {
 	compared comparison
 	// changedBy says which fields another writer changed, as of the last time that was read.
 	changedBy string
-	// successor is what a dry run said while another upstream had the name: see circles.
-	successor successor
 	// generated are the generated values of the object generatedOf, which is being deleted at the target; nil if there is none.
 	generated   map[string]string
 	generatedOf types.UID
@@ -47,9 +45,6 @@ type probed struct {
 	uid           types.UID
 	version, hash string
 }
-
-// successor has the hashes of what would be accepted, and of what was refused.
-type successor struct{ accepted, refused string }
 
 // dryRunAnswer is whether a dry run found that nothing would change. It is about our fields alone: other changes of the object
 // need no new dry run.
