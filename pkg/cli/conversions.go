@@ -72,8 +72,8 @@ func compileConversion(
 	return &conversion{file: f, converter: made, versions: versions, crd: crd}, errs
 }
 
-// proven returns nil where the certificate beside the config is for these rules and schemas. Where only schemas or the proof have changed since,
-// it is done again here, since without a conversion no object of the kind could be read.
+// proven returns nil where the certificate beside the config is for these rules and schemas. Where only schemas or the proof have changed
+// since, it is done again here, since without a conversion no object of the kind could be read.
 func (c *conversion) proven(ctx context.Context) *config.Error {
 	const fix = "run corollary convert prove with --output FILE, and give that file with -c, too"
 	if c.file.Certificate == nil {

@@ -293,6 +293,13 @@ func (w *guardWait) how(counted sum) ended {
 	return allowed
 }
 
+// hold records what a batch waits for; the upstreams concerned say so in their status. Empty for nothing.
+func (s *session) hold(text string) {
+	if s.generation.setHeld(text) {
+		s.Add(informers.PriorityBulk, 0, s.batch.held()...)
+	}
+}
+
 // watchBatches lets upstreams that guard holds go on once they are counted and allowed, or confirmed, until live is done.
 func (s *session) watchBatches(live context.Context) {
 	guard := s.pipeline.Config.Guard
@@ -317,9 +324,7 @@ func (s *session) watchBatches(live context.Context) {
 					text = w.waitsFor(c)
 				}
 				if text != "" || settled { // else what was said last holds on
-					if s.generation.setHeld(text) {
-						s.Add(informers.PriorityBulk, 0, s.batch.held()...) // their status says so
-					}
+					s.hold(text)
 				}
 				if text == "" && settled {
 					doubt := w.doubt()
