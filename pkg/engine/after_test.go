@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
@@ -103,5 +105,34 @@ func TestAfter(t *testing.T) {
 				t.Errorf("%s is left", object)
 			}
 		}
+	})
+}
+
+// What no watch shows still uses what it comes after, also while its template cannot be rendered.
+func TestUnseenUsesWhatItComesAfter(t *testing.T) {
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		conf := replaceOnce(t, fill(widgetConfig, ns, name), "    # downstream\n", `    when: self.spec.?exposed.orValue(false)
+  - name: app
+    apiVersion: v1
+    kind: ConfigMap
+    after: [config]
+    template: |
+      metadata: {name: "{{ .metadata.name }}-app"}
+      data: {key: "{{ if .spec.exposed }}value{{ else }}{{ fail "not now" }}{{ end }}"}
+`)
+		start(t, testkit.Config(t), conf).ready()
+		testkit.Apply(t, ns, widget("a", "{exposed: true, data: {key: value}}"))
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		testkit.Apply(t, ns, widget("a", "{exposed: true, data: {key: value}, name: other}"))
+		waitGone(t, configMaps, ns, "a")
+		testkit.Update(t, configMaps, ns, "a-app", func(u *unstructured.Unstructured) { u.SetLabels(nil) })
+		testkit.Apply(t, ns, widget("a", "{exposed: false, data: {key: value}, name: other}"))
+		eventuallyCondition(t, ns, "a", "False", "RenderFailed", "not now")
+		never(t, func() (bool, string) {
+			return testkit.Find(t, configMaps, ns, "other") == nil, "what the app comes after was deleted before the app"
+		})
+		testkit.Delete(t, configMaps, ns, "a-app")
+		waitGone(t, configMaps, ns, "other")
 	})
 }

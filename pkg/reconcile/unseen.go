@@ -18,11 +18,11 @@ func (r *reconciliation) findUnseen(ctx context.Context) bool {
 	return r.findMade(ctx) || found
 }
 
-// findRecorded is findUnseen for those that are remembered at a place that is no longer a target: the cache may lag, or they have lost
-// the labels of the watch. At the target, or while the desired state is unknown, they need not be read: the status goes on recording them.
+// findRecorded is findUnseen for those that are remembered at a place that is no target: the cache may lag, or they have lost the labels of
+// the watch, or their kind is not watched. What they come after stays, also while nobody knows what is wanted of them.
 func (r *reconciliation) findRecorded(ctx context.Context) (found bool) {
 	for _, w := range r.remembered() {
-		if r.isKnown(w.uid) || r.selected && (r.record.desired.Unknown(w.downstream) || r.isTarget(w.downstream, w.at)) {
+		if r.isKnown(w.uid) || r.selected && r.isTarget(w.downstream, w.at) {
 			continue
 		}
 		if cached := r.Cache.Live(w.downstream, w.at); cached != nil && cached.UID == w.uid {
@@ -71,7 +71,9 @@ func (r *reconciliation) tryRead(ctx context.Context, w witness) (live *drift.Li
 		if live, err = r.readLive(ctx, w.downstream, w.at); err == nil {
 			return live, true
 		}
-		r.fail(r.outcomeOf(w.downstream, w.at), err)
+		if r.Pipeline.Downstreams[w.downstream].Kind.Missing == nil { // else its own outcome says so
+			r.fail(r.outcomeOf(w.downstream, w.at), err)
+		}
 	}
 	r.noteUnread(w)
 	return nil, false
