@@ -5,7 +5,7 @@ import "fmt"
 // writes reports whether an action calls for a request for which those before it may have been in vain.
 func (a Action) writes() bool {
 	switch a {
-	case ActionCreate, ActionApply, ActionDelete, ActionRelease, ActionReplaceMarks:
+	case ActionCreate, ActionApply, ActionDelete, ActionRelease, ActionReplaceMarks, ActionMarkOwner:
 		return true
 	}
 	return false

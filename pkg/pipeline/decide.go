@@ -130,6 +130,7 @@ func (p *Pipeline) Decide(in Input) Decision {
 	}
 	p.decideLeftovers(in, &out)
 	p.carryGenerated(in, &out)
+	p.saveFromCollector(in, &out)
 	out.Finalizer = p.finalizerAction(in, &out)
 	p.spaceFinalizer(in, &out)
 	if out.Finalizer == FinalizerLeave && in.HasPreviousFinalizer && p.Config.Conventions.Finalizer != "" && !p.Paused(in.Upstream) {

@@ -160,6 +160,14 @@ func (p *Pipeline) WithCurrentMarks(doc map[string]any, i int, owner types.UID, 
 	return out, off
 }
 
+// WithOwnerAnnotation returns what to apply to an object of downstream i so that it has the owner annotation in the place of the owner
+// reference: the fields that our manager owns, otherwise unchanged. off are the marks to remove.
+func (p *Pipeline) WithOwnerAnnotation(upstream *unstructured.Unstructured, i int, obj *unstructured.Unstructured, hash string) (out map[string]any, off Marks) {
+	doc := map[string]any{"apiVersion": obj.GetAPIVersion(), "kind": obj.GetKind(), "metadata": map[string]any{
+		"annotations": map[string]any{p.Config.Conventions.Owner.Annotation: OwnerMark(upstream)}}}
+	return p.WithCurrentMarks(doc, i, upstream.GetUID(), obj, hash)
+}
+
 // replaceKeys returns a copy of have without the keys in off, and with want's values of keys.
 func replaceKeys(have, want any, keys, off []string) map[string]any {
 	out := maps.Clone(asMap(have))

@@ -284,6 +284,34 @@ func (p *Pipeline) WouldLose(in Input) bool {
 	return slices.ContainsFunc(in.Leftovers, func(own Owned) bool { return is(own.Live, own.Downstream) })
 }
 
+// saveFromCollector has what deletionPolicy keeps, and nothing is done for now, lose its owner reference: when its upstream is deleted in the
+// foreground, the garbage collector deletes what refers to it before any finalizer counts. That may be since the config has changed.
+func (p *Pipeline) saveFromCollector(in Input, out *Decision) {
+	for k := range out.Outcomes {
+		o := &out.Outcomes[k]
+		own := Owned{Downstream: o.Downstream, Live: o.Live, Certain: true}
+		if o.Live != nil && !o.Theirs && slices.Contains(leftAlone, o.State) && in.Facts[k].Spaced == 0 {
+			p.saveOne(in, o, own)
+		}
+	}
+	for i := range out.Leftovers {
+		if own := in.Leftovers[i]; own.Spaced == 0 {
+			p.saveOne(in, &out.Leftovers[i], own)
+		}
+	}
+}
+
+// leftAlone are the states of existing objects that do not get the present document.
+var leftAlone = []State{StatePaused, StateInvalid, StateRenderFailed, StateWaiting, StateStale}
+
+func (p *Pipeline) saveOne(in Input, o *Outcome, own Owned) {
+	kept := p.keeps(own) && p.Config.Conventions.Owner.Annotation != "" && !p.Downstreams[own.Downstream].OwnsFields() && !p.Observing()
+	if o.Action == ActionNone && kept && !own.Live.Deleting && !own.Live.HasPreviousNames && referenced(own.Live, in) {
+		o.Action = ActionMarkOwner
+		o.Message += "; only its owner reference becomes the owner annotation, since deletionPolicy " + string(config.DeletionOrphan) + " keeps it"
+	}
+}
+
 // needsFinalizer reports whether what is wanted is not let go without more ado, or is cleaned up by no owner reference.
 func (p *Pipeline) needsFinalizer(w *DesiredObject) bool {
 	return w.Wanted && (p.HoldsDeletion() || !w.Reference)

@@ -92,6 +92,8 @@ const (
 	ActionRelease Action = "Release"
 	// ActionReplaceMarks replaces the previous marks of the object by the current ones, and changes nothing else.
 	ActionReplaceMarks Action = "ReplaceMarks"
+	// ActionMarkOwner puts the owner annotation in the place of the owner reference, and changes nothing else.
+	ActionMarkOwner Action = "MarkOwner"
 	// ActionCompare makes a dry-run apply to learn whether a difference is drift or the API server's own normalization; the
 	// answer comes back as Verdict.SameByDryRun.
 	ActionCompare Action = "Compare"

@@ -91,6 +91,8 @@ func (r *reconciliation) carryOut(ctx context.Context, o pipeline.Outcome, in pi
 		err = r.release(ctx, o)
 	case pipeline.ActionReplaceMarks:
 		err = r.replaceMarks(ctx, o, in)
+	case pipeline.ActionMarkOwner:
+		err = r.markOwner(ctx, o)
 	case pipeline.ActionCompare:
 		err = r.compareByDryRun(ctx, o)
 	}

@@ -3,6 +3,7 @@ package reconcile
 import (
 	"slices"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -159,6 +160,13 @@ func (r *record) dropResponses(such func(downstream int, to response) bool) (fou
 func (r *record) displace(downstream int, to response) {
 	list := r.unplaced.edit()
 	*list = append(*list, unplacedResponse{downstream, to})
+}
+
+// rememberUnplaced keeps a response about an object whose place in the desired state, if it has one, does not matter.
+func (r *record) rememberUnplaced(downstream int, live *drift.Live, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.displace(downstream, response{live: live, until: now.Add(freshFor)})
 }
 
 // hasResponses reports whether any response about an object of a downstream counts. It is called with the lock.

@@ -131,7 +131,7 @@ func actionOf(o pipeline.Outcome) ChangeAction {
 		return ChangeCreate
 	case o.Action == pipeline.ActionApply && o.State == pipeline.StateRepair:
 		return ChangeRepair
-	case o.Action == pipeline.ActionApply, o.Action == pipeline.ActionReplaceMarks:
+	case o.Action == pipeline.ActionApply, o.Action == pipeline.ActionReplaceMarks, o.Action == pipeline.ActionMarkOwner:
 		return ChangeUpdate
 	case o.Action == pipeline.ActionRelease, o.State == pipeline.StateRelease:
 		return ChangeRelease

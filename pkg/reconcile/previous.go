@@ -99,6 +99,32 @@ func (r *reconciliation) replaceMarks(ctx context.Context, o pipeline.Outcome, i
 	return r.rememberResponse(o.Object, resp)
 }
 
+// markOwner puts the owner annotation of an object in the place of its owner reference.
+func (r *reconciliation) markOwner(ctx context.Context, o pipeline.Outcome) error {
+	t := r.target(o.Downstream, pipeline.Ref{Namespace: o.Live.Namespace, Name: o.Live.Name})
+	obj, err := r.client.Get(ctx, t)
+	if errors.Is(err, apply.ErrGone) || err == nil && obj.GetUID() != o.UID {
+		r.record.noteGone(o.UID, r.now)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	marked, off := r.Pipeline.WithOwnerAnnotation(r.upstream, o.Downstream, obj, o.Live.Hash)
+	resp, err := r.client.ApplyAt(ctx, t, o.UID, obj.GetResourceVersion(), marked)
+	if err != nil {
+		return err
+	}
+	if resp, err = r.client.Unmark(ctx, t, resp, apply.Marks{OwnerUID: off.OwnerUID}); err != nil { // another manager owns it too
+		return err
+	}
+	live, err := r.liveOf(r.Pipeline.Downstreams[o.Downstream], resp)
+	if err == nil {
+		r.record.rememberUnplaced(o.Downstream, live, r.now)
+	}
+	return err
+}
+
 // withdrawStatus removes what the previous field manager has in the upstream's status, after ours was written: otherwise its
 // conditions would stay forever. With mode Observe the previous manager may still be at work, and its status stays.
 func (r *reconciliation) withdrawStatus(ctx context.Context, t apply.Target, written *unstructured.Unstructured) (*unstructured.Unstructured, error) {
