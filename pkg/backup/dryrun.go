@@ -31,7 +31,7 @@ func (p *pass) missingFor(t *target, namespace string) string {
 	case !p.DryRun:
 	case t.install != nil:
 		return fmt.Sprintf("CustomResourceDefinition %s does not exist yet", t.Name())
-	case slices.Contains(p.plan.Namespaces, namespace), slices.Contains(p.plan.archived, namespace):
+	case slices.Contains(p.plan.Namespaces, namespace), p.plan.archived[namespace] != "":
 		return fmt.Sprintf("Namespace %s does not exist yet", namespace)
 	}
 	return ""

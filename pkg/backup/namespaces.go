@@ -8,25 +8,27 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // missingNamespaces plans the Namespaces that are not in the cluster: those of the archive are restored as its other objects, the rest is
 // created without labels and annotations.
 func (p *pass) missingNamespaces(ctx context.Context) error {
 	plan := p.plan
+	plan.archived = map[string]types.UID{}
 	archived, err := p.archivedNamespaces()
 	if err != nil {
 		return err
 	}
 	for _, f := range p.Archive.Manifest.Files {
 		name := p.namespace(f.Namespace)
-		if name == "" || slices.Contains(plan.Namespaces, name) || slices.Contains(plan.archived, name) {
+		if name == "" || slices.Contains(plan.Namespaces, name) || plan.archived[name] != "" {
 			continue
 		}
 		_, err := p.Client.Resource(namespaces).Get(ctx, name, metav1.GetOptions{})
 		switch {
-		case apierrors.IsNotFound(err) && archived[name]:
-			plan.archived = append(plan.archived, name)
+		case apierrors.IsNotFound(err) && archived[name] != "":
+			plan.archived[name] = archived[name]
 		case apierrors.IsNotFound(err):
 			plan.Namespaces = append(plan.Namespaces, name)
 		case err != nil && !apierrors.IsForbidden(err):
@@ -40,8 +42,8 @@ func (p *pass) missingNamespaces(ctx context.Context) error {
 }
 
 // archivedNamespaces are those of the archive, but for one whose owner is in itself and could not be restored before it.
-func (p *pass) archivedNamespaces() (map[string]bool, error) {
-	found := map[string]bool{}
+func (p *pass) archivedNamespaces() (map[string]types.UID, error) {
+	found := map[string]types.UID{}
 	for _, t := range p.kinds {
 		if t.gvr() != namespaces {
 			continue
@@ -52,7 +54,9 @@ func (p *pass) archivedNamespaces() (map[string]bool, error) {
 			}
 			err := p.each(t, f, func(u *unstructured.Unstructured) error {
 				inside := func(o owner) bool { return p.namespace(o.namespace) == u.GetName() }
-				found[u.GetName()] = !slices.ContainsFunc(owners(u, p.everyOperator()), inside)
+				if !slices.ContainsFunc(owners(u, p.everyOperator()), inside) {
+					found[u.GetName()] = u.GetUID()
+				}
 				return nil
 			})
 			if err != nil {
@@ -63,8 +67,8 @@ func (p *pass) archivedNamespaces() (map[string]bool, error) {
 	return found, nil
 }
 
-// waitsForNamespace reports whether an object is in a Namespace of the archive that is not restored yet.
+// waitsForNamespace reports whether an object is in a Namespace of the archive that is neither restored nor refused yet.
 func (p *pass) waitsForNamespace(t *target, u *unstructured.Unstructured) bool {
-	namespace := p.namespace(u.GetNamespace())
-	return t.Namespaced && !p.last && slices.Contains(p.plan.archived, namespace) && !p.restored[namespace]
+	uid, ok := p.plan.archived[p.namespace(u.GetNamespace())]
+	return ok && t.Namespaced && p.now[uid] == "" && !p.refused[uid]
 }

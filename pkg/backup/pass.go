@@ -37,14 +37,13 @@ type pass struct {
 	progress bool
 	last     bool                 // what waits now is refused
 	lookups  map[string]types.UID // of owners that are not in the archive
-	restored map[string]bool      // Namespaces of the archive
 	// unknownFinalizers counts objects by kind and finalizer.
 	unknownFinalizers map[[2]string]int
 }
 
 func (r *Restore) newPass(plan *Plan, result *Result) *pass {
 	return &pass{Restore: r, plan: plan, result: result, now: uids{}, unfinished: map[types.UID]int64{}, refused: map[types.UID]bool{},
-		lookups: map[string]types.UID{}, restored: map[string]bool{}, unknownFinalizers: map[[2]string]int{}}
+		lookups: map[string]types.UID{}, unknownFinalizers: map[[2]string]int{}}
 }
 
 // rounds goes through all files until no object waits for its owner or Namespace any more, or none of them can be helped.
@@ -108,9 +107,6 @@ func (p *pass) file(ctx context.Context, t *target, k *KindPlan, f *File) error 
 			p.refuse(t, u, err)
 		default:
 			p.progress = true
-			if t.gvr() == namespaces {
-				p.restored[u.GetName()] = true
-			}
 		}
 		return nil
 	})

@@ -79,7 +79,7 @@ type Plan struct {
 	// missing are the archived uids of the objects that are not in the cluster.
 	missing map[types.UID]bool
 	// archived are the Namespaces of the archive that are not in the cluster, and have no owner in themselves. What is in one waits for it.
-	archived []string
+	archived map[string]types.UID
 }
 
 // KindPlan counts the objects of a kind.

@@ -91,19 +91,26 @@ func TestGuardForgetsWhatItAllowed(t *testing.T) {
 	})
 }
 
-// TestGuardSaysWhatItHolds: an upstream that guard holds says so, once, also when it is edited, and no more once it continues.
+// TestGuardSaysWhatItHolds: an upstream that guard holds says so, once, also when it is edited, and no more once it continues. What the
+// config has forgotten stays recorded.
 func TestGuardSaysWhatItHolds(t *testing.T) {
 	inMemory(t, func(t *testing.T) {
 		ns, name := testkit.Namespace(t), testkit.Unique(t)
 		conf := with(fill(widgetConfig, ns, name), dropKey) + "inputs: [{name: settings, apiVersion: v1, kind: ConfigMap, objectName: '\"shared\"', missing: Allow}]\n"
+		conf = replaceOnce(t, conf, fill("  pause: {annotation: NAME.example.com/paused}\n", ns, name), "")
+		const more = "  - {name: note, apiVersion: v1, kind: Secret, template: 'metadata: {name: {{ .metadata.name }}}'}\n"
 		counter := testkit.NewCounter()
-		r := start(t, counter.Wrap(testkit.Config(t)), conf).ready()
+		r := start(t, counter.Wrap(testkit.Config(t)), strings.Replace(conf, "conventions:\n", more+"conventions:\n", 1)).ready()
 		for i := range guardedWidgets {
 			testkit.Apply(t, ns, widget(named(i), `{data: {key: value}}`))
 		}
 		for i := range guardedWidgets {
 			waitCondition(t, widgets, ns, named(i), "Ready", "True")
 		}
+		r.write("a.yaml", conf)
+		r.reload()
+		recorded := func() string { return fmt.Sprint(testkit.Get(t, widgets, ns, named(0)).Object["status"]) }
+		testkit.Eventually(t, patience, func() (bool, string) { return strings.Contains(recorded(), "Leftover"), recorded() })
 		says := func(i int, held bool) {
 			testkit.Eventually(t, patience, func() (bool, string) {
 				status, _, message := condition(testkit.Find(t, widgets, ns, named(i)), "Ready")
@@ -116,6 +123,9 @@ func TestGuardSaysWhatItHolds(t *testing.T) {
 		}
 		testkit.Apply(t, ns, widget(named(0), `{data: {key: other}}`))
 		bubble.Quiet(t, counter)
+		if !strings.Contains(recorded(), "Leftover") {
+			t.Errorf("what the config has forgotten is not recorded any more: %s", recorded())
+		}
 		edited := testkit.Find(t, widgets, ns, named(0))
 		if seen, _, _ := unstructured.NestedInt64(edited.Object, "status", "observedGeneration"); seen == edited.GetGeneration() {
 			t.Errorf("the status is of generation %d, which nobody acted on", seen)

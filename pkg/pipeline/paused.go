@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"slices"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -41,7 +40,7 @@ func (p *Pipeline) ReportHeld(upstream *unstructured.Unstructured, now metav1.Ti
 		return Report{} // nothing was said of it yet
 	}
 	before := p.Recorded(upstream)
-	report := Report{draft: &draft{summary: summary, before: before, recorded: before, now: now, frozen: frozen,
+	report := Report{draft: &draft{summary: summary, before: before, recorded: p.keepForgotten(before, upstream), now: now, frozen: frozen,
 		fields: p.fieldValues(upstream, nil, true, rules.Vars{}, nil)}}
 	p.fill(&report, upstream, RefusedFields{})
 	return report
@@ -59,10 +58,7 @@ func (p *Pipeline) freeze(summary *status.Summary, upstream *unstructured.Unstru
 		condition := metav1.Condition{Type: name, Status: metav1.ConditionStatus(textOf(c, "status")), Reason: textOf(c, "reason"), Message: textOf(c, "message")}
 		condition.ObservedGeneration, _ = c["observedGeneration"].(int64)
 		if name == summary.Types.Ready {
-			for _, earlier := range []string{guardText, p.pauseText()} {
-				condition.Message = strings.TrimPrefix(strings.TrimPrefix(condition.Message, earlier), "; ")
-			}
-			condition.Message = summary.WithHold(condition.Message)
+			condition.Message = summary.Held
 		}
 		frozen = append(frozen, condition)
 	}

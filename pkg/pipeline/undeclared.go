@@ -69,20 +69,16 @@ func (w *shapeWalk) printf(cmd *template.CommandNode, isPiped bool, piped, dot s
 		types = append(types, piped.scalarType())
 	}
 	if !render.FitsVerbs(format.Text, types) {
-		w.undeclared[cmd.Pos] = undeclaredField{problem: "printf " + format.Quoted + " never fits its values (" +
-			strings.Join(types, ", ") + "): use %v, %s for a string, %d for an integer"}
+		w.lack(cmd.Pos, "printf "+format.Quoted+" never fits its values ("+strings.Join(types, ", ")+"): use %v, %s for a string, %d for an integer")
 	}
 }
 
 // scalarType is the schema type of a value that has always the same one; "unknown" of any other.
 func (s shape) scalarType() string {
-	if s.schema != nil && len(s.schema.Type) == 1 && isScalar(s.schema) && !s.schema.Nullable {
-		return s.schema.Type[0]
+	if types := typesOf(s.schema); len(types) == 1 && !s.schema.Nullable {
+		return types[0]
 	}
-	if s.typed != "" {
-		return s.typed
-	}
-	return "unknown"
+	return s.typed
 }
 
 // takesMissing reports whether a call works without a value.

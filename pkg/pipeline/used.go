@@ -5,12 +5,9 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/config"
-	"github.com/corollary-dev/corollary/pkg/drift"
 )
 
 // holdUsed lets what is to be deleted or released wait for the objects that may still use it: those that come after it, and those that
@@ -197,24 +194,11 @@ type OtherObject struct {
 	At, Of     Ref
 }
 
-// OtherOwners returns a function that finds the other upstream that an object of a downstream belongs to, if the object would be deleted with
-// a holder and that upstream would not.
-func (p *Pipeline) OtherOwners(in *unstructured.Unstructured, holder Owned) func(downstream int, live *drift.Live) (of Ref, uid types.UID, ok bool) {
+// Holds returns a function that reports whether an object of a downstream would be deleted with a holder, and an upstream would not.
+func (p *Pipeline) Holds(holder Owned) func(downstream int, at, of Ref) bool {
 	c := contentsOf(p, p.Downstreams[holder.Downstream].GVK().GroupKind(), holder.Live.Name)
-	isClusterScoped := in.GetNamespace() == ""
-	return func(downstream int, live *drift.Live) (of Ref, uid types.UID, ok bool) {
-		if c == nil || !c.has(downstream, refOf(live)) {
-			return of, uid, false
-		}
-		of, marked, ok := ParseOwnerMark(live.OwnerMark)
-		if !ok && isClusterScoped {
-			for _, ref := range live.Owners {
-				if ref.Kind == in.GetKind() {
-					of, marked, ok = Ref{Name: ref.Name}, string(ref.UID), true
-				}
-			}
-		}
-		return of, types.UID(marked), ok && marked != string(in.GetUID()) && !c.contains(p.Upstream.GVR.GroupResource(), of)
+	return func(downstream int, at, of Ref) bool {
+		return c != nil && c.has(downstream, at) && !c.contains(p.Upstream.GVR.GroupResource(), of)
 	}
 }
 

@@ -92,11 +92,9 @@ func (r *Reconciler) Count(ctx context.Context, ref pipeline.Ref, cleansUp bool)
 func (r *reconciliation) hold(ctx context.Context, in pipeline.Input) time.Duration {
 	if r.Host.GuardWaits() {
 		report := r.Pipeline.ReportHeld(r.upstream, metav1.NewTime(r.now))
-		if r.writeReport(ctx, report, func() drift.Sum { return r.causeOf(nil, nil) }); r.upstreamFailed {
-			return r.retryLater()
-		}
+		r.writeReport(ctx, report, func() drift.Sum { return r.causeOf(nil, nil) })
 	}
-	return minNonZero(r.saveHeld(ctx, in), r.statusDelay)
+	return minNonZero(r.saveHeld(ctx, in), r.nextForUpstream())
 }
 
 // saveHeld adds the finalizer to an upstream that guard holds, if its deletion would lose what the config keeps: guard holds what changes

@@ -29,6 +29,7 @@ func (r *reconciliation) gather(ctx context.Context) pipeline.Input {
 	recorded := r.recorded()
 	if !r.selected {
 		in.Leftovers = r.withUnseen(r.findLeftovers(nil, r.ownedByDownstream()))
+		in.Others = findOthers(r, in.Leftovers)
 		return in
 	}
 	in.Facts = make([]pipeline.Facts, len(in.Desired.Objects))
@@ -39,6 +40,7 @@ func (r *reconciliation) gather(ctx context.Context) pipeline.Input {
 	in.Leftovers = slices.DeleteFunc(in.Leftovers, func(own pipeline.Owned) bool {
 		return slices.ContainsFunc(in.Facts, func(f pipeline.Facts) bool { return f.Live != nil && f.Live.UID == own.Live.UID })
 	})
+	in.Others = findOthers(r, in.Leftovers)
 	return in
 }
 

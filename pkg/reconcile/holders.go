@@ -52,15 +52,18 @@ func findContents(ctx context.Context, r *reconciliation, left []pipeline.Owned)
 // first by name, so that what is reported of it stays the same.
 func findOthers(r *reconciliation, left []pipeline.Owned) (found []pipeline.OtherObject) {
 	for _, own := range left {
-		if !r.isHolder(own) {
-			continue
-		}
 		var others []pipeline.OtherObject
-		ownerOf := r.Pipeline.OtherOwners(r.upstream, own)
+		holds := r.Pipeline.Holds(own)
 		for i := range r.Pipeline.Downstreams {
+			if !r.isHolder(own) {
+				break
+			}
 			for _, live := range r.Cache.Objects(i) {
-				if of, uid, ok := ownerOf(i, live); ok && r.Cache.UpstreamUID(of) == uid {
-					others = append(others, pipeline.OtherObject{Downstream: i, At: pipeline.Ref{Namespace: live.Namespace, Name: live.Name}, Of: of})
+				at := pipeline.Ref{Namespace: live.Namespace, Name: live.Name}
+				for _, of := range r.OwnersOf(live) {
+					if uid := r.ownerUID(of, live); uid != r.upstream.GetUID() && r.Cache.UpstreamUID(of) == uid && holds(i, at, of) {
+						others = append(others, pipeline.OtherObject{Downstream: i, At: at, Of: of})
+					}
 				}
 			}
 		}

@@ -175,7 +175,6 @@ func (r *reconciliation) gatherAll(ctx context.Context) pipeline.Input {
 			r.upstreamFailed = true
 		}
 	}
-	in.Others = findOthers(r, in.Leftovers)
 	r.keepTerminating(ctx, in)
 	return in
 }
