@@ -129,7 +129,7 @@ func (c *Cluster) aggregated(core bool) discoveryv2.APIGroupDiscoveryList {
 
 func (r *resource) discovery() discoveryv2.APIResourceDiscovery {
 	kind := &metav1.GroupVersionKind{Group: r.GVK.Group, Version: r.GVK.Version, Kind: r.GVK.Kind}
-	d := discoveryv2.APIResourceDiscovery{Resource: r.GVR.Resource, ResponseKind: kind, SingularResource: r.singularName(), Verbs: verbs,
+	d := discoveryv2.APIResourceDiscovery{Resource: r.GVR.Resource, ResponseKind: kind, SingularResource: r.singularName(), ShortNames: r.short, Verbs: verbs,
 		Scope: discoveryv2.ScopeCluster}
 	if r.Namespaced {
 		d.Scope = discoveryv2.ScopeNamespace
