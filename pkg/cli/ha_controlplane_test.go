@@ -20,27 +20,6 @@ import (
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
-// How long the Lease of a first leader is good for, where a test waits for its end: short enough for that, and long enough for
-// a busy machine, which may be late to renew, since nobody starts a process again that lost its Lease. The deadline passes
-// before a worker gives up what it has in hand, which it does after 20 s, and takes something else. Whoever follows has more
-// time, and would be too late for any test's patience if it asked for the Lease as often as it renews it.
-const (
-	leaseLength   = 20 * time.Second
-	renewDeadline = 15 * time.Second
-)
-
-// By steadyElection a Lease does not run out while a test has patience: whoever takes it was handed it.
-var (
-	firstElection  = timings(leaseLength, renewDeadline, 500*time.Millisecond)
-	nextElection   = timings(3*patience, 2*patience, 3*patience/2)
-	steadyElection = timings(3*patience, 2*patience, time.Second)
-)
-
-func timings(lease, deadline, retry time.Duration) []string {
-	return []string{"--leader-election-lease-duration", lease.String(), "--leader-election-renew-deadline", deadline.String(),
-		"--leader-election-retry-period", retry.String()}
-}
-
 // member is one of several processes in an election. Everything it does, it does as a user of its own, by which the API
 // server's audit log distinguishes it from the others.
 type member struct {

@@ -29,22 +29,6 @@ func uninstaller(t *testing.T, verbs ...string) *rest.Config {
 			ResourceNames: []string{"operator"}})
 }
 
-// led is a namespace in which an operator leads and holds a Widget by its finalizer.
-func led(t *testing.T) (ns string, leader *process) {
-	t.Helper()
-	ns = testkit.Namespace(t)
-	leader = startRun(t, testkit.Config(t), ns, slices.Concat(steadyElection, []string{"--leader-elect", "--leader-election-id", "operator",
-		"-n", ns, "--set", "widgets:.deletion.wait=true"})...)
-	testkit.Apply(t, ns, blueWidget)
-	testkit.Eventually(t, patience, func() (bool, string) { return finalizersOf(t, ns, "one") == 1, "there is no finalizer" })
-	return ns, leader
-}
-
-func releaseIn(ns string, args ...string) []string {
-	return append([]string{"release", "-c", operatorFile, "-n", ns, "--leader-election-id", "operator", "--leader-election-namespace", ns},
-		args...)
-}
-
 // TestReleaseScalesDown: release scales the Deployment to 0, waits until the leader has released the Lease, and only then removes
 // finalizers. The Lease is deleted, too.
 func TestReleaseScalesDown(t *testing.T) {
@@ -117,22 +101,5 @@ func TestReleaseMayNotTakeTheLease(t *testing.T) {
 	if f := testkit.Get(t, widgets, ns, "one").GetFinalizers(); !slices.Contains(f, "tools.example.com/cleanup") {
 		t.Error("the finalizer went all the same")
 	}
-	testkit.Patch(t, widgets, ns, "one", "test", `{"metadata": {"finalizers": null}}`)
-}
-
-// TestReleaseStopsWaiting: Ctrl-C ends the wait for a Lease.
-func TestReleaseStopsWaiting(t *testing.T) {
-	ns, leader := led(t)
-	r := startWriting(t, testkit.Config(t), releaseIn(ns)...)
-	eventuallySays(t, r, "waiting until ")
-	r.interrupt(t)
-	if code := r.wait(t); code != 1 || !strings.Contains(r.text(t), "waiting for Lease") {
-		t.Errorf("exit code %d\n%s", code, r.text(t))
-	}
-	if n := finalizersOf(t, ns, "one"); n != 1 {
-		t.Errorf("it has %d finalizers", n)
-	}
-	leader.interrupt(t)
-	leader.wait(t)
 	testkit.Patch(t, widgets, ns, "one", "test", `{"metadata": {"finalizers": null}}`)
 }

@@ -47,8 +47,3 @@ func TestReleaseRemovesFinalizers(t *testing.T) {
 		testkit.Patch(t, widgets, ns, fmt.Sprintf("w%d", i), "test", `{"metadata": {"finalizers": null}}`)
 	}
 }
-
-func finalizersOf(t *testing.T, namespace, name string) int {
-	t.Helper()
-	return len(testkit.Get(t, widgets, namespace, name).GetFinalizers())
-}

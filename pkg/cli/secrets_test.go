@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package cli_test
 
 import (
@@ -48,8 +46,8 @@ status:
 // No command prints a part of a Secret that is an input, neither before anything is made of it, nor after an operator has failed
 // because of it.
 func TestCommandsPrintNoSecret(t *testing.T) {
+	ns, name := memory(t), testkit.Unique(t)
 	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	file := filepath.Join(t.TempDir(), "operator.yaml")
 	if err := os.WriteFile(file, []byte(secretOperator(ns, name)), 0o600); err != nil {
 		t.Fatal(err)
@@ -114,8 +112,8 @@ func written(t *testing.T, command []string) string {
 
 // No command prints a label, an annotation or data of a Secret that is an upstream, whether its downstream can be made or not.
 func TestCommandsPrintNothingOfWatchedSecrets(t *testing.T) {
+	ns, name := memory(t), testkit.Unique(t)
 	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	dir := t.TempDir()
 	file := filepath.Join(dir, "operator.yaml")
 	_, conventions, _ := strings.Cut(secretOperator(ns, name), "conventions:")
@@ -156,8 +154,8 @@ conventions:` + conventions + "status: {enabled: false}\n"
 
 // No command prints a part of a value that was generated, nor of one that a dry run makes.
 func TestCommandsPrintNothingGenerated(t *testing.T) {
+	ns, name := memory(t), testkit.Unique(t)
 	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	dir := t.TempDir()
 	file, upstream := filepath.Join(dir, "operator.yaml"), filepath.Join(dir, "cr.yaml")
 	operator, _, _ := strings.Cut(secretOperator(ns, name), "inputs:")

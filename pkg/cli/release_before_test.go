@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package cli_test
 
 import (
@@ -16,6 +14,7 @@ import (
 // TestReleaseRemovesFinalizersOfBeforeObjects: a deletion.before object has the finalizer too, and loses it with its upstream; an
 // object that only looks like one is left alone.
 func TestReleaseRemovesFinalizersOfBeforeObjects(t *testing.T) {
+	memory(t)
 	configMaps := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 	ns, other := testkit.Namespace(t), testkit.Namespace(t)
 	text, err := os.ReadFile("testdata/offline/operator.yaml")

@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package cli_test
 
 import (
@@ -89,8 +87,8 @@ expect:
 
 // TestEveryKeyInEveryCommand checks that each command knows each key: what is made of it is shown where the command shows such things.
 func TestEveryKeyInEveryCommand(t *testing.T) {
+	ns := memory(t)
 	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
-	ns := testkit.Namespace(t)
 	t.Chdir(t.TempDir())
 	here := func(text string) string { return strings.ReplaceAll(text, "NS", ns) }
 	const widget = "{apiVersion: tools.example.com/v1, kind: Widget, metadata: {name: one, namespace: NS}, spec: {color: blue}}"
