@@ -3,6 +3,7 @@
 package cli_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -25,42 +26,32 @@ func TestRunKeepsTheClusterAndStops(t *testing.T) {
 	}
 }
 
-// TestRunNeedsNoMoreRights: what the config implies is enough, and nothing else is tried.
+// TestRunNeedsNoMoreRights: what the config and the flags imply is enough, and nothing else is tried.
 func TestRunNeedsNoMoreRights(t *testing.T) {
-	ns := testkit.Namespace(t)
-	cfg := testkit.User(t, "operator",
-		rbacv1.PolicyRule{APIGroups: []string{widgets.Group}, Resources: []string{"widgets"}, Verbs: []string{"get", "list", "watch", "patch"}},
-		rbacv1.PolicyRule{APIGroups: []string{widgets.Group}, Resources: []string{"widgets/status"}, Verbs: []string{"patch"}},
-		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch", "create", "patch",
-			"delete"}})
-	p := startRun(t, cfg, ns, "--set", "widgets:.events=None")
-	testkit.Apply(t, ns, blueWidget)
-	eventuallyColor(t, ns, "blue")
-	p.interrupt(t)
-	if code := p.wait(t); code != 0 {
-		t.Errorf("exit code %d", code)
+	t.Parallel()
+	rules := []rbacv1.PolicyRule{
+		right(widgets.Group, "widgets", "get", "list", "watch", "patch"), right(widgets.Group, "widgets/status", "patch"),
+		right("", "configmaps", "get", "list", "watch", "create", "patch", "delete"),
 	}
-	if text := p.text(t); strings.Contains(strings.ToLower(text), "forbidden") {
-		t.Errorf("something was forbidden:\n%s", text)
-	}
-}
-
-// TestCheckLive: the API server's schemas type what no file describes.
-func TestCheckLive(t *testing.T) {
-	t.Setenv("KUBECONFIG", testkit.KubeconfigFor(t, testkit.User(t, "nobody")))
-	code, out := run(t, "check", "--live", "-c", operatorFile)
-	for _, want := range []string{"upstream: Widget (tools.example.com/v1): namespaced, status subresource, typed\n",
-		"downstream config: ConfigMap (v1): namespaced, typed\n"} {
-		if code != 0 || !strings.Contains(out, want) {
-			t.Errorf("exit code %d, %q wanted in:\n%s", code, want, out)
+	electing := []rbacv1.PolicyRule{right(leases.Group, "leases", "get", "create", "update"), right("events.k8s.io", "events", "create", "patch")}
+	for _, row := range []struct {
+		reason string
+		rules  []rbacv1.PolicyRule
+		args   []string
+	}{
+		{"alone, without Events", rules, []string{"--set", "widgets:.events=None"}},
+		{"in an election", slices.Concat(rules, electing), []string{"--leader-elect", "--leader-election-id", "widgets"}},
+	} {
+		ns := testkit.Namespace(t)
+		p := startRun(t, testkit.User(t, "operator", row.rules...), ns, append(row.args, "-n", ns)...)
+		testkit.Apply(t, ns, blueWidget)
+		eventuallyColor(t, ns, "blue")
+		p.interrupt(t)
+		if code := p.wait(t); code != 0 {
+			t.Errorf("%s: exit code %d", row.reason, code)
 		}
-	}
-	if code, out := run(t, "check", "--live", "-c", "testdata/errors/untyped.yaml"); code != 1 ||
-		!strings.Contains(out, "did you mean color?") {
-		t.Errorf("exit code %d\n%s", code, out)
-	}
-	if code, out := run(t, "check", "--live", "-c", "testdata/errors/gadgets.yaml"); code != 0 ||
-		!strings.Contains(out, "the API server has no kind Gadget") {
-		t.Errorf("exit code %d\n%s", code, out)
+		if text := p.text(t); strings.Contains(strings.ToLower(text), "forbidden") {
+			t.Errorf("%s: something was forbidden:\n%s", row.reason, text)
+		}
 	}
 }

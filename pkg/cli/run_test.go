@@ -304,3 +304,24 @@ const (
 	leaseLength   = 20 * time.Second
 	renewDeadline = 15 * time.Second
 )
+
+// TestCheckLive: the API server's schemas type what no file describes.
+func TestCheckLive(t *testing.T) {
+	memory(t)
+	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
+	code, out := run(t, "check", "--live", "-c", operatorFile)
+	for _, want := range []string{"upstream: Widget (tools.example.com/v1): namespaced, status subresource, typed\n",
+		"downstream config: ConfigMap (v1): namespaced, typed\n"} {
+		if code != 0 || !strings.Contains(out, want) {
+			t.Errorf("exit code %d, %q wanted in:\n%s", code, want, out)
+		}
+	}
+	if code, out := run(t, "check", "--live", "-c", "testdata/errors/untyped.yaml"); code != 1 ||
+		!strings.Contains(out, "did you mean color?") {
+		t.Errorf("exit code %d\n%s", code, out)
+	}
+	if code, out := run(t, "check", "--live", "-c", "testdata/errors/gadgets.yaml"); code != 0 ||
+		!strings.Contains(out, "the API server has no kind Gadget") {
+		t.Errorf("exit code %d\n%s", code, out)
+	}
+}
