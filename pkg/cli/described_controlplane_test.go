@@ -16,6 +16,7 @@ import (
 // TestInstallCRDs: the definition of a described kind is applied, the API server enforces what the config says, and the operator works
 // without rights to definitions once it is there.
 func TestInstallCRDs(t *testing.T) {
+	t.Parallel()
 	ns, d := testkit.Namespace(t), describe(t)
 	p := d.start(t, testkit.Config(t), "--install-crds")
 	p.started(t)

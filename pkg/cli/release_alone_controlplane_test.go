@@ -29,6 +29,7 @@ func releasing(verbs ...string) []rbacv1.PolicyRule {
 // TestReleaseScalesDown: release scales the Deployment to 0, waits until the leader has released the Lease, and only then removes
 // finalizers. The Lease is deleted, too.
 func TestReleaseScalesDown(t *testing.T) {
+	t.Parallel()
 	ns, leader := led(t)
 	testkit.Apply(t, ns, theDeployment)
 	r := startWriting(t, testkit.User(t, "uninstaller", releasing("get", "create", "update", "delete")...), releaseIn(ns, "--scale-down", "operator")...)
@@ -55,6 +56,7 @@ func TestReleaseScalesDown(t *testing.T) {
 
 // TestReleaseBeforeAnybodyLed: there is neither Lease nor Deployment, nor one of the kinds; and the Lease is made.
 func TestReleaseBeforeAnybodyLed(t *testing.T) {
+	t.Parallel()
 	ns := testkit.Namespace(t)
 	testkit.Apply(t, ns, strings.Replace(blueWidget, "name: one", "name: one, finalizers: [tools.example.com/cleanup]", 1))
 	r := startWriting(t, testkit.User(t, "uninstaller", releasing("get", "create", "update", "delete")...), releaseIn(ns, "--scale-down", "operator", "-c",

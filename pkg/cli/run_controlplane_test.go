@@ -13,6 +13,7 @@ import (
 )
 
 func TestRunKeepsTheClusterAndStops(t *testing.T) {
+	t.Parallel()
 	ns := testkit.Namespace(t)
 	p := startRun(t, testkit.Config(t), ns)
 	testkit.Apply(t, ns, blueWidget)
