@@ -22,7 +22,8 @@ import (
 // Listen is Serve for commands and processes: the API server listens on a port, which testkit.Kubeconfig names.
 func Listen(t *testing.T, crds ...string) *rest.Config {
 	t.Helper()
-	config := Serve(t, crds...)
+	audit := testkit.NewCounter()
+	config := audit.Wrap(Serve(t, crds...))
 	transport, err := rest.TransportFor(config)
 	if err != nil {
 		t.Fatal(err)
@@ -41,7 +42,7 @@ func Listen(t *testing.T, crds ...string) *rest.Config {
 		server.CloseClientConnections()
 		server.Close()
 	})
-	testkit.Serve(t, &rest.Config{Host: server.URL, QPS: -1})
+	testkit.ServeAudited(t, &rest.Config{Host: server.URL, QPS: -1}, audit)
 	return testkit.Config(t)
 }
 

@@ -16,7 +16,7 @@ import (
 )
 
 // TestListen: a typed client, which sends protobuf, reaches the API server by its kubeconfig and sees at once what is written; subtests
-// have the same API server.
+// have the same API server, and its audit has what the client wrote.
 func TestListen(t *testing.T) {
 	t.Parallel()
 	bubble.Listen(t)
@@ -28,6 +28,7 @@ func TestListen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	config.Impersonate.UserName = "somebody"
 	config.ContentType = runtime.ContentTypeProtobuf
 	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 	client, err := kubernetes.NewForConfig(config)
@@ -56,5 +57,8 @@ func TestListen(t *testing.T) {
 	}
 	if testkit.Find(t, stored, ns, "one") != nil {
 		t.Error("it was not deleted")
+	}
+	if written := testkit.Audit(t, testkit.By("somebody"), testkit.Request.Mutating); len(written) != 2 {
+		t.Errorf("the audit has %+v", written)
 	}
 }

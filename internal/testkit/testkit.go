@@ -181,13 +181,20 @@ func served(t testing.TB) *clients {
 }
 
 // Serve makes the helpers send the requests of this test and its subtests to another API server until it ends. They must not use what
-// only a control plane has, such as users, admission and audit logs.
+// only a control plane has, such as users and admission.
 func Serve(t testing.TB, config *rest.Config) {
+	t.Helper()
+	ServeAudited(t, config, nil)
+}
+
+// ServeAudited is Serve of an API server whose requests the counter has, for Audit.
+func ServeAudited(t testing.TB, config *rest.Config, audit *Counter) {
 	t.Helper()
 	c, err := newClients(config)
 	if err != nil {
 		t.Fatal(err)
 	}
+	c.audit = audit
 	serving.Store(t.Name(), c)
 	t.Cleanup(func() { serving.Delete(t.Name()) })
 }
