@@ -35,7 +35,6 @@ func Listen(t *testing.T, crds ...string) *rest.Config {
 	server := httptest.NewServer(&httputil.ReverseProxy{
 		Rewrite:       func(request *httputil.ProxyRequest) { request.SetURL(target) },
 		Transport:     roundTripper(func(request *http.Request) (*http.Response, error) { return sendJSON(transport, request) }),
-		FlushInterval: -1, // events of watches are sent at once
 		ErrorLog:      log.New(io.Discard, "", 0),
 	})
 	t.Cleanup(func() {

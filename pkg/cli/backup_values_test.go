@@ -84,5 +84,4 @@ events: None
 	if password() != made {
 		t.Error("the password is another one")
 	}
-	testkit.Patch(t, widgets, ns, "one", "test", `{"metadata": {"finalizers": null}}`)
 }

@@ -104,7 +104,6 @@ func TestExport(t *testing.T) {
 			t.Errorf("%s is left", f.Name())
 		}
 	}
-	testkit.Patch(t, widgets, ns, "one", "test", `{"metadata": {"finalizers": null}}`)
 }
 
 // exportToLinks exports to symbolic links: what they name is written, and they stay.

@@ -146,7 +146,4 @@ func TestEveryKeyInEveryCommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect("plan -c operator.yaml", "executing inputs[1].sql.query: SQL logic error: no such table: prices", "!ConfigMap")
-	for _, name := range []string{"one", "red"} {
-		testkit.Patch(t, widgets, ns, name, "test", `{"metadata": {"finalizers": null}}`)
-	}
 }

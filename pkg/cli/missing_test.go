@@ -64,5 +64,4 @@ func TestRunWithoutTheBadOnes(t *testing.T) {
 	if code, out := run(t, "run", "-c", m.dir); code == 0 || !strings.Contains(out, "operator.yaml") {
 		t.Errorf("with bad configs alone it ends with exit code %d:\n%s", code, out)
 	}
-	testkit.Patch(t, widgets, ns, "one", "test", `{"metadata": {"finalizers": null}}`)
 }

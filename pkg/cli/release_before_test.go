@@ -39,11 +39,6 @@ func TestReleaseRemovesFinalizersOfBeforeObjects(t *testing.T) {
 	testkit.Apply(t, other, made("far", ours, ns+"/w/uid"))
 	testkit.Apply(t, other, made("elses", ours, other+"/w/uid"))
 	testkit.Apply(t, ns, made("unlabeled", "", ns+"/w/uid"))
-	defer func() {
-		for name, in := range map[string]string{"near": ns, "far": other, "elses": other, "unlabeled": ns} {
-			testkit.Patch(t, configMaps, in, name, "test", `{"metadata": {"finalizers": null}}`)
-		}
-	}()
 	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
 	code, out := run(t, "release", "-c", conf, "-n", ns)
 	if code != 0 || !strings.Contains(out, "0 upstreams and 2 objects of deletion.before released") {

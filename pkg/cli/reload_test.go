@@ -138,5 +138,4 @@ func TestRunFollowsItsConfigs(t *testing.T) {
 	if code := p.wait(t); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
-	testkit.Patch(t, widgets, ns, "one", "test", `{"metadata": {"finalizers": null}}`)
 }

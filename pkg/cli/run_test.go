@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/corollary-dev/corollary/internal/bubble"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
@@ -324,4 +326,11 @@ func TestCheckLive(t *testing.T) {
 		!strings.Contains(out, "the API server has no kind Gadget") {
 		t.Errorf("exit code %d\n%s", code, out)
 	}
+}
+
+// memory starts an API server in memory for this test alone, with the kind Widget, and returns a namespace.
+func memory(t *testing.T) (ns string) {
+	t.Helper()
+	bubble.Listen(t, "testdata/offline/crd.yaml")
+	return testkit.Namespace(t)
 }

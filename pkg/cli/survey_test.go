@@ -143,9 +143,6 @@ func surveyCase(t *testing.T, c *golden.Case) {
 			t.Errorf("%s was written", after.GetName())
 		}
 	}
-	for _, w := range testkit.List(t, widgets, ns, "") {
-		testkit.Patch(t, widgets, ns, w.GetName(), "test", `{"metadata": {"finalizers": null}}`)
-	}
 }
 
 // TestPlanAsJSON: what docs/cli.md promises of the shape.
