@@ -63,7 +63,8 @@ func TestInstallCRDs(t *testing.T) {
 	if text := fmt.Sprint(columns); !strings.Contains(text, `@.type=="Usable"`) {
 		t.Errorf("no column for the condition: %s", text)
 	}
-	if code, out := run(t, "generate", "rbac", "-c", d.file, "-n", "platform"); code != 0 || strings.Contains(out, "customresourcedefinitions") {
+	code, out := run(t, "generate", "rbac", "-c", d.file, "-n", "platform")
+	if code != 0 || strings.Contains(out, "customresourcedefinitions") {
 		t.Errorf("exit code %d, and rights to definitions:\n%s", code, out)
 	}
 }

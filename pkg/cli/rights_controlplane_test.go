@@ -37,7 +37,8 @@ func TestRightsOfCommands(t *testing.T) {
 		left   int // finalizers of the Widget
 		says   []string
 	}{
-		{"discovery is enough", nil, []string{"check", "--live", "-c", operatorFile}, 0, 2, []string{"Widget (tools.example.com/v1): namespaced"}},
+		{"discovery is enough", nil, []string{"check", "--live", "-c", operatorFile}, 0, 2,
+			[]string{"Widget (tools.example.com/v1): namespaced"}},
 		{"plan watches", []rbacv1.PolicyRule{right(widgets.Group, "widgets", "list")}, []string{"plan", "-c", operatorFile, "-n", ns}, 1, 2,
 			[]string{"is forbidden: grant get, list and watch"}},
 		{"an operator has no rights to definitions", nil, []string{"run", "-c", d.file, "--install-crds", "--metrics-bind-address", "0",
@@ -96,7 +97,8 @@ func TestReleaseScalesDown(t *testing.T) {
 	t.Parallel()
 	ns, leader := led(t)
 	testkit.Apply(t, ns, theDeployment)
-	r := startWriting(t, testkit.User(t, "uninstaller", releasing("get", "create", "update", "delete")...), releaseIn(ns, "--scale-down", "operator")...)
+	r := startWriting(t, testkit.User(t, "uninstaller", releasing("get", "create", "update", "delete")...),
+		releaseIn(ns, "--scale-down", "operator")...)
 	eventuallySays(t, r, "waiting until ")
 	if n, _, _ := unstructured.NestedInt64(testkit.Get(t, deployments, ns, "operator").Object, "spec", "replicas"); n != 0 {
 		t.Errorf("it waits, and there are %d replicas", n)

@@ -34,7 +34,8 @@ func TestRunNeedsNoMoreRights(t *testing.T) {
 		right(widgets.Group, "widgets", "get", "list", "watch", "patch"), right(widgets.Group, "widgets/status", "patch"),
 		right("", "configmaps", "get", "list", "watch", "create", "patch", "delete"),
 	}
-	electing := []rbacv1.PolicyRule{right(leases.Group, "leases", "get", "create", "update"), right("events.k8s.io", "events", "create", "patch")}
+	electing := []rbacv1.PolicyRule{right(leases.Group, "leases", "get", "create", "update"),
+		right("events.k8s.io", "events", "create", "patch")}
 	for _, row := range []struct {
 		reason string
 		rules  []rbacv1.PolicyRule

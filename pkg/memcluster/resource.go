@@ -33,7 +33,8 @@ func builtinResources() map[schema.GroupVersionResource]*resource {
 		if !kinds.ServedByDefault(k.GVK) || notStored.Has(k.GVK.Kind) || k.GVK.Group == "apiregistration.k8s.io" {
 			continue
 		}
-		served[k.GVR] = &resource{Kind: *k, list: k.GVK.Kind + "List", short: shortNames[k.GVR.GroupResource().String()], managers: map[string]*managedfields.FieldManager{}}
+		served[k.GVR] = &resource{Kind: *k, list: k.GVK.Kind + "List", short: shortNames[k.GVR.GroupResource().String()],
+			managers: map[string]*managedfields.FieldManager{}}
 	}
 	return served
 }
@@ -59,7 +60,9 @@ var shortNames = map[string][]string{
 }
 
 // asksForRights reports whether objects are questions of a user for its own rights.
-func (r *resource) asksForRights() bool { return r.isReview() && r.GVK.Kind == "SelfSubjectAccessReview" }
+func (r *resource) asksForRights() bool {
+	return r.isReview() && r.GVK.Kind == "SelfSubjectAccessReview"
+}
 
 // schema returns the kind's OpenAPI schema.
 func (r *resource) schema() (*spec.Schema, error) {
