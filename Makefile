@@ -221,7 +221,7 @@ golden: controlplane ## write the golden files anew; look at the diff before you
 	done
 	$(GO) test -tags controlplane ./charts -run 'Templates' -update
 	$(GO) test -tags controlplane ./pkg/kinds -run 'TestServer' -update
-	$(GO) test -tags controlplane ./pkg/cli -run 'TestSurveyCommands' -update
+	$(GO) test -tags controlplane ./pkg/cli -run 'TestPlanOfDefaults' -update
 
 # What tests run is built once into the user's cache (minutes), and again when the
 # go.mod or go.sum that pins it changes.

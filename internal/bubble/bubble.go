@@ -1,5 +1,6 @@
 // Package bubble runs tests against an API server in memory, in virtual time: a delay of an hour takes no time, a test waits until every
 // goroutine is blocked instead of for a while, and no other test disturbs it. The helpers of testkit work as with a control plane.
+// Listen is for commands and processes: they reach it by a kubeconfig, in real time.
 //
 // A test belongs here if its result does not depend on what only a real API server does: admission, authorization, validation of
 // built-in kinds, conversion by webhooks. The conformance table of memcluster holds the API server in memory to the real one.

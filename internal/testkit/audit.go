@@ -7,10 +7,16 @@ import (
 )
 
 // Audit returns the completed requests since the control plane started, in order; with conditions, only those that match all of
-// them (Agent, for example). It needs WithAudit. Unlike a Counter it has the requests of other processes, but it does not
+// them (Agent, for example). It needs WithAudit or bubble.Listen. Unlike a Counter it has the requests of other processes, but it does not
 // distinguish an apply from another patch.
 func Audit(t testing.TB, conditions ...func(Request) bool) []Request {
 	t.Helper()
+	if c := served(t); c != nil {
+		if c.audit == nil {
+			t.Fatal("the API server in memory is not audited: use bubble.Listen")
+		}
+		return c.audit.Requests(append(conditions, func(r Request) bool { return r.Code != 0 })...)
+	}
 	events, err := plane().ReadAudit()
 	if err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/transport"
 )
 
 // Request is one request to the API server.
@@ -29,7 +30,7 @@ type Request struct {
 	Path, Query string
 	UserAgent   string
 	// User is the user, or the impersonated one; Sender is the user in both cases, and Received when the API server received
-	// the request. Only Audit sets them.
+	// the request. Only Audit sets them; of an API server in memory it knows only impersonated users.
 	User, Sender string
 	Received     time.Time
 	// Sent is when the client sent it. Only a Counter sets it.
@@ -91,6 +92,7 @@ func (c *Counter) Wrap(config *rest.Config) *rest.Config {
 		return roundTripper(func(request *http.Request) (*http.Response, error) {
 			sent := describe(request)
 			sent.Sent = time.Now()
+			sent.Received = sent.Sent // if it counts for Audit
 			c.add(&sent)
 			response, err := next.RoundTrip(request)
 			if err != nil {
@@ -201,6 +203,7 @@ func describe(request *http.Request) Request {
 		Path:      request.URL.Path,
 		Query:     request.URL.RawQuery,
 		UserAgent: request.UserAgent(),
+		User:      request.Header.Get(transport.ImpersonateUserHeader),
 		Apply:     strings.HasPrefix(request.Header.Get("Content-Type"), "application/apply-patch+"),
 		DryRun:    request.URL.Query().Get("dryRun") == "All" || dryDelete(request),
 	}

@@ -33,6 +33,7 @@ type clients struct {
 	dynamic dynamic.Interface
 	typed   client.Client
 	mapper  *restmapper.DeferredDiscoveryRESTMapper
+	audit   *Counter // what Audit returns; may be nil
 }
 
 func newClients(config *rest.Config) (*clients, error) {

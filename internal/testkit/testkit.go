@@ -21,6 +21,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 
@@ -158,25 +159,44 @@ func plane() *controlplane.ControlPlane {
 
 // Config returns a new client configuration with all rights and without a rate limit.
 func Config(t testing.TB) *rest.Config {
-	if c, ok := serving.Load(t); ok {
-		return rest.CopyConfig(c.(*clients).config)
+	if c := served(t); c != nil {
+		return rest.CopyConfig(c.config)
 	}
 	return plane().Config()
 }
 
-// serving are the API servers that Serve set, as *clients by testing.TB.
+// serving are the API servers that Serve set, as *clients by the name of the test.
 var serving sync.Map
 
-// Serve makes the helpers send the requests of this test to another API server until it ends. The test must not use what only a
-// control plane has, such as users, admission and audit logs.
+// served returns the clients of the API server that Serve set for this test, or for the test that it is part of; nil if there is none.
+func served(t testing.TB) *clients {
+	for name, part := t.Name(), true; part; {
+		if c, ok := serving.Load(name); ok {
+			return c.(*clients)
+		}
+		i := strings.LastIndexByte(name, '/')
+		name, part = name[:max(i, 0)], i > 0
+	}
+	return nil
+}
+
+// Serve makes the helpers send the requests of this test and its subtests to another API server until it ends. They must not use what
+// only a control plane has, such as users and admission.
 func Serve(t testing.TB, config *rest.Config) {
+	t.Helper()
+	ServeAudited(t, config, nil)
+}
+
+// ServeAudited is Serve of an API server whose requests the counter has, for Audit.
+func ServeAudited(t testing.TB, config *rest.Config, audit *Counter) {
 	t.Helper()
 	c, err := newClients(config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	serving.Store(t, c)
-	t.Cleanup(func() { serving.Delete(t) })
+	c.audit = audit
+	serving.Store(t.Name(), c)
+	t.Cleanup(func() { serving.Delete(t.Name()) })
 }
 
 // Kubeconfig writes a kubeconfig file for Config and returns its path. The file is removed when the test ends.
@@ -242,8 +262,8 @@ var sharedClients = sync.OnceValues(func() (*clients, error) { return newClients
 // shared returns the clients that the helpers use.
 func shared(t testing.TB) *clients {
 	t.Helper()
-	if c, ok := serving.Load(t); ok {
-		return c.(*clients)
+	if c := served(t); c != nil {
+		return c
 	}
 	c, err := sharedClients()
 	if err != nil {

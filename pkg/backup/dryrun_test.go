@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/corollary-dev/corollary/internal/bubble"
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/backup"
 )
@@ -163,7 +164,7 @@ func TestDryRunReplaces(t *testing.T) {
 // Into a changed schema, a dry run says what the restore does: the API server refuses one object, and drops a field of the others.
 func TestDryRunIntoAnotherSchema(t *testing.T) {
 	t.Parallel()
-	memory(t)
+	bubble.Serve(t)
 	w := &world{t: t, group: testkit.Unique(t) + ".example.com", ns: testkit.Namespace(t)}
 	definition := strings.NewReplacer("group: example.com", "group: "+w.group, "shops.example.com", "shops."+w.group).Replace(shopDefinition)
 	testkit.InstallCRDs(t, definition)

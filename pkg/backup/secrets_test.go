@@ -8,13 +8,14 @@ import (
 	"filippo.io/age"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/corollary-dev/corollary/internal/bubble"
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/backup"
 )
 
 func TestSecrets(t *testing.T) {
 	t.Parallel()
-	memory(t)
+	bubble.Serve(t)
 	ns := testkit.Namespace(t)
 	testkit.Apply(t, ns, "{apiVersion: v1, kind: Secret, metadata: {name: s}, stringData: {password: tell-nobody}}")
 	b := &backup.Backup{Client: testkit.Dynamic(t), Kinds: []backup.Selection{{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Secret"},

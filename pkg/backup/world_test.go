@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -40,18 +39,10 @@ type world struct {
 	ns, other string
 }
 
-// memory starts an API server in memory for this test alone.
-func memory(t *testing.T) {
-	t.Helper()
-	config := bubble.Serve(t)
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return withoutReviews{next} })
-	testkit.Serve(t, config)
-}
-
 // newWorld makes a world on an API server in memory.
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	memory(t)
+	bubble.Serve(t)
 	return worldOn(t)
 }
 

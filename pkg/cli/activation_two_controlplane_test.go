@@ -126,10 +126,3 @@ func TestTwoActivations(t *testing.T) {
 		writes(kept)
 	}
 }
-
-// holderAndToken are what a Lease says of its holder.
-func holderAndToken(t *testing.T, ns string) string {
-	t.Helper()
-	spec, _ := testkit.Get(t, leases, ns, "lock").Object["spec"].(map[string]any)
-	return fmt.Sprintf("%v, token %v", spec["holderIdentity"], spec["leaseTransitions"])
-}

@@ -20,63 +20,6 @@ import (
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
-// How long the Lease of a first leader is good for, where a test waits for its end: short enough for that, and long enough for
-// a busy machine, which may be late to renew, since nobody starts a process again that lost its Lease. The deadline passes
-// before a worker gives up what it has in hand, which it does after 20 s, and takes something else. Whoever follows has more
-// time, and would be too late for any test's patience if it asked for the Lease as often as it renews it.
-const (
-	leaseLength   = 20 * time.Second
-	renewDeadline = 15 * time.Second
-)
-
-// By steadyElection a Lease does not run out while a test has patience: whoever takes it was handed it.
-var (
-	firstElection  = timings(leaseLength, renewDeadline, 500*time.Millisecond)
-	nextElection   = timings(3*patience, 2*patience, 3*patience/2)
-	steadyElection = timings(3*patience, 2*patience, time.Second)
-)
-
-func timings(lease, deadline, retry time.Duration) []string {
-	return []string{"--leader-election-lease-duration", lease.String(), "--leader-election-renew-deadline", deadline.String(),
-		"--leader-election-retry-period", retry.String()}
-}
-
-// member is one of several processes in an election. Everything it does, it does as a user of its own, by which the API
-// server's audit log distinguishes it from the others.
-type member struct {
-	*process
-	user string
-}
-
-// startMember starts a process that campaigns in the namespace, and works for it.
-func startMember(t *testing.T, cfg *rest.Config, ns, name string, args ...string) *member {
-	t.Helper()
-	user := name + "-of-" + ns
-	args = append([]string{"--as", user, "--as-group", "system:masters", "-n", ns, "--leader-elect", "--leader-election-id", "widgets-leader"},
-		args...)
-	return &member{process: startRun(t, cfg, ns, args...), user: user}
-}
-
-func (m *member) signal(t *testing.T, s syscall.Signal) {
-	t.Helper()
-	if err := m.Process.Signal(s); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// wrote lists what the member wrote that the API server began with after a moment, the Lease aside.
-func (m *member) wrote(t *testing.T, after time.Time) []testkit.Request {
-	t.Helper()
-	return testkit.Audit(t, testkit.By(m.user), testkit.Request.Mutating, func(r testkit.Request) bool {
-		return r.Resource != "leases" && r.Received.After(after)
-	})
-}
-
-func eventuallyLeads(t *testing.T, m *member) {
-	t.Helper()
-	eventuallySays(t, m.process, `"msg":"Successfully acquired lease"`)
-}
-
 // pair is a leader, a standby whose caches are warm, and the namespace that they work for.
 type pair struct {
 	ns              string

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
@@ -62,13 +61,6 @@ func TestInitIsAccepted(t *testing.T) {
 		t.Error("the ClusterRole names no owner")
 	}
 }
-
-var (
-	initiated    = schema.GroupVersionResource{Group: "platform.example.com", Version: "v1", Resource: "initiateds"}
-	services     = schema.GroupVersionResource{Version: "v1", Resource: "services"}
-	deployments  = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
-	clusterRoles = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"}
-)
 
 const others = `apiVersion: apps/v1
 kind: Deployment

@@ -13,5 +13,5 @@ func TestMain(m *testing.M) {
 	runAsCommand()
 	runAsHanging()
 	cli.RunAsLogging()
-	testkit.Main(m, testkit.WithCRDs("testdata/offline/crd.yaml"), testkit.WithAudit())
+	testkit.Main(m, testkit.WithCRDs("testdata/offline/crd.yaml"), testkit.WithAudit(), testkit.WithParallel(8))
 }

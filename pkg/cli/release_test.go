@@ -8,6 +8,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
 // stubServer is an API server that serves Widgets, and answers lists and patches as a test wants.
@@ -188,4 +190,9 @@ func TestReleaseRemovesThePreviousFinalizer(t *testing.T) {
 	if code != 0 || !strings.Contains(out, "a: finalizer tools.example.com/cleanup removed") || !strings.Contains(out, "1 upstream released") {
 		t.Errorf("exit code %d\n%s", code, out)
 	}
+}
+
+func finalizersOf(t *testing.T, namespace, name string) int {
+	t.Helper()
+	return len(testkit.Get(t, widgets, namespace, name).GetFinalizers())
 }

@@ -12,7 +12,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 
 	"github.com/corollary-dev/corollary/internal/controlplane"
 	"github.com/corollary-dev/corollary/internal/testkit"
@@ -58,6 +60,37 @@ func TestBuiltinKinds(t *testing.T) {
 	if len(compared) < 5 {
 		t.Errorf("kinds compared: %v", compared)
 	}
+}
+
+// TestShortNames: discovery of both servers has the same short names.
+func TestShortNames(t *testing.T) {
+	real, played := shortNames(t, testkit.Config(t)), shortNames(t, newCluster(t, "default").Config())
+	delete(real, "componentstatuses v1") // not in memory
+	if diff := cmp.Diff(real, played); diff != "" || len(real) == 0 {
+		t.Errorf("(- API server, + memory):\n%s", diff)
+	}
+}
+
+// shortNames returns the short names by resource, group and version.
+func shortNames(t *testing.T, config *rest.Config) map[string][]string {
+	t.Helper()
+	client, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, lists, err := client.ServerGroupsAndResources()
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[string][]string{}
+	for _, list := range lists {
+		for _, r := range list.APIResources {
+			if len(r.ShortNames) > 0 {
+				names[r.Name+" "+list.GroupVersion] = r.ShortNames
+			}
+		}
+	}
+	return names
 }
 
 func compareBuiltin(t *testing.T, kind *kinds.Kind, document *unstructured.Unstructured) {

@@ -40,7 +40,7 @@ func resourcesOf(crd *apiextensionsv1.CustomResourceDefinition) ([]*resource, er
 	for _, k := range served {
 		version := slices.IndexFunc(versions, func(v *kinds.Version) bool { return v.Name == k.GVR.Version })
 		resources = append(resources, &resource{Kind: *k, singular: crd.Spec.Names.Singular, list: crd.Spec.Names.ListKind,
-			custom: versions[version], versions: versions, managers: map[string]*managedfields.FieldManager{}})
+			short: crd.Spec.Names.ShortNames, custom: versions[version], versions: versions, managers: map[string]*managedfields.FieldManager{}})
 	}
 	return resources, nil
 }

@@ -129,8 +129,8 @@ func (c *Cluster) aggregated(core bool) discoveryv2.APIGroupDiscoveryList {
 
 func (r *resource) discovery() discoveryv2.APIResourceDiscovery {
 	kind := &metav1.GroupVersionKind{Group: r.GVK.Group, Version: r.GVK.Version, Kind: r.GVK.Kind}
-	d := discoveryv2.APIResourceDiscovery{Resource: r.GVR.Resource, ResponseKind: kind, SingularResource: r.singularName(), Verbs: verbs,
-		Scope: discoveryv2.ScopeCluster}
+	d := discoveryv2.APIResourceDiscovery{Resource: r.GVR.Resource, ResponseKind: kind, SingularResource: r.singularName(),
+		ShortNames: r.short, Verbs: verbs, Scope: discoveryv2.ScopeCluster}
 	if r.Namespaced {
 		d.Scope = discoveryv2.ScopeNamespace
 	}

@@ -8,7 +8,7 @@
 //
 // Unsupported requests get 501 and a message that begins "the cluster in memory does not support":
 //   - CustomResourceDefinitions with conversion by webhooks or selectableFields
-//   - authentication and authorization: everyone may do everything, and nobody can ask
+//   - authentication and authorization: everyone may do everything, and may ask only for its own rights
 //   - strategic merge patches, deleting collections, subresources other than status, the paths /watch/
 //   - protobuf and CBOR (415, as for any unknown media type)
 //   - selectors of fields other than metadata.name and metadata.namespace of built-in kinds

@@ -349,7 +349,7 @@ func TestRefused(t *testing.T) {
 	applyTo(t, client, configMapsOf, configMap("a", "1"))
 	tests := []struct{ method, path, contentType, body, want string }{
 		{"POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", "", `{"spec": {"conversion": {"strategy": "Webhook"}}}`, "conversion by webhooks"},
-		{"POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", "", "{}", "authorization"},
+		{"POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", "", "{}", "authorization"},
 		{"PATCH", "/api/v1/namespaces/default/configmaps/a", string(types.StrategicMergePatchType), "{}", "strategic merge patches"},
 		{"DELETE", "/api/v1/namespaces/default/configmaps", "", "", "deleting collections"},
 		{"GET", "/apis/apps/v1/namespaces/default/deployments/a/scale", "", "", "the subresource scale"},

@@ -16,6 +16,7 @@ import (
 type resource struct {
 	kinds.Kind
 	singular, list string
+	short          []string         // the short names
 	custom         *kinds.Version   // nil for a built-in kind
 	versions       []*kinds.Version // the versions of a custom kind, served or not
 	redefined      uint64           // the resourceVersion of the last change of a custom kind's definition; 0 if there was none
@@ -32,7 +33,8 @@ func builtinResources() map[schema.GroupVersionResource]*resource {
 		if !kinds.ServedByDefault(k.GVK) || notStored.Has(k.GVK.Kind) || k.GVK.Group == "apiregistration.k8s.io" {
 			continue
 		}
-		served[k.GVR] = &resource{Kind: *k, list: k.GVK.Kind + "List", managers: map[string]*managedfields.FieldManager{}}
+		served[k.GVR] = &resource{Kind: *k, list: k.GVK.Kind + "List", short: shortNames[k.GVR.GroupResource().String()],
+			managers: map[string]*managedfields.FieldManager{}}
 	}
 	return served
 }
@@ -43,6 +45,23 @@ var notStored = sets.New("Binding", "ComponentStatus", "Eviction", "PodStatusRes
 
 func (r *resource) isReview() bool {
 	return r.GVK.Group == "authentication.k8s.io" || r.GVK.Group == "authorization.k8s.io"
+}
+
+// shortNames are the short names of built-in resources, by resource and group; TestShortNames compares them with an API server.
+var shortNames = map[string][]string{
+	"certificatesigningrequests.certificates.k8s.io": {"csr"}, "configmaps": {"cm"}, "cronjobs.batch": {"cj"},
+	"customresourcedefinitions.apiextensions.k8s.io": {"crd", "crds"}, "daemonsets.apps": {"ds"}, "deployments.apps": {"deploy"},
+	"endpoints": {"ep"}, "events": {"ev"}, "events.events.k8s.io": {"ev"}, "horizontalpodautoscalers.autoscaling": {"hpa"},
+	"ingresses.networking.k8s.io": {"ing"}, "ipaddresses.networking.k8s.io": {"ip"}, "limitranges": {"limits"}, "namespaces": {"ns"},
+	"networkpolicies.networking.k8s.io": {"netpol"}, "nodes": {"no"}, "persistentvolumeclaims": {"pvc"}, "persistentvolumes": {"pv"},
+	"poddisruptionbudgets.policy": {"pdb"}, "pods": {"po"}, "priorityclasses.scheduling.k8s.io": {"pc"}, "replicasets.apps": {"rs"},
+	"replicationcontrollers": {"rc"}, "resourcequotas": {"quota"}, "serviceaccounts": {"sa"}, "services": {"svc"},
+	"statefulsets.apps": {"sts"}, "storageclasses.storage.k8s.io": {"sc"}, "volumeattributesclasses.storage.k8s.io": {"vac"},
+}
+
+// asksForRights reports whether objects are questions of a user for its own rights.
+func (r *resource) asksForRights() bool {
+	return r.isReview() && r.GVK.Kind == "SelfSubjectAccessReview"
 }
 
 // schema returns the kind's OpenAPI schema.

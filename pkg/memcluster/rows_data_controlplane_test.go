@@ -26,6 +26,9 @@ func dataRows() []row {
 		types = append(types, step{method: "POST", path: secrets, body: secret})
 	}
 	return []row{
+		{"asking for rights", "an administrator may do everything", []step{
+			{method: "POST", path: "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+				body: `{"spec":{"resourceAttributes":{"verb":"create","resource":"configmaps","namespace":"NS"}}}`}}},
 		{"keys of data", "each key that is not valid has a cause", []step{
 			{method: "POST", path: cm, body: configMapWith("", `{"not a key!":"x","..":"y"}`)},
 			{method: "POST", path: cm, body: `{"metadata":{"name":"x"},"data":{"a":"x"},"binaryData":{"a":"AA=="}}`},

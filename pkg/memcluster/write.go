@@ -32,6 +32,9 @@ func (c *Cluster) create(call *call) (any, int, error) {
 	if u, err = call.updateManagedFields(none, u, o); err != nil {
 		return nil, 0, err
 	}
+	if call.resource.asksForRights() {
+		return u, http.StatusCreated, unstructured.SetNestedField(u.Object, true, "status", "allowed")
+	}
 	call.name = u.GetName()
 	if prefix := u.GetGenerateName(); call.name == "" && prefix != "" {
 		call.name = c.generateName(prefix)

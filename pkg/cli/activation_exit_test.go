@@ -1,8 +1,7 @@
-//go:build controlplane
-
 package cli_test
 
 import (
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -25,7 +24,7 @@ func TestActivationExit(t *testing.T) {
 		{"force", "before the renew deadline had passed; nothing was written after that was seen", true},
 	} {
 		t.Run(test.command, func(t *testing.T) {
-			ns := testkit.Namespace(t)
+			ns := memory(t)
 			times := "leaseDuration: 60s\nrenewDeadline: 40s\nretryPeriod: 500ms\nonLost: Exit\n"
 			dir, user, metrics := activationFile(t, ns, times), "eu-of-"+ns, testkit.FreeAddress(t)
 			p := start(t, testkit.Config(t), "run", "-c", operatorFile, "-c", filepath.Join(dir, "activation.yaml"), "--set",
@@ -61,4 +60,11 @@ func TestActivationExit(t *testing.T) {
 			}
 		})
 	}
+}
+
+// holderAndToken are what a Lease says of its holder.
+func holderAndToken(t *testing.T, ns string) string {
+	t.Helper()
+	spec, _ := testkit.Get(t, leases, ns, "lock").Object["spec"].(map[string]any)
+	return fmt.Sprintf("%v, token %v", spec["holderIdentity"], spec["leaseTransitions"])
 }

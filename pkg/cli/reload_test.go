@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package cli_test
 
 import (
@@ -91,7 +89,8 @@ func answer(t *testing.T, url string) (int, string) {
 // TestRunFollowsItsConfigs as a mounted ConfigMap changes: the template, the shared conventions, for the worse and for the
 // better. Nothing but notices of the files tell of it.
 func TestRunFollowsItsConfigs(t *testing.T) {
-	ns, health := testkit.Namespace(t), testkit.FreeAddress(t)
+	t.Parallel()
+	ns, health := memory(t), testkit.FreeAddress(t)
 	m := &mount{t: t, dir: t.TempDir(), files: map[string]string{"config.tmpl": mountedTemplate, "conventions.yaml": mountedShared}}
 	m.set("operator.yaml", strings.ReplaceAll(mountedConfig, "NS", ns))
 	p := start(t, testkit.Config(t), "run", "-c", m.dir, "--reload-interval", "1h", "-n", ns, "--health-probe-bind-address", health)
@@ -139,5 +138,4 @@ func TestRunFollowsItsConfigs(t *testing.T) {
 	if code := p.wait(t); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
-	testkit.Patch(t, widgets, ns, "one", "test", `{"metadata": {"finalizers": null}}`)
 }

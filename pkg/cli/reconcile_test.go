@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package cli_test
 
 import (
@@ -28,8 +26,8 @@ func withReconcile(t *testing.T) string {
 
 // TestReconcileRequests a reconcile by any name of a kind, with another value each time.
 func TestReconcileRequests(t *testing.T) {
+	ns, config := memory(t), withReconcile(t)
 	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
-	ns, config := testkit.Namespace(t), withReconcile(t)
 	testkit.Apply(t, ns, blueWidget)
 	last := ""
 	for _, args := range [][]string{{"widget", "one"}, {"widgets/one"}, {"Widget", "one"}, {"widgets.tools.example.com", "one"},
@@ -45,8 +43,8 @@ func TestReconcileRequests(t *testing.T) {
 
 // TestReconcileRefuses what cannot be asked for, and says what can.
 func TestReconcileRefuses(t *testing.T) {
+	ns, config := memory(t), withReconcile(t)
 	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
-	ns, config := testkit.Namespace(t), withReconcile(t)
 	for _, c := range []struct {
 		reason string
 		args   []string

@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package cli_test
 
 import (
@@ -83,7 +81,7 @@ func probes(t *testing.T, dir string, wanted int, texts ...string) {
 // TestActivationProbe: times that do not fit make the command fail, and a lock that does not exist yet is measured, too.
 func TestActivationProbe(t *testing.T) {
 	t.Parallel()
-	dir := activationFile(t, testkit.Namespace(t), "leaseDuration: 2s\nrenewDeadline: 1s\nretryPeriod: 800ms\n")
+	dir := activationFile(t, memory(t), "leaseDuration: 2s\nrenewDeadline: 1s\nretryPeriod: 800ms\n")
 	probes(t, dir, 1, "Writes       3: median ", "Problem      no renewal may fail: renewDeadline 1s leaves ",
 		"Error: the times of activation global do not fit the lock")
 }
@@ -91,7 +89,7 @@ func TestActivationProbe(t *testing.T) {
 // TestActivationCommands: who is active, handing over, and taking the lock away.
 func TestActivationCommands(t *testing.T) {
 	t.Parallel()
-	ns := testkit.Namespace(t)
+	ns := memory(t)
 	dir := activationFile(t, ns, "leaseDuration: 60s\nrenewDeadline: 40s\nretryPeriod: 500ms\n")
 	shows := func(want string) {
 		t.Helper()
@@ -139,7 +137,7 @@ func TestActivationCommands(t *testing.T) {
 // TestSameIdentity: of two clusters with one identity one is active, and the other says what is wrong.
 func TestSameIdentity(t *testing.T) {
 	t.Parallel()
-	dir := activationFile(t, testkit.Namespace(t), "leaseDuration: 10s\nrenewDeadline: 8s\nretryPeriod: 100ms\n")
+	dir := activationFile(t, memory(t), "leaseDuration: 10s\nrenewDeadline: 8s\nretryPeriod: 100ms\n")
 	first, _ := takePart(t, dir, "eu", logr.Discard())
 	eventuallyActive(t, first)
 	lines := make(chan string, 100)
@@ -166,7 +164,7 @@ func TestSameIdentity(t *testing.T) {
 // TestActivationNobodyTakesOver: the commands wait no longer than they may, and say who holds the lock by then.
 func TestActivationNobodyTakesOver(t *testing.T) {
 	t.Parallel()
-	ns := testkit.Namespace(t)
+	ns := memory(t)
 	dir := activationFile(t, ns, "leaseDuration: 60s\nrenewDeadline: 40s\nretryPeriod: 500ms\n")
 	lease := func(spec string) {
 		t.Helper()

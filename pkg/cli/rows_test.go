@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package cli_test
 
 import (
@@ -36,8 +34,8 @@ guard: {confirm: {namespace: NS, configMap: confirmations, key: rows}}
 // TestPlanAndBackupOfRows: plan says that nothing is deleted yet where an answer of the database is in doubt, and fails where there
 // is none. A backup has what follows from rows.
 func TestPlanAndBackupOfRows(t *testing.T) {
+	ns := memory(t)
 	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
-	ns := testkit.Namespace(t)
 	t.Chdir(t.TempDir())
 	if err := os.WriteFile("operator.yaml", []byte(strings.ReplaceAll(rowsOperator, "NS", ns)), 0o600); err != nil {
 		t.Fatal(err)
@@ -87,8 +85,8 @@ func TestPlanAndBackupOfRows(t *testing.T) {
 
 // TestWhyRow: why takes any key as the database has it, and the name that get shows.
 func TestWhyRow(t *testing.T) {
+	ns := memory(t)
 	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
-	ns := testkit.Namespace(t)
 	t.Chdir(t.TempDir())
 	if err := os.WriteFile("operator.yaml", []byte(strings.ReplaceAll(rowsOperator, "NS", ns)), 0o600); err != nil {
 		t.Fatal(err)

@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package cli_test
 
 import (
@@ -43,7 +41,7 @@ func backedUp(t *testing.T, ns, other, conventions string) string {
 // TestBackupAndRestore: what follows from the upstreams is written and nothing else, Secrets only when asked for, and all comes back with
 // the owner's new uid.
 func TestBackupAndRestore(t *testing.T) {
-	ns, other := testkit.Namespace(t), testkit.Namespace(t)
+	ns, other := memory(t), testkit.Namespace(t)
 	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
 	file := backedUp(t, ns, other, "  pause: {annotation: example.com/paused}\n")
 	dir := t.TempDir()
@@ -119,7 +117,7 @@ func TestBackupAndRestore(t *testing.T) {
 
 // TestRestoreNeedsAPause: beside an operator that cannot be paused nothing is restored, unless someone says that it does not run.
 func TestRestoreNeedsAPause(t *testing.T) {
-	ns, other := testkit.Namespace(t), testkit.Namespace(t)
+	ns, other := memory(t), testkit.Namespace(t)
 	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
 	file, path := backedUp(t, ns, other, ""), t.TempDir()+"/backup"
 	if code, out := run(t, "backup", "-c", file, "-o", path); code != 0 {

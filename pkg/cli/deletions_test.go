@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package cli_test
 
 import (
@@ -13,7 +11,8 @@ import (
 // TestRunOnlyDeletes: with no config but a broken one, upstreams that are being deleted are cleaned up after, readiness says
 // that nothing else is done, and the fixed file is put to work.
 func TestRunOnlyDeletes(t *testing.T) {
-	ns, health := testkit.Namespace(t), testkit.FreeAddress(t)
+	t.Parallel()
+	ns, health := memory(t), testkit.FreeAddress(t)
 	m := &mount{t: t, dir: t.TempDir(), files: map[string]string{"config.tmpl": mountedTemplate, "conventions.yaml": mountedShared}}
 	good := strings.ReplaceAll(mountedConfig, "NS", ns)
 	m.set("operator.yaml", good)

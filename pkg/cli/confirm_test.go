@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package cli_test
 
 import (
@@ -10,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
@@ -19,7 +16,8 @@ import (
 // TestConfirmContinuesARollout: the next process, with another config, is not ready while its change waits, while the previous
 // process is still the leader. After a confirmation it is ready and takes over.
 func TestConfirmContinuesARollout(t *testing.T) {
-	ns, health := testkit.Namespace(t), testkit.FreeAddress(t)
+	ns, health := memory(t), testkit.FreeAddress(t)
+	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
 	guarded := []string{"-c", operatorFile, "--set", "widgets:.watch.namespaces=[" + ns + "]",
 		"--set", "widgets:.guard={maxChanged: 20%, minimum: 1, confirm: {namespace: " + ns + ", configMap: confirmations, key: widgets}}"}
 	changed := slices.Concat(guarded, []string{
@@ -38,14 +36,7 @@ func TestConfirmContinuesARollout(t *testing.T) {
 		return n == 4, fmt.Sprintf("there are %d", n)
 	})
 
-	cfg := testkit.User(t, "second", // what is needed beside the config's own rights
-		rbacv1.PolicyRule{APIGroups: []string{widgets.Group}, Resources: []string{"widgets", "widgets/status"},
-			Verbs: []string{"get", "list", "watch", "patch"}},
-		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch", "create", "patch",
-			"delete"}},
-		rbacv1.PolicyRule{APIGroups: []string{"events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
-		rbacv1.PolicyRule{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get", "create", "update"}})
-	second := start(t, cfg, slices.Concat([]string{"run", "--health-probe-bind-address", health}, running, changed)...)
+	second := start(t, testkit.Config(t), slices.Concat([]string{"run", "--health-probe-bind-address", health}, running, changed)...)
 	testkit.Eventually(t, patience, func() (bool, string) {
 		_, text := answer(t, "http://"+health+"/readyz/operators")
 		return strings.Contains(text, "GuardWaiting: 4 of 4 existing downstreams would be changed or deleted"), text
@@ -54,8 +45,6 @@ func TestConfirmContinuesARollout(t *testing.T) {
 		t.Errorf("/readyz answers %d: %s", code, text)
 	}
 
-	t.Setenv("KUBECONFIG", testkit.KubeconfigFor(t, testkit.User(t, "confirmer",
-		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"create", "patch"}})))
 	testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: confirmations}, data: {other: kept}}")
 	_, text := answer(t, "http://"+health+"/readyz/operators")
 	digest := regexp.MustCompile("--digest ([0-9a-f]{32})").FindStringSubmatch(text)
@@ -64,7 +53,7 @@ func TestConfirmContinuesARollout(t *testing.T) {
 	}
 	planned := func(says string) {
 		t.Helper()
-		args := append([]string{"plan", "--kubeconfig", testkit.Kubeconfig(t)}, changed...)
+		args := append([]string{"plan"}, changed...)
 		if code, out := run(t, args...); code != 2 || !strings.Contains(out, says) {
 			t.Errorf("plan: exit code %d, want 2 and %q\n%s", code, says, out)
 		}

@@ -1,0 +1,350 @@
+package cli_test
+
+import (
+	"database/sql"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/corollary-dev/corollary/internal/testkit"
+)
+
+// exported asks an export.
+func exported(t *testing.T, file, query string) string {
+	t.Helper()
+	db, err := sql.Open("sqlite", file+"?_pragma=busy_timeout(10000)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	var text sql.NullString
+	if err := db.QueryRow(query).Scan(&text); err != nil {
+		t.Fatal(query, err)
+	}
+	return text.String
+}
+
+// An export has every upstream with its downstreams and conditions. With -w it follows them; a file that is something else stays.
+func TestExport(t *testing.T) {
+	ns := memory(t)
+	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
+	t.Chdir(t.TempDir())
+	conf := strings.ReplaceAll(strings.Replace(everyKey, "  - {name: price, sql: {sqlite: {path: prices.db}, "+
+		"query: \"SELECT color, price FROM prices\", key: color}, objectName: self.spec.color}\n", "", 1), "NS", ns)
+	conf = strings.Replace(conf, "        price: \"{{ (input \"price\").row.price }}\"\n", "", 1)
+	if err := os.WriteFile("operator.yaml", []byte(conf), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Apply(t, ns, "{apiVersion: v1, kind: ServiceAccount, metadata: {name: builder}}")
+	hostile := `it's "blue"; DROP TABLE upstreams; --`
+	testkit.Apply(t, ns, "{apiVersion: tools.example.com/v1, kind: Widget, metadata: {name: one, labels: {a: b}}, spec: {color: blue}}")
+	runUntilIdle(t, ns, "operator.yaml")
+	testkit.Apply(t, ns, "{apiVersion: tools.example.com/v1, kind: Widget, metadata: {name: red}, spec: {color: red}}")
+	if code, out := run(t, "export", "-c", "operator.yaml", "--sqlite", "state.db"); code != 0 {
+		t.Fatal(out)
+	}
+	for query, want := range map[string]string{
+		"SELECT group_concat(name || labels || object) FROM upstreams":                                                `one{"a":"b"}{"spec":{"color":"blue","size":3}}`,
+		"SELECT count(*) || '/' || min(state) || '/' || max(state) FROM downstreams":                                  "5/InSync/InSync",
+		"SELECT group_concat(type || status) FROM conditions":                                                         "ReadyTrue",
+		"SELECT count(*) FROM downstreams WHERE kind = 'Secret' AND reason || name LIKE '%password%'":                 "0",
+		"SELECT count(*) FROM exports WHERE operator = 'every'":                                                       "1",
+		"SELECT count(*) FROM upstreams u JOIN downstreams d ON d.upstream_name = u.name AND d.operator = u.operator": "5",
+	} {
+		if got := exported(t, "state.db", query); got != want {
+			t.Errorf("%s: %s", query, got)
+		}
+	}
+	if err := os.Chmod("state.db", 0o640); err != nil { // for whoever reads it
+		t.Fatal(err)
+	}
+	p := startWriting(t, testkit.Config(t), "export", "-c", "operator.yaml", "--sqlite", "state.db", "-w")
+	testkit.Patch(t, widgets, ns, "one", "test", `{"metadata": {"labels": {"a": "c"}}}`)
+	follow := func(query, want string) {
+		t.Helper()
+		testkit.Eventually(t, patience, func() (bool, string) {
+			got := exported(t, "state.db", query)
+			return got == want, got
+		})
+	}
+	follow("SELECT group_concat(labels) FROM upstreams", `{"a":"c"}`)
+	configMaps := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	testkit.Delete(t, configMaps, ns, "one-a")
+	follow("SELECT group_concat(state) FROM downstreams WHERE name = 'one-a'", "Create")
+	if info, err := os.Stat("state.db"); err != nil || info.Mode().Perm() != 0o640 {
+		t.Errorf("the file has another mode: %v, %v", info, err)
+	}
+	p.interrupt(t)
+	if code := p.wait(t); code != 0 {
+		t.Errorf("export -w ended with %d: %s", code, p.text(t))
+	}
+	if err := os.WriteFile("other.db", []byte(hostile), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mkfifo("pipe.db", 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{"other.db", "pipe.db", "."} {
+		if code, out := run(t, "export", "-c", "operator.yaml", "--sqlite", file); code == 0 || !strings.Contains(out, "is not an export") {
+			t.Errorf("%s is something else: %d: %s", file, code, out)
+		}
+	}
+	if text, _ := os.ReadFile("other.db"); string(text) != hostile {
+		t.Errorf("the file became %s", text)
+	}
+	exportToLinks(t)
+	files, _ := os.ReadDir(".")
+	for _, f := range files {
+		if strings.HasPrefix(f.Name(), ".") {
+			t.Errorf("%s is left", f.Name())
+		}
+	}
+}
+
+// exportToLinks exports to symbolic links: what they name is written, and they stay.
+func exportToLinks(t *testing.T) {
+	t.Helper()
+	for _, err := range []error{
+		os.Mkdir("real", 0o700), os.Mkdir("links", 0o700), os.Symlink("links", "other"), os.Symlink("../real/first.db", "links/first.db"),
+		os.Symlink("other/first.db", "chain.db"), os.Symlink("loop.db", "loop.db"),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, row := range []struct{ reason, link string }{
+		{"it names a file that does not exist", "links/first.db"},
+		{"it names an export", "links/first.db"},
+		{"it names a link, in a linked directory", "chain.db"},
+	} {
+		_ = os.Remove("old.db")
+		_ = os.Rename("real/first.db", "old.db")
+		if strings.Contains(row.reason, "an export") {
+			_ = os.Rename("old.db", "real/first.db")
+		}
+		if code, out := run(t, "export", "-c", "operator.yaml", "--sqlite", row.link); code != 0 {
+			t.Errorf("%s: exit code %d: %s", row.reason, code, out)
+		}
+		link, err := os.Lstat(row.link)
+		if err != nil || link.Mode()&os.ModeSymlink == 0 {
+			t.Errorf("%s: the link became a file (%v)", row.reason, err)
+		}
+		if got := exported(t, "real/first.db", "SELECT count(*) FROM exports"); got != "1" {
+			t.Errorf("%s: there are %s exports", row.reason, got)
+		}
+	}
+	if code, out := run(t, "export", "-c", "operator.yaml", "--sqlite", "loop.db"); code == 0 {
+		t.Errorf("a link to itself: exit code %d: %s", code, out)
+	}
+}
+
+// exportedThings makes a ConfigMap of each of a few rows, in an empty directory with operator.yaml and apps.db.
+func exportedThings(t *testing.T, rows int) (exec func(statement string)) {
+	t.Helper()
+	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
+	ns := testkit.Namespace(t)
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("operator.yaml", []byte(strings.ReplaceAll(rowsOperator, "NS", ns)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	db, err := sql.Open("sqlite", "apps.db?_pragma=busy_timeout(10000)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	exec = func(statement string) {
+		t.Helper()
+		if _, err := db.Exec(statement); err != nil {
+			t.Fatal(statement, err)
+		}
+	}
+	exec("CREATE TABLE apps (id INTEGER PRIMARY KEY, name TEXT, extra TEXT)")
+	exec(fmt.Sprintf("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i < %d) "+
+		"INSERT INTO apps SELECT i, 'app-' || i, 'one' FROM n", rows))
+	if err := replaceIn("operator.yaml", "SELECT id, name FROM", "SELECT * FROM"); err != nil {
+		t.Fatal(err)
+	}
+	return exec
+}
+
+func replaceIn(file, from, to string) error {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, []byte(strings.ReplaceAll(string(data), from, to)), 0o600)
+}
+
+// whole fails if an export is damaged, or has not so many upstreams and downstreams.
+func whole(t *testing.T, file string, rows int) {
+	t.Helper()
+	if got := exported(t, file, "PRAGMA integrity_check"); got != "ok" {
+		t.Errorf("%s is damaged: %s", file, got)
+	}
+	want := fmt.Sprintf("%d/%d", rows, rows)
+	if got := exported(t, file, "SELECT (SELECT count(*) FROM upstreams) || '/' || (SELECT count(*) FROM downstreams)"); got != want {
+		t.Errorf("%s has %s upstreams and downstreams, want %s", file, got, want)
+	}
+}
+
+const exportCommand = "export -c operator.yaml --sqlite state.db"
+
+// What a killed process has left of an export is recovered, and never becomes part of a new one.
+func TestExportAfterACrash(t *testing.T) {
+	memory(t)
+	const rows = 9
+	exportedThings(t, rows)
+	export := func(t *testing.T) {
+		t.Helper()
+		if code, out := run(t, strings.Fields(exportCommand)...); code != 0 {
+			t.Fatalf("it exits with %d: %s", code, out)
+		}
+	}
+	for _, mode := range []string{"DELETE", "WAL"} {
+		for _, lost := range []bool{false, true} {
+			t.Run(fmt.Sprint(mode, lost), func(t *testing.T) {
+				for _, suffix := range []string{"", "-journal", "-wal", "-shm"} {
+					_ = os.Remove("state.db" + suffix)
+				}
+				export(t)
+				killedWriter(t, "state.db", mode)
+				if lost { // the advice to remove the file was followed
+					if err := os.Remove("state.db"); err != nil {
+						t.Fatal(err)
+					}
+				}
+				export(t)
+				whole(t, "state.db", rows)
+				if left, _ := filepath.Glob("state.db-*"); len(left) > 0 {
+					t.Errorf("%v are left", left)
+				}
+			})
+		}
+	}
+}
+
+// killedWriter leaves a file as a process does that is killed in a transaction, or after one in WAL mode.
+func killedWriter(t *testing.T, file, mode string) {
+	t.Helper()
+	db, err := sql.Open("sqlite", file+"?_pragma=journal_mode("+mode+")&_pragma=cache_size(1)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	db.SetMaxOpenConns(1)
+	statements := []string{"CREATE TABLE big (n INTEGER, t TEXT)", "CREATE INDEX mine ON downstreams (reason)", "BEGIN",
+		"UPDATE downstreams SET reason = hex(zeroblob(3000)), state = 'Lost'", "DELETE FROM upstreams",
+		"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i < 300) INSERT INTO big SELECT i, hex(zeroblob(900)) FROM n"}
+	if mode == "WAL" {
+		statements = append(statements, "COMMIT", "BEGIN", "DELETE FROM conditions", "UPDATE big SET t = hex(zeroblob(901))")
+	}
+	for _, s := range statements {
+		if _, err := db.Exec(s); err != nil {
+			t.Fatal(s, err)
+		}
+	}
+	state := map[string][]byte{}
+	for _, suffix := range []string{"", "-journal", "-wal", "-shm"} {
+		if data, err := os.ReadFile(file + suffix); err == nil {
+			state[suffix] = data
+		}
+	}
+	if len(state["-journal"])+len(state["-wal"]) == 0 {
+		t.Fatal("nothing is in a journal")
+	}
+	_ = db.Close()
+	for _, suffix := range []string{"", "-journal", "-wal", "-shm"} {
+		_ = os.Remove(file + suffix)
+		if data, ok := state[suffix]; ok {
+			if err := os.WriteFile(file+suffix, data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// With -w, readers and writers do not hold each other up, and a database that fails for a while is waited for.
+func TestExportGoesOn(t *testing.T) {
+	memory(t)
+	exec := exportedThings(t, 3)
+	if code, out := run(t, strings.Fields(exportCommand)...); code != 0 {
+		t.Fatal(out)
+	}
+	db, err := sql.Open("sqlite", "state.db")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	const extra = "SELECT group_concat(DISTINCT object ->> '$.row.extra') FROM upstreams"
+	reader := func() (tx *sql.Tx, read func() string) {
+		tx, err := db.Begin()
+		if err != nil {
+			t.Fatal(err)
+		}
+		read = func() (text string) {
+			if err := tx.QueryRow(extra).Scan(&text); err != nil {
+				t.Error(err)
+			}
+			return text
+		}
+		read() // which begins it
+		return tx, read
+	}
+	first, _ := reader() // of a file without WAL: the export has to wait for it
+	p := startWriting(t, testkit.Config(t), strings.Fields(exportCommand+" -w")...)
+	says := func(want string) {
+		t.Helper()
+		testkit.Eventually(t, patience, func() (bool, string) {
+			out := p.text(t)
+			return strings.Contains(out, want), out
+		})
+	}
+	says("note: state.db is locked by another process, a reader with an open transaction for example: waiting")
+	_ = first.Rollback()
+	follow := func(want string) {
+		t.Helper()
+		testkit.Eventually(t, patience, func() (bool, string) {
+			got := exported(t, "state.db", extra)
+			return got == want, got + ": " + p.text(t)
+		})
+	}
+	mode := func() (bool, string) {
+		got := exported(t, "state.db", "PRAGMA journal_mode")
+		return got == "wal", got
+	}
+	testkit.Eventually(t, patience, mode)
+	exec("UPDATE apps SET extra = 'two'")
+	follow("two")
+	second, read := reader()
+	exec("UPDATE apps SET extra = 'three'")
+	follow("three")
+	if got := read(); got != "two" {
+		t.Errorf("a transaction that began before reads %s", got)
+	}
+	_ = second.Rollback()
+	exec("ALTER TABLE apps RENAME TO gone")
+	says("no such table: apps")
+	follow("three")
+	exec("ALTER TABLE gone RENAME TO apps")
+	says("the rows are read again")
+	exec("UPDATE apps SET extra = 'four'")
+	follow("four")
+	_ = db.Close()
+	if code, out := run(t, strings.Fields(exportCommand)...); code != 0 { // which leaves the file without WAL
+		t.Errorf("a second export exits with %d: %s", code, out)
+	}
+	exec("UPDATE apps SET extra = 'five'")
+	follow("five")
+	p.interrupt(t)
+	if code := p.wait(t); code != 0 {
+		t.Errorf("it ends with %d", code)
+	}
+	if got := exported(t, "state.db", "PRAGMA journal_mode"); got != "delete" {
+		t.Errorf("the file is left in the mode %s", got)
+	}
+	whole(t, "state.db", 3)
+}
