@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/dynamic"
@@ -18,6 +19,7 @@ type releaseOptions struct {
 	configs    configFlags
 	connection connection
 	dryRun     bool
+	skipBefore bool
 	alone      alone
 }
 
@@ -30,6 +32,8 @@ func newRelease(streams IO) *cobra.Command {
 upstreams can be deleted when no operator is running to clean up. Downstreams stay as
 they are: those with an owner reference are still deleted with their upstream, the
 others are left behind. The finalizer is also removed from deletion.before objects.
+If upstreams are being deleted and the config has deletion.before, nothing is done:
+they would be gone before that. Wait until they are gone, or give --skip-before.
 
 "corollary run" would add the finalizer again. Stop it first; or, if it runs with
 leader election, name its Lease with --leader-election-id: release waits for the
@@ -65,6 +69,7 @@ and exits with code 1.`,
 	}
 	o.configs.bind(cmd)
 	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "Only print what would be done")
+	cmd.Flags().BoolVar(&o.skipBefore, "skip-before", false, "Release also upstreams that are being deleted and wait for deletion.before")
 	o.alone.bind(cmd.Flags())
 	o.connection.bind(cmd, "Release upstreams in this namespace only; by default in all that the config watches")
 	return cmd
@@ -89,11 +94,14 @@ func (o *releaseOptions) run(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("preparing the client: %w", err)
 		}
-		r := &releaser{client: client, kinds: cluster, out: o.streams.Out, dryRun: o.dryRun, mayWrite: mayWrite, here: o.alone.deployment != ""}
+		r := &releaser{client: client, kinds: cluster, out: o.streams.Out, dryRun: o.dryRun, mayWrite: mayWrite, here: o.alone.deployment != "", skipsBefore: o.skipBefore}
 		return o.all(ctx, r, files, failed)
 	}
 	if o.dryRun {
 		return work(ctx, cfg, nil)
+	}
+	if err := o.awaitBefore(ctx, cfg, cluster, files); err != nil {
+		return err
 	}
 	if o.alone.namespace == "" {
 		own := o.connection // -n is about upstreams
@@ -104,6 +112,24 @@ func (o *releaseOptions) run(ctx context.Context) error {
 	}
 	o.streams.silence()
 	return o.alone.during(ctx, cfg, o.streams.Out, work)
+}
+
+// awaitBefore returns an error if a deletion would lose its deletion.before. Until then, the operator is needed.
+func (o *releaseOptions) awaitBefore(ctx context.Context, cfg *rest.Config, cluster kinds.Source, files []*config.File) error {
+	client, err := dynamic.NewForConfig(cfg)
+	if err != nil {
+		return fmt.Errorf("preparing the client: %w", err)
+	}
+	r := &releaser{client: client, kinds: cluster, out: io.Discard, dryRun: true, here: true, skipsBefore: o.skipBefore}
+	for _, f := range files {
+		if !hasBefore(f) {
+			continue
+		}
+		if err := r.operator(ctx, f, o.connection.overrides.Context.Namespace); errors.Is(err, errBeforeToCome) {
+			return fmt.Errorf("nothing is released: operator %s: %w", f.Metadata.Name, err)
+		}
+	}
+	return nil // what else fails, the work reports
 }
 
 // all releases the upstreams of every operator, and reports what failed of it beside what failed before.

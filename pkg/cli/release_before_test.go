@@ -55,3 +55,37 @@ func TestReleaseRemovesFinalizersOfBeforeObjects(t *testing.T) {
 		}
 	}
 }
+
+// TestReleaseWaitsForBefore: an upstream that is being deleted is not released before its deletion.before is done, and neither is any other.
+func TestReleaseWaitsForBefore(t *testing.T) {
+	memory(t)
+	conf := filepath.Join(t.TempDir(), "operator.yaml")
+	text, err := os.ReadFile("testdata/offline/operator.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(conf, append(text, "deletion: {before: {apiVersion: v1, kind: ConfigMap, template: 'metadata: {name: x}', doneWhen: 'true'}}\n"...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	widgets := schema.GroupVersionResource{Group: "tools.example.com", Version: "v1", Resource: "widgets"}
+	ns := testkit.Namespace(t)
+	for _, name := range []string{"goes", "stays"} {
+		testkit.Apply(t, ns, "{apiVersion: tools.example.com/v1, kind: Widget, metadata: {name: "+name+", finalizers: [tools.example.com/cleanup]}}")
+	}
+	testkit.Delete(t, widgets, ns, "goes")
+	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
+	for _, args := range [][]string{nil, {"--dry-run"}} {
+		code, out := run(t, append([]string{"release", "-c", conf}, args...)...)
+		if code != 1 || !strings.Contains(out, "Widget "+ns+"/goes: it is being deleted, and would be gone before deletion.before is done") {
+			t.Errorf("%v: exit code %d\n%s", args, code, out)
+		}
+		for _, name := range []string{"goes", "stays"} {
+			if len(testkit.Get(t, widgets, ns, name).GetFinalizers()) != 1 {
+				t.Errorf("%v: %s is released", args, name)
+			}
+		}
+	}
+	if code, out := run(t, "release", "-c", conf, "--skip-before"); code != 0 || testkit.Find(t, widgets, ns, "goes") != nil {
+		t.Errorf("with --skip-before: exit code %d\n%s", code, out)
+	}
+}

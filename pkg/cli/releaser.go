@@ -37,9 +37,11 @@ type releaser struct {
 	mayWrite func(context.Context) bool
 	// here is true if the configs are known to be this cluster's: then a kind that is not served has no objects, and
 	// is not a sign of a mistake.
-	here   bool
-	done   int // upstreams that no longer bear the finalizer, or would not
-	before int // objects of deletion.before of which the same is true
+	here bool
+	// skipsBefore releases also what is being deleted and has its deletion.before still to come.
+	skipsBefore bool
+	done        int // upstreams that no longer bear the finalizer, or would not
+	before      int // objects of deletion.before of which the same is true
 }
 
 // operator releases the upstreams of one config, in one namespace where it is given. It needs only watch and
@@ -71,11 +73,27 @@ func (r *releaser) operator(ctx context.Context, f *config.File, namespace strin
 	}
 	one := &release{releaser: r, gvr: kind.GVR, finalizers: finalizers, client: client, count: &r.done}
 	var errs []error
+	if hasBefore(f) && !r.skipsBefore {
+		one.of = func(u *unstructured.Unstructured) bool {
+			if u.GetDeletionTimestamp() == nil {
+				return true
+			}
+			errs = append(errs, fmt.Errorf("%s %s: %w", kind.GVK.Kind, strings.TrimPrefix(u.GetNamespace()+"/"+u.GetName(), "/"), errBeforeToCome))
+			return false
+		}
+	}
 	for _, ns := range namespaces {
 		errs = append(errs, one.namespace(ctx, ns))
 	}
+	if err := errors.Join(errs...); errors.Is(err, errBeforeToCome) {
+		return err
+	}
 	return errors.Join(append(errs, r.beforeObjects(ctx, f, client, namespace))...)
 }
+
+// errBeforeToCome is why an upstream is not released that is being deleted.
+var errBeforeToCome = errors.New("it is being deleted, and would be gone before deletion.before is done: have the operator run until it is gone, " +
+	"or give --skip-before")
 
 // release is the work on one operator's upstreams, or on what it made before deletions.
 type release struct {

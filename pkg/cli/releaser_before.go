@@ -19,10 +19,10 @@ import (
 // beforeObjects takes the finalizer off the objects of deletion.before, which have it too: what was made for an upstream in
 // namespace, where it is given.
 func (r *releaser) beforeObjects(ctx context.Context, f *config.File, client *apply.Client, namespace string) error {
-	b := f.Deletion.Before
-	if b == nil || b.Kind == "" {
+	if !hasBefore(f) {
 		return nil
 	}
+	b := f.Deletion.Before
 	kind, err := r.kinds.Kind(schema.FromAPIVersionAndKind(b.APIVersion, b.Kind))
 	if kinds.IsNotDefined(err) {
 		return nil
@@ -41,6 +41,8 @@ func (r *releaser) beforeObjects(ctx context.Context, f *config.File, client *ap
 	}
 	return errors.Join(errs...)
 }
+
+func hasBefore(f *config.File) bool { return f.Deletion.Before != nil && f.Deletion.Before.Kind != "" }
 
 // beforeNamespaces is where such objects may stand.
 func beforeNamespaces(f *config.File, kind *kinds.Kind, namespace string) []string {
