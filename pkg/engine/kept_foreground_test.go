@@ -24,7 +24,9 @@ func TestKeptInForeground(t *testing.T) {
 		{name: "nothing in the way"},
 		{name: "paused", patch: `{"metadata":{"annotations":{"NAME.example.com/paused":"true"}}}`},
 		{name: "invalid", spec: `{data: {bad: "yes"}}`},
-		{name: "cannot be rendered", config: func(conf string) string { return strings.Replace(conf, "data: {{ .spec.data }}", `data: {key: "{{ fail "no" }}"}`, 1) }},
+		{name: "cannot be rendered", config: func(conf string) string {
+			return strings.Replace(conf, "data: {{ .spec.data }}", `data: {key: "{{ fail "no" }}"}`, 1)
+		}},
 		{name: "an input is missing", config: func(conf string) string {
 			return conf + "inputs: [{name: settings, apiVersion: v1, kind: ConfigMap, objectName: '\"missing\"'}]\n"
 		}},

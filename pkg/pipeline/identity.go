@@ -32,6 +32,31 @@ func (p *Pipeline) Recorded(upstream *unstructured.Unstructured) []status.Record
 	})
 }
 
+// SiblingAt names the downstream for which the status records an object that stands at the place of another one, which has its own; empty if
+// it may take that over. Generated values are those of their downstream: they do not change hands with a name. Neither does what the config
+// has forgotten.
+func (p *Pipeline) SiblingAt(downstream int, live *drift.Live, upstream *unstructured.Unstructured) string {
+	d := p.Downstreams[downstream]
+	list, ok := fieldpath.Get(upstream.Object, p.downstreamsPath)
+	if !ok || !p.StatusEnabled() || p.Config.Status.Downstreams == "" || d.Several() || d.OwnsFields() {
+		return ""
+	}
+	recorded, sibling := status.RecordedFrom(list), ""
+	for _, r := range recorded {
+		if r.UID == live.UID && r.Name != d.Name {
+			i := slices.IndexFunc(p.Downstreams, func(d *Downstream) bool { return d.Name == r.Name })
+			if i < 0 || d.HasGenerated() || p.Downstreams[i].HasGenerated() {
+				sibling = r.Name
+			}
+		}
+	}
+	hasOther := func(r status.Recorded) bool { return r.Name == d.Name && r.UID != "" && r.UID != live.UID }
+	if !slices.ContainsFunc(recorded, hasOther) {
+		return "" // the downstream was renamed
+	}
+	return sibling
+}
+
 // RecordedBaseline is the projection that our last apply of live returned, as the upstream's status records it for that very
 // object and document; nil if it does not. A status that is written like any other field of the upstream is not believed.
 func (p *Pipeline) RecordedBaseline(r *status.Recorded, live *drift.Live) *drift.Sum {

@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -70,6 +71,11 @@ func (r *reconciliation) facts(k int, recorded []status.Recorded) pipeline.Facts
 	live, until := r.latest(k, at)
 	if f.Live = r.withMark(live); !until.IsZero() && r.Cache.Live(i, at) == nil {
 		r.trustUntil(until)
+	}
+	if f.Live != nil {
+		if sibling := r.Pipeline.SiblingAt(i, f.Live, r.upstream); sibling != "" {
+			f.Live, f.Verdict.Foreign = nil, fmt.Sprintf("%s exists and is of downstream %s: values do not change hands with a name, so use a free one in between", at, sibling)
+		}
 	}
 	if rec != nil {
 		f.Finished, f.Failed = rec.Done(), rec.State == status.StateFailed
