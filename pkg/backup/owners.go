@@ -97,9 +97,11 @@ func (t *translation) status(v any) any {
 		}
 		return out
 	case []any:
-		out := make([]any, len(v))
-		for i := range v {
-			out[i] = t.status(v[i])
+		out := make([]any, 0, len(v))
+		for _, item := range v {
+			if !t.isOfOriginal(item) {
+				out = append(out, t.status(item))
+			}
 		}
 		return out
 	case string:
@@ -110,8 +112,18 @@ func (t *translation) status(v any) any {
 	return v
 }
 
+// isOfOriginal reports whether an item of a status records an object that the original of a copy has still: the copy does not own it.
+func (t *translation) isOfOriginal(item any) bool {
+	record, _ := item.(map[string]any)
+	uid, isRecord := record["uid"].(string)
+	_, hasName := record["objectName"]
+	now := t.uids[types.UID(uid)]
+	return t.copied && isRecord && hasName && uid != "" && (now == "" || now == types.UID(uid))
+}
+
 type translation struct {
 	uids                      map[types.UID]types.UID
 	namespace                 func(string) string
 	oldGeneration, generation int64
+	copied                    bool // to another namespace: the original may exist
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // A status that was up to date is up to date for the new object, and one that lagged behind still does.
@@ -15,5 +16,32 @@ func TestObservedGenerations(t *testing.T) {
 			"conditions": []any{map[string]any{"type": "Ready", "observedGeneration": want}}}, made); diff != "" {
 			t.Errorf("%d: %s", observed, diff)
 		}
+	}
+}
+
+// The status of a copy records what was made for it, and nothing that its original has still. Other lists stay.
+func TestRecordsOfACopy(t *testing.T) {
+	status := map[string]any{"downstreams": []any{
+		map[string]any{"name": "made", "objectName": "a", "namespace": "from", "uid": "1"},
+		map[string]any{"name": "shared", "objectName": "b", "namespace": "shared", "uid": "2"},
+		map[string]any{"name": "not in the archive", "objectName": "c", "namespace": "from", "uid": "3"},
+		map[string]any{"name": "not created yet", "objectName": "d"},
+	}, "nodes": []any{map[string]any{"uid": "4"}}}
+	names := func(copied bool) (list []string) {
+		uids := map[types.UID]types.UID{"1": "11", "2": "2"}
+		made := (&translation{uids: uids, namespace: func(string) string { return "to" }, copied: copied}).status(status).(map[string]any)
+		for _, item := range made["downstreams"].([]any) {
+			list = append(list, item.(map[string]any)["name"].(string))
+		}
+		if len(made["nodes"].([]any)) != 1 {
+			t.Errorf("what is no record is lost: %v", made)
+		}
+		return list
+	}
+	if diff := cmp.Diff([]string{"made", "not created yet"}, names(true)); diff != "" {
+		t.Errorf("a copy: %s", diff)
+	}
+	if have := names(false); len(have) != 4 {
+		t.Errorf("at its own place: %v", have)
 	}
 }
