@@ -1,8 +1,6 @@
 package pipeline
 
-import (
-	"github.com/corollary-dev/corollary/pkg/status"
-)
+import "github.com/corollary-dev/corollary/pkg/status"
 
 // earlierWorlds are those of what an earlier deletion.before has begun: it holds the downstreams, whatever the config has now.
 func earlierWorlds() []world {
