@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -17,7 +16,6 @@ import (
 
 	"github.com/corollary-dev/corollary/internal/golden"
 	"github.com/corollary-dev/corollary/internal/testkit"
-	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
@@ -188,25 +186,14 @@ var agreeing = []string{
 	"self.apiVersion + self.kind", "self.status.replicas + 1", "self.status.out.x", "self.specs", "has(self.spec.maybe)", "self.spec.?maybe.orValue(2)", "self.?spec.?nope.orValue(2)",
 }
 
+// problemsOf is what is wrong with a config.
 func problemsOf(t *testing.T, text string, o pipeline.Options) string {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "operator.yaml")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	loaded, errs := config.Load(config.Options{Files: []string{file}})
-	if len(errs) > 0 {
-		t.Fatal(errs)
-	}
-	p, errs, err := pipeline.Compile(loaded[0], o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	out := errs.Error()
+	p, out := load(t, text, o)
 	for i := 0; p != nil && i < len(p.Refusals); i++ {
 		out += p.Refusals[i].Error() + "\n"
 	}
-	return strings.ReplaceAll(out, file+":", "")
+	return out
 }
 
 // TestServerCutsNumbers: why a number that its field cannot hold is refused before. Once the API server refuses it itself,
