@@ -228,7 +228,8 @@ func runningWorlds() []world {
 	add("not needed, but created", "what has begun goes on", "", func(in *Input) { in.Before.Desired = DesiredObject{} })
 	add("finished is recorded", "our finalizer is removed, whatever the object says by now", "no", recorded(StateBeforeFinished))
 	add("finished and free", "the downstreams may go", "yes", recorded(StateBeforeFinished), func(in *Input) { in.Before.Live.Kept = nil })
-	add("timed out is recorded", "the object may still exist, and the downstreams go if the config proceeds", "", late, recorded(StateBeforeTimedOut))
+	add("timed out is recorded", "the object may still exist, and the downstreams go if the config proceeds", "", late,
+		recorded(StateBeforeTimedOut))
 	return worlds
 }
 
