@@ -1,6 +1,6 @@
-// Package golden compares results with golden files, and writes them with -update. Cases runs txtar archives, File compares one
-// whole file. Only tests import it. The flag is defined only here, so a test file that imports this package is part of `make
-// golden`.
+// Package golden compares results with golden files, and writes them with -update. Cases runs txtar archives, Table the entries of a
+// text file, File compares one whole file. Only tests import it. The flag is defined only here, so a test file that imports this package
+// is part of `make golden`.
 package golden
 
 import (

@@ -17,13 +17,13 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
 
+	"github.com/corollary-dev/corollary/internal/golden"
 	"github.com/corollary-dev/corollary/pkg/redact"
 )
 
@@ -42,148 +42,55 @@ func lost(err error) error {
 	return &url.Error{Op: "Patch", URL: "https://127.0.0.1:6443/apis", Err: err}
 }
 
+// TestClassify classifies the refusals in testdata/classify.txt, which are an API server's.
 func TestClassify(t *testing.T) {
-	forbidden := `deployments.apps "web" is forbidden: `
-	cases := []struct {
-		reason  string
-		err     error
-		want    string
-		message string // what the message contains
-		after   time.Duration
-	}{
-		{reason: "no error", want: ""},
-		{reason: "a right is missing: which one is said in RBAC's terms",
-			err: answer(403, metav1.StatusReasonForbidden,
-				forbidden+`User "bob" cannot patch resource "deployments" in API group "apps" in the namespace "apps"`,
-				&metav1.StatusDetails{Name: "web", Group: "apps", Kind: "deployments"}),
-			want: ReasonForbidden, message: "needs: patch deployments.apps in namespace apps"},
-		{reason: "an older API server gives no reason where an apply would create and the right to create is missing",
-			err:  answer(403, metav1.StatusReasonForbidden, forbidden, &metav1.StatusDetails{Name: "web", Group: "apps", Kind: "deployments"}),
-			want: ReasonForbidden, message: "needs: patch deployments.apps in namespace apps"},
-		{reason: "and only the authorizer's problem where it had one",
-			err:  answer(403, metav1.StatusReasonForbidden, forbidden+`RBAC: role.rbac.authorization.k8s.io "gone" not found`, nil),
-			want: ReasonForbidden, message: "needs: patch deployments.apps in namespace apps"},
-		{reason: "a quota answers with the same code and reason, but no right is missing",
-			err: answer(403, metav1.StatusReasonForbidden,
-				forbidden+`exceeded quota: q, requested: count/deployments.apps=1, used: count/deployments.apps=1, limited: count/deployments.apps=1`,
-				nil),
-			want: ReasonDenied, message: "exceeded quota: q"},
-		{reason: "a webhook that denies with a bare code",
-			err:  answer(403, "", `admission webhook "w.example.com" denied the request: no`, nil),
-			want: ReasonDenied, message: "denied the request: no"},
-		{reason: "a terminating namespace is a 403 with a cause",
-			err: answer(403, metav1.StatusReasonForbidden, forbidden+"unable to create new content in namespace apps because it is being terminated",
-				&metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause, Field: "metadata.namespace"}}}),
-			want: ReasonNamespaceTerminating, message: "it is being terminated"},
-		{reason: "a policy that gives no reason says that the object is invalid, and names no field",
-			err: answer(422, metav1.StatusReasonInvalid, forbidden+`ValidatingAdmissionPolicy 'p.example.com' with binding 'b' denied request: no`,
-				&metav1.StatusDetails{Causes: []metav1.StatusCause{{
-					Message: `ValidatingAdmissionPolicy 'p.example.com' with binding 'b' denied request: no`}}}),
-			want: ReasonDenied, message: "denied request: no"},
-		{reason: "a policy whose binding cannot be told",
-			err:  answer(422, metav1.StatusReasonInvalid, forbidden+`ValidatingAdmissionPolicy 'p' denied request: failed to configure policy`, nil),
-			want: ReasonDenied, message: "failed to configure policy"},
-		{reason: "a policy may choose other reasons", err: answer(401, metav1.StatusReasonUnauthorized,
-			forbidden+`ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no`, nil), want: ReasonDenied, message: "denied request: no"},
-		{reason: "such as that of a limit", err: answer(413, metav1.StatusReasonRequestEntityTooLarge,
-			forbidden+`ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no`, nil), want: ReasonDenied, message: "denied request: no"},
-		{reason: "a webhook that says no more than that", err: answer(400, "", `admission webhook "w.example.com" denied the request: no`, nil),
-			want: ReasonDenied, message: "denied the request: no"},
-		{reason: "a webhook that names a field has looked at the object's values",
-			err: answer(422, metav1.StatusReasonInvalid, `admission webhook "w.example.com" denied the request: x`,
-				&metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: metav1.CauseTypeFieldValueInvalid, Field: "spec.a", Message: "bad"}}}),
-			want: ReasonRejected, message: "spec.a: bad"},
-		{reason: "a webhook that asks to come back", err: answer(429, metav1.StatusReasonTooManyRequests,
-			`admission webhook "w.example.com" denied the request: later`, nil), want: ReasonThrottled},
-		{reason: "a webhook that broke down", err: answer(500, "", `admission webhook "w.example.com" denied the request: oops`, nil),
-			want: ReasonInternalError},
-		{reason: "a bad value that quotes a policy", err: answer(422, metav1.StatusReasonInvalid,
-			`Deployment.apps "web" is invalid: spec.a: Invalid value: "ValidatingAdmissionPolicy 'p' with binding 'b' denied request": no`, nil),
-			want: ReasonRejected},
-		{reason: "a webhook that misses another object", err: answer(404, metav1.StatusReasonNotFound,
-			`admission webhook "w.example.com" denied the request: no such team`, nil), want: ReasonDenied},
-		{reason: "a write to the wrong place", err: answer(405, metav1.StatusReasonMethodNotAllowed,
-			`admission webhook "w.example.com" denied the request: no`, nil), want: ReasonDenied},
-		{reason: "credentials", err: apierrors.NewUnauthorized("Unauthorized"), want: ReasonUnauthorized, message: "Unauthorized"},
-		{reason: "a missing namespace is not a missing object",
-			err: apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "apps"), want: ReasonNamespaceNotFound,
-			message: `namespaces "apps" not found`},
-		{reason: "a missing object", err: apierrors.NewNotFound(deployments.GroupResource(), "web"), want: ReasonNotFound,
-			message: `deployments.apps "web" not found`},
-		{reason: "a missing kind: client-go makes this of a 404 that is no status",
-			err:  apierrors.NewGenericServerResponse(404, "PATCH", schema.GroupResource{}, "", "404 page not found", 0, true),
-			want: ReasonKindNotServed, message: "does not serve deployments.apps in version v1; is its CustomResourceDefinition installed"},
-		{reason: "a CRD that is being removed takes no new objects",
-			err:  answer(405, metav1.StatusReasonMethodNotAllowed, "create not allowed while custom resource definition is terminating", nil),
-			want: ReasonKindNotServed, message: "while custom resource definition is terminating"},
-		{reason: "a bad value: each cause once, without the object's name again",
-			err: answer(422, metav1.StatusReasonInvalid, `Deployment.apps "web" is invalid: …`, &metav1.StatusDetails{Causes: []metav1.StatusCause{
-				{Field: "spec.replicas", Message: "Invalid value: -1: must be greater than or equal to 0"},
-				{Field: "spec.replicas", Message: "Invalid value: -1: must be greater than or equal to 0"}}}),
-			want:    ReasonRejected,
-			message: "applying deployments.apps apps/web: spec.replicas: Invalid value: -1: must be greater than or equal to 0"},
-		{
-			reason: "an API server that knows the verb impersonate alone", want: ReasonForbidden, message: "cannot impersonate resource",
-			err: answer(403, metav1.StatusReasonForbidden,
-				`serviceaccounts "app" is forbidden: User "bob" cannot impersonate resource "serviceaccounts" in API group "" in the namespace "team-a"`, &metav1.StatusDetails{Name: "app", Kind: "serviceaccounts"}),
-		},
-		{reason: "a body that the API server cannot read", err: apierrors.NewBadRequest("strict decoding error: unknown field"),
-			want: ReasonRejected, message: "unknown field"},
-		{reason: "an unknown field comes as a 500 without a reason",
-			err: answer(500, "", `failed to create typed patch object (/web; apps/v1, Kind=Deployment): .spec.nope: field not declared in schema`,
-				nil),
-			want: ReasonSchemaMismatch, message: "applying deployments.apps apps/web: .spec.nope: field not declared in schema"},
-		{reason: "several of them, one with the value as Go prints it",
-			err: answer(500, "",
-				"failed to create typed patch object (/web; apps/v1, Kind=Deployment): errors:\n  .a: duplicate entries for key [name=\"A\"]\n  .b: "+
-					"expected string, got &value.valueUnstructured{Value:5}", nil),
-			want: ReasonSchemaMismatch, message: `errors: .a: duplicate entries for key [name="A"] .b: expected string`},
-		{reason: "any other 500 is the server's own", err: apierrors.NewInternalError(errors.New("failed calling webhook")),
-			want: ReasonInternalError, message: "failed calling webhook"},
-		{reason: "a 500 without a reason and with other prose", err: answer(500, "", "boom", nil), want: ReasonInternalError, message: "boom"},
-		{reason: "the store's limit comes as a 500 without a reason", err: answer(500, "", "etcdserver: request is too large", nil),
-			want: ReasonTooLarge},
-		{reason: "so does that of a request to the store",
-			err:  answer(500, "", "rpc error: code = ResourceExhausted desc = trying to send message larger than max (2402241 vs. 2097152)", nil),
-			want: ReasonTooLarge},
-		{reason: "the API server's limit", err: apierrors.NewRequestEntityTooLargeError("limit is 3145728"), want: ReasonTooLarge,
-			message: "limit is 3145728"},
-		{reason: "throttled, and told for how long", err: apierrors.NewTooManyRequests("slow down", 7), want: ReasonThrottled,
-			message: "slow down", after: 7 * time.Second},
-		{reason: "a 429 from something in between", err: answer(429, "", "", nil), want: ReasonThrottled},
-		{reason: "an API server that is starting", err: apierrors.NewServiceUnavailable("starting"), want: ReasonUnavailable},
-		{reason: "a timeout that asks to come back", err: apierrors.NewServerTimeout(deployments.GroupResource(), "patch", 2),
-			want: ReasonUnavailable, after: 2 * time.Second},
-		{reason: "a load balancer without a backend", err: answer(502, "", "bad gateway", nil), want: ReasonUnavailable},
-		{reason: "a write that came in between", err: apierrors.NewConflict(deployments.GroupResource(), "web", errors.New("modified")),
-			want: ReasonChanged},
-		{reason: "a name that is taken", err: apierrors.NewAlreadyExists(deployments.GroupResource(), "web"), want: ReasonAlreadyExists},
-		{reason: "connection refused", err: lost(&net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}),
-			want: ReasonUnavailable},
-		{reason: "a connection that ends in the middle", err: lost(io.ErrUnexpectedEOF), want: ReasonUnavailable},
-		{reason: "out of time", err: lost(context.DeadlineExceeded), want: ReasonUnavailable},
-		{reason: "shutting down is not an outage", err: lost(context.Canceled), want: ReasonCanceled},
-		{reason: "a code that nobody has heard of", err: answer(418, "", "teapot", nil), want: ReasonUnknown, message: "teapot"},
-		{reason: "anything else", err: errors.New("what?"), want: ReasonUnknown, message: "what?"},
+	golden.Table(t, "testdata/classify.txt", func(t *testing.T, input string) string {
+		status := metav1.Status{Status: metav1.StatusFailure}
+		if err := yaml.UnmarshalStrict([]byte(input), &status); err != nil {
+			t.Fatal(err)
+		}
+		got := classified(t, &apierrors.StatusError{ErrStatus: status})
+		if got.RetryAfter > 0 {
+			return fmt.Sprintf("%s: %s\nafter %s", got.Reason, got.Message, got.RetryAfter)
+		}
+		return strings.TrimSpace(got.Reason + ": " + got.Message)
+	})
+}
+
+// classified is the class of an error of an apply, which is that of the error alone.
+func classified(t *testing.T, err error) Failure {
+	t.Helper()
+	o := op{verb: "apply", doing: "applying", needs: "patch"}
+	got := Classify(fmt.Errorf("syncing deployment: %w", &Error{Verb: o.verb, Target: web, Err: err, op: o}))
+	if bare := Classify(err); bare.Reason != got.Reason {
+		t.Errorf("without an *Error around it classified %q, with one %q", bare.Reason, got.Reason)
 	}
-	for _, tc := range cases {
-		t.Run(tc.reason, func(t *testing.T) {
-			err := tc.err
-			if err != nil {
-				o := op{verb: "apply", doing: "applying", needs: "patch"}
-				err = fmt.Errorf("syncing deployment: %w", &Error{Verb: o.verb, Target: web, Err: err, op: o})
-			}
-			got := Classify(err)
-			if got.Reason != tc.want || got.RetryAfter != tc.after {
-				t.Errorf("classified %q after %v, want %q after %v", got.Reason, got.RetryAfter, tc.want, tc.after)
-			}
-			if !strings.Contains(got.Message, tc.message) {
-				t.Errorf("the message is %q, want it to say %q", got.Message, tc.message)
-			}
-			if bare := Classify(tc.err); bare.Reason != tc.want {
-				t.Errorf("without an *Error around it classified %q, want %q", bare.Reason, tc.want)
-			}
-		})
+	return got
+}
+
+// TestClassifyOthers classifies what is not an answer of an API server.
+func TestClassifyOthers(t *testing.T) {
+	if got := Classify(nil); got.Reason != "" {
+		t.Errorf("no error is classified %q", got.Reason)
+	}
+	for _, tc := range []struct {
+		reason string
+		err    error
+		want   string
+		says   string
+	}{
+		{"a missing kind: client-go makes this of a 404 that is no status",
+			apierrors.NewGenericServerResponse(404, "PATCH", schema.GroupResource{}, "", "404 page not found", 0, true),
+			ReasonKindNotServed, "does not serve deployments.apps in version v1; is its CustomResourceDefinition installed"},
+		{"connection refused", lost(&net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}), ReasonUnavailable, ""},
+		{"a connection that ends in the middle", lost(io.ErrUnexpectedEOF), ReasonUnavailable, ""},
+		{"out of time", lost(context.DeadlineExceeded), ReasonUnavailable, ""},
+		{"shutting down is not an outage", lost(context.Canceled), ReasonCanceled, ""},
+		{"anything else", errors.New("what?"), ReasonUnknown, "what?"},
+	} {
+		if got := classified(t, tc.err); got.Reason != tc.want || got.RetryAfter != 0 || !strings.Contains(got.Message, tc.says) {
+			t.Errorf("%s: classified %+v, want %s: %s", tc.reason, got, tc.want, tc.says)
+		}
 	}
 }
 

@@ -3,11 +3,6 @@ package convert
 import (
 	"testing"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/yaml"
-
-	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/rules"
 )
@@ -15,44 +10,7 @@ import (
 // TestMaxCost: no conversion of a valid object costs more units than the proof says, and that is within the budget of one object.
 func TestMaxCost(t *testing.T) {
 	t.Parallel()
-	definition := &apiextensionsv1.CustomResourceDefinition{}
-	err := yaml.UnmarshalStrict([]byte(`
-spec:
-  group: example.com
-  names: {plural: things, singular: thing, kind: Thing, listKind: ThingList}
-  versions:
-    - name: v1beta1
-      served: true
-      schema: {openAPIV3Schema: {type: object, required: [spec], properties: {spec: {type: object, required: [names], properties: {
-        names: {type: array, maxItems: 60, items: {type: string, maxLength: 64}}}}}}}
-    - name: v1
-      served: true
-      storage: true
-      schema: {openAPIV3Schema: {type: object, required: [spec], properties: {spec: {type: object, required: [items], properties: {
-        items: {type: array, maxItems: 60, items: {type: object, required: [name], properties: {name: {type: string, maxLength: 64}}}}}}}}}
-`), definition)
-	if err != nil {
-		t.Fatal(err)
-	}
-	versions, err := kinds.Versions(definition)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var conf config.Conversion
-	err = yaml.UnmarshalStrict([]byte(`
-hub: v1
-spokes:
-  - version: v1beta1
-    toHub: [{set: .spec.items, expression: "self.spec.names.map(n, {'name': n})"}, {remove: [.spec.names]}]
-    fromHub: [{set: .spec.names, expression: "self.spec.items.map(i, i.name)"}, {remove: [.spec.items]}]
-`), &conf)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, problems := Compile(&conf, Options{Kind: schema.GroupKind{Group: "example.com", Kind: "Thing"}, Versions: versions})
-	if len(problems) > 0 {
-		t.Fatal(problems[0])
-	}
+	c := compileIn(t, "testdata/cost")
 	s := c.spokes["v1beta1"]
 	for _, pair := range [][2]*kinds.Version{{s.version, c.hub}, {c.hub, s.version}} {
 		most := c.maxCost(s, pair[0] == s.version)

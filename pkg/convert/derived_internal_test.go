@@ -3,8 +3,6 @@ package convert
 import (
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -13,82 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
-
-// Either version has fields that the other one does not have: at the top, in a map, in a map that is atomic in one of them, in a map that
-// moves, in the items of a list, in a list, with a default of the schema or of a rule, and in a map that no field of the other one is in.
-const derivedDefinition = `
-spec:
-  group: example.com
-  scope: Namespaced
-  names: {plural: things, kind: Thing}
-  versions:
-    - name: v1beta1
-      served: true
-      schema: {openAPIV3Schema: {type: object, properties: {
-        status: {type: object, properties: {ready: {type: string}}},
-        spec: {type: object, required: [hostPort, first, last], properties: {
-          hostPort: {type: string}, first: {type: string}, last: {type: string}, schedule: {type: string}, note: {type: string},
-          only: {type: string}, usual: {type: string, default: u}, level: {type: string},
-          labels: {type: object, additionalProperties: {type: string}},
-          o: {type: object, properties: {a: {type: string}, older: {type: string}}},
-          p: {type: object, properties: {a: {type: string}, older: {type: string}}},
-          fixed: {type: object, x-kubernetes-map-type: atomic, properties: {a: {type: string}}},
-          loose: {type: object, properties: {a: {type: string}, older: {type: string}}},
-          backends: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object,
-            required: [name, hostPort], properties: {name: {type: string}, hostPort: {type: string}, older: {type: string}}}}}}}}}
-    - name: v1
-      served: true
-      storage: true
-      schema: {openAPIV3Schema: {type: object, properties: {
-        status: {type: object, properties: {ready: {type: string}}},
-        spec: {type: object, required: [host, port, full], properties: {
-          host: {type: string}, port: {type: string}, full: {type: string}, cron: {type: string}, level: {type: string},
-          notes: {type: array, x-kubernetes-list-type: set, items: {type: string}},
-          timeZone: {type: string}, tier: {type: string}, mode: {type: string, default: m},
-          extra: {type: object, additionalProperties: {type: string}},
-          o: {type: object, properties: {a: {type: string}, newer: {type: string}}},
-          q: {type: object, properties: {a: {type: string}, newer: {type: string}, d: {type: string, default: d}}},
-          fixed: {type: object, properties: {a: {type: string}, newer: {type: string}}},
-          loose: {type: object, x-kubernetes-map-type: atomic, properties: {a: {type: string}, newer: {type: string}}},
-          newest: {type: object, properties: {a: {type: string}}},
-          servers: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [id], items: {type: object,
-            required: [id, host, port],
-            properties: {id: {type: string}, host: {type: string}, port: {type: string}, newer: {type: string}}}}}}}}}
-`
-
-const derivedConversion = `
-hub: v1
-spokes:
-  - version: v1beta1
-    rules:
-      - {move: .spec.schedule, to: .spec.cron}
-      - {move: .spec.level, values: {"on": Enabled, "off": Disabled}}
-      - {wrap: .spec.note, to: .spec.notes}
-      - {move: .spec.labels, to: .spec.extra}
-      - {move: .spec.p, to: .spec.q}
-      - {default: .spec.tier, value: basic}
-      - forEach: .spec.backends
-        to: .spec.servers
-        rules: [{move: .name, to: .id}]
-        toHub:
-          - {set: .host, expression: "self.hostPort.split(':')[0]"}
-          - {set: .port, expression: "self.hostPort.split(':')[1]"}
-          - {remove: [.hostPort]}
-        fromHub:
-          - {set: .hostPort, expression: "self.host + ':' + self.port"}
-          - {remove: [.host, .port]}
-    toHub:
-      - {set: .spec.host, expression: "self.spec.hostPort.split(':')[0]"}
-      - {set: .spec.port, expression: "self.spec.hostPort.split(':')[1]"}
-      - {set: .spec.full, expression: "self.spec.first + ' ' + self.spec.last"}
-      - {remove: [.spec.hostPort, .spec.first, .spec.last]}
-    fromHub:
-      - {set: .spec.hostPort, expression: "self.spec.host + ':' + self.spec.port"}
-      - {set: .spec.first, expression: "self.spec.full.split(' ')[0]"}
-      - {set: .spec.last, expression: "self.spec.full.split(' ')[1]"}
-      - {remove: [.spec.host, .spec.port, .spec.full]}
-preserve: {annotation: example.com/kept}
-`
 
 // derivedFrom are the fields of v1beta1 that a field of v1 is made of, by the rules above. notes has more than one item by v1 alone.
 func derivedFrom(path fieldpath.Path, firstNote string) []string {
@@ -180,7 +102,7 @@ func withMaps(set *fieldpath.Set) *fieldpath.Set {
 // sets by default, nor the annotation with what only the old one has. An apply would remove these, since it cannot name them.
 func TestOwnershipOfDerivedFields(t *testing.T) {
 	t.Parallel()
-	o := newOwners(t, derivedDefinition, derivedConversion)
+	o := newOwners(t, "testdata/derived")
 	mistakes := map[string]string{}
 	for n := range 600 {
 		live, old := o.derived()
@@ -223,15 +145,7 @@ func TestOwnershipOfDerivedFields(t *testing.T) {
 // The example: v1beta1 has no timeZone, and the manager of v1beta1 owns all that v1beta1 has.
 func TestOwnershipOfPreservedField(t *testing.T) {
 	t.Parallel()
-	var texts [2]string
-	for i, name := range []string{"crd.yaml", "conversion.yaml"} {
-		text, err := os.ReadFile(filepath.Join("..", "..", "examples", "conversions", "crontab", name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		texts[i] = string(text)
-	}
-	o := newOwners(t, texts[0], texts[1])
+	o := newOwners(t, "../../examples/conversions/crontab")
 	obj := map[string]any{"apiVersion": "stable.example.com/v1", "kind": "CronTab", "metadata": map[string]any{"name": "three"},
 		"spec": map[string]any{"host": "h3", "port": int64(3), "cron": "c", "timeZone": "Europe/Berlin"}}
 	spec := func(names ...string) *fieldpath.Set {

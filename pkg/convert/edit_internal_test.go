@@ -8,39 +8,11 @@ import (
 	"slices"
 	"testing"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/yaml"
 
 	"github.com/corollary-dev/corollary/pkg/config"
-	"github.com/corollary-dev/corollary/pkg/kinds"
 )
-
-const editedDefinition = `
-spec:
-  group: example.com
-  scope: Namespaced
-  names: {plural: things, kind: Thing}
-  versions:
-    - name: v1beta1
-      served: true
-      schema: {openAPIV3Schema: {type: object, required: [spec], properties: {spec: {type: object, properties: {
-        a: {type: string}, d: {type: string, default: x}, num: {type: integer, nullable: true}, old: {type: integer},
-        o: {type: object, properties: {p: {type: string}, r: {type: boolean}}},
-        l: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [k], items: {type: object, required: [k], properties: {
-          k: {type: string, enum: [x, z]}, s: {type: string}, old: {type: string}}}},
-        e: {type: string, enum: [big, small]}}}}}}
-    - name: v1
-      served: true
-      storage: true
-      schema: {openAPIV3Schema: {type: object, required: [spec], properties: {spec: {type: object, properties: {
-        a: {type: string}, d: {type: string, default: z}, num: {type: integer}, new: {type: array, items: {type: string}},
-        o: {type: object, properties: {p: {type: string}, q: {type: integer}}},
-        l: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [k], items: {type: object, required: [k], properties: {
-          k: {type: string, enum: [x, z]}, s: {type: string}, new: {type: object, additionalProperties: {type: string}}}}},
-        e: {type: string, enum: [big, small, huge], default: small}}}}}}
-`
 
 // Whoever edits one field of an object in another version changes nothing else of it, whatever the object and the edit: neither what the
 // versions share, nor what only the one or the other has.
@@ -63,14 +35,7 @@ func TestEditInAnotherVersion(t *testing.T) {
 // edited are two versions that differ in every way that preserve is for.
 func edited(t *testing.T) *Converter {
 	t.Helper()
-	definition := &apiextensionsv1.CustomResourceDefinition{}
-	if err := yaml.UnmarshalStrict([]byte(editedDefinition), definition); err != nil {
-		t.Fatal(err)
-	}
-	versions, err := kinds.Versions(definition)
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, versions := readDefinition(t, "testdata/edited/crd.yaml")
 	c, problems := Compile(&config.Conversion{Hub: "v1", Spokes: []config.Spoke{{Version: "v1beta1", Rules: []config.ConversionRule{
 		{Move: ".spec.e", Values: map[string]string{"big": "huge"}},
 	}}}, Preserve: &config.Preserve{Annotation: "example.com/kept"}}, Options{Kind: schema.GroupKind{Group: "example.com", Kind: "Thing"},

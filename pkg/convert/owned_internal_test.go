@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -19,77 +21,6 @@ import (
 	"github.com/corollary-dev/corollary/pkg/kinds"
 )
 
-const ownedDefinition = `
-spec:
-  group: example.com
-  scope: Namespaced
-  names: {plural: things, kind: Thing}
-  versions:
-    - name: v1beta1
-      served: true
-      schema: {openAPIV3Schema: {type: object, required: [spec], properties: {spec: {type: object,
-          required: [hostPort, first, last], properties: {
-        schedule: {type: string}, hostPort: {type: string}, first: {type: string}, last: {type: string}, note: {type: string},
-        same: {type: string}, level: {type: string, enum: ["on", "off"]}, only: {type: string},
-        args: {type: array, items: {type: string}},
-        tags: {type: array, x-kubernetes-list-type: set, items: {type: string}},
-        labels: {type: object, additionalProperties: {type: string}},
-        o: {type: object, properties: {a: {type: string}, b: {type: string}}},
-        fixed: {type: object, x-kubernetes-map-type: atomic, properties: {a: {type: string}, b: {type: string}}},
-        backends: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object,
-          required: [name, hostPort], properties: {name: {type: string}, hostPort: {type: string}, tag: {type: string}}}}}}}}}
-    - name: v1
-      served: true
-      storage: true
-      schema: {openAPIV3Schema: {type: object, required: [spec], properties: {spec: {type: object,
-          required: [host, port, full], properties: {
-        cron: {type: string}, host: {type: string}, port: {type: integer}, full: {type: string},
-        notes: {type: array, items: {type: string}},
-        same: {type: string}, level: {type: string, enum: [Enabled, Disabled]}, tier: {type: string}, zone: {type: string},
-        args: {type: array, items: {type: string}},
-        marks: {type: array, x-kubernetes-list-type: set, items: {type: string}},
-        extra: {type: object, additionalProperties: {type: string}},
-        o: {type: object, properties: {a: {type: string}, b: {type: string}}},
-        fixed: {type: object, x-kubernetes-map-type: atomic, properties: {a: {type: string}, b: {type: string}}},
-        servers: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [id], items: {type: object,
-          required: [id, host, port],
-          properties: {id: {type: string}, host: {type: string}, port: {type: integer}, tag: {type: string}}}}}}}}}
-`
-
-const ownedConversion = `
-hub: v1
-spokes:
-  - version: v1beta1
-    rules:
-      - {move: .spec.schedule, to: .spec.cron}
-      - {move: .spec.level, values: {"on": Enabled, "off": Disabled}}
-      - {wrap: .spec.note, to: .spec.notes}
-      - {move: .spec.tags, to: .spec.marks}
-      - {move: .spec.labels, to: .spec.extra}
-      - {default: .spec.tier, value: basic}
-      - forEach: .spec.backends
-        to: .spec.servers
-        rules: [{move: .name, to: .id}]
-        toHub:
-          - {set: .host, expression: "self.hostPort.split(':')[0]"}
-          - {set: .port, expression: "int(self.hostPort.split(':')[1])"}
-          - {remove: [.hostPort]}
-        fromHub:
-          - {set: .hostPort, expression: "self.host + ':' + string(self.port)"}
-          - {remove: [.host, .port]}
-    toHub:
-      - {set: .spec.host, expression: "self.spec.hostPort.split(':')[0]"}
-      - {set: .spec.port, expression: "int(self.spec.hostPort.split(':')[1])"}
-      - {set: .spec.full, expression: "self.spec.first + ' ' + self.spec.last"}
-      - {remove: [.spec.hostPort, .spec.first, .spec.last]}
-    fromHub:
-      - {set: .spec.hostPort, expression: "self.spec.host + ':' + string(self.spec.port)"}
-      - {set: .spec.first, expression: "self.spec.full.split(' ')[0]"}
-      - {set: .spec.last, expression: "self.spec.full.split(' ')[1]"}
-      - {remove: [.spec.host, .spec.port, .spec.full]}
-preserve: {annotation: example.com/kept}
-`
-
 // owners is a kind of two versions, and what the API server does with the fields that managers own.
 type owners struct {
 	t         *testing.T
@@ -98,27 +29,11 @@ type owners struct {
 	updater   *merge.Updater
 }
 
-func newOwners(t *testing.T, crd, conversion string) *owners {
+func newOwners(t *testing.T, dir string) *owners {
 	t.Helper()
-	definition := &apiextensionsv1.CustomResourceDefinition{}
-	if err := yaml.UnmarshalStrict([]byte(crd), definition); err != nil {
-		t.Fatal(err)
-	}
-	versions, err := kinds.Versions(definition)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var conf config.Conversion
-	if err := yaml.Unmarshal([]byte(conversion), &conf); err != nil {
-		t.Fatal(err)
-	}
-	kind := schema.GroupKind{Group: definition.Spec.Group, Kind: definition.Spec.Names.Kind}
-	c, problems := Compile(&conf, Options{Kind: kind, Versions: versions})
-	if len(problems) > 0 {
-		t.Fatal(problems[0])
-	}
+	var err error
 	o := &owners{t: t, random: rand.New(rand.NewPCG(3, 4))}
-	if o.ownership, err = NewOwnership(c); err != nil {
+	if o.ownership, err = NewOwnership(compileIn(t, dir)); err != nil {
 		t.Fatal(err)
 	}
 	builder := merge.UpdaterBuilder{Converter: o}
@@ -273,7 +188,7 @@ func (o *owners) apply(obj map[string]any, config *typed.TypedValue, alice field
 // Who owns fields of an old version has the same conflicts, and gives up the same fields, after the set was converted to the new version.
 func TestOwnership(t *testing.T) {
 	t.Parallel()
-	o := newOwners(t, ownedDefinition, ownedConversion)
+	o := newOwners(t, "testdata/owned")
 	conflicts, removals, beyond := 0, 0, map[string]int{}
 	for n := range 600 {
 		obj := o.object()
@@ -322,6 +237,44 @@ func TestOwnership(t *testing.T) {
 	if conflicts < 150 || removals < 150 || len(beyond) > 0 {
 		t.Errorf("%d conflicts, %d removals; conflicts that were none: %v", conflicts, removals, beyond)
 	}
+}
+
+// compileIn compiles crd.yaml and conversion.yaml of a directory.
+func compileIn(t *testing.T, dir string) *Converter {
+	t.Helper()
+	definition, versions := readDefinition(t, filepath.Join(dir, "crd.yaml"))
+	text, err := os.ReadFile(filepath.Join(dir, "conversion.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var conf config.Conversion
+	if err := yaml.Unmarshal(text, &conf); err != nil {
+		t.Fatal(err)
+	}
+	kind := schema.GroupKind{Group: definition.Spec.Group, Kind: definition.Spec.Names.Kind}
+	c, problems := Compile(&conf, Options{Kind: kind, Versions: versions})
+	if len(problems) > 0 {
+		t.Fatal(problems[0])
+	}
+	return c
+}
+
+// readDefinition reads a CustomResourceDefinition, and its versions.
+func readDefinition(t *testing.T, path string) (*apiextensionsv1.CustomResourceDefinition, []*kinds.Version) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	definition := &apiextensionsv1.CustomResourceDefinition{}
+	if err := yaml.UnmarshalStrict(text, definition); err != nil {
+		t.Fatal(err)
+	}
+	versions, err := kinds.Versions(definition)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return definition, versions
 }
 
 func asText(t *testing.T, v any) string {

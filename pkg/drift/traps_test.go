@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/corollary-dev/corollary/internal/golden"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
@@ -64,86 +65,30 @@ spec:
   granular: {a: "1"}
 `
 
-// TestServerForeignWrites: what a write by another client does to the projection and its explanation.
+// TestServerForeignWrites: what a write by another client does to the projection and its explanation. The writes are merge patches by a
+// manager, in testdata/writes.txt.
 func TestServerForeignWrites(t *testing.T) {
-	for name, test := range map[string]struct {
-		reason         string
-		manager, patch string
-		drifted        bool
-		changed        string
-		shared         bool
-	}{
-		"value": {
-			reason: "a changed value is no longer ours", manager: "kubectl-edit", patch: `{"spec":{"granular":{"a":"2"}}}`,
-			drifted: true, changed: ".spec.granular.a by kubectl-edit",
-		},
-		"value under our own name": {
-			reason: "an Update by the same name takes the field as well", manager: manager, patch: `{"spec":{"granular":{"a":"2"}}}`,
-			drifted: true, changed: ".spec.granular.a by " + manager,
-		},
-		"same value": {
-			reason: "a patch to the same value changes nothing, not even owners", manager: "kubectl-edit", patch: `{"spec":{"granular":{"a":"1"}}}`,
-		},
-		"another key": {
-			reason: "a key in a granular map leaves ours alone", manager: "kubectl-edit", patch: `{"spec":{"granular":{"b":"2"}}}`,
-		},
-		"removed key": {
-			reason: "a removed field has no owner", manager: "kubectl-edit", patch: `{"spec":{"granular":null}}`,
-			drifted: true, changed: ".spec.granular by ",
-		},
-		"atomic list": {
-			reason: "appending to an atomic list takes all of it", manager: "kubectl-edit", patch: `{"spec":{"atomicList":["b","a","c"]}}`,
-			drifted: true, changed: ".spec.atomicList by kubectl-edit",
-		},
-		"atomic map": {
-			reason: "a key in an atomic map takes all of it", manager: "kubectl-edit", patch: `{"spec":{"atomicMap":{"b":2}}}`,
-			drifted: true, changed: ".spec.atomicMap.b by kubectl-edit",
-		},
-		"set": {
-			reason: "adding to a set leaves ours alone", manager: "kubectl-edit", patch: `{"spec":{"set":["b","a","c"]}}`,
-		},
-		"list with keys": {
-			reason: "adding an item leaves ours alone, wherever it stands", manager: "kubectl-edit",
-			patch: `{"spec":{"keyed":[{"name":"new","port":1},{"name":"two","port":80,"value":"x"},{"name":"one","port":80}]}}`,
-		},
-		"order": {
-			reason: "turning our items round changes no owner, but the order counts", manager: "kubectl-edit",
-			patch: `{"spec":{"keyed":[{"name":"one","port":80},{"name":"two","port":80,"value":"x"}]}}`, drifted: true, changed: ".spec.keyed by " +
-				manager,
-		},
-		"removed set item": {
-			reason: "a value taken out of a set is missed", manager: "kubectl-edit", patch: `{"spec":{"set":["a","x"]}}`, drifted: true,
-			changed: ".spec.set[0] by ",
-		},
-		"removed item": {
-			reason: "a removed item is missed", manager: "kubectl-edit", patch: `{"spec":{"keyed":[{"name":"one","port":80}]}}`,
-			drifted: true, changed: ".spec.keyed[name=two,port=80] by ",
-		},
-		"label": {
-			reason: "somebody's annotation is foreign and no drift", manager: "kubectl-edit", patch: `{"metadata":{"annotations":{"x":"y"}}}`,
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			ns := memory(t)
-			desired := canonical(t, parse(t, typedText))
-			ours := apply(t, ns, manager, desired)
-			theirs := merge(t, ns, test.manager, ours, test.patch)
-			l := live(t, plain, theirs)
-			if drifted := l.P != drift.Desired(desired, plain); drifted != test.drifted {
-				t.Errorf("%s: drifted %v", test.reason, drifted)
-			}
-			if l.CoOwned != test.shared {
-				t.Errorf("%s: co-owned %v", test.reason, l.CoOwned)
-			}
-			if got := paths(drift.Changed(desired, theirs, plain)); got != test.changed {
-				t.Errorf("%s: changed %q, want %q", test.reason, got, test.changed)
-			}
-			fixed := apply(t, ns, manager, desired)
-			if live(t, plain, fixed).P != drift.Desired(desired, plain) {
-				t.Errorf("%s: one apply does not fix it: %s", test.reason, paths(drift.Changed(desired, fixed, plain)))
-			}
-		})
-	}
+	golden.Table(t, "testdata/writes.txt", func(t *testing.T, input string) string {
+		by, patch, _ := strings.Cut(input, ": ")
+		ns := memory(t)
+		desired := canonical(t, parse(t, typedText))
+		theirs := merge(t, ns, by, apply(t, ns, manager, desired), patch)
+		l, result := live(t, plain, theirs), "in sync"
+		if l.P != drift.Desired(desired, plain) {
+			result = "drift"
+		}
+		if changed := paths(drift.Changed(desired, theirs, plain)); changed != "" {
+			result += ": " + strings.TrimSpace(changed)
+		}
+		if l.CoOwned {
+			result += ", co-owned"
+		}
+		fixed := apply(t, ns, manager, desired)
+		if live(t, plain, fixed).P != drift.Desired(desired, plain) {
+			t.Errorf("one apply does not fix it: %s", paths(drift.Changed(desired, fixed, plain)))
+		}
+		return result
+	})
 }
 
 // TestServerLost: the same value applied by another manager is co-owned, and omitting it does not remove it.

@@ -1,14 +1,9 @@
 package pipeline
 
-import (
-	"testing"
-
-	"github.com/corollary-dev/corollary/pkg/fieldpath"
-)
+import "testing"
 
 func TestRecorded(t *testing.T) {
 	p := onePipeline(nil)
-	p.downstreamsPath = fieldpath.MustParse(".status.downstreams")
 	item := func(name, apiVersion, kind string) map[string]any {
 		return map[string]any{"name": name, "apiVersion": apiVersion, "kind": kind, "objectName": "web", "uid": "u"}
 	}

@@ -117,7 +117,6 @@ func TestRecordsWhatNoWatchShows(t *testing.T) {
 	for _, unselected := range []bool{true, false} {
 		p := onePipeline(nil)
 		p.Storable = status.Probe(nil)
-		p.downstreamsPath = mustPath(t, ".status.downstreams")
 		in, old := inSyncInput(), ourLive()
 		old.Name, old.UID, old.Unselected = "old", "live-0", unselected
 		in.Leftovers = []Owned{{Live: old, Certain: true, Recorded: true}}

@@ -1,13 +1,9 @@
 package pipeline_test
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/corollary-dev/corollary/pkg/config"
-	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
@@ -61,7 +57,7 @@ status: {conditions: {ready: Ready}, fields: [{path: .status.x, value: "VALUE"}]
 		{value: "1", validate: "validate: [{rule: inputs.token.data.x == 'y', message: m}]"},
 	} {
 		text := strings.NewReplacer("VALUE", row.value, "READY", row.ready, "VALIDATE", row.validate).Replace(base)
-		errs := compileErrors(t, text)
+		_, errs := load(t, text, pipeline.Options{})
 		switch {
 		case row.refused == "" && errs != "":
 			t.Errorf("%v: %s", row, errs)
@@ -69,29 +65,4 @@ status: {conditions: {ready: Ready}, fields: [{path: .status.x, value: "VALUE"}]
 			t.Errorf("%v is not refused: %s", row, errs)
 		}
 	}
-}
-
-// compileErrors are the errors of a config whose kinds are not known.
-func compileErrors(t *testing.T, text string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "operator.yaml")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	files, errs := config.Load(config.Options{Files: []string{path}})
-	if len(errs) > 0 {
-		return errs.Error()
-	}
-	source, err := kinds.Offline()
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, errs, err = pipeline.Compile(files[0], pipeline.Options{Kinds: source})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(errs) > 0 {
-		return errs.Error()
-	}
-	return ""
 }

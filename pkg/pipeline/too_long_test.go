@@ -2,8 +2,6 @@ package pipeline_test
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -148,21 +146,34 @@ func TestDeletionTookTooLong(t *testing.T) {
 // compileConfig compiles a config of kinds that every API server has, or of which no schema is known.
 func compileConfig(t *testing.T, text string) *pipeline.Pipeline {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "a.yaml")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	source, err := kinds.Offline()
-	if err != nil {
-		t.Fatal(err)
-	}
-	files, errs := config.Load(config.Options{Files: []string{path}})
-	if len(errs) > 0 {
+	p, errs := load(t, text, pipeline.Options{})
+	if errs != "" {
 		t.Fatal(errs)
 	}
-	p, errs, err := pipeline.Compile(files[0], pipeline.Options{Kinds: source})
-	if err != nil || len(errs) > 0 {
-		t.Fatal(err, errs)
-	}
 	return p
+}
+
+// load compiles the config operator.yaml, or says what is wrong with it. Without kinds in the options, they are those that every API server
+// has.
+func load(t *testing.T, text string, o pipeline.Options) (*pipeline.Pipeline, string) {
+	t.Helper()
+	t.Chdir(t.TempDir()) // so that errors name the file alone
+	write(t, "operator.yaml", text)
+	var err error
+	if o.Kinds == nil {
+		if o.Kinds, err = kinds.Offline(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	files, errs := config.Load(config.Options{Files: []string{"operator.yaml"}})
+	var p *pipeline.Pipeline
+	if len(errs) == 0 {
+		if p, errs, err = pipeline.Compile(files[0], o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(errs) > 0 {
+		return nil, errs.Error()
+	}
+	return p, ""
 }

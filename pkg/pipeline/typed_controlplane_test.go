@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -15,22 +14,23 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/corollary-dev/corollary/internal/golden"
 	"github.com/corollary-dev/corollary/internal/testkit"
-	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// installed are the definitions of the tests, in a file, and the API server that serves them, schemas included.
-func installed(t *testing.T, crds string) (file string, live *kinds.Cluster) {
+// installed is the API server that serves the definitions of a file, schemas included.
+func installed(t *testing.T, file string) (live *kinds.Cluster) {
 	t.Helper()
-	testkit.InstallCRDs(t, strings.Split(crds, "\n---\n")...)
-	live, err := kinds.Live(testkit.Config(t))
+	crds, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	file = filepath.Join(t.TempDir(), "crds.yaml")
-	write(t, file, crds)
+	testkit.InstallCRDs(t, strings.Split(string(crds), "\n---\n")...)
+	if live, err = kinds.Live(testkit.Config(t)); err != nil {
+		t.Fatal(err)
+	}
 	source, err := kinds.Definitions(file)
 	if err != nil {
 		t.Fatal(err)
@@ -44,14 +44,15 @@ func installed(t *testing.T, crds string) (file string, live *kinds.Cluster) {
 			return err == nil && k.Schema != nil, "no schema of " + kind
 		})
 	}
-	return file, live
+	return live
 }
 
 // TestServerRefusesWhatCheckRefuses: the API server refuses each document with a refusal, and takes those of which nothing is said.
 func TestServerRefusesWhatCheckRefuses(t *testing.T) {
-	file, _ := installed(t, typedCRDs)
+	installed(t, typedCRDs)
+	things, deployments := golden.Entries(t, "testdata/typed/things.txt"), golden.Entries(t, "testdata/typed/deployments.txt")
 	namespace := testkit.Namespace(t)
-	source, err := kinds.Offline(file)
+	source, err := kinds.Offline(typedCRDs)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,11 +101,11 @@ func TestServerRefusesWhatCheckRefuses(t *testing.T) {
 			taken++
 		}
 	}
-	for _, row := range thingRows {
-		try(row.reason, "example.com/v1", "Thing", thing(row.spec))
+	for _, e := range things {
+		try(e.Reason, "example.com/v1", "Thing", thing(e.Input))
 	}
-	for _, row := range deploymentRows {
-		try(row.reason, "apps/v1", "Deployment", deployment(row.spec, row.pod))
+	for _, e := range deployments {
+		try(e.Reason, "apps/v1", "Deployment", deployment(e.Input))
 	}
 	if refused < 30 || taken < 20 {
 		t.Errorf("only %d documents were refused and %d taken", refused, taken)
@@ -112,45 +113,7 @@ func TestServerRefusesWhatCheckRefuses(t *testing.T) {
 }
 
 // nestedCRDs have fields of every form that a schema can give a value.
-const nestedCRDs = `
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: nests.types.example.com}
-spec:
-  group: types.example.com
-  scope: Namespaced
-  names: {kind: Nest, plural: nests}
-  versions:
-    - name: v1
-      served: true
-      storage: true
-      subresources: {status: {}}
-      schema:
-        openAPIV3Schema:
-          type: object
-          required: [spec]
-          properties:
-            metadata: {type: object, properties: {name: {type: string, maxLength: 20}}}
-            spec:
-              type: object
-              x-kubernetes-map-type: atomic
-              properties:
-                dash-ed: {type: string}
-                at: {type: string, format: date-time}
-                for: {type: string, format: duration}
-                raw: {type: string, format: byte}
-                ratio: {type: number}
-                maybe: {type: integer, nullable: true, default: 1}
-                either: {x-kubernetes-int-or-string: true, anyOf: [{type: integer}, {type: string}]}
-                any: {x-kubernetes-preserve-unknown-fields: true}
-                keeps: {type: object, x-kubernetes-preserve-unknown-fields: true, properties: {a: {type: integer}}}
-                object: {type: object, x-kubernetes-embedded-resource: true, properties: {spec: {type: object, properties: {a: {type: string}}}}}
-                empty: {type: object}
-                map: {type: object, additionalProperties: {type: object, properties: {a: {type: integer}}}}
-                set: {type: array, x-kubernetes-list-type: set, items: {type: string, enum: [a, b]}}
-                keyed: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [a], items: {type: object, required: [a], properties: {a: {type: string}}}}
-            status: {type: object, properties: {replicas: {type: integer}, out: {x-kubernetes-preserve-unknown-fields: true}}}
-`
+const nestedCRDs = "testdata/typed/nested.yaml"
 
 // nestedConfig has two downstreams of one kind, and one of another.
 const nestedConfig = `apiVersion: corollary.dev/v1alpha1
@@ -174,12 +137,12 @@ status:
 // TestTypesAgree: expressions have the same types whether schemas come from files or from the API server, and where less is known
 // more is allowed.
 func TestTypesAgree(t *testing.T) {
-	file, live := installed(t, nestedCRDs)
+	live := installed(t, nestedCRDs)
 	version, err := live.Version()
 	if err != nil {
 		t.Fatal(err)
 	}
-	files, err := kinds.Offline(file)
+	files, err := kinds.Offline(nestedCRDs)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -223,25 +186,14 @@ var agreeing = []string{
 	"self.apiVersion + self.kind", "self.status.replicas + 1", "self.status.out.x", "self.specs", "has(self.spec.maybe)", "self.spec.?maybe.orValue(2)", "self.?spec.?nope.orValue(2)",
 }
 
+// problemsOf is what is wrong with a config.
 func problemsOf(t *testing.T, text string, o pipeline.Options) string {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "operator.yaml")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	loaded, errs := config.Load(config.Options{Files: []string{file}})
-	if len(errs) > 0 {
-		t.Fatal(errs)
-	}
-	p, errs, err := pipeline.Compile(loaded[0], o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	out := errs.Error()
+	p, out := load(t, text, o)
 	for i := 0; p != nil && i < len(p.Refusals); i++ {
 		out += p.Refusals[i].Error() + "\n"
 	}
-	return strings.ReplaceAll(out, file+":", "")
+	return out
 }
 
 // TestServerCutsNumbers: why a number that its field cannot hold is refused before. Once the API server refuses it itself,

@@ -10,65 +10,34 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"github.com/corollary-dev/corollary/internal/golden"
 )
 
+// TestReads runs the expressions in testdata/reads.txt.
 func TestReads(t *testing.T) {
 	all := envs(t)
-	for _, tc := range []struct {
-		reason  string
-		expr    string
-		typed   string // paths joined by commas, "*" for whole
-		untyped string // "" for the same
-	}{
-		{"a selection", "self.spec.replicas > 1", "spec.replicas", ""},
-		{"an optional one", "self.spec.?replicas.orValue(1) > 1", "spec.replicas", ""},
-		{"optional all the way", "self.?spec.?config.?x.hasValue()", "spec.config.x", ""},
-		{"presence", "has(self.spec.tag)", "spec.tag", ""},
-		{"a key of a map", "self.metadata.labels['a.b/c'] == ''", "metadata.labels.a.b/c", ""},
-		{"an optional key", "self.metadata.labels[?'a'].orValue('') == ''", "metadata.labels.a", ""},
-		{"a key that is computed is any key", "self.metadata.labels[self.metadata.name] == ''", "metadata.labels,metadata.name", ""},
-		{"an item of a list is any item", "self.spec.env[0].name == ''", "spec.env", ""},
-		{"a macro reads all it iterates", "self.spec.env.all(e, e.name != self.metadata.name)", "metadata.name,spec.env", ""},
-		{"its variable can hide the name", "self.spec.env.all(self, self.name != '')", "spec.env", ""},
-		{"but not outside of it", "self.spec.env.all(self, self.name != '') && self.spec.enabled", "spec.enabled,spec.env", ""},
-		{"nor where the name is absolute", "self.spec.env.all(self, self.name != .self.metadata.name)", "metadata.name,spec.env", ""},
-		{"two variables can too", "self.spec.labels.all(k, self, self != k)", "spec.labels", ""},
-		{"macros within macros", "self.spec.env.all(e, self.spec.zones.exists(z, z == e.name))", "spec.env,spec.zones", ""},
-		{"the name by itself is everything", "self == self", "*", ""},
-		{"in a function", "size(dyn(self)) > 1", "*", ""},
-		{"in a list", "[self].size() == 1", "*", ""},
-		{"in a map", "{'a': self}.size() == 1", "*", ""},
-		{"as what is iterated", "dyn(self).all(k, k != '')", "*", ""},
-		{"as a key", "'spec' in dyn(self)", "*", ""},
-		{"a path by itself is all below", "self.spec.labels.size() > 1 && self.spec.labels.app == ''", "spec.labels", ""},
-		{"a method's target and arguments", "self.spec.image.startsWith(self.metadata.name)", "metadata.name,spec.image", ""},
-		{"both results of a choice", "self.spec.enabled ? self.spec.zones == [] : has(self.status.conditions)",
-			"spec.enabled,spec.zones,status.conditions", ""},
-		{"a choice and then a field", "(self.spec.enabled ? self.spec.template : self.spec.template).data.size() == 0",
-			"spec.enabled,spec.template", ""},
-		{"an escaped field", "self.spec.node__dash__pool == ''", "spec.node-pool", "spec"},
-		{"an escaped keyword", "self.spec.__namespace__ == ''", "spec.namespace", "spec"},
-		{"a key is not escaped", "self.metadata.labels.a__b == ''", "metadata.labels.a__b", "metadata.labels"},
-		{"what is under an unknown name stays with it", "self.spec.config.a__dash__b.c == ''", "spec.config", ""},
-		{"another variable", "params.x == inputs.y", "", ""},
-		{"none", "true", "", ""},
-	} {
-		for kind, env := range all {
-			t.Run(tc.reason+"/"+kind, func(t *testing.T) {
-				p, err := env.Any(tc.expr, Upstream, "")
-				if err != nil {
-					t.Fatal(err)
-				}
-				want := tc.typed
-				if kind == "untyped" && tc.untyped != "" {
-					want = tc.untyped
-				}
-				if got := readsText(p.Reads("self")); got != want {
-					t.Errorf("%s reads %q, want %q", tc.expr, got, want)
-				}
-			})
-		}
+	golden.Table(t, "testdata/reads.txt", func(t *testing.T, expr string) string {
+		return inBoth(all, func(env *Env) string {
+			p, err := env.Any(expr, Upstream, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if text := readsText(p.Reads("self")); text != "" {
+				return text
+			}
+			return "nothing"
+		})
+	})
+}
+
+// inBoth returns the results with and without a schema; one result if they are equal.
+func inBoth(all map[string]*Env, result func(env *Env) string) string {
+	typed, untyped := result(all["typed"]), result(all["untyped"])
+	if typed == untyped {
+		return typed
 	}
+	return "typed: " + typed + "\nuntyped: " + untyped
 }
 
 func readsText(paths [][]string, whole bool) string {

@@ -1,13 +1,14 @@
 package rules_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
+	"github.com/corollary-dev/corollary/internal/golden"
 	"github.com/corollary-dev/corollary/pkg/rules"
 )
 
@@ -35,54 +36,29 @@ func declared(t *testing.T, variables ...[2]string) *rules.Env {
 	return env
 }
 
+// TestVariables runs the entries of testdata/variables.txt: variables, and an expression that uses them.
 func TestVariables(t *testing.T) {
 	t.Parallel()
 	self := map[string]any{"spec": map[string]any{"name": "a", "count": int64(3), "at": "2026-01-02T03:04:05Z",
 		"workers": []any{map[string]any{"name": "w"}}}}
 	vars := rules.Vars{Self: self, Params: map[string]any{"p": "x"}, Inputs: map[string]any{"given": map[string]any{"data": "d"}}}
-	name, twice := [2]string{"name", "self.spec.name + '-' + params.p"}, [2]string{"twice", "variables.name + variables.name"}
-	for _, row := range []struct {
-		reason    string
-		variables [][2]string
-		expr      string
-		want      any
-		// problem is the error of compiling, failure that of evaluating.
-		problem, failure string
-	}{
-		{"its value", [][2]string{name}, "variables.name", "a-x", "", ""},
-		{"one that uses another", [][2]string{name, twice}, "variables.twice", "a-xa-x", "", ""},
-		{"its type is known", [][2]string{{"n", "self.spec.count * 2"}}, "variables.n + 'x'", nil, "'+' does not take '(int, string)'", ""},
-		{"a time stays one", [][2]string{{"at", "self.spec.at"}}, "variables.at.getFullYear()", int64(2026), "", ""},
-		{"a list of objects", [][2]string{{"l", "self.spec.workers"}}, "variables.l[0].nam", nil, "has no field nam", ""},
-		{"an item of a list", [][2]string{{"w", "self.spec.workers[0]"}}, "variables.w.nam", nil, "has no field nam", ""},
-		{"a filtered list", [][2]string{{"l", "self.spec.workers.filter(w, w.name == 'w')"}}, "variables.l.map(w, w.name)", []any{"w"}, "", ""},
-		{"a map that an expression makes", [][2]string{{"m", "{'k': 'v'}"}}, "variables.m.k + variables.m['k']", "vv", "", ""},
-		{"is it there", [][2]string{name}, "has(variables.name)", true, "", ""},
-		{"one that is unknown", [][2]string{name}, "variables.nam", nil, "variables has no field nam", ""},
-		{"one that comes later", nil, "variables.name", nil, "there are no variables here", ""},
-		{"an error where it is used", [][2]string{{"bad", "self.spec.workers[7].name"}}, "variables.bad", nil, "", "variables.bad: "},
-		{"no error where it is not used",
-			[][2]string{{"bad", "self.spec.workers[7].name"}}, "self.spec.count > 2 || variables.bad == 'x'", true, "", ""},
-	} {
-		t.Run(row.reason, func(t *testing.T) {
-			t.Parallel()
-			program, err := declared(t, row.variables...).Any(row.expr, rules.Upstream, "")
-			if row.problem != "" {
-				if err == nil || !strings.Contains(err.Error(), row.problem) {
-					t.Errorf("%v, want %q", err, row.problem)
-				}
-				return
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			got, err := program.Eval(vars, nil)
-			if diff := cmp.Diff(row.want, got); diff != "" || (err == nil) != (row.failure == "") ||
-				err != nil && !strings.Contains(err.Error(), row.failure) {
-				t.Errorf("%v, %v", got, err)
-			}
-		})
-	}
+	golden.Table(t, "testdata/variables.txt", func(t *testing.T, input string) string {
+		lines := strings.Split(input, "\n")
+		var variables [][2]string
+		for _, line := range lines[:len(lines)-1] {
+			name, expression, _ := strings.Cut(line, " = ")
+			variables = append(variables, [2]string{name, expression})
+		}
+		program, err := declared(t, variables...).Any(lines[len(lines)-1], rules.Upstream, "")
+		if err != nil {
+			return "does not compile: " + err.Error()
+		}
+		got, err := program.Eval(vars, nil)
+		if err != nil {
+			return "fails: " + err.Error()
+		}
+		return fmt.Sprintf("%T %#v", got, got)
+	})
 }
 
 // TestReadsThroughVariables: an expression reads what its variables read, recursively.
