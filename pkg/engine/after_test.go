@@ -52,8 +52,7 @@ func markUp(t *testing.T, ns, name, value string) {
 
 // Nothing is created or changed before what it comes after is ready. What stands is repaired meanwhile, and a deletion goes the other way.
 func TestAfter(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		testkit.Apply(t, ns, widget("w", `{data: {a: one}}`))
 		counter := testkit.NewCounter()
 		start(t, counter.Wrap(testkit.Config(t)), ordered(ns, name))

@@ -42,8 +42,7 @@ func TestUnwantedAheadOfItsWatch(t *testing.T) {
 			if records && hasSeveral {
 				continue
 			}
-			t.Run(row.reason+map[bool]string{true: "/recorded", false: "/not recorded"}[records], bubbled(func(t *testing.T) {
-				ns, name := testkit.Namespace(t), testkit.Unique(t)
+			t.Run(row.reason+map[bool]string{true: "/recorded", false: "/not recorded"}[records], spaced(func(t *testing.T, ns, name string) {
 				conf := widgetConfig
 				if !records {
 					conf = strings.Replace(conf, "  downstreams: .status.downstreams\n", "", 1)

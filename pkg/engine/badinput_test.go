@@ -39,8 +39,7 @@ func TestForEachBadInput(t *testing.T) {
 		{"text", "{workers: " + long + "}", "RenderFailed", "True", "its items are not known: forEach.items gives no list and no map, but string", []string{"p-old=x"}},
 		{"nothing", "{other: x}", "RenderFailed", "True", "its items are not known: evaluating forEach.items", []string{"p-old=x"}},
 	} {
-		t.Run(row.name, bubbled(func(t *testing.T) {
-			ns, name := testkit.Namespace(t), testkit.Unique(t)
+		t.Run(row.name, spaced(func(t *testing.T, ns, name string) {
 			conf := strings.Replace(fill(poolConfig, ns, name), "item.name", "item.name | default item.key", 1)
 			start(t, testkit.Config(t), strings.Replace(conf, "when: item.?enabled.orValue(true)", "when: 'true'", 1)).ready()
 			testkit.Apply(t, ns, pool("p", "old=x"))
@@ -59,8 +58,7 @@ func TestForEachBadInput(t *testing.T) {
 			waitWorkers(t, ns, name, row.want...)
 			testkit.Apply(t, ns, pool("q", "fine=x"))
 			waitWorkers(t, ns, name, append(row.want, "q-fine=x")...)
-			testkit.Delete(t, pools, ns, "p")
-			waitGone(t, pools, ns, "p")
+			deleteAndWait(t, pools, ns, "p")
 		}))
 	}
 }

@@ -24,14 +24,10 @@ func TestBaselineIsRecorded(t *testing.T) {
 				if object.mutate {
 					mirror(t, ns, "configmaps", keyOf, `{apiVersion: v1, kind: ConfigMap, metadata: {name: PROBE}, data: {key: value}}`)
 				}
-				counter := testkit.NewCounter()
-				r := start(t, counter.Wrap(testkit.Config(t)), conf).ready()
+				r, counter := startCounted(t, conf)
 				testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 				up := waitDownstream(t, ns, "a", "InSync")
-				quiet(t, counter)
-				if n := counter.Total(); n > 4 { // a status for its progress, and one for its end
-					t.Errorf("a new object takes %d requests: %v", n, counter.Snapshot())
-				}
+				atMostRequests(t, counter, 4, "a new object takes") // a status for its progress, and one for its end
 				if b := downstreamsOf(up)["config"]["baseline"]; b == nil || b == "" {
 					t.Errorf("no baseline is recorded: %v", downstreamsOf(up))
 				}
@@ -58,11 +54,9 @@ func TestNoBaselineIsRecorded(t *testing.T) {
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	mirror(t, ns, "configmaps", keyOf, `{apiVersion: v1, kind: ConfigMap, metadata: {name: PROBE}, data: {key: value}}`)
 	conf := strings.Replace(fill(widgetConfig, ns, name), "  downstreams: .status.downstreams\n", "", 1)
-	counter := testkit.NewCounter()
-	r := start(t, counter.Wrap(testkit.Config(t)), conf).ready()
-	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+	r, counter := startCounted(t, conf)
+	applyReady(t, ns, "a", `{data: {key: value}}`)
 	waitData(t, ns, "a", "key", "mirror/value")
-	waitCondition(t, widgets, ns, "a", "Ready", "True")
 	quiet(t, counter)
 	r.halt()
 	start(t, counter.Wrap(testkit.Config(t)), conf).ready()

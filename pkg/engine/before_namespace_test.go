@@ -1,11 +1,8 @@
 package engine_test
 
 import (
-	"slices"
 	"testing"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
@@ -20,23 +17,15 @@ func TestBeforeInTerminatingNamespace(t *testing.T) {
 	}{
 		{name: "proceeds", reason: "the failure is one like any other", lines: []string{"onFailure: Proceed"}},
 		{name: "recorded by hand", reason: "the message says how", end: func(t *testing.T, ns string) {
-			up := testkit.Get(t, widgets, ns, "a")
-			list, _, _ := unstructured.NestedSlice(up.Object, "status", "downstreams")
-			i := slices.IndexFunc(list, func(item any) bool { return item.(map[string]any)["name"] == "deletion.before" })
-			list[i].(map[string]any)["state"] = "BeforeFinished"
-			_ = unstructured.SetNestedSlice(up.Object, list, "status", "downstreams")
-			if _, err := testkit.Dynamic(t).Resource(widgets).Namespace(ns).UpdateStatus(t.Context(), up, metav1.UpdateOptions{}); err != nil {
-				t.Error(err)
-			}
+			passBefore(t, ns, "a")
 		}},
 		{name: "switched off", reason: "the author of the upstream does not want it any more", lines: []string{`when: self.spec.?name.orValue("") != "none"`},
 			end: func(t *testing.T, ns string) {
 				testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"name":"none"}}`)
 			}},
 	} {
-		t.Run(row.name, bubbled(func(t *testing.T) {
-			ns, name := testkit.Namespace(t), testkit.Unique(t)
-			made(t, withBefore(ns, name, row.lines...), ns, testkit.NewCounter())
+		t.Run(row.name, spaced(func(t *testing.T, ns, name string) {
+			startMade(t, ns, withBefore(ns, name, row.lines...))
 			testkit.Delete(t, namespaces, "", ns)
 			testkit.Delete(t, widgets, ns, "a") // as the namespace controller does, which may take its time
 			if row.end != nil {

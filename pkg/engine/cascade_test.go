@@ -43,8 +43,7 @@ func testCascade(t *testing.T, cascade metav1.DeletionPropagation, wait bool, ma
 		conf += waiting
 	}
 	start(t, testkit.Config(t), conf).ready()
-	testkit.Apply(t, ns, widget("a", `{namespace: `+at+`, data: {key: value}}`))
-	waitCondition(t, widgets, ns, "a", "Ready", "True")
+	applyReady(t, ns, "a", `{namespace: `+at+`, data: {key: value}}`)
 	held := len(testkit.Get(t, widgets, ns, "a").GetFinalizers()) > 0
 	testkit.DeleteWith(t, widgets, ns, "a", cascade)
 	waitGone(t, widgets, ns, "a")
@@ -73,13 +72,10 @@ func testCascade(t *testing.T, cascade metav1.DeletionPropagation, wait bool, ma
 func TestOrphanedAfterTheCollector(t *testing.T) {
 	t.Parallel()
 	for _, row := range []string{"same process", "after a restart"} {
-		t.Run(row, bubbled(func(t *testing.T) {
-			ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+		t.Run(row, spacedTwice(func(t *testing.T, ns, other, name string) {
 			conf := elsewhere(fill(widgetConfig, ns, name), other, ns) + waiting
-			faults := testkit.NewFaults()
-			r := start(t, faults.Wrap(testkit.Config(t)), conf).ready()
-			testkit.Apply(t, ns, widget("a", `{namespace: `+other+`, data: {key: value}}`))
-			waitCondition(t, widgets, ns, "a", "Ready", "True")
+			r, faults := startFaulty(t, conf)
+			applyReady(t, ns, "a", `{namespace: `+other+`, data: {key: value}}`)
 			refusal := faults.Answer(500, testkit.On("PATCH", "configmaps"))
 			testkit.DeleteWith(t, widgets, ns, "a", metav1.DeletePropagationOrphan)
 			testkit.Eventually(t, patience, func() (bool, string) {
@@ -102,15 +98,11 @@ func TestOrphanedAfterTheCollector(t *testing.T) {
 
 // With --cascade=orphan nothing is deleted, so nothing is done before it either.
 func TestOrphanSkipsBefore(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		counter := testkit.NewCounter()
-		made(t, withBefore(ns, name), ns, counter)
+	inSpace(t, func(t *testing.T, ns, name string) {
+		startMade(t, ns, withBefore(ns, name))
 		testkit.DeleteWith(t, widgets, ns, "a", metav1.DeletePropagationOrphan)
 		waitGone(t, widgets, ns, "a")
-		if testkit.Find(t, configMaps, ns, "a-drain") != nil {
-			t.Error("deletion.before was made")
-		}
+		mustBeAbsent(t, configMaps, ns, "a-drain", "deletion.before was made")
 		waitData(t, ns, "a", "key", "value")
 	})
 }
@@ -120,14 +112,11 @@ func TestOrphanSkipsBefore(t *testing.T) {
 func TestCollectorsEventComesFirst(t *testing.T) {
 	t.Parallel()
 	for _, propagation := range []metav1.DeletionPropagation{metav1.DeletePropagationOrphan, metav1.DeletePropagationBackground} {
-		t.Run(string(propagation), bubbled(func(t *testing.T) {
-			ns, name := testkit.Namespace(t), testkit.Unique(t)
+		t.Run(string(propagation), spaced(func(t *testing.T, ns, name string) {
 			faults, counter := testkit.NewFaults(), testkit.NewCounter()
 			start(t, counter.Wrap(faults.Wrap(testkit.Config(t))), fill(widgetConfig, ns, name)).ready()
-			testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-			waitCondition(t, widgets, ns, "a", "Ready", "True")
-			quiet(t, counter)
-			counter.Reset()
+			applyReady(t, ns, "a", `{data: {key: value}}`)
+			settle(t, counter)
 			deaf, unlisted := faults.Drop(testkit.On("WATCH", "widgets")), faults.Drop(testkit.On("LIST", "widgets"))
 			faults.Cut(testkit.On("WATCH", "widgets"))
 			testkit.DeleteWith(t, widgets, ns, "a", propagation)
@@ -155,16 +144,14 @@ func TestDeletionAheadOfItsWatch(t *testing.T) {
 		{"the collector's change leads to a read", "before"},
 		{"the answer to a status shows it", "elsewhere"},
 	} {
-		t.Run(row.name, bubbled(func(t *testing.T) {
-			ns, at, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+		t.Run(row.name, spacedTwice(func(t *testing.T, ns, at, name string) {
 			conf := elsewhere(fill(widgetConfig, ns, name), at, ns) + waiting
 			if row.mark == "before" {
 				conf, at = withBefore(ns, name), ns
 			}
 			lag, collected, counter := &held{resource: "widgets"}, &held{resource: "configmaps"}, testkit.NewCounter()
 			start(t, counter.Wrap(collected.wrap(lag.wrap(testkit.Config(t)))), conf).ready()
-			testkit.Apply(t, ns, widget("a", `{namespace: `+at+`, data: {key: value}}`))
-			waitCondition(t, widgets, ns, "a", "Ready", "True")
+			applyReady(t, ns, "a", `{namespace: `+at+`, data: {key: value}}`)
 			quiet(t, counter)
 			release, collectorIsHeard := lag.hold(), collected.hold()
 			testkit.DeleteWith(t, widgets, ns, "a", metav1.DeletePropagationOrphan)
@@ -183,9 +170,7 @@ func TestDeletionAheadOfItsWatch(t *testing.T) {
 			})
 			release()
 			waitGone(t, widgets, ns, "a")
-			if testkit.Find(t, configMaps, ns, "a-drain") != nil {
-				t.Error("deletion.before was made")
-			}
+			mustBeAbsent(t, configMaps, ns, "a-drain", "deletion.before was made")
 			waitData(t, at, "a", "key", "value")
 		}))
 	}

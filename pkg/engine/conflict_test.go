@@ -40,10 +40,8 @@ func waitTaken(t *testing.T, ns, object string, upstreams ...string) (owner stri
 // The name of an object goes to one that waits for it when it becomes free, and the others say at once whose it is now: the events of
 // the object wake them, no retry. At rest that costs nothing.
 func TestConflictFollowsTheOwner(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		counter := testkit.NewCounter()
-		start(t, counter.Wrap(testkit.Config(t)), patient(fill(widgetConfig, ns, name))).ready()
+	inSpace(t, func(t *testing.T, ns, name string) {
+		_, counter := startCounted(t, patient(fill(widgetConfig, ns, name)))
 		var left []string
 		for i := range 6 {
 			left = append(left, fmt.Sprintf("w%d", i))

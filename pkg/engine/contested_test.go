@@ -179,8 +179,7 @@ func (l loop) check(t *testing.T) {
 	if l.before != nil {
 		l.before(o)
 	}
-	counter := testkit.NewCounter()
-	start(t, counter.Wrap(testkit.Config(t)), l.config(o.ns, o.name)).ready()
+	_, counter := startCounted(t, l.config(o.ns, o.name))
 	testkit.Apply(t, o.ns, widget("a", `{data: {key: value}}`))
 	if l.disturb != nil {
 		t.Cleanup(again(func() { l.disturb(o) }))
@@ -198,8 +197,7 @@ func (l loop) check(t *testing.T) {
 
 // Whoever changes what an upstream asks for, or an input, however often, is followed at once.
 func TestBurstsAreNotHeldBack(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := strings.Replace(withInputs(ns, name, "events: None", "events: Warnings", "minDelay: 1s, maxDelay: 10s", "minDelay: 10m, maxDelay: 1h"),
 			"greeting: {{ param", "key: {{ .spec.data.key }}\n        greeting: {{ param", 1)
 		start(t, testkit.Config(t), conf).ready()

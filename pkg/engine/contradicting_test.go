@@ -19,8 +19,7 @@ func TestOperatorsShareARecord(t *testing.T) {
 		{"delete", "it has an owner reference to the upstream, as one's own would", "Delete", false},
 		{"orphan, both run", "the other one releases it meanwhile, and leaves alone what the new one creates", "Orphan", true},
 	} {
-		t.Run(row.name, bubbled(func(t *testing.T) {
-			ns, name := testkit.Namespace(t), testkit.Unique(t)
+		t.Run(row.name, spaced(func(t *testing.T, ns, name string) {
 			of := func(tier, policy string) string {
 				conf := watched(fill(widgetConfig, ns, name+"-"+tier), "labelSelector: {matchLabels: {tier: "+tier+"}}")
 				return with(replaceOnce(t, conf, "{{ .spec.name | default .metadata.name }}", `"{{ .metadata.name }}-`+tier+`"`), "deletionPolicy: "+policy)

@@ -205,8 +205,7 @@ func TestReloadWhileAllChanges(t *testing.T) {
 		if i%3 == 1 {
 			next = replaceOnce(t, next, "    targetNamespaces:", "    drift: {exclusiveFields: [.data]}\n    targetNamespaces:")
 		}
-		r.write("a.yaml", next)
-		r.reload()
+		r.reloadTo(next)
 		if i%2 == 0 { // the others are overtaken by the next
 			testkit.Eventually(t, patience, func() (bool, string) {
 				n := metric(t, "corollary_config_reloads_total", name, "result", "Applied")

@@ -10,16 +10,13 @@ import (
 )
 
 func TestOrphan(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		counter := testkit.NewCounter()
-		made(t, with(fill(widgetConfig, ns, name), "deletionPolicy: Orphan"), ns, counter)
+	inSpace(t, func(t *testing.T, ns, name string) {
+		startMade(t, ns, with(fill(widgetConfig, ns, name), "deletionPolicy: Orphan"))
 		if f := testkit.Get(t, widgets, ns, "a").GetFinalizers(); len(f) != 1 {
 			t.Fatalf("finalizers are %v", f)
 		}
 		testkit.Patch(t, configMaps, ns, "a", "somebody", `{"metadata":{"labels":{"theirs":"stays"}}}`)
-		testkit.Delete(t, widgets, ns, "a")
-		waitGone(t, widgets, ns, "a")
+		deleteAndWait(t, widgets, ns, "a")
 		cm := testkit.Get(t, configMaps, ns, "a")
 		if len(cm.GetOwnerReferences()) > 0 || len(cm.GetAnnotations()) > 0 || len(cm.GetLabels()) != 1 || cm.GetLabels()["theirs"] != "stays" {
 			t.Errorf("our marks are still there, or theirs are gone: %v %v %v", cm.GetOwnerReferences(), cm.GetAnnotations(), cm.GetLabels())
@@ -30,13 +27,11 @@ func TestOrphan(t *testing.T) {
 
 // A broken template or rule holds no deletion, and neither does a restart in the middle of it.
 func TestDeletionNeedsNoTemplate(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+	inSpaces(t, func(t *testing.T, ns, other, name string) {
 		conf := elsewhere(fill(widgetConfig, ns, name), other, ns)
 		r := start(t, testkit.Config(t), conf).ready()
-		testkit.Apply(t, ns, widget("a", `{namespace: `+other+`, data: {key: value}}`))
+		applyReady(t, ns, "a", `{namespace: `+other+`, data: {key: value}}`)
 		waitData(t, other, "a", "key", "value")
-		waitCondition(t, widgets, ns, "a", "Ready", "True")
 		r.halt()
 		testkit.Delete(t, widgets, ns, "a")
 		broken := strings.Replace(conf, "data: {{ .spec.data }}", `data: {{ fail "broken" }}`, 1) + "validate: [{rule: \"false\", message: nothing is valid}]\n"
@@ -48,13 +43,11 @@ func TestDeletionNeedsNoTemplate(t *testing.T) {
 
 // What somebody else made under the name is not ours to delete.
 func TestDeletionSparesOthers(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+	inSpaces(t, func(t *testing.T, ns, other, name string) {
 		conf := elsewhere(fill(widgetConfig, ns, name), other, ns)
 		r := start(t, testkit.Config(t), conf).ready()
-		testkit.Apply(t, ns, widget("a", `{namespace: `+other+`, data: {key: value}}`))
+		applyReady(t, ns, "a", `{namespace: `+other+`, data: {key: value}}`)
 		waitData(t, other, "a", "key", "value")
-		waitCondition(t, widgets, ns, "a", "Ready", "True")
 		r.halt()
 		testkit.Delete(t, configMaps, other, "a")
 		testkit.Apply(t, other, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {key: theirs}}`)
@@ -67,13 +60,10 @@ func TestDeletionSparesOthers(t *testing.T) {
 
 // A delete that fails keeps the finalizer: nothing is left behind.
 func TestDeletionRetries(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
-		faults := testkit.NewFaults()
-		start(t, faults.Wrap(testkit.Config(t)), elsewhere(fill(widgetConfig, ns, name), other, ns)).ready()
-		testkit.Apply(t, ns, widget("a", `{namespace: `+other+`, data: {key: value}}`))
+	inSpaces(t, func(t *testing.T, ns, other, name string) {
+		_, faults := startFaulty(t, elsewhere(fill(widgetConfig, ns, name), other, ns))
+		applyReady(t, ns, "a", `{namespace: `+other+`, data: {key: value}}`)
 		waitData(t, other, "a", "key", "value")
-		waitCondition(t, widgets, ns, "a", "Ready", "True")
 		refusal := faults.Answer(500, testkit.On("DELETE", "configmaps"))
 		testkit.Delete(t, widgets, ns, "a")
 		testkit.Eventually(t, patience, func() (bool, string) { return refusal.Hits() > 0, "no delete was tried" })
@@ -88,37 +78,26 @@ func TestDeletionRetries(t *testing.T) {
 
 // A finalizer of somebody else keeps the upstream; ours goes, and nothing is applied any more.
 func TestDeletedUpstreamIsNotApplied(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		counter := testkit.NewCounter()
-		made(t, fill(widgetConfig, ns, name), ns, counter)
+	inSpace(t, func(t *testing.T, ns, name string) {
+		_, counter := startMade(t, ns, fill(widgetConfig, ns, name))
 		testkit.Update(t, widgets, ns, "a", func(u *unstructured.Unstructured) { u.SetFinalizers([]string{"elsewhere.example.com/hold"}) })
 		testkit.Delete(t, widgets, ns, "a")
-		quiet(t, counter)
-		counter.Reset()
+		settle(t, counter)
 		testkit.Patch(t, configMaps, ns, "a", "somebody", `{"data":{"key":"tampered"}}`)
-		quiet(t, counter)
-		if counter.Mutating() > 0 {
-			t.Errorf("an upstream that is being deleted was applied for: %v", counter.Snapshot())
-		}
+		atMostWrites(t, counter, 0, "an upstream that is being deleted was applied for")
 		testkit.Update(t, widgets, ns, "a", func(u *unstructured.Unstructured) { u.SetFinalizers(nil) })
 		waitGone(t, widgets, ns, "a")
 	})
 }
 
 func TestTerminatingDownstreamIsWaitedFor(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		counter := testkit.NewCounter()
-		made(t, fill(widgetConfig, ns, name), ns, counter)
+	inSpace(t, func(t *testing.T, ns, name string) {
+		startMade(t, ns, fill(widgetConfig, ns, name))
 		old := testkit.Update(t, configMaps, ns, "a", func(u *unstructured.Unstructured) { u.SetFinalizers([]string{"elsewhere.example.com/hold"}) })
 		testkit.Delete(t, configMaps, ns, "a")
 		waitCondition(t, widgets, ns, "a", "Ready", "False") // it is known to go: of two watches, neither need be the first to tell
 		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":"new"}}}`)
-		up := waitCondition(t, widgets, ns, "a", "Ready", "False")
-		if _, reason, _ := condition(up, "Ready"); reason != "Waiting" {
-			t.Errorf("the reason is %s", reason)
-		}
+		readyIs(t, widgets, ns, "a", "False", "Waiting", "")
 		waitData(t, ns, "a", "key", "value")
 		testkit.Update(t, configMaps, ns, "a", func(u *unstructured.Unstructured) { u.SetFinalizers(nil) })
 		cm := waitData(t, ns, "a", "key", "new")
@@ -137,14 +116,11 @@ func TestStrippedLabelsAreNotForgotten(t *testing.T) {
 		{"unwanted", `{"spec":{"exposed":true}}`},
 		{"moved", `{"spec":{"namespace":"NS"}}`},
 	} {
-		t.Run(row.name, bubbled(func(t *testing.T) {
-			ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+		t.Run(row.name, spacedTwice(func(t *testing.T, ns, other, name string) {
 			conf := with(elsewhere(fill(widgetConfig, ns, name), other, ns), "when: '!self.spec.?exposed.orValue(false)'")
-			faults := testkit.NewFaults()
-			start(t, faults.Wrap(testkit.Config(t)), conf).ready()
-			testkit.Apply(t, ns, widget("a", `{namespace: `+other+`, data: {key: value}}`))
+			_, faults := startFaulty(t, conf)
+			applyReady(t, ns, "a", `{namespace: `+other+`, data: {key: value}}`)
 			waitData(t, other, "a", "key", "value")
-			waitCondition(t, widgets, ns, "a", "Ready", "True")
 			refusal := faults.Answer(500, testkit.On("PATCH", "configmaps"))
 			testkit.Patch(t, configMaps, other, "a", "somebody", `{"metadata":{"labels":{"`+name+`.example.com/managed":null}}}`)
 			testkit.Eventually(t, patience, func() (bool, string) { return refusal.Hits() > 0, "not tried" })
@@ -155,8 +131,7 @@ func TestStrippedLabelsAreNotForgotten(t *testing.T) {
 				_, reason, message := condition(u, "Ready")
 				return observed == u.GetGeneration() && (row.name != "paused" || strings.HasPrefix(message, "paused: ")), "Ready is " + reason + ": " + message
 			})
-			testkit.Delete(t, widgets, ns, "a")
-			waitGone(t, widgets, ns, "a")
+			deleteAndWait(t, widgets, ns, "a")
 			waitGone(t, configMaps, other, "a")
 		}))
 	}
@@ -166,10 +141,8 @@ func TestStrippedLabelsAreNotForgotten(t *testing.T) {
 func TestUnrecordedAndUnseen(t *testing.T) {
 	t.Parallel()
 	for _, row := range []string{"answered", "answer lost"} {
-		t.Run(row, bubbled(func(t *testing.T) {
-			ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
-			faults := testkit.NewFaults()
-			start(t, faults.Wrap(testkit.Config(t)), elsewhere(fill(widgetConfig, ns, name), other, ns)).ready()
+		t.Run(row, spacedTwice(func(t *testing.T, ns, other, name string) {
+			_, faults := startFaulty(t, elsewhere(fill(widgetConfig, ns, name), other, ns))
 			faults.Drop(testkit.On("WATCH", "configmaps"))
 			faults.Cut(testkit.On("WATCH", "configmaps"))
 			faults.Drop(testkit.On("LIST", "configmaps"))
@@ -179,8 +152,7 @@ func TestUnrecordedAndUnseen(t *testing.T) {
 			}
 			testkit.Apply(t, ns, widget("a", `{namespace: `+other+`, data: {key: value}}`))
 			waitData(t, other, "a", "key", "value")
-			testkit.Delete(t, widgets, ns, "a")
-			waitGone(t, widgets, ns, "a")
+			deleteAndWait(t, widgets, ns, "a")
 			waitGone(t, configMaps, other, "a")
 		}))
 	}

@@ -58,17 +58,13 @@ var roles = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Vers
 func TestEmptyFieldsAreOurs(t *testing.T) {
 	t.Parallel()
 	for _, row := range emptied {
-		t.Run(row.reason, bubbled(func(t *testing.T) {
-			ns, name := testkit.Namespace(t), testkit.Unique(t)
+		t.Run(row.reason, spaced(func(t *testing.T, ns, name string) {
 			conf := strings.Replace(widgetConfig, "apiVersion: v1\n    kind: ConfigMap", "apiVersion: "+row.apiVersion+"\n    kind: "+row.kind, 1)
 			conf = fill(guardedBy(strings.Replace(conf, "data: {{ .spec.data }}", row.template, 1), ""), ns, name)
 			writes := func(r testkit.Request) bool { return r.Resource == row.resource.Resource }
-			counter := testkit.NewCounter()
-			r := start(t, counter.Wrap(testkit.Config(t)), conf).ready()
+			r, counter := startCounted(t, conf)
 			testkit.Apply(t, ns, widget("a", "{}"))
-			testkit.Eventually(t, patience, func() (bool, string) {
-				return testkit.Find(t, row.resource, ns, "a") != nil, "it is not there"
-			})
+			testkit.Eventually(t, patience, func() (bool, string) { return testkit.Find(t, row.resource, ns, "a") != nil, "it is not there" })
 			quiet(t, counter)
 			tamper := func() {
 				t.Helper()
@@ -135,12 +131,10 @@ func valueAt(t *testing.T, u *unstructured.Unstructured, path string) string {
 // TestExclusiveMapThatIsEmpty: keys that others added to a map that is to be empty go, even where its managedFields name nobody who
 // added them, so that it cannot be told from a map that we own with all that is in it.
 func TestExclusiveMapThatIsEmpty(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := with(fill(widgetConfig, ns, name), "drift: {exclusiveFields: [.data]}")
 		r := start(t, testkit.Config(t), conf).ready()
-		testkit.Apply(t, ns, widget("a", `{data: {}}`))
-		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		applyReady(t, ns, "a", `{data: {}}`)
 		r.halt()
 		testkit.Patch(t, configMaps, ns, "a", "mallory", `{"data": {"theirs": "x"}}`)
 		testkit.Update(t, configMaps, ns, "a", func(u *unstructured.Unstructured) {

@@ -30,11 +30,9 @@ func with(conf string, lines ...string) string {
 func made(t *testing.T, conf, ns string, counter *testkit.Counter) *running {
 	t.Helper()
 	r := start(t, counter.Wrap(testkit.Config(t)), conf).ready()
-	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+	applyReady(t, ns, "a", `{data: {key: value}}`)
 	waitData(t, ns, "a", "key", "value")
-	waitCondition(t, widgets, ns, "a", "Ready", "True")
-	quiet(t, counter)
-	counter.Reset()
+	settle(t, counter)
 	return r
 }
 
@@ -68,10 +66,8 @@ func TestRepair(t *testing.T) {
 				testkit.Patch(t, configMaps, ns, "a", "kubectl-edit", `{"metadata":{"managedFields":[{}]}}`)
 			}, 1},
 	} {
-		t.Run(row.name, bubbled(func(t *testing.T) {
-			ns, name := testkit.Namespace(t), testkit.Unique(t)
-			counter := testkit.NewCounter()
-			made(t, fill(widgetConfig, ns, name), ns, counter)
+		t.Run(row.name, spaced(func(t *testing.T, ns, name string) {
+			_, counter := startMade(t, ns, fill(widgetConfig, ns, name))
 			before := testkit.Get(t, configMaps, ns, "a")
 			row.tamper(t, ns, name)
 			testkit.Eventually(t, patience, func() (bool, string) {
@@ -98,15 +94,10 @@ func TestRepair(t *testing.T) {
 }
 
 func TestForeignAdditionsStay(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		counter := testkit.NewCounter()
-		made(t, fill(widgetConfig, ns, name), ns, counter)
+	inSpace(t, func(t *testing.T, ns, name string) {
+		_, counter := startMade(t, ns, fill(widgetConfig, ns, name))
 		testkit.Patch(t, configMaps, ns, "a", "somebody", `{"data":{"theirs":"stays"},"metadata":{"labels":{"theirs":"stays"}}}`)
-		quiet(t, counter)
-		if counter.Total() > 0 {
-			t.Errorf("what others add is theirs, and yet: %v", counter.Snapshot())
-		}
+		atMostRequests(t, counter, 0, "what others add is theirs")
 		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":"new"}}}`)
 		cm := waitData(t, ns, "a", "key", "new")
 		if v, _, _ := unstructured.NestedString(cm.Object, "data", "theirs"); v != "stays" {
@@ -116,43 +107,30 @@ func TestForeignAdditionsStay(t *testing.T) {
 }
 
 func TestExclusiveFields(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		counter := testkit.NewCounter()
-		made(t, with(fill(widgetConfig, ns, name), "drift: {exclusiveFields: [.data]}"), ns, counter)
+	inSpace(t, func(t *testing.T, ns, name string) {
+		_, counter := startMade(t, ns, with(fill(widgetConfig, ns, name), "drift: {exclusiveFields: [.data]}"))
 		testkit.Patch(t, configMaps, ns, "a", "somebody", `{"data":{"theirs":"goes"},"metadata":{"labels":{"theirs":"stays"}}}`)
 		testkit.Eventually(t, patience, func() (bool, string) {
 			cm := testkit.Get(t, configMaps, ns, "a")
 			data, _, _ := unstructured.NestedStringMap(cm.Object, "data")
 			return len(data) == 1 && data["key"] == "value" && cm.GetLabels()["theirs"] == "stays", fmt.Sprintf("%v", cm.Object)
 		})
-		quiet(t, counter)
-		if n := counter.Total(); n > 2 {
-			t.Errorf("added keys took %d requests, 2 are promised: %v", n, counter.Snapshot())
-		}
+		atMostRequests(t, counter, 2, "added keys took ")
 		counter.Reset()
 		testkit.Patch(t, configMaps, ns, "a", "somebody", `{"data":{"key":"tampered"}}`)
 		waitData(t, ns, "a", "key", "value")
-		quiet(t, counter)
-		if n := counter.Total(); n > 2 {
-			t.Errorf("after that our entry still owns its keys; a repair took %d requests: %v", n, counter.Snapshot())
-		}
+		atMostRequests(t, counter, 2, "after that our entry still owns its keys; a repair took")
 	})
 }
 
 func TestDriftPolicies(t *testing.T) {
 	t.Parallel()
 	for _, policy := range []string{"Report", "Ignore"} {
-		t.Run(policy, bubbled(func(t *testing.T) {
-			ns, name := testkit.Namespace(t), testkit.Unique(t)
-			counter := testkit.NewCounter()
-			made(t, with(fill(widgetConfig, ns, name), "drift: {policy: "+policy+"}"), ns, counter)
+		t.Run(policy, spaced(func(t *testing.T, ns, name string) {
+			_, counter := startMade(t, ns, with(fill(widgetConfig, ns, name), "drift: {policy: "+policy+"}"))
 			testkit.Patch(t, configMaps, ns, "a", "somebody", `{"data":{"key":"tampered"}}`)
 			want := map[string]float64{"Report": 1, "Ignore": 0}[policy]
-			testkit.Eventually(t, patience, func() (bool, string) {
-				n := metric(t, "corollary_objects", name, "state", "Drifted")
-				return n == want, fmt.Sprintf("%v objects have drifted", n)
-			})
+			waitMetric(t, want, "corollary_objects", name, "state", "Drifted")
 			quiet(t, counter)
 			waitData(t, ns, "a", "key", "tampered")
 			testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"more":"x"}}}`)
@@ -163,11 +141,9 @@ func TestDriftPolicies(t *testing.T) {
 
 // After a restart nothing remembers what the API server's spelling of our document was: Report asks by dry run.
 func TestReportAfterRestart(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		counter := testkit.NewCounter()
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := strings.Replace(with(fill(widgetConfig, ns, name), "drift: {policy: Report}"), "data: {{ .spec.data }}", "data: {{ .spec.data }}\n      binaryData: {}", 1)
-		r := made(t, conf, ns, counter)
+		r, counter := startMade(t, ns, conf)
 		r.halt()
 		start(t, counter.Wrap(testkit.Config(t)), conf).ready()
 		waitObserved(t, name, "InSync", 1)
@@ -180,10 +156,8 @@ func TestReportAfterRestart(t *testing.T) {
 }
 
 func TestContested(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		counter := testkit.NewCounter()
-		made(t, fill(widgetConfig, ns, name), ns, counter)
+	inSpace(t, func(t *testing.T, ns, name string) {
+		_, counter := startMade(t, ns, fill(widgetConfig, ns, name))
 		stop := make(chan struct{})
 		var writer sync.WaitGroup
 		end := sync.OnceFunc(func() { close(stop); writer.Wait() })
@@ -220,10 +194,8 @@ func TestContested(t *testing.T) {
 }
 
 func TestRename(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		counter := testkit.NewCounter()
-		made(t, fill(widgetConfig, ns, name), ns, counter)
+	inSpace(t, func(t *testing.T, ns, name string) {
+		startMade(t, ns, fill(widgetConfig, ns, name))
 		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"name":"b"}}`)
 		waitData(t, ns, "b", "key", "value")
 		waitGone(t, configMaps, ns, "a")
@@ -234,10 +206,7 @@ func TestRename(t *testing.T) {
 		// The name of somebody else's object: the old one stays, since its successor does not stand.
 		testkit.Apply(t, ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: c}, data: {key: theirs}}`)
 		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"name":"c"}}`)
-		up = waitCondition(t, widgets, ns, "a", "Ready", "False")
-		if _, reason, message := condition(up, "Ready"); reason != "Conflict" || !strings.Contains(message, "c") {
-			t.Errorf("Ready says %s: %s", reason, message)
-		}
+		readyIs(t, widgets, ns, "a", "False", "Conflict", "c")
 		waitData(t, ns, "b", "key", "value")
 		waitData(t, ns, "c", "key", "theirs")
 		// Once the obstacle is gone it is looked at again.
@@ -249,8 +218,7 @@ func TestRename(t *testing.T) {
 }
 
 func TestAdoption(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		start(t, testkit.Config(t), with(fill(widgetConfig, ns, name), "adoptionPolicy: IfUnowned")).ready()
 		existing := testkit.Apply(t, ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {key: theirs, more: stays}}`)
 		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
@@ -268,8 +236,7 @@ func TestAdoption(t *testing.T) {
 
 // A process that died between the apply and the status left an object that nothing records. It is ours.
 func TestDiedBeforeStatus(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		faults := testkit.NewFaults()
 		lost := faults.Answer(500, testkit.On("PATCH", "widgets/status"))
 		r := start(t, faults.Wrap(testkit.Config(t)), fill(widgetConfig, ns, name)).ready()
@@ -286,11 +253,9 @@ func TestDiedBeforeStatus(t *testing.T) {
 }
 
 func TestRecreate(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := strings.Replace(with(fill(widgetConfig, ns, name), "updatePolicy: Recreate"), "data: {{ .spec.data }}", "data: {{ .spec.data }}\n      immutable: true", 1)
-		counter := testkit.NewCounter()
-		made(t, conf, ns, counter)
+		startMade(t, ns, conf)
 		old := testkit.Get(t, configMaps, ns, "a")
 		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":"new"}}}`)
 		cm := waitData(t, ns, "a", "key", "new")
@@ -300,10 +265,7 @@ func TestRecreate(t *testing.T) {
 		waitCondition(t, widgets, ns, "a", "Ready", "True")
 		// A value that is bad in itself deletes nothing.
 		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"not a key!":"x"}}}`)
-		up := waitCondition(t, widgets, ns, "a", "Ready", "False")
-		if _, reason, _ := condition(up, "Ready"); reason != "Rejected" {
-			t.Errorf("the reason is %s", reason)
-		}
+		readyIs(t, widgets, ns, "a", "False", "Rejected", "")
 		if testkit.Get(t, configMaps, ns, "a").GetUID() != cm.GetUID() {
 			t.Error("a bad value made the object go")
 		}
@@ -311,10 +273,8 @@ func TestRecreate(t *testing.T) {
 }
 
 func TestCreateOnly(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		counter := testkit.NewCounter()
-		made(t, with(fill(widgetConfig, ns, name), "updatePolicy: CreateOnly"), ns, counter)
+	inSpace(t, func(t *testing.T, ns, name string) {
+		_, counter := startMade(t, ns, with(fill(widgetConfig, ns, name), "updatePolicy: CreateOnly"))
 		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":"new"}}}`)
 		waitCondition(t, widgets, ns, "a", "Ready", "True")
 		quiet(t, counter)
@@ -326,11 +286,9 @@ func TestCreateOnly(t *testing.T) {
 
 // A field that left the template stays where another manager owns it too. That must not go unnoticed.
 func TestCoOwnedFieldStays(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := strings.Replace(fill(widgetConfig, ns, name), "events: None", "events: Warnings", 1)
-		counter := testkit.NewCounter()
-		made(t, conf, ns, counter)
+		_, counter := startMade(t, ns, conf)
 		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"more":"x"}}}`)
 		waitData(t, ns, "a", "more", "x")
 		quiet(t, counter)
@@ -346,17 +304,12 @@ func TestCoOwnedFieldStays(t *testing.T) {
 
 // What has drifted and is only reported is asked about once, not at each event.
 func TestReportedDriftIsQuiet(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		counter := testkit.NewCounter()
-		made(t, with(fill(widgetConfig, ns, name), "drift: {policy: Report}"), ns, counter)
+	inSpace(t, func(t *testing.T, ns, name string) {
+		_, counter := startMade(t, ns, with(fill(widgetConfig, ns, name), "drift: {policy: Report}"))
 		testkit.Patch(t, configMaps, ns, "a", "somebody", `{"data":{"key":"tampered"}}`)
 		waitCondition(t, widgets, ns, "a", "Ready", "True")
-		testkit.Eventually(t, patience, func() (bool, string) {
-			return metric(t, "corollary_objects", name, "state", "Drifted") == 1, "not noticed"
-		})
-		quiet(t, counter)
-		counter.Reset()
+		waitMetric(t, 1, "corollary_objects", name, "state", "Drifted")
+		settle(t, counter)
 		for i := range 5 {
 			testkit.Patch(t, configMaps, ns, "a", "somebody", fmt.Sprintf(`{"metadata":{"annotations":{"theirs":"%d"}}}`, i))
 			quiet(t, counter)
@@ -369,27 +322,19 @@ func TestReportedDriftIsQuiet(t *testing.T) {
 
 // A field that the API server fills in again and again inside an exclusive one is no endless drift.
 func TestExclusiveFieldWithDefaults(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := strings.NewReplacer("v1\n    kind: ConfigMap", "networking.k8s.io/v1\n    kind: NetworkPolicy", "data: {{ .spec.data }}",
 			`spec: {podSelector: {}}`).Replace(with(fill(widgetConfig, ns, name), "drift: {exclusiveFields: [.spec]}"))
-		counter := testkit.NewCounter()
-		start(t, counter.Wrap(testkit.Config(t)), conf).ready()
-		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-		waitCondition(t, widgets, ns, "a", "Ready", "True")
-		quiet(t, counter)
-		if n := counter.Mutating(); n > 6 {
-			t.Errorf("%d writes: %v", n, counter.Snapshot())
-		}
+		_, counter := startCounted(t, conf)
+		applyReady(t, ns, "a", `{data: {key: value}}`)
+		atMostWrites(t, counter, 6, "it costs too much")
 	})
 }
 
 // Somebody who keeps deleting what is made is fought no more than somebody who keeps changing it.
 func TestContestedByDeletion(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		counter := testkit.NewCounter()
-		made(t, fill(widgetConfig, ns, name), ns, counter)
+	inSpace(t, func(t *testing.T, ns, name string) {
+		_, counter := startMade(t, ns, fill(widgetConfig, ns, name))
 		stop := make(chan struct{})
 		end := sync.OnceFunc(func() { close(stop) })
 		var deleter sync.WaitGroup
@@ -424,8 +369,7 @@ func TestContestedByDeletion(t *testing.T) {
 
 // An autoscaler's first write may come between our last reconciliation and our apply: the value that we remember is then stale.
 func TestInitialFieldTakenMeanwhile(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := with(fill(widgetConfig, ns, name), "drift: {initialFields: [.data.count]}")
 		var armed atomic.Bool
 		cfg := rest.CopyConfig(testkit.Config(t))
@@ -438,9 +382,8 @@ func TestInitialFieldTakenMeanwhile(t *testing.T) {
 			})
 		})
 		start(t, cfg, conf)
-		testkit.Apply(t, ns, widget("a", `{data: {count: "1", key: old}}`))
+		applyReady(t, ns, "a", `{data: {count: "1", key: old}}`)
 		waitData(t, ns, "a", "count", "1")
-		waitCondition(t, widgets, ns, "a", "Ready", "True")
 		armed.Store(true)
 		testkit.Apply(t, ns, widget("a", `{data: {count: "1", key: new}}`))
 		waitData(t, ns, "a", "key", "new")

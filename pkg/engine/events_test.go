@@ -58,8 +58,7 @@ func TestLongEvents(t *testing.T) {
 
 // A rule's message of 2,048 bytes and an error of a template of 10,000 are told by events.
 func TestLongMessagesAreEvents(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := strings.Replace(fill(widgetConfig, ns, name), "events: None", "events: All", 1)
 		conf = strings.Replace(conf, "downstreams:\n", `validate: [{rule: "self.spec.?name.orValue('') != 'bad'", messageExpression: self.spec.data.text, message: short}]`+"\ndownstreams:\n", 1)
 		conf = strings.Replace(conf, "data: {{ .spec.data }}", "data: {x: {{ fail .spec.data.text }}}", 1)

@@ -59,8 +59,7 @@ func TestEnoughRights(t *testing.T) {
 		rbacv1.PolicyRule{APIGroups: []string{"test.example.com"}, Resources: []string{"widgets/status"}, Verbs: []string{"patch"}},
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch", "create", "patch", "delete"}})
 	start(t, cfg, fill(widgetConfig, ns, name)).ready()
-	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-	waitCondition(t, widgets, ns, "a", "Ready", "True")
+	applyReady(t, ns, "a", `{data: {key: value}}`)
 	testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"name":"b"}}`)
 	waitGone(t, configMaps, ns, "a")
 	waitCondition(t, widgets, ns, "a", "Ready", "True")

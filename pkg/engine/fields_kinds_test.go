@@ -38,8 +38,7 @@ func TestFieldsOfKinds(t *testing.T) {
 			map[string]any{"theirs": "1", "ours": "2"}, `{"data":{"theirs":"3","x":"y"}}`,
 			map[string]any{"theirs": "3", "ours": "2", "x": "y"}},
 	} {
-		t.Run(kind, bubbled(func(t *testing.T) {
-			ns, name := testkit.Namespace(t), testkit.Unique(t)
+		t.Run(kind, spaced(func(t *testing.T, ns, name string) {
 			at := ns
 			if kind == "Namespace" {
 				at = ""
@@ -59,21 +58,15 @@ func TestFieldsOfKinds(t *testing.T) {
 			_, tail, _ = strings.Cut(tail, "    # downstream\n")
 			conf := strings.Replace(head, "kind: ConfigMap", "kind: "+kind, 1) + "    template: |\n      " +
 				strings.ReplaceAll(with(row.template), "\n", "\n      ") + "\n" + tail
-			counter := testkit.NewCounter()
-			start(t, counter.Wrap(testkit.Config(t)), conf).ready()
+			_, counter := startCounted(t, conf)
 			waitValue(row.with)
 			eventuallyCondition(t, ns, "w", "True", "", "")
 			testkit.Patch(t, row.gvr, at, name, "somebody", row.edit)
 			waitValue(row.after)
-			quiet(t, counter)
-			counter.Reset()
+			settle(t, counter)
 			testkit.Patch(t, row.gvr, at, name, "somebody", `{"metadata":{"annotations":{"theirs":"x"}}}`)
-			quiet(t, counter)
-			if n := counter.Total(); n > 0 {
-				t.Errorf("what others do costs %v", counter.Snapshot())
-			}
-			testkit.Delete(t, widgets, ns, "w")
-			waitGone(t, widgets, ns, "w")
+			atMostRequests(t, counter, 0, "what others do costs")
+			deleteAndWait(t, widgets, ns, "w")
 			u := testkit.Get(t, row.gvr, at, name)
 			if annotations := u.GetAnnotations(); len(annotations) != 1 || annotations["theirs"] != "x" {
 				t.Errorf("it has the annotations %v", annotations)

@@ -45,8 +45,7 @@ func jsonOf(u *unstructured.Unstructured) string {
 // The fields of an object of others follow the upstream, whoever makes, changes or deletes the object; nothing else of it is touched,
 // and at rest it costs nothing.
 func TestFields(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		testkit.Apply(t, ns, widget("w", "{name: shared, data: {a: one}}"))
 		counter := testkit.NewCounter()
 		operator := start(t, counter.Wrap(testkit.Config(t)), contributing(ns, name, ""))
@@ -76,10 +75,7 @@ func TestFields(t *testing.T) {
 		operator.halt()
 		counter = testkit.NewCounter()
 		start(t, counter.Wrap(testkit.Config(t)), contributing(ns, name, ""))
-		quiet(t, counter)
-		if n := counter.Mutating(); n > 0 {
-			t.Errorf("a restart writes: %v", counter.Snapshot())
-		}
+		atMostWrites(t, counter, 0, "a restart writes")
 
 		testkit.Delete(t, configMaps, ns, "shared")
 		eventuallyCondition(t, ns, "w", "False", "Waiting", "shared does not exist")
@@ -91,16 +87,14 @@ func TestFields(t *testing.T) {
 		waitData(t, ns, "other", "b", "two")
 		waitUntouched(t, ns, "shared", name)
 
-		testkit.Delete(t, widgets, ns, "w")
-		waitGone(t, widgets, ns, "w")
+		deleteAndWait(t, widgets, ns, "w")
 		waitUntouched(t, ns, "other", name)
 	})
 }
 
 // A field that another manager owns is a conflict, which ends when it gives the field up; with force, it is taken.
 func TestFieldsOfOtherManagers(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		makeTheirs(t, ns, "shared")
 		testkit.Apply(t, ns, widget("w", "{name: shared, data: {theirs: mine, a: one}}"))
 		operator := start(t, testkit.Config(t), contributing(ns, name, ""))
@@ -130,16 +124,14 @@ func TestFieldsOfOtherManagers(t *testing.T) {
 
 // Two upstreams of one operator do not set fields of one object: the second one says so, and takes over when the first one goes.
 func TestFieldsOfTwoUpstreams(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		makeTheirs(t, ns, "shared")
 		testkit.Apply(t, ns, widget("first", "{name: shared, data: {a: one}}"))
 		start(t, testkit.Config(t), contributing(ns, name, ""))
 		waitData(t, ns, "shared", "a", "one")
 		testkit.Apply(t, ns, widget("second", "{name: shared, data: {b: two}}"))
 		eventuallyCondition(t, ns, "second", "False", "Conflict", "has the fields of "+ns+"/first")
-		testkit.Delete(t, widgets, ns, "first")
-		waitGone(t, widgets, ns, "first")
+		deleteAndWait(t, widgets, ns, "first")
 		waitData(t, ns, "shared", "b", "two")
 		eventuallyCondition(t, ns, "second", "True", "", "")
 		if _, has := testkit.Get(t, configMaps, ns, "shared").Object["data"].(map[string]any)["a"]; has {
@@ -151,8 +143,7 @@ func TestFieldsOfTwoUpstreams(t *testing.T) {
 // Two upstreams that begin together see an object without a mark, both of them. Only one sets its fields, whichever is first, and nothing of
 // the object's owner is lost.
 func TestFieldsOfTwoUpstreamsAtOnce(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		const objects = 12
 		for i := range objects {
 			shared := fmt.Sprintf("shared-%d", i)
@@ -187,8 +178,7 @@ func TestFieldsOfTwoUpstreamsAtOnce(t *testing.T) {
 
 // With kubectl delete --cascade=orphan the fields stay, without our marks.
 func TestFieldsOrphaned(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		makeTheirs(t, ns, "shared")
 		testkit.Apply(t, ns, widget("w", "{name: shared, data: {a: one}}"))
 		start(t, testkit.Config(t), contributing(ns, name, ""))
@@ -207,8 +197,7 @@ func TestFieldsOrphaned(t *testing.T) {
 // An object that was made immutable holds the deletion of the upstream, since our fields cannot be removed from it. The message says what
 // to do, and that works.
 func TestFieldsOfAnImmutableObject(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		for _, object := range []string{"kept", "deleted", "changed"} {
 			makeTheirs(t, ns, object)
 			testkit.Apply(t, ns, widget(object, "{name: "+object+", data: {a: one}}"))
@@ -243,8 +232,7 @@ func TestFieldsOfAnImmutableObject(t *testing.T) {
 // Somebody writes our owner annotation on an object that no upstream names: nothing is done about it, again and again or at all, and it
 // holds up no deletion.
 func TestFieldsForgedMark(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		makeTheirs(t, ns, "shared")
 		makeTheirs(t, ns, "forged")
 		testkit.Apply(t, ns, widget("w", "{name: shared, data: {a: one}}"))
@@ -261,8 +249,7 @@ func TestFieldsForgedMark(t *testing.T) {
 		if n := counter.Mutating() - before; n > 1 {
 			t.Errorf("%d writes: %v", n, counter.Snapshot())
 		}
-		testkit.Delete(t, widgets, ns, "w")
-		waitGone(t, widgets, ns, "w")
+		deleteAndWait(t, widgets, ns, "w")
 		waitUntouched(t, ns, "shared", name)
 		if data := testkit.Get(t, configMaps, ns, "forged").Object["data"].(map[string]any); data["x"] != "y" || data["theirs"] != "1" {
 			t.Errorf("the forged object has %v", data)

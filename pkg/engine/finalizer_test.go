@@ -14,8 +14,7 @@ func TestFinalizerWithAWaitingDownstream(t *testing.T) {
 		{"an input is missing", `{{ (input "settings").data.color }}`},
 		{"the template fails", `{{ .spec.data.missing | upper }}`},
 	} {
-		t.Run(row.reason, bubbled(func(t *testing.T) {
-			ns, name := testkit.Namespace(t), testkit.Unique(t)
+		t.Run(row.reason, spaced(func(t *testing.T, ns, name string) {
 			conf := withInputs(ns, name, "owner: {", "owner: {reference: false, ", `color: {{ (input "settings").data.color }}`, "color: "+row.waits)
 			conf = strings.Replace(conf, "    # downstream\n", "  - name: other\n    apiVersion: v1\n    kind: ConfigMap\n    template: |\n"+
 				"      metadata: {name: \"{{ .metadata.name }}-other\"}\n      data: {key: value}\n", 1)
@@ -25,8 +24,7 @@ func TestFinalizerWithAWaitingDownstream(t *testing.T) {
 			if f := testkit.Get(t, widgets, ns, "a").GetFinalizers(); len(f) != 1 {
 				t.Errorf("finalizers are %v beside an object that nothing else cleans up", f)
 			}
-			testkit.Delete(t, widgets, ns, "a")
-			waitGone(t, widgets, ns, "a")
+			deleteAndWait(t, widgets, ns, "a")
 			waitGone(t, configMaps, ns, "a-other")
 			r.halt()
 		}))

@@ -27,8 +27,7 @@ func TestItemsOfOwnOutput(t *testing.T) {
 				if !status {
 					conf = statusOff(conf)
 				}
-				counter := testkit.NewCounter()
-				start(t, counter.Wrap(testkit.Config(t)), fill(conf, o.ns, o.name)).ready()
+				_, counter := startCounted(t, fill(conf, o.ns, o.name))
 				testkit.Apply(t, o.ns, object("Pool", "a", "{}"))
 				loop{says: []string{"input own"}}.isReported(t, o)
 				counter.Reset()
@@ -44,8 +43,7 @@ func TestItemsOfOwnOutput(t *testing.T) {
 
 // What others write into an object that another downstream reads is followed at once, however often.
 func TestBurstsOfSiblingsAreNotHeldBack(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := strings.NewReplacer("events: None", "events: Warnings", "minDelay: 1s, maxDelay: 10s", "minDelay: 10m, maxDelay: 1h").Replace(related(ns, name))
 		start(t, testkit.Config(t), conf).ready()
 		testkit.Apply(t, ns, widget("w", "{data: {}}"))

@@ -37,13 +37,9 @@ func TestForEachPolicies(t *testing.T) {
 			before: func(t *testing.T, ns string) { testkit.Apply(t, ns, configMap("p-a", "theirs")) },
 			then: func(t *testing.T, ns, operator string) {
 				waitWorkers(t, ns, operator, "p-b=2")
-				u := waitCondition(t, pools, ns, "p", "Ready", "False")
-				if _, reason, message := condition(u, "Ready"); reason != "Conflict" || !strings.Contains(message, "1 of 2 ready; not ready: p-a (") {
-					t.Errorf("%s: %s", reason, message)
-				}
+				readyIs(t, pools, ns, "p", "False", "Conflict", "1 of 2 ready; not ready: p-a (")
 				waitRecorded(t, ns, "p", "p-b InSync")
-				testkit.Delete(t, pools, ns, "p")
-				waitGone(t, pools, ns, "p")
+				deleteAndWait(t, pools, ns, "p")
 				waitData(t, ns, "p-a", "value", "theirs")
 			}},
 		{name: "adopt", reason: "what nobody owns is taken over", config: withLine("adoptionPolicy: IfUnowned"),
@@ -184,8 +180,7 @@ func TestForEachPolicies(t *testing.T) {
 				waitGone(t, configMaps, ns, "p-b")
 			}},
 	} {
-		t.Run(row.name, bubbled(func(t *testing.T) {
-			ns, name := testkit.Namespace(t), testkit.Unique(t)
+		t.Run(row.name, spaced(func(t *testing.T, ns, name string) {
 			if row.before != nil {
 				row.before(t, ns)
 			}
@@ -207,8 +202,7 @@ func withLine(line string) func(string) string {
 
 // A restart costs no request, a change of the conventions keeps every object, and a config that asks for fewer items waits.
 func TestForEachRestarts(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		counter := testkit.NewCounter()
 		cfg := counter.Wrap(testkit.Config(t))
 		conf := fill(poolConfig, ns, name)
@@ -230,10 +224,7 @@ func TestForEachRestarts(t *testing.T) {
 		counter.Reset()
 		r.halt()
 		r = start(t, cfg, conf).ready()
-		quiet(t, counter)
-		if n := counter.Total(); n > 0 {
-			t.Errorf("a restart costs %v", counter.Snapshot())
-		}
+		atMostRequests(t, counter, 0, "a restart costs")
 
 		r.halt()
 		changed := base(name)
@@ -257,9 +248,7 @@ func TestForEachRestarts(t *testing.T) {
 		fewer := strings.Replace(changed.in(conf, name), "items: self.spec.workers", "items: self.spec.workers.filter(w, w.name < 'w05')", 1)
 		start(t, cfg, fewer)
 		waitState(t, name, "GuardWaiting")
-		if n := metric(t, "corollary_guard_deletions", name); n != 15 {
-			t.Errorf("%v deletions are counted", n)
-		}
+		metricIs(t, 15, "corollary_guard_deletions", name)
 		waitWorkers(t, ns, name, want...)
 	})
 }

@@ -10,8 +10,7 @@ import (
 // The object of an item that disappears is deleted, although an object of somebody else is in the way of another item, and a third one
 // cannot be created. What takes the place of an item holds it as long as it cannot be created.
 func TestForEachRemovesDespiteOthers(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := strings.NewReplacer(`{name: "{{ .metadata.name }}-{{ item.name }}"}`, `{name: "{{ .metadata.name }}-{{ item.name }}", namespace: "{{ item.value }}"}`,
 			"# downstream", "targetNamespaces: {from: Any}").Replace(fill(poolConfig, ns, name))
 		testkit.Apply(t, ns, configMap("p-theirs", "x"))
@@ -37,8 +36,7 @@ func TestForEachRemovesDespiteOthers(t *testing.T) {
 		exist("p-b")
 		testkit.Apply(t, ns, pool("p", "b2="+ns, "theirs="+ns, "nowhere=no-such-namespace"))
 		exist("p-b2")
-		testkit.Delete(t, pools, ns, "p")
-		waitGone(t, pools, ns, "p")
+		deleteAndWait(t, pools, ns, "p")
 		exist()
 	})
 }

@@ -10,8 +10,7 @@ import (
 // TestForeignChanges: what others change of an object without touching what is ours costs no reconcile, also after a start; what is ours is
 // repaired at once.
 func TestForeignChanges(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, operator := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, operator string) {
 		conf := fill(widgetConfig, ns, operator) + "guard: {maxChanged: 100%, minimum: 1}\n"
 		const n = 20
 		r := start(t, testkit.Config(t), conf).ready()

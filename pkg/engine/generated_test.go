@@ -60,15 +60,11 @@ func setKey(t *testing.T, ns, name, key, value string) {
 
 // A new Secret costs what any new object costs, and nothing afterwards.
 func TestGeneratedRequests(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		counter := testkit.NewCounter()
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := generatedConfig(t, ns, name)
-		r := start(t, counter.Wrap(testkit.Config(t)), conf).ready()
-		quiet(t, counter)
-		counter.Reset()
-		testkit.Apply(t, ns, widget("a", `{}`))
-		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		r, counter := startCounted(t, conf)
+		settle(t, counter)
+		applyReady(t, ns, "a", `{}`)
 		quiet(t, counter)
 		if n := counter.Total(); n != 2 {
 			t.Errorf("a new object takes %d requests, want 2: %v", n, counter.Snapshot())
@@ -84,18 +80,14 @@ func TestGeneratedRequests(t *testing.T) {
 		counter.Reset()
 		start(t, counter.Wrap(testkit.Config(t)), conf).ready()
 		waitObserved(t, name, "InSync", 1)
-		quiet(t, counter)
-		if n := counter.Mutating(); n != 0 {
-			t.Errorf("a restart writes: %v", counter.Snapshot())
-		}
+		atMostWrites(t, counter, 0, "a restart writes")
 		secretText(t, ns, "a", "password", is(password))
 	})
 }
 
 // What was generated stays through whatever else changes, by us and by others.
 func TestGeneratedStays(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := generatedConfig(t, ns, name)
 		r := start(t, testkit.Config(t), conf).ready()
 		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
@@ -126,15 +118,11 @@ func TestGeneratedStays(t *testing.T) {
 
 // A key that is removed is made anew by one write, and so is a Secret that is deleted.
 func TestGeneratedAnew(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		counter := testkit.NewCounter()
-		start(t, counter.Wrap(testkit.Config(t)), generatedConfig(t, ns, name)).ready()
-		testkit.Apply(t, ns, widget("a", `{}`))
-		waitCondition(t, widgets, ns, "a", "Ready", "True")
+	inSpace(t, func(t *testing.T, ns, name string) {
+		_, counter := startCounted(t, generatedConfig(t, ns, name))
+		applyReady(t, ns, "a", `{}`)
 		password, pin := secretText(t, ns, "a", "password", anyText), secretText(t, ns, "a", "pin", anyText)
-		quiet(t, counter)
-		counter.Reset()
+		settle(t, counter)
 		setKey(t, ns, "a", "password", "")
 		second := secretText(t, ns, "a", "password", not(password))
 		quiet(t, counter)
@@ -151,14 +139,10 @@ func TestGeneratedAnew(t *testing.T) {
 func TestGeneratedPolicies(t *testing.T) {
 	t.Parallel()
 	for line, state := range map[string]string{"drift: {policy: Report}": "Drifted", "drift: {policy: Ignore}": "InSync", "updatePolicy: CreateOnly": "InSync"} {
-		t.Run(line, bubbled(func(t *testing.T) {
-			ns, name := testkit.Namespace(t), testkit.Unique(t)
-			counter := testkit.NewCounter()
-			start(t, counter.Wrap(testkit.Config(t)), generatedConfig(t, ns, name, line)).ready()
-			testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-			waitCondition(t, widgets, ns, "a", "Ready", "True")
-			quiet(t, counter)
-			counter.Reset()
+		t.Run(line, spaced(func(t *testing.T, ns, name string) {
+			_, counter := startCounted(t, generatedConfig(t, ns, name, line))
+			applyReady(t, ns, "a", `{data: {key: value}}`)
+			settle(t, counter)
 			setKey(t, ns, "a", "password", "")
 			waitObserved(t, name, state, 1)
 			quiet(t, counter)
@@ -177,8 +161,7 @@ func TestGeneratedAdopted(t *testing.T) {
 		{"adoptionPolicy: IfUnowned"},
 		{"adoptionPolicy: IfUnowned", "adopt: {fieldManagers: [somebody]}"},
 	} {
-		t.Run(lines[len(lines)-1], bubbled(func(t *testing.T) {
-			ns, name := testkit.Namespace(t), testkit.Unique(t)
+		t.Run(lines[len(lines)-1], spaced(func(t *testing.T, ns, name string) {
 			testkit.Apply(t, ns, `{apiVersion: v1, kind: Secret, metadata: {name: a}}`)
 			setKey(t, ns, "a", "password", "earlier")
 			start(t, testkit.Config(t), generatedConfig(t, ns, name, lines...)).ready()
@@ -195,8 +178,7 @@ func TestGeneratedAdopted(t *testing.T) {
 
 // Each object of a list has values of its own.
 func TestGeneratedForEach(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := with(strings.NewReplacer("kind: ConfigMap", "kind: Secret", "      data:", "      stringData:",
 			`"downstreams.worker.map(n, n)"`, `"self.spec.workers.map(w, w.name)"`).Replace(fill(poolConfig, ns, name)), generatedLine)
 		start(t, testkit.Config(t), conf).ready()
@@ -215,8 +197,7 @@ func TestGeneratedForEach(t *testing.T) {
 
 // A template that sets the key itself is told so, without the value.
 func TestGeneratedSetByTemplate(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		start(t, testkit.Config(t), generatedConfig(t, ns, name)).ready()
 		testkit.Apply(t, ns, widget("a", `{data: {password: swordfish}}`))
 		eventuallyCondition(t, ns, "a", "False", "RenderFailed", "data.password, which is in generated")
@@ -225,8 +206,7 @@ func TestGeneratedSetByTemplate(t *testing.T) {
 
 // No log, event, status or metric has a part of what was generated.
 func TestGeneratedIsNotReported(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		log := startLogged(t, strings.Replace(generatedConfig(t, ns, name), "events: None", "events: All", 1))
 		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 		first := secretText(t, ns, "a", "password", anyText)
@@ -246,8 +226,7 @@ func TestGeneratedIsNotReported(t *testing.T) {
 
 // An object that is recreated keeps its values, also those that it had when it was adopted: only a Secret that somebody deletes gets new ones.
 func TestGeneratedSurvivesRecreate(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := generatedConfig(t, ns, name, "updatePolicy: Recreate", "adoptionPolicy: IfUnowned")
 		conf = strings.Replace(conf, "      stringData:", "      type: {{ if eq .spec.data.key \"value\" }}Opaque{{ else }}example.com/other{{ end }}\n      stringData:", 1)
 		start(t, testkit.Config(t), conf).ready()
@@ -276,8 +255,7 @@ func TestGeneratedSurvivesRecreate(t *testing.T) {
 
 // A Secret that is renamed, moved, or adopted has the value that the one before had, also if something holds that one.
 func TestGeneratedCarriedOver(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := generatedConfig(t, ns, name, "adoptionPolicy: IfUnowned")
 		r := start(t, testkit.Config(t), conf).ready()
 		testkit.Apply(t, ns, widget("a", `{name: first, data: {key: value}}`))
@@ -329,8 +307,7 @@ func waitDeleting(t *testing.T, ns, name string) {
 
 // A key that is renamed in generated alone keeps its value.
 func TestGeneratedKeyRenamed(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := generatedConfig(t, ns, name)
 		r := start(t, testkit.Config(t), conf).ready()
 		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
@@ -348,11 +325,8 @@ func TestGeneratedKeyRenamed(t *testing.T) {
 
 // Where the last value is lost, an event says so.
 func TestGeneratedLost(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		start(t, testkit.Config(t), strings.Replace(generatedConfig(t, ns, name), "events: None", "events: Warnings", 1)).ready()
-		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-		waitCondition(t, widgets, ns, "a", "Ready", "True")
+	inSpace(t, func(t *testing.T, ns, name string) {
+		startWidget(t, ns, strings.Replace(generatedConfig(t, ns, name), "events: None", "events: Warnings", 1))
 		password := secretText(t, ns, "a", "password", anyText)
 		testkit.Delete(t, secretKind, ns, "a")
 		secretText(t, ns, "a", "password", not(password))

@@ -24,14 +24,11 @@ func TestGuardHoldsWhateverIsEdited(t *testing.T) {
 		{"a start after edits", "a rollout often comes with edits of the same commit", `{"spec":{"data":{"other":"value"}}}`},
 		{"a start of what is paused", "what the config does at the resumption is not counted then", `{"metadata":{"annotations":{"NAME.example.com/paused":"true"}}}`},
 	} {
-		t.Run(row.name, bubbled(func(t *testing.T) {
-			ns, name := testkit.Namespace(t), testkit.Unique(t)
+		t.Run(row.name, spaced(func(t *testing.T, ns, name string) {
 			conf := fill(widgetConfig, ns, name)
 			standing(t, ns, conf).halt()
 			each := func(patch string) {
-				for i := range guardedWidgets {
-					testkit.Patch(t, widgets, ns, named(i), "somebody", fill(patch, ns, name))
-				}
+				eachGuarded(func(up string) { testkit.Patch(t, widgets, ns, up, "somebody", fill(patch, ns, name)) })
 			}
 			each(row.meanwhile)
 			start(t, testkit.Config(t), renamedAll(t, conf))
@@ -46,8 +43,7 @@ func TestGuardHoldsWhateverIsEdited(t *testing.T) {
 
 // TestGuardCountsWhatComesLater: a renamed object that comes after another one, which is not ready, counts when the config is changed.
 func TestGuardCountsWhatComesLater(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := replaceOnce(t, fill(widgetConfig, ns, name), "downstreams:\n", `downstreams:
   - name: first
     apiVersion: v1
@@ -58,12 +54,8 @@ func TestGuardCountsWhatComesLater(t *testing.T) {
       spec: {ports: [{port: 80}]}
 `)
 		r := start(t, testkit.Config(t), conf).ready()
-		for i := range guardedWidgets {
-			testkit.Apply(t, ns, widget(named(i), `{data: {key: value}}`))
-		}
-		for i := range guardedWidgets {
-			waitData(t, ns, named(i), "key", "value")
-		}
+		eachGuarded(func(up string) { testkit.Apply(t, ns, widget(up, `{data: {key: value}}`)) })
+		eachGuarded(func(up string) { waitData(t, ns, up, "key", "value") })
 		r.halt()
 		start(t, testkit.Config(t), with(renamedAll(t, conf), "after: [first]"))
 		waitState(t, name, "GuardWaiting")
@@ -75,21 +67,18 @@ func TestGuardCountsWhatComesLater(t *testing.T) {
 func TestGuardHoldsWhatInputsDelete(t *testing.T) {
 	t.Parallel()
 	for _, paused := range []string{"null", `"true"`} {
-		t.Run(paused, bubbled(func(t *testing.T) {
-			ns, name := testkit.Namespace(t), testkit.Unique(t)
+		t.Run(paused, spaced(func(t *testing.T, ns, name string) {
 			conf := with(fill(widgetConfig, ns, name), dropKey) +
 				"inputs: [{name: settings, apiVersion: v1, kind: ConfigMap, fixedName: settings, namespace: " + ns + ", missing: Allow}]\n"
 			standing(t, ns, conf)
 			each := func(value string) {
-				for i := range guardedWidgets {
-					testkit.Patch(t, widgets, ns, named(i), "somebody", fill(`{"metadata":{"annotations":{"NAME.example.com/paused":`+value+`}}}`, ns, name))
-				}
+				eachGuarded(func(up string) {
+					testkit.Patch(t, widgets, ns, up, "somebody", fill(`{"metadata":{"annotations":{"NAME.example.com/paused":`+value+`}}}`, ns, name))
+				})
 			}
 			each(paused)
 			testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: {drop: 'yes'}}")
-			testkit.Eventually(t, patience, func() (bool, string) {
-				return metric(t, "corollary_guard_deletions", name) == guardedWidgets, "guard does not hold them"
-			})
+			waitMetric(t, guardedWidgets, "corollary_guard_deletions", name)
 			each(`null, "example.com/seen": "yes"`)
 			stayAll(t, ns)
 		}))

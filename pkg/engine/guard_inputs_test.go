@@ -25,8 +25,7 @@ func TestGuardCountsInputsTogether(t *testing.T) {
 		{"one for all", "no input has several readers, and those that go first are deleted before the others go", 1, false},
 		{"one for all, at once", "a collection is deleted by one request", 1, true},
 	} {
-		t.Run(row.name, bubbled(func(t *testing.T) {
-			ns, name := testkit.Namespace(t), testkit.Unique(t)
+		t.Run(row.name, spaced(func(t *testing.T, ns, name string) {
 			conf := withoutRecord(t, fill(widgetConfig, ns, name)) + "inputs: [{name: volumes, apiVersion: test.example.com/v1, kind: Gadget, list: {matching: 'object.spec.data.of == self.metadata.name'}}]\n"
 			conf = replaceOnce(t, conf, "    # downstream\n", "    forEach: {items: inputs.volumes}\n")
 			conf = replaceOnce(t, conf, "{{ .spec.name | default .metadata.name }}", `"{{ item.metadata.name }}"`)
@@ -37,9 +36,7 @@ func TestGuardCountsInputsTogether(t *testing.T) {
 			for i := range row.upstreams {
 				testkit.Apply(t, ns, widget(named(i), `{data: {key: value}}`))
 			}
-			for i := range guardedWidgets {
-				waitData(t, ns, named(i), "key", "value")
-			}
+			eachGuarded(func(up string) { waitData(t, ns, up, "key", "value") })
 			existing := func() (n int) {
 				for i := range guardedWidgets {
 					if testkit.Find(t, configMaps, ns, named(i)) != nil {
@@ -60,28 +57,20 @@ func TestGuardCountsInputsTogether(t *testing.T) {
 				n := existing()
 				return n < guardedWidgets-allowed, fmt.Sprintf("%s: %d of %d objects are left", row.reason, n, guardedWidgets)
 			})
-			r.write("a.yaml", conf+"guard: {confirmed: "+r.digest()+"}\n")
-			r.reload()
-			for i := range guardedWidgets {
-				waitGone(t, configMaps, ns, named(i))
-			}
+			r.confirm(conf)
+			eachGuarded(func(up string) { waitGone(t, configMaps, ns, up) })
 		}))
 	}
 }
 
 // TestGuardForgetsWhatItAllowed: inputs that change all the time, each at its own time, are not one change.
 func TestGuardForgetsWhatItAllowed(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := with(fill(widgetConfig, ns, name), dropKey) +
 			"inputs: [{name: settings, apiVersion: v1, kind: ConfigMap, objectName: self.spec.anything.of, missing: Allow}]\n"
 		start(t, testkit.Config(t), conf).ready()
-		for i := range guardedWidgets {
-			testkit.Apply(t, ns, widget(named(i), `{data: {key: value}, anything: {of: of-`+named(i)+`}}`))
-		}
-		for i := range guardedWidgets {
-			waitData(t, ns, named(i), "key", "value")
-		}
+		eachGuarded(func(up string) { testkit.Apply(t, ns, widget(up, `{data: {key: value}, anything: {of: of-`+up+`}}`)) })
+		eachGuarded(func(up string) { waitData(t, ns, up, "key", "value") })
 		for i := range guardedWidgets {
 			testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: of-"+named(i)+"}, data: {drop: 'yes'}}")
 			waitGone(t, configMaps, ns, named(i))
@@ -93,17 +82,10 @@ func TestGuardForgetsWhatItAllowed(t *testing.T) {
 
 // TestGuardSaysWhatItHolds: an upstream that guard holds says so, once, also when it is edited, and no more once it continues.
 func TestGuardSaysWhatItHolds(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := with(fill(widgetConfig, ns, name), dropKey) + "inputs: [{name: settings, apiVersion: v1, kind: ConfigMap, objectName: '\"shared\"', missing: Allow}]\n"
-		counter := testkit.NewCounter()
-		r := start(t, counter.Wrap(testkit.Config(t)), conf).ready()
-		for i := range guardedWidgets {
-			testkit.Apply(t, ns, widget(named(i), `{data: {key: value}}`))
-		}
-		for i := range guardedWidgets {
-			waitCondition(t, widgets, ns, named(i), "Ready", "True")
-		}
+		r, counter := startCounted(t, conf)
+		applyGuarded(t, ns)
 		says := func(i int, held bool) {
 			testkit.Eventually(t, patience, func() (bool, string) {
 				status, _, message := condition(testkit.Find(t, widgets, ns, named(i)), "Ready")
@@ -120,8 +102,7 @@ func TestGuardSaysWhatItHolds(t *testing.T) {
 		if seen, _, _ := unstructured.NestedInt64(edited.Object, "status", "observedGeneration"); seen == edited.GetGeneration() {
 			t.Errorf("the status is of generation %d, which nobody acted on", seen)
 		}
-		r.write("a.yaml", conf+"guard: {confirmed: "+r.digest()+"}\n")
-		r.reload()
+		r.confirm(conf)
 		for i := range guardedWidgets {
 			waitGone(t, configMaps, ns, named(i))
 			says(i, false)

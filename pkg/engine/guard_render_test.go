@@ -10,8 +10,7 @@ import (
 // A reload after which upstreams fail to render that were rendered before waits, whatever guard allows: what fails is named. One that
 // failed before does not count.
 func TestGuardHoldsRenderFailures(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := fill(widgetConfig, ns, name) // less than guard.minimum, so that no deletion would be held
 		r := start(t, testkit.Config(t), conf).ready()
 		testkit.Apply(t, ns, widget("good", `{data: {key: value}}`))
@@ -27,8 +26,7 @@ func TestGuardHoldsRenderFailures(t *testing.T) {
 		}
 
 		needsMore := strings.Replace(conf, "data: {{ .spec.data }}", `data: {key: "{{ .spec.data.more }}"}`, 1)
-		r.write("a.yaml", needsMore)
-		r.reload()
+		r.reloadTo(needsMore)
 		waitState(t, name, "GuardWaiting")
 		says := "1 upstream that the active config renders would be RenderFailed without confirmation: " + ns + "/good (config: RenderFailed: "
 		testkit.Eventually(t, patience, func() (bool, string) {
@@ -40,8 +38,7 @@ func TestGuardHoldsRenderFailures(t *testing.T) {
 			t.Errorf("not ready: %v", err)
 		}
 
-		r.write("a.yaml", needsMore+"guard: {confirmed: "+r.digest()+"}\n")
-		r.reload()
+		r.confirm(needsMore)
 		waitState(t, name, "Running")
 		testkit.Eventually(t, patience, func() (bool, string) {
 			err := r.ObjectsReady(nil)
@@ -52,14 +49,12 @@ func TestGuardHoldsRenderFailures(t *testing.T) {
 
 // A reload that makes fewer upstreams fail does not wait.
 func TestGuardAllowsFewerRenderFailures(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := fill(widgetConfig, ns, name)
 		r := start(t, testkit.Config(t), conf).ready()
 		testkit.Apply(t, ns, widget("bad", `{}`))
 		waitCondition(t, widgets, ns, "bad", "Ready", "False")
-		r.write("a.yaml", strings.Replace(conf, "data: {{ .spec.data }}", "data: {{ .spec.data | default dict }}", 1))
-		r.reload()
+		r.reloadTo(strings.Replace(conf, "data: {{ .spec.data }}", "data: {{ .spec.data | default dict }}", 1))
 		waitCondition(t, widgets, ns, "bad", "Ready", "True")
 	})
 }

@@ -32,12 +32,7 @@ func confirmKey(ns string) string {
 func standing(t *testing.T, ns, conf string) *running {
 	t.Helper()
 	r := start(t, testkit.Config(t), conf).ready()
-	for i := range guardedWidgets {
-		testkit.Apply(t, ns, widget(named(i), `{data: {key: value}}`))
-	}
-	for i := range guardedWidgets {
-		waitCondition(t, widgets, ns, named(i), "Ready", "True")
-	}
+	applyGuarded(t, ns)
 	return r
 }
 
@@ -76,12 +71,10 @@ func (r *running) digest() string {
 
 // At a reload the config of before goes on while the change waits, and the process stays ready.
 func TestGuardAtReload(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := guardedBy(strings.Replace(fill(widgetConfig, ns, name), "events: None", "events: All", 1), confirmKey(ns))
 		r := standing(t, ns, conf)
-		r.write("a.yaml", withKey(conf, "version", "two"))
-		r.reload()
+		r.reloadTo(withKey(conf, "version", "two"))
 		waitState(t, name, "GuardWaiting")
 		testkit.Apply(t, ns, widget("new", `{data: {key: value}}`))
 		waitData(t, ns, "new", "key", "value")
@@ -104,21 +97,16 @@ func TestGuardAtReload(t *testing.T) {
 		untouched(t, ns)
 		testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: confirmations}, data: {widgets: "+r.digest()+"}}")
 		waitState(t, name, "Running")
-		for i := range guardedWidgets {
-			waitData(t, ns, named(i), "version", "two")
-		}
+		eachGuarded(func(up string) { waitData(t, ns, up, "version", "two") })
 		if err := r.Reloaded(nil); err != nil {
 			t.Errorf("all is well, but: %v", err)
 		}
-		if n := metric(t, "corollary_guard_changes", name); n != 0 {
-			t.Errorf("the metric still counts %v changes", n)
-		}
+		metricIs(t, 0, "corollary_guard_changes", name)
 
 		r.write("a.yaml", conf) // that one was never confirmed
 		r.reload()
 		waitState(t, name, "GuardWaiting")
-		r.write("a.yaml", withKey(conf, "version", "two"))
-		r.reload()
+		r.reloadTo(withKey(conf, "version", "two"))
 		waitState(t, name, "Running")
 	})
 }
@@ -126,8 +114,7 @@ func TestGuardAtReload(t *testing.T) {
 // At a start nothing is written but what a deletion asks for, and the process is not ready: a rollout stops. The
 // confirmation may come in the config.
 func TestGuardAtStart(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		// With owner annotations only the finalizer cleans up.
 		conf := guardedBy(strings.Replace(fill(widgetConfig, ns, name), "owner: {", "owner: {reference: false, ", 1), "")
 		standing(t, ns, conf).halt()
@@ -142,18 +129,13 @@ func TestGuardAtStart(t *testing.T) {
 		if n := counter.Mutating(); n != 0 {
 			t.Errorf("%d writes while the guard waits: %v", n, counter.Snapshot())
 		}
-		testkit.Delete(t, widgets, ns, named(5))
-		waitGone(t, widgets, ns, named(5))
+		deleteAndWait(t, widgets, ns, named(5))
 		waitGone(t, configMaps, ns, named(5))
-		testkit.Eventually(t, patience, func() (bool, string) {
-			n := metric(t, "corollary_guard_existing", name)
-			return n == 5, fmt.Sprintf("%v are standing", n)
-		})
+		waitMetric(t, 5, "corollary_guard_existing", name)
 
 		r.write("a.yaml", withKey(conf, "version", "two"))
 		confirmed := strings.Replace(withKey(conf, "version", "two"), "minimum: 2", "minimum: 2, confirmed: "+r.digest(), 1)
-		r.write("a.yaml", confirmed)
-		r.reload()
+		r.reloadTo(confirmed)
 		r.ready()
 		waitData(t, ns, named(0), "version", "two")
 		waitData(t, ns, "new", "version", "two")
@@ -189,8 +171,7 @@ func TestGuardCounts(t *testing.T) {
 		{"only another one is made", "    # downstream\n", `  - {name: second, apiVersion: v1, kind: Secret, template: "metadata: {name: {{ .metadata.name }}}"}` + "\n", false},
 		{"nothing changes in them", "retry: {minDelay: 1s", "retry: {minDelay: 2s", false},
 	} {
-		t.Run(test.reason, bubbled(func(t *testing.T) {
-			ns, name := testkit.Namespace(t), testkit.Unique(t)
+		t.Run(test.reason, spaced(func(t *testing.T, ns, name string) {
 			conf := guardedBy(widgetConfig, "")
 			standing(t, ns, fill(conf, ns, name)).halt()
 			if !strings.Contains(conf, test.from) {
@@ -200,9 +181,7 @@ func TestGuardCounts(t *testing.T) {
 			r := start(t, testkit.Config(t), changed)
 			if test.waits {
 				waitState(t, name, "GuardWaiting")
-				if n := metric(t, "corollary_guard_changes", name); n != guardedWidgets {
-					t.Errorf("%v changes are counted", n)
-				}
+				metricIs(t, guardedWidgets, "corollary_guard_changes", name)
 				untouched(t, ns)
 				return
 			}
@@ -213,23 +192,15 @@ func TestGuardCounts(t *testing.T) {
 
 // Where the status records nothing, what stands is found by reading what a create would meet.
 func TestGuardCountsWithoutStatus(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := strings.Replace(fill(guardedBy(widgetConfig, ""), ns, name),
 			"  conditions: {ready: Ready, valid: Valid, reconciling: Reconciling, stalled: Stalled}\n  downstreams: .status.downstreams\n", "  enabled: false\n", 1)
 		r := start(t, testkit.Config(t), conf).ready()
-		for i := range guardedWidgets {
-			testkit.Apply(t, ns, widget(named(i), `{data: {key: value}}`))
-		}
-		for i := range guardedWidgets {
-			waitData(t, ns, named(i), "key", "value")
-		}
-		r.write("a.yaml", strings.Replace(conf, `managed: "yes"`, `managed: "really"`, 1))
-		r.reload()
+		eachGuarded(func(up string) { testkit.Apply(t, ns, widget(up, `{data: {key: value}}`)) })
+		eachGuarded(func(up string) { waitData(t, ns, up, "key", "value") })
+		r.reloadTo(strings.Replace(conf, `managed: "yes"`, `managed: "really"`, 1))
 		waitState(t, name, "GuardWaiting")
-		if n := metric(t, "corollary_guard_changes", name); n != guardedWidgets {
-			t.Errorf("%v changes are counted", n)
-		}
+		metricIs(t, guardedWidgets, "corollary_guard_changes", name)
 	})
 }
 
@@ -269,8 +240,7 @@ func guardRaisesNoFalseAlarm(t *testing.T, kind string, dryRuns int) {
     template: 'metadata: {name: "{{ .metadata.name }}-{{ item }}"}'
 `, 1)
 	}
-	counter := testkit.NewCounter()
-	r := start(t, counter.Wrap(testkit.Config(t)), conf).ready()
+	r, counter := startCounted(t, conf)
 	for i := range guardedWidgets {
 		testkit.Apply(t, ns, object(kind, named(i), `{}`))
 		testkit.Eventually(t, patience, func() (bool, string) {
@@ -288,17 +258,14 @@ func guardRaisesNoFalseAlarm(t *testing.T, kind string, dryRuns int) {
 	testkit.Patch(t, deployments, ns, named(0), "somebody", `{"spec":{"template":{"metadata":{"labels":{"extra":"x"}}}}}`)
 	counter.Reset()
 	r = start(t, counter.Wrap(testkit.Config(t)), conf).ready()
-	testkit.Eventually(t, patience, func() (bool, string) {
-		return extraLabel(t, ns) == "", "what was added stays"
-	})
+	testkit.Eventually(t, patience, func() (bool, string) { return extraLabel(t, ns) == "", "what was added stays" })
 	quiet(t, counter)
 	dry := counter.Requests(func(r testkit.Request) bool { return r.Resource == "deployments" && r.DryRun })
 	if written := counter.Requests(testkit.Request.Mutating); len(dry) != dryRuns || len(written) != 2 {
 		t.Errorf("%d dry runs, want %d, one of them for what was added; and %v was written, want an apply and a removal", len(dry), dryRuns, written)
 	}
 	counter.Reset()
-	r.write("a.yaml", strings.Replace(conf, "minDelay: 1s", "minDelay: 2s", 1))
-	r.reload()
+	r.reloadTo(strings.Replace(conf, "minDelay: 1s", "minDelay: 2s", 1))
 	testkit.Eventually(t, patience, func() (bool, string) {
 		return metric(t, "corollary_config_reloads_total", name, "result", "Applied") == 1, text(r.Reloaded(nil))
 	})
@@ -317,12 +284,10 @@ func extraLabel(t *testing.T, ns string) string {
 
 // A change that becomes smaller goes on by itself.
 func TestGuardFallsBelow(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := guardedBy(fill(widgetConfig, ns, name), "")
 		r := standing(t, ns, conf)
-		r.write("a.yaml", withKey(conf, "version", "two"))
-		r.reload()
+		r.reloadTo(withKey(conf, "version", "two"))
 		waitState(t, name, "GuardWaiting")
 		for i := 2; i < guardedWidgets; i++ {
 			testkit.Delete(t, widgets, ns, named(i))
@@ -334,8 +299,7 @@ func TestGuardFallsBelow(t *testing.T) {
 
 // A program whose hashes have another form would rewrite everything: a change like any other.
 func TestGuardSeesAnotherForm(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := guardedBy(fill(widgetConfig, ns, name), "")
 		standing(t, ns, conf).halt()
 		key := name + ".example.com/hash"
@@ -355,25 +319,18 @@ func TestGuardSeesAnotherForm(t *testing.T) {
 		}
 		start(t, testkit.Config(t), conf)
 		waitState(t, name, "GuardWaiting")
-		if n := metric(t, "corollary_guard_changes", name); n != guardedWidgets {
-			t.Errorf("%v changes are counted", n)
-		}
+		metricIs(t, guardedWidgets, "corollary_guard_changes", name)
 	})
 }
 
 // A guard that has nothing to say costs nothing: no request, and no second rendering.
 func TestGuardCostsNothing(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := guardedBy(fill(widgetConfig, ns, name), confirmKey(ns))
 		standing(t, ns, conf).halt()
-		counter := testkit.NewCounter()
 		before := metric(t, "corollary_renders_total", name)
-		start(t, counter.Wrap(testkit.Config(t)), conf).ready()
-		testkit.Eventually(t, patience, func() (bool, string) {
-			n := metric(t, "corollary_objects", name, "state", "InSync")
-			return n == guardedWidgets, fmt.Sprintf("%v are in sync", n)
-		})
+		_, counter := startCounted(t, conf)
+		waitMetric(t, guardedWidgets, "corollary_objects", name, "state", "InSync")
 		quiet(t, counter)
 		if n := questions(counter); n > 0 {
 			t.Errorf("%d requests: %v", n, counter.Snapshot())
@@ -386,8 +343,7 @@ func TestGuardCostsNothing(t *testing.T) {
 
 // Where the ConfigMap may not be read, the message says so, and the confirmation may come in the config.
 func TestGuardWithoutTheRightToRead(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := guardedBy(fill(widgetConfig, ns, name), strings.Replace(confirmKey(ns), ns, "kube-system", 1))
 		standing(t, ns, conf).halt()
 		faults := testkit.NewFaults()

@@ -12,9 +12,7 @@ import (
 // everyConfigMap changes each standing downstream as somebody does who is not the operator.
 func everyConfigMap(t *testing.T, ns, patch string) {
 	t.Helper()
-	for i := range guardedWidgets {
-		testkit.Patch(t, configMaps, ns, named(i), "somebody", patch)
-	}
+	eachGuarded(func(up string) { testkit.Patch(t, configMaps, ns, up, "somebody", patch) })
 }
 
 // waitsForAll expects a guard to wait since every downstream would be written.
@@ -58,8 +56,7 @@ func TestGuardCountsRepairs(t *testing.T) {
 		{"keys that others add were left alone", enforces, "    drift: {exclusiveFields: [.data]}\n    # downstream\n", more, 2 * guardedWidgets},
 		{"drift came while nobody looked: which config left it so cannot be told", enforces, enforces, theirs, guardedWidgets},
 	} {
-		t.Run(row.reason, bubbled(func(t *testing.T) {
-			ns, name := testkit.Namespace(t), testkit.Unique(t)
+		t.Run(row.reason, spaced(func(t *testing.T, ns, name string) {
 			conf := guardedBy(fill(widgetConfig, ns, name), "")
 			standing(t, ns, strings.Replace(conf, "    # downstream\n", row.before, 1)).halt()
 			everyConfigMap(t, ns, row.patch)
@@ -69,17 +66,14 @@ func TestGuardCountsRepairs(t *testing.T) {
 			if n := questions(counter); n != row.dryRuns {
 				t.Errorf("counting cost %d requests, want %d dry runs: %v", n, row.dryRuns, counter.Snapshot())
 			}
-			for i := range guardedWidgets {
-				waitData(t, ns, named(i), strings.Split(row.patch, `"`)[3], "theirs")
-			}
+			eachGuarded(func(up string) { waitData(t, ns, up, strings.Split(row.patch, `"`)[3], "theirs") })
 		}))
 	}
 }
 
 // A reload that has drift repaired waits like a start, while the config of before goes on reporting it.
 func TestGuardCountsRepairsAtReload(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := guardedBy(fill(widgetConfig, ns, name), "")
 		reporting := strings.Replace(conf, "    # downstream\n", "    drift: {policy: Report}\n    # downstream\n", 1)
 		r := standing(t, ns, reporting)
@@ -90,14 +84,10 @@ func TestGuardCountsRepairsAtReload(t *testing.T) {
 				return fmt.Sprint(state) == "Drifted", fmt.Sprintf("%s is %v", named(i), state)
 			})
 		}
-		r.write("a.yaml", conf)
-		r.reload()
+		r.reloadTo(conf)
 		waitsForAll(t, name)
-		r.write("a.yaml", strings.Replace(conf, "minimum: 2", "minimum: 2, confirmed: "+r.digest(), 1))
-		r.reload()
-		for i := range guardedWidgets {
-			waitData(t, ns, named(i), "key", "value")
-		}
+		r.reloadTo(strings.Replace(conf, "minimum: 2", "minimum: 2, confirmed: "+r.digest(), 1))
+		eachGuarded(func(up string) { waitData(t, ns, up, "key", "value") })
 	})
 }
 
@@ -113,8 +103,7 @@ func TestGuardCountsAdoptions(t *testing.T) {
 		{"they belong to somebody else: a conflict", "name: w-", "ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: x, uid: x, controller: true}], name: w-", false},
 		{"they are not to be adopted: a conflict", "adoptionPolicy: IfUnowned", "adoptionPolicy: Never", false},
 	} {
-		t.Run(row.reason, bubbled(func(t *testing.T) {
-			ns, name := testkit.Namespace(t), testkit.Unique(t)
+		t.Run(row.reason, spaced(func(t *testing.T, ns, name string) {
 			conf := guardedBy(with(fill(widgetConfig, ns, name), "adoptionPolicy: IfUnowned"), "")
 			for i := range guardedWidgets {
 				testkit.Apply(t, ns, widget(named(i), `{data: {key: value}}`))
@@ -131,27 +120,18 @@ func TestGuardCountsAdoptions(t *testing.T) {
 			if n := questions(counter, readDownstream); n != 0 { // what was found is read again in a while
 				t.Errorf("counting takes a read for each and nothing else: %v", counter.Snapshot())
 			}
-			r.write("a.yaml", strings.Replace(conf, "minimum: 2", "minimum: 2, confirmed: "+r.digest(), 1))
-			r.reload()
-			for i := range guardedWidgets {
-				waitData(t, ns, named(i), "key", "value")
-			}
+			r.reloadTo(strings.Replace(conf, "minimum: 2", "minimum: 2, confirmed: "+r.digest(), 1))
+			eachGuarded(func(up string) { waitData(t, ns, up, "key", "value") })
 		}))
 	}
 }
 
 // What no status records counts like anything else of ours, and costs no request.
 func TestGuardCountsUnrecorded(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := guardedBy(fill(widgetConfig, ns, name), "")
 		r := start(t, testkit.Config(t), strings.Replace(conf, "  downstreams: .status.downstreams\n", "", 1)).ready()
-		for i := range guardedWidgets {
-			testkit.Apply(t, ns, widget(named(i), `{data: {key: value}}`))
-		}
-		for i := range guardedWidgets {
-			waitCondition(t, widgets, ns, named(i), "Ready", "True")
-		}
+		applyGuarded(t, ns)
 		r.halt()
 		counter := testkit.NewCounter()
 		start(t, counter.Wrap(testkit.Config(t)), withKey(conf, "version", "two"))

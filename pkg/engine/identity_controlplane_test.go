@@ -75,13 +75,11 @@ func TestReloadChangesTheIdentity(t *testing.T) {
 	grant(t, ns, ns, alice, everythingOfIt)
 	counter := testkit.NewCounter()
 	r := start(t, counter.Wrap(actor(t, alice, bob)), acting(fill(widgetConfig, ns, name), ns, alice)).ready()
-	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-	waitCondition(t, widgets, ns, "a", "Ready", "True")
+	applyReady(t, ns, "a", `{data: {key: value}}`)
 	quiet(t, counter)
 
 	counter.Reset()
-	r.write("a.yaml", acting(fill(widgetConfig, ns, name), ns, bob))
-	r.reload()
+	r.reloadTo(acting(fill(widgetConfig, ns, name), ns, bob))
 	testkit.Eventually(t, patience, func() (bool, string) {
 		message := text(r.Reloaded(nil))
 		return strings.Contains(message, "ReloadFailed: Forbidden") && strings.Contains(message, "grant ServiceAccount "+ns+"/"+bob), message

@@ -27,8 +27,7 @@ downstreams:
         price: "{{ (input "price").row.price }}"
         users: "{{ range input "users" }}{{ .row.name }} {{ end }}"`).Replace(fill(widgetConfig, ns, name))
 		conf = strings.ReplaceAll(conf, "DB", db.path)
-		counter := testkit.NewCounter()
-		start(t, counter.Wrap(testkit.Config(t)), conf).ready()
+		_, counter := startCounted(t, conf)
 		testkit.Apply(t, ns, widget("a", "{}"))
 		testkit.Apply(t, ns, widget("b", "{}"))
 		waitData(t, ns, "a", "price", "5")
@@ -77,9 +76,7 @@ downstreams:
 			err := text(r.Ready(nil))
 			return strings.Contains(err, "SourceFailed") && strings.Contains(err, "executing inputs[0].sql.query: "), err
 		})
-		if testkit.Find(t, configMaps, ns, "a") != nil {
-			t.Error("an object was made of a list that is not known")
-		}
+		mustBeAbsent(t, configMaps, ns, "a", "an object was made of a list that is not known")
 		db.exec("CREATE TABLE users (id INTEGER PRIMARY KEY)")
 		r.ready()
 		waitData(t, ns, "a", "users", "0")

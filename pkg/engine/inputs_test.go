@@ -83,9 +83,7 @@ func inputWaits(t *testing.T, changes []string) {
 
 	testkit.Delete(t, configMaps, ns, "blue")
 	eventuallyCondition(t, ns, "a", "False", "Waiting", "does not exist")
-	if testkit.Find(t, configMaps, ns, "a-copy") == nil {
-		t.Error("a missing input took away what stood")
-	}
+	mustExist(t, configMaps, ns, "a-copy", "a missing input took away what stood")
 	applyReader(t, ns, "a", "red")
 	applySettings(t, ns, "red", "crimson")
 	waitData(t, ns, "a-copy", "color", "crimson")
@@ -97,8 +95,7 @@ func inputWaits(t *testing.T, changes []string) {
 
 // An input that may be missing is null.
 func TestInputMayBeMissing(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		applyReader(t, ns, "a", "")
 		start(t, testkit.Config(t), withInputs(ns, name, "missing: Wait", "missing: Allow",
 			`color: {{ (input "settings").data.color }}`, `color: {{ ((input "settings").data).color | default "none" }}`))
@@ -111,8 +108,7 @@ func TestInputMayBeMissing(t *testing.T) {
 
 // Whoever writes the upstream chooses a name and never a namespace.
 func TestInputStaysInItsNamespace(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+	inSpaces(t, func(t *testing.T, ns, other, name string) {
 		applySettings(t, other, "secret", "stolen")
 		for reader, asks := range map[string]string{"slash": other + "/secret", "dots": "../" + other + "/secret", "plain": "secret"} {
 			applyReader(t, ns, reader, asks)
@@ -129,8 +125,7 @@ func TestInputStaysInItsNamespace(t *testing.T) {
 
 // An input in a namespace that the config fixes is one object for all, and one watch.
 func TestInputOfFixedNamespace(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, platform, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+	inSpaces(t, func(t *testing.T, ns, platform, name string) {
 		testkit.Apply(t, platform, "apiVersion: v1\nkind: Secret\nmetadata: {name: pull}\nstringData: {color: green}\n")
 		applyReader(t, ns, "a", "ignored")
 		start(t, testkit.Config(t), withInputs(ns, name, "kind: ConfigMap\n    objectName: self.spec.?name.orValue(\"\")",
@@ -197,8 +192,7 @@ func (g *gate) wrap(cfg *rest.Config) *rest.Config {
 
 // Many readers of one input cost one watch for it, and its change one write each: behind what somebody has just asked for.
 func TestManyReadersOfOneInput(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, platform, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+	inSpaces(t, func(t *testing.T, ns, platform, name string) {
 		counter := testkit.NewCounter()
 		applySettings(t, platform, "shared", "navy")
 		eachOf(func(reader string, _ int) { applyReader(t, ns, reader, "ignored") })

@@ -70,12 +70,10 @@ func (b *heldBody) Read(data []byte) (int, error) {
 // TestUpstreamGoneAheadOfItsWatch: once the API server has said that an upstream is gone, nothing is made for it any more,
 // though its watch is behind. The garbage collector would take it away each time.
 func TestUpstreamGoneAheadOfItsWatch(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		watches, counter := &held{resource: "widgets"}, testkit.NewCounter()
 		start(t, watches.wrap(counter.Wrap(testkit.Config(t))), fill(widgetConfig, ns, name)).ready()
-		testkit.Apply(t, ns, widget("a", "{data: {key: a}}"))
-		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		applyReady(t, ns, "a", "{data: {key: a}}")
 
 		release := watches.hold()
 		testkit.Delete(t, widgets, ns, "a")

@@ -74,11 +74,9 @@ func TestLabelLostWithABrokenConfig(t *testing.T) {
 			}
 			return false, ""
 		})
-		testkit.Delete(t, widgets, ns, "goes")
-		waitGone(t, widgets, ns, "goes")
+		deleteAndWait(t, widgets, ns, "goes")
 		waitGone(t, configMaps, other, "goes")
-		r.write("a.yaml", good)
-		r.reload()
+		r.reloadTo(good)
 		r.ready()
 		cleanedUp(t, ns, other, "loses")
 		cleanedUp(t, ns, other, "bare")
@@ -103,9 +101,7 @@ func TestLabelLostWhileNothingRuns(t *testing.T) {
 		startWith(t, testkit.Config(t), func(op *config.Operator, _ *engine.Options) { op.ResyncPeriod = config.Duration(time.Second) }, conf).ready()
 		waitGone(t, widgets, ns, "goes")
 		waitGone(t, configMaps, other, "goes")
-		testkit.Eventually(t, patience, func() (bool, string) {
-			return metric(t, "corollary_shared_upstreams", name) == 2, "it is not told"
-		})
+		waitMetric(t, 2, "corollary_shared_upstreams", name)
 		surveyAll(t, testkit.Config(t), survey.Options{}, conf).expect(t, "loses", "leftover loses")
 		waitData(t, other, "loses", "key", "value")
 		if len(testkit.Get(t, widgets, ns, "loses").GetFinalizers()) != 1 {
@@ -139,8 +135,7 @@ func TestStandbyKeepsNothing(t *testing.T) {
 				unchoose(t, ns, object)
 				cleanedUp(t, ns, other, object)
 			}
-			testkit.Delete(t, widgets, ns, object)
-			waitGone(t, widgets, ns, object)
+			deleteAndWait(t, widgets, ns, object)
 		}
 		testkit.Eventually(t, patience, func() (bool, string) {
 			n, text := standby.Kept(name)
@@ -171,8 +166,7 @@ func TestKindComesBackToABrokenConfig(t *testing.T) {
 		installLate(t, name)
 		installLate(t, up)
 		conf := withLate(fill(widgetConfig, ns, name), name, other) + "validate: [{rule: '!has(self.spec.level) || self.spec.level <= 20'}]\n"
-		faults := testkit.NewFaults()
-		r := start(t, faults.Wrap(testkit.Config(t)), replaceOnce(t, conf, "{apiVersion: test.example.com/v1, kind: Widget,", "{apiVersion: "+up+".example.com/v1, kind: Late,")).ready()
+		r, faults := startFaulty(t, replaceOnce(t, conf, "{apiVersion: test.example.com/v1, kind: Widget,", "{apiVersion: "+up+".example.com/v1, kind: Late,"))
 		testkit.Eventually(t, patience, func() (bool, string) {
 			_, err := testkit.TryApply(t, ns, "{apiVersion: "+up+".example.com/v1, kind: Late, metadata: {name: a}, spec: {data: {key: value}}}")
 			return err == nil, text(err)

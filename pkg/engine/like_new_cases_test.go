@@ -42,8 +42,7 @@ spec:
 func TestNotRecreatedForADefault(t *testing.T) {
 	t.Parallel()
 	for _, policy := range []string{"Apply", "Recreate"} {
-		t.Run(policy, bubbled(func(t *testing.T) {
-			ns, name := testkit.Namespace(t), testkit.Unique(t)
+		t.Run(policy, spaced(func(t *testing.T, ns, name string) {
 			start(t, testkit.Config(t), with(making(fill(widgetConfig, ns, name), "apps/v1", "Deployment", strategyBody), "updatePolicy: "+policy)).ready()
 			testkit.Apply(t, ns, widget("a", `{data: {strategy: RollingUpdate}}`))
 			before := waitField(t, deployments, ns, "a", "RollingUpdate", "spec", "strategy", "type")

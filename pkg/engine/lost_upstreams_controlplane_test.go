@@ -39,13 +39,11 @@ func TestUpstreamGoneWithItsFinalizer(t *testing.T) {
 			}
 			if row.more == "mode: Observe\n" {
 				r := start(t, testkit.Config(t), plain)
-				testkit.Apply(t, ns, widget("w", "{data: {key: value}}"))
-				waitCondition(t, widgets, ns, "w", "Ready", "True")
+				applyReady(t, ns, "w", "{data: {key: value}}")
 				r.halt()
 			}
 			start(t, testkit.Config(t), conf)
-			testkit.Apply(t, ns, widget("w", "{data: {key: value}}"))
-			waitCondition(t, widgets, ns, "w", "Ready", "True")
+			applyReady(t, ns, "w", "{data: {key: value}}")
 			if row.held {
 				testkit.Patch(t, configMaps, ns, "w", "another", `{"metadata":{"finalizers":["example.com/held"]}}`)
 			}
