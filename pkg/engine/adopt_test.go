@@ -84,17 +84,6 @@ func TestAdoptFrom(t *testing.T) {
 	}
 }
 
-// Without a name, what another writer set stays forever: that is what adopt is for.
-func TestAdoptWithoutManagers(t *testing.T) {
-	inSpace(t, func(t *testing.T, ns, name string) {
-		post(t, ns, "helm", theirs)
-		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-		start(t, testkit.Config(t), with(fill(widgetConfig, ns, name), "adoptionPolicy: IfUnowned")).ready()
-		waitData(t, ns, "a", "key", "value")
-		waitData(t, ns, "a", "theirs", "1")
-	})
-}
-
 // A write that comes in between costs another attempt, which takes that one over, too.
 func TestAdoptRace(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {

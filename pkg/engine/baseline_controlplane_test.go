@@ -27,7 +27,7 @@ func TestBaselineIsRecorded(t *testing.T) {
 				r, counter := startCounted(t, conf)
 				testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 				up := waitDownstream(t, ns, "a", "InSync")
-				atMostRequests(t, counter, 4, "a new object takes") // a status for its progress, and one for its end
+				atMostRequests(t, counter, 4, "a new object") // a status for its progress, and one for its end
 				if b := downstreamsOf(up)["config"]["baseline"]; b == nil || b == "" {
 					t.Errorf("no baseline is recorded: %v", downstreamsOf(up))
 				}

@@ -3,7 +3,6 @@ package engine_test
 import (
 	"testing"
 
-
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 

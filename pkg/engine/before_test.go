@@ -189,8 +189,7 @@ func deleteUntilBefore(t *testing.T, ns string) {
 func nothingIsLeft(t *testing.T, ns string) {
 	t.Helper()
 	waitGone(t, widgets, ns, "a")
-	waitGone(t, configMaps, ns, "a")
-	waitGone(t, configMaps, ns, "a-drain")
+	waitGone(t, configMaps, ns, "a", "a-drain")
 }
 
 // beforeStep is what happens to the object of deletion.before.
@@ -241,10 +240,10 @@ func deleteWith(t *testing.T, ns string, first, then beforeStep) {
 func TestBeforeHeld(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
-		name, reason      string
-		lines             []string
+		name, reason        string
+		lines               []string
 		first, then, finish beforeStep
-		state, says       string
+		state, says         string
 	}{
 		{name: "failed", reason: "nothing is deleted after a failure unless the config says so", lines: []string{"timeout: 1h"},
 			then: failDrain, finish: finishDrain, state: "BeforeFailed", says: "failedWhen is true"},

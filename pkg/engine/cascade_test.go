@@ -44,7 +44,11 @@ func testCascade(t *testing.T, cascade metav1.DeletionPropagation, wait bool, ma
 	}
 	start(t, testkit.Config(t), conf).ready()
 	applyReady(t, ns, "a", `{namespace: `+at+`, data: {key: value}}`)
+	testkit.Patch(t, configMaps, at, "a", "somebody", `{"metadata":{"labels":{"theirs":"stays"}}}`)
 	held := len(testkit.Get(t, widgets, ns, "a").GetFinalizers()) > 0
+	if policy == "Orphan" && !held {
+		t.Error("nothing leaves time to release the downstream")
+	}
 	testkit.DeleteWith(t, widgets, ns, "a", cascade)
 	waitGone(t, widgets, ns, "a")
 	if cascade != metav1.DeletePropagationOrphan && policy == "Delete" {
@@ -62,9 +66,10 @@ func testCascade(t *testing.T, cascade metav1.DeletionPropagation, wait bool, ma
 	if len(cm.GetOwnerReferences()) > 0 {
 		t.Errorf("owner references are left: %v", cm.GetOwnerReferences())
 	}
-	if held && (len(cm.GetAnnotations()) > 0 || len(cm.GetLabels()) > 0) {
-		t.Errorf("our marks are left: %v %v", cm.GetLabels(), cm.GetAnnotations())
+	if labels := cm.GetLabels(); labels["theirs"] != "stays" || held && (len(cm.GetAnnotations()) > 0 || len(labels) > 1) {
+		t.Errorf("our marks are left, or theirs are gone: %v %v", labels, cm.GetAnnotations())
 	}
+	waitData(t, at, "a", "key", "value")
 }
 
 // The garbage collector takes the finalizer orphan off as soon as it has no more to do, while we may have much to do.

@@ -181,8 +181,10 @@ func (l loop) check(t *testing.T) {
 	}
 	_, counter := startCounted(t, l.config(o.ns, o.name))
 	testkit.Apply(t, o.ns, widget("a", `{data: {key: value}}`))
+	end := func() {}
 	if l.disturb != nil {
-		t.Cleanup(again(func() { l.disturb(o) }))
+		end = again(func() { l.disturb(o) })
+		t.Cleanup(end)
 	}
 	l.isReported(t, o)
 	counter.Reset()
@@ -190,8 +192,12 @@ func (l loop) check(t *testing.T) {
 	<-time.After(time.Until(over))
 	// 2 s, 4 s, 8 s …: three attempts at most, if one had just begun, each with what goes with it: reads and dry runs before, the
 	// status after. Without a delay there would be ten times as many.
-	if n := counter.Total(testkit.Before(over), func(r testkit.Request) bool { return r.Resource != "events" }); n > 30 {
-		t.Errorf("%s: %d requests in 6 s: %v", l.reason, n, counter.Snapshot())
+	own := func(r testkit.Request) bool { return r.Resource != "events" && testkit.Before(over)(r) }
+	if n, writes := counter.Total(own), counter.Mutating(own); n > 30 || writes > 12 {
+		t.Errorf("%s: %d requests in 6 s, %d of them writes: %v", l.reason, n, writes, counter.Snapshot())
+	}
+	if end(); l.disturb != nil && l.inStatus {
+		waitCondition(t, widgets, o.ns, "a", "Ready", "True")
 	}
 }
 

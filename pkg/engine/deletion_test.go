@@ -9,22 +9,6 @@ import (
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
-func TestOrphan(t *testing.T) {
-	inSpace(t, func(t *testing.T, ns, name string) {
-		startMade(t, ns, with(fill(widgetConfig, ns, name), "deletionPolicy: Orphan"))
-		if f := testkit.Get(t, widgets, ns, "a").GetFinalizers(); len(f) != 1 {
-			t.Fatalf("finalizers are %v", f)
-		}
-		testkit.Patch(t, configMaps, ns, "a", "somebody", `{"metadata":{"labels":{"theirs":"stays"}}}`)
-		deleteAndWait(t, widgets, ns, "a")
-		cm := testkit.Get(t, configMaps, ns, "a")
-		if len(cm.GetOwnerReferences()) > 0 || len(cm.GetAnnotations()) > 0 || len(cm.GetLabels()) != 1 || cm.GetLabels()["theirs"] != "stays" {
-			t.Errorf("our marks are still there, or theirs are gone: %v %v %v", cm.GetOwnerReferences(), cm.GetAnnotations(), cm.GetLabels())
-		}
-		waitData(t, ns, "a", "key", "value")
-	})
-}
-
 // A broken template or rule holds no deletion, and neither does a restart in the middle of it.
 func TestDeletionNeedsNoTemplate(t *testing.T) {
 	inSpaces(t, func(t *testing.T, ns, other, name string) {
@@ -55,24 +39,6 @@ func TestDeletionSparesOthers(t *testing.T) {
 		start(t, testkit.Config(t), conf).ready()
 		waitGone(t, widgets, ns, "a")
 		waitData(t, other, "a", "key", "theirs")
-	})
-}
-
-// A delete that fails keeps the finalizer: nothing is left behind.
-func TestDeletionRetries(t *testing.T) {
-	inSpaces(t, func(t *testing.T, ns, other, name string) {
-		_, faults := startFaulty(t, elsewhere(fill(widgetConfig, ns, name), other, ns))
-		applyReady(t, ns, "a", `{namespace: `+other+`, data: {key: value}}`)
-		waitData(t, other, "a", "key", "value")
-		refusal := faults.Answer(500, testkit.On("DELETE", "configmaps"))
-		testkit.Delete(t, widgets, ns, "a")
-		testkit.Eventually(t, patience, func() (bool, string) { return refusal.Hits() > 0, "no delete was tried" })
-		if u := testkit.Find(t, widgets, ns, "a"); u == nil || len(u.GetFinalizers()) != 1 {
-			t.Fatal("the upstream went before its downstream")
-		}
-		refusal.Off()
-		waitGone(t, configMaps, other, "a")
-		waitGone(t, widgets, ns, "a")
 	})
 }
 

@@ -19,7 +19,7 @@ import (
 // Whatever the API server answers, nothing is lost: the reason is told, and it is tried again, not at once.
 func TestAnswers(t *testing.T) {
 	t.Parallel()
-	for _, code := range []int{403, 404, 409, 422, 500, 503} {
+	for _, code := range []int{403, 404, 409, 422, 429, 500, 503} {
 		t.Run(fmt.Sprint(code), spaced(func(t *testing.T, ns, name string) {
 			faults, counter := testkit.NewFaults(), testkit.NewCounter()
 			start(t, counter.Wrap(faults.Wrap(testkit.Config(t))), fill(widgetConfig, ns, name)).ready()
@@ -40,17 +40,6 @@ func TestAnswers(t *testing.T) {
 			waitCondition(t, widgets, ns, "a", "Ready", "True")
 		}))
 	}
-}
-
-func TestThrottled(t *testing.T) {
-	inSpace(t, func(t *testing.T, ns, name string) {
-		_, faults := startFaulty(t, fill(widgetConfig, ns, name))
-		refusal := faults.Answer(http.StatusTooManyRequests, testkit.On("PATCH", "configmaps"))
-		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-		testkit.Eventually(t, patience, func() (bool, string) { return refusal.Hits() > 0, "not tried" })
-		refusal.Off()
-		waitData(t, ns, "a", "key", "value")
-	})
 }
 
 // What fails for one downstream holds up no other of the same upstream.
@@ -78,19 +67,6 @@ func TestFailureOfOneDownstream(t *testing.T) {
 		refusal.Off()
 		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":"new"}}}`) // what changes does not wait
 		waitCondition(t, widgets, ns, "a", "Ready", "True")
-	})
-}
-
-// An answer that gets lost leaves an object that was made; the next reconciliation finds it and does not take it for somebody else's.
-func TestLostAnswers(t *testing.T) {
-	inSpace(t, func(t *testing.T, ns, name string) {
-		_, faults := startFaulty(t, fill(widgetConfig, ns, name))
-		lost := faults.Lose(testkit.On("PATCH", "configmaps"))
-		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-		testkit.Eventually(t, patience, func() (bool, string) { return lost.Hits() > 0, "not tried" })
-		lost.Off()
-		waitCondition(t, widgets, ns, "a", "Ready", "True")
-		waitData(t, ns, "a", "key", "value")
 	})
 }
 

@@ -65,7 +65,7 @@ func TestFieldsOfKinds(t *testing.T) {
 			waitValue(row.after)
 			settle(t, counter)
 			testkit.Patch(t, row.gvr, at, name, "somebody", `{"metadata":{"annotations":{"theirs":"x"}}}`)
-			atMostRequests(t, counter, 0, "what others do costs")
+			atMostRequests(t, counter, 0, "what others do")
 			deleteAndWait(t, widgets, ns, "w")
 			u := testkit.Get(t, row.gvr, at, name)
 			if annotations := u.GetAnnotations(); len(annotations) != 1 || annotations["theirs"] != "x" {

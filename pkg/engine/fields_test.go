@@ -75,7 +75,7 @@ func TestFields(t *testing.T) {
 		operator.halt()
 		counter = testkit.NewCounter()
 		start(t, counter.Wrap(testkit.Config(t)), contributing(ns, name, ""))
-		atMostWrites(t, counter, 0, "a restart writes")
+		atMostWrites(t, counter, 0, "a restart")
 
 		testkit.Delete(t, configMaps, ns, "shared")
 		eventuallyCondition(t, ns, "w", "False", "Waiting", "shared does not exist")
@@ -173,24 +173,6 @@ func TestFieldsOfTwoUpstreamsAtOnce(t *testing.T) {
 				t.Errorf("%s has set the fields of shared-%d: %v, want %v", won, i, data, want)
 			}
 		}
-	})
-}
-
-// With kubectl delete --cascade=orphan the fields stay, without our marks.
-func TestFieldsOrphaned(t *testing.T) {
-	inSpace(t, func(t *testing.T, ns, name string) {
-		makeTheirs(t, ns, "shared")
-		testkit.Apply(t, ns, widget("w", "{name: shared, data: {a: one}}"))
-		start(t, testkit.Config(t), contributing(ns, name, ""))
-		waitData(t, ns, "shared", "a", "one")
-		eventuallyCondition(t, ns, "w", "True", "", "")
-		testkit.DeleteWith(t, widgets, ns, "w", metav1.DeletePropagationOrphan)
-		waitGone(t, widgets, ns, "w")
-		testkit.Eventually(t, patience, func() (bool, string) {
-			u := testkit.Get(t, configMaps, ns, "shared")
-			data, _, _ := unstructured.NestedStringMap(u.Object, "data")
-			return data["a"] == "one" && len(u.GetAnnotations()) == 0, jsonOf(u)
-		})
 	})
 }
 

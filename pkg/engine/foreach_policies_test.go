@@ -97,6 +97,8 @@ func TestForEachPolicies(t *testing.T) {
 				testkit.Patch(t, configMaps, ns, "p-a", "somebody", `{"data":{"value":"theirs"}}`)
 				waitRecorded(t, ns, "p", "p-a Drifted", "p-b InSync")
 				waitWorkers(t, ns, operator, "p-a=theirs", "p-b=2")
+				testkit.Apply(t, ns, pool("p", "a=3", "b=2"))
+				waitWorkers(t, ns, operator, "p-a=3", "p-b=2")
 			}},
 		{name: "recreate", reason: "an immutable change recreates one object", config: func(conf string) string {
 			return withLine("updatePolicy: Recreate")(strings.Replace(conf, "data: {value", "immutable: true\n      data: {value", 1))
@@ -224,7 +226,7 @@ func TestForEachRestarts(t *testing.T) {
 		counter.Reset()
 		r.halt()
 		r = start(t, cfg, conf).ready()
-		atMostRequests(t, counter, 0, "a restart costs")
+		atMostRequests(t, counter, 0, "a restart")
 
 		r.halt()
 		changed := base(name)

@@ -110,14 +110,14 @@ func TestForEach(t *testing.T) {
 		quiet(t, counter)
 
 		counter.Reset()
-		testkit.Apply(t, ns, pool("p", "a=2", "b=1"))                  // the order means nothing
-		atMostRequests(t, counter, 1, "items that change places cost") // the generation
+		testkit.Apply(t, ns, pool("p", "a=2", "b=1"))             // the order means nothing
+		atMostRequests(t, counter, 1, "items that change places") // the generation
 
 		counter.Reset()
 		testkit.Apply(t, ns, pool("p", "a=2", "b=1", "c=3"))
 		waitWorkers(t, ns, name, "p-a=2", "p-b=1", "p-c=3")
 		waitRecorded(t, ns, "p", "p-a InSync", "p-b InSync", "p-c InSync")
-		atMostRequests(t, counter, 2, "one more item costs")
+		atMostRequests(t, counter, 2, "one more item")
 
 		counter.Reset()
 		testkit.Patch(t, configMaps, ns, "p-b", "somebody", `{"data":{"value":"tampered"}}`)

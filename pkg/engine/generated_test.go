@@ -80,7 +80,7 @@ func TestGeneratedRequests(t *testing.T) {
 		counter.Reset()
 		start(t, counter.Wrap(testkit.Config(t)), conf).ready()
 		waitObserved(t, name, "InSync", 1)
-		atMostWrites(t, counter, 0, "a restart writes")
+		atMostWrites(t, counter, 0, "a restart")
 		secretText(t, ns, "a", "password", is(password))
 	})
 }
