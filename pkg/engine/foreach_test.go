@@ -21,13 +21,14 @@ import (
 var pools = schema.GroupVersionResource{Group: "test.example.com", Version: "v1", Resource: "pools"}
 
 // poolConfig makes a ConfigMap for each worker of a Pool.
-const poolConfig = `
-apiVersion: corollary.dev/v1alpha1
-kind: Operator
-metadata: {name: NAME}
-watch: {apiVersion: test.example.com/v1, kind: Pool, namespaces: [NS]}
-downstreams:
-  - name: worker
+var poolConfig = strings.NewReplacer("kind: Widget", "kind: Pool", `  - name: config
+    apiVersion: v1
+    kind: ConfigMap
+    template: |
+      metadata:
+        name: {{ .spec.name | default .metadata.name }}
+      data: {{ .spec.data }}
+`, `  - name: worker
     apiVersion: v1
     kind: ConfigMap
     forEach:
@@ -36,22 +37,10 @@ downstreams:
     template: |
       metadata: {name: "{{ .metadata.name }}-{{ item.name }}"}
       data: {value: "{{ item.value }}"}
-    # downstream
-conventions:
-  fieldManager: NAME
-  labels: {NAME.example.com/managed: "yes"}
-  hash: {annotation: NAME.example.com/hash}
-  owner: {annotation: NAME.example.com/owner}
-  finalizer: NAME.example.com/cleanup
-  pause: {annotation: NAME.example.com/paused}
-status:
-  conditions: {ready: Ready, valid: Valid, reconciling: Reconciling, stalled: Stalled}
-  downstreams: .status.downstreams
+`, "  downstreams: .status.downstreams\n", `  downstreams: .status.downstreams
   fields:
     - {path: .status.names, value: "downstreams.worker.map(n, n)"}
-events: None
-retry: {minDelay: 1s, maxDelay: 10s}
-`
+`).Replace(widgetConfig)
 
 // pool is a Pool with workers, each NAME=VALUE.
 func pool(name string, workers ...string) string {

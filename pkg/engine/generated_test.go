@@ -48,6 +48,19 @@ func is(want string) func(string) bool { return func(have string) bool { return 
 
 func not(other string) func(string) bool { return func(have string) bool { return have != other } }
 
+// generatedOf are the generated values of a Secret.
+func generatedOf(t *testing.T, ns, name string) (password, pin string) {
+	t.Helper()
+	return secretText(t, ns, name, "password", anyText), secretText(t, ns, name, "pin", anyText)
+}
+
+// generatedIs waits until a Secret has these generated values.
+func generatedIs(t *testing.T, ns, name, password, pin string) {
+	t.Helper()
+	secretText(t, ns, name, "password", is(password))
+	secretText(t, ns, name, "pin", is(pin))
+}
+
 // setKey sets a key of the Secret as somebody else; "" removes it.
 func setKey(t *testing.T, ns, name, key, value string) {
 	t.Helper()
@@ -92,27 +105,22 @@ func TestGeneratedStays(t *testing.T) {
 		r := start(t, testkit.Config(t), conf).ready()
 		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 		secretText(t, ns, "a", "key", is("value"))
-		password, pin := secretText(t, ns, "a", "password", anyText), secretText(t, ns, "a", "pin", anyText)
-		stays := func(password string) {
-			t.Helper()
-			secretText(t, ns, "a", "password", is(password))
-			secretText(t, ns, "a", "pin", is(pin))
-		}
+		password, pin := generatedOf(t, ns, "a")
 		testkit.Apply(t, ns, widget("a", `{data: {key: second}}`)) // an update, while we alone own the values
 		secretText(t, ns, "a", "key", is("second"))
-		stays(password)
+		generatedIs(t, ns, "a", password, pin)
 		setKey(t, ns, "a", "key", "tampered") // drift of another key
 		secretText(t, ns, "a", "key", is("second"))
-		stays(password)
+		generatedIs(t, ns, "a", password, pin)
 		setKey(t, ns, "a", "password", "theirs") // a value that somebody else sets is the truth
 		testkit.Apply(t, ns, widget("a", `{data: {key: third}}`))
 		secretText(t, ns, "a", "key", is("third"))
-		stays("theirs")
+		generatedIs(t, ns, "a", "theirs", pin)
 		r.halt()
 		start(t, testkit.Config(t), conf).ready()
 		testkit.Apply(t, ns, widget("a", `{data: {key: fourth}}`))
 		secretText(t, ns, "a", "key", is("fourth"))
-		stays("theirs")
+		generatedIs(t, ns, "a", "theirs", pin)
 	})
 }
 
@@ -121,7 +129,7 @@ func TestGeneratedAnew(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		_, counter := startCounted(t, generatedConfig(t, ns, name))
 		applyReady(t, ns, "a", `{}`)
-		password, pin := secretText(t, ns, "a", "password", anyText), secretText(t, ns, "a", "pin", anyText)
+		password, pin := generatedOf(t, ns, "a")
 		settle(t, counter)
 		setKey(t, ns, "a", "password", "")
 		second := secretText(t, ns, "a", "password", not(password))
@@ -234,15 +242,14 @@ func TestGeneratedSurvivesRecreate(t *testing.T) {
 		for _, up := range []string{"a", "b"} {
 			testkit.Apply(t, ns, widget(up, `{data: {key: value}}`))
 			secretText(t, ns, up, "key", is("value"))
-			password, pin := secretText(t, ns, up, "password", anyText), secretText(t, ns, up, "pin", anyText)
+			password, pin := generatedOf(t, ns, up)
 			before := testkit.Get(t, secretKind, ns, up).GetUID()
 			testkit.Apply(t, ns, widget(up, `{data: {key: other}}`))
 			testkit.Eventually(t, patience, func() (bool, string) {
 				u := testkit.Find(t, secretKind, ns, up)
 				return u != nil && u.GetUID() != before, "not recreated"
 			})
-			secretText(t, ns, up, "password", is(password))
-			secretText(t, ns, up, "pin", is(pin))
+			generatedIs(t, ns, up, password, pin)
 			if up == "b" && password != "old\x00\xff" {
 				t.Errorf("the value that was adopted is %q", password)
 			}
@@ -259,24 +266,21 @@ func TestGeneratedCarriedOver(t *testing.T) {
 		conf := generatedConfig(t, ns, name, "adoptionPolicy: IfUnowned")
 		r := start(t, testkit.Config(t), conf).ready()
 		testkit.Apply(t, ns, widget("a", `{name: first, data: {key: value}}`))
-		password, pin := secretText(t, ns, "first", "password", anyText), secretText(t, ns, "first", "pin", anyText)
+		password, pin := generatedOf(t, ns, "first")
 		hold := func(object string) {
 			testkit.Update(t, secretKind, ns, object, func(u *unstructured.Unstructured) { u.SetFinalizers([]string{"test.example.com/hold"}) })
-		}
-		has := func(object string) {
-			t.Helper()
-			secretText(t, ns, object, "password", is(password))
-			secretText(t, ns, object, "pin", is(pin))
 		}
 		hold("first")
 		for _, object := range []string{"second", "third"} { // the first one stays, terminating
 			testkit.Apply(t, ns, widget("a", `{name: `+object+`, data: {key: value}}`))
-			has(object)
+			generatedIs(t, ns, object, password, pin)
 		}
 		waitGone(t, secretKind, ns, "second")
 		hold("third")
 		testkit.Delete(t, secretKind, ns, "third") // it can be read as long as it is held
-		waitDeleting(t, ns, "third")
+		testkit.Eventually(t, patience, func() (bool, string) {
+			return testkit.Get(t, secretKind, ns, "third").GetDeletionTimestamp() != nil, "it is not being deleted"
+		})
 		r.halt()
 		start(t, testkit.Config(t), conf).ready()
 		eventuallyCondition(t, ns, "a", "False", "Waiting", "is being deleted")
@@ -286,22 +290,14 @@ func TestGeneratedCarriedOver(t *testing.T) {
 			u := testkit.Find(t, secretKind, ns, "third")
 			return u != nil && u.GetUID() != before, "not created again"
 		})
-		has("third")
+		generatedIs(t, ns, "third", password, pin)
 		testkit.Apply(t, ns, `{apiVersion: v1, kind: Secret, metadata: {name: fourth}}`) // an adopted one that lacks the keys
 		testkit.Apply(t, ns, widget("a", `{name: fourth, data: {key: value}}`))
-		has("fourth")
+		generatedIs(t, ns, "fourth", password, pin)
 		testkit.Update(t, secretKind, ns, "first", func(u *unstructured.Unstructured) { u.SetFinalizers(nil) })
 		for _, object := range []string{"first", "third"} {
 			waitGone(t, secretKind, ns, object)
 		}
-	})
-}
-
-// waitDeleting waits until a Secret is being deleted.
-func waitDeleting(t *testing.T, ns, name string) {
-	t.Helper()
-	testkit.Eventually(t, patience, func() (bool, string) {
-		return testkit.Get(t, secretKind, ns, name).GetDeletionTimestamp() != nil, name + " is not being deleted"
 	})
 }
 
@@ -311,7 +307,7 @@ func TestGeneratedKeyRenamed(t *testing.T) {
 		conf := generatedConfig(t, ns, name)
 		r := start(t, testkit.Config(t), conf).ready()
 		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-		password, pin := secretText(t, ns, "a", "password", anyText), secretText(t, ns, "a", "pin", anyText)
+		password, pin := generatedOf(t, ns, "a")
 		r.halt()
 		start(t, testkit.Config(t), strings.Replace(conf, ".data.password}", ".data.pw, length: 8}", 1)).ready()
 		secretText(t, ns, "a", "pw", is(password))

@@ -15,13 +15,11 @@ const dropKey = `when: '!(inputs.settings.?data.?drop.orValue("") == "yes")'`
 // stayAll fails where any downstream goes.
 func stayAll(t *testing.T, ns string) {
 	t.Helper()
-	never(t, func() (bool, string) {
-		for i := range guardedWidgets {
-			if cm := testkit.Find(t, configMaps, ns, named(i)); cm == nil || cm.GetDeletionTimestamp() != nil {
-				return true, named(i) + " is gone"
-			}
+	neverGuarded(t, func(up string) string {
+		if cm := testkit.Find(t, configMaps, ns, up); cm == nil || cm.GetDeletionTimestamp() != nil {
+			return "is gone"
 		}
-		return false, ""
+		return ""
 	})
 }
 
@@ -33,12 +31,7 @@ func TestGuardHoldsDeletionsByDefault(t *testing.T) {
 			conf := fill(widgetConfig, ns, name)
 			r := standing(t, ns, conf)
 			changed := with(conf, "when: 'false'")
-			if at == "start" {
-				r.halt()
-				r = start(t, testkit.Config(t), changed)
-			} else {
-				r.reloadTo(changed)
-			}
+			r = r.become(at, changed)
 			waitState(t, name, "GuardWaiting")
 			stayAll(t, ns)
 			metricIs(t, guardedWidgets, "corollary_guard_deletions", name)
@@ -97,26 +90,20 @@ func TestGuardCountsRecreations(t *testing.T) {
 			r := standing(t, ns, conf)
 			uids := map[string]any{}
 			eachGuarded(func(up string) { uids[up] = testkit.Get(t, configMaps, ns, up).GetUID() })
-			switch at {
-			case "start":
-				r.halt()
-				r = start(t, testkit.Config(t), changed)
-			case "reload":
-				r.reloadTo(changed)
-			case "input":
+			if at == "input" {
 				testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: {version: two}}")
+			} else {
+				r = r.become(at, changed)
 			}
 			waitState(t, name, "GuardWaiting")
-			never(t, func() (bool, string) {
-				for i := range guardedWidgets {
-					if cm := testkit.Find(t, configMaps, ns, named(i)); cm == nil || cm.GetUID() != uids[named(i)] {
-						return true, named(i) + " was deleted before anybody confirmed"
-					}
+			neverGuarded(t, func(up string) string {
+				if cm := testkit.Find(t, configMaps, ns, up); cm == nil || cm.GetUID() != uids[up] {
+					return "was deleted before anybody confirmed"
 				}
-				return false, ""
+				return ""
 			})
 			metricIs(t, guardedWidgets, "corollary_guard_deletions", name)
-			testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: confirmations}, data: {widgets: "+r.digest()+"}}")
+			confirmGuarded(t, ns, r.digest())
 			eachGuarded(func(up string) { waitData(t, ns, up, "version", "two") })
 		}))
 	}
@@ -196,16 +183,15 @@ func testGuardHoldsBatch(t *testing.T, by string) {
 	drop := func() {
 		testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: {drop: 'yes'}}")
 	}
-	done := func(i int) bool { return testkit.Find(t, configMaps, ns, named(i)) == nil }
+	done := func(up string) bool { return testkit.Find(t, configMaps, ns, up) == nil }
 	switch by {
 	case "input":
 		conf = with(conf, dropKey)
 	case "input, changes":
 		conf = strings.Replace(conf, "data: {{ .spec.data }}", `data: {drop: {{ ((input "settings").data | default dict).drop | default "no" }}}`, 1)
 		confirm = strings.Replace(confirm, "{confirm", "{maxChanged: 20%, confirm", 1)
-		done = func(i int) bool {
-			cm := testkit.Get(t, configMaps, ns, named(i))
-			return fmt.Sprint(cm.Object["data"]) == "map[drop:yes]"
+		done = func(up string) bool {
+			return fmt.Sprint(testkit.Get(t, configMaps, ns, up).Object["data"]) == "map[drop:yes]"
 		}
 	case "namespace":
 		conf = watched(conf, "namespaceSelector: {matchLabels: {"+key+": \"yes\"}}")
@@ -220,27 +206,23 @@ func testGuardHoldsBatch(t *testing.T, by string) {
 	drop()
 	waitState(t, name, "GuardWaiting")
 	digest := r.digest()
-	never(t, func() (bool, string) {
-		for i := range guardedWidgets {
-			if done(i) {
-				return true, named(i) + " was done before anybody confirmed"
-			}
+	neverGuarded(t, func(up string) string {
+		if done(up) {
+			return "was done before anybody confirmed"
 		}
-		return false, ""
+		return ""
 	})
 	statuses := counter.Mutating(func(r testkit.Request) bool { return r.Resource == "widgets/status" }) // which say that it is held
 	if n := counter.Mutating(); n > statuses || n > guardedWidgets {
 		t.Errorf("%d writes: %v", n, counter.Snapshot())
 	}
-	if err := r.Ready(nil); err != nil {
-		t.Errorf("what is not held goes on, but it is not ready: %v", err)
-	}
+	r.mustBeReady()
 	testkit.Delete(t, widgets, ns, named(5)) // by its author
 	waitGone(t, widgets, ns, named(5))
 	waitGone(t, configMaps, ns, named(5))
-	testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: confirmations}, data: {widgets: "+digest+"}}")
+	confirmGuarded(t, ns, digest)
 	for i := range guardedWidgets - 1 {
-		testkit.Eventually(t, patience, func() (bool, string) { return done(i), named(i) + " is as before" })
+		testkit.Eventually(t, patience, func() (bool, string) { return done(named(i)), named(i) + " is as before" })
 	}
 	waitState(t, name, "Running")
 }
@@ -268,7 +250,7 @@ func TestGuardCountsWhatIsConfirmedOnce(t *testing.T) {
 		waitState(t, name, "GuardWaiting")
 		first := r.digest()
 		refused := faults.Answer(500, testkit.On("DELETE", "configmaps"))
-		testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: confirmations}, data: {widgets: "+first+"}}")
+		confirmGuarded(t, ns, first)
 		testkit.Eventually(t, patience, func() (bool, string) { return refused.Hits() > 0, "nothing is deleted" })
 		testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: all}, data: {all: 'yes'}}") // which all read
 		waitData(t, ns, named(0), "all", "yes")

@@ -21,9 +21,7 @@ func TestGuardHoldsRenderFailures(t *testing.T) {
 			err := r.ObjectsReady(nil)
 			return err != nil && strings.Contains(err.Error(), "operator "+name+": 1 of 2 upstreams are not Ready: RenderFailed 1"), text(err)
 		})
-		if err := r.Ready(nil); err != nil {
-			t.Errorf("an object that fails makes the process not ready: %v", err)
-		}
+		r.mustBeReady()
 
 		needsMore := strings.Replace(conf, "data: {{ .spec.data }}", `data: {key: "{{ .spec.data.more }}"}`, 1)
 		r.reloadTo(needsMore)
@@ -34,9 +32,7 @@ func TestGuardHoldsRenderFailures(t *testing.T) {
 			return strings.Contains(message, says) && strings.Contains(message, ".spec.data.more"), "it says " + message
 		})
 		waitData(t, ns, "good", "key", "value")
-		if err := r.Ready(nil); err != nil {
-			t.Errorf("not ready: %v", err)
-		}
+		r.mustBeReady()
 
 		r.confirm(needsMore)
 		waitState(t, name, "Running")

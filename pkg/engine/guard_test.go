@@ -36,21 +36,49 @@ func standing(t *testing.T, ns, conf string) *running {
 	return r
 }
 
-// untouched fails where any downstream has a key that only the changed config gives.
-func untouched(t *testing.T, ns string) {
+// neverGuarded watches for a while that nothing bad is said of any Widget of a guard's test.
+func neverGuarded(t *testing.T, bad func(up string) string) {
 	t.Helper()
 	never(t, func() (bool, string) {
 		for i := range guardedWidgets {
-			cm := testkit.Find(t, configMaps, ns, named(i))
-			if cm == nil {
-				return true, named(i) + " is gone"
-			}
-			if _, changed, _ := unstructured.NestedString(cm.Object, "data", "version"); changed {
-				return true, named(i) + " was changed before anybody confirmed"
+			if why := bad(named(i)); why != "" {
+				return true, named(i) + " " + why
 			}
 		}
 		return false, ""
 	})
+}
+
+// untouched fails where any downstream has a key that only the changed config gives.
+func untouched(t *testing.T, ns string) {
+	t.Helper()
+	neverGuarded(t, func(up string) string {
+		cm := testkit.Find(t, configMaps, ns, up)
+		if cm == nil {
+			return "is gone"
+		}
+		if _, changed, _ := unstructured.NestedString(cm.Object, "data", "version"); changed {
+			return "was changed before anybody confirmed"
+		}
+		return ""
+	})
+}
+
+// become has the process go on with a changed config, at a start or a reload.
+func (r *running) become(at, conf string) *running {
+	r.t.Helper()
+	if at == "start" {
+		r.halt()
+		return start(r.t, testkit.Config(r.t), conf)
+	}
+	r.reloadTo(conf)
+	return r
+}
+
+// confirmGuarded writes a digest where confirmKey says.
+func confirmGuarded(t *testing.T, ns, digest string) {
+	t.Helper()
+	testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: confirmations}, data: {widgets: "+digest+"}}")
 }
 
 var digestRE = regexp.MustCompile(`--digest ([0-9a-f]{32})|guard.confirmed to ([0-9a-f]{32})`)
@@ -79,9 +107,7 @@ func TestGuardAtReload(t *testing.T) {
 		testkit.Apply(t, ns, widget("new", `{data: {key: value}}`))
 		waitData(t, ns, "new", "key", "value")
 		untouched(t, ns)
-		if err := r.Ready(nil); err != nil {
-			t.Errorf("not ready: %v", err)
-		}
+		r.mustBeReady()
 		says := "7 of 7 existing downstreams would be changed or deleted, and guard.maxChanged allows 2 without confirmation: " +
 			ns + "/new (config: Update), " + ns + "/w-000 (config: Update), " + ns + "/w-001 (config: Update), and 4 more"
 		testkit.Eventually(t, patience, func() (bool, string) {
@@ -93,9 +119,9 @@ func TestGuardAtReload(t *testing.T) {
 			t.Errorf("the metrics count %v of %v", changes, all)
 		}
 
-		testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: confirmations}, data: {widgets: v1-somethingelse}}")
+		confirmGuarded(t, ns, "v1-somethingelse")
 		untouched(t, ns)
-		testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: confirmations}, data: {widgets: "+r.digest()+"}}")
+		confirmGuarded(t, ns, r.digest())
 		waitState(t, name, "Running")
 		eachGuarded(func(up string) { waitData(t, ns, up, "version", "two") })
 		if err := r.Reloaded(nil); err != nil {

@@ -15,12 +15,7 @@ import (
 )
 
 // listConfig collects ConfigMaps of the label monitor into one for each Widget: those whose data.team is its spec.name.
-const listConfig = `
-apiVersion: corollary.dev/v1alpha1
-kind: Operator
-metadata: {name: NAME}
-watch: {apiVersion: test.example.com/v1, kind: Widget, namespaces: [NS]}
-inputs:
+var listConfig = strings.NewReplacer("downstreams:\n", `inputs:
   - name: monitors
     apiVersion: v1
     kind: ConfigMap
@@ -29,28 +24,12 @@ inputs:
       matching: MATCHING
       maxItems: 400
 downstreams:
-  - name: config
-    apiVersion: v1
-    kind: ConfigMap
-    template: |
-      metadata: {name: "{{ .metadata.name }}-all"}
-      data:
+`, "metadata:\n        name: {{ .spec.name | default .metadata.name }}", `metadata: {name: "{{ .metadata.name }}-all"}`, "data: {{ .spec.data }}", `data:
         urls: "{{ range $i, $m := input "monitors" }}{{ if $i }} {{ end }}{{ $m.metadata.name }}={{ $m.data.url }}{{ end }}"
-        count: "{{ len (input "monitors") }}"
-conventions:
-  fieldManager: NAME
-  labels: {NAME.example.com/managed: "yes"}
-  hash: {annotation: NAME.example.com/hash}
-  owner: {annotation: NAME.example.com/owner}
-  finalizer: NAME.example.com/cleanup
-status:
-  conditions: {ready: Ready, valid: Valid, reconciling: Reconciling, stalled: Stalled}
-  downstreams: .status.downstreams
+        count: "{{ len (input "monitors") }}"`, "  downstreams: .status.downstreams\n", `  downstreams: .status.downstreams
   fields:
     - {path: .status.summary, value: "inputs.monitors.map(m, m.metadata.name).join(' ')"}
-events: None
-retry: {minDelay: 1s, maxDelay: 10s}
-`
+`).Replace(widgetConfig)
 
 // Whether the match is indexed or evaluated for each Widget makes no difference.
 var matchings = map[string]string{

@@ -160,3 +160,11 @@ func applyGuarded(t *testing.T, ns string) {
 	eachGuarded(func(up string) { testkit.Apply(t, ns, widget(up, `{data: {key: value}}`)) })
 	eachGuarded(func(up string) { waitCondition(t, widgets, ns, up, "Ready", "True") })
 }
+
+// mustBeReady fails if the process is not ready now.
+func (r *running) mustBeReady() {
+	r.t.Helper()
+	if err := r.Ready(nil); err != nil {
+		r.t.Errorf("not ready: %v", err)
+	}
+}
