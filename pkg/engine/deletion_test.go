@@ -1,9 +1,11 @@
 package engine_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
@@ -120,6 +122,177 @@ func TestUnrecordedAndUnseen(t *testing.T) {
 			waitData(t, other, "a", "key", "value")
 			deleteAndWait(t, widgets, ns, "a")
 			waitGone(t, configMaps, other, "a")
+		}))
+	}
+}
+
+// What --cascade of kubectl delete says goes before what the config says: every combination.
+func TestCascade(t *testing.T) {
+	t.Parallel()
+	for _, cascade := range []metav1.DeletionPropagation{metav1.DeletePropagationBackground, metav1.DeletePropagationForeground, metav1.DeletePropagationOrphan} {
+		for _, wait := range []bool{false, true} {
+			for _, mark := range []string{"reference", "annotation", "elsewhere"} {
+				for _, policy := range []string{"Delete", "Orphan"} {
+					row := []string{string(cascade), "", mark, policy}
+					if wait {
+						row[1] = "wait"
+					}
+					t.Run(strings.Join(row, "/"), bubbled(func(t *testing.T) {
+						testCascade(t, cascade, wait, mark, policy)
+					}))
+				}
+			}
+		}
+	}
+}
+
+func testCascade(t *testing.T, cascade metav1.DeletionPropagation, wait bool, mark, policy string) {
+	ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+	conf, at := with(fill(widgetConfig, ns, name), "deletionPolicy: "+policy), ns
+	switch mark {
+	case "annotation":
+		conf = strings.Replace(conf, "owner: {", "owner: {reference: false, ", 1)
+	case "elsewhere":
+		conf, at = elsewhere(conf, other, ns), other
+	}
+	if wait {
+		conf += waiting
+	}
+	start(t, testkit.Config(t), conf).ready()
+	applyReady(t, ns, "a", `{namespace: `+at+`, data: {key: value}}`)
+	testkit.Patch(t, configMaps, at, "a", "somebody", `{"metadata":{"labels":{"theirs":"stays"}}}`)
+	held := len(testkit.Get(t, widgets, ns, "a").GetFinalizers()) > 0
+	if policy == "Orphan" && !held {
+		t.Error("nothing leaves time to release the downstream")
+	}
+	testkit.DeleteWith(t, widgets, ns, "a", cascade)
+	waitGone(t, widgets, ns, "a")
+	if cascade != metav1.DeletePropagationOrphan && policy == "Delete" {
+		if held && (wait || cascade == metav1.DeletePropagationForeground) && testkit.Find(t, configMaps, at, "a") != nil {
+			t.Error("the upstream went before its downstream")
+		}
+		waitGone(t, configMaps, at, "a")
+		return
+	}
+	never(t, func() (bool, string) {
+		cm := testkit.Find(t, configMaps, at, "a")
+		return cm == nil || cm.GetDeletionTimestamp() != nil, "the downstream was deleted"
+	})
+	cm := testkit.Get(t, configMaps, at, "a")
+	if len(cm.GetOwnerReferences()) > 0 {
+		t.Errorf("owner references are left: %v", cm.GetOwnerReferences())
+	}
+	if labels := cm.GetLabels(); labels["theirs"] != "stays" || held && (len(cm.GetAnnotations()) > 0 || len(labels) > 1) {
+		t.Errorf("our marks are left, or theirs are gone: %v %v", labels, cm.GetAnnotations())
+	}
+	waitData(t, at, "a", "key", "value")
+}
+
+// The garbage collector takes the finalizer orphan off as soon as it has no more to do, while we may have much to do.
+// What it said counts all the same, for another process too.
+func TestOrphanedAfterTheCollector(t *testing.T) {
+	t.Parallel()
+	for _, row := range []string{"same process", "after a restart"} {
+		t.Run(row, spacedTwice(func(t *testing.T, ns, other, name string) {
+			conf := elsewhere(fill(widgetConfig, ns, name), other, ns) + waiting
+			r, faults := startFaulty(t, conf)
+			applyReady(t, ns, "a", `{namespace: `+other+`, data: {key: value}}`)
+			refusal := faults.Answer(500, testkit.On("PATCH", "configmaps"))
+			testkit.DeleteWith(t, widgets, ns, "a", metav1.DeletePropagationOrphan)
+			testkit.Eventually(t, patience, func() (bool, string) {
+				u := testkit.Get(t, widgets, ns, "a")
+				return len(u.GetFinalizers()) == 1 && refusal.Hits() > 0, "finalizers are " + strings.Join(u.GetFinalizers(), ", ")
+			})
+			beforeIs(t, ns, "a", "InternalError", "")
+			if row == "after a restart" {
+				r.halt()
+				start(t, testkit.Config(t), conf)
+			}
+			refusal.Off()
+			waitGone(t, widgets, ns, "a")
+			if cm := testkit.Get(t, configMaps, other, "a"); cm.GetDeletionTimestamp() != nil || len(cm.GetAnnotations()) > 0 {
+				t.Errorf("it was not released: %v", cm.Object["metadata"])
+			}
+		}))
+	}
+}
+
+// With --cascade=orphan nothing is deleted, so nothing is done before it either.
+func TestOrphanSkipsBefore(t *testing.T) {
+	inSpace(t, func(t *testing.T, ns, name string) {
+		startMade(t, ns, withBefore(ns, name))
+		testkit.DeleteWith(t, widgets, ns, "a", metav1.DeletePropagationOrphan)
+		waitGone(t, widgets, ns, "a")
+		mustBeAbsent(t, configMaps, ns, "a-drain", "deletion.before was made")
+		waitData(t, ns, "a", "key", "value")
+	})
+}
+
+// If the garbage collector's deletion of a downstream is seen before the deletion of the upstream itself, the downstream is not
+// created again: a reference to an upstream that is gone would get it deleted once more.
+func TestCollectorsEventComesFirst(t *testing.T) {
+	t.Parallel()
+	for _, propagation := range []metav1.DeletionPropagation{metav1.DeletePropagationOrphan, metav1.DeletePropagationBackground} {
+		t.Run(string(propagation), spaced(func(t *testing.T, ns, name string) {
+			faults, counter := testkit.NewFaults(), testkit.NewCounter()
+			start(t, counter.Wrap(faults.Wrap(testkit.Config(t))), fill(widgetConfig, ns, name)).ready()
+			applyReady(t, ns, "a", `{data: {key: value}}`)
+			settle(t, counter)
+			deaf, unlisted := faults.Drop(testkit.On("WATCH", "widgets")), faults.Drop(testkit.On("LIST", "widgets"))
+			faults.Cut(testkit.On("WATCH", "widgets"))
+			testkit.DeleteWith(t, widgets, ns, "a", propagation)
+			waitGone(t, widgets, ns, "a")
+			orphaned := propagation == metav1.DeletePropagationOrphan
+			if !orphaned {
+				waitGone(t, configMaps, ns, "a")
+			}
+			never(t, func() (bool, string) {
+				cm := testkit.Find(t, configMaps, ns, "a")
+				return orphaned != (cm != nil) || cm != nil && len(cm.GetOwnerReferences()) > 0 || counter.Mutating() > 0,
+					fmt.Sprintf("what the collector did was undone: %v", counter.Snapshot())
+			})
+			unlisted.Off()
+			deaf.Off()
+		}))
+	}
+}
+
+// What the API server answers may be ahead of the watch, and shows a deletion without what it asked for: the collector has
+// taken its finalizer off. Nothing is begun before the watch has brought the deletion.
+func TestDeletionAheadOfItsWatch(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct{ name, mark string }{
+		{"the collector's change leads to a read", "before"},
+		{"the answer to a status shows it", "elsewhere"},
+	} {
+		t.Run(row.name, spacedTwice(func(t *testing.T, ns, at, name string) {
+			conf := elsewhere(fill(widgetConfig, ns, name), at, ns) + waiting
+			if row.mark == "before" {
+				conf, at = withBefore(ns, name), ns
+			}
+			lag, collected, counter := &held{resource: "widgets"}, &held{resource: "configmaps"}, testkit.NewCounter()
+			start(t, counter.Wrap(collected.wrap(lag.wrap(testkit.Config(t)))), conf).ready()
+			applyReady(t, ns, "a", `{namespace: `+at+`, data: {key: value}}`)
+			quiet(t, counter)
+			release, collectorIsHeard := lag.hold(), collected.hold()
+			testkit.DeleteWith(t, widgets, ns, "a", metav1.DeletePropagationOrphan)
+			testkit.Eventually(t, patience, func() (bool, string) {
+				u := testkit.Get(t, widgets, ns, "a")
+				return len(u.GetFinalizers()) == 1, "finalizers are " + strings.Join(u.GetFinalizers(), ", ")
+			})
+			collectorIsHeard()
+			if row.mark == "elsewhere" { // it is made again, and the status tells its new uid
+				testkit.Delete(t, configMaps, at, "a")
+				waitData(t, at, "a", "key", "value")
+			}
+			never(t, func() (bool, string) {
+				return testkit.Find(t, widgets, ns, "a") == nil || testkit.Find(t, configMaps, ns, "a-drain") != nil,
+					fmt.Sprintf("the deletion was begun: %v", counter.Snapshot())
+			})
+			release()
+			waitGone(t, widgets, ns, "a")
+			mustBeAbsent(t, configMaps, ns, "a-drain", "deletion.before was made")
+			waitData(t, at, "a", "key", "value")
 		}))
 	}
 }

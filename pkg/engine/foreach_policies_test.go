@@ -3,8 +3,10 @@ package engine_test
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -249,5 +251,93 @@ func TestForEachRestarts(t *testing.T) {
 		waitState(t, name, "GuardWaiting")
 		metricIs(t, 15, "corollary_guard_deletions", name)
 		waitWorkers(t, ns, name, want...)
+	})
+}
+
+// The object of an item that disappears is deleted, although an object of somebody else is in the way of another item, and a third one
+// cannot be created. What takes the place of an item holds it as long as it cannot be created.
+func TestForEachRemovesDespiteOthers(t *testing.T) {
+	inSpace(t, func(t *testing.T, ns, name string) {
+		conf := strings.NewReplacer(`{name: "{{ .metadata.name }}-{{ item.name }}"}`, `{name: "{{ .metadata.name }}-{{ item.name }}", namespace: "{{ item.value }}"}`,
+			"# downstream", "targetNamespaces: {from: Any}").Replace(fill(poolConfig, ns, name))
+		testkit.Apply(t, ns, configMap("p-theirs", "x"))
+		start(t, testkit.Config(t), conf).ready()
+		exist := func(want ...string) {
+			t.Helper()
+			for i := range want {
+				want[i] += "=" + ns
+			}
+			waitWorkers(t, ns, name, want...)
+		}
+		testkit.Apply(t, ns, pool("p", "a="+ns, "b="+ns, "c="+ns, "theirs="+ns, "nowhere=no-such-namespace"))
+		exist("p-a", "p-b", "p-c")
+		eventuallyPool(t, ns, "3 of 5")
+
+		testkit.Apply(t, ns, pool("p", "b="+ns, "c="+ns, "theirs="+ns, "nowhere=no-such-namespace"))
+		exist("p-b", "p-c")
+
+		testkit.Apply(t, ns, pool("p", "b2=no-such-namespace", "c="+ns, "theirs="+ns, "nowhere=no-such-namespace"))
+		eventuallyPool(t, ns, "p-b2")
+		exist("p-b", "p-c")
+		testkit.Apply(t, ns, pool("p", "b2=no-such-namespace", "theirs="+ns, "nowhere=no-such-namespace")) // p-b stays, p-c has no successor
+		exist("p-b")
+		testkit.Apply(t, ns, pool("p", "b2="+ns, "theirs="+ns, "nowhere=no-such-namespace"))
+		exist("p-b2")
+		deleteAndWait(t, pools, ns, "p")
+		exist()
+	})
+}
+
+// eventuallyPool waits until the Ready message of Pool p, which is not ready, has that text.
+func eventuallyPool(t *testing.T, ns, text string) {
+	t.Helper()
+	testkit.Eventually(t, patience, func() (bool, string) {
+		status, reason, message := condition(testkit.Get(t, pools, ns, "p"), "Ready")
+		return status == "False" && strings.Contains(message, text), reason + ": " + message
+	})
+}
+
+// Items that follow from the objects that they make are followed at growing intervals, though each of these objects is a new one.
+func TestItemsOfOwnOutput(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct{ reason, items string }{
+		{"the object moves with each write", "size(inputs.own) == 0 ? ['1'] : [string(int(inputs.own[size(inputs.own) - 1].data.value) + 1)]"},
+		{"one more object with each write", "inputs.own.map(o, o.data.value) + [string(size(inputs.own))]"},
+	} {
+		for _, status := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, with status %t", row.reason, status), bubbled(func(t *testing.T) {
+				o := opponent{t, testkit.Namespace(t), testkit.Unique(t)}
+				conf := strings.NewReplacer("downstreams:\n  - name", "inputs:\n  - {name: own, apiVersion: v1, kind: ConfigMap, list: {labelSelector: {matchLabels: {NAME.example.com/managed: \"yes\"}}}}\ndownstreams:\n  - name",
+					"items: self.spec.workers", fmt.Sprintf("items: %q\n      maxItems: 1000", row.items), "    when: item.?enabled.orValue(true)\n", "",
+					`{{ item.name }}"`, `{{ printf "%06d" (int item) }}"`, "{{ item.value }}", "{{ item }}", "events: None", "events: Warnings",
+					"minDelay: 1s, maxDelay: 10s", "minDelay: 2s, maxDelay: 1h").Replace(poolConfig)
+				if !status {
+					conf = statusOff(conf)
+				}
+				_, counter := startCounted(t, fill(conf, o.ns, o.name))
+				testkit.Apply(t, o.ns, object("Pool", "a", "{}"))
+				loop{says: []string{"input own"}}.isReported(t, o)
+				counter.Reset()
+				over := time.Now().Add(6 * time.Second)
+				<-time.After(time.Until(over))
+				if n := counter.Total(testkit.Before(over), func(r testkit.Request) bool { return r.Resource != "events" }); n > 15 {
+					t.Errorf("%d requests in 6 s: %v", n, counter.Snapshot())
+				}
+			}))
+		}
+	}
+}
+
+// What others write into an object that another downstream reads is followed at once, however often.
+func TestBurstsOfSiblingsAreNotHeldBack(t *testing.T) {
+	inSpace(t, func(t *testing.T, ns, name string) {
+		conf := strings.NewReplacer("events: None", "events: Warnings", "minDelay: 1s, maxDelay: 10s", "minDelay: 10m, maxDelay: 1h").Replace(related(ns, name))
+		start(t, testkit.Config(t), conf).ready()
+		testkit.Apply(t, ns, widget("w", "{data: {}}"))
+		testkit.Eventually(t, patience, func() (bool, string) { return testkit.Find(t, configMaps, ns, "w-service") != nil, "missing" })
+		for i := range 20 {
+			patchData(t, ns, "w-service", fmt.Sprintf(`{"address":"x","port":"%d"}`, i))
+			waitData(t, ns, "w-page", "port", strconv.Itoa(i))
+		}
 	})
 }
