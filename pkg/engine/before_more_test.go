@@ -225,8 +225,7 @@ func TestBeforeThatNamesAnother(t *testing.T) {
 // What happens to the deletion.before object is reported in events, each once.
 func TestBeforeEvents(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
-		conf := strings.Replace(withBefore(ns, name), "events: None", "events: All", 1)
-		startWidget(t, ns, conf)
+		startWidget(t, ns, strings.Replace(withBefore(ns, name), "events: None", "events: All", 1))
 		testkit.Delete(t, widgets, ns, "a")
 		waitEvent(t, ns, "a", "Created", "a-drain created")
 		waitBefore(t, ns, "a", "BeforeRunning")

@@ -85,8 +85,7 @@ func TestStrippedLabelsAreNotForgotten(t *testing.T) {
 		{"moved", `{"spec":{"namespace":"NS"}}`},
 	} {
 		t.Run(row.name, spacedTwice(func(t *testing.T, ns, other, name string) {
-			conf := with(elsewhere(fill(widgetConfig, ns, name), other, ns), "when: '!self.spec.?exposed.orValue(false)'")
-			_, faults := startFaulty(t, conf)
+			_, faults := startFaulty(t, with(elsewhere(fill(widgetConfig, ns, name), other, ns), "when: '!self.spec.?exposed.orValue(false)'"))
 			applyReady(t, ns, "a", `{namespace: `+other+`, data: {key: value}}`)
 			waitData(t, other, "a", "key", "value")
 			refusal := faults.Answer(500, testkit.On("PATCH", "configmaps"))

@@ -91,9 +91,8 @@ func TestDeletionsWithABrokenConfig(t *testing.T) {
 			stays := testkit.Get(t, widgets, ns, "stays")
 
 			bad := replaceOnce(t, good, strings.ReplaceAll(test.from, "NAME", name), strings.ReplaceAll(test.to, "NAME", name))
-			second := strings.Replace(fill(widgetConfig, ns, name+"-good"), "kind: Widget", "kind: Gadget", 1)
 			testkit.Delete(t, widgets, ns, "a")
-			r := startBroken(t, bad, second)
+			r := startBroken(t, bad, strings.Replace(fill(widgetConfig, ns, name+"-good"), "kind: Widget", "kind: Gadget", 1))
 			testkit.Apply(t, ns, object("Gadget", "g", `{data: {key: value}}`))
 			waitData(t, ns, "g", "key", "value")
 			if test.goes {
@@ -157,8 +156,7 @@ func TestBrokenConfigChanges(t *testing.T) {
 		second := strings.Replace(fill(widgetConfig, ns, name+"-good"), "kind: Widget", "kind: Gadget", 1)
 		r := startBroken(t, replaceOnce(t, good, "downstreams:", "downstreams: ["), second)
 		notReady(t, r, holds)
-		broken := replaceOnce(t, good, "data: {{ .spec.data }}", "data: {{ .spec.data")
-		r.reloadTo(broken)
+		r.reloadTo(replaceOnce(t, good, "data: {{ .spec.data }}", "data: {{ .spec.data"))
 		waitGone(t, widgets, ns, "a")
 		notReady(t, r, cleansUp)
 		r.reloadTo(replaceOnce(t, good, "events: None", "events: Nothing"))

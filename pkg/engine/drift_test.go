@@ -206,8 +206,7 @@ func TestRecreate(t *testing.T) {
 // A field that left the template stays where another manager owns it too. That must not go unnoticed.
 func TestCoOwnedFieldStays(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
-		conf := strings.Replace(fill(widgetConfig, ns, name), "events: None", "events: Warnings", 1)
-		_, counter := startMade(t, ns, conf)
+		_, counter := startMade(t, ns, strings.Replace(fill(widgetConfig, ns, name), "events: None", "events: Warnings", 1))
 		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"more":"x"}}}`)
 		waitData(t, ns, "a", "more", "x")
 		quiet(t, counter)

@@ -61,6 +61,13 @@ func generatedIs(t *testing.T, ns, name, password, pin string) {
 	secretText(t, ns, name, "pin", is(pin))
 }
 
+// applyKey applies a Widget with a key, and waits until its Secret has it.
+func applyKey(t *testing.T, ns, name, value string) {
+	t.Helper()
+	testkit.Apply(t, ns, widget(name, `{data: {key: `+value+`}}`))
+	secretText(t, ns, name, "key", is(value))
+}
+
 // setKey sets a key of the Secret as somebody else; "" removes it.
 func setKey(t *testing.T, ns, name, key, value string) {
 	t.Helper()
@@ -71,30 +78,36 @@ func setKey(t *testing.T, ns, name, key, value string) {
 	testkit.Patch(t, secretKind, ns, name, "somebody", `{"data":{"`+key+`":`+encoded+`}}`)
 }
 
-// A new Secret costs what any new object costs, and nothing afterwards.
+// A new Secret costs what any new object costs, and nothing afterwards. A key that is removed is made anew by one write, and so is a Secret
+// that is deleted: where the last value is lost, an event says so.
 func TestGeneratedRequests(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
-		conf := generatedConfig(t, ns, name)
+		conf := strings.Replace(generatedConfig(t, ns, name), "events: None", "events: Warnings", 1)
 		r, counter := startCounted(t, conf)
 		settle(t, counter)
 		applyReady(t, ns, "a", `{}`)
-		quiet(t, counter)
-		if n := counter.Total(); n != 2 {
-			t.Errorf("a new object takes %d requests, want 2: %v", n, counter.Snapshot())
-		}
-		password := secretText(t, ns, "a", "password", anyText)
-		if !regexp.MustCompile(`^[A-Za-z0-9]{32}$`).MatchString(password) {
-			t.Error("the password has another form than its defaults say")
-		}
-		if pin := secretText(t, ns, "a", "pin", anyText); !regexp.MustCompile(`^[0-9]{6}$`).MatchString(pin) {
-			t.Error("the pin has another form than the config says")
+		exactly(t, counter, 2, "a new object")
+		password, pin := generatedOf(t, ns, "a")
+		for value, form := range map[string]string{password: `^[A-Za-z0-9]{32}$`, pin: `^[0-9]{6}$`} {
+			if !regexp.MustCompile(form).MatchString(value) {
+				t.Errorf("a value has not the form %s", form)
+			}
 		}
 		r.halt()
 		counter.Reset()
 		start(t, counter.Wrap(testkit.Config(t)), conf).ready()
 		waitObserved(t, name, "InSync", 1)
 		atMostWrites(t, counter, 0, "a restart")
-		secretText(t, ns, "a", "password", is(password))
+		generatedIs(t, ns, "a", password, pin)
+
+		counter.Reset()
+		setKey(t, ns, "a", "password", "")
+		second := secretText(t, ns, "a", "password", not(password))
+		exactly(t, counter, 1, "a removed key", testkit.Request.Mutating)
+		secretText(t, ns, "a", "pin", is(pin))
+		testkit.Delete(t, secretKind, ns, "a")
+		secretText(t, ns, "a", "password", func(have string) bool { return have != password && have != second })
+		waitEvent(t, ns, "a", "NewRandomValue", "a new random value for data.password, data.pin: Secret "+ns+"/a, which had the last one, is gone")
 	})
 }
 
@@ -103,43 +116,27 @@ func TestGeneratedStays(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := generatedConfig(t, ns, name)
 		r := start(t, testkit.Config(t), conf).ready()
-		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-		secretText(t, ns, "a", "key", is("value"))
+		applyKey(t, ns, "a", "value")
 		password, pin := generatedOf(t, ns, "a")
-		testkit.Apply(t, ns, widget("a", `{data: {key: second}}`)) // an update, while we alone own the values
-		secretText(t, ns, "a", "key", is("second"))
+		applyKey(t, ns, "a", "second") // an update, while we alone own the values
 		generatedIs(t, ns, "a", password, pin)
 		setKey(t, ns, "a", "key", "tampered") // drift of another key
 		secretText(t, ns, "a", "key", is("second"))
 		generatedIs(t, ns, "a", password, pin)
 		setKey(t, ns, "a", "password", "theirs") // a value that somebody else sets is the truth
-		testkit.Apply(t, ns, widget("a", `{data: {key: third}}`))
-		secretText(t, ns, "a", "key", is("third"))
+		applyKey(t, ns, "a", "third")
 		generatedIs(t, ns, "a", "theirs", pin)
 		r.halt()
-		start(t, testkit.Config(t), conf).ready()
-		testkit.Apply(t, ns, widget("a", `{data: {key: fourth}}`))
-		secretText(t, ns, "a", "key", is("fourth"))
+		r = start(t, testkit.Config(t), conf).ready()
+		applyKey(t, ns, "a", "fourth")
 		generatedIs(t, ns, "a", "theirs", pin)
-	})
-}
-
-// A key that is removed is made anew by one write, and so is a Secret that is deleted.
-func TestGeneratedAnew(t *testing.T) {
-	inSpace(t, func(t *testing.T, ns, name string) {
-		_, counter := startCounted(t, generatedConfig(t, ns, name))
-		applyReady(t, ns, "a", `{}`)
-		password, pin := generatedOf(t, ns, "a")
-		settle(t, counter)
-		setKey(t, ns, "a", "password", "")
-		second := secretText(t, ns, "a", "password", not(password))
-		quiet(t, counter)
-		if n := counter.Mutating(); n != 1 {
-			t.Errorf("a removed key takes %d writes, want 1: %v", n, counter.Snapshot())
-		}
+		r.halt() // a key that is renamed in generated alone
+		start(t, testkit.Config(t), strings.Replace(conf, ".data.password}", ".data.pw, length: 8}", 1)).ready()
+		secretText(t, ns, "a", "pw", is("theirs"))
 		secretText(t, ns, "a", "pin", is(pin))
-		testkit.Delete(t, secretKind, ns, "a")
-		secretText(t, ns, "a", "password", func(have string) bool { return have != password && have != second })
+		if data, _ := testkit.Get(t, secretKind, ns, "a").Object["data"].(map[string]any); data["password"] != nil {
+			t.Error("the old key stays")
+		}
 	})
 }
 
@@ -154,8 +151,7 @@ func TestGeneratedPolicies(t *testing.T) {
 			setKey(t, ns, "a", "password", "")
 			waitObserved(t, name, state, 1)
 			quiet(t, counter)
-			data, _ := testkit.Get(t, secretKind, ns, "a").Object["data"].(map[string]any)
-			if _, ok := data["password"]; ok {
+			if data, _ := testkit.Get(t, secretKind, ns, "a").Object["data"].(map[string]any); data["password"] != nil {
 				t.Error("the key was made anew")
 			}
 		}))
@@ -173,12 +169,10 @@ func TestGeneratedAdopted(t *testing.T) {
 			testkit.Apply(t, ns, `{apiVersion: v1, kind: Secret, metadata: {name: a}}`)
 			setKey(t, ns, "a", "password", "earlier")
 			start(t, testkit.Config(t), generatedConfig(t, ns, name, lines...)).ready()
-			testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-			secretText(t, ns, "a", "key", is("value"))
+			applyKey(t, ns, "a", "value")
 			secretText(t, ns, "a", "password", is("earlier"))
 			secretText(t, ns, "a", "pin", anyText)
-			testkit.Apply(t, ns, widget("a", `{data: {key: second}}`))
-			secretText(t, ns, "a", "key", is("second"))
+			applyKey(t, ns, "a", "second")
 			secretText(t, ns, "a", "password", is("earlier"))
 		}))
 	}
@@ -222,8 +216,7 @@ func TestGeneratedIsNotReported(t *testing.T) {
 		second := secretText(t, ns, "a", "password", not(first))
 		setKey(t, ns, "a", "key", "tampered")
 		secretText(t, ns, "a", "key", is("value"))
-		testkit.Apply(t, ns, widget("a", `{data: {key: "2"}}`))
-		secretText(t, ns, "a", "key", is("2"))
+		applyKey(t, ns, "a", "2")
 		waitEvent(t, ns, "a", "Repaired", "")
 		for _, value := range []string{first, second} {
 			noneLeaked(t, "a", []byte(value), map[string]any{"the upstream": testkit.Get(t, widgets, ns, "a").Object,
@@ -240,8 +233,7 @@ func TestGeneratedSurvivesRecreate(t *testing.T) {
 		start(t, testkit.Config(t), conf).ready()
 		testkit.Apply(t, ns, `{apiVersion: v1, kind: Secret, metadata: {name: b}, data: {password: b2xkAP8=}}`) // no text in UTF-8
 		for _, up := range []string{"a", "b"} {
-			testkit.Apply(t, ns, widget(up, `{data: {key: value}}`))
-			secretText(t, ns, up, "key", is("value"))
+			applyKey(t, ns, up, "value")
 			password, pin := generatedOf(t, ns, up)
 			before := testkit.Get(t, secretKind, ns, up).GetUID()
 			testkit.Apply(t, ns, widget(up, `{data: {key: other}}`))
@@ -298,34 +290,5 @@ func TestGeneratedCarriedOver(t *testing.T) {
 		for _, object := range []string{"first", "third"} {
 			waitGone(t, secretKind, ns, object)
 		}
-	})
-}
-
-// A key that is renamed in generated alone keeps its value.
-func TestGeneratedKeyRenamed(t *testing.T) {
-	inSpace(t, func(t *testing.T, ns, name string) {
-		conf := generatedConfig(t, ns, name)
-		r := start(t, testkit.Config(t), conf).ready()
-		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-		password, pin := generatedOf(t, ns, "a")
-		r.halt()
-		start(t, testkit.Config(t), strings.Replace(conf, ".data.password}", ".data.pw, length: 8}", 1)).ready()
-		secretText(t, ns, "a", "pw", is(password))
-		secretText(t, ns, "a", "pin", is(pin))
-		data, _ := testkit.Get(t, secretKind, ns, "a").Object["data"].(map[string]any)
-		if _, ok := data["password"]; ok {
-			t.Error("the old key stays")
-		}
-	})
-}
-
-// Where the last value is lost, an event says so.
-func TestGeneratedLost(t *testing.T) {
-	inSpace(t, func(t *testing.T, ns, name string) {
-		startWidget(t, ns, strings.Replace(generatedConfig(t, ns, name), "events: None", "events: Warnings", 1))
-		password := secretText(t, ns, "a", "password", anyText)
-		testkit.Delete(t, secretKind, ns, "a")
-		secretText(t, ns, "a", "password", not(password))
-		waitEvent(t, ns, "a", "NewRandomValue", "a new random value for data.password, data.pin: Secret "+ns+"/a, which had the last one, is gone")
 	})
 }

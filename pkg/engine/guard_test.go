@@ -203,8 +203,7 @@ func TestGuardCounts(t *testing.T) {
 			if !strings.Contains(conf, test.from) {
 				t.Fatalf("the config has no %q", test.from)
 			}
-			changed := fill(strings.Replace(conf, test.from, test.to, 1), ns, name)
-			r := start(t, testkit.Config(t), changed)
+			r := start(t, testkit.Config(t), fill(strings.Replace(conf, test.from, test.to, 1), ns, name))
 			if test.waits {
 				waitState(t, name, "GuardWaiting")
 				metricIs(t, guardedWidgets, "corollary_guard_changes", name)

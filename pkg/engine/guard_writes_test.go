@@ -75,8 +75,7 @@ func TestGuardCountsRepairs(t *testing.T) {
 func TestGuardCountsRepairsAtReload(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := guardedBy(fill(widgetConfig, ns, name), "")
-		reporting := strings.Replace(conf, "    # downstream\n", "    drift: {policy: Report}\n    # downstream\n", 1)
-		r := standing(t, ns, reporting)
+		r := standing(t, ns, strings.Replace(conf, "    # downstream\n", "    drift: {policy: Report}\n    # downstream\n", 1))
 		everyConfigMap(t, ns, `{"data":{"key":"theirs"}}`)
 		for i := range guardedWidgets { // it has seen them all
 			testkit.Eventually(t, patience, func() (bool, string) {

@@ -76,8 +76,7 @@ const threeConfig = `
 
 func TestThreeDownstreams(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
-		conf := strings.Replace(fill(widgetConfig, ns, name), "    # downstream\n", threeConfig[1:], 1)
-		start(t, testkit.Config(t), conf).ready()
+		start(t, testkit.Config(t), strings.Replace(fill(widgetConfig, ns, name), "    # downstream\n", threeConfig[1:], 1)).ready()
 		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 		waitData(t, ns, "a", "key", "value")
 		readyIs(t, widgets, ns, "a", "False", "Progressing", "web")
@@ -114,8 +113,7 @@ func TestChain(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		first := strings.NewReplacer("v1\n    kind: ConfigMap", "test.example.com/v1\n    kind: Gadget", "data: {{ .spec.data }}", "spec: {data: {{ .spec.data }}}").
 			Replace(fill(widgetConfig, ns, name+"-1"))
-		second := strings.Replace(fill(widgetConfig, ns, name+"-2"), "kind: Widget", "kind: Gadget", 1)
-		startWidget(t, ns, first, second)
+		startWidget(t, ns, first, strings.Replace(fill(widgetConfig, ns, name+"-2"), "kind: Widget", "kind: Gadget", 1))
 		waitData(t, ns, "a", "key", "value")
 		waitCondition(t, gadgets, ns, "a", "Ready", "True")
 		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":"changed"}}}`)

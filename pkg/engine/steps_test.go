@@ -168,3 +168,12 @@ func (r *running) mustBeReady() {
 		r.t.Errorf("not ready: %v", err)
 	}
 }
+
+// exactly waits until no more requests come, and fails if there were more or fewer than that; conditions are those of Counter.Total.
+func exactly(t *testing.T, c *testkit.Counter, want int, what string, conditions ...func(testkit.Request) bool) {
+	t.Helper()
+	quiet(t, c)
+	if n := c.Total(conditions...); n != want {
+		t.Errorf("%s: %d requests, want %d: %v", what, n, want, c.Snapshot())
+	}
+}
