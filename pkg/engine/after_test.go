@@ -73,8 +73,7 @@ func TestAfter(t *testing.T) {
 		waitData(t, ns, "w-database", "a", "two")
 		eventuallyCondition(t, ns, "w", "False", "", "app: "+databaseStarts)
 		waitData(t, ns, "w-page", "a", "two") // which only waits for app to exist
-		testkit.Patch(t, configMaps, ns, "w-page", "somebody", `{"data":{"a":"drifted"}}`)
-		waitData(t, ns, "w-page", "a", "two")
+		isRepaired(t, ns, "w-page", "a", "two")
 		waitData(t, ns, "w-app", "a", "one")
 
 		markUp(t, ns, "w-database", "two")
@@ -84,8 +83,7 @@ func TestAfter(t *testing.T) {
 		quiet(t, counter)
 
 		markUp(t, ns, "w-database", "down")
-		testkit.Patch(t, configMaps, ns, "w-app", "somebody", `{"data":{"a":"drifted"}}`)
-		waitData(t, ns, "w-app", "a", "two")
+		isRepaired(t, ns, "w-app", "a", "two")
 
 		holdFor(t, ns, "w-page")
 		testkit.Delete(t, widgets, ns, "w")

@@ -117,8 +117,7 @@ func TestKindComesAndGoes(t *testing.T) {
 		waitMetric(t, 1, "corollary_operator_state", name+"-late", "reason", "KindMissing")
 		testkit.Delete(t, configMaps, ns, "a")
 		one("second")
-		testkit.Patch(t, configMaps, ns, "other", "somebody", `{"data":{"key":"tampered"}}`)
-		waitData(t, ns, "other", "key", "value")
+		isRepaired(t, ns, "other", "key", "value")
 	})
 }
 

@@ -330,14 +330,9 @@ func TestGuardSeesAnotherForm(t *testing.T) {
 		key := name + ".example.com/hash"
 		for i := range guardedWidgets {
 			live := testkit.Get(t, configMaps, ns, named(i))
-			old := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "data": live.Object["data"]}}
-			old.SetName(live.GetName())
-			old.SetLabels(live.GetLabels())
-			old.SetOwnerReferences(live.GetOwnerReferences())
-			annotations := live.GetAnnotations()
-			annotations[key] = strings.Replace(annotations[key], "v1-", "v0-", 1)
-			old.SetAnnotations(annotations)
-			if _, err := testkit.Dynamic(t).Resource(configMaps).Namespace(ns).Apply(t.Context(), named(i), old,
+			live.SetManagedFields(nil)
+			annotate(live, key, strings.Replace(live.GetAnnotations()[key], "v1-", "v0-", 1))
+			if _, err := testkit.Dynamic(t).Resource(configMaps).Namespace(ns).Apply(t.Context(), named(i), live,
 				metav1.ApplyOptions{FieldManager: name, Force: true}); err != nil {
 				t.Fatal(err)
 			}

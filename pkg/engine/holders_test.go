@@ -58,10 +58,7 @@ func TestForgottenHolderIsKept(t *testing.T) {
 			testkit.Apply(t, "", object("Team", "a", "{}"))
 			waitCondition(t, teams, "", "a", "Ready", "True")
 			r.reloadTo(head + row.changed + tail)
-			testkit.Eventually(t, patience, func() (bool, string) {
-				list := fmt.Sprint(testkit.Get(t, teams, "", "a").Object["status"])
-				return strings.Contains(list, "Leftover"), list
-			})
+			waitLeftover(t)
 			if row.refused {
 				fault = faults.Answer(403, func(q *http.Request) bool {
 					return q.Method == http.MethodPatch && strings.Contains(q.URL.Path, "/namespaces/room-a")
@@ -93,6 +90,15 @@ func teamConfig(t *testing.T) string {
 	return replaceOnce(t, fill(widgetConfig, "", testkit.Unique(t)), "kind: Widget, namespaces: []}", "kind: Team}")
 }
 
+// waitLeftover waits until the status of Team a has an object that the config has forgotten.
+func waitLeftover(t *testing.T) {
+	t.Helper()
+	testkit.Eventually(t, patience, func() (bool, string) {
+		list := fmt.Sprint(testkit.Get(t, teams, "", "a").Object["status"])
+		return strings.Contains(list, "Leftover"), list
+	})
+}
+
 // around is a config up to its downstreams, and after them.
 func around(t *testing.T, conf string) (head, tail string) {
 	t.Helper()
@@ -115,10 +121,7 @@ func TestRenamedHolderIsKept(t *testing.T) {
 			return q.Method == http.MethodGet && strings.HasSuffix(q.URL.Path, "/configmaps/claim")
 		})
 		r.reloadTo(head + roomDownstream + noteDownstream + tail)
-		testkit.Eventually(t, patience, func() (bool, string) {
-			list := fmt.Sprint(testkit.Get(t, teams, "", "a").Object["status"])
-			return strings.Contains(list, "Leftover"), list
-		})
+		waitLeftover(t)
 		r.reloadTo(head + strings.Replace(roomDownstream, "room-", "hall-", 1) + noteDownstream + tail)
 		testkit.Eventually(t, patience, func() (bool, string) { return testkit.Find(t, namespaces, "", "hall-a") != nil, "no hall" })
 		testkit.Eventually(t, patience, func() (bool, string) { return fault.Hits() > 2, "it is not read again" })

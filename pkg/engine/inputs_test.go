@@ -309,8 +309,7 @@ downstreams:
 		}
 		db.exec("ALTER TABLE users RENAME TO people")
 		waitState(t, name, "SourceFailed")
-		testkit.Patch(t, configMaps, ns, "a", "somebody", `{"data": {"users": "drifted"}}`)
-		waitData(t, ns, "a", "users", "ann ")
+		isRepaired(t, ns, "a", "users", "ann ")
 		db.exec("UPDATE prices SET price = 6 WHERE team = 'a'")
 		waitData(t, ns, "a", "price", "6")
 		waitData(t, ns, "a", "users", "ann ")

@@ -177,3 +177,10 @@ func exactly(t *testing.T, c *testkit.Counter, want int, what string, conditions
 		t.Errorf("%s: %d requests, want %d: %v", what, n, want, c.Snapshot())
 	}
 }
+
+// isRepaired tampers with a key of a ConfigMap as somebody else, and waits until it has its value again.
+func isRepaired(t *testing.T, ns, name, key, want string) {
+	t.Helper()
+	testkit.Patch(t, configMaps, ns, name, "somebody", `{"data":{"`+key+`":"tampered"}}`)
+	waitData(t, ns, name, key, want)
+}
