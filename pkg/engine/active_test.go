@@ -241,3 +241,16 @@ func TestElectedWhenAnUpstreamIsGone(t *testing.T) {
 		}
 	})
 }
+
+// TestElectedWhenAnUpstreamIsNotSelected: what lost its label, with nobody there to see it, is cleaned up after all the same.
+func TestElectedWhenAnUpstreamIsNotSelected(t *testing.T) {
+	inMemory(t, func(t *testing.T) {
+		s := startElectionTest(t, "lost", "kept")
+		s.leader.halt()
+		s.release()
+		testkit.Patch(t, widgets, s.ns, "lost", "somebody", `{"metadata":{"labels":{"unserved":"yes"}}}`)
+		s.elect()
+		waitGone(t, configMaps, s.ns, "lost")
+		waitData(t, s.ns, "kept", "key", "old")
+	})
+}
