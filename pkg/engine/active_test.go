@@ -30,8 +30,7 @@ func following(t *testing.T, conf string) (*leadership.Tenure, *testkit.Counter,
 // TestStandbyDecides: a cluster that is not active decides, and writes nothing, whatever happens; events neither. When it becomes
 // active, it does what it had decided, and stops when it is not active any more.
 func TestStandbyDecides(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		tenure, counter, _ := following(t, strings.Replace(fill(widgetConfig, ns, name), "events: None", "events: All", 1))
 		wouldCreate := func(n float64) {
 			t.Helper()
@@ -57,9 +56,7 @@ func TestStandbyDecides(t *testing.T) {
 			wouldCreate(0)
 			quiet(t, counter)
 			tenure.End(why)
-			testkit.Eventually(t, patience, func() (bool, string) {
-				return metric(t, "corollary_operator_state", name, "reason", "Standby") == 1, "it does not stand by again"
-			})
+			waitMetric(t, 1, "corollary_operator_state", name, "reason", "Standby")
 			counter.Reset()
 			testkit.Patch(t, configMaps, ns, object, "somebody", `{"data":{"key":"two"}}`)
 			testkit.Delete(t, widgets, ns, object)
@@ -70,8 +67,7 @@ func TestStandbyDecides(t *testing.T) {
 
 // TestActivationLostAtWork: what is under way when the activation is lost fails, is not written, and is done once it is back.
 func TestActivationLostAtWork(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		tenure, counter, _ := following(t, fill(widgetConfig, ns, name))
 		const many = 40
 		for i := range many {
@@ -122,8 +118,7 @@ func TestUnknownActivation(t *testing.T) {
 // TestActivationToken: the token is written along with other changes. A takeover rewrites nothing, and neither the token nor what
 // others make of the annotation is drift.
 func TestActivationToken(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		key := name + ".example.com/token"
 		conf := strings.Replace(fill(widgetConfig, ns, name), "conventions:", "conventions:\n  activationToken: {annotation: "+key+"}", 1)
 		tenure, counter, first := following(t, conf)
@@ -140,21 +135,16 @@ func TestActivationToken(t *testing.T) {
 			}
 		}
 		begin(7)
-		testkit.Apply(t, ns, widget("one", "{data: {key: one}}"))
-		waitCondition(t, widgets, ns, "one", "Ready", "True")
+		applyReady(t, ns, "one", "{data: {key: one}}")
 		token("7")
 		hash := testkit.Get(t, configMaps, ns, "one").GetAnnotations()[name+".example.com/hash"]
 
 		tenure.End(errors.New("lost"))
-		quiet(t, counter)
-		counter.Reset()
+		settle(t, counter)
 		begin(8)
 		quiet(t, counter)
 		testkit.Patch(t, configMaps, ns, "one", "somebody", `{"metadata":{"annotations":{"`+key+`":"1"}}}`)
-		quiet(t, counter)
-		if n := counter.Mutating(); n > 0 {
-			t.Errorf("%d writes after a takeover, and for an edit of the annotation: %v", n, counter.Snapshot())
-		}
+		atMostWrites(t, counter, 0, "after a takeover, and for an edit of the annotation")
 		token("1")
 
 		testkit.Patch(t, configMaps, ns, "one", "somebody", `{"data":{"key":"two"}}`)
@@ -165,13 +155,9 @@ func TestActivationToken(t *testing.T) {
 		}
 		testkit.Patch(t, configMaps, ns, "one", "somebody", `{"metadata":{"annotations":{"`+key+`":null}}}`)
 		counter.Reset()
-		quiet(t, counter)
-		if n := counter.Mutating(); n > 0 {
-			t.Errorf("%d writes for a removed annotation: %v", n, counter.Snapshot())
-		}
+		atMostWrites(t, counter, 0, "for a removed annotation")
 
-		testkit.Apply(t, ns, widget("two", "{data: {key: one}}"))
-		waitCondition(t, widgets, ns, "two", "Ready", "True")
+		applyReady(t, ns, "two", "{data: {key: one}}")
 		items, _, _ := unstructured.NestedSlice(testkit.Get(t, widgets, ns, "two").Object, "status", "downstreams")
 		if item, _ := items[0].(map[string]any); item["baseline"] != nil {
 			t.Errorf("the status says that the API server stores something else than was applied: %v", item)
@@ -179,12 +165,92 @@ func TestActivationToken(t *testing.T) {
 		first.halt()
 		tenure, counter, _ = following(t, conf)
 		begin(9)
-		testkit.Eventually(t, patience, func() (bool, string) {
-			return metric(t, "corollary_objects", name, "state", "InSync") == 2, "it is not in sync"
-		})
-		quiet(t, counter)
-		if n := counter.Mutating(); n > 0 {
-			t.Errorf("%d writes after a restart: %v", n, counter.Snapshot())
+		waitMetric(t, 2, "corollary_objects", name, "state", "InSync")
+		atMostWrites(t, counter, 0, "after a restart")
+	})
+}
+
+// electionTest is a leader, and a standby whose watch of Widgets is held back from some moment on.
+type electionTest struct {
+	ns      string
+	leader  *running
+	counter *testkit.Counter // of the standby's requests
+	release func()
+	elect   func()
+}
+
+func startElectionTest(t *testing.T, objects ...string) *electionTest {
+	t.Helper()
+	s := &electionTest{ns: testkit.Namespace(t), counter: testkit.NewCounter()}
+	conf := watched(fill(widgetConfig, s.ns, testkit.Unique(t)), "labelSelector: {matchExpressions: [{key: unserved, operator: DoesNotExist}]}")
+	s.leader = start(t, testkit.Config(t), conf).ready()
+	for _, object := range objects {
+		testkit.Apply(t, s.ns, widget(object, "{data: {key: old}}"))
+		waitCondition(t, widgets, s.ns, object, "Ready", "True")
+	}
+	watches, elected := &held{resource: "widgets"}, make(chan struct{})
+	startWith(t, watches.wrap(s.counter.Wrap(testkit.Config(t))), func(_ *config.Operator, o *engine.Options) {
+		o.Elected, o.HadOtherLeader = elected, func() bool { return true }
+	}, conf).ready()
+	s.release = watches.hold()
+	s.elect = func() {
+		s.leader.halt()
+		s.counter.Reset()
+		close(elected)
+	}
+	return s
+}
+
+// TestElectedWithALaggingWatch: whoever takes over while its watch of the upstreams is behind does not go back to an older
+// desired. Where nothing is to be done, or an upstream came later, nothing is read.
+func TestElectedWithALaggingWatch(t *testing.T) {
+	inMemory(t, func(t *testing.T) {
+		s := startElectionTest(t, "changed", "same")
+		testkit.Patch(t, widgets, s.ns, "changed", "somebody", `{"spec":{"data":{"key":"new"}}}`)
+		waitData(t, s.ns, "changed", "key", "new")
+		waitCondition(t, widgets, s.ns, "changed", "Ready", "True")
+		s.elect()
+		testkit.Eventually(t, patience, func() (bool, string) { return s.counter.Total() > 1, "it reads nothing" })
+		quiet(t, s.counter)
+		if n := s.counter.Total(); n != 2 || s.counter.Mutating() > 0 {
+			t.Errorf("%d requests: %v; wanted are one about all upstreams and one about that which differs", n, s.counter.Snapshot())
 		}
+		s.release()
+		s.counter.Reset()
+		testkit.Apply(t, s.ns, widget("later", "{data: {key: new}}"))
+		waitCondition(t, widgets, s.ns, "later", "Ready", "True")
+		exactly(t, s.counter, 2, "a new upstream")
+		waitData(t, s.ns, "changed", "key", "new")
+	})
+}
+
+// TestElectedWhenAnUpstreamIsGone: nothing is made for an upstream that is gone, though the watch shows it.
+func TestElectedWhenAnUpstreamIsGone(t *testing.T) {
+	inMemory(t, func(t *testing.T) {
+		s := startElectionTest(t, "gone")
+		testkit.Delete(t, widgets, s.ns, "gone")
+		waitGone(t, configMaps, s.ns, "gone")
+		s.elect()
+		testkit.Eventually(t, patience, func() (bool, string) { return s.counter.Total() > 1, "it reads nothing" })
+		s.release()
+		testkit.Apply(t, s.ns, widget("later", "{data: {key: new}}"))
+		waitCondition(t, widgets, s.ns, "later", "Ready", "True")
+		about := func(r testkit.Request) bool { return r.Name == "gone" }
+		if s.counter.Mutating(about) > 0 {
+			t.Errorf("it wrote: %v", s.counter.Snapshot())
+		}
+	})
+}
+
+// TestElectedWhenAnUpstreamIsNotSelected: what lost its label, with nobody there to see it, is cleaned up after all the same.
+func TestElectedWhenAnUpstreamIsNotSelected(t *testing.T) {
+	inMemory(t, func(t *testing.T) {
+		s := startElectionTest(t, "lost", "kept")
+		s.leader.halt()
+		s.release()
+		testkit.Patch(t, widgets, s.ns, "lost", "somebody", `{"metadata":{"labels":{"unserved":"yes"}}}`)
+		s.elect()
+		waitGone(t, configMaps, s.ns, "lost")
+		waitData(t, s.ns, "kept", "key", "old")
 	})
 }

@@ -58,13 +58,11 @@ func TestAdoptFrom(t *testing.T) {
 				", controller: true, blockOwnerDeletion: true}], annotations: {", 1))
 		}},
 	} {
-		t.Run(row.manager, bubbled(func(t *testing.T) {
-			ns, name := testkit.Namespace(t), testkit.Unique(t)
+		t.Run(row.manager, spaced(func(t *testing.T, ns, name string) {
 			up := testkit.Apply(t, ns, widget("a", `{data: {key: value, more: value}}`))
 			row.make(t, ns, row.manager, up)
 			uid := testkit.Patch(t, configMaps, ns, "a", "other", `{"data":{"other":"stays"}}`).GetUID()
-			counter := testkit.NewCounter()
-			start(t, counter.Wrap(testkit.Config(t)), adopting(ns, name, row.manager)).ready()
+			_, counter := startCounted(t, adopting(ns, name, row.manager))
 			waitCondition(t, widgets, ns, "a", "Ready", "True")
 			quiet(t, counter)
 			t.Logf("%s: %v", row.manager, counter.Snapshot())
@@ -86,22 +84,9 @@ func TestAdoptFrom(t *testing.T) {
 	}
 }
 
-// Without a name, what another writer set stays forever: that is what adopt is for.
-func TestAdoptWithoutManagers(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		post(t, ns, "helm", theirs)
-		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-		start(t, testkit.Config(t), with(fill(widgetConfig, ns, name), "adoptionPolicy: IfUnowned")).ready()
-		waitData(t, ns, "a", "key", "value")
-		waitData(t, ns, "a", "theirs", "1")
-	})
-}
-
 // A write that comes in between costs another attempt, which takes that one over, too.
 func TestAdoptRace(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		post(t, ns, "helm", theirs)
 		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 		faults, counter := testkit.NewFaults(), testkit.NewCounter()
@@ -126,21 +111,15 @@ func TestAdoptRace(t *testing.T) {
 
 // If a manager continues to write a field that is not in the template, its field stays until the next apply removes it.
 func TestAdoptFromWriterThatContinues(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		post(t, ns, "helm", theirs)
 		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-		counter := testkit.NewCounter()
-		start(t, counter.Wrap(testkit.Config(t)), adopting(ns, name, "helm")).ready()
+		_, counter := startCounted(t, adopting(ns, name, "helm"))
 		waitData(t, ns, "a", "key", "value")
 		waitCondition(t, widgets, ns, "a", "Ready", "True")
-		quiet(t, counter)
-		counter.Reset()
+		settle(t, counter)
 		testkit.Patch(t, configMaps, ns, "a", "helm", `{"data":{"again":"1"}}`)
-		quiet(t, counter)
-		if counter.Total() > 0 {
-			t.Errorf("a key that is not ours: %v", counter.Snapshot())
-		}
+		atMostRequests(t, counter, 0, "a key that is not ours")
 		testkit.Patch(t, configMaps, ns, "a", "helm", `{"data":{"key":"theirs"}}`)
 		waitData(t, ns, "a", "key", "value")
 		waitData(t, ns, "a", "again", "")
@@ -150,8 +129,7 @@ func TestAdoptFromWriterThatContinues(t *testing.T) {
 // An initial field that they set and somebody else has not touched keeps its value: it becomes ours, and leaving it out
 // would take it away.
 func TestAdoptInitialFields(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		post(t, ns, "helm", strings.Replace(theirs, "key: old", "key: old, scaled: '7'", 1))
 		testkit.Apply(t, ns, widget("a", `{data: {key: value, scaled: "1"}}`))
 		start(t, testkit.Config(t), strings.Replace(adopting(ns, name, "helm"), "    # downstream\n", "    drift: {initialFields: [.data.scaled]}\n", 1)).ready()
@@ -163,8 +141,7 @@ func TestAdoptInitialFields(t *testing.T) {
 
 // A survey tells what would go along with a takeover, though dry runs do not add up, and tells it in either mode.
 func TestSurveyOfAdoption(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		post(t, ns, "helm", theirs)
 		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 		for _, conf := range []string{adopting(ns, name, "helm"), observing(adopting(ns, name, "helm"))} {

@@ -54,8 +54,7 @@ func markUp(t *testing.T, ns, name, value string) {
 
 // Nothing is created or changed before what it comes after is ready. What stands is repaired meanwhile, and a deletion goes the other way.
 func TestAfter(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		testkit.Apply(t, ns, widget("w", `{data: {a: one}}`))
 		counter := testkit.NewCounter()
 		start(t, counter.Wrap(testkit.Config(t)), ordered(ns, name))
@@ -76,8 +75,7 @@ func TestAfter(t *testing.T) {
 		waitData(t, ns, "w-database", "a", "two")
 		eventuallyCondition(t, ns, "w", "False", "", "app: "+databaseStarts)
 		waitData(t, ns, "w-page", "a", "two") // which only waits for app to exist
-		testkit.Patch(t, configMaps, ns, "w-page", "somebody", `{"data":{"a":"drifted"}}`)
-		waitData(t, ns, "w-page", "a", "two")
+		isRepaired(t, ns, "w-page", "a", "two")
 		waitData(t, ns, "w-app", "a", "one")
 
 		markUp(t, ns, "w-database", "two")
@@ -87,8 +85,7 @@ func TestAfter(t *testing.T) {
 		quiet(t, counter)
 
 		markUp(t, ns, "w-database", "down")
-		testkit.Patch(t, configMaps, ns, "w-app", "somebody", `{"data":{"a":"drifted"}}`)
-		waitData(t, ns, "w-app", "a", "two")
+		isRepaired(t, ns, "w-app", "a", "two")
 
 		holdFor(t, ns, "w-page")
 		testkit.Delete(t, widgets, ns, "w")

@@ -39,8 +39,7 @@ func TestForEachBadInput(t *testing.T) {
 		{"text", "{workers: " + long + "}", "RenderFailed", "True", "its items are not known: forEach.items gives no list and no map, but string", []string{"p-old=x"}},
 		{"nothing", "{other: x}", "RenderFailed", "True", "its items are not known: evaluating forEach.items", []string{"p-old=x"}},
 	} {
-		t.Run(row.name, bubbled(func(t *testing.T) {
-			ns, name := testkit.Namespace(t), testkit.Unique(t)
+		t.Run(row.name, spaced(func(t *testing.T, ns, name string) {
 			conf := strings.Replace(fill(poolConfig, ns, name), "item.name", "item.name | default item.key", 1)
 			start(t, testkit.Config(t), strings.Replace(conf, "when: item.?enabled.orValue(true)", "when: 'true'", 1)).ready()
 			testkit.Apply(t, ns, pool("p", "old=x"))
@@ -59,8 +58,26 @@ func TestForEachBadInput(t *testing.T) {
 			waitWorkers(t, ns, name, row.want...)
 			testkit.Apply(t, ns, pool("q", "fine=x"))
 			waitWorkers(t, ns, name, append(row.want, "q-fine=x")...)
-			testkit.Delete(t, pools, ns, "p")
-			waitGone(t, pools, ns, "p")
+			deleteAndWait(t, pools, ns, "p")
 		}))
 	}
+}
+
+// What one tenant writes neither stops the process nor keeps others waiting, and each gets to know why.
+func TestHostileUpstreams(t *testing.T) {
+	inSpace(t, func(t *testing.T, ns, name string) {
+		text := strings.Replace(fill(widgetConfig, ns, name), "data: {{ .spec.data }}", `data: {key: {{ .spec.data.key | default "none" }}, text: "{{ range until (.spec.data.count | default 0 | int) }}x{{ end }}"}`, 1)
+		start(t, testkit.Config(t), text).ready()
+		for i, n := range []string{"-9223372036854775808", "9223372036854775807", "1000000000", "400000"} {
+			testkit.Apply(t, ns, widget(fmt.Sprint("hostile", i), fmt.Sprintf("{data: {count: %q}}", n)))
+		}
+		applyReady(t, ns, "innocent", "{data: {key: value}}")
+		waitData(t, ns, "innocent", "key", "value")
+		for i := range 4 {
+			up := waitCondition(t, widgets, ns, fmt.Sprint("hostile", i), "Ready", "False")
+			if _, reason, message := condition(up, "Ready"); reason != "RenderFailed" || !strings.Contains(message, "more than") && !strings.Contains(message, "longer than") {
+				t.Errorf("%s: Ready says %s: %s", up.GetName(), reason, message)
+			}
+		}
+	})
 }

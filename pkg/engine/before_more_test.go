@@ -10,117 +10,95 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
+	"github.com/corollary-dev/corollary/pkg/reconcile"
+	"github.com/corollary-dev/corollary/pkg/survey"
 )
 
 // The upstream stays after deletion.before until its downstreams are gone, where the config says both; and the steps come
 // in their order.
 func TestBeforeThenWait(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		counter := testkit.NewCounter()
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := strings.Replace(withBefore(ns, name, "onFailure: Proceed"), "deletion:\n", "deletion:\n  wait: true\n", 1)
 		conf = strings.Replace(conf, "owner: {annotation", "owner: {reference: false, annotation", 1)
-		made(t, conf, ns, counter)
+		_, counter := startMade(t, ns, conf)
 		holdFor(t, ns, "a")
-		quiet(t, counter)
-		counter.Reset()
+		settle(t, counter)
 		testkit.Delete(t, widgets, ns, "a")
 		waitBefore(t, ns, "a", "BeforeRunning")
-		testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainFailed)
+		drain(t, ns, drainFailed)
 		up := beforeIs(t, ns, "a", "Deleting", "ConfigMap "+ns+"/a is terminating")
 		if _, _, message := condition(up, "Ready"); !strings.Contains(message, "failed, and onFailure is Proceed") || beforeItem(up)["state"] != "BeforeFailed" {
 			t.Errorf("recorded is %v; Ready: %s", beforeItem(up), message)
 		}
-		if drain := testkit.Get(t, configMaps, ns, "a-drain"); len(drain.GetFinalizers()) > 0 || drain.GetDeletionTimestamp() != nil {
-			t.Errorf("the deletion.before object is held, or went before the downstreams: %v", drain.Object["metadata"])
+		if object := testkit.Get(t, configMaps, ns, "a-drain"); len(object.GetFinalizers()) > 0 || object.GetDeletionTimestamp() != nil {
+			t.Errorf("the deletion.before object is held, or went before the downstreams: %v", object.Object["metadata"])
 		}
 		letGo(t, ns, "a")
 		waitGone(t, widgets, ns, "a")
 		for _, name := range []string{"a", "a-drain"} {
-			if testkit.Find(t, configMaps, ns, name) != nil {
-				t.Errorf("%s is left behind", name)
-			}
+			mustBeAbsent(t, configMaps, ns, name, "it is left behind")
 		}
-		quiet(t, counter)
-		t.Logf("a deletion with deletion.before and wait, no owner references: %d requests: %v", counter.Total(), counter.Snapshot())
-		if n := counter.Total(); n > 13 {
-			t.Errorf("%d requests: %v", n, counter.Snapshot())
-		}
+		atMostRequests(t, counter, 13, "a deletion with deletion.before and wait, no owner references")
 	})
 }
 
 // What is recorded is believed after a restart: the outcome, even where the object says something else by then, and the
 // object that was made, even where the template has another name for it.
 func TestBeforeOutcomeIsBelieved(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		counter, faults := testkit.NewCounter(), testkit.NewFaults()
 		r := start(t, counter.Wrap(faults.Wrap(testkit.Config(t))), withBefore(ns, name)).ready()
-		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-		waitCondition(t, widgets, ns, "a", "Ready", "True")
-		testkit.Delete(t, widgets, ns, "a")
-		waitBefore(t, ns, "a", "BeforeRunning")
+		deleteUntilBefore(t, ns)
 		r.halt()
 		renamed := strings.Replace(withBefore(ns, name), "-drain", "-other", 1)
 		r = start(t, counter.Wrap(faults.Wrap(testkit.Config(t))), renamed).ready()
 		quiet(t, counter)
-		if testkit.Find(t, configMaps, ns, "a-other") != nil {
-			t.Fatal("a second object was made")
-		}
+		mustBeAbsent(t, configMaps, ns, "a-other", "a second object was made")
 		faults.Answer(500, testkit.On("PATCH", "configmaps"))
-		testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainDone)
+		drain(t, ns, drainDone)
 		waitBefore(t, ns, "a", "BeforeFinished")
 		r.halt()
-		testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainFailed)
+		drain(t, ns, drainFailed)
 		start(t, testkit.Config(t), renamed).ready()
-		waitGone(t, widgets, ns, "a")
-		waitGone(t, configMaps, ns, "a")
-		waitGone(t, configMaps, ns, "a-drain")
+		nothingIsLeft(t, ns)
 	})
 }
 
 // Between the record that it is about to be made and the one that it was, what stands at the place is known for ours.
 func TestBeforeObjectCreatedThenCrash(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		faults := testkit.NewFaults()
-		r := start(t, faults.Wrap(testkit.Config(t)), withBefore(ns, name)).ready()
-		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-		waitCondition(t, widgets, ns, "a", "Ready", "True")
+	inSpace(t, func(t *testing.T, ns, name string) {
+		r, faults := startFaulty(t, withBefore(ns, name))
+		applyReady(t, ns, "a", `{data: {key: value}}`)
 		refusal := faults.Answer(403, testkit.On("PATCH", "configmaps"))
 		testkit.Delete(t, widgets, ns, "a")
 		beforeIs(t, ns, "a", "Denied", "")
 		lost := faults.Answer(500, testkit.On("PATCH", "widgets/status")) // made, and not recorded
 		refusal.Off()
-		var drain *unstructured.Unstructured
+		var object *unstructured.Unstructured
 		testkit.Eventually(t, patience, func() (bool, string) {
-			drain = testkit.Find(t, configMaps, ns, "a-drain")
-			return drain != nil && lost.Hits() > 0, "not made"
+			object = testkit.Find(t, configMaps, ns, "a-drain")
+			return object != nil && lost.Hits() > 0, "not made"
 		})
 		r.halt()
 		if item := beforeItem(testkit.Get(t, widgets, ns, "a")); item["state"] != "Create" || item["uid"] != nil || item["objectName"] != "a-drain" {
 			t.Fatalf("recorded is %v", item)
 		}
-		testkit.Patch(t, configMaps, ns, "a-drain", "worker", `{"data":{"note":"seen"}}`)
+		drain(t, ns, `{"data":{"note":"seen"}}`)
 		start(t, testkit.Config(t), strings.Replace(withBefore(ns, name), "-drain", "-other", 1)).ready()
-		if up := waitBefore(t, ns, "a", "BeforeRunning"); beforeItem(up)["uid"] != string(drain.GetUID()) {
+		if up := waitBefore(t, ns, "a", "BeforeRunning"); beforeItem(up)["uid"] != string(object.GetUID()) {
 			t.Errorf("recorded is %v", beforeItem(up))
 		}
-		testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainDone)
+		drain(t, ns, drainDone)
 		waitGone(t, widgets, ns, "a")
 		waitGone(t, configMaps, ns, "a-drain")
-		if testkit.Find(t, configMaps, ns, "a-other") != nil {
-			t.Error("a second object was made")
-		}
+		mustBeAbsent(t, configMaps, ns, "a-other", "a second object was made")
 	})
 }
 
 // Whoever may create the kind could make the object in advance, done already, with all of our marks: it is not believed.
 func TestBeforeForged(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		counter := testkit.NewCounter()
-		made(t, withBefore(ns, name), ns, counter)
+	inSpace(t, func(t *testing.T, ns, name string) {
+		startMade(t, ns, withBefore(ns, name))
 		up := testkit.Get(t, widgets, ns, "a")
 		testkit.Apply(t, ns, fmt.Sprintf(`{apiVersion: v1, kind: ConfigMap, metadata: {name: a-drain, labels: {%[1]s.example.com/managed: "yes"},
   annotations: {%[1]s.example.com/hash: before-v1-abc}, finalizers: [%[1]s.example.com/cleanup],
@@ -131,21 +109,18 @@ func TestBeforeForged(t *testing.T) {
 		testkit.Update(t, configMaps, ns, "a-drain", func(u *unstructured.Unstructured) { u.SetFinalizers(nil) })
 		testkit.Delete(t, configMaps, ns, "a-drain")
 		waitBefore(t, ns, "a", "BeforeRunning")
-		testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainDone)
+		drain(t, ns, drainDone)
 		waitGone(t, widgets, ns, "a")
 	})
 }
 
 // An error in the template holds and is told; a changed config, or an input that comes, fixes it.
 func TestBeforeThatCannotBeRendered(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		inputs := "inputs: [{name: drain, apiVersion: v1, kind: ConfigMap, objectName: self.metadata.name + '-input'}]\n"
 		conf := strings.Replace(withBefore(ns, name), `data: {for: "{{ .metadata.name }}"}`,
 			`data: {for: {{ if eq (input "drain").data.how "badly" }}{{ fail "not so" }}{{ end }}{{ (input "drain").data.how }}}`, 1) + inputs
-		start(t, testkit.Config(t), conf).ready()
-		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		startWidget(t, ns, conf)
 		testkit.Delete(t, widgets, ns, "a")
 		beforeIs(t, ns, "a", "Waiting", "input drain: ConfigMap "+ns+"/a-input does not exist")
 		testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a-input}, data: {what: x}}")
@@ -156,15 +131,14 @@ func TestBeforeThatCannotBeRendered(t *testing.T) {
 		testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a-input}, data: {how: gently}}")
 		waitBefore(t, ns, "a", "BeforeRunning")
 		waitData(t, ns, "a-drain", "for", "gently")
-		testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainDone)
+		drain(t, ns, drainDone)
 		waitGone(t, widgets, ns, "a")
 	})
 }
 
 // Losing the label that it was selected by is no deletion.
 func TestBeforeIsNotForTheUnselected(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := strings.Replace(withBefore(ns, name), "namespaces: ["+ns+"]}", "namespaces: ["+ns+"], labelSelector: {matchLabels: {pick: me}}}", 1)
 		start(t, testkit.Config(t), conf).ready()
 		testkit.Apply(t, ns, strings.Replace(widget("a", `{data: {key: value}}`), "{name: a}", "{name: a, labels: {pick: me}}", 1))
@@ -174,16 +148,13 @@ func TestBeforeIsNotForTheUnselected(t *testing.T) {
 		testkit.Eventually(t, patience, func() (bool, string) {
 			return len(testkit.Get(t, widgets, ns, "a").GetFinalizers()) == 0, "it bears the finalizer still"
 		})
-		if testkit.Find(t, configMaps, ns, "a-drain") != nil {
-			t.Error("the deletion.before object was made")
-		}
+		mustBeAbsent(t, configMaps, ns, "a-drain", "the deletion.before object was made")
 	})
 }
 
 // An upstream that lost the label while it was being deleted is let go all the same, where deletion.before reads an input.
 func TestBeforeOfTheUnselectedReadsInputs(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := strings.NewReplacer("namespaces: ["+ns+"]}", "namespaces: ["+ns+"], labelSelector: {matchLabels: {pick: me}}}",
 			`data: {for: "{{ .metadata.name }}"}`, `data: {for: {{ (input "settings").data.color }}}`).Replace(withInputs(ns, name) + beforeText)
 		applySettings(t, ns, "blue", "navy")
@@ -195,7 +166,7 @@ func TestBeforeOfTheUnselectedReadsInputs(t *testing.T) {
 		testkit.Patch(t, widgets, ns, "a", "somebody", `{"metadata":{"labels":{"pick":null}}}`)
 		start(t, testkit.Config(t), conf).ready()
 		waitBefore(t, ns, "a", "BeforeRunning")
-		testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainDone)
+		drain(t, ns, drainDone)
 		waitGone(t, widgets, ns, "a")
 		waitGone(t, configMaps, ns, "a-copy")
 	})
@@ -205,17 +176,13 @@ func TestBeforeOfTheUnselectedReadsInputs(t *testing.T) {
 func TestBeforeOfAnUpstreamGoneByForce(t *testing.T) {
 	t.Parallel()
 	for _, row := range []string{"with a reference", "without", "while nothing runs"} {
-		t.Run(row, bubbled(func(t *testing.T) {
-			ns, name := testkit.Namespace(t), testkit.Unique(t)
+		t.Run(row, spaced(func(t *testing.T, ns, name string) {
 			conf := withBefore(ns, name)
 			if row == "without" {
 				conf = strings.Replace(conf, "owner: {annotation", "owner: {reference: false, annotation", 1)
 			}
 			r := start(t, testkit.Config(t), conf).ready()
-			testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-			waitCondition(t, widgets, ns, "a", "Ready", "True")
-			testkit.Delete(t, widgets, ns, "a")
-			waitBefore(t, ns, "a", "BeforeRunning")
+			deleteUntilBefore(t, ns)
 			if row == "while nothing runs" {
 				r.halt()
 			}
@@ -229,22 +196,6 @@ func TestBeforeOfAnUpstreamGoneByForce(t *testing.T) {
 	}
 }
 
-// Deleting with --cascade=orphan takes the owner references off what deletion.before made: it is waited for all the same, and goes.
-func TestBeforeThatLostItsReference(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		start(t, testkit.Config(t), withBefore(ns, name)).ready()
-		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-		waitCondition(t, widgets, ns, "a", "Ready", "True")
-		testkit.Delete(t, widgets, ns, "a")
-		waitBefore(t, ns, "a", "BeforeRunning")
-		testkit.Update(t, configMaps, ns, "a-drain", func(u *unstructured.Unstructured) { u.SetOwnerReferences(nil) })
-		testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainDone)
-		waitGone(t, widgets, ns, "a")
-		waitGone(t, configMaps, ns, "a-drain")
-	})
-}
-
 // Whoever may write the object of deletion.before cannot have it released, or deleted, by naming an upstream that does not exist: the status
 // of the one that waits for it says whose it is.
 func TestBeforeThatNamesAnother(t *testing.T) {
@@ -253,18 +204,11 @@ func TestBeforeThatNamesAnother(t *testing.T) {
 		reason       string
 		hasReference bool
 	}{{"beside the owner reference", true}, {"in its place", false}} {
-		t.Run(row.reason, bubbled(func(t *testing.T) {
-			ns, name := testkit.Namespace(t), testkit.Unique(t)
-			counter := testkit.NewCounter()
-			start(t, counter.Wrap(testkit.Config(t)), withBefore(ns, name)).ready()
-			testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-			waitCondition(t, widgets, ns, "a", "Ready", "True")
-			testkit.Delete(t, widgets, ns, "a")
-			waitBefore(t, ns, "a", "BeforeRunning")
+		t.Run(row.reason, spaced(func(t *testing.T, ns, name string) {
+			_, counter := startCounted(t, withBefore(ns, name))
+			deleteUntilBefore(t, ns)
 			testkit.Update(t, configMaps, ns, "a-drain", func(u *unstructured.Unstructured) {
-				marks := u.GetAnnotations()
-				marks[name+".example.com/owner"] = ns + "/nobody/x"
-				u.SetAnnotations(marks)
+				annotate(u, name+".example.com/owner", ns+"/nobody/x")
 				if !row.hasReference {
 					u.SetOwnerReferences(nil)
 				}
@@ -274,7 +218,7 @@ func TestBeforeThatNamesAnother(t *testing.T) {
 				t.Errorf("it was released: %v", u)
 			}
 			waitBefore(t, ns, "a", "BeforeRunning")
-			testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainDone)
+			drain(t, ns, drainDone)
 			waitGone(t, widgets, ns, "a")
 		}))
 	}
@@ -282,18 +226,14 @@ func TestBeforeThatNamesAnother(t *testing.T) {
 
 // What happens to the deletion.before object is reported in events, each once.
 func TestBeforeEvents(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		conf := strings.Replace(withBefore(ns, name), "events: None", "events: All", 1)
-		start(t, testkit.Config(t), conf).ready()
-		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-		waitCondition(t, widgets, ns, "a", "Ready", "True")
+	inSpace(t, func(t *testing.T, ns, name string) {
+		startWidget(t, ns, strings.Replace(withBefore(ns, name), "events: None", "events: All", 1))
 		testkit.Delete(t, widgets, ns, "a")
 		waitEvent(t, ns, "a", "Created", "a-drain created")
 		waitBefore(t, ns, "a", "BeforeRunning")
-		testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainFailed)
+		drain(t, ns, drainFailed)
 		waitEvent(t, ns, "a", "BeforeFailed", "set deletion.before.onFailure: Proceed")
-		testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainDone)
+		drain(t, ns, drainDone)
 		waitEvent(t, ns, "a", "BeforeFinished", "finished")
 		waitGone(t, widgets, ns, "a")
 	})
@@ -325,14 +265,10 @@ func TestBeforeOfAnotherConfig(t *testing.T) {
 				"downstream.?data.?done", "downstream.?type").Replace(conf)
 		}},
 	} {
-		t.Run(row.name, bubbled(func(t *testing.T) {
-			ns, name := testkit.Namespace(t), testkit.Unique(t)
+		t.Run(row.name, spaced(func(t *testing.T, ns, name string) {
 			conf := withBefore(ns, name, "onFailure: Proceed")
 			r := start(t, testkit.Config(t), conf).ready()
-			testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-			waitCondition(t, widgets, ns, "a", "Ready", "True")
-			testkit.Delete(t, widgets, ns, "a")
-			waitBefore(t, ns, "a", "BeforeRunning")
+			deleteUntilBefore(t, ns)
 			r.halt()
 			changed := row.change(conf)
 			if changed == conf {
@@ -342,125 +278,46 @@ func TestBeforeOfAnotherConfig(t *testing.T) {
 			stalled(t, beforeIs(t, ns, "a", "BeforeRunning", "only doneWhen knows whether ConfigMap "+ns+"/a-drain has finished"))
 			stays(t, ns)
 			passBefore(t, ns, "a")
-			waitGone(t, widgets, ns, "a")
-			waitGone(t, configMaps, ns, "a")
-			waitGone(t, configMaps, ns, "a-drain")
+			nothingIsLeft(t, ns)
 		}))
 	}
 }
 
-// Whoever may write the status of an upstream lets its deletion go on, for this one alone and whatever holds it, by the state
-// that its work done would have. Whoever may only write the upstream does not.
-func TestBeforeDoneByHand(t *testing.T) {
-	t.Parallel()
-	fail := func(t *testing.T, ns string) { testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainFailed) }
-	for _, row := range []struct {
-		name, held string
-		lines      []string
-		before     func(t *testing.T, ns string) // before the deletion
-		after      func(t *testing.T, ns string) // once the object exists
-		kept       bool                          // what has the object's name stays: it is somebody else's
-	}{
-		{name: "failed", held: "BeforeFailed", after: fail},
-		{name: "deleted", held: "BeforeFailed", after: func(t *testing.T, ns string) { testkit.Delete(t, configMaps, ns, "a-drain") }},
-		{name: "removed by force", held: "BeforeFailed", after: func(t *testing.T, ns string) {
-			testkit.Update(t, configMaps, ns, "a-drain", func(u *unstructured.Unstructured) { u.SetFinalizers(nil) })
-			testkit.Delete(t, configMaps, ns, "a-drain")
-		}},
-		{name: "running", held: "BeforeRunning"},
-		{name: "timed out", held: "BeforeTimedOut", lines: []string{"timeout: 1s"}},
-		{name: "in conflict", held: "Conflict", kept: true, before: func(t *testing.T, ns string) {
-			testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a-drain}}")
-		}},
-	} {
-		for _, restart := range []bool{false, true} {
-			t.Run(row.name+map[bool]string{true: " at a restart"}[restart], bubbled(func(t *testing.T) {
-				ns, name := testkit.Namespace(t), testkit.Unique(t)
-				conf := withBefore(ns, name, row.lines...)
-				r := made(t, conf, ns, testkit.NewCounter())
-				if row.before != nil {
-					row.before(t, ns)
-				}
-				testkit.Delete(t, widgets, ns, "a")
-				if row.after != nil {
-					waitBefore(t, ns, "a", "BeforeRunning")
-					row.after(t, ns)
-				}
-				beforeIs(t, ns, "a", row.held, "")
-				const done = `{"status":{"downstreams":[{"name":"deletion.before","state":"BeforeFinished"}]}}`
-				testkit.Patch(t, widgets, ns, "a", "author", done)
-				stays(t, ns)
-				beforeIs(t, ns, "a", row.held, "")
-				if restart {
-					r.halt()
-				}
-				testkit.Patch(t, widgets, ns, "a", "platform", done, "status")
-				if restart {
-					start(t, testkit.Config(t), conf).ready()
-				}
-				waitGone(t, widgets, ns, "a")
-				waitGone(t, configMaps, ns, "a")
-				if row.kept {
-					testkit.Get(t, configMaps, ns, "a-drain")
-					return
-				}
-				waitGone(t, configMaps, ns, "a-drain")
-			}))
-		}
-	}
-}
-
 // TestBeforeOfAnotherOwner: what deletion.before has made is not deleted once it belongs to somebody else, but our finalizer does not hold it.
+// What has lost its marks is waited for all the same, and goes.
 func TestBeforeOfAnotherOwner(t *testing.T) {
 	t.Parallel()
-	annotated := func(conf string) string {
-		return strings.Replace(conf, "owner: {annotation", "owner: {reference: false, annotation", 1)
-	}
-	mark := func(u *unstructured.Unstructured, name, value string) {
-		all := u.GetAnnotations()
-		all[name+".example.com/owner"] = value
-		u.SetAnnotations(all)
-	}
+	const annotated = "owner: {reference: false, annotation"
 	for _, row := range []struct {
-		reason string
-		config func(string) string
-		change func(u, b *unstructured.Unstructured, name string)
-		stays  bool
+		reason, owner string
+		change        func(u, b *unstructured.Unstructured, mark string)
+		stays         bool
 	}{
-		{"another upstream controls it", nil, func(u, b *unstructured.Unstructured, _ string) {
-			yes := true
-			u.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: b.GetAPIVersion(), Kind: b.GetKind(), Name: b.GetName(), UID: b.GetUID(), Controller: &yes}})
+		{"another upstream controls it", "owner: {annotation", func(u, b *unstructured.Unstructured, _ string) {
+			owner := ownerReference(b)
+			owner.Controller = new(true)
+			u.SetOwnerReferences([]metav1.OwnerReference{owner})
 		}, true},
-		{"its mark names another upstream", annotated, func(u, b *unstructured.Unstructured, name string) {
-			mark(u, name, b.GetNamespace()+"/"+b.GetName()+"/"+string(b.GetUID()))
+		{"kubectl delete --cascade=orphan has removed its references", "owner: {annotation", func(u, _ *unstructured.Unstructured, _ string) {
+			u.SetOwnerReferences(nil)
+		}, false},
+		{"its mark names another upstream", annotated, func(u, b *unstructured.Unstructured, mark string) {
+			annotate(u, mark, b.GetNamespace()+"/"+b.GetName()+"/"+string(b.GetUID()))
 		}, true},
-		{"its mark names nobody", annotated, func(u, b *unstructured.Unstructured, name string) {
-			mark(u, name, b.GetNamespace()+"/nobody/"+string(b.GetUID()))
+		{"its mark names nobody", annotated, func(u, b *unstructured.Unstructured, mark string) {
+			annotate(u, mark, b.GetNamespace()+"/nobody/"+string(b.GetUID()))
 		}, false},
-		{"it has no mark", annotated, func(u, _ *unstructured.Unstructured, name string) {
-			all := u.GetAnnotations()
-			delete(all, name+".example.com/owner")
-			u.SetAnnotations(all)
-		}, false},
+		{"it has no mark", annotated, func(u, _ *unstructured.Unstructured, mark string) { annotate(u, mark, "") }, false},
 	} {
 		for _, at := range []string{"done", "of another kind"} {
-			t.Run(row.reason+" "+at, bubbled(func(t *testing.T) {
-				ns, name := testkit.Namespace(t), testkit.Unique(t)
-				conf := withBefore(ns, name, "onFailure: Proceed")
-				if row.config != nil {
-					conf = row.config(conf)
-				}
+			t.Run(row.reason+" "+at, spaced(func(t *testing.T, ns, name string) {
+				conf := strings.Replace(withBefore(ns, name, "onFailure: Proceed"), "owner: {annotation", row.owner, 1)
 				r := start(t, testkit.Config(t), conf).ready()
-				testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-				testkit.Apply(t, ns, widget("b", `{data: {key: value}}`))
-				waitCondition(t, widgets, ns, "a", "Ready", "True")
-				waitCondition(t, widgets, ns, "b", "Ready", "True")
-				testkit.Delete(t, widgets, ns, "a")
-				waitBefore(t, ns, "a", "BeforeRunning")
-				other := testkit.Get(t, widgets, ns, "b")
-				testkit.Update(t, configMaps, ns, "a-drain", func(u *unstructured.Unstructured) { row.change(u, other, name) })
+				other := applyReady(t, ns, "b", `{data: {key: value}}`)
+				deleteUntilBefore(t, ns)
+				testkit.Update(t, configMaps, ns, "a-drain", func(u *unstructured.Unstructured) { row.change(u, other, name+".example.com/owner") })
 				if at == "done" {
-					testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainDone)
+					drain(t, ns, drainDone)
 				} else {
 					r.halt()
 					before, _, _ := strings.Cut(conf, "deletion:")
@@ -482,5 +339,54 @@ func TestBeforeOfAnotherOwner(t *testing.T) {
 				}
 			}))
 		}
+	}
+}
+
+// annotate sets an annotation; "" removes it.
+func annotate(u *unstructured.Unstructured, key, value string) {
+	all := u.GetAnnotations()
+	if all[key] = value; value == "" {
+		delete(all, key)
+	}
+	u.SetAnnotations(all)
+}
+
+// In a namespace that is being deleted, the object of deletion.before cannot be created: the deletion does what onFailure says, at once.
+func TestBeforeInTerminatingNamespace(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		name, reason string
+		lines        []string
+		end          func(t *testing.T, ns string) // what a person does about a deletion that is held
+	}{
+		{name: "proceeds", reason: "the failure is one like any other", lines: []string{"onFailure: Proceed"}},
+		{name: "recorded by hand", reason: "the message says how", end: func(t *testing.T, ns string) {
+			passBefore(t, ns, "a")
+		}},
+		{name: "switched off", reason: "the author of the upstream does not want it any more", lines: []string{`when: self.spec.?name.orValue("") != "none"`},
+			end: func(t *testing.T, ns string) {
+				testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"name":"none"}}`)
+			}},
+	} {
+		t.Run(row.name, spaced(func(t *testing.T, ns, name string) {
+			conf := withBefore(ns, name, row.lines...)
+			startMade(t, ns, conf)
+			testkit.Delete(t, namespaces, "", ns)
+			testkit.Delete(t, widgets, ns, "a") // as the namespace controller does, which may take its time
+			if row.end != nil {
+				up := beforeIs(t, ns, "a", "BeforeFailed", "a-drain cannot be created: namespace "+ns+" is being deleted; nothing is deleted: ")
+				stalled(t, up)
+				if beforeItem(up)["state"] != "BeforeFailed" {
+					t.Errorf("recorded is %v", beforeItem(up))
+				}
+				for _, f := range surveyAll(t, testkit.Config(t), survey.Options{}, conf) {
+					if len(f.Changes) == 0 || f.Changes[0].Action != reconcile.ChangeWait {
+						t.Errorf("the survey says %+v", f.Changes)
+					}
+				}
+				row.end(t, ns)
+			}
+			waitGone(t, widgets, ns, "a")
+		}))
 	}
 }

@@ -59,15 +59,12 @@ func textOf(v any) string { s, _ := v.(string); return s }
 func finalizerOf(name string) string { return name + ".example.com/cleanup" }
 
 func TestBeforeDeletion(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		counter := testkit.NewCounter()
-		made(t, withBefore(ns, name), ns, counter)
+	inSpace(t, func(t *testing.T, ns, name string) {
+		_, counter := startMade(t, ns, withBefore(ns, name))
 		if f := testkit.Get(t, widgets, ns, "a").GetFinalizers(); !slices.Contains(f, finalizerOf(name)) {
 			t.Fatalf("finalizers are %v", f)
 		}
-		quiet(t, counter)
-		counter.Reset()
+		settle(t, counter)
 		testkit.Delete(t, widgets, ns, "a")
 		up := waitBefore(t, ns, "a", "BeforeRunning")
 		before := testkit.Get(t, configMaps, ns, "a-drain")
@@ -78,28 +75,18 @@ func TestBeforeDeletion(t *testing.T) {
 		if status, reason, message := condition(up, "Ready"); status != "False" || reason != "BeforeRunning" || !strings.Contains(message, "ConfigMap "+ns+"/a-drain") {
 			t.Errorf("Ready is %s, %s: %s", status, reason, message)
 		}
-		if status, _, _ := condition(up, "Reconciling"); status != "True" {
-			t.Error("not Reconciling")
-		}
-		if status, _, _ := condition(up, "Valid"); status != "True" {
-			t.Error("Valid was lost")
+		for _, kind := range []string{"Reconciling", "Valid"} {
+			if status, _, _ := condition(up, kind); status != "True" {
+				t.Errorf("%s is %s", kind, status)
+			}
 		}
 		if downstreamsOf(up)["config"]["uid"] == nil {
 			t.Error("the downstream is no longer recorded")
 		}
 		waitData(t, ns, "a", "key", "value")
-		testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainDone)
-		waitGone(t, widgets, ns, "a")
-		waitGone(t, configMaps, ns, "a")
-		waitGone(t, configMaps, ns, "a-drain")
-		quiet(t, counter)
-		t.Logf("a deletion with deletion.before: %d requests: %v", counter.Total(), counter.Snapshot())
-		if n := counter.Total(); n > 7 {
-			t.Errorf("%d requests: %v", n, counter.Snapshot())
-			for _, r := range counter.Requests() {
-				t.Log(r)
-			}
-		}
+		drain(t, ns, drainDone)
+		nothingIsLeft(t, ns)
+		atMostRequests(t, counter, 7, "a deletion with deletion.before")
 	})
 }
 
@@ -132,139 +119,33 @@ func stalled(t *testing.T, u *unstructured.Unstructured) {
 	}
 }
 
-func TestBeforeFails(t *testing.T) {
-	t.Parallel()
-	for _, row := range []struct {
-		name, reason string
-		lines        []string
-		fail         func(t *testing.T, ns string)
-		held         string
-	}{
-		{name: "held", reason: "nothing is deleted after a failure unless the config says so", held: "failedWhen is true",
-			fail: func(t *testing.T, ns string) { testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainFailed) }},
-		{name: "proceeds", reason: "the config says to go on in spite of it", lines: []string{"onFailure: Proceed"},
-			fail: func(t *testing.T, ns string) { testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainFailed) }},
-		{name: "deleted and held", reason: "what a person deletes has not done its work", held: "was deleted before it finished",
-			fail: func(t *testing.T, ns string) { testkit.Delete(t, configMaps, ns, "a-drain") }},
-		{name: "deleted and proceeds", reason: "deleted is failed", lines: []string{"onFailure: Proceed"},
-			fail: func(t *testing.T, ns string) { testkit.Delete(t, configMaps, ns, "a-drain") }},
-		{name: "removed by force", reason: "what is gone is not made a second time", held: "disappeared before it finished",
-			fail: func(t *testing.T, ns string) {
-				testkit.Update(t, configMaps, ns, "a-drain", func(u *unstructured.Unstructured) { u.SetFinalizers(nil) })
-				testkit.Delete(t, configMaps, ns, "a-drain")
-			}},
-	} {
-		t.Run(row.name, bubbled(func(t *testing.T) {
-			ns, name := testkit.Namespace(t), testkit.Unique(t)
-			counter := testkit.NewCounter()
-			made(t, withBefore(ns, name, append(row.lines, "timeout: 1h")...), ns, counter)
-			testkit.Delete(t, widgets, ns, "a")
-			waitBefore(t, ns, "a", "BeforeRunning")
-			row.fail(t, ns)
-			if row.held != "" {
-				stalled(t, beforeIs(t, ns, "a", "BeforeFailed", row.held))
-				stays(t, ns)
-				if n := metric(t, "corollary_objects", name, "downstream", "deletion.before", "state", "BeforeFailed"); n != 1 {
-					t.Errorf("%v are counted as BeforeFailed", n)
-				}
-				if row.name == "held" { // a person may still bring it to its end
-					testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainDone)
-					waitGone(t, widgets, ns, "a")
-				}
-				return
-			}
-			waitGone(t, widgets, ns, "a")
-			waitGone(t, configMaps, ns, "a")
-			waitGone(t, configMaps, ns, "a-drain")
-		}))
-	}
-}
-
-func TestBeforeTimesOut(t *testing.T) {
-	t.Parallel()
-	for _, row := range []struct {
-		name, reason string
-		lines        []string
-		prevent      func(t *testing.T, ns string) // what keeps it from being made
-		held         bool
-	}{
-		{name: "held", reason: "by default the timeout deletes nothing", held: true},
-		{name: "proceeds", reason: "the config says to go on after it", lines: []string{"onTimeout: Proceed"}},
-		{name: "not made and proceeds", reason: "time also runs while another object has its name", lines: []string{"onTimeout: Proceed"},
-			prevent: func(t *testing.T, ns string) {
-				testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a-drain}, data: {done: \"yes\"}}")
-			}},
-		{name: "not made and held", reason: "what keeps it from being made is told along", held: true,
-			prevent: func(t *testing.T, ns string) {
-				testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a-drain}, data: {done: \"yes\"}}")
-			}},
-	} {
-		t.Run(row.name, bubbled(func(t *testing.T) {
-			ns, name := testkit.Namespace(t), testkit.Unique(t)
-			counter := testkit.NewCounter()
-			// What comes before the timeout is there to be seen for this long, and a busy machine sees it late.
-			made(t, withBefore(ns, name, append(row.lines, "timeout: 20s")...), ns, counter)
-			if row.prevent != nil {
-				row.prevent(t, ns)
-			}
-			testkit.Delete(t, widgets, ns, "a")
-			if row.prevent != nil {
-				stalled(t, beforeIs(t, ns, "a", "Conflict", "was not made by deletion.before"))
-			} else {
-				waitBefore(t, ns, "a", "BeforeRunning")
-			}
-			if !row.held {
-				waitGone(t, widgets, ns, "a")
-				waitGone(t, configMaps, ns, "a")
-				if row.prevent == nil {
-					waitGone(t, configMaps, ns, "a-drain")
-				} else if testkit.Find(t, configMaps, ns, "a-drain") == nil {
-					t.Error("what somebody else made is gone")
-				}
-				return
-			}
-			stalled(t, beforeIs(t, ns, "a", "BeforeTimedOut", "not finished within 20s"))
-			stays(t, ns)
-			if row.prevent != nil { // out of the way, it is made after all
-				testkit.Delete(t, configMaps, ns, "a-drain")
-			}
-			testkit.Eventually(t, patience, func() (bool, string) {
-				u := testkit.Find(t, configMaps, ns, "a-drain")
-				return u != nil && len(u.GetFinalizers()) == 1, "it was not made"
-			})
-			testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainDone)
-			waitGone(t, widgets, ns, "a")
-		}))
-	}
-}
-
 // Requests that fail or whose answers get lost delay a deletion; they neither skip deletion.before nor carry it out twice.
 func TestBeforeRequestsFail(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
 		name, reason string
-		fault        func(f *testkit.Faults) *testkit.Fault
+		code         int // 0: the answer gets lost
+		verb, of     string
 		told         string
 	}{
-		{name: "create refused", reason: "a right that is missing is told and tried again", told: "Denied",
-			fault: func(f *testkit.Faults) *testkit.Fault { return f.Answer(403, testkit.On("PATCH", "configmaps")) }},
-		{name: "create's answer lost", reason: "it may have been made all the same",
-			fault: func(f *testkit.Faults) *testkit.Fault { return f.Lose(testkit.On("PATCH", "configmaps")) }},
-		{name: "status refused", reason: "nothing goes on before it is recorded",
-			fault: func(f *testkit.Faults) *testkit.Fault { return f.Answer(500, testkit.On("PATCH", "widgets/status")) }},
-		{name: "status' answer lost", reason: "what was recorded is found again",
-			fault: func(f *testkit.Faults) *testkit.Fault { return f.Lose(testkit.On("PATCH", "widgets/status")) }},
-		{name: "read refused", reason: "without the latest record nothing is made",
-			fault: func(f *testkit.Faults) *testkit.Fault { return f.Answer(503, testkit.On("GET", "widgets")) }},
+		{"create refused", "a right that is missing is told and tried again", 403, "PATCH", "configmaps", "Denied"},
+		{"create's answer lost", "it may have been made all the same", 0, "PATCH", "configmaps", ""},
+		{"status refused", "nothing goes on before it is recorded", 500, "PATCH", "widgets/status", ""},
+		{"status' answer lost", "what was recorded is found again", 0, "PATCH", "widgets/status", ""},
+		{"read refused", "without the latest record nothing is made", 503, "GET", "widgets", ""},
 	} {
-		t.Run(row.name, bubbled(func(t *testing.T) {
-			ns, name := testkit.Namespace(t), testkit.Unique(t)
+		t.Run(row.name, spaced(func(t *testing.T, ns, name string) {
 			counter, faults := testkit.NewCounter(), testkit.NewFaults()
 			start(t, counter.Wrap(faults.Wrap(testkit.Config(t))), withBefore(ns, name)).ready()
-			testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-			waitCondition(t, widgets, ns, "a", "Ready", "True")
+			applyReady(t, ns, "a", `{data: {key: value}}`)
 			quiet(t, counter)
-			fault := row.fault(faults)
+			fails := func() *testkit.Fault {
+				if row.code == 0 {
+					return faults.Lose(testkit.On(row.verb, row.of))
+				}
+				return faults.Answer(row.code, testkit.On(row.verb, row.of))
+			}
+			fault := fails()
 			testkit.Delete(t, widgets, ns, "a")
 			testkit.Eventually(t, patience, func() (bool, string) { return fault.Hits() > 0, "nothing failed" })
 			if row.told != "" {
@@ -272,13 +153,12 @@ func TestBeforeRequestsFail(t *testing.T) {
 			}
 			stays(t, ns)
 			fault.Off()
-			uid := waitBefore(t, ns, "a", "BeforeRunning").Object
-			before := testkit.Get(t, configMaps, ns, "a-drain")
-			if item := beforeItem(&unstructured.Unstructured{Object: uid}); item["uid"] != string(before.GetUID()) {
-				t.Errorf("recorded is %v, made %s", item, before.GetUID())
+			item := beforeItem(waitBefore(t, ns, "a", "BeforeRunning"))
+			if made := testkit.Get(t, configMaps, ns, "a-drain").GetUID(); item["uid"] != string(made) {
+				t.Errorf("recorded is %v, made %s", item, made)
 			}
-			again := row.fault(faults)
-			testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainDone)
+			again := fails()
+			drain(t, ns, drainDone)
 			if row.name != "read refused" {
 				testkit.Eventually(t, patience, func() (bool, string) { return again.Hits() > 0, "nothing failed" })
 				if row.name == "create refused" || row.name == "status refused" {
@@ -286,8 +166,160 @@ func TestBeforeRequestsFail(t *testing.T) {
 				}
 			}
 			again.Off()
+			nothingIsLeft(t, ns)
+		}))
+	}
+}
+
+// drain writes into the object of deletion.before what has become of its work.
+func drain(t *testing.T, ns, outcome string) {
+	t.Helper()
+	testkit.Patch(t, configMaps, ns, "a-drain", "worker", outcome)
+}
+
+// deleteUntilBefore makes Widget a and deletes it, so that the object of deletion.before runs.
+func deleteUntilBefore(t *testing.T, ns string) {
+	t.Helper()
+	applyReady(t, ns, "a", `{data: {key: value}}`)
+	testkit.Delete(t, widgets, ns, "a")
+	waitBefore(t, ns, "a", "BeforeRunning")
+}
+
+// nothingIsLeft waits until Widget a and all that was made for it are gone.
+func nothingIsLeft(t *testing.T, ns string) {
+	t.Helper()
+	waitGone(t, widgets, ns, "a")
+	waitGone(t, configMaps, ns, "a", "a-drain")
+}
+
+// beforeStep is what happens to the object of deletion.before.
+type beforeStep func(t *testing.T, ns string)
+
+func failDrain(t *testing.T, ns string) { drain(t, ns, drainFailed) }
+
+func deleteDrain(t *testing.T, ns string) { testkit.Delete(t, configMaps, ns, "a-drain") }
+
+func forceDrain(t *testing.T, ns string) {
+	testkit.Update(t, configMaps, ns, "a-drain", func(u *unstructured.Unstructured) { u.SetFinalizers(nil) })
+	deleteDrain(t, ns)
+}
+
+// otherDrain is an object of somebody else that has its name.
+func otherDrain(t *testing.T, ns string) {
+	testkit.Apply(t, ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a-drain}, data: {done: "yes"}}`)
+}
+
+// finishDrain waits until the object exists and does its work.
+func finishDrain(t *testing.T, ns string) {
+	testkit.Eventually(t, patience, func() (bool, string) {
+		u := testkit.Find(t, configMaps, ns, "a-drain")
+		return u != nil && len(u.GetFinalizers()) == 1, "it was not made"
+	})
+	drain(t, ns, drainDone)
+}
+
+// deleteWith deletes Widget a: first is done before, then once the object exists or is in conflict.
+func deleteWith(t *testing.T, ns string, first, then beforeStep) {
+	t.Helper()
+	if first != nil {
+		first(t, ns)
+	}
+	testkit.Delete(t, widgets, ns, "a")
+	if first == nil {
+		waitBefore(t, ns, "a", "BeforeRunning")
+	} else {
+		stalled(t, beforeIs(t, ns, "a", "Conflict", "was not made by deletion.before"))
+	}
+	if then != nil {
+		then(t, ns)
+	}
+}
+
+// A deletion that is held says why. It goes on once the work is done after all, or once whoever may write the status says so, for this one alone,
+// by the state that its work done would have. Whoever may only write the upstream cannot.
+func TestBeforeHeld(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		name, reason        string
+		lines               []string
+		first, then, finish beforeStep
+		state, says         string
+	}{
+		{name: "failed", reason: "nothing is deleted after a failure unless the config says so", lines: []string{"timeout: 1h"},
+			then: failDrain, finish: finishDrain, state: "BeforeFailed", says: "failedWhen is true"},
+		{name: "deleted", reason: "what a person deletes has not done its work", then: deleteDrain, state: "BeforeFailed", says: "was deleted before it finished"},
+		{name: "removed by force", reason: "what is gone is not made a second time", then: forceDrain, state: "BeforeFailed", says: "disappeared before it finished"},
+		{name: "running", reason: "nothing is deleted before it has finished", state: "BeforeRunning"},
+		{name: "timed out", reason: "by default the timeout deletes nothing", lines: []string{"timeout: 20s"},
+			finish: finishDrain, state: "BeforeTimedOut", says: "not finished within 20s"},
+		{name: "in conflict", reason: "what has its name is somebody else's", first: otherDrain, state: "Conflict", says: "was not made by deletion.before"},
+		{name: "in conflict until it timed out", reason: "out of the way, it is made after all", lines: []string{"timeout: 20s"},
+			first: otherDrain, finish: func(t *testing.T, ns string) { deleteDrain(t, ns); finishDrain(t, ns) }, state: "BeforeTimedOut", says: "not finished within 20s"},
+	} {
+		for _, until := range []string{"its work is done", "a person says so", "a person says so at a restart"} {
+			if until == "its work is done" && row.finish == nil {
+				continue
+			}
+			t.Run(row.name+", until "+until, spaced(func(t *testing.T, ns, name string) {
+				conf := withBefore(ns, name, row.lines...)
+				r, _ := startMade(t, ns, conf)
+				deleteWith(t, ns, row.first, row.then)
+				if up := beforeIs(t, ns, "a", row.state, row.says); row.state != "BeforeRunning" {
+					stalled(t, up)
+				}
+				stays(t, ns)
+				if row.state == "BeforeFailed" {
+					metricIs(t, 1, "corollary_objects", name, "downstream", "deletion.before", "state", row.state)
+				}
+				if until == "its work is done" {
+					row.finish(t, ns)
+					nothingIsLeft(t, ns)
+					return
+				}
+				const done = `{"status":{"downstreams":[{"name":"deletion.before","state":"BeforeFinished"}]}}`
+				testkit.Patch(t, widgets, ns, "a", "author", done)
+				stays(t, ns)
+				beforeIs(t, ns, "a", row.state, row.says)
+				if until == "a person says so at a restart" {
+					r.halt()
+				}
+				testkit.Patch(t, widgets, ns, "a", "platform", done, "status")
+				if until == "a person says so at a restart" {
+					start(t, testkit.Config(t), conf).ready()
+				}
+				waitGone(t, widgets, ns, "a")
+				waitGone(t, configMaps, ns, "a")
+				if row.first != nil {
+					mustExist(t, configMaps, ns, "a-drain", "it is somebody else's")
+					return
+				}
+				waitGone(t, configMaps, ns, "a-drain")
+			}))
+		}
+	}
+}
+
+// The config may say that a deletion goes on in spite of a failure, or after a time.
+func TestBeforeProceeds(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		name, reason, line string
+		first, then        beforeStep
+	}{
+		{"failed", "the config says to go on in spite of it", "onFailure: Proceed", nil, failDrain},
+		{"deleted", "deleted is failed", "onFailure: Proceed", nil, deleteDrain},
+		{"timed out", "the config says to go on after it", "onTimeout: Proceed", nil, nil},
+		{"not made", "time also runs while another object has its name", "onTimeout: Proceed", otherDrain, nil},
+	} {
+		t.Run(row.name, spaced(func(t *testing.T, ns, name string) {
+			startMade(t, ns, withBefore(ns, name, row.line, "timeout: 20s"))
+			deleteWith(t, ns, row.first, row.then)
 			waitGone(t, widgets, ns, "a")
 			waitGone(t, configMaps, ns, "a")
+			if row.first != nil {
+				mustExist(t, configMaps, ns, "a-drain", "it is somebody else's")
+				return
+			}
 			waitGone(t, configMaps, ns, "a-drain")
 		}))
 	}

@@ -179,11 +179,12 @@ func (l loop) check(t *testing.T) {
 	if l.before != nil {
 		l.before(o)
 	}
-	counter := testkit.NewCounter()
-	start(t, counter.Wrap(testkit.Config(t)), l.config(o.ns, o.name)).ready()
+	_, counter := startCounted(t, l.config(o.ns, o.name))
 	testkit.Apply(t, o.ns, widget("a", `{data: {key: value}}`))
+	end := func() {}
 	if l.disturb != nil {
-		t.Cleanup(again(func() { l.disturb(o) }))
+		end = again(func() { l.disturb(o) })
+		t.Cleanup(end)
 	}
 	l.isReported(t, o)
 	counter.Reset()
@@ -191,15 +192,18 @@ func (l loop) check(t *testing.T) {
 	<-time.After(time.Until(over))
 	// 2 s, 4 s, 8 s …: three attempts at most, if one had just begun, each with what goes with it: reads and dry runs before, the
 	// status after. Without a delay there would be ten times as many.
-	if n := counter.Total(testkit.Before(over), func(r testkit.Request) bool { return r.Resource != "events" }); n > 30 {
-		t.Errorf("%s: %d requests in 6 s: %v", l.reason, n, counter.Snapshot())
+	own := func(r testkit.Request) bool { return r.Resource != "events" && testkit.Before(over)(r) }
+	if n, writes := counter.Total(own), counter.Mutating(own); n > 30 || writes > 12 {
+		t.Errorf("%s: %d requests in 6 s, %d of them writes: %v", l.reason, n, writes, counter.Snapshot())
+	}
+	if end(); l.disturb != nil && l.inStatus {
+		waitCondition(t, widgets, o.ns, "a", "Ready", "True")
 	}
 }
 
 // Whoever changes what an upstream asks for, or an input, however often, is followed at once.
 func TestBurstsAreNotHeldBack(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := strings.Replace(withInputs(ns, name, "events: None", "events: Warnings", "minDelay: 1s, maxDelay: 10s", "minDelay: 10m, maxDelay: 1h"),
 			"greeting: {{ param", "key: {{ .spec.data.key }}\n        greeting: {{ param", 1)
 		start(t, testkit.Config(t), conf).ready()

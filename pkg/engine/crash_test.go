@@ -4,6 +4,7 @@ package engine_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -14,43 +15,98 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/cache"
+	watchtools "k8s.io/client-go/tools/watch"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
-// The real binary is killed again and again while it is at work.
+// The real binary is killed again and again in the middle of creations, changes, renames, moves between namespaces and deletions. When it is left
+// alone at last, nothing is lost, nothing doubled, nothing orphaned.
 func TestKilledAtAnyMoment(t *testing.T) {
 	t.Parallel()
 	binary := filepath.Join(t.TempDir(), "corollary")
 	if out, err := exec.Command("go", "build", "-buildvcs=false", "-o", binary, "../../cmd/corollary").CombinedOutput(); err != nil {
 		t.Fatalf("building: %v\n%s", err, out)
 	}
-	t.Run("at changes", func(t *testing.T) { t.Parallel(); killedAtChanges(t, binary) })
-	t.Run("at deletions with deletion.before", func(t *testing.T) { t.Parallel(); killedAtBefore(t, binary) })
-}
-
-// killedAtChanges kills it in the middle of creations, changes, renames, moves between namespaces and deletions. When it
-// is left alone at last, nothing is lost, nothing doubled, nothing orphaned.
-func killedAtChanges(t *testing.T, binary string) {
-	t.Helper()
 	ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
-	conf := elsewhere(fill(widgetConfig, ns, name), other, ns)
-	conf = replaceOnce(t, conf, "name: {{ .metadata.name }}", "name: {{ .spec.name }}")
+	conf := replaceOnce(t, elsewhere(fill(widgetConfig, ns, name), other, ns), "name: {{ .metadata.name }}", "name: {{ .spec.name }}")
 	conf += "guard: {maxDeleted: 100%}\n" // what is edited while it is dead counts at a start
 	p := newProgram(t, binary, conf)
 	story := follow(t, ns)
-
-	random := rand.New(rand.NewPCG(1, 2)) // the same story each time; the moments of the kills differ anyway
-	stop := make(chan struct{})
-	var churning sync.WaitGroup
-	churning.Go(func() { churn(t, random, ns, other, stop) })
-	end := sync.OnceFunc(func() { close(stop); churning.Wait() })
-	t.Cleanup(end)
+	end := churn(t, rand.New(rand.NewPCG(1, 2)), ns, other) // the same story each time; the moments of the kills differ anyway
 	p.killAgainAndAgain(12)
 	end()
 	p.run()
 	testkit.Eventually(t, 2*patience, func() (bool, string) { return allInPlace(t, story, ns, other, name) })
+}
+
+// story is what watches have shown of Widgets and of what is their own, by the uid of the Widget.
+type story struct {
+	mu     sync.Mutex
+	unheld map[string]bool     // the API server did not wait for the finalizer
+	events map[string][]string // all that was seen, for whoever looks into a failure
+}
+
+// follow watches what happens in a namespace until the test ends.
+func follow(t *testing.T, ns string) *story {
+	t.Helper()
+	s := &story{unheld: map[string]bool{}, events: map[string][]string{}}
+	ctx, cancel := context.WithCancel(context.Background())
+	var following sync.WaitGroup
+	t.Cleanup(func() { cancel(); following.Wait() })
+	for _, gvr := range []schema.GroupVersionResource{widgets, configMaps} {
+		events := watching(ctx, t, testkit.Dynamic(t).Resource(gvr).Namespace(ns))
+		following.Go(func() {
+			for e := range events.ResultChan() {
+				if u, ok := e.Object.(*unstructured.Unstructured); ok {
+					s.tell(e.Type, u)
+				}
+			}
+		})
+	}
+	return s
+}
+
+func watching(ctx context.Context, t *testing.T, client dynamic.ResourceInterface) watch.Interface {
+	t.Helper()
+	list, err := client.List(ctx, metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The API server ends a watch that does not keep up, as on a busy machine; it is taken up again where it ended.
+	watcher := &cache.ListWatch{WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+		return client.Watch(ctx, o)
+	}}
+	events, err := watchtools.NewRetryWatcherWithContext(ctx, list.GetResourceVersion(), watcher)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return events
+}
+
+// tell keeps what was seen of a Widget or of what is its own.
+func (s *story) tell(kind watch.EventType, u *unstructured.Unstructured) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	uids := []string{string(u.GetUID())}
+	for _, owner := range u.GetOwnerReferences() {
+		uids = append(uids, string(owner.UID))
+	}
+	for _, uid := range uids {
+		s.events[uid] = append(s.events[uid], fmt.Sprintf("%s %s %s %s: finalizers %v, deleting %t", u.GetResourceVersion(), kind,
+			u.GetKind(), u.GetName(), u.GetFinalizers(), u.GetDeletionTimestamp() != nil))
+	}
+	// A deletion that the API server has begun goes through although a finalizer is added meanwhile: it looks for finalizers
+	// once, and then asks the storage for the uid alone. Nobody can hold such an object; the garbage collector cleans up.
+	if u.GetKind() == "Widget" && kind == watch.Deleted && u.GetDeletionTimestamp() == nil && len(u.GetFinalizers()) > 0 {
+		s.unheld[uids[0]] = true
+	}
 }
 
 // program is the real binary with a config.
@@ -121,25 +177,21 @@ func (o *output) String() string {
 	return o.text.String()
 }
 
-// churn creates, changes, renames, moves and deletes Widgets until it is stopped.
-func churn(t *testing.T, random *rand.Rand, ns, other string, stop chan struct{}) {
-	where := []string{ns, other}
-	for i := 0; ; i++ {
-		select {
-		case <-stop:
-			return
-		case <-time.After(10 * time.Millisecond):
-		}
+// churn creates, changes, renames, moves and deletes Widgets until the function that it returns is called, or the test ends.
+func churn(t *testing.T, random *rand.Rand, ns, other string) (end func()) {
+	where, i := []string{ns, other}, 0
+	end = again(func() {
+		i++
 		name := fmt.Sprintf("w-%d", random.IntN(25))
 		if random.IntN(6) == 0 {
 			testkit.Delete(t, widgets, ns, name)
-			continue
+			return
 		}
 		spec := fmt.Sprintf(`{name: %s-%d, namespace: %s, data: {key: "%d"}}`, name, random.IntN(2), where[random.IntN(2)], i)
-		if _, err := testkit.TryApply(t, ns, widget(name, spec)); err != nil {
-			continue // it is being deleted
-		}
-	}
+		_, _ = testkit.TryApply(t, ns, widget(name, spec)) // it may be being deleted
+	})
+	t.Cleanup(end)
+	return end
 }
 
 // allInPlace tells whether every Widget has exactly its own ConfigMap, and every ConfigMap its Widget.
@@ -190,23 +242,17 @@ func allInPlace(t *testing.T, s *story, ns, other, name string) (bool, string) {
 func TestReloadWhileAllChanges(t *testing.T) {
 	t.Parallel()
 	ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
-	conf := elsewhere(fill(widgetConfig, ns, name), other, ns)
-	conf = replaceOnce(t, conf, "name: {{ .metadata.name }}", "name: {{ .spec.name }}")
+	conf := replaceOnce(t, elsewhere(fill(widgetConfig, ns, name), other, ns), "name: {{ .metadata.name }}", "name: {{ .spec.name }}")
 	r := start(t, testkit.Config(t), conf).ready()
 	story := follow(t, ns)
 
-	stop := make(chan struct{})
-	var churning sync.WaitGroup
-	churning.Go(func() { churn(t, rand.New(rand.NewPCG(3, 4)), ns, other, stop) })
-	end := sync.OnceFunc(func() { close(stop); churning.Wait() })
-	t.Cleanup(end)
+	end := churn(t, rand.New(rand.NewPCG(3, 4)), ns, other)
 	for i := range 12 {
 		next := replaceOnce(t, conf, "conventions:\n", fmt.Sprintf("conventions:\n  annotations: {version: \"%d\"}\n", i))
 		if i%3 == 1 {
 			next = replaceOnce(t, next, "    targetNamespaces:", "    drift: {exclusiveFields: [.data]}\n    targetNamespaces:")
 		}
-		r.write("a.yaml", next)
-		r.reload()
+		r.reloadTo(next)
 		if i%2 == 0 { // the others are overtaken by the next
 			testkit.Eventually(t, patience, func() (bool, string) {
 				n := metric(t, "corollary_config_reloads_total", name, "result", "Applied")
@@ -224,4 +270,22 @@ func TestReloadWhileAllChanges(t *testing.T) {
 		return allInPlace(t, story, ns, other, name)
 	})
 	r.ready()
+}
+
+// wasUnheld tells whether the Widget of that uid went although a finalizer had been added to it.
+func (s *story) wasUnheld(uid string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.unheld[uid]
+}
+
+// all is everything that was seen.
+func (s *story) all() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var b strings.Builder
+	for uid, events := range s.events {
+		fmt.Fprintf(&b, "%s:\n%s\n", uid, strings.Join(events, "\n"))
+	}
+	return b.String()
 }

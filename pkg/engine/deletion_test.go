@@ -1,42 +1,23 @@
 package engine_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
-func TestOrphan(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		counter := testkit.NewCounter()
-		made(t, with(fill(widgetConfig, ns, name), "deletionPolicy: Orphan"), ns, counter)
-		if f := testkit.Get(t, widgets, ns, "a").GetFinalizers(); len(f) != 1 {
-			t.Fatalf("finalizers are %v", f)
-		}
-		testkit.Patch(t, configMaps, ns, "a", "somebody", `{"metadata":{"labels":{"theirs":"stays"}}}`)
-		testkit.Delete(t, widgets, ns, "a")
-		waitGone(t, widgets, ns, "a")
-		cm := testkit.Get(t, configMaps, ns, "a")
-		if len(cm.GetOwnerReferences()) > 0 || len(cm.GetAnnotations()) > 0 || len(cm.GetLabels()) != 1 || cm.GetLabels()["theirs"] != "stays" {
-			t.Errorf("our marks are still there, or theirs are gone: %v %v %v", cm.GetOwnerReferences(), cm.GetAnnotations(), cm.GetLabels())
-		}
-		waitData(t, ns, "a", "key", "value")
-	})
-}
-
 // A broken template or rule holds no deletion, and neither does a restart in the middle of it.
 func TestDeletionNeedsNoTemplate(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+	inSpaces(t, func(t *testing.T, ns, other, name string) {
 		conf := elsewhere(fill(widgetConfig, ns, name), other, ns)
 		r := start(t, testkit.Config(t), conf).ready()
-		testkit.Apply(t, ns, widget("a", `{namespace: `+other+`, data: {key: value}}`))
+		applyReady(t, ns, "a", `{namespace: `+other+`, data: {key: value}}`)
 		waitData(t, other, "a", "key", "value")
-		waitCondition(t, widgets, ns, "a", "Ready", "True")
 		r.halt()
 		testkit.Delete(t, widgets, ns, "a")
 		broken := strings.Replace(conf, "data: {{ .spec.data }}", `data: {{ fail "broken" }}`, 1) + "validate: [{rule: \"false\", message: nothing is valid}]\n"
@@ -48,13 +29,11 @@ func TestDeletionNeedsNoTemplate(t *testing.T) {
 
 // What somebody else made under the name is not ours to delete.
 func TestDeletionSparesOthers(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+	inSpaces(t, func(t *testing.T, ns, other, name string) {
 		conf := elsewhere(fill(widgetConfig, ns, name), other, ns)
 		r := start(t, testkit.Config(t), conf).ready()
-		testkit.Apply(t, ns, widget("a", `{namespace: `+other+`, data: {key: value}}`))
+		applyReady(t, ns, "a", `{namespace: `+other+`, data: {key: value}}`)
 		waitData(t, other, "a", "key", "value")
-		waitCondition(t, widgets, ns, "a", "Ready", "True")
 		r.halt()
 		testkit.Delete(t, configMaps, other, "a")
 		testkit.Apply(t, other, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {key: theirs}}`)
@@ -65,60 +44,28 @@ func TestDeletionSparesOthers(t *testing.T) {
 	})
 }
 
-// A delete that fails keeps the finalizer: nothing is left behind.
-func TestDeletionRetries(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
-		faults := testkit.NewFaults()
-		start(t, faults.Wrap(testkit.Config(t)), elsewhere(fill(widgetConfig, ns, name), other, ns)).ready()
-		testkit.Apply(t, ns, widget("a", `{namespace: `+other+`, data: {key: value}}`))
-		waitData(t, other, "a", "key", "value")
-		waitCondition(t, widgets, ns, "a", "Ready", "True")
-		refusal := faults.Answer(500, testkit.On("DELETE", "configmaps"))
-		testkit.Delete(t, widgets, ns, "a")
-		testkit.Eventually(t, patience, func() (bool, string) { return refusal.Hits() > 0, "no delete was tried" })
-		if u := testkit.Find(t, widgets, ns, "a"); u == nil || len(u.GetFinalizers()) != 1 {
-			t.Fatal("the upstream went before its downstream")
-		}
-		refusal.Off()
-		waitGone(t, configMaps, other, "a")
-		waitGone(t, widgets, ns, "a")
-	})
-}
-
 // A finalizer of somebody else keeps the upstream; ours goes, and nothing is applied any more.
 func TestDeletedUpstreamIsNotApplied(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		counter := testkit.NewCounter()
-		made(t, fill(widgetConfig, ns, name), ns, counter)
+	inSpace(t, func(t *testing.T, ns, name string) {
+		_, counter := startMade(t, ns, fill(widgetConfig, ns, name))
 		testkit.Update(t, widgets, ns, "a", func(u *unstructured.Unstructured) { u.SetFinalizers([]string{"elsewhere.example.com/hold"}) })
 		testkit.Delete(t, widgets, ns, "a")
-		quiet(t, counter)
-		counter.Reset()
+		settle(t, counter)
 		testkit.Patch(t, configMaps, ns, "a", "somebody", `{"data":{"key":"tampered"}}`)
-		quiet(t, counter)
-		if counter.Mutating() > 0 {
-			t.Errorf("an upstream that is being deleted was applied for: %v", counter.Snapshot())
-		}
+		atMostWrites(t, counter, 0, "an upstream that is being deleted was applied for")
 		testkit.Update(t, widgets, ns, "a", func(u *unstructured.Unstructured) { u.SetFinalizers(nil) })
 		waitGone(t, widgets, ns, "a")
 	})
 }
 
 func TestTerminatingDownstreamIsWaitedFor(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		counter := testkit.NewCounter()
-		made(t, fill(widgetConfig, ns, name), ns, counter)
+	inSpace(t, func(t *testing.T, ns, name string) {
+		startMade(t, ns, fill(widgetConfig, ns, name))
 		old := testkit.Update(t, configMaps, ns, "a", func(u *unstructured.Unstructured) { u.SetFinalizers([]string{"elsewhere.example.com/hold"}) })
 		testkit.Delete(t, configMaps, ns, "a")
 		waitCondition(t, widgets, ns, "a", "Ready", "False") // it is known to go: of two watches, neither need be the first to tell
 		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":"new"}}}`)
-		up := waitCondition(t, widgets, ns, "a", "Ready", "False")
-		if _, reason, _ := condition(up, "Ready"); reason != "Waiting" {
-			t.Errorf("the reason is %s", reason)
-		}
+		readyIs(t, widgets, ns, "a", "False", "Waiting", "")
 		waitData(t, ns, "a", "key", "value")
 		testkit.Update(t, configMaps, ns, "a", func(u *unstructured.Unstructured) { u.SetFinalizers(nil) })
 		cm := waitData(t, ns, "a", "key", "new")
@@ -137,14 +84,10 @@ func TestStrippedLabelsAreNotForgotten(t *testing.T) {
 		{"unwanted", `{"spec":{"exposed":true}}`},
 		{"moved", `{"spec":{"namespace":"NS"}}`},
 	} {
-		t.Run(row.name, bubbled(func(t *testing.T) {
-			ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
-			conf := with(elsewhere(fill(widgetConfig, ns, name), other, ns), "when: '!self.spec.?exposed.orValue(false)'")
-			faults := testkit.NewFaults()
-			start(t, faults.Wrap(testkit.Config(t)), conf).ready()
-			testkit.Apply(t, ns, widget("a", `{namespace: `+other+`, data: {key: value}}`))
+		t.Run(row.name, spacedTwice(func(t *testing.T, ns, other, name string) {
+			_, faults := startFaulty(t, with(elsewhere(fill(widgetConfig, ns, name), other, ns), "when: '!self.spec.?exposed.orValue(false)'"))
+			applyReady(t, ns, "a", `{namespace: `+other+`, data: {key: value}}`)
 			waitData(t, other, "a", "key", "value")
-			waitCondition(t, widgets, ns, "a", "Ready", "True")
 			refusal := faults.Answer(500, testkit.On("PATCH", "configmaps"))
 			testkit.Patch(t, configMaps, other, "a", "somebody", `{"metadata":{"labels":{"`+name+`.example.com/managed":null}}}`)
 			testkit.Eventually(t, patience, func() (bool, string) { return refusal.Hits() > 0, "not tried" })
@@ -155,8 +98,7 @@ func TestStrippedLabelsAreNotForgotten(t *testing.T) {
 				_, reason, message := condition(u, "Ready")
 				return observed == u.GetGeneration() && (row.name != "paused" || strings.HasPrefix(message, "paused: ")), "Ready is " + reason + ": " + message
 			})
-			testkit.Delete(t, widgets, ns, "a")
-			waitGone(t, widgets, ns, "a")
+			deleteAndWait(t, widgets, ns, "a")
 			waitGone(t, configMaps, other, "a")
 		}))
 	}
@@ -166,10 +108,8 @@ func TestStrippedLabelsAreNotForgotten(t *testing.T) {
 func TestUnrecordedAndUnseen(t *testing.T) {
 	t.Parallel()
 	for _, row := range []string{"answered", "answer lost"} {
-		t.Run(row, bubbled(func(t *testing.T) {
-			ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
-			faults := testkit.NewFaults()
-			start(t, faults.Wrap(testkit.Config(t)), elsewhere(fill(widgetConfig, ns, name), other, ns)).ready()
+		t.Run(row, spacedTwice(func(t *testing.T, ns, other, name string) {
+			_, faults := startFaulty(t, elsewhere(fill(widgetConfig, ns, name), other, ns))
 			faults.Drop(testkit.On("WATCH", "configmaps"))
 			faults.Cut(testkit.On("WATCH", "configmaps"))
 			faults.Drop(testkit.On("LIST", "configmaps"))
@@ -179,9 +119,179 @@ func TestUnrecordedAndUnseen(t *testing.T) {
 			}
 			testkit.Apply(t, ns, widget("a", `{namespace: `+other+`, data: {key: value}}`))
 			waitData(t, other, "a", "key", "value")
-			testkit.Delete(t, widgets, ns, "a")
-			waitGone(t, widgets, ns, "a")
+			deleteAndWait(t, widgets, ns, "a")
 			waitGone(t, configMaps, other, "a")
+		}))
+	}
+}
+
+// What --cascade of kubectl delete says goes before what the config says: every combination.
+func TestCascade(t *testing.T) {
+	t.Parallel()
+	for _, cascade := range []metav1.DeletionPropagation{metav1.DeletePropagationBackground, metav1.DeletePropagationForeground, metav1.DeletePropagationOrphan} {
+		for _, wait := range []bool{false, true} {
+			for _, mark := range []string{"reference", "annotation", "elsewhere"} {
+				for _, policy := range []string{"Delete", "Orphan"} {
+					row := []string{string(cascade), "", mark, policy}
+					if wait {
+						row[1] = "wait"
+					}
+					t.Run(strings.Join(row, "/"), bubbled(func(t *testing.T) {
+						testCascade(t, cascade, wait, mark, policy)
+					}))
+				}
+			}
+		}
+	}
+}
+
+func testCascade(t *testing.T, cascade metav1.DeletionPropagation, wait bool, mark, policy string) {
+	ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+	conf, at := with(fill(widgetConfig, ns, name), "deletionPolicy: "+policy), ns
+	switch mark {
+	case "annotation":
+		conf = strings.Replace(conf, "owner: {", "owner: {reference: false, ", 1)
+	case "elsewhere":
+		conf, at = elsewhere(conf, other, ns), other
+	}
+	if wait {
+		conf += waiting
+	}
+	start(t, testkit.Config(t), conf).ready()
+	applyReady(t, ns, "a", `{namespace: `+at+`, data: {key: value}}`)
+	testkit.Patch(t, configMaps, at, "a", "somebody", `{"metadata":{"labels":{"theirs":"stays"}}}`)
+	held := len(testkit.Get(t, widgets, ns, "a").GetFinalizers()) > 0
+	if policy == "Orphan" && !held {
+		t.Error("nothing leaves time to release the downstream")
+	}
+	testkit.DeleteWith(t, widgets, ns, "a", cascade)
+	waitGone(t, widgets, ns, "a")
+	if cascade != metav1.DeletePropagationOrphan && policy == "Delete" {
+		if held && (wait || cascade == metav1.DeletePropagationForeground) && testkit.Find(t, configMaps, at, "a") != nil {
+			t.Error("the upstream went before its downstream")
+		}
+		waitGone(t, configMaps, at, "a")
+		return
+	}
+	never(t, func() (bool, string) {
+		cm := testkit.Find(t, configMaps, at, "a")
+		return cm == nil || cm.GetDeletionTimestamp() != nil, "the downstream was deleted"
+	})
+	cm := testkit.Get(t, configMaps, at, "a")
+	if len(cm.GetOwnerReferences()) > 0 {
+		t.Errorf("owner references are left: %v", cm.GetOwnerReferences())
+	}
+	if labels := cm.GetLabels(); labels["theirs"] != "stays" || held && (len(cm.GetAnnotations()) > 0 || len(labels) > 1) {
+		t.Errorf("our marks are left, or theirs are gone: %v %v", labels, cm.GetAnnotations())
+	}
+	waitData(t, at, "a", "key", "value")
+}
+
+// The garbage collector takes the finalizer orphan off as soon as it has no more to do, while we may have much to do.
+// What it said counts all the same, for another process too.
+func TestOrphanedAfterTheCollector(t *testing.T) {
+	t.Parallel()
+	for _, row := range []string{"same process", "after a restart"} {
+		t.Run(row, spacedTwice(func(t *testing.T, ns, other, name string) {
+			conf := elsewhere(fill(widgetConfig, ns, name), other, ns) + waiting
+			r, faults := startFaulty(t, conf)
+			applyReady(t, ns, "a", `{namespace: `+other+`, data: {key: value}}`)
+			refusal := faults.Answer(500, testkit.On("PATCH", "configmaps"))
+			testkit.DeleteWith(t, widgets, ns, "a", metav1.DeletePropagationOrphan)
+			testkit.Eventually(t, patience, func() (bool, string) {
+				u := testkit.Get(t, widgets, ns, "a")
+				return len(u.GetFinalizers()) == 1 && refusal.Hits() > 0, "finalizers are " + strings.Join(u.GetFinalizers(), ", ")
+			})
+			beforeIs(t, ns, "a", "InternalError", "")
+			if row == "after a restart" {
+				r.halt()
+				start(t, testkit.Config(t), conf)
+			}
+			refusal.Off()
+			waitGone(t, widgets, ns, "a")
+			if cm := testkit.Get(t, configMaps, other, "a"); cm.GetDeletionTimestamp() != nil || len(cm.GetAnnotations()) > 0 {
+				t.Errorf("it was not released: %v", cm.Object["metadata"])
+			}
+		}))
+	}
+}
+
+// With --cascade=orphan nothing is deleted, so nothing is done before it either.
+func TestOrphanSkipsBefore(t *testing.T) {
+	inSpace(t, func(t *testing.T, ns, name string) {
+		startMade(t, ns, withBefore(ns, name))
+		testkit.DeleteWith(t, widgets, ns, "a", metav1.DeletePropagationOrphan)
+		waitGone(t, widgets, ns, "a")
+		mustBeAbsent(t, configMaps, ns, "a-drain", "deletion.before was made")
+		waitData(t, ns, "a", "key", "value")
+	})
+}
+
+// If the garbage collector's deletion of a downstream is seen before the deletion of the upstream itself, the downstream is not
+// created again: a reference to an upstream that is gone would get it deleted once more.
+func TestCollectorsEventComesFirst(t *testing.T) {
+	t.Parallel()
+	for _, propagation := range []metav1.DeletionPropagation{metav1.DeletePropagationOrphan, metav1.DeletePropagationBackground} {
+		t.Run(string(propagation), spaced(func(t *testing.T, ns, name string) {
+			faults, counter := testkit.NewFaults(), testkit.NewCounter()
+			start(t, counter.Wrap(faults.Wrap(testkit.Config(t))), fill(widgetConfig, ns, name)).ready()
+			applyReady(t, ns, "a", `{data: {key: value}}`)
+			settle(t, counter)
+			deaf, unlisted := faults.Drop(testkit.On("WATCH", "widgets")), faults.Drop(testkit.On("LIST", "widgets"))
+			faults.Cut(testkit.On("WATCH", "widgets"))
+			testkit.DeleteWith(t, widgets, ns, "a", propagation)
+			waitGone(t, widgets, ns, "a")
+			orphaned := propagation == metav1.DeletePropagationOrphan
+			if !orphaned {
+				waitGone(t, configMaps, ns, "a")
+			}
+			never(t, func() (bool, string) {
+				cm := testkit.Find(t, configMaps, ns, "a")
+				return orphaned != (cm != nil) || cm != nil && len(cm.GetOwnerReferences()) > 0 || counter.Mutating() > 0,
+					fmt.Sprintf("what the collector did was undone: %v", counter.Snapshot())
+			})
+			unlisted.Off()
+			deaf.Off()
+		}))
+	}
+}
+
+// What the API server answers may be ahead of the watch, and shows a deletion without what it asked for: the collector has
+// taken its finalizer off. Nothing is begun before the watch has brought the deletion.
+func TestDeletionAheadOfItsWatch(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct{ name, mark string }{
+		{"the collector's change leads to a read", "before"},
+		{"the answer to a status shows it", "elsewhere"},
+	} {
+		t.Run(row.name, spacedTwice(func(t *testing.T, ns, at, name string) {
+			conf := elsewhere(fill(widgetConfig, ns, name), at, ns) + waiting
+			if row.mark == "before" {
+				conf, at = withBefore(ns, name), ns
+			}
+			lag, collected, counter := &held{resource: "widgets"}, &held{resource: "configmaps"}, testkit.NewCounter()
+			start(t, counter.Wrap(collected.wrap(lag.wrap(testkit.Config(t)))), conf).ready()
+			applyReady(t, ns, "a", `{namespace: `+at+`, data: {key: value}}`)
+			quiet(t, counter)
+			release, collectorIsHeard := lag.hold(), collected.hold()
+			testkit.DeleteWith(t, widgets, ns, "a", metav1.DeletePropagationOrphan)
+			testkit.Eventually(t, patience, func() (bool, string) {
+				u := testkit.Get(t, widgets, ns, "a")
+				return len(u.GetFinalizers()) == 1, "finalizers are " + strings.Join(u.GetFinalizers(), ", ")
+			})
+			collectorIsHeard()
+			if row.mark == "elsewhere" { // it is made again, and the status tells its new uid
+				testkit.Delete(t, configMaps, at, "a")
+				waitData(t, at, "a", "key", "value")
+			}
+			never(t, func() (bool, string) {
+				return testkit.Find(t, widgets, ns, "a") == nil || testkit.Find(t, configMaps, ns, "a-drain") != nil,
+					fmt.Sprintf("the deletion was begun: %v", counter.Snapshot())
+			})
+			release()
+			waitGone(t, widgets, ns, "a")
+			mustBeAbsent(t, configMaps, ns, "a-drain", "deletion.before was made")
+			waitData(t, at, "a", "key", "value")
 		}))
 	}
 }

@@ -80,8 +80,7 @@ func TestDeletionsWithABrokenConfig(t *testing.T) {
 		{"where a downstream may be is not valid", "names: [", "namez: [", "targetNamespaces", false},
 		{"mode is not valid", "events: None", "mode: Enfroce", "mode", false},
 	} {
-		t.Run(test.reason, bubbled(func(t *testing.T) {
-			ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+		t.Run(test.reason, spacedTwice(func(t *testing.T, ns, other, name string) {
 			good := elsewhere(fill(widgetConfig, ns, name), other, ns)
 			first := start(t, testkit.Config(t), good).ready()
 			testkit.Apply(t, ns, widget("a", `{namespace: `+other+`, data: {key: value}}`))
@@ -92,9 +91,8 @@ func TestDeletionsWithABrokenConfig(t *testing.T) {
 			stays := testkit.Get(t, widgets, ns, "stays")
 
 			bad := replaceOnce(t, good, strings.ReplaceAll(test.from, "NAME", name), strings.ReplaceAll(test.to, "NAME", name))
-			second := strings.Replace(fill(widgetConfig, ns, name+"-good"), "kind: Widget", "kind: Gadget", 1)
 			testkit.Delete(t, widgets, ns, "a")
-			r := startBroken(t, bad, second)
+			r := startBroken(t, bad, strings.Replace(fill(widgetConfig, ns, name+"-good"), "kind: Widget", "kind: Gadget", 1))
 			testkit.Apply(t, ns, object("Gadget", "g", `{data: {key: value}}`))
 			waitData(t, ns, "g", "key", "value")
 			if test.goes {
@@ -111,8 +109,7 @@ func TestDeletionsWithABrokenConfig(t *testing.T) {
 				return up.GetResourceVersion() != stays.GetResourceVersion() || testkit.Find(t, configMaps, other, "stays") == nil ||
 					!test.goes && (testkit.Find(t, widgets, ns, "a") == nil || testkit.Find(t, configMaps, other, "a") == nil), "something else was done"
 			})
-			r.write("a.yaml", good)
-			r.reload()
+			r.reloadTo(good)
 			r.ready()
 			waitGone(t, widgets, ns, "a")
 			waitGone(t, configMaps, other, "a")
@@ -123,8 +120,7 @@ func TestDeletionsWithABrokenConfig(t *testing.T) {
 
 // What deletes goes by the whole of the deletion: deletion.before, deletionPolicy and deletion.wait.
 func TestBrokenConfigDeletesAsAlways(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		good := strings.Replace(withBefore(ns, name), "    # downstream\n", `  - name: kept
     apiVersion: v1
     kind: ConfigMap
@@ -132,18 +128,14 @@ func TestBrokenConfigDeletesAsAlways(t *testing.T) {
     template: |
       metadata: {name: "{{ .metadata.name }}-kept"}
 `, 1)
-		first := start(t, testkit.Config(t), good).ready()
-		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		first := startWidget(t, ns, good)
 		first.halt()
 		r := startBroken(t, replaceOnce(t, good, "data: {{ .spec.data }}", "data: {{ .spec.data"))
 		notReady(t, r, "ConfigRefused", cleansUp)
 		testkit.Delete(t, widgets, ns, "a")
 		waitBefore(t, ns, "a", "BeforeRunning")
-		if testkit.Find(t, configMaps, ns, "a") == nil {
-			t.Error("the downstream is gone before deletion.before is done")
-		}
-		testkit.Patch(t, configMaps, ns, "a-drain", "somebody", drainDone)
+		mustExist(t, configMaps, ns, "a", "the downstream is gone before deletion.before is done")
+		drain(t, ns, drainDone)
 		waitGone(t, widgets, ns, "a")
 		waitGone(t, configMaps, ns, "a")
 		kept := testkit.Get(t, configMaps, ns, "a-kept")
@@ -155,27 +147,21 @@ func TestBrokenConfigDeletesAsAlways(t *testing.T) {
 
 // A config that breaks in another way while it is broken is taken up anew.
 func TestBrokenConfigChanges(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+	inSpaces(t, func(t *testing.T, ns, other, name string) {
 		good := elsewhere(fill(widgetConfig, ns, name), other, ns)
 		first := start(t, testkit.Config(t), good).ready()
-		testkit.Apply(t, ns, widget("a", `{namespace: `+other+`, data: {key: value}}`))
-		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		applyReady(t, ns, "a", `{namespace: `+other+`, data: {key: value}}`)
 		first.halt()
 		testkit.Delete(t, widgets, ns, "a")
 		second := strings.Replace(fill(widgetConfig, ns, name+"-good"), "kind: Widget", "kind: Gadget", 1)
 		r := startBroken(t, replaceOnce(t, good, "downstreams:", "downstreams: ["), second)
 		notReady(t, r, holds)
-		broken := replaceOnce(t, good, "data: {{ .spec.data }}", "data: {{ .spec.data")
-		r.write("a.yaml", broken)
-		r.reload()
+		r.reloadTo(replaceOnce(t, good, "data: {{ .spec.data }}", "data: {{ .spec.data"))
 		waitGone(t, widgets, ns, "a")
 		notReady(t, r, cleansUp)
-		r.write("a.yaml", replaceOnce(t, good, "events: None", "events: Nothing"))
-		r.reload()
+		r.reloadTo(replaceOnce(t, good, "events: None", "events: Nothing"))
 		notReady(t, r, "events", cleansUp)
-		r.write("a.yaml", good)
-		r.reload()
+		r.reloadTo(good)
 		r.ready()
 	})
 }
@@ -206,9 +192,7 @@ func TestNamesOfAnOperatorAreTaken(t *testing.T) {
 		t.Run(test.reason, bubbled(func(t *testing.T) {
 			ns, name, other := testkit.Namespace(t), testkit.Unique(t), testkit.Unique(t)
 			good := strings.Replace(withBefore(ns, name), "{{ .spec.name | default .metadata.name }}", "{{ .metadata.name }}", 1)
-			r := start(t, testkit.Config(t), good).ready()
-			testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-			waitCondition(t, widgets, ns, "a", "Ready", "True")
+			r := startWidget(t, ns, good)
 			testkit.Update(t, widgets, ns, "a", func(u *unstructured.Unstructured) { u.SetFinalizers([]string{finalizerOf(name)}) })
 
 			for file, text := range test.files(t, ns, good, name, other) {
@@ -224,7 +208,7 @@ func TestNamesOfAnOperatorAreTaken(t *testing.T) {
 			if err := r.Reloaded(nil); err == nil || !strings.Contains(err.Error(), test.refused) {
 				t.Errorf("it says %v", err)
 			}
-			testkit.Patch(t, configMaps, ns, "a-drain", "somebody", drainDone)
+			drain(t, ns, drainDone)
 			waitGone(t, widgets, ns, "a")
 		}))
 	}
@@ -233,8 +217,7 @@ func TestNamesOfAnOperatorAreTaken(t *testing.T) {
 // At a start nothing worked before: the log says of a config with errors that it cannot start, once, also if a reload comes before
 // anything else.
 func TestLogOfABrokenStart(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		broken := strings.Replace(fill(widgetConfig, ns, name), "events: None", "events: Nothing", 1)
 		dir := writeConfigs(t, broken, "no: config")
 		loaded, errs := config.Load(config.Options{Files: []string{dir}})
@@ -271,8 +254,7 @@ func TestLogOfABrokenStart(t *testing.T) {
 		}
 		r.reload()
 		r.ready()
-		r.write("a.yaml", broken)
-		r.reload()
+		r.reloadTo(broken)
 		if count("the last good one stays active") != 1 {
 			t.Errorf("a change of a config that works: %s", strings.Join(lines, "\n"))
 		}

@@ -1,20 +1,22 @@
 package engine_test
 
 import (
-	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
+	"github.com/corollary-dev/corollary/pkg/fieldpath"
+	"github.com/corollary-dev/corollary/pkg/survey"
 )
 
 // with adds lines to the downstream of widgetConfig.
@@ -30,11 +32,9 @@ func with(conf string, lines ...string) string {
 func made(t *testing.T, conf, ns string, counter *testkit.Counter) *running {
 	t.Helper()
 	r := start(t, counter.Wrap(testkit.Config(t)), conf).ready()
-	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+	applyReady(t, ns, "a", `{data: {key: value}}`)
 	waitData(t, ns, "a", "key", "value")
-	waitCondition(t, widgets, ns, "a", "Ready", "True")
-	quiet(t, counter)
-	counter.Reset()
+	settle(t, counter)
 	return r
 }
 
@@ -68,10 +68,8 @@ func TestRepair(t *testing.T) {
 				testkit.Patch(t, configMaps, ns, "a", "kubectl-edit", `{"metadata":{"managedFields":[{}]}}`)
 			}, 1},
 	} {
-		t.Run(row.name, bubbled(func(t *testing.T) {
-			ns, name := testkit.Namespace(t), testkit.Unique(t)
-			counter := testkit.NewCounter()
-			made(t, fill(widgetConfig, ns, name), ns, counter)
+		t.Run(row.name, spaced(func(t *testing.T, ns, name string) {
+			_, counter := startMade(t, ns, fill(widgetConfig, ns, name))
 			before := testkit.Get(t, configMaps, ns, "a")
 			row.tamper(t, ns, name)
 			testkit.Eventually(t, patience, func() (bool, string) {
@@ -98,15 +96,10 @@ func TestRepair(t *testing.T) {
 }
 
 func TestForeignAdditionsStay(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		counter := testkit.NewCounter()
-		made(t, fill(widgetConfig, ns, name), ns, counter)
+	inSpace(t, func(t *testing.T, ns, name string) {
+		_, counter := startMade(t, ns, fill(widgetConfig, ns, name))
 		testkit.Patch(t, configMaps, ns, "a", "somebody", `{"data":{"theirs":"stays"},"metadata":{"labels":{"theirs":"stays"}}}`)
-		quiet(t, counter)
-		if counter.Total() > 0 {
-			t.Errorf("what others add is theirs, and yet: %v", counter.Snapshot())
-		}
+		atMostRequests(t, counter, 0, "what others add is theirs")
 		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":"new"}}}`)
 		cm := waitData(t, ns, "a", "key", "new")
 		if v, _, _ := unstructured.NestedString(cm.Object, "data", "theirs"); v != "stays" {
@@ -116,58 +109,26 @@ func TestForeignAdditionsStay(t *testing.T) {
 }
 
 func TestExclusiveFields(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		counter := testkit.NewCounter()
-		made(t, with(fill(widgetConfig, ns, name), "drift: {exclusiveFields: [.data]}"), ns, counter)
+	inSpace(t, func(t *testing.T, ns, name string) {
+		_, counter := startMade(t, ns, with(fill(widgetConfig, ns, name), "drift: {exclusiveFields: [.data]}"))
 		testkit.Patch(t, configMaps, ns, "a", "somebody", `{"data":{"theirs":"goes"},"metadata":{"labels":{"theirs":"stays"}}}`)
 		testkit.Eventually(t, patience, func() (bool, string) {
 			cm := testkit.Get(t, configMaps, ns, "a")
 			data, _, _ := unstructured.NestedStringMap(cm.Object, "data")
 			return len(data) == 1 && data["key"] == "value" && cm.GetLabels()["theirs"] == "stays", fmt.Sprintf("%v", cm.Object)
 		})
-		quiet(t, counter)
-		if n := counter.Total(); n > 2 {
-			t.Errorf("added keys took %d requests, 2 are promised: %v", n, counter.Snapshot())
-		}
+		atMostRequests(t, counter, 2, "added keys")
 		counter.Reset()
-		testkit.Patch(t, configMaps, ns, "a", "somebody", `{"data":{"key":"tampered"}}`)
-		waitData(t, ns, "a", "key", "value")
-		quiet(t, counter)
-		if n := counter.Total(); n > 2 {
-			t.Errorf("after that our entry still owns its keys; a repair took %d requests: %v", n, counter.Snapshot())
-		}
+		isRepaired(t, ns, "a", "key", "value")
+		atMostRequests(t, counter, 2, "after that our entry still owns its keys")
 	})
-}
-
-func TestDriftPolicies(t *testing.T) {
-	t.Parallel()
-	for _, policy := range []string{"Report", "Ignore"} {
-		t.Run(policy, bubbled(func(t *testing.T) {
-			ns, name := testkit.Namespace(t), testkit.Unique(t)
-			counter := testkit.NewCounter()
-			made(t, with(fill(widgetConfig, ns, name), "drift: {policy: "+policy+"}"), ns, counter)
-			testkit.Patch(t, configMaps, ns, "a", "somebody", `{"data":{"key":"tampered"}}`)
-			want := map[string]float64{"Report": 1, "Ignore": 0}[policy]
-			testkit.Eventually(t, patience, func() (bool, string) {
-				n := metric(t, "corollary_objects", name, "state", "Drifted")
-				return n == want, fmt.Sprintf("%v objects have drifted", n)
-			})
-			quiet(t, counter)
-			waitData(t, ns, "a", "key", "tampered")
-			testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"more":"x"}}}`)
-			waitData(t, ns, "a", "key", "value")
-		}))
-	}
 }
 
 // After a restart nothing remembers what the API server's spelling of our document was: Report asks by dry run.
 func TestReportAfterRestart(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		counter := testkit.NewCounter()
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := strings.Replace(with(fill(widgetConfig, ns, name), "drift: {policy: Report}"), "data: {{ .spec.data }}", "data: {{ .spec.data }}\n      binaryData: {}", 1)
-		r := made(t, conf, ns, counter)
+		r, counter := startMade(t, ns, conf)
 		r.halt()
 		start(t, counter.Wrap(testkit.Config(t)), conf).ready()
 		waitObserved(t, name, "InSync", 1)
@@ -179,51 +140,9 @@ func TestReportAfterRestart(t *testing.T) {
 	})
 }
 
-func TestContested(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		counter := testkit.NewCounter()
-		made(t, fill(widgetConfig, ns, name), ns, counter)
-		stop := make(chan struct{})
-		var writer sync.WaitGroup
-		end := sync.OnceFunc(func() { close(stop); writer.Wait() })
-		t.Cleanup(end)
-		writer.Go(func() { // it keeps undoing us, as soon as it sees it
-			for {
-				select {
-				case <-stop:
-					return
-				case <-time.After(5 * time.Millisecond):
-				}
-				if cm := testkit.Find(t, configMaps, ns, "a"); cm != nil {
-					if v, _, _ := unstructured.NestedString(cm.Object, "data", "key"); v == "value" {
-						testkit.Patch(t, configMaps, ns, "a", "stubborn", `{"data":{"key":"theirs"}}`)
-					}
-				}
-			}
-		})
-		testkit.Eventually(t, patience, func() (bool, string) {
-			status, reason, message := condition(testkit.Get(t, widgets, ns, "a"), "Ready")
-			ok := status == "False" && reason == "Contested" && strings.Contains(message, "stubborn") && strings.Contains(message, ".data.key")
-			return ok, status + " " + reason + ": " + message
-		})
-		counter.Reset()
-		warEnds := time.Now().Add(4 * time.Second)
-		<-time.After(time.Until(warEnds))
-		if n := counter.Mutating(testkit.Before(warEnds)); n > 8 {
-			t.Errorf("%d writes in 4 s: that is a war: %v", n, counter.Snapshot())
-		}
-		end()
-		waitData(t, ns, "a", "key", "value")
-		waitCondition(t, widgets, ns, "a", "Ready", "True")
-	})
-}
-
 func TestRename(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		counter := testkit.NewCounter()
-		made(t, fill(widgetConfig, ns, name), ns, counter)
+	inSpace(t, func(t *testing.T, ns, name string) {
+		startMade(t, ns, fill(widgetConfig, ns, name))
 		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"name":"b"}}`)
 		waitData(t, ns, "b", "key", "value")
 		waitGone(t, configMaps, ns, "a")
@@ -234,10 +153,7 @@ func TestRename(t *testing.T) {
 		// The name of somebody else's object: the old one stays, since its successor does not stand.
 		testkit.Apply(t, ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: c}, data: {key: theirs}}`)
 		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"name":"c"}}`)
-		up = waitCondition(t, widgets, ns, "a", "Ready", "False")
-		if _, reason, message := condition(up, "Ready"); reason != "Conflict" || !strings.Contains(message, "c") {
-			t.Errorf("Ready says %s: %s", reason, message)
-		}
+		readyIs(t, widgets, ns, "a", "False", "Conflict", "c")
 		waitData(t, ns, "b", "key", "value")
 		waitData(t, ns, "c", "key", "theirs")
 		// Once the obstacle is gone it is looked at again.
@@ -249,8 +165,7 @@ func TestRename(t *testing.T) {
 }
 
 func TestAdoption(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		start(t, testkit.Config(t), with(fill(widgetConfig, ns, name), "adoptionPolicy: IfUnowned")).ready()
 		existing := testkit.Apply(t, ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {key: theirs, more: stays}}`)
 		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
@@ -258,6 +173,7 @@ func TestAdoption(t *testing.T) {
 		if cm.GetUID() != existing.GetUID() || len(cm.GetOwnerReferences()) != 1 {
 			t.Errorf("it was not adopted: %v", cm.Object)
 		}
+		waitData(t, ns, "a", "more", "stays") // without adopt.fieldManagers, what another writer set stays
 		waitCondition(t, widgets, ns, "a", "Ready", "True")
 		// Another upstream that renders the same target is in conflict: the object has an owner now.
 		testkit.Apply(t, ns, widget("b", `{name: a, data: {key: other}}`))
@@ -266,31 +182,10 @@ func TestAdoption(t *testing.T) {
 	})
 }
 
-// A process that died between the apply and the status left an object that nothing records. It is ours.
-func TestDiedBeforeStatus(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		faults := testkit.NewFaults()
-		lost := faults.Answer(500, testkit.On("PATCH", "widgets/status"))
-		r := start(t, faults.Wrap(testkit.Config(t)), fill(widgetConfig, ns, name)).ready()
-		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-		cm := waitData(t, ns, "a", "key", "value")
-		r.halt()
-		lost.Off()
-		start(t, testkit.Config(t), fill(widgetConfig, ns, name)).ready()
-		up := waitCondition(t, widgets, ns, "a", "Ready", "True")
-		if ids := downstreamsOf(up)["config"]; ids["uid"] != string(cm.GetUID()) {
-			t.Errorf("the status names %v, the object is %s", ids, cm.GetUID())
-		}
-	})
-}
-
 func TestRecreate(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := strings.Replace(with(fill(widgetConfig, ns, name), "updatePolicy: Recreate"), "data: {{ .spec.data }}", "data: {{ .spec.data }}\n      immutable: true", 1)
-		counter := testkit.NewCounter()
-		made(t, conf, ns, counter)
+		startMade(t, ns, conf)
 		old := testkit.Get(t, configMaps, ns, "a")
 		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":"new"}}}`)
 		cm := waitData(t, ns, "a", "key", "new")
@@ -300,37 +195,17 @@ func TestRecreate(t *testing.T) {
 		waitCondition(t, widgets, ns, "a", "Ready", "True")
 		// A value that is bad in itself deletes nothing.
 		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"not a key!":"x"}}}`)
-		up := waitCondition(t, widgets, ns, "a", "Ready", "False")
-		if _, reason, _ := condition(up, "Ready"); reason != "Rejected" {
-			t.Errorf("the reason is %s", reason)
-		}
+		readyIs(t, widgets, ns, "a", "False", "Rejected", "")
 		if testkit.Get(t, configMaps, ns, "a").GetUID() != cm.GetUID() {
 			t.Error("a bad value made the object go")
 		}
 	})
 }
 
-func TestCreateOnly(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		counter := testkit.NewCounter()
-		made(t, with(fill(widgetConfig, ns, name), "updatePolicy: CreateOnly"), ns, counter)
-		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":"new"}}}`)
-		waitCondition(t, widgets, ns, "a", "Ready", "True")
-		quiet(t, counter)
-		waitData(t, ns, "a", "key", "value")
-		testkit.Delete(t, configMaps, ns, "a")
-		waitData(t, ns, "a", "key", "new")
-	})
-}
-
 // A field that left the template stays where another manager owns it too. That must not go unnoticed.
 func TestCoOwnedFieldStays(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		conf := strings.Replace(fill(widgetConfig, ns, name), "events: None", "events: Warnings", 1)
-		counter := testkit.NewCounter()
-		made(t, conf, ns, counter)
+	inSpace(t, func(t *testing.T, ns, name string) {
+		_, counter := startMade(t, ns, strings.Replace(fill(widgetConfig, ns, name), "events: None", "events: Warnings", 1))
 		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"more":"x"}}}`)
 		waitData(t, ns, "a", "more", "x")
 		quiet(t, counter)
@@ -346,17 +221,12 @@ func TestCoOwnedFieldStays(t *testing.T) {
 
 // What has drifted and is only reported is asked about once, not at each event.
 func TestReportedDriftIsQuiet(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		counter := testkit.NewCounter()
-		made(t, with(fill(widgetConfig, ns, name), "drift: {policy: Report}"), ns, counter)
+	inSpace(t, func(t *testing.T, ns, name string) {
+		_, counter := startMade(t, ns, with(fill(widgetConfig, ns, name), "drift: {policy: Report}"))
 		testkit.Patch(t, configMaps, ns, "a", "somebody", `{"data":{"key":"tampered"}}`)
 		waitCondition(t, widgets, ns, "a", "Ready", "True")
-		testkit.Eventually(t, patience, func() (bool, string) {
-			return metric(t, "corollary_objects", name, "state", "Drifted") == 1, "not noticed"
-		})
-		quiet(t, counter)
-		counter.Reset()
+		waitMetric(t, 1, "corollary_objects", name, "state", "Drifted")
+		settle(t, counter)
 		for i := range 5 {
 			testkit.Patch(t, configMaps, ns, "a", "somebody", fmt.Sprintf(`{"metadata":{"annotations":{"theirs":"%d"}}}`, i))
 			quiet(t, counter)
@@ -369,63 +239,18 @@ func TestReportedDriftIsQuiet(t *testing.T) {
 
 // A field that the API server fills in again and again inside an exclusive one is no endless drift.
 func TestExclusiveFieldWithDefaults(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := strings.NewReplacer("v1\n    kind: ConfigMap", "networking.k8s.io/v1\n    kind: NetworkPolicy", "data: {{ .spec.data }}",
 			`spec: {podSelector: {}}`).Replace(with(fill(widgetConfig, ns, name), "drift: {exclusiveFields: [.spec]}"))
-		counter := testkit.NewCounter()
-		start(t, counter.Wrap(testkit.Config(t)), conf).ready()
-		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-		waitCondition(t, widgets, ns, "a", "Ready", "True")
-		quiet(t, counter)
-		if n := counter.Mutating(); n > 6 {
-			t.Errorf("%d writes: %v", n, counter.Snapshot())
-		}
-	})
-}
-
-// Somebody who keeps deleting what is made is fought no more than somebody who keeps changing it.
-func TestContestedByDeletion(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		counter := testkit.NewCounter()
-		made(t, fill(widgetConfig, ns, name), ns, counter)
-		stop := make(chan struct{})
-		end := sync.OnceFunc(func() { close(stop) })
-		var deleter sync.WaitGroup
-		t.Cleanup(deleter.Wait)
-		t.Cleanup(end)
-		deleter.Go(func() {
-			for {
-				select {
-				case <-stop:
-					return
-				case <-time.After(20 * time.Millisecond):
-					_ = testkit.Dynamic(t).Resource(configMaps).Namespace(ns).Delete(context.Background(), "a", metav1.DeleteOptions{})
-				}
-			}
-		})
-		testkit.Eventually(t, patience, func() (bool, string) {
-			_, reason, message := condition(testkit.Get(t, widgets, ns, "a"), "Ready")
-			return reason == "Contested", reason + ": " + message
-		})
-		counter.Reset()
-		warEnds := time.Now().Add(4 * time.Second)
-		<-time.After(time.Until(warEnds))
-		if n := counter.Mutating(testkit.Before(warEnds)); n > 12 {
-			t.Errorf("%d writes in 4 s: that is a war: %v", n, counter.Snapshot())
-		}
-		end()
-		deleter.Wait()
-		waitData(t, ns, "a", "key", "value")
-		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		_, counter := startCounted(t, conf)
+		applyReady(t, ns, "a", `{data: {key: value}}`)
+		atMostWrites(t, counter, 6, "an exclusive field with defaults")
 	})
 }
 
 // An autoscaler's first write may come between our last reconciliation and our apply: the value that we remember is then stale.
 func TestInitialFieldTakenMeanwhile(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := with(fill(widgetConfig, ns, name), "drift: {initialFields: [.data.count]}")
 		var armed atomic.Bool
 		cfg := rest.CopyConfig(testkit.Config(t))
@@ -438,13 +263,147 @@ func TestInitialFieldTakenMeanwhile(t *testing.T) {
 			})
 		})
 		start(t, cfg, conf)
-		testkit.Apply(t, ns, widget("a", `{data: {count: "1", key: old}}`))
+		applyReady(t, ns, "a", `{data: {count: "1", key: old}}`)
 		waitData(t, ns, "a", "count", "1")
-		waitCondition(t, widgets, ns, "a", "Ready", "True")
 		armed.Store(true)
 		testkit.Apply(t, ns, widget("a", `{data: {count: "1", key: new}}`))
 		waitData(t, ns, "a", "key", "new")
 		waitData(t, ns, "a", "count", "5")
 		waitCondition(t, widgets, ns, "a", "Ready", "True")
+	})
+}
+
+// emptied are objects with a field that is applied empty and that the API server does not store.
+var emptied = []struct {
+	reason, apiVersion, kind, template string
+	resource                           schema.GroupVersionResource
+	patch, path                        string
+}{
+	{
+		reason: "subjects are added to a RoleBinding of nobody", apiVersion: "rbac.authorization.k8s.io/v1", kind: "RoleBinding", resource: roleBindings,
+		template: "roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: reader}\n      subjects: []",
+		patch:    `[{"op": "add", "path": "/subjects", "value": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "mallory"}]}]`, path: ".subjects",
+	},
+	{
+		reason: "rules are added to a Role of nothing", apiVersion: "rbac.authorization.k8s.io/v1", kind: "Role", resource: roles,
+		template: "rules: []", patch: `[{"op": "add", "path": "/rules", "value": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]}]`, path: ".rules",
+	},
+	{
+		reason: "a NetworkPolicy that lets nothing in is opened", apiVersion: "networking.k8s.io/v1", kind: "NetworkPolicy", resource: networkPolicies,
+		template: "spec: {podSelector: {}, ingress: []}", patch: `[{"op": "add", "path": "/spec/ingress", "value": [{}]}]`, path: ".spec.ingress",
+	},
+	{
+		reason: "arguments are added", apiVersion: "apps/v1", kind: "Deployment", resource: deployments, template: deploymentOfEmpties,
+		patch: `[{"op": "add", "path": "/spec/template/spec/containers/0/args", "value": ["--insecure"]}]`, path: ".spec.template.spec.containers[0].args",
+	},
+	{
+		reason: "an empty variable is set", apiVersion: "apps/v1", kind: "Deployment", resource: deployments, template: deploymentOfEmpties,
+		patch: `[{"op": "add", "path": "/spec/template/spec/containers/0/env/0/value", "value": "x"}]`, path: ".spec.template.spec.containers[0].env[0].value",
+	},
+}
+
+const deploymentOfEmpties = `spec:
+        selector: {matchLabels: {app: a}}
+        template:
+          metadata: {labels: {app: a}}
+          spec: {containers: [{name: app, image: i, args: [], env: [{name: EMPTY, value: ""}]}]}`
+
+var roles = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"}
+
+// TestEmptyFieldsAreOurs: what others put into a field that we own and that is absent, since it is empty, is drift. It is
+// repaired by one request, plan tells of it, and so does a restart with a guard. The restart itself costs an apply at most.
+func TestEmptyFieldsAreOurs(t *testing.T) {
+	t.Parallel()
+	for _, row := range emptied {
+		t.Run(row.reason, spaced(func(t *testing.T, ns, name string) {
+			conf := strings.Replace(widgetConfig, "apiVersion: v1\n    kind: ConfigMap", "apiVersion: "+row.apiVersion+"\n    kind: "+row.kind, 1)
+			conf = fill(guardedBy(strings.Replace(conf, "data: {{ .spec.data }}", row.template, 1), ""), ns, name)
+			writes := func(r testkit.Request) bool { return r.Resource == row.resource.Resource }
+			r, counter := startCounted(t, conf)
+			testkit.Apply(t, ns, widget("a", "{}"))
+			testkit.Eventually(t, patience, func() (bool, string) { return testkit.Find(t, row.resource, ns, "a") != nil, "it is not there" })
+			quiet(t, counter)
+			tamper := func() {
+				t.Helper()
+				if valueAt(t, jsonPatch(t, row.resource, ns, row.patch), row.path) == "" {
+					t.Fatal("the API server does not store what is set")
+				}
+			}
+			repaired := func() {
+				t.Helper()
+				testkit.Eventually(t, patience, func() (bool, string) {
+					value := valueAt(t, testkit.Get(t, row.resource, ns, "a"), row.path)
+					return value == "", row.path + " is " + value
+				})
+				quiet(t, counter)
+			}
+			counter.Reset()
+			tamper()
+			repaired()
+			if n := counter.Mutating(writes); n != 1 {
+				t.Errorf("the repair took %d writes, want 1: %v", n, counter.Snapshot())
+			}
+			r.halt()
+
+			counter.Reset()
+			again := start(t, counter.Wrap(testkit.Config(t)), conf).ready()
+			quiet(t, counter)
+			if n := counter.Mutating(writes); n > 1 {
+				t.Errorf("a restart took %d writes, want 1 at most: %v", n, counter.Snapshot())
+			}
+			again.halt()
+
+			tamper()
+			found := surveyAll(t, testkit.Config(t), survey.Options{Documents: true}, conf).expect(t, "a", "repair a")
+			if d := found.Changes[0].Drift; len(d) != 1 || d[0].Manager != "mallory" {
+				t.Errorf("plan tells of %+v, want what mallory wrote at %s", d, row.path)
+			}
+			start(t, counter.Wrap(testkit.Config(t)), conf).ready()
+			repaired()
+		}))
+	}
+}
+
+// jsonPatch changes the object a as mallory.
+func jsonPatch(t *testing.T, resource schema.GroupVersionResource, ns, patch string) *unstructured.Unstructured {
+	t.Helper()
+	patched, err := testkit.Dynamic(t).Resource(resource).Namespace(ns).Patch(t.Context(), "a", types.JSONPatchType, []byte(patch),
+		metav1.PatchOptions{FieldManager: "mallory"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return patched
+}
+
+// valueAt returns what stands at a path as text, "" for nothing or null.
+func valueAt(t *testing.T, u *unstructured.Unstructured, path string) string {
+	t.Helper()
+	value, ok := fieldpath.Get(u.Object, fieldpath.MustParse(path))
+	if !ok || value == nil {
+		return ""
+	}
+	return fmt.Sprint(value)
+}
+
+// TestExclusiveMapThatIsEmpty: keys that others added to a map that is to be empty go, even where its managedFields name nobody who
+// added them, so that it cannot be told from a map that we own with all that is in it.
+func TestExclusiveMapThatIsEmpty(t *testing.T) {
+	inSpace(t, func(t *testing.T, ns, name string) {
+		conf := with(fill(widgetConfig, ns, name), "drift: {exclusiveFields: [.data]}")
+		r := start(t, testkit.Config(t), conf).ready()
+		applyReady(t, ns, "a", `{data: {}}`)
+		r.halt()
+		testkit.Patch(t, configMaps, ns, "a", "mallory", `{"data": {"theirs": "x"}}`)
+		testkit.Update(t, configMaps, ns, "a", func(u *unstructured.Unstructured) {
+			u.SetManagedFields(slices.DeleteFunc(u.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return e.Manager == "mallory" }))
+		})
+		if data, _, _ := unstructured.NestedStringMap(testkit.Get(t, configMaps, ns, "a").Object, "data"); data["theirs"] != "x" {
+			t.Fatalf("the data is %v", data)
+		}
+		start(t, testkit.Config(t), conf).ready()
+		testkit.Eventually(t, patience, func() (bool, string) {
+			data, _, _ := unstructured.NestedStringMap(testkit.Get(t, configMaps, ns, "a").Object, "data")
+			return len(data) == 0, fmt.Sprintf("the data is %v", data)
+		})
 	})
 }

@@ -1,6 +1,10 @@
 package engine
 
-import "sigs.k8s.io/controller-runtime/pkg/metrics"
+import (
+	"fmt"
+
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+)
 
 var polledGauges = []*polledGauge{queues, unwritten, writtenVersions}
 
@@ -25,3 +29,13 @@ func Poll(operator string) {
 
 // Forget removes the metrics of an operator whose test has ended: reading those of thousands would take most of the time.
 func Forget(operator string) { forgetOperator(operator) }
+
+// Kept tells what an operator has in its queue and remembers of upstreams that it does not look at.
+func (e *Engine) Kept(name string) (n int, text string) {
+	o := e.byName(name)
+	o.mu.Lock()
+	s := o.current.session
+	o.mu.Unlock()
+	queued, leaving, cascades := s.queue.Len(), len(s.reconciler.Leaving()), s.reconciler.Cascades()
+	return queued + leaving + cascades, fmt.Sprintf("%d are queued, %d remembered as leaving, of %d the deletion", queued, leaving, cascades)
+}

@@ -19,9 +19,8 @@ import (
 // Whatever the API server answers, nothing is lost: the reason is told, and it is tried again, not at once.
 func TestAnswers(t *testing.T) {
 	t.Parallel()
-	for _, code := range []int{403, 404, 409, 422, 500, 503} {
-		t.Run(fmt.Sprint(code), bubbled(func(t *testing.T) {
-			ns, name := testkit.Namespace(t), testkit.Unique(t)
+	for _, code := range []int{403, 404, 409, 422, 429, 500, 503} {
+		t.Run(fmt.Sprint(code), spaced(func(t *testing.T, ns, name string) {
 			faults, counter := testkit.NewFaults(), testkit.NewCounter()
 			start(t, counter.Wrap(faults.Wrap(testkit.Config(t))), fill(widgetConfig, ns, name)).ready()
 			refusal := faults.Answer(code, testkit.On("PATCH", "configmaps"))
@@ -43,24 +42,9 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-func TestThrottled(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		faults := testkit.NewFaults()
-		start(t, faults.Wrap(testkit.Config(t)), fill(widgetConfig, ns, name)).ready()
-		refusal := faults.Answer(http.StatusTooManyRequests, testkit.On("PATCH", "configmaps"))
-		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-		testkit.Eventually(t, patience, func() (bool, string) { return refusal.Hits() > 0, "not tried" })
-		refusal.Off()
-		waitData(t, ns, "a", "key", "value")
-	})
-}
-
 // What fails for one downstream holds up no other of the same upstream.
 func TestFailureOfOneDownstream(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		faults := testkit.NewFaults()
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := strings.Replace(fill(widgetConfig, ns, name), "    # downstream\n", `  - name: second
     apiVersion: v1
     kind: Secret
@@ -68,13 +52,10 @@ func TestFailureOfOneDownstream(t *testing.T) {
       metadata: {name: {{ .metadata.name }}}
 `, 1)
 		conf = replaceOnce(t, conf, "retry: {minDelay: 1s, maxDelay: 10s}", "retry: {minDelay: 5m, maxDelay: 1h}")
-		start(t, faults.Wrap(testkit.Config(t)), conf).ready()
+		_, faults := startFaulty(t, conf)
 		refusal := faults.Answer(500, testkit.On("PATCH", "secrets"))
 		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-		up := waitCondition(t, widgets, ns, "a", "Ready", "False")
-		if _, reason, _ := condition(up, "Ready"); reason != "InternalError" {
-			t.Errorf("the reason is %s", reason)
-		}
+		readyIs(t, widgets, ns, "a", "False", "InternalError", "")
 		for i := range 3 {
 			before := refusal.Hits()
 			testkit.Patch(t, configMaps, ns, "a", "somebody", fmt.Sprintf(`{"data":{"key":"tampered-%d"}}`, i))
@@ -89,28 +70,10 @@ func TestFailureOfOneDownstream(t *testing.T) {
 	})
 }
 
-// An answer that gets lost leaves an object that was made; the next reconciliation finds it and does not take it for somebody else's.
-func TestLostAnswers(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		faults := testkit.NewFaults()
-		start(t, faults.Wrap(testkit.Config(t)), fill(widgetConfig, ns, name)).ready()
-		lost := faults.Lose(testkit.On("PATCH", "configmaps"))
-		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-		testkit.Eventually(t, patience, func() (bool, string) { return lost.Hits() > 0, "not tried" })
-		lost.Off()
-		waitCondition(t, widgets, ns, "a", "Ready", "True")
-		waitData(t, ns, "a", "key", "value")
-	})
-}
-
 func TestWatchIsCut(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		faults := testkit.NewFaults()
-		start(t, faults.Wrap(testkit.Config(t)), fill(widgetConfig, ns, name)).ready()
-		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-		waitCondition(t, widgets, ns, "a", "Ready", "True")
+	inSpace(t, func(t *testing.T, ns, name string) {
+		_, faults := startFaulty(t, fill(widgetConfig, ns, name))
+		applyReady(t, ns, "a", `{data: {key: value}}`)
 		deaf := faults.Drop(testkit.On("WATCH", ""))
 		faults.Cut(testkit.On("WATCH", ""))
 		testkit.Patch(t, configMaps, ns, "a", "somebody", `{"data":{"key":"tampered"}}`)
@@ -135,15 +98,11 @@ spec:
 
 // A kind that is not there at the start is waited for, its removal noticed, its return too; other operators go on.
 func TestKindComesAndGoes(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		late := strings.Replace(fill(widgetConfig, ns, name+"-late"), "{apiVersion: test.example.com/v1, kind: Widget,", "{apiVersion: "+name+".example.com/v1, kind: Late,", 1)
 		start(t, testkit.Config(t), late, fill(widgetConfig, ns, name)).ready()
-		if n := metric(t, "corollary_operator_state", name+"-late", "reason", "KindMissing"); n != 1 {
-			t.Errorf("the metric does not say KindMissing")
-		}
-		testkit.Apply(t, ns, widget("other", `{data: {key: value}}`))
-		waitCondition(t, widgets, ns, "other", "Ready", "True")
+		metricIs(t, 1, "corollary_operator_state", name+"-late", "reason", "KindMissing")
+		applyReady(t, ns, "other", `{data: {key: value}}`)
 		one := func(key string) {
 			t.Helper()
 			testkit.InstallCRDs(t, strings.ReplaceAll(lateCRD, "NAME", name))
@@ -154,21 +113,16 @@ func TestKindComesAndGoes(t *testing.T) {
 			waitData(t, ns, "a", "key", key)
 		}
 		one("first")
-		testkit.Delete(t, crds, "", "lates."+name+".example.com")
-		waitGone(t, crds, "", "lates."+name+".example.com")
-		testkit.Eventually(t, patience, func() (bool, string) {
-			return metric(t, "corollary_operator_state", name+"-late", "reason", "KindMissing") == 1, "the removal is not noticed"
-		})
+		deleteAndWait(t, crds, "", "lates."+name+".example.com")
+		waitMetric(t, 1, "corollary_operator_state", name+"-late", "reason", "KindMissing")
 		testkit.Delete(t, configMaps, ns, "a")
 		one("second")
-		testkit.Patch(t, configMaps, ns, "other", "somebody", `{"data":{"key":"tampered"}}`)
-		waitData(t, ns, "other", "key", "value")
+		isRepaired(t, ns, "other", "key", "value")
 	})
 }
 
 func TestTerminatingNamespace(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+	inSpaces(t, func(t *testing.T, ns, other, name string) {
 		testkit.Apply(t, other, `{apiVersion: v1, kind: ConfigMap, metadata: {name: hold, finalizers: [elsewhere.example.com/hold]}}`)
 		testkit.Delete(t, namespaces, "", other)
 		testkit.Eventually(t, patience, func() (bool, string) {
@@ -176,19 +130,14 @@ func TestTerminatingNamespace(t *testing.T) {
 		})
 		start(t, testkit.Config(t), elsewhere(fill(widgetConfig, ns, name), other, ns)).ready()
 		testkit.Apply(t, ns, widget("a", `{namespace: `+other+`, data: {key: value}}`))
-		up := waitCondition(t, widgets, ns, "a", "Ready", "False")
-		if _, reason, message := condition(up, "Ready"); reason != "NamespaceTerminating" {
-			t.Errorf("Ready says %s: %s", reason, message)
-		}
+		readyIs(t, widgets, ns, "a", "False", "NamespaceTerminating", "")
 		testkit.Update(t, configMaps, other, "hold", func(u *unstructured.Unstructured) { u.SetFinalizers(nil) })
-		testkit.Delete(t, widgets, ns, "a")
-		waitGone(t, widgets, ns, "a")
+		deleteAndWait(t, widgets, ns, "a")
 	})
 }
 
 func TestStop(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		r := start(t, testkit.Config(t), fill(widgetConfig, ns, name)).ready()
 		for i := range 50 {
 			testkit.Apply(t, ns, widget(named(i), `{data: {key: value}}`))
@@ -203,15 +152,12 @@ func TestStop(t *testing.T) {
 
 // What a response showed and no watch ever did is looked at again: it may be gone by now.
 func TestMadeAndGoneUnseen(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		faults := testkit.NewFaults()
-		start(t, faults.Wrap(testkit.Config(t)), fill(widgetConfig, ns, name)).ready()
+	inSpace(t, func(t *testing.T, ns, name string) {
+		_, faults := startFaulty(t, fill(widgetConfig, ns, name))
 		deaf := faults.Drop(testkit.On("WATCH", "configmaps"))
 		unlisted := faults.Drop(testkit.On("LIST", "configmaps"))
 		faults.Cut(testkit.On("WATCH", "configmaps"))
-		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		applyReady(t, ns, "a", `{data: {key: value}}`)
 		testkit.Delete(t, configMaps, ns, "a")
 		unlisted.Off()
 		deaf.Off()
@@ -242,8 +188,7 @@ func TestChangingRefusals(t *testing.T) {
 		{"no subresource", "Plain", "data: {{ .spec.data }}"},
 		{"template reads the status", "Widget", `data: {key: {{ .status.summary | default "x" }}}`},
 	} {
-		t.Run(row.name, bubbled(func(t *testing.T) {
-			ns, name := testkit.Namespace(t), testkit.Unique(t)
+		t.Run(row.name, spaced(func(t *testing.T, ns, name string) {
 			r, counter := &refuser{}, testkit.NewCounter()
 			cfg := rest.CopyConfig(testkit.Config(t))
 			cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { r.next = next; return r })
@@ -262,15 +207,12 @@ func TestChangingRefusals(t *testing.T) {
 
 // A standing conflict costs little, finalizer included.
 func TestConflictIsCheap(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
-		counter := testkit.NewCounter()
-		start(t, counter.Wrap(testkit.Config(t)), elsewhere(fill(widgetConfig, ns, name), other, ns)).ready()
+	inSpaces(t, func(t *testing.T, ns, other, name string) {
+		_, counter := startCounted(t, elsewhere(fill(widgetConfig, ns, name), other, ns))
 		testkit.Apply(t, other, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {key: theirs}}`)
 		testkit.Apply(t, ns, widget("a", `{namespace: `+other+`, data: {key: value}}`))
 		waitCondition(t, widgets, ns, "a", "Ready", "False")
-		quiet(t, counter)
-		counter.Reset()
+		settle(t, counter)
 		end := time.Now().Add(20 * time.Second)
 		<-time.After(time.Until(end))
 		if n := counter.Total(testkit.Before(end)); n > 4 {
@@ -284,10 +226,8 @@ func TestConflictIsCheap(t *testing.T) {
 // An upstream of a megabyte is worked on like any other; one whose downstream the API server finds too large says so, and
 // what stands is left alone.
 func TestHugeUpstream(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		counter := testkit.NewCounter()
-		made(t, fill(widgetConfig, ns, name), ns, counter)
+	inSpace(t, func(t *testing.T, ns, name string) {
+		startMade(t, ns, fill(widgetConfig, ns, name))
 		big := strings.Repeat("0123456789abcdef", 1<<16-64) // just under 1 MiB, the most that a ConfigMap takes
 		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":"`+big+`"}}}`)
 		waitData(t, ns, "a", "key", big)

@@ -21,13 +21,14 @@ import (
 var pools = schema.GroupVersionResource{Group: "test.example.com", Version: "v1", Resource: "pools"}
 
 // poolConfig makes a ConfigMap for each worker of a Pool.
-const poolConfig = `
-apiVersion: corollary.dev/v1alpha1
-kind: Operator
-metadata: {name: NAME}
-watch: {apiVersion: test.example.com/v1, kind: Pool, namespaces: [NS]}
-downstreams:
-  - name: worker
+var poolConfig = strings.NewReplacer("kind: Widget", "kind: Pool", `  - name: config
+    apiVersion: v1
+    kind: ConfigMap
+    template: |
+      metadata:
+        name: {{ .spec.name | default .metadata.name }}
+      data: {{ .spec.data }}
+`, `  - name: worker
     apiVersion: v1
     kind: ConfigMap
     forEach:
@@ -36,22 +37,10 @@ downstreams:
     template: |
       metadata: {name: "{{ .metadata.name }}-{{ item.name }}"}
       data: {value: "{{ item.value }}"}
-    # downstream
-conventions:
-  fieldManager: NAME
-  labels: {NAME.example.com/managed: "yes"}
-  hash: {annotation: NAME.example.com/hash}
-  owner: {annotation: NAME.example.com/owner}
-  finalizer: NAME.example.com/cleanup
-  pause: {annotation: NAME.example.com/paused}
-status:
-  conditions: {ready: Ready, valid: Valid, reconciling: Reconciling, stalled: Stalled}
-  downstreams: .status.downstreams
+`, "  downstreams: .status.downstreams\n", `  downstreams: .status.downstreams
   fields:
     - {path: .status.names, value: "downstreams.worker.map(n, n)"}
-events: None
-retry: {minDelay: 1s, maxDelay: 10s}
-`
+`).Replace(widgetConfig)
 
 // pool is a Pool with workers, each NAME=VALUE.
 func pool(name string, workers ...string) string {
@@ -97,10 +86,8 @@ func waitRecorded(t *testing.T, ns, name string, want ...string) {
 }
 
 func TestForEach(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		counter := testkit.NewCounter()
-		start(t, counter.Wrap(testkit.Config(t)), fill(poolConfig, ns, name)).ready()
+	inSpace(t, func(t *testing.T, ns, name string) {
+		_, counter := startCounted(t, fill(poolConfig, ns, name))
 
 		testkit.Apply(t, ns, pool("p", "b=1", "a=2"))
 		u := waitCondition(t, pools, ns, "p", "Ready", "True")
@@ -112,38 +99,26 @@ func TestForEach(t *testing.T) {
 		quiet(t, counter)
 
 		counter.Reset()
-		testkit.Apply(t, ns, pool("p", "a=2", "b=1")) // the order means nothing
-		quiet(t, counter)
-		if n := counter.Total(); n > 1 { // the generation
-			t.Errorf("items that change places cost %v", counter.Snapshot())
-		}
+		testkit.Apply(t, ns, pool("p", "a=2", "b=1"))             // the order means nothing
+		atMostRequests(t, counter, 1, "items that change places") // the generation
 
 		counter.Reset()
 		testkit.Apply(t, ns, pool("p", "a=2", "b=1", "c=3"))
 		waitWorkers(t, ns, name, "p-a=2", "p-b=1", "p-c=3")
 		waitRecorded(t, ns, "p", "p-a InSync", "p-b InSync", "p-c InSync")
-		quiet(t, counter)
-		if n := counter.Total(); n > 2 {
-			t.Errorf("one more item costs %v", counter.Snapshot())
-		}
+		atMostRequests(t, counter, 2, "one more item")
 
 		counter.Reset()
 		testkit.Patch(t, configMaps, ns, "p-b", "somebody", `{"data":{"value":"tampered"}}`)
 		waitWorkers(t, ns, name, "p-a=2", "p-b=1", "p-c=3")
-		quiet(t, counter)
-		if n := counter.Total(); n != 1 {
-			t.Errorf("a repair costs %v", counter.Snapshot())
-		}
+		exactly(t, counter, 1, "a repair")
 
 		testkit.Apply(t, ns, pool("p", "a=2", "c=3")) // one that disappears
 		waitWorkers(t, ns, name, "p-a=2", "p-c=3")
 		waitRecorded(t, ns, "p", "p-a InSync", "p-c InSync")
 
 		testkit.Apply(t, ns, pool("p", "a=2", "d=4", "a=5")) // two of one name: neither counts, and all that exists stays
-		u = waitCondition(t, pools, ns, "p", "Ready", "False")
-		if _, reason, message := condition(u, "Ready"); reason != "RenderFailed" || !strings.Contains(message, "items 0, 2 all give "+ns+"/p-a") {
-			t.Errorf("two items of one name: %s: %s", reason, message)
-		}
+		readyIs(t, pools, ns, "p", "False", "RenderFailed", "items 0, 2 all give "+ns+"/p-a")
 		waitWorkers(t, ns, name, "p-a=2", "p-c=3", "p-d=4")
 
 		testkit.Apply(t, ns, object("Pool", "p", "{workers: 7}")) // no list at all: everything is left alone
@@ -166,12 +141,10 @@ func TestForEach(t *testing.T) {
 
 // With a thousand items, one more or one that is changed costs what it costs with one.
 func TestForEachMany(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		counter := testkit.NewCounter()
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := strings.NewReplacer("items: self.spec.workers", "items: self.spec.workers\n      maxItems: 1000",
 			"downstreams.worker.map(n, n)", "[string(size(downstreams.worker))]").Replace(fill(poolConfig, ns, name)) // a loop may take too long here
-		start(t, counter.Wrap(testkit.Config(t)), conf).ready()
+		_, counter := startCounted(t, conf)
 		var items []string
 		for i := range 1000 {
 			items = append(items, fmt.Sprintf("w%03d=v", i))
@@ -215,8 +188,7 @@ func TestForEachMany(t *testing.T) {
 
 // A reconcile has as much time as a stop waits for it. What it cannot do in that time is done by the next one, and nothing has failed.
 func TestForEachTakesLongerThanOneReconcile(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		slow := rest.CopyConfig(testkit.Config(t))
 		slow.Wrap(func(next http.RoundTripper) http.RoundTripper {
 			return roundTripper(func(r *http.Request) (*http.Response, error) {
@@ -238,8 +210,7 @@ func TestForEachTakesLongerThanOneReconcile(t *testing.T) {
 			status, _, message := condition(u, "Ready")
 			return len(recordedObjects(u)) == 100 && status == "True", message
 		})
-		testkit.Delete(t, pools, ns, "p")
-		waitGone(t, pools, ns, "p")
+		deleteAndWait(t, pools, ns, "p")
 		waitWorkers(t, ns, name)
 		if n := metric(t, "corollary_failures_total", name); n > 0 {
 			t.Errorf("%v requests failed", n)

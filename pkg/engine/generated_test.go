@@ -48,6 +48,26 @@ func is(want string) func(string) bool { return func(have string) bool { return 
 
 func not(other string) func(string) bool { return func(have string) bool { return have != other } }
 
+// generatedOf are the generated values of a Secret.
+func generatedOf(t *testing.T, ns, name string) (password, pin string) {
+	t.Helper()
+	return secretText(t, ns, name, "password", anyText), secretText(t, ns, name, "pin", anyText)
+}
+
+// generatedIs waits until a Secret has these generated values.
+func generatedIs(t *testing.T, ns, name, password, pin string) {
+	t.Helper()
+	secretText(t, ns, name, "password", is(password))
+	secretText(t, ns, name, "pin", is(pin))
+}
+
+// applyKey applies a Widget with a key, and waits until its Secret has it.
+func applyKey(t *testing.T, ns, name, value string) {
+	t.Helper()
+	testkit.Apply(t, ns, widget(name, `{data: {key: `+value+`}}`))
+	secretText(t, ns, name, "key", is(value))
+}
+
 // setKey sets a key of the Secret as somebody else; "" removes it.
 func setKey(t *testing.T, ns, name, key, value string) {
 	t.Helper()
@@ -58,92 +78,58 @@ func setKey(t *testing.T, ns, name, key, value string) {
 	testkit.Patch(t, secretKind, ns, name, "somebody", `{"data":{"`+key+`":`+encoded+`}}`)
 }
 
-// A new Secret costs what any new object costs, and nothing afterwards.
+// A new Secret costs what any new object costs, and nothing afterwards. A key that is removed is made anew by one write, and so is a Secret
+// that is deleted: where the last value is lost, an event says so.
 func TestGeneratedRequests(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		counter := testkit.NewCounter()
-		conf := generatedConfig(t, ns, name)
-		r := start(t, counter.Wrap(testkit.Config(t)), conf).ready()
-		quiet(t, counter)
-		counter.Reset()
-		testkit.Apply(t, ns, widget("a", `{}`))
-		waitCondition(t, widgets, ns, "a", "Ready", "True")
-		quiet(t, counter)
-		if n := counter.Total(); n != 2 {
-			t.Errorf("a new object takes %d requests, want 2: %v", n, counter.Snapshot())
-		}
-		password := secretText(t, ns, "a", "password", anyText)
-		if !regexp.MustCompile(`^[A-Za-z0-9]{32}$`).MatchString(password) {
-			t.Error("the password has another form than its defaults say")
-		}
-		if pin := secretText(t, ns, "a", "pin", anyText); !regexp.MustCompile(`^[0-9]{6}$`).MatchString(pin) {
-			t.Error("the pin has another form than the config says")
+	inSpace(t, func(t *testing.T, ns, name string) {
+		conf := strings.Replace(generatedConfig(t, ns, name), "events: None", "events: Warnings", 1)
+		r, counter := startCounted(t, conf)
+		settle(t, counter)
+		applyReady(t, ns, "a", `{}`)
+		exactly(t, counter, 2, "a new object")
+		password, pin := generatedOf(t, ns, "a")
+		for value, form := range map[string]string{password: `^[A-Za-z0-9]{32}$`, pin: `^[0-9]{6}$`} {
+			if !regexp.MustCompile(form).MatchString(value) {
+				t.Errorf("a value has not the form %s", form)
+			}
 		}
 		r.halt()
 		counter.Reset()
 		start(t, counter.Wrap(testkit.Config(t)), conf).ready()
 		waitObserved(t, name, "InSync", 1)
-		quiet(t, counter)
-		if n := counter.Mutating(); n != 0 {
-			t.Errorf("a restart writes: %v", counter.Snapshot())
-		}
-		secretText(t, ns, "a", "password", is(password))
+		atMostWrites(t, counter, 0, "a restart")
+		generatedIs(t, ns, "a", password, pin)
+
+		counter.Reset()
+		setKey(t, ns, "a", "password", "")
+		second := secretText(t, ns, "a", "password", not(password))
+		exactly(t, counter, 1, "a removed key", testkit.Request.Mutating)
+		secretText(t, ns, "a", "pin", is(pin))
+		testkit.Delete(t, secretKind, ns, "a")
+		secretText(t, ns, "a", "password", func(have string) bool { return have != password && have != second })
+		waitEvent(t, ns, "a", "NewRandomValue", "a new random value for data.password, data.pin: Secret "+ns+"/a, which had the last one, is gone")
 	})
 }
 
 // What was generated stays through whatever else changes, by us and by others.
 func TestGeneratedStays(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := generatedConfig(t, ns, name)
 		r := start(t, testkit.Config(t), conf).ready()
-		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-		secretText(t, ns, "a", "key", is("value"))
-		password, pin := secretText(t, ns, "a", "password", anyText), secretText(t, ns, "a", "pin", anyText)
-		stays := func(password string) {
-			t.Helper()
-			secretText(t, ns, "a", "password", is(password))
-			secretText(t, ns, "a", "pin", is(pin))
-		}
-		testkit.Apply(t, ns, widget("a", `{data: {key: second}}`)) // an update, while we alone own the values
-		secretText(t, ns, "a", "key", is("second"))
-		stays(password)
+		applyKey(t, ns, "a", "value")
+		password, pin := generatedOf(t, ns, "a")
+		applyKey(t, ns, "a", "second") // an update, while we alone own the values
+		generatedIs(t, ns, "a", password, pin)
 		setKey(t, ns, "a", "key", "tampered") // drift of another key
 		secretText(t, ns, "a", "key", is("second"))
-		stays(password)
+		generatedIs(t, ns, "a", password, pin)
 		setKey(t, ns, "a", "password", "theirs") // a value that somebody else sets is the truth
-		testkit.Apply(t, ns, widget("a", `{data: {key: third}}`))
-		secretText(t, ns, "a", "key", is("third"))
-		stays("theirs")
+		applyKey(t, ns, "a", "third")
+		generatedIs(t, ns, "a", "theirs", pin)
 		r.halt()
 		start(t, testkit.Config(t), conf).ready()
-		testkit.Apply(t, ns, widget("a", `{data: {key: fourth}}`))
-		secretText(t, ns, "a", "key", is("fourth"))
-		stays("theirs")
-	})
-}
-
-// A key that is removed is made anew by one write, and so is a Secret that is deleted.
-func TestGeneratedAnew(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		counter := testkit.NewCounter()
-		start(t, counter.Wrap(testkit.Config(t)), generatedConfig(t, ns, name)).ready()
-		testkit.Apply(t, ns, widget("a", `{}`))
-		waitCondition(t, widgets, ns, "a", "Ready", "True")
-		password, pin := secretText(t, ns, "a", "password", anyText), secretText(t, ns, "a", "pin", anyText)
-		quiet(t, counter)
-		counter.Reset()
-		setKey(t, ns, "a", "password", "")
-		second := secretText(t, ns, "a", "password", not(password))
-		quiet(t, counter)
-		if n := counter.Mutating(); n != 1 {
-			t.Errorf("a removed key takes %d writes, want 1: %v", n, counter.Snapshot())
-		}
-		secretText(t, ns, "a", "pin", is(pin))
-		testkit.Delete(t, secretKind, ns, "a")
-		secretText(t, ns, "a", "password", func(have string) bool { return have != password && have != second })
+		applyKey(t, ns, "a", "fourth")
+		generatedIs(t, ns, "a", "theirs", pin)
 	})
 }
 
@@ -151,19 +137,14 @@ func TestGeneratedAnew(t *testing.T) {
 func TestGeneratedPolicies(t *testing.T) {
 	t.Parallel()
 	for line, state := range map[string]string{"drift: {policy: Report}": "Drifted", "drift: {policy: Ignore}": "InSync", "updatePolicy: CreateOnly": "InSync"} {
-		t.Run(line, bubbled(func(t *testing.T) {
-			ns, name := testkit.Namespace(t), testkit.Unique(t)
-			counter := testkit.NewCounter()
-			start(t, counter.Wrap(testkit.Config(t)), generatedConfig(t, ns, name, line)).ready()
-			testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-			waitCondition(t, widgets, ns, "a", "Ready", "True")
-			quiet(t, counter)
-			counter.Reset()
+		t.Run(line, spaced(func(t *testing.T, ns, name string) {
+			_, counter := startCounted(t, generatedConfig(t, ns, name, line))
+			applyReady(t, ns, "a", `{data: {key: value}}`)
+			settle(t, counter)
 			setKey(t, ns, "a", "password", "")
 			waitObserved(t, name, state, 1)
 			quiet(t, counter)
-			data, _ := testkit.Get(t, secretKind, ns, "a").Object["data"].(map[string]any)
-			if _, ok := data["password"]; ok {
+			if data, _ := testkit.Get(t, secretKind, ns, "a").Object["data"].(map[string]any); data["password"] != nil {
 				t.Error("the key was made anew")
 			}
 		}))
@@ -177,17 +158,14 @@ func TestGeneratedAdopted(t *testing.T) {
 		{"adoptionPolicy: IfUnowned"},
 		{"adoptionPolicy: IfUnowned", "adopt: {fieldManagers: [somebody]}"},
 	} {
-		t.Run(lines[len(lines)-1], bubbled(func(t *testing.T) {
-			ns, name := testkit.Namespace(t), testkit.Unique(t)
+		t.Run(lines[len(lines)-1], spaced(func(t *testing.T, ns, name string) {
 			testkit.Apply(t, ns, `{apiVersion: v1, kind: Secret, metadata: {name: a}}`)
 			setKey(t, ns, "a", "password", "earlier")
 			start(t, testkit.Config(t), generatedConfig(t, ns, name, lines...)).ready()
-			testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-			secretText(t, ns, "a", "key", is("value"))
+			applyKey(t, ns, "a", "value")
 			secretText(t, ns, "a", "password", is("earlier"))
 			secretText(t, ns, "a", "pin", anyText)
-			testkit.Apply(t, ns, widget("a", `{data: {key: second}}`))
-			secretText(t, ns, "a", "key", is("second"))
+			applyKey(t, ns, "a", "second")
 			secretText(t, ns, "a", "password", is("earlier"))
 		}))
 	}
@@ -195,8 +173,7 @@ func TestGeneratedAdopted(t *testing.T) {
 
 // Each object of a list has values of its own.
 func TestGeneratedForEach(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := with(strings.NewReplacer("kind: ConfigMap", "kind: Secret", "      data:", "      stringData:",
 			`"downstreams.worker.map(n, n)"`, `"self.spec.workers.map(w, w.name)"`).Replace(fill(poolConfig, ns, name)), generatedLine)
 		start(t, testkit.Config(t), conf).ready()
@@ -215,8 +192,7 @@ func TestGeneratedForEach(t *testing.T) {
 
 // A template that sets the key itself is told so, without the value.
 func TestGeneratedSetByTemplate(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		start(t, testkit.Config(t), generatedConfig(t, ns, name)).ready()
 		testkit.Apply(t, ns, widget("a", `{data: {password: swordfish}}`))
 		eventuallyCondition(t, ns, "a", "False", "RenderFailed", "data.password, which is in generated")
@@ -225,8 +201,7 @@ func TestGeneratedSetByTemplate(t *testing.T) {
 
 // No log, event, status or metric has a part of what was generated.
 func TestGeneratedIsNotReported(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		log := startLogged(t, strings.Replace(generatedConfig(t, ns, name), "events: None", "events: All", 1))
 		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 		first := secretText(t, ns, "a", "password", anyText)
@@ -234,8 +209,7 @@ func TestGeneratedIsNotReported(t *testing.T) {
 		second := secretText(t, ns, "a", "password", not(first))
 		setKey(t, ns, "a", "key", "tampered")
 		secretText(t, ns, "a", "key", is("value"))
-		testkit.Apply(t, ns, widget("a", `{data: {key: "2"}}`))
-		secretText(t, ns, "a", "key", is("2"))
+		applyKey(t, ns, "a", "other")
 		waitEvent(t, ns, "a", "Repaired", "")
 		for _, value := range []string{first, second} {
 			noneLeaked(t, "a", []byte(value), map[string]any{"the upstream": testkit.Get(t, widgets, ns, "a").Object,
@@ -246,24 +220,21 @@ func TestGeneratedIsNotReported(t *testing.T) {
 
 // An object that is recreated keeps its values, also those that it had when it was adopted: only a Secret that somebody deletes gets new ones.
 func TestGeneratedSurvivesRecreate(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := generatedConfig(t, ns, name, "updatePolicy: Recreate", "adoptionPolicy: IfUnowned")
 		conf = strings.Replace(conf, "      stringData:", "      type: {{ if eq .spec.data.key \"value\" }}Opaque{{ else }}example.com/other{{ end }}\n      stringData:", 1)
 		start(t, testkit.Config(t), conf).ready()
 		testkit.Apply(t, ns, `{apiVersion: v1, kind: Secret, metadata: {name: b}, data: {password: b2xkAP8=}}`) // no text in UTF-8
 		for _, up := range []string{"a", "b"} {
-			testkit.Apply(t, ns, widget(up, `{data: {key: value}}`))
-			secretText(t, ns, up, "key", is("value"))
-			password, pin := secretText(t, ns, up, "password", anyText), secretText(t, ns, up, "pin", anyText)
+			applyKey(t, ns, up, "value")
+			password, pin := generatedOf(t, ns, up)
 			before := testkit.Get(t, secretKind, ns, up).GetUID()
 			testkit.Apply(t, ns, widget(up, `{data: {key: other}}`))
 			testkit.Eventually(t, patience, func() (bool, string) {
 				u := testkit.Find(t, secretKind, ns, up)
 				return u != nil && u.GetUID() != before, "not recreated"
 			})
-			secretText(t, ns, up, "password", is(password))
-			secretText(t, ns, up, "pin", is(pin))
+			generatedIs(t, ns, up, password, pin)
 			if up == "b" && password != "old\x00\xff" {
 				t.Errorf("the value that was adopted is %q", password)
 			}
@@ -276,29 +247,25 @@ func TestGeneratedSurvivesRecreate(t *testing.T) {
 
 // A Secret that is renamed, moved, or adopted has the value that the one before had, also if something holds that one.
 func TestGeneratedCarriedOver(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := generatedConfig(t, ns, name, "adoptionPolicy: IfUnowned")
 		r := start(t, testkit.Config(t), conf).ready()
 		testkit.Apply(t, ns, widget("a", `{name: first, data: {key: value}}`))
-		password, pin := secretText(t, ns, "first", "password", anyText), secretText(t, ns, "first", "pin", anyText)
+		password, pin := generatedOf(t, ns, "first")
 		hold := func(object string) {
 			testkit.Update(t, secretKind, ns, object, func(u *unstructured.Unstructured) { u.SetFinalizers([]string{"test.example.com/hold"}) })
-		}
-		has := func(object string) {
-			t.Helper()
-			secretText(t, ns, object, "password", is(password))
-			secretText(t, ns, object, "pin", is(pin))
 		}
 		hold("first")
 		for _, object := range []string{"second", "third"} { // the first one stays, terminating
 			testkit.Apply(t, ns, widget("a", `{name: `+object+`, data: {key: value}}`))
-			has(object)
+			generatedIs(t, ns, object, password, pin)
 		}
 		waitGone(t, secretKind, ns, "second")
 		hold("third")
 		testkit.Delete(t, secretKind, ns, "third") // it can be read as long as it is held
-		waitDeleting(t, ns, "third")
+		testkit.Eventually(t, patience, func() (bool, string) {
+			return testkit.Get(t, secretKind, ns, "third").GetDeletionTimestamp() != nil, "it is not being deleted"
+		})
 		r.halt()
 		start(t, testkit.Config(t), conf).ready()
 		eventuallyCondition(t, ns, "a", "False", "Waiting", "is being deleted")
@@ -308,10 +275,10 @@ func TestGeneratedCarriedOver(t *testing.T) {
 			u := testkit.Find(t, secretKind, ns, "third")
 			return u != nil && u.GetUID() != before, "not created again"
 		})
-		has("third")
+		generatedIs(t, ns, "third", password, pin)
 		testkit.Apply(t, ns, `{apiVersion: v1, kind: Secret, metadata: {name: fourth}}`) // an adopted one that lacks the keys
 		testkit.Apply(t, ns, widget("a", `{name: fourth, data: {key: value}}`))
-		has("fourth")
+		generatedIs(t, ns, "fourth", password, pin)
 		testkit.Update(t, secretKind, ns, "first", func(u *unstructured.Unstructured) { u.SetFinalizers(nil) })
 		for _, object := range []string{"first", "third"} {
 			waitGone(t, secretKind, ns, object)
@@ -319,43 +286,18 @@ func TestGeneratedCarriedOver(t *testing.T) {
 	})
 }
 
-// waitDeleting waits until a Secret is being deleted.
-func waitDeleting(t *testing.T, ns, name string) {
-	t.Helper()
-	testkit.Eventually(t, patience, func() (bool, string) {
-		return testkit.Get(t, secretKind, ns, name).GetDeletionTimestamp() != nil, name + " is not being deleted"
-	})
-}
-
 // A key that is renamed in generated alone keeps its value.
 func TestGeneratedKeyRenamed(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := generatedConfig(t, ns, name)
-		r := start(t, testkit.Config(t), conf).ready()
-		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-		password, pin := secretText(t, ns, "a", "password", anyText), secretText(t, ns, "a", "pin", anyText)
+		r := startWidget(t, ns, conf)
+		password, pin := generatedOf(t, ns, "a")
 		r.halt()
 		start(t, testkit.Config(t), strings.Replace(conf, ".data.password}", ".data.pw, length: 8}", 1)).ready()
 		secretText(t, ns, "a", "pw", is(password))
 		secretText(t, ns, "a", "pin", is(pin))
-		data, _ := testkit.Get(t, secretKind, ns, "a").Object["data"].(map[string]any)
-		if _, ok := data["password"]; ok {
+		if data, _ := testkit.Get(t, secretKind, ns, "a").Object["data"].(map[string]any); data["password"] != nil {
 			t.Error("the old key stays")
 		}
-	})
-}
-
-// Where the last value is lost, an event says so.
-func TestGeneratedLost(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		start(t, testkit.Config(t), strings.Replace(generatedConfig(t, ns, name), "events: None", "events: Warnings", 1)).ready()
-		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-		waitCondition(t, widgets, ns, "a", "Ready", "True")
-		password := secretText(t, ns, "a", "password", anyText)
-		testkit.Delete(t, secretKind, ns, "a")
-		secretText(t, ns, "a", "password", not(password))
-		waitEvent(t, ns, "a", "NewRandomValue", "a new random value for data.password, data.pin: Secret "+ns+"/a, which had the last one, is gone")
 	})
 }

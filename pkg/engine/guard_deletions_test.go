@@ -15,13 +15,11 @@ const dropKey = `when: '!(inputs.settings.?data.?drop.orValue("") == "yes")'`
 // stayAll fails where any downstream goes.
 func stayAll(t *testing.T, ns string) {
 	t.Helper()
-	never(t, func() (bool, string) {
-		for i := range guardedWidgets {
-			if cm := testkit.Find(t, configMaps, ns, named(i)); cm == nil || cm.GetDeletionTimestamp() != nil {
-				return true, named(i) + " is gone"
-			}
+	neverGuarded(t, func(up string) string {
+		if cm := testkit.Find(t, configMaps, ns, up); cm == nil || cm.GetDeletionTimestamp() != nil {
+			return "is gone"
 		}
-		return false, ""
+		return ""
 	})
 }
 
@@ -29,28 +27,16 @@ func stayAll(t *testing.T, ns string) {
 func TestGuardHoldsDeletionsByDefault(t *testing.T) {
 	t.Parallel()
 	for _, at := range []string{"start", "reload"} {
-		t.Run(at, bubbled(func(t *testing.T) {
-			ns, name := testkit.Namespace(t), testkit.Unique(t)
+		t.Run(at, spaced(func(t *testing.T, ns, name string) {
 			conf := fill(widgetConfig, ns, name)
 			r := standing(t, ns, conf)
 			changed := with(conf, "when: 'false'")
-			if at == "start" {
-				r.halt()
-				r = start(t, testkit.Config(t), changed)
-			} else {
-				r.write("a.yaml", changed)
-				r.reload()
-			}
+			r = r.become(at, changed)
 			waitState(t, name, "GuardWaiting")
 			stayAll(t, ns)
-			if n := metric(t, "corollary_guard_deletions", name); n != guardedWidgets {
-				t.Errorf("%v deletions are counted", n)
-			}
-			r.write("a.yaml", changed+"guard: {confirmed: "+r.digest()+"}\n")
-			r.reload()
-			for i := range guardedWidgets {
-				waitGone(t, configMaps, ns, named(i))
-			}
+			metricIs(t, guardedWidgets, "corollary_guard_deletions", name)
+			r.confirm(changed)
+			eachGuarded(func(up string) { waitGone(t, configMaps, ns, up) })
 		}))
 	}
 }
@@ -63,8 +49,7 @@ func TestGuardLetsFinalizerPass(t *testing.T) {
 		return strings.Replace(conf, "conventions:", strings.TrimLeft(claim, "\n")+"conventions:", 1)
 	}
 	for _, at := range []string{"start", "namespace"} {
-		t.Run(at, bubbled(func(t *testing.T) {
-			ns, name := testkit.Namespace(t), testkit.Unique(t)
+		t.Run(at, spaced(func(t *testing.T, ns, name string) {
 			conf := both(fill(widgetConfig, ns, name))
 			finalizers := func() []string { return testkit.Get(t, widgets, ns, "w-000").GetFinalizers() }
 			if at == "start" {
@@ -83,12 +68,9 @@ func TestGuardLetsFinalizerPass(t *testing.T) {
 			testkit.Eventually(t, patience, func() (bool, string) { return len(finalizers()) == 1, "w-000 has no finalizer" })
 			stayAll(t, ns)
 			if at == "start" {
-				testkit.Delete(t, widgets, ns, "w-000")
-				waitGone(t, widgets, ns, "w-000")
+				deleteAndWait(t, widgets, ns, "w-000")
 				waitGone(t, configMaps, ns, "w-000")
-				if testkit.Find(t, configMaps, ns, "w-000-claim") == nil {
-					t.Error("what deletionPolicy Orphan keeps was deleted with its upstream")
-				}
+				mustExist(t, configMaps, ns, "w-000-claim", "what deletionPolicy Orphan keeps was deleted with its upstream")
 			}
 		}))
 	}
@@ -99,8 +81,7 @@ func TestGuardLetsFinalizerPass(t *testing.T) {
 func TestGuardCountsRecreations(t *testing.T) {
 	t.Parallel()
 	for _, at := range []string{"start", "reload", "input"} {
-		t.Run(at, bubbled(func(t *testing.T) {
-			ns, name := testkit.Namespace(t), testkit.Unique(t)
+		t.Run(at, spaced(func(t *testing.T, ns, name string) {
 			conf := with(fill(widgetConfig, ns, name), "updatePolicy: Recreate")
 			conf = strings.Replace(conf, "data: {{ .spec.data }}", `data: {version: {{ ((input "settings").data | default dict).version | default "one" }}}`+"\n      immutable: true", 1) +
 				"inputs: [{name: settings, apiVersion: v1, kind: ConfigMap, fixedName: settings, missing: Allow}]\n" +
@@ -108,43 +89,29 @@ func TestGuardCountsRecreations(t *testing.T) {
 			changed := strings.Replace(conf, `default "one"`, `default "two"`, 1)
 			r := standing(t, ns, conf)
 			uids := map[string]any{}
-			for i := range guardedWidgets {
-				uids[named(i)] = testkit.Get(t, configMaps, ns, named(i)).GetUID()
-			}
-			switch at {
-			case "start":
-				r.halt()
-				r = start(t, testkit.Config(t), changed)
-			case "reload":
-				r.write("a.yaml", changed)
-				r.reload()
-			case "input":
+			eachGuarded(func(up string) { uids[up] = testkit.Get(t, configMaps, ns, up).GetUID() })
+			if at == "input" {
 				testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: {version: two}}")
+			} else {
+				r = r.become(at, changed)
 			}
 			waitState(t, name, "GuardWaiting")
-			never(t, func() (bool, string) {
-				for i := range guardedWidgets {
-					if cm := testkit.Find(t, configMaps, ns, named(i)); cm == nil || cm.GetUID() != uids[named(i)] {
-						return true, named(i) + " was deleted before anybody confirmed"
-					}
+			neverGuarded(t, func(up string) string {
+				if cm := testkit.Find(t, configMaps, ns, up); cm == nil || cm.GetUID() != uids[up] {
+					return "was deleted before anybody confirmed"
 				}
-				return false, ""
+				return ""
 			})
-			if n := metric(t, "corollary_guard_deletions", name); n != guardedWidgets {
-				t.Errorf("%v deletions are counted", n)
-			}
-			testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: confirmations}, data: {widgets: "+r.digest()+"}}")
-			for i := range guardedWidgets {
-				waitData(t, ns, named(i), "version", "two")
-			}
+			metricIs(t, guardedWidgets, "corollary_guard_deletions", name)
+			confirmGuarded(t, ns, r.digest())
+			eachGuarded(func(up string) { waitData(t, ns, up, "version", "two") })
 		}))
 	}
 }
 
 // The labels of many namespaces that change one after another count as one change, also where each has one upstream.
 func TestGuardHoldsNamespaces(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		key := name + ".example.com/on"
 		spaces := []string{ns}
 		for len(spaces) < guardedWidgets {
@@ -176,8 +143,7 @@ func TestGuardHoldsNamespaces(t *testing.T) {
 		if n > 5 {
 			t.Errorf("%d objects were deleted before anybody confirmed", n)
 		}
-		r.write("a.yaml", conf+"guard: {confirmed: "+r.digest()+"}\n")
-		r.reload()
+		r.confirm(conf)
 		for _, ns := range spaces {
 			waitGone(t, configMaps, ns, "a")
 		}
@@ -186,17 +152,12 @@ func TestGuardHoldsNamespaces(t *testing.T) {
 
 // What changes and does not delete is not held by default; neither are five deletions.
 func TestGuardLetsChangesPassByDefault(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := fill(widgetConfig, ns, name)
 		r := standing(t, ns, conf)
-		r.write("a.yaml", withKey(conf, "version", "two"))
-		r.reload()
-		for i := range guardedWidgets {
-			waitData(t, ns, named(i), "version", "two")
-		}
-		r.write("a.yaml", with(withKey(conf, "version", "two"), "when: 'self.metadata.name == \"w-000\"'"))
-		r.reload()
+		r.reloadTo(withKey(conf, "version", "two"))
+		eachGuarded(func(up string) { waitData(t, ns, up, "version", "two") })
+		r.reloadTo(with(withKey(conf, "version", "two"), "when: 'self.metadata.name == \"w-000\"'"))
 		for i := range guardedWidgets - 1 {
 			waitGone(t, configMaps, ns, named(i+1))
 		}
@@ -222,16 +183,15 @@ func testGuardHoldsBatch(t *testing.T, by string) {
 	drop := func() {
 		testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: {drop: 'yes'}}")
 	}
-	done := func(i int) bool { return testkit.Find(t, configMaps, ns, named(i)) == nil }
+	done := func(up string) bool { return testkit.Find(t, configMaps, ns, up) == nil }
 	switch by {
 	case "input":
 		conf = with(conf, dropKey)
 	case "input, changes":
 		conf = strings.Replace(conf, "data: {{ .spec.data }}", `data: {drop: {{ ((input "settings").data | default dict).drop | default "no" }}}`, 1)
 		confirm = strings.Replace(confirm, "{confirm", "{maxChanged: 20%, confirm", 1)
-		done = func(i int) bool {
-			cm := testkit.Get(t, configMaps, ns, named(i))
-			return fmt.Sprint(cm.Object["data"]) == "map[drop:yes]"
+		done = func(up string) bool {
+			return fmt.Sprint(testkit.Get(t, configMaps, ns, up).Object["data"]) == "map[drop:yes]"
 		}
 	case "namespace":
 		conf = watched(conf, "namespaceSelector: {matchLabels: {"+key+": \"yes\"}}")
@@ -240,40 +200,29 @@ func testGuardHoldsBatch(t *testing.T, by string) {
 			testkit.Patch(t, namespaces, "", ns, "somebody", `{"metadata":{"labels":{"`+key+`":null}}}`)
 		}
 	}
-	counter := testkit.NewCounter()
-	r := start(t, counter.Wrap(testkit.Config(t)), conf+confirm).ready()
-	for i := range guardedWidgets {
-		testkit.Apply(t, ns, widget(named(i), `{data: {key: value}}`))
-	}
-	for i := range guardedWidgets {
-		waitCondition(t, widgets, ns, named(i), "Ready", "True")
-	}
-	quiet(t, counter)
-	counter.Reset()
+	r, counter := startCounted(t, conf+confirm)
+	applyGuarded(t, ns)
+	settle(t, counter)
 	drop()
 	waitState(t, name, "GuardWaiting")
 	digest := r.digest()
-	never(t, func() (bool, string) {
-		for i := range guardedWidgets {
-			if done(i) {
-				return true, named(i) + " was done before anybody confirmed"
-			}
+	neverGuarded(t, func(up string) string {
+		if done(up) {
+			return "was done before anybody confirmed"
 		}
-		return false, ""
+		return ""
 	})
 	statuses := counter.Mutating(func(r testkit.Request) bool { return r.Resource == "widgets/status" }) // which say that it is held
 	if n := counter.Mutating(); n > statuses || n > guardedWidgets {
 		t.Errorf("%d writes: %v", n, counter.Snapshot())
 	}
-	if err := r.Ready(nil); err != nil {
-		t.Errorf("what is not held goes on, but it is not ready: %v", err)
-	}
+	r.mustBeReady()
 	testkit.Delete(t, widgets, ns, named(5)) // by its author
 	waitGone(t, widgets, ns, named(5))
 	waitGone(t, configMaps, ns, named(5))
-	testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: confirmations}, data: {widgets: "+digest+"}}")
+	confirmGuarded(t, ns, digest)
 	for i := range guardedWidgets - 1 {
-		testkit.Eventually(t, patience, func() (bool, string) { return done(i), named(i) + " is as before" })
+		testkit.Eventually(t, patience, func() (bool, string) { return done(named(i)), named(i) + " is as before" })
 	}
 	waitState(t, name, "Running")
 }
@@ -281,14 +230,12 @@ func testGuardHoldsBatch(t *testing.T, by string) {
 // What was confirmed does not count for what comes after it: neither for a change that guard allows by itself, nor where
 // another input is edited while what was confirmed is still being done.
 func TestGuardCountsWhatIsConfirmedOnce(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := with(fill(widgetConfig, ns, name), dropKey) +
 			"inputs: [{name: settings, apiVersion: v1, kind: ConfigMap, objectName: self.spec.anything.of, missing: Allow}, {name: all, apiVersion: v1, kind: ConfigMap, fixedName: all, missing: Allow}]\n" +
 			"guard: {confirm: {namespace: " + ns + ", configMap: confirmations, key: widgets}}\n"
 		conf = replaceOnce(t, conf, "data: {{ .spec.data }}", `data: {all: {{ ((input "all").data | default dict).all | default "no" }}}`)
-		faults := testkit.NewFaults()
-		r := start(t, faults.Wrap(testkit.Config(t)), conf).ready()
+		r, faults := startFaulty(t, conf)
 		of := func(i int) string { return map[bool]string{true: "few", false: "many"}[i < 3] }
 		for i := range guardedWidgets + 3 {
 			testkit.Apply(t, ns, widget(named(i), `{data: {}, anything: {of: `+of(i)+`}}`))
@@ -303,7 +250,7 @@ func TestGuardCountsWhatIsConfirmedOnce(t *testing.T) {
 		waitState(t, name, "GuardWaiting")
 		first := r.digest()
 		refused := faults.Answer(500, testkit.On("DELETE", "configmaps"))
-		testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: confirmations}, data: {widgets: "+first+"}}")
+		confirmGuarded(t, ns, first)
 		testkit.Eventually(t, patience, func() (bool, string) { return refused.Hits() > 0, "nothing is deleted" })
 		testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: all}, data: {all: 'yes'}}") // which all read
 		waitData(t, ns, named(0), "all", "yes")
@@ -331,8 +278,7 @@ func TestConfigEditsLeave(t *testing.T) {
 		{"a downstream is removed, and another of its kind stays", strings.Replace(second, "KIND", "ConfigMap", 1), "", true},
 	} {
 		for _, at := range []string{"start", "reload"} {
-			t.Run(row.reason+", "+at, bubbled(func(t *testing.T) {
-				ns, name := testkit.Namespace(t), testkit.Unique(t)
+			t.Run(row.reason+", "+at, spaced(func(t *testing.T, ns, name string) {
 				conf := strings.Replace(widgetConfig, "    # downstream\n", "    # downstream\n"+row.from, 1)
 				kind := configMaps
 				if strings.Contains(row.from, "Secret") {
@@ -341,15 +287,13 @@ func TestConfigEditsLeave(t *testing.T) {
 				if !strings.Contains(row.from, "second") {
 					conf = strings.Replace(widgetConfig, "    # downstream\n", "    # downstream\n"+strings.Replace(second, "KIND", "ConfigMap", 1), 1)
 				}
-				counter := testkit.NewCounter()
-				r := made(t, fill(conf, ns, name), ns, counter)
+				r, counter := startMade(t, ns, fill(conf, ns, name))
 				changed := fill(strings.Replace(conf, row.from, row.to, 1), ns, name)
 				if at == "start" {
 					r.halt()
 					r = start(t, counter.Wrap(testkit.Config(t)), changed).ready()
 				} else {
-					r.write("a.yaml", changed)
-					r.reload()
+					r.reloadTo(changed)
 					testkit.Eventually(t, patience, func() (bool, string) {
 						return metric(t, "corollary_config_reloads_total", name, "result", "Applied") == 1, text(r.Reloaded(nil))
 					})

@@ -1,8 +1,14 @@
 package engine_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
+	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/corollary-dev/corollary/internal/bubble"
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
@@ -24,14 +30,11 @@ func TestGuardHoldsWhateverIsEdited(t *testing.T) {
 		{"a start after edits", "a rollout often comes with edits of the same commit", `{"spec":{"data":{"other":"value"}}}`},
 		{"a start of what is paused", "what the config does at the resumption is not counted then", `{"metadata":{"annotations":{"NAME.example.com/paused":"true"}}}`},
 	} {
-		t.Run(row.name, bubbled(func(t *testing.T) {
-			ns, name := testkit.Namespace(t), testkit.Unique(t)
+		t.Run(row.name, spaced(func(t *testing.T, ns, name string) {
 			conf := fill(widgetConfig, ns, name)
 			standing(t, ns, conf).halt()
 			each := func(patch string) {
-				for i := range guardedWidgets {
-					testkit.Patch(t, widgets, ns, named(i), "somebody", fill(patch, ns, name))
-				}
+				eachGuarded(func(up string) { testkit.Patch(t, widgets, ns, up, "somebody", fill(patch, ns, name)) })
 			}
 			each(row.meanwhile)
 			start(t, testkit.Config(t), renamedAll(t, conf))
@@ -46,8 +49,7 @@ func TestGuardHoldsWhateverIsEdited(t *testing.T) {
 
 // TestGuardCountsWhatComesLater: a renamed object that comes after another one, which is not ready, counts when the config is changed.
 func TestGuardCountsWhatComesLater(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := replaceOnce(t, fill(widgetConfig, ns, name), "downstreams:\n", `downstreams:
   - name: first
     apiVersion: v1
@@ -58,12 +60,8 @@ func TestGuardCountsWhatComesLater(t *testing.T) {
       spec: {ports: [{port: 80}]}
 `)
 		r := start(t, testkit.Config(t), conf).ready()
-		for i := range guardedWidgets {
-			testkit.Apply(t, ns, widget(named(i), `{data: {key: value}}`))
-		}
-		for i := range guardedWidgets {
-			waitData(t, ns, named(i), "key", "value")
-		}
+		eachGuarded(func(up string) { testkit.Apply(t, ns, widget(up, `{data: {key: value}}`)) })
+		eachGuarded(func(up string) { waitData(t, ns, up, "key", "value") })
 		r.halt()
 		start(t, testkit.Config(t), with(renamedAll(t, conf), "after: [first]"))
 		waitState(t, name, "GuardWaiting")
@@ -75,23 +73,205 @@ func TestGuardCountsWhatComesLater(t *testing.T) {
 func TestGuardHoldsWhatInputsDelete(t *testing.T) {
 	t.Parallel()
 	for _, paused := range []string{"null", `"true"`} {
-		t.Run(paused, bubbled(func(t *testing.T) {
-			ns, name := testkit.Namespace(t), testkit.Unique(t)
+		t.Run(paused, spaced(func(t *testing.T, ns, name string) {
 			conf := with(fill(widgetConfig, ns, name), dropKey) +
 				"inputs: [{name: settings, apiVersion: v1, kind: ConfigMap, fixedName: settings, namespace: " + ns + ", missing: Allow}]\n"
 			standing(t, ns, conf)
 			each := func(value string) {
-				for i := range guardedWidgets {
-					testkit.Patch(t, widgets, ns, named(i), "somebody", fill(`{"metadata":{"annotations":{"NAME.example.com/paused":`+value+`}}}`, ns, name))
-				}
+				eachGuarded(func(up string) {
+					testkit.Patch(t, widgets, ns, up, "somebody", fill(`{"metadata":{"annotations":{"NAME.example.com/paused":`+value+`}}}`, ns, name))
+				})
 			}
 			each(paused)
 			testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: {drop: 'yes'}}")
-			testkit.Eventually(t, patience, func() (bool, string) {
-				return metric(t, "corollary_guard_deletions", name) == guardedWidgets, "guard does not hold them"
-			})
+			waitMetric(t, guardedWidgets, "corollary_guard_deletions", name)
 			each(`null, "example.com/seen": "yes"`)
 			stayAll(t, ns)
 		}))
 	}
+}
+
+// TestGuardCountsInputsTogether: one act on many inputs counts as a whole, whether each upstream reads one of them or one reads all, and
+// however fast they go.
+func TestGuardCountsInputsTogether(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		name, reason string
+		upstreams    int // which share the inputs evenly
+		all          bool
+	}{
+		{"one each", "no input has several readers", guardedWidgets, true},
+		{"one for all", "no input has several readers, and those that go first are deleted before the others go", 1, false},
+		{"one for all, at once", "a collection is deleted by one request", 1, true},
+	} {
+		t.Run(row.name, spaced(func(t *testing.T, ns, name string) {
+			conf := withoutRecord(t, fill(widgetConfig, ns, name)) + "inputs: [{name: volumes, apiVersion: test.example.com/v1, kind: Gadget, list: {matching: 'object.spec.data.of == self.metadata.name'}}]\n"
+			conf = replaceOnce(t, conf, "    # downstream\n", "    forEach: {items: inputs.volumes}\n")
+			conf = replaceOnce(t, conf, "{{ .spec.name | default .metadata.name }}", `"{{ item.metadata.name }}"`)
+			r := start(t, testkit.Config(t), conf).ready()
+			for i := range guardedWidgets {
+				testkit.Apply(t, ns, object("Gadget", named(i), fmt.Sprintf(`{data: {of: %s}}`, named(i%row.upstreams))))
+			}
+			for i := range row.upstreams {
+				testkit.Apply(t, ns, widget(named(i), `{data: {key: value}}`))
+			}
+			eachGuarded(func(up string) { waitData(t, ns, up, "key", "value") })
+			existing := func() (n int) {
+				for i := range guardedWidgets {
+					if testkit.Find(t, configMaps, ns, named(i)) != nil {
+						n++
+					}
+				}
+				return n
+			}
+			const allowed = 5 // guard.minimum
+			for i := range guardedWidgets {
+				testkit.Delete(t, gadgets, ns, named(i))
+				if !row.all && i < allowed {
+					waitGone(t, configMaps, ns, named(i))
+				}
+			}
+			waitState(t, name, "GuardWaiting")
+			never(t, func() (bool, string) {
+				n := existing()
+				return n < guardedWidgets-allowed, fmt.Sprintf("%s: %d of %d objects are left", row.reason, n, guardedWidgets)
+			})
+			r.confirm(conf)
+			eachGuarded(func(up string) { waitGone(t, configMaps, ns, up) })
+		}))
+	}
+}
+
+// TestGuardForgetsWhatItAllowed: inputs that change all the time, each at its own time, are not one change.
+func TestGuardForgetsWhatItAllowed(t *testing.T) {
+	inSpace(t, func(t *testing.T, ns, name string) {
+		conf := with(fill(widgetConfig, ns, name), dropKey) +
+			"inputs: [{name: settings, apiVersion: v1, kind: ConfigMap, objectName: self.spec.anything.of, missing: Allow}]\n"
+		start(t, testkit.Config(t), conf).ready()
+		eachGuarded(func(up string) { testkit.Apply(t, ns, widget(up, `{data: {key: value}, anything: {of: of-`+up+`}}`)) })
+		eachGuarded(func(up string) { waitData(t, ns, up, "key", "value") })
+		for i := range guardedWidgets {
+			testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: of-"+named(i)+"}, data: {drop: 'yes'}}")
+			waitGone(t, configMaps, ns, named(i))
+			deleted := time.Now()
+			testkit.Eventually(t, patience, func() (bool, string) { return time.Since(deleted) > 20*time.Second, "time passes" })
+		}
+	})
+}
+
+// TestGuardSaysWhatItHolds: an upstream that guard holds says so, once, also when it is edited, and no more once it continues.
+func TestGuardSaysWhatItHolds(t *testing.T) {
+	inSpace(t, func(t *testing.T, ns, name string) {
+		conf := with(fill(widgetConfig, ns, name), dropKey) + "inputs: [{name: settings, apiVersion: v1, kind: ConfigMap, objectName: '\"shared\"', missing: Allow}]\n"
+		r, counter := startCounted(t, conf)
+		applyGuarded(t, ns)
+		says := func(i int, held bool) {
+			testkit.Eventually(t, patience, func() (bool, string) {
+				status, _, message := condition(testkit.Find(t, widgets, ns, named(i)), "Ready")
+				return status == "True" && strings.HasPrefix(message, "held: guard") == held, status + ": " + message
+			})
+		}
+		testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: shared}, data: {drop: 'yes'}}")
+		for i := range guardedWidgets {
+			says(i, true)
+		}
+		testkit.Apply(t, ns, widget(named(0), `{data: {key: other}}`))
+		bubble.Quiet(t, counter)
+		edited := testkit.Find(t, widgets, ns, named(0))
+		if seen, _, _ := unstructured.NestedInt64(edited.Object, "status", "observedGeneration"); seen == edited.GetGeneration() {
+			t.Errorf("the status is of generation %d, which nobody acted on", seen)
+		}
+		r.confirm(conf)
+		for i := range guardedWidgets {
+			waitGone(t, configMaps, ns, named(i))
+			says(i, false)
+		}
+	})
+}
+
+// A reload after which upstreams fail to render that were rendered before waits, whatever guard allows: what fails is named. One that
+// failed before does not count.
+func TestGuardHoldsRenderFailures(t *testing.T) {
+	inSpace(t, func(t *testing.T, ns, name string) {
+		conf := fill(widgetConfig, ns, name) // less than guard.minimum, so that no deletion would be held
+		r := start(t, testkit.Config(t), conf).ready()
+		testkit.Apply(t, ns, widget("good", `{data: {key: value}}`))
+		testkit.Apply(t, ns, widget("bad", `{}`))
+		waitCondition(t, widgets, ns, "good", "Ready", "True")
+		waitCondition(t, widgets, ns, "bad", "Ready", "False")
+		testkit.Eventually(t, patience, func() (bool, string) {
+			err := r.ObjectsReady(nil)
+			return err != nil && strings.Contains(err.Error(), "operator "+name+": 1 of 2 upstreams are not Ready: RenderFailed 1"), text(err)
+		})
+		r.mustBeReady()
+
+		needsMore := strings.Replace(conf, "data: {{ .spec.data }}", `data: {key: "{{ .spec.data.more }}"}`, 1)
+		r.reloadTo(needsMore)
+		waitState(t, name, "GuardWaiting")
+		says := "1 upstream that the active config renders would be RenderFailed without confirmation: " + ns + "/good (config: RenderFailed: "
+		testkit.Eventually(t, patience, func() (bool, string) {
+			message := text(r.Reloaded(nil))
+			return strings.Contains(message, says) && strings.Contains(message, ".spec.data.more"), "it says " + message
+		})
+		waitData(t, ns, "good", "key", "value")
+		r.mustBeReady()
+
+		r.confirm(needsMore)
+		waitState(t, name, "Running")
+		testkit.Eventually(t, patience, func() (bool, string) {
+			err := r.ObjectsReady(nil)
+			return err != nil && strings.Contains(err.Error(), "RenderFailed 2"), text(err)
+		})
+
+		r.reloadTo(strings.Replace(conf, "data: {{ .spec.data }}", "data: {{ .spec.data | default dict }}", 1)) // fewer fail: it does not wait
+		waitCondition(t, widgets, ns, "bad", "Ready", "True")
+	})
+}
+
+// TestGuardSaysWhatItHolds: an upstream that guard holds says so, once, also when it is edited, and no more once it continues. What the
+// config has forgotten stays recorded.
+func TestGuardSaysWhatItHolds(t *testing.T) {
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		conf := with(fill(widgetConfig, ns, name), dropKey) + "inputs: [{name: settings, apiVersion: v1, kind: ConfigMap, objectName: '\"shared\"', missing: Allow}]\n"
+		conf = replaceOnce(t, conf, fill("  pause: {annotation: NAME.example.com/paused}\n", ns, name), "")
+		const more = "  - {name: note, apiVersion: v1, kind: Secret, template: 'metadata: {name: {{ .metadata.name }}}'}\n"
+		counter := testkit.NewCounter()
+		r := start(t, counter.Wrap(testkit.Config(t)), strings.Replace(conf, "conventions:\n", more+"conventions:\n", 1)).ready()
+		for i := range guardedWidgets {
+			testkit.Apply(t, ns, widget(named(i), `{data: {key: value}}`))
+		}
+		for i := range guardedWidgets {
+			waitCondition(t, widgets, ns, named(i), "Ready", "True")
+		}
+		r.write("a.yaml", conf)
+		r.reload()
+		recorded := func() string { return fmt.Sprint(testkit.Get(t, widgets, ns, named(0)).Object["status"]) }
+		testkit.Eventually(t, patience, func() (bool, string) { return strings.Contains(recorded(), "Leftover"), recorded() })
+		says := func(i int, held bool) {
+			testkit.Eventually(t, patience, func() (bool, string) {
+				status, _, message := condition(testkit.Find(t, widgets, ns, named(i)), "Ready")
+				return status == "True" && strings.HasPrefix(message, "held: guard") == held, status + ": " + message
+			})
+		}
+		testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: shared}, data: {drop: 'yes'}}")
+		for i := range guardedWidgets {
+			says(i, true)
+		}
+		testkit.Apply(t, ns, widget(named(0), `{data: {key: other}}`))
+		bubble.Quiet(t, counter)
+		if !strings.Contains(recorded(), "Leftover") {
+			t.Errorf("what the config has forgotten is not recorded any more: %s", recorded())
+		}
+		edited := testkit.Find(t, widgets, ns, named(0))
+		if seen, _, _ := unstructured.NestedInt64(edited.Object, "status", "observedGeneration"); seen == edited.GetGeneration() {
+			t.Errorf("the status is of generation %d, which nobody acted on", seen)
+		}
+		r.write("a.yaml", conf+"guard: {confirmed: "+r.digest()+"}\n")
+		r.reload()
+		for i := range guardedWidgets {
+			waitGone(t, configMaps, ns, named(i))
+			says(i, false)
+		}
+	})
 }

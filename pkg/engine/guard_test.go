@@ -32,30 +32,53 @@ func confirmKey(ns string) string {
 func standing(t *testing.T, ns, conf string) *running {
 	t.Helper()
 	r := start(t, testkit.Config(t), conf).ready()
-	for i := range guardedWidgets {
-		testkit.Apply(t, ns, widget(named(i), `{data: {key: value}}`))
-	}
-	for i := range guardedWidgets {
-		waitCondition(t, widgets, ns, named(i), "Ready", "True")
-	}
+	applyGuarded(t, ns)
 	return r
+}
+
+// neverGuarded watches for a while that nothing bad is said of any Widget of a guard's test.
+func neverGuarded(t *testing.T, bad func(up string) string) {
+	t.Helper()
+	never(t, func() (bool, string) {
+		for i := range guardedWidgets {
+			if why := bad(named(i)); why != "" {
+				return true, named(i) + " " + why
+			}
+		}
+		return false, ""
+	})
 }
 
 // untouched fails where any downstream has a key that only the changed config gives.
 func untouched(t *testing.T, ns string) {
 	t.Helper()
-	never(t, func() (bool, string) {
-		for i := range guardedWidgets {
-			cm := testkit.Find(t, configMaps, ns, named(i))
-			if cm == nil {
-				return true, named(i) + " is gone"
-			}
-			if _, changed, _ := unstructured.NestedString(cm.Object, "data", "version"); changed {
-				return true, named(i) + " was changed before anybody confirmed"
-			}
+	neverGuarded(t, func(up string) string {
+		cm := testkit.Find(t, configMaps, ns, up)
+		if cm == nil {
+			return "is gone"
 		}
-		return false, ""
+		if _, changed, _ := unstructured.NestedString(cm.Object, "data", "version"); changed {
+			return "was changed before anybody confirmed"
+		}
+		return ""
 	})
+}
+
+// become has the process go on with a changed config, at a start or a reload.
+func (r *running) become(at, conf string) *running {
+	r.t.Helper()
+	if at == "start" {
+		r.halt()
+		return start(r.t, testkit.Config(r.t), conf)
+	}
+	r.reloadTo(conf)
+	return r
+}
+
+// confirmGuarded writes a digest where confirmKey says.
+func confirmGuarded(t *testing.T, ns, digest string) {
+	t.Helper()
+	testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: confirmations}, data: {widgets: "+digest+"}}")
 }
 
 var digestRE = regexp.MustCompile(`--digest ([0-9a-f]{32})|guard.confirmed to ([0-9a-f]{32})`)
@@ -76,19 +99,15 @@ func (r *running) digest() string {
 
 // At a reload the config of before goes on while the change waits, and the process stays ready.
 func TestGuardAtReload(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := guardedBy(strings.Replace(fill(widgetConfig, ns, name), "events: None", "events: All", 1), confirmKey(ns))
 		r := standing(t, ns, conf)
-		r.write("a.yaml", withKey(conf, "version", "two"))
-		r.reload()
+		r.reloadTo(withKey(conf, "version", "two"))
 		waitState(t, name, "GuardWaiting")
 		testkit.Apply(t, ns, widget("new", `{data: {key: value}}`))
 		waitData(t, ns, "new", "key", "value")
 		untouched(t, ns)
-		if err := r.Ready(nil); err != nil {
-			t.Errorf("not ready: %v", err)
-		}
+		r.mustBeReady()
 		says := "7 of 7 existing downstreams would be changed or deleted, and guard.maxChanged allows 2 without confirmation: " +
 			ns + "/new (config: Update), " + ns + "/w-000 (config: Update), " + ns + "/w-001 (config: Update), and 4 more"
 		testkit.Eventually(t, patience, func() (bool, string) {
@@ -100,25 +119,20 @@ func TestGuardAtReload(t *testing.T) {
 			t.Errorf("the metrics count %v of %v", changes, all)
 		}
 
-		testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: confirmations}, data: {widgets: v1-somethingelse}}")
+		confirmGuarded(t, ns, "v1-somethingelse")
 		untouched(t, ns)
-		testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: confirmations}, data: {widgets: "+r.digest()+"}}")
+		confirmGuarded(t, ns, r.digest())
 		waitState(t, name, "Running")
-		for i := range guardedWidgets {
-			waitData(t, ns, named(i), "version", "two")
-		}
+		eachGuarded(func(up string) { waitData(t, ns, up, "version", "two") })
 		if err := r.Reloaded(nil); err != nil {
 			t.Errorf("all is well, but: %v", err)
 		}
-		if n := metric(t, "corollary_guard_changes", name); n != 0 {
-			t.Errorf("the metric still counts %v changes", n)
-		}
+		metricIs(t, 0, "corollary_guard_changes", name)
 
 		r.write("a.yaml", conf) // that one was never confirmed
 		r.reload()
 		waitState(t, name, "GuardWaiting")
-		r.write("a.yaml", withKey(conf, "version", "two"))
-		r.reload()
+		r.reloadTo(withKey(conf, "version", "two"))
 		waitState(t, name, "Running")
 	})
 }
@@ -126,8 +140,7 @@ func TestGuardAtReload(t *testing.T) {
 // At a start nothing is written but what a deletion asks for, and the process is not ready: a rollout stops. The
 // confirmation may come in the config.
 func TestGuardAtStart(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		// With owner annotations only the finalizer cleans up.
 		conf := guardedBy(strings.Replace(fill(widgetConfig, ns, name), "owner: {", "owner: {reference: false, ", 1), "")
 		standing(t, ns, conf).halt()
@@ -142,18 +155,13 @@ func TestGuardAtStart(t *testing.T) {
 		if n := counter.Mutating(); n != 0 {
 			t.Errorf("%d writes while the guard waits: %v", n, counter.Snapshot())
 		}
-		testkit.Delete(t, widgets, ns, named(5))
-		waitGone(t, widgets, ns, named(5))
+		deleteAndWait(t, widgets, ns, named(5))
 		waitGone(t, configMaps, ns, named(5))
-		testkit.Eventually(t, patience, func() (bool, string) {
-			n := metric(t, "corollary_guard_existing", name)
-			return n == 5, fmt.Sprintf("%v are standing", n)
-		})
+		waitMetric(t, 5, "corollary_guard_existing", name)
 
 		r.write("a.yaml", withKey(conf, "version", "two"))
 		confirmed := strings.Replace(withKey(conf, "version", "two"), "minimum: 2", "minimum: 2, confirmed: "+r.digest(), 1)
-		r.write("a.yaml", confirmed)
-		r.reload()
+		r.reloadTo(confirmed)
 		r.ready()
 		waitData(t, ns, named(0), "version", "two")
 		waitData(t, ns, "new", "version", "two")
@@ -189,20 +197,16 @@ func TestGuardCounts(t *testing.T) {
 		{"only another one is made", "    # downstream\n", `  - {name: second, apiVersion: v1, kind: Secret, template: "metadata: {name: {{ .metadata.name }}}"}` + "\n", false},
 		{"nothing changes in them", "retry: {minDelay: 1s", "retry: {minDelay: 2s", false},
 	} {
-		t.Run(test.reason, bubbled(func(t *testing.T) {
-			ns, name := testkit.Namespace(t), testkit.Unique(t)
+		t.Run(test.reason, spaced(func(t *testing.T, ns, name string) {
 			conf := guardedBy(widgetConfig, "")
 			standing(t, ns, fill(conf, ns, name)).halt()
 			if !strings.Contains(conf, test.from) {
 				t.Fatalf("the config has no %q", test.from)
 			}
-			changed := fill(strings.Replace(conf, test.from, test.to, 1), ns, name)
-			r := start(t, testkit.Config(t), changed)
+			r := start(t, testkit.Config(t), fill(strings.Replace(conf, test.from, test.to, 1), ns, name))
 			if test.waits {
 				waitState(t, name, "GuardWaiting")
-				if n := metric(t, "corollary_guard_changes", name); n != guardedWidgets {
-					t.Errorf("%v changes are counted", n)
-				}
+				metricIs(t, guardedWidgets, "corollary_guard_changes", name)
 				untouched(t, ns)
 				return
 			}
@@ -213,23 +217,15 @@ func TestGuardCounts(t *testing.T) {
 
 // Where the status records nothing, what stands is found by reading what a create would meet.
 func TestGuardCountsWithoutStatus(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := strings.Replace(fill(guardedBy(widgetConfig, ""), ns, name),
 			"  conditions: {ready: Ready, valid: Valid, reconciling: Reconciling, stalled: Stalled}\n  downstreams: .status.downstreams\n", "  enabled: false\n", 1)
 		r := start(t, testkit.Config(t), conf).ready()
-		for i := range guardedWidgets {
-			testkit.Apply(t, ns, widget(named(i), `{data: {key: value}}`))
-		}
-		for i := range guardedWidgets {
-			waitData(t, ns, named(i), "key", "value")
-		}
-		r.write("a.yaml", strings.Replace(conf, `managed: "yes"`, `managed: "really"`, 1))
-		r.reload()
+		eachGuarded(func(up string) { testkit.Apply(t, ns, widget(up, `{data: {key: value}}`)) })
+		eachGuarded(func(up string) { waitData(t, ns, up, "key", "value") })
+		r.reloadTo(strings.Replace(conf, `managed: "yes"`, `managed: "really"`, 1))
 		waitState(t, name, "GuardWaiting")
-		if n := metric(t, "corollary_guard_changes", name); n != guardedWidgets {
-			t.Errorf("%v changes are counted", n)
-		}
+		metricIs(t, guardedWidgets, "corollary_guard_changes", name)
 	})
 }
 
@@ -269,8 +265,7 @@ func guardRaisesNoFalseAlarm(t *testing.T, kind string, dryRuns int) {
     template: 'metadata: {name: "{{ .metadata.name }}-{{ item }}"}'
 `, 1)
 	}
-	counter := testkit.NewCounter()
-	r := start(t, counter.Wrap(testkit.Config(t)), conf).ready()
+	r, counter := startCounted(t, conf)
 	for i := range guardedWidgets {
 		testkit.Apply(t, ns, object(kind, named(i), `{}`))
 		testkit.Eventually(t, patience, func() (bool, string) {
@@ -288,17 +283,14 @@ func guardRaisesNoFalseAlarm(t *testing.T, kind string, dryRuns int) {
 	testkit.Patch(t, deployments, ns, named(0), "somebody", `{"spec":{"template":{"metadata":{"labels":{"extra":"x"}}}}}`)
 	counter.Reset()
 	r = start(t, counter.Wrap(testkit.Config(t)), conf).ready()
-	testkit.Eventually(t, patience, func() (bool, string) {
-		return extraLabel(t, ns) == "", "what was added stays"
-	})
+	testkit.Eventually(t, patience, func() (bool, string) { return extraLabel(t, ns) == "", "what was added stays" })
 	quiet(t, counter)
 	dry := counter.Requests(func(r testkit.Request) bool { return r.Resource == "deployments" && r.DryRun })
 	if written := counter.Requests(testkit.Request.Mutating); len(dry) != dryRuns || len(written) != 2 {
 		t.Errorf("%d dry runs, want %d, one of them for what was added; and %v was written, want an apply and a removal", len(dry), dryRuns, written)
 	}
 	counter.Reset()
-	r.write("a.yaml", strings.Replace(conf, "minDelay: 1s", "minDelay: 2s", 1))
-	r.reload()
+	r.reloadTo(strings.Replace(conf, "minDelay: 1s", "minDelay: 2s", 1))
 	testkit.Eventually(t, patience, func() (bool, string) {
 		return metric(t, "corollary_config_reloads_total", name, "result", "Applied") == 1, text(r.Reloaded(nil))
 	})
@@ -317,12 +309,10 @@ func extraLabel(t *testing.T, ns string) string {
 
 // A change that becomes smaller goes on by itself.
 func TestGuardFallsBelow(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := guardedBy(fill(widgetConfig, ns, name), "")
 		r := standing(t, ns, conf)
-		r.write("a.yaml", withKey(conf, "version", "two"))
-		r.reload()
+		r.reloadTo(withKey(conf, "version", "two"))
 		waitState(t, name, "GuardWaiting")
 		for i := 2; i < guardedWidgets; i++ {
 			testkit.Delete(t, widgets, ns, named(i))
@@ -334,46 +324,33 @@ func TestGuardFallsBelow(t *testing.T) {
 
 // A program whose hashes have another form would rewrite everything: a change like any other.
 func TestGuardSeesAnotherForm(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := guardedBy(fill(widgetConfig, ns, name), "")
 		standing(t, ns, conf).halt()
 		key := name + ".example.com/hash"
 		for i := range guardedWidgets {
 			live := testkit.Get(t, configMaps, ns, named(i))
-			old := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "data": live.Object["data"]}}
-			old.SetName(live.GetName())
-			old.SetLabels(live.GetLabels())
-			old.SetOwnerReferences(live.GetOwnerReferences())
-			annotations := live.GetAnnotations()
-			annotations[key] = strings.Replace(annotations[key], "v1-", "v0-", 1)
-			old.SetAnnotations(annotations)
-			if _, err := testkit.Dynamic(t).Resource(configMaps).Namespace(ns).Apply(t.Context(), named(i), old,
+			live.SetManagedFields(nil)
+			annotate(live, key, strings.Replace(live.GetAnnotations()[key], "v1-", "v0-", 1))
+			if _, err := testkit.Dynamic(t).Resource(configMaps).Namespace(ns).Apply(t.Context(), named(i), live,
 				metav1.ApplyOptions{FieldManager: name, Force: true}); err != nil {
 				t.Fatal(err)
 			}
 		}
 		start(t, testkit.Config(t), conf)
 		waitState(t, name, "GuardWaiting")
-		if n := metric(t, "corollary_guard_changes", name); n != guardedWidgets {
-			t.Errorf("%v changes are counted", n)
-		}
+		metricIs(t, guardedWidgets, "corollary_guard_changes", name)
 	})
 }
 
 // A guard that has nothing to say costs nothing: no request, and no second rendering.
 func TestGuardCostsNothing(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := guardedBy(fill(widgetConfig, ns, name), confirmKey(ns))
 		standing(t, ns, conf).halt()
-		counter := testkit.NewCounter()
 		before := metric(t, "corollary_renders_total", name)
-		start(t, counter.Wrap(testkit.Config(t)), conf).ready()
-		testkit.Eventually(t, patience, func() (bool, string) {
-			n := metric(t, "corollary_objects", name, "state", "InSync")
-			return n == guardedWidgets, fmt.Sprintf("%v are in sync", n)
-		})
+		_, counter := startCounted(t, conf)
+		waitMetric(t, guardedWidgets, "corollary_objects", name, "state", "InSync")
 		quiet(t, counter)
 		if n := questions(counter); n > 0 {
 			t.Errorf("%d requests: %v", n, counter.Snapshot())
@@ -386,8 +363,7 @@ func TestGuardCostsNothing(t *testing.T) {
 
 // Where the ConfigMap may not be read, the message says so, and the confirmation may come in the config.
 func TestGuardWithoutTheRightToRead(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := guardedBy(fill(widgetConfig, ns, name), strings.Replace(confirmKey(ns), ns, "kube-system", 1))
 		standing(t, ns, conf).halt()
 		faults := testkit.NewFaults()

@@ -12,9 +12,7 @@ import (
 // everyConfigMap changes each standing downstream as somebody does who is not the operator.
 func everyConfigMap(t *testing.T, ns, patch string) {
 	t.Helper()
-	for i := range guardedWidgets {
-		testkit.Patch(t, configMaps, ns, named(i), "somebody", patch)
-	}
+	eachGuarded(func(up string) { testkit.Patch(t, configMaps, ns, up, "somebody", patch) })
 }
 
 // waitsForAll expects a guard to wait since every downstream would be written.
@@ -58,8 +56,7 @@ func TestGuardCountsRepairs(t *testing.T) {
 		{"keys that others add were left alone", enforces, "    drift: {exclusiveFields: [.data]}\n    # downstream\n", more, 2 * guardedWidgets},
 		{"drift came while nobody looked: which config left it so cannot be told", enforces, enforces, theirs, guardedWidgets},
 	} {
-		t.Run(row.reason, bubbled(func(t *testing.T) {
-			ns, name := testkit.Namespace(t), testkit.Unique(t)
+		t.Run(row.reason, spaced(func(t *testing.T, ns, name string) {
 			conf := guardedBy(fill(widgetConfig, ns, name), "")
 			standing(t, ns, strings.Replace(conf, "    # downstream\n", row.before, 1)).halt()
 			everyConfigMap(t, ns, row.patch)
@@ -69,20 +66,16 @@ func TestGuardCountsRepairs(t *testing.T) {
 			if n := questions(counter); n != row.dryRuns {
 				t.Errorf("counting cost %d requests, want %d dry runs: %v", n, row.dryRuns, counter.Snapshot())
 			}
-			for i := range guardedWidgets {
-				waitData(t, ns, named(i), strings.Split(row.patch, `"`)[3], "theirs")
-			}
+			eachGuarded(func(up string) { waitData(t, ns, up, strings.Split(row.patch, `"`)[3], "theirs") })
 		}))
 	}
 }
 
 // A reload that has drift repaired waits like a start, while the config of before goes on reporting it.
 func TestGuardCountsRepairsAtReload(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := guardedBy(fill(widgetConfig, ns, name), "")
-		reporting := strings.Replace(conf, "    # downstream\n", "    drift: {policy: Report}\n    # downstream\n", 1)
-		r := standing(t, ns, reporting)
+		r := standing(t, ns, strings.Replace(conf, "    # downstream\n", "    drift: {policy: Report}\n    # downstream\n", 1))
 		everyConfigMap(t, ns, `{"data":{"key":"theirs"}}`)
 		for i := range guardedWidgets { // it has seen them all
 			testkit.Eventually(t, patience, func() (bool, string) {
@@ -90,14 +83,10 @@ func TestGuardCountsRepairsAtReload(t *testing.T) {
 				return fmt.Sprint(state) == "Drifted", fmt.Sprintf("%s is %v", named(i), state)
 			})
 		}
-		r.write("a.yaml", conf)
-		r.reload()
+		r.reloadTo(conf)
 		waitsForAll(t, name)
-		r.write("a.yaml", strings.Replace(conf, "minimum: 2", "minimum: 2, confirmed: "+r.digest(), 1))
-		r.reload()
-		for i := range guardedWidgets {
-			waitData(t, ns, named(i), "key", "value")
-		}
+		r.reloadTo(strings.Replace(conf, "minimum: 2", "minimum: 2, confirmed: "+r.digest(), 1))
+		eachGuarded(func(up string) { waitData(t, ns, up, "key", "value") })
 	})
 }
 
@@ -113,8 +102,7 @@ func TestGuardCountsAdoptions(t *testing.T) {
 		{"they belong to somebody else: a conflict", "name: w-", "ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: x, uid: x, controller: true}], name: w-", false},
 		{"they are not to be adopted: a conflict", "adoptionPolicy: IfUnowned", "adoptionPolicy: Never", false},
 	} {
-		t.Run(row.reason, bubbled(func(t *testing.T) {
-			ns, name := testkit.Namespace(t), testkit.Unique(t)
+		t.Run(row.reason, spaced(func(t *testing.T, ns, name string) {
 			conf := guardedBy(with(fill(widgetConfig, ns, name), "adoptionPolicy: IfUnowned"), "")
 			for i := range guardedWidgets {
 				testkit.Apply(t, ns, widget(named(i), `{data: {key: value}}`))
@@ -131,33 +119,149 @@ func TestGuardCountsAdoptions(t *testing.T) {
 			if n := questions(counter, readDownstream); n != 0 { // what was found is read again in a while
 				t.Errorf("counting takes a read for each and nothing else: %v", counter.Snapshot())
 			}
-			r.write("a.yaml", strings.Replace(conf, "minimum: 2", "minimum: 2, confirmed: "+r.digest(), 1))
-			r.reload()
-			for i := range guardedWidgets {
-				waitData(t, ns, named(i), "key", "value")
-			}
+			r.reloadTo(strings.Replace(conf, "minimum: 2", "minimum: 2, confirmed: "+r.digest(), 1))
+			eachGuarded(func(up string) { waitData(t, ns, up, "key", "value") })
 		}))
 	}
 }
 
 // What no status records counts like anything else of ours, and costs no request.
 func TestGuardCountsUnrecorded(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := guardedBy(fill(widgetConfig, ns, name), "")
 		r := start(t, testkit.Config(t), strings.Replace(conf, "  downstreams: .status.downstreams\n", "", 1)).ready()
-		for i := range guardedWidgets {
-			testkit.Apply(t, ns, widget(named(i), `{data: {key: value}}`))
-		}
-		for i := range guardedWidgets {
-			waitCondition(t, widgets, ns, named(i), "Ready", "True")
-		}
+		applyGuarded(t, ns)
 		r.halt()
 		counter := testkit.NewCounter()
 		start(t, counter.Wrap(testkit.Config(t)), withKey(conf, "version", "two"))
 		waitsForAllAt(t, name, counter)
 		if n := questions(counter); n != 0 {
 			t.Errorf("counting cost %d requests: %v", n, counter.Snapshot())
+		}
+	})
+}
+
+// confirmRows writes a digest under the key of the ConfigMap that confirms changes of rows.
+func confirmRows(t *testing.T, ns, digest string) {
+	t.Helper()
+	testkit.Apply(t, ns, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: confirmations}\ndata: {rows: \""+digest+"\"}\n")
+}
+
+// otherDigest waits until the digest that waits differs from the given one, and returns it.
+func (r *running) otherDigest(digest string) string {
+	r.t.Helper()
+	other := ""
+	testkit.Eventually(r.t, patience, func() (bool, string) {
+		other = r.digest()
+		return other != digest, "it is still " + digest
+	})
+	return other
+}
+
+// remove deletes rows, from and to included.
+func (d *database) remove(from, to int) {
+	d.t.Helper()
+	d.exec("DELETE FROM apps WHERE id BETWEEN ? AND ?", from, to)
+}
+
+// TestConfirmationOfWhatWaits: what counts is whether the change that waits now is confirmed, whenever and in whatever order the
+// confirmation was written.
+func TestConfirmationOfWhatWaits(t *testing.T) {
+	t.Parallel()
+	const all, gone = 40, 10 // at most 5 go without confirmation
+	for _, row := range []struct {
+		reason string
+		steps  func(t *testing.T, ns, name string, db *database, r *running, first string)
+		stays  bool
+	}{
+		{"it was written while another change waited, and its own came back", func(t *testing.T, ns, _ string, db *database, r *running, first string) {
+			db.remove(gone+1, all-1)
+			r.otherDigest(first)
+			confirmRows(t, ns, first)
+			stayApps(t, ns, 1, all)
+			db.add(gone+1, all-1)
+		}, false},
+		{"the larger change that it names never came back", func(t *testing.T, ns, _ string, db *database, r *running, first string) {
+			db.remove(gone+1, all-1)
+			larger := r.otherDigest(first)
+			db.add(gone+1, all-1)
+			testkit.Eventually(t, patience, func() (bool, string) { now := r.digest(); return now == first, now + " waits" })
+			confirmRows(t, ns, larger)
+		}, true},
+		{"it names what waited before as many others were gone", func(t *testing.T, ns, _ string, db *database, r *running, first string) {
+			back := fmt.Sprintf("DELETE FROM apps WHERE id BETWEEN %d AND %d;", gone+1, 2*gone)
+			for i := 1; i <= gone; i++ {
+				back += fmt.Sprintf(`INSERT INTO apps VALUES (%d, '%s', '{"key": "one"}');`, i, app(i))
+			}
+			db.exec("BEGIN;" + back + "COMMIT")
+			r.otherDigest(first)
+			confirmRows(t, ns, first)
+		}, true},
+		{"it was written before there was anything to confirm", func(t *testing.T, ns, name string, db *database, r *running, first string) {
+			db.add(1, gone)
+			waitState(t, name, "Running")
+			confirmRows(t, ns, first)
+			db.remove(1, gone)
+		}, false},
+		{"it was withdrawn before its change came back", func(t *testing.T, ns, _ string, db *database, r *running, first string) {
+			db.remove(gone+1, all-1)
+			r.otherDigest(first)
+			confirmRows(t, ns, first)
+			testkit.Delete(t, configMaps, ns, "confirmations")
+			stayApps(t, ns, 1, all)
+			db.add(gone+1, all-1)
+			testkit.Eventually(t, patience, func() (bool, string) { now := r.digest(); return now == first, now + " waits" })
+		}, true},
+		{"it was written for more rows that guard would allow", func(t *testing.T, ns, name string, db *database, r *running, first string) {
+			db.add(gone, gone)
+			confirmRows(t, ns, first)
+			waitApps(t, ns, name, gone, all)
+			db.remove(gone, gone)
+		}, false},
+	} {
+		t.Run(row.reason, bubbled(func(t *testing.T) {
+			ns, name, db := testkit.Namespace(t), testkit.Unique(t), newDatabase(t)
+			db.add(1, all)
+			r := start(t, testkit.Config(t), db.config(ns, name)).ready()
+			waitApps(t, ns, name, 1, all)
+			db.remove(1, gone)
+			waitState(t, name, "GuardWaiting")
+			row.steps(t, ns, name, db, r, r.digest())
+			if row.stays {
+				stayApps(t, ns, 1, all)
+				return
+			}
+			for i := 1; i <= gone; i++ {
+				waitGone(t, configMaps, ns, app(i))
+			}
+			stayApps(t, ns, gone+1, all)
+		}))
+	}
+}
+
+// TestDigestsAreLogged: whoever reads the log finds the digest of what waits now, and that nothing waits any more.
+func TestDigestsAreLogged(t *testing.T) {
+	inMemory(t, func(t *testing.T) {
+		ns, name, db := testkit.Namespace(t), testkit.Unique(t), newDatabase(t)
+		db.add(1, 40)
+		logged := startLogged(t, db.config(ns, name))
+		waitApps(t, ns, name, 1, 40)
+		says := func(either ...string) {
+			t.Helper()
+			testkit.Eventually(t, patience, func() (bool, string) {
+				said := slices.ContainsFunc(either, func(text string) bool { return strings.Contains(logged(), text) })
+				return said, "the log does not say: " + strings.Join(either, " or ")
+			})
+		}
+		db.remove(1, 10)
+		says("10 of 40 existing downstreams would be deleted")
+		db.remove(11, 30)
+		says("30 of 40 existing downstreams would be deleted")
+		db.add(1, 30)
+		// Rows come back one by one: guard may allow the rest of what waited before the last one is back.
+		says(`"no change waits for confirmation any more"`, `"because"="guard allows the rest"`)
+		if digests := len(digestRE.FindAllString(logged(), -1)); digests < 2 {
+			t.Errorf("the log has %d digests", digests)
 		}
 	})
 }

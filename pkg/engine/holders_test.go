@@ -57,12 +57,8 @@ func TestForgottenHolderIsKept(t *testing.T) {
 			r := start(t, faults.Wrap(testkit.Config(t)), head+roomDownstream+claimDownstream+noteDownstream+tail).ready()
 			testkit.Apply(t, "", object("Team", "a", "{}"))
 			waitCondition(t, teams, "", "a", "Ready", "True")
-			r.write("a.yaml", head+row.changed+tail)
-			r.reload()
-			testkit.Eventually(t, patience, func() (bool, string) {
-				list := fmt.Sprint(testkit.Get(t, teams, "", "a").Object["status"])
-				return strings.Contains(list, "Leftover"), list
-			})
+			r.reloadTo(head + row.changed + tail)
+			waitLeftover(t)
 			if row.refused {
 				fault = faults.Answer(403, func(q *http.Request) bool {
 					return q.Method == http.MethodPatch && strings.Contains(q.URL.Path, "/namespaces/room-a")
@@ -94,6 +90,15 @@ func teamConfig(t *testing.T) string {
 	return replaceOnce(t, fill(widgetConfig, "", testkit.Unique(t)), "kind: Widget, namespaces: []}", "kind: Team}")
 }
 
+// waitLeftover waits until the status of Team a has an object that the config has forgotten.
+func waitLeftover(t *testing.T) {
+	t.Helper()
+	testkit.Eventually(t, patience, func() (bool, string) {
+		list := fmt.Sprint(testkit.Get(t, teams, "", "a").Object["status"])
+		return strings.Contains(list, "Leftover"), list
+	})
+}
+
 // around is a config up to its downstreams, and after them.
 func around(t *testing.T, conf string) (head, tail string) {
 	t.Helper()
@@ -109,21 +114,15 @@ func around(t *testing.T, conf string) (head, tail string) {
 func TestRenamedHolderIsKept(t *testing.T) {
 	inMemory(t, func(t *testing.T) {
 		head, tail := around(t, teamConfig(t))
-		faults := testkit.NewFaults()
-		r := start(t, faults.Wrap(testkit.Config(t)), head+roomDownstream+claimDownstream+noteDownstream+tail).ready()
+		r, faults := startFaulty(t, head+roomDownstream+claimDownstream+noteDownstream+tail)
 		testkit.Apply(t, "", object("Team", "a", "{}"))
 		waitCondition(t, teams, "", "a", "Ready", "True")
 		fault := faults.Answer(503, func(q *http.Request) bool {
 			return q.Method == http.MethodGet && strings.HasSuffix(q.URL.Path, "/configmaps/claim")
 		})
-		r.write("a.yaml", head+roomDownstream+noteDownstream+tail)
-		r.reload()
-		testkit.Eventually(t, patience, func() (bool, string) {
-			list := fmt.Sprint(testkit.Get(t, teams, "", "a").Object["status"])
-			return strings.Contains(list, "Leftover"), list
-		})
-		r.write("a.yaml", head+strings.Replace(roomDownstream, "room-", "hall-", 1)+noteDownstream+tail)
-		r.reload()
+		r.reloadTo(head + roomDownstream + noteDownstream + tail)
+		waitLeftover(t)
+		r.reloadTo(head + strings.Replace(roomDownstream, "room-", "hall-", 1) + noteDownstream + tail)
 		testkit.Eventually(t, patience, func() (bool, string) { return testkit.Find(t, namespaces, "", "hall-a") != nil, "no hall" })
 		testkit.Eventually(t, patience, func() (bool, string) { return fault.Hits() > 2, "it is not read again" })
 		if u := testkit.Get(t, namespaces, "", "room-a"); u.GetDeletionTimestamp() != nil {
@@ -142,14 +141,12 @@ func TestRenamedHolderIsKept(t *testing.T) {
 
 // A Namespace with the current owner annotation stays while an object in it has the former one.
 func TestHolderOfFormerMarksStays(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		head, tail := around(t, fill(widgetConfig, ns, name))
 		room := strings.Replace(roomDownstream, "    kind: Namespace\n", "    kind: Namespace\n    adoptionPolicy: IfUnowned\n", 1)
 		conf := withoutRecord(t, head+room+claimDownstream+tail)
 		r := start(t, testkit.Config(t), conf).ready()
-		testkit.Apply(t, ns, widget("a", "{}"))
-		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		applyReady(t, ns, "a", "{}")
 		r.halt()
 		start(t, testkit.Config(t), replaceOnce(t, conf, fill("NAME.example.com/owner}", "", name), fill("NAME.example.com/owned-by}", "", name))).ready()
 		testkit.Eventually(t, patience, func() (bool, string) {
@@ -216,8 +213,7 @@ func TestHolderOfAnotherUpstreamStays(t *testing.T) {
 				t.Errorf("Ready is %s: %q, want %q", reason, message, want)
 			}
 			for _, other := range []string{"b", "c", "d"} {
-				testkit.Delete(t, scope, ns, other)
-				waitGone(t, scope, ns, other)
+				deleteAndWait(t, scope, ns, other)
 			}
 			waitGone(t, scope, ns, "a")
 			waitGone(t, namespaces, "", "room-one")

@@ -21,8 +21,7 @@ func TestEachActsByItsOwnRights(t *testing.T) {
 	for letter, ns := range map[string]string{"A": a, "B": b} {
 		testkit.Apply(t, ns, widget("web", `{data: {key: value}}`))
 		waitCondition(t, widgets, ns, "web", "Ready"+letter, "True")
-		testkit.Patch(t, configMaps, ns, "web", "somebody", `{"data":{"key":"tampered"}}`)
-		waitData(t, ns, "web", "key", "value")
+		isRepaired(t, ns, "web", "key", "value")
 	}
 
 	thieves := lettered(fill(widgetConfig, b, thief), "C")
@@ -75,13 +74,11 @@ func TestReloadChangesTheIdentity(t *testing.T) {
 	grant(t, ns, ns, alice, everythingOfIt)
 	counter := testkit.NewCounter()
 	r := start(t, counter.Wrap(actor(t, alice, bob)), acting(fill(widgetConfig, ns, name), ns, alice)).ready()
-	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-	waitCondition(t, widgets, ns, "a", "Ready", "True")
+	applyReady(t, ns, "a", `{data: {key: value}}`)
 	quiet(t, counter)
 
 	counter.Reset()
-	r.write("a.yaml", acting(fill(widgetConfig, ns, name), ns, bob))
-	r.reload()
+	r.reloadTo(acting(fill(widgetConfig, ns, name), ns, bob))
 	testkit.Eventually(t, patience, func() (bool, string) {
 		message := text(r.Reloaded(nil))
 		return strings.Contains(message, "ReloadFailed: Forbidden") && strings.Contains(message, "grant ServiceAccount "+ns+"/"+bob), message
@@ -97,8 +94,7 @@ func TestReloadChangesTheIdentity(t *testing.T) {
 	if n := counter.Snapshot()["PATCH configmaps"]; n > 1 { // that of b
 		t.Errorf("the change cost %d writes: %v", n-1, counter.Snapshot())
 	}
-	testkit.Patch(t, configMaps, ns, "a", "somebody", `{"data":{"key":"tampered"}}`)
-	waitData(t, ns, "a", "key", "value")
+	isRepaired(t, ns, "a", "key", "value")
 }
 
 // Which of two rights is missing is told apart: that of the ServiceAccount, and that of the process to act as it.

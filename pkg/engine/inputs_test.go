@@ -83,9 +83,7 @@ func inputWaits(t *testing.T, changes []string) {
 
 	testkit.Delete(t, configMaps, ns, "blue")
 	eventuallyCondition(t, ns, "a", "False", "Waiting", "does not exist")
-	if testkit.Find(t, configMaps, ns, "a-copy") == nil {
-		t.Error("a missing input took away what stood")
-	}
+	mustExist(t, configMaps, ns, "a-copy", "a missing input took away what stood")
 	applyReader(t, ns, "a", "red")
 	applySettings(t, ns, "red", "crimson")
 	waitData(t, ns, "a-copy", "color", "crimson")
@@ -97,8 +95,7 @@ func inputWaits(t *testing.T, changes []string) {
 
 // An input that may be missing is null.
 func TestInputMayBeMissing(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		applyReader(t, ns, "a", "")
 		start(t, testkit.Config(t), withInputs(ns, name, "missing: Wait", "missing: Allow",
 			`color: {{ (input "settings").data.color }}`, `color: {{ ((input "settings").data).color | default "none" }}`))
@@ -111,8 +108,7 @@ func TestInputMayBeMissing(t *testing.T) {
 
 // Whoever writes the upstream chooses a name and never a namespace.
 func TestInputStaysInItsNamespace(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+	inSpaces(t, func(t *testing.T, ns, other, name string) {
 		applySettings(t, other, "secret", "stolen")
 		for reader, asks := range map[string]string{"slash": other + "/secret", "dots": "../" + other + "/secret", "plain": "secret"} {
 			applyReader(t, ns, reader, asks)
@@ -129,8 +125,7 @@ func TestInputStaysInItsNamespace(t *testing.T) {
 
 // An input in a namespace that the config fixes is one object for all, and one watch.
 func TestInputOfFixedNamespace(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, platform, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+	inSpaces(t, func(t *testing.T, ns, platform, name string) {
 		testkit.Apply(t, platform, "apiVersion: v1\nkind: Secret\nmetadata: {name: pull}\nstringData: {color: green}\n")
 		applyReader(t, ns, "a", "ignored")
 		start(t, testkit.Config(t), withInputs(ns, name, "kind: ConfigMap\n    objectName: self.spec.?name.orValue(\"\")",
@@ -197,8 +192,7 @@ func (g *gate) wrap(cfg *rest.Config) *rest.Config {
 
 // Many readers of one input cost one watch for it, and its change one write each: behind what somebody has just asked for.
 func TestManyReadersOfOneInput(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, platform, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+	inSpaces(t, func(t *testing.T, ns, platform, name string) {
 		counter := testkit.NewCounter()
 		applySettings(t, platform, "shared", "navy")
 		eachOf(func(reader string, _ int) { applyReader(t, ns, reader, "ignored") })
@@ -245,5 +239,132 @@ func TestManyReadersOfOneInput(t *testing.T) {
 		if per := float64(counter.Total()-2) / many; per > 2.05 {
 			t.Errorf("%.3f requests for each reader of a changed input: %v", per, counter.Snapshot())
 		}
+	})
+}
+
+// A downstream that cannot be rendered yet does not keep the upstream from getting the finalizer that another one needs.
+func TestFinalizerWithAWaitingDownstream(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct{ reason, waits string }{
+		{"an input is missing", `{{ (input "settings").data.color }}`},
+		{"the template fails", `{{ .spec.data.missing | upper }}`},
+	} {
+		t.Run(row.reason, spaced(func(t *testing.T, ns, name string) {
+			conf := withInputs(ns, name, "owner: {", "owner: {reference: false, ", `color: {{ (input "settings").data.color }}`, "color: "+row.waits)
+			conf = strings.Replace(conf, "    # downstream\n", "  - name: other\n    apiVersion: v1\n    kind: ConfigMap\n    template: |\n"+
+				"      metadata: {name: \"{{ .metadata.name }}-other\"}\n      data: {key: value}\n", 1)
+			r := start(t, testkit.Config(t), conf).ready()
+			applyReader(t, ns, "a", "blue")
+			waitData(t, ns, "a-other", "key", "value")
+			if f := testkit.Get(t, widgets, ns, "a").GetFinalizers(); len(f) != 1 {
+				t.Errorf("finalizers are %v beside an object that nothing else cleans up", f)
+			}
+			deleteAndWait(t, widgets, ns, "a")
+			waitGone(t, configMaps, ns, "a-other")
+			r.halt()
+		}))
+	}
+}
+
+// Rows of a database are inputs like objects: one of them, or a list. A query that fails changes nothing.
+func TestInputSQL(t *testing.T) {
+	inMemory(t, func(t *testing.T) {
+		ns, name, db := testkit.Namespace(t), testkit.Unique(t), newDatabase(t)
+		db.exec("CREATE TABLE users (id INTEGER PRIMARY KEY, team TEXT, name TEXT)")
+		db.exec("CREATE TABLE prices (team TEXT PRIMARY KEY, price INTEGER)")
+		db.exec("INSERT INTO users VALUES (2, 'a', 'ann'), (1, 'b', 'bob'), (10, 'a', 'al')")
+		db.exec("INSERT INTO prices VALUES ('a', 5)")
+		conf := strings.NewReplacer("downstreams:\n  - name", `inputs:
+  - name: price
+    sql: {sqlite: {path: DB}, query: "SELECT team, price FROM prices", key: team, changes: {poll: 1s}}
+    objectName: self.metadata.name
+  - name: users
+    sql: {sqlite: {path: DB}, query: "SELECT id, team, name FROM users", key: id, changes: {poll: 1s}}
+    list: {matching: object.row.team == self.metadata.name}
+downstreams:
+  - name`, "data: {{ .spec.data }}", `data:
+        price: "{{ (input "price").row.price }}"
+        users: "{{ range input "users" }}{{ .row.name }} {{ end }}"`).Replace(fill(widgetConfig, ns, name))
+		conf = strings.ReplaceAll(conf, "DB", db.path)
+		_, counter := startCounted(t, conf)
+		testkit.Apply(t, ns, widget("a", "{}"))
+		testkit.Apply(t, ns, widget("b", "{}"))
+		waitData(t, ns, "a", "price", "5")
+		waitData(t, ns, "a", "users", "ann al ")
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		waitCondition(t, widgets, ns, "b", "Ready", "False") // there is no such row
+		db.exec("INSERT INTO prices VALUES ('b', 7)")
+		waitData(t, ns, "b", "price", "7")
+		waitData(t, ns, "b", "users", "bob ")
+		waitCondition(t, widgets, ns, "b", "Ready", "True")
+		writes := func() int {
+			return counter.Mutating(func(r testkit.Request) bool { return r.Resource == "configmaps" })
+		}
+		made := writes()
+		db.exec("UPDATE users SET team = 'b' WHERE id = 10")
+		waitData(t, ns, "a", "users", "ann ")
+		waitData(t, ns, "b", "users", "bob al ")
+		if n := writes() - made; n != 2 {
+			t.Errorf("a row that moves from one list to another makes %d writes", n)
+		}
+		db.exec("ALTER TABLE users RENAME TO people")
+		waitState(t, name, "SourceFailed")
+		isRepaired(t, ns, "a", "users", "ann ")
+		db.exec("UPDATE prices SET price = 6 WHERE team = 'a'")
+		waitData(t, ns, "a", "price", "6")
+		waitData(t, ns, "a", "users", "ann ")
+		db.exec("ALTER TABLE people RENAME TO users")
+		waitState(t, name, "Running")
+		db.exec("DELETE FROM users")
+		waitData(t, ns, "a", "users", "")
+	})
+}
+
+// Without its first result, an operator does nothing: what it reads is not known to be empty.
+func TestInputSQLThatCannotBeRead(t *testing.T) {
+	inMemory(t, func(t *testing.T) {
+		ns, name, db := testkit.Namespace(t), testkit.Unique(t), newDatabase(t)
+		conf := strings.NewReplacer("downstreams:\n  - name", `inputs:
+  - {name: users, sql: {sqlite: {path: `+db.path+`}, query: SELECT id FROM users, key: id, changes: {poll: 1s}}, list: {}}
+downstreams:
+  - name`, "data: {{ .spec.data }}", `data: {users: "{{ len (input "users") }}"}`).Replace(fill(widgetConfig, ns, name))
+		r := start(t, testkit.Config(t), conf)
+		testkit.Apply(t, ns, widget("a", "{}"))
+		testkit.Eventually(t, patience, func() (bool, string) {
+			err := text(r.Ready(nil))
+			return strings.Contains(err, "SourceFailed") && strings.Contains(err, "executing inputs[0].sql.query: "), err
+		})
+		mustBeAbsent(t, configMaps, ns, "a", "an object was made of a list that is not known")
+		db.exec("CREATE TABLE users (id INTEGER PRIMARY KEY)")
+		r.ready()
+		waitData(t, ns, "a", "users", "0")
+	})
+}
+
+// Rows that are upstreams read lists of rows, too, although neither is in a namespace.
+func TestRowsReadRows(t *testing.T) {
+	inMemory(t, func(t *testing.T) {
+		ns, name, db := testkit.Namespace(t), testkit.Unique(t), newDatabase(t)
+		db.exec("CREATE TABLE users (id INTEGER PRIMARY KEY, app TEXT, name TEXT)")
+		db.exec("INSERT INTO users VALUES (1, 'app-1', 'ann'), (2, 'app-2', 'bob')")
+		db.add(1, 2)
+		conf := strings.NewReplacer("downstreams:\n  - name", `inputs:
+  - name: users
+    sql: {sqlite: {path: DB}, query: "SELECT id, app, name FROM users", key: id, changes: {poll: 1s}}
+    list: {matching: object.row.app == self.row.name}
+  - name: size
+    sql: {sqlite: {path: DB}, query: "SELECT name, length(data) AS size FROM apps", key: name, changes: {poll: 1s}}
+    objectName: self.row.name
+downstreams:
+  - name`, "data: {{ .row.data }}", `data:
+        users: "{{ range input "users" }}{{ .row.name }} {{ end }}"
+        size: "{{ (input "size").row.size }}"`).Replace(rowsConfig)
+		start(t, testkit.Config(t), strings.ReplaceAll(fill(conf, ns, name), "DB", db.path)).ready()
+		waitData(t, ns, "app-1", "users", "ann ")
+		waitData(t, ns, "app-2", "users", "bob ")
+		waitData(t, ns, "app-1", "size", "14")
+		db.exec("UPDATE users SET app = 'app-1'")
+		waitData(t, ns, "app-1", "users", "ann bob ")
+		waitData(t, ns, "app-2", "users", "")
 	})
 }

@@ -33,20 +33,24 @@ func applyChosen(t *testing.T, ns, other string, names ...string) {
 	}
 }
 
-func unchoose(t *testing.T, ns, name string) {
+func unchoose(t *testing.T, ns string, names ...string) {
 	t.Helper()
-	testkit.Patch(t, widgets, ns, name, "somebody", `{"metadata":{"labels":{"served":null}}}`)
+	for _, name := range names {
+		testkit.Patch(t, widgets, ns, name, "somebody", `{"metadata":{"labels":{"served":null}}}`)
+	}
 }
 
-// cleanedUp waits until nothing is left of an upstream that is not selected.
-func cleanedUp(t *testing.T, ns, other, name string) {
+// cleanedUp waits until nothing is left of upstreams that are not selected.
+func cleanedUp(t *testing.T, ns, other string, names ...string) {
 	t.Helper()
-	waitGone(t, configMaps, other, name)
-	testkit.Eventually(t, patience, func() (bool, string) {
-		up := testkit.Get(t, widgets, ns, name)
-		_, reason, _ := condition(up, "Ready")
-		return len(up.GetFinalizers()) == 0 && reason == "NotSelected", reason
-	})
+	waitGone(t, configMaps, other, names...)
+	for _, name := range names {
+		testkit.Eventually(t, patience, func() (bool, string) {
+			up := testkit.Get(t, widgets, ns, name)
+			_, reason, _ := condition(up, "Ready")
+			return len(up.GetFinalizers()) == 0 && reason == "NotSelected", reason
+		})
+	}
 }
 
 // A label that is lost while a config with errors only deletes: nothing is done until the config is right, and then its
@@ -63,9 +67,7 @@ func TestLabelLostWithABrokenConfig(t *testing.T) {
 		testkit.Delete(t, widgets, ns, "first") // once it is gone, the watches are known to show what happens
 		waitGone(t, widgets, ns, "first")
 		testkit.Delete(t, configMaps, other, "bare") // but for its finalizer, nothing leads to it
-		for _, object := range []string{"loses", "goes", "bare"} {
-			unchoose(t, ns, object)
-		}
+		unchoose(t, ns, "loses", "goes", "bare")
 		never(t, func() (bool, string) {
 			for _, object := range []string{"loses", "goes", "stays"} {
 				if testkit.Find(t, configMaps, other, object) == nil || len(testkit.Get(t, widgets, ns, object).GetFinalizers()) == 0 {
@@ -74,14 +76,11 @@ func TestLabelLostWithABrokenConfig(t *testing.T) {
 			}
 			return false, ""
 		})
-		testkit.Delete(t, widgets, ns, "goes")
-		waitGone(t, widgets, ns, "goes")
+		deleteAndWait(t, widgets, ns, "goes")
 		waitGone(t, configMaps, other, "goes")
-		r.write("a.yaml", good)
-		r.reload()
+		r.reloadTo(good)
 		r.ready()
-		cleanedUp(t, ns, other, "loses")
-		cleanedUp(t, ns, other, "bare")
+		cleanedUp(t, ns, other, "loses", "bare")
 		waitData(t, other, "stays", "key", "value")
 		waitCondition(t, widgets, ns, "stays", "Ready", "True")
 	})
@@ -96,16 +95,12 @@ func TestLabelLostWhileNothingRuns(t *testing.T) {
 		first := start(t, testkit.Config(t), conf).ready()
 		applyChosen(t, ns, other, "loses", "goes", "later")
 		first.halt()
-		unchoose(t, ns, "loses")
-		unchoose(t, ns, "later")
-		unchoose(t, ns, "goes")
+		unchoose(t, ns, "loses", "later", "goes")
 		testkit.Delete(t, widgets, ns, "goes")
 		startWith(t, testkit.Config(t), func(op *config.Operator, _ *engine.Options) { op.ResyncPeriod = config.Duration(time.Second) }, conf).ready()
 		waitGone(t, widgets, ns, "goes")
 		waitGone(t, configMaps, other, "goes")
-		testkit.Eventually(t, patience, func() (bool, string) {
-			return metric(t, "corollary_shared_upstreams", name) == 2, "it is not told"
-		})
+		waitMetric(t, 2, "corollary_shared_upstreams", name)
 		surveyAll(t, testkit.Config(t), survey.Options{}, conf).expect(t, "loses", "leftover loses")
 		waitData(t, other, "loses", "key", "value")
 		if len(testkit.Get(t, widgets, ns, "loses").GetFinalizers()) != 1 {
@@ -139,8 +134,7 @@ func TestStandbyKeepsNothing(t *testing.T) {
 				unchoose(t, ns, object)
 				cleanedUp(t, ns, other, object)
 			}
-			testkit.Delete(t, widgets, ns, object)
-			waitGone(t, widgets, ns, object)
+			deleteAndWait(t, widgets, ns, object)
 		}
 		testkit.Eventually(t, patience, func() (bool, string) {
 			n, text := standby.Kept(name)
@@ -150,15 +144,13 @@ func TestStandbyKeepsNothing(t *testing.T) {
 		applyChosen(t, ns, other, "loses", "bare")
 		leader.halt()
 		testkit.Delete(t, configMaps, other, "bare")
-		unchoose(t, ns, "loses")
-		unchoose(t, ns, "bare")
+		unchoose(t, ns, "loses", "bare")
 		testkit.Eventually(t, patience, func() (bool, string) {
 			n, text := standby.Kept(name)
 			return n >= 2, text
 		})
 		close(elected)
-		cleanedUp(t, ns, other, "loses")
-		cleanedUp(t, ns, other, "bare")
+		cleanedUp(t, ns, other, "loses", "bare")
 		testkit.Delete(t, widgets, ns, "loses")
 		testkit.Delete(t, widgets, ns, "bare")
 	})
@@ -171,8 +163,7 @@ func TestKindComesBackToABrokenConfig(t *testing.T) {
 		installLate(t, name)
 		installLate(t, up)
 		conf := withLate(fill(widgetConfig, ns, name), name, other) + "validate: [{rule: '!has(self.spec.level) || self.spec.level <= 20'}]\n"
-		faults := testkit.NewFaults()
-		r := start(t, faults.Wrap(testkit.Config(t)), replaceOnce(t, conf, "{apiVersion: test.example.com/v1, kind: Widget,", "{apiVersion: "+up+".example.com/v1, kind: Late,")).ready()
+		r, faults := startFaulty(t, replaceOnce(t, conf, "{apiVersion: test.example.com/v1, kind: Widget,", "{apiVersion: "+up+".example.com/v1, kind: Late,"))
 		testkit.Eventually(t, patience, func() (bool, string) {
 			_, err := testkit.TryApply(t, ns, "{apiVersion: "+up+".example.com/v1, kind: Late, metadata: {name: a}, spec: {data: {key: value}}}")
 			return err == nil, text(err)

@@ -11,11 +11,13 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
@@ -129,3 +131,57 @@ func TestAbandonedFields(t *testing.T) {
 		})
 	}
 }
+
+const egressBody = `
+spec:
+  podSelector: {matchLabels: {app: a}}
+  ingress: [{from: [{podSelector: {}}]}]
+  {{- if .spec.data.egress }}
+  egress: [{to: [{ipBlock: {cidr: 10.0.0.0/8}}]}]
+  {{- end }}
+`
+
+// busy is a transport that lets another writer change the NetworkPolicy a right before the first of the operator's comparisons with a new object.
+type busy struct {
+	t    *testing.T
+	ns   string
+	left atomic.Int64 // how often
+	next http.RoundTripper
+}
+
+func (b *busy) RoundTrip(r *http.Request) (*http.Response, error) {
+	replaces := r.Header.Get("Content-Type") == string(types.JSONPatchType) && r.URL.Query().Has("dryRun")
+	if n := b.left.Load(); replaces && n > 0 {
+		b.left.Add(-1)
+		testkit.Patch(b.t, networkPolicies, b.ns, "a", "other", fmt.Sprintf(`{"metadata": {"annotations": {"other": "%d"}}}`, n))
+	}
+	return b.next.RoundTrip(r)
+}
+
+const rollingBody = `
+spec:
+  strategy:
+    type: {{ .spec.data.type }}
+    {{- if .spec.data.extra }}
+    rollingUpdate: {maxUnavailable: 1}
+    {{- end }}
+  selector: {matchLabels: {app: a}}
+  template:
+    metadata: {labels: {app: a}}
+    spec: {containers: [{name: a, image: example.com/a}]}
+`
+
+const convertedBody = `
+spec:
+  group: {{ .spec.data.group }}
+  scope: Namespaced
+  names: {kind: Thing, plural: things}
+  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]
+  conversion:
+    strategy: {{ .spec.data.type }}
+    {{- if .spec.data.extra }}
+    webhook:
+      conversionReviewVersions: [v1]
+      clientConfig: {url: "https://convert.example.com"}
+    {{- end }}
+`

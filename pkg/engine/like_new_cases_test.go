@@ -2,14 +2,11 @@ package engine_test
 
 import (
 	"fmt"
-	"net/http"
 	"reflect"
-	"sync/atomic"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
@@ -42,8 +39,7 @@ spec:
 func TestNotRecreatedForADefault(t *testing.T) {
 	t.Parallel()
 	for _, policy := range []string{"Apply", "Recreate"} {
-		t.Run(policy, bubbled(func(t *testing.T) {
-			ns, name := testkit.Namespace(t), testkit.Unique(t)
+		t.Run(policy, spaced(func(t *testing.T, ns, name string) {
 			start(t, testkit.Config(t), with(making(fill(widgetConfig, ns, name), "apps/v1", "Deployment", strategyBody), "updatePolicy: "+policy)).ready()
 			testkit.Apply(t, ns, widget("a", `{data: {strategy: RollingUpdate}}`))
 			before := waitField(t, deployments, ns, "a", "RollingUpdate", "spec", "strategy", "type")
@@ -56,57 +52,3 @@ func TestNotRecreatedForADefault(t *testing.T) {
 		}))
 	}
 }
-
-const egressBody = `
-spec:
-  podSelector: {matchLabels: {app: a}}
-  ingress: [{from: [{podSelector: {}}]}]
-  {{- if .spec.data.egress }}
-  egress: [{to: [{ipBlock: {cidr: 10.0.0.0/8}}]}]
-  {{- end }}
-`
-
-// busy is a transport that lets another writer change the NetworkPolicy a right before the first of the operator's comparisons with a new object.
-type busy struct {
-	t    *testing.T
-	ns   string
-	left atomic.Int64 // how often
-	next http.RoundTripper
-}
-
-func (b *busy) RoundTrip(r *http.Request) (*http.Response, error) {
-	replaces := r.Header.Get("Content-Type") == string(types.JSONPatchType) && r.URL.Query().Has("dryRun")
-	if n := b.left.Load(); replaces && n > 0 {
-		b.left.Add(-1)
-		testkit.Patch(b.t, networkPolicies, b.ns, "a", "other", fmt.Sprintf(`{"metadata": {"annotations": {"other": "%d"}}}`, n))
-	}
-	return b.next.RoundTrip(r)
-}
-
-const rollingBody = `
-spec:
-  strategy:
-    type: {{ .spec.data.type }}
-    {{- if .spec.data.extra }}
-    rollingUpdate: {maxUnavailable: 1}
-    {{- end }}
-  selector: {matchLabels: {app: a}}
-  template:
-    metadata: {labels: {app: a}}
-    spec: {containers: [{name: a, image: example.com/a}]}
-`
-
-const convertedBody = `
-spec:
-  group: {{ .spec.data.group }}
-  scope: Namespaced
-  names: {kind: Thing, plural: things}
-  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]
-  conversion:
-    strategy: {{ .spec.data.type }}
-    {{- if .spec.data.extra }}
-    webhook:
-      conversionReviewVersions: [v1]
-      clientConfig: {url: "https://convert.example.com"}
-    {{- end }}
-`

@@ -15,12 +15,7 @@ import (
 )
 
 // listConfig collects ConfigMaps of the label monitor into one for each Widget: those whose data.team is its spec.name.
-const listConfig = `
-apiVersion: corollary.dev/v1alpha1
-kind: Operator
-metadata: {name: NAME}
-watch: {apiVersion: test.example.com/v1, kind: Widget, namespaces: [NS]}
-inputs:
+var listConfig = strings.NewReplacer("downstreams:\n", `inputs:
   - name: monitors
     apiVersion: v1
     kind: ConfigMap
@@ -29,28 +24,12 @@ inputs:
       matching: MATCHING
       maxItems: 400
 downstreams:
-  - name: config
-    apiVersion: v1
-    kind: ConfigMap
-    template: |
-      metadata: {name: "{{ .metadata.name }}-all"}
-      data:
+`, "metadata:\n        name: {{ .spec.name | default .metadata.name }}", `metadata: {name: "{{ .metadata.name }}-all"}`, "data: {{ .spec.data }}", `data:
         urls: "{{ range $i, $m := input "monitors" }}{{ if $i }} {{ end }}{{ $m.metadata.name }}={{ $m.data.url }}{{ end }}"
-        count: "{{ len (input "monitors") }}"
-conventions:
-  fieldManager: NAME
-  labels: {NAME.example.com/managed: "yes"}
-  hash: {annotation: NAME.example.com/hash}
-  owner: {annotation: NAME.example.com/owner}
-  finalizer: NAME.example.com/cleanup
-status:
-  conditions: {ready: Ready, valid: Valid, reconciling: Reconciling, stalled: Stalled}
-  downstreams: .status.downstreams
+        count: "{{ len (input "monitors") }}"`, "  downstreams: .status.downstreams\n", `  downstreams: .status.downstreams
   fields:
     - {path: .status.summary, value: "inputs.monitors.map(m, m.metadata.name).join(' ')"}
-events: None
-retry: {minDelay: 1s, maxDelay: 10s}
-`
+`).Replace(widgetConfig)
 
 // Whether the match is indexed or evaluated for each Widget makes no difference.
 var matchings = map[string]string{
@@ -72,8 +51,7 @@ func monitor(operator, name, team, url string) string {
 func TestListInput(t *testing.T) {
 	t.Parallel()
 	for reason, matching := range matchings {
-		t.Run(reason, bubbled(func(t *testing.T) {
-			ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+		t.Run(reason, spacedTwice(func(t *testing.T, ns, other, name string) {
 			counter := testkit.NewCounter()
 			testkit.Apply(t, ns, monitor(name, "b", "red", "2"))
 			testkit.Apply(t, ns, monitor(name, "a", "red", "1"))
@@ -128,10 +106,7 @@ func TestListInput(t *testing.T) {
 			counter.Reset()
 			testkit.Patch(t, configMaps, ns, "b", "somebody", `{"data":{"unread":"y"}}`)
 			testkit.Apply(t, ns, monitor(name, "q", "red", "6"))
-			quiet(t, counter)
-			if counter.Total() != 0 {
-				t.Errorf("a field that nobody reads, and an object in nobody's list: %v", counter.Snapshot())
-			}
+			atMostRequests(t, counter, 0, "a field that nobody reads, and an object in nobody's list")
 		}))
 	}
 }
@@ -140,8 +115,7 @@ func TestListInput(t *testing.T) {
 func TestListInputUnknown(t *testing.T) {
 	t.Parallel()
 	for reason, matching := range matchings {
-		t.Run(reason, bubbled(func(t *testing.T) {
-			ns, name := testkit.Namespace(t), testkit.Unique(t)
+		t.Run(reason, spaced(func(t *testing.T, ns, name string) {
 			testkit.Apply(t, ns, monitor(name, "a", "red", "1"))
 			applyReader(t, ns, "red", "red")
 			start(t, testkit.Config(t), strings.Replace(listOf(ns, name, matching), "maxItems: 400", "maxItems: 2", 1))
@@ -168,8 +142,7 @@ func TestListInputUnknown(t *testing.T) {
 
 // A watch that is refused or broken shows no empty list.
 func TestListInputForbidden(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		faults := testkit.NewFaults()
 		testkit.Apply(t, ns, monitor(name, "a", "red", "1"))
 		applyReader(t, ns, "red", "red")
@@ -179,9 +152,7 @@ func TestListInputForbidden(t *testing.T) {
 		refused := faults.Answer(http.StatusForbidden, ofList)
 		r := start(t, faults.Wrap(testkit.Config(t)), listOf(ns, name, matchings["indexed"]))
 		testkit.Eventually(t, patience, func() (bool, string) { return refused.Hits() > 2, "the watch is not opened" })
-		if testkit.Find(t, configMaps, ns, "red-all") != nil {
-			t.Fatal("made from a list that nobody could read")
-		}
+		mustBeAbsent(t, configMaps, ns, "red-all", "made from a list that nobody could read")
 		refused.Off()
 		r.ready()
 		waitData(t, ns, "red-all", "urls", "a=1")
@@ -225,8 +196,7 @@ func TestListInputNamespaces(t *testing.T) {
 				have, want := strings.Fields(urls), strings.Fields(c.want)
 				return len(have) == len(want) && sameItems(have, want), urls
 			})
-			testkit.Delete(t, widgets, ns, "red")
-			waitGone(t, widgets, ns, "red")
+			deleteAndWait(t, widgets, ns, "red")
 			r.halt()
 		}
 	})
@@ -267,8 +237,7 @@ func TestListInputOfAThousand(t *testing.T) {
 			waitData(t, ns, fmt.Sprintf("w%d-all", i), "count", fmt.Sprint(each))
 			waitCondition(t, widgets, ns, fmt.Sprintf("w%d", i), "Ready", "True")
 		}
-		quiet(t, counter)
-		counter.Reset()
+		settle(t, counter)
 		renders := metric(t, "corollary_renders_total", name)
 		testkit.Apply(t, ns, monitor(name, "m0007", "team7", "changed"))
 		testkit.Eventually(t, patience, func() (bool, string) {
@@ -287,8 +256,7 @@ func TestListInputOfAThousand(t *testing.T) {
 
 // A downstream with forEach has an object for each object of a list.
 func TestListInputForEach(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		testkit.Apply(t, ns, monitor(name, "a", "red", "1"))
 		testkit.Apply(t, ns, monitor(name, "b", "red", "2"))
 		conf := strings.NewReplacer(`metadata: {name: "{{ .metadata.name }}-all"}`, `metadata: {name: "{{ .metadata.name }}-{{ item.metadata.name }}"}`,
