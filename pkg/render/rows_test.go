@@ -51,7 +51,7 @@ type l = []any
 // results are what a file of rows shows of its templates, where that is not what they render.
 var results = map[string]func(t *testing.T, template string, o Options) string{
 	"fields": ofTemplate(showFields), "holes": ofTemplate(showHoles), "reads": ofTemplate(showReads), "text": renderedText,
-	"helpers_reads": ofTemplate(showReads),
+	"helpers_reads": ofTemplate(showReads), "hostile": ofHostile,
 }
 
 // TestRows: each section of testdata/rows/*.txtar is a row. Its name is what it is about, and why; its text is a template and, below =>, its
