@@ -63,7 +63,7 @@ func (c *cursor) statement(o *Options, in dialect) (text string, values []any, e
 	column := "q." + in.quote + strings.ReplaceAll(o.Cursor, in.quote, in.quote+in.quote) + in.quote
 	text = "SELECT * FROM (\n" + query + "\n) AS q"
 	if c.from != nil {
-		text += " WHERE " + column + " > " + in.parameter
+		text += " WHERE " + column + " >= " + in.parameter
 		values = []any{c.from}
 	}
 	return text + " ORDER BY " + column + in.order, values, nil
