@@ -213,8 +213,8 @@ func TestAutoNeedsAConversion(t *testing.T) {
 		k := define(t, "v1alpha1!", "v1")
 		k.change("v1", "v1alpha1", "v1!")
 		a := newAutomatic(t, k)
-		if err := consider(t, testkit.Dynamic(t), a.Auto, k); err == nil || !strings.Contains(err.Error(), "v1alpha1, which the conversion does not have") ||
-			a.counter.Total() > 0 {
+		err := consider(t, testkit.Dynamic(t), a.Auto, k)
+		if err == nil || !strings.Contains(err.Error(), "v1alpha1, which the conversion does not have") || a.counter.Total() > 0 {
 			t.Errorf("%v: %v", err, a.counter.Snapshot())
 		}
 	})

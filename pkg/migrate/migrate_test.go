@@ -237,7 +237,7 @@ func TestMigrateRefused(t *testing.T) {
 	}{
 		{"one object is refused", 3, http.StatusUnprocessableEntity, "t1", 0, 1, 1},
 		{"however many are refused, a result names a bounded number", 120, http.StatusForbidden, "t", 0, 120, 100},
-		{"the server fails for neighbors, as a webhook of a namespace does: it is not down", 120, http.StatusInternalServerError, "t1", 0, 31, 31},
+		{"the server fails for neighbors by name, and is not down", 120, http.StatusInternalServerError, "t1", 0, 31, 31},
 		{"a replica of a webhook is replaced: the object is tried again", 6, http.StatusInternalServerError, "t1", 2, 0, 0},
 	} {
 		t.Run(row.reason, func(t *testing.T) {

@@ -204,7 +204,7 @@ func TestPostgresWriteDeadline(t *testing.T) {
 func TestPostgresWritesHostileValues(t *testing.T) {
 	server := postgres.New(t)
 	server.Exec("CREATE TABLE apps (id text PRIMARY KEY, state text, message varchar, n int DEFAULT 0)")
-	w := newWriter(t, PostgresWriter, server.DSN(), "INSERT INTO apps (id, state, message, n) VALUES ($id, 'x', $message, 1) ON CONFLICT (id) "+
-		"DO UPDATE SET state = $message, message = $message || '', n = apps.n + 1")
+	w := newWriter(t, PostgresWriter, server.DSN(), "INSERT INTO apps (id, state, message, n) VALUES ($id, 'x', $message, 1) "+
+		"ON CONFLICT (id) DO UPDATE SET state = $message, message = $message || '', n = apps.n + 1")
 	testHostileWrites(t, w, postgresSource(t, server.DSN(), "SELECT id, state, message, n FROM apps"), "\x00")
 }
