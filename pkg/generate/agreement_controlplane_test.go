@@ -57,6 +57,10 @@ func TestPolicyAgreesWithOperator(t *testing.T) {
 	}
 }
 
+func (d *door) things() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: d.group, Version: "v1", Resource: "things"}
+}
+
 // waitInForce waits until what some rule is against is refused: the API server learns of policies by a watch.
 func (d *door) waitInForce(t *testing.T, cases []doorCase) {
 	t.Helper()
@@ -69,7 +73,7 @@ func (d *door) waitInForce(t *testing.T, cases []doorCase) {
 	testkit.Eventually(t, patience, func() (bool, string) {
 		_, err := testkit.TryApply(t, d.namespace, d.object("probe", bad.spec))
 		if err == nil {
-			testkit.Delete(t, schema.GroupVersionResource{Group: d.group, Version: "v1", Resource: "things"}, d.namespace, "probe")
+			testkit.Delete(t, d.things(), d.namespace, "probe")
 		}
 		return deniedBy(err, d.name+"-rules"), fmt.Sprintf("the policy is not in force: %v", err)
 	})

@@ -118,15 +118,12 @@ func openDoor(t *testing.T, set string) *door {
 	d.group = d.name + ".example.com"
 	crd := d.read(t, set+".crd.yaml")
 	testkit.InstallCRDs(t, crd)
-	dir := t.TempDir()
-	write(t, filepath.Join(dir, "crd.yaml"), crd)
-	write(t, filepath.Join(dir, "operator.yaml"), d.read(t, set+".yaml"))
-	files, problems := config.Load(config.Options{Files: []string{filepath.Join(dir, "operator.yaml")}})
-	if len(problems) > 0 {
-		t.Fatal(problems)
+	d.files = load(t, d.read(t, set+".yaml"))
+	path := filepath.Join(t.TempDir(), "crd.yaml")
+	if err := os.WriteFile(path, []byte(crd), 0o600); err != nil {
+		t.Fatal(err)
 	}
-	d.files = files
-	offline, err := kinds.Offline(filepath.Join(dir, "crd.yaml"))
+	offline, err := kinds.Offline(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +131,7 @@ func openDoor(t *testing.T, set string) *door {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.offline, d.live = compile(t, files[0], offline), compile(t, files[0], cluster)
+	d.offline, d.live = compile(t, d.files[0], offline), compile(t, d.files[0], cluster)
 	return d
 }
 
@@ -156,11 +153,14 @@ func (d *door) read(t *testing.T, name string) string {
 	return strings.NewReplacer("GROUP", d.group, "NAME", d.name, "NS", d.namespace).Replace(string(text))
 }
 
-func write(t *testing.T, path, text string) {
+// load loads a config.
+func load(t *testing.T, text string) []*config.File {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
+	files, problems := config.Load(config.Options{Files: []string{"-"}, Stdin: strings.NewReader(text)})
+	if len(problems) > 0 {
+		t.Fatal(problems)
 	}
+	return files
 }
 
 func (d *door) object(name, spec string) string {

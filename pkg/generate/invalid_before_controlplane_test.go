@@ -11,7 +11,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
@@ -23,7 +22,6 @@ import (
 func TestInvalidBeforeThePolicy(t *testing.T) {
 	t.Parallel()
 	d := openDoor(t, "untyped")
-	things := schema.GroupVersionResource{Group: d.group, Version: "v1", Resource: "things"}
 	testkit.Apply(t, d.namespace, strings.Replace(d.object("old", `{replicas: 21}`), "{name: old}",
 		"{name: old, finalizers: [example.com/hold]}", 1))
 	policy, err := generate.RulesPolicy(d.offline, "")
@@ -45,29 +43,30 @@ func TestInvalidBeforeThePolicy(t *testing.T) {
 		{"fixed", `{"spec": {"replicas": 20}}`, "", ""},
 		{"and broken again", `{"spec": {"replicas": 21}}`, "", "spec.replicas: Invalid value: at most 20 replicas"},
 	} {
-		var sub []string
-		if c.subresource != "" {
-			sub = []string{c.subresource}
-		}
-		_, err := testkit.Dynamic(t).Resource(things).Namespace(d.namespace).Patch(t.Context(), "old", types.MergePatchType, []byte(c.patch),
-			metav1.PatchOptions{}, sub...)
-		if got := denial(t, err, d.name+"-rules"); got != c.want {
+		if got := denial(t, d.patch(t, c.patch, strings.Fields(c.subresource)...), d.name+"-rules"); got != c.want {
 			t.Errorf("%s: got %q, want %q", c.reason, got, c.want)
 		}
 	}
-	testkit.Delete(t, things, d.namespace, "old")
+	testkit.Delete(t, d.things(), d.namespace, "old")
 	for _, patch := range []string{`{"spec": {"replicas": 30}}`, `{"metadata": {"finalizers": null}}`} {
-		if _, err := testkit.Dynamic(t).Resource(things).Namespace(d.namespace).Patch(t.Context(), "old", types.MergePatchType, []byte(patch),
-			metav1.PatchOptions{}); err != nil {
+		if err := d.patch(t, patch); err != nil {
 			t.Errorf("while it is being deleted, %s: %v", patch, err)
 		}
 	}
-	if testkit.Find(t, things, d.namespace, "old") != nil {
+	if testkit.Find(t, d.things(), d.namespace, "old") != nil {
 		t.Error("it is not gone")
 	}
 	if _, err := testkit.TryApply(t, d.beside, d.object("new", `{replicas: 21}`)); err != nil {
 		t.Errorf("in a namespace that the config does not watch: %v", err)
 	}
+}
+
+// patch patches the object old.
+func (d *door) patch(t *testing.T, text string, subresources ...string) error {
+	t.Helper()
+	_, err := testkit.Dynamic(t).Resource(d.things()).Namespace(d.namespace).Patch(t.Context(), "old", types.MergePatchType, []byte(text),
+		metav1.PatchOptions{}, subresources...)
+	return err
 }
 
 // TestSelected: what the config's label selector does not match is none of its business, until it does.
@@ -117,7 +116,6 @@ func TestSelected(t *testing.T) {
 func TestInvalidBeforeTheRulesOfTheDefinition(t *testing.T) {
 	t.Parallel()
 	d := openDoor(t, "typed")
-	things := schema.GroupVersionResource{Group: d.group, Version: "v1", Resource: "things"}
 	old := d.object("old", `{image: registry.example.com/web, replicas: 21}`)
 	testkit.Apply(t, d.namespace, old)
 	pasted := d.definition(t, "typed", "")
@@ -132,20 +130,15 @@ func TestInvalidBeforeTheRulesOfTheDefinition(t *testing.T) {
 		_, err := testkit.TryApply(t, d.beside, d.object(strings.ToLower(rand.Text()), `{image: registry.example.com/web, replicas: 22}`))
 		return apierrors.IsInvalid(err), fmt.Sprintf("the rules are not in force: %v", err)
 	})
-	patch := func(text string, sub ...string) error {
-		_, err := testkit.Dynamic(t).Resource(things).Namespace(d.namespace).Patch(t.Context(), "old", types.MergePatchType, []byte(text),
-			metav1.PatchOptions{}, sub...)
-		return err
-	}
-	for _, err := range []error{patch(`{"metadata": {"labels": {"a": "b"}}}`), patch(`{"status": {"a": "b"}}`, "status")} {
+	for _, err := range []error{d.patch(t, `{"metadata": {"labels": {"a": "b"}}}`), d.patch(t, `{"status": {"a": "b"}}`, "status")} {
 		if causes(t, err) == nil {
 			t.Error("an invalid object can be written")
 		}
 	}
-	if err := patch(`{"spec": {"replicas": 20}}`); err != nil {
+	if err := d.patch(t, `{"spec": {"replicas": 20}}`); err != nil {
 		t.Errorf("it cannot be fixed: %v", err)
 	}
-	if err := patch(`{"status": {"a": "b"}}`, "status"); err != nil {
+	if err := d.patch(t, `{"status": {"a": "b"}}`, "status"); err != nil {
 		t.Errorf("fixed, it cannot be written: %v", err)
 	}
 }

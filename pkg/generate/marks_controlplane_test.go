@@ -6,8 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -87,15 +85,7 @@ type marked struct {
 func newMarked(t *testing.T) *marked {
 	t.Helper()
 	m := &marked{t: t, ns: testkit.Namespace(t), name: testkit.Unique(t)}
-	path := filepath.Join(t.TempDir(), "operator.yaml")
-	if err := os.WriteFile(path, []byte(m.fill(markedConfig)), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	files, problems := config.Load(config.Options{Files: []string{path}})
-	if len(problems) > 0 {
-		t.Fatal(problems)
-	}
-	m.files = files
+	m.files = load(t, m.fill(markedConfig))
 	user, err := dynamic.NewForConfig(testkit.User(t, "somebody", rbacv1.PolicyRule{
 		APIGroups: []string{"apps"}, Resources: []string{"deployments", "deployments/status", "deployments/scale"}, Verbs: []string{"*"}}))
 	if err != nil {
@@ -118,21 +108,31 @@ func (m *marked) fill(text string) string {
 // enforce applies the policy and waits until it is in force.
 func (m *marked) enforce() {
 	m.t.Helper()
-	source, err := kinds.Offline("testdata/crds")
-	if err != nil {
-		m.t.Fatal(err)
+	notes := applyMarks(m.t, m.files[0], m.ns)
+	if len(notes) > 0 {
+		m.t.Fatal(notes)
 	}
-	policy, err := generate.MarksPolicy(compile(m.t, m.files[0], source),
-		generate.MarksOptions{Accounts: []generate.Identity{{Namespace: m.ns, Name: "operator"}}})
-	if err != nil || len(policy.Notes) > 0 {
-		m.t.Fatal(err, policy.Notes)
-	}
-	apply(m.t, policy.Manifests)
 	testkit.Eventually(m.t, patience, func() (bool, string) {
 		err := m.create(m.t.Context(), "probe", m.fill(`"annotations": {"NAME.example.com/owner": "x"}`),
 			metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		return apierrors.IsInvalid(err) && m.refused(err), fmt.Sprintf("the policy is not in force: %v", err)
 	})
+}
+
+// applyMarks applies the policy of an operator that works as the ServiceAccount operator, and returns its notes.
+func applyMarks(t *testing.T, f *config.File, ns string) []string {
+	t.Helper()
+	source, err := kinds.Offline("testdata/crds")
+	if err != nil {
+		t.Fatal(err)
+	}
+	policy, err := generate.MarksPolicy(compile(t, f, source),
+		generate.MarksOptions{Accounts: []generate.Identity{{Namespace: ns, Name: "operator"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	apply(t, policy.Manifests)
+	return policy.Notes
 }
 
 // create creates a Deployment with that metadata as the user.
@@ -254,11 +254,7 @@ func (m *marked) editing(plain string) {
 	} {
 		live := testkit.Get(m.t, deployments, m.ns, "a")
 		patch := strings.ReplaceAll(m.fill(c.patch), "REFS", reference(live))
-		var sub []string
-		if c.subresource != "" {
-			sub = []string{c.subresource}
-		}
-		_, err := m.user.Patch(m.t.Context(), "a", types.MergePatchType, []byte(patch), metav1.PatchOptions{}, sub...)
+		_, err := m.user.Patch(m.t.Context(), "a", types.MergePatchType, []byte(patch), metav1.PatchOptions{}, strings.Fields(c.subresource)...)
 		if got := m.refused(err); got != c.refused {
 			m.t.Errorf("%s: refused %v, want %v", c.reason, got, c.refused)
 		}
@@ -294,7 +290,6 @@ func (m *marked) living() {
 		return testkit.Find(t, apps, m.ns, "a") == nil, "the upstream is still there"
 	})
 	m.deployment("its owner reference is not taken away", func(u *unstructured.Unstructured) bool {
-		return u == nil ||
-			len(u.GetOwnerReferences()) == 0
+		return u == nil || len(u.GetOwnerReferences()) == 0
 	})
 }

@@ -5,8 +5,6 @@ package generate_test
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -16,9 +14,6 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
-	"github.com/corollary-dev/corollary/pkg/config"
-	"github.com/corollary-dev/corollary/pkg/generate"
-	"github.com/corollary-dev/corollary/pkg/kinds"
 )
 
 // doorsConfig makes objects of kinds whose metadata can be written by way of subresources. Its policy is about every
@@ -48,40 +43,33 @@ func TestMarksBySubresources(t *testing.T) {
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	pods := schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 	testkit.Apply(t, ns, `{apiVersion: v1, kind: ServiceAccount, metadata: {name: default}}`)
-	testkit.Apply(t, ns,
-		`{apiVersion: v1, kind: Pod, metadata: {name: free}, spec: {automountServiceAccountToken: false, containers: [{name: app, image: app}]}}`)
-	testkit.Apply(t, ns,
-		`{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {automountServiceAccountToken: false, containers: [{name: app, image: app}]}}`)
+	for _, name := range []string{"free", "a"} {
+		testkit.Apply(t, ns, `{apiVersion: v1, kind: Pod, metadata: {name: `+name+`},
+  spec: {automountServiceAccountToken: false, containers: [{name: app, image: app}]}}`)
+	}
 	testkit.Apply(t, ns, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {selector: {matchLabels: {app: a}},
   template: {metadata: {labels: {app: a}}, spec: {containers: [{name: app, image: app}]}}}}`)
 	enforceDoors(t, ns, name)
 
 	client := testkit.Dynamic(t)
 	annotations := map[string]any{name + ".example.com/hash": "forged"}
-	bind := func(pod string, annotations map[string]any) *unstructured.Unstructured {
-		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Binding",
-			"metadata": map[string]any{"name": pod, "annotations": annotations}, "target": map[string]any{"kind": "Node", "name": "nowhere"}}}
+	bind := func(ctx context.Context, pod string, annotations map[string]any, by schema.GroupVersionResource, subresources ...string) error {
+		_, err := client.Resource(by).Namespace(ns).Create(ctx, &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "v1", "kind": "Binding", "metadata": map[string]any{"name": pod, "annotations": annotations},
+			"target": map[string]any{"kind": "Node", "name": "nowhere"}}}, metav1.CreateOptions{}, subresources...)
+		return err
 	}
+	bindings := schema.GroupVersionResource{Version: "v1", Resource: "bindings"}
 	none := map[string]any{}
 	for reason, test := range map[string]struct {
 		refused bool
 		write   func(ctx context.Context) error
 	}{
 		"a Namespace, by finalize": {true, func(ctx context.Context) error { return finalize(ctx, t, client, ns, annotations) }},
-		"a Pod, by its binding": {true, func(ctx context.Context) error {
-			_, err := client.Resource(pods).Namespace(ns).Create(ctx, bind("a", annotations), metav1.CreateOptions{}, "binding")
-			return err
-		}},
-		"a Pod, by a Binding": {true, func(ctx context.Context) error {
-			_, err := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "bindings"}).Namespace(ns).Create(ctx,
-				bind("a", annotations), metav1.CreateOptions{})
-			return err
-		}},
-		"no mark, by finalize": {false, func(ctx context.Context) error { return finalize(ctx, t, client, ns, none) }},
-		"no mark, by a binding": {false, func(ctx context.Context) error {
-			_, err := client.Resource(pods).Namespace(ns).Create(ctx, bind("free", none), metav1.CreateOptions{}, "binding")
-			return err
-		}},
+		"a Pod, by its binding":    {true, func(ctx context.Context) error { return bind(ctx, "a", annotations, pods, "binding") }},
+		"a Pod, by a Binding":      {true, func(ctx context.Context) error { return bind(ctx, "a", annotations, bindings) }},
+		"no mark, by finalize":     {false, func(ctx context.Context) error { return finalize(ctx, t, client, ns, none) }},
+		"no mark, by a binding":    {false, func(ctx context.Context) error { return bind(ctx, "free", none, pods, "binding") }},
 		"the scale": {false, func(ctx context.Context) error {
 			_, err := client.Resource(deployments).Namespace(ns).Patch(ctx, "a", "application/merge-patch+json", []byte(`{"spec": {"replicas": 2}}`),
 				metav1.PatchOptions{}, "scale")
@@ -116,21 +104,7 @@ func finalize(ctx context.Context, t *testing.T, client dynamic.Interface, name 
 // enforceDoors applies the policy of doorsConfig and waits until it is in force.
 func enforceDoors(t *testing.T, ns, name string) {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "operator.yaml")
-	if err := os.WriteFile(path, []byte(strings.ReplaceAll(doorsConfig, "NAME", name)), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	files, problems := config.Load(config.Options{Files: []string{path}})
-	source, err := kinds.Offline("testdata/crds")
-	if err != nil || len(problems) > 0 {
-		t.Fatal(err, problems)
-	}
-	policy, err := generate.MarksPolicy(compile(t, files[0], source),
-		generate.MarksOptions{Accounts: []generate.Identity{{Namespace: ns, Name: "operator"}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	apply(t, policy.Manifests)
+	applyMarks(t, load(t, strings.ReplaceAll(doorsConfig, "NAME", name))[0], ns)
 	probe := fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: probe, annotations: {%q: x}}, spec: {containers: [{name: app, image: app}]}}`, name+".example.com/owner")
 	testkit.Eventually(t, patience, func() (bool, string) {
 		u := testkit.Parse(t, probe)

@@ -128,68 +128,47 @@ func TestLiveKind(t *testing.T) {
 	}
 }
 
-func TestLiveErrors(t *testing.T) {
-	for name, tc := range map[string]struct {
+// TestLiveFailures: what makes a kind unknown, what is only a failing request, and what leaves the kind without a schema, which is then
+// requested again.
+func TestLiveFailures(t *testing.T) {
+	thin, empty := thing.GroupVersion().WithKind("Thin"), thing.GroupVersion().WithKind("Completely")
+	for _, tc := range []struct {
 		reason  string
 		gvk     schema.GroupVersionKind
 		path    string
 		code    int
 		unknown bool
-		text    string
+		text    string // of the error; the kind is found if it is empty
 	}{
-		"group not served":  {"404 for the group and version: it is not there", thing, discoveryPath, 404, true, "install its CustomResourceDefinition"},
-		"kind not served":   {"the group is there, the kind is not", thing.GroupVersion().WithKind("Thin"), "", 0, true, "did you mean Thing?"},
-		"subresource only":  {"an empty list of resources", thing.GroupVersion().WithKind("Completely"), "", 0, true, "has no kind Completely"},
-		"server fails":      {"500 says nothing about the kind", thing, discoveryPath, 500, false, "asking the API server for the kinds"},
-		"aggregated down":   {"503 is what an aggregated API server that is down gets", thing, discoveryPath, 503, false, "asking the API server"},
-		"discovery refused": {"403 says nothing about the kind", thing, discoveryPath, 403, false, "asking the API server"},
-		"token expired":     {"401 is about us", thing, schemaPath, 401, false, "asking the API server for the schema"},
-		"openapi fails":     {"500 at OpenAPI is a failing request", thing, indexPath, 500, false, "asking the API server for the schema"},
+		{"404 for the group and version: it is not there", thing, discoveryPath, 404, true, "install its CustomResourceDefinition"},
+		{"the group is there, the kind is not", thin, "", 0, true, "did you mean Thing?"},
+		{"an empty list of resources", empty, "", 0, true, "has no kind Completely"},
+		{"500 says nothing about the kind", thing, discoveryPath, 500, false, "asking the API server for the kinds"},
+		{"503 is what an aggregated API server that is down gets", thing, discoveryPath, 503, false, "asking the API server"},
+		{"403 says nothing about the kind", thing, discoveryPath, 403, false, "asking the API server"},
+		{"401 is about us", thing, schemaPath, 401, false, "asking the API server for the schema"},
+		{"500 at OpenAPI is a failing request", thing, indexPath, 500, false, "asking the API server for the schema"},
+		{"an API server that publishes no OpenAPI", thing, indexPath, 404, false, ""},
+		{"OpenAPI is published a moment after the kind is served", thing, schemaPath, 404, false, ""},
+		{"a cluster that took system:discovery away", thing, indexPath, 403, false, ""},
 	} {
-		t.Run(name, func(t *testing.T) {
-			s := newServer()
-			s.set(tc.path, tc.code)
-			_, err := s.cluster(t).Kind(tc.gvk)
-			if err == nil {
-				t.Fatalf("%s: no error", tc.reason)
-			}
-			if errors.Is(err, ErrUnknown) != tc.unknown {
-				t.Errorf("%s: %v is ErrUnknown: %v, want %v", tc.reason, err, !tc.unknown, tc.unknown)
-			}
-			if !strings.Contains(err.Error(), tc.text) {
-				t.Errorf("%s: got %q, want it to say %q", tc.reason, err, tc.text)
-			}
-		})
-	}
-}
-
-// TestLiveSchemaMissing: the kind is known without a schema, and the schema is requested again.
-func TestLiveSchemaMissing(t *testing.T) {
-	for name, tc := range map[string]struct {
-		reason string
-		path   string
-		code   int
-	}{
-		"no openapi":       {"an API server that publishes none", indexPath, 404},
-		"group missing":    {"published a moment after the kind is served", schemaPath, 404},
-		"no right to read": {"a cluster that took system:discovery away", indexPath, 403},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := newServer()
-			s.set(tc.path, tc.code)
-			c := s.cluster(t)
-			k, err := c.Kind(thing)
-			if err != nil {
-				t.Fatalf("%s: %v", tc.reason, err)
-			}
-			if k.Schema != nil || k.SchemaErr == nil {
-				t.Errorf("%s: schema %v, reason %v", tc.reason, k.Schema, k.SchemaErr)
-			}
-			s.set(tc.path, 0)
-			if k, err = c.Kind(thing); err != nil || k.Schema == nil {
-				t.Errorf("asked again: schema %v, %v", k.Schema, err)
-			}
-		})
+		s := newServer()
+		s.set(tc.path, tc.code)
+		c := s.cluster(t)
+		k, err := c.Kind(tc.gvk)
+		if (err == nil) != (tc.text == "") || errors.Is(err, ErrUnknown) != tc.unknown || err != nil && !strings.Contains(err.Error(), tc.text) {
+			t.Errorf("%s: %v, want %q", tc.reason, err, tc.text)
+		}
+		if err != nil {
+			continue
+		}
+		if k.Schema != nil || k.SchemaErr == nil {
+			t.Errorf("%s: schema %v, reason %v", tc.reason, k.Schema, k.SchemaErr)
+		}
+		s.set(tc.path, 0)
+		if k, err = c.Kind(thing); err != nil || k.Schema == nil {
+			t.Errorf("%s: asked again: schema %v, %v", tc.reason, k.Schema, err)
+		}
 	}
 }
 

@@ -107,92 +107,59 @@ func (c *client) Watch(ctx context.Context, seen func(*Record) bool) error {
 	}
 }
 
+// setUnreachable cuts all off, or none any more.
+func (m *memory) setUnreachable(is bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.unreachable = is
+}
+
+// askToHandOver does what an administrator does. It does nothing if nobody holds the lock, or someone was faster.
+func (m *memory) askToHandOver(ctx context.Context) {
+	asker := &client{memory: m}
+	if record, err := asker.Get(ctx); err == nil && record.HolderIdentity != "" {
+		record.HolderIdentity = AskedToHandOver(record.HolderIdentity)
+		_ = asker.Update(ctx, record)
+	}
+}
+
+// untilDone is what a holder does in these tests.
+func untilDone(ctx context.Context) error {
+	<-ctx.Done()
+	return nil
+}
+
 // TestAgain: two processes that stand by again hand the lock to each other, with a token that grows, and never hold it together.
 // A takeover takes no longer than the lease and one retry. The time is not real.
 func TestAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := newMemory()
-		ctx, cancel := context.WithCancel(t.Context())
-		var wg sync.WaitGroup
-		var held []Token
-		elections := map[string]*Election{}
-		timings := Timings{LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second}
-		for _, name := range []string{"a", "b"} {
-			c := &client{memory: store}
-			e, err := NewElection(c, Options{Timings: timings, Identity: name, Again: true, HandsOver: true, Log: logr.Discard()})
-			if err != nil {
-				t.Fatal(err)
-			}
-			elections[name] = e
-			wg.Go(func() {
-				if err := e.Run(ctx, func(ctx context.Context) error { <-ctx.Done(); return nil }); err != nil {
-					t.Error(err)
-				}
-			})
-		}
-		active := func() *Election {
-			synctest.Wait()
-			var found *Election
-			for _, e := range elections {
-				if e.MayWrite() == nil {
-					if found != nil {
-						t.Fatal("both may write")
-					}
-					found = e
-				}
-			}
-			return found
-		}
-		await := func(within time.Duration) *Election {
-			for range int(within / (100 * time.Millisecond)) {
-				if e := active(); e != nil {
-					if len(held) > 0 && e.Token() <= held[len(held)-1] {
-						t.Errorf("the token is %s after %s", e.Token(), held[len(held)-1])
-					}
-					held = append(held, e.Token())
-					return e
-				}
-				<-time.After(100 * time.Millisecond)
-			}
-			t.Fatalf("nobody holds the lock after %s", within)
-			return nil
-		}
-		first := await(5 * time.Second)
-		<-time.After(time.Minute)
-		if active() != first {
+		p, timings := newPair(t, false, 0), DefaultTimings()
+		first := p.await(5 * time.Second)
+		token := first.Token()
+		p.pass(time.Minute)
+		if p.active() != first {
 			t.Fatal("it changes hands for no reason")
 		}
-		asker := &client{memory: store}
-		record, _ := asker.Get(ctx)
-		record.HolderIdentity = AskedToHandOver(record.HolderIdentity)
-		if err := asker.Update(ctx, record); err != nil {
-			t.Fatal(err)
+		p.store.askToHandOver(t.Context())
+		p.pass(timings.RetryPeriod + 100*time.Millisecond)
+		second := p.await(timings.RetryPeriod)
+		if second == first || second.Token() <= token {
+			t.Errorf("it was not handed over: the token is %s after %s", second.Token(), token)
 		}
-		<-time.After(timings.RetryPeriod + 100*time.Millisecond)
-		second := await(timings.RetryPeriod)
-		if second == first {
-			t.Error("it was not handed over")
-		}
-		<-time.After(time.Minute)
-		if active() != second {
+		p.pass(time.Minute)
+		if p.active() != second {
 			t.Error("who handed it over took it back")
 		}
-		store.mu.Lock()
-		store.unreachable = true
-		store.mu.Unlock()
-		<-time.After(timings.RenewDeadline)
-		if active() != nil {
+		p.store.setUnreachable(true)
+		p.pass(timings.RenewDeadline)
+		if p.active() != nil {
 			t.Error("it is active and cannot renew")
 		}
-		<-time.After(time.Minute)
-		store.mu.Lock()
-		store.unreachable = false
-		store.mu.Unlock()
-		await2 := func() *Election { held = nil; return await(timings.LeaseDuration + 2*timings.RetryPeriod) }
-		await2()
-		cancel()
-		wg.Wait()
-		if record, _ := asker.Get(t.Context()); record.HolderIdentity != "" {
+		p.pass(time.Minute)
+		p.store.setUnreachable(false)
+		p.await(timings.LeaseDuration + 2*timings.RetryPeriod)
+		p.end()
+		if record, _ := p.machines[0].Get(t.Context()); record.HolderIdentity != "" {
 			t.Errorf("after a clean stop %s holds the lock", record.HolderIdentity)
 		}
 	})
@@ -201,75 +168,30 @@ func TestAgain(t *testing.T) {
 // TestTakeover: once a holder is gone, a standby takes the lock within the lease and one retry of the last renewal: whether it
 // watches or polls, and if it handed the lock over just before. The time is not real.
 func TestTakeover(t *testing.T) {
-	for _, test := range []struct {
-		name               string
-		unwatched, handsOn bool
-	}{
-		{"watched", false, false},
-		{"polled", true, false},
-		{"watched, after it handed over", false, true},
-		{"polled, after it handed over", true, true},
-	} {
-		for range 20 { // of different jitter
-			t.Run(test.name, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) { takeOver(t, test.unwatched, test.handsOn) })
-			})
-		}
-	}
-}
-
-func takeOver(t *testing.T, unwatched, handsOn bool) {
-	t.Helper()
-	timings := Timings{LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second}
-	store := newMemory()
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	clients, elections := make([]*client, 2), make([]*Election, 2)
-	for i, name := range []string{"a", "b"} {
-		clients[i] = &client{memory: store, unwatched: unwatched}
-		e, err := NewElection(clients[i], Options{Timings: timings, Identity: name, Again: true, HandsOver: true, Log: logr.Discard()})
-		if err != nil {
-			t.Fatal(err)
-		}
-		elections[i] = e
-		go func() { _ = e.Run(ctx, func(ctx context.Context) error { <-ctx.Done(); return nil }) }()
-	}
-	holder := func() int {
-		for {
-			for i, e := range elections {
-				if e.MayWrite() == nil {
-					return i
+	for i := range 4 * 20 { // 20 of different jitter
+		unwatched, handsOn := i%2 == 1, i%4 >= 2
+		synctest.Test(t, func(t *testing.T) {
+			p := newPair(t, unwatched, 0)
+			defer p.end()
+			holder := p.await(5 * time.Second)
+			p.pass(takeoverTime())
+			if handsOn {
+				p.store.askToHandOver(t.Context())
+				for before := holder; holder == before; holder = p.await(takeoverTime()) {
+					<-time.After(10 * time.Millisecond)
 				}
+				p.pass(DefaultTimings().RetryPeriod)
 			}
-			<-time.After(10 * time.Millisecond)
-		}
+			p.setDead(holder, true)
+			p.pass(DefaultTimings().RenewDeadline)
+			if p.await(takeoverTime()) == holder {
+				t.Error("who is cut off is active")
+			}
+			if took := time.Since(holder.renewed); took > takeoverTime() {
+				t.Errorf("unwatched: %t, it handed over before: %t: it takes over after %s", unwatched, handsOn, took)
+			}
+		})
 	}
-	at := holder()
-	<-time.After(timings.LeaseDuration)
-	if handsOn {
-		asker := &client{memory: store}
-		record, _ := asker.Get(ctx)
-		record.HolderIdentity = AskedToHandOver(record.HolderIdentity)
-		if err := asker.Update(ctx, record); err != nil {
-			t.Fatal(err)
-		}
-		for before := at; at == before; at = holder() {
-			<-time.After(10 * time.Millisecond)
-		}
-		<-time.After(timings.RetryPeriod)
-	}
-	store.mu.Lock()
-	clients[at].dead = true
-	last := store.record.RenewTime.Time
-	store.mu.Unlock()
-	for elections[1-at].MayWrite() != nil {
-		<-time.After(10 * time.Millisecond)
-	}
-	if took := time.Since(last); took > timings.LeaseDuration+timings.RetryPeriod {
-		t.Errorf("it takes over after %s", took)
-	}
-	cancel()
-	synctest.Wait()
 }
 
 // TestNoTokenLeft: a lock whose token cannot grow is taken by nobody, and one message says why, until somebody writes a smaller token.
@@ -287,7 +209,7 @@ func TestNoTokenLeft(t *testing.T) {
 func noTokenLeft(t *testing.T, last Token, holder string, unwatched bool) {
 	t.Helper()
 	store, logged := newMemory(), []string{}
-	timings := Timings{LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second}
+	timings := DefaultTimings()
 	c := &client{memory: store, last: last, unwatched: unwatched}
 	write := func(token Token) {
 		t.Helper()
@@ -308,7 +230,7 @@ func noTokenLeft(t *testing.T, last Token, holder string, unwatched bool) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer cancel()
-	wg.Go(func() { _ = e.Run(ctx, func(ctx context.Context) error { <-ctx.Done(); return nil }) })
+	wg.Go(func() { _ = e.Run(ctx, untilDone) })
 	<-time.After(5 * time.Minute)
 	synctest.Wait()
 	exhausted := &ExhaustedError{Lock: c.Describe(), Last: last}

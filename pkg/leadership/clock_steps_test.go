@@ -82,7 +82,11 @@ func newPair(t *testing.T, unwatched bool, apart time.Duration) *pair {
 		}
 		e.clock = m.now
 		m.Election, p.machines[i] = e, m
-		p.wg.Go(func() { _ = e.Run(ctx, func(ctx context.Context) error { <-ctx.Done(); return nil }) })
+		p.wg.Go(func() {
+			if err := e.Run(ctx, untilDone); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 	return p
 }
@@ -133,6 +137,13 @@ func (p *pair) await(within time.Duration) *machine {
 		}
 		<-time.After(10 * time.Millisecond)
 	}
+}
+
+// setDead has a machine lose its way to the lock, or find it again.
+func (p *pair) setDead(m *machine, is bool) {
+	p.store.mu.Lock()
+	defer p.store.mu.Unlock()
+	m.dead = is
 }
 
 func (p *pair) end() {
@@ -187,9 +198,7 @@ func TestClockSteps(t *testing.T) {
 					if p.active() != first || first.Token() != token {
 						t.Error("the lock changed hands later")
 					}
-					p.store.mu.Lock()
-					first.dead = true
-					p.store.mu.Unlock()
+					p.setDead(first, true)
 					first.step(test.active) // once more, when it cannot renew
 					p.pass(DefaultTimings().RenewDeadline)
 					if p.await(takeoverTime()) != second {
@@ -214,11 +223,9 @@ func TestClockChaos(t *testing.T) {
 				for range rounds {
 					p.disturb(random)
 					p.pass(time.Duration(random.Int64N(int64(2 * takeoverTime()))))
-					p.store.mu.Lock()
 					for _, m := range p.machines {
-						m.dead = false
+						p.setDead(m, false)
 					}
-					p.store.mu.Unlock()
 					p.await(2 * takeoverTime()) // one that handed over lets the other one come first
 				}
 			})
@@ -234,16 +241,10 @@ func (p *pair) disturb(random *rand.Rand) {
 	switch random.IntN(6) {
 	case 0:
 		note("cut off")
-		p.store.mu.Lock()
-		m.dead = true
-		p.store.mu.Unlock()
+		p.setDead(m, true)
 	case 1:
 		note("hand over")
-		asker := &client{memory: p.store}
-		if record, err := asker.Get(p.t.Context()); err == nil && record.HolderIdentity != "" {
-			record.HolderIdentity = AskedToHandOver(record.HolderIdentity)
-			_ = asker.Update(p.t.Context(), record) // somebody else was faster
-		}
+		p.store.askToHandOver(p.t.Context())
 	case 2:
 		note("delete")
 		p.store.mu.Lock()

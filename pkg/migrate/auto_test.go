@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"path"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -50,18 +49,29 @@ func newAutomatic(t *testing.T, k *kind) *automatic {
 }
 
 // consider does what the publisher does at each look, and waits for what that begins.
-func (a *automatic) consider() error {
-	a.Helper()
+func consider(t *testing.T, client dynamic.Interface, a *migrate.Auto, k *kind) error {
+	t.Helper()
 	crd := &apiextensionsv1.CustomResourceDefinition{}
-	u := testkit.Get(a.T, definitions, "", a.kind.name())
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, crd); err != nil {
-		a.Fatal(err)
+	u, err := client.Resource(definitions).Get(t.Context(), k.name(), metav1.GetOptions{})
+	if err == nil {
+		err = runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, crd)
 	}
-	err := a.Consider(a.Context(), migrate.Candidate{
-		CRD: crd, Name: "widgets", FieldManager: "migrator", Converts: func(version string) bool { return version != "v1alpha1" },
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = a.Consider(t.Context(), migrate.Candidate{
+		CRD: crd, Name: "things", FieldManager: "migrator", Converts: func(version string) bool { return version != "v1alpha1" },
 	})
 	a.Wait()
 	return err
+}
+
+// look considers the kind, which must not fail.
+func (a *automatic) look() {
+	a.Helper()
+	if err := consider(a.T, testkit.Dynamic(a.T), a.Auto, a.kind); err != nil {
+		a.Fatal(err)
+	}
 }
 
 func (a *automatic) event() string {
@@ -73,20 +83,12 @@ func (a *automatic) event() string {
 	}
 }
 
-func (a *automatic) stored(want ...string) {
-	a.Helper()
-	if have := a.kind.stored(); !slices.Equal(have, want) {
-		a.Errorf("status.storedVersions is %v, not %v", have, want)
-	}
-}
-
-func (k *kind) fill(n int) {
-	k.t.Helper()
-	for i := range n {
-		if err := k.apply("v1beta1", "somebody", fmt.Sprint("t", i), "a", "x"); err != nil {
-			k.t.Fatal(err)
-		}
-	}
+// patched does something at each request to patch an object, which the API server refuses if it returns true.
+func (a *automatic) patched(do func(name string) (refused bool)) *testkit.Fault {
+	return a.faults.Answer(http.StatusForbidden, func(r *http.Request) bool {
+		name := path.Base(r.URL.Path)
+		return r.Method == http.MethodPatch && strings.HasPrefix(name, "t") && do(name)
+	})
 }
 
 // The versions of a definition change; each step is migrated once, and nothing is asked at rest.
@@ -95,34 +97,26 @@ func TestAuto(t *testing.T) {
 		k := define(t, "v1beta1!", "v1")
 		k.fill(5)
 		a := newAutomatic(t, k)
-		if err := a.consider(); err != nil || a.counter.Total() > 0 {
-			t.Errorf("nothing is to be done: %v, %v", err, a.counter.Snapshot())
+		if a.look(); a.counter.Total() > 0 {
+			t.Errorf("nothing is to be done: %v", a.counter.Snapshot())
 		}
 
 		k.change("v1", "v1beta1", "v1!")
-		a.stored("v1beta1", "v1")
-		if err := a.consider(); err != nil {
-			t.Fatal(err)
-		}
-		a.stored("v1")
+		k.wantStored("v1beta1", "v1")
+		a.look()
+		k.wantStored("v1")
 		if text := a.event(); !strings.HasPrefix(text, "Normal Migrated 5 objects rewritten") {
 			t.Errorf("the event is %q", text)
 		}
 
 		k.change("v1", "v1beta1-", "v1!") // its managers are to become managers of v1
-		if err := a.consider(); err != nil {
-			t.Fatal(err)
-		}
+		a.look()
 		k.change("v1", "v1!")
-		if err := k.apply("v1", "somebody", "t0", "b", "y"); err != nil {
-			t.Errorf("who has applied in the version that is gone cannot go on: %v", err)
-		}
+		k.apply("v1", "somebody", "t0", "b", "y")
 
 		a.counter.Reset()
 		for range 3 {
-			if err := a.consider(); err != nil {
-				t.Fatal(err)
-			}
+			a.look()
 		}
 		if n := a.counter.Total(); n > 0 {
 			t.Errorf("at rest there are %v", a.counter.Snapshot())
@@ -136,16 +130,14 @@ func TestAutoRestarts(t *testing.T) {
 		k := define(t, "v1beta1!", "v1")
 		k.fill(5)
 		k.change("v1", "v1beta1-", "v1!")
-		if err := newAutomatic(t, k).consider(); err != nil {
-			t.Fatal(err)
-		}
+		newAutomatic(t, k).look()
 		a := newAutomatic(t, k)
-		if err := a.consider(); err != nil || a.counter.Mutating() > 0 || a.event() != "" {
-			t.Errorf("%v: %v", err, a.counter.Snapshot())
+		if a.look(); a.counter.Mutating() > 0 || a.event() != "" {
+			t.Errorf("the first look: %v", a.counter.Snapshot())
 		}
 		a.counter.Reset()
-		if err := a.consider(); err != nil || a.counter.Total() > 0 {
-			t.Errorf("the second look: %v: %v", err, a.counter.Snapshot())
+		if a.look(); a.counter.Total() > 0 {
+			t.Errorf("the second look: %v", a.counter.Snapshot())
 		}
 	})
 }
@@ -154,21 +146,15 @@ func TestAutoRestarts(t *testing.T) {
 // definition changes.
 func TestAutoRefused(t *testing.T) {
 	bubble.Run(t, nil, func(t *testing.T) {
-		k := define(t, "v1beta1!", "v1")
-		k.fill(5)
+		k := changed(t, 5)
 		a := newAutomatic(t, k)
-		fault := a.faults.Answer(http.StatusForbidden, func(r *http.Request) bool {
-			return r.Method == http.MethodPatch && strings.HasSuffix(r.URL.Path, "/t3")
-		})
-		k.change("v1", "v1beta1", "v1!")
+		fault := a.patched(func(name string) bool { return name == "t3" })
 		for range 3 {
-			if err := a.consider(); err != nil {
-				t.Fatal(err)
-			}
+			a.look()
 		}
-		a.stored("v1beta1", "v1")
-		if n := len(fault.Times()); n == 0 || a.counter.Mutating() > 5 {
-			t.Errorf("%d refusals, %v", n, a.counter.Snapshot())
+		k.wantStored("v1beta1", "v1")
+		if fault.Hits() == 0 || a.counter.Mutating() > 5 {
+			t.Errorf("%d refusals, %v", fault.Hits(), a.counter.Snapshot())
 		}
 		if text := a.event(); !strings.HasPrefix(text, "Warning MigrationFailed 1 objects could not be rewritten") ||
 			!strings.Contains(text, k.ns+"/t3") {
@@ -176,64 +162,48 @@ func TestAutoRefused(t *testing.T) {
 		}
 		fault.Off()
 		k.change("v1", "v1beta1", "v1!", "v2")
-		if err := a.consider(); err != nil {
-			t.Fatal(err)
-		}
-		a.stored("v1")
+		a.look()
+		k.wantStored("v1")
 	})
 }
 
 // What loses leadership writes nothing more, and what leads next goes on.
 func TestAutoLosesLeadership(t *testing.T) {
 	bubble.Run(t, nil, func(t *testing.T) {
-		k := define(t, "v1beta1!", "v1")
-		k.fill(10)
-		k.change("v1", "v1beta1", "v1!")
-		a := newAutomatic(t, k)
-		writes := 0
-		a.faults.Answer(http.StatusForbidden, func(r *http.Request) bool {
-			if r.Method == http.MethodPatch {
-				writes++
-				a.leads.Store(writes < 4)
-			}
+		k := changed(t, 10)
+		a, writes := newAutomatic(t, k), 0
+		a.patched(func(string) bool {
+			writes++
+			a.leads.Store(writes < 4)
 			return false
 		})
-		if err := a.consider(); err != nil || a.counter.Mutating() != 4 {
-			t.Errorf("%v: %v", err, a.counter.Snapshot())
+		for _, reason := range []string{"while it writes", "as a standby"} {
+			if a.look(); a.counter.Mutating() != 4 {
+				t.Errorf("%s: %v", reason, a.counter.Snapshot())
+			}
+			k.wantStored("v1beta1", "v1")
 		}
-		a.stored("v1beta1", "v1")
-		if err := a.consider(); err != nil || a.counter.Mutating() != 4 {
-			t.Errorf("a standby: %v: %v", err, a.counter.Snapshot())
-		}
-		if err := newAutomatic(t, k).consider(); err != nil {
-			t.Fatal(err)
-		}
-		a.stored("v1")
+		newAutomatic(t, k).look()
+		k.wantStored("v1")
 	})
 }
 
 // A definition that changes during a migration ends it; the next look begins again.
 func TestAutoNoticesAChange(t *testing.T) {
 	bubble.Run(t, nil, func(t *testing.T) {
-		k := define(t, "v1beta1!", "v1")
-		k.fill(3)
-		k.change("v1", "v1beta1", "v1!")
+		k := changed(t, 3)
 		a := newAutomatic(t, k)
 		var changed atomic.Bool
-		a.faults.Answer(http.StatusForbidden, func(r *http.Request) bool {
-			if r.Method == http.MethodPatch && !changed.Swap(true) {
+		a.patched(func(string) bool {
+			if !changed.Swap(true) {
 				k.change("v1", "v1beta1", "v1!", "v2")
 			}
 			return false
 		})
-		if err := a.consider(); err != nil {
-			t.Fatal(err)
-		}
-		a.stored("v1beta1", "v1")
-		if err := a.consider(); err != nil {
-			t.Fatal(err)
-		}
-		a.stored("v1")
+		a.look()
+		k.wantStored("v1beta1", "v1")
+		a.look()
+		k.wantStored("v1")
 	})
 }
 
@@ -243,32 +213,9 @@ func TestAutoNeedsAConversion(t *testing.T) {
 		k := define(t, "v1alpha1!", "v1")
 		k.change("v1", "v1alpha1", "v1!")
 		a := newAutomatic(t, k)
-		if err := a.consider(); err == nil || !strings.Contains(err.Error(), "v1alpha1, which the conversion does not have") ||
-			a.counter.Total() > 0 {
+		err := consider(t, testkit.Dynamic(t), a.Auto, k)
+		if err == nil || !strings.Contains(err.Error(), "v1alpha1, which the conversion does not have") || a.counter.Total() > 0 {
 			t.Errorf("%v: %v", err, a.counter.Snapshot())
-		}
-	})
-}
-
-// A field manager that has applied fields of the objects would remove them by an empty apply: it is refused.
-func TestManagerOfTheObjects(t *testing.T) {
-	bubble.Run(t, nil, func(t *testing.T) {
-		k := define(t, "v1beta1!", "v1")
-		k.fill(2)
-		k.change("v1", "v1beta1", "v1!")
-		m := k.migration(testkit.Dynamic(t))
-		m.FieldManager = "somebody"
-		p, err := m.Plan(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		r, err := m.Run(t.Context(), p)
-		if err != nil || len(r.Refusals) != 2 || !strings.Contains(r.Refusals[0].Err.Error(), "choose a field manager of its own") {
-			t.Errorf("%+v: %v", r, err)
-		}
-		u, err := testkit.Dynamic(t).Resource(k.resource("v1")).Namespace(k.ns).Get(t.Context(), "t0", metav1.GetOptions{})
-		if err != nil || u.Object["spec"] == nil {
-			t.Errorf("its fields are gone: %v, %v", u, err)
 		}
 	})
 }
@@ -276,15 +223,8 @@ func TestManagerOfTheObjects(t *testing.T) {
 // While a migration runs, its metrics say how far it is; afterwards none is left.
 func TestAutoMetrics(t *testing.T) {
 	bubble.Run(t, nil, func(t *testing.T) {
-		k := define(t, "v1beta1!", "v1")
-		k.fill(6)
-		k.change("v1", "v1beta1", "v1!")
-		a := newAutomatic(t, k)
-		objects := 0
-		a.faults.Answer(http.StatusForbidden, func(r *http.Request) bool {
-			if r.Method != http.MethodPatch || !strings.HasPrefix(path.Base(r.URL.Path), "t") {
-				return false
-			}
+		a, objects := newAutomatic(t, changed(t, 6)), 0
+		a.patched(func(string) bool {
 			objects++
 			if got := fmt.Sprint(a.metric("corollary_migrated_objects_total")); objects == 5 && got != "map[Refused:1 Rewritten:3]" {
 				t.Errorf("before the fifth object, the metric is %v", got)
@@ -294,9 +234,7 @@ func TestAutoMetrics(t *testing.T) {
 			}
 			return objects == 2
 		})
-		if err := a.consider(); err != nil {
-			t.Fatal(err)
-		}
+		a.look()
 		if got := fmt.Sprint(a.metric("corollary_migrated_objects_total")); got != "map[Refused:1 Rewritten:5]" {
 			t.Errorf("at the end, the metric is %v", got)
 		}

@@ -3,14 +3,12 @@ package migrate_test
 import (
 	"errors"
 	"fmt"
-	"net/http"
 	"path"
 	"strings"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/dynamic"
 
 	"github.com/corollary-dev/corollary/internal/bubble"
 	"github.com/corollary-dev/corollary/internal/testkit"
@@ -21,47 +19,21 @@ import (
 // definition of which only a condition has changed is the same one.
 func TestMigrateBesideOthers(t *testing.T) {
 	bubble.Run(t, nil, func(t *testing.T) {
-		k := define(t, "v1beta1!", "v1")
-		k.fill(3)
-		k.change("v1", "v1beta1", "v1!")
-		config := testkit.Config(t)
-		again, touched := false, false
-		config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-			return before(func(r *http.Request) {
-				switch {
-				case r.Method == http.MethodPatch && strings.HasSuffix(r.URL.Path, "/things/t0") && !again:
-					again = true
-					testkit.Delete(t, k.resource("v1"), k.ns, "t0")
-					if err := k.apply("v1beta1", "somebody", "t0", "a", "again"); err != nil {
-						t.Error(err)
-					}
-				case r.Method == http.MethodPatch && strings.HasSuffix(r.URL.Path, k.name()+"/status") && !touched:
-					touched = true
-					testkit.Patch(t, definitions, "", k.name(), "somebody", `{"metadata": {"annotations": {"example.com/touched": "yes"}}}`)
-				}
-			}, next)
-		})
-		client, err := dynamic.NewForConfig(config)
-		if err != nil {
-			t.Fatal(err)
-		}
-		m := k.migration(client, "v1beta1")
-		p, err := m.Plan(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		r, err := m.Run(t.Context(), p)
-		if err != nil || !r.Trimmed || r.Refused > 0 || r.Fixed != 3 || !again || !touched {
+		k, again, touched := changed(t, 3), false, false
+		m := k.migration(before(t, func(path string) {
+			switch {
+			case strings.HasSuffix(path, "/things/t0") && !again:
+				again = true
+				testkit.Delete(t, k.resource("v1"), k.ns, "t0")
+				k.apply("v1beta1", "somebody", "t0", "a", "again")
+			case strings.HasSuffix(path, k.name()+"/status") && !touched:
+				touched = true
+				testkit.Patch(t, definitions, "", k.name(), "somebody", `{"metadata": {"annotations": {"example.com/touched": "yes"}}}`)
+			}
+		}), "v1beta1")
+		if _, r, err := run(t, m); err != nil || !r.Trimmed || r.Refused > 0 || r.Fixed != 3 || !again || !touched {
 			t.Errorf("the result is %+v: %v", r, err)
 		}
-	})
-}
-
-// before does something before each request.
-func before(do func(*http.Request), next http.RoundTripper) http.RoundTripper {
-	return tripper(func(r *http.Request) (*http.Response, error) {
-		do(r)
-		return next.RoundTrip(r)
 	})
 }
 
@@ -92,21 +64,15 @@ func TestMigrateWriterOfBothVersions(t *testing.T) {
 	bubble.Run(t, nil, func(t *testing.T) {
 		k := define(t, "v1beta1!", "v1")
 		k.fill(1)
-		for version, field := range map[string]string{"v1beta1": "b", "v1": "o"} {
-			value := map[string]string{"b": `"x"`, "o": `{"p": "x"}`}[field]
-			testkit.Patch(t, k.resource(version), k.ns, "t0", "editor", fmt.Sprintf(`{"spec": {%q: %s}}`, field, value))
+		for version, spec := range map[string]string{"v1beta1": `{"b": "x"}`, "v1": `{"o": {"p": "x"}}`} {
+			testkit.Patch(t, k.resource(version), k.ns, "t0", "editor", `{"spec": `+spec+`}`)
 		}
 		k.change("v1", "v1beta1", "v1!")
-		m := k.migration(testkit.Dynamic(t), "v1beta1")
-		p, err := m.Plan(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if r, err := m.Run(t.Context(), p); err != nil || !r.Trimmed || r.Fixed != 1 {
+		if _, r, err := run(t, k.migration(testkit.Dynamic(t), "v1beta1")); err != nil || !r.Trimmed || r.Fixed != 1 {
 			t.Fatalf("the result is %+v: %v", r, err)
 		}
 		var editor []string
-		for _, entry := range testkit.Get(t, k.resource("v1"), k.ns, "t0").GetManagedFields() {
+		for _, entry := range k.get("t0").GetManagedFields() {
 			if entry.Manager == "editor" {
 				editor = append(editor, entry.APIVersion+" "+string(entry.FieldsV1.GetRawBytes()))
 			}
@@ -121,45 +87,30 @@ func TestMigrateWriterOfBothVersions(t *testing.T) {
 // While fields are filled in, others write the object, delete it, or fill it in themselves: nothing of theirs is reverted or made again.
 func TestFillBesideOthers(t *testing.T) {
 	bubble.Run(t, nil, func(t *testing.T) {
-		k := define(t, "v1!")
+		k, did := define(t, "v1!"), map[string]bool{}
 		for _, name := range []string{"written", "deleted", "filled"} {
-			if err := k.apply("v1", "somebody", name, "a", "x"); err != nil {
-				t.Fatal(err)
+			k.apply("v1", "somebody", name, "a", "x")
+		}
+		m := k.migration(before(t, func(url string) {
+			name := path.Base(url)
+			if did[name] {
+				return
 			}
-		}
-		did := map[string]bool{}
-		config := testkit.Config(t)
-		config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-			return before(func(r *http.Request) {
-				name := path.Base(r.URL.Path)
-				if r.Method != http.MethodPatch || did[name] {
-					return
-				}
-				switch did[name] = true; name {
-				case "written":
-					testkit.Patch(t, k.resource("v1"), k.ns, name, "other", `{"spec": {"o": {"p": "theirs"}}}`)
-				case "deleted":
-					testkit.Delete(t, k.resource("v1"), k.ns, name)
-				case "filled":
-					testkit.Patch(t, k.resource("v1"), k.ns, name, "other", `{"spec": {"b": "theirs"}}`)
-				}
-			}, next)
-		})
-		client, err := dynamic.NewForConfig(config)
-		if err != nil {
-			t.Fatal(err)
-		}
-		m := k.migration(client)
+			switch did[name] = true; name {
+			case "written":
+				testkit.Patch(t, k.resource("v1"), k.ns, name, "other", `{"spec": {"o": {"p": "theirs"}}}`)
+			case "deleted":
+				testkit.Delete(t, k.resource("v1"), k.ns, name)
+			case "filled":
+				testkit.Patch(t, k.resource("v1"), k.ns, name, "other", `{"spec": {"b": "theirs"}}`)
+			}
+		}))
 		m.Fill = []string{".spec.b='ours'"}
-		p, err := m.Plan(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if r, err := m.Run(t.Context(), p); err != nil || r.Refused > 0 || r.Done != 3 {
+		if _, r, err := run(t, m); err != nil || r.Refused > 0 || r.Done != 3 {
 			t.Errorf("the result is %+v: %v", r, err)
 		}
 		for name, want := range map[string]string{"written": "map[a:x b:ours o:map[p:theirs]]", "filled": "map[a:x b:theirs]"} {
-			if got := fmt.Sprint(testkit.Get(t, k.resource("v1"), k.ns, name).Object["spec"]); got != want {
+			if got := fmt.Sprint(k.get(name).Object["spec"]); got != want {
 				t.Errorf("%s is %s, not %s", name, got, want)
 			}
 		}

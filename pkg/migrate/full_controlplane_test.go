@@ -13,10 +13,8 @@ import (
 	"testing"
 
 	"github.com/go-logr/logr/testr"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/events"
@@ -127,17 +125,13 @@ func TestMigrateFull(t *testing.T) {
 	if err := controlplane.InstallCRDs(t.Context(), s.plane.Config(), k.crd("v1beta1", "v1!")); err != nil {
 		t.Fatal(err)
 	}
-	m := &migrate.Migration{Client: s.client, CRD: k.name(), FieldManager: "migrator"}
-	p, err := m.Plan(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := k.migration(s.client)
 	m.Progress = func(p migrate.Progress) {
 		if p.Done == 5 {
 			s.fill()
 		}
 	}
-	r, err := m.Run(t.Context(), p)
+	p, r, err := run(t, m)
 	var failing *migrate.FailingError
 	if !errors.As(err, &failing) || !strings.Contains(err.Error(), "migrate again: etcdserver: mvcc: database space exceeded") {
 		t.Errorf("the error is %v", err)
@@ -151,24 +145,9 @@ func TestMigrateFull(t *testing.T) {
 		Client: s.client, Leads: func() bool { return true }, Log: testr.New(t),
 		Recorder: func(string) events.EventRecorder { return recorder },
 	}
-	consider := func() {
-		t.Helper()
-		crd := &apiextensionsv1.CustomResourceDefinition{}
-		u, err := s.client.Resource(definitions).Get(t.Context(), k.name(), metav1.GetOptions{})
-		if err == nil {
-			err = runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, crd)
-		}
-		if err == nil {
-			err = auto.Consider(t.Context(), migrate.Candidate{
-				CRD: crd, Name: "things", FieldManager: "migrator", Converts: func(string) bool { return true },
-			})
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		auto.Wait()
+	if err := consider(t, s.client, auto, k); err != nil {
+		t.Fatal(err)
 	}
-	consider()
 	if text := <-recorder.Events; !strings.Contains(text, "MigrationFailed the migration stopped") {
 		t.Errorf("the event is %q", text)
 	}

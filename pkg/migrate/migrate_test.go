@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"path"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -40,20 +41,34 @@ func define(t *testing.T, versions ...string) *kind {
 	return k
 }
 
+// changed is a kind with n objects that are stored in v1beta1, which is not the stored version any more.
+func changed(t *testing.T, n int) *kind {
+	t.Helper()
+	k := define(t, "v1beta1!", "v1")
+	k.fill(n)
+	k.change("v1", "v1beta1", "v1!")
+	return k
+}
+
+// fill stores objects t0, t1 and so on, with the field a, applied as v1beta1.
+func (k *kind) fill(n int) {
+	k.t.Helper()
+	for i := range n {
+		k.apply("v1beta1", "somebody", fmt.Sprint("t", i), "a", "x")
+	}
+}
+
 func (k *kind) name() string { return "things." + k.group }
 
 func (k *kind) crd(versions ...string) string {
 	text := "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: " + k.name() + "}\nspec:\n" +
-		"  group: " + k.group +
-		"\n  scope: Namespaced\n  names: {plural: things, singular: thing, kind: Thing, listKind: ThingList}\n  versions:\n"
+		"  group: " + k.group + "\n  scope: Namespaced\n" +
+		"  names: {plural: things, singular: thing, kind: Thing, listKind: ThingList}\n  versions:\n"
 	for _, v := range versions {
 		text += fmt.Sprintf(
 			"    - {name: %s, served: %t, storage: %t, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, "+
 				"properties: {a: {type: string}, b: {type: string}, o: {type: object, properties: {p: {type: string}}}}}}}}}\n",
-			strings.Trim(v, "!-"),
-			!strings.HasSuffix(v, "-"),
-			strings.HasSuffix(v, "!"),
-		)
+			strings.Trim(v, "!-"), !strings.HasSuffix(v, "-"), strings.HasSuffix(v, "!"))
 	}
 	return text
 }
@@ -72,23 +87,25 @@ func (k *kind) resource(version string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: k.group, Version: version, Resource: "things"}
 }
 
+func (k *kind) get(name string) *unstructured.Unstructured {
+	k.t.Helper()
+	return testkit.Get(k.t, k.resource("v1"), k.ns, name)
+}
+
 // apply applies an object as a manager does, which goes on to use one version.
-func (k *kind) apply(version, manager, name, field, value string) error {
+func (k *kind) apply(version, manager, name, field, value string) {
+	k.t.Helper()
+	if err := k.tryApply(version, manager, name, field, value); err != nil {
+		k.t.Fatalf("%s cannot apply %s as %s: %v", manager, name, version, err)
+	}
+}
+
+func (k *kind) tryApply(version, manager, name, field, value string) error {
 	u := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": k.group + "/" + version, "kind": "Thing", "metadata": map[string]any{"name": name}, "spec": map[string]any{field: value},
 	}}
-	_, err := testkit.Dynamic(
-		k.t,
-	).Resource(
-		k.resource(version),
-	).Namespace(
-		k.ns,
-	).Apply(
-		k.t.Context(),
-		name,
-		u,
-		metav1.ApplyOptions{FieldManager: manager},
-	)
+	things := testkit.Dynamic(k.t).Resource(k.resource(version)).Namespace(k.ns)
+	_, err := things.Apply(k.t.Context(), name, u, metav1.ApplyOptions{FieldManager: manager})
 	return err
 }
 
@@ -98,47 +115,78 @@ func (k *kind) stored() []string {
 	return versions
 }
 
+func (k *kind) wantStored(want ...string) {
+	k.t.Helper()
+	if have := k.stored(); !slices.Equal(have, want) {
+		k.t.Errorf("status.storedVersions is %v, not %v", have, want)
+	}
+}
+
 func (k *kind) migration(client dynamic.Interface, leaving ...string) *migrate.Migration {
 	return &migrate.Migration{Client: client, CRD: k.name(), FieldManager: "migrator", Leaving: leaving}
+}
+
+// run plans a migration and runs it.
+func run(t *testing.T, m *migrate.Migration) (*migrate.Plan, *migrate.Result, error) {
+	t.Helper()
+	p, err := m.Plan(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := m.Run(t.Context(), p)
+	return p, r, err
+}
+
+// faulty is a client whose requests are answered with a status where match is true.
+func faulty(t *testing.T, code int, match func(*http.Request) bool) (dynamic.Interface, *testkit.Fault) {
+	t.Helper()
+	faults := testkit.NewFaults()
+	fault := faults.Answer(code, match)
+	client, err := dynamic.NewForConfig(faults.Wrap(testkit.Config(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client, fault
+}
+
+// before is a client before each of whose requests to patch NAME or NAME/status something is done.
+func before(t *testing.T, do func(path string)) dynamic.Interface {
+	t.Helper()
+	client, _ := faulty(t, http.StatusTeapot, func(r *http.Request) bool {
+		if r.Method == http.MethodPatch {
+			do(r.URL.Path)
+		}
+		return false
+	})
+	return client
 }
 
 // An old version is migrated away and removed, and whoever applied with it goes on with the new one.
 func TestMigrate(t *testing.T) {
 	bubble.Run(t, nil, func(t *testing.T) {
-		k := define(t, "v1beta1!", "v1")
+		k := changed(t, 30)
 		for i := range 30 {
-			name := fmt.Sprintf("t%d", i)
-			if err := errors.Join(k.apply("v1beta1", "old", name, "a", "1"), k.apply("v1", "new", name, "b", "1")); err != nil {
-				t.Fatal(err)
-			}
+			k.apply("v1", "new", fmt.Sprint("t", i), "b", "1")
 		}
-		k.change("v1", "v1beta1", "v1!")
-		if got := fmt.Sprint(k.stored()); got != "[v1beta1 v1]" {
-			t.Fatalf("stored are %s", got)
+		k.wantStored("v1beta1", "v1")
+		p, r, err := run(t, k.migration(testkit.Dynamic(t), "v1beta1"))
+		if p.Stored != "v1" || fmt.Sprint(p.Before) != "[v1beta1]" || p.Objects != 30 {
+			t.Errorf("the plan is %+v", p)
 		}
-		m := k.migration(testkit.Dynamic(t), "v1beta1")
-		p, err := m.Plan(t.Context())
-		if err != nil || p.Stored != "v1" || fmt.Sprint(p.Before) != "[v1beta1]" || p.Objects != 30 {
-			t.Fatalf("the plan is %+v: %v", p, err)
-		}
-		r, err := m.Run(t.Context(), p)
 		if err != nil || !r.Trimmed || r.Rewritten != 30 || r.Fixed != 30 || len(r.Refusals) > 0 {
 			t.Fatalf("the result is %+v: %v", r, err)
 		}
-		if got := fmt.Sprint(k.stored()); got != "[v1]" {
-			t.Fatalf("stored are %s", got)
-		}
+		k.wantStored("v1")
 		k.change("v1", "v1!")
 		for i := range 30 {
-			name := fmt.Sprintf("t%d", i)
-			if err := errors.Join(k.apply("v1", "old", name, "a", "2"), k.apply("v1", "new", name, "b", "2")); err != nil {
-				t.Fatalf("an apply after the old version is gone: %v", err)
-			}
+			name := fmt.Sprint("t", i)
+			k.apply("v1", "somebody", name, "a", "2")
+			k.apply("v1", "new", name, "b", "2")
 			managers := map[string]string{}
-			for _, entry := range testkit.Get(t, k.resource("v1"), k.ns, name).GetManagedFields() {
+			for _, entry := range k.get(name).GetManagedFields() {
 				managers[entry.Manager] = entry.APIVersion + " " + entry.FieldsV1.GetRawString()
 			}
-			if len(managers) != 2 || !strings.Contains(managers["old"], `"f:a"`) || !strings.Contains(managers["new"], `"f:b"`) {
+			if len(managers) != 2 || !strings.Contains(managers["somebody"], `"f:a"`) || !strings.Contains(managers["new"], `"f:b"`) {
 				t.Fatalf("managers are %v", managers)
 			}
 		}
@@ -148,30 +196,16 @@ func TestMigrate(t *testing.T) {
 // Killed at any request, a migration that is run again finishes, and an old version is never named as gone too early.
 func TestMigrateInterrupted(t *testing.T) {
 	bubble.Run(t, nil, func(t *testing.T) {
-		k := define(t, "v1beta1!", "v1")
-		for i := range 5 {
-			if err := k.apply("v1beta1", "old", fmt.Sprintf("t%d", i), "a", "1"); err != nil {
-				t.Fatal(err)
-			}
-		}
-		k.change("v1", "v1beta1", "v1!")
+		k := changed(t, 5)
 		for n := 0; ; n++ {
-			config := testkit.Config(t)
 			sent := 0
 			ctx, cancel := context.WithCancel(t.Context())
-			config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-				return tripper(func(r *http.Request) (*http.Response, error) {
-					if sent++; sent > n {
-						cancel()
-						return nil, errors.New("killed")
-					}
-					return next.RoundTrip(r)
-				})
+			client, _ := faulty(t, http.StatusTeapot, func(*http.Request) bool {
+				if sent++; sent > n {
+					cancel()
+				}
+				return sent > n
 			})
-			client, err := dynamic.NewForConfig(config)
-			if err != nil {
-				t.Fatal(err)
-			}
 			m := k.migration(client, "v1beta1")
 			p, err := m.Plan(ctx)
 			var r *migrate.Result
@@ -180,7 +214,6 @@ func TestMigrateInterrupted(t *testing.T) {
 			}
 			cancel()
 			if err == nil && r.Trimmed {
-				t.Logf("done after %d requests", n)
 				break
 			}
 			if got := fmt.Sprint(k.stored()); got != "[v1beta1 v1]" && got != "[v1]" {
@@ -193,45 +226,51 @@ func TestMigrateInterrupted(t *testing.T) {
 	})
 }
 
-type tripper func(*http.Request) (*http.Response, error)
-
-func (f tripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
-// An object that is refused does not stop the others, and keeps the old version named.
+// Objects for which the API server fails do not stop the others, and keep the old version named; run again later, the migration finishes.
 func TestMigrateRefused(t *testing.T) {
-	bubble.Run(t, nil, func(t *testing.T) {
-		k := define(t, "v1beta1!", "v1")
-		for _, name := range []string{"a", "frozen", "z"} {
-			if err := k.apply("v1", "old", name, "a", "1"); err != nil {
-				t.Fatal(err)
-			}
-		}
-		k.change("v1", "v1beta1", "v1!")
-		faults := testkit.NewFaults()
-		frozen := faults.Answer(http.StatusUnprocessableEntity, func(r *http.Request) bool {
-			return r.Method == http.MethodPatch && path.Base(r.URL.Path) == "frozen"
+	for _, row := range []struct {
+		reason         string
+		objects, code  int
+		prefix         string // of the objects that fail
+		times          int    // for the first requests only; 0 for all
+		refused, named int
+	}{
+		{"one object is refused", 3, http.StatusUnprocessableEntity, "t1", 0, 1, 1},
+		{"however many are refused, a result names a bounded number", 120, http.StatusForbidden, "t", 0, 120, 100},
+		{"the server fails for neighbors by name, and is not down", 120, http.StatusInternalServerError, "t1", 0, 31, 31},
+		{"a replica of a webhook is replaced: the object is tried again", 6, http.StatusInternalServerError, "t1", 2, 0, 0},
+	} {
+		t.Run(row.reason, func(t *testing.T) {
+			bubble.Run(t, nil, func(t *testing.T) {
+				k, failures := changed(t, row.objects), 0
+				client, fault := faulty(t, row.code, func(r *http.Request) bool {
+					if r.Method != http.MethodPatch || !strings.HasPrefix(path.Base(r.URL.Path), row.prefix) {
+						return false
+					}
+					failures++
+					return row.times == 0 || failures <= row.times
+				})
+				m := k.migration(client)
+				p, r, err := run(t, m)
+				if err != nil || r.Refused != row.refused || len(r.Refusals) != row.named || r.Trimmed != (row.refused == 0) ||
+					r.Rewritten != row.objects-row.refused || r.Done != row.objects {
+					t.Fatalf("%s: the result is %+v: %v", row.reason, r, err)
+				}
+				for _, refusal := range r.Refusals {
+					if !strings.HasPrefix(refusal.Object.Name, row.prefix) {
+						t.Errorf("%s: %s was refused", row.reason, refusal.Object)
+					}
+				}
+				if row.refused > 0 {
+					k.wantStored("v1beta1", "v1")
+				}
+				fault.Off()
+				if r, err := m.Run(t.Context(), p); err != nil || !r.Trimmed {
+					t.Errorf("%s: again: %+v: %v", row.reason, r, err)
+				}
+			})
 		})
-		client, err := dynamic.NewForConfig(faults.Wrap(testkit.Config(t)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		m := k.migration(client)
-		p, err := m.Plan(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		r, err := m.Run(t.Context(), p)
-		if err != nil || r.Trimmed || len(r.Refusals) != 1 || r.Refusals[0].Object.Name != "frozen" || r.Rewritten != 2 {
-			t.Fatalf("the result is %+v: %v", r, err)
-		}
-		if got := fmt.Sprint(k.stored()); got != "[v1beta1 v1]" {
-			t.Errorf("stored are %s", got)
-		}
-		frozen.Off()
-		if r, err := m.Run(t.Context(), p); err != nil || !r.Trimmed {
-			t.Errorf("again: %+v: %v", r, err)
-		}
-	})
+	}
 }
 
 // Objects that lack a field get it, others keep theirs; where it cannot be computed for one, nothing is written.
@@ -239,15 +278,10 @@ func TestFill(t *testing.T) {
 	bubble.Run(t, nil, func(t *testing.T) {
 		k := define(t, "v1!")
 		for _, object := range [][3]string{{"lacking", "a", "1"}, {"having", "b", "mine"}} {
-			if err := k.apply("v1", "owner", object[0], object[1], object[2]); err != nil {
-				t.Fatal(err)
-			}
+			k.apply("v1", "owner", object[0], object[1], object[2])
 		}
 		specs := func() string {
-			return fmt.Sprint(
-				testkit.Get(t, k.resource("v1"), k.ns, "lacking").Object["spec"],
-				testkit.Get(t, k.resource("v1"), k.ns, "having").Object["spec"],
-			)
+			return fmt.Sprint(k.get("lacking").Object["spec"], k.get("having").Object["spec"])
 		}
 		for _, row := range []struct{ reason, fill, want string }{
 			{"an object lacks what is read", ".spec.b=self.spec.other", "self.spec has no field other"},
@@ -271,12 +305,8 @@ func TestFill(t *testing.T) {
 		}
 		m := k.migration(testkit.Dynamic(t))
 		m.Fill = []string{".spec.b=self.spec.a + '!'"}
-		p, err := m.Plan(t.Context())
-		if err != nil || p.Lacking != 1 {
-			t.Fatalf("the plan is %+v: %v", p, err)
-		}
-		if r, err := m.Run(t.Context(), p); err != nil || r.Filled != 1 || r.Rewritten != 2 {
-			t.Fatalf("the result is %+v: %v", r, err)
+		if p, r, err := run(t, m); err != nil || p.Lacking != 1 || r.Filled != 1 || r.Rewritten != 2 {
+			t.Fatalf("of the plan %+v, the result is %+v: %v", p, r, err)
 		}
 		if got := specs(); got != "map[a:1 b:1!] map[b:mine]" {
 			t.Errorf("the objects are %s", got)
@@ -287,26 +317,15 @@ func TestFill(t *testing.T) {
 // A definition that changes meanwhile ends a migration soon: what its schema does not declare any more, each further write would drop.
 func TestMigrateNoticesAChange(t *testing.T) {
 	bubble.Run(t, nil, func(t *testing.T) {
-		k := define(t, "v1beta1!", "v1")
-		for i := range 20 {
-			if err := k.apply("v1beta1", "old", fmt.Sprintf("t%d", i), "a", "1"); err != nil {
-				t.Fatal(err)
-			}
-		}
-		k.change("v1", "v1beta1", "v1!")
+		k := changed(t, 20)
 		m := k.migration(testkit.Dynamic(t))
 		m.Rate = 2
-		p, err := m.Plan(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
 		m.Progress = func(done migrate.Progress) {
 			if done.Done == 2 {
 				k.change("v1", "v1beta1", "v1!", "v2")
 			}
 		}
-		r, err := m.Run(t.Context(), p)
-		if !errors.Is(err, migrate.ErrChanged) || r.Rewritten >= 20 || r.Trimmed {
+		if _, r, err := run(t, m); !errors.Is(err, migrate.ErrChanged) || r.Rewritten >= 20 || r.Trimmed {
 			t.Errorf("%d objects were rewritten: %v", r.Rewritten, err)
 		}
 	})
@@ -315,9 +334,7 @@ func TestMigrateNoticesAChange(t *testing.T) {
 // A version that the definition has no more is named by managedFields still: nobody ran a migration before it was removed.
 func TestMigrateRemovedVersion(t *testing.T) {
 	bubble.Run(t, nil, func(t *testing.T) {
-		k := define(t, "v1beta1!", "v1", "v2")
-		k.fill(3)
-		k.change("v1", "v1beta1", "v1!", "v2")
+		k := changed(t, 3)
 		for i := range 3 { // so they are stored in v1
 			testkit.Update(t, k.resource("v1"), k.ns, fmt.Sprint("t", i), func(u *unstructured.Unstructured) {
 				u.SetLabels(map[string]string{"touched": "true"})
@@ -328,109 +345,18 @@ func TestMigrateRemovedVersion(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		k.change("v1", "v1", "v2!")
-		m := k.migration(testkit.Dynamic(t))
-		p, err := m.Plan(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if r, err := m.Run(t.Context(), p); err != nil || !r.Trimmed || r.Fixed != 3 {
+		k.change("v2", "v1", "v2!")
+		if _, r, err := run(t, k.migration(testkit.Dynamic(t))); err != nil || !r.Trimmed || r.Fixed != 3 {
 			t.Errorf("the result is %+v: %v", r, err)
 		}
-		if err := k.apply("v2", "somebody", "t0", "a", "y"); err != nil {
-			t.Errorf("who has applied in the version that is gone cannot go on: %v", err)
-		}
-	})
-}
-
-// However many objects the API server refuses, a result names a bounded number of them.
-func TestMigrateManyRefused(t *testing.T) {
-	bubble.Run(t, nil, func(t *testing.T) {
-		const objects = 120
-		k := define(t, "v1beta1!", "v1")
-		k.fill(objects)
-		k.change("v1", "v1beta1", "v1!")
-		faults := testkit.NewFaults()
-		faults.Answer(http.StatusForbidden, testkit.On("PATCH", "things"))
-		client, err := dynamic.NewForConfig(faults.Wrap(testkit.Config(t)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		m := k.migration(client)
-		p, err := m.Plan(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if r, err := m.Run(t.Context(), p); err != nil || r.Refused != objects || len(r.Refusals) != 100 || r.Trimmed {
-			t.Errorf("%d were refused, of which %d are named: %v", r.Refused, len(r.Refusals), err)
-		}
-	})
-}
-
-// Objects that the API server fails for by themselves stop nothing, however many of them come in a row: neighbors by name, such as those
-// of one namespace with a webhook, are not mistaken for a server that fails for every object.
-func TestMigrateNeighborsFail(t *testing.T) {
-	bubble.Run(t, nil, func(t *testing.T) {
-		const objects = 120
-		k := define(t, "v1beta1!", "v1")
-		k.fill(objects)
-		k.change("v1", "v1beta1", "v1!")
-		faults := testkit.NewFaults()
-		faults.Answer(http.StatusInternalServerError, func(r *http.Request) bool {
-			return r.Method == http.MethodPatch && strings.HasPrefix(path.Base(r.URL.Path), "t1")
-		})
-		client, err := dynamic.NewForConfig(faults.Wrap(testkit.Config(t)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		m := k.migration(client)
-		p, err := m.Plan(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		const failing = 31 // t1, t10 to t19, t100 to t119
-		if r, err := m.Run(t.Context(), p); err != nil || r.Refused != failing || r.Rewritten != objects-failing {
-			t.Errorf("the result is %+v: %v", r, err)
-		}
-	})
-}
-
-// An object for which a webhook fails while one of its replicas is replaced is tried again.
-func TestMigratePassingFailure(t *testing.T) {
-	bubble.Run(t, nil, func(t *testing.T) {
-		k := define(t, "v1beta1!", "v1")
-		k.fill(6)
-		k.change("v1", "v1beta1", "v1!")
-		faults, failures := testkit.NewFaults(), 0
-		faults.Answer(http.StatusInternalServerError, func(r *http.Request) bool {
-			if r.Method != http.MethodPatch || path.Base(r.URL.Path) != "t1" {
-				return false
-			}
-			failures++
-			return failures <= 2
-		})
-		client, err := dynamic.NewForConfig(faults.Wrap(testkit.Config(t)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		m := k.migration(client)
-		p, err := m.Plan(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if r, err := m.Run(t.Context(), p); err != nil || !r.Trimmed || r.Refused > 0 || len(r.Refusals) > 0 || r.Rewritten != 6 || r.Done != 6 {
-			t.Errorf("the result is %+v: %v", r, err)
-		}
+		k.apply("v2", "somebody", "t0", "a", "y")
 	})
 }
 
 // A migration does not begin before the change that made it necessary has had time to reach every API server.
 func TestMigrateSettles(t *testing.T) {
 	bubble.Run(t, nil, func(t *testing.T) {
-		k := define(t, "v1beta1!", "v1")
-		k.fill(1)
-		k.change("v1", "v1beta1", "v1!")
-		m := k.migration(testkit.Dynamic(t))
+		m := changed(t, 1).migration(testkit.Dynamic(t))
 		m.Settle = time.Hour
 		p, err := m.Plan(t.Context())
 		if err != nil {
@@ -447,6 +373,22 @@ func TestMigrateSettles(t *testing.T) {
 		m.Settle = time.Nanosecond
 		if r, err := m.Run(t.Context(), p); err != nil || !r.Trimmed {
 			t.Errorf("the result is %+v: %v", r, err)
+		}
+	})
+}
+
+// A field manager that has applied fields of the objects would remove them by an empty apply: it is refused.
+func TestManagerOfTheObjects(t *testing.T) {
+	bubble.Run(t, nil, func(t *testing.T) {
+		k := changed(t, 2)
+		m := k.migration(testkit.Dynamic(t))
+		m.FieldManager = "somebody"
+		_, r, err := run(t, m)
+		if err != nil || len(r.Refusals) != 2 || !strings.Contains(r.Refusals[0].Err.Error(), "choose a field manager of its own") {
+			t.Errorf("%+v: %v", r, err)
+		}
+		if u := k.get("t0"); u.Object["spec"] == nil {
+			t.Errorf("its fields are gone: %v", u)
 		}
 	})
 }

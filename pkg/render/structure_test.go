@@ -1,7 +1,6 @@
 package render
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -10,49 +9,6 @@ import (
 	"strings"
 	"testing"
 )
-
-// TestHoleNextToOthersIsText: a hole that is next to other text on one path through the template is text on every path.
-func TestHoleNextToOthersIsText(t *testing.T) {
-	image := "spec:\n  containers:\n  {{- range .containers }}\n  - image: {{ .image }}{{ with .tag }}:{{ . }}{{ end }}{{ with .digest " +
-		"}}@{{ . }}{{ end }}\n  {{- end }}\n"
-	for _, test := range []struct {
-		template string
-		data     map[string]any
-		want     string // as JSON, or a part of the error
-		reason   string
-	}{
-		{image, map[string]any{"containers": []any{map[string]any{"image": map[string]any{"privileged": true}}}},
-			"a map cannot be used inside text", "no tag and no digest leave the first hole alone in its scalar"},
-		{image, map[string]any{"containers": []any{map[string]any{"image": "web", "tag": "1.10"}}}, `"image":"web:1.10"`, "the ordinary case"},
-		{"a: {{ .x }}{{ if .y }}-{{ .y }}{{ end }}", map[string]any{"x": int64(5), "y": ""}, `"a":"5"`,
-			"a number that stands alone on this path"},
-		{"a: {{ .x }}{{ if .y }}-{{ .y }}{{ end }}", map[string]any{"x": []any{"b"}, "y": ""}, "a list cannot be used inside text", "a list"},
-		{"a: {{ .x | toJson }}{{ if .y }}-{{ .y }}{{ end }}", map[string]any{"x": []any{"b"}, "y": ""}, `"a":"[\"b\"]"`, "toJson gives its text"},
-		{"a: {{ if .y }}{{ .y }}{{ end }}{{ if not .y }}{{ .x }}{{ end }}", map[string]any{"x": int64(5), "y": ""}, `"a":5`,
-			"conditions that exclude each other leave each hole alone"},
-		{"a: {{ if .y }}{{ .y }}{{ else }}{{ .x }}{{ end }}", map[string]any{"x": int64(5), "y": ""}, `"a":5`, "as if and else do"},
-		{"a: {{ if .y }}{{ .y }}{{ else if .z }}{{ .z }}{{ else }}{{ .x }}{{ end }}", map[string]any{"x": int64(5), "y": "", "z": ""}, `"a":5`,
-			"as else if does"},
-		{`{{ define "p" }}{{ .x }}{{ end }}a: {{ template "p" . }}` + "\n" + `b: "--p={{ template "p" . }}"`, map[string]any{"x": int64(5)},
-			`"a":5,"b":"--p=5"`, "a template that is printed at two places has two places"},
-		{`{{ define "p" }}{{ .x }}{{ end }}a: {{ template "p" . }}{{ with .y }}-{{ . }}{{ end }}`, map[string]any{"x": map[string]any{"a": "b"},
-			"y": ""}, "a map cannot be used inside text", "one that is printed at one place has one"},
-	} {
-		tpl, err := Compile(test.template, Options{})
-		if err != nil {
-			t.Errorf("%s: %v", test.reason, err)
-			continue
-		}
-		doc, err := tpl.Execute(Data{Upstream: test.data})
-		got := fmt.Sprint(err)
-		if err == nil {
-			got = mustJSON(t, doc)
-		}
-		if !strings.Contains(got, test.want) {
-			t.Errorf("%s: %s: got %s, want %s", test.reason, test.template, got, test.want)
-		}
-	}
-}
 
 // TestStructureEntersOnlyAtListedHoles makes templates with random branches around random holes and executes them for upstreams
 // with maps and lists everywhere: none may get through a hole that is listed as text.
@@ -200,13 +156,4 @@ func structures(v any, found []string) []string {
 		}
 	}
 	return found
-}
-
-func mustJSON(t *testing.T, v any) string {
-	t.Helper()
-	text, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
 }

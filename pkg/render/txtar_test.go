@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"sigs.k8s.io/yaml"
-
 	"github.com/corollary-dev/corollary/internal/golden"
 )
 
@@ -46,26 +44,4 @@ func renderCase(t *testing.T, c *golden.Case) (name, text string) {
 		t.Fatal(err)
 	}
 	return "document", out.String()
-}
-
-// parseObject parses an upstream as the API server's clients do: integers as int64.
-func parseObject(t testing.TB, text string) map[string]any {
-	t.Helper()
-	if text == "" {
-		return nil
-	}
-	raw, err := yaml.YAMLToJSON([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := &run{Budget: NewBudget(Limits{}, nil)}
-	v, err := r.fromJSON(string(raw))
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, ok := v.(map[string]any)
-	if !ok {
-		t.Fatalf("%q is no object", text)
-	}
-	return m
 }

@@ -1,15 +1,11 @@
 package source
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
-
-	"github.com/corollary-dev/corollary/pkg/sqltext"
 )
 
 // secretValue is in a row, and so in no error.
@@ -75,16 +71,10 @@ func TestSQLiteAnswers(t *testing.T) {
 		"UPDATE t SET n = json_extract('{}', $id)":        "bad JSON path: …",
 		"UPDATE t SET n = 1 WHERE id = $id AND other = 1": "no such column: other",
 	} {
-		statement, err := sqltext.Parse(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		w := NewWriter(WriterOptions{Driver: SQLiteWriter, DSN: func(context.Context) (string, error) { return path, nil }, Statement: statement,
-			Timeout: time.Minute})
-		err = w.Write(t.Context(), func(string) any { return secretValue }, func() error { return nil })
+		w := newWriter(t, SQLiteWriter, path, text)
+		err := w.set(t.Context(), map[string]any{"id": secretValue})
 		if got := fmt.Sprint(err); !strings.Contains(got, want) || strings.Contains(got, secretValue) {
 			t.Errorf("%s: got %s", text, got)
 		}
-		w.Close()
 	}
 }

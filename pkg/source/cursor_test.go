@@ -1,7 +1,6 @@
 package source
 
 import (
-	"context"
 	"database/sql"
 	"strings"
 	"testing"
@@ -55,17 +54,15 @@ func TestCursorReads(t *testing.T) {
 				}
 			}
 		}
-		s := New(Options{At: "source", Driver: SQLite, DSN: func(context.Context) (string, error) { return path, nil },
-			Query: "SELECT * FROM t; ", Key: "id", Timeout: time.Minute, MaxRows: 100, Cursor: `a "b`, Full: time.Hour})
-		defer s.Close()
+		s := newSource(t, SQLite, path, "SELECT * FROM t; ", func(o *Options) { o.Cursor, o.Full = `a "b`, time.Hour })
 		read := func(want int, partial bool) {
 			t.Helper()
-			n := 0
-			if _, err := s.Read(t.Context(), func(Row) error { n++; return nil }); err != nil {
+			rows, _, err := readAll(t, s)
+			if err != nil {
 				t.Fatal(err)
 			}
-			if n != want || s.Partial() != partial {
-				t.Errorf("%d rows were read, partial %v", n, s.Partial())
+			if len(rows) != want || s.Partial() != partial {
+				t.Errorf("%d rows were read, partial %v", len(rows), s.Partial())
 			}
 		}
 		read(3, false)
@@ -76,7 +73,7 @@ func TestCursorReads(t *testing.T) {
 		exec("INSERT INTO t VALUES (4, "+values[2]+", 'one')", "DELETE FROM t WHERE id = 2")
 		read(2, true)
 		s.options.Query = "SELECT * FROM nothing"
-		if _, err := s.Read(t.Context(), func(Row) error { return nil }); err == nil {
+		if _, _, err := readAll(t, s); err == nil {
 			t.Error("there is no error")
 		}
 		s.options.Query = "SELECT * FROM t"

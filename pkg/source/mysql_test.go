@@ -13,13 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/corollary-dev/corollary/internal/mariadb"
-	"github.com/corollary-dev/corollary/pkg/sqltext"
 )
-
-func mysqlSource(t *testing.T, dsn, query string, change ...func(*Options)) *Source {
-	t.Helper()
-	return postgresSource(t, dsn, query, append(change, func(o *Options) { o.Driver = MySQL })...)
-}
 
 func TestMySQLTypes(t *testing.T) {
 	server := mariadb.New(t)
@@ -32,7 +26,7 @@ func TestMySQLTypes(t *testing.T) {
 		'}}"; DROP TABLE t; -- {{ .x }}\n', 'é', x'00ff', unhex('00ff'),
 		'2026-01-02 03:04:05.5', '2026-01-02 03:04:05.123', '2026-01-02', '25:00:00',
 		2026, 'glad', 'a,b', b'100000001', '{"a": [9007199254740993, 1.5, null]}', '0000-00-00', NULL)`)
-	want := map[string]any{"id": int64(1), "tiny": int64(-5), "yes": int64(1), "big": int64(-9223372036854775808),
+	want := map[string]any{"tiny": int64(-5), "yes": int64(1), "big": int64(-9223372036854775808),
 		"huge":  "18446744073709551615",
 		"small": int64(9007199254740993), "dec_": "12345678901234567890.1000000000", "f": 0.1, "d": 0.1, "c": "a",
 		"v": "}}\"; DROP TABLE t; -- {{ .x }}\n",
@@ -42,13 +36,7 @@ func TestMySQLTypes(t *testing.T) {
 	for _, cursor := range []string{"", "id"} { // with a parameter, values come in another form
 		s := mysqlSource(t, server.DSN(), "SELECT * FROM t", func(o *Options) { o.Cursor, o.Full = cursor, time.Hour })
 		for range 3 {
-			rows, doubt, err := readAll(t, s)
-			if err != nil || doubt != (Doubt{}) {
-				t.Fatal(err, doubt)
-			}
-			if diff := cmp.Diff(want, rows[0].Columns); diff != "" {
-				t.Error(diff)
-			}
+			readsAs(t, s, want)
 		}
 		if s.Partial() != (cursor != "") {
 			t.Error("not read as wanted")
@@ -71,7 +59,7 @@ func TestMySQLErrors(t *testing.T) {
 		"CREATE USER someuser IDENTIFIED BY 'somepassword'",
 		"CREATE TABLE other (id int)", "GRANT SELECT ON test.other TO someuser")
 	good := server.DSN()
-	for _, c := range []struct{ reason, dsn, query, want string }{
+	testFailures(t, mysqlSource, []failure{
 		{"not a connection string", "mysql://" + mariadb.Password, "SELECT 1 AS id",
 			"the connection string is not one: write USER:PASSWORD@tcp("},
 		{"a wrong port", "u:" + mariadb.Password + "@tcp(127.0.0.1:1)/test", "SELECT 1 AS id",
@@ -96,20 +84,7 @@ func TestMySQLErrors(t *testing.T) {
 		{"a key that is a fraction", good, "SELECT 1.5e0 AS id", "is neither text nor a whole number in row 1: cast it to text"},
 		{"a million rows", good, "SELECT seq AS id FROM seq_1_to_1000000", "more than 20000 rows"},
 		{"a row that is too large", good, "SELECT 1 AS id, repeat('x', 2000000) AS v", `the row "1" of source.query has 2000015 bytes`},
-	} {
-		t.Run(c.reason, func(t *testing.T) {
-			_, _, err := readAll(t, mysqlSource(t, c.dsn, c.query))
-			got := fmt.Sprint(err)
-			if !strings.Contains(got, c.want) {
-				t.Errorf("got %s, want %s", got, c.want)
-			}
-			for _, secret := range []string{mariadb.Password, mariadb.User, "somepassword", "someuser", "127.", "nowhere.invalid"} {
-				if strings.Contains(got, secret) {
-					t.Errorf("the error contains %s: %s", secret, got)
-				}
-			}
-		})
-	}
+	}, mariadb.Password, mariadb.User, "somepassword", "someuser", "127.", "nowhere.invalid")
 	if n := server.Text("SELECT count(*) FROM apps"); n != "1" {
 		t.Errorf("%s rows are left", n)
 	}
@@ -129,11 +104,7 @@ func TestMySQLSlowQuery(t *testing.T) {
 	second := func(o *Options) { o.Timeout = time.Second }
 	fails(mysqlSource(t, server.DSN(), "SELECT 1 AS id FROM (SELECT sleep(600)) AS s", second))
 	const sleeping = "SELECT count(*) FROM information_schema.processlist WHERE info LIKE '%sleep(600)) AS s' "
-	for deadline := time.Now().Add(time.Minute); server.Text(sleeping) != "0"; {
-		if time.Now().After(deadline) {
-			t.Fatal("the query still runs")
-		}
-	}
+	eventually(t, "the query still runs", func() bool { return server.Text(sleeping) == "0" })
 	s := mysqlSource(t, server.DSN(), "SELECT id FROM apps", second)
 	end := server.Begin("UPDATE apps SET id = 2")
 	if rows, _, err := readAll(t, s); err != nil || rows[0].Key != "1" {
@@ -155,24 +126,7 @@ func TestMySQLRestarts(t *testing.T) {
 	server := mariadb.New(t)
 	server.Exec("CREATE TABLE apps (id int)", "INSERT INTO apps VALUES (1), (2)")
 	s := mysqlSource(t, server.DSN(), "SELECT id FROM apps")
-	read := func() error {
-		rows, doubt, err := readAll(t, s)
-		if err == nil && (len(rows) != 2 || doubt != (Doubt{})) {
-			t.Fatalf("%d rows, %v", len(rows), doubt)
-		}
-		return err
-	}
-	if err := read(); err != nil {
-		t.Fatal(err)
-	}
-	server.Kill()
-	if err := read(); err == nil {
-		t.Error("a server that is gone answers")
-	}
-	server.Start()
-	if err := read(); err != nil {
-		t.Error(err)
-	}
+	testRestart(t, s, server, func(func() error) {})
 }
 
 // Rows are not gone because another server, or a replica, does not have them.
@@ -212,7 +166,7 @@ func TestMySQLFailover(t *testing.T) {
 // A cursor works for the types that grow, and finds a change of a microsecond.
 func TestMySQLCursor(t *testing.T) {
 	server := mariadb.New(t)
-	for i, c := range []struct{ kind, first, second string }{
+	testCursor(t, mysqlSource, server.DSN(), server.Exec, "a`b", "`a``b`", []growing{
 		{"bigint", "9007199254740993", "9007199254740994"},
 		{"bigint unsigned", "18446744073709551614", "18446744073709551615"},
 		{"datetime(6)", "'2026-01-01 00:00:00.000001'", "'2026-01-01 00:00:00.000002'"},
@@ -220,21 +174,7 @@ func TestMySQLCursor(t *testing.T) {
 		{"decimal(30,20)", "1.00000000000000000001", "1.00000000000000000002"},
 		{"date", "'2026-01-01'", "'2026-01-02'"},
 		{"varchar(100)", `'1''; DROP TABLE t0; -- ?'`, `'2''; DROP TABLE t0; -- ?'`},
-	} {
-		table := fmt.Sprintf("t%d", i)
-		server.Exec("CREATE TABLE "+table+" (id bigint PRIMARY KEY, `a``b` "+c.kind+")",
-			"INSERT INTO "+table+" VALUES (1, "+c.first+"), (2, "+c.first+"), (3, NULL)")
-		s := mysqlSource(t, server.DSN(), "SELECT * FROM "+table, func(o *Options) { o.Cursor, o.Full = "a`b", time.Hour })
-		for k, want := range []int{3, 2, 2, 1} {
-			rows, _, err := readAll(t, s)
-			if err != nil || len(rows) != want || s.Partial() != (k > 0) {
-				t.Errorf("%s: read %d: %d rows, %v", c.kind, k, len(rows), err)
-			}
-			if k == 1 {
-				server.Exec("UPDATE " + table + " SET `a``b` = " + c.second + " WHERE id = 1")
-			}
-		}
-	}
+	})
 }
 
 // Whatever a state says, it is written as it is; a parameter may be used more than once. A write that waits for a lock is not done once
@@ -242,50 +182,22 @@ func TestMySQLCursor(t *testing.T) {
 func TestMySQLWriter(t *testing.T) {
 	server := mariadb.New(t)
 	server.Exec("CREATE TABLE apps (id varchar(200) PRIMARY KEY, state longtext, message longtext, n int DEFAULT 0) CHARACTER SET utf8mb4")
-	statement, err := sqltext.Parse("INSERT INTO apps (id, state, message, n) VALUES ($id, $message, 'x', 1) " +
-		"ON DUPLICATE KEY UPDATE state = $message, message = concat($message, ''), n = n + 1")
-	if err != nil {
-		t.Fatal(err)
-	}
 	dsn := server.DSN()
-	w := NewWriter(WriterOptions{Driver: MySQLWriter, DSN: func(context.Context) (string, error) { return dsn, nil }, Statement: statement,
-		Timeout: time.Minute})
-	t.Cleanup(w.Close)
+	w := newWriter(t, MySQLWriter, dsn, "INSERT INTO apps (id, state, message, n) VALUES ($id, $message, 'x', 1) "+
+		"ON DUPLICATE KEY UPDATE state = $message, message = concat($message, ''), n = n + 1")
+	testHostileWrites(t, w, mysqlSource(t, dsn, "SELECT id, state, message, n FROM apps"), "nothing")
 	write := func(ctx context.Context, id int, value string) error {
-		return w.Write(ctx, func(name string) any {
-			if name == "id" {
-				return fmt.Sprint(id)
-			}
-			return value
-		}, func() error { return nil })
+		return w.set(ctx, map[string]any{"id": fmt.Sprint(id), "message": value})
 	}
-	for i, value := range hostileValues {
-		if err := errors.Join(write(t.Context(), i, value), write(t.Context(), i, value)); err != nil {
-			t.Fatalf("%.50q: %v", value, err)
-		}
-	}
-	rows, _, err := readAll(t, mysqlSource(t, dsn, "SELECT id, state, message, n FROM apps"))
-	if err != nil || len(rows) != len(hostileValues) {
-		t.Fatal(err, len(rows))
-	}
-	for _, row := range rows {
-		var i int
-		_, _ = fmt.Sscan(row.Key, &i)
-		want := strings.ToValidUTF8(hostileValues[i], "\uFFFD")
-		if row.Columns["state"] != want || row.Columns["message"] != want || row.Columns["n"] != int64(2) {
-			t.Errorf("%.50q became %.50q", hostileValues[i], row.Columns["state"])
-		}
+	if err := write(t.Context(), 0, "first"); err != nil {
+		t.Fatal(err)
 	}
 	end := server.Begin("SELECT * FROM apps WHERE id = '0' FOR UPDATE")
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- write(ctx, 0, "late") }()
 	const waiting = "SELECT count(*) FROM information_schema.processlist WHERE info LIKE 'INSERT INTO apps%'"
-	for deadline := time.Now().Add(time.Minute); server.Text(waiting) != "1"; {
-		if time.Now().After(deadline) {
-			t.Fatal("the write does not wait")
-		}
-	}
+	eventually(t, "the write does not wait", func() bool { return server.Text(waiting) == "1" })
 	cancel()
 	var refused *RefusedError
 	if err := <-done; err == nil || errors.As(err, &refused) {

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/corollary-dev/corollary/internal/postgres"
-	"github.com/corollary-dev/corollary/pkg/sqltext"
 )
 
 // A transaction that sets the cursor and commits late, after greater values were read, is found: by the next read if it is not later
@@ -180,15 +179,10 @@ func TestPostgresHugeValue(t *testing.T) {
 func TestPostgresWriteDeadline(t *testing.T) {
 	server := postgres.New(t)
 	server.Exec("CREATE TABLE apps (id int PRIMARY KEY, state text)", "INSERT INTO apps VALUES (1, 'old')")
-	statement, err := sqltext.Parse("UPDATE apps SET state = $state WHERE id = $id")
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := NewWriter(WriterOptions{Driver: PostgresWriter, DSN: func(context.Context) (string, error) { return server.DSN(), nil },
-		Statement: statement, Timeout: time.Hour})
-	t.Cleanup(w.Close)
+	w := newWriter(t, PostgresWriter, server.DSN(), "UPDATE apps SET state = $state WHERE id = $id")
+	w.options.Timeout = time.Hour
 	write := func(ctx context.Context, state string) error {
-		return w.Write(ctx, func(name string) any { return map[string]any{"id": 1, "state": state}[name] }, func() error { return nil })
+		return w.set(ctx, map[string]any{"id": 1, "state": state})
 	}
 	end := server.Hold(t, "SELECT * FROM apps FOR UPDATE")
 	short, cancel := context.WithTimeout(t.Context(), 2*time.Second)
@@ -210,45 +204,7 @@ func TestPostgresWriteDeadline(t *testing.T) {
 func TestPostgresWritesHostileValues(t *testing.T) {
 	server := postgres.New(t)
 	server.Exec("CREATE TABLE apps (id text PRIMARY KEY, state text, message varchar, n int DEFAULT 0)")
-	statement, err := sqltext.Parse("INSERT INTO apps (id, state, message, n) VALUES ($id, 'x', $message, 1) ON CONFLICT (id) " +
-		"DO UPDATE SET state = $message, message = $message || '', n = apps.n + 1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := NewWriter(WriterOptions{Driver: PostgresWriter, DSN: func(context.Context) (string, error) { return server.DSN(), nil },
-		Statement: statement, Timeout: time.Minute})
-	t.Cleanup(w.Close)
-	for i, value := range hostileValues {
-		for range 2 {
-			err := w.Write(t.Context(), func(name string) any {
-				if name == "id" {
-					return fmt.Sprintf("%d %.100s", i, strings.ToValidUTF8(value, "?"))
-				}
-				return value
-			}, func() error { return nil })
-			if err != nil {
-				t.Fatalf("%.50q: %v", value, err)
-			}
-		}
-	}
-	if n := server.Exec("SELECT count(*) || ' ' || sum(n) FROM apps"); n != fmt.Sprintf("%d %d", len(hostileValues), 2*len(hostileValues)) {
-		t.Errorf("rows and writes: %s", n)
-	}
-	rows, _, err := readAll(t, postgresSource(t, server.DSN(), "SELECT id, state, message FROM apps"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, row := range rows {
-		var i int
-		_, _ = fmt.Sscan(row.Key, &i)
-		want := strings.ToValidUTF8(strings.ReplaceAll(hostileValues[i], "\x00", ""), "\uFFFD")
-		if row.Columns["state"] != want || row.Columns["message"] != want {
-			t.Errorf("%.50q became %.50q", hostileValues[i], row.Columns["state"])
-		}
-	}
-}
-
-var hostileValues = []string{
-	`'; DROP TABLE apps; --`, `$1 $id $message $$`, `\'; DELETE FROM apps; /*`, "NUL \x00 in the middle", "not \xff\xfe UTF-8", "\u202e\u2028\ufeff\x1b[31m\r\n\t",
-	`{{ .row.id }}`, "a: b\n- c: &x *x !!str\n---\n", strings.Repeat("half a MB ", 50000), "%s %d %n", `E'\'`, "?", ":id", "@id", "e\u0301 \U0001F600",
+	w := newWriter(t, PostgresWriter, server.DSN(), "INSERT INTO apps (id, state, message, n) VALUES ($id, 'x', $message, 1) "+
+		"ON CONFLICT (id) DO UPDATE SET state = $message, message = $message || '', n = apps.n + 1")
+	testHostileWrites(t, w, postgresSource(t, server.DSN(), "SELECT id, state, message, n FROM apps"), "\x00")
 }

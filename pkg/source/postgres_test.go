@@ -10,32 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/corollary-dev/corollary/internal/postgres"
 )
-
-func postgresSource(t *testing.T, dsn, query string, change ...func(*Options)) *Source {
-	t.Helper()
-	o := Options{At: "source", Driver: Postgres, DSN: func(context.Context) (string, error) { return dsn, nil }, Query: query, Key: "id",
-		Poll: time.Hour, Timeout: time.Minute, MaxRows: 20000}
-	for _, f := range change {
-		f(&o)
-	}
-	s := New(o)
-	t.Cleanup(s.Close)
-	return s
-}
-
-func readAll(t *testing.T, s *Source) ([]Row, Doubt, error) {
-	t.Helper()
-	var rows []Row
-	doubt, err := s.Read(t.Context(), func(row Row) error {
-		rows = append(rows, row)
-		return nil
-	})
-	return rows, doubt, err
-}
 
 func TestPostgresTypes(t *testing.T) {
 	server := postgres.New(t)
@@ -74,20 +50,7 @@ func TestPostgresTypes(t *testing.T) {
 		{"NULL is no value", "NULL::int", nil},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
-			rows, doubt, err := readAll(t, postgresSource(t, server.DSNOf("reader", "unprivileged"), "SELECT 1 AS id, "+c.value+" AS v"))
-			if err != nil || doubt != (Doubt{}) {
-				t.Fatal(err, doubt)
-			}
-			want := map[string]any{"id": int64(1), "v": c.want}
-			if c.want == nil {
-				delete(want, "v")
-			}
-			if c.reason == "the shortest text that is the number" {
-				want["v"] = 0.1
-			}
-			if diff := cmp.Diff(want, rows[0].Columns); diff != "" {
-				t.Error(diff)
-			}
+			readsAs(t, postgresSource(t, server.DSNOf("reader", "unprivileged"), "SELECT 1 AS id, "+c.value+" AS v"), map[string]any{"v": c.want})
 		})
 	}
 }
@@ -115,7 +78,7 @@ func TestPostgresErrors(t *testing.T) {
 		"CREATE ROLE someuser LOGIN PASSWORD 'somepassword'",
 	)
 	good := server.DSN()
-	for _, c := range []struct{ reason, dsn, query, want string }{
+	testFailures(t, postgresSource, []failure{
 		{"not a connection string", "://" + postgres.Password, "SELECT 1 AS id", "the connection string is not one: write postgres://"},
 		{"a wrong port", "postgres://postgres:" + postgres.Password + "@127.0.0.1:1/x?sslmode=disable", "SELECT 1 AS id",
 			"the server cannot be reached: connect: connection refused"},
@@ -141,20 +104,7 @@ func TestPostgresErrors(t *testing.T) {
 		{"a function's own text", good, "SELECT refuse(format('%s%s', 'nobody', 'atall')) AS id", "it may quote a row (SQLSTATE P0001)"},
 		{"a key twice", good, "SELECT 1 AS id UNION ALL SELECT 1", `two rows of source.query have the id "1"`},
 		{"a million rows", good, "SELECT g AS id FROM generate_series(1, 1000000) g", "more than 20000 rows"},
-	} {
-		t.Run(c.reason, func(t *testing.T) {
-			_, _, err := readAll(t, postgresSource(t, c.dsn, c.query))
-			got := fmt.Sprint(err)
-			if !strings.Contains(got, c.want) {
-				t.Errorf("got %s, want %s", got, c.want)
-			}
-			for _, secret := range []string{postgres.Password, "somepassword", "127.", "nowhere.invalid", "nobodyatall"} {
-				if strings.Contains(got, secret) {
-					t.Errorf("the error contains %s: %s", secret, got)
-				}
-			}
-		})
-	}
+	}, postgres.Password, "somepassword", "127.", "nowhere.invalid", "nobodyatall")
 	if n := server.Exec("SELECT count(*) FROM apps"); n != "1" {
 		t.Errorf("%s rows are left", n)
 	}
@@ -164,19 +114,12 @@ func TestPostgresErrors(t *testing.T) {
 func TestPostgresSlowQuery(t *testing.T) {
 	server := postgres.New(t)
 	s := postgresSource(t, server.DSN(), "SELECT 1 AS id FROM pg_sleep(600)", func(o *Options) { o.Timeout = 300 * time.Millisecond })
-	if _, _, err := readAll(
-		t,
-		s,
-	); err == nil ||
+	if _, _, err := readAll(t, s); err == nil ||
 		!strings.Contains(err.Error(), "took longer than 300ms") && !strings.Contains(err.Error(), "statement timeout") {
 		t.Errorf("got %v", err)
 	}
 	const sleeping = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%pg_sleep(600)%' AND pid <> pg_backend_pid()"
-	for deadline := time.Now().Add(time.Minute); server.Exec(sleeping) != "0"; {
-		if time.Now().After(deadline) {
-			t.Fatal("the query still runs")
-		}
-	}
+	eventually(t, "the query still runs", func() bool { return server.Exec(sleeping) == "0" })
 }
 
 // A lost connection is an error once, and the next read connects again. A restart in between does not matter.
@@ -184,28 +127,12 @@ func TestPostgresRestarts(t *testing.T) {
 	server := postgres.New(t)
 	server.Exec("CREATE TABLE apps (id int)", "INSERT INTO apps VALUES (1), (2)")
 	s := postgresSource(t, server.DSN(), "SELECT id FROM apps")
-	read := func() error {
-		rows, doubt, err := readAll(t, s)
-		if err == nil && (len(rows) != 2 || doubt != (Doubt{})) {
-			t.Fatalf("%d rows, %v", len(rows), doubt)
+	testRestart(t, s, server, func(read func() error) {
+		server.Exec("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'")
+		if err := errors.Join(read(), read()); err == nil || strings.Count(err.Error(), "\n") > 0 {
+			t.Errorf("after a lost connection: %v", err)
 		}
-		return err
-	}
-	if err := read(); err != nil {
-		t.Fatal(err)
-	}
-	server.Exec("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'")
-	if err := errors.Join(read(), read()); err == nil || strings.Count(err.Error(), "\n") > 0 {
-		t.Errorf("after a lost connection: %v", err)
-	}
-	server.Kill()
-	if err := read(); err == nil {
-		t.Error("a server that is gone answers")
-	}
-	server.Start()
-	if err := read(); err != nil {
-		t.Error(err)
-	}
+	})
 }
 
 // A notification ends the wait; one that is missed does not matter, since the query is executed again in time.
@@ -266,19 +193,13 @@ func TestPostgresFailover(t *testing.T) {
 		t.Errorf("a standby that lags: %v", err)
 	}
 	standby.Exec("SELECT pg_wal_replay_resume()")
-	deadline := time.Now().Add(time.Minute)
-	for {
+	eventually(t, "the standby stays behind", func() bool {
 		n, doubt, err := at(standby)
-		if err == nil {
-			if n != "2" || doubt.Lasting || !strings.Contains(doubt.Why, "a standby answered") {
-				t.Errorf("a standby that has caught up: %s rows, %v", n, doubt)
-			}
-			break
+		if err == nil && (n != "2" || doubt.Lasting || !strings.Contains(doubt.Why, "a standby answered")) {
+			t.Errorf("a standby that has caught up: %s rows, %v", n, doubt)
 		}
-		if time.Now().After(deadline) {
-			t.Fatal("the standby stays behind: ", err)
-		}
-	}
+		return err == nil
+	})
 	standby.Exec("SELECT pg_wal_replay_pause()")
 	primary.Exec("INSERT INTO apps VALUES (3)")
 	if n, _, err := at(primary); n != "3" || err != nil {
@@ -303,7 +224,8 @@ func TestPostgresFailover(t *testing.T) {
 // A cursor works for the types that grow, and finds a change of a microsecond.
 func TestPostgresCursor(t *testing.T) {
 	server := postgres.New(t)
-	for i, c := range []struct{ kind, first, second string }{
+	exec := func(statements ...string) { server.Exec(statements...) }
+	testCursor(t, postgresSource, server.DSN(), exec, "c", "c", []growing{
 		{"bigint", "9007199254740993", "9007199254740994"},
 		{"timestamptz", "'2026-01-01 00:00:00.000001+00'", "'2026-01-01 00:00:00.000002+00'"},
 		{"timestamp", "'2026-01-01 00:00:00'", "'2026-01-01 00:00:00.000001'"},
@@ -312,20 +234,5 @@ func TestPostgresCursor(t *testing.T) {
 		{"bytea", `'\x00ff'`, `'\x01'`},
 		{"boolean", "false", "true"},
 		{"text", `'1''; DROP TABLE t0; -- $1 \'`, `'2''; DROP TABLE t0; -- $1 \'`},
-	} {
-		table := fmt.Sprintf("t%d", i)
-		server.Exec("CREATE TABLE "+table+" (id bigint PRIMARY KEY, c "+c.kind+")",
-			"INSERT INTO "+table+" VALUES (1, "+c.first+"), (2, "+c.first+"), (3, NULL)")
-		s := postgresSource(t, server.DSN(), "SELECT id, c FROM "+table, func(o *Options) { o.Cursor, o.Full = "c", time.Hour })
-		server.Exec("UPDATE " + table + " SET c = c WHERE id = 1")
-		for k, want := range []int{3, 2, 2, 1} {
-			rows, _, err := readAll(t, s)
-			if err != nil || len(rows) != want || s.Partial() != (k > 0) {
-				t.Errorf("%s: read %d: %d rows, %v", c.kind, k, len(rows), err)
-			}
-			if k == 1 {
-				server.Exec("UPDATE " + table + " SET c = " + c.second + " WHERE id = 1")
-			}
-		}
-	}
+	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -33,22 +34,70 @@ func newDatabase(t *testing.T, statements ...string) string {
 	return path
 }
 
-// rowsOf executes a query.
-func rowsOf(t *testing.T, path, query string, change ...func(*Options)) ([]Row, error) {
+// at gives a connection string.
+func at(dsn string) func(context.Context) (string, error) {
+	return func(context.Context) (string, error) { return dsn, nil }
+}
+
+// newSource is closed at the end of the test.
+func newSource(t *testing.T, driver Driver, dsn, query string, change ...func(*Options)) *Source {
 	t.Helper()
-	o := Options{At: "source", Driver: SQLite, DSN: func(context.Context) (string, error) { return path, nil }, Query: query, Key: "id",
-		Poll: time.Hour, Timeout: time.Minute, MaxRows: 100}
+	o := Options{At: "source", Driver: driver, DSN: at(dsn), Query: query, Key: "id", Poll: time.Hour, Timeout: time.Minute, MaxRows: 20000}
 	for _, f := range change {
 		f(&o)
 	}
 	s := New(o)
-	defer s.Close()
+	t.Cleanup(s.Close)
+	return s
+}
+
+// newWriter is closed at the end of the test.
+func newWriter(t *testing.T, driver WriteDriver, dsn, statement string) *Writer {
+	t.Helper()
+	parsed, err := sqltext.Parse(statement)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := NewWriter(WriterOptions{Driver: driver, DSN: at(dsn), Statement: parsed, Timeout: time.Minute})
+	t.Cleanup(w.Close)
+	return w
+}
+
+// set writes the values of the parameters.
+func (w *Writer) set(ctx context.Context, values map[string]any) error {
+	return w.Write(ctx, func(name string) any { return values[name] }, func() error { return nil })
+}
+
+func readAll(t *testing.T, s *Source) ([]Row, Doubt, error) {
+	t.Helper()
 	var rows []Row
-	_, err := s.Read(t.Context(), func(row Row) error {
+	doubt, err := s.Read(t.Context(), func(row Row) error {
 		rows = append(rows, row)
 		return nil
 	})
+	return rows, doubt, err
+}
+
+// rowsOf executes a query.
+func rowsOf(t *testing.T, path, query string, change ...func(*Options)) ([]Row, error) {
+	t.Helper()
+	few := func(o *Options) { o.MaxRows = 100 }
+	rows, _, err := readAll(t, newSource(t, SQLite, path, query, append(change, few)...))
 	return rows, err
+}
+
+// readsAs fails the test unless the only row has the id 1 and these columns; nil is none.
+func readsAs(t *testing.T, s *Source, want map[string]any) {
+	t.Helper()
+	rows, doubt, err := readAll(t, s)
+	if err != nil || doubt != (Doubt{}) || len(rows) != 1 {
+		t.Fatal(err, doubt, rows)
+	}
+	want["id"] = int64(1)
+	maps.DeleteFunc(want, func(_ string, value any) bool { return value == nil })
+	if diff := cmp.Diff(want, rows[0].Columns); diff != "" {
+		t.Error(diff)
+	}
 }
 
 func TestTypes(t *testing.T) {
@@ -70,28 +119,11 @@ func TestTypes(t *testing.T) {
 		{"NULL is no value", "NULL", nil},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
-			rows, err := rowsOf(t, path, "SELECT 1 AS id, "+c.value+" AS v")
-			if err != nil {
-				t.Fatal(err)
-			}
-			want := map[string]any{"id": int64(1), "v": c.want}
-			if c.want == nil {
-				delete(want, "v")
-			}
-			if diff := cmp.Diff(want, rows[0].Columns); diff != "" {
-				t.Error(diff)
-			}
+			readsAs(t, newSource(t, SQLite, path, "SELECT 1 AS id, "+c.value+" AS v"), map[string]any{"v": c.want})
 		})
 	}
-	rows, err := rowsOf(t, path, "SELECT * FROM j")
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := map[string]any{"id": int64(1), "b": true, "at": "2026-01-02T01:04:05.5Z",
-		"v": map[string]any{"a": []any{int64(9007199254740993), 1.5, nil, map[string]any{"c": "x"}}}}
-	if diff := cmp.Diff(want, rows[0].Columns); diff != "" {
-		t.Error(diff)
-	}
+	readsAs(t, newSource(t, SQLite, path, "SELECT * FROM j"), map[string]any{"b": true, "at": "2026-01-02T01:04:05.5Z",
+		"v": map[string]any{"a": []any{int64(9007199254740993), 1.5, nil, map[string]any{"c": "x"}}}})
 }
 
 func TestRefusedResults(t *testing.T) {
@@ -240,20 +272,18 @@ func TestSQLiteFileIsReplaced(t *testing.T) {
 		for _, cursor := range []string{"", "version"} {
 			t.Run(c.reason+"/"+cursor, func(t *testing.T) {
 				path := publish(t, "INSERT INTO t VALUES (1, 5), (2, 5)")
-				s := New(Options{At: "source", Driver: SQLite, DSN: func(context.Context) (string, error) { return path, nil },
-					Query: "SELECT * FROM t", Key: "id", Timeout: time.Minute, MaxRows: 100, Cursor: cursor, Full: time.Hour})
-				defer s.Close()
+				s := newSource(t, SQLite, path, "SELECT * FROM t", func(o *Options) { o.Cursor, o.Full = cursor, time.Hour })
 				read := func() string {
-					var keys []string
-					doubt, err := s.Read(t.Context(), func(row Row) error {
-						keys = append(keys, row.Key)
-						return nil
-					})
+					rows, doubt, err := readAll(t, s)
 					if err != nil {
 						return err.Error()
 					}
 					if doubt != (Doubt{}) {
 						t.Errorf("there is a doubt: %v", doubt)
+					}
+					var keys []string
+					for _, row := range rows {
+						keys = append(keys, row.Key)
 					}
 					return strings.Join(keys, " ")
 				}
@@ -273,17 +303,8 @@ func TestSQLiteFileIsReplaced(t *testing.T) {
 func TestSQLiteWritesToTheFileThatIsThere(t *testing.T) {
 	const table = "CREATE TABLE t (id INTEGER, state TEXT)"
 	path := newDatabase(t, table, "INSERT INTO t VALUES (1, '')")
-	statement, err := sqltext.Parse("UPDATE t SET state = $state WHERE id = $id")
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := NewWriter(WriterOptions{Driver: SQLiteWriter, DSN: func(context.Context) (string, error) { return path, nil }, Statement: statement,
-		Timeout: time.Minute})
-	defer w.Close()
-	write := func() error {
-		values := map[string]any{"id": int64(1), "state": "Ready"}
-		return w.Write(t.Context(), func(name string) any { return values[name] }, func() error { return nil })
-	}
+	w := newWriter(t, SQLiteWriter, path, "UPDATE t SET state = $state WHERE id = $id")
+	write := func() error { return w.set(t.Context(), map[string]any{"id": int64(1), "state": "Ready"}) }
 	if err := write(); err != nil {
 		t.Fatal(err)
 	}

@@ -11,16 +11,8 @@ import (
 // A next certificate waits for all definitions that send reviews here, and for no others.
 func TestAccepts(t *testing.T) {
 	t.Parallel()
-	hosts := []string{"a.example.com"}
-	now, err := issue(hosts, lifetime)
-	if err != nil {
-		t.Fatal(err)
-	}
-	other, err := issue(hosts, lifetime)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &Publisher{Endpoint: Endpoint{URL: "https://a.example.com:443"}, Certificates: &Certificates{Hosts: hosts}}
+	now, other := issued(t), issued(t)
+	p := &Publisher{Endpoint: Endpoint{URL: "https://a.example.com:443"}, Certificates: &Certificates{Hosts: rotationHosts}}
 	definition := func(at string, trusted ...*pair) Served {
 		stanza := Endpoint{URL: at}.Conversion(at == "", func() (text []byte) {
 			for _, c := range trusted {
@@ -51,7 +43,7 @@ func TestAccepts(t *testing.T) {
 			t.Errorf("%s: %t", row.reason, got)
 		}
 	}
-	if long, err := issue(hosts, lastingLifetime); err != nil || time.Until(long.leaf.NotAfter) < lastingLifetime/2 {
+	if long, err := issue(rotationHosts, lastingLifetime); err != nil || time.Until(long.leaf.NotAfter) < lastingLifetime/2 {
 		t.Error("it does not last", err)
 	}
 }

@@ -133,28 +133,20 @@ func TestReplaced(t *testing.T) {
 // every moment.
 func TestRenewed(t *testing.T) {
 	t.Parallel()
-	hosts := []string{"a.example.com"}
-	b, err := (&rotation{}).advance(&bundle{}, hosts, lifetime, time.Now(), nil)
+	b, err := (&rotation{}).advance(&bundle{}, rotationHosts, lifetime, time.Now(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	leaked := b.current
-	if b, err = b.renew(hosts, lifetime); err != nil {
+	if b, err = b.renew(rotationHosts, lifetime); err != nil {
 		t.Fatal(err)
 	}
 	r := &rotation{}
 	renewed, begun := b.next, time.Now()
 	for minute := range 40 {
 		published := b.trust()
-		next, err := r.advance(readBundle(b.data()), hosts, lifetime, begun.Add(time.Duration(minute)*time.Minute),
-			func(c *pair) bool { return c.verify(published, hosts, time.Now()) == nil })
-		if err != nil {
-			t.Fatal(err)
-		}
-		if next != nil {
-			b = next
-		}
-		if !connects(t, published, b.current, hosts[0]) {
+		b = r.after(t, b, begun, minute, func(c *pair) bool { return c.verify(published, rotationHosts, time.Now()) == nil })
+		if !connects(t, published, b.current, rotationHosts[0]) {
 			t.Errorf("after %d minutes, API servers do not trust what is served", minute)
 		}
 		if served := b.current.leaf.Equal(leaked.leaf); served != (minute < 10) {

@@ -41,7 +41,8 @@ type cluster struct {
 
 func newCluster(t *testing.T, conversion map[string]any, versions ...string) *cluster {
 	t.Helper()
-	c := &cluster{current: issued(t), next: issued(t), crd: &apiextensionsv1.CustomResourceDefinition{
+	both := issuedPair(t)
+	c := &cluster{current: both.current, next: both.next, crd: &apiextensionsv1.CustomResourceDefinition{
 		ObjectMeta: metav1.ObjectMeta{Name: "things.example.com", ResourceVersion: "7"},
 		Spec:       apiextensionsv1.CustomResourceDefinitionSpec{Conversion: typed(conversion)},
 	}}
@@ -65,7 +66,6 @@ func newCluster(t *testing.T, conversion map[string]any, versions ...string) *cl
 		return true, &u, nil
 	})
 	at := types.NamespacedName{Namespace: "ops", Name: "certificate"}
-	both := &bundle{current: c.current, next: c.next, trusted: []*x509.Certificate{c.current.authority, c.next.authority}}
 	secrets := kubefake.NewClientset(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: at.Namespace, Name: at.Name}, Data: both.data()})
 	c.Publisher = &Publisher{
 		Find:   func(context.Context) ([]Served, []schema.GroupKind, error) { return c.find() },
@@ -73,6 +73,11 @@ func newCluster(t *testing.T, conversion map[string]any, versions ...string) *cl
 		Certificates: &Certificates{Secrets: secrets.CoreV1(), At: at, Hosts: rotationHosts, Log: logr.Discard()},
 	}
 	return c
+}
+
+// finds has the publisher find from now on what is given.
+func (c *cluster) finds(served []Served, unread []schema.GroupKind, err error) {
+	c.find = func() ([]Served, []schema.GroupKind, error) { return served, unread, err }
 }
 
 func (c *cluster) served(converter *convert.Converter) []Served {
@@ -83,7 +88,7 @@ func (c *cluster) served(converter *convert.Converter) []Served {
 func TestNoneIsOfOneDefinition(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, here.Conversion(false, nil), "v1")
-	c.find = func() ([]Served, []schema.GroupKind, error) { return c.served(nil), nil, nil }
+	c.finds(c.served(nil), nil, nil)
 	if err := c.tick(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -101,34 +106,30 @@ func TestServedConversionKeepsItsTrust(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
 		reason  string
-		find    func(*cluster) ([]Served, []schema.GroupKind, error)
+		change  func(*cluster)
 		at      Endpoint
 		applies bool
 	}{
-		{"the config is not proven any more",
-			func(c *cluster) ([]Served, []schema.GroupKind, error) {
-				return c.served(nil), nil, errors.New("not proven")
-			}, here, true},
-		{"the config is gone", func(*cluster) ([]Served, []schema.GroupKind, error) { return nil, nil, nil }, here, true},
-		{"the definition cannot be read", func(c *cluster) ([]Served, []schema.GroupKind, error) {
+		{"the config is not proven any more", func(c *cluster) { c.finds(c.served(nil), nil, errors.New("not proven")) }, here, true},
+		{"the config is gone", func(c *cluster) { c.finds(nil, nil, nil) }, here, true},
+		{"the definition cannot be read", func(c *cluster) {
 			c.unreadable = errors.New("forbidden")
-			return nil, []schema.GroupKind{thing}, c.unreadable
+			c.finds(nil, []schema.GroupKind{thing}, c.unreadable)
 		}, here, true},
-		{"it names another webhook", func(*cluster) ([]Served, []schema.GroupKind, error) { return nil, nil, nil },
-			Endpoint{URL: "https://b.example.com"}, false},
+		{"it names another webhook", func(c *cluster) { c.finds(nil, nil, nil) }, Endpoint{URL: "https://b.example.com"}, false},
 	} {
 		t.Run(row.reason, func(t *testing.T) {
 			t.Parallel()
 			c := newCluster(t, nil, "v1beta1", "v1")
 			trust := (&bundle{trusted: []*x509.Certificate{c.current.authority}}).trust()
 			c.crd.Spec.Conversion = typed(row.at.Conversion(false, trust))
-			c.find = func() ([]Served, []schema.GroupKind, error) { return c.served(&convert.Converter{}), nil, nil }
+			c.finds(c.served(&convert.Converter{}), nil, nil)
 			c.Leads = func() bool { return false }
 			if err := c.tick(t.Context()); err != nil || c.Ready() != nil {
 				t.Fatal(err, c.Ready())
 			}
 			c.Leads = func() bool { return true }
-			c.find = func() ([]Served, []schema.GroupKind, error) { return row.find(c) }
+			row.change(c)
 			_ = c.tick(t.Context())
 			if c.Ready() != nil {
 				t.Errorf("it is not ready: %v", c.Ready())
@@ -156,21 +157,17 @@ func (p *Publisher) all() (list []Served) {
 func TestUnreadDefinition(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, here.Conversion(false, nil), "v1beta1", "v1")
-	c.find = func() ([]Served, []schema.GroupKind, error) {
-		return nil, []schema.GroupKind{thing}, errors.New("forbidden")
-	}
+	c.finds(nil, []schema.GroupKind{thing}, errors.New("forbidden"))
 	_ = c.tick(t.Context())
 	if err := c.Ready(); err == nil || !strings.Contains(err.Error(), "Thing.example.com cannot be read") {
 		t.Errorf("want an error that says that it is not ready, got %v", err)
 	}
-	c.find = func() ([]Served, []schema.GroupKind, error) { return nil, nil, errors.New("another config is wrong") }
+	c.finds(nil, nil, errors.New("another config is wrong"))
 	_ = c.tick(t.Context())
 	if err := c.Ready(); err != nil {
 		t.Error(err)
 	}
-	c.find = func() ([]Served, []schema.GroupKind, error) {
-		return nil, []schema.GroupKind{thing}, errors.New("forbidden")
-	}
+	c.finds(nil, []schema.GroupKind{thing}, errors.New("forbidden"))
 	_ = c.tick(t.Context())
 	if err := c.Ready(); err != nil {
 		t.Errorf("it was ready before: %v", err)
@@ -201,11 +198,9 @@ func TestUnprovenIsServedAgain(t *testing.T) {
 			var reasons []string
 			c.Warn = func(_ Served, reason, text string) { reasons = append(reasons, reason+": "+text) }
 			c.isAnsweredBy = func(context.Context, Served) bool { return row.answers }
-			c.find = func() ([]Served, []schema.GroupKind, error) {
-				served := c.served(row.converter)
-				served[0].Unproven = "it is not proven"
-				return served, nil, errors.New("it is not proven")
-			}
+			served := c.served(row.converter)
+			served[0].Unproven = "it is not proven"
+			c.finds(served, nil, errors.New("it is not proven"))
 			for range 2 {
 				_ = c.tick(t.Context())
 			}
@@ -257,12 +252,10 @@ func TestMissingVersionIsReported(t *testing.T) {
 	c := newCluster(t, here.Conversion(false, nil), "v1beta1", "v1", "v2")
 	var reasons []string
 	c.Warn = func(_ Served, reason, text string) { reasons = append(reasons, reason+": "+text) }
-	missing := "version v2 is served and is missing"
-	c.find = func() ([]Served, []schema.GroupKind, error) {
-		served := c.served(&convert.Converter{})
-		served[0].Missing = missing
-		return served, nil, nil
-	}
+	const missing = "version v2 is served and is missing"
+	served := c.served(&convert.Converter{})
+	served[0].Missing = missing
+	c.finds(served, nil, nil)
 	value := func() float64 {
 		m := &dto.Metric{}
 		if err := published.WithLabelValues(c.served(nil)[0].CRD.Name).Write(m); err != nil {
@@ -276,7 +269,7 @@ func TestMissingVersionIsReported(t *testing.T) {
 	if len(reasons) != 1 || reasons[0] != "ConversionIncomplete: "+missing || c.Converter(thing) == nil || value() != 0 {
 		t.Errorf("events are %v, the metric is %v, it serves %v", reasons, value(), c.Converter(thing))
 	}
-	missing = ""
+	served[0].Missing = ""
 	if _ = c.tick(t.Context()); value() != 1 {
 		t.Errorf("the metric is %v once the version is there", value())
 	}

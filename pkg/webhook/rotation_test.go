@@ -29,23 +29,37 @@ func issued(t *testing.T) *pair {
 	return p
 }
 
+// issuedPair is a bundle of two certificates, of which one is served next.
+func issuedPair(t *testing.T) *bundle {
+	t.Helper()
+	current, next := issued(t), issued(t)
+	return &bundle{current: current, next: next, trusted: []*x509.Certificate{current.authority, next.authority}}
+}
+
+// after advances a bundle to a minute.
+func (r *rotation) after(t *testing.T, b *bundle, begun time.Time, minute int, accepts func(*pair) bool) *bundle {
+	t.Helper()
+	made, err := r.advance(readBundle(b.data()), rotationHosts, lifetime, begun.Add(time.Duration(minute)*time.Minute), accepts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if made == nil {
+		return b
+	}
+	return made
+}
+
 // The overlap counts from when all definitions trust a certificate: one that was issued long ago may have been published just now.
 func TestOverlapBeginsWithTrust(t *testing.T) {
 	t.Parallel()
-	current, next := issued(t), issued(t)
-	b := &bundle{current: current, next: next, trusted: []*x509.Certificate{current.authority, next.authority}}
+	b := issuedPair(t)
+	current, next := b.current, b.next
 	r, begun, trusted := &rotation{}, time.Now(), false
 	swapped, forgotten := -1, -1
 	for minute := range 120 {
 		trusted = minute >= 30 && minute != 35 // it was in the definitions, out, and in again
-		made, err := r.advance(b, rotationHosts, lifetime, begun.Add(time.Duration(minute)*time.Minute), func(*pair) bool { return trusted })
-		if err != nil {
-			t.Fatal(err)
-		}
-		if made != nil {
-			b = made
-		}
-		if swapped < 0 && b.current == next {
+		b = r.after(t, b, begun, minute, func(*pair) bool { return trusted })
+		if swapped < 0 && b.current.leaf.Equal(next.leaf) {
 			swapped = minute
 		}
 		if forgotten < 0 && !b.trusts(current.authority) {
@@ -60,12 +74,11 @@ func TestOverlapBeginsWithTrust(t *testing.T) {
 // A current certificate that cannot be served gives way to the next one, which is trusted already, and not to a new one, which is not.
 func TestNextReplacesABrokenOne(t *testing.T) {
 	t.Parallel()
-	current, next := issued(t), issued(t)
-	b := &bundle{current: current, next: next, trusted: []*x509.Certificate{current.authority, next.authority}}
+	b := issuedPair(t)
 	data := b.data()
 	data[keyPrivate] = []byte("damaged")
 	made, err := (&rotation{}).advance(readBundle(data), rotationHosts, lifetime, time.Now(), func(*pair) bool { return true })
-	if err != nil || !made.current.leaf.Equal(next.leaf) {
+	if err != nil || !made.current.leaf.Equal(b.next.leaf) {
 		t.Errorf("another certificate is served: %v", err)
 	}
 }
