@@ -159,36 +159,6 @@ func TestGuardForgetsWhatItAllowed(t *testing.T) {
 	})
 }
 
-// TestGuardSaysWhatItHolds: an upstream that guard holds says so, once, also when it is edited, and no more once it continues.
-func TestGuardSaysWhatItHolds(t *testing.T) {
-	inSpace(t, func(t *testing.T, ns, name string) {
-		conf := with(fill(widgetConfig, ns, name), dropKey) + "inputs: [{name: settings, apiVersion: v1, kind: ConfigMap, objectName: '\"shared\"', missing: Allow}]\n"
-		r, counter := startCounted(t, conf)
-		applyGuarded(t, ns)
-		says := func(i int, held bool) {
-			testkit.Eventually(t, patience, func() (bool, string) {
-				status, _, message := condition(testkit.Find(t, widgets, ns, named(i)), "Ready")
-				return status == "True" && strings.HasPrefix(message, "held: guard") == held, status + ": " + message
-			})
-		}
-		testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: shared}, data: {drop: 'yes'}}")
-		for i := range guardedWidgets {
-			says(i, true)
-		}
-		testkit.Apply(t, ns, widget(named(0), `{data: {key: other}}`))
-		bubble.Quiet(t, counter)
-		edited := testkit.Find(t, widgets, ns, named(0))
-		if seen, _, _ := unstructured.NestedInt64(edited.Object, "status", "observedGeneration"); seen == edited.GetGeneration() {
-			t.Errorf("the status is of generation %d, which nobody acted on", seen)
-		}
-		r.confirm(conf)
-		for i := range guardedWidgets {
-			waitGone(t, configMaps, ns, named(i))
-			says(i, false)
-		}
-	})
-}
-
 // A reload after which upstreams fail to render that were rendered before waits, whatever guard allows: what fails is named. One that
 // failed before does not count.
 func TestGuardHoldsRenderFailures(t *testing.T) {
