@@ -45,7 +45,7 @@ var (
 )
 
 // conformance reads the rows in testdata/conformance: sections whose first line is the reason, and each other a step. Each line of
-// words.txt is a word in them and what it stands for.
+// words.txt is a word in them and what it means.
 func conformance(t *testing.T) (rows []row) {
 	t.Helper()
 	text, err := os.ReadFile("testdata/conformance/words.txt")
