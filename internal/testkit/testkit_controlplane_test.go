@@ -52,7 +52,7 @@ func TestControlPlane(t *testing.T) {
 func TestRights(t *testing.T) {
 	t.Parallel()
 	ns := testkit.Namespace(t)
-	for range 10 {
+	for range 50 {
 		name := testkit.Unique(t)
 		testkit.Apply(t, ns, fmt.Sprintf("{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: %s}, "+
 			"rules: [{apiGroups: [''], resources: [configmaps], verbs: [list]}]}", name))
