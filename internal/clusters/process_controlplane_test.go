@@ -79,8 +79,8 @@ func (o *operator) run() (*exec.Cmd, error) {
 	}
 	o.started++
 	args, log := o.start(o.started)
-	p := exec.Command(self, append([]string{"run", "-c", o.dir, "--kubeconfig", filepath.Join(o.dir, "kubeconfig"), "--as-group", "system:masters",
-		"--metrics-bind-address", "0", "--health-probe-bind-address", "0", "--reload-interval", "0"}, args...)...)
+	p := exec.Command(self, append([]string{"run", "-c", o.dir, "--kubeconfig", filepath.Join(o.dir, "kubeconfig"),
+		"--as-group", "system:masters", "--metrics-bind-address", "0", "--health-probe-bind-address", "0", "--reload-interval", "0"}, args...)...)
 	p.Env = append(os.Environ(), asCommand+"=1")
 	p.Stderr = &lines{to: log}
 	return p, p.Start()
@@ -139,7 +139,8 @@ func inNamespace(t *testing.T, config *rest.Config, name string) dynamic.Interfa
 	namespace := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name},
 	}}
-	_, err = client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}).Create(t.Context(), namespace, metav1.CreateOptions{})
+	namespaces := schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
+	_, err = client.Resource(namespaces).Create(t.Context(), namespace, metav1.CreateOptions{})
 	must(t, err)
 	return client
 }

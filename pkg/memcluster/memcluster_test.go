@@ -78,10 +78,11 @@ func configMap(name, value string) *unstructured.Unstructured {
 	return object("v1", "ConfigMap", "default", name, map[string]any{"data": map[string]any{"k": value}})
 }
 
-func applyTo(t testing.TB, client dynamic.Interface, gvr schema.GroupVersionResource, u *unstructured.Unstructured) *unstructured.Unstructured {
+func applyTo(t testing.TB, client dynamic.Interface, gvr schema.GroupVersionResource,
+	u *unstructured.Unstructured) *unstructured.Unstructured {
 	t.Helper()
-	o := metav1.ApplyOptions{FieldManager: "test", Force: true}
-	out, err := client.Resource(gvr).Namespace("default").Apply(t.Context(), u.GetName(), u, o)
+	force := metav1.ApplyOptions{FieldManager: "test", Force: true}
+	out, err := client.Resource(gvr).Namespace("default").Apply(t.Context(), u.GetName(), u, force)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -266,7 +267,8 @@ func TestGone(t *testing.T) {
 // TestConcurrentClients: concurrent requests are safe, and no write is lost.
 func TestConcurrentClients(t *testing.T) {
 	cluster, client := memory(t)
-	owner := applyTo(t, client, widgetsOf, object("mem.example.com/v1", "Widget", "default", "owner", map[string]any{"spec": map[string]any{}}))
+	widget := object("mem.example.com/v1", "Widget", "default", "owner", map[string]any{"spec": map[string]any{}})
+	owner := applyTo(t, client, widgetsOf, widget)
 	w, err := client.Resource(configMapsOf).Namespace("default").Watch(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
