@@ -26,23 +26,6 @@ func TestBackupTemplates(t *testing.T) {
 	})
 }
 
-// TestBackupIsRefused: values that would lose the backup are an error.
-func TestBackupIsRefused(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct{ set, want string }{
-		{"", "set backup.beforeUpgrade.claim to a PersistentVolumeClaim, or backup.beforeUpgrade.command and image"},
-		{"backup.beforeUpgrade.command={store}", "backup.beforeUpgrade.image is empty"},
-		{"backup.beforeUpgrade.claim=a,rbac.create=false", "backup.beforeUpgrade.serviceAccountName is empty"},
-		{"backup.beforeUpgrade.claim=a,backup.beforeUpgrade.ageRecipients={secret}", "does not match pattern"},
-	} {
-		_, problems, err := helm(t, "template", "test", chart, "--values=testdata/values/finalizer.yaml",
-			"--set=backup.beforeUpgrade.enabled=true", "--set="+test.set)
-		if err == nil || !strings.Contains(problems, test.want) {
-			t.Errorf("%s: %v: %s", test.set, err, problems)
-		}
-	}
-}
-
 // TestBackupIsRestricted: a namespace that enforces the Pod Security level "restricted" takes the hook's pod, with a command and without.
 func TestBackupIsRestricted(t *testing.T) {
 	t.Parallel()
