@@ -109,15 +109,12 @@ func (c rightsCase) derive(t *testing.T) ([]grant, map[string]any) {
 
 // TestRightsOfValues: an operator that is in the values is given the same as one whose file does.
 func TestRightsOfValues(t *testing.T) {
-	text, err := os.ReadFile("../examples/configs/configmap-copy/operator.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := text(t, "../examples/configs/configmap-copy/operator.yaml")
 	var operator map[string]any
-	if err := yaml.Unmarshal(text, &operator); err != nil {
+	if err := yaml.Unmarshal([]byte(config), &operator); err != nil {
 		t.Fatal(err)
 	}
-	file := renderRights(t, map[string]any{"operatorFiles": map[string]any{"copy": string(text)}})
+	file := renderRights(t, map[string]any{"operatorFiles": map[string]any{"copy": config}})
 	for _, key := range []string{"apiVersion", "kind", "metadata"} {
 		delete(operator, key)
 	}
@@ -125,7 +122,7 @@ func TestRightsOfValues(t *testing.T) {
 	if diff := gocmp.Diff(string(file), string(value)); diff != "" {
 		t.Error(diff)
 	}
-	none := renderRights(t, map[string]any{"operatorFiles": map[string]any{"copy": string(text)}}, "--set", "rbac.create=false")
+	none := renderRights(t, map[string]any{"operatorFiles": map[string]any{"copy": config}}, "--set", "rbac.create=false")
 	if bytes.Contains(none, []byte("corollary-configmap-copy")) {
 		t.Errorf("rbac.create is false, and there is\n%s", none)
 	}
@@ -229,21 +226,17 @@ func withCases(t *testing.T) string {
 // renderCases returns the rights of each case. If the chart refuses the cases, it finds the first that it refuses.
 func renderCases(t *testing.T, dir string, cases map[string]any) map[string][]grant {
 	t.Helper()
-	text, err := yaml.Marshal(map[string]any{
+	values := valuesOf(t, map[string]any{
 		"cases": cases, "fullnameOverride": "process", "serviceAccount": map[string]any{"name": "process"},
 		"leaderElection": map[string]any{"id": "lead"},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	stdout, stderr, err := helm(t, "template", "corollary", dir, "--namespace=system", "--skip-schema-validation",
-		"--values="+write(t, "values.yaml", string(text)))
+	stdout, stderr, err := helm(t, "template", "corollary", dir, "--namespace=system", "--skip-schema-validation", values)
 	if err == nil {
 		return grantedByCase(t, stdout)
 	}
 	names := slices.Sorted(maps.Keys(cases))
 	if len(names) == 1 {
-		t.Fatalf("%s: the chart refuses it: %v: %s\n%s", names[0], err, stderr, text)
+		t.Fatalf("%s: the chart refuses it: %v: %s\n%v", names[0], err, stderr, cases)
 	}
 	got := map[string][]grant{}
 	for half := range slices.Chunk(names, (len(names)+1)/2) {
@@ -283,18 +276,13 @@ func renderRights(t *testing.T, values map[string]any, more ...string) []byte {
 	values["image"] = map[string]any{"repository": "registry.example.com/corollary"}
 	values["serviceAccount"] = map[string]any{"name": "process"}
 	values["leaderElection"] = map[string]any{"id": "lead"}
-	text, err := yaml.Marshal(values)
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := write(t, "values.yaml", string(text))
-	args := append([]string{"template", "corollary", chart, "--namespace=system", "--values=" + path}, more...)
+	args := append([]string{"template", "corollary", chart, "--namespace=system", valuesOf(t, values)}, more...)
 	if len(more) == 0 {
 		args = append(args, "--show-only=templates/rbac.yaml")
 	}
 	stdout, stderr, err := helm(t, args...)
 	if err != nil {
-		t.Fatalf("%v: %s\n%s", err, stderr, text)
+		t.Fatalf("%v: %s\n%v", err, stderr, values)
 	}
 	return []byte(stdout)
 }
