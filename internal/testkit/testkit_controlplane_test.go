@@ -34,11 +34,10 @@ func TestControlPlane(t *testing.T) {
 	var ns string
 	t.Run("garbage collector", func(t *testing.T) {
 		ns = testkit.Namespace(t)
-		owner := testkit.Apply(t, ns, "{apiVersion: tools.example.com/v1, kind: Gadget, metadata: {name: owner}}")
-		testkit.Apply(t, ns, fmt.Sprintf(
-			"{apiVersion: v1, kind: ConfigMap, metadata: {name: child, ownerReferences: "+
-				"[{apiVersion: tools.example.com/v1, kind: Gadget, name: owner, uid: %s}]}}", owner.GetUID()))
-		testkit.Delete(t, gadgetsGVR, ns, "owner")
+		owner := testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: owner}}")
+		testkit.Apply(t, ns, fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: child, ownerReferences: "+
+			"[{apiVersion: v1, kind: ConfigMap, name: owner, uid: %s}]}}", owner.GetUID()))
+		testkit.Delete(t, configMaps, ns, "owner")
 		testkit.Eventually(t, testkit.Patience, func() (bool, string) {
 			return testkit.Find(t, configMaps, ns, "child") == nil, "the child of a deleted owner is there"
 		})
