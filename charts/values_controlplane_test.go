@@ -169,19 +169,6 @@ func TestNumbersInValues(t *testing.T) {
 	}
 }
 
-// TestFilesThatConfigsName: templateFile and conventionsFile are found beside the configs and in folders.
-func TestFilesThatConfigsName(t *testing.T) {
-	t.Parallel()
-	dir := unpack(t, mounted(t, render(t, "--values=testdata/values/full.yaml")))
-	files, errs := config.Load(config.Options{Files: []string{dir}})
-	if len(errs) > 0 || len(files) != 2 {
-		t.Fatalf("%d operators are loaded instead of 2: %v", len(files), errs)
-	}
-	if template := files[0].Downstreams[0].Template; !strings.Contains(template, "greeting: {{ .spec.greeting }}") {
-		t.Errorf("the template is %q", template)
-	}
-}
-
 // conventions is the file of conventions that an example's operators share.
 const conventions = "../examples/configs/chain/operators/conventions.yaml"
 
