@@ -107,7 +107,8 @@ func TestExamplesAsValues(t *testing.T) {
 // TestExamplesAsFiles: each example given by --set-file is mounted to the byte.
 func TestExamplesAsFiles(t *testing.T) {
 	t.Parallel()
-	args, want := []string{image, `--set-file=files.conventions\.yaml=` + conventions}, map[string]string{"conventions.yaml": text(t, conventions)}
+	args := []string{image, `--set-file=files.conventions\.yaml=` + conventions}
+	want := map[string]string{"conventions.yaml": text(t, conventions)}
 	for _, path := range examples(t) {
 		name := load(t, path).Metadata.Name
 		want[name+".yaml"] = text(t, path)
