@@ -74,24 +74,6 @@ func TestAlertsAreRules(t *testing.T) {
 	}
 }
 
-// TestAlertsRefuse: a name that no alert has would change nothing, and nobody would notice.
-func TestAlertsRefuse(t *testing.T) {
-	t.Parallel()
-	for _, row := range []struct{ reason, arg, want string }{
-		{"an unknown alert", "--set=metrics.prometheusRule.alerts.CorollaryDwon.for=1h", "metrics.prometheusRule.alerts"},
-		{"an unknown alert to leave out", "--set=metrics.prometheusRule.disabled={CorollaryDwon}", "metrics.prometheusRule.disabled"},
-		{"a threshold where none is", "--set=metrics.prometheusRule.alerts.CorollaryDown.threshold=3", "this alert has no threshold"},
-	} {
-		t.Run(strings.ReplaceAll(row.reason, " ", "_"), func(t *testing.T) {
-			_, stderr, err := helm(t, "template", "test", chart, image, "--values=testdata/values/minimal.yaml",
-				"--set=metrics.prometheusRule.enabled=true", row.arg)
-			if err == nil || !strings.Contains(strings.ReplaceAll(stderr, "/", "."), row.want) {
-				t.Errorf("%s: %v\n%s", row.reason, err, stderr)
-			}
-		})
-	}
-}
-
 // ruleTest is what is looked at in a file of testdata/alerts, which is in promtool's own form.
 type ruleTest struct {
 	RuleFiles          []string `json:"rule_files"`

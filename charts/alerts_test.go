@@ -21,12 +21,8 @@ type alert struct {
 // alerts returns what the chart has, in its order.
 func alerts(t testing.TB) []alert {
 	t.Helper()
-	text, err := os.ReadFile("corollary/files/alerts.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
 	var file struct{ Alerts []alert }
-	if err := kyaml.UnmarshalStrict(text, &file); err != nil {
+	if err := kyaml.UnmarshalStrict([]byte(text(t, "corollary/files/alerts.yaml")), &file); err != nil {
 		t.Fatal(err)
 	}
 	if len(file.Alerts) < 10 {

@@ -9,11 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	batchv1 "k8s.io/api/batch/v1"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
-
 	"github.com/corollary-dev/corollary/internal/golden"
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
@@ -24,43 +19,6 @@ func TestBackupTemplates(t *testing.T) {
 		manifest := render(t, "--values="+write(t, "values.yaml", c.Section("values.yaml")))
 		c.Want(t, "rendered", only([]string{"backup-config", "backup-job", "backup-rbac"}, manifest))
 	})
-}
-
-// TestBackupIsRefused: values that would lose the backup are an error.
-func TestBackupIsRefused(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct{ set, want string }{
-		{"", "set backup.beforeUpgrade.claim to a PersistentVolumeClaim, or backup.beforeUpgrade.command and image"},
-		{"backup.beforeUpgrade.command={store}", "backup.beforeUpgrade.image is empty"},
-		{"backup.beforeUpgrade.claim=a,rbac.create=false", "backup.beforeUpgrade.serviceAccountName is empty"},
-		{"backup.beforeUpgrade.claim=a,backup.beforeUpgrade.ageRecipients={secret}", "does not match pattern"},
-	} {
-		_, problems, err := helm(t, "template", "test", chart, "--values=testdata/values/finalizer.yaml",
-			"--set=backup.beforeUpgrade.enabled=true", "--set="+test.set)
-		if err == nil || !strings.Contains(problems, test.want) {
-			t.Errorf("%s: %v: %s", test.set, err, problems)
-		}
-	}
-}
-
-// TestBackupIsRestricted: a namespace that enforces the Pod Security level "restricted" takes the hook's pod, with a command and without.
-func TestBackupIsRestricted(t *testing.T) {
-	t.Parallel()
-	client, err := kubernetes.NewForConfig(testkit.Config(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	ns := restricted(t, client)
-	for _, set := range []string{"claim=backups", "command={store},backup.beforeUpgrade.image=i"} {
-		manifest := render(t, "--values=testdata/values/finalizer.yaml", "--set=release.onUninstall=false,backup.beforeUpgrade.enabled=true",
-			"--set=backup.beforeUpgrade."+set)
-		template := as[batchv1.Job](t, manifest, "Job").Spec.Template
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "test", Labels: template.Labels}, Spec: template.Spec}
-		if _, err := client.CoreV1().Pods(ns).Create(t.Context(), pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll},
-			FieldValidation: "Strict"}); err != nil {
-			t.Errorf("%s: %v", set, err)
-		}
-	}
 }
 
 // TestBackupBeforeUpgrade: helm upgrade takes a backup with rights for that alone, and upgrades nothing if it cannot.

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -86,8 +87,8 @@ func restricted(t *testing.T, client kubernetes.Interface) string {
 	return ns
 }
 
-// TestRestricted: a namespace that enforces the Pod Security level "restricted" takes the chart's pod. It refuses the same
-// pod without any one of what makes it so.
+// TestRestricted: a namespace that enforces the Pod Security level "restricted" takes the chart's pod and those of its hooks. It refuses
+// the same pod without any one of what makes it so.
 func TestRestricted(t *testing.T) {
 	t.Parallel()
 	client, err := kubernetes.NewForConfig(testkit.Config(t))
@@ -95,27 +96,36 @@ func TestRestricted(t *testing.T) {
 		t.Fatal(err)
 	}
 	ns := restricted(t, client)
-	manifest := render(t, "--values=testdata/values/minimal.yaml")
-	template := as[appsv1.Deployment](t, manifest, "Deployment").Spec.Template
+	hook := func(args ...string) corev1.PodTemplateSpec {
+		return as[batchv1.Job](t, render(t, append(args, "--values=testdata/values/finalizer.yaml")...), "Job").Spec.Template
+	}
+	const backup = "--set=release.onUninstall=false,backup.beforeUpgrade.enabled=true,backup.beforeUpgrade."
+	process := as[appsv1.Deployment](t, render(t, "--values=testdata/values/minimal.yaml"), "Deployment").Spec.Template
 	for _, tc := range []struct {
-		reason  string
-		without func(pod *corev1.PodSpec)
-		refused string // a part of why; "" where the pod is taken
+		reason   string
+		template corev1.PodTemplateSpec
+		without  func(pod *corev1.PodSpec)
+		refused  string // a part of why; "" where the pod is taken
 	}{
-		{"the chart's pod", func(*corev1.PodSpec) {}, ""},
-		{"it may run as root", func(pod *corev1.PodSpec) { pod.SecurityContext.RunAsNonRoot = nil }, "runAsNonRoot != true"},
-		{"system calls are not filtered", func(pod *corev1.PodSpec) { pod.SecurityContext.SeccompProfile = nil }, "seccompProfile"},
-		{"it keeps capabilities", func(pod *corev1.PodSpec) { pod.Containers[0].SecurityContext.Capabilities = nil },
+		{"the chart's pod", process, nil, ""},
+		{"the hook's of an uninstall", hook(), nil, ""},
+		{"the hook's of an upgrade", hook(backup + "claim=backups"), nil, ""},
+		{"the hook's of an upgrade, with a command", hook(backup + "command={store},backup.beforeUpgrade.image=i"), nil, ""},
+		{"it may run as root", process, func(pod *corev1.PodSpec) { pod.SecurityContext.RunAsNonRoot = nil }, "runAsNonRoot != true"},
+		{"system calls are not filtered", process, func(pod *corev1.PodSpec) { pod.SecurityContext.SeccompProfile = nil }, "seccompProfile"},
+		{"it keeps capabilities", process, func(pod *corev1.PodSpec) { pod.Containers[0].SecurityContext.Capabilities = nil },
 			"unrestricted capabilities"},
-		{"it may gain privileges", func(pod *corev1.PodSpec) { pod.Containers[0].SecurityContext.AllowPrivilegeEscalation = nil },
-			"allowPrivilegeEscalation != false"},
+		{"it may gain privileges", process, func(pod *corev1.PodSpec) {
+			pod.Containers[0].SecurityContext.AllowPrivilegeEscalation = nil
+		}, "allowPrivilegeEscalation != false"},
 	} {
 		pod := &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Name: "test", Labels: template.Labels, Annotations: template.Annotations},
-			Spec:       *template.Spec.DeepCopy(),
+			ObjectMeta: metav1.ObjectMeta{Name: "test", Labels: tc.template.Labels, Annotations: tc.template.Annotations},
+			Spec:       *tc.template.Spec.DeepCopy(),
 		}
-		pod.Spec.ServiceAccountName = "" // the server would ask for it, and nothing is installed here
-		tc.without(&pod.Spec)
+		if tc.refused != "" {
+			tc.without(&pod.Spec)
+		}
 		_, err := client.CoreV1().Pods(ns).Create(t.Context(), pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll},
 			FieldValidation: "Strict"})
 		switch {

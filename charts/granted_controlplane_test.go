@@ -5,11 +5,13 @@ package charts
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
@@ -35,14 +37,22 @@ func (g grant) String() string {
 // grants returns every right that the bindings of a manifest give, each once, for the roles that it has.
 func grants(t testing.TB, manifest string) []grant {
 	t.Helper()
+	return grantsOf(t, objects(t, manifest))
+}
+
+func isRole(o *unstructured.Unstructured) bool {
+	return o.GetKind() == "Role" || o.GetKind() == "ClusterRole"
+}
+
+func grantsOf(t testing.TB, objects []*unstructured.Unstructured) (list []grant) {
+	t.Helper()
 	rules := map[string][]rbacv1.PolicyRule{}
-	for _, o := range objects(t, manifest) {
-		if o.GetKind() == "Role" || o.GetKind() == "ClusterRole" {
+	for _, o := range objects {
+		if isRole(o) {
 			rules[o.GetKind()+"/"+o.GetNamespace()+"/"+o.GetName()] = typed[rbacv1.ClusterRole](t, o).Rules
 		}
 	}
-	var list []grant
-	for _, o := range objects(t, manifest) {
+	for _, o := range objects {
 		if o.GetKind() != "RoleBinding" && o.GetKind() != "ClusterRoleBinding" {
 			continue
 		}
@@ -62,12 +72,18 @@ func grants(t testing.TB, manifest string) []grant {
 	return slices.Compact(list)
 }
 
+// inWords are rights as text, each once.
+func inWords(list []grant) []string {
+	words := map[string]bool{}
+	for _, g := range list {
+		words[g.String()] = true
+	}
+	return slices.Sorted(maps.Keys(words))
+}
+
 // each spells a rule out.
 func each(rule rbacv1.PolicyRule, g grant) []grant {
-	names := rule.ResourceNames
-	if len(names) == 0 {
-		names = []string{""}
-	}
+	names := append(rule.ResourceNames, "")[:max(1, len(rule.ResourceNames))]
 	var list []grant
 	for _, g.group = range rule.APIGroups {
 		for _, g.resource = range rule.Resources {
@@ -96,40 +112,30 @@ func (g grant) usedBy(r testkit.Request) bool {
 
 // superfluous are those of the rights that no request took, in words.
 func superfluous(granted []grant, requests []testkit.Request) []string {
-	var list []string
-	for _, g := range granted {
+	return inWords(slices.DeleteFunc(slices.Clone(granted), func(g grant) bool {
 		// Whether a kind is gone is asked where one is not served, which TestGone and TestReleaseOfKindsThatAreNotServed hold.
-		asksForKinds := g.verb == "list" && g.resource == "customresourcedefinitions"
-		if !asksForKinds && !slices.ContainsFunc(requests, g.usedBy) {
-			list = append(list, g.String())
-		}
-	}
-	slices.Sort(list)
-	return slices.Compact(list)
+		return g.verb == "list" && g.resource == "customresourcedefinitions" || slices.ContainsFunc(requests, g.usedBy)
+	}))
 }
 
 // missing are the requests that were forbidden to those who have the rights by a release in the namespace, in words. A process
 // that is ending while helm takes its rights away may ask for something still; what helm does for releases of other tests
 // meanwhile says nothing.
 func missing(granted []grant, namespace string, requests []testkit.Request) []string {
-	var list []string
+	var list []grant
 	taken := false
 	for _, r := range requests {
 		ours := r.Namespace == namespace || strings.HasPrefix(r.Name, namespace+":")
 		if ours && r.Group == rbacv1.GroupName && testkit.Agent("Helm/")(r) && r.Mutating() {
 			taken = r.Verb == "DELETE"
 		}
-		if taken {
-			continue
-		}
 		of := func(g grant) bool { return r.User == g.user || r.Sender == g.user }
-		if r.Code == 403 && slices.ContainsFunc(granted, of) {
-			g := grant{user: r.User, namespace: r.Namespace, verb: strings.ToLower(r.Verb), group: r.Group, resource: r.Resource, name: r.Name}
-			list = append(list, g.String())
+		if !taken && r.Code == 403 && slices.ContainsFunc(granted, of) {
+			list = append(list, grant{user: r.User, namespace: r.Namespace, verb: strings.ToLower(r.Verb), group: r.Group,
+				resource: r.Resource, name: r.Name})
 		}
 	}
-	slices.Sort(list)
-	return slices.Compact(list)
+	return inWords(list)
 }
 
 // TestMissing: what is refused while helm takes the release's own roles away is excused, and nothing else is.

@@ -3,7 +3,6 @@
 package charts
 
 import (
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -77,12 +76,8 @@ func build(t *testing.T) string {
 // values returns a file of values with the namespaces filled in, and whatever more there is to replace.
 func (i *installation) values(name string, more ...string) string {
 	i.Helper()
-	text, err := os.ReadFile(filepath.Join("testdata/install", name))
-	if err != nil {
-		i.Fatal(err)
-	}
 	return write(i, name, strings.NewReplacer(append(more, "SYSTEM", i.system, "APPS", i.apps, "SHARED", i.shared, "TEAM", i.team,
-		"ELSEWHERE", i.elsewhere)...).Replace(string(text)))
+		"ELSEWHERE", i.elsewhere)...).Replace(text(i, "testdata/install/"+name)))
 }
 
 // helm runs helm upon the release. Pods that run see what an upgrade changes in their mounts once it is done and the rights

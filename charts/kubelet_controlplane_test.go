@@ -28,7 +28,7 @@ import (
 //
 // Like a kubelet it mounts ConfigMaps by links that are swapped whole when they change, gives the process a token of the
 // pod's ServiceAccount and nothing else to speak to the API server with, runs probes and reports phase and readiness,
-// starts again what ends too early, and ends a pod that is deleted by SIGTERM, then SIGKILL when its grace is over.
+// and ends a pod that is deleted by SIGTERM, then SIGKILL when its grace is over.
 //
 // Unlike a kubelet it has no images, no isolation and no network of pods: image, resources, security contexts and
 // affinities are not looked at (the API server is asked about Pod Security elsewhere), mounts are directories whose path
@@ -48,9 +48,6 @@ type kubelet struct {
 
 // syncEvery is how often the double looks. A kubelet takes up to a minute or two until a changed ConfigMap is mounted.
 const syncEvery = 100 * time.Millisecond
-
-// maxRestarts is how often a container is started again.
-const maxRestarts = 2
 
 // startKubelet runs the pods of a namespace until the test ends.
 func startKubelet(t testing.TB, namespace, binary string) *kubelet {
@@ -177,18 +174,14 @@ func (k *kubelet) admit(ctx context.Context, pod *corev1.Pod) error {
 	return k.report(ctx, pod, corev1.PodRunning, false, nil)
 }
 
-// exited reports a container that has ended by itself, and starts it again where the pod wants that.
+// exited reports a container that has ended by itself. One that should run forever fails the test.
 func (k *kubelet) exited(ctx context.Context, p *runningPod, pod *corev1.Pod, code int) error {
 	if pod.Spec.RestartPolicy == corev1.RestartPolicyAlways {
-		if p.restarts == maxRestarts {
-			return nil
+		if !p.gone {
+			p.gone = true
+			k.t.Errorf("pod %s ended with %d", pod.Name, code)
 		}
-		k.t.Errorf("pod %s ended with %d and is started anew", pod.Name, code)
-		p.restarts++
-		if err := p.start(k.binary); err != nil {
-			return err
-		}
-		return k.report(ctx, pod, corev1.PodRunning, false, nil)
+		return nil
 	}
 	phase := corev1.PodSucceeded
 	if code != 0 {
@@ -205,12 +198,7 @@ func (k *kubelet) report(ctx context.Context, pod *corev1.Pod, phase corev1.PodP
 	if ready {
 		status = corev1.ConditionTrue
 	}
-	restarts := int32(0)
-	if p := k.pods[pod.UID]; p != nil {
-		restarts = p.restarts
-	}
-	if pod.Status.Phase == phase && len(pod.Status.ContainerStatuses) == 1 && pod.Status.ContainerStatuses[0].Ready == ready &&
-		pod.Status.ContainerStatuses[0].RestartCount == restarts {
+	if pod.Status.Phase == phase && len(pod.Status.ContainerStatuses) == 1 && pod.Status.ContainerStatuses[0].Ready == ready {
 		return nil
 	}
 	pod = pod.DeepCopy()
@@ -228,8 +216,7 @@ func (k *kubelet) report(ctx context.Context, pod *corev1.Pod, phase corev1.PodP
 		state = corev1.ContainerState{Terminated: ended}
 	}
 	container := pod.Spec.Containers[0]
-	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: container.Name, Image: container.Image, Ready: ready,
-		RestartCount: restarts, State: state}}
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: container.Name, Image: container.Image, Ready: ready, State: state}}
 	_, err := k.client.CoreV1().Pods(k.namespace).UpdateStatus(ctx, pod, metav1.UpdateOptions{})
 	return err
 }

@@ -25,11 +25,10 @@ import (
 
 // runningPod is a pod that the double runs.
 type runningPod struct {
-	pod      *corev1.Pod // as it was when it was admitted
-	dir      string
-	ports    map[int32]string // of the container to the address on this machine
-	restarts int32
-	gone     bool
+	pod   *corev1.Pod // as it was when it was admitted
+	dir   string
+	ports map[int32]string // of the container to the address on this machine
+	gone  bool
 
 	command *exec.Cmd
 	waited  chan struct{} // closed when the process has ended

@@ -5,9 +5,6 @@ package charts
 import (
 	"bytes"
 	"cmp"
-	"errors"
-	"fmt"
-	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -17,8 +14,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
-	rbacv1 "k8s.io/api/rbac/v1"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
 	"github.com/corollary-dev/corollary/pkg/config"
@@ -27,34 +23,19 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// rights are single permissions: whose, where, on what, to do what.
-type rights map[string]bool
-
-func (r rights) add(to, namespace string, rules ...rbacv1.PolicyRule) {
-	for _, rule := range rules {
-		for _, group := range rule.APIGroups {
-			for _, resource := range rule.Resources {
-				for _, verb := range rule.Verbs {
-					for _, name := range append(rule.ResourceNames, "")[:max(1, len(rule.ResourceNames))] {
-						r[fmt.Sprintf("%s in %q: %s %s.%s %s", to, namespace, verb, resource, group, name)] = true
-					}
-				}
-			}
-		}
-	}
-}
-
-// derived adds what the command derives.
-func (r rights) derived(t *testing.T, g *generate.RBAC, err error) {
+// derived are the rights that the command derives.
+func derived(t *testing.T, g *generate.RBAC, err error) (list []grant) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, g := range g.Grants {
 		for _, rule := range g.Rules {
-			r.add(g.To.String(), g.Namespace, rule.PolicyRule())
+			user := "system:serviceaccount:" + strings.Replace(g.To.String(), "/", ":", 1)
+			list = append(list, each(rule.PolicyRule(), grant{user: user, namespace: g.Namespace})...)
 		}
 	}
+	return list
 }
 
 // TestRights holds what the chart grants for configs to what the command derives from them, for every example and for the
@@ -66,14 +47,14 @@ func TestRights(t *testing.T) {
 // compareRights has helm render the rights of all cases at once, and compares those of each with what the command derives.
 func compareRights(t *testing.T, cases map[string]rightsCase) {
 	t.Helper()
-	want, values := map[string]rights{}, map[string]any{}
+	want, values := map[string][]grant{}, map[string]any{}
 	for name, c := range cases {
 		want[name], values[name] = c.derive(t)
 	}
 	got := renderCases(t, withCases(t), values)
 	failed := 0
 	for _, name := range slices.Sorted(maps.Keys(got)) {
-		diff := gocmp.Diff(slices.Sorted(maps.Keys(want[name])), slices.Sorted(maps.Keys(got[name])))
+		diff := gocmp.Diff(inWords(want[name]), inWords(got[name]))
 		if diff == "" {
 			continue
 		}
@@ -87,7 +68,7 @@ func compareRights(t *testing.T, cases map[string]rightsCase) {
 }
 
 // derive is what the command derives, and the values of the chart for the same.
-func (c rightsCase) derive(t *testing.T) (rights, map[string]any) {
+func (c rightsCase) derive(t *testing.T) ([]grant, map[string]any) {
 	t.Helper()
 	source, err := kinds.Offline(c.crds...)
 	if err != nil {
@@ -103,16 +84,15 @@ func (c rightsCase) derive(t *testing.T) (rights, map[string]any) {
 		t.Fatalf("loading:\n%v", problems)
 	}
 	source = pipeline.WithDescribed(files, source)
-	want := rights{}
 	run, err := generate.Rights(files, generate.RBACOptions{
 		Kinds: source, Process: generate.Identity{Namespace: "system", Name: "process"}, Lease: "lead", Shards: c.values["shards"] != nil,
 		Conversions: conversions, Secret: cmp.Or(c.secret, "process-webhook"), SecretReadOnly: c.certificate != nil,
 	})
-	want.derived(t, run, err)
+	want := derived(t, run, err)
 	release, err := generate.ReleaseRights(files, generate.RBACOptions{
 		Kinds: source, Process: generate.Identity{Namespace: "system", Name: "releaser"},
 	})
-	want.derived(t, release, err)
+	want = append(want, derived(t, release, err)...)
 	values, _, err := generate.ChartValues(generate.ChartOptions{Operators: files, Conversions: conversions, Read: os.ReadFile, Kinds: source})
 	if err != nil {
 		t.Fatal(err)
@@ -129,15 +109,12 @@ func (c rightsCase) derive(t *testing.T) (rights, map[string]any) {
 
 // TestRightsOfValues: an operator that is in the values is given the same as one whose file does.
 func TestRightsOfValues(t *testing.T) {
-	text, err := os.ReadFile("../examples/configs/configmap-copy/operator.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := text(t, "../examples/configs/configmap-copy/operator.yaml")
 	var operator map[string]any
-	if err := yaml.Unmarshal(text, &operator); err != nil {
+	if err := yaml.Unmarshal([]byte(config), &operator); err != nil {
 		t.Fatal(err)
 	}
-	file := renderRights(t, map[string]any{"operatorFiles": map[string]any{"copy": string(text)}})
+	file := renderRights(t, map[string]any{"operatorFiles": map[string]any{"copy": config}})
 	for _, key := range []string{"apiVersion", "kind", "metadata"} {
 		delete(operator, key)
 	}
@@ -145,7 +122,7 @@ func TestRightsOfValues(t *testing.T) {
 	if diff := gocmp.Diff(string(file), string(value)); diff != "" {
 		t.Error(diff)
 	}
-	none := renderRights(t, map[string]any{"operatorFiles": map[string]any{"copy": string(text)}}, "--set", "rbac.create=false")
+	none := renderRights(t, map[string]any{"operatorFiles": map[string]any{"copy": config}}, "--set", "rbac.create=false")
 	if bytes.Contains(none, []byte("corollary-configmap-copy")) {
 		t.Errorf("rbac.create is false, and there is\n%s", none)
 	}
@@ -247,25 +224,21 @@ func withCases(t *testing.T) string {
 }
 
 // renderCases returns the rights of each case. If the chart refuses the cases, it finds the first that it refuses.
-func renderCases(t *testing.T, dir string, cases map[string]any) map[string]rights {
+func renderCases(t *testing.T, dir string, cases map[string]any) map[string][]grant {
 	t.Helper()
-	text, err := yaml.Marshal(map[string]any{
+	values := valuesOf(t, map[string]any{
 		"cases": cases, "fullnameOverride": "process", "serviceAccount": map[string]any{"name": "process"},
 		"leaderElection": map[string]any{"id": "lead"},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	stdout, stderr, err := helm(t, "template", "corollary", dir, "--namespace=system", "--skip-schema-validation",
-		"--values="+write(t, "values.yaml", string(text)))
+	stdout, stderr, err := helm(t, "template", "corollary", dir, "--namespace=system", "--skip-schema-validation", values)
 	if err == nil {
 		return grantedByCase(t, stdout)
 	}
 	names := slices.Sorted(maps.Keys(cases))
 	if len(names) == 1 {
-		t.Fatalf("%s: the chart refuses it: %v: %s\n%s", names[0], err, stderr, text)
+		t.Fatalf("%s: the chart refuses it: %v: %s\n%v", names[0], err, stderr, cases)
 	}
-	got := map[string]rights{}
+	got := map[string][]grant{}
 	for half := range slices.Chunk(names, (len(names)+1)/2) {
 		some := map[string]any{}
 		for _, name := range half {
@@ -276,24 +249,23 @@ func renderCases(t *testing.T, dir string, cases map[string]any) map[string]righ
 	return got
 }
 
-// grantedByCase is granted for the roles of several cases.
-func grantedByCase(t *testing.T, text string) map[string]rights {
+// grantedByCase is what the roles of each case grant. Each role is bound once, and there are no wildcards.
+func grantedByCase(t *testing.T, text string) map[string][]grant {
 	t.Helper()
-	manifests := map[string][]string{}
-	for _, document := range strings.Split(text, "\n---\n") {
-		var o struct {
-			Metadata struct{ Annotations map[string]string }
-		}
-		if err := yaml.Unmarshal([]byte(document), &o); err != nil {
-			t.Fatalf("%v\n%s", err, document)
-		}
-		if name := o.Metadata.Annotations["case"]; name != "" {
-			manifests[name] = append(manifests[name], document)
-		}
+	if strings.Contains(text, "*") {
+		t.Errorf("there is a wildcard:\n%s", text)
 	}
-	got := map[string]rights{}
-	for name, documents := range manifests {
-		got[name] = granted(t, []byte(strings.Join(documents, "\n---\n")))
+	manifests := map[string][]*unstructured.Unstructured{}
+	for _, o := range objects(t, text) {
+		name := o.GetAnnotations()["case"]
+		manifests[name] = append(manifests[name], o)
+	}
+	got := map[string][]grant{}
+	for name, list := range manifests {
+		got[name] = grantsOf(t, list)
+		if bound := len(slices.DeleteFunc(slices.Clone(list), isRole)); 2*bound != len(list) {
+			t.Errorf("%s: %d objects, of which %d bind roles", name, len(list), bound)
+		}
 	}
 	return got
 }
@@ -304,65 +276,13 @@ func renderRights(t *testing.T, values map[string]any, more ...string) []byte {
 	values["image"] = map[string]any{"repository": "registry.example.com/corollary"}
 	values["serviceAccount"] = map[string]any{"name": "process"}
 	values["leaderElection"] = map[string]any{"id": "lead"}
-	text, err := yaml.Marshal(values)
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := write(t, "values.yaml", string(text))
-	args := append([]string{"template", "corollary", chart, "--namespace=system", "--values=" + path}, more...)
+	args := append([]string{"template", "corollary", chart, "--namespace=system", valuesOf(t, values)}, more...)
 	if len(more) == 0 {
 		args = append(args, "--show-only=templates/rbac.yaml")
 	}
 	stdout, stderr, err := helm(t, args...)
 	if err != nil {
-		t.Fatalf("%v: %s\n%s", err, stderr, text)
+		t.Fatalf("%v: %s\n%v", err, stderr, values)
 	}
 	return []byte(stdout)
-}
-
-// granted reads what roles and bindings grant. Each binding is to the role of its own name.
-func granted(t *testing.T, text []byte) rights {
-	t.Helper()
-	type object struct {
-		Kind     string
-		Metadata struct{ Namespace, Name string }
-		Rules    []rbacv1.PolicyRule
-		RoleRef  rbacv1.RoleRef
-		Subjects []rbacv1.Subject
-	}
-	var objects []object
-	decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096)
-	for {
-		var o object
-		if err := decoder.Decode(&o); errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			t.Fatalf("%v\n%s", err, text)
-		}
-		if o.Kind != "" {
-			objects = append(objects, o)
-		}
-	}
-	got, bound := rights{}, 0
-	for _, role := range objects {
-		if strings.HasSuffix(role.Kind, "Binding") {
-			continue
-		}
-		for _, b := range objects {
-			if b.RoleRef.Kind != role.Kind || b.RoleRef.Name != role.Metadata.Name || b.Metadata.Namespace != role.Metadata.Namespace {
-				continue
-			}
-			bound++
-			for _, s := range b.Subjects {
-				got.add(s.Namespace+"/"+s.Name, role.Metadata.Namespace, role.Rules...)
-			}
-		}
-	}
-	if 2*bound != len(objects) {
-		t.Errorf("%d objects, of which %d roles are bound:\n%s", len(objects), bound, text)
-	}
-	if bytes.Contains(text, []byte("*")) {
-		t.Errorf("there is a wildcard:\n%s", text)
-	}
-	return got
 }

@@ -14,16 +14,9 @@ import (
 // TestReadme renders what the chart's README says to type, and the values that it shows.
 func TestReadme(t *testing.T) {
 	t.Parallel()
-	readme, err := os.ReadFile("corollary/README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	webapp, err := os.ReadFile("../examples/configs/webapp/operator.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	readme := text(t, "corollary/README.md")
 	dir := unpack(t, map[string]string{
-		"webapp.yaml":               string(webapp),
+		"webapp.yaml":               text(t, "../examples/configs/webapp/operator.yaml"),
 		"conventions.yaml":          "apiVersion: corollary.dev/v1alpha1\nkind: Conventions\nconventions: {}\n",
 		"templates/deployment.yaml": "metadata: {}\n",
 	})
@@ -37,7 +30,7 @@ func TestReadme(t *testing.T) {
 		}
 	}
 	commands := 0
-	for _, block := range fenced(string(readme), "sh") {
+	for _, block := range fenced(readme, "sh") {
 		for line := range strings.Lines(strings.ReplaceAll(block, "\\\n", " ")) {
 			words := arguments(line)
 			if len(words) < 2 || words[0] != "helm" || words[1] == "uninstall" {
@@ -54,7 +47,7 @@ func TestReadme(t *testing.T) {
 			}
 		}
 	}
-	for _, block := range fenced(string(readme), "yaml") {
+	for _, block := range fenced(readme, "yaml") {
 		commands++
 		render(t, "--values="+write(t, "values.yaml", block))
 	}

@@ -3,16 +3,11 @@
 package charts
 
 import (
-	"os"
 	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
-	batchv1 "k8s.io/api/batch/v1"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/corollary-dev/corollary/internal/golden"
 	"github.com/corollary-dev/corollary/internal/testkit"
@@ -29,9 +24,9 @@ func TestReleaseTemplates(t *testing.T) {
 // TestReleaseIsLeftOut: there is a hook only where there is something to take off, and someone who may.
 func TestReleaseIsLeftOut(t *testing.T) {
 	const held = "finalizer: tools.example.com/site"
-	text, err := os.ReadFile("testdata/values/finalizer.yaml")
-	if err != nil || !strings.Contains(string(text), held) {
-		t.Fatal(err)
+	config := text(t, "testdata/values/finalizer.yaml")
+	if !strings.Contains(config, held) {
+		t.Fatal("it holds another config")
 	}
 	for _, tc := range []struct {
 		reason    string
@@ -49,7 +44,7 @@ func TestReleaseIsLeftOut(t *testing.T) {
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			t.Parallel()
-			values := write(t, "values.yaml", strings.Replace(string(text), held, tc.finalizer, 1))
+			values := write(t, "values.yaml", strings.Replace(config, held, tc.finalizer, 1))
 			manifest := render(t, append([]string{"--values=" + values}, tc.args...)...)
 			if got := strings.Contains(manifest, "kind: Job\n"); got != tc.job {
 				t.Errorf("there is a Job: %v", got)
@@ -85,21 +80,5 @@ func TestRollbackAfterAnUninstall(t *testing.T) {
 	if replicas, _, _ := unstructured.NestedInt64(testkit.Get(t, deployments, ns, "back-corollary").Object, "spec",
 		"replicas"); replicas != 2 {
 		t.Errorf("there are to be %d processes", replicas)
-	}
-}
-
-// TestReleaseIsRestricted: a namespace that enforces the Pod Security level "restricted" takes the hook's pod.
-func TestReleaseIsRestricted(t *testing.T) {
-	t.Parallel()
-	client, err := kubernetes.NewForConfig(testkit.Config(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	ns := restricted(t, client)
-	template := as[batchv1.Job](t, render(t, "--values=testdata/values/finalizer.yaml"), "Job").Spec.Template
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "test", Labels: template.Labels}, Spec: template.Spec}
-	if _, err := client.CoreV1().Pods(ns).Create(t.Context(), pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll},
-		FieldValidation: "Strict"}); err != nil {
-		t.Error(err)
 	}
 }

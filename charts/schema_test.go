@@ -4,7 +4,6 @@ package charts
 import (
 	"bytes"
 	"encoding/json"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -124,12 +123,8 @@ func object(t *testing.T, parent map[string]any, key string) map[string]any {
 
 func readJSON(t *testing.T, path string) map[string]any {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var out map[string]any
-	if err := json.Unmarshal(text, &out); err != nil {
+	if err := json.Unmarshal([]byte(text(t, path)), &out); err != nil {
 		t.Fatalf("%s: %v", path, err)
 	}
 	return out

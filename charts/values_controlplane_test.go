@@ -85,12 +85,8 @@ func TestExamplesAsValues(t *testing.T) {
 	digests := map[string]string{}
 	for _, path := range examples(t) {
 		file := load(t, path)
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
 		var values map[string]any
-		if err := kyaml.Unmarshal(text, &values); err != nil {
+		if err := kyaml.Unmarshal([]byte(text(t, path)), &values); err != nil {
 			t.Fatal(err)
 		}
 		for _, key := range []string{"apiVersion", "kind", "metadata"} {
@@ -99,11 +95,8 @@ func TestExamplesAsValues(t *testing.T) {
 		operators[file.Metadata.Name] = values
 		digests[file.Metadata.Name] = file.Digest()
 	}
-	values, err := kyaml.Marshal(map[string]any{"operators": operators, "files": map[string]any{"conventions.yaml": string(conventions(t))}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := unpack(t, mounted(t, render(t, image, "--values="+write(t, "values.yaml", string(values)))))
+	values := valuesOf(t, map[string]any{"operators": operators, "files": map[string]any{"conventions.yaml": text(t, conventions)}})
+	dir := unpack(t, mounted(t, render(t, image, values)))
 	for name, digest := range digests {
 		if got := load(t, filepath.Join(dir, name+".yaml")); got.Digest() != digest {
 			t.Errorf("%s is another operator where it is given as values", name)
@@ -114,16 +107,11 @@ func TestExamplesAsValues(t *testing.T) {
 // TestExamplesAsFiles: each example given by --set-file is mounted to the byte.
 func TestExamplesAsFiles(t *testing.T) {
 	t.Parallel()
-	shared := string(conventions(t))
-	args, want := []string{image, `--set-file=files.conventions\.yaml=` + write(t, "conventions.yaml", shared)},
-		map[string]string{"conventions.yaml": shared}
+	args := []string{image, `--set-file=files.conventions\.yaml=` + conventions}
+	want := map[string]string{"conventions.yaml": text(t, conventions)}
 	for _, path := range examples(t) {
 		name := load(t, path).Metadata.Name
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		want[name+".yaml"] = string(text)
+		want[name+".yaml"] = text(t, path)
 		args = append(args, "--set-file=operatorFiles."+name+"="+path)
 	}
 	if diff := cmp.Diff(want, mounted(t, render(t, args...))); diff != "" {
@@ -182,27 +170,17 @@ func TestNumbersInValues(t *testing.T) {
 	}
 }
 
-// TestFilesThatConfigsName: templateFile and conventionsFile are found beside the configs and in folders.
-func TestFilesThatConfigsName(t *testing.T) {
-	t.Parallel()
-	dir := unpack(t, mounted(t, render(t, "--values=testdata/values/full.yaml")))
-	files, errs := config.Load(config.Options{Files: []string{dir}})
-	if len(errs) > 0 || len(files) != 2 {
-		t.Fatalf("%d operators are loaded instead of 2: %v", len(files), errs)
-	}
-	if template := files[0].Downstreams[0].Template; !strings.Contains(template, "greeting: {{ .spec.greeting }}") {
-		t.Errorf("the template is %q", template)
-	}
-}
-
 // conventions is the file of conventions that an example's operators share.
-func conventions(t *testing.T) []byte {
+const conventions = "../examples/configs/chain/operators/conventions.yaml"
+
+// valuesOf is the argument of helm for values.
+func valuesOf(t *testing.T, values map[string]any) string {
 	t.Helper()
-	text, err := os.ReadFile("../examples/configs/chain/operators/conventions.yaml")
+	text, err := kyaml.Marshal(values)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return text
+	return "--values=" + write(t, "values.yaml", string(text))
 }
 
 // examples returns the operators' files of all examples.

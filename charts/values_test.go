@@ -2,7 +2,6 @@ package charts
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
@@ -21,12 +20,8 @@ type value struct {
 // documentedValues returns the values whose comment in values.yaml begins with "# --", in their order.
 func documentedValues(t *testing.T) []value {
 	t.Helper()
-	text, err := os.ReadFile("corollary/values.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
 	var document yaml.Node
-	if err := yaml.Unmarshal(text, &document); err != nil {
+	if err := yaml.Unmarshal([]byte(text(t, "corollary/values.yaml")), &document); err != nil {
 		t.Fatal(err)
 	}
 	var values []value
@@ -83,11 +78,7 @@ const (
 // TestReadmeListsTheValues holds the table in the chart's README to values.yaml.
 func TestReadmeListsTheValues(t *testing.T) {
 	const path = "corollary/README.md"
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, begins := strings.Cut(string(text), tableBegins)
+	before, rest, begins := strings.Cut(text(t, path), tableBegins)
 	_, after, ends := strings.Cut(rest, tableEnds)
 	if !begins || !ends {
 		t.Fatalf("%s has no table between %q and %q", path, tableBegins, tableEnds)

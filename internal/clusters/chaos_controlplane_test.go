@@ -185,7 +185,7 @@ func schedule[F any](random *rand.Rand, faults []F, name func(F) string, rare fu
 // keepLog writes what was logged, if it is wanted.
 func (w *world) keepLog() {
 	if *logs != "" {
-		w.write(*logs, w.t.Name()+".log", w.log.Text())
+		write(w.t, *logs, w.t.Name()+".log", w.log.Text())
 	} else if w.t.Failed() {
 		w.t.Log(w.log.Text())
 	}
@@ -205,7 +205,7 @@ func chaos(t *testing.T, s service) {
 		t.Error(wrong)
 	}
 	if *svg != "" {
-		w.write(filepath.Dir(*svg), filepath.Base(*svg), w.log.SVG("Two clusters, one lock, and faults", clusterNames, writes))
+		write(w.t, filepath.Dir(*svg), filepath.Base(*svg), w.log.SVG("Two clusters, one lock, and faults", clusterNames, writes))
 	}
 	tokens := map[int64]int{}
 	for _, x := range writes {
@@ -233,11 +233,9 @@ func (s *leaseService) Config(t *testing.T, addr, name string) string {
 		t.Fatal(err)
 	}
 	text, err := controlplane.Kubeconfig(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	file := filepath.Join(t.TempDir(), "lock.kubeconfig")
-	(&world{t: t}).write(filepath.Dir(file), filepath.Base(file), string(text))
+	write(t, filepath.Dir(file), filepath.Base(file), string(text))
 	return "lease: {namespace: default, name: " + name + ", kubeconfig: " + file + "}\n"
 }
 

@@ -38,9 +38,7 @@ func startDynamoDB(t *testing.T) *dynamoService {
 	}
 	addr, dir := testkit.FreeAddress(t), t.TempDir()
 	host, port, err := net.SplitHostPort(addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s := &dynamoService{startServer(t, addr, func() *exec.Cmd {
 		return exec.Command("node", dynalite, "--host", host, "--port", port, "--path", dir, "--createTableMs", "0")
 	})}
@@ -48,9 +46,7 @@ func startDynamoDB(t *testing.T) *dynamoService {
 		BillingMode:          types.BillingModePayPerRequest,
 		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("key"), AttributeType: types.ScalarAttributeTypeS}},
 		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("key"), KeyType: types.KeyTypeHash}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	eventually(t, "the table is not ready", func() bool {
 		d, err := s.client().DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: aws.String("locks")})
 		return err == nil && d.Table.TableStatus == types.TableStatusActive
@@ -87,7 +83,7 @@ func TestDynamoDBContract(t *testing.T) {
 		"table: locks, key: a, partitionKey: name": "table locks has another key: its partition key must be name, of type String, and it must " +
 			"have no sort key",
 	} {
-		store := openAs(t, "dynamodb: {"+lock+", region: "+region+", endpoint: \"http://"+s.addr+"\"}\n")
+		store := openAs(t, "eu", "dynamodb: {"+lock+", region: "+region+", endpoint: \"http://"+s.addr+"\"}\n")
 		if _, err := store.Get(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", lock, err)
 		}

@@ -36,14 +36,10 @@ func (s *server) start(t *testing.T) {
 	s.process, s.ended = s.command(), make(chan struct{})
 	log := filepath.Join(t.TempDir(), "log")
 	file, err := os.Create(log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer func() { _ = file.Close() }() // the process has it by then
 	s.process.Stdout, s.process.Stderr = file, file
-	if err := s.process.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.process.Start())
 	process, ended := s.process, s.ended
 	go func() {
 		_ = process.Wait()
@@ -93,9 +89,7 @@ func (s *etcdService) Config(_ *testing.T, addr, name string) string {
 func startEtcdWith(t *testing.T, scheme string, more ...string) *etcdService {
 	t.Helper()
 	binaries, err := assets.Find()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	client, peer, dir := testkit.FreeAddress(t), testkit.FreeAddress(t), t.TempDir()
 	return &etcdService{startServer(t, client, func() *exec.Cmd {
 		return exec.Command(filepath.Join(binaries, "etcd"), append([]string{"--name", "m", "--data-dir", dir,

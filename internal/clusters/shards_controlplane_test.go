@@ -9,15 +9,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -78,18 +74,12 @@ type set struct {
 	deleted atomic.Int64 // Widgets
 }
 
-// member is one process, which is started again whenever it ends, with its network to the API server.
+// member is one process, with its network to the API server. Each time it starts it is another user.
 type member struct {
 	*set
+	*operator
 	name  string
-	dir   string
 	proxy *Proxy
-
-	mu      sync.Mutex
-	process *exec.Cmd
-	started int
-	wanted  bool
-	left    chan struct{} // closed once nobody starts it any more
 }
 
 func newSet(t *testing.T) *set {
@@ -99,32 +89,21 @@ func newSet(t *testing.T) *set {
 		o.FeatureGates = []string{"ShardedListAndWatch=true"}
 	}
 	plane, err := controlplane.Start(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &set{t: t, ns: "shards", plane: plane, random: rand.New(rand.NewPCG(*seed, 0)),
-		log: &Timeline{}, uids: map[string]types.UID{},
+	must(t, err)
+	s := &set{t: t, ns: "shards", plane: plane, random: rand.New(rand.NewPCG(*seed, 0)), log: &Timeline{}, uids: map[string]types.UID{},
 		audit: audited{renewed: map[string]time.Time{}}}
 	t.Cleanup(func() {
 		if err := plane.Stop(); err != nil {
 			t.Error(err)
 		}
 	})
-	if s.client, err = kubernetes.NewForConfig(plane.Config()); err != nil {
-		t.Fatal(err)
-	}
-	if s.objects, err = dynamic.NewForConfig(plane.Config()); err != nil {
-		t.Fatal(err)
-	}
+	s.client, err = kubernetes.NewForConfig(plane.Config())
+	must(t, err)
+	s.objects = inNamespace(t, plane.Config(), s.ns)
 	s.create()
 	for i := range *processes + 1 { // the last one only joins when a fault says so
 		s.members = append(s.members, s.newMember("p"+strconv.Itoa(i)))
 	}
-	t.Cleanup(func() {
-		for _, m := range s.members {
-			m.leave(syscall.SIGKILL)
-		}
-	})
 	for _, m := range s.members[:*processes] {
 		m.join()
 	}
@@ -134,21 +113,12 @@ func newSet(t *testing.T) *set {
 // create creates the Widgets, and chooses the markers.
 func (s *set) create() {
 	s.t.Helper()
-	namespace := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": s.ns},
-	}}
-	if _, err := s.objects.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}).
-		Create(s.t.Context(), namespace, metav1.CreateOptions{}); err != nil {
-		s.t.Fatal(err)
-	}
 	group := errgroup.Group{}
 	group.SetLimit(8)
 	for i := range *objects {
 		group.Go(func() error { return s.add(s.t.Context(), fmt.Sprintf("w%06d", i)) })
 	}
-	if err := group.Wait(); err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, group.Wait())
 	for name := range s.uids {
 		if k := s.shardOf(name); s.markers[k] == "" {
 			s.markers[k] = name
@@ -185,96 +155,21 @@ func (s *set) shardOf(name string) int {
 func (s *set) newMember(name string) *member {
 	s.t.Helper()
 	proxy, err := NewProxy((&leaseService{cfg: s.plane.Config()}).Addr())
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, err)
 	s.t.Cleanup(func() { _ = proxy.Close() })
-	m := &member{set: s, name: name, dir: s.t.TempDir(), proxy: proxy}
 	cfg := s.plane.Config()
 	cfg.Host = "https://" + proxy.Addr()
-	kubeconfig, err := controlplane.Kubeconfig(cfg)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	text := strings.NewReplacer("NS", s.ns, "  activationToken: {annotation: tools.example.com/token}", "  shard: {label: "+shardLabel+"}\n"+
-		"  finalizer: "+finalizer+"\n  owner: {reference: false, annotation: tools.example.com/owner}").
-		Replace(operatorConfig)
-	for file, text := range map[string]string{"kubeconfig": string(kubeconfig), "operator.yaml": text} {
-		if err := os.WriteFile(filepath.Join(m.dir, file), []byte(text), 0o600); err != nil {
-			s.t.Fatal(err)
-		}
-	}
-	return m
-}
-
-// join starts the process, and starts it again whenever it ends, each time as another user.
-func (m *member) join() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.wanted, m.left = true, make(chan struct{})
-	go m.supervise(m.left)
-}
-
-func (m *member) supervise(left chan struct{}) {
-	defer close(left)
-	for {
-		m.mu.Lock()
-		if !m.wanted {
-			m.mu.Unlock()
-			return
-		}
-		p, err := m.command()
-		if err == nil {
-			err = p.Start()
-		}
-		m.process = p
-		m.mu.Unlock()
-		if err != nil {
-			m.t.Error(err)
-			return
-		}
-		_ = p.Wait()
-		<-time.After(300 * time.Millisecond)
-	}
-}
-
-func (m *member) command() (*exec.Cmd, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	m.started++
-	user := fmt.Sprintf("%s.%d", m.name, m.started)
-	p := exec.Command(self, "run", "-c", filepath.Join(m.dir, "operator.yaml"), "--kubeconfig", filepath.Join(m.dir, "kubeconfig"),
-		"--as", user, "--as-group", "system:masters", "--metrics-bind-address", "0", "--health-probe-bind-address", "0", "--reload-interval", "0",
-		"--shards", strconv.Itoa(virtualShards), "--leader-elect", "--leader-election-id", setID, "--leader-election-namespace", m.ns,
-		"--leader-election-lease-duration", lease.String(), "--leader-election-renew-deadline", (*lease * 2 / 3).String(),
-		"--leader-election-retry-period", (*lease / 10).String())
-	p.Env = append(os.Environ(), asCommand+"=1")
-	p.Stderr = &lines{to: func(line string) { m.log.Line(user, line) }}
-	return p, nil
-}
-
-// leave ends the process, and waits until it has ended.
-func (m *member) leave(s syscall.Signal) {
-	m.mu.Lock()
-	m.wanted = false
-	left := m.left
-	m.mu.Unlock()
-	if left == nil {
-		return
-	}
-	m.signal(syscall.SIGCONT)
-	m.signal(s)
-	<-left
-}
-
-func (m *member) signal(s syscall.Signal) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.process != nil && m.process.Process != nil {
-		_ = m.process.Process.Signal(s)
-	}
+	o := newOperator(s.t, cfg, func(n int) ([]string, func(string)) {
+		user := fmt.Sprintf("%s.%d", name, n)
+		return []string{"--as", user, "--shards", strconv.Itoa(virtualShards), "--leader-elect", "--leader-election-id", setID,
+			"--leader-election-namespace", s.ns, "--leader-election-lease-duration", lease.String(),
+			"--leader-election-renew-deadline", (*lease * 2 / 3).String(),
+			"--leader-election-retry-period", (*lease / 10).String()}, func(line string) { s.log.Line(user, line) }
+	})
+	write(s.t, o.dir, "operator.yaml", strings.NewReplacer("NS", s.ns, "  activationToken: {annotation: tools.example.com/token}",
+		"  shard: {label: "+shardLabel+"}\n  finalizer: "+finalizer+"\n  owner: {reference: false, annotation: tools.example.com/owner}").
+		Replace(operatorConfig))
+	return &member{set: s, operator: o, name: name, proxy: proxy}
 }
 
 // load changes Widgets all the time. While the API server is away, it waits.

@@ -12,7 +12,6 @@ import (
 	"encoding/pem"
 	"errors"
 	"math/big"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -31,22 +30,21 @@ import (
 )
 
 // openAs returns a lock as a config of its own has it.
-func openAs(t *testing.T, lock string) leadership.Store {
+func openAs(t *testing.T, identity, lock string) leadership.Store {
 	t.Helper()
 	dir := t.TempDir()
-	text := "apiVersion: corollary.dev/v1alpha1\nkind: Activation\nmetadata: {name: global}\nidentity: eu\nleaseDuration: 15s\n" + lock
-	if err := os.WriteFile(filepath.Join(dir, "activation.yaml"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, dir, "activation.yaml", activationFile(identity, lock))
 	files, errs := config.LoadActivations(config.Options{Files: []string{dir}}, nil)
 	if len(errs) > 0 {
 		t.Fatal(errs)
 	}
 	store, err := activation.Open(files[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return store
+}
+
+func activationFile(identity, lock string) string {
+	return "apiVersion: corollary.dev/v1alpha1\nkind: Activation\nmetadata: {name: global}\nidentity: " + identity + "\n" + lock
 }
 
 func heldBy(holder string, token int) *leadership.Record {
@@ -59,7 +57,7 @@ func heldBy(holder string, token int) *leadership.Record {
 func contract(t *testing.T, s service, remove func(name string)) {
 	t.Helper()
 	const name = "contract"
-	a, b := openAs(t, s.Config(t, s.Addr(), name)), openAs(t, s.Config(t, s.Addr(), name))
+	a, b := openAs(t, "eu", s.Config(t, s.Addr(), name)), openAs(t, "eu", s.Config(t, s.Addr(), name))
 	get := func(store leadership.Store) *leadership.Record {
 		t.Helper()
 		r, err := store.Get(t.Context())
@@ -120,7 +118,7 @@ func refusesGarbage(t *testing.T, s service, put func(name, text string)) {
 	for name, text := range map[string]string{"empty": "", "text": "somebody else's", "other": `{"leader":"x"}`,
 		"long": strings.Repeat("x", 5000)} {
 		put(name, text)
-		store := openAs(t, s.Config(t, s.Addr(), name))
+		store := openAs(t, "eu", s.Config(t, s.Addr(), name))
 		if r, err := store.Get(t.Context()); err == nil ||
 			!strings.Contains(err.Error(), "not the record of a lock: use another place, or remove it") {
 			t.Errorf("%s: it is read as %+v, %v", name, r, err)
@@ -136,7 +134,15 @@ func refusesGarbage(t *testing.T, s service, put func(name, text string)) {
 
 func (s *leaseService) countsInRecord() {}
 
-func TestLeaseContract(t *testing.T) {
+// TestContract: the locks whose services are Go keep the contract. An etcd with TLS is one of its own.
+func TestContract(t *testing.T) {
+	t.Parallel()
+	t.Run("Lease", leaseContract)
+	t.Run("etcd", etcdContract)
+	t.Run("etcd with TLS", etcdTLS)
+}
+
+func leaseContract(t *testing.T) {
 	t.Parallel()
 	client, err := dynamic.NewForConfig(planes["eu"].Config())
 	must(t, err)
@@ -146,8 +152,8 @@ func TestLeaseContract(t *testing.T) {
 	})
 }
 
-// TestEtcdContract: besides, when the disk is full a renewal fails and says why, and what is there can be read.
-func TestEtcdContract(t *testing.T) {
+// etcdContract: besides, when the disk is full a renewal fails and says why, and what is there can be read.
+func etcdContract(t *testing.T) {
 	t.Parallel()
 	s := startEtcdWith(t, "http", "--quota-backend-bytes", "2000000")
 	client, err := clientv3.New(clientv3.Config{Endpoints: []string{"http://" + s.addr}, Logger: zap.NewNop(), DialTimeout: time.Minute})
@@ -161,7 +167,7 @@ func TestEtcdContract(t *testing.T) {
 		_, err := client.Put(t.Context(), "/corollary/"+name, text)
 		must(t, err)
 	})
-	store := openAs(t, s.Config(t, s.Addr(), "full"))
+	store := openAs(t, "eu", s.Config(t, s.Addr(), "full"))
 	_, _ = store.Get(t.Context())
 	must(t, store.Create(t.Context(), heldBy("eu_1", 1)))
 	for range 100 {
@@ -178,8 +184,8 @@ func TestEtcdContract(t *testing.T) {
 	}
 }
 
-// TestEtcdTLS: etcd lets in who has a certificate, and a client talks only to an etcd with one that it trusts.
-func TestEtcdTLS(t *testing.T) {
+// etcdTLS: etcd lets in who has a certificate, and a client talks only to an etcd with one that it trusts.
+func etcdTLS(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	ca := newAuthority(t, dir, "ca")
@@ -189,24 +195,22 @@ func TestEtcdTLS(t *testing.T) {
 	file := func(name string) string { return filepath.Join(dir, name) }
 	s := startEtcdWith(t, "https", "--cert-file", file("server.crt"), "--key-file", file("server.key"), "--client-cert-auth",
 		"--trusted-ca-file", file("ca.crt"))
+	client := ", cert: " + file("client.crt") + ", key: " + file("client.key")
 	for _, test := range []struct {
 		tls, reason string
 		fails       bool
 	}{
-		{"{ca: " + file("ca.crt") + ", cert: " + file("client.crt") + ", key: " + file("client.key") + ", serverName: server}",
-			"both know each other", false},
+		{"{ca: " + file("ca.crt") + client + ", serverName: server}", "both know each other", false},
 		{"{ca: " + file("ca.crt") + ", serverName: server}", "the client has no certificate", true},
-		{"{ca: " + file("other.crt") + ", cert: " + file("client.crt") + ", key: " + file("client.key") + ", serverName: server}",
-			"another authority", true},
-		{"{ca: " + file("ca.crt") + ", cert: " + file("client.crt") + ", key: " + file("client.key") + ", serverName: elsewhere}",
-			"another name", true},
+		{"{ca: " + file("other.crt") + client + ", serverName: server}", "another authority", true},
+		{"{ca: " + file("ca.crt") + client + ", serverName: elsewhere}", "another name", true},
 	} {
-		store := openAs(t, "etcd: {endpoints: [\"https://"+s.addr+"\"], key: /lock, tls: "+test.tls+"}\n")
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		store := openAs(t, "eu", "etcd: {endpoints: [\"https://"+s.addr+"\"], key: /lock, tls: "+test.tls+"}\n")
+		timeout := patience
 		if test.fails {
-			cancel()
-			ctx, cancel = context.WithTimeout(t.Context(), 2*time.Second)
+			timeout = 2 * time.Second
 		}
+		ctx, cancel := context.WithTimeout(t.Context(), timeout)
 		_, err := store.Get(ctx)
 		cancel()
 		if apierrors.IsNotFound(err) == test.fails || errors.Is(err, context.Canceled) {
@@ -253,7 +257,7 @@ func (a *authority) write(t *testing.T, name string, template *x509.Certificate)
 	must(t, err)
 	for file, block := range map[string]*pem.Block{".crt": {Type: "CERTIFICATE", Bytes: data}, ".key": {Type: "PRIVATE KEY",
 		Bytes: encoded}} {
-		must(t, os.WriteFile(filepath.Join(a.dir, name+file), pem.EncodeToMemory(block), 0o600))
+		write(t, a.dir, name+file, string(pem.EncodeToMemory(block)))
 	}
 	cert, err := x509.ParseCertificate(data)
 	must(t, err)

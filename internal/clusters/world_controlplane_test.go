@@ -8,26 +8,20 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/url"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/corollary-dev/corollary/internal/controlplane"
 	"github.com/corollary-dev/corollary/pkg/activation"
-	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/leadership"
 )
 
@@ -91,18 +85,14 @@ type world struct {
 	healed   time.Time
 }
 
-// cluster is one of them: its operator process, which is started again whenever it ends, and its network to the lock service.
+// cluster is one of them: its operator process, and its network to the lock service.
 type cluster struct {
 	*world
+	*operator
 	name, user string
 	proxy      *Proxy
-	dir        string
 	client     dynamic.ResourceInterface
 	audited    int64 // how far the audit log of its API server has been read
-
-	mu      sync.Mutex
-	process *exec.Cmd
-	stopped bool
 }
 
 // newWorld starts the processes of both clusters, with one more config for each if more is given.
@@ -114,141 +104,53 @@ func newWorld(t *testing.T, s service, seed uint64, more ...func(ns, cluster str
 	for _, name := range clusterNames {
 		c := w.newCluster(name)
 		for _, text := range more {
-			w.write(c.dir, "more.yaml", text(w.ns, name))
+			write(w.t, c.dir, "more.yaml", text(w.ns, name))
 		}
 		w.clusters = append(w.clusters, c)
 	}
-	w.lock = w.open(t.TempDir(), s.Addr(), "observer")
+	w.lock = openAs(t, "observer", w.short(s.Addr()))
 	for _, c := range w.clusters {
-		go c.supervise()
-		t.Cleanup(c.stop)
+		c.join()
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var load sync.WaitGroup
 	for _, c := range w.clusters {
 		load.Go(func() { c.load(ctx) })
 	}
-	w.watch = &observer{lock: w.open(t.TempDir(), s.Addr(), "observer"), holds: map[leadership.Token]*activation.State{}}
+	w.watch = &observer{lock: openAs(t, "observer", w.short(s.Addr())), holds: map[leadership.Token]*activation.State{}}
 	load.Go(func() { w.watch.run(ctx) })
 	t.Cleanup(func() { cancel(); load.Wait() })
 	return w
 }
 
-// open returns the lock as a client sees it that reaches the service at addr.
-func (w *world) open(dir, addr, identity string) leadership.Store {
-	w.t.Helper()
-	w.writeActivation(dir, addr, identity)
-	files, errs := config.LoadActivations(config.Options{Files: []string{dir}}, nil)
-	if len(errs) > 0 {
-		w.t.Fatal(errs)
-	}
-	store, err := activation.Open(files[0])
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return store
-}
-
-func (w *world) writeActivation(dir, addr, identity string) {
-	w.t.Helper()
-	text := fmt.Sprintf("apiVersion: corollary.dev/v1alpha1\nkind: Activation\nmetadata: {name: global}\nidentity: %s\nleaseDuration: %s\n"+
-		"renewDeadline: %s\nretryPeriod: %s\n%s", identity, leaseDuration, renewDeadline, retryPeriod, w.service.Config(w.t, addr, "global"))
-	w.write(dir, "activation.yaml", text)
-}
-
-func (w *world) write(dir, name, text string) {
-	w.t.Helper()
-	if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-		w.t.Fatal(err)
-	}
+// short is the lock with short times, for a client that reaches the service at addr.
+func (w *world) short(addr string) string {
+	return fmt.Sprintf("leaseDuration: %s\nrenewDeadline: %s\nretryPeriod: %s\n", leaseDuration, renewDeadline, retryPeriod) +
+		w.service.Config(w.t, addr, "global")
 }
 
 func (w *world) newCluster(name string) *cluster {
 	w.t.Helper()
-	plane := planes[name]
+	config := planes[name].Config()
 	proxy, err := NewProxy(w.service.Addr())
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	w.t.Cleanup(func() { _ = proxy.Close() })
-	c := &cluster{world: w, name: name, user: name + "-of-" + w.ns, proxy: proxy, dir: w.t.TempDir()}
+	user := name + "-of-" + w.ns
+	c := &cluster{world: w, name: name, user: user, proxy: proxy, operator: newOperator(w.t, config, func(int) ([]string, func(string)) {
+		return []string{"--as", user}, func(line string) { w.log.Line(name, line) }
+	})}
 	text := strings.ReplaceAll(operatorConfig, "NS", w.ns)
 	if _, ok := w.service.(*dnsService); ok {
 		text = strings.ReplaceAll(text, "  activationToken: {annotation: tools.example.com/token}\n", "") // a name has none
 	}
-	w.write(c.dir, "operator.yaml", text)
+	write(w.t, c.dir, "operator.yaml", text)
 	addr := proxy.Addr()
 	if d, ok := w.service.(direct); ok {
 		addr = d.Reach(name)
 	}
-	w.writeActivation(c.dir, addr, name)
-	kubeconfig, err := controlplane.Kubeconfig(plane.Config())
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	w.write(c.dir, "kubeconfig", string(kubeconfig))
-	client, err := dynamic.NewForConfig(plane.Config())
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	namespace := &unstructured.Unstructured{}
-	namespace.SetAPIVersion("v1")
-	namespace.SetKind("Namespace")
-	namespace.SetName(w.ns)
-	if _, err := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}).
-		Create(w.t.Context(), namespace, metav1.CreateOptions{}); err != nil {
-		w.t.Fatal(err)
-	}
-	c.client = client.Resource(widgets).Namespace(w.ns)
+	write(w.t, c.dir, "activation.yaml", activationFile(name, w.short(addr)))
+	c.client = inNamespace(w.t, config, w.ns).Resource(widgets).Namespace(w.ns)
 	return c
-}
-
-// supervise starts the operator again and again, as Kubernetes would.
-func (c *cluster) supervise() {
-	for {
-		self, err := os.Executable()
-		if err != nil {
-			c.t.Error(err)
-			return
-		}
-		p := exec.Command(self, "run", "-c", c.dir, "--kubeconfig", filepath.Join(c.dir, "kubeconfig"),
-			"--as", c.user, "--as-group", "system:masters",
-			"--metrics-bind-address", "0", "--health-probe-bind-address", "0", "--reload-interval", "0")
-		p.Env = append(os.Environ(), asCommand+"=1")
-		p.Stderr = &lines{to: func(line string) { c.log.Line(c.name, line) }}
-		c.mu.Lock()
-		if c.stopped {
-			c.mu.Unlock()
-			return
-		}
-		err = p.Start()
-		c.process = p
-		c.mu.Unlock()
-		if err != nil {
-			c.t.Error(err)
-			return
-		}
-		_ = p.Wait()
-		<-time.After(300 * time.Millisecond)
-	}
-}
-
-func (c *cluster) stop() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.stopped = true
-	if c.process != nil && c.process.Process != nil {
-		_ = c.process.Process.Signal(syscall.SIGCONT)
-		_ = c.process.Process.Kill()
-	}
-}
-
-func (c *cluster) signal(s syscall.Signal) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.process != nil && c.process.Process != nil {
-		_ = c.process.Process.Signal(s)
-	}
 }
 
 // load changes Widgets all the time, so that the active cluster has something to write.
@@ -259,31 +161,13 @@ func (c *cluster) load(ctx context.Context) {
 		o := metav1.PatchOptions{FieldManager: "load", Force: &force}
 		_, err := c.client.Patch(ctx, fmt.Sprintf("w%d", i%20), types.ApplyPatchType, []byte(body), o)
 		if err != nil && ctx.Err() == nil {
-			c.t.Errorf("changing a Widget in %s: %v", c.name, err)
+			c.world.t.Errorf("changing a Widget in %s: %v", c.name, err)
 			return
 		}
 		select {
 		case <-ctx.Done():
 		case <-time.After(60 * time.Millisecond):
 		}
-	}
-}
-
-// lines hands on what is written, line by line.
-type lines struct {
-	rest string
-	to   func(line string)
-}
-
-func (l *lines) Write(data []byte) (int, error) {
-	l.rest += string(data)
-	for {
-		line, rest, ok := strings.Cut(l.rest, "\n")
-		if !ok {
-			return len(data), nil
-		}
-		l.to(line)
-		l.rest = rest
 	}
 }
 

@@ -57,7 +57,7 @@ func TestPostgresWriteBack(t *testing.T) {
 		"CREATE TRIGGER written BEFORE UPDATE OF state ON apps FOR EACH ROW EXECUTE FUNCTION written()")
 	w := newWorld(t, startEtcdWith(t, "http"), *seed, func(ns, cluster string) string {
 		dsn := filepath.Join(t.TempDir(), "dsn")
-		(&world{t: t}).write(filepath.Dir(dsn), "dsn", server.DSN()+"&application_name="+cluster)
+		write(t, filepath.Dir(dsn), "dsn", server.DSN()+"&application_name="+cluster)
 		return strings.NewReplacer("DSN", dsn, "NS", ns).Replace(rowsConfig)
 	})
 	defer func() {
@@ -117,9 +117,7 @@ func TestPostgresWriteBack(t *testing.T) {
 func connect(t *testing.T, server *postgres.Server) func(statements string) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), server.DSN())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = conn.Close(context.Background()) })
 	return func(statements string) {
 		t.Helper()

@@ -54,9 +54,7 @@ func startZooKeeper(t *testing.T, servers int) *zookeeperService {
 		text := fmt.Sprintf("tickTime=500\ninitLimit=20\nsyncLimit=10\ndataDir=%s\nclientPort=%s\nclientPortAddress=%s\n"+
 			"maxClientCnxns=0\nadmin.enableServer=false\nforceSync=no\n%s", dir, port(client), host, members)
 		for name, text := range map[string]string{"zoo.cfg": text, "myid": fmt.Sprint(i + 1)} {
-			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 		}
 		one := startServer(t, client, func() *exec.Cmd {
 			return exec.Command("java", "-Xmx64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", zookeeperClasses(t),

@@ -10,6 +10,8 @@ import (
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/corollary-dev/corollary/internal/assets"
 )
 
 func TestDocuments(t *testing.T) {
@@ -91,5 +93,24 @@ func TestTail(t *testing.T) {
 	}
 	if all.Len() != 3*tailSize || len(output.String()) != tailSize {
 		t.Errorf("%d bytes were passed on, %d remembered", all.Len(), len(output.String()))
+	}
+}
+
+func TestStartFails(t *testing.T) {
+	dir := t.TempDir()
+	script := "#!/bin/sh\necho the disk is on fire >&2\nexit 1\n"
+	for _, name := range assets.Names {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(script), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("TMPDIR", t.TempDir())
+	_, err := Start(t.Context(), Options{Assets: dir})
+	if err == nil || !strings.Contains(err.Error(), "on fire") {
+		t.Errorf("the error does not repeat what the component says: %v", err)
+	}
+	left, err := os.ReadDir(os.Getenv("TMPDIR"))
+	if err != nil || len(left) != 0 {
+		t.Errorf("it leaves %v behind, %v", left, err)
 	}
 }

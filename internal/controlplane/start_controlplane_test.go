@@ -10,7 +10,6 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -39,25 +38,6 @@ func TestMain(m *testing.M) {
 		}()
 	}
 	select {}
-}
-
-func TestStartFails(t *testing.T) {
-	dir := t.TempDir()
-	script := "#!/bin/sh\necho the disk is on fire >&2\nexit 1\n"
-	for _, name := range assets.Names {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(script), 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
-	t.Setenv("TMPDIR", t.TempDir())
-	_, err := Start(t.Context(), Options{Assets: dir})
-	if err == nil || !strings.Contains(err.Error(), "on fire") {
-		t.Errorf("the error does not repeat what the component says: %v", err)
-	}
-	left, err := os.ReadDir(os.Getenv("TMPDIR"))
-	if err != nil || len(left) != 0 {
-		t.Errorf("it leaves %v behind, %v", left, err)
-	}
 }
 
 func TestManagerThatEnds(t *testing.T) {

@@ -5,6 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rogpeppe/go-internal/txtar"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/corollary-dev/corollary/internal/golden"
 )
 
@@ -39,159 +42,6 @@ retry: {minDelay: 1s, maxDelay: 10s}
 
 const widget = `{apiVersion: test.example.com/v1, kind: Widget, metadata: {name: a, namespace: ns, labels: {served: "yes"}}, spec: {data: {key: value}}}`
 
-// causes are changes and what the operator must say of them.
-var causes = []struct {
-	name, reason string
-	config       []string // changes of operatorConfig, before the start
-	do           func(s *scene)
-}{
-	{name: "create", reason: "nothing exists", do: func(s *scene) {}},
-	{name: "spec", reason: "the upstream changes", do: func(s *scene) { s.patch(widgets, "a", `{"spec":{"data":{"key":"new"}}}`) }},
-	{name: "template", reason: "the config changes", do: func(s *scene) {
-		s.config(operatorConfig, "data: {{", "immutable: false\n      data: {{")
-		s.reload()
-	}},
-	{name: "annotation", reason: "a convention changes", do: func(s *scene) {
-		s.config(operatorConfig, "docs: one", "docs: two")
-		s.reload()
-	}},
-	{name: "annotation at a restart", reason: "a convention changes", do: func(s *scene) {
-		s.config(operatorConfig, "docs: one", "docs: two")
-		s.start()
-	}},
-	{name: "label added", reason: "the watch does not show the object", do: func(s *scene) {
-		s.config(operatorConfig, `managed: "yes"`, `managed: "yes", more: "yes"`)
-		s.reload()
-	}},
-	{name: "label added at a restart", reason: "the watch does not show the object", do: func(s *scene) {
-		s.config(operatorConfig, `managed: "yes"`, `managed: "yes", more: "yes"`)
-		s.start()
-	}},
-	{name: "label changed", reason: "the watch does not show the object", do: func(s *scene) {
-		s.config(operatorConfig, `managed: "yes"`, `managed: "true"`)
-		s.reload()
-	}},
-	{name: "hash key", reason: "without a previous one", do: func(s *scene) {
-		s.config(operatorConfig, `example.com/hash}`, `example.com/other}`)
-		s.reload()
-	}},
-	{name: "hash key at a restart", reason: "without a previous one", do: func(s *scene) {
-		s.config(operatorConfig, `example.com/hash}`, `example.com/other}`)
-		s.start()
-	}},
-	{name: "hash algorithm", reason: "the hash is another one", do: func(s *scene) {
-		s.config(operatorConfig, `example.com/hash}`, `example.com/hash, algorithm: sha1}`)
-		s.reload()
-	}},
-	{name: "owner annotation", reason: "instead of a reference", do: func(s *scene) {
-		s.config(operatorConfig, `reference: true`, `reference: false`)
-		s.reload()
-	}},
-	{name: "owner reference", reason: "instead of an annotation", config: []string{`reference: true`, `reference: false`}, do: func(s *scene) {
-		s.config(operatorConfig)
-		s.reload()
-	}},
-	{name: "owner annotation key", reason: "without a previous one", config: []string{`reference: true`, `reference: false`}, do: func(s *scene) {
-		s.config(operatorConfig, `reference: true, annotation: scene.example.com/owner`, `reference: false, annotation: scene.example.com/of`)
-		s.start()
-	}},
-	{name: "field manager", reason: "without a previous one", do: func(s *scene) {
-		s.config(operatorConfig, `fieldManager: scene`, `fieldManager: other`)
-		s.start()
-	}},
-	{name: "previous names", reason: "all names change", do: func(s *scene) {
-		s.config(operatorConfig, `fieldManager: scene`, `fieldManager: other`, "example.com/hash}", "example.com/other}", "pause:",
-			"previous: {fieldManager: scene, hash: {annotation: scene.example.com/hash}}\n  pause:")
-		s.reload()
-	}},
-	{name: "edited", reason: "drift by kubectl edit", do: func(s *scene) { s.patch(configMaps, "a", `{"data":{"key":"tampered"}}`) }},
-	{name: "applied", reason: "drift by kubectl apply --server-side", do: func(s *scene) {
-		s.apply("kubectl", configMaps, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {key: tampered}}`)
-	}},
-	{name: "field removed", reason: "nobody owns it", do: func(s *scene) { s.patch(configMaps, "a", `{"data":{"key":null}}`) }},
-	{name: "label removed", reason: "the watch loses the object", do: func(s *scene) {
-		s.patch(configMaps, "a", `{"metadata":{"labels":{"scene.example.com/managed":null}}}`)
-	}},
-	{name: "hash removed", reason: "it looks like another hash key", do: func(s *scene) {
-		s.patch(configMaps, "a", `{"metadata":{"annotations":{"scene.example.com/hash":null}}}`)
-	}},
-	{name: "owner removed", reason: "the mark is ours, too", do: func(s *scene) {
-		s.patch(configMaps, "a", `{"metadata":{"ownerReferences":null}}`)
-	}},
-	{name: "deleted", reason: "somebody deletes the downstream", do: func(s *scene) { s.delete(configMaps, "a") }},
-	{name: "restart", reason: "nothing happened", do: func(s *scene) { s.start() }},
-	{name: "edited while no process runs", reason: "drift that no watch showed", do: func(s *scene) {
-		s.stop()
-		s.patch(configMaps, "a", `{"data":{"key":"tampered"}}`)
-		s.start()
-	}},
-	{name: "renamed", reason: "superseded", do: func(s *scene) { s.patch(widgets, "a", `{"spec":{"name":"b"}}`) }},
-	{name: "paused", reason: "healthy", do: func(s *scene) {
-		s.patch(widgets, "a", `{"metadata":{"annotations":{"scene.example.com/paused":"true"}}}`)
-	}},
-	{name: "paused and edited", reason: "a generation that nobody acted on", do: func(s *scene) {
-		s.patch(widgets, "a", `{"metadata":{"annotations":{"scene.example.com/paused":"true"}}}`)
-		s.rest()
-		s.patch(widgets, "a", `{"spec":{"data":{"key":"new"}}}`)
-	}},
-	{name: "adopted", reason: "it exists, and nobody owns it", config: inConfigMap("adoptionPolicy: IfUnowned"), do: func(s *scene) {
-		s.apply("helm", configMaps, `{apiVersion: v1, kind: ConfigMap, metadata: {name: b}, data: {key: old}}`)
-		s.patch(widgets, "a", `{"spec":{"name":"b"}}`)
-	}},
-	{name: "adopted with its fields, and edited again", reason: "the manager whose fields are ours now",
-		config: inConfigMap("adoptionPolicy: IfUnowned", "adopt: {fieldManagers: [helm]}"), do: func(s *scene) {
-			s.apply("helm", configMaps, `{apiVersion: v1, kind: ConfigMap, metadata: {name: b}, data: {key: old, more: old}}`)
-			s.patch(widgets, "a", `{"spec":{"name":"b"}}`)
-			s.rest()
-			s.said()
-			s.apply("helm", configMaps, `{apiVersion: v1, kind: ConfigMap, metadata: {name: b}, data: {key: old, more: old}}`)
-		}},
-	{name: "conflict", reason: "it exists, and may not be adopted", do: func(s *scene) {
-		s.apply("helm", configMaps, `{apiVersion: v1, kind: ConfigMap, metadata: {name: b}, data: {key: old}}`)
-		s.patch(widgets, "a", `{"spec":{"name":"b"}}`)
-	}},
-	{name: "another namespace that does not exist", reason: "a permanent refusal", config: []string{"data: {{", "# {{", "name: {{ .spec.name",
-		"namespace: {{ .spec.namespace | default \"ns\" }}\n        name: {{ .spec.name",
-		"kind: ConfigMap", "kind: ConfigMap\n    targetNamespaces: {from: Any}"},
-		do: func(s *scene) { s.patch(widgets, "a", `{"spec":{"namespace":"missing"}}`) }},
-	{name: "fields of an object of others", reason: "taken over and given back", config: inConfigMap("ownership: Fields"), do: func(s *scene) {
-		s.apply("helm", configMaps, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {more: old}}`)
-		s.rest()
-		s.delete(widgets, "a")
-	}},
-	{name: "invalid", reason: "a rule refuses it",
-		config: []string{"validate: []", "validate: [{rule: \"!has(self.spec.name)\", message: no name}]"},
-		do:     func(s *scene) { s.patch(widgets, "a", `{"spec":{"name":"b"}}`) }},
-	{name: "paused with something unwanted", reason: "what is not wanted does not count",
-		config: []string{"downstreams:\n",
-			"downstreams:\n  - {name: other, apiVersion: v1, kind: Secret, when: \"false\", template: \"metadata: {name: x}\"}\n"},
-		do: func(s *scene) {
-			s.patch(widgets, "a", `{"metadata":{"annotations":{"scene.example.com/paused":"true"}}}`)
-		}},
-	{name: "paused before anything exists", reason: "there is nothing that could be ready", do: func(s *scene) {
-		s.stop()
-		s.delete(configMaps, "a")
-		s.patch(widgets, "a", `{"metadata":{"annotations":{"scene.example.com/paused":"true"}}}`)
-		s.start()
-	}},
-	{name: "paused, edited and continued", reason: "the pause leaves nothing behind", do: func(s *scene) {
-		s.patch(widgets, "a", `{"metadata":{"annotations":{"scene.example.com/paused":"true"}},"spec":{"data":{"key":"new"}}}`)
-		s.rest()
-		s.patch(widgets, "a", `{"metadata":{"annotations":{"scene.example.com/paused":null}}}`)
-	}},
-	{name: "orphaned", reason: "and adopted again",
-		config: inConfigMap("deletionPolicy: Orphan", "adoptionPolicy: IfUnowned"), do: func(s *scene) {
-			s.delete(widgets, "a")
-			s.rest()
-			s.put(widget)
-		}},
-}
-
-// inConfigMap is a change of operatorConfig that adds lines to its ConfigMap.
-func inConfigMap(lines ...string) []string {
-	return []string{"kind: ConfigMap", "kind: ConfigMap\n    " + strings.Join(lines, "\n    ")}
-}
-
 // narrowings are changes of operatorConfig that exclude the Widget a, which it selects.
 var narrowings = []struct {
 	name           string
@@ -206,8 +56,12 @@ var narrowings = []struct {
 
 // section is a section of a golden file.
 func section(name, reason string, said []string) string {
-	said = slices.DeleteFunc(said, func(line string) bool { return strings.HasPrefix(line, "event Normal Reloaded") }) // its digest changes
-	return "# " + name + ": " + reason + "\n" + strings.Join(said, "\n") + "\n\n"
+	return "# " + name + ": " + reason + "\n" + strings.Join(withoutReloads(said), "\n") + "\n\n"
+}
+
+// withoutReloads leaves out the event Reloaded, whose digest changes.
+func withoutReloads(said []string) []string {
+	return slices.DeleteFunc(said, func(line string) bool { return strings.HasPrefix(line, "event Normal Reloaded") })
 }
 
 // TestNarrowed: an upstream that a changed config does not select any more says so once, keeps its downstreams, and costs no write after
@@ -259,22 +113,81 @@ func (s *scene) narrow(name, how string, before, after []string) []string {
 	return said
 }
 
-// TestCauses: every log line, event and condition names what happened.
+// TestCauses: every log line, event and condition names what happened. Each case has the reason, what happens, and after > what the
+// operator says of it.
 func TestCauses(t *testing.T) {
-	var all strings.Builder
-	for _, row := range causes {
+	archive, err := txtar.ParseFile("testdata/causes.txtar")
+	if err != nil || len(archive.Files) < 38 {
+		t.Fatalf("not all cases are there: %v", err)
+	}
+	for i, c := range archive.Files {
+		var acts, first []string
+		for line := range strings.Lines(string(c.Data)) {
+			if line = strings.TrimSuffix(line, "\n"); strings.HasPrefix(line, "first ") {
+				first = append(first, change(line)...)
+			}
+			if !strings.HasPrefix(line, "> ") {
+				acts = append(acts, line)
+			}
+		}
 		play(t, func(s *scene) {
-			s.config(operatorConfig, row.config...)
+			s.config(operatorConfig, first...)
 			s.start()
 			s.put(widget)
 			s.rest()
-			if row.name != "create" {
+			if c.Name != "create" {
 				s.said()
 			}
-			row.do(s)
+			s.perform(acts[1:])
 			s.rest()
-			all.WriteString(section(row.name, row.reason, s.said()))
+			archive.Files[i].Data = []byte(strings.Join(acts, "\n") + "\n" + "> " + strings.Join(withoutReloads(s.said()), "\n> ") + "\n")
 		})
 	}
-	golden.File(t, "testdata/causes.txt", []byte(all.String()))
+	golden.File(t, "testdata/causes.txtar", txtar.Format(archive))
+}
+
+// change is the old and the new text of a line such as `config OLD => NEW`.
+func change(line string) []string {
+	_, words, _ := strings.Cut(strings.ReplaceAll(line, `\n`, "\n"), " ")
+	before, after, ok := strings.Cut(words, " => ")
+	if !ok {
+		return nil
+	}
+	return []string{before, after}
+}
+
+// perform does what lines say. Changes of the config apply all at once, with the next reload or start.
+func (s *scene) perform(acts []string) {
+	s.t.Helper()
+	resources := map[string]schema.GroupVersionResource{"widgets": widgets, "configmaps": configMaps}
+	var changes []string
+	for _, line := range acts {
+		words := append(strings.SplitN(line, " ", 4), "", "", "")
+		switch words[0] {
+		case "first":
+		case "config":
+			changes = append(changes, change(line)...)
+			s.config(operatorConfig, changes...)
+		case "reload":
+			s.reload()
+		case "start":
+			s.start()
+		case "stop":
+			s.stop()
+		case "rest":
+			s.rest()
+		case "said":
+			s.said()
+		case "put":
+			s.put(widget)
+		case "patch":
+			s.patch(resources[words[1]], words[2], words[3])
+		case "apply":
+			s.apply(words[1], configMaps, strings.TrimPrefix(line, "apply "+words[1]+" "))
+		case "delete":
+			s.delete(resources[words[1]], words[2])
+		default:
+			s.t.Fatalf("unknown act %q", line)
+		}
+	}
 }

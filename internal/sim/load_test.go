@@ -110,10 +110,7 @@ func (s *Setup) inputs(t testing.TB) []*unstructured.Unstructured {
 		namespaces = []string{"default", "system", "platform", "team-a", "team-b"}
 	}
 	if s.Input != "" {
-		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"mode": "0"}}}
-		u.SetNamespace("ns")
-		u.SetName("settings")
-		list = append(list, u)
+		list = append(list, configMap("settings", map[string]any{"mode": "0"}))
 	}
 	for _, name := range namespaces {
 		if slices.ContainsFunc(list, func(u *unstructured.Unstructured) bool { return u.GetKind() == "Namespace" && u.GetName() == name }) {

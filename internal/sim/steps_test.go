@@ -161,15 +161,23 @@ func (w *world) act(ctx context.Context, s Step) (did string, err error) {
 	return w.disturbDownstream(ctx, s)
 }
 
+// configMap returns a ConfigMap in the namespace of most objects; data may be nil.
+func configMap(name string, data map[string]any) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}
+	u.SetNamespace("ns")
+	u.SetName(name)
+	if data != nil {
+		u.Object["data"] = data
+	}
+	return u
+}
+
 // changeInput changes an input of several upstreams.
 func (w *world) changeInput(ctx context.Context, value int) (did string, err error) {
 	if w.Setup.Input == "" {
 		return "", nil
 	}
-	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap",
-		"data": map[string]any{"mode": fmt.Sprint(value)}}}
-	u.SetNamespace("ns")
-	u.SetName("settings")
+	u := configMap("settings", map[string]any{"mode": fmt.Sprint(value)})
 	if value%4 == 0 {
 		return "deletes the settings", w.of(u).Delete(ctx, "settings", metav1.DeleteOptions{})
 	}
@@ -178,10 +186,7 @@ func (w *world) changeInput(ctx context.Context, value int) (did string, err err
 
 // changeMember changes an object that enters lists, leaves them, or changes in them.
 func (w *world) changeMember(ctx context.Context, value int) (did string, err error) {
-	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap",
-		"data": map[string]any{"of": string(rune('a' + value%2)), "value": fmt.Sprint(value)}}}
-	u.SetNamespace("ns")
-	u.SetName(fmt.Sprint("member-", value%3))
+	u := configMap(fmt.Sprint("member-", value%3), map[string]any{"of": string(rune('a' + value%2)), "value": fmt.Sprint(value)})
 	if value%4 == 0 {
 		return "deletes " + u.GetName(), w.of(u).Delete(ctx, u.GetName(), metav1.DeleteOptions{})
 	}
@@ -262,10 +267,8 @@ func (w *world) replaceByForeign(ctx context.Context, u *unstructured.Unstructur
 
 // createForeign creates an object of another owner, if none may be adopted.
 func (w *world) createForeign(ctx context.Context, namespace, name string) (did string, err error) {
-	data := map[string]any{"theirs": "x"}
-	theirs := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "data": data}}
+	theirs := configMap(name, map[string]any{"theirs": "x"})
 	theirs.SetNamespace(namespace)
-	theirs.SetName(name)
 	if w.Setup.Example != "" || w.Setup.Orphan || w.foreign[key(theirs)] != nil {
 		return "", nil
 	}
@@ -310,9 +313,7 @@ func (w *world) orphan(ctx context.Context, name string) {
 	wait(settled)
 	u := w.widget(name, 0, nil)
 	err := w.apply(ctx, u)
-	made := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}
-	made.SetNamespace("ns")
-	made.SetName(name)
+	made := configMap(name, nil)
 	for end := time.Now().Add(settled); !w.exists(ctx, made) && time.Now().Before(end); {
 		wait(5 * time.Millisecond)
 	}

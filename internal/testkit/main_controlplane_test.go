@@ -10,6 +10,5 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testkit.Main(m, testkit.WithAudit(), testkit.WithCRDText(gadgets),
-		testkit.WithControllers(controlplane.GarbageCollector, controlplane.Namespaces))
+	testkit.Main(m, testkit.WithAudit(), testkit.WithControllers(controlplane.GarbageCollector, controlplane.Namespaces))
 }

@@ -60,14 +60,6 @@ func WithCRDs(paths ...string) Option {
 	}
 }
 
-// WithCRDText installs the CRDs in the YAML texts before the tests run.
-func WithCRDText(yaml ...string) Option {
-	return func(o *options) error {
-		o.CRDs = append(o.CRDs, yaml...)
-		return nil
-	}
-}
-
 // WithControllers runs these controllers of kube-controller-manager; by default there are none. The garbage collector finds a
 // CRD that is installed later only after up to 30 s: use WithCRDs.
 func WithControllers(names ...string) Option {

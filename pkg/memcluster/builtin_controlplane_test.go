@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
@@ -139,13 +140,8 @@ func compareBuiltin(t *testing.T, kind *kinds.Kind, document *unstructured.Unstr
 	}
 	write("after the apply", apply)
 	write("after somebody's write", func(r dynamic.ResourceInterface) (*unstructured.Unstructured, error) {
-		return r.Patch(
-			t.Context(),
-			document.GetName(),
-			"application/merge-patch+json",
-			[]byte(`{"metadata":{"labels":{"theirs":"1"}}}`),
-			metav1.PatchOptions{FieldManager: "them"},
-		)
+		label := []byte(`{"metadata":{"labels":{"theirs":"1"}}}`)
+		return r.Patch(t.Context(), document.GetName(), types.MergePatchType, label, metav1.PatchOptions{FieldManager: "them"})
 	})
 	write("after another apply", apply)
 }

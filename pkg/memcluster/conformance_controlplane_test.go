@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -22,38 +23,11 @@ import (
 	"github.com/corollary-dev/corollary/internal/controlplane"
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/apply"
-	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/memcluster"
 )
 
 func TestMain(m *testing.M) {
 	testkit.Main(m, testkit.WithCRDs("testdata/crds"), testkit.WithControllers(controlplane.GarbageCollector, controlplane.Namespaces))
-}
-
-// row is a sequence of requests to which both servers must respond in the same way.
-type row struct {
-	name, reason string
-	steps        []step
-}
-
-// step is a request, or another operation on both servers. In path and body NS is the row's namespace, and ${2.metadata.uid} a
-// field of the response to the second step.
-type step struct {
-	method, path, body string
-	contentType        string // if not the usual one of the method
-	accept             string
-	// message means that the messages of the responses differ; only the other fields are compared.
-	message bool
-	// apply is an operation of pkg/apply, instead of a request.
-	apply func(*session) (any, error)
-	// watch opens a watch on path; events reads that many events from the watch of the step with that number.
-	watch  bool
-	events int
-	of     int
-	// ends reads events from the watch until the server ends it, which the real one may do late, and compares only that it does.
-	ends bool
-	// collect runs the garbage collector: the real server is polled until it responds like the one in memory.
-	collect bool
 }
 
 // session is a server for one row.
@@ -66,13 +40,13 @@ type session struct {
 	apply   *apply.Client
 	cluster *memcluster.Cluster // nil for the real one
 	answers []any
-	watches map[int]*bufio.Reader
+	watches map[string]*bufio.Reader
 	masks   *masks
 }
 
 func TestConformance(t *testing.T) {
 	names := map[string]bool{}
-	for _, r := range conformance() {
+	for _, r := range conformance(t) {
 		if names[r.name] || r.reason == "" {
 			t.Errorf("row %q is there twice, or has no reason", r.name)
 		}
@@ -94,7 +68,7 @@ func runRow(t *testing.T, r row) {
 		got := played.do(s)
 		before := actual.masks.clone()
 		want := actual.do(s)
-		if s.collect {
+		if s.has(soon) {
 			testkit.Eventually(t, testkit.Patience, func() (bool, string) {
 				if diff := cmp.Diff(want, got); diff != "" {
 					actual.answers, actual.masks = actual.answers[:i], before.clone()
@@ -104,34 +78,13 @@ func runRow(t *testing.T, r row) {
 				return true, ""
 			})
 		}
-		if s.message {
+		if s.has(otherMessage) {
 			want, got = withoutMessages(want), withoutMessages(got)
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Fatalf("%s: %s\n(- API server, + memory):\n%s", at, r.reason, diff)
 		}
 	}
-}
-
-// newCluster returns a cluster in memory with the kinds of the tests, and a namespace.
-func newCluster(t testing.TB, ns string, options ...memcluster.Option) *memcluster.Cluster {
-	t.Helper()
-	definitions, err := kinds.Definitions("testdata/crds")
-	if err != nil {
-		t.Fatal(err)
-	}
-	cluster, err := memcluster.New(definitions, options...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	namespace := &unstructured.Unstructured{
-		Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": ns},
-			"spec": map[string]any{"finalizers": []any{"kubernetes"}}, "status": map[string]any{"phase": "Active"}},
-	}
-	if _, err := cluster.Put(namespace); err != nil {
-		t.Fatal(err)
-	}
-	return cluster
 }
 
 func connect(t *testing.T, server, ns string, config *rest.Config, cluster *memcluster.Cluster) *session {
@@ -152,7 +105,7 @@ func connect(t *testing.T, server, ns string, config *rest.Config, cluster *memc
 		host:    strings.TrimSuffix(config.Host, "/"),
 		apply:   apply.New(d, "operator"),
 		cluster: cluster,
-		watches: map[int]*bufio.Reader{},
+		watches: map[string]*bufio.Reader{},
 		masks:   newMasks(),
 	}
 }
@@ -161,18 +114,18 @@ func connect(t *testing.T, server, ns string, config *rest.Config, cluster *memc
 func (s *session) do(st step) any {
 	s.t.Helper()
 	var answer, shown any
-	switch {
-	case st.apply != nil:
-		answer, shown = s.operate(st)
-	case st.events > 0:
+	switch run := operations[st.method]; {
+	case run != nil:
+		answer, shown = s.operate(st, run)
+	case st.method == "EVENTS":
 		shown = s.read(st)
-	case st.ends:
+	case st.method == "ENDS":
 		for err := error(nil); err == nil; {
-			_, err = s.line(s.watches[st.of])
+			_, err = s.line(s.watches[st.path])
 			shown = fmt.Sprint(err)
 		}
 	default:
-		if st.collect && s.cluster != nil {
+		if st.has(soon) && s.cluster != nil {
 			s.cluster.CollectGarbage()
 		}
 		answer, shown = s.send(st)
@@ -228,8 +181,8 @@ func (s *session) send(st step) (answer, shown any) {
 	case "APPLY", "MERGE", "JSON":
 		method = http.MethodPatch
 	}
-	if st.contentType != "" {
-		contentType = st.contentType
+	if strings.Contains(st.options, "/") {
+		contentType = st.options[strings.LastIndex(st.options, " ")+1:]
 	}
 	request, err := http.NewRequestWithContext(s.t.Context(), method, s.host+s.fill(st.path), strings.NewReader(s.fill(st.body)))
 	if err != nil {
@@ -238,17 +191,17 @@ func (s *session) send(st step) (answer, shown any) {
 	if st.body != "" {
 		request.Header.Set("Content-Type", contentType)
 	}
-	if st.accept != "" {
-		request.Header.Set("Accept", st.accept)
+	if st.has(metadata) {
+		request.Header.Set("Accept", "application/json;g=meta.k8s.io;v=v1;as=PartialObjectMetadata"+strings.TrimPrefix(st.options, metadata))
 	}
 	request.Header.Set("User-Agent", "conformance/1")
 	response, err := s.client.Do(request)
 	if err != nil {
 		s.t.Fatalf("%s: %v", s.server, err)
 	}
-	if st.watch && response.StatusCode == http.StatusOK {
+	if strings.Contains(st.path, "watch=true") && response.StatusCode == http.StatusOK {
 		s.t.Cleanup(func() { _ = response.Body.Close() })
-		s.watches[len(s.answers)+1] = bufio.NewReader(response.Body)
+		s.watches[strconv.Itoa(len(s.answers)+1)] = bufio.NewReader(response.Body)
 		return nil, response.StatusCode
 	}
 	text, err := io.ReadAll(response.Body)
@@ -266,15 +219,11 @@ func (s *session) send(st step) (answer, shown any) {
 // read returns the next events of a watch.
 func (s *session) read(st step) any {
 	s.t.Helper()
-	of := st.of
-	if of == 0 {
-		of = 1
-	}
 	var events []any
-	for range st.events {
-		line, err := s.line(s.watches[of])
+	for len(events) < int(st.body[0]-'0') {
+		line, err := s.line(s.watches[st.path])
 		if err != nil {
-			s.t.Fatalf("%s: event %d of %d: %v", s.server, len(events)+1, st.events, err)
+			s.t.Fatalf("%s: event %d of %s: %v", s.server, len(events)+1, st.body, err)
 		}
 		var event any
 		if err := decode(line, &event); err != nil {
@@ -300,21 +249,6 @@ func (s *session) line(from *bufio.Reader) ([]byte, error) {
 		return r.line, r.err
 	case <-time.After(testkit.Patience):
 		return nil, fmt.Errorf("none came")
-	}
-}
-
-// operate runs an operation of pkg/apply.
-func (s *session) operate(st step) (answer, shown any) {
-	out, err := st.apply(s)
-	if u, ok := out.(*unstructured.Unstructured); ok && u != nil {
-		answer = u.Object
-	}
-	failure := apply.Classify(err)
-	return answer, map[string]any{
-		"body":    s.masks.mask(normalJSON(s.t, answer)),
-		"reason":  failure.Reason,
-		"message": s.masks.text(failure.Message),
-		"fields":  apply.InvalidFields(err),
 	}
 }
 

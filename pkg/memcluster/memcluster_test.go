@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -32,8 +33,8 @@ var (
 	widgetsOf    = schema.GroupVersionResource{Group: "mem.example.com", Version: "v1", Resource: "widgets"}
 )
 
-// memory returns a cluster with the kinds of testdata and the namespace default, and a client for it.
-func memory(t testing.TB, options ...memcluster.Option) (*memcluster.Cluster, dynamic.Interface) {
+// newCluster returns a cluster with the kinds of testdata and a namespace.
+func newCluster(t testing.TB, ns string, options ...memcluster.Option) *memcluster.Cluster {
 	t.Helper()
 	definitions, err := kinds.Definitions("testdata/crds")
 	if err != nil {
@@ -43,9 +44,17 @@ func memory(t testing.TB, options ...memcluster.Option) (*memcluster.Cluster, dy
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := cluster.Put(object("v1", "Namespace", "", "default", nil)); err != nil {
+	active := map[string]any{"spec": map[string]any{"finalizers": []any{"kubernetes"}}, "status": map[string]any{"phase": "Active"}}
+	if _, err := cluster.Put(object("v1", "Namespace", "", ns, active)); err != nil {
 		t.Fatal(err)
 	}
+	return cluster
+}
+
+// memory returns a cluster with the namespace default, and a client for it.
+func memory(t testing.TB, options ...memcluster.Option) (*memcluster.Cluster, dynamic.Interface) {
+	t.Helper()
+	cluster := newCluster(t, "default", options...)
 	client, err := dynamic.NewForConfig(cluster.Config())
 	if err != nil {
 		t.Fatal(err)
@@ -69,23 +78,11 @@ func configMap(name, value string) *unstructured.Unstructured {
 	return object("v1", "ConfigMap", "default", name, map[string]any{"data": map[string]any{"k": value}})
 }
 
-func applyTo(
-	t testing.TB,
-	client dynamic.Interface,
-	gvr schema.GroupVersionResource,
-	u *unstructured.Unstructured,
-) *unstructured.Unstructured {
+func applyTo(t testing.TB, client dynamic.Interface, gvr schema.GroupVersionResource,
+	u *unstructured.Unstructured) *unstructured.Unstructured {
 	t.Helper()
-	out, err := client.Resource(
-		gvr,
-	).Namespace(
-		"default",
-	).Apply(
-		t.Context(),
-		u.GetName(),
-		u,
-		metav1.ApplyOptions{FieldManager: "test", Force: true},
-	)
+	force := metav1.ApplyOptions{FieldManager: "test", Force: true}
+	out, err := client.Resource(gvr).Namespace("default").Apply(t.Context(), u.GetName(), u, force)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -252,12 +249,8 @@ func TestGone(t *testing.T) {
 	applyTo(t, client, configMapsOf, configMap("a", "2"))
 	cluster.Compact()
 	applyTo(t, client, configMapsOf, configMap("a", "3"))
-	if _, err := maps.List(
-		t.Context(),
-		metav1.ListOptions{ResourceVersion: old, ResourceVersionMatch: metav1.ResourceVersionMatchExact},
-	); !apierrors.IsResourceExpired(
-		err,
-	) {
+	exact := metav1.ListOptions{ResourceVersion: old, ResourceVersionMatch: metav1.ResourceVersionMatchExact}
+	if _, err := maps.List(t.Context(), exact); !apierrors.IsResourceExpired(err) {
 		t.Errorf("the list was answered %v, want 410", err)
 	}
 	w, err := maps.Watch(t.Context(), metav1.ListOptions{ResourceVersion: old})
@@ -274,12 +267,8 @@ func TestGone(t *testing.T) {
 // TestConcurrentClients: concurrent requests are safe, and no write is lost.
 func TestConcurrentClients(t *testing.T) {
 	cluster, client := memory(t)
-	owner := applyTo(
-		t,
-		client,
-		widgetsOf,
-		object("mem.example.com/v1", "Widget", "default", "owner", map[string]any{"spec": map[string]any{}}),
-	)
+	widget := object("mem.example.com/v1", "Widget", "default", "owner", map[string]any{"spec": map[string]any{}})
+	owner := applyTo(t, client, widgetsOf, widget)
 	w, err := client.Resource(configMapsOf).Namespace("default").Watch(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -288,19 +277,19 @@ func TestConcurrentClients(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range clients {
 		all.Go(func() {
-			maps := client.Resource(configMapsOf).Namespace("default")
+			configMaps := client.Resource(configMapsOf).Namespace("default")
 			for n := range writes {
 				u := configMap("shared", "x")
 				u.Object["data"] = map[string]any{fmt.Sprintf("k%d", i): fmt.Sprint(n)}
-				if _, err := maps.Apply(t.Context(), "shared", u, metav1.ApplyOptions{FieldManager: fmt.Sprint("m", i)}); err != nil {
+				if _, err := configMaps.Apply(t.Context(), "shared", u, metav1.ApplyOptions{FieldManager: fmt.Sprint("m", i)}); err != nil {
 					t.Error(err)
 				}
 				own := configMap(fmt.Sprintf("own-%d-%d", i, n), "x")
 				own.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "mem.example.com/v1", Kind: "Widget", Name: "owner", UID: owner.GetUID()}})
-				if _, err := maps.Create(t.Context(), own, metav1.CreateOptions{}); err != nil {
+				if _, err := configMaps.Create(t.Context(), own, metav1.CreateOptions{}); err != nil {
 					t.Error(err)
 				}
-				if _, err := maps.List(t.Context(), metav1.ListOptions{}); err != nil {
+				if _, err := configMaps.List(t.Context(), metav1.ListOptions{}); err != nil {
 					t.Error(err)
 				}
 				cluster.CollectGarbage()
@@ -330,15 +319,8 @@ func TestConcurrentClients(t *testing.T) {
 		counts[(<-w.ResultChan()).Type]++
 	}
 	w.Stop()
-	if want := map[watch.EventType]int{
-		watch.Added:    clients*writes + 1,
-		watch.Modified: clients*writes - 1,
-		watch.Deleted:  clients * writes,
-	}; fmt.Sprint(
-		counts,
-	) != fmt.Sprint(
-		want,
-	) {
+	want := map[watch.EventType]int{watch.Added: clients*writes + 1, watch.Modified: clients*writes - 1, watch.Deleted: clients * writes}
+	if !maps.Equal(counts, want) {
 		t.Errorf("the watch told %v, want %v", counts, want)
 	}
 }
@@ -465,12 +447,7 @@ func BenchmarkApply(b *testing.B) {
 	}
 	bench("ConfigMap", configMapsOf, func(i int) *unstructured.Unstructured { return configMap("a", fmt.Sprint(i)) })
 	bench("Widget", widgetsOf, func(i int) *unstructured.Unstructured {
-		return object(
-			"mem.example.com/v1",
-			"Widget",
-			"default",
-			"a",
-			map[string]any{"spec": map[string]any{"size": int64(i % 100), "color": "red", "tags": []any{"a", "b"}}},
-		)
+		spec := map[string]any{"size": int64(i % 100), "color": "red", "tags": []any{"a", "b"}}
+		return object("mem.example.com/v1", "Widget", "default", "a", map[string]any{"spec": spec})
 	})
 }
