@@ -33,9 +33,9 @@ func Listen(t *testing.T, crds ...string) *rest.Config {
 		t.Fatal(err)
 	}
 	server := httptest.NewServer(&httputil.ReverseProxy{
-		Rewrite:       func(request *httputil.ProxyRequest) { request.SetURL(target) },
-		Transport:     roundTripper(func(request *http.Request) (*http.Response, error) { return sendJSON(transport, request) }),
-		ErrorLog:      log.New(io.Discard, "", 0),
+		Rewrite:   func(request *httputil.ProxyRequest) { request.SetURL(target) },
+		Transport: roundTripper(func(request *http.Request) (*http.Response, error) { return sendJSON(transport, request) }),
+		ErrorLog:  log.New(io.Discard, "", 0),
 	})
 	t.Cleanup(func() {
 		server.CloseClientConnections()

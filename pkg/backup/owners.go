@@ -97,19 +97,23 @@ func (t *translation) status(v any) any {
 		}
 		return out
 	case []any:
-		out := make([]any, 0, len(v))
-		for _, item := range v {
-			if !t.isOfOriginal(item) {
-				out = append(out, t.status(item))
-			}
-		}
-		return out
+		return t.list(v)
 	case string:
 		if uid, ok := t.uids[types.UID(v)]; ok {
 			return string(uid)
 		}
 	}
 	return v
+}
+
+func (t *translation) list(v []any) any {
+	out := make([]any, 0, len(v))
+	for _, item := range v {
+		if !t.isOfOriginal(item) {
+			out = append(out, t.status(item))
+		}
+	}
+	return out
 }
 
 // isOfOriginal reports whether an item of a status records an object that the original of a copy has still: the copy does not own it.

@@ -427,7 +427,8 @@ func (p *pass) finishObject(ctx context.Context, t *target, u *unstructured.Unst
 	objects := p.objects(t, u.GetNamespace())
 	same := operation{"test", "/metadata/uid", p.now[u.GetUID()]}
 	if status, ok := u.Object["status"]; ok && t.HasStatus && tellsWork(u) {
-		status = (&translation{p.now, p.namespace, u.GetGeneration(), generation, p.namespace(u.GetNamespace()) != u.GetNamespace()}).status(status)
+		copied := p.namespace(u.GetNamespace()) != u.GetNamespace()
+		status = (&translation{p.now, p.namespace, u.GetGeneration(), generation, copied}).status(status)
 		stored, err := p.patch(ctx, objects, u.GetName(), []operation{same, {"add", "/status", status}}, "status")
 		if err != nil {
 			return err

@@ -94,7 +94,8 @@ func (o *releaseOptions) run(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("preparing the client: %w", err)
 		}
-		r := &releaser{client: client, kinds: cluster, out: o.streams.Out, dryRun: o.dryRun, mayWrite: mayWrite, here: o.alone.deployment != "", skipsBefore: o.skipBefore}
+		r := &releaser{client: client, kinds: cluster, out: o.streams.Out, dryRun: o.dryRun, mayWrite: mayWrite,
+			here: o.alone.deployment != "", skipsBefore: o.skipBefore}
 		return o.all(ctx, r, files, failed)
 	}
 	if o.dryRun {

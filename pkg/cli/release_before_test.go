@@ -56,7 +56,7 @@ func TestReleaseRemovesFinalizersOfBeforeObjects(t *testing.T) {
 	}
 }
 
-// TestReleaseWaitsForBefore: an upstream that is being deleted is not released before its deletion.before is done, and neither is any other.
+// TestReleaseWaitsForBefore: an upstream that is being deleted is not released before its deletion.before is done, nor any other.
 func TestReleaseWaitsForBefore(t *testing.T) {
 	memory(t)
 	conf := filepath.Join(t.TempDir(), "operator.yaml")
@@ -64,13 +64,15 @@ func TestReleaseWaitsForBefore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(conf, append(text, "deletion: {before: {apiVersion: v1, kind: ConfigMap, template: 'metadata: {name: x}', doneWhen: 'true'}}\n"...), 0o600); err != nil {
+	text = append(text, "deletion: {before: {apiVersion: v1, kind: ConfigMap, template: 'metadata: {name: x}', doneWhen: 'true'}}\n"...)
+	if err := os.WriteFile(conf, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	widgets := schema.GroupVersionResource{Group: "tools.example.com", Version: "v1", Resource: "widgets"}
 	ns := testkit.Namespace(t)
 	for _, name := range []string{"goes", "stays"} {
-		testkit.Apply(t, ns, "{apiVersion: tools.example.com/v1, kind: Widget, metadata: {name: "+name+", finalizers: [tools.example.com/cleanup]}}")
+		testkit.Apply(t, ns, "{apiVersion: tools.example.com/v1, kind: Widget, metadata: {name: "+name+
+			", finalizers: [tools.example.com/cleanup]}}")
 	}
 	testkit.Delete(t, widgets, ns, "goes")
 	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))

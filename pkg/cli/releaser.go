@@ -48,8 +48,8 @@ type releaser struct {
 // conventions of the config. Label selectors do not count: an upstream that is no longer selected may have the finalizer
 // still.
 func (r *releaser) operator(ctx context.Context, f *config.File, namespace string) error {
-	watch, finalizers := f.Watch, f.Conventions.Finalizers()
-	if len(finalizers) == 0 {
+	watch := f.Watch
+	if len(f.Conventions.Finalizers()) == 0 {
 		fmt.Fprintf(r.out, "operator %s has no finalizer\n", f.Metadata.Name)
 		return nil
 	}
@@ -71,6 +71,18 @@ func (r *releaser) operator(ctx context.Context, f *config.File, namespace strin
 	case namespace != "":
 		namespaces = []string{namespace}
 	}
+	if err := r.upstreams(ctx, f, client, kind, namespaces); err != nil {
+		if errors.Is(err, errBeforeToCome) {
+			return err
+		}
+		return errors.Join(err, r.beforeObjects(ctx, f, client, namespace))
+	}
+	return r.beforeObjects(ctx, f, client, namespace)
+}
+
+// upstreams releases those in some namespaces.
+func (r *releaser) upstreams(ctx context.Context, f *config.File, client *apply.Client, kind *kinds.Kind, namespaces []string) error {
+	finalizers := f.Conventions.Finalizers()
 	one := &release{releaser: r, gvr: kind.GVR, finalizers: finalizers, client: client, count: &r.done}
 	var errs []error
 	if hasBefore(f) && !r.skipsBefore {
@@ -85,15 +97,12 @@ func (r *releaser) operator(ctx context.Context, f *config.File, namespace strin
 	for _, ns := range namespaces {
 		errs = append(errs, one.namespace(ctx, ns))
 	}
-	if err := errors.Join(errs...); errors.Is(err, errBeforeToCome) {
-		return err
-	}
-	return errors.Join(append(errs, r.beforeObjects(ctx, f, client, namespace))...)
+	return errors.Join(errs...)
 }
 
 // errBeforeToCome is why an upstream is not released that is being deleted.
-var errBeforeToCome = errors.New("it is being deleted, and would be gone before deletion.before is done: have the operator run until it is gone, " +
-	"or give --skip-before")
+var errBeforeToCome = errors.New("it is being deleted, and would be gone before deletion.before is done: " +
+	"have the operator run until it is gone, or give --skip-before")
 
 // release is the work on one operator's upstreams, or on what it made before deletions.
 type release struct {

@@ -65,9 +65,9 @@ func TestBuiltinKinds(t *testing.T) {
 
 // TestShortNames: discovery of both servers has the same short names.
 func TestShortNames(t *testing.T) {
-	real, played := shortNames(t, testkit.Config(t)), shortNames(t, newCluster(t, "default").Config())
-	delete(real, "componentstatuses v1") // not in memory
-	if diff := cmp.Diff(real, played); diff != "" || len(real) == 0 {
+	genuine, played := shortNames(t, testkit.Config(t)), shortNames(t, newCluster(t, "default").Config())
+	delete(genuine, "componentstatuses v1") // not in memory
+	if diff := cmp.Diff(genuine, played); diff != "" || len(genuine) == 0 {
 		t.Errorf("(- API server, + memory):\n%s", diff)
 	}
 }

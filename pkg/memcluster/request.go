@@ -142,7 +142,7 @@ func (c *Cluster) dispatch(call *call) (any, int, error) {
 // checkServed returns an error for a request that is not supported here, or that no API server serves.
 func (c *call) checkServed() error {
 	switch {
-	case c.resource.isReview() && !(c.resource.asksForRights() && c.http.Method == http.MethodPost):
+	case c.resource.isReview() && (!c.resource.asksForRights() || c.http.Method != http.MethodPost):
 		return unsupported("authentication and authorization")
 	case c.sub == "scale" || c.sub != "" && c.sub != "status" && c.resource.custom == nil:
 		return unsupported("the subresource " + c.sub)
