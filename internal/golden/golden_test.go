@@ -35,6 +35,7 @@ func TestDoubled(t *testing.T) {
 	Table(t, "testdata/doubled.txt", func(_ *testing.T, input string) string { return strings.Trim(input+"\n"+input, "\n") })
 }
 
+//nolint:dupword // Lines of tables are doubled on purpose.
 func TestOutcomes(t *testing.T) {
 	for _, tc := range []struct {
 		reason  string
@@ -62,10 +63,10 @@ func TestOutcomes(t *testing.T) {
 			"Why.\n-- in --\nfatal\n-- upper --\nA\n", true},
 		{"no case matches", "a.text", "Why.\n", "TestUpper", "no cases match testdata/*.txtar", "Why.\n", true},
 		{"the file is as it is", "whole.txt", "as it is\n", "TestWhole", "", "as it is\n", false},
-		{"a result of a table is as it is", "doubled.txt", "# x\na\n    a\n    a\n", "TestDoubled", "", "# x\na\n    a\n    a\n", false}, //nolint:dupword // doubled on purpose
-		{"a result of a table differs", "doubled.txt", "# x\na\n    a\n\n# y\nb\n", "TestDoubled", "the result differs", //nolint:dupword // as above
-			"# x\na\n    a\n    a\n\n# y\nb\n    b\n    b\n", false}, //nolint:dupword // as above
-		{"an entry of a table gives no reason", "doubled.txt", "a\n    a\n", "TestDoubled", "no reason", "a\n    a\n", true}, //nolint:dupword // as above
+		{"a result of a table is as it is", "doubled.txt", "# x\na\n    a\n    a\n", "TestDoubled", "", "# x\na\n    a\n    a\n", false},
+		{"a result of a table differs", "doubled.txt", "# x\na\n    a\n\n# y\nb\n", "TestDoubled", "the result differs",
+			"# x\na\n    a\n    a\n\n# y\nb\n    b\n    b\n", false},
+		{"an entry of a table gives no reason", "doubled.txt", "a\n    a\n", "TestDoubled", "no reason", "a\n    a\n", true},
 		{"a result of a table is empty", "doubled.txt", "# x\n", "TestDoubled", "the result is empty", "# x\n", true},
 		{"the file differs", "whole.txt", "as it was\n", "TestWhole", "whole.txt differs", "as it is\n", false},
 	} {
