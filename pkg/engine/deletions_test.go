@@ -260,3 +260,25 @@ func TestLogOfABrokenStart(t *testing.T) {
 		}
 	})
 }
+
+// TestBrokenConfigKeeps: what deletionPolicy keeps since a config with errors was started is kept when its upstream is deleted.
+func TestBrokenConfigKeeps(t *testing.T) {
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		conf := fill(widgetConfig, ns, name)
+		r := start(t, testkit.Config(t), conf).ready()
+		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+		uid := waitData(t, ns, "a", "key", "value").GetUID()
+		r.halt()
+		broken := strings.Replace(with(conf, "deletionPolicy: Orphan"), "data: {{ .spec.data }}", "data: {{ nosuch .spec.data }}", 1)
+		notReady(t, startBroken(t, broken), cleansUp)
+		testkit.Eventually(t, patience, func() (bool, string) {
+			return len(testkit.Get(t, widgets, ns, "a").GetFinalizers()) == 1, "it has no finalizer"
+		})
+		testkit.Delete(t, widgets, ns, "a")
+		waitGone(t, widgets, ns, "a")
+		if cm := testkit.Find(t, configMaps, ns, "a"); cm == nil || cm.GetUID() != uid || cm.GetDeletionTimestamp() != nil {
+			t.Error("what deletionPolicy Orphan keeps was deleted")
+		}
+	})
+}

@@ -119,7 +119,7 @@ func (r *reconciliation) reconcile(ctx context.Context) time.Duration {
 		return r.finalize(ctx)
 	}
 	if r.Pipeline.OnlyDeletes {
-		return r.awaitDeletion()
+		return r.awaitDeletion(ctx)
 	}
 	// Objects created for an upstream that is gone, and that the watch still shows, would be garbage collected and created
 	// again.
@@ -179,13 +179,17 @@ func (r *reconciliation) gatherAll(ctx context.Context) pipeline.Input {
 	return in
 }
 
-// awaitDeletion is when a session that only deletes checks again an upstream that is not being deleted: at an event, or now and
-// then if the upstream lacks the label of the watch.
-func (r *reconciliation) awaitDeletion() time.Duration {
+// awaitDeletion is what a session that only deletes does for an upstream that is not being deleted: it gets the finalizer if its deletion
+// would lose something. It is checked again at an event, or now and then if it lacks the label of the watch.
+func (r *reconciliation) awaitDeletion(ctx context.Context) time.Duration {
+	finalizers := r.record.contests.get().finalizers
+	after := r.saveHeld(ctx, pipeline.Input{Upstream: r.upstream, HasFinalizer: r.hasFinalizer(),
+		FinalizerSpaced: finalizers.wait(r.record.externalDigest, r.finalizerChange(), r.spacing(), r.now),
+		Leftovers:       r.findLeftovers(nil, r.ownedByDownstream())})
 	if r.Cache.UpstreamUID(r.ref) != "" {
-		return 0
+		return after
 	}
-	return r.delay(&r.record.unusual.edit().waiting)
+	return minNonZero(after, r.delay(&r.record.unusual.edit().waiting))
 }
 
 // begin returns the reconciliation of an upstream; nil if there is nothing to do.
