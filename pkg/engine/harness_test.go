@@ -314,12 +314,14 @@ func waitData(t *testing.T, ns, name, key, want string) *unstructured.Unstructur
 	return u
 }
 
-// waitGone waits until an object does not exist.
-func waitGone(t *testing.T, gvr schema.GroupVersionResource, ns, name string) {
+// waitGone waits until objects do not exist.
+func waitGone(t *testing.T, gvr schema.GroupVersionResource, ns string, names ...string) {
 	t.Helper()
-	testkit.Eventually(t, patience, func() (bool, string) {
-		return testkit.Find(t, gvr, ns, name) == nil, gvr.Resource + " " + name + " still exists"
-	})
+	for _, name := range names {
+		testkit.Eventually(t, patience, func() (bool, string) {
+			return testkit.Find(t, gvr, ns, name) == nil, gvr.Resource + " " + name + " still exists"
+		})
+	}
 }
 
 var events = schema.GroupVersionResource{Group: "events.k8s.io", Version: "v1", Resource: "events"}

@@ -79,8 +79,7 @@ func TestOperatorsShareDiscovery(t *testing.T) {
 		never(t, func() (bool, string) {
 			return !maps.Equal(began, lookUps()), fmt.Sprintf("requests of a reload of equal configs: %v, %v before", lookUps(), began)
 		})
-		r.write("a.yaml", withKey(configs[0], "version", "two"))
-		r.reload()
+		r.reloadTo(withKey(configs[0], "version", "two"))
 		testkit.Eventually(t, patience, func() (bool, string) {
 			n := lookUps()["/apis/test.example.com/v1"]
 			return n > began["/apis/test.example.com/v1"], "the kinds of the changed config are not requested again"
@@ -92,7 +91,7 @@ func TestOperatorsShareDiscovery(t *testing.T) {
 func TestOperatorAtRestHasNoWorkers(t *testing.T) {
 	inTurn(t, func(t *testing.T) {
 		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		made(t, fill(widgetConfig, ns, name), ns, testkit.NewCounter())
+		startMade(t, ns, fill(widgetConfig, ns, name))
 		testkit.Eventually(t, patience, func() (bool, string) {
 			var stacks bytes.Buffer
 			if err := pprof.Lookup("goroutine").WriteTo(&stacks, 2); err != nil {

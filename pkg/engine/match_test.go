@@ -19,35 +19,25 @@ func annotated(name, annotation, spec string) string {
 
 // What does not meet the match conditions costs no request and is not listed. What meets them no longer is cleaned up after.
 func TestMatchConditions(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := watched(fill(widgetConfig, ns, name), gold) + "parameters: {tier: gold}\n"
 		testkit.Apply(t, ns, annotated("before", "tier: silver", `{data: {key: value}}`))
-		counter := testkit.NewCounter()
-		start(t, counter.Wrap(testkit.Config(t)), conf).ready()
+		_, counter := startCounted(t, conf)
 		testkit.Apply(t, ns, annotated("a", "tier: gold", `{data: {key: value}}`))
 		waitData(t, ns, "a", "key", "value")
 		waitCondition(t, widgets, ns, "a", "Ready", "True")
-		quiet(t, counter)
-		counter.Reset()
+		settle(t, counter)
 		testkit.Apply(t, ns, annotated("never", "tier: silver", `{data: {key: value}}`))
 		testkit.Patch(t, widgets, ns, "before", "somebody", `{"spec":{"data":{"key":"other"}}}`)
-		testkit.Delete(t, widgets, ns, "never")
-		waitGone(t, widgets, ns, "never")
-		quiet(t, counter)
-		if n := counter.Total(); n > 0 {
-			t.Errorf("objects that were never upstreams cost %d requests: %v", n, counter.Snapshot())
-		}
+		deleteAndWait(t, widgets, ns, "never")
+		atMostRequests(t, counter, 0, "objects that were never upstreams")
 		surveyAll(t, testkit.Config(t), survey.Options{}, conf).expect(t, "a", "none a")
 
 		testkit.Patch(t, widgets, ns, "before", "somebody", `{"metadata":{"annotations":{"tier":"gold"}}}`)
 		waitData(t, ns, "before", "key", "other")
 		testkit.Patch(t, widgets, ns, "a", "somebody", `{"metadata":{"annotations":{"tier":"silver"}}}`)
 		waitGone(t, configMaps, ns, "a")
-		up := waitCondition(t, widgets, ns, "a", "Ready", "False")
-		if _, reason, message := condition(up, "Ready"); reason != "NotSelected" || !strings.Contains(message, "does not meet the match condition is-gold") {
-			t.Errorf("%s: %s", reason, message)
-		}
+		readyIs(t, widgets, ns, "a", "False", "NotSelected", "does not meet the match condition is-gold")
 		testkit.Patch(t, widgets, ns, "a", "somebody", `{"metadata":{"annotations":{"tier":"gold"}}}`)
 		waitData(t, ns, "a", "key", "value")
 		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"replicas":0}}`)
@@ -57,17 +47,14 @@ func TestMatchConditions(t *testing.T) {
 
 // While a condition cannot be evaluated, nothing is made, changed or removed for the object; it can be deleted.
 func TestMatchConditionFails(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+	inSpaces(t, func(t *testing.T, ns, other, name string) {
 		conf := elsewhere(watched(fill(widgetConfig, ns, name), gold), other, ns) + "parameters: {tier: gold}\n"
-		counter := testkit.NewCounter()
-		first := start(t, counter.Wrap(testkit.Config(t)), conf).ready()
+		first, counter := startCounted(t, conf)
 		for _, object := range []string{"a", "b"} {
 			testkit.Apply(t, ns, annotated(object, "tier: gold", `{namespace: `+other+`, data: {key: value}}`))
 			waitCondition(t, widgets, ns, object, "Ready", "True")
 		}
-		quiet(t, counter)
-		counter.Reset()
+		settle(t, counter)
 		for _, object := range []string{"a", "b"} {
 			testkit.Patch(t, widgets, ns, object, "somebody", `{"metadata":{"annotations":null}, "spec":{"data":{"key":"other"}}}`)
 		}
@@ -75,8 +62,7 @@ func TestMatchConditionFails(t *testing.T) {
 			return metric(t, "corollary_failures_total", name) >= 2, "it is not counted"
 		})
 		quiet(t, counter)
-		testkit.Delete(t, widgets, ns, "b")
-		waitGone(t, widgets, ns, "b")
+		deleteAndWait(t, widgets, ns, "b")
 		waitGone(t, configMaps, other, "b")
 		first.halt()
 		again := start(t, counter.Wrap(testkit.Config(t)), conf).ready()

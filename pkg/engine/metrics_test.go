@@ -23,11 +23,9 @@ func TestUpstreamsAreCounted(t *testing.T) {
 		{"as the status says", "status:\n"},
 		{"what Ready would say, where no status is written", "status:\n  enabled: false\n"},
 	} {
-		t.Run(row.reason, bubbled(func(t *testing.T) {
-			ns, name := testkit.Namespace(t), testkit.Unique(t)
+		t.Run(row.reason, spaced(func(t *testing.T, ns, name string) {
 			conf := strings.Replace(fill(widgetConfig, ns, name), "status:\n", row.status, 1) + rule
-			faults := testkit.NewFaults()
-			r := start(t, faults.Wrap(testkit.Config(t)), conf).ready()
+			r, faults := startFaulty(t, conf)
 			testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 			waitUpstreams(t, name, "True", "Ready")
 
@@ -41,25 +39,19 @@ func TestUpstreamsAreCounted(t *testing.T) {
 			waitUpstreams(t, name, "True", "Ready")
 
 			testkit.Delete(t, widgets, ns, "a")
-			testkit.Eventually(t, patience, func() (bool, string) {
-				return metric(t, "corollary_upstreams", name) == 0, "it is counted though it is gone"
-			})
+			waitMetric(t, 0, "corollary_upstreams", name)
 			testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 			waitUpstreams(t, name, "True", "Ready")
 			r.halt()
-			if n := metric(t, "corollary_upstreams", name); n != 0 {
-				t.Errorf("%v upstreams are counted, nobody works on any", n)
-			}
+			metricIs(t, 0, "corollary_upstreams", name)
 		}))
 	}
 }
 
 // A status that cannot be written says nothing, so that the count is where it shows.
 func TestUpstreamWhoseStatusCannotBeWritten(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		faults := testkit.NewFaults()
-		start(t, faults.Wrap(testkit.Config(t)), fill(widgetConfig, ns, name)).ready()
+	inSpace(t, func(t *testing.T, ns, name string) {
+		_, faults := startFaulty(t, fill(widgetConfig, ns, name))
 		refusal := faults.Answer(500, testkit.On("PATCH", "widgets/status"))
 		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 		waitUpstreams(t, name, "True", "InternalError")
@@ -70,10 +62,8 @@ func TestUpstreamWhoseStatusCannotBeWritten(t *testing.T) {
 
 // What keeps an upstream that is being deleted is counted too, whoever it waits for.
 func TestDeletedUpstreamsAreCounted(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		faults := testkit.NewFaults()
-		start(t, faults.Wrap(testkit.Config(t)), fill(widgetConfig, ns, name)+waiting).ready()
+	inSpace(t, func(t *testing.T, ns, name string) {
+		_, faults := startFaulty(t, fill(widgetConfig, ns, name)+waiting)
 		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 		waitUpstreams(t, name, "True", "Ready")
 		refusal := faults.Answer(500, testkit.On("DELETE", "configmaps"))
@@ -84,8 +74,6 @@ func TestDeletedUpstreamsAreCounted(t *testing.T) {
 		waitUpstreams(t, name, "False", "Deleting")
 		testkit.Patch(t, configMaps, ns, "a", "somebody", `{"metadata":{"finalizers":null}}`)
 		waitGone(t, widgets, ns, "a")
-		testkit.Eventually(t, patience, func() (bool, string) {
-			return metric(t, "corollary_upstreams", name) == 0, "it is counted though it is gone"
-		})
+		waitMetric(t, 0, "corollary_upstreams", name)
 	})
 }

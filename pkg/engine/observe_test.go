@@ -1,7 +1,6 @@
 package engine_test
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -33,16 +32,12 @@ func writes(c *testkit.Counter) []testkit.Request {
 // waitObserved waits until one object is counted in that state.
 func waitObserved(t *testing.T, name, state string, n float64) {
 	t.Helper()
-	testkit.Eventually(t, patience, func() (bool, string) {
-		have := metric(t, "corollary_objects", name, "state", state)
-		return have == n, fmt.Sprintf("%v objects are %s, want %v", have, state, n)
-	})
+	waitMetric(t, n, "corollary_objects", name, "state", state)
 }
 
 // Nothing is written, whatever happens: no object, finalizer, event or status, and no dry run.
 func TestObserveWritesNothing(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+	inSpaces(t, func(t *testing.T, ns, other, name string) {
 		conf := strings.NewReplacer("  conditions: {ready: Ready, valid: Valid, reconciling: Reconciling, stalled: Stalled}\n  downstreams: .status.downstreams\n", "  enabled: false\n",
 			"events: None", "events: All").Replace(elsewhere(with(fill(widgetConfig, ns, name), "updatePolicy: Recreate"), other, ns))
 		r := start(t, testkit.Config(t), conf).ready()
@@ -69,16 +64,13 @@ func TestObserveWritesNothing(t *testing.T) {
 		testkit.Apply(t, ns, widget("taken", `{namespace: `+other+`, data: {key: value}}`))
 		waitObserved(t, name, "Conflict", 1)
 		testkit.Delete(t, widgets, ns, "deleted")
-		r.write("a.yaml", withKey(observing(conf), "key", "new"))
-		r.reload()
+		r.reloadTo(withKey(observing(conf), "key", "new"))
 		waitObserved(t, name, "InSync", 0)
 		quiet(t, counter)
 		if list := writes(counter); len(list) > 0 {
 			t.Errorf("requests that write: %v", list)
 		}
-		if n := metric(t, "corollary_outcomes_total", name); n != 5 {
-			t.Errorf("%v outcomes are counted, want those of the 5 objects made before", n)
-		}
+		metricIs(t, 5, "corollary_outcomes_total", name)
 		waitData(t, other, "deleted", "key", "value")
 		waitData(t, other, "drifted", "key", "theirs")
 		if up := testkit.Find(t, widgets, ns, "deleted"); up == nil || len(up.GetFinalizers()) != 1 {
@@ -90,11 +82,9 @@ func TestObserveWritesNothing(t *testing.T) {
 
 // Where the status is ours, it alone is written: it says what stands, and what would be done.
 func TestObserveReports(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		counter := testkit.NewCounter()
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := fill(widgetConfig, ns, name)
-		r := made(t, conf, ns, counter)
+		r, counter := startMade(t, ns, conf)
 		r.halt()
 		counter.Reset()
 		r = start(t, counter.Wrap(testkit.Config(t)), observing(conf)).ready()
@@ -121,8 +111,7 @@ func TestObserveReports(t *testing.T) {
 				t.Errorf("a request that writes: %v", w)
 			}
 		}
-		r.write("a.yaml", conf)
-		r.reload()
+		r.reloadTo(conf)
 		waitData(t, ns, "a", "key", "value")
 		waitCondition(t, widgets, ns, "b", "Ready", "True")
 		waitState(t, name, "Running")
@@ -132,8 +121,7 @@ func TestObserveReports(t *testing.T) {
 // While the operator that it will replace is running, it reports for each object whether it would change it, and what. Then it
 // takes over.
 func TestObserveWithAnotherOperator(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		stop := sync.OnceFunc(startHandwritten(t, testkit.Config(t), ns))
 		defer stop()
 		testkit.Apply(t, ns, widget("same", `{data: {key: value}}`))
@@ -163,8 +151,7 @@ func TestObserveWithAnotherOperator(t *testing.T) {
 			}
 		}
 		stop()
-		r.write("a.yaml", conf)
-		r.reload()
+		r.reloadTo(conf)
 		waitData(t, ns, "other", "key", "new")
 		cm := waitData(t, ns, "same", "key", "value")
 		for _, e := range cm.GetManagedFields() {
@@ -177,14 +164,12 @@ func TestObserveWithAnotherOperator(t *testing.T) {
 
 // An object that the other operator marked, and that may not be adopted, is a conflict: the message says what it takes.
 func TestObserveWithoutAdoption(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		stop := startHandwritten(t, testkit.Config(t), ns)
 		defer stop()
 		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 		waitData(t, ns, "a", "key", "value")
-		counter := testkit.NewCounter()
-		start(t, counter.Wrap(testkit.Config(t)), observing(strings.Replace(fill(widgetConfig, ns, name), "{ready: Ready, valid: Valid, reconciling: Reconciling, stalled: Stalled}", "{ready: Shadow}", 1))).ready()
+		start(t, testkit.Config(t), observing(strings.Replace(fill(widgetConfig, ns, name), "{ready: Ready, valid: Valid, reconciling: Reconciling, stalled: Stalled}", "{ready: Shadow}", 1))).ready()
 		var up *unstructured.Unstructured
 		testkit.Eventually(t, patience, func() (bool, string) {
 			up = testkit.Get(t, widgets, ns, "a")
@@ -199,10 +184,9 @@ func TestObserveWithoutAdoption(t *testing.T) {
 
 // The status that the previous manager wrote is left alone: while this config observes, that operator may still be running.
 func TestObserveLeavesThePreviousStatus(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := fill(widgetConfig, ns, name)
-		made(t, conf, ns, testkit.NewCounter())
+		startMade(t, ns, conf)
 		counter := testkit.NewCounter()
 		shadow := strings.NewReplacer("{ready: Ready, valid: Valid, reconciling: Reconciling, stalled: Stalled}", "{ready: Shadow}",
 			"metadata: {name: "+name+"}", "metadata: {name: "+name+"-shadow}").Replace(renamed(name).in(conf, name))

@@ -16,8 +16,7 @@ func TestObservedGeneration(t *testing.T) {
 	for _, row := range []struct {
 		policy, atFirst, written string // whether it is ready without a status, and with one that has no generation
 	}{{"", "False", "True"}, {"Auto", "False", "True"}, {"Required", "False", "False"}, {"Optional", "True", "True"}} {
-		t.Run("policy "+row.policy, bubbled(func(t *testing.T) {
-			ns, name := testkit.Namespace(t), testkit.Unique(t)
+		t.Run("policy "+row.policy, spaced(func(t *testing.T, ns, name string) {
 			conf := strings.Replace(fill(widgetConfig, ns, name), "apiVersion: v1\n    kind: ConfigMap", "apiVersion: test.example.com/v1\n    kind: Gadget", 1)
 			conf = strings.Replace(conf, "      data: {{ .spec.data }}\n", "      spec: {data: {{ .spec.data }}}\n", 1)
 			if row.policy != "" {

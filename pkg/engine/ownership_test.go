@@ -16,23 +16,16 @@ import (
 
 // Pausing an upstream whose target is somebody else's must not make it ours once the pause is over.
 func TestPauseTakesNothingOver(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		start(t, testkit.Config(t), fill(widgetConfig, ns, name)).ready()
 		testkit.Apply(t, ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {`+name+`.example.com/managed: "yes"}}, data: {key: theirs}}`)
 		testkit.Apply(t, ns, strings.Replace(widget("a", `{data: {key: value}}`), "{name: a}", `{name: a, annotations: {`+name+`.example.com/paused: "true"}}`, 1))
-		testkit.Eventually(t, patience, func() (bool, string) {
-			_, reason, message := condition(testkit.Get(t, widgets, ns, "a"), "Ready")
-			return reason == "Paused", reason + ": " + message
-		})
+		waitRefused(t, ns, "a", "Paused")
 		if ids := downstreamsOf(testkit.Get(t, widgets, ns, "a")); len(ids) > 0 {
 			t.Errorf("the status records what is not ours: %v", ids)
 		}
 		testkit.Patch(t, widgets, ns, "a", "somebody", `{"metadata":{"annotations":{"`+name+`.example.com/paused":null}}}`)
-		testkit.Eventually(t, patience, func() (bool, string) {
-			_, reason, message := condition(testkit.Get(t, widgets, ns, "a"), "Ready")
-			return reason == "Conflict", reason + ": " + message
-		})
+		waitRefused(t, ns, "a", "Conflict")
 		waitData(t, ns, "a", "key", "theirs")
 	})
 }
@@ -48,14 +41,12 @@ func TestForgedMark(t *testing.T) {
 			`managedFields: [{manager: NAME, operation: Apply, apiVersion: v1, time: "2024-01-01T00:00:00Z", fieldsType: FieldsV1,
 			  fieldsV1: {"f:metadata": {"f:ownerReferences": {".": {}, 'k:{"uid":"UID"}': {}}}, "f:data": {"f:none": {}}}}],`},
 	} {
-		t.Run(row.name, bubbled(func(t *testing.T) {
-			ns, name := testkit.Namespace(t), testkit.Unique(t)
+		t.Run(row.name, spaced(func(t *testing.T, ns, name string) {
 			up := testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 			cm := post(t, ns, name, strings.NewReplacer("NAME", name, "UID", string(up.GetUID())).Replace(`{apiVersion: v1, kind: ConfigMap, metadata: {name: a, `+row.fields+`
 			  labels: {NAME.example.com/managed: "yes"}, ownerReferences: [
 			  {apiVersion: test.example.com/v1, kind: Widget, name: a, uid: UID, controller: true}]}, data: `+row.data+`}`))
-			counter := testkit.NewCounter()
-			r := start(t, counter.Wrap(testkit.Config(t)), fill(widgetConfig, ns, name)).ready()
+			r, counter := startCounted(t, fill(widgetConfig, ns, name))
 			u := waitCondition(t, widgets, ns, "a", "Ready", "False")
 			if _, reason, message := condition(u, "Ready"); reason != "Conflict" || !strings.Contains(message, "has our owner mark, but was not created by this operator: delete it") || !strings.Contains(message, "IfUnowned") {
 				t.Errorf("%s: Ready says %s: %s", row.reason, reason, message)
@@ -81,8 +72,7 @@ func TestForgedMark(t *testing.T) {
 
 // Objects with a forged mark at a place that is no target are not deleted, nor do they hold the deletion of their upstream.
 func TestForgedLeftover(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+	inSpaces(t, func(t *testing.T, ns, other, name string) {
 		start(t, testkit.Config(t), replaceOnce(t, elsewhere(fill(widgetConfig, ns, name), other, ns), "status:\n", "deletion: {wait: true}\nstatus:\n")).ready()
 		up := testkit.Apply(t, ns, widget("a", `{namespace: `+other+`, data: {key: value}}`))
 		waitCondition(t, widgets, ns, "a", "Ready", "True")
@@ -92,21 +82,17 @@ func TestForgedLeftover(t *testing.T) {
 		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":"new"}}}`)
 		waitData(t, other, "a", "key", "new")
 		waitCondition(t, widgets, ns, "a", "Ready", "True")
-		testkit.Delete(t, widgets, ns, "a")
-		waitGone(t, widgets, ns, "a")
+		deleteAndWait(t, widgets, ns, "a")
 		if left := testkit.Find(t, configMaps, other, "theirs"); left == nil || left.GetUID() != forged.GetUID() {
 			t.Error("somebody else's object was deleted")
 		}
-		if testkit.Find(t, configMaps, other, "a") != nil {
-			t.Error("our own object was left behind")
-		}
+		mustBeAbsent(t, configMaps, other, "a", "our own object was left behind")
 	})
 }
 
 // Where the status is a field that any author writes, what it records makes nothing ours.
 func TestForgedStatus(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		start(t, testkit.Config(t), strings.Replace(fill(widgetConfig, ns, name), "kind: Widget", "kind: Plain", 1)).ready()
 		for _, object := range []string{"hidden", "seen"} {
 			labels := ""
@@ -127,8 +113,7 @@ func TestForgedStatus(t *testing.T) {
 
 // Nor is anything deleted for it: not even what it says that a deletion.before of an earlier config has made.
 func TestForgedStatusAtDeletion(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+	inSpaces(t, func(t *testing.T, ns, other, name string) {
 		start(t, testkit.Config(t), strings.Replace(fill(widgetConfig, ns, name), "kind: Widget", "kind: Plain", 1)).ready()
 		for object, as := range map[string]string{"downstream": "config", "before": "deletion.before"} {
 			cm := testkit.Apply(t, other, `{apiVersion: v1, kind: ConfigMap, metadata: {name: `+object+`}, data: {key: theirs}}`)
@@ -136,8 +121,7 @@ func TestForgedStatusAtDeletion(t *testing.T) {
 		  annotations: {%[2]s.example.com/paused: "true"}}, spec: {data: {key: value}},
 		  status: {downstreams: [{name: %[3]s, apiVersion: v1, kind: ConfigMap, namespace: %[4]s, objectName: %[1]s, uid: %[5]s, state: InSync}]}}`,
 				object, name, as, other, cm.GetUID()))
-			testkit.Delete(t, plains, ns, object)
-			waitGone(t, plains, ns, object)
+			deleteAndWait(t, plains, ns, object)
 			if testkit.Find(t, configMaps, other, object) == nil {
 				t.Errorf("%s: somebody else's object was deleted", object)
 			}
@@ -148,8 +132,7 @@ func TestForgedStatusAtDeletion(t *testing.T) {
 // TestForgedBeforeRecord: whoever may write the status of one upstream can hold its deletion, and cannot have an object deleted by it that
 // never had a mark of ours.
 func TestForgedBeforeRecord(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+	inSpaces(t, func(t *testing.T, ns, other, name string) {
 		start(t, testkit.Config(t), fill(widgetConfig, ns, name)).ready()
 		cm := testkit.Apply(t, other, `{apiVersion: v1, kind: ConfigMap, metadata: {name: theirs}, data: {key: theirs}}`)
 		testkit.Apply(t, ns, fmt.Sprintf(`{apiVersion: test.example.com/v1, kind: Widget, metadata: {name: a, finalizers: [%[1]s.example.com/cleanup],
@@ -163,9 +146,7 @@ func TestForgedBeforeRecord(t *testing.T) {
 		eventuallyCondition(t, ns, "a", "False", "", "theirs disappeared before it finished")
 		testkit.Patch(t, widgets, ns, "a", "somebody", `{"status":{"downstreams":[{"name":"deletion.before","state":"BeforeFinished"}]}}`, "status")
 		waitGone(t, widgets, ns, "a")
-		if testkit.Find(t, configMaps, other, "theirs") == nil {
-			t.Error("somebody else's object was deleted")
-		}
+		mustExist(t, configMaps, other, "theirs", "somebody else's object was deleted")
 	})
 }
 
@@ -175,8 +156,7 @@ func ownerReference(u *unstructured.Unstructured) metav1.OwnerReference {
 
 // Another upstream's object does not become ours to delete by a second owner reference.
 func TestSecondOwnerReference(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		start(t, testkit.Config(t), fill(widgetConfig, ns, name)).ready()
 		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 		b := testkit.Apply(t, ns, widget("b", `{data: {key: value}}`))
@@ -197,8 +177,7 @@ func TestSecondOwnerReference(t *testing.T) {
 
 // Two downstreams of a kind may change their names for each other's.
 func TestSwappedNames(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := strings.NewReplacer("name: {{ .spec.name | default .metadata.name }}", `name: {{ ternary "y" "x" (.spec.exposed | default false) }}`,
 			"    # downstream\n", `  - name: second
     apiVersion: v1
@@ -238,13 +217,11 @@ func TestLeftByAnEarlierUpstream(t *testing.T) {
 			testkit.Apply(t, other, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {`+name+`.example.com/owner: `+mark+`}}, data: {key: old}}`)
 		}},
 	} {
-		t.Run(row.name, bubbled(func(t *testing.T) {
-			ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+		t.Run(row.name, spacedTwice(func(t *testing.T, ns, other, name string) {
 			conf := with(elsewhere(fill(widgetConfig, ns, name), other, ns)+"", "")
 			conf = replaceOnce(t, conf, "    targetNamespaces:", "    adoptionPolicy: "+row.policy+"\n    targetNamespaces:")
 			r := start(t, testkit.Config(t), conf).ready()
-			testkit.Apply(t, ns, widget("a", `{namespace: `+other+`, data: {key: old}}`))
-			waitCondition(t, widgets, ns, "a", "Ready", "True")
+			applyReady(t, ns, "a", `{namespace: `+other+`, data: {key: old}}`)
 			r.halt()
 			testkit.Update(t, widgets, ns, "a", func(u *unstructured.Unstructured) { u.SetFinalizers(nil) })
 			testkit.Delete(t, widgets, ns, "a")
@@ -267,10 +244,7 @@ func TestLeftByAnEarlierUpstream(t *testing.T) {
 				waitGone(t, configMaps, other, "a")
 				return
 			}
-			testkit.Eventually(t, patience, func() (bool, string) {
-				_, reason, message := condition(testkit.Get(t, widgets, ns, "a"), "Ready")
-				return reason == "Conflict" && strings.Contains(message, strings.ReplaceAll(row.says, "NS", ns)), reason + ": " + message
-			})
+			waitRefused(t, ns, "a", "Conflict", strings.ReplaceAll(row.says, "NS", ns))
 			waitData(t, other, "a", "key", "old")
 		}))
 	}
@@ -279,8 +253,7 @@ func TestLeftByAnEarlierUpstream(t *testing.T) {
 // An upstream that is deleted and made again at once meets the downstream of the earlier one, which the garbage collector has
 // not deleted yet, or which a finalizer keeps: that is no conflict, and is not told as one.
 func TestMadeAgainUnderItsName(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		start(t, testkit.Config(t), fill(widgetConfig, ns, name)).ready()
 		var mu sync.Mutex
 		told := map[string]string{}
@@ -293,17 +266,12 @@ func TestMadeAgainUnderItsName(t *testing.T) {
 			}
 		})
 		for i := range 3 {
-			testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-			waitCondition(t, widgets, ns, "a", "Ready", "True")
+			applyReady(t, ns, "a", `{data: {key: value}}`)
 			before := testkit.Get(t, configMaps, ns, "a").GetUID()
 			testkit.Patch(t, configMaps, ns, "a", "tenant", `{"metadata":{"finalizers":["tenant.example.com/hold"]}}`)
-			testkit.Delete(t, widgets, ns, "a")
-			waitGone(t, widgets, ns, "a")
+			deleteAndWait(t, widgets, ns, "a")
 			testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-			testkit.Eventually(t, patience, func() (bool, string) {
-				_, reason, message := condition(testkit.Get(t, widgets, ns, "a"), "Ready")
-				return reason == "Waiting" && strings.Contains(message, "is being deleted and is recreated"), reason + ": " + message
-			})
+			waitRefused(t, ns, "a", "Waiting", "is being deleted and is recreated")
 			testkit.Patch(t, configMaps, ns, "a", "tenant", `{"metadata":{"finalizers":null}}`)
 			waitCondition(t, widgets, ns, "a", "Ready", "True")
 			if testkit.Get(t, configMaps, ns, "a").GetUID() == before {
@@ -333,8 +301,7 @@ func leftOf(t *testing.T, conf string) []reconcile.Change {
 func TestRestartWithoutARecord(t *testing.T) {
 	t.Parallel()
 	for name, status := range map[string]string{"recorded": "  downstreams: .status.downstreams\n", "unrecorded": "", "no status": "off"} {
-		t.Run(name, bubbled(func(t *testing.T) {
-			ns, name := testkit.Namespace(t), testkit.Unique(t)
+		t.Run(name, spaced(func(t *testing.T, ns, name string) {
 			conf := strings.Replace(fill(widgetConfig, ns, name), "  downstreams: .status.downstreams\n", strings.TrimPrefix(status, "off"), 1)
 			if status == "off" {
 				conf = replaceOnce(t, conf, "  conditions: {ready: Ready, valid: Valid, reconciling: Reconciling, stalled: Stalled}\n", "  enabled: false\n")
@@ -401,8 +368,7 @@ func TestStrippedMarks(t *testing.T) {
 		{"the process alone remembers", when + report, "", "", true},
 	} {
 		for ending, end := range endings {
-			t.Run(row.reason+"/"+ending, bubbled(func(t *testing.T) {
-				ns, name := testkit.Namespace(t), testkit.Unique(t)
+			t.Run(row.reason+"/"+ending, spaced(func(t *testing.T, ns, name string) {
 				at, conf := ns, fill(widgetConfig, ns, name)
 				if ending == "deleted" { // a reference to another namespace is none: the finalizer cleans up
 					at = testkit.Namespace(t)
@@ -411,10 +377,8 @@ func TestStrippedMarks(t *testing.T) {
 					conf = replaceOnce(t, conf, "    # downstream\n", "    targetNamespaces: {from: List, names: ["+at+"]}\n    # downstream\n")
 				}
 				conf = strings.NewReplacer("    # downstream\n", row.downstream, "  downstreams: .status.downstreams\n", row.status).Replace(conf)
-				r := start(t, testkit.Config(t), conf).ready()
-				testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+				r := startWidget(t, ns, conf)
 				cm := waitData(t, at, "a", "key", "value")
-				waitCondition(t, widgets, ns, "a", "Ready", "True")
 				if !row.running {
 					r.halt()
 				}

@@ -135,8 +135,7 @@ func TestPreviousNames(t *testing.T) {
 				if c.near {
 					at = ns
 				}
-				counter := testkit.NewCounter()
-				r := start(t, counter.Wrap(testkit.Config(t)), before).ready()
+				r, counter := startCounted(t, before)
 				for i := range previousObjects {
 					testkit.Apply(t, ns, widget(named(i), `{namespace: `+at+`, data: {key: value}}`))
 				}
@@ -149,8 +148,7 @@ func TestPreviousNames(t *testing.T) {
 					conf    string
 					of, not conventions
 				}{{after, is, was}, {back, was, is}} {
-					quiet(t, counter)
-					counter.Reset()
+					settle(t, counter)
 					if live {
 						r.changeTo(operator, step.conf)
 					} else {
@@ -256,13 +254,11 @@ func renamed(name string) conventions {
 func TestDeletionDuringChange(t *testing.T) {
 	t.Parallel()
 	for _, policy := range []string{"Delete", "Orphan"} {
-		t.Run(policy, bubbled(func(t *testing.T) {
-			ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+		t.Run(policy, spacedTwice(func(t *testing.T, ns, other, name string) {
 			conf := elsewhere(with(fill(widgetConfig, ns, name), "deletionPolicy: "+policy), other, ns)
 			r := start(t, testkit.Config(t), conf).ready()
-			testkit.Apply(t, ns, widget("a", `{namespace: `+other+`, data: {key: value}}`))
+			applyReady(t, ns, "a", `{namespace: `+other+`, data: {key: value}}`)
 			waitData(t, other, "a", "key", "value")
-			waitCondition(t, widgets, ns, "a", "Ready", "True")
 			r.halt()
 			testkit.Delete(t, widgets, ns, "a")
 			start(t, testkit.Config(t), renamed(name).in(conf, name)).ready()
@@ -281,8 +277,7 @@ func TestDeletionDuringChange(t *testing.T) {
 
 // A condition that only the previous manager set does not stay forever.
 func TestConditionOfPreviousManager(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := fill(widgetConfig, ns, name)
 		testkit.Apply(t, ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {key: theirs}}`)
 		r := start(t, testkit.Config(t), conf).ready()
@@ -290,8 +285,7 @@ func TestConditionOfPreviousManager(t *testing.T) {
 		waitCondition(t, widgets, ns, "a", "Stalled", "True")
 		r.halt()
 		testkit.Delete(t, configMaps, ns, "a")
-		counter := testkit.NewCounter()
-		start(t, counter.Wrap(testkit.Config(t)), renamed(name).in(conf, name)).ready()
+		_, counter := startCounted(t, renamed(name).in(conf, name))
 		up := waitCondition(t, widgets, ns, "a", "Ready", "True")
 		quiet(t, counter)
 		up = testkit.Get(t, widgets, ns, up.GetName())
@@ -312,11 +306,9 @@ func TestConditionOfPreviousManager(t *testing.T) {
 // A manager that is renamed without conventions.previous costs one apply and loses nothing: what it owned stays co-owned, which is
 // reported if a field is removed then. If previous is added later, the fields are still taken over.
 func TestManagerRenamedWithoutPrevious(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		counter := testkit.NewCounter()
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := strings.Replace(fill(widgetConfig, ns, name), "events: None", "events: All", 1)
-		r := made(t, conf, ns, counter)
+		r, counter := startMade(t, ns, conf)
 		uid := testkit.Get(t, configMaps, ns, "a").GetUID()
 		r.halt()
 		untold := base(name)
@@ -346,13 +338,11 @@ func TestManagerRenamedWithoutPrevious(t *testing.T) {
 
 // What is made once gets the marks of now, and is not applied again.
 func TestPreviousOfCreateOnly(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+	inSpaces(t, func(t *testing.T, ns, other, name string) {
 		conf := elsewhere(with(fill(widgetConfig, ns, name), "updatePolicy: CreateOnly"), other, ns)
 		r := start(t, testkit.Config(t), conf).ready()
-		testkit.Apply(t, ns, widget("a", `{namespace: `+other+`, data: {key: value}}`))
+		applyReady(t, ns, "a", `{namespace: `+other+`, data: {key: value}}`)
 		waitData(t, other, "a", "key", "value")
-		waitCondition(t, widgets, ns, "a", "Ready", "True")
 		testkit.Patch(t, configMaps, other, "a", "rotation", `{"data":{"key":"rotated"}}`)
 		r.halt()
 		counter := testkit.NewCounter()
@@ -370,12 +360,8 @@ func TestPreviousOfCreateOnly(t *testing.T) {
 		r.halt()
 		counter.Reset()
 		r = start(t, counter.Wrap(testkit.Config(t)), is.in(conf, name)).ready()
-		quiet(t, counter)
-		if counter.Mutating() > 0 {
-			t.Errorf("a restart afterwards: %v", counter.Snapshot())
-		}
-		testkit.Delete(t, widgets, ns, "a")
-		waitGone(t, widgets, ns, "a")
+		atMostWrites(t, counter, 0, "a restart afterwards")
+		deleteAndWait(t, widgets, ns, "a")
 		waitGone(t, configMaps, other, "a")
 		r.halt()
 	})
@@ -383,18 +369,15 @@ func TestPreviousOfCreateOnly(t *testing.T) {
 
 // An initial field that only the manager of before owned keeps the value that it has.
 func TestPreviousInitialFields(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := with(fill(widgetConfig, ns, name), "drift: {initialFields: [.data.key]}")
 		r := start(t, testkit.Config(t), conf).ready()
-		testkit.Apply(t, ns, widget("a", `{data: {key: value, other: x}}`))
+		applyReady(t, ns, "a", `{data: {key: value, other: x}}`)
 		waitData(t, ns, "a", "key", "value")
-		waitCondition(t, widgets, ns, "a", "Ready", "True")
 		r.halt()
 		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":"new"}}}`)
-		counter := testkit.NewCounter()
 		is := renamed(name)
-		start(t, counter.Wrap(testkit.Config(t)), is.in(conf, name)).ready()
+		_, counter := startCounted(t, is.in(conf, name))
 		testkit.Eventually(t, patience, func() (bool, string) {
 			return isOf(testkit.Get(t, configMaps, ns, "a"), testkit.Get(t, widgets, ns, "a"), is, conventions{hash: base(name).hash, owner: is.owner, labels: is.labels})
 		})
@@ -405,11 +388,9 @@ func TestPreviousInitialFields(t *testing.T) {
 
 // A mark of before that somebody else owns too is taken off all the same, and asked for once.
 func TestPreviousCoOwned(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		counter := testkit.NewCounter()
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := fill(widgetConfig, ns, name)
-		r := made(t, conf, ns, counter)
+		r, counter := startMade(t, ns, conf)
 		key := name + ".example.com/hash"
 		hash := testkit.Get(t, configMaps, ns, "a").GetAnnotations()[key]
 		testkit.Apply(t, ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {`+key+`: `+hash+`}}}`)

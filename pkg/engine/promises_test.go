@@ -131,10 +131,7 @@ func TestPromisedRequests(t *testing.T) {
 			left := len(testkit.List(t, configMaps, ns, selector(name)))
 			return left == 0, fmt.Sprintf("%d ConfigMaps left", left)
 		})
-		testkit.Eventually(t, patience, func() (bool, string) {
-			left := metric(t, "corollary_upstreams", name)
-			return left == 0, fmt.Sprintf("%v upstreams are still counted", left)
-		})
+		waitMetric(t, 0, "corollary_upstreams", name)
 		quiet(t, counter)
 		atMost(t, counter, "a deletion with owner references", 0)
 	})
@@ -154,16 +151,12 @@ func TestPromisedResync(t *testing.T) {
 		for i := range 20 {
 			waitCondition(t, widgets, ns, named(i), "Ready", "True")
 		}
-		quiet(t, counter)
-		counter.Reset()
+		settle(t, counter)
 		looks := metric(t, "corollary_reconcile_seconds", name)
 		testkit.Eventually(t, patience, func() (bool, string) {
 			n := metric(t, "corollary_reconcile_seconds", name) - looks
 			return n >= 60, fmt.Sprintf("%.0f looks since", n)
 		})
-		quiet(t, counter)
-		if n := counter.Total(); n != 0 {
-			t.Errorf("a resync made %d requests: %v", n, counter.Snapshot())
-		}
+		atMostRequests(t, counter, 0, "a resync")
 	})
 }

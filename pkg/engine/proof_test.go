@@ -15,8 +15,7 @@ import (
 func TestMadeUnderOurName(t *testing.T) {
 	t.Parallel()
 	for _, policy := range []string{"Apply", "CreateOnly"} {
-		t.Run(policy, bubbled(func(t *testing.T) {
-			ns, name := testkit.Namespace(t), testkit.Unique(t)
+		t.Run(policy, spaced(func(t *testing.T, ns, name string) {
 			up := testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 			forged := testkit.Parse(t, strings.NewReplacer("NAME", name, "UID", string(up.GetUID())).Replace(`{apiVersion: v1, kind: ConfigMap, metadata: {name: a,
 			  labels: {NAME.example.com/managed: "yes"}, annotations: {NAME.example.com/hash: v1-forged}, ownerReferences: [

@@ -88,8 +88,7 @@ func TestRestartOverMutatedJobs(t *testing.T) {
 			if !row.recorded {
 				conf = strings.Replace(conf, "  downstreams: .status.downstreams\n", "", 1)
 			}
-			counter := testkit.NewCounter()
-			r := start(t, counter.Wrap(testkit.Config(t)), conf).ready()
+			r, counter := startCounted(t, conf)
 			testkit.Apply(t, ns, widget("a", `{data: {image: a}}`))
 			testkit.Eventually(t, patience, func() (bool, string) { return testkit.Find(t, jobs, ns, "a") != nil, "no Job" })
 			quiet(t, counter)

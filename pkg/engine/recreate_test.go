@@ -131,20 +131,16 @@ func TestRecreatesWithOtherMarks(t *testing.T) {
 		{"owner mark", "    # downstream", "    deletionPolicy: Orphan"},
 		{"previous name", "NAME.example.com/hash", "NAME.example.com/sum"},
 	} {
-		t.Run(row.name, bubbled(func(t *testing.T) {
-			ns, name := testkit.Namespace(t), testkit.Unique(t)
+		t.Run(row.name, spaced(func(t *testing.T, ns, name string) {
 			conf := with(widgetConfig, "updatePolicy: Recreate\n    # downstream")
 			before := fill(replaceOnce(t, conf, "data: {{ .spec.data }}", "data: {key: a}\n      immutable: true"), ns, name)
 			changed := replaceOnce(t, conf, "data: {{ .spec.data }}", "data: {key: b}\n      immutable: true")
 			if changed = replaceOnce(t, changed, row.old, row.changed); row.name == "previous name" {
 				changed = replaceOnce(t, changed, "conventions:\n", "conventions:\n  previous: {hash: {annotation: NAME.example.com/hash}}\n")
 			}
-			r := start(t, testkit.Config(t), before).ready()
-			testkit.Apply(t, ns, widget("a", "{data: {key: value}}"))
+			r := startWidget(t, ns, before)
 			waitData(t, ns, "a", "key", "a")
-			waitCondition(t, widgets, ns, "a", "Ready", "True")
-			r.write("a.yaml", fill(changed, ns, name))
-			r.reload()
+			r.reloadTo(fill(changed, ns, name))
 			waitData(t, ns, "a", "key", "b")
 			waitDownstream(t, ns, "a", "InSync")
 		}))
@@ -156,10 +152,8 @@ func TestRecreatesWithOtherMarks(t *testing.T) {
 func TestImmutableDrift(t *testing.T) {
 	t.Parallel()
 	for _, policy := range []string{"Apply", "Recreate"} {
-		t.Run(policy, bubbled(func(t *testing.T) {
-			ns, name := testkit.Namespace(t), testkit.Unique(t)
-			counter := testkit.NewCounter()
-			made(t, with(fill(widgetConfig, ns, name), "updatePolicy: "+policy), ns, counter)
+		t.Run(policy, spaced(func(t *testing.T, ns, name string) {
+			startMade(t, ns, with(fill(widgetConfig, ns, name), "updatePolicy: "+policy))
 			before := testkit.Get(t, configMaps, ns, "a")
 			testkit.Patch(t, configMaps, ns, "a", "somebody", `{"data":{"key":"tampered"},"immutable":true}`)
 			waitRejected(t, ns, "a", "has not changed", "delete "+ns+"/a")

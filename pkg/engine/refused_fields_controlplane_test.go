@@ -30,8 +30,7 @@ func TestDeniedFields(t *testing.T) {
 		_, err := testkit.Dynamic(t).Resource(widgets).Namespace(ns).Patch(t.Context(), "probe", types.MergePatchType, []byte(`{"status":{"summary":"denied"}}`), metav1.PatchOptions{}, "status")
 		return err != nil, "the policy does not refuse anything yet"
 	})
-	testkit.Delete(t, widgets, ns, "probe")
-	waitGone(t, widgets, ns, "probe")
+	deleteAndWait(t, widgets, ns, "probe")
 
 	conf := strings.Replace(fill(widgetConfig, ns, name), "  downstreams: .status.downstreams\n", `  downstreams: .status.downstreams
   fields: [{path: .status.summary, value: self.spec.data.key}, {path: .status.count, value: size(self.spec.data)}]

@@ -152,8 +152,7 @@ func TestLongMessages(t *testing.T) {
 // TestRefusedFieldIsTriedAgain: a value that was refused is tried again where the definition of the kind may have changed,
 // whether or not the operator has read another one.
 func TestRefusedFieldIsTriedAgain(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		group := name + ".example.com"
 		gvr := schema.GroupVersionResource{Group: group, Version: "v1", Resource: "shiftings"}
 		define := func(field string) {
@@ -166,8 +165,7 @@ func TestRefusedFieldIsTriedAgain(t *testing.T) {
 		startWith(t, counter.Wrap(faults.Wrap(testkit.Config(t))), func(_ *config.Operator, o *engine.Options) { o.DiscoveryInterval = 2 * patience }, conf).ready()
 		testkit.Apply(t, ns, "{apiVersion: "+group+"/v1, kind: Shifting, metadata: {name: a}, spec: {data: {key: value}}}")
 		waitReason(t, gvr, ns, "StatusFieldRefused", "")
-		quiet(t, counter)
-		counter.Reset()
+		settle(t, counter)
 		faults.Cut(testkit.On("WATCH", "shiftings"))
 		testkit.Eventually(t, patience, func() (bool, string) { return counter.Total() > 0, "it is not tried again" })
 		quiet(t, counter)

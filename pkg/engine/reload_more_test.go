@@ -13,11 +13,9 @@ import (
 // A reload in the middle of deletion.before makes nothing twice, whatever the new template calls it, and the outcome of
 // what was made counts.
 func TestReloadDuringBefore(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		counter := testkit.NewCounter()
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := withBefore(ns, name)
-		r := made(t, conf, ns, counter)
+		r, counter := startMade(t, ns, conf)
 		testkit.Delete(t, widgets, ns, "a")
 		waitBefore(t, ns, "a", "BeforeRunning")
 		uid := testkit.Get(t, configMaps, ns, "a-drain").GetUID()
@@ -35,8 +33,7 @@ func TestReloadDuringBefore(t *testing.T) {
 		}
 		testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainDone)
 		waitGone(t, widgets, ns, "a")
-		waitGone(t, configMaps, ns, "a")
-		waitGone(t, configMaps, ns, "a-drain")
+		waitGone(t, configMaps, ns, "a", "a-drain")
 	})
 }
 
@@ -70,17 +67,12 @@ func TestReloadsLeaveNothingBehind(t *testing.T) {
 
 // From Enforce to Observe and back nothing is applied again, and what happened meanwhile is made good.
 func TestReloadToObserveAndBack(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		counter := testkit.NewCounter()
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := strings.Replace(fill(widgetConfig, ns, name), "owner: {", "owner: {reference: false, ", 1)
-		r := made(t, conf, ns, counter)
-		testkit.Apply(t, ns, widget("b", `{data: {key: value}}`))
-		waitCondition(t, widgets, ns, "b", "Ready", "True")
-		quiet(t, counter)
-		counter.Reset()
-		r.write("a.yaml", observing(conf))
-		r.reload()
+		r, counter := startMade(t, ns, conf)
+		applyReady(t, ns, "b", `{data: {key: value}}`)
+		settle(t, counter)
+		r.reloadTo(observing(conf))
 		waitState(t, name, "Observing")
 		testkit.Delete(t, widgets, ns, "b")
 		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":"new"}}}`)
@@ -92,8 +84,7 @@ func TestReloadToObserveAndBack(t *testing.T) {
 			}
 		}
 		counter.Reset()
-		r.write("a.yaml", conf)
-		r.reload()
+		r.reloadTo(conf)
 		waitState(t, name, "Running")
 		waitData(t, ns, "a", "key", "new")
 		waitCondition(t, widgets, ns, "a", "Ready", "True")
@@ -108,15 +99,12 @@ func TestReloadToObserveAndBack(t *testing.T) {
 
 // A manager that is renamed at a reload, with previous, costs one takeover of fields for each object while objects come and go.
 func TestReloadRenamesTheManager(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := fill(widgetConfig, ns, name)
-		counter := testkit.NewCounter()
-		r := made(t, conf, ns, counter)
+		r, counter := startMade(t, ns, conf)
 		uid := testkit.Get(t, configMaps, ns, "a").GetUID()
 		changed := renamed(name).in(conf, name)
-		r.write("a.yaml", observing(changed))
-		r.reload()
+		r.reloadTo(observing(changed))
 		waitState(t, name, "Observing")
 		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":"new"}}}`)
 		quiet(t, counter)
@@ -125,8 +113,7 @@ func TestReloadRenamesTheManager(t *testing.T) {
 				t.Errorf("a request that writes: %v", w)
 			}
 		}
-		r.write("a.yaml", changed)
-		r.reload()
+		r.reloadTo(changed)
 		waitData(t, ns, "a", "key", "new")
 		waitCondition(t, widgets, ns, "a", "Ready", "True")
 		quiet(t, counter)
@@ -144,8 +131,7 @@ func TestReloadRenamesTheManager(t *testing.T) {
 
 // TestReloadKeepsAFinalizerInUse: a config that drops the finalizer that upstreams have would leave them undeletable.
 func TestReloadKeepsAFinalizerInUse(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+	inSpaces(t, func(t *testing.T, ns, other, name string) {
 		conf := elsewhere(fill(widgetConfig, ns, name), other, ns)
 		old := name + ".example.com/cleanup"
 		renamed := replaceOnce(t, conf, "finalizer: "+old, "finalizer: "+name+".example.com/renamed")
@@ -153,24 +139,20 @@ func TestReloadKeepsAFinalizerInUse(t *testing.T) {
 		testkit.Apply(t, ns, widget("a", `{namespace: `+other+`, data: {key: value}}`))
 		waitData(t, other, "a", "key", "value")
 
-		r.write("a.yaml", renamed)
-		r.reload()
+		r.reloadTo(renamed)
 		waitState(t, name, "ReloadFailed")
 		if err := r.Reloaded(nil); err == nil || !strings.Contains(err.Error(), "1 upstreams still have") || !strings.Contains(err.Error(), "conventions.previous.finalizer: "+old) {
 			t.Errorf("it says %v", err)
 		}
 		testkit.Patch(t, widgets, ns, "a", "somebody", `{"metadata":{"annotations":{"`+name+`.example.com/paused":"true"}}}`) // keeps the earlier names
-		r.write("a.yaml", replaceOnce(t, renamed, "conventions:\n", "conventions:\n  previous: {finalizer: "+old+"}\n"))
-		r.reload()
+		r.reloadTo(replaceOnce(t, renamed, "conventions:\n", "conventions:\n  previous: {finalizer: "+old+"}\n"))
 		waitState(t, name, "Running")
-		r.write("a.yaml", renamed)
-		r.reload()
+		r.reloadTo(renamed)
 		waitState(t, name, "ReloadFailed")
 		if err := r.Reloaded(nil); err == nil || strings.Contains(err.Error(), "\n") {
 			t.Errorf("it says more than that: %v", err)
 		}
-		testkit.Delete(t, widgets, ns, "a")
-		waitGone(t, widgets, ns, "a")
+		deleteAndWait(t, widgets, ns, "a")
 		waitGone(t, configMaps, other, "a")
 
 		r.write("a.yaml", conf) // nobody has the other one any more
@@ -185,16 +167,14 @@ func TestReloadKeepsAFinalizerInUse(t *testing.T) {
 // TestReloadKeepsAFieldManagerInUse: under another field manager, fields that leave a template would stay, since the one before
 // owns them still. What does not own anything yet can be taken back.
 func TestReloadKeepsAFieldManagerInUse(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := fill(widgetConfig, ns, name)
 		renamed := replaceOnce(t, conf, "fieldManager: "+name, "fieldManager: "+name+"-new")
 		carrying := replaceOnce(t, renamed, "conventions:\n", "conventions:\n  previous: {fieldManager: "+name+"}\n")
-		r := made(t, conf, ns, testkit.NewCounter())
+		r, _ := startMade(t, ns, conf)
 		refuses := func(conf string) {
 			t.Helper()
-			r.write("a.yaml", conf)
-			r.reload()
+			r.reloadTo(conf)
 			waitState(t, name, "ReloadFailed")
 			if err := r.Reloaded(nil); err == nil || !strings.Contains(err.Error(), "owns fields of 1 downstreams") ||
 				!strings.Contains(err.Error(), "conventions.previous.fieldManager: "+name) {

@@ -32,24 +32,18 @@ func TestReloadOfABadNewFile(t *testing.T) {
 			r.write("b.yaml", replaceOnce(t, good, test.from, test.to))
 			r.reload()
 			testkit.Eventually(t, patience, func() (bool, string) {
-				if err := r.Ready(nil); err != nil {
-					t.Fatalf("the process is not ready any more: %v", err)
-				}
+				r.mustBeReady()
 				err := r.Reloaded(nil)
 				return err != nil && strings.Contains(err.Error(), test.says), text(err)
 			})
-			if n := metric(t, "corollary_config_reloads_total", second, "result", "Applied"); n != 0 {
-				t.Errorf("it counts as at work %v times", n)
-			}
+			metricIs(t, 0, "corollary_config_reloads_total", second, "result", "Applied")
 			r.write("b.yaml", good)
 			r.reload()
 			waitState(t, second, "Running")
 			if err := r.Reloaded(nil); err != nil || metric(t, "corollary_config_reload_failed", second) != 0 {
 				t.Errorf("it still says %v", err)
 			}
-			if n := metric(t, "corollary_config_reloads_total", second, "result", "Applied"); n != 1 {
-				t.Errorf("it counts as at work %v times", n)
-			}
+			metricIs(t, 1, "corollary_config_reloads_total", second, "result", "Applied")
 		}))
 	}
 }
@@ -67,8 +61,7 @@ func TestReloadRenamesWithErrors(t *testing.T) {
 				ns, other, name, renamed := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t), testkit.Unique(t)
 				conf := elsewhere(fill(widgetConfig, ns, name), other, ns)
 				r := start(t, testkit.Config(t), conf).ready()
-				testkit.Apply(t, ns, widget("a", `{namespace: `+other+`, data: {key: value}}`))
-				waitCondition(t, widgets, ns, "a", "Ready", "True")
+				applyReady(t, ns, "a", `{namespace: `+other+`, data: {key: value}}`)
 
 				good := replaceOnce(t, conf, "name: "+name+"}", "name: "+renamed+"}")
 				r.write("a.yaml", "")

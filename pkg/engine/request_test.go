@@ -60,10 +60,7 @@ func TestRequestedReconcileWhileContested(t *testing.T) {
 			waitData(t, ns, "w", "a", "b")
 		}
 		testkit.Patch(t, configMaps, ns, "w", "rival", `{"data": {"a": "x"}}`)
-		testkit.Eventually(t, patience, func() (bool, string) {
-			_, reason, message := condition(testkit.Get(t, widgets, ns, "w"), "Ready")
-			return reason == "Contested", "Ready says " + reason + ": " + message
-		})
+		waitRefused(t, ns, "w", "Contested")
 		begun := time.Now()
 		ask(t, ns, "w", "contest", "1")
 		waitData(t, ns, "w", "a", "b")
@@ -75,10 +72,8 @@ func TestRequestedReconcileWhileContested(t *testing.T) {
 func TestRequestedReconcileRepeatsTheProbe(t *testing.T) {
 	inMemory(t, func(t *testing.T) {
 		ns := testkit.Namespace(t)
-		counter := testkit.NewCounter()
-		start(t, counter.Wrap(testkit.Config(t)), requested(ns, "verdict", "    # downstream", "    drift: {policy: Report}")).ready()
-		testkit.Apply(t, ns, widget("w", "{data: {a: b}}"))
-		waitCondition(t, widgets, ns, "w", "Ready", "True")
+		_, counter := startCounted(t, requested(ns, "verdict", "    # downstream", "    drift: {policy: Report}"))
+		applyReady(t, ns, "w", "{data: {a: b}}")
 		probes := func() int {
 			return len(counter.Requests(func(r testkit.Request) bool { return r.DryRun }))
 		}

@@ -47,8 +47,7 @@ func waitMetric(t *testing.T, want float64, name, operator string, labels ...str
 // TestRequires: an operator does not start while the API server lacks a version that its config requires, and starts once it has it.
 // One that runs goes on when the version goes, and says so.
 func TestRequires(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		crd := "dateds." + name + ".example.com"
 		testkit.InstallCRDs(t, dated(name, false))
 		gvr := lates(name)
@@ -104,8 +103,7 @@ func TestRequires(t *testing.T) {
 
 // TestRequiresKubernetes: a config for a later Kubernetes does not start, whatever else it needs.
 func TestRequiresKubernetes(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		r := start(t, testkit.Config(t), fill(widgetConfig, ns, name)+"requires: {kubernetes: \">=9.9\"}\n")
 		waitMetric(t, 1, "corollary_operator_state", name, "reason", "ConfigRefused")
 		if err := r.Ready(nil); err == nil || !strings.Contains(err.Error(), "requires.kubernetes: the API server is 1.") {
@@ -116,8 +114,7 @@ func TestRequiresKubernetes(t *testing.T) {
 
 // TestWrittenVersions: upstreams count by the versions that their managers used, from what the watch brings anyway.
 func TestWrittenVersions(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		testkit.InstallCRDs(t, dated(name, true))
 		gvr := lates(name)
 		gvr.Resource = "dateds"

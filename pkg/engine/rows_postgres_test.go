@@ -145,9 +145,7 @@ func TestPostgresFailover(t *testing.T) {
 	waitApps(t, ns, name, 1, 4)
 	primary.Kill()
 	change(standby.DSN())
-	testkit.Eventually(t, patience, func() (bool, string) {
-		return metric(t, "corollary_operator_state", name, "reason", "SourceFailed") == 1, "the standby that lags is read"
-	})
+	waitMetric(t, 1, "corollary_operator_state", name, "reason", "SourceFailed")
 	stayApps(t, ns, 1, 4)
 	standby.Promote()
 	waits := func() {

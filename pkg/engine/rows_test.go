@@ -112,8 +112,8 @@ func stayApps(t *testing.T, ns string, from, to int) {
 }
 
 func TestRows(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name, db := testkit.Namespace(t), testkit.Unique(t), newDatabase(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
+		db := newDatabase(t)
 		db.add(1, 3)
 		db.exec(`INSERT INTO apps VALUES ('a/b "c": {x}', 'hostile', '{"key": "}}\n- {{ .x }}: ''x"}')`)
 		counts := testkit.NewCounter()
@@ -143,10 +143,7 @@ func TestRows(t *testing.T) {
 		waitGone(t, configMaps, ns, app(1))
 		db.add(1, 1)
 		waitData(t, ns, app(1), "key", "one")
-		testkit.Eventually(t, patience, func() (bool, string) {
-			rows := metric(t, "corollary_source_rows", name)
-			return rows == 4, fmt.Sprintf("the metric says %v rows", rows)
-		})
+		waitMetric(t, 4, "corollary_source_rows", name)
 	})
 }
 
@@ -180,8 +177,7 @@ func TestRowsThatAreGone(t *testing.T) {
 					db.exec("CREATE TABLE others AS SELECT * FROM apps")
 					db.exec(strings.Replace(c.statement, "apps", "others", 1))
 					conf = strings.Replace(conf, "FROM apps", "FROM others", 1)
-					r.write("a.yaml", conf)
-					r.reload()
+					r.reloadTo(conf)
 				}
 				if c.wants == "" {
 					waitApps(t, ns, name, c.gone+1, 9)
@@ -257,9 +253,7 @@ func TestRowsThatCannotBeRead(t *testing.T) {
 			db.exec(c.statement)
 			waitState(t, name, "SourceFailed")
 			stayApps(t, ns, 1, 3)
-			if err := r.Ready(nil); err != nil {
-				t.Errorf("a database that fails later takes readiness away: %v", err)
-			}
+			r.mustBeReady()
 			testkit.Patch(t, configMaps, ns, app(3), "somebody", `{"data": {"key": "drifted"}}`)
 			waitData(t, ns, app(3), "key", "one")
 			r.halt()
@@ -295,8 +289,7 @@ func TestSourceFailsWhileGuardWaits(t *testing.T) {
 				r = startWith(t, testkit.Config(t), logged.to, strict)
 				problems = func() string { return text(r.Ready(nil)) }
 			case "reload":
-				r.write("a.yaml", strings.Replace(conf, "  - name: config\n", "  - name: config\n    when: 'false'\n", 1))
-				r.reload()
+				r.reloadTo(strings.Replace(conf, "  - name: config\n", "  - name: config\n    when: 'false'\n", 1))
 			}
 			says := func(want bool) {
 				t.Helper()
@@ -326,8 +319,8 @@ func TestSourceFailsWhileGuardWaits(t *testing.T) {
 
 // With a cursor, rows are found that have changed, and by the execution for all rows what the cursor misses.
 func TestRowsWithCursor(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name, db := testkit.Namespace(t), testkit.Unique(t), newDatabase(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
+		db := newDatabase(t)
 		db.exec("ALTER TABLE apps ADD COLUMN version INTEGER DEFAULT 10")
 		for i := range 3 {
 			db.exec("INSERT INTO apps (id, name, data) VALUES (?, ?, ?)", i+1, app(i+1), `{"key": "one"}`)

@@ -50,8 +50,7 @@ func TestDefinitionChanges(t *testing.T) {
 		{"a field is dropped", ""},
 		{"a field has another type", "summary: {type: integer}"},
 	} {
-		t.Run(row.name, bubbled(func(t *testing.T) {
-			ns, name := testkit.Namespace(t), testkit.Unique(t)
+		t.Run(row.name, spaced(func(t *testing.T, ns, name string) {
 			group := name + ".example.com"
 			gvr := schema.GroupVersionResource{Group: group, Version: "v1", Resource: "shiftings"}
 			define := func(field string) {
@@ -60,8 +59,7 @@ func TestDefinitionChanges(t *testing.T) {
 			define("summary: {type: string}")
 			conf := strings.NewReplacer("{apiVersion: test.example.com/v1, kind: Widget,", "{apiVersion: "+group+"/v1, kind: Shifting,",
 				"  downstreams: .status.downstreams\n", "  fields: [{path: .status.summary, value: \"'all of ' + self.metadata.name\"}]\n").Replace(fill(widgetConfig, ns, name))
-			counter := testkit.NewCounter()
-			start(t, counter.Wrap(testkit.Config(t)), conf).ready()
+			_, counter := startCounted(t, conf)
 			give := func(value string) {
 				t.Helper()
 				testkit.Eventually(t, patience, func() (bool, string) { // the definition may be on its way
@@ -82,8 +80,7 @@ func TestDefinitionChanges(t *testing.T) {
 			}
 			give("first")
 			summary("all of a")
-			quiet(t, counter)
-			counter.Reset()
+			settle(t, counter)
 			never(t, func() (bool, string) { return len(counter.Requests()) > 0, fmt.Sprint(counter.Snapshot()) })
 
 			define(row.field)
@@ -102,8 +99,7 @@ func TestDefinitionChanges(t *testing.T) {
 
 // TestDefinitionLosesField: once the definition lacks a field that the config reads, nothing is deleted for what the API server drops.
 func TestDefinitionLosesField(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		group := name + ".example.com"
 		define := func(spec string) {
 			testkit.InstallCRDs(t, strings.NewReplacer("NAME", name, "FIELD", "", "spec: {type: object, properties: {", "spec: {type: object, properties: {"+spec).Replace(shiftingCRD))
@@ -135,8 +131,7 @@ func TestDefinitionLosesField(t *testing.T) {
 // TestDefinitionChangesDuringABadEdit: a config that does not fit a changed definition is not forgotten over a bad edit of it
 // that is undone.
 func TestDefinitionChangesDuringABadEdit(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		group := name + ".example.com"
 		define := func(spec string) {
 			testkit.InstallCRDs(t, strings.NewReplacer("NAME", name, "FIELD", "", "spec: {type: object, properties: {", "spec: {type: object, properties: {"+spec).Replace(shiftingCRD))
@@ -155,14 +150,12 @@ func TestDefinitionChangesDuringABadEdit(t *testing.T) {
 		}
 		define("")
 		refused()
-		r.write("a.yaml", conf+"nonsense: true\n")
-		r.reload()
+		r.reloadTo(conf + "nonsense: true\n")
 		testkit.Eventually(t, patience, func() (bool, string) {
 			message := text(r.Reloaded(nil))
 			return strings.Contains(message, "nonsense"), "it says " + message
 		})
-		r.write("a.yaml", conf)
-		r.reload()
+		r.reloadTo(conf)
 		refused()
 		define("flag: {type: boolean}, ")
 		waitState(t, name, "Running")

@@ -70,8 +70,7 @@ func applySecrets(t *testing.T, ns string) map[string][]byte {
 // No part of a Secret that is an input is in a condition, an event, the log, a metric or the result of a survey, in any encoding,
 // whatever error templates, expressions, the API server and admission report.
 func TestSecretInputIsNotReported(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		denyPolicy(t, ns, name)
 		secrets := applySecrets(t, ns)
 		conf := secretConfig(ns, name)
@@ -102,8 +101,7 @@ func TestSecretInputIsNotReported(t *testing.T) {
 
 // A rule of the config that reads a Secret does not quote it either.
 func TestSecretInRuleIsNotReported(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		secrets := applySecrets(t, ns)
 		conf := withInputs(ns, name, "kind: ConfigMap\n    objectName", "kind: Secret\n    objectName", "events: None", "events: All")
 		log := startLogged(t, strings.Replace(conf, "downstreams:\n", "validate: [{rule: int(inputs.settings.data.color) > 3, message: too small}]\ndownstreams:\n", 1))

@@ -24,11 +24,9 @@ func bySelection(t *testing.T, test func(t *testing.T, selection string)) {
 
 // A namespace that gets or loses the label has its upstreams served or let go.
 func TestNamespaceSelector(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := watched(fill(widgetConfig, ns, name), "namespaceSelector: {matchLabels: {"+name+".example.com/on: \"yes\"}}")
-		faults := testkit.NewFaults()
-		start(t, faults.Wrap(testkit.Config(t)), conf).ready()
+		startFaulty(t, conf)
 		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 		label := func(value string) {
 			testkit.Patch(t, namespaces, "", ns, "somebody", `{"metadata":{"labels":{"`+name+`.example.com/on":`+value+`}}}`)
@@ -46,8 +44,7 @@ func TestNamespaceSelectorLate(t *testing.T) {
 		name := testkit.Unique(t)
 		conf := strings.Replace(fill(widgetConfig, "x", name), "namespaces: [x]", "namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: "+name+"}}, "+
 			"labelSelector: {matchLabels: {of: "+name+"}}", 1) // so that it looks at nobody else's
-		faults := testkit.NewFaults()
-		start(t, faults.Wrap(testkit.Config(t)), conf).ready()
+		_, faults := startFaulty(t, conf)
 		deaf := faults.Drop(testkit.On("WATCH", "namespaces"))
 		faults.Cut(testkit.On("WATCH", "namespaces"))
 		testkit.Apply(t, "", "{apiVersion: v1, kind: Namespace, metadata: {name: "+name+"}}")
@@ -65,8 +62,7 @@ func TestLabelLostAndBack(t *testing.T) {
 	bySelection(t, func(t *testing.T, selection string) {
 		ns, name := testkit.Namespace(t), testkit.Unique(t)
 		conf := watched(fill(widgetConfig, ns, name), selection)
-		faults := testkit.NewFaults()
-		start(t, faults.Wrap(testkit.Config(t)), conf).ready()
+		_, faults := startFaulty(t, conf)
 		testkit.Apply(t, ns, strings.Replace(widget("a", `{data: {key: value}}`), "{name: a}", `{name: a, labels: {served: "yes"}}`, 1))
 		cm := waitData(t, ns, "a", "key", "value")
 		waitCondition(t, widgets, ns, "a", "Ready", "True")
@@ -93,23 +89,18 @@ func TestLabelLostAndBack(t *testing.T) {
 
 // A mark that names an upstream outside of the watched namespaces makes nobody look there.
 func TestMarkNamesOtherNamespace(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+	inSpaces(t, func(t *testing.T, ns, other, name string) {
 		conf := elsewhere(watched(fill(widgetConfig, ns, name), "labelSelector: {matchLabels: {served: \"yes\"}}"), other, ns)
 		// Another process serves the other namespace by the same names.
 		victim := testkit.Apply(t, other, "{apiVersion: test.example.com/v1, kind: Widget, metadata: {name: victim, finalizers: ["+name+".example.com/cleanup]}, spec: {data: {key: value}}}")
-		counter := testkit.NewCounter()
-		start(t, counter.Wrap(testkit.Config(t)), conf).ready()
+		_, counter := startCounted(t, conf)
 		counter.Reset()
 		testkit.Apply(t, ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: bait, labels: {`+name+`.example.com/managed: "yes"}, annotations: {
 	  `+name+`.example.com/owner: "`+other+`/victim/`+string(victim.GetUID())+`"}}}`)
 		testkit.Eventually(t, patience, func() (bool, string) {
 			return metric(t, "corollary_reconcile_seconds", name) > 0, "the mark was not followed"
 		})
-		quiet(t, counter)
-		if n := counter.Total(); n > 0 {
-			t.Errorf("%d requests: %v", n, counter.Snapshot())
-		}
+		atMostRequests(t, counter, 0, "a mark that names another namespace")
 		if f := testkit.Get(t, widgets, other, "victim").GetFinalizers(); len(f) != 1 {
 			t.Errorf("the other one's finalizers are %v", f)
 		}
@@ -130,11 +121,9 @@ func TestMarkNamesNobody(t *testing.T) {
 		{"namespace", "a namespace that is not a part of a path", "n%s/a/uid", "", 0},
 		{"reference", "the name in an owner reference may be any", "", "a%b", 0},
 	} {
-		t.Run(row.name, bubbled(func(t *testing.T) {
-			ns, name := testkit.Namespace(t), testkit.Unique(t)
+		t.Run(row.name, spaced(func(t *testing.T, ns, name string) {
 			conf := strings.Replace(fill(widgetConfig, ns, name), "namespaces: ["+ns+"]", "labelSelector: {matchLabels: {of: "+name+"}}", 1)
-			counter := testkit.NewCounter()
-			start(t, counter.Wrap(testkit.Config(t)), conf).ready()
+			_, counter := startCounted(t, conf)
 			counter.Reset()
 			annotation, reference := "{}", "[]"
 			if row.mark != "" {

@@ -80,8 +80,7 @@ func (f failingBoard) Update(ctx context.Context, lease *coordinationv1.Lease, o
 // TestShardsGuardLeaseDeleted: where a person deletes the Lease of counts, a process that starts waits no longer than until the others see it,
 // though their first requests then fail.
 func TestShardsGuardLeaseDeleted(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := guardedBy(fill(widgetConfig, ns, name), "")
 		standing(t, ns, conf).halt()
 		var failures atomic.Int64

@@ -28,8 +28,7 @@ func TestShardsSwapNames(t *testing.T) {
 		}, false},
 		{"processes change places", []string{"one", "two"}, nil, true},
 	} {
-		t.Run(row.reason, bubbled(func(t *testing.T) {
-			ns, name := testkit.Namespace(t), testkit.Unique(t)
+		t.Run(row.reason, spaced(func(t *testing.T, ns, name string) {
 			conf := replaceOnce(t, swapping(ns, name), "maxDelay: 10s", "maxDelay: 1s")
 			if row.change != nil {
 				conf = row.change(conf)
@@ -98,8 +97,8 @@ func TestShardsSwapNames(t *testing.T) {
 
 // TestShardsSwapRows is TestShardsSwapNames for rows.
 func TestShardsSwapRows(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name, db := testkit.Namespace(t), testkit.Unique(t), newDatabase(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
+		db := newDatabase(t)
 		const n, rows = 8, 6
 		db.add(1, rows)
 		db.exec(`UPDATE apps SET data = json_object('of', 'row ' || id)`)
@@ -122,8 +121,7 @@ func TestShardsSwapRows(t *testing.T) {
 
 // TestShardsSwapNothing: what a process has put on the board, and that is no longer so under a new process, takes nothing from anybody.
 func TestShardsSwapNothing(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := replaceOnce(t, swapping(ns, name), "maxDelay: 10s", "maxDelay: 1s") +
 			"inputs: [{name: settings, apiVersion: v1, kind: ConfigMap, fixedName: settings, missing: Allow}]\n"
 		// The input says that each upstream wants the name of old.

@@ -169,9 +169,7 @@ func shardsMove(t *testing.T, more string) {
 	}
 	quiet(t, a.requests)
 	quiet(t, b.requests)
-	if n := metric(t, "corollary_shards_unfiltered", name); n != 1 {
-		t.Errorf("corollary_shards_unfiltered is %v though the API server sends objects of other shards", n)
-	}
+	metricIs(t, 1, "corollary_shards_unfiltered", name)
 	for i := range objects {
 		shard := a.ring.Of(string(testkit.Get(t, widgets, ns, named(i)).GetUID()))
 		want := [2]int{1, 0}
@@ -239,8 +237,7 @@ func TestShardsDeletionsWhileOneMoves(t *testing.T) {
 // TestShardsOfAnOperatorThatCannotList: its shards count as being loaded for a bounded time. While they do, the shards of a process that has
 // died are taken by nobody, also for operators that work.
 func TestShardsOfAnOperatorThatCannotList(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		m := startMember(t, nil, 4, fill(widgetConfig, ns, name), acting(fill(widgetConfig, testkit.Namespace(t), testkit.Unique(t)), ns, "without-rights"))
 		testkit.Apply(t, ns, widget("a", "{data: {key: value}}"))
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -255,8 +252,7 @@ func TestShardsOfAnOperatorThatCannotList(t *testing.T) {
 // TestShardsGainedBeforeAnOperatorStarts: a shard counts as being loaded until its objects are. A process that runs out of memory because
 // of them may take its shards long before its operators begin to list.
 func TestShardsGainedBeforeAnOperatorStarts(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		// What a process asks for before it opens watches takes long, and much less than the time after which its operators are not waited for.
 		cfg := slowed(testkit.Config(t), 500*time.Millisecond, func(r *http.Request) bool {
 			return r.URL.Path == "/api" || r.URL.Path == "/apis" || strings.HasPrefix(r.URL.Path, "/openapi")
@@ -285,8 +281,7 @@ func TestShardsOfEditedMarks(t *testing.T) {
 		{"another one", "reference: false, ", fmt.Sprintf(annotation, `"NS/b/UID"`), "Conflict"},
 	} {
 		for _, sharded := range []string{"none", "by marks", "by label"} {
-			t.Run(row.name+"/"+sharded, bubbled(func(t *testing.T) {
-				ns, name := testkit.Namespace(t), testkit.Unique(t)
+			t.Run(row.name+"/"+sharded, spaced(func(t *testing.T, ns, name string) {
 				conf := strings.Replace(fill(widgetConfig, ns, name), "owner: {", "owner: {"+row.owner, 1)
 				switch sharded {
 				case "none":
@@ -299,8 +294,7 @@ func TestShardsOfEditedMarks(t *testing.T) {
 					m.ready()
 					m.give(t.Context(), 0, 1, 2, 3)
 				}
-				testkit.Apply(t, ns, widget("a", "{data: {key: value}}"))
-				waitCondition(t, widgets, ns, "a", "Ready", "True")
+				applyReady(t, ns, "a", "{data: {key: value}}")
 				other := ""
 				for ring, of := (shards.Ring{N: 4}), string(testkit.Get(t, widgets, ns, "a").GetUID()); other == "" || ring.Of(other) == ring.Of(of); {
 					testkit.Delete(t, widgets, ns, "b") // it is to be in another shard
@@ -324,8 +318,7 @@ func TestShardsOfEditedMarks(t *testing.T) {
 				if edit(); row.owner == "" { // the garbage collector goes by the reference at that moment
 					waitData(t, ns, "a", "key", "value")
 				}
-				testkit.Delete(t, widgets, ns, "a")
-				waitGone(t, widgets, ns, "a")
+				deleteAndWait(t, widgets, ns, "a")
 				waitGone(t, configMaps, ns, "a")
 			}))
 		}

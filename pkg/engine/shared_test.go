@@ -1,7 +1,6 @@
 package engine_test
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
@@ -44,8 +43,7 @@ func (s sharing) config(ns, other, name string, change []string) string {
 func TestSharedConventions(t *testing.T) {
 	t.Parallel()
 	for _, s := range shares {
-		t.Run(s.name, bubbled(func(t *testing.T) {
-			ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+		t.Run(s.name, spacedTwice(func(t *testing.T, ns, other, name string) {
 			testkit.Patch(t, namespaces, "", ns, "test", `{"metadata":{"labels":{"`+name+`.example.com/team":"a"}}}`)
 			testkit.Patch(t, namespaces, "", other, "test", `{"metadata":{"labels":{"`+name+`.example.com/team":"b"}}}`)
 			place := ns
@@ -68,17 +66,12 @@ func TestSharedConventions(t *testing.T) {
 			}
 			testkit.Apply(t, place, labeled(object(kind, "second", `{data: {key: value}}`), "b"))
 			others := waitData(t, place, "second", "key", "value").GetUID()
-			testkit.Eventually(t, patience, func() (bool, string) {
-				return metric(t, "corollary_shared_upstreams", name+"-2") == 1, "nothing names the cause"
-			})
+			waitMetric(t, 1, "corollary_shared_upstreams", name+"-2")
 			s.same(t, at, "first", uid)
 			s.same(t, place, "second", others)
 
 			testkit.Delete(t, widgets, ns, "first") // then nothing is shared any more
-			testkit.Eventually(t, patience, func() (bool, string) {
-				n := metric(t, "corollary_shared_upstreams", name+"-2")
-				return n == 0, fmt.Sprintf("%v upstreams are still said to be another process's", n)
-			})
+			waitMetric(t, 0, "corollary_shared_upstreams", name+"-2")
 		}))
 	}
 }

@@ -69,8 +69,7 @@ func patchData(t *testing.T, ns, name, data string) {
 
 // What reads another downstream waits for it and for its fields, follows it, and costs nothing at rest.
 func TestSiblings(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		testkit.Apply(t, ns, widget("w", "{data: {a: one, b: two}}"))
 		counter := testkit.NewCounter()
 		start(t, counter.Wrap(testkit.Config(t)), related(ns, name))
@@ -122,8 +121,7 @@ func TestSiblings(t *testing.T) {
 
 // An object that is not the upstream's own is not read, whatever it says of itself.
 func TestSiblingOfSomebodyElse(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		testkit.Apply(t, ns, widget("w", "{data: {}}"))
 		uid := testkit.Get(t, widgets, ns, "w").GetUID()
 		testkit.Apply(t, ns, fmt.Sprintf(`
@@ -139,8 +137,6 @@ data: {address: stolen, port: "1"}
 		start(t, testkit.Config(t), related(ns, name))
 		eventuallyCondition(t, ns, "w", "False", "Conflict", "")
 		eventuallyCondition(t, ns, "w", "False", "Conflict", "page: downstream service, which it reads, is missing: "+ns+"/w-service")
-		if testkit.Find(t, configMaps, ns, "w-page") != nil {
-			t.Error("a page was made of somebody else's object")
-		}
+		mustBeAbsent(t, configMaps, ns, "w-page", "a page was made of somebody else's object")
 	})
 }

@@ -43,13 +43,11 @@ func reply(request *http.Request, code int, body []byte) *http.Response {
 // TestStartWithAnOldList: an API server without streaming lists may have an old state in memory. A start does not go by it:
 // nothing goes back to an older desired state, and nothing is made for an upstream that is gone.
 func TestStartWithAnOldList(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := fill(widgetConfig, ns, name)
 		r := start(t, testkit.Config(t), conf).ready()
 		for _, object := range []string{"changed", "gone", "same"} {
-			testkit.Apply(t, ns, widget(object, "{data: {key: old}}"))
-			waitCondition(t, widgets, ns, object, "Ready", "True")
+			applyReady(t, ns, object, "{data: {key: old}}")
 		}
 		old := map[string][]byte{}
 		for resource, gvr := range map[string]schema.GroupVersionResource{"widgets": widgets, "configmaps": configMaps} {
@@ -71,10 +69,7 @@ func TestStartWithAnOldList(t *testing.T) {
 			cfg = serveOld(cfg, resource, answer)
 		}
 		start(t, cfg, conf).ready()
-		quiet(t, counter)
-		if n := counter.Total(func(r testkit.Request) bool { return r.Verb != "LIST" }); n > 0 {
-			t.Errorf("it made %d requests: %v", n, counter.Snapshot())
-		}
+		exactly(t, counter, 0, "a start with an old list", func(r testkit.Request) bool { return r.Verb != "LIST" })
 		waitData(t, ns, "renamed", "key", "new")
 	})
 }

@@ -1,7 +1,6 @@
 package engine_test
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
@@ -17,10 +16,8 @@ const rule = `validate:
 `
 
 func TestInvalid(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		counter := testkit.NewCounter()
-		made(t, fill(widgetConfig, ns, name)+rule, ns, counter)
+	inSpace(t, func(t *testing.T, ns, name string) {
+		_, counter := startMade(t, ns, fill(widgetConfig, ns, name)+rule)
 		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"replicas":21,"data":{"key":null}}}`)
 		up := waitCondition(t, widgets, ns, "a", "Valid", "False")
 		_, reason, message := condition(up, "Ready")
@@ -29,20 +26,14 @@ func TestInvalid(t *testing.T) {
 		}
 		agree(t, up, kstatus.FailedStatus)
 		waitData(t, ns, "a", "key", "value")
-		if n := metric(t, "corollary_objects", name, "state", "Invalid"); n != 1 {
-			t.Errorf("%v downstreams are counted as not enforced", n)
-		}
+		metricIs(t, 1, "corollary_objects", name, "state", "Invalid")
 		if ids := downstreamsOf(up)["config"]; ids["uid"] == nil {
 			t.Errorf("the identifiers of what stands are lost: %v", up.Object["status"])
 		}
-		quiet(t, counter)
-		counter.Reset()
+		settle(t, counter)
 		// It is left alone, whatever happens to it, until the upstream changes.
 		testkit.Patch(t, configMaps, ns, "a", "somebody", `{"data":{"key":"tampered"}}`)
-		quiet(t, counter)
-		if counter.Total() > 0 {
-			t.Errorf("an invalid upstream makes requests: %v", counter.Snapshot())
-		}
+		atMostRequests(t, counter, 0, "an invalid upstream")
 		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"replicas":1,"data":{"key":"fixed"}}}`)
 		up = waitCondition(t, widgets, ns, "a", "Ready", "True")
 		agree(t, up, kstatus.CurrentStatus)
@@ -52,8 +43,7 @@ func TestInvalid(t *testing.T) {
 
 // A rule that gives an error counts as failed and says so.
 func TestRuleWithError(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		start(t, testkit.Config(t), fill(widgetConfig, ns, name)+"validate: [{rule: \"self.spec.replicas > 0\"}]\n").ready()
 		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 		up := waitCondition(t, widgets, ns, "a", "Valid", "False")
@@ -73,11 +63,9 @@ func agree(t *testing.T, u *unstructured.Unstructured, want kstatus.Status) {
 }
 
 func TestRenderFailed(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := strings.Replace(fill(widgetConfig, ns, name), "data: {{ .spec.data }}", "data: {key: {{ .spec.data.key }}}", 1)
-		counter := testkit.NewCounter()
-		made(t, conf, ns, counter)
+		startMade(t, ns, conf)
 		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":null}}}`)
 		up := waitCondition(t, widgets, ns, "a", "Ready", "False")
 		_, reason, message := condition(up, "Ready")
@@ -90,8 +78,7 @@ func TestRenderFailed(t *testing.T) {
 }
 
 func TestReadyRulesAndFields(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := with(fill(widgetConfig, ns, name), "ready:",
 			`  rules: [{rule: "downstream.data.?state.orValue('') == 'done'", message: not done}]`,
 			`  failed: [{rule: "downstream.data.?state.orValue('') == 'broken'", message: it broke}]`,
@@ -126,19 +113,14 @@ func TestReadyRulesAndFields(t *testing.T) {
 
 // Conditions of other writers survive, and so do other fields of the status.
 func TestOthersStatus(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		counter := testkit.NewCounter()
-		made(t, fill(widgetConfig, ns, name), ns, counter)
+	inSpace(t, func(t *testing.T, ns, name string) {
+		_, counter := startMade(t, ns, fill(widgetConfig, ns, name))
 		testkit.Update(t, widgets, ns, "a", func(u *unstructured.Unstructured) {
 			list, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
 			list = append(list, map[string]any{"type": "Audited", "status": "True", "reason": "Seen", "message": "", "lastTransitionTime": "2026-01-02T03:04:05Z"})
 			_ = unstructured.SetNestedSlice(u.Object, list, "status", "conditions")
 		}, "status")
-		quiet(t, counter)
-		if counter.Mutating() > 0 {
-			t.Errorf("their condition is no business of ours: %v", counter.Snapshot())
-		}
+		atMostWrites(t, counter, 0, "their condition is no business of ours")
 		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":"new"}}}`)
 		up := waitCondition(t, widgets, ns, "a", "Ready", "True")
 		waitData(t, ns, "a", "key", "new")
@@ -155,31 +137,21 @@ func TestOthersStatus(t *testing.T) {
 
 // A CRD whose status lacks our fields is served all the same, without a hot loop.
 func TestStatusThatStoresNothing(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		counter := testkit.NewCounter()
-		start(t, counter.Wrap(testkit.Config(t)), strings.Replace(fill(widgetConfig, ns, name), "kind: Widget", "kind: Bare", 1)).ready()
+	inSpace(t, func(t *testing.T, ns, name string) {
+		_, counter := startCounted(t, strings.Replace(fill(widgetConfig, ns, name), "kind: Widget", "kind: Bare", 1))
 		testkit.Apply(t, ns, "{apiVersion: test.example.com/v1, kind: Bare, metadata: {name: a}, spec: {data: {key: value}}}")
 		waitData(t, ns, "a", "key", "value")
-		quiet(t, counter)
-		if n := counter.Mutating(); n > 2 {
-			t.Errorf("%d writes: %v", n, counter.Snapshot())
-		}
+		atMostWrites(t, counter, 2, "a status that stores nothing")
 		testkit.Patch(t, configMaps, ns, "a", "somebody", `{"data":{"key":"tampered"}}`)
 		waitData(t, ns, "a", "key", "value")
 	})
 }
 
 func TestPause(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		counter := testkit.NewCounter()
-		made(t, fill(widgetConfig, ns, name), ns, counter)
+	inSpace(t, func(t *testing.T, ns, name string) {
+		_, counter := startMade(t, ns, fill(widgetConfig, ns, name))
 		testkit.Patch(t, widgets, ns, "a", "somebody", `{"metadata":{"annotations":{"`+name+`.example.com/paused":"true"}}}`)
-		testkit.Eventually(t, patience, func() (bool, string) {
-			n := metric(t, "corollary_objects", name, "state", "Paused")
-			return n == 1, fmt.Sprintf("%v are paused", n)
-		})
+		waitMetric(t, 1, "corollary_objects", name, "state", "Paused")
 		quiet(t, counter)
 		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":"new"}}}`)
 		testkit.Patch(t, configMaps, ns, "a", "somebody", `{"data":{"key":"tampered"}}`)
@@ -198,11 +170,8 @@ func TestPause(t *testing.T) {
 }
 
 func TestEvents(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		start(t, testkit.Config(t), strings.Replace(fill(widgetConfig, ns, name), "events: None", "events: All", 1)+rule).ready()
-		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-		waitCondition(t, widgets, ns, "a", "Ready", "True")
+	inSpace(t, func(t *testing.T, ns, name string) {
+		startWidget(t, ns, strings.Replace(fill(widgetConfig, ns, name), "events: None", "events: All", 1)+rule)
 		waitEvent(t, ns, "a", "Created", "ConfigMap "+ns+"/a")
 		testkit.Patch(t, configMaps, ns, "a", "kubectl-edit", `{"data":{"key":"tampered"}}`)
 		waitEvent(t, ns, "a", "Repaired", "kubectl-edit")
@@ -213,34 +182,24 @@ func TestEvents(t *testing.T) {
 
 // A Secret's digest would let whoever may read the upstream guess at its content.
 func TestSecretHashIsNotInStatus(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := strings.NewReplacer("v1\n    kind: ConfigMap", "v1\n    kind: Secret", "data: {{ .spec.data }}", "stringData: {{ .spec.data }}").Replace(fill(widgetConfig, ns, name))
-		counter := testkit.NewCounter()
-		start(t, counter.Wrap(testkit.Config(t)), conf).ready()
-		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-		up := waitCondition(t, widgets, ns, "a", "Ready", "True")
+		_, counter := startCounted(t, conf)
+		up := applyReady(t, ns, "a", `{data: {key: value}}`)
 		if ids := downstreamsOf(up)["config"]; ids["uid"] == nil || ids["hash"] != nil {
 			t.Errorf("the status names %v", ids)
 		}
-		quiet(t, counter)
-		counter.Reset()
+		settle(t, counter)
 		testkit.Patch(t, widgets, ns, "a", "somebody", `{"metadata":{"labels":{"touched":"yes"}}}`)
-		quiet(t, counter)
-		if counter.Total() > 0 {
-			t.Errorf("nothing changed, and yet: %v", counter.Snapshot())
-		}
+		atMostRequests(t, counter, 0, "nothing changed")
 	})
 }
 
 // An upstream that goes and comes back between two reconciliations is counted once.
 func TestRecreatedUpstreamIsCountedOnce(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		faults := testkit.NewFaults()
-		start(t, faults.Wrap(testkit.Config(t)), fill(widgetConfig, ns, name)).ready()
-		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-		waitCondition(t, widgets, ns, "a", "Ready", "True")
+	inSpace(t, func(t *testing.T, ns, name string) {
+		_, faults := startFaulty(t, fill(widgetConfig, ns, name))
+		applyReady(t, ns, "a", `{data: {key: value}}`)
 		deaf := faults.Drop(testkit.On("WATCH", "widgets"))
 		faults.Cut(testkit.On("WATCH", "widgets"))
 		testkit.Delete(t, widgets, ns, "a")
@@ -249,28 +208,21 @@ func TestRecreatedUpstreamIsCountedOnce(t *testing.T) {
 		deaf.Off()
 		waitData(t, ns, "a", "key", "second")
 		waitCondition(t, widgets, ns, "a", "Ready", "True")
-		if n := metric(t, "corollary_objects", name); n != 1 {
-			t.Errorf("%v objects are counted, one stands", n)
-		}
+		metricIs(t, 1, "corollary_objects", name)
 	})
 }
 
 // A restart has nothing to tell of what the status says already.
 func TestNoEventsAtRestart(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := strings.Replace(fill(widgetConfig, ns, name), "events: None", "events: Warnings", 1) + rule
-		counter := testkit.NewCounter()
-		r := start(t, counter.Wrap(testkit.Config(t)), conf).ready()
+		r, counter := startCounted(t, conf)
 		testkit.Apply(t, ns, widget("a", `{replicas: 30, data: {key: value}}`))
 		waitEvent(t, ns, "a", "Invalid", "at most 20 replicas")
 		quiet(t, counter)
 		r.halt()
 		counter.Reset()
 		start(t, counter.Wrap(testkit.Config(t)), conf).ready()
-		quiet(t, counter)
-		if n := counter.Mutating(); n > 0 {
-			t.Errorf("a restart tells again: %v", counter.Snapshot())
-		}
+		atMostWrites(t, counter, 0, "a restart tells again")
 	})
 }

@@ -20,8 +20,7 @@ func TestSurveyWithoutTheRightToPatch(t *testing.T) {
 	text := fill(widgetConfig, ns, "reader")
 	r := start(t, testkit.Config(t), text).ready()
 	for _, name := range []string{"same", "changed", "renamed"} {
-		testkit.Apply(t, ns, widget(name, "{data: {a: b}}"))
-		waitCondition(t, widgets, ns, name, "Ready", "True")
+		applyReady(t, ns, name, "{data: {a: b}}")
 	}
 	r.halt()
 	testkit.Apply(t, ns, widget("changed", "{data: {a: c}}"))

@@ -101,8 +101,7 @@ func TestSurveyShowsWhatRunWouldDo(t *testing.T) {
 		text := fill(widgetConfig, ns, "surveyed")
 		r := start(t, testkit.Config(t), text).ready()
 		for _, name := range []string{"same", "changed", "drifted", "renamed", "gone", "going"} {
-			testkit.Apply(t, ns, widget(name, "{data: {a: b}}"))
-			waitCondition(t, widgets, ns, name, "Ready", "True")
+			applyReady(t, ns, name, "{data: {a: b}}")
 		}
 		r.halt()
 		testkit.Apply(t, ns, widget("changed", "{data: {a: c}}"))
@@ -181,8 +180,7 @@ func TestSurveyOfWhatGoes(t *testing.T) {
 		start(t, testkit.Config(t), text).ready()
 		waitGone(t, widgets, ns, "deleted")
 		testkit.Get(t, configMaps, ns, "unlabeled")
-		testkit.Delete(t, widgets, ns, "kept")
-		waitGone(t, widgets, ns, "kept")
+		deleteAndWait(t, widgets, ns, "kept")
 	})
 }
 
@@ -192,8 +190,7 @@ func TestSurveyRecreates(t *testing.T) {
 		ns := testkit.Namespace(t)
 		text := strings.Replace(fill(widgetConfig, ns, "recreating"), "    # downstream", "      immutable: true\n    updatePolicy: Recreate", 1)
 		r := start(t, testkit.Config(t), text).ready()
-		testkit.Apply(t, ns, widget("fixed", "{data: {a: b}}"))
-		waitCondition(t, widgets, ns, "fixed", "Ready", "True")
+		applyReady(t, ns, "fixed", "{data: {a: b}}")
 		r.halt()
 		testkit.Apply(t, ns, widget("fixed", "{data: {a: c}}"))
 		c := surveyAll(t, testkit.Config(t), survey.Options{Documents: true}, text).expect(t, "fixed", "recreate fixed").Changes[0]
@@ -255,10 +252,9 @@ func TestSurveyFollows(t *testing.T) {
 
 // TestSurveyDuringBefore tells of what comes before a deletion and of what waits for it; no dry run is made of either.
 func TestSurveyDuringBefore(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		text := withBefore(ns, name)
-		r := made(t, text, ns, testkit.NewCounter())
+		r, _ := startMade(t, ns, text)
 		testkit.Delete(t, widgets, ns, "a")
 		waitBefore(t, ns, "a", "BeforeRunning")
 		r.halt()
@@ -276,14 +272,12 @@ func TestSurveyDuringBefore(t *testing.T) {
 
 // TestSurveyKeepsTheShard: a survey does not know how many shards there are, and says nothing of the label.
 func TestSurveyKeepsTheShard(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := strings.Replace(fill(widgetConfig, ns, name), "  finalizer:", "  shard: {label: "+name+".example.com/shard}\n  finalizer:", 1)
 		m := startMember(t, nil, 4, conf)
 		m.ready()
 		m.give(t.Context(), 0, 1, 2, 3)
-		testkit.Apply(t, ns, widget("a", "{data: {key: value}}"))
-		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		applyReady(t, ns, "a", "{data: {key: value}}")
 		m.halt()
 		has := testkit.Get(t, configMaps, ns, "a").GetLabels()[name+".example.com/shard"]
 		conf = strings.Replace(conf, "data: {{ .spec.data }}", "data: {key: other}", 1)
@@ -302,19 +296,15 @@ func TestSurveyKeepsTheShard(t *testing.T) {
 
 // TestSurveyWithoutBefore: what is not needed before a deletion holds nothing, so that what follows is shown.
 func TestSurveyWithoutBefore(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		text := withBefore(ns, name, `when: self.spec.?name.orValue("") != "a"`)
 		r := start(t, testkit.Config(t), text).ready()
-		testkit.Apply(t, ns, widget("a", "{name: a, data: {key: value}}"))
-		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		applyReady(t, ns, "a", "{name: a, data: {key: value}}")
 		r.halt()
 		testkit.Delete(t, widgets, ns, "a")
 		surveyAll(t, testkit.Config(t), survey.Options{}, text).expect(t, "a", "delete a")
 		start(t, testkit.Config(t), text)
 		waitGone(t, widgets, ns, "a")
-		if testkit.Find(t, configMaps, ns, "a-drain") != nil {
-			t.Error("the object was created though when is false")
-		}
+		mustBeAbsent(t, configMaps, ns, "a-drain", "the object was created though when is false")
 	})
 }

@@ -50,8 +50,7 @@ func TestNamesAreSwapped(t *testing.T) {
 		}, []string{"one", "two"}},
 	} {
 		for _, at := range []string{"while it runs", "over a restart"} {
-			t.Run(row.reason+" "+at, bubbled(func(t *testing.T) {
-				ns, name := testkit.Namespace(t), testkit.Unique(t)
+			t.Run(row.reason+" "+at, spaced(func(t *testing.T, ns, name string) {
 				conf := swapping(ns, name)
 				if row.change != nil {
 					conf = row.change(ns, conf)
@@ -90,8 +89,8 @@ func TestNamesAreSwapped(t *testing.T) {
 
 // TestRowsSwapNames is TestNamesAreSwapped for rows, all in one result.
 func TestRowsSwapNames(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name, db := testkit.Namespace(t), testkit.Unique(t), newDatabase(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
+		db := newDatabase(t)
 		db.add(1, 6)
 		db.exec(`UPDATE apps SET data = json_object('of', 'row ' || id)`)
 		start(t, testkit.Config(t), db.config(ns, name)).ready()
@@ -110,8 +109,7 @@ func TestRowsSwapNames(t *testing.T) {
 
 // TestItemsSwapNames is TestNamesAreSwapped for objects of items.
 func TestItemsSwapNames(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := replaceOnce(t, fill(poolConfig, ns, name), `"{{ .metadata.name }}-{{ item.name }}"`, `"{{ item.name }}"`)
 		conf = replaceOnce(t, conf, `{value: "{{ item.value }}"}`, `{of: {{ .metadata.name }}}`)
 		start(t, testkit.Config(t), conf).ready()
@@ -134,8 +132,7 @@ func TestItemsSwapNames(t *testing.T) {
 
 // TestNamespacesAreSwapped is TestNamesAreSwapped for objects of one name that swap their namespaces.
 func TestNamespacesAreSwapped(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+	inSpaces(t, func(t *testing.T, ns, other, name string) {
 		conf := replaceOnce(t, swapping(ns, name, "targetNamespaces: {from: List, names: ["+ns+", "+other+"]}"),
 			"name: {{ .spec.name | default .metadata.name }}", "name: same\n        namespace: {{ .spec.name }}")
 		start(t, testkit.Config(t), conf).ready()
@@ -153,8 +150,7 @@ func TestNamespacesAreSwapped(t *testing.T) {
 
 // TestFieldsAreSwapped is TestNamesAreSwapped for fields of objects of others.
 func TestFieldsAreSwapped(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		makeTheirs(t, ns, "one")
 		makeTheirs(t, ns, "two")
 		start(t, testkit.Config(t), strings.Replace(contributing(ns, name, ""), "data: {{ .spec.data }}", "data: {of: {{ .metadata.name }}}", 1)).ready()
@@ -174,8 +170,7 @@ func TestFieldsAreSwapped(t *testing.T) {
 // TestGeneratedIsNotSwapped: a generated value is its upstream's, and does not come to another one with the name. No object is deleted before
 // its value is in another one, so names are swapped through a free one.
 func TestGeneratedIsNotSwapped(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		start(t, testkit.Config(t), generatedConfig(t, ns, name)).ready()
 		some := func(value string) bool { return len(value) > 8 }
 		of := func(owner string) func(string) bool { return func(have string) bool { return have == owner } }
@@ -215,8 +210,7 @@ func TestSwapsTakeNothing(t *testing.T) {
 		{"the other one is paused", nil, strings.Replace(widgetAt("other", "one"), "{name: other}", `{name: other, annotations: {NAME.example.com/paused: "true"}}`, 1), ""},
 		{"what is kept would be in the way", []string{"deletionPolicy: Orphan"}, widgetAt("other", "one"), ""},
 	} {
-		t.Run(row.reason, bubbled(func(t *testing.T) {
-			ns, name := testkit.Namespace(t), testkit.Unique(t)
+		t.Run(row.reason, spaced(func(t *testing.T, ns, name string) {
 			counter := testkit.NewCounter()
 			conf := swapping(ns, name, row.lines...)
 			if len(row.lines) > 0 {
@@ -229,8 +223,7 @@ func TestSwapsTakeNothing(t *testing.T) {
 			waitData(t, ns, "two", "of", "other")
 			testkit.Apply(t, ns, widgetAt("waits", "two"))
 			eventuallyCondition(t, ns, "waits", "False", "Conflict", "")
-			quiet(t, counter)
-			counter.Reset()
+			settle(t, counter)
 			testkit.Apply(t, ns, fill(row.other, ns, name))
 			if row.order == "" {
 				never(t, func() (bool, string) {
@@ -267,10 +260,8 @@ func TestSwapWithRefusedObject(t *testing.T) {
 		{"the one that waits", bad, good},
 		{"the one that closes the circle", good, bad},
 	} {
-		t.Run(row.reason, bubbled(func(t *testing.T) {
-			ns, name := testkit.Namespace(t), testkit.Unique(t)
-			counter := testkit.NewCounter()
-			start(t, counter.Wrap(testkit.Config(t)), fill(widgetConfig, ns, name)).ready()
+		t.Run(row.reason, spaced(func(t *testing.T, ns, name string) {
+			_, counter := startCounted(t, fill(widgetConfig, ns, name))
 			testkit.Apply(t, ns, widget("first", "{name: one, data: {of: first}}"))
 			testkit.Apply(t, ns, widget("second", "{name: two, data: {of: second}}"))
 			waitData(t, ns, "one", "of", "first")

@@ -47,8 +47,7 @@ retry: {minDelay: 1s}
 // A tenant adds to objects that limit their Namespace. After a restart this causes no request; our fields are still enforced, and
 // what the tenant added stays.
 func TestTenantAddsToOurObjects(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := strings.ReplaceAll(fenceConfig, "NAME", name)
 		fences := []struct {
 			gvr             schema.GroupVersionResource

@@ -21,15 +21,12 @@ func TestTerminatingIsRepaired(t *testing.T) {
 		{reason: "drift is only reported", policy: "    drift: {policy: Report}\n", change: `{"data":{"key":"bad"}}`, left: true},
 		{reason: "it is only created", policy: "    updatePolicy: CreateOnly\n", change: `{"data":{"key":"bad"}}`, left: true},
 	} {
-		t.Run(row.reason, bubbled(func(t *testing.T) {
-			ns, name := testkit.Namespace(t), testkit.Unique(t)
+		t.Run(row.reason, spaced(func(t *testing.T, ns, name string) {
 			conf := fill(widgetConfig, ns, name)
 			conf = replaceOnce(t, conf, "    # downstream\n", row.policy)
-			counter := testkit.NewCounter()
-			operator := start(t, counter.Wrap(testkit.Config(t)), conf).ready()
-			testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+			operator, counter := startCounted(t, conf)
+			applyReady(t, ns, "a", `{data: {key: value}}`)
 			made := waitData(t, ns, "a", "key", "value")
-			waitCondition(t, widgets, ns, "a", "Ready", "True")
 			testkit.Patch(t, configMaps, ns, "a", "somebody", `{"metadata":{"finalizers":["a.example.com/hold"]}}`)
 			testkit.Delete(t, configMaps, ns, "a")
 			const says = "is being deleted and is recreated once it is gone; finalizers hold it: a.example.com/hold"

@@ -29,8 +29,7 @@ func TestDeletionFindsWhatConventionsHide(t *testing.T) {
 		{"field manager", "another manager's owner mark proves nothing", "fieldManager: NAME", "fieldManager: NAME-new", "fieldManager: NAME", false, false},
 		{"owner annotation", "nothing says whose the object is", "NAME.example.com/owner}", "NAME.example.com/owned-by}", "owner: {annotation: NAME.example.com/owner}", false, false},
 	} {
-		t.Run(row.name, bubbled(func(t *testing.T) {
-			ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+		t.Run(row.name, spacedTwice(func(t *testing.T, ns, other, name string) {
 			from, to, spec := fill(row.from, ns, name), fill(row.to, ns, name), `{namespace: `+other+`, data: {key: value}}`
 			conf := fill(widgetConfig, ns, name)
 			if !row.goes {
@@ -38,9 +37,8 @@ func TestDeletionFindsWhatConventionsHide(t *testing.T) {
 			}
 			conf = withoutRecord(t, elsewhere(conf, other, ns))
 			r := start(t, testkit.Config(t), conf).ready()
-			testkit.Apply(t, ns, widget("a", spec))
+			applyReady(t, ns, "a", spec)
 			waitData(t, other, "a", "key", "value")
-			waitCondition(t, widgets, ns, "a", "Ready", "True")
 			r.halt()
 			changed := replaceOnce(t, conf, from, to)
 			if row.paused {
@@ -80,8 +78,7 @@ func TestDeletionFindsWhatConventionsHide(t *testing.T) {
 func TestDeletionReadsAbsentObjectsOnce(t *testing.T) {
 	t.Parallel()
 	for _, theirs := range []bool{false, true} {
-		t.Run(map[bool]string{false: "absent", true: "theirs"}[theirs], bubbled(func(t *testing.T) {
-			ns, name := testkit.Namespace(t), testkit.Unique(t)
+		t.Run(map[bool]string{false: "absent", true: "theirs"}[theirs], spaced(func(t *testing.T, ns, name string) {
 			counter := testkit.NewCounter()
 			conf := withoutRecord(t, with(fill(widgetConfig, ns, name), "deletionPolicy: Orphan"))
 			made(t, conf, ns, counter).halt()

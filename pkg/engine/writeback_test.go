@@ -58,8 +58,8 @@ const states = "SELECT group_concat(id || '=' || coalesce(state, '') || '(' || c
 
 // The state of a row is written when it changes, and not again: whatever that changes in the row, even what the template reads.
 func TestWriteBack(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name, db := testkit.Namespace(t), testkit.Unique(t), newDatabase(t).withStates()
+	inSpace(t, func(t *testing.T, ns, name string) {
+		db := newDatabase(t).withStates()
 		db.insert(1, `{"key": "one"}`)
 		db.insert(2, `{"key": "bad"}`)
 		conf := writeBackTo(db.config(ns, name))
@@ -112,9 +112,7 @@ func TestWriteBackFails(t *testing.T) {
 					t.Errorf("the log does not say %s", want)
 				}
 			}
-			if err := r.Ready(nil); err != nil {
-				t.Errorf("a write that fails takes readiness away: %v", err)
-			}
+			r.mustBeReady()
 			db.insert(3, `{"key": "one"}`)
 			waitApps(t, ns, name, 1, 3)
 			if metric(t, "corollary_source_write_backs_total", name, "result", "Failed") == 0 {
@@ -123,10 +121,7 @@ func TestWriteBackFails(t *testing.T) {
 			db.exec(c.fix)
 			db.wait(states, "1=Ready(Ready:) 2=Ready(Ready:) 3=Ready(Ready:)")
 			waitState(t, name, "Running")
-			testkit.Eventually(t, patience, func() (bool, string) {
-				n := metric(t, "corollary_source_write_backs_pending", name)
-				return n == 0, fmt.Sprintf("%v are pending", n)
-			})
+			waitMetric(t, 0, "corollary_source_write_backs_pending", name)
 		}))
 	}
 }
@@ -153,8 +148,8 @@ func (l *logText) String() string {
 
 // Nothing is written outside of the tenure of the election.
 func TestWriteBackNeedsTheLead(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name, db := testkit.Namespace(t), testkit.Unique(t), newDatabase(t).withStates()
+	inSpace(t, func(t *testing.T, ns, name string) {
+		db := newDatabase(t).withStates()
 		db.insert(1, `{"key": "one"}`)
 		tenure := leadership.NewTenure("Lease test", time.Hour, logr.Discard())
 		startWith(t, testkit.Config(t), func(_ *config.Operator, o *engine.Options) { o.Tenure = tenure }, writeBackTo(db.config(ns, name))).ready()
