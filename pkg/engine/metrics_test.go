@@ -48,25 +48,17 @@ func TestUpstreamsAreCounted(t *testing.T) {
 	}
 }
 
-// A status that cannot be written says nothing, so that the count is where it shows.
-func TestUpstreamWhoseStatusCannotBeWritten(t *testing.T) {
+// A status that cannot be written says nothing, so that the count is where it shows; what keeps an upstream that is being deleted is
+// counted too, whoever it waits for.
+func TestUpstreamsWithFaultsAreCounted(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
-		_, faults := startFaulty(t, fill(widgetConfig, ns, name))
+		_, faults := startFaulty(t, fill(widgetConfig, ns, name)+waiting)
 		refusal := faults.Answer(500, testkit.On("PATCH", "widgets/status"))
 		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 		waitUpstreams(t, name, "True", "InternalError")
 		refusal.Off()
 		waitUpstreams(t, name, "True", "Ready")
-	})
-}
-
-// What keeps an upstream that is being deleted is counted too, whoever it waits for.
-func TestDeletedUpstreamsAreCounted(t *testing.T) {
-	inSpace(t, func(t *testing.T, ns, name string) {
-		_, faults := startFaulty(t, fill(widgetConfig, ns, name)+waiting)
-		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-		waitUpstreams(t, name, "True", "Ready")
-		refusal := faults.Answer(500, testkit.On("DELETE", "configmaps"))
+		refusal = faults.Answer(500, testkit.On("DELETE", "configmaps"))
 		testkit.Delete(t, widgets, ns, "a")
 		waitUpstreams(t, name, "False", "InternalError")
 		testkit.Patch(t, configMaps, ns, "a", "somebody", `{"metadata":{"finalizers":["elsewhere.example.com/hold"]}}`)

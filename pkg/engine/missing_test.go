@@ -97,22 +97,18 @@ func othersGoOn(t *testing.T, ns, object string) {
 func TestDownstreamKindComesAndGoes(t *testing.T) {
 	inSpaces(t, func(t *testing.T, ns, other, name string) {
 		start(t, testkit.Config(t), withLate(fill(widgetConfig, ns, name), name, other)).ready()
-		state := func(want string) {
-			t.Helper()
-			waitMetric(t, 1, "corollary_operator_state", name, "reason", want)
-		}
-		state("KindMissing")
+		waitMetric(t, 1, "corollary_operator_state", name, "reason", "KindMissing")
 		testkit.Apply(t, ns, widget("stays", `{data: {key: value}}`))
 		othersGoOn(t, ns, "a")
 
 		installLate(t, name)
 		waitLate(t, other, name, "stays", "value")
 		waitCondition(t, widgets, ns, "stays", "Ready", "True")
-		state("Running")
+		waitMetric(t, 1, "corollary_operator_state", name, "reason", "Running")
 		applyReady(t, ns, "goes", `{data: {key: value}}`)
 
 		uninstallLate(t, name)
-		state("KindMissing")
+		waitMetric(t, 1, "corollary_operator_state", name, "reason", "KindMissing")
 		waitsFor(t, widgets, ns, "stays", "Waiting", "late", "kind Late in "+name+".example.com/v1", "install its CustomResourceDefinition")
 		othersGoOn(t, ns, "b")
 		testkit.Delete(t, widgets, ns, "goes") // its Late went with the definition
@@ -135,9 +131,9 @@ func TestUnwantedKindIsNotMissed(t *testing.T) {
 		uninstallLate(t, name)
 		waitsFor(t, widgets, ns, "a", "Waiting", "kind Late in ")
 		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"exposed":false}}`)
-		up := waitCondition(t, widgets, ns, "a", "Ready", "True")
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
 		testkit.Eventually(t, patience, func() (bool, string) {
-			up = testkit.Get(t, widgets, ns, "a")
+			up := testkit.Get(t, widgets, ns, "a")
 			return len(downstreamsOf(up)) == 1 && len(up.GetFinalizers()) == 0, fmt.Sprintf("recorded are %v, finalizers %v", downstreamsOf(up), up.GetFinalizers())
 		})
 	})
@@ -190,29 +186,6 @@ func TestKindServedInAnotherVersion(t *testing.T) {
 	}
 }
 
-// An input of a kind whose definition serves no version is not known to be missing.
-func TestInputOfUnservedKind(t *testing.T) {
-	inSpace(t, func(t *testing.T, ns, name string) {
-		installLate(t, name)
-		conf := strings.Replace(fill(widgetConfig, ns, name), "data: {{ .spec.data }}", `data: {key: "{{ with input "late" }}{{ .spec.data.key }}{{ else }}none{{ end }}"}`, 1) +
-			"inputs: [{name: late, apiVersion: " + name + ".example.com/v1, kind: Late, fixedName: settings, missing: Allow}]\n"
-		start(t, testkit.Config(t), conf).ready()
-		testkit.Eventually(t, patience, func() (bool, string) {
-			_, err := testkit.TryApply(t, ns, "{apiVersion: "+name+".example.com/v1, kind: Late, metadata: {name: settings}, spec: {data: {key: first}}}")
-			return err == nil, text(err)
-		})
-		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-		waitData(t, ns, "a", "key", "first")
-		servesLate(t, name, false)
-		waitsFor(t, widgets, ns, "a", "Waiting", "input late", "serves it in no version")
-		waitData(t, ns, "a", "key", "first")
-		servesLate(t, name, true)
-		waitCondition(t, widgets, ns, "a", "Ready", "True")
-		uninstallLate(t, name)
-		waitData(t, ns, "a", "key", "none")
-	})
-}
-
 // Without the right to list definitions, a kind that is not served is not known to be gone: a deletion waits, and says what to
 // grant.
 func TestDefinitionsMustNotBeRead(t *testing.T) {
@@ -233,7 +206,8 @@ func TestDefinitionsMustNotBeRead(t *testing.T) {
 	})
 }
 
-// An input of a kind that is missing holds up what reads it, and nothing else; where a missing input is allowed, it is null.
+// An input of a kind that is missing holds up what reads it, and nothing else; where a missing input is allowed, it is null. One of a
+// kind whose definition serves no version is not known to be missing.
 func TestInputKindIsMissing(t *testing.T) {
 	t.Parallel()
 	for _, missing := range []string{"Wait", "Allow"} {
@@ -264,6 +238,11 @@ func TestInputKindIsMissing(t *testing.T) {
 				return err == nil, text(err)
 			})
 			waitData(t, ns, "a-reader", "key", "first")
+			waitCondition(t, widgets, ns, "a", "Ready", "True")
+			servesLate(t, name, false)
+			waitsFor(t, widgets, ns, "a", "Waiting", "input late", "serves it in no version")
+			waitData(t, ns, "a-reader", "key", "first")
+			servesLate(t, name, true)
 			waitCondition(t, widgets, ns, "a", "Ready", "True")
 			uninstallLate(t, name)
 			alone()

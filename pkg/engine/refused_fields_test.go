@@ -153,18 +153,12 @@ func TestLongMessages(t *testing.T) {
 // whether or not the operator has read another one.
 func TestRefusedFieldIsTriedAgain(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
-		group := name + ".example.com"
-		gvr := schema.GroupVersionResource{Group: group, Version: "v1", Resource: "shiftings"}
-		define := func(field string) {
-			testkit.InstallCRDs(t, strings.NewReplacer("NAME", name, "FIELD", field).Replace(shiftingCRD))
-		}
-		define("summary: {type: string, enum: [other]}")
-		conf := strings.NewReplacer("{apiVersion: test.example.com/v1, kind: Widget,", "{apiVersion: "+group+"/v1, kind: Shifting,",
-			"  downstreams: .status.downstreams\n", "  fields: [{path: .status.summary, value: \"'all of ' + self.metadata.name\"}]\n").Replace(fill(widgetConfig, ns, name))
+		s := newShifting(t, ns, name)
+		s.define("", "summary: {type: string, enum: [other]}")
 		faults, counter := testkit.NewFaults(), testkit.NewCounter()
-		startWith(t, counter.Wrap(faults.Wrap(testkit.Config(t))), func(_ *config.Operator, o *engine.Options) { o.DiscoveryInterval = 2 * patience }, conf).ready()
-		testkit.Apply(t, ns, "{apiVersion: "+group+"/v1, kind: Shifting, metadata: {name: a}, spec: {data: {key: value}}}")
-		waitReason(t, gvr, ns, "StatusFieldRefused", "")
+		startWith(t, counter.Wrap(faults.Wrap(testkit.Config(t))), func(_ *config.Operator, o *engine.Options) { o.DiscoveryInterval = 2 * patience }, s.config(summaryField)).ready()
+		s.give("data: {key: value}")
+		waitReason(t, s.gvr, ns, "StatusFieldRefused", "")
 		settle(t, counter)
 		faults.Cut(testkit.On("WATCH", "shiftings"))
 		testkit.Eventually(t, patience, func() (bool, string) { return counter.Total() > 0, "it is not tried again" })
@@ -172,8 +166,8 @@ func TestRefusedFieldIsTriedAgain(t *testing.T) {
 		if n := counter.Mutating(); n != 1 {
 			t.Errorf("%d writes once the watch was cut, want 1: %v", n, counter.Snapshot())
 		}
-		define("summary: {type: string}")
-		waitReason(t, gvr, ns, "Ready", "all of a")
+		s.define("", "summary: {type: string}")
+		waitReason(t, s.gvr, ns, "Ready", "all of a")
 	})
 }
 

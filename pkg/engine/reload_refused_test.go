@@ -29,20 +29,17 @@ func TestReloadOfABadNewFile(t *testing.T) {
 			ns, name, second := testkit.Namespace(t), testkit.Unique(t), testkit.Unique(t)
 			r := start(t, testkit.Config(t), fill(widgetConfig, ns, name)).ready()
 			good := gadgetsOf(ns, second)
-			r.write("b.yaml", replaceOnce(t, good, test.from, test.to))
-			r.reload()
+			r.rewrite("b.yaml", replaceOnce(t, good, test.from, test.to))
 			testkit.Eventually(t, patience, func() (bool, string) {
 				r.mustBeReady()
-				err := r.Reloaded(nil)
-				return err != nil && strings.Contains(err.Error(), test.says), text(err)
+				err := text(r.Reloaded(nil))
+				return strings.Contains(err, test.says), err
 			})
 			metricIs(t, 0, "corollary_config_reloads_total", second, "result", "Applied")
-			r.write("b.yaml", good)
-			r.reload()
+			r.rewrite("b.yaml", good)
 			waitState(t, second, "Running")
-			if err := r.Reloaded(nil); err != nil || metric(t, "corollary_config_reload_failed", second) != 0 {
-				t.Errorf("it still says %v", err)
-			}
+			r.mustSay()
+			metricIs(t, 0, "corollary_config_reload_failed", second)
 			metricIs(t, 1, "corollary_config_reloads_total", second, "result", "Applied")
 		}))
 	}
@@ -62,26 +59,27 @@ func TestReloadRenamesWithErrors(t *testing.T) {
 				conf := elsewhere(fill(widgetConfig, ns, name), other, ns)
 				r := start(t, testkit.Config(t), conf).ready()
 				applyReady(t, ns, "a", `{namespace: `+other+`, data: {key: value}}`)
+				before := testkit.Get(t, configMaps, other, "a").GetUID()
 
 				good := replaceOnce(t, conf, "name: "+name+"}", "name: "+renamed+"}")
 				r.write("a.yaml", "")
-				r.write(file, replaceOnce(t, good, strings.ReplaceAll(test.from, "NAME", name), strings.ReplaceAll(test.to, "NAME", name)))
-				r.reload()
+				r.rewrite(file, replaceOnce(t, good, strings.ReplaceAll(test.from, "NAME", name), strings.ReplaceAll(test.to, "NAME", name)))
 				waitState(t, name, "ReloadFailed")
 				if err := r.Reloaded(nil); err == nil || !strings.Contains(err.Error(), test.says) || strings.Contains(err.Error(), "choose another") {
 					t.Errorf("it says %v", err)
 				}
-				if err := r.Ready(nil); err != nil || metric(t, "corollary_operator_state", renamed) != 0 {
-					t.Errorf("the other one has begun: %v", err)
-				}
+				r.mustBeReady()
+				metricIs(t, 0, "corollary_operator_state", renamed)
 				testkit.Apply(t, ns, widget("b", `{namespace: `+other+`, data: {key: value}}`))
 				waitData(t, other, "b", "key", "value")
 
-				r.write(file, good)
-				r.reload()
+				r.rewrite(file, good)
 				waitState(t, renamed, "Running")
-				if err := r.Reloaded(nil); err != nil || metric(t, "corollary_operator_state", name) != 0 {
-					t.Errorf("all is well, but: %v", err)
+				r.mustSay()
+				metricIs(t, 0, "corollary_operator_state", name)
+				testkit.Patch(t, configMaps, other, "a", "somebody", `{"data":{"key":"changed"}}`)
+				if after := waitData(t, other, "a", "key", "value"); after.GetUID() != before {
+					t.Error("the downstream was made anew")
 				}
 			}))
 		}
@@ -99,6 +97,7 @@ func TestReloadChecksAgainstWhatRuns(t *testing.T) {
 		{"the change does not fit the schema, and a new file claims its field manager", "downstreams:\n", "validate: [{rule: self.spec.data == 3}]\ndownstreams:\n", false},
 		{"the change waits for a kind, and a new file claims its field manager", "kind: Widget", "kind: Wodget", false},
 		{"the change does not fit the schema, and another operator claims its field manager", "downstreams:\n", "validate: [{rule: self.spec.data == 3}]\ndownstreams:\n", true},
+		{"the file is broken, and a new one claims its field manager", "apiVersion: corollary.dev/v1alpha1\nkind: Operator\n", "not: an operator\n", false},
 	} {
 		t.Run(test.reason, bubbled(func(t *testing.T) {
 			ns, name, second := testkit.Namespace(t), testkit.Unique(t), testkit.Unique(t)
@@ -112,21 +111,17 @@ func TestReloadChecksAgainstWhatRuns(t *testing.T) {
 			moved := replaceOnce(t, conf, "fieldManager: "+name, "fieldManager: "+name+"-new")
 			claims := replaceOnce(t, before, "fieldManager: "+second, "fieldManager: "+name)
 			r.write("a.yaml", replaceOnce(t, moved, test.from, test.to))
-			r.write("b.yaml", claims)
-			r.reload()
+			r.rewrite("b.yaml", claims)
 			waitState(t, name, "ReloadFailed")
-			testkit.Eventually(t, patience, func() (bool, string) {
-				err := r.Reloaded(nil)
-				return err != nil && strings.Contains(err.Error(), "b.yaml:") && strings.Contains(err.Error(), "field manager"), text(err)
-			})
+			r.waitSays("b.yaml:", "field manager")
 			testkit.Apply(t, ns, object("Gadget", "g", `{data: {key: value}}`))
 			if test.runs {
 				waitState(t, second, "ReloadFailed")
 				if by := waitData(t, ns, "g", "key", "value").GetManagedFields(); by[0].Manager != second {
 					t.Errorf("it was written by %s", by[0].Manager)
 				}
-			} else if n := metric(t, "corollary_operator_state", second); n != 0 {
-				t.Error("an operator was started with the names of another")
+			} else {
+				metricIs(t, 0, "corollary_operator_state", second)
 			}
 			testkit.Delete(t, gadgets, ns, "g")
 			waitGone(t, configMaps, ns, "g")

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -28,6 +29,36 @@ func (r *running) write(name, text string) {
 func (r *running) reload() {
 	files, errs := config.Load(config.Options{Files: []string{r.dir}})
 	r.Reload(r.t.Context(), files, errs)
+}
+
+// rewrite gives one of the config files a new text, and reloads.
+func (r *running) rewrite(name, text string) {
+	r.t.Helper()
+	r.write(name, text)
+	r.reload()
+}
+
+// mustSay fails if what Reloaded says lacks one of these texts, or if it says something and there are none.
+func (r *running) mustSay(texts ...string) {
+	r.t.Helper()
+	have := text(r.Reloaded(nil))
+	for _, want := range texts {
+		if !strings.Contains(have, want) {
+			r.t.Errorf("it says %q, want %q", have, want)
+		}
+	}
+	if (have == "") != (len(texts) == 0) {
+		r.t.Errorf("it says %q", have)
+	}
+}
+
+// waitSays waits until Reloaded says all of these texts.
+func (r *running) waitSays(texts ...string) {
+	r.t.Helper()
+	testkit.Eventually(r.t, patience, func() (bool, string) {
+		have := text(r.Reloaded(nil))
+		return !slices.ContainsFunc(texts, func(want string) bool { return !strings.Contains(have, want) }), "it says " + have
+	})
 }
 
 // changeTo gives the only config file a new text, and waits until that is at work.
@@ -72,10 +103,7 @@ func withKey(text, key, value string) string {
 func TestReloadChangesOneOperator(t *testing.T) {
 	inMemory(t, func(t *testing.T) {
 		ns, name, other := testkit.Namespace(t), testkit.Unique(t), testkit.Unique(t)
-		counter := testkit.NewCounter()
-		untouched := fill(widgetConfig, ns, other)
-		untouched = strings.Replace(untouched, "kind: Widget", "kind: Gadget", 1)
-		r := start(t, counter.Wrap(testkit.Config(t)), fill(widgetConfig, ns, name), untouched).ready()
+		r, counter := startCounted(t, fill(widgetConfig, ns, name), gadgetsOf(ns, other))
 		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 		testkit.Apply(t, ns, object("Gadget", "g", `{data: {key: value}}`))
 		waitCondition(t, widgets, ns, "a", "Ready", "True")
@@ -95,9 +123,7 @@ func TestReloadChangesOneOperator(t *testing.T) {
 			t.Errorf("%d lists and watches for kinds that were watched already: %v", n, counter.Snapshot())
 		}
 		metricIs(t, 1, "corollary_renders_total", other)
-		if err := r.Reloaded(nil); err != nil {
-			t.Errorf("all is well, but: %v", err)
-		}
+		r.mustSay()
 		metricIs(t, 1, "corollary_config_reloads_total", name, "result", "Applied")
 		testkit.Apply(t, ns, widget("b", `{}`))
 		waitData(t, ns, "b", "version", "two")
@@ -130,9 +156,7 @@ func TestReloadRefusesABadConfig(t *testing.T) {
 			r.reloadTo(strings.Replace(good, test.from, test.to, 1))
 			waitState(t, name, "ReloadFailed")
 			r.mustBeReady()
-			if err := r.Reloaded(nil); err == nil || !strings.Contains(err.Error(), test.says) {
-				t.Errorf("it says %v, want %q", err, test.says)
-			}
+			r.mustSay(test.says)
 			metricIs(t, 1, "corollary_config_reload_failed", name)
 			waitEvent(t, "default", name, "ReloadFailed", test.says)
 			testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
@@ -144,9 +168,8 @@ func TestReloadRefusesABadConfig(t *testing.T) {
 			waitData(t, ns, "a", "version", "two")
 			waitState(t, name, "Running")
 			waitEvent(t, "default", name, "Reloaded", "")
-			if err := r.Reloaded(nil); err != nil || metric(t, "corollary_config_reload_failed", name) != 0 {
-				t.Errorf("it still says %v", err)
-			}
+			r.mustSay()
+			metricIs(t, 0, "corollary_config_reload_failed", name)
 		}))
 	}
 }
@@ -156,22 +179,16 @@ func TestReloadOfADirectory(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		second := testkit.Unique(t)
 		r := start(t, testkit.Config(t), fill(widgetConfig, ns, name)).ready()
-		gadgetConfig := strings.Replace(fill(widgetConfig, ns, second), "kind: Widget", "kind: Gadget", 1)
-		r.write("b.yaml", gadgetConfig)
-		r.reload()
+		r.rewrite("b.yaml", gadgetsOf(ns, second))
 		testkit.Apply(t, ns, object("Gadget", "g", `{data: {key: value}}`))
 		waitCondition(t, gadgets, ns, "g", "Ready", "True")
 
-		r.write("moved.yaml", gadgetConfig) // the same operator in another file
-		r.write("b.yaml", "")
-		r.reload()
+		r.write("moved.yaml", gadgetsOf(ns, second)) // the same operator in another file
+		r.rewrite("b.yaml", "")
 		metricIs(t, 1, "corollary_config_reloads_total", second)
-		r.write("moved.yaml", "")
-		r.reload()
+		r.rewrite("moved.yaml", "")
 		for _, name := range []string{"corollary_operator_state", "corollary_objects", "corollary_config_reloads_total"} {
-			if n := metric(t, name, second); n != 0 {
-				t.Errorf("%s still counts %v for the operator that is gone", name, n)
-			}
+			metricIs(t, 0, name, second)
 		}
 		testkit.Patch(t, configMaps, ns, "g", "somebody", `{"data":{"key":"changed"}}`)
 		never(t, func() (bool, string) {
@@ -180,49 +197,6 @@ func TestReloadOfADirectory(t *testing.T) {
 		})
 		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 		waitData(t, ns, "a", "key", "value")
-	})
-}
-
-// An operator that gets another name in its file ends before the new one begins: they share every other name.
-func TestReloadRenamesAnOperator(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name, renamed := testkit.Namespace(t), testkit.Unique(t), testkit.Unique(t)
-		conf := fill(widgetConfig, ns, name)
-		r := startWidget(t, ns, conf)
-		up := waitData(t, ns, "a", "key", "value")
-		r.reloadTo(strings.Replace(conf, "name: "+name+"}", "name: "+renamed+"}", 1))
-		waitState(t, renamed, "Running")
-		testkit.Patch(t, configMaps, ns, "a", "somebody", `{"data":{"key":"changed"}}`)
-		if after := waitData(t, ns, "a", "key", "value"); after.GetUID() != up.GetUID() {
-			t.Error("the downstream was made anew")
-		}
-		metricIs(t, 0, "corollary_operator_state", name)
-	})
-}
-
-// What new files may not share with those that run is refused, though the running ones' own files are broken by now.
-func TestReloadRefusesConflicts(t *testing.T) {
-	inSpace(t, func(t *testing.T, ns, name string) {
-		second := testkit.Unique(t)
-		good := fill(widgetConfig, ns, name)
-		r := start(t, testkit.Config(t), good).ready()
-		r.write("a.yaml", "not: an operator\n")
-		r.write("b.yaml", strings.NewReplacer("name: "+name+"}", "name: "+second+"}", "kind: Widget", "kind: Gadget").Replace(good))
-		r.reload()
-		waitState(t, name, "ReloadFailed")
-		if err := r.Reloaded(nil); err == nil || !strings.Contains(err.Error(), "b.yaml:") || !strings.Contains(err.Error(), "field manager") {
-			t.Errorf("it says %v", err)
-		}
-		if n := metric(t, "corollary_operator_state", second); n != 0 {
-			t.Error("an operator was started with the names of another")
-		}
-		r.write("a.yaml", good)
-		r.write("b.yaml", "")
-		r.reload()
-		waitState(t, name, "Running")
-		if err := r.Reloaded(nil); err != nil {
-			t.Errorf("all is well, but: %v", err)
-		}
 	})
 }
 

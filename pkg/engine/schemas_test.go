@@ -42,6 +42,43 @@ spec:
                 items: {type: object, x-kubernetes-preserve-unknown-fields: true, required: [type], properties: {type: {type: string}}}
 `
 
+// shifting is a definition that a test changes.
+type shifting struct {
+	*testing.T
+	ns, name string
+	gvr      schema.GroupVersionResource
+}
+
+func newShifting(t *testing.T, ns, name string) shifting {
+	return shifting{t, ns, name, schema.GroupVersionResource{Group: name + ".example.com", Version: "v1", Resource: "shiftings"}}
+}
+
+// define gives the spec and the status other fields.
+func (s shifting) define(spec, status string) {
+	s.Helper()
+	testkit.InstallCRDs(s.T, strings.NewReplacer("NAME", s.name, "FIELD", status, "spec: {type: object, properties: {", "spec: {type: object, properties: {"+spec).Replace(shiftingCRD))
+}
+
+// config is widgetConfig for that kind, with other lines in the place of status.downstreams.
+func (s shifting) config(status string) string {
+	return strings.NewReplacer("{apiVersion: test.example.com/v1, kind: Widget,", "{apiVersion: "+s.gvr.Group+"/v1, kind: Shifting,",
+		"  downstreams: .status.downstreams\n", status).Replace(fill(widgetConfig, s.ns, s.name))
+}
+
+// give applies the object a; the definition may be on its way.
+func (s shifting) give(spec string) {
+	s.Helper()
+	testkit.Eventually(s.T, patience, func() (bool, string) {
+		_, err := testkit.TryApply(s.T, s.ns, "{apiVersion: "+s.gvr.Group+"/v1, kind: Shifting, metadata: {name: a}, spec: {"+spec+"}}")
+		return err == nil, text(err)
+	})
+}
+
+const (
+	summaryField = "  fields: [{path: .status.summary, value: \"'all of ' + self.metadata.name\"}]\n"
+	flagField    = "flag: {type: boolean}, "
+)
+
 // TestDefinitionChanges: a definition of the upstream that changes while the operator runs neither freezes the status nor
 // keeps it from being whole again. At rest nothing is read.
 func TestDefinitionChanges(t *testing.T) {
@@ -51,26 +88,13 @@ func TestDefinitionChanges(t *testing.T) {
 		{"a field has another type", "summary: {type: integer}"},
 	} {
 		t.Run(row.name, spaced(func(t *testing.T, ns, name string) {
-			group := name + ".example.com"
-			gvr := schema.GroupVersionResource{Group: group, Version: "v1", Resource: "shiftings"}
-			define := func(field string) {
-				testkit.InstallCRDs(t, strings.NewReplacer("NAME", name, "FIELD", field).Replace(shiftingCRD))
-			}
-			define("summary: {type: string}")
-			conf := strings.NewReplacer("{apiVersion: test.example.com/v1, kind: Widget,", "{apiVersion: "+group+"/v1, kind: Shifting,",
-				"  downstreams: .status.downstreams\n", "  fields: [{path: .status.summary, value: \"'all of ' + self.metadata.name\"}]\n").Replace(fill(widgetConfig, ns, name))
-			_, counter := startCounted(t, conf)
-			give := func(value string) {
-				t.Helper()
-				testkit.Eventually(t, patience, func() (bool, string) { // the definition may be on its way
-					_, err := testkit.TryApply(t, ns, "{apiVersion: "+group+"/v1, kind: Shifting, metadata: {name: a}, spec: {data: {key: "+value+"}}}")
-					return err == nil, text(err)
-				})
-			}
+			s := newShifting(t, ns, name)
+			s.define("", "summary: {type: string}")
+			_, counter := startCounted(t, s.config(summaryField))
 			summary := func(want string) {
 				t.Helper()
 				testkit.Eventually(t, patience, func() (bool, string) {
-					u := testkit.Get(t, gvr, ns, "a")
+					u := testkit.Get(t, s.gvr, ns, "a")
 					have, _, _ := unstructured.NestedFieldNoCopy(u.Object, "status", "summary")
 					status, reason, message := condition(u, "Ready")
 					observed, _, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration")
@@ -78,18 +102,18 @@ func TestDefinitionChanges(t *testing.T) {
 						fmt.Sprintf("summary is %v, generation %d of %d, Ready %s, %s: %s", have, observed, u.GetGeneration(), status, reason, message)
 				})
 			}
-			give("first")
+			s.give("data: {key: first}")
 			summary("all of a")
 			settle(t, counter)
 			never(t, func() (bool, string) { return len(counter.Requests()) > 0, fmt.Sprint(counter.Snapshot()) })
 
-			define(row.field)
-			give("second")
+			s.define("", row.field)
+			s.give("data: {key: second}")
 			waitData(t, ns, "a", "key", "second")
 			summary("<nil>")
-			define("summary: {type: string}")
+			s.define("", "summary: {type: string}")
 			summary("all of a")
-			give("third")
+			s.give("data: {key: third}")
 			waitData(t, ns, "a", "key", "third")
 			summary("all of a")
 			quiet(t, counter)
@@ -100,27 +124,20 @@ func TestDefinitionChanges(t *testing.T) {
 // TestDefinitionLosesField: once the definition lacks a field that the config reads, nothing is deleted for what the API server drops.
 func TestDefinitionLosesField(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
-		group := name + ".example.com"
-		define := func(spec string) {
-			testkit.InstallCRDs(t, strings.NewReplacer("NAME", name, "FIELD", "", "spec: {type: object, properties: {", "spec: {type: object, properties: {"+spec).Replace(shiftingCRD))
-		}
-		define("flag: {type: boolean}, ")
-		conf := with(strings.Replace(fill(widgetConfig, ns, name), "{apiVersion: test.example.com/v1, kind: Widget,", "{apiVersion: "+group+"/v1, kind: Shifting,", 1),
-			"when: self.spec.?flag.orValue(false)")
+		s := newShifting(t, ns, name)
+		s.define(flagField, "")
+		conf := with(s.config("  downstreams: .status.downstreams\n"), "when: self.spec.?flag.orValue(false)")
 		start(t, testkit.Config(t), conf).ready()
-		give := func(data string) {
-			testkit.Apply(t, ns, "{apiVersion: "+group+"/v1, kind: Shifting, metadata: {name: a}, spec: {flag: true, data: {key: "+data+"}}}")
-		}
-		give("first")
+		s.give("flag: true, data: {key: first}")
 		before := waitData(t, ns, "a", "key", "first")
 
-		define("")
+		s.define("", "")
 		waitState(t, name, "ConfigRefused")
-		testkit.Patch(t, schema.GroupVersionResource{Group: group, Version: "v1", Resource: "shiftings"}, ns, "a", "test", `{"metadata": {"labels": {"a": "b"}}}`)
+		testkit.Patch(t, s.gvr, ns, "a", "test", `{"metadata": {"labels": {"a": "b"}}}`)
 		never(t, func() (bool, string) { return testkit.Find(t, configMaps, ns, "a") == nil, "the ConfigMap is deleted" })
 
-		define("flag: {type: boolean}, ")
-		give("second")
+		s.define(flagField, "")
+		s.give("flag: true, data: {key: second}")
 		if after := waitData(t, ns, "a", "key", "second"); after.GetUID() != before.GetUID() {
 			t.Error("it is another ConfigMap")
 		}
@@ -132,13 +149,9 @@ func TestDefinitionLosesField(t *testing.T) {
 // that is undone.
 func TestDefinitionChangesDuringABadEdit(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
-		group := name + ".example.com"
-		define := func(spec string) {
-			testkit.InstallCRDs(t, strings.NewReplacer("NAME", name, "FIELD", "", "spec: {type: object, properties: {", "spec: {type: object, properties: {"+spec).Replace(shiftingCRD))
-		}
-		define("flag: {type: boolean}, ")
-		conf := with(strings.Replace(fill(widgetConfig, ns, name), "{apiVersion: test.example.com/v1, kind: Widget,", "{apiVersion: "+group+"/v1, kind: Shifting,", 1),
-			"when: self.spec.?flag.orValue(true)")
+		s := newShifting(t, ns, name)
+		s.define(flagField, "")
+		conf := with(s.config("  downstreams: .status.downstreams\n"), "when: self.spec.?flag.orValue(true)")
 		r := start(t, testkit.Config(t), conf).ready()
 		waitState(t, name, "Running")
 		refused := func() {
@@ -148,16 +161,13 @@ func TestDefinitionChangesDuringABadEdit(t *testing.T) {
 				return strings.Contains(message, "has no field flag"), "it says " + message
 			})
 		}
-		define("")
+		s.define("", "")
 		refused()
 		r.reloadTo(conf + "nonsense: true\n")
-		testkit.Eventually(t, patience, func() (bool, string) {
-			message := text(r.Reloaded(nil))
-			return strings.Contains(message, "nonsense"), "it says " + message
-		})
+		r.waitSays("nonsense")
 		r.reloadTo(conf)
 		refused()
-		define("flag: {type: boolean}, ")
+		s.define(flagField, "")
 		waitState(t, name, "Running")
 	})
 }
