@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
@@ -142,10 +141,7 @@ func TestObserveReports(t *testing.T) {
 		}
 		waitGone(t, widgets, ns, "b")
 		waitGone(t, configMaps, ns, "b")
-		quiet(t, counter)
-		if n := counter.Snapshot()[writeDownstream]; n != 2 {
-			t.Errorf("%d applies, want one of each: %v", n, counter.Snapshot())
-		}
+		exactly(t, counter, 2, "one apply of each", keyed(writeDownstream))
 	})
 }
 

@@ -8,11 +8,28 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 	"github.com/corollary-dev/corollary/pkg/survey"
 )
+
+// mustBeSame fails if an object is gone, or another one.
+func mustBeSame(t *testing.T, gvr schema.GroupVersionResource, was *unstructured.Unstructured, why string) {
+	t.Helper()
+	if now := testkit.Find(t, gvr, was.GetNamespace(), was.GetName()); now == nil || now.GetUID() != was.GetUID() {
+		t.Errorf("%s %s is gone, or another one: %s", gvr.Resource, was.GetName(), why)
+	}
+}
+
+// recordsNothing fails if the status of an upstream records a downstream.
+func recordsNothing(t *testing.T, up *unstructured.Unstructured) {
+	t.Helper()
+	if ids := downstreamsOf(up); len(ids) > 0 {
+		t.Errorf("the status records what is not ours: %v", ids)
+	}
+}
 
 // Pausing an upstream whose target is somebody else's must not make it ours once the pause is over.
 func TestPauseTakesNothingOver(t *testing.T) {
@@ -21,9 +38,7 @@ func TestPauseTakesNothingOver(t *testing.T) {
 		testkit.Apply(t, ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {`+name+`.example.com/managed: "yes"}}, data: {key: theirs}}`)
 		testkit.Apply(t, ns, strings.Replace(widget("a", `{data: {key: value}}`), "{name: a}", `{name: a, annotations: {`+name+`.example.com/paused: "true"}}`, 1))
 		waitRefused(t, ns, "a", "Paused")
-		if ids := downstreamsOf(testkit.Get(t, widgets, ns, "a")); len(ids) > 0 {
-			t.Errorf("the status records what is not ours: %v", ids)
-		}
+		recordsNothing(t, testkit.Get(t, widgets, ns, "a"))
 		testkit.Patch(t, widgets, ns, "a", "somebody", `{"metadata":{"annotations":{"`+name+`.example.com/paused":null}}}`)
 		waitRefused(t, ns, "a", "Conflict")
 		waitData(t, ns, "a", "key", "theirs")
@@ -47,25 +62,19 @@ func TestForgedMark(t *testing.T) {
 			  labels: {NAME.example.com/managed: "yes"}, ownerReferences: [
 			  {apiVersion: test.example.com/v1, kind: Widget, name: a, uid: UID, controller: true}]}, data: `+row.data+`}`))
 			r, counter := startCounted(t, fill(widgetConfig, ns, name))
-			u := waitCondition(t, widgets, ns, "a", "Ready", "False")
-			if _, reason, message := condition(u, "Ready"); reason != "Conflict" || !strings.Contains(message, "has our owner mark, but was not created by this operator: delete it") || !strings.Contains(message, "IfUnowned") {
-				t.Errorf("%s: Ready says %s: %s", row.reason, reason, message)
-			}
+			readyIs(t, widgets, ns, "a", "False", "Conflict", "has our owner mark, but was not created by this operator: delete it")
+			u := readyIs(t, widgets, ns, "a", "False", "Conflict", "IfUnowned")
 			if now := testkit.Get(t, configMaps, ns, "a"); now.GetResourceVersion() != cm.GetResourceVersion() {
 				t.Errorf("%s: it was written to: %v", row.reason, now.Object)
 			}
-			if ids := downstreamsOf(u); len(ids) > 0 {
-				t.Errorf("%s: the status records %v", row.reason, ids)
-			}
+			recordsNothing(t, u)
 			if n := counter.Snapshot(); n[writeDownstream]+n[readDownstream] > 0 {
 				t.Errorf("%s: it costs requests: %v", row.reason, n)
 			}
 			r.halt()
 			start(t, testkit.Config(t), with(fill(widgetConfig, ns, name), "adoptionPolicy: IfUnowned")).ready()
 			waitCondition(t, widgets, ns, "a", "Ready", "True")
-			if testkit.Get(t, configMaps, ns, "a").GetUID() != cm.GetUID() {
-				t.Errorf("%s: with IfUnowned it is not adopted", row.reason)
-			}
+			mustBeSame(t, configMaps, cm, "with IfUnowned it is adopted: "+row.reason)
 		}))
 	}
 }
@@ -83,50 +92,45 @@ func TestForgedLeftover(t *testing.T) {
 		waitData(t, other, "a", "key", "new")
 		waitCondition(t, widgets, ns, "a", "Ready", "True")
 		deleteAndWait(t, widgets, ns, "a")
-		if left := testkit.Find(t, configMaps, other, "theirs"); left == nil || left.GetUID() != forged.GetUID() {
-			t.Error("somebody else's object was deleted")
-		}
+		mustBeSame(t, configMaps, forged, "it is somebody else's")
 		mustBeAbsent(t, configMaps, other, "a", "our own object was left behind")
 	})
 }
 
-// Where the status is a field that any author writes, what it records makes nothing ours.
+// Where the status is a field that any author writes, what it records makes nothing ours, and nothing is deleted for it: not even what it
+// says that a deletion.before of an earlier config has made.
 func TestForgedStatus(t *testing.T) {
-	inSpace(t, func(t *testing.T, ns, name string) {
-		start(t, testkit.Config(t), strings.Replace(fill(widgetConfig, ns, name), "kind: Widget", "kind: Plain", 1)).ready()
-		for _, object := range []string{"hidden", "seen"} {
-			labels := ""
-			if object == "seen" {
-				labels = `, labels: {` + name + `.example.com/managed: "yes"}`
+	t.Parallel()
+	for _, row := range []struct {
+		reason, as, meta, labels string
+		deleted                  bool // while it is paused
+	}{
+		{"the watch does not show the object", "config", "", "", false},
+		{"the watch shows the object", "config", "", `labels: {NAME.example.com/managed: "yes"}`, false},
+		{"a downstream, at deletion", "config", `finalizers: [NAME.example.com/cleanup], annotations: {NAME.example.com/paused: "true"}`, "", true},
+		{"deletion.before, at deletion", "deletion.before", `finalizers: [NAME.example.com/cleanup], annotations: {NAME.example.com/paused: "true"}`, "", true},
+	} {
+		t.Run(row.reason, spacedTwice(func(t *testing.T, ns, other, name string) {
+			start(t, testkit.Config(t), strings.Replace(fill(widgetConfig, ns, name), "kind: Widget", "kind: Plain", 1)).ready()
+			at := ns
+			if row.deleted {
+				at = other
 			}
-			cm := testkit.Apply(t, ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: `+object+labels+`}, data: {key: theirs}}`)
-			testkit.Apply(t, ns, strings.TrimSpace(fmt.Sprintf(`{apiVersion: test.example.com/v1, kind: Plain, metadata: {name: %s}, spec: {data: {key: value}},
-		  status: {downstreams: [{name: config, apiVersion: v1, kind: ConfigMap, namespace: %s, objectName: %s, uid: %s}]}}`, object, ns, object, cm.GetUID())))
-			testkit.Eventually(t, patience, func() (bool, string) {
-				_, reason, message := condition(testkit.Get(t, plains, ns, object), "Ready")
-				return reason == "Conflict", object + ": " + reason + ": " + message
-			})
-			waitData(t, ns, object, "key", "theirs")
-		}
-	})
-}
-
-// Nor is anything deleted for it: not even what it says that a deletion.before of an earlier config has made.
-func TestForgedStatusAtDeletion(t *testing.T) {
-	inSpaces(t, func(t *testing.T, ns, other, name string) {
-		start(t, testkit.Config(t), strings.Replace(fill(widgetConfig, ns, name), "kind: Widget", "kind: Plain", 1)).ready()
-		for object, as := range map[string]string{"downstream": "config", "before": "deletion.before"} {
-			cm := testkit.Apply(t, other, `{apiVersion: v1, kind: ConfigMap, metadata: {name: `+object+`}, data: {key: theirs}}`)
-			testkit.Apply(t, ns, fmt.Sprintf(`{apiVersion: test.example.com/v1, kind: Plain, metadata: {name: %[1]s, finalizers: [%[2]s.example.com/cleanup],
-		  annotations: {%[2]s.example.com/paused: "true"}}, spec: {data: {key: value}},
-		  status: {downstreams: [{name: %[3]s, apiVersion: v1, kind: ConfigMap, namespace: %[4]s, objectName: %[1]s, uid: %[5]s, state: InSync}]}}`,
-				object, name, as, other, cm.GetUID()))
-			deleteAndWait(t, plains, ns, object)
-			if testkit.Find(t, configMaps, other, object) == nil {
-				t.Errorf("%s: somebody else's object was deleted", object)
+			cm := testkit.Apply(t, at, fill(`{apiVersion: v1, kind: ConfigMap, metadata: {name: a, `+row.labels+`}, data: {key: theirs}}`, ns, name))
+			testkit.Apply(t, ns, fill(fmt.Sprintf(`{apiVersion: test.example.com/v1, kind: Plain, metadata: {name: a, %s}, spec: {data: {key: value}},
+			  status: {downstreams: [{name: %s, apiVersion: v1, kind: ConfigMap, namespace: %s, objectName: a, uid: %s, state: InSync}]}}`, row.meta, row.as, at, cm.GetUID()), ns, name))
+			if row.deleted {
+				deleteAndWait(t, plains, ns, "a")
+			} else {
+				testkit.Eventually(t, patience, func() (bool, string) {
+					_, reason, message := condition(testkit.Get(t, plains, ns, "a"), "Ready")
+					return reason == "Conflict", reason + ": " + message
+				})
 			}
-		}
-	})
+			waitData(t, at, "a", "key", "theirs")
+			mustBeSame(t, configMaps, cm, "it is somebody else's")
+		}))
+	}
 }
 
 // TestForgedBeforeRecord: whoever may write the status of one upstream can hold its deletion, and cannot have an object deleted by it that
@@ -150,10 +154,6 @@ func TestForgedBeforeRecord(t *testing.T) {
 	})
 }
 
-func ownerReference(u *unstructured.Unstructured) metav1.OwnerReference {
-	return metav1.OwnerReference{APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Name: u.GetName(), UID: u.GetUID()}
-}
-
 // Another upstream's object does not become ours to delete by a second owner reference.
 func TestSecondOwnerReference(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
@@ -164,14 +164,12 @@ func TestSecondOwnerReference(t *testing.T) {
 		waitCondition(t, widgets, ns, "a", "Ready", "True")
 		waitCondition(t, widgets, ns, "b", "Ready", "True")
 		testkit.Update(t, configMaps, ns, "a", func(u *unstructured.Unstructured) {
-			u.SetOwnerReferences(append(u.GetOwnerReferences(), ownerReference(b)))
+			u.SetOwnerReferences(append(u.GetOwnerReferences(), metav1.OwnerReference{APIVersion: b.GetAPIVersion(), Kind: b.GetKind(), Name: "b", UID: b.GetUID()}))
 		})
 		testkit.Patch(t, widgets, ns, "b", "somebody", `{"spec":{"data":{"key":"new"}}}`)
 		waitData(t, ns, "b", "key", "new")
 		waitCondition(t, widgets, ns, "b", "Ready", "True") // told last, after what is left over was dealt with
-		if u := testkit.Find(t, configMaps, ns, "a"); u == nil || u.GetUID() != cm.GetUID() {
-			t.Error("the other one's object was deleted")
-		}
+		mustBeSame(t, configMaps, cm, "it is the other one's")
 	})
 }
 
@@ -218,8 +216,7 @@ func TestLeftByAnEarlierUpstream(t *testing.T) {
 		}},
 	} {
 		t.Run(row.name, spacedTwice(func(t *testing.T, ns, other, name string) {
-			conf := with(elsewhere(fill(widgetConfig, ns, name), other, ns)+"", "")
-			conf = replaceOnce(t, conf, "    targetNamespaces:", "    adoptionPolicy: "+row.policy+"\n    targetNamespaces:")
+			conf := replaceOnce(t, elsewhere(fill(widgetConfig, ns, name), other, ns), "    targetNamespaces:", "    adoptionPolicy: "+row.policy+"\n    targetNamespaces:")
 			r := start(t, testkit.Config(t), conf).ready()
 			applyReady(t, ns, "a", `{namespace: `+other+`, data: {key: old}}`)
 			r.halt()
@@ -311,9 +308,7 @@ func TestRestartWithoutARecord(t *testing.T) {
 			for i := range objects {
 				testkit.Apply(t, ns, widget(named(i), `{data: {key: value}}`))
 			}
-			for i := range objects {
-				waitData(t, ns, named(i), "key", "value")
-			}
+			waitMany(t, ns, objects, "key", "value")
 			if status != "off" {
 				for i := range objects {
 					waitCondition(t, widgets, ns, named(i), "Ready", "True")

@@ -250,6 +250,11 @@ func renamed(name string) conventions {
 		previous: "fieldManager: " + was.fieldManager + ", finalizer: " + was.finalizer + ", hash: " + was.hash + ", owner: " + was.owner}
 }
 
+// keyed is a condition for requests of that kind.
+func keyed(key string) func(testkit.Request) bool {
+	return func(r testkit.Request) bool { return r.Key() == key }
+}
+
 // A deletion that falls into the change is finished by the names of before: nothing is left behind, and nothing held.
 func TestDeletionDuringChange(t *testing.T) {
 	t.Parallel()
@@ -258,7 +263,6 @@ func TestDeletionDuringChange(t *testing.T) {
 			conf := elsewhere(with(fill(widgetConfig, ns, name), "deletionPolicy: "+policy), other, ns)
 			r := start(t, testkit.Config(t), conf).ready()
 			applyReady(t, ns, "a", `{namespace: `+other+`, data: {key: value}}`)
-			waitData(t, other, "a", "key", "value")
 			r.halt()
 			testkit.Delete(t, widgets, ns, "a")
 			start(t, testkit.Config(t), renamed(name).in(conf, name)).ready()
@@ -286,9 +290,9 @@ func TestConditionOfPreviousManager(t *testing.T) {
 		r.halt()
 		testkit.Delete(t, configMaps, ns, "a")
 		_, counter := startCounted(t, renamed(name).in(conf, name))
-		up := waitCondition(t, widgets, ns, "a", "Ready", "True")
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
 		quiet(t, counter)
-		up = testkit.Get(t, widgets, ns, up.GetName())
+		up := testkit.Get(t, widgets, ns, "a")
 		if status, reason, _ := condition(up, "Stalled"); status != "" {
 			t.Errorf("Stalled is %s still: %s", status, reason)
 		}
@@ -297,9 +301,7 @@ func TestConditionOfPreviousManager(t *testing.T) {
 				t.Errorf("the earlier manager has %s %s still", e.Operation, e.Subresource)
 			}
 		}
-		if n := counter.Snapshot()[writeStatus]; n != 2 {
-			t.Errorf("the status was written %d times, want once, and once for the earlier manager", n)
-		}
+		exactly(t, counter, 2, "the status is written once, and once for the earlier manager", keyed(writeStatus))
 	})
 }
 
@@ -315,10 +317,7 @@ func TestManagerRenamedWithoutPrevious(t *testing.T) {
 		untold.fieldManager = name + "-new"
 		r = start(t, counter.Wrap(testkit.Config(t)), untold.in(conf, name)).ready()
 		testkit.Eventually(t, patience, func() (bool, string) { return counter.Snapshot()[writeDownstream] == 1, "no apply" })
-		quiet(t, counter)
-		if n := counter.Snapshot()[writeDownstream]; n != 1 {
-			t.Errorf("%d applies, want one", n)
-		}
+		exactly(t, counter, 1, "a manager that is renamed", keyed(writeDownstream))
 		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":null,"other":"value"}}}`)
 		cm := waitData(t, ns, "a", "other", "value")
 		waitEvent(t, ns, "a", "FieldKept", ".data.key")
@@ -342,7 +341,6 @@ func TestPreviousOfCreateOnly(t *testing.T) {
 		conf := elsewhere(with(fill(widgetConfig, ns, name), "updatePolicy: CreateOnly"), other, ns)
 		r := start(t, testkit.Config(t), conf).ready()
 		applyReady(t, ns, "a", `{namespace: `+other+`, data: {key: value}}`)
-		waitData(t, other, "a", "key", "value")
 		testkit.Patch(t, configMaps, other, "a", "rotation", `{"data":{"key":"rotated"}}`)
 		r.halt()
 		counter := testkit.NewCounter()
@@ -401,9 +399,6 @@ func TestPreviousCoOwned(t *testing.T) {
 			cm := testkit.Get(t, configMaps, ns, "a")
 			return !bears(cm, key), fmt.Sprint(cm.GetAnnotations())
 		})
-		quiet(t, counter)
-		if n := counter.Snapshot()[writeDownstream]; n != 3 {
-			t.Errorf("%d writes, want a patch, an apply and the removal of the mark: %v", n, counter.Snapshot())
-		}
+		exactly(t, counter, 3, "a patch, an apply and the removal of the mark", keyed(writeDownstream))
 	})
 }

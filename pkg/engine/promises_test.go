@@ -25,6 +25,25 @@ func eachOf(do func(name string, i int)) {
 	}
 }
 
+// applyMany applies as many Widgets, and waits until they are ready.
+func applyMany(t *testing.T, ns string, n int, spec string) {
+	t.Helper()
+	for i := range n {
+		testkit.Apply(t, ns, widget(named(i), spec))
+	}
+	for i := range n {
+		waitCondition(t, widgets, ns, named(i), "Ready", "True")
+	}
+}
+
+// waitMany waits until as many ConfigMaps have a value under a key.
+func waitMany(t *testing.T, ns string, n int, key, value string) {
+	t.Helper()
+	for i := range n {
+		waitData(t, ns, named(i), key, value)
+	}
+}
+
 // quiet waits until no request has come for a while.
 func quiet(t *testing.T, c *testkit.Counter) {
 	t.Helper()
@@ -145,12 +164,7 @@ func TestPromisedResync(t *testing.T) {
 		name := testkit.Unique(t)
 		everySecond := func(op *config.Operator, _ *engine.Options) { op.ResyncPeriod = config.Duration(time.Second) }
 		startWith(t, counter.Wrap(testkit.Config(t)), everySecond, fill(widgetConfig, ns, name)).ready()
-		for i := range 20 {
-			testkit.Apply(t, ns, widget(named(i), `{data: {key: a}}`))
-		}
-		for i := range 20 {
-			waitCondition(t, widgets, ns, named(i), "Ready", "True")
-		}
+		applyMany(t, ns, 20, `{data: {key: a}}`)
 		settle(t, counter)
 		looks := metric(t, "corollary_reconcile_seconds", name)
 		testkit.Eventually(t, patience, func() (bool, string) {

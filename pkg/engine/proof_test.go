@@ -35,18 +35,6 @@ func TestMadeUnderOurName(t *testing.T) {
 	}
 }
 
-// The right to patch an object is the right to have it deleted: the garbage collector takes what only owners have that do not
-// exist. A forged mark gives no more power over an object than that.
-func TestPatchIsDeletion(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns := testkit.Namespace(t)
-		testkit.Apply(t, ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: theirs}, data: {key: value}}`)
-		testkit.Patch(t, configMaps, ns, "theirs", "somebody",
-			`{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"none","uid":"4f0e6c52-4d3f-4a4c-9f0e-1f9d6a3b7c11"}]}}`)
-		waitGone(t, configMaps, ns, "theirs")
-	})
-}
-
 // TestElectedKeepsTheNewerRecord: whoever takes over while its watches are behind does not write an older record over what
 // the process before has recorded of an object that was made again; in the end the status names the object that is there.
 func TestElectedKeepsTheNewerRecord(t *testing.T) {

@@ -157,9 +157,7 @@ func TestImmutableDrift(t *testing.T) {
 			before := testkit.Get(t, configMaps, ns, "a")
 			testkit.Patch(t, configMaps, ns, "a", "somebody", `{"data":{"key":"tampered"},"immutable":true}`)
 			waitRejected(t, ns, "a", "has not changed", "delete "+ns+"/a")
-			if testkit.Get(t, configMaps, ns, "a").GetUID() != before.GetUID() {
-				t.Error("it was recreated")
-			}
+			mustBeSame(t, configMaps, before, "it is not recreated")
 			testkit.Delete(t, configMaps, ns, "a")
 			waitData(t, ns, "a", "key", "value")
 			waitCondition(t, widgets, ns, "a", "Ready", "True")

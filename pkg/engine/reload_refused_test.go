@@ -59,7 +59,7 @@ func TestReloadRenamesWithErrors(t *testing.T) {
 				conf := elsewhere(fill(widgetConfig, ns, name), other, ns)
 				r := start(t, testkit.Config(t), conf).ready()
 				applyReady(t, ns, "a", `{namespace: `+other+`, data: {key: value}}`)
-				before := testkit.Get(t, configMaps, other, "a").GetUID()
+				before := testkit.Get(t, configMaps, other, "a")
 
 				good := replaceOnce(t, conf, "name: "+name+"}", "name: "+renamed+"}")
 				r.write("a.yaml", "")
@@ -78,9 +78,8 @@ func TestReloadRenamesWithErrors(t *testing.T) {
 				r.mustSay()
 				metricIs(t, 0, "corollary_operator_state", name)
 				testkit.Patch(t, configMaps, other, "a", "somebody", `{"data":{"key":"changed"}}`)
-				if after := waitData(t, other, "a", "key", "value"); after.GetUID() != before {
-					t.Error("the downstream was made anew")
-				}
+				waitData(t, other, "a", "key", "value")
+				mustBeSame(t, configMaps, before, "the downstream is not made anew")
 			}))
 		}
 	}

@@ -20,51 +20,34 @@ func ask(t *testing.T, ns, name, operator, value string) {
 	testkit.Patch(t, widgets, ns, name, "test", `{"metadata": {"annotations": {"`+operator+`.example.com/now": "`+value+`"}}}`)
 }
 
-// soon holds that what was asked for was done at once: it takes milliseconds, and a busy machine more. By itself it would
-// have been done after five minutes.
-func soon(t *testing.T, asked time.Time) {
-	t.Helper()
-	if d := time.Since(asked); d > 2*patience {
-		t.Errorf("it took %s", d)
-	} else {
-		t.Logf("it took %s", d)
-	}
-}
-
-// TestRequestedReconcile: after a failure, a requested reconcile does not wait for the delay.
+// TestRequestedReconcile: a requested reconcile does not wait for the delay after a failure, and ends the backoff from another writer. It takes
+// milliseconds, and a busy machine more; by itself it would be done after five minutes.
 func TestRequestedReconcile(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns := testkit.Namespace(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
+		asked := func(value string) {
+			t.Helper()
+			begun := time.Now()
+			ask(t, ns, "w", name, value)
+			waitData(t, ns, "w", "a", "b")
+			if took := time.Since(begun); took > 2*patience {
+				t.Errorf("it took %s", took)
+			}
+		}
 		faults := testkit.NewFaults()
 		refused := faults.Answer(500, testkit.On("PATCH", "configmaps"))
-		start(t, faults.Wrap(testkit.Config(t)), requested(ns, "asked", "", "")).ready()
+		start(t, faults.Wrap(testkit.Config(t)), requested(ns, name, "", "")).ready()
 		testkit.Apply(t, ns, widget("w", "{data: {a: b}}"))
 		waitCondition(t, widgets, ns, "w", "Ready", "False")
 		refused.Off()
-		begun := time.Now()
-		ask(t, ns, "w", "asked", "1")
-		waitData(t, ns, "w", "a", "b")
-		soon(t, begun)
-	})
-}
-
-// TestRequestedReconcileWhileContested: a requested reconcile ends the backoff from another writer.
-func TestRequestedReconcileWhileContested(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns := testkit.Namespace(t)
-		start(t, testkit.Config(t), requested(ns, "contest", "", "")).ready()
-		testkit.Apply(t, ns, widget("w", "{data: {a: b}}"))
-		waitData(t, ns, "w", "a", "b")
+		asked("1")
+		waitCondition(t, widgets, ns, "w", "Ready", "True")
 		for range 3 {
 			testkit.Patch(t, configMaps, ns, "w", "rival", `{"data": {"a": "x"}}`)
 			waitData(t, ns, "w", "a", "b")
 		}
 		testkit.Patch(t, configMaps, ns, "w", "rival", `{"data": {"a": "x"}}`)
 		waitRefused(t, ns, "w", "Contested")
-		begun := time.Now()
-		ask(t, ns, "w", "contest", "1")
-		waitData(t, ns, "w", "a", "b")
-		soon(t, begun)
+		asked("2")
 	})
 }
 

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
@@ -19,15 +18,7 @@ func dated(name string, served bool) string {
 	}
 	return "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: dateds." + name + ".example.com}\nspec:\n  group: " + name +
 		".example.com\n  scope: Namespaced\n  names: {kind: Dated, plural: dateds, singular: dated, listKind: DatedList}\n  versions:" +
-		version(
-			"v1beta1",
-			false,
-			served,
-		) + version(
-		"v1",
-		true,
-		true,
-	) + "\n"
+		version("v1beta1", false, served) + version("v1", true, true) + "\n"
 }
 
 // datedConfig is widgetConfig for that kind, with what it requires.
@@ -50,27 +41,9 @@ func TestRequires(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		crd := "dateds." + name + ".example.com"
 		testkit.InstallCRDs(t, dated(name, false))
-		gvr := lates(name)
-		gvr.Resource = "dateds"
-		object := func(name, value string) *unstructured.Unstructured {
-			return &unstructured.Unstructured{Object: map[string]any{"apiVersion": gvr.GroupVersion().String(), "kind": "Dated",
-				"metadata": map[string]any{"name": name}, "spec": map[string]any{"data": map[string]any{"key": value}}}}
-		}
-		create := func(name string) {
+		create := func(object string) {
 			t.Helper()
-			if _, err := testkit.Dynamic(
-				t,
-			).Resource(
-				gvr,
-			).Namespace(
-				ns,
-			).Create(
-				t.Context(),
-				object(name, "value"),
-				metav1.CreateOptions{},
-			); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Apply(t, ns, "{apiVersion: "+name+".example.com/v1, kind: Dated, metadata: {name: "+object+"}, spec: {data: {key: value}}}")
 		}
 		r := start(t, testkit.Config(t), datedConfig(ns, name, `{kubernetes: ">=1.20", crdVersions: {`+crd+": [v1, v1beta1]}}"))
 		waitMetric(t, 1, "corollary_operator_state", name, "reason", "ConfigRefused")
@@ -78,9 +51,7 @@ func TestRequires(t *testing.T) {
 		waitMetric(t, 1, "corollary_requirement_met", name, "name", crd, "version", "v1")
 		waitMetric(t, 1, "corollary_requirement_met", name, "name", "kubernetes", "version", ">=1.20")
 		create("a")
-		if err := r.Ready(
-			nil,
-		); err == nil ||
+		if err := r.Ready(nil); err == nil ||
 			!strings.Contains(err.Error(), "requires.crdVersions['"+crd+"'][1]: "+crd+" is not served in v1beta1, only in v1: apply") {
 			t.Errorf("it is ready, or says: %v", err)
 		}
@@ -119,30 +90,14 @@ func TestWrittenVersions(t *testing.T) {
 		gvr := lates(name)
 		gvr.Resource = "dateds"
 		for _, w := range []struct{ version, object, manager string }{{"v1", "a", "new"}, {"v1", "b", "new"}, {"v1beta1", "b", "old"}, {"v1beta1", "c", "old"}} {
-			u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": gvr.Group + "/" + w.version, "kind": "Dated",
-				"metadata": map[string]any{"name": w.object}, "spec": map[string]any{"data": map[string]any{w.manager: "x"}}}}
+			u := testkit.Parse(t, "{apiVersion: "+gvr.Group+"/"+w.version+", kind: Dated, metadata: {name: "+w.object+"}, spec: {data: {"+w.manager+": x}}}")
 			at := gvr
 			at.Version = w.version
-			if _, err := testkit.Dynamic(
-				t,
-			).Resource(
-				at,
-			).Namespace(
-				ns,
-			).Apply(
-				t.Context(),
-				w.object,
-				u,
-				metav1.ApplyOptions{FieldManager: w.manager},
-			); err != nil {
+			if _, err := testkit.Dynamic(t).Resource(at).Namespace(ns).Apply(t.Context(), w.object, u, metav1.ApplyOptions{FieldManager: w.manager}); err != nil {
 				t.Fatal(err)
 			}
 		}
-		start(
-			t,
-			testkit.Config(t),
-			strings.Replace(datedConfig(ns, name, "{}"), "status:\n", "mode: Observe\nstatus:\n  enabled: false\n", 1),
-		).ready()
+		start(t, testkit.Config(t), strings.Replace(datedConfig(ns, name, "{}"), "status:\n", "mode: Observe\nstatus:\n  enabled: false\n", 1)).ready()
 		waitMetric(t, 2, "corollary_upstream_versions", name, "version", "v1beta1")
 		waitMetric(t, 2, "corollary_upstream_versions", name, "version", "v1")
 		testkit.Delete(t, gvr, ns, "c")

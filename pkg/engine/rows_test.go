@@ -79,6 +79,16 @@ func (d *database) config(ns, name string) string {
 	return strings.ReplaceAll(fill(rowsConfig, ns, name), "DB", d.path)
 }
 
+// startApps runs the config for as many rows until their ConfigMaps exist.
+func startApps(t *testing.T, ns, name string, rows int) (*database, string, *running) {
+	t.Helper()
+	db := newDatabase(t)
+	db.add(1, rows)
+	r := start(t, testkit.Config(t), db.config(ns, name)).ready()
+	waitApps(t, ns, name, 1, rows)
+	return db, db.config(ns, name), r
+}
+
 func app(i int) string { return fmt.Sprintf("app-%d", i) }
 
 // waitApps waits until exactly these apps exist.
@@ -120,12 +130,11 @@ func TestRows(t *testing.T) {
 		start(t, counts.Wrap(testkit.Config(t)), db.config(ns, name)).ready()
 		waitData(t, ns, app(3), "key", "one")
 		hostile := waitData(t, ns, "hostile", "key", "}}\n- {{ .x }}: 'x")
-		if mark := hostile.GetAnnotations()[name+".example.com/owner"]; mark != "/a%2Fb%20%22c%22:%20%7Bx%7D/"+name+":a%2Fb%20%22c%22:%20%7Bx%7D" {
-			t.Errorf("the owner mark of a hostile key is %q", mark)
-		}
-		mark := testkit.Get(t, configMaps, ns, app(2)).GetAnnotations()[name+".example.com/owner"]
-		if mark != "/2/"+name+":2" {
-			t.Errorf("the owner mark is %q", mark)
+		for mark, cm := range map[string]*unstructured.Unstructured{"/a%2Fb%20%22c%22:%20%7Bx%7D/" + name + ":a%2Fb%20%22c%22:%20%7Bx%7D": hostile,
+			"/2/" + name + ":2": testkit.Get(t, configMaps, ns, app(2))} {
+			if have := cm.GetAnnotations()[name+".example.com/owner"]; have != mark {
+				t.Errorf("the owner mark is %q, want %q", have, mark)
+			}
 		}
 		writes := func() int {
 			return counts.Mutating(func(r testkit.Request) bool { return r.Resource != "events" })
@@ -160,19 +169,16 @@ func TestRowsThatAreGone(t *testing.T) {
 		{"an empty result deletes nothing", "DELETE FROM apps", "but the query returned no rows", 9},
 	} {
 		for _, at := range []string{"poll", "restart", "reload"} {
-			t.Run(c.reason+"/"+at, bubbled(func(t *testing.T) {
-				ns, name, db := testkit.Namespace(t), testkit.Unique(t), newDatabase(t)
-				db.add(1, 9)
-				conf := db.config(ns, name)
-				r := start(t, testkit.Config(t), conf).ready()
-				waitApps(t, ns, name, 1, 9)
+			t.Run(c.reason+"/"+at, spaced(func(t *testing.T, ns, name string) {
+				db, conf, r := startApps(t, ns, name, 9)
+				logged := &logText{}
 				switch at {
 				case "poll":
 					db.exec(c.statement)
 				case "restart":
 					r.halt()
 					db.exec(c.statement)
-					r = start(t, testkit.Config(t), conf).ready()
+					r = startWith(t, testkit.Config(t), logged.to, conf).ready()
 				case "reload":
 					db.exec("CREATE TABLE others AS SELECT * FROM apps")
 					db.exec(strings.Replace(c.statement, "apps", "others", 1))
@@ -181,12 +187,11 @@ func TestRowsThatAreGone(t *testing.T) {
 				}
 				if c.wants == "" {
 					waitApps(t, ns, name, c.gone+1, 9)
+					notLeftAlone(t, at, name, logged.String(), `"msg"="deleted"`)
 					return
 				}
-				testkit.Eventually(t, patience, func() (bool, string) {
-					err := text(r.Reloaded(nil))
-					return strings.Contains(err, c.wants), err
-				})
+				r.waitSays(c.wants)
+				notLeftAlone(t, at, name, logged.String(), "a change waits for confirmation")
 				if at != "reload" && c.gone < 9 { // the rest goes on
 					db.add(10, 10)
 					waitData(t, ns, app(10), "key", "one")
@@ -202,30 +207,17 @@ func TestRowsThatAreGone(t *testing.T) {
 	}
 }
 
-// What rows have left that were gone before a start is not said to be another process's: it is deleted, or waits for confirmation.
-func TestRowsThatAreGoneAtAStart(t *testing.T) {
-	t.Parallel()
-	for gone, says := range map[int]string{5: `"msg"="deleted"`, 6: "a change waits for confirmation"} {
-		t.Run(says, bubbled(func(t *testing.T) {
-			ns, name, db := testkit.Namespace(t), testkit.Unique(t), newDatabase(t)
-			db.add(1, 9)
-			conf := db.config(ns, name)
-			r := start(t, testkit.Config(t), conf).ready()
-			waitApps(t, ns, name, 1, 9)
-			r.halt()
-			db.exec("DELETE FROM apps WHERE id <= ?", gone)
-			logged := startLogged(t, conf)
-			testkit.Eventually(t, patience, func() (bool, string) { return strings.Contains(logged(), says), "the log does not say: " + says })
-			if strings.Contains(logged(), "they are left alone") {
-				t.Error("the log says that they are left alone")
-			}
-			for _, e := range testkit.List(t, events, "default", "") {
-				regarding, _, _ := unstructured.NestedString(e.Object, "regarding", "name")
-				if reason, _, _ := unstructured.NestedString(e.Object, "reason"); regarding == name && reason == "SharedConventions" {
-					t.Error("an event says that they are left alone")
-				}
-			}
-		}))
+// notLeftAlone: what rows have left that were gone before a start is not said to be another process's; the log says what becomes of it.
+func notLeftAlone(t *testing.T, at, name, logged, says string) {
+	t.Helper()
+	if at == "restart" && !strings.Contains(logged, says) || strings.Contains(logged, "they are left alone") {
+		t.Errorf("the log does not say %q, or says that they are left alone:\n%s", says, logged)
+	}
+	for _, e := range testkit.List(t, events, "default", "") {
+		regarding, _, _ := unstructured.NestedString(e.Object, "regarding", "name")
+		if reason, _, _ := unstructured.NestedString(e.Object, "reason"); regarding == name && reason == "SharedConventions" {
+			t.Error("an event says that they are left alone")
+		}
 	}
 }
 
@@ -244,8 +236,8 @@ func TestRowsThatCannotBeRead(t *testing.T) {
 			"more than 100 rows: select fewer, or raise source.maxRows"},
 		{"a row is too large", "UPDATE apps SET name = hex(zeroblob(600000)) WHERE id = 2", `the row "2" of source.query has`},
 	} {
-		t.Run(c.reason, bubbled(func(t *testing.T) {
-			ns, name, db := testkit.Namespace(t), testkit.Unique(t), newDatabase(t)
+		t.Run(c.reason, spaced(func(t *testing.T, ns, name string) {
+			db := newDatabase(t)
 			db.add(1, 3)
 			conf := strings.Replace(db.config(ns, name), "  key: id\n", "  key: id\n  maxRows: 100\n", 1)
 			r := start(t, testkit.Config(t), conf).ready()
@@ -271,8 +263,8 @@ func TestRowsThatCannotBeRead(t *testing.T) {
 func TestSourceFailsWhileGuardWaits(t *testing.T) {
 	t.Parallel()
 	for _, at := range []string{"poll", "start", "reload"} {
-		t.Run(at, bubbled(func(t *testing.T) {
-			ns, name, db, logged := testkit.Namespace(t), testkit.Unique(t), newDatabase(t), &logText{}
+		t.Run(at, spaced(func(t *testing.T, ns, name string) {
+			db, logged := newDatabase(t), &logText{}
 			db.add(1, 9)
 			conf := db.config(ns, name)
 			r := startWith(t, testkit.Config(t), logged.to, conf).ready()

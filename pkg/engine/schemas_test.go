@@ -138,9 +138,8 @@ func TestDefinitionLosesField(t *testing.T) {
 
 		s.define(flagField, "")
 		s.give("flag: true, data: {key: second}")
-		if after := waitData(t, ns, "a", "key", "second"); after.GetUID() != before.GetUID() {
-			t.Error("it is another ConfigMap")
-		}
+		waitData(t, ns, "a", "key", "second")
+		mustBeSame(t, configMaps, before, "it was not deleted")
 		waitState(t, name, "Running")
 	})
 }

@@ -8,17 +8,13 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
-	"github.com/go-logr/logr/funcr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
-	"github.com/corollary-dev/corollary/pkg/config"
-	"github.com/corollary-dev/corollary/pkg/engine"
 )
 
 // secretConfig has a downstream for each way to complain about a Secret that is an input.
@@ -76,15 +72,9 @@ func TestSecretInputIsNotReported(t *testing.T) {
 		conf := secretConfig(ns, name)
 		log := startLogged(t, conf)
 		for upstream, value := range secrets {
-			var up map[string]any
-			testkit.Eventually(t, patience, func() (bool, string) {
-				u := testkit.Get(t, widgets, ns, upstream)
-				up = u.Object
-				status, reason, message := condition(u, "Ready")
-				return status == "False", reason + ": " + message
-			})
+			eventuallyCondition(t, ns, upstream, "False", "", "")
 			waitEvent(t, ns, upstream, "RenderFailed", "")
-			notLeaked(t, upstream, value, map[string]any{"the upstream": up})
+			notLeaked(t, upstream, value, map[string]any{"the upstream": testkit.Get(t, widgets, ns, upstream).Object})
 		}
 		all := map[string]any{"events": testkit.List(t, events, ns, ""), "the log": log(), "metrics": gathered(t)}
 		for upstream, value := range secrets {
@@ -140,20 +130,3 @@ func gathered(t *testing.T) string {
 	}
 	return fmt.Sprint(families)
 }
-
-// startLogged runs a config and returns what gives all that it logs.
-func startLogged(t *testing.T, conf string) func() string {
-	t.Helper()
-	var mu sync.Mutex
-	var all strings.Builder
-	log := funcr.New(func(prefix, args string) {
-		mu.Lock()
-		defer mu.Unlock()
-		all.WriteString(prefix + args + "\n")
-	}, funcr.Options{Verbosity: maxLogLevel})
-	startWith(t, testkit.Config(t), func(_ *config.Operator, o *engine.Options) { o.Log = log }, conf).ready()
-	return func() string { mu.Lock(); defer mu.Unlock(); return all.String() }
-}
-
-// maxLogLevel is the most that the command logs: beyond it client-go writes whole requests into the log.
-const maxLogLevel = 7

@@ -24,8 +24,7 @@ func TestShardsGuard(t *testing.T) {
 		const n = 4
 		ns, name := testkit.Namespace(t), testkit.Unique(t)
 		conf := guardedBy(fill(widgetConfig, ns, name), "")
-		first := standing(t, ns, conf)
-		first.halt()
+		standing(t, ns, conf).halt()
 		changed := strings.Replace(conf, "data: {{ .spec.data }}", "data: {key: value, version: two}", 1)
 		boards := boardsIn(t, ns)
 		counts := boards(engine.GuardBoard, name)
@@ -157,9 +156,7 @@ func allActedFor(t *testing.T, ns string) {
 	for i := range guardedWidgets {
 		testkit.Apply(t, ns, widget(named(i), "{data: {key: new}}"))
 	}
-	for i := range guardedWidgets {
-		waitData(t, ns, named(i), "key", "new")
-	}
+	waitMany(t, ns, guardedWidgets, "key", "new")
 }
 
 // TestShardsGuardBatch: a changed input waits in all processes if guard allows what each counts, and not what all count. What waits does so

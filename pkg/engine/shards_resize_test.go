@@ -1,7 +1,6 @@
 package engine_test
 
 import (
-	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -33,7 +32,7 @@ func shardsResize(t *testing.T, label, guarded bool, most int) {
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	conf := fill(widgetConfig, ns, name)
 	if label {
-		conf = strings.Replace(conf, "  finalizer:", fill("  shard: {label: NAME.example.com/shard}\n", ns, name)+"  finalizer:", 1)
+		conf = shardLabeled(conf, name)
 	}
 	if guarded {
 		conf = guardedBy(conf, "")

@@ -111,6 +111,20 @@ func startMemberAt(t *testing.T, cfg *rest.Config, boards func(board, operator s
 	return m
 }
 
+// startAlone runs a config with shards that one process has.
+func startAlone(t *testing.T, conf string) member {
+	t.Helper()
+	m := startMember(t, nil, 4, conf)
+	m.ready()
+	m.give(t.Context(), 0, 1, 2, 3)
+	return m
+}
+
+// shardLabeled is a config that has a label for the shard.
+func shardLabeled(conf, name string) string {
+	return strings.Replace(conf, "  finalizer:", "  shard: {label: "+name+".example.com/shard}\n  finalizer:", 1)
+}
+
 // wrote are how often each ConfigMap was written.
 func (m member) wrote() map[string]int {
 	counts := map[string]int{}
@@ -126,31 +140,22 @@ func (m member) wrote() map[string]int {
 // written, and nothing is lost.
 func TestShardsMove(t *testing.T) {
 	t.Parallel()
-	for name, more := range map[string]string{"by marks": "", "by label": "  shard: {label: NAME.example.com/shard}\n"} {
-		t.Run(name, bubbled(func(t *testing.T) {
-			shardsMove(t, more)
-		}))
+	for name, labeled := range map[string]bool{"by marks": false, "by label": true} {
+		t.Run(name, spaced(func(t *testing.T, ns, name string) { shardsMove(t, ns, name, labeled) }))
 	}
 }
 
-func shardsMove(t *testing.T, more string) {
+func shardsMove(t *testing.T, ns, name string, labeled bool) {
 	const n, objects = 4, 40
-	ns := testkit.Namespace(t)
-	name := testkit.Unique(t)
 	conf := fill(widgetConfig, ns, name)
-	if more = fill(more, ns, name); more != "" {
-		conf = strings.Replace(conf, "  finalizer:", more+"  finalizer:", 1)
+	if labeled {
+		conf = shardLabeled(conf, name)
 	}
 	a, b := startMember(t, nil, n, conf), startMember(t, nil, n, conf)
 	a.ready()
 	b.ready()
 	a.give(t.Context(), 0, 1, 2, 3)
-	for i := range objects {
-		testkit.Apply(t, ns, widget(named(i), "{data: {key: old}}"))
-	}
-	for i := range objects {
-		waitCondition(t, widgets, ns, named(i), "Ready", "True")
-	}
+	applyMany(t, ns, objects, "{data: {key: old}}")
 	if w := a.wrote(); len(w) != objects || len(b.wrote()) > 0 {
 		t.Errorf("one holds all shards and wrote %d objects, the other %d", len(w), len(b.wrote()))
 	}
@@ -160,13 +165,8 @@ func shardsMove(t *testing.T, more string) {
 	if n := a.requests.Mutating() + b.requests.Mutating(); n > 0 {
 		t.Errorf("moving shards wrote %d times: %v, %v", n, a.requests.Snapshot(), b.requests.Snapshot())
 	}
-	for i := range objects {
-		testkit.Apply(t, ns, widget(named(i), "{data: {key: new}}"))
-	}
-	for i := range objects {
-		waitData(t, ns, named(i), "key", "new")
-		waitCondition(t, widgets, ns, named(i), "Ready", "True")
-	}
+	applyMany(t, ns, objects, "{data: {key: new}}")
+	waitMany(t, ns, objects, "key", "new")
 	quiet(t, a.requests)
 	quiet(t, b.requests)
 	metricIs(t, 1, "corollary_shards_unfiltered", name)
@@ -180,7 +180,7 @@ func shardsMove(t *testing.T, more string) {
 			t.Errorf("%s in shard %d was written %v times by the two, wanted %v", named(i), shard, got, want)
 		}
 		labels := testkit.Get(t, configMaps, ns, named(i)).GetLabels()
-		if more != "" && labels[name+".example.com/shard"] != fmt.Sprint(shard) {
+		if labeled && labels[name+".example.com/shard"] != fmt.Sprint(shard) {
 			t.Errorf("%s in shard %d has the labels %v", named(i), shard, labels)
 		}
 	}
@@ -213,12 +213,7 @@ func TestShardsDeletionsWhileOneMoves(t *testing.T) {
 		b.ready()
 		a.give(t.Context(), 0, 1, 3)
 		b.give(t.Context(), 2)
-		for i := range rounds * each {
-			testkit.Apply(t, ns, widget(named(i), "{data: {key: value}}"))
-		}
-		for i := range rounds * each {
-			waitCondition(t, widgets, ns, named(i), "Ready", "True")
-		}
+		applyMany(t, ns, rounds*each, "{data: {key: value}}")
 		for round := range rounds {
 			a.take(3)
 			b.give(t.Context(), 3)
@@ -287,12 +282,9 @@ func TestShardsOfEditedMarks(t *testing.T) {
 				case "none":
 					start(t, testkit.Config(t), conf).ready()
 				case "by label":
-					conf = strings.Replace(conf, "  finalizer:", "  shard: {label: "+name+".example.com/shard}\n  finalizer:", 1)
-					fallthrough
+					startAlone(t, shardLabeled(conf, name))
 				default:
-					m := startMember(t, nil, 4, conf)
-					m.ready()
-					m.give(t.Context(), 0, 1, 2, 3)
+					startAlone(t, conf)
 				}
 				applyReady(t, ns, "a", "{data: {key: value}}")
 				other := ""

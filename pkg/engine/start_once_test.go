@@ -43,12 +43,7 @@ func TestStartLooksOnce(t *testing.T) {
 		}
 		const same = 100 // of which nothing has changed
 		r := start(t, testkit.Config(t), conf).ready()
-		for i := range len(rows) + same {
-			testkit.Apply(t, ns, widget(named(i), "{data: {key: old}}"))
-		}
-		for i := range len(rows) + same {
-			waitCondition(t, widgets, ns, named(i), "Ready", "True")
-		}
+		applyMany(t, ns, len(rows)+same, "{data: {key: old}}")
 		r.halt()
 		for i, row := range rows {
 			row.change(named(i))

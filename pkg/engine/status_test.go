@@ -19,11 +19,8 @@ func TestInvalid(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		_, counter := startMade(t, ns, fill(widgetConfig, ns, name)+rule)
 		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"replicas":21,"data":{"key":null}}}`)
-		up := waitCondition(t, widgets, ns, "a", "Valid", "False")
-		_, reason, message := condition(up, "Ready")
-		if reason != "Invalid" || !strings.Contains(message, "at most 20 replicas, not 21") || !strings.Contains(message, "data must not be empty") {
-			t.Errorf("Ready says %s: %s", reason, message)
-		}
+		waitCondition(t, widgets, ns, "a", "Valid", "False")
+		up := waitsFor(t, widgets, ns, "a", "Invalid", "at most 20 replicas, not 21", "data must not be empty")
 		agree(t, up, kstatus.FailedStatus)
 		waitData(t, ns, "a", "key", "value")
 		metricIs(t, 1, "corollary_objects", name, "state", "Invalid")
@@ -41,18 +38,6 @@ func TestInvalid(t *testing.T) {
 	})
 }
 
-// A rule that gives an error counts as failed and says so.
-func TestRuleWithError(t *testing.T) {
-	inSpace(t, func(t *testing.T, ns, name string) {
-		start(t, testkit.Config(t), fill(widgetConfig, ns, name)+"validate: [{rule: \"self.spec.replicas > 0\"}]\n").ready()
-		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-		up := waitCondition(t, widgets, ns, "a", "Valid", "False")
-		if _, _, message := condition(up, "Valid"); !strings.Contains(message, "replicas") {
-			t.Errorf("Valid says %s", message)
-		}
-	})
-}
-
 // agree holds kstatus to the verdict that our conditions give.
 func agree(t *testing.T, u *unstructured.Unstructured, want kstatus.Status) {
 	t.Helper()
@@ -60,21 +45,6 @@ func agree(t *testing.T, u *unstructured.Unstructured, want kstatus.Status) {
 	if err != nil || got.Status != want {
 		t.Errorf("kstatus says %v (%v), want %s: %v", got, err, want, u.Object["status"])
 	}
-}
-
-func TestRenderFailed(t *testing.T) {
-	inSpace(t, func(t *testing.T, ns, name string) {
-		conf := strings.Replace(fill(widgetConfig, ns, name), "data: {{ .spec.data }}", "data: {key: {{ .spec.data.key }}}", 1)
-		startMade(t, ns, conf)
-		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":null}}}`)
-		up := waitCondition(t, widgets, ns, "a", "Ready", "False")
-		_, reason, message := condition(up, "Ready")
-		if reason != "RenderFailed" || !strings.Contains(message, ".spec.data.key") {
-			t.Errorf("Ready says %s: %s", reason, message)
-		}
-		agree(t, up, kstatus.FailedStatus)
-		waitData(t, ns, "a", "key", "value")
-	})
 }
 
 func TestReadyRulesAndFields(t *testing.T) {
@@ -90,10 +60,7 @@ func TestReadyRulesAndFields(t *testing.T) {
 `, 1)
 		start(t, testkit.Config(t), conf).ready()
 		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-		up := waitCondition(t, widgets, ns, "a", "Ready", "False")
-		if _, _, message := condition(up, "Ready"); !strings.Contains(message, "not done") {
-			t.Errorf("Ready says %s", message)
-		}
+		up := readyIs(t, widgets, ns, "a", "False", "Progressing", "not done")
 		agree(t, up, kstatus.InProgressStatus)
 		testkit.Patch(t, configMaps, ns, "a", "worker", `{"data":{"state":"broken","note":"no disk"}}`)
 		testkit.Eventually(t, patience, func() (bool, string) {
@@ -169,17 +136,6 @@ func TestPause(t *testing.T) {
 	})
 }
 
-func TestEvents(t *testing.T) {
-	inSpace(t, func(t *testing.T, ns, name string) {
-		startWidget(t, ns, strings.Replace(fill(widgetConfig, ns, name), "events: None", "events: All", 1)+rule)
-		waitEvent(t, ns, "a", "Created", "ConfigMap "+ns+"/a")
-		testkit.Patch(t, configMaps, ns, "a", "kubectl-edit", `{"data":{"key":"tampered"}}`)
-		waitEvent(t, ns, "a", "Repaired", "kubectl-edit")
-		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"replicas":21}}`)
-		waitEvent(t, ns, "a", "Invalid", "at most 20 replicas")
-	})
-}
-
 // A Secret's digest would let whoever may read the upstream guess at its content.
 func TestSecretHashIsNotInStatus(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
@@ -212,17 +168,20 @@ func TestRecreatedUpstreamIsCountedOnce(t *testing.T) {
 	})
 }
 
-// A restart has nothing to tell of what the status says already.
-func TestNoEventsAtRestart(t *testing.T) {
+// What happens is told once: a restart has nothing to tell of what the status says already.
+func TestEvents(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
-		conf := strings.Replace(fill(widgetConfig, ns, name), "events: None", "events: Warnings", 1) + rule
+		conf := strings.Replace(fill(widgetConfig, ns, name), "events: None", "events: All", 1) + rule
 		r, counter := startCounted(t, conf)
-		testkit.Apply(t, ns, widget("a", `{replicas: 30, data: {key: value}}`))
+		applyReady(t, ns, "a", `{data: {key: value}}`)
+		waitEvent(t, ns, "a", "Created", "ConfigMap "+ns+"/a")
+		testkit.Patch(t, configMaps, ns, "a", "kubectl-edit", `{"data":{"key":"tampered"}}`)
+		waitEvent(t, ns, "a", "Repaired", "kubectl-edit")
+		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"replicas":21}}`)
 		waitEvent(t, ns, "a", "Invalid", "at most 20 replicas")
 		quiet(t, counter)
 		r.halt()
-		counter.Reset()
-		start(t, counter.Wrap(testkit.Config(t)), conf).ready()
+		_, counter = startCounted(t, conf)
 		atMostWrites(t, counter, 0, "a restart tells again")
 	})
 }

@@ -18,11 +18,7 @@ func TestSurveyWithoutTheRightToPatch(t *testing.T) {
 	t.Parallel()
 	ns := testkit.Namespace(t)
 	text := fill(widgetConfig, ns, "reader")
-	r := start(t, testkit.Config(t), text).ready()
-	for _, name := range []string{"same", "changed", "renamed"} {
-		applyReady(t, ns, name, "{data: {a: b}}")
-	}
-	r.halt()
+	leave(t, ns, text, "same", "changed", "renamed")
 	testkit.Apply(t, ns, widget("changed", "{data: {a: c}}"))
 	testkit.Apply(t, ns, widget("renamed", "{data: {a: b}, name: other}"))
 	reader := testkit.User(t, "reader",
@@ -32,7 +28,7 @@ func TestSurveyWithoutTheRightToPatch(t *testing.T) {
 	found.expect(t, "same", "none same")
 	found.expect(t, "renamed", "create other, supersede renamed")
 	c := found.expect(t, "changed", "update changed").Changes[0]
-	if !strings.Contains(c.Note, "not allowed to make") || c.After == nil || c.After.Object["data"].(map[string]any)["a"] != "c" {
+	if !strings.Contains(c.Note, "not allowed to make") || c.After == nil || dataOf(c.After) != "c" {
 		t.Errorf("the change is %+v", c)
 	}
 }

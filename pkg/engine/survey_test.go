@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
@@ -93,17 +94,26 @@ func (s surveyed) expect(t *testing.T, name, want string) *reconcile.Finding {
 	return s[name]
 }
 
+// leave runs a config until Widgets of these names are ready, and stops it.
+func leave(t *testing.T, ns, conf string, names ...string) {
+	t.Helper()
+	r := start(t, testkit.Config(t), conf).ready()
+	for _, name := range names {
+		applyReady(t, ns, name, "{data: {a: b}}")
+	}
+	r.halt()
+}
+
+// dataOf is the value under the key a of a ConfigMap.
+func dataOf(u *unstructured.Unstructured) any { return u.Object["data"].(map[string]any)["a"] }
+
 // TestSurveyShowsWhatRunWouldDo sets up one upstream for each decision, surveys, and then runs the operator: it does what the
 // survey said.
 func TestSurveyShowsWhatRunWouldDo(t *testing.T) {
 	inMemory(t, func(t *testing.T) {
 		ns := testkit.Namespace(t)
 		text := fill(widgetConfig, ns, "surveyed")
-		r := start(t, testkit.Config(t), text).ready()
-		for _, name := range []string{"same", "changed", "drifted", "renamed", "gone", "going"} {
-			applyReady(t, ns, name, "{data: {a: b}}")
-		}
-		r.halt()
+		leave(t, ns, text, "same", "changed", "drifted", "renamed", "gone", "going")
 		testkit.Apply(t, ns, widget("changed", "{data: {a: c}}"))
 		testkit.Patch(t, configMaps, ns, "drifted", "kubectl-edit", `{"data": {"a": "x"}}`)
 		testkit.Apply(t, ns, widget("renamed", "{data: {a: b}, name: other}"))
@@ -117,7 +127,7 @@ func TestSurveyShowsWhatRunWouldDo(t *testing.T) {
 		found := surveyAll(t, testkit.Config(t), survey.Options{Documents: true}, text)
 		found.expect(t, "same", "none same")
 		changed := found.expect(t, "changed", "update changed").Changes[0]
-		if before, after := changed.Before.Object["data"].(map[string]any)["a"], changed.After.Object["data"].(map[string]any)["a"]; before != "b" || after != "c" {
+		if before, after := dataOf(changed.Before), dataOf(changed.After); before != "b" || after != "c" {
 			t.Errorf("changed is to go from %v to %v, want from b to c", before, after)
 		}
 		drifted := found.expect(t, "drifted", "repair drifted").Changes[0]
@@ -132,12 +142,10 @@ func TestSurveyShowsWhatRunWouldDo(t *testing.T) {
 		found.expect(t, "unrendered", "leave ")
 
 		start(t, testkit.Config(t), text).ready()
-		waitData(t, ns, "changed", "a", "c")
-		waitData(t, ns, "drifted", "a", "b")
-		waitData(t, ns, "other", "a", "b")
+		for object, value := range map[string]string{"changed": "c", "drifted": "b", "other": "b", "gone": "b", "new": "b"} {
+			waitData(t, ns, object, "a", value)
+		}
 		waitGone(t, configMaps, ns, "renamed")
-		waitData(t, ns, "gone", "a", "b")
-		waitData(t, ns, "new", "a", "b")
 		testkit.Eventually(t, patience, func() (bool, string) {
 			again := surveyAll(t, testkit.Config(t), survey.Options{}, text)
 			for name, want := range map[string]string{"same": "none same", "changed": "none changed", "renamed": "none other", "new": "none new"} {
@@ -189,12 +197,10 @@ func TestSurveyRecreates(t *testing.T) {
 	inMemory(t, func(t *testing.T) {
 		ns := testkit.Namespace(t)
 		text := strings.Replace(fill(widgetConfig, ns, "recreating"), "    # downstream", "      immutable: true\n    updatePolicy: Recreate", 1)
-		r := start(t, testkit.Config(t), text).ready()
-		applyReady(t, ns, "fixed", "{data: {a: b}}")
-		r.halt()
+		leave(t, ns, text, "fixed")
 		testkit.Apply(t, ns, widget("fixed", "{data: {a: c}}"))
 		c := surveyAll(t, testkit.Config(t), survey.Options{Documents: true}, text).expect(t, "fixed", "recreate fixed").Changes[0]
-		if c.After.GetName() != "fixed" || c.After.Object["data"].(map[string]any)["a"] != "c" || c.Before.Object["data"].(map[string]any)["a"] != "b" {
+		if c.After.GetName() != "fixed" || dataOf(c.After) != "c" || dataOf(c.Before) != "b" {
 			t.Errorf("it is to go from %v to %v", c.Before, c.After)
 		}
 	})
@@ -258,12 +264,9 @@ func TestSurveyDuringBefore(t *testing.T) {
 		testkit.Delete(t, widgets, ns, "a")
 		waitBefore(t, ns, "a", "BeforeRunning")
 		r.halt()
-		found := surveyAll(t, testkit.Config(t), survey.Options{}, text)
-		found.expect(t, "a", "wait a-drain, wait a")
-
+		surveyAll(t, testkit.Config(t), survey.Options{}, text).expect(t, "a", "wait a-drain, wait a")
 		testkit.Patch(t, configMaps, ns, "a-drain", "somebody", drainDone)
-		found = surveyAll(t, testkit.Config(t), survey.Options{}, text)
-		found.expect(t, "a", "wait a-drain, wait a")
+		surveyAll(t, testkit.Config(t), survey.Options{}, text).expect(t, "a", "wait a-drain, wait a")
 
 		start(t, testkit.Config(t), text)
 		waitGone(t, widgets, ns, "a")
@@ -273,16 +276,13 @@ func TestSurveyDuringBefore(t *testing.T) {
 // TestSurveyKeepsTheShard: a survey does not know how many shards there are, and says nothing of the label.
 func TestSurveyKeepsTheShard(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
-		conf := strings.Replace(fill(widgetConfig, ns, name), "  finalizer:", "  shard: {label: "+name+".example.com/shard}\n  finalizer:", 1)
-		m := startMember(t, nil, 4, conf)
-		m.ready()
-		m.give(t.Context(), 0, 1, 2, 3)
+		conf := shardLabeled(fill(widgetConfig, ns, name), name)
+		m := startAlone(t, conf)
 		applyReady(t, ns, "a", "{data: {key: value}}")
 		m.halt()
 		has := testkit.Get(t, configMaps, ns, "a").GetLabels()[name+".example.com/shard"]
 		conf = strings.Replace(conf, "data: {{ .spec.data }}", "data: {key: other}", 1)
-		found := surveyAll(t, testkit.Config(t), survey.Options{Documents: true}, conf)
-		change := found.expect(t, "a", "update a").Changes[0]
+		change := surveyAll(t, testkit.Config(t), survey.Options{Documents: true}, conf).expect(t, "a", "update a").Changes[0]
 		if is := change.After.GetLabels()[name+".example.com/shard"]; is != has {
 			t.Errorf("afterwards, the label of the shard %q is %q", has, is)
 		}

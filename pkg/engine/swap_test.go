@@ -27,56 +27,51 @@ func unrecorded(conf string) string {
 // TestNamesAreSwapped: upstreams that take over each other's names do not wait for each other.
 func TestNamesAreSwapped(t *testing.T) {
 	t.Parallel()
+	second := func(lines string) string {
+		return "    # downstream\n  - name: second\n" + lines + "    apiVersion: v1\n    kind: ConfigMap\n    template: |\n" +
+			"      metadata: {name: \"{{ .spec.name }}-second\"}\n      data: {of: {{ .metadata.name }}}\n"
+	}
 	for _, row := range []struct {
 		reason string
-		change func(ns, conf string) string
+		change func(conf string) string
 		names  []string // in turn; at first each upstream has that of its own number, then that of the next
 	}{
 		{"two", nil, []string{"one", "two"}},
 		{"three in a circle", nil, []string{"one", "two", "three"}},
-		{"upstreams wait until their objects are gone", func(_, conf string) string { return conf + "deletion: {wait: true}\n" }, []string{"one", "two"}},
-		{"marks without references", func(_, conf string) string {
+		{"upstreams wait until their objects are gone", func(conf string) string { return conf + "deletion: {wait: true}\n" }, []string{"one", "two"}},
+		{"marks without references", func(conf string) string {
 			return strings.Replace(conf, "owner: {", "owner: {reference: false, ", 1)
 		}, []string{"one", "two"}},
-		{"objects that are made once", func(_, conf string) string { return with(conf, "updatePolicy: CreateOnly") }, []string{"one", "two"}},
-		{"nothing records them", func(_, conf string) string { return unrecorded(conf) }, []string{"one", "two"}},
-		{"two of a kind, which nothing records", func(_, conf string) string {
-			return strings.Replace(unrecorded(conf), "    # downstream\n", "    # downstream\n  - name: second\n    apiVersion: v1\n    kind: ConfigMap\n    template: |\n"+
-				"      metadata: {name: \"{{ .spec.name }}-second\"}\n      data: {of: {{ .metadata.name }}}\n", 1)
+		{"objects that are made once", func(conf string) string { return with(conf, "updatePolicy: CreateOnly") }, []string{"one", "two"}},
+		{"nothing records them", unrecorded, []string{"one", "two"}},
+		{"two of a kind, which nothing records", func(conf string) string {
+			return strings.Replace(unrecorded(conf), "    # downstream\n", second(""), 1)
 		}, []string{"one", "two"}},
-		{"one comes after the other", func(_, conf string) string {
-			return strings.Replace(conf, "    # downstream\n", "    # downstream\n  - name: second\n    after: [config]\n    apiVersion: v1\n    kind: ConfigMap\n    template: |\n"+
-				"      metadata: {name: \"{{ .spec.name }}-second\"}\n      data: {of: {{ .metadata.name }}}\n", 1)
+		{"one comes after the other", func(conf string) string {
+			return strings.Replace(conf, "    # downstream\n", second("    after: [config]\n"), 1)
 		}, []string{"one", "two"}},
 	} {
 		for _, at := range []string{"while it runs", "over a restart"} {
 			t.Run(row.reason+" "+at, spaced(func(t *testing.T, ns, name string) {
 				conf := swapping(ns, name)
 				if row.change != nil {
-					conf = row.change(ns, conf)
+					conf = row.change(conf)
 				}
 				r := start(t, testkit.Config(t), conf).ready()
-				apply := func(shift int) {
+				for shift := range 2 {
+					if shift == 1 && at == "over a restart" {
+						r.halt()
+					}
 					for i := range row.names {
 						testkit.Apply(t, ns, widgetAt(fmt.Sprintf("u%d", i), row.names[(i+shift)%len(row.names)]))
 					}
-				}
-				standing := func(shift int) {
-					t.Helper()
+					if shift == 1 && at == "over a restart" {
+						start(t, testkit.Config(t), conf).ready()
+					}
 					for i := range row.names {
 						waitData(t, ns, row.names[(i+shift)%len(row.names)], "of", fmt.Sprintf("u%d", i))
 					}
 				}
-				apply(0)
-				standing(0)
-				if at == "over a restart" {
-					r.halt()
-					apply(1)
-					start(t, testkit.Config(t), conf).ready()
-				} else {
-					apply(1)
-				}
-				standing(1)
 				testkit.Eventually(t, patience, func() (bool, string) {
 					have := len(testkit.List(t, configMaps, ns, selector(name)))
 					want := len(row.names) * strings.Count(conf, "    kind: ConfigMap\n")
@@ -118,53 +113,44 @@ func TestItemsSwapNames(t *testing.T) {
 		for object, of := range map[string]string{"a": "p", "b": "p", "stays-p": "p", "c": "q", "d": "q", "stays-q": "q"} {
 			waitData(t, ns, object, "of", of)
 		}
-		uid := testkit.Get(t, configMaps, ns, "stays-p").GetUID()
+		stays := testkit.Get(t, configMaps, ns, "stays-p")
 		testkit.Apply(t, ns, pool("p", "c", "d", "stays-p"))
 		testkit.Apply(t, ns, pool("q", "a", "b", "stays-q"))
 		for object, of := range map[string]string{"a": "q", "b": "q", "stays-p": "p", "c": "p", "d": "p", "stays-q": "q"} {
 			waitData(t, ns, object, "of", of)
 		}
-		if testkit.Get(t, configMaps, ns, "stays-p").GetUID() != uid {
-			t.Error("what was not renamed was made anew")
-		}
+		mustBeSame(t, configMaps, stays, "it was not renamed")
 	})
 }
 
-// TestNamespacesAreSwapped is TestNamesAreSwapped for objects of one name that swap their namespaces.
-func TestNamespacesAreSwapped(t *testing.T) {
-	inSpaces(t, func(t *testing.T, ns, other, name string) {
+// TestPlacesAreSwapped is TestNamesAreSwapped for objects of one name that swap their namespaces, and for fields of objects of others.
+func TestPlacesAreSwapped(t *testing.T) {
+	t.Parallel()
+	swap := func(t *testing.T, ns string, places []string, at func(place string) (ns, name string)) {
+		for shift := range 2 {
+			for i := range places {
+				testkit.Apply(t, ns, widgetAt(fmt.Sprintf("u%d", i), places[(i+shift)%2]))
+			}
+			for i := range places {
+				space, name := at(places[(i+shift)%2])
+				waitData(t, space, name, "of", fmt.Sprintf("u%d", i))
+			}
+		}
+	}
+	t.Run("namespaces", spacedTwice(func(t *testing.T, ns, other, name string) {
 		conf := replaceOnce(t, swapping(ns, name, "targetNamespaces: {from: List, names: ["+ns+", "+other+"]}"),
 			"name: {{ .spec.name | default .metadata.name }}", "name: same\n        namespace: {{ .spec.name }}")
 		start(t, testkit.Config(t), conf).ready()
-		spaces := []string{ns, other}
-		for shift := range 2 {
-			for i := range spaces {
-				testkit.Apply(t, ns, widgetAt(fmt.Sprintf("u%d", i), spaces[(i+shift)%2]))
-			}
-			for i := range spaces {
-				waitData(t, spaces[(i+shift)%2], "same", "of", fmt.Sprintf("u%d", i))
-			}
-		}
-	})
-}
-
-// TestFieldsAreSwapped is TestNamesAreSwapped for fields of objects of others.
-func TestFieldsAreSwapped(t *testing.T) {
-	inSpace(t, func(t *testing.T, ns, name string) {
+		swap(t, ns, []string{ns, other}, func(place string) (string, string) { return place, "same" })
+	}))
+	t.Run("fields", spaced(func(t *testing.T, ns, name string) {
 		makeTheirs(t, ns, "one")
 		makeTheirs(t, ns, "two")
 		start(t, testkit.Config(t), strings.Replace(contributing(ns, name, ""), "data: {{ .spec.data }}", "data: {of: {{ .metadata.name }}}", 1)).ready()
-		objects := []string{"one", "two"}
-		for shift := range 2 {
-			for i := range objects {
-				testkit.Apply(t, ns, widgetAt(fmt.Sprintf("u%d", i), objects[(i+shift)%2]))
-			}
-			for i := range objects {
-				waitData(t, ns, objects[(i+shift)%2], "of", fmt.Sprintf("u%d", i))
-				waitData(t, ns, objects[i], "theirs", "1")
-			}
-		}
-	})
+		swap(t, ns, []string{"one", "two"}, func(place string) (string, string) { return ns, place })
+		waitData(t, ns, "one", "theirs", "1")
+		waitData(t, ns, "two", "theirs", "1")
+	}))
 }
 
 // TestGeneratedIsNotSwapped: a generated value is its upstream's, and does not come to another one with the name. No object is deleted before
@@ -192,6 +178,20 @@ func TestGeneratedIsNotSwapped(t *testing.T) {
 		secretText(t, ns, "two", "of", of("u0"))
 		secretText(t, ns, "one", "password", of(two))
 		secretText(t, ns, "two", "password", of(one))
+	})
+}
+
+// keep fails if one of these ConfigMaps goes, or comes to be another upstream's.
+func keep(t *testing.T, ns string, of map[string]string) {
+	t.Helper()
+	never(t, func() (bool, string) {
+		for object, up := range of {
+			cm := testkit.Find(t, configMaps, ns, object)
+			if cm == nil || cm.GetDeletionTimestamp() != nil || fmt.Sprint(cm.Object["data"]) != "map[of:"+up+"]" {
+				return true, object + " went"
+			}
+		}
+		return false, ""
 	})
 }
 
@@ -226,10 +226,7 @@ func TestSwapsTakeNothing(t *testing.T) {
 			settle(t, counter)
 			testkit.Apply(t, ns, fill(row.other, ns, name))
 			if row.order == "" {
-				never(t, func() (bool, string) {
-					cm := testkit.Find(t, configMaps, ns, "one")
-					return cm == nil || cm.GetDeletionTimestamp() != nil || fmt.Sprint(cm.Object["data"]) != "map[of:waits]", "its object went"
-				})
+				keep(t, ns, map[string]string{"one": "waits"})
 				return
 			}
 			waitData(t, ns, "two", "of", "waits")
@@ -270,15 +267,7 @@ func TestSwapWithRefusedObject(t *testing.T) {
 			eventuallyCondition(t, ns, "first", "False", "Conflict", "")
 			testkit.Apply(t, ns, widget("second", "{name: one, data: "+row.second+"}"))
 			eventuallyCondition(t, ns, "second", "False", "Conflict", "")
-			never(t, func() (bool, string) {
-				for object, of := range map[string]string{"one": "first", "two": "second"} {
-					cm := testkit.Find(t, configMaps, ns, object)
-					if cm == nil || cm.GetDeletionTimestamp() != nil || fmt.Sprint(cm.Object["data"]) != "map[of:"+of+"]" {
-						return true, object + " went"
-					}
-				}
-				return false, ""
-			})
+			keep(t, ns, map[string]string{"one": "first", "two": "second"})
 			if writes := counter.Mutating(func(r testkit.Request) bool { return r.Resource == "configmaps" }); writes != 2 {
 				t.Errorf("%d writes, want the first two objects", writes)
 			}

@@ -2,14 +2,13 @@ package engine_test
 
 import (
 	"fmt"
-	"reflect"
 	"strings"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
+	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
 
 // fenceConfig fences a Namespace in. The status of a Namespace is not ours, so nothing records what has been made.
@@ -50,48 +49,41 @@ func TestTenantAddsToOurObjects(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := strings.ReplaceAll(fenceConfig, "NAME", name)
 		fences := []struct {
-			gvr             schema.GroupVersionResource
-			adds, tampers   string
-			ours, theirs    []string
-			enforced, stays any
+			gvr            schema.GroupVersionResource
+			adds, tampers  string
+			ours, enforced string // a path, and the value there
+			theirs, stays  string
 		}{
-			{
-				gvr:  schema.GroupVersionResource{Version: "v1", Resource: "resourcequotas"},
-				adds: `{"spec":{"hard":{"services":"5"}}}`, tampers: `{"spec":{"hard":{"pods":"5000"}}}`,
-				ours: []string{"spec", "hard", "pods"}, enforced: "50", theirs: []string{"spec", "hard", "services"}, stays: "5",
-			},
-			{
-				gvr:     schema.GroupVersionResource{Version: "v1", Resource: "limitranges"},
-				adds:    `{"metadata":{"labels":{"theirs":"x"},"finalizers":["tenant.example.com/hold"]}}`,
-				tampers: `{"spec":{"limits":[{"type":"Container","default":{"cpu":"50"}},{"type":"Pod","max":{"cpu":"100"}}]}}`,
-				ours:    []string{"spec", "limits"}, enforced: []any{map[string]any{"type": "Container", "default": map[string]any{"cpu": "500m"}, "defaultRequest": map[string]any{"cpu": "100m"}}},
-				theirs: []string{"metadata", "labels", "theirs"}, stays: "x",
-			},
-			{
-				gvr:  schema.GroupVersionResource{Group: "networking.k8s.io", Version: "v1", Resource: "networkpolicies"},
-				adds: `{"metadata":{"annotations":{"theirs":"x"}}}`, tampers: `{"spec":{"policyTypes":["Egress"]}}`,
-				ours: []string{"spec", "policyTypes"}, enforced: []any{"Ingress", "Egress"}, theirs: []string{"metadata", "annotations", "theirs"}, stays: "x",
-			},
+			{schema.GroupVersionResource{Version: "v1", Resource: "resourcequotas"},
+				`{"spec":{"hard":{"services":"5"}}}`, `{"spec":{"hard":{"pods":"5000"}}}`, ".spec.hard.pods", "50", ".spec.hard.services", "5"},
+			{schema.GroupVersionResource{Version: "v1", Resource: "limitranges"},
+				`{"metadata":{"labels":{"theirs":"x"},"finalizers":["tenant.example.com/hold"]}}`,
+				`{"spec":{"limits":[{"type":"Container","default":{"cpu":"50"}},{"type":"Pod","max":{"cpu":"100"}}]}}`,
+				".spec.limits", "[map[default:map[cpu:500m] defaultRequest:map[cpu:100m] type:Container]]", ".metadata.labels.theirs", "x"},
+			{networkPolicies,
+				`{"metadata":{"annotations":{"theirs":"x"}}}`, `{"spec":{"policyTypes":["Egress"]}}`, ".spec.policyTypes", "[Ingress Egress]", ".metadata.annotations.theirs", "x"},
+		}
+		valueOf := func(gvr schema.GroupVersionResource, path string) string {
+			u := testkit.Find(t, gvr, ns, "fence")
+			if u == nil {
+				return "not there"
+			}
+			have, _ := fieldpath.Get(u.Object, fieldpath.MustParse(path))
+			return fmt.Sprint(have)
 		}
 		enforced := func() {
 			t.Helper()
 			for _, f := range fences {
 				testkit.Eventually(t, patience, func() (bool, string) {
-					u := testkit.Find(t, f.gvr, ns, "fence")
-					if u == nil {
-						return false, f.gvr.Resource + " is not there"
-					}
-					have, _, _ := unstructured.NestedFieldNoCopy(u.Object, f.ours...)
-					return reflect.DeepEqual(have, f.enforced), fmt.Sprintf("%s has %v", f.gvr.Resource, have)
+					have := valueOf(f.gvr, f.ours)
+					return have == f.enforced, f.gvr.Resource + " has " + have
 				})
 			}
 		}
 		tamper := func() {
-			t.Helper()
 			for _, f := range fences {
 				testkit.Patch(t, f.gvr, ns, "fence", "tenant", f.tampers)
 			}
-			enforced()
 		}
 		testkit.Patch(t, namespaces, "", ns, "somebody", `{"metadata":{"labels":{"fence":"`+name+`"}}}`)
 		r := start(t, testkit.Config(t), conf).ready()
@@ -101,24 +93,19 @@ func TestTenantAddsToOurObjects(t *testing.T) {
 		for _, f := range fences {
 			testkit.Patch(t, f.gvr, ns, "fence", "tenant", f.adds)
 		}
-		counter := testkit.NewCounter()
-		r = start(t, counter.Wrap(testkit.Config(t)), conf).ready()
-		quiet(t, counter)
-		if asked := counter.Requests(func(r testkit.Request) bool { return r.Name != "" && r.Resource != "" && r.Verb != "WATCH" }); len(asked) > 0 {
-			t.Errorf("a restart costs %v", asked)
-		}
+		r, counter := startCounted(t, conf)
+		exactly(t, counter, 0, "a restart", func(r testkit.Request) bool { return r.Name != "" })
 		tamper()
+		enforced()
 		r.halt()
-		for _, f := range fences {
-			testkit.Patch(t, f.gvr, ns, "fence", "tenant", f.tampers)
-		}
+		tamper()
 		start(t, testkit.Config(t), conf).ready()
 		enforced()
 		tamper()
+		enforced()
 		for _, f := range fences {
-			have, _, _ := unstructured.NestedFieldNoCopy(testkit.Get(t, f.gvr, ns, "fence").Object, f.theirs...)
-			if have != f.stays {
-				t.Errorf("what the tenant added to %s is %v", f.gvr.Resource, have)
+			if have := valueOf(f.gvr, f.theirs); have != f.stays {
+				t.Errorf("what the tenant added to %s is %s", f.gvr.Resource, have)
 			}
 			testkit.Patch(t, f.gvr, ns, "fence", "tenant", `{"metadata":{"finalizers":null}}`)
 		}

@@ -1,7 +1,6 @@
 package engine_test
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
@@ -38,7 +37,6 @@ func TestDeletionFindsWhatConventionsHide(t *testing.T) {
 			conf = withoutRecord(t, elsewhere(conf, other, ns))
 			r := start(t, testkit.Config(t), conf).ready()
 			applyReady(t, ns, "a", spec)
-			waitData(t, other, "a", "key", "value")
 			r.halt()
 			changed := replaceOnce(t, conf, from, to)
 			if row.paused {
@@ -50,14 +48,7 @@ func TestDeletionFindsWhatConventionsHide(t *testing.T) {
 				r = start(t, testkit.Config(t), changed).ready()
 			}
 			if row.previous != "" {
-				testkit.Eventually(t, patience, func() (bool, string) {
-					u := testkit.Find(t, widgets, ns, "a")
-					if u == nil {
-						return false, "the upstream is gone"
-					}
-					_, reason, message := condition(u, "Ready")
-					return reason == "Conflict" && strings.Contains(message, "set conventions.previous"), reason + ": " + message
-				})
+				beforeIs(t, ns, "a", "Conflict", "set conventions.previous")
 				r.halt()
 				start(t, testkit.Config(t), replaceOnce(t, changed, "conventions:\n", "conventions:\n  previous: {"+fill(row.previous, ns, name)+"}\n"))
 			}
@@ -90,9 +81,7 @@ func TestDeletionReadsAbsentObjectsOnce(t *testing.T) {
 			counter.Reset()
 			start(t, counter.Wrap(testkit.Config(t)), conf)
 			waitGone(t, widgets, ns, "a")
-			if n := counter.Snapshot()["GET configmaps"]; n != 1 {
-				t.Errorf("%d reads: %v", n, counter.Snapshot())
-			}
+			exactly(t, counter, 1, "what does not exist is read once", keyed(readDownstream))
 			if theirs {
 				waitData(t, ns, "a", "key", "theirs")
 			}

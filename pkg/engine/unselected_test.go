@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -50,14 +51,12 @@ func testUnselected(t *testing.T, by, kind string) {
 	waitCondition(t, widgets, ns, "a", "Ready", ready)
 
 	label("null")
+	waitGone(t, configMaps, at, "a")
 	var up *unstructured.Unstructured
 	testkit.Eventually(t, patience, func() (bool, string) {
-		up = testkit.Get(t, widgets, ns, "a")
-		status, reason, message := condition(up, "Ready")
-		return status == "False" && reason == "NotSelected" && len(downstreamsOf(up)) == 0 && len(up.GetFinalizers()) == 0,
-			strings.Join([]string{status, reason, message}, " ")
+		up = waitsFor(t, widgets, ns, "a", "NotSelected")
+		return len(downstreamsOf(up))+len(up.GetFinalizers()) == 0, fmt.Sprint(up.Object["status"])
 	})
-	waitGone(t, configMaps, at, "a")
 	for _, gone := range []string{"Valid", "Reconciling", "Stalled"} {
 		if status, _, _ := condition(up, gone); status != "" {
 			t.Errorf("%s is still %s", gone, status)

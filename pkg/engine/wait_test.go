@@ -28,12 +28,11 @@ func TestDeletionWaits(t *testing.T) {
 	t.Parallel()
 	for _, row := range []string{"same namespace", "elsewhere"} {
 		t.Run(row, spacedTwice(func(t *testing.T, ns, other, name string) {
-			counter := testkit.NewCounter()
 			conf, at := fill(widgetConfig, ns, name), ns
 			if row == "elsewhere" {
 				conf, at = elsewhere(conf, other, ns), other
 			}
-			start(t, counter.Wrap(testkit.Config(t)), conf+waiting).ready()
+			_, counter := startCounted(t, conf+waiting)
 			applyReady(t, ns, "a", `{namespace: `+at+`, data: {key: value}}`)
 			holdFor(t, at, "a")
 			quiet(t, counter)
@@ -52,29 +51,20 @@ func TestDeletionWaits(t *testing.T) {
 			letGo(t, at, "a")
 			waitGone(t, widgets, ns, "a")
 			mustBeAbsent(t, configMaps, at, "a", "the upstream went first")
+
+			applyReady(t, ns, "a", `{namespace: `+at+`, data: {key: value}}`)
+			settle(t, counter)
+			deleteAndWait(t, widgets, ns, "a")
+			mustBeAbsent(t, configMaps, at, "a", "the upstream went first")
+			atMostRequests(t, counter, 4, "a deletion that waits")
 		}))
 	}
-}
-
-func TestDeletionWaitsByFewRequests(t *testing.T) {
-	inSpace(t, func(t *testing.T, ns, name string) {
-		_, counter := startMade(t, ns, fill(widgetConfig, ns, name)+waiting)
-		settle(t, counter)
-		deleteAndWait(t, widgets, ns, "a")
-		quiet(t, counter)
-		t.Logf("a deletion that waits: %d requests: %v", counter.Total(), counter.Snapshot())
-		if n := counter.Total(); n > 4 {
-			t.Errorf("%d requests: %v", n, counter.Snapshot())
-		}
-		mustBeAbsent(t, configMaps, ns, "a", "the downstream is still there")
-	})
 }
 
 // What the watch has lost from sight is waited for all the same.
 func TestDeletionWaitsForTheUnseen(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
-		counter, faults := testkit.NewCounter(), testkit.NewFaults()
-		start(t, counter.Wrap(faults.Wrap(testkit.Config(t))), fill(widgetConfig, ns, name)+waiting).ready()
+		_, faults := startFaulty(t, fill(widgetConfig, ns, name)+waiting)
 		applyReady(t, ns, "a", `{data: {key: value}}`)
 		holdFor(t, ns, "a")
 		refusal := faults.Answer(500, testkit.On("PATCH", "configmaps"))
@@ -85,16 +75,6 @@ func TestDeletionWaitsForTheUnseen(t *testing.T) {
 		letGo(t, ns, "a")
 		waitGone(t, widgets, ns, "a")
 		mustBeAbsent(t, configMaps, ns, "a", "the upstream went first")
-	})
-}
-
-func TestDeletionWaitsButReleasesOrphans(t *testing.T) {
-	inSpace(t, func(t *testing.T, ns, name string) {
-		startMade(t, ns, with(fill(widgetConfig, ns, name), "deletionPolicy: Orphan")+waiting)
-		deleteAndWait(t, widgets, ns, "a")
-		if cm := testkit.Get(t, configMaps, ns, "a"); len(cm.GetLabels()) > 0 || len(cm.GetAnnotations()) > 0 || cm.GetDeletionTimestamp() != nil {
-			t.Errorf("it was not released: %v", cm.Object["metadata"])
-		}
 	})
 }
 
