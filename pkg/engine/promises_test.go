@@ -5,8 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/engine"
@@ -56,92 +54,52 @@ func quiet(t *testing.T, c *testkit.Counter) {
 	})
 }
 
-// atMost fails where more requests were made for each object than that.
-func atMost(t *testing.T, c *testkit.Counter, what string, limit float64) {
-	t.Helper()
-	per := float64(c.Total()) / many
-	t.Logf("%s: %.3f requests for each object: %v", what, per, c.Snapshot())
-	if per > limit {
-		t.Errorf("%s: %.3f requests for each object, promised are at most %.2f: %v", what, per, limit, c.Snapshot())
-	}
-}
-
 func TestPromisedRequests(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns := testkit.Namespace(t)
-		counter := testkit.NewCounter()
-		cfg := counter.Wrap(testkit.Config(t))
-		name := testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := fill(widgetConfig, ns, name)
-		r := start(t, cfg, conf).ready()
-		allAre := func(gvrVersion string, check func(u *unstructured.Unstructured, i int) bool) {
+		r, counter := startCounted(t, conf)
+		counter.Reset()
+		promised := func(what string, limit float64) {
 			t.Helper()
-			testkit.Eventually(t, 2*patience, func() (bool, string) {
-				list := testkit.List(t, widgets, ns, "")
-				for _, u := range list {
-					var i int
-					_, _ = fmt.Sscanf(u.GetName(), "w-%d", &i)
-					if !check(&u, i) {
-						return false, gvrVersion + ": not yet: " + u.GetName()
-					}
-				}
-				return len(list) == many, "not all there"
-			})
+			quiet(t, counter)
+			if per := float64(counter.Total()) / many; per > limit {
+				t.Errorf("%s: %.3f requests for each object, promised are at most %.2f: %v", what, per, limit, counter.Snapshot())
+			}
+			counter.Reset()
 		}
-		ready := func(u *unstructured.Unstructured, _ int) bool {
-			status, _, _ := condition(u, "Ready")
-			observed, _, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration")
-			return status == "True" && observed == u.GetGeneration()
-		}
+		ready := func(name string, _ int) { waitCondition(t, widgets, ns, name, "Ready", "True") }
 
-		counter.Reset()
 		eachOf(func(name string, i int) { testkit.Apply(t, ns, widget(name, fmt.Sprintf(`{data: {key: "%d"}}`, i))) })
-		allAre("creation", ready)
-		quiet(t, counter)
-		atMost(t, counter, "a new object, to Ready", 2.05)
-		t.Logf("a new object: %.2f looks for each", metric(t, "corollary_reconcile_seconds", name)/many)
+		eachOf(ready)
+		promised("a new object, to Ready", 2.05)
 
-		counter.Reset()
 		eachOf(func(name string, _ int) {
 			testkit.Patch(t, configMaps, ns, name, "somebody", `{"metadata":{"annotations":{"elsewhere.example.com/note":"x"}}}`)
 		})
-		quiet(t, counter)
-		atMost(t, counter, "a foreign annotation", 0)
+		promised("a foreign annotation", 0)
 
-		counter.Reset()
 		eachOf(func(name string, _ int) {
 			testkit.Patch(t, configMaps, ns, name, "somebody", `{"data":{"key":"tampered"}}`)
 		})
 		eachOf(func(name string, i int) { waitData(t, ns, name, "key", fmt.Sprint(i)) })
-		quiet(t, counter)
-		atMost(t, counter, "drift", 1)
-		if counter.Total() != many {
-			t.Errorf("%d requests repaired %d objects", counter.Total(), many)
-		}
+		exactly(t, counter, many, "one repairs each object")
+		promised("drift", 1)
 
-		counter.Reset()
 		eachOf(func(name string, i int) {
 			testkit.Patch(t, widgets, ns, name, "somebody", fmt.Sprintf(`{"spec":{"data":{"key":"new-%d"}}}`, i))
 		})
 		eachOf(func(name string, i int) { waitData(t, ns, name, "key", fmt.Sprintf("new-%d", i)) })
-		allAre("update", ready)
-		quiet(t, counter)
-		atMost(t, counter, "a spec update", 2.05)
+		eachOf(ready)
+		promised("a spec update", 2.05)
 
-		counter.Reset()
 		r.halt()
 		// The watch of an upstream shows that it is gone within this time after that of its downstream does.
-		startWith(t, cfg, func(_ *config.Operator, o *engine.Options) { o.AfterDelete = patience }, conf).ready()
-		quiet(t, counter)
-		restart := counter.Snapshot()
-		t.Logf("a restart: %v", restart)
-		for key, n := range restart {
+		startWith(t, counter.Wrap(testkit.Config(t)), func(_ *config.Operator, o *engine.Options) { o.AfterDelete = patience }, conf).ready()
+		atMostWrites(t, counter, 0, "a restart")
+		for key, n := range counter.Snapshot() {
 			if n > 5 {
 				t.Errorf("a restart: %d × %s for %d objects; the lists alone are promised", n, key, many)
 			}
-		}
-		if counter.Mutating() != 0 {
-			t.Errorf("a restart writes: %v", restart)
 		}
 
 		counter.Reset()
@@ -151,17 +109,14 @@ func TestPromisedRequests(t *testing.T) {
 			return left == 0, fmt.Sprintf("%d ConfigMaps left", left)
 		})
 		waitMetric(t, 0, "corollary_upstreams", name)
-		quiet(t, counter)
-		atMost(t, counter, "a deletion with owner references", 0)
+		promised("a deletion with owner references", 0)
 	})
 }
 
 // A resync looks at every object again and asks the API server nothing.
 func TestPromisedResync(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns := testkit.Namespace(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		counter := testkit.NewCounter()
-		name := testkit.Unique(t)
 		everySecond := func(op *config.Operator, _ *engine.Options) { op.ResyncPeriod = config.Duration(time.Second) }
 		startWith(t, counter.Wrap(testkit.Config(t)), everySecond, fill(widgetConfig, ns, name)).ready()
 		applyMany(t, ns, 20, `{data: {key: a}}`)

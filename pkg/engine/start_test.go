@@ -9,7 +9,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
@@ -20,7 +19,6 @@ type stale struct {
 	resource string
 	next     http.RoundTripper
 	answer   []byte
-	served   int
 }
 
 func (s *stale) RoundTrip(request *http.Request) (*http.Response, error) {
@@ -29,7 +27,6 @@ func (s *stale) RoundTrip(request *http.Request) (*http.Response, error) {
 		return reply(request, http.StatusUnprocessableEntity, []byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422}`)), nil
 	}
 	if request.Method == http.MethodGet && strings.HasSuffix(request.URL.Path, "/"+s.resource) && query.Get("resourceVersion") == "0" && s.answer != nil {
-		s.served++
 		return reply(request, http.StatusOK, s.answer), nil
 	}
 	return s.next.RoundTrip(request)
@@ -49,10 +46,7 @@ func TestStartWithAnOldList(t *testing.T) {
 		for _, object := range []string{"changed", "gone", "same"} {
 			applyReady(t, ns, object, "{data: {key: old}}")
 		}
-		old := map[string][]byte{}
-		for resource, gvr := range map[string]schema.GroupVersionResource{"widgets": widgets, "configmaps": configMaps} {
-			old[resource] = rawList(t, gvr, ns)
-		}
+		old := map[string][]byte{"widgets": rawList(t, widgets, ns), "configmaps": rawList(t, configMaps, ns)}
 		testkit.Apply(t, ns, widget("changed", "{data: {key: new}, name: renamed}"))
 		waitData(t, ns, "renamed", "key", "new")
 		waitGone(t, configMaps, ns, "changed")
@@ -66,7 +60,8 @@ func TestStartWithAnOldList(t *testing.T) {
 		defer release()
 		cfg := watches.wrap(counter.Wrap(testkit.Config(t)))
 		for resource, answer := range old {
-			cfg = serveOld(cfg, resource, answer)
+			cfg = rest.CopyConfig(cfg)
+			cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return &stale{resource, next, answer} })
 		}
 		start(t, cfg, conf).ready()
 		exactly(t, counter, 0, "a start with an old list", func(r testkit.Request) bool { return r.Verb != "LIST" })
@@ -74,22 +69,10 @@ func TestStartWithAnOldList(t *testing.T) {
 	})
 }
 
-func serveOld(cfg *rest.Config, resource string, answer []byte) *rest.Config {
-	cfg = rest.CopyConfig(cfg)
-	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return &stale{resource: resource, next: next, answer: answer}
-	})
-	return cfg
-}
-
 // rawList is a list as the API server sends it.
 func rawList(t *testing.T, gvr schema.GroupVersionResource, ns string) []byte {
 	t.Helper()
-	client, err := dynamic.NewForConfig(testkit.Config(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	list, err := client.Resource(gvr).Namespace(ns).List(t.Context(), metav1.ListOptions{})
+	list, err := testkit.Dynamic(t).Resource(gvr).Namespace(ns).List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

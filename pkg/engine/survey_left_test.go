@@ -81,21 +81,14 @@ func TestLeftAheadOfTheWatch(t *testing.T) {
 		ns, shared, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
 		conf, watches := withFar(t, name, shared, ns), &held{resource: "widgets"}
 		start(t, testkit.Config(t), conf).ready()
-		s, err := survey.NewSurveyor(watches.wrap(testkit.Config(t)), survey.Options{Left: true})
-		if err != nil {
-			t.Fatal(err)
-		}
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
-		v, err := s.Open(ctx, load(t, conf))
-		if err != nil {
-			t.Fatal(err)
-		}
+		v := openSurvey(ctx, t, watches.wrap(testkit.Config(t)), survey.Options{Left: true}, conf)
 		defer v.Close()
 		defer watches.hold()()
 		testkit.Apply(t, ns, widget("late", "{data: {a: b}}"))
 		heard := false
-		err = v.Follow(ctx, func(f *reconcile.Finding) error {
+		err := v.Follow(ctx, func(f *reconcile.Finding) error {
 			if f.Ref.Name == "late" {
 				heard = true
 				cancel()

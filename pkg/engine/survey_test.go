@@ -2,8 +2,6 @@ package engine_test
 
 import (
 	"context"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -22,11 +20,7 @@ import (
 // load reads a config.
 func load(t testing.TB, text string) *config.File {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "config.yaml")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	files, errs := config.Load(config.Options{Files: []string{path}})
+	files, errs := config.Load(config.Options{Files: []string{writeConfigs(t, text)}})
 	if len(errs) > 0 {
 		t.Fatal(errs)
 	}
@@ -36,28 +30,31 @@ func load(t testing.TB, text string) *config.File {
 // surveyed is what a survey found, by upstream's name.
 type surveyed map[string]*reconcile.Finding
 
+// openSurvey opens a survey of a config.
+func openSurvey(ctx context.Context, t testing.TB, cfg *rest.Config, o survey.Options, text string) *survey.Survey {
+	t.Helper()
+	s, err := survey.NewSurveyor(cfg, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := s.Open(ctx, load(t, text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
 // surveyAll looks at everything and holds that nothing was written.
 func surveyAll(t testing.TB, cfg *rest.Config, o survey.Options, text string) surveyed {
 	t.Helper()
 	counter := testkit.NewCounter()
 	o.Workers = 4
-	s, err := survey.NewSurveyor(counter.Wrap(cfg), o)
-	if err != nil {
-		t.Fatal(err)
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	v, err := s.Open(ctx, load(t, text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := openSurvey(ctx, t, counter.Wrap(cfg), o, text)
 	defer v.Close()
 	found := surveyed{}
-	err = v.Visit(ctx, v.Refs(), func(f *reconcile.Finding) error {
-		found[f.Ref.Name] = f
-		return nil
-	})
-	if err != nil {
+	if err := v.Visit(ctx, v.Refs(), func(f *reconcile.Finding) error { found[f.Ref.Name] = f; return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if n := counter.Mutating(); n != 0 {
@@ -226,16 +223,9 @@ func TestSurveyFollows(t *testing.T) {
 	inMemory(t, func(t *testing.T) {
 		ns := testkit.Namespace(t)
 		testkit.Apply(t, ns, widget("first", "{data: {a: b}}"))
-		s, err := survey.NewSurveyor(testkit.Config(t), survey.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
-		v, err := s.Open(ctx, load(t, fill(widgetConfig, ns, "follower")))
-		if err != nil {
-			t.Fatal(err)
-		}
+		v := openSurvey(ctx, t, testkit.Config(t), survey.Options{}, fill(widgetConfig, ns, "follower"))
 		defer v.Close()
 		if refs := v.Refs(); len(refs) != 1 || refs[0].Name != "first" {
 			t.Fatalf("it knows of %v", refs)
@@ -244,7 +234,7 @@ func TestSurveyFollows(t *testing.T) {
 		defer applying.Wait() // its answer may come after the news of it
 		applying.Go(func() { testkit.Apply(t, ns, widget("second", "{data: {a: b}}")) })
 		begun := time.Now()
-		err = v.Follow(ctx, func(f *reconcile.Finding) error {
+		err := v.Follow(ctx, func(f *reconcile.Finding) error {
 			if f.Ref.Name == "second" && len(f.Changes) == 1 && f.Changes[0].Action == reconcile.ChangeCreate {
 				cancel()
 			}
