@@ -83,10 +83,7 @@ func othersGoOn(t *testing.T, ns, object string) {
 	testkit.Patch(t, configMaps, ns, object, "somebody", `{"data":{"key":"tampered"}}`)
 	waitData(t, ns, object, "key", "value")
 	testkit.Delete(t, configMaps, ns, object)
-	testkit.Eventually(t, patience, func() (bool, string) {
-		u := testkit.Find(t, configMaps, ns, object)
-		return u != nil && u.GetUID() != made.GetUID(), "it is not made again"
-	})
+	waitMadeAgain(t, made)
 	testkit.Patch(t, widgets, ns, object, "somebody", `{"spec":{"name":"`+object+`-renamed"}}`)
 	waitGone(t, configMaps, ns, object)
 	deleteAndWait(t, widgets, ns, object)

@@ -293,9 +293,7 @@ func TestConditionOfPreviousManager(t *testing.T) {
 		waitCondition(t, widgets, ns, "a", "Ready", "True")
 		quiet(t, counter)
 		up := testkit.Get(t, widgets, ns, "a")
-		if status, reason, _ := condition(up, "Stalled"); status != "" {
-			t.Errorf("Stalled is %s still: %s", status, reason)
-		}
+		conditionIs(t, up, "Stalled", "")
 		for _, e := range up.GetManagedFields() {
 			if e.Manager == name {
 				t.Errorf("the earlier manager has %s %s still", e.Operation, e.Subresource)

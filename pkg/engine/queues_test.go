@@ -12,7 +12,9 @@ func TestQueueLengths(t *testing.T) {
 	q := &polledGauge{GaugeVec: vec, of: map[string]func(set func(n int, labels ...string)){}}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(q)
-	length := func() (n float64, told bool) {
+	expect := func(want float64, reported bool, reason string) {
+		t.Helper()
+		n, told := 0.0, false
 		families, err := registry.Gather()
 		if err != nil {
 			t.Fatal(err)
@@ -22,23 +24,17 @@ func TestQueueLengths(t *testing.T) {
 				n, told = n+m.GetGauge().GetValue(), true
 			}
 		}
-		return n, told
+		if n != want || told != reported {
+			t.Errorf("it is %v, reported: %t, want %v, %t: %s", n, told, want, reported, reason)
+		}
 	}
 	waiting := 3
 	end := q.begin("a", func(set func(int, ...string)) { set(waiting) })
-	if n, _ := length(); n != 3 {
-		t.Errorf("it is %v, and 3 wait", n)
-	}
+	expect(3, true, "as many wait")
 	waiting = 1
-	if n, _ := length(); n != 1 {
-		t.Errorf("it is still %v, and 1 waits", n)
-	}
+	expect(1, true, "it is not as of before")
 	end()
-	if n, told := length(); told {
-		t.Errorf("it is %v of a queue that has ended", n)
-	}
+	expect(0, false, "the queue has ended")
 	q.begin("a", func(set func(int, ...string)) { set(7) })
-	if n, _ := length(); n != 7 {
-		t.Errorf("it is %v of the queue that came after, and 7 wait", n)
-	}
+	expect(7, true, "of the queue that came after")
 }

@@ -2,7 +2,6 @@ package engine_test
 
 import (
 	_ "embed"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -216,7 +215,7 @@ func checkRefused(t *testing.T, group string, row refusedRow) {
 	r.halt()
 	c.counter.Reset()
 	run()
-	c.writes(3)
+	atMostWrites(c.T, c.counter, 3, "values that are refused")
 	if again := c.get().GetResourceVersion(); again != version {
 		t.Errorf("a restart writes what the status says already: version %s, then %s", version, again)
 	}
@@ -225,7 +224,7 @@ func checkRefused(t *testing.T, group string, row refusedRow) {
 	if row.says[".status.size"] != "FieldValueTypeInvalid" {
 		testkit.Eventually(t, patience, func() (bool, string) { return c.counter.Total() > 0, "nothing is tried" })
 	}
-	c.writes(3)
+	atMostWrites(c.T, c.counter, 3, "values that are refused")
 	c.told("Ready", "True", "StatusFieldRefused", true)
 	c.atRest()
 
@@ -241,7 +240,7 @@ func checkRefused(t *testing.T, group string, row refusedRow) {
 		c.counter.Reset()
 		c.apply("replicas: 1, data: {key: value}", row.bad)
 		c.told("Ready", "True", "StatusFieldRefused", true)
-		c.writes(3)
+		atMostWrites(c.T, c.counter, 3, "values that are refused")
 		c.hasFields()
 	}
 	c.apply("replicas: 21, data: {key: value}", row.bad)
@@ -291,11 +290,10 @@ func (c refusedCase) told(kind, status, reason string, names bool) {
 // hasFields: what is named is left out, or as it was; everything else is there.
 func (c refusedCase) hasFields() {
 	c.Helper()
-	var good, have map[string]any
+	good, have := map[string]any{}, c.values(c.bad)
 	if c.stays {
 		good = c.values(c.good)
 	}
-	have = c.values(c.bad)
 	for _, f := range c.fields {
 		key, want := strings.TrimPrefix(f[1], "self.spec.values."), any(nil)
 		switch _, refused := c.says[f[0]]; {
@@ -312,33 +310,17 @@ func (c refusedCase) hasFields() {
 
 func (c refusedCase) values(yaml string) map[string]any {
 	c.Helper()
-	u := testkit.Parse(c.T, "{apiVersion: v1, kind: Values, metadata: {name: a}, values: "+yaml+"}")
-	data, _ := json.Marshal(u.Object["values"])
-	var out map[string]any
-	_ = json.Unmarshal(data, &out)
-	return out
-}
-
-// writes: what is under way makes at most so many writes, all to the status.
-func (c refusedCase) writes(most int) {
-	c.Helper()
-	quiet(c.T, c.counter)
-	if n := c.counter.Mutating(); n > most {
-		c.Errorf("%d writes, want at most %d: %v", n, most, c.counter.Snapshot())
-	}
+	values, _ := testkit.Parse(c.T, "{apiVersion: v1, kind: Values, metadata: {name: a}, values: "+yaml+"}").Object["values"].(map[string]any)
+	return values
 }
 
 // atRest: whatever happens to the upstream and its downstream, nothing is requested.
 func (c refusedCase) atRest() {
 	c.Helper()
-	quiet(c.T, c.counter)
-	c.counter.Reset()
-	testkit.Patch(c.T, c.gvr, c.ns, "a", "somebody", `{"metadata":{"labels":{"touched":"yes"}}}`)
-	testkit.Patch(c.T, configMaps, c.ns, "a", "somebody", `{"metadata":{"labels":{"touched":"yes"}}}`)
-	quiet(c.T, c.counter)
-	if n := c.counter.Total(); n > 0 {
-		c.Errorf("%d requests at rest: %v", n, c.counter.Snapshot())
+	settle(c.T, c.counter)
+	for _, label := range []string{`"yes"`, "null"} {
+		testkit.Patch(c.T, c.gvr, c.ns, "a", "somebody", `{"metadata":{"labels":{"touched":`+label+`}}}`)
+		testkit.Patch(c.T, configMaps, c.ns, "a", "somebody", `{"metadata":{"labels":{"touched":`+label+`}}}`)
+		atMostRequests(c.T, c.counter, 0, "at rest")
 	}
-	testkit.Patch(c.T, c.gvr, c.ns, "a", "somebody", `{"metadata":{"labels":{"touched":null}}}`)
-	testkit.Patch(c.T, configMaps, c.ns, "a", "somebody", `{"metadata":{"labels":{"touched":null}}}`)
 }

@@ -68,7 +68,7 @@ func TestRefusedIdentifiers(t *testing.T) {
 			o.halt()
 			c.counter.Reset()
 			start(t, c.counter.Wrap(testkit.Config(t)), conf).ready()
-			c.writes(4)
+			atMostWrites(c.T, c.counter, 4, "an item that is refused")
 			c.told("Ready", "True", "StatusFieldRefused", true)
 			c.atRest()
 			c.apply("replicas: 21, data: {key: value}", r.bad)

@@ -21,15 +21,12 @@ func TestShardsResize(t *testing.T) {
 		"by label the label moves":    {label: true, most: 2},
 		"guard does not hold a label": {label: true, guarded: true, most: 2},
 	} {
-		t.Run(name, bubbled(func(t *testing.T) {
-			shardsResize(t, c.label, c.guarded, c.most)
-		}))
+		t.Run(name, spaced(func(t *testing.T, ns, name string) { shardsResize(t, ns, name, c.label, c.guarded, c.most) }))
 	}
 }
 
-func shardsResize(t *testing.T, label, guarded bool, most int) {
+func shardsResize(t *testing.T, ns, name string, label, guarded bool, most int) {
 	const before, after, objects = 3, 8, 12
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	conf := fill(widgetConfig, ns, name)
 	if label {
 		conf = shardLabeled(conf, name)
@@ -52,9 +49,7 @@ func shardsResize(t *testing.T, label, guarded bool, most int) {
 	gone := named(objects - 1)
 	testkit.Delete(t, widgets, ns, gone)
 
-	a, b := startMember(t, nil, after, conf), startMember(t, nil, after, conf)
-	a.give(t.Context(), 0, 1, 2, 3)
-	b.give(t.Context(), 4, 5, 6, 7)
+	a, b := startPair(t, nil, after, conf, 0, 1, 2, 3)
 	waitGone(t, configMaps, ns, gone)
 	waitGone(t, widgets, ns, gone)
 	quiet(t, a.requests)

@@ -101,11 +101,7 @@ func TestShardsSwapRows(t *testing.T) {
 		db.add(1, rows)
 		db.exec(`UPDATE apps SET data = json_object('of', 'row ' || id)`)
 		conf := replaceOnce(t, db.config(ns, name), "maxDelay: 10s", "maxDelay: 1s")
-		a, b := startMember(t, boardsIn(t, ns), n, conf), startMember(t, boardsIn(t, ns), n, conf)
-		a.give(t.Context(), 0, 2, 4, 6)
-		b.give(t.Context(), 1, 3, 5, 7)
-		a.ready()
-		b.ready()
+		startPair(t, boardsIn(t, ns), n, conf, 0, 2, 4, 6)
 		for i := 1; i <= rows; i++ {
 			waitData(t, ns, app(i), "of", fmt.Sprintf("row %d", i))
 		}
@@ -125,11 +121,7 @@ func TestShardsSwapNothing(t *testing.T) {
 		// The input says that each upstream wants the name of old.
 		conf = replaceOnce(t, conf, "{{ .spec.name | default .metadata.name }}",
 			`{{ ((input "settings").data | default dict).back | default .spec.name }}`)
-		a, b := startMember(t, boardsIn(t, ns), 2, conf), startMember(t, boardsIn(t, ns), 2, conf)
-		a.give(t.Context(), 0)
-		b.give(t.Context(), 1)
-		a.ready()
-		b.ready()
+		a, b := startPair(t, boardsIn(t, ns), 2, conf, 0)
 		inShard(t, ns, "u0", "{name: one}", a)
 		inShard(t, ns, "u1", "{name: two}", b)
 		waitData(t, ns, "one", "of", "u0")

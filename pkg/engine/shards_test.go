@@ -111,6 +111,21 @@ func startMemberAt(t *testing.T, cfg *rest.Config, boards func(board, operator s
 	return m
 }
 
+// startPair runs a config in two processes that share shards: those of the first, and all others.
+func startPair(t *testing.T, boards func(board, operator string) shards.Board, n int, conf string, first ...int) (a, b member) {
+	t.Helper()
+	a, b = startMember(t, boards, n, conf), startMember(t, boards, n, conf)
+	a.give(t.Context(), first...)
+	for shard := range n {
+		if !a.Has(shard) {
+			b.give(t.Context(), shard)
+		}
+	}
+	a.ready()
+	b.ready()
+	return a, b
+}
+
 // startAlone runs a config with shards that one process has.
 func startAlone(t *testing.T, conf string) member {
 	t.Helper()
@@ -151,10 +166,7 @@ func shardsMove(t *testing.T, ns, name string, labeled bool) {
 	if labeled {
 		conf = shardLabeled(conf, name)
 	}
-	a, b := startMember(t, nil, n, conf), startMember(t, nil, n, conf)
-	a.ready()
-	b.ready()
-	a.give(t.Context(), 0, 1, 2, 3)
+	a, b := startPair(t, nil, n, conf, 0, 1, 2, 3)
 	applyMany(t, ns, objects, "{data: {key: old}}")
 	if w := a.wrote(); len(w) != objects || len(b.wrote()) > 0 {
 		t.Errorf("one holds all shards and wrote %d objects, the other %d", len(w), len(b.wrote()))

@@ -11,15 +11,9 @@ import (
 // related has a downstream that reads two others, which are declared after it: what somebody writes into a ConfigMap, and one of each of
 // several.
 func related(ns, name string) string {
-	return strings.Replace(strings.Replace(fill(widgetConfig, ns, name), "  downstreams: .status.downstreams\n", "", 1), `downstreams:
-  - name: config
-    apiVersion: v1
-    kind: ConfigMap
-    template: |
-      metadata:
-        name: {{ .spec.name | default .metadata.name }}
-      data: {{ .spec.data }}
-`, `variables:
+	conf := strings.Replace(fill(widgetConfig, ns, name), "  downstreams: .status.downstreams\n", "", 1)
+	head, _, _ := strings.Cut(conf, "downstreams:\n")
+	return head + `variables:
   - {name: address, expression: downstreams.service.data.address}
 downstreams:
   - name: page
@@ -59,7 +53,7 @@ downstreams:
     template: |
       metadata: {name: "{{ item.value }}"}
       data: {mine: "yes"}
-`, 1)
+` + conf[strings.Index(conf, "conventions:\n"):]
 }
 
 func patchData(t *testing.T, ns, name, data string) {
@@ -92,8 +86,9 @@ func TestSiblings(t *testing.T) {
 		waitData(t, ns, "w-page", "three", "none")
 		testkit.Eventually(t, patience, func() (bool, string) {
 			_, has := testkit.Get(t, configMaps, ns, "w-page").Object["data"].(map[string]any)["two"]
-			return !has && testkit.Find(t, configMaps, ns, "two-each") == nil, "two is still there"
+			return !has, "two is still there"
 		})
+		waitGone(t, configMaps, ns, "two-each")
 		quiet(t, counter)
 
 		renders := metric(t, "corollary_renders_total", name)
@@ -106,9 +101,7 @@ func TestSiblings(t *testing.T) {
 			t.Errorf("rendered %v times, not once for the port", more)
 		}
 		patchData(t, ns, "w-service", `{"published":"no"}`)
-		testkit.Eventually(t, patience, func() (bool, string) {
-			return testkit.Find(t, configMaps, ns, "w-page") == nil, "the page is still there"
-		})
+		waitGone(t, configMaps, ns, "w-page")
 		patchData(t, ns, "w-service", `{"published":null}`)
 		waitData(t, ns, "w-page", "port", "81")
 

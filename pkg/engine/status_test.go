@@ -38,6 +38,14 @@ func TestInvalid(t *testing.T) {
 	})
 }
 
+// conditionIs fails if a condition has another status; empty: if there is one.
+func conditionIs(t *testing.T, up *unstructured.Unstructured, kind, want string) {
+	t.Helper()
+	if status, reason, message := condition(up, kind); status != want {
+		t.Errorf("%s is %s, want %s: %s: %s", kind, status, want, reason, message)
+	}
+}
+
 // agree holds kstatus to the verdict that our conditions give.
 func agree(t *testing.T, u *unstructured.Unstructured, want kstatus.Status) {
 	t.Helper()
@@ -91,9 +99,7 @@ func TestOthersStatus(t *testing.T) {
 		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":"new"}}}`)
 		up := waitCondition(t, widgets, ns, "a", "Ready", "True")
 		waitData(t, ns, "a", "key", "new")
-		if status, _, _ := condition(up, "Audited"); status != "True" {
-			t.Errorf("their condition is gone: %v", up.Object["status"])
-		}
+		conditionIs(t, up, "Audited", "True")
 		// Our own one that somebody removes comes back.
 		testkit.Update(t, widgets, ns, "a", func(u *unstructured.Unstructured) {
 			_ = unstructured.SetNestedSlice(u.Object, nil, "status", "conditions")

@@ -1,7 +1,10 @@
 package engine_test
 
 import (
+	"fmt"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
@@ -47,24 +50,23 @@ func TestTerminatingIsRepaired(t *testing.T) {
 			eventuallyCondition(t, ns, "a", "False", "Waiting", says)
 			quiet(t, counter)
 			testkit.Patch(t, configMaps, ns, "a", "somebody", `{"metadata":{"finalizers":null}}`)
-			if again := waitCreated(t, ns, "a", string(made.GetUID())); again != "value" {
-				t.Errorf("it is made again with %q", again)
-			}
+			waitMadeAgain(t, made)
 			waitCondition(t, widgets, ns, "a", "Ready", "True")
 		}))
 	}
 }
 
-// waitCreated waits until there is a ConfigMap with another uid, and returns its key.
-func waitCreated(t *testing.T, ns, object, before string) (key string) {
+// waitMadeAgain waits until there is another ConfigMap of that name, and fails if its data are others.
+func waitMadeAgain(t *testing.T, before *unstructured.Unstructured) {
 	t.Helper()
 	testkit.Eventually(t, patience, func() (bool, string) {
-		u := testkit.Find(t, configMaps, ns, object)
-		if u == nil || string(u.GetUID()) == before {
+		u := testkit.Find(t, configMaps, before.GetNamespace(), before.GetName())
+		if u == nil || u.GetUID() == before.GetUID() {
 			return false, "it is not made again"
 		}
-		key, _ = u.Object["data"].(map[string]any)["key"].(string)
+		if have, want := fmt.Sprint(u.Object["data"]), fmt.Sprint(before.Object["data"]); have != want {
+			t.Errorf("it is made again with %s, want %s", have, want)
+		}
 		return true, ""
 	})
-	return key
 }

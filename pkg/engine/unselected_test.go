@@ -15,15 +15,12 @@ func TestUnselectedIsReported(t *testing.T) {
 	t.Parallel()
 	for _, by := range []string{"label", "namespace"} {
 		for _, kind := range []string{"reference", "elsewhere", "invalid"} {
-			t.Run(by+"/"+kind, bubbled(func(t *testing.T) {
-				testUnselected(t, by, kind)
-			}))
+			t.Run(by+"/"+kind, spacedTwice(func(t *testing.T, ns, other, name string) { testUnselected(t, ns, other, name, by, kind) }))
 		}
 	}
 }
 
-func testUnselected(t *testing.T, by, kind string) {
-	ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+func testUnselected(t *testing.T, ns, other, name, by, kind string) {
 	conf, at := fill(widgetConfig, ns, name), ns
 	switch kind {
 	case "elsewhere":
@@ -58,9 +55,7 @@ func testUnselected(t *testing.T, by, kind string) {
 		return len(downstreamsOf(up))+len(up.GetFinalizers()) == 0, fmt.Sprint(up.Object["status"])
 	})
 	for _, gone := range []string{"Valid", "Reconciling", "Stalled"} {
-		if status, _, _ := condition(up, gone); status != "" {
-			t.Errorf("%s is still %s", gone, status)
-		}
+		conditionIs(t, up, gone, "")
 	}
 	settle(t, counter)
 	testkit.Patch(t, widgets, ns, "a", "somebody", `{"metadata":{"labels":{"another":"one"}}}`)

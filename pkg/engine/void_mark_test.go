@@ -69,10 +69,10 @@ func TestMarkOfNobody(t *testing.T) {
 			}
 			if row.stopped {
 				operator.halt()
-				row.write(t, at, "a", name, mark)
+			}
+			row.write(t, at, "a", name, mark)
+			if row.stopped {
 				start(t, counter.Wrap(testkit.Config(t)), conf)
-			} else {
-				row.write(t, at, "a", name, mark)
 			}
 			if row.conflict {
 				eventuallyCondition(t, ns, "a", "False", "Conflict", "exists and belongs to "+mark[:strings.LastIndex(mark, "/")])

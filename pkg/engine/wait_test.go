@@ -38,9 +38,7 @@ func TestDeletionWaits(t *testing.T) {
 			quiet(t, counter)
 			testkit.Delete(t, widgets, ns, "a")
 			up := beforeIs(t, ns, "a", "Deleting", "ConfigMap "+at+"/a is terminating")
-			if status, _, _ := condition(up, "Reconciling"); status != "True" {
-				t.Error("it is not Reconciling")
-			}
+			conditionIs(t, up, "Reconciling", "True")
 			if item := downstreamsOf(up)["config"]; item["state"] != "Delete" || item["uid"] == nil {
 				t.Errorf("recorded is %v", item)
 			}
