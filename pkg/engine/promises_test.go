@@ -1,9 +1,18 @@
 package engine_test
 
 import (
+	"bytes"
 	"fmt"
+	"maps"
+	"net/http"
+	"runtime/pprof"
+	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/config"
@@ -127,5 +136,179 @@ func TestPromisedResync(t *testing.T) {
 			return n >= 60, fmt.Sprintf("%.0f looks since", n)
 		})
 		atMostRequests(t, counter, 0, "a resync")
+	})
+}
+
+// paths counts requests by path.
+type paths struct {
+	http.RoundTripper
+	mu    *sync.Mutex
+	count map[string]int
+}
+
+// RoundTrip implements http.RoundTripper.
+func (p paths) RoundTrip(r *http.Request) (*http.Response, error) {
+	p.mu.Lock()
+	p.count[r.URL.Path]++
+	p.mu.Unlock()
+	return p.RoundTripper.RoundTrip(r)
+}
+
+func (p paths) snapshot() map[string]int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return maps.Clone(p.count)
+}
+
+func counting(cfg *rest.Config) (*rest.Config, paths) {
+	p := paths{mu: &sync.Mutex{}, count: map[string]int{}}
+	cfg = rest.CopyConfig(cfg)
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return paths{next, p.mu, p.count} })
+	return cfg, p
+}
+
+// Operators that start together look up the kinds of one group and version once. Those of a reload do so again, since kinds often
+// change together with configs, and those of an unchanged config not at all.
+func TestOperatorsShareDiscovery(t *testing.T) {
+	inMemory(t, func(t *testing.T) {
+		const many = 12
+		ns := testkit.Namespace(t)
+		var configs []string
+		for i := range many {
+			text := fill(widgetConfig, ns, testkit.Unique(t))
+			// Operators on one kind must write different conditions.
+			text = strings.NewReplacer("ready: Ready, valid: Valid, reconciling: Reconciling, stalled: Stalled", fmt.Sprintf("ready: Ready%d", i),
+				"  downstreams: .status.downstreams\n", "", "{{ .spec.name | default .metadata.name }}", fmt.Sprintf("{{ .metadata.name }}-%d", i)).Replace(text)
+			if i%2 == 0 {
+				text = strings.Replace(text, "kind: Widget", "kind: Gadget", 1)
+			}
+			configs = append(configs, text)
+		}
+		cfg, requests := counting(testkit.Config(t))
+		r := start(t, cfg, configs...).ready()
+		lookUps := func() map[string]int {
+			found := requests.snapshot()
+			maps.DeleteFunc(found, func(path string, _ int) bool {
+				return path != "/version" && path != "/api/v1" && path != "/apis/test.example.com/v1" && !strings.HasPrefix(path, "/openapi/")
+			})
+			return found
+		}
+		began := lookUps()
+		for path, n := range began {
+			if n > many/3 {
+				t.Errorf("%d requests for %s by %d operators", n, path, many)
+			}
+		}
+		r.reload()
+		never(t, func() (bool, string) {
+			return !maps.Equal(began, lookUps()), fmt.Sprintf("requests of a reload of equal configs: %v, %v before", lookUps(), began)
+		})
+		r.reloadTo(withKey(configs[0], "version", "two"))
+		testkit.Eventually(t, patience, func() (bool, string) {
+			n := lookUps()["/apis/test.example.com/v1"]
+			return n > began["/apis/test.example.com/v1"], "the kinds of the changed config are not requested again"
+		})
+	})
+}
+
+// An operator at rest has one goroutine for its queue, however many workers it may have.
+func TestOperatorAtRestHasNoWorkers(t *testing.T) {
+	inTurn(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		startMade(t, ns, fill(widgetConfig, ns, name))
+		testkit.Eventually(t, patience, func() (bool, string) {
+			var stacks bytes.Buffer
+			if err := pprof.Lookup("goroutine").WriteTo(&stacks, 2); err != nil {
+				t.Fatal(err)
+			}
+			n := 0
+			for stack := range strings.SplitSeq(stacks.String(), "\n\n") {
+				running, _, _ := strings.Cut(stack, "created by")
+				if strings.Contains(running, ".GetWithPriority(") || strings.Contains(running, ".runWorker(") {
+					n++
+				}
+			}
+			return n == 1, fmt.Sprintf("%d goroutines wait for upstreams or reconcile, want 1 of %d workers", n, workers)
+		})
+	})
+}
+
+// requested is a config with an annotation to ask by, and delays that no test waits for.
+func requested(ns, name, change, to string) string {
+	text := strings.Replace(fill(widgetConfig, ns, name), "retry: {minDelay: 1s, maxDelay: 10s}", "retry: {minDelay: 5m, maxDelay: 1h}", 1)
+	text = strings.Replace(text, "  pause: {", "  reconcile: {annotation: "+name+".example.com/now}\n  pause: {", 1)
+	return strings.Replace(text, change, to, 1)
+}
+
+func ask(t *testing.T, ns, name, operator, value string) {
+	t.Helper()
+	testkit.Patch(t, widgets, ns, name, "test", `{"metadata": {"annotations": {"`+operator+`.example.com/now": "`+value+`"}}}`)
+}
+
+// TestRequestedReconcile: a requested reconcile does not wait for the delay after a failure, and ends the backoff from another writer. It takes
+// milliseconds, and a busy machine more; by itself it would be done after five minutes.
+func TestRequestedReconcile(t *testing.T) {
+	inSpace(t, func(t *testing.T, ns, name string) {
+		asked := func(value string) {
+			t.Helper()
+			begun := time.Now()
+			ask(t, ns, "w", name, value)
+			waitData(t, ns, "w", "a", "b")
+			if took := time.Since(begun); took > 2*patience {
+				t.Errorf("it took %s", took)
+			}
+		}
+		faults := testkit.NewFaults()
+		refused := faults.Answer(500, testkit.On("PATCH", "configmaps"))
+		start(t, faults.Wrap(testkit.Config(t)), requested(ns, name, "", "")).ready()
+		testkit.Apply(t, ns, widget("w", "{data: {a: b}}"))
+		waitCondition(t, widgets, ns, "w", "Ready", "False")
+		refused.Off()
+		asked("1")
+		waitCondition(t, widgets, ns, "w", "Ready", "True")
+		for range 3 {
+			testkit.Patch(t, configMaps, ns, "w", "rival", `{"data": {"a": "x"}}`)
+			waitData(t, ns, "w", "a", "b")
+		}
+		testkit.Patch(t, configMaps, ns, "w", "rival", `{"data": {"a": "x"}}`)
+		waitRefused(t, ns, "w", "Contested")
+		asked("2")
+	})
+}
+
+// TestRequestedReconcileRepeatsTheProbe: the probe is sent again, although the object has not changed.
+func TestRequestedReconcileRepeatsTheProbe(t *testing.T) {
+	inMemory(t, func(t *testing.T) {
+		ns := testkit.Namespace(t)
+		_, counter := startCounted(t, requested(ns, "verdict", "    # downstream", "    drift: {policy: Report}"))
+		applyReady(t, ns, "w", "{data: {a: b}}")
+		probes := func() int {
+			return len(counter.Requests(func(r testkit.Request) bool { return r.DryRun }))
+		}
+		testkit.Patch(t, configMaps, ns, "w", "rival", `{"data": {"a": "x"}}`)
+		testkit.Eventually(t, patience, func() (bool, string) { return probes() == 1, "nothing was asked" })
+		ask(t, ns, "w", "verdict", "1")
+		testkit.Eventually(t, patience, func() (bool, string) { return probes() == 2, "nothing was asked again" })
+	})
+}
+
+// TestServerEndsWatchesInTime: the API server ends no watch before its time, counted from before the request. That tells one
+// that was cut from one that ended.
+func TestServerEndsWatchesInTime(t *testing.T) {
+	inMemory(t, func(t *testing.T) {
+		ns, seconds := testkit.Namespace(t), int64(1)
+		for range 3 {
+			begun := time.Now()
+			events, err := testkit.Dynamic(t).Resource(widgets).Namespace(ns).Watch(t.Context(), metav1.ListOptions{TimeoutSeconds: &seconds})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range events.ResultChan() {
+				continue
+			}
+			if took := time.Since(begun); took < time.Second {
+				t.Errorf("it ended after %s", took)
+			}
+		}
 	})
 }
