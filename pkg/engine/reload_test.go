@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -53,10 +54,15 @@ func (r *running) mustSay(texts ...string) {
 }
 
 // waitSays waits until Reloaded says all of these texts.
-func (r *running) waitSays(texts ...string) {
+func (r *running) waitSays(texts ...string) { r.t.Helper(); r.waitError(r.Reloaded, texts) }
+
+// waitUnready waits until Ready says all of these texts.
+func (r *running) waitUnready(texts ...string) { r.t.Helper(); r.waitError(r.Ready, texts) }
+
+func (r *running) waitError(check func(*http.Request) error, texts []string) {
 	r.t.Helper()
 	testkit.Eventually(r.t, patience, func() (bool, string) {
-		have := text(r.Reloaded(nil))
+		have := text(check(nil))
 		return !slices.ContainsFunc(texts, func(want string) bool { return !strings.Contains(have, want) }), "it says " + have
 	})
 }

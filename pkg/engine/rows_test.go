@@ -250,10 +250,7 @@ func TestRowsThatCannotBeRead(t *testing.T) {
 			waitData(t, ns, app(3), "key", "one")
 			r.halt()
 			r = start(t, testkit.Config(t), conf)
-			testkit.Eventually(t, patience, func() (bool, string) {
-				err := text(r.Ready(nil))
-				return strings.Contains(err, "SourceFailed") && strings.Contains(err, c.wants), err
-			})
+			r.waitUnready("SourceFailed", c.wants)
 			stayApps(t, ns, 1, 3)
 		}))
 	}

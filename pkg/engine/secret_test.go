@@ -1,7 +1,6 @@
 package engine_test
 
 import (
-	"context"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -10,8 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
@@ -29,29 +26,6 @@ func secretConfig(ns, name string) string {
 	return conf[:at] + list.String() + conf[end:]
 }
 
-// denyPolicy lets an admission policy refuse objects of a namespace, quoting what they hold.
-func denyPolicy(t *testing.T, ns, name string) {
-	t.Helper()
-	policies := schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicies"}
-	bindings := policies.GroupVersion().WithResource("validatingadmissionpolicybindings")
-	testkit.Apply(t, "", `{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicy, metadata: {name: `+name+`}, spec: {
-  matchConstraints: {resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [configmaps]}]},
-  validations: [{expression: "!('denied' in object.metadata.?annotations.orValue({}))", messageExpression: "'no ' + object.data.x"}]}}`)
-	testkit.Apply(t, "", `{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicyBinding, metadata: {name: `+name+`}, spec: {policyName: `+name+`,
-  validationActions: [Deny], matchResources: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: `+ns+`}}}}}`)
-	t.Cleanup(func() {
-		for _, gvr := range []schema.GroupVersionResource{bindings, policies} {
-			if err := testkit.Dynamic(t).Resource(gvr).Delete(context.Background(), name, metav1.DeleteOptions{}); err != nil {
-				t.Error(err)
-			}
-		}
-	})
-	testkit.Eventually(t, patience, func() (bool, string) {
-		_, err := testkit.TryApply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: probe, annotations: {denied: x}}, data: {x: y}}")
-		return err != nil, "the policy does not refuse anything yet"
-	})
-}
-
 // applySecrets makes each Secret and a Widget that reads it.
 func applySecrets(t *testing.T, ns string) map[string][]byte {
 	t.Helper()
@@ -67,7 +41,12 @@ func applySecrets(t *testing.T, ns string) map[string][]byte {
 // whatever error templates, expressions, the API server and admission report.
 func TestSecretInputIsNotReported(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
-		denyPolicy(t, ns, name)
+		testkit.Policy(t, ns, "Validating", "CREATE, UPDATE", "", "configmaps", // quotes what the objects hold
+			`  validations: [{expression: "!('denied' in object.metadata.?annotations.orValue({}))", messageExpression: "'no ' + object.data.x"}]`)
+		testkit.Eventually(t, patience, func() (bool, string) {
+			_, err := testkit.TryApply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: probe, annotations: {denied: x}}, data: {x: y}}")
+			return err != nil, "the policy does not refuse anything yet"
+		})
 		secrets := applySecrets(t, ns)
 		conf := secretConfig(ns, name)
 		log := startLogged(t, conf)
