@@ -3,7 +3,6 @@ package engine_test
 import (
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -244,42 +243,6 @@ func TestLeftByAnEarlierUpstream(t *testing.T) {
 			waitData(t, other, "a", "key", "old")
 		}))
 	}
-}
-
-// An upstream that is deleted and made again at once meets the downstream of the earlier one, which the garbage collector has
-// not deleted yet, or which a finalizer keeps: that is no conflict, and is not told as one.
-func TestMadeAgainUnderItsName(t *testing.T) {
-	inSpace(t, func(t *testing.T, ns, name string) {
-		start(t, testkit.Config(t), fill(widgetConfig, ns, name)).ready()
-		var mu sync.Mutex
-		told := map[string]string{}
-		testkit.NewMirror(t, widgets, func(u *unstructured.Unstructured) {
-			mu.Lock()
-			defer mu.Unlock()
-			if u.GetNamespace() == ns {
-				_, reason, message := condition(u, "Ready")
-				told[reason] = message
-			}
-		})
-		for i := range 3 {
-			applyReady(t, ns, "a", `{data: {key: value}}`)
-			before := testkit.Get(t, configMaps, ns, "a").GetUID()
-			testkit.Patch(t, configMaps, ns, "a", "tenant", `{"metadata":{"finalizers":["tenant.example.com/hold"]}}`)
-			deleteAndWait(t, widgets, ns, "a")
-			testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-			waitRefused(t, ns, "a", "Waiting", "is being deleted and is recreated")
-			testkit.Patch(t, configMaps, ns, "a", "tenant", `{"metadata":{"finalizers":null}}`)
-			waitCondition(t, widgets, ns, "a", "Ready", "True")
-			if testkit.Get(t, configMaps, ns, "a").GetUID() == before {
-				t.Fatalf("round %d: it is the earlier object", i)
-			}
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		if message, is := told["Conflict"]; is {
-			t.Errorf("a conflict is told: %s", message)
-		}
-	})
 }
 
 // leftOf are the objects that a survey finds left of upstreams that are gone.
