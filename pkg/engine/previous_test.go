@@ -23,32 +23,50 @@ func base(name string) conventions {
 		owner: "{annotation: " + domain + "owner}", finalizer: domain + "cleanup"}
 }
 
+// conventionLine is the key of a line of a config, and its value.
+type conventionLine struct {
+	key   string
+	value *string
+}
+
+// lines are the lines that may differ; previous names what those before the labels were.
+func (c *conventions) lines() []conventionLine {
+	return []conventionLine{{"fieldManager", &c.fieldManager}, {"finalizer", &c.finalizer}, {"hash", &c.hash}, {"owner", &c.owner}, {"labels", &c.labels}}
+}
+
 // in puts conventions into a config that has those of base.
 func (c conventions) in(conf, name string) string {
 	was := base(name)
-	replace := []string{}
-	for _, pair := range [][3]string{
-		{"fieldManager", was.fieldManager, c.fieldManager}, {"labels", was.labels, c.labels}, {"hash", was.hash, c.hash},
-		{"owner", was.owner, c.owner}, {"finalizer", was.finalizer, c.finalizer},
-	} {
-		replace = append(replace, "  "+pair[0]+": "+pair[1]+"\n", "  "+pair[0]+": "+pair[2]+"\n")
+	for i, line := range c.lines() {
+		conf = strings.Replace(conf, "  "+line.key+": "+*was.lines()[i].value+"\n", "  "+line.key+": "+*line.value+"\n", 1)
 	}
-	conf = strings.NewReplacer(replace...).Replace(conf)
 	if c.previous != "" {
 		conf = strings.Replace(conf, "conventions:\n", "conventions:\n  previous: {"+c.previous+"}\n", 1)
 	}
 	return conf
 }
 
-// previousCase is a change of conventions, and what it costs.
-type previousCase struct {
-	name, reason string
-	// near tells that downstreams stand in the upstream's namespace, where a reference is legal.
-	near bool
-	// before and after change what base has; previous stands in after.
-	before, after func(c *conventions, domain string)
-	// requests are those that each object costs, its upstream included, on the way back, too.
-	requests map[string]int
+// with returns the conventions of base for an operator of that name, with those lines of others that are not empty.
+func (c conventions) with(name string) conventions {
+	is := base(name)
+	for i, line := range is.lines() {
+		if other := *c.lines()[i].value; other != "" {
+			*line.value = strings.ReplaceAll(other, "NAME", name)
+		}
+	}
+	return is
+}
+
+// after returns the conventions with what they were before.
+func (c conventions) after(was conventions) conventions {
+	var previous []string
+	for i, line := range c.lines()[:4] {
+		if old := *was.lines()[i].value; *line.value != old {
+			previous = append(previous, line.key+": "+old)
+		}
+	}
+	c.previous = strings.Join(previous, ", ")
+	return c
 }
 
 // The requests that carrying over is made of.
@@ -59,63 +77,37 @@ const (
 	writeStatus     = "PATCH widgets/status"
 )
 
-func previousCases() []previousCase {
-	none := func(*conventions, string) {}
-	one := map[string]int{writeDownstream: 1}
-	return []previousCase{
-		{name: "manager", reason: "one patch of managedFields, one apply; and the status gets to be the new manager's, and is no longer the old one's", before: none, after: func(c *conventions, _ string) {
-			c.previous, c.fieldManager = "fieldManager: "+c.fieldManager, c.fieldManager+"-new"
-		}, requests: map[string]int{readDownstream: 1, writeDownstream: 2, writeStatus: 2}},
-		{name: "hash-label", reason: "one apply moves the hash", before: none, after: func(c *conventions, domain string) {
-			c.previous, c.hash = "hash: "+c.hash, "{label: "+domain+"digest}"
-		}, requests: one},
-		{name: "hash-key", reason: "one apply renames its key", before: none, after: func(c *conventions, domain string) {
-			c.previous, c.hash = "hash: "+c.hash, "{annotation: "+domain+"digest}"
-		}, requests: one},
-		{name: "owner", reason: "one apply renames the annotation", before: none, after: func(c *conventions, domain string) {
-			c.previous, c.owner = "owner: "+c.owner, "{annotation: "+domain+"upstream}"
-		}, requests: one},
-		{name: "finalizer", reason: "one patch of the upstream", before: none, after: func(c *conventions, domain string) {
-			c.previous, c.finalizer = "finalizer: "+c.finalizer, domain+"hold"
-		}, requests: map[string]int{writeUpstream: 1}},
-		{name: "reference", near: true, reason: "one apply, and the finalizer goes", before: func(c *conventions, domain string) {
-			c.owner = "{reference: false, annotation: " + domain + "owner}"
-		}, after: none, requests: map[string]int{writeDownstream: 1, writeUpstream: 1}},
-		{name: "annotation", near: true, reason: "the finalizer comes, and one apply", before: none, after: func(c *conventions, domain string) {
-			c.owner = "{reference: false, annotation: " + domain + "owner}"
-		}, requests: map[string]int{writeDownstream: 1, writeUpstream: 1}},
-		{name: "all", reason: "the object is met by a create that is refused, read, taken over and applied; the upstream gets its finalizer; its status " +
-			"has another hash, for the labels are part of it, and what the manager of before had of it goes", before: none,
-			after: func(c *conventions, domain string) {
-				c.previous = "fieldManager: " + c.fieldManager + ", finalizer: " + c.finalizer + ", hash: " + c.hash + ", owner: " + c.owner
-				*c = conventions{fieldManager: c.fieldManager + "-new", labels: "{" + domain + `operated: "yes"}`, hash: "{label: " + domain + "digest}",
-					owner: "{annotation: " + domain + "upstream}", finalizer: domain + "hold", previous: c.previous}
-			}, requests: map[string]int{readDownstream: 2, writeDownstream: 3, writeUpstream: 1, writeStatus: 2}},
-	}
+// previousCase is a change of conventions, and what it costs.
+type previousCase struct {
+	name, reason string
+	// near tells that downstreams stand in the upstream's namespace, where a reference is legal; nothing is said of what was before.
+	near bool
+	// was and is have what differs from base.
+	was, is conventions
+	// requests are those that each object costs, its upstream included, on the way back, too.
+	requests map[string]int
 }
 
-// configs returns the config before, after, and after a rollback.
-func (c previousCase) configs(name, ns, other string) (before, after, back string, was, is conventions) {
-	domain := name + ".example.com/"
-	conf := fill(widgetConfig, ns, name)
-	if !c.near {
-		conf = elsewhere(conf, other, ns)
+func previousCases() []previousCase {
+	one := map[string]int{writeDownstream: 1}
+	unreferenced := conventions{owner: "{reference: false, annotation: NAME.example.com/owner}"}
+	return []previousCase{
+		{name: "manager", reason: "one patch of managedFields, one apply; and the status gets to be the new manager's, and is no longer the old one's",
+			is: conventions{fieldManager: "NAME-new"}, requests: map[string]int{readDownstream: 1, writeDownstream: 2, writeStatus: 2}},
+		{name: "hash-label", reason: "one apply moves the hash", is: conventions{hash: "{label: NAME.example.com/digest}"}, requests: one},
+		{name: "hash-key", reason: "one apply renames its key", is: conventions{hash: "{annotation: NAME.example.com/digest}"}, requests: one},
+		{name: "owner", reason: "one apply renames the annotation", is: conventions{owner: "{annotation: NAME.example.com/upstream}"}, requests: one},
+		{name: "finalizer", reason: "one patch of the upstream", is: conventions{finalizer: "NAME.example.com/hold"}, requests: map[string]int{writeUpstream: 1}},
+		{name: "reference", near: true, reason: "one apply, and the finalizer goes", was: unreferenced,
+			requests: map[string]int{writeDownstream: 1, writeUpstream: 1}},
+		{name: "annotation", near: true, reason: "the finalizer comes, and one apply", is: unreferenced,
+			requests: map[string]int{writeDownstream: 1, writeUpstream: 1}},
+		{name: "all", reason: "the object is met by a create that is refused, read, taken over and applied; the upstream gets its finalizer; its status " +
+			"has another hash, for the labels are part of it, and what the manager of before had of it goes",
+			is: conventions{fieldManager: "NAME-new", labels: `{NAME.example.com/operated: "yes"}`, hash: "{label: NAME.example.com/digest}",
+				owner: "{annotation: NAME.example.com/upstream}", finalizer: "NAME.example.com/hold"},
+			requests: map[string]int{readDownstream: 2, writeDownstream: 3, writeUpstream: 1, writeStatus: 2}},
 	}
-	was = base(name)
-	c.before(&was, domain)
-	is = was
-	c.after(&is, domain)
-	if is == was { // the change was to come from it
-		is = base(name)
-	}
-	swapped := was
-	for key, pair := range map[string][2]string{"fieldManager": {was.fieldManager, is.fieldManager}, "finalizer": {was.finalizer, is.finalizer}, "hash": {was.hash, is.hash}, "owner": {was.owner, is.owner}} {
-		if pair[0] != pair[1] && !c.near {
-			swapped.previous += ", " + key + ": " + pair[1]
-		}
-	}
-	swapped.previous = strings.TrimPrefix(swapped.previous, ", ")
-	return was.in(conf, name), is.in(conf, name), swapped.in(conf, name), was, is
 }
 
 const previousObjects = 8
@@ -130,41 +122,32 @@ func TestPreviousNames(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, live %v", c.name, live), bubbled(func(t *testing.T) {
 				ns, other := testkit.Namespace(t), testkit.Namespace(t)
 				operator := testkit.Unique(t)
-				before, after, back, was, is := c.configs(operator, ns, other)
-				at := other
-				if c.near {
-					at = ns
+				at, conf, was, is := ns, fill(widgetConfig, ns, operator), c.was.with(operator), c.is.with(operator)
+				back := was
+				if !c.near {
+					at, conf, is, back = other, elsewhere(conf, other, ns), is.after(was), was.after(is)
 				}
-				r, counter := startCounted(t, before)
+				r, counter := startCounted(t, was.in(conf, operator))
+				applyMany(t, ns, previousObjects, `{namespace: `+at+`, data: {key: value}}`)
+				var objects []*unstructured.Unstructured
 				for i := range previousObjects {
-					testkit.Apply(t, ns, widget(named(i), `{namespace: `+at+`, data: {key: value}}`))
+					objects = append(objects, waitData(t, at, named(i), "key", "value"))
 				}
-				uids := map[string]string{}
-				for i := range previousObjects {
-					uids[named(i)] = string(waitData(t, at, named(i), "key", "value").GetUID())
-					waitCondition(t, widgets, ns, named(i), "Ready", "True")
-				}
-				for _, step := range []struct {
-					conf    string
-					of, not conventions
-				}{{after, is, was}, {back, was, is}} {
+				for _, step := range []struct{ of, not conventions }{{is, was}, {back, is}} {
 					settle(t, counter)
 					if live {
-						r.changeTo(operator, step.conf)
+						r.changeTo(operator, step.of.in(conf, operator))
 					} else {
 						r.halt()
-						r = start(t, counter.Wrap(testkit.Config(t)), step.conf).ready()
+						r = start(t, counter.Wrap(testkit.Config(t)), step.of.in(conf, operator)).ready()
 					}
-					checkPreviousReplaced(t, ns, at, step.of, step.not, uids)
+					checkPreviousReplaced(t, ns, step.of, step.not, objects)
 					quiet(t, counter)
 					checkRequests(t, counter, c)
-					counter.Reset()
 					r.halt()
-					r = start(t, counter.Wrap(testkit.Config(t)), step.conf).ready()
-					quiet(t, counter)
-					if n := counter.Mutating(); n > 0 || counter.Snapshot()[readDownstream] > 0 {
-						t.Errorf("a restart afterwards: %v", counter.Snapshot())
-					}
+					counter.Reset()
+					r = start(t, counter.Wrap(testkit.Config(t)), step.of.in(conf, operator)).ready()
+					exactly(t, counter, 0, "a restart afterwards", func(r testkit.Request) bool { return r.Mutating() || r.Key() == readDownstream })
 				}
 			}))
 		}
@@ -172,26 +155,18 @@ func TestPreviousNames(t *testing.T) {
 }
 
 // checkPreviousReplaced waits until every object is of conventions and bears nothing of the others.
-func checkPreviousReplaced(t *testing.T, ns, at string, of, not conventions, uids map[string]string) {
+func checkPreviousReplaced(t *testing.T, ns string, of, not conventions, objects []*unstructured.Unstructured) {
 	t.Helper()
-	for name, uid := range uids {
+	for _, was := range objects {
 		testkit.Eventually(t, patience, func() (bool, string) {
-			cm, up := testkit.Find(t, configMaps, at, name), testkit.Find(t, widgets, ns, name)
-			if cm == nil || up == nil {
-				t.Fatalf("%s is gone", name)
-			}
-			if string(cm.GetUID()) != uid {
-				t.Fatalf("%s is another object", name)
-			}
-			return isOf(cm, up, of, not)
+			return isOf(testkit.Get(t, configMaps, was.GetNamespace(), was.GetName()), testkit.Get(t, widgets, ns, was.GetName()), of, not)
 		})
+		mustBeSame(t, configMaps, was, "it is carried over")
 	}
-	if list := testkit.List(t, configMaps, at, ""); len(list) != len(uids) && !slices.ContainsFunc(list, isRootCA) {
-		t.Errorf("there are %d ConfigMaps, want %d", len(list), len(uids))
+	if n := len(testkit.List(t, configMaps, objects[0].GetNamespace(), "")); n != len(objects) {
+		t.Errorf("there are %d ConfigMaps, want %d", n, len(objects))
 	}
 }
-
-func isRootCA(u unstructured.Unstructured) bool { return u.GetName() == "kube-root-ca.crt" }
 
 func isOf(cm, up *unstructured.Unstructured, of, not conventions) (bool, string) {
 	for _, e := range cm.GetManagedFields() {
@@ -243,11 +218,10 @@ func checkRequests(t *testing.T, counter *testkit.Counter, c previousCase) {
 	}
 }
 
-// renamed are the conventions of base, all of them under other names, with what they were.
+// renamed are the conventions of base, all of them but the labels under other names, with what they were.
 func renamed(name string) conventions {
-	was, domain := base(name), name+".example.com/"
-	return conventions{fieldManager: name + "-new", labels: was.labels, hash: "{label: " + domain + "digest}", owner: "{annotation: " + domain + "upstream}", finalizer: domain + "hold",
-		previous: "fieldManager: " + was.fieldManager + ", finalizer: " + was.finalizer + ", hash: " + was.hash + ", owner: " + was.owner}
+	return conventions{fieldManager: "NAME-new", hash: "{label: NAME.example.com/digest}", owner: "{annotation: NAME.example.com/upstream}",
+		finalizer: "NAME.example.com/hold"}.with(name).after(base(name))
 }
 
 // keyed is a condition for requests of that kind.
