@@ -26,8 +26,7 @@ func installLate(t *testing.T, name string) {
 
 func uninstallLate(t *testing.T, name string) {
 	t.Helper()
-	testkit.Delete(t, crds, "", "lates."+name+".example.com")
-	waitGone(t, crds, "", "lates."+name+".example.com")
+	deleteAndWait(t, crds, "", "lates."+name+".example.com")
 }
 
 // withLate adds a downstream of the kind Late to the config: in the namespace other, where only the finalizer cleans it up.
@@ -84,41 +83,29 @@ func othersGoOn(t *testing.T, ns, object string) {
 	testkit.Patch(t, configMaps, ns, object, "somebody", `{"data":{"key":"tampered"}}`)
 	waitData(t, ns, object, "key", "value")
 	testkit.Delete(t, configMaps, ns, object)
-	testkit.Eventually(t, patience, func() (bool, string) {
-		u := testkit.Find(t, configMaps, ns, object)
-		return u != nil && u.GetUID() != made.GetUID(), "it is not made again"
-	})
+	waitMadeAgain(t, made)
 	testkit.Patch(t, widgets, ns, object, "somebody", `{"spec":{"name":"`+object+`-renamed"}}`)
 	waitGone(t, configMaps, ns, object)
-	testkit.Delete(t, widgets, ns, object)
-	waitGone(t, widgets, ns, object)
+	deleteAndWait(t, widgets, ns, object)
 	waitGone(t, configMaps, ns, object+"-renamed")
 }
 
 // A downstream's kind that is missing at the start, that comes, goes and comes again, stops that downstream alone.
 func TestDownstreamKindComesAndGoes(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+	inSpaces(t, func(t *testing.T, ns, other, name string) {
 		start(t, testkit.Config(t), withLate(fill(widgetConfig, ns, name), name, other)).ready()
-		state := func(want string) {
-			t.Helper()
-			testkit.Eventually(t, patience, func() (bool, string) {
-				return metric(t, "corollary_operator_state", name, "reason", want) == 1, "the metric does not say " + want
-			})
-		}
-		state("KindMissing")
+		waitMetric(t, 1, "corollary_operator_state", name, "reason", "KindMissing")
 		testkit.Apply(t, ns, widget("stays", `{data: {key: value}}`))
 		othersGoOn(t, ns, "a")
 
 		installLate(t, name)
 		waitLate(t, other, name, "stays", "value")
 		waitCondition(t, widgets, ns, "stays", "Ready", "True")
-		state("Running")
-		testkit.Apply(t, ns, widget("goes", `{data: {key: value}}`))
-		waitCondition(t, widgets, ns, "goes", "Ready", "True")
+		waitMetric(t, 1, "corollary_operator_state", name, "reason", "Running")
+		applyReady(t, ns, "goes", `{data: {key: value}}`)
 
 		uninstallLate(t, name)
-		state("KindMissing")
+		waitMetric(t, 1, "corollary_operator_state", name, "reason", "KindMissing")
 		waitsFor(t, widgets, ns, "stays", "Waiting", "late", "kind Late in "+name+".example.com/v1", "install its CustomResourceDefinition")
 		othersGoOn(t, ns, "b")
 		testkit.Delete(t, widgets, ns, "goes") // its Late went with the definition
@@ -127,26 +114,23 @@ func TestDownstreamKindComesAndGoes(t *testing.T) {
 		installLate(t, name)
 		waitLate(t, other, name, "stays", "value")
 		waitCondition(t, widgets, ns, "stays", "Ready", "True")
-		testkit.Delete(t, widgets, ns, "stays")
-		waitGone(t, widgets, ns, "stays")
+		deleteAndWait(t, widgets, ns, "stays")
 		waitGone(t, lates(name), other, "stays")
 	})
 }
 
 // A downstream that is not wanted does not wait for its kind.
 func TestUnwantedKindIsNotMissed(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+	inSpaces(t, func(t *testing.T, ns, other, name string) {
 		installLate(t, name)
 		start(t, testkit.Config(t), withLate(fill(widgetConfig, ns, name), name, other, "    when: self.spec.?exposed.orValue(false)")).ready()
-		testkit.Apply(t, ns, widget("a", `{exposed: true, data: {key: value}}`))
-		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		applyReady(t, ns, "a", `{exposed: true, data: {key: value}}`)
 		uninstallLate(t, name)
 		waitsFor(t, widgets, ns, "a", "Waiting", "kind Late in ")
 		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"exposed":false}}`)
-		up := waitCondition(t, widgets, ns, "a", "Ready", "True")
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
 		testkit.Eventually(t, patience, func() (bool, string) {
-			up = testkit.Get(t, widgets, ns, "a")
+			up := testkit.Get(t, widgets, ns, "a")
 			return len(downstreamsOf(up)) == 1 && len(up.GetFinalizers()) == 0, fmt.Sprintf("recorded are %v, finalizers %v", downstreamsOf(up), up.GetFinalizers())
 		})
 	})
@@ -169,8 +153,7 @@ func servesLate(t *testing.T, name string, served ...bool) {
 func TestKindServedInAnotherVersion(t *testing.T) {
 	t.Parallel()
 	for reason, v2 := range map[string]bool{"another": true, "none": false} {
-		t.Run(reason, bubbled(func(t *testing.T) {
-			ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+		t.Run(reason, spacedTwice(func(t *testing.T, ns, other, name string) {
 			schema := "schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}"
 			testkit.InstallCRDs(t, strings.Replace(strings.ReplaceAll(lateCRD, "NAME", name), "versions: [", "versions: [{name: v2, served: true, storage: false, "+schema+", ", 1))
 			says := "its CustomResourceDefinition lates." + name + ".example.com serves it in no version"
@@ -179,9 +162,7 @@ func TestKindServedInAnotherVersion(t *testing.T) {
 			}
 			conf := strings.Replace(withLate(fill(widgetConfig, ns, name), name, other)+"deletion: {wait: true}\n", "    # downstream\n", "", 1) +
 				"inputs: [{name: late, apiVersion: " + name + ".example.com/v1, kind: Late, fixedName: none, missing: Allow}]\n"
-			r := start(t, testkit.Config(t), conf).ready()
-			testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-			waitCondition(t, widgets, ns, "a", "Ready", "True")
+			r := startWidget(t, ns, conf)
 			servesLate(t, name, v2, false)
 			waitsFor(t, widgets, ns, "a", "Waiting", says)
 			if !v2 { // what is not known at a start is no less known than what was seen to go
@@ -202,41 +183,15 @@ func TestKindServedInAnotherVersion(t *testing.T) {
 	}
 }
 
-// An input of a kind whose definition serves no version is not known to be missing.
-func TestInputOfUnservedKind(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		installLate(t, name)
-		conf := strings.Replace(fill(widgetConfig, ns, name), "data: {{ .spec.data }}", `data: {key: "{{ with input "late" }}{{ .spec.data.key }}{{ else }}none{{ end }}"}`, 1) +
-			"inputs: [{name: late, apiVersion: " + name + ".example.com/v1, kind: Late, fixedName: settings, missing: Allow}]\n"
-		start(t, testkit.Config(t), conf).ready()
-		testkit.Eventually(t, patience, func() (bool, string) {
-			_, err := testkit.TryApply(t, ns, "{apiVersion: "+name+".example.com/v1, kind: Late, metadata: {name: settings}, spec: {data: {key: first}}}")
-			return err == nil, text(err)
-		})
-		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-		waitData(t, ns, "a", "key", "first")
-		servesLate(t, name, false)
-		waitsFor(t, widgets, ns, "a", "Waiting", "input late", "serves it in no version")
-		waitData(t, ns, "a", "key", "first")
-		servesLate(t, name, true)
-		waitCondition(t, widgets, ns, "a", "Ready", "True")
-		uninstallLate(t, name)
-		waitData(t, ns, "a", "key", "none")
-	})
-}
-
 // Without the right to list definitions, a kind that is not served is not known to be gone: a deletion waits, and says what to
 // grant.
 func TestDefinitionsMustNotBeRead(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+	inSpaces(t, func(t *testing.T, ns, other, name string) {
 		installLate(t, name)
 		faults := testkit.NewFaults()
 		forbidden := faults.Answer(http.StatusForbidden, testkit.On("LIST", "customresourcedefinitions"))
 		start(t, faults.Wrap(testkit.Config(t)), withLate(fill(widgetConfig, ns, name), name, other)+"deletion: {wait: true}\n").ready()
-		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		applyReady(t, ns, "a", `{data: {key: value}}`)
 		uninstallLate(t, name)
 		waitsFor(t, widgets, ns, "a", "Waiting", "install its CustomResourceDefinition")
 		testkit.Delete(t, widgets, ns, "a")
@@ -248,12 +203,12 @@ func TestDefinitionsMustNotBeRead(t *testing.T) {
 	})
 }
 
-// An input of a kind that is missing holds up what reads it, and nothing else; where a missing input is allowed, it is null.
+// An input of a kind that is missing holds up what reads it, and nothing else; where a missing input is allowed, it is null. One of a
+// kind whose definition serves no version is not known to be missing.
 func TestInputKindIsMissing(t *testing.T) {
 	t.Parallel()
 	for _, missing := range []string{"Wait", "Allow"} {
-		t.Run(missing, bubbled(func(t *testing.T) {
-			ns, name := testkit.Namespace(t), testkit.Unique(t)
+		t.Run(missing, spaced(func(t *testing.T, ns, name string) {
 			conf := strings.Replace(fill(widgetConfig, ns, name), "    # downstream\n", `  - name: reader
     apiVersion: v1
     kind: ConfigMap
@@ -281,6 +236,11 @@ func TestInputKindIsMissing(t *testing.T) {
 			})
 			waitData(t, ns, "a-reader", "key", "first")
 			waitCondition(t, widgets, ns, "a", "Ready", "True")
+			servesLate(t, name, false)
+			waitsFor(t, widgets, ns, "a", "Waiting", "input late", "serves it in no version")
+			waitData(t, ns, "a-reader", "key", "first")
+			servesLate(t, name, true)
+			waitCondition(t, widgets, ns, "a", "Ready", "True")
 			uninstallLate(t, name)
 			alone()
 			if missing == "Wait" {
@@ -296,18 +256,13 @@ func TestInputKindIsMissing(t *testing.T) {
 
 // What is to be made before a deletion is not skipped because its kind is missing.
 func TestBeforeKindIsMissing(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := strings.NewReplacer("    apiVersion: v1\n    kind: ConfigMap\n    template: |\n      metadata: {name: \"{{ .metadata.name }}-drain\"}",
 			"    apiVersion: "+name+".example.com/v1\n    kind: Late\n    template: |\n      metadata: {name: \"{{ .metadata.name }}-drain\"}").Replace(withBefore(ns, name))
-		start(t, testkit.Config(t), conf).ready()
-		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		startWidget(t, ns, conf)
 		testkit.Delete(t, widgets, ns, "a")
 		waitsFor(t, widgets, ns, "a", "Waiting", "deletion.before", "kind Late in ", "install its CustomResourceDefinition")
-		if testkit.Find(t, configMaps, ns, "a") == nil {
-			t.Error("the downstream was deleted before")
-		}
+		mustExist(t, configMaps, ns, "a", "the downstream was deleted before")
 		installLate(t, name)
 		waitBefore(t, ns, "a", "BeforeRunning")
 		testkit.Patch(t, lates(name), ns, "a-drain", "somebody", drainDone)
@@ -318,8 +273,7 @@ func TestBeforeKindIsMissing(t *testing.T) {
 
 // As long as a kind is missing, the API server is asked for it now and then, and for nothing else.
 func TestMissingKindsCostLittle(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+	inSpaces(t, func(t *testing.T, ns, other, name string) {
 		counter := testkit.NewCounter()
 		late := strings.Replace(fill(widgetConfig, ns, name+"-up"), "{apiVersion: test.example.com/v1, kind: Widget,", "{apiVersion: "+name+".example.com/v1, kind: Late,", 1)
 		startWith(t, counter.Wrap(testkit.Config(t)), func(_ *config.Operator, o *engine.Options) { o.DiscoveryInterval = time.Second },
@@ -351,8 +305,7 @@ func TestMissingKindsCostLittle(t *testing.T) {
 
 // A kind whose schema cannot be read waits for that, without a config that takes over from itself again and again.
 func TestSchemaIsUnavailable(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+	inSpaces(t, func(t *testing.T, ns, other, name string) {
 		installLate(t, name)
 		faults := testkit.NewFaults()
 		fault := faults.Answer(http.StatusInternalServerError, func(r *http.Request) bool {
@@ -366,9 +319,7 @@ func TestSchemaIsUnavailable(t *testing.T) {
 		testkit.Eventually(t, patience, func() (bool, string) {
 			return fault.Hits() >= asked+6, "the schema is not asked for"
 		})
-		if n := metric(t, "corollary_config_reloads_total", name); n != 0 {
-			t.Errorf("the config took over from itself %v times", n)
-		}
+		metricIs(t, 0, "corollary_config_reloads_total", name)
 		fault.Off()
 		waitLate(t, other, name, "a", "value")
 		waitCondition(t, widgets, ns, "a", "Ready", "True")

@@ -1,15 +1,12 @@
 package engine_test
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
-
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
@@ -30,19 +27,41 @@ func writes(c *testkit.Counter) []testkit.Request {
 	})
 }
 
+// onlyStatus waits until no more requests come, and fails if one wrote anything but a status.
+func onlyStatus(t *testing.T, c *testkit.Counter) {
+	t.Helper()
+	quiet(t, c)
+	for _, w := range writes(c) {
+		if w.Key() != writeStatus {
+			t.Errorf("a request that writes: %v", w)
+		}
+	}
+}
+
+// shadowed is a config that only has the condition Shadow.
+func shadowed(t *testing.T, conf string) string {
+	t.Helper()
+	return replaceOnce(t, conf, "{ready: Ready, valid: Valid, reconciling: Reconciling, stalled: Stalled}", "{ready: Shadow}")
+}
+
+// waitShadow waits until Shadow of a Widget has that reason, and a message with that text.
+func waitShadow(t *testing.T, ns, object, want, text string) {
+	t.Helper()
+	testkit.Eventually(t, patience, func() (bool, string) {
+		status, reason, message := condition(testkit.Get(t, widgets, ns, object), "Shadow")
+		return status == "False" && reason == want && strings.Contains(message, text), object + ": " + reason + ": " + message
+	})
+}
+
 // waitObserved waits until one object is counted in that state.
 func waitObserved(t *testing.T, name, state string, n float64) {
 	t.Helper()
-	testkit.Eventually(t, patience, func() (bool, string) {
-		have := metric(t, "corollary_objects", name, "state", state)
-		return have == n, fmt.Sprintf("%v objects are %s, want %v", have, state, n)
-	})
+	waitMetric(t, n, "corollary_objects", name, "state", state)
 }
 
 // Nothing is written, whatever happens: no object, finalizer, event or status, and no dry run.
 func TestObserveWritesNothing(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+	inSpaces(t, func(t *testing.T, ns, other, name string) {
 		conf := strings.NewReplacer("  conditions: {ready: Ready, valid: Valid, reconciling: Reconciling, stalled: Stalled}\n  downstreams: .status.downstreams\n", "  enabled: false\n",
 			"events: None", "events: All").Replace(elsewhere(with(fill(widgetConfig, ns, name), "updatePolicy: Recreate"), other, ns))
 		r := start(t, testkit.Config(t), conf).ready()
@@ -69,16 +88,13 @@ func TestObserveWritesNothing(t *testing.T) {
 		testkit.Apply(t, ns, widget("taken", `{namespace: `+other+`, data: {key: value}}`))
 		waitObserved(t, name, "Conflict", 1)
 		testkit.Delete(t, widgets, ns, "deleted")
-		r.write("a.yaml", withKey(observing(conf), "key", "new"))
-		r.reload()
+		r.reloadTo(withKey(observing(conf), "key", "new"))
 		waitObserved(t, name, "InSync", 0)
 		quiet(t, counter)
 		if list := writes(counter); len(list) > 0 {
 			t.Errorf("requests that write: %v", list)
 		}
-		if n := metric(t, "corollary_outcomes_total", name); n != 5 {
-			t.Errorf("%v outcomes are counted, want those of the 5 objects made before", n)
-		}
+		metricIs(t, 5, "corollary_outcomes_total", name)
 		waitData(t, other, "deleted", "key", "value")
 		waitData(t, other, "drifted", "key", "theirs")
 		if up := testkit.Find(t, widgets, ns, "deleted"); up == nil || len(up.GetFinalizers()) != 1 {
@@ -88,83 +104,70 @@ func TestObserveWritesNothing(t *testing.T) {
 	})
 }
 
-// Where the status is ours, it alone is written: it says what stands, and what would be done.
+// Where the status is ours, it alone is written: it says what stands, and what would be done. Back in Enforce nothing is applied again,
+// and what happened meanwhile is made good.
 func TestObserveReports(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		counter := testkit.NewCounter()
-		conf := fill(widgetConfig, ns, name)
-		r := made(t, conf, ns, counter)
-		r.halt()
-		counter.Reset()
-		r = start(t, counter.Wrap(testkit.Config(t)), observing(conf)).ready()
-		testkit.Apply(t, ns, widget("b", `{data: {key: value}}`))
-		up := waitCondition(t, widgets, ns, "b", "Ready", "False")
-		if _, reason, message := condition(up, "Ready"); reason != "Observed" || message != "config: would be created: "+ns+"/b does not exist" {
-			t.Errorf("%s: %s", reason, message)
+	inSpace(t, func(t *testing.T, ns, name string) {
+		conf := strings.Replace(fill(widgetConfig, ns, name), "owner: {", "owner: {reference: false, ", 1)
+		r, counter := startMade(t, ns, conf)
+		applyReady(t, ns, "b", `{data: {key: value}}`)
+		settle(t, counter)
+		r.reloadTo(observing(conf))
+		waitState(t, name, "Observing")
+		testkit.Apply(t, ns, widget("c", `{data: {key: value}}`))
+		up := readyIs(t, widgets, ns, "c", "False", "Observed", "")
+		if _, _, message := condition(up, "Ready"); message != "config: would be created: "+ns+"/c does not exist" {
+			t.Errorf("it says %s", message)
 		}
-		if status, _, _ := condition(up, "Reconciling"); status != "" {
-			t.Error("it says that work is under way")
-		}
+		conditionIs(t, up, "Reconciling", "")
 		waitCondition(t, widgets, ns, "a", "Ready", "True")
 		testkit.Patch(t, configMaps, ns, "a", "somebody", `{"data":{"key":"theirs"}}`)
-		up = waitCondition(t, widgets, ns, "a", "Ready", "False")
-		if _, reason, message := condition(up, "Ready"); reason != "Observed" || !strings.Contains(message, "would be repaired") || !strings.Contains(message, "would change .data.key (last written by somebody)") {
-			t.Errorf("%s: %s", reason, message)
-		}
+		up = waitsFor(t, widgets, ns, "a", "Observed", "would be repaired", "would change .data.key (last written by somebody)")
 		if ids := downstreamsOf(up); ids["config"]["uid"] != string(testkit.Get(t, configMaps, ns, "a").GetUID()) {
 			t.Errorf("what stands is no longer recorded: %v", ids)
 		}
-		quiet(t, counter)
-		for _, w := range writes(counter) {
-			if w.Key() != writeStatus {
-				t.Errorf("a request that writes: %v", w)
-			}
-		}
-		r.write("a.yaml", conf)
-		r.reload()
-		waitData(t, ns, "a", "key", "value")
-		waitCondition(t, widgets, ns, "b", "Ready", "True")
+		testkit.Delete(t, widgets, ns, "b")
+		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":"new"}}}`)
+		waitCondition(t, widgets, ns, "a", "Ready", "False")
+		onlyStatus(t, counter)
+		counter.Reset()
+		r.reloadTo(conf)
 		waitState(t, name, "Running")
+		waitData(t, ns, "a", "key", "new")
+		for _, object := range []string{"a", "c"} {
+			waitCondition(t, widgets, ns, object, "Ready", "True")
+		}
+		waitGone(t, widgets, ns, "b")
+		waitGone(t, configMaps, ns, "b")
+		exactly(t, counter, 2, "one apply of each", keyed(writeDownstream))
 	})
 }
 
-// While the operator that it will replace is running, it reports for each object whether it would change it, and what. Then it
-// takes over.
+// While the operator that it will replace is running, it reports for each object whether it would change it, and what. What that
+// operator marked, and may not be adopted, is a conflict: the message says what it takes. Then it takes over.
 func TestObserveWithAnotherOperator(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		stop := sync.OnceFunc(startHandwritten(t, testkit.Config(t), ns))
 		defer stop()
 		testkit.Apply(t, ns, widget("same", `{data: {key: value}}`))
 		testkit.Apply(t, ns, widget("other", `{data: {key: value}, exposed: true}`))
-		counter := testkit.NewCounter()
-		theirs := filepath.Base(os.Args[0]) // where no field manager is given, it is the program's name
-		conf := strings.NewReplacer("data: {{ .spec.data }}", `data: {key: {{ if .spec.exposed }}new{{ else }}value{{ end }}}`,
-			"  conditions: {ready: Ready, valid: Valid, reconciling: Reconciling, stalled: Stalled}\n",
-			"  conditions: {ready: Shadow}\n").Replace(with(fill(widgetConfig, ns, name), "adoptionPolicy: IfUnowned", "adopt: {fieldManagers: ["+theirs+"]}"))
-		r := start(t, counter.Wrap(testkit.Config(t)), observing(conf)).ready()
-		for object, want := range map[string]string{"same": "only our marks would change", "other": "would change .data.key (last written by " + theirs + ")"} {
+		for _, object := range []string{"same", "other"} {
 			waitData(t, ns, object, "key", "value")
-			testkit.Eventually(t, patience, func() (bool, string) {
-				status, reason, message := condition(testkit.Get(t, widgets, ns, object), "Shadow")
-				return status == "False" && reason == "Observed" && strings.Contains(message, want), object + ": " + reason + ": " + message
-			})
 		}
+		theirs := filepath.Base(os.Args[0]) // where no field manager is given, it is the program's name
+		conf := shadowed(t, replaceOnce(t, fill(widgetConfig, ns, name), "data: {{ .spec.data }}", `data: {key: {{ if .spec.exposed }}new{{ else }}value{{ end }}}`))
+		r, counter := startCounted(t, observing(conf))
+		waitShadow(t, ns, "same", "Conflict", "adoptionPolicy: IfUnowned")
+		recordsNothing(t, testkit.Get(t, widgets, ns, "same"))
+		conf = with(conf, "adoptionPolicy: IfUnowned", "adopt: {fieldManagers: ["+theirs+"]}")
+		r.reloadTo(observing(conf))
+		waitShadow(t, ns, "same", "Observed", "only our marks would change")
+		waitShadow(t, ns, "other", "Observed", "would change .data.key (last written by "+theirs+")")
 		testkit.Patch(t, widgets, ns, "same", "somebody", `{"spec":{"data":{"key":"changed"}}}`)
-		testkit.Eventually(t, patience, func() (bool, string) {
-			_, _, message := condition(testkit.Get(t, widgets, ns, "same"), "Shadow")
-			return strings.Contains(message, "would change .data.key"), message
-		})
-		quiet(t, counter)
-		for _, w := range writes(counter) {
-			if w.Key() != writeStatus {
-				t.Errorf("a request that writes: %v", w)
-			}
-		}
+		waitShadow(t, ns, "same", "Observed", "would change .data.key")
+		onlyStatus(t, counter)
 		stop()
-		r.write("a.yaml", conf)
-		r.reload()
+		r.reloadTo(conf)
 		waitData(t, ns, "other", "key", "new")
 		cm := waitData(t, ns, "same", "key", "value")
 		for _, e := range cm.GetManagedFields() {
@@ -175,37 +178,13 @@ func TestObserveWithAnotherOperator(t *testing.T) {
 	})
 }
 
-// An object that the other operator marked, and that may not be adopted, is a conflict: the message says what it takes.
-func TestObserveWithoutAdoption(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		stop := startHandwritten(t, testkit.Config(t), ns)
-		defer stop()
-		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-		waitData(t, ns, "a", "key", "value")
-		counter := testkit.NewCounter()
-		start(t, counter.Wrap(testkit.Config(t)), observing(strings.Replace(fill(widgetConfig, ns, name), "{ready: Ready, valid: Valid, reconciling: Reconciling, stalled: Stalled}", "{ready: Shadow}", 1))).ready()
-		var up *unstructured.Unstructured
-		testkit.Eventually(t, patience, func() (bool, string) {
-			up = testkit.Get(t, widgets, ns, "a")
-			_, reason, message := condition(up, "Shadow")
-			return reason == "Conflict" && strings.Contains(message, "adoptionPolicy: IfUnowned"), reason + ": " + message
-		})
-		if ids := downstreamsOf(up); len(ids) > 0 {
-			t.Errorf("somebody else's object is recorded: %v", ids)
-		}
-	})
-}
-
 // The status that the previous manager wrote is left alone: while this config observes, that operator may still be running.
 func TestObserveLeavesThePreviousStatus(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := fill(widgetConfig, ns, name)
-		made(t, conf, ns, testkit.NewCounter())
+		startMade(t, ns, conf)
 		counter := testkit.NewCounter()
-		shadow := strings.NewReplacer("{ready: Ready, valid: Valid, reconciling: Reconciling, stalled: Stalled}", "{ready: Shadow}",
-			"metadata: {name: "+name+"}", "metadata: {name: "+name+"-shadow}").Replace(renamed(name).in(conf, name))
+		shadow := shadowed(t, replaceOnce(t, renamed(name).in(conf, name), "metadata: {name: "+name+"}", "metadata: {name: "+name+"-shadow}"))
 		start(t, counter.Wrap(testkit.Config(t)), observing(shadow)).ready()
 		testkit.Eventually(t, patience, func() (bool, string) {
 			status, reason, message := condition(testkit.Get(t, widgets, ns, "a"), "Shadow")

@@ -3,36 +3,43 @@ package engine_test
 import (
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 	"github.com/corollary-dev/corollary/pkg/survey"
 )
 
+// mustBeSame fails if an object is gone, or another one.
+func mustBeSame(t *testing.T, gvr schema.GroupVersionResource, was *unstructured.Unstructured, why string) {
+	t.Helper()
+	if now := testkit.Find(t, gvr, was.GetNamespace(), was.GetName()); now == nil || now.GetUID() != was.GetUID() {
+		t.Errorf("%s %s is gone, or another one: %s", gvr.Resource, was.GetName(), why)
+	}
+}
+
+// recordsNothing fails if the status of an upstream records a downstream.
+func recordsNothing(t *testing.T, up *unstructured.Unstructured) {
+	t.Helper()
+	if ids := downstreamsOf(up); len(ids) > 0 {
+		t.Errorf("the status records what is not ours: %v", ids)
+	}
+}
+
 // Pausing an upstream whose target is somebody else's must not make it ours once the pause is over.
 func TestPauseTakesNothingOver(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		start(t, testkit.Config(t), fill(widgetConfig, ns, name)).ready()
 		testkit.Apply(t, ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {`+name+`.example.com/managed: "yes"}}, data: {key: theirs}}`)
 		testkit.Apply(t, ns, strings.Replace(widget("a", `{data: {key: value}}`), "{name: a}", `{name: a, annotations: {`+name+`.example.com/paused: "true"}}`, 1))
-		testkit.Eventually(t, patience, func() (bool, string) {
-			_, reason, message := condition(testkit.Get(t, widgets, ns, "a"), "Ready")
-			return reason == "Paused", reason + ": " + message
-		})
-		if ids := downstreamsOf(testkit.Get(t, widgets, ns, "a")); len(ids) > 0 {
-			t.Errorf("the status records what is not ours: %v", ids)
-		}
+		waitRefused(t, ns, "a", "Paused")
+		recordsNothing(t, testkit.Get(t, widgets, ns, "a"))
 		testkit.Patch(t, widgets, ns, "a", "somebody", `{"metadata":{"annotations":{"`+name+`.example.com/paused":null}}}`)
-		testkit.Eventually(t, patience, func() (bool, string) {
-			_, reason, message := condition(testkit.Get(t, widgets, ns, "a"), "Ready")
-			return reason == "Conflict", reason + ": " + message
-		})
+		waitRefused(t, ns, "a", "Conflict")
 		waitData(t, ns, "a", "key", "theirs")
 	})
 }
@@ -48,41 +55,32 @@ func TestForgedMark(t *testing.T) {
 			`managedFields: [{manager: NAME, operation: Apply, apiVersion: v1, time: "2024-01-01T00:00:00Z", fieldsType: FieldsV1,
 			  fieldsV1: {"f:metadata": {"f:ownerReferences": {".": {}, 'k:{"uid":"UID"}': {}}}, "f:data": {"f:none": {}}}}],`},
 	} {
-		t.Run(row.name, bubbled(func(t *testing.T) {
-			ns, name := testkit.Namespace(t), testkit.Unique(t)
+		t.Run(row.name, spaced(func(t *testing.T, ns, name string) {
 			up := testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 			cm := post(t, ns, name, strings.NewReplacer("NAME", name, "UID", string(up.GetUID())).Replace(`{apiVersion: v1, kind: ConfigMap, metadata: {name: a, `+row.fields+`
 			  labels: {NAME.example.com/managed: "yes"}, ownerReferences: [
 			  {apiVersion: test.example.com/v1, kind: Widget, name: a, uid: UID, controller: true}]}, data: `+row.data+`}`))
-			counter := testkit.NewCounter()
-			r := start(t, counter.Wrap(testkit.Config(t)), fill(widgetConfig, ns, name)).ready()
-			u := waitCondition(t, widgets, ns, "a", "Ready", "False")
-			if _, reason, message := condition(u, "Ready"); reason != "Conflict" || !strings.Contains(message, "has our owner mark, but was not created by this operator: delete it") || !strings.Contains(message, "IfUnowned") {
-				t.Errorf("%s: Ready says %s: %s", row.reason, reason, message)
-			}
+			r, counter := startCounted(t, fill(widgetConfig, ns, name))
+			readyIs(t, widgets, ns, "a", "False", "Conflict", "has our owner mark, but was not created by this operator: delete it")
+			u := readyIs(t, widgets, ns, "a", "False", "Conflict", "IfUnowned")
 			if now := testkit.Get(t, configMaps, ns, "a"); now.GetResourceVersion() != cm.GetResourceVersion() {
 				t.Errorf("%s: it was written to: %v", row.reason, now.Object)
 			}
-			if ids := downstreamsOf(u); len(ids) > 0 {
-				t.Errorf("%s: the status records %v", row.reason, ids)
-			}
+			recordsNothing(t, u)
 			if n := counter.Snapshot(); n[writeDownstream]+n[readDownstream] > 0 {
 				t.Errorf("%s: it costs requests: %v", row.reason, n)
 			}
 			r.halt()
 			start(t, testkit.Config(t), with(fill(widgetConfig, ns, name), "adoptionPolicy: IfUnowned")).ready()
 			waitCondition(t, widgets, ns, "a", "Ready", "True")
-			if testkit.Get(t, configMaps, ns, "a").GetUID() != cm.GetUID() {
-				t.Errorf("%s: with IfUnowned it is not adopted", row.reason)
-			}
+			mustBeSame(t, configMaps, cm, "with IfUnowned it is adopted: "+row.reason)
 		}))
 	}
 }
 
 // Objects with a forged mark at a place that is no target are not deleted, nor do they hold the deletion of their upstream.
 func TestForgedLeftover(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+	inSpaces(t, func(t *testing.T, ns, other, name string) {
 		start(t, testkit.Config(t), replaceOnce(t, elsewhere(fill(widgetConfig, ns, name), other, ns), "status:\n", "deletion: {wait: true}\nstatus:\n")).ready()
 		up := testkit.Apply(t, ns, widget("a", `{namespace: `+other+`, data: {key: value}}`))
 		waitCondition(t, widgets, ns, "a", "Ready", "True")
@@ -92,64 +90,52 @@ func TestForgedLeftover(t *testing.T) {
 		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":"new"}}}`)
 		waitData(t, other, "a", "key", "new")
 		waitCondition(t, widgets, ns, "a", "Ready", "True")
-		testkit.Delete(t, widgets, ns, "a")
-		waitGone(t, widgets, ns, "a")
-		if left := testkit.Find(t, configMaps, other, "theirs"); left == nil || left.GetUID() != forged.GetUID() {
-			t.Error("somebody else's object was deleted")
-		}
-		if testkit.Find(t, configMaps, other, "a") != nil {
-			t.Error("our own object was left behind")
-		}
+		deleteAndWait(t, widgets, ns, "a")
+		mustBeSame(t, configMaps, forged, "it is somebody else's")
+		mustBeAbsent(t, configMaps, other, "a", "our own object was left behind")
 	})
 }
 
-// Where the status is a field that any author writes, what it records makes nothing ours.
+// Where the status is a field that any author writes, what it records makes nothing ours, and nothing is deleted for it: not even what it
+// says that a deletion.before of an earlier config has made.
 func TestForgedStatus(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		start(t, testkit.Config(t), strings.Replace(fill(widgetConfig, ns, name), "kind: Widget", "kind: Plain", 1)).ready()
-		for _, object := range []string{"hidden", "seen"} {
-			labels := ""
-			if object == "seen" {
-				labels = `, labels: {` + name + `.example.com/managed: "yes"}`
+	t.Parallel()
+	for _, row := range []struct {
+		reason, as, meta, labels string
+		deleted                  bool // while it is paused
+	}{
+		{"the watch does not show the object", "config", "", "", false},
+		{"the watch shows the object", "config", "", `labels: {NAME.example.com/managed: "yes"}`, false},
+		{"a downstream, at deletion", "config", `finalizers: [NAME.example.com/cleanup], annotations: {NAME.example.com/paused: "true"}`, "", true},
+		{"deletion.before, at deletion", "deletion.before", `finalizers: [NAME.example.com/cleanup], annotations: {NAME.example.com/paused: "true"}`, "", true},
+	} {
+		t.Run(row.reason, spacedTwice(func(t *testing.T, ns, other, name string) {
+			start(t, testkit.Config(t), strings.Replace(fill(widgetConfig, ns, name), "kind: Widget", "kind: Plain", 1)).ready()
+			at := ns
+			if row.deleted {
+				at = other
 			}
-			cm := testkit.Apply(t, ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: `+object+labels+`}, data: {key: theirs}}`)
-			testkit.Apply(t, ns, strings.TrimSpace(fmt.Sprintf(`{apiVersion: test.example.com/v1, kind: Plain, metadata: {name: %s}, spec: {data: {key: value}},
-		  status: {downstreams: [{name: config, apiVersion: v1, kind: ConfigMap, namespace: %s, objectName: %s, uid: %s}]}}`, object, ns, object, cm.GetUID())))
-			testkit.Eventually(t, patience, func() (bool, string) {
-				_, reason, message := condition(testkit.Get(t, plains, ns, object), "Ready")
-				return reason == "Conflict", object + ": " + reason + ": " + message
-			})
-			waitData(t, ns, object, "key", "theirs")
-		}
-	})
-}
-
-// Nor is anything deleted for it: not even what it says that a deletion.before of an earlier config has made.
-func TestForgedStatusAtDeletion(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
-		start(t, testkit.Config(t), strings.Replace(fill(widgetConfig, ns, name), "kind: Widget", "kind: Plain", 1)).ready()
-		for object, as := range map[string]string{"downstream": "config", "before": "deletion.before"} {
-			cm := testkit.Apply(t, other, `{apiVersion: v1, kind: ConfigMap, metadata: {name: `+object+`}, data: {key: theirs}}`)
-			testkit.Apply(t, ns, fmt.Sprintf(`{apiVersion: test.example.com/v1, kind: Plain, metadata: {name: %[1]s, finalizers: [%[2]s.example.com/cleanup],
-		  annotations: {%[2]s.example.com/paused: "true"}}, spec: {data: {key: value}},
-		  status: {downstreams: [{name: %[3]s, apiVersion: v1, kind: ConfigMap, namespace: %[4]s, objectName: %[1]s, uid: %[5]s, state: InSync}]}}`,
-				object, name, as, other, cm.GetUID()))
-			testkit.Delete(t, plains, ns, object)
-			waitGone(t, plains, ns, object)
-			if testkit.Find(t, configMaps, other, object) == nil {
-				t.Errorf("%s: somebody else's object was deleted", object)
+			cm := testkit.Apply(t, at, fill(`{apiVersion: v1, kind: ConfigMap, metadata: {name: a, `+row.labels+`}, data: {key: theirs}}`, ns, name))
+			testkit.Apply(t, ns, fill(fmt.Sprintf(`{apiVersion: test.example.com/v1, kind: Plain, metadata: {name: a, %s}, spec: {data: {key: value}},
+			  status: {downstreams: [{name: %s, apiVersion: v1, kind: ConfigMap, namespace: %s, objectName: a, uid: %s, state: InSync}]}}`, row.meta, row.as, at, cm.GetUID()), ns, name))
+			if row.deleted {
+				deleteAndWait(t, plains, ns, "a")
+			} else {
+				testkit.Eventually(t, patience, func() (bool, string) {
+					_, reason, message := condition(testkit.Get(t, plains, ns, "a"), "Ready")
+					return reason == "Conflict", reason + ": " + message
+				})
 			}
-		}
-	})
+			waitData(t, at, "a", "key", "theirs")
+			mustBeSame(t, configMaps, cm, "it is somebody else's")
+		}))
+	}
 }
 
 // TestForgedBeforeRecord: whoever may write the status of one upstream can hold its deletion, and cannot have an object deleted by it that
 // never had a mark of ours.
 func TestForgedBeforeRecord(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+	inSpaces(t, func(t *testing.T, ns, other, name string) {
 		start(t, testkit.Config(t), fill(widgetConfig, ns, name)).ready()
 		cm := testkit.Apply(t, other, `{apiVersion: v1, kind: ConfigMap, metadata: {name: theirs}, data: {key: theirs}}`)
 		testkit.Apply(t, ns, fmt.Sprintf(`{apiVersion: test.example.com/v1, kind: Widget, metadata: {name: a, finalizers: [%[1]s.example.com/cleanup],
@@ -163,20 +149,13 @@ func TestForgedBeforeRecord(t *testing.T) {
 		eventuallyCondition(t, ns, "a", "False", "", "theirs disappeared before it finished")
 		testkit.Patch(t, widgets, ns, "a", "somebody", `{"status":{"downstreams":[{"name":"deletion.before","state":"BeforeFinished"}]}}`, "status")
 		waitGone(t, widgets, ns, "a")
-		if testkit.Find(t, configMaps, other, "theirs") == nil {
-			t.Error("somebody else's object was deleted")
-		}
+		mustExist(t, configMaps, other, "theirs", "somebody else's object was deleted")
 	})
-}
-
-func ownerReference(u *unstructured.Unstructured) metav1.OwnerReference {
-	return metav1.OwnerReference{APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Name: u.GetName(), UID: u.GetUID()}
 }
 
 // Another upstream's object does not become ours to delete by a second owner reference.
 func TestSecondOwnerReference(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		start(t, testkit.Config(t), fill(widgetConfig, ns, name)).ready()
 		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 		b := testkit.Apply(t, ns, widget("b", `{data: {key: value}}`))
@@ -184,21 +163,18 @@ func TestSecondOwnerReference(t *testing.T) {
 		waitCondition(t, widgets, ns, "a", "Ready", "True")
 		waitCondition(t, widgets, ns, "b", "Ready", "True")
 		testkit.Update(t, configMaps, ns, "a", func(u *unstructured.Unstructured) {
-			u.SetOwnerReferences(append(u.GetOwnerReferences(), ownerReference(b)))
+			u.SetOwnerReferences(append(u.GetOwnerReferences(), metav1.OwnerReference{APIVersion: b.GetAPIVersion(), Kind: b.GetKind(), Name: "b", UID: b.GetUID()}))
 		})
 		testkit.Patch(t, widgets, ns, "b", "somebody", `{"spec":{"data":{"key":"new"}}}`)
 		waitData(t, ns, "b", "key", "new")
 		waitCondition(t, widgets, ns, "b", "Ready", "True") // told last, after what is left over was dealt with
-		if u := testkit.Find(t, configMaps, ns, "a"); u == nil || u.GetUID() != cm.GetUID() {
-			t.Error("the other one's object was deleted")
-		}
+		mustBeSame(t, configMaps, cm, "it is the other one's")
 	})
 }
 
 // Two downstreams of a kind may change their names for each other's.
 func TestSwappedNames(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := strings.NewReplacer("name: {{ .spec.name | default .metadata.name }}", `name: {{ ternary "y" "x" (.spec.exposed | default false) }}`,
 			"    # downstream\n", `  - name: second
     apiVersion: v1
@@ -238,13 +214,10 @@ func TestLeftByAnEarlierUpstream(t *testing.T) {
 			testkit.Apply(t, other, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {`+name+`.example.com/owner: `+mark+`}}, data: {key: old}}`)
 		}},
 	} {
-		t.Run(row.name, bubbled(func(t *testing.T) {
-			ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
-			conf := with(elsewhere(fill(widgetConfig, ns, name), other, ns)+"", "")
-			conf = replaceOnce(t, conf, "    targetNamespaces:", "    adoptionPolicy: "+row.policy+"\n    targetNamespaces:")
+		t.Run(row.name, spacedTwice(func(t *testing.T, ns, other, name string) {
+			conf := replaceOnce(t, elsewhere(fill(widgetConfig, ns, name), other, ns), "    targetNamespaces:", "    adoptionPolicy: "+row.policy+"\n    targetNamespaces:")
 			r := start(t, testkit.Config(t), conf).ready()
-			testkit.Apply(t, ns, widget("a", `{namespace: `+other+`, data: {key: old}}`))
-			waitCondition(t, widgets, ns, "a", "Ready", "True")
+			applyReady(t, ns, "a", `{namespace: `+other+`, data: {key: old}}`)
 			r.halt()
 			testkit.Update(t, widgets, ns, "a", func(u *unstructured.Unstructured) { u.SetFinalizers(nil) })
 			testkit.Delete(t, widgets, ns, "a")
@@ -252,7 +225,7 @@ func TestLeftByAnEarlierUpstream(t *testing.T) {
 			if row.again != nil {
 				row.again(t, other, name, cm.GetAnnotations()[name+".example.com/owner"])
 			}
-			uid := testkit.Get(t, configMaps, other, "a").GetUID()
+			left := testkit.Get(t, configMaps, other, "a")
 			if rest := leftOf(t, conf); row.says != "exists and belongs to another NS/a" && (len(rest) != 1 || rest[0].Target.Name != "a") {
 				t.Errorf("a survey finds left of upstreams that are gone: %v", rest)
 			}
@@ -260,62 +233,16 @@ func TestLeftByAnEarlierUpstream(t *testing.T) {
 			start(t, testkit.Config(t), conf).ready()
 			if row.adopted {
 				waitCondition(t, widgets, ns, "a", "Ready", "True")
-				if now := waitData(t, other, "a", "key", "new"); now.GetUID() != uid {
-					t.Error("it is another object")
-				}
+				waitData(t, other, "a", "key", "new")
+				mustBeSame(t, configMaps, left, "it is adopted")
 				testkit.Delete(t, widgets, ns, "a")
 				waitGone(t, configMaps, other, "a")
 				return
 			}
-			testkit.Eventually(t, patience, func() (bool, string) {
-				_, reason, message := condition(testkit.Get(t, widgets, ns, "a"), "Ready")
-				return reason == "Conflict" && strings.Contains(message, strings.ReplaceAll(row.says, "NS", ns)), reason + ": " + message
-			})
+			waitRefused(t, ns, "a", "Conflict", strings.ReplaceAll(row.says, "NS", ns))
 			waitData(t, other, "a", "key", "old")
 		}))
 	}
-}
-
-// An upstream that is deleted and made again at once meets the downstream of the earlier one, which the garbage collector has
-// not deleted yet, or which a finalizer keeps: that is no conflict, and is not told as one.
-func TestMadeAgainUnderItsName(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		start(t, testkit.Config(t), fill(widgetConfig, ns, name)).ready()
-		var mu sync.Mutex
-		told := map[string]string{}
-		testkit.NewMirror(t, widgets, func(u *unstructured.Unstructured) {
-			mu.Lock()
-			defer mu.Unlock()
-			if u.GetNamespace() == ns {
-				_, reason, message := condition(u, "Ready")
-				told[reason] = message
-			}
-		})
-		for i := range 3 {
-			testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-			waitCondition(t, widgets, ns, "a", "Ready", "True")
-			before := testkit.Get(t, configMaps, ns, "a").GetUID()
-			testkit.Patch(t, configMaps, ns, "a", "tenant", `{"metadata":{"finalizers":["tenant.example.com/hold"]}}`)
-			testkit.Delete(t, widgets, ns, "a")
-			waitGone(t, widgets, ns, "a")
-			testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-			testkit.Eventually(t, patience, func() (bool, string) {
-				_, reason, message := condition(testkit.Get(t, widgets, ns, "a"), "Ready")
-				return reason == "Waiting" && strings.Contains(message, "is being deleted and is recreated"), reason + ": " + message
-			})
-			testkit.Patch(t, configMaps, ns, "a", "tenant", `{"metadata":{"finalizers":null}}`)
-			waitCondition(t, widgets, ns, "a", "Ready", "True")
-			if testkit.Get(t, configMaps, ns, "a").GetUID() == before {
-				t.Fatalf("round %d: it is the earlier object", i)
-			}
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		if message, is := told["Conflict"]; is {
-			t.Errorf("a conflict is told: %s", message)
-		}
-	})
 }
 
 // leftOf are the objects that a survey finds left of upstreams that are gone.
@@ -333,8 +260,7 @@ func leftOf(t *testing.T, conf string) []reconcile.Change {
 func TestRestartWithoutARecord(t *testing.T) {
 	t.Parallel()
 	for name, status := range map[string]string{"recorded": "  downstreams: .status.downstreams\n", "unrecorded": "", "no status": "off"} {
-		t.Run(name, bubbled(func(t *testing.T) {
-			ns, name := testkit.Namespace(t), testkit.Unique(t)
+		t.Run(name, spaced(func(t *testing.T, ns, name string) {
 			conf := strings.Replace(fill(widgetConfig, ns, name), "  downstreams: .status.downstreams\n", strings.TrimPrefix(status, "off"), 1)
 			if status == "off" {
 				conf = replaceOnce(t, conf, "  conditions: {ready: Ready, valid: Valid, reconciling: Reconciling, stalled: Stalled}\n", "  enabled: false\n")
@@ -344,9 +270,7 @@ func TestRestartWithoutARecord(t *testing.T) {
 			for i := range objects {
 				testkit.Apply(t, ns, widget(named(i), `{data: {key: value}}`))
 			}
-			for i := range objects {
-				waitData(t, ns, named(i), "key", "value")
-			}
+			waitMany(t, ns, objects, "key", "value")
 			if status != "off" {
 				for i := range objects {
 					waitCondition(t, widgets, ns, named(i), "Ready", "True")
@@ -356,14 +280,8 @@ func TestRestartWithoutARecord(t *testing.T) {
 			for i := range objects { // another writer's key, label and finalizer
 				testkit.Patch(t, configMaps, ns, named(i), "tenant", `{"metadata":{"labels":{"theirs":"x"},"finalizers":["tenant.example.com/hold"]},"data":{"theirs":"x"}}`)
 			}
-			counter := testkit.NewCounter()
-			r = start(t, counter.Wrap(testkit.Config(t)), conf).ready()
-			quiet(t, counter)
-			if n := len(counter.Requests(func(r testkit.Request) bool {
-				return r.Resource == "configmaps" && r.Verb != "LIST" && r.Verb != "WATCH"
-			})) + counter.Mutating(); n > 0 {
-				t.Errorf("a restart costs %d requests: %v", n, counter.Snapshot())
-			}
+			r, counter := startCounted(t, conf)
+			exactly(t, counter, 0, "a restart", func(r testkit.Request) bool { return r.Resource == "configmaps" && r.Verb != "LIST" || r.Mutating() })
 			r.halt()
 			testkit.Patch(t, configMaps, ns, named(0), "tenant", `{"data":{"key":"tampered"}}`)
 			start(t, testkit.Config(t), conf).ready()
@@ -382,45 +300,39 @@ func TestRestartWithoutARecord(t *testing.T) {
 // with its upstream. The mark goes while no process runs, or while one runs that leaves drift alone.
 func TestStrippedMarks(t *testing.T) {
 	t.Parallel()
-	endings := map[string]func(t *testing.T, ns string){
-		"unwanted": func(t *testing.T, ns string) {
-			testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"exposed":true}}`)
-		},
-		"renamed": func(t *testing.T, ns string) { testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"name":"b"}}`) },
-		"deleted": func(t *testing.T, ns string) { testkit.Delete(t, widgets, ns, "a") },
-	}
+	endings := map[string]string{"unwanted": `{"spec":{"exposed":true}}`, "renamed": `{"spec":{"name":"b"}}`, "deleted": ""}
 	const when, report = "    when: '!has(self.spec.exposed) || !self.spec.exposed'\n", "    drift: {policy: Report}\n"
+	const recorded = "  downstreams: .status.downstreams\n"
 	for _, row := range []struct {
 		reason, downstream, status, stripped string
 		running                              bool
 	}{
-		{"nothing runs", when, "  downstreams: .status.downstreams\n", "", false},
-		{"nothing runs, and the label goes too", when, "  downstreams: .status.downstreams\n", `,"labels":null`, false},
-		{"nothing runs, and the object is to be released", when + "    deletionPolicy: Orphan\n", "  downstreams: .status.downstreams\n", "", false},
-		{"drift is reported", when + report, "  downstreams: .status.downstreams\n", "", true},
+		{"nothing runs", when, recorded, "", false},
+		{"nothing runs, and the label goes too", when, recorded, `,"labels":null`, false},
+		{"nothing runs, and the object is to be released", when + "    deletionPolicy: Orphan\n", recorded, "", false},
+		{"drift is reported", when + report, recorded, "", true},
 		{"the process alone remembers", when + report, "", "", true},
 	} {
-		for ending, end := range endings {
-			t.Run(row.reason+"/"+ending, bubbled(func(t *testing.T) {
-				ns, name := testkit.Namespace(t), testkit.Unique(t)
-				at, conf := ns, fill(widgetConfig, ns, name)
+		for ending, patch := range endings {
+			t.Run(row.reason+"/"+ending, spaced(func(t *testing.T, ns, name string) {
+				at, conf := ns, strings.NewReplacer("    # downstream\n", row.downstream+"    # downstream\n", recorded, row.status).Replace(fill(widgetConfig, ns, name))
 				if ending == "deleted" { // a reference to another namespace is none: the finalizer cleans up
 					at = testkit.Namespace(t)
-					conf = replaceOnce(t, conf, "        name: {{ .spec.name | default .metadata.name }}\n",
-						"        name: {{ .metadata.name }}\n        namespace: "+at+"\n")
-					conf = replaceOnce(t, conf, "    # downstream\n", "    targetNamespaces: {from: List, names: ["+at+"]}\n    # downstream\n")
+					conf = elsewhere(conf, at, ns)
 				}
-				conf = strings.NewReplacer("    # downstream\n", row.downstream, "  downstreams: .status.downstreams\n", row.status).Replace(conf)
 				r := start(t, testkit.Config(t), conf).ready()
-				testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+				applyReady(t, ns, "a", `{namespace: `+at+`, data: {key: value}}`)
 				cm := waitData(t, at, "a", "key", "value")
-				waitCondition(t, widgets, ns, "a", "Ready", "True")
 				if !row.running {
 					r.halt()
 				}
 				testkit.Patch(t, configMaps, at, "a", "somebody",
 					fmt.Sprintf(`{"metadata":{"ownerReferences":null,"annotations":{"%s.example.com/owner":null}%s}}`, name, row.stripped))
-				end(t, ns)
+				if ending == "deleted" {
+					testkit.Delete(t, widgets, ns, "a")
+				} else {
+					testkit.Patch(t, widgets, ns, "a", "somebody", patch)
+				}
 				if !row.running {
 					start(t, testkit.Config(t), conf).ready()
 				}

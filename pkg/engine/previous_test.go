@@ -23,32 +23,50 @@ func base(name string) conventions {
 		owner: "{annotation: " + domain + "owner}", finalizer: domain + "cleanup"}
 }
 
+// conventionLine is the key of a line of a config, and its value.
+type conventionLine struct {
+	key   string
+	value *string
+}
+
+// lines are the lines that may differ; previous names what those before the labels were.
+func (c *conventions) lines() []conventionLine {
+	return []conventionLine{{"fieldManager", &c.fieldManager}, {"finalizer", &c.finalizer}, {"hash", &c.hash}, {"owner", &c.owner}, {"labels", &c.labels}}
+}
+
 // in puts conventions into a config that has those of base.
 func (c conventions) in(conf, name string) string {
 	was := base(name)
-	replace := []string{}
-	for _, pair := range [][3]string{
-		{"fieldManager", was.fieldManager, c.fieldManager}, {"labels", was.labels, c.labels}, {"hash", was.hash, c.hash},
-		{"owner", was.owner, c.owner}, {"finalizer", was.finalizer, c.finalizer},
-	} {
-		replace = append(replace, "  "+pair[0]+": "+pair[1]+"\n", "  "+pair[0]+": "+pair[2]+"\n")
+	for i, line := range c.lines() {
+		conf = strings.Replace(conf, "  "+line.key+": "+*was.lines()[i].value+"\n", "  "+line.key+": "+*line.value+"\n", 1)
 	}
-	conf = strings.NewReplacer(replace...).Replace(conf)
 	if c.previous != "" {
 		conf = strings.Replace(conf, "conventions:\n", "conventions:\n  previous: {"+c.previous+"}\n", 1)
 	}
 	return conf
 }
 
-// previousCase is a change of conventions, and what it costs.
-type previousCase struct {
-	name, reason string
-	// near tells that downstreams stand in the upstream's namespace, where a reference is legal.
-	near bool
-	// before and after change what base has; previous stands in after.
-	before, after func(c *conventions, domain string)
-	// requests are those that each object costs, its upstream included, on the way back, too.
-	requests map[string]int
+// with returns the conventions of base for an operator of that name, with those lines of others that are not empty.
+func (c conventions) with(name string) conventions {
+	is := base(name)
+	for i, line := range is.lines() {
+		if other := *c.lines()[i].value; other != "" {
+			*line.value = strings.ReplaceAll(other, "NAME", name)
+		}
+	}
+	return is
+}
+
+// after returns the conventions with what they were before.
+func (c conventions) after(was conventions) conventions {
+	var previous []string
+	for i, line := range c.lines()[:4] {
+		if old := *was.lines()[i].value; *line.value != old {
+			previous = append(previous, line.key+": "+old)
+		}
+	}
+	c.previous = strings.Join(previous, ", ")
+	return c
 }
 
 // The requests that carrying over is made of.
@@ -59,63 +77,37 @@ const (
 	writeStatus     = "PATCH widgets/status"
 )
 
-func previousCases() []previousCase {
-	none := func(*conventions, string) {}
-	one := map[string]int{writeDownstream: 1}
-	return []previousCase{
-		{name: "manager", reason: "one patch of managedFields, one apply; and the status gets to be the new manager's, and is no longer the old one's", before: none, after: func(c *conventions, _ string) {
-			c.previous, c.fieldManager = "fieldManager: "+c.fieldManager, c.fieldManager+"-new"
-		}, requests: map[string]int{readDownstream: 1, writeDownstream: 2, writeStatus: 2}},
-		{name: "hash-label", reason: "one apply moves the hash", before: none, after: func(c *conventions, domain string) {
-			c.previous, c.hash = "hash: "+c.hash, "{label: "+domain+"digest}"
-		}, requests: one},
-		{name: "hash-key", reason: "one apply renames its key", before: none, after: func(c *conventions, domain string) {
-			c.previous, c.hash = "hash: "+c.hash, "{annotation: "+domain+"digest}"
-		}, requests: one},
-		{name: "owner", reason: "one apply renames the annotation", before: none, after: func(c *conventions, domain string) {
-			c.previous, c.owner = "owner: "+c.owner, "{annotation: "+domain+"upstream}"
-		}, requests: one},
-		{name: "finalizer", reason: "one patch of the upstream", before: none, after: func(c *conventions, domain string) {
-			c.previous, c.finalizer = "finalizer: "+c.finalizer, domain+"hold"
-		}, requests: map[string]int{writeUpstream: 1}},
-		{name: "reference", near: true, reason: "one apply, and the finalizer goes", before: func(c *conventions, domain string) {
-			c.owner = "{reference: false, annotation: " + domain + "owner}"
-		}, after: none, requests: map[string]int{writeDownstream: 1, writeUpstream: 1}},
-		{name: "annotation", near: true, reason: "the finalizer comes, and one apply", before: none, after: func(c *conventions, domain string) {
-			c.owner = "{reference: false, annotation: " + domain + "owner}"
-		}, requests: map[string]int{writeDownstream: 1, writeUpstream: 1}},
-		{name: "all", reason: "the object is met by a create that is refused, read, taken over and applied; the upstream gets its finalizer; its status " +
-			"has another hash, for the labels are part of it, and what the manager of before had of it goes", before: none,
-			after: func(c *conventions, domain string) {
-				c.previous = "fieldManager: " + c.fieldManager + ", finalizer: " + c.finalizer + ", hash: " + c.hash + ", owner: " + c.owner
-				*c = conventions{fieldManager: c.fieldManager + "-new", labels: "{" + domain + `operated: "yes"}`, hash: "{label: " + domain + "digest}",
-					owner: "{annotation: " + domain + "upstream}", finalizer: domain + "hold", previous: c.previous}
-			}, requests: map[string]int{readDownstream: 2, writeDownstream: 3, writeUpstream: 1, writeStatus: 2}},
-	}
+// previousCase is a change of conventions, and what it costs.
+type previousCase struct {
+	name, reason string
+	// near tells that downstreams stand in the upstream's namespace, where a reference is legal; nothing is said of what was before.
+	near bool
+	// was and is have what differs from base.
+	was, is conventions
+	// requests are those that each object costs, its upstream included, on the way back, too.
+	requests map[string]int
 }
 
-// configs returns the config before, after, and after a rollback.
-func (c previousCase) configs(name, ns, other string) (before, after, back string, was, is conventions) {
-	domain := name + ".example.com/"
-	conf := fill(widgetConfig, ns, name)
-	if !c.near {
-		conf = elsewhere(conf, other, ns)
+func previousCases() []previousCase {
+	one := map[string]int{writeDownstream: 1}
+	unreferenced := conventions{owner: "{reference: false, annotation: NAME.example.com/owner}"}
+	return []previousCase{
+		{name: "manager", reason: "one patch of managedFields, one apply; and the status gets to be the new manager's, and is no longer the old one's",
+			is: conventions{fieldManager: "NAME-new"}, requests: map[string]int{readDownstream: 1, writeDownstream: 2, writeStatus: 2}},
+		{name: "hash-label", reason: "one apply moves the hash", is: conventions{hash: "{label: NAME.example.com/digest}"}, requests: one},
+		{name: "hash-key", reason: "one apply renames its key", is: conventions{hash: "{annotation: NAME.example.com/digest}"}, requests: one},
+		{name: "owner", reason: "one apply renames the annotation", is: conventions{owner: "{annotation: NAME.example.com/upstream}"}, requests: one},
+		{name: "finalizer", reason: "one patch of the upstream", is: conventions{finalizer: "NAME.example.com/hold"}, requests: map[string]int{writeUpstream: 1}},
+		{name: "reference", near: true, reason: "one apply, and the finalizer goes", was: unreferenced,
+			requests: map[string]int{writeDownstream: 1, writeUpstream: 1}},
+		{name: "annotation", near: true, reason: "the finalizer comes, and one apply", is: unreferenced,
+			requests: map[string]int{writeDownstream: 1, writeUpstream: 1}},
+		{name: "all", reason: "the object is met by a create that is refused, read, taken over and applied; the upstream gets its finalizer; its status " +
+			"has another hash, for the labels are part of it, and what the manager of before had of it goes",
+			is: conventions{fieldManager: "NAME-new", labels: `{NAME.example.com/operated: "yes"}`, hash: "{label: NAME.example.com/digest}",
+				owner: "{annotation: NAME.example.com/upstream}", finalizer: "NAME.example.com/hold"},
+			requests: map[string]int{readDownstream: 2, writeDownstream: 3, writeUpstream: 1, writeStatus: 2}},
 	}
-	was = base(name)
-	c.before(&was, domain)
-	is = was
-	c.after(&is, domain)
-	if is == was { // the change was to come from it
-		is = base(name)
-	}
-	swapped := was
-	for key, pair := range map[string][2]string{"fieldManager": {was.fieldManager, is.fieldManager}, "finalizer": {was.finalizer, is.finalizer}, "hash": {was.hash, is.hash}, "owner": {was.owner, is.owner}} {
-		if pair[0] != pair[1] && !c.near {
-			swapped.previous += ", " + key + ": " + pair[1]
-		}
-	}
-	swapped.previous = strings.TrimPrefix(swapped.previous, ", ")
-	return was.in(conf, name), is.in(conf, name), swapped.in(conf, name), was, is
 }
 
 const previousObjects = 8
@@ -130,43 +122,32 @@ func TestPreviousNames(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, live %v", c.name, live), bubbled(func(t *testing.T) {
 				ns, other := testkit.Namespace(t), testkit.Namespace(t)
 				operator := testkit.Unique(t)
-				before, after, back, was, is := c.configs(operator, ns, other)
-				at := other
-				if c.near {
-					at = ns
+				at, conf, was, is := ns, fill(widgetConfig, ns, operator), c.was.with(operator), c.is.with(operator)
+				back := was
+				if !c.near {
+					at, conf, is, back = other, elsewhere(conf, other, ns), is.after(was), was.after(is)
 				}
-				counter := testkit.NewCounter()
-				r := start(t, counter.Wrap(testkit.Config(t)), before).ready()
+				r, counter := startCounted(t, was.in(conf, operator))
+				applyMany(t, ns, previousObjects, `{namespace: `+at+`, data: {key: value}}`)
+				var objects []*unstructured.Unstructured
 				for i := range previousObjects {
-					testkit.Apply(t, ns, widget(named(i), `{namespace: `+at+`, data: {key: value}}`))
+					objects = append(objects, waitData(t, at, named(i), "key", "value"))
 				}
-				uids := map[string]string{}
-				for i := range previousObjects {
-					uids[named(i)] = string(waitData(t, at, named(i), "key", "value").GetUID())
-					waitCondition(t, widgets, ns, named(i), "Ready", "True")
-				}
-				for _, step := range []struct {
-					conf    string
-					of, not conventions
-				}{{after, is, was}, {back, was, is}} {
-					quiet(t, counter)
-					counter.Reset()
+				for _, step := range []struct{ of, not conventions }{{is, was}, {back, is}} {
+					settle(t, counter)
 					if live {
-						r.changeTo(operator, step.conf)
+						r.changeTo(operator, step.of.in(conf, operator))
 					} else {
 						r.halt()
-						r = start(t, counter.Wrap(testkit.Config(t)), step.conf).ready()
+						r = start(t, counter.Wrap(testkit.Config(t)), step.of.in(conf, operator)).ready()
 					}
-					checkPreviousReplaced(t, ns, at, step.of, step.not, uids)
+					checkPreviousReplaced(t, ns, step.of, step.not, objects)
 					quiet(t, counter)
 					checkRequests(t, counter, c)
-					counter.Reset()
 					r.halt()
-					r = start(t, counter.Wrap(testkit.Config(t)), step.conf).ready()
-					quiet(t, counter)
-					if n := counter.Mutating(); n > 0 || counter.Snapshot()[readDownstream] > 0 {
-						t.Errorf("a restart afterwards: %v", counter.Snapshot())
-					}
+					counter.Reset()
+					r = start(t, counter.Wrap(testkit.Config(t)), step.of.in(conf, operator)).ready()
+					exactly(t, counter, 0, "a restart afterwards", func(r testkit.Request) bool { return r.Mutating() || r.Key() == readDownstream })
 				}
 			}))
 		}
@@ -174,26 +155,18 @@ func TestPreviousNames(t *testing.T) {
 }
 
 // checkPreviousReplaced waits until every object is of conventions and bears nothing of the others.
-func checkPreviousReplaced(t *testing.T, ns, at string, of, not conventions, uids map[string]string) {
+func checkPreviousReplaced(t *testing.T, ns string, of, not conventions, objects []*unstructured.Unstructured) {
 	t.Helper()
-	for name, uid := range uids {
+	for _, was := range objects {
 		testkit.Eventually(t, patience, func() (bool, string) {
-			cm, up := testkit.Find(t, configMaps, at, name), testkit.Find(t, widgets, ns, name)
-			if cm == nil || up == nil {
-				t.Fatalf("%s is gone", name)
-			}
-			if string(cm.GetUID()) != uid {
-				t.Fatalf("%s is another object", name)
-			}
-			return isOf(cm, up, of, not)
+			return isOf(testkit.Get(t, configMaps, was.GetNamespace(), was.GetName()), testkit.Get(t, widgets, ns, was.GetName()), of, not)
 		})
+		mustBeSame(t, configMaps, was, "it is carried over")
 	}
-	if list := testkit.List(t, configMaps, at, ""); len(list) != len(uids) && !slices.ContainsFunc(list, isRootCA) {
-		t.Errorf("there are %d ConfigMaps, want %d", len(list), len(uids))
+	if n := len(testkit.List(t, configMaps, objects[0].GetNamespace(), "")); n != len(objects) {
+		t.Errorf("there are %d ConfigMaps, want %d", n, len(objects))
 	}
 }
-
-func isRootCA(u unstructured.Unstructured) bool { return u.GetName() == "kube-root-ca.crt" }
 
 func isOf(cm, up *unstructured.Unstructured, of, not conventions) (bool, string) {
 	for _, e := range cm.GetManagedFields() {
@@ -245,24 +218,25 @@ func checkRequests(t *testing.T, counter *testkit.Counter, c previousCase) {
 	}
 }
 
-// renamed are the conventions of base, all of them under other names, with what they were.
+// renamed are the conventions of base, all of them but the labels under other names, with what they were.
 func renamed(name string) conventions {
-	was, domain := base(name), name+".example.com/"
-	return conventions{fieldManager: name + "-new", labels: was.labels, hash: "{label: " + domain + "digest}", owner: "{annotation: " + domain + "upstream}", finalizer: domain + "hold",
-		previous: "fieldManager: " + was.fieldManager + ", finalizer: " + was.finalizer + ", hash: " + was.hash + ", owner: " + was.owner}
+	return conventions{fieldManager: "NAME-new", hash: "{label: NAME.example.com/digest}", owner: "{annotation: NAME.example.com/upstream}",
+		finalizer: "NAME.example.com/hold"}.with(name).after(base(name))
+}
+
+// keyed is a condition for requests of that kind.
+func keyed(key string) func(testkit.Request) bool {
+	return func(r testkit.Request) bool { return r.Key() == key }
 }
 
 // A deletion that falls into the change is finished by the names of before: nothing is left behind, and nothing held.
 func TestDeletionDuringChange(t *testing.T) {
 	t.Parallel()
 	for _, policy := range []string{"Delete", "Orphan"} {
-		t.Run(policy, bubbled(func(t *testing.T) {
-			ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+		t.Run(policy, spacedTwice(func(t *testing.T, ns, other, name string) {
 			conf := elsewhere(with(fill(widgetConfig, ns, name), "deletionPolicy: "+policy), other, ns)
 			r := start(t, testkit.Config(t), conf).ready()
-			testkit.Apply(t, ns, widget("a", `{namespace: `+other+`, data: {key: value}}`))
-			waitData(t, other, "a", "key", "value")
-			waitCondition(t, widgets, ns, "a", "Ready", "True")
+			applyReady(t, ns, "a", `{namespace: `+other+`, data: {key: value}}`)
 			r.halt()
 			testkit.Delete(t, widgets, ns, "a")
 			start(t, testkit.Config(t), renamed(name).in(conf, name)).ready()
@@ -281,8 +255,7 @@ func TestDeletionDuringChange(t *testing.T) {
 
 // A condition that only the previous manager set does not stay forever.
 func TestConditionOfPreviousManager(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := fill(widgetConfig, ns, name)
 		testkit.Apply(t, ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {key: theirs}}`)
 		r := start(t, testkit.Config(t), conf).ready()
@@ -290,43 +263,33 @@ func TestConditionOfPreviousManager(t *testing.T) {
 		waitCondition(t, widgets, ns, "a", "Stalled", "True")
 		r.halt()
 		testkit.Delete(t, configMaps, ns, "a")
-		counter := testkit.NewCounter()
-		start(t, counter.Wrap(testkit.Config(t)), renamed(name).in(conf, name)).ready()
-		up := waitCondition(t, widgets, ns, "a", "Ready", "True")
+		_, counter := startCounted(t, renamed(name).in(conf, name))
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
 		quiet(t, counter)
-		up = testkit.Get(t, widgets, ns, up.GetName())
-		if status, reason, _ := condition(up, "Stalled"); status != "" {
-			t.Errorf("Stalled is %s still: %s", status, reason)
-		}
+		up := testkit.Get(t, widgets, ns, "a")
+		conditionIs(t, up, "Stalled", "")
 		for _, e := range up.GetManagedFields() {
 			if e.Manager == name {
 				t.Errorf("the earlier manager has %s %s still", e.Operation, e.Subresource)
 			}
 		}
-		if n := counter.Snapshot()[writeStatus]; n != 2 {
-			t.Errorf("the status was written %d times, want once, and once for the earlier manager", n)
-		}
+		exactly(t, counter, 2, "the status is written once, and once for the earlier manager", keyed(writeStatus))
 	})
 }
 
 // A manager that is renamed without conventions.previous costs one apply and loses nothing: what it owned stays co-owned, which is
 // reported if a field is removed then. If previous is added later, the fields are still taken over.
 func TestManagerRenamedWithoutPrevious(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		counter := testkit.NewCounter()
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := strings.Replace(fill(widgetConfig, ns, name), "events: None", "events: All", 1)
-		r := made(t, conf, ns, counter)
+		r, counter := startMade(t, ns, conf)
 		uid := testkit.Get(t, configMaps, ns, "a").GetUID()
 		r.halt()
 		untold := base(name)
 		untold.fieldManager = name + "-new"
 		r = start(t, counter.Wrap(testkit.Config(t)), untold.in(conf, name)).ready()
 		testkit.Eventually(t, patience, func() (bool, string) { return counter.Snapshot()[writeDownstream] == 1, "no apply" })
-		quiet(t, counter)
-		if n := counter.Snapshot()[writeDownstream]; n != 1 {
-			t.Errorf("%d applies, want one", n)
-		}
+		exactly(t, counter, 1, "a manager that is renamed", keyed(writeDownstream))
 		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":null,"other":"value"}}}`)
 		cm := waitData(t, ns, "a", "other", "value")
 		waitEvent(t, ns, "a", "FieldKept", ".data.key")
@@ -346,13 +309,10 @@ func TestManagerRenamedWithoutPrevious(t *testing.T) {
 
 // What is made once gets the marks of now, and is not applied again.
 func TestPreviousOfCreateOnly(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+	inSpaces(t, func(t *testing.T, ns, other, name string) {
 		conf := elsewhere(with(fill(widgetConfig, ns, name), "updatePolicy: CreateOnly"), other, ns)
 		r := start(t, testkit.Config(t), conf).ready()
-		testkit.Apply(t, ns, widget("a", `{namespace: `+other+`, data: {key: value}}`))
-		waitData(t, other, "a", "key", "value")
-		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		applyReady(t, ns, "a", `{namespace: `+other+`, data: {key: value}}`)
 		testkit.Patch(t, configMaps, other, "a", "rotation", `{"data":{"key":"rotated"}}`)
 		r.halt()
 		counter := testkit.NewCounter()
@@ -370,12 +330,8 @@ func TestPreviousOfCreateOnly(t *testing.T) {
 		r.halt()
 		counter.Reset()
 		r = start(t, counter.Wrap(testkit.Config(t)), is.in(conf, name)).ready()
-		quiet(t, counter)
-		if counter.Mutating() > 0 {
-			t.Errorf("a restart afterwards: %v", counter.Snapshot())
-		}
-		testkit.Delete(t, widgets, ns, "a")
-		waitGone(t, widgets, ns, "a")
+		atMostWrites(t, counter, 0, "a restart afterwards")
+		deleteAndWait(t, widgets, ns, "a")
 		waitGone(t, configMaps, other, "a")
 		r.halt()
 	})
@@ -383,18 +339,15 @@ func TestPreviousOfCreateOnly(t *testing.T) {
 
 // An initial field that only the manager of before owned keeps the value that it has.
 func TestPreviousInitialFields(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := with(fill(widgetConfig, ns, name), "drift: {initialFields: [.data.key]}")
 		r := start(t, testkit.Config(t), conf).ready()
-		testkit.Apply(t, ns, widget("a", `{data: {key: value, other: x}}`))
+		applyReady(t, ns, "a", `{data: {key: value, other: x}}`)
 		waitData(t, ns, "a", "key", "value")
-		waitCondition(t, widgets, ns, "a", "Ready", "True")
 		r.halt()
 		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":"new"}}}`)
-		counter := testkit.NewCounter()
 		is := renamed(name)
-		start(t, counter.Wrap(testkit.Config(t)), is.in(conf, name)).ready()
+		_, counter := startCounted(t, is.in(conf, name))
 		testkit.Eventually(t, patience, func() (bool, string) {
 			return isOf(testkit.Get(t, configMaps, ns, "a"), testkit.Get(t, widgets, ns, "a"), is, conventions{hash: base(name).hash, owner: is.owner, labels: is.labels})
 		})
@@ -405,11 +358,9 @@ func TestPreviousInitialFields(t *testing.T) {
 
 // A mark of before that somebody else owns too is taken off all the same, and asked for once.
 func TestPreviousCoOwned(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		counter := testkit.NewCounter()
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := fill(widgetConfig, ns, name)
-		r := made(t, conf, ns, counter)
+		r, counter := startMade(t, ns, conf)
 		key := name + ".example.com/hash"
 		hash := testkit.Get(t, configMaps, ns, "a").GetAnnotations()[key]
 		testkit.Apply(t, ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {`+key+`: `+hash+`}}}`)
@@ -420,9 +371,6 @@ func TestPreviousCoOwned(t *testing.T) {
 			cm := testkit.Get(t, configMaps, ns, "a")
 			return !bears(cm, key), fmt.Sprint(cm.GetAnnotations())
 		})
-		quiet(t, counter)
-		if n := counter.Snapshot()[writeDownstream]; n != 3 {
-			t.Errorf("%d writes, want a patch, an apply and the removal of the mark: %v", n, counter.Snapshot())
-		}
+		exactly(t, counter, 3, "a patch, an apply and the removal of the mark", keyed(writeDownstream))
 	})
 }

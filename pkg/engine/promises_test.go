@@ -1,11 +1,18 @@
 package engine_test
 
 import (
+	"bytes"
 	"fmt"
+	"maps"
+	"net/http"
+	"runtime/pprof"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/config"
@@ -25,6 +32,25 @@ func eachOf(do func(name string, i int)) {
 	}
 }
 
+// applyMany applies as many Widgets, and waits until they are ready.
+func applyMany(t *testing.T, ns string, n int, spec string) {
+	t.Helper()
+	for i := range n {
+		testkit.Apply(t, ns, widget(named(i), spec))
+	}
+	for i := range n {
+		waitCondition(t, widgets, ns, named(i), "Ready", "True")
+	}
+}
+
+// waitMany waits until as many ConfigMaps have a value under a key.
+func waitMany(t *testing.T, ns string, n int, key, value string) {
+	t.Helper()
+	for i := range n {
+		waitData(t, ns, named(i), key, value)
+	}
+}
+
 // quiet waits until no request has come for a while.
 func quiet(t *testing.T, c *testkit.Counter) {
 	t.Helper()
@@ -37,92 +63,52 @@ func quiet(t *testing.T, c *testkit.Counter) {
 	})
 }
 
-// atMost fails where more requests were made for each object than that.
-func atMost(t *testing.T, c *testkit.Counter, what string, limit float64) {
-	t.Helper()
-	per := float64(c.Total()) / many
-	t.Logf("%s: %.3f requests for each object: %v", what, per, c.Snapshot())
-	if per > limit {
-		t.Errorf("%s: %.3f requests for each object, promised are at most %.2f: %v", what, per, limit, c.Snapshot())
-	}
-}
-
 func TestPromisedRequests(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns := testkit.Namespace(t)
-		counter := testkit.NewCounter()
-		cfg := counter.Wrap(testkit.Config(t))
-		name := testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := fill(widgetConfig, ns, name)
-		r := start(t, cfg, conf).ready()
-		allAre := func(gvrVersion string, check func(u *unstructured.Unstructured, i int) bool) {
+		r, counter := startCounted(t, conf)
+		counter.Reset()
+		promised := func(what string, limit float64) {
 			t.Helper()
-			testkit.Eventually(t, 2*patience, func() (bool, string) {
-				list := testkit.List(t, widgets, ns, "")
-				for _, u := range list {
-					var i int
-					_, _ = fmt.Sscanf(u.GetName(), "w-%d", &i)
-					if !check(&u, i) {
-						return false, gvrVersion + ": not yet: " + u.GetName()
-					}
-				}
-				return len(list) == many, "not all there"
-			})
+			quiet(t, counter)
+			if per := float64(counter.Total()) / many; per > limit {
+				t.Errorf("%s: %.3f requests for each object, promised are at most %.2f: %v", what, per, limit, counter.Snapshot())
+			}
+			counter.Reset()
 		}
-		ready := func(u *unstructured.Unstructured, _ int) bool {
-			status, _, _ := condition(u, "Ready")
-			observed, _, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration")
-			return status == "True" && observed == u.GetGeneration()
-		}
+		ready := func(name string, _ int) { waitCondition(t, widgets, ns, name, "Ready", "True") }
 
-		counter.Reset()
 		eachOf(func(name string, i int) { testkit.Apply(t, ns, widget(name, fmt.Sprintf(`{data: {key: "%d"}}`, i))) })
-		allAre("creation", ready)
-		quiet(t, counter)
-		atMost(t, counter, "a new object, to Ready", 2.05)
-		t.Logf("a new object: %.2f looks for each", metric(t, "corollary_reconcile_seconds", name)/many)
+		eachOf(ready)
+		promised("a new object, to Ready", 2.05)
 
-		counter.Reset()
 		eachOf(func(name string, _ int) {
 			testkit.Patch(t, configMaps, ns, name, "somebody", `{"metadata":{"annotations":{"elsewhere.example.com/note":"x"}}}`)
 		})
-		quiet(t, counter)
-		atMost(t, counter, "a foreign annotation", 0)
+		promised("a foreign annotation", 0)
 
-		counter.Reset()
 		eachOf(func(name string, _ int) {
 			testkit.Patch(t, configMaps, ns, name, "somebody", `{"data":{"key":"tampered"}}`)
 		})
 		eachOf(func(name string, i int) { waitData(t, ns, name, "key", fmt.Sprint(i)) })
-		quiet(t, counter)
-		atMost(t, counter, "drift", 1)
-		if counter.Total() != many {
-			t.Errorf("%d requests repaired %d objects", counter.Total(), many)
-		}
+		exactly(t, counter, many, "one repairs each object")
+		promised("drift", 1)
 
-		counter.Reset()
 		eachOf(func(name string, i int) {
 			testkit.Patch(t, widgets, ns, name, "somebody", fmt.Sprintf(`{"spec":{"data":{"key":"new-%d"}}}`, i))
 		})
 		eachOf(func(name string, i int) { waitData(t, ns, name, "key", fmt.Sprintf("new-%d", i)) })
-		allAre("update", ready)
-		quiet(t, counter)
-		atMost(t, counter, "a spec update", 2.05)
+		eachOf(ready)
+		promised("a spec update", 2.05)
 
-		counter.Reset()
 		r.halt()
 		// The watch of an upstream shows that it is gone within this time after that of its downstream does.
-		startWith(t, cfg, func(_ *config.Operator, o *engine.Options) { o.AfterDelete = patience }, conf).ready()
-		quiet(t, counter)
-		restart := counter.Snapshot()
-		t.Logf("a restart: %v", restart)
-		for key, n := range restart {
+		startWith(t, counter.Wrap(testkit.Config(t)), func(_ *config.Operator, o *engine.Options) { o.AfterDelete = patience }, conf).ready()
+		atMostWrites(t, counter, 0, "a restart")
+		for key, n := range counter.Snapshot() {
 			if n > 5 {
 				t.Errorf("a restart: %d × %s for %d objects; the lists alone are promised", n, key, many)
 			}
-		}
-		if counter.Mutating() != 0 {
-			t.Errorf("a restart writes: %v", restart)
 		}
 
 		counter.Reset()
@@ -131,39 +117,198 @@ func TestPromisedRequests(t *testing.T) {
 			left := len(testkit.List(t, configMaps, ns, selector(name)))
 			return left == 0, fmt.Sprintf("%d ConfigMaps left", left)
 		})
-		testkit.Eventually(t, patience, func() (bool, string) {
-			left := metric(t, "corollary_upstreams", name)
-			return left == 0, fmt.Sprintf("%v upstreams are still counted", left)
-		})
-		quiet(t, counter)
-		atMost(t, counter, "a deletion with owner references", 0)
+		waitMetric(t, 0, "corollary_upstreams", name)
+		promised("a deletion with owner references", 0)
 	})
 }
 
 // A resync looks at every object again and asks the API server nothing.
 func TestPromisedResync(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns := testkit.Namespace(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		counter := testkit.NewCounter()
-		name := testkit.Unique(t)
 		everySecond := func(op *config.Operator, _ *engine.Options) { op.ResyncPeriod = config.Duration(time.Second) }
 		startWith(t, counter.Wrap(testkit.Config(t)), everySecond, fill(widgetConfig, ns, name)).ready()
-		for i := range 20 {
-			testkit.Apply(t, ns, widget(named(i), `{data: {key: a}}`))
-		}
-		for i := range 20 {
-			waitCondition(t, widgets, ns, named(i), "Ready", "True")
-		}
-		quiet(t, counter)
-		counter.Reset()
+		applyMany(t, ns, 20, `{data: {key: a}}`)
+		settle(t, counter)
 		looks := metric(t, "corollary_reconcile_seconds", name)
 		testkit.Eventually(t, patience, func() (bool, string) {
 			n := metric(t, "corollary_reconcile_seconds", name) - looks
 			return n >= 60, fmt.Sprintf("%.0f looks since", n)
 		})
-		quiet(t, counter)
-		if n := counter.Total(); n != 0 {
-			t.Errorf("a resync made %d requests: %v", n, counter.Snapshot())
+		atMostRequests(t, counter, 0, "a resync")
+	})
+}
+
+// paths counts requests by path.
+type paths struct {
+	http.RoundTripper
+	mu    *sync.Mutex
+	count map[string]int
+}
+
+// RoundTrip implements http.RoundTripper.
+func (p paths) RoundTrip(r *http.Request) (*http.Response, error) {
+	p.mu.Lock()
+	p.count[r.URL.Path]++
+	p.mu.Unlock()
+	return p.RoundTripper.RoundTrip(r)
+}
+
+func (p paths) snapshot() map[string]int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return maps.Clone(p.count)
+}
+
+func counting(cfg *rest.Config) (*rest.Config, paths) {
+	p := paths{mu: &sync.Mutex{}, count: map[string]int{}}
+	cfg = rest.CopyConfig(cfg)
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return paths{next, p.mu, p.count} })
+	return cfg, p
+}
+
+// Operators that start together look up the kinds of one group and version once. Those of a reload do so again, since kinds often
+// change together with configs, and those of an unchanged config not at all.
+func TestOperatorsShareDiscovery(t *testing.T) {
+	inMemory(t, func(t *testing.T) {
+		const many = 12
+		ns := testkit.Namespace(t)
+		var configs []string
+		for i := range many {
+			text := fill(widgetConfig, ns, testkit.Unique(t))
+			// Operators on one kind must write different conditions.
+			text = strings.NewReplacer("ready: Ready, valid: Valid, reconciling: Reconciling, stalled: Stalled", fmt.Sprintf("ready: Ready%d", i),
+				"  downstreams: .status.downstreams\n", "", "{{ .spec.name | default .metadata.name }}", fmt.Sprintf("{{ .metadata.name }}-%d", i)).Replace(text)
+			if i%2 == 0 {
+				text = strings.Replace(text, "kind: Widget", "kind: Gadget", 1)
+			}
+			configs = append(configs, text)
+		}
+		cfg, requests := counting(testkit.Config(t))
+		r := start(t, cfg, configs...).ready()
+		lookUps := func() map[string]int {
+			found := requests.snapshot()
+			maps.DeleteFunc(found, func(path string, _ int) bool {
+				return path != "/version" && path != "/api/v1" && path != "/apis/test.example.com/v1" && !strings.HasPrefix(path, "/openapi/")
+			})
+			return found
+		}
+		began := lookUps()
+		for path, n := range began {
+			if n > many/3 {
+				t.Errorf("%d requests for %s by %d operators", n, path, many)
+			}
+		}
+		r.reload()
+		never(t, func() (bool, string) {
+			return !maps.Equal(began, lookUps()), fmt.Sprintf("requests of a reload of equal configs: %v, %v before", lookUps(), began)
+		})
+		r.reloadTo(withKey(configs[0], "version", "two"))
+		testkit.Eventually(t, patience, func() (bool, string) {
+			n := lookUps()["/apis/test.example.com/v1"]
+			return n > began["/apis/test.example.com/v1"], "the kinds of the changed config are not requested again"
+		})
+	})
+}
+
+// An operator at rest has one goroutine for its queue, however many workers it may have.
+func TestOperatorAtRestHasNoWorkers(t *testing.T) {
+	inTurn(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		startMade(t, ns, fill(widgetConfig, ns, name))
+		testkit.Eventually(t, patience, func() (bool, string) {
+			var stacks bytes.Buffer
+			if err := pprof.Lookup("goroutine").WriteTo(&stacks, 2); err != nil {
+				t.Fatal(err)
+			}
+			n := 0
+			for stack := range strings.SplitSeq(stacks.String(), "\n\n") {
+				running, _, _ := strings.Cut(stack, "created by")
+				if strings.Contains(running, ".GetWithPriority(") || strings.Contains(running, ".runWorker(") {
+					n++
+				}
+			}
+			return n == 1, fmt.Sprintf("%d goroutines wait for upstreams or reconcile, want 1 of %d workers", n, workers)
+		})
+	})
+}
+
+// requested is a config with an annotation to ask by, and delays that no test waits for.
+func requested(ns, name, change, to string) string {
+	text := strings.Replace(fill(widgetConfig, ns, name), "retry: {minDelay: 1s, maxDelay: 10s}", "retry: {minDelay: 5m, maxDelay: 1h}", 1)
+	text = strings.Replace(text, "  pause: {", "  reconcile: {annotation: "+name+".example.com/now}\n  pause: {", 1)
+	return strings.Replace(text, change, to, 1)
+}
+
+func ask(t *testing.T, ns, name, operator, value string) {
+	t.Helper()
+	testkit.Patch(t, widgets, ns, name, "test", `{"metadata": {"annotations": {"`+operator+`.example.com/now": "`+value+`"}}}`)
+}
+
+// TestRequestedReconcile: a requested reconcile does not wait for the delay after a failure, and ends the backoff from another writer. It takes
+// milliseconds, and a busy machine more; by itself it would be done after five minutes.
+func TestRequestedReconcile(t *testing.T) {
+	inSpace(t, func(t *testing.T, ns, name string) {
+		asked := func(value string) {
+			t.Helper()
+			begun := time.Now()
+			ask(t, ns, "w", name, value)
+			waitData(t, ns, "w", "a", "b")
+			if took := time.Since(begun); took > 2*patience {
+				t.Errorf("it took %s", took)
+			}
+		}
+		faults := testkit.NewFaults()
+		refused := faults.Answer(500, testkit.On("PATCH", "configmaps"))
+		start(t, faults.Wrap(testkit.Config(t)), requested(ns, name, "", "")).ready()
+		testkit.Apply(t, ns, widget("w", "{data: {a: b}}"))
+		waitCondition(t, widgets, ns, "w", "Ready", "False")
+		refused.Off()
+		asked("1")
+		waitCondition(t, widgets, ns, "w", "Ready", "True")
+		for range 3 {
+			testkit.Patch(t, configMaps, ns, "w", "rival", `{"data": {"a": "x"}}`)
+			waitData(t, ns, "w", "a", "b")
+		}
+		testkit.Patch(t, configMaps, ns, "w", "rival", `{"data": {"a": "x"}}`)
+		waitRefused(t, ns, "w", "Contested")
+		asked("2")
+	})
+}
+
+// TestRequestedReconcileRepeatsTheProbe: the probe is sent again, although the object has not changed.
+func TestRequestedReconcileRepeatsTheProbe(t *testing.T) {
+	inMemory(t, func(t *testing.T) {
+		ns := testkit.Namespace(t)
+		_, counter := startCounted(t, requested(ns, "verdict", "    # downstream", "    drift: {policy: Report}"))
+		applyReady(t, ns, "w", "{data: {a: b}}")
+		probes := func() int {
+			return len(counter.Requests(func(r testkit.Request) bool { return r.DryRun }))
+		}
+		testkit.Patch(t, configMaps, ns, "w", "rival", `{"data": {"a": "x"}}`)
+		testkit.Eventually(t, patience, func() (bool, string) { return probes() == 1, "nothing was asked" })
+		ask(t, ns, "w", "verdict", "1")
+		testkit.Eventually(t, patience, func() (bool, string) { return probes() == 2, "nothing was asked again" })
+	})
+}
+
+// TestServerEndsWatchesInTime: the API server ends no watch before its time, counted from before the request. That tells one
+// that was cut from one that ended.
+func TestServerEndsWatchesInTime(t *testing.T) {
+	inMemory(t, func(t *testing.T) {
+		ns, seconds := testkit.Namespace(t), int64(1)
+		for range 3 {
+			begun := time.Now()
+			events, err := testkit.Dynamic(t).Resource(widgets).Namespace(ns).Watch(t.Context(), metav1.ListOptions{TimeoutSeconds: &seconds})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range events.ResultChan() {
+				continue
+			}
+			if took := time.Since(begun); took < time.Second {
+				t.Errorf("it ended after %s", took)
+			}
 		}
 	})
 }

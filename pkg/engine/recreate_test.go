@@ -131,20 +131,16 @@ func TestRecreatesWithOtherMarks(t *testing.T) {
 		{"owner mark", "    # downstream", "    deletionPolicy: Orphan"},
 		{"previous name", "NAME.example.com/hash", "NAME.example.com/sum"},
 	} {
-		t.Run(row.name, bubbled(func(t *testing.T) {
-			ns, name := testkit.Namespace(t), testkit.Unique(t)
+		t.Run(row.name, spaced(func(t *testing.T, ns, name string) {
 			conf := with(widgetConfig, "updatePolicy: Recreate\n    # downstream")
 			before := fill(replaceOnce(t, conf, "data: {{ .spec.data }}", "data: {key: a}\n      immutable: true"), ns, name)
 			changed := replaceOnce(t, conf, "data: {{ .spec.data }}", "data: {key: b}\n      immutable: true")
 			if changed = replaceOnce(t, changed, row.old, row.changed); row.name == "previous name" {
 				changed = replaceOnce(t, changed, "conventions:\n", "conventions:\n  previous: {hash: {annotation: NAME.example.com/hash}}\n")
 			}
-			r := start(t, testkit.Config(t), before).ready()
-			testkit.Apply(t, ns, widget("a", "{data: {key: value}}"))
+			r := startWidget(t, ns, before)
 			waitData(t, ns, "a", "key", "a")
-			waitCondition(t, widgets, ns, "a", "Ready", "True")
-			r.write("a.yaml", fill(changed, ns, name))
-			r.reload()
+			r.reloadTo(fill(changed, ns, name))
 			waitData(t, ns, "a", "key", "b")
 			waitDownstream(t, ns, "a", "InSync")
 		}))
@@ -156,19 +152,218 @@ func TestRecreatesWithOtherMarks(t *testing.T) {
 func TestImmutableDrift(t *testing.T) {
 	t.Parallel()
 	for _, policy := range []string{"Apply", "Recreate"} {
-		t.Run(policy, bubbled(func(t *testing.T) {
-			ns, name := testkit.Namespace(t), testkit.Unique(t)
-			counter := testkit.NewCounter()
-			made(t, with(fill(widgetConfig, ns, name), "updatePolicy: "+policy), ns, counter)
+		t.Run(policy, spaced(func(t *testing.T, ns, name string) {
+			startMade(t, ns, with(fill(widgetConfig, ns, name), "updatePolicy: "+policy))
 			before := testkit.Get(t, configMaps, ns, "a")
 			testkit.Patch(t, configMaps, ns, "a", "somebody", `{"data":{"key":"tampered"},"immutable":true}`)
 			waitRejected(t, ns, "a", "has not changed", "delete "+ns+"/a")
-			if testkit.Get(t, configMaps, ns, "a").GetUID() != before.GetUID() {
-				t.Error("it was recreated")
-			}
+			mustBeSame(t, configMaps, before, "it is not recreated")
 			testkit.Delete(t, configMaps, ns, "a")
 			waitData(t, ns, "a", "key", "value")
 			waitCondition(t, widgets, ns, "a", "Ready", "True")
 		}))
 	}
+}
+
+// An object that somebody deletes and keeps by a finalizer stays in force, so what they change of it is repaired until it is gone, and
+// then it is made again. At rest that costs nothing.
+func TestTerminatingIsRepaired(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		reason, policy, change string
+		stopped, left          bool
+	}{
+		{reason: "a value is changed", change: `{"data":{"key":"bad"}}`},
+		{reason: "a value is removed", change: `{"data":{"key":null}}`},
+		{reason: "its marks are removed, too", change: `{"data":{"key":"bad"},"metadata":{"annotations":null,"ownerReferences":null}}`},
+		{reason: "while no process runs", change: `{"data":{"key":"bad"}}`, stopped: true},
+		{reason: "drift is only reported", policy: "    drift: {policy: Report}\n", change: `{"data":{"key":"bad"}}`, left: true},
+		{reason: "it is only created", policy: "    updatePolicy: CreateOnly\n", change: `{"data":{"key":"bad"}}`, left: true},
+	} {
+		t.Run(row.reason, spaced(func(t *testing.T, ns, name string) {
+			conf := fill(widgetConfig, ns, name)
+			conf = replaceOnce(t, conf, "    # downstream\n", row.policy)
+			operator, counter := startCounted(t, conf)
+			applyReady(t, ns, "a", `{data: {key: value}}`)
+			made := waitData(t, ns, "a", "key", "value")
+			testkit.Patch(t, configMaps, ns, "a", "somebody", `{"metadata":{"finalizers":["a.example.com/hold"]}}`)
+			testkit.Delete(t, configMaps, ns, "a")
+			const says = "is being deleted and is recreated once it is gone; finalizers hold it: a.example.com/hold"
+			eventuallyCondition(t, ns, "a", "False", "Waiting", says)
+			if row.stopped {
+				operator.halt()
+			}
+			testkit.Patch(t, configMaps, ns, "a", "somebody", row.change)
+			if row.stopped {
+				start(t, counter.Wrap(testkit.Config(t)), conf).ready()
+			}
+			if row.left {
+				quiet(t, counter)
+				waitData(t, ns, "a", "key", "bad")
+			} else {
+				waitData(t, ns, "a", "key", "value")
+			}
+			eventuallyCondition(t, ns, "a", "False", "Waiting", says)
+			quiet(t, counter)
+			testkit.Patch(t, configMaps, ns, "a", "somebody", `{"metadata":{"finalizers":null}}`)
+			waitMadeAgain(t, made)
+			waitCondition(t, widgets, ns, "a", "Ready", "True")
+		}))
+	}
+}
+
+// waitMadeAgain waits until there is another ConfigMap of that name, and fails if its data are others.
+func waitMadeAgain(t *testing.T, before *unstructured.Unstructured) {
+	t.Helper()
+	testkit.Eventually(t, patience, func() (bool, string) {
+		u := testkit.Find(t, configMaps, before.GetNamespace(), before.GetName())
+		if u == nil || u.GetUID() == before.GetUID() {
+			return false, "it is not made again"
+		}
+		if have, want := fmt.Sprint(u.Object["data"]), fmt.Sprint(before.Object["data"]); have != want {
+			t.Errorf("it is made again with %s, want %s", have, want)
+		}
+		return true, ""
+	})
+}
+
+// withoutRecord is a config whose status does not record what was created.
+func withoutRecord(t *testing.T, conf string) string {
+	t.Helper()
+	return replaceOnce(t, conf, "  downstreams: .status.downstreams\n", "")
+}
+
+// TestDeletionFindsWhatConventionsHide: without status.downstreams, objects that were created under other conventions do not show in the
+// watches, and the upstream must not go as if there were none: the garbage collector may delete what holds those that are to stay.
+func TestDeletionFindsWhatConventionsHide(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		name, reason string
+		from, to     string // of the conventions
+		previous     string // without which the deletion is held
+		paused, goes bool
+	}{
+		{"label", "the watch selects by another value", `managed: "yes"`, `managed: "new"`, "", false, false},
+		{"label, paused", "nothing is reconciled before the deletion", `managed: "yes"`, `managed: "new"`, "", true, false},
+		{"label, deleted", "no owner reference has it collected", `managed: "yes"`, `managed: "new"`, "", false, true},
+		{"field manager", "another manager's owner mark proves nothing", "fieldManager: NAME", "fieldManager: NAME-new", "fieldManager: NAME", false, false},
+		{"owner annotation", "nothing says whose the object is", "NAME.example.com/owner}", "NAME.example.com/owned-by}", "owner: {annotation: NAME.example.com/owner}", false, false},
+	} {
+		t.Run(row.name, spacedTwice(func(t *testing.T, ns, other, name string) {
+			from, to, spec := fill(row.from, ns, name), fill(row.to, ns, name), `{namespace: `+other+`, data: {key: value}}`
+			conf := fill(widgetConfig, ns, name)
+			if !row.goes {
+				conf = with(conf, "deletionPolicy: Orphan")
+			}
+			conf = withoutRecord(t, elsewhere(conf, other, ns))
+			r := start(t, testkit.Config(t), conf).ready()
+			applyReady(t, ns, "a", spec)
+			r.halt()
+			changed := replaceOnce(t, conf, from, to)
+			if row.paused {
+				testkit.Patch(t, widgets, ns, "a", "somebody", fill(`{"metadata":{"annotations":{"NAME.example.com/paused":"true"}}}`, ns, name))
+				r = start(t, testkit.Config(t), changed).ready()
+			}
+			testkit.Delete(t, widgets, ns, "a")
+			if !row.paused {
+				r = start(t, testkit.Config(t), changed).ready()
+			}
+			if row.previous != "" {
+				beforeIs(t, ns, "a", "Conflict", "set conventions.previous")
+				r.halt()
+				start(t, testkit.Config(t), replaceOnce(t, changed, "conventions:\n", "conventions:\n  previous: {"+fill(row.previous, ns, name)+"}\n"))
+			}
+			waitGone(t, widgets, ns, "a")
+			if row.goes {
+				waitGone(t, configMaps, other, "a")
+				return
+			}
+			cm := testkit.Get(t, configMaps, other, "a")
+			if len(cm.GetAnnotations()) > 0 || len(cm.GetManagedFields()) > 0 {
+				t.Errorf("it is not released: %v %v", cm.GetAnnotations(), cm.GetManagedFields())
+			}
+		}))
+	}
+}
+
+// TestDeletionReadsAbsentObjectsOnce: what does not exist costs one read, and what is not ours holds nothing.
+func TestDeletionReadsAbsentObjectsOnce(t *testing.T) {
+	t.Parallel()
+	for _, theirs := range []bool{false, true} {
+		t.Run(map[bool]string{false: "absent", true: "theirs"}[theirs], spaced(func(t *testing.T, ns, name string) {
+			counter := testkit.NewCounter()
+			conf := withoutRecord(t, with(fill(widgetConfig, ns, name), "deletionPolicy: Orphan"))
+			made(t, conf, ns, counter).halt()
+			testkit.Delete(t, configMaps, ns, "a")
+			if theirs {
+				testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {key: theirs}}")
+			}
+			testkit.Delete(t, widgets, ns, "a")
+			counter.Reset()
+			start(t, counter.Wrap(testkit.Config(t)), conf)
+			waitGone(t, widgets, ns, "a")
+			exactly(t, counter, 1, "what does not exist is read once", keyed(readDownstream))
+			if theirs {
+				waitData(t, ns, "a", "key", "theirs")
+			}
+		}))
+	}
+}
+
+// Whoever may create and patch the kind can make an object under our field manager's name. What it has more than the template
+// goes with the next apply, as it would if it was added to an object of ours; with CreateOnly it is told, once.
+func TestMadeUnderOurName(t *testing.T) {
+	t.Parallel()
+	for _, policy := range []string{"Apply", "CreateOnly"} {
+		t.Run(policy, spaced(func(t *testing.T, ns, name string) {
+			up := testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+			forged := testkit.Parse(t, strings.NewReplacer("NAME", name, "UID", string(up.GetUID())).Replace(`{apiVersion: v1, kind: ConfigMap, metadata: {name: a,
+			  labels: {NAME.example.com/managed: "yes"}, annotations: {NAME.example.com/hash: v1-forged}, ownerReferences: [
+			  {apiVersion: test.example.com/v1, kind: Widget, name: a, uid: UID, controller: true}]}, data: {key: value, evil: added}}`))
+			if _, err := testkit.Dynamic(t).Resource(configMaps).Namespace(ns).Apply(t.Context(), "a", forged, metav1.ApplyOptions{FieldManager: name}); err != nil {
+				t.Fatal(err)
+			}
+			conf := strings.Replace(with(fill(widgetConfig, ns, name), "updatePolicy: "+policy), "events: None", "events: Warnings", 1)
+			start(t, testkit.Config(t), conf).ready()
+			waitCondition(t, widgets, ns, "a", "Ready", "True")
+			if policy == "CreateOnly" {
+				waitEvent(t, ns, "a", "Drifted", "only its field manager says so")
+				return
+			}
+			waitData(t, ns, "a", "evil", "")
+		}))
+	}
+}
+
+// TestElectedKeepsTheNewerRecord: whoever takes over while its watches are behind does not write an older record over what
+// the process before has recorded of an object that was made again; in the end the status names the object that is there.
+func TestElectedKeepsTheNewerRecord(t *testing.T) {
+	inMemory(t, func(t *testing.T) {
+		s := startElectionTest(t, "a")
+		before := testkit.Get(t, configMaps, s.ns, "a").GetUID()
+		testkit.Delete(t, configMaps, s.ns, "a")
+		var now string
+		testkit.Eventually(t, patience, func() (bool, string) {
+			cm := testkit.Find(t, configMaps, s.ns, "a")
+			if cm == nil || cm.GetUID() == before {
+				return false, "it is not made again"
+			}
+			now = string(cm.GetUID())
+			have := downstreamsOf(testkit.Get(t, widgets, s.ns, "a"))["config"]["uid"]
+			return have == now, fmt.Sprintf("recorded is %v", have)
+		})
+		s.elect()
+		testkit.Eventually(t, patience, func() (bool, string) { return s.counter.Total() > 0, "it reads nothing" })
+		quiet(t, s.counter)
+		for _, r := range s.counter.Requests() {
+			if r.Key() == writeStatus {
+				t.Errorf("it wrote the status: %v", s.counter.Snapshot())
+			}
+		}
+		s.release()
+		quiet(t, s.counter)
+		if have := downstreamsOf(testkit.Get(t, widgets, s.ns, "a"))["config"]["uid"]; have != now {
+			t.Errorf("recorded is %v, the object is %s", have, now)
+		}
+	})
 }

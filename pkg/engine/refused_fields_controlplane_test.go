@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
@@ -19,19 +18,14 @@ import (
 func TestDeniedFields(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	bindings := schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicybindings"}
-	testkit.Apply(t, "", `{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicy, metadata: {name: `+name+`}, spec: {
-  matchConstraints: {resourceRules: [{apiGroups: [test.example.com], apiVersions: [v1], operations: [UPDATE], resources: [widgets/status]}]},
-  validations: [{expression: "!has(object.status) || !has(object.status.summary) || object.status.summary != 'denied'"}]}}`)
-	testkit.Apply(t, "", `{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicyBinding, metadata: {name: `+name+`}, spec: {policyName: `+name+`,
-  validationActions: [Deny], matchResources: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: `+ns+`}}}}}`)
+	lift := testkit.Policy(t, ns, "Validating", "UPDATE", "test.example.com", "widgets/status",
+		`  validations: [{expression: "!has(object.status) || !has(object.status.summary) || object.status.summary != 'denied'"}]`)
 	testkit.Apply(t, ns, widget("probe", `{data: {key: value}}`))
 	testkit.Eventually(t, patience, func() (bool, string) {
 		_, err := testkit.Dynamic(t).Resource(widgets).Namespace(ns).Patch(t.Context(), "probe", types.MergePatchType, []byte(`{"status":{"summary":"denied"}}`), metav1.PatchOptions{}, "status")
 		return err != nil, "the policy does not refuse anything yet"
 	})
-	testkit.Delete(t, widgets, ns, "probe")
-	waitGone(t, widgets, ns, "probe")
+	deleteAndWait(t, widgets, ns, "probe")
 
 	conf := strings.Replace(fill(widgetConfig, ns, name), "  downstreams: .status.downstreams\n", `  downstreams: .status.downstreams
   fields: [{path: .status.summary, value: self.spec.data.key}, {path: .status.count, value: size(self.spec.data)}]
@@ -43,7 +37,6 @@ func TestDeniedFields(t *testing.T) {
 	waitReason(t, widgets, ns, "Invalid", "")
 	testkit.Apply(t, ns, widget("a", `{replicas: 1, data: {key: denied}}`))
 	waitReason(t, widgets, ns, "StatusFieldRefused", "")
-	testkit.Delete(t, bindings, "", name)
+	lift()
 	waitReason(t, widgets, ns, "Ready", "denied")
-	testkit.Delete(t, bindings.GroupVersion().WithResource("validatingadmissionpolicies"), "", name)
 }

@@ -2,7 +2,6 @@ package engine_test
 
 import (
 	_ "embed"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -152,30 +151,22 @@ func TestLongMessages(t *testing.T) {
 // TestRefusedFieldIsTriedAgain: a value that was refused is tried again where the definition of the kind may have changed,
 // whether or not the operator has read another one.
 func TestRefusedFieldIsTriedAgain(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		group := name + ".example.com"
-		gvr := schema.GroupVersionResource{Group: group, Version: "v1", Resource: "shiftings"}
-		define := func(field string) {
-			testkit.InstallCRDs(t, strings.NewReplacer("NAME", name, "FIELD", field).Replace(shiftingCRD))
-		}
-		define("summary: {type: string, enum: [other]}")
-		conf := strings.NewReplacer("{apiVersion: test.example.com/v1, kind: Widget,", "{apiVersion: "+group+"/v1, kind: Shifting,",
-			"  downstreams: .status.downstreams\n", "  fields: [{path: .status.summary, value: \"'all of ' + self.metadata.name\"}]\n").Replace(fill(widgetConfig, ns, name))
+	inSpace(t, func(t *testing.T, ns, name string) {
+		s := newShifting(t, ns, name)
+		s.define("", "summary: {type: string, enum: [other]}")
 		faults, counter := testkit.NewFaults(), testkit.NewCounter()
-		startWith(t, counter.Wrap(faults.Wrap(testkit.Config(t))), func(_ *config.Operator, o *engine.Options) { o.DiscoveryInterval = 2 * patience }, conf).ready()
-		testkit.Apply(t, ns, "{apiVersion: "+group+"/v1, kind: Shifting, metadata: {name: a}, spec: {data: {key: value}}}")
-		waitReason(t, gvr, ns, "StatusFieldRefused", "")
-		quiet(t, counter)
-		counter.Reset()
+		startWith(t, counter.Wrap(faults.Wrap(testkit.Config(t))), func(_ *config.Operator, o *engine.Options) { o.DiscoveryInterval = 2 * patience }, s.config(summaryField)).ready()
+		s.give("data: {key: value}")
+		waitReason(t, s.gvr, ns, "StatusFieldRefused", "")
+		settle(t, counter)
 		faults.Cut(testkit.On("WATCH", "shiftings"))
 		testkit.Eventually(t, patience, func() (bool, string) { return counter.Total() > 0, "it is not tried again" })
 		quiet(t, counter)
 		if n := counter.Mutating(); n != 1 {
 			t.Errorf("%d writes once the watch was cut, want 1: %v", n, counter.Snapshot())
 		}
-		define("summary: {type: string}")
-		waitReason(t, gvr, ns, "Ready", "all of a")
+		s.define("", "summary: {type: string}")
+		waitReason(t, s.gvr, ns, "Ready", "all of a")
 	})
 }
 
@@ -224,7 +215,7 @@ func checkRefused(t *testing.T, group string, row refusedRow) {
 	r.halt()
 	c.counter.Reset()
 	run()
-	c.writes(3)
+	atMostWrites(c.T, c.counter, 3, "values that are refused")
 	if again := c.get().GetResourceVersion(); again != version {
 		t.Errorf("a restart writes what the status says already: version %s, then %s", version, again)
 	}
@@ -233,7 +224,7 @@ func checkRefused(t *testing.T, group string, row refusedRow) {
 	if row.says[".status.size"] != "FieldValueTypeInvalid" {
 		testkit.Eventually(t, patience, func() (bool, string) { return c.counter.Total() > 0, "nothing is tried" })
 	}
-	c.writes(3)
+	atMostWrites(c.T, c.counter, 3, "values that are refused")
 	c.told("Ready", "True", "StatusFieldRefused", true)
 	c.atRest()
 
@@ -249,7 +240,7 @@ func checkRefused(t *testing.T, group string, row refusedRow) {
 		c.counter.Reset()
 		c.apply("replicas: 1, data: {key: value}", row.bad)
 		c.told("Ready", "True", "StatusFieldRefused", true)
-		c.writes(3)
+		atMostWrites(c.T, c.counter, 3, "values that are refused")
 		c.hasFields()
 	}
 	c.apply("replicas: 21, data: {key: value}", row.bad)
@@ -299,11 +290,10 @@ func (c refusedCase) told(kind, status, reason string, names bool) {
 // hasFields: what is named is left out, or as it was; everything else is there.
 func (c refusedCase) hasFields() {
 	c.Helper()
-	var good, have map[string]any
+	good, have := map[string]any{}, c.values(c.bad)
 	if c.stays {
 		good = c.values(c.good)
 	}
-	have = c.values(c.bad)
 	for _, f := range c.fields {
 		key, want := strings.TrimPrefix(f[1], "self.spec.values."), any(nil)
 		switch _, refused := c.says[f[0]]; {
@@ -320,33 +310,17 @@ func (c refusedCase) hasFields() {
 
 func (c refusedCase) values(yaml string) map[string]any {
 	c.Helper()
-	u := testkit.Parse(c.T, "{apiVersion: v1, kind: Values, metadata: {name: a}, values: "+yaml+"}")
-	data, _ := json.Marshal(u.Object["values"])
-	var out map[string]any
-	_ = json.Unmarshal(data, &out)
-	return out
-}
-
-// writes: what is under way makes at most so many writes, all to the status.
-func (c refusedCase) writes(most int) {
-	c.Helper()
-	quiet(c.T, c.counter)
-	if n := c.counter.Mutating(); n > most {
-		c.Errorf("%d writes, want at most %d: %v", n, most, c.counter.Snapshot())
-	}
+	values, _ := testkit.Parse(c.T, "{apiVersion: v1, kind: Values, metadata: {name: a}, values: "+yaml+"}").Object["values"].(map[string]any)
+	return values
 }
 
 // atRest: whatever happens to the upstream and its downstream, nothing is requested.
 func (c refusedCase) atRest() {
 	c.Helper()
-	quiet(c.T, c.counter)
-	c.counter.Reset()
-	testkit.Patch(c.T, c.gvr, c.ns, "a", "somebody", `{"metadata":{"labels":{"touched":"yes"}}}`)
-	testkit.Patch(c.T, configMaps, c.ns, "a", "somebody", `{"metadata":{"labels":{"touched":"yes"}}}`)
-	quiet(c.T, c.counter)
-	if n := c.counter.Total(); n > 0 {
-		c.Errorf("%d requests at rest: %v", n, c.counter.Snapshot())
+	settle(c.T, c.counter)
+	for _, label := range []string{`"yes"`, "null"} {
+		testkit.Patch(c.T, c.gvr, c.ns, "a", "somebody", `{"metadata":{"labels":{"touched":`+label+`}}}`)
+		testkit.Patch(c.T, configMaps, c.ns, "a", "somebody", `{"metadata":{"labels":{"touched":`+label+`}}}`)
+		atMostRequests(c.T, c.counter, 0, "at rest")
 	}
-	testkit.Patch(c.T, c.gvr, c.ns, "a", "somebody", `{"metadata":{"labels":{"touched":null}}}`)
-	testkit.Patch(c.T, configMaps, c.ns, "a", "somebody", `{"metadata":{"labels":{"touched":null}}}`)
 }

@@ -68,13 +68,12 @@ func TestRefusedIdentifiers(t *testing.T) {
 			o.halt()
 			c.counter.Reset()
 			start(t, c.counter.Wrap(testkit.Config(t)), conf).ready()
-			c.writes(4)
+			atMostWrites(c.T, c.counter, 4, "an item that is refused")
 			c.told("Ready", "True", "StatusFieldRefused", true)
 			c.atRest()
 			c.apply("replicas: 21, data: {key: value}", r.bad)
 			c.told("Valid", "False", "Invalid", false)
-			testkit.Delete(t, c.gvr, ns, "a")
-			waitGone(t, c.gvr, ns, "a")
+			deleteAndWait(t, c.gvr, ns, "a")
 			waitGone(t, configMaps, ns, "a")
 		}))
 	}
@@ -103,9 +102,8 @@ func TestRefusedBefore(t *testing.T) {
 			return status == "False" && strings.Contains(message, ".status.downstreams[name=deletion.before] (FieldValueTooLong)"), reason + ": " + message
 		})
 		quiet(t, c.counter)
-		if testkit.Find(t, configMaps, ns, "a") == nil || testkit.Find(t, configMaps, ns, "a-drain") != nil {
-			t.Error("it went on without its record")
-		}
+		mustExist(t, configMaps, ns, "a", "it went on without its record")
+		mustBeAbsent(t, configMaps, ns, "a-drain", "it went on without its record")
 		define("maxLength: 100")
 		testkit.Eventually(t, patience, func() (bool, string) { return testkit.Find(t, configMaps, ns, "a-drain") != nil, "it does not go on" })
 		testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainDone)

@@ -13,11 +13,9 @@ import (
 // A reload in the middle of deletion.before makes nothing twice, whatever the new template calls it, and the outcome of
 // what was made counts.
 func TestReloadDuringBefore(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		counter := testkit.NewCounter()
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := withBefore(ns, name)
-		r := made(t, conf, ns, counter)
+		r, counter := startMade(t, ns, conf)
 		testkit.Delete(t, widgets, ns, "a")
 		waitBefore(t, ns, "a", "BeforeRunning")
 		uid := testkit.Get(t, configMaps, ns, "a-drain").GetUID()
@@ -35,8 +33,7 @@ func TestReloadDuringBefore(t *testing.T) {
 		}
 		testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainDone)
 		waitGone(t, widgets, ns, "a")
-		waitGone(t, configMaps, ns, "a")
-		waitGone(t, configMaps, ns, "a-drain")
+		waitGone(t, configMaps, ns, "a", "a-drain")
 	})
 }
 
@@ -50,10 +47,10 @@ func TestReloadsLeaveNothingBehind(t *testing.T) {
 		r := start(t, testkit.Config(t), conf).ready()
 		waitState(t, name, "Running")
 		round := func() {
-			r.changeTo(name, other)
-			waitState(t, name, "Running")
-			r.changeTo(name, conf)
-			waitState(t, name, "Running")
+			for _, conf := range []string{other, conf} {
+				r.changeTo(name, conf)
+				waitState(t, name, "Running")
+			}
 		}
 		round()
 		<-time.After(time.Second)
@@ -68,84 +65,9 @@ func TestReloadsLeaveNothingBehind(t *testing.T) {
 	})
 }
 
-// From Enforce to Observe and back nothing is applied again, and what happened meanwhile is made good.
-func TestReloadToObserveAndBack(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		counter := testkit.NewCounter()
-		conf := strings.Replace(fill(widgetConfig, ns, name), "owner: {", "owner: {reference: false, ", 1)
-		r := made(t, conf, ns, counter)
-		testkit.Apply(t, ns, widget("b", `{data: {key: value}}`))
-		waitCondition(t, widgets, ns, "b", "Ready", "True")
-		quiet(t, counter)
-		counter.Reset()
-		r.write("a.yaml", observing(conf))
-		r.reload()
-		waitState(t, name, "Observing")
-		testkit.Delete(t, widgets, ns, "b")
-		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":"new"}}}`)
-		waitCondition(t, widgets, ns, "a", "Ready", "False")
-		quiet(t, counter)
-		for _, w := range writes(counter) {
-			if w.Key() != writeStatus {
-				t.Errorf("a request that writes: %v", w)
-			}
-		}
-		counter.Reset()
-		r.write("a.yaml", conf)
-		r.reload()
-		waitState(t, name, "Running")
-		waitData(t, ns, "a", "key", "new")
-		waitCondition(t, widgets, ns, "a", "Ready", "True")
-		waitGone(t, widgets, ns, "b")
-		waitGone(t, configMaps, ns, "b")
-		quiet(t, counter)
-		if n := counter.Snapshot()[writeDownstream]; n != 1 {
-			t.Errorf("%d applies, want one: %v", n, counter.Snapshot())
-		}
-	})
-}
-
-// A manager that is renamed at a reload, with previous, costs one takeover of fields for each object while objects come and go.
-func TestReloadRenamesTheManager(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		conf := fill(widgetConfig, ns, name)
-		counter := testkit.NewCounter()
-		r := made(t, conf, ns, counter)
-		uid := testkit.Get(t, configMaps, ns, "a").GetUID()
-		changed := renamed(name).in(conf, name)
-		r.write("a.yaml", observing(changed))
-		r.reload()
-		waitState(t, name, "Observing")
-		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":"new"}}}`)
-		quiet(t, counter)
-		for _, w := range writes(counter) {
-			if w.Key() != writeStatus {
-				t.Errorf("a request that writes: %v", w)
-			}
-		}
-		r.write("a.yaml", changed)
-		r.reload()
-		waitData(t, ns, "a", "key", "new")
-		waitCondition(t, widgets, ns, "a", "Ready", "True")
-		quiet(t, counter)
-		cm := testkit.Get(t, configMaps, ns, "a")
-		if cm.GetUID() != uid {
-			t.Error("it was made again")
-		}
-		for _, e := range cm.GetManagedFields() {
-			if e.Manager == name {
-				t.Errorf("the earlier manager still has %s", e.Operation)
-			}
-		}
-	})
-}
-
 // TestReloadKeepsAFinalizerInUse: a config that drops the finalizer that upstreams have would leave them undeletable.
 func TestReloadKeepsAFinalizerInUse(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+	inSpaces(t, func(t *testing.T, ns, other, name string) {
 		conf := elsewhere(fill(widgetConfig, ns, name), other, ns)
 		old := name + ".example.com/cleanup"
 		renamed := replaceOnce(t, conf, "finalizer: "+old, "finalizer: "+name+".example.com/renamed")
@@ -153,53 +75,41 @@ func TestReloadKeepsAFinalizerInUse(t *testing.T) {
 		testkit.Apply(t, ns, widget("a", `{namespace: `+other+`, data: {key: value}}`))
 		waitData(t, other, "a", "key", "value")
 
-		r.write("a.yaml", renamed)
-		r.reload()
+		r.reloadTo(renamed)
 		waitState(t, name, "ReloadFailed")
-		if err := r.Reloaded(nil); err == nil || !strings.Contains(err.Error(), "1 upstreams still have") || !strings.Contains(err.Error(), "conventions.previous.finalizer: "+old) {
-			t.Errorf("it says %v", err)
-		}
+		r.mustSay("1 upstreams still have", "conventions.previous.finalizer: "+old)
 		testkit.Patch(t, widgets, ns, "a", "somebody", `{"metadata":{"annotations":{"`+name+`.example.com/paused":"true"}}}`) // keeps the earlier names
-		r.write("a.yaml", replaceOnce(t, renamed, "conventions:\n", "conventions:\n  previous: {finalizer: "+old+"}\n"))
-		r.reload()
+		r.reloadTo(replaceOnce(t, renamed, "conventions:\n", "conventions:\n  previous: {finalizer: "+old+"}\n"))
 		waitState(t, name, "Running")
-		r.write("a.yaml", renamed)
-		r.reload()
+		r.reloadTo(renamed)
 		waitState(t, name, "ReloadFailed")
 		if err := r.Reloaded(nil); err == nil || strings.Contains(err.Error(), "\n") {
 			t.Errorf("it says more than that: %v", err)
 		}
-		testkit.Delete(t, widgets, ns, "a")
-		waitGone(t, widgets, ns, "a")
+		deleteAndWait(t, widgets, ns, "a")
 		waitGone(t, configMaps, other, "a")
 
 		r.write("a.yaml", conf) // nobody has the other one any more
 		r.reload()
 		waitState(t, name, "Running")
-		if err := r.Reloaded(nil); err != nil {
-			t.Errorf("it says %v", err)
-		}
+		r.mustSay()
 	})
 }
 
 // TestReloadKeepsAFieldManagerInUse: under another field manager, fields that leave a template would stay, since the one before
 // owns them still. What does not own anything yet can be taken back.
 func TestReloadKeepsAFieldManagerInUse(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := fill(widgetConfig, ns, name)
 		renamed := replaceOnce(t, conf, "fieldManager: "+name, "fieldManager: "+name+"-new")
 		carrying := replaceOnce(t, renamed, "conventions:\n", "conventions:\n  previous: {fieldManager: "+name+"}\n")
-		r := made(t, conf, ns, testkit.NewCounter())
+		r, counter := startMade(t, ns, conf)
+		made := testkit.Get(t, configMaps, ns, "a")
 		refuses := func(conf string) {
 			t.Helper()
-			r.write("a.yaml", conf)
-			r.reload()
+			r.reloadTo(conf)
 			waitState(t, name, "ReloadFailed")
-			if err := r.Reloaded(nil); err == nil || !strings.Contains(err.Error(), "owns fields of 1 downstreams") ||
-				!strings.Contains(err.Error(), "conventions.previous.fieldManager: "+name) {
-				t.Errorf("it says %v", err)
-			}
+			r.mustSay("owns fields of 1 downstreams", "conventions.previous.fieldManager: "+name)
 		}
 		takes := func(conf string) {
 			t.Helper()
@@ -212,15 +122,146 @@ func TestReloadKeepsAFieldManagerInUse(t *testing.T) {
 		}
 		refuses(renamed)
 		takes(observing(carrying))
+		onlyStatus(t, counter)
 		refuses(observing(renamed)) // nothing has been renamed yet
 		takes(conf)
 		takes(carrying)
 		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":null,"other":"value"}}}`)
 		waitData(t, ns, "a", "other", "value")
 		waitData(t, ns, "a", "key", "")
+		mustBeSame(t, configMaps, made, "it is not made again")
 		takes(renamed) // all has been
 		testkit.Delete(t, widgets, ns, "a")
 		waitGone(t, configMaps, ns, "a")
 		takes(conf) // nothing is under the other one any more
 	})
+}
+
+// badConfigs are ways in which a config can be wrong, some of which only the API server knows of.
+var badConfigs = []struct{ reason, from, to, says string }{
+	{"an unknown key", "events: None", "evints: None", "evints"},
+	{"a template that does not parse", "data: {{ .spec.data }}", "data: {{ .spec.data", "downstreams[0].template"},
+	{"a field that the schema lacks", "data: {{ .spec.data }}", "data: {{ .spec.dta }}", "the schema has no .spec.dta: did you mean data?"},
+	{"a type that only the API server's schema shows", "downstreams:\n", "validate: [{rule: self.spec.data == 3}]\ndownstreams:\n", "validate[0].rule"},
+}
+
+// gadgetsOf is a config for the other kind.
+func gadgetsOf(ns, name string) string {
+	return strings.Replace(fill(widgetConfig, ns, name), "kind: Widget", "kind: Gadget", 1)
+}
+
+// TestReloadOfABadNewFile: a process that is ready stays so, whatever is wrong with a file that is added. What is wrong is told of
+// until it is fixed.
+func TestReloadOfABadNewFile(t *testing.T) {
+	t.Parallel()
+	for _, test := range append(badConfigs, struct{ reason, from, to, says string }{"no YAML at all", "downstreams:\n", "downstreams: [\n", "b.yaml"}) {
+		t.Run(test.reason, bubbled(func(t *testing.T) {
+			ns, name, second := testkit.Namespace(t), testkit.Unique(t), testkit.Unique(t)
+			r := start(t, testkit.Config(t), fill(widgetConfig, ns, name)).ready()
+			good := gadgetsOf(ns, second)
+			r.rewrite("b.yaml", replaceOnce(t, good, test.from, test.to))
+			testkit.Eventually(t, patience, func() (bool, string) {
+				r.mustBeReady()
+				err := text(r.Reloaded(nil))
+				return strings.Contains(err, test.says), err
+			})
+			metricIs(t, 0, "corollary_config_reloads_total", second, "result", "Applied")
+			r.rewrite("b.yaml", good)
+			waitState(t, second, "Running")
+			r.mustSay()
+			metricIs(t, 0, "corollary_config_reload_failed", second)
+			metricIs(t, 1, "corollary_config_reloads_total", second, "result", "Applied")
+		}))
+	}
+}
+
+// TestReloadRenamesWithErrors: an operator works on as long as the config that is to take its place cannot be put to work, though
+// that has another name.
+func TestReloadRenamesWithErrors(t *testing.T) {
+	t.Parallel()
+	for _, test := range append(badConfigs,
+		struct{ reason, from, to, says string }{"a kind that is not served", "kind: Widget", "kind: Wodget", "Wodget"},
+		struct{ reason, from, to, says string }{"it drops the finalizer in use", "finalizer: NAME.example.com/cleanup", "finalizer: NAME.example.com/renamed", "upstreams still have"},
+	) {
+		for _, file := range []string{"a.yaml", "b.yaml"} {
+			t.Run(test.reason+" in "+file, bubbled(func(t *testing.T) {
+				ns, other, name, renamed := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t), testkit.Unique(t)
+				conf := elsewhere(fill(widgetConfig, ns, name), other, ns)
+				r := start(t, testkit.Config(t), conf).ready()
+				applyReady(t, ns, "a", `{namespace: `+other+`, data: {key: value}}`)
+				before := testkit.Get(t, configMaps, other, "a")
+
+				good := replaceOnce(t, conf, "name: "+name+"}", "name: "+renamed+"}")
+				r.write("a.yaml", "")
+				r.rewrite(file, replaceOnce(t, good, strings.ReplaceAll(test.from, "NAME", name), strings.ReplaceAll(test.to, "NAME", name)))
+				waitState(t, name, "ReloadFailed")
+				if err := r.Reloaded(nil); err == nil || !strings.Contains(err.Error(), test.says) || strings.Contains(err.Error(), "choose another") {
+					t.Errorf("it says %v", err)
+				}
+				r.mustBeReady()
+				metricIs(t, 0, "corollary_operator_state", renamed)
+				testkit.Apply(t, ns, widget("b", `{namespace: `+other+`, data: {key: value}}`))
+				waitData(t, other, "b", "key", "value")
+
+				r.rewrite(file, good)
+				waitState(t, renamed, "Running")
+				r.mustSay()
+				metricIs(t, 0, "corollary_operator_state", name)
+				testkit.Patch(t, configMaps, other, "a", "somebody", `{"data":{"key":"changed"}}`)
+				waitData(t, other, "a", "key", "value")
+				mustBeSame(t, configMaps, before, "the downstream is not made anew")
+			}))
+		}
+	}
+}
+
+// TestReloadChecksAgainstWhatRuns: what a file says counts once its operator works by it. Until then nothing else may claim the
+// names that it works by.
+func TestReloadChecksAgainstWhatRuns(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		reason, from, to string
+		runs             bool // whether the operator that claims the names runs already
+	}{
+		{"the change does not fit the schema, and a new file claims its field manager", "downstreams:\n", "validate: [{rule: self.spec.data == 3}]\ndownstreams:\n", false},
+		{"the change waits for a kind, and a new file claims its field manager", "kind: Widget", "kind: Wodget", false},
+		{"the change does not fit the schema, and another operator claims its field manager", "downstreams:\n", "validate: [{rule: self.spec.data == 3}]\ndownstreams:\n", true},
+		{"the file is broken, and a new one claims its field manager", "apiVersion: corollary.dev/v1alpha1\nkind: Operator\n", "not: an operator\n", false},
+	} {
+		t.Run(test.reason, bubbled(func(t *testing.T) {
+			ns, name, second := testkit.Namespace(t), testkit.Unique(t), testkit.Unique(t)
+			conf, before := fill(widgetConfig, ns, name), gadgetsOf(ns, second)
+			texts := []string{conf}
+			if test.runs {
+				texts = append(texts, before)
+			}
+			r := start(t, testkit.Config(t), texts...).ready()
+
+			moved := replaceOnce(t, conf, "fieldManager: "+name, "fieldManager: "+name+"-new")
+			claims := replaceOnce(t, before, "fieldManager: "+second, "fieldManager: "+name)
+			r.write("a.yaml", replaceOnce(t, moved, test.from, test.to))
+			r.rewrite("b.yaml", claims)
+			waitState(t, name, "ReloadFailed")
+			r.waitSays("b.yaml:", "field manager")
+			testkit.Apply(t, ns, object("Gadget", "g", `{data: {key: value}}`))
+			if test.runs {
+				waitState(t, second, "ReloadFailed")
+				if by := waitData(t, ns, "g", "key", "value").GetManagedFields(); by[0].Manager != second {
+					t.Errorf("it was written by %s", by[0].Manager)
+				}
+			} else {
+				metricIs(t, 0, "corollary_operator_state", second)
+			}
+			testkit.Delete(t, gadgets, ns, "g")
+			waitGone(t, configMaps, ns, "g")
+
+			r.write("a.yaml", moved)
+			testkit.Eventually(t, patience, func() (bool, string) {
+				r.reload() // again, as the command does
+				err := r.Reloaded(nil)
+				return err == nil, text(err)
+			})
+			waitState(t, second, "Running")
+		}))
+	}
 }

@@ -2,8 +2,10 @@ package engine_test
 
 import (
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -30,13 +32,47 @@ func (r *running) reload() {
 	r.Reload(r.t.Context(), files, errs)
 }
 
+// rewrite gives one of the config files a new text, and reloads.
+func (r *running) rewrite(name, text string) {
+	r.t.Helper()
+	r.write(name, text)
+	r.reload()
+}
+
+// mustSay fails if what Reloaded says lacks one of these texts, or if it says something and there are none.
+func (r *running) mustSay(texts ...string) {
+	r.t.Helper()
+	have := text(r.Reloaded(nil))
+	for _, want := range texts {
+		if !strings.Contains(have, want) {
+			r.t.Errorf("it says %q, want %q", have, want)
+		}
+	}
+	if (have == "") != (len(texts) == 0) {
+		r.t.Errorf("it says %q", have)
+	}
+}
+
+// waitSays waits until Reloaded says all of these texts.
+func (r *running) waitSays(texts ...string) { r.t.Helper(); r.waitError(r.Reloaded, texts) }
+
+// waitUnready waits until Ready says all of these texts.
+func (r *running) waitUnready(texts ...string) { r.t.Helper(); r.waitError(r.Ready, texts) }
+
+func (r *running) waitError(check func(*http.Request) error, texts []string) {
+	r.t.Helper()
+	testkit.Eventually(r.t, patience, func() (bool, string) {
+		have := text(check(nil))
+		return !slices.ContainsFunc(texts, func(want string) bool { return !strings.Contains(have, want) }), "it says " + have
+	})
+}
+
 // changeTo gives the only config file a new text, and waits until that is at work.
 func (r *running) changeTo(operator, changed string) {
 	r.t.Helper()
 	applied := func() float64 { return metric(r.t, "corollary_config_reloads_total", operator, "result", "Applied") }
 	before := applied()
-	r.write("a.yaml", changed)
-	r.reload()
+	r.reloadTo(changed)
 	testkit.Eventually(r.t, patience, func() (bool, string) {
 		return applied() > before, "the change is not at work: " + text(r.Reloaded(nil))
 	})
@@ -73,10 +109,7 @@ func withKey(text, key, value string) string {
 func TestReloadChangesOneOperator(t *testing.T) {
 	inMemory(t, func(t *testing.T) {
 		ns, name, other := testkit.Namespace(t), testkit.Unique(t), testkit.Unique(t)
-		counter := testkit.NewCounter()
-		untouched := fill(widgetConfig, ns, other)
-		untouched = strings.Replace(untouched, "kind: Widget", "kind: Gadget", 1)
-		r := start(t, counter.Wrap(testkit.Config(t)), fill(widgetConfig, ns, name), untouched).ready()
+		r, counter := startCounted(t, fill(widgetConfig, ns, name), gadgetsOf(ns, other))
 		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 		testkit.Apply(t, ns, object("Gadget", "g", `{data: {key: value}}`))
 		waitCondition(t, widgets, ns, "a", "Ready", "True")
@@ -88,23 +121,16 @@ func TestReloadChangesOneOperator(t *testing.T) {
 			return counter.Total() > 0 || listed(counter) > 0, fmt.Sprint(counter.Snapshot())
 		})
 
-		r.write("a.yaml", withKey(fill(widgetConfig, ns, name), "version", "two"))
-		r.reload()
+		r.reloadTo(withKey(fill(widgetConfig, ns, name), "version", "two"))
 		waitData(t, ns, "a", "version", "two")
 		waitState(t, name, "Running")
 		r.ready()
 		if n := listed(counter); n > 0 {
 			t.Errorf("%d lists and watches for kinds that were watched already: %v", n, counter.Snapshot())
 		}
-		if n := metric(t, "corollary_renders_total", other); n != 1 {
-			t.Errorf("the other operator rendered %v times, want once, before", n)
-		}
-		if err := r.Reloaded(nil); err != nil {
-			t.Errorf("all is well, but: %v", err)
-		}
-		if n := metric(t, "corollary_config_reloads_total", name, "result", "Applied"); n != 1 {
-			t.Errorf("%v changes were applied, want 1", n)
-		}
+		metricIs(t, 1, "corollary_renders_total", other)
+		r.mustSay()
+		metricIs(t, 1, "corollary_config_reloads_total", name, "result", "Applied")
 		testkit.Apply(t, ns, widget("b", `{}`))
 		waitData(t, ns, "b", "version", "two")
 	})
@@ -130,65 +156,45 @@ func TestReloadRefusesABadConfig(t *testing.T) {
 		{"a kind that only the API server knows to be unknown", "kind: Widget", "kind: Wodget", "KindMissing"},
 		{"a type that only the API server's schema shows", "downstreams:", "validate:\n  - rule: self.spec.data == 3\ndownstreams:", "ConfigRefused"},
 	} {
-		t.Run(test.reason, bubbled(func(t *testing.T) {
-			ns, name := testkit.Namespace(t), testkit.Unique(t)
+		t.Run(test.reason, spaced(func(t *testing.T, ns, name string) {
 			good := strings.Replace(fill(widgetConfig, ns, name), "events: None", "events: All", 1)
 			r := start(t, testkit.Config(t), good).ready()
-			r.write("a.yaml", strings.Replace(good, test.from, test.to, 1))
-			r.reload()
+			r.reloadTo(strings.Replace(good, test.from, test.to, 1))
 			waitState(t, name, "ReloadFailed")
-			if err := r.Ready(nil); err != nil {
-				t.Errorf("the process is not ready any more: %v", err)
-			}
-			if err := r.Reloaded(nil); err == nil || !strings.Contains(err.Error(), test.says) {
-				t.Errorf("it says %v, want %q", err, test.says)
-			}
-			if n := metric(t, "corollary_config_reload_failed", name); n != 1 {
-				t.Errorf("corollary_config_reload_failed is %v", n)
-			}
+			r.mustBeReady()
+			r.mustSay(test.says)
+			metricIs(t, 1, "corollary_config_reload_failed", name)
 			waitEvent(t, "default", name, "ReloadFailed", test.says)
 			testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 			waitData(t, ns, "a", "key", "value")
 
 			r.reload() // what is bad still is told once
-			if n := metric(t, "corollary_config_reloads_total", name, "result", "Failed"); n != 1 {
-				t.Errorf("the failure was counted %v times", n)
-			}
-			r.write("a.yaml", withKey(good, "version", "two"))
-			r.reload()
+			metricIs(t, 1, "corollary_config_reloads_total", name, "result", "Failed")
+			r.reloadTo(withKey(good, "version", "two"))
 			waitData(t, ns, "a", "version", "two")
 			waitState(t, name, "Running")
 			waitEvent(t, "default", name, "Reloaded", "")
-			if err := r.Reloaded(nil); err != nil || metric(t, "corollary_config_reload_failed", name) != 0 {
-				t.Errorf("it still says %v", err)
-			}
+			r.mustSay()
+			metricIs(t, 0, "corollary_config_reload_failed", name)
 		}))
 	}
 }
 
 // A file that comes begins an operator; one that goes ends its operator and deletes nothing.
 func TestReloadOfADirectory(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name, second := testkit.Namespace(t), testkit.Unique(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
+		second := testkit.Unique(t)
 		r := start(t, testkit.Config(t), fill(widgetConfig, ns, name)).ready()
-		gadgetConfig := strings.Replace(fill(widgetConfig, ns, second), "kind: Widget", "kind: Gadget", 1)
-		r.write("b.yaml", gadgetConfig)
-		r.reload()
+		r.rewrite("b.yaml", gadgetsOf(ns, second))
 		testkit.Apply(t, ns, object("Gadget", "g", `{data: {key: value}}`))
 		waitCondition(t, gadgets, ns, "g", "Ready", "True")
 
-		r.write("moved.yaml", gadgetConfig) // the same operator in another file
-		r.write("b.yaml", "")
-		r.reload()
-		if n := metric(t, "corollary_config_reloads_total", second); n != 1 {
-			t.Errorf("a file that was moved counts as a change: %v", n)
-		}
-		r.write("moved.yaml", "")
-		r.reload()
+		r.write("moved.yaml", gadgetsOf(ns, second)) // the same operator in another file
+		r.rewrite("b.yaml", "")
+		metricIs(t, 1, "corollary_config_reloads_total", second)
+		r.rewrite("moved.yaml", "")
 		for _, name := range []string{"corollary_operator_state", "corollary_objects", "corollary_config_reloads_total"} {
-			if n := metric(t, name, second); n != 0 {
-				t.Errorf("%s still counts %v for the operator that is gone", name, n)
-			}
+			metricIs(t, 0, name, second)
 		}
 		testkit.Patch(t, configMaps, ns, "g", "somebody", `{"data":{"key":"changed"}}`)
 		never(t, func() (bool, string) {
@@ -200,70 +206,15 @@ func TestReloadOfADirectory(t *testing.T) {
 	})
 }
 
-// An operator that gets another name in its file ends before the new one begins: they share every other name.
-func TestReloadRenamesAnOperator(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name, renamed := testkit.Namespace(t), testkit.Unique(t), testkit.Unique(t)
-		conf := fill(widgetConfig, ns, name)
-		r := start(t, testkit.Config(t), conf).ready()
-		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-		up := waitData(t, ns, "a", "key", "value")
-		waitCondition(t, widgets, ns, "a", "Ready", "True")
-		r.write("a.yaml", strings.Replace(conf, "name: "+name+"}", "name: "+renamed+"}", 1))
-		r.reload()
-		waitState(t, renamed, "Running")
-		testkit.Patch(t, configMaps, ns, "a", "somebody", `{"data":{"key":"changed"}}`)
-		if after := waitData(t, ns, "a", "key", "value"); after.GetUID() != up.GetUID() {
-			t.Error("the downstream was made anew")
-		}
-		if n := metric(t, "corollary_operator_state", name); n != 0 {
-			t.Errorf("the old name is still counted")
-		}
-	})
-}
-
-// What new files may not share with those that run is refused, though the running ones' own files are broken by now.
-func TestReloadRefusesConflicts(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name, second := testkit.Namespace(t), testkit.Unique(t), testkit.Unique(t)
-		good := fill(widgetConfig, ns, name)
-		r := start(t, testkit.Config(t), good).ready()
-		r.write("a.yaml", "not: an operator\n")
-		r.write("b.yaml", strings.NewReplacer("name: "+name+"}", "name: "+second+"}", "kind: Widget", "kind: Gadget").Replace(good))
-		r.reload()
-		waitState(t, name, "ReloadFailed")
-		if err := r.Reloaded(nil); err == nil || !strings.Contains(err.Error(), "b.yaml:") || !strings.Contains(err.Error(), "field manager") {
-			t.Errorf("it says %v", err)
-		}
-		if n := metric(t, "corollary_operator_state", second); n != 0 {
-			t.Error("an operator was started with the names of another")
-		}
-		r.write("a.yaml", good)
-		r.write("b.yaml", "")
-		r.reload()
-		waitState(t, name, "Running")
-		if err := r.Reloaded(nil); err != nil {
-			t.Errorf("all is well, but: %v", err)
-		}
-	})
-}
-
 // What the API server spells its own way was applied once, and is known to be right: a reload does not apply it again.
 func TestReloadKeepsWhatIsKnown(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := replaceOnce(t, fill(widgetConfig, ns, name), "kind: ConfigMap", "kind: ResourceQuota")
 		conf = replaceOnce(t, conf, "data: {{ .spec.data }}", "spec: {hard: {cpu: 1000m}}")
-		counter := testkit.NewCounter()
-		r := start(t, counter.Wrap(testkit.Config(t)), conf).ready()
-		testkit.Apply(t, ns, widget("a", `{}`))
-		waitCondition(t, widgets, ns, "a", "Ready", "True")
-		quiet(t, counter)
-		counter.Reset()
+		r, counter := startCounted(t, conf)
+		applyReady(t, ns, "a", `{}`)
+		settle(t, counter)
 		r.changeTo(name, replaceOnce(t, conf, "minDelay: 1s", "minDelay: 2s"))
-		quiet(t, counter)
-		if n := counter.Total(); n > 0 {
-			t.Errorf("%d requests: %v", n, counter.Snapshot())
-		}
+		atMostRequests(t, counter, 0, "a reload")
 	})
 }

@@ -79,6 +79,16 @@ func (d *database) config(ns, name string) string {
 	return strings.ReplaceAll(fill(rowsConfig, ns, name), "DB", d.path)
 }
 
+// startApps runs the config for as many rows until their ConfigMaps exist.
+func startApps(t *testing.T, ns, name string, rows int) (*database, string, *running) {
+	t.Helper()
+	db := newDatabase(t)
+	db.add(1, rows)
+	r := start(t, testkit.Config(t), db.config(ns, name)).ready()
+	waitApps(t, ns, name, 1, rows)
+	return db, db.config(ns, name), r
+}
+
 func app(i int) string { return fmt.Sprintf("app-%d", i) }
 
 // waitApps waits until exactly these apps exist.
@@ -112,20 +122,19 @@ func stayApps(t *testing.T, ns string, from, to int) {
 }
 
 func TestRows(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name, db := testkit.Namespace(t), testkit.Unique(t), newDatabase(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
+		db := newDatabase(t)
 		db.add(1, 3)
 		db.exec(`INSERT INTO apps VALUES ('a/b "c": {x}', 'hostile', '{"key": "}}\n- {{ .x }}: ''x"}')`)
 		counts := testkit.NewCounter()
 		start(t, counts.Wrap(testkit.Config(t)), db.config(ns, name)).ready()
 		waitData(t, ns, app(3), "key", "one")
 		hostile := waitData(t, ns, "hostile", "key", "}}\n- {{ .x }}: 'x")
-		if mark := hostile.GetAnnotations()[name+".example.com/owner"]; mark != "/a%2Fb%20%22c%22:%20%7Bx%7D/"+name+":a%2Fb%20%22c%22:%20%7Bx%7D" {
-			t.Errorf("the owner mark of a hostile key is %q", mark)
-		}
-		mark := testkit.Get(t, configMaps, ns, app(2)).GetAnnotations()[name+".example.com/owner"]
-		if mark != "/2/"+name+":2" {
-			t.Errorf("the owner mark is %q", mark)
+		for mark, cm := range map[string]*unstructured.Unstructured{"/a%2Fb%20%22c%22:%20%7Bx%7D/" + name + ":a%2Fb%20%22c%22:%20%7Bx%7D": hostile,
+			"/2/" + name + ":2": testkit.Get(t, configMaps, ns, app(2))} {
+			if have := cm.GetAnnotations()[name+".example.com/owner"]; have != mark {
+				t.Errorf("the owner mark is %q, want %q", have, mark)
+			}
 		}
 		writes := func() int {
 			return counts.Mutating(func(r testkit.Request) bool { return r.Resource != "events" })
@@ -143,10 +152,7 @@ func TestRows(t *testing.T) {
 		waitGone(t, configMaps, ns, app(1))
 		db.add(1, 1)
 		waitData(t, ns, app(1), "key", "one")
-		testkit.Eventually(t, patience, func() (bool, string) {
-			rows := metric(t, "corollary_source_rows", name)
-			return rows == 4, fmt.Sprintf("the metric says %v rows", rows)
-		})
+		waitMetric(t, 4, "corollary_source_rows", name)
 	})
 }
 
@@ -163,34 +169,29 @@ func TestRowsThatAreGone(t *testing.T) {
 		{"an empty result deletes nothing", "DELETE FROM apps", "but the query returned no rows", 9},
 	} {
 		for _, at := range []string{"poll", "restart", "reload"} {
-			t.Run(c.reason+"/"+at, bubbled(func(t *testing.T) {
-				ns, name, db := testkit.Namespace(t), testkit.Unique(t), newDatabase(t)
-				db.add(1, 9)
-				conf := db.config(ns, name)
-				r := start(t, testkit.Config(t), conf).ready()
-				waitApps(t, ns, name, 1, 9)
+			t.Run(c.reason+"/"+at, spaced(func(t *testing.T, ns, name string) {
+				db, conf, r := startApps(t, ns, name, 9)
+				logged := &logText{}
 				switch at {
 				case "poll":
 					db.exec(c.statement)
 				case "restart":
 					r.halt()
 					db.exec(c.statement)
-					r = start(t, testkit.Config(t), conf).ready()
+					r = startWith(t, testkit.Config(t), logged.to, conf).ready()
 				case "reload":
 					db.exec("CREATE TABLE others AS SELECT * FROM apps")
 					db.exec(strings.Replace(c.statement, "apps", "others", 1))
 					conf = strings.Replace(conf, "FROM apps", "FROM others", 1)
-					r.write("a.yaml", conf)
-					r.reload()
+					r.reloadTo(conf)
 				}
 				if c.wants == "" {
 					waitApps(t, ns, name, c.gone+1, 9)
+					notLeftAlone(t, at, name, logged.String(), `"msg"="deleted"`)
 					return
 				}
-				testkit.Eventually(t, patience, func() (bool, string) {
-					err := text(r.Reloaded(nil))
-					return strings.Contains(err, c.wants), err
-				})
+				r.waitSays(c.wants)
+				notLeftAlone(t, at, name, logged.String(), "a change waits for confirmation")
 				if at != "reload" && c.gone < 9 { // the rest goes on
 					db.add(10, 10)
 					waitData(t, ns, app(10), "key", "one")
@@ -206,30 +207,17 @@ func TestRowsThatAreGone(t *testing.T) {
 	}
 }
 
-// What rows have left that were gone before a start is not said to be another process's: it is deleted, or waits for confirmation.
-func TestRowsThatAreGoneAtAStart(t *testing.T) {
-	t.Parallel()
-	for gone, says := range map[int]string{5: `"msg"="deleted"`, 6: "a change waits for confirmation"} {
-		t.Run(says, bubbled(func(t *testing.T) {
-			ns, name, db := testkit.Namespace(t), testkit.Unique(t), newDatabase(t)
-			db.add(1, 9)
-			conf := db.config(ns, name)
-			r := start(t, testkit.Config(t), conf).ready()
-			waitApps(t, ns, name, 1, 9)
-			r.halt()
-			db.exec("DELETE FROM apps WHERE id <= ?", gone)
-			logged := startLogged(t, conf)
-			testkit.Eventually(t, patience, func() (bool, string) { return strings.Contains(logged(), says), "the log does not say: " + says })
-			if strings.Contains(logged(), "they are left alone") {
-				t.Error("the log says that they are left alone")
-			}
-			for _, e := range testkit.List(t, events, "default", "") {
-				regarding, _, _ := unstructured.NestedString(e.Object, "regarding", "name")
-				if reason, _, _ := unstructured.NestedString(e.Object, "reason"); regarding == name && reason == "SharedConventions" {
-					t.Error("an event says that they are left alone")
-				}
-			}
-		}))
+// notLeftAlone: what rows have left that were gone before a start is not said to be another process's; the log says what becomes of it.
+func notLeftAlone(t *testing.T, at, name, logged, says string) {
+	t.Helper()
+	if at == "restart" && !strings.Contains(logged, says) || strings.Contains(logged, "they are left alone") {
+		t.Errorf("the log does not say %q, or says that they are left alone:\n%s", says, logged)
+	}
+	for _, e := range testkit.List(t, events, "default", "") {
+		regarding, _, _ := unstructured.NestedString(e.Object, "regarding", "name")
+		if reason, _, _ := unstructured.NestedString(e.Object, "reason"); regarding == name && reason == "SharedConventions" {
+			t.Error("an event says that they are left alone")
+		}
 	}
 }
 
@@ -248,8 +236,8 @@ func TestRowsThatCannotBeRead(t *testing.T) {
 			"more than 100 rows: select fewer, or raise source.maxRows"},
 		{"a row is too large", "UPDATE apps SET name = hex(zeroblob(600000)) WHERE id = 2", `the row "2" of source.query has`},
 	} {
-		t.Run(c.reason, bubbled(func(t *testing.T) {
-			ns, name, db := testkit.Namespace(t), testkit.Unique(t), newDatabase(t)
+		t.Run(c.reason, spaced(func(t *testing.T, ns, name string) {
+			db := newDatabase(t)
 			db.add(1, 3)
 			conf := strings.Replace(db.config(ns, name), "  key: id\n", "  key: id\n  maxRows: 100\n", 1)
 			r := start(t, testkit.Config(t), conf).ready()
@@ -257,17 +245,12 @@ func TestRowsThatCannotBeRead(t *testing.T) {
 			db.exec(c.statement)
 			waitState(t, name, "SourceFailed")
 			stayApps(t, ns, 1, 3)
-			if err := r.Ready(nil); err != nil {
-				t.Errorf("a database that fails later takes readiness away: %v", err)
-			}
+			r.mustBeReady()
 			testkit.Patch(t, configMaps, ns, app(3), "somebody", `{"data": {"key": "drifted"}}`)
 			waitData(t, ns, app(3), "key", "one")
 			r.halt()
 			r = start(t, testkit.Config(t), conf)
-			testkit.Eventually(t, patience, func() (bool, string) {
-				err := text(r.Ready(nil))
-				return strings.Contains(err, "SourceFailed") && strings.Contains(err, c.wants), err
-			})
+			r.waitUnready("SourceFailed", c.wants)
 			stayApps(t, ns, 1, 3)
 		}))
 	}
@@ -277,8 +260,8 @@ func TestRowsThatCannotBeRead(t *testing.T) {
 func TestSourceFailsWhileGuardWaits(t *testing.T) {
 	t.Parallel()
 	for _, at := range []string{"poll", "start", "reload"} {
-		t.Run(at, bubbled(func(t *testing.T) {
-			ns, name, db, logged := testkit.Namespace(t), testkit.Unique(t), newDatabase(t), &logText{}
+		t.Run(at, spaced(func(t *testing.T, ns, name string) {
+			db, logged := newDatabase(t), &logText{}
 			db.add(1, 9)
 			conf := db.config(ns, name)
 			r := startWith(t, testkit.Config(t), logged.to, conf).ready()
@@ -295,8 +278,7 @@ func TestSourceFailsWhileGuardWaits(t *testing.T) {
 				r = startWith(t, testkit.Config(t), logged.to, strict)
 				problems = func() string { return text(r.Ready(nil)) }
 			case "reload":
-				r.write("a.yaml", strings.Replace(conf, "  - name: config\n", "  - name: config\n    when: 'false'\n", 1))
-				r.reload()
+				r.reloadTo(strings.Replace(conf, "  - name: config\n", "  - name: config\n    when: 'false'\n", 1))
 			}
 			says := func(want bool) {
 				t.Helper()
@@ -326,8 +308,8 @@ func TestSourceFailsWhileGuardWaits(t *testing.T) {
 
 // With a cursor, rows are found that have changed, and by the execution for all rows what the cursor misses.
 func TestRowsWithCursor(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name, db := testkit.Namespace(t), testkit.Unique(t), newDatabase(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
+		db := newDatabase(t)
 		db.exec("ALTER TABLE apps ADD COLUMN version INTEGER DEFAULT 10")
 		for i := range 3 {
 			db.exec("INSERT INTO apps (id, name, data) VALUES (?, ?, ?)", i+1, app(i+1), `{"key": "one"}`)

@@ -1,24 +1,17 @@
 package engine_test
 
 import (
-	"context"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
-	"github.com/go-logr/logr/funcr"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
-	"github.com/corollary-dev/corollary/pkg/config"
-	"github.com/corollary-dev/corollary/pkg/engine"
 )
 
 // secretConfig has a downstream for each way to complain about a Secret that is an input.
@@ -31,29 +24,6 @@ func secretConfig(ns, name string) string {
 	}
 	at, end := strings.Index(conf, "  - name: config"), strings.Index(conf, "conventions:\n")
 	return conf[:at] + list.String() + conf[end:]
-}
-
-// denyPolicy lets an admission policy refuse objects of a namespace, quoting what they hold.
-func denyPolicy(t *testing.T, ns, name string) {
-	t.Helper()
-	policies := schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicies"}
-	bindings := policies.GroupVersion().WithResource("validatingadmissionpolicybindings")
-	testkit.Apply(t, "", `{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicy, metadata: {name: `+name+`}, spec: {
-  matchConstraints: {resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [configmaps]}]},
-  validations: [{expression: "!('denied' in object.metadata.?annotations.orValue({}))", messageExpression: "'no ' + object.data.x"}]}}`)
-	testkit.Apply(t, "", `{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicyBinding, metadata: {name: `+name+`}, spec: {policyName: `+name+`,
-  validationActions: [Deny], matchResources: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: `+ns+`}}}}}`)
-	t.Cleanup(func() {
-		for _, gvr := range []schema.GroupVersionResource{bindings, policies} {
-			if err := testkit.Dynamic(t).Resource(gvr).Delete(context.Background(), name, metav1.DeleteOptions{}); err != nil {
-				t.Error(err)
-			}
-		}
-	})
-	testkit.Eventually(t, patience, func() (bool, string) {
-		_, err := testkit.TryApply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: probe, annotations: {denied: x}}, data: {x: y}}")
-		return err != nil, "the policy does not refuse anything yet"
-	})
 }
 
 // applySecrets makes each Secret and a Widget that reads it.
@@ -70,22 +40,20 @@ func applySecrets(t *testing.T, ns string) map[string][]byte {
 // No part of a Secret that is an input is in a condition, an event, the log, a metric or the result of a survey, in any encoding,
 // whatever error templates, expressions, the API server and admission report.
 func TestSecretInputIsNotReported(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		denyPolicy(t, ns, name)
+	inSpace(t, func(t *testing.T, ns, name string) {
+		testkit.Policy(t, ns, "Validating", "CREATE, UPDATE", "", "configmaps", // quotes what the objects hold
+			`  validations: [{expression: "!('denied' in object.metadata.?annotations.orValue({}))", messageExpression: "'no ' + object.data.x"}]`)
+		testkit.Eventually(t, patience, func() (bool, string) {
+			_, err := testkit.TryApply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: probe, annotations: {denied: x}}, data: {x: y}}")
+			return err != nil, "the policy does not refuse anything yet"
+		})
 		secrets := applySecrets(t, ns)
 		conf := secretConfig(ns, name)
 		log := startLogged(t, conf)
 		for upstream, value := range secrets {
-			var up map[string]any
-			testkit.Eventually(t, patience, func() (bool, string) {
-				u := testkit.Get(t, widgets, ns, upstream)
-				up = u.Object
-				status, reason, message := condition(u, "Ready")
-				return status == "False", reason + ": " + message
-			})
+			eventuallyCondition(t, ns, upstream, "False", "", "")
 			waitEvent(t, ns, upstream, "RenderFailed", "")
-			notLeaked(t, upstream, value, map[string]any{"the upstream": up})
+			notLeaked(t, upstream, value, map[string]any{"the upstream": testkit.Get(t, widgets, ns, upstream).Object})
 		}
 		all := map[string]any{"events": testkit.List(t, events, ns, ""), "the log": log(), "metrics": gathered(t)}
 		for upstream, value := range secrets {
@@ -102,8 +70,7 @@ func TestSecretInputIsNotReported(t *testing.T) {
 
 // A rule of the config that reads a Secret does not quote it either.
 func TestSecretInRuleIsNotReported(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		secrets := applySecrets(t, ns)
 		conf := withInputs(ns, name, "kind: ConfigMap\n    objectName", "kind: Secret\n    objectName", "events: None", "events: All")
 		log := startLogged(t, strings.Replace(conf, "downstreams:\n", "validate: [{rule: int(inputs.settings.data.color) > 3, message: too small}]\ndownstreams:\n", 1))
@@ -142,20 +109,3 @@ func gathered(t *testing.T) string {
 	}
 	return fmt.Sprint(families)
 }
-
-// startLogged runs a config and returns what gives all that it logs.
-func startLogged(t *testing.T, conf string) func() string {
-	t.Helper()
-	var mu sync.Mutex
-	var all strings.Builder
-	log := funcr.New(func(prefix, args string) {
-		mu.Lock()
-		defer mu.Unlock()
-		all.WriteString(prefix + args + "\n")
-	}, funcr.Options{Verbosity: maxLogLevel})
-	startWith(t, testkit.Config(t), func(_ *config.Operator, o *engine.Options) { o.Log = log }, conf).ready()
-	return func() string { mu.Lock(); defer mu.Unlock(); return all.String() }
-}
-
-// maxLogLevel is the most that the command logs: beyond it client-go writes whole requests into the log.
-const maxLogLevel = 7

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	leasesclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/shards"
@@ -23,8 +24,7 @@ func TestShardsGuard(t *testing.T) {
 		const n = 4
 		ns, name := testkit.Namespace(t), testkit.Unique(t)
 		conf := guardedBy(fill(widgetConfig, ns, name), "")
-		first := standing(t, ns, conf)
-		first.halt()
+		standing(t, ns, conf).halt()
 		changed := strings.Replace(conf, "data: {{ .spec.data }}", "data: {key: value, version: two}", 1)
 		boards := boardsIn(t, ns)
 		counts := boards(name)
@@ -52,41 +52,31 @@ func TestShardsGuard(t *testing.T) {
 	})
 }
 
-// failingBoard fails as often as failures says.
-type failingBoard struct {
-	shards.Board
+// failingLeases fails to get a Lease as often as failures says.
+type failingLeases struct {
+	leasesclient.LeaseInterface
 	failures *atomic.Int64
 }
 
-// Get implements the client of a shards.Board.
-func (f failingBoard) Get(ctx context.Context, name string, o metav1.GetOptions) (*coordinationv1.Lease, error) {
+// Get implements leasesclient.LeaseInterface.
+func (f failingLeases) Get(ctx context.Context, name string, o metav1.GetOptions) (*coordinationv1.Lease, error) {
 	if f.failures.Add(-1) >= 0 {
 		return nil, apierrors.NewServiceUnavailable("no")
 	}
-	return f.Client.Get(ctx, name, o)
-}
-
-// Create implements the client of a shards.Board.
-func (f failingBoard) Create(ctx context.Context, lease *coordinationv1.Lease, o metav1.CreateOptions) (*coordinationv1.Lease, error) {
-	return f.Client.Create(ctx, lease, o)
-}
-
-// Update implements the client of a shards.Board.
-func (f failingBoard) Update(ctx context.Context, lease *coordinationv1.Lease, o metav1.UpdateOptions) (*coordinationv1.Lease, error) {
-	return f.Client.Update(ctx, lease, o)
+	return f.LeaseInterface.Get(ctx, name, o)
 }
 
 // TestShardsGuardLeaseDeleted: where a person deletes the Lease of counts, a process that starts waits no longer than until the others see it,
 // though their first requests then fail.
 func TestShardsGuardLeaseDeleted(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := guardedBy(fill(widgetConfig, ns, name), "")
 		standing(t, ns, conf).halt()
 		var failures atomic.Int64
+		leases := kubernetes.NewForConfigOrDie(testkit.Config(t)).CoordinationV1().Leases(ns)
 		a, b := startMember(t, boardsIn(t, ns), 2, conf), startMember(t, func(operator string) shards.Board {
 			b := boardsIn(t, ns)(operator)
-			b.Client = failingBoard{b, &failures}
+			b.Client = failingLeases{leases, &failures}
 			return b
 		}, 2, conf)
 		a.give(t.Context(), 0)
@@ -95,7 +85,6 @@ func TestShardsGuardLeaseDeleted(t *testing.T) {
 		b.ready()
 		board := boardsIn(t, ns)(name)
 		waitBoard(t, board, 2)
-		leases := kubernetes.NewForConfigOrDie(testkit.Config(t)).CoordinationV1().Leases(ns)
 		if err := leases.Delete(t.Context(), board.Name, metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
@@ -114,15 +103,14 @@ func TestShardsGuardLeaseDeleted(t *testing.T) {
 func TestShardsGuardQuarantineEnds(t *testing.T) {
 	t.Parallel()
 	for _, hasObjects := range []bool{true, false} {
-		t.Run(fmt.Sprintf("it has objects: %t", hasObjects), bubbled(func(t *testing.T) {
-			shardsGuardQuarantineEnds(t, hasObjects)
+		t.Run(fmt.Sprintf("it has objects: %t", hasObjects), spaced(func(t *testing.T, ns, name string) {
+			shardsGuardQuarantineEnds(t, ns, name, hasObjects)
 		}))
 	}
 }
 
-func shardsGuardQuarantineEnds(t *testing.T, hasObjects bool) {
+func shardsGuardQuarantineEnds(t *testing.T, ns, name string, hasObjects bool) {
 	const n = 32
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	conf := guardedBy(fill(widgetConfig, ns, name), "")
 	standing(t, ns, conf).halt()
 	a := startMember(t, boardsIn(t, ns), n, conf)
@@ -157,9 +145,7 @@ func allActedFor(t *testing.T, ns string) {
 	for i := range guardedWidgets {
 		testkit.Apply(t, ns, widget(named(i), "{data: {key: new}}"))
 	}
-	for i := range guardedWidgets {
-		waitData(t, ns, named(i), "key", "new")
-	}
+	waitMany(t, ns, guardedWidgets, "key", "new")
 }
 
 // TestShardsGuardBatch: a changed input waits in all processes if guard allows what each counts, and not what all count. What waits does so
@@ -174,11 +160,7 @@ func TestShardsGuardBatch(t *testing.T) {
 				"inputs: [{name: settings, apiVersion: v1, kind: ConfigMap, objectName: self.spec.anything.of, missing: Allow}]\n" +
 				"guard: {maxDeleted: 20%, minimum: 4" + confirmKey(ns) + "}\n"
 			conf = replaceOnce(t, conf, "data: {{ .spec.data }}", "data: {key: value}")
-			a, b := startMember(t, boardsIn(t, ns), n, conf), startMember(t, boardsIn(t, ns), n, conf)
-			a.give(t.Context(), 0, 1)
-			b.give(t.Context(), 2, 3)
-			a.ready()
-			b.ready()
+			a, b := startPair(t, boardsIn(t, ns), n, conf, 0, 1)
 			var many []string // read one object, three in each process
 			for i := range 2 * each {
 				m, of := map[bool]member{true: a, false: b}[i < each], "none"

@@ -111,6 +111,35 @@ func startMemberAt(t *testing.T, cfg *rest.Config, boards func(operator string) 
 	return m
 }
 
+// startPair runs a config in two processes that share shards: those of the first, and all others.
+func startPair(t *testing.T, boards func(operator string) shards.Board, n int, conf string, first ...int) (a, b member) {
+	t.Helper()
+	a, b = startMember(t, boards, n, conf), startMember(t, boards, n, conf)
+	a.give(t.Context(), first...)
+	for shard := range n {
+		if !a.Has(shard) {
+			b.give(t.Context(), shard)
+		}
+	}
+	a.ready()
+	b.ready()
+	return a, b
+}
+
+// startAlone runs a config with shards that one process has.
+func startAlone(t *testing.T, conf string) member {
+	t.Helper()
+	m := startMember(t, nil, 4, conf)
+	m.ready()
+	m.give(t.Context(), 0, 1, 2, 3)
+	return m
+}
+
+// shardLabeled is a config that has a label for the shard.
+func shardLabeled(conf, name string) string {
+	return strings.Replace(conf, "  finalizer:", "  shard: {label: "+name+".example.com/shard}\n  finalizer:", 1)
+}
+
 // wrote are how often each ConfigMap was written.
 func (m member) wrote() map[string]int {
 	counts := map[string]int{}
@@ -126,31 +155,19 @@ func (m member) wrote() map[string]int {
 // written, and nothing is lost.
 func TestShardsMove(t *testing.T) {
 	t.Parallel()
-	for name, more := range map[string]string{"by marks": "", "by label": "  shard: {label: NAME.example.com/shard}\n"} {
-		t.Run(name, bubbled(func(t *testing.T) {
-			shardsMove(t, more)
-		}))
+	for name, labeled := range map[string]bool{"by marks": false, "by label": true} {
+		t.Run(name, spaced(func(t *testing.T, ns, name string) { shardsMove(t, ns, name, labeled) }))
 	}
 }
 
-func shardsMove(t *testing.T, more string) {
+func shardsMove(t *testing.T, ns, name string, labeled bool) {
 	const n, objects = 4, 40
-	ns := testkit.Namespace(t)
-	name := testkit.Unique(t)
 	conf := fill(widgetConfig, ns, name)
-	if more = fill(more, ns, name); more != "" {
-		conf = strings.Replace(conf, "  finalizer:", more+"  finalizer:", 1)
+	if labeled {
+		conf = shardLabeled(conf, name)
 	}
-	a, b := startMember(t, nil, n, conf), startMember(t, nil, n, conf)
-	a.ready()
-	b.ready()
-	a.give(t.Context(), 0, 1, 2, 3)
-	for i := range objects {
-		testkit.Apply(t, ns, widget(named(i), "{data: {key: old}}"))
-	}
-	for i := range objects {
-		waitCondition(t, widgets, ns, named(i), "Ready", "True")
-	}
+	a, b := startPair(t, nil, n, conf, 0, 1, 2, 3)
+	applyMany(t, ns, objects, "{data: {key: old}}")
 	if w := a.wrote(); len(w) != objects || len(b.wrote()) > 0 {
 		t.Errorf("one holds all shards and wrote %d objects, the other %d", len(w), len(b.wrote()))
 	}
@@ -160,18 +177,11 @@ func shardsMove(t *testing.T, more string) {
 	if n := a.requests.Mutating() + b.requests.Mutating(); n > 0 {
 		t.Errorf("moving shards wrote %d times: %v, %v", n, a.requests.Snapshot(), b.requests.Snapshot())
 	}
-	for i := range objects {
-		testkit.Apply(t, ns, widget(named(i), "{data: {key: new}}"))
-	}
-	for i := range objects {
-		waitData(t, ns, named(i), "key", "new")
-		waitCondition(t, widgets, ns, named(i), "Ready", "True")
-	}
+	applyMany(t, ns, objects, "{data: {key: new}}")
+	waitMany(t, ns, objects, "key", "new")
 	quiet(t, a.requests)
 	quiet(t, b.requests)
-	if n := metric(t, "corollary_shards_unfiltered", name); n != 1 {
-		t.Errorf("corollary_shards_unfiltered is %v though the API server sends objects of other shards", n)
-	}
+	metricIs(t, 1, "corollary_shards_unfiltered", name)
 	for i := range objects {
 		shard := a.ring.Of(string(testkit.Get(t, widgets, ns, named(i)).GetUID()))
 		want := [2]int{1, 0}
@@ -182,7 +192,7 @@ func shardsMove(t *testing.T, more string) {
 			t.Errorf("%s in shard %d was written %v times by the two, wanted %v", named(i), shard, got, want)
 		}
 		labels := testkit.Get(t, configMaps, ns, named(i)).GetLabels()
-		if more != "" && labels[name+".example.com/shard"] != fmt.Sprint(shard) {
+		if labeled && labels[name+".example.com/shard"] != fmt.Sprint(shard) {
 			t.Errorf("%s in shard %d has the labels %v", named(i), shard, labels)
 		}
 	}
@@ -215,12 +225,7 @@ func TestShardsDeletionsWhileOneMoves(t *testing.T) {
 		b.ready()
 		a.give(t.Context(), 0, 1, 3)
 		b.give(t.Context(), 2)
-		for i := range rounds * each {
-			testkit.Apply(t, ns, widget(named(i), "{data: {key: value}}"))
-		}
-		for i := range rounds * each {
-			waitCondition(t, widgets, ns, named(i), "Ready", "True")
-		}
+		applyMany(t, ns, rounds*each, "{data: {key: value}}")
 		for round := range rounds {
 			a.take(3)
 			b.give(t.Context(), 3)
@@ -239,8 +244,7 @@ func TestShardsDeletionsWhileOneMoves(t *testing.T) {
 // TestShardsOfAnOperatorThatCannotList: its shards count as being loaded for a bounded time. While they do, the shards of a process that has
 // died are taken by nobody, also for operators that work.
 func TestShardsOfAnOperatorThatCannotList(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		m := startMember(t, nil, 4, fill(widgetConfig, ns, name), acting(fill(widgetConfig, testkit.Namespace(t), testkit.Unique(t)), ns, "without-rights"))
 		testkit.Apply(t, ns, widget("a", "{data: {key: value}}"))
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -255,8 +259,7 @@ func TestShardsOfAnOperatorThatCannotList(t *testing.T) {
 // TestShardsGainedBeforeAnOperatorStarts: a shard counts as being loaded until its objects are. A process that runs out of memory because
 // of them may take its shards long before its operators begin to list.
 func TestShardsGainedBeforeAnOperatorStarts(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		// What a process asks for before it opens watches takes long, and much less than the time after which its operators are not waited for.
 		cfg := slowed(testkit.Config(t), 500*time.Millisecond, func(r *http.Request) bool {
 			return r.URL.Path == "/api" || r.URL.Path == "/apis" || strings.HasPrefix(r.URL.Path, "/openapi")
@@ -285,22 +288,17 @@ func TestShardsOfEditedMarks(t *testing.T) {
 		{"another one", "reference: false, ", fmt.Sprintf(annotation, `"NS/b/UID"`), "Conflict"},
 	} {
 		for _, sharded := range []string{"none", "by marks", "by label"} {
-			t.Run(row.name+"/"+sharded, bubbled(func(t *testing.T) {
-				ns, name := testkit.Namespace(t), testkit.Unique(t)
+			t.Run(row.name+"/"+sharded, spaced(func(t *testing.T, ns, name string) {
 				conf := strings.Replace(fill(widgetConfig, ns, name), "owner: {", "owner: {"+row.owner, 1)
 				switch sharded {
 				case "none":
 					start(t, testkit.Config(t), conf).ready()
 				case "by label":
-					conf = strings.Replace(conf, "  finalizer:", "  shard: {label: "+name+".example.com/shard}\n  finalizer:", 1)
-					fallthrough
+					startAlone(t, shardLabeled(conf, name))
 				default:
-					m := startMember(t, nil, 4, conf)
-					m.ready()
-					m.give(t.Context(), 0, 1, 2, 3)
+					startAlone(t, conf)
 				}
-				testkit.Apply(t, ns, widget("a", "{data: {key: value}}"))
-				waitCondition(t, widgets, ns, "a", "Ready", "True")
+				applyReady(t, ns, "a", "{data: {key: value}}")
 				other := ""
 				for ring, of := (shards.Ring{N: 4}), string(testkit.Get(t, widgets, ns, "a").GetUID()); other == "" || ring.Of(other) == ring.Of(of); {
 					testkit.Delete(t, widgets, ns, "b") // it is to be in another shard
@@ -324,8 +322,7 @@ func TestShardsOfEditedMarks(t *testing.T) {
 				if edit(); row.owner == "" { // the garbage collector goes by the reference at that moment
 					waitData(t, ns, "a", "key", "value")
 				}
-				testkit.Delete(t, widgets, ns, "a")
-				waitGone(t, widgets, ns, "a")
+				deleteAndWait(t, widgets, ns, "a")
 				waitGone(t, configMaps, ns, "a")
 			}))
 		}

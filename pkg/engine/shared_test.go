@@ -1,11 +1,8 @@
 package engine_test
 
 import (
-	"fmt"
 	"strings"
 	"testing"
-
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
@@ -44,51 +41,33 @@ func (s sharing) config(ns, other, name string, change []string) string {
 func TestSharedConventions(t *testing.T) {
 	t.Parallel()
 	for _, s := range shares {
-		t.Run(s.name, bubbled(func(t *testing.T) {
-			ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+		t.Run(s.name, spacedTwice(func(t *testing.T, ns, other, name string) {
 			testkit.Patch(t, namespaces, "", ns, "test", `{"metadata":{"labels":{"`+name+`.example.com/team":"a"}}}`)
 			testkit.Patch(t, namespaces, "", other, "test", `{"metadata":{"labels":{"`+name+`.example.com/team":"b"}}}`)
-			place := ns
-			if s.name == "namespaces" || s.name == "namespace-labels" {
+			at, place, kind := ns, ns, "Widget"
+			switch s.name {
+			case "namespaces":
+				at, place = other, other
+			case "namespace-labels":
 				place = other
+			case "kinds":
+				kind = "Gadget"
 			}
 			start(t, testkit.Config(t), s.config(ns, other, name, s.first)).ready()
 			testkit.Apply(t, ns, labeled(widget("first", `{data: {key: value}}`), "a"))
-			at := ns
-			if s.name == "namespaces" {
-				at = other
-			}
-			uid := waitData(t, at, "first", "key", "value").GetUID()
+			first := waitData(t, at, "first", "key", "value")
 
 			second := strings.Replace(s.config(ns, other, name, s.other), "metadata: {name: "+name+"}", "metadata: {name: "+name+"-2}", 1)
 			start(t, testkit.Config(t), second).ready()
-			kind := "Widget"
-			if s.name == "kinds" {
-				kind = "Gadget"
-			}
 			testkit.Apply(t, place, labeled(object(kind, "second", `{data: {key: value}}`), "b"))
-			others := waitData(t, place, "second", "key", "value").GetUID()
-			testkit.Eventually(t, patience, func() (bool, string) {
-				return metric(t, "corollary_shared_upstreams", name+"-2") == 1, "nothing names the cause"
-			})
-			s.same(t, at, "first", uid)
-			s.same(t, place, "second", others)
+			others := waitData(t, place, "second", "key", "value")
+			waitMetric(t, 1, "corollary_shared_upstreams", name+"-2")
+			mustBeSame(t, configMaps, first, s.reason)
+			mustBeSame(t, configMaps, others, s.reason)
 
 			testkit.Delete(t, widgets, ns, "first") // then nothing is shared any more
-			testkit.Eventually(t, patience, func() (bool, string) {
-				n := metric(t, "corollary_shared_upstreams", name+"-2")
-				return n == 0, fmt.Sprintf("%v upstreams are still said to be another process's", n)
-			})
+			waitMetric(t, 0, "corollary_shared_upstreams", name+"-2")
 		}))
-	}
-}
-
-// same holds that an object is the one that it was.
-func (s sharing) same(t *testing.T, ns, name string, uid types.UID) {
-	t.Helper()
-	have := testkit.Find(t, configMaps, ns, name)
-	if have == nil || have.GetUID() != uid {
-		t.Errorf("%s: %s was deleted", s.reason, name)
 	}
 }
 

@@ -5,21 +5,18 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/corollary-dev/corollary/internal/testkit"
+	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
 
 // related has a downstream that reads two others, which are declared after it: what somebody writes into a ConfigMap, and one of each of
 // several.
 func related(ns, name string) string {
-	return strings.Replace(strings.Replace(fill(widgetConfig, ns, name), "  downstreams: .status.downstreams\n", "", 1), `downstreams:
-  - name: config
-    apiVersion: v1
-    kind: ConfigMap
-    template: |
-      metadata:
-        name: {{ .spec.name | default .metadata.name }}
-      data: {{ .spec.data }}
-`, `variables:
+	conf := strings.Replace(fill(widgetConfig, ns, name), "  downstreams: .status.downstreams\n", "", 1)
+	head, _, _ := strings.Cut(conf, "downstreams:\n")
+	return head + `variables:
   - {name: address, expression: downstreams.service.data.address}
 downstreams:
   - name: page
@@ -59,7 +56,7 @@ downstreams:
     template: |
       metadata: {name: "{{ item.value }}"}
       data: {mine: "yes"}
-`, 1)
+` + conf[strings.Index(conf, "conventions:\n"):]
 }
 
 func patchData(t *testing.T, ns, name, data string) {
@@ -69,8 +66,7 @@ func patchData(t *testing.T, ns, name, data string) {
 
 // What reads another downstream waits for it and for its fields, follows it, and costs nothing at rest.
 func TestSiblings(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		testkit.Apply(t, ns, widget("w", "{data: {a: one, b: two}}"))
 		counter := testkit.NewCounter()
 		start(t, counter.Wrap(testkit.Config(t)), related(ns, name))
@@ -93,8 +89,9 @@ func TestSiblings(t *testing.T) {
 		waitData(t, ns, "w-page", "three", "none")
 		testkit.Eventually(t, patience, func() (bool, string) {
 			_, has := testkit.Get(t, configMaps, ns, "w-page").Object["data"].(map[string]any)["two"]
-			return !has && testkit.Find(t, configMaps, ns, "two-each") == nil, "two is still there"
+			return !has, "two is still there"
 		})
+		waitGone(t, configMaps, ns, "two-each")
 		quiet(t, counter)
 
 		renders := metric(t, "corollary_renders_total", name)
@@ -107,9 +104,7 @@ func TestSiblings(t *testing.T) {
 			t.Errorf("rendered %v times, not once for the port", more)
 		}
 		patchData(t, ns, "w-service", `{"published":"no"}`)
-		testkit.Eventually(t, patience, func() (bool, string) {
-			return testkit.Find(t, configMaps, ns, "w-page") == nil, "the page is still there"
-		})
+		waitGone(t, configMaps, ns, "w-page")
 		patchData(t, ns, "w-service", `{"published":null}`)
 		waitData(t, ns, "w-page", "port", "81")
 
@@ -122,8 +117,7 @@ func TestSiblings(t *testing.T) {
 
 // An object that is not the upstream's own is not read, whatever it says of itself.
 func TestSiblingOfSomebodyElse(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		testkit.Apply(t, ns, widget("w", "{data: {}}"))
 		uid := testkit.Get(t, widgets, ns, "w").GetUID()
 		testkit.Apply(t, ns, fmt.Sprintf(`
@@ -139,8 +133,107 @@ data: {address: stolen, port: "1"}
 		start(t, testkit.Config(t), related(ns, name))
 		eventuallyCondition(t, ns, "w", "False", "Conflict", "")
 		eventuallyCondition(t, ns, "w", "False", "Conflict", "page: downstream service, which it reads, is missing: "+ns+"/w-service")
-		if testkit.Find(t, configMaps, ns, "w-page") != nil {
-			t.Error("a page was made of somebody else's object")
+		mustBeAbsent(t, configMaps, ns, "w-page", "a page was made of somebody else's object")
+	})
+}
+
+// fenceConfig fences a Namespace in. The status of a Namespace is not ours, so nothing records what has been made.
+const fenceConfig = `
+apiVersion: corollary.dev/v1alpha1
+kind: Operator
+metadata: {name: NAME}
+watch: {apiVersion: v1, kind: Namespace, labelSelector: {matchLabels: {fence: NAME}}}
+downstreams:
+  - name: quota
+    apiVersion: v1
+    kind: ResourceQuota
+    template: "{metadata: {name: fence, namespace: {{ .metadata.name }}}, spec: {hard: {pods: '50', requests.cpu: '8'}}}"
+  - name: limits
+    apiVersion: v1
+    kind: LimitRange
+    template: |
+      metadata: {name: fence, namespace: {{ .metadata.name }}}
+      spec: {limits: [{type: Container, default: {cpu: 500m}, defaultRequest: {cpu: 100m}}]}
+  - name: policy
+    apiVersion: networking.k8s.io/v1
+    kind: NetworkPolicy
+    template: |
+      metadata: {name: fence, namespace: {{ .metadata.name }}}
+      spec: {podSelector: {}, policyTypes: [Ingress, Egress]}
+conventions:
+  fieldManager: NAME
+  labels: {NAME.example.com/managed: "yes"}
+  hash: {annotation: NAME.example.com/hash}
+status: {enabled: false}
+events: None
+retry: {minDelay: 1s}
+`
+
+// A tenant adds to objects that limit their Namespace. After a restart this causes no request; our fields are still enforced, and
+// what the tenant added stays.
+func TestTenantAddsToOurObjects(t *testing.T) {
+	inSpace(t, func(t *testing.T, ns, name string) {
+		conf := strings.ReplaceAll(fenceConfig, "NAME", name)
+		fences := []struct {
+			gvr            schema.GroupVersionResource
+			adds, tampers  string
+			ours, enforced string // a path, and the value there
+			theirs, stays  string
+		}{
+			{schema.GroupVersionResource{Version: "v1", Resource: "resourcequotas"},
+				`{"spec":{"hard":{"services":"5"}}}`, `{"spec":{"hard":{"pods":"5000"}}}`, ".spec.hard.pods", "50", ".spec.hard.services", "5"},
+			{schema.GroupVersionResource{Version: "v1", Resource: "limitranges"},
+				`{"metadata":{"labels":{"theirs":"x"},"finalizers":["tenant.example.com/hold"]}}`,
+				`{"spec":{"limits":[{"type":"Container","default":{"cpu":"50"}},{"type":"Pod","max":{"cpu":"100"}}]}}`,
+				".spec.limits", "[map[default:map[cpu:500m] defaultRequest:map[cpu:100m] type:Container]]", ".metadata.labels.theirs", "x"},
+			{networkPolicies,
+				`{"metadata":{"annotations":{"theirs":"x"}}}`, `{"spec":{"policyTypes":["Egress"]}}`, ".spec.policyTypes", "[Ingress Egress]", ".metadata.annotations.theirs", "x"},
+		}
+		valueOf := func(gvr schema.GroupVersionResource, path string) string {
+			u := testkit.Find(t, gvr, ns, "fence")
+			if u == nil {
+				return "not there"
+			}
+			have, _ := fieldpath.Get(u.Object, fieldpath.MustParse(path))
+			return fmt.Sprint(have)
+		}
+		enforced := func() {
+			t.Helper()
+			for _, f := range fences {
+				testkit.Eventually(t, patience, func() (bool, string) {
+					have := valueOf(f.gvr, f.ours)
+					return have == f.enforced, f.gvr.Resource + " has " + have
+				})
+			}
+		}
+		tamper := func() {
+			for _, f := range fences {
+				testkit.Patch(t, f.gvr, ns, "fence", "tenant", f.tampers)
+			}
+		}
+		testkit.Patch(t, namespaces, "", ns, "somebody", `{"metadata":{"labels":{"fence":"`+name+`"}}}`)
+		r := start(t, testkit.Config(t), conf).ready()
+		enforced()
+		r.halt()
+
+		for _, f := range fences {
+			testkit.Patch(t, f.gvr, ns, "fence", "tenant", f.adds)
+		}
+		r, counter := startCounted(t, conf)
+		exactly(t, counter, 0, "a restart", func(r testkit.Request) bool { return r.Name != "" })
+		tamper()
+		enforced()
+		r.halt()
+		tamper()
+		start(t, testkit.Config(t), conf).ready()
+		enforced()
+		tamper()
+		enforced()
+		for _, f := range fences {
+			if have := valueOf(f.gvr, f.theirs); have != f.stays {
+				t.Errorf("what the tenant added to %s is %s", f.gvr.Resource, have)
+			}
+			testkit.Patch(t, f.gvr, ns, "fence", "tenant", `{"metadata":{"finalizers":null}}`)
 		}
 	})
 }

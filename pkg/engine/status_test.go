@@ -1,7 +1,6 @@
 package engine_test
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
@@ -17,32 +16,21 @@ const rule = `validate:
 `
 
 func TestInvalid(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		counter := testkit.NewCounter()
-		made(t, fill(widgetConfig, ns, name)+rule, ns, counter)
+	inSpace(t, func(t *testing.T, ns, name string) {
+		_, counter := startMade(t, ns, fill(widgetConfig, ns, name)+rule)
 		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"replicas":21,"data":{"key":null}}}`)
-		up := waitCondition(t, widgets, ns, "a", "Valid", "False")
-		_, reason, message := condition(up, "Ready")
-		if reason != "Invalid" || !strings.Contains(message, "at most 20 replicas, not 21") || !strings.Contains(message, "data must not be empty") {
-			t.Errorf("Ready says %s: %s", reason, message)
-		}
+		waitCondition(t, widgets, ns, "a", "Valid", "False")
+		up := waitsFor(t, widgets, ns, "a", "Invalid", "at most 20 replicas, not 21", "data must not be empty")
 		agree(t, up, kstatus.FailedStatus)
 		waitData(t, ns, "a", "key", "value")
-		if n := metric(t, "corollary_objects", name, "state", "Invalid"); n != 1 {
-			t.Errorf("%v downstreams are counted as not enforced", n)
-		}
+		metricIs(t, 1, "corollary_objects", name, "state", "Invalid")
 		if ids := downstreamsOf(up)["config"]; ids["uid"] == nil {
 			t.Errorf("the identifiers of what stands are lost: %v", up.Object["status"])
 		}
-		quiet(t, counter)
-		counter.Reset()
+		settle(t, counter)
 		// It is left alone, whatever happens to it, until the upstream changes.
 		testkit.Patch(t, configMaps, ns, "a", "somebody", `{"data":{"key":"tampered"}}`)
-		quiet(t, counter)
-		if counter.Total() > 0 {
-			t.Errorf("an invalid upstream makes requests: %v", counter.Snapshot())
-		}
+		atMostRequests(t, counter, 0, "an invalid upstream")
 		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"replicas":1,"data":{"key":"fixed"}}}`)
 		up = waitCondition(t, widgets, ns, "a", "Ready", "True")
 		agree(t, up, kstatus.CurrentStatus)
@@ -50,17 +38,12 @@ func TestInvalid(t *testing.T) {
 	})
 }
 
-// A rule that gives an error counts as failed and says so.
-func TestRuleWithError(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		start(t, testkit.Config(t), fill(widgetConfig, ns, name)+"validate: [{rule: \"self.spec.replicas > 0\"}]\n").ready()
-		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-		up := waitCondition(t, widgets, ns, "a", "Valid", "False")
-		if _, _, message := condition(up, "Valid"); !strings.Contains(message, "replicas") {
-			t.Errorf("Valid says %s", message)
-		}
-	})
+// conditionIs fails if a condition has another status; empty: if there is one.
+func conditionIs(t *testing.T, up *unstructured.Unstructured, kind, want string) {
+	t.Helper()
+	if status, reason, message := condition(up, kind); status != want {
+		t.Errorf("%s is %s, want %s: %s: %s", kind, status, want, reason, message)
+	}
 }
 
 // agree holds kstatus to the verdict that our conditions give.
@@ -72,26 +55,8 @@ func agree(t *testing.T, u *unstructured.Unstructured, want kstatus.Status) {
 	}
 }
 
-func TestRenderFailed(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		conf := strings.Replace(fill(widgetConfig, ns, name), "data: {{ .spec.data }}", "data: {key: {{ .spec.data.key }}}", 1)
-		counter := testkit.NewCounter()
-		made(t, conf, ns, counter)
-		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":null}}}`)
-		up := waitCondition(t, widgets, ns, "a", "Ready", "False")
-		_, reason, message := condition(up, "Ready")
-		if reason != "RenderFailed" || !strings.Contains(message, ".spec.data.key") {
-			t.Errorf("Ready says %s: %s", reason, message)
-		}
-		agree(t, up, kstatus.FailedStatus)
-		waitData(t, ns, "a", "key", "value")
-	})
-}
-
 func TestReadyRulesAndFields(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := with(fill(widgetConfig, ns, name), "ready:",
 			`  rules: [{rule: "downstream.data.?state.orValue('') == 'done'", message: not done}]`,
 			`  failed: [{rule: "downstream.data.?state.orValue('') == 'broken'", message: it broke}]`,
@@ -103,10 +68,7 @@ func TestReadyRulesAndFields(t *testing.T) {
 `, 1)
 		start(t, testkit.Config(t), conf).ready()
 		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-		up := waitCondition(t, widgets, ns, "a", "Ready", "False")
-		if _, _, message := condition(up, "Ready"); !strings.Contains(message, "not done") {
-			t.Errorf("Ready says %s", message)
-		}
+		up := readyIs(t, widgets, ns, "a", "False", "Progressing", "not done")
 		agree(t, up, kstatus.InProgressStatus)
 		testkit.Patch(t, configMaps, ns, "a", "worker", `{"data":{"state":"broken","note":"no disk"}}`)
 		testkit.Eventually(t, patience, func() (bool, string) {
@@ -126,25 +88,18 @@ func TestReadyRulesAndFields(t *testing.T) {
 
 // Conditions of other writers survive, and so do other fields of the status.
 func TestOthersStatus(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		counter := testkit.NewCounter()
-		made(t, fill(widgetConfig, ns, name), ns, counter)
+	inSpace(t, func(t *testing.T, ns, name string) {
+		_, counter := startMade(t, ns, fill(widgetConfig, ns, name))
 		testkit.Update(t, widgets, ns, "a", func(u *unstructured.Unstructured) {
 			list, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
 			list = append(list, map[string]any{"type": "Audited", "status": "True", "reason": "Seen", "message": "", "lastTransitionTime": "2026-01-02T03:04:05Z"})
 			_ = unstructured.SetNestedSlice(u.Object, list, "status", "conditions")
 		}, "status")
-		quiet(t, counter)
-		if counter.Mutating() > 0 {
-			t.Errorf("their condition is no business of ours: %v", counter.Snapshot())
-		}
+		atMostWrites(t, counter, 0, "their condition is no business of ours")
 		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":"new"}}}`)
 		up := waitCondition(t, widgets, ns, "a", "Ready", "True")
 		waitData(t, ns, "a", "key", "new")
-		if status, _, _ := condition(up, "Audited"); status != "True" {
-			t.Errorf("their condition is gone: %v", up.Object["status"])
-		}
+		conditionIs(t, up, "Audited", "True")
 		// Our own one that somebody removes comes back.
 		testkit.Update(t, widgets, ns, "a", func(u *unstructured.Unstructured) {
 			_ = unstructured.SetNestedSlice(u.Object, nil, "status", "conditions")
@@ -155,31 +110,21 @@ func TestOthersStatus(t *testing.T) {
 
 // A CRD whose status lacks our fields is served all the same, without a hot loop.
 func TestStatusThatStoresNothing(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		counter := testkit.NewCounter()
-		start(t, counter.Wrap(testkit.Config(t)), strings.Replace(fill(widgetConfig, ns, name), "kind: Widget", "kind: Bare", 1)).ready()
+	inSpace(t, func(t *testing.T, ns, name string) {
+		_, counter := startCounted(t, strings.Replace(fill(widgetConfig, ns, name), "kind: Widget", "kind: Bare", 1))
 		testkit.Apply(t, ns, "{apiVersion: test.example.com/v1, kind: Bare, metadata: {name: a}, spec: {data: {key: value}}}")
 		waitData(t, ns, "a", "key", "value")
-		quiet(t, counter)
-		if n := counter.Mutating(); n > 2 {
-			t.Errorf("%d writes: %v", n, counter.Snapshot())
-		}
+		atMostWrites(t, counter, 2, "a status that stores nothing")
 		testkit.Patch(t, configMaps, ns, "a", "somebody", `{"data":{"key":"tampered"}}`)
 		waitData(t, ns, "a", "key", "value")
 	})
 }
 
 func TestPause(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		counter := testkit.NewCounter()
-		made(t, fill(widgetConfig, ns, name), ns, counter)
+	inSpace(t, func(t *testing.T, ns, name string) {
+		_, counter := startMade(t, ns, fill(widgetConfig, ns, name))
 		testkit.Patch(t, widgets, ns, "a", "somebody", `{"metadata":{"annotations":{"`+name+`.example.com/paused":"true"}}}`)
-		testkit.Eventually(t, patience, func() (bool, string) {
-			n := metric(t, "corollary_objects", name, "state", "Paused")
-			return n == 1, fmt.Sprintf("%v are paused", n)
-		})
+		waitMetric(t, 1, "corollary_objects", name, "state", "Paused")
 		quiet(t, counter)
 		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":"new"}}}`)
 		testkit.Patch(t, configMaps, ns, "a", "somebody", `{"data":{"key":"tampered"}}`)
@@ -197,50 +142,26 @@ func TestPause(t *testing.T) {
 	})
 }
 
-func TestEvents(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		start(t, testkit.Config(t), strings.Replace(fill(widgetConfig, ns, name), "events: None", "events: All", 1)+rule).ready()
-		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-		waitCondition(t, widgets, ns, "a", "Ready", "True")
-		waitEvent(t, ns, "a", "Created", "ConfigMap "+ns+"/a")
-		testkit.Patch(t, configMaps, ns, "a", "kubectl-edit", `{"data":{"key":"tampered"}}`)
-		waitEvent(t, ns, "a", "Repaired", "kubectl-edit")
-		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"replicas":21}}`)
-		waitEvent(t, ns, "a", "Invalid", "at most 20 replicas")
-	})
-}
-
 // A Secret's digest would let whoever may read the upstream guess at its content.
 func TestSecretHashIsNotInStatus(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := strings.NewReplacer("v1\n    kind: ConfigMap", "v1\n    kind: Secret", "data: {{ .spec.data }}", "stringData: {{ .spec.data }}").Replace(fill(widgetConfig, ns, name))
-		counter := testkit.NewCounter()
-		start(t, counter.Wrap(testkit.Config(t)), conf).ready()
-		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-		up := waitCondition(t, widgets, ns, "a", "Ready", "True")
+		_, counter := startCounted(t, conf)
+		up := applyReady(t, ns, "a", `{data: {key: value}}`)
 		if ids := downstreamsOf(up)["config"]; ids["uid"] == nil || ids["hash"] != nil {
 			t.Errorf("the status names %v", ids)
 		}
-		quiet(t, counter)
-		counter.Reset()
+		settle(t, counter)
 		testkit.Patch(t, widgets, ns, "a", "somebody", `{"metadata":{"labels":{"touched":"yes"}}}`)
-		quiet(t, counter)
-		if counter.Total() > 0 {
-			t.Errorf("nothing changed, and yet: %v", counter.Snapshot())
-		}
+		atMostRequests(t, counter, 0, "nothing changed")
 	})
 }
 
 // An upstream that goes and comes back between two reconciliations is counted once.
 func TestRecreatedUpstreamIsCountedOnce(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		faults := testkit.NewFaults()
-		start(t, faults.Wrap(testkit.Config(t)), fill(widgetConfig, ns, name)).ready()
-		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-		waitCondition(t, widgets, ns, "a", "Ready", "True")
+	inSpace(t, func(t *testing.T, ns, name string) {
+		_, faults := startFaulty(t, fill(widgetConfig, ns, name))
+		applyReady(t, ns, "a", `{data: {key: value}}`)
 		deaf := faults.Drop(testkit.On("WATCH", "widgets"))
 		faults.Cut(testkit.On("WATCH", "widgets"))
 		testkit.Delete(t, widgets, ns, "a")
@@ -249,28 +170,124 @@ func TestRecreatedUpstreamIsCountedOnce(t *testing.T) {
 		deaf.Off()
 		waitData(t, ns, "a", "key", "second")
 		waitCondition(t, widgets, ns, "a", "Ready", "True")
-		if n := metric(t, "corollary_objects", name); n != 1 {
-			t.Errorf("%v objects are counted, one stands", n)
-		}
+		metricIs(t, 1, "corollary_objects", name)
 	})
 }
 
-// A restart has nothing to tell of what the status says already.
-func TestNoEventsAtRestart(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		conf := strings.Replace(fill(widgetConfig, ns, name), "events: None", "events: Warnings", 1) + rule
-		counter := testkit.NewCounter()
-		r := start(t, counter.Wrap(testkit.Config(t)), conf).ready()
-		testkit.Apply(t, ns, widget("a", `{replicas: 30, data: {key: value}}`))
+// What happens is told once: a restart has nothing to tell of what the status says already.
+func TestEvents(t *testing.T) {
+	inSpace(t, func(t *testing.T, ns, name string) {
+		conf := strings.Replace(fill(widgetConfig, ns, name), "events: None", "events: All", 1) + rule
+		r, counter := startCounted(t, conf)
+		applyReady(t, ns, "a", `{data: {key: value}}`)
+		waitEvent(t, ns, "a", "Created", "ConfigMap "+ns+"/a")
+		testkit.Patch(t, configMaps, ns, "a", "kubectl-edit", `{"data":{"key":"tampered"}}`)
+		waitEvent(t, ns, "a", "Repaired", "kubectl-edit")
+		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"replicas":21}}`)
 		waitEvent(t, ns, "a", "Invalid", "at most 20 replicas")
 		quiet(t, counter)
 		r.halt()
-		counter.Reset()
-		start(t, counter.Wrap(testkit.Config(t)), conf).ready()
-		quiet(t, counter)
-		if n := counter.Mutating(); n > 0 {
-			t.Errorf("a restart tells again: %v", counter.Snapshot())
-		}
+		_, counter = startCounted(t, conf)
+		atMostWrites(t, counter, 0, "a restart tells again")
 	})
+}
+
+// waitUpstreams waits until one upstream is counted, and that as ready and reason say.
+func waitUpstreams(t *testing.T, name, ready, reason string) {
+	t.Helper()
+	testkit.Eventually(t, patience, func() (bool, string) {
+		all := metric(t, "corollary_upstreams", name)
+		return all == 1 && metric(t, "corollary_upstreams", name, "ready", ready, "reason", reason) == 1, "it is not counted as " + ready + " " + reason
+	})
+}
+
+// An upstream is counted once, by what Ready says, as long as it is there and worked on.
+func TestUpstreamsAreCounted(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct{ reason, status string }{
+		{"as the status says", "status:\n"},
+		{"what Ready would say, where no status is written", "status:\n  enabled: false\n"},
+	} {
+		t.Run(row.reason, spaced(func(t *testing.T, ns, name string) {
+			conf := strings.Replace(fill(widgetConfig, ns, name), "status:\n", row.status, 1) + rule
+			r, faults := startFaulty(t, conf)
+			testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+			waitUpstreams(t, name, "True", "Ready")
+
+			testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"replicas":21}}`)
+			waitUpstreams(t, name, "False", "Invalid")
+
+			refusal := faults.Answer(500, testkit.On("PATCH", "configmaps"))
+			testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"replicas":1,"data":{"key":"other"}}}`)
+			waitUpstreams(t, name, "False", "InternalError")
+			refusal.Off()
+			waitUpstreams(t, name, "True", "Ready")
+
+			testkit.Delete(t, widgets, ns, "a")
+			waitMetric(t, 0, "corollary_upstreams", name)
+			testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+			waitUpstreams(t, name, "True", "Ready")
+			r.halt()
+			metricIs(t, 0, "corollary_upstreams", name)
+		}))
+	}
+}
+
+// A status that cannot be written says nothing, so that the count is where it shows; what keeps an upstream that is being deleted is
+// counted too, whoever it waits for.
+func TestUpstreamsWithFaultsAreCounted(t *testing.T) {
+	inSpace(t, func(t *testing.T, ns, name string) {
+		_, faults := startFaulty(t, fill(widgetConfig, ns, name)+waiting)
+		refusal := faults.Answer(500, testkit.On("PATCH", "widgets/status"))
+		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+		waitUpstreams(t, name, "True", "InternalError")
+		refusal.Off()
+		waitUpstreams(t, name, "True", "Ready")
+		refusal = faults.Answer(500, testkit.On("DELETE", "configmaps"))
+		testkit.Delete(t, widgets, ns, "a")
+		waitUpstreams(t, name, "False", "InternalError")
+		testkit.Patch(t, configMaps, ns, "a", "somebody", `{"metadata":{"finalizers":["elsewhere.example.com/hold"]}}`)
+		refusal.Off()
+		waitUpstreams(t, name, "False", "Deleting")
+		testkit.Patch(t, configMaps, ns, "a", "somebody", `{"metadata":{"finalizers":null}}`)
+		waitGone(t, widgets, ns, "a")
+		waitMetric(t, 0, "corollary_upstreams", name)
+	})
+}
+
+// TestObservedGeneration: a custom downstream whose controller never writes status.observedGeneration is ready by what it
+// confirms and by the rules, once it has said anything; ready.observedGeneration changes that.
+func TestObservedGeneration(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		policy, atFirst, written string // whether it is ready without a status, and with one that has no generation
+	}{{"", "False", "True"}, {"Auto", "False", "True"}, {"Required", "False", "False"}, {"Optional", "True", "True"}} {
+		t.Run("policy "+row.policy, spaced(func(t *testing.T, ns, name string) {
+			conf := strings.Replace(fill(widgetConfig, ns, name), "apiVersion: v1\n    kind: ConfigMap", "apiVersion: test.example.com/v1\n    kind: Gadget", 1)
+			conf = strings.Replace(conf, "      data: {{ .spec.data }}\n", "      spec: {data: {{ .spec.data }}}\n", 1)
+			if row.policy != "" {
+				conf = with(conf, "ready: {observedGeneration: "+row.policy+"}")
+			}
+			start(t, testkit.Config(t), conf).ready()
+			testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+			up := waitCondition(t, widgets, ns, "a", "Ready", row.atFirst)
+			if _, _, message := condition(up, "Ready"); row.atFirst == "False" && !strings.Contains(message, "has not seen it yet") {
+				t.Errorf("it says %q", message)
+			}
+			testkit.Update(t, gadgets, ns, "a", func(u *unstructured.Unstructured) {
+				_ = unstructured.SetNestedField(u.Object, "done", "status", "summary")
+			}, "status")
+			if row.written == "True" {
+				waitCondition(t, widgets, ns, "a", "Ready", "True")
+			}
+			testkit.Update(t, gadgets, ns, "a", func(u *unstructured.Unstructured) {
+				_ = unstructured.SetNestedField(u.Object, u.GetGeneration()-1, "status", "observedGeneration")
+			}, "status")
+			waitCondition(t, widgets, ns, "a", "Ready", "False")
+			testkit.Update(t, gadgets, ns, "a", func(u *unstructured.Unstructured) {
+				_ = unstructured.SetNestedField(u.Object, u.GetGeneration(), "status", "observedGeneration")
+			}, "status")
+			waitCondition(t, widgets, ns, "a", "Ready", "True")
+		}))
+	}
 }

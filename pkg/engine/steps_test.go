@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -183,4 +184,9 @@ func isRepaired(t *testing.T, ns, name, key, want string) {
 	t.Helper()
 	testkit.Patch(t, configMaps, ns, name, "somebody", `{"data":{"`+key+`":"tampered"}}`)
 	waitData(t, ns, name, key, want)
+}
+
+// ownerReference is a reference to an object.
+func ownerReference(u *unstructured.Unstructured) metav1.OwnerReference {
+	return metav1.OwnerReference{APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Name: u.GetName(), UID: u.GetUID()}
 }

@@ -9,7 +9,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
@@ -106,37 +105,31 @@ func (s *stricken) states(spec string) { testkit.Apply(s.t, s.ns, widget("a", sp
 // what is being deleted. It does the work of an object of deletion.before, too.
 func meddle(t *testing.T) func(cm *unstructured.Unstructured) {
 	client := testkit.Dynamic(t).Resource(configMaps)
+	const hold = "meddler.example.com/hold"
 	return func(cm *unstructured.Unstructured) {
 		made := func(label string) bool { return strings.HasSuffix(label, ".example.com/managed") }
 		if !strings.HasPrefix(cm.GetNamespace(), "testeverywritestricken") || !slices.ContainsFunc(slices.Collect(maps.Keys(cm.GetLabels())), made) {
 			return
 		}
 		done, _, _ := unstructured.NestedString(cm.Object, "data", "done")
-		ours := slices.Contains(cm.GetFinalizers(), "meddler.example.com/hold")
-		var patch string
+		ours, set := slices.Contains(cm.GetFinalizers(), hold), cm.DeepCopy()
 		switch {
 		case cm.GetDeletionTimestamp() == nil && !ours:
-			patch = fmt.Sprintf(`{"metadata":{"uid":%q,"resourceVersion":%q,"labels":{"meddler":"yes"},"finalizers":[%s"meddler.example.com/hold"]},"data":{"meddled":"yes"}}`,
-				cm.GetUID(), cm.GetResourceVersion(), quoted(cm.GetFinalizers()))
+			labels := set.GetLabels()
+			labels["meddler"] = "yes"
+			set.SetLabels(labels)
+			set.SetFinalizers(append(set.GetFinalizers(), hold))
+			_ = unstructured.SetNestedField(set.Object, "yes", "data", "meddled")
 		case cm.GetDeletionTimestamp() != nil && ours:
-			rest := slices.DeleteFunc(slices.Clone(cm.GetFinalizers()), func(f string) bool { return f == "meddler.example.com/hold" })
-			patch = fmt.Sprintf(`{"metadata":{"resourceVersion":%q,"finalizers":[%s]}}`, cm.GetResourceVersion(), strings.TrimSuffix(quoted(rest), ","))
+			set.SetFinalizers(slices.DeleteFunc(set.GetFinalizers(), func(f string) bool { return f == hold }))
 		case strings.HasSuffix(cm.GetName(), "-drain") && done == "":
-			patch = drainDone
+			_ = unstructured.SetNestedField(set.Object, "yes", "data", "done")
 		default:
 			return
 		}
 		// What fails is done at the next reconciliation.
-		_, _ = client.Namespace(cm.GetNamespace()).Patch(t.Context(), cm.GetName(), types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "meddler"})
+		_, _ = client.Namespace(cm.GetNamespace()).Update(t.Context(), set, metav1.UpdateOptions{FieldManager: "meddler"})
 	}
-}
-
-func quoted(list []string) string {
-	var b strings.Builder
-	for _, s := range list {
-		fmt.Fprintf(&b, "%q,", s)
-	}
-	return b.String()
 }
 
 // renames has a Widget's spec name its ConfigMap, in either namespace.
@@ -154,12 +147,9 @@ func life(spec func(s *stricken, name, value string) string) []func(t *testing.T
 }
 
 func strickenStories() []strickenStory {
-	near := func(s *stricken, name, value string) string {
-		return fmt.Sprintf(`{name: %s, namespace: %s, data: {key: %s}}`, name, s.ns, value)
-	}
-	far := func(s *stricken, name, value string) string {
-		return fmt.Sprintf(`{name: %s, namespace: %s, data: {key: %s}}`, name, s.other, value)
-	}
+	const spec = `{name: %s, namespace: %s, data: {key: %s}}`
+	near := func(s *stricken, name, value string) string { return fmt.Sprintf(spec, name, s.ns, value) }
+	far := func(s *stricken, name, value string) string { return fmt.Sprintf(spec, name, s.other, value) }
 	plain := func(ns, other, name string) string { return renames(fill(widgetConfig, ns, name), ns, other) }
 	unrecorded := func(ns, other, name string) string {
 		return strings.Replace(plain(ns, other, name), "  downstreams: .status.downstreams\n", "", 1)

@@ -7,7 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/survey"
@@ -18,12 +20,7 @@ func TestSurveyWithoutTheRightToPatch(t *testing.T) {
 	t.Parallel()
 	ns := testkit.Namespace(t)
 	text := fill(widgetConfig, ns, "reader")
-	r := start(t, testkit.Config(t), text).ready()
-	for _, name := range []string{"same", "changed", "renamed"} {
-		testkit.Apply(t, ns, widget(name, "{data: {a: b}}"))
-		waitCondition(t, widgets, ns, name, "Ready", "True")
-	}
-	r.halt()
+	leave(t, ns, text, "same", "changed", "renamed")
 	testkit.Apply(t, ns, widget("changed", "{data: {a: c}}"))
 	testkit.Apply(t, ns, widget("renamed", "{data: {a: b}, name: other}"))
 	reader := testkit.User(t, "reader",
@@ -33,7 +30,7 @@ func TestSurveyWithoutTheRightToPatch(t *testing.T) {
 	found.expect(t, "same", "none same")
 	found.expect(t, "renamed", "create other, supersede renamed")
 	c := found.expect(t, "changed", "update changed").Changes[0]
-	if !strings.Contains(c.Note, "not allowed to make") || c.After == nil || c.After.Object["data"].(map[string]any)["a"] != "c" {
+	if !strings.Contains(c.Note, "not allowed to make") || c.After == nil || dataOf(c.After) != "c" {
 		t.Errorf("the change is %+v", c)
 	}
 }
@@ -51,5 +48,42 @@ func TestSurveyForbidden(t *testing.T) {
 	defer cancel()
 	if v, err := s.Open(ctx, load(t, fill(widgetConfig, ns, "stranger"))); err == nil || !strings.Contains(err.Error(), "watching configmaps in namespace "+ns+" is forbidden") {
 		t.Errorf("opened %v, %v", v, err)
+	}
+}
+
+// What a survey says an adopted object would be is what it comes to be: what its maker set and the template does not have
+// goes, what the API server fills in stays or comes back, whoever owned it, and what others own stays.
+func TestSurveyOfAdoptedDeployment(t *testing.T) {
+	t.Parallel()
+	const clash = `, ports: [{name: http, containerPort: 80}]`
+	for _, row := range []struct {
+		manager, reason, ports string
+		apply                  bool
+	}{
+		{"kubectl-client-side-apply", "a POST makes its writer the owner of all that the API server filled in", "", false},
+		{"kubectl", "of what an apply left out nobody is the owner", "", true},
+		{"helm", "a POST, and what it set stands in the way of what is wanted until it is gone", clash, false},
+		{"argocd", "an apply, and what it set stands in the way of what is wanted until it is gone", clash, true},
+	} {
+		t.Run(row.manager, func(t *testing.T) {
+			t.Parallel()
+			ns, name := testkit.Namespace(t), testkit.Unique(t)
+			testkit.Apply(t, ns, widget("a", `{}`))
+			makeDeployment(t, ns, row.manager, row.ports, row.apply)
+			testkit.Patch(t, deployments, ns, "a", "other", `{"metadata": {"labels": {"other": "stays"}}, "spec": {"revisionHistoryLimit": 4}}`)
+			conf := adoptingDeployment(ns, name, row.manager)
+			c := surveyAll(t, testkit.Config(t), survey.Options{Documents: true}, conf).expect(t, "a", "update a").Changes[0]
+			start(t, testkit.Config(t), conf).ready()
+			testkit.Eventually(t, patience, func() (bool, string) {
+				return len(downstreamsOf(testkit.Get(t, widgets, ns, "a"))) == 1, "it is not adopted"
+			})
+			live := testkit.Get(t, deployments, ns, "a")
+			if diff := cmp.Diff(asked(live), asked(c.After)); diff != "" {
+				t.Errorf("%s: what the survey tells of is not what has come (-is +told):\n%s", row.reason, diff)
+			}
+			if n, _, _ := unstructured.NestedInt64(live.Object, "spec", "progressDeadlineSeconds"); n != 600 || live.GetLabels()["other"] != "stays" || live.GetAnnotations()["theirs"] != "" {
+				t.Errorf("%s: it has come to be %v", row.reason, live.Object)
+			}
+		})
 	}
 }

@@ -9,10 +9,16 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/informers"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/reconcile"
+	"github.com/corollary-dev/corollary/pkg/shards"
 )
 
 func refNamed(name string) pipeline.Ref { return pipeline.Ref{Name: name} }
@@ -159,5 +165,136 @@ func TestReconciledOnce(t *testing.T) {
 	s.queue.ShutDown()
 	if handed != upstreams {
 		t.Errorf("%d upstreams were handed to a worker %d times", upstreams, handed)
+	}
+}
+
+// A mistake of this program in one reconciliation ends that look and nothing else.
+func TestPanicIsSurvived(t *testing.T) {
+	s := &session{operator: &operator{name: t.Name(), log: logr.Discard()}, reconciler: &reconcile.Reconciler{}} // without a pipeline every reconciliation fails
+	if after := s.reconcileRecovering(t.Context(), pipeline.Ref{Name: "a"}); after != afterPanic {
+		t.Errorf("it is looked at again after %s, not %s", after, afterPanic)
+	}
+}
+
+// TestQueueLengths: what is told is as of now, and of queues that are worked on.
+func TestQueueLengths(t *testing.T) {
+	vec := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "length"}, []string{"operator"})
+	q := &polledGauge{GaugeVec: vec, of: map[string]func(set func(n int, labels ...string)){}}
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(q)
+	expect := func(want float64, reported bool, reason string) {
+		t.Helper()
+		n, told := 0.0, false
+		families, err := registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range families {
+			for _, m := range f.GetMetric() {
+				n, told = n+m.GetGauge().GetValue(), true
+			}
+		}
+		if n != want || told != reported {
+			t.Errorf("it is %v, reported: %t, want %v, %t: %s", n, told, want, reported, reason)
+		}
+	}
+	waiting := 3
+	end := q.begin("a", func(set func(int, ...string)) { set(waiting) })
+	expect(3, true, "as many wait")
+	waiting = 1
+	expect(1, true, "it is not as of before")
+	end()
+	expect(0, false, "the queue has ended")
+	q.begin("a", func(set func(int, ...string)) { set(7) })
+	expect(7, true, "of the queue that came after")
+}
+
+// held are shards that a process holds.
+type held struct {
+	shards.Owned
+	has map[int]bool
+}
+
+func (held) Ring() shards.Ring        { return shards.Ring{N: 2} }
+func (held) Subscribe(shards.Handler) {}
+func (h held) Has(shard int) bool     { return h.has[shard] }
+
+// TestShardIsInOneSet: a shard that is lost and gained again while others are gathered with it is loaded once.
+func TestShardIsInOneSet(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		owned := held{has: map[int]bool{0: true, 1: true}}
+		e := &Engine{}
+		e.options.Shards = owned
+		l := newShardLoader(e)
+		first := l.gather(0)
+		l.gather(1)
+		l.Lost(0)
+		<-first.opened // it is held again, and its gathering is about to begin
+		second := l.gather(0)
+		<-second.opened
+		if of := slices.Concat(first.set.Shards(), second.set.Shards()); !slices.Equal(of, []int{1, 0}) {
+			t.Errorf("the sets have %v, %v", first.set.Shards(), second.set.Shards())
+		}
+	})
+}
+
+// TestShardsAreHeldOnceTheyAreCounted: guard learns of the upstreams of a shard before it takes the shard for one of this process: else it
+// would add up what the others count without them, and let go what it holds.
+func TestShardsAreHeldOnceTheyAreCounted(t *testing.T) {
+	t.Parallel()
+	s := &sessionShards{
+		loaded:     func(*informers.ShardSet) bool { return true },
+		candidates: func(*informers.ShardSet) []pipeline.Ref { return refsNamed(0, 2) },
+		ready:      map[int]bool{},
+	}
+	s.loading = []*informers.ShardSet{informers.NewShardSet(shards.Ring{N: 2}, 1)}
+	var joined []pipeline.Ref
+	s.takeLoaded(func(refs []pipeline.Ref) {
+		if joined = refs; s.ready[1] {
+			t.Error("the shard is held before its upstreams are known")
+		}
+	})
+	if len(joined) != 2 || !s.ready[1] {
+		t.Errorf("%v are joined, the shard is held: %t", joined, s.ready[1])
+	}
+}
+
+// If each write changes what is desired of its row, the time to the next one grows; if only the state changes, it does not.
+func TestWriteBackSpacing(t *testing.T) {
+	for _, c := range []struct {
+		reason  string
+		changes bool
+		want    time.Duration
+	}{
+		{"the state changes", false, minSpacing},
+		{"what is desired changes", true, maxSpacing},
+	} {
+		w := &writeBack{session: &session{operator: &operator{name: "spacing"}, generation: &generation{}}, states: map[pipeline.Ref]*rowState{}}
+		ref := pipeline.Ref{Name: "1"}
+		var desired drift.Sum
+		for i := range byte(10) {
+			if c.changes {
+				desired[0] = i
+			}
+			state := pipeline.RowState{Message: string('a' + rune(i))}
+			w.Report(ref, 1, state, desired)
+			w.noteWritten(ref, w.states[ref], state, desired)
+		}
+		if got := w.states[ref].spacing; got != c.want {
+			t.Errorf("%s: %s", c.reason, got)
+		}
+	}
+	forgetOperator("spacing")
+}
+
+// A reload loads the config anew: only what it says counts, not where it is in memory.
+func TestWriteBackIdentity(t *testing.T) {
+	of := func(secret string) string {
+		server := &config.DatabaseServer{DSNFrom: config.DSNFrom{Secret: &config.SecretKey{Namespace: "a", Name: secret, Key: "url"}}}
+		return identityOf(&config.Source{Rows: config.Rows{MySQL: server}, WriteBack: "UPDATE apps SET state = $state WHERE id = $id"})
+	}
+	if first, again := of("x"), of("x"); first != again || first == of("y") {
+		t.Error("it does not depend on the Secret, or on more")
 	}
 }

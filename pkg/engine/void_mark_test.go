@@ -51,8 +51,7 @@ func TestMarkOfNobody(t *testing.T) {
 		{reason: "another upstream, which exists", mark: "NS/other/UID-other", conflict: true},
 		{reason: "an upstream that the watch does not show, which exists", mark: "NS/unlabeled/UID-unlabeled", conflict: true},
 	} {
-		t.Run(row.reason, bubbled(func(t *testing.T) {
-			ns, at, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+		t.Run(row.reason, spacedTwice(func(t *testing.T, ns, at, name string) {
 			conf := elsewhere(fill(widgetConfig, ns, name), at, ns)
 			conf = replaceOnce(t, conf, "namespaces: ["+ns+"]}", "namespaces: ["+ns+"], labelSelector: {matchLabels: {team: x}}}")
 			labeled := func(up, spec string) *unstructured.Unstructured {
@@ -62,8 +61,7 @@ func TestMarkOfNobody(t *testing.T) {
 			unlabeled := testkit.Apply(t, ns, widget("unlabeled", `{data: {key: none}}`))
 			labeled("a", `{name: a, namespace: `+at+`, data: {key: value}}`)
 			mark := strings.NewReplacer("NS", ns, "UID-other", string(other.GetUID()), "UID-unlabeled", string(unlabeled.GetUID())).Replace(row.mark)
-			counter := testkit.NewCounter()
-			operator := start(t, counter.Wrap(testkit.Config(t)), conf).ready()
+			operator, counter := startCounted(t, conf)
 			made := waitData(t, at, "a", "key", "value")
 			waitCondition(t, widgets, ns, "a", "Ready", "True")
 			if row.write == nil {
@@ -71,19 +69,18 @@ func TestMarkOfNobody(t *testing.T) {
 			}
 			if row.stopped {
 				operator.halt()
-				row.write(t, at, "a", name, mark)
+			}
+			row.write(t, at, "a", name, mark)
+			if row.stopped {
 				start(t, counter.Wrap(testkit.Config(t)), conf)
-			} else {
-				row.write(t, at, "a", name, mark)
 			}
 			if row.conflict {
 				eventuallyCondition(t, ns, "a", "False", "Conflict", "exists and belongs to "+mark[:strings.LastIndex(mark, "/")])
 				waitData(t, at, "a", "key", "bad")
 				return
 			}
-			if now := waitData(t, at, "a", "key", "value"); now.GetUID() != made.GetUID() {
-				t.Error("it is another object")
-			}
+			waitData(t, at, "a", "key", "value")
+			mustBeSame(t, configMaps, made, "it was repaired")
 			own := ns + "/a/"
 			testkit.Eventually(t, patience, func() (bool, string) {
 				now := testkit.Get(t, configMaps, at, "a").GetAnnotations()[name+".example.com/owner"]
@@ -98,17 +95,13 @@ func TestMarkOfNobody(t *testing.T) {
 		{"the process alone remembers it", "", report},
 		{"the object is to be released", status, report + "    deletionPolicy: Orphan\n"},
 	} {
-		t.Run("at deletion, "+row.reason, bubbled(func(t *testing.T) {
-			ns, at, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+		t.Run("at deletion, "+row.reason, spacedTwice(func(t *testing.T, ns, at, name string) {
 			conf := elsewhere(fill(widgetConfig, ns, name), at, ns)
 			conf = strings.NewReplacer("    targetNamespaces:", row.downstream+"    targetNamespaces:", status, row.status).Replace(conf)
 			start(t, testkit.Config(t), conf).ready()
-			testkit.Apply(t, ns, widget("a", `{name: a, namespace: `+at+`, data: {key: value}}`))
-			waitData(t, at, "a", "key", "value")
-			waitCondition(t, widgets, ns, "a", "Ready", "True")
+			applyReady(t, ns, "a", `{name: a, namespace: `+at+`, data: {key: value}}`)
 			remark(t, at, "a", name, ns+"/nobody/"+madeUp)
-			testkit.Delete(t, widgets, ns, "a")
-			waitGone(t, widgets, ns, "a")
+			deleteAndWait(t, widgets, ns, "a")
 			u := testkit.Find(t, configMaps, at, "a")
 			if released := u != nil && len(u.GetAnnotations())+len(u.GetLabels()) == 0; strings.Contains(row.downstream, "Orphan") && !released || u != nil && !released {
 				t.Errorf("it is left as %v", u)
@@ -127,9 +120,7 @@ func TestMarkOfAnUnknown(t *testing.T) {
 			return strings.HasSuffix(r.URL.Path, "/widgets") && strings.Contains(r.URL.Query().Get("fieldSelector"), "metadata.name=nobody")
 		})
 		start(t, counter.Wrap(faults.Wrap(testkit.Config(t))), patient(elsewhere(fill(widgetConfig, ns, name), at, ns))).ready()
-		testkit.Apply(t, ns, widget("a", `{name: a, namespace: `+at+`, data: {key: value}}`))
-		waitData(t, at, "a", "key", "value")
-		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		applyReady(t, ns, "a", `{name: a, namespace: `+at+`, data: {key: value}}`)
 		remark(t, at, "a", name, ns+"/nobody/"+madeUp)
 		eventuallyCondition(t, ns, "a", "False", "Conflict", "exists and belongs to "+ns+"/nobody")
 		quiet(t, counter)
@@ -160,8 +151,7 @@ func TestFieldsMarkOfNobody(t *testing.T) {
 		{"another field manager applies the marks of an export", "", reappliedMarks, false},
 	} {
 		for _, who := range []string{"other", "w"} {
-			t.Run(row.reason+", of "+who, bubbled(func(t *testing.T) {
-				ns, name := testkit.Namespace(t), testkit.Unique(t)
+			t.Run(row.reason+", of "+who, spaced(func(t *testing.T, ns, name string) {
 				mark := ns + "/" + who + "/" + madeUp
 				makeTheirs(t, ns, "shared")
 				if !row.running {
@@ -182,8 +172,7 @@ func TestFieldsMarkOfNobody(t *testing.T) {
 					eventuallyCondition(t, ns, "w", "True", "", "")
 				}
 				quiet(t, counter)
-				testkit.Delete(t, widgets, ns, "w")
-				waitGone(t, widgets, ns, "w")
+				deleteAndWait(t, widgets, ns, "w")
 				if u := testkit.Get(t, configMaps, ns, "shared"); u.Object["data"].(map[string]any)["key"] != nil {
 					t.Errorf("it is left as %s", jsonOf(u))
 				}
@@ -213,12 +202,10 @@ func reappliedMarks(t *testing.T, ns, object, name, mark string) {
 
 // Rows are upstreams like any other: a mark that names a row that the query does not return is repaired.
 func TestMarkOfNoRow(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		d := newDatabase(t)
 		d.add(1, 2)
-		counter := testkit.NewCounter()
-		start(t, counter.Wrap(testkit.Config(t)), d.config(ns, name)).ready()
+		_, counter := startCounted(t, d.config(ns, name))
 		waitApps(t, ns, name, 1, 2)
 		quiet(t, counter)
 		remark(t, ns, app(1), name, "/nobody/"+name+":nobody")

@@ -27,23 +27,18 @@ func letGo(t *testing.T, ns, name string) {
 func TestDeletionWaits(t *testing.T) {
 	t.Parallel()
 	for _, row := range []string{"same namespace", "elsewhere"} {
-		t.Run(row, bubbled(func(t *testing.T) {
-			ns, other, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
-			counter := testkit.NewCounter()
+		t.Run(row, spacedTwice(func(t *testing.T, ns, other, name string) {
 			conf, at := fill(widgetConfig, ns, name), ns
 			if row == "elsewhere" {
 				conf, at = elsewhere(conf, other, ns), other
 			}
-			start(t, counter.Wrap(testkit.Config(t)), conf+waiting).ready()
-			testkit.Apply(t, ns, widget("a", `{namespace: `+at+`, data: {key: value}}`))
-			waitCondition(t, widgets, ns, "a", "Ready", "True")
+			_, counter := startCounted(t, conf+waiting)
+			applyReady(t, ns, "a", `{namespace: `+at+`, data: {key: value}}`)
 			holdFor(t, at, "a")
 			quiet(t, counter)
 			testkit.Delete(t, widgets, ns, "a")
 			up := beforeIs(t, ns, "a", "Deleting", "ConfigMap "+at+"/a is terminating")
-			if status, _, _ := condition(up, "Reconciling"); status != "True" {
-				t.Error("it is not Reconciling")
-			}
+			conditionIs(t, up, "Reconciling", "True")
 			if item := downstreamsOf(up)["config"]; item["state"] != "Delete" || item["uid"] == nil {
 				t.Errorf("recorded is %v", item)
 			}
@@ -53,41 +48,22 @@ func TestDeletionWaits(t *testing.T) {
 			}
 			letGo(t, at, "a")
 			waitGone(t, widgets, ns, "a")
-			if testkit.Find(t, configMaps, at, "a") != nil {
-				t.Error("the upstream went first")
-			}
+			mustBeAbsent(t, configMaps, at, "a", "the upstream went first")
+
+			applyReady(t, ns, "a", `{namespace: `+at+`, data: {key: value}}`)
+			settle(t, counter)
+			deleteAndWait(t, widgets, ns, "a")
+			mustBeAbsent(t, configMaps, at, "a", "the upstream went first")
+			atMostRequests(t, counter, 4, "a deletion that waits")
 		}))
 	}
 }
 
-func TestDeletionWaitsByFewRequests(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		counter := testkit.NewCounter()
-		made(t, fill(widgetConfig, ns, name)+waiting, ns, counter)
-		quiet(t, counter)
-		counter.Reset()
-		testkit.Delete(t, widgets, ns, "a")
-		waitGone(t, widgets, ns, "a")
-		quiet(t, counter)
-		t.Logf("a deletion that waits: %d requests: %v", counter.Total(), counter.Snapshot())
-		if n := counter.Total(); n > 4 {
-			t.Errorf("%d requests: %v", n, counter.Snapshot())
-		}
-		if testkit.Find(t, configMaps, ns, "a") != nil {
-			t.Error("the downstream is still there")
-		}
-	})
-}
-
 // What the watch has lost from sight is waited for all the same.
 func TestDeletionWaitsForTheUnseen(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		counter, faults := testkit.NewCounter(), testkit.NewFaults()
-		start(t, counter.Wrap(faults.Wrap(testkit.Config(t))), fill(widgetConfig, ns, name)+waiting).ready()
-		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-		waitCondition(t, widgets, ns, "a", "Ready", "True")
+	inSpace(t, func(t *testing.T, ns, name string) {
+		_, faults := startFaulty(t, fill(widgetConfig, ns, name)+waiting)
+		applyReady(t, ns, "a", `{data: {key: value}}`)
 		holdFor(t, ns, "a")
 		refusal := faults.Answer(500, testkit.On("PATCH", "configmaps"))
 		testkit.Patch(t, configMaps, ns, "a", "somebody", `{"metadata":{"labels":{"`+name+`.example.com/managed":null}}}`)
@@ -96,22 +72,7 @@ func TestDeletionWaitsForTheUnseen(t *testing.T) {
 		beforeIs(t, ns, "a", "Deleting", "ConfigMap "+ns+"/a")
 		letGo(t, ns, "a")
 		waitGone(t, widgets, ns, "a")
-		if testkit.Find(t, configMaps, ns, "a") != nil {
-			t.Error("the upstream went first")
-		}
-	})
-}
-
-func TestDeletionWaitsButReleasesOrphans(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		counter := testkit.NewCounter()
-		made(t, with(fill(widgetConfig, ns, name), "deletionPolicy: Orphan")+waiting, ns, counter)
-		testkit.Delete(t, widgets, ns, "a")
-		waitGone(t, widgets, ns, "a")
-		if cm := testkit.Get(t, configMaps, ns, "a"); len(cm.GetLabels()) > 0 || len(cm.GetAnnotations()) > 0 || cm.GetDeletionTimestamp() != nil {
-			t.Errorf("it was not released: %v", cm.Object["metadata"])
-		}
+		mustBeAbsent(t, configMaps, ns, "a", "the upstream went first")
 	})
 }
 
@@ -119,10 +80,8 @@ func TestDeletionWaitsButReleasesOrphans(t *testing.T) {
 func TestFinalizerComesLater(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct{ name, added string }{{"wait", waiting}, {"before", beforeText}} {
-		t.Run(row.name, bubbled(func(t *testing.T) {
-			ns, name := testkit.Namespace(t), testkit.Unique(t)
-			counter := testkit.NewCounter()
-			r := made(t, fill(widgetConfig, ns, name), ns, counter)
+		t.Run(row.name, spaced(func(t *testing.T, ns, name string) {
+			r, counter := startMade(t, ns, fill(widgetConfig, ns, name))
 			if f := testkit.Get(t, widgets, ns, "a").GetFinalizers(); len(f) > 0 {
 				t.Fatalf("finalizers are %v", f)
 			}
@@ -143,12 +102,9 @@ func TestFinalizerComesLater(t *testing.T) {
 
 // A delete that the API server refuses is reported, and the upstream keeps its finalizer.
 func TestRefusedDeleteIsReported(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		faults := testkit.NewFaults()
-		start(t, faults.Wrap(testkit.Config(t)), strings.Replace(fill(widgetConfig, ns, name), "events: None", "events: Warnings", 1)+waiting).ready()
-		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-		waitCondition(t, widgets, ns, "a", "Ready", "True")
+	inSpace(t, func(t *testing.T, ns, name string) {
+		_, faults := startFaulty(t, strings.Replace(fill(widgetConfig, ns, name), "events: None", "events: Warnings", 1)+waiting)
+		applyReady(t, ns, "a", `{data: {key: value}}`)
 		refusal := faults.Answer(403, testkit.On("DELETE", "configmaps"))
 		testkit.Delete(t, widgets, ns, "a")
 		beforeIs(t, ns, "a", "Denied", "deleting configmaps")

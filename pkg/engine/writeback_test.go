@@ -54,12 +54,21 @@ func (d *database) wait(query, want string) {
 	})
 }
 
+// stayWritten fails if another write to the rows comes.
+func (d *database) stayWritten(t *testing.T, want string) {
+	t.Helper()
+	never(t, func() (bool, string) {
+		n := d.text("SELECT count(*) FROM writes")
+		return n != want, n + " writes"
+	})
+}
+
 const states = "SELECT group_concat(id || '=' || coalesce(state, '') || '(' || coalesce(message, '') || ')', ' ') FROM (SELECT * FROM apps ORDER BY id)"
 
 // The state of a row is written when it changes, and not again: whatever that changes in the row, even what the template reads.
 func TestWriteBack(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name, db := testkit.Namespace(t), testkit.Unique(t), newDatabase(t).withStates()
+	inSpace(t, func(t *testing.T, ns, name string) {
+		db := newDatabase(t).withStates()
 		db.insert(1, `{"key": "one"}`)
 		db.insert(2, `{"key": "bad"}`)
 		conf := writeBackTo(db.config(ns, name))
@@ -69,22 +78,15 @@ func TestWriteBack(t *testing.T) {
 		r := start(t, testkit.Config(t), conf).ready()
 		db.wait(states, "1=Ready(Ready:) 2=Failed(Invalid:Invalid value: it is bad)")
 		waitData(t, ns, app(1), "updated", "v"+db.text("SELECT updated FROM apps WHERE id = 1"))
-		quiet := func(want string) {
-			t.Helper()
-			never(t, func() (bool, string) {
-				n := db.text("SELECT count(*) FROM writes")
-				return n != want, n + " writes"
-			})
-		}
-		quiet("2")
+		db.stayWritten(t, "2")
 		db.exec(`UPDATE apps SET data = '{"key": "two"}' WHERE id = 2`)
 		db.wait(states, "1=Ready(Ready:) 2=Ready(Ready:)")
 		r.changeTo(name, strings.Replace(conf, "key: {{", "more: x\n        key: {{", 1))
 		waitData(t, ns, app(1), "more", "x")
-		quiet("3") // nothing is written again because of a reload
+		db.stayWritten(t, "3") // nothing is written again because of a reload
 		db.exec("DELETE FROM apps WHERE id = 1")
 		waitGone(t, configMaps, ns, app(1))
-		quiet("3")
+		db.stayWritten(t, "3")
 	})
 }
 
@@ -112,9 +114,7 @@ func TestWriteBackFails(t *testing.T) {
 					t.Errorf("the log does not say %s", want)
 				}
 			}
-			if err := r.Ready(nil); err != nil {
-				t.Errorf("a write that fails takes readiness away: %v", err)
-			}
+			r.mustBeReady()
 			db.insert(3, `{"key": "one"}`)
 			waitApps(t, ns, name, 1, 3)
 			if metric(t, "corollary_source_write_backs_total", name, "result", "Failed") == 0 {
@@ -123,13 +123,13 @@ func TestWriteBackFails(t *testing.T) {
 			db.exec(c.fix)
 			db.wait(states, "1=Ready(Ready:) 2=Ready(Ready:) 3=Ready(Ready:)")
 			waitState(t, name, "Running")
-			testkit.Eventually(t, patience, func() (bool, string) {
-				n := metric(t, "corollary_source_write_backs_pending", name)
-				return n == 0, fmt.Sprintf("%v are pending", n)
-			})
+			waitMetric(t, 0, "corollary_source_write_backs_pending", name)
 		}))
 	}
 }
+
+// maxLogLevel is the most that the command logs: beyond it client-go writes whole requests into the log.
+const maxLogLevel = 7
 
 // logText collects what is logged.
 type logText struct {
@@ -142,7 +142,15 @@ func (l *logText) to(_ *config.Operator, o *engine.Options) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		fmt.Fprintln(&l.text, prefix, args)
-	}, funcr.Options{Verbosity: 9})
+	}, funcr.Options{Verbosity: maxLogLevel})
+}
+
+// startLogged runs a config and returns what gives all that it logs.
+func startLogged(t *testing.T, conf string) func() string {
+	t.Helper()
+	log := &logText{}
+	startWith(t, testkit.Config(t), log.to, conf).ready()
+	return log.String
 }
 
 func (l *logText) String() string {
@@ -153,25 +161,18 @@ func (l *logText) String() string {
 
 // Nothing is written outside of the tenure of the election.
 func TestWriteBackNeedsTheLead(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name, db := testkit.Namespace(t), testkit.Unique(t), newDatabase(t).withStates()
+	inSpace(t, func(t *testing.T, ns, name string) {
+		db := newDatabase(t).withStates()
 		db.insert(1, `{"key": "one"}`)
 		tenure := leadership.NewTenure("Lease test", time.Hour, logr.Discard())
 		startWith(t, testkit.Config(t), func(_ *config.Operator, o *engine.Options) { o.Tenure = tenure }, writeBackTo(db.config(ns, name))).ready()
 		waitApps(t, ns, name, 1, 1)
-		nothing := func(want string) {
-			t.Helper()
-			never(t, func() (bool, string) {
-				n := db.text("SELECT count(*) FROM writes")
-				return n != want, n + " writes"
-			})
-		}
-		nothing("0")
+		db.stayWritten(t, "0")
 		tenure.Renew(leadership.Now())
 		db.wait(states, "1=Ready(Ready:)")
 		tenure.End(fmt.Errorf("lost"))
 		db.insert(2, `{"key": "one"}`)
 		waitApps(t, ns, name, 1, 2)
-		nothing("1")
+		db.stayWritten(t, "1")
 	})
 }
