@@ -266,7 +266,7 @@ func TestBeforeObjectGoesLast(t *testing.T) {
 // What is made by deletion.before is nobody's leftover, although it is of a downstream's kind and has the same marks.
 func TestBeforeObjectIsNotALeftover(t *testing.T) {
 	p := beforePipeline(t, nil)
-	left := p.Leftovers(upstreamObject(), nil, [][]*drift.Live{{ourLive(), beforeLive("")}}, nil, nil)
+	left := p.Leftovers(upstreamUID, nil, [][]*drift.Live{{ourLive(), beforeLive("")}}, nil, nil)
 	if len(left) != 1 || left[0].Live.UID != liveUID {
 		t.Errorf("left over are %+v", left)
 	}

@@ -17,31 +17,33 @@ import (
 // of another kind than the config has now, from before somebody changed it, is left out: it would be looked for where it
 // is not. Such an object stays, as what a config no longer names always does.
 func (p *Pipeline) Recorded(upstream *unstructured.Unstructured) []status.Recorded {
-	path := p.Config.Status.Downstreams
-	if !p.StatusEnabled() || path == "" {
-		return nil
-	}
-	list, ok := fieldpath.Get(upstream.Object, p.downstreamsPath)
-	if !ok {
-		return nil
-	}
-	return slices.DeleteFunc(status.RecordedFrom(list), func(r status.Recorded) bool {
+	return slices.DeleteFunc(p.EverRecorded(upstream), func(r status.Recorded) bool {
 		return !slices.ContainsFunc(p.Downstreams, func(d *Downstream) bool {
 			return d.Name == r.Name && d.Config.Kind == r.Kind && d.GVK().Group == schema.FromAPIVersionAndKind(r.APIVersion, r.Kind).Group
 		})
 	})
 }
 
+// EverRecorded is Recorded with what the config has forgotten.
+func (p *Pipeline) EverRecorded(upstream *unstructured.Unstructured) []status.Recorded {
+	if !p.StatusEnabled() || p.Config.Status.Downstreams == "" {
+		return nil
+	}
+	list, ok := fieldpath.Get(upstream.Object, p.downstreamsPath)
+	if !ok {
+		return nil
+	}
+	return status.RecordedFrom(list)
+}
+
 // SiblingAt names the downstream for which the status records an object that stands at the place of another one, which has its own; empty if
 // it may take that over. Generated values are those of their downstream: they do not change hands with a name. Neither does what the config
-// has forgotten.
-func (p *Pipeline) SiblingAt(downstream int, live *drift.Live, upstream *unstructured.Unstructured) string {
-	d := p.Downstreams[downstream]
-	list, ok := fieldpath.Get(upstream.Object, p.downstreamsPath)
-	if !ok || !p.StatusEnabled() || p.Config.Status.Downstreams == "" || d.Several() || d.OwnsFields() {
+// has forgotten, if recorded has that, too.
+func (p *Pipeline) SiblingAt(downstream int, live *drift.Live, recorded []status.Recorded) string {
+	d, sibling := p.Downstreams[downstream], ""
+	if d.Several() || d.OwnsFields() {
 		return ""
 	}
-	recorded, sibling := status.RecordedFrom(list), ""
 	for _, r := range recorded {
 		if r.UID == live.UID && r.Name != d.Name {
 			i := slices.IndexFunc(p.Downstreams, func(d *Downstream) bool { return d.Name == r.Name })

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/config"
@@ -130,17 +129,17 @@ func (p *Pipeline) kindInPlace(i int, outcomes []Outcome) bool {
 // uids that a witness knows. A nil desired state has no targets: everything is left over, as at deletion. Objects that we do not own
 // for all that are left out, and so are those that deletion.before made, which have a way of their own.
 func (p *Pipeline) Leftovers(
-	upstream *unstructured.Unstructured, w *Desired, owned [][]*drift.Live, recorded []status.Recorded, known map[types.UID]bool,
+	upstream types.UID, w *Desired, owned [][]*drift.Live, recorded []status.Recorded, known map[types.UID]bool,
 ) []Owned {
 	var left []Owned
 	seen := map[types.UID]bool{}
 	for i := range p.Downstreams {
 		for _, live := range owned[i] {
-			if seen[live.UID] || IsBeforeObject(live) || p.isTarget(w, i, live, upstream) {
+			if seen[live.UID] || IsBeforeObject(live) || p.isTarget(w, i, live, recorded) {
 				continue
 			}
 			home, certain := p.HomeOf(i, live, recorded)
-			if !p.Downstreams[home].Owns(live, upstream.GetUID(), known[live.UID]) {
+			if !p.Downstreams[home].Owns(live, upstream, known[live.UID]) {
 				continue
 			}
 			seen[live.UID] = true
@@ -150,14 +149,14 @@ func (p *Pipeline) Leftovers(
 	return left
 }
 
-func (p *Pipeline) isTarget(w *Desired, i int, live *drift.Live, upstream *unstructured.Unstructured) bool {
+func (p *Pipeline) isTarget(w *Desired, i int, live *drift.Live, recorded []status.Recorded) bool {
 	if w == nil {
 		return false
 	}
 	gk := p.Downstreams[i].GVK().GroupKind()
 	for _, o := range w.Objects {
 		if o.Wanted && o.Err == nil && o.Target == refOf(live) && p.Downstreams[o.Downstream].GVK().GroupKind() == gk {
-			return p.SiblingAt(o.Downstream, live, upstream) == ""
+			return p.SiblingAt(o.Downstream, live, recorded) == ""
 		}
 	}
 	return false

@@ -47,7 +47,7 @@ func TestFieldsAreNoOwnership(t *testing.T) {
 		if got := p.Decide(in).Outcomes[0]; got.State != row.state || got.Theirs != (row.owned == 0) {
 			t.Errorf("%s: %s, theirs %t: %s", row.reason, got.State, got.Theirs, got.Message)
 		}
-		left := p.Leftovers(upstreamObject(), nil, [][]*drift.Live{{live}}, nil, map[types.UID]bool{live.UID: true})
+		left := p.Leftovers(upstreamUID, nil, [][]*drift.Live{{live}}, nil, map[types.UID]bool{live.UID: true})
 		if len(left) != row.owned {
 			t.Errorf("%s: %d objects are deleted or released with the upstream", row.reason, len(left))
 		}

@@ -72,8 +72,8 @@ func (r *reconciliation) facts(k int, recorded []status.Recorded) pipeline.Facts
 	if f.Live = r.withMark(live); !until.IsZero() && r.Cache.Live(i, at) == nil {
 		r.trustUntil(until)
 	}
-	if f.Live != nil {
-		if sibling := r.Pipeline.SiblingAt(i, f.Live, r.upstream); sibling != "" {
+	if f.Live != nil && rec != nil && rec.UID != f.Live.UID {
+		if sibling := r.Pipeline.SiblingAt(i, f.Live, r.Pipeline.EverRecorded(r.upstream)); sibling != "" {
 			f.Live, f.Verdict.Foreign = nil, fmt.Sprintf("%s exists and is of downstream %s: values do not change hands with a name, so use a free one in between", at, sibling)
 		}
 	}

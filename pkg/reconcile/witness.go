@@ -46,7 +46,7 @@ func (r *reconciliation) findLeftovers(w *pipeline.Desired, owned [][]*drift.Liv
 	for _, w := range r.witnesses() {
 		known[w.uid] = true
 	}
-	left := r.Pipeline.Leftovers(r.upstream, w, owned, r.recorded(), known)
+	left := r.Pipeline.Leftovers(r.upstream.GetUID(), w, owned, r.recorded(), known)
 	before := r.record.unusual.get().left
 	var now []witness
 	for i := range left {
