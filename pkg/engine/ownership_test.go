@@ -3,6 +3,7 @@ package engine_test
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -349,4 +350,46 @@ func TestStrippedMarks(t *testing.T) {
 			}))
 		}
 	}
+}
+
+// An upstream that is deleted and made again at once meets the downstream of the earlier one, which the garbage collector has
+// not deleted yet, or which a finalizer keeps: that is no conflict, and is reported as none.
+func TestMadeAgainUnderItsName(t *testing.T) {
+	inMemory(t, func(t *testing.T) {
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		start(t, testkit.Config(t), fill(widgetConfig, ns, name)).ready()
+		var mu sync.Mutex
+		told := map[string]string{}
+		testkit.NewMirror(t, widgets, func(u *unstructured.Unstructured) {
+			mu.Lock()
+			defer mu.Unlock()
+			if u.GetNamespace() == ns {
+				_, reason, message := condition(u, "Ready")
+				told[reason] = message
+			}
+		})
+		for i := range 3 {
+			testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+			waitCondition(t, widgets, ns, "a", "Ready", "True")
+			before := testkit.Get(t, configMaps, ns, "a").GetUID()
+			testkit.Patch(t, configMaps, ns, "a", "tenant", `{"metadata":{"finalizers":["tenant.example.com/hold"]}}`)
+			testkit.Delete(t, widgets, ns, "a")
+			waitGone(t, widgets, ns, "a")
+			testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+			testkit.Eventually(t, patience, func() (bool, string) {
+				_, reason, message := condition(testkit.Get(t, widgets, ns, "a"), "Ready")
+				return reason == "Waiting" && strings.Contains(message, "is being deleted and is recreated"), reason + ": " + message
+			})
+			testkit.Patch(t, configMaps, ns, "a", "tenant", `{"metadata":{"finalizers":null}}`)
+			waitCondition(t, widgets, ns, "a", "Ready", "True")
+			if testkit.Get(t, configMaps, ns, "a").GetUID() == before {
+				t.Fatalf("round %d: it is the earlier object", i)
+			}
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if message, is := told["Conflict"]; is {
+			t.Errorf("a conflict is told: %s", message)
+		}
+	})
 }
