@@ -249,7 +249,7 @@ func (i *installation) upgrade() {
 	}
 }
 
-// uninstall takes the release away. What there was of custom resources stays, and can be deleted.
+// uninstall takes the release away, once no deletion waits for its backup. What there was of custom resources stays, and can be deleted.
 func (i *installation) uninstall() {
 	if f := testkit.Get(i, sites, i.apps, "site").GetFinalizers(); !slices.Contains(f, "install.example.com/site") {
 		i.Errorf("finalizers are %v", f)
@@ -258,8 +258,17 @@ func (i *installation) uninstall() {
 	i.ready(sites, i.apps, "late")
 	testkit.Delete(i, sites, i.apps, "late") // its backup has not been made yet
 	i.eventually(func() (bool, string) { return testkit.Find(i, backups, i.apps, "late") != nil, "no backup is made" })
+	if out, _, err := helm(i, "uninstall", i.name, "--timeout=10m", "--namespace="+i.system, "--kubeconfig="+i.kubeconfig); err == nil {
+		i.Errorf("it is uninstalled before the backup of a site that is being deleted: %s", out)
+	}
+	testkit.Patch(i, backups, i.apps, "late", "test", `{"status": {"done": true}}`)
+	i.gone(sites, i.apps, "late") // the operator runs still
+	testkit.Apply(i, i.apps, "{apiVersion: install.example.com/v1, kind: Backup, metadata: {name: forgotten, "+ // of which nobody knows
+		"labels: {install.example.com/managed-by: site}, finalizers: [install.example.com/site]}}")
 	i.helm("uninstall", i.name, "--timeout=10m")
-	i.gone(sites, i.apps, "late")
+	if f := testkit.Get(i, backups, i.apps, "forgotten").GetFinalizers(); len(f) > 0 {
+		i.Errorf("the finalizers of a backup are %v", f)
+	}
 	i.Log(i.kubelet.logOf(i.fullname() + "-release"))
 	i.eventually(func() (bool, string) { return len(testkit.List(i, pods, i.system, "")) == 0, "there are pods still" })
 	i.nothingLeft()
