@@ -262,7 +262,7 @@ func (i *installation) uninstall() {
 		i.Errorf("it is uninstalled before the backup of a site that is being deleted: %s", out)
 	}
 	testkit.Patch(i, backups, i.apps, "late", "test", `{"status": {"done": true}}`)
-	i.gone(sites, i.apps, "late") // the operator runs still
+	i.gone(sites, i.apps, "late")                                                                               // the operator runs still
 	testkit.Apply(i, i.apps, "{apiVersion: install.example.com/v1, kind: Backup, metadata: {name: forgotten, "+ // of which nobody knows
 		"labels: {install.example.com/managed-by: site}, finalizers: [install.example.com/site]}}")
 	i.helm("uninstall", i.name, "--timeout=10m")

@@ -56,7 +56,8 @@ downstreams:
     template: |
       metadata: {name: "{{ item.value }}"}
       data: {mine: "yes"}
-` + conf[strings.Index(conf, "conventions:\n"):]
+conventions:
+` + strings.SplitN(conf, "conventions:\n", 2)[1]
 }
 
 func patchData(t *testing.T, ns, name, data string) {

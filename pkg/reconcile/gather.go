@@ -72,10 +72,8 @@ func (r *reconciliation) facts(k int, recorded []status.Recorded) pipeline.Facts
 	if f.Live = r.withMark(live); !until.IsZero() && r.Cache.Live(i, at) == nil {
 		r.trustUntil(until)
 	}
-	if f.Live != nil && rec != nil && rec.UID != f.Live.UID {
-		if sibling := r.Pipeline.SiblingAt(i, f.Live, r.Pipeline.EverRecorded(r.upstream)); sibling != "" {
-			f.Live, f.Verdict.Foreign = nil, fmt.Sprintf("%s exists and is of downstream %s: values do not change hands with a name, so use a free one in between", at, sibling)
-		}
+	if f.Verdict.Foreign = r.ofSibling(i, f.Live, rec); f.Verdict.Foreign != "" {
+		f.Live = nil
 	}
 	if rec != nil {
 		f.Finished, f.Failed = rec.Done(), rec.State == status.StateFailed
@@ -108,6 +106,20 @@ func (r *reconciliation) facts(k int, recorded []status.Recorded) pipeline.Facts
 	f.Unverified, f.Verdict.Stale = r.verifiedAs(k, f.Live, rec)
 	f.Verdict.Differences = t.unusual.get().compared.textFor(f.Live, hash)
 	return f
+}
+
+// ofSibling says of an object at the place of downstream i that it is another downstream's, for which the status records it; empty if it is
+// not. rec is what the status records for downstream i.
+func (r *reconciliation) ofSibling(i int, live *drift.Live, rec *status.Recorded) string {
+	if live == nil || rec == nil || rec.UID == live.UID {
+		return ""
+	}
+	sibling := r.Pipeline.SiblingAt(i, live, r.Pipeline.EverRecorded(r.upstream))
+	if sibling == "" {
+		return ""
+	}
+	at := pipeline.Ref{Namespace: live.Namespace, Name: live.Name}
+	return fmt.Sprintf("%s exists and is of downstream %s: values do not change hands with a name, so use a free one in between", at, sibling)
 }
 
 // isTrusted is Facts.Trusted of object k of the desired state.
