@@ -197,7 +197,7 @@ func TestRunRefusesUnprovenConversions(t *testing.T) {
 				t.Fatal(err)
 			}
 		}},
-		{"a field is lost in the schema of now", "it has changed since the conversion was proven", func(t *testing.T, c *cronTabs) {
+		{"a field is lost in the current schema", "it has changed since the conversion was proven", func(t *testing.T, c *cronTabs) {
 			testkit.Update(t, definitions, "", "crontabs."+c.group, func(u *unstructured.Unstructured) {
 				v := u.Object["spec"].(map[string]any)["versions"].([]any)[1].(map[string]any)
 				_ = unstructured.SetNestedField(v, int64(100),

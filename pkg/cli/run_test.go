@@ -241,7 +241,7 @@ func TestRunElects(t *testing.T) {
 	}
 	standby.interrupt(t)
 	if code := standby.wait(t); code != 0 {
-		t.Errorf("one that stands by: exit code %d", code)
+		t.Errorf("a standby: exit code %d", code)
 	}
 	first.interrupt(t)
 	if code := first.wait(t); code != 0 {

@@ -92,7 +92,7 @@ conventions:` + conventions + "status: {enabled: false}\n"
 		}
 		for _, value := range []string{label, annotation, data, "DAThunter2"} {
 			if strings.Contains(out, value) {
-				t.Errorf("%v tells %s:\n%s", command, value, out)
+				t.Errorf("%v prints %s:\n%s", command, value, out)
 			}
 		}
 	}
@@ -133,10 +133,10 @@ conventions:` + conventions
 			out += written(t, command)
 			out = strings.NewReplacer(t.Name(), "", strings.ToLower(t.Name()), "").Replace(out) // as long as a value
 			if value != "" && len(testkit.LeakedGenerated(out, []byte(value))) > 0 {
-				t.Errorf("%v tells the value:\n%s", command, out)
+				t.Errorf("%v prints the value:\n%s", command, out)
 			}
 			if found := random.FindString(out); found != "" && value == "" && !strings.Contains(out, "v1-"+found) {
-				t.Errorf("%v tells %s:\n%s", command, found, out)
+				t.Errorf("%v prints %s:\n%s", command, found, out)
 			}
 		}
 	}

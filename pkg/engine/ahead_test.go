@@ -153,7 +153,7 @@ func TestUpstreamGoneAheadOfItsWatch(t *testing.T) {
 
 		release := watches.hold()
 		testkit.Delete(t, widgets, ns, "a")
-		told := func() time.Time { // before the object is made again, the upstream is looked for
+		lookedFor := func() time.Time { // before the object is made again, the upstream is looked for
 			for _, r := range counter.Requests() {
 				if r.Key() == "LIST widgets" && strings.Contains(r.Query, "metadata.name") {
 					return r.Sent
@@ -164,10 +164,10 @@ func TestUpstreamGoneAheadOfItsWatch(t *testing.T) {
 		// Time enough for what would be made again after a second.
 		const enough = 5 * time.Second
 		testkit.Eventually(t, patience, func() (bool, string) {
-			at := told()
-			return !at.IsZero() && time.Since(at) > enough, "nobody has been told that the upstream is gone"
+			at := lookedFor()
+			return !at.IsZero() && time.Since(at) > enough, "no event says that the upstream is gone"
 		})
-		at := told()
+		at := lookedFor()
 		again := counter.Requests(testkit.Before(at.Add(enough)), func(r testkit.Request) bool { return r.Mutating() && r.Sent.After(at) })
 		if len(again) > 0 {
 			t.Errorf("there were %d writes for an upstream that is gone, such as %s", len(again), again[0].Key())

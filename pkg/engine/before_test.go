@@ -126,9 +126,9 @@ func TestBeforeRequestsFail(t *testing.T) {
 		name, reason string
 		code         int // 0: the answer gets lost
 		verb, of     string
-		told         string
+		state        string
 	}{
-		{"create refused", "a right that is missing is told and tried again", 403, "PATCH", "configmaps", "Denied"},
+		{"create refused", "a missing right is reported and tried again", 403, "PATCH", "configmaps", "Denied"},
 		{"create's answer lost", "it may have been made all the same", 0, "PATCH", "configmaps", ""},
 		{"status refused", "nothing goes on before it is recorded", 500, "PATCH", "widgets/status", ""},
 		{"status' answer lost", "what was recorded is found again", 0, "PATCH", "widgets/status", ""},
@@ -148,8 +148,8 @@ func TestBeforeRequestsFail(t *testing.T) {
 			fault := fails()
 			testkit.Delete(t, widgets, ns, "a")
 			testkit.Eventually(t, patience, func() (bool, string) { return fault.Hits() > 0, "nothing failed" })
-			if row.told != "" {
-				beforeIs(t, ns, "a", row.told, "a-drain")
+			if row.state != "" {
+				beforeIs(t, ns, "a", row.state, "a-drain")
 			}
 			stays(t, ns)
 			fault.Off()

@@ -272,7 +272,7 @@ func TestReloadWhileAllChanges(t *testing.T) {
 	r.ready()
 }
 
-// wasUnheld tells whether the Widget of that uid went although a finalizer had been added to it.
+// wasUnheld reports whether the Widget of that uid went although a finalizer had been added to it.
 func (s *story) wasUnheld(uid string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -280,7 +280,7 @@ func TestDeletionAheadOfItsWatch(t *testing.T) {
 				return len(u.GetFinalizers()) == 1, "finalizers are " + strings.Join(u.GetFinalizers(), ", ")
 			})
 			collectorIsHeard()
-			if row.mark == "elsewhere" { // it is made again, and the status tells its new uid
+			if row.mark == "elsewhere" { // it is made again, and the status has its new uid
 				testkit.Delete(t, configMaps, at, "a")
 				waitData(t, at, "a", "key", "value")
 			}

@@ -311,7 +311,7 @@ const deploymentOfEmpties = `spec:
 var roles = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"}
 
 // TestEmptyFieldsAreOurs: what others put into a field that we own and that is absent, since it is empty, is drift. It is
-// repaired by one request, plan tells of it, and so does a restart with a guard. The restart itself costs an apply at most.
+// repaired by one request, plan reports it, and so does a restart with a guard. The restart itself costs an apply at most.
 func TestEmptyFieldsAreOurs(t *testing.T) {
 	t.Parallel()
 	for _, row := range emptied {
@@ -356,7 +356,7 @@ func TestEmptyFieldsAreOurs(t *testing.T) {
 			tamper()
 			found := surveyAll(t, testkit.Config(t), survey.Options{Documents: true}, conf).expect(t, "a", "repair a")
 			if d := found.Changes[0].Drift; len(d) != 1 || d[0].Manager != "mallory" {
-				t.Errorf("plan tells of %+v, want what mallory wrote at %s", d, row.path)
+				t.Errorf("plan reports %+v, want what mallory wrote at %s", d, row.path)
 			}
 			start(t, counter.Wrap(testkit.Config(t)), conf).ready()
 			repaired()
@@ -375,7 +375,7 @@ func jsonPatch(t *testing.T, resource schema.GroupVersionResource, ns, patch str
 	return patched
 }
 
-// valueAt returns what stands at a path as text, "" for nothing or null.
+// valueAt returns the value at a path as text, "" for nothing or null.
 func valueAt(t *testing.T, u *unstructured.Unstructured, path string) string {
 	t.Helper()
 	value, ok := fieldpath.Get(u.Object, fieldpath.MustParse(path))
@@ -386,7 +386,7 @@ func valueAt(t *testing.T, u *unstructured.Unstructured, path string) string {
 }
 
 // TestExclusiveMapThatIsEmpty: keys that others added to a map that is to be empty go, even where its managedFields name nobody who
-// added them, so that it cannot be told from a map that we own with all that is in it.
+// added them, so that it cannot be distinguished from a map that we own with all that is in it.
 func TestExclusiveMapThatIsEmpty(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := with(fill(widgetConfig, ns, name), "drift: {exclusiveFields: [.data]}")

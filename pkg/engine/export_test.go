@@ -30,7 +30,7 @@ func Poll(operator string) {
 // Forget removes the metrics of an operator whose test has ended: reading those of thousands would take most of the time.
 func Forget(operator string) { forgetOperator(operator) }
 
-// Kept tells what an operator has in its queue and remembers of upstreams that it does not look at.
+// Kept reports what an operator has in its queue and remembers of upstreams that it does not look at.
 func (e *Engine) Kept(name string) (n int, text string) {
 	o := e.byName(name)
 	o.mu.Lock()

@@ -185,7 +185,7 @@ func TestGuardCounts(t *testing.T) {
 		{"every object gets another name", "name: {{ .spec.name | default .metadata.name }}", "name: other-{{ .metadata.name }}", true},
 		{"every object gets the name of another one", "name: {{ .spec.name | default .metadata.name }}",
 			`name: w-{{ printf "%03d" (mod (add 1 (.metadata.name | trimPrefix "w-" | atoi)) 6) }}`, true},
-		{"no upstream is selected any more: what stands is left over", "namespaces: [NS]}", "namespaces: [NS], labelSelector: {matchLabels: {chosen: 'yes'}}}", false},
+		{"no upstream is selected any more: what exists is left over", "namespaces: [NS]}", "namespaces: [NS], labelSelector: {matchLabels: {chosen: 'yes'}}}", false},
 		{"none is wanted any more", "    template: |", "    when: 'false'\n    template: |", true},
 		{"the labels by which they are found change", `managed: "yes"`, `managed: "really"`, true},
 		{"all get another field manager", "fieldManager: NAME", "fieldManager: NAME-two", true},

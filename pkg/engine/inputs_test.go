@@ -83,7 +83,7 @@ func inputWaits(t *testing.T, changes []string) {
 
 	testkit.Delete(t, configMaps, ns, "blue")
 	eventuallyCondition(t, ns, "a", "False", "Waiting", "does not exist")
-	mustExist(t, configMaps, ns, "a-copy", "a missing input took away what stood")
+	mustExist(t, configMaps, ns, "a-copy", "a missing input took away what existed")
 	applyReader(t, ns, "a", "red")
 	applySettings(t, ns, "red", "crimson")
 	waitData(t, ns, "a-copy", "color", "crimson")

@@ -145,7 +145,7 @@ events: None
 retry: {minDelay: 1s, maxDelay: 10s}
 `
 
-// A namespace that loses its label while nobody watches may have been left out by a changed selector: what stands is left over, and plan says so.
+// A namespace that loses its label while nobody watches may have been left out by a changed selector: what exists is left over, and plan says so.
 func TestNamespaceUpstream(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := fill(namespaceConfig, ns, name)

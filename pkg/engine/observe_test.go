@@ -104,7 +104,7 @@ func TestObserveWritesNothing(t *testing.T) {
 	})
 }
 
-// Where the status is ours, it alone is written: it says what stands, and what would be done. Back in Enforce nothing is applied again,
+// Where the status is ours, it alone is written: it says what exists, and what would be done. Back in Enforce nothing is applied again,
 // and what happened meanwhile is made good.
 func TestObserveReports(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {

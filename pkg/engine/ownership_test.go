@@ -359,13 +359,13 @@ func TestMadeAgainUnderItsName(t *testing.T) {
 		ns, name := testkit.Namespace(t), testkit.Unique(t)
 		start(t, testkit.Config(t), fill(widgetConfig, ns, name)).ready()
 		var mu sync.Mutex
-		told := map[string]string{}
+		reported := map[string]string{}
 		testkit.NewMirror(t, widgets, func(u *unstructured.Unstructured) {
 			mu.Lock()
 			defer mu.Unlock()
 			if u.GetNamespace() == ns {
 				_, reason, message := condition(u, "Ready")
-				told[reason] = message
+				reported[reason] = message
 			}
 		})
 		for i := range 3 {
@@ -388,8 +388,8 @@ func TestMadeAgainUnderItsName(t *testing.T) {
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		if message, is := told["Conflict"]; is {
-			t.Errorf("a conflict is told: %s", message)
+		if message, ok := reported["Conflict"]; ok {
+			t.Errorf("a conflict is reported: %s", message)
 		}
 	})
 }

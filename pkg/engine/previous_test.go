@@ -80,7 +80,7 @@ const (
 // previousCase is a change of conventions, and what it costs.
 type previousCase struct {
 	name, reason string
-	// near tells that downstreams stand in the upstream's namespace, where a reference is legal; nothing is said of what was before.
+	// near is true if downstreams are in the upstream's namespace, where an owner reference is legal.
 	near bool
 	// was and is have what differs from base.
 	was, is conventions
@@ -103,7 +103,7 @@ func previousCases() []previousCase {
 		{name: "annotation", near: true, reason: "the finalizer comes, and one apply", is: unreferenced,
 			requests: map[string]int{writeDownstream: 1, writeUpstream: 1}},
 		{name: "all", reason: "the object is met by a create that is refused, read, taken over and applied; the upstream gets its finalizer; its status " +
-			"has another hash, for the labels are part of it, and what the manager of before had of it goes",
+			"has another hash, since the labels are part of it, and what the previous manager had of it is removed",
 			is: conventions{fieldManager: "NAME-new", labels: `{NAME.example.com/operated: "yes"}`, hash: "{label: NAME.example.com/digest}",
 				owner: "{annotation: NAME.example.com/upstream}", finalizer: "NAME.example.com/hold"},
 			requests: map[string]int{readDownstream: 2, writeDownstream: 3, writeUpstream: 1, writeStatus: 2}},

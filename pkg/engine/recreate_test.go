@@ -311,7 +311,7 @@ func TestDeletionReadsAbsentObjectsOnce(t *testing.T) {
 }
 
 // Whoever may create and patch the kind can make an object under our field manager's name. What it has more than the template
-// goes with the next apply, as it would if it was added to an object of ours; with CreateOnly it is told, once.
+// goes with the next apply, as it would if it was added to an object of ours; with CreateOnly it is reported once.
 func TestMadeUnderOurName(t *testing.T) {
 	t.Parallel()
 	for _, policy := range []string{"Apply", "CreateOnly"} {

@@ -150,7 +150,7 @@ func gadgetsOf(ns, name string) string {
 	return strings.Replace(fill(widgetConfig, ns, name), "kind: Widget", "kind: Gadget", 1)
 }
 
-// TestReloadOfABadNewFile: a process that is ready stays so, whatever is wrong with a file that is added. What is wrong is told of
+// TestReloadOfABadNewFile: a process that is ready stays so, whatever is wrong with a file that is added. The error is reported
 // until it is fixed.
 func TestReloadOfABadNewFile(t *testing.T) {
 	t.Parallel()

@@ -149,7 +149,7 @@ func testUnselected(t *testing.T, ns, other, name, by, kind string) {
 	switch kind {
 	case "elsewhere":
 		conf, at = elsewhere(conf, other, ns), other
-	case "invalid": // nothing stands, but the status speaks
+	case "invalid": // nothing exists, but there is a status
 		conf += "validate: [{rule: 'false', message: nothing is valid}]\n"
 	}
 	key, selector := name+".example.com/on", "labelSelector"

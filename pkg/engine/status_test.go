@@ -174,7 +174,7 @@ func TestRecreatedUpstreamIsCountedOnce(t *testing.T) {
 	})
 }
 
-// What happens is told once: a restart has nothing to tell of what the status says already.
+// An event is sent once: a restart sends none for what the status says already.
 func TestEvents(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := strings.Replace(fill(widgetConfig, ns, name), "events: None", "events: All", 1) + rule
@@ -188,7 +188,7 @@ func TestEvents(t *testing.T) {
 		quiet(t, counter)
 		r.halt()
 		_, counter = startCounted(t, conf)
-		atMostWrites(t, counter, 0, "a restart tells again")
+		atMostWrites(t, counter, 0, "a restart sends events again")
 	})
 }
 

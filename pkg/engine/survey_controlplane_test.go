@@ -62,8 +62,8 @@ func TestSurveyOfAdoptedDeployment(t *testing.T) {
 	}{
 		{"kubectl-client-side-apply", "a POST makes its writer the owner of all that the API server filled in", "", false},
 		{"kubectl", "of what an apply left out nobody is the owner", "", true},
-		{"helm", "a POST, and what it set stands in the way of what is wanted until it is gone", clash, false},
-		{"argocd", "an apply, and what it set stands in the way of what is wanted until it is gone", clash, true},
+		{"helm", "a POST, and its fields block the desired ones until they are removed", clash, false},
+		{"argocd", "an apply, and its fields block the desired ones until they are removed", clash, true},
 	} {
 		t.Run(row.manager, func(t *testing.T) {
 			t.Parallel()
@@ -79,7 +79,7 @@ func TestSurveyOfAdoptedDeployment(t *testing.T) {
 			})
 			live := testkit.Get(t, deployments, ns, "a")
 			if diff := cmp.Diff(asked(live), asked(c.After)); diff != "" {
-				t.Errorf("%s: what the survey tells of is not what has come (-is +told):\n%s", row.reason, diff)
+				t.Errorf("%s: the survey reports other changes than those made (-made +reported):\n%s", row.reason, diff)
 			}
 			if n, _, _ := unstructured.NestedInt64(live.Object, "spec", "progressDeadlineSeconds"); n != 600 || live.GetLabels()["other"] != "stays" || live.GetAnnotations()["theirs"] != "" {
 				t.Errorf("%s: it has come to be %v", row.reason, live.Object)

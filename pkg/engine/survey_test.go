@@ -300,7 +300,7 @@ func TestSurveyWithoutBefore(t *testing.T) {
 	})
 }
 
-// withFar is a config with two downstreams of one kind, of which the second stands in another namespace.
+// withFar is a config with two downstreams of one kind, of which the second is in another namespace.
 func withFar(t *testing.T, name, shared string, watched ...string) string {
 	t.Helper()
 	conf := replaceOnce(t, fill(widgetConfig, "WATCHED", name), "    # downstream\n", `

@@ -176,7 +176,7 @@ func TestPanicIsSurvived(t *testing.T) {
 	}
 }
 
-// TestQueueLengths: what is told is as of now, and of queues that are worked on.
+// TestQueueLengths: the metric is current, and only of queues that are worked on.
 func TestQueueLengths(t *testing.T) {
 	vec := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "length"}, []string{"operator"})
 	q := &polledGauge{GaugeVec: vec, of: map[string]func(set func(n int, labels ...string)){}}
@@ -184,25 +184,25 @@ func TestQueueLengths(t *testing.T) {
 	registry.MustRegister(q)
 	expect := func(want float64, reported bool, reason string) {
 		t.Helper()
-		n, told := 0.0, false
+		n, found := 0.0, false
 		families, err := registry.Gather()
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, f := range families {
 			for _, m := range f.GetMetric() {
-				n, told = n+m.GetGauge().GetValue(), true
+				n, found = n+m.GetGauge().GetValue(), true
 			}
 		}
-		if n != want || told != reported {
-			t.Errorf("it is %v, reported: %t, want %v, %t: %s", n, told, want, reported, reason)
+		if n != want || found != reported {
+			t.Errorf("it is %v, reported: %t, want %v, %t: %s", n, found, want, reported, reason)
 		}
 	}
 	waiting := 3
 	end := q.begin("a", func(set func(int, ...string)) { set(waiting) })
 	expect(3, true, "as many wait")
 	waiting = 1
-	expect(1, true, "it is not as of before")
+	expect(1, true, "it is not the previous value")
 	end()
 	expect(0, false, "the queue has ended")
 	q.begin("a", func(set func(int, ...string)) { set(7) })

@@ -36,7 +36,7 @@ func earlierWorlds() []world {
 		notCreated, gone)
 	add("never created, nothing known", "likewise", "Job", StateBeforeTimedOut, "", notCreated, gone,
 		func(r *status.Recorded, _ *BeforeFacts) { r.ObjectName = "" })
-	add("of a kind that does not tell", "without doneWhen, only a person knows", "Dump", StateBeforeRunning, "Complete")
+	add("of a kind without conditions", "without doneWhen, only a person knows", "Dump", StateBeforeRunning, "Complete")
 	add("that may not be read", "the rights went with the key: it may run", "Job", StateBeforeRunning, "", gone,
 		func(_ *status.Recorded, f *BeforeFacts) { f.Unread = "jobs is forbidden" })
 	add("finished", "a person has set the state, or it was recorded: the downstreams go", "Job", StateBeforeFinished, "", gone)

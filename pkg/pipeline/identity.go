@@ -36,8 +36,8 @@ func (p *Pipeline) EverRecorded(upstream *unstructured.Unstructured) []status.Re
 	return status.RecordedFrom(list)
 }
 
-// SiblingAt names the downstream for which the status records an object that stands at the place of another one, which has its own; empty if
-// it may take that over. Generated values are those of their downstream: they do not change hands with a name. Neither does what the config
+// SiblingAt names the downstream for which the status records an object whose place another one asks for, which has its own object; empty
+// if it may take that over. Generated values are those of their downstream: they do not change hands with a name. Neither does what the config
 // has forgotten, if recorded has that, too.
 func (p *Pipeline) SiblingAt(downstream int, live *drift.Live, recorded []status.Recorded) string {
 	d, sibling := p.Downstreams[downstream], ""
