@@ -75,16 +75,8 @@ func Summarize(in Summary) []metav1.Condition {
 	if in.Refused != "" {
 		out[0].Message = strings.Join(slices.DeleteFunc([]string{ready.Message, join([]string{in.Refused})}, isEmpty), "; ")
 	}
-	out[0].Message = in.WithHold(out[0].Message)
+	out[0].Message = Shorten(strings.Join(slices.DeleteFunc([]string{in.Held, out[0].Message}, isEmpty), "; "), maxMessage)
 	return configured(out, in.Generation)
-}
-
-// WithHold adds to a message why nobody acts, at the front.
-func (in Summary) WithHold(message string) string {
-	if in.Held == "" || strings.HasPrefix(message, in.Held) {
-		return message
-	}
-	return Shorten(strings.Join(slices.DeleteFunc([]string{in.Held, message}, isEmpty), "; "), maxMessage)
 }
 
 // Verdict is the content of Ready, whether or not that condition is written. The zero value is empty.
