@@ -41,6 +41,11 @@ type Backup struct {
 	Kinds      []Selection
 	Operators  []Operator
 	Recipients []age.Recipient // for Secrets; empty: none may be among the kinds
+	// Recorded are the kinds that an object's status names and that are not among Kinds: they are written after these, as what is owned.
+	// Nil: none.
+	Recorded func(*unstructured.Unstructured) []Selection
+	// Unread are the kinds of these that the user may not list, after Run.
+	Unread []string
 }
 
 // Selection is a kind, and which of its objects are wanted.
@@ -92,8 +97,13 @@ func (b *Backup) Run(ctx context.Context, output string) (_ *Manifest, written b
 	defer func() { err = errors.Join(err, w.end()) }()
 	m := &Manifest{Format: format, Taken: time.Now().UTC().Format(time.RFC3339), Operators: b.Operators}
 	uids := map[types.UID]bool{}
-	for i := range b.Kinds {
-		k, err := b.kind(ctx, w, &b.Kinds[i], uids)
+	asked := len(b.Kinds)
+	for i := 0; i < len(b.Kinds); i++ { // what is recorded is added while they are written
+		k, err := b.kind(ctx, w, b.Kinds[i], uids)
+		if apierrors.IsForbidden(err) && i >= asked { // anybody may have written the status
+			b.Unread = append(b.Unread, k.Name())
+			continue
+		}
 		if apierrors.IsForbidden(err) {
 			err = errors.Join(err, rightsError(ctx, b.Client, b.rights()))
 		}
@@ -115,7 +125,7 @@ func (b *Backup) Run(ctx context.Context, output string) (_ *Manifest, written b
 }
 
 // kind writes a kind at one resourceVersion: it begins again where the API server has compacted that away.
-func (b *Backup) kind(ctx context.Context, w *writer, s *Selection, uids map[types.UID]bool) (*Kind, error) {
+func (b *Backup) kind(ctx context.Context, w *writer, s Selection, uids map[types.UID]bool) (*Kind, error) {
 	k := &Kind{APIVersion: s.GVK.GroupVersion().String(), Kind: s.GVK.Kind, Resource: s.Resource,
 		Namespaced: s.Namespaced, HasStatus: s.HasStatus}
 	if isSecret(k.gvr().GroupResource()) && len(b.Recipients) == 0 {
@@ -132,7 +142,7 @@ func (b *Backup) kind(ctx context.Context, w *writer, s *Selection, uids map[typ
 	}
 	for try := 1; ; try++ {
 		written := map[types.UID]bool{}
-		err := b.attempt(ctx, w, s, k, uids, written)
+		err := b.attempt(ctx, w, &s, k, uids, written)
 		if !apierrors.IsResourceExpired(err) {
 			maps.Copy(uids, written)
 			return k, err
@@ -175,8 +185,21 @@ func (b *Backup) attempt(ctx context.Context, w *writer, s *Selection, k *Kind, 
 		}
 		written[u.GetUID()] = true
 		k.Objects++
+		b.addRecorded(u)
 		return w.object(k, u)
 	})
+}
+
+// addRecorded adds the kinds that the status of an object names.
+func (b *Backup) addRecorded(u *unstructured.Unstructured) {
+	if b.Recorded == nil {
+		return
+	}
+	for _, more := range b.Recorded(u) {
+		if !slices.ContainsFunc(b.Kinds, func(s Selection) bool { return s.GVK.GroupKind() == more.GVK.GroupKind() }) {
+			b.Kinds = append(b.Kinds, more)
+		}
+	}
 }
 
 // family adds to found the objects that are chosen, and those of the same kind that they own, and so on. Each page is read once: what is

@@ -10,6 +10,7 @@ import (
 	"filippo.io/age"
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
@@ -17,7 +18,9 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/backup"
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/fieldpath"
 	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/status"
 )
 
 type backupOptions struct {
@@ -128,12 +131,19 @@ func (o *backupOptions) run(ctx context.Context) error {
 }
 
 func (o *backupOptions) write(ctx context.Context, cfg *rest.Config, b *backup.Backup, files []*config.File) error {
-	if err := o.selectObjects(ctx, cfg, b, files); err != nil {
+	selected, err := o.selectObjects(ctx, cfg, b, files)
+	if err != nil {
 		return err
 	}
 	m, written, err := b.Run(ctx, o.output)
 	if err != nil {
 		return err
+	}
+	if selected.secrets && !o.secrets {
+		fmt.Fprintf(o.streams.Err, "note: Secrets are left out%s: add --secrets and --age-recipient\n", lostValues(files))
+	}
+	for _, name := range b.Unread {
+		fmt.Fprintf(o.streams.Err, "note: %s: left out, though a status records objects that the config no longer has: no right to list them\n", name)
 	}
 	for _, k := range m.Kinds {
 		fmt.Fprintf(o.streams.Out, "%s: %s at resourceVersion %s\n", k.Name(), count(k.Objects, "object"), k.ResourceVersion)
@@ -150,10 +160,10 @@ func (o *backupOptions) write(ctx context.Context, cfg *rest.Config, b *backup.B
 }
 
 // selectObjects says which kinds are listed, owners first, and which of their objects are wanted.
-func (o *backupOptions) selectObjects(ctx context.Context, cfg *rest.Config, b *backup.Backup, files []*config.File) error {
+func (o *backupOptions) selectObjects(ctx context.Context, cfg *rest.Config, b *backup.Backup, files []*config.File) (*selecting, error) {
 	cluster, err := kinds.Live(cfg)
 	if err != nil {
-		return fmt.Errorf("connecting to the API server: %w", err)
+		return nil, fmt.Errorf("connecting to the API server: %w", err)
 	}
 	s := &selecting{options: o, source: cluster, client: b.Client, backup: b}
 	var errs []error
@@ -161,15 +171,15 @@ func (o *backupOptions) selectObjects(ctx context.Context, cfg *rest.Config, b *
 		errs = append(errs, s.crd(ctx, name))
 	}
 	if err := errors.Join(append(errs, s.operators(ctx, files))...); err != nil {
-		return err
+		return nil, err
 	}
 	switch {
-	case s.secrets && !o.secrets:
-		fmt.Fprintf(o.streams.Err, "note: Secrets are left out%s: add --secrets and --age-recipient\n", lostValues(files))
+	case o.downstreams:
+		b.Recorded = func(u *unstructured.Unstructured) []backup.Selection { return s.recorded(files, u) }
 	case o.secrets && !s.secrets:
-		return usagef("--secrets has no effect: no kind that is written is a Secret; --downstreams adds those that follow from upstreams")
+		return nil, usagef("--secrets has no effect: no kind that is written is a Secret; --downstreams adds those that follow from upstreams")
 	}
-	return nil
+	return s, nil
 }
 
 // operators chooses the upstreams of all configs, and then what follows from them: an object is written if an owner was written before.
@@ -232,10 +242,8 @@ type selecting struct {
 
 // add chooses objects of a kind. A kind that is chosen for several reasons is listed once, wherever any of them says.
 func (s *selecting) add(kind *kinds.Kind, namespaces []string, choice backup.Choice) {
-	if (kind.GVR.GroupResource() == schema.GroupResource{Resource: "secrets"}) {
-		if s.secrets = true; !s.options.secrets {
-			return
-		}
+	if !s.mayWrite(kind) {
+		return
 	}
 	for i := range s.backup.Kinds {
 		known := &s.backup.Kinds[i]
@@ -250,8 +258,19 @@ func (s *selecting) add(kind *kinds.Kind, namespaces []string, choice backup.Cho
 		}
 		return
 	}
-	s.backup.Kinds = append(s.backup.Kinds, backup.Selection{GVK: kind.GVK, Resource: kind.GVR.Resource, Namespaced: kind.Namespaced,
-		HasStatus: kind.HasStatus, Custom: kind.IsCustom(), Namespaces: namespaces, Choices: []backup.Choice{choice}})
+	s.backup.Kinds = append(s.backup.Kinds, selection(kind, namespaces, choice))
+}
+
+func selection(kind *kinds.Kind, namespaces []string, choice backup.Choice) backup.Selection {
+	return backup.Selection{GVK: kind.GVK, Resource: kind.GVR.Resource, Namespaced: kind.Namespaced, HasStatus: kind.HasStatus,
+		Custom: kind.IsCustom(), Namespaces: namespaces, Choices: []backup.Choice{choice}}
+}
+
+// mayWrite is false for Secrets without --secrets, and remembers that there are some.
+func (s *selecting) mayWrite(kind *kinds.Kind) bool {
+	isSecret := kind.GVR.GroupResource() == schema.GroupResource{Resource: "secrets"}
+	s.secrets = s.secrets || isSecret
+	return !isSecret || s.options.secrets
 }
 
 // crd chooses all objects of a custom kind, in the version that is stored, or, where that is not served, in the first that is.
@@ -370,6 +389,33 @@ func (s *selecting) downstreams(f *config.File) error {
 		s.add(kind, s.targets(f, &d), choice)
 	}
 	return errors.Join(errs...)
+}
+
+// recorded chooses the kinds that only the status of an upstream names: of downstreams that a config no longer has. Those that are not
+// served have no objects.
+func (s *selecting) recorded(files []*config.File, u *unstructured.Unstructured) []backup.Selection {
+	var list []backup.Selection
+	for _, f := range files {
+		if f.Source != nil || schema.FromAPIVersionAndKind(f.Watch.APIVersion, f.Watch.Kind).GroupKind() != u.GroupVersionKind().GroupKind() {
+			continue
+		}
+		path, err := fieldpath.Parse(f.Status.Downstreams)
+		if err != nil {
+			continue // there is none
+		}
+		records, _ := fieldpath.Get(u.Object, path)
+		for _, r := range status.RecordedFrom(records) {
+			known := func(d config.Downstream) bool { return d.Name == r.Name && d.Kind == r.Kind }
+			if slices.ContainsFunc(f.Downstreams, known) {
+				continue
+			}
+			kind, err := s.source.Kind(schema.FromAPIVersionAndKind(r.APIVersion, r.Kind))
+			if err == nil && s.mayWrite(kind) {
+				list = append(list, selection(kind, nil, backup.Choice{Owned: true}))
+			}
+		}
+	}
+	return list
 }
 
 // targets are the namespaces in which downstreams can be; none: any.

@@ -40,7 +40,7 @@ conventions:
   owner: {annotation: NS.example.com/owner}
   finalizer: NS.example.com/cleanup
   pause: {annotation: NS.example.com/paused}
-status: {conditions: {ready: Ready}}
+status: {conditions: {ready: Ready}, downstreams: .status.downstreams}
 events: None
 `
 	identity, err := age.GenerateX25519Identity()
@@ -72,6 +72,20 @@ events: None
 	code, out := run(t, "backup", "-c", "operator.yaml", "--downstreams", "--secrets",
 		"--age-recipient", identity.Recipient().String(), "-o", "all")
 	if code != 0 || !strings.Contains(out, "secrets: 1 object") || strings.Contains(out, "configmaps") || strings.Contains(out, made) {
+		t.Errorf("exit code %d\n%s", code, out)
+	}
+	before, after, _ := strings.Cut(strings.ReplaceAll(conf, "NS", ns), "  - name: login")
+	later := before + after[strings.Index(after, "  - name: shared"):]
+	if err := os.WriteFile("later.yaml", []byte(later), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, out = run(t, "backup", "-c", "later.yaml", "--downstreams", "--secrets",
+		"--age-recipient", identity.Recipient().String(), "-o", "left-over")
+	if code != 0 || !strings.Contains(out, "secrets: 1 object") {
+		t.Errorf("what is left over, of a kind that the config no longer has: exit code %d\n%s", code, out)
+	}
+	if code, out := run(t, "backup", "-c", "later.yaml", "--downstreams", "-o", "plain"); code != 0 ||
+		!strings.Contains(out, "note: Secrets are left out: add --secrets") {
 		t.Errorf("exit code %d\n%s", code, out)
 	}
 	testkit.Patch(t, widgets, ns, "one", "test", `{"metadata": {"finalizers": null}}`)
