@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -166,8 +167,13 @@ func TestHolderOfFormerMarksStays(t *testing.T) {
 // deletes it after its upstream, without a finalizer, nobody can hold it.
 func TestHolderOfAnotherUpstreamStays(t *testing.T) {
 	t.Parallel()
-	for name, scope := range map[string]schema.GroupVersionResource{"namespaced": widgets, "of the cluster": teams} {
-		t.Run(name, bubbled(func(t *testing.T) {
+	for _, row := range []struct {
+		name    string
+		scope   schema.GroupVersionResource
+		deleted bool
+	}{{"namespaced", widgets, true}, {"of the cluster", teams, true}, {"renamed only", teams, false}} {
+		t.Run(row.name, bubbled(func(t *testing.T) {
+			scope := row.scope
 			ns, conf, named := "", teamConfig(t), func(name, spec string) string { return object("Team", name, spec) }
 			if scope == widgets {
 				ns, named = testkit.Namespace(t), widget
@@ -201,6 +207,17 @@ func TestHolderOfAnotherUpstreamStays(t *testing.T) {
 			testkit.Apply(t, ns, named("a", "{name: two}"))
 			waitCondition(t, scope, ns, "a", "Ready", "True")
 			stays("a is renamed")
+			if !row.deleted {
+				since := time.Now()
+				for _, other := range []string{"b", "c", "d"} {
+					deleteAndWait(t, scope, ns, other)
+				}
+				waitGone(t, namespaces, "", "room-one")
+				if took := time.Since(since); took > 5*time.Second {
+					t.Errorf("the Namespace waits for %s after the last object of others is gone", took)
+				}
+				return
+			}
 			testkit.Delete(t, scope, ns, "a")
 			stays("a is deleted")
 			before := counter.Mutating()

@@ -180,13 +180,14 @@ func (c *contents) hold(in Input, holder *Outcome, outcomes, left []Outcome) {
 	for _, other := range in.Others {
 		if c.has(other.Downstream, other.At) {
 			wait(fmt.Sprintf("%s of %s", c.nameOf(other.Downstream, other.At), other.Of), "is gone")
-			holder.RequeueAfter = othersAgain // no event of ours comes
+			holder.RequeueAfter = othersAgain
 		}
 	}
 }
 
-// othersAgain is when it is seen whether what belongs to another upstream is still there.
-const othersAgain = 15 * time.Second
+// othersAgain is when it is seen whether what belongs to another upstream still does: events of the object say when it is gone, none that its
+// upstream is gone without it.
+const othersAgain = 10 * time.Minute
 
 // OtherObject is an object of a downstream that belongs to another upstream.
 type OtherObject struct {

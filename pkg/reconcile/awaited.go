@@ -8,8 +8,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// awaited are the upstreams that wait for an object of others, by the place of the object: those in Conflict with it, and those that set
-// fields of it. No mark on the object says that its events concern them.
+// awaited are the upstreams that wait for an object of others, by the place of the object: those in Conflict with it, those that set
+// fields of it, and those that would delete it with what it is in. No mark on the object says that its events concern them.
 type awaited struct {
 	mu       sync.Mutex
 	byObject map[pipeline.Ref][]pipeline.Ref // in the order in which they began to wait
@@ -63,7 +63,7 @@ func (r *Reconciler) Awaiting(live *drift.Live) []pipeline.Ref {
 func (r *reconciliation) decide(gather func() pipeline.Input) (pipeline.Input, pipeline.Decision) {
 	in := gather()
 	d := r.Pipeline.Decide(in)
-	if r.awaitOthers(d) {
+	if r.awaitOthers(in, d) {
 		in = gather()
 		d = r.Pipeline.Decide(in)
 	}
@@ -71,7 +71,7 @@ func (r *reconciliation) decide(gather func() pipeline.Input) (pipeline.Input, p
 }
 
 // awaitOthers records which objects of others the upstream waits for. It reports whether one is new.
-func (r *reconciliation) awaitOthers(d pipeline.Decision) bool {
+func (r *reconciliation) awaitOthers(in pipeline.Input, d pipeline.Decision) bool {
 	var objects []pipeline.Ref
 	note := func(o pipeline.Outcome) {
 		if !slices.Contains(objects, o.Target) {
@@ -87,6 +87,9 @@ func (r *reconciliation) awaitOthers(d pipeline.Decision) bool {
 	}
 	if d.Before != nil && d.Before.State == pipeline.StateConflict {
 		note(*d.Before)
+	}
+	for _, other := range in.Others { // they stay in what is to be deleted
+		objects = append(objects, other.At)
 	}
 	return r.awaited.set(r.ref, objects)
 }

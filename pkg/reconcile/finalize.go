@@ -120,7 +120,7 @@ func (r *reconciliation) finalize(ctx context.Context) time.Duration {
 			return r.retryLater()
 		}
 		d = r.Pipeline.DecideDeletion(in)
-		if r.awaitOthers(d) {
+		if r.awaitOthers(in, d) {
 			continue
 		}
 		r.notifyObserver(func(o Observer) { o.Decided(in, d) })
