@@ -30,15 +30,18 @@ func (p *pass) missingNamespaces(ctx context.Context) error {
 		case apierrors.IsNotFound(err) && archived[name] != "":
 			plan.archived[name] = archived[name]
 		case apierrors.IsNotFound(err):
-			plan.Namespaces = append(plan.Namespaces, name)
+			plan.createNamespace(name)
 		case err != nil && !apierrors.IsForbidden(err):
 			return fmt.Errorf("reading Namespace %s: %w", name, err)
 		}
 	}
-	if len(plan.Namespaces) > 0 {
-		plan.Notes = append(plan.Notes, "namespaces are created without labels and annotations: add those that configs select them by")
-	}
 	return nil
+}
+
+func (p *Plan) createNamespace(name string) {
+	if p.Namespaces = append(p.Namespaces, name); len(p.Namespaces) == 1 {
+		p.Notes = append(p.Notes, "namespaces are created without labels and annotations: add those that configs select them by")
+	}
 }
 
 // archivedNamespaces are those of the archive, but for one whose owner is in itself and could not be restored before it.

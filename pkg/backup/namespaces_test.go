@@ -57,3 +57,32 @@ func TestRestoreOfNamespaces(t *testing.T) {
 		})
 	}
 }
+
+// What is in an archived Namespace is restored though the Namespace itself is refused, because its owner is neither restored nor in the
+// cluster.
+func TestRestoreIntoARefusedNamespace(t *testing.T) {
+	t.Parallel()
+	namespaces := schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
+	operator := operatorWith("")
+	o := newOperated(t, operator)
+	o.putNamespace("home")
+	o.apply(namespaces, "site", `{apiVersion: v1, kind: Namespace, metadata: {name: home, annotations: {example.com/owner: default/nobody/1-2}}}`)
+	o.shop("home", "b")
+	b := &backup.Backup{Client: o.client, Operators: []backup.Operator{operator}, Kinds: []backup.Selection{
+		{Resource: "shops", Choices: []backup.Choice{{}}, Namespaced: true, HasStatus: true, Custom: true, GVK: shops.GroupVersion().WithKind("Shop")},
+		{Resource: "namespaces", Choices: []backup.Choice{{Namespaces: map[string]bool{"": true}}}, GVK: namespaces.GroupVersion().WithKind("Namespace")}}}
+	path := t.TempDir() + "/backup"
+	if _, _, err := b.Run(t.Context(), path); err != nil {
+		t.Fatal(err)
+	}
+	o.remove(shops, "home", "b")
+	if err := o.client.Resource(namespaces).Delete(t.Context(), "home", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	o.cluster.CollectGarbage()
+	_, result := o.run(o.restore(path, backup.Skip, operator))
+	if result.Created != 1 || len(result.Refused) != 1 || !strings.Contains(result.Refused[0].Text, "its owner") {
+		t.Errorf("created %d, refused %v", result.Created, result.Refused)
+	}
+	o.get(shops, "home", "b")
+}

@@ -127,6 +127,10 @@ func (p *pass) refuse(t *target, u *unstructured.Unstructured, err error) {
 	} else {
 		p.plan.Refused = append(p.plan.Refused, problem)
 	}
+	if t.gvr() == namespaces && p.result == nil && p.plan.archived[u.GetName()] != "" { // what is in it is restored nevertheless
+		delete(p.plan.archived, u.GetName())
+		p.plan.createNamespace(u.GetName())
+	}
 }
 
 func (p *pass) describe(t *target, u *unstructured.Unstructured) string {
