@@ -52,12 +52,26 @@ func (p *Pipeline) carryGenerated(in Input, out *Decision) {
 		case len(others) > 0:
 			o.LostValues = fmt.Sprintf("%s for %s: which of the replaced objects had the last one cannot be told (%s)", newValue, d.generatedKeys(), refsOf(others))
 		case isGone:
-			o.LostValues = fmt.Sprintf("%s for %s: %s %s, which had the last one, is gone", newValue, d.generatedKeys(), d.Config.Kind, f.RecordedAt)
+			o.LostValues = fmt.Sprintf("%s for %s: %s %s, which had the last one, is gone or has lost its marks", newValue, d.generatedKeys(), d.Config.Kind, f.RecordedAt)
+		}
+		if old := p.justForgotten(in.Upstream, d); o.LostValues == "" && len(sources) == 0 && f.RecordedUID == "" && !f.HasKeptValues && old != "" {
+			o.LostValues = fmt.Sprintf("%s for %s: %s, which the config no longer has, keeps its own", newValue, d.generatedKeys(), old)
 		}
 		if o.LostValues != "" {
 			o.Message += "; it gets " + o.LostValues
 		}
 	}
+}
+
+// justForgotten names an object of the kind of a downstream that is left over by this config: the downstream may be its own under another
+// name.
+func (p *Pipeline) justForgotten(upstream *unstructured.Unstructured, d *Downstream) string {
+	for _, r := range p.Forgotten(upstream) {
+		if r.State != string(StateLeftover) && groupKindOf(&r) == d.GVK().GroupKind() {
+			return fmt.Sprintf("%s %s of downstream %s", r.Kind, Ref{Namespace: r.Namespace, Name: r.ObjectName}, r.Name)
+		}
+	}
+	return ""
 }
 
 // droppedKeys are the keys of a Secret that an apply removes since the config has changed, or that one has which is replaced by an object

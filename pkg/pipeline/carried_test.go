@@ -58,7 +58,8 @@ func TestGeneratedValuesAreCarriedOver(t *testing.T) {
 		want         []DesiredObject
 		facts        Facts // of the first object
 		left         []Owned
-		observed     int64 // the generation of the upstream is 2
+		observed     int64  // the generation of the upstream is 2
+		forgotten    string // the recorded state of a Secret of a downstream that the config no longer has; empty: there is none
 		from         string
 		lost         string
 	}{
@@ -67,7 +68,7 @@ func TestGeneratedValuesAreCarriedOver(t *testing.T) {
 		{name: "renamed twice", reason: "the recorded one was in place last", left: []Owned{replacedAt("apps", "older", ""), replacedAt("apps", "old", "")},
 			facts: Facts{RecordedUID: "uid-old"}, from: "uid-old uid-older"},
 		{name: "deleted", reason: "nobody has the value any more", facts: Facts{RecordedUID: "uid-old", RecordedAt: target},
-			lost: "a new random value for data.password: Secret apps/web, which had the last one, is gone"},
+			lost: "a new random value for data.password: Secret apps/web, which had the last one, is gone or has lost its marks"},
 		{name: "deleted by us", reason: "the value is remembered", facts: Facts{RecordedUID: "uid-old", HasKeptValues: true}},
 		{name: "deleted after a rename", reason: "the one before still has the value", left: []Owned{replacedAt("apps", "old", "")}, facts: Facts{RecordedUID: "uid-gone"}, from: "uid-old"},
 		{name: "two downstreams", reason: "another downstream's value is another secret", downstreams: 2,
@@ -83,6 +84,9 @@ func TestGeneratedValuesAreCarriedOver(t *testing.T) {
 			left: []Owned{replacedAt("apps", "a", "web")}, lost: "cannot be told (apps/a)"},
 		{name: "items that look alike", reason: "nothing says which is which", several: true, observed: 2,
 			left: []Owned{replacedAt("apps", "a", "web"), replacedAt("apps", "b", "web")}, lost: "cannot be told (apps/a, apps/b)"},
+		{name: "renamed with its downstream", reason: "nothing says that it is the same, and somebody may still need the old value", observed: 2, forgotten: "InSync",
+			lost: "a new random value for data.password: Secret apps/old of downstream before, which the config no longer has, keeps its own"},
+		{name: "a later downstream", reason: "what is left over for long has nothing to do with it", observed: 2, forgotten: "Leftover"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			p := secretPipeline(max(row.downstreams, 1), row.several)
@@ -93,6 +97,10 @@ func TestGeneratedValuesAreCarriedOver(t *testing.T) {
 			in.Facts[0] = row.facts
 			if row.observed > 0 {
 				observed(in.Upstream, row.observed)
+			}
+			if row.forgotten != "" {
+				in.Upstream.Object["status"].(map[string]any)["downstreams"] = []any{map[string]any{"name": "before", "apiVersion": "v1",
+					"kind": "Secret", "namespace": "apps", "objectName": "old", "uid": "uid-old", "state": row.forgotten}}
 			}
 			o := p.Decide(in).Outcomes[0]
 			var from []string

@@ -132,7 +132,7 @@ func (r *reconciliation) reconcile(ctx context.Context) time.Duration {
 		var in pipeline.Input
 		in, decision = r.decide(func() pipeline.Input { return r.gatherAll(ctx) })
 		r.notifyObserver(func(o Observer) { o.Decided(in, decision) })
-		if round == 0 && r.heldByGuard(ctx, decision) {
+		if round == 0 && r.heldByGuard(ctx, decision) && !r.Pipeline.Paused(r.upstream) { // which does nothing, and says so
 			return r.hold(ctx, in)
 		}
 		if !decision.Pending() {
