@@ -209,6 +209,9 @@ func (t *dryRun) addLeftovers(list []pipeline.Outcome) {
 	}
 	all := make([]*Change, 0, len(t.leftovers))
 	for _, c := range t.leftovers {
+		if apiVersion, kind := c.Kind.ToAPIVersionAndKind(); c.Action == ChangeDelete && pipeline.IsHolder(apiVersion, kind) {
+			c.Risk = "it is deleted with everything in it, whoever made that"
+		}
 		all = append(all, c)
 	}
 	slices.SortFunc(all, CompareChanges)
