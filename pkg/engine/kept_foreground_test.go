@@ -20,6 +20,7 @@ func TestKeptInForeground(t *testing.T) {
 		spec   string // of the upstream before the config changes
 		config func(conf string) string
 		patch  string
+		holds  bool // the process is not ready with the new config
 	}{
 		{name: "nothing in the way"},
 		{name: "paused", patch: `{"metadata":{"annotations":{"NAME.example.com/paused":"true"}}}`},
@@ -33,6 +34,13 @@ func TestKeptInForeground(t *testing.T) {
 		{name: "made once", config: func(conf string) string { return with(conf, "updatePolicy: CreateOnly") }},
 		{name: "superseded", config: func(conf string) string {
 			return strings.Replace(conf, `name: {{ .spec.name | default .metadata.name }}`, `name: "{{ fail "no" }}"`, 1)
+		}},
+		{name: "a match condition cannot be evaluated", config: func(conf string) string { return watched(conf, gold) + "parameters: {tier: gold}\n" }},
+		{name: "the config has errors", holds: true, config: func(conf string) string {
+			return strings.Replace(conf, "data: {{ .spec.data }}", "data: {{ nosuch .spec.data }}", 1)
+		}},
+		{name: "guard holds the change", holds: true, config: func(conf string) string {
+			return strings.NewReplacer("maxDeleted: 100%", "maxChanged: 0%", "data: {{ .spec.data }}", "data: {key: other}").Replace(conf)
 		}},
 	} {
 		t.Run(row.name, bubbled(func(t *testing.T) {
@@ -54,7 +62,9 @@ func TestKeptInForeground(t *testing.T) {
 				conf = row.config(conf)
 			}
 			counter := testkit.NewCounter()
-			r = start(t, counter.Wrap(testkit.Config(t)), conf).ready()
+			if r = startBroken(t, conf); !row.holds {
+				r.ready()
+			}
 			bubble.Quiet(t, counter)
 			r.halt() // the garbage collector may be quicker
 			foreground := metav1.DeletePropagationForeground
@@ -62,7 +72,7 @@ func TestKeptInForeground(t *testing.T) {
 				t.Fatal(err)
 			}
 			<-time.After(time.Minute)
-			start(t, testkit.Config(t), conf)
+			startBroken(t, conf)
 			waitGone(t, widgets, ns, "a")
 			if cm := testkit.Find(t, configMaps, ns, "a"); cm == nil || cm.GetUID() != before.GetUID() || cm.GetDeletionTimestamp() != nil {
 				t.Error("what deletionPolicy keeps was deleted")

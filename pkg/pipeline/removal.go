@@ -284,6 +284,28 @@ func (p *Pipeline) WouldLose(in Input) bool {
 	return slices.ContainsFunc(in.Leftovers, func(own Owned) bool { return is(own.Live, own.Downstream) })
 }
 
+// Save decides what is done for an upstream of which all else is left as it is, as while guard holds it: where its deletion would lose what
+// the config keeps, it gets the finalizer, and its objects the owner annotation. in.Leftovers are all its objects.
+func (p *Pipeline) Save(in Input) (d Decision) {
+	if p.WouldLose(in) && in.FinalizerSpaced == 0 {
+		d.Finalizer = FinalizerAdd
+	}
+	for _, own := range in.Leftovers {
+		o := leftover(in, own)
+		if own.Spaced == 0 {
+			p.saveOne(in, &o, own)
+		}
+		d.Leftovers = append(d.Leftovers, o)
+	}
+	return d
+}
+
+// MayLose reports whether there are upstreams of which the garbage collector would delete what the config keeps.
+func (p *Pipeline) MayLose() bool {
+	isOrphan := func(d *Downstream) bool { return d.Config.DeletionPolicy == config.DeletionOrphan }
+	return p.Config.Conventions.Finalizer != "" && (p.HoldsDeletion() || slices.ContainsFunc(p.Downstreams, isOrphan))
+}
+
 // saveFromCollector has what deletionPolicy keeps, and nothing is done for now, lose its owner reference: when its upstream is deleted in the
 // foreground, the garbage collector deletes what refers to it before any finalizer counts. That may be since the config has changed.
 func (p *Pipeline) saveFromCollector(in Input, out *Decision) {

@@ -48,7 +48,7 @@ type Counted struct {
 // the upstream could not be counted, for which guard waits.
 func (r *Reconciler) Count(ctx context.Context, ref pipeline.Ref, cleansUp bool) (c Counted, after time.Duration, failed bool) {
 	r.memory.peek(ref).clearInSync()
-	l, err := r.begin(ctx, ref)
+	l, err := r.beginAny(ctx, ref)
 	if err != nil {
 		return c, r.readFailed(ref, err), true
 	}
@@ -63,11 +63,15 @@ func (r *Reconciler) Count(ctx context.Context, ref pipeline.Ref, cleansUp bool)
 	}
 	defer leave()
 	switch {
+	case l.unknown && cleansUp:
+		return c, l.saveUnknown(ctx), false
+	case l.unknown:
+		r.forget(ref)
 	case l.upstream.GetDeletionTimestamp() == nil && r.deselected.some(ref): // its author took the label off, while a process ran
 	case l.upstream.GetDeletionTimestamp() == nil:
 		defer func() { l.record.desired.Forget() }()
 		paused := l.resume()
-		in, d := l.firstDecision(ctx)
+		_, d := l.firstDecision(ctx)
 		_, c = l.count(ctx, d)
 		l.countFailing(d, &c)
 		if l.noSlot || ctx.Err() != nil {
@@ -77,7 +81,7 @@ func (r *Reconciler) Count(ctx context.Context, ref pipeline.Ref, cleansUp bool)
 			l.noteCountedInSync(ctx, d)
 		}
 		if cleansUp {
-			after = l.saveHeld(ctx, in)
+			after = l.save(ctx)
 		}
 		if !l.trustedUntil.IsZero() {
 			after = minNonZero(after, time.Duration(r.Pipeline.Config.Retry.MaxDelay))
@@ -89,26 +93,28 @@ func (r *Reconciler) Count(ctx context.Context, ref pipeline.Ref, cleansUp bool)
 }
 
 // hold is what is done for an upstream while guard holds its changes. It returns after how long to try again.
-func (r *reconciliation) hold(ctx context.Context, in pipeline.Input) time.Duration {
+func (r *reconciliation) hold(ctx context.Context) time.Duration {
 	if r.Host.GuardWaits() {
 		report := r.Pipeline.ReportHeld(r.upstream, metav1.NewTime(r.now))
 		r.writeReport(ctx, report, func() drift.Sum { return r.causeOf(nil, nil) })
 	}
-	return minNonZero(r.saveHeld(ctx, in), r.nextForUpstream())
+	return minNonZero(r.save(ctx), r.nextForUpstream())
 }
 
-// saveHeld adds the finalizer to an upstream that guard holds, if its deletion would lose what the config keeps: guard holds what changes
+// save keeps the deletion of an upstream, of which all else is left as it is, from losing what the config keeps: guard holds what changes
 // downstreams, not what saves them. It returns after how long to try again.
-func (r *reconciliation) saveHeld(ctx context.Context, in pipeline.Input) time.Duration {
-	switch {
-	case !r.Pipeline.WouldLose(in):
-		return 0
-	case in.FinalizerSpaced > 0:
-		return in.FinalizerSpaced
-	case r.addFinalizer(ctx):
-		return 0
+func (r *reconciliation) save(ctx context.Context) time.Duration {
+	finalizers := r.record.contests.get().finalizers
+	in := pipeline.Input{Upstream: r.upstream, Desired: r.record.desired, HasFinalizer: r.hasFinalizer(), Leftovers: r.withUnseen(r.findLeftovers(nil, r.ownedByDownstream())),
+		FinalizerSpaced: finalizers.wait(r.record.externalDigest, r.finalizerChange(), r.spacing(), r.now)}
+	d := r.Pipeline.Save(in)
+	if d.Finalizer == pipeline.FinalizerAdd && !r.addFinalizer(ctx) {
+		return r.retryLater()
 	}
-	return r.retryLater()
+	if r.removeLeftovers(ctx, &d, in); len(r.failures) > 0 {
+		return r.retryLater()
+	}
+	return in.FinalizerSpaced
 }
 
 // heldByGuard reports whether a decision must wait for the rest of its batch, or for a confirmation, whatever its author writes meanwhile:

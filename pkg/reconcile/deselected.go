@@ -214,7 +214,8 @@ func (r *Reconciler) StandBy(ctx context.Context, ref pipeline.Ref) time.Duratio
 	ctx, cancel := context.WithTimeout(ctx, standByWait)
 	defer cancel()
 	l, err := r.beginUncached(ctx, ref)
-	if err == nil && l == nil {
+	if err == nil && (l == nil || l.unknown) {
+		r.forget(ref)
 		return 0
 	}
 	if err == nil {

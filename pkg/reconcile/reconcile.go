@@ -28,7 +28,9 @@ type reconciliation struct {
 	upstream *unstructured.Unstructured
 	record   *record
 	selected bool
-	now      time.Time
+	// unknown: a match condition could not be evaluated, so nobody knows whether it is an upstream.
+	unknown bool
+	now     time.Time
 	// failures are by the index of the desired object; backingOff marks those that failed before and still wait.
 	// unremoved are objects at no target that could not be removed.
 	failures   map[int]*pipeline.Failure
@@ -80,7 +82,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, ref pipeline.Ref) time.Durat
 	if after, finished := r.cleanUpLost(ctx, ref); !finished {
 		return after
 	}
-	l, err := r.begin(ctx, ref)
+	l, err := r.beginAny(ctx, ref)
 	if err != nil {
 		return r.readFailed(ref, err)
 	}
@@ -118,7 +120,10 @@ func (r *reconciliation) reconcile(ctx context.Context) time.Duration {
 		r.Host.MayProceed(r.ref, Counted{}, true)
 		return r.finalize(ctx)
 	}
-	if r.Pipeline.OnlyDeletes {
+	switch {
+	case r.unknown:
+		return r.saveUnknown(ctx)
+	case r.Pipeline.OnlyDeletes:
 		return r.awaitDeletion(ctx)
 	}
 	// Objects created for an upstream that is gone, and that the watch still shows, would be garbage collected and created
@@ -133,7 +138,7 @@ func (r *reconciliation) reconcile(ctx context.Context) time.Duration {
 		in, decision = r.decide(func() pipeline.Input { return r.gatherAll(ctx) })
 		r.notifyObserver(func(o Observer) { o.Decided(in, decision) })
 		if round == 0 && r.heldByGuard(ctx, decision) && !r.Pipeline.Paused(r.upstream) { // which does nothing, and says so
-			return r.hold(ctx, in)
+			return r.hold(ctx)
 		}
 		if !decision.Pending() {
 			break
@@ -182,18 +187,35 @@ func (r *reconciliation) gatherAll(ctx context.Context) pipeline.Input {
 // awaitDeletion is what a session that only deletes does for an upstream that is not being deleted: it gets the finalizer if its deletion
 // would lose something. It is checked again at an event, or now and then if it lacks the label of the watch.
 func (r *reconciliation) awaitDeletion(ctx context.Context) time.Duration {
-	finalizers := r.record.contests.get().finalizers
-	after := r.saveHeld(ctx, pipeline.Input{Upstream: r.upstream, HasFinalizer: r.hasFinalizer(),
-		FinalizerSpaced: finalizers.wait(r.record.externalDigest, r.finalizerChange(), r.spacing(), r.now),
-		Leftovers:       r.findLeftovers(nil, r.ownedByDownstream())})
+	after := r.save(ctx)
 	if r.Cache.UpstreamUID(r.ref) != "" {
 		return after
 	}
 	return minNonZero(after, r.delay(&r.record.unusual.edit().waiting))
 }
 
-// begin returns the reconciliation of an upstream; nil if there is nothing to do.
-func (r *Reconciler) begin(ctx context.Context, ref pipeline.Ref) (begun *reconciliation, err error) {
+// saveUnknown is save for an upstream of which nobody knows whether it is one. It is forgotten until its next event.
+func (r *reconciliation) saveUnknown(ctx context.Context) time.Duration {
+	after := r.save(ctx)
+	if after == 0 {
+		r.forget(r.ref)
+	}
+	return after
+}
+
+// begin returns the reconciliation of an upstream; nil if there is nothing to do, or nobody knows whether it is one.
+func (r *Reconciler) begin(ctx context.Context, ref pipeline.Ref) (*reconciliation, error) {
+	l, err := r.beginAny(ctx, ref)
+	if l != nil && l.unknown {
+		l.releaseSlot()
+		r.forget(ref)
+		return nil, err
+	}
+	return l, err
+}
+
+// beginAny is begin, also for one that is unknown.
+func (r *Reconciler) beginAny(ctx context.Context, ref pipeline.Ref) (begun *reconciliation, err error) {
 	ahead := r.memory.peek(ref).writtenUpstream()
 	cached, err := r.Cache.Upstream(ref)
 	if err != nil {
@@ -295,7 +317,10 @@ func (r *Reconciler) beginUncached(ctx context.Context, ref pipeline.Ref) (*reco
 		return nil, err
 	case match.Err != nil && up.GetDeletionTimestamp() == nil: // nobody knows whether it is an upstream: it is left as it is
 		r.NoteUnknown(ref, match.Err)
-		return nil, nil
+		l := r.newReconciliation(ref, up)
+		l.updateDesired(ctx)
+		l.unknown = true
+		return l, nil
 	case match.IsMet() && r.Selector.Matches(labelsOf(up)):
 		r.deselected.forget(ref)
 		r.forget(ref)
