@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -94,7 +93,7 @@ func (o *checkOptions) run(ctx context.Context) error {
 	problems = append(problems, wrong...)
 	activations, wrong := config.LoadActivations(config.Options{Files: o.configs.files, Stdin: again().In, Anybody: true}, files)
 	list, problems, err := pipeline.CompileAll(files, append(problems, wrong...), options)
-	differences, failed := o.differences(ctx, list)
+	differences, failed := o.differences(ctx, list, conversions)
 	err = errors.Join(err, failed)
 	source, hints := pipeline.WithDescribed(files, options.Kinds), pipeline.Hints(list)
 	warnings, hinted := 0, 0
@@ -137,27 +136,38 @@ func (o *checkOptions) run(ctx context.Context) error {
 	return nil
 }
 
-// differences warns of kinds that configs describe and that are defined differently in the cluster, or in files.
-func (o *checkOptions) differences(ctx context.Context, list []pipeline.Compiled) (config.Errors, error) {
-	if !slices.ContainsFunc(list, func(c pipeline.Compiled) bool { return c.File.SpecSchema() != nil }) {
-		return nil, nil
-	}
-	if !o.live {
-		find, err := definitionsIn(o.crds)
-		if err != nil {
-			return nil, err
-		}
-		return compareDescribed(list, "the files", false, find)
-	}
-	cfg, err := o.connection.rest()
+// differences warns of kinds that configs describe and that are defined differently in the cluster, or in files, and of versions that drop
+// fields.
+func (o *checkOptions) differences(
+	ctx context.Context, list []pipeline.Compiled, conversions []*config.ConversionFile,
+) (config.Errors, error) {
+	find, where, err := o.finder(ctx)
 	if err != nil {
 		return nil, err
 	}
+	described, err := compareDescribed(list, where, o.live, find)
+	if err != nil {
+		return nil, err
+	}
+	dropping, err := warnOfDropping(list, conversions, find)
+	return append(described, dropping...), err
+}
+
+// finder finds definitions in the cluster, or in files.
+func (o *checkOptions) finder(ctx context.Context) (find findDefinition, where string, err error) {
+	if !o.live {
+		find, err = definitionsIn(o.crds)
+		return find, "the files", err
+	}
+	cfg, err := o.connection.rest()
+	if err != nil {
+		return nil, "", err
+	}
 	client, err := dynamic.NewForConfig(cfg)
 	if err != nil {
-		return nil, fmt.Errorf("preparing the client: %w", err)
+		return nil, "", fmt.Errorf("preparing the client: %w", err)
 	}
-	return compareDescribed(list, "the cluster", true, definitionsOf(ctx, client))
+	return definitionsOf(ctx, client), "the cluster", nil
 }
 
 // conversions checks conversions against the definitions of their kinds, and that they are proven.

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -101,6 +102,58 @@ func compareDescribed(list []pipeline.Compiled, where string, required bool, fin
 		}
 	}
 	return found, nil
+}
+
+// warnOfDropping warns of versions through which configs write, and that drop what objects have in another version that is served: where no
+// webhook converts, the API server prunes an object to the version of each write, be it of the status alone.
+func warnOfDropping(list []pipeline.Compiled, conversions []*config.ConversionFile, find findDefinition) (found config.Errors, err error) {
+	for _, c := range list {
+		written := map[string]kinds.Kind{"watch.apiVersion": c.Pipeline.Upstream}
+		for _, d := range c.Pipeline.Downstreams {
+			written[fmt.Sprintf("downstreams[%d].apiVersion", d.Index)] = d.Kind
+		}
+		for _, at := range slices.Sorted(maps.Keys(written)) {
+			lost, err := droppedBy(written[at], conversions, find)
+			if err != nil {
+				return nil, err
+			}
+			if lost != "" {
+				found = append(found, c.File.Errorf(at, "use the other version, serve a conversion, or give this one the fields",
+					"each write through version %s, also of a status, drops what the object has in another version, and no webhook converts: %s",
+					written[at].GVK.Version, lost))
+			}
+		}
+	}
+	return found, nil
+}
+
+// droppedBy names the fields that writes through a kind's version drop.
+func droppedBy(kind kinds.Kind, conversions []*config.ConversionFile, find findDefinition) (string, error) {
+	isConverted := func(f *config.ConversionFile) bool { return f.For.Group == kind.GVK.Group && f.For.Kind == kind.GVK.Kind }
+	if !kind.IsCustom() || kind.GVR.Resource == "" || slices.ContainsFunc(conversions, isConverted) {
+		return "", nil
+	}
+	crd, err := find(kind.GVR.GroupResource().String())
+	if apierrors.IsForbidden(err) || crd == nil {
+		return "", nil // whoever may not read definitions is not warned
+	}
+	if s := crd.Spec.Conversion; err != nil || s != nil && s.Strategy != apiextensionsv1.NoneConverter {
+		return "", err
+	}
+	var lost []string
+	for _, v := range crd.Spec.Versions {
+		if !v.Served || v.Name == kind.GVK.Version {
+			continue
+		}
+		dropped, err := crddiff.Dropped(crd, v.Name, kind.GVK.Version)
+		if err != nil {
+			return "", err
+		}
+		for _, change := range dropped {
+			lost = append(lost, v.Name+" "+change.Path)
+		}
+	}
+	return strings.Join(lost, ", "), nil
 }
 
 // definitionsOf finds definitions in the API server.

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
@@ -90,31 +89,6 @@ func (r *Reconciler) Count(ctx context.Context, ref pipeline.Ref, cleansUp bool)
 		return c, l.finalize(ctx), false
 	}
 	return c, after, false
-}
-
-// hold is what is done for an upstream while guard holds its changes. It returns after how long to try again.
-func (r *reconciliation) hold(ctx context.Context) time.Duration {
-	if r.Host.GuardWaits() {
-		report := r.Pipeline.ReportHeld(r.upstream, metav1.NewTime(r.now))
-		r.writeReport(ctx, report, func() drift.Sum { return r.causeOf(nil, nil) })
-	}
-	return minNonZero(r.save(ctx), r.nextForUpstream())
-}
-
-// save keeps the deletion of an upstream, of which all else is left as it is, from losing what the config keeps: guard holds what changes
-// downstreams, not what saves them. It returns after how long to try again.
-func (r *reconciliation) save(ctx context.Context) time.Duration {
-	finalizers := r.record.contests.get().finalizers
-	in := pipeline.Input{Upstream: r.upstream, Desired: r.record.desired, HasFinalizer: r.hasFinalizer(), Leftovers: r.withUnseen(r.findLeftovers(nil, r.ownedByDownstream())),
-		FinalizerSpaced: finalizers.wait(r.record.externalDigest, r.finalizerChange(), r.spacing(), r.now)}
-	d := r.Pipeline.Save(in)
-	if d.Finalizer == pipeline.FinalizerAdd && !r.addFinalizer(ctx) {
-		return r.retryLater()
-	}
-	if r.removeLeftovers(ctx, &d, in); len(r.failures) > 0 {
-		return r.retryLater()
-	}
-	return in.FinalizerSpaced
 }
 
 // heldByGuard reports whether a decision must wait for the rest of its batch, or for a confirmation, whatever its author writes meanwhile:

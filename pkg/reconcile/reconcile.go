@@ -184,25 +184,6 @@ func (r *reconciliation) gatherAll(ctx context.Context) pipeline.Input {
 	return in
 }
 
-// awaitDeletion is what a session that only deletes does for an upstream that is not being deleted: it gets the finalizer if its deletion
-// would lose something. It is checked again at an event, or now and then if it lacks the label of the watch.
-func (r *reconciliation) awaitDeletion(ctx context.Context) time.Duration {
-	after := r.save(ctx)
-	if r.Cache.UpstreamUID(r.ref) != "" {
-		return after
-	}
-	return minNonZero(after, r.delay(&r.record.unusual.edit().waiting))
-}
-
-// saveUnknown is save for an upstream of which nobody knows whether it is one. It is forgotten until its next event.
-func (r *reconciliation) saveUnknown(ctx context.Context) time.Duration {
-	after := r.save(ctx)
-	if after == 0 {
-		r.forget(r.ref)
-	}
-	return after
-}
-
 // begin returns the reconciliation of an upstream; nil if there is nothing to do, or nobody knows whether it is one.
 func (r *Reconciler) begin(ctx context.Context, ref pipeline.Ref) (*reconciliation, error) {
 	l, err := r.beginAny(ctx, ref)

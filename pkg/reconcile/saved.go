@@ -1,0 +1,55 @@
+package reconcile
+
+import (
+	"context"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+)
+
+// hold is what is done for an upstream while guard holds its changes. It returns after how long to try again.
+func (r *reconciliation) hold(ctx context.Context) time.Duration {
+	if r.Host.GuardWaits() {
+		report := r.Pipeline.ReportHeld(r.upstream, metav1.NewTime(r.now))
+		r.writeReport(ctx, report, func() drift.Sum { return r.causeOf(nil, nil) })
+	}
+	return minNonZero(r.save(ctx), r.nextForUpstream())
+}
+
+// save keeps the deletion of an upstream, of which all else is left as it is, from losing what the config keeps: guard holds what changes
+// downstreams, not what saves them. It returns after how long to try again.
+func (r *reconciliation) save(ctx context.Context) time.Duration {
+	finalizers := r.record.contests.get().finalizers
+	in := pipeline.Input{Upstream: r.upstream, Desired: r.record.desired, HasFinalizer: r.hasFinalizer(), Leftovers: r.withUnseen(r.findLeftovers(nil, r.ownedByDownstream())),
+		FinalizerSpaced: finalizers.wait(r.record.externalDigest, r.finalizerChange(), r.spacing(), r.now)}
+	d := r.Pipeline.Save(in)
+	if d.Finalizer == pipeline.FinalizerAdd && !r.addFinalizer(ctx) {
+		return r.retryLater()
+	}
+	if r.removeLeftovers(ctx, &d, in); len(r.failures) > 0 {
+		return r.retryLater()
+	}
+	return in.FinalizerSpaced
+}
+
+// awaitDeletion is what a session that only deletes does for an upstream that is not being deleted: it gets the finalizer if its deletion
+// would lose something. It is checked again at an event, or now and then if it lacks the label of the watch.
+func (r *reconciliation) awaitDeletion(ctx context.Context) time.Duration {
+	after := r.save(ctx)
+	if r.Cache.UpstreamUID(r.ref) != "" {
+		return after
+	}
+	return minNonZero(after, r.delay(&r.record.unusual.edit().waiting))
+}
+
+// saveUnknown is save for an upstream of which nobody knows whether it is one. It is forgotten until its next event.
+func (r *reconciliation) saveUnknown(ctx context.Context) time.Duration {
+	after := r.save(ctx)
+	if after == 0 {
+		r.forget(r.ref)
+	}
+	return after
+}
