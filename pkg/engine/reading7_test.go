@@ -154,3 +154,99 @@ func TestReading7ObserveWritesFinalizer(t *testing.T) {
 		}
 	})
 }
+
+// What deletionPolicy keeps since the config has changed is lost with its upstream that is deleted in the foreground: where its update is
+// refused, where guard holds, and in a session that only deletes.
+func TestReading7KeptInForeground(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		name  string
+		first func(conf string) string
+		later func(conf string) string
+	}{
+		{"update refused", func(conf string) string {
+			return strings.Replace(conf, "      data: {{ .spec.data }}", "      immutable: true\n      data: {key: one}", 1) + "guard: {maxDeleted: 100%}\n"
+		}, func(conf string) string { return strings.Replace(conf, "key: one", "key: two", 1) }},
+		{"only deletes", func(conf string) string { return conf + "guard: {maxDeleted: 100%}\n" },
+			func(conf string) string { return strings.Replace(conf, "data: {{ .spec.data }}", "data: {{ .spec.data | nofunction }}", 1) }},
+		{"guard holds", func(conf string) string { return conf + "guard: {maxDeleted: 100%}\n" },
+			func(conf string) string { return strings.Replace(conf, "guard: {maxDeleted: 100%}", "guard: {maxChanged: 0%}", 1) }},
+	} {
+		t.Run(row.name, bubbled(func(t *testing.T) {
+			ns, name := testkit.Namespace(t), testkit.Unique(t)
+			conf := row.first(fill(widgetConfig, ns, name))
+			r := start(t, testkit.Config(t), conf).ready()
+			testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+			waitCondition(t, widgets, ns, "a", "Ready", "True")
+			before := testkit.Get(t, configMaps, ns, "a")
+			r.halt()
+			conf = with(row.later(conf), "deletionPolicy: Orphan")
+			r = start(t, testkit.Config(t), conf)
+			<-time.After(2 * time.Minute)
+			s, why, m := condition(testkit.Get(t, widgets, ns, "a"), "Ready")
+			t.Log(s, why, m, testkit.Get(t, widgets, ns, "a").GetFinalizers(), len(testkit.Get(t, configMaps, ns, "a").GetOwnerReferences()))
+			r.halt()
+			foreground := metav1.DeletePropagationForeground
+			if err := testkit.Dynamic(t).Resource(widgets).Namespace(ns).Delete(t.Context(), "a", metav1.DeleteOptions{PropagationPolicy: &foreground}); err != nil {
+				t.Fatal(err)
+			}
+			<-time.After(time.Minute)
+			if cm := testkit.Find(t, configMaps, ns, "a"); cm == nil || cm.GetUID() != before.GetUID() || cm.GetDeletionTimestamp() != nil {
+				t.Error("what deletionPolicy keeps was deleted")
+			}
+		}))
+	}
+}
+
+// A renamed Secret is a loss that guard holds; one that comes after another new downstream is not held, and its value is lost silently.
+func TestReading7LossBehindAfter(t *testing.T) {
+	t.Parallel()
+	for _, after := range []bool{false, true} {
+		t.Run(fmt.Sprint("after ", after), spaced(func(t *testing.T, ns, name string) {
+			conf := generatedConfig(t, ns, name) + "guard: {maxDeleted: 0%, minimum: 0}\n"
+			r := start(t, testkit.Config(t), conf).ready()
+			testkit.Apply(t, ns, widget("a", "{name: s1, data: {of: one}}"))
+			one := secretText(t, ns, "s1", "password", anyText)
+			waitCondition(t, widgets, ns, "a", "Ready", "True")
+			r.halt()
+			later := strings.Replace(strings.Replace(conf, "name: config", "name: login", 1), "name: {{ .spec.name | default .metadata.name }}", "name: s2", 1)
+			if after {
+				later = strings.Replace(with(later, "after: [{name: first, until: Created}]"), "conventions:\n",
+					"  - name: first\n    apiVersion: v1\n    kind: ConfigMap\n    template: |\n      metadata: {name: first}\nconventions:\n", 1)
+			}
+			start(t, testkit.Config(t), later)
+			<-time.After(2 * time.Minute)
+			s, why, m := condition(testkit.Get(t, widgets, ns, "a"), "Ready")
+			t.Log(s, why, m)
+			if u := testkit.Find(t, secretKind, ns, "s2"); u != nil {
+				t.Errorf("guard has not held the loss; kept: %v", secretText(t, ns, "s2", "password", anyText) == one)
+			}
+		}))
+	}
+}
+
+// An item of forEach takes the place of another downstream, which moves in the same edit, with its values.
+func TestReading7ItemTakesPlace(t *testing.T) {
+	inSpace(t, func(t *testing.T, ns, name string) {
+		conf := with(strings.NewReplacer("kind: ConfigMap", "kind: Secret", "      data:", "      stringData:",
+			`"downstreams.worker.map(n, n)"`, `"self.spec.workers.map(w, w.name)"`).Replace(fill(poolConfig, ns, name)), generatedLine)
+		admin := "  - name: admin\n    apiVersion: v1\n    kind: Secret\n    template: |\n      metadata: {name: {{ .metadata.annotations.admin }}}\n      stringData: {of: admin}\n    " + generatedLine + "\n"
+		conf = replaceOnce(t, conf, "conventions:\n", admin+"conventions:\n")
+		start(t, testkit.Config(t), conf).ready()
+		up := func(admin string, workers ...string) string {
+			return strings.Replace(pool("a", workers...), "metadata: {name: a}", "metadata: {name: a, annotations: {admin: "+admin+"}}", 1)
+		}
+		testkit.Apply(t, ns, up("a-one", "two=x"))
+		one := secretText(t, ns, "a-one", "password", anyText)
+		two := secretText(t, ns, "a-two", "password", anyText)
+		<-time.After(time.Minute)
+		testkit.Apply(t, ns, up("a-admin", "two=x", "one=x"))
+		<-time.After(2 * time.Minute)
+		if have := secretText(t, ns, "a-admin", "password", anyText); have != one {
+			t.Errorf("the value of admin is lost; worker one has it: %v", secretText(t, ns, "a-one", "password", anyText) == one)
+		}
+		if secretText(t, ns, "a-two", "password", anyText) != two {
+			t.Errorf("the value of worker two has changed")
+		}
+	})
+}
