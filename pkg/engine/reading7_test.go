@@ -61,7 +61,9 @@ func TestReading7RecordOfSiblingIsLost(t *testing.T) {
 			spec := `{name: s2, data: {second: s3, third: "yes"}}`
 			switch row {
 			case "deletion refused":
-				fault = faults.Answer(403, func(r *http.Request) bool { return testkit.On("DELETE", "secrets")(r) && strings.HasSuffix(r.URL.Path, "s2") })
+				fault = faults.Answer(403, func(r *http.Request) bool {
+					return testkit.On("DELETE", "secrets")(r) && strings.HasSuffix(r.URL.Path, "s2")
+				})
 			case "still used":
 				spec = `{name: s2, data: {second: s3}}`
 			}
@@ -168,9 +170,13 @@ func TestReading7KeptInForeground(t *testing.T) {
 			return strings.Replace(conf, "      data: {{ .spec.data }}", "      immutable: true\n      data: {key: one}", 1) + "guard: {maxDeleted: 100%}\n"
 		}, func(conf string) string { return strings.Replace(conf, "key: one", "key: two", 1) }},
 		{"only deletes", func(conf string) string { return conf + "guard: {maxDeleted: 100%}\n" },
-			func(conf string) string { return strings.Replace(conf, "data: {{ .spec.data }}", "data: {{ .spec.data | nofunction }}", 1) }},
+			func(conf string) string {
+				return strings.Replace(conf, "data: {{ .spec.data }}", "data: {{ .spec.data | nofunction }}", 1)
+			}},
 		{"guard holds", func(conf string) string { return conf + "guard: {maxDeleted: 100%}\n" },
-			func(conf string) string { return strings.Replace(conf, "guard: {maxDeleted: 100%}", "guard: {maxChanged: 0%}", 1) }},
+			func(conf string) string {
+				return strings.Replace(conf, "guard: {maxDeleted: 100%}", "guard: {maxChanged: 0%}", 1)
+			}},
 	} {
 		t.Run(row.name, bubbled(func(t *testing.T) {
 			ns, name := testkit.Namespace(t), testkit.Unique(t)

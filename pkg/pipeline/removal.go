@@ -304,9 +304,25 @@ func (p *Pipeline) saveFromCollector(in Input, out *Decision) {
 // leftAlone are the states of existing objects that do not get the present document.
 var leftAlone = []State{StatePaused, StateInvalid, StateRenderFailed, StateWaiting, StateStale}
 
+// ToSave are the actions of saveFromCollector for all that is left over, where nothing else is done.
+func (p *Pipeline) ToSave(in Input) (list []Outcome) {
+	for _, own := range in.Leftovers {
+		o := leftover(in, own)
+		if p.saveOne(in, &o, own); o.Action != ActionNone && own.Spaced == 0 {
+			list = append(list, o)
+		}
+	}
+	return list
+}
+
+// IsCollected reports whether the garbage collector would delete an object of ours that deletionPolicy keeps.
+func (p *Pipeline) IsCollected(in Input, own Owned) bool {
+	return p.keeps(own) && p.Config.Conventions.Owner.Annotation != "" && !p.Downstreams[own.Downstream].OwnsFields() && !p.Observing() &&
+		!own.Live.Deleting && !own.Live.HasPreviousNames && referenced(own.Live, in)
+}
+
 func (p *Pipeline) saveOne(in Input, o *Outcome, own Owned) {
-	kept := p.keeps(own) && p.Config.Conventions.Owner.Annotation != "" && !p.Downstreams[own.Downstream].OwnsFields() && !p.Observing()
-	if o.Action == ActionNone && kept && !own.Live.Deleting && !own.Live.HasPreviousNames && referenced(own.Live, in) {
+	if o.Action == ActionNone && p.IsCollected(in, own) {
 		o.Action = ActionMarkOwner
 		o.Message += "; only its owner reference becomes the owner annotation, since deletionPolicy " + string(config.DeletionOrphan) + " keeps it"
 	}

@@ -101,7 +101,7 @@ func (r *reconciliation) hold(ctx context.Context, in pipeline.Input) time.Durat
 // downstreams, not what saves them. It returns after how long to try again.
 func (r *reconciliation) saveHeld(ctx context.Context, in pipeline.Input) time.Duration {
 	switch {
-	case !r.Pipeline.WouldLose(in):
+	case r.Pipeline.Observing() || !r.Pipeline.WouldLose(in):
 		return 0
 	case in.FinalizerSpaced > 0:
 		return in.FinalizerSpaced

@@ -183,9 +183,17 @@ func (r *reconciliation) gatherAll(ctx context.Context) pipeline.Input {
 // would lose something. It is checked again at an event, or now and then if it lacks the label of the watch.
 func (r *reconciliation) awaitDeletion(ctx context.Context) time.Duration {
 	finalizers := r.record.contests.get().finalizers
-	after := r.saveHeld(ctx, pipeline.Input{Upstream: r.upstream, HasFinalizer: r.hasFinalizer(),
+	in := pipeline.Input{Upstream: r.upstream, Desired: r.record.desired, HasFinalizer: r.hasFinalizer(),
 		FinalizerSpaced: finalizers.wait(r.record.externalDigest, r.finalizerChange(), r.spacing(), r.now),
-		Leftovers:       r.findLeftovers(nil, r.ownedByDownstream())})
+		Leftovers:       r.withUnseen(r.findLeftovers(nil, r.ownedByDownstream()))}
+	after := r.saveHeld(ctx, in)
+	if r.hasFinalizer() {
+		for _, o := range r.Pipeline.ToSave(in) {
+			if !r.carryOut(ctx, o, in) {
+				after = minNonZero(after, r.delay(&r.record.unusual.edit().waiting))
+			}
+		}
+	}
 	if r.Cache.UpstreamUID(r.ref) != "" {
 		return after
 	}
