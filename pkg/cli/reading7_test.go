@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
@@ -54,6 +56,26 @@ func TestReading7BackupOfLeftoverElsewhere(t *testing.T) {
 		t.Fatalf("exit code %d\n%s", code, out)
 	}
 	code, out = run(t, "backup", "-c", "later.yaml", "--downstreams", "-o", "left-over")
+	if code != 0 || !strings.Contains(out, "configmaps: 2 objects") {
+		t.Errorf("exit code %d\n%s", code, out)
+	}
+}
+
+// Whoever may write a status has every backup fail, by a record of a kind that cannot be listed.
+func TestReading7BackupOfForgedRecord(t *testing.T) {
+	ns := memory(t)
+	other := testkit.Namespace(t)
+	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
+	t.Chdir(t.TempDir())
+	conf := strings.NewReplacer("NS", ns, "OTHER", other).Replace(reading7Conf)
+	if err := os.WriteFile("operator.yaml", []byte(conf), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Apply(t, ns, "{apiVersion: tools.example.com/v1, kind: Widget, metadata: {name: one}, spec: {color: blue}}")
+	runUntilIdle(t, ns, "operator.yaml")
+	widgets := schema.GroupVersionResource{Group: "tools.example.com", Version: "v1", Resource: "widgets"}
+	testkit.Patch(t, widgets, ns, "one", "author", `{"status": {"downstreams": [{"name": "x", "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "objectName": "x", "uid": "1"}]}}`, "status")
+	code, out := run(t, "backup", "-c", "operator.yaml", "--downstreams", "-o", "all")
 	if code != 0 || !strings.Contains(out, "configmaps: 2 objects") {
 		t.Errorf("exit code %d\n%s", code, out)
 	}

@@ -256,3 +256,37 @@ func TestReading7ItemTakesPlace(t *testing.T) {
 		}
 	})
 }
+
+// A Secret that is deleted while its upstream is paused, or invalid, is made anew with other values later, and nothing says so.
+func TestReading7LossWhilePaused(t *testing.T) {
+	t.Parallel()
+	for _, row := range []string{"at work", "paused", "invalid"} {
+		t.Run(row, spaced(func(t *testing.T, ns, name string) {
+			conf := strings.Replace(generatedConfig(t, ns, name), "events: None", "events: All", 1) + "validate: [{rule: \"self.spec.?data.?bad.orValue('') != 'yes'\", message: bad}]\n"
+			start(t, testkit.Config(t), conf).ready()
+			testkit.Apply(t, ns, widget("a", "{name: s1, data: {of: one}}"))
+			one := secretText(t, ns, "s1", "password", anyText)
+			waitCondition(t, widgets, ns, "a", "Ready", "True")
+			pause := func(value string) {
+				testkit.Patch(t, widgets, ns, "a", "somebody", `{"metadata":{"annotations":{"`+name+`.example.com/paused":`+value+`}}}`)
+			}
+			switch row {
+			case "paused":
+				pause(`"true"`)
+			case "invalid":
+				testkit.Apply(t, ns, widget("a", `{name: s1, data: {of: one, bad: "yes"}}`))
+			}
+			<-time.After(time.Minute)
+			testkit.Delete(t, secretKind, ns, "s1")
+			<-time.After(time.Minute)
+			switch row {
+			case "paused":
+				pause("null")
+			case "invalid":
+				testkit.Apply(t, ns, widget("a", `{name: s1, data: {of: one}}`))
+			}
+			secretText(t, ns, "s1", "password", not(one))
+			waitEvent(t, ns, "a", "NewRandomValue", "a new random value")
+		}))
+	}
+}
