@@ -46,6 +46,7 @@ type Backup struct {
 	Recorded func(*unstructured.Unstructured) []Selection
 	// Unread are the kinds of these that the user may not list, after Run.
 	Unread []string
+	begun  int // the index of the kind that is being written
 }
 
 // Selection is a kind, and which of its objects are wanted.
@@ -99,8 +100,9 @@ func (b *Backup) Run(ctx context.Context, output string) (_ *Manifest, written b
 	uids := map[types.UID]bool{}
 	asked := len(b.Kinds)
 	for i := 0; i < len(b.Kinds); i++ { // what is recorded is added while they are written
+		b.begun = i
 		k, err := b.kind(ctx, w, b.Kinds[i], uids)
-		if apierrors.IsForbidden(err) && i >= asked { // anybody may have written the status
+		if i >= asked && (apierrors.IsForbidden(err) || apierrors.IsMethodNotSupported(err) || apierrors.IsNotFound(err)) { // anybody may have written the status
 			b.Unread = append(b.Unread, k.Name())
 			continue
 		}
@@ -196,8 +198,11 @@ func (b *Backup) addRecorded(u *unstructured.Unstructured) {
 		return
 	}
 	for _, more := range b.Recorded(u) {
-		if !slices.ContainsFunc(b.Kinds, func(s Selection) bool { return s.GVK.GroupKind() == more.GVK.GroupKind() }) {
+		i := slices.IndexFunc(b.Kinds, func(s Selection) bool { return s.GVK.GroupKind() == more.GVK.GroupKind() })
+		if i < 0 {
 			b.Kinds = append(b.Kinds, more)
+		} else if s := &b.Kinds[i]; i > b.begun && s.Namespaced && len(s.Namespaces) > 0 && !slices.Contains(s.Namespaces, more.Namespaces[0]) {
+			s.Namespaces = append(slices.Clip(s.Namespaces), more.Namespaces...)
 		}
 	}
 }

@@ -120,7 +120,7 @@ func (p *pass) objects(t *target, namespace string) dynamic.ResourceInterface {
 }
 
 func (p *pass) refuse(t *target, u *unstructured.Unstructured, err error) {
-	p.refused[u.GetUID()] = true
+	p.refused[u.GetUID()], p.progress = true, true // what waits for it may go on
 	problem := Problem{p.describe(t, u), err.Error()}
 	if p.result != nil {
 		p.result.Refused = append(p.result.Refused, problem)

@@ -405,13 +405,20 @@ func (s *selecting) recorded(files []*config.File, u *unstructured.Unstructured)
 		}
 		records, _ := fieldpath.Get(u.Object, path)
 		for _, r := range status.RecordedFrom(records) {
-			known := func(d config.Downstream) bool { return d.Name == r.Name && d.Kind == r.Kind }
+			group := schema.FromAPIVersionAndKind(r.APIVersion, r.Kind).GroupKind()
+			known := func(d config.Downstream) bool {
+				return d.Name == r.Name && schema.FromAPIVersionAndKind(d.APIVersion, d.Kind).GroupKind() == group
+			}
 			if slices.ContainsFunc(f.Downstreams, known) {
 				continue
 			}
 			kind, err := s.source.Kind(schema.FromAPIVersionAndKind(r.APIVersion, r.Kind))
 			if err == nil && s.mayWrite(kind) {
-				list = append(list, selection(kind, nil, backup.Choice{Owned: true}))
+				var namespaces []string
+				if kind.Namespaced {
+					namespaces = []string{r.Namespace}
+				}
+				list = append(list, selection(kind, namespaces, backup.Choice{Owned: true}))
 			}
 		}
 	}

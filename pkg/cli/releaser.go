@@ -158,6 +158,9 @@ func (r *release) one(ctx context.Context, u *unstructured.Unstructured) error {
 		if fresh, err = r.again(ctx, u); err != nil || fresh == nil {
 			break
 		}
+		if r.of != nil && !r.of(fresh) { // it is being deleted by now
+			return nil
+		}
 		_, err = r.client.RemoveFinalizer(ctx, target, fresh, bears...)
 	}
 	if err != nil && !errors.Is(err, apply.ErrGone) {

@@ -125,11 +125,11 @@ func (p *Pipeline) Decide(in Input) Decision {
 		o.Downstream, o.Object = desired.Downstream, k
 		out.Outcomes = append(out.Outcomes, o)
 	}
+	p.carryGenerated(in, &out)
 	if in.Inputs != nil {
 		p.holdForOrder(in, &out)
 	}
 	p.decideLeftovers(in, &out)
-	p.carryGenerated(in, &out)
 	p.saveFromCollector(in, &out)
 	out.Finalizer = p.finalizerAction(in, &out)
 	p.spaceFinalizer(in, &out)

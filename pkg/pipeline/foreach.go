@@ -207,7 +207,7 @@ func (p *Pipeline) recordLeft(recorded []status.Recorded, left []Outcome, w *Des
 		switch r := p.recordedOf(d, o.Target, o.UID, o.Live.Hash, string(o.State)); {
 		case d.Several() && !has(d.Name, o.Target):
 			recorded = append(recorded, r)
-		case !d.Several() && o.Live.Unselected && !hidden[d.Index]: // a watch shows its successor; only the record finds this one
+		case !d.Several() && !hidden[d.Index] && (o.Live.Unselected || p.isAwaitedPlace(w, o)): // only the record finds this one, or says whose it is
 			hidden[d.Index] = true
 			recorded = append(slices.DeleteFunc(recorded, func(have status.Recorded) bool { return have.Name == d.Name }), r)
 		}
@@ -228,6 +228,14 @@ func (p *Pipeline) recordLeft(recorded []status.Recorded, left []Outcome, w *Des
 		}
 	}
 	return recorded
+}
+
+// isAwaitedPlace reports whether another downstream asks for the place of an object that is left over.
+func (p *Pipeline) isAwaitedPlace(w *Desired, left Outcome) bool {
+	gk := p.Downstreams[left.Downstream].GVK().GroupKind()
+	return slices.ContainsFunc(w.Objects, func(o DesiredObject) bool {
+		return o.Wanted && o.Err == nil && o.Downstream != left.Downstream && o.Target == left.Target && p.Downstreams[o.Downstream].GVK().GroupKind() == gk
+	})
 }
 
 // KeyOf tells the items of status.downstreams apart.

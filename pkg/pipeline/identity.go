@@ -40,23 +40,22 @@ func (p *Pipeline) EverRecorded(upstream *unstructured.Unstructured) []status.Re
 // if it may take that over. Generated values are those of their downstream: they do not change hands with a name. Neither does what the config
 // has forgotten, if recorded has that, too.
 func (p *Pipeline) SiblingAt(downstream int, live *drift.Live, recorded []status.Recorded) string {
-	d, sibling := p.Downstreams[downstream], ""
-	if d.Several() || d.OwnsFields() {
+	d := p.Downstreams[downstream]
+	if d.OwnsFields() {
 		return ""
 	}
+	hasOther := func(r status.Recorded) bool { return r.Name == d.Name && r.UID != "" && r.UID != live.UID }
 	for _, r := range recorded {
-		if r.UID == live.UID && r.Name != d.Name {
-			i := slices.IndexFunc(p.Downstreams, func(d *Downstream) bool { return d.Name == r.Name })
-			if i < 0 || d.HasGenerated() || p.Downstreams[i].HasGenerated() {
-				sibling = r.Name
-			}
+		if r.UID != live.UID || r.Name == d.Name {
+			continue
+		}
+		i := p.indexOf(r.Name)
+		isRenamed := i < 0 && (d.Several() || !slices.ContainsFunc(recorded, hasOther))
+		if !isRenamed && (i < 0 || d.HasGenerated() || p.Downstreams[i].HasGenerated()) {
+			return r.Name
 		}
 	}
-	hasOther := func(r status.Recorded) bool { return r.Name == d.Name && r.UID != "" && r.UID != live.UID }
-	if !slices.ContainsFunc(recorded, hasOther) {
-		return "" // the downstream was renamed
-	}
-	return sibling
+	return ""
 }
 
 // RecordedBaseline is the projection that our last apply of live returned, as the upstream's status records it for that very

@@ -287,6 +287,9 @@ func (p *Pipeline) WouldLose(in Input) bool {
 // Save decides what is done for an upstream of which all else is left as it is, as while guard holds it: where its deletion would lose what
 // the config keeps, it gets the finalizer, and its objects the owner annotation. in.Leftovers are all its objects.
 func (p *Pipeline) Save(in Input) (d Decision) {
+	if p.Observing() {
+		return d
+	}
 	if p.WouldLose(in) && in.FinalizerSpaced == 0 {
 		d.Finalizer = FinalizerAdd
 	}
@@ -326,9 +329,14 @@ func (p *Pipeline) saveFromCollector(in Input, out *Decision) {
 // leftAlone are the states of existing objects that do not get the present document.
 var leftAlone = []State{StatePaused, StateInvalid, StateRenderFailed, StateWaiting, StateStale}
 
+// IsCollected reports whether the garbage collector would delete an object of ours that deletionPolicy keeps.
+func (p *Pipeline) IsCollected(in Input, own Owned) bool {
+	return p.keeps(own) && p.Config.Conventions.Owner.Annotation != "" && !p.Downstreams[own.Downstream].OwnsFields() && !p.Observing() &&
+		!own.Live.Deleting && !own.Live.HasPreviousNames && referenced(own.Live, in)
+}
+
 func (p *Pipeline) saveOne(in Input, o *Outcome, own Owned) {
-	kept := p.keeps(own) && p.Config.Conventions.Owner.Annotation != "" && !p.Downstreams[own.Downstream].OwnsFields() && !p.Observing()
-	if o.Action == ActionNone && kept && !own.Live.Deleting && !own.Live.HasPreviousNames && referenced(own.Live, in) {
+	if o.Action == ActionNone && p.IsCollected(in, own) {
 		o.Action = ActionMarkOwner
 		o.Message += "; only its owner reference becomes the owner annotation, since deletionPolicy " + string(config.DeletionOrphan) + " keeps it"
 	}

@@ -136,7 +136,7 @@ func (p *Pipeline) record(w *DesiredObject, r Result, f status.Fact, before []st
 			return status.Recorded{}, false
 		case old.Done() && r.Outcome.State != StateUnwanted:
 			return *old, true
-		case !r.Unseen && r.Outcome.LostValues == "": // else a value is lost, which is reported until there is a new one
+		case !r.Unseen && r.Outcome.LostValues == "" && !(d.HasGenerated() && slices.Contains(leftAlone, r.Outcome.State)): // else a value is lost, which is reported until there is a new one
 			return status.Recorded{}, false
 		}
 		kept := *old

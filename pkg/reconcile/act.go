@@ -96,11 +96,16 @@ func (r *reconciliation) carryOut(ctx context.Context, o pipeline.Outcome, in pi
 	case pipeline.ActionCompare:
 		err = r.compareByDryRun(ctx, o)
 	}
-	if err != nil {
-		r.fail(o, err)
-		return false
+	if err == nil {
+		return true
 	}
-	return true
+	if r.fail(o, err); o.Action == pipeline.ActionApply && !o.Theirs &&
+		r.Pipeline.IsCollected(in, pipeline.Owned{Downstream: o.Downstream, Live: o.Live, Certain: true}) {
+		if err := r.markOwner(ctx, o); err != nil { // it is tried again with the apply
+			r.Log.Info("taking the owner reference off what is kept failed", "upstream", r.ref.String(), "target", o.Target.String(), "error", err.Error())
+		}
+	}
+	return false
 }
 
 // fail records a failed action. It is retried later; it undoes nothing.

@@ -111,7 +111,7 @@ func (r *reconciliation) facts(k int, recorded []status.Recorded) pipeline.Facts
 // ofSibling says of an object at the place of downstream i that it is another downstream's, for which the status records it; empty if it is
 // not. rec is what the status records for downstream i.
 func (r *reconciliation) ofSibling(i int, live *drift.Live, rec *status.Recorded) string {
-	if live == nil || rec == nil || rec.UID == live.UID {
+	if live == nil || rec != nil && rec.UID == live.UID {
 		return ""
 	}
 	sibling := r.Pipeline.SiblingAt(i, live, r.Pipeline.EverRecorded(r.upstream))

@@ -60,6 +60,9 @@ func findOthers(r *reconciliation, left []pipeline.Owned) (found []pipeline.Othe
 			}
 			for _, live := range r.Cache.Objects(i) {
 				at := pipeline.Ref{Namespace: live.Namespace, Name: live.Name}
+				if !holds(i, at, pipeline.Ref{}) {
+					continue
+				}
 				for _, of := range r.OwnersOf(live) {
 					if uid := r.ownerUID(of, live); uid != r.upstream.GetUID() && r.Cache.UpstreamUID(of) == uid && holds(i, at, of) {
 						others = append(others, pipeline.OtherObject{Downstream: i, At: at, Of: of})

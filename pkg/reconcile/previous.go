@@ -118,6 +118,11 @@ func (r *reconciliation) markOwner(ctx context.Context, o pipeline.Outcome) erro
 	if resp, err = r.client.Unmark(ctx, t, resp, apply.Marks{OwnerUID: off.OwnerUID}); err != nil { // another manager owns it too
 		return err
 	}
+	if r.record.objects[o.Object].uid == o.UID { // else it is at no target
+		r.countWrite(o.Object, o.Live.Hash)
+	} else {
+		r.removals.write(place{o.Downstream, pipeline.Ref{Namespace: o.Live.Namespace, Name: o.Live.Name}}, r.spacing(), r.now)
+	}
 	live, err := r.liveOf(r.Pipeline.Downstreams[o.Downstream], resp)
 	if err == nil {
 		r.record.rememberUnplaced(o.Downstream, live, r.now)

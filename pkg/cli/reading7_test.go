@@ -1,0 +1,82 @@
+package cli_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/corollary-dev/corollary/internal/testkit"
+)
+
+const reading7Conf = `apiVersion: corollary.dev/v1alpha1
+kind: Operator
+metadata: {name: logins}
+watch: {apiVersion: tools.example.com/v1, kind: Widget, namespaces: [NS]}
+downstreams:
+  - name: here
+    apiVersion: v1
+    kind: ConfigMap
+    template: "{metadata: {name: here}, data: {color: {{ .spec.color }}}}"
+  - name: there
+    apiVersion: v1
+    kind: ConfigMap
+    targetNamespaces: {from: List, names: [OTHER]}
+    template: "{metadata: {name: there, namespace: OTHER}, data: {color: {{ .spec.color }}}}"
+conventions:
+  fieldManager: NS
+  labels: {NS.example.com/managed: "yes"}
+  hash: {annotation: NS.example.com/hash}
+  owner: {annotation: NS.example.com/owner}
+  finalizer: NS.example.com/cleanup
+  pause: {annotation: NS.example.com/paused}
+status: {conditions: {ready: Ready}, downstreams: .status.downstreams}
+events: None
+`
+
+// What is left over, of a kind that the config still has, but in a namespace where it has none any more, is not in the backup.
+func TestReading7BackupOfLeftoverElsewhere(t *testing.T) {
+	ns := memory(t)
+	other := testkit.Namespace(t)
+	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
+	t.Chdir(t.TempDir())
+	conf := strings.NewReplacer("NS", ns, "OTHER", other).Replace(reading7Conf)
+	before, after, _ := strings.Cut(conf, "  - name: there")
+	later := before + after[strings.Index(after, "conventions:"):]
+	for file, text := range map[string]string{"operator.yaml": conf, "later.yaml": later} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	testkit.Apply(t, ns, "{apiVersion: tools.example.com/v1, kind: Widget, metadata: {name: one}, spec: {color: blue}}")
+	runUntilIdle(t, ns, "operator.yaml")
+	code, out := run(t, "backup", "-c", "operator.yaml", "--downstreams", "-o", "all")
+	if code != 0 || !strings.Contains(out, "configmaps: 2 objects") {
+		t.Fatalf("exit code %d\n%s", code, out)
+	}
+	code, out = run(t, "backup", "-c", "later.yaml", "--downstreams", "-o", "left-over")
+	if code != 0 || !strings.Contains(out, "configmaps: 2 objects") {
+		t.Errorf("exit code %d\n%s", code, out)
+	}
+}
+
+// Whoever may write a status has every backup fail, by a record of a kind that cannot be listed.
+func TestReading7BackupOfForgedRecord(t *testing.T) {
+	ns := memory(t)
+	other := testkit.Namespace(t)
+	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
+	t.Chdir(t.TempDir())
+	conf := strings.NewReplacer("NS", ns, "OTHER", other).Replace(reading7Conf)
+	if err := os.WriteFile("operator.yaml", []byte(conf), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Apply(t, ns, "{apiVersion: tools.example.com/v1, kind: Widget, metadata: {name: one}, spec: {color: blue}}")
+	runUntilIdle(t, ns, "operator.yaml")
+	widgets := schema.GroupVersionResource{Group: "tools.example.com", Version: "v1", Resource: "widgets"}
+	testkit.Patch(t, widgets, ns, "one", "author", `{"status": {"downstreams": [{"name": "x", "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "objectName": "x", "uid": "1"}]}}`, "status")
+	code, out := run(t, "backup", "-c", "operator.yaml", "--downstreams", "-o", "all")
+	if code != 0 || !strings.Contains(out, "configmaps: 2 objects") {
+		t.Errorf("exit code %d\n%s", code, out)
+	}
+}
