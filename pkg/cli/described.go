@@ -129,13 +129,15 @@ func warnOfDropping(list []pipeline.Compiled, conversions []*config.ConversionFi
 
 // droppedBy names the fields that writes through a kind's version drop.
 func droppedBy(kind kinds.Kind, conversions []*config.ConversionFile, find findDefinition) (string, error) {
-	isConverted := func(f *config.ConversionFile) bool { return f.For.Group == kind.GVK.Group && f.For.Kind == kind.GVK.Kind }
+	isConverted := func(f *config.ConversionFile) bool {
+		return f.For.Group == kind.GVK.Group && f.For.Kind == kind.GVK.Kind
+	}
 	if !kind.IsCustom() || kind.GVR.Resource == "" || slices.ContainsFunc(conversions, isConverted) {
 		return "", nil
 	}
 	crd, err := find(kind.GVR.GroupResource().String())
 	if apierrors.IsForbidden(err) || crd == nil {
-		return "", nil // whoever may not read definitions is not warned
+		return "", nil // they cannot be read, or there is none
 	}
 	if s := crd.Spec.Conversion; err != nil || s != nil && s.Strategy != apiextensionsv1.NoneConverter {
 		return "", err

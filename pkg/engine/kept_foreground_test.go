@@ -18,6 +18,7 @@ func TestKeptInForeground(t *testing.T) {
 	for _, row := range []struct {
 		name   string
 		spec   string // of the upstream before the config changes
+		first  func(conf string) string
 		config func(conf string) string
 		patch  string
 		holds  bool // the process is not ready with the new config
@@ -36,6 +37,11 @@ func TestKeptInForeground(t *testing.T) {
 			return strings.Replace(conf, `name: {{ .spec.name | default .metadata.name }}`, `name: "{{ fail "no" }}"`, 1)
 		}},
 		{name: "a match condition cannot be evaluated", config: func(conf string) string { return watched(conf, gold) + "parameters: {tier: gold}\n" }},
+		{name: "the update is refused", first: func(conf string) string {
+			return strings.Replace(conf, "      data: {{ .spec.data }}", "      immutable: true\n      data: {{ .spec.data }}", 1)
+		}, config: func(conf string) string {
+			return strings.Replace(conf, "data: {{ .spec.data }}", "data: {key: two}", 1)
+		}},
 		{name: "the config has errors", holds: true, config: func(conf string) string {
 			return strings.Replace(conf, "data: {{ .spec.data }}", "data: {{ nosuch .spec.data }}", 1)
 		}},
@@ -46,6 +52,9 @@ func TestKeptInForeground(t *testing.T) {
 		t.Run(row.name, bubbled(func(t *testing.T) {
 			ns, name := testkit.Namespace(t), testkit.Unique(t)
 			conf := fill(widgetConfig, ns, name) + "validate: [{rule: \"self.spec.?data.?bad.orValue('') != 'yes'\", message: bad}]\nguard: {maxDeleted: 100%}\n"
+			if row.first != nil {
+				conf = row.first(conf)
+			}
 			r := start(t, testkit.Config(t), conf).ready()
 			testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 			before := waitData(t, ns, "a", "key", "value")

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 	"github.com/corollary-dev/corollary/pkg/status"
@@ -51,11 +52,17 @@ func (p *Pipeline) SiblingAt(downstream int, live *drift.Live, recorded []status
 		}
 		i := p.indexOf(r.Name)
 		isRenamed := i < 0 && (d.Several() || !slices.ContainsFunc(recorded, hasOther))
-		if !isRenamed && (i < 0 || d.HasGenerated() || p.Downstreams[i].HasGenerated()) {
+		if !isRenamed && (i < 0 || d.keepsContent() || p.Downstreams[i].keepsContent()) {
 			return r.Name
 		}
 	}
 	return ""
+}
+
+// keepsContent reports whether objects of a downstream have what their template does not give: random values, what they had at first, or data
+// and whatever the controllers of custom kinds keep.
+func (d *Downstream) keepsContent() bool {
+	return d.HasGenerated() || d.Config.UpdatePolicy == config.UpdateCreateOnly || d.keepsData()
 }
 
 // RecordedBaseline is the projection that our last apply of live returned, as the upstream's status records it for that very

@@ -28,14 +28,18 @@ func generatedHints(c Compiled) (hints []config.Error) {
 // keepsData names a downstream whose data may outlive it: of volumes, or whatever a controller of others keeps for an object of its own kind.
 func (p *Pipeline) keepsData() string {
 	for _, d := range p.Downstreams {
-		gk := d.GVK().GroupKind()
-		switch {
-		case d.OwnsFields():
-		case gk.Kind == "PersistentVolumeClaim", gk.Kind == "StatefulSet" && strings.Contains(d.Config.Template, "volumeClaimTemplates"), !kinds.IsBuiltin(gk):
+		if gk := d.GVK().GroupKind(); d.keepsData() {
 			return fmt.Sprintf("%s (downstream %s)", gk.Kind, d.Name)
 		}
 	}
 	return ""
+}
+
+// keepsData reports whether objects of a downstream have data: in volumes, or whatever a controller of others keeps for an object of its own kind.
+func (d *Downstream) keepsData() bool {
+	gk := d.GVK().GroupKind()
+	hasVolume := gk.Kind == "PersistentVolumeClaim" || gk.Kind == "StatefulSet" && strings.Contains(d.Config.Template, "volumeClaimTemplates")
+	return !d.OwnsFields() && (hasVolume || !kinds.IsBuiltin(gk))
 }
 
 // recordHints are about data that nothing finds again once it does not show in the watches.

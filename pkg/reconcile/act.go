@@ -99,12 +99,8 @@ func (r *reconciliation) carryOut(ctx context.Context, o pipeline.Outcome, in pi
 	if err == nil {
 		return true
 	}
-	if r.fail(o, err); o.Action == pipeline.ActionApply && !o.Theirs &&
-		r.Pipeline.IsCollected(in, pipeline.Owned{Downstream: o.Downstream, Live: o.Live, Certain: true}) {
-		if err := r.markOwner(ctx, o); err != nil { // it is tried again with the apply
-			r.Log.Info("taking the owner reference off what is kept failed", "upstream", r.ref.String(), "target", o.Target.String(), "error", err.Error())
-		}
-	}
+	r.fail(o, err)
+	r.saveRefused(ctx, o, in)
 	return false
 }
 

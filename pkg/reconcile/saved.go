@@ -53,3 +53,14 @@ func (r *reconciliation) saveUnknown(ctx context.Context) time.Duration {
 	}
 	return after
 }
+
+// saveRefused takes the owner reference off an object that deletionPolicy keeps and whose update failed.
+func (r *reconciliation) saveRefused(ctx context.Context, o pipeline.Outcome, in pipeline.Input) {
+	own := pipeline.Owned{Downstream: o.Downstream, Live: o.Live, Certain: true}
+	if o.Action != pipeline.ActionApply || o.Theirs || !r.Pipeline.IsCollected(in, own) {
+		return
+	}
+	if err := r.markOwner(ctx, o); err != nil { // it is tried again with the apply
+		r.Log.Info("taking the owner reference off what is kept failed", "upstream", r.ref.String(), "target", o.Target.String(), "error", err.Error())
+	}
+}

@@ -10,8 +10,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/backup"
 )
 
-// The plan says that an object cannot be restored which the restore does restore: the round after a Namespace was refused counts as the last.
-func TestReading7PlanAfterRefusedNamespace(t *testing.T) {
+// After a Namespace is refused, the plan has what is in it restored, as the restore does.
+func TestPlanAfterRefusedNamespace(t *testing.T) {
 	t.Parallel()
 	namespaces := schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 	operator := operatorWith("")

@@ -35,8 +35,8 @@ status: {conditions: {ready: Ready}, downstreams: .status.downstreams}
 events: None
 `
 
-// What is left over, of a kind that the config still has, but in a namespace where it has none any more, is not in the backup.
-func TestReading7BackupOfLeftoverElsewhere(t *testing.T) {
+// A backup has what is left over, of a kind that the config still has, in a namespace where it has none any more.
+func TestBackupOfLeftoverElsewhere(t *testing.T) {
 	ns := memory(t)
 	other := testkit.Namespace(t)
 	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
@@ -61,8 +61,8 @@ func TestReading7BackupOfLeftoverElsewhere(t *testing.T) {
 	}
 }
 
-// Whoever may write a status has every backup fail, by a record of a kind that cannot be listed.
-func TestReading7BackupOfForgedRecord(t *testing.T) {
+// Whoever may write a status cannot make backups fail by a record of a kind that cannot be listed.
+func TestBackupOfForgedRecord(t *testing.T) {
 	ns := memory(t)
 	other := testkit.Namespace(t)
 	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))

@@ -16,12 +16,12 @@ import (
 	"github.com/corollary-dev/corollary/pkg/kinds"
 )
 
-type reading7RoundTripper func(*http.Request) (*http.Response, error)
+type roundTripper func(*http.Request) (*http.Response, error)
 
-func (f reading7RoundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// An upstream that is deleted between the list and the patch is released after a conflict, before its deletion.before.
-func TestReading7ReleaseRace(t *testing.T) {
+// An upstream that is deleted between the list and the patch is not released before its deletion.before.
+func TestReleaseOfWhatIsDeletedMeanwhile(t *testing.T) {
 	bubble.Listen(t, "testdata/offline/crd.yaml")
 	ns := testkit.Namespace(t)
 	widgets := schema.GroupVersionResource{Group: "tools.example.com", Version: "v1", Resource: "widgets"}
@@ -29,7 +29,7 @@ func TestReading7ReleaseRace(t *testing.T) {
 	cfg := rest.CopyConfig(testkit.Config(t))
 	var once sync.Once
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return reading7RoundTripper(func(r *http.Request) (*http.Response, error) {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
 			if r.Method == http.MethodPatch {
 				once.Do(func() { testkit.Delete(t, widgets, ns, "one") })
 			}

@@ -15,26 +15,24 @@ import (
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
-const reading7Second = "  - name: second\n    apiVersion: v1\n    kind: Secret\n    template: |\n      metadata: {name: {{ .spec.data.second }}}\n      stringData: {of: second}\n"
+const secondSecret = "  - name: second\n    apiVersion: v1\n    kind: Secret\n    template: |\n      metadata: {name: {{ .spec.data.second }}}\n      stringData: {of: second}\n"
 
-func reading7Config(t *testing.T, ns, name, more string) string {
+func siblingsConfig(t *testing.T, ns, name, more string) string {
 	alone := strings.Replace(generatedConfig(t, ns, name), "      stringData: {{ .spec.data | default (dict) }}", "      stringData: {of: one}", 1)
-	return replaceOnce(t, alone, "conventions:\n", reading7Second+"    "+generatedLine+"\n"+more+"conventions:\n")
+	return replaceOnce(t, alone, "conventions:\n", secondSecret+"    "+generatedLine+"\n"+more+"conventions:\n")
 }
 
-// A downstream that becomes wanted takes the place of another one, which moves in the same edit, with its values.
-func TestReading7NewDownstreamTakesPlace(t *testing.T) {
+// A downstream that becomes wanted does not take over the values of another one whose place it takes, and which moves in the same edit.
+func TestNewDownstreamTakesNoValue(t *testing.T) {
 	inMemory(t, func(t *testing.T) {
 		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		conf := with(reading7Config(t, ns, name, ""), `when: "has(self.spec.name)"`)
+		conf := with(siblingsConfig(t, ns, name, ""), `when: "has(self.spec.name)"`)
 		start(t, testkit.Config(t), conf).ready()
 		testkit.Apply(t, ns, widget("a", "{data: {second: s2}}"))
 		two := secretText(t, ns, "s2", "password", anyText)
 		waitCondition(t, widgets, ns, "a", "Ready", "True")
 		testkit.Apply(t, ns, widget("a", "{name: s2, data: {second: s3}}"))
 		<-time.After(time.Minute)
-		s, r, m := condition(testkit.Get(t, widgets, ns, "a"), "Ready")
-		t.Log(s, r, m)
 		if have := secretText(t, ns, "s3", "password", anyText); have != two {
 			t.Errorf("the value of downstream second is lost")
 		}
@@ -44,14 +42,30 @@ func TestReading7NewDownstreamTakesPlace(t *testing.T) {
 	})
 }
 
-// The old object of second stays after the status records the new one: it is taken by the other downstream, whose own value is lost.
-func TestReading7RecordOfSiblingIsLost(t *testing.T) {
+// Nor does it take over an object that is only created once, with what it was created with.
+func TestNewDownstreamTakesNoObject(t *testing.T) {
+	inSpace(t, func(t *testing.T, ns, name string) {
+		const once = "updatePolicy: CreateOnly"
+		second := "  - name: second\n    apiVersion: v1\n    kind: ConfigMap\n    " + once + "\n    template: |\n      metadata: {name: {{ .spec.data.second }}}\n      data: {of: second}\n"
+		conf := with(with(fill(widgetConfig, ns, name), once), `when: "has(self.spec.name)"`)
+		start(t, testkit.Config(t), replaceOnce(t, conf, "conventions:\n", second+"conventions:\n")).ready()
+		testkit.Apply(t, ns, widget("a", "{data: {second: s2}}"))
+		waitData(t, ns, "s2", "of", "second")
+		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		testkit.Apply(t, ns, widget("a", "{name: s2, data: {second: s3}}"))
+		waitData(t, ns, "s3", "of", "second")
+		waitData(t, ns, "s2", "second", "s3")
+	})
+}
+
+// What another downstream has left behind, and cannot be deleted yet, is still its own: nobody takes it over with its values.
+func TestValuesOfWhatIsStillThere(t *testing.T) {
 	t.Parallel()
 	for _, row := range []string{"deletion refused", "still used", "nothing"} {
 		t.Run(row, bubbled(func(t *testing.T) {
 			ns, name := testkit.Namespace(t), testkit.Unique(t)
 			third := "  - name: third\n    apiVersion: v1\n    kind: ConfigMap\n    after: [{name: second, until: Created}]\n    template: |\n      metadata: {name: third}\n      data: {k: {{ .spec.data.third }}}\n"
-			conf := reading7Config(t, ns, name, third)
+			conf := siblingsConfig(t, ns, name, third)
 			faults := testkit.NewFaults()
 			start(t, faults.Wrap(testkit.Config(t)), conf).ready()
 			testkit.Apply(t, ns, widget("a", `{name: s1, data: {second: s2, third: "yes"}}`))
@@ -70,15 +84,10 @@ func TestReading7RecordOfSiblingIsLost(t *testing.T) {
 			testkit.Apply(t, ns, widget("a", spec))
 			<-time.After(2 * time.Minute)
 			if fault != nil {
-				t.Log("refused deletions:", fault.Hits())
 				fault.Off()
 			}
-			s, r, m := condition(testkit.Get(t, widgets, ns, "a"), "Ready")
-			t.Log(s, r, m)
 			testkit.Apply(t, ns, widget("a", `{name: s2, data: {second: s3, third: "yes"}}`))
 			<-time.After(2 * time.Minute)
-			s, r, m = condition(testkit.Get(t, widgets, ns, "a"), "Ready")
-			t.Log(s, r, m)
 			if have := secretText(t, ns, "s3", "password", anyText); have != two {
 				t.Errorf("the value of downstream second is lost")
 			}
@@ -89,8 +98,8 @@ func TestReading7RecordOfSiblingIsLost(t *testing.T) {
 	}
 }
 
-// Another client keeps restoring the owner reference of what is kept: the writes are to be spaced out, as all others.
-func TestReading7MarkOwnerIsNotSpaced(t *testing.T) {
+// A client that keeps restoring the owner reference of what is kept is answered at growing intervals.
+func TestOwnerMarksAreSpaced(t *testing.T) {
 	t.Parallel()
 	for _, paused := range []bool{true, false} {
 		t.Run(fmt.Sprint("paused ", paused), bubbled(func(t *testing.T) {
@@ -119,7 +128,6 @@ func TestReading7MarkOwnerIsNotSpaced(t *testing.T) {
 			start(t, counter.Wrap(testkit.Config(t)), conf).ready()
 			<-time.After(time.Minute)
 			n := counter.Mutating(func(r testkit.Request) bool { return r.Resource == "configmaps" })
-			t.Log("writes in a minute:", n, "restored:", restored.Load())
 			if n > 40 {
 				t.Errorf("%d writes in a minute", n)
 			}
@@ -127,8 +135,8 @@ func TestReading7MarkOwnerIsNotSpaced(t *testing.T) {
 	}
 }
 
-// A session that only deletes writes with mode Observe, too; and the upstream hangs at its deletion.
-func TestReading7ObserveWritesFinalizer(t *testing.T) {
+// With mode Observe, a session that only deletes adds no finalizer, which nobody would remove.
+func TestObserveAddsNoFinalizer(t *testing.T) {
 	inMemory(t, func(t *testing.T) {
 		ns, name := testkit.Namespace(t), testkit.Unique(t)
 		conf := fill(widgetConfig, ns, name) + "guard: {maxDeleted: 100%}\n"
@@ -138,12 +146,8 @@ func TestReading7ObserveWritesFinalizer(t *testing.T) {
 		waitCondition(t, widgets, ns, "a", "Ready", "True")
 		r.halt()
 		conf = strings.Replace(with(conf, "deletionPolicy: Orphan"), "data: {{ .spec.data }}", "data: {{ .spec.data | nofunction }}", 1) + "mode: Observe\n"
-		counter := testkit.NewCounter()
-		start(t, counter.Wrap(testkit.Config(t)), conf)
+		start(t, testkit.Config(t), conf)
 		<-time.After(time.Minute)
-		for _, w := range counter.Requests(testkit.Request.Mutating) {
-			t.Log(w.Key())
-		}
 		if f := testkit.Get(t, widgets, ns, "a").GetFinalizers(); len(f) > 0 {
 			t.Errorf("mode Observe has added %v", f)
 		}
@@ -157,55 +161,8 @@ func TestReading7ObserveWritesFinalizer(t *testing.T) {
 	})
 }
 
-// What deletionPolicy keeps since the config has changed is lost with its upstream that is deleted in the foreground: where its update is
-// refused, where guard holds, and in a session that only deletes.
-func TestReading7KeptInForeground(t *testing.T) {
-	t.Parallel()
-	for _, row := range []struct {
-		name  string
-		first func(conf string) string
-		later func(conf string) string
-	}{
-		{"update refused", func(conf string) string {
-			return strings.Replace(conf, "      data: {{ .spec.data }}", "      immutable: true\n      data: {key: one}", 1) + "guard: {maxDeleted: 100%}\n"
-		}, func(conf string) string { return strings.Replace(conf, "key: one", "key: two", 1) }},
-		{"only deletes", func(conf string) string { return conf + "guard: {maxDeleted: 100%}\n" },
-			func(conf string) string {
-				return strings.Replace(conf, "data: {{ .spec.data }}", "data: {{ .spec.data | nofunction }}", 1)
-			}},
-		{"guard holds", func(conf string) string { return conf + "guard: {maxDeleted: 100%}\n" },
-			func(conf string) string {
-				return strings.Replace(conf, "guard: {maxDeleted: 100%}", "guard: {maxChanged: 0%}", 1)
-			}},
-	} {
-		t.Run(row.name, bubbled(func(t *testing.T) {
-			ns, name := testkit.Namespace(t), testkit.Unique(t)
-			conf := row.first(fill(widgetConfig, ns, name))
-			r := start(t, testkit.Config(t), conf).ready()
-			testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-			waitCondition(t, widgets, ns, "a", "Ready", "True")
-			before := testkit.Get(t, configMaps, ns, "a")
-			r.halt()
-			conf = with(row.later(conf), "deletionPolicy: Orphan")
-			r = start(t, testkit.Config(t), conf)
-			<-time.After(2 * time.Minute)
-			s, why, m := condition(testkit.Get(t, widgets, ns, "a"), "Ready")
-			t.Log(s, why, m, testkit.Get(t, widgets, ns, "a").GetFinalizers(), len(testkit.Get(t, configMaps, ns, "a").GetOwnerReferences()))
-			r.halt()
-			foreground := metav1.DeletePropagationForeground
-			if err := testkit.Dynamic(t).Resource(widgets).Namespace(ns).Delete(t.Context(), "a", metav1.DeleteOptions{PropagationPolicy: &foreground}); err != nil {
-				t.Fatal(err)
-			}
-			<-time.After(time.Minute)
-			if cm := testkit.Find(t, configMaps, ns, "a"); cm == nil || cm.GetUID() != before.GetUID() || cm.GetDeletionTimestamp() != nil {
-				t.Error("what deletionPolicy keeps was deleted")
-			}
-		}))
-	}
-}
-
-// A renamed Secret is a loss that guard holds; one that comes after another new downstream is not held, and its value is lost silently.
-func TestReading7LossBehindAfter(t *testing.T) {
+// A value that is about to be lost is held by guard, also where its Secret still waits for another downstream.
+func TestLossBehindAfterIsHeld(t *testing.T) {
 	t.Parallel()
 	for _, after := range []bool{false, true} {
 		t.Run(fmt.Sprint("after ", after), spaced(func(t *testing.T, ns, name string) {
@@ -222,8 +179,6 @@ func TestReading7LossBehindAfter(t *testing.T) {
 			}
 			start(t, testkit.Config(t), later)
 			<-time.After(2 * time.Minute)
-			s, why, m := condition(testkit.Get(t, widgets, ns, "a"), "Ready")
-			t.Log(s, why, m)
 			if u := testkit.Find(t, secretKind, ns, "s2"); u != nil {
 				t.Errorf("guard has not held the loss; kept: %v", secretText(t, ns, "s2", "password", anyText) == one)
 			}
@@ -231,8 +186,8 @@ func TestReading7LossBehindAfter(t *testing.T) {
 	}
 }
 
-// An item of forEach takes the place of another downstream, which moves in the same edit, with its values.
-func TestReading7ItemTakesPlace(t *testing.T) {
+// An item of forEach does not take over the values of another downstream whose place it takes.
+func TestItemTakesNoValue(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := with(strings.NewReplacer("kind: ConfigMap", "kind: Secret", "      data:", "      stringData:",
 			`"downstreams.worker.map(n, n)"`, `"self.spec.workers.map(w, w.name)"`).Replace(fill(poolConfig, ns, name)), generatedLine)
@@ -257,8 +212,8 @@ func TestReading7ItemTakesPlace(t *testing.T) {
 	})
 }
 
-// A Secret that is deleted while its upstream is paused, or invalid, is made anew with other values later, and nothing says so.
-func TestReading7LossWhilePaused(t *testing.T) {
+// A Secret that is deleted while its upstream is left alone gets other values later, and an event says so.
+func TestLossOfWhatIsLeftAloneIsReported(t *testing.T) {
 	t.Parallel()
 	for _, row := range []string{"at work", "paused", "invalid"} {
 		t.Run(row, spaced(func(t *testing.T, ns, name string) {
