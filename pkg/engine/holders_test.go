@@ -237,3 +237,38 @@ func TestHolderOfAnotherUpstreamStays(t *testing.T) {
 		}))
 	}
 }
+
+// It stays, too, while it has an object of an upstream that the watch does not show: nobody knows whether it is one, or it is left over.
+func TestHolderOfAHiddenUpstreamStays(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct{ name, selection string }{
+		{"a match condition cannot be evaluated", gold}, {"left over", "labelSelector: {matchLabels: {tier: gold}}"},
+	} {
+		t.Run(row.name, bubbled(func(t *testing.T) {
+			ns := testkit.Namespace(t)
+			conf := fill(widgetConfig, ns, testkit.Unique(t)) + "parameters: {tier: gold}\n"
+			head, tail := around(t, conf)
+			conf = head + strings.Replace(roomDownstream, ".metadata.name", ".spec.name", 1) + `
+  - name: note
+    apiVersion: v1
+    kind: ConfigMap
+    targetNamespaces: {from: Any}
+    template: |
+      metadata: {name: "{{ .metadata.name }}", namespace: "room-{{ .spec.name }}"}
+` + tail
+			r := start(t, testkit.Config(t), conf).ready()
+			testkit.Apply(t, ns, annotated("a", "tier: gold", "{name: one}"))
+			waitCondition(t, widgets, ns, "a", "Ready", "True")
+			testkit.Apply(t, ns, widget("b", "{name: one}"))
+			testkit.Patch(t, widgets, ns, "a", "somebody", `{"metadata": {"labels": {"tier": "gold"}}}`)
+			testkit.Eventually(t, patience, func() (bool, string) { return testkit.Find(t, configMaps, "room-one", "b") != nil, "nothing of b" })
+			r.halt()
+			start(t, testkit.Config(t), watched(conf, row.selection)).ready()
+			testkit.Delete(t, widgets, ns, "a")
+			never(t, func() (bool, string) {
+				return testkit.Find(t, configMaps, "room-one", "b") == nil || testkit.Get(t, namespaces, "", "room-one").GetDeletionTimestamp() != nil,
+					"what belongs to b is deleted with the Namespace of a"
+			})
+		}))
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
@@ -48,7 +49,16 @@ func findContents(ctx context.Context, r *reconciliation, left []pipeline.Owned)
 	return found, failed
 }
 
-// findOthers lists, for each of left that contains others, what belongs to another upstream that exists and would be deleted with it: the
+// isOfExisting reports whether the upstream of that uid exists, as far as the watch tells: one that it does not show may be left over, or a match
+// condition cannot be evaluated for it.
+func (r *Reconciler) isOfExisting(ref pipeline.Ref, uid types.UID) bool {
+	if known := r.Cache.UpstreamUID(ref); known != "" {
+		return known == uid
+	}
+	return r.Pipeline.HidesUpstreams() || !r.Cache.Watches(ref.Namespace)
+}
+
+// findOthers lists, for each of left that contains others, what belongs to another upstream that may exist and would be deleted with it: the
 // first by name, so that what is reported of it stays the same.
 func findOthers(r *reconciliation, left []pipeline.Owned) (found []pipeline.OtherObject) {
 	for _, own := range left {
@@ -64,7 +74,7 @@ func findOthers(r *reconciliation, left []pipeline.Owned) (found []pipeline.Othe
 					continue
 				}
 				for _, of := range r.OwnersOf(live) {
-					if uid := r.ownerUID(of, live); uid != r.upstream.GetUID() && r.Cache.UpstreamUID(of) == uid && holds(i, at, of) {
+					if uid := r.ownerUID(of, live); uid != r.upstream.GetUID() && uid != "" && r.isOfExisting(of, uid) && holds(i, at, of) {
 						others = append(others, pipeline.OtherObject{Downstream: i, At: at, Of: of})
 					}
 				}
