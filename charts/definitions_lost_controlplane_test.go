@@ -3,6 +3,7 @@
 package charts
 
 import (
+	"os"
 	"strings"
 	"testing"
 
@@ -36,20 +37,37 @@ status: {conditions: {ready: Ready}}
 		_, problems, err = helm(t, args...)
 		return problems, err
 	}
-	before := `{spec: {title: string, parts: "[]Part", sizes: "map[string]Part", any: object, all: "[]object", tags: "map[string]string"}, types: {Part: {a: string, b: string}}}`
+	before := `{spec: {title: string, ports: {http: Part, admin: Part}, parts: "[]Part", sizes: "map[string]Part", any: object, all: "[]object", tags: "map[string]string"}, types: {Part: {a: string, b: string}}}`
 	if problems, err := run("install", values(before)); err != nil {
 		t.Fatal(problems)
 	}
 	for _, row := range []struct{ reason, schema, lost string }{
 		{"a field is renamed", strings.Replace(before, "title", "name", 1), " .spec.title,"},
-		{"in the items of a list and the values of a map", strings.Replace(before, ", b: string", "", 1), " .spec.parts[].b .spec.sizes.*.b,"},
+		{"in the items of a list and the values of a map", strings.Replace(before, ", b: string", "", 1), " .spec.parts[].b .spec.ports.admin.b .spec.ports.http.b .spec.sizes.*.b,"},
 		{"what had any field gets a structure", strings.NewReplacer("any: object", "any: {a: string}", `"[]object"`, `"[]Part"`).Replace(before), " .spec.all[].* .spec.any.*,"},
 		{"a map gets a structure", strings.Replace(before, `"map[string]string"`, "{team: string}", 1), " .spec.tags.*,"},
+		{"a structure becomes a map of less", strings.NewReplacer("{http: Part, admin: Part}", `"map[string]Less"`, "types: {", "types: {Less: {a: string}, ").Replace(before),
+			" .spec.ports.admin.b .spec.ports.http.b,"},
+		{"a structure becomes a map", strings.Replace(before, "{http: Part, admin: Part}", `"map[string]Part"`, 1), ""},
+		{"a list becomes a map", strings.Replace(before, `"[]Part"`, `"map[string]Part"`, 1), " .spec.parts,"},
 		{"a field is added", strings.Replace(before, "title: string", "title: string, more: string", 1), ""},
 	} {
 		problems, err := run("upgrade", values(row.schema), "--dry-run=server")
 		if (err != nil) != (row.lost != "") || !strings.Contains(problems, row.lost) {
 			t.Errorf("%s: %v: %s", row.reason, err, problems)
+		}
+	}
+	for reason, replaced := range map[string][2]string{
+		"version v2 would lose .spec.title,":    {"name: v1\n", "name: v2\n"},
+		"Helm would delete it with the release": {"helm.sh/resource-policy: keep", "helm.sh/another: keep"},
+	} {
+		text, err := os.ReadFile(strings.TrimPrefix(values(strings.Replace(before, "title", "name", 1)), "--values="))
+		if err != nil || !strings.Contains(string(text), replaced[0]) {
+			t.Fatal(err, string(text))
+		}
+		problems, err := run("upgrade", "--values="+write(t, "other.yaml", strings.Replace(string(text), replaced[0], replaced[1], 1)), "--dry-run=server")
+		if err == nil || !strings.Contains(problems, reason) {
+			t.Errorf("%s: %v: %s", reason, err, problems)
 		}
 	}
 	if problems, err := run("upgrade", values(strings.Replace(before, "title", "name", 1)), "--set=crds.force=true"); err != nil {

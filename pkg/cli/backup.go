@@ -139,6 +139,9 @@ func (o *backupOptions) write(ctx context.Context, cfg *rest.Config, b *backup.B
 	if err != nil {
 		return err
 	}
+	if err := o.noteDropped(ctx, b); err != nil {
+		return err
+	}
 	if selected.secrets && !o.secrets {
 		fmt.Fprintf(o.streams.Err, "note: Secrets are left out%s: add --secrets and --age-recipient\n", lostValues(files))
 	}
@@ -155,6 +158,22 @@ func (o *backupOptions) write(ctx context.Context, cfg *rest.Config, b *backup.B
 		fmt.Fprintf(o.streams.Out, "written to %s\n", o.output)
 	} else {
 		fmt.Fprintf(o.streams.Out, "%s has the same already\n", o.output)
+	}
+	return nil
+}
+
+// noteDropped says which fields are not in the backup, since the version that it was read in lacks them.
+func (o *backupOptions) noteDropped(ctx context.Context, b *backup.Backup) error {
+	for _, k := range b.Kinds {
+		kind := kinds.Kind{GVK: k.GVK, GVR: k.GVK.GroupVersion().WithResource(k.Resource)}
+		lost, err := droppedBy(kind, nil, definitionsOf(ctx, b.Client))
+		if err != nil {
+			return err
+		}
+		if lost != "" {
+			fmt.Fprintf(o.streams.Err, "note: %s: version %s lacks what objects have in another one, and no webhook converts: left out are %s\n",
+				kind.GVR.GroupResource(), k.GVK.Version, lost)
+		}
 	}
 	return nil
 }

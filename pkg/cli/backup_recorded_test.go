@@ -7,10 +7,11 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/corollary-dev/corollary/internal/bubble"
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
-const reading7Conf = `apiVersion: corollary.dev/v1alpha1
+const hereAndThere = `apiVersion: corollary.dev/v1alpha1
 kind: Operator
 metadata: {name: logins}
 watch: {apiVersion: tools.example.com/v1, kind: Widget, namespaces: [NS]}
@@ -41,7 +42,7 @@ func TestBackupOfLeftoverElsewhere(t *testing.T) {
 	other := testkit.Namespace(t)
 	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
 	t.Chdir(t.TempDir())
-	conf := strings.NewReplacer("NS", ns, "OTHER", other).Replace(reading7Conf)
+	conf := strings.NewReplacer("NS", ns, "OTHER", other).Replace(hereAndThere)
 	before, after, _ := strings.Cut(conf, "  - name: there")
 	later := before + after[strings.Index(after, "conventions:"):]
 	for file, text := range map[string]string{"operator.yaml": conf, "later.yaml": later} {
@@ -67,7 +68,7 @@ func TestBackupOfForgedRecord(t *testing.T) {
 	other := testkit.Namespace(t)
 	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
 	t.Chdir(t.TempDir())
-	conf := strings.NewReplacer("NS", ns, "OTHER", other).Replace(reading7Conf)
+	conf := strings.NewReplacer("NS", ns, "OTHER", other).Replace(hereAndThere)
 	if err := os.WriteFile("operator.yaml", []byte(conf), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -77,6 +78,18 @@ func TestBackupOfForgedRecord(t *testing.T) {
 	testkit.Patch(t, widgets, ns, "one", "author", `{"status": {"downstreams": [{"name": "x", "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "objectName": "x", "uid": "1"}]}}`, "status")
 	code, out := run(t, "backup", "-c", "operator.yaml", "--downstreams", "-o", "all")
 	if code != 0 || !strings.Contains(out, "configmaps: 2 objects") {
+		t.Errorf("exit code %d\n%s", code, out)
+	}
+}
+
+// A backup through a version that lacks what another one has says what it leaves out.
+func TestBackupThroughAnOlderVersion(t *testing.T) {
+	bubble.Listen(t, "testdata/versions/crd.yaml")
+	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
+	testkit.Apply(t, testkit.Namespace(t), "{apiVersion: tools.example.com/v1, kind: App, metadata: {name: one}, spec: {a: one, b: more}}")
+	code, out := run(t, "backup", "-c", "testdata/versions/app.yaml", "-o", t.TempDir()+"/all")
+	if want := "note: apps.tools.example.com: version v1beta1 lacks what objects have in another one, and no webhook converts: left out are v1 .spec.b"; code != 0 ||
+		!strings.Contains(out, want) {
 		t.Errorf("exit code %d\n%s", code, out)
 	}
 }
