@@ -25,7 +25,7 @@ func TestBaselineIsRecorded(t *testing.T) {
 				ns, name := testkit.Namespace(t), testkit.Unique(t)
 				conf := making(fill(widgetConfig, ns, name), object.apiVersion, object.kind, object.body)
 				if object.mutate {
-					mirror(t, ns, "configmaps", keyOf, `{apiVersion: v1, kind: ConfigMap, metadata: {name: PROBE}, data: {key: value}}`)
+					mirror(t, ns, "configmaps", keyOf, probeOfKey)
 				}
 				r, counter := startCounted(t, conf)
 				testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
@@ -49,23 +49,23 @@ func TestBaselineIsRecorded(t *testing.T) {
 			})
 		}
 	}
+	// Where the status has no place for it, a restart applies such an object once, and then it rests.
+	t.Run("unrecorded", func(t *testing.T) {
+		t.Parallel()
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		mirror(t, ns, "configmaps", keyOf, probeOfKey)
+		conf := withoutRecord(t, fill(widgetConfig, ns, name))
+		r, counter := startCounted(t, conf)
+		applyReady(t, ns, "a", `{data: {key: value}}`)
+		waitData(t, ns, "a", "key", "mirror/value")
+		quiet(t, counter)
+		replaceBy(t, "restart", r, counter, name, conf)
+		waitData(t, ns, "a", "key", "value")
+		quiet(t, counter)
+	})
 }
 
-// TestNoBaselineIsRecorded: where the status has no place for it, a restart applies such an object once, and then it rests.
-func TestNoBaselineIsRecorded(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	mirror(t, ns, "configmaps", keyOf, `{apiVersion: v1, kind: ConfigMap, metadata: {name: PROBE}, data: {key: value}}`)
-	conf := strings.Replace(fill(widgetConfig, ns, name), "  downstreams: .status.downstreams\n", "", 1)
-	r, counter := startCounted(t, conf)
-	applyReady(t, ns, "a", `{data: {key: value}}`)
-	waitData(t, ns, "a", "key", "mirror/value")
-	quiet(t, counter)
-	r.halt()
-	start(t, counter.Wrap(testkit.Config(t)), conf).ready()
-	waitData(t, ns, "a", "key", "value")
-	quiet(t, counter)
-}
+const probeOfKey = `{apiVersion: v1, kind: ConfigMap, metadata: {name: PROBE}, data: {key: value}}`
 
 // spelled are objects of which the API server stores something else than what is applied.
 var spelled = []struct {

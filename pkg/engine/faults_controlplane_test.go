@@ -7,29 +7,12 @@ import (
 	"strings"
 	"testing"
 
-	rbacv1 "k8s.io/api/rbac/v1"
-
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
-// A config that needs rights which are not there says which, and works once they are granted.
-func TestMissingRights(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	cfg := testkit.User(t, name,
-		rbacv1.PolicyRule{APIGroups: []string{"test.example.com"}, Resources: []string{"widgets"}, Verbs: []string{"get", "list", "watch"}},
-		rbacv1.PolicyRule{APIGroups: []string{"test.example.com"}, Resources: []string{"widgets/status"}, Verbs: []string{"patch"}},
-		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch"}})
-	start(t, cfg, fill(widgetConfig, ns, name)).ready()
-	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-	up := waitCondition(t, widgets, ns, "a", "Ready", "False")
-	_, reason, message := condition(up, "Ready")
-	if reason != "Forbidden" || !strings.Contains(message, "configmaps") || !strings.Contains(message, "patch") || !strings.Contains(message, ns) {
-		t.Errorf("Ready says %s: %s", reason, message)
-	}
-}
-
-func TestForbiddenWatch(t *testing.T) {
+// TestRights: a config that needs rights which are not there says which, and works once they are granted. Those that it implies are enough: they
+// are the whole list for owner references in one namespace.
+func TestRights(t *testing.T) {
 	t.Parallel()
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	r := start(t, testkit.User(t, name), fill(widgetConfig, ns, name))
@@ -38,28 +21,19 @@ func TestForbiddenWatch(t *testing.T) {
 		message = text(r.Ready(nil))
 		return strings.Contains(message, "Forbidden") && strings.Contains(message, "get, list and watch"), message
 	})
-	// Once the rights are granted it runs, and says so.
 	user := regexp.MustCompile(`User "([^"]+)"`).FindStringSubmatch(message)
 	if user == nil {
 		t.Fatal("the message does not say who lacks the right: " + message)
 	}
-	testkit.Apply(t, ns, `{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: late}, rules: [
-	  {apiGroups: ["", test.example.com], resources: [widgets, configmaps], verbs: [get, list, watch]}]}`)
-	testkit.Apply(t, ns, `{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: late},
-	  roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: late}, subjects: [{kind: User, apiGroup: rbac.authorization.k8s.io, name: "`+user[1]+`"}]}`)
+	subject := "{kind: User, apiGroup: rbac.authorization.k8s.io, name: '" + user[1] + "'}"
+	grantTo(t, ns, "reads", subject, `[{apiGroups: ["", test.example.com], resources: [widgets, configmaps], verbs: [get, list, watch]},
+	  {apiGroups: [test.example.com], resources: [widgets/status], verbs: [patch]}]`)
 	r.ready()
-}
+	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+	waitsFor(t, widgets, ns, "a", "Forbidden", "configmaps", "patch", ns)
 
-// The rights that a config implies are enough: this is the whole list for owner references in one namespace.
-func TestEnoughRights(t *testing.T) {
-	t.Parallel()
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	cfg := testkit.User(t, name,
-		rbacv1.PolicyRule{APIGroups: []string{"test.example.com"}, Resources: []string{"widgets"}, Verbs: []string{"get", "list", "watch"}},
-		rbacv1.PolicyRule{APIGroups: []string{"test.example.com"}, Resources: []string{"widgets/status"}, Verbs: []string{"patch"}},
-		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch", "create", "patch", "delete"}})
-	start(t, cfg, fill(widgetConfig, ns, name)).ready()
-	applyReady(t, ns, "a", `{data: {key: value}}`)
+	grantTo(t, ns, "writes", subject, `[{apiGroups: [""], resources: [configmaps], verbs: [create, patch, delete]}]`)
+	waitCondition(t, widgets, ns, "a", "Ready", "True")
 	testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"name":"b"}}`)
 	waitGone(t, configMaps, ns, "a")
 	waitCondition(t, widgets, ns, "a", "Ready", "True")

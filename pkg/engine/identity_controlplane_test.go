@@ -43,30 +43,6 @@ func TestEachActsByItsOwnRights(t *testing.T) {
 	waitState(t, ofB, "Running")
 }
 
-// Operators share a watch within an identity, and only there.
-func TestWatchesAreSharedWithinAnIdentity(t *testing.T) {
-	t.Parallel()
-	ns, alice, bob := testkit.Namespace(t), testkit.Unique(t), testkit.Unique(t)
-	grant(t, ns, ns, alice, everythingOfIt)
-	grant(t, ns, ns, bob, everythingOfIt)
-	configs := make([]string, 3)
-	for i, account := range []string{alice, alice, bob} {
-		letter := string(rune('A' + i))
-		text := lettered(fill(widgetConfig, ns, testkit.Unique(t)), letter)
-		text = strings.Replace(text, "name: {{ .spec.name | default .metadata.name }}", "name: {{ .metadata.name }}-"+strings.ToLower(letter), 1)
-		configs[i] = acting(text, ns, account)
-	}
-	counter := testkit.NewCounter()
-	start(t, counter.Wrap(actor(t, alice, bob)), configs...).ready()
-	testkit.Apply(t, ns, widget("web", `{data: {key: value}}`))
-	for _, letter := range []string{"a", "b", "c"} {
-		waitData(t, ns, "web-"+letter, "key", "value")
-	}
-	if n := counter.Snapshot()["WATCH widgets"]; n != 2 {
-		t.Errorf("%d watches of Widgets by two identities: %v", n, counter.Snapshot())
-	}
-}
-
 // A changed identity is a changed config: it takes over once its own watches are in, and till then the one before goes on.
 func TestReloadChangesTheIdentity(t *testing.T) {
 	t.Parallel()

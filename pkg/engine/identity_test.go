@@ -20,10 +20,15 @@ const everythingOfIt = `[{apiGroups: [test.example.com], resources: [widgets], v
 // grant gives a ServiceAccount of home rights in a namespace, which are in force on return.
 func grant(t *testing.T, ns, home, account, rules string) {
 	t.Helper()
-	testkit.Apply(t, ns, "{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: "+account+"}, rules: "+rules+"}")
-	testkit.Apply(t, ns, `{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: `+account+`},
-	  roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: `+account+`},
-	  subjects: [{kind: ServiceAccount, namespace: `+home+`, name: `+account+`}]}`)
+	grantTo(t, ns, account, "{kind: ServiceAccount, namespace: "+home+", name: "+account+"}", rules)
+}
+
+// grantTo is grant for any subject; the Role and the RoleBinding get a name.
+func grantTo(t *testing.T, ns, name, subject, rules string) {
+	t.Helper()
+	testkit.Apply(t, ns, "{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: "+name+"}, rules: "+rules+"}")
+	testkit.Apply(t, ns, `{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: `+name+`},
+	  roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: `+name+`}, subjects: [`+subject+`]}`)
 	if err := testkit.RightsInForce(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -62,5 +67,25 @@ func (r *running) cannotRun(name string, says ...string) {
 			}
 		}
 		return true, ""
+	})
+}
+
+// Operators share a watch within an identity, and only there.
+func TestWatchesAreSharedWithinAnIdentity(t *testing.T) {
+	inMemory(t, func(t *testing.T) {
+		ns := testkit.Namespace(t)
+		var configs []string
+		for letter, account := range map[string]string{"a": "alice", "b": "alice", "c": "bob"} {
+			conf := lettered(fill(widgetConfig, ns, testkit.Unique(t)), letter)
+			configs = append(configs, acting(replaceOnce(t, conf, "{{ .spec.name | default .metadata.name }}", "{{ .metadata.name }}-"+letter), ns, account))
+		}
+		_, counter := startCounted(t, configs...)
+		testkit.Apply(t, ns, widget("web", `{data: {key: value}}`))
+		for _, letter := range []string{"a", "b", "c"} {
+			waitData(t, ns, "web-"+letter, "key", "value")
+		}
+		if n := counter.Snapshot()["WATCH widgets"]; n != 2 {
+			t.Errorf("%d watches of Widgets by two identities: %v", n, counter.Snapshot())
+		}
 	})
 }

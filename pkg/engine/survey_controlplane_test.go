@@ -15,39 +15,33 @@ import (
 	"github.com/corollary-dev/corollary/pkg/survey"
 )
 
-// TestSurveyWithoutTheRightToPatch: whoever may only read still sees what would be done, and that nobody was asked.
-func TestSurveyWithoutTheRightToPatch(t *testing.T) {
+// TestSurveyOfAReader: whoever may only read still sees what would be done, and that nobody was asked. A kind that may not be watched is an
+// error that says so, not a wait.
+func TestSurveyOfAReader(t *testing.T) {
 	t.Parallel()
 	ns := testkit.Namespace(t)
 	text := fill(widgetConfig, ns, "reader")
 	leave(t, ns, text, "same", "changed", "renamed")
 	testkit.Apply(t, ns, widget("changed", "{data: {a: c}}"))
 	testkit.Apply(t, ns, widget("renamed", "{data: {a: b}, name: other}"))
-	reader := testkit.User(t, "reader",
-		rbacv1.PolicyRule{APIGroups: []string{"", "test.example.com"}, Resources: []string{"configmaps", "widgets"}, Verbs: []string{"get", "list", "watch"}})
-
-	found := surveyAll(t, reader, survey.Options{Documents: true}, text)
-	found.expect(t, "same", "none same")
-	found.expect(t, "renamed", "create other, supersede renamed")
-	c := found.expect(t, "changed", "update changed").Changes[0]
-	if !strings.Contains(c.Note, "not allowed to make") || c.After == nil || dataOf(c.After) != "c" {
-		t.Errorf("the change is %+v", c)
-	}
-}
-
-// TestSurveyForbidden: a kind that may not be watched is an error that says so, not a wait.
-func TestSurveyForbidden(t *testing.T) {
-	t.Parallel()
-	ns := testkit.Namespace(t)
-	nobody := testkit.User(t, "stranger", rbacv1.PolicyRule{APIGroups: []string{"test.example.com"}, Resources: []string{"widgets"}, Verbs: []string{"get", "list", "watch"}})
-	s, err := survey.NewSurveyor(nobody, survey.Options{})
+	reads := rbacv1.PolicyRule{APIGroups: []string{"", "test.example.com"}, Resources: []string{"widgets"}, Verbs: []string{"get", "list", "watch"}}
+	s, err := survey.NewSurveyor(testkit.User(t, "stranger", reads), survey.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	if v, err := s.Open(ctx, load(t, fill(widgetConfig, ns, "stranger"))); err == nil || !strings.Contains(err.Error(), "watching configmaps in namespace "+ns+" is forbidden") {
+	if v, err := s.Open(ctx, load(t, text)); err == nil || !strings.Contains(err.Error(), "watching configmaps in namespace "+ns+" is forbidden") {
 		t.Errorf("opened %v, %v", v, err)
+	}
+
+	reads.Resources = append(reads.Resources, "configmaps")
+	found := surveyAll(t, testkit.User(t, "reader", reads), survey.Options{Documents: true}, text)
+	found.expect(t, "same", "none same")
+	found.expect(t, "renamed", "create other, supersede renamed")
+	c := found.expect(t, "changed", "update changed").Changes[0]
+	if !strings.Contains(c.Note, "not allowed to make") || c.After == nil || dataOf(c.After) != "c" {
+		t.Errorf("the change is %+v", c)
 	}
 }
 
