@@ -107,8 +107,7 @@ func TestAfter(t *testing.T) {
 
 // What no watch shows still uses what it comes after, also while its template cannot be rendered.
 func TestUnseenUsesWhatItComesAfter(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := replaceOnce(t, fill(widgetConfig, ns, name), "    # downstream\n", `    when: self.spec.?exposed.orValue(false)
   - name: app
     apiVersion: v1

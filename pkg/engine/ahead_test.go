@@ -72,8 +72,8 @@ func TestUnwantedAheadOfItsWatch(t *testing.T) {
 func TestGoneAheadOfItsWatch(t *testing.T) {
 	t.Parallel()
 	for reason, downstream := range map[string]string{"one object": "", "several objects": "    forEach: {items: '[self.row.name]'}\n"} {
-		t.Run(reason, bubbled(func(t *testing.T) {
-			ns, name, db := testkit.Namespace(t), testkit.Unique(t), newDatabase(t)
+		t.Run(reason, spaced(func(t *testing.T, ns, name string) {
+			db := newDatabase(t)
 			db.add(1, 3)
 			watch := &held{resource: "configmaps"}
 			start(t, watch.wrap(testkit.Config(t)), strings.Replace(db.config(ns, name), "    # downstream\n", downstream, 1)).ready()
@@ -106,22 +106,14 @@ func (h *held) hold() (release func()) {
 }
 
 func (h *held) wrap(cfg *rest.Config) *rest.Config {
-	cfg = rest.CopyConfig(cfg)
-	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return heldTransport(func(request *http.Request) (*http.Response, error) {
-			response, err := next.RoundTrip(request)
-			if err == nil && request.URL.Query().Has("watch") && strings.HasSuffix(request.URL.Path, "/"+h.resource) {
-				response.Body = &heldBody{ReadCloser: response.Body, held: h, ended: request.Context().Done()}
-			}
-			return response, err
-		})
+	return intercepted(cfg, func(request *http.Request, next http.RoundTripper) (*http.Response, error) {
+		response, err := next.RoundTrip(request)
+		if err == nil && request.URL.Query().Has("watch") && strings.HasSuffix(request.URL.Path, "/"+h.resource) {
+			response.Body = &heldBody{ReadCloser: response.Body, held: h, ended: request.Context().Done()}
+		}
+		return response, err
 	})
-	return cfg
 }
-
-type heldTransport func(*http.Request) (*http.Response, error)
-
-func (f heldTransport) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
 
 type heldBody struct {
 	io.ReadCloser

@@ -90,20 +90,6 @@ func TestBeforeDeletion(t *testing.T) {
 	})
 }
 
-// beforeIs waits until Ready has that reason, and returns the upstream.
-func beforeIs(t *testing.T, ns, name, reason, text string) *unstructured.Unstructured {
-	t.Helper()
-	var u *unstructured.Unstructured
-	testkit.Eventually(t, patience, func() (bool, string) {
-		if u = testkit.Find(t, widgets, ns, name); u == nil {
-			return false, name + " is gone"
-		}
-		status, have, message := condition(u, "Ready")
-		return status == "False" && have == reason && strings.Contains(message, text), "Ready is " + status + ", " + have + ": " + message
-	})
-	return u
-}
-
 // stays fails where the downstream goes, or a second object is made, while the upstream is held.
 func stays(t *testing.T, ns string) {
 	t.Helper()
@@ -149,7 +135,7 @@ func TestBeforeRequestsFail(t *testing.T) {
 			testkit.Delete(t, widgets, ns, "a")
 			testkit.Eventually(t, patience, func() (bool, string) { return fault.Hits() > 0, "nothing failed" })
 			if row.state != "" {
-				beforeIs(t, ns, "a", row.state, "a-drain")
+				waitsFor(t, widgets, ns, "a", row.state, "a-drain")
 			}
 			stays(t, ns)
 			fault.Off()
@@ -228,7 +214,7 @@ func deleteWith(t *testing.T, ns string, first, then beforeStep) {
 	if first == nil {
 		waitBefore(t, ns, "a", "BeforeRunning")
 	} else {
-		stalled(t, beforeIs(t, ns, "a", "Conflict", "was not made by deletion.before"))
+		stalled(t, waitsFor(t, widgets, ns, "a", "Conflict", "was not made by deletion.before"))
 	}
 	if then != nil {
 		then(t, ns)
@@ -264,7 +250,7 @@ func TestBeforeHeld(t *testing.T) {
 				conf := withBefore(ns, name, row.lines...)
 				r, _ := startMade(t, ns, conf)
 				deleteWith(t, ns, row.first, row.then)
-				if up := beforeIs(t, ns, "a", row.state, row.says); row.state != "BeforeRunning" {
+				if up := waitsFor(t, widgets, ns, "a", row.state, row.says); row.state != "BeforeRunning" {
 					stalled(t, up)
 				}
 				stays(t, ns)
@@ -279,7 +265,7 @@ func TestBeforeHeld(t *testing.T) {
 				const done = `{"status":{"downstreams":[{"name":"deletion.before","state":"BeforeFinished"}]}}`
 				testkit.Patch(t, widgets, ns, "a", "author", done)
 				stays(t, ns)
-				beforeIs(t, ns, "a", row.state, row.says)
+				waitsFor(t, widgets, ns, "a", row.state, row.says)
 				if until == "a person says so at a restart" {
 					r.halt()
 				}

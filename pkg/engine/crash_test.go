@@ -180,7 +180,7 @@ func (o *output) String() string {
 // churn creates, changes, renames, moves and deletes Widgets until the function that it returns is called, or the test ends.
 func churn(t *testing.T, random *rand.Rand, ns, other string) (end func()) {
 	where, i := []string{ns, other}, 0
-	end = again(func() {
+	end = again(10*time.Millisecond, func() {
 		i++
 		name := fmt.Sprintf("w-%d", random.IntN(25))
 		if random.IntN(6) == 0 {

@@ -27,23 +27,6 @@ func TestDeletionNeedsNoTemplate(t *testing.T) {
 	})
 }
 
-// What somebody else made under the name is not ours to delete.
-func TestDeletionSparesOthers(t *testing.T) {
-	inSpaces(t, func(t *testing.T, ns, other, name string) {
-		conf := elsewhere(fill(widgetConfig, ns, name), other, ns)
-		r := start(t, testkit.Config(t), conf).ready()
-		applyReady(t, ns, "a", `{namespace: `+other+`, data: {key: value}}`)
-		waitData(t, other, "a", "key", "value")
-		r.halt()
-		testkit.Delete(t, configMaps, other, "a")
-		testkit.Apply(t, other, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {key: theirs}}`)
-		testkit.Delete(t, widgets, ns, "a")
-		start(t, testkit.Config(t), conf).ready()
-		waitGone(t, widgets, ns, "a")
-		waitData(t, other, "a", "key", "theirs")
-	})
-}
-
 // A finalizer of somebody else keeps the upstream; ours goes, and nothing is applied any more.
 func TestDeletedUpstreamIsNotApplied(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
@@ -55,24 +38,6 @@ func TestDeletedUpstreamIsNotApplied(t *testing.T) {
 		atMostWrites(t, counter, 0, "an upstream that is being deleted was applied for")
 		testkit.Update(t, widgets, ns, "a", func(u *unstructured.Unstructured) { u.SetFinalizers(nil) })
 		waitGone(t, widgets, ns, "a")
-	})
-}
-
-func TestTerminatingDownstreamIsWaitedFor(t *testing.T) {
-	inSpace(t, func(t *testing.T, ns, name string) {
-		startMade(t, ns, fill(widgetConfig, ns, name))
-		old := testkit.Update(t, configMaps, ns, "a", func(u *unstructured.Unstructured) { u.SetFinalizers([]string{"elsewhere.example.com/hold"}) })
-		testkit.Delete(t, configMaps, ns, "a")
-		waitCondition(t, widgets, ns, "a", "Ready", "False") // it is known to go: of two watches, neither need be the first to tell
-		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":"new"}}}`)
-		readyIs(t, widgets, ns, "a", "False", "Waiting", "")
-		waitData(t, ns, "a", "key", "value")
-		testkit.Update(t, configMaps, ns, "a", func(u *unstructured.Unstructured) { u.SetFinalizers(nil) })
-		cm := waitData(t, ns, "a", "key", "new")
-		if cm.GetUID() == old.GetUID() {
-			t.Error("it is the old object")
-		}
-		waitCondition(t, widgets, ns, "a", "Ready", "True")
 	})
 }
 
@@ -202,7 +167,7 @@ func TestOrphanedAfterTheCollector(t *testing.T) {
 				u := testkit.Get(t, widgets, ns, "a")
 				return len(u.GetFinalizers()) == 1 && refusal.Hits() > 0, "finalizers are " + strings.Join(u.GetFinalizers(), ", ")
 			})
-			beforeIs(t, ns, "a", "InternalError", "")
+			waitsFor(t, widgets, ns, "a", "InternalError", "")
 			if row == "after a restart" {
 				r.halt()
 				start(t, testkit.Config(t), conf)

@@ -24,19 +24,6 @@ func startBroken(t *testing.T, texts ...string) *running {
 	return startLoaded(t, testkit.Config(t), func(*config.Operator, *engine.Options) {}, dir, files, loaded, errs)
 }
 
-// notReady waits until readiness says all of that.
-func notReady(t *testing.T, r *running, texts ...string) {
-	t.Helper()
-	testkit.Eventually(t, patience, func() (bool, string) {
-		err := r.Ready(nil)
-		ok := err != nil
-		for _, want := range texts {
-			ok = ok && strings.Contains(err.Error(), want)
-		}
-		return ok, text(err)
-	})
-}
-
 const (
 	cleansUp = "only upstreams that are being deleted are handled"
 	holds    = "upstreams that are being deleted keep the finalizer"
@@ -96,13 +83,13 @@ func TestDeletionsWithABrokenConfig(t *testing.T) {
 			testkit.Apply(t, ns, object("Gadget", "g", `{data: {key: value}}`))
 			waitData(t, ns, "g", "key", "value")
 			if test.goes {
-				notReady(t, r, "ConfigRefused", test.says, cleansUp)
+				r.waitUnready("ConfigRefused", test.says, cleansUp)
 				waitGone(t, widgets, ns, "a")
 				waitGone(t, configMaps, other, "a")
 				testkit.Patch(t, configMaps, other, "stays", "somebody", `{"data":{"key":"tampered"}}`)
 				testkit.Apply(t, ns, widget("late", `{namespace: `+other+`, data: {key: value}}`))
 			} else {
-				notReady(t, r, "ConfigRefused", test.says, holds)
+				r.waitUnready("ConfigRefused", test.says, holds)
 			}
 			never(t, func() (bool, string) {
 				up := testkit.Get(t, widgets, ns, "stays")
@@ -131,7 +118,7 @@ func TestBrokenConfigDeletesAsAlways(t *testing.T) {
 		first := startWidget(t, ns, good)
 		first.halt()
 		r := startBroken(t, replaceOnce(t, good, "data: {{ .spec.data }}", "data: {{ .spec.data"))
-		notReady(t, r, "ConfigRefused", cleansUp)
+		r.waitUnready("ConfigRefused", cleansUp)
 		testkit.Delete(t, widgets, ns, "a")
 		waitBefore(t, ns, "a", "BeforeRunning")
 		mustExist(t, configMaps, ns, "a", "the downstream is gone before deletion.before is done")
@@ -155,12 +142,12 @@ func TestBrokenConfigChanges(t *testing.T) {
 		testkit.Delete(t, widgets, ns, "a")
 		second := strings.Replace(fill(widgetConfig, ns, name+"-good"), "kind: Widget", "kind: Gadget", 1)
 		r := startBroken(t, replaceOnce(t, good, "downstreams:", "downstreams: ["), second)
-		notReady(t, r, holds)
+		r.waitUnready(holds)
 		r.reloadTo(replaceOnce(t, good, "data: {{ .spec.data }}", "data: {{ .spec.data"))
 		waitGone(t, widgets, ns, "a")
-		notReady(t, r, cleansUp)
+		r.waitUnready(cleansUp)
 		r.reloadTo(replaceOnce(t, good, "events: None", "events: Nothing"))
-		notReady(t, r, "events", cleansUp)
+		r.waitUnready("events", cleansUp)
 		r.reloadTo(good)
 		r.ready()
 	})
@@ -236,7 +223,7 @@ func TestLogOfABrokenStart(t *testing.T) {
 		}
 		r := startLoaded(t, testkit.Config(t), func(_ *config.Operator, o *engine.Options) { o.Log = log }, dir, engine.Deletable(loaded), loaded, errs)
 		r.reload()
-		notReady(t, r, cleansUp)
+		r.waitUnready(cleansUp)
 		r.reload()
 		for _, wrong := range []string{"last good", "changed config", "no longer blocked"} {
 			if count(wrong) > 0 {
@@ -263,15 +250,14 @@ func TestLogOfABrokenStart(t *testing.T) {
 
 // TestBrokenConfigKeeps: what deletionPolicy keeps since a config with errors was started is kept when its upstream is deleted.
 func TestBrokenConfigKeeps(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := fill(widgetConfig, ns, name)
 		r := start(t, testkit.Config(t), conf).ready()
 		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 		uid := waitData(t, ns, "a", "key", "value").GetUID()
 		r.halt()
 		broken := strings.Replace(with(conf, "deletionPolicy: Orphan"), "data: {{ .spec.data }}", "data: {{ nosuch .spec.data }}", 1)
-		notReady(t, startBroken(t, broken), cleansUp)
+		startBroken(t, broken).waitUnready(cleansUp)
 		testkit.Eventually(t, patience, func() (bool, string) {
 			return len(testkit.Get(t, widgets, ns, "a").GetFinalizers()) == 1, "it has no finalizer"
 		})

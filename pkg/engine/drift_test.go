@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
@@ -95,19 +94,6 @@ func TestRepair(t *testing.T) {
 	}
 }
 
-func TestForeignAdditionsStay(t *testing.T) {
-	inSpace(t, func(t *testing.T, ns, name string) {
-		_, counter := startMade(t, ns, fill(widgetConfig, ns, name))
-		testkit.Patch(t, configMaps, ns, "a", "somebody", `{"data":{"theirs":"stays"},"metadata":{"labels":{"theirs":"stays"}}}`)
-		atMostRequests(t, counter, 0, "what others add is theirs")
-		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":"new"}}}`)
-		cm := waitData(t, ns, "a", "key", "new")
-		if v, _, _ := unstructured.NestedString(cm.Object, "data", "theirs"); v != "stays" {
-			t.Errorf("an update took their key away: %v", cm.Object["data"])
-		}
-	})
-}
-
 func TestExclusiveFields(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		_, counter := startMade(t, ns, with(fill(widgetConfig, ns, name), "drift: {exclusiveFields: [.data]}"))
@@ -140,48 +126,6 @@ func TestReportAfterRestart(t *testing.T) {
 	})
 }
 
-func TestRename(t *testing.T) {
-	inSpace(t, func(t *testing.T, ns, name string) {
-		startMade(t, ns, fill(widgetConfig, ns, name))
-		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"name":"b"}}`)
-		waitData(t, ns, "b", "key", "value")
-		waitGone(t, configMaps, ns, "a")
-		up := waitCondition(t, widgets, ns, "a", "Ready", "True")
-		if ids := downstreamsOf(up)["config"]; ids["objectName"] != "b" {
-			t.Errorf("the status names %v", ids)
-		}
-		// The name of somebody else's object: the old one stays, since its successor does not stand.
-		testkit.Apply(t, ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: c}, data: {key: theirs}}`)
-		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"name":"c"}}`)
-		readyIs(t, widgets, ns, "a", "False", "Conflict", "c")
-		waitData(t, ns, "b", "key", "value")
-		waitData(t, ns, "c", "key", "theirs")
-		// Once the obstacle is gone it is looked at again.
-		testkit.Delete(t, configMaps, ns, "c")
-		waitData(t, ns, "c", "key", "value")
-		waitGone(t, configMaps, ns, "b")
-		waitCondition(t, widgets, ns, "a", "Ready", "True")
-	})
-}
-
-func TestAdoption(t *testing.T) {
-	inSpace(t, func(t *testing.T, ns, name string) {
-		start(t, testkit.Config(t), with(fill(widgetConfig, ns, name), "adoptionPolicy: IfUnowned")).ready()
-		existing := testkit.Apply(t, ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {key: theirs, more: stays}}`)
-		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-		cm := waitData(t, ns, "a", "key", "value")
-		if cm.GetUID() != existing.GetUID() || len(cm.GetOwnerReferences()) != 1 {
-			t.Errorf("it was not adopted: %v", cm.Object)
-		}
-		waitData(t, ns, "a", "more", "stays") // without adopt.fieldManagers, what another writer set stays
-		waitCondition(t, widgets, ns, "a", "Ready", "True")
-		// Another upstream that renders the same target is in conflict: the object has an owner now.
-		testkit.Apply(t, ns, widget("b", `{name: a, data: {key: other}}`))
-		waitCondition(t, widgets, ns, "b", "Ready", "False")
-		waitData(t, ns, "a", "key", "value")
-	})
-}
-
 func TestRecreate(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := strings.Replace(with(fill(widgetConfig, ns, name), "updatePolicy: Recreate"), "data: {{ .spec.data }}", "data: {{ .spec.data }}\n      immutable: true", 1)
@@ -199,23 +143,6 @@ func TestRecreate(t *testing.T) {
 		if testkit.Get(t, configMaps, ns, "a").GetUID() != cm.GetUID() {
 			t.Error("a bad value made the object go")
 		}
-	})
-}
-
-// A field that left the template stays where another manager owns it too. That must not go unnoticed.
-func TestCoOwnedFieldStays(t *testing.T) {
-	inSpace(t, func(t *testing.T, ns, name string) {
-		_, counter := startMade(t, ns, strings.Replace(fill(widgetConfig, ns, name), "events: None", "events: Warnings", 1))
-		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"more":"x"}}}`)
-		waitData(t, ns, "a", "more", "x")
-		quiet(t, counter)
-		looks := metric(t, "corollary_reconcile_seconds", name)
-		testkit.Apply(t, ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {more: x}}`)
-		testkit.Eventually(t, patience, func() (bool, string) { // of two watches, neither need be the first to tell
-			return metric(t, "corollary_reconcile_seconds", name) > looks, "that somebody else owns it too is not noticed"
-		})
-		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"more":null}}}`)
-		waitEvent(t, ns, "a", "FieldKept", ".data.more")
 	})
 }
 
@@ -253,14 +180,11 @@ func TestInitialFieldTakenMeanwhile(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := with(fill(widgetConfig, ns, name), "drift: {initialFields: [.data.count]}")
 		var armed atomic.Bool
-		cfg := rest.CopyConfig(testkit.Config(t))
-		cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
-			return roundTripper(func(r *http.Request) (*http.Response, error) {
-				if r.Method == http.MethodPatch && strings.HasSuffix(r.URL.Path, "/configmaps/a") && armed.CompareAndSwap(true, false) {
-					testkit.Patch(t, configMaps, ns, "a", "autoscaler", `{"data":{"count":"5"}}`)
-				}
-				return next.RoundTrip(r)
-			})
+		cfg := intercepted(testkit.Config(t), func(r *http.Request, next http.RoundTripper) (*http.Response, error) {
+			if r.Method == http.MethodPatch && strings.HasSuffix(r.URL.Path, "/configmaps/a") && armed.CompareAndSwap(true, false) {
+				testkit.Patch(t, configMaps, ns, "a", "autoscaler", `{"data":{"count":"5"}}`)
+			}
+			return next.RoundTrip(r)
 		})
 		start(t, cfg, conf)
 		applyReady(t, ns, "a", `{data: {count: "1", key: old}}`)

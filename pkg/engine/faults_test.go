@@ -2,7 +2,6 @@ package engine_test
 
 import (
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -11,7 +10,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/rest"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
@@ -70,20 +68,6 @@ func TestFailureOfOneDownstream(t *testing.T) {
 	})
 }
 
-func TestWatchIsCut(t *testing.T) {
-	inSpace(t, func(t *testing.T, ns, name string) {
-		_, faults := startFaulty(t, fill(widgetConfig, ns, name))
-		applyReady(t, ns, "a", `{data: {key: value}}`)
-		deaf := faults.Drop(testkit.On("WATCH", ""))
-		faults.Cut(testkit.On("WATCH", ""))
-		testkit.Patch(t, configMaps, ns, "a", "somebody", `{"data":{"key":"tampered"}}`)
-		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"more":"x"}}}`)
-		deaf.Off()
-		waitData(t, ns, "a", "key", "value")
-		waitData(t, ns, "a", "more", "x")
-	})
-}
-
 const lateCRD = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -136,20 +120,6 @@ func TestTerminatingNamespace(t *testing.T) {
 	})
 }
 
-func TestStop(t *testing.T) {
-	inSpace(t, func(t *testing.T, ns, name string) {
-		r := start(t, testkit.Config(t), fill(widgetConfig, ns, name)).ready()
-		for i := range 50 {
-			testkit.Apply(t, ns, widget(named(i), `{data: {key: value}}`))
-		}
-		r.halt() // in the middle of it: what was applied is recorded, what was not is done by the next
-		start(t, testkit.Config(t), fill(widgetConfig, ns, name)).ready()
-		for i := range 50 {
-			waitCondition(t, widgets, ns, named(i), "Ready", "True")
-		}
-	})
-}
-
 // What a response showed and no watch ever did is looked at again: it may be gone by now.
 func TestMadeAndGoneUnseen(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
@@ -165,21 +135,6 @@ func TestMadeAndGoneUnseen(t *testing.T) {
 	})
 }
 
-// refuser refuses applies of ConfigMaps with another message each time.
-type refuser struct {
-	next  http.RoundTripper
-	count atomic.Int64
-}
-
-func (r *refuser) RoundTrip(request *http.Request) (*http.Response, error) {
-	if request.Method != http.MethodPatch || !strings.Contains(request.URL.Path, "/configmaps/") {
-		return r.next.RoundTrip(request)
-	}
-	text := fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"denied, request %d"}`, r.count.Add(1))
-	return &http.Response{StatusCode: http.StatusForbidden, Header: http.Header{"Content-Type": {"application/json"}}, Request: request,
-		Body: io.NopCloser(strings.NewReader(text)), ProtoMajor: 1, ProtoMinor: 1}, nil
-}
-
 // A refusal that reads differently each time is told in the status, and telling it is no reason to try again at once:
 // not where the status counts as a new generation, nor where the template reads it.
 func TestChangingRefusals(t *testing.T) {
@@ -189,13 +144,19 @@ func TestChangingRefusals(t *testing.T) {
 		{"template reads the status", "Widget", `data: {key: {{ .status.summary | default "x" }}}`},
 	} {
 		t.Run(row.name, spaced(func(t *testing.T, ns, name string) {
-			r, counter := &refuser{}, testkit.NewCounter()
-			cfg := rest.CopyConfig(testkit.Config(t))
-			cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { r.next = next; return r })
+			var refusals atomic.Int64
+			counter := testkit.NewCounter()
+			cfg := intercepted(testkit.Config(t), func(r *http.Request, next http.RoundTripper) (*http.Response, error) {
+				if r.Method != http.MethodPatch || !strings.Contains(r.URL.Path, "/configmaps/") {
+					return next.RoundTrip(r)
+				}
+				return reply(r, http.StatusForbidden, fmt.Appendf(nil, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,
+					"message":"denied, request %d"}`, refusals.Add(1))), nil
+			})
 			conf := strings.NewReplacer("kind: Widget", "kind: "+row.kind, "data: {{ .spec.data }}", row.template).Replace(fill(widgetConfig, ns, name))
 			start(t, counter.Wrap(cfg), conf).ready()
 			testkit.Apply(t, ns, object(row.kind, "a", `{data: {key: value}}`))
-			testkit.Eventually(t, patience, func() (bool, string) { return r.count.Load() > 0, "not tried" })
+			testkit.Eventually(t, patience, func() (bool, string) { return refusals.Load() > 0, "not tried" })
 			end := time.Now().Add(4 * time.Second)
 			<-time.After(time.Until(end))
 			if n := len(counter.Requests(testkit.Before(end), func(r testkit.Request) bool { return r.Key() == writeDownstream })); n > 6 {

@@ -377,21 +377,3 @@ func TestForeignChanges(t *testing.T) {
 		change("restarted")
 	})
 }
-
-// With kubectl delete --cascade=orphan the fields stay, without our marks.
-func TestFieldsOrphaned(t *testing.T) {
-	inSpace(t, func(t *testing.T, ns, name string) {
-		makeTheirs(t, ns, "shared")
-		testkit.Apply(t, ns, widget("w", "{name: shared, data: {a: one}}"))
-		start(t, testkit.Config(t), contributing(ns, name, ""))
-		waitData(t, ns, "shared", "a", "one")
-		eventuallyCondition(t, ns, "w", "True", "", "")
-		testkit.DeleteWith(t, widgets, ns, "w", metav1.DeletePropagationOrphan)
-		waitGone(t, widgets, ns, "w")
-		testkit.Eventually(t, patience, func() (bool, string) {
-			u := testkit.Get(t, configMaps, ns, "shared")
-			data, _, _ := unstructured.NestedStringMap(u.Object, "data")
-			return data["a"] == "one" && len(u.GetAnnotations()) == 0, jsonOf(u)
-		})
-	})
-}

@@ -271,13 +271,13 @@ func TestForEachRemovesDespiteOthers(t *testing.T) {
 		}
 		testkit.Apply(t, ns, pool("p", "a="+ns, "b="+ns, "c="+ns, "theirs="+ns, "nowhere=no-such-namespace"))
 		exist("p-a", "p-b", "p-c")
-		eventuallyPool(t, ns, "3 of 5")
+		waitsFor(t, pools, ns, "p", "", "3 of 5")
 
 		testkit.Apply(t, ns, pool("p", "b="+ns, "c="+ns, "theirs="+ns, "nowhere=no-such-namespace"))
 		exist("p-b", "p-c")
 
 		testkit.Apply(t, ns, pool("p", "b2=no-such-namespace", "c="+ns, "theirs="+ns, "nowhere=no-such-namespace"))
-		eventuallyPool(t, ns, "p-b2")
+		waitsFor(t, pools, ns, "p", "", "p-b2")
 		exist("p-b", "p-c")
 		testkit.Apply(t, ns, pool("p", "b2=no-such-namespace", "theirs="+ns, "nowhere=no-such-namespace")) // p-b stays, p-c has no successor
 		exist("p-b")
@@ -285,15 +285,6 @@ func TestForEachRemovesDespiteOthers(t *testing.T) {
 		exist("p-b2")
 		deleteAndWait(t, pools, ns, "p")
 		exist()
-	})
-}
-
-// eventuallyPool waits until the Ready message of Pool p, which is not ready, has that text.
-func eventuallyPool(t *testing.T, ns, text string) {
-	t.Helper()
-	testkit.Eventually(t, patience, func() (bool, string) {
-		status, reason, message := condition(testkit.Get(t, pools, ns, "p"), "Ready")
-		return status == "False" && strings.Contains(message, text), reason + ": " + message
 	})
 }
 

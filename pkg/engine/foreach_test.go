@@ -2,7 +2,6 @@ package engine_test
 
 import (
 	"fmt"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,7 +10,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/rest"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/config"
@@ -189,15 +187,7 @@ func TestForEachMany(t *testing.T) {
 // A reconcile has as much time as a stop waits for it. What it cannot do in that time is done by the next one, and nothing has failed.
 func TestForEachTakesLongerThanOneReconcile(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
-		slow := rest.CopyConfig(testkit.Config(t))
-		slow.Wrap(func(next http.RoundTripper) http.RoundTripper {
-			return roundTripper(func(r *http.Request) (*http.Response, error) {
-				if r.Method == http.MethodPatch || r.Method == http.MethodDelete {
-					<-time.After(50 * time.Millisecond) // what a busy API server takes
-				}
-				return next.RoundTrip(r)
-			})
-		})
+		slow := slowed(testkit.Config(t), 50*time.Millisecond, isWrite) // what a busy API server takes
 		short := func(_ *config.Operator, o *engine.Options) { o.DrainTimeout = 4 * time.Second }
 		startWith(t, slow, short, fill(poolConfig, ns, name)).ready()
 		var items []string

@@ -201,8 +201,7 @@ func TestGuardHoldsRenderFailures(t *testing.T) {
 // TestGuardSaysWhatItHolds: an upstream that guard holds says so, once, also when it is edited, and no more once it continues. What the
 // config has forgotten stays recorded.
 func TestGuardSaysWhatItHolds(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := with(fill(widgetConfig, ns, name), dropKey) + "inputs: [{name: settings, apiVersion: v1, kind: ConfigMap, objectName: '\"shared\"', missing: Allow}]\n"
 		conf = replaceOnce(t, conf, fill("  pause: {annotation: NAME.example.com/paused}\n", ns, name), "")
 		const more = "  - {name: note, apiVersion: v1, kind: Secret, template: 'metadata: {name: {{ .metadata.name }}}'}\n"

@@ -219,8 +219,8 @@ func TestConfirmationOfWhatWaits(t *testing.T) {
 			db.remove(gone, gone)
 		}, false},
 	} {
-		t.Run(row.reason, bubbled(func(t *testing.T) {
-			ns, name, db := testkit.Namespace(t), testkit.Unique(t), newDatabase(t)
+		t.Run(row.reason, spaced(func(t *testing.T, ns, name string) {
+			db := newDatabase(t)
 			db.add(1, all)
 			r := start(t, testkit.Config(t), db.config(ns, name)).ready()
 			waitApps(t, ns, name, 1, all)
@@ -241,8 +241,8 @@ func TestConfirmationOfWhatWaits(t *testing.T) {
 
 // TestDigestsAreLogged: whoever reads the log finds the digest of what waits now, and that nothing waits any more.
 func TestDigestsAreLogged(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name, db := testkit.Namespace(t), testkit.Unique(t), newDatabase(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
+		db := newDatabase(t)
 		db.add(1, 40)
 		logged := startLogged(t, db.config(ns, name))
 		waitApps(t, ns, name, 1, 40)

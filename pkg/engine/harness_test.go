@@ -357,3 +357,12 @@ func replaceOnce(t *testing.T, text, old, replacement string) string {
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// intercepted returns a copy of a client configuration whose requests go through a function.
+func intercepted(cfg *rest.Config, send func(r *http.Request, next http.RoundTripper) (*http.Response, error)) *rest.Config {
+	cfg = rest.CopyConfig(cfg)
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) { return send(r, next) })
+	})
+	return cfg
+}

@@ -176,18 +176,14 @@ func (g *gate) shut() (open func()) {
 
 // wrap returns a copy of a client configuration whose requests pass it.
 func (g *gate) wrap(cfg *rest.Config) *rest.Config {
-	cfg = rest.CopyConfig(cfg)
-	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return roundTripper(func(r *http.Request) (*http.Response, error) {
-			if r.Method == http.MethodPatch && strings.Contains(r.URL.Path, "/configmaps/") {
-				if opened := g.opened.Load(); opened != nil {
-					<-*opened
-				}
+	return intercepted(cfg, func(r *http.Request, next http.RoundTripper) (*http.Response, error) {
+		if r.Method == http.MethodPatch && strings.Contains(r.URL.Path, "/configmaps/") {
+			if opened := g.opened.Load(); opened != nil {
+				<-*opened
 			}
-			return next.RoundTrip(r)
-		})
+		}
+		return next.RoundTrip(r)
 	})
-	return cfg
 }
 
 // Many readers of one input cost one watch for it, and its change one write each: behind what somebody has just asked for.
@@ -268,8 +264,8 @@ func TestFinalizerWithAWaitingDownstream(t *testing.T) {
 
 // Rows of a database are inputs like objects: one of them, or a list. A query that fails changes nothing.
 func TestInputSQL(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name, db := testkit.Namespace(t), testkit.Unique(t), newDatabase(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
+		db := newDatabase(t)
 		db.exec("CREATE TABLE users (id INTEGER PRIMARY KEY, team TEXT, name TEXT)")
 		db.exec("CREATE TABLE prices (team TEXT PRIMARY KEY, price INTEGER)")
 		db.exec("INSERT INTO users VALUES (2, 'a', 'ann'), (1, 'b', 'bob'), (10, 'a', 'al')")
@@ -322,8 +318,8 @@ downstreams:
 
 // Without its first result, an operator does nothing: what it reads is not known to be empty.
 func TestInputSQLThatCannotBeRead(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name, db := testkit.Namespace(t), testkit.Unique(t), newDatabase(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
+		db := newDatabase(t)
 		conf := strings.NewReplacer("downstreams:\n  - name", `inputs:
   - {name: users, sql: {sqlite: {path: `+db.path+`}, query: SELECT id FROM users, key: id, changes: {poll: 1s}}, list: {}}
 downstreams:
@@ -343,8 +339,8 @@ downstreams:
 
 // Rows that are upstreams read lists of rows, too, although neither is in a namespace.
 func TestRowsReadRows(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name, db := testkit.Namespace(t), testkit.Unique(t), newDatabase(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
+		db := newDatabase(t)
 		db.exec("CREATE TABLE users (id INTEGER PRIMARY KEY, app TEXT, name TEXT)")
 		db.exec("INSERT INTO users VALUES (1, 'app-1', 'ann'), (2, 'app-2', 'bob')")
 		db.add(1, 2)

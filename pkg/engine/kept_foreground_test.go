@@ -35,8 +35,7 @@ func TestKeptInForeground(t *testing.T) {
 			return strings.Replace(conf, `name: {{ .spec.name | default .metadata.name }}`, `name: "{{ fail "no" }}"`, 1)
 		}},
 	} {
-		t.Run(row.name, bubbled(func(t *testing.T) {
-			ns, name := testkit.Namespace(t), testkit.Unique(t)
+		t.Run(row.name, spaced(func(t *testing.T, ns, name string) {
 			conf := fill(widgetConfig, ns, name) + "validate: [{rule: \"self.spec.?data.?bad.orValue('') != 'yes'\", message: bad}]\nguard: {maxDeleted: 100%}\n"
 			r := start(t, testkit.Config(t), conf).ready()
 			testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))

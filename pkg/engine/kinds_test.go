@@ -52,77 +52,6 @@ func TestOneDownstream(t *testing.T) {
 	})
 }
 
-const threeConfig = `
-  - name: web
-    apiVersion: apps/v1
-    kind: Deployment
-    template: |
-      metadata: {name: {{ .metadata.name }}}
-      spec:
-        replicas: {{ .spec.replicas | default 1 }}
-        selector: {matchLabels: {app: {{ .metadata.name }}}}
-        template:
-          metadata: {labels: {app: {{ .metadata.name }}}}
-          spec: {containers: [{name: app, image: "registry.example.com/app:1", ports: [{containerPort: 80}], resources: {limits: {cpu: 1000m}}}]}
-  - name: service
-    apiVersion: v1
-    kind: Service
-    when: self.spec.?exposed.orValue(false)
-    template: |
-      metadata: {name: {{ .metadata.name }}}
-      spec: {selector: {app: {{ .metadata.name }}}, ports: [{port: 80}]}
-    # downstream
-`
-
-func TestThreeDownstreams(t *testing.T) {
-	inSpace(t, func(t *testing.T, ns, name string) {
-		start(t, testkit.Config(t), strings.Replace(fill(widgetConfig, ns, name), "    # downstream\n", threeConfig[1:], 1)).ready()
-		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-		waitData(t, ns, "a", "key", "value")
-		readyIs(t, widgets, ns, "a", "False", "Progressing", "web")
-		mustBeAbsent(t, services, ns, "a", "the Service was not asked for")
-		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"exposed":true}}`)
-		testkit.Eventually(t, patience, func() (bool, string) { return testkit.Find(t, services, ns, "a") != nil, "no Service" })
-
-		generation := testkit.Get(t, deployments, ns, "a").GetGeneration()
-		rolledOut := func(replicas, generation int64) {
-			testkit.Update(t, deployments, ns, "a", func(u *unstructured.Unstructured) {
-				_ = unstructured.SetNestedMap(u.Object, map[string]any{"observedGeneration": generation, "replicas": replicas, "updatedReplicas": replicas,
-					"readyReplicas": replicas, "availableReplicas": replicas, "conditions": []any{
-						map[string]any{"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable"},
-						map[string]any{"type": "Available", "status": "True", "reason": "MinimumReplicasAvailable"}}}, "status")
-			}, "status")
-		}
-		rolledOut(1, generation)
-		waitCondition(t, widgets, ns, "a", "Ready", "True")
-		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"replicas":2}}`)
-		waitCondition(t, widgets, ns, "a", "Ready", "False")
-		rolledOut(2, generation+1)
-		waitCondition(t, widgets, ns, "a", "Ready", "True")
-
-		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"exposed":false}}`)
-		waitGone(t, services, ns, "a")
-		up := waitCondition(t, widgets, ns, "a", "Ready", "True")
-		if ids := downstreamsOf(up); len(ids) != 2 {
-			t.Errorf("the status still names %v", ids)
-		}
-	})
-}
-
-func TestChain(t *testing.T) {
-	inSpace(t, func(t *testing.T, ns, name string) {
-		first := strings.NewReplacer("v1\n    kind: ConfigMap", "test.example.com/v1\n    kind: Gadget", "data: {{ .spec.data }}", "spec: {data: {{ .spec.data }}}").
-			Replace(fill(widgetConfig, ns, name+"-1"))
-		startWidget(t, ns, first, strings.Replace(fill(widgetConfig, ns, name+"-2"), "kind: Widget", "kind: Gadget", 1))
-		waitData(t, ns, "a", "key", "value")
-		waitCondition(t, gadgets, ns, "a", "Ready", "True")
-		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":"changed"}}}`)
-		waitData(t, ns, "a", "key", "changed")
-		testkit.Delete(t, widgets, ns, "a")
-		waitGone(t, configMaps, ns, "a")
-	})
-}
-
 const namespaceConfig = `
 apiVersion: corollary.dev/v1alpha1
 kind: Operator
@@ -240,23 +169,6 @@ func TestUpstreamWithoutStatusSubresource(t *testing.T) {
 		settle(t, counter)
 		testkit.Patch(t, plains, ns, "a", "somebody", `{"metadata":{"labels":{"touched":"yes"}}}`)
 		atMostWrites(t, counter, 2, "a status in the main resource must not chase its own generation")
-	})
-}
-
-func TestClusterScopedUpstream(t *testing.T) {
-	inSpace(t, func(t *testing.T, ns, name string) {
-		conf := strings.NewReplacer("kind: Widget, namespaces: ["+ns+"]", "kind: Team",
-			"        name: {{ .spec.name | default .metadata.name }}\n", "        name: {{ .metadata.name }}\n        namespace: {{ .spec.namespace }}\n",
-			"    # downstream\n", "    targetNamespaces: {from: List, names: ["+ns+"]}\n").Replace(fill(widgetConfig, ns, name))
-		start(t, testkit.Config(t), conf).ready()
-		testkit.Apply(t, "", object("Team", name, `{namespace: `+ns+`, data: {key: value}}`))
-		cm := waitData(t, ns, name, "key", "value")
-		if len(cm.GetOwnerReferences()) != 1 {
-			t.Errorf("a cluster-scoped owner may own by reference; the mark is %v %v", cm.GetOwnerReferences(), cm.GetAnnotations())
-		}
-		waitCondition(t, teams, "", name, "Ready", "True")
-		testkit.Delete(t, teams, "", name)
-		waitGone(t, configMaps, ns, name)
 	})
 }
 

@@ -63,7 +63,7 @@ func TestLabelLostWithABrokenConfig(t *testing.T) {
 		applyChosen(t, ns, other, "loses", "goes", "stays", "bare", "first")
 		first.halt()
 		r := startBroken(t, replaceOnce(t, good, "data: {{ .spec.data }}", "data: {{ .spec.data"))
-		notReady(t, r, "ConfigRefused", cleansUp)
+		r.waitUnready("ConfigRefused", cleansUp)
 		testkit.Delete(t, widgets, ns, "first") // once it is gone, the watches are known to show what happens
 		waitGone(t, widgets, ns, "first")
 		testkit.Delete(t, configMaps, other, "bare") // but for its finalizer, nothing leads to it
@@ -197,7 +197,7 @@ func TestKindComesBackToABrokenConfig(t *testing.T) {
 			return err == nil && k.Schema != nil && len(k.Schema.Properties["spec"].Properties) > 0, text(err)
 		})
 		deaf.Off()
-		notReady(t, r, "ConfigRefused", "validate[0].rule", cleansUp)
+		r.waitUnready("ConfigRefused", "validate[0].rule", cleansUp)
 		testkit.Delete(t, lates(up), ns, "a")
 		waitsFor(t, lates(up), ns, "a", "KindNotServed", "serves it in no version")
 		servesLate(t, name, true)

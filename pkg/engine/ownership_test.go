@@ -37,10 +37,10 @@ func TestPauseTakesNothingOver(t *testing.T) {
 		start(t, testkit.Config(t), fill(widgetConfig, ns, name)).ready()
 		testkit.Apply(t, ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {`+name+`.example.com/managed: "yes"}}, data: {key: theirs}}`)
 		testkit.Apply(t, ns, strings.Replace(widget("a", `{data: {key: value}}`), "{name: a}", `{name: a, annotations: {`+name+`.example.com/paused: "true"}}`, 1))
-		waitRefused(t, ns, "a", "Paused")
+		waitsFor(t, widgets, ns, "a", "Paused")
 		recordsNothing(t, testkit.Get(t, widgets, ns, "a"))
 		testkit.Patch(t, widgets, ns, "a", "somebody", `{"metadata":{"annotations":{"`+name+`.example.com/paused":null}}}`)
-		waitRefused(t, ns, "a", "Conflict")
+		waitsFor(t, widgets, ns, "a", "Conflict")
 		waitData(t, ns, "a", "key", "theirs")
 	})
 }
@@ -75,6 +75,9 @@ func TestForgedMark(t *testing.T) {
 			start(t, testkit.Config(t), with(fill(widgetConfig, ns, name), "adoptionPolicy: IfUnowned")).ready()
 			waitCondition(t, widgets, ns, "a", "Ready", "True")
 			mustBeSame(t, configMaps, cm, "with IfUnowned it is adopted: "+row.reason)
+			if row.name == "more" { // without adopt.fieldManagers, what another writer set stays
+				waitData(t, ns, "a", "evil", "added")
+			}
 		}))
 	}
 }
@@ -240,7 +243,7 @@ func TestLeftByAnEarlierUpstream(t *testing.T) {
 				waitGone(t, configMaps, other, "a")
 				return
 			}
-			waitRefused(t, ns, "a", "Conflict", strings.ReplaceAll(row.says, "NS", ns))
+			waitsFor(t, widgets, ns, "a", "Conflict", strings.ReplaceAll(row.says, "NS", ns))
 			waitData(t, other, "a", "key", "old")
 		}))
 	}
@@ -355,8 +358,7 @@ func TestStrippedMarks(t *testing.T) {
 // An upstream that is deleted and made again at once meets the downstream of the earlier one, which the garbage collector has
 // not deleted yet, or which a finalizer keeps: that is no conflict, and is reported as none.
 func TestMadeAgainUnderItsName(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		start(t, testkit.Config(t), fill(widgetConfig, ns, name)).ready()
 		var mu sync.Mutex
 		reported := map[string]string{}

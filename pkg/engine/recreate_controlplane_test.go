@@ -57,7 +57,7 @@ func TestRecreateUnderAFreeze(t *testing.T) {
 			n := 0
 			testkit.Eventually(t, patience, func() (bool, string) { n++; return probe(fmt.Sprint("p", n)) != nil, "updates are not refused yet" })
 			testkit.Apply(t, ns, widget("a", `{data: `+row.change+`}`))
-			waitRefused(t, ns, "a", row.want, "not recreated: ")
+			waitsFor(t, widgets, ns, "a", row.want, "not recreated: ")
 			if after := testkit.Get(t, statefulSets, ns, "a"); after.GetUID() != before.GetUID() || after.GetDeletionTimestamp() != nil {
 				t.Error("it was deleted")
 			}

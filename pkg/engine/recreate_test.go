@@ -61,24 +61,6 @@ func waitDownstream(t *testing.T, ns, name, want string) *unstructured.Unstructu
 	return u
 }
 
-// waitRejected waits until the API server's refusal is in the condition, with these words.
-func waitRejected(t *testing.T, ns, name string, words ...string) {
-	t.Helper()
-	waitRefused(t, ns, name, "Rejected", words...)
-}
-
-func waitRefused(t *testing.T, ns, name, want string, words ...string) {
-	t.Helper()
-	testkit.Eventually(t, patience, func() (bool, string) {
-		_, reason, message := condition(testkit.Get(t, widgets, ns, name), "Ready")
-		all := reason == want
-		for _, word := range words {
-			all = all && strings.Contains(message, word)
-		}
-		return all, reason + ": " + message
-	})
-}
-
 // forgedRefusal is what a webhook says that writes as the API server's own validation does.
 func forgedRefusal(*admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
 	return &admissionv1.AdmissionResponse{Result: &metav1.Status{
@@ -156,7 +138,7 @@ func TestImmutableDrift(t *testing.T) {
 			startMade(t, ns, with(fill(widgetConfig, ns, name), "updatePolicy: "+policy))
 			before := testkit.Get(t, configMaps, ns, "a")
 			testkit.Patch(t, configMaps, ns, "a", "somebody", `{"data":{"key":"tampered"},"immutable":true}`)
-			waitRejected(t, ns, "a", "has not changed", "delete "+ns+"/a")
+			waitsFor(t, widgets, ns, "a", "Rejected", "has not changed", "delete "+ns+"/a")
 			mustBeSame(t, configMaps, before, "it is not recreated")
 			testkit.Delete(t, configMaps, ns, "a")
 			waitData(t, ns, "a", "key", "value")
@@ -269,7 +251,7 @@ func TestDeletionFindsWhatConventionsHide(t *testing.T) {
 				r = start(t, testkit.Config(t), changed).ready()
 			}
 			if row.previous != "" {
-				beforeIs(t, ns, "a", "Conflict", "set conventions.previous")
+				waitsFor(t, widgets, ns, "a", "Conflict", "set conventions.previous")
 				r.halt()
 				start(t, testkit.Config(t), replaceOnce(t, changed, "conventions:\n", "conventions:\n  previous: {"+fill(row.previous, ns, name)+"}\n"))
 			}

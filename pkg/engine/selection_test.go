@@ -202,7 +202,7 @@ func TestUnselectedWaits(t *testing.T) {
 		waitCondition(t, widgets, ns, "a", "Ready", "True")
 		holdFor(t, ns, "a")
 		testkit.Patch(t, widgets, ns, "a", "somebody", `{"metadata":{"labels":{"served":null}}}`)
-		up := beforeIs(t, ns, "a", "NotSelected", "ConfigMap "+ns+"/a")
+		up := waitsFor(t, widgets, ns, "a", "NotSelected", "ConfigMap "+ns+"/a")
 		if status, _, _ := condition(up, "Reconciling"); status != "True" || downstreamsOf(up)["config"]["uid"] == nil {
 			t.Errorf("it says %v", up.Object["status"])
 		}

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"path/filepath"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -30,18 +29,14 @@ type detour struct {
 }
 
 func (d *detour) wrap(cfg *rest.Config) *rest.Config {
-	cfg = rest.CopyConfig(cfg)
-	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return roundTripper(func(r *http.Request) (*http.Response, error) {
-			if !d.taken.Load() {
-				return next.RoundTrip(r)
-			}
-			r = r.Clone(r.Context())
-			r.URL.Scheme, r.URL.Host, r.Host = d.to.Scheme, d.to.Host, ""
-			return d.via.RoundTrip(r)
-		})
+	return intercepted(cfg, func(r *http.Request, next http.RoundTripper) (*http.Response, error) {
+		if !d.taken.Load() {
+			return next.RoundTrip(r)
+		}
+		r = r.Clone(r.Context())
+		r.URL.Scheme, r.URL.Host, r.Host = d.to.Scheme, d.to.Host, ""
+		return d.via.RoundTrip(r)
 	})
-	return cfg
 }
 
 // A cluster that is set back to an older state, as by a restored etcd, is noticed before anything is written by what was seen
@@ -49,11 +44,7 @@ func (d *detour) wrap(cfg *rest.Config) *rest.Config {
 // that of an API server of its own.
 func TestClusterIsSetBack(t *testing.T) {
 	var crds []string
-	files, err := filepath.Glob("testdata/crds/*.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range files {
+	for _, file := range crdFiles(t) {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

@@ -18,22 +18,18 @@ import (
 	"github.com/corollary-dev/corollary/pkg/engine"
 )
 
-// stale serves, in the place of lists that may come from memory, an answer of before, and no lists in streams.
-type stale struct {
-	resource string
-	next     http.RoundTripper
-	answer   []byte
-}
-
-func (s *stale) RoundTrip(request *http.Request) (*http.Response, error) {
-	query := request.URL.Query()
-	if query.Get("sendInitialEvents") == "true" {
-		return reply(request, http.StatusUnprocessableEntity, []byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422}`)), nil
-	}
-	if request.Method == http.MethodGet && strings.HasSuffix(request.URL.Path, "/"+s.resource) && query.Get("resourceVersion") == "0" && s.answer != nil {
-		return reply(request, http.StatusOK, s.answer), nil
-	}
-	return s.next.RoundTrip(request)
+// stale serves an answer of before in the place of lists of a resource that may come from memory, and no lists in streams.
+func stale(cfg *rest.Config, resource string, answer []byte) *rest.Config {
+	return intercepted(cfg, func(request *http.Request, next http.RoundTripper) (*http.Response, error) {
+		query := request.URL.Query()
+		switch {
+		case query.Get("sendInitialEvents") == "true":
+			return reply(request, http.StatusUnprocessableEntity, []byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422}`)), nil
+		case request.Method == http.MethodGet && strings.HasSuffix(request.URL.Path, "/"+resource) && query.Get("resourceVersion") == "0":
+			return reply(request, http.StatusOK, answer), nil
+		}
+		return next.RoundTrip(request)
+	})
 }
 
 func reply(request *http.Request, code int, body []byte) *http.Response {
@@ -64,8 +60,7 @@ func TestStartWithAnOldList(t *testing.T) {
 		defer release()
 		cfg := watches.wrap(counter.Wrap(testkit.Config(t)))
 		for resource, answer := range old {
-			cfg = rest.CopyConfig(cfg)
-			cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return &stale{resource, next, answer} })
+			cfg = stale(cfg, resource, answer)
 		}
 		start(t, cfg, conf).ready()
 		exactly(t, counter, 0, "a start with an old list", func(r testkit.Request) bool { return r.Verb != "LIST" })
@@ -159,16 +154,12 @@ func TestStartLooksOnce(t *testing.T) {
 
 // slowed makes some requests take longer.
 func slowed(cfg *rest.Config, by time.Duration, isSlow func(*http.Request) bool) *rest.Config {
-	cfg = rest.CopyConfig(cfg)
-	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return heldTransport(func(request *http.Request) (*http.Response, error) {
-			if isSlow(request) {
-				<-time.After(by)
-			}
-			return next.RoundTrip(request)
-		})
+	return intercepted(cfg, func(request *http.Request, next http.RoundTripper) (*http.Response, error) {
+		if isSlow(request) {
+			<-time.After(by)
+		}
+		return next.RoundTrip(request)
 	})
-	return cfg
 }
 
 func isWrite(request *http.Request) bool { return request.Method != http.MethodGet }
@@ -201,19 +192,11 @@ func TestOverload(t *testing.T) {
 			if how == "start" {
 				r.halt()
 			}
-			ended, done := make(chan struct{}), make(chan struct{})
-			go func() {
-				defer close(done)
-				for i := 0; ; i++ {
-					select {
-					case <-ended:
-						return
-					case <-time.After(50 * time.Millisecond):
-					}
-					testkit.Patch(t, widgets, ns, named(i%changing), "load", fmt.Sprintf(`{"spec":{"data":{"key":"v%d"}}}`, i))
-				}
-			}()
-			defer func() { close(ended); <-done }()
+			i := 0
+			defer again(50*time.Millisecond, func() {
+				testkit.Patch(t, widgets, ns, named(i%changing), "load", fmt.Sprintf(`{"spec":{"data":{"key":"v%d"}}}`, i))
+				i++
+			})()
 			set("two")
 			if how == "start" {
 				start()

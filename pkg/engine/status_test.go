@@ -294,30 +294,12 @@ func TestObservedGeneration(t *testing.T) {
 
 // A rule that gives an error counts as failed and says so.
 func TestRuleWithError(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		start(t, testkit.Config(t), fill(widgetConfig, ns, name)+"validate: [{rule: \"self.spec.replicas > 0\"}]\n").ready()
 		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 		up := waitCondition(t, widgets, ns, "a", "Valid", "False")
 		if _, _, message := condition(up, "Valid"); !strings.Contains(message, "replicas") {
 			t.Errorf("Valid says %s", message)
 		}
-	})
-}
-
-func TestRenderFailed(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		conf := strings.Replace(fill(widgetConfig, ns, name), "data: {{ .spec.data }}", "data: {key: {{ .spec.data.key }}}", 1)
-		counter := testkit.NewCounter()
-		made(t, conf, ns, counter)
-		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":null}}}`)
-		up := waitCondition(t, widgets, ns, "a", "Ready", "False")
-		_, reason, message := condition(up, "Ready")
-		if reason != "RenderFailed" || !strings.Contains(message, ".spec.data.key") {
-			t.Errorf("Ready says %s: %s", reason, message)
-		}
-		agree(t, up, kstatus.FailedStatus)
-		waitData(t, ns, "a", "key", "value")
 	})
 }

@@ -12,8 +12,7 @@ import (
 // TestNamesAreNotSwapped: upstreams that take over each other's names are in Conflict and keep their objects, over a restart too. They swap
 // their names by a free one in between; their values go with them.
 func TestNamesAreNotSwapped(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := generatedConfig(t, ns, name)
 		r := start(t, testkit.Config(t), conf).ready()
 		some := func(value string) bool { return len(value) > 8 }
@@ -59,8 +58,7 @@ func TestValuesStayWithTheirDownstream(t *testing.T) {
 		{"what is left over has the name", "s2", "none", true, true},
 	} {
 		for _, restart := range []bool{false, true} {
-			t.Run(fmt.Sprint(row.reason, restart), bubbled(func(t *testing.T) {
-				ns, name := testkit.Namespace(t), testkit.Unique(t)
+			t.Run(fmt.Sprint(row.reason, restart), spaced(func(t *testing.T, ns, name string) {
 				alone := strings.Replace(generatedConfig(t, ns, name), "      stringData: {{ .spec.data | default (dict) }}", "      stringData: {of: one}", 1)
 				conf := replaceOnce(t, alone, "conventions:\n", second+"    "+generatedLine+"\nconventions:\n")
 				r := start(t, testkit.Config(t), conf).ready()

@@ -112,8 +112,7 @@ func TestMarkOfNobody(t *testing.T) {
 
 // Where nobody knows whether the upstream exists that an owner annotation names, it keeps its rights, and asking is bounded.
 func TestMarkOfAnUnknown(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, at, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+	inSpaces(t, func(t *testing.T, ns, at, name string) {
 		counter := testkit.NewCounter()
 		faults := testkit.NewFaults()
 		unknown := faults.Answer(http.StatusForbidden, func(r *http.Request) bool {

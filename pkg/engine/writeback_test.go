@@ -99,8 +99,8 @@ func TestWriteBackFails(t *testing.T) {
 		{"a row is refused", "CREATE TRIGGER refuse BEFORE UPDATE OF state ON apps WHEN NEW.id = 1 BEGIN SELECT RAISE(ABORT, 'not this one'); END",
 			"DROP TRIGGER refuse", "a trigger refused it"},
 	} {
-		t.Run(c.reason, bubbled(func(t *testing.T) {
-			ns, name, db := testkit.Namespace(t), testkit.Unique(t), newDatabase(t).withStates()
+		t.Run(c.reason, spaced(func(t *testing.T, ns, name string) {
+			db := newDatabase(t).withStates()
 			db.insert(1, `{"key": "one"}`)
 			db.insert(2, `{"key": "one"}`)
 			db.exec("DROP TRIGGER written")
