@@ -4,10 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
-	"github.com/go-logr/logr/funcr"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
@@ -208,31 +206,20 @@ func TestLogOfABrokenStart(t *testing.T) {
 		broken := strings.Replace(fill(widgetConfig, ns, name), "events: None", "events: Nothing", 1)
 		dir := writeConfigs(t, broken, "no: config")
 		loaded, errs := config.Load(config.Options{Files: []string{dir}})
-		var mu sync.Mutex
-		var lines []string
-		log := funcr.New(func(_, args string) { mu.Lock(); defer mu.Unlock(); lines = append(lines, args) }, funcr.Options{})
-		count := func(text string) (n int) {
-			mu.Lock()
-			defer mu.Unlock()
-			for _, line := range lines {
-				if strings.Contains(line, text) {
-					n++
-				}
-			}
-			return n
-		}
-		r := startLoaded(t, testkit.Config(t), func(_ *config.Operator, o *engine.Options) { o.Log = log }, dir, engine.Deletable(loaded), loaded, errs)
+		log := &logText{}
+		count := func(text string) int { return strings.Count(log.String(), text) }
+		r := startLoaded(t, testkit.Config(t), log.to, dir, engine.Deletable(loaded), loaded, errs)
 		r.reload()
 		r.waitUnready(cleansUp)
 		r.reload()
 		for _, wrong := range []string{"last good", "changed config", "no longer blocked"} {
 			if count(wrong) > 0 {
-				t.Errorf("the log says %q: %s", wrong, strings.Join(lines, "\n"))
+				t.Errorf("the log says %q: %s", wrong, log)
 			}
 		}
 		for _, right := range []string{"operator is blocked, will retry", "a config cannot be loaded; the other operators start"} {
 			if n := count(right); n != 1 {
-				t.Errorf("the log says %q %d times: %s", right, n, strings.Join(lines, "\n"))
+				t.Errorf("the log says %q %d times: %s", right, n, log)
 			}
 		}
 		r.write("a.yaml", fill(widgetConfig, ns, name))
@@ -243,7 +230,7 @@ func TestLogOfABrokenStart(t *testing.T) {
 		r.ready()
 		r.reloadTo(broken)
 		if count("the last good one stays active") != 1 {
-			t.Errorf("a change of a config that works: %s", strings.Join(lines, "\n"))
+			t.Errorf("a change of a config that works: %s", log)
 		}
 	})
 }

@@ -137,12 +137,15 @@ type logText struct {
 	text strings.Builder
 }
 
+// Write implements io.Writer.
+func (l *logText) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
 func (l *logText) to(_ *config.Operator, o *engine.Options) {
-	o.Log = funcr.New(func(prefix, args string) {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		fmt.Fprintln(&l.text, prefix, args)
-	}, funcr.Options{Verbosity: maxLogLevel})
+	o.Log = funcr.New(func(prefix, args string) { fmt.Fprintln(l, prefix, args) }, funcr.Options{Verbosity: maxLogLevel})
 }
 
 // startLogged runs a config and returns what gives all that it logs.
