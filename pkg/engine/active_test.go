@@ -2,7 +2,6 @@ package engine_test
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -32,17 +31,10 @@ func following(t *testing.T, conf string) (*leadership.Tenure, *testkit.Counter,
 func TestStandbyDecides(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		tenure, counter, _ := following(t, strings.Replace(fill(widgetConfig, ns, name), "events: None", "events: All", 1))
-		wouldCreate := func(n float64) {
-			t.Helper()
-			testkit.Eventually(t, patience, func() (bool, string) {
-				counted := metric(t, "corollary_objects", name, "state", "Create")
-				return counted == n, fmt.Sprintf("%v decisions to create are counted, not %v", counted, n)
-			})
-		}
 		for round, why := range []error{errors.New("lost"), errors.New("lost again")} {
 			object := "w" + string(rune('a'+round))
 			testkit.Apply(t, ns, widget(object, "{data: {key: one}}"))
-			wouldCreate(1)
+			waitObserved(t, name, "Create", 1)
 			if counter.Mutating() > 0 {
 				t.Fatalf("round %d: a standby wrote: %v", round, counter.Snapshot())
 			}
@@ -53,7 +45,7 @@ func TestStandbyDecides(t *testing.T) {
 			tenure.Renew(leadership.Now())
 			waitData(t, ns, object, "key", "one")
 			waitCondition(t, widgets, ns, object, "Ready", "True")
-			wouldCreate(0)
+			waitObserved(t, name, "Create", 0)
 			quiet(t, counter)
 			tenure.End(why)
 			waitMetric(t, 1, "corollary_operator_state", name, "reason", "Standby")
@@ -105,10 +97,7 @@ func TestUnknownActivation(t *testing.T) {
 		r := startWith(t, counter.Wrap(testkit.Config(t)), func(_ *config.Operator, o *engine.Options) {
 			o.Activation = func(*config.File) (*leadership.Tenure, error) { return nil, errors.New("no part in it") }
 		}, fill(widgetConfig, ns, name))
-		testkit.Eventually(t, patience, func() (bool, string) {
-			err := r.Ready(nil)
-			return err != nil && strings.Contains(err.Error(), "no part in it"), "it does not say why it does nothing"
-		})
+		r.waitUnready("no part in it")
 		if counter.Mutating() > 0 {
 			t.Errorf("it wrote: %v", counter.Snapshot())
 		}

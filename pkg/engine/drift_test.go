@@ -85,10 +85,7 @@ func TestRepair(t *testing.T) {
 				}
 				return whole && ours, fmt.Sprintf("it is %v", cm.Object)
 			})
-			quiet(t, counter)
-			if n := counter.Total(); n > row.requests {
-				t.Errorf("%s: %d requests, at most %d are promised: %v", row.reason, n, row.requests, counter.Snapshot())
-			}
+			atMostRequests(t, counter, row.requests, row.reason)
 			waitCondition(t, widgets, ns, "a", "Ready", "True")
 		}))
 	}
@@ -120,9 +117,7 @@ func TestReportAfterRestart(t *testing.T) {
 		waitObserved(t, name, "InSync", 1)
 		quiet(t, counter)
 		waitObserved(t, name, "InSync", 1)
-		if counter.Mutating() > 0 {
-			t.Errorf("Report writes: %v", counter.Snapshot())
-		}
+		atMostWrites(t, counter, 0, "Report")
 	})
 }
 
@@ -156,10 +151,7 @@ func TestReportedDriftIsQuiet(t *testing.T) {
 		settle(t, counter)
 		for i := range 5 {
 			testkit.Patch(t, configMaps, ns, "a", "somebody", fmt.Sprintf(`{"metadata":{"annotations":{"theirs":"%d"}}}`, i))
-			quiet(t, counter)
-		}
-		if n := counter.Total(); n > 0 {
-			t.Errorf("%d requests: %v", n, counter.Snapshot())
+			atMostRequests(t, counter, 0, "what others change")
 		}
 	})
 }
@@ -271,10 +263,7 @@ func TestEmptyFieldsAreOurs(t *testing.T) {
 
 			counter.Reset()
 			again := start(t, counter.Wrap(testkit.Config(t)), conf).ready()
-			quiet(t, counter)
-			if n := counter.Mutating(writes); n > 1 {
-				t.Errorf("a restart took %d writes, want 1 at most: %v", n, counter.Snapshot())
-			}
+			atMostWrites(t, counter, 1, "a restart")
 			again.halt()
 
 			tamper()

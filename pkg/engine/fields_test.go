@@ -331,12 +331,7 @@ func TestForeignChanges(t *testing.T) {
 		conf := fill(widgetConfig, ns, operator) + "guard: {maxChanged: 100%, minimum: 1}\n"
 		const n = 20
 		r := start(t, testkit.Config(t), conf).ready()
-		for i := range n {
-			testkit.Apply(t, ns, widget(named(i), "{data: {key: old}}"))
-		}
-		for i := range n {
-			waitCondition(t, widgets, ns, named(i), "Ready", "True")
-		}
+		applyMany(t, ns, n, "{data: {key: old}}")
 		patch := func(patch string) {
 			for i := range n {
 				testkit.Patch(t, configMaps, ns, named(i), "somebody", patch)
@@ -346,9 +341,7 @@ func TestForeignChanges(t *testing.T) {
 			t.Helper()
 			reconciles := func() float64 { return metric(t, "corollary_reconcile_seconds", operator) }
 			repaired := func(want float64) {
-				testkit.Eventually(t, patience, func() (bool, string) {
-					return reconciles() >= want, fmt.Sprintf("%v reconciles, want %v", reconciles(), want)
-				})
+				waitMetricFrom(t, want, "corollary_reconcile_seconds", operator)
 				for i := range n {
 					waitData(t, ns, named(i), "key", "old")
 					eventuallyCondition(t, ns, named(i), "True", "", "")

@@ -116,14 +116,6 @@ func TestGuardCountsInputsTogether(t *testing.T) {
 				testkit.Apply(t, ns, widget(named(i), `{data: {key: value}}`))
 			}
 			eachGuarded(func(up string) { waitData(t, ns, up, "key", "value") })
-			existing := func() (n int) {
-				for i := range guardedWidgets {
-					if testkit.Find(t, configMaps, ns, named(i)) != nil {
-						n++
-					}
-				}
-				return n
-			}
 			const allowed = 5 // guard.minimum
 			for i := range guardedWidgets {
 				testkit.Delete(t, gadgets, ns, named(i))
@@ -133,7 +125,7 @@ func TestGuardCountsInputsTogether(t *testing.T) {
 			}
 			waitState(t, name, "GuardWaiting")
 			never(t, func() (bool, string) {
-				n := existing()
+				n := len(testkit.List(t, configMaps, ns, selector(name)))
 				return n < guardedWidgets-allowed, fmt.Sprintf("%s: %d of %d objects are left", row.reason, n, guardedWidgets)
 			})
 			r.confirm(conf)
@@ -169,29 +161,20 @@ func TestGuardHoldsRenderFailures(t *testing.T) {
 		testkit.Apply(t, ns, widget("bad", `{}`))
 		waitCondition(t, widgets, ns, "good", "Ready", "True")
 		waitCondition(t, widgets, ns, "bad", "Ready", "False")
-		testkit.Eventually(t, patience, func() (bool, string) {
-			err := r.ObjectsReady(nil)
-			return err != nil && strings.Contains(err.Error(), "operator "+name+": 1 of 2 upstreams are not Ready: RenderFailed 1"), text(err)
-		})
+		r.waitError(r.ObjectsReady, []string{"operator " + name + ": 1 of 2 upstreams are not Ready: RenderFailed 1"})
 		r.mustBeReady()
 
 		needsMore := strings.Replace(conf, "data: {{ .spec.data }}", `data: {key: "{{ .spec.data.more }}"}`, 1)
 		r.reloadTo(needsMore)
 		waitState(t, name, "GuardWaiting")
 		says := "1 upstream that the active config renders would be RenderFailed without confirmation: " + ns + "/good (config: RenderFailed: "
-		testkit.Eventually(t, patience, func() (bool, string) {
-			message := text(r.Reloaded(nil))
-			return strings.Contains(message, says) && strings.Contains(message, ".spec.data.more"), "it says " + message
-		})
+		r.waitSays(says, ".spec.data.more")
 		waitData(t, ns, "good", "key", "value")
 		r.mustBeReady()
 
 		r.confirm(needsMore)
 		waitState(t, name, "Running")
-		testkit.Eventually(t, patience, func() (bool, string) {
-			err := r.ObjectsReady(nil)
-			return err != nil && strings.Contains(err.Error(), "RenderFailed 2"), text(err)
-		})
+		r.waitError(r.ObjectsReady, []string{"RenderFailed 2"})
 
 		r.reloadTo(strings.Replace(conf, "data: {{ .spec.data }}", "data: {{ .spec.data | default dict }}", 1)) // fewer fail: it does not wait
 		waitCondition(t, widgets, ns, "bad", "Ready", "True")
@@ -207,14 +190,8 @@ func TestGuardSaysWhatItHolds(t *testing.T) {
 		const more = "  - {name: note, apiVersion: v1, kind: Secret, template: 'metadata: {name: {{ .metadata.name }}}'}\n"
 		counter := testkit.NewCounter()
 		r := start(t, counter.Wrap(testkit.Config(t)), strings.Replace(conf, "conventions:\n", more+"conventions:\n", 1)).ready()
-		for i := range guardedWidgets {
-			testkit.Apply(t, ns, widget(named(i), `{data: {key: value}}`))
-		}
-		for i := range guardedWidgets {
-			waitCondition(t, widgets, ns, named(i), "Ready", "True")
-		}
-		r.write("a.yaml", conf)
-		r.reload()
+		applyGuarded(t, ns)
+		r.reloadTo(conf)
 		recorded := func() string { return fmt.Sprint(testkit.Get(t, widgets, ns, named(0)).Object["status"]) }
 		testkit.Eventually(t, patience, func() (bool, string) { return strings.Contains(recorded(), "Leftover"), recorded() })
 		says := func(i int, held bool) {
@@ -236,8 +213,7 @@ func TestGuardSaysWhatItHolds(t *testing.T) {
 		if seen, _, _ := unstructured.NestedInt64(edited.Object, "status", "observedGeneration"); seen == edited.GetGeneration() {
 			t.Errorf("the status is of generation %d, which nobody acted on", seen)
 		}
-		r.write("a.yaml", conf+"guard: {confirmed: "+r.digest()+"}\n")
-		r.reload()
+		r.confirm(conf)
 		for i := range guardedWidgets {
 			waitGone(t, configMaps, ns, named(i))
 			says(i, false)

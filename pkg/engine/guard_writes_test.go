@@ -125,26 +125,32 @@ func TestGuardCountsAdoptions(t *testing.T) {
 	}
 }
 
-// What no status records counts like anything else of ours, and costs no request.
+// What no status records counts like anything else of ours, and costs no request. Without a status, what stands is found by reading what a
+// create would meet.
 func TestGuardCountsUnrecorded(t *testing.T) {
-	inSpace(t, func(t *testing.T, ns, name string) {
-		conf := guardedBy(fill(widgetConfig, ns, name), "")
-		r := start(t, testkit.Config(t), strings.Replace(conf, "  downstreams: .status.downstreams\n", "", 1)).ready()
-		applyGuarded(t, ns)
-		r.halt()
-		counter := testkit.NewCounter()
-		start(t, counter.Wrap(testkit.Config(t)), withKey(conf, "version", "two"))
-		waitsForAllAt(t, name, counter)
-		if n := questions(counter); n != 0 {
-			t.Errorf("counting cost %d requests: %v", n, counter.Snapshot())
-		}
-	})
-}
-
-// confirmRows writes a digest under the key of the ConfigMap that confirms changes of rows.
-func confirmRows(t *testing.T, ns, digest string) {
-	t.Helper()
-	testkit.Apply(t, ns, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: confirmations}\ndata: {rows: \""+digest+"\"}\n")
+	t.Parallel()
+	const recorded = "  downstreams: .status.downstreams\n"
+	for status, written := range map[string]string{recorded: "", "  conditions: {ready: Ready, valid: Valid, reconciling: Reconciling, stalled: Stalled}\n" + recorded: "  enabled: false\n"} {
+		t.Run(written, spaced(func(t *testing.T, ns, name string) {
+			conf := replaceOnce(t, guardedBy(fill(widgetConfig, ns, name), ""), status, written)
+			r := start(t, testkit.Config(t), conf).ready()
+			eachGuarded(func(up string) { testkit.Apply(t, ns, widget(up, `{data: {key: value}}`)) })
+			eachGuarded(func(up string) { waitData(t, ns, up, "key", "value") })
+			if written != "" {
+				r.reloadTo(strings.Replace(conf, `managed: "yes"`, `managed: "really"`, 1))
+				waitsForAll(t, name)
+				return
+			}
+			eachGuarded(func(up string) { waitCondition(t, widgets, ns, up, "Ready", "True") })
+			r.halt()
+			counter := testkit.NewCounter()
+			start(t, counter.Wrap(testkit.Config(t)), withKey(conf, "version", "two"))
+			waitsForAllAt(t, name, counter)
+			if n := questions(counter); n != 0 {
+				t.Errorf("counting cost %d requests: %v", n, counter.Snapshot())
+			}
+		}))
+	}
 }
 
 // otherDigest waits until the digest that waits differs from the given one, and returns it.
@@ -177,7 +183,7 @@ func TestConfirmationOfWhatWaits(t *testing.T) {
 		{"it was written while another change waited, and its own came back", func(t *testing.T, ns, _ string, db *database, r *running, first string) {
 			db.remove(gone+1, all-1)
 			r.otherDigest(first)
-			confirmRows(t, ns, first)
+			confirmWith(t, ns, "rows", first)
 			stayApps(t, ns, 1, all)
 			db.add(gone+1, all-1)
 		}, false},
@@ -186,7 +192,7 @@ func TestConfirmationOfWhatWaits(t *testing.T) {
 			larger := r.otherDigest(first)
 			db.add(gone+1, all-1)
 			testkit.Eventually(t, patience, func() (bool, string) { now := r.digest(); return now == first, now + " waits" })
-			confirmRows(t, ns, larger)
+			confirmWith(t, ns, "rows", larger)
 		}, true},
 		{"it names what waited before as many others were gone", func(t *testing.T, ns, _ string, db *database, r *running, first string) {
 			back := fmt.Sprintf("DELETE FROM apps WHERE id BETWEEN %d AND %d;", gone+1, 2*gone)
@@ -195,18 +201,18 @@ func TestConfirmationOfWhatWaits(t *testing.T) {
 			}
 			db.exec("BEGIN;" + back + "COMMIT")
 			r.otherDigest(first)
-			confirmRows(t, ns, first)
+			confirmWith(t, ns, "rows", first)
 		}, true},
 		{"it was written before there was anything to confirm", func(t *testing.T, ns, name string, db *database, r *running, first string) {
 			db.add(1, gone)
 			waitState(t, name, "Running")
-			confirmRows(t, ns, first)
+			confirmWith(t, ns, "rows", first)
 			db.remove(1, gone)
 		}, false},
 		{"it was withdrawn before its change came back", func(t *testing.T, ns, _ string, db *database, r *running, first string) {
 			db.remove(gone+1, all-1)
 			r.otherDigest(first)
-			confirmRows(t, ns, first)
+			confirmWith(t, ns, "rows", first)
 			testkit.Delete(t, configMaps, ns, "confirmations")
 			stayApps(t, ns, 1, all)
 			db.add(gone+1, all-1)
@@ -214,7 +220,7 @@ func TestConfirmationOfWhatWaits(t *testing.T) {
 		}, true},
 		{"it was written for more rows that guard would allow", func(t *testing.T, ns, name string, db *database, r *running, first string) {
 			db.add(gone, gone)
-			confirmRows(t, ns, first)
+			confirmWith(t, ns, "rows", first)
 			waitApps(t, ns, name, gone, all)
 			db.remove(gone, gone)
 		}, false},

@@ -55,10 +55,7 @@ func TestReloadChangesTheIdentity(t *testing.T) {
 
 	counter.Reset()
 	r.reloadTo(acting(fill(widgetConfig, ns, name), ns, bob))
-	testkit.Eventually(t, patience, func() (bool, string) {
-		message := text(r.Reloaded(nil))
-		return strings.Contains(message, "ReloadFailed: Forbidden") && strings.Contains(message, "grant ServiceAccount "+ns+"/"+bob), message
-	})
+	r.waitSays("ReloadFailed: Forbidden", "grant ServiceAccount "+ns+"/"+bob)
 	testkit.Apply(t, ns, widget("b", `{data: {key: value}}`)) // the one before is at work
 	waitCondition(t, widgets, ns, "b", "Ready", "True")
 
@@ -88,9 +85,5 @@ func TestMayNotImpersonate(t *testing.T) {
 	may := actor(t, alice)
 	start(t, may, config).ready()
 	testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-	up := waitCondition(t, widgets, ns, "a", "Ready", "False")
-	if _, reason, message := condition(up, "Ready"); reason != "Forbidden" || !strings.Contains(message, "system:serviceaccount:"+ns+":"+alice) ||
-		!strings.Contains(message, "patch configmaps in namespace "+ns) {
-		t.Errorf("Ready says %s: %s", reason, message)
-	}
+	waitsFor(t, widgets, ns, "a", "Forbidden", "system:serviceaccount:"+ns+":"+alice, "patch configmaps in namespace "+ns)
 }

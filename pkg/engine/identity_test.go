@@ -2,7 +2,7 @@ package engine_test
 
 import (
 	"errors"
-	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -59,15 +59,7 @@ func (r *running) problems() string { return text(errors.Join(r.Ready(nil), r.Re
 // cannotRun waits until an operator says why it cannot run.
 func (r *running) cannotRun(name string, says ...string) {
 	r.t.Helper()
-	testkit.Eventually(r.t, patience, func() (bool, string) {
-		message := r.problems()
-		for _, what := range append(says, "operator "+name+": ") {
-			if !strings.Contains(message, what) {
-				return false, fmt.Sprintf("%q is not in %q", what, message)
-			}
-		}
-		return true, ""
-	})
+	r.waitError(func(*http.Request) error { return errors.New(r.problems()) }, append(says, "operator "+name+": "))
 }
 
 // Operators share a watch within an identity, and only there.

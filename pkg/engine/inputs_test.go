@@ -326,10 +326,7 @@ downstreams:
   - name`, "data: {{ .spec.data }}", `data: {users: "{{ len (input "users") }}"}`).Replace(fill(widgetConfig, ns, name))
 		r := start(t, testkit.Config(t), conf)
 		testkit.Apply(t, ns, widget("a", "{}"))
-		testkit.Eventually(t, patience, func() (bool, string) {
-			err := text(r.Ready(nil))
-			return strings.Contains(err, "SourceFailed") && strings.Contains(err, "executing inputs[0].sql.query: "), err
-		})
+		r.waitUnready("SourceFailed", "executing inputs[0].sql.query: ")
 		mustBeAbsent(t, configMaps, ns, "a", "an object was made of a list that is not known")
 		db.exec("CREATE TABLE users (id INTEGER PRIMARY KEY)")
 		r.ready()

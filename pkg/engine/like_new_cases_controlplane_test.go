@@ -48,10 +48,7 @@ func TestDerivedWhileOthersWrite(t *testing.T) {
 			left.Store(times)
 			testkit.Apply(t, ns, widget("a", `{data: {other: x}}`))
 			if times == 1000 {
-				testkit.Eventually(t, patience, func() (bool, string) {
-					n := metric(t, "corollary_failures_total", name, "reason", "Changed")
-					return n > 4, fmt.Sprintf("%v attempts have failed", n)
-				})
+				waitMetricFrom(t, 5, "corollary_failures_total", name, "reason", "Changed")
 				o.halt()
 				start(t, testkit.Config(t), conf)
 			}

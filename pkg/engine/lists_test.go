@@ -244,10 +244,7 @@ func TestListInputOfAThousand(t *testing.T) {
 			urls, _, _ := unstructured.NestedString(testkit.Get(t, configMaps, ns, "w7-all").Object, "data", "urls")
 			return strings.Contains(urls, "m0007=changed"), urls
 		})
-		quiet(t, counter)
-		if n := counter.Total(); n != 2 { // the object, and the hash in the status
-			t.Errorf("one of %d objects costs %v", teams*each, counter.Snapshot())
-		}
+		exactly(t, counter, 2, "one of all the objects") // the object, and the hash in the status
 		if n := metric(t, "corollary_renders_total", name) - renders; n != 1 {
 			t.Errorf("%v upstreams were rendered", n)
 		}

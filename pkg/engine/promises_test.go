@@ -126,10 +126,7 @@ func TestPromisedResync(t *testing.T) {
 		applyMany(t, ns, 20, `{data: {key: a}}`)
 		settle(t, counter)
 		looks := metric(t, "corollary_reconcile_seconds", name)
-		testkit.Eventually(t, patience, func() (bool, string) {
-			n := metric(t, "corollary_reconcile_seconds", name) - looks
-			return n >= 60, fmt.Sprintf("%.0f looks since", n)
-		})
+		waitMetricFrom(t, looks+60, "corollary_reconcile_seconds", name)
 		atMostRequests(t, counter, 0, "a resync")
 	})
 }

@@ -49,8 +49,7 @@ func TestRefusedIdentifiers(t *testing.T) {
 			testkit.InstallCRDs(t, strings.NewReplacer("GROUP", group, "KIND", kind, "PLURAL", singular+"s", "SINGULAR", singular,
 				"LIST", "x-kubernetes-list-type: map\n                  x-kubernetes-list-map-keys: [type]", "NEEDS", "", "LIMIT", "32768").Replace(crd))
 			ns, name := testkit.Namespace(t), testkit.Unique(t)
-			r := refusedRow{name: row.name, kind: kind, fields: [][2]string{{".status.phase", "self.spec.values.phase"}}, bad: `{phase: Good}`,
-				says: map[string]string{".status.downstreams[name=config]": row.cause}}
+			r := refusedRow{name: row.name, kind: kind, fields: "phase", bad: `{phase: Good}`, says: "downstreams[name=config] " + row.cause}
 			c := refusedCase{t, r, ns, group, schema.GroupVersionResource{Group: group, Version: "v1", Resource: singular + "s"}, testkit.NewCounter()}
 			conf := r.conf(ns, name, group)
 			if row.second {
@@ -91,7 +90,7 @@ func TestRefusedBefore(t *testing.T) {
 		}
 		define("maxLength: 1")
 		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		c := refusedCase{t, refusedRow{kind: "Drained", fields: [][2]string{{".status.phase", "self.spec.values.phase"}}}, ns, group,
+		c := refusedCase{t, refusedRow{kind: "Drained", fields: "phase"}, ns, group,
 			schema.GroupVersionResource{Group: group, Version: "v1", Resource: "draineds"}, testkit.NewCounter()}
 		start(t, c.counter.Wrap(testkit.Config(t)), c.conf(ns, name, group)+beforeText).ready()
 		c.apply("replicas: 1, data: {key: value}", `{phase: Good}`)

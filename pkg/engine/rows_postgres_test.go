@@ -163,7 +163,7 @@ func TestPostgresFailover(t *testing.T) {
 	waitData(t, ns, app(5), "key", "two")
 	r.waitSays("1 of ", "a standby became the primary")
 	stayApps(t, ns, 1, 5)
-	testkit.Apply(t, ns, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: confirmations}\ndata: {rows: "+r.digest()+"}\n")
+	confirmWith(t, ns, "rows", r.digest())
 	waitGone(t, configMaps, ns, app(4))
 	stayApps(t, ns, 5, 5)
 	standby.Exec("DELETE FROM apps WHERE id = 5") // what this primary has shown is not in doubt

@@ -37,9 +37,7 @@ func TestNamespaceSelectorLate(t *testing.T) {
 		faults.Cut(testkit.On("WATCH", "namespaces"))
 		testkit.Apply(t, "", "{apiVersion: v1, kind: Namespace, metadata: {name: "+name+"}}")
 		testkit.Apply(t, name, strings.Replace(widget("a", `{data: {key: value}}`), "{name: a}", "{name: a, labels: {of: "+name+"}}", 1))
-		testkit.Eventually(t, patience, func() (bool, string) {
-			return metric(t, "corollary_reconcile_seconds", name) > 0, "it was not looked at"
-		})
+		waitMetricFrom(t, 1, "corollary_reconcile_seconds", name)
 		deaf.Off()
 		waitData(t, name, "a", "key", "value")
 	})
@@ -63,9 +61,7 @@ func TestLabelLostAndBack(t *testing.T) {
 		testkit.Patch(t, widgets, ns, "a", "somebody", `{"metadata":{"labels":{"served":"yes"}}}`)
 		looks := metric(t, "corollary_reconcile_seconds", name)
 		unread.Off()
-		testkit.Eventually(t, patience, func() (bool, string) {
-			return metric(t, "corollary_reconcile_seconds", name) >= looks+1, "not looked at"
-		})
+		waitMetricFrom(t, looks+1, "corollary_reconcile_seconds", name)
 		unlisted.Off()
 		deaf.Off()
 		waitData(t, ns, "a", "key", "value")
@@ -83,9 +79,7 @@ func TestMarkNamesOtherNamespace(t *testing.T) {
 		counter.Reset()
 		testkit.Apply(t, ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: bait, labels: {`+name+`.example.com/managed: "yes"}, annotations: {
 	  `+name+`.example.com/owner: "`+other+`/victim/`+string(victim.GetUID())+`"}}}`)
-		testkit.Eventually(t, patience, func() (bool, string) {
-			return metric(t, "corollary_reconcile_seconds", name) > 0, "the mark was not followed"
-		})
+		waitMetricFrom(t, 1, "corollary_reconcile_seconds", name)
 		atMostRequests(t, counter, 0, "a mark that names another namespace")
 		if f := testkit.Get(t, widgets, other, "victim").GetFinalizers(); len(f) != 1 {
 			t.Errorf("the other one's finalizers are %v", f)
@@ -120,16 +114,9 @@ func TestMarkNamesNobody(t *testing.T) {
 			}
 			testkit.Apply(t, ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: bait, labels: {`+name+`.example.com/managed: "yes"}, annotations: `+
 				annotation+`, ownerReferences: `+reference+`}}`)
-			testkit.Eventually(t, patience, func() (bool, string) {
-				return metric(t, "corollary_reconcile_seconds", name) > 0, "the mark was not followed"
-			})
-			quiet(t, counter)
-			if n := counter.Total(); n != row.requests {
-				t.Errorf("%s: %d requests: %v", row.reason, n, counter.Snapshot())
-			}
-			if n := metric(t, "corollary_failures_total", name); n > 0 {
-				t.Errorf("%s: %v failures", row.reason, n)
-			}
+			waitMetricFrom(t, 1, "corollary_reconcile_seconds", name)
+			exactly(t, counter, row.requests, row.reason)
+			metricIs(t, 0, "corollary_failures_total", name)
 		}))
 	}
 }
@@ -265,9 +252,7 @@ func TestMatchConditionFails(t *testing.T) {
 		for _, object := range []string{"a", "b"} {
 			testkit.Patch(t, widgets, ns, object, "somebody", `{"metadata":{"annotations":null}, "spec":{"data":{"key":"other"}}}`)
 		}
-		testkit.Eventually(t, patience, func() (bool, string) {
-			return metric(t, "corollary_failures_total", name) >= 2, "it is not counted"
-		})
+		waitMetricFrom(t, 2, "corollary_failures_total", name)
 		quiet(t, counter)
 		deleteAndWait(t, widgets, ns, "b")
 		waitGone(t, configMaps, other, "b")

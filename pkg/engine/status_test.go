@@ -120,28 +120,6 @@ func TestStatusThatStoresNothing(t *testing.T) {
 	})
 }
 
-func TestPause(t *testing.T) {
-	inSpace(t, func(t *testing.T, ns, name string) {
-		_, counter := startMade(t, ns, fill(widgetConfig, ns, name))
-		testkit.Patch(t, widgets, ns, "a", "somebody", `{"metadata":{"annotations":{"`+name+`.example.com/paused":"true"}}}`)
-		waitMetric(t, 1, "corollary_objects", name, "state", "Paused")
-		quiet(t, counter)
-		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":"new"}}}`)
-		testkit.Patch(t, configMaps, ns, "a", "somebody", `{"data":{"key":"tampered"}}`)
-		quiet(t, counter)
-		up := testkit.Get(t, widgets, ns, "a")
-		if status, reason, message := condition(up, "Ready"); status != "True" || reason != "Ready" || !strings.Contains(message, "paused is true") {
-			t.Errorf("Ready is %s, %s: %s", status, reason, message)
-		}
-		if observed, _, _ := unstructured.NestedInt64(up.Object, "status", "observedGeneration"); observed == up.GetGeneration() {
-			t.Error("the status claims to be about a generation that nobody acted on")
-		}
-		waitData(t, ns, "a", "key", "tampered")
-		testkit.Patch(t, widgets, ns, "a", "somebody", `{"metadata":{"annotations":{"`+name+`.example.com/paused":null}}}`)
-		waitData(t, ns, "a", "key", "new")
-	})
-}
-
 // A Secret's digest would let whoever may read the upstream guess at its content.
 func TestSecretHashIsNotInStatus(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
@@ -171,24 +149,6 @@ func TestRecreatedUpstreamIsCountedOnce(t *testing.T) {
 		waitData(t, ns, "a", "key", "second")
 		waitCondition(t, widgets, ns, "a", "Ready", "True")
 		metricIs(t, 1, "corollary_objects", name)
-	})
-}
-
-// An event is sent once: a restart sends none for what the status says already.
-func TestEvents(t *testing.T) {
-	inSpace(t, func(t *testing.T, ns, name string) {
-		conf := strings.Replace(fill(widgetConfig, ns, name), "events: None", "events: All", 1) + rule
-		r, counter := startCounted(t, conf)
-		applyReady(t, ns, "a", `{data: {key: value}}`)
-		waitEvent(t, ns, "a", "Created", "ConfigMap "+ns+"/a")
-		testkit.Patch(t, configMaps, ns, "a", "kubectl-edit", `{"data":{"key":"tampered"}}`)
-		waitEvent(t, ns, "a", "Repaired", "kubectl-edit")
-		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"replicas":21}}`)
-		waitEvent(t, ns, "a", "Invalid", "at most 20 replicas")
-		quiet(t, counter)
-		r.halt()
-		_, counter = startCounted(t, conf)
-		atMostWrites(t, counter, 0, "a restart sends events again")
 	})
 }
 
