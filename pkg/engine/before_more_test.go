@@ -145,9 +145,7 @@ func TestBeforeIsNotForTheUnselected(t *testing.T) {
 		waitCondition(t, widgets, ns, "a", "Ready", "True")
 		testkit.Patch(t, widgets, ns, "a", "somebody", `{"metadata":{"labels":{"pick":null}}}`)
 		waitGone(t, configMaps, ns, "a")
-		testkit.Eventually(t, patience, func() (bool, string) {
-			return len(testkit.Get(t, widgets, ns, "a").GetFinalizers()) == 0, "it bears the finalizer still"
-		})
+		waitThat(t, widgets, ns, "a", func(u *obj) bool { return len(u.GetFinalizers()) == 0 })
 		mustBeAbsent(t, configMaps, ns, "a-drain", "the deletion.before object was made")
 	})
 }

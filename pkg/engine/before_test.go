@@ -41,20 +41,10 @@ func beforeItem(u *unstructured.Unstructured) map[string]any {
 }
 
 // waitBefore waits until the status says that of deletion.before, and returns the upstream.
-func waitBefore(t *testing.T, ns, name, state string) *unstructured.Unstructured {
+func waitBefore(t *testing.T, ns, name, state string) *obj {
 	t.Helper()
-	var u *unstructured.Unstructured
-	testkit.Eventually(t, patience, func() (bool, string) {
-		if u = testkit.Find(t, widgets, ns, name); u == nil {
-			return false, name + " is gone"
-		}
-		_, reason, message := condition(u, "Ready")
-		return beforeItem(u)["state"] == state, "deletion.before is " + textOf(beforeItem(u)["state"]) + "; Ready: " + reason + ": " + message
-	})
-	return u
+	return waitThat(t, widgets, ns, name, func(u *obj) bool { return beforeItem(u)["state"] == state })
 }
-
-func textOf(v any) string { s, _ := v.(string); return s }
 
 func finalizerOf(name string) string { return name + ".example.com/cleanup" }
 
@@ -197,10 +187,7 @@ func otherDrain(t *testing.T, ns string) {
 
 // finishDrain waits until the object exists and does its work.
 func finishDrain(t *testing.T, ns string) {
-	testkit.Eventually(t, patience, func() (bool, string) {
-		u := testkit.Find(t, configMaps, ns, "a-drain")
-		return u != nil && len(u.GetFinalizers()) == 1, "it was not made"
-	})
+	waitThat(t, configMaps, ns, "a-drain", func(u *obj) bool { return len(u.GetFinalizers()) == 1 })
 	drain(t, ns, drainDone)
 }
 

@@ -57,11 +57,10 @@ func TestStrippedLabelsAreNotForgotten(t *testing.T) {
 			testkit.Patch(t, configMaps, other, "a", "somebody", `{"metadata":{"labels":{"`+name+`.example.com/managed":null}}}`)
 			testkit.Eventually(t, patience, func() (bool, string) { return refusal.Hits() > 0, "not tried" })
 			testkit.Patch(t, widgets, ns, "a", "somebody", fill(row.patch, ns, name))
-			testkit.Eventually(t, patience, func() (bool, string) {
-				u := testkit.Get(t, widgets, ns, "a")
+			waitThat(t, widgets, ns, "a", func(u *obj) bool {
 				observed, _, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration")
-				_, reason, message := condition(u, "Ready")
-				return observed == u.GetGeneration() && (row.name != "paused" || strings.HasPrefix(message, "paused: ")), "Ready is " + reason + ": " + message
+				_, _, message := condition(u, "Ready")
+				return observed == u.GetGeneration() && (row.name != "paused" || strings.HasPrefix(message, "paused: "))
 			})
 			deleteAndWait(t, widgets, ns, "a")
 			waitGone(t, configMaps, other, "a")
@@ -163,10 +162,7 @@ func TestOrphanedAfterTheCollector(t *testing.T) {
 			applyReady(t, ns, "a", `{namespace: `+other+`, data: {key: value}}`)
 			refusal := faults.Answer(500, testkit.On("PATCH", "configmaps"))
 			testkit.DeleteWith(t, widgets, ns, "a", metav1.DeletePropagationOrphan)
-			testkit.Eventually(t, patience, func() (bool, string) {
-				u := testkit.Get(t, widgets, ns, "a")
-				return len(u.GetFinalizers()) == 1 && refusal.Hits() > 0, "finalizers are " + strings.Join(u.GetFinalizers(), ", ")
-			})
+			waitThat(t, widgets, ns, "a", func(u *obj) bool { return len(u.GetFinalizers()) == 1 && refusal.Hits() > 0 })
 			waitsFor(t, widgets, ns, "a", "InternalError", "")
 			if row == "after a restart" {
 				r.halt()
@@ -240,10 +236,7 @@ func TestDeletionAheadOfItsWatch(t *testing.T) {
 			quiet(t, counter)
 			release, collectorIsHeard := lag.hold(), collected.hold()
 			testkit.DeleteWith(t, widgets, ns, "a", metav1.DeletePropagationOrphan)
-			testkit.Eventually(t, patience, func() (bool, string) {
-				u := testkit.Get(t, widgets, ns, "a")
-				return len(u.GetFinalizers()) == 1, "finalizers are " + strings.Join(u.GetFinalizers(), ", ")
-			})
+			waitThat(t, widgets, ns, "a", func(u *obj) bool { return len(u.GetFinalizers()) == 1 })
 			collectorIsHeard()
 			if row.mark == "elsewhere" { // it is made again, and the status has its new uid
 				testkit.Delete(t, configMaps, at, "a")

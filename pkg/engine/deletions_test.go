@@ -245,9 +245,7 @@ func TestBrokenConfigKeeps(t *testing.T) {
 		r.halt()
 		broken := strings.Replace(with(conf, "deletionPolicy: Orphan"), "data: {{ .spec.data }}", "data: {{ nosuch .spec.data }}", 1)
 		startBroken(t, broken).waitUnready(cleansUp)
-		testkit.Eventually(t, patience, func() (bool, string) {
-			return len(testkit.Get(t, widgets, ns, "a").GetFinalizers()) == 1, "it has no finalizer"
-		})
+		waitThat(t, widgets, ns, "a", func(u *obj) bool { return len(u.GetFinalizers()) == 1 })
 		testkit.Delete(t, widgets, ns, "a")
 		waitGone(t, widgets, ns, "a")
 		if cm := testkit.Find(t, configMaps, ns, "a"); cm == nil || cm.GetUID() != uid || cm.GetDeletionTimestamp() != nil {

@@ -71,19 +71,11 @@ func TestRepair(t *testing.T) {
 			_, counter := startMade(t, ns, fill(widgetConfig, ns, name))
 			before := testkit.Get(t, configMaps, ns, "a")
 			row.tamper(t, ns, name)
-			testkit.Eventually(t, patience, func() (bool, string) {
-				cm := testkit.Find(t, configMaps, ns, "a")
-				if cm == nil {
-					return false, "it does not exist"
-				}
-				data, _, _ := unstructured.NestedString(cm.Object, "data", "key")
-				whole := data == "value" && len(cm.GetOwnerReferences()) == 1 &&
+			waitThat(t, configMaps, ns, "a", func(cm *obj) bool {
+				whole := dataIn(cm, "key") == "value" && len(cm.GetOwnerReferences()) == 1 &&
 					cm.GetLabels()[name+".example.com/managed"] == "yes" && cm.GetAnnotations()[name+".example.com/hash"] == before.GetAnnotations()[name+".example.com/hash"]
-				ours := false
-				for _, m := range cm.GetManagedFields() {
-					ours = ours || (m.Manager == name && m.Operation == "Apply")
-				}
-				return whole && ours, fmt.Sprintf("it is %v", cm.Object)
+				ours := func(m metav1.ManagedFieldsEntry) bool { return m.Manager == name && m.Operation == "Apply" }
+				return whole && slices.ContainsFunc(cm.GetManagedFields(), ours)
 			})
 			atMostRequests(t, counter, row.requests, row.reason)
 			waitCondition(t, widgets, ns, "a", "Ready", "True")
@@ -95,10 +87,8 @@ func TestExclusiveFields(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		_, counter := startMade(t, ns, with(fill(widgetConfig, ns, name), "drift: {exclusiveFields: [.data]}"))
 		testkit.Patch(t, configMaps, ns, "a", "somebody", `{"data":{"theirs":"goes"},"metadata":{"labels":{"theirs":"stays"}}}`)
-		testkit.Eventually(t, patience, func() (bool, string) {
-			cm := testkit.Get(t, configMaps, ns, "a")
-			data, _, _ := unstructured.NestedStringMap(cm.Object, "data")
-			return len(data) == 1 && data["key"] == "value" && cm.GetLabels()["theirs"] == "stays", fmt.Sprintf("%v", cm.Object)
+		waitThat(t, configMaps, ns, "a", func(cm *obj) bool {
+			return fmt.Sprint(cm.Object["data"]) == "map[key:value]" && cm.GetLabels()["theirs"] == "stays"
 		})
 		atMostRequests(t, counter, 2, "added keys")
 		counter.Reset()
@@ -247,10 +237,7 @@ func TestEmptyFieldsAreOurs(t *testing.T) {
 			}
 			repaired := func() {
 				t.Helper()
-				testkit.Eventually(t, patience, func() (bool, string) {
-					value := valueAt(t, testkit.Get(t, row.resource, ns, "a"), row.path)
-					return value == "", row.path + " is " + value
-				})
+				waitText(t, "", func() string { return valueAt(t, testkit.Get(t, row.resource, ns, "a"), row.path) })
 				quiet(t, counter)
 			}
 			counter.Reset()
@@ -314,9 +301,6 @@ func TestExclusiveMapThatIsEmpty(t *testing.T) {
 			t.Fatalf("the data is %v", data)
 		}
 		start(t, testkit.Config(t), conf).ready()
-		testkit.Eventually(t, patience, func() (bool, string) {
-			data, _, _ := unstructured.NestedStringMap(testkit.Get(t, configMaps, ns, "a").Object, "data")
-			return len(data) == 0, fmt.Sprintf("the data is %v", data)
-		})
+		waitThat(t, configMaps, ns, "a", func(u *obj) bool { data, _ := u.Object["data"].(map[string]any); return len(data) == 0 })
 	})
 }

@@ -109,9 +109,7 @@ func TestTerminatingNamespace(t *testing.T) {
 	inSpaces(t, func(t *testing.T, ns, other, name string) {
 		testkit.Apply(t, other, `{apiVersion: v1, kind: ConfigMap, metadata: {name: hold, finalizers: [elsewhere.example.com/hold]}}`)
 		testkit.Delete(t, namespaces, "", other)
-		testkit.Eventually(t, patience, func() (bool, string) {
-			return testkit.Get(t, namespaces, "", other).GetDeletionTimestamp() != nil, "not terminating"
-		})
+		waitThat(t, namespaces, "", other, func(u *obj) bool { return u.GetDeletionTimestamp() != nil })
 		start(t, testkit.Config(t), elsewhere(fill(widgetConfig, ns, name), other, ns)).ready()
 		testkit.Apply(t, ns, widget("a", `{namespace: `+other+`, data: {key: value}}`))
 		readyIs(t, widgets, ns, "a", "False", "NamespaceTerminating", "")

@@ -30,12 +30,10 @@ func makeTheirs(t *testing.T, ns, name string) {
 // waitUntouched waits until nothing of ours is left on an object: its labels, annotations and data are those that makeTheirs made.
 func waitUntouched(t *testing.T, ns, name, operator string) {
 	t.Helper()
-	testkit.Eventually(t, patience, func() (bool, string) {
-		u := testkit.Get(t, configMaps, ns, name)
+	waitThat(t, configMaps, ns, name, func(u *obj) bool {
 		data, _, _ := unstructured.NestedStringMap(u.Object, "data")
 		managed := slices.ContainsFunc(u.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return e.Manager == operator })
-		untouched := len(data) == 1 && data["theirs"] == "1" && len(u.GetAnnotations()) == 0 && len(u.GetLabels()) == 1 && !managed
-		return untouched, "something of ours is left: " + jsonOf(u)
+		return len(data) == 1 && data["theirs"] == "1" && len(u.GetAnnotations()) == 0 && len(u.GetLabels()) == 1 && !managed
 	})
 }
 

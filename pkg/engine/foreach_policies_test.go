@@ -58,10 +58,7 @@ func TestForEachPolicies(t *testing.T) {
 				testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: p-a}, data: {value: theirs, more: x}}")
 			},
 			then: func(t *testing.T, ns, operator string) {
-				testkit.Eventually(t, patience, func() (bool, string) {
-					data, _, _ := unstructured.NestedStringMap(testkit.Get(t, configMaps, ns, "p-a").Object, "data")
-					return len(data) == 1, fmt.Sprint(data)
-				})
+				waitThat(t, configMaps, ns, "p-a", func(u *obj) bool { return len(u.Object["data"].(map[string]any)) == 1 })
 			}},
 		{name: "ready", reason: "each object has its own rule about readiness; the message counts, and names at most five",
 			config: withLine("ready: {rules: [{rule: \"downstream.metadata.?annotations[?'up'].orValue('') == item.value\", message: it is down}]}"),
@@ -69,10 +66,7 @@ func TestForEachPolicies(t *testing.T) {
 				testkit.Apply(t, ns, pool("p", "a=1", "b=2", "c=3", "d=4", "e=5", "f=6", "g=7"))
 				waitReady := func(text string) {
 					t.Helper()
-					testkit.Eventually(t, patience, func() (bool, string) {
-						_, _, message := condition(testkit.Get(t, pools, ns, "p"), "Ready")
-						return message == text, message
-					})
+					waitThat(t, pools, ns, "p", func(u *obj) bool { _, _, message := condition(u, "Ready"); return message == text })
 				}
 				waitReady("worker: 0 of 7 ready; not ready: p-a (it is down), p-b, p-c, p-d, p-e, 2 more")
 				for i, name := range []string{"p-a", "p-b", "p-c", "p-d", "p-e", "p-g"} {

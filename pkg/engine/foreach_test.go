@@ -77,10 +77,7 @@ func recordedObjects(u *unstructured.Unstructured) (list []string) {
 
 func waitRecorded(t *testing.T, ns, name string, want ...string) {
 	t.Helper()
-	testkit.Eventually(t, patience, func() (bool, string) {
-		have := recordedObjects(testkit.Find(t, pools, ns, name))
-		return slices.Equal(have, want), fmt.Sprintf("the status records %v, not %v", have, want)
-	})
+	waitThat(t, pools, ns, name, func(u *obj) bool { return slices.Equal(recordedObjects(u), want) })
 }
 
 func TestForEach(t *testing.T) {

@@ -230,10 +230,7 @@ func TestGeneratedSurvivesRecreate(t *testing.T) {
 			password, pin := generatedOf(t, ns, up)
 			before := testkit.Get(t, secretKind, ns, up).GetUID()
 			testkit.Apply(t, ns, widget(up, `{data: {key: other}}`))
-			testkit.Eventually(t, patience, func() (bool, string) {
-				u := testkit.Find(t, secretKind, ns, up)
-				return u != nil && u.GetUID() != before, "not recreated"
-			})
+			waitThat(t, secretKind, ns, up, func(u *obj) bool { return u.GetUID() != before })
 			generatedIs(t, ns, up, password, pin)
 			if up == "b" && password != "old\x00\xff" {
 				t.Errorf("the value that was adopted is %q", password)
@@ -263,18 +260,13 @@ func TestGeneratedCarriedOver(t *testing.T) {
 		waitGone(t, secretKind, ns, "second")
 		hold("third")
 		testkit.Delete(t, secretKind, ns, "third") // it can be read as long as it is held
-		testkit.Eventually(t, patience, func() (bool, string) {
-			return testkit.Get(t, secretKind, ns, "third").GetDeletionTimestamp() != nil, "it is not being deleted"
-		})
+		waitThat(t, secretKind, ns, "third", func(u *obj) bool { return u.GetDeletionTimestamp() != nil })
 		r.halt()
 		start(t, testkit.Config(t), conf).ready()
 		eventuallyCondition(t, ns, "a", "False", "Waiting", "is being deleted")
 		before := testkit.Get(t, secretKind, ns, "third").GetUID()
 		testkit.Update(t, secretKind, ns, "third", func(u *unstructured.Unstructured) { u.SetFinalizers(nil) })
-		testkit.Eventually(t, patience, func() (bool, string) {
-			u := testkit.Find(t, secretKind, ns, "third")
-			return u != nil && u.GetUID() != before, "not created again"
-		})
+		waitThat(t, secretKind, ns, "third", func(u *obj) bool { return u.GetUID() != before })
 		generatedIs(t, ns, "third", password, pin)
 		testkit.Apply(t, ns, `{apiVersion: v1, kind: Secret, metadata: {name: fourth}}`) // an adopted one that lacks the keys
 		testkit.Apply(t, ns, widget("a", `{name: fourth, data: {key: value}}`))

@@ -77,12 +77,7 @@ func TestGuardCountsRepairsAtReload(t *testing.T) {
 		conf := guardedBy(fill(widgetConfig, ns, name), "")
 		r := standing(t, ns, strings.Replace(conf, "    # downstream\n", "    drift: {policy: Report}\n    # downstream\n", 1))
 		everyConfigMap(t, ns, `{"data":{"key":"theirs"}}`)
-		for i := range guardedWidgets { // it has seen them all
-			testkit.Eventually(t, patience, func() (bool, string) {
-				state := downstreamsOf(testkit.Get(t, widgets, ns, named(i)))["config"]["state"]
-				return fmt.Sprint(state) == "Drifted", fmt.Sprintf("%s is %v", named(i), state)
-			})
-		}
+		eachGuarded(func(up string) { waitDownstream(t, ns, up, "Drifted") }) // it has seen them all
 		r.reloadTo(conf)
 		waitsForAll(t, name)
 		r.reloadTo(strings.Replace(conf, "minimum: 2", "minimum: 2, confirmed: "+r.digest(), 1))

@@ -57,9 +57,9 @@ func applyReader(t testing.TB, ns, name, settings string) {
 // eventuallyCondition waits until the reason and message of a Widget's Ready are what they should be.
 func eventuallyCondition(t *testing.T, ns, name, status, reason, text string) {
 	t.Helper()
-	testkit.Eventually(t, patience, func() (bool, string) {
-		s, r, m := condition(testkit.Get(t, widgets, ns, name), "Ready")
-		return s == status && (reason == "" || r == reason) && strings.Contains(m, text), "Ready is " + s + ", " + r + ": " + m
+	waitThat(t, widgets, ns, name, func(u *obj) bool {
+		s, r, m := condition(u, "Ready")
+		return s == status && (reason == "" || r == reason) && strings.Contains(m, text)
 	})
 }
 

@@ -1,7 +1,6 @@
 package engine_test
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
@@ -30,6 +29,9 @@ func downstreamsOf(u *unstructured.Unstructured) map[string]map[string]any {
 	}
 	return out
 }
+
+// isReady reports whether Ready is True, of whatever generation.
+func isReady(u *obj) bool { status, _, _ := condition(u, "Ready"); return status == "True" }
 
 func TestOneDownstream(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
@@ -98,10 +100,7 @@ func TestNamespaceUpstream(t *testing.T) {
 		// What was found in sync is known to be ours, so that what somebody adds to it does not disown it.
 		testkit.Patch(t, networkPolicies, ns, "default-deny", "somebody", `{"spec":{"ingress":[{}]}}`)
 		testkit.Patch(t, networkPolicies, ns, "default-deny", "somebody", `{"spec":{"policyTypes":["Ingress"]}}`)
-		testkit.Eventually(t, patience, func() (bool, string) {
-			types, _, _ := unstructured.NestedStringSlice(testkit.Get(t, networkPolicies, ns, "default-deny").Object, "spec", "policyTypes")
-			return len(types) == 2, fmt.Sprintf("policyTypes are %v", types)
-		})
+		waitField(t, networkPolicies, ns, "default-deny", []any{"Ingress", "Egress"}, "spec", "policyTypes")
 		deny("null")
 		waitGone(t, networkPolicies, ns, "default-deny")
 
@@ -141,10 +140,7 @@ func TestOtherNamespace(t *testing.T) {
 		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"namespace":"`+ns+`"}}`)
 		waitData(t, ns, "a", "key", "value")
 		waitGone(t, configMaps, other, "a")
-		testkit.Eventually(t, patience, func() (bool, string) {
-			f := testkit.Get(t, widgets, ns, "a").GetFinalizers()
-			return len(f) == 0, "finalizers stay: " + strings.Join(f, ", ")
-		})
+		waitThat(t, widgets, ns, "a", func(u *obj) bool { return len(u.GetFinalizers()) == 0 })
 
 		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"namespace":"`+other+`"}}`)
 		waitData(t, other, "a", "key", "value")
@@ -162,10 +158,7 @@ func TestUpstreamWithoutStatusSubresource(t *testing.T) {
 		_, counter := startCounted(t, strings.Replace(fill(widgetConfig, ns, name), "kind: Widget", "kind: Plain", 1))
 		testkit.Apply(t, ns, object("Plain", "a", `{data: {key: value}}`))
 		waitData(t, ns, "a", "key", "value")
-		testkit.Eventually(t, patience, func() (bool, string) {
-			status, reason, message := condition(testkit.Get(t, plains, ns, "a"), "Ready")
-			return status == "True", "Ready is " + status + ", " + reason + ": " + message
-		})
+		waitThat(t, plains, ns, "a", isReady)
 		settle(t, counter)
 		testkit.Patch(t, plains, ns, "a", "somebody", `{"metadata":{"labels":{"touched":"yes"}}}`)
 		atMostWrites(t, counter, 2, "a status in the main resource must not chase its own generation")
@@ -208,9 +201,7 @@ func TestSameKind(t *testing.T) {
 		waitData(t, ns, "a-copy", "key", "changed")
 		for range 5 {
 			testkit.Patch(t, configMaps, ns, "a-copy", "somebody", `{"metadata":{"annotations":{"`+name+`.example.com/hash":null}}}`)
-			testkit.Eventually(t, patience, func() (bool, string) {
-				return testkit.Get(t, configMaps, ns, "a-copy").GetAnnotations()[name+".example.com/hash"] != "", "not repaired"
-			})
+			waitThat(t, configMaps, ns, "a-copy", func(u *obj) bool { return u.GetAnnotations()[name+".example.com/hash"] != "" })
 		}
 		mustBeAbsent(t, configMaps, ns, "a-copy-copy", "the copy was copied")
 	})

@@ -45,10 +45,9 @@ func cleanedUp(t *testing.T, ns, other string, names ...string) {
 	t.Helper()
 	waitGone(t, configMaps, other, names...)
 	for _, name := range names {
-		testkit.Eventually(t, patience, func() (bool, string) {
-			up := testkit.Get(t, widgets, ns, name)
+		waitThat(t, widgets, ns, name, func(up *obj) bool {
 			_, reason, _ := condition(up, "Ready")
-			return len(up.GetFinalizers()) == 0 && reason == "NotSelected", reason
+			return len(up.GetFinalizers()) == 0 && reason == "NotSelected"
 		})
 	}
 }
@@ -169,10 +168,7 @@ func TestKindComesBackToABrokenConfig(t *testing.T) {
 			return err == nil, text(err)
 		})
 		waitLate(t, other, name, "a", "value")
-		testkit.Eventually(t, patience, func() (bool, string) {
-			status, reason, message := condition(testkit.Get(t, lates(up), ns, "a"), "Ready")
-			return status == "True", reason + ": " + message
-		})
+		waitThat(t, lates(up), ns, "a", isReady)
 		servesLate(t, up, false)
 		waitState(t, name, "KindMissing")
 		servesLate(t, name, false)

@@ -1,7 +1,6 @@
 package engine_test
 
 import (
-	"fmt"
 	"reflect"
 	"testing"
 
@@ -12,17 +11,12 @@ import (
 )
 
 // waitField waits until a field of an object has a value.
-func waitField(t *testing.T, gvr schema.GroupVersionResource, ns, name string, want any, fields ...string) *unstructured.Unstructured {
+func waitField(t *testing.T, gvr schema.GroupVersionResource, ns, name string, want any, fields ...string) *obj {
 	t.Helper()
-	var u *unstructured.Unstructured
-	testkit.Eventually(t, patience, func() (bool, string) {
-		if u = testkit.Find(t, gvr, ns, name); u == nil {
-			return false, "it does not exist"
-		}
+	return waitThat(t, gvr, ns, name, func(u *obj) bool {
 		have, _, _ := unstructured.NestedFieldNoCopy(u.Object, fields...)
-		return reflect.DeepEqual(have, want), fmt.Sprintf("it is %v", have)
+		return reflect.DeepEqual(have, want)
 	})
-	return u
 }
 
 const strategyBody = `

@@ -47,9 +47,9 @@ func shadowed(t *testing.T, conf string) string {
 // waitShadow waits until Shadow of a Widget has that reason, and a message with that text.
 func waitShadow(t *testing.T, ns, object, want, text string) {
 	t.Helper()
-	testkit.Eventually(t, patience, func() (bool, string) {
-		status, reason, message := condition(testkit.Get(t, widgets, ns, object), "Shadow")
-		return status == "False" && reason == want && strings.Contains(message, text), object + ": " + reason + ": " + message
+	waitThat(t, widgets, ns, object, func(u *obj) bool {
+		status, reason, message := condition(u, "Shadow")
+		return status == "False" && reason == want && strings.Contains(message, text)
 	})
 }
 
@@ -186,10 +186,7 @@ func TestObserveLeavesThePreviousStatus(t *testing.T) {
 		counter := testkit.NewCounter()
 		shadow := shadowed(t, replaceOnce(t, renamed(name).in(conf, name), "metadata: {name: "+name+"}", "metadata: {name: "+name+"-shadow}"))
 		start(t, counter.Wrap(testkit.Config(t)), observing(shadow)).ready()
-		testkit.Eventually(t, patience, func() (bool, string) {
-			status, reason, message := condition(testkit.Get(t, widgets, ns, "a"), "Shadow")
-			return status != "", reason + ": " + message
-		})
+		waitThat(t, widgets, ns, "a", func(u *obj) bool { status, _, _ := condition(u, "Shadow"); return status != "" })
 		// Both write .status.downstreams, in words of their own: neither undoes the other forever.
 		never(t, func() (bool, string) {
 			status, reason, message := condition(testkit.Get(t, widgets, ns, "a"), "Ready")

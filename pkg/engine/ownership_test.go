@@ -125,10 +125,7 @@ func TestForgedStatus(t *testing.T) {
 			if row.deleted {
 				deleteAndWait(t, plains, ns, "a")
 			} else {
-				testkit.Eventually(t, patience, func() (bool, string) {
-					_, reason, message := condition(testkit.Get(t, plains, ns, "a"), "Ready")
-					return reason == "Conflict", reason + ": " + message
-				})
+				waitsFor(t, plains, ns, "a", "Conflict")
 			}
 			waitData(t, at, "a", "key", "theirs")
 			mustBeSame(t, configMaps, cm, "it is somebody else's")
@@ -378,10 +375,7 @@ func TestMadeAgainUnderItsName(t *testing.T) {
 			testkit.Delete(t, widgets, ns, "a")
 			waitGone(t, widgets, ns, "a")
 			testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-			testkit.Eventually(t, patience, func() (bool, string) {
-				_, reason, message := condition(testkit.Get(t, widgets, ns, "a"), "Ready")
-				return reason == "Waiting" && strings.Contains(message, "is being deleted and is recreated"), reason + ": " + message
-			})
+			waitsFor(t, widgets, ns, "a", "Waiting", "is being deleted and is recreated")
 			testkit.Patch(t, configMaps, ns, "a", "tenant", `{"metadata":{"finalizers":null}}`)
 			waitCondition(t, widgets, ns, "a", "Ready", "True")
 			if testkit.Get(t, configMaps, ns, "a").GetUID() == before {

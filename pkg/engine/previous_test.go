@@ -367,10 +367,7 @@ func TestPreviousCoOwned(t *testing.T) {
 		r.halt()
 		counter.Reset()
 		start(t, counter.Wrap(testkit.Config(t)), renamed(name).in(conf, name)).ready()
-		testkit.Eventually(t, patience, func() (bool, string) {
-			cm := testkit.Get(t, configMaps, ns, "a")
-			return !bears(cm, key), fmt.Sprint(cm.GetAnnotations())
-		})
+		waitThat(t, configMaps, ns, "a", func(cm *obj) bool { return !bears(cm, key) })
 		exactly(t, counter, 3, "a patch, an apply and the removal of the mark", keyed(writeDownstream))
 	})
 }

@@ -65,10 +65,7 @@ func TestRecreateUnderAFreeze(t *testing.T) {
 				return
 			}
 			lift()
-			testkit.Eventually(t, patience, func() (bool, string) {
-				after := testkit.Find(t, statefulSets, ns, "a")
-				return after != nil && after.GetUID() != before.GetUID(), "it is not recreated though nothing denies it any more"
-			})
+			waitThat(t, statefulSets, ns, "a", func(after *obj) bool { return after.GetUID() != before.GetUID() })
 			waitDownstream(t, ns, "a", "InSync")
 		})
 	}
@@ -115,10 +112,7 @@ func TestRestartOverMutatedJobs(t *testing.T) {
 			}
 			stays()
 			testkit.Patch(t, jobs, ns, "a", "somebody", `{"spec":{"parallelism":3}}`)
-			testkit.Eventually(t, patience, func() (bool, string) {
-				n, _, _ := unstructured.NestedInt64(testkit.Get(t, jobs, ns, "a").Object, "spec", "parallelism")
-				return n == 1, fmt.Sprint("parallelism is ", n)
-			})
+			waitField(t, jobs, ns, "a", int64(1), "spec", "parallelism")
 			quiet(t, counter)
 			stays()
 		})

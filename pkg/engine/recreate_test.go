@@ -49,16 +49,9 @@ spec:
 `
 
 // waitDownstream waits until the status says of the downstream config that it is in a state.
-func waitDownstream(t *testing.T, ns, name, want string) *unstructured.Unstructured {
+func waitDownstream(t *testing.T, ns, name, want string) *obj {
 	t.Helper()
-	var u *unstructured.Unstructured
-	testkit.Eventually(t, patience, func() (bool, string) {
-		u = testkit.Get(t, widgets, ns, name)
-		state := downstreamsOf(u)["config"]["state"]
-		_, reason, message := condition(u, "Ready")
-		return state == want, fmt.Sprintf("it is %v; %s: %s", state, reason, message)
-	})
-	return u
+	return waitThat(t, widgets, ns, name, func(u *obj) bool { return downstreamsOf(u)["config"]["state"] == want })
 }
 
 // forgedRefusal is what a webhook says that writes as the API server's own validation does.
@@ -195,18 +188,12 @@ func TestTerminatingIsRepaired(t *testing.T) {
 }
 
 // waitMadeAgain waits until there is another ConfigMap of that name, and fails if its data are others.
-func waitMadeAgain(t *testing.T, before *unstructured.Unstructured) {
+func waitMadeAgain(t *testing.T, before *obj) {
 	t.Helper()
-	testkit.Eventually(t, patience, func() (bool, string) {
-		u := testkit.Find(t, configMaps, before.GetNamespace(), before.GetName())
-		if u == nil || u.GetUID() == before.GetUID() {
-			return false, "it is not made again"
-		}
-		if have, want := fmt.Sprint(u.Object["data"]), fmt.Sprint(before.Object["data"]); have != want {
-			t.Errorf("it is made again with %s, want %s", have, want)
-		}
-		return true, ""
-	})
+	u := waitThat(t, configMaps, before.GetNamespace(), before.GetName(), func(u *obj) bool { return u.GetUID() != before.GetUID() })
+	if have, want := fmt.Sprint(u.Object["data"]), fmt.Sprint(before.Object["data"]); have != want {
+		t.Errorf("it is made again with %s, want %s", have, want)
+	}
 }
 
 // withoutRecord is a config whose status does not record what was created.

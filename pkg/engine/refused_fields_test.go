@@ -164,11 +164,10 @@ func TestRefusedFieldIsTriedAgain(t *testing.T) {
 // waitReason waits until Ready of the upstream a has that reason, and .status.summary that text.
 func waitReason(t *testing.T, gvr schema.GroupVersionResource, ns, reason, summary string) {
 	t.Helper()
-	testkit.Eventually(t, patience, func() (bool, string) {
-		u := testkit.Get(t, gvr, ns, "a")
-		_, have, message := condition(u, "Ready")
+	waitThat(t, gvr, ns, "a", func(u *obj) bool {
+		_, have, _ := condition(u, "Ready")
 		text, _, _ := unstructured.NestedString(u.Object, "status", "summary")
-		return have == reason && text == summary, fmt.Sprintf("Ready says %s: %s; summary is %q", have, message, text)
+		return have == reason && text == summary
 	})
 }
 

@@ -96,10 +96,7 @@ func TestRefusedBefore(t *testing.T) {
 		c.apply("replicas: 1, data: {key: value}", `{phase: Good}`)
 		c.told("Ready", "True", "Ready", false)
 		testkit.Delete(t, c.gvr, ns, "a")
-		testkit.Eventually(t, patience, func() (bool, string) {
-			status, reason, message := condition(c.get(), "Ready")
-			return status == "False" && strings.Contains(message, ".status.downstreams[name=deletion.before] (FieldValueTooLong)"), reason + ": " + message
-		})
+		waitsFor(t, c.gvr, ns, "a", "", ".status.downstreams[name=deletion.before] (FieldValueTooLong)")
 		quiet(t, c.counter)
 		mustExist(t, configMaps, ns, "a", "it went on without its record")
 		mustBeAbsent(t, configMaps, ns, "a-drain", "it went on without its record")

@@ -37,10 +37,7 @@ func TestMySQL(t *testing.T) {
 	waitApps(t, ns, name, 1, 4)
 	states := func(want string) {
 		t.Helper()
-		testkit.Eventually(t, patience, func() (bool, string) {
-			have := server.Text("SELECT concat(id, '=', coalesce(state, '')) FROM apps ORDER BY id")
-			return have == want, have
-		})
+		waitText(t, want, func() string { return server.Text("SELECT concat(id, '=', coalesce(state, '')) FROM apps ORDER BY id") })
 	}
 	states("1=Ready,2=Ready,3=Ready,4=Ready,9=Failed")
 	if message := server.Text("SELECT message FROM apps WHERE id = 9"); !strings.Contains(message, "'; DROP TABLE apps; -- \\") {

@@ -144,10 +144,7 @@ func TestPostgresFailover(t *testing.T) {
 	r := start(t, testkit.Config(t), conf).ready()
 	waitApps(t, ns, name, 1, 3)
 	standby.Exec("ALTER SYSTEM SET primary_conninfo = ''", "SELECT pg_reload_conf()")
-	testkit.Eventually(t, patience, func() (bool, string) {
-		n := standby.Exec("SELECT count(*) FROM pg_stat_wal_receiver")
-		return n == "0", n + " receivers"
-	})
+	waitText(t, "0", func() string { return standby.Exec("SELECT count(*) FROM pg_stat_wal_receiver") })
 	primary.Exec(fillTable(4, 4))
 	waitApps(t, ns, name, 1, 4)
 	primary.Kill()
@@ -252,10 +249,7 @@ func TestPostgresWriteBack(t *testing.T) {
 	query := "SELECT string_agg(id || '=' || coalesce(state, ''), ' ' ORDER BY id) FROM apps"
 	wait := func(want string) {
 		t.Helper()
-		testkit.Eventually(t, patience, func() (bool, string) {
-			have := server.Exec(query)
-			return have == want, have
-		})
+		waitText(t, want, func() string { return server.Exec(query) })
 	}
 	wait("1=Ready 2=Ready 3=Failed")
 	waitState(t, name, "Running")
@@ -331,10 +325,7 @@ func TestPostgresWriteBackWaits(t *testing.T) {
 			waiting := func(want string) {
 				t.Helper()
 				const query = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE 'UPDATE apps SET state%'"
-				testkit.Eventually(t, patience, func() (bool, string) {
-					n := server.Exec(query)
-					return n == want, n + " statements wait"
-				})
+				waitText(t, want, func() string { return server.Exec(query) })
 			}
 			tenure := leadership.NewTenure("Lease test", time.Hour, logr.Discard())
 			tenure.Renew(leadership.Now())

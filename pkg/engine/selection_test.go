@@ -194,10 +194,9 @@ func TestUnselectedWaits(t *testing.T) {
 			t.Errorf("it says %v", up.Object["status"])
 		}
 		letGo(t, ns, "a")
-		testkit.Eventually(t, patience, func() (bool, string) {
-			up := testkit.Get(t, widgets, ns, "a")
+		waitThat(t, widgets, ns, "a", func(up *obj) bool {
 			status, _, _ := condition(up, "Reconciling")
-			return status == "" && len(downstreamsOf(up)) == 0, "Reconciling is " + status
+			return status == "" && len(downstreamsOf(up)) == 0
 		})
 	})
 }

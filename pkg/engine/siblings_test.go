@@ -88,10 +88,7 @@ func TestSiblings(t *testing.T) {
 		waitData(t, ns, "w-page", "one", "first")
 		testkit.Apply(t, ns, widget("w", "{data: {a: one, c: three}}"))
 		waitData(t, ns, "w-page", "three", "none")
-		testkit.Eventually(t, patience, func() (bool, string) {
-			_, has := testkit.Get(t, configMaps, ns, "w-page").Object["data"].(map[string]any)["two"]
-			return !has, "two is still there"
-		})
+		waitData(t, ns, "w-page", "two", "")
 		waitGone(t, configMaps, ns, "two-each")
 		quiet(t, counter)
 
@@ -201,10 +198,7 @@ func TestTenantAddsToOurObjects(t *testing.T) {
 		enforced := func() {
 			t.Helper()
 			for _, f := range fences {
-				testkit.Eventually(t, patience, func() (bool, string) {
-					have := valueOf(f.gvr, f.ours)
-					return have == f.enforced, f.gvr.Resource + " has " + have
-				})
+				waitText(t, f.enforced, func() string { return valueOf(f.gvr, f.ours) })
 			}
 		}
 		tamper := func() {

@@ -100,9 +100,7 @@ func TestStartLooksOnce(t *testing.T) {
 			{"its object lost the mark of its owner", func(name string) {
 				testkit.Patch(t, configMaps, ns, name, "somebody", `{"metadata":{"ownerReferences":null}}`)
 			}, func(name string) {
-				testkit.Eventually(t, patience, func() (bool, string) {
-					return len(testkit.Get(t, configMaps, ns, name).GetOwnerReferences()) == 1, "it has no owner"
-				})
+				waitThat(t, configMaps, ns, name, func(u *obj) bool { return len(u.GetOwnerReferences()) == 1 })
 			}},
 			{"it was changed", func(name string) {
 				testkit.Patch(t, widgets, ns, name, "somebody", `{"spec":{"data":{"key":"new"}}}`)

@@ -71,11 +71,10 @@ func TestReadyRulesAndFields(t *testing.T) {
 		up := readyIs(t, widgets, ns, "a", "False", "Progressing", "not done")
 		agree(t, up, kstatus.InProgressStatus)
 		testkit.Patch(t, configMaps, ns, "a", "worker", `{"data":{"state":"broken","note":"no disk"}}`)
-		testkit.Eventually(t, patience, func() (bool, string) {
-			u := testkit.Get(t, widgets, ns, "a")
+		waitThat(t, widgets, ns, "a", func(u *obj) bool {
 			_, reason, message := condition(u, "Ready")
 			summary, _, _ := unstructured.NestedString(u.Object, "status", "summary")
-			return reason == "Failed" && strings.Contains(message, "no disk") && summary == "no disk", reason + ": " + message + ": " + summary
+			return reason == "Failed" && strings.Contains(message, "no disk") && summary == "no disk"
 		})
 		agree(t, testkit.Get(t, widgets, ns, "a"), kstatus.FailedStatus)
 		testkit.Patch(t, configMaps, ns, "a", "worker", `{"data":{"state":"done","note":"ok"}}`)

@@ -68,9 +68,7 @@ func TestSurveyOfAdoptedDeployment(t *testing.T) {
 			conf := adoptingDeployment(ns, name, row.manager)
 			c := surveyAll(t, testkit.Config(t), survey.Options{Documents: true}, conf).expect(t, "a", "update a").Changes[0]
 			start(t, testkit.Config(t), conf).ready()
-			testkit.Eventually(t, patience, func() (bool, string) {
-				return len(downstreamsOf(testkit.Get(t, widgets, ns, "a"))) == 1, "it is not adopted"
-			})
+			waitThat(t, widgets, ns, "a", func(u *obj) bool { return len(downstreamsOf(u)) == 1 })
 			live := testkit.Get(t, deployments, ns, "a")
 			if diff := cmp.Diff(asked(live), asked(c.After)); diff != "" {
 				t.Errorf("%s: the survey reports other changes than those made (-made +reported):\n%s", row.reason, diff)

@@ -74,10 +74,7 @@ func TestValuesStayWithTheirDownstream(t *testing.T) {
 				r.write("a.yaml", conf)
 				if !restart {
 					r.reload()
-					testkit.Eventually(t, patience, func() (bool, string) {
-						have := fmt.Sprint(testkit.Get(t, widgets, ns, "a").Object["status"])
-						return strings.Contains(have, "Leftover") == row.drop, have
-					})
+					waitThat(t, widgets, ns, "a", func(u *obj) bool { return strings.Contains(fmt.Sprint(u.Object["status"]), "Leftover") == row.drop })
 				}
 				testkit.Apply(t, ns, widget("a", fmt.Sprintf("{name: %s, data: {second: %s}}", row.one, row.second)))
 				if restart {

@@ -88,10 +88,7 @@ func TestFinalizerComesLater(t *testing.T) {
 			r.halt()
 			counter.Reset()
 			start(t, counter.Wrap(testkit.Config(t)), fill(widgetConfig, ns, name)+row.added).ready()
-			testkit.Eventually(t, patience, func() (bool, string) {
-				f := testkit.Get(t, widgets, ns, "a").GetFinalizers()
-				return slices.Contains(f, finalizerOf(name)), "finalizers are " + strings.Join(f, ", ")
-			})
+			waitThat(t, widgets, ns, "a", func(u *obj) bool { return slices.Contains(u.GetFinalizers(), finalizerOf(name)) })
 			exactly(t, counter, 1, "what is in sync", testkit.Request.Mutating)
 		}))
 	}

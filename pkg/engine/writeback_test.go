@@ -48,10 +48,7 @@ func (d *database) text(query string) (value string) {
 
 func (d *database) wait(query, want string) {
 	d.t.Helper()
-	testkit.Eventually(d.t, patience, func() (bool, string) {
-		have := d.text(query)
-		return have == want, fmt.Sprintf("%s: %s", query, have)
-	})
+	waitText(d.t, want, func() string { return d.text(query) })
 }
 
 // stayWritten fails if another write to the rows comes.
