@@ -157,8 +157,9 @@ func TestExclusiveFieldWithDefaults(t *testing.T) {
 	})
 }
 
-// An autoscaler's first write may come between our last reconciliation and our apply: the value that we remember is then stale.
-func TestInitialFieldTakenMeanwhile(t *testing.T) {
+// A change while we own an initial field alone must not reset it, and an autoscaler's value survives ours. Its first write may come between our
+// last reconciliation and our apply: the value that we remember is then stale.
+func TestInitialFields(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := with(fill(widgetConfig, ns, name), "drift: {initialFields: [.data.count]}")
 		var armed atomic.Bool
@@ -171,9 +172,15 @@ func TestInitialFieldTakenMeanwhile(t *testing.T) {
 		start(t, cfg, conf)
 		applyReady(t, ns, "a", `{data: {count: "1", key: old}}`)
 		waitData(t, ns, "a", "count", "1")
+		testkit.Apply(t, ns, widget("a", `{data: {count: "1", key: second}}`)) // while we own the field alone, leaving it out would reset it
+		waitData(t, ns, "a", "key", "second")
+		waitData(t, ns, "a", "count", "1")
 		armed.Store(true)
 		testkit.Apply(t, ns, widget("a", `{data: {count: "1", key: new}}`))
 		waitData(t, ns, "a", "key", "new")
+		waitData(t, ns, "a", "count", "5")
+		testkit.Apply(t, ns, widget("a", `{data: {count: "1", key: newest}}`))
+		waitData(t, ns, "a", "key", "newest")
 		waitData(t, ns, "a", "count", "5")
 		waitCondition(t, widgets, ns, "a", "Ready", "True")
 	})
