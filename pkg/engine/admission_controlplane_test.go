@@ -252,9 +252,7 @@ func TestRestartOverMutatedJobs(t *testing.T) {
 			testkit.Eventually(t, patience, func() (bool, string) { return testkit.Find(t, jobs, ns, "a") != nil, "no Job" })
 			quiet(t, counter)
 			before := testkit.Get(t, jobs, ns, "a")
-			r.halt()
-			counter.Reset()
-			start(t, counter.Wrap(testkit.Config(t)), conf).ready()
+			r.restart(counter, conf)
 			quiet(t, counter)
 			if n := counter.Total(func(r testkit.Request) bool { return r.Verb != "LIST" }); row.recorded && n > 0 {
 				t.Errorf("a restart takes %d requests: %v", n, counter.Snapshot())

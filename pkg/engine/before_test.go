@@ -260,8 +260,7 @@ func TestBeforeHeld(t *testing.T) {
 				if until == "a person says so at a restart" {
 					start(t, testkit.Config(t), conf).ready()
 				}
-				waitGone(t, widgets, ns, "a")
-				waitGone(t, configMaps, ns, "a")
+				bothGone(t, ns, ns, "a")
 				if row.first != nil {
 					mustExist(t, configMaps, ns, "a-drain", "it is somebody else's")
 					return
@@ -287,8 +286,7 @@ func TestBeforeProceeds(t *testing.T) {
 		t.Run(row.name, spaced(func(t *testing.T, ns, name string) {
 			startMade(t, ns, withBefore(ns, name, row.line, "timeout: 20s"))
 			deleteWith(t, ns, row.first, row.then)
-			waitGone(t, widgets, ns, "a")
-			waitGone(t, configMaps, ns, "a")
+			bothGone(t, ns, ns, "a")
 			if row.first != nil {
 				mustExist(t, configMaps, ns, "a-drain", "it is somebody else's")
 				return

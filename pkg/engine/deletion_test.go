@@ -25,8 +25,7 @@ func TestDeletionNeedsNoTemplate(t *testing.T) {
 		testkit.Delete(t, widgets, ns, "a")
 		broken := strings.Replace(conf, "data: {{ .spec.data }}", `data: {{ fail "broken" }}`, 1) + "validate: [{rule: \"false\", message: nothing is valid}]\n"
 		start(t, testkit.Config(t), broken).ready()
-		waitGone(t, configMaps, other, "a")
-		waitGone(t, widgets, ns, "a")
+		bothGone(t, ns, other, "a")
 	})
 }
 
@@ -65,8 +64,7 @@ func TestStrippedLabelsAreNotForgotten(t *testing.T) {
 				_, _, message := condition(u, "Ready")
 				return observed == u.GetGeneration() && (row.name != "paused" || strings.HasPrefix(message, "paused: "))
 			})
-			deleteAndWait(t, widgets, ns, "a")
-			waitGone(t, configMaps, other, "a")
+			deleteBoth(t, ns, other, "a")
 		}))
 	}
 }
@@ -86,8 +84,7 @@ func TestUnrecordedAndUnseen(t *testing.T) {
 			}
 			testkit.Apply(t, ns, widget("a", `{namespace: `+other+`, data: {key: value}}`))
 			waitData(t, other, "a", "key", "value")
-			deleteAndWait(t, widgets, ns, "a")
-			waitGone(t, configMaps, other, "a")
+			deleteBoth(t, ns, other, "a")
 		}))
 	}
 }
@@ -332,9 +329,7 @@ func TestFinalizerComesLater(t *testing.T) {
 			if f := testkit.Get(t, widgets, ns, "a").GetFinalizers(); len(f) > 0 {
 				t.Fatalf("finalizers are %v", f)
 			}
-			r.halt()
-			counter.Reset()
-			start(t, counter.Wrap(testkit.Config(t)), fill(widgetConfig, ns, name)+row.added).ready()
+			r.restart(counter, fill(widgetConfig, ns, name)+row.added)
 			waitThat(t, widgets, ns, "a", func(u *obj) bool { return slices.Contains(u.GetFinalizers(), finalizerOf(name)) })
 			exactly(t, counter, 1, "what is in sync", testkit.Request.Mutating)
 		}))

@@ -82,8 +82,7 @@ func TestDeletionsWithABrokenConfig(t *testing.T) {
 			waitData(t, ns, "g", "key", "value")
 			if test.goes {
 				r.waitUnready("ConfigRefused", test.says, cleansUp)
-				waitGone(t, widgets, ns, "a")
-				waitGone(t, configMaps, other, "a")
+				bothGone(t, ns, other, "a")
 				testkit.Patch(t, configMaps, other, "stays", "somebody", `{"data":{"key":"tampered"}}`)
 				testkit.Apply(t, ns, widget("late", `{namespace: `+other+`, data: {key: value}}`))
 			} else {
@@ -96,8 +95,7 @@ func TestDeletionsWithABrokenConfig(t *testing.T) {
 			})
 			r.reloadTo(good)
 			r.ready()
-			waitGone(t, widgets, ns, "a")
-			waitGone(t, configMaps, other, "a")
+			bothGone(t, ns, other, "a")
 			waitData(t, other, "stays", "key", "value")
 		}))
 	}
@@ -121,8 +119,7 @@ func TestBrokenConfigDeletesAsAlways(t *testing.T) {
 		waitBefore(t, ns, "a", "BeforeRunning")
 		mustExist(t, configMaps, ns, "a", "the downstream is gone before deletion.before is done")
 		drain(t, ns, drainDone)
-		waitGone(t, widgets, ns, "a")
-		waitGone(t, configMaps, ns, "a")
+		bothGone(t, ns, ns, "a")
 		kept := testkit.Get(t, configMaps, ns, "a-kept")
 		if len(kept.GetAnnotations()) > 0 || len(kept.GetLabels()) > 0 || len(kept.GetOwnerReferences()) > 0 {
 			t.Errorf("marks were left: %v", kept.Object["metadata"])
@@ -246,8 +243,7 @@ func TestBrokenConfigKeeps(t *testing.T) {
 		broken := strings.Replace(with(conf, "deletionPolicy: Orphan"), "data: {{ .spec.data }}", "data: {{ nosuch .spec.data }}", 1)
 		startBroken(t, broken).waitUnready(cleansUp)
 		waitThat(t, widgets, ns, "a", func(u *obj) bool { return len(u.GetFinalizers()) == 1 })
-		testkit.Delete(t, widgets, ns, "a")
-		waitGone(t, widgets, ns, "a")
+		deleteAndWait(t, widgets, ns, "a")
 		if cm := testkit.Find(t, configMaps, ns, "a"); cm == nil || cm.GetUID() != uid || cm.GetDeletionTimestamp() != nil {
 			t.Error("what deletionPolicy Orphan keeps was deleted")
 		}

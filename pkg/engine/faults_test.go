@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
@@ -105,19 +104,6 @@ func TestKindComesAndGoes(t *testing.T) {
 		testkit.Delete(t, configMaps, ns, "a")
 		one("second")
 		isRepaired(t, ns, "other", "key", "value")
-	})
-}
-
-func TestTerminatingNamespace(t *testing.T) {
-	inSpaces(t, func(t *testing.T, ns, other, name string) {
-		testkit.Apply(t, other, `{apiVersion: v1, kind: ConfigMap, metadata: {name: hold, finalizers: [elsewhere.example.com/hold]}}`)
-		testkit.Delete(t, namespaces, "", other)
-		waitThat(t, namespaces, "", other, func(u *obj) bool { return u.GetDeletionTimestamp() != nil })
-		start(t, testkit.Config(t), elsewhere(fill(widgetConfig, ns, name), other, ns)).ready()
-		testkit.Apply(t, ns, widget("a", `{namespace: `+other+`, data: {key: value}}`))
-		readyIs(t, widgets, ns, "a", "False", "NamespaceTerminating", "")
-		testkit.Update(t, configMaps, other, "hold", func(u *unstructured.Unstructured) { u.SetFinalizers(nil) })
-		deleteAndWait(t, widgets, ns, "a")
 	})
 }
 

@@ -363,8 +363,7 @@ func TestForeignChanges(t *testing.T) {
 			}
 		}
 		change("running")
-		r.halt()
-		start(t, testkit.Config(t), conf).ready()
+		r.restart(nil, conf)
 		change("restarted")
 	})
 }

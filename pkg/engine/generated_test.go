@@ -95,9 +95,7 @@ func TestGeneratedRequests(t *testing.T) {
 				t.Errorf("a value has not the form %s", form)
 			}
 		}
-		r.halt()
-		counter.Reset()
-		start(t, counter.Wrap(testkit.Config(t)), conf).ready()
+		r.restart(counter, conf)
 		waitObserved(t, name, "InSync", 1)
 		atMostWrites(t, counter, 0, "a restart")
 		generatedIs(t, ns, "a", password, pin)
@@ -128,8 +126,7 @@ func TestGeneratedStays(t *testing.T) {
 		setKey(t, ns, "a", "password", "theirs") // a value that somebody else sets is the truth
 		applyKey(t, ns, "a", "third")
 		generatedIs(t, ns, "a", "theirs", pin)
-		r.halt()
-		start(t, testkit.Config(t), conf).ready()
+		r.restart(nil, conf)
 		applyKey(t, ns, "a", "fourth")
 		generatedIs(t, ns, "a", "theirs", pin)
 	})
@@ -263,8 +260,7 @@ func TestGeneratedCarriedOver(t *testing.T) {
 		hold("third")
 		testkit.Delete(t, secretKind, ns, "third") // it can be read as long as it is held
 		waitThat(t, secretKind, ns, "third", func(u *obj) bool { return u.GetDeletionTimestamp() != nil })
-		r.halt()
-		start(t, testkit.Config(t), conf).ready()
+		r.restart(nil, conf)
 		eventuallyCondition(t, ns, "a", "False", "Waiting", "is being deleted")
 		before := testkit.Get(t, secretKind, ns, "third").GetUID()
 		testkit.Update(t, secretKind, ns, "third", func(u *unstructured.Unstructured) { u.SetFinalizers(nil) })
@@ -286,8 +282,7 @@ func TestGeneratedKeyRenamed(t *testing.T) {
 		conf := generatedConfig(t, ns, name)
 		r := startWidget(t, ns, conf)
 		password, pin := generatedOf(t, ns, "a")
-		r.halt()
-		start(t, testkit.Config(t), strings.Replace(conf, ".data.password}", ".data.pw, length: 8}", 1)).ready()
+		r.restart(nil, strings.Replace(conf, ".data.password}", ".data.pw, length: 8}", 1))
 		secretText(t, ns, "a", "pw", is(password))
 		secretText(t, ns, "a", "pin", is(pin))
 		if data, _ := testkit.Get(t, secretKind, ns, "a").Object["data"].(map[string]any); data["password"] != nil {

@@ -50,8 +50,7 @@ func TestGuardLetsFinalizerPass(t *testing.T) {
 			testkit.Eventually(t, patience, func() (bool, string) { return len(finalizers()) == 1, "w-000 has no finalizer" })
 			stayAll(t, ns)
 			if at == "start" {
-				deleteAndWait(t, widgets, ns, "w-000")
-				waitGone(t, configMaps, ns, "w-000")
+				deleteBoth(t, ns, ns, "w-000")
 				mustExist(t, configMaps, ns, "w-000-claim", "what deletionPolicy Orphan keeps was deleted with its upstream")
 			}
 		}))

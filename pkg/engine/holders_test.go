@@ -138,8 +138,7 @@ func TestHolderOfFormerMarksStays(t *testing.T) {
 		conf := withoutRecord(t, head+room+claimDownstream+tail)
 		r := start(t, testkit.Config(t), conf).ready()
 		applyReady(t, ns, "a", "{}")
-		r.halt()
-		start(t, testkit.Config(t), replaceOnce(t, conf, fill("NAME.example.com/owner}", "", name), fill("NAME.example.com/owned-by}", "", name))).ready()
+		r.restart(nil, replaceOnce(t, conf, fill("NAME.example.com/owner}", "", name), fill("NAME.example.com/owned-by}", "", name)))
 		testkit.Eventually(t, patience, func() (bool, string) {
 			u := testkit.Get(t, namespaces, "", "room-a")
 			_, reason, message := condition(testkit.Get(t, widgets, ns, "a"), "Ready")

@@ -70,44 +70,28 @@ func eventuallyCondition(t *testing.T, ns, name, status, reason, text string) {
 // A missing input holds its readers back and nothing else; once it is there they go on, and they follow its changes.
 func TestInputWaits(t *testing.T) {
 	for reason, changes := range readings {
-		t.Run(reason, bubbled(func(t *testing.T) { inputWaits(t, changes) }))
+		t.Run(reason, spaced(func(t *testing.T, ns, name string) {
+			applyReader(t, ns, "a", "blue")
+			start(t, testkit.Config(t), withInputs(ns, name, changes...))
+			eventuallyCondition(t, ns, "a", "False", "Waiting", "input settings: ConfigMap "+ns+"/blue does not exist")
+
+			applySettings(t, ns, "blue", "navy")
+			waitData(t, ns, "a-copy", "color", "navy")
+			applySettings(t, ns, "blue", "azure")
+			waitData(t, ns, "a-copy", "color", "azure")
+
+			testkit.Delete(t, configMaps, ns, "blue")
+			eventuallyCondition(t, ns, "a", "False", "Waiting", "does not exist")
+			mustExist(t, configMaps, ns, "a-copy", "a missing input took away what existed")
+			applyReader(t, ns, "a", "red")
+			applySettings(t, ns, "red", "crimson")
+			waitData(t, ns, "a-copy", "color", "crimson")
+			data, _, _ := unstructured.NestedString(testkit.Get(t, configMaps, ns, "a-copy").Object, "data", "greeting")
+			if data != "hello" {
+				t.Errorf("the parameter is %q", data)
+			}
+		}))
 	}
-}
-
-func inputWaits(t *testing.T, changes []string) {
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	applyReader(t, ns, "a", "blue")
-	start(t, testkit.Config(t), withInputs(ns, name, changes...))
-	eventuallyCondition(t, ns, "a", "False", "Waiting", "input settings: ConfigMap "+ns+"/blue does not exist")
-
-	applySettings(t, ns, "blue", "navy")
-	waitData(t, ns, "a-copy", "color", "navy")
-	applySettings(t, ns, "blue", "azure")
-	waitData(t, ns, "a-copy", "color", "azure")
-
-	testkit.Delete(t, configMaps, ns, "blue")
-	eventuallyCondition(t, ns, "a", "False", "Waiting", "does not exist")
-	mustExist(t, configMaps, ns, "a-copy", "a missing input took away what existed")
-	applyReader(t, ns, "a", "red")
-	applySettings(t, ns, "red", "crimson")
-	waitData(t, ns, "a-copy", "color", "crimson")
-	data, _, _ := unstructured.NestedString(testkit.Get(t, configMaps, ns, "a-copy").Object, "data", "greeting")
-	if data != "hello" {
-		t.Errorf("the parameter is %q", data)
-	}
-}
-
-// An input that may be missing is null.
-func TestInputMayBeMissing(t *testing.T) {
-	inSpace(t, func(t *testing.T, ns, name string) {
-		applyReader(t, ns, "a", "")
-		start(t, testkit.Config(t), withInputs(ns, name, "missing: Wait", "missing: Allow",
-			`color: {{ (input "settings").data.color }}`, `color: {{ ((input "settings").data).color | default "none" }}`))
-		waitData(t, ns, "a-copy", "color", "none")
-		applyReader(t, ns, "a", "blue")
-		applySettings(t, ns, "blue", "navy")
-		waitData(t, ns, "a-copy", "color", "navy")
-	})
 }
 
 // Whoever writes the upstream chooses a name and never a namespace.
@@ -127,44 +111,28 @@ func TestInputStaysInItsNamespace(t *testing.T) {
 	})
 }
 
-// An input in a namespace that the config fixes is one object for all, and one watch.
-func TestInputOfFixedNamespace(t *testing.T) {
-	inSpaces(t, func(t *testing.T, ns, platform, name string) {
-		testkit.Apply(t, platform, "apiVersion: v1\nkind: Secret\nmetadata: {name: pull}\nstringData: {color: green}\n")
-		applyReader(t, ns, "a", "ignored")
-		start(t, testkit.Config(t), withInputs(ns, name, "kind: ConfigMap\n    objectName: self.spec.?name.orValue(\"\")",
-			"kind: Secret\n    fixedName: pull\n    namespace: "+platform, `.data.color`, `.data.color | b64dec`))
-		waitData(t, ns, "a-copy", "color", "green")
-		testkit.Apply(t, platform, "apiVersion: v1\nkind: Secret\nmetadata: {name: pull}\nstringData: {color: red}\n")
-		waitData(t, ns, "a-copy", "color", "red")
-	})
-}
-
 // What nobody reads of an input wakes nobody.
 func TestInputChangeThatNobodyReads(t *testing.T) {
 	for reason, changes := range readings {
-		t.Run(reason, bubbled(func(t *testing.T) { inputChangeThatNobodyReads(t, changes) }))
-	}
-}
-
-func inputChangeThatNobodyReads(t *testing.T, changes []string) {
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	applySettings(t, ns, "blue", "navy")
-	applyReader(t, ns, "a", "blue")
-	start(t, testkit.Config(t), withInputs(ns, name, changes...))
-	waitData(t, ns, "a-copy", "color", "navy")
-	eventuallyCondition(t, ns, "a", "True", "", "")
-	looks := metric(t, "corollary_reconcile_seconds", name)
-	for i := range 10 {
-		testkit.Patch(t, configMaps, ns, "blue", "somebody", fmt.Sprintf(`{"metadata":{"labels":{"x":"y%d"}}}`, i))
-	}
-	applySettings(t, ns, "blue", "azure") // the next news of the same object: what came before has been heard by then
-	waitData(t, ns, "a-copy", "color", "azure")
-	if renders := metric(t, "corollary_renders_total", name); renders != 2 {
-		t.Errorf("rendered %v times, not once for each color", renders)
-	}
-	if now := metric(t, "corollary_reconcile_seconds", name) - looks; now > 5 {
-		t.Errorf("%v looks at a Widget that had one piece of news", now)
+		t.Run(reason, spaced(func(t *testing.T, ns, name string) {
+			applySettings(t, ns, "blue", "navy")
+			applyReader(t, ns, "a", "blue")
+			start(t, testkit.Config(t), withInputs(ns, name, changes...))
+			waitData(t, ns, "a-copy", "color", "navy")
+			eventuallyCondition(t, ns, "a", "True", "", "")
+			looks := metric(t, "corollary_reconcile_seconds", name)
+			for i := range 10 {
+				testkit.Patch(t, configMaps, ns, "blue", "somebody", fmt.Sprintf(`{"metadata":{"labels":{"x":"y%d"}}}`, i))
+			}
+			applySettings(t, ns, "blue", "azure") // the next news of the same object: what came before has been heard by then
+			waitData(t, ns, "a-copy", "color", "azure")
+			if renders := metric(t, "corollary_renders_total", name); renders != 2 {
+				t.Errorf("rendered %v times, not once for each color", renders)
+			}
+			if now := metric(t, "corollary_reconcile_seconds", name) - looks; now > 5 {
+				t.Errorf("%v looks at a Widget that had one piece of news", now)
+			}
+		}))
 	}
 }
 

@@ -123,36 +123,6 @@ func elsewhere(conf, other, own string) string {
 		"    # downstream\n", "    targetNamespaces: {from: List, names: ["+other+", "+own+"]}\n").Replace(conf)
 }
 
-func TestOtherNamespace(t *testing.T) {
-	inSpaces(t, func(t *testing.T, ns, other, name string) {
-		start(t, testkit.Config(t), elsewhere(fill(widgetConfig, ns, name), other, ns)).ready()
-		testkit.Apply(t, ns, widget("a", `{namespace: `+other+`, data: {key: value}}`))
-		cm := waitData(t, other, "a", "key", "value")
-		up := waitCondition(t, widgets, ns, "a", "Ready", "True")
-		if len(cm.GetOwnerReferences()) > 0 || cm.GetAnnotations()[name+".example.com/owner"] != ns+"/a/"+string(up.GetUID()) {
-			t.Errorf("the mark is %v and %v", cm.GetOwnerReferences(), cm.GetAnnotations())
-		}
-		if f := up.GetFinalizers(); len(f) != 1 || f[0] != name+".example.com/cleanup" {
-			t.Errorf("finalizers are %v", f)
-		}
-
-		// A move into the upstream's own namespace takes the old one away, and the finalizer with it.
-		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"namespace":"`+ns+`"}}`)
-		waitData(t, ns, "a", "key", "value")
-		waitGone(t, configMaps, other, "a")
-		waitThat(t, widgets, ns, "a", func(u *obj) bool { return len(u.GetFinalizers()) == 0 })
-
-		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"namespace":"`+other+`"}}`)
-		waitData(t, other, "a", "key", "value")
-		testkit.Delete(t, widgets, ns, "a")
-		waitGone(t, configMaps, other, "a")
-		waitGone(t, widgets, ns, "a")
-
-		testkit.Apply(t, ns, widget("b", `{namespace: kube-system, data: {key: value}}`))
-		readyIs(t, widgets, ns, "b", "False", "RenderFailed", "kube-system")
-	})
-}
-
 func TestUpstreamWithoutStatusSubresource(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		_, counter := startCounted(t, strings.Replace(fill(widgetConfig, ns, name), "kind: Widget", "kind: Plain", 1))

@@ -228,21 +228,3 @@ func TestListInputOfAThousand(t *testing.T) {
 		}
 	})
 }
-
-// A downstream with forEach has an object for each object of a list.
-func TestListInputForEach(t *testing.T) {
-	inSpace(t, func(t *testing.T, ns, name string) {
-		testkit.Apply(t, ns, monitor(name, "a", "red", "1"))
-		testkit.Apply(t, ns, monitor(name, "b", "red", "2"))
-		conf := strings.NewReplacer(`metadata: {name: "{{ .metadata.name }}-all"}`, `metadata: {name: "{{ .metadata.name }}-{{ item.metadata.name }}"}`,
-			"    template: |", "    forEach: {items: inputs.monitors}\n    template: |",
-			`urls: "{{ range $i, $m := input "monitors" }}{{ if $i }} {{ end }}{{ $m.metadata.name }}={{ $m.data.url }}{{ end }}"`, `value: {{ item.data.url | quote }}`,
-			`count: "{{ len (input "monitors") }}"`, "", "  downstreams: .status.downstreams\n", "").Replace(listOf(ns, name, matchings["indexed"]))
-		applyReader(t, ns, "red", "red")
-		start(t, testkit.Config(t), conf)
-		waitWorkers(t, ns, name, "red-a=1", "red-b=2")
-		testkit.Apply(t, ns, monitor(name, "c", "red", "3"))
-		testkit.Apply(t, ns, monitor(name, "b", "blue", "2"))
-		waitWorkers(t, ns, name, "red-a=1", "red-c=3")
-	})
-}

@@ -148,8 +148,7 @@ func TestKindServedInAnotherVersion(t *testing.T) {
 			servesLate(t, name, v2, false)
 			waitsFor(t, widgets, ns, "a", "Waiting", says)
 			if !v2 { // what is not known at a start is no less known than what was seen to go
-				r.halt()
-				start(t, testkit.Config(t), conf).ready()
+				r.restart(nil, conf)
 			}
 			testkit.Delete(t, widgets, ns, "a")
 			up := waitsFor(t, widgets, ns, "a", "KindNotServed", says)
@@ -248,8 +247,7 @@ func TestBeforeKindIsMissing(t *testing.T) {
 		installLate(t, name)
 		waitBefore(t, ns, "a", "BeforeRunning")
 		testkit.Patch(t, lates(name), ns, "a-drain", "somebody", drainDone)
-		waitGone(t, widgets, ns, "a")
-		waitGone(t, configMaps, ns, "a")
+		bothGone(t, ns, ns, "a")
 	})
 }
 

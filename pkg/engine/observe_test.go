@@ -151,8 +151,7 @@ func TestObserveReports(t *testing.T) {
 		for _, object := range []string{"a", "c"} {
 			waitCondition(t, widgets, ns, object, "Ready", "True")
 		}
-		waitGone(t, widgets, ns, "b")
-		waitGone(t, configMaps, ns, "b")
+		bothGone(t, ns, ns, "b")
 		exactly(t, counter, 2, "one apply of each", keyed(writeDownstream))
 	})
 }

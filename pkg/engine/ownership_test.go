@@ -71,8 +71,7 @@ func TestForgedMark(t *testing.T) {
 			if n := counter.Snapshot(); n[writeDownstream]+n[readDownstream] > 0 {
 				t.Errorf("%s: it costs requests: %v", row.reason, n)
 			}
-			r.halt()
-			start(t, testkit.Config(t), with(fill(widgetConfig, ns, name), "adoptionPolicy: IfUnowned")).ready()
+			r.restart(nil, with(fill(widgetConfig, ns, name), "adoptionPolicy: IfUnowned"))
 			waitCondition(t, widgets, ns, "a", "Ready", "True")
 			mustBeSame(t, configMaps, cm, "with IfUnowned it is adopted: "+row.reason)
 			if row.name == "more" { // without adopt.fieldManagers, what another writer set stays
@@ -368,12 +367,10 @@ func TestMadeAgainUnderItsName(t *testing.T) {
 			}
 		})
 		for i := range 3 {
-			testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-			waitCondition(t, widgets, ns, "a", "Ready", "True")
+			applyReady(t, ns, "a", `{data: {key: value}}`)
 			before := testkit.Get(t, configMaps, ns, "a").GetUID()
 			testkit.Patch(t, configMaps, ns, "a", "tenant", `{"metadata":{"finalizers":["tenant.example.com/hold"]}}`)
-			testkit.Delete(t, widgets, ns, "a")
-			waitGone(t, widgets, ns, "a")
+			deleteAndWait(t, widgets, ns, "a")
 			testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 			waitsFor(t, widgets, ns, "a", "Waiting", "is being deleted and is recreated")
 			testkit.Patch(t, configMaps, ns, "a", "tenant", `{"metadata":{"finalizers":null}}`)

@@ -89,8 +89,7 @@ func TestReloadKeepsAFinalizerInUse(t *testing.T) {
 		if err := r.Reloaded(nil); err == nil || strings.Contains(err.Error(), "\n") {
 			t.Errorf("it says more than that: %v", err)
 		}
-		deleteAndWait(t, widgets, ns, "a")
-		waitGone(t, configMaps, other, "a")
+		deleteBoth(t, ns, other, "a")
 
 		r.write("a.yaml", conf) // nobody has the other one any more
 		r.reload()

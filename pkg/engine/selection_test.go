@@ -259,8 +259,7 @@ func TestMatchConditionFails(t *testing.T) {
 		}
 		waitMetricFrom(t, 2, "corollary_failures_total", name)
 		quiet(t, counter)
-		deleteAndWait(t, widgets, ns, "b")
-		waitGone(t, configMaps, other, "b")
+		deleteBoth(t, ns, other, "b")
 		first.halt()
 		again := start(t, counter.Wrap(testkit.Config(t)), conf).ready()
 		quiet(t, counter)
@@ -331,8 +330,7 @@ func TestLabelLostWithABrokenConfig(t *testing.T) {
 			}
 			return false, ""
 		})
-		deleteAndWait(t, widgets, ns, "goes")
-		waitGone(t, configMaps, other, "goes")
+		deleteBoth(t, ns, other, "goes")
 		r.reloadTo(good)
 		r.ready()
 		cleanedUp(t, ns, other, "loses", "bare")
@@ -353,8 +351,7 @@ func TestLabelLostWhileNothingRuns(t *testing.T) {
 		unchoose(t, ns, "loses", "later", "goes")
 		testkit.Delete(t, widgets, ns, "goes")
 		startWith(t, testkit.Config(t), func(op *config.Operator, _ *engine.Options) { op.ResyncPeriod = config.Duration(time.Second) }, conf).ready()
-		waitGone(t, widgets, ns, "goes")
-		waitGone(t, configMaps, other, "goes")
+		bothGone(t, ns, other, "goes")
 		waitMetric(t, 2, "corollary_shared_upstreams", name)
 		surveyAll(t, testkit.Config(t), survey.Options{}, conf).expect(t, "loses", "leftover loses")
 		waitData(t, other, "loses", "key", "value")
@@ -366,8 +363,7 @@ func TestLabelLostWhileNothingRuns(t *testing.T) {
 		unchoose(t, ns, "loses")
 		cleanedUp(t, ns, other, "loses")
 		testkit.Delete(t, widgets, ns, "later") // no watch tells of it: a resync finds it
-		waitGone(t, widgets, ns, "later")
-		waitGone(t, configMaps, other, "later")
+		bothGone(t, ns, other, "later")
 	})
 }
 

@@ -343,8 +343,7 @@ func TestUnseenUsesWhatItComesAfter(t *testing.T) {
       data: {key: "{{ if .spec.exposed }}value{{ else }}{{ fail "not now" }}{{ end }}"}
 `)
 		start(t, testkit.Config(t), conf).ready()
-		testkit.Apply(t, ns, widget("a", "{exposed: true, data: {key: value}}"))
-		waitCondition(t, widgets, ns, "a", "Ready", "True")
+		applyReady(t, ns, "a", "{exposed: true, data: {key: value}}")
 		testkit.Apply(t, ns, widget("a", "{exposed: true, data: {key: value}, name: other}"))
 		waitGone(t, configMaps, ns, "a")
 		testkit.Update(t, configMaps, ns, "a-app", func(u *unstructured.Unstructured) { u.SetLabels(nil) })
