@@ -75,30 +75,29 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestNullOnBuiltIn: a null for a field of a built-in kind sets its default, unlike with a CRD.
-func TestNullOnBuiltIn(t *testing.T) {
-	f := setupFor(t, testkit.Config(t))
-	out := f.create(f.target(deployments, "web"), strings.Replace(deployment, "replicas: 3", "replicas: null", 1))
-	if got := field(t, out, "spec", "replicas"); got != int64(1) {
-		t.Errorf("replicas are %v, want the default", got)
-	}
-}
-
+// TestForbidden: the error names the rights that are missing: for a first apply both, and not those on a subresource.
 func TestForbidden(t *testing.T) {
 	admin := setupFor(t, testkit.Config(t))
 	tg := admin.target(configMaps, "a")
 	live := admin.create(tg, configMap)
-	f := setupFor(t, testkit.User(t, "reader", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"},
-		Verbs: []string{"get"}}))
-	f.ns = admin.ns
+	as := func(name string, rule rbacv1.PolicyRule) *fixture {
+		f := setupFor(t, testkit.User(t, name, rule))
+		f.ns = admin.ns
+		return f
+	}
+	rule := func(resource string, verbs ...string) rbacv1.PolicyRule {
+		return rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{resource}, Verbs: verbs}
+	}
+	f, patcher := as("reader", rule("configmaps", "get")), as("patcher", rule("configmaps", "patch"))
+	finalizer := as("finalizer", rule("configmaps/finalizers", "patch", "update"))
 	obj := doc(t, configMap)
 	cases := []struct {
 		needs string
 		do    func() error
 	}{
+		{"create and patch configmaps in namespace " + f.ns, func() error { _, err := f.c.Create(t.Context(), f.target(configMaps, "b"), obj); return err }},
 		{"create and patch configmaps in namespace " + f.ns, func() error {
-			_, err := f.c.Create(t.Context(), f.target(configMaps, "b"),
-				obj)
+			_, err := patcher.c.Create(t.Context(), f.target(configMaps, "b"), obj)
 			return err
 		}},
 		{"patch configmaps in namespace " + f.ns, func() error { _, err := f.c.Apply(t.Context(), tg, live.GetUID(), obj); return err }},
@@ -109,6 +108,8 @@ func TestForbidden(t *testing.T) {
 		}},
 		{"patch configmaps in namespace " + f.ns,
 			func() error { _, err := f.c.AddFinalizer(t.Context(), tg, live, "example.com/x"); return err }},
+		{"patch configmaps in namespace " + f.ns,
+			func() error { _, err := finalizer.c.AddFinalizer(t.Context(), tg, live, "example.com/x"); return err }},
 		{"patch configmaps in namespace " + f.ns, func() error { _, err := f.c.Release(t.Context(), tg, live, Marks{}); return err }},
 		{"patch widgets.tools.example.com/status in namespace " + f.ns, func() error {
 			_, err := f.applyStatus(f.target(widgets, "a"), nobody, map[string]any{"phase": "x"})
@@ -131,29 +132,17 @@ func TestForbidden(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestForbiddenToCreate: a first apply needs both verbs, and the error names the missing one.
-func TestForbiddenToCreate(t *testing.T) {
-	f := setupFor(t, testkit.User(t, "patcher", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"},
-		Verbs: []string{"patch"}}))
-	_, err := f.c.Create(t.Context(), f.target(configMaps, "a"), doc(t, configMap))
-	expectError(t, err, nil, ReasonForbidden)
-	messageContains(t, err, "needs: create and patch configmaps in namespace "+f.ns)
-}
-
-// TestForbiddenToImpersonate: a missing right to impersonate is not reported as a missing right of the impersonated user.
-func TestForbiddenToImpersonate(t *testing.T) {
-	cfg := testkit.User(t, "process", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"},
-		Verbs: []string{"get", "patch"}})
-	cfg.Impersonate.UserName = "system:serviceaccount:team-a:app"
-	f := setupFor(t, cfg)
-	_, err := f.c.Apply(t.Context(), f.target(configMaps, "a"), nobody, doc(t, configMap))
-	expectError(t, err, nil, ReasonForbidden)
-	messageContains(t, err, `User "process-`, "cannot impersonate")
-	if strings.Contains(err.Error(), "needs: ") || !Impersonating(err) {
-		t.Error(err)
-	}
+	t.Run("a missing right to impersonate is not reported as one of the impersonated user", func(t *testing.T) {
+		cfg := testkit.User(t, "process", rule("configmaps", "get", "patch"))
+		cfg.Impersonate.UserName = "system:serviceaccount:team-a:app"
+		f := setupFor(t, cfg)
+		_, err := f.c.Apply(t.Context(), f.target(configMaps, "a"), nobody, obj)
+		expectError(t, err, nil, ReasonForbidden)
+		messageContains(t, err, `User "process-`, "cannot impersonate")
+		if strings.Contains(err.Error(), "needs: ") || !Impersonating(err) {
+			t.Error(err)
+		}
+	})
 }
 
 // TestDenied: a refusal of admission is not reported as a missing right, although the API server's response is similar.

@@ -3,6 +3,7 @@
 package apply
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -50,6 +51,13 @@ func TestLeavingOut(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if got := field(t, out, "spec", "replicas"); got != int64(1) {
+			t.Errorf("replicas are %v, want the default 1", got)
+		}
+	})
+	t.Run("null for a field of a built-in kind, unlike with a CRD: reset", func(t *testing.T) {
+		f := setupFor(t, testkit.Config(t))
+		out := f.create(f.target(deployments, "web"), strings.Replace(deployment, "replicas: 3", "replicas: null", 1))
 		if got := field(t, out, "spec", "replicas"); got != int64(1) {
 			t.Errorf("replicas are %v, want the default 1", got)
 		}

@@ -87,12 +87,21 @@ func TestServed(t *testing.T) {
 	}
 }
 
-// Whoever writes an old version keeps what only the new one has, and what they changed wins.
+// Whoever writes an old version keeps what only the new one has, and what they changed wins. A field of one version is a label or an annotation in
+// the other.
 func TestServedWithPreserve(t *testing.T) {
 	t.Parallel()
 	things := serve(t, string(crdOf(`{a: {type: string}, old: {type: string}}`,
-		`{a: {type: string}, limits: {type: object, properties: {cpu: {type: integer, maximum: 10}, mode: {type: string, default: fast}}}}`)),
-		"hub: v1\nspokes: [{version: v1beta1}]\npreserve: {annotation: example.com/kept}")
+		`{a: {type: string}, note: {type: string}, tier: {type: string, enum: [low, high]},
+		  limits: {type: object, properties: {cpu: {type: integer, maximum: 10}, mode: {type: string, default: fast}}}}`)), `
+hub: v1
+preserve: {annotation: example.com/kept}
+spokes:
+  - version: v1beta1
+    rules:
+      - {move: ".metadata.annotations['example.com/note']", to: .spec.note}
+      - {move: .metadata.labels.tier, to: .spec.tier}
+`)
 	ns := testkit.Namespace(t)
 	old, current := things.WithVersion("v1beta1"), things.WithVersion("v1")
 	head := func(version, name string) string {
@@ -138,33 +147,20 @@ func TestServedWithPreserve(t *testing.T) {
 	if got := fmt.Sprint(testkit.Get(t, current, ns, "other").Object["spec"]); got != "map[a:one]" {
 		t.Errorf("after an annotation with a value that is too large v1 has %s", got)
 	}
-}
 
-// A field of one version is a label or an annotation in the other.
-func TestServedMetadata(t *testing.T) {
-	t.Parallel()
-	things := serve(t, string(crdOf(`{b: {type: string}}`, `{b: {type: string}, a: {type: string}, tier: {type: string, enum: [low, high]}}`)), `
-hub: v1
-spokes:
-  - version: v1beta1
-    rules:
-      - {move: ".metadata.annotations['example.com/a']", to: .spec.a}
-      - {move: .metadata.labels.tier, to: .spec.tier}
-`)
-	ns := testkit.Namespace(t)
-	old, current := things.WithVersion("v1beta1"), things.WithVersion("v1")
 	testkit.Apply(t, ns, "apiVersion: "+things.Group+"/v1beta1\nkind: Thing\n"+
-		"metadata: {name: x, labels: {tier: low, l: v}, annotations: {example.com/a: one}}\nspec: {b: two}")
-	now := testkit.Get(t, current, ns, "x")
-	if got := fmt.Sprint(now.Object["spec"], now.GetLabels(), now.GetAnnotations()); got != "map[a:one b:two tier:low] map[l:v] map[]" {
+		"metadata: {name: marked, labels: {tier: low, l: v}, annotations: {example.com/note: one}}\nspec: {a: two}")
+	says := func(u *unstructured.Unstructured) string {
+		return fmt.Sprint(u.Object["spec"], u.GetLabels(), u.GetAnnotations())
+	}
+	if got := says(testkit.Get(t, current, ns, "marked")); got != "map[a:two note:one tier:low] map[l:v] map[]" {
 		t.Errorf("in v1 it is %s", got)
 	}
-	testkit.Update(t, current, ns, "x", func(u *unstructured.Unstructured) {
+	testkit.Update(t, current, ns, "marked", func(u *unstructured.Unstructured) {
 		_ = unstructured.SetNestedField(u.Object, "high", "spec", "tier")
 	})
-	then := testkit.Get(t, old, ns, "x")
-	got := fmt.Sprint(then.Object["spec"], then.GetLabels(), then.GetAnnotations())
-	if got != "map[b:two] map[l:v tier:high] map[example.com/a:one]" {
+	const kept = `example.com/kept:{"v1":{"fields":[{"path":["metadata","annotations"],"back":{}}]}}`
+	if got := says(testkit.Get(t, old, ns, "marked")); got != "map[a:two] map[l:v tier:high] map["+kept+" example.com/note:one]" {
 		t.Errorf("in v1beta1 it is %s", got)
 	}
 }

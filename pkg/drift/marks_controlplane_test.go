@@ -123,7 +123,7 @@ func create(t *testing.T, resource dynamic.ResourceInterface, u *unstructured.Un
 }
 
 // TestServerMarksOfWrites: for an existing object, an apply with our name or a write to managedFields makes the marks ours.
-// Both need the right to patch or update the object; a subresource is not enough.
+// Both need the right to patch or update the object, and an apply that creates the verbs create and patch; a subresource is not enough.
 func TestServerMarksOfWrites(t *testing.T) {
 	ns, client := testkit.Namespace(t), testkit.Dynamic(t)
 	meta := fmt.Sprintf(`{"metadata":{"annotations":{%q:"a/b/%s"},"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"owner","uid":%q}]}}`, markKey, ownerUID, ownerUID)
@@ -181,25 +181,18 @@ func TestServerMarksOfWrites(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestServerApplyTakesPatch: an apply that creates needs the verbs create and patch: the right to create is not enough for an
-// entry of ours.
-func TestServerApplyTakesPatch(t *testing.T) {
-	ns := testkit.Namespace(t)
 	for _, row := range []struct {
 		verbs []string
 		may   bool
 	}{
 		{[]string{"create"}, false}, {[]string{"create", "update"}, false}, {[]string{"patch"}, false}, {[]string{"create", "patch"}, true},
 	} {
-		cfg := testkit.User(t, strings.Join(row.verbs, "-"), rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"},
-			Verbs: row.verbs})
+		name := strings.Join(row.verbs, "-")
+		cfg := testkit.User(t, name, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: row.verbs})
 		client, err := dynamic.NewForConfig(cfg)
 		if err != nil {
 			t.Fatal(err)
 		}
-		name := strings.Join(row.verbs, "-")
 		u := markedObject(t, marked[0].yaml, name)
 		_, err = resourceOf(client, ns, u, "configmaps").Apply(t.Context(), name, u, metav1.ApplyOptions{FieldManager: manager, Force: true})
 		if may := err == nil; may != row.may || !may && !apierrors.IsForbidden(err) {

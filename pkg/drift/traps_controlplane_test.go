@@ -13,8 +13,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
 
-// TestServerStringData: applied as it is, stringData is owned instead of data; in canonical form it is not.
-func TestServerStringData(t *testing.T) {
+// TestServerCanonical: why the canonical form has no stringData, which is owned instead of data if it is applied as it is, and no nulls in maps,
+// but those in lists.
+func TestServerCanonical(t *testing.T) {
 	ns := testkit.Namespace(t)
 	given := parse(t, `{apiVersion: v1, kind: Secret, metadata: {name: raw}, stringData: {a: "1", b: "2"}}`)
 	raw := apply(t, ns, manager, given)
@@ -36,6 +37,21 @@ func TestServerStringData(t *testing.T) {
 	less := apply(t, ns, manager, desired)
 	if _, ok, _ := unstructured.NestedString(less.Object, "data", "b"); ok {
 		t.Error("a removed key stays")
+	}
+
+	null := parse(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: null}}`)
+	if _, err := tryApply(t, ns, manager, null); err == nil {
+		u := apply(t, ns, manager, null)
+		t.Logf("a null on a typed field is taken: %v", u.Object["data"])
+	}
+	list := canonical(t, parse(t, `{apiVersion: drift.example.com/v1, kind: Free, metadata: {name: a}, spec: {list: [a, null, b]}}`))
+	u = apply(t, ns, manager, list)
+	if live(t, plain, u).P != drift.Desired(list, plain) {
+		t.Errorf("a null in a list comes back otherwise: %v", u.Object["spec"])
+	}
+	typed := canonical(t, parse(t, `{apiVersion: drift.example.com/v1, kind: Typed, metadata: {name: a}, spec: {set: [a, null]}}`))
+	if _, err := tryApply(t, ns, manager, typed); err == nil {
+		t.Error("a null in a list of strings is taken")
 	}
 }
 
@@ -73,24 +89,5 @@ func TestServerInitial(t *testing.T) {
 	reset := apply(t, ns, manager, drift.Without(alone, v.Initial))
 	if n, _, _ := unstructured.NestedInt64(reset.Object, "spec", "replicas"); n != 1 {
 		t.Errorf("leaving a field out that we own alone gives %d replicas, want a reset to 1", n)
-	}
-}
-
-// TestServerNulls: why Canonical removes nulls from maps and keeps them in lists.
-func TestServerNulls(t *testing.T) {
-	ns := testkit.Namespace(t)
-	null := parse(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: null}}`)
-	if _, err := tryApply(t, ns, manager, null); err == nil {
-		u := apply(t, ns, manager, null)
-		t.Logf("a null on a typed field is taken: %v", u.Object["data"])
-	}
-	list := canonical(t, parse(t, `{apiVersion: drift.example.com/v1, kind: Free, metadata: {name: a}, spec: {list: [a, null, b]}}`))
-	u := apply(t, ns, manager, list)
-	if live(t, plain, u).P != drift.Desired(list, plain) {
-		t.Errorf("a null in a list comes back otherwise: %v", u.Object["spec"])
-	}
-	typed := canonical(t, parse(t, `{apiVersion: drift.example.com/v1, kind: Typed, metadata: {name: a}, spec: {set: [a, null]}}`))
-	if _, err := tryApply(t, ns, manager, typed); err == nil {
-		t.Error("a null in a list of strings is taken")
 	}
 }

@@ -26,7 +26,7 @@ func TestBeforeThenWait(t *testing.T) {
 		testkit.Delete(t, widgets, ns, "a")
 		waitBefore(t, ns, "a", "BeforeRunning")
 		drain(t, ns, drainFailed)
-		up := beforeIs(t, ns, "a", "Deleting", "ConfigMap "+ns+"/a is terminating")
+		up := waitsFor(t, widgets, ns, "a", "Deleting", "ConfigMap "+ns+"/a is terminating")
 		if _, _, message := condition(up, "Ready"); !strings.Contains(message, "failed, and onFailure is Proceed") || beforeItem(up)["state"] != "BeforeFailed" {
 			t.Errorf("recorded is %v; Ready: %s", beforeItem(up), message)
 		}
@@ -71,7 +71,7 @@ func TestBeforeObjectCreatedThenCrash(t *testing.T) {
 		applyReady(t, ns, "a", `{data: {key: value}}`)
 		refusal := faults.Answer(403, testkit.On("PATCH", "configmaps"))
 		testkit.Delete(t, widgets, ns, "a")
-		beforeIs(t, ns, "a", "Denied", "")
+		waitsFor(t, widgets, ns, "a", "Denied", "")
 		lost := faults.Answer(500, testkit.On("PATCH", "widgets/status")) // made, and not recorded
 		refusal.Off()
 		var object *unstructured.Unstructured
@@ -104,7 +104,7 @@ func TestBeforeForged(t *testing.T) {
   annotations: {%[1]s.example.com/hash: before-v1-abc}, finalizers: [%[1]s.example.com/cleanup],
   ownerReferences: [{apiVersion: test.example.com/v1, kind: Widget, name: a, uid: %[2]s, controller: true}]}, data: {done: "yes"}}`, name, up.GetUID()))
 		testkit.Delete(t, widgets, ns, "a")
-		stalled(t, beforeIs(t, ns, "a", "Conflict", "was not made by deletion.before"))
+		stalled(t, waitsFor(t, widgets, ns, "a", "Conflict", "was not made by deletion.before"))
 		stays(t, ns)
 		testkit.Update(t, configMaps, ns, "a-drain", func(u *unstructured.Unstructured) { u.SetFinalizers(nil) })
 		testkit.Delete(t, configMaps, ns, "a-drain")
@@ -122,11 +122,11 @@ func TestBeforeThatCannotBeRendered(t *testing.T) {
 			`data: {for: {{ if eq (input "drain").data.how "badly" }}{{ fail "not so" }}{{ end }}{{ (input "drain").data.how }}}`, 1) + inputs
 		startWidget(t, ns, conf)
 		testkit.Delete(t, widgets, ns, "a")
-		beforeIs(t, ns, "a", "Waiting", "input drain: ConfigMap "+ns+"/a-input does not exist")
+		waitsFor(t, widgets, ns, "a", "Waiting", "input drain: ConfigMap "+ns+"/a-input does not exist")
 		testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a-input}, data: {what: x}}")
-		beforeIs(t, ns, "a", "Waiting", `input drain exists, but (input "drain").data.how is not set`)
+		waitsFor(t, widgets, ns, "a", "Waiting", `input drain exists, but (input "drain").data.how is not set`)
 		testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a-input}, data: {how: badly}}")
-		stalled(t, beforeIs(t, ns, "a", "RenderFailed", "not so"))
+		stalled(t, waitsFor(t, widgets, ns, "a", "RenderFailed", "not so"))
 		stays(t, ns)
 		testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a-input}, data: {how: gently}}")
 		waitBefore(t, ns, "a", "BeforeRunning")
@@ -145,9 +145,7 @@ func TestBeforeIsNotForTheUnselected(t *testing.T) {
 		waitCondition(t, widgets, ns, "a", "Ready", "True")
 		testkit.Patch(t, widgets, ns, "a", "somebody", `{"metadata":{"labels":{"pick":null}}}`)
 		waitGone(t, configMaps, ns, "a")
-		testkit.Eventually(t, patience, func() (bool, string) {
-			return len(testkit.Get(t, widgets, ns, "a").GetFinalizers()) == 0, "it bears the finalizer still"
-		})
+		waitThat(t, widgets, ns, "a", func(u *obj) bool { return len(u.GetFinalizers()) == 0 })
 		mustBeAbsent(t, configMaps, ns, "a-drain", "the deletion.before object was made")
 	})
 }
@@ -275,7 +273,7 @@ func TestBeforeOfAnotherConfig(t *testing.T) {
 				t.Fatal("the config is the same")
 			}
 			start(t, testkit.Config(t), changed).ready()
-			stalled(t, beforeIs(t, ns, "a", "BeforeRunning", "only doneWhen knows whether ConfigMap "+ns+"/a-drain has finished"))
+			stalled(t, waitsFor(t, widgets, ns, "a", "BeforeRunning", "only doneWhen knows whether ConfigMap "+ns+"/a-drain has finished"))
 			stays(t, ns)
 			passBefore(t, ns, "a")
 			nothingIsLeft(t, ns)
@@ -322,7 +320,7 @@ func TestBeforeOfAnotherOwner(t *testing.T) {
 					r.halt()
 					before, _, _ := strings.Cut(conf, "deletion:")
 					start(t, testkit.Config(t), before).ready()
-					beforeIs(t, ns, "a", "BeforeRunning", "only doneWhen")
+					waitsFor(t, widgets, ns, "a", "BeforeRunning", "only doneWhen")
 					passBefore(t, ns, "a")
 				}
 				waitGone(t, widgets, ns, "a")
@@ -374,7 +372,7 @@ func TestBeforeInTerminatingNamespace(t *testing.T) {
 			testkit.Delete(t, namespaces, "", ns)
 			testkit.Delete(t, widgets, ns, "a") // as the namespace controller does, which may take its time
 			if row.end != nil {
-				up := beforeIs(t, ns, "a", "BeforeFailed", "a-drain cannot be created: namespace "+ns+" is being deleted; nothing is deleted: ")
+				up := waitsFor(t, widgets, ns, "a", "BeforeFailed", "a-drain cannot be created: namespace "+ns+" is being deleted; nothing is deleted: ")
 				stalled(t, up)
 				if beforeItem(up)["state"] != "BeforeFailed" {
 					t.Errorf("recorded is %v", beforeItem(up))

@@ -41,20 +41,10 @@ func beforeItem(u *unstructured.Unstructured) map[string]any {
 }
 
 // waitBefore waits until the status says that of deletion.before, and returns the upstream.
-func waitBefore(t *testing.T, ns, name, state string) *unstructured.Unstructured {
+func waitBefore(t *testing.T, ns, name, state string) *obj {
 	t.Helper()
-	var u *unstructured.Unstructured
-	testkit.Eventually(t, patience, func() (bool, string) {
-		if u = testkit.Find(t, widgets, ns, name); u == nil {
-			return false, name + " is gone"
-		}
-		_, reason, message := condition(u, "Ready")
-		return beforeItem(u)["state"] == state, "deletion.before is " + textOf(beforeItem(u)["state"]) + "; Ready: " + reason + ": " + message
-	})
-	return u
+	return waitThat(t, widgets, ns, name, func(u *obj) bool { return beforeItem(u)["state"] == state })
 }
-
-func textOf(v any) string { s, _ := v.(string); return s }
 
 func finalizerOf(name string) string { return name + ".example.com/cleanup" }
 
@@ -88,20 +78,6 @@ func TestBeforeDeletion(t *testing.T) {
 		nothingIsLeft(t, ns)
 		atMostRequests(t, counter, 7, "a deletion with deletion.before")
 	})
-}
-
-// beforeIs waits until Ready has that reason, and returns the upstream.
-func beforeIs(t *testing.T, ns, name, reason, text string) *unstructured.Unstructured {
-	t.Helper()
-	var u *unstructured.Unstructured
-	testkit.Eventually(t, patience, func() (bool, string) {
-		if u = testkit.Find(t, widgets, ns, name); u == nil {
-			return false, name + " is gone"
-		}
-		status, have, message := condition(u, "Ready")
-		return status == "False" && have == reason && strings.Contains(message, text), "Ready is " + status + ", " + have + ": " + message
-	})
-	return u
 }
 
 // stays fails where the downstream goes, or a second object is made, while the upstream is held.
@@ -149,7 +125,7 @@ func TestBeforeRequestsFail(t *testing.T) {
 			testkit.Delete(t, widgets, ns, "a")
 			testkit.Eventually(t, patience, func() (bool, string) { return fault.Hits() > 0, "nothing failed" })
 			if row.state != "" {
-				beforeIs(t, ns, "a", row.state, "a-drain")
+				waitsFor(t, widgets, ns, "a", row.state, "a-drain")
 			}
 			stays(t, ns)
 			fault.Off()
@@ -211,10 +187,7 @@ func otherDrain(t *testing.T, ns string) {
 
 // finishDrain waits until the object exists and does its work.
 func finishDrain(t *testing.T, ns string) {
-	testkit.Eventually(t, patience, func() (bool, string) {
-		u := testkit.Find(t, configMaps, ns, "a-drain")
-		return u != nil && len(u.GetFinalizers()) == 1, "it was not made"
-	})
+	waitThat(t, configMaps, ns, "a-drain", func(u *obj) bool { return len(u.GetFinalizers()) == 1 })
 	drain(t, ns, drainDone)
 }
 
@@ -228,7 +201,7 @@ func deleteWith(t *testing.T, ns string, first, then beforeStep) {
 	if first == nil {
 		waitBefore(t, ns, "a", "BeforeRunning")
 	} else {
-		stalled(t, beforeIs(t, ns, "a", "Conflict", "was not made by deletion.before"))
+		stalled(t, waitsFor(t, widgets, ns, "a", "Conflict", "was not made by deletion.before"))
 	}
 	if then != nil {
 		then(t, ns)
@@ -264,7 +237,7 @@ func TestBeforeHeld(t *testing.T) {
 				conf := withBefore(ns, name, row.lines...)
 				r, _ := startMade(t, ns, conf)
 				deleteWith(t, ns, row.first, row.then)
-				if up := beforeIs(t, ns, "a", row.state, row.says); row.state != "BeforeRunning" {
+				if up := waitsFor(t, widgets, ns, "a", row.state, row.says); row.state != "BeforeRunning" {
 					stalled(t, up)
 				}
 				stays(t, ns)
@@ -279,7 +252,7 @@ func TestBeforeHeld(t *testing.T) {
 				const done = `{"status":{"downstreams":[{"name":"deletion.before","state":"BeforeFinished"}]}}`
 				testkit.Patch(t, widgets, ns, "a", "author", done)
 				stays(t, ns)
-				beforeIs(t, ns, "a", row.state, row.says)
+				waitsFor(t, widgets, ns, "a", row.state, row.says)
 				if until == "a person says so at a restart" {
 					r.halt()
 				}
@@ -287,8 +260,7 @@ func TestBeforeHeld(t *testing.T) {
 				if until == "a person says so at a restart" {
 					start(t, testkit.Config(t), conf).ready()
 				}
-				waitGone(t, widgets, ns, "a")
-				waitGone(t, configMaps, ns, "a")
+				bothGone(t, ns, ns, "a")
 				if row.first != nil {
 					mustExist(t, configMaps, ns, "a-drain", "it is somebody else's")
 					return
@@ -314,8 +286,7 @@ func TestBeforeProceeds(t *testing.T) {
 		t.Run(row.name, spaced(func(t *testing.T, ns, name string) {
 			startMade(t, ns, withBefore(ns, name, row.line, "timeout: 20s"))
 			deleteWith(t, ns, row.first, row.then)
-			waitGone(t, widgets, ns, "a")
-			waitGone(t, configMaps, ns, "a")
+			bothGone(t, ns, ns, "a")
 			if row.first != nil {
 				mustExist(t, configMaps, ns, "a-drain", "it is somebody else's")
 				return

@@ -183,7 +183,7 @@ func (l loop) check(t *testing.T) {
 	testkit.Apply(t, o.ns, widget("a", `{data: {key: value}}`))
 	end := func() {}
 	if l.disturb != nil {
-		end = again(func() { l.disturb(o) })
+		end = again(10*time.Millisecond, func() { l.disturb(o) })
 		t.Cleanup(end)
 	}
 	l.isReported(t, o)
@@ -198,6 +198,9 @@ func (l loop) check(t *testing.T) {
 	}
 	if end(); l.disturb != nil && l.inStatus {
 		waitCondition(t, widgets, o.ns, "a", "Ready", "True")
+		if l.name == "value" || l.name == "delete" {
+			waitData(t, o.ns, "a", "key", "value")
+		}
 	}
 }
 
@@ -254,8 +257,8 @@ func (l loop) isReported(t *testing.T, o opponent) {
 	})
 }
 
-// again does something every few milliseconds until the function that it returns is called.
-func again(do func()) (end func()) {
+// again does something again and again until the function that it returns is called.
+func again(every time.Duration, do func()) (end func()) {
 	stop := make(chan struct{})
 	var done sync.WaitGroup
 	done.Go(func() {
@@ -263,88 +266,10 @@ func again(do func()) (end func()) {
 			select {
 			case <-stop:
 				return
-			case <-time.After(10 * time.Millisecond):
+			case <-time.After(every):
 				do()
 			}
 		}
 	})
 	return sync.OnceFunc(func() { close(stop); done.Wait() })
-}
-
-func TestContested(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		counter := testkit.NewCounter()
-		made(t, fill(widgetConfig, ns, name), ns, counter)
-		stop := make(chan struct{})
-		var writer sync.WaitGroup
-		end := sync.OnceFunc(func() { close(stop); writer.Wait() })
-		t.Cleanup(end)
-		writer.Go(func() { // it keeps undoing us, as soon as it sees it
-			for {
-				select {
-				case <-stop:
-					return
-				case <-time.After(5 * time.Millisecond):
-				}
-				if cm := testkit.Find(t, configMaps, ns, "a"); cm != nil {
-					if v, _, _ := unstructured.NestedString(cm.Object, "data", "key"); v == "value" {
-						testkit.Patch(t, configMaps, ns, "a", "stubborn", `{"data":{"key":"theirs"}}`)
-					}
-				}
-			}
-		})
-		testkit.Eventually(t, patience, func() (bool, string) {
-			status, reason, message := condition(testkit.Get(t, widgets, ns, "a"), "Ready")
-			ok := status == "False" && reason == "Contested" && strings.Contains(message, "stubborn") && strings.Contains(message, ".data.key")
-			return ok, status + " " + reason + ": " + message
-		})
-		counter.Reset()
-		warEnds := time.Now().Add(4 * time.Second)
-		<-time.After(time.Until(warEnds))
-		if n := counter.Mutating(testkit.Before(warEnds)); n > 8 {
-			t.Errorf("%d writes in 4 s: that is a war: %v", n, counter.Snapshot())
-		}
-		end()
-		waitData(t, ns, "a", "key", "value")
-		waitCondition(t, widgets, ns, "a", "Ready", "True")
-	})
-}
-
-// Somebody who keeps deleting what is made is fought no more than somebody who keeps changing it.
-func TestContestedByDeletion(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		counter := testkit.NewCounter()
-		made(t, fill(widgetConfig, ns, name), ns, counter)
-		stop := make(chan struct{})
-		end := sync.OnceFunc(func() { close(stop) })
-		var deleter sync.WaitGroup
-		t.Cleanup(deleter.Wait)
-		t.Cleanup(end)
-		deleter.Go(func() {
-			for {
-				select {
-				case <-stop:
-					return
-				case <-time.After(20 * time.Millisecond):
-					_ = testkit.Dynamic(t).Resource(configMaps).Namespace(ns).Delete(context.Background(), "a", metav1.DeleteOptions{})
-				}
-			}
-		})
-		testkit.Eventually(t, patience, func() (bool, string) {
-			_, reason, message := condition(testkit.Get(t, widgets, ns, "a"), "Ready")
-			return reason == "Contested", reason + ": " + message
-		})
-		counter.Reset()
-		warEnds := time.Now().Add(4 * time.Second)
-		<-time.After(time.Until(warEnds))
-		if n := counter.Mutating(testkit.Before(warEnds)); n > 12 {
-			t.Errorf("%d writes in 4 s: that is a war: %v", n, counter.Snapshot())
-		}
-		end()
-		deleter.Wait()
-		waitData(t, ns, "a", "key", "value")
-		waitCondition(t, widgets, ns, "a", "Ready", "True")
-	})
 }

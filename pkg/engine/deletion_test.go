@@ -2,12 +2,15 @@ package engine_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/corollary-dev/corollary/internal/bubble"
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
@@ -22,25 +25,7 @@ func TestDeletionNeedsNoTemplate(t *testing.T) {
 		testkit.Delete(t, widgets, ns, "a")
 		broken := strings.Replace(conf, "data: {{ .spec.data }}", `data: {{ fail "broken" }}`, 1) + "validate: [{rule: \"false\", message: nothing is valid}]\n"
 		start(t, testkit.Config(t), broken).ready()
-		waitGone(t, configMaps, other, "a")
-		waitGone(t, widgets, ns, "a")
-	})
-}
-
-// What somebody else made under the name is not ours to delete.
-func TestDeletionSparesOthers(t *testing.T) {
-	inSpaces(t, func(t *testing.T, ns, other, name string) {
-		conf := elsewhere(fill(widgetConfig, ns, name), other, ns)
-		r := start(t, testkit.Config(t), conf).ready()
-		applyReady(t, ns, "a", `{namespace: `+other+`, data: {key: value}}`)
-		waitData(t, other, "a", "key", "value")
-		r.halt()
-		testkit.Delete(t, configMaps, other, "a")
-		testkit.Apply(t, other, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {key: theirs}}`)
-		testkit.Delete(t, widgets, ns, "a")
-		start(t, testkit.Config(t), conf).ready()
-		waitGone(t, widgets, ns, "a")
-		waitData(t, other, "a", "key", "theirs")
+		bothGone(t, ns, other, "a")
 	})
 }
 
@@ -55,24 +40,6 @@ func TestDeletedUpstreamIsNotApplied(t *testing.T) {
 		atMostWrites(t, counter, 0, "an upstream that is being deleted was applied for")
 		testkit.Update(t, widgets, ns, "a", func(u *unstructured.Unstructured) { u.SetFinalizers(nil) })
 		waitGone(t, widgets, ns, "a")
-	})
-}
-
-func TestTerminatingDownstreamIsWaitedFor(t *testing.T) {
-	inSpace(t, func(t *testing.T, ns, name string) {
-		startMade(t, ns, fill(widgetConfig, ns, name))
-		old := testkit.Update(t, configMaps, ns, "a", func(u *unstructured.Unstructured) { u.SetFinalizers([]string{"elsewhere.example.com/hold"}) })
-		testkit.Delete(t, configMaps, ns, "a")
-		waitCondition(t, widgets, ns, "a", "Ready", "False") // it is known to go: of two watches, neither need be the first to tell
-		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":"new"}}}`)
-		readyIs(t, widgets, ns, "a", "False", "Waiting", "")
-		waitData(t, ns, "a", "key", "value")
-		testkit.Update(t, configMaps, ns, "a", func(u *unstructured.Unstructured) { u.SetFinalizers(nil) })
-		cm := waitData(t, ns, "a", "key", "new")
-		if cm.GetUID() == old.GetUID() {
-			t.Error("it is the old object")
-		}
-		waitCondition(t, widgets, ns, "a", "Ready", "True")
 	})
 }
 
@@ -92,14 +59,12 @@ func TestStrippedLabelsAreNotForgotten(t *testing.T) {
 			testkit.Patch(t, configMaps, other, "a", "somebody", `{"metadata":{"labels":{"`+name+`.example.com/managed":null}}}`)
 			testkit.Eventually(t, patience, func() (bool, string) { return refusal.Hits() > 0, "not tried" })
 			testkit.Patch(t, widgets, ns, "a", "somebody", fill(row.patch, ns, name))
-			testkit.Eventually(t, patience, func() (bool, string) {
-				u := testkit.Get(t, widgets, ns, "a")
+			waitThat(t, widgets, ns, "a", func(u *obj) bool {
 				observed, _, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration")
-				_, reason, message := condition(u, "Ready")
-				return observed == u.GetGeneration() && (row.name != "paused" || strings.HasPrefix(message, "paused: ")), "Ready is " + reason + ": " + message
+				_, _, message := condition(u, "Ready")
+				return observed == u.GetGeneration() && (row.name != "paused" || strings.HasPrefix(message, "paused: "))
 			})
-			deleteAndWait(t, widgets, ns, "a")
-			waitGone(t, configMaps, other, "a")
+			deleteBoth(t, ns, other, "a")
 		}))
 	}
 }
@@ -119,8 +84,7 @@ func TestUnrecordedAndUnseen(t *testing.T) {
 			}
 			testkit.Apply(t, ns, widget("a", `{namespace: `+other+`, data: {key: value}}`))
 			waitData(t, other, "a", "key", "value")
-			deleteAndWait(t, widgets, ns, "a")
-			waitGone(t, configMaps, other, "a")
+			deleteBoth(t, ns, other, "a")
 		}))
 	}
 }
@@ -198,11 +162,8 @@ func TestOrphanedAfterTheCollector(t *testing.T) {
 			applyReady(t, ns, "a", `{namespace: `+other+`, data: {key: value}}`)
 			refusal := faults.Answer(500, testkit.On("PATCH", "configmaps"))
 			testkit.DeleteWith(t, widgets, ns, "a", metav1.DeletePropagationOrphan)
-			testkit.Eventually(t, patience, func() (bool, string) {
-				u := testkit.Get(t, widgets, ns, "a")
-				return len(u.GetFinalizers()) == 1 && refusal.Hits() > 0, "finalizers are " + strings.Join(u.GetFinalizers(), ", ")
-			})
-			beforeIs(t, ns, "a", "InternalError", "")
+			waitThat(t, widgets, ns, "a", func(u *obj) bool { return len(u.GetFinalizers()) == 1 && refusal.Hits() > 0 })
+			waitsFor(t, widgets, ns, "a", "InternalError", "")
 			if row == "after a restart" {
 				r.halt()
 				start(t, testkit.Config(t), conf)
@@ -275,10 +236,7 @@ func TestDeletionAheadOfItsWatch(t *testing.T) {
 			quiet(t, counter)
 			release, collectorIsHeard := lag.hold(), collected.hold()
 			testkit.DeleteWith(t, widgets, ns, "a", metav1.DeletePropagationOrphan)
-			testkit.Eventually(t, patience, func() (bool, string) {
-				u := testkit.Get(t, widgets, ns, "a")
-				return len(u.GetFinalizers()) == 1, "finalizers are " + strings.Join(u.GetFinalizers(), ", ")
-			})
+			waitThat(t, widgets, ns, "a", func(u *obj) bool { return len(u.GetFinalizers()) == 1 })
 			collectorIsHeard()
 			if row.mark == "elsewhere" { // it is made again, and the status has its new uid
 				testkit.Delete(t, configMaps, at, "a")
@@ -292,6 +250,182 @@ func TestDeletionAheadOfItsWatch(t *testing.T) {
 			waitGone(t, widgets, ns, "a")
 			mustBeAbsent(t, configMaps, ns, "a-drain", "deletion.before was made")
 			waitData(t, at, "a", "key", "value")
+		}))
+	}
+}
+
+const waiting = "deletion: {wait: true}\n"
+
+func holdFor(t *testing.T, ns, name string) {
+	t.Helper()
+	testkit.Update(t, configMaps, ns, name, func(u *unstructured.Unstructured) { u.SetFinalizers([]string{"elsewhere.example.com/hold"}) })
+}
+
+func letGo(t *testing.T, ns, name string) {
+	t.Helper()
+	testkit.Update(t, configMaps, ns, name, func(u *unstructured.Unstructured) { u.SetFinalizers(nil) })
+}
+
+// The upstream stays until what follows from it is gone, also what an owner reference would clean up; and its status says
+// what it waits for.
+func TestDeletionWaits(t *testing.T) {
+	t.Parallel()
+	for _, row := range []string{"same namespace", "elsewhere"} {
+		t.Run(row, spacedTwice(func(t *testing.T, ns, other, name string) {
+			conf, at := fill(widgetConfig, ns, name), ns
+			if row == "elsewhere" {
+				conf, at = elsewhere(conf, other, ns), other
+			}
+			_, counter := startCounted(t, conf+waiting)
+			applyReady(t, ns, "a", `{namespace: `+at+`, data: {key: value}}`)
+			holdFor(t, at, "a")
+			quiet(t, counter)
+			testkit.Delete(t, widgets, ns, "a")
+			up := waitsFor(t, widgets, ns, "a", "Deleting", "ConfigMap "+at+"/a is terminating")
+			conditionIs(t, up, "Reconciling", "True")
+			if item := downstreamsOf(up)["config"]; item["state"] != "Delete" || item["uid"] == nil {
+				t.Errorf("recorded is %v", item)
+			}
+			quiet(t, counter)
+			if testkit.Find(t, widgets, ns, "a") == nil {
+				t.Fatal("the upstream went first")
+			}
+			letGo(t, at, "a")
+			waitGone(t, widgets, ns, "a")
+			mustBeAbsent(t, configMaps, at, "a", "the upstream went first")
+
+			applyReady(t, ns, "a", `{namespace: `+at+`, data: {key: value}}`)
+			settle(t, counter)
+			deleteAndWait(t, widgets, ns, "a")
+			mustBeAbsent(t, configMaps, at, "a", "the upstream went first")
+			atMostRequests(t, counter, 4, "a deletion that waits")
+		}))
+	}
+}
+
+// What the watch has lost from sight is waited for all the same.
+func TestDeletionWaitsForTheUnseen(t *testing.T) {
+	inSpace(t, func(t *testing.T, ns, name string) {
+		_, faults := startFaulty(t, fill(widgetConfig, ns, name)+waiting)
+		applyReady(t, ns, "a", `{data: {key: value}}`)
+		holdFor(t, ns, "a")
+		refusal := faults.Answer(500, testkit.On("PATCH", "configmaps"))
+		testkit.Patch(t, configMaps, ns, "a", "somebody", `{"metadata":{"labels":{"`+name+`.example.com/managed":null}}}`)
+		testkit.Eventually(t, patience, func() (bool, string) { return refusal.Hits() > 0, "not tried" })
+		testkit.Delete(t, widgets, ns, "a")
+		waitsFor(t, widgets, ns, "a", "Deleting", "ConfigMap "+ns+"/a")
+		letGo(t, ns, "a")
+		waitGone(t, widgets, ns, "a")
+		mustBeAbsent(t, configMaps, ns, "a", "the upstream went first")
+	})
+}
+
+// A config that comes to wait later gets its finalizer on what is in sync already, at one request for each upstream.
+func TestFinalizerComesLater(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct{ name, added string }{{"wait", waiting}, {"before", beforeText}} {
+		t.Run(row.name, spaced(func(t *testing.T, ns, name string) {
+			r, counter := startMade(t, ns, fill(widgetConfig, ns, name))
+			if f := testkit.Get(t, widgets, ns, "a").GetFinalizers(); len(f) > 0 {
+				t.Fatalf("finalizers are %v", f)
+			}
+			r.restart(counter, fill(widgetConfig, ns, name)+row.added)
+			waitThat(t, widgets, ns, "a", func(u *obj) bool { return slices.Contains(u.GetFinalizers(), finalizerOf(name)) })
+			exactly(t, counter, 1, "what is in sync", testkit.Request.Mutating)
+		}))
+	}
+}
+
+// A delete that the API server refuses is reported, and the upstream keeps its finalizer.
+func TestRefusedDeleteIsReported(t *testing.T) {
+	inSpace(t, func(t *testing.T, ns, name string) {
+		_, faults := startFaulty(t, strings.Replace(fill(widgetConfig, ns, name), "events: None", "events: Warnings", 1)+waiting)
+		applyReady(t, ns, "a", `{data: {key: value}}`)
+		refusal := faults.Answer(403, testkit.On("DELETE", "configmaps"))
+		testkit.Delete(t, widgets, ns, "a")
+		waitsFor(t, widgets, ns, "a", "Denied", "deleting configmaps")
+		waitEvent(t, ns, "a", "Denied", "config: ")
+		stays(t, ns)
+		refusal.Off()
+		waitGone(t, widgets, ns, "a")
+	})
+}
+
+// TestKeptInForeground: what deletionPolicy keeps since the config has changed stays when its upstream is deleted in the foreground, also if
+// nothing else is done for the upstream.
+func TestKeptInForeground(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		name   string
+		spec   string // of the upstream before the config changes
+		first  func(conf string) string
+		config func(conf string) string
+		patch  string
+		holds  bool // the process is not ready with the new config
+	}{
+		{name: "nothing in the way"},
+		{name: "paused", patch: `{"metadata":{"annotations":{"NAME.example.com/paused":"true"}}}`},
+		{name: "invalid", spec: `{data: {bad: "yes"}}`},
+		{name: "cannot be rendered", config: func(conf string) string {
+			return strings.Replace(conf, "data: {{ .spec.data }}", `data: {key: "{{ fail "no" }}"}`, 1)
+		}},
+		{name: "an input is missing", config: func(conf string) string {
+			return conf + "inputs: [{name: settings, apiVersion: v1, kind: ConfigMap, objectName: '\"missing\"'}]\n"
+		}},
+		{name: "made once", config: func(conf string) string { return with(conf, "updatePolicy: CreateOnly") }},
+		{name: "superseded", config: func(conf string) string {
+			return strings.Replace(conf, `name: {{ .spec.name | default .metadata.name }}`, `name: "{{ fail "no" }}"`, 1)
+		}},
+		{name: "a match condition cannot be evaluated", config: func(conf string) string { return watched(conf, gold) + "parameters: {tier: gold}\n" }},
+		{name: "the update is refused", first: func(conf string) string {
+			return strings.Replace(conf, "      data: {{ .spec.data }}", "      immutable: true\n      data: {{ .spec.data }}", 1)
+		}, config: func(conf string) string {
+			return strings.Replace(conf, "data: {{ .spec.data }}", "data: {key: two}", 1)
+		}},
+		{name: "the config has errors", holds: true, config: func(conf string) string {
+			return strings.Replace(conf, "data: {{ .spec.data }}", "data: {{ nosuch .spec.data }}", 1)
+		}},
+		{name: "guard holds the change", holds: true, config: func(conf string) string {
+			return strings.NewReplacer("maxDeleted: 100%", "maxChanged: 0%", "data: {{ .spec.data }}", "data: {key: other}").Replace(conf)
+		}},
+	} {
+		t.Run(row.name, bubbled(func(t *testing.T) {
+			ns, name := testkit.Namespace(t), testkit.Unique(t)
+			conf := fill(widgetConfig, ns, name) + "validate: [{rule: \"self.spec.?data.?bad.orValue('') != 'yes'\", message: bad}]\nguard: {maxDeleted: 100%}\n"
+			if row.first != nil {
+				conf = row.first(conf)
+			}
+			r := start(t, testkit.Config(t), conf).ready()
+			testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
+			before := waitData(t, ns, "a", "key", "value")
+			if row.patch != "" {
+				testkit.Patch(t, widgets, ns, "a", "somebody", fill(row.patch, ns, name))
+			}
+			if row.spec != "" {
+				testkit.Apply(t, ns, widget("a", row.spec))
+				waitCondition(t, widgets, ns, "a", "Ready", "False")
+			}
+			r.halt()
+			conf = with(conf, "deletionPolicy: Orphan")
+			if row.config != nil {
+				conf = row.config(conf)
+			}
+			counter := testkit.NewCounter()
+			if r = startBroken(t, conf); !row.holds {
+				r.ready()
+			}
+			bubble.Quiet(t, counter)
+			r.halt() // the garbage collector may be quicker
+			foreground := metav1.DeletePropagationForeground
+			if err := testkit.Dynamic(t).Resource(widgets).Namespace(ns).Delete(t.Context(), "a", metav1.DeleteOptions{PropagationPolicy: &foreground}); err != nil {
+				t.Fatal(err)
+			}
+			<-time.After(time.Minute)
+			startBroken(t, conf)
+			waitGone(t, widgets, ns, "a")
+			if cm := testkit.Find(t, configMaps, ns, "a"); cm == nil || cm.GetUID() != before.GetUID() || cm.GetDeletionTimestamp() != nil {
+				t.Error("what deletionPolicy keeps was deleted")
+			}
 		}))
 	}
 }

@@ -4,10 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
-	"github.com/go-logr/logr/funcr"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
@@ -22,19 +20,6 @@ func startBroken(t *testing.T, texts ...string) *running {
 	loaded, errs := config.Load(config.Options{Files: []string{dir}})
 	files := append(engine.Startable(loaded), engine.Deletable(loaded)...)
 	return startLoaded(t, testkit.Config(t), func(*config.Operator, *engine.Options) {}, dir, files, loaded, errs)
-}
-
-// notReady waits until readiness says all of that.
-func notReady(t *testing.T, r *running, texts ...string) {
-	t.Helper()
-	testkit.Eventually(t, patience, func() (bool, string) {
-		err := r.Ready(nil)
-		ok := err != nil
-		for _, want := range texts {
-			ok = ok && strings.Contains(err.Error(), want)
-		}
-		return ok, text(err)
-	})
 }
 
 const (
@@ -96,13 +81,12 @@ func TestDeletionsWithABrokenConfig(t *testing.T) {
 			testkit.Apply(t, ns, object("Gadget", "g", `{data: {key: value}}`))
 			waitData(t, ns, "g", "key", "value")
 			if test.goes {
-				notReady(t, r, "ConfigRefused", test.says, cleansUp)
-				waitGone(t, widgets, ns, "a")
-				waitGone(t, configMaps, other, "a")
+				r.waitUnready("ConfigRefused", test.says, cleansUp)
+				bothGone(t, ns, other, "a")
 				testkit.Patch(t, configMaps, other, "stays", "somebody", `{"data":{"key":"tampered"}}`)
 				testkit.Apply(t, ns, widget("late", `{namespace: `+other+`, data: {key: value}}`))
 			} else {
-				notReady(t, r, "ConfigRefused", test.says, holds)
+				r.waitUnready("ConfigRefused", test.says, holds)
 			}
 			never(t, func() (bool, string) {
 				up := testkit.Get(t, widgets, ns, "stays")
@@ -111,8 +95,7 @@ func TestDeletionsWithABrokenConfig(t *testing.T) {
 			})
 			r.reloadTo(good)
 			r.ready()
-			waitGone(t, widgets, ns, "a")
-			waitGone(t, configMaps, other, "a")
+			bothGone(t, ns, other, "a")
 			waitData(t, other, "stays", "key", "value")
 		}))
 	}
@@ -131,13 +114,12 @@ func TestBrokenConfigDeletesAsAlways(t *testing.T) {
 		first := startWidget(t, ns, good)
 		first.halt()
 		r := startBroken(t, replaceOnce(t, good, "data: {{ .spec.data }}", "data: {{ .spec.data"))
-		notReady(t, r, "ConfigRefused", cleansUp)
+		r.waitUnready("ConfigRefused", cleansUp)
 		testkit.Delete(t, widgets, ns, "a")
 		waitBefore(t, ns, "a", "BeforeRunning")
 		mustExist(t, configMaps, ns, "a", "the downstream is gone before deletion.before is done")
 		drain(t, ns, drainDone)
-		waitGone(t, widgets, ns, "a")
-		waitGone(t, configMaps, ns, "a")
+		bothGone(t, ns, ns, "a")
 		kept := testkit.Get(t, configMaps, ns, "a-kept")
 		if len(kept.GetAnnotations()) > 0 || len(kept.GetLabels()) > 0 || len(kept.GetOwnerReferences()) > 0 {
 			t.Errorf("marks were left: %v", kept.Object["metadata"])
@@ -155,12 +137,12 @@ func TestBrokenConfigChanges(t *testing.T) {
 		testkit.Delete(t, widgets, ns, "a")
 		second := strings.Replace(fill(widgetConfig, ns, name+"-good"), "kind: Widget", "kind: Gadget", 1)
 		r := startBroken(t, replaceOnce(t, good, "downstreams:", "downstreams: ["), second)
-		notReady(t, r, holds)
+		r.waitUnready(holds)
 		r.reloadTo(replaceOnce(t, good, "data: {{ .spec.data }}", "data: {{ .spec.data"))
 		waitGone(t, widgets, ns, "a")
-		notReady(t, r, cleansUp)
+		r.waitUnready(cleansUp)
 		r.reloadTo(replaceOnce(t, good, "events: None", "events: Nothing"))
-		notReady(t, r, "events", cleansUp)
+		r.waitUnready("events", cleansUp)
 		r.reloadTo(good)
 		r.ready()
 	})
@@ -221,31 +203,20 @@ func TestLogOfABrokenStart(t *testing.T) {
 		broken := strings.Replace(fill(widgetConfig, ns, name), "events: None", "events: Nothing", 1)
 		dir := writeConfigs(t, broken, "no: config")
 		loaded, errs := config.Load(config.Options{Files: []string{dir}})
-		var mu sync.Mutex
-		var lines []string
-		log := funcr.New(func(_, args string) { mu.Lock(); defer mu.Unlock(); lines = append(lines, args) }, funcr.Options{})
-		count := func(text string) (n int) {
-			mu.Lock()
-			defer mu.Unlock()
-			for _, line := range lines {
-				if strings.Contains(line, text) {
-					n++
-				}
-			}
-			return n
-		}
-		r := startLoaded(t, testkit.Config(t), func(_ *config.Operator, o *engine.Options) { o.Log = log }, dir, engine.Deletable(loaded), loaded, errs)
+		log := &logText{}
+		count := func(text string) int { return strings.Count(log.String(), text) }
+		r := startLoaded(t, testkit.Config(t), log.to, dir, engine.Deletable(loaded), loaded, errs)
 		r.reload()
-		notReady(t, r, cleansUp)
+		r.waitUnready(cleansUp)
 		r.reload()
 		for _, wrong := range []string{"last good", "changed config", "no longer blocked"} {
 			if count(wrong) > 0 {
-				t.Errorf("the log says %q: %s", wrong, strings.Join(lines, "\n"))
+				t.Errorf("the log says %q: %s", wrong, log)
 			}
 		}
 		for _, right := range []string{"operator is blocked, will retry", "a config cannot be loaded; the other operators start"} {
 			if n := count(right); n != 1 {
-				t.Errorf("the log says %q %d times: %s", right, n, strings.Join(lines, "\n"))
+				t.Errorf("the log says %q %d times: %s", right, n, log)
 			}
 		}
 		r.write("a.yaml", fill(widgetConfig, ns, name))
@@ -256,27 +227,23 @@ func TestLogOfABrokenStart(t *testing.T) {
 		r.ready()
 		r.reloadTo(broken)
 		if count("the last good one stays active") != 1 {
-			t.Errorf("a change of a config that works: %s", strings.Join(lines, "\n"))
+			t.Errorf("a change of a config that works: %s", log)
 		}
 	})
 }
 
 // TestBrokenConfigKeeps: what deletionPolicy keeps since a config with errors was started is kept when its upstream is deleted.
 func TestBrokenConfigKeeps(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		conf := fill(widgetConfig, ns, name)
 		r := start(t, testkit.Config(t), conf).ready()
 		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 		uid := waitData(t, ns, "a", "key", "value").GetUID()
 		r.halt()
 		broken := strings.Replace(with(conf, "deletionPolicy: Orphan"), "data: {{ .spec.data }}", "data: {{ nosuch .spec.data }}", 1)
-		notReady(t, startBroken(t, broken), cleansUp)
-		testkit.Eventually(t, patience, func() (bool, string) {
-			return len(testkit.Get(t, widgets, ns, "a").GetFinalizers()) == 1, "it has no finalizer"
-		})
-		testkit.Delete(t, widgets, ns, "a")
-		waitGone(t, widgets, ns, "a")
+		startBroken(t, broken).waitUnready(cleansUp)
+		waitThat(t, widgets, ns, "a", func(u *obj) bool { return len(u.GetFinalizers()) == 1 })
+		deleteAndWait(t, widgets, ns, "a")
 		if cm := testkit.Find(t, configMaps, ns, "a"); cm == nil || cm.GetUID() != uid || cm.GetDeletionTimestamp() != nil {
 			t.Error("what deletionPolicy Orphan keeps was deleted")
 		}

@@ -30,12 +30,10 @@ func makeTheirs(t *testing.T, ns, name string) {
 // waitUntouched waits until nothing of ours is left on an object: its labels, annotations and data are those that makeTheirs made.
 func waitUntouched(t *testing.T, ns, name, operator string) {
 	t.Helper()
-	testkit.Eventually(t, patience, func() (bool, string) {
-		u := testkit.Get(t, configMaps, ns, name)
+	waitThat(t, configMaps, ns, name, func(u *obj) bool {
 		data, _, _ := unstructured.NestedStringMap(u.Object, "data")
 		managed := slices.ContainsFunc(u.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return e.Manager == operator })
-		untouched := len(data) == 1 && data["theirs"] == "1" && len(u.GetAnnotations()) == 0 && len(u.GetLabels()) == 1 && !managed
-		return untouched, "something of ours is left: " + jsonOf(u)
+		return len(data) == 1 && data["theirs"] == "1" && len(u.GetAnnotations()) == 0 && len(u.GetLabels()) == 1 && !managed
 	})
 }
 
@@ -331,12 +329,7 @@ func TestForeignChanges(t *testing.T) {
 		conf := fill(widgetConfig, ns, operator) + "guard: {maxChanged: 100%, minimum: 1}\n"
 		const n = 20
 		r := start(t, testkit.Config(t), conf).ready()
-		for i := range n {
-			testkit.Apply(t, ns, widget(named(i), "{data: {key: old}}"))
-		}
-		for i := range n {
-			waitCondition(t, widgets, ns, named(i), "Ready", "True")
-		}
+		applyMany(t, ns, n, "{data: {key: old}}")
 		patch := func(patch string) {
 			for i := range n {
 				testkit.Patch(t, configMaps, ns, named(i), "somebody", patch)
@@ -346,9 +339,7 @@ func TestForeignChanges(t *testing.T) {
 			t.Helper()
 			reconciles := func() float64 { return metric(t, "corollary_reconcile_seconds", operator) }
 			repaired := func(want float64) {
-				testkit.Eventually(t, patience, func() (bool, string) {
-					return reconciles() >= want, fmt.Sprintf("%v reconciles, want %v", reconciles(), want)
-				})
+				waitMetricFrom(t, want, "corollary_reconcile_seconds", operator)
 				for i := range n {
 					waitData(t, ns, named(i), "key", "old")
 					eventuallyCondition(t, ns, named(i), "True", "", "")
@@ -372,26 +363,7 @@ func TestForeignChanges(t *testing.T) {
 			}
 		}
 		change("running")
-		r.halt()
-		start(t, testkit.Config(t), conf).ready()
+		r.restart(nil, conf)
 		change("restarted")
-	})
-}
-
-// With kubectl delete --cascade=orphan the fields stay, without our marks.
-func TestFieldsOrphaned(t *testing.T) {
-	inSpace(t, func(t *testing.T, ns, name string) {
-		makeTheirs(t, ns, "shared")
-		testkit.Apply(t, ns, widget("w", "{name: shared, data: {a: one}}"))
-		start(t, testkit.Config(t), contributing(ns, name, ""))
-		waitData(t, ns, "shared", "a", "one")
-		eventuallyCondition(t, ns, "w", "True", "", "")
-		testkit.DeleteWith(t, widgets, ns, "w", metav1.DeletePropagationOrphan)
-		waitGone(t, widgets, ns, "w")
-		testkit.Eventually(t, patience, func() (bool, string) {
-			u := testkit.Get(t, configMaps, ns, "shared")
-			data, _, _ := unstructured.NestedStringMap(u.Object, "data")
-			return data["a"] == "one" && len(u.GetAnnotations()) == 0, jsonOf(u)
-		})
 	})
 }

@@ -53,14 +53,11 @@ func measure(b *testing.B, ns string, objects, leastWrites int, start func(t tes
 	fixed -= before
 
 	var writes atomic.Int64
-	cfg := testkit.Config(b)
-	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return roundTripper(func(r *http.Request) (*http.Response, error) {
-			if r.Method != http.MethodGet {
-				writes.Add(1)
-			}
-			return next.RoundTrip(r)
-		})
+	cfg := intercepted(testkit.Config(b), func(r *http.Request, next http.RoundTripper) (*http.Response, error) {
+		if r.Method != http.MethodGet {
+			writes.Add(1)
+		}
+		return next.RoundTrip(r)
 	})
 	cpu := cpuTime()
 	stop := start(b, cfg, ns)

@@ -58,10 +58,7 @@ func TestForEachPolicies(t *testing.T) {
 				testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: p-a}, data: {value: theirs, more: x}}")
 			},
 			then: func(t *testing.T, ns, operator string) {
-				testkit.Eventually(t, patience, func() (bool, string) {
-					data, _, _ := unstructured.NestedStringMap(testkit.Get(t, configMaps, ns, "p-a").Object, "data")
-					return len(data) == 1, fmt.Sprint(data)
-				})
+				waitThat(t, configMaps, ns, "p-a", func(u *obj) bool { return len(u.Object["data"].(map[string]any)) == 1 })
 			}},
 		{name: "ready", reason: "each object has its own rule about readiness; the message counts, and names at most five",
 			config: withLine("ready: {rules: [{rule: \"downstream.metadata.?annotations[?'up'].orValue('') == item.value\", message: it is down}]}"),
@@ -69,10 +66,7 @@ func TestForEachPolicies(t *testing.T) {
 				testkit.Apply(t, ns, pool("p", "a=1", "b=2", "c=3", "d=4", "e=5", "f=6", "g=7"))
 				waitReady := func(text string) {
 					t.Helper()
-					testkit.Eventually(t, patience, func() (bool, string) {
-						_, _, message := condition(testkit.Get(t, pools, ns, "p"), "Ready")
-						return message == text, message
-					})
+					waitThat(t, pools, ns, "p", func(u *obj) bool { _, _, message := condition(u, "Ready"); return message == text })
 				}
 				waitReady("worker: 0 of 7 ready; not ready: p-a (it is down), p-b, p-c, p-d, p-e, 2 more")
 				for i, name := range []string{"p-a", "p-b", "p-c", "p-d", "p-e", "p-g"} {
@@ -271,13 +265,13 @@ func TestForEachRemovesDespiteOthers(t *testing.T) {
 		}
 		testkit.Apply(t, ns, pool("p", "a="+ns, "b="+ns, "c="+ns, "theirs="+ns, "nowhere=no-such-namespace"))
 		exist("p-a", "p-b", "p-c")
-		eventuallyPool(t, ns, "3 of 5")
+		waitsFor(t, pools, ns, "p", "", "3 of 5")
 
 		testkit.Apply(t, ns, pool("p", "b="+ns, "c="+ns, "theirs="+ns, "nowhere=no-such-namespace"))
 		exist("p-b", "p-c")
 
 		testkit.Apply(t, ns, pool("p", "b2=no-such-namespace", "c="+ns, "theirs="+ns, "nowhere=no-such-namespace"))
-		eventuallyPool(t, ns, "p-b2")
+		waitsFor(t, pools, ns, "p", "", "p-b2")
 		exist("p-b", "p-c")
 		testkit.Apply(t, ns, pool("p", "b2=no-such-namespace", "theirs="+ns, "nowhere=no-such-namespace")) // p-b stays, p-c has no successor
 		exist("p-b")
@@ -285,15 +279,6 @@ func TestForEachRemovesDespiteOthers(t *testing.T) {
 		exist("p-b2")
 		deleteAndWait(t, pools, ns, "p")
 		exist()
-	})
-}
-
-// eventuallyPool waits until the Ready message of Pool p, which is not ready, has that text.
-func eventuallyPool(t *testing.T, ns, text string) {
-	t.Helper()
-	testkit.Eventually(t, patience, func() (bool, string) {
-		status, reason, message := condition(testkit.Get(t, pools, ns, "p"), "Ready")
-		return status == "False" && strings.Contains(message, text), reason + ": " + message
 	})
 }
 

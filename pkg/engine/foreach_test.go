@@ -2,7 +2,6 @@ package engine_test
 
 import (
 	"fmt"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,7 +10,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/rest"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/config"
@@ -79,10 +77,7 @@ func recordedObjects(u *unstructured.Unstructured) (list []string) {
 
 func waitRecorded(t *testing.T, ns, name string, want ...string) {
 	t.Helper()
-	testkit.Eventually(t, patience, func() (bool, string) {
-		have := recordedObjects(testkit.Find(t, pools, ns, name))
-		return slices.Equal(have, want), fmt.Sprintf("the status records %v, not %v", have, want)
-	})
+	waitThat(t, pools, ns, name, func(u *obj) bool { return slices.Equal(recordedObjects(u), want) })
 }
 
 func TestForEach(t *testing.T) {
@@ -160,44 +155,27 @@ func TestForEachMany(t *testing.T) {
 			})
 			quiet(t, counter)
 		}
-		begun := time.Now()
 		testkit.Apply(t, ns, pool("p", items[:999]...))
 		all(999)
-		t.Logf("999 objects in %s: %v", time.Since(begun), counter.Snapshot())
-		if n := counter.Total(); n > 1001 {
-			t.Errorf("999 objects cost %v", counter.Snapshot())
-		}
+		atMostRequests(t, counter, 1001, "999 objects")
 
 		counter.Reset()
 		testkit.Apply(t, ns, pool("p", items...))
 		all(1000)
-		if n := counter.Total(); n > 2 {
-			t.Errorf("one more costs %v", counter.Snapshot())
-		}
+		atMostRequests(t, counter, 2, "one more")
 
 		counter.Reset()
-		renders, reconciles := metric(t, "corollary_renders_total", name), metric(t, "corollary_reconcile_seconds", name)
+		renders := metric(t, "corollary_renders_total", name)
 		testkit.Patch(t, configMaps, ns, "p-w500", "another-manager", `{"metadata":{"labels":{"theirs":"x"}}}`)
-		quiet(t, counter)
-		if n := counter.Total(); n > 0 || metric(t, "corollary_renders_total", name) != renders {
-			t.Errorf("a foreign label costs %v, and renders", counter.Snapshot())
-		}
-		t.Logf("it took %v reconciliations", metric(t, "corollary_reconcile_seconds", name)-reconciles)
+		atMostRequests(t, counter, 0, "a foreign label")
+		metricIs(t, renders, "corollary_renders_total", name)
 	})
 }
 
 // A reconcile has as much time as a stop waits for it. What it cannot do in that time is done by the next one, and nothing has failed.
 func TestForEachTakesLongerThanOneReconcile(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
-		slow := rest.CopyConfig(testkit.Config(t))
-		slow.Wrap(func(next http.RoundTripper) http.RoundTripper {
-			return roundTripper(func(r *http.Request) (*http.Response, error) {
-				if r.Method == http.MethodPatch || r.Method == http.MethodDelete {
-					<-time.After(50 * time.Millisecond) // what a busy API server takes
-				}
-				return next.RoundTrip(r)
-			})
-		})
+		slow := slowed(testkit.Config(t), 50*time.Millisecond, isWrite) // what a busy API server takes
 		short := func(_ *config.Operator, o *engine.Options) { o.DrainTimeout = 4 * time.Second }
 		startWith(t, slow, short, fill(poolConfig, ns, name)).ready()
 		var items []string
@@ -212,8 +190,80 @@ func TestForEachTakesLongerThanOneReconcile(t *testing.T) {
 		})
 		deleteAndWait(t, pools, ns, "p")
 		waitWorkers(t, ns, name)
-		if n := metric(t, "corollary_failures_total", name); n > 0 {
-			t.Errorf("%v requests failed", n)
+		metricIs(t, 0, "corollary_failures_total", name)
+	})
+}
+
+// Items of any kind get a clear condition; what exists stays, what can be made is made, and others are served meanwhile.
+func TestForEachBadInput(t *testing.T) {
+	t.Parallel()
+	many := func(n int, item func(int) string) string {
+		var list []string
+		for i := range n {
+			list = append(list, item(i))
+		}
+		return strings.Join(list, ", ")
+	}
+	long := strings.Repeat("x", 500<<10)
+	for _, row := range []struct {
+		name, spec         string
+		ready, valid, says string   // condition Ready's reason, Valid's status, and what the message of Ready has
+		want               []string // the ConfigMaps then
+	}{
+		{"ten thousand items", "{workers: [" + many(10000, func(i int) string { return fmt.Sprintf("{name: w%d, value: x}", i) }) + "]}",
+			"Invalid", "False", "downstream worker has 10000 items, more than maxItems: 100", []string{"p-old=x"}},
+		{"items of several types", "{workers: [{name: old, value: z}, text, 7, null, [1], {name: {a: b}, value: x}, {value: x}, true]}",
+			"RenderFailed", "True", "1 of 8 ready; not ready: item 1 (", []string{"p-old=z"}},
+		{"names that are no DNS names", "{workers: [{name: Not_DNS, value: x}, {name: old, value: z}, {name: '', value: x}]}",
+			"RenderFailed", "True", "item 0 (", []string{"p-old=z"}},
+		{"names twice", "{workers: [{name: b, value: x}, {name: b, value: x}, {name: b, value: z}, {name: a, value: x}]}",
+			"RenderFailed", "True", "items 0, 1, 2 all give ", []string{"p-a=x", "p-old=x"}},
+		{"the largest map that the API server stores", "{workers: {" + many(16000, func(i int) string { return fmt.Sprintf("key-%032d: x", i) }) + "}}",
+			"Invalid", "False", "downstream worker has 16000 items, more than maxItems: 100", []string{"p-old=x"}},
+		{"two names of half a MiB", "{workers: [{name: a" + long + ", value: x}, {name: b" + long + ", value: x}]}",
+			"RenderFailed", "True", "0 of 2 ready; not ready: item 0 (", []string{"p-old=x"}},
+		{"text", "{workers: " + long + "}", "RenderFailed", "True", "its items are not known: forEach.items gives no list and no map, but string", []string{"p-old=x"}},
+		{"nothing", "{other: x}", "RenderFailed", "True", "its items are not known: evaluating forEach.items", []string{"p-old=x"}},
+	} {
+		t.Run(row.name, spaced(func(t *testing.T, ns, name string) {
+			conf := strings.Replace(fill(poolConfig, ns, name), "item.name", "item.name | default item.key", 1)
+			start(t, testkit.Config(t), strings.Replace(conf, "when: item.?enabled.orValue(true)", "when: 'true'", 1)).ready()
+			testkit.Apply(t, ns, pool("p", "old=x"))
+			waitWorkers(t, ns, name, "p-old=x")
+			waitCondition(t, pools, ns, "p", "Ready", "True")
+			testkit.Apply(t, ns, object("Pool", "p", row.spec))
+			testkit.Eventually(t, patience, func() (bool, string) {
+				u := testkit.Get(t, pools, ns, "p")
+				_, reason, message := condition(u, "Ready")
+				valid, _, _ := condition(u, "Valid")
+				if len(message) > 4096 {
+					t.Fatalf("the message has %d bytes", len(message))
+				}
+				return reason == row.ready && valid == row.valid && strings.Contains(message, row.says), reason + ", Valid " + valid + ": " + message
+			})
+			waitWorkers(t, ns, name, row.want...)
+			testkit.Apply(t, ns, pool("q", "fine=x"))
+			waitWorkers(t, ns, name, append(row.want, "q-fine=x")...)
+			deleteAndWait(t, pools, ns, "p")
+		}))
+	}
+}
+
+// What one tenant writes neither stops the process nor keeps others waiting, and each gets to know why.
+func TestHostileUpstreams(t *testing.T) {
+	inSpace(t, func(t *testing.T, ns, name string) {
+		text := strings.Replace(fill(widgetConfig, ns, name), "data: {{ .spec.data }}", `data: {key: {{ .spec.data.key | default "none" }}, text: "{{ range until (.spec.data.count | default 0 | int) }}x{{ end }}"}`, 1)
+		start(t, testkit.Config(t), text).ready()
+		for i, n := range []string{"-9223372036854775808", "9223372036854775807", "1000000000", "400000"} {
+			testkit.Apply(t, ns, widget(fmt.Sprint("hostile", i), fmt.Sprintf("{data: {count: %q}}", n)))
+		}
+		applyReady(t, ns, "innocent", "{data: {key: value}}")
+		waitData(t, ns, "innocent", "key", "value")
+		for i := range 4 {
+			up := waitCondition(t, widgets, ns, fmt.Sprint("hostile", i), "Ready", "False")
+			if _, reason, message := condition(up, "Ready"); reason != "RenderFailed" || !strings.Contains(message, "more than") && !strings.Contains(message, "longer than") {
+				t.Errorf("%s: Ready says %s: %s", up.GetName(), reason, message)
+			}
 		}
 	})
 }

@@ -23,24 +23,6 @@ func stayAll(t *testing.T, ns string) {
 	})
 }
 
-// Without any guard in the config, a start or reload that would delete more than five objects waits.
-func TestGuardHoldsDeletionsByDefault(t *testing.T) {
-	t.Parallel()
-	for _, at := range []string{"start", "reload"} {
-		t.Run(at, spaced(func(t *testing.T, ns, name string) {
-			conf := fill(widgetConfig, ns, name)
-			r := standing(t, ns, conf)
-			changed := with(conf, "when: 'false'")
-			r = r.become(at, changed)
-			waitState(t, name, "GuardWaiting")
-			stayAll(t, ns)
-			metricIs(t, guardedWidgets, "corollary_guard_deletions", name)
-			r.confirm(changed)
-			eachGuarded(func(up string) { waitGone(t, configMaps, ns, up) })
-		}))
-	}
-}
-
 // What guard holds are changes of downstreams: the finalizer, without which a deletion loses what the config keeps, is added all the same.
 func TestGuardLetsFinalizerPass(t *testing.T) {
 	t.Parallel()
@@ -68,8 +50,7 @@ func TestGuardLetsFinalizerPass(t *testing.T) {
 			testkit.Eventually(t, patience, func() (bool, string) { return len(finalizers()) == 1, "w-000 has no finalizer" })
 			stayAll(t, ns)
 			if at == "start" {
-				deleteAndWait(t, widgets, ns, "w-000")
-				waitGone(t, configMaps, ns, "w-000")
+				deleteBoth(t, ns, ns, "w-000")
 				mustExist(t, configMaps, ns, "w-000-claim", "what deletionPolicy Orphan keeps was deleted with its upstream")
 			}
 		}))
@@ -293,10 +274,7 @@ func TestConfigEditsLeave(t *testing.T) {
 					r.halt()
 					r = start(t, counter.Wrap(testkit.Config(t)), changed).ready()
 				} else {
-					r.reloadTo(changed)
-					testkit.Eventually(t, patience, func() (bool, string) {
-						return metric(t, "corollary_config_reloads_total", name, "result", "Applied") == 1, text(r.Reloaded(nil))
-					})
+					r.changeTo(name, changed)
 				}
 				quiet(t, counter)
 				testkit.Patch(t, widgets, ns, "a", "somebody", `{"metadata":{"annotations":{"look":"again"}}}`)

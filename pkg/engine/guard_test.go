@@ -78,7 +78,12 @@ func (r *running) become(at, conf string) *running {
 // confirmGuarded writes a digest where confirmKey says.
 func confirmGuarded(t *testing.T, ns, digest string) {
 	t.Helper()
-	testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: confirmations}, data: {widgets: "+digest+"}}")
+	confirmWith(t, ns, "widgets", digest)
+}
+
+func confirmWith(t *testing.T, ns, key, digest string) {
+	t.Helper()
+	testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: confirmations}, data: {"+key+": '"+digest+"'}}")
 }
 
 var digestRE = regexp.MustCompile(`--digest ([0-9a-f]{32})|guard.confirmed to ([0-9a-f]{32})`)
@@ -110,10 +115,7 @@ func TestGuardAtReload(t *testing.T) {
 		r.mustBeReady()
 		says := "7 of 7 existing downstreams would be changed or deleted, and guard.maxChanged allows 2 without confirmation: " +
 			ns + "/new (config: Update), " + ns + "/w-000 (config: Update), " + ns + "/w-001 (config: Update), and 4 more"
-		testkit.Eventually(t, patience, func() (bool, string) {
-			message := text(r.Reloaded(nil))
-			return strings.Contains(message, says) && strings.Contains(message, r.digest()), "it says " + message + "\nwant " + says
-		})
+		r.waitSays(says, r.digest())
 		waitEvent(t, "default", name, "GuardWaiting", "existing downstreams would be changed or deleted")
 		if changes, all := metric(t, "corollary_guard_changes", name), metric(t, "corollary_guard_existing", name); changes != 7 || all != 7 {
 			t.Errorf("the metrics count %v of %v", changes, all)
@@ -215,20 +217,6 @@ func TestGuardCounts(t *testing.T) {
 	}
 }
 
-// Where the status records nothing, what stands is found by reading what a create would meet.
-func TestGuardCountsWithoutStatus(t *testing.T) {
-	inSpace(t, func(t *testing.T, ns, name string) {
-		conf := strings.Replace(fill(guardedBy(widgetConfig, ""), ns, name),
-			"  conditions: {ready: Ready, valid: Valid, reconciling: Reconciling, stalled: Stalled}\n  downstreams: .status.downstreams\n", "  enabled: false\n", 1)
-		r := start(t, testkit.Config(t), conf).ready()
-		eachGuarded(func(up string) { testkit.Apply(t, ns, widget(up, `{data: {key: value}}`)) })
-		eachGuarded(func(up string) { waitData(t, ns, up, "key", "value") })
-		r.reloadTo(strings.Replace(conf, `managed: "yes"`, `managed: "really"`, 1))
-		waitState(t, name, "GuardWaiting")
-		metricIs(t, guardedWidgets, "corollary_guard_changes", name)
-	})
-}
-
 // What the API server spells in its own way is no change, at a start with the config as it was or at a reload: at a
 // start the status tells, or, where it has no place for that, one dry run of each, which takes the place of the apply that
 // would have told; at a reload it is known. What somebody has added is one.
@@ -290,10 +278,7 @@ func guardRaisesNoFalseAlarm(t *testing.T, kind string, dryRuns int) {
 		t.Errorf("%d dry runs, want %d, one of them for what was added; and %v was written, want an apply and a removal", len(dry), dryRuns, written)
 	}
 	counter.Reset()
-	r.reloadTo(strings.Replace(conf, "minDelay: 1s", "minDelay: 2s", 1))
-	testkit.Eventually(t, patience, func() (bool, string) {
-		return metric(t, "corollary_config_reloads_total", name, "result", "Applied") == 1, text(r.Reloaded(nil))
-	})
+	r.changeTo(name, strings.Replace(conf, "minDelay: 1s", "minDelay: 2s", 1))
 	quiet(t, counter)
 	if n := questions(counter); n != 0 {
 		t.Errorf("the reload cost %d requests: %v", n, counter.Snapshot())
@@ -369,9 +354,6 @@ func TestGuardWithoutTheRightToRead(t *testing.T) {
 		faults := testkit.NewFaults()
 		faults.Answer(403, func(q *http.Request) bool { return strings.Contains(q.URL.Path, "/kube-system/") })
 		r := start(t, faults.Wrap(testkit.Config(t)), withKey(conf, "version", "two"))
-		testkit.Eventually(t, patience, func() (bool, string) {
-			err := r.Ready(nil)
-			return err != nil && strings.Contains(err.Error(), "watching ConfigMap kube-system/confirmations is forbidden"), text(err)
-		})
+		r.waitUnready("watching ConfigMap kube-system/confirmations is forbidden")
 	})
 }

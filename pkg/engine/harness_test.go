@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -286,32 +287,50 @@ func condition(u *unstructured.Unstructured, kind string) (status, reason, messa
 }
 
 // waitCondition waits until a condition has that status and returns the object.
-func waitCondition(t *testing.T, gvr schema.GroupVersionResource, ns, name, kind, want string) *unstructured.Unstructured {
+func waitCondition(t *testing.T, gvr schema.GroupVersionResource, ns, name, kind, want string) *obj {
 	t.Helper()
-	var u *unstructured.Unstructured
+	return waitThat(t, gvr, ns, name, func(u *obj) bool {
+		status, _, _ := condition(u, kind)
+		observed, _, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration")
+		return status == want && observed == u.GetGeneration()
+	})
+}
+
+// obj is any object.
+type obj = unstructured.Unstructured
+
+// waitThat waits until an object exists and is as it should be, and returns it.
+func waitThat(t *testing.T, gvr schema.GroupVersionResource, ns, name string, is func(u *obj) bool) *obj {
+	t.Helper()
+	var u *obj
 	testkit.Eventually(t, patience, func() (bool, string) {
 		if u = testkit.Find(t, gvr, ns, name); u == nil {
-			return false, name + " does not exist"
+			return false, gvr.Resource + " " + name + " does not exist"
 		}
-		status, reason, message := condition(u, kind)
-		observed, _, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration")
-		return status == want && observed == u.GetGeneration(), kind + " is " + status + ", " + reason + ": " + message
+		return is(u), fmt.Sprintf("%s %s is %v, and has %v, %v", gvr.Resource, name, u.Object["status"], u.Object["data"], u.Object["metadata"])
 	})
 	return u
 }
 
-// waitData waits until a ConfigMap has a value under a key.
-func waitData(t *testing.T, ns, name, key, want string) *unstructured.Unstructured {
+// waitText waits until a text is another one.
+func waitText(t testing.TB, want string, text func() string) {
 	t.Helper()
-	var u *unstructured.Unstructured
 	testkit.Eventually(t, patience, func() (bool, string) {
-		if u = testkit.Find(t, configMaps, ns, name); u == nil {
-			return false, "ConfigMap " + name + " does not exist"
-		}
-		have, _, _ := unstructured.NestedString(u.Object, "data", key)
-		return have == want, "data." + key + " is " + have
+		have := text()
+		return have == want, "it is " + have + ", want " + want
 	})
-	return u
+}
+
+// waitData waits until a ConfigMap has a value under a key.
+func waitData(t *testing.T, ns, name, key, want string) *obj {
+	t.Helper()
+	return waitThat(t, configMaps, ns, name, func(u *obj) bool { return dataIn(u, key) == want })
+}
+
+// dataIn is the value under a key of a ConfigMap.
+func dataIn(u *obj, key string) string {
+	value, _, _ := unstructured.NestedString(u.Object, "data", key)
+	return value
 }
 
 // waitGone waits until objects do not exist.
@@ -357,3 +376,12 @@ func replaceOnce(t *testing.T, text, old, replacement string) string {
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// intercepted returns a copy of a client configuration whose requests go through a function.
+func intercepted(cfg *rest.Config, send func(r *http.Request, next http.RoundTripper) (*http.Response, error)) *rest.Config {
+	cfg = rest.CopyConfig(cfg)
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) { return send(r, next) })
+	})
+	return cfg
+}

@@ -67,11 +67,8 @@ func TestForgottenHolderIsKept(t *testing.T) {
 			}
 			testkit.Delete(t, teams, "", "a")
 			if row.refused {
-				testkit.Eventually(t, patience, func() (bool, string) {
-					_, reason, message := condition(testkit.Get(t, teams, "", "a"), "Ready")
-					return strings.Contains(message, "Namespace of downstream room, which the config no longer has, cannot be released "+
-						"(it is kept, since ConfigMap room-a/claim, which deletionPolicy Orphan keeps, is in it)"), reason + ": " + message
-				})
+				waitsFor(t, teams, "", "a", "", "Namespace of downstream room, which the config no longer has, cannot be released "+
+					"(it is kept, since ConfigMap room-a/claim, which deletionPolicy Orphan keeps, is in it)")
 				fault.Off()
 			}
 			waitGone(t, teams, "", "a")
@@ -94,10 +91,7 @@ func teamConfig(t *testing.T) string {
 // waitLeftover waits until the status of Team a has an object that the config has forgotten.
 func waitLeftover(t *testing.T) {
 	t.Helper()
-	testkit.Eventually(t, patience, func() (bool, string) {
-		list := fmt.Sprint(testkit.Get(t, teams, "", "a").Object["status"])
-		return strings.Contains(list, "Leftover"), list
-	})
+	waitThat(t, teams, "", "a", func(u *obj) bool { return strings.Contains(fmt.Sprint(u.Object["status"]), "Leftover") })
 }
 
 // around is a config up to its downstreams, and after them.
@@ -130,10 +124,7 @@ func TestRenamedHolderIsKept(t *testing.T) {
 			t.Errorf("the Namespace goes before it is known what is in it: %v", u.Object["metadata"])
 		}
 		fault.Off()
-		testkit.Eventually(t, patience, func() (bool, string) {
-			u := testkit.Get(t, namespaces, "", "room-a")
-			return len(u.GetOwnerReferences()) == 0 && u.GetDeletionTimestamp() == nil, fmt.Sprint(u.Object["metadata"])
-		})
+		waitThat(t, namespaces, "", "room-a", func(u *obj) bool { return len(u.GetOwnerReferences()) == 0 && u.GetDeletionTimestamp() == nil })
 		never(t, func() (bool, string) {
 			return testkit.Find(t, configMaps, "room-a", "claim") == nil, "the ConfigMap was deleted with the renamed Namespace"
 		})
@@ -148,8 +139,7 @@ func TestHolderOfFormerMarksStays(t *testing.T) {
 		conf := withoutRecord(t, head+room+claimDownstream+tail)
 		r := start(t, testkit.Config(t), conf).ready()
 		applyReady(t, ns, "a", "{}")
-		r.halt()
-		start(t, testkit.Config(t), replaceOnce(t, conf, fill("NAME.example.com/owner}", "", name), fill("NAME.example.com/owned-by}", "", name))).ready()
+		r.restart(nil, replaceOnce(t, conf, fill("NAME.example.com/owner}", "", name), fill("NAME.example.com/owned-by}", "", name)))
 		testkit.Eventually(t, patience, func() (bool, string) {
 			u := testkit.Get(t, namespaces, "", "room-a")
 			_, reason, message := condition(testkit.Get(t, widgets, ns, "a"), "Ready")

@@ -2,7 +2,7 @@ package engine_test
 
 import (
 	"errors"
-	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -20,10 +20,15 @@ const everythingOfIt = `[{apiGroups: [test.example.com], resources: [widgets], v
 // grant gives a ServiceAccount of home rights in a namespace, which are in force on return.
 func grant(t *testing.T, ns, home, account, rules string) {
 	t.Helper()
-	testkit.Apply(t, ns, "{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: "+account+"}, rules: "+rules+"}")
-	testkit.Apply(t, ns, `{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: `+account+`},
-	  roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: `+account+`},
-	  subjects: [{kind: ServiceAccount, namespace: `+home+`, name: `+account+`}]}`)
+	grantTo(t, ns, account, "{kind: ServiceAccount, namespace: "+home+", name: "+account+"}", rules)
+}
+
+// grantTo is grant for any subject; the Role and the RoleBinding get a name.
+func grantTo(t *testing.T, ns, name, subject, rules string) {
+	t.Helper()
+	testkit.Apply(t, ns, "{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: "+name+"}, rules: "+rules+"}")
+	testkit.Apply(t, ns, `{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: `+name+`},
+	  roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: `+name+`}, subjects: [`+subject+`]}`)
 	if err := testkit.RightsInForce(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -54,13 +59,25 @@ func (r *running) problems() string { return text(errors.Join(r.Ready(nil), r.Re
 // cannotRun waits until an operator says why it cannot run.
 func (r *running) cannotRun(name string, says ...string) {
 	r.t.Helper()
-	testkit.Eventually(r.t, patience, func() (bool, string) {
-		message := r.problems()
-		for _, what := range append(says, "operator "+name+": ") {
-			if !strings.Contains(message, what) {
-				return false, fmt.Sprintf("%q is not in %q", what, message)
-			}
+	r.waitError(func(*http.Request) error { return errors.New(r.problems()) }, append(says, "operator "+name+": "))
+}
+
+// Operators share a watch within an identity, and only there.
+func TestWatchesAreSharedWithinAnIdentity(t *testing.T) {
+	inMemory(t, func(t *testing.T) {
+		ns := testkit.Namespace(t)
+		var configs []string
+		for letter, account := range map[string]string{"a": "alice", "b": "alice", "c": "bob"} {
+			conf := lettered(fill(widgetConfig, ns, testkit.Unique(t)), letter)
+			configs = append(configs, acting(replaceOnce(t, conf, "{{ .spec.name | default .metadata.name }}", "{{ .metadata.name }}-"+letter), ns, account))
 		}
-		return true, ""
+		_, counter := startCounted(t, configs...)
+		testkit.Apply(t, ns, widget("web", `{data: {key: value}}`))
+		for _, letter := range []string{"a", "b", "c"} {
+			waitData(t, ns, "web-"+letter, "key", "value")
+		}
+		if n := counter.Snapshot()["WATCH widgets"]; n != 2 {
+			t.Errorf("%d watches of Widgets by two identities: %v", n, counter.Snapshot())
+		}
 	})
 }

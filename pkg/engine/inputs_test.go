@@ -1,7 +1,10 @@
 package engine_test
 
 import (
+	"encoding/base64"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -11,6 +14,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
@@ -57,53 +61,37 @@ func applyReader(t testing.TB, ns, name, settings string) {
 // eventuallyCondition waits until the reason and message of a Widget's Ready are what they should be.
 func eventuallyCondition(t *testing.T, ns, name, status, reason, text string) {
 	t.Helper()
-	testkit.Eventually(t, patience, func() (bool, string) {
-		s, r, m := condition(testkit.Get(t, widgets, ns, name), "Ready")
-		return s == status && (reason == "" || r == reason) && strings.Contains(m, text), "Ready is " + s + ", " + r + ": " + m
+	waitThat(t, widgets, ns, name, func(u *obj) bool {
+		s, r, m := condition(u, "Ready")
+		return s == status && (reason == "" || r == reason) && strings.Contains(m, text)
 	})
 }
 
 // A missing input holds its readers back and nothing else; once it is there they go on, and they follow its changes.
 func TestInputWaits(t *testing.T) {
 	for reason, changes := range readings {
-		t.Run(reason, bubbled(func(t *testing.T) { inputWaits(t, changes) }))
+		t.Run(reason, spaced(func(t *testing.T, ns, name string) {
+			applyReader(t, ns, "a", "blue")
+			start(t, testkit.Config(t), withInputs(ns, name, changes...))
+			eventuallyCondition(t, ns, "a", "False", "Waiting", "input settings: ConfigMap "+ns+"/blue does not exist")
+
+			applySettings(t, ns, "blue", "navy")
+			waitData(t, ns, "a-copy", "color", "navy")
+			applySettings(t, ns, "blue", "azure")
+			waitData(t, ns, "a-copy", "color", "azure")
+
+			testkit.Delete(t, configMaps, ns, "blue")
+			eventuallyCondition(t, ns, "a", "False", "Waiting", "does not exist")
+			mustExist(t, configMaps, ns, "a-copy", "a missing input took away what existed")
+			applyReader(t, ns, "a", "red")
+			applySettings(t, ns, "red", "crimson")
+			waitData(t, ns, "a-copy", "color", "crimson")
+			data, _, _ := unstructured.NestedString(testkit.Get(t, configMaps, ns, "a-copy").Object, "data", "greeting")
+			if data != "hello" {
+				t.Errorf("the parameter is %q", data)
+			}
+		}))
 	}
-}
-
-func inputWaits(t *testing.T, changes []string) {
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	applyReader(t, ns, "a", "blue")
-	start(t, testkit.Config(t), withInputs(ns, name, changes...))
-	eventuallyCondition(t, ns, "a", "False", "Waiting", "input settings: ConfigMap "+ns+"/blue does not exist")
-
-	applySettings(t, ns, "blue", "navy")
-	waitData(t, ns, "a-copy", "color", "navy")
-	applySettings(t, ns, "blue", "azure")
-	waitData(t, ns, "a-copy", "color", "azure")
-
-	testkit.Delete(t, configMaps, ns, "blue")
-	eventuallyCondition(t, ns, "a", "False", "Waiting", "does not exist")
-	mustExist(t, configMaps, ns, "a-copy", "a missing input took away what existed")
-	applyReader(t, ns, "a", "red")
-	applySettings(t, ns, "red", "crimson")
-	waitData(t, ns, "a-copy", "color", "crimson")
-	data, _, _ := unstructured.NestedString(testkit.Get(t, configMaps, ns, "a-copy").Object, "data", "greeting")
-	if data != "hello" {
-		t.Errorf("the parameter is %q", data)
-	}
-}
-
-// An input that may be missing is null.
-func TestInputMayBeMissing(t *testing.T) {
-	inSpace(t, func(t *testing.T, ns, name string) {
-		applyReader(t, ns, "a", "")
-		start(t, testkit.Config(t), withInputs(ns, name, "missing: Wait", "missing: Allow",
-			`color: {{ (input "settings").data.color }}`, `color: {{ ((input "settings").data).color | default "none" }}`))
-		waitData(t, ns, "a-copy", "color", "none")
-		applyReader(t, ns, "a", "blue")
-		applySettings(t, ns, "blue", "navy")
-		waitData(t, ns, "a-copy", "color", "navy")
-	})
 }
 
 // Whoever writes the upstream chooses a name and never a namespace.
@@ -123,44 +111,28 @@ func TestInputStaysInItsNamespace(t *testing.T) {
 	})
 }
 
-// An input in a namespace that the config fixes is one object for all, and one watch.
-func TestInputOfFixedNamespace(t *testing.T) {
-	inSpaces(t, func(t *testing.T, ns, platform, name string) {
-		testkit.Apply(t, platform, "apiVersion: v1\nkind: Secret\nmetadata: {name: pull}\nstringData: {color: green}\n")
-		applyReader(t, ns, "a", "ignored")
-		start(t, testkit.Config(t), withInputs(ns, name, "kind: ConfigMap\n    objectName: self.spec.?name.orValue(\"\")",
-			"kind: Secret\n    fixedName: pull\n    namespace: "+platform, `.data.color`, `.data.color | b64dec`))
-		waitData(t, ns, "a-copy", "color", "green")
-		testkit.Apply(t, platform, "apiVersion: v1\nkind: Secret\nmetadata: {name: pull}\nstringData: {color: red}\n")
-		waitData(t, ns, "a-copy", "color", "red")
-	})
-}
-
 // What nobody reads of an input wakes nobody.
 func TestInputChangeThatNobodyReads(t *testing.T) {
 	for reason, changes := range readings {
-		t.Run(reason, bubbled(func(t *testing.T) { inputChangeThatNobodyReads(t, changes) }))
-	}
-}
-
-func inputChangeThatNobodyReads(t *testing.T, changes []string) {
-	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	applySettings(t, ns, "blue", "navy")
-	applyReader(t, ns, "a", "blue")
-	start(t, testkit.Config(t), withInputs(ns, name, changes...))
-	waitData(t, ns, "a-copy", "color", "navy")
-	eventuallyCondition(t, ns, "a", "True", "", "")
-	looks := metric(t, "corollary_reconcile_seconds", name)
-	for i := range 10 {
-		testkit.Patch(t, configMaps, ns, "blue", "somebody", fmt.Sprintf(`{"metadata":{"labels":{"x":"y%d"}}}`, i))
-	}
-	applySettings(t, ns, "blue", "azure") // the next news of the same object: what came before has been heard by then
-	waitData(t, ns, "a-copy", "color", "azure")
-	if renders := metric(t, "corollary_renders_total", name); renders != 2 {
-		t.Errorf("rendered %v times, not once for each color", renders)
-	}
-	if now := metric(t, "corollary_reconcile_seconds", name) - looks; now > 5 {
-		t.Errorf("%v looks at a Widget that had one piece of news", now)
+		t.Run(reason, spaced(func(t *testing.T, ns, name string) {
+			applySettings(t, ns, "blue", "navy")
+			applyReader(t, ns, "a", "blue")
+			start(t, testkit.Config(t), withInputs(ns, name, changes...))
+			waitData(t, ns, "a-copy", "color", "navy")
+			eventuallyCondition(t, ns, "a", "True", "", "")
+			looks := metric(t, "corollary_reconcile_seconds", name)
+			for i := range 10 {
+				testkit.Patch(t, configMaps, ns, "blue", "somebody", fmt.Sprintf(`{"metadata":{"labels":{"x":"y%d"}}}`, i))
+			}
+			applySettings(t, ns, "blue", "azure") // the next news of the same object: what came before has been heard by then
+			waitData(t, ns, "a-copy", "color", "azure")
+			if renders := metric(t, "corollary_renders_total", name); renders != 2 {
+				t.Errorf("rendered %v times, not once for each color", renders)
+			}
+			if now := metric(t, "corollary_reconcile_seconds", name) - looks; now > 5 {
+				t.Errorf("%v looks at a Widget that had one piece of news", now)
+			}
+		}))
 	}
 }
 
@@ -176,18 +148,14 @@ func (g *gate) shut() (open func()) {
 
 // wrap returns a copy of a client configuration whose requests pass it.
 func (g *gate) wrap(cfg *rest.Config) *rest.Config {
-	cfg = rest.CopyConfig(cfg)
-	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return roundTripper(func(r *http.Request) (*http.Response, error) {
-			if r.Method == http.MethodPatch && strings.Contains(r.URL.Path, "/configmaps/") {
-				if opened := g.opened.Load(); opened != nil {
-					<-*opened
-				}
+	return intercepted(cfg, func(r *http.Request, next http.RoundTripper) (*http.Response, error) {
+		if r.Method == http.MethodPatch && strings.Contains(r.URL.Path, "/configmaps/") {
+			if opened := g.opened.Load(); opened != nil {
+				<-*opened
 			}
-			return next.RoundTrip(r)
-		})
+		}
+		return next.RoundTrip(r)
 	})
-	return cfg
 }
 
 // Many readers of one input cost one watch for it, and its change one write each: behind what somebody has just asked for.
@@ -268,8 +236,8 @@ func TestFinalizerWithAWaitingDownstream(t *testing.T) {
 
 // Rows of a database are inputs like objects: one of them, or a list. A query that fails changes nothing.
 func TestInputSQL(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name, db := testkit.Namespace(t), testkit.Unique(t), newDatabase(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
+		db := newDatabase(t)
 		db.exec("CREATE TABLE users (id INTEGER PRIMARY KEY, team TEXT, name TEXT)")
 		db.exec("CREATE TABLE prices (team TEXT PRIMARY KEY, price INTEGER)")
 		db.exec("INSERT INTO users VALUES (2, 'a', 'ann'), (1, 'b', 'bob'), (10, 'a', 'al')")
@@ -322,18 +290,15 @@ downstreams:
 
 // Without its first result, an operator does nothing: what it reads is not known to be empty.
 func TestInputSQLThatCannotBeRead(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name, db := testkit.Namespace(t), testkit.Unique(t), newDatabase(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
+		db := newDatabase(t)
 		conf := strings.NewReplacer("downstreams:\n  - name", `inputs:
   - {name: users, sql: {sqlite: {path: `+db.path+`}, query: SELECT id FROM users, key: id, changes: {poll: 1s}}, list: {}}
 downstreams:
   - name`, "data: {{ .spec.data }}", `data: {users: "{{ len (input "users") }}"}`).Replace(fill(widgetConfig, ns, name))
 		r := start(t, testkit.Config(t), conf)
 		testkit.Apply(t, ns, widget("a", "{}"))
-		testkit.Eventually(t, patience, func() (bool, string) {
-			err := text(r.Ready(nil))
-			return strings.Contains(err, "SourceFailed") && strings.Contains(err, "executing inputs[0].sql.query: "), err
-		})
+		r.waitUnready("SourceFailed", "executing inputs[0].sql.query: ")
 		mustBeAbsent(t, configMaps, ns, "a", "an object was made of a list that is not known")
 		db.exec("CREATE TABLE users (id INTEGER PRIMARY KEY)")
 		r.ready()
@@ -343,8 +308,8 @@ downstreams:
 
 // Rows that are upstreams read lists of rows, too, although neither is in a namespace.
 func TestRowsReadRows(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name, db := testkit.Namespace(t), testkit.Unique(t), newDatabase(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
+		db := newDatabase(t)
 		db.exec("CREATE TABLE users (id INTEGER PRIMARY KEY, app TEXT, name TEXT)")
 		db.exec("INSERT INTO users VALUES (1, 'app-1', 'ann'), (2, 'app-2', 'bob')")
 		db.add(1, 2)
@@ -367,4 +332,100 @@ downstreams:
 		waitData(t, ns, "app-1", "users", "ann bob ")
 		waitData(t, ns, "app-2", "users", "")
 	})
+}
+
+// secretConfig has a downstream for each way to complain about a Secret that is an input.
+func secretConfig(ns, name string) string {
+	conf := withInputs(ns, name, "kind: ConfigMap\n    objectName", "kind: Secret\n    objectName", "events: None", "events: All")
+	var list strings.Builder
+	sinks := testkit.SecretSinks()
+	for _, sink := range slices.Sorted(maps.Keys(sinks)) {
+		fmt.Fprintf(&list, "  - name: %s\n    %s\n", sink, sinks[sink])
+	}
+	at, end := strings.Index(conf, "  - name: config"), strings.Index(conf, "conventions:\n")
+	return conf[:at] + list.String() + conf[end:]
+}
+
+// applySecrets makes each Secret and a Widget that reads it.
+func applySecrets(t *testing.T, ns string) map[string][]byte {
+	t.Helper()
+	secrets := testkit.Secrets()
+	for name, value := range secrets {
+		testkit.Apply(t, ns, "{apiVersion: v1, kind: Secret, metadata: {name: "+name+"}, data: {color: '"+base64.StdEncoding.EncodeToString(value)+"'}}")
+		applyReader(t, ns, name, name)
+	}
+	return secrets
+}
+
+// No part of a Secret that is an input is in a condition, an event, the log, a metric or the result of a survey, in any encoding,
+// whatever error templates, expressions, the API server and admission report.
+func TestSecretInputIsNotReported(t *testing.T) {
+	inSpace(t, func(t *testing.T, ns, name string) {
+		testkit.Policy(t, ns, "Validating", "CREATE, UPDATE", "", "configmaps", // quotes what the objects hold
+			`  validations: [{expression: "!('denied' in object.metadata.?annotations.orValue({}))", messageExpression: "'no ' + object.data.x"}]`)
+		testkit.Eventually(t, patience, func() (bool, string) {
+			_, err := testkit.TryApply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: probe, annotations: {denied: x}}, data: {x: y}}")
+			return err != nil, "the policy does not refuse anything yet"
+		})
+		secrets := applySecrets(t, ns)
+		conf := secretConfig(ns, name)
+		log := startLogged(t, conf)
+		for upstream, value := range secrets {
+			eventuallyCondition(t, ns, upstream, "False", "", "")
+			waitEvent(t, ns, upstream, "RenderFailed", "")
+			notLeaked(t, upstream, value, map[string]any{"the upstream": testkit.Get(t, widgets, ns, upstream).Object})
+		}
+		all := map[string]any{"events": testkit.List(t, events, ns, ""), "the log": log(), "metrics": gathered(t)}
+		for upstream, value := range secrets {
+			notLeaked(t, upstream, value, all)
+		}
+		for sink := range testkit.SecretSinks() { // each of them came to its complaint
+			failed := metric(t, "corollary_objects", name, "downstream", sink, "state", "RenderFailed") + metric(t, "corollary_failures_total", name, "downstream", sink)
+			if rules := sink == "ready" || sink == "live" || sink == "failed"; !rules && failed == 0 {
+				t.Errorf("nothing complained about downstream %s", sink)
+			}
+		}
+	})
+}
+
+// A rule of the config that reads a Secret does not quote it either.
+func TestSecretInRuleIsNotReported(t *testing.T) {
+	inSpace(t, func(t *testing.T, ns, name string) {
+		secrets := applySecrets(t, ns)
+		conf := withInputs(ns, name, "kind: ConfigMap\n    objectName", "kind: Secret\n    objectName", "events: None", "events: All")
+		log := startLogged(t, strings.Replace(conf, "downstreams:\n", "validate: [{rule: int(inputs.settings.data.color) > 3, message: too small}]\ndownstreams:\n", 1))
+		for upstream, value := range secrets {
+			eventuallyCondition(t, ns, upstream, "False", "Invalid", "type conversion error evaluating rule")
+			waitEvent(t, ns, upstream, "Invalid", "")
+			notLeaked(t, upstream, value, map[string]any{"the upstream": testkit.Get(t, widgets, ns, upstream).Object, "events": testkit.List(t, events, ns, ""), "the log": log()})
+		}
+	})
+}
+
+func notLeaked(t *testing.T, upstream string, value []byte, texts map[string]any) {
+	t.Helper()
+	noneLeaked(t, upstream, value, texts, testkit.Leaked)
+}
+
+func noneLeaked(t *testing.T, upstream string, value []byte, texts map[string]any, search func(string, []byte) []string) {
+	t.Helper()
+	for what, text := range texts {
+		written, err := json.Marshal(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if leaked := search(string(written), value); len(leaked) > 0 {
+			at := strings.Index(string(written), leaked[0])
+			t.Errorf("%s tells %d pieces of %s, such as %q: …%s", what, len(leaked), upstream, leaked[0], written[max(0, at-300):min(len(written), at+100)])
+		}
+	}
+}
+
+// gathered are all metrics as text.
+func gathered(t *testing.T) string {
+	families, err := metrics.Registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprint(families)
 }

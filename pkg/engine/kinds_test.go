@@ -1,7 +1,6 @@
 package engine_test
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
@@ -31,6 +30,9 @@ func downstreamsOf(u *unstructured.Unstructured) map[string]map[string]any {
 	return out
 }
 
+// isReady reports whether Ready is True, of whatever generation.
+func isReady(u *obj) bool { status, _, _ := condition(u, "Ready"); return status == "True" }
+
 func TestOneDownstream(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		start(t, testkit.Config(t), fill(widgetConfig, ns, name)).ready()
@@ -47,77 +49,6 @@ func TestOneDownstream(t *testing.T) {
 		if len(refs) != 1 || refs[0].UID != up.GetUID() || refs[0].Controller == nil || !*refs[0].Controller {
 			t.Errorf("owner references are %v", refs)
 		}
-		testkit.Delete(t, widgets, ns, "a")
-		waitGone(t, configMaps, ns, "a")
-	})
-}
-
-const threeConfig = `
-  - name: web
-    apiVersion: apps/v1
-    kind: Deployment
-    template: |
-      metadata: {name: {{ .metadata.name }}}
-      spec:
-        replicas: {{ .spec.replicas | default 1 }}
-        selector: {matchLabels: {app: {{ .metadata.name }}}}
-        template:
-          metadata: {labels: {app: {{ .metadata.name }}}}
-          spec: {containers: [{name: app, image: "registry.example.com/app:1", ports: [{containerPort: 80}], resources: {limits: {cpu: 1000m}}}]}
-  - name: service
-    apiVersion: v1
-    kind: Service
-    when: self.spec.?exposed.orValue(false)
-    template: |
-      metadata: {name: {{ .metadata.name }}}
-      spec: {selector: {app: {{ .metadata.name }}}, ports: [{port: 80}]}
-    # downstream
-`
-
-func TestThreeDownstreams(t *testing.T) {
-	inSpace(t, func(t *testing.T, ns, name string) {
-		start(t, testkit.Config(t), strings.Replace(fill(widgetConfig, ns, name), "    # downstream\n", threeConfig[1:], 1)).ready()
-		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-		waitData(t, ns, "a", "key", "value")
-		readyIs(t, widgets, ns, "a", "False", "Progressing", "web")
-		mustBeAbsent(t, services, ns, "a", "the Service was not asked for")
-		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"exposed":true}}`)
-		testkit.Eventually(t, patience, func() (bool, string) { return testkit.Find(t, services, ns, "a") != nil, "no Service" })
-
-		generation := testkit.Get(t, deployments, ns, "a").GetGeneration()
-		rolledOut := func(replicas, generation int64) {
-			testkit.Update(t, deployments, ns, "a", func(u *unstructured.Unstructured) {
-				_ = unstructured.SetNestedMap(u.Object, map[string]any{"observedGeneration": generation, "replicas": replicas, "updatedReplicas": replicas,
-					"readyReplicas": replicas, "availableReplicas": replicas, "conditions": []any{
-						map[string]any{"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable"},
-						map[string]any{"type": "Available", "status": "True", "reason": "MinimumReplicasAvailable"}}}, "status")
-			}, "status")
-		}
-		rolledOut(1, generation)
-		waitCondition(t, widgets, ns, "a", "Ready", "True")
-		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"replicas":2}}`)
-		waitCondition(t, widgets, ns, "a", "Ready", "False")
-		rolledOut(2, generation+1)
-		waitCondition(t, widgets, ns, "a", "Ready", "True")
-
-		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"exposed":false}}`)
-		waitGone(t, services, ns, "a")
-		up := waitCondition(t, widgets, ns, "a", "Ready", "True")
-		if ids := downstreamsOf(up); len(ids) != 2 {
-			t.Errorf("the status still names %v", ids)
-		}
-	})
-}
-
-func TestChain(t *testing.T) {
-	inSpace(t, func(t *testing.T, ns, name string) {
-		first := strings.NewReplacer("v1\n    kind: ConfigMap", "test.example.com/v1\n    kind: Gadget", "data: {{ .spec.data }}", "spec: {data: {{ .spec.data }}}").
-			Replace(fill(widgetConfig, ns, name+"-1"))
-		startWidget(t, ns, first, strings.Replace(fill(widgetConfig, ns, name+"-2"), "kind: Widget", "kind: Gadget", 1))
-		waitData(t, ns, "a", "key", "value")
-		waitCondition(t, gadgets, ns, "a", "Ready", "True")
-		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":"changed"}}}`)
-		waitData(t, ns, "a", "key", "changed")
 		testkit.Delete(t, widgets, ns, "a")
 		waitGone(t, configMaps, ns, "a")
 	})
@@ -169,10 +100,7 @@ func TestNamespaceUpstream(t *testing.T) {
 		// What was found in sync is known to be ours, so that what somebody adds to it does not disown it.
 		testkit.Patch(t, networkPolicies, ns, "default-deny", "somebody", `{"spec":{"ingress":[{}]}}`)
 		testkit.Patch(t, networkPolicies, ns, "default-deny", "somebody", `{"spec":{"policyTypes":["Ingress"]}}`)
-		testkit.Eventually(t, patience, func() (bool, string) {
-			types, _, _ := unstructured.NestedStringSlice(testkit.Get(t, networkPolicies, ns, "default-deny").Object, "spec", "policyTypes")
-			return len(types) == 2, fmt.Sprintf("policyTypes are %v", types)
-		})
+		waitField(t, networkPolicies, ns, "default-deny", []any{"Ingress", "Egress"}, "spec", "policyTypes")
 		deny("null")
 		waitGone(t, networkPolicies, ns, "default-deny")
 
@@ -195,68 +123,15 @@ func elsewhere(conf, other, own string) string {
 		"    # downstream\n", "    targetNamespaces: {from: List, names: ["+other+", "+own+"]}\n").Replace(conf)
 }
 
-func TestOtherNamespace(t *testing.T) {
-	inSpaces(t, func(t *testing.T, ns, other, name string) {
-		start(t, testkit.Config(t), elsewhere(fill(widgetConfig, ns, name), other, ns)).ready()
-		testkit.Apply(t, ns, widget("a", `{namespace: `+other+`, data: {key: value}}`))
-		cm := waitData(t, other, "a", "key", "value")
-		up := waitCondition(t, widgets, ns, "a", "Ready", "True")
-		if len(cm.GetOwnerReferences()) > 0 || cm.GetAnnotations()[name+".example.com/owner"] != ns+"/a/"+string(up.GetUID()) {
-			t.Errorf("the mark is %v and %v", cm.GetOwnerReferences(), cm.GetAnnotations())
-		}
-		if f := up.GetFinalizers(); len(f) != 1 || f[0] != name+".example.com/cleanup" {
-			t.Errorf("finalizers are %v", f)
-		}
-
-		// A move into the upstream's own namespace takes the old one away, and the finalizer with it.
-		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"namespace":"`+ns+`"}}`)
-		waitData(t, ns, "a", "key", "value")
-		waitGone(t, configMaps, other, "a")
-		testkit.Eventually(t, patience, func() (bool, string) {
-			f := testkit.Get(t, widgets, ns, "a").GetFinalizers()
-			return len(f) == 0, "finalizers stay: " + strings.Join(f, ", ")
-		})
-
-		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"namespace":"`+other+`"}}`)
-		waitData(t, other, "a", "key", "value")
-		testkit.Delete(t, widgets, ns, "a")
-		waitGone(t, configMaps, other, "a")
-		waitGone(t, widgets, ns, "a")
-
-		testkit.Apply(t, ns, widget("b", `{namespace: kube-system, data: {key: value}}`))
-		readyIs(t, widgets, ns, "b", "False", "RenderFailed", "kube-system")
-	})
-}
-
 func TestUpstreamWithoutStatusSubresource(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		_, counter := startCounted(t, strings.Replace(fill(widgetConfig, ns, name), "kind: Widget", "kind: Plain", 1))
 		testkit.Apply(t, ns, object("Plain", "a", `{data: {key: value}}`))
 		waitData(t, ns, "a", "key", "value")
-		testkit.Eventually(t, patience, func() (bool, string) {
-			status, reason, message := condition(testkit.Get(t, plains, ns, "a"), "Ready")
-			return status == "True", "Ready is " + status + ", " + reason + ": " + message
-		})
+		waitThat(t, plains, ns, "a", isReady)
 		settle(t, counter)
 		testkit.Patch(t, plains, ns, "a", "somebody", `{"metadata":{"labels":{"touched":"yes"}}}`)
 		atMostWrites(t, counter, 2, "a status in the main resource must not chase its own generation")
-	})
-}
-
-func TestClusterScopedUpstream(t *testing.T) {
-	inSpace(t, func(t *testing.T, ns, name string) {
-		conf := strings.NewReplacer("kind: Widget, namespaces: ["+ns+"]", "kind: Team",
-			"        name: {{ .spec.name | default .metadata.name }}\n", "        name: {{ .metadata.name }}\n        namespace: {{ .spec.namespace }}\n",
-			"    # downstream\n", "    targetNamespaces: {from: List, names: ["+ns+"]}\n").Replace(fill(widgetConfig, ns, name))
-		start(t, testkit.Config(t), conf).ready()
-		testkit.Apply(t, "", object("Team", name, `{namespace: `+ns+`, data: {key: value}}`))
-		cm := waitData(t, ns, name, "key", "value")
-		if len(cm.GetOwnerReferences()) != 1 {
-			t.Errorf("a cluster-scoped owner may own by reference; the mark is %v %v", cm.GetOwnerReferences(), cm.GetAnnotations())
-		}
-		waitCondition(t, teams, "", name, "Ready", "True")
-		testkit.Delete(t, teams, "", name)
-		waitGone(t, configMaps, ns, name)
 	})
 }
 
@@ -296,9 +171,7 @@ func TestSameKind(t *testing.T) {
 		waitData(t, ns, "a-copy", "key", "changed")
 		for range 5 {
 			testkit.Patch(t, configMaps, ns, "a-copy", "somebody", `{"metadata":{"annotations":{"`+name+`.example.com/hash":null}}}`)
-			testkit.Eventually(t, patience, func() (bool, string) {
-				return testkit.Get(t, configMaps, ns, "a-copy").GetAnnotations()[name+".example.com/hash"] != "", "not repaired"
-			})
+			waitThat(t, configMaps, ns, "a-copy", func(u *obj) bool { return u.GetAnnotations()[name+".example.com/hash"] != "" })
 		}
 		mustBeAbsent(t, configMaps, ns, "a-copy-copy", "the copy was copied")
 	})

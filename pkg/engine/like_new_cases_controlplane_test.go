@@ -32,20 +32,23 @@ func TestDerivedWhileOthersWrite(t *testing.T) {
 			t.Parallel()
 			ns, name := testkit.Namespace(t), testkit.Unique(t)
 			conf := making(fill(widgetConfig, ns, name), "networking.k8s.io/v1", "NetworkPolicy", egressBody)
-			others := &busy{t: t, ns: ns}
-			cfg := rest.CopyConfig(testkit.Config(t))
-			cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { others.next = next; return others })
+			var left atomic.Int64 // how often another writer changes the object right before the first of the operator's comparisons with a new one
+			cfg := intercepted(testkit.Config(t), func(r *http.Request, next http.RoundTripper) (*http.Response, error) {
+				replaces := r.Header.Get("Content-Type") == string(types.JSONPatchType) && r.URL.Query().Has("dryRun")
+				if n := left.Load(); replaces && n > 0 {
+					left.Add(-1)
+					testkit.Patch(t, networkPolicies, ns, "a", "other", fmt.Sprintf(`{"metadata": {"annotations": {"other": "%d"}}}`, n))
+				}
+				return next.RoundTrip(r)
+			})
 			o := start(t, cfg, conf)
 			testkit.Apply(t, ns, widget("a", `{data: {egress: x}}`))
 			waitField(t, networkPolicies, ns, "a", []any{"Ingress", "Egress"}, "spec", "policyTypes")
 			waitDownstream(t, ns, "a", "InSync")
-			others.left.Store(times)
+			left.Store(times)
 			testkit.Apply(t, ns, widget("a", `{data: {other: x}}`))
 			if times == 1000 {
-				testkit.Eventually(t, patience, func() (bool, string) {
-					n := metric(t, "corollary_failures_total", name, "reason", "Changed")
-					return n > 4, fmt.Sprintf("%v attempts have failed", n)
-				})
+				waitMetricFrom(t, 5, "corollary_failures_total", name, "reason", "Changed")
 				o.halt()
 				start(t, testkit.Config(t), conf)
 			}
@@ -140,23 +143,6 @@ spec:
   egress: [{to: [{ipBlock: {cidr: 10.0.0.0/8}}]}]
   {{- end }}
 `
-
-// busy is a transport that lets another writer change the NetworkPolicy a right before the first of the operator's comparisons with a new object.
-type busy struct {
-	t    *testing.T
-	ns   string
-	left atomic.Int64 // how often
-	next http.RoundTripper
-}
-
-func (b *busy) RoundTrip(r *http.Request) (*http.Response, error) {
-	replaces := r.Header.Get("Content-Type") == string(types.JSONPatchType) && r.URL.Query().Has("dryRun")
-	if n := b.left.Load(); replaces && n > 0 {
-		b.left.Add(-1)
-		testkit.Patch(b.t, networkPolicies, b.ns, "a", "other", fmt.Sprintf(`{"metadata": {"annotations": {"other": "%d"}}}`, n))
-	}
-	return b.next.RoundTrip(r)
-}
 
 const rollingBody = `
 spec:

@@ -22,7 +22,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
 	"github.com/corollary-dev/corollary/internal/golden"
@@ -183,36 +182,6 @@ func settled(t *testing.T, ns string, changes []likeNewChange) map[string]string
 	return said
 }
 
-// dryRunCreates counts the dry-run creates by the prefix of the generated name.
-type dryRunCreates struct {
-	next http.RoundTripper
-	mu   sync.Mutex
-	by   map[string]int
-}
-
-func (c *dryRunCreates) RoundTrip(request *http.Request) (*http.Response, error) {
-	if request.Method == http.MethodPost && strings.Contains(request.URL.RawQuery, "dryRun=All") {
-		body, err := io.ReadAll(request.Body)
-		if err != nil {
-			return nil, err
-		}
-		request.Body = io.NopCloser(bytes.NewReader(body))
-		var obj metav1.PartialObjectMetadata
-		if err := json.Unmarshal(body, &obj); err == nil {
-			c.mu.Lock()
-			c.by[obj.GenerateName]++
-			c.mu.Unlock()
-		}
-	}
-	return c.next.RoundTrip(request)
-}
-
-func (c *dryRunCreates) of(prefix string) int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.by[prefix]
-}
-
 // TestLikeNew: after each change of a document, the object is what a new one made from the document would be, or the status says what differs.
 // The golden file has what the status says.
 func TestLikeNew(t *testing.T) {
@@ -236,9 +205,24 @@ func TestLikeNew(t *testing.T) {
 		}
 		testkit.Apply(t, ns, string(text))
 	}
-	counter := &dryRunCreates{by: map[string]int{}}
-	cfg := rest.CopyConfig(testkit.Config(t))
-	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { counter.next = next; return counter })
+	var mu sync.Mutex
+	dryCreates := map[string]int{} // by the prefix of the generated name
+	cfg := intercepted(testkit.Config(t), func(r *http.Request, next http.RoundTripper) (*http.Response, error) {
+		if r.Method == http.MethodPost && strings.Contains(r.URL.RawQuery, "dryRun=All") {
+			body, err := io.ReadAll(r.Body)
+			if err != nil {
+				return nil, err
+			}
+			r.Body = io.NopCloser(bytes.NewReader(body))
+			var obj metav1.PartialObjectMetadata
+			if err := json.Unmarshal(body, &obj); err == nil {
+				mu.Lock()
+				dryCreates[obj.GenerateName]++
+				mu.Unlock()
+			}
+		}
+		return next.RoundTrip(r)
+	})
 	startWith(t, cfg, func(_ *config.Operator, o *engine.Options) { o.Workers = 8 }, likeNewConfig(list, ns, name)).ready()
 	settled(t, ns, changes)
 	for _, c := range changes {
@@ -247,10 +231,13 @@ func TestLikeNew(t *testing.T) {
 		})
 	}
 	after := settled(t, ns, changes)
+	mu.Lock()
+	created := maps.Clone(dryCreates)
+	mu.Unlock()
 	var said []string
 	for _, c := range changes {
 		t.Run(c.name, func(t *testing.T) {
-			if line := c.check(t, ns, name+"-"+c.object, after[c.object], counter.of(name+"-"+c.object+"-")); line != "" {
+			if line := c.check(t, ns, name+"-"+c.object, after[c.object], created[name+"-"+c.object+"-"]); line != "" {
 				said = append(said, c.name+": "+line+"\n")
 			}
 		})

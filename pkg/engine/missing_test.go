@@ -1,8 +1,8 @@
 package engine_test
 
 import (
-	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -45,32 +45,17 @@ func withLate(conf, name, other string, lines ...string) string {
 // waitLate waits until the Late has that value.
 func waitLate(t *testing.T, ns, name, object, want string) {
 	t.Helper()
-	testkit.Eventually(t, patience, func() (bool, string) {
-		u := testkit.Find(t, lates(name), ns, object)
-		if u == nil {
-			return false, "Late " + object + " does not exist"
-		}
-		have, _, _ := unstructured.NestedString(u.Object, "spec", "data", "key")
-		return have == want, "spec.data.key is " + have
-	})
+	waitField(t, lates(name), ns, object, want, "spec", "data", "key")
 }
 
-// waitsFor waits until Ready is False with that reason and a message with these texts.
-func waitsFor(t *testing.T, gvr schema.GroupVersionResource, ns, name, want string, texts ...string) *unstructured.Unstructured {
+// waitsFor waits until Ready is False with that reason, or any if it is empty, and a message with these texts, and returns the object.
+func waitsFor(t *testing.T, gvr schema.GroupVersionResource, ns, name, want string, texts ...string) *obj {
 	t.Helper()
-	var u *unstructured.Unstructured
-	testkit.Eventually(t, patience, func() (bool, string) {
-		if u = testkit.Find(t, gvr, ns, name); u == nil {
-			return false, name + " does not exist"
-		}
+	return waitThat(t, gvr, ns, name, func(u *obj) bool {
 		status, reason, message := condition(u, "Ready")
-		ok := status == "False" && reason == want
-		for _, text := range texts {
-			ok = ok && strings.Contains(message, text)
-		}
-		return ok, "Ready is " + status + ", " + reason + ": " + message
+		lacks := func(text string) bool { return !strings.Contains(message, text) }
+		return status == "False" && (want == "" || reason == want) && !slices.ContainsFunc(texts, lacks)
 	})
-	return u
 }
 
 // othersGoOn checks that an upstream whose one downstream waits for its kind has the other one created, repaired, made
@@ -129,10 +114,7 @@ func TestUnwantedKindIsNotMissed(t *testing.T) {
 		waitsFor(t, widgets, ns, "a", "Waiting", "kind Late in ")
 		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"exposed":false}}`)
 		waitCondition(t, widgets, ns, "a", "Ready", "True")
-		testkit.Eventually(t, patience, func() (bool, string) {
-			up := testkit.Get(t, widgets, ns, "a")
-			return len(downstreamsOf(up)) == 1 && len(up.GetFinalizers()) == 0, fmt.Sprintf("recorded are %v, finalizers %v", downstreamsOf(up), up.GetFinalizers())
-		})
+		waitThat(t, widgets, ns, "a", func(up *obj) bool { return len(downstreamsOf(up)) == 1 && len(up.GetFinalizers()) == 0 })
 	})
 }
 
@@ -166,8 +148,7 @@ func TestKindServedInAnotherVersion(t *testing.T) {
 			servesLate(t, name, v2, false)
 			waitsFor(t, widgets, ns, "a", "Waiting", says)
 			if !v2 { // what is not known at a start is no less known than what was seen to go
-				r.halt()
-				start(t, testkit.Config(t), conf).ready()
+				r.restart(nil, conf)
 			}
 			testkit.Delete(t, widgets, ns, "a")
 			up := waitsFor(t, widgets, ns, "a", "KindNotServed", says)
@@ -266,8 +247,7 @@ func TestBeforeKindIsMissing(t *testing.T) {
 		installLate(t, name)
 		waitBefore(t, ns, "a", "BeforeRunning")
 		testkit.Patch(t, lates(name), ns, "a-drain", "somebody", drainDone)
-		waitGone(t, widgets, ns, "a")
-		waitGone(t, configMaps, ns, "a")
+		bothGone(t, ns, ns, "a")
 	})
 }
 

@@ -1,12 +1,26 @@
 package engine_test
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
@@ -47,9 +61,9 @@ func shadowed(t *testing.T, conf string) string {
 // waitShadow waits until Shadow of a Widget has that reason, and a message with that text.
 func waitShadow(t *testing.T, ns, object, want, text string) {
 	t.Helper()
-	testkit.Eventually(t, patience, func() (bool, string) {
-		status, reason, message := condition(testkit.Get(t, widgets, ns, object), "Shadow")
-		return status == "False" && reason == want && strings.Contains(message, text), object + ": " + reason + ": " + message
+	waitThat(t, widgets, ns, object, func(u *obj) bool {
+		status, reason, message := condition(u, "Shadow")
+		return status == "False" && reason == want && strings.Contains(message, text)
 	})
 }
 
@@ -137,8 +151,7 @@ func TestObserveReports(t *testing.T) {
 		for _, object := range []string{"a", "c"} {
 			waitCondition(t, widgets, ns, object, "Ready", "True")
 		}
-		waitGone(t, widgets, ns, "b")
-		waitGone(t, configMaps, ns, "b")
+		bothGone(t, ns, ns, "b")
 		exactly(t, counter, 2, "one apply of each", keyed(writeDownstream))
 	})
 }
@@ -186,10 +199,7 @@ func TestObserveLeavesThePreviousStatus(t *testing.T) {
 		counter := testkit.NewCounter()
 		shadow := shadowed(t, replaceOnce(t, renamed(name).in(conf, name), "metadata: {name: "+name+"}", "metadata: {name: "+name+"-shadow}"))
 		start(t, counter.Wrap(testkit.Config(t)), observing(shadow)).ready()
-		testkit.Eventually(t, patience, func() (bool, string) {
-			status, reason, message := condition(testkit.Get(t, widgets, ns, "a"), "Shadow")
-			return status != "", reason + ": " + message
-		})
+		waitThat(t, widgets, ns, "a", func(u *obj) bool { status, _, _ := condition(u, "Shadow"); return status != "" })
 		// Both write .status.downstreams, in words of their own: neither undoes the other forever.
 		never(t, func() (bool, string) {
 			status, reason, message := condition(testkit.Get(t, widgets, ns, "a"), "Ready")
@@ -200,4 +210,56 @@ func TestObserveLeavesThePreviousStatus(t *testing.T) {
 			t.Errorf("the status was written %d times: %v", n, counter.Snapshot())
 		}
 	})
+}
+
+// handwritten is an operator as one would write it in Go for Widget → ConfigMap, which a config observes before it replaces it.
+type handwritten struct{ client.Client }
+
+func anyWidget() *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "test.example.com/v1", "kind": "Widget"}}
+}
+
+// Reconcile is the usual: create or update the ConfigMap, and update the status where it changed.
+func (h *handwritten) Reconcile(ctx context.Context, r reconcile.Request) (reconcile.Result, error) {
+	w := anyWidget()
+	if err := h.Get(ctx, r.NamespacedName, w); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.GetNamespace(), Name: w.GetName()}}
+	if _, err := controllerutil.CreateOrUpdate(ctx, h, cm, func() error {
+		cm.Data, _, _ = unstructured.NestedStringMap(w.Object, "spec", "data")
+		return controllerutil.SetControllerReference(w, cm, h.Scheme())
+	}); err != nil {
+		return reconcile.Result{}, err
+	}
+	if observed, _, _ := unstructured.NestedInt64(w.Object, "status", "observedGeneration"); observed == w.GetGeneration() {
+		return reconcile.Result{}, nil
+	}
+	w.Object["status"] = map[string]any{"observedGeneration": w.GetGeneration(), "conditions": []any{map[string]any{"type": "Ready", "status": "True",
+		"reason": "Ready", "message": "", "observedGeneration": w.GetGeneration(), "lastTransitionTime": "2026-01-02T03:04:05Z"}}}
+	return reconcile.Result{}, h.Status().Update(ctx, w)
+}
+
+// startHandwritten starts the operator for the objects of a namespace.
+func startHandwritten(t testing.TB, cfg *rest.Config, ns string) (stop func()) {
+	mgr, err := manager.New(cfg, manager.Options{Metrics: metricsserver.Options{BindAddress: "0"}, Logger: logFor(t),
+		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{ns: {}}},
+		Client:     client.Options{Cache: &client.CacheOptions{Unstructured: true}},
+		Controller: ctrlconfig.Controller{MaxConcurrentReconciles: 4, SkipNameValidation: new(true)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = builder.ControllerManagedBy(mgr).Named("handwritten").For(anyWidget()).Owns(&corev1.ConfigMap{}).Complete(&handwritten{mgr.GetClient()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- mgr.Start(ctx) }()
+	return func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
 }

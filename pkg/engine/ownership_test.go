@@ -37,10 +37,10 @@ func TestPauseTakesNothingOver(t *testing.T) {
 		start(t, testkit.Config(t), fill(widgetConfig, ns, name)).ready()
 		testkit.Apply(t, ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {`+name+`.example.com/managed: "yes"}}, data: {key: theirs}}`)
 		testkit.Apply(t, ns, strings.Replace(widget("a", `{data: {key: value}}`), "{name: a}", `{name: a, annotations: {`+name+`.example.com/paused: "true"}}`, 1))
-		waitRefused(t, ns, "a", "Paused")
+		waitsFor(t, widgets, ns, "a", "Paused")
 		recordsNothing(t, testkit.Get(t, widgets, ns, "a"))
 		testkit.Patch(t, widgets, ns, "a", "somebody", `{"metadata":{"annotations":{"`+name+`.example.com/paused":null}}}`)
-		waitRefused(t, ns, "a", "Conflict")
+		waitsFor(t, widgets, ns, "a", "Conflict")
 		waitData(t, ns, "a", "key", "theirs")
 	})
 }
@@ -71,10 +71,12 @@ func TestForgedMark(t *testing.T) {
 			if n := counter.Snapshot(); n[writeDownstream]+n[readDownstream] > 0 {
 				t.Errorf("%s: it costs requests: %v", row.reason, n)
 			}
-			r.halt()
-			start(t, testkit.Config(t), with(fill(widgetConfig, ns, name), "adoptionPolicy: IfUnowned")).ready()
+			r.restart(nil, with(fill(widgetConfig, ns, name), "adoptionPolicy: IfUnowned"))
 			waitCondition(t, widgets, ns, "a", "Ready", "True")
 			mustBeSame(t, configMaps, cm, "with IfUnowned it is adopted: "+row.reason)
+			if row.name == "more" { // without adopt.fieldManagers, what another writer set stays
+				waitData(t, ns, "a", "evil", "added")
+			}
 		}))
 	}
 }
@@ -122,10 +124,7 @@ func TestForgedStatus(t *testing.T) {
 			if row.deleted {
 				deleteAndWait(t, plains, ns, "a")
 			} else {
-				testkit.Eventually(t, patience, func() (bool, string) {
-					_, reason, message := condition(testkit.Get(t, plains, ns, "a"), "Ready")
-					return reason == "Conflict", reason + ": " + message
-				})
+				waitsFor(t, plains, ns, "a", "Conflict")
 			}
 			waitData(t, at, "a", "key", "theirs")
 			mustBeSame(t, configMaps, cm, "it is somebody else's")
@@ -240,7 +239,7 @@ func TestLeftByAnEarlierUpstream(t *testing.T) {
 				waitGone(t, configMaps, other, "a")
 				return
 			}
-			waitRefused(t, ns, "a", "Conflict", strings.ReplaceAll(row.says, "NS", ns))
+			waitsFor(t, widgets, ns, "a", "Conflict", strings.ReplaceAll(row.says, "NS", ns))
 			waitData(t, other, "a", "key", "old")
 		}))
 	}
@@ -355,8 +354,7 @@ func TestStrippedMarks(t *testing.T) {
 // An upstream that is deleted and made again at once meets the downstream of the earlier one, which the garbage collector has
 // not deleted yet, or which a finalizer keeps: that is no conflict, and is reported as none.
 func TestMadeAgainUnderItsName(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		start(t, testkit.Config(t), fill(widgetConfig, ns, name)).ready()
 		var mu sync.Mutex
 		reported := map[string]string{}
@@ -369,17 +367,12 @@ func TestMadeAgainUnderItsName(t *testing.T) {
 			}
 		})
 		for i := range 3 {
-			testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-			waitCondition(t, widgets, ns, "a", "Ready", "True")
+			applyReady(t, ns, "a", `{data: {key: value}}`)
 			before := testkit.Get(t, configMaps, ns, "a").GetUID()
 			testkit.Patch(t, configMaps, ns, "a", "tenant", `{"metadata":{"finalizers":["tenant.example.com/hold"]}}`)
-			testkit.Delete(t, widgets, ns, "a")
-			waitGone(t, widgets, ns, "a")
+			deleteAndWait(t, widgets, ns, "a")
 			testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
-			testkit.Eventually(t, patience, func() (bool, string) {
-				_, reason, message := condition(testkit.Get(t, widgets, ns, "a"), "Ready")
-				return reason == "Waiting" && strings.Contains(message, "is being deleted and is recreated"), reason + ": " + message
-			})
+			waitsFor(t, widgets, ns, "a", "Waiting", "is being deleted and is recreated")
 			testkit.Patch(t, configMaps, ns, "a", "tenant", `{"metadata":{"finalizers":null}}`)
 			waitCondition(t, widgets, ns, "a", "Ready", "True")
 			if testkit.Get(t, configMaps, ns, "a").GetUID() == before {

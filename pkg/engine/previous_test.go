@@ -144,9 +144,7 @@ func TestPreviousNames(t *testing.T) {
 					checkPreviousReplaced(t, ns, step.of, step.not, objects)
 					quiet(t, counter)
 					checkRequests(t, counter, c)
-					r.halt()
-					counter.Reset()
-					r = start(t, counter.Wrap(testkit.Config(t)), step.of.in(conf, operator)).ready()
+					r = r.restart(counter, step.of.in(conf, operator))
 					exactly(t, counter, 0, "a restart afterwards", func(r testkit.Request) bool { return r.Mutating() || r.Key() == readDownstream })
 				}
 			}))
@@ -327,12 +325,9 @@ func TestPreviousOfCreateOnly(t *testing.T) {
 		})
 		quiet(t, counter)
 		waitData(t, other, "a", "key", "rotated")
-		r.halt()
-		counter.Reset()
-		r = start(t, counter.Wrap(testkit.Config(t)), is.in(conf, name)).ready()
+		r = r.restart(counter, is.in(conf, name))
 		atMostWrites(t, counter, 0, "a restart afterwards")
-		deleteAndWait(t, widgets, ns, "a")
-		waitGone(t, configMaps, other, "a")
+		deleteBoth(t, ns, other, "a")
 		r.halt()
 	})
 }
@@ -364,13 +359,8 @@ func TestPreviousCoOwned(t *testing.T) {
 		key := name + ".example.com/hash"
 		hash := testkit.Get(t, configMaps, ns, "a").GetAnnotations()[key]
 		testkit.Apply(t, ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {`+key+`: `+hash+`}}}`)
-		r.halt()
-		counter.Reset()
-		start(t, counter.Wrap(testkit.Config(t)), renamed(name).in(conf, name)).ready()
-		testkit.Eventually(t, patience, func() (bool, string) {
-			cm := testkit.Get(t, configMaps, ns, "a")
-			return !bears(cm, key), fmt.Sprint(cm.GetAnnotations())
-		})
+		r.restart(counter, renamed(name).in(conf, name))
+		waitThat(t, configMaps, ns, "a", func(cm *obj) bool { return !bears(cm, key) })
 		exactly(t, counter, 3, "a patch, an apply and the removal of the mark", keyed(writeDownstream))
 	})
 }

@@ -4,15 +4,10 @@ import (
 	"bytes"
 	"fmt"
 	"maps"
-	"net/http"
 	"runtime/pprof"
 	"strings"
-	"sync"
 	"testing"
 	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/config"
@@ -131,47 +126,16 @@ func TestPromisedResync(t *testing.T) {
 		applyMany(t, ns, 20, `{data: {key: a}}`)
 		settle(t, counter)
 		looks := metric(t, "corollary_reconcile_seconds", name)
-		testkit.Eventually(t, patience, func() (bool, string) {
-			n := metric(t, "corollary_reconcile_seconds", name) - looks
-			return n >= 60, fmt.Sprintf("%.0f looks since", n)
-		})
+		waitMetricFrom(t, looks+60, "corollary_reconcile_seconds", name)
 		atMostRequests(t, counter, 0, "a resync")
 	})
-}
-
-// paths counts requests by path.
-type paths struct {
-	http.RoundTripper
-	mu    *sync.Mutex
-	count map[string]int
-}
-
-// RoundTrip implements http.RoundTripper.
-func (p paths) RoundTrip(r *http.Request) (*http.Response, error) {
-	p.mu.Lock()
-	p.count[r.URL.Path]++
-	p.mu.Unlock()
-	return p.RoundTripper.RoundTrip(r)
-}
-
-func (p paths) snapshot() map[string]int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return maps.Clone(p.count)
-}
-
-func counting(cfg *rest.Config) (*rest.Config, paths) {
-	p := paths{mu: &sync.Mutex{}, count: map[string]int{}}
-	cfg = rest.CopyConfig(cfg)
-	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return paths{next, p.mu, p.count} })
-	return cfg, p
 }
 
 // Operators that start together look up the kinds of one group and version once. Those of a reload do so again, since kinds often
 // change together with configs, and those of an unchanged config not at all.
 func TestOperatorsShareDiscovery(t *testing.T) {
 	inMemory(t, func(t *testing.T) {
-		const many = 12
+		const many, kinds = 12, "GET /apis/test.example.com/v1"
 		ns := testkit.Namespace(t)
 		var configs []string
 		for i := range many {
@@ -184,12 +148,11 @@ func TestOperatorsShareDiscovery(t *testing.T) {
 			}
 			configs = append(configs, text)
 		}
-		cfg, requests := counting(testkit.Config(t))
-		r := start(t, cfg, configs...).ready()
+		r, requests := startCounted(t, configs...)
 		lookUps := func() map[string]int {
-			found := requests.snapshot()
-			maps.DeleteFunc(found, func(path string, _ int) bool {
-				return path != "/version" && path != "/api/v1" && path != "/apis/test.example.com/v1" && !strings.HasPrefix(path, "/openapi/")
+			found := requests.Snapshot()
+			maps.DeleteFunc(found, func(key string, _ int) bool {
+				return key != "GET /version" && key != "GET /api/v1" && key != kinds && !strings.HasPrefix(key, "GET /openapi/")
 			})
 			return found
 		}
@@ -205,8 +168,7 @@ func TestOperatorsShareDiscovery(t *testing.T) {
 		})
 		r.reloadTo(withKey(configs[0], "version", "two"))
 		testkit.Eventually(t, patience, func() (bool, string) {
-			n := lookUps()["/apis/test.example.com/v1"]
-			return n > began["/apis/test.example.com/v1"], "the kinds of the changed config are not requested again"
+			return lookUps()[kinds] > began[kinds], "the kinds of the changed config are not requested again"
 		})
 	})
 }
@@ -271,7 +233,7 @@ func TestRequestedReconcile(t *testing.T) {
 			waitData(t, ns, "w", "a", "b")
 		}
 		testkit.Patch(t, configMaps, ns, "w", "rival", `{"data": {"a": "x"}}`)
-		waitRefused(t, ns, "w", "Contested")
+		waitsFor(t, widgets, ns, "w", "Contested")
 		asked("2")
 	})
 }
@@ -289,26 +251,5 @@ func TestRequestedReconcileRepeatsTheProbe(t *testing.T) {
 		testkit.Eventually(t, patience, func() (bool, string) { return probes() == 1, "nothing was asked" })
 		ask(t, ns, "w", "verdict", "1")
 		testkit.Eventually(t, patience, func() (bool, string) { return probes() == 2, "nothing was asked again" })
-	})
-}
-
-// TestServerEndsWatchesInTime: the API server ends no watch before its time, counted from before the request. That tells one
-// that was cut from one that ended.
-func TestServerEndsWatchesInTime(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, seconds := testkit.Namespace(t), int64(1)
-		for range 3 {
-			begun := time.Now()
-			events, err := testkit.Dynamic(t).Resource(widgets).Namespace(ns).Watch(t.Context(), metav1.ListOptions{TimeoutSeconds: &seconds})
-			if err != nil {
-				t.Fatal(err)
-			}
-			for range events.ResultChan() {
-				continue
-			}
-			if took := time.Since(begun); took < time.Second {
-				t.Errorf("it ended after %s", took)
-			}
-		}
 	})
 }

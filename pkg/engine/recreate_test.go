@@ -3,6 +3,7 @@ package engine_test
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -49,34 +50,9 @@ spec:
 `
 
 // waitDownstream waits until the status says of the downstream config that it is in a state.
-func waitDownstream(t *testing.T, ns, name, want string) *unstructured.Unstructured {
+func waitDownstream(t *testing.T, ns, name, want string) *obj {
 	t.Helper()
-	var u *unstructured.Unstructured
-	testkit.Eventually(t, patience, func() (bool, string) {
-		u = testkit.Get(t, widgets, ns, name)
-		state := downstreamsOf(u)["config"]["state"]
-		_, reason, message := condition(u, "Ready")
-		return state == want, fmt.Sprintf("it is %v; %s: %s", state, reason, message)
-	})
-	return u
-}
-
-// waitRejected waits until the API server's refusal is in the condition, with these words.
-func waitRejected(t *testing.T, ns, name string, words ...string) {
-	t.Helper()
-	waitRefused(t, ns, name, "Rejected", words...)
-}
-
-func waitRefused(t *testing.T, ns, name, want string, words ...string) {
-	t.Helper()
-	testkit.Eventually(t, patience, func() (bool, string) {
-		_, reason, message := condition(testkit.Get(t, widgets, ns, name), "Ready")
-		all := reason == want
-		for _, word := range words {
-			all = all && strings.Contains(message, word)
-		}
-		return all, reason + ": " + message
-	})
+	return waitThat(t, widgets, ns, name, func(u *obj) bool { return downstreamsOf(u)["config"]["state"] == want })
 }
 
 // forgedRefusal is what a webhook says that writes as the API server's own validation does.
@@ -156,7 +132,7 @@ func TestImmutableDrift(t *testing.T) {
 			startMade(t, ns, with(fill(widgetConfig, ns, name), "updatePolicy: "+policy))
 			before := testkit.Get(t, configMaps, ns, "a")
 			testkit.Patch(t, configMaps, ns, "a", "somebody", `{"data":{"key":"tampered"},"immutable":true}`)
-			waitRejected(t, ns, "a", "has not changed", "delete "+ns+"/a")
+			waitsFor(t, widgets, ns, "a", "Rejected", "has not changed", "delete "+ns+"/a")
 			mustBeSame(t, configMaps, before, "it is not recreated")
 			testkit.Delete(t, configMaps, ns, "a")
 			waitData(t, ns, "a", "key", "value")
@@ -213,18 +189,12 @@ func TestTerminatingIsRepaired(t *testing.T) {
 }
 
 // waitMadeAgain waits until there is another ConfigMap of that name, and fails if its data are others.
-func waitMadeAgain(t *testing.T, before *unstructured.Unstructured) {
+func waitMadeAgain(t *testing.T, before *obj) {
 	t.Helper()
-	testkit.Eventually(t, patience, func() (bool, string) {
-		u := testkit.Find(t, configMaps, before.GetNamespace(), before.GetName())
-		if u == nil || u.GetUID() == before.GetUID() {
-			return false, "it is not made again"
-		}
-		if have, want := fmt.Sprint(u.Object["data"]), fmt.Sprint(before.Object["data"]); have != want {
-			t.Errorf("it is made again with %s, want %s", have, want)
-		}
-		return true, ""
-	})
+	u := waitThat(t, configMaps, before.GetNamespace(), before.GetName(), func(u *obj) bool { return u.GetUID() != before.GetUID() })
+	if have, want := fmt.Sprint(u.Object["data"]), fmt.Sprint(before.Object["data"]); have != want {
+		t.Errorf("it is made again with %s, want %s", have, want)
+	}
 }
 
 // withoutRecord is a config whose status does not record what was created.
@@ -269,7 +239,7 @@ func TestDeletionFindsWhatConventionsHide(t *testing.T) {
 				r = start(t, testkit.Config(t), changed).ready()
 			}
 			if row.previous != "" {
-				beforeIs(t, ns, "a", "Conflict", "set conventions.previous")
+				waitsFor(t, widgets, ns, "a", "Conflict", "set conventions.previous")
 				r.halt()
 				start(t, testkit.Config(t), replaceOnce(t, changed, "conventions:\n", "conventions:\n  previous: {"+fill(row.previous, ns, name)+"}\n"))
 			}
@@ -366,4 +336,41 @@ func TestElectedKeepsTheNewerRecord(t *testing.T) {
 			t.Errorf("recorded is %v, the object is %s", have, now)
 		}
 	})
+}
+
+// waitField waits until a field of an object has a value.
+func waitField(t *testing.T, gvr schema.GroupVersionResource, ns, name string, want any, fields ...string) *obj {
+	t.Helper()
+	return waitThat(t, gvr, ns, name, func(u *obj) bool {
+		have, _, _ := unstructured.NestedFieldNoCopy(u.Object, fields...)
+		return reflect.DeepEqual(have, want)
+	})
+}
+
+const strategyBody = `
+spec:
+  strategy: {type: {{ .spec.data.strategy }}}
+  selector: {matchLabels: {app: a}}
+  template:
+    metadata: {labels: {app: a}}
+    spec: {containers: [{name: a, image: example.com/a}]}
+`
+
+// TestNotRecreatedForADefault: a default that nobody owns, and that the new document does not allow, is removed. With updatePolicy Recreate,
+// the object is not deleted for it.
+func TestNotRecreatedForADefault(t *testing.T) {
+	t.Parallel()
+	for _, policy := range []string{"Apply", "Recreate"} {
+		t.Run(policy, spaced(func(t *testing.T, ns, name string) {
+			start(t, testkit.Config(t), with(making(fill(widgetConfig, ns, name), "apps/v1", "Deployment", strategyBody), "updatePolicy: "+policy)).ready()
+			testkit.Apply(t, ns, widget("a", `{data: {strategy: RollingUpdate}}`))
+			before := waitField(t, deployments, ns, "a", "RollingUpdate", "spec", "strategy", "type")
+			testkit.Apply(t, ns, widget("a", `{data: {strategy: Recreate}}`))
+			after := waitField(t, deployments, ns, "a", map[string]any{"type": "Recreate"}, "spec", "strategy")
+			if before.GetUID() != after.GetUID() {
+				t.Error("it was deleted and created again")
+			}
+			waitDownstream(t, ns, "a", "InSync")
+		}))
+	}
 }

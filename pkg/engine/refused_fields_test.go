@@ -35,20 +35,43 @@ func strictKinds(t *testing.T, group string) {
 type refusedRow struct {
 	name, reason string
 	kind         string // Keyed where it is empty
-	// fields are the paths of status.fields and the expressions for them. The values are those of spec.values.
-	fields [][2]string
+	// fields are those of the status. The values are those of spec.values with the last of their names, that of blob twice.
+	fields string
 	// bad are values some of which are refused, good others that are not.
 	bad, good string
-	// says are, by path, the causes that the condition names; these fields are left out. All others are written.
-	says map[string]string
+	// says are fields and the causes that the condition names for them; these are left out. All others are written.
+	says string
 	// stays: what is refused stays as it was, since the kind requires it. It needs good values first.
 	stays bool
 }
 
+// paths are the paths in status.fields, each with its key in spec.values.
+func (r refusedRow) paths() (list [][2]string) {
+	for _, field := range strings.Fields(r.fields) {
+		list = append(list, [2]string{".status." + field, field[strings.LastIndex(field, ".")+1:]})
+	}
+	return list
+}
+
+// causes are those of says by path.
+func (r refusedRow) causes() map[string]string {
+	causes := map[string]string{}
+	for part := range strings.SplitSeq(r.says, ", ") {
+		if field, cause, ok := strings.Cut(part, " "); ok {
+			causes[".status."+field] = cause
+		}
+	}
+	return causes
+}
+
 func (r refusedRow) conf(ns, name, group string) string {
 	var fields strings.Builder
-	for _, f := range r.fields {
-		fmt.Fprintf(&fields, "    - {path: %s, value: %q}\n", f[0], f[1])
+	for _, f := range r.paths() {
+		value := "self.spec.values." + f[1]
+		if f[1] == "blob" {
+			value += " + " + value
+		}
+		fmt.Fprintf(&fields, "    - {path: %s, value: %q}\n", f[0], value)
 	}
 	conf := strings.NewReplacer("{apiVersion: test.example.com/v1, kind: Widget,", "{apiVersion: "+group+"/v1, kind: "+r.kind+",",
 		"data: {{ .spec.data }}", "data: {key: {{ .spec.data.key }}}",
@@ -61,64 +84,32 @@ func (r refusedRow) conf(ns, name, group string) string {
 // is wrong with it, and costs nothing once it is known.
 func TestRefusedFields(t *testing.T) {
 	t.Parallel()
-	one := func(path string) [][2]string {
-		return [][2]string{{".status." + path, "self.spec.values." + path[strings.LastIndex(path, ".")+1:]}}
-	}
 	long := strings.Repeat("x", 800_000)
 	for _, row := range []refusedRow{
-		{name: "enum", reason: "not one of a list", fields: one("phase"), bad: `{phase: Worst}`, good: `{phase: Good}`,
-			says: map[string]string{".status.phase": "FieldValueNotSupported"}},
-		{name: "maxLength", reason: "too long a text", fields: one("text"), bad: `{text: hidden-and-too-long}`, good: `{text: short}`,
-			says: map[string]string{".status.text": "FieldValueTooLong"}},
-		{name: "pattern", reason: "a text of another form", fields: one("code"), bad: `{code: A1}`, good: `{code: abc}`,
-			says: map[string]string{".status.code": "FieldValueInvalid"}},
-		{name: "minimum", reason: "too small a number", fields: one("size"), bad: `{size: 0}`, good: `{size: 1}`,
-			says: map[string]string{".status.size": "FieldValueInvalid"}},
-		{name: "maxItems", reason: "too long a list", fields: one("list"), bad: `{list: [a, b, c]}`, good: `{list: [a, b]}`,
-			says: map[string]string{".status.list": "FieldValueTooMany"}},
-		{name: "item", reason: "one item is refused: the list is left out", fields: one("list"), bad: `{list: [a, hidden-and-too-long]}`, good: `{list: [a, b]}`,
-			says: map[string]string{".status.list": "FieldValueTooLong"}},
-		{name: "maxProperties", reason: "too large a map", fields: one("names"), bad: `{names: {a: "1", b: "2", c: "3"}}`, good: `{names: {a: "1"}}`,
-			says: map[string]string{".status.names": "FieldValueTooMany"}},
-		{name: "key", reason: "the key of an author's own is not told", fields: one("names"), bad: `{names: {a.b/hidden: hidden-and-too-long}}`, good: `{names: {a: "1"}}`,
-			says: map[string]string{".status.names": "FieldValueTooLong"}},
-		{name: "set", reason: "an item twice is refused as a whole, without a cause", fields: one("unique"), bad: `{unique: [a, a]}`, good: `{unique: [a, b]}`,
-			says: map[string]string{".status.unique": "SchemaMismatch"}},
-		{name: "required", reason: "an object lacks what it needs", fields: one("endpoint"), bad: `{endpoint: {host: a}}`, good: `{endpoint: {host: a, port: 1}}`,
-			says: map[string]string{".status.endpoint": "FieldValueRequired"}},
-		{name: "required beside", reason: "what lacks is beside what is written", fields: append(one("endpoint.host"), one("phase")...),
-			bad: `{host: a, phase: Good}`, says: map[string]string{".status.endpoint.host": "FieldValueRequired"}},
-		{name: "rule of an object", reason: "a rule over two fields", fields: append(one("range.min"), append(one("range.max"), one("phase")...)...),
-			bad: `{min: 5, max: 1, phase: Good}`, good: `{min: 5, max: 6, phase: Good}`,
-			says: map[string]string{".status.range.min": "FieldValueInvalid", ".status.range.max": "FieldValueInvalid"}},
-		{name: "rule of the status", reason: "all fields may have a part in it", fields: append(one("low"), append(one("high"), one("phase")...)...),
-			bad: `{low: 5, high: 1, phase: Good}`, good: `{low: 5, high: 6, phase: Good}`,
-			says: map[string]string{".status.low": "FieldValueInvalid", ".status.high": "FieldValueInvalid", ".status.phase": "FieldValueInvalid"}},
-		{name: "wrong type", reason: "the schema tells, without a request", fields: one("size"), bad: `{size: hidden}`, good: `{size: 1}`,
-			says: map[string]string{".status.size": "FieldValueTypeInvalid"}},
-		{name: "format", reason: "a text that is no date", fields: one("date"), bad: `{date: hidden}`, good: `{date: "2026-01-02T03:04:05Z"}`,
-			says: map[string]string{".status.date": "FieldValueTypeInvalid"}},
-		{name: "nested", reason: "what is beside it stays", fields: append(one("outer.inner.name"), one("outer.inner.other")...),
-			bad: `{name: hidden, other: b}`, good: `{name: good, other: b}`, says: map[string]string{".status.outer.inner.name": "FieldValueNotSupported"}},
-		{name: "list of objects", reason: "one of them lacks a field", fields: one("addresses"), bad: `{addresses: [{ip: hidden}, {zone: b}]}`, good: `{addresses: [{ip: a}]}`,
-			says: map[string]string{".status.addresses": "FieldValueRequired"}},
-		{name: "two", reason: "both are left out, the third stays", fields: append(one("phase"), append(one("text"), one("code")...)...),
-			bad: `{phase: Worst, text: hidden-and-too-long, code: abc}`, good: `{phase: Good, text: a, code: abc}`,
-			says: map[string]string{".status.phase": "FieldValueNotSupported", ".status.text": "FieldValueTooLong"}},
-		{name: "one after the other", reason: "the API server asks rules only where the schema has nothing to refuse", fields: append(one("text"), append(one("range.min"), one("range.max")...)...),
-			bad: `{text: hidden-and-too-long, min: 5, max: 1}`, good: `{text: a, min: 5, max: 6}`,
-			says: map[string]string{".status.text": "FieldValueTooLong", ".status.range.min": "FieldValueInvalid", ".status.range.max": "FieldValueInvalid"}},
-		{name: "null", reason: "a value that is none", fields: one("phase"), bad: `{phase: null}`, good: `{phase: Good}`,
-			says: map[string]string{".status.phase": "FieldValueNotSupported"}},
-		{name: "too large", reason: "a status that cannot be stored for its size", fields: [][2]string{{".status.blob", "self.spec.values.blob + self.spec.values.blob"}},
-			bad: `{blob: ` + long + `}`, good: `{blob: a}`, says: map[string]string{".status.blob": "TooLarge"}},
-		{name: "required by the status", reason: "what must be there stays as it was", kind: "Needy", fields: append(one("phase"), one("text")...),
-			bad: `{phase: Worst, text: b}`, good: `{phase: Good, text: a}`, stays: true,
-			says: map[string]string{".status.phase": "FieldValueNotSupported", ".status.text": "Rejected"}},
-		{name: "enum in a merge", reason: "a value that was written before is removed", kind: "Atomic", fields: one("phase"), bad: `{phase: Worst}`, good: `{phase: Good}`,
-			says: map[string]string{".status.phase": "FieldValueNotSupported"}},
-		{name: "nested in a merge", reason: "a value that was written before is removed", kind: "Atomic", fields: append(one("outer.inner.name"), one("outer.inner.other")...),
-			bad: `{name: hidden, other: b}`, good: `{name: good, other: b}`, says: map[string]string{".status.outer.inner.name": "FieldValueNotSupported"}},
+		{name: "enum", reason: "not one of a list", fields: "phase", bad: `{phase: Worst}`, good: `{phase: Good}`, says: "phase FieldValueNotSupported"},
+		{name: "maxLength", reason: "too long a text", fields: "text", bad: `{text: hidden-and-too-long}`, good: `{text: short}`, says: "text FieldValueTooLong"},
+		{name: "pattern", reason: "a text of another form", fields: "code", bad: `{code: A1}`, good: `{code: abc}`, says: "code FieldValueInvalid"},
+		{name: "minimum", reason: "too small a number", fields: "size", bad: `{size: 0}`, good: `{size: 1}`, says: "size FieldValueInvalid"},
+		{name: "maxItems", reason: "too long a list", fields: "list", bad: `{list: [a, b, c]}`, good: `{list: [a, b]}`, says: "list FieldValueTooMany"},
+		{name: "item", reason: "one item is refused: the list is left out", fields: "list", bad: `{list: [a, hidden-and-too-long]}`, good: `{list: [a, b]}`, says: "list FieldValueTooLong"},
+		{name: "maxProperties", reason: "too large a map", fields: "names", bad: `{names: {a: "1", b: "2", c: "3"}}`, good: `{names: {a: "1"}}`, says: "names FieldValueTooMany"},
+		{name: "key", reason: "the key of an author's own is not told", fields: "names", bad: `{names: {a.b/hidden: hidden-and-too-long}}`, good: `{names: {a: "1"}}`, says: "names FieldValueTooLong"},
+		{name: "set", reason: "an item twice is refused as a whole, without a cause", fields: "unique", bad: `{unique: [a, a]}`, good: `{unique: [a, b]}`, says: "unique SchemaMismatch"},
+		{name: "required", reason: "an object lacks what it needs", fields: "endpoint", bad: `{endpoint: {host: a}}`, good: `{endpoint: {host: a, port: 1}}`, says: "endpoint FieldValueRequired"},
+		{name: "required beside", reason: "what lacks is beside what is written", fields: "endpoint.host phase", bad: `{host: a, phase: Good}`, says: "endpoint.host FieldValueRequired"},
+		{name: "rule of an object", reason: "a rule over two fields", fields: "range.min range.max phase", bad: `{min: 5, max: 1, phase: Good}`, good: `{min: 5, max: 6, phase: Good}`, says: "range.min FieldValueInvalid, range.max FieldValueInvalid"},
+		{name: "rule of the status", reason: "all fields may have a part in it", fields: "low high phase", bad: `{low: 5, high: 1, phase: Good}`, good: `{low: 5, high: 6, phase: Good}`, says: "low FieldValueInvalid, high FieldValueInvalid, phase FieldValueInvalid"},
+		{name: "wrong type", reason: "the schema tells, without a request", fields: "size", bad: `{size: hidden}`, good: `{size: 1}`, says: "size FieldValueTypeInvalid"},
+		{name: "format", reason: "a text that is no date", fields: "date", bad: `{date: hidden}`, good: `{date: "2026-01-02T03:04:05Z"}`, says: "date FieldValueTypeInvalid"},
+		{name: "nested", reason: "what is beside it stays", fields: "outer.inner.name outer.inner.other", bad: `{name: hidden, other: b}`, good: `{name: good, other: b}`, says: "outer.inner.name FieldValueNotSupported"},
+		{name: "list of objects", reason: "one of them lacks a field", fields: "addresses", bad: `{addresses: [{ip: hidden}, {zone: b}]}`, good: `{addresses: [{ip: a}]}`, says: "addresses FieldValueRequired"},
+		{name: "two", reason: "both are left out, the third stays", fields: "phase text code", bad: `{phase: Worst, text: hidden-and-too-long, code: abc}`, good: `{phase: Good, text: a, code: abc}`, says: "phase FieldValueNotSupported, text FieldValueTooLong"},
+		{name: "one after the other", reason: "the API server asks rules only where the schema has nothing to refuse", fields: "text range.min range.max", bad: `{text: hidden-and-too-long, min: 5, max: 1}`, good: `{text: a, min: 5, max: 6}`, says: "text FieldValueTooLong, range.min FieldValueInvalid, range.max FieldValueInvalid"},
+		{name: "null", reason: "a value that is none", fields: "phase", bad: `{phase: null}`, good: `{phase: Good}`, says: "phase FieldValueNotSupported"},
+		{name: "too large", reason: "a status that cannot be stored for its size", fields: "blob", bad: `{blob: ` + long + `}`, good: `{blob: a}`, says: "blob TooLarge"},
+		{name: "required by the status", reason: "what must be there stays as it was", kind: "Needy", fields: "phase text", bad: `{phase: Worst, text: b}`, good: `{phase: Good, text: a}`, stays: true, says: "phase FieldValueNotSupported, text Rejected"},
+		{name: "enum in a merge", reason: "a value that was written before is removed", kind: "Atomic", fields: "phase", bad: `{phase: Worst}`, good: `{phase: Good}`, says: "phase FieldValueNotSupported"},
+		{name: "nested in a merge", reason: "a value that was written before is removed", kind: "Atomic", fields: "outer.inner.name outer.inner.other", bad: `{name: hidden, other: b}`, good: `{name: good, other: b}`, says: "outer.inner.name FieldValueNotSupported"},
 	} {
 		t.Run(row.name, bubbled(func(t *testing.T) {
 			group := testkit.Unique(t) + ".example.com"
@@ -136,7 +127,7 @@ func TestLongMessages(t *testing.T) {
 	inMemory(t, func(t *testing.T) {
 		group, ns, name := testkit.Unique(t)+".example.com", testkit.Namespace(t), testkit.Unique(t)
 		strictKinds(t, group)
-		row := refusedRow{kind: "Terse", fields: [][2]string{{".status.phase", "self.spec.values.phase"}}}
+		row := refusedRow{kind: "Terse", fields: "phase"}
 		c := refusedCase{t, row, ns, group, schema.GroupVersionResource{Group: group, Version: "v1", Resource: "terses"}, testkit.NewCounter()}
 		conf := strings.Replace(row.conf(ns, name, group), "message: too many", `messageExpression: "'too many: ' + self.spec.values.text"`, 1)
 		start(t, c.counter.Wrap(testkit.Config(t)), conf).ready()
@@ -173,11 +164,10 @@ func TestRefusedFieldIsTriedAgain(t *testing.T) {
 // waitReason waits until Ready of the upstream a has that reason, and .status.summary that text.
 func waitReason(t *testing.T, gvr schema.GroupVersionResource, ns, reason, summary string) {
 	t.Helper()
-	testkit.Eventually(t, patience, func() (bool, string) {
-		u := testkit.Get(t, gvr, ns, "a")
-		_, have, message := condition(u, "Ready")
+	waitThat(t, gvr, ns, "a", func(u *obj) bool {
+		_, have, _ := condition(u, "Ready")
 		text, _, _ := unstructured.NestedString(u.Object, "status", "summary")
-		return have == reason && text == summary, fmt.Sprintf("Ready says %s: %s; summary is %q", have, message, text)
+		return have == reason && text == summary
 	})
 }
 
@@ -221,7 +211,7 @@ func checkRefused(t *testing.T, group string, row refusedRow) {
 	}
 	c.counter.Reset()
 	testkit.Patch(t, c.gvr, ns, "a", "somebody", `{"metadata":{"annotations":{"`+name+`.example.com/reconcile":"now"}}}`)
-	if row.says[".status.size"] != "FieldValueTypeInvalid" {
+	if row.says != "size FieldValueTypeInvalid" {
 		testkit.Eventually(t, patience, func() (bool, string) { return c.counter.Total() > 0, "nothing is tried" })
 	}
 	atMostWrites(c.T, c.counter, 3, "values that are refused")
@@ -232,7 +222,7 @@ func checkRefused(t *testing.T, group string, row refusedRow) {
 		c.apply("replicas: 1, data: {key: value}", row.good)
 		c.told("Ready", "True", "Ready", false)
 		quiet(t, c.counter)
-		for _, f := range row.fields {
+		for _, f := range row.paths() {
 			if c.field(f[0]) == nil {
 				t.Errorf("%s is missing: %v", f[0], c.get().Object["status"])
 			}
@@ -275,7 +265,7 @@ func (c refusedCase) told(kind, status, reason string, names bool) {
 		return haveStatus == status && haveReason == reason && observed == u.GetGeneration(),
 			fmt.Sprintf("%s is %s, %s at generation %d of %d: %.300s", kind, haveStatus, haveReason, observed, u.GetGeneration(), message)
 	})
-	for path, cause := range c.says {
+	for path, cause := range c.causes() {
 		if want := path + " (" + cause + ")"; strings.Contains(message, want) != names {
 			c.Errorf("%s says %.300s; names %s: want %t", kind, message, want, names)
 		}
@@ -294,9 +284,10 @@ func (c refusedCase) hasFields() {
 	if c.stays {
 		good = c.values(c.good)
 	}
-	for _, f := range c.fields {
-		key, want := strings.TrimPrefix(f[1], "self.spec.values."), any(nil)
-		switch _, refused := c.says[f[0]]; {
+	causes := c.causes()
+	for _, f := range c.paths() {
+		key, want := f[1], any(nil)
+		switch _, refused := causes[f[0]]; {
 		case refused && c.stays:
 			want = good[key]
 		case !refused:
@@ -323,4 +314,102 @@ func (c refusedCase) atRest() {
 		testkit.Patch(c.T, configMaps, c.ns, "a", "somebody", `{"metadata":{"labels":{"touched":`+label+`}}}`)
 		atMostRequests(c.T, c.counter, 0, "at rest")
 	}
+}
+
+// TestRefusedIdentifiers: an item of status.downstreams that the API server refuses, by whichever of its keys, keeps nothing
+// else out of the status, costs nothing once it is known, and holds no deletion.
+func TestRefusedIdentifiers(t *testing.T) {
+	t.Parallel()
+	group := testkit.Unique(t) + ".example.com"
+	type row struct {
+		name, limit, cause string
+		second             bool // there is another one, which is not
+	}
+	rows := []row{
+		{name: "list", cause: "FieldValueTooMany"},
+		{name: "rule", cause: "FieldValueInvalid"},
+		{name: "required", cause: "FieldValueRequired"},
+		{name: "one", limit: `objectName: {type: string, pattern: "^a-second$"}`, cause: "FieldValueInvalid", second: true},
+	}
+	for _, key := range []string{"apiVersion", "kind", "namespace", "objectName", "uid", "hash", "state"} {
+		rows = append(rows,
+			row{name: key + " length", limit: key + ": {type: string, maxLength: 0}", cause: "FieldValueTooLong"},
+			row{name: key + " pattern", limit: key + `: {type: string, pattern: "^never$"}`, cause: "FieldValueInvalid"},
+			row{name: key + " enum", limit: key + ": {type: string, enum: [never]}", cause: "FieldValueNotSupported"})
+	}
+	for _, row := range rows {
+		t.Run(row.name, bubbled(func(t *testing.T) {
+			kind := "Of" + strings.ToLower(strings.ReplaceAll(row.name, " ", ""))
+			singular := strings.ToLower(kind)
+			items := "properties: {name: {type: string}"
+			crd := strictCRD
+			switch row.name {
+			case "list":
+				crd = replaceOnce(t, crd, "downstreams:\n                  type: array\n", "downstreams:\n                  type: array\n                  maxItems: 0\n")
+			case "rule":
+				crd = replaceOnce(t, crd, "items: {type: object, required: [name], ", "items: {type: object, x-kubernetes-validations: [{rule: \"self.name == 'never'\"}], required: [name], ")
+			case "required":
+				crd = replaceOnce(t, crd, "items: {type: object, required: [name], ", "items: {type: object, required: [name, never], ")
+			default:
+				crd = replaceOnce(t, crd, items, items+", "+row.limit)
+			}
+			testkit.InstallCRDs(t, strings.NewReplacer("GROUP", group, "KIND", kind, "PLURAL", singular+"s", "SINGULAR", singular,
+				"LIST", "x-kubernetes-list-type: map\n                  x-kubernetes-list-map-keys: [type]", "NEEDS", "", "LIMIT", "32768").Replace(crd))
+			ns, name := testkit.Namespace(t), testkit.Unique(t)
+			r := refusedRow{name: row.name, kind: kind, fields: "phase", bad: `{phase: Good}`, says: "downstreams[name=config] " + row.cause}
+			c := refusedCase{t, r, ns, group, schema.GroupVersionResource{Group: group, Version: "v1", Resource: singular + "s"}, testkit.NewCounter()}
+			conf := r.conf(ns, name, group)
+			if row.second {
+				conf = replaceOnce(t, conf, "conventions:\n", "  - name: second\n    apiVersion: v1\n    kind: ConfigMap\n    template: |\n      metadata: {name: \"{{ .metadata.name }}-second\"}\nconventions:\n")
+			}
+			conf = replaceOnce(t, conf, "owner: {", "owner: {reference: false, ")
+			o := start(t, c.counter.Wrap(testkit.Config(t)), conf).ready()
+			c.apply("replicas: 1, data: {key: value}", r.bad)
+			c.told("Ready", "True", "StatusFieldRefused", true)
+			c.hasFields()
+			if recorded := downstreamsOf(c.get()); recorded["config"] != nil || row.second != (recorded["second"]["uid"] != nil) {
+				t.Errorf("the status records %v", recorded)
+			}
+			c.atRest()
+			o.halt()
+			c.counter.Reset()
+			start(t, c.counter.Wrap(testkit.Config(t)), conf).ready()
+			atMostWrites(c.T, c.counter, 4, "an item that is refused")
+			c.told("Ready", "True", "StatusFieldRefused", true)
+			c.atRest()
+			c.apply("replicas: 21, data: {key: value}", r.bad)
+			c.told("Valid", "False", "Invalid", false)
+			deleteAndWait(t, c.gvr, ns, "a")
+			waitGone(t, configMaps, ns, "a")
+		}))
+	}
+}
+
+// TestRefusedBefore: where the item of deletion.before cannot be stored, nothing goes, the conditions say why, and requests end.
+// With a definition that takes it, the deletion goes on.
+func TestRefusedBefore(t *testing.T) {
+	inMemory(t, func(t *testing.T) {
+		group := testkit.Unique(t) + ".example.com"
+		define := func(objectName string) {
+			crd := replaceOnce(t, strictCRD, "properties: {name: {type: string}}", "properties: {name: {type: string}, objectName: {type: string, "+objectName+"}}")
+			testkit.InstallCRDs(t, strings.NewReplacer("GROUP", group, "KIND", "Drained", "PLURAL", "draineds", "SINGULAR", "drained",
+				"LIST", "x-kubernetes-list-type: map\n                  x-kubernetes-list-map-keys: [type]", "NEEDS", "", "LIMIT", "32768").Replace(crd))
+		}
+		define("maxLength: 1")
+		ns, name := testkit.Namespace(t), testkit.Unique(t)
+		c := refusedCase{t, refusedRow{kind: "Drained", fields: "phase"}, ns, group,
+			schema.GroupVersionResource{Group: group, Version: "v1", Resource: "draineds"}, testkit.NewCounter()}
+		start(t, c.counter.Wrap(testkit.Config(t)), c.conf(ns, name, group)+beforeText).ready()
+		c.apply("replicas: 1, data: {key: value}", `{phase: Good}`)
+		c.told("Ready", "True", "Ready", false)
+		testkit.Delete(t, c.gvr, ns, "a")
+		waitsFor(t, c.gvr, ns, "a", "", ".status.downstreams[name=deletion.before] (FieldValueTooLong)")
+		quiet(t, c.counter)
+		mustExist(t, configMaps, ns, "a", "it went on without its record")
+		mustBeAbsent(t, configMaps, ns, "a-drain", "it went on without its record")
+		define("maxLength: 100")
+		testkit.Eventually(t, patience, func() (bool, string) { return testkit.Find(t, configMaps, ns, "a-drain") != nil, "it does not go on" })
+		testkit.Patch(t, configMaps, ns, "a-drain", "worker", drainDone)
+		waitGone(t, c.gvr, ns, "a")
+	})
 }

@@ -2,10 +2,13 @@ package engine_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"runtime"
 	"strings"
 	"testing"
 	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
@@ -86,8 +89,7 @@ func TestReloadKeepsAFinalizerInUse(t *testing.T) {
 		if err := r.Reloaded(nil); err == nil || strings.Contains(err.Error(), "\n") {
 			t.Errorf("it says more than that: %v", err)
 		}
-		deleteAndWait(t, widgets, ns, "a")
-		waitGone(t, configMaps, other, "a")
+		deleteBoth(t, ns, other, "a")
 
 		r.write("a.yaml", conf) // nobody has the other one any more
 		r.reload()
@@ -264,4 +266,96 @@ func TestReloadChecksAgainstWhatRuns(t *testing.T) {
 			waitState(t, second, "Running")
 		}))
 	}
+}
+
+// While everything changes the config changes too, again and again, its views and so its watches included. Nothing is
+// lost, nothing doubled, nothing orphaned.
+func TestReloadWhileAllChanges(t *testing.T) {
+	inSpaces(t, func(t *testing.T, ns, other, name string) {
+		conf := replaceOnce(t, elsewhere(fill(widgetConfig, ns, name), other, ns), "name: {{ .metadata.name }}", "name: {{ .spec.name }}")
+		r := start(t, testkit.Config(t), conf).ready()
+		end := churn(t, rand.New(rand.NewPCG(3, 4)), ns, other)
+		for i := range 12 {
+			next := replaceOnce(t, conf, "conventions:\n", fmt.Sprintf("conventions:\n  annotations: {version: \"%d\"}\n", i))
+			if i%3 == 1 {
+				next = replaceOnce(t, next, "    targetNamespaces:", "    drift: {exclusiveFields: [.data]}\n    targetNamespaces:")
+			}
+			if i%2 == 0 { // the others are overtaken by the next
+				r.changeTo(name, next)
+			} else {
+				r.reloadTo(next)
+			}
+		}
+		end()
+		testkit.Eventually(t, patience, func() (bool, string) {
+			for _, cm := range append(testkit.List(t, configMaps, ns, selector(name)), testkit.List(t, configMaps, other, selector(name))...) {
+				if version := cm.GetAnnotations()["version"]; version != "11" {
+					return false, cm.GetName() + " is of version " + version
+				}
+			}
+			return allInPlace(t, ns, other, name, func(string) bool { return false })
+		})
+		r.ready()
+	})
+}
+
+// churn creates, changes, renames, moves and deletes Widgets until the function that it returns is called, or the test ends.
+func churn(t *testing.T, random *rand.Rand, ns, other string) (end func()) {
+	where, i := []string{ns, other}, 0
+	end = again(10*time.Millisecond, func() {
+		i++
+		name := fmt.Sprintf("w-%d", random.IntN(25))
+		if random.IntN(6) == 0 {
+			testkit.Delete(t, widgets, ns, name)
+			return
+		}
+		spec := fmt.Sprintf(`{name: %s-%d, namespace: %s, data: {key: "%d"}}`, name, random.IntN(2), where[random.IntN(2)], i)
+		_, _ = testkit.TryApply(t, ns, widget(name, spec)) // it may be being deleted
+	})
+	t.Cleanup(end)
+	return end
+}
+
+// allInPlace tells whether every Widget has exactly its own ConfigMap, and every ConfigMap its Widget. unheld are uids for whose finalizer the
+// API server did not wait.
+func allInPlace(t *testing.T, ns, other, name string, unheld func(uid string) bool) (bool, string) {
+	made := map[string]unstructured.Unstructured{}
+	for _, namespace := range []string{ns, other} {
+		for _, cm := range testkit.List(t, configMaps, namespace, selector(name)) {
+			mark := cm.GetAnnotations()[name+".example.com/owner"]
+			if unheld(mark[strings.LastIndex(mark, "/")+1:]) && len(cm.GetOwnerReferences()) == 0 {
+				t.Logf("cleaning up by hand after Widget %s, whose deletion the API server did not hold", mark)
+				testkit.Delete(t, configMaps, namespace, cm.GetName())
+				return false, cm.GetName() + " is being deleted"
+			}
+			made[namespace+"/"+cm.GetName()] = cm
+		}
+	}
+	list := testkit.List(t, widgets, ns, "")
+	if len(list) == 0 {
+		return false, "nothing is left to look at"
+	}
+	for _, w := range list {
+		spec, _, _ := unstructured.NestedMap(w.Object, "spec")
+		key := fmt.Sprintf("%s/%s", spec["namespace"], spec["name"])
+		cm, ok := made[key]
+		if !ok {
+			return false, fmt.Sprintf("%s has no ConfigMap %s: %v", w.GetName(), key, w.Object)
+		}
+		want, _, _ := unstructured.NestedString(w.Object, "spec", "data", "key")
+		if have, _, _ := unstructured.NestedString(cm.Object, "data", "key"); have != want {
+			return false, fmt.Sprintf("%s has %s, not %s: %v; %v", key, have, want, cm.Object["metadata"], w.Object)
+		}
+		if status, reason, message := condition(&w, "Ready"); status != "True" || w.GetDeletionTimestamp() != nil {
+			return false, fmt.Sprintf("%s: Ready is %s, %s: %s", w.GetName(), status, reason, message)
+		}
+		if ids := downstreamsOf(&w)["config"]; ids["uid"] != string(cm.GetUID()) {
+			return false, fmt.Sprintf("%s names %v, not %s", w.GetName(), ids, cm.GetUID())
+		}
+		delete(made, key)
+	}
+	for key, cm := range made {
+		return false, fmt.Sprintf("nobody wants %s: %v", key, cm.Object["metadata"])
+	}
+	return true, ""
 }

@@ -205,16 +205,3 @@ func TestReloadOfADirectory(t *testing.T) {
 		waitData(t, ns, "a", "key", "value")
 	})
 }
-
-// What the API server spells its own way was applied once, and is known to be right: a reload does not apply it again.
-func TestReloadKeepsWhatIsKnown(t *testing.T) {
-	inSpace(t, func(t *testing.T, ns, name string) {
-		conf := replaceOnce(t, fill(widgetConfig, ns, name), "kind: ConfigMap", "kind: ResourceQuota")
-		conf = replaceOnce(t, conf, "data: {{ .spec.data }}", "spec: {hard: {cpu: 1000m}}")
-		r, counter := startCounted(t, conf)
-		applyReady(t, ns, "a", `{}`)
-		settle(t, counter)
-		r.changeTo(name, replaceOnce(t, conf, "minDelay: 1s", "minDelay: 2s"))
-		atMostRequests(t, counter, 0, "a reload")
-	})
-}

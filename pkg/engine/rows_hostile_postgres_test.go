@@ -113,10 +113,7 @@ func TestPostgresHostileValues(t *testing.T) {
 	insertHostile(t, server, rows)
 	file, _ := dsnFile(t, server.DSN())
 	start(t, testkit.Config(t), strings.Replace(fill(hostileConfig, ns, name), "DSN", file, 1)).ready()
-	testkit.Eventually(t, patience, func() (bool, string) {
-		n := server.Exec("SELECT count(*) FROM hostile WHERE state IS NOT NULL")
-		return n == fmt.Sprint(len(rows)), n + " states are written"
-	})
+	waitText(t, fmt.Sprint(len(rows)), func() string { return server.Exec("SELECT count(*) FROM hostile WHERE state IS NOT NULL") })
 	conn, err := pgx.Connect(t.Context(), server.DSN())
 	if err != nil {
 		t.Fatal(err)

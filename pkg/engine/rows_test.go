@@ -197,8 +197,7 @@ func TestRowsThatAreGone(t *testing.T) {
 					waitData(t, ns, app(10), "key", "one")
 				}
 				stayApps(t, ns, 1, 9)
-				digest := r.digest()
-				testkit.Apply(t, ns, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: confirmations}\ndata: {rows: "+digest+"}\n")
+				confirmWith(t, ns, "rows", r.digest())
 				for i := 1; i <= c.gone; i++ {
 					waitGone(t, configMaps, ns, app(i))
 				}

@@ -190,6 +190,15 @@ func waitMetric(t *testing.T, want float64, name, operator string, labels ...str
 	})
 }
 
+// waitMetricFrom waits until a metric of an operator is at least that.
+func waitMetricFrom(t *testing.T, least float64, name, operator string, labels ...string) {
+	t.Helper()
+	testkit.Eventually(t, patience, func() (bool, string) {
+		have := metric(t, name, operator, labels...)
+		return have >= least, fmt.Sprintf("%s %v is %v, want %v at least", name, labels, have, least)
+	})
+}
+
 // TestRequires: an operator does not start while the API server lacks a version that its config requires, and starts once it has it.
 // One that runs goes on when the version goes, and says so.
 func TestRequires(t *testing.T) {

@@ -211,7 +211,7 @@ func TestShardsGuardBatch(t *testing.T) {
 					return other == digest, "one wants " + other + " confirmed, the other " + digest
 				})
 			}
-			testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: confirmations}, data: {widgets: "+digest+"}}")
+			confirmGuarded(t, ns, digest)
 			for _, of := range many {
 				waitGone(t, configMaps, ns, of)
 			}

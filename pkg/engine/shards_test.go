@@ -302,8 +302,7 @@ func TestShardsOfEditedMarks(t *testing.T) {
 				other := ""
 				for ring, of := (shards.Ring{N: 4}), string(testkit.Get(t, widgets, ns, "a").GetUID()); other == "" || ring.Of(other) == ring.Of(of); {
 					testkit.Delete(t, widgets, ns, "b") // it is to be in another shard
-					waitGone(t, configMaps, ns, "b")
-					waitGone(t, widgets, ns, "b")
+					bothGone(t, ns, ns, "b")
 					other = string(testkit.Apply(t, ns, widget("b", "{data: {key: value}}")).GetUID())
 					waitCondition(t, widgets, ns, "b", "Ready", "True")
 				}
@@ -322,8 +321,7 @@ func TestShardsOfEditedMarks(t *testing.T) {
 				if edit(); row.owner == "" { // the garbage collector goes by the reference at that moment
 					waitData(t, ns, "a", "key", "value")
 				}
-				deleteAndWait(t, widgets, ns, "a")
-				waitGone(t, configMaps, ns, "a")
+				deleteBoth(t, ns, ns, "a")
 			}))
 		}
 	}

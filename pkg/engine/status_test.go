@@ -1,13 +1,21 @@
 package engine_test
 
 import (
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	recording "k8s.io/client-go/tools/events"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
+	"github.com/corollary-dev/corollary/pkg/engine"
 )
 
 const rule = `validate:
@@ -71,11 +79,10 @@ func TestReadyRulesAndFields(t *testing.T) {
 		up := readyIs(t, widgets, ns, "a", "False", "Progressing", "not done")
 		agree(t, up, kstatus.InProgressStatus)
 		testkit.Patch(t, configMaps, ns, "a", "worker", `{"data":{"state":"broken","note":"no disk"}}`)
-		testkit.Eventually(t, patience, func() (bool, string) {
-			u := testkit.Get(t, widgets, ns, "a")
+		waitThat(t, widgets, ns, "a", func(u *obj) bool {
 			_, reason, message := condition(u, "Ready")
 			summary, _, _ := unstructured.NestedString(u.Object, "status", "summary")
-			return reason == "Failed" && strings.Contains(message, "no disk") && summary == "no disk", reason + ": " + message + ": " + summary
+			return reason == "Failed" && strings.Contains(message, "no disk") && summary == "no disk"
 		})
 		agree(t, testkit.Get(t, widgets, ns, "a"), kstatus.FailedStatus)
 		testkit.Patch(t, configMaps, ns, "a", "worker", `{"data":{"state":"done","note":"ok"}}`)
@@ -120,28 +127,6 @@ func TestStatusThatStoresNothing(t *testing.T) {
 	})
 }
 
-func TestPause(t *testing.T) {
-	inSpace(t, func(t *testing.T, ns, name string) {
-		_, counter := startMade(t, ns, fill(widgetConfig, ns, name))
-		testkit.Patch(t, widgets, ns, "a", "somebody", `{"metadata":{"annotations":{"`+name+`.example.com/paused":"true"}}}`)
-		waitMetric(t, 1, "corollary_objects", name, "state", "Paused")
-		quiet(t, counter)
-		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":"new"}}}`)
-		testkit.Patch(t, configMaps, ns, "a", "somebody", `{"data":{"key":"tampered"}}`)
-		quiet(t, counter)
-		up := testkit.Get(t, widgets, ns, "a")
-		if status, reason, message := condition(up, "Ready"); status != "True" || reason != "Ready" || !strings.Contains(message, "paused is true") {
-			t.Errorf("Ready is %s, %s: %s", status, reason, message)
-		}
-		if observed, _, _ := unstructured.NestedInt64(up.Object, "status", "observedGeneration"); observed == up.GetGeneration() {
-			t.Error("the status claims to be about a generation that nobody acted on")
-		}
-		waitData(t, ns, "a", "key", "tampered")
-		testkit.Patch(t, widgets, ns, "a", "somebody", `{"metadata":{"annotations":{"`+name+`.example.com/paused":null}}}`)
-		waitData(t, ns, "a", "key", "new")
-	})
-}
-
 // A Secret's digest would let whoever may read the upstream guess at its content.
 func TestSecretHashIsNotInStatus(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
@@ -171,24 +156,6 @@ func TestRecreatedUpstreamIsCountedOnce(t *testing.T) {
 		waitData(t, ns, "a", "key", "second")
 		waitCondition(t, widgets, ns, "a", "Ready", "True")
 		metricIs(t, 1, "corollary_objects", name)
-	})
-}
-
-// An event is sent once: a restart sends none for what the status says already.
-func TestEvents(t *testing.T) {
-	inSpace(t, func(t *testing.T, ns, name string) {
-		conf := strings.Replace(fill(widgetConfig, ns, name), "events: None", "events: All", 1) + rule
-		r, counter := startCounted(t, conf)
-		applyReady(t, ns, "a", `{data: {key: value}}`)
-		waitEvent(t, ns, "a", "Created", "ConfigMap "+ns+"/a")
-		testkit.Patch(t, configMaps, ns, "a", "kubectl-edit", `{"data":{"key":"tampered"}}`)
-		waitEvent(t, ns, "a", "Repaired", "kubectl-edit")
-		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"replicas":21}}`)
-		waitEvent(t, ns, "a", "Invalid", "at most 20 replicas")
-		quiet(t, counter)
-		r.halt()
-		_, counter = startCounted(t, conf)
-		atMostWrites(t, counter, 0, "a restart sends events again")
 	})
 }
 
@@ -294,8 +261,7 @@ func TestObservedGeneration(t *testing.T) {
 
 // A rule that gives an error counts as failed and says so.
 func TestRuleWithError(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
+	inSpace(t, func(t *testing.T, ns, name string) {
 		start(t, testkit.Config(t), fill(widgetConfig, ns, name)+"validate: [{rule: \"self.spec.replicas > 0\"}]\n").ready()
 		testkit.Apply(t, ns, widget("a", `{data: {key: value}}`))
 		up := waitCondition(t, widgets, ns, "a", "Valid", "False")
@@ -305,19 +271,79 @@ func TestRuleWithError(t *testing.T) {
 	})
 }
 
-func TestRenderFailed(t *testing.T) {
+// Every event whose text is long comes through, cut between two characters wherever the limit falls.
+func TestLongEvents(t *testing.T) {
 	inMemory(t, func(t *testing.T) {
-		ns, name := testkit.Namespace(t), testkit.Unique(t)
-		conf := strings.Replace(fill(widgetConfig, ns, name), "data: {{ .spec.data }}", "data: {key: {{ .spec.data.key }}}", 1)
-		counter := testkit.NewCounter()
-		made(t, conf, ns, counter)
-		testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"data":{"key":null}}}`)
-		up := waitCondition(t, widgets, ns, "a", "Ready", "False")
-		_, reason, message := condition(up, "Ready")
-		if reason != "RenderFailed" || !strings.Contains(message, ".spec.data.key") {
-			t.Errorf("Ready says %s: %s", reason, message)
+		ns := testkit.Namespace(t)
+		client, err := kubernetes.NewForConfig(testkit.Config(t))
+		if err != nil {
+			t.Fatal(err)
 		}
-		agree(t, up, kstatus.FailedStatus)
-		waitData(t, ns, "a", "key", "value")
+		broadcaster := recording.NewBroadcaster(&recording.EventSinkImpl{Interface: client.EventsV1()})
+		if err := broadcaster.StartRecordingToSinkWithContext(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(broadcaster.Shutdown)
+		recorder := engine.Recorder{EventRecorder: broadcaster.NewRecorder(scheme.Scheme, "test")}
+		up := testkit.Apply(t, ns, widget("a", "{}"))
+		notes := map[string]string{"short": "x", "exact": strings.Repeat("x", 1024), "invalid": strings.Repeat("x\xff", 5<<10)}
+		for i, r := range map[string]string{"One": "x", "Two": "é", "Three": "…", "Four": "\U0001F600"} {
+			for shift := range 4 {
+				notes[i+strings.Repeat("I", shift)] = strings.Repeat("x", shift) + strings.Repeat(r, 10<<10)
+			}
+		}
+		for reason, note := range notes {
+			recorder.Eventf(up, nil, "Warning", reason, "Test", "%s", note)
+		}
+		for reason := range notes {
+			waitEvent(t, ns, "a", reason, "")
+		}
+		for _, e := range testkit.List(t, events, ns, "") {
+			note, _, _ := unstructured.NestedString(e.Object, "note")
+			reason, _, _ := unstructured.NestedString(e.Object, "reason")
+			if len(note) > 1024 || !utf8.ValidString(note) || len(notes[reason]) > 1024 && (len(note) < 1017 || !strings.HasSuffix(note, "…")) {
+				t.Errorf("the note of %s has %d bytes and ends in %q", reason, len(note), note[max(0, len(note)-8):])
+			}
+		}
 	})
+}
+
+// A rule's message of 2,048 bytes and an error of a template of 10,000 are told by events.
+func TestLongMessagesAreEvents(t *testing.T) {
+	inSpace(t, func(t *testing.T, ns, name string) {
+		conf := strings.Replace(fill(widgetConfig, ns, name), "events: None", "events: All", 1)
+		conf = strings.Replace(conf, "downstreams:\n", `validate: [{rule: "self.spec.?name.orValue('') != 'bad'", messageExpression: self.spec.data.text, message: short}]`+"\ndownstreams:\n", 1)
+		conf = strings.Replace(conf, "data: {{ .spec.data }}", "data: {x: {{ fail .spec.data.text }}}", 1)
+		start(t, testkit.Config(t), conf).ready()
+		testkit.Apply(t, ns, widget("invalid", "{name: bad, data: {text: "+strings.Repeat("é", 1020)+"}}"))
+		testkit.Apply(t, ns, widget("failing", "{data: {text: "+strings.Repeat("é", 5000)+"}}"))
+		waitEvent(t, ns, "invalid", "Invalid", "éé")
+		waitEvent(t, ns, "failing", "RenderFailed", "éé")
+	})
+}
+
+// No event goes past the recorder that cuts texts.
+func TestEventsHaveOneRecorder(t *testing.T) {
+	made := regexp.MustCompile(`\.(GetEventRecorder|NewRecorder)\(`)
+	cuts := regexp.MustCompile(`(Recorder\{|EventRecorder: )[\w.()*]+\.(GetEventRecorder|NewRecorder)\(`)
+	recorders := 0
+	for _, dir := range []string{".", "../cli"} {
+		paths, err := filepath.Glob(filepath.Join(dir, "*.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range paths {
+			text, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			n := len(made.FindAll(text, -1))
+			if recorders += n; !strings.HasSuffix(path, "_test.go") && n != len(cuts.FindAll(text, -1)) {
+				t.Errorf("%s makes a recorder that does not cut texts", path)
+			}
+		}
+	}
+	if recorders == 0 {
+		t.Error("no recorder is made")
+	}
 }

@@ -40,6 +40,18 @@ func startCounted(t testing.TB, conf ...string) (*running, *testkit.Counter) {
 	return start(t, counter.Wrap(testkit.Config(t)), conf...).ready(), counter
 }
 
+// restart stops the engine and runs a config, whose requests counter counts anew if it is not nil.
+func (r *running) restart(counter *testkit.Counter, conf string) *running {
+	r.t.Helper()
+	r.halt()
+	cfg := testkit.Config(r.t)
+	if counter != nil {
+		counter.Reset()
+		cfg = counter.Wrap(cfg)
+	}
+	return start(r.t, cfg, conf).ready()
+}
+
 // startFaulty runs a config whose requests may fail.
 func startFaulty(t testing.TB, conf string) (*running, *testkit.Faults) {
 	t.Helper()
@@ -84,6 +96,20 @@ func deleteAndWait(t *testing.T, gvr schema.GroupVersionResource, ns, name strin
 	t.Helper()
 	testkit.Delete(t, gvr, ns, name)
 	waitGone(t, gvr, ns, name)
+}
+
+// deleteBoth deletes a Widget and waits until it and its ConfigMap are gone.
+func deleteBoth(t *testing.T, ns, at, name string) {
+	t.Helper()
+	testkit.Delete(t, widgets, ns, name)
+	bothGone(t, ns, at, name)
+}
+
+// bothGone waits until a Widget and its ConfigMap are gone.
+func bothGone(t *testing.T, ns, at, name string) {
+	t.Helper()
+	waitGone(t, widgets, ns, name)
+	waitGone(t, configMaps, at, name)
 }
 
 // mustBeAbsent fails if an object exists.

@@ -82,9 +82,9 @@ func TestMarkOfNobody(t *testing.T) {
 			waitData(t, at, "a", "key", "value")
 			mustBeSame(t, configMaps, made, "it was repaired")
 			own := ns + "/a/"
-			testkit.Eventually(t, patience, func() (bool, string) {
-				now := testkit.Get(t, configMaps, at, "a").GetAnnotations()[name+".example.com/owner"]
-				return strings.HasPrefix(now, own) && !strings.HasSuffix(now, madeUp), "the mark is " + now
+			waitThat(t, configMaps, at, "a", func(u *obj) bool {
+				now := u.GetAnnotations()[name+".example.com/owner"]
+				return strings.HasPrefix(now, own) && !strings.HasSuffix(now, madeUp)
 			})
 			waitCondition(t, widgets, ns, "a", "Ready", "True")
 			quiet(t, counter)
@@ -112,8 +112,7 @@ func TestMarkOfNobody(t *testing.T) {
 
 // Where nobody knows whether the upstream exists that an owner annotation names, it keeps its rights, and asking is bounded.
 func TestMarkOfAnUnknown(t *testing.T) {
-	inMemory(t, func(t *testing.T) {
-		ns, at, name := testkit.Namespace(t), testkit.Namespace(t), testkit.Unique(t)
+	inSpaces(t, func(t *testing.T, ns, at, name string) {
 		counter := testkit.NewCounter()
 		faults := testkit.NewFaults()
 		unknown := faults.Answer(http.StatusForbidden, func(r *http.Request) bool {
@@ -164,10 +163,8 @@ func TestFieldsMarkOfNobody(t *testing.T) {
 				eventuallyCondition(t, ns, "w", "True", "", "")
 				if row.running {
 					row.write(t, ns, "shared", name, mark)
-					testkit.Eventually(t, patience, func() (bool, string) {
-						u := testkit.Get(t, configMaps, ns, "shared")
-						now, data := u.GetAnnotations()[name+".example.com/owner"], u.Object["data"].(map[string]any)["key"]
-						return now != mark && data == "one", fmt.Sprint("the mark is ", now, ", the data ", data)
+					waitThat(t, configMaps, ns, "shared", func(u *obj) bool {
+						return u.GetAnnotations()[name+".example.com/owner"] != mark && dataIn(u, "key") == "one"
 					})
 					eventuallyCondition(t, ns, "w", "True", "", "")
 				}

@@ -48,10 +48,7 @@ func (d *database) text(query string) (value string) {
 
 func (d *database) wait(query, want string) {
 	d.t.Helper()
-	testkit.Eventually(d.t, patience, func() (bool, string) {
-		have := d.text(query)
-		return have == want, fmt.Sprintf("%s: %s", query, have)
-	})
+	waitText(d.t, want, func() string { return d.text(query) })
 }
 
 // stayWritten fails if another write to the rows comes.
@@ -99,8 +96,8 @@ func TestWriteBackFails(t *testing.T) {
 		{"a row is refused", "CREATE TRIGGER refuse BEFORE UPDATE OF state ON apps WHEN NEW.id = 1 BEGIN SELECT RAISE(ABORT, 'not this one'); END",
 			"DROP TRIGGER refuse", "a trigger refused it"},
 	} {
-		t.Run(c.reason, bubbled(func(t *testing.T) {
-			ns, name, db := testkit.Namespace(t), testkit.Unique(t), newDatabase(t).withStates()
+		t.Run(c.reason, spaced(func(t *testing.T, ns, name string) {
+			db := newDatabase(t).withStates()
 			db.insert(1, `{"key": "one"}`)
 			db.insert(2, `{"key": "one"}`)
 			db.exec("DROP TRIGGER written")
@@ -137,12 +134,15 @@ type logText struct {
 	text strings.Builder
 }
 
+// Write implements io.Writer.
+func (l *logText) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
 func (l *logText) to(_ *config.Operator, o *engine.Options) {
-	o.Log = funcr.New(func(prefix, args string) {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		fmt.Fprintln(&l.text, prefix, args)
-	}, funcr.Options{Verbosity: maxLogLevel})
+	o.Log = funcr.New(func(prefix, args string) { fmt.Fprintln(l, prefix, args) }, funcr.Options{Verbosity: maxLogLevel})
 }
 
 // startLogged runs a config and returns what gives all that it logs.

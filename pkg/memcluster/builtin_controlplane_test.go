@@ -25,7 +25,7 @@ import (
 )
 
 // TestBuiltinKinds applies the rendered examples to both servers. The one in memory has fewer defaults, so its object is a part
-// of the real one; the owners of fields are the same, also after another writer and another apply.
+// of the real one; the owners of fields are the same, also after another writer and another apply. So are the short names of discovery.
 func TestBuiltinKinds(t *testing.T) {
 	crds, err := filepath.Glob("../../examples/configs/*/crd.yaml")
 	if err != nil {
@@ -61,14 +61,10 @@ func TestBuiltinKinds(t *testing.T) {
 	if len(compared) < 5 {
 		t.Errorf("kinds compared: %v", compared)
 	}
-}
-
-// TestShortNames: discovery of both servers has the same short names.
-func TestShortNames(t *testing.T) {
 	genuine, played := shortNames(t, testkit.Config(t)), shortNames(t, newCluster(t, "default").Config())
 	delete(genuine, "componentstatuses v1") // not in memory
 	if diff := cmp.Diff(genuine, played); diff != "" || len(genuine) == 0 {
-		t.Errorf("(- API server, + memory):\n%s", diff)
+		t.Errorf("short names (- API server, + memory):\n%s", diff)
 	}
 }
 

@@ -47,7 +47,7 @@ func (r *resource) isReview() bool {
 	return r.GVK.Group == "authentication.k8s.io" || r.GVK.Group == "authorization.k8s.io"
 }
 
-// shortNames are the short names of built-in resources, by resource and group; TestShortNames compares them with an API server.
+// shortNames are the short names of built-in resources, by resource and group; TestBuiltinKinds compares them with an API server.
 var shortNames = map[string][]string{
 	"certificatesigningrequests.certificates.k8s.io": {"csr"}, "configmaps": {"cm"}, "cronjobs.batch": {"cj"},
 	"customresourcedefinitions.apiextensions.k8s.io": {"crd", "crds"}, "daemonsets.apps": {"ds"}, "deployments.apps": {"deploy"},
