@@ -41,8 +41,8 @@ func backedUp(t *testing.T, ns, other, conventions string) string {
 // TestBackupAndRestore: what follows from the upstreams is written and nothing else, Secrets only when asked for, and all comes back with
 // the owner's new uid.
 func TestBackupAndRestore(t *testing.T) {
+	t.Parallel()
 	ns, other := memory(t), testkit.Namespace(t)
-	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
 	file := backedUp(t, ns, other, "  pause: {annotation: example.com/paused}\n")
 	dir := t.TempDir()
 	code, out := run(t, "backup", "-c", file, "--downstreams", "-o", dir+"/plain")
@@ -117,8 +117,8 @@ func TestBackupAndRestore(t *testing.T) {
 
 // TestRestoreNeedsAPause: beside an operator that cannot be paused nothing is restored, unless someone says that it does not run.
 func TestRestoreNeedsAPause(t *testing.T) {
+	t.Parallel()
 	ns, other := memory(t), testkit.Namespace(t)
-	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
 	file, path := backedUp(t, ns, other, ""), t.TempDir()+"/backup"
 	if code, out := run(t, "backup", "-c", file, "-o", path); code != 0 {
 		t.Fatalf("exit code %d\n%s", code, out)

@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -15,9 +16,9 @@ import (
 // A backup with Secrets brings random values back, and the operator keeps them; one without says what is lost. Objects of others are in
 // neither.
 func TestBackupOfRandomValues(t *testing.T) {
+	t.Parallel()
 	ns := memory(t)
-	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
-	t.Chdir(t.TempDir())
+	dir := inDirectory(t)
 	conf := `apiVersion: corollary.dev/v1alpha1
 kind: Operator
 metadata: {name: logins}
@@ -48,7 +49,7 @@ events: None
 		t.Fatal(err)
 	}
 	for file, text := range map[string]string{"operator.yaml": strings.ReplaceAll(conf, "NS", ns), "key": identity.String() + "\n"} {
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -59,7 +60,7 @@ events: None
 	}
 	testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: shared}, data: {theirs: x}}")
 	testkit.Apply(t, ns, "{apiVersion: tools.example.com/v1, kind: Widget, metadata: {name: one}, spec: {color: blue}}")
-	runUntilIdle(t, ns, "operator.yaml")
+	runUntilIdle(t, ns, dir+"/operator.yaml")
 	made := password()
 	if made == "" {
 		t.Fatal("there is no password")
@@ -80,7 +81,7 @@ events: None
 	if code, out := run(t, "restore", "all", "--age-identity", "key"); code != 0 {
 		t.Fatalf("exit code %d\n%s", code, out)
 	}
-	runUntilIdle(t, ns, "operator.yaml")
+	runUntilIdle(t, ns, dir+"/operator.yaml")
 	if password() != made {
 		t.Error("the password is another one")
 	}

@@ -16,8 +16,8 @@ import (
 // TestConfirmContinuesARollout: the next process, with another config, is not ready while its change waits, while the previous
 // process is still the leader. After a confirmation it is ready and takes over.
 func TestConfirmContinuesARollout(t *testing.T) {
+	t.Parallel()
 	ns, health := memory(t), testkit.FreeAddress(t)
-	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
 	guarded := []string{"-c", operatorFile, "--set", "widgets:.watch.namespaces=[" + ns + "]",
 		"--set", "widgets:.guard={maxChanged: 20%, minimum: 1, confirm: {namespace: " + ns + ", configMap: confirmations, key: widgets}}"}
 	changed := slices.Concat(guarded, []string{

@@ -17,7 +17,7 @@ import (
 
 // TestCRDDiffOfTheCluster: the cluster knows in which versions objects are stored. What is breaking about those the API server refuses.
 func TestCRDDiffOfTheCluster(t *testing.T) {
-	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
+	connected(t)
 	group := testkit.Unique(t) + ".example.com"
 	testkit.InstallCRDs(t, gauges(group, ""))
 	for _, row := range []struct {

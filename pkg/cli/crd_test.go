@@ -17,8 +17,8 @@ import (
 
 // TestCRDUsage: objects count by the versions that their writers used, over pages, and nothing is written.
 func TestCRDUsage(t *testing.T) {
+	t.Parallel()
 	ns, group := memory(t), testkit.Unique(t)+".example.com"
-	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
 	testkit.InstallCRDs(t, gauges(group, ""))
 	write := func(version, name, manager, field string) {
 		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": group + "/" + version, "kind": "Gauge",

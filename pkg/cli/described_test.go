@@ -207,8 +207,8 @@ func TestInstallCRDsChanges(t *testing.T) {
 
 // TestCheckLiveCompares: check --live says how the cluster differs, and writes nothing.
 func TestCheckLiveCompares(t *testing.T) {
+	t.Parallel()
 	memory(t)
-	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
 	d := describe(t)
 	check := func(want ...string) {
 		t.Helper()

@@ -10,6 +10,7 @@ import (
 // TestExamples holds what the README of each example promises: check finds no error, and render prints rendered.yaml,
 // of the chain the part that follows from cr.yaml itself.
 func TestExamples(t *testing.T) {
+	t.Parallel()
 	readmes, err := filepath.Glob("../../examples/configs/*/README.md")
 	if err != nil || len(readmes) == 0 {
 		t.Fatalf("found %d examples: %v", len(readmes), err)

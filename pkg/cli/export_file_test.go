@@ -32,7 +32,6 @@ func exported(t *testing.T, file, query string) string {
 // An export has every upstream with its downstreams and conditions. With -w it follows them; a file that is something else stays.
 func TestExport(t *testing.T) {
 	ns := memory(t)
-	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
 	t.Chdir(t.TempDir())
 	conf := strings.ReplaceAll(strings.Replace(everyKey, "  - {name: price, sql: {sqlite: {path: prices.db}, "+
 		"query: \"SELECT color, price FROM prices\", key: color}, objectName: self.spec.color}\n", "", 1), "NS", ns)
@@ -144,15 +143,14 @@ func exportToLinks(t *testing.T) {
 }
 
 // exportedThings makes a ConfigMap of each of a few rows, in an empty directory with operator.yaml and apps.db.
-func exportedThings(t *testing.T, rows int) (exec func(statement string)) {
+func exportedThings(t *testing.T, rows int) (dir string, exec func(statement string)) {
 	t.Helper()
-	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
 	ns := testkit.Namespace(t)
-	t.Chdir(t.TempDir())
-	if err := os.WriteFile("operator.yaml", []byte(strings.ReplaceAll(rowsOperator, "NS", ns)), 0o600); err != nil {
+	dir = inDirectory(t)
+	if err := os.WriteFile(dir+"/operator.yaml", []byte(strings.ReplaceAll(rowsOperator, "NS", ns)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	db, err := sql.Open("sqlite", "apps.db?_pragma=busy_timeout(10000)")
+	db, err := sql.Open("sqlite", dir+"/apps.db?_pragma=busy_timeout(10000)")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,10 +164,10 @@ func exportedThings(t *testing.T, rows int) (exec func(statement string)) {
 	exec("CREATE TABLE apps (id INTEGER PRIMARY KEY, name TEXT, extra TEXT)")
 	exec(fmt.Sprintf("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i < %d) "+
 		"INSERT INTO apps SELECT i, 'app-' || i, 'one' FROM n", rows))
-	if err := replaceIn("operator.yaml", "SELECT id, name FROM", "SELECT * FROM"); err != nil {
+	if err := replaceIn(dir+"/operator.yaml", "SELECT id, name FROM", "SELECT * FROM"); err != nil {
 		t.Fatal(err)
 	}
-	return exec
+	return dir, exec
 }
 
 func replaceIn(file, from, to string) error {
@@ -196,9 +194,10 @@ const exportCommand = "export -c operator.yaml --sqlite state.db"
 
 // What a killed process has left of an export is recovered, and never becomes part of a new one.
 func TestExportAfterACrash(t *testing.T) {
+	t.Parallel()
 	memory(t)
 	const rows = 9
-	exportedThings(t, rows)
+	dir, _ := exportedThings(t, rows)
 	export := func(t *testing.T) {
 		t.Helper()
 		if code, out := run(t, strings.Fields(exportCommand)...); code != 0 {
@@ -209,18 +208,18 @@ func TestExportAfterACrash(t *testing.T) {
 		for _, lost := range []bool{false, true} {
 			t.Run(fmt.Sprint(mode, lost), func(t *testing.T) {
 				for _, suffix := range []string{"", "-journal", "-wal", "-shm"} {
-					_ = os.Remove("state.db" + suffix)
+					_ = os.Remove(dir + "/state.db" + suffix)
 				}
 				export(t)
-				killedWriter(t, "state.db", mode)
+				killedWriter(t, dir+"/state.db", mode)
 				if lost { // the advice to remove the file was followed
-					if err := os.Remove("state.db"); err != nil {
+					if err := os.Remove(dir + "/state.db"); err != nil {
 						t.Fatal(err)
 					}
 				}
 				export(t)
-				whole(t, "state.db", rows)
-				if left, _ := filepath.Glob("state.db-*"); len(left) > 0 {
+				whole(t, dir+"/state.db", rows)
+				if left, _ := filepath.Glob(dir + "/state.db-*"); len(left) > 0 {
 					t.Errorf("%v are left", left)
 				}
 			})
@@ -269,12 +268,13 @@ func killedWriter(t *testing.T, file, mode string) {
 
 // With -w, readers and writers do not hold each other up, and a database that fails for a while is waited for.
 func TestExportGoesOn(t *testing.T) {
+	t.Parallel()
 	memory(t)
-	exec := exportedThings(t, 3)
+	dir, exec := exportedThings(t, 3)
 	if code, out := run(t, strings.Fields(exportCommand)...); code != 0 {
 		t.Fatal(out)
 	}
-	db, err := sql.Open("sqlite", "state.db")
+	db, err := sql.Open("sqlite", dir+"/state.db")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -308,12 +308,12 @@ func TestExportGoesOn(t *testing.T) {
 	follow := func(want string) {
 		t.Helper()
 		testkit.Eventually(t, patience, func() (bool, string) {
-			got := exported(t, "state.db", extra)
+			got := exported(t, dir+"/state.db", extra)
 			return got == want, got + ": " + p.text(t)
 		})
 	}
 	mode := func() (bool, string) {
-		got := exported(t, "state.db", "PRAGMA journal_mode")
+		got := exported(t, dir+"/state.db", "PRAGMA journal_mode")
 		return got == "wal", got
 	}
 	testkit.Eventually(t, patience, mode)
@@ -343,8 +343,8 @@ func TestExportGoesOn(t *testing.T) {
 	if code := p.wait(t); code != 0 {
 		t.Errorf("it ends with %d", code)
 	}
-	if got := exported(t, "state.db", "PRAGMA journal_mode"); got != "delete" {
+	if got := exported(t, dir+"/state.db", "PRAGMA journal_mode"); got != "delete" {
 		t.Errorf("the file is left in the mode %s", got)
 	}
-	whole(t, "state.db", 3)
+	whole(t, dir+"/state.db", 3)
 }

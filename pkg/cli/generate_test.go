@@ -9,6 +9,7 @@ import (
 
 // TestGeneratedStatusIsAllThatIsMissing pastes what is printed into a definition, which then lacks nothing.
 func TestGeneratedStatusIsAllThatIsMissing(t *testing.T) {
+	t.Parallel()
 	const config, spec = "../../examples/configs/webapp/operator.yaml", "spec: {type: object, x-kubernetes-preserve-unknown-fields: true}"
 	printed, errs, code := split(t, "generate", "crd-status", "-c", config)
 	if code != 0 || errs != "" {

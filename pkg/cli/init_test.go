@@ -8,6 +8,7 @@ import (
 
 // TestInitTakesWhatExamplesRender: the objects of every example become downstreams again, and what is written is good.
 func TestInitTakesWhatExamplesRender(t *testing.T) {
+	t.Parallel()
 	files, err := filepath.Glob("../../examples/configs/*/rendered.yaml")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("found %d examples: %v", len(files), err)

@@ -3,6 +3,7 @@ package cli_test
 import (
 	"database/sql"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -87,9 +88,9 @@ expect:
 
 // TestEveryKeyInEveryCommand checks that each command knows each key: what is made of it is shown where the command shows such things.
 func TestEveryKeyInEveryCommand(t *testing.T) {
+	t.Parallel()
 	ns := memory(t)
-	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
-	t.Chdir(t.TempDir())
+	dir := inDirectory(t)
 	here := func(text string) string { return strings.ReplaceAll(text, "NS", ns) }
 	const widget = "{apiVersion: tools.example.com/v1, kind: Widget, metadata: {name: one, namespace: NS}, spec: {color: blue}}"
 	const monitor = "{apiVersion: v1, kind: ConfigMap, metadata: {name: m, namespace: NS, labels: {monitor: NS}}, data: {of: one, url: x}}"
@@ -97,11 +98,11 @@ func TestEveryKeyInEveryCommand(t *testing.T) {
 	const row = "{apiVersion: corollary.dev/v1alpha1, kind: Row, metadata: {namespace: price, name: blue}, row: {color: blue, price: 7}}"
 	for file, text := range map[string]string{"operator.yaml": everyKey, "cr.yaml": widget,
 		"inputs.yaml": monitor + "\n---\n" + builder + "\n---\n" + row, "case.yaml": everyCase} {
-		if err := os.WriteFile(file, []byte(here(text)), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, file), []byte(here(text)), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	db, err := sql.Open("sqlite", "prices.db")
+	db, err := sql.Open("sqlite", dir+"/prices.db")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,8 +26,8 @@ func withReconcile(t *testing.T) string {
 
 // TestReconcileRequests a reconcile by any name of a kind, with another value each time.
 func TestReconcileRequests(t *testing.T) {
+	t.Parallel()
 	ns, config := memory(t), withReconcile(t)
-	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
 	testkit.Apply(t, ns, blueWidget)
 	last := ""
 	for _, args := range [][]string{{"widget", "one"}, {"widgets/one"}, {"Widget", "one"}, {"widgets.tools.example.com", "one"},
@@ -43,8 +43,8 @@ func TestReconcileRequests(t *testing.T) {
 
 // TestReconcileRefuses what cannot be asked for, and says what can.
 func TestReconcileRefuses(t *testing.T) {
+	t.Parallel()
 	ns, config := memory(t), withReconcile(t)
-	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
 	for _, c := range []struct {
 		reason string
 		args   []string

@@ -14,6 +14,7 @@ import (
 // TestReleaseRemovesFinalizersOfBeforeObjects: a deletion.before object has the finalizer too, and loses it with its upstream; an
 // object that only looks like one is left alone.
 func TestReleaseRemovesFinalizersOfBeforeObjects(t *testing.T) {
+	t.Parallel()
 	memory(t)
 	configMaps := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 	ns, other := testkit.Namespace(t), testkit.Namespace(t)
@@ -39,7 +40,6 @@ func TestReleaseRemovesFinalizersOfBeforeObjects(t *testing.T) {
 	testkit.Apply(t, other, made("far", ours, ns+"/w/uid"))
 	testkit.Apply(t, other, made("elses", ours, other+"/w/uid"))
 	testkit.Apply(t, ns, made("unlabeled", "", ns+"/w/uid"))
-	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
 	code, out := run(t, "release", "-c", conf, "-n", ns)
 	if code != 0 || !strings.Contains(out, "0 upstreams and 2 objects of deletion.before released") {
 		t.Errorf("exit code %d\n%s", code, out)
@@ -58,6 +58,7 @@ func TestReleaseRemovesFinalizersOfBeforeObjects(t *testing.T) {
 
 // TestReleaseWaitsForBefore: an upstream that is being deleted is not released before its deletion.before is done, nor any other.
 func TestReleaseWaitsForBefore(t *testing.T) {
+	t.Parallel()
 	memory(t)
 	conf := filepath.Join(t.TempDir(), "operator.yaml")
 	text, err := os.ReadFile("testdata/offline/operator.yaml")
@@ -75,7 +76,6 @@ func TestReleaseWaitsForBefore(t *testing.T) {
 			", finalizers: [tools.example.com/cleanup]}}")
 	}
 	testkit.Delete(t, widgets, ns, "goes")
-	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
 	for _, args := range [][]string{nil, {"--dry-run"}} {
 		code, out := run(t, append([]string{"release", "-c", conf}, args...)...)
 		if code != 1 || !strings.Contains(out, "Widget "+ns+"/goes: it is being deleted, and would be gone before deletion.before is done") {

@@ -88,6 +88,7 @@ func released(name string) (int, any) {
 
 // TestReleaseReadsByPages: a list of more than a page is read to its end, also where it grows old meanwhile.
 func TestReleaseReadsByPages(t *testing.T) {
+	t.Parallel()
 	s := &stubServer{patch: released, list: func(r *http.Request) (int, any) {
 		switch r.URL.Query().Get("continue") {
 		case "":
@@ -108,6 +109,7 @@ func TestReleaseReadsByPages(t *testing.T) {
 
 // TestReleaseContinuesAfterFailures: a refused upstream does not stop the others; the exit code reports it.
 func TestReleaseContinuesAfterFailures(t *testing.T) {
+	t.Parallel()
 	s := &stubServer{
 		list: func(*http.Request) (int, any) { return http.StatusOK, page("", "a", "b", "c") },
 		patch: func(name string) (int, any) {
@@ -129,6 +131,7 @@ func TestReleaseContinuesAfterFailures(t *testing.T) {
 
 // TestReleaseReadsAgainAfterAConflict, with the right to list only.
 func TestReleaseReadsAgainAfterAConflict(t *testing.T) {
+	t.Parallel()
 	tries := 0
 	s := &stubServer{
 		list: func(*http.Request) (int, any) { return http.StatusOK, page("", "a") },
@@ -149,6 +152,7 @@ func TestReleaseReadsAgainAfterAConflict(t *testing.T) {
 }
 
 func TestReleaseByConfigs(t *testing.T) {
+	t.Parallel()
 	empty := func(*http.Request) (int, any) { return http.StatusOK, page("") }
 	for _, test := range []struct {
 		reason string
@@ -184,6 +188,7 @@ func TestReleaseByConfigs(t *testing.T) {
 
 // TestReleaseRemovesThePreviousFinalizer: an upstream that was not reconciled since the finalizer was renamed has the previous one.
 func TestReleaseRemovesThePreviousFinalizer(t *testing.T) {
+	t.Parallel()
 	s := &stubServer{patch: released, list: func(*http.Request) (int, any) { return http.StatusOK, page("", "a") }}
 	code, out := s.release(t, good, "--set", "widgets:.conventions.finalizer=tools.example.com/new", "--set",
 		"widgets:.conventions.previous.finalizer=tools.example.com/cleanup")

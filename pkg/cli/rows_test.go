@@ -34,13 +34,13 @@ guard: {confirm: {namespace: NS, configMap: confirmations, key: rows}}
 // TestPlanAndBackupOfRows: plan says that nothing is deleted yet where an answer of the database is in doubt, and fails where there
 // is none. A backup has what follows from rows.
 func TestPlanAndBackupOfRows(t *testing.T) {
+	t.Parallel()
 	ns := memory(t)
-	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
-	t.Chdir(t.TempDir())
-	if err := os.WriteFile("operator.yaml", []byte(strings.ReplaceAll(rowsOperator, "NS", ns)), 0o600); err != nil {
+	dir := inDirectory(t)
+	if err := os.WriteFile(dir+"/operator.yaml", []byte(strings.ReplaceAll(rowsOperator, "NS", ns)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	db, err := sql.Open("sqlite", "apps.db?_pragma=busy_timeout(10000)")
+	db, err := sql.Open("sqlite", dir+"/apps.db?_pragma=busy_timeout(10000)")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,13 +85,13 @@ func TestPlanAndBackupOfRows(t *testing.T) {
 
 // TestWhyRow: why takes any key as the database has it, and the name that get shows.
 func TestWhyRow(t *testing.T) {
+	t.Parallel()
 	ns := memory(t)
-	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
-	t.Chdir(t.TempDir())
-	if err := os.WriteFile("operator.yaml", []byte(strings.ReplaceAll(rowsOperator, "NS", ns)), 0o600); err != nil {
+	dir := inDirectory(t)
+	if err := os.WriteFile(dir+"/operator.yaml", []byte(strings.ReplaceAll(rowsOperator, "NS", ns)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	db, err := sql.Open("sqlite", "apps.db")
+	db, err := sql.Open("sqlite", dir+"/apps.db")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -64,6 +64,7 @@ func startWith(t *testing.T, cfg *rest.Config, output bool, args ...string) *pro
 func startBinary(t *testing.T, binary string, cfg *rest.Config, output bool, args ...string) *process {
 	t.Helper()
 	p := &process{Cmd: exec.Command(binary, args...), stderr: filepath.Join(t.TempDir(), "stderr"), ended: make(chan struct{})}
+	p.Dir = placeOf(t).dir
 	p.Env = append(os.Environ(), asCommand+"=1", quickEnd(), "KUBECONFIG="+testkit.KubeconfigFor(t, cfg))
 	file, err := os.Create(p.stderr)
 	if err != nil {
@@ -309,8 +310,8 @@ const (
 
 // TestCheckLive: the API server's schemas type what no file describes.
 func TestCheckLive(t *testing.T) {
+	t.Parallel()
 	memory(t)
-	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
 	code, out := run(t, "check", "--live", "-c", operatorFile)
 	for _, want := range []string{"upstream: Widget (tools.example.com/v1): namespaced, status subresource, typed\n",
 		"downstream config: ConfigMap (v1): namespaced, typed\n"} {
@@ -332,5 +333,6 @@ func TestCheckLive(t *testing.T) {
 func memory(t *testing.T) (ns string) {
 	t.Helper()
 	bubble.Listen(t, "testdata/offline/crd.yaml")
+	connected(t)
 	return testkit.Namespace(t)
 }

@@ -3,12 +3,17 @@ package cli_test
 import (
 	"net"
 	"os"
+	"os/exec"
+	"path"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/corollary-dev/corollary/internal/golden"
+	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/cli"
 )
 
@@ -29,6 +34,7 @@ func quickEnd() string {
 }
 
 func TestScripts(t *testing.T) {
+	t.Parallel()
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		UpdateScripts:       golden.Updating(),
@@ -89,7 +95,8 @@ current-context: nowhere
 // TestOfflineCommandsAskNobody runs the offline commands where every way to an API server leads to one listener, and
 // sees that nobody came. That the ways do lead there, check --live shows.
 func TestOfflineCommandsAskNobody(t *testing.T) {
-	visitors := listen(t)
+	t.Parallel()
+	visitors, env := listen(t)
 	config, cr := "testdata/offline/operator.yaml", "testdata/offline/cr.yaml"
 	for _, args := range [][]string{
 		{"check", "-c", config},
@@ -103,21 +110,21 @@ func TestOfflineCommandsAskNobody(t *testing.T) {
 		{"generate", "crd-validations", "-c", "../../examples/configs/webapp/operator.yaml", "--crds", "../../examples/configs/webapp/crd.yaml"},
 		{"schema"}, {"version"}, {"completion", "bash"}, {"help"},
 	} {
-		if code, out := run(t, args...); code != 0 {
-			t.Errorf("%v: exit code %d\n%s", args, code, out)
+		if out, errs, code := execute(t, "", env, args...); code != 0 {
+			t.Errorf("%v: exit code %d\n%s%s", args, code, out, errs)
 		}
 		if n := visitors(); n != 0 {
 			t.Errorf("%v: %d connections were made", args, n)
 		}
 	}
-	if code, _ := run(t, "check", "-c", config, "--live", "--request-timeout", "5s"); code != 1 || visitors() == 0 {
+	if _, _, code := execute(t, "", env, "check", "-c", config, "--live", "--request-timeout", "5s"); code != 1 || visitors() == 0 {
 		t.Errorf("check --live: exit code %d and %d connections: the listener proves nothing", code, visitors())
 	}
 }
 
-// listen starts a listener that hangs up, points kubeconfig, proxies and the in-cluster configuration to it, and returns
-// how many have come.
-func listen(t *testing.T) (visitors func() int) {
+// listen starts a listener that hangs up, and returns how many have come, and variables that point kubeconfig, proxies and the
+// in-cluster configuration to it.
+func listen(t *testing.T) (visitors func() int, env []string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -135,21 +142,48 @@ func listen(t *testing.T) (visitors func() int) {
 		}
 	}()
 	t.Cleanup(func() { _ = l.Close() })
-	path := t.TempDir() + "/kubeconfig"
-	if err := os.WriteFile(path, kubeconfig("https://"+l.Addr().String()), 0o600); err != nil {
+	file := t.TempDir() + "/kubeconfig"
+	if err := os.WriteFile(file, kubeconfig("https://"+l.Addr().String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	host, port, _ := net.SplitHostPort(l.Addr().String())
-	for name, value := range map[string]string{
-		"KUBECONFIG": path, "KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": port,
-		"HTTP_PROXY": "http://" + l.Addr().String(), "HTTPS_PROXY": "http://" + l.Addr().String(), "ALL_PROXY": "http://" + l.Addr().String(),
-	} {
-		t.Setenv(name, value)
-	}
-	return func() int { return len(came) }
+	address := l.Addr().String()
+	host, port, _ := net.SplitHostPort(address)
+	return func() int { return len(came) }, []string{"KUBECONFIG=" + file, "KUBERNETES_SERVICE_HOST=" + host, "KUBERNETES_SERVICE_PORT=" + port,
+		"HTTP_PROXY=http://" + address, "HTTPS_PROXY=http://" + address, "ALL_PROXY=http://" + address}
 }
 
-// run runs the command in this process and returns its exit code and everything that it wrote.
+// place is where the commands of a test run: a kubeconfig, and a directory. Both may be empty.
+type place struct{ kubeconfig, dir string }
+
+var places sync.Map // of place, by the name of the test
+
+// placeOf is the place of the test, or of the one that it is a part of.
+func placeOf(t *testing.T) place {
+	for name := t.Name(); name != "."; name = path.Dir(name) {
+		if p, ok := places.Load(name); ok {
+			return p.(place)
+		}
+	}
+	return place{}
+}
+
+// connected makes the commands of this test ask the API server of this test.
+func connected(t *testing.T) {
+	t.Helper()
+	places.Store(t.Name(), place{kubeconfig: testkit.Kubeconfig(t), dir: placeOf(t).dir})
+	t.Cleanup(func() { places.Delete(t.Name()) })
+}
+
+// inDirectory makes the commands of this test run in a directory of its own, as processes.
+func inDirectory(t *testing.T) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	places.Store(t.Name(), place{kubeconfig: placeOf(t).kubeconfig, dir: dir})
+	t.Cleanup(func() { places.Delete(t.Name()) })
+	return dir
+}
+
+// run runs the command and returns its exit code and everything that it wrote.
 func run(t *testing.T, args ...string) (int, string) {
 	t.Helper()
 	out, errs, code := split(t, args...)
@@ -159,7 +193,31 @@ func run(t *testing.T, args ...string) (int, string) {
 // split is run with what was written to standard output and to standard error apart.
 func split(t *testing.T, args ...string) (out, errs string, code int) {
 	t.Helper()
+	p := placeOf(t)
+	if p.dir != "" {
+		return execute(t, p.dir, []string{"KUBECONFIG=" + p.kubeconfig}, args...)
+	}
+	if p.kubeconfig != "" && cli.Connects(args) {
+		args = append(slices.Clip(args), "--kubeconfig", p.kubeconfig)
+	}
 	var stdout, stderr strings.Builder
 	code = cli.Main(args, cli.IO{In: strings.NewReader(""), Out: &stdout, Err: &stderr, Env: os.Environ()})
 	return stdout.String(), stderr.String(), code
+}
+
+// execute is split in a process, with these variables.
+func execute(t *testing.T, dir string, env []string, args ...string) (out, errs string, code int) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), self, args...)
+	var stdout, stderr strings.Builder
+	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &stdout, &stderr
+	cmd.Env = append(append(os.Environ(), asCommand+"=1", quickEnd()), env...)
+	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
+		t.Fatal(err)
+	}
+	return stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()
 }

@@ -18,7 +18,7 @@ import (
 // because of it.
 func TestCommandsPrintNoSecret(t *testing.T) {
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
+	connected(t)
 	file := filepath.Join(t.TempDir(), "operator.yaml")
 	if err := os.WriteFile(file, []byte(secretOperator(ns, name)), 0o600); err != nil {
 		t.Fatal(err)

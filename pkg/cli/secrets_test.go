@@ -58,8 +58,8 @@ func written(t *testing.T, command []string) string {
 
 // No command prints a label, an annotation or data of a Secret that is an upstream, whether its downstream can be made or not.
 func TestCommandsPrintNothingOfWatchedSecrets(t *testing.T) {
+	t.Parallel()
 	ns, name := memory(t), testkit.Unique(t)
-	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
 	dir := t.TempDir()
 	file := filepath.Join(dir, "operator.yaml")
 	_, conventions, _ := strings.Cut(secretOperator(ns, name), "conventions:")
@@ -100,8 +100,8 @@ conventions:` + conventions + "status: {enabled: false}\n"
 
 // No command prints a part of a value that was generated, nor of one that a dry run makes.
 func TestCommandsPrintNothingGenerated(t *testing.T) {
+	t.Parallel()
 	ns, name := memory(t), testkit.Unique(t)
-	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
 	dir := t.TempDir()
 	file, upstream := filepath.Join(dir, "operator.yaml"), filepath.Join(dir, "cr.yaml")
 	operator, _, _ := strings.Cut(secretOperator(ns, name), "inputs:")

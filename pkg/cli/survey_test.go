@@ -96,29 +96,25 @@ func runUntilIdle(t *testing.T, ns string, configs ...string) {
 
 // TestSurveyCommands runs the cases of plan, why and get.
 func TestSurveyCommands(t *testing.T) {
-	memory(t)
-	surveyCases(t, "testdata/live/*.txtar")
+	t.Parallel()
+	golden.Cases(t, "testdata/live/*.txtar", func(t *testing.T, c *golden.Case) {
+		t.Parallel()
+		surveyCase(t, c, memory(t))
+	})
 }
 
-// surveyCases runs cases: operator*.yaml settle what is in before.yaml, after.yaml is applied, and a command that prints it.
-func surveyCases(t *testing.T, pattern string) {
-	t.Helper()
-	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
-	golden.Cases(t, pattern, surveyCase)
-}
-
-func surveyCase(t *testing.T, c *golden.Case) {
-	ns := testkit.Namespace(t)
-	t.Chdir(t.TempDir())
+// surveyCase runs a case: operator*.yaml settle what is in before.yaml, after.yaml is applied, and a command that prints it.
+func surveyCase(t *testing.T, c *golden.Case, ns string) {
+	dir := inDirectory(t)
 	for _, f := range c.Files {
-		if err := os.WriteFile(f.Name, []byte(strings.ReplaceAll(string(f.Data), "NS", ns)), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, f.Name), []byte(strings.ReplaceAll(string(f.Data), "NS", ns)), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	section := func(name string) string { return strings.ReplaceAll(c.Section(name), "NS", ns) }
 	applyAll(t, ns, section("before.yaml"))
 	if section("before.yaml") != "" {
-		configs, _ := filepath.Glob("operator*.yaml")
+		configs, _ := filepath.Glob(dir + "/operator*.yaml")
 		runUntilIdle(t, ns, configs...)
 	}
 	applyAll(t, ns, section("after.yaml"))
@@ -147,8 +143,8 @@ func surveyCase(t *testing.T, c *golden.Case) {
 
 // TestPlanAsJSON: what docs/cli.md promises of the shape.
 func TestPlanAsJSON(t *testing.T) {
+	t.Parallel()
 	ns := memory(t)
-	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
 	testkit.Apply(t, ns, blueWidget)
 	out, errs, code := split(t, "plan", "-c", operatorFile, "-n", ns, "-o", "json")
 	var plan struct {
@@ -176,8 +172,8 @@ func TestPlanAsJSON(t *testing.T) {
 
 // TestPlanFails: exit code 1 is for what kept the plan from being made.
 func TestPlanFails(t *testing.T) {
+	t.Parallel()
 	memory(t)
-	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
 	for _, c := range []struct {
 		reason string
 		args   []string
