@@ -14,7 +14,7 @@ func TestMain(m *testing.M) {
 	runAsCommand()
 	runAsHanging()
 	cli.RunAsLogging()
-	if err := testkit.Parallel(6); err != nil { // most of them wait for processes
+	if err := testkit.Parallel(16); err != nil { // most of them wait for processes
 		panic(err)
 	}
 	os.Exit(m.Run())

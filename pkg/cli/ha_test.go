@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package cli_test
 
 import (
@@ -72,6 +70,7 @@ func startPair(t *testing.T, election []string) *pair {
 // either is later by more than a test's patience if it goes by anything else.
 func TestStandbyTakesOver(t *testing.T) {
 	t.Parallel()
+	memory(t)
 	for _, test := range []struct {
 		how      string
 		signal   syscall.Signal

@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package cli_test
 
 import (
@@ -26,7 +24,7 @@ import (
 func TestFrozenReleaseWritesNothing(t *testing.T) {
 	t.Parallel()
 	const upstreams, before = 20, 5
-	ns := testkit.Namespace(t)
+	ns := memory(t)
 	for i := range upstreams {
 		testkit.Apply(t, ns, fmt.Sprintf(finalizedWidget, fmt.Sprintf("w%d", i)))
 	}

@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package cli_test
 
 import (
@@ -105,13 +103,14 @@ func (l *line) carry(from, to net.Conn) {
 // in their hands, and it is fixed.
 func TestLeaderThatIsCutOff(t *testing.T) {
 	t.Parallel()
+	memory(t)
 	cfg := testkit.Config(t)
 	server, err := url.Parse(cfg.Host)
 	if err != nil {
 		t.Fatal(err)
 	}
 	l := newLine(t, server.Host)
-	cfg.Host = "https://" + l.listener.Addr().String()
+	cfg.Host = "http://" + l.listener.Addr().String()
 	p := startLeader(t, cfg, slices.Concat(firstElection, []string{"--workers", strconv.Itoa(workers)}))
 	p.addStandby(t)
 	p.ready(t)

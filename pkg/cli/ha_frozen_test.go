@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package cli_test
 
 import (
@@ -17,6 +15,7 @@ import (
 // go on. None of them writes anything any more: they see who leads, and end.
 func TestFrozenLeaderWritesNothing(t *testing.T) {
 	t.Parallel()
+	memory(t)
 	const rounds = 5
 	pairs, loads := make([]*pair, rounds), make([]*load, rounds) // they run side by side, since most of it is waiting
 	for i := range pairs {
