@@ -43,6 +43,7 @@ func backedUp(t *testing.T, ns, other, conventions string) string {
 func TestBackupAndRestore(t *testing.T) {
 	t.Parallel()
 	ns, other := memory(t), testkit.Namespace(t)
+	ns, other = min(ns, other), max(ns, other) // as they are listed
 	file := backedUp(t, ns, other, "  pause: {annotation: example.com/paused}\n")
 	dir := t.TempDir()
 	code, out := run(t, "backup", "-c", file, "--downstreams", "-o", dir+"/plain")

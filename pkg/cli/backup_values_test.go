@@ -65,13 +65,13 @@ events: None
 	if made == "" {
 		t.Fatal("there is no password")
 	}
-	if code, out := run(t, "backup", "-c", "operator.yaml", "--downstreams", "-o", "plain"); code != 0 ||
+	if code, out := run(t, "backup", "-c", "operator.yaml", "--downstreams", "-o", dir+"/plain"); code != 0 ||
 		!strings.Contains(out, "note: Secrets are left out, "+
 			"with values that a restored operator would make anew (generated: logins/login): add --secrets") {
 		t.Errorf("exit code %d\n%s", code, out)
 	}
 	code, out := run(t, "backup", "-c", "operator.yaml", "--downstreams", "--secrets",
-		"--age-recipient", identity.Recipient().String(), "-o", "all")
+		"--age-recipient", identity.Recipient().String(), "-o", dir+"/all")
 	if code != 0 || !strings.Contains(out, "secrets: 1 object") || strings.Contains(out, "configmaps") || strings.Contains(out, made) {
 		t.Errorf("exit code %d\n%s", code, out)
 	}

@@ -190,7 +190,10 @@ func whole(t *testing.T, file string, rows int) {
 	}
 }
 
-const exportCommand = "export -c operator.yaml --sqlite state.db"
+// export is the command that exports to state.db of a directory.
+func export(dir string, more ...string) []string {
+	return append([]string{"export", "-c", dir + "/operator.yaml", "--sqlite", dir + "/state.db"}, more...)
+}
 
 // What a killed process has left of an export is recovered, and never becomes part of a new one.
 func TestExportAfterACrash(t *testing.T) {
@@ -198,9 +201,9 @@ func TestExportAfterACrash(t *testing.T) {
 	memory(t)
 	const rows = 9
 	dir, _ := exportedThings(t, rows)
-	export := func(t *testing.T) {
+	exports := func(t *testing.T) {
 		t.Helper()
-		if code, out := run(t, strings.Fields(exportCommand)...); code != 0 {
+		if code, out := run(t, export(dir)...); code != 0 {
 			t.Fatalf("it exits with %d: %s", code, out)
 		}
 	}
@@ -210,14 +213,14 @@ func TestExportAfterACrash(t *testing.T) {
 				for _, suffix := range []string{"", "-journal", "-wal", "-shm"} {
 					_ = os.Remove(dir + "/state.db" + suffix)
 				}
-				export(t)
+				exports(t)
 				killedWriter(t, dir+"/state.db", mode)
 				if lost { // the advice to remove the file was followed
 					if err := os.Remove(dir + "/state.db"); err != nil {
 						t.Fatal(err)
 					}
 				}
-				export(t)
+				exports(t)
 				whole(t, dir+"/state.db", rows)
 				if left, _ := filepath.Glob(dir + "/state.db-*"); len(left) > 0 {
 					t.Errorf("%v are left", left)
@@ -271,7 +274,7 @@ func TestExportGoesOn(t *testing.T) {
 	t.Parallel()
 	memory(t)
 	dir, exec := exportedThings(t, 3)
-	if code, out := run(t, strings.Fields(exportCommand)...); code != 0 {
+	if code, out := run(t, export(dir)...); code != 0 {
 		t.Fatal(out)
 	}
 	db, err := sql.Open("sqlite", dir+"/state.db")
@@ -295,7 +298,7 @@ func TestExportGoesOn(t *testing.T) {
 		return tx, read
 	}
 	first, _ := reader() // of a file without WAL: the export has to wait for it
-	p := startWriting(t, testkit.Config(t), strings.Fields(exportCommand+" -w")...)
+	p := startWriting(t, testkit.Config(t), export(dir, "-w")...)
 	says := func(want string) {
 		t.Helper()
 		testkit.Eventually(t, patience, func() (bool, string) {
@@ -303,7 +306,7 @@ func TestExportGoesOn(t *testing.T) {
 			return strings.Contains(out, want), out
 		})
 	}
-	says("note: state.db is locked by another process, a reader with an open transaction for example: waiting")
+	says("note: " + dir + "/state.db is locked by another process, a reader with an open transaction for example: waiting")
 	_ = first.Rollback()
 	follow := func(want string) {
 		t.Helper()
@@ -334,7 +337,7 @@ func TestExportGoesOn(t *testing.T) {
 	exec("UPDATE apps SET extra = 'four'")
 	follow("four")
 	_ = db.Close()
-	if code, out := run(t, strings.Fields(exportCommand)...); code != 0 { // which leaves the file without WAL
+	if code, out := run(t, export(dir)...); code != 0 { // which leaves the file without WAL
 		t.Errorf("a second export exits with %d: %s", code, out)
 	}
 	exec("UPDATE apps SET extra = 'five'")

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"strings"
 	"testing"
 	"time"
 
@@ -19,7 +18,7 @@ func TestExportIsKilled(t *testing.T) {
 	dir, exec := exportedThings(t, rows)
 	chance := rand.New(rand.NewPCG(1, 2))
 	for round := range 8 {
-		p := startWriting(t, testkit.Config(t), strings.Fields(exportCommand+" -w")...)
+		p := startWriting(t, testkit.Config(t), export(dir, "-w")...)
 		since := exported(t, dir+"/apps.db", "SELECT strftime('%Y-%m-%dT%H:%M:%SZ')")
 		if round > 0 {
 			testkit.Eventually(t, patience, func() (bool, string) {
@@ -28,7 +27,7 @@ func TestExportIsKilled(t *testing.T) {
 			})
 		} else {
 			testkit.Eventually(t, patience, func() (bool, string) {
-				_, err := os.Stat(dir+"/state.db")
+				_, err := os.Stat(dir + "/state.db")
 				return err == nil, p.text(t)
 			})
 		}
@@ -41,7 +40,7 @@ func TestExportIsKilled(t *testing.T) {
 			t.Fatalf("round %d: it is damaged: %s", round, got)
 		}
 	}
-	if code, out := run(t, strings.Fields(exportCommand)...); code != 0 {
+	if code, out := run(t, export(dir)...); code != 0 {
 		t.Fatalf("it exits with %d: %s", code, out)
 	}
 	whole(t, dir+"/state.db", rows)

@@ -63,7 +63,7 @@ func TestPlanAndBackupOfRows(t *testing.T) {
 			}
 		}
 	}
-	expect(0, "backup -c operator.yaml --downstreams -o backup.tar.zst", "configmaps: 2 objects")
+	expect(0, "backup -c operator.yaml --downstreams -o "+dir+"/backup.tar.zst", "configmaps: 2 objects")
 	configMaps := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 	before := testkit.Find(t, configMaps, ns, "one").GetAnnotations()
 	testkit.Delete(t, configMaps, ns, "one")

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -43,7 +44,7 @@ func TestScripts(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			env.Setenv(asCommand, "1")
 			env.Setenv("HOME", env.WorkDir)
-			env.Vars = append(env.Vars, quickEnd())
+			env.Vars = append(env.Vars, quickEnd(), "GOGC=400")
 			self, err := os.Executable()
 			if err != nil {
 				return err
@@ -110,14 +111,14 @@ func TestOfflineCommandsAskNobody(t *testing.T) {
 		{"generate", "crd-validations", "-c", "../../examples/configs/webapp/operator.yaml", "--crds", "../../examples/configs/webapp/crd.yaml"},
 		{"schema"}, {"version"}, {"completion", "bash"}, {"help"},
 	} {
-		if out, errs, code := execute(t, "", env, args...); code != 0 {
+		if out, errs, code := execute(t, env, args...); code != 0 {
 			t.Errorf("%v: exit code %d\n%s%s", args, code, out, errs)
 		}
 		if n := visitors(); n != 0 {
 			t.Errorf("%v: %d connections were made", args, n)
 		}
 	}
-	if _, _, code := execute(t, "", env, "check", "-c", config, "--live", "--request-timeout", "5s"); code != 1 || visitors() == 0 {
+	if _, _, code := execute(t, env, "check", "-c", config, "--live", "--request-timeout", "5s"); code != 1 || visitors() == 0 {
 		t.Errorf("check --live: exit code %d and %d connections: the listener proves nothing", code, visitors())
 	}
 }
@@ -174,7 +175,7 @@ func connected(t *testing.T) {
 	t.Cleanup(func() { places.Delete(t.Name()) })
 }
 
-// inDirectory makes the commands of this test run in a directory of its own, as processes.
+// inDirectory makes a directory of the test's own. Its processes run there, and what run and split are given may be a file in it.
 func inDirectory(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -193,20 +194,26 @@ func run(t *testing.T, args ...string) (int, string) {
 // split is run with what was written to standard output and to standard error apart.
 func split(t *testing.T, args ...string) (out, errs string, code int) {
 	t.Helper()
-	p := placeOf(t)
-	if p.dir != "" {
-		return execute(t, p.dir, []string{"KUBECONFIG=" + p.kubeconfig}, args...)
+	p, args := placeOf(t), slices.Clone(args)
+	for i, name := range args {
+		if p.dir != "" && exists(filepath.Join(p.dir, name)) {
+			args[i] = filepath.Join(p.dir, name)
+		}
 	}
-	if p.kubeconfig != "" && cli.Connects(args) {
-		args = append(slices.Clip(args), "--kubeconfig", p.kubeconfig)
+	if p.kubeconfig != "" && cli.Connects(args) && (args[0] != "check" || slices.Contains(args, "--live")) {
+		args = append(args, "--kubeconfig", p.kubeconfig)
 	}
 	var stdout, stderr strings.Builder
 	code = cli.Main(args, cli.IO{In: strings.NewReader(""), Out: &stdout, Err: &stderr, Env: os.Environ()})
-	return stdout.String(), stderr.String(), code
+	here := strings.NewReplacer()
+	if p.dir != "" {
+		here = strings.NewReplacer(p.dir+"/", "")
+	}
+	return here.Replace(stdout.String()), here.Replace(stderr.String()), code
 }
 
 // execute is split in a process, with these variables.
-func execute(t *testing.T, dir string, env []string, args ...string) (out, errs string, code int) {
+func execute(t *testing.T, env []string, args ...string) (out, errs string, code int) {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -214,7 +221,7 @@ func execute(t *testing.T, dir string, env []string, args ...string) (out, errs 
 	}
 	cmd := exec.CommandContext(t.Context(), self, args...)
 	var stdout, stderr strings.Builder
-	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &stdout, &stderr
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	cmd.Env = append(append(os.Environ(), asCommand+"=1", quickEnd()), env...)
 	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
 		t.Fatal(err)
