@@ -4,7 +4,6 @@ package cli_test
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
@@ -42,18 +41,13 @@ func TestStandbyConverts(t *testing.T) {
 	dir := activationFile(t, c.ns, "leaseDuration: 60s\nrenewDeadline: 40s\nretryPeriod: 500ms\n")
 	us, stop := takePart(t, dir, "us", logr.Discard())
 	eventuallyActive(t, us)
-	lock, err := os.ReadFile(dir + "/activation.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	lock := read(t, dir+"/activation.yaml")
 	fill := strings.NewReplacer("GROUP", c.group, "NS", c.ns)
 	for name, text := range map[string]string{
-		"activation.yaml": string(lock), "operator.yaml": fill.Replace(cronTabOperator),
+		"activation.yaml": lock, "operator.yaml": fill.Replace(cronTabOperator),
 		"conversion.yaml": fill.Replace(cronTabConversion) + "migrate: Auto\n",
 	} {
-		if err := os.WriteFile(c.file(name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		write(t, c.file(name), text)
 	}
 	c.user = testkit.Config(t)
 	address := testkit.FreeAddress(t)

@@ -29,10 +29,7 @@ func TestActivationExit(t *testing.T) {
 			ns := memory(t)
 			times := "leaseDuration: 60s\nrenewDeadline: 40s\nretryPeriod: 500ms\nonLost: Exit\n"
 			dir, user, metrics := activationFile(t, ns, times), "eu-of-"+ns, testkit.FreeAddress(t)
-			self, err := os.Executable()
-			if err != nil {
-				t.Fatal(err)
-			}
+			self := must(os.Executable())(t)
 			p := startBinary(t, "env", testkit.Config(t), false, "COROLLARY_ACTIVATION_IDENTITY=eu", self, "run", "-c", operatorFile, "-c", filepath.Join(dir, "activation.yaml"), "--set",
 				"widgets:.watch.namespaces=["+ns+"]", "--as", user, "--as-group", "system:masters", "--metrics-bind-address", metrics,
 				"--health-probe-bind-address", "0")

@@ -1,7 +1,6 @@
 package cli_test
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -44,14 +43,9 @@ conventions:
 status: {conditions: {ready: Ready}}
 events: None
 `
-	identity, err := age.GenerateX25519Identity()
-	if err != nil {
-		t.Fatal(err)
-	}
+	identity := must(age.GenerateX25519Identity())(t)
 	for file, text := range map[string]string{"operator.yaml": strings.ReplaceAll(conf, "NS", ns), "key": identity.String() + "\n"} {
-		if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		write(t, filepath.Join(dir, file), text)
 	}
 	secrets := schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 	password := func() string {
@@ -65,11 +59,7 @@ events: None
 	if made == "" {
 		t.Fatal("there is no password")
 	}
-	if code, out := run(t, "backup", "-c", "operator.yaml", "--downstreams", "-o", dir+"/plain"); code != 0 ||
-		!strings.Contains(out, "note: Secrets are left out, "+
-			"with values that a restored operator would make anew (generated: logins/login): add --secrets") {
-		t.Errorf("exit code %d\n%s", code, out)
-	}
+	expect(t, 0, "note: Secrets are left out, "+"with values that a restored operator would make anew (generated: logins/login): add --secrets", "backup", "-c", "operator.yaml", "--downstreams", "-o", dir+"/plain")
 	code, out := run(t, "backup", "-c", "operator.yaml", "--downstreams", "--secrets",
 		"--age-recipient", identity.Recipient().String(), "-o", dir+"/all")
 	if code != 0 || !strings.Contains(out, "secrets: 1 object") || strings.Contains(out, "configmaps") || strings.Contains(out, made) {
@@ -78,9 +68,7 @@ events: None
 	testkit.Patch(t, widgets, ns, "one", "test", `{"metadata": {"finalizers": null}}`)
 	testkit.Delete(t, widgets, ns, "one")
 	testkit.Delete(t, secrets, ns, "one")
-	if code, out := run(t, "restore", "all", "--age-identity", "key"); code != 0 {
-		t.Fatalf("exit code %d\n%s", code, out)
-	}
+	expect(t, 0, "", "restore", "all", "--age-identity", "key")
 	runUntilIdle(t, ns, dir+"/operator.yaml")
 	if password() != made {
 		t.Error("the password is another one")

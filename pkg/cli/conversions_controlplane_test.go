@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -64,24 +63,18 @@ func TestRunServesConversions(t *testing.T) {
 				"schema", "openAPIV3Schema", "properties", "spec", "properties", "note")
 		}
 	})
-	second.interrupt(t)
-	second.wait(t)
+	second.stop(t)
 	third := c.serve(t, address, address)
 	c.eventuallyReads(t, "a", "map[host:example.com port:80]")
 
 	// What replaces a process that answers is not ready as long as it cannot.
 	bad := strings.ReplaceAll(strings.ReplaceAll(cronTabConversion, "GROUP", c.group), "split(':')[0]", "split(':')[1]")
-	if err := os.WriteFile(c.file("conversion.yaml"), []byte(bad), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, c.file("conversion.yaml"), bad)
 	eventuallySays(t, third, "the conversion has changed since it was proven")
 	health := testkit.FreeAddress(t)
 	fourth := c.serve(t, address, testkit.FreeAddress(t), "--health-probe-bind-address", health)
 	eventuallySays(t, fourth, "the conversion has changed since it was proven")
-	response, err := http.Get("http://" + health + "/readyz/conversions")
-	if err != nil {
-		t.Fatal(err)
-	}
+	response := must(http.Get("http://" + health + "/readyz/conversions"))(t)
 	_ = response.Body.Close()
 	if response.StatusCode == http.StatusOK {
 		t.Error("it is ready")
@@ -227,10 +220,7 @@ type balancer struct {
 
 func newBalancer(t *testing.T) *balancer {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { _ = listener.Close() })
 	b := &balancer{address: listener.Addr().String()}
 	go func() {

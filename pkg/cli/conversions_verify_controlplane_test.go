@@ -42,13 +42,7 @@ func newWebhook(t *testing.T) *verified {
 func newVerified(t *testing.T) *verified {
 	t.Helper()
 	v := newWebhook(t)
-	text, err := os.ReadFile(v.file("conversion.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(v.file("conversion.yaml"), append(text, "publish: Verify\n"...), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, v.file("conversion.yaml"), read(t, v.file("conversion.yaml"))+"publish: Verify\n")
 	return v
 }
 
@@ -63,9 +57,7 @@ func (v *verified) stanza() map[string]any {
 	dir := v.t.TempDir()
 	ca, crd := filepath.Join(dir, "ca.crt"), filepath.Join(dir, "crd.yaml")
 	for name, text := range map[string][]byte{ca: v.secret("ca.crt"), crd: []byte(strings.ReplaceAll(cronTabDefinition, "GROUP", v.group))} {
-		if err := os.WriteFile(name, text, 0o600); err != nil {
-			v.t.Fatal(err)
-		}
+		write(v.t, name, string(text))
 	}
 	code, out := run(v.t, "generate", "crd-conversion", "-c", v.dir, "--crds", crd, "--webhook-url", "https://"+v.address, "--ca-file", ca)
 	if code != 0 {
@@ -198,8 +190,7 @@ func TestRunVerifies(t *testing.T) {
 	}
 
 	// What replaces it in a rollout waits until API servers trust it.
-	p.interrupt(t)
-	p.wait(t)
+	p.stop(t)
 	stanza := (&unstructured.Unstructured{Object: good}).DeepCopy().Object
 	_ = unstructured.SetNestedField(stanza, base64.StdEncoding.EncodeToString(authority(t)), "webhook", "clientConfig", "caBundle")
 	v.apply(stanza)
@@ -215,18 +206,9 @@ func TestRunVerifies(t *testing.T) {
 // authority is one that signed nothing.
 func authority(t *testing.T) []byte {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := cert.NewSelfSignedCACert(cert.Config{CommonName: "other"}, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := cert.EncodeCertificates(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
+	c := must(cert.NewSelfSignedCACert(cert.Config{CommonName: "other"}, key))(t)
+	text := must(cert.EncodeCertificates(c))(t)
 	return text
 }
 
@@ -256,9 +238,7 @@ func TestConversionInGetAndWhy(t *testing.T) {
 		t.Helper()
 		operator := filepath.Join(t.TempDir(), "operator.yaml")
 		text := strings.NewReplacer("GROUP", v.group, "NS", v.ns).Replace(watching)
-		if err := os.WriteFile(operator, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		write(t, operator, text)
 		want = "conversion crontabs: CustomResourceDefinition crontabs." + v.group + ": " + want
 		for _, args := range [][]string{{"get"}, {"why", "crontabs." + v.group, "a"}} {
 			testkit.Eventually(t, patience, func() (bool, string) {
@@ -277,8 +257,7 @@ func TestConversionInGetAndWhy(t *testing.T) {
 	p := auto.serve()
 	eventually(auto, fmt.Sprintf("spec.conversion names https://%s/convert, written by field manager crontabs.%s, as this config says",
 		auto.address, auto.group))
-	p.interrupt(t)
-	p.wait(t)
+	p.stop(t)
 	testkit.Update(t, definitions, "", "crontabs."+auto.group, func(u *unstructured.Unstructured) {
 		_ = unstructured.SetNestedField(u.Object, "https://example.com/other", "spec", "conversion", "webhook", "clientConfig", "url")
 	})
@@ -288,9 +267,7 @@ func TestConversionInGetAndWhy(t *testing.T) {
 	verify.apply(verify.stanza())
 	eventually(verify, fmt.Sprintf("spec.conversion names https://%s/convert, written by field manager test: with publish: Verify",
 		verify.address))
-	if err := os.Remove(verify.file("certificate.yaml")); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, os.Remove(verify.file("certificate.yaml")))
 	code, out := run(t, "get", "-c", verify.dir, "-n", verify.ns, "--kubeconfig", testkit.Kubeconfig(t))
 	if !strings.Contains(out, "the conversion is not proven") {
 		t.Errorf("exit code %d, and it does not say what keeps the conversion from being served\n%s", code, out)

@@ -3,7 +3,6 @@
 package cli_test
 
 import (
-	"os"
 	"strings"
 	"testing"
 
@@ -31,16 +30,12 @@ func TestCRDDiffOfTheCluster(t *testing.T) {
 		{"another scope", strings.Replace(gauges(group, ""), "Namespaced", "Cluster", 1), "spec.scope: the scope was Namespaced", 3, true},
 	} {
 		file := t.TempDir() + "/new.yaml"
-		if err := os.WriteFile(file, []byte(row.text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		write(t, file, row.text)
 		if code, out := run(t, "crd", "diff", "cluster", file); code != row.code || !strings.Contains(out, row.want) {
 			t.Errorf("%s: exit code %d\n%s", row.reason, code, out)
 		}
 		u := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal([]byte(row.text), &u.Object); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, yaml.Unmarshal([]byte(row.text), &u.Object))
 		_, err := testkit.Dynamic(
 			t,
 		).Resource(
@@ -61,10 +56,6 @@ func TestCRDDiffOfTheCluster(t *testing.T) {
 	testkit.Patch(t, crds, "", "gauges."+group, "test", `{"spec": {"conversion": {"strategy": "Webhook",
 		"webhook": {"conversionReviewVersions": ["v1"], "clientConfig": {"url": "https://localhost:1"}}}}}`)
 	file := t.TempDir() + "/same.yaml"
-	if err := os.WriteFile(file, []byte(gauges(group, "")), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if code, out := run(t, "crd", "diff", "cluster", file); code != 0 || !strings.Contains(out, "0 breaking, 0 conversion") {
-		t.Errorf("beside a webhook: exit code %d\n%s", code, out)
-	}
+	write(t, file, gauges(group, ""))
+	expect(t, 0, "0 breaking, 0 conversion", "crd", "diff", "cluster", file)
 }

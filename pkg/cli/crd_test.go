@@ -84,9 +84,7 @@ func TestCRDUsage(t *testing.T) {
 	if _, out = run(t, "crd", "usage", "gauges."+group); !strings.Contains(out, "(unknown)") {
 		t.Errorf("an object without managedFields is not counted:\n%s", out)
 	}
-	if code, out = run(t, "crd", "usage", "none."+group); code != 1 || !strings.Contains(out, "not found") {
-		t.Errorf("exit code %d\n%s", code, out)
-	}
+	expect(t, 1, "not found", "crd", "usage", "none."+group)
 }
 
 // gauges is a CustomResourceDefinition with two versions, of a group of the test's own.

@@ -2,7 +2,6 @@ package cli_test
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -87,9 +86,7 @@ func (d *describedKind) name() string { return "boxes." + d.group }
 func (d *describedKind) write(t *testing.T, more string, replace ...string) {
 	t.Helper()
 	text := strings.NewReplacer(replace...).Replace(fmt.Sprintf(boxes, d.group, more, d.manager))
-	if err := os.WriteFile(d.file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, d.file, text)
 }
 
 // apply applies a box named one. It asks for no kinds, which testkit's client may remember from before.
@@ -113,9 +110,7 @@ func (d *describedKind) apply(t *testing.T, namespace, spec string) error {
 
 func (d *describedKind) create(t *testing.T, namespace, spec string) {
 	t.Helper()
-	if err := d.apply(t, namespace, spec); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, d.apply(t, namespace, spec))
 }
 
 func (d *describedKind) start(t *testing.T, cfg *rest.Config, args ...string) *process {
@@ -160,8 +155,7 @@ func TestInstallCRDsChanges(t *testing.T) {
 		t.Helper()
 		p := d.start(t, testkit.Config(t), "--install-crds")
 		p.started(t)
-		p.interrupt(t)
-		p.wait(t)
+		p.stop(t)
 	}
 	field := func(path ...string) any {
 		versions, _, _ := unstructured.NestedSlice(testkit.Get(t, kinds.DefinitionResource, "", d.name()).Object, "spec", "versions")

@@ -25,9 +25,7 @@ func TestExamples(t *testing.T) {
 			if crds := filepath.Join(dir, "crd.yaml"); exists(crds) {
 				args = append(args, "--crds", crds)
 			}
-			if code, out := run(t, append([]string{"check"}, args...)...); code != 0 || !strings.Contains(out, "no errors, 0 warnings") {
-				t.Errorf("check: exit code %d\n%s", code, out)
-			}
+			expect(t, 0, "no errors, 0 warnings", append([]string{"check"}, args...)...)
 			if inputs := filepath.Join(dir, "inputs.yaml"); exists(inputs) {
 				args = append(args, "--inputs", inputs)
 			}
@@ -35,11 +33,8 @@ func TestExamples(t *testing.T) {
 			if code != 0 {
 				t.Fatalf("render: exit code %d\n%s", code, errs)
 			}
-			golden, err := os.ReadFile(filepath.Join(dir, "rendered.yaml"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !strings.HasPrefix(string(golden), out) || out == "" {
+			golden := read(t, filepath.Join(dir, "rendered.yaml"))
+			if !strings.HasPrefix(golden, out) || out == "" {
 				t.Errorf("rendered.yaml does not begin with what render prints:\n%s", out)
 			}
 		})

@@ -17,10 +17,7 @@ import (
 // exported asks an export.
 func exported(t *testing.T, file, query string) string {
 	t.Helper()
-	db, err := sql.Open("sqlite", file+"?_pragma=busy_timeout(10000)")
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must(sql.Open("sqlite", file+"?_pragma=busy_timeout(10000)"))(t)
 	defer func() { _ = db.Close() }()
 	var text sql.NullString
 	if err := db.QueryRow(query).Scan(&text); err != nil {
@@ -36,17 +33,13 @@ func TestExport(t *testing.T) {
 	conf := strings.ReplaceAll(strings.Replace(everyKey, "  - {name: price, sql: {sqlite: {path: prices.db}, "+
 		"query: \"SELECT color, price FROM prices\", key: color}, objectName: self.spec.color}\n", "", 1), "NS", ns)
 	conf = strings.Replace(conf, "        price: \"{{ (input \"price\").row.price }}\"\n", "", 1)
-	if err := os.WriteFile("operator.yaml", []byte(conf), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, "operator.yaml", conf)
 	testkit.Apply(t, ns, "{apiVersion: v1, kind: ServiceAccount, metadata: {name: builder}}")
 	hostile := `it's "blue"; DROP TABLE upstreams; --`
 	testkit.Apply(t, ns, "{apiVersion: tools.example.com/v1, kind: Widget, metadata: {name: one, labels: {a: b}}, spec: {color: blue}}")
 	runUntilIdle(t, ns, "operator.yaml")
 	testkit.Apply(t, ns, "{apiVersion: tools.example.com/v1, kind: Widget, metadata: {name: red}, spec: {color: red}}")
-	if code, out := run(t, "export", "-c", "operator.yaml", "--sqlite", "state.db"); code != 0 {
-		t.Fatal(out)
-	}
+	expect(t, 0, "", "export", "-c", "operator.yaml", "--sqlite", "state.db")
 	for query, want := range map[string]string{
 		"SELECT group_concat(name || labels || object) FROM upstreams":                                                `one{"a":"b"}{"spec":{"color":"blue","size":3}}`,
 		"SELECT count(*) || '/' || min(state) || '/' || max(state) FROM downstreams":                                  "5/InSync/InSync",
@@ -78,16 +71,9 @@ func TestExport(t *testing.T) {
 	if info, err := os.Stat("state.db"); err != nil || info.Mode().Perm() != 0o640 {
 		t.Errorf("the file has another mode: %v, %v", info, err)
 	}
-	p.interrupt(t)
-	if code := p.wait(t); code != 0 {
-		t.Errorf("export -w ended with %d: %s", code, p.text(t))
-	}
-	if err := os.WriteFile("other.db", []byte(hostile), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Mkfifo("pipe.db", 0o600); err != nil {
-		t.Fatal(err)
-	}
+	p.stop(t)
+	write(t, "other.db", hostile)
+	ok(t, syscall.Mkfifo("pipe.db", 0o600))
 	for _, file := range []string{"other.db", "pipe.db", "."} {
 		if code, out := run(t, "export", "-c", "operator.yaml", "--sqlite", file); code == 0 || !strings.Contains(out, "is not an export") {
 			t.Errorf("%s is something else: %d: %s", file, code, out)
@@ -147,13 +133,8 @@ func exportedThings(t *testing.T, rows int) (dir string, exec func(statement str
 	t.Helper()
 	ns := testkit.Namespace(t)
 	dir = inDirectory(t)
-	if err := os.WriteFile(dir+"/operator.yaml", []byte(strings.ReplaceAll(rowsOperator, "NS", ns)), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	db, err := sql.Open("sqlite", dir+"/apps.db?_pragma=busy_timeout(10000)")
-	if err != nil {
-		t.Fatal(err)
-	}
+	write(t, dir+"/operator.yaml", strings.ReplaceAll(rowsOperator, "NS", ns))
+	db := must(sql.Open("sqlite", dir+"/apps.db?_pragma=busy_timeout(10000)"))(t)
 	t.Cleanup(func() { _ = db.Close() })
 	exec = func(statement string) {
 		t.Helper()
@@ -164,18 +145,13 @@ func exportedThings(t *testing.T, rows int) (dir string, exec func(statement str
 	exec("CREATE TABLE apps (id INTEGER PRIMARY KEY, name TEXT, extra TEXT)")
 	exec(fmt.Sprintf("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i < %d) "+
 		"INSERT INTO apps SELECT i, 'app-' || i, 'one' FROM n", rows))
-	if err := replaceIn(dir+"/operator.yaml", "SELECT id, name FROM", "SELECT * FROM"); err != nil {
-		t.Fatal(err)
-	}
+	replaceIn(t, dir+"/operator.yaml", "SELECT id, name FROM", "SELECT * FROM")
 	return dir, exec
 }
 
-func replaceIn(file, from, to string) error {
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(file, []byte(strings.ReplaceAll(string(data), from, to)), 0o600)
+func replaceIn(t *testing.T, file, from, to string) {
+	t.Helper()
+	write(t, file, strings.ReplaceAll(read(t, file), from, to))
 }
 
 // whole fails if an export is damaged, or has not so many upstreams and downstreams.
@@ -203,9 +179,7 @@ func TestExportAfterACrash(t *testing.T) {
 	dir, _ := exportedThings(t, rows)
 	exports := func(t *testing.T) {
 		t.Helper()
-		if code, out := run(t, export(dir)...); code != 0 {
-			t.Fatalf("it exits with %d: %s", code, out)
-		}
+		expect(t, 0, "", export(dir)...)
 	}
 	for _, mode := range []string{"DELETE", "WAL"} {
 		for _, lost := range []bool{false, true} {
@@ -216,9 +190,7 @@ func TestExportAfterACrash(t *testing.T) {
 				exports(t)
 				killedWriter(t, dir+"/state.db", mode)
 				if lost { // the advice to remove the file was followed
-					if err := os.Remove(dir + "/state.db"); err != nil {
-						t.Fatal(err)
-					}
+					ok(t, os.Remove(dir+"/state.db"))
 				}
 				exports(t)
 				whole(t, dir+"/state.db", rows)
@@ -233,10 +205,7 @@ func TestExportAfterACrash(t *testing.T) {
 // killedWriter leaves a file as a process does that is killed in a transaction, or after one in WAL mode.
 func killedWriter(t *testing.T, file, mode string) {
 	t.Helper()
-	db, err := sql.Open("sqlite", file+"?_pragma=journal_mode("+mode+")&_pragma=cache_size(1)")
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must(sql.Open("sqlite", file+"?_pragma=journal_mode("+mode+")&_pragma=cache_size(1)"))(t)
 	db.SetMaxOpenConns(1)
 	statements := []string{"CREATE TABLE big (n INTEGER, t TEXT)", "CREATE INDEX mine ON downstreams (reason)", "BEGIN",
 		"UPDATE downstreams SET reason = hex(zeroblob(3000)), state = 'Lost'", "DELETE FROM upstreams",
@@ -262,9 +231,7 @@ func killedWriter(t *testing.T, file, mode string) {
 	for _, suffix := range []string{"", "-journal", "-wal", "-shm"} {
 		_ = os.Remove(file + suffix)
 		if data, ok := state[suffix]; ok {
-			if err := os.WriteFile(file+suffix, data, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			write(t, file+suffix, string(data))
 		}
 	}
 }
@@ -274,20 +241,12 @@ func TestExportGoesOn(t *testing.T) {
 	t.Parallel()
 	memory(t)
 	dir, exec := exportedThings(t, 3)
-	if code, out := run(t, export(dir)...); code != 0 {
-		t.Fatal(out)
-	}
-	db, err := sql.Open("sqlite", dir+"/state.db")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect(t, 0, "", export(dir)...)
+	db := must(sql.Open("sqlite", dir+"/state.db"))(t)
 	defer func() { _ = db.Close() }()
 	const extra = "SELECT group_concat(DISTINCT object ->> '$.row.extra') FROM upstreams"
 	reader := func() (tx *sql.Tx, read func() string) {
-		tx, err := db.Begin()
-		if err != nil {
-			t.Fatal(err)
-		}
+		tx = must(db.Begin())(t)
 		read = func() (text string) {
 			if err := tx.QueryRow(extra).Scan(&text); err != nil {
 				t.Error(err)
@@ -342,10 +301,7 @@ func TestExportGoesOn(t *testing.T) {
 	}
 	exec("UPDATE apps SET extra = 'five'")
 	follow("five")
-	p.interrupt(t)
-	if code := p.wait(t); code != 0 {
-		t.Errorf("it ends with %d", code)
-	}
+	p.stop(t)
 	if got := exported(t, dir+"/state.db", "PRAGMA journal_mode"); got != "delete" {
 		t.Errorf("the file is left in the mode %s", got)
 	}

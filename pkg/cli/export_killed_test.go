@@ -40,9 +40,7 @@ func TestExportIsKilled(t *testing.T) {
 			t.Fatalf("round %d: it is damaged: %s", round, got)
 		}
 	}
-	if code, out := run(t, export(dir)...); code != 0 {
-		t.Fatalf("it exits with %d: %s", code, out)
-	}
+	expect(t, 0, "", export(dir)...)
 	whole(t, dir+"/state.db", rows)
 	if got := exported(t, dir+"/state.db", "SELECT count(*) FROM upstreams WHERE object ->> '$.row.extra' = '7'"); got != fmt.Sprint(rows) {
 		t.Errorf("%s rows are current", got)

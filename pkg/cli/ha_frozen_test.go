@@ -73,8 +73,6 @@ func burst(t *testing.T, ns string) {
 	t.Helper()
 	client := testkit.Dynamic(t).Resource(widgets).Namespace(ns)
 	for i := range 40 {
-		if err := applyWidget(t.Context(), client, fmt.Sprintf("burst-%d", i), "blue"); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, applyWidget(t.Context(), client, fmt.Sprintf("burst-%d", i), "blue"))
 	}
 }

@@ -2,7 +2,6 @@ package cli_test
 
 import (
 	"database/sql"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -98,14 +97,9 @@ func TestEveryKeyInEveryCommand(t *testing.T) {
 	const row = "{apiVersion: corollary.dev/v1alpha1, kind: Row, metadata: {namespace: price, name: blue}, row: {color: blue, price: 7}}"
 	for file, text := range map[string]string{"operator.yaml": everyKey, "cr.yaml": widget,
 		"inputs.yaml": monitor + "\n---\n" + builder + "\n---\n" + row, "case.yaml": everyCase} {
-		if err := os.WriteFile(filepath.Join(dir, file), []byte(here(text)), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		write(t, filepath.Join(dir, file), here(text))
 	}
-	db, err := sql.Open("sqlite", dir+"/prices.db")
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must(sql.Open("sqlite", dir+"/prices.db"))(t)
 	if _, err := db.Exec("CREATE TABLE prices (color TEXT PRIMARY KEY, price INTEGER); INSERT INTO prices VALUES ('blue', 7)"); err != nil {
 		t.Fatal(err)
 	}
@@ -138,13 +132,9 @@ func TestEveryKeyInEveryCommand(t *testing.T) {
 	expect("why -c operator.yaml -n NS cm/m", "is input monitors of Widget NS/one")
 	expect("why -c operator.yaml -n NS widget red", "is-blue")
 	expect("test case.yaml", "1 case: 1 ok")
-	if _, err := db.Exec("UPDATE prices SET price = 8"); err != nil {
-		t.Fatal(err)
-	}
+	must(db.Exec("UPDATE prices SET price = 8"))(t)
 	expect("plan -c operator.yaml", `.data.price: "7" -> "8"`)
 	expect("why -c operator.yaml -n NS widget one", ".data.price")
-	if _, err := db.Exec("DROP TABLE prices"); err != nil {
-		t.Fatal(err)
-	}
+	must(db.Exec("DROP TABLE prices"))(t)
 	expect("plan -c operator.yaml", "executing inputs[1].sql.query: SQL logic error: no such table: prices", "!ConfigMap")
 }

@@ -1,7 +1,6 @@
 package cli_test
 
 import (
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -12,15 +11,10 @@ import (
 // withReconcile is the test operator with an annotation to ask by.
 func withReconcile(t *testing.T) string {
 	t.Helper()
-	data, err := os.ReadFile(operatorFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := read(t, operatorFile)
 	path := t.TempDir() + "/operator.yaml"
-	text := strings.Replace(string(data), "  owner: {", "  reconcile: {annotation: tools.example.com/look}\n  owner: {", 1)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	text := strings.Replace(data, "  owner: {", "  reconcile: {annotation: tools.example.com/look}\n  owner: {", 1)
+	write(t, path, text)
 	return path
 }
 

@@ -18,15 +18,12 @@ func TestReleaseRemovesFinalizersOfBeforeObjects(t *testing.T) {
 	memory(t)
 	configMaps := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 	ns, other := testkit.Namespace(t), testkit.Namespace(t)
-	text, err := os.ReadFile("testdata/offline/operator.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := read(t, "testdata/offline/operator.yaml")
 	conf := filepath.Join(t.TempDir(), "operator.yaml")
 	before := "deletion:\n  before: {apiVersion: v1, kind: ConfigMap, template: 'metadata: {name: x}', doneWhen: 'true', targetNamespaces: " +
 		"{from: Any}}\n"
 	if err := os.WriteFile(conf,
-		[]byte(strings.Replace(string(text), "owner: {reference: true}", "owner: {annotation: tools.example.com/owner}", 1)+before),
+		[]byte(strings.Replace(text, "owner: {reference: true}", "owner: {annotation: tools.example.com/owner}", 1)+before),
 		0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -61,14 +58,9 @@ func TestReleaseWaitsForBefore(t *testing.T) {
 	t.Parallel()
 	memory(t)
 	conf := filepath.Join(t.TempDir(), "operator.yaml")
-	text, err := os.ReadFile("testdata/offline/operator.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	text = append(text, "deletion: {before: {apiVersion: v1, kind: ConfigMap, template: 'metadata: {name: x}', doneWhen: 'true'}}\n"...)
-	if err := os.WriteFile(conf, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	text := read(t, "testdata/offline/operator.yaml")
+	text += "deletion: {before: {apiVersion: v1, kind: ConfigMap, template: 'metadata: {name: x}', doneWhen: 'true'}}\n"
+	write(t, conf, text)
 	widgets := schema.GroupVersionResource{Group: "tools.example.com", Version: "v1", Resource: "widgets"}
 	ns := testkit.Namespace(t)
 	for _, name := range []string{"goes", "stays"} {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"strings"
 	"testing"
 
@@ -72,9 +71,7 @@ func (s *stubServer) release(t *testing.T, args ...string) (int, string) {
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
 	path := t.TempDir() + "/kubeconfig"
-	if err := os.WriteFile(path, kubeconfig(server.URL), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, path, string(kubeconfig(server.URL)))
 	return run(t, append([]string{"release", "--kubeconfig", path, "-c"}, args...)...)
 }
 

@@ -3,7 +3,6 @@ package cli_test
 import (
 	"database/sql"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
@@ -37,13 +36,8 @@ func TestPlanAndBackupOfRows(t *testing.T) {
 	t.Parallel()
 	ns := memory(t)
 	dir := inDirectory(t)
-	if err := os.WriteFile(dir+"/operator.yaml", []byte(strings.ReplaceAll(rowsOperator, "NS", ns)), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	db, err := sql.Open("sqlite", dir+"/apps.db?_pragma=busy_timeout(10000)")
-	if err != nil {
-		t.Fatal(err)
-	}
+	write(t, dir+"/operator.yaml", strings.ReplaceAll(rowsOperator, "NS", ns))
+	db := must(sql.Open("sqlite", dir+"/apps.db?_pragma=busy_timeout(10000)"))(t)
 	t.Cleanup(func() { _ = db.Close() })
 	exec := func(statement string) {
 		t.Helper()
@@ -88,13 +82,8 @@ func TestWhyRow(t *testing.T) {
 	t.Parallel()
 	ns := memory(t)
 	dir := inDirectory(t)
-	if err := os.WriteFile(dir+"/operator.yaml", []byte(strings.ReplaceAll(rowsOperator, "NS", ns)), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	db, err := sql.Open("sqlite", dir+"/apps.db")
-	if err != nil {
-		t.Fatal(err)
-	}
+	write(t, dir+"/operator.yaml", strings.ReplaceAll(rowsOperator, "NS", ns))
+	db := must(sql.Open("sqlite", dir+"/apps.db"))(t)
 	t.Cleanup(func() { _ = db.Close() })
 	long := strings.Repeat("long/", 60)
 	for i, key := range []string{"", "a/b", "50%", "a%2Fc", "x y", "ü", `"q"`, long} {
@@ -102,9 +91,7 @@ func TestWhyRow(t *testing.T) {
 		if key != "" {
 			statement, values = "INSERT INTO apps VALUES (?, ?)", []any{key, fmt.Sprintf("app-%d", i)}
 		}
-		if _, err := db.Exec(statement, values...); err != nil {
-			t.Fatal(err)
-		}
+		must(db.Exec(statement, values...))(t)
 	}
 	for i, name := range []string{"", "a/b", "50%", "a%2Fc", "x y", "ü", `"q"`, long} {
 		for _, args := range [][]string{{"row", name}, {"row/" + name}} {

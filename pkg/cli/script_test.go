@@ -127,10 +127,7 @@ func TestOfflineCommandsAskNobody(t *testing.T) {
 // in-cluster configuration to it.
 func listen(t *testing.T) (visitors func() int, env []string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	came := make(chan struct{}, 1000)
 	go func() {
 		for {
@@ -144,9 +141,7 @@ func listen(t *testing.T) (visitors func() int, env []string) {
 	}()
 	t.Cleanup(func() { _ = l.Close() })
 	file := t.TempDir() + "/kubeconfig"
-	if err := os.WriteFile(file, kubeconfig("https://"+l.Addr().String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, file, string(kubeconfig("https://"+l.Addr().String())))
 	address := l.Addr().String()
 	host, port, _ := net.SplitHostPort(address)
 	return func() int { return len(came) }, []string{"KUBECONFIG=" + file, "KUBERNETES_SERVICE_HOST=" + host, "KUBERNETES_SERVICE_PORT=" + port,
@@ -215,10 +210,7 @@ func split(t *testing.T, args ...string) (out, errs string, code int) {
 // execute is split in a process, with these variables.
 func execute(t *testing.T, env []string, args ...string) (out, errs string, code int) {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must(os.Executable())(t)
 	cmd := exec.CommandContext(t.Context(), self, args...)
 	var stdout, stderr strings.Builder
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
@@ -227,4 +219,29 @@ func execute(t *testing.T, env []string, args ...string) (out, errs string, code
 		t.Fatal(err)
 	}
 	return stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()
+}
+
+// must is the value, unless there is an error, with which the test ends.
+func must[T any](value T, err error) func(t *testing.T) T {
+	return func(t *testing.T) T {
+		t.Helper()
+		ok(t, err)
+		return value
+	}
+}
+
+// ok ends the test if there is an error.
+func ok(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// expect runs the command, which has to exit with this code and to print this text.
+func expect(t *testing.T, wanted int, text string, args ...string) {
+	t.Helper()
+	if code, out := run(t, args...); code != wanted || !strings.Contains(out, text) {
+		t.Errorf("%v: exit code %d, want %d and %q in\n%s", args, code, wanted, text, out)
+	}
 }

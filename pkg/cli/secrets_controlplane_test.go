@@ -4,7 +4,6 @@ package cli_test
 
 import (
 	"encoding/base64"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -20,9 +19,7 @@ func TestCommandsPrintNoSecret(t *testing.T) {
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
 	connected(t)
 	file := filepath.Join(t.TempDir(), "operator.yaml")
-	if err := os.WriteFile(file, []byte(secretOperator(ns, name)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, file, secretOperator(ns, name))
 	secrets := testkit.Secrets()
 	for upstream, value := range secrets {
 		testkit.Apply(t, ns,
@@ -63,7 +60,6 @@ func TestCommandsPrintNoSecret(t *testing.T) {
 		}
 		return true, ""
 	})
-	p.interrupt(t)
-	p.wait(t)
+	p.stop(t)
 	tellsNothing()
 }

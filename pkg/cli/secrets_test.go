@@ -4,7 +4,6 @@ import (
 	"encoding/base64"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -49,11 +48,8 @@ func written(t *testing.T, command []string) string {
 	if command[0] != "export" {
 		return ""
 	}
-	text, err := os.ReadFile(command[len(command)-1])
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
+	text := read(t, command[len(command)-1])
+	return text
 }
 
 // No command prints a label, an annotation or data of a Secret that is an upstream, whether its downstream can be made or not.
@@ -74,9 +70,7 @@ downstreams:
     kind: ConfigMap
     template: "{metadata: {name: '{{ .metadata.name }}-copy'}, data: {a: '{{ .data.a }}', b: '{{ fromJson .metadata.annotations.note }}'}}"
 conventions:` + conventions + "status: {enabled: false}\n"
-	if err := os.WriteFile(file, []byte(operator), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, file, operator)
 	const label, annotation, data = "LBLhunter2", "ANNhunter2", "REFUaHVudGVyMg=="
 	for _, upstream := range []string{"good", "bad"} {
 		testkit.Apply(t, ns, "{apiVersion: v1, kind: Secret, metadata: {name: "+upstream+", labels: {copy: "+label+", "+label+": x}, "+
@@ -115,9 +109,7 @@ func TestCommandsPrintNothingGenerated(t *testing.T) {
 conventions:` + conventions
 	widget := "{apiVersion: tools.example.com/v1, kind: Widget, metadata: {name: a, namespace: " + ns + "}, spec: {size: 1}}"
 	for path, text := range map[string]string{file: operator, upstream: widget} {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		write(t, path, text)
 	}
 	if _, out := run(t, "render", "-c", file, "-f", upstream); !strings.Contains(out, "password: (generated)") {
 		t.Errorf("render prints no placeholder:\n%s", out)
@@ -153,8 +145,7 @@ conventions:` + conventions
 		value = string(plain)
 		return err == nil && value != "", "there is no password"
 	})
-	p.interrupt(t)
-	p.wait(t)
+	p.stop(t)
 	testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"size":2}}`) // what plan shows is an update
 	tellsNothing(value)
 }

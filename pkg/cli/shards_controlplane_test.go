@@ -38,9 +38,7 @@ func TestRightsOfShards(t *testing.T) {
 			}
 		}
 	}
-	if err := testkit.RightsInForce(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, testkit.RightsInForce(t.Context()))
 	user := "system:serviceaccount:" + ns + ":sharing"
 	args := append([]string{"run", "--as", user, "-n", ns, "--leader-elect", "--leader-election-id", "lead", "--metrics-bind-address", "0",
 		"--health-probe-bind-address", "0"}, configs...)
@@ -56,9 +54,7 @@ func TestRightsOfShards(t *testing.T) {
 	for _, p := range []*process{first, second} {
 		eventuallySays(t, p, `"msg":"taking part in the set of shards"`)
 	}
-	if err := second.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, second.Process.Kill())
 	testkit.Eventually(t, patience, func() (bool, string) { // it is marked as dead, and its Lease deleted
 		used := map[string]bool{}
 		for _, r := range testkit.Audit(t, testkit.By(user)) {
@@ -71,8 +67,5 @@ func TestRightsOfShards(t *testing.T) {
 		}
 		return maps.Equal(used, granted), fmt.Sprintf("of the rights to Leases %v, these are used: %v", granted, used)
 	})
-	first.interrupt(t)
-	if code := first.wait(t); code != 0 {
-		t.Errorf("exit code %d after an interrupt, want 0", code)
-	}
+	first.stop(t)
 }

@@ -67,10 +67,7 @@ func TestShardsBesideALeader(t *testing.T) {
 	if written := alone.wrote(t, time.Time{}); len(written) > 0 {
 		t.Errorf("it writes beside a set: %+v", written[0])
 	}
-	sharing.interrupt(t)
-	if code := sharing.wait(t); code != 0 {
-		t.Errorf("exit code %d after an interrupt, want 0", code)
-	}
+	sharing.stop(t)
 	eventuallyLeads(t, alone)
 
 	sharing = startSharing(t, ns, "third", firstElection)

@@ -3,7 +3,6 @@ package cli_test
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -90,8 +89,7 @@ func runUntilIdle(t *testing.T, ns string, configs ...string) {
 		code, out := run(t, plan...)
 		return code == 0, out
 	})
-	p.interrupt(t)
-	p.wait(t)
+	p.stop(t)
 }
 
 // TestSurveyCommands runs the cases of plan, why and get.
@@ -107,9 +105,7 @@ func TestSurveyCommands(t *testing.T) {
 func surveyCase(t *testing.T, c *golden.Case, ns string) {
 	dir := inDirectory(t)
 	for _, f := range c.Files {
-		if err := os.WriteFile(filepath.Join(dir, f.Name), []byte(strings.ReplaceAll(string(f.Data), "NS", ns)), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		write(t, filepath.Join(dir, f.Name), strings.ReplaceAll(string(f.Data), "NS", ns))
 	}
 	section := func(name string) string { return strings.ReplaceAll(c.Section(name), "NS", ns) }
 	applyAll(t, ns, section("before.yaml"))
@@ -210,10 +206,7 @@ func TestGetFollows(t *testing.T) {
 	says(`"name":"two","uid"`)
 	testkit.Delete(t, widgets, ns, "one")
 	says(`"state":"Gone"`)
-	p.interrupt(t)
-	if code := p.wait(t); code != 0 {
-		t.Errorf("exit code %d", code)
-	}
+	p.stop(t)
 }
 
 var (
