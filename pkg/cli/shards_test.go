@@ -118,6 +118,7 @@ func TestFrozenProcessOfASetWritesNothing(t *testing.T) {
 	t.Parallel()
 	memory(t)
 	const rounds = 3
+	election := timings(12*time.Second, 9*time.Second, 500*time.Millisecond) // its end is waited for twice
 	var sets [rounds]struct {
 		ns             string
 		frozen, others *member
@@ -127,7 +128,7 @@ func TestFrozenProcessOfASetWritesNothing(t *testing.T) {
 	for i := range sets {
 		s := &sets[i]
 		s.ns = testkit.Namespace(t)
-		s.frozen, s.others = startSharing(t, s.ns, "first", firstElection), startSharing(t, s.ns, "second", firstElection)
+		s.frozen, s.others = startSharing(t, s.ns, "first", election), startSharing(t, s.ns, "second", election)
 	}
 	for i := range sets {
 		s := &sets[i]
