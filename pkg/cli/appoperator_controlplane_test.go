@@ -38,7 +38,6 @@ func TestAppoperatorChangesItsVersion(t *testing.T) {
 	resource := func(version string) schema.GroupVersionResource {
 		return schema.GroupVersionResource{Group: group, Version: version, Resource: "appoperators"}
 	}
-	deployments := schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
 	eventually := func(gvr schema.GroupVersionResource, name string, want string, path ...string) {
 		t.Helper()
 		testkit.Eventually(t, patience, func() (bool, string) {

@@ -55,8 +55,6 @@ func TestBackupAndRestore(t *testing.T) {
 	if code != 0 || !strings.Contains(out, "secrets: 1 object at resourceVersion ") {
 		t.Errorf("exit code %d\n%s", code, out)
 	}
-	configMaps := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
-	secrets := schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 	testkit.Delete(t, configMaps, ns, "site")
 	testkit.Delete(t, configMaps, other, "copy")
 	testkit.Delete(t, secrets, other, "copy")

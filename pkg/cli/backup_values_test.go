@@ -7,7 +7,6 @@ import (
 
 	"filippo.io/age"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
@@ -47,7 +46,6 @@ events: None
 	for file, text := range map[string]string{"operator.yaml": strings.ReplaceAll(conf, "NS", ns), "key": identity.String() + "\n"} {
 		write(t, filepath.Join(dir, file), text)
 	}
-	secrets := schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 	password := func() string {
 		value, _, _ := unstructured.NestedString(testkit.Get(t, secrets, ns, "one").Object, "data", "password")
 		return value

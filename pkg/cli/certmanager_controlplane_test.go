@@ -166,7 +166,7 @@ func TestCertManager(t *testing.T) {
 			}
 			i.eventuallyPublished(1)
 
-			for _, entry := range testkit.Get(t, secretResource, i.ns, i.certificate).GetManagedFields() {
+			for _, entry := range testkit.Get(t, secrets, i.ns, i.certificate).GetManagedFields() {
 				if entry.Manager == "corollary" {
 					t.Errorf("corollary has written the Secret: %v", entry)
 				}

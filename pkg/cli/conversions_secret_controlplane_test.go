@@ -78,10 +78,10 @@ func TestSecretIsLost(t *testing.T) {
 		lose   func(*verified) error
 	}{
 		{"deleted", func(v *verified) error {
-			return testkit.Dynamic(v.t).Resource(secretResource).Namespace(v.ns).Delete(v.t.Context(), v.certificate, metav1.DeleteOptions{})
+			return testkit.Dynamic(v.t).Resource(secrets).Namespace(v.ns).Delete(v.t.Context(), v.certificate, metav1.DeleteOptions{})
 		}},
 		{"emptied", func(v *verified) error {
-			testkit.Update(v.t, secretResource, v.ns, v.certificate, func(u *unstructured.Unstructured) {
+			testkit.Update(v.t, secrets, v.ns, v.certificate, func(u *unstructured.Unstructured) {
 				u.Object["data"] = map[string]any{"tls.crt": "", "tls.key": ""}
 			})
 			return nil
@@ -140,7 +140,7 @@ func TestReadOnlySecretIsLost(t *testing.T) {
 		"metadata": map[string]any{"name": v.certificate},
 		"data": map[string]any{"tls.crt": base64.StdEncoding.EncodeToString(certificate), "tls.key": base64.StdEncoding.EncodeToString(key),
 			"ca.crt": base64.StdEncoding.EncodeToString(certificate)}}
-	secrets := testkit.Dynamic(t).Resource(secretResource).Namespace(v.ns)
+	secrets := testkit.Dynamic(t).Resource(secrets).Namespace(v.ns)
 	create := func() {
 		t.Helper()
 		must(secrets.Create(t.Context(), &unstructured.Unstructured{Object: secret}, metav1.CreateOptions{}))(t)

@@ -23,8 +23,6 @@ import (
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
-var secretResource = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
-
 // verified are CronTabs whose spec.conversion someone else writes.
 type verified struct {
 	*cronTabs
@@ -75,7 +73,7 @@ func (v *verified) stanza() map[string]any {
 func (v *verified) secret(key string) (value []byte) {
 	v.t.Helper()
 	testkit.Eventually(v.t, patience, func() (bool, string) {
-		s, err := testkit.Dynamic(v.t).Resource(secretResource).Namespace(v.ns).Get(v.t.Context(), v.certificate, metav1.GetOptions{})
+		s, err := testkit.Dynamic(v.t).Resource(secrets).Namespace(v.ns).Get(v.t.Context(), v.certificate, metav1.GetOptions{})
 		if err != nil {
 			return false, err.Error()
 		}
@@ -212,32 +210,13 @@ func authority(t *testing.T) []byte {
 	return text
 }
 
-// watching is an operator of the CronTabs, for commands that need one.
-const watching = `
-apiVersion: corollary.dev/v1alpha1
-kind: Operator
-metadata: {name: watching}
-watch: {apiVersion: GROUP/v1beta1, kind: CronTab, namespaces: [NS]}
-downstreams:
-  - name: config
-    apiVersion: v1
-    kind: ConfigMap
-    template: "{metadata: {name: {{ .metadata.name }}}, data: {at: {{ .spec.hostPort }}}}"
-conventions:
-  fieldManager: watching
-  labels: {example.com/managed-by: watching}
-  hash: {annotation: example.com/hash}
-  owner: {reference: true}
-status: {enabled: false}
-`
-
 // TestConversionInGetAndWhy: both commands say whether the definition has the conversion of the config, and who has written it.
 func TestConversionInGetAndWhy(t *testing.T) {
 	t.Parallel()
 	eventually := func(v *verified, want string) {
 		t.Helper()
 		operator := filepath.Join(t.TempDir(), "operator.yaml")
-		text := strings.NewReplacer("GROUP", v.group, "NS", v.ns).Replace(watching)
+		text := strings.NewReplacer("GROUP/v1,", v.group+"/v1beta1,", "GROUP", v.group, "NS", v.ns, "spec.host", "spec.hostPort").Replace(cronTabOperator)
 		write(t, operator, text)
 		want = "conversion crontabs: CustomResourceDefinition crontabs." + v.group + ": " + want
 		for _, args := range [][]string{{"get"}, {"why", "crontabs." + v.group, "a"}} {

@@ -8,7 +8,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
@@ -36,24 +35,14 @@ func TestCRDDiffOfTheCluster(t *testing.T) {
 		}
 		u := &unstructured.Unstructured{}
 		ok(t, yaml.Unmarshal([]byte(row.text), &u.Object))
-		_, err := testkit.Dynamic(
-			t,
-		).Resource(
-			schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"},
-		).
-			Apply(
-				t.Context(),
-				u.GetName(),
-				u,
-				metav1.ApplyOptions{FieldManager: "test", Force: true, DryRun: []string{metav1.DryRunAll}},
-			)
+		_, err := testkit.Dynamic(t).Resource(definitions).Apply(t.Context(), u.GetName(), u,
+			metav1.ApplyOptions{FieldManager: "test", Force: true, DryRun: []string{metav1.DryRunAll}})
 		if (err != nil) != row.refused {
 			t.Errorf("%s: the API server says %v", row.reason, err)
 		}
 	}
 	// A file that says nothing of the conversion leaves it as it is.
-	crds := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
-	testkit.Patch(t, crds, "", "gauges."+group, "test", `{"spec": {"conversion": {"strategy": "Webhook",
+	testkit.Patch(t, definitions, "", "gauges."+group, "test", `{"spec": {"conversion": {"strategy": "Webhook",
 		"webhook": {"conversionReviewVersions": ["v1"], "clientConfig": {"url": "https://localhost:1"}}}}}`)
 	file := t.TempDir() + "/same.yaml"
 	write(t, file, gauges(group, ""))

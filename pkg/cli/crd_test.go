@@ -24,20 +24,7 @@ func TestCRDUsage(t *testing.T) {
 		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": group + "/" + version, "kind": "Gauge",
 			"metadata": map[string]any{"name": name}, "spec": map[string]any{field: "x"}}}
 		gvr := schema.GroupVersionResource{Group: group, Version: version, Resource: "gauges"}
-		if _, err := testkit.Dynamic(
-			t,
-		).Resource(
-			gvr,
-		).Namespace(
-			ns,
-		).Apply(
-			t.Context(),
-			name,
-			u,
-			metav1.ApplyOptions{FieldManager: manager},
-		); err != nil {
-			t.Fatal(err)
-		}
+		must(testkit.Dynamic(t).Resource(gvr).Namespace(ns).Apply(t.Context(), name, u, metav1.ApplyOptions{FieldManager: manager}))(t)
 	}
 	const objects = 503 // more than a page
 	for i := range objects {
@@ -93,13 +80,8 @@ func gauges(group, required string) string {
 		"  group: " + group +
 		"\n  scope: Namespaced\n  names: {plural: gauges, singular: gauge, kind: Gauge, listKind: GaugeList}\n  versions:\n"
 	for _, v := range []string{"v1beta1", "v1"} {
-		text += fmt.Sprintf(
-			"    - {name: %s, served: true, storage: %t, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, "+
-				"%sproperties: {a: {type: string}, b: {type: string}}}}}}}\n",
-			v,
-			v == "v1",
-			required,
-		)
+		text += fmt.Sprintf("    - {name: %s, served: true, storage: %t, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, "+
+			"%sproperties: {a: {type: string}, b: {type: string}}}}}}}\n", v, v == "v1", required)
 	}
 	return text
 }

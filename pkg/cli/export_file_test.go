@@ -9,10 +9,21 @@ import (
 	"syscall"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
+
+// database opens a SQLite database until the test ends, and executes statements in it.
+func database(t *testing.T, file string) (db *sql.DB, exec func(statement string)) {
+	t.Helper()
+	db = must(sql.Open("sqlite", file+"?_pragma=busy_timeout(10000)"))(t)
+	t.Cleanup(func() { _ = db.Close() })
+	return db, func(statement string) {
+		t.Helper()
+		if _, err := db.Exec(statement); err != nil {
+			t.Fatal(statement, err)
+		}
+	}
+}
 
 // exported asks an export.
 func exported(t *testing.T, file, query string) string {
@@ -65,7 +76,6 @@ func TestExport(t *testing.T) {
 		})
 	}
 	follow("SELECT group_concat(labels) FROM upstreams", `{"a":"c"}`)
-	configMaps := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 	testkit.Delete(t, configMaps, ns, "one-a")
 	follow("SELECT group_concat(state) FROM downstreams WHERE name = 'one-a'", "Create")
 	if info, err := os.Stat("state.db"); err != nil || info.Mode().Perm() != 0o640 {
@@ -134,14 +144,7 @@ func exportedThings(t *testing.T, rows int) (dir string, exec func(statement str
 	ns := testkit.Namespace(t)
 	dir = inDirectory(t)
 	write(t, dir+"/operator.yaml", strings.ReplaceAll(rowsOperator, "NS", ns))
-	db := must(sql.Open("sqlite", dir+"/apps.db?_pragma=busy_timeout(10000)"))(t)
-	t.Cleanup(func() { _ = db.Close() })
-	exec = func(statement string) {
-		t.Helper()
-		if _, err := db.Exec(statement); err != nil {
-			t.Fatal(statement, err)
-		}
-	}
+	_, exec = database(t, dir+"/apps.db")
 	exec("CREATE TABLE apps (id INTEGER PRIMARY KEY, name TEXT, extra TEXT)")
 	exec(fmt.Sprintf("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i < %d) "+
 		"INSERT INTO apps SELECT i, 'app-' || i, 'one' FROM n", rows))

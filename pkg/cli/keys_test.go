@@ -1,7 +1,6 @@
 package cli_test
 
 import (
-	"database/sql"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -99,11 +98,8 @@ func TestEveryKeyInEveryCommand(t *testing.T) {
 		"inputs.yaml": monitor + "\n---\n" + builder + "\n---\n" + row, "case.yaml": everyCase} {
 		write(t, filepath.Join(dir, file), here(text))
 	}
-	db := must(sql.Open("sqlite", dir+"/prices.db"))(t)
-	if _, err := db.Exec("CREATE TABLE prices (color TEXT PRIMARY KEY, price INTEGER); INSERT INTO prices VALUES ('blue', 7)"); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = db.Close() })
+	_, exec := database(t, dir+"/prices.db")
+	exec("CREATE TABLE prices (color TEXT PRIMARY KEY, price INTEGER); INSERT INTO prices VALUES ('blue', 7)")
 	expect := func(command string, want ...string) {
 		t.Helper()
 		_, out := run(t, strings.Fields(here(command))...)
@@ -132,9 +128,9 @@ func TestEveryKeyInEveryCommand(t *testing.T) {
 	expect("why -c operator.yaml -n NS cm/m", "is input monitors of Widget NS/one")
 	expect("why -c operator.yaml -n NS widget red", "is-blue")
 	expect("test case.yaml", "1 case: 1 ok")
-	must(db.Exec("UPDATE prices SET price = 8"))(t)
+	exec("UPDATE prices SET price = 8")
 	expect("plan -c operator.yaml", `.data.price: "7" -> "8"`)
 	expect("why -c operator.yaml -n NS widget one", ".data.price")
-	must(db.Exec("DROP TABLE prices"))(t)
+	exec("DROP TABLE prices")
 	expect("plan -c operator.yaml", "executing inputs[1].sql.query: SQL logic error: no such table: prices", "!ConfigMap")
 }

@@ -60,8 +60,7 @@ func TestRunMigrates(t *testing.T) {
 			}
 			eventuallySays(t, served, row.says)
 			testkit.Eventually(t, patience, func() (bool, string) {
-				crd := testkit.Get(t, definitions, "", "crontabs."+c.group)
-				stored, _, _ := unstructured.NestedStringSlice(crd.Object, "status", "storedVersions")
+				stored := c.stored(t)
 				return slices.Equal(stored, row.stored), fmt.Sprintf("status.storedVersions is %v", stored)
 			})
 			if text := served.text(t); strings.Contains(text, "deprecated") {

@@ -6,8 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
@@ -16,7 +14,6 @@ import (
 func TestReleaseRemovesFinalizersOfBeforeObjects(t *testing.T) {
 	t.Parallel()
 	memory(t)
-	configMaps := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 	ns, other := testkit.Namespace(t), testkit.Namespace(t)
 	text := read(t, "testdata/offline/operator.yaml")
 	conf := filepath.Join(t.TempDir(), "operator.yaml")
@@ -61,7 +58,6 @@ func TestReleaseWaitsForBefore(t *testing.T) {
 	text := read(t, "testdata/offline/operator.yaml")
 	text += "deletion: {before: {apiVersion: v1, kind: ConfigMap, template: 'metadata: {name: x}', doneWhen: 'true'}}\n"
 	write(t, conf, text)
-	widgets := schema.GroupVersionResource{Group: "tools.example.com", Version: "v1", Resource: "widgets"}
 	ns := testkit.Namespace(t)
 	for _, name := range []string{"goes", "stays"} {
 		testkit.Apply(t, ns, "{apiVersion: tools.example.com/v1, kind: Widget, metadata: {name: "+name+

@@ -1,12 +1,9 @@
 package cli_test
 
 import (
-	"database/sql"
 	"fmt"
 	"strings"
 	"testing"
-
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
@@ -37,14 +34,7 @@ func TestPlanAndBackupOfRows(t *testing.T) {
 	ns := memory(t)
 	dir := inDirectory(t)
 	write(t, dir+"/operator.yaml", strings.ReplaceAll(rowsOperator, "NS", ns))
-	db := must(sql.Open("sqlite", dir+"/apps.db?_pragma=busy_timeout(10000)"))(t)
-	t.Cleanup(func() { _ = db.Close() })
-	exec := func(statement string) {
-		t.Helper()
-		if _, err := db.Exec(statement); err != nil {
-			t.Fatal(statement, err)
-		}
-	}
+	_, exec := database(t, dir+"/apps.db")
 	exec("CREATE TABLE apps (id INTEGER PRIMARY KEY, name TEXT)")
 	exec("INSERT INTO apps VALUES (1, 'one'), (2, 'two')")
 	runUntilIdle(t, ns, "operator.yaml")
@@ -58,7 +48,6 @@ func TestPlanAndBackupOfRows(t *testing.T) {
 		}
 	}
 	expect(0, "backup -c operator.yaml --downstreams -o "+dir+"/backup.tar.zst", "configmaps: 2 objects")
-	configMaps := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 	before := testkit.Find(t, configMaps, ns, "one").GetAnnotations()
 	testkit.Delete(t, configMaps, ns, "one")
 	expect(0, "restore backup.tar.zst", "configmaps")
@@ -83,8 +72,7 @@ func TestWhyRow(t *testing.T) {
 	ns := memory(t)
 	dir := inDirectory(t)
 	write(t, dir+"/operator.yaml", strings.ReplaceAll(rowsOperator, "NS", ns))
-	db := must(sql.Open("sqlite", dir+"/apps.db"))(t)
-	t.Cleanup(func() { _ = db.Close() })
+	db, _ := database(t, dir+"/apps.db")
 	long := strings.Repeat("long/", 60)
 	for i, key := range []string{"", "a/b", "50%", "a%2Fc", "x y", "ü", `"q"`, long} {
 		statement, values := "CREATE TABLE apps (id, name)", []any(nil)

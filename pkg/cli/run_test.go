@@ -23,6 +23,7 @@ import (
 
 var (
 	configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	secrets    = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 	widgets    = schema.GroupVersionResource{Group: "tools.example.com", Version: "v1", Resource: "widgets"}
 	leases     = schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
 )

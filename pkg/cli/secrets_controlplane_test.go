@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
@@ -52,14 +50,7 @@ func TestCommandsPrintNoSecret(t *testing.T) {
 	}
 	tellsNothing()
 	p := start(t, testkit.Config(t), "run", "-c", file, "--metrics-bind-address", "0", "--health-probe-bind-address", "0")
-	testkit.Eventually(t, patience, func() (bool, string) {
-		for _, w := range testkit.List(t, widgets, ns, "") {
-			if conditions, _, _ := unstructured.NestedSlice(w.Object, "status", "conditions"); len(conditions) == 0 {
-				return false, w.GetName() + " has no status"
-			}
-		}
-		return true, ""
-	})
+	eventuallyReported(t, ns)
 	p.stop(t)
 	tellsNothing()
 }

@@ -80,16 +80,25 @@ func runUntilIdle(t *testing.T, ns string, configs ...string) {
 		args, plan = append(args, "-c", c), append(plan, "-c", c)
 	}
 	p := start(t, testkit.Config(t), args...)
+	eventuallyReported(t, ns) // cheaper than a plan, and says nearly as much
 	testkit.Eventually(t, patience, func() (bool, string) {
-		for _, w := range testkit.List(t, widgets, ns, "") { // cheaper than a plan, and says nearly as much
-			if conditions, _, _ := unstructured.NestedSlice(w.Object, "status", "conditions"); len(conditions) == 0 {
-				return false, w.GetName() + " has no status"
-			}
-		}
 		code, out := run(t, plan...)
 		return code == 0, out
 	})
 	p.stop(t)
+}
+
+// eventuallyReported waits until every Widget has conditions.
+func eventuallyReported(t *testing.T, ns string) {
+	t.Helper()
+	testkit.Eventually(t, patience, func() (bool, string) {
+		for _, w := range testkit.List(t, widgets, ns, "") {
+			if conditions, _, _ := unstructured.NestedSlice(w.Object, "status", "conditions"); len(conditions) == 0 {
+				return false, w.GetName() + " has no status"
+			}
+		}
+		return true, ""
+	})
 }
 
 // TestSurveyCommands runs the cases of plan, why and get.

@@ -194,11 +194,7 @@ func TestMigrateKeepsWhatNobodyConverts(t *testing.T) {
 	t.Parallel()
 	c := newCronTabs(t)
 	c.apply(t, "a", "example.com:80")
-	testkit.Update(t, definitions, "", "crontabs."+c.group, func(u *unstructured.Unstructured) {
-		for i, v := range u.Object["spec"].(map[string]any)["versions"].([]any) {
-			v.(map[string]any)["storage"] = i == 1
-		}
-	})
+	c.store(t, "v1")
 	testkit.Eventually(t, patience, func() (bool, string) { return len(c.stored(t)) == 2, "v1 is not stored yet" })
 	arguments := []string{"migrate", "crontabs." + c.group, "--kubeconfig", testkit.Kubeconfig(t)}
 	code, out := run(t, arguments...)
