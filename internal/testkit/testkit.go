@@ -118,7 +118,7 @@ func run(m *testing.M, opts []Option) (int, error) {
 	}
 	running = plane
 	if o.parallel > 0 {
-		if err := runParallel(o.parallel); err != nil {
+		if err := Parallel(o.parallel); err != nil {
 			return 1, errors.Join(err, plane.Stop())
 		}
 	}
@@ -126,8 +126,8 @@ func run(m *testing.M, opts []Option) (int, error) {
 	return code, plane.Stop()
 }
 
-// runParallel sets -parallel where the command line does not.
-func runParallel(tests int) error {
+// Parallel sets -parallel where the command line does not.
+func Parallel(tests int) error {
 	const name = "test.parallel"
 	flag.Parse()
 	given := false

@@ -4,13 +4,10 @@ package cli_test
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/go-logr/logr"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
@@ -42,18 +39,13 @@ func TestStandbyConverts(t *testing.T) {
 	dir := activationFile(t, c.ns, "leaseDuration: 60s\nrenewDeadline: 40s\nretryPeriod: 500ms\n")
 	us, stop := takePart(t, dir, "us", logr.Discard())
 	eventuallyActive(t, us)
-	lock, err := os.ReadFile(dir + "/activation.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	lock := read(t, dir+"/activation.yaml")
 	fill := strings.NewReplacer("GROUP", c.group, "NS", c.ns)
 	for name, text := range map[string]string{
-		"activation.yaml": string(lock), "operator.yaml": fill.Replace(cronTabOperator),
+		"activation.yaml": lock, "operator.yaml": fill.Replace(cronTabOperator),
 		"conversion.yaml": fill.Replace(cronTabConversion) + "migrate: Auto\n",
 	} {
-		if err := os.WriteFile(c.file(name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		write(t, c.file(name), text)
 	}
 	c.user = testkit.Config(t)
 	address := testkit.FreeAddress(t)
@@ -61,23 +53,12 @@ func TestStandbyConverts(t *testing.T) {
 	c.eventuallyPublished(t, address)
 	c.apply(t, "a", "example.com:80")
 	c.eventuallyReads(t, "a", "map[host:example.com port:80]")
-	testkit.Update(t, definitions, "", "crontabs."+c.group, func(u *unstructured.Unstructured) {
-		versions, _, _ := unstructured.NestedSlice(u.Object, "spec", "versions")
-		for _, v := range versions {
-			version := v.(map[string]any)
-			version["storage"] = version["name"] == "v1"
-		}
-		_ = unstructured.SetNestedSlice(u.Object, versions, "spec", "versions")
-	})
+	c.store(t, "v1")
 	testkit.Eventually(t, patience, func() (bool, string) {
-		stored, _, _ := unstructured.NestedStringSlice(testkit.Get(t, definitions, "", "crontabs."+c.group).Object, "status", "storedVersions")
-		return fmt.Sprint(stored) == "[v1]", fmt.Sprintf("stored versions are %v", stored)
+		stored := fmt.Sprint(c.stored(t))
+		return stored == "[v1]", "stored versions are " + stored
 	})
-	testkit.Eventually(t, patience, func() (bool, string) {
-		text := eu.text(t)
-		return strings.Contains(text, "operator state changed") && strings.Contains(text, "Standby"), text
-	})
-	configMaps := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	eventuallySays(t, eu, `"reason":"Standby"`)
 	if testkit.Find(t, configMaps, c.ns, "a") != nil {
 		t.Error("the operator of a standby writes")
 	}

@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -15,7 +16,7 @@ import (
 // TestActivationExit: with onLost: Exit the process ends when the lock is taken away or handed over, says why, and has written nothing
 // since. Its metrics say that it is active. The identity comes from the environment.
 func TestActivationExit(t *testing.T) {
-	t.Setenv("COROLLARY_ACTIVATION_IDENTITY", "eu")
+	t.Parallel()
 	for _, test := range []struct {
 		command, ends string
 		force         bool
@@ -24,10 +25,12 @@ func TestActivationExit(t *testing.T) {
 		{"force", "before the renew deadline had passed; nothing was written after that was seen", true},
 	} {
 		t.Run(test.command, func(t *testing.T) {
+			t.Parallel()
 			ns := memory(t)
 			times := "leaseDuration: 60s\nrenewDeadline: 40s\nretryPeriod: 500ms\nonLost: Exit\n"
 			dir, user, metrics := activationFile(t, ns, times), "eu-of-"+ns, testkit.FreeAddress(t)
-			p := start(t, testkit.Config(t), "run", "-c", operatorFile, "-c", filepath.Join(dir, "activation.yaml"), "--set",
+			self := must(os.Executable())(t)
+			p := startBinary(t, "env", testkit.Config(t), false, "COROLLARY_ACTIVATION_IDENTITY=eu", self, "run", "-c", operatorFile, "-c", filepath.Join(dir, "activation.yaml"), "--set",
 				"widgets:.watch.namespaces=["+ns+"]", "--as", user, "--as-group", "system:masters", "--metrics-bind-address", metrics,
 				"--health-probe-bind-address", "0")
 			testkit.Apply(t, ns, blueWidget)

@@ -4,7 +4,6 @@ package cli_test
 
 import (
 	"maps"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -25,19 +24,14 @@ import (
 // documentedRole is the Role that docs/activation.md names for the account that holds the Lease.
 func documentedRole(t *testing.T) *rbacv1.Role {
 	t.Helper()
-	page, err := os.ReadFile("../../docs/activation.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, section, _ := strings.Cut(string(page), "\n## Rights\n")
+	page := read(t, "../../docs/activation.md")
+	_, section, _ := strings.Cut(page, "\n## Rights\n")
 	block := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindStringSubmatch(section)
 	role := &rbacv1.Role{}
 	if block == nil {
 		t.Fatal("the page names no Role")
 	}
-	if err := yaml.UnmarshalStrict([]byte(block[1]), role); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, yaml.UnmarshalStrict([]byte(block[1]), role))
 	return role
 }
 
@@ -54,28 +48,17 @@ func holderOfLease(t *testing.T, ns string, without ...string) (dir, user string
 		role.Rules[i].Verbs = slices.DeleteFunc(role.Rules[i].Verbs, func(verb string) bool { return slices.Contains(without, verb) })
 	}
 	role.Rules = slices.DeleteFunc(role.Rules, func(rule rbacv1.PolicyRule) bool { return len(rule.Verbs) == 0 })
-	text, err := yaml.Marshal(role)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(yaml.Marshal(role))(t)
 	testkit.Apply(t, ns, string(text))
 	cfg := testkit.User(t, "lock")
-	client, err := kubernetes.NewForConfig(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := must(kubernetes.NewForConfig(cfg))(t)
 	review := &authenticationv1.SelfSubjectReview{}
-	self, err := client.AuthenticationV1().SelfSubjectReviews().Create(t.Context(), review, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must(client.AuthenticationV1().SelfSubjectReviews().Create(t.Context(), review, metav1.CreateOptions{}))(t)
 	user = self.Status.UserInfo.Username
 	testkit.Apply(t, ns, `{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: `+role.Name+`},
 		roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: `+role.Name+`},
 		subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: "`+user+`"}]}`)
-	if err := testkit.RightsInForce(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, testkit.RightsInForce(t.Context()))
 	return activationFileFor(t, cfg, ns, "leaseDuration: 60s\nrenewDeadline: 40s\nretryPeriod: 300ms\n"), user
 }
 

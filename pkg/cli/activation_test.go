@@ -3,7 +3,6 @@ package cli_test
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -31,9 +30,7 @@ func activationFileFor(t *testing.T, cfg *rest.Config, ns, times string) string 
 	dir := t.TempDir()
 	text := fmt.Sprintf("apiVersion: corollary.dev/v1alpha1\nkind: Activation\nmetadata: {name: global}\n"+
 		"lease: {namespace: %s, name: lock, kubeconfig: %s}\n%s", ns, testkit.KubeconfigFor(t, cfg), times)
-	if err := os.WriteFile(filepath.Join(dir, "activation.yaml"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, filepath.Join(dir, "activation.yaml"), text)
 	return dir
 }
 
@@ -44,10 +41,7 @@ func takePart(t *testing.T, dir, identity string, log logr.Logger) (a *activatio
 	if len(errs) > 0 {
 		t.Fatal(errs)
 	}
-	a, err := activation.New(files[0], log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a = must(activation.New(files[0], log))(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	may := make(chan struct{})

@@ -4,7 +4,6 @@ package cli_test
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -22,23 +21,16 @@ func TestAppoperatorChangesItsVersion(t *testing.T) {
 	t.Parallel()
 	ns, group, dir := testkit.Namespace(t), testkit.Unique(t)+".example.com", t.TempDir()
 	here := func(name string) string {
-		text, err := os.ReadFile(filepath.Join("../../examples/conversions/appoperator", name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return strings.NewReplacer("tools.example.com", group, "namespace: default", "namespace: "+ns).Replace(string(text))
+		text := read(t, filepath.Join("../../examples/conversions/appoperator", name))
+		return strings.NewReplacer("tools.example.com", group, "namespace: default", "namespace: "+ns).Replace(text)
 	}
 	crd, configs := filepath.Join(t.TempDir(), "crd.yaml"), filepath.Join(dir, "operator.yaml")
 	for name, text := range map[string]string{crd: here("crd.yaml"), configs: here("operator.yaml")} {
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		write(t, name, text)
 	}
 	testkit.InstallCRDs(t, here("crd.yaml"))
 	certificate := filepath.Join(dir, "certificate.yaml")
-	if code, out := run(t, "convert", "prove", "-c", configs, "--crds", crd, "--objects", "500", "-o", certificate); code != 0 {
-		t.Fatalf("exit code %d\n%s", code, out)
-	}
+	expect(t, 0, "", "convert", "prove", "-c", configs, "--crds", crd, "--objects", "500", "-o", certificate)
 	address := testkit.FreeAddress(t)
 	start(t, testkit.Config(t), "run", "-c", dir, "--webhook-url", "https://"+address, "--webhook-bind-address", address,
 		"--webhook-secret", ns+"/webhook", "--metrics-bind-address", "0", "--health-probe-bind-address", "0")
@@ -46,7 +38,6 @@ func TestAppoperatorChangesItsVersion(t *testing.T) {
 	resource := func(version string) schema.GroupVersionResource {
 		return schema.GroupVersionResource{Group: group, Version: version, Resource: "appoperators"}
 	}
-	deployments := schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
 	eventually := func(gvr schema.GroupVersionResource, name string, want string, path ...string) {
 		t.Helper()
 		testkit.Eventually(t, patience, func() (bool, string) {

@@ -1,7 +1,6 @@
 package cli_test
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -32,17 +31,16 @@ func backedUp(t *testing.T, ns, other, conventions string) string {
 		"  - name: secret\n    apiVersion: v1\n    kind: Secret" + template +
 		"conventions:\n  fieldManager: site\n  labels: {example.com/managed-by: site}\n  hash: {annotation: example.com/hash}\n" +
 		"  owner: {annotation: example.com/owner}\n  finalizer: example.com/site\n" + conventions + "status: {enabled: false}\n"
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, file, text)
 	return file
 }
 
 // TestBackupAndRestore: what follows from the upstreams is written and nothing else, Secrets only when asked for, and all comes back with
 // the owner's new uid.
 func TestBackupAndRestore(t *testing.T) {
+	t.Parallel()
 	ns, other := memory(t), testkit.Namespace(t)
-	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
+	ns, other = min(ns, other), max(ns, other) // as they are listed
 	file := backedUp(t, ns, other, "  pause: {annotation: example.com/paused}\n")
 	dir := t.TempDir()
 	code, out := run(t, "backup", "-c", file, "--downstreams", "-o", dir+"/plain")
@@ -50,20 +48,13 @@ func TestBackupAndRestore(t *testing.T) {
 		!strings.Contains(out, "note: Secrets are left out") {
 		t.Errorf("exit code %d\n%s", code, out)
 	}
-	identity, err := age.GenerateX25519Identity()
-	if err != nil {
-		t.Fatal(err)
-	}
+	identity := must(age.GenerateX25519Identity())(t)
 	key, all := dir+"/key", dir+"/all.tar.zst"
-	if err := os.WriteFile(key, []byte(identity.String()+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, key, identity.String()+"\n")
 	code, out = run(t, "backup", "-c", file, "--downstreams", "--secrets", "--age-recipient", identity.Recipient().String(), "-o", all)
 	if code != 0 || !strings.Contains(out, "secrets: 1 object at resourceVersion ") {
 		t.Errorf("exit code %d\n%s", code, out)
 	}
-	configMaps := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
-	secrets := schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 	testkit.Delete(t, configMaps, ns, "site")
 	testkit.Delete(t, configMaps, other, "copy")
 	testkit.Delete(t, secrets, other, "copy")
@@ -87,9 +78,7 @@ func TestBackupAndRestore(t *testing.T) {
 			t.Errorf("a dry run, --on-conflict %s: exit code %d\n%s", row.how, code, out)
 		}
 	}
-	if code, out = run(t, "restore", all, "--age-identity", key, "--on-conflict", "replace"); code != 0 {
-		t.Errorf("exit code %d\n%s", code, out)
-	}
+	expect(t, 0, "", "restore", all, "--age-identity", key, "--on-conflict", "replace")
 	site := testkit.Get(t, configMaps, ns, "site")
 	want := ns + "/site/" + string(site.GetUID())
 	for _, gvr := range []schema.GroupVersionResource{configMaps, secrets} {
@@ -106,29 +95,18 @@ func TestBackupAndRestore(t *testing.T) {
 			t.Errorf("%v: exit code %d\n%s", maps, code, out)
 		}
 	}
-	if code, out = run(t, "restore", all, "--namespace-map", "nowhere=here"); code != 1 ||
-		!strings.Contains(out, "--namespace-map names nowhere, which is not in the backup: it has "+ns+", "+other) {
-		t.Errorf("exit code %d\n%s", code, out)
-	}
-	if code, out = run(t, "restore", all); code != 0 || !strings.Contains(out, "secrets: 1 left out, encrypted: add --age-identity") {
-		t.Errorf("exit code %d\n%s", code, out)
-	}
+	expect(t, 1, "--namespace-map names nowhere, which is not in the backup: it has "+ns+", "+other, "restore", all, "--namespace-map", "nowhere=here")
+	expect(t, 0, "secrets: 1 left out, encrypted: add --age-identity", "restore", all)
 }
 
 // TestRestoreNeedsAPause: beside an operator that cannot be paused nothing is restored, unless someone says that it does not run.
 func TestRestoreNeedsAPause(t *testing.T) {
+	t.Parallel()
 	ns, other := memory(t), testkit.Namespace(t)
-	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
 	file, path := backedUp(t, ns, other, ""), t.TempDir()+"/backup"
-	if code, out := run(t, "backup", "-c", file, "-o", path); code != 0 {
-		t.Fatalf("exit code %d\n%s", code, out)
-	}
+	expect(t, 0, "", "backup", "-c", file, "-o", path)
 	for _, args := range [][]string{{"restore", path}, {"restore", path, "-c", file}} {
-		if code, out := run(t, args...); code != 1 || !strings.Contains(out, "operator site has no conventions.pause.annotation") {
-			t.Errorf("%v: exit code %d\n%s", args, code, out)
-		}
+		expect(t, 1, "operator site has no conventions.pause.annotation", args...)
 	}
-	if code, out := run(t, "restore", path, "--no-pause"); code != 0 || !strings.Contains(out, "configmaps: 1 equal\n") {
-		t.Errorf("exit code %d\n%s", code, out)
-	}
+	expect(t, 0, "configmaps: 1 equal\n", "restore", path, "--no-pause")
 }

@@ -1,13 +1,12 @@
 package cli_test
 
 import (
-	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"filippo.io/age"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
@@ -15,9 +14,9 @@ import (
 // A backup with Secrets brings random values back, and the operator keeps them; one without says what is lost. Objects of others are in
 // neither.
 func TestBackupOfRandomValues(t *testing.T) {
+	t.Parallel()
 	ns := memory(t)
-	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
-	t.Chdir(t.TempDir())
+	dir := inDirectory(t)
 	conf := `apiVersion: corollary.dev/v1alpha1
 kind: Operator
 metadata: {name: logins}
@@ -43,34 +42,24 @@ conventions:
 status: {conditions: {ready: Ready}, downstreams: .status.downstreams}
 events: None
 `
-	identity, err := age.GenerateX25519Identity()
-	if err != nil {
-		t.Fatal(err)
-	}
+	identity := must(age.GenerateX25519Identity())(t)
 	for file, text := range map[string]string{"operator.yaml": strings.ReplaceAll(conf, "NS", ns), "key": identity.String() + "\n"} {
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		write(t, filepath.Join(dir, file), text)
 	}
-	secrets := schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 	password := func() string {
 		value, _, _ := unstructured.NestedString(testkit.Get(t, secrets, ns, "one").Object, "data", "password")
 		return value
 	}
 	testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: shared}, data: {theirs: x}}")
 	testkit.Apply(t, ns, "{apiVersion: tools.example.com/v1, kind: Widget, metadata: {name: one}, spec: {color: blue}}")
-	runUntilIdle(t, ns, "operator.yaml")
+	runUntilIdle(t, ns, dir+"/operator.yaml")
 	made := password()
 	if made == "" {
 		t.Fatal("there is no password")
 	}
-	if code, out := run(t, "backup", "-c", "operator.yaml", "--downstreams", "-o", "plain"); code != 0 ||
-		!strings.Contains(out, "note: Secrets are left out, "+
-			"with values that a restored operator would make anew (generated: logins/login): add --secrets") {
-		t.Errorf("exit code %d\n%s", code, out)
-	}
+	expect(t, 0, "note: Secrets are left out, "+"with values that a restored operator would make anew (generated: logins/login): add --secrets", "backup", "-c", "operator.yaml", "--downstreams", "-o", dir+"/plain")
 	code, out := run(t, "backup", "-c", "operator.yaml", "--downstreams", "--secrets",
-		"--age-recipient", identity.Recipient().String(), "-o", "all")
+		"--age-recipient", identity.Recipient().String(), "-o", dir+"/all")
 	if code != 0 || !strings.Contains(out, "secrets: 1 object") || strings.Contains(out, "configmaps") || strings.Contains(out, made) {
 		t.Errorf("exit code %d\n%s", code, out)
 	}
@@ -91,10 +80,8 @@ events: None
 	testkit.Patch(t, widgets, ns, "one", "test", `{"metadata": {"finalizers": null}}`)
 	testkit.Delete(t, widgets, ns, "one")
 	testkit.Delete(t, secrets, ns, "one")
-	if code, out := run(t, "restore", "all", "--age-identity", "key"); code != 0 {
-		t.Fatalf("exit code %d\n%s", code, out)
-	}
-	runUntilIdle(t, ns, "operator.yaml")
+	expect(t, 0, "", "restore", "all", "--age-identity", "key")
+	runUntilIdle(t, ns, dir+"/operator.yaml")
 	if password() != made {
 		t.Error("the password is another one")
 	}

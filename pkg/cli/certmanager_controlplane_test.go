@@ -39,27 +39,20 @@ func startCertManager(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	var module struct{ Dir string }
-	if err := json.Unmarshal(out, &module); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, json.Unmarshal(out, &module))
 	files, err := filepath.Glob(filepath.Join(module.Dir, "deploy", "crds", "*.yaml"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%s has no definitions: %v", module.Dir, err)
 	}
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		testkit.InstallCRDs(t, string(text))
+		text := read(t, file)
+		testkit.InstallCRDs(t, text)
 	}
 	var log bytes.Buffer
 	cmd := exec.Command(tools.Path(t, "certmanager"))
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+testkit.Kubeconfig(t))
 	cmd.Stdout, cmd.Stderr = &log, &log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
@@ -78,14 +71,7 @@ func newIssued(t *testing.T, publish string) *issued {
 	t.Helper()
 	v := newVerified(t)
 	v.certificate, v.readOnly = "converter-webhook", true
-	text, err := os.ReadFile(v.file("conversion.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	text = bytes.ReplaceAll(text, []byte("publish: Verify"), []byte("publish: "+publish))
-	if err := os.WriteFile(v.file("conversion.yaml"), text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	replaceIn(t, v.file("conversion.yaml"), "publish: Verify", "publish: "+publish)
 	rendered, err := exec.Command(tools.Path(t, "helm"), "template", "converter", "../../charts/corollary", "-n", v.ns,
 		"--set", "fullnameOverride=converter,image.repository=a,conversion.certificate.certManager.enabled=true",
 		"--set", "conversion.crds[0]=crontabs."+v.group, "-s", "templates/certificate.yaml").CombinedOutput()
@@ -180,7 +166,7 @@ func TestCertManager(t *testing.T) {
 			}
 			i.eventuallyPublished(1)
 
-			for _, entry := range testkit.Get(t, secretResource, i.ns, i.certificate).GetManagedFields() {
+			for _, entry := range testkit.Get(t, secrets, i.ns, i.certificate).GetManagedFields() {
 				if entry.Manager == "corollary" {
 					t.Errorf("corollary has written the Secret: %v", entry)
 				}
@@ -194,18 +180,14 @@ func (i *issued) inject() {
 	i.t.Helper()
 	crd := filepath.Join(i.t.TempDir(), "crd.yaml")
 	definition := regexp.MustCompile("GROUP").ReplaceAllString(cronTabDefinition, i.group)
-	if err := os.WriteFile(crd, []byte(definition), 0o600); err != nil {
-		i.t.Fatal(err)
-	}
+	write(i.t, crd, definition)
 	code, out := run(i.t, "generate", "crd-conversion", "-c", i.dir, "--crds", crd, "--webhook-url", "https://"+i.address,
 		"--inject-ca-from", i.ns+"/"+i.certificate)
 	if code != 0 {
 		i.t.Fatalf("exit code %d\n%s", code, out)
 	}
 	patch := filepath.Join(i.t.TempDir(), "patch.yaml")
-	if err := os.WriteFile(patch, []byte(out), 0o600); err != nil {
-		i.t.Fatal(err)
-	}
+	write(i.t, patch, out)
 	cmd := exec.Command(tools.Path(i.t, "kubectl"), "patch", "crd", "crontabs."+i.group, "--type", "merge", "--patch-file", patch)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+testkit.Kubeconfig(i.t))
 	if out, err := cmd.CombinedOutput(); err != nil {

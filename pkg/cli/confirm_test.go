@@ -16,8 +16,8 @@ import (
 // TestConfirmContinuesARollout: the next process, with another config, is not ready while its change waits, while the previous
 // process is still the leader. After a confirmation it is ready and takes over.
 func TestConfirmContinuesARollout(t *testing.T) {
+	t.Parallel()
 	ns, health := memory(t), testkit.FreeAddress(t)
-	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
 	guarded := []string{"-c", operatorFile, "--set", "widgets:.watch.namespaces=[" + ns + "]",
 		"--set", "widgets:.guard={maxChanged: 20%, minimum: 1, confirm: {namespace: " + ns + ", configMap: confirmations, key: widgets}}"}
 	changed := slices.Concat(guarded, []string{
@@ -59,10 +59,7 @@ func TestConfirmContinuesARollout(t *testing.T) {
 		}
 	}
 	planned("run waits until that is confirmed, with the digest " + digest[1])
-	if code, out := run(t, append([]string{"confirm", "widgets", "--digest", digest[1]}, changed...)...); code != 0 ||
-		!strings.Contains(out, "is confirmed under key widgets of ConfigMap "+ns+"/confirmations") {
-		t.Errorf("exit code %d\n%s", code, out)
-	}
+	expect(t, 0, "is confirmed under key widgets of ConfigMap "+ns+"/confirmations", append([]string{"confirm", "widgets", "--digest", digest[1]}, changed...)...)
 	other, _, _ := unstructured.NestedString(testkit.Get(t, configMaps, ns, "confirmations").Object, "data", "other")
 	if other != "kept" {
 		t.Error("a key of somebody else was changed")
@@ -73,13 +70,7 @@ func TestConfirmContinuesARollout(t *testing.T) {
 	})
 	planned("that is confirmed, with the digest " + digest[1] + ", so run does it")
 	eventuallyColor(t, ns, "blue") // the first still leads
-	first.interrupt(t)
-	if code := first.wait(t); code != 0 {
-		t.Errorf("the first: exit code %d", code)
-	}
+	first.stop(t)
 	eventuallyColor(t, ns, "light-blue")
-	second.interrupt(t)
-	if code := second.wait(t); code != 0 {
-		t.Errorf("the second: exit code %d", code)
-	}
+	second.stop(t)
 }

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,7 +15,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
@@ -38,19 +36,14 @@ func TestRunServesConversions(t *testing.T) {
 	})
 	c.eventuallyPublished(t, address)
 
-	secret := testkit.Get(t, schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, c.ns, "webhook").GetResourceVersion()
+	secret := testkit.Get(t, secrets, c.ns, "webhook").GetResourceVersion()
 	generation := testkit.Get(t, definitions, "", "crontabs."+c.group).GetGeneration()
 	_ = first.Process.Kill()
 	first.wait(t)
 	second := c.serve(t, address, address)
 	eventuallySays(t, second, "every conversion is published")
 	c.eventuallyReads(t, "a", "map[host:example.com port:80]")
-	if now := testkit.Get(
-		t,
-		schema.GroupVersionResource{Version: "v1", Resource: "secrets"},
-		c.ns,
-		"webhook",
-	); now.GetResourceVersion() != secret {
+	if now := testkit.Get(t, secrets, c.ns, "webhook"); now.GetResourceVersion() != secret {
 		t.Error("a restart made another certificate")
 	}
 	if now := testkit.Get(t, definitions, "", "crontabs."+c.group).GetGeneration(); now != generation {
@@ -64,26 +57,18 @@ func TestRunServesConversions(t *testing.T) {
 				"schema", "openAPIV3Schema", "properties", "spec", "properties", "note")
 		}
 	})
-	second.interrupt(t)
-	second.wait(t)
+	second.stop(t)
 	third := c.serve(t, address, address)
 	c.eventuallyReads(t, "a", "map[host:example.com port:80]")
 
 	// What replaces a process that answers is not ready as long as it cannot.
 	bad := strings.ReplaceAll(strings.ReplaceAll(cronTabConversion, "GROUP", c.group), "split(':')[0]", "split(':')[1]")
-	if err := os.WriteFile(c.file("conversion.yaml"), []byte(bad), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, c.file("conversion.yaml"), bad)
 	eventuallySays(t, third, "the conversion has changed since it was proven")
 	health := testkit.FreeAddress(t)
 	fourth := c.serve(t, address, testkit.FreeAddress(t), "--health-probe-bind-address", health)
 	eventuallySays(t, fourth, "the conversion has changed since it was proven")
-	response, err := http.Get("http://" + health + "/readyz/conversions")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = response.Body.Close()
-	if response.StatusCode == http.StatusOK {
+	if statusOf("http://"+health+"/readyz/conversions") != http.StatusInternalServerError {
 		t.Error("it is ready")
 	}
 	c.eventuallyReads(t, "a", "map[host:example.com port:80]")
@@ -227,10 +212,7 @@ type balancer struct {
 
 func newBalancer(t *testing.T) *balancer {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { _ = listener.Close() })
 	b := &balancer{address: listener.Addr().String()}
 	go func() {

@@ -48,10 +48,7 @@ func (v *verified) connect() *x509.Certificate {
 	v.t.Helper()
 	crd := testkit.Get(v.t, definitions, "", "crontabs."+v.group)
 	text, _, _ := unstructured.NestedString(crd.Object, "spec", "conversion", "webhook", "clientConfig", "caBundle")
-	bundle, err := base64.StdEncoding.DecodeString(text)
-	if err != nil {
-		v.t.Fatal(err)
-	}
+	bundle := must(base64.StdEncoding.DecodeString(text))(v.t)
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(bundle)
 	conn, err := tls.Dial("tcp", v.address, &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12})
@@ -67,10 +64,7 @@ func (v *verified) authorities() int {
 	v.t.Helper()
 	crd := testkit.Get(v.t, definitions, "", "crontabs."+v.group)
 	text, _, _ := unstructured.NestedString(crd.Object, "spec", "conversion", "webhook", "clientConfig", "caBundle")
-	bundle, err := base64.StdEncoding.DecodeString(text)
-	if err != nil {
-		v.t.Fatal(err)
-	}
+	bundle := must(base64.StdEncoding.DecodeString(text))(v.t)
 	list, _ := cert.ParseCertsPEM(bundle)
 	return len(list)
 }
@@ -84,10 +78,10 @@ func TestSecretIsLost(t *testing.T) {
 		lose   func(*verified) error
 	}{
 		{"deleted", func(v *verified) error {
-			return testkit.Dynamic(v.t).Resource(secretResource).Namespace(v.ns).Delete(v.t.Context(), v.certificate, metav1.DeleteOptions{})
+			return testkit.Dynamic(v.t).Resource(secrets).Namespace(v.ns).Delete(v.t.Context(), v.certificate, metav1.DeleteOptions{})
 		}},
 		{"emptied", func(v *verified) error {
-			testkit.Update(v.t, secretResource, v.ns, v.certificate, func(u *unstructured.Unstructured) {
+			testkit.Update(v.t, secrets, v.ns, v.certificate, func(u *unstructured.Unstructured) {
 				u.Object["data"] = map[string]any{"tls.crt": "", "tls.key": ""}
 			})
 			return nil
@@ -103,9 +97,7 @@ func TestSecretIsLost(t *testing.T) {
 			before, authority := v.connect(), v.secret("ca.crt")
 
 			stop := v.reading(t, "a")
-			if err := row.lose(v); err != nil {
-				t.Fatal(err)
-			}
+			ok(t, row.lose(v))
 			next := v.secret("next.crt")
 			testkit.Eventually(t, patience, func() (bool, string) {
 				if !v.connect().Equal(before) {
@@ -148,12 +140,10 @@ func TestReadOnlySecretIsLost(t *testing.T) {
 		"metadata": map[string]any{"name": v.certificate},
 		"data": map[string]any{"tls.crt": base64.StdEncoding.EncodeToString(certificate), "tls.key": base64.StdEncoding.EncodeToString(key),
 			"ca.crt": base64.StdEncoding.EncodeToString(certificate)}}
-	secrets := testkit.Dynamic(t).Resource(secretResource).Namespace(v.ns)
+	secrets := testkit.Dynamic(t).Resource(secrets).Namespace(v.ns)
 	create := func() {
 		t.Helper()
-		if _, err := secrets.Create(t.Context(), &unstructured.Unstructured{Object: secret}, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must(secrets.Create(t.Context(), &unstructured.Unstructured{Object: secret}, metav1.CreateOptions{}))(t)
 	}
 	create()
 	v.eventuallyPublished(1)
@@ -162,9 +152,7 @@ func TestReadOnlySecretIsLost(t *testing.T) {
 	before := v.connect()
 
 	stop := v.reading(t, "a")
-	if err := secrets.Delete(t.Context(), v.certificate, metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, secrets.Delete(t.Context(), v.certificate, metav1.DeleteOptions{}))
 	eventuallySays(t, p, `not found: the previous certificate is served, which expires at `)
 	if !v.connect().Equal(before) {
 		t.Error("another certificate is served")

@@ -83,9 +83,7 @@ func newCronTabsOf(t *testing.T, definition, conversion string) *cronTabs {
 	crd := filepath.Join(t.TempDir(), "crd.yaml")
 	conversion = strings.ReplaceAll(conversion, "GROUP", c.group)
 	for name, text := range map[string]string{crd: definition, c.file("conversion.yaml"): conversion} {
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		write(t, name, text)
 	}
 	code, out := run(t, "convert", "prove", "-c", c.dir, "--crds", crd, "--objects", "500", "-o", c.file("certificate.yaml"))
 	if code != 0 {
@@ -119,15 +117,9 @@ func (c *cronTabs) rights(t *testing.T) *rest.Config {
 		if len(problems) > 0 || len(files) != 1 {
 			t.Fatal(len(files), problems)
 		}
-		source, err := kinds.Offline()
-		if err != nil {
-			t.Fatal(err)
-		}
-		rights, err := generate.Rights(nil, generate.RBACOptions{Kinds: source, Process: generate.Identity{Namespace: c.ns, Name: "process"},
-			Lease: "conversions", Conversions: files, Secret: c.certificate, SecretReadOnly: c.readOnly})
-		if err != nil {
-			t.Fatal(err)
-		}
+		source := must(kinds.Offline())(t)
+		rights := must(generate.Rights(nil, generate.RBACOptions{Kinds: source, Process: generate.Identity{Namespace: c.ns, Name: "process"},
+			Lease: "conversions", Conversions: files, Secret: c.certificate, SecretReadOnly: c.readOnly}))(t)
 		var rules []rbacv1.PolicyRule
 		for _, grant := range rights.Grants {
 			for _, rule := range grant.Rules {
@@ -187,15 +179,11 @@ func TestRunRefusesUnprovenConversions(t *testing.T) {
 		change       func(*testing.T, *cronTabs)
 	}{
 		{"nobody has proven it", "the conversion is not proven", func(t *testing.T, c *cronTabs) {
-			if err := os.Remove(c.file("certificate.yaml")); err != nil {
-				t.Fatal(err)
-			}
+			ok(t, os.Remove(c.file("certificate.yaml")))
 		}},
 		{"it is another one", "the conversion has changed since it was proven", func(t *testing.T, c *cronTabs) {
 			text := strings.ReplaceAll(cronTabConversion, "split(':')[0]", "split(':')[1]")
-			if err := os.WriteFile(c.file("conversion.yaml"), []byte(strings.ReplaceAll(text, "GROUP", c.group)), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			write(t, c.file("conversion.yaml"), strings.ReplaceAll(text, "GROUP", c.group))
 		}},
 		{"a field is lost in the current schema", "it has changed since the conversion was proven", func(t *testing.T, c *cronTabs) {
 			testkit.Update(t, definitions, "", "crontabs."+c.group, func(u *unstructured.Unstructured) {

@@ -23,8 +23,6 @@ import (
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
-var secretResource = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
-
 // verified are CronTabs whose spec.conversion someone else writes.
 type verified struct {
 	*cronTabs
@@ -42,13 +40,7 @@ func newWebhook(t *testing.T) *verified {
 func newVerified(t *testing.T) *verified {
 	t.Helper()
 	v := newWebhook(t)
-	text, err := os.ReadFile(v.file("conversion.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(v.file("conversion.yaml"), append(text, "publish: Verify\n"...), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, v.file("conversion.yaml"), read(t, v.file("conversion.yaml"))+"publish: Verify\n")
 	return v
 }
 
@@ -63,9 +55,7 @@ func (v *verified) stanza() map[string]any {
 	dir := v.t.TempDir()
 	ca, crd := filepath.Join(dir, "ca.crt"), filepath.Join(dir, "crd.yaml")
 	for name, text := range map[string][]byte{ca: v.secret("ca.crt"), crd: []byte(strings.ReplaceAll(cronTabDefinition, "GROUP", v.group))} {
-		if err := os.WriteFile(name, text, 0o600); err != nil {
-			v.t.Fatal(err)
-		}
+		write(v.t, name, string(text))
 	}
 	code, out := run(v.t, "generate", "crd-conversion", "-c", v.dir, "--crds", crd, "--webhook-url", "https://"+v.address, "--ca-file", ca)
 	if code != 0 {
@@ -83,7 +73,7 @@ func (v *verified) stanza() map[string]any {
 func (v *verified) secret(key string) (value []byte) {
 	v.t.Helper()
 	testkit.Eventually(v.t, patience, func() (bool, string) {
-		s, err := testkit.Dynamic(v.t).Resource(secretResource).Namespace(v.ns).Get(v.t.Context(), v.certificate, metav1.GetOptions{})
+		s, err := testkit.Dynamic(v.t).Resource(secrets).Namespace(v.ns).Get(v.t.Context(), v.certificate, metav1.GetOptions{})
 		if err != nil {
 			return false, err.Error()
 		}
@@ -198,8 +188,7 @@ func TestRunVerifies(t *testing.T) {
 	}
 
 	// What replaces it in a rollout waits until API servers trust it.
-	p.interrupt(t)
-	p.wait(t)
+	p.stop(t)
 	stanza := (&unstructured.Unstructured{Object: good}).DeepCopy().Object
 	_ = unstructured.SetNestedField(stanza, base64.StdEncoding.EncodeToString(authority(t)), "webhook", "clientConfig", "caBundle")
 	v.apply(stanza)
@@ -215,39 +204,11 @@ func TestRunVerifies(t *testing.T) {
 // authority is one that signed nothing.
 func authority(t *testing.T) []byte {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := cert.NewSelfSignedCACert(cert.Config{CommonName: "other"}, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := cert.EncodeCertificates(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
+	c := must(cert.NewSelfSignedCACert(cert.Config{CommonName: "other"}, key))(t)
+	text := must(cert.EncodeCertificates(c))(t)
 	return text
 }
-
-// watching is an operator of the CronTabs, for commands that need one.
-const watching = `
-apiVersion: corollary.dev/v1alpha1
-kind: Operator
-metadata: {name: watching}
-watch: {apiVersion: GROUP/v1beta1, kind: CronTab, namespaces: [NS]}
-downstreams:
-  - name: config
-    apiVersion: v1
-    kind: ConfigMap
-    template: "{metadata: {name: {{ .metadata.name }}}, data: {at: {{ .spec.hostPort }}}}"
-conventions:
-  fieldManager: watching
-  labels: {example.com/managed-by: watching}
-  hash: {annotation: example.com/hash}
-  owner: {reference: true}
-status: {enabled: false}
-`
 
 // TestConversionInGetAndWhy: both commands say whether the definition has the conversion of the config, and who has written it.
 func TestConversionInGetAndWhy(t *testing.T) {
@@ -255,10 +216,8 @@ func TestConversionInGetAndWhy(t *testing.T) {
 	eventually := func(v *verified, want string) {
 		t.Helper()
 		operator := filepath.Join(t.TempDir(), "operator.yaml")
-		text := strings.NewReplacer("GROUP", v.group, "NS", v.ns).Replace(watching)
-		if err := os.WriteFile(operator, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		text := strings.NewReplacer("GROUP/v1,", v.group+"/v1beta1,", "GROUP", v.group, "NS", v.ns, "spec.host", "spec.hostPort").Replace(cronTabOperator)
+		write(t, operator, text)
 		want = "conversion crontabs: CustomResourceDefinition crontabs." + v.group + ": " + want
 		for _, args := range [][]string{{"get"}, {"why", "crontabs." + v.group, "a"}} {
 			testkit.Eventually(t, patience, func() (bool, string) {
@@ -277,8 +236,7 @@ func TestConversionInGetAndWhy(t *testing.T) {
 	p := auto.serve()
 	eventually(auto, fmt.Sprintf("spec.conversion names https://%s/convert, written by field manager crontabs.%s, as this config says",
 		auto.address, auto.group))
-	p.interrupt(t)
-	p.wait(t)
+	p.stop(t)
 	testkit.Update(t, definitions, "", "crontabs."+auto.group, func(u *unstructured.Unstructured) {
 		_ = unstructured.SetNestedField(u.Object, "https://example.com/other", "spec", "conversion", "webhook", "clientConfig", "url")
 	})
@@ -288,9 +246,7 @@ func TestConversionInGetAndWhy(t *testing.T) {
 	verify.apply(verify.stanza())
 	eventually(verify, fmt.Sprintf("spec.conversion names https://%s/convert, written by field manager test: with publish: Verify",
 		verify.address))
-	if err := os.Remove(verify.file("certificate.yaml")); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, os.Remove(verify.file("certificate.yaml")))
 	code, out := run(t, "get", "-c", verify.dir, "-n", verify.ns, "--kubeconfig", testkit.Kubeconfig(t))
 	if !strings.Contains(out, "the conversion is not proven") {
 		t.Errorf("exit code %d, and it does not say what keeps the conversion from being served\n%s", code, out)

@@ -2,7 +2,6 @@ package cli_test
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
@@ -61,9 +60,7 @@ func TestProveLive(t *testing.T) {
 			if row.change != nil {
 				text = row.change(text)
 			}
-			if err := os.WriteFile(c.file("conversion.yaml"), []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			write(t, c.file("conversion.yaml"), text)
 			for i := range 150 {
 				c.apply(t, fmt.Sprintf("t%03d", i), "example.com:80")
 			}

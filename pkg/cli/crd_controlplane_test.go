@@ -3,13 +3,11 @@
 package cli_test
 
 import (
-	"os"
 	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
@@ -17,7 +15,7 @@ import (
 
 // TestCRDDiffOfTheCluster: the cluster knows in which versions objects are stored. What is breaking about those the API server refuses.
 func TestCRDDiffOfTheCluster(t *testing.T) {
-	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
+	connected(t)
 	group := testkit.Unique(t) + ".example.com"
 	testkit.InstallCRDs(t, gauges(group, ""))
 	for _, row := range []struct {
@@ -31,40 +29,22 @@ func TestCRDDiffOfTheCluster(t *testing.T) {
 		{"another scope", strings.Replace(gauges(group, ""), "Namespaced", "Cluster", 1), "spec.scope: the scope was Namespaced", 3, true},
 	} {
 		file := t.TempDir() + "/new.yaml"
-		if err := os.WriteFile(file, []byte(row.text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		write(t, file, row.text)
 		if code, out := run(t, "crd", "diff", "cluster", file); code != row.code || !strings.Contains(out, row.want) {
 			t.Errorf("%s: exit code %d\n%s", row.reason, code, out)
 		}
 		u := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal([]byte(row.text), &u.Object); err != nil {
-			t.Fatal(err)
-		}
-		_, err := testkit.Dynamic(
-			t,
-		).Resource(
-			schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"},
-		).
-			Apply(
-				t.Context(),
-				u.GetName(),
-				u,
-				metav1.ApplyOptions{FieldManager: "test", Force: true, DryRun: []string{metav1.DryRunAll}},
-			)
+		ok(t, yaml.Unmarshal([]byte(row.text), &u.Object))
+		_, err := testkit.Dynamic(t).Resource(definitions).Apply(t.Context(), u.GetName(), u,
+			metav1.ApplyOptions{FieldManager: "test", Force: true, DryRun: []string{metav1.DryRunAll}})
 		if (err != nil) != row.refused {
 			t.Errorf("%s: the API server says %v", row.reason, err)
 		}
 	}
 	// A file that says nothing of the conversion leaves it as it is.
-	crds := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
-	testkit.Patch(t, crds, "", "gauges."+group, "test", `{"spec": {"conversion": {"strategy": "Webhook",
+	testkit.Patch(t, definitions, "", "gauges."+group, "test", `{"spec": {"conversion": {"strategy": "Webhook",
 		"webhook": {"conversionReviewVersions": ["v1"], "clientConfig": {"url": "https://localhost:1"}}}}}`)
 	file := t.TempDir() + "/same.yaml"
-	if err := os.WriteFile(file, []byte(gauges(group, "")), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if code, out := run(t, "crd", "diff", "cluster", file); code != 0 || !strings.Contains(out, "0 breaking, 0 conversion") {
-		t.Errorf("beside a webhook: exit code %d\n%s", code, out)
-	}
+	write(t, file, gauges(group, ""))
+	expect(t, 0, "0 breaking, 0 conversion", "crd", "diff", "cluster", file)
 }

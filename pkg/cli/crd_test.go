@@ -17,27 +17,14 @@ import (
 
 // TestCRDUsage: objects count by the versions that their writers used, over pages, and nothing is written.
 func TestCRDUsage(t *testing.T) {
+	t.Parallel()
 	ns, group := memory(t), testkit.Unique(t)+".example.com"
-	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
 	testkit.InstallCRDs(t, gauges(group, ""))
 	write := func(version, name, manager, field string) {
 		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": group + "/" + version, "kind": "Gauge",
 			"metadata": map[string]any{"name": name}, "spec": map[string]any{field: "x"}}}
 		gvr := schema.GroupVersionResource{Group: group, Version: version, Resource: "gauges"}
-		if _, err := testkit.Dynamic(
-			t,
-		).Resource(
-			gvr,
-		).Namespace(
-			ns,
-		).Apply(
-			t.Context(),
-			name,
-			u,
-			metav1.ApplyOptions{FieldManager: manager},
-		); err != nil {
-			t.Fatal(err)
-		}
+		must(testkit.Dynamic(t).Resource(gvr).Namespace(ns).Apply(t.Context(), name, u, metav1.ApplyOptions{FieldManager: manager}))(t)
 	}
 	const objects = 503 // more than a page
 	for i := range objects {
@@ -84,9 +71,7 @@ func TestCRDUsage(t *testing.T) {
 	if _, out = run(t, "crd", "usage", "gauges."+group); !strings.Contains(out, "(unknown)") {
 		t.Errorf("an object without managedFields is not counted:\n%s", out)
 	}
-	if code, out = run(t, "crd", "usage", "none."+group); code != 1 || !strings.Contains(out, "not found") {
-		t.Errorf("exit code %d\n%s", code, out)
-	}
+	expect(t, 1, "not found", "crd", "usage", "none."+group)
 }
 
 // gauges is a CustomResourceDefinition with two versions, of a group of the test's own.
@@ -95,13 +80,8 @@ func gauges(group, required string) string {
 		"  group: " + group +
 		"\n  scope: Namespaced\n  names: {plural: gauges, singular: gauge, kind: Gauge, listKind: GaugeList}\n  versions:\n"
 	for _, v := range []string{"v1beta1", "v1"} {
-		text += fmt.Sprintf(
-			"    - {name: %s, served: true, storage: %t, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, "+
-				"%sproperties: {a: {type: string}, b: {type: string}}}}}}}\n",
-			v,
-			v == "v1",
-			required,
-		)
+		text += fmt.Sprintf("    - {name: %s, served: true, storage: %t, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, "+
+			"%sproperties: {a: {type: string}, b: {type: string}}}}}}}\n", v, v == "v1", required)
 	}
 	return text
 }

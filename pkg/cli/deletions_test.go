@@ -19,8 +19,7 @@ func TestRunOnlyDeletes(t *testing.T) {
 	p := start(t, testkit.Config(t), "run", "-c", m.dir, "-n", ns, "--health-probe-bind-address", "0")
 	testkit.Apply(t, ns, blueWidget)
 	eventuallyColor(t, ns, "blue")
-	p.interrupt(t)
-	p.wait(t)
+	p.stop(t)
 	testkit.Patch(t, widgets, ns, "one", "test", `{"metadata": {"finalizers": ["tools.example.com/mounted"]}}`)
 
 	m.set("config.tmpl", "metadata: {name: {{ .metadata.name }\n")
@@ -42,6 +41,5 @@ func TestRunOnlyDeletes(t *testing.T) {
 	ready(true, "")
 	testkit.Apply(t, ns, blueWidget)
 	eventuallyColor(t, ns, "blue")
-	p.interrupt(t)
-	p.wait(t)
+	p.stop(t)
 }

@@ -54,8 +54,7 @@ func TestInstallCRDs(t *testing.T) {
 	before := testkit.Get(t, kinds.DefinitionResource, "", d.name())
 	p = d.start(t, testkit.Config(t), "--install-crds")
 	p.started(t)
-	p.interrupt(t)
-	p.wait(t)
+	p.stop(t)
 	if after := testkit.Get(t, kinds.DefinitionResource, "", d.name()); after.GetResourceVersion() != before.GetResourceVersion() {
 		t.Error("the same definition was written again")
 	}

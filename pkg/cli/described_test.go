@@ -2,7 +2,6 @@ package cli_test
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -87,43 +86,25 @@ func (d *describedKind) name() string { return "boxes." + d.group }
 func (d *describedKind) write(t *testing.T, more string, replace ...string) {
 	t.Helper()
 	text := strings.NewReplacer(replace...).Replace(fmt.Sprintf(boxes, d.group, more, d.manager))
-	if err := os.WriteFile(d.file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, d.file, text)
 }
 
 // apply applies a box named one. It asks for no kinds, which testkit's client may remember from before.
 func (d *describedKind) apply(t *testing.T, namespace, spec string) error {
 	t.Helper()
 	u := testkit.Parse(t, fmt.Sprintf("{apiVersion: %s/v1, kind: Box, metadata: {name: one}, spec: %s}", d.group, spec))
-	_, err := testkit.Dynamic(
-		t,
-	).Resource(
-		d.resource,
-	).Namespace(
-		namespace,
-	).Apply(
-		t.Context(),
-		"one",
-		u,
-		metav1.ApplyOptions{FieldManager: "test"},
-	)
+	_, err := testkit.Dynamic(t).Resource(d.resource).Namespace(namespace).Apply(t.Context(), "one", u, metav1.ApplyOptions{FieldManager: "test"})
 	return err
 }
 
 func (d *describedKind) create(t *testing.T, namespace, spec string) {
 	t.Helper()
-	if err := d.apply(t, namespace, spec); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, d.apply(t, namespace, spec))
 }
 
 func (d *describedKind) start(t *testing.T, cfg *rest.Config, args ...string) *process {
 	t.Helper()
-	return start(
-		t,
-		cfg,
-		append([]string{"run", "-c", d.file, "--metrics-bind-address", "0", "--health-probe-bind-address", "0"}, args...)...)
+	return start(t, cfg, append([]string{"run", "-c", d.file, "--metrics-bind-address", "0", "--health-probe-bind-address", "0"}, args...)...)
 }
 
 // started waits until the process has begun to work.
@@ -160,8 +141,7 @@ func TestInstallCRDsChanges(t *testing.T) {
 		t.Helper()
 		p := d.start(t, testkit.Config(t), "--install-crds")
 		p.started(t)
-		p.interrupt(t)
-		p.wait(t)
+		p.stop(t)
 	}
 	field := func(path ...string) any {
 		versions, _, _ := unstructured.NestedSlice(testkit.Get(t, kinds.DefinitionResource, "", d.name()).Object, "spec", "versions")
@@ -190,16 +170,7 @@ func TestInstallCRDsChanges(t *testing.T) {
 	d.write(t, "      more: string", "maximum=9", "maximum=8", "fieldManager: "+d.manager, "fieldManager: other")
 	once(t) // which differs in nothing
 	d.write(t, "      else: string", "maximum=9", "maximum=8", "fieldManager: "+d.manager, "fieldManager: other")
-	d.start(
-		t,
-		testkit.Config(t),
-		"--install-crds",
-	).refused(
-		t,
-		"it was not applied by this operator",
-		".spec.more",
-		"kubectl apply --server-side",
-	)
+	d.start(t, testkit.Config(t), "--install-crds").refused(t, "it was not applied by this operator", ".spec.more", "kubectl apply --server-side")
 	if field("more") == nil || field("else") != nil {
 		t.Error("a definition of somebody else was changed")
 	}
@@ -207,8 +178,8 @@ func TestInstallCRDsChanges(t *testing.T) {
 
 // TestCheckLiveCompares: check --live says how the cluster differs, and writes nothing.
 func TestCheckLiveCompares(t *testing.T) {
+	t.Parallel()
 	memory(t)
-	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
 	d := describe(t)
 	check := func(want ...string) {
 		t.Helper()

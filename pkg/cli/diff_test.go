@@ -12,6 +12,7 @@ import (
 
 // TestDiff: two documents in, the fields in which they differ out.
 func TestDiff(t *testing.T) {
+	t.Parallel()
 	golden.Cases(t, "testdata/diff/*.txtar", func(t *testing.T, c *golden.Case) {
 		var out strings.Builder
 		var words redact.Words

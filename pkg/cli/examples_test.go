@@ -10,6 +10,7 @@ import (
 // TestExamples holds what the README of each example promises: check finds no error, and render prints rendered.yaml,
 // of the chain the part that follows from cr.yaml itself.
 func TestExamples(t *testing.T) {
+	t.Parallel()
 	readmes, err := filepath.Glob("../../examples/configs/*/README.md")
 	if err != nil || len(readmes) == 0 {
 		t.Fatalf("found %d examples: %v", len(readmes), err)
@@ -24,9 +25,7 @@ func TestExamples(t *testing.T) {
 			if crds := filepath.Join(dir, "crd.yaml"); exists(crds) {
 				args = append(args, "--crds", crds)
 			}
-			if code, out := run(t, append([]string{"check"}, args...)...); code != 0 || !strings.Contains(out, "no errors, 0 warnings") {
-				t.Errorf("check: exit code %d\n%s", code, out)
-			}
+			expect(t, 0, "no errors, 0 warnings", append([]string{"check"}, args...)...)
 			if inputs := filepath.Join(dir, "inputs.yaml"); exists(inputs) {
 				args = append(args, "--inputs", inputs)
 			}
@@ -34,11 +33,8 @@ func TestExamples(t *testing.T) {
 			if code != 0 {
 				t.Fatalf("render: exit code %d\n%s", code, errs)
 			}
-			golden, err := os.ReadFile(filepath.Join(dir, "rendered.yaml"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !strings.HasPrefix(string(golden), out) || out == "" {
+			golden := read(t, filepath.Join(dir, "rendered.yaml"))
+			if !strings.HasPrefix(golden, out) || out == "" {
 				t.Errorf("rendered.yaml does not begin with what render prints:\n%s", out)
 			}
 		})

@@ -9,18 +9,26 @@ import (
 	"syscall"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
+
+// database opens a SQLite database until the test ends, and executes statements in it.
+func database(t *testing.T, file string) (db *sql.DB, exec func(statement string)) {
+	t.Helper()
+	db = must(sql.Open("sqlite", file+"?_pragma=busy_timeout(10000)"))(t)
+	t.Cleanup(func() { _ = db.Close() })
+	return db, func(statement string) {
+		t.Helper()
+		if _, err := db.Exec(statement); err != nil {
+			t.Fatal(statement, err)
+		}
+	}
+}
 
 // exported asks an export.
 func exported(t *testing.T, file, query string) string {
 	t.Helper()
-	db, err := sql.Open("sqlite", file+"?_pragma=busy_timeout(10000)")
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must(sql.Open("sqlite", file+"?_pragma=busy_timeout(10000)"))(t)
 	defer func() { _ = db.Close() }()
 	var text sql.NullString
 	if err := db.QueryRow(query).Scan(&text); err != nil {
@@ -32,22 +40,17 @@ func exported(t *testing.T, file, query string) string {
 // An export has every upstream with its downstreams and conditions. With -w it follows them; a file that is something else stays.
 func TestExport(t *testing.T) {
 	ns := memory(t)
-	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
 	t.Chdir(t.TempDir())
 	conf := strings.ReplaceAll(strings.Replace(everyKey, "  - {name: price, sql: {sqlite: {path: prices.db}, "+
 		"query: \"SELECT color, price FROM prices\", key: color}, objectName: self.spec.color}\n", "", 1), "NS", ns)
 	conf = strings.Replace(conf, "        price: \"{{ (input \"price\").row.price }}\"\n", "", 1)
-	if err := os.WriteFile("operator.yaml", []byte(conf), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, "operator.yaml", conf)
 	testkit.Apply(t, ns, "{apiVersion: v1, kind: ServiceAccount, metadata: {name: builder}}")
 	hostile := `it's "blue"; DROP TABLE upstreams; --`
 	testkit.Apply(t, ns, "{apiVersion: tools.example.com/v1, kind: Widget, metadata: {name: one, labels: {a: b}}, spec: {color: blue}}")
 	runUntilIdle(t, ns, "operator.yaml")
 	testkit.Apply(t, ns, "{apiVersion: tools.example.com/v1, kind: Widget, metadata: {name: red}, spec: {color: red}}")
-	if code, out := run(t, "export", "-c", "operator.yaml", "--sqlite", "state.db"); code != 0 {
-		t.Fatal(out)
-	}
+	expect(t, 0, "", "export", "-c", "operator.yaml", "--sqlite", "state.db")
 	for query, want := range map[string]string{
 		"SELECT group_concat(name || labels || object) FROM upstreams":                                                `one{"a":"b"}{"spec":{"color":"blue","size":3}}`,
 		"SELECT count(*) || '/' || min(state) || '/' || max(state) FROM downstreams":                                  "5/InSync/InSync",
@@ -73,22 +76,14 @@ func TestExport(t *testing.T) {
 		})
 	}
 	follow("SELECT group_concat(labels) FROM upstreams", `{"a":"c"}`)
-	configMaps := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 	testkit.Delete(t, configMaps, ns, "one-a")
 	follow("SELECT group_concat(state) FROM downstreams WHERE name = 'one-a'", "Create")
 	if info, err := os.Stat("state.db"); err != nil || info.Mode().Perm() != 0o640 {
 		t.Errorf("the file has another mode: %v, %v", info, err)
 	}
-	p.interrupt(t)
-	if code := p.wait(t); code != 0 {
-		t.Errorf("export -w ended with %d: %s", code, p.text(t))
-	}
-	if err := os.WriteFile("other.db", []byte(hostile), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Mkfifo("pipe.db", 0o600); err != nil {
-		t.Fatal(err)
-	}
+	p.stop(t)
+	write(t, "other.db", hostile)
+	ok(t, syscall.Mkfifo("pipe.db", 0o600))
 	for _, file := range []string{"other.db", "pipe.db", "."} {
 		if code, out := run(t, "export", "-c", "operator.yaml", "--sqlite", file); code == 0 || !strings.Contains(out, "is not an export") {
 			t.Errorf("%s is something else: %d: %s", file, code, out)
@@ -144,40 +139,22 @@ func exportToLinks(t *testing.T) {
 }
 
 // exportedThings makes a ConfigMap of each of a few rows, in an empty directory with operator.yaml and apps.db.
-func exportedThings(t *testing.T, rows int) (exec func(statement string)) {
+func exportedThings(t *testing.T, rows int) (dir string, exec func(statement string)) {
 	t.Helper()
-	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
 	ns := testkit.Namespace(t)
-	t.Chdir(t.TempDir())
-	if err := os.WriteFile("operator.yaml", []byte(strings.ReplaceAll(rowsOperator, "NS", ns)), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	db, err := sql.Open("sqlite", "apps.db?_pragma=busy_timeout(10000)")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = db.Close() })
-	exec = func(statement string) {
-		t.Helper()
-		if _, err := db.Exec(statement); err != nil {
-			t.Fatal(statement, err)
-		}
-	}
+	dir = inDirectory(t)
+	write(t, dir+"/operator.yaml", strings.ReplaceAll(rowsOperator, "NS", ns))
+	_, exec = database(t, dir+"/apps.db")
 	exec("CREATE TABLE apps (id INTEGER PRIMARY KEY, name TEXT, extra TEXT)")
 	exec(fmt.Sprintf("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i < %d) "+
 		"INSERT INTO apps SELECT i, 'app-' || i, 'one' FROM n", rows))
-	if err := replaceIn("operator.yaml", "SELECT id, name FROM", "SELECT * FROM"); err != nil {
-		t.Fatal(err)
-	}
-	return exec
+	replaceIn(t, dir+"/operator.yaml", "SELECT id, name FROM", "SELECT * FROM")
+	return dir, exec
 }
 
-func replaceIn(file, from, to string) error {
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(file, []byte(strings.ReplaceAll(string(data), from, to)), 0o600)
+func replaceIn(t *testing.T, file, from, to string) {
+	t.Helper()
+	write(t, file, strings.ReplaceAll(read(t, file), from, to))
 }
 
 // whole fails if an export is damaged, or has not so many upstreams and downstreams.
@@ -192,35 +169,35 @@ func whole(t *testing.T, file string, rows int) {
 	}
 }
 
-const exportCommand = "export -c operator.yaml --sqlite state.db"
+// export is the command that exports to state.db of a directory.
+func export(dir string, more ...string) []string {
+	return append([]string{"export", "-c", dir + "/operator.yaml", "--sqlite", dir + "/state.db"}, more...)
+}
 
 // What a killed process has left of an export is recovered, and never becomes part of a new one.
 func TestExportAfterACrash(t *testing.T) {
+	t.Parallel()
 	memory(t)
 	const rows = 9
-	exportedThings(t, rows)
-	export := func(t *testing.T) {
+	dir, _ := exportedThings(t, rows)
+	exports := func(t *testing.T) {
 		t.Helper()
-		if code, out := run(t, strings.Fields(exportCommand)...); code != 0 {
-			t.Fatalf("it exits with %d: %s", code, out)
-		}
+		expect(t, 0, "", export(dir)...)
 	}
 	for _, mode := range []string{"DELETE", "WAL"} {
 		for _, lost := range []bool{false, true} {
 			t.Run(fmt.Sprint(mode, lost), func(t *testing.T) {
 				for _, suffix := range []string{"", "-journal", "-wal", "-shm"} {
-					_ = os.Remove("state.db" + suffix)
+					_ = os.Remove(dir + "/state.db" + suffix)
 				}
-				export(t)
-				killedWriter(t, "state.db", mode)
+				exports(t)
+				killedWriter(t, dir+"/state.db", mode)
 				if lost { // the advice to remove the file was followed
-					if err := os.Remove("state.db"); err != nil {
-						t.Fatal(err)
-					}
+					ok(t, os.Remove(dir+"/state.db"))
 				}
-				export(t)
-				whole(t, "state.db", rows)
-				if left, _ := filepath.Glob("state.db-*"); len(left) > 0 {
+				exports(t)
+				whole(t, dir+"/state.db", rows)
+				if left, _ := filepath.Glob(dir + "/state.db-*"); len(left) > 0 {
 					t.Errorf("%v are left", left)
 				}
 			})
@@ -231,10 +208,7 @@ func TestExportAfterACrash(t *testing.T) {
 // killedWriter leaves a file as a process does that is killed in a transaction, or after one in WAL mode.
 func killedWriter(t *testing.T, file, mode string) {
 	t.Helper()
-	db, err := sql.Open("sqlite", file+"?_pragma=journal_mode("+mode+")&_pragma=cache_size(1)")
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must(sql.Open("sqlite", file+"?_pragma=journal_mode("+mode+")&_pragma=cache_size(1)"))(t)
 	db.SetMaxOpenConns(1)
 	statements := []string{"CREATE TABLE big (n INTEGER, t TEXT)", "CREATE INDEX mine ON downstreams (reason)", "BEGIN",
 		"UPDATE downstreams SET reason = hex(zeroblob(3000)), state = 'Lost'", "DELETE FROM upstreams",
@@ -260,31 +234,22 @@ func killedWriter(t *testing.T, file, mode string) {
 	for _, suffix := range []string{"", "-journal", "-wal", "-shm"} {
 		_ = os.Remove(file + suffix)
 		if data, ok := state[suffix]; ok {
-			if err := os.WriteFile(file+suffix, data, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			write(t, file+suffix, string(data))
 		}
 	}
 }
 
 // With -w, readers and writers do not hold each other up, and a database that fails for a while is waited for.
 func TestExportGoesOn(t *testing.T) {
+	t.Parallel()
 	memory(t)
-	exec := exportedThings(t, 3)
-	if code, out := run(t, strings.Fields(exportCommand)...); code != 0 {
-		t.Fatal(out)
-	}
-	db, err := sql.Open("sqlite", "state.db")
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir, exec := exportedThings(t, 3)
+	expect(t, 0, "", export(dir)...)
+	db := must(sql.Open("sqlite", dir+"/state.db"))(t)
 	defer func() { _ = db.Close() }()
 	const extra = "SELECT group_concat(DISTINCT object ->> '$.row.extra') FROM upstreams"
 	reader := func() (tx *sql.Tx, read func() string) {
-		tx, err := db.Begin()
-		if err != nil {
-			t.Fatal(err)
-		}
+		tx = must(db.Begin())(t)
 		read = func() (text string) {
 			if err := tx.QueryRow(extra).Scan(&text); err != nil {
 				t.Error(err)
@@ -295,7 +260,7 @@ func TestExportGoesOn(t *testing.T) {
 		return tx, read
 	}
 	first, _ := reader() // of a file without WAL: the export has to wait for it
-	p := startWriting(t, testkit.Config(t), strings.Fields(exportCommand+" -w")...)
+	p := startWriting(t, testkit.Config(t), export(dir, "-w")...)
 	says := func(want string) {
 		t.Helper()
 		testkit.Eventually(t, patience, func() (bool, string) {
@@ -303,17 +268,17 @@ func TestExportGoesOn(t *testing.T) {
 			return strings.Contains(out, want), out
 		})
 	}
-	says("note: state.db is locked by another process, a reader with an open transaction for example: waiting")
+	says("note: " + dir + "/state.db is locked by another process, a reader with an open transaction for example: waiting")
 	_ = first.Rollback()
 	follow := func(want string) {
 		t.Helper()
 		testkit.Eventually(t, patience, func() (bool, string) {
-			got := exported(t, "state.db", extra)
+			got := exported(t, dir+"/state.db", extra)
 			return got == want, got + ": " + p.text(t)
 		})
 	}
 	mode := func() (bool, string) {
-		got := exported(t, "state.db", "PRAGMA journal_mode")
+		got := exported(t, dir+"/state.db", "PRAGMA journal_mode")
 		return got == "wal", got
 	}
 	testkit.Eventually(t, patience, mode)
@@ -334,17 +299,14 @@ func TestExportGoesOn(t *testing.T) {
 	exec("UPDATE apps SET extra = 'four'")
 	follow("four")
 	_ = db.Close()
-	if code, out := run(t, strings.Fields(exportCommand)...); code != 0 { // which leaves the file without WAL
+	if code, out := run(t, export(dir)...); code != 0 { // which leaves the file without WAL
 		t.Errorf("a second export exits with %d: %s", code, out)
 	}
 	exec("UPDATE apps SET extra = 'five'")
 	follow("five")
-	p.interrupt(t)
-	if code := p.wait(t); code != 0 {
-		t.Errorf("it ends with %d", code)
-	}
-	if got := exported(t, "state.db", "PRAGMA journal_mode"); got != "delete" {
+	p.stop(t)
+	if got := exported(t, dir+"/state.db", "PRAGMA journal_mode"); got != "delete" {
 		t.Errorf("the file is left in the mode %s", got)
 	}
-	whole(t, "state.db", 3)
+	whole(t, dir+"/state.db", 3)
 }

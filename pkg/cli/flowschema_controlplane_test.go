@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -24,15 +23,10 @@ import (
 // the printed objects want them, and those of another account are not.
 func TestFlowSchemas(t *testing.T) {
 	ns := testkit.Namespace(t)
-	config, err := os.ReadFile(operatorFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := read(t, operatorFile)
 	file := filepath.Join(t.TempDir(), "operator.yaml")
-	acting := strings.Replace(string(config), "\nwatch:", "\nserviceAccount: {namespace: "+ns+", name: widgets}\nwatch:", 1)
-	if err := os.WriteFile(file, []byte(acting), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	acting := strings.Replace(config, "\nwatch:", "\nserviceAccount: {namespace: "+ns+", name: widgets}\nwatch:", 1)
+	write(t, file, acting)
 	var out, errs bytes.Buffer
 	if code := cli.Main([]string{"generate", "flowschema", "-c", file, "-n", ns, "--leader-election-id", "lead"},
 		cli.IO{In: strings.NewReader(""), Out: &out, Err: &errs}); code != 0 {
@@ -72,18 +66,9 @@ func classified(t *testing.T, ns, account, path string) (flowSchema, level strin
 	cfg := rest.CopyConfig(testkit.Config(t))
 	cfg.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + ns + ":" + account,
 		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + ns, "system:authenticated"}}
-	client, err := rest.HTTPClientFor(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, cfg.Host+path, http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
-	response, err := client.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := must(rest.HTTPClientFor(cfg))(t)
+	request := must(http.NewRequestWithContext(t.Context(), http.MethodGet, cfg.Host+path, http.NoBody))(t)
+	response := must(client.Do(request))(t)
 	_ = response.Body.Close() // what it says does not matter
 	named := func(resource, header string) string {
 		gvr := schema.GroupVersionResource{Group: "flowcontrol.apiserver.k8s.io", Version: "v1", Resource: resource}

@@ -9,6 +9,7 @@ import (
 
 // TestExamplePolicies holds the policies that stand beside examples to what is printed.
 func TestExamplePolicies(t *testing.T) {
+	t.Parallel()
 	paths, err := filepath.Glob("../../examples/configs/*/policy.yaml")
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("found %d policies: %v", len(paths), err)

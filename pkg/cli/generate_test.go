@@ -1,7 +1,6 @@
 package cli_test
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -9,6 +8,7 @@ import (
 
 // TestGeneratedStatusIsAllThatIsMissing pastes what is printed into a definition, which then lacks nothing.
 func TestGeneratedStatusIsAllThatIsMissing(t *testing.T) {
+	t.Parallel()
 	const config, spec = "../../examples/configs/webapp/operator.yaml", "spec: {type: object, x-kubernetes-preserve-unknown-fields: true}"
 	printed, errs, code := split(t, "generate", "crd-status", "-c", config)
 	if code != 0 || errs != "" {
@@ -29,9 +29,7 @@ spec:
       served: true
       storage: true
       ` + strings.ReplaceAll(version, "\n", "\n      ") + "\n"
-		if err := os.WriteFile(crd, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		write(t, crd, text)
 		again, note, code := split(t, "generate", "crd-status", "-c", config, "--crds", crd)
 		if code != 0 || again != printed {
 			t.Errorf("with the definition, exit code %d and\n%s", code, again)

@@ -40,18 +40,7 @@ func (g *gitOps) write(description string) {
 	g.t.Helper()
 	text := strings.ReplaceAll(cronTabDefinition, "GROUP", g.group)
 	text = strings.Replace(text, "openAPIV3Schema: {", "openAPIV3Schema: {description: \""+description+"\", ", 1)
-	if err := os.WriteFile(g.manifest, []byte(text), 0o600); err != nil {
-		g.t.Fatal(err)
-	}
-}
-
-func (g *gitOps) manifestText() []byte {
-	g.t.Helper()
-	text, err := os.ReadFile(g.manifest)
-	if err != nil {
-		g.t.Fatal(err)
-	}
-	return text
+	write(g.t, g.manifest, text)
 }
 
 func (g *gitOps) tool(name string, args ...string) error {
@@ -69,16 +58,11 @@ func (g *gitOps) tool(name string, args ...string) error {
 
 func (g *gitOps) chart() string {
 	g.t.Helper()
-	dir, text := g.t.TempDir(), g.manifestText()
-	if err := os.MkdirAll(filepath.Join(dir, "templates"), 0o700); err != nil {
-		g.t.Fatal(err)
-	}
+	dir := g.t.TempDir()
 	for name, content := range map[string]string{
-		"Chart.yaml": "apiVersion: v2\nname: crontabs\nversion: 1.0.0\n", "templates/crd.yaml": string(text),
+		"Chart.yaml": "apiVersion: v2\nname: crontabs\nversion: 1.0.0\n", "templates/crd.yaml": read(g.t, g.manifest),
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
-			g.t.Fatal(err)
-		}
+		write(g.t, filepath.Join(dir, name), content)
 	}
 	return dir
 }
@@ -108,9 +92,7 @@ func TestGitOps(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
 			g := newGitOps(t)
-			if err := row.apply(g); err != nil {
-				t.Fatal(err)
-			}
+			ok(t, row.apply(g))
 			address := testkit.FreeAddress(t)
 			served := g.serve(t, address, address)
 			g.eventuallyPublished(t, address)
@@ -118,31 +100,22 @@ func TestGitOps(t *testing.T) {
 			if row.diff != nil && row.diff(g) != nil {
 				t.Error("the manifest and the definition differ")
 			}
-			if err := row.apply(g); err != nil {
-				t.Fatal(err)
-			}
+			ok(t, row.apply(g))
 			if now := testkit.Get(t, definitions, "", "crontabs."+g.group).GetGeneration(); now != generation {
 				t.Errorf("the same manifest changes the definition: generation %d, then %d", generation, now)
 			}
 			if g.write("changed"); row.diff != nil && row.diff(g) == nil {
 				t.Error("a change makes no difference")
 			}
-			if err := row.apply(g); err != nil {
-				t.Fatal(err)
-			}
+			ok(t, row.apply(g))
 			if strategy, url := g.strategy(t); strategy != "Webhook" || url != "https://"+address+"/convert" {
 				t.Errorf("the manifest took spec.conversion away: %s %s", strategy, url)
 			}
-			served.interrupt(t)
-			served.wait(t)
+			served.stop(t)
 
-			if err := g.unpublish(); err != nil {
-				t.Fatal(err)
-			}
+			ok(t, g.unpublish())
 			g.write("changed again")
-			if err := row.apply(g); err != nil {
-				t.Fatal(err)
-			}
+			ok(t, row.apply(g))
 			if strategy, _ := g.strategy(t); strategy != "None" {
 				t.Errorf("it is %s again", strategy)
 			}
@@ -158,9 +131,7 @@ func TestGitOpsTakesOver(t *testing.T) {
 	address := testkit.FreeAddress(t)
 	served := g.serve(t, address, address)
 	g.eventuallyPublished(t, address)
-	if err := os.WriteFile(g.manifest, append(g.manifestText(), "  conversion: {strategy: None}\n"...), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, g.manifest, read(t, g.manifest)+"  conversion: {strategy: None}\n")
 	apply := func() error {
 		return g.tool("kubectl", "apply", "--server-side", "--force-conflicts", "-f", g.manifest)
 	}
@@ -168,17 +139,12 @@ func TestGitOpsTakesOver(t *testing.T) {
 	if err := apply(); err == nil || !strings.Contains(err.Error(), refusal) {
 		t.Errorf("while it runs: %v", err)
 	}
-	served.interrupt(t)
-	served.wait(t)
+	served.stop(t)
 	if err := apply(); err == nil || !strings.Contains(err.Error(), refusal) {
 		t.Errorf("after it has ended: %v", err)
 	}
-	if err := g.unpublish(); err != nil {
-		t.Fatal(err)
-	}
-	if err := apply(); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, g.unpublish())
+	ok(t, apply())
 	if strategy, _ := g.strategy(t); strategy != "None" {
 		t.Errorf("it is %s", strategy)
 	}
@@ -198,50 +164,35 @@ func TestGenerateConversion(t *testing.T) {
 	address := testkit.FreeAddress(t)
 	served := g.serve(t, address, address)
 	g.eventuallyPublished(t, address)
-	served.interrupt(t)
-	served.wait(t)
+	served.stop(t)
 	applied := g.conversion()
 
 	ca, patch := filepath.Join(t.TempDir(), "ca.crt"), filepath.Join(t.TempDir(), "patch.yaml")
 	secret := testkit.Get(t, schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, g.ns, "webhook")
 	trust, _, _ := unstructured.NestedString(secret.Object, "data", "ca.crt")
-	text, err := base64.StdEncoding.DecodeString(trust)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(base64.StdEncoding.DecodeString(trust))(t)
 	code, out := run(t, "generate", "crd-conversion", "-c", g.dir, "--crds", g.manifest, "--webhook-url", "https://"+address, "--ca-file", ca)
 	if code == 0 {
 		t.Errorf("a file that is missing is no error: %s", out)
 	}
-	if err := os.WriteFile(ca, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, ca, string(text))
 	code, out = run(t, "generate", "crd-conversion", "-c", g.dir, "--crds", g.manifest, "--webhook-url", "https://"+address, "--ca-file", ca)
 	if code != 0 {
 		t.Fatalf("exit code %d\n%s", code, out)
 	}
-	if err := os.WriteFile(patch, []byte(out), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, patch, out)
 	kustomization := "resources: [crd.yaml]\npatches: [{path: patch.yaml}]\n"
 	dir := t.TempDir()
-	for name, content := range map[string][]byte{"kustomization.yaml": []byte(kustomization), "patch.yaml": []byte(out),
-		"crd.yaml": g.manifestText()} {
-		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
-			t.Fatal(err)
-		}
+	for name, content := range map[string]string{"kustomization.yaml": kustomization, "patch.yaml": out, "crd.yaml": read(t, g.manifest)} {
+		write(t, filepath.Join(dir, name), content)
 	}
 	for _, args := range [][]string{
 		{"patch", "crd", "crontabs." + g.group, "--type", "merge", "--patch-file", patch},
 		{"apply", "--server-side", "--force-conflicts", "-f", patch},
 		{"apply", "-k", dir},
 	} {
-		if err := g.unpublish(); err != nil {
-			t.Fatal(err)
-		}
-		if err := g.tool("kubectl", args...); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, g.unpublish())
+		ok(t, g.tool("kubectl", args...))
 		if now := g.conversion(); !reflect.DeepEqual(now, applied) {
 			t.Errorf("kubectl %s: %v, and run applies %v", args[0], now, applied)
 		}

@@ -59,17 +59,11 @@ func startTraffic(t *testing.T, ns string) *traffic {
 func follow(t *testing.T, gvr schema.GroupVersionResource, ns string, saw func(*unstructured.Unstructured)) {
 	t.Helper()
 	client := testkit.Dynamic(t).Resource(gvr).Namespace(ns)
-	list, err := client.List(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := must(client.List(t.Context(), metav1.ListOptions{}))(t)
 	// The API server ends the watch of whoever is slow to read; this one goes on where the last has ended.
-	changes, err := watchtools.NewRetryWatcherWithContext(t.Context(), list.GetResourceVersion(), &cache.ListWatch{
+	changes := must(watchtools.NewRetryWatcherWithContext(t.Context(), list.GetResourceVersion(), &cache.ListWatch{
 		WatchFuncWithContext: client.Watch,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	go func() {
 		for event := range changes.ResultChan() {
 			if u, ok := event.Object.(*unstructured.Unstructured); ok {

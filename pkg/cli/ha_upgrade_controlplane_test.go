@@ -66,10 +66,7 @@ func startReplica(t *testing.T, binary, ns, name string, election ...string) *me
 // nothing is lost, nothing is done twice, what rests is left alone, and nothing waits for longer than a moment.
 func TestRollingUpgrade(t *testing.T) {
 	t.Parallel()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must(os.Executable())(t)
 	binary, ns := buildPrevious(t), testkit.Namespace(t)
 	old := []*member{startReplica(t, binary, ns, "old-1")}
 	eventuallyLeads(t, old[0])

@@ -3,7 +3,6 @@
 package cli_test
 
 import (
-	"os"
 	"strings"
 	"testing"
 
@@ -17,19 +16,14 @@ func TestInitIsAccepted(t *testing.T) {
 	ns := testkit.Namespace(t)
 	testkit.Apply(t, ns, manifests(ns+"-live"))
 	live := testkit.Get(t, services, ns, ns+"-live")
-	text, err := live.MarshalJSON() // as kubectl get writes it, with all that an API server has set
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(live.MarshalJSON())(t) // as kubectl get writes it, with all that an API server has set
 	testkit.Delete(t, services, ns, ns+"-live")
 	t.Chdir(t.TempDir())
 	for name, data := range map[string]string{
 		"service.json": string(text),
 		"others.yaml":  strings.ReplaceAll(others, "NAME", ns),
 	} {
-		if err := os.WriteFile(name, []byte(data), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		write(t, name, data)
 	}
 	code, out := run(t, "init", "--kind", "Initiated.v1.platform.example.com", "--from", "service.json", "--from", "others.yaml", "--name", ns,
 		"--hole", "clusterRole:.rules=rules", "--hole", "service:.spec.ports[0].port=net.port", "--hole",
@@ -37,18 +31,15 @@ func TestInitIsAccepted(t *testing.T) {
 	if code != 0 {
 		t.Fatalf("init: exit code %d\n%s", code, out)
 	}
-	testkit.InstallCRDs(t, file(t, "crd.yaml"))
-	if code, out := run(t, "check", "-c", "operator.yaml", "--live", "--kubeconfig", testkit.Kubeconfig(t)); code != 0 ||
-		!strings.Contains(out, "no errors, 0 warnings") {
-		t.Errorf("check: exit code %d\n%s", code, out)
-	}
-	testkit.Apply(t, ns, file(t, "cr.yaml"))
+	testkit.InstallCRDs(t, read(t, "crd.yaml"))
+	expect(t, 0, "no errors, 0 warnings", "check", "-c", "operator.yaml", "--live", "--kubeconfig", testkit.Kubeconfig(t))
+	testkit.Apply(t, ns, read(t, "cr.yaml"))
 	start(t, testkit.Config(t), "run", "-c", "operator.yaml", "--health-probe-bind-address", "0")
 	testkit.Eventually(t, patience, func() (bool, string) {
 		cr := testkit.Get(t, initiated, ns, ns)
 		recorded, _, _ := unstructured.NestedSlice(cr.Object, "status", "downstreams")
 		conditions, _, _ := unstructured.NestedSlice(cr.Object, "status", "conditions")
-		return len(recorded) == 3 && len(conditions) > 0, "the status is " + string(must(cr.MarshalJSON()))
+		return len(recorded) == 3 && len(conditions) > 0, "the status is " + string(must(cr.MarshalJSON())(t))
 	})
 	if ports, _, _ := unstructured.NestedSlice(testkit.Get(t, services, ns, ns+"-live").Object, "spec", "ports"); len(ports) != 1 {
 		t.Errorf("the Service has ports %v", ports)
@@ -79,20 +70,4 @@ rules: [{apiGroups: [""], resources: [pods], verbs: [get]}]
 
 func manifests(name string) string {
 	return "{apiVersion: v1, kind: Service, metadata: {name: " + name + "}, spec: {selector: {app: " + name + "}, ports: [{port: 80}]}}"
-}
-
-func file(t *testing.T, name string) string {
-	t.Helper()
-	data, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(data)
-}
-
-func must(text []byte, err error) []byte {
-	if err != nil {
-		panic(err)
-	}
-	return text
 }

@@ -8,6 +8,7 @@ import (
 
 // TestInitTakesWhatExamplesRender: the objects of every example become downstreams again, and what is written is good.
 func TestInitTakesWhatExamplesRender(t *testing.T) {
+	t.Parallel()
 	files, err := filepath.Glob("../../examples/configs/*/rendered.yaml")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("found %d examples: %v", len(files), err)
@@ -27,12 +28,8 @@ func TestInitTakesWhatExamplesRender(t *testing.T) {
 				t.Fatalf("exit code %d\n%s", code, out)
 			}
 			config, crd := filepath.Join(dir, "operator.yaml"), filepath.Join(dir, "crd.yaml")
-			if code, out := run(t, "check", "-c", config, "--crds", crd); code != 0 || !strings.Contains(out, "no errors") {
-				t.Errorf("check: exit code %d\n%s", code, out)
-			}
-			if code, out := run(t, "render", "-c", config, "--crds", crd, "-f", filepath.Join(dir, "cr.yaml")); code != 0 {
-				t.Errorf("render: exit code %d\n%s", code, out)
-			}
+			expect(t, 0, "no errors", "check", "-c", config, "--crds", crd)
+			expect(t, 0, "", "render", "-c", config, "--crds", crd, "-f", filepath.Join(dir, "cr.yaml"))
 		})
 	}
 }

@@ -1,8 +1,7 @@
 package cli_test
 
 import (
-	"database/sql"
-	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -87,9 +86,9 @@ expect:
 
 // TestEveryKeyInEveryCommand checks that each command knows each key: what is made of it is shown where the command shows such things.
 func TestEveryKeyInEveryCommand(t *testing.T) {
+	t.Parallel()
 	ns := memory(t)
-	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
-	t.Chdir(t.TempDir())
+	dir := inDirectory(t)
 	here := func(text string) string { return strings.ReplaceAll(text, "NS", ns) }
 	const widget = "{apiVersion: tools.example.com/v1, kind: Widget, metadata: {name: one, namespace: NS}, spec: {color: blue}}"
 	const monitor = "{apiVersion: v1, kind: ConfigMap, metadata: {name: m, namespace: NS, labels: {monitor: NS}}, data: {of: one, url: x}}"
@@ -97,18 +96,10 @@ func TestEveryKeyInEveryCommand(t *testing.T) {
 	const row = "{apiVersion: corollary.dev/v1alpha1, kind: Row, metadata: {namespace: price, name: blue}, row: {color: blue, price: 7}}"
 	for file, text := range map[string]string{"operator.yaml": everyKey, "cr.yaml": widget,
 		"inputs.yaml": monitor + "\n---\n" + builder + "\n---\n" + row, "case.yaml": everyCase} {
-		if err := os.WriteFile(file, []byte(here(text)), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		write(t, filepath.Join(dir, file), here(text))
 	}
-	db, err := sql.Open("sqlite", "prices.db")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := db.Exec("CREATE TABLE prices (color TEXT PRIMARY KEY, price INTEGER); INSERT INTO prices VALUES ('blue', 7)"); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = db.Close() })
+	_, exec := database(t, dir+"/prices.db")
+	exec("CREATE TABLE prices (color TEXT PRIMARY KEY, price INTEGER); INSERT INTO prices VALUES ('blue', 7)")
 	expect := func(command string, want ...string) {
 		t.Helper()
 		_, out := run(t, strings.Fields(here(command))...)
@@ -137,13 +128,9 @@ func TestEveryKeyInEveryCommand(t *testing.T) {
 	expect("why -c operator.yaml -n NS cm/m", "is input monitors of Widget NS/one")
 	expect("why -c operator.yaml -n NS widget red", "is-blue")
 	expect("test case.yaml", "1 case: 1 ok")
-	if _, err := db.Exec("UPDATE prices SET price = 8"); err != nil {
-		t.Fatal(err)
-	}
+	exec("UPDATE prices SET price = 8")
 	expect("plan -c operator.yaml", `.data.price: "7" -> "8"`)
 	expect("why -c operator.yaml -n NS widget one", ".data.price")
-	if _, err := db.Exec("DROP TABLE prices"); err != nil {
-		t.Fatal(err)
-	}
+	exec("DROP TABLE prices")
 	expect("plan -c operator.yaml", "executing inputs[1].sql.query: SQL logic error: no such table: prices", "!ConfigMap")
 }

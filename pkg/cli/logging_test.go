@@ -34,6 +34,7 @@ func RunAsLogging() {
 
 // TestOneLogger: what controller-runtime and client-go log goes where the command's own lines go, in the same form.
 func TestOneLogger(t *testing.T) {
+	t.Parallel()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

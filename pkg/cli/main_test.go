@@ -6,6 +6,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/cli"
 )
 
@@ -13,5 +14,8 @@ func TestMain(m *testing.M) {
 	runAsCommand()
 	runAsHanging()
 	cli.RunAsLogging()
+	if err := testkit.Parallel(16); err != nil { // most of them wait for processes
+		panic(err)
+	}
 	os.Exit(m.Run())
 }

@@ -28,9 +28,7 @@ func startMember(t *testing.T, cfg *rest.Config, ns, name string, args ...string
 
 func (m *member) signal(t *testing.T, s syscall.Signal) {
 	t.Helper()
-	if err := m.Process.Signal(s); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, m.Process.Signal(s))
 }
 
 // wrote lists what the member wrote that the API server began with after a moment, the Lease aside.

@@ -37,9 +37,7 @@ func TestRunMigrates(t *testing.T) {
 			t.Parallel()
 			c := newCronTabs(t)
 			text := strings.ReplaceAll(cronTabConversion, "GROUP", c.group) + "migrate: " + row.migrate + "\n"
-			if err := os.WriteFile(c.file("conversion.yaml"), []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			write(t, c.file("conversion.yaml"), text)
 			address := testkit.FreeAddress(t)
 			served := c.serve(t, address, address)
 			c.eventuallyPublished(t, address)
@@ -47,11 +45,8 @@ func TestRunMigrates(t *testing.T) {
 				c.apply(t, fmt.Sprint("t", i), "example.com:80")
 			}
 			if !row.proven { // what was proven once is served on, so a new process has to find out
-				served.interrupt(t)
-				served.wait(t)
-				if err := os.Remove(c.file("certificate.yaml")); err != nil {
-					t.Fatal(err)
-				}
+				served.stop(t)
+				ok(t, os.Remove(c.file("certificate.yaml")))
 			}
 			testkit.Update(t, definitions, "", "crontabs."+c.group, func(u *unstructured.Unstructured) {
 				for _, v := range u.Object["spec"].(map[string]any)["versions"].([]any) {
@@ -65,8 +60,7 @@ func TestRunMigrates(t *testing.T) {
 			}
 			eventuallySays(t, served, row.says)
 			testkit.Eventually(t, patience, func() (bool, string) {
-				crd := testkit.Get(t, definitions, "", "crontabs."+c.group)
-				stored, _, _ := unstructured.NestedStringSlice(crd.Object, "status", "storedVersions")
+				stored := c.stored(t)
 				return slices.Equal(stored, row.stored), fmt.Sprintf("status.storedVersions is %v", stored)
 			})
 			if text := served.text(t); strings.Contains(text, "deprecated") {

@@ -4,7 +4,6 @@ package cli_test
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
@@ -23,11 +22,8 @@ func TestMigrateConvertsManagers(t *testing.T) {
 	const example = "../../examples/conversions/crontab/"
 	var texts []string
 	for _, name := range []string{"crd.yaml", "conversion.yaml"} {
-		text, err := os.ReadFile(example + name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		texts = append(texts, strings.ReplaceAll(string(text), "stable.example.com", "GROUP"))
+		text := read(t, example+name)
+		texts = append(texts, strings.ReplaceAll(text, "stable.example.com", "GROUP"))
 	}
 	c := newCronTabsOf(t, texts[0], texts[1])
 	address := testkit.FreeAddress(t)
@@ -40,9 +36,7 @@ func TestMigrateConvertsManagers(t *testing.T) {
 	}
 	const inOld, inNew = `{hostPort: "db:5432", schedule: "0 3 * * *"}`, "{host: db, port: 5432}"
 	for _, name := range []string{"before", "after"} {
-		if _, err := apply("alice", name, "v1beta1", inOld); err != nil {
-			t.Fatal(err)
-		}
+		must(apply("alice", name, "v1beta1", inOld))(t)
 		c.eventuallyReads(t, name, "map[cron:0 3 * * * host:db port:5432]")
 	}
 	prove := func(name string) {

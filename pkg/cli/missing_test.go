@@ -14,9 +14,7 @@ import (
 func (m *mount) drop(name string) {
 	m.t.Helper()
 	delete(m.files, name)
-	if err := os.Remove(filepath.Join(m.dir, name)); err != nil {
-		m.t.Fatal(err)
-	}
+	ok(m.t, os.Remove(filepath.Join(m.dir, name)))
 	m.set("operator.yaml", m.files["operator.yaml"])
 }
 
@@ -55,12 +53,10 @@ func TestRunWithoutTheBadOnes(t *testing.T) {
 	says(false, "second.yaml")
 	m.drop("second.yaml")
 	says(true)
-	p.interrupt(t)
-	if code := p.wait(t); code != 0 {
-		t.Errorf("exit code %d", code)
-	}
+	p.stop(t)
 
 	m.set("operator.yaml", strings.Replace(good, "kind: Operator", "kind: Operatr", 1))
+	m.drop("first.yaml") // its kind is missing, so it would wait for it
 	if code, out := run(t, "run", "-c", m.dir); code == 0 || !strings.Contains(out, "operator.yaml") {
 		t.Errorf("with bad configs alone it ends with exit code %d:\n%s", code, out)
 	}

@@ -4,7 +4,6 @@ package cli_test
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -26,9 +25,7 @@ func TestPreservePolicy(t *testing.T) {
 	c.serve(t, address, address)
 	c.eventuallyPublished(t, address)
 	crd := filepath.Join(t.TempDir(), "crd.yaml")
-	if err := os.WriteFile(crd, []byte(strings.ReplaceAll(cronTabDefinition, "GROUP", c.group)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, crd, strings.ReplaceAll(cronTabDefinition, "GROUP", c.group))
 	text, errs, code := split(t, "generate", "policy", "-c", c.file("conversion.yaml"), "--crds", crd, "--name-prefix", c.ns+"-")
 	if code != 0 {
 		t.Fatalf("exit code %d\n%s", code, errs)
@@ -41,19 +38,13 @@ func TestPreservePolicy(t *testing.T) {
 
 	old := testkit.Dynamic(t).Resource(c.resource("v1beta1")).Namespace(c.ns)
 	testkit.Eventually(t, patience, func() (bool, string) { // API servers take some seconds to follow a new policy
-		now, err := old.Get(t.Context(), "a", metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		now := must(old.Get(t.Context(), "a", metav1.GetOptions{}))(t)
 		built := now.DeepCopy()
 		built.SetAnnotations(nil)
-		_, err = old.Update(t.Context(), built, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
+		_, err := old.Update(t.Context(), built, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
 		return err != nil && strings.Contains(err.Error(), "it would lose them"), fmt.Sprint(err)
 	})
-	now, err := old.Get(t.Context(), "a", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	now := must(old.Get(t.Context(), "a", metav1.GetOptions{}))(t)
 	for _, row := range []struct {
 		reason, port string
 		write        func(port string) error

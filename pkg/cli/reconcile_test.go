@@ -1,7 +1,6 @@
 package cli_test
 
 import (
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -12,22 +11,17 @@ import (
 // withReconcile is the test operator with an annotation to ask by.
 func withReconcile(t *testing.T) string {
 	t.Helper()
-	data, err := os.ReadFile(operatorFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := read(t, operatorFile)
 	path := t.TempDir() + "/operator.yaml"
-	text := strings.Replace(string(data), "  owner: {", "  reconcile: {annotation: tools.example.com/look}\n  owner: {", 1)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	text := strings.Replace(data, "  owner: {", "  reconcile: {annotation: tools.example.com/look}\n  owner: {", 1)
+	write(t, path, text)
 	return path
 }
 
 // TestReconcileRequests a reconcile by any name of a kind, with another value each time.
 func TestReconcileRequests(t *testing.T) {
+	t.Parallel()
 	ns, config := memory(t), withReconcile(t)
-	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
 	testkit.Apply(t, ns, blueWidget)
 	last := ""
 	for _, args := range [][]string{{"widget", "one"}, {"widgets/one"}, {"Widget", "one"}, {"widgets.tools.example.com", "one"},
@@ -43,8 +37,8 @@ func TestReconcileRequests(t *testing.T) {
 
 // TestReconcileRefuses what cannot be asked for, and says what can.
 func TestReconcileRefuses(t *testing.T) {
+	t.Parallel()
 	ns, config := memory(t), withReconcile(t)
-	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
 	for _, c := range []struct {
 		reason string
 		args   []string

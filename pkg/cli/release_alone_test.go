@@ -48,8 +48,8 @@ const finalizedWidget = `{apiVersion: tools.example.com/v1, kind: Widget,
 
 // TestReleaseRemovesFinalizers: with a config whose rules and templates are broken. Other finalizers stay.
 func TestReleaseRemovesFinalizers(t *testing.T) {
+	t.Parallel()
 	ns := memory(t)
-	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
 	for i := range 3 {
 		testkit.Apply(t, ns, fmt.Sprintf(finalizedWidget, fmt.Sprintf("w%d", i)))
 	}

@@ -6,26 +6,21 @@ import (
 	"strings"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
 
 // TestReleaseRemovesFinalizersOfBeforeObjects: a deletion.before object has the finalizer too, and loses it with its upstream; an
 // object that only looks like one is left alone.
 func TestReleaseRemovesFinalizersOfBeforeObjects(t *testing.T) {
+	t.Parallel()
 	memory(t)
-	configMaps := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 	ns, other := testkit.Namespace(t), testkit.Namespace(t)
-	text, err := os.ReadFile("testdata/offline/operator.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := read(t, "testdata/offline/operator.yaml")
 	conf := filepath.Join(t.TempDir(), "operator.yaml")
 	before := "deletion:\n  before: {apiVersion: v1, kind: ConfigMap, template: 'metadata: {name: x}', doneWhen: 'true', targetNamespaces: " +
 		"{from: Any}}\n"
 	if err := os.WriteFile(conf,
-		[]byte(strings.Replace(string(text), "owner: {reference: true}", "owner: {annotation: tools.example.com/owner}", 1)+before),
+		[]byte(strings.Replace(text, "owner: {reference: true}", "owner: {annotation: tools.example.com/owner}", 1)+before),
 		0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +34,6 @@ func TestReleaseRemovesFinalizersOfBeforeObjects(t *testing.T) {
 	testkit.Apply(t, other, made("far", ours, ns+"/w/uid"))
 	testkit.Apply(t, other, made("elses", ours, other+"/w/uid"))
 	testkit.Apply(t, ns, made("unlabeled", "", ns+"/w/uid"))
-	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
 	code, out := run(t, "release", "-c", conf, "-n", ns)
 	if code != 0 || !strings.Contains(out, "0 upstreams and 2 objects of deletion.before released") {
 		t.Errorf("exit code %d\n%s", code, out)
@@ -58,24 +52,18 @@ func TestReleaseRemovesFinalizersOfBeforeObjects(t *testing.T) {
 
 // TestReleaseWaitsForBefore: an upstream that is being deleted is not released before its deletion.before is done, nor any other.
 func TestReleaseWaitsForBefore(t *testing.T) {
+	t.Parallel()
 	memory(t)
 	conf := filepath.Join(t.TempDir(), "operator.yaml")
-	text, err := os.ReadFile("testdata/offline/operator.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	text = append(text, "deletion: {before: {apiVersion: v1, kind: ConfigMap, template: 'metadata: {name: x}', doneWhen: 'true'}}\n"...)
-	if err := os.WriteFile(conf, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	widgets := schema.GroupVersionResource{Group: "tools.example.com", Version: "v1", Resource: "widgets"}
+	text := read(t, "testdata/offline/operator.yaml")
+	text += "deletion: {before: {apiVersion: v1, kind: ConfigMap, template: 'metadata: {name: x}', doneWhen: 'true'}}\n"
+	write(t, conf, text)
 	ns := testkit.Namespace(t)
 	for _, name := range []string{"goes", "stays"} {
 		testkit.Apply(t, ns, "{apiVersion: tools.example.com/v1, kind: Widget, metadata: {name: "+name+
 			", finalizers: [tools.example.com/cleanup]}}")
 	}
 	testkit.Delete(t, widgets, ns, "goes")
-	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
 	for _, args := range [][]string{nil, {"--dry-run"}} {
 		code, out := run(t, append([]string{"release", "-c", conf}, args...)...)
 		if code != 1 || !strings.Contains(out, "Widget "+ns+"/goes: it is being deleted, and would be gone before deletion.before is done") {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"strings"
 	"testing"
 
@@ -72,9 +71,7 @@ func (s *stubServer) release(t *testing.T, args ...string) (int, string) {
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
 	path := t.TempDir() + "/kubeconfig"
-	if err := os.WriteFile(path, kubeconfig(server.URL), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, path, string(kubeconfig(server.URL)))
 	return run(t, append([]string{"release", "--kubeconfig", path, "-c"}, args...)...)
 }
 
@@ -88,6 +85,7 @@ func released(name string) (int, any) {
 
 // TestReleaseReadsByPages: a list of more than a page is read to its end, also where it grows old meanwhile.
 func TestReleaseReadsByPages(t *testing.T) {
+	t.Parallel()
 	s := &stubServer{patch: released, list: func(r *http.Request) (int, any) {
 		switch r.URL.Query().Get("continue") {
 		case "":
@@ -108,6 +106,7 @@ func TestReleaseReadsByPages(t *testing.T) {
 
 // TestReleaseContinuesAfterFailures: a refused upstream does not stop the others; the exit code reports it.
 func TestReleaseContinuesAfterFailures(t *testing.T) {
+	t.Parallel()
 	s := &stubServer{
 		list: func(*http.Request) (int, any) { return http.StatusOK, page("", "a", "b", "c") },
 		patch: func(name string) (int, any) {
@@ -129,6 +128,7 @@ func TestReleaseContinuesAfterFailures(t *testing.T) {
 
 // TestReleaseReadsAgainAfterAConflict, with the right to list only.
 func TestReleaseReadsAgainAfterAConflict(t *testing.T) {
+	t.Parallel()
 	tries := 0
 	s := &stubServer{
 		list: func(*http.Request) (int, any) { return http.StatusOK, page("", "a") },
@@ -149,6 +149,7 @@ func TestReleaseReadsAgainAfterAConflict(t *testing.T) {
 }
 
 func TestReleaseByConfigs(t *testing.T) {
+	t.Parallel()
 	empty := func(*http.Request) (int, any) { return http.StatusOK, page("") }
 	for _, test := range []struct {
 		reason string
@@ -184,6 +185,7 @@ func TestReleaseByConfigs(t *testing.T) {
 
 // TestReleaseRemovesThePreviousFinalizer: an upstream that was not reconciled since the finalizer was renamed has the previous one.
 func TestReleaseRemovesThePreviousFinalizer(t *testing.T) {
+	t.Parallel()
 	s := &stubServer{patch: released, list: func(*http.Request) (int, any) { return http.StatusOK, page("", "a") }}
 	code, out := s.release(t, good, "--set", "widgets:.conventions.finalizer=tools.example.com/new", "--set",
 		"widgets:.conventions.previous.finalizer=tools.example.com/cleanup")

@@ -79,10 +79,7 @@ func answer(t *testing.T, url string) (int, string) {
 		return 0, err.Error()
 	}
 	defer func() { _ = response.Body.Close() }()
-	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(io.ReadAll(response.Body))(t)
 	return response.StatusCode, string(text)
 }
 
@@ -134,8 +131,5 @@ func TestRunFollowsItsConfigs(t *testing.T) {
 		text := p.text(t)
 		return strings.Contains(text, "config warning") && strings.Contains(text, ".data.port must be a string"), text
 	})
-	p.interrupt(t)
-	if code := p.wait(t); code != 0 {
-		t.Errorf("exit code %d", code)
-	}
+	p.stop(t)
 }

@@ -1,13 +1,9 @@
 package cli_test
 
 import (
-	"database/sql"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
-
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
@@ -34,23 +30,11 @@ guard: {confirm: {namespace: NS, configMap: confirmations, key: rows}}
 // TestPlanAndBackupOfRows: plan says that nothing is deleted yet where an answer of the database is in doubt, and fails where there
 // is none. A backup has what follows from rows.
 func TestPlanAndBackupOfRows(t *testing.T) {
+	t.Parallel()
 	ns := memory(t)
-	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
-	t.Chdir(t.TempDir())
-	if err := os.WriteFile("operator.yaml", []byte(strings.ReplaceAll(rowsOperator, "NS", ns)), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	db, err := sql.Open("sqlite", "apps.db?_pragma=busy_timeout(10000)")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = db.Close() })
-	exec := func(statement string) {
-		t.Helper()
-		if _, err := db.Exec(statement); err != nil {
-			t.Fatal(statement, err)
-		}
-	}
+	dir := inDirectory(t)
+	write(t, dir+"/operator.yaml", strings.ReplaceAll(rowsOperator, "NS", ns))
+	_, exec := database(t, dir+"/apps.db")
 	exec("CREATE TABLE apps (id INTEGER PRIMARY KEY, name TEXT)")
 	exec("INSERT INTO apps VALUES (1, 'one'), (2, 'two')")
 	runUntilIdle(t, ns, "operator.yaml")
@@ -63,8 +47,7 @@ func TestPlanAndBackupOfRows(t *testing.T) {
 			}
 		}
 	}
-	expect(0, "backup -c operator.yaml --downstreams -o backup.tar.zst", "configmaps: 2 objects")
-	configMaps := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	expect(0, "backup -c operator.yaml --downstreams -o "+dir+"/backup.tar.zst", "configmaps: 2 objects")
 	before := testkit.Find(t, configMaps, ns, "one").GetAnnotations()
 	testkit.Delete(t, configMaps, ns, "one")
 	expect(0, "restore backup.tar.zst", "configmaps")
@@ -85,26 +68,18 @@ func TestPlanAndBackupOfRows(t *testing.T) {
 
 // TestWhyRow: why takes any key as the database has it, and the name that get shows.
 func TestWhyRow(t *testing.T) {
+	t.Parallel()
 	ns := memory(t)
-	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
-	t.Chdir(t.TempDir())
-	if err := os.WriteFile("operator.yaml", []byte(strings.ReplaceAll(rowsOperator, "NS", ns)), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	db, err := sql.Open("sqlite", "apps.db")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = db.Close() })
+	dir := inDirectory(t)
+	write(t, dir+"/operator.yaml", strings.ReplaceAll(rowsOperator, "NS", ns))
+	db, _ := database(t, dir+"/apps.db")
 	long := strings.Repeat("long/", 60)
 	for i, key := range []string{"", "a/b", "50%", "a%2Fc", "x y", "ü", `"q"`, long} {
 		statement, values := "CREATE TABLE apps (id, name)", []any(nil)
 		if key != "" {
 			statement, values = "INSERT INTO apps VALUES (?, ?)", []any{key, fmt.Sprintf("app-%d", i)}
 		}
-		if _, err := db.Exec(statement, values...); err != nil {
-			t.Fatal(err)
-		}
+		must(db.Exec(statement, values...))(t)
 	}
 	for i, name := range []string{"", "a/b", "50%", "a%2Fc", "x y", "ü", `"q"`, long} {
 		for _, args := range [][]string{{"row", name}, {"row/" + name}} {

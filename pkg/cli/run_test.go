@@ -23,6 +23,7 @@ import (
 
 var (
 	configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	secrets    = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 	widgets    = schema.GroupVersionResource{Group: "tools.example.com", Version: "v1", Resource: "widgets"}
 	leases     = schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
 )
@@ -54,29 +55,22 @@ func startWriting(t *testing.T, cfg *rest.Config, args ...string) *process {
 
 func startWith(t *testing.T, cfg *rest.Config, output bool, args ...string) *process {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must(os.Executable())(t)
 	return startBinary(t, self, cfg, output, args...)
 }
 
 func startBinary(t *testing.T, binary string, cfg *rest.Config, output bool, args ...string) *process {
 	t.Helper()
 	p := &process{Cmd: exec.Command(binary, args...), stderr: filepath.Join(t.TempDir(), "stderr"), ended: make(chan struct{})}
+	p.Dir = placeOf(t).dir
 	p.Env = append(os.Environ(), asCommand+"=1", quickEnd(), "KUBECONFIG="+testkit.KubeconfigFor(t, cfg))
-	file, err := os.Create(p.stderr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must(os.Create(p.stderr))(t)
 	defer func() { _ = file.Close() }() // the process has it by then
 	p.Stderr = file
 	if output {
 		p.Stdout = file
 	}
-	if err := p.Start(); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, p.Start())
 	go func() {
 		_ = p.Wait() // how it ended is asked of ProcessState
 		close(p.ended)
@@ -93,11 +87,8 @@ func startBinary(t *testing.T, binary string, cfg *rest.Config, output bool, arg
 
 func (p *process) text(t *testing.T) string {
 	t.Helper()
-	data, err := os.ReadFile(p.stderr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(data)
+	data := read(t, p.stderr)
+	return data
 }
 
 // wait returns the exit code.
@@ -114,8 +105,15 @@ func (p *process) wait(t *testing.T) int {
 
 func (p *process) interrupt(t *testing.T) {
 	t.Helper()
-	if err := p.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
+	ok(t, p.Process.Signal(os.Interrupt))
+}
+
+// stop interrupts the process, which then ends without an error.
+func (p *process) stop(t *testing.T) {
+	t.Helper()
+	p.interrupt(t)
+	if code := p.wait(t); code != 0 {
+		t.Errorf("exit code %d after an interrupt, want 0", code)
 	}
 }
 
@@ -189,24 +187,15 @@ func TestRunServesHealthAndMetrics(t *testing.T) {
 	if code := q.wait(t); code != 1 || !strings.Contains(q.text(t), "0 turns each off") {
 		t.Errorf("a second one on the same address: exit code %d\n%s", code, q.text(t))
 	}
-	p.interrupt(t)
-	if code := p.wait(t); code != 0 {
-		t.Errorf("exit code %d", code)
-	}
+	p.stop(t)
 }
 
 // get returns what a URL answers.
 func get(t *testing.T, url string) string {
 	t.Helper()
-	response, err := http.Get(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	response := must(http.Get(url))(t)
 	defer func() { _ = response.Body.Close() }()
-	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(io.ReadAll(response.Body))(t)
 	return string(text)
 }
 
@@ -239,24 +228,15 @@ func TestRunElects(t *testing.T) {
 				"its metrics do not say who leads:\n" + text
 		})
 	}
-	standby.interrupt(t)
-	if code := standby.wait(t); code != 0 {
-		t.Errorf("a standby: exit code %d", code)
-	}
-	first.interrupt(t)
-	if code := first.wait(t); code != 0 {
-		t.Errorf("the leader: exit code %d", code)
-	}
+	standby.stop(t)
+	first.stop(t)
 	if holder() == leader {
 		t.Error("the leader kept the Lease: the next one waits until it runs out")
 	}
 	testkit.Eventually(t, patience, func() (bool, string) { return holder() != "" && holder() != leader, "the second does not lead" })
 	testkit.Apply(t, ns, strings.ReplaceAll(blueWidget, "blue", "red"))
 	eventuallyColor(t, ns, "red")
-	second.interrupt(t)
-	if code := second.wait(t); code != 0 {
-		t.Errorf("the second: exit code %d", code)
-	}
+	second.stop(t)
 	for _, line := range strings.Split(strings.TrimSpace(first.text(t)), "\n") {
 		if !json.Valid([]byte(line)) {
 			t.Errorf("a line of the log, client-go's election included, is not of the one logger: %s", line)
@@ -275,10 +255,7 @@ func TestRunWaitsForAKind(t *testing.T) {
 	eventuallySays(t, p, `"operator":"gadgets","reason":"KindMissing"`)
 	testkit.Apply(t, ns, blueWidget)
 	eventuallyColor(t, ns, "blue")
-	p.interrupt(t)
-	if code := p.wait(t); code != 0 {
-		t.Errorf("exit code %d", code)
-	}
+	p.stop(t)
 }
 
 func eventuallySays(t *testing.T, p *process, text string) {
@@ -309,8 +286,8 @@ const (
 
 // TestCheckLive: the API server's schemas type what no file describes.
 func TestCheckLive(t *testing.T) {
+	t.Parallel()
 	memory(t)
-	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
 	code, out := run(t, "check", "--live", "-c", operatorFile)
 	for _, want := range []string{"upstream: Widget (tools.example.com/v1): namespaced, status subresource, typed\n",
 		"downstream config: ConfigMap (v1): namespaced, typed\n"} {
@@ -318,19 +295,14 @@ func TestCheckLive(t *testing.T) {
 			t.Errorf("exit code %d, %q wanted in:\n%s", code, want, out)
 		}
 	}
-	if code, out := run(t, "check", "--live", "-c", "testdata/errors/untyped.yaml"); code != 1 ||
-		!strings.Contains(out, "did you mean color?") {
-		t.Errorf("exit code %d\n%s", code, out)
-	}
-	if code, out := run(t, "check", "--live", "-c", "testdata/errors/gadgets.yaml"); code != 0 ||
-		!strings.Contains(out, "the API server has no kind Gadget") {
-		t.Errorf("exit code %d\n%s", code, out)
-	}
+	expect(t, 1, "did you mean color?", "check", "--live", "-c", "testdata/errors/untyped.yaml")
+	expect(t, 0, "the API server has no kind Gadget", "check", "--live", "-c", "testdata/errors/gadgets.yaml")
 }
 
 // memory starts an API server in memory for this test alone, with the kind Widget, and returns a namespace.
 func memory(t *testing.T) (ns string) {
 	t.Helper()
 	bubble.Listen(t, "testdata/offline/crd.yaml")
+	connected(t)
 	return testkit.Namespace(t)
 }

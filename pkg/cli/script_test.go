@@ -3,12 +3,18 @@ package cli_test
 import (
 	"net"
 	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/corollary-dev/corollary/internal/golden"
+	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/cli"
 )
 
@@ -29,6 +35,7 @@ func quickEnd() string {
 }
 
 func TestScripts(t *testing.T) {
+	t.Parallel()
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		UpdateScripts:       golden.Updating(),
@@ -37,7 +44,7 @@ func TestScripts(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			env.Setenv(asCommand, "1")
 			env.Setenv("HOME", env.WorkDir)
-			env.Vars = append(env.Vars, quickEnd())
+			env.Vars = append(env.Vars, quickEnd(), "GOGC=400")
 			self, err := os.Executable()
 			if err != nil {
 				return err
@@ -89,7 +96,8 @@ current-context: nowhere
 // TestOfflineCommandsAskNobody runs the offline commands where every way to an API server leads to one listener, and
 // sees that nobody came. That the ways do lead there, check --live shows.
 func TestOfflineCommandsAskNobody(t *testing.T) {
-	visitors := listen(t)
+	t.Parallel()
+	visitors, env := listen(t)
 	config, cr := "testdata/offline/operator.yaml", "testdata/offline/cr.yaml"
 	for _, args := range [][]string{
 		{"check", "-c", config},
@@ -103,26 +111,23 @@ func TestOfflineCommandsAskNobody(t *testing.T) {
 		{"generate", "crd-validations", "-c", "../../examples/configs/webapp/operator.yaml", "--crds", "../../examples/configs/webapp/crd.yaml"},
 		{"schema"}, {"version"}, {"completion", "bash"}, {"help"},
 	} {
-		if code, out := run(t, args...); code != 0 {
-			t.Errorf("%v: exit code %d\n%s", args, code, out)
+		if out, errs, code := execute(t, env, args...); code != 0 {
+			t.Errorf("%v: exit code %d\n%s%s", args, code, out, errs)
 		}
 		if n := visitors(); n != 0 {
 			t.Errorf("%v: %d connections were made", args, n)
 		}
 	}
-	if code, _ := run(t, "check", "-c", config, "--live", "--request-timeout", "5s"); code != 1 || visitors() == 0 {
+	if _, _, code := execute(t, env, "check", "-c", config, "--live", "--request-timeout", "5s"); code != 1 || visitors() == 0 {
 		t.Errorf("check --live: exit code %d and %d connections: the listener proves nothing", code, visitors())
 	}
 }
 
-// listen starts a listener that hangs up, points kubeconfig, proxies and the in-cluster configuration to it, and returns
-// how many have come.
-func listen(t *testing.T) (visitors func() int) {
+// listen starts a listener that hangs up, and returns how many have come, and variables that point kubeconfig, proxies and the
+// in-cluster configuration to it.
+func listen(t *testing.T) (visitors func() int, env []string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	came := make(chan struct{}, 1000)
 	go func() {
 		for {
@@ -135,21 +140,46 @@ func listen(t *testing.T) (visitors func() int) {
 		}
 	}()
 	t.Cleanup(func() { _ = l.Close() })
-	path := t.TempDir() + "/kubeconfig"
-	if err := os.WriteFile(path, kubeconfig("https://"+l.Addr().String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	host, port, _ := net.SplitHostPort(l.Addr().String())
-	for name, value := range map[string]string{
-		"KUBECONFIG": path, "KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": port,
-		"HTTP_PROXY": "http://" + l.Addr().String(), "HTTPS_PROXY": "http://" + l.Addr().String(), "ALL_PROXY": "http://" + l.Addr().String(),
-	} {
-		t.Setenv(name, value)
-	}
-	return func() int { return len(came) }
+	file := t.TempDir() + "/kubeconfig"
+	write(t, file, string(kubeconfig("https://"+l.Addr().String())))
+	address := l.Addr().String()
+	host, port, _ := net.SplitHostPort(address)
+	return func() int { return len(came) }, []string{"KUBECONFIG=" + file, "KUBERNETES_SERVICE_HOST=" + host, "KUBERNETES_SERVICE_PORT=" + port,
+		"HTTP_PROXY=http://" + address, "HTTPS_PROXY=http://" + address, "ALL_PROXY=http://" + address}
 }
 
-// run runs the command in this process and returns its exit code and everything that it wrote.
+// place is where the commands of a test run: a kubeconfig, and a directory. Both may be empty.
+type place struct{ kubeconfig, dir string }
+
+var places sync.Map // of place, by the name of the test
+
+// placeOf is the place of the test, or of the one that it is a part of.
+func placeOf(t *testing.T) place {
+	for name := t.Name(); name != "."; name = path.Dir(name) {
+		if p, ok := places.Load(name); ok {
+			return p.(place)
+		}
+	}
+	return place{}
+}
+
+// connected makes the commands of this test ask the API server of this test.
+func connected(t *testing.T) {
+	t.Helper()
+	places.Store(t.Name(), place{kubeconfig: testkit.Kubeconfig(t), dir: placeOf(t).dir})
+	t.Cleanup(func() { places.Delete(t.Name()) })
+}
+
+// inDirectory makes a directory of the test's own. Its processes run there, and what run and split are given may be a file in it.
+func inDirectory(t *testing.T) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	places.Store(t.Name(), place{kubeconfig: placeOf(t).kubeconfig, dir: dir})
+	t.Cleanup(func() { places.Delete(t.Name()) })
+	return dir
+}
+
+// run runs the command and returns its exit code and everything that it wrote.
 func run(t *testing.T, args ...string) (int, string) {
 	t.Helper()
 	out, errs, code := split(t, args...)
@@ -159,7 +189,59 @@ func run(t *testing.T, args ...string) (int, string) {
 // split is run with what was written to standard output and to standard error apart.
 func split(t *testing.T, args ...string) (out, errs string, code int) {
 	t.Helper()
+	p, args := placeOf(t), slices.Clone(args)
+	for i, name := range args {
+		if p.dir != "" && exists(filepath.Join(p.dir, name)) {
+			args[i] = filepath.Join(p.dir, name)
+		}
+	}
+	if p.kubeconfig != "" && cli.Connects(args) && (args[0] != "check" || slices.Contains(args, "--live")) {
+		args = append(args, "--kubeconfig", p.kubeconfig)
+	}
 	var stdout, stderr strings.Builder
 	code = cli.Main(args, cli.IO{In: strings.NewReader(""), Out: &stdout, Err: &stderr, Env: os.Environ()})
-	return stdout.String(), stderr.String(), code
+	here := strings.NewReplacer()
+	if p.dir != "" {
+		here = strings.NewReplacer(p.dir+"/", "")
+	}
+	return here.Replace(stdout.String()), here.Replace(stderr.String()), code
+}
+
+// execute is split in a process, with these variables.
+func execute(t *testing.T, env []string, args ...string) (out, errs string, code int) {
+	t.Helper()
+	self := must(os.Executable())(t)
+	cmd := exec.CommandContext(t.Context(), self, args...)
+	var stdout, stderr strings.Builder
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	cmd.Env = append(append(os.Environ(), asCommand+"=1", quickEnd()), env...)
+	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
+		t.Fatal(err)
+	}
+	return stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()
+}
+
+// must is the value, unless there is an error, with which the test ends.
+func must[T any](value T, err error) func(t *testing.T) T {
+	return func(t *testing.T) T {
+		t.Helper()
+		ok(t, err)
+		return value
+	}
+}
+
+// ok ends the test if there is an error.
+func ok(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// expect runs the command, which has to exit with this code and to print this text.
+func expect(t *testing.T, wanted int, text string, args ...string) {
+	t.Helper()
+	if code, out := run(t, args...); code != wanted || !strings.Contains(out, text) {
+		t.Errorf("%v: exit code %d, want %d and %q in\n%s", args, code, wanted, text, out)
+	}
 }

@@ -4,12 +4,9 @@ package cli_test
 
 import (
 	"encoding/base64"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
 )
@@ -18,11 +15,9 @@ import (
 // because of it.
 func TestCommandsPrintNoSecret(t *testing.T) {
 	ns, name := testkit.Namespace(t), testkit.Unique(t)
-	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
+	connected(t)
 	file := filepath.Join(t.TempDir(), "operator.yaml")
-	if err := os.WriteFile(file, []byte(secretOperator(ns, name)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, file, secretOperator(ns, name))
 	secrets := testkit.Secrets()
 	for upstream, value := range secrets {
 		testkit.Apply(t, ns,
@@ -55,15 +50,7 @@ func TestCommandsPrintNoSecret(t *testing.T) {
 	}
 	tellsNothing()
 	p := start(t, testkit.Config(t), "run", "-c", file, "--metrics-bind-address", "0", "--health-probe-bind-address", "0")
-	testkit.Eventually(t, patience, func() (bool, string) {
-		for _, w := range testkit.List(t, widgets, ns, "") {
-			if conditions, _, _ := unstructured.NestedSlice(w.Object, "status", "conditions"); len(conditions) == 0 {
-				return false, w.GetName() + " has no status"
-			}
-		}
-		return true, ""
-	})
-	p.interrupt(t)
-	p.wait(t)
+	eventuallyReported(t, ns)
+	p.stop(t)
 	tellsNothing()
 }

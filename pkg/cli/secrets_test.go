@@ -4,7 +4,6 @@ import (
 	"encoding/base64"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -49,17 +48,14 @@ func written(t *testing.T, command []string) string {
 	if command[0] != "export" {
 		return ""
 	}
-	text, err := os.ReadFile(command[len(command)-1])
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
+	text := read(t, command[len(command)-1])
+	return text
 }
 
 // No command prints a label, an annotation or data of a Secret that is an upstream, whether its downstream can be made or not.
 func TestCommandsPrintNothingOfWatchedSecrets(t *testing.T) {
+	t.Parallel()
 	ns, name := memory(t), testkit.Unique(t)
-	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
 	dir := t.TempDir()
 	file := filepath.Join(dir, "operator.yaml")
 	_, conventions, _ := strings.Cut(secretOperator(ns, name), "conventions:")
@@ -74,9 +70,7 @@ downstreams:
     kind: ConfigMap
     template: "{metadata: {name: '{{ .metadata.name }}-copy'}, data: {a: '{{ .data.a }}', b: '{{ fromJson .metadata.annotations.note }}'}}"
 conventions:` + conventions + "status: {enabled: false}\n"
-	if err := os.WriteFile(file, []byte(operator), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, file, operator)
 	const label, annotation, data = "LBLhunter2", "ANNhunter2", "REFUaHVudGVyMg=="
 	for _, upstream := range []string{"good", "bad"} {
 		testkit.Apply(t, ns, "{apiVersion: v1, kind: Secret, metadata: {name: "+upstream+", labels: {copy: "+label+", "+label+": x}, "+
@@ -100,8 +94,8 @@ conventions:` + conventions + "status: {enabled: false}\n"
 
 // No command prints a part of a value that was generated, nor of one that a dry run makes.
 func TestCommandsPrintNothingGenerated(t *testing.T) {
+	t.Parallel()
 	ns, name := memory(t), testkit.Unique(t)
-	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
 	dir := t.TempDir()
 	file, upstream := filepath.Join(dir, "operator.yaml"), filepath.Join(dir, "cr.yaml")
 	operator, _, _ := strings.Cut(secretOperator(ns, name), "inputs:")
@@ -115,9 +109,7 @@ func TestCommandsPrintNothingGenerated(t *testing.T) {
 conventions:` + conventions
 	widget := "{apiVersion: tools.example.com/v1, kind: Widget, metadata: {name: a, namespace: " + ns + "}, spec: {size: 1}}"
 	for path, text := range map[string]string{file: operator, upstream: widget} {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		write(t, path, text)
 	}
 	if _, out := run(t, "render", "-c", file, "-f", upstream); !strings.Contains(out, "password: (generated)") {
 		t.Errorf("render prints no placeholder:\n%s", out)
@@ -153,8 +145,7 @@ conventions:` + conventions
 		value = string(plain)
 		return err == nil && value != "", "there is no password"
 	})
-	p.interrupt(t)
-	p.wait(t)
+	p.stop(t)
 	testkit.Patch(t, widgets, ns, "a", "somebody", `{"spec":{"size":2}}`) // what plan shows is an update
 	tellsNothing(value)
 }

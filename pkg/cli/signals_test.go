@@ -30,29 +30,20 @@ func runAsHanging() {
 }
 
 func TestSecondSignalEndsAtOnce(t *testing.T) {
+	t.Parallel()
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
 		t.Run(sig.String(), func(t *testing.T) {
-			self, err := os.Executable()
-			if err != nil {
-				t.Fatal(err)
-			}
+			self := must(os.Executable())(t)
 			cmd := exec.CommandContext(t.Context(), self)
 			cmd.Env = append(os.Environ(), asHanging+"=1", quickEnd())
-			out, err := cmd.StdoutPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
+			out := must(cmd.StdoutPipe())(t)
+			ok(t, cmd.Start())
 			lines := bufio.NewScanner(out)
 			for _, want := range []string{"ready", "stopping"} {
 				if !lines.Scan() || lines.Text() != want {
 					t.Fatalf("it said %q, want %q", lines.Text(), want)
 				}
-				if err := cmd.Process.Signal(sig); err != nil {
-					t.Fatal(err)
-				}
+				ok(t, cmd.Process.Signal(sig))
 			}
 			killed := time.AfterFunc(2*time.Minute, func() { _ = cmd.Process.Kill() })
 			defer killed.Stop()

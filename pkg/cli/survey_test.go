@@ -3,7 +3,6 @@ package cli_test
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -81,44 +80,46 @@ func runUntilIdle(t *testing.T, ns string, configs ...string) {
 		args, plan = append(args, "-c", c), append(plan, "-c", c)
 	}
 	p := start(t, testkit.Config(t), args...)
+	eventuallyReported(t, ns) // cheaper than a plan, and says nearly as much
 	testkit.Eventually(t, patience, func() (bool, string) {
-		for _, w := range testkit.List(t, widgets, ns, "") { // cheaper than a plan, and says nearly as much
+		code, out := run(t, plan...)
+		return code == 0, out
+	})
+	p.stop(t)
+}
+
+// eventuallyReported waits until every Widget has conditions.
+func eventuallyReported(t *testing.T, ns string) {
+	t.Helper()
+	testkit.Eventually(t, patience, func() (bool, string) {
+		for _, w := range testkit.List(t, widgets, ns, "") {
 			if conditions, _, _ := unstructured.NestedSlice(w.Object, "status", "conditions"); len(conditions) == 0 {
 				return false, w.GetName() + " has no status"
 			}
 		}
-		code, out := run(t, plan...)
-		return code == 0, out
+		return true, ""
 	})
-	p.interrupt(t)
-	p.wait(t)
 }
 
 // TestSurveyCommands runs the cases of plan, why and get.
 func TestSurveyCommands(t *testing.T) {
-	memory(t)
-	surveyCases(t, "testdata/live/*.txtar")
+	t.Parallel()
+	golden.Cases(t, "testdata/live/*.txtar", func(t *testing.T, c *golden.Case) {
+		t.Parallel()
+		surveyCase(t, c, memory(t))
+	})
 }
 
-// surveyCases runs cases: operator*.yaml settle what is in before.yaml, after.yaml is applied, and a command that prints it.
-func surveyCases(t *testing.T, pattern string) {
-	t.Helper()
-	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
-	golden.Cases(t, pattern, surveyCase)
-}
-
-func surveyCase(t *testing.T, c *golden.Case) {
-	ns := testkit.Namespace(t)
-	t.Chdir(t.TempDir())
+// surveyCase runs a case: operator*.yaml settle what is in before.yaml, after.yaml is applied, and a command that prints it.
+func surveyCase(t *testing.T, c *golden.Case, ns string) {
+	dir := inDirectory(t)
 	for _, f := range c.Files {
-		if err := os.WriteFile(f.Name, []byte(strings.ReplaceAll(string(f.Data), "NS", ns)), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		write(t, filepath.Join(dir, f.Name), strings.ReplaceAll(string(f.Data), "NS", ns))
 	}
 	section := func(name string) string { return strings.ReplaceAll(c.Section(name), "NS", ns) }
 	applyAll(t, ns, section("before.yaml"))
 	if section("before.yaml") != "" {
-		configs, _ := filepath.Glob("operator*.yaml")
+		configs, _ := filepath.Glob(dir + "/operator*.yaml")
 		runUntilIdle(t, ns, configs...)
 	}
 	applyAll(t, ns, section("after.yaml"))
@@ -147,8 +148,8 @@ func surveyCase(t *testing.T, c *golden.Case) {
 
 // TestPlanAsJSON: what docs/cli.md promises of the shape.
 func TestPlanAsJSON(t *testing.T) {
+	t.Parallel()
 	ns := memory(t)
-	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
 	testkit.Apply(t, ns, blueWidget)
 	out, errs, code := split(t, "plan", "-c", operatorFile, "-n", ns, "-o", "json")
 	var plan struct {
@@ -176,8 +177,8 @@ func TestPlanAsJSON(t *testing.T) {
 
 // TestPlanFails: exit code 1 is for what kept the plan from being made.
 func TestPlanFails(t *testing.T) {
+	t.Parallel()
 	memory(t)
-	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
 	for _, c := range []struct {
 		reason string
 		args   []string
@@ -214,10 +215,7 @@ func TestGetFollows(t *testing.T) {
 	says(`"name":"two","uid"`)
 	testkit.Delete(t, widgets, ns, "one")
 	says(`"state":"Gone"`)
-	p.interrupt(t)
-	if code := p.wait(t); code != 0 {
-		t.Errorf("exit code %d", code)
-	}
+	p.stop(t)
 }
 
 var (

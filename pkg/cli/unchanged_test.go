@@ -17,6 +17,7 @@ downstreams: [{name: config, apiVersion: v1, kind: ConfigMap, templateFile: conf
 
 // TestConfigCache: configs are loaded again if one of their files has changed, and only then.
 func TestConfigCache(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	write := func(name, text string) {
 		t.Helper()

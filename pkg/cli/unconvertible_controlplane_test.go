@@ -86,7 +86,5 @@ func (c *cronTabs) store(t *testing.T, version string) {
 func (c *cronTabs) patchDefinition(t *testing.T, patch string) {
 	t.Helper()
 	crds := testkit.Dynamic(t).Resource(definitions)
-	if _, err := crds.Patch(t.Context(), "crontabs."+c.group, types.JSONPatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(crds.Patch(t.Context(), "crontabs."+c.group, types.JSONPatchType, []byte(patch), metav1.PatchOptions{}))(t)
 }

@@ -4,7 +4,6 @@ package cli_test
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -60,8 +59,7 @@ type upgrade struct {
 func (w *upgrade) restart() {
 	w.t.Helper()
 	if w.process != nil {
-		w.process.interrupt(w.t)
-		w.process.wait(w.t)
+		w.process.stop(w.t)
 	}
 	w.process = w.serve(w.t, w.address, w.address)
 	eventuallySays(w.t, w.process, "conversion is published")
@@ -96,13 +94,9 @@ func (w *upgrade) configure(hub string) {
 	conversion := fmt.Sprintf("apiVersion: corollary.dev/v1alpha1\nkind: Conversion\nmetadata: {name: crontabs}\n"+
 		"for: {group: %[1]s, kind: CronTab}\nfieldManager: crontabs.%[1]s\nhub: %[2]s\nspokes:%[3]s", w.group, hub, walkConversions[hub])
 	for name, text := range map[string]string{crd: w.definition(older + "! " + hub), w.file("conversion.yaml"): conversion} {
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			w.t.Fatal(err)
-		}
+		write(w.t, name, text)
 	}
-	if code, out := run(w.t, "convert", "prove", "-c", w.dir, "--crds", crd, "--objects", "300", "-o", w.file("certificate.yaml")); code != 0 {
-		w.t.Fatalf("exit code %d\n%s", code, out)
-	}
+	expect(w.t, 0, "", "convert", "prove", "-c", w.dir, "--crds", crd, "--objects", "300", "-o", w.file("certificate.yaml"))
 }
 
 // enter changes the definition, and waits until the API server goes by that, and all clients can work.
@@ -200,11 +194,7 @@ func TestMigrateKeepsWhatNobodyConverts(t *testing.T) {
 	t.Parallel()
 	c := newCronTabs(t)
 	c.apply(t, "a", "example.com:80")
-	testkit.Update(t, definitions, "", "crontabs."+c.group, func(u *unstructured.Unstructured) {
-		for i, v := range u.Object["spec"].(map[string]any)["versions"].([]any) {
-			v.(map[string]any)["storage"] = i == 1
-		}
-	})
+	c.store(t, "v1")
 	testkit.Eventually(t, patience, func() (bool, string) { return len(c.stored(t)) == 2, "v1 is not stored yet" })
 	arguments := []string{"migrate", "crontabs." + c.group, "--kubeconfig", testkit.Kubeconfig(t)}
 	code, out := run(t, arguments...)
@@ -214,9 +204,7 @@ func TestMigrateKeepsWhatNobodyConverts(t *testing.T) {
 	if stored := c.stored(t); len(stored) != 2 {
 		t.Errorf("stored are %v", stored)
 	}
-	if code, out = run(t, append(arguments, "--unproven")...); code != 0 || !strings.Contains(out, "warning: ") {
-		t.Errorf("exit code %d\n%s", code, out)
-	}
+	expect(t, 0, "warning: ", append(arguments, "--unproven")...)
 }
 
 // TestUpgradeAndBack walks from v1beta1 by v1beta2 to v1, where each old version is removed, and all the way back. In each state clients

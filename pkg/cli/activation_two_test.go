@@ -1,11 +1,8 @@
-//go:build controlplane
-
 package cli_test
 
 import (
 	"fmt"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -30,42 +27,28 @@ type following struct {
 // behindProxy is the API server as it is reached by a proxy.
 func behindProxy(t *testing.T) (*rest.Config, *clusters.Proxy) {
 	t.Helper()
-	at, err := url.Parse(testkit.Config(t).Host)
-	if err != nil {
-		t.Fatal(err)
-	}
-	proxy, err := clusters.NewProxy(at.Host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	at := must(url.Parse(testkit.Config(t).Host))(t)
+	proxy := must(clusters.NewProxy(at.Host))(t)
 	t.Cleanup(func() { _ = proxy.Close() })
 	cfg := rest.CopyConfig(testkit.Config(t))
-	cfg.Host = "https://" + proxy.Addr()
+	cfg.Host = "http://" + proxy.Addr()
 	return cfg, proxy
 }
 
 // write writes the operator and its activation into the directory of a process.
 func (f *following) write(t *testing.T, dir string) {
 	t.Helper()
-	operator, err := os.ReadFile(operatorFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	operator := read(t, operatorFile)
 	text := strings.NewReplacer("name: widgets\n", "name: "+f.name+"\nactivation: "+f.name+"\n", "kind: Widget\n",
 		"kind: Widget\n  namespaces: ["+f.ns+"]\n", "fieldManager: widgets", "fieldManager: "+f.name, "managed-by: widgets",
 		"managed-by: "+f.name,
-		"example.com/cleanup", "example.com/"+f.name).Replace(string(operator))
+		"example.com/cleanup", "example.com/"+f.name).Replace(operator)
 	cfg, proxy := behindProxy(t)
 	f.proxy = proxy
-	lock, err := os.ReadFile(filepath.Join(activationFileFor(t, cfg, f.ns, f.times), "activation.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	named := strings.Replace(string(lock), "{name: global}", "{name: "+f.name+"}", 1)
+	lock := read(t, filepath.Join(activationFileFor(t, cfg, f.ns, f.times), "activation.yaml"))
+	named := strings.Replace(lock, "{name: global}", "{name: "+f.name+"}", 1)
 	for file, text := range map[string]string{f.name + ".yaml": text, f.name + "-lock.yaml": named} {
-		if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		write(t, filepath.Join(dir, file), text)
 	}
 }
 
@@ -73,6 +56,7 @@ func (f *following) write(t *testing.T, dir string) {
 // own time; the other one goes on with the token that it has.
 func TestTwoActivations(t *testing.T) {
 	t.Parallel()
+	memory(t)
 	slow := &following{name: "slow", ns: testkit.Namespace(t), deadline: 10 * time.Second,
 		times: "leaseDuration: 15s\nrenewDeadline: 10s\nretryPeriod: 2s\n"}
 	fast := &following{name: "fast", ns: testkit.Namespace(t), deadline: 3 * time.Second,

@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package cli_test
 
 import (
@@ -26,7 +24,7 @@ import (
 func TestFrozenReleaseWritesNothing(t *testing.T) {
 	t.Parallel()
 	const upstreams, before = 20, 5
-	ns := testkit.Namespace(t)
+	ns := memory(t)
 	for i := range upstreams {
 		testkit.Apply(t, ns, fmt.Sprintf(finalizedWidget, fmt.Sprintf("w%d", i)))
 	}
@@ -78,8 +76,7 @@ func TestFrozenReleaseWritesNothing(t *testing.T) {
 	if ok, why := allHeld(); !ok {
 		t.Error(why)
 	}
-	operator.interrupt(t)
-	operator.wait(t)
+	operator.stop(t)
 	for i := range upstreams {
 		testkit.Patch(t, widgets, ns, fmt.Sprintf("w%d", i), "test", `{"metadata": {"finalizers": null}}`)
 	}
@@ -97,14 +94,8 @@ type dam struct {
 func newDam(t *testing.T, n int) *dam {
 	t.Helper()
 	cfg := testkit.Config(t)
-	server, err := url.Parse(cfg.Host)
-	if err != nil {
-		t.Fatal(err)
-	}
-	transport, err := rest.TransportFor(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	server := must(url.Parse(cfg.Host))(t)
+	transport := must(rest.TransportFor(cfg))(t)
 	opened, patches := make(chan struct{}), make(chan int, 1)
 	d := &dam{full: make(chan struct{}), open: sync.OnceFunc(func() { close(opened) })}
 	patches <- 0

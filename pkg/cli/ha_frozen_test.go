@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package cli_test
 
 import (
@@ -17,6 +15,7 @@ import (
 // go on. None of them writes anything any more: they see who leads, and end.
 func TestFrozenLeaderWritesNothing(t *testing.T) {
 	t.Parallel()
+	memory(t)
 	const rounds = 5
 	pairs, loads := make([]*pair, rounds), make([]*load, rounds) // they run side by side, since most of it is waiting
 	for i := range pairs {
@@ -74,8 +73,6 @@ func burst(t *testing.T, ns string) {
 	t.Helper()
 	client := testkit.Dynamic(t).Resource(widgets).Namespace(ns)
 	for i := range 40 {
-		if err := applyWidget(t.Context(), client, fmt.Sprintf("burst-%d", i), "blue"); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, applyWidget(t.Context(), client, fmt.Sprintf("burst-%d", i), "blue"))
 	}
 }

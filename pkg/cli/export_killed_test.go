@@ -1,12 +1,9 @@
-//go:build controlplane
-
 package cli_test
 
 import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"strings"
 	"testing"
 	"time"
 
@@ -15,20 +12,22 @@ import (
 
 // An export that is killed again and again, whatever it is doing, starts again and has everything.
 func TestExportIsKilled(t *testing.T) {
+	t.Parallel()
+	memory(t)
 	const rows = 60
-	exec := exportedThings(t, rows)
+	dir, exec := exportedThings(t, rows)
 	chance := rand.New(rand.NewPCG(1, 2))
 	for round := range 8 {
-		p := startWriting(t, testkit.Config(t), strings.Fields(exportCommand+" -w")...)
-		since := exported(t, "apps.db", "SELECT strftime('%Y-%m-%dT%H:%M:%SZ')")
+		p := startWriting(t, testkit.Config(t), export(dir, "-w")...)
+		since := exported(t, dir+"/apps.db", "SELECT strftime('%Y-%m-%dT%H:%M:%SZ')")
 		if round > 0 {
 			testkit.Eventually(t, patience, func() (bool, string) {
-				got := exported(t, "state.db", "SELECT max(written) FROM exports")
+				got := exported(t, dir+"/state.db", "SELECT max(written) FROM exports")
 				return got >= since, got + ": " + p.text(t)
 			})
 		} else {
 			testkit.Eventually(t, patience, func() (bool, string) {
-				_, err := os.Stat("state.db")
+				_, err := os.Stat(dir + "/state.db")
 				return err == nil, p.text(t)
 			})
 		}
@@ -37,15 +36,13 @@ func TestExportIsKilled(t *testing.T) {
 		<-timer.C
 		_ = p.Process.Kill()
 		<-p.ended
-		if got := exported(t, "state.db", "PRAGMA integrity_check"); got != "ok" {
+		if got := exported(t, dir+"/state.db", "PRAGMA integrity_check"); got != "ok" {
 			t.Fatalf("round %d: it is damaged: %s", round, got)
 		}
 	}
-	if code, out := run(t, strings.Fields(exportCommand)...); code != 0 {
-		t.Fatalf("it exits with %d: %s", code, out)
-	}
-	whole(t, "state.db", rows)
-	if got := exported(t, "state.db", "SELECT count(*) FROM upstreams WHERE object ->> '$.row.extra' = '7'"); got != fmt.Sprint(rows) {
+	expect(t, 0, "", export(dir)...)
+	whole(t, dir+"/state.db", rows)
+	if got := exported(t, dir+"/state.db", "SELECT count(*) FROM upstreams WHERE object ->> '$.row.extra' = '7'"); got != fmt.Sprint(rows) {
 		t.Errorf("%s rows are current", got)
 	}
 }

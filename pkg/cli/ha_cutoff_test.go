@@ -1,5 +1,3 @@
-//go:build controlplane
-
 package cli_test
 
 import (
@@ -30,10 +28,7 @@ type line struct {
 
 func newLine(t *testing.T, server string) *line {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	l := &line{listener: listener, server: server, open: make(chan struct{})}
 	close(l.open)
 	t.Cleanup(func() { _ = listener.Close() })
@@ -105,13 +100,11 @@ func (l *line) carry(from, to net.Conn) {
 // in their hands, and it is fixed.
 func TestLeaderThatIsCutOff(t *testing.T) {
 	t.Parallel()
+	memory(t)
 	cfg := testkit.Config(t)
-	server, err := url.Parse(cfg.Host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	server := must(url.Parse(cfg.Host))(t)
 	l := newLine(t, server.Host)
-	cfg.Host = "https://" + l.listener.Addr().String()
+	cfg.Host = "http://" + l.listener.Addr().String()
 	p := startLeader(t, cfg, slices.Concat(firstElection, []string{"--workers", strconv.Itoa(workers)}))
 	p.addStandby(t)
 	p.ready(t)
