@@ -1,11 +1,8 @@
 package cli_test
 
 import (
-	"os"
 	"strings"
 	"testing"
-
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corollary-dev/corollary/internal/bubble"
 	"github.com/corollary-dev/corollary/internal/testkit"
@@ -40,56 +37,36 @@ events: None
 func TestBackupOfLeftoverElsewhere(t *testing.T) {
 	ns := memory(t)
 	other := testkit.Namespace(t)
-	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
-	t.Chdir(t.TempDir())
+	dir := inDirectory(t)
 	conf := strings.NewReplacer("NS", ns, "OTHER", other).Replace(hereAndThere)
 	before, after, _ := strings.Cut(conf, "  - name: there")
 	later := before + after[strings.Index(after, "conventions:"):]
-	for file, text := range map[string]string{"operator.yaml": conf, "later.yaml": later} {
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	write(t, dir+"/operator.yaml", conf)
+	write(t, dir+"/later.yaml", later)
 	testkit.Apply(t, ns, "{apiVersion: tools.example.com/v1, kind: Widget, metadata: {name: one}, spec: {color: blue}}")
-	runUntilIdle(t, ns, "operator.yaml")
-	code, out := run(t, "backup", "-c", "operator.yaml", "--downstreams", "-o", "all")
-	if code != 0 || !strings.Contains(out, "configmaps: 2 objects") {
-		t.Fatalf("exit code %d\n%s", code, out)
-	}
-	code, out = run(t, "backup", "-c", "later.yaml", "--downstreams", "-o", "left-over")
-	if code != 0 || !strings.Contains(out, "configmaps: 2 objects") {
-		t.Errorf("exit code %d\n%s", code, out)
-	}
+	runUntilIdle(t, ns, dir+"/operator.yaml")
+	expect(t, 0, "configmaps: 2 objects", "backup", "-c", "operator.yaml", "--downstreams", "-o", dir+"/all")
+	expect(t, 0, "configmaps: 2 objects", "backup", "-c", "later.yaml", "--downstreams", "-o", dir+"/left-over")
 }
 
 // Whoever may write a status cannot make backups fail by a record of a kind that cannot be listed.
 func TestBackupOfForgedRecord(t *testing.T) {
 	ns := memory(t)
 	other := testkit.Namespace(t)
-	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
-	t.Chdir(t.TempDir())
+	dir := inDirectory(t)
 	conf := strings.NewReplacer("NS", ns, "OTHER", other).Replace(hereAndThere)
-	if err := os.WriteFile("operator.yaml", []byte(conf), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, dir+"/operator.yaml", conf)
 	testkit.Apply(t, ns, "{apiVersion: tools.example.com/v1, kind: Widget, metadata: {name: one}, spec: {color: blue}}")
-	runUntilIdle(t, ns, "operator.yaml")
-	widgets := schema.GroupVersionResource{Group: "tools.example.com", Version: "v1", Resource: "widgets"}
+	runUntilIdle(t, ns, dir+"/operator.yaml")
 	testkit.Patch(t, widgets, ns, "one", "author", `{"status": {"downstreams": [{"name": "x", "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "objectName": "x", "uid": "1"}]}}`, "status")
-	code, out := run(t, "backup", "-c", "operator.yaml", "--downstreams", "-o", "all")
-	if code != 0 || !strings.Contains(out, "configmaps: 2 objects") {
-		t.Errorf("exit code %d\n%s", code, out)
-	}
+	expect(t, 0, "configmaps: 2 objects", "backup", "-c", "operator.yaml", "--downstreams", "-o", dir+"/all")
 }
 
 // A backup through a version that lacks what another one has says what it leaves out.
 func TestBackupThroughAnOlderVersion(t *testing.T) {
 	bubble.Listen(t, "testdata/versions/crd.yaml")
-	t.Setenv("KUBECONFIG", testkit.Kubeconfig(t))
+	connected(t)
 	testkit.Apply(t, testkit.Namespace(t), "{apiVersion: tools.example.com/v1, kind: App, metadata: {name: one}, spec: {a: one, b: more}}")
-	code, out := run(t, "backup", "-c", "testdata/versions/app.yaml", "-o", t.TempDir()+"/all")
-	if want := "note: apps.tools.example.com: version v1beta1 lacks what objects have in another one, and no webhook converts: left out are v1 .spec.b"; code != 0 ||
-		!strings.Contains(out, want) {
-		t.Errorf("exit code %d\n%s", code, out)
-	}
+	expect(t, 0, "note: apps.tools.example.com: version v1beta1 lacks what objects have in another one, and no webhook converts: left out are v1 .spec.b",
+		"backup", "-c", "testdata/versions/app.yaml", "-o", t.TempDir()+"/all")
 }

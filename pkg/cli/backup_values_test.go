@@ -65,18 +65,9 @@ events: None
 	}
 	before, after, _ := strings.Cut(strings.ReplaceAll(conf, "NS", ns), "  - name: login")
 	later := before + after[strings.Index(after, "  - name: shared"):]
-	if err := os.WriteFile("later.yaml", []byte(later), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	code, out = run(t, "backup", "-c", "later.yaml", "--downstreams", "--secrets",
-		"--age-recipient", identity.Recipient().String(), "-o", "left-over")
-	if code != 0 || !strings.Contains(out, "secrets: 1 object") {
-		t.Errorf("what is left over, of a kind that the config no longer has: exit code %d\n%s", code, out)
-	}
-	if code, out := run(t, "backup", "-c", "later.yaml", "--downstreams", "-o", "plain"); code != 0 ||
-		!strings.Contains(out, "note: Secrets are left out: add --secrets") {
-		t.Errorf("exit code %d\n%s", code, out)
-	}
+	write(t, dir+"/later.yaml", later)
+	expect(t, 0, "secrets: 1 object", "backup", "-c", "later.yaml", "--downstreams", "--secrets", "--age-recipient", identity.Recipient().String(), "-o", dir+"/left-over")
+	expect(t, 0, "note: Secrets are left out: add --secrets", "backup", "-c", "later.yaml", "--downstreams", "-o", dir+"/plain")
 	testkit.Patch(t, widgets, ns, "one", "test", `{"metadata": {"finalizers": null}}`)
 	testkit.Delete(t, widgets, ns, "one")
 	testkit.Delete(t, secrets, ns, "one")
