@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
@@ -136,7 +137,8 @@ func TestInputChangeThatNobodyReads(t *testing.T) {
 	}
 }
 
-// gate holds applies of ConfigMaps back while it is shut.
+// gate holds applies of ConfigMaps back while it is shut, and lets each take a moment: what takes no time at all has a turn whenever others
+// took some.
 type gate struct{ opened atomic.Pointer[chan struct{}] }
 
 // shut shuts it until open is called.
@@ -153,6 +155,7 @@ func (g *gate) wrap(cfg *rest.Config) *rest.Config {
 			if opened := g.opened.Load(); opened != nil {
 				<-*opened
 			}
+			<-time.After(time.Millisecond)
 		}
 		return next.RoundTrip(r)
 	})
