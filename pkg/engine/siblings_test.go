@@ -2,8 +2,12 @@ package engine_test
 
 import (
 	"fmt"
+	"net/http"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -354,5 +358,42 @@ func TestUnseenUsesWhatItComesAfter(t *testing.T) {
 		})
 		testkit.Delete(t, configMaps, ns, "a-app")
 		waitGone(t, configMaps, ns, "other")
+	})
+}
+
+// What the watch stops showing while other objects are read still uses what it comes after.
+func TestUnseenWhileOthersAreRead(t *testing.T) {
+	inSpace(t, func(t *testing.T, ns, name string) {
+		const more = `    when: self.spec.exposed
+  - {name: app, apiVersion: v1, kind: ConfigMap, after: [config], when: self.spec.exposed, template: "{metadata: {name: app}, data: {key: value}}"}
+  - {name: read, apiVersion: v1, kind: ConfigMap, when: self.spec.exposed, template: "{metadata: {name: read}, data: {key: value}}"}
+`
+		conf := replaceOnce(t, fill(widgetConfig, ns, name), "    # downstream\n", more)
+		r := start(t, testkit.Config(t), conf).ready()
+		applyReady(t, ns, "a", "{exposed: true, data: {key: value}}")
+		r.halt()
+		strip := func(name string) {
+			testkit.Update(t, configMaps, ns, name, func(u *unstructured.Unstructured) { u.SetLabels(nil) })
+		}
+		strip("read")
+		testkit.Apply(t, ns, widget("a", "{exposed: false, data: {key: value}}"))
+		stripped := sync.OnceFunc(func() {
+			strip("app")
+			<-time.After(time.Second)
+		})
+		counter := testkit.NewCounter()
+		start(t, intercepted(counter.Wrap(testkit.Config(t)), func(r *http.Request, next http.RoundTripper) (*http.Response, error) {
+			if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/configmaps/read") {
+				stripped()
+			}
+			return next.RoundTrip(r)
+		}), conf).ready()
+		waitGone(t, configMaps, ns, "a")
+		deleted := func(name string) int {
+			return slices.IndexFunc(counter.Requests(), func(r testkit.Request) bool { return r.Verb == "DELETE" && r.Name == name })
+		}
+		if app, config := deleted("app"), deleted("a"); app < 0 || app > config {
+			t.Errorf("what the app comes after was deleted before the app: requests %d and %d", config, app)
+		}
 	})
 }

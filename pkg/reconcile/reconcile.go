@@ -169,7 +169,7 @@ func (r *reconciliation) gatherAll(ctx context.Context) pipeline.Input {
 	r.findNamedOwners(ctx)
 	r.checkTerminating(ctx)
 	in := r.gather(ctx)
-	if r.findUnseen(ctx) {
+	for r.findUnseen(ctx) { // the cache may have lost more meanwhile
 		in = r.gather(ctx)
 	}
 	in.Unread = r.unread
