@@ -287,7 +287,11 @@ func notOurs(s *subject) (Outcome, bool) {
 		return Outcome{State: StateConflict, Message: fmt.Sprintf("%s exists and belongs to %s", target, owner)}, true
 	}
 	if s.Downstream.Config.AdoptionPolicy == config.AdoptIfUnowned {
-		return Outcome{State: StateUpdate, Action: ActionApply, Message: fmt.Sprintf("%s exists, has no owner, and is adopted", target)}, true
+		owned := "has no owner"
+		if marked {
+			owned = "names this upstream as its owner"
+		}
+		return Outcome{State: StateUpdate, Action: ActionApply, Message: fmt.Sprintf("%s exists, %s, and is adopted", target, owned)}, true
 	}
 	advice := "delete it, give the downstream another name, or set adoptionPolicy: IfUnowned"
 	switch live := s.facts.Live; {
