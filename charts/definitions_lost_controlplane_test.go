@@ -43,7 +43,8 @@ status: {conditions: {ready: Ready}}
 	}
 	for _, row := range []struct{ reason, schema, lost string }{
 		{"a field is renamed", strings.Replace(before, "title", "name", 1), " .spec.title,"},
-		{"in the items of a list and the values of a map", strings.Replace(before, ", b: string", "", 1), " .spec.parts[].b .spec.ports.admin.b .spec.ports.http.b .spec.sizes.*.b,"},
+		{"in the items of a list and the values of a map", strings.Replace(before, ", b: string", "", 1),
+			" .spec.parts[].b .spec.ports.admin.b .spec.ports.http.b .spec.sizes.*.b,"},
 		{"what had any field gets a structure", strings.NewReplacer("any: object", "any: {a: string}", `"[]object"`, `"[]Part"`).Replace(before), " .spec.all[].* .spec.any.*,"},
 		{"a map gets a structure", strings.Replace(before, `"map[string]string"`, "{team: string}", 1), " .spec.tags.*,"},
 		{"a structure becomes a map of less", strings.NewReplacer("{http: Part, admin: Part}", `"map[string]Less"`, "types: {", "types: {Less: {a: string}, ").Replace(before),
@@ -65,7 +66,8 @@ status: {conditions: {ready: Ready}}
 		if err != nil || !strings.Contains(string(text), replaced[0]) {
 			t.Fatal(err, string(text))
 		}
-		problems, err := run("upgrade", "--values="+write(t, "other.yaml", strings.Replace(string(text), replaced[0], replaced[1], 1)), "--dry-run=server")
+		other := write(t, "other.yaml", strings.Replace(string(text), replaced[0], replaced[1], 1))
+		problems, err := run("upgrade", "--values="+other, "--dry-run=server")
 		if err == nil || !strings.Contains(problems, reason) {
 			t.Errorf("%s: %v: %s", reason, err, problems)
 		}

@@ -95,7 +95,10 @@ func TestForbidden(t *testing.T) {
 		needs string
 		do    func() error
 	}{
-		{"create and patch configmaps in namespace " + f.ns, func() error { _, err := f.c.Create(t.Context(), f.target(configMaps, "b"), obj); return err }},
+		{"create and patch configmaps in namespace " + f.ns, func() error {
+			_, err := f.c.Create(t.Context(), f.target(configMaps, "b"), obj)
+			return err
+		}},
 		{"create and patch configmaps in namespace " + f.ns, func() error {
 			_, err := patcher.c.Create(t.Context(), f.target(configMaps, "b"), obj)
 			return err

@@ -102,7 +102,8 @@ func (b *Backup) Run(ctx context.Context, output string) (_ *Manifest, written b
 	for i := 0; i < len(b.Kinds); i++ { // what is recorded is added while they are written
 		b.begun = i
 		k, err := b.kind(ctx, w, b.Kinds[i], uids)
-		if i >= asked && (apierrors.IsForbidden(err) || apierrors.IsMethodNotSupported(err) || apierrors.IsNotFound(err)) { // anybody may have written the status
+		cannot := apierrors.IsForbidden(err) || apierrors.IsMethodNotSupported(err) || apierrors.IsNotFound(err)
+		if i >= asked && cannot { // anybody may have written the status
 			b.Unread = append(b.Unread, k.Name())
 			continue
 		}

@@ -69,8 +69,10 @@ func TestRestoreIntoARefusedNamespace(t *testing.T) {
 	o.apply(namespaces, "site", `{apiVersion: v1, kind: Namespace, metadata: {name: home, annotations: {example.com/owner: default/nobody/1-2}}}`)
 	o.shop("home", "b")
 	b := &backup.Backup{Client: o.client, Operators: []backup.Operator{operator}, Kinds: []backup.Selection{
-		{Resource: "shops", Choices: []backup.Choice{{}}, Namespaced: true, HasStatus: true, Custom: true, GVK: shops.GroupVersion().WithKind("Shop")},
-		{Resource: "namespaces", Choices: []backup.Choice{{Namespaces: map[string]bool{"": true}}}, GVK: namespaces.GroupVersion().WithKind("Namespace")}}}
+		{Resource: "shops", Choices: []backup.Choice{{}}, Namespaced: true, HasStatus: true, Custom: true,
+			GVK: shops.GroupVersion().WithKind("Shop")},
+		{Resource: "namespaces", Choices: []backup.Choice{{Namespaces: map[string]bool{"": true}}},
+			GVK: namespaces.GroupVersion().WithKind("Namespace")}}}
 	path := t.TempDir() + "/backup"
 	if _, _, err := b.Run(t.Context(), path); err != nil {
 		t.Fatal(err)

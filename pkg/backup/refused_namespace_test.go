@@ -21,8 +21,10 @@ func TestPlanAfterRefusedNamespace(t *testing.T) {
 	uid := o.shop("home", "b")
 	o.apply(shops, "author", fmt.Sprintf(`{apiVersion: example.com/v1, kind: Shop, metadata: {name: a, namespace: home, annotations: {example.com/owner: home/b/%s}}, spec: {count: 1}}`, uid))
 	b := &backup.Backup{Client: o.client, Operators: []backup.Operator{operator}, Kinds: []backup.Selection{
-		{Resource: "shops", Choices: []backup.Choice{{}}, Namespaced: true, HasStatus: true, Custom: true, GVK: shops.GroupVersion().WithKind("Shop")},
-		{Resource: "namespaces", Choices: []backup.Choice{{Namespaces: map[string]bool{"": true}}}, GVK: namespaces.GroupVersion().WithKind("Namespace")}}}
+		{Resource: "shops", Choices: []backup.Choice{{}}, Namespaced: true, HasStatus: true, Custom: true,
+			GVK: shops.GroupVersion().WithKind("Shop")},
+		{Resource: "namespaces", Choices: []backup.Choice{{Namespaces: map[string]bool{"": true}}},
+			GVK: namespaces.GroupVersion().WithKind("Namespace")}}}
 	path := t.TempDir() + "/backup"
 	if _, _, err := b.Run(t.Context(), path); err != nil {
 		t.Fatal(err)

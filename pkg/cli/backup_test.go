@@ -95,7 +95,8 @@ func TestBackupAndRestore(t *testing.T) {
 			t.Errorf("%v: exit code %d\n%s", maps, code, out)
 		}
 	}
-	expect(t, 1, "--namespace-map names nowhere, which is not in the backup: it has "+ns+", "+other, "restore", all, "--namespace-map", "nowhere=here")
+	expect(t, 1, "--namespace-map names nowhere, which is not in the backup: it has "+ns+", "+other,
+		"restore", all, "--namespace-map", "nowhere=here")
 	expect(t, 0, "secrets: 1 left out, encrypted: add --age-identity", "restore", all)
 }
 

@@ -59,7 +59,8 @@ func TestConfirmContinuesARollout(t *testing.T) {
 		}
 	}
 	planned("run waits until that is confirmed, with the digest " + digest[1])
-	expect(t, 0, "is confirmed under key widgets of ConfigMap "+ns+"/confirmations", append([]string{"confirm", "widgets", "--digest", digest[1]}, changed...)...)
+	expect(t, 0, "is confirmed under key widgets of ConfigMap "+ns+"/confirmations",
+		append([]string{"confirm", "widgets", "--digest", digest[1]}, changed...)...)
 	other, _, _ := unstructured.NestedString(testkit.Get(t, configMaps, ns, "confirmations").Object, "data", "other")
 	if other != "kept" {
 		t.Error("a key of somebody else was changed")

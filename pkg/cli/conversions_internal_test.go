@@ -24,8 +24,10 @@ spec:
   scope: Namespaced
   names: {plural: things, singular: thing, kind: Thing, listKind: ThingList}
   versions:
-    - {name: v1beta1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {a: {type: string}}}}}}}
-    - {name: v1, served: true, storage: false, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {b: {type: string}}}}}}}
+    - {name: v1beta1, served: true, storage: true, schema: {openAPIV3Schema: {type: object,
+        properties: {spec: {type: object, properties: {a: {type: string}}}}}}}
+    - {name: v1, served: true, storage: false, schema: {openAPIV3Schema: {type: object,
+        properties: {spec: {type: object, properties: {b: {type: string}}}}}}}
 `
 	movedConversion = `
 apiVersion: corollary.dev/v1alpha1

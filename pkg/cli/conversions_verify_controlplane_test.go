@@ -216,8 +216,8 @@ func TestConversionInGetAndWhy(t *testing.T) {
 	eventually := func(v *verified, want string) {
 		t.Helper()
 		operator := filepath.Join(t.TempDir(), "operator.yaml")
-		text := strings.NewReplacer("GROUP/v1,", v.group+"/v1beta1,", "GROUP", v.group, "NS", v.ns, "spec.host", "spec.hostPort").Replace(cronTabOperator)
-		write(t, operator, text)
+		write(t, operator, strings.NewReplacer("GROUP/v1,", v.group+"/v1beta1,", "GROUP", v.group, "NS", v.ns, "spec.host", "spec.hostPort").
+			Replace(cronTabOperator))
 		want = "conversion crontabs: CustomResourceDefinition crontabs." + v.group + ": " + want
 		for _, args := range [][]string{{"get"}, {"why", "crontabs." + v.group, "a"}} {
 			testkit.Eventually(t, patience, func() (bool, string) {

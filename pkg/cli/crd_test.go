@@ -80,8 +80,8 @@ func gauges(group, required string) string {
 		"  group: " + group +
 		"\n  scope: Namespaced\n  names: {plural: gauges, singular: gauge, kind: Gauge, listKind: GaugeList}\n  versions:\n"
 	for _, v := range []string{"v1beta1", "v1"} {
-		text += fmt.Sprintf("    - {name: %s, served: true, storage: %t, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, "+
-			"%sproperties: {a: {type: string}, b: {type: string}}}}}}}\n", v, v == "v1", required)
+		text += fmt.Sprintf("    - {name: %s, served: true, storage: %t, schema: {openAPIV3Schema: {type: object, "+
+			"properties: {spec: {type: object, %sproperties: {a: {type: string}, b: {type: string}}}}}}}\n", v, v == "v1", required)
 	}
 	return text
 }

@@ -93,7 +93,8 @@ func (d *describedKind) write(t *testing.T, more string, replace ...string) {
 func (d *describedKind) apply(t *testing.T, namespace, spec string) error {
 	t.Helper()
 	u := testkit.Parse(t, fmt.Sprintf("{apiVersion: %s/v1, kind: Box, metadata: {name: one}, spec: %s}", d.group, spec))
-	_, err := testkit.Dynamic(t).Resource(d.resource).Namespace(namespace).Apply(t.Context(), "one", u, metav1.ApplyOptions{FieldManager: "test"})
+	_, err := testkit.Dynamic(t).Resource(d.resource).Namespace(namespace).
+		Apply(t.Context(), "one", u, metav1.ApplyOptions{FieldManager: "test"})
 	return err
 }
 
@@ -170,7 +171,8 @@ func TestInstallCRDsChanges(t *testing.T) {
 	d.write(t, "      more: string", "maximum=9", "maximum=8", "fieldManager: "+d.manager, "fieldManager: other")
 	once(t) // which differs in nothing
 	d.write(t, "      else: string", "maximum=9", "maximum=8", "fieldManager: "+d.manager, "fieldManager: other")
-	d.start(t, testkit.Config(t), "--install-crds").refused(t, "it was not applied by this operator", ".spec.more", "kubectl apply --server-side")
+	d.start(t, testkit.Config(t), "--install-crds").
+		refused(t, "it was not applied by this operator", ".spec.more", "kubectl apply --server-side")
 	if field("more") == nil || field("else") != nil {
 		t.Error("a definition of somebody else was changed")
 	}

@@ -68,7 +68,8 @@ func classified(t *testing.T, ns, account, path string) (flowSchema, level strin
 		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + ns, "system:authenticated"}}
 	client := must(rest.HTTPClientFor(cfg))(t)
 	request := must(http.NewRequestWithContext(t.Context(), http.MethodGet, cfg.Host+path, http.NoBody))(t)
-	response := must(client.Do(request))(t)
+	response, err := client.Do(request)
+	ok(t, err)
 	_ = response.Body.Close() // what it says does not matter
 	named := func(resource, header string) string {
 		gvr := schema.GroupVersionResource{Group: "flowcontrol.apiserver.k8s.io", Version: "v1", Resource: resource}

@@ -193,7 +193,8 @@ func TestRunServesHealthAndMetrics(t *testing.T) {
 // get returns what a URL answers.
 func get(t *testing.T, url string) string {
 	t.Helper()
-	response := must(http.Get(url))(t)
+	response, err := http.Get(url)
+	ok(t, err)
 	defer func() { _ = response.Body.Close() }()
 	text := must(io.ReadAll(response.Body))(t)
 	return string(text)

@@ -144,7 +144,8 @@ func listen(t *testing.T) (visitors func() int, env []string) {
 	write(t, file, string(kubeconfig("https://"+l.Addr().String())))
 	address := l.Addr().String()
 	host, port, _ := net.SplitHostPort(address)
-	return func() int { return len(came) }, []string{"KUBECONFIG=" + file, "KUBERNETES_SERVICE_HOST=" + host, "KUBERNETES_SERVICE_PORT=" + port,
+	return func() int { return len(came) }, []string{"KUBECONFIG=" + file,
+		"KUBERNETES_SERVICE_HOST=" + host, "KUBERNETES_SERVICE_PORT=" + port,
 		"HTTP_PROXY=http://" + address, "HTTPS_PROXY=http://" + address, "ALL_PROXY=http://" + address}
 }
 

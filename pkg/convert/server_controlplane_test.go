@@ -87,8 +87,8 @@ func TestServed(t *testing.T) {
 	}
 }
 
-// Whoever writes an old version keeps what only the new one has, and what they changed wins. A field of one version is a label or an annotation in
-// the other.
+// Whoever writes an old version keeps what only the new one has, and what they changed wins. A field of one version is a label or an
+// annotation in the other.
 func TestServedWithPreserve(t *testing.T) {
 	t.Parallel()
 	things := serve(t, string(crdOf(`{a: {type: string}, old: {type: string}}`,

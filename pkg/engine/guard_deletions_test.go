@@ -272,7 +272,7 @@ func TestConfigEditsLeave(t *testing.T) {
 				changed := fill(strings.Replace(conf, row.from, row.to, 1), ns, name)
 				if at == "start" {
 					r.halt()
-					r = start(t, counter.Wrap(testkit.Config(t)), changed).ready()
+					start(t, counter.Wrap(testkit.Config(t)), changed).ready()
 				} else {
 					r.changeTo(name, changed)
 				}

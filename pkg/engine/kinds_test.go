@@ -13,7 +13,6 @@ import (
 
 var (
 	deployments     = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
-	services        = schema.GroupVersionResource{Version: "v1", Resource: "services"}
 	namespaces      = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 	networkPolicies = schema.GroupVersionResource{Group: "networking.k8s.io", Version: "v1", Resource: "networkpolicies"}
 )

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/drift"
@@ -34,33 +35,38 @@ func (p *Pipeline) carryGenerated(in Input, out *Decision) {
 			continue
 		}
 		f := &in.Facts[k]
-		slices.SortStableFunc(sources, func(a, b *drift.Live) int {
-			switch f.RecordedUID {
-			case a.UID:
-				return -1
-			case b.UID:
-				return 1
-			}
-			return 0
-		})
+		slices.SortStableFunc(sources, func(a, b *drift.Live) int { return rank(a, f.RecordedUID) - rank(b, f.RecordedUID) })
 		o.ValuesFrom = sources
 		if o.LostValues != "" {
 			continue
 		}
-		switch isGone := f.RecordedUID != "" && (o.Live == nil || o.Live.UID != f.RecordedUID); {
-		case len(sources) > 0 || f.HasKeptValues:
-		case len(others) > 0:
-			o.LostValues = fmt.Sprintf("%s for %s: which of the replaced objects had the last one cannot be told (%s)", newValue, d.generatedKeys(), refsOf(others))
-		case isGone:
-			o.LostValues = fmt.Sprintf("%s for %s: %s %s, which had the last one, is gone or has lost its marks", newValue, d.generatedKeys(), d.Config.Kind, f.RecordedAt)
-		}
-		if old := p.justForgotten(in.Upstream, d); o.LostValues == "" && len(sources) == 0 && f.RecordedUID == "" && !f.HasKeptValues && old != "" {
-			o.LostValues = fmt.Sprintf("%s for %s: %s, which the config no longer has, keeps its own", newValue, d.generatedKeys(), old)
-		}
-		if o.LostValues != "" {
+		if why := p.whyNew(in, *o, others, f); len(sources) == 0 && !f.HasKeptValues && why != "" {
+			o.LostValues = fmt.Sprintf("%s for %s: %s", newValue, d.generatedKeys(), why)
 			o.Message += "; it gets " + o.LostValues
 		}
 	}
+}
+
+// whyNew says why an object for which no predecessor is known gets new values though the upstream may have had some; empty if it had none.
+func (p *Pipeline) whyNew(in Input, o Outcome, others []*drift.Live, f *Facts) string {
+	d := p.Downstreams[o.Downstream]
+	switch old := p.justForgotten(in.Upstream, d); {
+	case len(others) > 0:
+		return fmt.Sprintf("which of the replaced objects had the last one cannot be told (%s)", refsOf(others))
+	case f.RecordedUID != "" && (o.Live == nil || o.Live.UID != f.RecordedUID):
+		return fmt.Sprintf("%s %s, which had the last one, is gone or has lost its marks", d.Config.Kind, f.RecordedAt)
+	case f.RecordedUID == "" && old != "":
+		return old + ", which the config no longer has, keeps its own"
+	}
+	return ""
+}
+
+// rank is lower for the object of a uid.
+func rank(live *drift.Live, uid types.UID) int {
+	if live.UID == uid {
+		return 0
+	}
+	return 1
 }
 
 // justForgotten names an object of the kind of a downstream that is left over by this config: the downstream may be its own under another

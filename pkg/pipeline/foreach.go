@@ -196,22 +196,23 @@ func (p *Pipeline) RecordedOf(list []status.Recorded, o *DesiredObject) *status.
 // recordLeft adds what downstreams with several objects have besides those that are desired: objects that are to go and still exist, and all
 // that was recorded while it is not known which objects are desired.
 func (p *Pipeline) recordLeft(recorded []status.Recorded, left []Outcome, w *Desired, results []Result, before []status.Recorded) []status.Recorded {
-	has := func(name string, at Ref) bool {
-		return slices.ContainsFunc(recorded, func(r status.Recorded) bool {
-			return r.Name == name && r.Namespace == at.Namespace && r.ObjectName == at.Name
-		})
-	}
 	hidden := map[int]bool{} // of several, the first is recorded: there is one item for the downstream
 	for _, o := range left {
 		d := p.Downstreams[o.Downstream]
-		switch r := p.recordedOf(d, o.Target, o.UID, o.Live.Hash, string(o.State)); {
-		case d.Several() && !has(d.Name, o.Target):
+		r := p.recordedOf(d, o.Target, o.UID, o.Live.Hash, string(o.State))
+		switch onlyRecorded := o.Live.Unselected || p.isAwaitedPlace(w, o); { // only the record finds it, or says whose it is
+		case d.Several() && !isRecordedAt(recorded, d.Name, o.Target):
 			recorded = append(recorded, r)
-		case !d.Several() && !hidden[d.Index] && (o.Live.Unselected || p.isAwaitedPlace(w, o)): // only the record finds this one, or says whose it is
+		case !d.Several() && !hidden[d.Index] && onlyRecorded:
 			hidden[d.Index] = true
 			recorded = append(slices.DeleteFunc(recorded, func(have status.Recorded) bool { return have.Name == d.Name }), r)
 		}
 	}
+	return p.recordUnknown(recorded, w, results, before)
+}
+
+// recordUnknown adds what was recorded of downstreams with several objects while it is not known which objects are desired.
+func (p *Pipeline) recordUnknown(recorded []status.Recorded, w *Desired, results []Result, before []status.Recorded) []status.Recorded {
 	for _, d := range p.Downstreams {
 		if !d.Several() || !w.Unknown(d.Index) {
 			continue
@@ -219,7 +220,7 @@ func (p *Pipeline) recordLeft(recorded []status.Recorded, left []Outcome, w *Des
 		objects := w.of(d.Index)
 		state := results[w.First(d.Index)+len(objects)-1].Outcome.State // those that are not known come last
 		for _, r := range before {
-			if r.Name == d.Name && !has(d.Name, Ref{Namespace: r.Namespace, Name: r.ObjectName}) {
+			if r.Name == d.Name && !isRecordedAt(recorded, d.Name, Ref{Namespace: r.Namespace, Name: r.ObjectName}) {
 				if !r.Done() {
 					r.State = string(state)
 				}
@@ -228,6 +229,12 @@ func (p *Pipeline) recordLeft(recorded []status.Recorded, left []Outcome, w *Des
 		}
 	}
 	return recorded
+}
+
+func isRecordedAt(recorded []status.Recorded, name string, at Ref) bool {
+	return slices.ContainsFunc(recorded, func(r status.Recorded) bool {
+		return r.Name == name && r.Namespace == at.Namespace && r.ObjectName == at.Name
+	})
 }
 
 // isAwaitedPlace reports whether another downstream asks for the place of an object that is left over.

@@ -121,6 +121,11 @@ func (p *Pipeline) observedGeneration(upstream *unstructured.Unstructured) int64
 	return upstream.GetGeneration()
 }
 
+// losesValues reports whether the object of an outcome that does not exist had values that are lost, now or once its upstream is not left alone.
+func losesValues(d *Downstream, o Outcome) bool {
+	return o.LostValues != "" || d.HasGenerated() && slices.Contains(leftAlone, o.State)
+}
+
 // record is the identifiers of a standing downstream. What the status recorded before is kept while nothing is known of
 // the object, so that a name once recorded is never lost before it is cleaned up. That it finished is kept while
 // nothing new is made, also where what the upstream asks for cannot be told for a while: else it would be done twice.
@@ -136,7 +141,7 @@ func (p *Pipeline) record(w *DesiredObject, r Result, f status.Fact, before []st
 			return status.Recorded{}, false
 		case old.Done() && r.Outcome.State != StateUnwanted:
 			return *old, true
-		case !r.Unseen && r.Outcome.LostValues == "" && !(d.HasGenerated() && slices.Contains(leftAlone, r.Outcome.State)): // else a value is lost, which is reported until there is a new one
+		case !r.Unseen && !losesValues(d, r.Outcome): // a loss is reported until there is a new value
 			return status.Recorded{}, false
 		}
 		kept := *old
