@@ -76,6 +76,8 @@ type Live struct {
 type Secret struct {
 	// Keys are the keys of its data that we own, or give, in order. An apply that omits one removes a value that may exist nowhere else.
 	Keys []string
+	// Content is the digest of all that we own, or give, but for the name and our marks.
+	Content Sum
 }
 
 // EqualsExceptVersion reports whether all that is kept of two states of an object is the same, except for the resource version.
@@ -140,7 +142,7 @@ func (v *View) readFields(l *Live, u *unstructured.Unstructured) {
 	if l.Managed = our >= 0; l.Managed {
 		owned = es[our].owned
 		l.P, l.Shape = v.sum(u.Object, owned), shapeOf(u.Object, owned)
-		l.Secret = secretOf(u, owned)
+		l.Secret = v.secretOf(u, owned)
 	}
 	for i, e := range es {
 		isOurs := i == our || v.Previous.Manager != "" && e.applied(v.Previous.Manager)
@@ -150,11 +152,34 @@ func (v *View) readFields(l *Live, u *unstructured.Unstructured) {
 	l.Initial = v.initial(u.Object, es, our)
 }
 
-func secretOf(u *unstructured.Unstructured, owned fields) *Secret {
+// Content is Secret.Content of a desired document.
+func (v *View) Content(doc map[string]any) Sum { return v.content(shape(doc, v.leftOut())) }
+
+func (v *View) content(projection map[string]any) Sum {
+	out := map[string]any{}
+	for key, value := range projection {
+		if key != "metadata" {
+			out[key] = value
+		}
+	}
+	metadata, _ := projection["metadata"].(map[string]any)
+	for _, field := range []string{"labels", "annotations"} {
+		all, _ := metadata[field].(map[string]any)
+		for key, value := range all {
+			isMark := field == "annotations" && (key == v.OwnerAnnotation || key == v.Hash.Annotation) || field == "labels" && key == v.Hash.Label
+			if !isMark {
+				out[field+"/"+key] = value
+			}
+		}
+	}
+	return exactDigest(out)
+}
+
+func (v *View) secretOf(u *unstructured.Unstructured, owned fields) *Secret {
 	if u.GetKind() != "Secret" || u.GetAPIVersion() != "v1" {
 		return nil
 	}
-	s := &Secret{}
+	s := &Secret{Content: v.content(v.projection(u.Object, owned))}
 	below, _ := owned.field("data")
 	data, _ := u.Object["data"].(map[string]any)
 	for _, key := range slices.Sorted(maps.Keys(data)) {

@@ -245,3 +245,20 @@ func TestLossOfWhatIsLeftAloneIsReported(t *testing.T) {
 		}))
 	}
 }
+
+// The config renames all items of forEach: each takes over the values of the one that differs from it in nothing but the name.
+func TestRenamedItemsKeepTheirValues(t *testing.T) {
+	inSpace(t, func(t *testing.T, ns, name string) {
+		conf := with(strings.NewReplacer("kind: ConfigMap", "kind: Secret", "      data:", "      stringData:",
+			`"downstreams.worker.map(n, n)"`, `"self.spec.workers.map(w, w.name)"`).Replace(fill(poolConfig, ns, name)), generatedLine)
+		r := start(t, testkit.Config(t), conf).ready()
+		testkit.Apply(t, ns, pool("a", "one=x", "two=y"))
+		one, two := secretText(t, ns, "a-one", "password", anyText), secretText(t, ns, "a-two", "password", anyText)
+		<-time.After(time.Minute)
+		r.halt()
+		start(t, testkit.Config(t), strings.Replace(conf, `metadata: {name: "{{ .metadata.name }}-`, `metadata: {name: "{{ .metadata.name }}-login-`, 1)).ready()
+		if secretText(t, ns, "a-login-one", "password", anyText) != one || secretText(t, ns, "a-login-two", "password", anyText) != two {
+			t.Error("an item has a new value")
+		}
+	})
+}

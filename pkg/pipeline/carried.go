@@ -132,7 +132,7 @@ func secretKeys(d *Downstream, doc map[string]any) *drift.Secret {
 	for _, g := range d.generated {
 		keys[g.Key] = true
 	}
-	return &drift.Secret{Keys: slices.Sorted(maps.Keys(keys))}
+	return &drift.Secret{Keys: slices.Sorted(maps.Keys(keys)), Content: d.View.Content(doc)}
 }
 
 // newValue is what previews and events call a generated value that replaces a lost one.
@@ -195,7 +195,8 @@ func (p *Pipeline) isSameItem(in Input, out *Decision, o Outcome, live *drift.Li
 		return false
 	}
 	alike := func(o Outcome, live *drift.Live) bool {
-		return live.Name == o.Target.Name || live.P == in.Desired.Objects[o.Object].Sum
+		secret := in.Desired.Objects[o.Object].secret
+		return live.Name == o.Target.Name || secret != nil && live.Secret != nil && live.Secret.Content == secret.Content
 	}
 	if !alike(o, live) {
 		return false

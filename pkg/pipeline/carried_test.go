@@ -34,13 +34,14 @@ func secretPipeline(downstreams int, several bool) *Pipeline {
 
 // absentAt is an object of downstream 0 that is wanted and does not exist.
 func absentAt(name string, several bool) DesiredObject {
-	return DesiredObject{Wanted: true, Target: Ref{Namespace: "apps", Name: name}, Hash: hash, Sum: drift.Digest(name), Several: several}
+	return DesiredObject{Wanted: true, Target: Ref{Namespace: "apps", Name: name}, Hash: hash, secret: &drift.Secret{Content: drift.Digest(name)}, Several: several}
 }
 
 // replacedAt is an object of downstream 0 that is not wanted any more. Its content says what it is about.
 func replacedAt(namespace, name, content string) Owned {
 	live := ourLive()
-	live.Namespace, live.Name, live.UID, live.P = namespace, name, types.UID("uid-"+name), drift.Digest(content)
+	live.Namespace, live.Name, live.UID = namespace, name, types.UID("uid-"+name)
+	live.Secret = &drift.Secret{Content: drift.Digest(content)}
 	return Owned{Live: live, Certain: true}
 }
 
