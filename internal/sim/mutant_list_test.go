@@ -24,7 +24,7 @@ var mutants = []mutant{
 	{"a superseded object is deleted before its successor exists", "pkg/pipeline/removal.go",
 		"		case inPlace(current):", "		case true:"},
 	{"recorded objects that the cache does not show are not read", "pkg/reconcile/reconcile.go",
-		"	if r.findUnseen(ctx) {", "	if false {"},
+		"	for r.findUnseen(ctx) { // the cache may have lost more meanwhile", "	for false {"},
 	{"a write to the upstream is forgotten before its event", "pkg/reconcile/reconcile.go",
 		"	if ahead != nil && ahead.GetUID()", "	if false && ahead.GetUID()"},
 	{"an accepted deletion counts as the end of the object", "pkg/reconcile/fates.go",
