@@ -114,7 +114,7 @@ func (r *reconciliation) ofSibling(i int, live *drift.Live, rec *status.Recorded
 	if live == nil || rec != nil && rec.UID == live.UID {
 		return ""
 	}
-	sibling := r.Pipeline.SiblingAt(i, live, r.Pipeline.EverRecorded(r.upstream))
+	sibling := r.Pipeline.SiblingAt(r.record.desired, i, live, r.Pipeline.EverRecorded(r.upstream))
 	if sibling == "" {
 		return ""
 	}
