@@ -102,6 +102,8 @@ func (f Feed) matching(upstreams cache.ResourceEventHandler) cache.ResourceEvent
 			case is.match().Unmet != "" && was.match().Unmet == "":
 				f.noteLeft(was)
 				f.Queue.Add(PriorityNow, 0, was.ref())
+			case is.match().Err != nil && was.match().Err == nil: // guard may hold what is not done any more
+				f.Queue.Add(PriorityNow, 0, is.ref())
 			}
 		},
 		DeleteFunc: func(obj any) {
