@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
@@ -140,4 +141,35 @@ func TestItemMovesBetweenDownstreams(t *testing.T) {
 			t.Errorf("it was deleted, or not updated")
 		}
 	})
+}
+
+// What was made while the object before it cannot be deleted, and another downstream waits for its name, is recorded too.
+func TestValueMovesOnWhileTheLastIsThere(t *testing.T) {
+	t.Parallel()
+	for _, restart := range []bool{false, true} {
+		t.Run(fmt.Sprint(restart), bubbled(func(t *testing.T) {
+			ns, name := testkit.Namespace(t), testkit.Unique(t)
+			conf := siblingsConfig(t, ns, name, "")
+			faults := testkit.NewFaults()
+			r := start(t, faults.Wrap(testkit.Config(t)), conf).ready()
+			testkit.Apply(t, ns, widget("a", `{name: s1, data: {second: s2}}`))
+			two := secretText(t, ns, "s2", "password", anyText)
+			waitCondition(t, widgets, ns, "a", "Ready", "True")
+			testkit.Update(t, secretKind, ns, "s2", func(u *unstructured.Unstructured) { u.SetFinalizers([]string{"example.com/slow"}) })
+			testkit.Apply(t, ns, widget("a", `{name: s2, data: {second: s3}}`))
+			<-time.After(2 * time.Minute)
+			if have := secretText(t, ns, "s3", "password", anyText); have != two {
+				t.Errorf("the value of downstream second is lost at once")
+			}
+			if restart {
+				r.halt()
+				start(t, testkit.Config(t), conf).ready()
+			}
+			testkit.Apply(t, ns, widget("a", `{name: s2, data: {second: s4}}`))
+			<-time.After(2 * time.Minute)
+			if have := secretText(t, ns, "s4", "password", anyText); have != two {
+				t.Errorf("the value of downstream second is lost")
+			}
+		}))
+	}
 }
