@@ -173,3 +173,25 @@ func TestValueMovesOnWhileTheLastIsThere(t *testing.T) {
 		}))
 	}
 }
+
+// An upstream for which a match condition cannot be evaluated costs no request if it has nothing that could be lost.
+func TestUnknownCostsNothing(t *testing.T) {
+	inSpace(t, func(t *testing.T, ns, name string) {
+		conf := watched(with(fill(widgetConfig, ns, name), "deletionPolicy: Orphan"), gold) + "parameters: {tier: gold}\n"
+		for _, up := range []string{"a", "b", "c"} {
+			testkit.Apply(t, ns, widget(up, "{data: {key: value}}"))
+		}
+		counter := testkit.NewCounter()
+		start(t, counter.Wrap(testkit.Config(t)), conf).ready()
+		<-time.After(time.Minute)
+		of := func(r testkit.Request) bool { return r.Resource == "widgets" && r.Verb == "GET" }
+		t.Logf("at start: %d; %v", counter.Total(of), counter.Snapshot())
+		for i := range 10 {
+			testkit.Patch(t, widgets, ns, "a", "somebody", fmt.Sprintf(`{"metadata":{"labels":{"beat":"b%d"}}}`, i))
+			<-time.After(10 * time.Second)
+		}
+		if n := counter.Total(of); n > 0 {
+			t.Errorf("%d requests: %v", n, counter.Snapshot())
+		}
+	})
+}
