@@ -74,13 +74,13 @@ func TestHolderOfAGoneUpstreamGoes(t *testing.T) {
 			if row.selection != "" {
 				conf = watched(conf, row.selection)
 			}
-			labelled := func(name string) string {
+			inTier := func(name string) string {
 				return strings.Replace(widget(name, "{name: one}"), "{name: "+name+"}", "{name: "+name+", labels: {tier: gold}}", 1)
 			}
 			r := start(t, testkit.Config(t), conf).ready()
-			testkit.Apply(t, ns, labelled("a"))
+			testkit.Apply(t, ns, inTier("a"))
 			waitCondition(t, widgets, ns, "a", "Ready", "True")
-			testkit.Apply(t, ns, labelled("b"))
+			testkit.Apply(t, ns, inTier("b"))
 			testkit.Eventually(t, patience, func() (bool, string) { return testkit.Find(t, configMaps, "room-one", "b") != nil, "nothing of b" })
 			<-time.After(time.Minute)
 			r.halt()

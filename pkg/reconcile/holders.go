@@ -51,7 +51,7 @@ func findContents(ctx context.Context, r *reconciliation, left []pipeline.Owned)
 
 // findOthers lists, for each of left that contains others, what belongs to another upstream that may exist and would be deleted with it: the
 // first by name, so that what is reported of it stays the same. An upstream that the watch does not show may be left over, or a match condition
-// cannot be evaluated for it: it is read, or that of an object which somebody made to go by force would keep this one for ever.
+// cannot be evaluated for it: it is read, or an object whose upstream was made to go by force would keep this one, and nothing would end that.
 func findOthers(ctx context.Context, r *reconciliation, left []pipeline.Owned) (found []pipeline.OtherObject) {
 	type candidate struct {
 		pipeline.OtherObject
