@@ -44,7 +44,7 @@ type Backup struct {
 	// Recorded are the kinds that an object's status names and that are not among Kinds: they are written after these, as what is owned.
 	// Nil: none.
 	Recorded func(*unstructured.Unstructured) []Selection
-	// Unread are the kinds of these that the user may not list, after Run.
+	// Unread are the kinds of these that the user may not list, or not in a namespace, after Run.
 	Unread []string
 	begun  int // the index of the kind that is being written
 }
@@ -60,6 +60,8 @@ type Selection struct {
 	Namespaces []string
 	// Choices: an object is wanted if one of them matches it.
 	Choices []Choice
+	// recorded are those of the namespaces that only a status names: what may not be listed there does not keep the rest from being written.
+	recorded []string
 }
 
 // Choice matches objects.
@@ -102,9 +104,11 @@ func (b *Backup) Run(ctx context.Context, output string) (_ *Manifest, written b
 	for i := 0; i < len(b.Kinds); i++ { // what is recorded is added while they are written
 		b.begun = i
 		k, err := b.kind(ctx, w, b.Kinds[i], uids)
-		cannot := apierrors.IsForbidden(err) || apierrors.IsMethodNotSupported(err) || apierrors.IsNotFound(err)
-		if i >= asked && cannot { // anybody may have written the status
+		if i >= asked && cannotList(err) { // anybody may have written the status
 			b.Unread = append(b.Unread, k.Name())
+			continue
+		}
+		if i >= asked && err == nil && k.ResourceVersion == "" { // in no namespace
 			continue
 		}
 		if apierrors.IsForbidden(err) {
@@ -125,6 +129,10 @@ func (b *Backup) Run(ctx context.Context, output string) (_ *Manifest, written b
 	}
 	written, err = replace(dir, output, m)
 	return m, written, err
+}
+
+func cannotList(err error) bool {
+	return apierrors.IsForbidden(err) || apierrors.IsMethodNotSupported(err) || apierrors.IsNotFound(err)
 }
 
 // kind writes a kind at one resourceVersion: it begins again where the API server has compacted that away.
@@ -201,9 +209,11 @@ func (b *Backup) addRecorded(u *unstructured.Unstructured) {
 	for _, more := range b.Recorded(u) {
 		i := slices.IndexFunc(b.Kinds, func(s Selection) bool { return s.GVK.GroupKind() == more.GVK.GroupKind() })
 		if i < 0 {
+			more.recorded = more.Namespaces
 			b.Kinds = append(b.Kinds, more)
 		} else if s := &b.Kinds[i]; i > b.begun && s.Namespaced && len(s.Namespaces) > 0 && !slices.Contains(s.Namespaces, more.Namespaces[0]) {
 			s.Namespaces = append(slices.Clip(s.Namespaces), more.Namespaces...)
+			s.recorded = append(slices.Clip(s.recorded), more.Namespaces...)
 		}
 	}
 }
@@ -248,6 +258,12 @@ func (b *Backup) list(ctx context.Context, s *Selection, k *Kind, visit func(*un
 		}
 		for {
 			page, err := b.Client.Resource(k.gvr()).Namespace(namespace).List(ctx, options)
+			if cannotList(err) && slices.Contains(s.recorded, namespace) {
+				if name := k.Name() + " in namespace " + namespace; !slices.Contains(b.Unread, name) {
+					b.Unread = append(b.Unread, name)
+				}
+				break
+			}
 			if err != nil {
 				return err
 			}

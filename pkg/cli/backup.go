@@ -433,7 +433,7 @@ func (s *selecting) recorded(files []*config.File, u *unstructured.Unstructured)
 				continue
 			}
 			kind, err := s.source.Kind(schema.FromAPIVersionAndKind(r.APIVersion, r.Kind))
-			if err == nil && s.mayWrite(kind) {
+			if err == nil && kind.Namespaced == (r.Namespace != "") && s.mayWrite(kind) { // else another client has written the status
 				var namespaces []string
 				if kind.Namespaced {
 					namespaces = []string{r.Namespace}

@@ -39,8 +39,9 @@ func (p *Pipeline) EverRecorded(upstream *unstructured.Unstructured) []status.Re
 
 // SiblingAt names the downstream for which the status records an object whose place another one asks for, which has its own object; empty
 // if it may take that over. Generated values are those of their downstream: they do not change hands with a name. Neither does what the config
-// has forgotten, if recorded has that, too.
-func (p *Pipeline) SiblingAt(downstream int, live *drift.Live, recorded []status.Recorded) string {
+// has forgotten, if recorded has that, too. What a downstream leaves behind that wants no other object instead is taken over: it would be
+// deleted, with all that it keeps, and made again.
+func (p *Pipeline) SiblingAt(w *Desired, downstream int, live *drift.Live, recorded []status.Recorded) string {
 	d := p.Downstreams[downstream]
 	if d.OwnsFields() {
 		return ""
@@ -52,11 +53,20 @@ func (p *Pipeline) SiblingAt(downstream int, live *drift.Live, recorded []status
 		}
 		i := p.indexOf(r.Name)
 		isRenamed := i < 0 && (d.Several() || !slices.ContainsFunc(recorded, hasOther))
-		if !isRenamed && (i < 0 || d.keepsContent() || p.Downstreams[i].keepsContent()) {
+		if !isRenamed && (i < 0 || (d.keepsContent() || p.Downstreams[i].keepsContent()) && p.mayMove(w, i, recorded)) {
 			return r.Name
 		}
 	}
 	return ""
+}
+
+// mayMove reports whether downstream i may want another object in the place of one that it has: the one that it wants or, of several, one
+// that the status does not record yet.
+func (p *Pipeline) mayMove(w *Desired, i int, recorded []status.Recorded) bool {
+	d := p.Downstreams[i]
+	return w.Unknown(i) || slices.ContainsFunc(w.of(i), func(o DesiredObject) bool {
+		return o.Wanted && (!d.Several() || !isRecordedAt(recorded, d.Name, o.Target))
+	})
 }
 
 // keepsContent reports whether objects of a downstream have what their template does not give: random values, what they had at first, or data

@@ -156,7 +156,7 @@ func (p *Pipeline) isTarget(w *Desired, i int, live *drift.Live, recorded []stat
 	gk := p.Downstreams[i].GVK().GroupKind()
 	for _, o := range w.Objects {
 		if o.Wanted && o.Err == nil && o.Target == refOf(live) && p.Downstreams[o.Downstream].GVK().GroupKind() == gk {
-			return p.SiblingAt(o.Downstream, live, recorded) == ""
+			return p.SiblingAt(w, o.Downstream, live, recorded) == ""
 		}
 	}
 	return false

@@ -215,6 +215,9 @@ func (r *Reconciler) StandBy(ctx context.Context, ref pipeline.Ref) time.Duratio
 	defer cancel()
 	l, err := r.beginUncached(ctx, ref)
 	if err == nil && (l == nil || l.unknown) {
+		if l != nil {
+			l.releaseSlot()
+		}
 		r.forget(ref)
 		return 0
 	}

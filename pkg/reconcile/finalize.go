@@ -166,7 +166,7 @@ func (r *reconciliation) gatherDeletion(ctx context.Context) (pipeline.Input, er
 	}
 	r.unwatched = r.unwatched || len(missing) > 0
 	in.Leftovers, in.Unread = append(in.Leftovers, missing...), r.unread
-	in.Others = findOthers(r, in.Leftovers)
+	in.Others = findOthers(ctx, r, in.Leftovers)
 	in.Forgotten, err = findContents(ctx, r, in.Leftovers)
 	return in, err
 }

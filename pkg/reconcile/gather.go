@@ -18,7 +18,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
-// gather gathers what the decision depends on. It sends no request.
+// gather gathers what the decision depends on. It sends no request, but for upstreams that the watch may hide: see findOthers.
 func (r *reconciliation) gather(ctx context.Context) pipeline.Input {
 	r.updateDesired(ctx) // our own write to the upstream may have brought somebody else's change with it
 	r.trustedUntil = time.Time{}
@@ -30,7 +30,7 @@ func (r *reconciliation) gather(ctx context.Context) pipeline.Input {
 	recorded := r.recorded()
 	if !r.selected {
 		in.Leftovers = r.withUnseen(r.findLeftovers(nil, r.ownedByDownstream()))
-		in.Others = findOthers(r, in.Leftovers)
+		in.Others = findOthers(ctx, r, in.Leftovers)
 		return in
 	}
 	in.Facts = make([]pipeline.Facts, len(in.Desired.Objects))
@@ -41,7 +41,7 @@ func (r *reconciliation) gather(ctx context.Context) pipeline.Input {
 	in.Leftovers = slices.DeleteFunc(in.Leftovers, func(own pipeline.Owned) bool {
 		return slices.ContainsFunc(in.Facts, func(f pipeline.Facts) bool { return f.Live != nil && f.Live.UID == own.Live.UID })
 	})
-	in.Others = findOthers(r, in.Leftovers)
+	in.Others = findOthers(ctx, r, in.Leftovers)
 	return in
 }
 
@@ -114,7 +114,7 @@ func (r *reconciliation) ofSibling(i int, live *drift.Live, rec *status.Recorded
 	if live == nil || rec != nil && rec.UID == live.UID {
 		return ""
 	}
-	sibling := r.Pipeline.SiblingAt(i, live, r.Pipeline.EverRecorded(r.upstream))
+	sibling := r.Pipeline.SiblingAt(r.record.desired, i, live, r.Pipeline.EverRecorded(r.upstream))
 	if sibling == "" {
 		return ""
 	}

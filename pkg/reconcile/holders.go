@@ -49,20 +49,29 @@ func findContents(ctx context.Context, r *reconciliation, left []pipeline.Owned)
 	return found, failed
 }
 
-// isOfExisting reports whether the upstream of that uid exists, as far as the watch tells: one that it does not show may be left over, or a match
-// condition cannot be evaluated for it.
-func (r *Reconciler) isOfExisting(ref pipeline.Ref, uid types.UID) bool {
-	if known := r.Cache.UpstreamUID(ref); known != "" {
-		return known == uid
-	}
-	return r.Pipeline.HidesUpstreams() || !r.Cache.Watches(ref.Namespace)
-}
-
 // findOthers lists, for each of left that contains others, what belongs to another upstream that may exist and would be deleted with it: the
-// first by name, so that what is reported of it stays the same.
-func findOthers(r *reconciliation, left []pipeline.Owned) (found []pipeline.OtherObject) {
+// first by name, so that what is reported of it stays the same. An upstream that the watch does not show may be left over, or a match condition
+// cannot be evaluated for it: it is read, or an object whose upstream was made to go by force would keep this one, and nothing would end that.
+func findOthers(ctx context.Context, r *reconciliation, left []pipeline.Owned) (found []pipeline.OtherObject) {
+	type candidate struct {
+		pipeline.OtherObject
+		uid types.UID
+	}
+	read := map[types.UID]bool{}
+	exists := func(c candidate) bool {
+		if known := r.Cache.UpstreamUID(c.Of); known != "" {
+			return known == c.uid
+		}
+		if !r.Pipeline.HidesUpstreams() && r.Cache.Watches(c.Of.Namespace) {
+			return false
+		}
+		if _, ok := read[c.uid]; !ok {
+			read[c.uid] = r.mayExist(ctx, c.Of, c.uid)
+		}
+		return read[c.uid]
+	}
 	for _, own := range left {
-		var others []pipeline.OtherObject
+		var others []candidate
 		holds := r.Pipeline.Holds(own)
 		for i := range r.Pipeline.Downstreams {
 			if !r.isHolder(own) {
@@ -74,16 +83,17 @@ func findOthers(r *reconciliation, left []pipeline.Owned) (found []pipeline.Othe
 					continue
 				}
 				for _, of := range r.OwnersOf(live) {
-					if uid := r.ownerUID(of, live); uid != r.upstream.GetUID() && uid != "" && r.isOfExisting(of, uid) && holds(i, at, of) {
-						others = append(others, pipeline.OtherObject{Downstream: i, At: at, Of: of})
+					if uid := r.ownerUID(of, live); uid != r.upstream.GetUID() && uid != "" && holds(i, at, of) {
+						others = append(others, candidate{pipeline.OtherObject{Downstream: i, At: at, Of: of}, uid})
 					}
 				}
 			}
 		}
-		if len(others) > 0 {
-			found = append(found, slices.MinFunc(others, func(a, b pipeline.OtherObject) int {
-				return cmp.Or(cmp.Compare(a.Downstream, b.Downstream), strings.Compare(a.At.String(), b.At.String()))
-			}))
+		slices.SortStableFunc(others, func(a, b candidate) int {
+			return cmp.Or(cmp.Compare(a.Downstream, b.Downstream), strings.Compare(a.At.String(), b.At.String()))
+		})
+		if k := slices.IndexFunc(others, exists); k >= 0 {
+			found = append(found, others[k].OtherObject)
 		}
 	}
 	return found

@@ -122,6 +122,7 @@ func (r *reconciliation) reconcile(ctx context.Context) time.Duration {
 	}
 	switch {
 	case r.unknown:
+		r.Host.MayProceed(r.ref, Counted{}, true) // what guard held of it is not done
 		return r.saveUnknown(ctx)
 	case r.Pipeline.OnlyDeletes:
 		return r.awaitDeletion(ctx)

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
@@ -31,7 +32,11 @@ func (r *reconciliation) isGoneRow() bool { return !r.selected && r.Pipeline.Has
 
 // HasLeft reports whether objects have the mark of a row.
 func (r *Reconciler) HasLeft(ref pipeline.Ref) bool {
-	uid := r.Pipeline.Row(ref.Name, nil).GetUID()
+	return r.HasObjects(r.Pipeline.Row(ref.Name, nil).GetUID())
+}
+
+// HasObjects reports whether objects have the mark of the upstream with that uid.
+func (r *Reconciler) HasObjects(uid types.UID) bool {
 	for i := range r.Pipeline.Downstreams {
 		if len(r.Cache.OwnedBy(i, uid)) > 0 {
 			return true
