@@ -11,8 +11,9 @@ has fields that the new one has not: the API server drops their values from all 
     {{- $_ := set $versions .name . -}}
     {{- if .storage -}}{{- $stored = . -}}{{- end -}}
   {{- end -}}
+  {{- $converted := or .converted (eq (dig "spec" "conversion" "strategy" "None" .new) "Webhook") -}}
   {{- range .new.spec.versions -}}
-    {{- $before := get $versions .name | default (ternary dict $stored $.converted) -}}
+    {{- $before := get $versions .name | default (ternary dict $stored $converted) -}}
     {{- $lost := include "corollary.crd.lost" (list "" (dig "schema" "openAPIV3Schema" dict $before) (dig "schema" "openAPIV3Schema" dict .)) -}}
     {{- if $lost -}}
       {{- fail (printf "CustomResourceDefinition %s: version %s would lose %s, and all objects their values: rename fields by a conversion (docs/upgrading-crds.md), or set crds.force=true" $.name .name (trim $lost)) -}}
