@@ -15,7 +15,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/backup"
 )
 
-// A namespace that a status names and that may not be listed does not keep the rest from being written: anybody may have written the status.
+// A namespace that a status names and that may not be listed does not keep the rest from being written: anybody may have
+// written the status.
 func TestRecordedNamespaceIsForbidden(t *testing.T) {
 	t.Parallel()
 	const thing = `{"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "t", "uid": "1"}, "spec": {}}`
@@ -31,7 +32,8 @@ func TestRecordedNamespaceIsForbidden(t *testing.T) {
 		default:
 			code, text = http.StatusForbidden, `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "message": "no", "code": 403}`
 		}
-		return &http.Response{StatusCode: code, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(text)), Request: r}, nil
+		return &http.Response{StatusCode: code, Header: http.Header{"Content-Type": {"application/json"}},
+			Body: io.NopCloser(strings.NewReader(text)), Request: r}, nil
 	})}
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
@@ -41,7 +43,8 @@ func TestRecordedNamespaceIsForbidden(t *testing.T) {
 		return schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: kind}
 	}
 	parts := func(namespace string) backup.Selection {
-		return backup.Selection{Resource: "parts", Namespaced: true, Namespaces: []string{namespace}, Choices: []backup.Choice{{Owned: true}}, GVK: of("Part")}
+		return backup.Selection{Resource: "parts", Namespaced: true, Namespaces: []string{namespace}, Choices: []backup.Choice{{Owned: true}},
+			GVK: of("Part")}
 	}
 	for _, asked := range []bool{true, false} {
 		b := &backup.Backup{Client: client, Kinds: []backup.Selection{{Resource: "things", Choices: []backup.Choice{{}}, GVK: of("Thing")}}}

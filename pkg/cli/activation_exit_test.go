@@ -31,7 +31,8 @@ func TestActivationExit(t *testing.T) {
 			dir, user, metrics := activationFile(t, ns, times), "eu-of-"+ns, testkit.FreeAddress(t)
 			self := must(os.Executable())(t)
 			p := startBinary(t, "env", testkit.Config(t), false, "COROLLARY_ACTIVATION_IDENTITY=eu", self,
-				"run", "-c", operatorFile, "-c", filepath.Join(dir, "activation.yaml"), "--set", "widgets:.watch.namespaces=["+ns+"]", "--as", user, "--as-group", "system:masters", "--metrics-bind-address", metrics,
+				"run", "-c", operatorFile, "-c", filepath.Join(dir, "activation.yaml"),
+				"--set", "widgets:.watch.namespaces=["+ns+"]", "--as", user, "--as-group", "system:masters", "--metrics-bind-address", metrics,
 				"--health-probe-bind-address", "0")
 			testkit.Apply(t, ns, blueWidget)
 			eventuallyColor(t, ns, "blue")

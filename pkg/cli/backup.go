@@ -146,8 +146,7 @@ func (o *backupOptions) write(ctx context.Context, cfg *rest.Config, b *backup.B
 		fmt.Fprintf(o.streams.Err, "note: Secrets are left out%s: add --secrets and --age-recipient\n", lostValues(files))
 	}
 	for _, name := range b.Unread {
-		fmt.Fprintf(o.streams.Err, "note: %s: left out, though a status records such objects, which the config no longer has: they cannot be listed\n",
-			name)
+		fmt.Fprintf(o.streams.Err, "note: %s: left out, though a status records such objects: they cannot be listed\n", name)
 	}
 	for _, k := range m.Kinds {
 		fmt.Fprintf(o.streams.Out, "%s: %s at resourceVersion %s\n", k.Name(), count(k.Objects, "object"), k.ResourceVersion)

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -146,6 +147,9 @@ func (p *Pipeline) Leftovers(
 			left = append(left, Owned{Downstream: home, Live: live, Recorded: certain || known[live.UID], Certain: certain || p.soleOfKind(i)})
 		}
 	}
+	slices.SortStableFunc(left, func(a, b Owned) int { // what is confirmed, and said, must not depend on the order of the cache
+		return cmp.Or(cmp.Compare(a.Downstream, b.Downstream), refOf(a.Live).Compare(refOf(b.Live)))
+	})
 	return left
 }
 

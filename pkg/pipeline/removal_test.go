@@ -130,3 +130,16 @@ func TestRecordsWhatNoWatchShows(t *testing.T) {
 		}
 	}
 }
+
+// The cache lists objects in any order. What a person confirms is a digest of what is found, so that has one order.
+func TestLeftoversHaveOneOrder(t *testing.T) {
+	p := onePipeline(func(op *config.Operator) { op.Downstreams[0].ForEach = &config.ForEach{Items: "self.spec.items"} })
+	first, second := ourLive(), ourLive()
+	first.Name, first.UID, second.Name, second.UID = "a", "uid-a", "b", "uid-b"
+	for _, list := range [][]*drift.Live{{first, second}, {second, first}} {
+		left := p.Leftovers(upstreamUID, nil, [][]*drift.Live{list}, nil, map[types.UID]bool{"uid-a": true, "uid-b": true})
+		if len(left) != 2 || left[0].Live != first {
+			t.Errorf("found in another order: %v", left)
+		}
+	}
+}
