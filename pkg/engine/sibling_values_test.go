@@ -262,3 +262,30 @@ func TestRenamedItemsKeepTheirValues(t *testing.T) {
 		}
 	})
 }
+
+// A Secret that is made anew without the values of one that it replaces is counted once, at a start and at a reload.
+func TestGuardCountsALostValueOnce(t *testing.T) {
+	inSpace(t, func(t *testing.T, ns, name string) {
+		conf := with(strings.NewReplacer("kind: ConfigMap", "kind: Secret", "      data:", "      stringData:",
+			`"downstreams.worker.map(n, n)"`, `"self.spec.workers.map(w, w.name)"`).Replace(fill(poolConfig, ns, name)), generatedLine)
+		conf += "guard: {maxDeleted: 0%, minimum: 0}\n"
+		r := start(t, testkit.Config(t), conf).ready()
+		testkit.Apply(t, ns, pool("a", "one=x", "two=y"))
+		secretText(t, ns, "a-two", "password", anyText)
+		<-time.After(time.Minute)
+		renamed := strings.NewReplacer(`metadata: {name: "{{ .metadata.name }}-`, `metadata: {name: "{{ .metadata.name }}-login-`, `stringData: {value: "`, `stringData: {value: "new-`).Replace(conf)
+		const says = "2 of 2 existing downstreams would be deleted"
+		r.write("a.yaml", renamed)
+		r.reload()
+		testkit.Eventually(t, patience, func() (bool, string) {
+			err := r.Reloaded(nil)
+			return err != nil && strings.Contains(err.Error(), says), "a reload says " + text(err)
+		})
+		r.halt()
+		r = start(t, testkit.Config(t), renamed)
+		testkit.Eventually(t, patience, func() (bool, string) {
+			err := r.Ready(nil)
+			return err != nil && strings.Contains(err.Error(), says), "a start says " + text(err)
+		})
+	})
+}

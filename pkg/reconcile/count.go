@@ -199,9 +199,12 @@ func (r *reconciliation) countIn(d pipeline.Decision) Counted {
 		}
 		changes = append(changes, r.changeOf(o, deleted))
 	}
+	lost := map[int]int{} // by downstream, the objects that are made anew without the values of one that they replace
 	for _, o := range d.Outcomes {
 		if o.LostValues != "" { // whether or not an object exists, values that the upstream had are lost
-			note(o, true, true)
+			if note(o, true, true); o.Live == nil {
+				lost[o.Downstream]++
+			}
 			continue
 		}
 		if o.Live != nil && !o.Live.Deleting && (!o.Theirs || rewrites(o)) {
@@ -209,6 +212,10 @@ func (r *reconciliation) countIn(d pipeline.Decision) Counted {
 		}
 	}
 	for _, o := range d.Leftovers {
+		if lost[o.Downstream] > 0 { // it is counted as what replaces it
+			lost[o.Downstream]--
+			continue
+		}
 		if !o.Live.Deleting {
 			goes := r.goes(o, d.Outcomes)
 			note(o, goes, goes && r.countsAsDeleted(o))
