@@ -195,3 +195,23 @@ func TestUnknownCostsNothing(t *testing.T) {
 		}
 	})
 }
+
+// Names that shift in one edit: the first takes the name that the second leaves, also where the second comes after the first.
+func TestShiftedNames(t *testing.T) {
+	t.Parallel()
+	for name, after := range map[string]string{"in any order": "", "the second after the first": "    after: [{name: config, until: Created}]\n"} {
+		t.Run(name, spaced(func(t *testing.T, ns, name string) {
+			head, tail := around(t, fill(widgetConfig, ns, name))
+			one := func(n, at, after string) string {
+				return "\n  - name: " + n + "\n    apiVersion: v1\n    kind: ConfigMap\n    updatePolicy: CreateOnly\n" + after +
+					"    template: |\n      metadata: {name: \"" + at + "\"}\n      data: {of: " + n + "}\n"
+			}
+			start(t, testkit.Config(t), head+one("config", "{{ .spec.name }}", "")+one("second", "{{ .spec.data.second }}", after)+tail).ready()
+			testkit.Apply(t, ns, widget("a", "{name: s1, data: {second: s2}}"))
+			waitCondition(t, widgets, ns, "a", "Ready", "True")
+			testkit.Apply(t, ns, widget("a", "{name: s2, data: {second: s3}}"))
+			waitData(t, ns, "s3", "of", "second")
+			waitData(t, ns, "s2", "of", "config")
+		}))
+	}
+}

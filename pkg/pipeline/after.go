@@ -37,7 +37,8 @@ func (p *Pipeline) waitsFor(in Input, out *Decision, d *Downstream) string {
 		}
 		var facts []objectFact
 		for k, o := range out.Outcomes {
-			if o.Downstream == i && o.State != StateUnwanted {
+			waitsForThis := o.Action == ActionNone && in.Facts[k].Verdict.Sibling == d.Name // for its place
+			if o.Downstream == i && o.State != StateUnwanted && !waitsForThis {
 				facts = append(facts, objectFact{p.orderFact(in, k, o, after.Until), &in.Desired.Objects[k]})
 			}
 		}

@@ -105,6 +105,8 @@ type Verdict struct {
 	SameByDryRun *bool
 	// Foreign describes an object at the target that is not ours and that the watch cannot see.
 	Foreign string
+	// Sibling is the downstream that has the object at the target, which it may leave; empty for none.
+	Sibling string
 	// Contenders describes who undoes our repairs, and where.
 	Contenders string
 	// Stale describes in which fields the object stays different from a new one of the same document.

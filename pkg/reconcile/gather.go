@@ -72,7 +72,7 @@ func (r *reconciliation) facts(k int, recorded []status.Recorded) pipeline.Facts
 	if f.Live = r.withMark(live); !until.IsZero() && r.Cache.Live(i, at) == nil {
 		r.trustUntil(until)
 	}
-	if f.Verdict.Foreign = r.ofSibling(i, f.Live, rec); f.Verdict.Foreign != "" {
+	if f.Verdict.Sibling, f.Verdict.Foreign = r.ofSibling(i, f.Live, rec); f.Verdict.Foreign != "" {
 		f.Live = nil
 	}
 	if rec != nil {
@@ -110,16 +110,16 @@ func (r *reconciliation) facts(k int, recorded []status.Recorded) pipeline.Facts
 
 // ofSibling says of an object at the place of downstream i that it is another downstream's, for which the status records it; empty if it is
 // not. rec is what the status records for downstream i.
-func (r *reconciliation) ofSibling(i int, live *drift.Live, rec *status.Recorded) string {
+func (r *reconciliation) ofSibling(i int, live *drift.Live, rec *status.Recorded) (sibling, why string) {
 	if live == nil || rec != nil && rec.UID == live.UID {
-		return ""
+		return "", ""
 	}
-	sibling := r.Pipeline.SiblingAt(r.record.desired, i, live, r.Pipeline.EverRecorded(r.upstream))
+	sibling = r.Pipeline.SiblingAt(r.record.desired, i, live, r.Pipeline.EverRecorded(r.upstream))
 	if sibling == "" {
-		return ""
+		return "", ""
 	}
 	at := pipeline.Ref{Namespace: live.Namespace, Name: live.Name}
-	return fmt.Sprintf("%s exists and is of downstream %s: values do not change hands with a name, so use a free one in between", at, sibling)
+	return sibling, fmt.Sprintf("%s exists and is of downstream %s: what it keeps does not change hands with a name, so use a free one in between", at, sibling)
 }
 
 // isTrusted is Facts.Trusted of object k of the desired state.
