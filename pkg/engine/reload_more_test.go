@@ -316,7 +316,7 @@ func churn(t *testing.T, random *rand.Rand, ns, other string) (end func()) {
 	return end
 }
 
-// allInPlace tells whether every Widget has exactly its own ConfigMap, and every ConfigMap its Widget. unheld are uids for whose finalizer the
+// allInPlace reports whether every Widget has exactly its own ConfigMap, and every ConfigMap its Widget. unheld are uids for whose finalizer the
 // API server did not wait.
 func allInPlace(t *testing.T, ns, other, name string, unheld func(uid string) bool) (bool, string) {
 	made := map[string]unstructured.Unstructured{}

@@ -362,7 +362,7 @@ func TestLabelLostWhileNothingRuns(t *testing.T) {
 		waitCondition(t, widgets, ns, "loses", "Ready", "True")
 		unchoose(t, ns, "loses")
 		cleanedUp(t, ns, other, "loses")
-		testkit.Delete(t, widgets, ns, "later") // no watch tells of it: a resync finds it
+		testkit.Delete(t, widgets, ns, "later") // no watch shows it: a resync finds it
 		bothGone(t, ns, other, "later")
 	})
 }

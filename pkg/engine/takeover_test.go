@@ -251,7 +251,7 @@ func TestElectedWhenAnUpstreamIsNotSelected(t *testing.T) {
 	})
 }
 
-// stale serves an answer of before in the place of lists of a resource that may come from memory, and no lists in streams.
+// stale serves an earlier answer instead of lists of a resource that may come from memory, and no lists in streams.
 func stale(cfg *rest.Config, resource string, answer []byte) *rest.Config {
 	return intercepted(cfg, func(request *http.Request, next http.RoundTripper) (*http.Response, error) {
 		query := request.URL.Query()
