@@ -59,7 +59,7 @@ func TestRestoreOfNamespaces(t *testing.T) {
 }
 
 // What is in an archived Namespace is restored though the Namespace itself is refused, because its owner is neither restored nor in the
-// cluster.
+// cluster. The plan says the same, also of what waits for another object in it.
 func TestRestoreIntoARefusedNamespace(t *testing.T) {
 	t.Parallel()
 	namespaces := schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
@@ -67,7 +67,8 @@ func TestRestoreIntoARefusedNamespace(t *testing.T) {
 	o := newOperated(t, operator)
 	o.putNamespace("home")
 	o.apply(namespaces, "site", `{apiVersion: v1, kind: Namespace, metadata: {name: home, annotations: {example.com/owner: default/nobody/1-2}}}`)
-	o.shop("home", "b")
+	o.apply(shops, "author", fmt.Sprintf(`{apiVersion: example.com/v1, kind: Shop, metadata: {name: a, namespace: home,
+		annotations: {example.com/owner: home/b/%s}}, spec: {count: 1}}`, o.shop("home", "b")))
 	b := &backup.Backup{Client: o.client, Operators: []backup.Operator{operator}, Kinds: []backup.Selection{
 		{Resource: "shops", Choices: []backup.Choice{{}}, Namespaced: true, HasStatus: true, Custom: true,
 			GVK: shops.GroupVersion().WithKind("Shop")},
@@ -77,14 +78,18 @@ func TestRestoreIntoARefusedNamespace(t *testing.T) {
 	if _, _, err := b.Run(t.Context(), path); err != nil {
 		t.Fatal(err)
 	}
+	o.remove(shops, "home", "a")
 	o.remove(shops, "home", "b")
 	if err := o.client.Resource(namespaces).Delete(t.Context(), "home", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	o.cluster.CollectGarbage()
-	_, result := o.run(o.restore(path, backup.Skip, operator))
-	if result.Created != 1 || len(result.Refused) != 1 || !strings.Contains(result.Refused[0].Text, "its owner") {
+	plan, result := o.run(o.restore(path, backup.Skip, operator))
+	if result.Created != 2 || len(result.Refused) != 1 || !strings.Contains(result.Refused[0].Text, "its owner") {
 		t.Errorf("created %d, refused %v", result.Created, result.Refused)
+	}
+	if len(plan.Refused) != 1 {
+		t.Errorf("the plan refuses %v", plan.Refused)
 	}
 	o.get(shops, "home", "b")
 }
