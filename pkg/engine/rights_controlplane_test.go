@@ -193,7 +193,7 @@ func TestSurveyOfAReader(t *testing.T) {
 	testkit.Apply(t, ns, widget("changed", "{data: {a: c}}"))
 	testkit.Apply(t, ns, widget("renamed", "{data: {a: b}, name: other}"))
 	reads := rbacv1.PolicyRule{APIGroups: []string{"", "test.example.com"}, Resources: []string{"widgets"}, Verbs: []string{"get", "list", "watch"}}
-	s, err := survey.NewSurveyor(testkit.User(t, "reader", reads), survey.Options{})
+	s, err := survey.NewSurveyor(testkit.User(t, "viewer", reads), survey.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
