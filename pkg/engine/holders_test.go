@@ -153,6 +153,20 @@ func TestHolderOfFormerMarksStays(t *testing.T) {
 	})
 }
 
+// withRoom is a config of which each upstream makes the Namespace that it names, and a ConfigMap in it.
+func withRoom(t *testing.T, conf string) string {
+	t.Helper()
+	head, tail := around(t, conf)
+	return head + strings.Replace(roomDownstream, ".metadata.name", ".spec.name", 1) + `
+  - name: note
+    apiVersion: v1
+    kind: ConfigMap
+    targetNamespaces: {from: Any}
+    template: |
+      metadata: {name: "{{ .metadata.name }}", namespace: "room-{{ .spec.name }}"}
+` + tail
+}
+
 // A Namespace is not deleted while it has an object of another upstream, whatever scope the upstreams have. Where the garbage collector
 // deletes it after its upstream, without a finalizer, nobody can hold it.
 func TestHolderOfAnotherUpstreamStays(t *testing.T) {
@@ -169,16 +183,8 @@ func TestHolderOfAnotherUpstreamStays(t *testing.T) {
 				ns, named = testkit.Namespace(t), widget
 				conf = fill(widgetConfig, ns, testkit.Unique(t))
 			}
-			head, tail := around(t, conf)
 			counter := testkit.NewCounter()
-			start(t, counter.Wrap(testkit.Config(t)), head+strings.Replace(roomDownstream, ".metadata.name", ".spec.name", 1)+`
-  - name: note
-    apiVersion: v1
-    kind: ConfigMap
-    targetNamespaces: {from: Any}
-    template: |
-      metadata: {name: "{{ .metadata.name }}", namespace: "room-{{ .spec.name }}"}
-`+tail+"\ndeletion: {wait: true}\n").ready()
+			start(t, counter.Wrap(testkit.Config(t)), withRoom(t, conf)+"\ndeletion: {wait: true}\n").ready()
 			testkit.Apply(t, ns, named("a", "{name: one}"))
 			waitCondition(t, scope, ns, "a", "Ready", "True")
 			for _, other := range []string{"b", "c", "d"} {
@@ -237,15 +243,7 @@ func TestHolderOfAHiddenUpstreamStays(t *testing.T) {
 		t.Run(row.name, bubbled(func(t *testing.T) {
 			ns := testkit.Namespace(t)
 			conf := fill(widgetConfig, ns, testkit.Unique(t)) + "parameters: {tier: gold}\n"
-			head, tail := around(t, conf)
-			conf = head + strings.Replace(roomDownstream, ".metadata.name", ".spec.name", 1) + `
-  - name: note
-    apiVersion: v1
-    kind: ConfigMap
-    targetNamespaces: {from: Any}
-    template: |
-      metadata: {name: "{{ .metadata.name }}", namespace: "room-{{ .spec.name }}"}
-` + tail
+			conf = withRoom(t, conf)
 			r := start(t, testkit.Config(t), conf).ready()
 			testkit.Apply(t, ns, annotated("a", "tier: gold", "{name: one}"))
 			waitCondition(t, widgets, ns, "a", "Ready", "True")

@@ -62,15 +62,7 @@ func TestHolderOfAGoneUpstreamGoes(t *testing.T) {
 		t.Run(row.name, bubbled(func(t *testing.T) {
 			ns := testkit.Namespace(t)
 			conf := fill(widgetConfig, ns, testkit.Unique(t))
-			head, tail := around(t, conf)
-			conf = head + strings.Replace(roomDownstream, ".metadata.name", ".spec.name", 1) + `
-  - name: note
-    apiVersion: v1
-    kind: ConfigMap
-    targetNamespaces: {from: Any}
-    template: |
-      metadata: {name: "{{ .metadata.name }}", namespace: "room-{{ .spec.name }}"}
-` + tail
+			conf = withRoom(t, conf)
 			if row.selection != "" {
 				conf = watched(conf, row.selection)
 			}
