@@ -3,9 +3,11 @@ package convert
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -74,13 +76,14 @@ func (o *owners) typed(obj map[string]any) *typed.TypedValue {
 func (o *owners) object() map[string]any {
 	word := func() string { return []string{"a", "b", "c"}[o.random.IntN(3)] }
 	spec := map[string]any{"host": word(), "port": int64(o.random.IntN(3)), "full": word() + " " + word()}
-	for key, value := range map[string]any{
+	optional := map[string]any{
 		"cron": word(), "notes": []any{word()}, "same": word(), "level": []any{"Enabled", "Disabled"}[o.random.IntN(2)],
 		"tier": []any{"basic", "gold"}[o.random.IntN(2)], "zone": word(), "args": []any{word(), word()}, "marks": []any{"m", word()},
 		"extra": map[string]any{word(): word(), word(): word()}, "o": map[string]any{word(): word()}, "fixed": map[string]any{"a": word()},
-	} {
+	}
+	for _, key := range slices.Sorted(maps.Keys(optional)) { // in an order, so that each run makes the same objects
 		if o.random.IntN(4) > 0 {
-			spec[key] = value
+			spec[key] = optional[key]
 		}
 	}
 	if m, ok := spec["o"].(map[string]any); ok {
