@@ -3,6 +3,7 @@ package convert
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -123,7 +124,7 @@ func (m *schemaMaker) schema(depth int) props {
 		for range m.IntN(4) {
 			p.Properties[m.name()] = m.schema(depth - 1)
 		}
-		for name := range p.Properties {
+		for _, name := range slices.Sorted(maps.Keys(p.Properties)) {
 			if m.IntN(3) == 0 {
 				p.Required = append(p.Required, name)
 			}
@@ -161,13 +162,10 @@ func (m *schemaMaker) change(p *props) {
 			m.change(p.AdditionalProperties.Schema)
 			return
 		}
-		for _, name := range slices.Sorted(func(yield func(string) bool) {
-			for name := range p.Properties {
-				if m.IntN(2) == 0 && !yield(name) {
-					return
-				}
+		for _, name := range slices.Sorted(maps.Keys(p.Properties)) {
+			if m.IntN(2) > 0 {
+				continue
 			}
-		}) {
 			child := p.Properties[name]
 			m.change(&child)
 			p.Properties[name] = child

@@ -3,6 +3,7 @@ package render
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"reflect"
@@ -272,7 +273,7 @@ func FuzzFunctions(f *testing.F) {
 		least, most := arity(name)
 		random := rand.New(rand.NewPCG(seed, 1))
 		template, up := call(name, min(max(least, 1)+random.IntN(3), most), random.IntN)
-		for key := range up {
+		for _, key := range slices.Sorted(maps.Keys(up)) {
 			if random.IntN(4) == 0 {
 				up[key] = s
 			}

@@ -3,8 +3,10 @@ package rules
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -199,7 +201,7 @@ func TestReadsSufficeTyped(t *testing.T) {
 
 // removeFields removes fields, or replaces them.
 func removeFields(object map[string]any, source *rand.Rand) {
-	for name, member := range object {
+	for _, name := range slices.Sorted(maps.Keys(object)) {
 		switch source.IntN(12) {
 		case 0:
 			delete(object, name)
@@ -210,7 +212,7 @@ func removeFields(object map[string]any, source *rand.Rand) {
 		case 3:
 			object[name] = "something else"
 		default:
-			if m, ok := member.(map[string]any); ok {
+			if m, ok := object[name].(map[string]any); ok {
 				removeFields(m, source)
 			}
 		}

@@ -87,6 +87,7 @@ type actor struct {
 type sim struct {
 	*memory
 	t      *testing.T
+	random *rand.Rand
 	now    time.Time
 	actors []*actor
 	number int
@@ -96,14 +97,14 @@ type sim struct {
 }
 
 func newSim(t *testing.T, number int) *sim {
-	return &sim{memory: &memory{leases: map[string]*coordinationv1.Lease{}}, t: t, now: time.Unix(1e9, 0), number: number,
-		kills: map[int]bool{}}
+	return &sim{memory: &memory{leases: map[string]*coordinationv1.Lease{}}, t: t, random: rand.New(rand.NewPCG(1, uint64(number))),
+		now: time.Unix(1e9, 0), number: number, kills: map[int]bool{}}
 }
 
 func (s *sim) join() {
 	o := Options{Namespace: "ns", ID: "id", N: s.number, Timings: leadership.DefaultTimings(), Log: logr.Discard()}
 	a := &actor{Member: newMember(o, fmt.Sprintf("p%02d", len(s.actors)))}
-	apart := time.Duration(rand.IntN(7200)-3600) * time.Second
+	apart := time.Duration(s.random.IntN(7200)-3600) * time.Second
 	a.now = func() time.Time { return s.now.Add(apart) }
 	a.leases = s.memory
 	a.mayWrite = func() error {
@@ -151,13 +152,13 @@ func (s *sim) leave(a *actor) {
 // edit does to the Lease of a shard what someone may do by hand.
 func (s *sim) edit() {
 	n := names{"id"}
-	lease := s.leases[n.shard(rand.IntN(s.number))]
+	lease := s.leases[n.shard(s.random.IntN(s.number))]
 	if lease == nil {
 		return
 	}
 	lease = lease.DeepCopy()
-	holder := s.actors[rand.IntN(len(s.actors))].name
-	switch rand.IntN(5) {
+	holder := s.actors[s.random.IntN(len(s.actors))].name
+	switch s.random.IntN(5) {
 	case 0:
 		delete(s.leases, lease.Name)
 		return
@@ -175,7 +176,7 @@ func (s *sim) edit() {
 // step lets half a second pass, and then each process do something, in any order.
 func (s *sim) step() {
 	s.now = s.now.Add(500 * time.Millisecond)
-	for _, i := range rand.Perm(len(s.actors)) {
+	for _, i := range s.random.Perm(len(s.actors)) {
 		a := s.actors[i]
 		if a.frozen > 0 {
 			a.frozen--
@@ -257,17 +258,18 @@ func (s *sim) counts() []int {
 // Whatever joins, leaves, dies, freezes or is edited by hand: a shard has one holder at a time, and in the end all have their fair share.
 func TestShardsConvergeAndHaveOneHolder(t *testing.T) {
 	for round := range 60 {
-		s := newSim(t, 1+rand.IntN(20))
+		s := newSim(t, 1+round%20)
+		s.random = rand.New(rand.NewPCG(2, uint64(round)))
 		s.join()
 		for range 120 {
-			if a := s.actors[rand.IntN(len(s.actors))]; rand.IntN(8) == 0 && !a.dead && a.frozen == 0 {
-				switch rand.IntN(5) {
+			if a := s.actors[s.random.IntN(len(s.actors))]; s.random.IntN(8) == 0 && !a.dead && a.frozen == 0 {
+				switch s.random.IntN(5) {
 				case 0:
 					s.leave(a)
 				case 1:
 					a.dead = true // killed
 				case 2:
-					a.frozen = rand.IntN(60)
+					a.frozen = s.random.IntN(60)
 				case 3:
 					if len(s.actors) < 12 {
 						s.join()
