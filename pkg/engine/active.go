@@ -155,7 +155,7 @@ func (s *session) waitForActivation(live context.Context) bool {
 		if !s.generation.activation.Wait(live) {
 			return false
 		}
-		s.pauseWorkers()
+		s.pool.pass(interrupted, nil)
 		if !s.passGuard(live) {
 			return false
 		}

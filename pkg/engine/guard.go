@@ -247,7 +247,7 @@ func (s *session) passGuard(live context.Context) bool {
 		s.batch.noteConfirmed(w.confirmed) // it needs no second confirmation
 	}
 	board.end(live, allowed)
-	s.pauseWorkers()
+	s.pool.pass(interrupted, nil)
 	return true
 }
 

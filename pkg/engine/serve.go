@@ -42,11 +42,11 @@ type session struct {
 func newSession(g *generation, p *pipeline.Pipeline) *session {
 	observe := apply.WithObserver(func(verb, resource string, code int) { countRequest(g.operator.name, verb, resource, code) })
 	s := &session{engine: g.engine, operator: g.operator, generation: g, pipeline: p, cache: informers.NewCache(p),
-		kindChecks: make(chan struct{}, 1), pool: workerPool{slots: make(chan struct{}, g.engine.options.Workers)}}
+		kindChecks: make(chan struct{}, 1), pool: workerPool{modes: newModes(g.engine.options.Workers)}}
 	s.reconciler = &reconcile.Reconciler{
 		Name: g.operator.name, Pipeline: p, Cache: s.cache, Kinds: g.engine.absences, Host: s, Log: g.operator.log, Recorder: g.engine.recorderOf(g),
 		Client:   apply.New(g.engine.connectionsOf(g).Objects(g.acting), p.Config.Conventions.FieldManager, observe),
-		SlotWait: g.engine.options.DrainTimeout,
+		SlotWait: g.engine.options.DrainTimeout, Counting: func() bool { return s.pool.is(counting) },
 	}
 	if s.shards = newSessionShards(s); s.shards != nil {
 		s.reconciler.Shards = s.shards
@@ -176,7 +176,7 @@ func (s *session) waitForElection(live context.Context) (waited, ok bool) {
 	case <-live.Done():
 		return true, false
 	case <-s.engine.elected:
-		s.pauseWorkers()
+		s.pool.pass(interrupted, nil)
 		return true, true
 	}
 }
@@ -213,7 +213,7 @@ func (s *session) work(live, acting context.Context) {
 		s.stopWorkers()
 		return
 	}
-	s.pauseWorkers()
+	s.pool.pass(interrupted, nil)
 }
 
 // shutDown ends the queue, which must happen only once.
@@ -265,10 +265,10 @@ func (s *session) reconcileRecovering(ctx context.Context, ref pipeline.Ref) (af
 			after = afterPanic
 		}
 	}()
-	switch {
-	case s.reconciler.Counting.Load():
+	switch mode := s.pool.mode(); {
+	case mode == counting:
 		return s.countUpstream(ctx, ref)
-	case s.pool.standingBy.Load():
+	case mode == standby:
 		return s.standBy(ctx, ref)
 	case !s.isActive():
 		return afterLoss

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -204,8 +203,8 @@ type sessionShards struct {
 	loaded     func(set *informers.ShardSet) bool
 	fails      func(set *informers.ShardSet) bool
 	candidates func(set *informers.ShardSet) []pipeline.Ref
-	// acts is true while the session reconciles.
-	acts atomic.Bool
+	// acts reports whether the session acts.
+	acts func() bool
 	// changed signals that a set was opened, joined that a process has joined, or left.
 	changed, joined chan struct{}
 
@@ -228,6 +227,7 @@ func newSessionShards(s *session) *sessionShards {
 		owned: s.engine.shards.owned, loaded: s.cache.HasLoaded, changed: make(chan struct{}, 1), joined: make(chan struct{}, 1), ready: map[int]bool{}, underWay: map[int]int{},
 		fails:      func(set *informers.ShardSet) bool { return s.cache.CannotLoad(set, maxLoadDelay) },
 		candidates: func(set *informers.ShardSet) []pipeline.Ref { return s.cache.CandidatesIn(set, s.reconciler) },
+		acts:       func() bool { return s.pool.is(acting) },
 		unsettled:  map[*informers.ShardSet]map[pipeline.Ref]struct{}{},
 	}
 	of.idle.L = &of.mu
@@ -314,7 +314,7 @@ func (s *sessionShards) takeLoaded(before func(refs []pipeline.Ref)) (refs []pip
 		for _, shard := range set.Shards() {
 			s.ready[shard] = true
 		}
-		if refs = append(refs, found...); s.acts.Load() && len(found) > 0 {
+		if refs = append(refs, found...); s.acts() && len(found) > 0 {
 			s.unsettled[set] = map[pipeline.Ref]struct{}{}
 			for _, ref := range found {
 				s.unsettled[set][ref] = struct{}{}
@@ -356,7 +356,7 @@ func (s *sessionShards) settled(set *informers.ShardSet) bool {
 	if s.fails(set) {
 		return true
 	}
-	if !s.acts.Load() {
+	if !s.acts() {
 		return s.loaded(set)
 	}
 	return !slices.Contains(s.loading, set) && s.unsettled[set] == nil
@@ -411,7 +411,7 @@ func (s *session) noteUnfiltered(key informers.Key) {
 
 // passOver is for an upstream of a shard that is not loaded, or lost: guard does not wait for it.
 func (s *session) passOver(ref pipeline.Ref) {
-	if s.reconciler.Counting.Load() {
+	if s.pool.is(counting) {
 		s.pool.tally.Load().note(ref, reconcile.Counted{})
 		return
 	}

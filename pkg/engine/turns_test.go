@@ -246,6 +246,7 @@ func TestShardsAreHeldOnceTheyAreCounted(t *testing.T) {
 	s := &sessionShards{
 		loaded:     func(*informers.ShardSet) bool { return true },
 		candidates: func(*informers.ShardSet) []pipeline.Ref { return refsNamed(0, 2) },
+		acts:       func() bool { return false },
 		ready:      map[int]bool{},
 	}
 	s.loading = []*informers.ShardSet{informers.NewShardSet(shards.Ring{N: 2}, 1)}

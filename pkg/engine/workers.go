@@ -11,17 +11,12 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// workerPool are a session's workers. They count first if there is a guard, are paused until the session may write, stand by
-// while another process may, and then act.
+// workerPool are a session's workers.
 type workerPool struct {
+	*modes
 	workers sync.WaitGroup
 	once    sync.Once
-	// slots has one slot for each worker, who takes it for each reconcile; the session takes all of them to pause the workers.
-	slots  chan struct{}
-	paused bool
-	tally  atomic.Pointer[tally] // of their counts
-	// standingBy is true while another process acts.
-	standingBy atomic.Bool
+	tally   atomic.Pointer[tally] // of what they count
 }
 
 // startWorkers has the queue worked off, from now on. That ends with live, after the reconciles that have begun: they are not cut
@@ -71,7 +66,7 @@ func (s *session) workOff(live context.Context, ref pipeline.Ref, next <-chan pi
 
 // runWorker reconciles one upstream once the workers are not paused.
 func (s *session) runWorker(live context.Context, ref pipeline.Ref) {
-	if !s.reconciler.Counting.Load() && !s.pool.standingBy.Load() { // which write nothing
+	if s.pool.is(acting) {
 		s.engine.options.MayWrite(live)
 	}
 	s.pool.slots <- struct{}{}
@@ -84,49 +79,25 @@ func (s *session) runWorker(live context.Context, ref pipeline.Ref) {
 // stopWorkers waits until the workers have ended. The session's context is done.
 func (s *session) stopWorkers() {
 	s.shutDown()
-	s.resumeWorkers()
+	s.pool.pass(stopped, nil)
 	s.pool.workers.Wait()
 }
 
-// pauseWorkers waits until no worker reconciles, and stops them until resumeWorkers.
-func (s *session) pauseWorkers() {
-	if s.shards != nil {
-		s.shards.acts.Store(false)
-	}
-	if !s.pool.paused {
-		for range cap(s.pool.slots) {
-			s.pool.slots <- struct{}{}
-		}
-		s.pool.paused = true
-	}
-}
-
-func (s *session) resumeWorkers() {
-	if s.pool.paused {
-		s.pool.paused = false
-		for range cap(s.pool.slots) {
-			<-s.pool.slots
-		}
-	}
-}
-
-// beginCounting makes the workers count, from the start. They are paused, or not started.
+// beginCounting makes the workers count, from the start.
 func (s *session) beginCounting() {
-	s.shards.takeLoaded(nil)
-	refs := s.cache.Candidates(s.reconciler)
-	s.reconciler.UseBaselinesOf(s.operator.activeReconciler(s))
-	s.pool.tally.Store(newTally(refs))
-	s.pool.standingBy.Store(false)
-	s.reconciler.Counting.Store(true)
-	s.resumeWorkers()
+	var refs []pipeline.Ref
+	s.pool.pass(guardCounts, func() {
+		s.shards.takeLoaded(nil)
+		refs = s.cache.Candidates(s.reconciler)
+		s.reconciler.UseBaselinesOf(s.operator.activeReconciler(s))
+		s.pool.tally.Store(newTally(refs))
+	})
 	s.Add(informers.PriorityBulk, 0, refs...)
 }
 
 // beginStandingBy makes the workers drop what needs no reconcile any more: the queue would only grow.
 func (s *session) beginStandingBy(live context.Context) {
-	s.reconciler.Counting.Store(false)
-	s.pool.standingBy.Store(true)
-	s.resumeWorkers()
+	s.pool.pass(mayNotAct, nil)
 	s.startWorkers(live)
 }
 
@@ -149,19 +120,15 @@ func (s *session) startWith(counted bool) []pipeline.Ref {
 
 // beginActing makes the workers act, also on all that was only counted or skipped.
 func (s *session) beginActing() {
-	var loaded []pipeline.Ref
-	if s.shards != nil {
-		loaded, _ = s.shards.takeLoaded(s.batch.join) // guard has counted none of them
-		s.shards.acts.Store(true)
-	}
-	counted, passed := s.reconciler.Counting.Swap(false), s.pool.standingBy.Swap(false)
-	if counted || passed {
-		s.Add(informers.PriorityBulk, 0, s.startWith(counted)...)
-	} else {
-		// No first list shows those that leave, and those of shards were passed over while these were loaded.
-		s.Add(informers.PriorityBulk, 0, append(s.reconciler.Leaving(), loaded...)...)
-	}
-	s.pool.tally.Store(nil)
-	s.reconciler.UseBaselinesOf(nil)
-	s.resumeWorkers()
+	s.pool.pass(mayAct, func() {
+		loaded, _ := s.shards.takeLoaded(s.batch.join) // guard has counted none of them
+		if before := s.pool.before; before == counting || before == standby {
+			s.Add(informers.PriorityBulk, 0, s.startWith(before == counting)...)
+		} else {
+			// No first list shows those that leave, and those of shards were passed over while these were loaded.
+			s.Add(informers.PriorityBulk, 0, append(s.reconciler.Leaving(), loaded...)...)
+		}
+		s.pool.tally.Store(nil)
+		s.reconciler.UseBaselinesOf(nil)
+	})
 }

@@ -170,7 +170,7 @@ func (r *Reconciler) findLeftBehind(before *Reconciler) {
 // reportLeftover has the status of an upstream that is left over say so, once: without a change of the config nothing would tell. Another
 // process that uses the same conventions may select it, and then overwrites that.
 func (r *reconciliation) reportLeftover(ctx context.Context) {
-	if !r.isLeftOver() || r.Counting.Load() || r.Pipeline.HasRows() || !r.Pipeline.StatusEnabled() || r.Pipeline.SaysLeftover(r.upstream) ||
+	if !r.isLeftOver() || r.isCounting() || r.Pipeline.HasRows() || !r.Pipeline.StatusEnabled() || r.Pipeline.SaysLeftover(r.upstream) ||
 		!r.Pipeline.SaysItIsKept(r.upstream) {
 		return
 	}
@@ -188,7 +188,7 @@ func (r *reconciliation) reportLeftover(ctx context.Context) {
 // reportDropped is reportLeftover for an upstream in a namespace that is no longer watched, and that others may look after by now. It is
 // tried once: the right to write there may be gone, too.
 func (r *Reconciler) reportDropped(ctx context.Context, ref pipeline.Ref) error {
-	if r.Counting.Load() || !r.leftBehind.take(ref) {
+	if r.isCounting() || !r.leftBehind.take(ref) {
 		return nil
 	}
 	up, err := r.ReadUpstream(ctx, ref)

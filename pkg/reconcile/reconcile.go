@@ -253,7 +253,7 @@ func (r *Reconciler) newReconciliation(ref pipeline.Ref, up *unstructured.Unstru
 		key = at
 	}
 	l := &reconciliation{Reconciler: r, client: r.Client, ref: ref, upstream: up, now: r.time(), failures: map[int]*pipeline.Failure{}, backingOff: map[int]bool{}, unremoved: map[types.UID]bool{},
-		record: r.memory.record(key, up.GetUID()), begun: r.Counting.Load()}
+		record: r.memory.record(key, up.GetUID()), begun: r.isCounting()}
 	l.record.clearInSync()
 	l.record.retrySlowRendering(l.now)
 	return l

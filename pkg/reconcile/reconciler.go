@@ -44,6 +44,8 @@ type Reconciler struct {
 	// long one waits for a slot.
 	RenderSlots chan struct{}
 	SlotWait    time.Duration
+	// Counting reports whether changes are counted in the place of acting; nil: they are not.
+	Counting func() bool
 	// Selector selects upstreams, NamespaceSelector their namespaces; nil if the config has none.
 	Selector          labels.Selector
 	NamespaceSelector labels.Selector
@@ -64,8 +66,9 @@ type Reconciler struct {
 	predecessor     predecessor // while it counts
 	droppedReported sync.Once
 	counted         atomic.Bool // metrics count its objects
-	Counting        atomic.Bool // changes are counted in the place of acting
 }
+
+func (r *Reconciler) isCounting() bool { return r.Counting != nil && r.Counting() }
 
 func (r *Reconciler) time() time.Time {
 	if r.Now == nil {
