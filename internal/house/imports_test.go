@@ -11,6 +11,7 @@ import (
 var layers = [][]string{
 	{"cmd/corollary"},
 	{"pkg/cli"},
+	{"pkg/conversions"},
 	{"pkg/backup", "pkg/cases", "pkg/engine", "pkg/generate", "pkg/migrate", "pkg/scaffold", "pkg/survey", "pkg/webhook"},
 	{"pkg/informers"},
 	{"pkg/memcluster"},

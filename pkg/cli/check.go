@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/conversions"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
@@ -189,15 +190,15 @@ func (o *checkOptions) conversions(ctx context.Context, files []*config.Conversi
 			fmt.Fprintf(o.streams.Out, "conversion %s: not checked: give the CustomResourceDefinition of %s with --crds\n", f.Name, f.For)
 			continue
 		}
-		c, found := compileConversion(f, crd, false)
+		c, found := conversions.Compile(f, crd, false)
 		if len(found) == 0 {
-			if unproven := c.proven(ctx); unproven != nil {
+			if unproven := c.Proven(ctx); unproven != nil {
 				found = config.Errors{unproven}
 			}
 		}
 		if problems = append(problems, found...); len(found) == 0 {
 			fmt.Fprintf(o.streams.Out, "conversion %s: %s between %s and %s, proven\n",
-				f.Name, f.For, strings.Join(c.converter.Versions(), ", "), f.Hub)
+				f.Name, f.For, strings.Join(c.Converter.Versions(), ", "), f.Hub)
 		}
 	}
 	return problems, nil
@@ -210,15 +211,18 @@ func (o *checkOptions) definitions() (
 	if !o.live {
 		list, err := kinds.CRDs(o.crds...)
 		return func(_ context.Context, f *config.ConversionFile) (*apiextensionsv1.CustomResourceDefinition, error) {
-			return definitionFor(list, f), nil
+			return conversions.DefinitionFor(list, f), nil
 		}, err
 	}
 	cfg, err := o.connection.rest()
 	if err != nil {
 		return nil, err
 	}
-	s := &conversionSource{}
-	return s.definition, s.connect(cfg)
+	s, err := conversions.NewSource(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return s.Definition, nil
 }
 
 // kinds decides where kinds come from. Only with --live is there a client at all.

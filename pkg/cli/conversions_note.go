@@ -9,9 +9,9 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/conversions"
 	"github.com/corollary-dev/corollary/pkg/webhook"
 )
 
@@ -23,12 +23,12 @@ func (f *surveyFlags) noteConversions(
 	if len(list)+len(problems) == 0 {
 		return nil
 	}
-	source := &conversionSource{}
-	if err := source.connect(cfg); err != nil {
+	source, err := conversions.NewSource(cfg)
+	if err != nil {
 		return err
 	}
-	source.take(list, problems)
-	found, _, err := source.find(ctx)
+	source.Take(list, problems)
+	found, _, err := source.Find(ctx)
 	for _, s := range found {
 		note("conversion %s: CustomResourceDefinition %s: %s", s.Name, s.CRD.Name, conversionText(s))
 	}
@@ -44,7 +44,7 @@ func (f *surveyFlags) noteConversions(
 // conversionText says whether a definition has the conversion that a config gives.
 func conversionText(s webhook.Served) string {
 	c := s.CRD.Spec.Conversion
-	writers := conversionWriters(s.CRD)
+	writers := conversions.Writers(s.CRD)
 	switch {
 	case len(s.CRD.Spec.Versions) == 1:
 		return "it has a single version, so nothing is converted"
@@ -68,21 +68,4 @@ func conversionText(s webhook.Served) string {
 			text, s.FieldManager)
 	}
 	return text + ", as this config says"
-}
-
-// conversionWriters are the field managers of the address in spec.conversion, sorted.
-func conversionWriters(crd *apiextensionsv1.CustomResourceDefinition) (managers []string) {
-	url := fieldpath.MakePathOrDie("spec", "conversion", "webhook", "clientConfig", "url")
-	service := fieldpath.MakePathOrDie("spec", "conversion", "webhook", "clientConfig", "service", "name")
-	for _, entry := range crd.ManagedFields {
-		var set fieldpath.Set
-		if entry.FieldsV1 == nil || set.FromJSON(entry.FieldsV1.GetRawReader()) != nil {
-			continue
-		}
-		if (set.Has(url) || set.Has(service)) && !slices.Contains(managers, entry.Manager) {
-			managers = append(managers, entry.Manager)
-		}
-	}
-	slices.Sort(managers)
-	return managers
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/conversions"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 )
 
@@ -64,13 +65,13 @@ func (o *convertOptions) bind(cmd *cobra.Command) {
 }
 
 // compile reads the configs and compiles their conversions against the definitions of --crds.
-func (o *convertOptions) compile() ([]*conversion, error) {
+func (o *convertOptions) compile() ([]*conversions.Conversion, error) {
 	definitions, err := kinds.CRDs(o.crds...)
 	if err != nil {
 		return nil, err
 	}
 	return o.compileAgainst(func(f *config.ConversionFile) (*apiextensionsv1.CustomResourceDefinition, error) {
-		if crd := definitionFor(definitions, f); crd != nil {
+		if crd := conversions.DefinitionFor(definitions, f); crd != nil {
 			refusals, err := kinds.Refusals(context.Background(), crd)
 			if err == nil && len(refusals) > 0 {
 				err = fmt.Errorf("API servers refuse CustomResourceDefinition %s: %s: %s", crd.Name, refusals[0].Path, refusals[0].Reason)
@@ -84,7 +85,7 @@ func (o *convertOptions) compile() ([]*conversion, error) {
 // compileAgainst reads the configs and compiles their conversions, each against the definition that is found for it.
 func (o *convertOptions) compileAgainst(
 	find func(*config.ConversionFile) (*apiextensionsv1.CustomResourceDefinition, error),
-) ([]*conversion, error) {
+) ([]*conversions.Conversion, error) {
 	again, err := o.configs.repeatable(o.streams)
 	if err != nil {
 		return nil, err
@@ -93,7 +94,7 @@ func (o *convertOptions) compileAgainst(
 	if err != nil {
 		return nil, err
 	}
-	var list []*conversion
+	var list []*conversions.Conversion
 	for _, f := range files {
 		crd, err := find(f)
 		var problem *config.Error
@@ -104,7 +105,7 @@ func (o *convertOptions) compileAgainst(
 		if err != nil {
 			return nil, err
 		}
-		c, found := compileConversion(f, crd, false)
+		c, found := conversions.Compile(f, crd, false)
 		problems, list = append(problems, found...), append(list, c)
 	}
 	if err := refuse(o.streams, problems, nil); err != nil {
@@ -141,20 +142,20 @@ func (o *convertOptions) run(ctx context.Context) error {
 	return printDocuments(o.streams.Out, o.output.value, documents)
 }
 
-func convertOne(ctx context.Context, list []*conversion, obj map[string]any, to string) error {
+func convertOne(ctx context.Context, list []*conversions.Conversion, obj map[string]any, to string) error {
 	text, _ := obj["apiVersion"].(string)
 	kind, _ := obj["kind"].(string)
 	gvk := schema.FromAPIVersionAndKind(text, kind)
-	i := slices.IndexFunc(list, func(c *conversion) bool { return c.file.For == gvk.GroupKind() })
+	i := slices.IndexFunc(list, func(c *conversions.Conversion) bool { return c.File.For == gvk.GroupKind() })
 	if i < 0 {
 		return fmt.Errorf("no config converts %s: add it with -c", gvk.GroupKind())
 	}
-	if from := list[i].version(gvk.Version); from != nil {
+	if from := list[i].Version(gvk.Version); from != nil {
 		from.Coerce(obj)
 	}
-	if err := list[i].converter.Convert(ctx, obj, to); err != nil {
+	if err := list[i].Converter.Convert(ctx, obj, to); err != nil {
 		return err
 	}
-	list[i].version(to).Coerce(obj)
+	list[i].Version(to).Coerce(obj)
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
+	"github.com/corollary-dev/corollary/pkg/conversions"
 	"github.com/corollary-dev/corollary/pkg/convert"
 	"github.com/corollary-dev/corollary/pkg/rules"
 )
@@ -68,7 +69,7 @@ a certificate for exactly its rules and schemas: keep it with the config.`,
 	flags := cmd.Flags()
 	flags.BoolVar(&o.live, "live", false, "Try the objects that the cluster has, instead of made ones")
 	flags.Uint64Var(&o.seed, "seed", 1, "Seed of the random objects: the same seed makes the same objects")
-	flags.IntVar(&o.objects, "objects", objectsToProve, "How many random objects to make for each version and direction")
+	flags.IntVar(&o.objects, "objects", conversions.ObjectsToProve, "How many random objects to make for each version and direction")
 	flags.StringVarP(&o.output, "output", "o", "", "Write the certificate to this file")
 	return cmd
 }
@@ -86,9 +87,9 @@ func (o *proveOptions) run(ctx context.Context) error {
 	}
 	lossy := 0
 	for _, c := range list {
-		proof, err := c.converter.Prove(ctx, convert.ProofOptions{Seed: o.seed, Objects: o.objects})
+		proof, err := c.Converter.Prove(ctx, convert.ProofOptions{Seed: o.seed, Objects: o.objects})
 		if err != nil {
-			return fmt.Errorf("proving %s: %w", c.file.Name, err)
+			return fmt.Errorf("proving %s: %w", c.File.Name, err)
 		}
 		o.print(c, proof)
 		if !proof.Valid() {
@@ -98,8 +99,8 @@ func (o *proveOptions) run(ctx context.Context) error {
 		if o.output == "" {
 			continue
 		}
-		certificate := c.converter.Certify(&c.file.Conversion, proof, o.seed)
-		if err := certificate.Record(c.crd); err != nil {
+		certificate := c.Converter.Certify(&c.File.Conversion, proof, o.seed)
+		if err := certificate.Record(c.CRD); err != nil {
 			return err
 		}
 		text, err := yaml.Marshal(certificate)
@@ -117,8 +118,8 @@ func (o *proveOptions) run(ctx context.Context) error {
 }
 
 // print writes one line for each pair, and its counterexample.
-func (o *proveOptions) print(c *conversion, proof *convert.Proof) {
-	fmt.Fprintf(o.streams.Out, "%s (%s)\n", c.file.Name, c.file.For)
+func (o *proveOptions) print(c *conversions.Conversion, proof *convert.Proof) {
+	fmt.Fprintf(o.streams.Out, "%s (%s)\n", c.File.Name, c.File.For)
 	for _, problem := range proof.Unproven {
 		fmt.Fprintf(o.streams.Out, "  NOT PROVEN: %s\n", problem)
 	}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/conversions"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/pages"
 )
@@ -36,19 +37,19 @@ func (o *proveOptions) runLive(ctx context.Context, cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	source := &conversionSource{}
-	if err := source.connect(cfg); err != nil {
+	source, err := conversions.NewSource(cfg)
+	if err != nil {
 		return err
 	}
 	list, err := o.compileAgainst(func(f *config.ConversionFile) (*apiextensionsv1.CustomResourceDefinition, error) {
-		return source.definition(ctx, f)
+		return source.Definition(ctx, f)
 	})
 	if err != nil {
 		return err
 	}
 	lossy := 0
 	for _, c := range list {
-		lost, err := o.tryLive(ctx, source.client, c)
+		lost, err := o.tryLive(ctx, source.Client, c)
 		if err != nil {
 			return err
 		}
@@ -62,10 +63,10 @@ func (o *proveOptions) runLive(ctx context.Context, cmd *cobra.Command) error {
 
 // tryLive tries the objects of one kind, in the version that they are stored in. It returns how many do not survive. One object that the
 // webhook cannot convert fails the list in every version but its own: then they are read in the versions in which they may be stored.
-func (o *proveOptions) tryLive(ctx context.Context, client dynamic.Interface, c *conversion) (lost int, err error) {
-	version := kinds.StoredVersion(c.crd)
-	others := slices.DeleteFunc(slices.Clone(c.crd.Status.StoredVersions), func(v string) bool { return v == version })
-	fmt.Fprintf(o.streams.Out, "%s (%s)\n", c.file.Name, c.file.For)
+func (o *proveOptions) tryLive(ctx context.Context, client dynamic.Interface, c *conversions.Conversion) (lost int, err error) {
+	version := kinds.StoredVersion(c.CRD)
+	others := slices.DeleteFunc(slices.Clone(c.CRD.Status.StoredVersions), func(v string) bool { return v == version })
+	fmt.Fprintf(o.streams.Out, "%s (%s)\n", c.File.Name, c.File.For)
 	if len(others) > 0 {
 		fmt.Fprintf(o.streams.Out, "  note: objects may be stored as %s, too, and are read as the API server gives them in %s\n",
 			strings.Join(others, ", "), version)
@@ -83,9 +84,9 @@ func (o *proveOptions) tryLive(ctx context.Context, client dynamic.Interface, c 
 }
 
 // tryVersion tries the objects of one kind as the API server gives them in a version.
-func (o *proveOptions) tryVersion(ctx context.Context, client dynamic.Interface, c *conversion, version string) (lost int, err error) {
+func (o *proveOptions) tryVersion(ctx context.Context, client dynamic.Interface, c *conversions.Conversion, version string) (lost int, err error) {
 	tried, invalid := 0, 0
-	resource := schema.GroupVersionResource{Group: c.crd.Spec.Group, Version: version, Resource: c.crd.Spec.Names.Plural}
+	resource := schema.GroupVersionResource{Group: c.CRD.Spec.Group, Version: version, Resource: c.CRD.Spec.Names.Plural}
 	err = pages.Each(
 		ctx,
 		metav1.ListOptions{Limit: objectsHeld},
@@ -93,7 +94,7 @@ func (o *proveOptions) tryVersion(ctx context.Context, client dynamic.Interface,
 		func(page *unstructured.UnstructuredList) error {
 			for i := range page.Items {
 				u := &page.Items[i]
-				loss, valid := c.converter.Survives(ctx, u.Object)
+				loss, valid := c.Converter.Survives(ctx, u.Object)
 				if tried++; !valid {
 					invalid++
 				}

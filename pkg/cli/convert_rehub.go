@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/conversions"
 	"github.com/corollary-dev/corollary/pkg/convert"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 )
@@ -39,7 +40,7 @@ marked "to do".`,
 	}
 	o.bind(cmd)
 	cmd.Flags().Uint64Var(&o.seed, "seed", 1, "Seed of the random objects: the same seed makes the same objects")
-	cmd.Flags().IntVar(&o.objects, "objects", objectsToProve, "How many random objects to make for each version and direction")
+	cmd.Flags().IntVar(&o.objects, "objects", conversions.ObjectsToProve, "How many random objects to make for each version and direction")
 	return cmd
 }
 
@@ -52,12 +53,12 @@ func (o *proveOptions) rehub(ctx context.Context, hub string) error {
 		return usagef("%d conversions are named: name one with -c", len(list))
 	}
 	old := list[0]
-	made, problems, err := convert.Rehub(&old.file.Conversion, hub, old.versions)
+	made, problems, err := convert.Rehub(&old.File.Conversion, hub, old.Versions)
 	if err != nil {
-		return fmt.Errorf("%s cannot be the hub of %s: %w", hub, old.file.Name, err)
+		return fmt.Errorf("%s cannot be the hub of %s: %w", hub, old.File.Name, err)
 	}
 	converter, more := convert.Compile(made, convert.Options{
-		Kind: old.file.For, Versions: old.versions, Stored: kinds.StoredVersion(old.crd), Namespaced: kinds.IsNamespaced(old.crd),
+		Kind: old.File.For, Versions: old.Versions, Stored: kinds.StoredVersion(old.CRD), Namespaced: kinds.IsNamespaced(old.CRD),
 	})
 	problems = append(problems, more...)
 	if err := o.printRehubbed(old, made, problems); err != nil {
@@ -67,7 +68,7 @@ func (o *proveOptions) rehub(ctx context.Context, hub string) error {
 		return fmt.Errorf("%s to do: see the end of what is printed", count(len(problems), "thing"))
 	}
 	options := convert.ProofOptions{Seed: o.seed, Objects: o.objects}
-	found, err := old.converter.Compare(ctx, converter, options)
+	found, err := old.Converter.Compare(ctx, converter, options)
 	if err != nil {
 		return err
 	}
@@ -84,7 +85,7 @@ func (o *proveOptions) rehub(ctx context.Context, hub string) error {
 	}
 	if !proof.Valid() {
 		o.streams.Out = o.streams.Err
-		o.print(&conversion{file: old.file, converter: converter}, proof)
+		o.print(&conversions.Conversion{File: old.File, Converter: converter}, proof)
 		return fmt.Errorf("with %s as the hub, the conversion loses data", hub)
 	}
 	fmt.Fprintf(o.streams.Err, "nothing is lost, and made objects are converted as before\n")
@@ -92,8 +93,8 @@ func (o *proveOptions) rehub(ctx context.Context, hub string) error {
 }
 
 // printRehubbed writes a conversion in the form that it has in its config, and what is to be done by hand.
-func (o *proveOptions) printRehubbed(old *conversion, made *config.Conversion, problems []*convert.Problem) error {
-	text, err := yaml.Marshal(old.file.Rewritten(made))
+func (o *proveOptions) printRehubbed(old *conversions.Conversion, made *config.Conversion, problems []*convert.Problem) error {
+	text, err := yaml.Marshal(old.File.Rewritten(made))
 	if err != nil {
 		return err
 	}

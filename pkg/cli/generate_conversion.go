@@ -9,6 +9,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/conversions"
 	"github.com/corollary-dev/corollary/pkg/generate"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/webhook"
@@ -79,17 +80,17 @@ func (o *generateConversionOptions) run() error {
 	if err != nil {
 		return err
 	}
-	conversions, problems := o.configs.conversionsBeside(files, o.streams)
+	converting, problems := o.configs.conversionsBeside(files, o.streams)
 	if err := refuse(o.streams, problems, nil); err != nil {
 		return err
 	}
-	if len(conversions) == 0 {
+	if len(converting) == 0 {
 		return fmt.Errorf("no config of %s has a conversion, so there is nothing to print", strings.Join(o.configs.files, ", "))
 	}
 	var list []generate.Manifest
 	var notes []string
-	for _, c := range conversions {
-		m, note, err := o.definition(c, source, definitionFor(crds, c), endpoint, trust)
+	for _, c := range converting {
+		m, note, err := o.definition(c, source, conversions.DefinitionFor(crds, c), endpoint, trust)
 		if err != nil {
 			return err
 		}

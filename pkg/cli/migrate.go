@@ -7,13 +7,12 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
 	"github.com/corollary-dev/corollary/pkg/backup"
 	"github.com/corollary-dev/corollary/pkg/config"
-	"github.com/corollary-dev/corollary/pkg/crddiff"
+	"github.com/corollary-dev/corollary/pkg/conversions"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/migrate"
 )
@@ -109,7 +108,7 @@ func (o *migrateOptions) bind(cmd *cobra.Command) {
 }
 
 func (o *migrateOptions) run(ctx context.Context, name string) error {
-	conversions, err := o.conversions()
+	files, err := o.conversions()
 	if err != nil {
 		return err
 	}
@@ -117,7 +116,7 @@ func (o *migrateOptions) run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	client, err := dynamic.NewForConfig(withoutWarnings(cfg))
+	client, err := dynamic.NewForConfig(conversions.WithoutWarnings(cfg))
 	if err != nil {
 		return fmt.Errorf("preparing the client: %w", err)
 	}
@@ -129,20 +128,22 @@ func (o *migrateOptions) run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	c, errs := conversionOf(conversions, crd)
+	c, errs := conversions.Of(files, crd)
 	if len(errs) > 0 {
 		return errs
 	}
 	if c != nil {
-		m.Converter = c.converter
+		m.Converter = c.Converter
 	}
 	p, err := m.Plan(ctx)
 	if err != nil {
 		return err
 	}
 	o.print(name, p)
-	if err := o.lossless(ctx, crd, p, c); err != nil {
+	if err := c.Lossless(ctx, crd, p.Stored, p.Before); err != nil && !o.unproven {
 		return err
+	} else if err != nil {
+		fmt.Fprintf(o.streams.Err, "warning: %v\n", err)
 	}
 	if o.dryRun {
 		return nil
@@ -183,64 +184,6 @@ func (o *migrateOptions) print(name string, p *migrate.Plan) {
 	if seconds := float64(p.Objects) / float64(o.rate); o.rate > 0 && seconds >= 1 {
 		fmt.Fprintf(out, "this takes at least %s, at %v objects a second\n", time.Duration(seconds)*time.Second, o.rate)
 	}
-}
-
-// conversionOf compiles the conversion of a kind; nil for none.
-func conversionOf(conversions []*config.ConversionFile, crd *apiextensionsv1.CustomResourceDefinition) (*conversion, config.Errors) {
-	for _, f := range conversions {
-		if f.For.Group == crd.Spec.Group && f.For.Kind == crd.Spec.Names.Kind {
-			return compileConversion(f, crd, true)
-		}
-	}
-	return nil, nil
-}
-
-// lossless returns an error where objects lose something by being converted for good, unless a flag accepts that.
-func (o *migrateOptions) lossless(
-	ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, p *migrate.Plan, c *conversion,
-) error {
-	if len(p.Before) == 0 {
-		return nil
-	}
-	err := lossless(ctx, crd, p, c)
-	if err != nil && o.unproven {
-		fmt.Fprintf(o.streams.Err, "warning: %v\n", err)
-		return nil
-	}
-	return err
-}
-
-func lossless(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, p *migrate.Plan, c *conversion) error {
-	if s := crd.Spec.Conversion; s == nil || s.Strategy == apiextensionsv1.NoneConverter {
-		var dropped []string
-		for _, before := range p.Before {
-			list, err := crddiff.Dropped(crd, before, p.Stored)
-			if err != nil {
-				return err
-			}
-			for _, change := range list {
-				dropped = append(dropped, before+" "+change.Path)
-			}
-		}
-		if len(dropped) > 0 {
-			return fmt.Errorf("no webhook converts %s, and version %s drops what others have: %s: write a conversion and serve it, or accept the "+
-				"loss with --unproven", crd.Name, p.Stored, strings.Join(dropped, ", "))
-		}
-		return nil
-	}
-	if c == nil {
-		return fmt.Errorf("a webhook converts %s, and nothing proves that it loses nothing: give the conversion and its certificate with -c, or "+
-			"trust the webhook with --unproven", crd.Name)
-	}
-	for _, before := range p.Before {
-		if !c.converter.Has(before) {
-			return c.file.Errorf("spokes", "add it", "objects may be stored as %s, which it does not convert", before)
-		}
-	}
-	if unproven := c.proven(ctx); unproven != nil {
-		return unproven
-	}
-	return nil
 }
 
 // save takes the backup.

@@ -20,6 +20,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/backup"
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/conversions"
 	"github.com/corollary-dev/corollary/pkg/convert"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 )
@@ -126,14 +127,14 @@ func (o *restoreOptions) run(ctx context.Context, path string) (err error) {
 	if err != nil {
 		return err
 	}
-	operators, conversions, err := o.operators(cfg, archive)
+	operators, files, err := o.operators(cfg, archive)
 	if err != nil {
 		return err
 	}
 	r := &backup.Restore{Archive: archive, Operators: operators, OnConflict: o.onConflict.value, Namespaces: mapped, FieldManager: o.manager,
 		NoPause: o.noPause, DryRun: o.dryRun, Converter: func(crd *apiextensionsv1.CustomResourceDefinition) *convert.Converter {
-			if c, errs := conversionOf(conversions, crd); c != nil && len(errs) == 0 {
-				return c.converter
+			if c, errs := conversions.Of(files, crd); c != nil && len(errs) == 0 {
+				return c.Converter
 			}
 			return nil
 		}}
@@ -213,13 +214,13 @@ func (o *restoreOptions) identities() ([]age.Identity, error) {
 // operators are those of -c, with the names that are used now, else those that the backup was made with. One that
 // cannot be paused is refused, unless --no-pause is given.
 func (o *restoreOptions) operators(cfg *rest.Config, archive *backup.Archive) ([]backup.Operator, []*config.ConversionFile, error) {
-	operators, conversions := slices.Clone(archive.Manifest.Operators), []*config.ConversionFile(nil)
+	operators, converting := slices.Clone(archive.Manifest.Operators), []*config.ConversionFile(nil)
 	if len(o.configs.files) > 0 {
 		files, problems, err := o.configs.load(o.streams)
 		if err := refuse(o.streams, problems, err); err != nil {
 			return nil, nil, err
 		}
-		if conversions, problems = o.configs.conversionsBeside(files, o.streams); len(problems) > 0 {
+		if converting, problems = o.configs.conversionsBeside(files, o.streams); len(problems) > 0 {
 			return nil, nil, refuse(o.streams, problems, nil)
 		}
 		names, err := discoverNames(cfg, files)
@@ -249,7 +250,7 @@ func (o *restoreOptions) operators(cfg *rest.Config, archive *backup.Archive) ([
 			"the backup names no operator, so nothing is paused: name the configs of those that watch these kinds with -c",
 		})
 	}
-	return operators, conversions, nil
+	return operators, converting, nil
 }
 
 func (o *restoreOptions) printPlan(plan *backup.Plan, hasOperators bool) {

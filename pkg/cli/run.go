@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/conversions"
 	"github.com/corollary-dev/corollary/pkg/engine"
 	"github.com/corollary-dev/corollary/pkg/logging"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
@@ -148,8 +149,11 @@ func (o *runOptions) run(ctx context.Context, misspelt []string) error {
 	if err != nil {
 		return err
 	}
-	source := &conversionSource{}
-	source.take(o.configs.conversionsBeside(loaded, again()))
+	source, err := conversions.NewSource(operators)
+	if err != nil {
+		return err
+	}
+	source.Take(o.configs.conversionsBeside(loaded, again()))
 	options := part.engineOptions(o.workers, namespace, activations, logger)
 	if err := o.prepare(operators, mgr, files, loaded, problems, again, source, activations, options); err != nil {
 		return err
@@ -223,7 +227,7 @@ func (o *runOptions) connect(
 
 // prepare adds to the manager what it is to run: the operators, and what follows their configs.
 func (o *runOptions) prepare(cfg *rest.Config, mgr manager.Manager, files, loaded []*config.File, problems config.Errors, again func() IO,
-	source *conversionSource, running activations, options engine.Options) error {
+	source *conversions.Source, running activations, options engine.Options) error {
 	e, err := engine.New(cfg, mgr, files, options)
 	if err != nil {
 		return fmt.Errorf("preparing the operators: %w", err)
@@ -240,7 +244,7 @@ func (o *runOptions) prepare(cfg *rest.Config, mgr manager.Manager, files, loade
 			if err != nil { // no config is given: it would not have come this far
 				return nil, config.Errors{{Problem: err.Error()}}
 			}
-			source.take(o.configs.conversionsBeside(files, again()))
+			source.Take(o.configs.conversionsBeside(files, again()))
 			found, more := o.configs.activationsBeside(files, again(), o.identity)
 			return files, slices.Concat(errs, more, running.changed(found))
 		})

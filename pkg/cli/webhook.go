@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
 
+	"github.com/corollary-dev/corollary/pkg/conversions"
 	"github.com/corollary-dev/corollary/pkg/convert"
 	"github.com/corollary-dev/corollary/pkg/engine"
 	"github.com/corollary-dev/corollary/pkg/migrate"
@@ -85,9 +86,9 @@ func namespacedName(flag, text string) (types.NamespacedName, error) {
 
 // serveConversions adds to the manager what serves conversions: the endpoint, its certificate, and what publishes it.
 func (o *runOptions) serveConversions(
-	cfg *rest.Config, mgr manager.Manager, source *conversionSource, leads func() bool, log logr.Logger,
+	cfg *rest.Config, mgr manager.Manager, source *conversions.Source, leads func() bool, log logr.Logger,
 ) error {
-	if loaded := source.loaded.Load(); len(loaded.files)+len(loaded.errs) == 0 && o.webhook.service+o.webhook.url+o.webhook.secret == "" {
+	if source.Empty() && o.webhook.service+o.webhook.url+o.webhook.secret == "" {
 		return nil
 	}
 	endpoint, err := o.webhook.endpoint()
@@ -106,9 +107,6 @@ func (o *runOptions) serveConversions(
 	if err != nil {
 		return fmt.Errorf("preparing the client: %w", err)
 	}
-	if err := source.connect(cfg); err != nil {
-		return err
-	}
 	interval := webhook.Interval
 	if o.reload > 0 {
 		interval = min(interval, o.reload)
@@ -116,7 +114,7 @@ func (o *runOptions) serveConversions(
 	recorder := func(name string) events.EventRecorder {
 		return engine.Recorder{EventRecorder: mgr.GetEventRecorder(name)}
 	}
-	auto := &migrate.Auto{Client: source.client, Rate: defaultMigrationRate, Leads: leads, Log: log.WithName("migration"), Recorder: recorder}
+	auto := &migrate.Auto{Client: source.Client, Rate: defaultMigrationRate, Leads: leads, Log: log.WithName("migration"), Recorder: recorder}
 	publisher := &webhook.Publisher{
 		Migrate: func(ctx context.Context, s webhook.Served) error {
 			return auto.Consider(ctx, migrate.Candidate{CRD: s.CRD, Name: s.Name, FieldManager: s.FieldManager,
@@ -124,8 +122,8 @@ func (o *runOptions) serveConversions(
 		},
 		Warn:     func(s webhook.Served, reason, text string) { warnOf(recorder(s.Name), s, reason, text) },
 		Interval: interval, Forget: auto.Forget,
-		Find: source.find, FindProven: source.findProven,
-		Client: source.client, Endpoint: endpoint, Leads: leads, Log: log.WithName("conversion"),
+		Find: source.Find, FindProven: source.FindProven,
+		Client: source.Client, Endpoint: endpoint, Leads: leads, Log: log.WithName("conversion"),
 		Certificates: &webhook.Certificates{Secrets: secrets, At: secret, Hosts: hosts, ReadOnly: o.webhook.readOnly, Log: log},
 	}
 	server, err := o.webhook.server(publisher)

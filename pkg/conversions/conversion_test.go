@@ -1,8 +1,7 @@
-package cli
+package conversions
 
 import (
 	"errors"
-	"io"
 	"os"
 	"testing"
 
@@ -48,31 +47,50 @@ func TestCertificateOfAnEarlierProof(t *testing.T) {
 	if err := yaml.Unmarshal([]byte(movedDefinition), crd); err != nil {
 		t.Fatal(err)
 	}
-	for name, text := range map[string]string{"crd": movedDefinition, "conversion": movedConversion} {
-		if err := os.WriteFile(dir+name+".yaml", []byte(text), 0o600); err != nil {
-			t.Fatal(err)
+	load := func() []*config.ConversionFile {
+		files, errs := config.LoadConversions(config.Options{Files: []string{dir}}, nil)
+		if len(errs) > 0 {
+			t.Fatal(errs)
 		}
+		return files
 	}
-	if code := Main([]string{"convert", "prove", "-c", dir + "conversion.yaml", "--crds", dir + "crd.yaml", "--objects", "10",
-		"-o", dir + "certificate.yaml"}, IO{Out: io.Discard, Err: os.Stderr}); code != 0 {
-		t.Fatal(code)
+	write(t, dir+"conversion.yaml", movedConversion)
+	c, problems := Compile(load()[0], crd, true)
+	if len(problems) > 0 {
+		t.Fatal(problems)
 	}
-	files, errs := config.LoadConversions(config.Options{Files: []string{dir + "conversion.yaml", dir + "certificate.yaml"}}, nil)
-	if len(errs) > 0 {
-		t.Fatal(errs)
+	proof, err := c.Converter.Prove(t.Context(), convert.ProofOptions{Seed: 1, Objects: 10})
+	if err != nil || !proof.Valid() {
+		t.Fatal(proof, err)
 	}
-	c, problems := compileConversion(files[0], crd, true)
-	if len(problems) > 0 || c.matches() != nil {
-		t.Fatal(problems, c.matches())
+	certificate := c.Converter.Certify(&c.File.Conversion, proof, 1)
+	if err := certificate.Record(crd); err != nil {
+		t.Fatal(err)
+	}
+	text, err := yaml.Marshal(certificate)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, dir+"certificate.yaml", string(text))
+	files := load()
+	if c, problems = Compile(files[0], crd, true); len(problems) > 0 || c.Matches() != nil {
+		t.Fatal(problems, c.Matches())
 	}
 	files[0].Certificate.Values["proof"] = 0
-	if err := c.matches(); !errors.Is(err, convert.ErrProof) {
+	if err := c.Matches(); !errors.Is(err, convert.ErrProof) {
 		t.Errorf("a certificate without a version of the proof: %v", err)
 	}
-	if err := c.proven(t.Context()); err != nil {
+	if err := c.Proven(t.Context()); err != nil {
 		t.Errorf("it is not proven again: %v", err)
 	}
 	if provenBefore(files[0], crd) == nil {
 		t.Error("what was proven before is not served any more")
+	}
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
 	}
 }
