@@ -10,6 +10,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"github.com/corollary-dev/corollary/pkg/render"
+	"github.com/corollary-dev/corollary/pkg/render/functions"
 )
 
 // shape is what is known of a value before it is there. The zero shape is one of which nothing is known.
@@ -380,7 +381,7 @@ func (w *shapeWalk) function(cmd *template.CommandNode, name string, isPiped boo
 		return w.variable(cmd.Args[1])
 	case name == "include":
 		w.include(cmd.Args[1:], dot, vars)
-		return shape{typed: render.ResultType(name)}
+		return shape{typed: functions.ResultType(name)}
 	case name == "omitempty" && isPiped:
 		return value
 	case name == "default" && len(cmd.Args) > 1:
@@ -418,7 +419,7 @@ func (w *shapeWalk) result(cmd *template.CommandNode, function string) shape {
 	if name := w.objectOf(cmd); name != "" {
 		return w.objects[name]
 	}
-	return shape{typed: render.ResultType(function)}
+	return shape{typed: functions.ResultType(function)}
 }
 
 // objectOf is how a call names an input or a downstream whose shape is known; empty for others.

@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
-	"github.com/corollary-dev/corollary/pkg/render"
+	"github.com/corollary-dev/corollary/pkg/render/functions"
 	"github.com/corollary-dev/corollary/pkg/spelling"
 )
 
@@ -68,7 +68,7 @@ func (w *shapeWalk) printf(cmd *template.CommandNode, isPiped bool, piped, dot s
 	if isPiped {
 		types = append(types, piped.scalarType())
 	}
-	if !render.FitsVerbs(format.Text, types) {
+	if !functions.FitsVerbs(format.Text, types) {
 		w.lack(cmd.Pos, "printf "+format.Quoted+" never fits its values ("+strings.Join(types, ", ")+"): use %v, %s for a string, %d for an integer")
 	}
 }
@@ -84,7 +84,7 @@ func (s shape) scalarType() string {
 // takesMissing reports whether a call works without a value.
 func takesMissing(cmd *template.CommandNode) bool {
 	name, isCall := cmd.Args[0].(*template.IdentifierNode)
-	return isCall && name.Ident != "include" && render.TakesNull(name.Ident)
+	return isCall && name.Ident != "include" && functions.TakesNull(name.Ident)
 }
 
 // isConstant reports whether a call gives nothing but what the config's author has written. piped is what comes down the pipe.

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"text/template/parse"
+
+	"github.com/corollary-dev/corollary/pkg/render/values"
 )
 
 // reads is what a template can read.
@@ -37,19 +39,19 @@ func (t *Template) StatusReads() (paths [][]string, whole bool) {
 }
 
 // Params returns the sorted names in calls of `param`; computed names are not among them.
-func (t *Template) Params() []string { return sortedKeys(t.reads.params) }
+func (t *Template) Params() []string { return values.SortedKeys(t.reads.params) }
 
 // Variables returns the sorted names in calls of `variable`.
-func (t *Template) Variables() []string { return sortedKeys(t.reads.variables) }
+func (t *Template) Variables() []string { return values.SortedKeys(t.reads.variables) }
 
 // Inputs returns the sorted names in calls of `input`; computed names are not among them.
 func (t *Template) Inputs() []string {
-	return slices.DeleteFunc(sortedKeys(t.reads.inputs), func(name string) bool { return strings.Contains(name, ".") })
+	return slices.DeleteFunc(values.SortedKeys(t.reads.inputs), func(name string) bool { return strings.Contains(name, ".") })
 }
 
 // Downstreams returns the sorted names in calls of `downstream`.
 func (t *Template) Downstreams() (names []string) {
-	for _, key := range sortedKeys(t.reads.inputs) {
+	for _, key := range values.SortedKeys(t.reads.inputs) {
 		if name, ok := strings.CutPrefix(key, DownstreamKey("")); ok {
 			names = append(names, name)
 		}

@@ -5,6 +5,9 @@ import (
 	"sort"
 	"sync"
 	"text/template/parse"
+
+	"github.com/corollary-dev/corollary/pkg/render/skeleton"
+	"github.com/corollary-dev/corollary/pkg/render/values"
 )
 
 // Template is a compiled template. It is immutable and safe for concurrent use.
@@ -21,7 +24,7 @@ type Template struct {
 	reads     reads
 	textPos   map[*byte]parse.Pos // position of each text node's text in the template
 	constant  bool                // only text
-	cache     *cache
+	cache     *skeleton.Cache
 	runs      sync.Pool
 }
 
@@ -70,7 +73,7 @@ func newCompiler(text string, o Options, asText bool) (*compiler, error) {
 	o = o.withDefaults()
 	c := &compiler{
 		Template: &Template{options: o, lines: Lines(text), position: newPosition(Joined(text, o.Helpers)),
-			cache: newCache(o.Limits.CacheBytes), textPos: map[*byte]parse.Pos{}},
+			cache: skeleton.NewCache(o.Limits.CacheBytes), textPos: map[*byte]parse.Pos{}},
 		asText: asText, used: map[string]bool{}, actions: map[*parse.ActionNode]*action{}, printing: map[string][]string{},
 	}
 	var err error
@@ -86,14 +89,14 @@ func compile(text string, o Options, asText bool) (*compiler, error) {
 	c.reads = c.analyze()
 	c.constant = isConstant(c.trees[mainTree])
 	c.rewrite()
-	c.functions = sortedKeys(c.used)
+	c.functions = values.SortedKeys(c.used)
 	c.runs.New = func() any { return c.newRun() }
 	return c, nil
 }
 
 // rewrite rewrites all parse trees.
 func (c *compiler) rewrite() {
-	for _, tree := range sortedKeys(c.trees) {
+	for _, tree := range values.SortedKeys(c.trees) {
 		c.tree(c.trees[tree])
 	}
 }

@@ -1,11 +1,11 @@
 package render
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/corollary-dev/corollary/pkg/redact"
+	"github.com/corollary-dev/corollary/pkg/render/values"
 )
 
 // Error is one problem in a template, or in rendering it for an upstream.
@@ -30,10 +30,10 @@ type Error struct {
 }
 
 var (
-	// ErrLimit means that rendering exceeds a limit. It will again, until the upstream, an input or the template changes.
-	ErrLimit = errors.New("a limit of rendering is exceeded")
-	// ErrTime means that rendering takes too long. A retry may succeed.
-	ErrTime = errors.New("rendering takes too long")
+	// ErrLimit is values.ErrLimit.
+	ErrLimit = values.ErrLimit
+	// ErrTime is values.ErrTime.
+	ErrTime = values.ErrTime
 )
 
 // Unwrap returns the limit that ended the rendering, or nil.
@@ -87,17 +87,4 @@ func (es Errors) Unwrap() []error {
 		out[i] = e
 	}
 	return out
-}
-
-// problem is the error of a template function; the caller adds the position. kind is the text without values.
-type problem struct {
-	text, kind, fix string
-	limit           error
-}
-
-func (p *problem) Error() string { return p.text }
-
-// problemf formats a problem. Use %s for fixed words and names of types, other verbs for values.
-func problemf(fix, format string, args ...any) error {
-	return &problem{text: fmt.Sprintf(format, args...), kind: redact.Sprintf(format, args...), fix: fix}
 }

@@ -7,6 +7,9 @@ import (
 	"strings"
 	"text/template"
 	"text/template/parse"
+
+	"github.com/corollary-dev/corollary/pkg/render/skeleton"
+	"github.com/corollary-dev/corollary/pkg/render/values"
 )
 
 // Execute renders the document for d. It returns an *Error with a line of the template, for example for a value that is not
@@ -20,7 +23,7 @@ func (t *Template) Execute(d Data) (doc map[string]any, err error) {
 		return nil, err
 	}
 	doc, err = t.document(r)
-	var s *skeletonError
+	var s *skeleton.Error
 	if errors.As(err, &s) {
 		return nil, t.locate(r, d, s)
 	}
@@ -32,47 +35,47 @@ func (t *Template) Execute(d Data) (doc map[string]any, err error) {
 
 // document parses the skeleton that was printed, unless it is in the cache, and fills it.
 func (t *Template) document(r *run) (map[string]any, error) {
-	tree := t.cache.get(r.buf)
+	tree := t.cache.Get(r.buf)
 	if tree == nil {
 		var err error
-		if tree, err = parseSkeleton(r.buf, r.Budget); err != nil {
+		if tree, err = skeleton.Parse(r.buf, r.budget); err != nil {
 			return nil, err
 		}
-		t.cache.put(r.buf, tree)
+		t.cache.Put(r.buf, tree)
 	}
-	f := filler{Budget: r.Budget, sites: t.sites, records: r.recs}
-	f.placing = true
-	value, _, err := f.fill(tree.root)
+	f := filler{Budget: r.budget, sites: t.sites, records: r.recs}
+	f.Place(true)
+	value, _, err := f.fill(tree.Root)
 	if err != nil {
 		return nil, err
 	}
 	doc, ok := value.(map[string]any)
 	if !ok {
-		return nil, &skeletonError{record: -1, line: 1, problem: "the template renders no mapping",
-			fix: "the document must be one mapping, such as `spec: …`"}
+		return nil, &skeleton.Error{Record: -1, Line: 1, Problem: "the template renders no mapping",
+			Fix: "the document must be one mapping, such as `spec: …`"}
 	}
 	return doc, nil
 }
 
 // locate translates an error of a skeleton to the template. It executes the template again with the rest of the budget and
 // records the source of each piece, so that only failing renderings pay for this.
-func (t *Template) locate(r *run, d Data, s *skeletonError) error {
-	out := &Error{Problem: s.problem, Fix: s.fix, kind: s.withoutValues()}
-	if s.record >= 0 && s.record < len(r.recs) {
-		return s.at(&t.sites[r.recs[s.record].site])
+func (t *Template) locate(r *run, d Data, s *skeleton.Error) error {
+	out := &Error{Problem: s.Problem, Fix: s.Fix, kind: s.WithoutValues()}
+	if s.Record >= 0 && s.Record < len(r.recs) {
+		return t.sites[r.recs[s.Record].site].errorAt(s)
 	}
 	if err := r.execute(d, true); err != nil {
 		return out // the budget for finding the line is used up
 	}
-	out.Line = t.place(r.buf, r.trace, s.line)
+	out.Line = t.place(r.buf, r.trace, s.Line)
 	return out
 }
 
-// at returns the error at the hole that caused it.
-func (e *skeletonError) at(s *site) *Error {
-	out := &Error{Line: s.line, Column: s.column, Problem: e.problem, Fix: e.fix, action: s.action(), kind: e.withoutValues()}
-	if e.named {
-		out.Problem, out.kind = s.text+" "+e.problem, s.text+" "+out.kind
+// errorAt returns an error of the skeleton at the hole that caused it.
+func (s *site) errorAt(e *skeleton.Error) *Error {
+	out := &Error{Line: s.line, Column: s.column, Problem: e.Problem, Fix: e.Fix, action: s.action(), kind: e.WithoutValues()}
+	if e.Named {
+		out.Problem, out.kind = s.text+" "+e.Problem, s.text+" "+out.kind
 	}
 	return out
 }
@@ -132,10 +135,10 @@ func (t *Template) executionError(err error) error {
 	if _, after, ok := strings.Cut(out.Problem, ">: "); ok && strings.HasPrefix(out.Problem, "executing ") {
 		out.Problem = after
 	}
-	var p *problem
+	var p *values.Problem
 	out.action = t.actionAt(out.Line, out.Column)
 	if errors.As(err, &p) {
-		out.Problem, out.Fix, out.kind, out.Limit = p.text, p.fix, p.kind, p.limit
+		out.Problem, out.Fix, out.kind, out.Limit = p.Text, p.Fix, p.Kind, p.Limit
 	} else if out.action != "" {
 		out.Problem = out.action + ": " + out.Problem
 	}

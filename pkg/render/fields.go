@@ -2,6 +2,8 @@ package render
 
 import (
 	"fmt"
+
+	"github.com/corollary-dev/corollary/pkg/render/skeleton"
 )
 
 // Field is a field of the document that is written in the template with constant keys.
@@ -35,7 +37,7 @@ type fieldCount struct {
 }
 
 // read adds what one probe saw.
-func (c *fieldCount) read(q *printer, root *node) {
+func (c *fieldCount) read(q *printer, root *skeleton.Node) {
 	c.probes++
 	now := map[string]bool{}
 	c.walk(q, root, nil, now)
@@ -44,25 +46,25 @@ func (c *fieldCount) read(q *printer, root *node) {
 	}
 }
 
-func (c *fieldCount) walk(q *printer, n *node, path []string, now map[string]bool) {
-	if n.kind != mapNode || len(path) == fieldDepth {
+func (c *fieldCount) walk(q *printer, n *skeleton.Node, path []string, now map[string]bool) {
+	if n.Kind != skeleton.MapNode || len(path) == fieldDepth {
 		return
 	}
-	for _, e := range n.entries {
-		if e.splice >= 0 || e.holes != nil {
+	for _, e := range n.Entries {
+		if e.Splice >= 0 || e.Holes != nil {
 			continue
 		}
-		f := Field{Path: append(path[:len(path):len(path)], e.key), Optional: q.optional(e.value)}
-		if e.value.kind == constNode {
-			f.Constant, f.Value = true, e.value.value
+		f := Field{Path: append(path[:len(path):len(path)], e.Key), Optional: q.optional(e.Value)}
+		if e.Value.Kind == skeleton.ConstNode {
+			f.Constant, f.Value = true, e.Value.Value
 		}
 		key := fmt.Sprintf("%q %t %t %#v", f.Path, f.Constant, f.Optional, f.Value)
 		if c.seen[key] == 0 && !now[key] {
-			f.Line = q.place(q.buf, q.trace, e.line)
+			f.Line = q.place(q.buf, q.trace, e.Line)
 			c.fields, c.keys = append(c.fields, f), append(c.keys, key)
 		}
 		now[key] = true
-		c.walk(q, e.value, f.Path, now)
+		c.walk(q, e.Value, f.Path, now)
 	}
 }
 
@@ -75,27 +77,27 @@ func (c *fieldCount) result() []Field {
 }
 
 // optional reports whether a value is omitted if all its holes are.
-func (q *printer) optional(n *node) bool {
+func (q *printer) optional(n *skeleton.Node) bool {
 	omits := func(record int) bool { return q.sites[q.recs[record].site].omit }
-	switch n.kind {
-	case holeNode:
-		return omits(n.record)
-	case textNode:
-		return wholeHole(n.parts) && omits(n.parts[0].record)
-	case mapNode:
-		for _, e := range n.entries {
-			if e.splice < 0 || !omits(e.splice) {
+	switch n.Kind {
+	case skeleton.HoleNode:
+		return omits(n.Record)
+	case skeleton.TextNode:
+		return skeleton.WholeHole(n.Parts) && omits(n.Parts[0].Record)
+	case skeleton.MapNode:
+		for _, e := range n.Entries {
+			if e.Splice < 0 || !omits(e.Splice) {
 				return false
 			}
 		}
-		return len(n.entries) > 0
-	case listNode:
-		for _, item := range n.items {
-			if item.kind != spliceNode || !omits(item.record) {
+		return len(n.Entries) > 0
+	case skeleton.ListNode:
+		for _, item := range n.Items {
+			if item.Kind != skeleton.SpliceNode || !omits(item.Record) {
 				return false
 			}
 		}
-		return len(n.items) > 0
+		return len(n.Items) > 0
 	}
 	return false
 }

@@ -3,36 +3,33 @@ package render
 import (
 	"strconv"
 	"strings"
-)
 
-// record is the value of one hole in one execution.
-type record struct {
-	site  int // the hole, as an index of Template.sites
-	value any
-}
+	"github.com/corollary-dev/corollary/pkg/render/skeleton"
+	"github.com/corollary-dev/corollary/pkg/render/values"
+)
 
 // filler fills a parsed skeleton with the recorded values.
 type filler struct {
-	*Budget
+	*values.Budget
 	sites   []site
 	records []record
 }
 
 // fill returns the value of a node. omitted is true if the value consists of omitempty holes without a value.
-func (f *filler) fill(n *node) (value any, omitted bool, err error) {
-	if n.kind == constNode || n.kind == textNode {
-		if err := f.placed(n.value); err != nil {
+func (f *filler) fill(n *skeleton.Node) (value any, omitted bool, err error) {
+	if n.Kind == skeleton.ConstNode || n.Kind == skeleton.TextNode {
+		if err := f.Placed(n.Value); err != nil {
 			return nil, false, err
 		}
 	}
-	switch n.kind {
-	case constNode:
-		return n.value, false, nil
-	case holeNode:
-		return f.fillWhole(n.record)
-	case textNode:
-		return f.text(n.parts)
-	case listNode:
+	switch n.Kind {
+	case skeleton.ConstNode:
+		return n.Value, false, nil
+	case skeleton.HoleNode:
+		return f.fillWhole(n.Record)
+	case skeleton.TextNode:
+		return f.text(n.Parts)
+	case skeleton.ListNode:
 		return f.list(n)
 	default:
 		return f.mapping(n)
@@ -44,24 +41,24 @@ func (f *filler) fillWhole(record int) (any, bool, error) {
 	r := f.records[record]
 	s := &f.sites[r.site]
 	switch {
-	case s.omit && isEmpty(r.value):
+	case s.omit && values.IsEmpty(r.value):
 		return nil, true, nil
-	case isNil(r.value):
+	case values.IsNil(r.value):
 		return nil, false, s.missing()
 	case s.inText:
-		text, err := f.holeText(part{record: record}, true)
+		text, err := f.holeText(skeleton.Part{Record: record}, true)
 		if err == nil {
-			err = s.at(f.placed(text))
+			err = s.at(f.Placed(text))
 		}
 		return text, false, err
 	case s.mode == modeQuote || s.mode == modeSingleQuote:
-		text, err := f.textOf(r.value)
+		text, err := values.Text(f.Budget, r.value)
 		if err == nil {
-			err = f.placed(text)
+			err = f.Placed(text)
 		}
 		return text, false, s.at(err)
 	}
-	value, err := f.copyValue(r.value)
+	value, err := values.Copy(f.Budget, r.value)
 	if err == nil && value == nil {
 		err = s.missing()
 	}
@@ -69,45 +66,45 @@ func (f *filler) fillWhole(record int) (any, bool, error) {
 }
 
 // text fills a scalar that is text: quoted, in a block, or with other text around its holes.
-func (f *filler) text(parts []part) (any, bool, error) {
-	if wholeHole(parts) {
-		r := f.records[parts[0].record]
+func (f *filler) text(parts []skeleton.Part) (any, bool, error) {
+	if skeleton.WholeHole(parts) {
+		r := f.records[parts[0].Record]
 		s := &f.sites[r.site]
-		if s.omit && isEmpty(r.value) {
+		if s.omit && values.IsEmpty(r.value) {
 			return nil, true, nil
 		}
 		text, err := f.holeText(parts[0], true)
 		if err == nil {
-			err = s.at(f.moreText(len(text)))
+			err = s.at(f.MoreText(len(text)))
 		}
 		return text, false, err
 	}
 	text, err := f.join(parts)
 	if err == nil {
-		err = f.moreText(len(text))
+		err = f.MoreText(len(text))
 	}
 	return text, false, err
 }
 
 // join takes the cost and then makes the text.
-func (f *filler) join(parts []part) (string, error) {
-	if err := f.spend(times(32, len(parts))); err != nil {
+func (f *filler) join(parts []skeleton.Part) (string, error) {
+	if err := f.Spend(values.Times(32, len(parts))); err != nil {
 		return "", err
 	}
 	texts := make([]string, 0, 2*len(parts))
 	for _, p := range parts {
-		if err := f.textCost(len(p.text)); err != nil {
+		if err := f.Budget.Text(len(p.Text)); err != nil {
 			return "", err
 		}
-		if texts = append(texts, p.text); p.record < 0 {
+		if texts = append(texts, p.Text); p.Record < 0 {
 			continue
 		}
 		text, err := f.holeText(p, false)
 		if err != nil {
 			return "", err
 		}
-		if err := f.textCost(len(text)); err != nil {
-			return "", f.sites[f.records[p.record].site].at(err)
+		if err := f.Budget.Text(len(text)); err != nil {
+			return "", f.sites[f.records[p.Record].site].at(err)
 		}
 		texts = append(texts, text)
 	}
@@ -115,74 +112,73 @@ func (f *filler) join(parts []part) (string, error) {
 }
 
 // holeText returns the text that a hole prints inside a scalar, as in Helm.
-func (f *filler) holeText(p part, whole bool) (string, error) {
-	r := f.records[p.record]
+func (f *filler) holeText(p skeleton.Part, whole bool) (string, error) {
+	r := f.records[p.Record]
 	s := &f.sites[r.site]
 	if s.omit && !whole {
-		return "", s.at(problemf("use the hole alone, or write `| default \"\"`", "omitempty must be the whole value, item or key"))
+		return "", s.at(values.Problemf("use the hole alone, or write `| default \"\"`", "omitempty must be the whole value, item or key"))
 	}
-	if isNil(r.value) {
+	if values.IsNil(r.value) {
 		return "", s.missing()
 	}
 	text, err := f.modeText(s.mode, r.value)
 	if err != nil {
 		return "", s.at(err)
 	}
-	if p.indent != "" && (s.mode == modeYAML || s.mode == modeJSONPretty) {
-		if err := f.textCost(plus(len(text), times(strings.Count(text, "\n"), len(p.indent)))); err != nil {
+	if p.Indent != "" && (s.mode == modeYAML || s.mode == modeJSONPretty) {
+		if err := f.Budget.Text(values.Plus(len(text), values.Times(strings.Count(text, "\n"), len(p.Indent)))); err != nil {
 			return "", s.at(err)
 		}
-		text = strings.ReplaceAll(text, "\n", "\n"+p.indent)
+		text = strings.ReplaceAll(text, "\n", "\n"+p.Indent)
 	}
 	return text, nil
 }
 
 // modeText formats a value as the end of its hole requires. Copies that it makes do not count as part of the document.
 func (f *filler) modeText(m mode, v any) (string, error) {
-	placing := f.placing
-	f.placing = false
+	before := f.Place(false)
 	text, err := f.printed(m, v)
-	f.placing = placing
+	f.Place(before)
 	return text, err
 }
 
 func (f *filler) printed(m mode, v any) (string, error) {
 	switch m {
 	case modeYAML:
-		return f.yamlText(v)
+		return values.YAML(f.Budget, v)
 	case modeJSON:
-		return f.jsonText(v, jsonEscaped)
+		return values.JSON(f.Budget, v, values.JSONEscaped)
 	case modeJSONRaw:
-		return f.jsonText(v, jsonRaw)
+		return values.JSON(f.Budget, v, values.JSONRaw)
 	case modeJSONPretty:
-		return f.jsonText(v, jsonPretty)
+		return values.JSON(f.Budget, v, values.JSONPretty)
 	}
-	text, err := f.textOf(v)
+	text, err := values.Text(f.Budget, v)
 	switch {
 	case err != nil:
 		return "", err
 	case m == modeQuote:
-		return f.quoted(text)
+		return values.Quoted(f.Budget, text)
 	case m == modeSingleQuote:
-		return "'" + text + "'", f.textCost(len(text))
+		return "'" + text + "'", f.Budget.Text(len(text))
 	}
 	return text, nil
 }
 
-func (f *filler) list(n *node) (any, bool, error) {
-	if err := f.placeList(len(n.items)); err != nil {
+func (f *filler) list(n *skeleton.Node) (any, bool, error) {
+	if err := f.PlaceList(len(n.Items)); err != nil {
 		return nil, false, err
 	}
-	out := make([]any, 0, len(n.items))
-	omitted := len(n.items) > 0
-	for _, item := range n.items {
-		if item.kind == spliceNode {
-			s, spliced, err := f.spliced(item.record)
+	out := make([]any, 0, len(n.Items))
+	omitted := len(n.Items) > 0
+	for _, item := range n.Items {
+		if item.Kind == skeleton.SpliceNode {
+			s, spliced, err := f.spliced(item.Record)
 			if err != nil {
 				return nil, false, err
 			}
 			items, _ := spliced.([]any)
-			if err := f.spend(times(bufferFactor*16, len(items))); err != nil {
+			if err := f.Spend(values.Times(values.BufferFactor*16, len(items))); err != nil {
 				return nil, false, s.at(err)
 			}
 			out = append(out, items...)
@@ -201,19 +197,19 @@ func (f *filler) list(n *node) (any, bool, error) {
 	return out, omitted, nil
 }
 
-func (f *filler) mapping(n *node) (any, bool, error) {
-	if err := f.placeMap(len(n.entries)); err != nil {
+func (f *filler) mapping(n *skeleton.Node) (any, bool, error) {
+	if err := f.PlaceMap(len(n.Entries)); err != nil {
 		return nil, false, err
 	}
-	out := make(map[string]any, len(n.entries))
-	gone := len(n.entries) > 0 // all entries are omitted splices
-	for i := range n.entries {
-		e := &n.entries[i]
-		if e.splice >= 0 {
-			if err := f.spliceMap(out, e.splice); err != nil {
+	out := make(map[string]any, len(n.Entries))
+	gone := len(n.Entries) > 0 // all entries are omitted splices
+	for i := range n.Entries {
+		e := &n.Entries[i]
+		if e.Splice >= 0 {
+			if err := f.spliceMap(out, e.Splice); err != nil {
 				return nil, false, err
 			}
-			gone = gone && len(out) == 0 && f.sites[f.records[e.splice].site].omit
+			gone = gone && len(out) == 0 && f.sites[f.records[e.Splice].site].omit
 			continue
 		}
 		gone = false
@@ -224,14 +220,14 @@ func (f *filler) mapping(n *node) (any, bool, error) {
 		if omitted {
 			continue
 		}
-		value, omitted, err := f.fill(e.value)
+		value, omitted, err := f.fill(e.Value)
 		if err != nil {
 			return nil, false, err
 		}
 		if omitted {
 			continue
 		}
-		if n.checked {
+		if n.Checked {
 			if _, taken := out[key]; taken {
 				return nil, false, f.duplicateKey(e, key)
 			}
@@ -241,11 +237,11 @@ func (f *filler) mapping(n *node) (any, bool, error) {
 	return out, gone, nil
 }
 
-func (f *filler) key(e *entry) (key string, omitted bool, err error) {
-	if e.holes == nil {
-		return e.key, false, f.moreText(len(e.key))
+func (f *filler) key(e *skeleton.Entry) (key string, omitted bool, err error) {
+	if e.Holes == nil {
+		return e.Key, false, f.MoreText(len(e.Key))
 	}
-	value, omitted, err := f.text(e.holes)
+	value, omitted, err := f.text(e.Holes)
 	if err != nil || omitted {
 		return "", omitted, err
 	}
@@ -256,11 +252,11 @@ func (f *filler) key(e *entry) (key string, omitted bool, err error) {
 func (f *filler) spliced(record int) (*site, any, error) {
 	r := f.records[record]
 	s := &f.sites[r.site]
-	if s.inText && !isEmpty(r.value) {
-		return s, nil, s.at(problemf("put the hole on its own lines",
+	if s.inText && !values.IsEmpty(r.value) {
+		return s, nil, s.at(values.Problemf("put the hole on its own lines",
 			"%s is inside of text on another path through the template, so it gives only text", s.text))
 	}
-	value, err := f.copyValue(r.value)
+	value, err := values.Copy(f.Budget, r.value)
 	return s, value, s.at(err)
 }
 
@@ -271,12 +267,12 @@ func (f *filler) spliceMap(out map[string]any, record int) error {
 		return err
 	}
 	m, _ := copied.(map[string]any)
-	if err := f.sortCost(len(m), times(len(m), 100)); err != nil {
+	if err := f.Sort(len(m), values.Times(len(m), 100)); err != nil {
 		return s.at(err)
 	}
-	for _, key := range sortedKeys(m) {
+	for _, key := range values.SortedKeys(m) {
 		if _, taken := out[key]; taken {
-			return s.at(problemf("leave it out of one of the two", "%s gives the key %q, which already exists", s.text, key))
+			return s.at(values.Problemf("leave it out of one of the two", "%s gives the key %q, which already exists", s.text, key))
 		}
 		out[key] = m[key]
 	}
@@ -284,13 +280,13 @@ func (f *filler) spliceMap(out map[string]any, record int) error {
 }
 
 // duplicateKey returns the error at the hole in the key, or else at the splice that set the key before.
-func (f *filler) duplicateKey(e *entry, key string) error {
-	for _, p := range e.holes {
-		if p.record >= 0 {
-			s := &f.sites[f.records[p.record].site]
-			return s.at(problemf("leave one of the two out", "%s gives the key %q, which already exists", s.text, key))
+func (f *filler) duplicateKey(e *skeleton.Entry, key string) error {
+	for _, p := range e.Holes {
+		if p.Record >= 0 {
+			s := &f.sites[f.records[p.Record].site]
+			return s.at(values.Problemf("leave one of the two out", "%s gives the key %q, which already exists", s.text, key))
 		}
 	}
-	return &skeletonError{line: e.value.line, record: -1, problem: "the key " + strconv.Quote(key) + " is given twice, once by a hole",
-		kind: "a key is given twice, once by a hole", fix: "leave one of the two out"}
+	return &skeleton.Error{Line: e.Value.Line, Record: -1, Problem: "the key " + strconv.Quote(key) + " is given twice, once by a hole",
+		Kind: "a key is given twice, once by a hole", Fix: "leave one of the two out"}
 }

@@ -12,6 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
+
+	"github.com/corollary-dev/corollary/pkg/render/values"
 )
 
 // specialStrings are strings with a meaning in YAML, in templates or in placeholders.
@@ -195,7 +197,7 @@ func fuzzTypes(t *testing.T, s string, n int64, float float64) {
 			t.Errorf("a value changed: %s", cmp.Diff(want, got))
 		}
 		_, err = inText.Execute(withValue(v))
-		if structured := isStructure(v); structured != (err != nil) {
+		if structured := values.IsStructure(v); structured != (err != nil) {
 			t.Errorf("%v in text: %v", clip(v), err)
 		}
 	}
@@ -234,11 +236,11 @@ var breaking = map[string]string{
 func shape(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
-		var values []any
-		for _, key := range sortedKeys(v) {
-			values = append(values, shape(v[key]))
+		var members []any
+		for _, key := range values.SortedKeys(v) {
+			members = append(members, shape(v[key]))
 		}
-		return values
+		return members
 	case []any:
 		out := []any{"list"}
 		for _, item := range v {
@@ -323,7 +325,7 @@ func asKubectl(text string) (map[string]any, error) {
 		return nil, err
 	}
 	b := NewBudget(Limits{Bytes: math.MaxInt}, nil)
-	copied, err := b.copyValue(out)
+	copied, err := values.Copy(b, out)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,12 @@
 package render
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/corollary-dev/corollary/pkg/render/functions"
+	"github.com/corollary-dev/corollary/pkg/render/skeleton"
+	"github.com/corollary-dev/corollary/pkg/render/values"
+)
 
 // layoutText is text of a skeleton with placeholders that is not printed yet.
 type layoutText string
@@ -12,7 +18,7 @@ func (r *run) put(id int, base any) *nothing {
 	if err != nil {
 		return must(err)
 	}
-	if err := r.spend(holeBytes); err != nil {
+	if err := r.budget.Spend(holeBytes); err != nil {
 		return must(s.at(err))
 	}
 	r.mark(id)
@@ -31,10 +37,10 @@ func (r *run) hole(id int, base any) (layoutText, error) {
 	if err != nil {
 		return "", err
 	}
-	if s.mode == modePlain && !isNil(v) {
+	if s.mode == modePlain && !values.IsNil(v) {
 		return r.lines(id, v)
 	}
-	if err := r.spend(holeBytes); err != nil {
+	if err := r.budget.Spend(holeBytes); err != nil {
 		return "", s.at(err)
 	}
 	return layoutText(r.placeholder(nil, id, v, r.kindOf(s, v))), nil
@@ -42,14 +48,14 @@ func (r *run) hole(id int, base any) (layoutText, error) {
 
 func (r *run) lines(id int, v any) (layoutText, error) {
 	s := &r.t.sites[id]
-	if isStructure(v) {
-		return "", s.at(problemf("write `| toYaml` before it", "%s is %s, and only text can be indented", s.text, typeName(v)))
+	if values.IsStructure(v) {
+		return "", s.at(values.Problemf("write `| toYaml` before it", "%s is %s, and only text can be indented", s.text, values.TypeName(v)))
 	}
-	text, err := r.textOf(v)
+	text, err := values.Text(r.budget, v)
 	if err != nil {
 		return "", s.at(err)
 	}
-	if err := r.spend(times(holeBytes, 1+strings.Count(text, "\n"))); err != nil {
+	if err := r.budget.Spend(values.Times(holeBytes, 1+strings.Count(text, "\n"))); err != nil {
 		return "", s.at(err)
 	}
 	var out []byte
@@ -57,52 +63,34 @@ func (r *run) lines(id int, v any) (layoutText, error) {
 		if i > 0 {
 			out = append(out, '\n')
 		}
-		kind := byte(kindValue)
+		kind := byte(skeleton.KindValue)
 		if i > 0 {
-			kind = kindLine
+			kind = skeleton.KindLine
 		}
 		out = r.placeholder(out, id, line, kind)
 	}
 	return layoutText(out), nil
 }
 
-// placeholder records v and appends its placeholder.
-func (r *run) placeholder(b []byte, id int, v any, kind byte) []byte {
-	r.recs = append(r.recs, record{site: id, value: v})
-	return appendPlaceholder(b, kind, len(r.recs)-1)
-}
-
 // kindOf chooses the kind of placeholder of a hole. At the start of a line, toYaml prints the entries of a map or the items of
 // a list.
 func (r *run) kindOf(s *site, v any) byte {
 	if s.mode != modeYAML || !s.newline && !r.atLineStart() {
-		return kindValue
+		return skeleton.KindValue
 	}
 	switch {
-	case s.omit && isEmpty(v):
-		return kindOmitted
-	case isNil(v):
-		return kindValue
+	case s.omit && values.IsEmpty(v):
+		return skeleton.KindOmitted
+	case values.IsNil(v):
+		return skeleton.KindValue
 	}
-	switch typeName(v) {
+	switch values.TypeName(v) {
 	case "a map":
-		return kindMap
+		return skeleton.KindMap
 	case "a list":
-		return kindList
+		return skeleton.KindList
 	}
-	return kindScalar
-}
-
-// atLineStart reports whether the line that is being printed is blank so far.
-func (r *run) atLineStart() bool {
-	i := len(r.buf)
-	for i > r.base && r.buf[i-1] == ' ' {
-		i--
-	}
-	if i == r.base {
-		return r.blank
-	}
-	return r.buf[i-1] == '\n'
+	return skeleton.KindScalar
 }
 
 // includeHoles returns the text of a template with its holes.
@@ -112,38 +100,26 @@ func (r *run) includeHoles(id int, name string, data any) (layoutText, error) {
 	return layoutText(text), err
 }
 
-func (r *run) indentLaidOut(n any, text layoutText) (layoutText, error) {
-	out, err := r.indent(n, string(text))
+func (r *run) indent(n any, text layoutText) (layoutText, error) {
+	out, err := functions.Indent(r.budget, n, string(text))
 	return layoutText(out), err
 }
 
-func (r *run) nindentLaidOut(n any, text layoutText) (layoutText, error) {
-	out, err := r.nindent(n, string(text))
+func (r *run) nindent(n any, text layoutText) (layoutText, error) {
+	out, err := functions.Nindent(r.budget, n, string(text))
 	return layoutText(out), err
 }
 
-func (r *run) trimLaidOut(text layoutText) layoutText {
-	return layoutText(strings.TrimSpace(string(text)))
-}
-
-// partsCost takes the cost of splitting a text at n placeholders.
-func (b *Budget) partsCost(n int) error { return b.spend(times(n, 200)) }
+func trim(text layoutText) layoutText { return layoutText(strings.TrimSpace(string(text))) }
 
 // emit prints laid out text.
 func (r *run) emit(text layoutText) *nothing {
-	must(r.textCost(times(bufferFactor, len(text))))
+	must(r.budget.Text(values.Times(values.BufferFactor, len(text))))
 	if r.tracing {
-		if parts := splitParts(string(text)); len(parts) > 0 && parts[0].record < len(r.recs) {
-			r.mark(r.recs[parts[0].record].site)
+		if parts := skeleton.SplitParts(string(text)); len(parts) > 0 && parts[0].Record < len(r.recs) {
+			r.mark(r.recs[parts[0].Record].site)
 		}
 	}
 	r.buf = append(r.buf, text...)
 	return nil
-}
-
-// mark records, while an error is being located, that a hole prints here.
-func (r *run) mark(id int) {
-	if r.tracing {
-		r.trace = append(r.trace, traced{offset: len(r.buf), pos: -1, site: id})
-	}
 }

@@ -13,6 +13,9 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/corollary-dev/corollary/pkg/render/functions"
+	"github.com/corollary-dev/corollary/pkg/render/values"
 )
 
 // A rendering is limited by its total allocations, which exceed what it uses at any time; its time has a very generous limit,
@@ -90,29 +93,7 @@ var definitions = map[string]string{
 
 // allFunctions returns the names of functions that a template can call.
 func allFunctions() []string {
-	var names []string
-	for _, set := range [][]string{sortedKeys(functions), sortedKeys(runFunctions), sortedKeys(builtinResults)} {
-		names = append(names, set...)
-	}
-	slices.Sort(names)
-	return slices.DeleteFunc(slices.Compact(names), func(n string) bool { return n[0] == '_' })
-}
-
-func TestEveryFunctionHasACost(t *testing.T) {
-	for _, name := range append(allFunctions(), fnOver, fnTick, fnEnter, fnEmit, fnLeave, fnIndent, fnNindent, fnTrim) {
-		c, ok := costs[name]
-		if !ok {
-			t.Errorf("%s has no cost: add what it takes to costs, and see that TestHostileArguments calls it with the worst", name)
-		}
-		if _, ours := runFunctions[name]; ours && !c.bounded && ok {
-			t.Errorf("%s counts for itself: its cost in the table has no effect", name)
-		}
-	}
-	for name := range costs {
-		if name[0] != '_' && !isFunction(name) {
-			t.Errorf("%s has a cost and is not a function", name)
-		}
-	}
+	return slices.Sorted(slices.Values(append(functions.Names(), ofExecution...)))
 }
 
 // argument is an expression for an argument, and the value of the upstream that it reads.
@@ -158,11 +139,13 @@ func arguments(param reflect.Type, i int) []argument {
 // parameters returns the types of a function's parameters for a call with n arguments; nil if any type fits.
 func parameters(name string, n int) []reflect.Type {
 	out := make([]reflect.Type, n)
-	f := bound(&run{}, name)
-	if f == nil {
+	ft := functions.Type(name)
+	if bind := runFunctions[name]; bind != nil {
+		ft = reflect.TypeOf(bind(&run{}))
+	}
+	if ft == nil {
 		return out
 	}
-	ft := reflect.TypeOf(f)
 	for i := range out {
 		switch last := ft.NumIn() - 1; {
 		case ft.IsVariadic() && i >= last:
@@ -206,24 +189,24 @@ func measured(t *testing.T, template string, up m) (doc map[string]any, err erro
 	took := time.Since(start)
 	runtime.ReadMemStats(&after)
 	if made := after.TotalAlloc - before.TotalAlloc; made > mostAllocated*allocationFactor {
-		t.Errorf("%q allocates %d MiB (%v)", short(template), made>>20, err)
+		t.Errorf("%q allocates %d MiB (%v)", values.Short(template), made>>20, err)
 	}
 	if took > mostTime {
-		t.Errorf("%q takes %s (%v)", short(template), took, err)
+		t.Errorf("%q takes %s (%v)", values.Short(template), took, err)
 	}
 	if err != nil && len(err.Error()) > 2000 {
-		t.Errorf("%q: an error of %d bytes", short(template), len(err.Error()))
+		t.Errorf("%q: an error of %d bytes", values.Short(template), len(err.Error()))
 	}
 	var known *Error
 	if err != nil && (!errors.As(err, &known) || strings.Contains(known.Problem, "recovered from a panic")) {
-		t.Errorf("%q: %v", short(template), err)
+		t.Errorf("%q: %v", values.Short(template), err)
 	}
 	return doc, err
 }
 
 // TestHostileArguments calls every function with values chosen to hang or crash the process.
 func TestHostileArguments(t *testing.T) {
-	const each = 6
+	const each = 8
 	for _, name := range allFunctions() {
 		random := rand.New(rand.NewPCG(1, 2))
 		least, most := arity(name)

@@ -1,6 +1,6 @@
 package render
 
-import "time"
+import "github.com/corollary-dev/corollary/pkg/render/values"
 
 // Options are the options of Compile.
 type Options struct {
@@ -20,24 +20,14 @@ type Options struct {
 	Sketch func(*Sketch)
 }
 
-// Limits limit an execution, so that a loop over a number in a custom resource is an error and does not hang, and the memory
-// that a compiled template keeps.
-type Limits struct {
-	// Steps is the maximum amount of work: about a microsecond each, a call of a function for example. Default 500,000.
-	Steps int
-	// Depth is how deep include and template may nest. Default 100.
-	Depth int
-	// Bytes is how much text and how many values may be made, including intermediate ones. Default 48 MiB.
-	Bytes int
-	// Values is the maximum number of values in one document, including maps and lists. Default 100,000.
-	Values int
-	// Output is the maximum size of one document in bytes, about as JSON. Default 3 MiB; the API server stores 1.5 MiB.
-	Output int
-	// Time is how long rendering one document may take on a busy machine. Default one second.
-	Time time.Duration
-	// CacheBytes limits the parsed skeletons that a template keeps between executions. Default 1 MiB.
-	CacheBytes int
-}
+// Limits limit an execution, Budget is what is left of them.
+type (
+	Limits = values.Limits
+	Budget = values.Budget
+)
+
+// NewBudget is values.NewBudget.
+func NewBudget(l Limits, larger func() error) *Budget { return values.NewBudget(l, larger) }
 
 func (o Options) withDefaults() Options {
 	if o.Left == "" {
@@ -46,26 +36,8 @@ func (o Options) withDefaults() Options {
 	if o.Right == "" {
 		o.Right = "}}"
 	}
-	o.Limits = o.Limits.withDefaults()
+	o.Limits = o.Limits.WithDefaults()
 	return o
-}
-
-func (l Limits) withDefaults() Limits {
-	set := func(field *int, value int) {
-		if *field <= 0 {
-			*field = value
-		}
-	}
-	set(&l.Steps, 500_000)
-	set(&l.Depth, 100)
-	set(&l.Bytes, 48<<20)
-	set(&l.Values, 100_000)
-	set(&l.Output, 3<<20)
-	if l.Time <= 0 {
-		l.Time = time.Second
-	}
-	set(&l.CacheBytes, 1<<20)
-	return l
 }
 
 // Data is what a template can read. It is never changed, and the result shares no memory with it.

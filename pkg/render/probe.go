@@ -8,6 +8,9 @@ import (
 	"strings"
 	"text/template/parse"
 	"time"
+
+	"github.com/corollary-dev/corollary/pkg/render/skeleton"
+	"github.com/corollary-dev/corollary/pkg/render/values"
 )
 
 // Probes print skeletons without an upstream, each on another path through the template's conditions. They find the places of
@@ -27,7 +30,7 @@ type prober struct {
 // probed is the document of one probe.
 type probed struct {
 	by   *printer
-	root *node
+	root *skeleton.Node
 }
 
 // branch is the condition of a branch, as written, so that branches which exclude each other are not taken together.
@@ -44,26 +47,23 @@ type path func(condition string) bool
 // printer is one probe.
 type printer struct {
 	*compiler
+	output
 	holds  path
 	splice byte // what toYaml is assumed to print
-	blank  bool // the text is at the start of a line
-	buf    []byte
-	recs   []record
-	trace  []traced
 	depth  int
-	walked map[*node]bool
+	walked map[*skeleton.Node]bool
 }
 
 // probe runs the probes and records the holes and errors that they find.
 func (c *compiler) probe() {
 	p := &prober{compiler: c, sights: make([]holeUse, len(c.sites)), written: fieldCount{seen: map[string]int{}}}
-	for _, name := range sortedKeys(c.trees) {
+	for _, name := range values.SortedKeys(c.trees) {
 		p.collect(c.trees[name].Root, nil)
 	}
 	all := func(string) bool { return true }
-	errs := []*Error{p.run(all, kindMap), p.run(all, kindList)}
+	errs := []*Error{p.run(all, skeleton.KindMap), p.run(all, skeleton.KindList)}
 	if len(p.branches) > 0 {
-		errs = append(errs, p.run(func(string) bool { return false }, kindMap))
+		errs = append(errs, p.run(func(string) bool { return false }, skeleton.KindMap))
 	}
 	for i, flipped := range p.branches {
 		if i == maxProbes {
@@ -72,7 +72,7 @@ func (c *compiler) probe() {
 		errs = append(errs, p.run(func(condition string) bool {
 			leads, ok := flipped.within[condition]
 			return condition != flipped.condition && (leads || !ok)
-		}, kindMap))
+		}, skeleton.KindMap))
 	}
 	if err := common(errs); err != nil && len(c.errs) == 0 {
 		c.errs = append(c.errs, err)
@@ -94,7 +94,7 @@ func (p *prober) sketch() {
 		}
 	}
 	for _, d := range p.printed {
-		s := &sketcher{printer: d.by, holes: holes, done: map[*node]*Sketch{}, lines: map[int]int{}}
+		s := &sketcher{printer: d.by, holes: holes, done: map[*skeleton.Node]*Sketch{}, lines: map[int]int{}}
 		p.options.Sketch(s.sketch(d.root))
 	}
 	p.options.Sketch = nil // keep no reference to the callback
@@ -165,32 +165,32 @@ func branchOf(n parse.Node) *parse.BranchNode {
 
 // run prints and parses one probe. It returns the error in the YAML, or nil.
 func (p *prober) run(holds path, splice byte) *Error {
-	q := &printer{compiler: p.compiler, holds: holds, splice: splice, blank: true, walked: map[*node]bool{}}
+	q := &printer{compiler: p.compiler, output: output{blank: true}, holds: holds, splice: splice, walked: map[*skeleton.Node]bool{}}
 	q.list(p.trees[mainTree].Root)
-	tree, err := parseSkeleton(q.buf, NewBudget(Limits{Bytes: 1 << 30, Steps: 1 << 30, Time: time.Hour}, nil))
+	tree, err := skeleton.Parse(q.buf, NewBudget(Limits{Bytes: 1 << 30, Steps: 1 << 30, Time: time.Hour}, nil))
 	if err == nil {
-		p.recordHoles(q, tree.root, "")
-		p.written.read(q, tree.root)
+		p.recordHoles(q, tree.Root, "")
+		p.written.read(q, tree.Root)
 		if p.options.Sketch != nil {
-			p.printed = append(p.printed, probed{q, tree.root})
+			p.printed = append(p.printed, probed{q, tree.Root})
 		}
 		for _, r := range q.recs {
 			p.sights[r.site].seen = true
 		}
 		return nil
 	}
-	var s *skeletonError
+	var s *skeleton.Error
 	if !errors.As(err, &s) {
 		return &Error{Problem: err.Error()}
 	}
-	if s.record >= 0 && s.record < len(q.recs) {
-		return s.at(&p.sites[q.recs[s.record].site])
+	if s.Record >= 0 && s.Record < len(q.recs) {
+		return p.sites[q.recs[s.Record].site].errorAt(s)
 	}
-	return &Error{Line: p.place(q.buf, q.trace, s.line), Problem: s.problem, Fix: s.fix}
+	return &Error{Line: p.place(q.buf, q.trace, s.Line), Problem: s.Problem, Fix: s.Fix}
 }
 
 // recordHoles walks a parsed probe and records the places of its holes.
-func (p *prober) recordHoles(q *printer, n *node, path string) {
+func (p *prober) recordHoles(q *printer, n *skeleton.Node, path string) {
 	if q.walked[n] {
 		return // an alias: its anchor has been walked
 	}
@@ -200,43 +200,43 @@ func (p *prober) recordHoles(q *printer, n *node, path string) {
 		s.path = path
 		f(s)
 	}
-	inText := func(parts []part, key bool) {
+	inText := func(parts []skeleton.Part, key bool) {
 		for _, part := range parts {
-			if part.record >= 0 {
-				note(part.record, func(s *holeUse) { s.text, s.key = true, s.key || key })
+			if part.Record >= 0 {
+				note(part.Record, func(s *holeUse) { s.text, s.key = true, s.key || key })
 			}
 		}
 	}
-	switch n.kind {
-	case holeNode, spliceNode:
-		note(n.record, func(s *holeUse) { s.whole = true })
-	case textNode:
-		inText(n.parts, false)
-	case listNode:
-		for _, item := range n.items {
+	switch n.Kind {
+	case skeleton.HoleNode, skeleton.SpliceNode:
+		note(n.Record, func(s *holeUse) { s.whole = true })
+	case skeleton.TextNode:
+		inText(n.Parts, false)
+	case skeleton.ListNode:
+		for _, item := range n.Items {
 			p.recordHoles(q, item, path+"[]")
 		}
-	case mapNode:
-		for _, e := range n.entries {
-			if e.splice >= 0 {
-				note(e.splice, func(s *holeUse) { s.whole = true })
+	case skeleton.MapNode:
+		for _, e := range n.Entries {
+			if e.Splice >= 0 {
+				note(e.Splice, func(s *holeUse) { s.whole = true })
 				continue
 			}
-			inText(e.holes, true)
-			p.recordHoles(q, e.value, path+q.pathStep(e))
+			inText(e.Holes, true)
+			p.recordHoles(q, e.Value, path+q.pathStep(e))
 		}
 	}
 }
 
 // pathStep returns the key of an entry as a step of a path; a key with holes is a star.
-func (q *printer) pathStep(e entry) string {
+func (q *printer) pathStep(e skeleton.Entry) string {
 	switch {
-	case e.holes != nil:
+	case e.Holes != nil:
 		return "[*]"
-	case strings.ContainsAny(e.key, "./[]'\" "):
-		return "['" + strings.ReplaceAll(e.key, "'", "''") + "']"
+	case strings.ContainsAny(e.Key, "./[]'\" "):
+		return "['" + strings.ReplaceAll(e.Key, "'", "''") + "']"
 	}
-	return "." + e.key
+	return "." + e.Key
 }
 
 // listHoles makes the list of holes, and finds printf "%q" as a whole value.
@@ -346,19 +346,18 @@ func (q *printer) action(n *parse.ActionNode) {
 	}
 	q.trace = append(q.trace, traced{offset: len(q.buf), pos: -1, site: a.site})
 	s := &q.sites[a.site]
-	alone := s.newline || (&run{buf: q.buf, blank: q.blank}).atLineStart()
+	alone := s.newline || q.atLineStart()
 	var text string
 	if a.include != "" {
-		inner := &printer{compiler: q.compiler, holds: q.holds, splice: q.splice, recs: q.recs, depth: q.depth, blank: alone}
+		inner := &printer{compiler: q.compiler, output: output{recs: q.recs, blank: alone}, holds: q.holds, splice: q.splice, depth: q.depth}
 		inner.template(a.include)
 		text, q.recs = string(inner.buf), inner.recs
 	} else {
-		kind := byte(kindValue)
+		kind := byte(skeleton.KindValue)
 		if s.mode == modeYAML && alone {
 			kind = q.splice
 		}
-		q.recs = append(q.recs, record{site: a.site})
-		text = string(appendPlaceholder(nil, kind, len(q.recs)-1))
+		text = string(q.placeholder(nil, a.site, nil, kind))
 	}
 	for _, stage := range a.stages {
 		text = layOut(stage, text)
@@ -378,7 +377,7 @@ func layOut(stage *parse.CommandNode, text string) string {
 	case fnTrim:
 		return strings.TrimSpace(text)
 	case fnIndent:
-		return indentText(width, text)
+		return values.Indent(width, text)
 	}
-	return "\n" + indentText(width, text)
+	return "\n" + values.Indent(width, text)
 }

@@ -5,6 +5,9 @@ import (
 	"strconv"
 	"text/template/parse"
 	"unicode/utf8"
+
+	"github.com/corollary-dev/corollary/pkg/render/functions"
+	"github.com/corollary-dev/corollary/pkg/render/skeleton"
 )
 
 // tree rewrites one template in place. It encloses the body in calls that count the nesting of templates.
@@ -121,7 +124,7 @@ func (c *compiler) text(n *parse.TextNode) {
 		c.unprobed = true
 		c.errorf(n.Pos, "save it as UTF-8", "the template is not UTF-8")
 	}
-	if at := marksWritten.FindIndex(n.Text); at != nil {
+	if at := skeleton.MarksWritten.FindIndex(n.Text); at != nil {
 		c.unprobed = true
 		c.errorf(n.Pos+parse.Pos(at[0]), "leave them out; in the values of an upstream they are harmless",
 			"the characters U+E000 and U+E001 are used to mark holes and cannot be used in a template")
@@ -156,7 +159,7 @@ func (c *compiler) commands(cmds []*parse.CommandNode) []*parse.CommandNode {
 		need := false
 		if i+1 < len(cmds) {
 			next := cmds[i+1]
-			need = !takesNull(function(next), len(next.Args)-1, len(next.Args))
+			need = !functions.ArgumentTakesNull(function(next), len(next.Args)-1, len(next.Args))
 		}
 		if i > 0 {
 			text += " | "
@@ -186,12 +189,12 @@ func (c *compiler) command(cmd *parse.CommandNode, piped, need bool, text string
 	}
 	c.call(cmd, name, total)
 	for i, arg := range cmd.Args[1:] {
-		if call := c.value(arg, !takesNull(name, i, total)); call != nil {
+		if call := c.value(arg, !functions.ArgumentTakesNull(name, i, total)); call != nil {
 			cmd.Args[i+1] = pipeNode(arg.Position(), call)
 			c.sites[len(c.sites)-1].isMap = i == 0 && looksUpKey(name, cmd.Args)
 		}
 	}
-	if need && mayBeNull(name) {
+	if need && functions.MayBeNull(name) {
 		id, _ := c.newSite(cmd.Pos, text)
 		return []*parse.CommandNode{cmd, c.callNode(fnNeed, id, cmd.Pos)}
 	}

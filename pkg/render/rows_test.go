@@ -12,6 +12,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/corollary-dev/corollary/internal/golden"
+	"github.com/corollary-dev/corollary/pkg/render/functions"
+	"github.com/corollary-dev/corollary/pkg/render/values"
 )
 
 const rowUpstream = `
@@ -207,7 +209,7 @@ func showReads(tmpl *Template) []string {
 }
 
 func flags(on map[string]bool) (text string) {
-	for _, name := range sortedKeys(on) {
+	for _, name := range values.SortedKeys(on) {
 		if on[name] {
 			text += name
 		}
@@ -225,8 +227,8 @@ func parseObject(t testing.TB, text string) map[string]any {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &run{Budget: NewBudget(Limits{}, nil)}
-	v, err := r.fromJSON(string(raw))
+	budget := NewBudget(Limits{}, nil)
+	v, err := functions.Bind("fromJson", &budget).(func(string) (any, error))(string(raw))
 	if err != nil {
 		t.Fatal(err)
 	}

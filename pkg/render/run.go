@@ -6,42 +6,31 @@ import (
 	"reflect"
 	"strings"
 	"text/template"
-	"text/template/parse"
+
+	"github.com/corollary-dev/corollary/pkg/render/functions"
+	"github.com/corollary-dev/corollary/pkg/render/skeleton"
+	"github.com/corollary-dev/corollary/pkg/render/values"
 )
 
 // run is one execution of a template: its data, the skeleton it prints and the values it records. Runs are pooled, because
 // binding functions to a text/template takes longer than executing one.
 type run struct {
-	*Budget
-	own   Budget
-	t     *Template
-	tmpl  *template.Template
-	data  Data
-	buf   []byte
-	recs  []record
-	depth int
-
-	// base is the start in buf of the text of the template that is being included; blank means that this text is at the start
-	// of a line.
-	base  int
-	blank bool
-
-	tracing bool
-	trace   []traced
-}
-
-// traced is the source of a piece of a skeleton.
-type traced struct {
-	offset int
-	pos    parse.Pos // the position of a text node; -1: line and column are those of a hole
-	site   int
+	output
+	budget *values.Budget
+	own    values.Budget
+	t      *Template
+	tmpl   *template.Template
+	data   Data
+	depth  int
 }
 
 func (t *Template) newRun() *run {
 	r := &run{t: t}
 	funcs := template.FuncMap{}
 	for _, name := range t.functions {
-		if f := bound(r, name); f != nil {
+		if bind := runFunctions[name]; bind != nil {
+			funcs[name] = bind(r)
+		} else if f := functions.Bind(name, &r.budget); f != nil {
 			funcs[name] = f
 		}
 	}
@@ -58,9 +47,8 @@ func (t *Template) newRun() *run {
 
 // execute prints the skeleton into r.buf.
 func (r *run) execute(d Data, tracing bool) error {
-	r.data, r.tracing, r.trace = d, tracing, r.trace[:0]
-	r.buf, r.recs, r.base, r.blank = r.buf[:0], r.recs[:0], 0, true
-	r.depth = 0
+	r.data, r.depth = d, 0
+	r.output = output{buf: r.buf[:0], recs: r.recs[:0], blank: true, tracing: tracing, trace: r.trace[:0]}
 	upstream := d.Upstream
 	if upstream == nil {
 		upstream = map[string]any{}
@@ -73,11 +61,11 @@ func (r *run) execute(d Data, tracing bool) error {
 
 // start initializes the run for d.
 func (r *run) start(d Data) {
-	if r.Budget = d.Budget; r.Budget == nil {
-		r.own.reset(r.t.options.Limits, nil)
-		r.Budget = &r.own
+	if r.budget = d.Budget; r.budget == nil {
+		r.own.Reset(r.t.options.Limits, nil)
+		r.budget = &r.own
 	}
-	r.begin()
+	r.budget.Begin()
 }
 
 // end returns the run to the pool without values of the upstream. It turns a panic into an error of the execution; that run is
@@ -90,14 +78,14 @@ func (r *run) end(err *error) {
 	}
 	var known *Error
 	if errors.As(*err, &known) { // the error may quote a value of the upstream
-		known.Problem, known.lines = short(known.Problem), r.t.lines
+		known.Problem, known.lines = values.Short(known.Problem), r.t.lines
 	}
 	r.release()
 }
 
 func (r *run) release() {
 	clear(r.recs[:cap(r.recs)])
-	r.data, r.Budget, r.own = Data{}, nil, Budget{}
+	r.data, r.budget, r.own = Data{}, nil, values.Budget{}
 	if cap(r.buf) <= 1<<18 && cap(r.recs) <= 1<<13 {
 		r.t.runs.Put(r)
 	}
@@ -110,22 +98,19 @@ func (r *run) Write(p []byte) (int, error) {
 			r.trace = append(r.trace, traced{offset: len(r.buf), pos: pos, site: -1})
 		}
 	}
-	if err := r.textCost(times(bufferFactor, len(p))); err != nil {
+	if err := r.budget.Text(values.Times(values.BufferFactor, len(p))); err != nil {
 		return 0, err
 	}
 	r.buf = append(r.buf, p...)
 	return len(p), nil
 }
 
-// bufferFactor is the memory for a byte in a buffer that grows by copying.
-const bufferFactor = 5
-
 // read returns the value of a site below base.
 func (r *run) read(s *site, base any) (any, error) {
 	for i, name := range s.path {
-		next, ok := field(base, name)
+		next, ok := values.Field(base, name)
 		if !ok {
-			return nil, s.at(problemf("", "%s cannot be read: %s has no field %s", s.text, what(s, i, base), name))
+			return nil, s.at(values.Problemf("", "%s cannot be read: %s has no field %s", s.text, what(s, i, base), name))
 		}
 		base = next
 	}
@@ -138,7 +123,7 @@ func what(s *site, i int, v any) string {
 	if text == "" {
 		text = "."
 	}
-	return text + ", " + typeName(v) + ","
+	return text + ", " + values.TypeName(v) + ","
 }
 
 func (r *run) get(id int, base any) (any, error) {
@@ -148,26 +133,10 @@ func (r *run) get(id int, base any) (any, error) {
 func (r *run) need(id int, base any) (any, error) {
 	s := &r.t.sites[id]
 	v, err := r.read(s, base)
-	if err == nil && isNil(v) {
+	if err == nil && values.IsNil(v) {
 		err = s.missing()
 	}
 	return v, err
-}
-
-func (r *run) param(name string) any { return r.data.Params[name] }
-
-func (r *run) variable(name string) (any, error) {
-	if r.data.Variables == nil {
-		return nil, problemf("add it to variables", "there is no variable %q", name)
-	}
-	return r.data.Variables(name)
-}
-
-func (r *run) input(name string) any {
-	if m, ok := r.data.Inputs[name].(map[string]any); ok && m == nil {
-		return nil
-	}
-	return r.data.Inputs[name]
 }
 
 // nothing is the result of functions that are called for their effect. text/template calls by reflection, where only a nil
@@ -182,12 +151,12 @@ func must(err error) *nothing {
 	return nil
 }
 
-func (r *run) tick(id int) *nothing { return must(r.work(r.t.sites[id].weight)) }
+func (r *run) tick(id int) *nothing { return must(r.budget.Work(r.t.sites[id].weight)) }
 
-// rangeCost takes the cost of a range over v: text/template sorts the keys of a map.
-func (r *run) rangeCost(v any) (any, error) {
+// over takes what a range over v needs: text/template sorts the keys of a map.
+func (r *run) over(v any) (any, error) {
 	if m := reflect.ValueOf(v); m.Kind() == reflect.Map {
-		return v, r.sortCost(m.Len(), times(m.Len(), 64))
+		return v, r.budget.Sort(m.Len(), values.Times(m.Len(), 64))
 	}
 	return v, nil
 }
@@ -195,9 +164,9 @@ func (r *run) rangeCost(v any) (any, error) {
 func (r *run) enter(id int) *nothing {
 	r.depth++
 	if most := r.t.options.Limits.Depth; r.depth > most {
-		return must(problemf("let the recursion end", "templates include each other more than %d deep", most))
+		return must(values.Problemf("let the recursion end", "templates include each other more than %d deep", most))
 	}
-	return must(r.work(r.t.sites[id].weight))
+	return must(r.budget.Work(r.t.sites[id].weight))
 }
 
 func (r *run) exit() *nothing {
@@ -211,7 +180,7 @@ func (r *run) call(name string, data any, blank bool) (string, error) {
 	r.base, r.blank = start, blank
 	err := r.tmpl.ExecuteTemplate(r, name, data)
 	if err == nil {
-		err = r.textCost(len(r.buf) - start)
+		err = r.budget.Text(len(r.buf) - start)
 	}
 	text := ""
 	if err == nil {
@@ -228,11 +197,11 @@ func (r *run) include(name string, data any) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	f := filler{Budget: r.Budget, sites: r.t.sites, records: r.recs}
-	if err := r.partsCost(len(r.recs) - first); err != nil {
+	f := filler{Budget: r.budget, sites: r.t.sites, records: r.recs}
+	if err := splitting(r.budget, len(r.recs)-first); err != nil {
 		return "", err
 	}
-	if parts := splitParts(text); parts != nil {
+	if parts := skeleton.SplitParts(text); parts != nil {
 		text, err = f.join(parts)
 	}
 	r.recs = r.recs[:first]

@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strings"
 	"text/template/parse"
+
+	"github.com/corollary-dev/corollary/pkg/render/values"
 )
 
 // mode is the conversion at the end of a hole's pipeline.
@@ -60,11 +62,11 @@ func (s *site) at(err error) error {
 		return known
 	}
 	out := &Error{Line: s.line, Column: s.column, Problem: err.Error(), action: s.action()}
-	var p *problem
+	var p *values.Problem
 	if errors.As(err, &p) {
-		out.Fix, out.kind, out.Limit = p.fix, p.kind, p.limit
-		if s.hole && p.fix != "" && !strings.Contains(p.text, s.text) {
-			out.Problem = s.text + ": " + p.text
+		out.Fix, out.kind, out.Limit = p.Fix, p.Kind, p.Limit
+		if s.hole && p.Fix != "" && !strings.Contains(p.Text, s.text) {
+			out.Problem = s.text + ": " + p.Text
 		}
 	}
 	return out

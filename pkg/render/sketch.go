@@ -1,6 +1,6 @@
 package render
 
-import "reflect"
+import "github.com/corollary-dev/corollary/pkg/render/skeleton"
 
 // Sketch is a document as one path through a template's conditions prints it: literal values and holes. A node with aliases is
 // shared.
@@ -49,7 +49,7 @@ const (
 type sketcher struct {
 	*printer
 	holes map[int]Hole // by site
-	done  map[*node]*Sketch
+	done  map[*skeleton.Node]*Sketch
 	lines map[int]int // of the template, by line of the skeleton
 }
 
@@ -64,49 +64,49 @@ func (s *sketcher) line(of int) int {
 
 func (s *sketcher) hole(record int) Hole { return s.holes[s.recs[record].site] }
 
-func (s *sketcher) inParts(parts []part) []Hole {
+func (s *sketcher) inParts(parts []skeleton.Part) []Hole {
 	var holes []Hole
 	for _, p := range parts {
-		if p.record >= 0 {
-			holes = append(holes, s.hole(p.record))
+		if p.Record >= 0 {
+			holes = append(holes, s.hole(p.Record))
 		}
 	}
 	return holes
 }
 
-func (s *sketcher) sketch(n *node) *Sketch {
+func (s *sketcher) sketch(n *skeleton.Node) *Sketch {
 	if done := s.done[n]; done != nil {
 		return done
 	}
-	out := &Sketch{Line: s.line(n.line)}
+	out := &Sketch{Line: s.line(n.Line)}
 	s.done[n] = out
-	switch n.kind {
-	case constNode:
-		out.Value = n.value
-	case holeNode:
-		out.Kind, out.Holes = SketchHole, []Hole{s.hole(n.record)}
-	case textNode:
-		out.Kind, out.Holes = SketchText, s.inParts(n.parts)
-	case spliceNode:
-		out.Kind, out.Holes = SketchSplice, []Hole{s.hole(n.record)}
-	case mapNode:
+	switch n.Kind {
+	case skeleton.ConstNode:
+		out.Value = n.Value
+	case skeleton.HoleNode:
+		out.Kind, out.Holes = SketchHole, []Hole{s.hole(n.Record)}
+	case skeleton.TextNode:
+		out.Kind, out.Holes = SketchText, s.inParts(n.Parts)
+	case skeleton.SpliceNode:
+		out.Kind, out.Holes = SketchSplice, []Hole{s.hole(n.Record)}
+	case skeleton.MapNode:
 		s.entries(out, n)
-	case listNode:
+	case skeleton.ListNode:
 		s.items(out, n)
 	}
 	return out
 }
 
-func (s *sketcher) entries(out *Sketch, n *node) {
+func (s *sketcher) entries(out *Sketch, n *skeleton.Node) {
 	out.Kind = SketchMap
-	spliced := len(n.entries) > 0
-	for _, e := range n.entries {
-		entry := SketchEntry{Key: e.key, Written: e.written, Line: s.line(e.line), Holes: s.inParts(e.holes)}
-		if e.splice >= 0 {
-			entry.Holes = []Hole{s.hole(e.splice)}
+	spliced := len(n.Entries) > 0
+	for _, e := range n.Entries {
+		entry := SketchEntry{Key: e.Key, Written: e.Written, Line: s.line(e.Line), Holes: s.inParts(e.Holes)}
+		if e.Splice >= 0 {
+			entry.Holes = []Hole{s.hole(e.Splice)}
 			out.Holes = append(out.Holes, entry.Holes...)
 		} else {
-			entry.Value = s.sketch(e.value)
+			entry.Value = s.sketch(e.Value)
 			spliced = false
 		}
 		out.Entries = append(out.Entries, entry)
@@ -116,13 +116,13 @@ func (s *sketcher) entries(out *Sketch, n *node) {
 	}
 }
 
-func (s *sketcher) items(out *Sketch, n *node) {
+func (s *sketcher) items(out *Sketch, n *skeleton.Node) {
 	out.Kind = SketchList
-	spliced := len(n.items) > 0
-	for _, item := range n.items {
+	spliced := len(n.Items) > 0
+	for _, item := range n.Items {
 		of := s.sketch(item)
 		out.Items = append(out.Items, of)
-		if of.Kind == SketchSplice && item.kind == spliceNode {
+		if of.Kind == SketchSplice && item.Kind == skeleton.SpliceNode {
 			out.Holes = append(out.Holes, of.Holes...)
 		} else {
 			spliced = false
@@ -131,24 +131,4 @@ func (s *sketcher) items(out *Sketch, n *node) {
 	if spliced {
 		out.Kind = SketchSplice
 	}
-}
-
-// ResultType returns the schema type of the results of a template function: string, integer, number or boolean; "" if it is not
-// always the same.
-func ResultType(function string) string {
-	t := resultType(function)
-	if t == nil {
-		return ""
-	}
-	switch k := t.Kind(); {
-	case k == reflect.String:
-		return "string"
-	case k == reflect.Bool:
-		return "boolean"
-	case k >= reflect.Int && k <= reflect.Uint64:
-		return "integer"
-	case k == reflect.Float32 || k == reflect.Float64:
-		return "number"
-	}
-	return ""
 }

@@ -4,6 +4,8 @@ import (
 	"reflect"
 	"strings"
 	"text/template/parse"
+
+	"github.com/corollary-dev/corollary/pkg/render/functions"
 )
 
 // layout are the functions that move text; after toYaml, include and the like they move the placeholder.
@@ -179,7 +181,7 @@ func givesText(cmd *parse.CommandNode) bool {
 	if _, ok := constString(cmd.Args[0]); ok {
 		return true
 	}
-	out := resultType(function(cmd))
+	out := functions.Result(function(cmd))
 	return out != nil && out.Kind() == reflect.String
 }
 
@@ -189,7 +191,7 @@ func givesScalar(cmd *parse.CommandNode) bool {
 	case *parse.NumberNode, *parse.BoolNode:
 		return true
 	}
-	out := resultType(function(cmd))
+	out := functions.Result(function(cmd))
 	return out != nil && (out.Kind() == reflect.Bool || out.Kind() >= reflect.Int && out.Kind() <= reflect.Float64)
 }
 

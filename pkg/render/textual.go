@@ -1,5 +1,7 @@
 package render
 
+import "github.com/corollary-dev/corollary/pkg/render/skeleton"
+
 // Text is a compiled template whose result is text, such as the value of a label. It is immutable and safe for concurrent use.
 type Text struct{ template *Template }
 
@@ -25,14 +27,14 @@ func (t *Text) Execute(d Data) (out string, err error) {
 	if err := r.execute(d, false); err != nil {
 		return "", err
 	}
-	parts := splitParts(string(r.buf))
+	parts := skeleton.SplitParts(string(r.buf))
 	if parts == nil {
 		return string(r.buf), nil
 	}
-	if err := r.partsCost(len(r.recs)); err != nil {
+	if err := splitting(r.budget, len(r.recs)); err != nil {
 		return "", t.template.executionError(err)
 	}
-	f := filler{Budget: r.Budget, sites: t.template.sites, records: r.recs}
+	f := filler{Budget: r.budget, sites: t.template.sites, records: r.recs}
 	text, err := f.join(parts)
 	if err != nil {
 		return "", t.template.executionError(err)

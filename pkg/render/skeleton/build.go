@@ -1,4 +1,4 @@
-package render
+package skeleton
 
 import (
 	"bytes"
@@ -8,13 +8,20 @@ import (
 
 	yaml "go.yaml.in/yaml/v3"
 
+	"github.com/corollary-dev/corollary/pkg/render/values"
 	"github.com/corollary-dev/corollary/pkg/yamltext"
 )
 
-// parseSkeleton parses a skeleton: exactly one document, whose root is a mapping.
-func parseSkeleton(text []byte, budget *Budget) (*skeleton, error) {
+// Skeleton is a parsed skeleton with its weight in the cache.
+type Skeleton struct {
+	Root *Node
+	size int
+}
+
+// Parse parses a skeleton: exactly one document, whose root is a mapping.
+func Parse(text []byte, budget *values.Budget) (*Skeleton, error) {
 	if marksEscaped.Match(text) { // composed of pieces, otherwise Compile would have found it
-		return nil, &skeletonError{record: -1, line: 1, problem: "the characters U+E000 and U+E001 cannot be used in a template"}
+		return nil, &Error{Record: -1, Line: 1, Problem: "the characters U+E000 and U+E001 cannot be used in a template"}
 	}
 	root, err := decode(text, budget)
 	if err != nil {
@@ -23,17 +30,17 @@ func parseSkeleton(text []byte, budget *Budget) (*skeleton, error) {
 	if err := checkRoot(root); err != nil {
 		return nil, err
 	}
-	b := &builder{text: text, tags: bytes.IndexByte(text, '!') >= 0, built: map[*yaml.Node]*node{}, size: len(text)}
+	b := &builder{text: text, tags: bytes.IndexByte(text, '!') >= 0, built: map[*yaml.Node]*Node{}, size: len(text)}
 	tree, err := b.node(root)
 	if err != nil {
 		return nil, err
 	}
-	return &skeleton{root: tree, size: b.size}, nil
+	return &Skeleton{Root: tree, size: b.size}, nil
 }
 
 func checkRoot(root *yaml.Node) error {
 	fail := func(problem string) error {
-		return &skeletonError{record: -1, line: root.Line, problem: problem, fix: "the document must be one mapping, such as `spec: …`"}
+		return &Error{Record: -1, Line: root.Line, Problem: problem, Fix: "the document must be one mapping, such as `spec: …`"}
 	}
 	switch {
 	case root.Kind == yaml.SequenceNode:
@@ -51,18 +58,18 @@ type builder struct {
 	text  []byte
 	tags  bool // the text may have tags
 	seen  place
-	built map[*yaml.Node]*node // nil while a node is being built: an alias inside its own anchor
+	built map[*yaml.Node]*Node // nil while a node is being built: an alias inside its own anchor
 	size  int
 }
 
 func (b *builder) fail(n *yaml.Node, problem, fix string) error {
-	return &skeletonError{line: n.Line, record: -1, problem: problem, fix: fix}
+	return &Error{Line: n.Line, Record: -1, Problem: problem, Fix: fix}
 }
 
 // nodeWeight is the approximate size of a node in the cache, without its text.
 const nodeWeight = 160
 
-func (b *builder) node(n *yaml.Node) (*node, error) {
+func (b *builder) node(n *yaml.Node) (*Node, error) {
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias
 	}
@@ -75,7 +82,7 @@ func (b *builder) node(n *yaml.Node) (*node, error) {
 	b.built[n] = nil
 	b.size += nodeWeight
 	var (
-		out *node
+		out *Node
 		err error
 	)
 	switch n.Kind {
@@ -89,27 +96,27 @@ func (b *builder) node(n *yaml.Node) (*node, error) {
 	if err != nil {
 		return nil, err
 	}
-	out.line = n.Line
+	out.Line = n.Line
 	b.built[n] = out
 	return out, nil
 }
 
-func (b *builder) scalar(n *yaml.Node) (*node, error) {
+func (b *builder) scalar(n *yaml.Node) (*Node, error) {
 	plain := n.Style&^yaml.TaggedStyle == 0
 	tagged := n.Style&yaml.TaggedStyle != 0
-	if parts := splitParts(n.Value); parts != nil {
+	if parts := SplitParts(n.Value); parts != nil {
 		b.size += len(parts) * nodeWeight / 2
 		if err := checkParts(n, parts, plain); err != nil {
 			return nil, err
 		}
 		switch {
 		case tagged && n.Tag != "!!str":
-			return nil, &skeletonError{line: n.Line, record: parts[0].record, problem: "the tag " + n.Tag + " cannot be put on a hole",
-				fix: "convert the value in the template: `| int`, `| float64`, `| toString`"}
-		case plain && !tagged && wholeHole(parts):
-			return &node{kind: holeNode, record: parts[0].record}, nil
+			return nil, &Error{Line: n.Line, Record: parts[0].Record, Problem: "the tag " + n.Tag + " cannot be put on a hole",
+				Fix: "convert the value in the template: `| int`, `| float64`, `| toString`"}
+		case plain && !tagged && WholeHole(parts):
+			return &Node{Kind: HoleNode, Record: parts[0].Record}, nil
 		}
-		return &node{kind: textNode, parts: parts}, nil
+		return &Node{Kind: TextNode, Parts: parts}, nil
 	}
 	value, err := b.authorScalar(n)
 	if err != nil {
@@ -118,19 +125,19 @@ func (b *builder) scalar(n *yaml.Node) (*node, error) {
 	if value, err = yamltext.JSON(value); err != nil {
 		return nil, b.fail(n, err.Error(), "")
 	}
-	return &node{kind: constNode, value: value}, nil
+	return &Node{Kind: ConstNode, Value: value}, nil
 }
 
 // checkParts refuses holes whose value could change more than their own scalar: a line that ends up outside the scalar (after a
 // comment), and a string where toYaml prints entries, which would become the end of the scalar before it.
-func checkParts(n *yaml.Node, parts []part, plain bool) error {
+func checkParts(n *yaml.Node, parts []Part, plain bool) error {
 	for i, p := range parts {
 		switch {
-		case p.kind == kindLine && (i == 0 || parts[i-1].record != p.record-1):
-			return &skeletonError{line: n.Line, record: p.record, named: true, problem: "has several lines, which do not stay together here",
-				fix: "indent them like the block that they are in; a comment takes only one"}
-		case p.kind == kindScalar && plain && !wholeHole(parts):
-			return &skeletonError{line: n.Line, record: p.record, named: true, problem: noStructureHere}
+		case p.Kind == KindLine && (i == 0 || parts[i-1].Record != p.Record-1):
+			return &Error{Line: n.Line, Record: p.Record, Named: true, Problem: "has several lines, which do not stay together here",
+				Fix: "indent them like the block that they are in; a comment takes only one"}
+		case p.Kind == KindScalar && plain && !WholeHole(parts):
+			return &Error{Line: n.Line, Record: p.Record, Named: true, Problem: noStructureHere}
 		}
 	}
 	return nil
@@ -193,12 +200,12 @@ func (b *builder) bareTag(n *yaml.Node) bool {
 	return bytes.HasPrefix(at, []byte("!"))
 }
 
-func (b *builder) sequence(n *yaml.Node) (*node, error) {
-	out := &node{kind: listNode, items: make([]*node, 0, len(n.Content))}
+func (b *builder) sequence(n *yaml.Node) (*Node, error) {
+	out := &Node{Kind: ListNode, Items: make([]*Node, 0, len(n.Content))}
 	for _, item := range n.Content {
 		if item.Kind == yaml.ScalarNode && item.Style == 0 {
-			if parts := splitParts(item.Value); wholeHole(parts) && (parts[0].kind == kindList || parts[0].kind == kindOmitted) {
-				out.items = append(out.items, &node{kind: spliceNode, record: parts[0].record, line: item.Line})
+			if parts := SplitParts(item.Value); WholeHole(parts) && (parts[0].Kind == KindList || parts[0].Kind == KindOmitted) {
+				out.Items = append(out.Items, &Node{Kind: SpliceNode, Record: parts[0].Record, Line: item.Line})
 				continue
 			}
 		}
@@ -206,29 +213,29 @@ func (b *builder) sequence(n *yaml.Node) (*node, error) {
 		if err != nil {
 			return nil, err
 		}
-		out.items = append(out.items, child)
+		out.Items = append(out.Items, child)
 	}
 	return out, nil
 }
 
-func (b *builder) mapping(n *yaml.Node) (*node, error) {
-	out := &node{kind: mapNode, entries: make([]entry, 0, len(n.Content)/2)}
+func (b *builder) mapping(n *yaml.Node) (*Node, error) {
+	out := &Node{Kind: MapNode, Entries: make([]Entry, 0, len(n.Content)/2)}
 	seen := make(map[string]string, len(n.Content)/2) // how each key is written
 	for i := 0; i < len(n.Content); i += 2 {
 		e, err := b.entry(n.Content[i], n.Content[i+1])
 		if err != nil {
 			return nil, err
 		}
-		first, isTwice := seen[e.key]
+		first, isTwice := seen[e.Key]
 		switch {
-		case e.splice >= 0 || e.holes != nil:
-			out.checked = true
+		case e.Splice >= 0 || e.Holes != nil:
+			out.Checked = true
 		case isTwice:
-			return nil, b.twice(n.Content[i], e.key, first, n.Content[i].Value)
+			return nil, b.twice(n.Content[i], e.Key, first, n.Content[i].Value)
 		default:
-			seen[e.key] = n.Content[i].Value
+			seen[e.Key] = n.Content[i].Value
 		}
-		out.entries = append(out.entries, e)
+		out.Entries = append(out.Entries, e)
 	}
 	return out, nil
 }
@@ -247,8 +254,8 @@ func (b *builder) twice(n *yaml.Node, key, first, second string) error {
 	return b.fail(n, problem, fix)
 }
 
-func (b *builder) entry(k, v *yaml.Node) (entry, error) {
-	e := entry{splice: -1, line: k.Line}
+func (b *builder) entry(k, v *yaml.Node) (Entry, error) {
+	e := Entry{Splice: -1, Line: k.Line}
 	for k.Kind == yaml.AliasNode {
 		k = k.Alias
 	}
@@ -259,13 +266,13 @@ func (b *builder) entry(k, v *yaml.Node) (entry, error) {
 	if k.Tag == "!!merge" && (plain || k.Style&yaml.TaggedStyle != 0) {
 		return e, b.fail(k, "the merge key << is not supported", "write the entries out, or use `toYaml (merge …) | nindent N`")
 	}
-	parts := splitParts(k.Value)
-	if plain && wholeHole(parts) && (parts[0].kind == kindMap || parts[0].kind == kindOmitted) {
+	parts := SplitParts(k.Value)
+	if plain && WholeHole(parts) && (parts[0].Kind == KindMap || parts[0].Kind == KindOmitted) {
 		if v.Kind != yaml.ScalarNode || v.Value != "" || v.Style != 0 {
-			return e, &skeletonError{line: v.Line, record: parts[0].record, problem: "the entries that toYaml prints are followed by deeper text",
-				fix: "indent what follows like the entries"}
+			return e, &Error{Line: v.Line, Record: parts[0].Record, Problem: "the entries that toYaml prints are followed by deeper text",
+				Fix: "indent what follows like the entries"}
 		}
-		e.splice = parts[0].record
+		e.Splice = parts[0].Record
 		return e, nil
 	}
 	if parts == nil {
@@ -276,19 +283,19 @@ func (b *builder) entry(k, v *yaml.Node) (entry, error) {
 		return e, err
 	}
 	value, err := b.node(v)
-	e.value = value
+	e.Value = value
 	return e, err
 }
 
-func (b *builder) holeKey(e *entry, k *yaml.Node, parts []part) error {
+func (b *builder) holeKey(e *Entry, k *yaml.Node, parts []Part) error {
 	if k.Style&yaml.TaggedStyle != 0 && k.Tag != "!!str" {
 		return b.fail(k, "the tag "+k.Tag+" cannot be put on a hole", "")
 	}
-	e.holes = parts
+	e.Holes = parts
 	return checkParts(k, parts, k.Style == 0)
 }
 
-func (b *builder) constKey(e *entry, k *yaml.Node) error {
+func (b *builder) constKey(e *Entry, k *yaml.Node) error {
 	resolved, err := b.authorScalar(k)
 	if err != nil {
 		return b.fail(k, err.Error(), "")
@@ -298,8 +305,8 @@ func (b *builder) constKey(e *entry, k *yaml.Node) error {
 		return b.fail(k, "a key cannot be "+strconv.Quote(k.Value), "write it in quotes")
 	}
 	b.size += nodeWeight
-	if e.key = text; text != k.Value && k.Style == 0 {
-		e.written = k.Value
+	if e.Key = text; text != k.Value && k.Style == 0 {
+		e.Written = k.Value
 	}
 	return nil
 }

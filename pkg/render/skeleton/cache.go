@@ -1,13 +1,13 @@
-package render
+package skeleton
 
 import (
 	"container/list"
 	"sync"
 )
 
-// cache keeps parsed skeletons. If their weight exceeds a limit, the least recently used are removed. It is safe for concurrent
+// Cache keeps parsed skeletons. If their weight exceeds a limit, the least recently used are removed. It is safe for concurrent
 // use.
-type cache struct {
+type Cache struct {
 	mu      sync.Mutex
 	limit   int
 	size    int
@@ -17,14 +17,16 @@ type cache struct {
 
 type cached struct {
 	text     string
-	skeleton *skeleton
+	skeleton *Skeleton
 }
 
-func newCache(limit int) *cache {
-	return &cache{limit: limit, entries: map[string]*list.Element{}, order: list.New()}
+// NewCache returns a cache with a limit in bytes.
+func NewCache(limit int) *Cache {
+	return &Cache{limit: limit, entries: map[string]*list.Element{}, order: list.New()}
 }
 
-func (c *cache) get(text []byte) *skeleton {
+// Get returns the skeleton of a text, nil if it is not kept.
+func (c *Cache) Get(text []byte) *Skeleton {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e, ok := c.entries[string(text)]
@@ -35,8 +37,8 @@ func (c *cache) get(text []byte) *skeleton {
 	return e.Value.(*cached).skeleton
 }
 
-// put stores a skeleton, unless it needs more than a quarter of the cache: it would replace skeletons that are used more often.
-func (c *cache) put(text []byte, s *skeleton) {
+// Put stores a skeleton, unless it needs more than a quarter of the cache: it would replace skeletons that are used more often.
+func (c *Cache) Put(text []byte, s *Skeleton) {
 	weight := len(text) + s.size
 	if weight > c.limit/4 {
 		return
