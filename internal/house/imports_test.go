@@ -16,6 +16,7 @@ var layers = [][]string{
 	{"pkg/informers"},
 	{"pkg/memcluster"},
 	{"pkg/offline", "pkg/reconcile"},
+	{"pkg/guard"},
 	{"pkg/activation", "pkg/convert", "pkg/crddiff", "pkg/pipeline", "pkg/shards"},
 	{"pkg/crdschema"},
 	{"pkg/apply", "pkg/config", "pkg/drift", "pkg/kinds", "pkg/leadership", "pkg/render", "pkg/rules", "pkg/status"},

@@ -13,6 +13,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/guard"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/memcluster"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
@@ -132,7 +133,7 @@ func (host) RecheckKinds() {}
 func (host) CountedByGuard(pipeline.Ref) bool { return false }
 
 // MayProceed implements reconcile.Host.
-func (host) MayProceed(pipeline.Ref, reconcile.Counted, bool) bool { return true }
+func (host) MayProceed(pipeline.Ref, guard.Counted, bool) bool { return true }
 
 // GuardWaits implements reconcile.Host.
 func (host) GuardWaits() bool { return false }

@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/corollary-dev/corollary/pkg/config"
-	"github.com/corollary-dev/corollary/pkg/engine"
+	"github.com/corollary-dev/corollary/pkg/guard"
 )
 
 // confirmationResource is where changes are confirmed.
@@ -75,7 +75,7 @@ func (o *confirmOptions) run(ctx context.Context, names []string) error {
 		return usagef("required flag --digest is not set: the waiting operator reports the digest in its log, its event and /readyz, and " +
 			"corollary plan prints it")
 	}
-	if !engine.IsGuardDigest(o.digest) {
+	if !guard.IsDigest(o.digest) {
 		return usagef("--digest is %q, which is not a digest: the waiting operator and corollary plan print it, 32 digits of 0-9 and a-f",
 			o.digest)
 	}

@@ -14,8 +14,8 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/drift"
-	"github.com/corollary-dev/corollary/pkg/engine"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
+	"github.com/corollary-dev/corollary/pkg/guard"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 	"github.com/corollary-dev/corollary/pkg/redact"
@@ -93,16 +93,16 @@ func (p *planning) operator(ctx context.Context, v *survey.Survey) error {
 // visit looks at upstreams, and says where the operator's guard would hold up what is found. It counts all upstreams, so
 // nothing is reported of one namespace alone.
 func (p *planning) visit(ctx context.Context, v *survey.Survey, refs []pipeline.Ref, plan func(*reconcile.Finding) error) error {
-	var sum engine.GuardSum
+	var sum guard.Survey
 	err := v.Visit(ctx, refs, func(f *reconcile.Finding) error {
-		sum.Take(f)
+		sum.Take(f.Ref, f.GuardCount, f.GuardDigest)
 		return plan(f)
 	})
 	op := v.Pipeline().Config
 	if err != nil || op.Guard == nil || p.options.namespace() != "" {
 		return err
 	}
-	exceeded := engine.GuardExceeded(op, sum.GuardCount)
+	exceeded := guard.Exceeded(op, sum.Count)
 	switch digest := sum.Digest(); {
 	case exceeded == "":
 	case p.isConfirmed(ctx, op.Guard, digest):

@@ -53,8 +53,8 @@ func (c *confirmation) onWatchResult(key informers.Key, err error) {
 	}
 }
 
-// problem says why no confirmation can be read, as an addition to a message; empty if it can.
-func (c *confirmation) problem() string {
+// Problem says why no confirmation can be read, as an addition to a message; empty if it can.
+func (c *confirmation) Problem() string {
 	if c == nil {
 		return ""
 	}
@@ -64,8 +64,8 @@ func (c *confirmation) problem() string {
 	return ""
 }
 
-// digest is what the ConfigMap confirms; empty for nothing.
-func (c *confirmation) digest() string {
+// Digest is what the ConfigMap confirms; empty for nothing.
+func (c *confirmation) Digest() string {
 	if c == nil {
 		return ""
 	}
@@ -77,7 +77,8 @@ func (c *confirmation) digest() string {
 	return value
 }
 
-func (c *confirmation) close() {
+// Close ends the watch.
+func (c *confirmation) Close() {
 	if c != nil {
 		c.watch.Close()
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/corollary-dev/corollary/pkg/guard"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 )
@@ -126,7 +127,7 @@ func setOperatorStates(operator string, current []condition) {
 	}
 }
 
-func setGuard(operator string, c reconcile.GuardCount) {
+func setGuard(operator string, c guard.Count) {
 	guardChanges.WithLabelValues(operator).Set(float64(c.Changed))
 	guardDeletions.WithLabelValues(operator).Set(float64(c.Deleted))
 	guardExisting.WithLabelValues(operator).Set(float64(c.Existing))

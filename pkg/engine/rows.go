@@ -45,6 +45,6 @@ func (s *session) removeGoneRows() {
 		return
 	}
 	gone, doubt := s.noteGoneRows()
-	s.batch.joinRows(gone, doubt) // before any of them is reconciled
+	s.batch.JoinRows(gone, doubt) // before any of them is reconciled
 	s.Add(informers.PriorityBulk, 0, gone...)
 }

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
+	"github.com/corollary-dev/corollary/pkg/guard"
 	"github.com/corollary-dev/corollary/pkg/informers"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
@@ -29,7 +30,7 @@ type session struct {
 	queue      priorityqueue.PriorityQueue[pipeline.Ref]
 	turns      turns
 	pool       workerPool
-	batch      batch
+	batch      guard.Batch
 	shards     *sessionShards          // nil without shards
 	gone       context.CancelCauseFunc // ends the session, so that the operator starts over
 	writeBack  *writeBack              // nil if states are not written back
@@ -148,12 +149,12 @@ func (s *session) next() (ref pipeline.Ref, ok bool) {
 }
 
 // Join implements informers.Queue.
-func (s *session) Join(refs []pipeline.Ref) { s.batch.join(refs) }
+func (s *session) Join(refs []pipeline.Ref) { s.batch.Join(refs) }
 
 // JoinRows implements informers.Queue.
 func (s *session) JoinRows(count int, gone []pipeline.Ref, doubt source.Doubt) {
 	noteSourceRead(s.operator.name, "", time.Now(), count)
-	s.batch.joinRows(gone, doubt)
+	s.batch.JoinRows(gone, doubt)
 }
 
 // NoteInputRows implements informers.Queue.
@@ -198,7 +199,7 @@ func (s *session) work(live, acting context.Context) {
 	s.beginActing()
 	s.removeGoneRows()
 	s.pool.workers.Go(func() { s.loadShards(acting) })
-	if s.pipeline.Config.Guard != nil && !s.pipeline.Observing() {
+	if s.isGuarded() {
 		s.pool.workers.Go(func() { s.watchBatches(acting) })
 	}
 	s.startWorkers(live)

@@ -10,9 +10,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/corollary-dev/corollary/pkg/guard"
 	"github.com/corollary-dev/corollary/pkg/informers"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
-	"github.com/corollary-dev/corollary/pkg/reconcile"
 	"github.com/corollary-dev/corollary/pkg/shards"
 )
 
@@ -237,6 +237,17 @@ func newSessionShards(s *session) *sessionShards {
 // Of implements reconcile.Shards.
 func (s *sessionShards) Of(uid types.UID) int { return s.owned.Ring().Of(string(uid)) }
 
+// Held implements reconcile.Shards.
+func (s *sessionShards) Held() (list []int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for shard := range s.ready {
+		list = append(list, shard)
+	}
+	slices.Sort(list)
+	return list
+}
+
 // mayEnter reports whether a reconcile of the upstream may begin. One whose uid is not known is decided by Enter.
 func (s *sessionShards) mayEnter(uid types.UID) bool {
 	if s == nil || uid == "" {
@@ -378,7 +389,7 @@ func (s *session) loadShards(acting context.Context) {
 		return
 	}
 	for publishes := false; acting.Err() == nil; {
-		refs, left := s.shards.takeLoaded(s.batch.join)
+		refs, left := s.shards.takeLoaded(s.batch.Join)
 		if len(refs) > 0 {
 			s.Add(informers.PriorityBulk, 0, refs...)
 		}
@@ -387,7 +398,7 @@ func (s *session) loadShards(acting context.Context) {
 			continue
 		}
 		if publishes = publishes && !s.publishPassed(acting); publishes {
-			pause(acting, countBoardPeriod)
+			pause(acting, time.Second)
 			continue
 		}
 		select { // who starts may wait for the counts of what was taken, or of all
@@ -412,10 +423,10 @@ func (s *session) noteUnfiltered(key informers.Key) {
 // passOver is for an upstream of a shard that is not loaded, or lost: guard does not wait for it.
 func (s *session) passOver(ref pipeline.Ref) {
 	if s.pool.is(counting) {
-		s.pool.tally.Load().note(ref, reconcile.Counted{})
+		s.pool.tally.Load().Note(ref, guard.Counted{})
 		return
 	}
-	s.batch.note(ref, reconcile.Counted{}, true)
+	s.batch.Note(ref, guard.Counted{}, true)
 }
 
 // enterShardOfRow is Enter for the shard of a row.

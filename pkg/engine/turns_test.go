@@ -245,7 +245,7 @@ func TestShardsAreHeldOnceTheyAreCounted(t *testing.T) {
 	t.Parallel()
 	s := &sessionShards{
 		loaded:     func(*informers.ShardSet) bool { return true },
-		candidates: func(*informers.ShardSet) []pipeline.Ref { return refsNamed(0, 2) },
+		candidates: func(*informers.ShardSet) []pipeline.Ref { return []pipeline.Ref{{Name: "a"}, {Name: "b"}} },
 		acts:       func() bool { return false },
 		ready:      map[int]bool{},
 	}

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/corollary-dev/corollary/pkg/guard"
 	"github.com/corollary-dev/corollary/pkg/informers"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
@@ -16,7 +17,7 @@ type workerPool struct {
 	*modes
 	workers sync.WaitGroup
 	once    sync.Once
-	tally   atomic.Pointer[tally] // of what they count
+	tally   atomic.Pointer[guard.Tally] // of what they count
 }
 
 // startWorkers has the queue worked off, from now on. That ends with live, after the reconciles that have begun: they are not cut
@@ -90,7 +91,7 @@ func (s *session) beginCounting() {
 		s.shards.takeLoaded(nil)
 		refs = s.cache.Candidates(s.reconciler)
 		s.reconciler.UseBaselinesOf(s.operator.activeReconciler(s))
-		s.pool.tally.Store(newTally(refs))
+		s.pool.tally.Store(guard.NewTally(refs))
 	})
 	s.Add(informers.PriorityBulk, 0, refs...)
 }
@@ -110,7 +111,7 @@ func (s *session) startWith(counted bool) []pipeline.Ref {
 	}
 	return slices.DeleteFunc(refs, func(ref pipeline.Ref) bool {
 		uid := s.cache.UpstreamUID(ref) // "" if the watch does not show it
-		inSync := !s.batch.has(ref) && uid != "" && s.reconciler.IsInSync(ref, uid)
+		inSync := !s.batch.Has(ref) && uid != "" && s.reconciler.IsInSync(ref, uid)
 		if inSync {
 			s.reconciler.CountInSync(ref)
 		}
@@ -121,7 +122,7 @@ func (s *session) startWith(counted bool) []pipeline.Ref {
 // beginActing makes the workers act, also on all that was only counted or skipped.
 func (s *session) beginActing() {
 	s.pool.pass(mayAct, func() {
-		loaded, _ := s.shards.takeLoaded(s.batch.join) // guard has counted none of them
+		loaded, _ := s.shards.takeLoaded(s.batch.Join) // guard has counted none of them
 		if before := s.pool.before; before == counting || before == standby {
 			s.Add(informers.PriorityBulk, 0, s.startWith(before == counting)...)
 		} else {

@@ -11,41 +11,16 @@ import (
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/guard"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/status"
 )
-
-// GuardCount is how many downstreams exist, how many of them would be changed or deleted, and how many of these deleted.
-type GuardCount struct {
-	Existing, Changed, Deleted int
-	// Failing counts the upstreams that the active config renders and a changed one would not.
-	Failing int
-}
-
-// Any reports whether there is anything that may need a confirmation.
-func (c GuardCount) Any() bool { return c.Changed > 0 || c.Failing > 0 }
-
-// Add adds another count.
-func (c *GuardCount) Add(other GuardCount) {
-	c.Existing += other.Existing
-	c.Changed += other.Changed
-	c.Deleted += other.Deleted
-	c.Failing += other.Failing
-}
-
-// Counted is what guard counts for one upstream: its existing downstreams, how many would be changed or deleted, the first of
-// these in words, and the digest of the changes.
-type Counted struct {
-	GuardCount
-	First  string
-	Digest drift.Sum
-}
 
 // Count does what Reconcile does, but counts instead of acting, and notes for IsInSync whether there is nothing to do; with cleansUp, an
 // upstream that is being deleted is finalized, and one whose deletion would lose what the config keeps gets the finalizer.
 // It returns the count and after how long to count again: because no watch tells of a change, or, if failed is true, because
 // the upstream could not be counted, for which guard waits.
-func (r *Reconciler) Count(ctx context.Context, ref pipeline.Ref, cleansUp bool) (c Counted, after time.Duration, failed bool) {
+func (r *Reconciler) Count(ctx context.Context, ref pipeline.Ref, cleansUp bool) (c guard.Counted, after time.Duration, failed bool) {
 	r.memory.peek(ref).clearInSync()
 	l, err := r.beginAny(ctx, ref)
 	if err != nil {
@@ -128,7 +103,7 @@ func (r *reconciliation) firstDecision(ctx context.Context) (pipeline.Input, pip
 // count counts the existing objects that would be changed or deleted, and returns the decision with what it has learned. It
 // writes nothing: it reads what the caches do not show, and makes a dry run of each repair, which may only be due to
 // normalization by the API server.
-func (r *reconciliation) count(ctx context.Context, d pipeline.Decision) (pipeline.Decision, Counted) {
+func (r *reconciliation) count(ctx context.Context, d pipeline.Decision) (pipeline.Decision, guard.Counted) {
 	d = r.withRecreations(ctx, d)
 	losesValues := slices.ContainsFunc(d.Outcomes, func(o pipeline.Outcome) bool { return o.LostValues != "" })
 	if r.Pipeline.Config.Guard.MaxChanged == "" && !losesValues { // deletions alone are counted
@@ -184,8 +159,8 @@ func (r *reconciliation) withRecreations(ctx context.Context, d pipeline.Decisio
 
 // countIn counts the existing objects that a decision changes or deletes. An object of another owner counts if it is about to
 // become ours.
-func (r *reconciliation) countIn(d pipeline.Decision) Counted {
-	var c Counted
+func (r *reconciliation) countIn(d pipeline.Decision) guard.Counted {
+	var c guard.Counted
 	var changes []any
 	note := func(o pipeline.Outcome, changed, deleted bool) {
 		if c.Existing++; !changed {

@@ -5,6 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/guard"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/status"
 )
@@ -31,7 +32,7 @@ type Finding struct {
 	// leftovers only.
 	Changes []Change
 	// GuardCount is what the config's guard counts; zero without a guard.
-	GuardCount GuardCount
+	GuardCount guard.Count
 	// GuardDigest is the digest of what would be changed or deleted.
 	GuardDigest drift.Sum
 	// Forgotten are existing objects that the status records and that belong to no downstream of the config.

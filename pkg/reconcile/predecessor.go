@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/guard"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/status"
 )
@@ -63,7 +64,7 @@ func (r *reconciliation) predecessorBaseline(i int, uid types.UID) *drift.Sum {
 
 // countFailing counts the upstream if the session that works meanwhile renders it, and this one does not. What its author has changed
 // since its status was written is intended.
-func (r *reconciliation) countFailing(d pipeline.Decision, c *Counted) {
+func (r *reconciliation) countFailing(d pipeline.Decision, c *guard.Counted) {
 	i := slices.IndexFunc(d.Outcomes, func(o pipeline.Outcome) bool { return o.State == pipeline.StateRenderFailed })
 	if i < 0 || !r.predecessorRenders() || r.Pipeline.EditedSince(r.upstream) {
 		return

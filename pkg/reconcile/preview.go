@@ -105,7 +105,7 @@ func (t *dryRun) countForGuard(ctx context.Context, d pipeline.Decision) pipelin
 		return d
 	}
 	d, c := t.count(ctx, d)
-	t.finding.GuardCount, t.finding.GuardDigest = c.GuardCount, c.Digest
+	t.finding.GuardCount, t.finding.GuardDigest = c.Count, c.Digest
 	return d
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/guard"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
@@ -88,7 +89,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, ref pipeline.Ref) time.Durat
 	}
 	r.memory.found(ref)
 	if l == nil {
-		r.Host.MayProceed(ref, Counted{}, true)
+		r.Host.MayProceed(ref, guard.Counted{}, true)
 		return 0
 	}
 	defer l.releaseSlot()
@@ -97,7 +98,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, ref pipeline.Ref) time.Durat
 	}
 	ctx, leave, ok := l.enterShard(ctx)
 	if !ok {
-		r.Host.MayProceed(ref, Counted{}, true)
+		r.Host.MayProceed(ref, guard.Counted{}, true)
 		return 0
 	}
 	defer leave()
@@ -117,12 +118,12 @@ func (r *reconciliation) startActing(ctx context.Context) (end func()) {
 func (r *reconciliation) reconcile(ctx context.Context) time.Duration {
 	defer r.startActing(ctx)()
 	if r.upstream.GetDeletionTimestamp() != nil {
-		r.Host.MayProceed(r.ref, Counted{}, true)
+		r.Host.MayProceed(r.ref, guard.Counted{}, true)
 		return r.finalize(ctx)
 	}
 	switch {
 	case r.unknown:
-		r.Host.MayProceed(r.ref, Counted{}, true) // what guard held of it is not done
+		r.Host.MayProceed(r.ref, guard.Counted{}, true) // what guard held of it is not done
 		return r.saveUnknown(ctx)
 	case r.Pipeline.OnlyDeletes:
 		return r.awaitDeletion(ctx)

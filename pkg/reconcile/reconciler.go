@@ -15,6 +15,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/guard"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
@@ -147,7 +148,7 @@ type Host interface {
 	CountedByGuard(ref pipeline.Ref) bool
 	// MayProceed records what was counted of an upstream, and reports whether it may be reconciled now: if it is free, whatever
 	// happens to the others, or if that very change was confirmed.
-	MayProceed(ref pipeline.Ref, c Counted, free bool) bool
+	MayProceed(ref pipeline.Ref, c guard.Counted, free bool) bool
 	// GuardWaits reports whether what guard holds is counted and waits for a confirmation.
 	GuardWaits() bool
 	// ReportShared reports that another process uses the same conventions, with an upstream of that process.

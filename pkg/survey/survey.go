@@ -16,6 +16,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/guard"
 	"github.com/corollary-dev/corollary/pkg/informers"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
@@ -457,7 +458,7 @@ func (v *Survey) RecheckKinds() {}
 func (v *Survey) CountedByGuard(pipeline.Ref) bool { return false }
 
 // MayProceed implements reconcile.Host.
-func (v *Survey) MayProceed(pipeline.Ref, reconcile.Counted, bool) bool { return true }
+func (v *Survey) MayProceed(pipeline.Ref, guard.Counted, bool) bool { return true }
 
 // GuardWaits implements reconcile.Host.
 func (v *Survey) GuardWaits() bool { return false }

@@ -1,4 +1,4 @@
-package engine
+package guard
 
 import (
 	"context"
@@ -15,14 +15,58 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
-	"github.com/corollary-dev/corollary/pkg/reconcile"
 	"github.com/corollary-dev/corollary/pkg/shards"
 )
+
+// Processes are those that share the shards of an operator.
+type Processes struct {
+	// Board is where they add up what they count, Owned the shards of this one.
+	Board shards.Board
+	Owned shards.Owned
+	// Config is the digest of the config.
+	Config string
+	// Held has the shards whose upstreams this process counts, and UID the uid of an upstream; empty if that is not known.
+	Held func() []int
+	UID  func(ref pipeline.Ref) types.UID
+}
+
+// PublishPassed publishes, for those shards of this process of which the board does not say so, that nothing waits.
+func (p *Processes) PublishPassed(ctx context.Context, existing int) error {
+	held := p.Held()
+	if len(held) == 0 {
+		return nil
+	}
+	b := p.board(startKey)
+	passed := shardCount{config: b.config, Count: Count{Existing: existing / len(held)}, digest: "-", passed: true}
+	_, err := b.write(ctx, func(counts map[string]string) (differs bool) {
+		for _, shard := range held {
+			key := b.key + strconv.Itoa(shard)
+			if c, ok := parseShardCount(counts[key]); !ok || c.config != b.config || !c.passed {
+				counts[key], differs = passed.String(), true
+			}
+		}
+		return differs
+	})
+	return err
+}
+
+// board returns a board for the counts of one wait; nil if no other process counts.
+func (p *Processes) board(key string) *countBoard {
+	if p == nil {
+		return nil
+	}
+	config := p.Config
+	if len(config) > 16 {
+		config = config[:16]
+	}
+	return &countBoard{Board: p.Board, processes: p, owned: p.Owned, key: key,
+		config: strings.ReplaceAll(config, " ", "-"), waiting: "the counts of other processes are not read yet"}
+}
 
 // shardCount is what guard has counted in one shard, under one version of the config.
 type shardCount struct {
 	config string
-	reconcile.GuardCount
+	Count
 	digest string // of the changes; "-" for none
 	// at is when a batch was counted, to the second; zero for a start.
 	at time.Time
@@ -53,48 +97,39 @@ func (c shardCount) isLike(other shardCount) bool {
 // countBoard adds up the counts of all shards: at a start, no process acts before each shard was counted under its config.
 type countBoard struct {
 	shards.Board
-	owned  shards.Owned
-	config string
+	processes *Processes
+	owned     shards.Owned
+	config    string
 	// key is that of the counts on the board, before the number of the shard.
 	key string
 	// next is when the counts of others are read again, since when this process has the same counts, own what it published last.
 	next, since time.Time
-	own         sum
+	own         Sum
 	published   map[int]shardCount
 	// passed has the counts that had passed when the board was read first; nil before that.
 	passed map[int]shardCount
 
 	// total and digest are of all shards, as of the last refresh; waiting says what they lack, and is empty if they are complete.
-	total   reconcile.GuardCount
+	total   Count
 	digest  string
 	waiting string
 }
 
-// countBoardPeriod is how often the counts of other processes are read while guard waits for them.
-const countBoardPeriod = time.Second
+// boardWait bounds one request, and countBoardPeriod is how often the counts of other processes are read while guard waits for them.
+const (
+	boardWait        = 5 * time.Second
+	countBoardPeriod = time.Second
+)
 
 // The keys of counts on a board: those of a start or a changed config, and those of a batch.
 const (
-	startCountKey = "shard-"
-	batchCountKey = "batch-"
+	startKey = "shard-"
+	batchKey = "batch-"
 )
-
-// newCountBoard returns a board of a session; nil if no other process counts.
-func (s *session) newCountBoard(key string) *countBoard {
-	if s.shards == nil || s.engine.options.Board == nil {
-		return nil
-	}
-	config := s.generation.digest
-	if len(config) > 16 {
-		config = config[:16]
-	}
-	return &countBoard{Board: s.engine.options.Board(s.operator.name), owned: s.shards.owned, key: key,
-		config: strings.ReplaceAll(config, " ", "-"), waiting: "the counts of other processes are not read yet"}
-}
 
 // exchange publishes the counts of this process, and returns all on the board; nil if that was done just now, or fails, which waiting says.
 // own is what the counts were made of. Those of a batch are renewed at times, and deleted where nothing would change.
-func (b *countBoard) exchange(ctx context.Context, own sum, mine map[int]shardCount, now time.Time) map[string]string {
+func (b *countBoard) exchange(ctx context.Context, own Sum, mine map[int]shardCount, now time.Time) map[string]string {
 	same := own.of == b.own.of && own.version == b.own.version
 	if time.Now().Before(b.next) && same {
 		return nil
@@ -128,7 +163,7 @@ func (b *countBoard) exchange(ctx context.Context, own sum, mine map[int]shardCo
 
 // put puts a count of this process on the board.
 func (b *countBoard) put(counts map[string]string, key string, c shardCount, now time.Time) {
-	if b.key == batchCountKey {
+	if b.key == batchKey {
 		before, had := parseShardCount(counts[key])
 		if c.at = before.at; !had || !c.isLike(before) || now.Sub(c.at).Abs() >= batchRenewed {
 			c.at = now
@@ -142,7 +177,7 @@ func (b *countBoard) put(counts map[string]string, key string, c shardCount, now
 }
 
 func (b *countBoard) write(ctx context.Context, change func(counts map[string]string) bool) (map[string]string, error) {
-	ctx, cancel := context.WithTimeout(ctx, versionWait)
+	ctx, cancel := context.WithTimeout(ctx, boardWait)
 	defer cancel()
 	return b.Update(ctx, change)
 }
@@ -159,7 +194,7 @@ const (
 // end says that what this process published waits no more. At a start it counts for others that wait now, and no more for those that begin
 // later; so does what was confirmed of a batch. What guard allowed of a batch counts until it is too old.
 func (b *countBoard) end(ctx context.Context, how ended) {
-	if b == nil || how == allowed && b.key == batchCountKey ||
+	if b == nil || how == allowed && b.key == batchKey ||
 		!slices.ContainsFunc(slices.Collect(maps.Values(b.published)), func(c shardCount) bool { return c.Any() }) {
 		return
 	}
@@ -184,29 +219,6 @@ func (b *countBoard) end(ctx context.Context, how ended) {
 	}
 }
 
-// publishPassed publishes, for those shards of this process of which the board does not say so, that nothing waits. It returns false if it
-// has to be tried again.
-func (s *session) publishPassed(ctx context.Context) (published bool) {
-	b, held := s.newCountBoard(startCountKey), s.shards.Held()
-	if b == nil || len(held) == 0 || s.pipeline.Config.Guard == nil || s.pipeline.Observing() {
-		return true
-	}
-	passed := shardCount{config: b.config, GuardCount: reconcile.GuardCount{Existing: s.cache.CountDownstreams() / len(held)}, digest: "-", passed: true}
-	_, err := b.write(ctx, func(counts map[string]string) (differs bool) {
-		for _, shard := range held {
-			key := b.key + strconv.Itoa(shard)
-			if c, ok := parseShardCount(counts[key]); !ok || c.config != b.config || !c.passed {
-				counts[key], differs = passed.String(), true
-			}
-		}
-		return differs
-	})
-	if err != nil && ctx.Err() == nil {
-		s.operator.log.Info("cannot publish that nothing waits for guard, will retry: until then, a process that starts waits for it", "lease", b.Name, "error", err.Error())
-	}
-	return err == nil
-}
-
 // of is the count of a shard on the board. If it had passed before this process began to wait, nothing would change any more.
 func (b *countBoard) of(counts map[string]string, shard int) (c shardCount, ok bool) {
 	c, ok = parseShardCount(counts[b.key+strconv.Itoa(shard)])
@@ -218,7 +230,7 @@ func (b *countBoard) of(counts map[string]string, shard int) (c shardCount, ok b
 
 // refresh publishes the counts of this process and adds up those of all, at most once in a while. Nobody acts for a shard in quarantine:
 // whoever takes it once that ends counts it then.
-func (b *countBoard) refresh(ctx context.Context, own sum, mine map[int]shardCount) {
+func (b *countBoard) refresh(ctx context.Context, own Sum, mine map[int]shardCount) {
 	counts := b.exchange(ctx, own, mine, time.Time{})
 	if counts == nil {
 		return
@@ -241,7 +253,7 @@ func (b *countBoard) refresh(ctx context.Context, own sum, mine map[int]shardCou
 
 // addUp sets the total and the digest of the counts of all shards that there are. It returns how many these are.
 func (b *countBoard) addUp(of func(shard int) (c shardCount, ok bool)) (counted int) {
-	b.total, b.digest, b.waiting = reconcile.GuardCount{}, "", ""
+	b.total, b.digest, b.waiting = Count{}, "", ""
 	h, changed := sha256.New(), false
 	for shard := range b.owned.Ring().N {
 		c, ok := of(shard)
@@ -249,7 +261,7 @@ func (b *countBoard) addUp(of func(shard int) (c shardCount, ok bool)) (counted 
 			continue
 		}
 		counted++
-		b.total.Add(c.GuardCount)
+		b.total.Add(c.Count)
 		if c.Any() {
 			changed = true
 			fmt.Fprintf(h, "%d %s\n", shard, c.digest)
@@ -270,7 +282,7 @@ const (
 
 // refreshBatch is refresh for a batch, which other processes count at the same time, or not at all: what they published within the last
 // minute counts. How many objects they have that did not publish is estimated: each shard has about the same number.
-func (b *countBoard) refreshBatch(ctx context.Context, own sum, mine map[int]shardCount) {
+func (b *countBoard) refreshBatch(ctx context.Context, own Sum, mine map[int]shardCount) {
 	now := time.Now().Truncate(time.Second)
 	counts := b.exchange(ctx, own, mine, now)
 	if counts == nil {
@@ -286,12 +298,12 @@ func (b *countBoard) refreshBatch(ctx context.Context, own sum, mine map[int]sha
 	b.total.Existing = b.total.Existing * b.owned.Ring().N / max(counted, 1)
 }
 
-// shardCounts are the counts of a tally by shard. An upstream that the cache does not show counts in the first shard that is held.
-func (s *session) shardCounts(t *tally, config string) map[int]shardCount {
+// count are the counts of a tally by shard. An upstream whose uid is not known counts in the first shard that is held.
+func (b *countBoard) count(t *Tally) map[int]shardCount {
 	counts, changes := map[int]shardCount{}, map[int]map[pipeline.Ref]drift.Sum{}
-	held := s.shards.Held()
+	held := b.processes.Held()
 	for _, shard := range held {
-		counts[shard], changes[shard] = shardCount{config: config, digest: "-"}, map[pipeline.Ref]drift.Sum{}
+		counts[shard], changes[shard] = shardCount{config: b.config, digest: "-"}, map[pipeline.Ref]drift.Sum{}
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -300,14 +312,14 @@ func (s *session) shardCounts(t *tally, config string) map[int]shardCount {
 			break
 		}
 		shard := held[0]
-		if uid := s.uidOf(ref); uid != "" {
-			shard = s.shards.Of(uid)
+		if uid := b.processes.UID(ref); uid != "" {
+			shard = b.owned.Ring().Of(string(uid))
 		}
 		c, ok := counts[shard]
 		if !ok {
 			continue // it is another process's by now
 		}
-		c.Add(found.GuardCount)
+		c.Add(found.Count)
 		if found.Any() {
 			changes[shard][ref] = found.Digest
 		}
@@ -320,33 +332,4 @@ func (s *session) shardCounts(t *tally, config string) map[int]shardCount {
 		}
 	}
 	return counts
-}
-
-// uidOf is the uid of an upstream; empty if the cache does not show it. A row that is gone still has one.
-func (s *session) uidOf(ref pipeline.Ref) types.UID {
-	if uid := s.cache.UpstreamUID(ref); uid != "" || !s.pipeline.HasRows() {
-		return uid
-	}
-	return s.pipeline.Row(ref.Name, nil).GetUID()
-}
-
-// dropLost removes what is counted of upstreams that are no longer those of this process: another one counts them.
-func (s *session) dropLost() {
-	lost := func(ref pipeline.Ref) bool {
-		uid := s.uidOf(ref)
-		return uid == "" || !s.shards.owned.Has(s.shards.Of(uid))
-	}
-	s.batch.drop(lost)
-	s.pool.tally.Load().drop(lost)
-}
-
-// Held implements reconcile.Shards.
-func (s *sessionShards) Held() (list []int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for shard := range s.ready {
-		list = append(list, shard)
-	}
-	slices.Sort(list)
-	return list
 }

@@ -1,4 +1,4 @@
-package engine
+package guard
 
 import (
 	"strconv"
@@ -6,7 +6,6 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
-	"github.com/corollary-dev/corollary/pkg/reconcile"
 )
 
 func refsNamed(from, to int) (refs []pipeline.Ref) {
@@ -20,26 +19,26 @@ func refsNamed(from, to int) (refs []pipeline.Ref) {
 // released with them, unless guard allows all of it.
 func TestBatchReleasesWhatWasJudged(t *testing.T) {
 	t.Parallel()
-	var b batch
-	b.open(false)
+	var b Batch
+	b.Open(false)
 	first := refsNamed(0, 3)
-	deletes := reconcile.Counted{GuardCount: reconcile.GuardCount{Existing: 1, Changed: 1, Deleted: 1}}
-	b.join(first)
+	deletes := Counted{Count: Count{Existing: 1, Changed: 1, Deleted: 1}}
+	b.Join(first)
 	for _, ref := range first {
-		b.note(ref, deletes, false)
+		b.Note(ref, deletes, false)
 	}
-	judged := b.current().sum()
+	judged := b.current().Sum()
 	if judged.left != 0 || judged.Deleted != 3 {
 		t.Fatalf("%d are left, %d deletions are counted", judged.left, judged.Deleted)
 	}
 	more := refsNamed(3, 6)
-	b.join(more)
-	upTo := func(deleted int) func(sum) bool { return func(now sum) bool { return now.Deleted <= deleted } }
+	b.Join(more)
+	upTo := func(deleted int) func(Sum) bool { return func(now Sum) bool { return now.Deleted <= deleted } }
 	if refs, ok := b.release(judged, nil, upTo(100)); ok {
 		t.Errorf("%v are released, some of them uncounted", refs)
 	}
 	for _, ref := range more {
-		b.note(ref, deletes, false)
+		b.Note(ref, deletes, false)
 	}
 	if refs, ok := b.release(judged, nil, upTo(5)); ok {
 		t.Errorf("%v are released, some of them not allowed", refs)
@@ -56,31 +55,31 @@ func TestBatchReleasesWhatWasJudged(t *testing.T) {
 // TestBatchCountsDeletionsOfSingleReaders: what an input with one reader changes is its author's business; what it deletes counts.
 func TestBatchCountsDeletionsOfSingleReaders(t *testing.T) {
 	t.Parallel()
-	changes := reconcile.Counted{GuardCount: reconcile.GuardCount{Existing: 2, Changed: 2}}
-	deletes := reconcile.Counted{GuardCount: reconcile.GuardCount{Existing: 2, Changed: 2, Deleted: 1}}
+	changes := Counted{Count: Count{Existing: 2, Changed: 2}}
+	deletes := Counted{Count: Count{Existing: 2, Changed: 2, Deleted: 1}}
 	one, several := refsNamed(0, 1), refsNamed(0, 2)
 	for _, row := range []struct {
 		reason  string
 		joins   [][]pipeline.Ref
-		counted reconcile.Counted
+		counted Counted
 		free    bool
-		sum     reconcile.GuardCount
+		sum     Count
 	}{
-		{"a change", [][]pipeline.Ref{one}, changes, true, reconcile.GuardCount{}},
-		{"a deletion beside a change", [][]pipeline.Ref{one}, deletes, false, reconcile.GuardCount{Existing: 2, Changed: 1, Deleted: 1}},
-		{"several readers", [][]pipeline.Ref{several}, changes, false, changes.GuardCount},
-		{"several readers, then one", [][]pipeline.Ref{several, one}, changes, false, changes.GuardCount},
-		{"one reader, then several", [][]pipeline.Ref{one, several}, changes, false, changes.GuardCount},
+		{"a change", [][]pipeline.Ref{one}, changes, true, Count{}},
+		{"a deletion beside a change", [][]pipeline.Ref{one}, deletes, false, Count{Existing: 2, Changed: 1, Deleted: 1}},
+		{"several readers", [][]pipeline.Ref{several}, changes, false, changes.Count},
+		{"several readers, then one", [][]pipeline.Ref{several, one}, changes, false, changes.Count},
+		{"one reader, then several", [][]pipeline.Ref{one, several}, changes, false, changes.Count},
 	} {
-		var b batch
-		b.open(false)
+		var b Batch
+		b.Open(false)
 		for _, refs := range row.joins {
-			b.join(refs)
+			b.Join(refs)
 		}
-		if free := b.note(one[0], row.counted, false); free != row.free {
+		if free := b.Note(one[0], row.counted, false); free != row.free {
 			t.Errorf("%s: free is %v", row.reason, free)
 		}
-		if got := b.tally.of(one[0]).GuardCount; !row.free && got != row.sum {
+		if got := b.tally.of(one[0]).Count; !row.free && got != row.sum {
 			t.Errorf("%s: counted is %+v, want %+v", row.reason, got, row.sum)
 		}
 	}
@@ -89,23 +88,23 @@ func TestBatchCountsDeletionsOfSingleReaders(t *testing.T) {
 // TestBatchForgets: what was released is remembered for rows alone, and only while anything of them is left.
 func TestBatchForgets(t *testing.T) {
 	t.Parallel()
-	deletes := reconcile.Counted{GuardCount: reconcile.GuardCount{Existing: 1, Changed: 1, Deleted: 1}, Digest: drift.Digest("it")}
+	deletes := Counted{Count: Count{Existing: 1, Changed: 1, Deleted: 1}, Digest: drift.Digest("it")}
 	for _, rows := range []bool{false, true} {
-		var b batch
-		b.open(rows)
+		var b Batch
+		b.Open(rows)
 		for _, ref := range refsNamed(0, 10) {
-			b.join([]pipeline.Ref{ref})
-			count := func(c reconcile.Counted) bool {
+			b.Join([]pipeline.Ref{ref})
+			count := func(c Counted) bool {
 				if rows {
-					return b.noteGone(ref, c)
+					return b.NoteGone(ref, c)
 				}
-				return b.note(ref, c, false)
+				return b.Note(ref, c, false)
 			}
 			count(deletes)
-			if _, ok := b.release(b.current().sum(), nil, nil); !ok {
+			if _, ok := b.release(b.current().Sum(), nil, nil); !ok {
 				t.Fatal("it is not released")
 			}
-			if rows && (!count(deletes) || !count(reconcile.Counted{})) {
+			if rows && (!count(deletes) || !count(Counted{})) {
 				t.Error("a row that was released waits again")
 			}
 		}
@@ -119,8 +118,8 @@ func TestBatchForgets(t *testing.T) {
 // to be done; what guard allowed by itself is, and so is another change of the same upstream.
 func TestBatchSpendsConfirmations(t *testing.T) {
 	t.Parallel()
-	deletion := func(of string) reconcile.Counted {
-		return reconcile.Counted{GuardCount: reconcile.GuardCount{Existing: 1, Changed: 1, Deleted: 1}, Digest: drift.Digest(of)}
+	deletion := func(of string) Counted {
+		return Counted{Count: Count{Existing: 1, Changed: 1, Deleted: 1}, Digest: drift.Digest(of)}
 	}
 	for _, row := range []struct {
 		name, reason string
@@ -136,14 +135,14 @@ func TestBatchSpendsConfirmations(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
-			var b batch
-			b.open(false)
+			var b Batch
+			b.Open(false)
 			first := refsNamed(0, 3)
-			b.join(first)
+			b.Join(first)
 			for _, ref := range first {
-				b.note(ref, deletion("gone"), false)
+				b.Note(ref, deletion("gone"), false)
 			}
-			judged := b.current().sum()
+			judged := b.current().Sum()
 			var asked map[pipeline.Ref]drift.Sum
 			if row.confirmed {
 				asked = b.current().changes()
@@ -152,14 +151,14 @@ func TestBatchSpendsConfirmations(t *testing.T) {
 				t.Fatal("they are not released")
 			}
 			more := refsNamed(3, 4)
-			b.join(append(more, first...))
-			b.note(more[0], deletion("gone"), false)
+			b.Join(append(more, first...))
+			b.Note(more[0], deletion("gone"), false)
 			for _, ref := range first {
-				if free := b.note(ref, deletion(row.again), false); free != row.free {
+				if free := b.Note(ref, deletion(row.again), false); free != row.free {
 					t.Errorf("%s: free is %t", row.reason, free)
 				}
 			}
-			if c := b.current().sum(); c.left != 0 || c.Deleted != row.deleted {
+			if c := b.current().Sum(); c.left != 0 || c.Deleted != row.deleted {
 				t.Errorf("%s: %d deletions are counted, want %d; %d are left", row.reason, c.Deleted, row.deleted, c.left)
 			}
 		})
@@ -169,9 +168,9 @@ func TestBatchSpendsConfirmations(t *testing.T) {
 // TestClosedBatchTakesNoMore: what was not counted before the batch is done must not wait forever.
 func TestClosedBatchTakesNoMore(t *testing.T) {
 	t.Parallel()
-	var b batch
-	b.join(refsNamed(0, 2))
-	if b.has(refsNamed(0, 1)[0]) {
+	var b Batch
+	b.Join(refsNamed(0, 2))
+	if b.Has(refsNamed(0, 1)[0]) {
 		t.Error("an upstream waits where nobody would let it go on")
 	}
 }

@@ -1,4 +1,4 @@
-package engine
+package guard
 
 import (
 	"context"
@@ -8,20 +8,18 @@ import (
 	"time"
 
 	"github.com/corollary-dev/corollary/pkg/drift"
-	"github.com/corollary-dev/corollary/pkg/informers"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
-	"github.com/corollary-dev/corollary/pkg/reconcile"
 	"github.com/corollary-dev/corollary/pkg/source"
 )
 
-// batch are the changes that inputs and namespaces cause: all upstreams concerned are counted before any of them is
+// Batch are the changes that inputs and namespaces cause: all upstreams concerned are counted before any of them is
 // changed beyond what guard allows. The zero value accepts no upstreams.
-type batch struct {
+type Batch struct {
 	mu sync.Mutex
 	// joined signals that upstreams have joined; nil before open.
 	joined chan struct{}
 	// tally counts the changes that wait, and what was released; nil before the first one.
-	tally *tally
+	tally *Tally
 	// waiting has the upstreams that are held, and the digests of their changes.
 	waiting map[pipeline.Ref]drift.Sum
 	// alone has those that wait only for inputs with one reader: what changes there is its author's business, what is deleted counts.
@@ -40,13 +38,13 @@ type batch struct {
 
 // released is all that guard allowed for an upstream since at least one change of it was released at the last time; last has that one's digest.
 type released struct {
-	all  reconcile.Counted
+	all  Counted
 	last drift.Sum
 	at   time.Time
 }
 
 // with adds a change that follows.
-func (r released) with(c reconcile.Counted) reconcile.Counted {
+func (r released) with(c Counted) Counted {
 	c.Digest = drift.Digest([]any{string(r.all.Digest[:]), string(c.Digest[:])})
 	c.Changed, c.Deleted, c.Failing = c.Changed+r.all.Changed, c.Deleted+r.all.Deleted, c.Failing+r.all.Failing
 	return c
@@ -55,8 +53,8 @@ func (r released) with(c reconcile.Counted) reconcile.Counted {
 // batchWindow is how long the changes of several inputs or namespaces count as one.
 const batchWindow = time.Minute
 
-// open makes the batch accept upstreams from now on, and forget everything.
-func (b *batch) open(rows bool) {
+// Open makes the batch accept upstreams from now on, and forget everything.
+func (b *Batch) Open(rows bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.joined == nil {
@@ -67,15 +65,15 @@ func (b *batch) open(rows bool) {
 	}
 }
 
-// noteConfirmed records a confirmation: confirmed changes do not count any more.
-func (b *batch) noteConfirmed(confirmed map[pipeline.Ref]drift.Sum) {
+// NoteConfirmed records a confirmation: confirmed changes do not count any more.
+func (b *Batch) NoteConfirmed(confirmed map[pipeline.Ref]drift.Sum) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.confirmed, b.confirmedAt = confirmed, time.Now()
 }
 
-// join has upstreams counted before they are reconciled, once the batch is open.
-func (b *batch) join(refs []pipeline.Ref) {
+// Join has upstreams counted before they are reconciled, once the batch is open.
+func (b *Batch) Join(refs []pipeline.Ref) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(refs) == 0 {
@@ -88,8 +86,8 @@ func (b *batch) join(refs []pipeline.Ref) {
 	}
 }
 
-// joinRows is join for the rows that a result lacks. Each result counts by itself.
-func (b *batch) joinRows(gone []pipeline.Ref, doubt source.Doubt) {
+// JoinRows is Join for the rows that a result lacks. Each result counts by itself.
+func (b *Batch) JoinRows(gone []pipeline.Ref, doubt source.Doubt) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if doubt.Lasting || !b.doubt.Lasting || len(b.waiting) == 0 {
@@ -108,25 +106,25 @@ func (b *batch) joinRows(gone []pipeline.Ref, doubt source.Doubt) {
 }
 
 // doubtful is the doubt about the rows that wait; empty for none.
-func (b *batch) doubtful() string {
+func (b *Batch) doubtful() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.doubt.Why
 }
 
-func (b *batch) joinLocked(refs []pipeline.Ref) {
+func (b *Batch) joinLocked(refs []pipeline.Ref) {
 	if b.joined == nil {
 		return
 	}
 	if b.tally == nil {
-		b.tally, b.waiting, b.alone, b.released = newTally(nil), map[pipeline.Ref]drift.Sum{}, map[pipeline.Ref]bool{}, map[pipeline.Ref]released{}
+		b.tally, b.waiting, b.alone, b.released = NewTally(nil), map[pipeline.Ref]drift.Sum{}, map[pipeline.Ref]bool{}, map[pipeline.Ref]released{}
 	}
 	b.expire(time.Now())
 	for _, ref := range refs {
 		b.waiting[ref] = drift.Sum{}
 		delete(b.alone, ref)
 	}
-	b.tally.expect(refs)
+	b.tally.Expect(refs)
 	select {
 	case b.joined <- struct{}{}:
 	default:
@@ -134,14 +132,14 @@ func (b *batch) joinLocked(refs []pipeline.Ref) {
 }
 
 // expire forgets what is too old, while nothing waits: what waits counts with all that it came with.
-func (b *batch) expire(now time.Time) {
+func (b *Batch) expire(now time.Time) {
 	if len(b.waiting) > 0 || now.Sub(b.expired) < time.Second {
 		return
 	}
 	b.expired = now
 	for ref, r := range b.released {
 		if now.Sub(r.at) > batchWindow {
-			b.tally.note(ref, reconcile.Counted{})
+			b.tally.Note(ref, Counted{})
 			b.released = without(b.released, ref)
 		}
 	}
@@ -150,16 +148,16 @@ func (b *batch) expire(now time.Time) {
 	}
 }
 
-// has reports whether an upstream waits.
-func (b *batch) has(ref pipeline.Ref) bool {
+// Has reports whether an upstream waits.
+func (b *Batch) Has(ref pipeline.Ref) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	_, ok := b.waiting[ref]
 	return ok
 }
 
-// note records the count of an upstream that waits. One that is free, or whose very change was confirmed, waits no more.
-func (b *batch) note(ref pipeline.Ref, c reconcile.Counted, free bool) bool {
+// Note records the count of an upstream that waits. One that is free, or whose very change was confirmed, waits no more.
+func (b *Batch) Note(ref pipeline.Ref, c Counted, free bool) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if _, ok := b.waiting[ref]; !ok {
@@ -168,13 +166,13 @@ func (b *batch) note(ref pipeline.Ref, c reconcile.Counted, free bool) bool {
 	return b.noteLocked(ref, c, free)
 }
 
-// noteGone is note for a row that is gone. It waits unless the batch has released it, also if it has not joined.
-func (b *batch) noteGone(ref pipeline.Ref, c reconcile.Counted) bool {
+// NoteGone is Note for a row that is gone. It waits unless the batch has released it, also if it has not joined.
+func (b *Batch) NoteGone(ref pipeline.Ref, c Counted) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if sum, ok := b.cleared[ref]; b.joined == nil || c.Deleted == 0 || ok && sum == c.Digest {
 		if _, waits := b.waiting[ref]; waits {
-			b.tally.note(ref, reconcile.Counted{})
+			b.tally.Note(ref, Counted{})
 			b.waiting = without(b.waiting, ref)
 		}
 		if c.Deleted == 0 {
@@ -188,21 +186,21 @@ func (b *batch) noteGone(ref pipeline.Ref, c reconcile.Counted) bool {
 	return b.noteLocked(ref, c, false)
 }
 
-func (b *batch) noteLocked(ref pipeline.Ref, c reconcile.Counted, free bool) bool {
+func (b *Batch) noteLocked(ref pipeline.Ref, c Counted, free bool) bool {
 	digest, before := c.Digest, b.released[ref]
 	if b.alone[ref] {
 		c.Changed, free = c.Deleted, free || c.Deleted == 0
 	}
 	confirmed, ok := b.confirmed[ref]
 	if free = free || ok && confirmed == digest || before.all.Any() && before.last == digest; free { // it was allowed, and is not done yet
-		b.tally.note(ref, before.all)
+		b.tally.Note(ref, before.all)
 		b.waiting, b.alone = without(b.waiting, ref), without(b.alone, ref)
 		return true
 	}
 	if before.all.Any() {
 		c = before.with(c)
 	}
-	b.tally.note(ref, c)
+	b.tally.Note(ref, c)
 	b.waiting[ref] = digest
 	return false
 }
@@ -210,13 +208,13 @@ func (b *batch) noteLocked(ref pipeline.Ref, c reconcile.Counted, free bool) boo
 // release returns the upstreams that wait and lets them go on, unless what is counted now is not allowed, or is incomplete: upstreams may
 // have joined meanwhile. What was counted is allowed; anything else only if allows says so, and not if counted was confirmed: while upstreams
 // change all the time, the count is another one before others have published theirs. Confirmed changes do not count any more.
-func (b *batch) release(counted sum, confirmed map[pipeline.Ref]drift.Sum, allows func(now sum) bool) (refs []pipeline.Ref, ok bool) {
+func (b *Batch) release(counted Sum, confirmed map[pipeline.Ref]drift.Sum, allows func(now Sum) bool) (refs []pipeline.Ref, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.tally == nil {
 		return nil, false
 	}
-	now := b.tally.sum()
+	now := b.tally.Sum()
 	if now.of != counted.of || now.left > 0 || now != counted && (confirmed != nil || !allows(now)) {
 		return nil, false
 	}
@@ -242,17 +240,17 @@ func (b *batch) release(counted sum, confirmed map[pipeline.Ref]drift.Sum, allow
 	return refs, true
 }
 
-// drop removes upstreams that wait and that others count.
-func (b *batch) drop(lost func(ref pipeline.Ref) bool) {
+// Drop removes upstreams that wait and that others count.
+func (b *Batch) Drop(lost func(ref pipeline.Ref) bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	maps.DeleteFunc(b.waiting, func(ref pipeline.Ref, _ drift.Sum) bool { return lost(ref) })
 	maps.DeleteFunc(b.released, func(ref pipeline.Ref, _ released) bool { return lost(ref) })
-	b.tally.drop(lost)
+	b.tally.Drop(lost)
 }
 
 // current is the tally while any upstream waits; nil if none does.
-func (b *batch) current() *tally {
+func (b *Batch) current() *Tally {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(b.waiting) == 0 {
@@ -261,90 +259,66 @@ func (b *batch) current() *tally {
 	return b.tally
 }
 
-// held has the upstreams that wait.
-func (b *batch) held() []pipeline.Ref {
+// Held has the upstreams that wait.
+func (b *Batch) Held() []pipeline.Ref {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Collect(maps.Keys(b.waiting))
 }
 
-// CountedByGuard implements reconcile.Host.
-func (s *session) CountedByGuard(ref pipeline.Ref) bool { return s.batch.has(ref) }
-
-// GuardWaits implements reconcile.Host.
-func (s *session) GuardWaits() bool { return s.generation.holds() }
-
-// MayProceed implements reconcile.Host.
-func (s *session) MayProceed(ref pipeline.Ref, c reconcile.Counted, free bool) bool {
-	if s.pipeline.HasRows() && s.cache.UpstreamUID(ref) == "" {
-		return s.batch.noteGone(ref, c)
-	}
-	return s.batch.note(ref, c, free)
-}
-
-// how is what has become of a batch that is released.
-func (w *guardWait) how(counted sum) ended {
-	switch {
-	case w.confirmed != nil:
-		return confirmed
-	case counted.Changed == 0:
-		return withdrawn
-	}
-	return allowed
-}
-
-// hold records what a batch waits for; the upstreams concerned say so in their status. Empty for nothing.
-func (s *session) hold(text string) {
-	if s.generation.setHeld(text) {
-		s.Add(informers.PriorityBulk, 0, s.batch.held()...)
-	}
-}
-
-// watchBatches lets upstreams that guard holds go on once they are counted and allowed, or confirmed, until live is done.
-func (s *session) watchBatches(live context.Context) {
-	guard := s.pipeline.Config.Guard
+// Serve lets upstreams that wait go on once they are counted and allowed, or confirmed, until ctx is done. held is called with what is
+// waited for, empty for nothing, and released with the upstreams that go on.
+func (b *Batch) Serve(ctx context.Context, host *Host, held func(text string), released func(refs []pipeline.Ref)) {
 	for {
 		select {
-		case <-live.Done():
+		case <-ctx.Done():
 			return
-		case <-s.batch.joined:
+		case <-b.joined:
 		}
-		w := &guardWait{session: s, guard: guard, doubt: s.batch.doubtful, board: s.newCountBoard(batchCountKey)}
-		for {
-			if w.tally = s.batch.current(); w.tally == nil {
-				w.board.end(live, withdrawn)
+		w := newWait(host, nil, b.doubtful, batchKey)
+		for ctx.Err() == nil {
+			if w.tally = b.current(); w.tally == nil {
+				w.board.end(ctx, withdrawn)
 				w.reportNothing()
 				break
 			}
-			if counted := w.tally.sum(); counted.left == 0 {
-				c := counted
-				c.Existing = w.countExisting()
-				text, settled := w.countBatch(live, &c)
-				if text == "" && settled {
-					text = w.waitsFor(c)
-				}
-				if text != "" || settled { // else what was said last holds on
-					s.hold(text)
-				}
-				if text == "" && settled {
-					doubt := w.doubt()
-					allows := func(now sum) bool {
-						more := difference(now.GuardCount, counted.GuardCount)
-						more.Add(c.GuardCount)
-						return counted.Changed > 0 && w.exceedsIn(doubt, more) == "" // else the counts of others were not added
-					}
-					if refs, ok := s.batch.release(counted, w.confirmed, allows); ok {
-						s.Add(informers.PriorityReaders, 0, refs...)
-						w.board.end(live, w.how(counted))
-						break
-					}
-				}
-			}
-			if pause(live, syncPoll); live.Err() != nil {
+			if refs, ok := b.tryRelease(ctx, w, held); ok {
+				released(refs)
 				break
 			}
+			pause(ctx)
 		}
-		s.generation.setHeld("")
+		held("")
 		w.end()
 	}
+}
+
+// tryRelease returns the upstreams that wait, if they may go on now.
+func (b *Batch) tryRelease(ctx context.Context, w *Wait, held func(text string)) (refs []pipeline.Ref, ok bool) {
+	counted := w.tally.Sum()
+	if counted.left > 0 {
+		return nil, false
+	}
+	c := counted
+	c.Existing = w.countExisting()
+	text, settled := w.countBatch(ctx, &c)
+	if text == "" && settled {
+		text = w.waitsFor(c)
+	}
+	if text != "" || settled { // else what was said last holds on
+		held(text)
+	}
+	if text != "" || !settled {
+		return nil, false
+	}
+	doubt := w.doubt()
+	allows := func(now Sum) bool {
+		more := difference(now.Count, counted.Count)
+		more.Add(c.Count)
+		return counted.Changed > 0 && w.exceedsIn(doubt, more) == "" // else the counts of others were not added
+	}
+	if refs, ok = b.release(counted, w.confirmed, allows); ok {
+		w.board.end(ctx, w.how(counted))
+	}
+	return refs, ok
 }

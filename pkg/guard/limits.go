@@ -1,4 +1,4 @@
-package engine
+package guard
 
 import (
 	"fmt"
@@ -9,12 +9,11 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
-	"github.com/corollary-dev/corollary/pkg/reconcile"
 )
 
-// GuardExceeded says what guard does not allow without confirmation, such as "7 of 9 existing downstreams would be deleted, and
+// Exceeded says what guard does not allow without confirmation, such as "7 of 9 existing downstreams would be deleted, and
 // guard.maxDeleted allows 5"; it is empty if guard allows it.
-func GuardExceeded(op *config.Operator, c reconcile.GuardCount) string {
+func Exceeded(op *config.Operator, c Count) string {
 	changed := tooManyChanged(op, c)
 	if c.Failing == 0 {
 		return changed
@@ -29,12 +28,12 @@ func GuardExceeded(op *config.Operator, c reconcile.GuardCount) string {
 	return failing
 }
 
-func tooManyChanged(op *config.Operator, c reconcile.GuardCount) string {
+func tooManyChanged(op *config.Operator, c Count) string {
 	g := op.Guard
-	if limit := guardLimit(g, g.MaxChanged, c.Existing); g.MaxChanged != "" && c.Changed > limit {
+	if limit := limitOf(g, g.MaxChanged, c.Existing); g.MaxChanged != "" && c.Changed > limit {
 		return fmt.Sprintf("%d of %d existing downstreams would be changed or deleted, and guard.maxChanged allows %d", c.Changed, c.Existing, limit)
 	}
-	limit, key := guardLimit(g, g.MaxDeleted, c.Existing), "guard.maxDeleted"
+	limit, key := limitOf(g, g.MaxDeleted, c.Existing), "guard.maxDeleted"
 	if op.Source != nil {
 		d := op.Source.Deletes
 		limit, key = max(c.Existing**d.MaxPercent/100, *d.Minimum), "source.deletes"
@@ -45,8 +44,8 @@ func tooManyChanged(op *config.Operator, c reconcile.GuardCount) string {
 	return ""
 }
 
-// guardLimit is how many objects a percentage allows.
-func guardLimit(g *config.Guard, share string, standing int) int {
+// limitOf is how many objects a percentage allows.
+func limitOf(g *config.Guard, share string, standing int) int {
 	percent, _ := strconv.Atoi(strings.TrimSuffix(share, "%")) // held to its form when it was loaded
 	limit := standing * percent / 100
 	if g.Minimum != nil {
@@ -55,33 +54,33 @@ func guardLimit(g *config.Guard, share string, standing int) int {
 	return limit
 }
 
-// guardNeverHolds reports whether guard allows any change of so many downstreams.
-func guardNeverHolds(op *config.Operator, standing int) bool {
-	return GuardExceeded(op, reconcile.GuardCount{Existing: standing, Changed: standing, Deleted: standing}) == ""
+// NeverHolds reports whether guard allows any change of so many downstreams.
+func NeverHolds(op *config.Operator, standing int) bool {
+	return Exceeded(op, Count{Existing: standing, Changed: standing, Deleted: standing}) == ""
 }
 
-// GuardSum adds up what guard counts in the findings of a survey.
-type GuardSum struct {
-	reconcile.GuardCount
+// Survey adds up what is counted of each upstream without an operator.
+type Survey struct {
+	Count
 	changes map[pipeline.Ref]drift.Sum
 }
 
-// Take adds one finding.
-func (s *GuardSum) Take(f *reconcile.Finding) {
-	s.Add(f.GuardCount)
-	if f.GuardCount.Changed == 0 {
+// Take adds what is counted of one upstream.
+func (s *Survey) Take(ref pipeline.Ref, c Count, digest drift.Sum) {
+	s.Add(c)
+	if c.Changed == 0 {
 		return
 	}
 	if s.changes == nil {
 		s.changes = map[pipeline.Ref]drift.Sum{}
 	}
-	s.changes[f.Ref] = f.GuardDigest
+	s.changes[ref] = digest
 }
 
-var guardDigest = regexp.MustCompile("^[0-9a-f]{32}$")
+var digestForm = regexp.MustCompile("^[0-9a-f]{32}$")
 
-// IsGuardDigest reports whether a text can be a digest to confirm.
-func IsGuardDigest(text string) bool { return guardDigest.MatchString(text) }
+// IsDigest reports whether a text can be a digest to confirm.
+func IsDigest(text string) bool { return digestForm.MatchString(text) }
 
 // Digest is the digest that a running operator would ask to confirm.
-func (s *GuardSum) Digest() string { return changeDigest(s.changes) }
+func (s *Survey) Digest() string { return changeDigest(s.changes) }
