@@ -204,11 +204,11 @@ func (o *crdDiffOptions) affected(was, is []*apiextensionsv1.CustomResourceDefin
 	}
 	var changes []crddiff.Change
 	known := map[string]bool{}
-	problems, err = findings(files, before)
+	problems, err = problemsOf(files, before)
 	for _, p := range problems {
 		known[p.Error()] = true
 	}
-	found, also := findings(files, after)
+	found, also := problemsOf(files, after)
 	for _, p := range found {
 		if !known[p.Error()] {
 			changes = append(changes, changeOf(p))
@@ -220,8 +220,8 @@ func (o *crdDiffOptions) affected(was, is []*apiextensionsv1.CustomResourceDefin
 	return changes, errors.Join(err, also)
 }
 
-// findings are the errors and warnings of check.
-func findings(files []*config.File, source kinds.Source) (config.Errors, error) {
+// problemsOf are the errors and warnings of check.
+func problemsOf(files []*config.File, source kinds.Source) (config.Errors, error) {
 	list, problems, err := pipeline.CompileAll(files, nil, pipeline.Options{Kinds: source})
 	for _, c := range list {
 		for _, found := range []config.Errors{pointers(c.Pipeline.Refusals), pointers(c.Pipeline.Warnings)} {

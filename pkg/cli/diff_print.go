@@ -9,6 +9,7 @@ import (
 	"github.com/rogpeppe/go-internal/diff"
 	"sigs.k8s.io/yaml"
 
+	"github.com/corollary-dev/corollary/pkg/docdiff"
 	"github.com/corollary-dev/corollary/pkg/drift"
 )
 
@@ -20,28 +21,28 @@ import (
 //	    type: Recreate
 //
 // Texts of several lines are compared line by line.
-func printDiffs(w io.Writer, p painter, indentation string, list []fieldDiff) {
+func printDiffs(w io.Writer, p painter, indentation string, list []docdiff.Field) {
 	for _, d := range list {
 		printDiff(w, p, indentation, d)
 	}
 }
 
-func printDiff(w io.Writer, p painter, indentation string, d fieldDiff) {
-	path := d.shown()
-	switch d.op() {
+func printDiff(w io.Writer, p painter, indentation string, d docdiff.Field) {
+	path := d.Shown()
+	switch d.Op() {
 	case "add":
-		printValue(w, p, green, indentation, "+ "+path, d.after)
+		printValue(w, p, green, indentation, "+ "+path, d.After)
 	case "remove":
-		printValue(w, p, red, indentation, "- "+path, d.before)
+		printValue(w, p, red, indentation, "- "+path, d.Before)
 	default:
-		before, b := d.before.(string)
-		after, a := d.after.(string)
+		before, b := d.Before.(string)
+		after, a := d.After.(string)
 		if a && b && strings.Contains(before+after, "\n") {
 			fmt.Fprintln(w, indentation+p.paint(yellow, "~ "+path+":"))
 			printLines(w, p, indentation+"    ", before, after)
 			return
 		}
-		was, is := flow(d.before), flow(d.after)
+		was, is := flow(d.Before), flow(d.After)
 		if before == drift.Masked && after == drift.Masked {
 			is = "(masked, changed)"
 		}
@@ -49,17 +50,17 @@ func printDiff(w io.Writer, p painter, indentation string, d fieldDiff) {
 			fmt.Fprintf(w, "%s%s %s -> %s%s\n", indentation, p.paint(yellow, "~ "+path+":"), p.paint(red, was), p.paint(green, is), writtenBy(p, d))
 			return
 		}
-		printValue(w, p, red, indentation, "- "+path, d.before)
-		printValue(w, p, green, indentation, "+ "+path, d.after)
+		printValue(w, p, red, indentation, "- "+path, d.Before)
+		printValue(w, p, green, indentation, "+ "+path, d.After)
 	}
 }
 
 // writtenBy names who is to thank for the value that goes.
-func writtenBy(p painter, d fieldDiff) string {
-	if d.writer == "" {
+func writtenBy(p painter, d docdiff.Field) string {
+	if d.Writer == "" {
 		return ""
 	}
-	return p.paint(dim, " (last written by "+escapeControl(d.writer)+")")
+	return p.paint(dim, " (last written by "+escapeControl(d.Writer)+")")
 }
 
 // lineWidth is how long values may be to stand on the line of their path.

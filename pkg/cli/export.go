@@ -2,16 +2,14 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/spf13/cobra"
 
 	"github.com/corollary-dev/corollary/pkg/config"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 	"github.com/corollary-dev/corollary/pkg/survey"
+	"github.com/corollary-dev/corollary/pkg/survey/sqlite"
 )
 
 type exportOptions struct {
@@ -56,7 +54,7 @@ func (o *exportOptions) run(ctx context.Context) error {
 	if o.sqlite == "" {
 		return usagef("where to write is missing: add --sqlite FILE")
 	}
-	if _, err := checkExport(o.sqlite); err != nil {
+	if _, err := sqlite.Check(o.sqlite); err != nil {
 		return err
 	}
 	files, cfg, err := o.load()
@@ -71,24 +69,24 @@ func (o *exportOptions) run(ctx context.Context) error {
 	if o.watch {
 		return o.exportAndWatch(ctx, s, files, line)
 	}
-	e, err := newExportFile(ctx, o.sqlite, line.note)
+	e, err := sqlite.New(ctx, o.sqlite, line.note)
 	if err != nil {
 		return err
 	}
-	defer e.discard()
-	if err := each(ctx, s, files, line.note, func(v *survey.Survey) error { return e.all(ctx, v) }); err != nil {
+	defer e.Discard()
+	if err := each(ctx, s, files, line.note, func(v *survey.Survey) error { return e.All(ctx, v) }); err != nil {
 		return err
 	}
-	return e.publish(ctx)
+	return e.Publish(ctx)
 }
 
 // exportAndWatch writes everything, and then what changes.
 func (o *exportOptions) exportAndWatch(ctx context.Context, s *survey.Surveyor, files []*config.File, line *progressLine) error {
-	e, err := newExportFile(ctx, o.sqlite, line.note)
+	e, err := sqlite.New(ctx, o.sqlite, line.note)
 	if err != nil {
 		return err
 	}
-	defer e.discard()
+	defer e.Discard()
 	var surveys []*survey.Survey
 	for _, file := range files {
 		noteMode(file, line.note)
@@ -98,60 +96,18 @@ func (o *exportOptions) exportAndWatch(ctx context.Context, s *survey.Surveyor, 
 		}
 		defer v.Close()
 		surveys = append(surveys, v)
-		if err := e.all(ctx, v); err != nil {
+		if err := e.All(ctx, v); err != nil {
 			return fmt.Errorf("operator %s: %w", file.Metadata.Name, err)
 		}
 	}
-	if err := e.publish(ctx); err != nil {
+	if err := e.Publish(ctx); err != nil {
 		return err
 	}
-	if err := e.follow(ctx); err != nil {
+	if err := e.Follow(ctx); err != nil {
 		return err
 	}
 	line.clear()
-	following, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var wg sync.WaitGroup
-	for _, v := range surveys {
-		wg.Go(func() {
-			if err := v.Follow(following, func(f *reconcile.Finding) error { return e.update(following, v.Pipeline(), f) }); err != nil {
-				cancel(fmt.Errorf("operator %s: %w", v.Pipeline().Name, err))
-			}
-		})
-	}
-	wg.Wait()
-	if err := context.Cause(following); err != nil && !errors.Is(err, following.Err()) {
-		return err
-	}
-	return nil
-}
-
-// all writes everything about one operator.
-func (e *exportFile) all(ctx context.Context, v *survey.Survey) error {
-	if err := v.Visit(ctx, v.Refs(), func(f *reconcile.Finding) error { return e.insert(ctx, v.Pipeline(), f) }); err != nil {
-		return err
-	}
-	return e.written(ctx, v.Pipeline())
-}
-
-// update replaces what is said about one upstream.
-func (e *exportFile) update(ctx context.Context, pl *pipeline.Pipeline, f *reconcile.Finding) error {
-	e.updating.Lock()
-	defer e.updating.Unlock()
-	return e.whileBusy(ctx, func() error {
-		if !isExport(e.place) {
-			return fmt.Errorf("%s was removed, or replaced by a file that is not an export", e.place)
-		}
-		if err := e.begin(ctx); err != nil {
-			return err
-		}
-		err := e.remove(ctx, f)
-		if err == nil {
-			err = e.insert(ctx, pl, f)
-		}
-		if err == nil {
-			err = e.written(ctx, pl)
-		}
-		return e.end(err)
+	return survey.FollowAll(ctx, surveys, func(ctx context.Context, v *survey.Survey, f *reconcile.Finding) error {
+		return e.Update(ctx, v.Pipeline(), f)
 	})
 }

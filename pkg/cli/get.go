@@ -2,11 +2,8 @@ package cli
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -15,6 +12,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 	"github.com/corollary-dev/corollary/pkg/spelling"
 	"github.com/corollary-dev/corollary/pkg/survey"
+	"github.com/corollary-dev/corollary/pkg/survey/findings"
 )
 
 type getOptions struct {
@@ -119,7 +117,7 @@ func (o *getOptions) run(ctx context.Context) error {
 
 // listAndWatch lists the objects of all operators, and then what changes, all at a time.
 func (o *getOptions) listAndWatch(ctx context.Context, s *survey.Surveyor, files []*config.File, t *getTable) error {
-	t.printed = map[string]row{}
+	t.printed = map[string]findings.Row{}
 	var surveys []*survey.Survey
 	for _, file := range files {
 		noteMode(file, t.line.note)
@@ -139,21 +137,9 @@ func (o *getOptions) listAndWatch(ctx context.Context, s *survey.Surveyor, files
 	if err := t.printer.flush(); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var wg sync.WaitGroup
-	for _, v := range surveys {
-		wg.Go(func() {
-			if err := v.Follow(ctx, func(f *reconcile.Finding) error { return t.update(v.Pipeline(), f) }); err != nil {
-				cancel(fmt.Errorf("operator %s: %w", v.Pipeline().Name, err))
-			}
-		})
-	}
-	wg.Wait()
-	if err := context.Cause(ctx); err != nil && !errors.Is(err, ctx.Err()) {
-		return err
-	}
-	return nil
+	return survey.FollowAll(ctx, surveys, func(_ context.Context, v *survey.Survey, f *reconcile.Finding) error {
+		return t.update(v.Pipeline(), f)
+	})
 }
 
 // wanted reports whether a row's state is among those asked for.

@@ -9,6 +9,8 @@ import (
 	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/corollary-dev/corollary/pkg/survey/findings"
 )
 
 // reasonWidth is how much of a reason a list shows that is not wide.
@@ -39,7 +41,7 @@ type jsonRow struct {
 	Created    string     `json:"creationTimestamp,omitempty"`
 }
 
-func (p *rowPrinter) row(r row) error {
+func (p *rowPrinter) row(r findings.Row) error {
 	var err error
 	switch p.format {
 	case "json":
@@ -55,7 +57,7 @@ func (p *rowPrinter) row(r row) error {
 	return nil
 }
 
-func (p *rowPrinter) text(r row) {
+func (p *rowPrinter) text(r findings.Row) {
 	wide := p.format == "wide"
 	if !p.begun {
 		head := []string{"OPERATOR", "UPSTREAM", "DOWNSTREAM", "OBJECT", "STATE", "REASON", "AGE"}
@@ -64,30 +66,30 @@ func (p *rowPrinter) text(r row) {
 		}
 		p.lines, p.begun = append(p.lines, head), true
 	}
-	reason := []rune(escapeControl(oneLine(r.reason)))
+	reason := []rune(escapeControl(oneLine(r.Reason)))
 	if !wide && len(reason) > reasonWidth {
 		reason = append(reason[:reasonWidth-1], '…')
 	}
-	object := r.object.gvk.Kind
-	if r.object.at.Name != "" {
-		object = r.object.String()
+	object := r.Object.Kind.Kind
+	if r.Object.At.Name != "" {
+		object = r.Object.String()
 	}
 	age := ""
-	if !r.created.IsZero() {
-		age = duration.HumanDuration(time.Since(r.created))
+	if !r.Created.IsZero() {
+		age = duration.HumanDuration(time.Since(r.Created))
 	}
-	cells := []string{r.operator, r.upstream.String(), r.downstream, object, r.state, string(reason), age}
+	cells := []string{r.Operator, r.Upstream.String(), r.Downstream, object, r.State, string(reason), age}
 	if wide {
-		cells = append(cells, r.object.uid)
+		cells = append(cells, r.Object.UID)
 	}
 	p.lines = append(p.lines, cells)
 }
 
-func (p *rowPrinter) json(r row) error {
-	out := jsonRow{Operator: r.operator, Upstream: jsonOf(r.upstream), Downstream: r.downstream, Object: jsonOf(r.object), State: r.state,
-		Reason: r.reason}
-	if !r.created.IsZero() {
-		out.Created = r.created.Format(time.RFC3339)
+func (p *rowPrinter) json(r findings.Row) error {
+	out := jsonRow{Operator: r.Operator, Upstream: jsonOf(r.Upstream), Downstream: r.Downstream, Object: jsonOf(r.Object), State: r.State,
+		Reason: r.Reason}
+	if !r.Created.IsZero() {
+		out.Created = r.Created.Format(time.RFC3339)
 	}
 	if p.watching {
 		return json.NewEncoder(p.w).Encode(out)
@@ -104,17 +106,17 @@ func (p *rowPrinter) json(r row) error {
 }
 
 // name writes an object as kubectl names it, with its namespace.
-func (p *rowPrinter) name(r row) error {
-	if r.object.at.Name == "" {
+func (p *rowPrinter) name(r findings.Row) error {
+	if r.Object.At.Name == "" {
 		return nil
 	}
-	name := strings.ToLower(r.object.gvk.Kind)
-	if r.object.gvk.Group != "" {
-		name += "." + r.object.gvk.Group
+	name := strings.ToLower(r.Object.Kind.Kind)
+	if r.Object.Kind.Group != "" {
+		name += "." + r.Object.Kind.Group
 	}
-	name += "/" + r.object.at.Name
-	if r.object.at.Namespace != "" {
-		name = "-n " + r.object.at.Namespace + " " + name
+	name += "/" + r.Object.At.Name
+	if r.Object.At.Namespace != "" {
+		name = "-n " + r.Object.At.Namespace + " " + name
 	}
 	_, err := fmt.Fprintln(p.w, name)
 	return err

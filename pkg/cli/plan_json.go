@@ -4,6 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+
+	"github.com/corollary-dev/corollary/pkg/docdiff"
+	"github.com/corollary-dev/corollary/pkg/survey/findings"
 )
 
 // planJSON prints a plan as one JSON object: its items as they come, one a line, then the counts. docs/cli.md describes it;
@@ -54,32 +57,32 @@ type jsonDiff struct {
 	Writer string `json:"lastWriter,omitempty"`
 }
 
-func jsonOf(o objectRef) jsonObject {
-	return jsonObject{APIVersion: o.gvk.GroupVersion().String(), Kind: o.gvk.Kind, Namespace: o.at.Namespace, Name: o.at.Name, UID: o.uid}
+func jsonOf(o findings.Object) jsonObject {
+	return jsonObject{APIVersion: o.Kind.GroupVersion().String(), Kind: o.Kind.Kind, Namespace: o.At.Namespace, Name: o.At.Name, UID: o.UID}
 }
 
-func jsonDiffs(list []fieldDiff) []jsonDiff {
+func jsonDiffs(list []docdiff.Field) []jsonDiff {
 	out := make([]jsonDiff, len(list))
 	for i, d := range list {
-		out[i] = jsonDiff{Path: d.shown(), Op: d.op(), Before: d.before, After: d.after, Writer: d.writer}
+		out[i] = jsonDiff{Path: d.Shown(), Op: d.Op(), Before: d.Before, After: d.After, Writer: d.Writer}
 	}
 	return out
 }
 
 // jsonItemOf is an item as it is printed, the values of Secrets masked.
-func jsonItemOf(item planItem) jsonItem {
-	o := jsonOf(item.object)
-	out := jsonItem{Operator: item.operator, Upstream: jsonOf(item.upstream), Downstream: item.downstream,
+func jsonItemOf(item findings.Item) jsonItem {
+	o := jsonOf(item.Object)
+	out := jsonItem{Operator: item.Operator, Upstream: jsonOf(item.Upstream), Downstream: item.Downstream,
 		APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, UID: o.UID,
-		Action: item.action, State: item.state, Reason: item.reason, Risk: item.risk, Note: item.note, Differences: jsonDiffs(item.diffs),
-		Before: item.words.Document(item.before), After: item.words.Document(item.after)}
-	if f := item.failure; f != nil {
+		Action: item.Action, State: item.State, Reason: item.Reason, Risk: item.Risk, Note: item.Note, Differences: jsonDiffs(item.Diffs),
+		Before: item.Words.Document(item.Before), After: item.Words.Document(item.After)}
+	if f := item.Failure; f != nil {
 		out.Failure = &jsonFailure{f.Reason, f.Message}
 	}
 	return out
 }
 
-func (j *planJSON) item(item planItem) error {
+func (j *planJSON) item(item findings.Item) error {
 	head := ",\n"
 	if !j.begun {
 		head, j.begun = `{"items": [`+"\n", true

@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/corollary-dev/corollary/pkg/reconcile"
+	"github.com/corollary-dev/corollary/pkg/survey/findings"
 )
 
 // planText prints a plan for people, grouped by upstream.
@@ -26,7 +26,7 @@ type planText struct {
 
 // sameChange is an item that was printed, and the objects that change as it does.
 type sameChange struct {
-	first planItem
+	first findings.Item
 	more  []string
 }
 
@@ -46,18 +46,18 @@ var signs = map[string]struct{ sign, word, color string }{
 	string(reconcile.ChangeConflict):  {"!", "conflict", red},
 	string(reconcile.ChangeWait):      {"*", "waits", dim},
 	string(reconcile.ChangeLeave):     {"=", "left", dim},
-	actionFinalizer:                   {"~", "finalizer", yellow},
-	actionLeftover:                    {"?", "left over", yellow},
+	findings.ActionFinalizer:          {"~", "finalizer", yellow},
+	findings.ActionLeftover:           {"?", "left over", yellow},
 }
 
-func (t *planText) item(item planItem) error {
+func (t *planText) item(item findings.Item) error {
 	if t.grouped(item) {
 		return nil
 	}
-	if item.risk != "" {
-		t.risks = append(t.risks, fmt.Sprintf("%s %s: %s", item.upstream, item.object, item.risk))
+	if item.Risk != "" {
+		t.risks = append(t.risks, fmt.Sprintf("%s %s: %s", item.Upstream, item.Object, item.Risk))
 	}
-	head := fmt.Sprintf("%s (operator %s)", item.upstream, item.operator)
+	head := fmt.Sprintf("%s (operator %s)", item.Upstream, item.Operator)
 	if head != t.last {
 		if t.last != "" {
 			fmt.Fprintln(&t.body)
@@ -65,40 +65,40 @@ func (t *planText) item(item planItem) error {
 		fmt.Fprintln(&t.body, t.painter.paint(bold, head))
 		t.last = head
 	}
-	mark := signs[item.action]
-	what := item.object.String()
-	if item.action == actionFinalizer {
+	mark := signs[item.Action]
+	what := item.Object.String()
+	if item.Action == findings.ActionFinalizer {
 		what = ""
-	} else if item.object.at.Name == "" {
-		what = "downstream " + item.downstream
+	} else if item.Object.At.Name == "" {
+		what = "downstream " + item.Downstream
 	}
 	line := strings.TrimRight(fmt.Sprintf("  %s %s %s", mark.sign, mark.word, what), " ")
-	text := item.reason
-	if item.failure != nil {
-		text = item.failure.Reason + ": " + item.failure.Message
-	} else if item.action == string(reconcile.ChangeLeave) && item.state != "" {
-		text = item.state + ": " + text
+	text := item.Reason
+	if item.Failure != nil {
+		text = item.Failure.Reason + ": " + item.Failure.Message
+	} else if item.Action == string(reconcile.ChangeLeave) && item.State != "" {
+		text = item.State + ": " + text
 	}
 	fmt.Fprintln(&t.body, t.painter.paint(mark.color, line)+": "+escapeControl(oneLine(text)))
-	if item.note != "" {
-		fmt.Fprintln(&t.body, "      "+t.painter.paint(dim, "("+escapeControl(oneLine(item.note))+")"))
+	if item.Note != "" {
+		fmt.Fprintln(&t.body, "      "+t.painter.paint(dim, "("+escapeControl(oneLine(item.Note))+")"))
 	}
 	if !t.noDiff {
-		printDiffs(&t.body, t.painter, "      ", shownDiffs(item))
+		printDiffs(&t.body, t.painter, "      ", item.Shown())
 	}
 	return nil
 }
 
 // grouped notes an item that changes as one before does, which end names; it is false for the first of its kind.
-func (t *planText) grouped(item planItem) bool {
-	if t.noDiff || item.before == nil || len(item.diffs) == 0 || item.failure != nil {
+func (t *planText) grouped(item findings.Item) bool {
+	if t.noDiff || item.Before == nil || len(item.Diffs) == 0 || item.Failure != nil {
 		return false
 	}
 	var text strings.Builder
-	printDiffs(&text, painter{}, "", shownDiffs(item))
-	key := strings.Join([]string{item.operator, item.downstream, item.action, item.state, item.reason, item.note, text.String()}, "\x00")
+	printDiffs(&text, painter{}, "", item.Shown())
+	key := strings.Join([]string{item.Operator, item.Downstream, item.Action, item.State, item.Reason, item.Note, text.String()}, "\x00")
 	if g := t.groups[key]; g != nil {
-		g.more = append(g.more, item.object.at.String())
+		g.more = append(g.more, item.Object.At.String())
 		return true
 	}
 	g := &sameChange{first: item}
@@ -119,18 +119,10 @@ func (t *planText) endGroups() {
 		if rest := len(g.more) - shownOfGroup; rest > 0 {
 			named += fmt.Sprintf(" and %d more (-o json lists all)", rest)
 		}
-		mark := signs[g.first.action]
-		line := fmt.Sprintf("%s %s %d more %s", mark.sign, mark.word, len(g.more), g.first.object.gvk.Kind)
-		fmt.Fprintf(&t.body, "%s with the changes of %s: %s\n", t.painter.paint(mark.color, line), g.first.object.at, named)
+		mark := signs[g.first.Action]
+		line := fmt.Sprintf("%s %s %d more %s", mark.sign, mark.word, len(g.more), g.first.Object.Kind.Kind)
+		fmt.Fprintf(&t.body, "%s with the changes of %s: %s\n", t.painter.paint(mark.color, line), g.first.Object.At, named)
 	}
-}
-
-// shownDiffs are an item's differences less that of the hash, which says nothing beside the others.
-func shownDiffs(item planItem) []fieldDiff {
-	if len(item.diffs) < 2 {
-		return item.diffs
-	}
-	return slices.DeleteFunc(slices.Clone(item.diffs), func(d fieldDiff) bool { return d.path.Equal(item.hash) })
 }
 
 // stop prints what is known so far, the risks first.
@@ -161,11 +153,11 @@ func (t *planText) end(counts map[string]int) error {
 		{string(reconcile.ChangeCreate), "to create"}, {string(reconcile.ChangeUpdate), "to update"},
 		{string(reconcile.ChangeRepair), "to repair"},
 		{string(reconcile.ChangeRecreate), "to recreate"}, {string(reconcile.ChangeDelete), "to delete"},
-		{string(reconcile.ChangeRelease), "to release"}, {actionFinalizer, "whose finalizer changes"},
+		{string(reconcile.ChangeRelease), "to release"}, {findings.ActionFinalizer, "whose finalizer changes"},
 		{string(reconcile.ChangeRefuse), "that the API server would refuse"},
 		{string(reconcile.ChangeConflict), "in conflict with objects of others"}, {string(reconcile.ChangeWait), "waiting"},
 		{string(reconcile.ChangeLeave), "left alone"},
-		{actionLeftover, "left over"},
+		{findings.ActionLeftover, "left over"},
 	} {
 		n := counts[c.action]
 		if c.action == string(reconcile.ChangeDelete) {

@@ -7,19 +7,22 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/corollary-dev/corollary/pkg/docdiff"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
+	"github.com/corollary-dev/corollary/pkg/survey/findings"
 )
 
 // TestPlanGroupsSameChanges: fields that change in one way are printed once, for whatever else they change in that way.
 func TestPlanGroupsSameChanges(t *testing.T) {
-	item := func(n int, to string) planItem {
+	item := func(n int, to string) findings.Item {
 		at := pipeline.Ref{Namespace: "apps", Name: fmt.Sprintf("web-%d", n)}
 		kind := schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
-		return planItem{operator: "app", upstream: objectRef{gvk: schema.GroupVersionKind{Kind: "App"}, at: at}, downstream: "deployment",
-			object: objectRef{gvk: kind, at: at}, action: string(reconcile.ChangeUpdate), reason: "the spec has changed", before: map[string]any{},
-			diffs: []fieldDiff{{path: fieldpath.New("spec", "replicas"), before: int64(1), after: to}}}
+		about := findings.About{Operator: "app", Upstream: findings.Object{Kind: schema.GroupVersionKind{Kind: "App"}, At: at},
+			Downstream: "deployment", Object: findings.Object{Kind: kind, At: at}, Reason: "the spec has changed"}
+		return findings.Item{About: about, Action: string(reconcile.ChangeUpdate), Before: map[string]any{},
+			Diffs: []docdiff.Field{{Path: fieldpath.New("spec", "replicas"), Before: int64(1), After: to}}}
 	}
 	var out strings.Builder
 	printer := &planText{w: &out}
@@ -28,13 +31,13 @@ func TestPlanGroupsSameChanges(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, other := range []planItem{item(14, "3"), item(15, "3"), item(16, "4")} {
+	for _, other := range []findings.Item{item(14, "3"), item(15, "3"), item(16, "4")} {
 		if err := printer.item(other); err != nil {
 			t.Fatal(err)
 		}
 	}
 	refused := item(17, "2")
-	refused.failure = &pipeline.Failure{Reason: "Rejected", Message: "no"}
+	refused.Failure = &pipeline.Failure{Reason: "Rejected", Message: "no"}
 	if err := printer.item(refused); err != nil {
 		t.Fatal(err)
 	}
@@ -64,9 +67,9 @@ func TestPlanBeginsWithRisks(t *testing.T) {
 	printer := &planText{w: &out}
 	for _, risk := range []string{"", "a new random value for data.password: it is lost"} {
 		at := pipeline.Ref{Namespace: "apps", Name: "db" + risk[:min(1, len(risk))]}
-		if err := printer.item(planItem{operator: "db", upstream: objectRef{gvk: schema.GroupVersionKind{Kind: "Database"}, at: at},
-			object: objectRef{gvk: schema.GroupVersionKind{Kind: "Secret"}, at: at}, action: string(reconcile.ChangeCreate),
-			reason: "absent", risk: risk}); err != nil {
+		about := findings.About{Operator: "db", Upstream: findings.Object{Kind: schema.GroupVersionKind{Kind: "Database"}, At: at},
+			Object: findings.Object{Kind: schema.GroupVersionKind{Kind: "Secret"}, At: at}, Reason: "absent"}
+		if err := printer.item(findings.Item{About: about, Action: string(reconcile.ChangeCreate), Risk: risk}); err != nil {
 			t.Fatal(err)
 		}
 	}

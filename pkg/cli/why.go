@@ -12,6 +12,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/survey"
+	"github.com/corollary-dev/corollary/pkg/survey/findings"
 )
 
 type whyOptions struct {
@@ -90,7 +91,7 @@ func (o *whyOptions) run(ctx context.Context, args []string) error {
 		return err
 	}
 	w := &explanation{options: o, cfg: cfg, files: files, names: names,
-		object: objectRef{k.gvk, pipeline.Ref{Namespace: object.GetNamespace(), Name: name}, string(object.GetUID())},
+		object: findings.Object{Kind: k.gvk, At: pipeline.Ref{Namespace: object.GetNamespace(), Name: name}, UID: string(object.GetUID())},
 		client: client, explained: map[string]bool{}, noted: map[int]bool{}}
 	w.writer = o.newWriter(w.object)
 	if err := w.explain(ctx, k, object); err != nil {
@@ -119,7 +120,7 @@ func readNamed(ctx context.Context, client dynamic.Interface, k *namedKind, targ
 	return apply.New(client, "why").Get(ctx, target)
 }
 
-func (o *whyOptions) newWriter(asked objectRef) explanationWriter {
+func (o *whyOptions) newWriter(asked findings.Object) explanationWriter {
 	if o.output.value == "json" {
 		return newWhyJSON(o.streams.Out, asked)
 	}

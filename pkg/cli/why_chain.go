@@ -16,6 +16,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 	"github.com/corollary-dev/corollary/pkg/survey"
+	"github.com/corollary-dev/corollary/pkg/survey/findings"
 )
 
 // explanation goes up and down the chain from one object and prints what it meets.
@@ -25,7 +26,7 @@ type explanation struct {
 	files   []*config.File
 	names   *kindNames
 	client  dynamic.Interface
-	object  objectRef
+	object  findings.Object
 	writer  explanationWriter
 	// explained are the upstreams that were explained, so that no chain goes on forever.
 	explained map[string]bool
@@ -54,7 +55,7 @@ func (e *explanation) explain(ctx context.Context, k *namedKind, object *unstruc
 		}
 		related = related || found
 	}
-	found, err := e.down(ctx, k.gvk.GroupKind(), e.object.at)
+	found, err := e.down(ctx, k.gvk.GroupKind(), e.object.At)
 	if err != nil {
 		return err
 	}

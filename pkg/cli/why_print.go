@@ -7,19 +7,19 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 	"github.com/corollary-dev/corollary/pkg/status"
+	"github.com/corollary-dev/corollary/pkg/survey/findings"
 )
 
 // print explains one upstream. In brief, only what it has to do with the object that was asked about.
 func (e *explanation) print(ctx context.Context, p *pipeline.Pipeline, f *reconcile.Finding, brief bool) {
-	e.writer.upstream(f.Operator, upstreamOf(p, f))
+	e.writer.upstream(f.Operator, findings.Upstream(p, f))
 	e.upstreamState(ctx, p, f)
 	recorded := p.Recorded(f.Upstream)
 	for _, c := range f.Changes {
@@ -27,7 +27,7 @@ func (e *explanation) print(ctx context.Context, p *pipeline.Pipeline, f *reconc
 	}
 	for _, r := range f.Forgotten {
 		e.writer.about(fmt.Sprintf("%s: left over: the status records it for downstream %s, which the config no longer has, or has with "+
-			"another kind", forgottenRef(r), r.Name))
+			"another kind", findings.Forgotten(r), r.Name))
 	}
 }
 
@@ -62,7 +62,7 @@ func (e *explanation) upstreamState(ctx context.Context, p *pipeline.Pipeline, f
 			line("its status is of generation %d, it is at %d: no operator has looked at it since it changed", observed, up)
 		}
 	}
-	if text := finalizerText(p, f); text != "" {
+	if text := findings.FinalizerText(p, f); text != "" {
 		line("finalizer %s", text)
 	}
 }
@@ -115,8 +115,8 @@ func stateIn(recorded []status.Recorded, p *pipeline.Pipeline, c reconcile.Chang
 // downstream explains one object. It shows what the status says of it beside what is decided now.
 func (e *explanation) downstream(ctx context.Context, p *pipeline.Pipeline, f *reconcile.Finding, c reconcile.Change, recorded string,
 	brief bool) {
-	item := itemOf(p, f, upstreamOf(p, f), c)
-	asked := item.object.gvk.GroupKind() == e.object.gvk.GroupKind() && item.object.at == e.object.at
+	item := findings.ItemOf(p, f, c)
+	asked := item.Object.Kind.GroupKind() == e.object.Kind.GroupKind() && item.Object.At == e.object.At
 	e.writer.object(item, asked)
 	if brief && !asked { // a link of the chain that is not the one in question
 		return
@@ -144,7 +144,7 @@ func (e *explanation) downstream(ctx context.Context, p *pipeline.Pipeline, f *r
 	if c.Note != "" {
 		line("(%s)", c.Note)
 	}
-	if len(item.diffs) > 0 {
+	if len(item.Diffs) > 0 {
 		e.writer.fields(nextWrite(c), item)
 	}
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"fmt"
 	"slices"
 
@@ -9,16 +8,17 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
+	"github.com/corollary-dev/corollary/pkg/survey/findings"
 )
 
 // notReady says why an object that has not changed since it was applied is not ready, each rule with its place in the config, and who
 // can do something about it. While it is to be written that comes first, and says nothing of what is to be then.
 func (e *explanation) notReady(p *pipeline.Pipeline, f *reconcile.Finding, c reconcile.Change, line func(string, ...any)) {
 	applied := []pipeline.State{pipeline.StateInSync, pipeline.StateDrifted, pipeline.StateStale, pipeline.StatePaused}
-	if !slices.Contains(applied, c.State) || !hasObject(c) {
+	if !slices.Contains(applied, c.State) || !findings.HasObject(c) {
 		return
 	}
-	fix, list := "look at it", unmetRules(p, f, c)
+	fix, list := "look at it", findings.UnmetRules(p, f, c)
 	for _, h := range list {
 		word := "not ready"
 		if h.Failed {
@@ -33,19 +33,6 @@ func (e *explanation) notReady(p *pipeline.Pipeline, f *reconcile.Finding, c rec
 	if c.State == pipeline.StateInSync && (len(list) > 0 || c.Live.Status != kstatus.CurrentStatus) {
 		line("everything is applied, and no write of the operator will change this: %s: kubectl describe %s", fix, describing(p, c))
 	}
-}
-
-// hasObject reports whether there is an object of ours for a downstream that the config has.
-func hasObject(c reconcile.Change) bool {
-	return c.Live != nil && !c.Theirs && !c.Leftover && c.Index >= 0
-}
-
-// unmetRules are the rules that keep an existing object of ours from being ready.
-func unmetRules(p *pipeline.Pipeline, f *reconcile.Finding, c reconcile.Change) []pipeline.UnmetRule {
-	if !hasObject(c) || f.Desired == nil {
-		return nil
-	}
-	return p.UnmetRules(context.Background(), f.Desired, c.Object, f.Upstream, f.Inputs, c.Live)
 }
 
 // place is the file and line of a text in an operator's config.

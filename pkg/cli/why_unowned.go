@@ -6,6 +6,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
+	"github.com/corollary-dev/corollary/pkg/survey/findings"
 )
 
 // readersTold is how many of an input's readers are named.
@@ -23,7 +24,7 @@ func (e *explanation) explainUnowned(ctx context.Context, k *namedKind, inTheWay
 		}
 		namespace := ""
 		if narrow {
-			namespace = e.object.at.Namespace
+			namespace = e.object.At.Namespace
 		}
 		found, err := e.explainUnownedBy(ctx, n, namespace, target)
 		if err != nil {
@@ -48,12 +49,12 @@ func (e *explanation) explainUnownedBy(ctx context.Context, n int, namespace str
 			return nil
 		}
 		for i, ref := range p.InputRefs(ctx, f.Upstream) {
-			is := ref.At == e.object.at || f.Inputs.Lists(p.Inputs[i], e.object.at)
-			if !is || p.Inputs[i].Kind.GVK.GroupKind() != e.object.gvk.GroupKind() {
+			is := ref.At == e.object.At || f.Inputs.Lists(p.Inputs[i], e.object.At)
+			if !is || p.Inputs[i].Kind.GVK.GroupKind() != e.object.Kind.GroupKind() {
 				continue
 			}
 			if readers++; readers <= readersTold {
-				e.writer.remark(fmt.Sprintf("%s is input %s of %s (operator %s)", e.object, p.Inputs[i].Name, upstreamOf(p, f), p.Name))
+				e.writer.remark(fmt.Sprintf("%s is input %s of %s (operator %s)", e.object, p.Inputs[i].Name, findings.Upstream(p, f), p.Name))
 			}
 		}
 		if key := fmt.Sprint(n, f.Ref); target && !e.explained[key] && e.targets(f) {
@@ -72,7 +73,7 @@ func (e *explanation) explainUnownedBy(ctx context.Context, n int, namespace str
 // targets reports whether a downstream of an upstream is to be the object in question.
 func (e *explanation) targets(f *reconcile.Finding) bool {
 	for _, c := range f.Changes {
-		if c.Target == e.object.at && c.Kind.GroupKind() == e.object.gvk.GroupKind() {
+		if c.Target == e.object.At && c.Kind.GroupKind() == e.object.Kind.GroupKind() {
 			return true
 		}
 	}

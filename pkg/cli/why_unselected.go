@@ -16,13 +16,14 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 	"github.com/corollary-dev/corollary/pkg/survey"
+	"github.com/corollary-dev/corollary/pkg/survey/findings"
 )
 
 // explainUnselected explains why the operator does not look at an upstream: it is read once more, since only a look at it
 // and at its namespace shows what of the config's watch passes it over.
 func (e *explanation) explainUnselected(ctx context.Context, n int, v *survey.Survey, at pipeline.Ref) error {
 	p := v.Pipeline()
-	e.writer.upstream(p.Name, objectRef{gvk: p.Upstream.GVK, at: at})
+	e.writer.upstream(p.Name, findings.Object{Kind: p.Upstream.GVK, At: at})
 	if p.HasRows() {
 		e.writer.about("it has no downstreams: source.query does not return it")
 		return nil

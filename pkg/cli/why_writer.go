@@ -5,19 +5,21 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/corollary-dev/corollary/pkg/survey/findings"
 )
 
 // explanationWriter takes down an explanation as it is found: upstreams, about each of them texts and objects, about an object texts and
 // the fields of its next write.
 type explanationWriter interface {
-	upstream(operator string, up objectRef)
+	upstream(operator string, up findings.Object)
 	// about writes something about the upstream.
 	about(text string)
-	object(item planItem, asked bool)
+	object(item findings.Item, asked bool)
 	// detail writes something about the object.
 	detail(text string)
 	// fields writes the fields that an object's next write changes, after a heading.
-	fields(heading string, item planItem)
+	fields(heading string, item findings.Item)
 	// remark writes something that is not about one upstream.
 	remark(text string)
 	end() error
@@ -29,32 +31,32 @@ type whyText struct {
 	painter painter
 }
 
-func (t *whyText) upstream(operator string, up objectRef) {
+func (t *whyText) upstream(operator string, up findings.Object) {
 	fmt.Fprintln(t.w, t.painter.paint(bold, fmt.Sprintf("%s (operator %s)", up, operator)))
 }
 
 func (t *whyText) about(text string) { fmt.Fprintln(t.w, "  "+escapeControl(oneLine(text))) }
 
-func (t *whyText) object(item planItem, asked bool) {
-	object := item.object.gvk.Kind
-	if item.object.at.Name != "" {
-		object = item.object.String()
+func (t *whyText) object(item findings.Item, asked bool) {
+	object := item.Object.Kind.Kind
+	if item.Object.At.Name != "" {
+		object = item.Object.String()
 	}
-	head := fmt.Sprintf("  downstream %s: %s: %s", item.downstream, object, item.state)
+	head := fmt.Sprintf("  downstream %s: %s: %s", item.Downstream, object, item.State)
 	if asked {
 		head = strings.Replace(head, "  ", "> ", 1)
 	}
-	if item.reason != "" {
-		head += ": " + escapeControl(oneLine(item.reason))
+	if item.Reason != "" {
+		head += ": " + escapeControl(oneLine(item.Reason))
 	}
-	fmt.Fprintln(t.w, t.painter.paint(signs[item.action].color, head))
+	fmt.Fprintln(t.w, t.painter.paint(signs[item.Action].color, head))
 }
 
 func (t *whyText) detail(text string) { fmt.Fprintln(t.w, "      "+escapeControl(oneLine(text))) }
 
-func (t *whyText) fields(heading string, item planItem) {
+func (t *whyText) fields(heading string, item findings.Item) {
 	t.detail(heading)
-	printDiffs(t.w, t.painter, "        ", shownDiffs(item))
+	printDiffs(t.w, t.painter, "        ", item.Shown())
 }
 
 func (t *whyText) remark(text string) { fmt.Fprintln(t.w, escapeControl(oneLine(text))) }
@@ -88,11 +90,11 @@ type jsonExplained struct {
 	Notes []string `json:"notes,omitempty"`
 }
 
-func newWhyJSON(w io.Writer, asked objectRef) *whyJSON {
+func newWhyJSON(w io.Writer, asked findings.Object) *whyJSON {
 	return &whyJSON{w: w, out: jsonExplanation{Object: jsonOf(asked), Upstreams: []jsonReason{}}}
 }
 
-func (j *whyJSON) upstream(operator string, up objectRef) {
+func (j *whyJSON) upstream(operator string, up findings.Object) {
 	j.out.Upstreams = append(j.out.Upstreams, jsonReason{Operator: operator, Upstream: jsonOf(up)})
 }
 
@@ -101,7 +103,7 @@ func (j *whyJSON) current() *jsonReason { return &j.out.Upstreams[len(j.out.Upst
 
 func (j *whyJSON) about(text string) { j.current().Notes = append(j.current().Notes, text) }
 
-func (j *whyJSON) object(item planItem, asked bool) {
+func (j *whyJSON) object(item findings.Item, asked bool) {
 	out := jsonItemOf(item)
 	out.Differences, out.Before, out.After = nil, nil, nil
 	j.current().Downstreams = append(j.current().Downstreams, jsonExplained{jsonItem: out, Asked: asked})
@@ -115,7 +117,7 @@ func (j *whyJSON) last() *jsonExplained {
 
 func (j *whyJSON) detail(text string) { j.last().Notes = append(j.last().Notes, text) }
 
-func (j *whyJSON) fields(_ string, item planItem) { j.last().Differences = jsonDiffs(item.diffs) }
+func (j *whyJSON) fields(_ string, item findings.Item) { j.last().Differences = jsonDiffs(item.Diffs) }
 
 func (j *whyJSON) remark(text string) { j.out.Notes = append(j.out.Notes, text) }
 

@@ -1,4 +1,5 @@
-package cli
+// Package docdiff compares two documents field by field, for people: the items of lists by their names, values of Secrets masked.
+package docdiff
 
 import (
 	"fmt"
@@ -10,34 +11,34 @@ import (
 	"github.com/corollary-dev/corollary/pkg/redact"
 )
 
-// fieldDiff is one field in which two documents differ. A value that one of them does not have is nil there.
-type fieldDiff struct {
-	path          fieldpath.Path
-	before, after any
-	// writer is the field manager that wrote before last, where that is known.
-	writer string
+// Field is one field in which two documents differ. A value that one of them does not have is nil there.
+type Field struct {
+	Path          fieldpath.Path
+	Before, After any
+	// Writer is the field manager that wrote Before last, where that is known.
+	Writer string
 	// words are all that is shown of the path where the document can hold values of a Secret.
 	words redact.Words
 }
 
-// shown is the path as far as it may be shown.
-func (d fieldDiff) shown() string { return d.words.Path(d.path.String()) }
+// Shown is the path as far as it may be shown.
+func (d Field) Shown() string { return d.words.Path(d.Path.String()) }
 
-// op is add, remove or replace.
-func (d fieldDiff) op() string {
+// Op is add, remove or replace.
+func (d Field) Op() string {
 	switch {
-	case d.before == nil:
+	case d.Before == nil:
 		return "add"
-	case d.after == nil:
+	case d.After == nil:
 		return "remove"
 	}
 	return "replace"
 }
 
-// diffDocuments returns the fields in which two documents differ, in the order of their paths: a map or list that one of
+// Documents returns the fields in which two documents differ, in the order of their paths: a map or list that one of
 // them does not have is one difference. What no author writes is left out: status and the serverKept of the API server.
 // Where words are given, as for a Secret, the values are masked; that they differ is reported. Either may be nil.
-func diffDocuments(before, after map[string]any, words redact.Words) []fieldDiff {
+func Documents(before, after map[string]any, words redact.Words) []Field {
 	d := &documentDiff{}
 	a, b := authored(before), authored(after)
 	d.maps(nil, a, b)
@@ -64,7 +65,7 @@ func authored(doc map[string]any) map[string]any {
 	return out
 }
 
-type documentDiff struct{ found []fieldDiff }
+type documentDiff struct{ found []Field }
 
 func (d *documentDiff) values(at fieldpath.Path, before, after any) {
 	if drift.Digest(before) == drift.Digest(after) {
@@ -82,7 +83,7 @@ func (d *documentDiff) values(at fieldpath.Path, before, after any) {
 			return
 		}
 	}
-	d.found = append(d.found, fieldDiff{path: slices.Clone(at), before: before, after: after})
+	d.found = append(d.found, Field{Path: slices.Clone(at), Before: before, After: after})
 }
 
 func (d *documentDiff) maps(at fieldpath.Path, before, after map[string]any) {
@@ -119,7 +120,7 @@ func (d *documentDiff) lists(at fieldpath.Path, before, after []any) {
 		}
 	}
 	if len(d.found) == n { // the items are the same, their order is not
-		d.found = append(d.found, fieldDiff{path: slices.Clone(at), before: before, after: after})
+		d.found = append(d.found, Field{Path: slices.Clone(at), Before: before, After: after})
 	}
 }
 
@@ -135,7 +136,7 @@ func (d *documentDiff) positions(at fieldpath.Path, before, after []any) {
 		b, a = b-1, a-1
 	}
 	if len(before) == 0 || len(after) == 0 || b != a && first < min(b, a) {
-		d.found = append(d.found, fieldDiff{path: slices.Clone(at), before: before, after: after})
+		d.found = append(d.found, Field{Path: slices.Clone(at), Before: before, After: after})
 		return
 	}
 	for i := first; i < max(b, a); i++ {

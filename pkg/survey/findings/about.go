@@ -1,0 +1,81 @@
+// Package findings says of each object that a survey has found something about what that is: a row for a list, or an item of a plan.
+// It asks nothing; texts are for people.
+package findings
+
+import (
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/reconcile"
+)
+
+// Object says which object is meant.
+type Object struct {
+	Kind schema.GroupVersionKind
+	At   pipeline.Ref
+	UID  string
+}
+
+func (o Object) String() string { return o.Kind.Kind + " " + o.At.String() }
+
+// About is what is said about an object, whatever the command.
+type About struct {
+	Operator   string
+	Upstream   Object
+	Downstream string
+	Object     Object
+	State      string
+	Reason     string
+}
+
+// aboutChange is what a change says about its object.
+func aboutChange(pl *pipeline.Pipeline, f *reconcile.Finding, c reconcile.Change) About {
+	about := About{Operator: f.Operator, Upstream: Upstream(pl, f), Downstream: c.Downstream, Object: ofChange(c), State: string(c.State),
+		Reason: c.Reason}
+	if c.Action == reconcile.ChangeLeftover {
+		about.Reason += toDelete(f, about.Object)
+	}
+	return about
+}
+
+// aboutForgotten is what is said about an object that only the status records; its reason begins with reason.
+func aboutForgotten(pl *pipeline.Pipeline, f *reconcile.Finding, r reconcile.Forgotten, reason string) About {
+	object := Forgotten(r)
+	return About{Operator: f.Operator, Upstream: Upstream(pl, f), Downstream: r.Name, Object: object, Reason: reason + toDelete(f, object)}
+}
+
+// Upstream names the upstream of a finding.
+func Upstream(pl *pipeline.Pipeline, f *reconcile.Finding) Object {
+	if f.Ref == (pipeline.Ref{}) {
+		return Object{Kind: pl.Upstream.GVK, At: pipeline.Ref{Name: "-"}}
+	}
+	up := Object{Kind: pl.Upstream.GVK, At: f.Ref}
+	if f.Upstream != nil {
+		up.UID = string(f.Upstream.GetUID())
+	}
+	return up
+}
+
+// Forgotten names an object that only the status records.
+func Forgotten(r reconcile.Forgotten) Object {
+	return Object{schema.FromAPIVersionAndKind(r.APIVersion, r.Kind), pipeline.Ref{Namespace: r.Namespace, Name: r.ObjectName},
+		string(r.UID)}
+}
+
+// ofChange names the object of a change: its target, or the live object if there is none.
+func ofChange(c reconcile.Change) Object {
+	ref := Object{Kind: c.Kind, At: c.Target}
+	if c.Live == nil {
+		return ref
+	}
+	ref.UID = string(c.Live.UID)
+	if ref.At.Name == "" {
+		ref.At = pipeline.Ref{Namespace: c.Live.Namespace, Name: c.Live.Name}
+	}
+	return ref
+}
+
+// IsAboutNothing reports whether a change is about a downstream that is neither wanted nor there.
+func IsAboutNothing(c reconcile.Change) bool {
+	return c.State == pipeline.StateUnwanted && c.Live == nil
+}

@@ -1,0 +1,72 @@
+package findings
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/reconcile"
+)
+
+// toDelete is the command that deletes what is left over, or what would be lost by that, in words that follow others.
+func toDelete(f *reconcile.Finding, o Object) string {
+	var inside []Object
+	for _, c := range f.Changes {
+		if !c.Theirs && c.State != pipeline.StateUnwanted {
+			inside = append(inside, ofChange(c))
+		}
+	}
+	for _, r := range f.Forgotten {
+		inside = append(inside, Forgotten(r))
+	}
+	for _, other := range inside {
+		if pipeline.Contains(o.Kind, o.At.Name, other.Kind, other.At) {
+			return fmt.Sprintf("; do not delete it: %s would be deleted with it", other)
+		}
+	}
+	command := "kubectl delete " + strings.ToLower(o.Kind.Kind)
+	if o.Kind.Group != "" {
+		command += "." + o.Kind.Group
+	}
+	if command += " " + o.At.Name; o.At.Namespace != "" {
+		command += " -n " + o.At.Namespace
+	}
+	return "; to delete it: " + command
+}
+
+// invalidity says which rules refuse an upstream.
+func invalidity(f *reconcile.Finding) string {
+	var parts []string
+	for _, failure := range f.Desired.Invalid {
+		parts = append(parts, failure.String())
+	}
+	return strings.Join(parts, "; ") + ": existing objects are left alone"
+}
+
+// HasObject reports whether there is an object of ours for a downstream that the config has.
+func HasObject(c reconcile.Change) bool {
+	return c.Live != nil && !c.Theirs && !c.Leftover && c.Index >= 0
+}
+
+// UnmetRules are the rules that keep an existing object of ours from being ready.
+func UnmetRules(p *pipeline.Pipeline, f *reconcile.Finding, c reconcile.Change) []pipeline.UnmetRule {
+	if !HasObject(c) || f.Desired == nil {
+		return nil
+	}
+	return p.UnmetRules(context.Background(), f.Desired, c.Object, f.Upstream, f.Inputs, c.Live)
+}
+
+// FinalizerText says what happens to the upstream's finalizer; empty if nothing does.
+func FinalizerText(pl *pipeline.Pipeline, f *reconcile.Finding) string {
+	name := pl.Config.Conventions.Finalizer
+	switch f.Finalizer {
+	case pipeline.FinalizerAdd:
+		return name + " to be added"
+	case pipeline.FinalizerRemove:
+		return name + " to be removed"
+	case pipeline.FinalizerSwap:
+		return name + " to replace " + pl.PreviousFinalizer()
+	}
+	return ""
+}
