@@ -15,6 +15,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/conversions"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/pipeline/hints"
 )
 
 type checkOptions struct {
@@ -96,10 +97,10 @@ func (o *checkOptions) run(ctx context.Context) error {
 	list, problems, err := pipeline.CompileAll(files, append(problems, wrong...), options)
 	differences, failed := o.differences(ctx, list, conversions)
 	err = errors.Join(err, failed)
-	source, hints := pipeline.WithDescribed(files, options.Kinds), pipeline.Hints(list)
+	source, asked := pipeline.WithDescribed(files, options.Kinds), hints.Of(list)
 	warnings, hinted := 0, 0
 	for _, c := range list {
-		r := reportOf(c, source, hints[c.Pipeline])
+		r := reportOf(c, source, asked[c.Pipeline])
 		for _, d := range differences {
 			if c.File.Concerns(d) {
 				r.warnings = append(r.warnings, d.Error())

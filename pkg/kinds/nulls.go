@@ -6,9 +6,6 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// preservesUnknown marks a schema whose objects may have fields that it does not declare.
-const preservesUnknown = "x-kubernetes-preserve-unknown-fields"
-
 // DropNulls removes the null values from an object's maps, in place, except for those that the API server stores: of nullable fields, and of
 // fields that the schema does not declare and whose object may have such fields. Those exist in custom kinds only. Without a schema, all
 // are removed.
@@ -68,7 +65,7 @@ func dropNulls(v any, s *spec.Schema) {
 		item := &spec.Schema{}
 		if s.Items != nil && s.Items.Schema != nil {
 			item = s.Items.Schema
-		} else if keepsUnknown(s) {
+		} else if KeepsUnknown(s) {
 			return
 		}
 		for _, value := range v {
@@ -85,13 +82,8 @@ func property(s *spec.Schema, key string) *spec.Schema {
 	switch more := s.AdditionalProperties; {
 	case more != nil && more.Schema != nil:
 		return more.Schema
-	case more != nil && more.Allows, keepsUnknown(s):
+	case more != nil && more.Allows, KeepsUnknown(s):
 		return nil
 	}
 	return &spec.Schema{} // the API server does not store it
-}
-
-func keepsUnknown(s *spec.Schema) bool {
-	keeps, _ := s.Extensions.GetBool(preservesUnknown)
-	return keeps
 }

@@ -59,7 +59,7 @@ func Compile(f *config.File, o Options) (p *Pipeline, problems config.Errors, er
 		c.downstream(i)
 	}
 	c.siblings()
-	c.textReads()
+	c.conventionReads()
 	c.before()
 	c.statusFields()
 	c.secrets()

@@ -9,16 +9,8 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/render"
+	"github.com/corollary-dev/corollary/pkg/render/check"
 )
-
-// finding is what is wrong with a field of a template, as far as that can be known without an upstream.
-type finding struct {
-	problem, fix string
-	// unsure says that some upstream may make it right.
-	unsure bool
-	// other is another line that has a part in it; 0 if there is none.
-	other int
-}
 
 // fields holds what the author of a template has written to what a template may set, in the place of a RenderFailed for
 // each upstream. What stands on some paths through the template only is warned of: those may never be taken.
@@ -28,8 +20,8 @@ func (c *compiler) fields(d *Downstream) {
 		if found == nil || f.Optional {
 			continue
 		}
-		e := d.source.problem(f.Line, found.problem, found.fix)
-		if f.Always && !found.unsure {
+		e := d.source.problem(f.Line, found.Problem, found.Fix)
+		if f.Always && !found.Unsure {
 			c.errs = append(c.errs, &e)
 		} else {
 			c.warn(e)
@@ -37,7 +29,7 @@ func (c *compiler) fields(d *Downstream) {
 	}
 }
 
-func (c *compiler) finding(d *Downstream, f render.Field) *finding {
+func (c *compiler) finding(d *Downstream, f render.Field) *check.Finding {
 	at := strings.Join(f.Path, ".")
 	set := at + " is set"
 	if f.Constant {
@@ -49,37 +41,37 @@ func (c *compiler) finding(d *Downstream, f render.Field) *finding {
 	case at == "kind":
 		return contradicts(at, f, d.Config.Kind)
 	case at == "status":
-		return &finding{problem: set, fix: "leave it out: it belongs to the controller of the " + d.Config.Kind}
+		return &check.Finding{Problem: set, Fix: "leave it out: it belongs to the controller of the " + d.Config.Kind}
 	case f.Path[0] != "metadata" || len(f.Path) == 1:
 		return nil
 	case len(f.Path) == 3:
 		return notText(f)
 	case !slices.Contains(allowedMetadata, f.Path[1]):
-		return &finding{problem: set, fix: "leave it out: a template may set " + strings.Join(allowedMetadata, ", ") + " there and nothing else"}
+		return &check.Finding{Problem: set, Fix: "leave it out: a template may set " + strings.Join(allowedMetadata, ", ") + " there and nothing else"}
 	case at == "metadata.namespace":
 		return c.namespaceFinding(d, f)
 	}
 	name, isText := f.Value.(string)
 	if problems := nameProblems(d, name); at == "metadata.name" && isText && len(problems) > 0 {
-		return &finding{problem: fmt.Sprintf("metadata.name %q is not a valid name for a %s", name, d.Config.Kind), fix: strings.Join(problems, "; ")}
+		return &check.Finding{Problem: fmt.Sprintf("metadata.name %q is not a valid name for a %s", name, d.Config.Kind), Fix: strings.Join(problems, "; ")}
 	}
 	return nil
 }
 
 // contradicts is about apiVersion and kind, which a template may repeat.
-func contradicts(at string, f render.Field, want string) *finding {
+func contradicts(at string, f render.Field, want string) *check.Finding {
 	if !f.Constant || f.Value == want {
 		return nil
 	}
-	return &finding{problem: fmt.Sprintf("%s is %s, the config says %s", at, inYAML(f.Value), want), fix: "write what the config says, or leave it out"}
+	return &check.Finding{Problem: fmt.Sprintf("%s is %s, the config says %s", at, inYAML(f.Value), want), Fix: "write what the config says, or leave it out"}
 }
 
 // notText is about the values of labels and annotations.
-func notText(f render.Field) *finding {
+func notText(f render.Field) *check.Finding {
 	if _, isText := f.Value.(string); !f.Constant || isText || f.Path[1] != "labels" && f.Path[1] != "annotations" {
 		return nil
 	}
-	return &finding{problem: fmt.Sprintf("metadata.%s[%s] is %s, not a string", f.Path[1], f.Path[2], inYAML(f.Value)), fix: "quote it"}
+	return &check.Finding{Problem: fmt.Sprintf("metadata.%s[%s] is %s, not a string", f.Path[1], f.Path[2], inYAML(f.Value)), Fix: "quote it"}
 }
 
 // inYAML is a scalar as its author knows it.
@@ -91,7 +83,7 @@ func inYAML(v any) string {
 }
 
 // namespaceFinding holds a namespace to the scope of the kind and to targetNamespaces.
-func (c *compiler) namespaceFinding(d *Downstream, f render.Field) *finding {
+func (c *compiler) namespaceFinding(d *Downstream, f render.Field) *check.Finding {
 	asked, _ := f.Value.(string)
 	if f.Constant && asked == "" {
 		return nil // as good as left out
@@ -101,7 +93,7 @@ func (c *compiler) namespaceFinding(d *Downstream, f render.Field) *finding {
 		if f.Constant {
 			problem = fmt.Sprintf("metadata.namespace is %q", asked)
 		}
-		return &finding{problem: fmt.Sprintf("%s, but a %s has none", problem, d.Config.Kind), fix: "leave it out", unsure: !f.Constant}
+		return &check.Finding{Problem: fmt.Sprintf("%s, but a %s has none", problem, d.Config.Kind), Fix: "leave it out", Unsure: !f.Constant}
 	}
 	if !f.Constant {
 		return nil
@@ -110,13 +102,13 @@ func (c *compiler) namespaceFinding(d *Downstream, f render.Field) *finding {
 	problems := utilvalidation.IsDNS1123Label(asked)
 	switch {
 	case len(problems) > 0:
-		return &finding{problem: fmt.Sprintf("metadata.namespace is %q", asked), fix: strings.Join(problems, "; ")}
+		return &check.Finding{Problem: fmt.Sprintf("metadata.namespace is %q", asked), Fix: strings.Join(problems, "; ")}
 	case allowed.From == config.NamespacesList && !slices.Contains(allowed.Names, asked):
-		return &finding{problem: fmt.Sprintf("namespace %q is not allowed: targetNamespaces lists %s", asked, strings.Join(allowed.Names, ", ")),
-			fix: "add it there, or name one of them"}
+		return &check.Finding{Problem: fmt.Sprintf("namespace %q is not allowed: targetNamespaces lists %s", asked, strings.Join(allowed.Names, ", ")),
+			Fix: "add it there, or name one of them"}
 	case allowed.From == config.NamespacesSame && (c.p.Upstream.Namespaced || c.p.upstreamIsNamespace()) && !slices.Equal(watched, []string{asked}):
-		return &finding{problem: fmt.Sprintf("namespace %q is not allowed to upstreams of other namespaces: targetNamespaces is Same", asked),
-			fix: "leave it out, or set targetNamespaces: {from: List} with names", unsure: len(watched) == 0 || slices.Contains(watched, asked)}
+		return &check.Finding{Problem: fmt.Sprintf("namespace %q is not allowed to upstreams of other namespaces: targetNamespaces is Same", asked),
+			Fix: "leave it out, or set targetNamespaces: {from: List} with names", Unsure: len(watched) == 0 || slices.Contains(watched, asked)}
 	}
 	return nil
 }

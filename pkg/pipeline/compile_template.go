@@ -6,6 +6,7 @@ import (
 	"sort"
 
 	"github.com/corollary-dev/corollary/pkg/render"
+	"github.com/corollary-dev/corollary/pkg/render/check"
 )
 
 func (c *compiler) template(d *Downstream) {
@@ -27,8 +28,14 @@ func (c *compiler) compileTemplate(d *Downstream, s source) {
 	if d.source = s; d.Config.Template == "" {
 		return // the loader has reported that
 	}
-	types, options := c.types(d), c.p.renderOptions()
-	options.Sketch, options.Items = types.document, d.Several()
+	options := c.p.renderOptions()
+	walked := check.Walk(d.Config.Template, options, c.p.rootsOf(d))
+	c.textReads(s.path, walked)
+	documents := walked.Documents(d.Kind, d.OwnsFields())
+	if d.updatesInPlace() && c.p.Upstream.Schema != nil {
+		documents.UpdatedInPlace(c.p.Upstream.Schema, c.p.variableReads)
+	}
+	options.Sketch, options.Items = documents.Add, d.Several()
 	t, err := render.Compile(d.Config.Template, options)
 	d.template = t
 	for _, e := range templateErrors(err) {
@@ -40,8 +47,8 @@ func (c *compiler) compileTemplate(d *Downstream, s source) {
 	if t != nil {
 		d.inputs.add(c.templateInputs(s.path, c.reading(t), d.holeOf)...)
 		c.fields(d)
-		c.undeclared(d)
-		types.report(c, &d.source)
+		c.undeclared(d, walked)
+		c.refused(d, documents)
 	}
 }
 
@@ -89,7 +96,13 @@ func (c *compiler) texts(path string, entries map[string]string) []textEntry {
 			}
 		}
 		if t != nil {
-			c.undeclaredIn(at, text)
+			for _, found := range check.Walk(text, c.p.renderOptions(), c.p.rootsOf(&Downstream{})).Findings {
+				if e := c.file.Errorf(at, "", "%s", found.Problem); found.Unsure {
+					c.warn(*e)
+				} else {
+					c.addOnce(e)
+				}
+			}
 			list = append(list, textEntry{key: key, text: t, inputs: c.templateInputs(at, c.reading(t), nil)})
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
+	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/redact"
 	"github.com/corollary-dev/corollary/pkg/render"
 )
@@ -69,7 +70,7 @@ func (p *Pipeline) rendered(d *Downstream, upstream *unstructured.Unstructured, 
 		return nil, err
 	}
 	d.Kind.DropNulls(canonical)
-	if err := checkNumbers(canonical, d.Kind.Schema); err != nil {
+	if err := kinds.CheckNumbers(canonical, d.Kind.Schema); err != nil {
 		return nil, err
 	}
 	if err := d.makeRoom(canonical); err != nil {

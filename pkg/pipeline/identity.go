@@ -3,6 +3,7 @@ package pipeline
 import (
 	"slices"
 	"sort"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -11,6 +12,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
+	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
@@ -72,7 +74,7 @@ func (p *Pipeline) mayMove(w *Desired, i int, recorded []status.Recorded) bool {
 // keepsContent reports whether objects of a downstream have what their template does not give: random values, what they had at first, or data
 // and whatever the controllers of custom kinds keep.
 func (d *Downstream) keepsContent() bool {
-	return d.HasGenerated() || d.Config.UpdatePolicy == config.UpdateCreateOnly || d.keepsData()
+	return d.HasGenerated() || d.Config.UpdatePolicy == config.UpdateCreateOnly || d.KeepsData()
 }
 
 // RecordedBaseline is the projection that our last apply of live returned, as the upstream's status records it for that very
@@ -159,4 +161,11 @@ func (p *Pipeline) OwnConditions(want map[string]any) map[string]any {
 		out["conditions"] = ours
 	}
 	return out
+}
+
+// KeepsData reports whether objects of a downstream have data: in volumes, or whatever a controller of others keeps for an object of its own kind.
+func (d *Downstream) KeepsData() bool {
+	gk := d.GVK().GroupKind()
+	hasVolume := gk.Kind == "PersistentVolumeClaim" || gk.Kind == "StatefulSet" && strings.Contains(d.Config.Template, "volumeClaimTemplates")
+	return !d.OwnsFields() && (hasVolume || !kinds.IsBuiltin(gk))
 }

@@ -43,6 +43,8 @@ type Pipeline struct {
 	// Refusals are what the API server refuses in the templates, as far as the schemas tell: errors of `check`. `run` starts
 	// in spite of them, and logs them.
 	Refusals []config.Error
+	// UpstreamReads are for the hints of check.
+	UpstreamReads UpstreamReads
 
 	params          map[string]any
 	order           []int // of the downstreams: each behind those that it reads
@@ -53,7 +55,6 @@ type Pipeline struct {
 	quietRules      []bool // of the validator: their errors may quote a value of a Secret
 	fields          []statusField
 	readsStatus     bool
-	upstreamReads   upstreamReads
 	downstreamsPath fieldpath.Path
 	algorithm       drift.Algorithm
 	hashKey         drift.Key
@@ -128,6 +129,9 @@ func (d *Downstream) GVK() schema.GroupVersionKind {
 	return schema.FromAPIVersionAndKind(d.Config.APIVersion, d.Config.Kind)
 }
 
+// Siblings are the indices of the downstreams that it reads.
+func (d *Downstream) Siblings() []int { return d.siblings }
+
 // Several reports whether the downstream may have any number of objects (forEach), which are told apart by their places.
 func (d *Downstream) Several() bool { return d.Config.ForEach != nil }
 
@@ -160,6 +164,11 @@ func (p *Pipeline) StatusEnabled() bool {
 
 // OwnsFields reports whether its objects are those of others, of which only the rendered fields are ours.
 func (d *Downstream) OwnsFields() bool { return d.Config.Ownership == config.OwnershipFields }
+
+// updatesInPlace reports whether an object is updated when its document changes.
+func (d *Downstream) updatesInPlace() bool {
+	return d.Config.UpdatePolicy != config.UpdateRecreate && d.Config.UpdatePolicy != config.UpdateCreateOnly
+}
 
 // TrustsStatus reports whether what the upstream's status records of its downstreams is a witness. A status that is written
 // like any other field is none: whoever may create the upstream could claim any object by it.

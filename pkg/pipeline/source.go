@@ -1,8 +1,6 @@
 package pipeline
 
 import (
-	"strings"
-
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/render"
 )
@@ -32,12 +30,6 @@ func (s *source) at(line int) (file string, at int) {
 		return s.helpers.file, s.helpers.first + line - s.lines - 1
 	}
 	return s.file, s.first + max(line, 1) - 1
-}
-
-// place tells line and column of an offset in the text, from 1.
-func (s *source) place(offset int) (line, column int) {
-	before := s.text[:offset]
-	return 1 + strings.Count(before, "\n"), len(before) - strings.LastIndex(before, "\n")
 }
 
 // problem is an error at a line of the text.

@@ -1,20 +1,22 @@
-package pipeline
+package kinds
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
+	"github.com/corollary-dev/corollary/pkg/fieldpath"
 	"github.com/corollary-dev/corollary/pkg/redact"
 )
 
 // kube-apiserver cuts a number that a built-in kind's field cannot hold down to what it can, without a word: by
 // server-side apply, 4294967297 replicas become 1. So such a number is refused before.
 
-// checkNumbers returns an error for a number in a canonical document that its field cannot hold.
-func checkNumbers(doc map[string]any, schema *spec.Schema) error {
+// CheckNumbers returns an error for a number in a canonical document that its field cannot hold.
+func CheckNumbers(doc map[string]any, schema *spec.Schema) error {
 	if !mayOverflow(doc) {
 		return nil
 	}
@@ -22,15 +24,15 @@ func checkNumbers(doc map[string]any, schema *spec.Schema) error {
 }
 
 func numbersFit(v any, schema *spec.Schema, at string) error {
-	if schema = plainSchema(schema); schema == nil {
+	if schema = PlainSchema(schema); schema == nil {
 		return nil
 	}
 	switch v := v.(type) {
 	case map[string]any:
-		for _, key := range sortedKeys(v) {
-			below, step := anyValue(schema), "[*]" // a key that an author chose may be a value of a Secret
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			below, step := ValueSchema(schema), "[*]" // a key that an author chose may be a value of a Secret
 			if property, ok := schema.Properties[key]; ok {
-				below, step = &property, pathStep(key)
+				below, step = &property, fieldpath.New(key).String()
 			}
 			if err := numbersFit(v[key], below, at+step); err != nil {
 				return err
@@ -38,12 +40,12 @@ func numbersFit(v any, schema *spec.Schema, at string) error {
 		}
 	case []any:
 		for i, item := range v {
-			if err := numbersFit(item, itemSchema(schema), fmt.Sprintf("%s[%d]", at, i)); err != nil {
+			if err := numbersFit(item, ItemSchema(schema), fmt.Sprintf("%s[%d]", at, i)); err != nil {
 				return err
 			}
 		}
 	default:
-		if limits := overflows(v, schema); limits != "" {
+		if limits := Overflows(v, schema); limits != "" {
 			return redact.Errorf("%s is %v, and the field holds %s: give a number that it holds", at, v, limits)
 		}
 	}
@@ -70,9 +72,9 @@ func mayOverflow(v any) bool {
 	return false
 }
 
-// overflows says what an integer field holds where a number is not among it; "" where it is.
-func overflows(v any, schema *spec.Schema) string {
-	if !slices.Equal(typesOf(schema), []string{"integer"}) {
+// Overflows says what an integer field holds where a number is not among it; "" where it is.
+func Overflows(v any, schema *spec.Schema) string {
+	if !slices.Equal(TypesOf(schema), []string{"integer"}) {
 		return ""
 	}
 	switch v := v.(type) {

@@ -1,4 +1,6 @@
-package pipeline
+// Package hints finds what check should ask the author of configs about: fields of a kind without an effect, fields of two concerns, and data
+// that is lost or left behind. watch.acknowledged says that fields are meant. Kinds of others, whose status is not ours, are not looked at.
+package hints
 
 import (
 	"fmt"
@@ -12,10 +14,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/render/check"
 )
-
-// This file finds what is suspicious in a kind: fields without an effect, and fields of two concerns. watch.acknowledged says that they are
-// meant. Kinds of others, whose status is not ours, are not looked at.
 
 const (
 	// smallestGroup is how many fields a concern has at least.
@@ -24,10 +25,10 @@ const (
 	maxListed = 10
 )
 
-// Hints are what check should ask the author of the configs about, by the pipeline that it concerns.
-func Hints(list []Compiled) map[*Pipeline][]config.Error {
-	hints := map[*Pipeline][]config.Error{}
-	var done []*Pipeline
+// Of returns what check should ask the author of the configs about, by the pipeline that it concerns.
+func Of(list []pipeline.Compiled) map[*pipeline.Pipeline][]config.Error {
+	hints := map[*pipeline.Pipeline][]config.Error{}
+	var done []*pipeline.Pipeline
 	for _, c := range list {
 		if found := append(generatedHints(c), recordHints(c)...); len(found) > 0 {
 			hints[c.Pipeline] = append(hints[c.Pipeline], found...)
@@ -35,13 +36,13 @@ func Hints(list []Compiled) map[*Pipeline][]config.Error {
 		if slices.Contains(done, c.Pipeline) || c.Pipeline.Upstream.Schema == nil || kinds.IsBuiltin(c.Pipeline.Upstream.GVK.GroupKind()) {
 			continue
 		}
-		var watchers []Compiled
+		var watchers []pipeline.Compiled
 		for _, other := range list {
 			if other.Pipeline.Upstream.GVK == c.Pipeline.Upstream.GVK {
 				watchers, done = append(watchers, other), append(done, other.Pipeline)
 			}
 		}
-		if slices.ContainsFunc(watchers, func(w Compiled) bool { return w.File.SpecSchema() != nil || w.Pipeline.StatusEnabled() }) {
+		if slices.ContainsFunc(watchers, func(w pipeline.Compiled) bool { return w.File.SpecSchema() != nil || w.Pipeline.StatusEnabled() }) {
 			lint(watchers, inputReads(list, c.Pipeline.Upstream.GVK.GroupKind()), hints)
 		}
 	}
@@ -49,17 +50,17 @@ func Hints(list []Compiled) map[*Pipeline][]config.Error {
 }
 
 // inputReads are the fields of a kind that configs read as an input.
-func inputReads(list []Compiled, kind schema.GroupKind) (reads []fieldRead) {
+func inputReads(list []pipeline.Compiled, kind schema.GroupKind) (reads []check.Read) {
 	for _, c := range list {
 		for _, in := range c.Pipeline.Inputs {
 			if in.Kind.GVK.GroupKind() != kind {
 				continue
 			}
 			if in.View.Whole {
-				reads = append(reads, fieldRead{whole: true})
+				reads = append(reads, check.Read{Whole: true})
 			}
 			for _, path := range in.View.Paths {
-				reads = append(reads, fieldRead{path, true})
+				reads = append(reads, check.Read{Path: path, Whole: true})
 			}
 		}
 	}
@@ -67,7 +68,7 @@ func inputReads(list []Compiled, kind schema.GroupKind) (reads []fieldRead) {
 }
 
 // lint looks at one kind and all operators that watch it. elsewhere are reads of others.
-func lint(watchers []Compiled, elsewhere []fieldRead, hints map[*Pipeline][]config.Error) {
+func lint(watchers []pipeline.Compiled, elsewhere []check.Read, hints map[*pipeline.Pipeline][]config.Error) {
 	by := watchers[0]
 	for _, w := range slices.Backward(watchers) {
 		if w.File.SpecSchema() != nil {
@@ -110,13 +111,13 @@ type linter struct {
 
 // acknowledgment is an item of watch.acknowledged.
 type acknowledgment struct {
-	Compiled
+	pipeline.Compiled
 	at   string
 	path []string
 	used bool
 }
 
-func (l *linter) acknowledge(watchers []Compiled) {
+func (l *linter) acknowledge(watchers []pipeline.Compiled) {
 	for _, w := range watchers {
 		for i, text := range w.File.Watch.Acknowledged {
 			path, _ := fieldpath.Parse(text) // the loader has checked it
@@ -143,7 +144,7 @@ func (l *linter) without(fields [][]string) [][]string {
 }
 
 type needless struct {
-	Compiled
+	pipeline.Compiled
 	hint config.Error
 }
 
@@ -167,7 +168,7 @@ func (l *linter) needless() []needless {
 func leaves(root *spec.Schema) [][]string {
 	var all [][]string
 	for _, name := range slices.Sorted(maps.Keys(root.Properties)) {
-		if property := root.Properties[name]; !slices.Contains(ofEveryKind, name) {
+		if property := root.Properties[name]; !slices.Contains(check.OfEveryKind, name) {
 			all = append(all, leavesBelow(&property, []string{name})...)
 		}
 	}
@@ -193,17 +194,17 @@ func leavesBelow(s *spec.Schema, at []string) [][]string {
 }
 
 // unread are the fields that no operator reads.
-func (l *linter) unread(watchers []Compiled, elsewhere []fieldRead) [][]string {
+func (l *linter) unread(watchers []pipeline.Compiled, elsewhere []check.Read) [][]string {
 	return slices.DeleteFunc(slices.Clone(l.fields), func(f []string) bool {
-		return readsField(elsewhere, f) || slices.ContainsFunc(watchers, func(w Compiled) bool {
-			reads := w.Pipeline.upstreamReads
-			return readsField(reads.others, f) || slices.ContainsFunc(slices.Collect(maps.Values(reads.downstreams)), func(r []fieldRead) bool { return readsField(r, f) })
+		return readsField(elsewhere, f) || slices.ContainsFunc(watchers, func(w pipeline.Compiled) bool {
+			reads := w.Pipeline.UpstreamReads
+			return readsField(reads.Others, f) || slices.ContainsFunc(slices.Collect(maps.Values(reads.Downstreams)), func(r []check.Read) bool { return readsField(r, f) })
 		})
 	})
 }
 
-func readsField(reads []fieldRead, field []string) bool {
-	return slices.ContainsFunc(reads, func(r fieldRead) bool { return r.isOf(field) })
+func readsField(reads []check.Read, field []string) bool {
+	return slices.ContainsFunc(reads, func(r check.Read) bool { return r.IsOf(field) })
 }
 
 // group are downstreams that read the same fields, directly or through one another, and those fields.
@@ -213,7 +214,7 @@ type group struct {
 }
 
 // apart are the groups that have no field in common with any other, but for the largest one.
-func (l *linter) apart(p *Pipeline) []group {
+func (l *linter) apart(p *pipeline.Pipeline) []group {
 	of := make([]int, len(p.Downstreams)) // the group of each downstream: the lowest number in it
 	for i := range of {
 		of[i] = i
@@ -229,14 +230,14 @@ func (l *linter) apart(p *Pipeline) []group {
 	readers := map[int][]int{} // by the number of a field
 	for f, field := range l.fields {
 		for i := range p.Downstreams {
-			if readsField(p.upstreamReads.downstreams[i], field) {
+			if readsField(p.UpstreamReads.Downstreams[i], field) {
 				readers[f] = append(readers[f], i)
 				join(i, readers[f][0])
 			}
 		}
 	}
 	for i, d := range p.Downstreams {
-		for _, sibling := range d.siblings {
+		for _, sibling := range d.Siblings() {
 			join(i, sibling)
 		}
 	}

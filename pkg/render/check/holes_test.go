@@ -1,4 +1,4 @@
-package pipeline
+package check
 
 import (
 	"strings"
@@ -74,8 +74,8 @@ func TestClosed(t *testing.T) {
 	} {
 		at := strings.LastIndex(strings.ReplaceAll(strings.ReplaceAll(test.template, "{{ end }}", "{} end }}"), "{{ $c = $.spec", "{} $c = $.spec"), "{{ ") + 3
 		got := false
-		for pos, s := range walkShapes(test.template, render.Options{}, roots{upstream: upstreamShape(test.schema)}).printed {
-			got = got || int(pos) == at && s.closed()
+		for pos, s := range Walk(test.template, render.Options{}, Roots{Upstream: test.schema}).printed {
+			got = got || pos == (place{1, at + 1}) && s.closed()
 		}
 		if got != test.want {
 			t.Errorf("%s: %s: got %t, want %t", test.reason, test.template, got, test.want)
@@ -110,8 +110,8 @@ func TestConstants(t *testing.T) {
 	} {
 		at := strings.LastIndex(strings.ReplaceAll(test.template, "{{ end }}", "{} end }}"), "{{ ") + 3
 		got := false
-		for pos, s := range walkShapes(test.template, render.Options{}, roots{upstream: upstreamShape(nil)}).printed {
-			got = got || int(pos) == at && s.constant
+		for pos, s := range Walk(test.template, render.Options{}, Roots{}).printed {
+			got = got || pos == (place{1, at + 1}) && s.constant
 		}
 		if got != test.want {
 			t.Errorf("%s: %s: got %t, want %t", test.reason, test.template, got, test.want)

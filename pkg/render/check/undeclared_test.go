@@ -1,12 +1,10 @@
-package pipeline
+package check
 
 import (
 	"testing"
 
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
-	"github.com/corollary-dev/corollary/pkg/config"
-	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/render"
 	"github.com/corollary-dev/corollary/pkg/rules"
 )
@@ -65,8 +63,8 @@ func TestUndeclared(t *testing.T) {
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			got := ""
-			for _, problem := range walkShapes(test.template, render.Options{}, roots{upstream: upstreamShape(test.schema)}).undeclared {
-				got += problem.problem
+			for _, problem := range Walk(test.template, render.Options{}, Roots{Upstream: test.schema}).Findings {
+				got += problem.Problem
 			}
 			if got != test.want {
 				t.Errorf("of %s is said %q, want %q", test.template, got, test.want)
@@ -103,9 +101,9 @@ func TestUndeclaredOfItems(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := ""
-			in := roots{upstream: upstreamShape(&root), item: shape{schema: program.Schema()}}
-			for _, problem := range walkShapes(test.template, render.Options{}, in).undeclared {
-				got += problem.problem
+			in := Roots{Upstream: &root, Item: program.Schema()}
+			for _, problem := range Walk(test.template, render.Options{}, in).Findings {
+				got += problem.Problem
 			}
 			if got != test.want {
 				t.Errorf("of %s is said %q, want %q", test.template, got, test.want)
@@ -119,14 +117,14 @@ func TestUndeclaredOfObjects(t *testing.T) {
 	fields := spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"object"}, Properties: map[string]spec.Schema{"clusterIP": *spec.StringProperty()}}}
 	nested := spec.Schema{SchemaProps: spec.SchemaProps{AllOf: []spec.Schema{fields}}} // as in the schemas of built-in kinds
 	root := spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"object"}, Properties: map[string]spec.Schema{"spec": nested}}}
-	p := &Pipeline{Config: &config.Operator{}}
-	add := func(name string, schema *spec.Schema, forEach *config.ForEach, list *config.InputList) {
-		p.Downstreams = append(p.Downstreams, &Downstream{Name: name, Config: &config.Downstream{ForEach: forEach}, Kind: kinds.Kind{Schema: schema}})
-		p.Inputs = append(p.Inputs, &InputSource{Name: name, Config: &config.Input{List: list}, Kind: kinds.Kind{Schema: schema}})
+	in := Roots{Objects: map[string]*spec.Schema{}}
+	add := func(name string, schema *spec.Schema, several bool) {
+		in.Objects[ObjectName("downstream", name)] = Object(schema, false, several)
+		in.Objects[ObjectName("input", name)] = Object(schema, several, false)
 	}
-	add("one", &root, nil, nil)
-	add("more", &root, &config.ForEach{}, &config.InputList{})
-	add("any", nil, nil, nil)
+	add("one", &root, false)
+	add("more", &root, true)
+	add("any", nil, false)
 	for _, test := range []struct{ template, want, reason string }{
 		{`{{ (downstream "one").spec.clusterIP }}{{ (downstream "one").metadata.uid }}`, "", "what is there"},
 		{`{{ (downstream "one").spec.clusterIp }}`, `the schema has no (downstream "one").spec.clusterIp: did you mean clusterIP?`, "a typing error"},
@@ -141,8 +139,8 @@ func TestUndeclaredOfObjects(t *testing.T) {
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			got := ""
-			for _, problem := range walkShapes(test.template, render.Options{}, p.rootsOf(&Downstream{})).undeclared {
-				got += problem.problem
+			for _, problem := range Walk(test.template, render.Options{}, in).Findings {
+				got += problem.Problem
 			}
 			if got != test.want {
 				t.Errorf("of %s is said %q, want %q", test.template, got, test.want)
@@ -184,10 +182,10 @@ func TestUndeclaredOptional(t *testing.T) {
 		{`{{ .spec.pod.spek }}`, "error", "and no other"},
 	} {
 		got := ""
-		for _, problem := range walkShapes(test.template, render.Options{}, roots{upstream: upstreamShape(&root)}).undeclared {
+		for _, problem := range Walk(test.template, render.Options{}, Roots{Upstream: &root}).Findings {
 			if got != "error" {
 				got = "error"
-				if problem.optional {
+				if problem.Unsure {
 					got = "warning"
 				}
 			}

@@ -1,4 +1,4 @@
-package pipeline
+package check
 
 import (
 	"fmt"
@@ -29,28 +29,28 @@ func (m *writtenMap) root() *writtenMap {
 }
 
 // written gathers a map. Maps that share an entry are one map, printed on several paths.
-func (t *typeCheck) written(s *render.Sketch, schema *spec.Schema, at string) {
+func (d *Documents) written(s *render.Sketch, schema *spec.Schema, at string) {
 	var m *writtenMap
-	if t.ownsFields && !strings.HasSuffix(at, "[]") {
+	if d.ownsFields && !strings.HasSuffix(at, "[]") {
 		schema = requiring(schema, nil)
 	}
 	for _, e := range s.Entries {
-		id := site{e.Line, at + pathStep(e.Key)}
-		if have := t.maps[id]; have != nil && m == nil {
+		id := site{e.Line, at + step(e.Key)}
+		if have := d.maps[id]; have != nil && m == nil {
 			m = have.root()
 		} else if have != nil && have.root() != m {
 			m.join(have.root())
 		} else if m == nil {
 			m = &writtenMap{line: s.Line, at: at, schema: schema, supplied: map[string]bool{}}
 		}
-		t.maps[id] = m
+		d.maps[id] = m
 		m.open = m.open || e.Value == nil || len(e.Holes) > 0
 		if e.Value != nil && (e.Value.Kind != render.SketchScalar || e.Value.Value != nil) {
 			m.supplied[e.Key] = true
 		}
 	}
 	if m != nil && schema == nil {
-		m.schema = nil // on this path it stands where nothing is known
+		m.schema = nil // on this path nothing is known of its place
 	}
 }
 
@@ -68,7 +68,7 @@ func (m *writtenMap) join(other *writtenMap) {
 
 // requiring is the schema of a map in an object of others: they set the required fields, except those that say which item it is.
 func requiring(schema *spec.Schema, names []string) *spec.Schema {
-	if schema = plainSchema(schema); schema == nil || len(schema.Required) == 0 {
+	if schema = kinds.PlainSchema(schema); schema == nil || len(schema.Required) == 0 {
 		return schema
 	}
 	less := *schema
@@ -78,22 +78,21 @@ func requiring(schema *spec.Schema, names []string) *spec.Schema {
 
 // missing finds the fields that a schema requires and no path supplies. The API server holds custom resources to that;
 // in built-in kinds it takes some of them for empty.
-func (t *typeCheck) missing() map[site]finding {
-	found := map[site]finding{}
-	for _, m := range t.maps {
+func (d *Documents) missing() (all []Finding) {
+	for _, m := range d.maps {
 		m = m.root()
 		if m.open || m.schema == nil {
 			continue
 		}
 		for _, name := range m.schema.Required {
-			if m.supplied[name] || m.schema.Properties[name].Default != nil || m.at == "" && slices.Contains(ofEveryKind, name) {
+			if m.supplied[name] || m.schema.Properties[name].Default != nil || m.at == "" && slices.Contains(OfEveryKind, name) {
 				continue
 			}
-			found[site{m.line, m.at + pathStep(name)}] = finding{problem: m.at + pathStep(name) + " is missing: the schema requires it",
-				fix: "add it", unsure: kinds.IsBuiltin(t.kind.GVK.GroupKind())}
+			all = append(all, Finding{Line: m.line, Problem: m.at + step(name) + " is missing: the schema requires it", Fix: "add it",
+				Unsure: kinds.IsBuiltin(d.kind.GVK.GroupKind())})
 		}
 	}
-	return found
+	return all
 }
 
 // mapKeys are the fields that say which item of a list it is.
@@ -109,7 +108,7 @@ func mapKeys(list *spec.Schema) []string {
 }
 
 // items looks for items of a list that cannot be combined: equal ones of a set, and those with equal keys.
-func (t *typeCheck) items(s *render.Sketch, schema *spec.Schema, at string) {
+func (d *Documents) items(s *render.Sketch, schema *spec.Schema, at string) {
 	if schema == nil {
 		return
 	}
@@ -120,7 +119,7 @@ func (t *typeCheck) items(s *render.Sketch, schema *spec.Schema, at string) {
 	var ids []string
 	var places []site
 	for _, item := range s.Items {
-		id, line, ok := identity(item, itemSchema(schema), keys)
+		id, line, ok := identity(item, kinds.ItemSchema(schema), keys)
 		if !ok {
 			continue
 		}
@@ -128,15 +127,15 @@ func (t *typeCheck) items(s *render.Sketch, schema *spec.Schema, at string) {
 		for slices.Contains(places, here) {
 			here.what += "+" // on the same line
 		}
-		t.count(here.line, here.what, nil)
+		d.count(here.line, here.what, nil)
 		for i, other := range ids {
 			if other != id {
 				continue
 			}
-			pair := t.pairs[[2]site{places[i], here}]
+			pair := d.pairs[[2]site{places[i], here}]
 			if pair == nil {
-				pair = &sighting{finding: finding{problem: fmt.Sprintf("%s has two items with %s", at, id), fix: "leave one out"}}
-				t.pairs[[2]site{places[i], here}] = pair
+				pair = &sighting{finding: Finding{Problem: fmt.Sprintf("%s has two items with %s", at, id), Fix: "leave one out"}}
+				d.pairs[[2]site{places[i], here}] = pair
 			}
 			pair.times++
 		}
@@ -144,7 +143,7 @@ func (t *typeCheck) items(s *render.Sketch, schema *spec.Schema, at string) {
 	}
 }
 
-// identity is what tells an item from the others of its list, and its line; false if a hole has a part in it.
+// identity is what an item has and the others of its list have not, and its line; false if a hole has a part in it.
 func identity(item *render.Sketch, schema *spec.Schema, keys []string) (id string, line int, ok bool) {
 	if keys == nil {
 		return fmt.Sprintf("the value %v", item.Value), item.Line, item.Kind == render.SketchScalar && item.Value != nil
@@ -177,24 +176,22 @@ func identity(item *render.Sketch, schema *spec.Schema, keys []string) (id strin
 }
 
 // duplicates finds the items that are there together whenever one of them is.
-func (t *typeCheck) duplicates() map[site]finding {
-	found := map[site]finding{}
-	if t.documents > mostBranches {
-		return found
+func (d *Documents) duplicates() (all []Finding) {
+	if d.documents > mostBranches {
+		return nil
 	}
-	for pair, seen := range t.pairs {
-		one, other := t.sites[pair[0]].times, t.sites[pair[1]].times
-		if pair[0].line == pair[1].line { // where one is left out, the other cannot be told from it
+	for pair, seen := range d.pairs {
+		one, other := d.sites[pair[0]].times, d.sites[pair[1]].times
+		if pair[0].line == pair[1].line { // where one is left out, it could be either
 			one, other = max(one, other), max(one, other)
 		}
-		if seen.times < min(one, other) {
-			continue
+		if seen.times >= min(one, other) {
+			f := seen.finding
+			f.Line, f.Other = pair[1].line, pair[0].line
+			all = append(all, f)
 		}
-		f := seen.finding
-		f.other = pair[0].line
-		found[pair[1]] = f
 	}
-	return found
+	return all
 }
 
 // mostBranches is how many paths tell that two items are never there together.

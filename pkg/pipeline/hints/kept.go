@@ -1,49 +1,41 @@
-package pipeline
+package hints
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/corollary-dev/corollary/pkg/config"
-	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
 // generatedHints are about generated values that are deleted with their upstream while data that they may protect is kept. A config that
 // sets the deletionPolicy has decided that.
-func generatedHints(c Compiled) (hints []config.Error) {
-	keeper := c.Pipeline.keepsData()
-	if keeper == "" {
+func generatedHints(c pipeline.Compiled) (hints []config.Error) {
+	named := keeper(c.Pipeline)
+	if named == "" {
 		return nil
 	}
 	for i, d := range c.Pipeline.Downstreams {
 		if len(d.Config.Generated) > 0 && d.Config.DeletionPolicy == config.DeletionDelete && !c.File.GivesDeletionPolicy(i) {
 			hints = append(hints, *c.File.Errorf(fmt.Sprintf("downstreams[%d].generated", i),
 				"to keep the Secret, set deletionPolicy: Orphan, and adoptionPolicy: IfUnowned to take it over again; to confirm that it goes, set deletionPolicy: Delete",
-				"the values are lost when the upstream is deleted, and data of %s may be kept that needs them", keeper))
+				"the values are lost when the upstream is deleted, and data of %s may be kept that needs them", named))
 		}
 	}
 	return hints
 }
 
-// keepsData names a downstream whose data may outlive it: of volumes, or whatever a controller of others keeps for an object of its own kind.
-func (p *Pipeline) keepsData() string {
+// keeper names a downstream whose data may outlive it: of volumes, or whatever a controller of others keeps for an object of its own kind.
+func keeper(p *pipeline.Pipeline) string {
 	for _, d := range p.Downstreams {
-		if gk := d.GVK().GroupKind(); d.keepsData() {
+		if gk := d.GVK().GroupKind(); d.KeepsData() {
 			return fmt.Sprintf("%s (downstream %s)", gk.Kind, d.Name)
 		}
 	}
 	return ""
 }
 
-// keepsData reports whether objects of a downstream have data: in volumes, or whatever a controller of others keeps for an object of its own kind.
-func (d *Downstream) keepsData() bool {
-	gk := d.GVK().GroupKind()
-	hasVolume := gk.Kind == "PersistentVolumeClaim" || gk.Kind == "StatefulSet" && strings.Contains(d.Config.Template, "volumeClaimTemplates")
-	return !d.OwnsFields() && (hasVolume || !kinds.IsBuiltin(gk))
-}
-
 // recordHints are about data that nothing finds again once it does not show in the watches.
-func recordHints(c Compiled) []config.Error {
+func recordHints(c pipeline.Compiled) []config.Error {
 	if p := c.Pipeline; !p.StatusEnabled() || p.HasRows() || p.Config.Status.Downstreams != "" {
 		return nil
 	}

@@ -1,22 +1,20 @@
-package pipeline
+package kinds
 
 import (
 	"math"
 	"testing"
 
 	"k8s.io/kube-openapi/pkg/validation/spec"
-
-	"github.com/corollary-dev/corollary/pkg/kinds"
 )
 
 // TestNumbersOfBuiltinKinds: every integer field of every built-in kind takes the numbers that it can hold, and no other.
 func TestNumbersOfBuiltinKinds(t *testing.T) {
-	source, err := kinds.Offline()
+	source, err := Offline()
 	if err != nil {
 		t.Fatal(err)
 	}
 	fields := 0
-	for _, builtin := range kinds.Builtins() {
+	for _, builtin := range Builtins() {
 		kind, err := source.Kind(builtin.GVK)
 		if err != nil {
 			t.Fatal(err)
@@ -27,7 +25,7 @@ func TestNumbersOfBuiltinKinds(t *testing.T) {
 				int64(math.MaxInt32 + 1): schema.Format != "int32", int64(math.MinInt32 - 1): schema.Format != "int32", int64(math.MaxInt64): schema.Format != "int32"}
 			for v, want := range takes {
 				doc := in(v).(map[string]any)
-				if err := checkNumbers(doc, kind.Schema); (err == nil) != want {
+				if err := CheckNumbers(doc, kind.Schema); (err == nil) != want {
 					t.Errorf("%s: %v: %v", kind.GVK, doc, err)
 				}
 			}
@@ -40,17 +38,17 @@ func TestNumbersOfBuiltinKinds(t *testing.T) {
 
 // integersIn calls see with each integer field of a schema, and with what makes a document of a value there.
 func integersIn(schema *spec.Schema, depth int, see func(schema *spec.Schema, in func(v any) any)) {
-	schema = plainSchema(schema)
+	schema = PlainSchema(schema)
 	if schema == nil || depth > 12 {
 		return
 	}
 	if len(schema.Type) == 1 && schema.Type[0] == "integer" {
 		see(schema, func(v any) any { return v })
 	}
-	integersIn(itemSchema(schema), depth+1, func(s *spec.Schema, in func(v any) any) {
+	integersIn(ItemSchema(schema), depth+1, func(s *spec.Schema, in func(v any) any) {
 		see(s, func(v any) any { return []any{in(v)} })
 	})
-	integersIn(anyValue(schema), depth+1, func(s *spec.Schema, in func(v any) any) {
+	integersIn(ValueSchema(schema), depth+1, func(s *spec.Schema, in func(v any) any) {
 		see(s, func(v any) any { return map[string]any{"key": in(v)} })
 	})
 	for name, property := range schema.Properties {
