@@ -72,12 +72,6 @@ Without --live no API server is used. The exit code is 1 if there is an error.`,
 	return cmd
 }
 
-// bindCRDs adds the flag by which offline commands learn of custom kinds.
-func bindCRDs(cmd *cobra.Command, crds *[]string) {
-	cmd.Flags().StringArrayVar(crds, "crds", nil, "File or directory with CustomResourceDefinitions; may be repeated")
-	completeFiles(cmd, "crds", "yaml", "yml", "json")
-}
-
 func (o *checkOptions) run(ctx context.Context) error {
 	options, err := o.kinds()
 	if err != nil {

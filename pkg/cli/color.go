@@ -53,3 +53,15 @@ func atTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }
+
+// escapeControl spells out what a terminal would obey.
+func escapeControl(line string) string {
+	return strings.Map(func(r rune) rune {
+		if isControl(r) && r != '\t' {
+			return '\uFFFD'
+		}
+		return r
+	}, line)
+}
+
+func isControl(r rune) bool { return r < ' ' || r >= 0x7f && r < 0xa0 }

@@ -1,13 +1,14 @@
 package cli
 
 import (
+	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/corollary-dev/corollary/pkg/cases"
 	"github.com/corollary-dev/corollary/pkg/config"
@@ -114,39 +115,17 @@ func pipelinesOf(list []pipeline.Compiled) []*pipeline.Pipeline {
 
 func (f *configFlags) readsStdin() bool { return slices.Contains(f.files, "-") }
 
-// completeFiles has the shell offer files with these extensions for a flag.
-func completeFiles(cmd *cobra.Command, flag string, extensions ...string) {
-	// The only error is a flag that does not exist.
-	_ = cmd.RegisterFlagCompletionFunc(flag, func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		return extensions, cobra.ShellCompDirectiveFilterFileExt
-	})
-}
-
-// choice is a flag that takes one of a few words.
-type choice struct {
-	value string
-	words []string
-}
-
-var _ pflag.Value = &choice{}
-
-func (c *choice) String() string { return c.value }
-
-// Type is what help shows for the value.
-func (c *choice) Type() string { return "string" }
-
-// Set takes one of the words.
-func (c *choice) Set(s string) error {
-	if !slices.Contains(c.words, s) {
-		return fmt.Errorf("valid values are %s", either(c.words))
+// repeatable returns streams whose standard input, where a config comes from it, can be read several times.
+func (f *configFlags) repeatable(streams IO) (func() IO, error) {
+	if !f.readsStdin() || streams.In == nil {
+		return func() IO { return streams }, nil
 	}
-	c.value = s
-	return nil
-}
-
-// bindChoice adds a choice as a flag whose words the shell completes; the first word is the default.
-func bindChoice(cmd *cobra.Command, c *choice, name, short, usage string) {
-	c.value = c.words[0]
-	cmd.Flags().VarP(c, name, short, usage)
-	_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(c.words, cobra.ShellCompDirectiveNoFileComp))
+	text, err := io.ReadAll(streams.In)
+	if err != nil {
+		return nil, fmt.Errorf("reading standard input: %w", err)
+	}
+	return func() IO {
+		streams.In = bytes.NewReader(text)
+		return streams
+	}, nil
 }

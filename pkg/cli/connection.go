@@ -14,6 +14,10 @@ import (
 	_ "k8s.io/client-go/plugin/pkg/client/auth"
 )
 
+// connectionFlag is the annotation of flags that say how an API server is reached. Help lists them after the others:
+// there are two dozen, and whoever knows kubectl knows them.
+const connectionFlag = "corollary-connection"
+
 // connection is how an API server is reached: kubectl's flags and kubeconfig rules, and inside a pod its service
 // account. The flags are those that clientcmd itself offers, which are kubectl's names; cli-runtime would add a module
 // for them alone.

@@ -102,18 +102,6 @@ func printLines(w io.Writer, p painter, indentation, before, after string) {
 	}
 }
 
-// escapeControl spells out what a terminal would obey.
-func escapeControl(line string) string {
-	return strings.Map(func(r rune) rune {
-		if isControl(r) && r != '\t' {
-			return '\uFFFD'
-		}
-		return r
-	}, line)
-}
-
-func isControl(r rune) bool { return r < ' ' || r >= 0x7f && r < 0xa0 }
-
 // flow is a value on one line: a text as it is where that is plain, anything else as JSON.
 func flow(v any) string {
 	if s, ok := v.(string); ok && isPlain(s) {

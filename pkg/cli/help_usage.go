@@ -11,10 +11,6 @@ import (
 // helpWidth is where the text of flags is wrapped.
 const helpWidth = 120
 
-// connectionFlag is the annotation of flags that say how an API server is reached. Help lists them after the others:
-// there are two dozen, and whoever knows kubectl knows them.
-const connectionFlag = "corollary-connection"
-
 // commandGroups order the commands in help as they are used, one after the other. What none of them names comes last.
 var commandGroups = []struct {
 	title    string

@@ -82,14 +82,3 @@ func setLoggers(logger logr.Logger) {
 	log.SetLogger(logger)
 	klog.SetLoggerWithOptions(logging.ForClients(logger), klog.ContextualLogger(true))
 }
-
-// silence turns off what the client libraries log: it would stand among the results, and what matters of it comes back as
-// an error.
-func (s IO) silence() { s.log(logr.Discard()) }
-
-// log makes a logger that of the process, where that is ours.
-func (s IO) log(logger logr.Logger) {
-	if s.Logs != nil {
-		s.Logs(logger)
-	}
-}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -154,4 +155,22 @@ func (n *kindNames) target(c *connection, kind, name string) (*namedKind, apply.
 		t.Namespace, err = c.namespace()
 	}
 	return k, t, err
+}
+
+// kindAndName takes KIND NAME or KIND/NAME.
+func kindAndName(_ *cobra.Command, args []string) error {
+	_, _, err := splitKindName(args)
+	return err
+}
+
+func splitKindName(args []string) (kind, name string, err error) {
+	if len(args) == 1 {
+		if kind, name, ok := strings.Cut(args[0], "/"); ok && kind != "" && name != "" {
+			return kind, name, nil
+		}
+	}
+	if len(args) != 2 {
+		return "", "", usagef("KIND and NAME are needed: deployment web, or deployment/web")
+	}
+	return args[0], args[1], nil
 }

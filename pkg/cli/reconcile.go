@@ -48,24 +48,6 @@ right to patch the upstream.`,
 	return cmd
 }
 
-// kindAndName takes KIND NAME or KIND/NAME.
-func kindAndName(_ *cobra.Command, args []string) error {
-	_, _, err := splitKindName(args)
-	return err
-}
-
-func splitKindName(args []string) (kind, name string, err error) {
-	if len(args) == 1 {
-		if kind, name, ok := strings.Cut(args[0], "/"); ok && kind != "" && name != "" {
-			return kind, name, nil
-		}
-	}
-	if len(args) != 2 {
-		return "", "", usagef("KIND and NAME are needed: deployment web, or deployment/web")
-	}
-	return args[0], args[1], nil
-}
-
 func (o *reconcileOptions) run(ctx context.Context, args []string) error {
 	kind, name, err := splitKindName(args)
 	if err != nil {

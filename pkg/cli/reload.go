@@ -1,10 +1,7 @@
 package cli
 
 import (
-	"bytes"
 	"context"
-	"fmt"
-	"io"
 	"slices"
 	"time"
 
@@ -50,19 +47,4 @@ func (r *reloader) reload(ctx context.Context) []string {
 	r.sources = slices.Compact(sources)
 	r.engine.Reload(ctx, files, errs)
 	return r.sources
-}
-
-// repeatable returns streams whose standard input, where a config comes from it, can be read several times.
-func (f *configFlags) repeatable(streams IO) (func() IO, error) {
-	if !f.readsStdin() || streams.In == nil {
-		return func() IO { return streams }, nil
-	}
-	text, err := io.ReadAll(streams.In)
-	if err != nil {
-		return nil, fmt.Errorf("reading standard input: %w", err)
-	}
-	return func() IO {
-		streams.In = bytes.NewReader(text)
-		return streams
-	}, nil
 }
