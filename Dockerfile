@@ -18,8 +18,8 @@ ARG REVISION=unknown
 ARG DATE=unknown
 RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
     CGO_ENABLED=0 GOOS=${TARGETOS} GOARCH=${TARGETARCH} go build -trimpath -buildvcs=false -o /out/corollary \
-    -ldflags "-s -w -X github.com/corollary-dev/corollary/pkg/cli.Version=${VERSION} \
-      -X github.com/corollary-dev/corollary/pkg/cli.Revision=${REVISION} -X github.com/corollary-dev/corollary/pkg/cli.Date=${DATE}" \
+    -ldflags "-s -w -X github.com/corollary-dev/corollary/pkg/cli/command.Version=${VERSION} \
+      -X github.com/corollary-dev/corollary/pkg/cli/command.Revision=${REVISION} -X github.com/corollary-dev/corollary/pkg/cli/command.Date=${DATE}" \
     ./cmd/corollary
 
 FROM scratch

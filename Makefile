@@ -14,8 +14,8 @@ MODULE   := github.com/corollary-dev/corollary
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 REVISION ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
 DATE     ?= $(shell git log -1 --format=%cI 2>/dev/null || echo unknown)
-LDFLAGS  := -s -w -X $(MODULE)/pkg/cli.Version=$(VERSION) -X $(MODULE)/pkg/cli.Revision=$(REVISION) \
-	-X $(MODULE)/pkg/cli.Date=$(DATE)
+LDFLAGS  := -s -w -X $(MODULE)/pkg/cli/command.Version=$(VERSION) -X $(MODULE)/pkg/cli/command.Revision=$(REVISION) \
+	-X $(MODULE)/pkg/cli/command.Date=$(DATE)
 
 # The race detector needs a C compiler on Linux. Where there is none, Go turns
 # cgo off, and the tests run without the detector rather than not at all.

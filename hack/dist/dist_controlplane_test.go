@@ -35,7 +35,7 @@ func newRelease(t *testing.T, root string) *release {
 	t.Helper()
 	return &release{
 		version: "v9.8.7-rc.1", date: time.Date(2001, 2, 3, 4, 5, 6, 0, time.UTC), image: "registry.example.com/corollary:9.8.7-rc.1",
-		ldflags:   "-s -w -X " + module + "/pkg/cli.Version=v9.8.7-rc.1 -X " + module + "/pkg/cli.Date=2001-02-03T04:05:06Z",
+		ldflags:   "-s -w -X " + module + "/pkg/cli/command.Version=v9.8.7-rc.1 -X " + module + "/pkg/cli/command.Date=2001-02-03T04:05:06Z",
 		platforms: []platform{host}, helm: tools.Path(t, "helm"), root: root, out: filepath.Join(t.TempDir(), "dist"),
 	}
 }

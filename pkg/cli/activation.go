@@ -13,18 +13,19 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/corollary-dev/corollary/pkg/activation"
+	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/leadership"
 )
 
 // activationCommand is what the commands about activations have in common.
 type activationCommand struct {
-	streams IO
+	streams command.IO
 	files   []string
 	timeout time.Duration
 }
 
-func newActivation(streams IO) *cobra.Command {
+func newActivation(streams command.IO) *cobra.Command {
 	o := &activationCommand{streams: streams}
 	cmd := &cobra.Command{
 		Use:   "activation -c CONFIG [NAME]",
@@ -45,21 +46,21 @@ which fencing token. The lock itself is read; no cluster is asked.`,
 
 func (o *activationCommand) bind(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVarP(&o.files, "config", "c", nil, "File of kind Activation, or a directory with some; may be repeated")
-	completeFiles(cmd, "config", "yaml", "yml")
+	command.CompleteFiles(cmd, "config", "yaml", "yml")
 	cmd.Flags().DurationVar(&o.timeout, "timeout", time.Minute, "How long to wait for the lock")
 }
 
 // run runs work for the activations that are named, or all.
 func (o *activationCommand) run(ctx context.Context, names []string, work func(context.Context, []*config.ActivationFile) error) error {
 	if len(o.files) == 0 {
-		return usagef("no config is given: add -c FILE, or -c DIRECTORY")
+		return command.Usagef("no config is given: add -c FILE, or -c DIRECTORY")
 	}
-	ctx, stop := untilSignal(ctx)
+	ctx, stop := command.UntilSignal(ctx)
 	defer stop()
 	ctx, cancel := context.WithTimeout(ctx, o.timeout)
 	defer cancel()
 	files, problems := config.LoadActivations(config.Options{Files: o.files, Anybody: true}, nil)
-	if err := refuse(o.streams, problems, nil); err != nil {
+	if err := command.Refuse(o.streams, problems, nil); err != nil {
 		return err
 	}
 	var known []string
@@ -68,11 +69,11 @@ func (o *activationCommand) run(ctx context.Context, names []string, work func(c
 	}
 	switch {
 	case len(files) == 0:
-		return usagef("no file of kind Activation is in %s", strings.Join(o.files, ", "))
+		return command.Usagef("no file of kind Activation is in %s", strings.Join(o.files, ", "))
 	case len(names) == 0:
 		return work(ctx, files)
 	case !slices.Contains(known, names[0]):
-		return usagef("activation %s is not in the configs; there are %s", names[0], strings.Join(known, ", "))
+		return command.Usagef("activation %s is not in the configs; there are %s", names[0], strings.Join(known, ", "))
 	}
 	return work(ctx, files[slices.Index(known, names[0]):][:1])
 }
@@ -82,7 +83,7 @@ func (o *activationCommand) one(work func(context.Context, *config.ActivationFil
 	context.Context, []*config.ActivationFile) error {
 	return func(ctx context.Context, files []*config.ActivationFile) error {
 		if len(files) > 1 {
-			return usagef("the configs have %d activations: name one", len(files))
+			return command.Usagef("the configs have %d activations: name one", len(files))
 		}
 		store, err := activation.Open(files[0])
 		if err != nil {
@@ -188,7 +189,7 @@ func whoHolds(s, before *activation.State) string {
 	return s.Identity + " has taken the lock again"
 }
 
-func newHandover(streams IO) *cobra.Command {
+func newHandover(streams command.IO) *cobra.Command {
 	o := &activationCommand{streams: streams}
 	cmd := &cobra.Command{
 		Use:   "handover -c CONFIG [NAME]",
@@ -215,7 +216,7 @@ func (o *activationCommand) handover(ctx context.Context, f *config.ActivationFi
 	return o.awaitSuccessor(ctx, f, store, before)
 }
 
-func newForce(streams IO) *cobra.Command {
+func newForce(streams command.IO) *cobra.Command {
 	o, holder := &activationCommand{streams: streams}, ""
 	cmd := &cobra.Command{
 		Use:   "force -c CONFIG [NAME] --holder HOLDER",
@@ -248,7 +249,7 @@ func (o *activationCommand) force(ctx context.Context, f *config.ActivationFile,
 	case s.Holder == "":
 		return fmt.Errorf("activation %s: %w", f.Metadata.Name, activation.ErrNobody)
 	case holder == "":
-		return usagef("%s holds the %s and renewed it %s ago. If it certainly writes no more, confirm with --holder %s", s.Holder,
+		return command.Usagef("%s holds the %s and renewed it %s ago. If it certainly writes no more, confirm with --holder %s", s.Holder,
 			store.Describe(), duration.HumanDuration(max(s.Silent(time.Now()), 0)), s.Holder)
 	}
 	before, err := activation.TakeAway(ctx, store, holder)

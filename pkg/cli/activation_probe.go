@@ -11,10 +11,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/corollary-dev/corollary/pkg/activation"
+	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/config"
 )
 
-func newProbe(streams IO) *cobra.Command {
+func newProbe(streams command.IO) *cobra.Command {
 	o, rounds := &activationCommand{streams: streams}, 10
 	cmd := &cobra.Command{
 		Use:   "probe -c CONFIG [NAME]",
@@ -31,7 +32,7 @@ since each has a way of its own to the lock.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, names []string) error {
 			if rounds < 1 {
-				return usagef("--rounds is %d: write 1 or more", rounds)
+				return command.Usagef("--rounds is %d: write 1 or more", rounds)
 			}
 			return o.run(cmd.Context(), names, func(ctx context.Context, files []*config.ActivationFile) error {
 				return o.probe(ctx, files, rounds)

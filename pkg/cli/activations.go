@@ -18,12 +18,6 @@ func bindIdentity(flags *pflag.FlagSet, identity *string) {
 		"Identity of this cluster in files of kind Activation, in the place of theirs; different in each cluster")
 }
 
-// activationsBeside returns the activations in the files, with the operators that follow them. identity, if it is not empty,
-// replaces theirs. An operator whose activation is missing or has errors is not valid any more.
-func (f *configFlags) activationsBeside(operators []*config.File, streams IO, identity string) ([]*config.ActivationFile, config.Errors) {
-	return config.LoadActivations(config.Options{Files: f.files, Stdin: streams.In, Identity: identity}, operators)
-}
-
 // activations are those in which this process takes part, as long as it runs.
 type activations []runningActivation
 

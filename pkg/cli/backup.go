@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/corollary-dev/corollary/pkg/backup"
+	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 	"github.com/corollary-dev/corollary/pkg/kinds"
@@ -24,15 +25,15 @@ import (
 )
 
 type backupOptions struct {
-	streams              IO
-	configs              configFlags
-	connection           connection
+	streams              command.IO
+	configs              command.Configs
+	connection           command.Connection
 	crds, recipients     []string
 	output               string
 	downstreams, secrets bool
 }
 
-func newBackup(streams IO) *cobra.Command {
+func newBackup(streams command.IO) *cobra.Command {
 	o := &backupOptions{streams: streams}
 	cmd := &cobra.Command{
 		Use:   "backup {-c CONFIG | --crd NAME} -o {DIRECTORY | FILE.tar.zst}",
@@ -57,17 +58,17 @@ needed.`,
 
   # Secrets too
   corollary backup -c app.yaml --downstreams --secrets --age-recipient age1… -o app.tar.zst`,
-		Args: noArguments("configs are named with -c, custom kinds with --crd"),
+		Args: command.NoArguments("configs are named with -c, custom kinds with --crd"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.check(); err != nil {
 				return err
 			}
-			ctx, stop := untilSignal(cmd.Context())
+			ctx, stop := command.UntilSignal(cmd.Context())
 			defer stop()
 			return o.run(ctx)
 		},
 	}
-	o.configs.bind(cmd)
+	o.configs.Bind(cmd)
 	flags := cmd.Flags()
 	flags.StringArrayVar(&o.crds, "crd", nil,
 		"CustomResourceDefinition whose objects are written, such as crontabs.example.com; may be repeated")
@@ -75,7 +76,7 @@ needed.`,
 	flags.BoolVar(&o.downstreams, "downstreams", false, "Write the downstreams of the configs too")
 	flags.BoolVar(&o.secrets, "secrets", false, "Write Secrets among the downstreams too, encrypted")
 	flags.StringArrayVar(&o.recipients, "age-recipient", nil, "age public key for which Secrets are encrypted; may be repeated")
-	o.connection.bind(
+	o.connection.Bind(
 		cmd,
 		"Write the objects of this namespace only, and their downstreams; by default of all namespaces that the config watches",
 	)
@@ -84,20 +85,20 @@ needed.`,
 
 func (o *backupOptions) check() error {
 	switch {
-	case len(o.configs.files) == 0 && len(o.crds) == 0:
-		return usagef("nothing to write is given: add -c FILE, or --crd NAME")
+	case len(o.configs.Files) == 0 && len(o.crds) == 0:
+		return command.Usagef("nothing to write is given: add -c FILE, or --crd NAME")
 	case o.output == "":
-		return usagef("required flag --output is not set: name a directory or a FILE.tar.zst")
-	case o.downstreams && len(o.configs.files) == 0:
-		return usagef("--downstreams needs -c FILE")
+		return command.Usagef("required flag --output is not set: name a directory or a FILE.tar.zst")
+	case o.downstreams && len(o.configs.Files) == 0:
+		return command.Usagef("--downstreams needs -c FILE")
 	case o.secrets && len(o.recipients) == 0:
-		return usagef("--secrets needs --age-recipient: Secrets are only written encrypted; age-keygen makes a key")
+		return command.Usagef("--secrets needs --age-recipient: Secrets are only written encrypted; age-keygen makes a key")
 	case !o.secrets && len(o.recipients) > 0:
-		return usagef("--age-recipient has no effect without --secrets")
+		return command.Usagef("--age-recipient has no effect without --secrets")
 	}
 	for _, name := range o.crds {
 		if !strings.Contains(name, ".") {
-			return usagef("--crd is %q: write the name of a CustomResourceDefinition, such as crontabs.example.com", name)
+			return command.Usagef("--crd is %q: write the name of a CustomResourceDefinition, such as crontabs.example.com", name)
 		}
 	}
 	return nil
@@ -108,19 +109,19 @@ func (o *backupOptions) run(ctx context.Context) error {
 	if o.secrets {
 		recipients, err := age.ParseRecipients(strings.NewReader(strings.Join(o.recipients, "\n")))
 		if err != nil {
-			return usagef("--age-recipient: %v", err)
+			return command.Usagef("--age-recipient: %v", err)
 		}
 		b.Recipients = recipients
 	}
 	var files []*config.File
-	if len(o.configs.files) > 0 {
-		loaded, problems, err := o.configs.load(o.streams)
-		if err := refuse(o.streams, problems, err); err != nil {
+	if len(o.configs.Files) > 0 {
+		loaded, problems, err := o.configs.Load(o.streams)
+		if err := command.Refuse(o.streams, problems, err); err != nil {
 			return err
 		}
 		files = loaded
 	}
-	cfg, err := o.connection.rest()
+	cfg, err := o.connection.REST()
 	if err != nil {
 		return err
 	}
@@ -149,9 +150,9 @@ func (o *backupOptions) write(ctx context.Context, cfg *rest.Config, b *backup.B
 		fmt.Fprintf(o.streams.Err, "note: %s: left out, though a status records such objects: they cannot be listed\n", name)
 	}
 	for _, k := range m.Kinds {
-		fmt.Fprintf(o.streams.Out, "%s: %s at resourceVersion %s\n", k.Name(), count(k.Objects, "object"), k.ResourceVersion)
+		fmt.Fprintf(o.streams.Out, "%s: %s at resourceVersion %s\n", k.Name(), command.Count(k.Objects, "object"), k.ResourceVersion)
 		if k.Terminating > 0 {
-			fmt.Fprintf(o.streams.Err, "note: %s: %s left out, being deleted\n", k.Name(), count(k.Terminating, "object"))
+			fmt.Fprintf(o.streams.Err, "note: %s: %s left out, being deleted\n", k.Name(), command.Count(k.Terminating, "object"))
 		}
 	}
 	if written {
@@ -196,7 +197,7 @@ func (o *backupOptions) selectObjects(ctx context.Context, cfg *rest.Config, b *
 	case o.downstreams:
 		b.Recorded = func(u *unstructured.Unstructured) []backup.Selection { return s.recorded(files, u) }
 	case o.secrets && !s.secrets:
-		return nil, usagef("--secrets has no effect: no kind that is written is a Secret; --downstreams adds those that follow from upstreams")
+		return nil, command.Usagef("--secrets has no effect: no kind that is written is a Secret; --downstreams adds those that follow from upstreams")
 	}
 	return s, nil
 }
@@ -319,7 +320,7 @@ func (s *selecting) crd(ctx context.Context, name string) error {
 	return nil
 }
 
-func (s *selecting) namespace() string { return s.options.connection.overrides.Context.Namespace }
+func (s *selecting) namespace() string { return s.options.connection.Overrides.Context.Namespace }
 
 // upstreams chooses what a config watches.
 func (s *selecting) upstreams(ctx context.Context, f *config.File) error {

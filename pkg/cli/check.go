@@ -11,6 +11,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/conversions"
 	"github.com/corollary-dev/corollary/pkg/kinds"
@@ -19,14 +20,14 @@ import (
 )
 
 type checkOptions struct {
-	streams    IO
-	configs    configFlags
+	streams    command.IO
+	configs    command.Configs
 	crds       []string
 	live       bool
-	connection connection
+	connection command.Connection
 }
 
-func newCheck(streams IO) *cobra.Command {
+func newCheck(streams command.IO) *cobra.Command {
 	o := &checkOptions{streams: streams}
 	cmd := &cobra.Command{
 		Use:   "check -c CONFIG",
@@ -62,13 +63,13 @@ Without --live no API server is used. The exit code is 1 if there is an error.`,
 
   # With an override
   corollary check -c app.yaml --set 'appoperator:.retry.minDelay=10s'`,
-		Args: noArguments("configs are named with -c, CustomResourceDefinitions with --crds"),
+		Args: command.NoArguments("configs are named with -c, CustomResourceDefinitions with --crds"),
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
-	o.configs.bind(cmd)
-	bindCRDs(cmd, &o.crds)
+	o.configs.Bind(cmd)
+	command.BindCRDs(cmd, &o.crds)
 	cmd.Flags().BoolVar(&o.live, "live", false, "Take kinds and schemas from the API server instead of files; nothing is written")
-	o.connection.bind(cmd, "")
+	o.connection.Bind(cmd, "")
 	return cmd
 }
 
@@ -77,17 +78,17 @@ func (o *checkOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	again, err := o.configs.repeatable(o.streams)
+	again, err := o.configs.Repeatable(o.streams)
 	if err != nil {
 		return err
 	}
-	files, problems, err := o.configs.load(again())
+	files, problems, err := o.configs.Load(again())
 	if err != nil {
 		return err
 	}
-	conversions, wrong := o.configs.conversionsBeside(files, again())
+	conversions, wrong := o.configs.ConversionsBeside(files, again())
 	problems = append(problems, wrong...)
-	activations, wrong := config.LoadActivations(config.Options{Files: o.configs.files, Stdin: again().In, Anybody: true}, files)
+	activations, wrong := config.LoadActivations(config.Options{Files: o.configs.Files, Stdin: again().In, Anybody: true}, files)
 	list, problems, err := pipeline.CompileAll(files, append(problems, wrong...), options)
 	differences, failed := o.differences(ctx, list, conversions)
 	err = errors.Join(err, failed)
@@ -110,23 +111,23 @@ func (o *checkOptions) run(ctx context.Context) error {
 		wrong, err = o.conversions(ctx, conversions)
 		problems = append(problems, wrong...)
 	}
-	if err := refuse(o.streams, problems, err); err != nil {
+	if err := command.Refuse(o.streams, problems, err); err != nil {
 		return err
 	}
 	for _, a := range activations {
 		warnings += len(a.Warnings())
 		writeActivationWarnings(o.streams.Out, a)
 	}
-	checked := count(len(list), "operator")
+	checked := command.Count(len(list), "operator")
 	if len(conversions) > 0 {
-		checked += ", " + count(len(conversions), "conversion")
+		checked += ", " + command.Count(len(conversions), "conversion")
 	}
 	if len(activations) > 0 {
-		checked += ", " + count(len(activations), "activation")
+		checked += ", " + command.Count(len(activations), "activation")
 	}
-	fmt.Fprintf(o.streams.Out, "%s: no errors, %s", checked, count(warnings, "warning"))
+	fmt.Fprintf(o.streams.Out, "%s: no errors, %s", checked, command.Count(warnings, "warning"))
 	if hinted > 0 {
-		fmt.Fprintf(o.streams.Out, ", %s", count(hinted, "hint"))
+		fmt.Fprintf(o.streams.Out, ", %s", command.Count(hinted, "hint"))
 	}
 	fmt.Fprintln(o.streams.Out)
 	return nil
@@ -155,7 +156,7 @@ func (o *checkOptions) finder(ctx context.Context) (find findDefinition, where s
 		find, err = definitionsIn(o.crds)
 		return find, "the files", err
 	}
-	cfg, err := o.connection.rest()
+	cfg, err := o.connection.REST()
 	if err != nil {
 		return nil, "", err
 	}
@@ -209,7 +210,7 @@ func (o *checkOptions) definitions() (
 			return conversions.DefinitionFor(list, f), nil
 		}, err
 	}
-	cfg, err := o.connection.rest()
+	cfg, err := o.connection.REST()
 	if err != nil {
 		return nil, err
 	}
@@ -224,23 +225,23 @@ func (o *checkOptions) definitions() (
 func (o *checkOptions) kinds() (pipeline.Options, error) {
 	if !o.live {
 		var given string
-		o.connection.flags.VisitAll(func(f *pflag.Flag) {
+		o.connection.Flags.VisitAll(func(f *pflag.Flag) {
 			if f.Changed && given == "" {
 				given = f.Name
 			}
 		})
 		if given != "" {
-			return pipeline.Options{}, usagef("--%s has no effect without --live: no API server is asked", given)
+			return pipeline.Options{}, command.Usagef("--%s has no effect without --live: no API server is asked", given)
 		}
 		source, err := kinds.Offline(o.crds...)
 		return pipeline.Options{Kinds: source}, err
 	}
 	if len(o.crds) > 0 {
-		return pipeline.Options{}, usagef("--crds and --live cannot be combined: kinds come from files or from the API server")
+		return pipeline.Options{}, command.Usagef("--crds and --live cannot be combined: kinds come from files or from the API server")
 	}
-	cfg, err := o.connection.rest()
+	cfg, err := o.connection.REST()
 	if err != nil {
 		return pipeline.Options{}, err
 	}
-	return liveKinds(cfg)
+	return command.LiveKinds(cfg)
 }

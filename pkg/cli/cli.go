@@ -5,40 +5,44 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/spf13/cobra"
 )
 
+// IO is what a command reads and writes.
+type IO = command.IO
+
 // System returns the IO of this process.
-func System() IO {
-	return IO{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Env: os.Environ(), Program: os.Args[0], Logs: setLoggers}
+func System() command.IO {
+	return command.IO{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Env: os.Environ(), Program: os.Args[0], Logs: setLoggers}
 }
 
 // Main runs the command that args (without the program's name) ask for and returns the exit code: 0 where all went
 // well, 1 on any error, of usage too. Every error has been written to streams.Err by then.
-func Main(args []string, streams IO) int {
+func Main(args []string, streams command.IO) int {
 	root := newRoot(streams)
 	args = asPlugin(root, streams.Program, args)
 	root.SetArgs(args)
 	cmd, err := root.ExecuteC()
-	var exit *exitError
+	var exit *command.ExitError
 	switch {
 	case err == nil:
 		return 0
 	case errors.As(err, &exit):
-		return exit.code
+		return exit.Code
 	}
 	fmt.Fprintln(streams.Err, "Error: "+explain(root, cmd, args, err))
 	return 1
 }
 
-func newRoot(streams IO) *cobra.Command {
+func newRoot(streams command.IO) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "corollary",
 		Short: "Run Kubernetes operators defined in YAML",
 		Long: `Corollary is an operator without code for each kind: a config file names what to
 watch, what makes it valid, and the objects that follow from it as templates.
 Corollary keeps the cluster that way.`,
-		Version: build().Version,
+		Version: command.Build().Version,
 		Example: `  # Start from an existing manifest
   corollary init --kind WebApp.v1.platform.example.com --from deploy.yaml
 
@@ -56,7 +60,7 @@ Corollary keeps the cluster that way.`,
 	root.SetIn(streams.In)
 	root.SetOut(streams.Out) // before the completion command is made, which keeps it
 	root.SetErr(streams.Err)
-	root.SetFlagErrorFunc(flagError)
+	root.SetFlagErrorFunc(command.FlagError)
 	root.SetUsageFunc(usage)
 	root.SetVersionTemplate("{{ .Version }}\n")
 	root.AddCommand(newRun(streams), newConfirm(streams), newCheck(streams), newRender(streams), newRelease(streams), newSchema(streams),
@@ -74,13 +78,13 @@ Corollary keeps the cluster that way.`,
 
 // explain is what is printed of an error: one line, and for a wrong use how to find the right one.
 func explain(root, cmd *cobra.Command, args []string, err error) string {
-	var usage *usageError
+	var usage *command.UsageError
 	switch {
 	case errors.As(err, &usage):
-		return fmt.Sprintf("%s (see %s --help)", usage.problem, cmd.CommandPath())
+		return fmt.Sprintf("%s (see %s --help)", usage.Problem, cmd.CommandPath())
 	case cmd == root:
 		// The root has nothing to run and its flags are checked above: what is left is a command that does not exist.
-		return unknownCommand(root, args)
+		return command.UnknownCommand(root, args)
 	}
 	return err.Error()
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/guard"
 )
@@ -21,13 +22,13 @@ import (
 var confirmationResource = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 
 type confirmOptions struct {
-	streams    IO
-	configs    configFlags
-	connection connection
+	streams    command.IO
+	configs    command.Configs
+	connection command.Connection
 	digest     string
 }
 
-func newConfirm(streams IO) *cobra.Command {
+func newConfirm(streams command.IO) *cobra.Command {
 	o := &confirmOptions{streams: streams}
 	cmd := &cobra.Command{
 		Use:   "confirm -c CONFIG [OPERATOR] --digest DIGEST",
@@ -48,23 +49,23 @@ OPERATOR can be left out if only one of the configs has guard.confirm.`,
   corollary confirm -c app.yaml shop --digest 8a5c…`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, names []string) error {
-			ctx, stop := untilSignal(cmd.Context())
+			ctx, stop := command.UntilSignal(cmd.Context())
 			defer stop()
 			return o.run(ctx, names)
 		},
 	}
-	o.configs.bind(cmd)
+	o.configs.Bind(cmd)
 	cmd.Flags().StringVar(&o.digest, "digest", "", "Digest that the waiting operator reports (required)")
-	o.connection.bind(cmd, "")
+	o.connection.Bind(cmd, "")
 	return cmd
 }
 
 func (o *confirmOptions) run(ctx context.Context, names []string) error {
-	files, problems, err := o.configs.load(o.streams)
+	files, problems, err := o.configs.Load(o.streams)
 	if err != nil {
 		return err
 	}
-	if err := refuse(o.streams, problems, nil); err != nil {
+	if err := command.Refuse(o.streams, problems, nil); err != nil {
 		return err
 	}
 	chosen, err := o.choose(files, names)
@@ -72,14 +73,14 @@ func (o *confirmOptions) run(ctx context.Context, names []string) error {
 		return err
 	}
 	if o.digest == "" {
-		return usagef("required flag --digest is not set: the waiting operator reports the digest in its log, its event and /readyz, and " +
+		return command.Usagef("required flag --digest is not set: the waiting operator reports the digest in its log, its event and /readyz, and " +
 			"corollary plan prints it")
 	}
 	if !guard.IsDigest(o.digest) {
-		return usagef("--digest is %q, which is not a digest: the waiting operator and corollary plan print it, 32 digits of 0-9 and a-f",
+		return command.Usagef("--digest is %q, which is not a digest: the waiting operator and corollary plan print it, 32 digits of 0-9 and a-f",
 			o.digest)
 	}
-	cfg, err := o.connection.rest()
+	cfg, err := o.connection.REST()
 	if err != nil {
 		return err
 	}
@@ -103,7 +104,7 @@ func (o *confirmOptions) choose(files []*config.File, wanted []string) ([]*confi
 		confirmable := f.Guard != nil && f.Guard.Confirm != nil
 		switch {
 		case slices.Contains(wanted, f.Metadata.Name) && !confirmable:
-			return nil, usagef("operator %s has no guard.confirm, which names where a confirmation is written: set guard.confirmed in its config "+
+			return nil, command.Usagef("operator %s has no guard.confirm, which names where a confirmation is written: set guard.confirmed in its config "+
 				"instead", f.Metadata.Name)
 		case slices.Contains(wanted, f.Metadata.Name) || len(wanted) == 0 && confirmable:
 			chosen = append(chosen, f)
@@ -111,14 +112,14 @@ func (o *confirmOptions) choose(files []*config.File, wanted []string) ([]*confi
 	}
 	for _, name := range wanted {
 		if !slices.ContainsFunc(files, func(f *config.File) bool { return f.Metadata.Name == name }) {
-			return nil, usagef("operator %s is not loaded; loaded are %s", name, strings.Join(names(files), ", "))
+			return nil, command.Usagef("operator %s is not loaded; loaded are %s", name, strings.Join(names(files), ", "))
 		}
 	}
 	switch {
 	case len(chosen) == 0:
-		return nil, usagef("no operator has guard.confirm, which names where a confirmation is written")
+		return nil, command.Usagef("no operator has guard.confirm, which names where a confirmation is written")
 	case len(chosen) > 1:
-		return nil, usagef("a digest belongs to one operator, and %d have guard.confirm: name the operator", len(chosen))
+		return nil, command.Usagef("a digest belongs to one operator, and %d have guard.confirm: name the operator", len(chosen))
 	}
 	return chosen, nil
 }

@@ -4,10 +4,12 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/spf13/cobra"
 )
 
-// TestWarningsOfTheAPIServer: commands print each once, as kubectl does; run logs them.
-func TestWarningsOfTheAPIServer(t *testing.T) {
+// TestRunLogsWarnings: run has no handler of its own for the API server's warnings, so they go to the log.
+func TestRunLogsWarnings(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	const text = "{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, context: {cluster: a, user: a}}], " +
@@ -15,11 +17,12 @@ func TestWarningsOfTheAPIServer(t *testing.T) {
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	of := connection{kubeconfig: path}
-	if cfg, err := of.rest(); err != nil || cfg.WarningHandler == nil {
-		t.Errorf("a command logs warnings in the format of client-go: %v", err)
+	cmd, o := &cobra.Command{}, runOptions{}
+	o.connection.Bind(cmd, "")
+	if err := cmd.ParseFlags([]string{"--kubeconfig", path}); err != nil {
+		t.Fatal(err)
 	}
-	if cfg, err := (&runOptions{connection: of}).restLogged(); err != nil || cfg.WarningHandler != nil {
+	if cfg, err := o.restLogged(); err != nil || cfg.WarningHandler != nil {
 		t.Errorf("run does not log warnings: %v", err)
 	}
 }

@@ -19,7 +19,7 @@ import (
 func (f *surveyFlags) noteConversions(
 	ctx context.Context, cfg *rest.Config, operators []*config.File, note func(format string, args ...any),
 ) error {
-	list, problems := f.configs.conversionsBeside(operators, f.streams)
+	list, problems := f.configs.ConversionsBeside(operators, f.streams)
 	if len(list)+len(problems) == 0 {
 		return nil
 	}

@@ -10,22 +10,23 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/conversions"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 )
 
 type convertOptions struct {
-	streams IO
-	configs configFlags
+	streams command.IO
+	configs command.Configs
 	crds    []string
 	files   []string
 	to      string
-	output  choice
+	output  command.Output
 }
 
-func newConvert(streams IO) *cobra.Command {
-	o := &convertOptions{streams: streams, output: choice{words: []string{"yaml", "json"}}}
+func newConvert(streams command.IO) *cobra.Command {
+	o := &convertOptions{streams: streams}
 	cmd := &cobra.Command{
 		Use:   "convert -c CONFIG --crds FILE -f FILE --to VERSION",
 		Short: "Convert custom resources to another version, without a cluster",
@@ -39,29 +40,29 @@ not have are dropped, and defaults are filled in.`,
 
   # Prove that nothing is lost
   corollary convert prove -c conversion.yaml --crds crd.yaml`,
-		Args: noArguments("custom resources are named with -f, configs with -c"),
+		Args: command.NoArguments("custom resources are named with -f, configs with -c"),
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
 	o.bind(cmd)
 	cmd.Flags().StringArrayVarP(&o.files, "filename", "f", nil,
 		"File with custom resources, a directory of them, or - for standard input; may be repeated")
-	completeFiles(cmd, "filename", "yaml", "yml", "json")
+	command.CompleteFiles(cmd, "filename", "yaml", "yml", "json")
 	cmd.Flags().StringVar(&o.to, "to", "", "Version to convert to, such as v1")
-	bindChoice(cmd, &o.output, "output", "o", "Output format: yaml, or json (an object for one custom resource, a List for several)")
+	o.output.Bind(cmd, "Output format: yaml, or json (an object for one custom resource, a List for several)", command.YAML, command.JSON)
 	cmd.AddCommand(newConvertProve(streams), newConvertSuggest(streams), newConvertRehub(streams))
 	return cmd
 }
 
 func (o *convertOptions) bind(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVarP(
-		&o.configs.files,
+		&o.configs.Files,
 		"config",
 		"c",
 		nil,
 		"Config file, a directory of them, or - for standard input; may be repeated",
 	)
-	completeFiles(cmd, "config", "yaml", "yml")
-	bindCRDs(cmd, &o.crds)
+	command.CompleteFiles(cmd, "config", "yaml", "yml")
+	command.BindCRDs(cmd, &o.crds)
 }
 
 // compile reads the configs and compiles their conversions against the definitions of --crds.
@@ -86,11 +87,11 @@ func (o *convertOptions) compile() ([]*conversions.Conversion, error) {
 func (o *convertOptions) compileAgainst(
 	find func(*config.ConversionFile) (*apiextensionsv1.CustomResourceDefinition, error),
 ) ([]*conversions.Conversion, error) {
-	again, err := o.configs.repeatable(o.streams)
+	again, err := o.configs.Repeatable(o.streams)
 	if err != nil {
 		return nil, err
 	}
-	files, problems, err := o.configs.loadConversions(again)
+	files, problems, err := o.configs.LoadConversions(again)
 	if err != nil {
 		return nil, err
 	}
@@ -108,38 +109,38 @@ func (o *convertOptions) compileAgainst(
 		c, found := conversions.Compile(f, crd, false)
 		problems, list = append(problems, found...), append(list, c)
 	}
-	if err := refuse(o.streams, problems, nil); err != nil {
+	if err := command.Refuse(o.streams, problems, nil); err != nil {
 		return nil, err
 	}
 	if len(list) == 0 {
-		return nil, usagef("the files of -c have no conversion: neither a key conversion, nor a file of kind %s", config.ConversionKind)
+		return nil, command.Usagef("the files of -c have no conversion: neither a key conversion, nor a file of kind %s", config.ConversionKind)
 	}
 	return list, nil
 }
 
 func (o *convertOptions) run(ctx context.Context) error {
 	if o.to == "" {
-		return usagef("no version is named: add --to VERSION")
+		return command.Usagef("no version is named: add --to VERSION")
 	}
 	list, err := o.compile()
 	if err != nil {
 		return err
 	}
-	objects, errs := readUpstreams(o.files, o.streams.In)
+	objects, errs := command.ReadUpstreams(o.files, o.streams.In)
 	if len(o.files) == 0 {
-		return usagef("no custom resource is named: add -f FILE")
+		return command.Usagef("no custom resource is named: add -f FILE")
 	}
 	documents := make([]map[string]any, 0, len(objects))
 	for _, u := range objects {
-		documents = append(documents, u.object.Object)
-		if err := convertOne(ctx, list, u.object.Object, o.to); err != nil {
+		documents = append(documents, u.Object.Object)
+		if err := convertOne(ctx, list, u.Object.Object, o.to); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", u, err))
 		}
 	}
 	if len(errs) > 0 {
 		return errors.Join(errs...)
 	}
-	return printDocuments(o.streams.Out, o.output.value, documents)
+	return o.output.Documents(o.streams.Out, documents)
 }
 
 func convertOne(ctx context.Context, list []*conversions.Conversion, obj map[string]any, to string) error {

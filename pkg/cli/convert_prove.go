@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
+	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/conversions"
 	"github.com/corollary-dev/corollary/pkg/convert"
 	"github.com/corollary-dev/corollary/pkg/rules"
@@ -21,10 +22,10 @@ type proveOptions struct {
 	objects    int
 	output     string
 	live       bool
-	connection connection
+	connection command.Connection
 }
 
-func newConvertProve(streams IO) *cobra.Command {
+func newConvertProve(streams command.IO) *cobra.Command {
 	o := &proveOptions{convertOptions: convertOptions{streams: streams}}
 	cmd := &cobra.Command{
 		Use:   "prove -c CONFIG (--crds FILE | --live)",
@@ -54,9 +55,9 @@ a certificate for exactly its rules and schemas: keep it with the config.`,
 
   # Write the certificate
   corollary convert prove -c conversion.yaml --crds crd.yaml -o conversion.certificate.yaml`,
-		Args: noArguments("configs are named with -c, CustomResourceDefinitions with --crds"),
+		Args: command.NoArguments("configs are named with -c, CustomResourceDefinitions with --crds"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, stop := untilSignal(cmd.Context())
+			ctx, stop := command.UntilSignal(cmd.Context())
 			defer stop()
 			if o.live {
 				return o.runLive(ctx, cmd)
@@ -65,7 +66,7 @@ a certificate for exactly its rules and schemas: keep it with the config.`,
 		},
 	}
 	o.bind(cmd)
-	o.connection.bind(cmd, "")
+	o.connection.Bind(cmd, "")
 	flags := cmd.Flags()
 	flags.BoolVar(&o.live, "live", false, "Try the objects that the cluster has, instead of made ones")
 	flags.Uint64Var(&o.seed, "seed", 1, "Seed of the random objects: the same seed makes the same objects")
@@ -76,14 +77,14 @@ a certificate for exactly its rules and schemas: keep it with the config.`,
 
 func (o *proveOptions) run(ctx context.Context) error {
 	if o.objects < 1 {
-		return usagef("--objects %d: at least 1 object must be made", o.objects)
+		return command.Usagef("--objects %d: at least 1 object must be made", o.objects)
 	}
 	list, err := o.compile()
 	if err != nil {
 		return err
 	}
 	if len(list) > 1 && o.output != "" {
-		return usagef("--output takes one certificate, and %d conversions are named: name one with -c", len(list))
+		return command.Usagef("--output takes one certificate, and %d conversions are named: name one with -c", len(list))
 	}
 	lossy := 0
 	for _, c := range list {
@@ -129,10 +130,10 @@ func (o *proveOptions) print(c *conversions.Conversion, proof *convert.Proof) {
 	for _, pair := range proof.Pairs {
 		fmt.Fprintf(o.streams.Out, "  %s → %s → %s: %s (%s)\n", pair.From, pair.Via, pair.From, verdict(&pair), tried(&pair))
 		for _, field := range slices.Sorted(maps.Keys(pair.Lost)) {
-			fmt.Fprintf(o.streams.Out, "    lost as acknowledged: %s (in %s)\n", field, count(pair.Lost[field], "object"))
+			fmt.Fprintf(o.streams.Out, "    lost as acknowledged: %s (in %s)\n", field, command.Count(pair.Lost[field], "object"))
 		}
 		for _, field := range slices.Sorted(maps.Keys(pair.Kept)) {
-			fmt.Fprintf(o.streams.Out, "    by the annotation: %s (in %s)\n", field, count(pair.Kept[field], "object"))
+			fmt.Fprintf(o.streams.Out, "    by the annotation: %s (in %s)\n", field, command.Count(pair.Kept[field], "object"))
 		}
 		if pair.Counterexample == nil {
 			continue
@@ -171,7 +172,7 @@ func verdict(pair *convert.ProofPair) string {
 
 // tried says what was tried of one pair.
 func tried(pair *convert.ProofPair) string {
-	text := count(pair.Objects, "object")
+	text := command.Count(pair.Objects, "object")
 	if pair.Combinations > 0 {
 		text += fmt.Sprintf(", %d of them at the bounds of two fields", pair.Combinations)
 	}

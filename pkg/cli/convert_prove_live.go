@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/conversions"
 	"github.com/corollary-dev/corollary/pkg/kinds"
@@ -30,10 +31,10 @@ const (
 func (o *proveOptions) runLive(ctx context.Context, cmd *cobra.Command) error {
 	for _, flag := range []string{"crds", "seed", "objects", "output"} {
 		if cmd.Flags().Changed(flag) {
-			return usagef("--live tries what the cluster has: leave out --%s", flag)
+			return command.Usagef("--live tries what the cluster has: leave out --%s", flag)
 		}
 	}
-	cfg, err := o.connection.rest()
+	cfg, err := o.connection.REST()
 	if err != nil {
 		return err
 	}
@@ -56,7 +57,7 @@ func (o *proveOptions) runLive(ctx context.Context, cmd *cobra.Command) error {
 		lossy += lost
 	}
 	if lossy > 0 {
-		return fmt.Errorf("%s would lose data or cannot be converted", count(lossy, "object"))
+		return fmt.Errorf("%s would lose data or cannot be converted", command.Count(lossy, "object"))
 	}
 	return nil
 }
@@ -112,13 +113,13 @@ func (o *proveOptions) tryVersion(ctx context.Context, client dynamic.Interface,
 		return lost, fmt.Errorf("listing %s in version %s: %w", resource.GroupResource(), version, err)
 	}
 	if more := lost - lossesShown; more > 0 {
-		fmt.Fprintf(o.streams.Out, "  and %s more\n", count(more, "object"))
+		fmt.Fprintf(o.streams.Out, "  and %s more\n", command.Count(more, "object"))
 	}
 	result := "nothing is lost"
 	if lost > 0 {
 		result = fmt.Sprintf("%d LOST", lost)
 	}
-	fmt.Fprintf(o.streams.Out, "  %s in %s: %s", count(tried, "object"), version, result)
+	fmt.Fprintf(o.streams.Out, "  %s in %s: %s", command.Count(tried, "object"), version, result)
 	if invalid > 0 {
 		fmt.Fprintf(o.streams.Out, "; %d are not valid by the schema of now, and were only converted", invalid)
 	}

@@ -8,13 +8,14 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
+	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/conversions"
 	"github.com/corollary-dev/corollary/pkg/convert"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 )
 
-func newConvertRehub(streams IO) *cobra.Command {
+func newConvertRehub(streams command.IO) *cobra.Command {
 	o := &proveOptions{convertOptions: convertOptions{streams: streams}}
 	cmd := &cobra.Command{
 		Use:   "rehub -c CONFIG --crds FILE VERSION",
@@ -31,9 +32,9 @@ marked "to do".`,
 		Example: `  corollary convert rehub -c conversion.yaml --crds crd.yaml v2 > conversion-v2.yaml`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usagef("exactly one version must be named, the new hub: corollary convert rehub -c FILE --crds FILE v2")
+				return command.Usagef("exactly one version must be named, the new hub: corollary convert rehub -c FILE --crds FILE v2")
 			}
-			ctx, stop := untilSignal(cmd.Context())
+			ctx, stop := command.UntilSignal(cmd.Context())
 			defer stop()
 			return o.rehub(ctx, args[0])
 		},
@@ -50,7 +51,7 @@ func (o *proveOptions) rehub(ctx context.Context, hub string) error {
 		return err
 	}
 	if len(list) > 1 {
-		return usagef("%d conversions are named: name one with -c", len(list))
+		return command.Usagef("%d conversions are named: name one with -c", len(list))
 	}
 	old := list[0]
 	made, problems, err := convert.Rehub(&old.File.Conversion, hub, old.Versions)
@@ -65,7 +66,7 @@ func (o *proveOptions) rehub(ctx context.Context, hub string) error {
 		return err
 	}
 	if len(problems) > 0 {
-		return fmt.Errorf("%s to do: see the end of what is printed", count(len(problems), "thing"))
+		return fmt.Errorf("%s to do: see the end of what is printed", command.Count(len(problems), "thing"))
 	}
 	options := convert.ProofOptions{Seed: o.seed, Objects: o.objects}
 	found, err := old.Converter.Compare(ctx, converter, options)

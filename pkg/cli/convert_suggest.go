@@ -10,20 +10,21 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
+	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/convert"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 )
 
 type suggestOptions struct {
-	streams IO
+	streams command.IO
 	crds    []string
 	kind    string
 	hub     string
 	manager string
 }
 
-func newConvertSuggest(streams IO) *cobra.Command {
+func newConvertSuggest(streams command.IO) *cobra.Command {
 	o := &suggestOptions{streams: streams}
 	cmd := &cobra.Command{
 		Use:   "suggest --crds FILE --hub VERSION",
@@ -37,10 +38,10 @@ A draft is a guess: rules to look at are marked "check", fields for which no rul
 found are listed at the end, and a renaming for which too little speaks is a rule in a
 comment. Prove the result: corollary convert prove.`,
 		Example: `  corollary convert suggest --crds crd.yaml --hub v1 > conversion.yaml`,
-		Args:    noArguments("CustomResourceDefinitions are named with --crds"),
+		Args:    command.NoArguments("CustomResourceDefinitions are named with --crds"),
 		RunE:    func(*cobra.Command, []string) error { return o.run() },
 	}
-	bindCRDs(cmd, &o.crds)
+	command.BindCRDs(cmd, &o.crds)
 	flags := cmd.Flags()
 	flags.StringVar(&o.kind, "kind", "", "Kind to convert, where the files define several: KIND.GROUP")
 	flags.StringVar(&o.hub, "hub", "", "Version that all others convert through; by default the stored one")
@@ -62,7 +63,7 @@ func (o *suggestOptions) run() error {
 	}
 	h := slices.IndexFunc(versions, func(v *kinds.Version) bool { return v.Name == o.hub })
 	if h < 0 {
-		return usagef("--hub is %q: %s does not serve that version", o.hub, crd.Name)
+		return command.Usagef("--hub is %q: %s does not serve that version", o.hub, crd.Name)
 	}
 	if o.manager == "" {
 		o.manager = crd.Name
@@ -108,11 +109,11 @@ func (o *suggestOptions) definition() (*apiextensionsv1.CustomResourceDefinition
 	})
 	switch {
 	case len(names) == 0:
-		return nil, usagef("no CustomResourceDefinition is given: add --crds FILE")
+		return nil, command.Usagef("no CustomResourceDefinition is given: add --crds FILE")
 	case len(list) == 0:
-		return nil, usagef("--kind is %q: the files define %s", o.kind, strings.Join(names, ", "))
+		return nil, command.Usagef("--kind is %q: the files define %s", o.kind, strings.Join(names, ", "))
 	case len(list) > 1:
-		return nil, usagef("the files define %s: name one with --kind", strings.Join(names, ", "))
+		return nil, command.Usagef("the files define %s: name one with --kind", strings.Join(names, ", "))
 	}
 	return list[0], nil
 }

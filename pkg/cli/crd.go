@@ -1,10 +1,11 @@
 package cli
 
 import (
+	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/spf13/cobra"
 )
 
-func newCRD(streams IO) *cobra.Command {
+func newCRD(streams command.IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "crd",
 		Short: "Compare CustomResourceDefinitions, and show who uses which version",
@@ -12,9 +13,9 @@ func newCRD(streams IO) *cobra.Command {
 means for stored objects, clients and configs, and who still writes an old version.`,
 		Example: `  corollary crd diff old/ new/
   corollary crd usage crontabs.example.com`,
-		Args: noArguments("the commands are diff and usage"),
+		Args: command.NoArguments("the commands are diff and usage"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return usagef("no command is given: the commands are diff and usage")
+			return command.Usagef("no command is given: the commands are diff and usage")
 		},
 	}
 	cmd.AddCommand(newCRDDiff(streams), newCRDUsage(streams))

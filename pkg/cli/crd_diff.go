@@ -3,9 +3,9 @@ package cli
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/crddiff"
 	"github.com/corollary-dev/corollary/pkg/kinds"
@@ -27,15 +28,15 @@ const inCluster = "cluster"
 const exitBreaking = 3
 
 type crdDiffOptions struct {
-	streams    IO
-	configs    configFlags
-	connection connection
-	output     choice
+	streams    command.IO
+	configs    command.Configs
+	connection command.Connection
+	output     command.Output
 	rollback   bool
 }
 
-func newCRDDiff(streams IO) *cobra.Command {
-	o := &crdDiffOptions{streams: streams, output: choice{words: []string{"text", "json"}}}
+func newCRDDiff(streams command.IO) *cobra.Command {
+	o := &crdDiffOptions{streams: streams}
 	cmd := &cobra.Command{
 		Use:   "diff OLD NEW",
 		Short: "Show what a change of CustomResourceDefinitions breaks",
@@ -67,29 +68,29 @@ conversion, and 3 if something breaks.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			switch {
 			case len(args) != 2:
-				return usagef(
+				return command.Usagef(
 					"name two files or directories with CustomResourceDefinitions, the old one first; the word cluster stands for the API server",
 				)
 			case args[0] == inCluster && args[1] == inCluster:
-				return usagef("OLD and NEW are the same: name a file or directory for one of them")
+				return command.Usagef("OLD and NEW are the same: name a file or directory for one of them")
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, stop := untilSignal(cmd.Context())
+			ctx, stop := command.UntilSignal(cmd.Context())
 			defer stop()
 			return o.run(ctx, args[0], args[1])
 		},
 	}
-	o.configs.bind(cmd)
-	bindChoice(cmd, &o.output, "output", "o", "Output format: text, or json (documented in docs/cli.md)")
+	o.configs.Bind(cmd)
+	o.output.Bind(cmd, "Output format: text, or json (documented in docs/cli.md)", command.Text, command.JSON)
 	cmd.Flags().BoolVar(
 		&o.rollback,
 		"rollback",
 		false,
 		"Exit with 2 also if values get lost, or objects are refused, once OLD is applied again",
 	)
-	o.connection.bind(cmd, "")
+	o.connection.Bind(cmd, "")
 	return cmd
 }
 
@@ -113,9 +114,9 @@ func (o *crdDiffOptions) run(ctx context.Context, from, to string) error {
 	}
 	switch worst {
 	case crddiff.Breaking:
-		return &exitError{exitBreaking}
+		return &command.ExitError{Code: exitBreaking}
 	case crddiff.Conversion:
-		return &exitError{exitChanges}
+		return &command.ExitError{Code: command.ExitChanges}
 	}
 	return nil
 }
@@ -163,7 +164,7 @@ func leaveConversion(cluster, files []*apiextensionsv1.CustomResourceDefinition)
 }
 
 func (o *crdDiffOptions) fromCluster(ctx context.Context, names []string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
-	cfg, err := o.connection.rest()
+	cfg, err := o.connection.REST()
 	if err != nil {
 		return nil, err
 	}
@@ -187,11 +188,11 @@ func (o *crdDiffOptions) fromCluster(ctx context.Context, names []string) ([]*ap
 
 // affected lists what configs read that goes away: check finds it by the new definitions, and did not by the old ones.
 func (o *crdDiffOptions) affected(was, is []*apiextensionsv1.CustomResourceDefinition) ([]crddiff.Change, error) {
-	if len(o.configs.files) == 0 {
+	if len(o.configs.Files) == 0 {
 		return nil, nil
 	}
-	files, problems, err := o.configs.load(o.streams)
-	if err := refuse(o.streams, problems, err); err != nil {
+	files, problems, err := o.configs.Load(o.streams)
+	if err := command.Refuse(o.streams, problems, err); err != nil {
 		return nil, err
 	}
 	before, err := kinds.OfflineFrom(was, "OLD")
@@ -263,31 +264,31 @@ func goneKinds(f *config.File, before, after kinds.Source) []crddiff.Change {
 }
 
 func (o *crdDiffOptions) print(worst crddiff.Level, changes []crddiff.Change) error {
-	if o.output.value == "json" {
-		if changes == nil {
-			changes = []crddiff.Change{}
-		}
-		encoder := json.NewEncoder(o.streams.Out)
-		encoder.SetEscapeHTML(false)
-		encoder.SetIndent("", "    ")
-		return encoder.Encode(map[string]any{"level": worst, "changes": changes})
+	if changes == nil {
+		changes = []crddiff.Change{}
 	}
+	value := map[string]any{"level": worst, "changes": changes}
+	return o.output.Print(o.streams.Out, value, func(w io.Writer) error { return printChanges(w, changes) })
+}
+
+// printChanges lists changes, the worst first, and counts them.
+func printChanges(w io.Writer, changes []crddiff.Change) error {
 	slices.SortStableFunc(changes, func(a, b crddiff.Change) int { return cmp.Compare(b.Level, a.Level) })
 	counts := map[crddiff.Level]int{}
 	for _, c := range changes {
 		counts[c.Level]++
-		fmt.Fprintf(o.streams.Out, "%-10s  %s\n", c.Level, c)
+		fmt.Fprintf(w, "%-10s  %s\n", c.Level, c)
 		if c.Rollback != "" {
-			fmt.Fprintf(o.streams.Out, "%-10s  rollback: %s\n", "", c.Rollback)
+			fmt.Fprintf(w, "%-10s  rollback: %s\n", "", c.Rollback)
 		}
 		if c.Fix != "" {
-			fmt.Fprintf(o.streams.Out, "%-10s  fix: %s\n", "", c.Fix)
+			fmt.Fprintf(w, "%-10s  fix: %s\n", "", c.Fix)
 		}
 	}
 	var texts []string
 	for _, l := range []crddiff.Level{crddiff.Breaking, crddiff.Conversion, crddiff.Compatible} {
 		texts = append(texts, fmt.Sprintf("%d %s", counts[l], l))
 	}
-	_, err := fmt.Fprintln(o.streams.Out, strings.Join(texts, ", "))
+	_, err := fmt.Fprintln(w, strings.Join(texts, ", "))
 	return err
 }

@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -20,18 +19,19 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
+	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/pages"
 )
 
 type crdUsageOptions struct {
-	streams    IO
-	connection connection
-	output     choice
+	streams    command.IO
+	connection command.Connection
+	output     command.Output
 }
 
-func newCRDUsage(streams IO) *cobra.Command {
-	o := &crdUsageOptions{streams: streams, output: choice{words: []string{"text", "json"}}}
+func newCRDUsage(streams command.IO) *cobra.Command {
+	o := &crdUsageOptions{streams: streams}
 	cmd := &cobra.Command{
 		Use:   "usage CRD",
 		Short: "Show which versions of a custom kind objects were written in, and by whom",
@@ -53,18 +53,18 @@ Only metadata is read, 500 objects at a time. Nothing is written.`,
   corollary crd usage crontabs.example.com -o json | jq -r '.managers[] | select(.version == "v1beta1") | .manager'`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 || !strings.Contains(args[0], ".") {
-				return usagef("name one CustomResourceDefinition, such as crontabs.example.com")
+				return command.Usagef("name one CustomResourceDefinition, such as crontabs.example.com")
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, stop := untilSignal(cmd.Context())
+			ctx, stop := command.UntilSignal(cmd.Context())
 			defer stop()
 			return o.run(ctx, args[0])
 		},
 	}
-	bindChoice(cmd, &o.output, "output", "o", "Output format: text, or json (documented in docs/cli.md)")
-	o.connection.bind(cmd, "")
+	o.output.Bind(cmd, "Output format: text, or json (documented in docs/cli.md)", command.Text, command.JSON)
+	o.connection.Bind(cmd, "")
 	return cmd
 }
 
@@ -103,7 +103,7 @@ type managerOnKind struct {
 }
 
 func (o *crdUsageOptions) run(ctx context.Context, name string) error {
-	cfg, err := o.connection.rest()
+	cfg, err := o.connection.REST()
 	if err != nil {
 		return err
 	}
@@ -124,12 +124,7 @@ func (o *crdUsageOptions) run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	if o.output.value == "json" {
-		encoder := json.NewEncoder(o.streams.Out)
-		encoder.SetIndent("", "    ")
-		return encoder.Encode(u)
-	}
-	return u.print(o.streams.Out)
+	return o.output.Print(o.streams.Out, u, u.print)
 }
 
 // usageOf goes through the objects in the version that is stored, or another one if that is not served: it needs no conversion.
@@ -256,7 +251,7 @@ func (u *usageOfCRD) print(out io.Writer) error {
 		if !m.Last.IsZero() {
 			at = m.Last.UTC().Format(time.RFC3339)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\n", m.Version, escapeControl(m.Manager), m.Operation, m.Objects, at, m.Example)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\n", m.Version, command.EscapeControl(m.Manager), m.Operation, m.Objects, at, m.Example)
 	}
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("writing the usage: %w", err)

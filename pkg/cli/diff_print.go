@@ -9,6 +9,7 @@ import (
 	"github.com/rogpeppe/go-internal/diff"
 	"sigs.k8s.io/yaml"
 
+	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/docdiff"
 	"github.com/corollary-dev/corollary/pkg/drift"
 )
@@ -21,24 +22,24 @@ import (
 //	    type: Recreate
 //
 // Texts of several lines are compared line by line.
-func printDiffs(w io.Writer, p painter, indentation string, list []docdiff.Field) {
+func printDiffs(w io.Writer, p command.Painter, indentation string, list []docdiff.Field) {
 	for _, d := range list {
 		printDiff(w, p, indentation, d)
 	}
 }
 
-func printDiff(w io.Writer, p painter, indentation string, d docdiff.Field) {
+func printDiff(w io.Writer, p command.Painter, indentation string, d docdiff.Field) {
 	path := d.Shown()
 	switch d.Op() {
 	case "add":
-		printValue(w, p, green, indentation, "+ "+path, d.After)
+		printValue(w, p, command.Green, indentation, "+ "+path, d.After)
 	case "remove":
-		printValue(w, p, red, indentation, "- "+path, d.Before)
+		printValue(w, p, command.Red, indentation, "- "+path, d.Before)
 	default:
 		before, b := d.Before.(string)
 		after, a := d.After.(string)
 		if a && b && strings.Contains(before+after, "\n") {
-			fmt.Fprintln(w, indentation+p.paint(yellow, "~ "+path+":"))
+			fmt.Fprintln(w, indentation+p.Paint(command.Yellow, "~ "+path+":"))
 			printLines(w, p, indentation+"    ", before, after)
 			return
 		}
@@ -47,31 +48,31 @@ func printDiff(w io.Writer, p painter, indentation string, d docdiff.Field) {
 			is = "(masked, changed)"
 		}
 		if len(was)+len(is) <= lineWidth {
-			fmt.Fprintf(w, "%s%s %s -> %s%s\n", indentation, p.paint(yellow, "~ "+path+":"), p.paint(red, was), p.paint(green, is), writtenBy(p, d))
+			fmt.Fprintf(w, "%s%s %s -> %s%s\n", indentation, p.Paint(command.Yellow, "~ "+path+":"), p.Paint(command.Red, was), p.Paint(command.Green, is), writtenBy(p, d))
 			return
 		}
-		printValue(w, p, red, indentation, "- "+path, d.Before)
-		printValue(w, p, green, indentation, "+ "+path, d.After)
+		printValue(w, p, command.Red, indentation, "- "+path, d.Before)
+		printValue(w, p, command.Green, indentation, "+ "+path, d.After)
 	}
 }
 
 // writtenBy names who is to thank for the value that goes.
-func writtenBy(p painter, d docdiff.Field) string {
+func writtenBy(p command.Painter, d docdiff.Field) string {
 	if d.Writer == "" {
 		return ""
 	}
-	return p.paint(dim, " (last written by "+escapeControl(d.Writer)+")")
+	return p.Paint(command.Dim, " (last written by "+command.EscapeControl(d.Writer)+")")
 }
 
 // lineWidth is how long values may be to stand on the line of their path.
 const lineWidth = 100
 
-func printValue(w io.Writer, p painter, color, indentation, head string, value any) {
+func printValue(w io.Writer, p command.Painter, color, indentation, head string, value any) {
 	if text := flow(value); len(text) <= lineWidth && !strings.Contains(text, "\n") {
-		fmt.Fprintln(w, indentation+p.paint(color, head+": "+text))
+		fmt.Fprintln(w, indentation+p.Paint(color, head+": "+text))
 		return
 	}
-	fmt.Fprintln(w, indentation+p.paint(color, head+":"))
+	fmt.Fprintln(w, indentation+p.Paint(color, head+":"))
 	block := fmt.Sprint(value)
 	if _, text := value.(string); !text {
 		if y, err := yaml.Marshal(value); err == nil {
@@ -79,12 +80,12 @@ func printValue(w io.Writer, p painter, color, indentation, head string, value a
 		}
 	}
 	for line := range strings.Lines(strings.TrimRight(block, "\n") + "\n") {
-		fmt.Fprintln(w, indentation+"    "+p.paint(color, escapeControl(strings.TrimSuffix(line, "\n"))))
+		fmt.Fprintln(w, indentation+"    "+p.Paint(color, command.EscapeControl(strings.TrimSuffix(line, "\n"))))
 	}
 }
 
 // printLines writes the lines in which two texts differ, with some around them.
-func printLines(w io.Writer, p painter, indentation, before, after string) {
+func printLines(w io.Writer, p command.Painter, indentation, before, after string) {
 	text := string(diff.Diff("before", []byte(before), "after", []byte(after)))
 	_, hunks, _ := strings.Cut(text, "\n+++ after\n")
 	for line := range strings.Lines(hunks) {
@@ -92,13 +93,13 @@ func printLines(w io.Writer, p painter, indentation, before, after string) {
 		color := ""
 		switch {
 		case strings.HasPrefix(line, "+"):
-			color = green
+			color = command.Green
 		case strings.HasPrefix(line, "-"):
-			color = red
+			color = command.Red
 		case strings.HasPrefix(line, "@@"):
-			color = dim
+			color = command.Dim
 		}
-		fmt.Fprintln(w, indentation+p.paint(color, escapeControl(line)))
+		fmt.Fprintln(w, indentation+p.Paint(color, command.EscapeControl(line)))
 	}
 }
 
@@ -119,7 +120,7 @@ func flow(v any) string {
 // isPlain reports whether a text can stand without quotes: it looks like no other value, and has nothing that a terminal
 // would obey.
 func isPlain(s string) bool {
-	if s == "" || s != strings.TrimSpace(s) || strings.ContainsFunc(s, isControl) {
+	if s == "" || s != strings.TrimSpace(s) || strings.ContainsFunc(s, command.IsControl) {
 		return false
 	}
 	var other any

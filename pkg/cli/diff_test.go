@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/corollary-dev/corollary/internal/golden"
+	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/docdiff"
 	"github.com/corollary-dev/corollary/pkg/redact"
 )
@@ -20,7 +21,7 @@ func TestDiff(t *testing.T) {
 		if text := c.Section("words"); text != "" {
 			words = redact.NewWords(text)
 		}
-		printDiffs(&out, painter{on: strings.Contains(c.Section("color"), "always")}, "", docdiff.Documents(document(t, c.Section("before")),
+		printDiffs(&out, command.Painter{On: strings.Contains(c.Section("color"), "always")}, "", docdiff.Documents(document(t, c.Section("before")),
 			document(t, c.Section("after")), words))
 		c.Want(t, "diff", strings.ReplaceAll(out.String(), "\x1b", "^"))
 		if secret := strings.TrimSpace(c.Section("secret")); secret != "" && strings.Contains(out.String(), secret) {

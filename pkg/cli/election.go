@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/engine"
 	"github.com/corollary-dev/corollary/pkg/leadership"
@@ -52,23 +53,23 @@ func (e *election) bind(flags *pflag.FlagSet) {
 func (e *election) check() error {
 	switch {
 	case e.shards < 0 || e.shards > shards.MostShards:
-		return usagef("--shards is %d: it must be from 1 to %d, or 0 for one leader that writes alone", e.shards, shards.MostShards)
+		return command.Usagef("--shards is %d: it must be from 1 to %d, or 0 for one leader that writes alone", e.shards, shards.MostShards)
 	case !e.enabled && e.shards > 0:
-		return usagef("--shards %d has no effect without --leader-elect: the processes share the shards by Leases", e.shards)
+		return command.Usagef("--shards %d has no effect without --leader-elect: the processes share the shards by Leases", e.shards)
 	case !e.enabled && (e.name != "" || e.namespace != ""):
-		return usagef("--leader-election-id and --leader-election-namespace have no effect without --leader-elect")
+		return command.Usagef("--leader-election-id and --leader-election-namespace have no effect without --leader-elect")
 	case !e.enabled && e.timings != leadership.DefaultTimings():
-		return usagef("--leader-election-lease-duration, -renew-deadline and -retry-period have no effect without --leader-elect")
+		return command.Usagef("--leader-election-lease-duration, -renew-deadline and -retry-period have no effect without --leader-elect")
 	case !e.enabled:
 		return nil
 	case e.name == "":
-		return usagef("--leader-elect needs a name for its Lease: add --leader-election-id NAME")
+		return command.Usagef("--leader-elect needs a name for its Lease: add --leader-election-id NAME")
 	}
 	if err := checkLeaseName(e.name); err != nil {
 		return err
 	}
 	if problem := e.timings.Problem(); problem != "" {
-		return usagef("--leader-election-%s", problem)
+		return command.Usagef("--leader-election-%s", problem)
 	}
 	return nil
 }
@@ -77,7 +78,7 @@ func (e *election) check() error {
 func (e *election) checkActivations(files []*config.ActivationFile) error {
 	for _, f := range files {
 		if e.shards > 0 && f.DNS == nil {
-			return usagef("--shards %d cannot be used with activation %s: one process of a cluster holds its lock, so the others would not "+
+			return command.Usagef("--shards %d cannot be used with activation %s: one process of a cluster holds its lock, so the others would not "+
 				"write for their shards: leave out --shards, or use an activation with dns", e.shards, f.Metadata.Name)
 		}
 	}
@@ -87,7 +88,7 @@ func (e *election) checkActivations(files []*config.ActivationFile) error {
 // checkLeaseName refuses a value of --leader-election-id that no Lease can be called.
 func checkLeaseName(name string) error {
 	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
-		return usagef("--leader-election-id %q is not a valid name for a Lease: %s", name, strings.Join(problems, "; "))
+		return command.Usagef("--leader-election-id %q is not a valid name for a Lease: %s", name, strings.Join(problems, "; "))
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 	"github.com/corollary-dev/corollary/pkg/survey"
@@ -18,7 +19,7 @@ type exportOptions struct {
 	watch  bool
 }
 
-func newExport(streams IO) *cobra.Command {
+func newExport(streams command.IO) *cobra.Command {
 	o := &exportOptions{surveyFlags: surveyFlags{streams: streams}}
 	cmd := &cobra.Command{
 		Use:   "export -c CONFIG --sqlite FILE",
@@ -36,9 +37,9 @@ readers do not block that, and it goes on if the database of a source fails.`,
 
   # Keep it current
   corollary export -c configs/ --sqlite state.db -w`,
-		Args: noArguments("configs are named with -c"),
+		Args: command.NoArguments("configs are named with -c"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, stop := untilSignal(cmd.Context())
+			ctx, stop := command.UntilSignal(cmd.Context())
 			defer stop()
 			return o.run(ctx)
 		},
@@ -52,7 +53,7 @@ readers do not block that, and it goes on if the database of a source fails.`,
 
 func (o *exportOptions) run(ctx context.Context) error {
 	if o.sqlite == "" {
-		return usagef("where to write is missing: add --sqlite FILE")
+		return command.Usagef("where to write is missing: add --sqlite FILE")
 	}
 	if _, err := sqlite.Check(o.sqlite); err != nil {
 		return err

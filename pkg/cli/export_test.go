@@ -1,10 +1,12 @@
 package cli
 
+import "github.com/corollary-dev/corollary/pkg/cli/command"
+
 // UntilSignal lets a test interrupt it as a process of its own.
-var UntilSignal = untilSignal
+var UntilSignal = command.UntilSignal
 
 // Connects reports whether a command has the flags of a connection to an API server.
 func Connects(args []string) bool {
-	cmd, _, err := newRoot(IO{}).Find(args)
+	cmd, _, err := newRoot(command.IO{}).Find(args)
 	return err == nil && cmd.Flags().Lookup("kubeconfig") != nil
 }

@@ -4,12 +4,13 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // newGenerate is the parent of commands that print something made from configs.
-func newGenerate(streams IO) *cobra.Command {
+func newGenerate(streams command.IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "generate",
 		Short: "Generate RBAC, policies and other manifests",
@@ -27,7 +28,7 @@ func newGenerate(streams IO) *cobra.Command {
 		if len(args) == 0 {
 			return cmd.Help()
 		}
-		return usagef("%s", unknownCommand(cmd, args))
+		return command.Usagef("%s", command.UnknownCommand(cmd, args))
 	}
 	cmd.AddCommand(
 		newGenerateCRD(streams),

@@ -7,18 +7,19 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/generate"
 	"github.com/corollary-dev/corollary/pkg/yamltext"
 )
 
 type generateChartOptions struct {
-	streams IO
-	configs configFlags
+	streams command.IO
+	configs command.Configs
 	crds    []string
 }
 
-func newGenerateChart(streams IO) *cobra.Command {
+func newGenerateChart(streams command.IO) *cobra.Command {
 	o := &generateChartOptions{streams: streams}
 	cmd := &cobra.Command{
 		Use:   "chart-values -c CONFIG",
@@ -35,28 +36,28 @@ CustomResourceDefinitions of kinds that configs describe by watch.schema are und
 which the chart installs.`,
 		Example: `  corollary generate chart-values -c apps/ --crds crds/ > values.yaml
   helm upgrade --install corollary charts/corollary -n corollary --create-namespace -f values.yaml`,
-		Args: noArguments("configs are named with -c, CustomResourceDefinitions with --crds"),
+		Args: command.NoArguments("configs are named with -c, CustomResourceDefinitions with --crds"),
 		RunE: func(*cobra.Command, []string) error { return o.run() },
 	}
-	o.configs.bind(cmd)
+	o.configs.Bind(cmd)
 	_ = cmd.Flags().MarkHidden("set") // it is refused, with what to do instead
-	bindCRDs(cmd, &o.crds)
+	command.BindCRDs(cmd, &o.crds)
 	return cmd
 }
 
 func (o *generateChartOptions) run() error {
 	switch {
-	case len(o.configs.set) > 0:
-		return usagef("--set is not supported here: values hold the config files as they are; change the file, or set COROLLARY_SET_<anything> " +
+	case len(o.configs.Set) > 0:
+		return command.Usagef("--set is not supported here: values hold the config files as they are; change the file, or set COROLLARY_SET_<anything> " +
 			"under the chart's env")
-	case o.configs.readsStdin():
-		return usagef("-c - is not supported here: give a file, so that the files that it names are found")
+	case o.configs.ReadsStdin():
+		return command.Usagef("-c - is not supported here: give a file, so that the files that it names are found")
 	}
-	files, source, err := o.configs.offline(o.streams, o.crds)
+	files, source, err := o.configs.Offline(o.streams, o.crds)
 	if err != nil {
 		return err
 	}
-	described, err := o.configs.definitions(o.streams, files, source)
+	described, err := o.configs.Definitions(o.streams, files, source)
 	if err != nil {
 		return err
 	}
@@ -70,12 +71,12 @@ func (o *generateChartOptions) run() error {
 	if err != nil {
 		return err
 	}
-	writeNotes(o.streams, notes)
+	command.WriteNotes(o.streams, notes)
 	text, err := yamltext.Of(values)
 	if err != nil {
 		return err
 	}
-	if _, err := fmt.Fprintf(o.streams.Out, "# Values of the Helm chart for %s.\n%s", count(len(files), "operator"), text); err != nil {
+	if _, err := fmt.Fprintf(o.streams.Out, "# Values of the Helm chart for %s.\n%s", command.Count(len(files), "operator"), text); err != nil {
 		return fmt.Errorf("writing the values: %w", err)
 	}
 	return nil
@@ -83,9 +84,9 @@ func (o *generateChartOptions) run() error {
 
 // beside returns the conversions, and the files of other kinds that are read with the configs.
 func (o *generateChartOptions) beside(files []*config.File) ([]*config.ConversionFile, []string, error) {
-	conversions, problems := o.configs.conversionsBeside(files, o.streams)
-	activations, more := config.LoadActivations(config.Options{Files: o.configs.files, Anybody: true}, nil)
-	if err := refuse(o.streams, append(problems, more...), nil); err != nil {
+	conversions, problems := o.configs.ConversionsBeside(files, o.streams)
+	activations, more := config.LoadActivations(config.Options{Files: o.configs.Files, Anybody: true}, nil)
+	if err := command.Refuse(o.streams, append(problems, more...), nil); err != nil {
 		return nil, nil, err
 	}
 	var paths []string

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
+	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/conversions"
 	"github.com/corollary-dev/corollary/pkg/generate"
@@ -19,14 +20,14 @@ import (
 const injectFrom = "cert-manager.io/inject-ca-from"
 
 type generateConversionOptions struct {
-	streams    IO
-	configs    configFlags
+	streams    command.IO
+	configs    command.Configs
 	endpoint   endpointFlags
 	crds       []string
 	ca, inject string
 }
 
-func newGenerateConversion(streams IO) *cobra.Command {
+func newGenerateConversion(streams command.IO) *cobra.Command {
 	o := &generateConversionOptions{streams: streams}
 	cmd := &cobra.Command{
 		Use:   "crd-conversion -c CONFIG (--webhook-service NAMESPACE/NAME:PORT | --webhook-url URL)",
@@ -50,11 +51,11 @@ Argo CD ignore differences at /spec/conversion/webhook/clientConfig/caBundle.`,
   # The cainjector of cert-manager fills in caBundle
   corollary generate crd-conversion -c conversion.yaml --webhook-service apps/corollary-webhook:443 \
     --inject-ca-from apps/corollary-webhook`,
-		Args: noArguments("configs are named with -c, CustomResourceDefinitions with --crds"),
+		Args: command.NoArguments("configs are named with -c, CustomResourceDefinitions with --crds"),
 		RunE: func(*cobra.Command, []string) error { return o.run() },
 	}
-	o.configs.bind(cmd)
-	bindCRDs(cmd, &o.crds)
+	o.configs.Bind(cmd)
+	command.BindCRDs(cmd, &o.crds)
 	flags := cmd.Flags()
 	o.endpoint.bindFlags(flags)
 	flags.StringVar(&o.ca, "ca-file", "", "File of the certificate authorities for caBundle, in PEM")
@@ -72,7 +73,7 @@ func (o *generateConversionOptions) run() error {
 	if err != nil {
 		return err
 	}
-	files, source, err := o.configs.offline(o.streams, o.crds)
+	files, source, err := o.configs.Offline(o.streams, o.crds)
 	if err != nil {
 		return err
 	}
@@ -80,12 +81,12 @@ func (o *generateConversionOptions) run() error {
 	if err != nil {
 		return err
 	}
-	converting, problems := o.configs.conversionsBeside(files, o.streams)
-	if err := refuse(o.streams, problems, nil); err != nil {
+	converting, problems := o.configs.ConversionsBeside(files, o.streams)
+	if err := command.Refuse(o.streams, problems, nil); err != nil {
 		return err
 	}
 	if len(converting) == 0 {
-		return fmt.Errorf("no config of %s has a conversion, so there is nothing to print", strings.Join(o.configs.files, ", "))
+		return fmt.Errorf("no config of %s has a conversion, so there is nothing to print", strings.Join(o.configs.Files, ", "))
 	}
 	var list []generate.Manifest
 	var notes []string
@@ -98,7 +99,7 @@ func (o *generateConversionOptions) run() error {
 			notes = append(notes, note)
 		}
 	}
-	writeNotes(o.streams, notes)
+	command.WriteNotes(o.streams, notes)
 	text, err := manifests("What "+endpoint.String()+" needs in CustomResourceDefinitions: generated from the configs by "+
 		"corollary generate crd-conversion.", list)
 	if err != nil {
@@ -130,7 +131,7 @@ func (o *generateConversionOptions) definition(c *config.ConversionFile, source 
 func (o *generateConversionOptions) trust() ([]byte, error) {
 	if o.inject != "" {
 		if o.ca != "" {
-			return nil, usagef("--ca-file and --inject-ca-from cannot be combined: either the repository or the cainjector owns caBundle")
+			return nil, command.Usagef("--ca-file and --inject-ca-from cannot be combined: either the repository or the cainjector owns caBundle")
 		}
 		_, err := namespacedName("--inject-ca-from", o.inject)
 		return nil, err

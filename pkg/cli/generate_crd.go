@@ -7,17 +7,18 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/generate"
 	"github.com/corollary-dev/corollary/pkg/yamltext"
 )
 
 type generateCRDOptions struct {
-	streams IO
-	configs configFlags
+	streams command.IO
+	configs command.Configs
 	crds    []string
 }
 
-func newGenerateCRD(streams IO) *cobra.Command {
+func newGenerateCRD(streams command.IO) *cobra.Command {
 	o := &generateCRDOptions{streams: streams}
 	cmd := &cobra.Command{
 		Use:   "crd -c CONFIG",
@@ -37,16 +38,16 @@ checks it in any case.
 
   # For a repository
   corollary generate crd -c configs/ > crds.yaml`,
-		Args: noArguments("configs are named with -c"),
+		Args: command.NoArguments("configs are named with -c"),
 		RunE: func(*cobra.Command, []string) error { return o.run() },
 	}
-	o.configs.bind(cmd)
-	bindCRDs(cmd, &o.crds)
+	o.configs.Bind(cmd)
+	command.BindCRDs(cmd, &o.crds)
 	return cmd
 }
 
 func (o *generateCRDOptions) run() error {
-	list, err := o.configs.compiledOffline(o.streams, o.crds)
+	list, err := o.configs.CompileOffline(o.streams, o.crds)
 	if err != nil {
 		return err
 	}
@@ -74,7 +75,7 @@ func (o *generateCRDOptions) run() error {
 			d.File.Metadata.Name,
 			text,
 		)
-		writeNotes(o.streams, d.Notes)
+		command.WriteNotes(o.streams, d.Notes)
 	}
 	if _, err := o.streams.Out.Write(out.Bytes()); err != nil {
 		return fmt.Errorf("writing the definition: %w", err)

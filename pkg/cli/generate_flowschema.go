@@ -6,17 +6,18 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/generate"
 )
 
 type generateFlowSchemaOptions struct {
-	streams IO
-	configs configFlags
+	streams command.IO
+	configs command.Configs
 	process processFlags
 	shares  int
 }
 
-func newGenerateFlowSchema(streams IO) *cobra.Command {
+func newGenerateFlowSchema(streams command.IO) *cobra.Command {
 	o := &generateFlowSchemaOptions{streams: streams}
 	cmd := &cobra.Command{
 		Use:   "flowschema -c CONFIG -n NAMESPACE",
@@ -33,10 +34,10 @@ With --leader-election-id, requests about Leases in the namespace of the process
 the priority level "leader-election", which every API server has: a Lease that is renewed
 too late stops the operators.`,
 		Example: `  corollary generate flowschema -c /etc/corollary -n platform --leader-election-id my-operator | kubectl apply -f -`,
-		Args:    noArguments("configs are named with -c"),
+		Args:    command.NoArguments("configs are named with -c"),
 		RunE:    func(*cobra.Command, []string) error { return o.run() },
 	}
-	o.configs.bind(cmd)
+	o.configs.Bind(cmd)
 	o.process.bind(cmd.Flags(), "the objects")
 	cmd.Flags().IntVar(&o.shares, "shares", 20,
 		"Part of the API server's capacity, beside the shares of other priority levels, which are 245 together by default")
@@ -48,9 +49,9 @@ func (o *generateFlowSchemaOptions) run() error {
 		return err
 	}
 	if o.shares < 1 {
-		return usagef("--shares is %d: at least 1 is needed", o.shares)
+		return command.Usagef("--shares is %d: at least 1 is needed", o.shares)
 	}
-	files, _, err := o.configs.offline(o.streams, nil)
+	files, _, err := o.configs.Offline(o.streams, nil)
 	if err != nil {
 		return err
 	}

@@ -7,18 +7,19 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/generate"
 	"github.com/corollary-dev/corollary/pkg/yamltext"
 )
 
 type generateHealthOptions struct {
-	streams IO
-	configs configFlags
+	streams command.IO
+	configs command.Configs
 	// write prints the file for one tool.
 	write func(out *bytes.Buffer, list []generate.Health) error
 }
 
-func newGenerateArgoCD(streams IO) *cobra.Command {
+func newGenerateArgoCD(streams command.IO) *cobra.Command {
 	o := &generateHealthOptions{streams: streams, write: writeArgoCD}
 	return o.command("argocd-health", "Print the health checks of the watched kinds for Argo CD",
 		`Print a health check in Lua for each kind that configs watch, as a patch of Argo CD's
@@ -32,7 +33,7 @@ older generation, or no status yet.`,
   kubectl -n argocd patch configmap argocd-cm --patch-file health.yaml`)
 }
 
-func newGenerateFlux(streams IO) *cobra.Command {
+func newGenerateFlux(streams command.IO) *cobra.Command {
 	o := &generateHealthOptions{streams: streams, write: writeFlux}
 	return o.command("flux-health", "Print the health checks of the watched kinds for Flux",
 		`Print spec.healthCheckExprs for a Flux Kustomization that applies the kinds that
@@ -48,16 +49,16 @@ is not ready yet.`,
 
 func (o *generateHealthOptions) command(name, short, long, example string) *cobra.Command {
 	cmd := &cobra.Command{Use: name + " -c CONFIG", Short: short, Long: long, Example: example,
-		Args: noArguments("configs are named with -c"),
+		Args: command.NoArguments("configs are named with -c"),
 		RunE: func(*cobra.Command, []string) error { return o.run() },
 	}
-	o.configs.bind(cmd)
+	o.configs.Bind(cmd)
 	return cmd
 }
 
 func (o *generateHealthOptions) run() error {
-	files, problems, err := o.configs.load(o.streams)
-	if err := refuse(o.streams, problems, err); err != nil {
+	files, problems, err := o.configs.Load(o.streams)
+	if err := command.Refuse(o.streams, problems, err); err != nil {
 		return err
 	}
 	list, silent := generate.HealthOf(files)
@@ -65,7 +66,7 @@ func (o *generateHealthOptions) run() error {
 		fmt.Fprintf(o.streams.Err, "note: operator %s writes no status (status.enabled is false): its upstreams have no health\n", name)
 	}
 	if len(list) == 0 {
-		return fmt.Errorf("no operator of %s writes a status, so there is no health to check", count(len(files), "config"))
+		return fmt.Errorf("no operator of %s writes a status, so there is no health to check", command.Count(len(files), "config"))
 	}
 	var out bytes.Buffer
 	if err := o.write(&out, list); err != nil {

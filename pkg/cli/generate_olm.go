@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/generate"
 	"github.com/corollary-dev/corollary/pkg/kinds"
@@ -18,8 +19,8 @@ import (
 )
 
 type generateOLMOptions struct {
-	streams IO
-	configs configFlags
+	streams command.IO
+	configs command.Configs
 	crds    []string
 	samples []string
 	dir     string
@@ -27,7 +28,7 @@ type generateOLMOptions struct {
 	bundle  generate.BundleOptions
 }
 
-func newGenerateOLM(streams IO) *cobra.Command {
+func newGenerateOLM(streams command.IO) *cobra.Command {
 	o := &generateOLMOptions{streams: streams}
 	cmd := &cobra.Command{
 		Use:   "olm-bundle -c CONFIG --package NAME --version VERSION --image IMAGE --dir DIR",
@@ -42,11 +43,11 @@ of the bundle: rights in other namespaces become cluster-wide, which a note says
 configs with serviceAccount are refused.`,
 		Example: `  corollary generate olm-bundle -c apps/ --crds crds/ -f samples/ --dir bundle \
     --package app-operator --version 1.2.3 --image registry.example.com/corollary:1.2.3`,
-		Args: noArguments("configs are named with -c, CustomResourceDefinitions with --crds"),
+		Args: command.NoArguments("configs are named with -c, CustomResourceDefinitions with --crds"),
 		RunE: func(*cobra.Command, []string) error { return o.run() },
 	}
-	o.configs.bind(cmd)
-	bindCRDs(cmd, &o.crds)
+	o.configs.Bind(cmd)
+	command.BindCRDs(cmd, &o.crds)
 	flags := cmd.Flags()
 	flags.StringArrayVarP(&o.samples, "filename", "f", nil,
 		"File or directory with example custom resources, which a console shows; may be repeated")
@@ -58,7 +59,7 @@ configs with serviceAccount are refused.`,
 		"Name of the ClusterServiceVersion that this one replaces, such as app-operator.v1.2.2")
 	flags.StringVar(&o.dir, "dir", "", "Directory to write into")
 	flags.BoolVar(&o.force, "force", false, "Overwrite existing files")
-	completeFiles(cmd, "filename", "yaml", "yml", "json")
+	command.CompleteFiles(cmd, "filename", "yaml", "yml", "json")
 	_ = cmd.MarkFlagDirname("dir") // the only error is a flag that does not exist
 	return cmd
 }
@@ -69,22 +70,22 @@ func (o *generateOLMOptions) check() error {
 		{"--package NAME", o.bundle.Package}, {"--version VERSION", o.bundle.Version}, {"--image IMAGE", o.bundle.Image}, {"--dir DIR", o.dir},
 	} {
 		if needed.value == "" {
-			return usagef("a bundle needs %s", needed.flag)
+			return command.Usagef("a bundle needs %s", needed.flag)
 		}
 	}
 	if problems := validation.IsDNS1123Label(o.bundle.Package); len(problems) > 0 {
-		return usagef("--package %q is not a valid name for a package: %s", o.bundle.Package, problems[0])
+		return command.Usagef("--package %q is not a valid name for a package: %s", o.bundle.Package, problems[0])
 	}
 	if _, err := semver.StrictNewVersion(o.bundle.Version); err != nil {
-		return usagef("--version %q is not a semantic version such as 1.2.3", o.bundle.Version)
+		return command.Usagef("--version %q is not a semantic version such as 1.2.3", o.bundle.Version)
 	}
 	switch {
 	case len(o.bundle.Channels) == 0:
-		return usagef("--channels is empty: name one, such as stable")
-	case len(o.configs.set) > 0:
-		return usagef("--set is not supported here: the bundle holds the config files as they are")
-	case o.configs.readsStdin():
-		return usagef("-c - is not supported here: give a file, so that the files that it names are found")
+		return command.Usagef("--channels is empty: name one, such as stable")
+	case len(o.configs.Set) > 0:
+		return command.Usagef("--set is not supported here: the bundle holds the config files as they are")
+	case o.configs.ReadsStdin():
+		return command.Usagef("-c - is not supported here: give a file, so that the files that it names are found")
 	}
 	return nil
 }
@@ -93,7 +94,7 @@ func (o *generateOLMOptions) run() error {
 	if err := o.check(); err != nil {
 		return err
 	}
-	files, source, err := o.configs.offline(o.streams, o.crds)
+	files, source, err := o.configs.Offline(o.streams, o.crds)
 	if err != nil {
 		return err
 	}
@@ -101,7 +102,7 @@ func (o *generateOLMOptions) run() error {
 	if err := o.read(); err != nil {
 		return err
 	}
-	described, err := o.configs.definitions(o.streams, files, source)
+	described, err := o.configs.Definitions(o.streams, files, source)
 	if err != nil {
 		return err
 	}
@@ -116,12 +117,12 @@ func (o *generateOLMOptions) run() error {
 	made, notes, err := generate.Bundle(files, o.bundle)
 	var refused *config.Error
 	if errors.As(err, &refused) {
-		return refuse(o.streams, config.Errors{refused}, nil)
+		return command.Refuse(o.streams, config.Errors{refused}, nil)
 	}
 	if err != nil {
 		return err
 	}
-	writeNotes(o.streams, notes)
+	command.WriteNotes(o.streams, notes)
 	return o.write(made)
 }
 
@@ -131,19 +132,19 @@ func (o *generateOLMOptions) read() error {
 	if o.bundle.Definitions, err = kinds.Definitions(o.crds...); err != nil {
 		return err
 	}
-	samples, errs := readUpstreams(o.samples, o.streams.In)
+	samples, errs := command.ReadUpstreams(o.samples, o.streams.In)
 	if len(errs) > 0 {
 		return errors.Join(errs...)
 	}
 	for _, s := range samples {
-		o.bundle.Samples = append(o.bundle.Samples, s.object)
+		o.bundle.Samples = append(o.bundle.Samples, s.Object)
 	}
 	o.bundle.Read = os.ReadFile
 	return nil
 }
 
 func (o *generateOLMOptions) write(made []generate.BundleFile) error {
-	var list []written
+	var list []command.File
 	for _, f := range made {
 		text := f.Text
 		if f.Content != nil {
@@ -152,9 +153,9 @@ func (o *generateOLMOptions) write(made []generate.BundleFile) error {
 				return err
 			}
 		}
-		list = append(list, written{file: f.Path, text: text})
+		list = append(list, command.File{Name: f.Path, Text: text})
 	}
-	names, err := writeNew(o.dir, list, o.force, "name another directory with --dir")
+	names, err := command.WriteNew(o.dir, list, o.force, "name another directory with --dir")
 	if err != nil {
 		return err
 	}

@@ -8,20 +8,21 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/generate"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
 type generatePolicyOptions struct {
-	streams  IO
-	configs  configFlags
+	streams  command.IO
+	configs  command.Configs
 	crds     []string
 	accounts []string
 	users    []string
 	prefix   string
 }
 
-func newGeneratePolicy(streams IO) *cobra.Command {
+func newGeneratePolicy(streams command.IO) *cobra.Command {
 	o := &generatePolicyOptions{streams: streams}
 	cmd := &cobra.Command{
 		Use:   "policy -c CONFIG",
@@ -52,11 +53,11 @@ a number.`,
   # Allow marks by the ServiceAccount of the process, and by a tool that restores backups
   corollary generate policy -c app.yaml --crds crds/ --service-account platform/corollary \
     --allow-user system:serviceaccount:velero:velero`,
-		Args: noArguments("configs are named with -c, CustomResourceDefinitions with --crds"),
+		Args: command.NoArguments("configs are named with -c, CustomResourceDefinitions with --crds"),
 		RunE: func(*cobra.Command, []string) error { return o.run() },
 	}
-	o.configs.bind(cmd)
-	bindCRDs(cmd, &o.crds)
+	o.configs.Bind(cmd)
+	command.BindCRDs(cmd, &o.crds)
 	flags := cmd.Flags()
 	flags.StringArrayVar(&o.accounts, "service-account", nil, "NAMESPACE/NAME of a ServiceAccount that operators work as; may be repeated")
 	flags.StringVar(&o.prefix, "name-prefix", "",
@@ -67,13 +68,13 @@ a number.`,
 
 func (o *generatePolicyOptions) run() error {
 	if problems := validation.IsDNS1123Subdomain(o.prefix + "x"); len(problems) > 0 {
-		return usagef("--name-prefix %q does not begin a name: write small letters, digits, dots and hyphens, such as team-a-", o.prefix)
+		return command.Usagef("--name-prefix %q does not begin a name: write small letters, digits, dots and hyphens, such as team-a-", o.prefix)
 	}
 	given, err := identities(o.accounts)
 	if err != nil {
 		return err
 	}
-	list, err := o.configs.compileOffline(o.streams, o.crds)
+	list, err := o.configs.PipelinesOffline(o.streams, o.crds)
 	if err != nil {
 		return err
 	}
@@ -113,12 +114,12 @@ func (o *generatePolicyOptions) run() error {
 
 // conversionPolicies are those of the conversions among the configs.
 func (o *generatePolicyOptions) conversionPolicies() (all []generate.Manifest, err error) {
-	files, source, err := o.configs.offline(o.streams, o.crds)
+	files, source, err := o.configs.Offline(o.streams, o.crds)
 	if err != nil {
 		return nil, err
 	}
-	list, problems := o.configs.conversionsBeside(files, o.streams)
-	if err := refuse(o.streams, problems, nil); err != nil {
+	list, problems := o.configs.ConversionsBeside(files, o.streams)
+	if err := command.Refuse(o.streams, problems, nil); err != nil {
 		return nil, err
 	}
 	for _, f := range list {
@@ -181,7 +182,7 @@ func identities(texts []string) ([]generate.Identity, error) {
 	for _, text := range texts {
 		namespace, name, ok := strings.Cut(text, "/")
 		if !ok || len(validation.IsDNS1123Label(namespace)) > 0 || len(validation.IsDNS1123Subdomain(name)) > 0 {
-			return nil, usagef("--service-account %q names no ServiceAccount: write NAMESPACE/NAME", text)
+			return nil, command.Usagef("--service-account %q names no ServiceAccount: write NAMESPACE/NAME", text)
 		}
 		list = append(list, generate.Identity{Namespace: namespace, Name: name})
 	}

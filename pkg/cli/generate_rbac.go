@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	yaml "go.yaml.in/yaml/v3"
 
+	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/generate"
 	"github.com/corollary-dev/corollary/pkg/shards"
@@ -15,8 +16,8 @@ import (
 )
 
 type generateRBACOptions struct {
-	streams  IO
-	configs  configFlags
+	streams  command.IO
+	configs  command.Configs
 	crds     []string
 	process  processFlags
 	shards   int
@@ -24,7 +25,7 @@ type generateRBACOptions struct {
 	readOnly bool
 }
 
-func newGenerateRBAC(streams IO) *cobra.Command {
+func newGenerateRBAC(streams command.IO) *cobra.Command {
 	o := &generateRBACOptions{streams: streams}
 	cmd := &cobra.Command{
 		Use:   "rbac -c CONFIG -n NAMESPACE",
@@ -44,11 +45,11 @@ longer names.`,
 
   # For several replicas, with CustomResourceDefinitions, which have scope and plural of custom kinds
   corollary generate rbac -c /etc/corollary -n platform --leader-election-id my-operator --crds crds/`,
-		Args: noArguments("configs are named with -c, CustomResourceDefinitions with --crds"),
+		Args: command.NoArguments("configs are named with -c, CustomResourceDefinitions with --crds"),
 		RunE: func(*cobra.Command, []string) error { return o.run() },
 	}
-	o.configs.bind(cmd)
-	bindCRDs(cmd, &o.crds)
+	o.configs.Bind(cmd)
+	command.BindCRDs(cmd, &o.crds)
 	flags := cmd.Flags()
 	o.process.bind(flags, "roles and bindings")
 	flags.IntVar(&o.shards, "shards", 0, "Number of shards of \"corollary run\"; if it is not 0, the rights to their Leases are printed, too")
@@ -60,10 +61,10 @@ longer names.`,
 
 func (o *generateRBACOptions) run() error {
 	if o.shards < 0 || o.shards > shards.MostShards {
-		return usagef("--shards is %d: it must be from 1 to %d, or 0 for one leader that writes alone", o.shards, shards.MostShards)
+		return command.Usagef("--shards is %d: it must be from 1 to %d, or 0 for one leader that writes alone", o.shards, shards.MostShards)
 	}
 	if o.shards > 0 && o.process.lease == "" {
-		return usagef("--shards %d has no effect without --leader-election-id: the names of the Leases begin with it", o.shards)
+		return command.Usagef("--shards %d has no effect without --leader-election-id: the names of the Leases begin with it", o.shards)
 	}
 	if o.secret == "" {
 		o.secret = o.process.name + "-webhook"
@@ -71,12 +72,12 @@ func (o *generateRBACOptions) run() error {
 	if err := o.process.check(map[string]string{"webhook-secret": o.secret}); err != nil {
 		return err
 	}
-	files, source, err := o.configs.offline(o.streams, o.crds)
+	files, source, err := o.configs.Offline(o.streams, o.crds)
 	if err != nil {
 		return err
 	}
-	conversions, problems := o.configs.conversionsBeside(files, o.streams)
-	if err := refuse(o.streams, problems, nil); err != nil {
+	conversions, problems := o.configs.ConversionsBeside(files, o.streams)
+	if err := command.Refuse(o.streams, problems, nil); err != nil {
 		return err
 	}
 	rights, err := generate.Rights(files, generate.RBACOptions{
@@ -86,7 +87,7 @@ func (o *generateRBACOptions) run() error {
 	if err != nil {
 		return err
 	}
-	writeNotes(o.streams, rights.Notes)
+	command.WriteNotes(o.streams, rights.Notes)
 	text, err := manifests("What corollary run needs for "+strings.Join(append(names(files), namesOf(conversions)...), ", ")+
 		": generated from the configs by corollary generate rbac.",
 		append(rights.ServiceAccounts(), rights.Roles(o.process.name)...))

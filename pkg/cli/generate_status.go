@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/generate"
 	"github.com/corollary-dev/corollary/pkg/kinds"
@@ -17,13 +18,13 @@ import (
 )
 
 type generateStatusOptions struct {
-	streams IO
-	configs configFlags
+	streams command.IO
+	configs command.Configs
 	crds    []string
 	columns bool
 }
 
-func newGenerateStatus(streams IO) *cobra.Command {
+func newGenerateStatus(streams command.IO) *cobra.Command {
 	o := &generateStatusOptions{streams: streams}
 	cmd := &cobra.Command{
 		Use:   "crd-status -c CONFIG",
@@ -46,11 +47,11 @@ lacks.`,
 
   # Typed by definitions, and compared with the one that is there
   corollary generate crd-status -c app.yaml --crds crds/`,
-		Args: noArguments("configs are named with -c, CustomResourceDefinitions with --crds"),
+		Args: command.NoArguments("configs are named with -c, CustomResourceDefinitions with --crds"),
 		RunE: func(*cobra.Command, []string) error { return o.run() },
 	}
-	o.configs.bind(cmd)
-	bindCRDs(cmd, &o.crds)
+	o.configs.Bind(cmd)
+	command.BindCRDs(cmd, &o.crds)
 	cmd.Flags().BoolVar(&o.columns, "printer-columns", false, "Print columns for kubectl get too: Ready, its reason, and the age")
 	return cmd
 }
@@ -60,7 +61,7 @@ func (o *generateStatusOptions) run() error {
 	if err != nil {
 		return err
 	}
-	files, problems, err := o.configs.load(o.streams)
+	files, problems, err := o.configs.Load(o.streams)
 	if err != nil {
 		return err
 	}
@@ -70,10 +71,10 @@ func (o *generateStatusOptions) run() error {
 		made, more, e := pipeline.CompileAll([]*config.File{f}, problems, pipeline.Options{Kinds: generate.OpenStatus(source, upstream)})
 		list, problems, err = append(list, made...), more, errors.Join(err, e)
 	}
-	if err := refuse(o.streams, problems, err); err != nil {
+	if err := command.Refuse(o.streams, problems, err); err != nil {
 		return err
 	}
-	return o.print(pipelinesOf(list), source)
+	return o.print(command.PipelinesOf(list), source)
 }
 
 func (o *generateStatusOptions) print(pipelines []*pipeline.Pipeline, source kinds.Source) error {

@@ -8,18 +8,19 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/generate"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/yamltext"
 )
 
 type generateValidationsOptions struct {
-	streams IO
-	configs configFlags
+	streams command.IO
+	configs command.Configs
 	crds    []string
 }
 
-func newGenerateValidations(streams IO) *cobra.Command {
+func newGenerateValidations(streams command.IO) *cobra.Command {
 	o := &generateValidationsOptions{streams: streams}
 	cmd := &cobra.Command{
 		Use:   "crd-validations -c CONFIG",
@@ -36,16 +37,16 @@ as the API server does it: rules cannot read fields that its schema does not dec
 a rule over lists, maps or strings without bounds is too expensive. The exit code
 is 1 if the API server would refuse the definition.`,
 		Example: `  corollary generate crd-validations -c app.yaml --crds crds/`,
-		Args:    noArguments("configs are named with -c, CustomResourceDefinitions with --crds"),
+		Args:    command.NoArguments("configs are named with -c, CustomResourceDefinitions with --crds"),
 		RunE:    func(*cobra.Command, []string) error { return o.run() },
 	}
-	o.configs.bind(cmd)
-	bindCRDs(cmd, &o.crds)
+	o.configs.Bind(cmd)
+	command.BindCRDs(cmd, &o.crds)
 	return cmd
 }
 
 func (o *generateValidationsOptions) run() error {
-	list, err := o.configs.compileOffline(o.streams, o.crds)
+	list, err := o.configs.PipelinesOffline(o.streams, o.crds)
 	if err != nil {
 		return err
 	}
@@ -59,7 +60,7 @@ func (o *generateValidationsOptions) run() error {
 	}
 	var out bytes.Buffer
 	for _, v := range all {
-		writeNotes(o.streams, v.Notes)
+		command.WriteNotes(o.streams, v.Notes)
 		if len(v.Rules) == 0 {
 			continue
 		}
@@ -106,7 +107,7 @@ func (o *generateValidationsOptions) fit(all []*generate.Validations) (refused [
 }
 
 // refusal writes what the API server would refuse the definitions for, and returns the error that the command ends with.
-func refusal(streams IO, refused []string) error {
+func refusal(streams command.IO, refused []string) error {
 	if len(refused) == 0 {
 		return nil
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
@@ -17,15 +18,15 @@ import (
 
 type getOptions struct {
 	surveyFlags
-	output choice
+	output command.Choice
 	states []string
 	watch  bool
 	// running names the Lease of the process whose states these are.
 	running runningFlags
 }
 
-func newGet(streams IO) *cobra.Command {
-	o := &getOptions{surveyFlags: surveyFlags{streams: streams}, output: choice{words: []string{"text", "wide", "json", "name"}}}
+func newGet(streams command.IO) *cobra.Command {
+	o := &getOptions{surveyFlags: surveyFlags{streams: streams}, output: command.Choice{Words: []string{"text", "wide", "json", "name"}}}
 	cmd := &cobra.Command{
 		Use:   "get -c CONFIG",
 		Short: "List every object of every operator with its state",
@@ -48,16 +49,16 @@ each operator wrote last.`,
 
   # Pass the objects to kubectl
   corollary get -c app.yaml --state Conflict -o name | xargs -L1 kubectl describe`,
-		Args: noArguments("configs are named with -c"),
+		Args: command.NoArguments("configs are named with -c"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, stop := untilSignal(cmd.Context())
+			ctx, stop := command.UntilSignal(cmd.Context())
 			defer stop()
 			return o.run(ctx)
 		},
 	}
 	o.bind(cmd, "Only upstreams in this namespace; by default all that the configs watch")
 	flags := cmd.Flags()
-	bindChoice(cmd, &o.output, "output", "o", "Output format: text, wide (whole reasons, and uids), json, or name (as kubectl takes it)")
+	command.BindChoice(cmd, &o.output, "output", "o", "Output format: text, wide (whole reasons, and uids), json, or name (as kubectl takes it)")
 	flags.StringSliceVar(&o.states, "state", nil, "Only objects in these states, separated by commas")
 	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(rowStates(), cobra.ShellCompDirectiveNoFileComp))
 	o.running.bind(cmd)
@@ -84,7 +85,7 @@ func (o *getOptions) run(ctx context.Context) error {
 	if err := o.noteConversions(ctx, cfg, files, line.note); err != nil {
 		return err
 	}
-	tellsRunning := o.running.lease != "" || o.output.value == "wide"
+	tellsRunning := o.running.lease != "" || o.output.Value == "wide"
 	if tellsRunning {
 		if err := o.running.note(ctx, cfg, &o.connection, line.note); err != nil {
 			return err
@@ -155,9 +156,9 @@ func (o *getOptions) checkStates() error {
 			continue
 		}
 		if name := spelling.Closest(s, rowStates()); name != "" {
-			return usagef("--state: unknown state %s: did you mean %s?", s, name)
+			return command.Usagef("--state: unknown state %s: did you mean %s?", s, name)
 		}
-		return usagef("--state: unknown state %s: valid states are %s", s, strings.Join(rowStates(), ", "))
+		return command.Usagef("--state: unknown state %s: valid states are %s", s, strings.Join(rowStates(), ", "))
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/corollary-dev/corollary/pkg/survey/findings"
@@ -28,7 +29,7 @@ type rowPrinter struct {
 }
 
 func newRowPrinter(o *getOptions) *rowPrinter {
-	return &rowPrinter{w: o.streams.Out, format: o.output.value, watching: o.watch}
+	return &rowPrinter{w: o.streams.Out, format: o.output.Value, watching: o.watch}
 }
 
 type jsonRow struct {
@@ -66,7 +67,7 @@ func (p *rowPrinter) text(r findings.Row) {
 		}
 		p.lines, p.begun = append(p.lines, head), true
 	}
-	reason := []rune(escapeControl(oneLine(r.Reason)))
+	reason := []rune(command.EscapeControl(oneLine(r.Reason)))
 	if !wide && len(reason) > reasonWidth {
 		reason = append(reason[:reasonWidth-1], '…')
 	}

@@ -1,6 +1,9 @@
 package cli
 
-import "github.com/spf13/cobra"
+import (
+	"github.com/corollary-dev/corollary/pkg/cli/command"
+	"github.com/spf13/cobra"
+)
 
 // newHelp is the help command. The library's own answers a word that is not a command with success.
 func newHelp() *cobra.Command {
@@ -20,7 +23,7 @@ func newHelp() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			topic, _, err := cmd.Root().Find(args)
 			if err != nil {
-				return usagef("%s", unknownCommand(cmd.Root(), args))
+				return command.Usagef("%s", command.UnknownCommand(cmd.Root(), args))
 			}
 			topic.InitDefaultHelpFlag()
 			return topic.Help()
@@ -37,9 +40,9 @@ func nameShell(root *cobra.Command) {
 		c.Args = nil
 		c.RunE = func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usagef("no shell is named: bash, zsh, fish or powershell")
+				return command.Usagef("no shell is named: bash, zsh, fish or powershell")
 			}
-			return usagef("unknown shell %q: use bash, zsh, fish or powershell", args[0])
+			return command.Usagef("unknown shell %q: use bash, zsh, fish or powershell", args[0])
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -87,7 +88,7 @@ func usageOfCommands(b *strings.Builder, cmd *cobra.Command) {
 func splitFlags(cmd *cobra.Command) (own, connection *pflag.FlagSet) {
 	own, connection = pflag.NewFlagSet("", pflag.ContinueOnError), pflag.NewFlagSet("", pflag.ContinueOnError)
 	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
-		if f.Annotations[connectionFlag] != nil {
+		if f.Annotations[command.ConnectionFlag] != nil {
 			connection.AddFlag(f)
 		} else {
 			own.AddFlag(f)

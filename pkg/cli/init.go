@@ -7,17 +7,18 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/scaffold"
 )
 
 type initOptions struct {
-	streams IO
+	streams command.IO
 	program string // what the command is called
 	crd     string
 	schema  string
 	kind    string
-	scope   choice
+	scope   command.Choice
 	from    []string
 	holes   []string
 	name    string
@@ -30,8 +31,8 @@ type initOptions struct {
 	notes       []string
 }
 
-func newInit(streams IO) *cobra.Command {
-	o := &initOptions{streams: streams, scope: choice{words: []string{"Namespaced", "Cluster"}}}
+func newInit(streams command.IO) *cobra.Command {
+	o := &initOptions{streams: streams, scope: command.Choice{Words: []string{"Namespaced", "Cluster"}}}
 	cmd := &cobra.Command{
 		Use:   "init (--kind KIND.VERSION.GROUP | --crd FILE) --from FILE",
 		Short: "Write a first config from existing manifests",
@@ -71,14 +72,14 @@ file is overwritten without --force.`,
 
   # An existing kind
   corollary init --crd webapps.yaml --from deploy.yaml --dir webapp`,
-		Args: noArguments("manifests are named with --from"),
+		Args: command.NoArguments("manifests are named with --from"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.program = cmd.Root().DisplayName()
 			switch {
 			case cmd.Flags().Changed("scope") && o.crd != "":
-				return usagef("--scope and --crd cannot be combined: the definition has the scope")
+				return command.Usagef("--scope and --crd cannot be combined: the definition has the scope")
 			case cmd.Flags().Changed("scope") && o.schema != "":
-				return usagef("--scope and --schema cannot be combined: write scope: into the file")
+				return command.Usagef("--scope and --schema cannot be combined: write scope: into the file")
 			}
 			return o.run(cmd.Context())
 		},
@@ -90,7 +91,7 @@ file is overwritten without --force.`,
 func (o *initOptions) bind(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&o.kind, "kind", "", "New kind to define: KIND.VERSION.GROUP, such as WebApp.v1.platform.example.com")
-	bindChoice(cmd, &o.scope, "scope", "", "Scope of the new kind: Namespaced, or Cluster")
+	command.BindChoice(cmd, &o.scope, "scope", "", "Scope of the new kind: Namespaced, or Cluster")
 	flags.StringVar(&o.crd, "crd", "", "File with the CustomResourceDefinition of an existing kind")
 	flags.StringVar(&o.schema, "schema", "", "File with the content of watch.schema: spec, types, scope, plural, shortNames")
 	flags.StringArrayVar(&o.from, "from", nil, "File with manifests, or - for standard input; may be repeated")
@@ -101,10 +102,10 @@ func (o *initOptions) bind(cmd *cobra.Command) {
 		"Domain of the keys that mark objects in the cluster (default: asked for on a terminal, else the kind's group)")
 	flags.StringVar(&o.dir, "dir", ".", "Directory to write to")
 	flags.BoolVar(&o.force, "force", false, "Overwrite existing files")
-	bindCRDs(cmd, &o.crds)
-	completeFiles(cmd, "crd", "yaml", "yml", "json")
-	completeFiles(cmd, "schema", "yaml", "yml")
-	completeFiles(cmd, "from", "yaml", "yml", "json")
+	command.BindCRDs(cmd, &o.crds)
+	command.CompleteFiles(cmd, "crd", "yaml", "yml", "json")
+	command.CompleteFiles(cmd, "schema", "yaml", "yml")
+	command.CompleteFiles(cmd, "from", "yaml", "yml", "json")
 	_ = cmd.MarkFlagDirname("dir") // the only error is a flag that does not exist
 	for _, flag := range []string{"kind", "hole", "name", "domain"} {
 		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.NoFileCompletions)
@@ -115,7 +116,7 @@ func (o *initOptions) run(ctx context.Context) error {
 	draft, err := o.draft()
 	var request *scaffold.RequestError
 	if errors.As(err, &request) {
-		return usagef("%s", request)
+		return command.Usagef("%s", request)
 	}
 	if err != nil {
 		return err
@@ -163,17 +164,17 @@ func (o *initOptions) draft() (*scaffold.Draft, error) {
 func (o *initOptions) upstream() (*scaffold.Upstream, error) {
 	switch {
 	case len(o.from) == 0:
-		return nil, usagef("no manifest is named: add --from FILE")
+		return nil, command.Usagef("no manifest is named: add --from FILE")
 	case o.kind == "" && o.crd == "":
-		return nil, usagef("no kind is named: add --kind KIND.VERSION.GROUP for a new one, or --crd FILE")
+		return nil, command.Usagef("no kind is named: add --kind KIND.VERSION.GROUP for a new one, or --crd FILE")
 	case o.kind != "" && o.crd != "":
-		return nil, usagef("--kind and --crd cannot be combined: the definition has the kind")
+		return nil, command.Usagef("--kind and --crd cannot be combined: the definition has the kind")
 	case o.schema != "" && o.crd != "":
-		return nil, usagef("--schema and --crd cannot be combined: the definition has the schema")
+		return nil, command.Usagef("--schema and --crd cannot be combined: the definition has the schema")
 	case o.crd != "":
 		return scaffold.Definition(o.crd)
 	case o.schema != "":
 		return scaffold.DescribedKind(o.kind, o.schema)
 	}
-	return scaffold.NewKind(o.kind, o.scope.value == "Namespaced")
+	return scaffold.NewKind(o.kind, o.scope.Value == "Namespaced")
 }

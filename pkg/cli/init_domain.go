@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"golang.org/x/term"
 )
 
@@ -18,7 +19,7 @@ func (o *initOptions) chooseDomain(group string) error {
 		return c.UseDomain(o.domain)
 	case c.Domain != "":
 		return nil
-	case !c.Found && !readsStdin(o.from) && isTerminal(o.streams.In):
+	case !c.Found && !command.ReadsStdin(o.from) && isTerminal(o.streams.In):
 		answer, err := ask(o.streams, group)
 		if err != nil {
 			return err
@@ -37,7 +38,7 @@ func isTerminal(r io.Reader) bool {
 }
 
 // ask asks a person for the domain, once.
-func ask(streams IO, suggestion string) (string, error) {
+func ask(streams command.IO, suggestion string) (string, error) {
 	fmt.Fprintf(streams.Err, "Labels and annotations will mark objects in the cluster. The domain of their keys [%s]: ", suggestion)
 	line, err := bufio.NewReader(streams.In).ReadString('\n')
 	if err != nil && err != io.EOF {

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
@@ -22,20 +23,20 @@ func (o *initOptions) at(file string) string { return filepath.Join(o.dir, filep
 
 // write writes the files, all or, where one is there already, none. It returns their names.
 func (o *initOptions) write(d *scaffold.Draft) ([]string, error) {
-	var files []written
+	var files []command.File
 	if d.Definition != "" {
-		files = append(files, written{definitionFile, d.Definition})
+		files = append(files, command.File{Name: definitionFile, Text: d.Definition})
 	}
-	files = append(files, written{operatorFile, d.Operator})
+	files = append(files, command.File{Name: operatorFile, Text: d.Operator})
 	if d.Conventions != "" {
-		files = append(files, written{o.conventions.File, d.Conventions})
+		files = append(files, command.File{Name: o.conventions.File, Text: d.Conventions})
 	}
-	files = append(files, written{sampleFile, d.Sample})
+	files = append(files, command.File{Name: sampleFile, Text: d.Sample})
 	text, err := o.caseText(d)
 	if err != nil {
 		return nil, err
 	}
-	return writeNew(o.dir, append(files, written{caseFile(d), text}), o.force, "name another directory with --dir")
+	return command.WriteNew(o.dir, append(files, command.File{Name: caseFile(d), Text: text}), o.force, "name another directory with --dir")
 }
 
 // definitions are the files with definitions to go on with, that of the upstream first if there is one.
@@ -58,7 +59,7 @@ func (o *initOptions) check(d *scaffold.Draft) error {
 	}
 	files, problems := config.Load(config.Options{Files: []string{o.at(operatorFile)}})
 	_, problems, err = pipeline.CompileAll(files, problems, pipeline.Options{Kinds: source})
-	return refuse(o.streams, problems, err)
+	return command.Refuse(o.streams, problems, err)
 }
 
 // printSummary says what was made, what to mind, and how to go on.
@@ -69,7 +70,7 @@ func (o *initOptions) printSummary(d *scaffold.Draft, files []string) {
 	if d.Conventions == "" {
 		fmt.Fprintf(out, "used: %s\n", o.at(o.conventions.File))
 	}
-	writeNotes(o.streams, append(o.notes, d.Notes...))
+	command.WriteNotes(o.streams, append(o.notes, d.Notes...))
 	crds := ""
 	for _, file := range o.definitions(d) {
 		crds += " --crds " + file

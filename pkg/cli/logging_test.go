@@ -24,7 +24,7 @@ func RunAsLogging() {
 		return
 	}
 	logger := newLogger(zap.Options{}, os.Stderr)
-	System().log(logger)
+	System().Log(logger)
 	logger.Info("from us")
 	log.Log.Info("from controller-runtime")
 	klog.InfoS("from client-go")

@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/corollary-dev/corollary/pkg/backup"
+	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/conversions"
 	"github.com/corollary-dev/corollary/pkg/kinds"
@@ -21,9 +22,9 @@ import (
 const defaultMigrationRate = 100
 
 type migrateOptions struct {
-	streams    IO
-	connection connection
-	configs    configFlags
+	streams    command.IO
+	connection command.Connection
+	configs    command.Configs
 	leaving    []string
 	fill       []string
 	manager    string
@@ -33,7 +34,7 @@ type migrateOptions struct {
 	dryRun     bool
 }
 
-func newMigrate(streams IO) *cobra.Command {
+func newMigrate(streams command.IO) *cobra.Command {
 	o := &migrateOptions{streams: streams}
 	cmd := &cobra.Command{
 		Use:   "migrate CRD",
@@ -71,15 +72,15 @@ status.storedVersions stays as it is. Run an interrupted migration again.`,
   corollary migrate crontabs.example.com --fill '.spec.timeZone="UTC"'`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 || !strings.Contains(args[0], ".") {
-				return usagef("name one CustomResourceDefinition, such as crontabs.example.com")
+				return command.Usagef("name one CustomResourceDefinition, such as crontabs.example.com")
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if o.rate < 0 {
-				return usagef("--rate %v: it must not be negative; 0 is no limit", o.rate)
+				return command.Usagef("--rate %v: it must not be negative; 0 is no limit", o.rate)
 			}
-			ctx, stop := untilSignal(cmd.Context())
+			ctx, stop := command.UntilSignal(cmd.Context())
 			defer stop()
 			return o.run(ctx, args[0])
 		},
@@ -90,7 +91,7 @@ status.storedVersions stays as it is. Run an interrupted migration again.`,
 
 func (o *migrateOptions) bind(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	o.configs.bind(cmd)
+	o.configs.Bind(cmd)
 	flags.StringArrayVar(&o.leaving, "leaving", nil, "Version that is about to be removed; may be repeated")
 	flags.StringArrayVar(&o.fill, "fill", nil,
 		"PATH=EXPRESSION: objects without that field get the value of the CEL expression over self; may be repeated")
@@ -104,7 +105,7 @@ func (o *migrateOptions) bind(cmd *cobra.Command) {
 	flags.Float32Var(&o.rate, "rate", defaultMigrationRate, "Maximum number of objects to rewrite per second; 0 is no limit")
 	flags.BoolVar(&o.unproven, "unproven", false, "Start even if the conversion is not proven, or loses something")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "Only print the plan")
-	o.connection.bind(cmd, "")
+	o.connection.Bind(cmd, "")
 }
 
 func (o *migrateOptions) run(ctx context.Context, name string) error {
@@ -112,7 +113,7 @@ func (o *migrateOptions) run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	cfg, err := o.connection.rest()
+	cfg, err := o.connection.REST()
 	if err != nil {
 		return err
 	}
@@ -156,16 +157,16 @@ func (o *migrateOptions) run(ctx context.Context, name string) error {
 }
 
 func (o *migrateOptions) conversions() ([]*config.ConversionFile, error) {
-	if len(o.configs.files) == 0 {
+	if len(o.configs.Files) == 0 {
 		return nil, nil
 	}
-	list, problems, err := o.configs.loadConversions(func() IO { return o.streams })
-	return list, refuse(o.streams, problems, err)
+	list, problems, err := o.configs.LoadConversions(func() command.IO { return o.streams })
+	return list, command.Refuse(o.streams, problems, err)
 }
 
 func (o *migrateOptions) print(name string, p *migrate.Plan) {
 	out := o.streams.Out
-	fmt.Fprintf(out, "%s: %s, stored as %s", name, count(int(p.Objects), "object"), p.Stored)
+	fmt.Fprintf(out, "%s: %s, stored as %s", name, command.Count(int(p.Objects), "object"), p.Stored)
 	if len(p.Before) > 0 {
 		fmt.Fprintf(out, "; some may be stored as %s", strings.Join(p.Before, ", "))
 	}
@@ -179,7 +180,7 @@ func (o *migrateOptions) print(name string, p *migrate.Plan) {
 			"give the conversion with -c\n", strings.Join(unconverted, ", "), p.Stored)
 	}
 	if len(o.fill) > 0 {
-		fmt.Fprintf(out, "%s: fields are filled in\n", count(p.Lacking, "object"))
+		fmt.Fprintf(out, "%s: fields are filled in\n", command.Count(p.Lacking, "object"))
 	}
 	if seconds := float64(p.Objects) / float64(o.rate); o.rate > 0 && seconds >= 1 {
 		fmt.Fprintf(out, "this takes at least %s, at %v objects a second\n", time.Duration(seconds)*time.Second, o.rate)
@@ -201,7 +202,7 @@ const progressInterval = 10 * time.Second
 
 // progress shows how far a migration is: a line that is written again and again at a terminal, otherwise one from time to time.
 func (o *migrateOptions) progress() func(migrate.Progress) {
-	terminal, last := atTerminal(o.streams.Err), time.Now()
+	terminal, last := command.AtTerminal(o.streams.Err), time.Now()
 	interval := progressInterval
 	if terminal {
 		interval = 200 * time.Millisecond
@@ -228,7 +229,7 @@ func (o *migrateOptions) progress() func(migrate.Progress) {
 
 func (o *migrateOptions) report(p *migrate.Plan, r *migrate.Result, err error) error {
 	if r != nil {
-		fmt.Fprintf(o.streams.Out, "%s rewritten, managers of %d changed", count(r.Rewritten, "object"), r.Fixed)
+		fmt.Fprintf(o.streams.Out, "%s rewritten, managers of %d changed", command.Count(r.Rewritten, "object"), r.Fixed)
 		if r.Guessed > 0 {
 			fmt.Fprintf(o.streams.Out, " (of %d without a conversion of their fields)", r.Guessed)
 		}
@@ -240,7 +241,7 @@ func (o *migrateOptions) report(p *migrate.Plan, r *migrate.Result, err error) e
 			fmt.Fprintf(o.streams.Err, "%s: %v\n", refused.Object, refused.Err)
 		}
 		if more := r.Refused - len(r.Refusals); more > 0 {
-			fmt.Fprintf(o.streams.Err, "and %s more\n", count(more, "object"))
+			fmt.Fprintf(o.streams.Err, "and %s more\n", command.Count(more, "object"))
 		}
 	}
 	switch {
@@ -248,7 +249,7 @@ func (o *migrateOptions) report(p *migrate.Plan, r *migrate.Result, err error) e
 		return err
 	case r.Refused > 0:
 		return fmt.Errorf("%s could not be rewritten: fix them and run the command again; status.storedVersions is unchanged",
-			count(r.Refused, "object"))
+			command.Count(r.Refused, "object"))
 	}
 	fmt.Fprintf(o.streams.Out, "status.storedVersions is [%s]\n", p.Stored)
 	return nil

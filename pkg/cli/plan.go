@@ -6,19 +6,20 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/survey"
 )
 
 type planOptions struct {
 	surveyFlags
-	against configFlags
-	output  choice
-	color   colorFlag
+	against command.Configs
+	output  command.Choice
+	color   command.Color
 	noDiff  bool
 }
 
-func newPlan(streams IO) *cobra.Command {
-	o := &planOptions{surveyFlags: surveyFlags{streams: streams}, output: choice{words: []string{"text", "json"}}}
+func newPlan(streams command.IO) *cobra.Command {
+	o := &planOptions{surveyFlags: surveyFlags{streams: streams}, output: command.Choice{Words: []string{"text", "json"}}}
 	cmd := &cobra.Command{
 		Use:   "plan -c CONFIG",
 		Short: "Show what run would do in a cluster",
@@ -53,21 +54,21 @@ template reads a Secret.`,
 
   # With the rights that the operator itself has
   corollary plan -c app.yaml --as system:serviceaccount:corollary:corollary`,
-		Args: noArguments("configs are named with -c"),
+		Args: command.NoArguments("configs are named with -c"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, stop := untilSignal(cmd.Context())
+			ctx, stop := command.UntilSignal(cmd.Context())
 			defer stop()
 			return o.run(ctx)
 		},
 	}
 	o.bind(cmd, "Only upstreams in this namespace; by default all that the configs watch")
 	flags := cmd.Flags()
-	flags.StringArrayVar(&o.against.files, "against", nil,
+	flags.StringArrayVar(&o.against.Files, "against", nil,
 		"The current config: show what changing from it to -c would do; a file or directory, may be repeated")
-	completeFiles(cmd, "against", "yaml", "yml")
-	bindChoice(cmd, &o.output, "output", "o", "Output format: text, or json (documented in docs/cli.md)")
+	command.CompleteFiles(cmd, "against", "yaml", "yml")
+	command.BindChoice(cmd, &o.output, "output", "o", "Output format: text, or json (documented in docs/cli.md)")
 	flags.BoolVar(&o.noDiff, "no-diff", false, "Do not print fields: one line for each object")
-	o.color.bind(cmd)
+	o.color.Bind(cmd)
 	return cmd
 }
 
@@ -81,7 +82,7 @@ func (o *planOptions) run(ctx context.Context) error {
 		return err
 	}
 	p := newPlanning(o, line)
-	if len(o.against.files) > 0 {
+	if len(o.against.Files) > 0 {
 		err = p.against(ctx, s, files)
 	} else {
 		err = each(ctx, s, files, line.note, func(v *survey.Survey) error { return p.operator(ctx, v) })

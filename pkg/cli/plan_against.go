@@ -12,8 +12,8 @@ import (
 
 // against plans what going from the old configs to the new ones would do. Operators are the same by their name.
 func (p *planning) against(ctx context.Context, s *survey.Surveyor, files []*config.File) error {
-	p.options.against.set = nil // overrides are of the new ones
-	old, problems, err := p.options.against.load(p.options.streams)
+	p.options.against.Set = nil // overrides are of the new ones
+	old, problems, err := p.options.against.Load(p.options.streams)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/guard"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
@@ -32,10 +33,10 @@ type planPrinter interface {
 
 func newPlanning(o *planOptions, line *progressLine) *planning {
 	p := &planning{options: o, line: line, counts: map[string]int{}}
-	if o.output.value == "json" {
+	if o.output.Value == "json" {
 		p.printer = &planJSON{w: o.streams.Out}
 	} else {
-		p.printer = &planText{w: o.streams.Out, painter: o.color.painter(o.streams), noDiff: o.noDiff}
+		p.printer = &planText{w: o.streams.Out, painter: o.color.Painter(o.streams), noDiff: o.noDiff}
 	}
 	return p
 }
@@ -83,7 +84,7 @@ func (p *planning) isConfirmed(ctx context.Context, g *config.Guard, digest stri
 	if g.Confirm == nil {
 		return false
 	}
-	cfg, err := p.options.connection.rest()
+	cfg, err := p.options.connection.REST()
 	if err != nil {
 		return false
 	}
@@ -120,11 +121,11 @@ func (p *planning) end() error {
 			changes += n
 		}
 	}
-	if len(p.options.against.files) > 0 {
+	if len(p.options.against.Files) > 0 {
 		changes += p.counts[findings.ActionLeftover]
 	}
 	if changes > 0 {
-		return &exitError{code: exitChanges}
+		return &command.ExitError{Code: command.ExitChanges}
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 	"github.com/corollary-dev/corollary/pkg/survey/findings"
 )
@@ -16,7 +17,7 @@ type planText struct {
 	// risks are what would be lost. They are printed first, so the rest is kept in body until the end.
 	risks   []string
 	body    bytes.Buffer
-	painter painter
+	painter command.Painter
 	noDiff  bool
 	last    string
 	// groups has the items whose fields change in one and the same way, by that way; order is that of the first of each.
@@ -35,19 +36,19 @@ const shownOfGroup = 10
 
 // signs are the signs and words of actions.
 var signs = map[string]struct{ sign, word, color string }{
-	string(reconcile.ChangeCreate):    {"+", "create", green},
-	string(reconcile.ChangeUpdate):    {"~", "update", yellow},
-	string(reconcile.ChangeRepair):    {"~", "repair", yellow},
-	string(reconcile.ChangeRecreate):  {"-/+", "recreate", red},
-	string(reconcile.ChangeSupersede): {"-", "delete", red},
-	string(reconcile.ChangeDelete):    {"-", "delete", red},
-	string(reconcile.ChangeRelease):   {"^", "release", yellow},
-	string(reconcile.ChangeRefuse):    {"!", "refused", red},
-	string(reconcile.ChangeConflict):  {"!", "conflict", red},
-	string(reconcile.ChangeWait):      {"*", "waits", dim},
-	string(reconcile.ChangeLeave):     {"=", "left", dim},
-	findings.ActionFinalizer:          {"~", "finalizer", yellow},
-	findings.ActionLeftover:           {"?", "left over", yellow},
+	string(reconcile.ChangeCreate):    {"+", "create", command.Green},
+	string(reconcile.ChangeUpdate):    {"~", "update", command.Yellow},
+	string(reconcile.ChangeRepair):    {"~", "repair", command.Yellow},
+	string(reconcile.ChangeRecreate):  {"-/+", "recreate", command.Red},
+	string(reconcile.ChangeSupersede): {"-", "delete", command.Red},
+	string(reconcile.ChangeDelete):    {"-", "delete", command.Red},
+	string(reconcile.ChangeRelease):   {"^", "release", command.Yellow},
+	string(reconcile.ChangeRefuse):    {"!", "refused", command.Red},
+	string(reconcile.ChangeConflict):  {"!", "conflict", command.Red},
+	string(reconcile.ChangeWait):      {"*", "waits", command.Dim},
+	string(reconcile.ChangeLeave):     {"=", "left", command.Dim},
+	findings.ActionFinalizer:          {"~", "finalizer", command.Yellow},
+	findings.ActionLeftover:           {"?", "left over", command.Yellow},
 }
 
 func (t *planText) item(item findings.Item) error {
@@ -62,7 +63,7 @@ func (t *planText) item(item findings.Item) error {
 		if t.last != "" {
 			fmt.Fprintln(&t.body)
 		}
-		fmt.Fprintln(&t.body, t.painter.paint(bold, head))
+		fmt.Fprintln(&t.body, t.painter.Paint(command.Bold, head))
 		t.last = head
 	}
 	mark := signs[item.Action]
@@ -79,9 +80,9 @@ func (t *planText) item(item findings.Item) error {
 	} else if item.Action == string(reconcile.ChangeLeave) && item.State != "" {
 		text = item.State + ": " + text
 	}
-	fmt.Fprintln(&t.body, t.painter.paint(mark.color, line)+": "+escapeControl(oneLine(text)))
+	fmt.Fprintln(&t.body, t.painter.Paint(mark.color, line)+": "+command.EscapeControl(oneLine(text)))
 	if item.Note != "" {
-		fmt.Fprintln(&t.body, "      "+t.painter.paint(dim, "("+escapeControl(oneLine(item.Note))+")"))
+		fmt.Fprintln(&t.body, "      "+t.painter.Paint(command.Dim, "("+command.EscapeControl(oneLine(item.Note))+")"))
 	}
 	if !t.noDiff {
 		printDiffs(&t.body, t.painter, "      ", item.Shown())
@@ -95,7 +96,7 @@ func (t *planText) grouped(item findings.Item) bool {
 		return false
 	}
 	var text strings.Builder
-	printDiffs(&text, painter{}, "", item.Shown())
+	printDiffs(&text, command.Painter{}, "", item.Shown())
 	key := strings.Join([]string{item.Operator, item.Downstream, item.Action, item.State, item.Reason, item.Note, text.String()}, "\x00")
 	if g := t.groups[key]; g != nil {
 		g.more = append(g.more, item.Object.At.String())
@@ -121,7 +122,7 @@ func (t *planText) endGroups() {
 		}
 		mark := signs[g.first.Action]
 		line := fmt.Sprintf("%s %s %d more %s", mark.sign, mark.word, len(g.more), g.first.Object.Kind.Kind)
-		fmt.Fprintf(&t.body, "%s with the changes of %s: %s\n", t.painter.paint(mark.color, line), g.first.Object.At, named)
+		fmt.Fprintf(&t.body, "%s with the changes of %s: %s\n", t.painter.Paint(mark.color, line), g.first.Object.At, named)
 	}
 }
 
@@ -129,7 +130,7 @@ func (t *planText) endGroups() {
 func (t *planText) stop() error {
 	var risks strings.Builder
 	for _, risk := range t.risks {
-		fmt.Fprintln(&risks, t.painter.paint(red, "Risk:")+" "+escapeControl(oneLine(risk)))
+		fmt.Fprintln(&risks, t.painter.Paint(command.Red, "Risk:")+" "+command.EscapeControl(oneLine(risk)))
 	}
 	if len(t.risks) > 0 {
 		fmt.Fprintln(&risks)
@@ -170,7 +171,7 @@ func (t *planText) end(counts map[string]int) error {
 	if n := counts[string(reconcile.ChangeNone)]; n > 0 || len(parts) == 0 {
 		parts = append(parts, fmt.Sprintf("%d unchanged", n))
 	}
-	_, err := fmt.Fprintln(t.w, t.painter.paint(bold, "Plan:")+" "+strings.Join(parts, ", "))
+	_, err := fmt.Fprintln(t.w, t.painter.Paint(command.Bold, "Plan:")+" "+strings.Join(parts, ", "))
 	if err != nil {
 		return fmt.Errorf("writing the plan: %w", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/generate"
 )
 
@@ -28,7 +29,7 @@ func (p *processFlags) check(more map[string]string) error {
 		p.account = p.name
 	}
 	if p.namespace == "" {
-		return usagef("the namespace of the process is missing: add --namespace NAMESPACE")
+		return command.Usagef("the namespace of the process is missing: add --namespace NAMESPACE")
 	}
 	given := map[string]string{"name": p.name, "namespace": p.namespace, "service-account": p.account}
 	maps.Copy(given, more)
@@ -41,7 +42,7 @@ func (p *processFlags) check(more map[string]string) error {
 			check = validation.IsDNS1123Label
 		}
 		if problems := check(given[flag]); len(problems) > 0 {
-			return usagef("--%s %q is not a valid name: %s", flag, given[flag], problems[0])
+			return command.Usagef("--%s %q is not a valid name: %s", flag, given[flag], problems[0])
 		}
 	}
 	return nil

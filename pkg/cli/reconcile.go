@@ -14,16 +14,17 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
+	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/config"
 )
 
 type reconcileOptions struct {
-	streams    IO
-	configs    configFlags
-	connection connection
+	streams    command.IO
+	configs    command.Configs
+	connection command.Connection
 }
 
-func newReconcile(streams IO) *cobra.Command {
+func newReconcile(streams command.IO) *cobra.Command {
 	o := &reconcileOptions{streams: streams}
 	cmd := &cobra.Command{
 		Use:   "reconcile -c CONFIG KIND NAME",
@@ -36,39 +37,39 @@ caused by another writer ends.
 This command reconciles nothing itself: "corollary run" must be running. You need the
 right to patch the upstream.`,
 		Example: `  corollary reconcile -c app.yaml appoperator web -n team-a`,
-		Args:    kindAndName,
+		Args:    command.KindAndName,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, stop := untilSignal(cmd.Context())
+			ctx, stop := command.UntilSignal(cmd.Context())
 			defer stop()
 			return o.run(ctx, args)
 		},
 	}
-	o.configs.bind(cmd)
-	o.connection.bind(cmd, "Namespace of the upstream; by default the kubeconfig's")
+	o.configs.Bind(cmd)
+	o.connection.Bind(cmd, "Namespace of the upstream; by default the kubeconfig's")
 	return cmd
 }
 
 func (o *reconcileOptions) run(ctx context.Context, args []string) error {
-	kind, name, err := splitKindName(args)
+	kind, name, err := command.SplitKindName(args)
 	if err != nil {
 		return err
 	}
-	files, problems, err := o.configs.load(o.streams)
+	files, problems, err := o.configs.Load(o.streams)
 	if err != nil {
 		return err
 	}
-	if err := refuse(o.streams, problems, nil); err != nil {
+	if err := command.Refuse(o.streams, problems, nil); err != nil {
 		return err
 	}
-	cfg, err := o.connection.rest()
+	cfg, err := o.connection.REST()
 	if err != nil {
 		return err
 	}
-	names, err := discoverNames(cfg, files)
+	names, err := command.DiscoverNames(cfg, files)
 	if err != nil {
 		return err
 	}
-	k, target, err := names.target(&o.connection, kind, name)
+	k, target, err := names.Target(&o.connection, kind, name)
 	if err != nil {
 		return err
 	}
@@ -89,7 +90,7 @@ func (o *reconcileOptions) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return fmt.Errorf("writing the annotation: %w", err)
 	}
-	_, err = client.Resource(k.gvr).Namespace(target.Namespace).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
+	_, err = client.Resource(k.GVR).Namespace(target.Namespace).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
 	if err != nil {
 		return fmt.Errorf("requesting a reconcile of %s: %s", target, apply.Classify(err).Message)
 	}
@@ -100,10 +101,10 @@ func (o *reconcileOptions) run(ctx context.Context, args []string) error {
 }
 
 // annotationsOf are the keys by which the operators of an upstream kind are asked to look.
-func annotationsOf(files []*config.File, k *namedKind) ([]string, error) {
+func annotationsOf(files []*config.File, k *command.NamedKind) ([]string, error) {
 	var keys, without []string
 	for _, f := range files {
-		if !k.is(f.Watch.APIVersion, f.Watch.Kind) {
+		if !k.Is(f.Watch.APIVersion, f.Watch.Kind) {
 			continue
 		}
 		if r := f.Conventions.Reconcile; r != nil && r.Annotation != "" {
@@ -113,7 +114,7 @@ func annotationsOf(files []*config.File, k *namedKind) ([]string, error) {
 		}
 	}
 	switch {
-	case k.isRow():
+	case k.IsRow():
 		return nil, errors.New("a row has no annotations: it is reconciled again when it changes")
 	case len(keys) > 0:
 		return keys, nil

@@ -10,20 +10,21 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
+	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 )
 
 type releaseOptions struct {
-	streams    IO
-	configs    configFlags
-	connection connection
+	streams    command.IO
+	configs    command.Configs
+	connection command.Connection
 	dryRun     bool
 	skipBefore bool
 	alone      alone
 }
 
-func newRelease(streams IO) *cobra.Command {
+func newRelease(streams command.IO) *cobra.Command {
 	o := &releaseOptions{streams: streams}
 	cmd := &cobra.Command{
 		Use:   "release -c CONFIG",
@@ -57,30 +58,30 @@ and exits with code 1.`,
   # While an operator is running, and stop it permanently
   corollary release -c app.yaml --leader-election-id my-operator \
     --leader-election-namespace operators --scale-down my-operator`,
-		Args: noArguments("configs are named with -c"),
+		Args: command.NoArguments("configs are named with -c"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.alone.check(); err != nil {
 				return err
 			}
-			ctx, stop := untilSignal(cmd.Context())
+			ctx, stop := command.UntilSignal(cmd.Context())
 			defer stop()
 			return o.run(ctx)
 		},
 	}
-	o.configs.bind(cmd)
+	o.configs.Bind(cmd)
 	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "Only print what would be done")
 	cmd.Flags().BoolVar(&o.skipBefore, "skip-before", false, "Release also upstreams that are being deleted and wait for deletion.before")
 	o.alone.bind(cmd.Flags())
-	o.connection.bind(cmd, "Release upstreams in this namespace only; by default in all that the config watches")
+	o.connection.Bind(cmd, "Release upstreams in this namespace only; by default in all that the config watches")
 	return cmd
 }
 
 func (o *releaseOptions) run(ctx context.Context) error {
-	files, problems, err := o.configs.load(o.streams)
+	files, problems, err := o.configs.Load(o.streams)
 	if err != nil {
 		return err
 	}
-	cfg, err := o.connection.rest()
+	cfg, err := o.connection.REST()
 	if err != nil {
 		return err
 	}
@@ -106,12 +107,12 @@ func (o *releaseOptions) run(ctx context.Context) error {
 	}
 	if o.alone.namespace == "" {
 		own := o.connection // -n is about upstreams
-		own.overrides.Context.Namespace = ""
-		if o.alone.namespace, err = own.namespace(); err != nil {
+		own.Overrides.Context.Namespace = ""
+		if o.alone.namespace, err = own.Namespace(); err != nil {
 			return err
 		}
 	}
-	o.streams.silence()
+	o.streams.Silence()
 	return o.alone.during(ctx, cfg, o.streams.Out, work)
 }
 
@@ -126,7 +127,7 @@ func (o *releaseOptions) awaitBefore(ctx context.Context, cfg *rest.Config, clus
 		if !hasBefore(f) {
 			continue
 		}
-		if err := r.operator(ctx, f, o.connection.overrides.Context.Namespace); errors.Is(err, errBeforeToCome) {
+		if err := r.operator(ctx, f, o.connection.Overrides.Context.Namespace); errors.Is(err, errBeforeToCome) {
 			return fmt.Errorf("nothing is released: operator %s: %w", f.Metadata.Name, err)
 		}
 	}
@@ -136,7 +137,7 @@ func (o *releaseOptions) awaitBefore(ctx context.Context, cfg *rest.Config, clus
 // all releases the upstreams of every operator, and reports what failed of it beside what failed before.
 func (o *releaseOptions) all(ctx context.Context, r *releaser, files []*config.File, failed []error) error {
 	for _, f := range files {
-		if err := r.operator(ctx, f, o.connection.overrides.Context.Namespace); err != nil {
+		if err := r.operator(ctx, f, o.connection.Overrides.Context.Namespace); err != nil {
 			failed = append(failed, fmt.Errorf("releasing the upstreams of operator %s: %w", f.Metadata.Name, err))
 		}
 	}
@@ -144,16 +145,16 @@ func (o *releaseOptions) all(ctx context.Context, r *releaser, files []*config.F
 	if o.dryRun {
 		verb = "would be released"
 	}
-	what := count(r.done, "upstream")
+	what := command.Count(r.done, "upstream")
 	if r.before > 0 {
-		what += " and " + count(r.before, "object") + " of deletion.before"
+		what += " and " + command.Count(r.before, "object") + " of deletion.before"
 	}
 	fmt.Fprintf(o.streams.Out, "%s %s\n", what, verb)
 	for _, err := range failed {
 		fmt.Fprintln(o.streams.Err, err)
 	}
 	if len(failed) > 0 {
-		return errors.New(count(len(failed), "failure"))
+		return errors.New(command.Count(len(failed), "failure"))
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
+	"github.com/corollary-dev/corollary/pkg/cli/command"
 )
 
 // alone is how release makes sure that no process runs which would put the finalizers on again: it takes the Lease that
@@ -36,9 +37,9 @@ func (a *alone) bind(flags *pflag.FlagSet) {
 func (a *alone) check() error {
 	switch {
 	case a.lease == "" && a.deployment != "":
-		return usagef("--scale-down does not wait until the processes have ended: add --leader-election-id NAME, the Lease that they write under")
+		return command.Usagef("--scale-down does not wait until the processes have ended: add --leader-election-id NAME, the Lease that they write under")
 	case a.lease == "" && a.namespace != "":
-		return usagef("--leader-election-namespace has no effect without --leader-election-id")
+		return command.Usagef("--leader-election-namespace has no effect without --leader-election-id")
 	case a.lease == "":
 		return nil
 	}

@@ -6,23 +6,24 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/offline"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
 type renderOptions struct {
-	streams   IO
-	configs   configFlags
+	streams   command.IO
+	configs   command.Configs
 	files     []string
 	inputs    []string
 	crds      []string
 	namespace string
-	output    choice
+	output    command.Output
 }
 
-func newRender(streams IO) *cobra.Command {
-	o := &renderOptions{streams: streams, output: choice{words: []string{"yaml", "json"}}}
+func newRender(streams command.IO) *cobra.Command {
+	o := &renderOptions{streams: streams}
 	cmd := &cobra.Command{
 		Use:   "render -c CONFIG -f FILE",
 		Short: "Print what would be applied for custom resources, without a cluster",
@@ -56,19 +57,19 @@ What only an API server knows is left out or replaced:
 
   # From standard input, as JSON
   kubectl get appoperators -o yaml | corollary render -c app.yaml -f - -o json`,
-		Args: noArguments("custom resources are named with -f, configs with -c"),
+		Args: command.NoArguments("custom resources are named with -f, configs with -c"),
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
-	o.configs.bind(cmd)
+	o.configs.Bind(cmd)
 	flags := cmd.Flags()
 	flags.StringArrayVarP(&o.files, "filename", "f", nil,
 		"File with custom resources, a directory of them, or - for standard input; may be repeated")
-	completeFiles(cmd, "filename", "yaml", "yml", "json")
+	command.CompleteFiles(cmd, "filename", "yaml", "yml", "json")
 	flags.StringArrayVar(&o.inputs, "inputs", nil, "File with the input objects, or a directory of them; may be repeated")
-	completeFiles(cmd, "inputs", "yaml", "yml", "json")
-	bindCRDs(cmd, &o.crds)
+	command.CompleteFiles(cmd, "inputs", "yaml", "yml", "json")
+	command.BindCRDs(cmd, &o.crds)
 	flags.StringVarP(&o.namespace, "namespace", "n", "", `Namespace of custom resources that name none (default "default")`)
-	bindChoice(cmd, &o.output, "output", "o", "Output format: yaml, or json (an object for one downstream, a List for several)")
+	o.output.Bind(cmd, "Output format: yaml, or json (an object for one downstream, a List for several)", command.YAML, command.JSON)
 	return cmd
 }
 
@@ -77,8 +78,8 @@ func (o *renderOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	upstreams, errs := readUpstreams(o.files, o.streams.In)
-	inputs, more := readInputs(o.inputs, o.streams, o.namespace)
+	upstreams, errs := command.ReadUpstreams(o.files, o.streams.In)
+	inputs, more := command.ReadInputs(o.inputs, o.streams, o.namespace)
 	r := &rendering{ctx: ctx, configs: list, namespace: o.namespace, given: inputs, errs: append(errs, more...), targets: map[target]string{}}
 	for _, u := range upstreams {
 		r.add(u)
@@ -90,27 +91,27 @@ func (o *renderOptions) run(ctx context.Context) error {
 		for _, err := range r.errs {
 			fmt.Fprintln(o.streams.Err, err)
 		}
-		return fmt.Errorf("nothing is printed: %s", count(len(r.errs), "error"))
+		return fmt.Errorf("nothing is printed: %s", command.Count(len(r.errs), "error"))
 	}
-	return printDocuments(o.streams.Out, o.output.value, r.documents)
+	return o.output.Documents(o.streams.Out, r.documents)
 }
 
 // compile loads and compiles the configs with what files tell of kinds.
 func (o *renderOptions) compile() ([]pipeline.Compiled, error) {
 	if len(o.files) == 0 {
-		return nil, usagef("no custom resource is named: add -f FILE, -f DIRECTORY or -f -")
+		return nil, command.Usagef("no custom resource is named: add -f FILE, -f DIRECTORY or -f -")
 	}
-	if o.configs.readsStdin() && readsStdin(o.files) {
-		return nil, usagef("-c - and -f - cannot both read standard input: name a file for one of them")
+	if o.configs.ReadsStdin() && command.ReadsStdin(o.files) {
+		return nil, command.Usagef("-c - and -f - cannot both read standard input: name a file for one of them")
 	}
 	source, err := kinds.Offline(o.crds...)
 	if err != nil {
 		return nil, err
 	}
-	files, problems, err := o.configs.load(o.streams)
+	files, problems, err := o.configs.Load(o.streams)
 	if err != nil {
 		return nil, err
 	}
 	list, problems, err := pipeline.CompileAll(files, problems, pipeline.Options{Kinds: source})
-	return list, refuse(o.streams, problems, err)
+	return list, command.Refuse(o.streams, problems, err)
 }

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/offline"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
@@ -31,20 +32,20 @@ type target struct {
 }
 
 // add renders an upstream by every config that watches its kind.
-func (r *rendering) add(u upstream) {
-	gvk := u.object.GroupVersionKind()
+func (r *rendering) add(u command.Upstream) {
+	gvk := u.Object.GroupVersionKind()
 	watched := false
 	for _, c := range r.configs {
 		if c.Pipeline.Upstream.GVK != gvk {
 			continue
 		}
 		watched = true
-		object, err := offline.Complete(u.object, c.Pipeline, r.namespace)
+		object, err := offline.Complete(u.Object, c.Pipeline, r.namespace)
 		if err != nil {
 			r.fail(u, err)
 			return
 		}
-		r.addDownstreams(c, upstream{object: object, where: u.where})
+		r.addDownstreams(c, command.Upstream{Object: object, Where: u.Where})
 	}
 	if !watched {
 		r.fail(u, fmt.Errorf("no config watches %s of %s: %s", gvk.Kind, gvk.GroupVersion(), offline.WatchedKinds(r.configs)))
@@ -52,16 +53,16 @@ func (r *rendering) add(u upstream) {
 }
 
 // addDownstreams renders the downstreams of an upstream, as in an empty cluster.
-func (r *rendering) addDownstreams(c pipeline.Compiled, u upstream) {
+func (r *rendering) addDownstreams(c pipeline.Compiled, u command.Upstream) {
 	p := c.Pipeline
-	if why := offline.Unselected(p, u.object); why != "" {
+	if why := offline.Unselected(p, u.Object); why != "" {
 		r.note(u, "nothing follows: %s", why)
 		return
 	}
-	in := r.given.InputsFor(r.ctx, p, u.object)
-	desired := p.Desired(r.ctx, u.object, in)
+	in := r.given.InputsFor(r.ctx, p, u.Object)
+	desired := p.Desired(r.ctx, u.Object, in)
 	decision := p.Decide(
-		pipeline.Input{Upstream: u.object, Desired: desired, Selected: true, Facts: make([]pipeline.Facts, len(desired.Objects))},
+		pipeline.Input{Upstream: u.Object, Desired: desired, Selected: true, Facts: make([]pipeline.Facts, len(desired.Objects))},
 	)
 	for k, o := range decision.Outcomes {
 		if o.State == pipeline.StateWaiting && p.Downstreams[o.Downstream].OwnsFields() && desired.Objects[k].Err == nil {
@@ -89,7 +90,7 @@ func (r *rendering) addDownstreams(c pipeline.Compiled, u upstream) {
 
 // document takes one document in, unless another upstream has asked for the same object: of the two, run would report
 // the second as a conflict.
-func (r *rendering) document(c pipeline.Compiled, u upstream, in pipeline.Inputs, desired *pipeline.Desired, o pipeline.Outcome) {
+func (r *rendering) document(c pipeline.Compiled, u command.Upstream, in pipeline.Inputs, desired *pipeline.Desired, o pipeline.Outcome) {
 	d := c.Pipeline.Downstreams[o.Downstream]
 	key := target{d.GVK().GroupKind(), o.Target}
 	if first, taken := r.targets[key]; taken {
@@ -98,7 +99,7 @@ func (r *rendering) document(c pipeline.Compiled, u upstream, in pipeline.Inputs
 		return
 	}
 	r.targets[key] = u.String()
-	document, err := c.Pipeline.Document(desired, o.Object, u.object, in, nil)
+	document, err := c.Pipeline.Document(desired, o.Object, u.Object, in, nil)
 	if err != nil {
 		r.fail(u, err)
 		return
@@ -106,10 +107,10 @@ func (r *rendering) document(c pipeline.Compiled, u upstream, in pipeline.Inputs
 	r.documents = append(r.documents, document)
 }
 
-func (r *rendering) fail(u upstream, err error) {
+func (r *rendering) fail(u command.Upstream, err error) {
 	r.errs = append(r.errs, fmt.Errorf("%s: %w", u, err))
 }
 
-func (r *rendering) note(u upstream, format string, args ...any) {
+func (r *rendering) note(u command.Upstream, format string, args ...any) {
 	r.notes = append(r.notes, fmt.Sprintf("%s: %s", u, fmt.Sprintf(format, args...)))
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
+	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/generate"
 	"github.com/corollary-dev/corollary/pkg/kinds"
@@ -150,7 +151,7 @@ func (r *checkReport) writeHoles(w io.Writer) {
 		fmt.Fprintf(w, "    %s\n", line)
 	}
 	if r.closed > 0 {
-		fmt.Fprintf(w, "    but not through %s, declared as text, a number or a boolean\n", count(r.closed, "other field"))
+		fmt.Fprintf(w, "    but not through %s, declared as text, a number or a boolean\n", command.Count(r.closed, "other field"))
 	}
 }
 

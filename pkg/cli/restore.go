@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/corollary-dev/corollary/pkg/backup"
+	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/conversions"
 	"github.com/corollary-dev/corollary/pkg/convert"
@@ -26,17 +27,17 @@ import (
 )
 
 type restoreOptions struct {
-	streams         IO
-	configs         configFlags
-	connection      connection
-	onConflict      choice
+	streams         command.IO
+	configs         command.Configs
+	connection      command.Connection
+	onConflict      command.Choice
 	namespaces      []string
 	identity        string
 	manager         string
 	dryRun, noPause bool
 }
 
-func newRestore(streams IO) *cobra.Command {
+func newRestore(streams command.IO) *cobra.Command {
 	o := &restoreOptions{streams: streams}
 	cmd := &cobra.Command{
 		Use:   "restore {DIRECTORY | FILE.tar.zst}",
@@ -77,12 +78,12 @@ is missing, the command names it and writes nothing.`,
   corollary restore app.tar.zst --namespace-map team-a=team-b --on-conflict replace`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usagef("name one backup: a directory or a FILE.tar.zst")
+				return command.Usagef("name one backup: a directory or a FILE.tar.zst")
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, stop := untilSignal(cmd.Context())
+			ctx, stop := command.UntilSignal(cmd.Context())
 			defer stop()
 			return o.run(ctx, args[0])
 		},
@@ -92,18 +93,18 @@ is missing, the command names it and writes nothing.`,
 }
 
 func (o *restoreOptions) bind(cmd *cobra.Command) {
-	o.configs.bind(cmd)
+	o.configs.Bind(cmd)
 	flags := cmd.Flags()
 	flags.BoolVar(&o.dryRun, "dry-run", false,
 		"Write nothing: ask the API server for every write as a dry run. The exit code is 1 if the restore would fail or lose something")
-	o.onConflict.words = []string{backup.Fail, backup.Skip, backup.Replace}
-	bindChoice(cmd, &o.onConflict, "on-conflict", "",
+	o.onConflict.Words = []string{backup.Fail, backup.Skip, backup.Replace}
+	command.BindChoice(cmd, &o.onConflict, "on-conflict", "",
 		"What to do if objects exist and are not as in the backup: fail (write nothing), skip (leave them) or replace (update them)")
 	flags.StringArrayVar(&o.namespaces, "namespace-map", nil, "FROM=TO: restore objects of a namespace into another one; may be repeated")
 	flags.StringVar(&o.identity, "age-identity", "", "File with the age key for Secrets; without it they are left out")
 	flags.BoolVar(&o.noPause, "no-pause", false, "Do not pause upstreams: no operator is running")
 	flags.StringVar(&o.manager, "field-manager", "corollary-restore", "Field manager of what is not finished; at the end it owns no field")
-	o.connection.bind(cmd, "")
+	o.connection.Bind(cmd, "")
 }
 
 func (o *restoreOptions) run(ctx context.Context, path string) (err error) {
@@ -123,7 +124,7 @@ func (o *restoreOptions) run(ctx context.Context, path string) (err error) {
 	if err := checkMapping(mapped, archive.Manifest); err != nil {
 		return err
 	}
-	cfg, err := o.connection.rest()
+	cfg, err := o.connection.REST()
 	if err != nil {
 		return err
 	}
@@ -131,7 +132,7 @@ func (o *restoreOptions) run(ctx context.Context, path string) (err error) {
 	if err != nil {
 		return err
 	}
-	r := &backup.Restore{Archive: archive, Operators: operators, OnConflict: o.onConflict.value, Namespaces: mapped, FieldManager: o.manager,
+	r := &backup.Restore{Archive: archive, Operators: operators, OnConflict: o.onConflict.Value, Namespaces: mapped, FieldManager: o.manager,
 		NoPause: o.noPause, DryRun: o.dryRun, Converter: func(crd *apiextensionsv1.CustomResourceDefinition) *convert.Converter {
 			if c, errs := conversions.Of(files, crd); c != nil && len(errs) == 0 {
 				return c.Converter
@@ -159,10 +160,10 @@ func (o *restoreOptions) mapping() (map[string]string, error) {
 	for _, text := range o.namespaces {
 		from, to, ok := strings.Cut(text, "=")
 		if !ok || len(validation.IsDNS1123Label(from)) > 0 || len(validation.IsDNS1123Label(to)) > 0 {
-			return nil, usagef("--namespace-map is %q: write FROM=TO, the names of two namespaces", text)
+			return nil, command.Usagef("--namespace-map is %q: write FROM=TO, the names of two namespaces", text)
 		}
 		if mapped[from] != "" {
-			return nil, usagef("--namespace-map names %s twice", from)
+			return nil, command.Usagef("--namespace-map names %s twice", from)
 		}
 		mapped[from] = to
 	}
@@ -180,14 +181,14 @@ func checkMapping(mapped map[string]string, m *backup.Manifest) error {
 	slices.Sort(has)
 	for _, from := range slices.Sorted(maps.Keys(mapped)) {
 		if !slices.Contains(has, from) {
-			return usagef("--namespace-map names %s, which is not in the backup: it has %s", from, cmp.Or(strings.Join(has, ", "), "no namespaces"))
+			return command.Usagef("--namespace-map names %s, which is not in the backup: it has %s", from, cmp.Or(strings.Join(has, ", "), "no namespaces"))
 		}
 	}
 	source := map[string]string{}
 	for _, from := range has {
 		to := cmp.Or(mapped[from], from)
 		if other, ok := source[to]; ok {
-			return usagef("the namespaces %s and %s of the backup would both become %s, and objects of one name would replace each other: "+
+			return command.Usagef("the namespaces %s and %s of the backup would both become %s, and objects of one name would replace each other: "+
 				"map them to different namespaces", other, from, to)
 		}
 		source[to] = from
@@ -215,15 +216,15 @@ func (o *restoreOptions) identities() ([]age.Identity, error) {
 // cannot be paused is refused, unless --no-pause is given.
 func (o *restoreOptions) operators(cfg *rest.Config, archive *backup.Archive) ([]backup.Operator, []*config.ConversionFile, error) {
 	operators, converting := slices.Clone(archive.Manifest.Operators), []*config.ConversionFile(nil)
-	if len(o.configs.files) > 0 {
-		files, problems, err := o.configs.load(o.streams)
-		if err := refuse(o.streams, problems, err); err != nil {
+	if len(o.configs.Files) > 0 {
+		files, problems, err := o.configs.Load(o.streams)
+		if err := command.Refuse(o.streams, problems, err); err != nil {
 			return nil, nil, err
 		}
-		if converting, problems = o.configs.conversionsBeside(files, o.streams); len(problems) > 0 {
-			return nil, nil, refuse(o.streams, problems, nil)
+		if converting, problems = o.configs.ConversionsBeside(files, o.streams); len(problems) > 0 {
+			return nil, nil, command.Refuse(o.streams, problems, nil)
 		}
-		names, err := discoverNames(cfg, files)
+		names, err := command.DiscoverNames(cfg, files)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -232,8 +233,8 @@ func (o *restoreOptions) operators(cfg *rest.Config, archive *backup.Archive) ([
 		}
 		for _, f := range files {
 			resource := archive.Manifest.Resource(f.Watch.APIVersion, f.Watch.Kind)
-			if i := slices.IndexFunc(names.served, func(k *namedKind) bool { return k.is(f.Watch.APIVersion, f.Watch.Kind) }); i >= 0 {
-				resource = names.served[i].gvr.GroupResource()
+			if i := slices.IndexFunc(names.Served, func(k *command.NamedKind) bool { return k.Is(f.Watch.APIVersion, f.Watch.Kind) }); i >= 0 {
+				resource = names.Served[i].GVR.GroupResource()
 			}
 			operators = append(operators, operatorOf(f, &kinds.Kind{GVR: resource.WithVersion("")}))
 		}
@@ -246,7 +247,7 @@ func (o *restoreOptions) operators(cfg *rest.Config, archive *backup.Archive) ([
 		}
 	}
 	if len(operators) == 0 && !o.noPause {
-		writeNotes(o.streams, []string{
+		command.WriteNotes(o.streams, []string{
 			"the backup names no operator, so nothing is paused: name the configs of those that watch these kinds with -c",
 		})
 	}
@@ -261,7 +262,7 @@ func (o *restoreOptions) printPlan(plan *backup.Plan, hasOperators bool) {
 	for _, name := range plan.Namespaces {
 		fmt.Fprintf(out, "create Namespace %s\n", name)
 	}
-	different := map[string]string{backup.Fail: "in conflict", backup.Skip: "to skip", backup.Replace: "to replace"}[o.onConflict.value]
+	different := map[string]string{backup.Fail: "in conflict", backup.Skip: "to skip", backup.Replace: "to replace"}[o.onConflict.Value]
 	for _, k := range plan.Kinds {
 		var parts []string
 		for _, part := range []struct {
@@ -301,7 +302,7 @@ func (o *restoreOptions) printPlan(plan *backup.Plan, hasOperators bool) {
 		notes = append(notes, "the hash of a downstream covers its namespace, so operators apply the downstreams of mapped namespaces "+
 			"once more; afterwards another restore reports their hashes as conflicts")
 	}
-	writeNotes(o.streams, notes)
+	command.WriteNotes(o.streams, notes)
 }
 
 // report prints what was done, or would be. Whatever is not in the cluster as it is in the backup is an error.
@@ -316,7 +317,7 @@ func (o *restoreOptions) report(result *backup.Result, err error) error {
 	}
 	fmt.Fprintf(o.streams.Out, words[1], result.Created, result.Replaced, result.Finished)
 	for _, u := range result.Unknown {
-		fmt.Fprintf(o.streams.Out, "%s: unknown whether %s can be restored: %s\n", u.Kind, count(u.Objects, "object"), u.Why)
+		fmt.Fprintf(o.streams.Out, "%s: unknown whether %s can be restored: %s\n", u.Kind, command.Count(u.Objects, "object"), u.Why)
 	}
 	for _, object := range result.Guessed {
 		fmt.Fprintf(o.streams.Err, "warning: %s: managers applied it in a version that the cluster does not have, and no conversion of their "+
@@ -334,13 +335,13 @@ func (o *restoreOptions) report(result *backup.Result, err error) error {
 	case err != nil:
 		return fmt.Errorf("the restore is not complete, run it again: %w", err)
 	case len(result.Refused) > 0:
-		return fmt.Errorf("%s %s", count(len(result.Refused), "object"), words[2])
+		return fmt.Errorf("%s %s", command.Count(len(result.Refused), "object"), words[2])
 	case len(result.Changed) > 0:
 		objects := map[string]bool{} // the status of one is listed by itself
 		for _, p := range result.Changed {
 			objects[p.Object] = true
 		}
-		return fmt.Errorf("%s of the cluster %s from the backup", count(len(objects), "object"),
+		return fmt.Errorf("%s of the cluster %s from the backup", command.Count(len(objects), "object"),
 			map[bool]string{false: "differ", true: "would differ"}[o.dryRun])
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/conversions"
 	"github.com/corollary-dev/corollary/pkg/engine"
@@ -20,9 +21,9 @@ import (
 )
 
 type runOptions struct {
-	streams    IO
-	configs    configFlags
-	connection connection
+	streams    command.IO
+	configs    command.Configs
+	connection command.Connection
 	logging    zap.Options
 	workers    int
 	metrics    string
@@ -36,7 +37,7 @@ type runOptions struct {
 	cache      configCache
 }
 
-func newRun(streams IO) *cobra.Command {
+func newRun(streams command.IO) *cobra.Command {
 	o := &runOptions{streams: streams}
 	cmd := &cobra.Command{
 		Use:   "run -c CONFIG",
@@ -66,13 +67,13 @@ COROLLARY_SET_<anything> overrides a value of a config, in the form of --set.`,
 
   # With metrics, on a laptop
   corollary run -c app.yaml --context kind-dev --metrics-bind-address :8080 --zap-devel`,
-		Args: noArguments("configs are named with -c"),
+		Args: command.NoArguments("configs are named with -c"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			misspelt, err := fromEnvironment(cmd.Flags(), streams.Env)
+			misspelt, err := command.FromEnvironment(cmd.Flags(), streams.Env)
 			if err != nil {
 				return err
 			}
-			ctx, stop := untilSignal(cmd.Context())
+			ctx, stop := command.UntilSignal(cmd.Context())
 			defer stop()
 			return o.run(ctx, misspelt)
 		},
@@ -82,7 +83,7 @@ COROLLARY_SET_<anything> overrides a value of a config, in the form of --set.`,
 }
 
 func (o *runOptions) bind(cmd *cobra.Command) {
-	o.configs.bind(cmd)
+	o.configs.Bind(cmd)
 	flags := cmd.Flags()
 	flags.IntVar(&o.workers, "workers", 10, "Number of upstreams of each operator that are reconciled at once")
 	flags.StringVar(&o.metrics, "metrics-bind-address", "0", "Address of the metrics endpoint, such as :8080; 0: none")
@@ -95,7 +96,7 @@ func (o *runOptions) bind(cmd *cobra.Command) {
 	o.election.bind(flags)
 	bindIdentity(flags, &o.identity)
 	o.webhook.bindFlags(flags)
-	o.connection.bind(cmd, "Namespace of the Lease, and of events about operators; the configs decide what is watched")
+	o.connection.Bind(cmd, "Namespace of the Lease, and of events about operators; the configs decide what is watched")
 	bindLogging(cmd, &o.logging)
 }
 
@@ -103,9 +104,9 @@ func (o *runOptions) bind(cmd *cobra.Command) {
 func (o *runOptions) check() error {
 	switch {
 	case o.workers < 1:
-		return usagef("--workers is %d: at least 1 is needed", o.workers)
+		return command.Usagef("--workers is %d: at least 1 is needed", o.workers)
 	case o.reload < 0:
-		return usagef("--reload-interval is %s: it cannot be negative", o.reload)
+		return command.Usagef("--reload-interval is %s: it cannot be negative", o.reload)
 	}
 	return o.election.check()
 }
@@ -115,11 +116,11 @@ func (o *runOptions) run(ctx context.Context, misspelt []string) error {
 		return err
 	}
 	logger := newLogger(o.logging, o.streams.Err)
-	o.streams.log(logger)
+	o.streams.Log(logger)
 	for _, name := range misspelt {
 		logging.Warn(logger, "unknown environment variable, ignored", "name", name)
 	}
-	again, err := o.configs.repeatable(o.streams)
+	again, err := o.configs.Repeatable(o.streams)
 	if err != nil {
 		return err
 	}
@@ -136,7 +137,7 @@ func (o *runOptions) run(ctx context.Context, misspelt []string) error {
 	}
 	loaded := files
 	files = append(engine.Startable(files), engine.Deletable(files)...)
-	namespace, err := o.connection.namespace()
+	namespace, err := o.connection.Namespace()
 	if err != nil {
 		return err
 	}
@@ -153,7 +154,7 @@ func (o *runOptions) run(ctx context.Context, misspelt []string) error {
 	if err != nil {
 		return err
 	}
-	source.Take(o.configs.conversionsBeside(loaded, again()))
+	source.Take(o.configs.ConversionsBeside(loaded, again()))
 	options := part.engineOptions(o.workers, namespace, activations, logger)
 	if err := o.prepare(operators, mgr, files, loaded, problems, again, source, activations, options); err != nil {
 		return err
@@ -162,7 +163,7 @@ func (o *runOptions) run(ctx context.Context, misspelt []string) error {
 		return err
 	}
 	context.AfterFunc(ctx, func() { logger.Info("stopping: finishing running reconciliations; a second signal stops at once") })
-	b := build()
+	b := command.Build()
 	logger.Info("starting", "version", b.Version, "revision", b.Revision, "server", cfg.Host, "operators", names(files))
 	if err := part.serve(ctx, mgr, activations.around(part.elected(), mgr.Start)); err != nil {
 		return fmt.Errorf("running: %w", err)
@@ -172,16 +173,16 @@ func (o *runOptions) run(ctx context.Context, misspelt []string) error {
 }
 
 // loadFirst loads the configs, and the activations beside them. problems are the errors of both.
-func (o *runOptions) loadFirst(again func() IO) (files []*config.File, locks []*config.ActivationFile, problems config.Errors, err error) {
-	if err := o.configs.findNearest(); err != nil {
+func (o *runOptions) loadFirst(again func() command.IO) (files []*config.File, locks []*config.ActivationFile, problems config.Errors, err error) {
+	if err := o.configs.FindNearest(); err != nil {
 		return nil, nil, nil, err
 	}
-	o.cache.named = o.configs.files
+	o.cache.named = o.configs.Files
 	files, problems = o.cache.load(func() (loaded []*config.File, errs config.Errors) {
-		if loaded, errs, err = o.configs.load(again()); err != nil {
+		if loaded, errs, err = o.configs.Load(again()); err != nil {
 			return nil, nil //nolint:nilerr // loadFirst returns it
 		}
-		found, more := o.configs.activationsBeside(loaded, again(), o.identity)
+		found, more := o.configs.ActivationsBeside(loaded, again(), o.identity)
 		locks = found
 		return loaded, append(errs, more...)
 	})
@@ -190,7 +191,7 @@ func (o *runOptions) loadFirst(again func() IO) (files []*config.File, locks []*
 
 // restLogged is the client configuration of a process that logs the API server's warnings.
 func (o *runOptions) restLogged() (*rest.Config, error) {
-	cfg, err := o.connection.rest()
+	cfg, err := o.connection.REST()
 	if err == nil {
 		cfg.WarningHandler = nil
 	}
@@ -215,7 +216,7 @@ func (o *runOptions) connect(
 	ctx context.Context, files []*config.File, locks []*config.ActivationFile, problems config.Errors, logger logr.Logger,
 ) (*rest.Config, activations, error) {
 	if err := o.installCRDs(ctx, files, logger); err != nil {
-		return nil, nil, refuse(o.streams, problems, err)
+		return nil, nil, command.Refuse(o.streams, problems, err)
 	}
 	cfg, err := o.preflight(files, problems, logger)
 	if err != nil {
@@ -226,7 +227,7 @@ func (o *runOptions) connect(
 }
 
 // prepare adds to the manager what it is to run: the operators, and what follows their configs.
-func (o *runOptions) prepare(cfg *rest.Config, mgr manager.Manager, files, loaded []*config.File, problems config.Errors, again func() IO,
+func (o *runOptions) prepare(cfg *rest.Config, mgr manager.Manager, files, loaded []*config.File, problems config.Errors, again func() command.IO,
 	source *conversions.Source, running activations, options engine.Options) error {
 	e, err := engine.New(cfg, mgr, files, options)
 	if err != nil {
@@ -240,16 +241,16 @@ func (o *runOptions) prepare(cfg *rest.Config, mgr manager.Manager, files, loade
 	}
 	load := func() ([]*config.File, config.Errors) {
 		return o.cache.load(func() ([]*config.File, config.Errors) {
-			files, errs, err := o.configs.load(again())
+			files, errs, err := o.configs.Load(again())
 			if err != nil { // no config is given: it would not have come this far
 				return nil, config.Errors{{Problem: err.Error()}}
 			}
-			source.Take(o.configs.conversionsBeside(files, again()))
-			found, more := o.configs.activationsBeside(files, again(), o.identity)
+			source.Take(o.configs.ConversionsBeside(files, again()))
+			found, more := o.configs.ActivationsBeside(files, again(), o.identity)
 			return files, slices.Concat(errs, more, running.changed(found))
 		})
 	}
-	if err := mgr.Add(&reloader{load: load, named: o.configs.files, interval: o.reload, engine: e, log: options.Log}); err != nil {
+	if err := mgr.Add(&reloader{load: load, named: o.configs.Files, interval: o.reload, engine: e, log: options.Log}); err != nil {
 		return fmt.Errorf("adding the reloader: %w", err)
 	}
 	return nil
@@ -261,18 +262,18 @@ func (o *runOptions) prepare(cfg *rest.Config, mgr manager.Manager, files, loade
 func (o *runOptions) preflight(files []*config.File, problems config.Errors, logger logr.Logger) (*rest.Config, error) {
 	cfg, err := o.restLogged()
 	if err != nil {
-		return nil, refuse(o.streams, problems, err)
+		return nil, command.Refuse(o.streams, problems, err)
 	}
-	options, err := liveKinds(cfg)
+	options, err := command.LiveKinds(cfg)
 	if err != nil {
-		return nil, refuse(o.streams, problems, err)
+		return nil, command.Refuse(o.streams, problems, err)
 	}
 	if anyCompiles(files, options) {
 		return cfg, nil
 	}
 	list, problems, err := pipeline.CompileAll(files, problems, options)
 	if !runnable(engine.Startable(files), list, err != nil) && !deletes(files, options) {
-		if failed := refuse(o.streams, problems, nil); failed != nil {
+		if failed := command.Refuse(o.streams, problems, nil); failed != nil {
 			return nil, failed
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
+	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/crddiff"
 	"github.com/corollary-dev/corollary/pkg/generate"
@@ -39,9 +40,9 @@ type installer struct {
 // differs is only changed if it was applied by the same field manager, and if no object loses anything.
 func installCRDs(ctx context.Context, cfg *rest.Config, files []*config.File, log logr.Logger) error {
 	if !slices.ContainsFunc(files, func(f *config.File) bool { return f.Watch.Schema != nil }) {
-		return usagef("--install-crds has no effect: no config has watch.schema")
+		return command.Usagef("--install-crds has no effect: no config has watch.schema")
 	}
-	options, err := liveKinds(cfg)
+	options, err := command.LiveKinds(cfg)
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
+	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 	"github.com/corollary-dev/corollary/pkg/survey"
@@ -32,7 +33,7 @@ func (r *runningFlags) bind(cmd *cobra.Command) {
 func (r *runningFlags) check() error {
 	if r.lease == "" {
 		if r.namespace != "" {
-			return usagef("--leader-election-namespace has no effect without --leader-election-id")
+			return command.Usagef("--leader-election-namespace has no effect without --leader-election-id")
 		}
 		return nil
 	}
@@ -40,7 +41,7 @@ func (r *runningFlags) check() error {
 }
 
 // note says whether "corollary run" is running, as far as its Lease says.
-func (r *runningFlags) note(ctx context.Context, cfg *rest.Config, c *connection, note func(format string, args ...any)) error {
+func (r *runningFlags) note(ctx context.Context, cfg *rest.Config, c *command.Connection, note func(format string, args ...any)) error {
 	if r.lease == "" {
 		note("cannot tell whether corollary run is running: name its Lease with --leader-election-id")
 		return nil
@@ -48,7 +49,7 @@ func (r *runningFlags) note(ctx context.Context, cfg *rest.Config, c *connection
 	namespace := r.namespace
 	if namespace == "" {
 		var err error
-		if namespace, err = c.namespace(); err != nil {
+		if namespace, err = c.Namespace(); err != nil {
 			return err
 		}
 	}

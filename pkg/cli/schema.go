@@ -5,15 +5,16 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/config"
 )
 
-func newSchema(streams IO) *cobra.Command {
+func newSchema(streams command.IO) *cobra.Command {
 	schemas := map[string]func() []byte{
 		config.Kind: config.Schema, config.ConventionsKind: config.ConventionsSchema, config.ConversionKind: config.ConversionSchema,
 		config.ActivationKind: config.ActivationSchema,
 	}
-	kind := choice{words: []string{config.Kind, config.ConventionsKind, config.ConversionKind, config.ActivationKind}}
+	kind := command.Choice{Words: []string{config.Kind, config.ConventionsKind, config.ConversionKind, config.ActivationKind}}
 	cmd := &cobra.Command{
 		Use:   "schema",
 		Short: "Print the JSON Schema of config files",
@@ -24,14 +25,14 @@ activations. A comment in the first line of a file gives most editors its schema
   # yaml-language-server: $schema=operator.schema.json`,
 		Example: `  corollary schema > operator.schema.json
   corollary schema --kind Conventions > conventions.schema.json`,
-		Args: noArguments("the kind of file is given with --kind"),
+		Args: command.NoArguments("the kind of file is given with --kind"),
 		RunE: func(*cobra.Command, []string) error {
-			if _, err := streams.Out.Write(schemas[kind.value]()); err != nil {
+			if _, err := streams.Out.Write(schemas[kind.Value]()); err != nil {
 				return fmt.Errorf("writing the schema: %w", err)
 			}
 			return nil
 		},
 	}
-	bindChoice(cmd, &kind, "kind", "", "Which files it is for: Operator, Conventions, Conversion or Activation")
+	command.BindChoice(cmd, &kind, "kind", "", "Which files it is for: Operator, Conventions, Conversion or Activation")
 	return cmd
 }

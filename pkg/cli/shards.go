@@ -14,18 +14,19 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
 
+	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/shards"
 )
 
 // shardsCommand is what the commands about shards have in common.
 type shardsCommand struct {
-	streams    IO
-	connection connection
+	streams    command.IO
+	connection command.Connection
 	id         string
 	namespace  string
 }
 
-func newShards(streams IO) *cobra.Command {
+func newShards(streams command.IO) *cobra.Command {
 	o := &shardsCommand{streams: streams}
 	cmd := &cobra.Command{
 		Use:   "shards --leader-election-id NAME",
@@ -37,7 +38,7 @@ processes that loaded it: no process takes it until it is released.`,
 
   # Have a shard in quarantine taken again, once its objects are fixed or memory is raised
   corollary shards release 5 --leader-election-id my-operator -n operators`,
-		Args: noArguments("the set is named with --leader-election-id"),
+		Args: command.NoArguments("the set is named with --leader-election-id"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			client, namespace, err := o.client()
 			if err != nil {
@@ -55,13 +56,13 @@ func (o *shardsCommand) bind(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.id, "leader-election-id", "", "Name of the Lease that the processes were started with")
 	cmd.Flags().StringVar(&o.namespace, "leader-election-namespace", "",
 		"Namespace of that Lease; by default --namespace, else the kubeconfig's or the pod's own")
-	o.connection.bind(cmd, "Namespace of the Leases")
+	o.connection.Bind(cmd, "Namespace of the Leases")
 }
 
 // client returns a client for the Leases, and their namespace.
 func (o *shardsCommand) client() (shards.Leases, string, error) {
 	if o.id == "" {
-		return nil, "", usagef("the set of shards is not named: add --leader-election-id NAME, as for corollary run")
+		return nil, "", command.Usagef("the set of shards is not named: add --leader-election-id NAME, as for corollary run")
 	}
 	if err := checkLeaseName(o.id); err != nil {
 		return nil, "", err
@@ -69,11 +70,11 @@ func (o *shardsCommand) client() (shards.Leases, string, error) {
 	namespace := o.namespace
 	if namespace == "" {
 		var err error
-		if namespace, err = o.connection.namespace(); err != nil {
+		if namespace, err = o.connection.Namespace(); err != nil {
 			return nil, "", err
 		}
 	}
-	cfg, err := o.connection.rest()
+	cfg, err := o.connection.REST()
 	if err != nil {
 		return nil, "", err
 	}
@@ -141,7 +142,7 @@ func shardState(s shards.Shard) string {
 	return "held"
 }
 
-func newShardsRelease(streams IO) *cobra.Command {
+func newShardsRelease(streams command.IO) *cobra.Command {
 	o := &shardsCommand{streams: streams}
 	cmd := &cobra.Command{
 		Use:   "release SHARD --leader-election-id NAME",
@@ -153,7 +154,7 @@ while it loads the shard, the deaths are counted from the beginning.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			k, err := strconv.Atoi(args[0])
 			if err != nil || k < 0 || k >= shards.MostShards {
-				return usagef("%q is not a shard: give its number, as corollary shards shows it", args[0])
+				return command.Usagef("%q is not a shard: give its number, as corollary shards shows it", args[0])
 			}
 			client, namespace, err := o.client()
 			if err != nil {

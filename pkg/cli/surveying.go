@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
 
+	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/survey"
@@ -19,29 +20,29 @@ import (
 
 // surveyFlags are those of the commands that look at a cluster through the eyes of the operators.
 type surveyFlags struct {
-	streams    IO
-	configs    configFlags
-	connection connection
+	streams    command.IO
+	configs    command.Configs
+	connection command.Connection
 	workers    int
 	verbose    bool
 }
 
 func (f *surveyFlags) bind(cmd *cobra.Command, namespaceUsage string) {
-	f.configs.bind(cmd)
-	f.connection.bind(cmd, namespaceUsage)
+	f.configs.Bind(cmd)
+	f.connection.Bind(cmd, namespaceUsage)
 	cmd.Flags().IntVar(&f.workers, "workers", 8, "Number of upstreams that are read at once")
 	cmd.Flags().BoolVarP(&f.verbose, "verbose", "v", false, "Print the progress to standard error, even if it is not a terminal")
 }
 
 // namespace is that of -n; empty if it was not given.
-func (f *surveyFlags) namespace() string { return f.connection.overrides.Context.Namespace }
+func (f *surveyFlags) namespace() string { return f.connection.Overrides.Context.Namespace }
 
 // load reads the configs and holds them to the API server's schemas, as run does it.
 func (f *surveyFlags) load() ([]*config.File, *rest.Config, error) {
 	if f.workers < 1 {
-		return nil, nil, usagef("--workers is %d: at least 1 is needed", f.workers)
+		return nil, nil, command.Usagef("--workers is %d: at least 1 is needed", f.workers)
 	}
-	files, problems, err := f.configs.load(f.streams)
+	files, problems, err := f.configs.Load(f.streams)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -51,22 +52,22 @@ func (f *surveyFlags) load() ([]*config.File, *rest.Config, error) {
 
 // fit reports every error of configs that are loaded, those that only the API server's schemas show among them.
 func (f *surveyFlags) fit(files []*config.File, problems config.Errors) (*rest.Config, error) {
-	cfg, err := f.connection.rest()
+	cfg, err := f.connection.REST()
 	if err != nil {
-		return nil, refuse(f.streams, problems, err)
+		return nil, command.Refuse(f.streams, problems, err)
 	}
-	options, err := liveKinds(cfg)
+	options, err := command.LiveKinds(cfg)
 	if err != nil {
-		return nil, refuse(f.streams, problems, err)
+		return nil, command.Refuse(f.streams, problems, err)
 	}
 	_, problems, err = pipeline.CompileAll(files, problems, options)
-	return cfg, refuse(f.streams, problems, err)
+	return cfg, command.Refuse(f.streams, problems, err)
 }
 
 // surveyor prepares to look.
 func (f *surveyFlags) surveyor(cfg *rest.Config, o survey.Options) (*survey.Surveyor, *progressLine, error) {
-	f.streams.silence()
-	line := &progressLine{w: f.streams.Err, terminal: atTerminal(f.streams.Err)}
+	f.streams.Silence()
+	line := &progressLine{w: f.streams.Err, terminal: command.AtTerminal(f.streams.Err)}
 	line.on = line.terminal || f.verbose
 	o.Workers, o.Namespace, o.Progress = f.workers, f.namespace(), line.print
 	o.SourceRead = line.noteSource
@@ -110,7 +111,7 @@ func noteRequirements(cfg *rest.Config, files []*config.File, note func(format s
 	if !slices.ContainsFunc(files, func(f *config.File) bool { return f.Requires != nil }) {
 		return nil
 	}
-	options, err := liveKinds(cfg)
+	options, err := command.LiveKinds(cfg)
 	if err != nil {
 		return err
 	}
@@ -144,7 +145,7 @@ func noteEmpty(v *survey.Survey, note func(format string, args ...any)) {
 	p := v.Pipeline()
 	where := ""
 	if p.Upstream.Namespaced && len(p.Config.Watch.Namespaces) > 0 {
-		where = " in namespace " + either(p.Config.Watch.Namespaces)
+		where = " in namespace " + command.Either(p.Config.Watch.Namespaces)
 	}
 	selected := ""
 	if w := p.Config.Watch; w.LabelSelector != nil || w.NamespaceSelector != nil || len(w.MatchConditions) > 0 {

@@ -11,19 +11,20 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/corollary-dev/corollary/pkg/cases"
+	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/yamltext"
 )
 
 type testOptions struct {
-	streams IO
+	streams command.IO
 	runner  cases.Runner
 	run     string
 	verbose bool
 	junit   string
-	color   colorFlag
+	color   command.Color
 }
 
-func newTest(streams IO) *cobra.Command {
+func newTest(streams command.IO) *cobra.Command {
 	o := &testOptions{streams: streams}
 	cmd := &cobra.Command{
 		Use:   "test DIR...",
@@ -49,7 +50,7 @@ The exit code is 1 if a case fails.`,
   corollary test cases/ --run 'scaled|paused' -v --junit report.xml`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usagef("no cases are named: add DIR, or a case's file")
+				return command.Usagef("no cases are named: add DIR, or a case's file")
 			}
 			return nil
 		},
@@ -58,15 +59,15 @@ The exit code is 1 if a case fails.`,
 	flags := cmd.Flags()
 	flags.StringArrayVarP(&o.runner.Configs, "config", "c", nil,
 		"Config file or directory for cases that name none (default: the nearest "+cases.NearestConfig+", from the case upward); may be repeated")
-	completeFiles(cmd, "config", "yaml", "yml")
+	command.CompleteFiles(cmd, "config", "yaml", "yml")
 	flags.StringArrayVar(&o.runner.CRDs, "crds", nil,
 		"File or directory with CustomResourceDefinitions, for cases that name none; may be repeated")
-	completeFiles(cmd, "crds", "yaml", "yml", "json")
+	command.CompleteFiles(cmd, "crds", "yaml", "yml", "json")
 	flags.StringVar(&o.run, "run", "", "Only the cases whose name matches the regular expression")
 	flags.BoolVar(&o.runner.Update, "update", false, "Write the actual results into the cases as expectations")
 	flags.BoolVarP(&o.verbose, "verbose", "v", false, "Print every case, not only those that fail")
 	flags.StringVar(&o.junit, "junit", "", "Write a report in JUnit's format to the file")
-	o.color.bind(cmd)
+	o.color.Bind(cmd)
 	return cmd
 }
 
@@ -98,7 +99,7 @@ func (o *testOptions) test(ctx context.Context, args []string) error {
 		}
 	}
 	if failed > 0 {
-		return fmt.Errorf("%d of %s failed", failed, count(len(verdicts), "case"))
+		return fmt.Errorf("%d of %s failed", failed, command.Count(len(verdicts), "case"))
 	}
 	return nil
 }
@@ -107,7 +108,7 @@ func (o *testOptions) test(ctx context.Context, args []string) error {
 func (o *testOptions) selected(paths []string) ([]string, error) {
 	wanted, err := regexp.Compile(o.run)
 	if err != nil {
-		return nil, usagef("--run is not a regular expression: %s", err)
+		return nil, command.Usagef("--run is not a regular expression: %s", err)
 	}
 	var list []string
 	for _, path := range paths {
@@ -116,7 +117,7 @@ func (o *testOptions) selected(paths []string) ([]string, error) {
 		}
 	}
 	if len(list) == 0 {
-		return nil, fmt.Errorf("--run %s matches none of %s, such as %s", o.run, count(len(paths), "case"), cases.Name(paths[0]))
+		return nil, fmt.Errorf("--run %s matches none of %s, such as %s", o.run, command.Count(len(paths), "case"), cases.Name(paths[0]))
 	}
 	return list, nil
 }
@@ -124,21 +125,21 @@ func (o *testOptions) selected(paths []string) ([]string, error) {
 // printVerdict writes how a case ended; without -v only where there is something to tell.
 func (o *testOptions) printVerdict(v *cases.Verdict) {
 	var out bytes.Buffer
-	p := o.color.painter(o.streams)
+	p := o.color.Painter(o.streams)
 	switch {
 	case v.Failed():
-		fmt.Fprintf(&out, "%s  %s\n", p.paint(red, "FAIL"), v.Name)
+		fmt.Fprintf(&out, "%s  %s\n", p.Paint(command.Red, "FAIL"), v.Name)
 		out.WriteString(yamltext.Indent(details(v, p), "  "))
 	case v.Updated:
 		fmt.Fprintf(&out, "updated  %s\n", v.Path)
 	case o.verbose:
-		fmt.Fprintf(&out, "%s    %s (%.2fs)\n", p.paint(green, "ok"), v.Name, v.Took.Seconds())
+		fmt.Fprintf(&out, "%s    %s (%.2fs)\n", p.Paint(command.Green, "ok"), v.Name, v.Took.Seconds())
 	}
 	_, _ = o.streams.Out.Write(out.Bytes()) // who does not read the results has the exit code
 }
 
 // details says why a case failed.
-func details(v *cases.Verdict, p painter) string {
+func details(v *cases.Verdict, p command.Painter) string {
 	var out bytes.Buffer
 	if err := errors.Join(v.Errs...); err != nil {
 		fmt.Fprintln(&out, err)
@@ -150,12 +151,12 @@ func details(v *cases.Verdict, p painter) string {
 }
 
 // report writes a difference as a person reads it.
-func report(out *bytes.Buffer, file string, d cases.Difference, p painter) {
-	fmt.Fprintf(out, "%s:%d: %s (- expected, + came out)\n", file, d.Line, p.paint(bold, d.Path))
+func report(out *bytes.Buffer, file string, d cases.Difference, p command.Painter) {
+	fmt.Fprintf(out, "%s:%d: %s (- expected, + came out)\n", file, d.Line, p.Paint(command.Bold, d.Path))
 	for _, line := range d.Lines {
 		line = strings.TrimSuffix(line, "\n")
-		color := map[byte]string{'-': red, '+': green}[(line + " ")[0]]
-		out.WriteString("  " + p.paint(color, line) + "\n")
+		color := map[byte]string{'-': command.Red, '+': command.Green}[(line + " ")[0]]
+		out.WriteString("  " + p.Paint(color, line) + "\n")
 	}
 }
 
@@ -167,5 +168,5 @@ func (o *testOptions) count(all, failed, updated int) {
 	if failed > 0 {
 		parts = append(parts, fmt.Sprintf("%d failed", failed))
 	}
-	fmt.Fprintf(o.streams.Out, "%s: %s\n", count(all, "case"), strings.Join(parts, ", "))
+	fmt.Fprintf(o.streams.Out, "%s: %s\n", command.Count(all, "case"), strings.Join(parts, ", "))
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/corollary-dev/corollary/pkg/cases"
+	"github.com/corollary-dev/corollary/pkg/cli/command"
 )
 
 // JUnit's format as build servers read it: a suite for each folder.
@@ -92,7 +93,7 @@ func junitOf(verdicts []*cases.Verdict) *junitReport {
 }
 
 func problemOf(v *cases.Verdict) *junitProblem {
-	text := details(v, painter{})
+	text := details(v, command.Painter{})
 	first, _, _ := strings.Cut(text, "\n")
 	return &junitProblem{Message: first, Text: strings.Map(inXML, text)}
 }

@@ -3,17 +3,18 @@ package cli
 import (
 	"fmt"
 
+	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/spf13/cobra"
 )
 
-func newVersion(streams IO) *cobra.Command {
+func newVersion(streams command.IO) *cobra.Command {
 	return &cobra.Command{
 		Use:     "version",
 		Short:   "Print version, revision, date and Go version",
 		Example: `  corollary version`,
-		Args:    noArguments("version takes no argument"),
+		Args:    command.NoArguments("version takes no argument"),
 		RunE: func(*cobra.Command, []string) error {
-			b := build()
+			b := command.Build()
 			_, err := fmt.Fprintf(streams.Out, "Version:  %s\nRevision: %s\nDate:     %s\nGo:       %s\n", b.Version, b.Revision, b.Date, b.Go)
 			if err != nil {
 				return fmt.Errorf("writing the version: %w", err)

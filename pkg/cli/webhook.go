@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
 
+	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/conversions"
 	"github.com/corollary-dev/corollary/pkg/convert"
 	"github.com/corollary-dev/corollary/pkg/engine"
@@ -57,7 +58,7 @@ func (f *endpointFlags) endpoint() (webhook.Endpoint, error) {
 	var e webhook.Endpoint
 	switch {
 	case (f.service == "") == (f.url == ""):
-		return e, usagef("exactly one of --webhook-service and --webhook-url must say where API servers find the webhook that converts")
+		return e, command.Usagef("exactly one of --webhook-service and --webhook-url must say where API servers find the webhook that converts")
 	case f.url != "":
 		e.URL = strings.TrimSuffix(f.url, "/")
 	default:
@@ -68,7 +69,7 @@ func (f *endpointFlags) endpoint() (webhook.Endpoint, error) {
 		}
 		n, err := strconv.ParseUint(port, 10, 16)
 		if err != nil || n == 0 {
-			return e, usagef("--webhook-service is %q: it must be NAMESPACE/NAME:PORT", f.service)
+			return e, command.Usagef("--webhook-service is %q: it must be NAMESPACE/NAME:PORT", f.service)
 		}
 		e.Namespace, e.Name, e.Port = name.Namespace, name.Name, int32(n)
 	}
@@ -79,7 +80,7 @@ func (f *endpointFlags) endpoint() (webhook.Endpoint, error) {
 func namespacedName(flag, text string) (types.NamespacedName, error) {
 	namespace, name, ok := strings.Cut(text, "/")
 	if !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
-		return types.NamespacedName{}, usagef("%s is %q: it must be NAMESPACE/NAME", flag, text)
+		return types.NamespacedName{}, command.Usagef("%s is %q: it must be NAMESPACE/NAME", flag, text)
 	}
 	return types.NamespacedName{Namespace: namespace, Name: name}, nil
 }
@@ -152,11 +153,11 @@ func warnOf(recorder events.EventRecorder, s webhook.Served, reason, text string
 func (f *webhookFlags) server(publisher *webhook.Publisher) (ctrlwebhook.Server, error) {
 	host, port, err := net.SplitHostPort(f.bind)
 	if err != nil {
-		return nil, usagef("--webhook-bind-address %q: %v", f.bind, err)
+		return nil, command.Usagef("--webhook-bind-address %q: %v", f.bind, err)
 	}
 	number, err := strconv.ParseUint(port, 10, 16)
 	if err != nil {
-		return nil, usagef("--webhook-bind-address %q: the port is not a number", f.bind)
+		return nil, command.Usagef("--webhook-bind-address %q: the port is not a number", f.bind)
 	}
 	server := ctrlwebhook.NewServer(ctrlwebhook.Options{Host: host, Port: int(number), TLSOpts: []func(*tls.Config){func(c *tls.Config) {
 		c.GetCertificate, c.MinVersion = publisher.Certificates.GetCertificate, tls.VersionTLS12

@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
+	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/survey"
 	"github.com/corollary-dev/corollary/pkg/survey/findings"
@@ -17,13 +18,13 @@ import (
 
 type whyOptions struct {
 	surveyFlags
-	output  choice
-	color   colorFlag
+	output  command.Choice
+	color   command.Color
 	running runningFlags
 }
 
-func newWhy(streams IO) *cobra.Command {
-	o := &whyOptions{surveyFlags: surveyFlags{streams: streams}, output: choice{words: []string{"text", "json"}}}
+func newWhy(streams command.IO) *cobra.Command {
+	o := &whyOptions{surveyFlags: surveyFlags{streams: streams}, output: command.Choice{Words: []string{"text", "json"}}}
 	cmd := &cobra.Command{
 		Use:   "why -c CONFIG KIND NAME",
 		Short: "Explain the state of one object, up and down its chain",
@@ -45,22 +46,22 @@ it is in the database, or as "corollary get" shows it.`,
 
   # For a script: the states of all downstreams
   corollary why -c app.yaml appoperator web -o json | jq '.upstreams[].downstreams[].state'`,
-		Args: kindAndName,
+		Args: command.KindAndName,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, stop := untilSignal(cmd.Context())
+			ctx, stop := command.UntilSignal(cmd.Context())
 			defer stop()
 			return o.run(ctx, args)
 		},
 	}
 	o.bind(cmd, "Namespace of the object; by default the kubeconfig's")
-	bindChoice(cmd, &o.output, "output", "o", "Output format: text, or json (documented in docs/cli.md)")
-	o.color.bind(cmd)
+	command.BindChoice(cmd, &o.output, "output", "o", "Output format: text, or json (documented in docs/cli.md)")
+	o.color.Bind(cmd)
 	o.running.bind(cmd)
 	return cmd
 }
 
 func (o *whyOptions) run(ctx context.Context, args []string) error {
-	kind, name, err := splitKindName(args)
+	kind, name, err := command.SplitKindName(args)
 	if err != nil {
 		return err
 	}
@@ -71,11 +72,11 @@ func (o *whyOptions) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	names, err := discoverNames(cfg, files)
+	names, err := command.DiscoverNames(cfg, files)
 	if err != nil {
 		return err
 	}
-	k, target, err := names.target(&o.connection, kind, name)
+	k, target, err := names.Target(&o.connection, kind, name)
 	if err != nil {
 		return err
 	}
@@ -84,14 +85,14 @@ func (o *whyOptions) run(ctx context.Context, args []string) error {
 		return fmt.Errorf("preparing the client: %w", err)
 	}
 	object, err := readNamed(ctx, client, k, target)
-	if errors.Is(err, apply.ErrGone) && target.Namespace != "" && o.connection.overrides.Context.Namespace == "" {
+	if errors.Is(err, apply.ErrGone) && target.Namespace != "" && o.connection.Overrides.Context.Namespace == "" {
 		return fmt.Errorf("%w: if it is in another namespace, name that with -n", err)
 	}
 	if err != nil {
 		return err
 	}
 	w := &explanation{options: o, cfg: cfg, files: files, names: names,
-		object: findings.Object{Kind: k.gvk, At: pipeline.Ref{Namespace: object.GetNamespace(), Name: name}, UID: string(object.GetUID())},
+		object: findings.Object{Kind: k.GVK, At: pipeline.Ref{Namespace: object.GetNamespace(), Name: name}, UID: string(object.GetUID())},
 		client: client, explained: map[string]bool{}, noted: map[int]bool{}}
 	w.writer = o.newWriter(w.object)
 	if err := w.explain(ctx, k, object); err != nil {
@@ -110,10 +111,10 @@ func (o *whyOptions) run(ctx context.Context, args []string) error {
 }
 
 // readNamed reads the object that a person named. A row has only a name here: the survey of its operator reads it.
-func readNamed(ctx context.Context, client dynamic.Interface, k *namedKind, target apply.Target) (*unstructured.Unstructured, error) {
-	if k.isRow() {
+func readNamed(ctx context.Context, client dynamic.Interface, k *command.NamedKind, target apply.Target) (*unstructured.Unstructured, error) {
+	if k.IsRow() {
 		row := &unstructured.Unstructured{}
-		row.SetGroupVersionKind(k.gvk)
+		row.SetGroupVersionKind(k.GVK)
 		row.SetName(target.Name)
 		return row, nil
 	}
@@ -121,16 +122,16 @@ func readNamed(ctx context.Context, client dynamic.Interface, k *namedKind, targ
 }
 
 func (o *whyOptions) newWriter(asked findings.Object) explanationWriter {
-	if o.output.value == "json" {
+	if o.output.Value == "json" {
 		return newWhyJSON(o.streams.Out, asked)
 	}
-	return &whyText{w: o.streams.Out, painter: o.color.painter(o.streams)}
+	return &whyText{w: o.streams.Out, painter: o.color.Painter(o.streams)}
 }
 
 // open surveys one operator, in one namespace where its upstreams have one.
 func (e *explanation) open(ctx context.Context, n int, namespace string) (*survey.Survey, error) {
 	f := e.options.surveyFlags
-	f.connection.overrides.Context.Namespace = namespace
+	f.connection.Overrides.Context.Namespace = namespace
 	s, line, err := f.surveyor(e.cfg, survey.Options{Documents: true})
 	if err != nil {
 		return nil, err

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
+	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
@@ -24,7 +25,7 @@ type explanation struct {
 	options *whyOptions
 	cfg     *rest.Config
 	files   []*config.File
-	names   *kindNames
+	names   *command.KindNames
 	client  dynamic.Interface
 	object  findings.Object
 	writer  explanationWriter
@@ -39,12 +40,12 @@ type explanation struct {
 // origin is an upstream that an object follows from, and the operator by which it does.
 type origin struct {
 	operator int
-	kind     *namedKind
+	kind     *command.NamedKind
 	at       pipeline.Ref
 }
 
 // explain prints what the object follows from, level by level, and then what follows from it.
-func (e *explanation) explain(ctx context.Context, k *namedKind, object *unstructured.Unstructured) error {
+func (e *explanation) explain(ctx context.Context, k *command.NamedKind, object *unstructured.Unstructured) error {
 	chain := e.up(ctx, k, object)
 	related := false
 	for i := len(chain) - 1; i >= 0; i-- {
@@ -55,7 +56,7 @@ func (e *explanation) explain(ctx context.Context, k *namedKind, object *unstruc
 		}
 		related = related || found
 	}
-	found, err := e.down(ctx, k.gvk.GroupKind(), e.object.At)
+	found, err := e.down(ctx, k.GVK.GroupKind(), e.object.At)
 	if err != nil {
 		return err
 	}
@@ -69,7 +70,7 @@ func (e *explanation) explain(ctx context.Context, k *namedKind, object *unstruc
 }
 
 // up lists what an object follows from, the nearest first, by the marks that it has.
-func (e *explanation) up(ctx context.Context, k *namedKind, object *unstructured.Unstructured) []origin {
+func (e *explanation) up(ctx context.Context, k *command.NamedKind, object *unstructured.Unstructured) []origin {
 	var chain []origin
 	seen := map[string]bool{}
 	for object != nil {
@@ -79,11 +80,11 @@ func (e *explanation) up(ctx context.Context, k *namedKind, object *unstructured
 			return chain
 		}
 		seen[key] = true
-		if chain = append(chain, o); o.kind.isRow() {
+		if chain = append(chain, o); o.kind.IsRow() {
 			return chain
 		}
 		// One that is gone, or cannot be read, ends the chain; whoever looks at it reports that.
-		parent, err := apply.New(e.client, "why").Get(ctx, apply.Target{GVR: o.kind.gvr, Namespace: o.at.Namespace, Name: o.at.Name})
+		parent, err := apply.New(e.client, "why").Get(ctx, apply.Target{GVR: o.kind.GVR, Namespace: o.at.Namespace, Name: o.at.Name})
 		if err != nil {
 			return chain
 		}
@@ -93,7 +94,7 @@ func (e *explanation) up(ctx context.Context, k *namedKind, object *unstructured
 }
 
 // owner finds the operator and the upstream that an object's marks name.
-func (e *explanation) owner(k *namedKind, object *unstructured.Unstructured) (origin, bool) {
+func (e *explanation) owner(k *command.NamedKind, object *unstructured.Unstructured) (origin, bool) {
 	for n, f := range e.files {
 		if !hasDownstream(f, k) {
 			continue
@@ -103,9 +104,9 @@ func (e *explanation) owner(k *namedKind, object *unstructured.Unstructured) (or
 			continue
 		}
 		for _, ref := range object.GetOwnerReferences() {
-			if kind.is(ref.APIVersion, ref.Kind) {
+			if kind.Is(ref.APIVersion, ref.Kind) {
 				at := pipeline.Ref{Name: ref.Name}
-				if kind.namespaced {
+				if kind.Namespaced {
 					at.Namespace = object.GetNamespace()
 				}
 				return origin{n, kind, at}, true
@@ -120,19 +121,19 @@ func (e *explanation) owner(k *namedKind, object *unstructured.Unstructured) (or
 	return origin{}, false
 }
 
-func hasDownstream(f *config.File, k *namedKind) bool {
+func hasDownstream(f *config.File, k *command.NamedKind) bool {
 	for _, d := range f.Downstreams {
-		if k.is(d.APIVersion, d.Kind) {
+		if k.Is(d.APIVersion, d.Kind) {
 			return true
 		}
 	}
 	b := f.Deletion.Before
-	return b != nil && k.is(b.APIVersion, b.Kind)
+	return b != nil && k.Is(b.APIVersion, b.Kind)
 }
 
-func (e *explanation) kindOf(apiVersion, kind string) *namedKind {
-	for _, k := range e.names.served {
-		if k.is(apiVersion, kind) {
+func (e *explanation) kindOf(apiVersion, kind string) *command.NamedKind {
+	for _, k := range e.names.Served {
+		if k.Is(apiVersion, kind) {
 			return k
 		}
 	}

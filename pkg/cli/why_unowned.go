@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 	"github.com/corollary-dev/corollary/pkg/survey/findings"
@@ -15,7 +16,7 @@ const readersTold = 10
 // explainUnowned says what an object that has no mark has to do with the operators: as an input it is read, and where nothing
 // else is known of it (inTheWay), it may stand where a downstream is to be. All upstreams that can have to do with it are
 // looked at, since no mark leads to them.
-func (e *explanation) explainUnowned(ctx context.Context, k *namedKind, inTheWay bool) (bool, error) {
+func (e *explanation) explainUnowned(ctx context.Context, k *command.NamedKind, inTheWay bool) (bool, error) {
 	concerned := false
 	for n, f := range e.files {
 		target, narrow := inTheWay && hasDownstream(f, k), staysInNamespace(f, k)
@@ -80,9 +81,9 @@ func (e *explanation) targets(f *reconcile.Finding) bool {
 	return false
 }
 
-func hasInput(f *config.File, k *namedKind) bool {
+func hasInput(f *config.File, k *command.NamedKind) bool {
 	for _, i := range f.Inputs {
-		if k.is(i.APIVersion, i.Kind) {
+		if k.Is(i.APIVersion, i.Kind) {
 			return true
 		}
 	}
@@ -90,17 +91,17 @@ func hasInput(f *config.File, k *namedKind) bool {
 }
 
 // staysInNamespace reports whether only upstreams of an object's own namespace can have to do with it.
-func staysInNamespace(f *config.File, k *namedKind) bool {
-	if !k.namespaced {
+func staysInNamespace(f *config.File, k *command.NamedKind) bool {
+	if !k.Namespaced {
 		return false
 	}
 	for _, i := range f.Inputs {
-		if k.is(i.APIVersion, i.Kind) && (i.Namespace != "" || i.List != nil && len(i.List.Namespaces) > 0) {
+		if k.Is(i.APIVersion, i.Kind) && (i.Namespace != "" || i.List != nil && len(i.List.Namespaces) > 0) {
 			return false
 		}
 	}
 	for _, d := range f.Downstreams {
-		if from := d.TargetNamespaces.From; k.is(d.APIVersion, d.Kind) && from != "" && from != config.NamespacesSame {
+		if from := d.TargetNamespaces.From; k.Is(d.APIVersion, d.Kind) && from != "" && from != config.NamespacesSame {
 			return false
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
+	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
@@ -63,7 +64,7 @@ func (e *explanation) passedOver(
 		return fmt.Sprintf("%s:%d: %s", file, line, path)
 	}
 	if ns != "" && len(watch.Namespaces) > 0 && !slices.Contains(watch.Namespaces, ns) {
-		reasons = append(reasons, fmt.Sprintf("it is in namespace %s; %s requires %s", ns, place("watch.namespaces"), either(watch.Namespaces)))
+		reasons = append(reasons, fmt.Sprintf("it is in namespace %s; %s requires %s", ns, place("watch.namespaces"), command.Either(watch.Namespaces)))
 	}
 	for _, r := range unmet(watch.LabelSelector, upstream.GetLabels()) {
 		reasons = append(reasons, fmt.Sprintf("it has %s; %s requires %s", r.found, place("watch.labelSelector"), r.wanted))

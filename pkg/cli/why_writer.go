@@ -3,6 +3,7 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
+	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"io"
 	"strings"
 
@@ -28,14 +29,14 @@ type explanationWriter interface {
 // whyText prints an explanation as it comes.
 type whyText struct {
 	w       io.Writer
-	painter painter
+	painter command.Painter
 }
 
 func (t *whyText) upstream(operator string, up findings.Object) {
-	fmt.Fprintln(t.w, t.painter.paint(bold, fmt.Sprintf("%s (operator %s)", up, operator)))
+	fmt.Fprintln(t.w, t.painter.Paint(command.Bold, fmt.Sprintf("%s (operator %s)", up, operator)))
 }
 
-func (t *whyText) about(text string) { fmt.Fprintln(t.w, "  "+escapeControl(oneLine(text))) }
+func (t *whyText) about(text string) { fmt.Fprintln(t.w, "  "+command.EscapeControl(oneLine(text))) }
 
 func (t *whyText) object(item findings.Item, asked bool) {
 	object := item.Object.Kind.Kind
@@ -47,19 +48,21 @@ func (t *whyText) object(item findings.Item, asked bool) {
 		head = strings.Replace(head, "  ", "> ", 1)
 	}
 	if item.Reason != "" {
-		head += ": " + escapeControl(oneLine(item.Reason))
+		head += ": " + command.EscapeControl(oneLine(item.Reason))
 	}
-	fmt.Fprintln(t.w, t.painter.paint(signs[item.Action].color, head))
+	fmt.Fprintln(t.w, t.painter.Paint(signs[item.Action].color, head))
 }
 
-func (t *whyText) detail(text string) { fmt.Fprintln(t.w, "      "+escapeControl(oneLine(text))) }
+func (t *whyText) detail(text string) {
+	fmt.Fprintln(t.w, "      "+command.EscapeControl(oneLine(text)))
+}
 
 func (t *whyText) fields(heading string, item findings.Item) {
 	t.detail(heading)
 	printDiffs(t.w, t.painter, "        ", item.Shown())
 }
 
-func (t *whyText) remark(text string) { fmt.Fprintln(t.w, escapeControl(oneLine(text))) }
+func (t *whyText) remark(text string) { fmt.Fprintln(t.w, command.EscapeControl(oneLine(text))) }
 
 func (t *whyText) end() error { return nil }
 

@@ -1,4 +1,4 @@
-package cli
+package command
 
 import (
 	"bytes"
@@ -15,7 +15,7 @@ var texts = []any{"", " ", "~", "null", "true", "on", "y", "n", "=", "*a", "&a",
 	"\n---\nkind: Secret",
 	" a\n b", "{{ .x }}", "🙂", "\u2028", "\ufeffa", "\u0085", `\`, `"`, "'"}
 
-// TestPrintedIsReadBack: whoever pipes the output on gets the values that were printed, in both formats.
+// TestPrintedIsReadBack: whoever pipes the output on gets the values that were printed, in each format.
 func TestPrintedIsReadBack(t *testing.T) {
 	ordinary := map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "a"}, "texts": texts,
@@ -28,9 +28,9 @@ func TestPrintedIsReadBack(t *testing.T) {
 		"data": map[string]any{"<<": map[string]any{"stolen": "yes"}},
 	}
 	for _, object := range []map[string]any{ordinary, merging} {
-		for name, encode := range map[string]func(*bytes.Buffer, []map[string]any) error{"yaml": encodeYAML, "json": encodeJSON} {
+		for _, name := range []string{YAML, JSON, KYAML} {
 			var out bytes.Buffer
-			if err := encode(&out, []map[string]any{object}); err != nil {
+			if err := (&Output{Choice{Value: name}}).Documents(&out, []map[string]any{object}); err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
 			found, err := upstreamsIn(manifest.Document{Text: out.Bytes()})
@@ -38,7 +38,7 @@ func TestPrintedIsReadBack(t *testing.T) {
 				t.Fatalf("%s: reading it back: %d objects, %v\n%s", name, len(found), err, out.String())
 			}
 			for key, want := range object {
-				if got := found[0].object.Object[key]; !reflect.DeepEqual(got, want) {
+				if got := found[0].Object.Object[key]; !reflect.DeepEqual(got, want) {
 					t.Errorf("%s: %s came back as\n%#v, want\n%#v", name, key, got, want)
 				}
 			}
@@ -49,7 +49,7 @@ func TestPrintedIsReadBack(t *testing.T) {
 // TestYAMLStaysYAML: only what YAML cannot hold safely is written as JSON.
 func TestYAMLStaysYAML(t *testing.T) {
 	var out bytes.Buffer
-	if err := encodeYAML(&out, []map[string]any{{"a": "b"}, {"<<": "c"}, {"d": int64(1)}}); err != nil {
+	if err := (&Output{Choice{Value: YAML}}).Documents(&out, []map[string]any{{"a": "b"}, {"<<": "c"}, {"d": int64(1)}}); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := out.String(), "a: b\n---\n{\n    \"<<\": \"c\"\n}\n---\nd: 1\n"; got != want {

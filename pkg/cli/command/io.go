@@ -1,4 +1,4 @@
-package cli
+package command
 
 import (
 	"io"
@@ -21,12 +21,12 @@ type IO struct {
 	Logs func(logr.Logger)
 }
 
-// silence turns off what the client libraries log: it would stand among the results, and what matters of it comes back as
+// Silence turns off what the client libraries log: it would stand among the results, and what matters of it comes back as
 // an error.
-func (s IO) silence() { s.log(logr.Discard()) }
+func (s IO) Silence() { s.Log(logr.Discard()) }
 
-// log makes a logger that of the process, where that is ours.
-func (s IO) log(logger logr.Logger) {
+// Log makes a logger that of the process, where that is ours.
+func (s IO) Log(logger logr.Logger) {
 	if s.Logs != nil {
 		s.Logs(logger)
 	}

@@ -1,4 +1,4 @@
-package cli
+package command
 
 import (
 	"fmt"
@@ -17,43 +17,43 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// namedKind is a kind of the configs with the names that people call it by.
-type namedKind struct {
-	gvk        schema.GroupVersionKind
-	gvr        schema.GroupVersionResource
-	namespaced bool
+// NamedKind is a kind of the configs with the names that people call it by.
+type NamedKind struct {
+	GVK        schema.GroupVersionKind
+	GVR        schema.GroupVersionResource
+	Namespaced bool
 	names      []string // in lower case: kind, resource, singular and short names
 }
 
-func (k *namedKind) String() string {
-	if k.gvk.Group == "" {
-		return k.gvk.Kind
+func (k *NamedKind) String() string {
+	if k.GVK.Group == "" {
+		return k.GVK.Kind
 	}
-	return k.gvk.Kind + "." + k.gvk.Group
+	return k.GVK.Kind + "." + k.GVK.Group
 }
 
-// is reports whether an apiVersion and kind of a config are this one. The version does not count: an object has them all.
-func (k *namedKind) is(apiVersion, kind string) bool {
-	return k.gvk.GroupKind() == schema.FromAPIVersionAndKind(apiVersion, kind).GroupKind()
+// Is reports whether an apiVersion and kind of a config are this one. The version does not count: an object has them all.
+func (k *NamedKind) Is(apiVersion, kind string) bool {
+	return k.GVK.GroupKind() == schema.FromAPIVersionAndKind(apiVersion, kind).GroupKind()
 }
 
-// isRow reports whether it is the kind of the rows of a database.
-func (k *namedKind) isRow() bool { return k.gvk == pipeline.RowKind().GVK }
+// IsRow reports whether it is the kind of the rows of a database.
+func (k *NamedKind) IsRow() bool { return k.GVK == pipeline.RowKind().GVK }
 
-// kindNames are the kinds of configs.
-type kindNames struct {
-	served []*namedKind
+// KindNames are the kinds of configs.
+type KindNames struct {
+	Served []*NamedKind
 	// missing are those that the API server does not serve.
 	missing []schema.GroupVersionKind
 }
 
-// discoverNames asks the API server what the kinds of configs are called.
-func discoverNames(cfg *rest.Config, files []*config.File) (*kindNames, error) {
+// DiscoverNames asks the API server what the kinds of configs are called.
+func DiscoverNames(cfg *rest.Config, files []*config.File) (*KindNames, error) {
 	client, err := discovery.NewDiscoveryClientForConfig(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the API server: %w", err)
 	}
-	names := &kindNames{}
+	names := &KindNames{}
 	served := map[string]*metav1.APIResourceList{}
 	for _, f := range files {
 		if f.Source != nil {
@@ -75,15 +75,15 @@ func discoverNames(cfg *rest.Config, files []*config.File) (*kindNames, error) {
 }
 
 // addRows adds the kind of rows, which no API server has.
-func (n *kindNames) addRows() {
+func (n *KindNames) addRows() {
 	k := pipeline.RowKind()
-	if !slices.ContainsFunc(n.served, func(have *namedKind) bool { return have.gvk == k.GVK }) {
-		n.served = append(n.served, &namedKind{gvk: k.GVK, gvr: k.GVR, names: []string{strings.ToLower(k.GVK.Kind), k.GVR.Resource}})
+	if !slices.ContainsFunc(n.Served, func(have *NamedKind) bool { return have.GVK == k.GVK }) {
+		n.Served = append(n.Served, &NamedKind{GVK: k.GVK, GVR: k.GVR, names: []string{strings.ToLower(k.GVK.Kind), k.GVR.Resource}})
 	}
 }
 
-func (n *kindNames) add(gvk schema.GroupVersionKind, served *metav1.APIResourceList) {
-	if slices.ContainsFunc(n.served, func(k *namedKind) bool { return k.gvk.GroupKind() == gvk.GroupKind() }) ||
+func (n *KindNames) add(gvk schema.GroupVersionKind, served *metav1.APIResourceList) {
+	if slices.ContainsFunc(n.Served, func(k *NamedKind) bool { return k.GVK.GroupKind() == gvk.GroupKind() }) ||
 		slices.Contains(n.missing, gvk) {
 		return
 	}
@@ -91,25 +91,25 @@ func (n *kindNames) add(gvk schema.GroupVersionKind, served *metav1.APIResourceL
 		if r.Kind != gvk.Kind || strings.Contains(r.Name, "/") {
 			continue
 		}
-		k := &namedKind{gvk: gvk, gvr: gvk.GroupVersion().WithResource(r.Name), namespaced: r.Namespaced}
+		k := &NamedKind{GVK: gvk, GVR: gvk.GroupVersion().WithResource(r.Name), Namespaced: r.Namespaced}
 		for _, name := range append([]string{r.Kind, r.Name, r.SingularName}, r.ShortNames...) {
 			if name != "" {
 				k.names = append(k.names, strings.ToLower(name))
 			}
 		}
-		n.served = append(n.served, k)
+		n.Served = append(n.Served, k)
 		return
 	}
 	n.missing = append(n.missing, gvk)
 }
 
 // find returns the kind of a name: deployment, deployments, deploy, Deployment, deployment.apps, deployments.v1.apps.
-func (n *kindNames) find(name string) (*namedKind, error) {
+func (n *KindNames) find(name string) (*NamedKind, error) {
 	word, rest, qualified := strings.Cut(strings.ToLower(name), ".")
-	var found []*namedKind
-	for _, k := range n.served {
-		group := k.gvk.Group
-		fits := !qualified || rest == group || rest == strings.TrimSuffix(k.gvk.Version+"."+group, ".")
+	var found []*NamedKind
+	for _, k := range n.Served {
+		group := k.GVK.Group
+		fits := !qualified || rest == group || rest == strings.TrimSuffix(k.GVK.Version+"."+group, ".")
 		if fits && slices.Contains(k.names, word) {
 			found = append(found, k)
 		}
@@ -129,13 +129,13 @@ func (n *kindNames) find(name string) (*namedKind, error) {
 }
 
 // String lists the kinds that can be asked about.
-func (n *kindNames) String() string {
-	list := kindTexts(n.served)
+func (n *KindNames) String() string {
+	list := kindTexts(n.Served)
 	slices.Sort(list)
 	return strings.Join(list, ", ")
 }
 
-func kindTexts(kinds []*namedKind) []string {
+func kindTexts(kinds []*NamedKind) []string {
 	list := make([]string, len(kinds))
 	for i, k := range kinds {
 		list[i] = k.String()
@@ -143,34 +143,34 @@ func kindTexts(kinds []*namedKind) []string {
 	return list
 }
 
-// target finds the kind that a person wrote and says where the object of that name is: in the connection's namespace,
+// Target finds the kind that a person wrote and says where the object of that name is: in the connection's namespace,
 // where the kind has any.
-func (n *kindNames) target(c *connection, kind, name string) (*namedKind, apply.Target, error) {
+func (n *KindNames) Target(c *Connection, kind, name string) (*NamedKind, apply.Target, error) {
 	k, err := n.find(kind)
 	if err != nil {
 		return nil, apply.Target{}, err
 	}
-	t := apply.Target{GVR: k.gvr, Name: name}
-	if k.namespaced {
-		t.Namespace, err = c.namespace()
+	t := apply.Target{GVR: k.GVR, Name: name}
+	if k.Namespaced {
+		t.Namespace, err = c.Namespace()
 	}
 	return k, t, err
 }
 
-// kindAndName takes KIND NAME or KIND/NAME.
-func kindAndName(_ *cobra.Command, args []string) error {
-	_, _, err := splitKindName(args)
+// KindAndName takes KIND NAME or KIND/NAME.
+func KindAndName(_ *cobra.Command, args []string) error {
+	_, _, err := SplitKindName(args)
 	return err
 }
 
-func splitKindName(args []string) (kind, name string, err error) {
+func SplitKindName(args []string) (kind, name string, err error) {
 	if len(args) == 1 {
 		if kind, name, ok := strings.Cut(args[0], "/"); ok && kind != "" && name != "" {
 			return kind, name, nil
 		}
 	}
 	if len(args) != 2 {
-		return "", "", usagef("KIND and NAME are needed: deployment web, or deployment/web")
+		return "", "", Usagef("KIND and NAME are needed: deployment web, or deployment/web")
 	}
 	return args[0], args[1], nil
 }

@@ -1,4 +1,4 @@
-package cli
+package command
 
 import (
 	"cmp"
@@ -6,7 +6,7 @@ import (
 	"runtime/debug"
 )
 
-// Version, Revision and Date say what was built. The linker sets them (-X …/pkg/cli.Version=v1.2.3); an empty one is
+// Version, Revision and Date say what was built. The linker sets them (-X …/pkg/cli/command.Version=v1.2.3); an empty one is
 // taken from what the Go toolchain recorded about module and checkout. Date is that of the commit, in RFC 3339: a date
 // of the build would make two builds of one commit differ.
 var (
@@ -20,8 +20,8 @@ const unknown = "unknown"
 
 type buildInfo struct{ Version, Revision, Date, Go string }
 
-// build gathers what is known of this binary.
-func build() buildInfo {
+// Build gathers what is known of this binary.
+func Build() buildInfo {
 	b := buildInfo{Version: Version, Revision: Revision, Date: Date, Go: runtime.Version()}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		b.fill(info)

@@ -1,4 +1,4 @@
-package cli
+package command
 
 import (
 	"errors"
@@ -20,9 +20,9 @@ const variablePrefix = "COROLLARY_"
 // corollary. No setting has such a value.
 var serviceAddress = regexp.MustCompile(`^(tcp|udp|sctp)://`)
 
-// fromEnvironment sets each flag that the command line does not give from its variable. It returns, sorted, the
+// FromEnvironment sets each flag that the command line does not give from its variable. It returns, sorted, the
 // variables with our prefix that set nothing, which are probably misspelt.
-func fromEnvironment(flags *pflag.FlagSet, env []string) (unknown []string, err error) {
+func FromEnvironment(flags *pflag.FlagSet, env []string) (unknown []string, err error) {
 	values := map[string]string{}
 	for _, entry := range env {
 		name, value, _ := strings.Cut(entry, "=")
@@ -43,7 +43,7 @@ func fromEnvironment(flags *pflag.FlagSet, env []string) (unknown []string, err 
 			return
 		}
 		if e := set(flags, f.Name, value); e != nil {
-			err = usagef("environment %s: %s", name, settingError(e))
+			err = Usagef("environment %s: %s", name, settingError(e))
 		}
 	})
 	for name := range values {

@@ -1,4 +1,4 @@
-package cli
+package command
 
 import (
 	"errors"
@@ -11,39 +11,39 @@ import (
 	"github.com/corollary-dev/corollary/pkg/spelling"
 )
 
-// usageError is a command line that cannot be meant. Its text is one line that says what to write instead.
-type usageError struct{ problem string }
+// UsageError is a command line that cannot be meant. Its text is one line that says what to write instead.
+type UsageError struct{ Problem string }
 
-func (e *usageError) Error() string { return e.problem }
+func (e *UsageError) Error() string { return e.Problem }
 
-func usagef(format string, args ...any) error {
-	return &usageError{problem: fmt.Sprintf(format, args...)}
+func Usagef(format string, args ...any) error {
+	return &UsageError{Problem: fmt.Sprintf(format, args...)}
 }
 
-// flagError turns what pflag finds wrong into a usageError, with a guess at an unknown flag.
-func flagError(cmd *cobra.Command, err error) error {
+// FlagError turns what pflag finds wrong into a usageError, with a guess at an unknown flag.
+func FlagError(cmd *cobra.Command, err error) error {
 	var invalid *pflag.InvalidValueError
 	if errors.As(err, &invalid) {
-		return usagef("%s", wrongValue(invalid))
+		return Usagef("%s", wrongValue(invalid))
 	}
 	var unknown *pflag.NotExistError
 	if !errors.As(err, &unknown) {
-		return usagef("%s", err)
+		return Usagef("%s", err)
 	}
 	var names []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
 	if name := spelling.Closest(unknown.GetSpecifiedName(), names); name != "" {
-		return usagef("%s: did you mean --%s?", err, name)
+		return Usagef("%s: did you mean --%s?", err, name)
 	}
-	return usagef("%s", err)
+	return Usagef("%s", err)
 }
 
 // wrongValue says of a flag's value what it should have been, where that is a matter of its type: pflag names the Go
 // function that could not read it.
 func wrongValue(e *pflag.InvalidValueError) string {
 	wanted := map[string]string{"int": "a whole number", "float32": "a number", "bool": "true or false"}[e.GetFlag().Value.Type()]
-	if c, ok := e.GetFlag().Value.(*choice); ok {
-		wanted = either(c.words)
+	if c, ok := e.GetFlag().Value.(*Choice); ok {
+		wanted = Either(c.Words)
 	}
 	if wanted == "" {
 		return e.Error()
@@ -51,8 +51,8 @@ func wrongValue(e *pflag.InvalidValueError) string {
 	return fmt.Sprintf("--%s is %q: write %s", e.GetFlag().Name, e.GetValue(), wanted)
 }
 
-// either lists words of which one is to be taken.
-func either(words []string) string {
+// Either lists words of which one is to be taken.
+func Either(words []string) string {
 	if len(words) < 2 {
 		return strings.Join(words, "")
 	}
@@ -60,8 +60,8 @@ func either(words []string) string {
 	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
-// unknownCommand is about the first word of args that is not a flag.
-func unknownCommand(root *cobra.Command, args []string) string {
+// UnknownCommand is about the first word of args that is not a flag.
+func UnknownCommand(root *cobra.Command, args []string) string {
 	word := ""
 	for _, arg := range args {
 		if !strings.HasPrefix(arg, "-") {
@@ -81,12 +81,12 @@ func unknownCommand(root *cobra.Command, args []string) string {
 	return fmt.Sprintf("unknown command %q: valid commands are %s", word, strings.Join(names, ", "))
 }
 
-// noArguments refuses words that are neither a flag nor a flag's value. instead says what they were probably meant for.
-func noArguments(instead string) cobra.PositionalArgs {
+// NoArguments refuses words that are neither a flag nor a flag's value. instead says what they were probably meant for.
+func NoArguments(instead string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			return nil
 		}
-		return usagef("%q is not understood: %s", args[0], instead)
+		return Usagef("%q is not understood: %s", args[0], instead)
 	}
 }

@@ -1,4 +1,4 @@
-package cli
+package command
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -14,26 +15,26 @@ import (
 	_ "k8s.io/client-go/plugin/pkg/client/auth"
 )
 
-// connectionFlag is the annotation of flags that say how an API server is reached. Help lists them after the others:
+// ConnectionFlag is the annotation of flags that say how an API server is reached. Help lists them after the others:
 // there are two dozen, and whoever knows kubectl knows them.
-const connectionFlag = "corollary-connection"
+const ConnectionFlag = "corollary-connection"
 
-// connection is how an API server is reached: kubectl's flags and kubeconfig rules, and inside a pod its service
+// Connection is how an API server is reached: kubectl's flags and kubeconfig rules, and inside a pod its service
 // account. The flags are those that clientcmd itself offers, which are kubectl's names; cli-runtime would add a module
 // for them alone.
-type connection struct {
+type Connection struct {
 	kubeconfig string
-	overrides  clientcmd.ConfigOverrides
+	Overrides  clientcmd.ConfigOverrides
 	qps        float32
 	burst      int
-	// flags are those of bind, to ask which were given.
-	flags *pflag.FlagSet
+	// Flags are those of bind, to ask which were given.
+	Flags *pflag.FlagSet
 }
 
-// bind adds the flags. namespaceUsage says what -n means to the command; empty if it means nothing.
-func (c *connection) bind(cmd *cobra.Command, namespaceUsage string) {
-	c.flags = pflag.NewFlagSet("connection", pflag.ContinueOnError)
-	flags := c.flags
+// Bind adds the flags. namespaceUsage says what -n means to the command; empty if it means nothing.
+func (c *Connection) Bind(cmd *cobra.Command, namespaceUsage string) {
+	c.Flags = pflag.NewFlagSet("connection", pflag.ContinueOnError)
+	flags := c.Flags
 	names := clientcmd.RecommendedConfigOverrideFlags("")
 	names.ClusterOverrideFlags.APIServer.ShortName = "s"
 	names.ContextOverrideFlags.Namespace.Description = namespaceUsage
@@ -42,13 +43,13 @@ func (c *connection) bind(cmd *cobra.Command, namespaceUsage string) {
 	}
 	flags.StringVar(&c.kubeconfig, "kubeconfig", "",
 		"Path to the kubeconfig file; else $KUBECONFIG, ~/.kube/config, or a pod's service account")
-	clientcmd.BindOverrideFlags(&c.overrides, flags, names)
+	clientcmd.BindOverrideFlags(&c.Overrides, flags, names)
 	flags.Float32Var(&c.qps, "kube-api-qps", -1,
 		"Requests per second to the API server; -1: no client-side limit, so that the server's priority and fairness decides")
 	flags.IntVar(&c.burst, "kube-api-burst", 0, "Burst of requests above --kube-api-qps; 0: twice the rate")
 	flags.VisitAll(func(f *pflag.Flag) {
 		if f.Name != "namespace" { // which means something else to each command
-			f.Annotations = map[string][]string{connectionFlag: {"true"}}
+			f.Annotations = map[string][]string{ConnectionFlag: {"true"}}
 		}
 	})
 	cmd.Flags().AddFlagSet(flags)
@@ -57,26 +58,26 @@ func (c *connection) bind(cmd *cobra.Command, namespaceUsage string) {
 	})
 }
 
-func (c *connection) loader() clientcmd.ClientConfig {
+func (c *Connection) loader() clientcmd.ClientConfig {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = c.kubeconfig
-	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &c.overrides)
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &c.Overrides)
 }
 
-// rest returns the client configuration. No request is made.
-func (c *connection) rest() (*rest.Config, error) {
+// REST returns the client configuration. No request is made.
+func (c *Connection) REST() (*rest.Config, error) {
 	cfg, err := c.loader().ClientConfig()
 	switch {
 	case clientcmd.IsEmptyConfig(err) && os.Getenv(clientcmd.RecommendedConfigPathEnvVar) != "":
-		return nil, usagef("no API server is configured: KUBECONFIG is %s, which does not exist or names no cluster: add --kubeconfig FILE, or "+
+		return nil, Usagef("no API server is configured: KUBECONFIG is %s, which does not exist or names no cluster: add --kubeconfig FILE, or "+
 			"fix it",
 			os.Getenv(clientcmd.RecommendedConfigPathEnvVar))
 	case clientcmd.IsEmptyConfig(err):
-		return nil, usagef("no API server is configured: add --kubeconfig FILE, or set KUBECONFIG; inside a pod its service account is used")
+		return nil, Usagef("no API server is configured: add --kubeconfig FILE, or set KUBECONFIG; inside a pod its service account is used")
 	case err != nil:
 		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
 	}
-	if as := c.overrides.AuthInfo; as.Impersonate != "" {
+	if as := c.Overrides.AuthInfo; as.Impersonate != "" {
 		// A pod's own configuration knows nothing of --as; unheeded it would mean more rights than were asked for.
 		cfg.Impersonate = rest.ImpersonationConfig{UserName: as.Impersonate, UID: as.ImpersonateUID, Groups: as.ImpersonateGroups,
 			Extra: as.ImpersonateUserExtra}
@@ -89,12 +90,30 @@ func (c *connection) rest() (*rest.Config, error) {
 		cfg.Burst = max(int(2*cfg.QPS), 1)
 	}
 	cfg.WarningHandler = rest.NewWarningWriter(os.Stderr, rest.WarningWriterOptions{Deduplicate: true}) // as kubectl prints them
-	cfg.UserAgent = fmt.Sprintf("corollary/%s (%s/%s)", build().Version, runtime.GOOS, runtime.GOARCH)
+	cfg.UserAgent = fmt.Sprintf("corollary/%s (%s/%s)", Build().Version, runtime.GOOS, runtime.GOARCH)
 	return cfg, nil
 }
 
-// namespace is what kubectl would take: -n, the context's, the pod's own, or "default".
-func (c *connection) namespace() (string, error) {
+// Dynamic returns a client for objects of any kind. No request is made.
+func (c *Connection) Dynamic() (dynamic.Interface, error) {
+	cfg, err := c.REST()
+	if err != nil {
+		return nil, err
+	}
+	return DynamicFor(cfg)
+}
+
+// DynamicFor returns a client for objects of any kind.
+func DynamicFor(cfg *rest.Config) (dynamic.Interface, error) {
+	client, err := dynamic.NewForConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("preparing the client: %w", err)
+	}
+	return client, nil
+}
+
+// Namespace is what kubectl would take: -n, the context's, the pod's own, or "default".
+func (c *Connection) Namespace() (string, error) {
 	namespace, _, err := c.loader().Namespace()
 	if err != nil {
 		return "", fmt.Errorf("reading the namespace of the kubeconfig: %w", err)
@@ -103,7 +122,7 @@ func (c *connection) namespace() (string, error) {
 }
 
 // contexts lists the names that --context may take.
-func (c *connection) contexts() []cobra.Completion {
+func (c *Connection) contexts() []cobra.Completion {
 	raw, err := c.loader().RawConfig()
 	if err != nil {
 		return nil

@@ -1,4 +1,4 @@
-package cli
+package command
 
 import (
 	"errors"
@@ -9,15 +9,15 @@ import (
 	"strings"
 )
 
-// written is a file that a command writes.
-type written struct{ file, text string }
+// File is a file that a command writes.
+type File struct{ Name, Text string }
 
-// writeNew writes files below a directory, all or, where one is there already and force is not given, none. It returns their
+// WriteNew writes files below a directory, all or, where one is there already and force is not given, none. It returns their
 // names. otherwise says how to put them elsewhere.
-func writeNew(dir string, files []written, force bool, otherwise string) ([]string, error) {
+func WriteNew(dir string, files []File, force bool, otherwise string) ([]string, error) {
 	var taken, names []string
 	for _, f := range files {
-		name := filepath.Join(dir, filepath.FromSlash(f.file))
+		name := filepath.Join(dir, filepath.FromSlash(f.Name))
 		names = append(names, name)
 		_, err := os.Lstat(name)
 		switch {
@@ -34,7 +34,7 @@ func writeNew(dir string, files []written, force bool, otherwise string) ([]stri
 		if err := os.MkdirAll(filepath.Dir(names[i]), 0o755); err != nil {
 			return nil, fmt.Errorf("writing files: %w", err)
 		}
-		if err := os.WriteFile(names[i], []byte(f.text), 0o644); err != nil {
+		if err := os.WriteFile(names[i], []byte(f.Text), 0o644); err != nil {
 			return nil, fmt.Errorf("writing files: %w", err)
 		}
 	}

@@ -1,4 +1,4 @@
-package cli
+package command
 
 import (
 	"fmt"
@@ -11,9 +11,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/manifest"
 )
 
-// readUpstreams reads the objects in files, in the files of directories (not below them, as kubectl does it) and in
+// ReadUpstreams reads the objects in files, in the files of directories (not below them, as kubectl does it) and in
 // standard input ("-"), in their order. Files may hold several documents, and Lists.
-func readUpstreams(paths []string, stdin io.Reader) (list []upstream, errs []error) {
+func ReadUpstreams(paths []string, stdin io.Reader) (list []Upstream, errs []error) {
 	for _, path := range paths {
 		names := []string{path}
 		if path != "-" {
@@ -40,10 +40,10 @@ func readUpstreams(paths []string, stdin io.Reader) (list []upstream, errs []err
 	return list, errs
 }
 
-func readsStdin(paths []string) bool { return slices.Contains(paths, "-") }
+func ReadsStdin(paths []string) bool { return slices.Contains(paths, "-") }
 
 // upstreamsIn reads one document. An empty one gives nothing.
-func upstreamsIn(d manifest.Document) ([]upstream, error) {
+func upstreamsIn(d manifest.Document) ([]Upstream, error) {
 	value, err := d.Value()
 	if value == nil || err != nil {
 		return nil, err
@@ -52,13 +52,13 @@ func upstreamsIn(d manifest.Document) ([]upstream, error) {
 	if err != nil {
 		return nil, err
 	}
-	var list []upstream
+	var list []Upstream
 	for _, item := range items {
 		u := &unstructured.Unstructured{Object: item}
 		if field := missingIn(u); field != "" {
 			return nil, fmt.Errorf("%s is missing", field)
 		}
-		list = append(list, upstream{object: u, where: d.File})
+		list = append(list, Upstream{Object: u, Where: d.File})
 	}
 	return list, nil
 }

@@ -1,4 +1,4 @@
-package cli
+package command
 
 import (
 	"fmt"
@@ -6,9 +6,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config"
 )
 
-// refuse writes every problem, a line each, and returns the error that the command ends with; nil without problems. also
+// Refuse writes every problem, a line each, and returns the error that the command ends with; nil without problems. also
 // is what else went wrong; it is written with them, and returned where it is alone.
-func refuse(streams IO, problems config.Errors, also error) error {
+func Refuse(streams IO, problems config.Errors, also error) error {
 	problems = problems.Sort()
 	if len(problems) == 0 {
 		return also
@@ -19,18 +19,18 @@ func refuse(streams IO, problems config.Errors, also error) error {
 	if also != nil {
 		fmt.Fprintln(streams.Err, also)
 	}
-	return fmt.Errorf("%s in the config", count(len(problems), "error"))
+	return fmt.Errorf("%s in the config", Count(len(problems), "error"))
 }
 
-// writeNotes writes to standard error what a person should know of the result.
-func writeNotes(streams IO, notes []string) {
+// WriteNotes writes to standard error what a person should know of the result.
+func WriteNotes(streams IO, notes []string) {
 	for _, note := range notes {
 		fmt.Fprintf(streams.Err, "note: %s\n", note)
 	}
 }
 
-// count is "1 error" or "2 errors".
-func count(n int, noun string) string {
+// Count is "1 error" or "2 errors".
+func Count(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}

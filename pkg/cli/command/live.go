@@ -1,4 +1,4 @@
-package cli
+package command
 
 import (
 	"fmt"
@@ -9,9 +9,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-// liveKinds asks the API server for its version, so that rules use only what it knows, and prepares to ask for kinds.
+// LiveKinds asks the API server for its version, so that rules use only what it knows, and prepares to ask for kinds.
 // The error names the server: the usual cause is a kubeconfig for another one.
-func liveKinds(cfg *rest.Config) (pipeline.Options, error) {
+func LiveKinds(cfg *rest.Config) (pipeline.Options, error) {
 	cluster, err := kinds.Live(cfg)
 	if err != nil {
 		return pipeline.Options{}, fmt.Errorf("connecting to the API server: %w", err)

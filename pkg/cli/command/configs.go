@@ -1,0 +1,158 @@
+package command
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/corollary-dev/corollary/pkg/cases"
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/generate"
+	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
+)
+
+// Configs name the configs that a command is about.
+type Configs struct {
+	Files []string
+	Set   []string
+}
+
+func (f *Configs) Bind(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringArrayVarP(&f.Files, "config", "c", nil, "Config file, a directory of them, or - for standard input; may be repeated")
+	flags.StringArrayVar(&f.Set, "set", nil,
+		"Override one value: OPERATOR:.path=value, the value as YAML; may be repeated. "+
+			"Environment variables "+config.EnvPrefix+"<anything> hold the same and come before these")
+	CompleteFiles(cmd, "config", "yaml", "yml")
+	_ = cmd.RegisterFlagCompletionFunc("set", cobra.NoFileCompletions)
+}
+
+// FindNearest names the config of a command that was given none: the nearest one from the working directory upward, as for cases.
+// That there is none is a wrong use of the command.
+func (f *Configs) FindNearest() error {
+	if len(f.Files) > 0 {
+		return nil
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return fmt.Errorf("looking for %s: %w", cases.NearestConfig, err)
+	}
+	if up, found := cases.FindNearest(dir); found {
+		f.Files = []string{filepath.Join(up, cases.NearestConfig)}
+		return nil
+	}
+	return Usagef("no config is given: add -c FILE, or -c DIRECTORY")
+}
+
+// Load reads the configs; if none is named, the nearest one.
+func (f *Configs) Load(streams IO) ([]*config.File, config.Errors, error) {
+	if err := f.FindNearest(); err != nil {
+		return nil, nil, err
+	}
+	files, errs := config.Load(config.Options{Files: f.Files, Set: f.Set, Env: streams.Env, Stdin: streams.In, Program: Build().Version})
+	return files, errs, nil
+}
+
+// Valid reads the configs and prints what is wrong with them to standard error.
+func (f *Configs) Valid(streams IO) ([]*config.File, error) {
+	files, problems, err := f.Load(streams)
+	return files, Refuse(streams, problems, err)
+}
+
+// Offline reads configs, and what is known of kinds from these and other files alone. It prints errors of configs to standard error.
+func (f *Configs) Offline(streams IO, crds []string) ([]*config.File, kinds.Source, error) {
+	source, err := kinds.Offline(crds...)
+	if err != nil {
+		return nil, nil, err
+	}
+	files, problems, err := f.Load(streams)
+	return files, pipeline.WithDescribed(files, source), Refuse(streams, problems, err)
+}
+
+// PipelinesOffline is offline for commands that need pipelines.
+func (f *Configs) PipelinesOffline(streams IO, crds []string) ([]*pipeline.Pipeline, error) {
+	list, err := f.CompileOffline(streams, crds)
+	return PipelinesOf(list), err
+}
+
+// CompileOffline is compileOffline, with the file of each pipeline.
+func (f *Configs) CompileOffline(streams IO, crds []string) ([]pipeline.Compiled, error) {
+	source, err := kinds.Offline(crds...)
+	if err != nil {
+		return nil, err
+	}
+	files, problems, err := f.Load(streams)
+	if err != nil {
+		return nil, err
+	}
+	list, problems, err := pipeline.CompileAll(files, problems, pipeline.Options{Kinds: source})
+	return list, Refuse(streams, problems, err)
+}
+
+// Definitions are the definitions of the kinds that loaded configs describe. It prints the rules that they lack to standard error.
+func (f *Configs) Definitions(streams IO, files []*config.File, source kinds.Source) ([]*generate.Definition, error) {
+	if !slices.ContainsFunc(files, func(f *config.File) bool { return f.SpecSchema() != nil }) {
+		return nil, nil
+	}
+	list, problems, err := pipeline.CompileAll(files, nil, pipeline.Options{Kinds: source})
+	if err := Refuse(streams, problems, err); err != nil {
+		return nil, err
+	}
+	definitions, err := generate.Definitions(list)
+	for _, d := range definitions {
+		WriteNotes(streams, d.Notes)
+	}
+	return definitions, err
+}
+
+func PipelinesOf(list []pipeline.Compiled) []*pipeline.Pipeline {
+	var pipelines []*pipeline.Pipeline
+	for _, c := range list {
+		pipelines = append(pipelines, c.Pipeline)
+	}
+	return pipelines
+}
+
+func (f *Configs) ReadsStdin() bool { return slices.Contains(f.Files, "-") }
+
+// Repeatable returns streams whose standard input, where a config comes from it, can be read several times.
+func (f *Configs) Repeatable(streams IO) (func() IO, error) {
+	if !f.ReadsStdin() || streams.In == nil {
+		return func() IO { return streams }, nil
+	}
+	text, err := io.ReadAll(streams.In)
+	if err != nil {
+		return nil, fmt.Errorf("reading standard input: %w", err)
+	}
+	return func() IO {
+		streams.In = bytes.NewReader(text)
+		return streams
+	}, nil
+}
+
+// LoadConversions reads the conversions among the configs.
+func (f *Configs) LoadConversions(streams func() IO) ([]*config.ConversionFile, config.Errors, error) {
+	files, problems, err := f.Load(streams())
+	if err != nil {
+		return nil, nil, err
+	}
+	list, more := f.ConversionsBeside(files, streams())
+	return list, append(problems, more...), nil
+}
+
+// ConversionsBeside returns the conversions of operators that are loaded, and those in files beside them.
+func (f *Configs) ConversionsBeside(operators []*config.File, streams IO) ([]*config.ConversionFile, config.Errors) {
+	return config.LoadConversions(config.Options{Files: f.Files, Stdin: streams.In}, operators)
+}
+
+// ActivationsBeside returns the activations in the files, with the operators that follow them. identity, if it is not empty,
+// replaces theirs. An operator whose activation is missing or has errors is not valid any more.
+func (f *Configs) ActivationsBeside(operators []*config.File, streams IO, identity string) ([]*config.ActivationFile, config.Errors) {
+	return config.LoadActivations(config.Options{Files: f.Files, Stdin: streams.In, Identity: identity}, operators)
+}
