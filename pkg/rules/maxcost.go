@@ -243,14 +243,8 @@ func (s *sizes) price(function string, args []checker.AstNode) (cost uint64, siz
 	n := s.sizeOf(args, 0)
 	tenth := n/10 + 1
 	switch function {
-	case "strings.quote", "lowerAscii", "upperAscii", "trim", "substring", "charAt":
+	case "strings.quote":
 		return tenth, nil
-	case "validate":
-		return plus(s.sizeOf(args, 1), n), nil
-	case "semver", "isSemver":
-		return n, nil
-	case "url", "isURL":
-		return 2 * tenth, nil
 	case "quantity", "isQuantity", "distinct":
 		return plus(tenth, times(n, n)/100), nil
 	case "sets.contains", "sets.intersects", "sets.equivalent":
