@@ -15,6 +15,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/rules"
+	"github.com/corollary-dev/corollary/pkg/rules/translate"
 )
 
 // direction is what a spoke's rules do on one way, as assignments: two of them can be put in a row. What is not mentioned stays
@@ -285,7 +286,7 @@ func (s source) text() (string, error) {
 		text, err := selfField(s.from, len(s.from))
 		return s.change.text(text), err
 	}
-	return rules.Literal(s.constant)
+	return translate.Literal(s.constant)
 }
 
 func selfField(p fieldpath.Path, optionalFrom int) (string, error) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/rules"
+	"github.com/corollary-dev/corollary/pkg/rules/translate"
 )
 
 // RulesPolicy is the policy by which the API server refuses what the rules under validate call invalid, when it is written.
@@ -28,7 +29,7 @@ func RulesPolicy(p *pipeline.Pipeline, prefix string) (*AdmissionPolicy, error) 
 		a.note("the rules are left out: the upstreams are rows, which no API server admits")
 		return a, nil
 	}
-	set, err := rulesOf(p, rules.Dialect{Self: "object", Plain: true, Params: "variables"})
+	set, err := rulesOf(p, translate.Dialect{Self: "object", Plain: true, Params: "variables"})
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +74,7 @@ func RulesPolicy(p *pipeline.Pipeline, prefix string) (*AdmissionPolicy, error) 
 type ruleSet struct {
 	pipeline   *pipeline.Pipeline
 	validator  *rules.Validator
-	translator *rules.Translator
+	translator *translate.Translator
 	env        *rules.Env
 	list       []rule
 	// used are those that have got there.
@@ -89,7 +90,7 @@ type rule struct {
 }
 
 // rulesOf compiles a config's rules once more: a Pipeline does not give them away.
-func rulesOf(p *pipeline.Pipeline, d rules.Dialect) (*ruleSet, error) {
+func rulesOf(p *pipeline.Pipeline, d translate.Dialect) (*ruleSet, error) {
 	env, err := rules.NewEnv(rules.EnvOptions{Self: p.Upstream.Schema})
 	if err != nil {
 		return nil, fmt.Errorf("operator %s: %w", p.Name, err)
@@ -109,7 +110,7 @@ func rulesOf(p *pipeline.Pipeline, d rules.Dialect) (*ruleSet, error) {
 	if set.validator, problems = rules.CompileValidation(env, given); len(problems) > 0 {
 		return nil, fmt.Errorf("operator %s: validate%w", p.Name, problems[0])
 	}
-	if set.translator, err = env.Translator(d); err != nil {
+	if set.translator, err = translate.New(env, d); err != nil {
 		return nil, fmt.Errorf("operator %s: %w", p.Name, err)
 	}
 	for i, v := range given {
@@ -148,7 +149,7 @@ func (s *ruleSet) validation(r rule) (v admissionv1.Validation, why, less string
 func (s *ruleSet) translated(expr string, write func(string) (string, error)) (string, error) {
 	inlined, err := s.env.Inline(expr)
 	if err != nil {
-		return "", &rules.UntranslatableError{Problem: "uses all variables at once"}
+		return "", &translate.UntranslatableError{Problem: "uses all variables at once"}
 	}
 	return write(inlined)
 }
@@ -173,7 +174,7 @@ func (s *ruleSet) unknownAtTheDoor(r rule, part rules.Part) string {
 
 // reasonOf says why an expression could not be written.
 func reasonOf(err error) string {
-	var without *rules.UntranslatableError
+	var without *translate.UntranslatableError
 	switch {
 	case err == nil:
 		return ""
@@ -201,7 +202,7 @@ func (s *ruleSet) variables() ([]admissionv1.Variable, error) {
 	if !reads {
 		return nil, nil
 	}
-	text, err := rules.Literal(params)
+	text, err := translate.Literal(params)
 	if err != nil {
 		return nil, fmt.Errorf("operator %s: writing the parameters: %w", s.pipeline.Name, err)
 	}
@@ -219,7 +220,7 @@ func (s *ruleSet) watched(object string) (text, why string) {
 	if len(watch.MatchConditions) == 0 {
 		return strings.Join(all, ""), ""
 	}
-	translator, err := s.env.Translator(rules.Dialect{Self: object, Plain: true, Values: s.pipeline.Params()})
+	translator, err := translate.New(s.env, translate.Dialect{Self: object, Plain: true, Values: s.pipeline.Params()})
 	if err != nil {
 		return "", err.Error()
 	}

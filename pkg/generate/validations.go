@@ -11,6 +11,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/rules"
+	"github.com/corollary-dev/corollary/pkg/rules/translate"
 )
 
 // Validations are the rules of configs that watch one kind, for the root of its CustomResourceDefinition's schema.
@@ -59,7 +60,7 @@ func CRDValidations(list []*pipeline.Pipeline) ([]*Validations, error) {
 }
 
 func (v *Validations) add(p *pipeline.Pipeline) error {
-	set, err := rulesOf(p, rules.Dialect{Self: "self", Values: p.Params()})
+	set, err := rulesOf(p, translate.Dialect{Self: "self", Values: p.Params()})
 	if err != nil {
 		return err
 	}

@@ -7,12 +7,14 @@ import (
 	"time"
 
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
+
+	"github.com/corollary-dev/corollary/pkg/rules/cost"
 )
 
 // Limits of the cost of evaluations, in units of CEL; the API server has the same ones.
 const (
 	// CostPerCall limits the cost of one evaluation, about a tenth of a second.
-	CostPerCall = celconfig.PerCallLimit
+	CostPerCall = cost.PerCall
 	// CostPerObject limits the total cost of all evaluations for one object.
 	CostPerObject = celconfig.RuntimeCELCostBudget
 )

@@ -113,7 +113,7 @@ func checkResult(t *cel.Type, wants resultKind) *CompileError {
 			return nil
 		}
 		problem := &CompileError{Line: 1, Column: 1, Problem: "the result is " + article(typeText(t)) + ", not a list or a map"}
-		if isOptional(t) {
+		if IsOptional(t) {
 			problem.Fix = "give a default for a missing field: ….orValue([])"
 		}
 		return problem
@@ -126,9 +126,9 @@ func checkResult(t *cel.Type, wants resultKind) *CompileError {
 	problem := &CompileError{Line: 1, Column: 1,
 		Problem: "the result is " + article(typeText(t)) + ", not " + article(typeText(want))}
 	switch {
-	case isOptional(t) && wants == wantBool:
+	case IsOptional(t) && wants == wantBool:
 		problem.Fix = "give a default for a missing field: ….orValue(false)"
-	case isOptional(t):
+	case IsOptional(t):
 		problem.Fix = "give a default for a missing field: ….orValue('')"
 	case wants == wantString && isScalar(t):
 		problem.Fix = "convert it: string(…)"

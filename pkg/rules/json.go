@@ -12,6 +12,8 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
 	apiservercel "k8s.io/apiserver/pkg/cel"
+
+	"github.com/corollary-dev/corollary/pkg/rules/schema"
 )
 
 // toJSON returns a result as a JSON value that shares no memory with the input.
@@ -83,13 +85,8 @@ func kubernetesText(val ref.Val) (string, bool) {
 }
 
 func mapToJSON(m traits.Mapper) (any, error) {
-	switch m := m.(type) {
-	case *sortedMap:
-		return copyJSON(m.members), nil
-	case *typedObject:
-		return copyJSON(m.members), nil
-	case *plainMap:
-		return copyJSON(m.members), nil
+	if known, ok := schema.Members(m); ok {
+		return copyJSON(known), nil
 	}
 	members := map[string]any{}
 	for it := m.Iterator(); it.HasNext() == types.True; {
@@ -151,16 +148,16 @@ func typeOf(val ref.Val) string {
 // typeText returns the name of a type for messages.
 func typeText(t *cel.Type) string {
 	switch {
-	case isOptional(t):
+	case IsOptional(t):
 		return "optional " + typeText(t.Parameters()[0])
 	case t.IsExactType(types.NullType):
 		return "null"
 	}
-	return cel.FormatCELType(t) // names of object types begin with typePrefix, which is readable
+	return cel.FormatCELType(t) // names of object types begin with schema.TypePrefix, which is readable
 }
 
-// isOptional reports whether a type is an optional.
-func isOptional(t *cel.Type) bool {
+// IsOptional reports whether a type is an optional.
+func IsOptional(t *cel.Type) bool {
 	return t.Kind() == types.OpaqueKind && t.TypeName() == types.OptionalType.TypeName()
 }
 

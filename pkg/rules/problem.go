@@ -12,6 +12,7 @@ import (
 	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/types"
 
+	"github.com/corollary-dev/corollary/pkg/rules/schema"
 	"github.com/corollary-dev/corollary/pkg/spelling"
 )
 
@@ -25,7 +26,7 @@ func (s *scope) typeError(expr string, tree *ast.AST, errs []*cel.Error) *Compil
 		return at != nil && at.Kind() == ast.IdentKind && at.AsIdent() == "oldSelf"
 	}
 	first := errs[max(0, slices.IndexFunc(errs, usesOldSelf))]
-	problem := &CompileError{Line: first.Location.Line(), Column: first.Location.Column() + 1, Problem: readable(first.Message)}
+	problem := &CompileError{Line: first.Location.Line(), Column: first.Location.Column() + 1, Problem: Readable(first.Message)}
 	at := nodes[first.ExprID]
 	switch {
 	case at == nil:
@@ -45,7 +46,7 @@ func (s *scope) typeError(expr string, tree *ast.AST, errs []*cel.Error) *Compil
 		field := at.AsCall().Args()[1].AsLiteral().Value().(string)
 		s.unknownField(problem, placeOf(tree, at.AsCall().Args()[0]), field)
 		problem.Column += distance(expr, first.Location, field)
-	case isText(at):
+	case IsText(at):
 		badPattern(problem, at.AsLiteral().Value().(string))
 	case at.Kind() == ast.CallKind:
 		s.badCall(problem, at.AsCall())
@@ -61,7 +62,7 @@ func oneType(tree *ast.AST, at ast.Expr) (fix string) {
 			return
 		}
 		fix = what + " must have one type: write dyn(…) around each whose type is known"
-		if i := slices.IndexFunc(parts, isText); i >= 0 {
+		if i := slices.IndexFunc(parts, IsText); i >= 0 {
 			fix += ", such as dyn('" + parts[i].AsLiteral().Value().(string) + "')"
 		}
 	}
@@ -127,7 +128,7 @@ func (s *scope) unknownField(problem *CompileError, place, field string) {
 	}
 	owner := place
 	if owner == "" {
-		owner = strings.NewReplacer(typePrefix, "", ".@idx", "[…]", ".@elem", "[…]").Replace(typeName)
+		owner = strings.NewReplacer(schema.TypePrefix, "", ".@idx", "[…]", ".@elem", "[…]").Replace(typeName)
 	}
 	problem.Problem = fmt.Sprintf("%s has no field %s", owner, field)
 	if i := slices.IndexFunc(has, func(name string) bool { return strings.HasPrefix(name, field+"__dash__") }); i >= 0 {
@@ -151,7 +152,7 @@ func placeOf(tree *ast.AST, e ast.Expr) string {
 		switch name := call.FunctionName(); {
 		case name == operators.Index || name == operators.OptIndex:
 			return further(placeOf(tree, call.Args()[0]), "[…]")
-		case name == operators.OptSelect && isText(call.Args()[1]):
+		case name == operators.OptSelect && IsText(call.Args()[1]):
 			return further(placeOf(tree, call.Args()[0]), "."+call.Args()[1].AsLiteral().Value().(string))
 		case (name == "orValue" || name == "or" || name == "value") && call.IsMemberFunction():
 			return placeOf(tree, call.Target())
@@ -198,7 +199,7 @@ func (s *scope) badCall(problem *CompileError, call ast.CallExpr) {
 	name := call.FunctionName()
 	if _, operator := operators.FindReverse(name); operator {
 		switch {
-		case name == operators.Index && len(call.Args()) == 2 && isText(call.Args()[1]):
+		case name == operators.Index && len(call.Args()) == 2 && IsText(call.Args()[1]):
 			problem.Fix = "select a field of an object by its name, as in self.spec.replicas; a character that an identifier" +
 				" cannot have is escaped as in CRDs (foo-bar is foo__dash__bar)"
 		case name == operators.Conditional:
@@ -244,7 +245,8 @@ func isNull(e ast.Expr) bool {
 	return e.Kind() == ast.LiteralKind && e.AsLiteral() == types.NullValue
 }
 
-func isText(e ast.Expr) bool {
+// IsText reports whether an expression is a string.
+func IsText(e ast.Expr) bool {
 	if e.Kind() != ast.LiteralKind {
 		return false
 	}
@@ -255,8 +257,8 @@ func isText(e ast.Expr) bool {
 // operatorName matches CEL's names of operators: _>_, _[_].
 var operatorName = regexp.MustCompile(`'([!_@-][^' ]*)'`)
 
-// readable puts a message of CEL on one line, with operators as users write them.
-func readable(message string) string {
+// Readable puts a message of CEL on one line, with operators as users write them.
+func Readable(message string) string {
 	text := operatorName.ReplaceAllStringFunc(firstLine(message), func(quoted string) string {
 		name := strings.Trim(quoted, "'")
 		switch name {
@@ -270,7 +272,7 @@ func readable(message string) string {
 		}
 		return quoted
 	})
-	return strings.NewReplacer(" (in container '')", "", typePrefix, "",
+	return strings.NewReplacer(" (in container '')", "", schema.TypePrefix, "",
 		"found no matching overload for ", "", " applied to ", " does not take ").Replace(text)
 }
 

@@ -11,6 +11,9 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/interpreter"
 	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"github.com/corollary-dev/corollary/pkg/rules/cost"
+	"github.com/corollary-dev/corollary/pkg/rules/schema"
 )
 
 // resultKind is the type of an expression's result.
@@ -38,7 +41,7 @@ type Program struct {
 	result *spec.Schema
 
 	// items is the schema of the items of the value; nil unless compiled by Items.
-	items *node
+	items *schema.Node
 
 	equal *Equality
 
@@ -82,8 +85,8 @@ func (p *Program) Eval(vars Vars, b *Budget) (any, error) {
 		}
 		return nil, p.fail("the result is " + article(typeOf(val)) + ", not a string")
 	}
-	if tooLarge(val) {
-		return nil, p.fail(fmt.Sprintf("the result is larger than %d MiB: make it smaller", maxResult>>20))
+	if cost.IsTooLarge(val) {
+		return nil, p.fail(fmt.Sprintf("the result is larger than %d MiB: make it smaller", cost.MaxResult>>20))
 	}
 	v, err := toJSON(val)
 	if err != nil {
@@ -161,7 +164,7 @@ func (p *Program) explain(err error) *EvalError {
 		failure.Cause, failure.Problem = CauseCost, fmt.Sprintf("it costs more than the limit of %d: make it look at less", CostPerCall)
 	case errors.As(err, &canceled):
 		failure.Cause, failure.Problem = CauseInterrupted, "interrupted"
-	case errors.Is(err, errTooExpensive):
+	case errors.Is(err, cost.ErrTooExpensive):
 		failure.Cause, failure.Problem = CauseCost, fmt.Sprintf("it costs more than the limit of %d: make it look at less", CostPerCall)
 	case errors.Is(err, errNoSuchOverload):
 		failure.Problem = "no such overload: an operator or function was given values of types that it does not take"

@@ -8,6 +8,8 @@ import (
 	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/types"
 	apiservercel "k8s.io/apiserver/pkg/cel"
+
+	"github.com/corollary-dev/corollary/pkg/rules/schema"
 )
 
 // readSet is what an expression reads of a variable.
@@ -82,7 +84,7 @@ type readWalker struct {
 	found   map[string][][]string
 	// shadow has the variables of the enclosing comprehensions: each is an object of a list, or nil.
 	shadow map[string][]*chain
-	lists  map[string]*node // the inputs that are lists
+	lists  map[string]*schema.Node // the inputs that are lists
 	// several are the downstreams with several objects, by name.
 	several map[string]bool
 }
@@ -182,7 +184,7 @@ func (w *readWalker) chain(e ast.Expr) (c chain, ok bool) {
 		call := e.AsCall()
 		switch call.FunctionName() {
 		case operators.OptSelect, operators.Index, operators.OptIndex:
-			if len(call.Args()) == 2 && isText(call.Args()[1]) {
+			if len(call.Args()) == 2 && IsText(call.Args()[1]) {
 				return w.extend(call.Args()[0], call.Args()[1].AsLiteral().Value().(string))
 			}
 			if byName, ok := w.chain(call.Args()[0]); ok && w.isByName(byName) && w.isLoopKey(call.Args()[1]) {
@@ -219,7 +221,7 @@ func (w *readWalker) fieldName(operand ast.Expr, name string) (string, bool) {
 		return name, true
 	}
 	t := w.checked.GetType(operand.ID())
-	if t != nil && isOptional(t) {
+	if t != nil && IsOptional(t) {
 		t = t.Parameters()[0]
 	}
 	switch {

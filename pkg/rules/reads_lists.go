@@ -134,7 +134,7 @@ func equalPaths(tree *ast.AST) *Equality {
 // as text.
 func mayBeText(tree *ast.AST, e ast.Expr) bool {
 	t := tree.GetType(e.ID())
-	if t != nil && isOptional(t) {
+	if t != nil && IsOptional(t) {
 		t = t.Parameters()[0]
 	}
 	return t != nil && (t.IsExactType(types.StringType) || t.IsExactType(types.DynType))

@@ -109,7 +109,7 @@ func (f *readFinder) chain(e ast.Expr) (read FieldRead, self int, ok bool) {
 		operand, name = e.AsSelect().Operand(), e.AsSelect().FieldName()
 	case ast.CallKind:
 		call := e.AsCall()
-		if call.FunctionName() != operators.OptSelect || !isText(call.Args()[1]) {
+		if call.FunctionName() != operators.OptSelect || !IsText(call.Args()[1]) {
 			return read, 0, false
 		}
 		operand, name = call.Args()[0], call.Args()[1].AsLiteral().Value().(string)

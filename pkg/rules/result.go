@@ -8,6 +8,8 @@ import (
 	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/types"
 	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"github.com/corollary-dev/corollary/pkg/rules/schema"
 )
 
 // Result returns the schema of the result, or nil if it is unknown before the evaluation. If the types of the objects are
@@ -67,14 +69,14 @@ func schemaOf(t *types.Type) *spec.Schema {
 	case types.MapKind:
 		return spec.MapProperty(orAny(schemaOf(t.Parameters()[1])))
 	case types.StructKind:
-		if !strings.HasPrefix(t.TypeName(), typePrefix) {
+		if !strings.HasPrefix(t.TypeName(), schema.TypePrefix) {
 			return spec.StringProperty() // a quantity, an address and the like are converted to text
 		}
 		s := orAny(nil)
 		s.Type = []string{"object"}
 		return s
 	case types.OpaqueKind:
-		if isOptional(t) {
+		if IsOptional(t) {
 			return schemaOf(t.Parameters()[0])
 		}
 		return spec.StringProperty()

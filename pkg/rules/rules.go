@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 	binaryversion "k8s.io/component-base/version"
 	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"github.com/corollary-dev/corollary/pkg/rules/schema"
 )
 
 // Scope is a set of variables that an expression may use.
@@ -90,12 +92,12 @@ type EnvOptions struct {
 // Env compiles expressions. It is safe for concurrent use.
 type Env struct {
 	version     *version.Version
-	self        *node
-	downstreams map[string]*node
-	apart       map[string]*node
-	inputLists  map[string]*node
-	lists       map[string]bool  // downstreams with several objects
-	items       map[string]*node // by downstream
+	self        *schema.Node
+	downstreams map[string]*schema.Node
+	apart       map[string]*schema.Node
+	inputLists  map[string]*schema.Node
+	lists       map[string]bool         // downstreams with several objects
+	items       map[string]*schema.Node // by downstream
 	declared    []*variable
 
 	mu     sync.Mutex // held while compiling, which is rare
@@ -114,11 +116,11 @@ var oldest = version.MajorMinor(1, 28)
 func NewEnv(o EnvOptions) (*Env, error) {
 	e := &Env{
 		version:     o.Version,
-		self:        newNode(o.Self, !o.SelfItem),
-		downstreams: make(map[string]*node, len(o.Downstreams)),
-		apart:       make(map[string]*node, len(o.Apart)),
-		inputLists:  make(map[string]*node, len(o.Lists)),
-		items:       map[string]*node{},
+		self:        schema.New(o.Self, !o.SelfItem),
+		downstreams: make(map[string]*schema.Node, len(o.Downstreams)),
+		apart:       make(map[string]*schema.Node, len(o.Apart)),
+		inputLists:  make(map[string]*schema.Node, len(o.Lists)),
+		items:       map[string]*schema.Node{},
 		scopes:      map[scopeKey]*scope{},
 	}
 	if e.version == nil {
@@ -127,15 +129,15 @@ func NewEnv(o EnvOptions) (*Env, error) {
 	if e.version.LessThan(oldest) {
 		e.version = oldest
 	}
-	for name, schema := range o.Downstreams {
-		e.downstreams[name] = newNode(schema, true)
+	for name, s := range o.Downstreams {
+		e.downstreams[name] = schema.New(s, true)
 	}
 	e.lists = o.ForEach
-	for name, schema := range o.Apart {
-		e.apart[name] = newNode(schema, true)
+	for name, s := range o.Apart {
+		e.apart[name] = schema.New(s, true)
 	}
-	for name, schema := range o.Lists {
-		e.inputLists[name] = newNode(schema, true)
+	for name, s := range o.Lists {
+		e.inputLists[name] = schema.New(s, true)
 	}
 	_, err := e.scope(Upstream, "")
 	return e, err

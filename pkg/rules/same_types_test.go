@@ -10,10 +10,10 @@ import (
 // TestSameTypes: objects with the same fields have the same type, and an error names the object in the expression.
 func TestSameTypes(t *testing.T) {
 	item := func() *spec.Schema {
-		return objectSchema(map[string]*spec.Schema{"name": scalar("string", ""), "port": scalar("integer", "")})
+		return objectSchema(map[string]*spec.Schema{"name": spec.StringProperty(), "port": spec.Int64Property()})
 	}
 	kind := func(more map[string]*spec.Schema) *spec.Schema {
-		status := map[string]*spec.Schema{"ready": scalar("boolean", ""), "ports": spec.ArrayProperty(item()),
+		status := map[string]*spec.Schema{"ready": spec.BooleanProperty(), "ports": spec.ArrayProperty(item()),
 			"hosts": spec.ArrayProperty(item())}
 		for name, s := range more {
 			status[name] = s
@@ -21,7 +21,7 @@ func TestSameTypes(t *testing.T) {
 		return objectSchema(map[string]*spec.Schema{"status": objectSchema(status)})
 	}
 	env, err := NewEnv(EnvOptions{Self: kind(nil), Downstreams: map[string]*spec.Schema{
-		"blue": kind(nil), "green": kind(nil), "other": kind(map[string]*spec.Schema{"more": scalar("string", "")}), "untyped": nil,
+		"blue": kind(nil), "green": kind(nil), "other": kind(map[string]*spec.Schema{"more": spec.StringProperty()}), "untyped": nil,
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -48,4 +48,12 @@ func TestSameTypes(t *testing.T) {
 			t.Errorf("%s: %s: got %v, want %q", row.reason, row.expr, err, row.want)
 		}
 	}
+}
+
+func objectSchema(properties map[string]*spec.Schema) *spec.Schema {
+	s := &spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"object"}, Properties: map[string]spec.Schema{}}}
+	for name, property := range properties {
+		s.Properties[name] = *property
+	}
+	return s
 }

@@ -9,6 +9,9 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 	apiservercel "k8s.io/apiserver/pkg/cel"
 	"k8s.io/apiserver/pkg/cel/environment"
+
+	"github.com/corollary-dev/corollary/pkg/rules/cost"
+	"github.com/corollary-dev/corollary/pkg/rules/schema"
 )
 
 // scope compiles and evaluates expressions with one set of variables.
@@ -20,13 +23,13 @@ type scope struct {
 	// estimating serializes estimates: the provider remembers what one check has looked up.
 	estimating sync.Mutex
 
-	self, downstream, downstreams *node // of the kind of scope
-	item                          *node // nil without Items
-	object                        *node // for the scope Matching
-	inputLists                    map[string]*node
+	self, downstream, downstreams *schema.Node // of the kind of scope
+	item                          *schema.Node // nil without Items
+	object                        *schema.Node // for the scope Matching
+	inputLists                    map[string]*schema.Node
 	several                       map[string]bool // downstreams with several objects
 	declared                      []*variable
-	variableNode                  *node // of all variables; nil if there are none
+	variableNode                  *schema.Node // of all variables; nil if there are none
 }
 
 // scope returns a scope, created on first use: declaring the types of a large schema is slow.
@@ -50,21 +53,21 @@ func (e *Env) scope(kind Scope, downstream string) (*scope, error) {
 			s.downstream = e.apart[downstream]
 		}
 		if s.downstream == nil {
-			s.downstream = unknown
+			s.downstream = schema.Unknown
 		}
 	case Status, Sibling:
-		s.downstreams = &node{Schema: unknown.Schema, properties: map[string]*node{}}
+		all := map[string]*schema.Node{}
 		for name, n := range e.downstreams {
 			if e.lists[name] {
-				n = mapOf(n)
+				n = schema.MapOf(n)
 			}
-			s.downstreams.properties[name] = n
+			all[name] = n
 		}
-		s.downstreams.seal()
+		s.downstreams = schema.ObjectOf(all)
 	case Matching:
 		s.item = nil
 		if s.object = e.inputLists[downstream]; s.object == nil {
-			s.object = unknown
+			s.object = schema.Unknown
 		}
 	}
 	if err := s.build(e.environment()); err != nil {
@@ -84,9 +87,9 @@ func (e *Env) environment() *cel.Env {
 func (s *scope) build(base *cel.Env) error {
 	var declared []*apiservercel.DeclType
 	var options []cel.EnvOption
-	types := declarer{}
-	variable := func(name string, n *node) {
-		t := types.declare(n, name)
+	types := schema.Types{}
+	variable := func(name string, n *schema.Node) {
+		t := types.Declare(n, name)
 		if t.IsObject() {
 			declared = append(declared, t)
 		}
@@ -119,7 +122,7 @@ func (s *scope) build(base *cel.Env) error {
 	if s.env, err = base.Extend(append(typing, options...)...); err != nil {
 		return err
 	}
-	s.guard, err = guard(s.env)
+	s.guard, err = cost.Guard(s.env)
 	return err
 }
 
@@ -159,11 +162,11 @@ func (a *activation) ResolveName(name string) (any, bool) {
 		if a.scope.item == nil {
 			return nil, false
 		}
-		return a.scope.item.value(a.vars.Item), true
+		return a.scope.item.Value(a.vars.Item), true
 	case varParams:
-		return object(unknown, a.vars.Params), true
+		return object(schema.Unknown, a.vars.Params), true
 	case varInputs:
-		return object(unknown, a.vars.Inputs), a.scope.kind != Matching
+		return object(schema.Unknown, a.vars.Inputs), a.scope.kind != Matching
 	case varVariables:
 		if a.scope.variableNode == nil {
 			return nil, false
@@ -183,9 +186,9 @@ func (a *activation) ResolveName(name string) (any, bool) {
 func (a *activation) Parent() cel.Activation { return nil }
 
 // object returns the CEL value of an object; a missing one counts as empty.
-func object(n *node, members map[string]any) ref.Val {
+func object(n *schema.Node, members map[string]any) ref.Val {
 	if n == nil {
 		return types.NullValue
 	}
-	return n.value(members)
+	return n.Value(members)
 }

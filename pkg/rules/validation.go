@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
+	"github.com/corollary-dev/corollary/pkg/rules/schema"
 	"github.com/corollary-dev/corollary/pkg/spelling"
 )
 
@@ -139,7 +140,7 @@ func (c *validationCompiler) fieldPath() string {
 		c.fail(fieldFieldPath, err)
 		return ""
 	}
-	text, problem := c.env.self.pathText(path)
+	text, problem := pathText(c.env.self, path)
 	if problem != nil {
 		c.fail(fieldFieldPath, problem)
 	}
@@ -147,21 +148,21 @@ func (c *validationCompiler) fieldPath() string {
 }
 
 // pathText follows a path through the schema and returns its text, or an error.
-func (n *node) pathText(path fieldpath.Path) (string, *ValueError) {
+func pathText(n *schema.Node, path fieldpath.Path) (string, *ValueError) {
 	var text *field.Path
 	for i, step := range path {
 		if step.Kind != fieldpath.FieldStep {
 			return "", &ValueError{fmt.Sprintf("%s selects from a list", step), "name fields and keys of maps only, as in a CRD's fieldPath"}
 		}
 		switch {
-		case n.dyn && strings.ContainsAny(step.Field, "./"):
+		case n.Dyn && strings.ContainsAny(step.Field, "./"):
 			text = text.Key(step.Field)
-		case n.dyn:
+		case n.Dyn:
 			text = text.Child(step.Field)
-		case n.values != nil:
-			text, n = text.Key(step.Field), n.values
-		case n.properties[step.Field] != nil:
-			text, n = text.Child(step.Field), n.properties[step.Field]
+		case n.Values != nil:
+			text, n = text.Key(step.Field), n.Values
+		case n.Fields[step.Field] != nil:
+			text, n = text.Child(step.Field), n.Fields[step.Field]
 		default:
 			return "", missing(path[:i], step.Field, n)
 		}
@@ -170,14 +171,14 @@ func (n *node) pathText(path fieldpath.Path) (string, *ValueError) {
 }
 
 // missing describes a step that the schema does not have.
-func missing(parent fieldpath.Path, name string, n *node) *ValueError {
+func missing(parent fieldpath.Path, name string, n *schema.Node) *ValueError {
 	owner := "the object"
 	if len(parent) > 0 {
 		owner = parent.String()
 	}
 	problem := &ValueError{fmt.Sprintf("%s has no field %s", owner, name), "name a field of the schema"}
-	names := make([]string, 0, len(n.properties))
-	for known := range n.properties {
+	names := make([]string, 0, len(n.Fields))
+	for known := range n.Fields {
 		names = append(names, known)
 	}
 	if suggestion := spelling.Closest(name, names); suggestion != "" {

@@ -5,17 +5,16 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
-	"k8s.io/apiserver/pkg/cel/openapi"
-	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"github.com/corollary-dev/corollary/pkg/rules/schema"
 )
 
 // variable is an expression with a name, shared by the expressions and templates of an operator.
 type variable struct {
 	name    string
 	program *Program
-	node    *node
+	node    *schema.Node
 }
 
 // Variable compiles an expression in the scope Sibling and declares its value, as variables.NAME, for expressions that are
@@ -24,7 +23,7 @@ func (e *Env) Variable(name, expr string) (*Program, error) {
 	p, err := e.compile(expr, Sibling, "", wantVariable)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	made := &variable{name, p, unknown}
+	made := &variable{name, p, schema.Unknown}
 	if err == nil {
 		made.node = p.items
 	}
@@ -34,19 +33,15 @@ func (e *Env) Variable(name, expr string) (*Program, error) {
 }
 
 // variableNode returns the node of an object with the variables; nil if there are none.
-func variableNode(list []*variable) *node {
+func variableNode(list []*variable) *schema.Node {
 	if len(list) == 0 {
 		return nil
 	}
-	n := &node{
-		Schema:     openapi.Schema{Schema: &spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"object"}}}},
-		properties: map[string]*node{},
-	}
+	fields := make(map[string]*schema.Node, len(list))
 	for _, v := range list {
-		n.properties[v.name] = v.node
+		fields[v.name] = v.node
 	}
-	n.seal()
-	return n
+	return schema.ObjectOf(fields)
 }
 
 // addVariableReads adds the reads of the variables that an expression uses to its own reads.
@@ -108,42 +103,16 @@ func (p *Program) Value(name string, vars Vars, b *Budget) (any, error) {
 	return value, err
 }
 
-// lazyVariables is the object with the variables. It evaluates a variable when it is read.
-type lazyVariables struct {
-	*typedObject
-	activation *activation
-}
-
+// variables returns the object with the variables, of which one is evaluated when it is read.
 func (a *activation) variables() ref.Val {
-	n := a.scope.variableNode
-	return &lazyVariables{&typedObject{sortedMap: newSortedMap(plain{}, nil), node: n}, a}
+	return a.scope.variableNode.Lazy(func(name string) (any, error) {
+		value, err := a.variable(name)
+		if err != nil {
+			return nil, fmt.Errorf("variables.%s: %w", name, err)
+		}
+		return value, nil
+	})
 }
-
-// Find implements traits.Mapper.
-func (l *lazyVariables) Find(key ref.Val) (ref.Val, bool) {
-	name, ok := key.(types.String)
-	if !ok {
-		return types.MaybeNoSuchOverloadErr(key), true
-	}
-	property, known := l.node.properties[string(name)]
-	if !known {
-		return nil, false
-	}
-	value, err := l.activation.variable(string(name))
-	switch {
-	case err != nil:
-		return types.WrapErr(fmt.Errorf("variables.%s: %w", name, err)), true
-	case value == nil && !property.dyn:
-		return nil, false
-	}
-	return property.value(value), true
-}
-
-// Get implements traits.Mapper.
-func (l *lazyVariables) Get(key ref.Val) ref.Val { return get(l, key) }
-
-// Contains implements traits.Mapper.
-func (l *lazyVariables) Contains(key ref.Val) ref.Val { return contains(l, key) }
 
 // Inline returns an expression with the variables replaced by their expressions.
 func (e *Env) Inline(expr string) (string, error) {

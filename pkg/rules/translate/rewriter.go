@@ -1,4 +1,4 @@
-package rules
+package translate
 
 import (
 	"slices"
@@ -7,6 +7,9 @@ import (
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/types"
+
+	"github.com/corollary-dev/corollary/pkg/rules"
+	"github.com/corollary-dev/corollary/pkg/rules/schema"
 )
 
 // rewriter translates a checked expression. It works on the original, and does not expand macros.
@@ -21,7 +24,7 @@ type rewriter struct {
 type piece struct {
 	e ast.Expr
 	// at is the schema of a read of self as plain JSON; nil for any other expression.
-	at *node
+	at *schema.Node
 	// value is the value of params that becomes a literal, and constant means that it is known. e is nil then.
 	value    any
 	constant bool
@@ -30,7 +33,7 @@ type piece struct {
 // binding is the meaning of a name.
 type binding struct {
 	name   string // in the translation
-	at     *node
+	at     *schema.Node
 	params bool // it is the variable params
 	global bool // not a variable of a macro
 }
@@ -100,9 +103,9 @@ func (w *rewriter) identifier(name string, names bindings) piece {
 	case !bound:
 		return piece{e: w.factory.NewIdent(0, name)}
 	case to.params && w.dialect.Params == "":
-		return piece{value: w.dialect.Values, constant: true, at: unknown}
+		return piece{value: w.dialect.Values, constant: true, at: schema.Unknown}
 	case to.params:
-		return piece{e: w.factory.NewSelect(0, w.factory.NewIdent(0, w.dialect.Params), varParams), at: unknown}
+		return piece{e: w.factory.NewSelect(0, w.factory.NewIdent(0, w.dialect.Params), varParams), at: schema.Unknown}
 	}
 	return w.converted(piece{e: w.factory.NewIdent(0, to.name), at: to.at}, false)
 }
@@ -137,11 +140,11 @@ func (w *rewriter) call(call ast.CallExpr, names bindings) piece {
 // inOperator translates the operator in.
 func (w *rewriter) inOperator(args []ast.Expr, names bindings) piece {
 	item, within := w.wholeValue(args[0], names), w.expression(args[1], names)
-	if within.at != nil && within.at.items != nil {
-		w.requireSame(piece{at: within.at.items})
+	if within.at != nil && within.at.Item != nil {
+		w.requireSame(piece{at: within.at.Item})
 	}
 	asked := func(item ast.Expr) ast.Expr { return w.factory.NewCall(0, operators.In, item, w.expr(within)) }
-	if t, _ := w.operandType(args[1]); isText(args[0]) && w.dialect.Plain {
+	if t, _ := w.operandType(args[1]); rules.IsText(args[0]) && w.dialect.Plain {
 		if either, _ := keys(t, args[0].AsLiteral().Value().(string)); len(either) > 1 {
 			return piece{e: w.factory.NewCall(0, operators.LogicalOr, asked(item), asked(w.text(either[1])))}
 		}
@@ -160,7 +163,7 @@ func (w *rewriter) member(call ast.CallExpr, names bindings) piece {
 	name := call.FunctionName()
 	if slices.Contains(identityFunctions, "optional."+name) || name == "none" {
 		if target := call.Target(); target.Kind() == ast.IdentKind && target.AsIdent() == "optional" && len(call.Args()) <= 1 {
-			at := (*node)(nil)
+			at := (*schema.Node)(nil)
 			var args []ast.Expr
 			for _, arg := range call.Args() {
 				p := w.expression(arg, names)
@@ -219,7 +222,7 @@ func (w *rewriter) fields(list []ast.EntryExpr, names bindings) []ast.EntryExpr 
 	return made
 }
 
-func eitherNode(a, b *node) *node {
+func eitherNode(a, b *schema.Node) *schema.Node {
 	if a == nil {
 		return b
 	}

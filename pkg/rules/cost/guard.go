@@ -1,4 +1,4 @@
-package rules
+package cost
 
 import (
 	"errors"
@@ -48,10 +48,11 @@ var cheap = strings.Fields(`!_ -_ @in @not_strictly_false _!=_ _%_ _&&_ _*_ _+_ 
 	format.byte format.date format.datetime format.dns1035Label format.dns1035LabelPrefix format.dns1123Label format.dns1123LabelPrefix
 	format.dns1123Subdomain format.dns1123SubdomainPrefix format.labelValue format.named format.qualifiedName format.uri format.uuid`)
 
-var errTooExpensive = errors.New("a call would cost more than the limit")
+// ErrTooExpensive is the error of a call whose price is over the limit: it is not made.
+var ErrTooExpensive = errors.New("a call would cost more than the limit")
 
-// guard makes a program check the price of a call before the call, and counts it as its cost.
-func guard(env *cel.Env) ([]cel.ProgramOption, error) {
+// Guard makes a program check the price of a call before the call, and counts it as its cost.
+func Guard(env *cel.Env) ([]cel.ProgramOption, error) {
 	implementations := map[string][]*functions.Overload{}
 	for name := range prices {
 		if f, ok := env.Functions()[name]; ok {
@@ -73,8 +74,8 @@ func guard(env *cel.Env) ([]cel.ProgramOption, error) {
 		}
 		price := prices[call.Function()]
 		return interpreter.NewCall(call.ID(), call.Function(), call.OverloadID(), call.Args(), func(args ...ref.Val) ref.Val {
-			if price(args) > CostPerCall {
-				return types.WrapErr(errTooExpensive)
+			if price(args) > PerCall {
+				return types.WrapErr(ErrTooExpensive)
 			}
 			return impl(args...)
 		}), nil
@@ -172,7 +173,7 @@ func flattenPrice(args []ref.Val) int {
 	var walk func(v ref.Val, depth int)
 	walk = func(v ref.Val, depth int) {
 		list, ok := v.(traits.Lister)
-		if !ok || depth < 0 || total > CostPerCall*4 {
+		if !ok || depth < 0 || total > PerCall*4 {
 			return
 		}
 		total += length(list)
@@ -205,7 +206,7 @@ func joinPrice(args []ref.Val) int {
 		return 0
 	}
 	total := clamp(length(list) * (16 + len(text(args, 1))))
-	for it := list.Iterator(); it.HasNext() == types.True && total < CostPerCall*10; {
+	for it := list.Iterator(); it.HasNext() == types.True && total < PerCall*10; {
 		total += length(it.Next())
 	}
 	return total / 10

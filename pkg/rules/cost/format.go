@@ -1,4 +1,4 @@
-package rules
+package cost
 
 import (
 	"regexp/syntax"
@@ -65,9 +65,9 @@ func formatPrice(args []ref.Val) int {
 		}
 	}
 	if len(args) > 1 {
-		m := measure{left: CostPerCall * 10}
+		m := measure{left: PerCall * 10}
 		m.value(args[1])
-		total = clamp(total + CostPerCall*10 - m.left)
+		total = clamp(total + PerCall*10 - m.left)
 		if m.left <= 0 {
 			total = most
 		}
@@ -102,13 +102,13 @@ func (m *measure) value(v ref.Val) {
 	}
 }
 
-// maxResult limits the size of a result as JSON: more than the API server stores of an object.
-const maxResult = 2 << 20
+// MaxResult limits the size of a result as JSON: more than the API server stores of an object.
+const MaxResult = 2 << 20
 
-// tooLarge reports whether a result is too large to keep. It may share parts, so that it uses little memory until it is copied
+// IsTooLarge reports whether a result is too large to keep. It may share parts, so that it uses little memory until it is copied
 // or printed.
-func tooLarge(val ref.Val) bool {
-	m := measure{left: maxResult}
+func IsTooLarge(val ref.Val) bool {
+	m := measure{left: MaxResult}
 	m.value(val)
 	return m.left <= 0
 }

@@ -1,4 +1,4 @@
-package rules
+package cost
 
 import (
 	"maps"
@@ -8,13 +8,23 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/checker"
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"k8s.io/apiserver/pkg/cel/library"
 	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"github.com/corollary-dev/corollary/pkg/rules/schema"
 )
+
+// PerCall limits the cost of one evaluation, in units of CEL, as the API server does: about a tenth of a second.
+const PerCall = celconfig.PerCallLimit
+
+// self is the variable whose sizes its schema bounds.
+const self = "self"
 
 // MaxStored is the size of the largest object that etcd stores by default, in bytes of JSON. It bounds what the schema does not.
 const MaxStored = 3 << 19
@@ -25,18 +35,12 @@ type Bound struct {
 	Assumed       uint64
 }
 
-// MaxCost returns the largest cost of the expression for any self of at most size bytes that its schema allows, and what the schema
+// Most returns the largest cost of a checked expression for any self of at most size bytes that its schema allows, and what the schema
 // leaves without a bound, sorted by path.
-func (p *Program) MaxCost(size uint64) (cost uint64, unbounded []Bound) {
-	p.scope.estimating.Lock()
-	defer p.scope.estimating.Unlock()
-	checked, problem := p.scope.check(p.expr)
-	if problem != nil {
-		return math.MaxUint64, nil // it was compiled: cannot happen
-	}
-	s := &sizes{self: p.scope.self, limit: size, open: map[string]Bound{}}
+func Most(env *cel.Env, checked *cel.Ast, root *schema.Node, size uint64) (cost uint64, unbounded []Bound) {
+	s := &sizes{root: root, limit: size, open: map[string]Bound{}}
 	s.SizeEstimator = s
-	estimate, err := p.scope.env.EstimateCost(checked, s)
+	estimate, err := env.EstimateCost(checked, s)
 	if err != nil {
 		return math.MaxUint64, nil
 	}
@@ -48,22 +52,13 @@ func (p *Program) MaxCost(size uint64) (cost uint64, unbounded []Bound) {
 
 // MaxEntries is how many items or keys a list or map of a schema can have in an object of size bytes, and whether the schema bounds it.
 func MaxEntries(s *spec.Schema, size uint64) (most uint64, isBounded bool) {
-	return maxSizeOf(newNode(s, false), size)
-}
-
-// CallLimit is the cost of a single evaluation above which it may fail. CEL's own accounting of loops takes time quadratic in the
-// number of iterations, so theirs is smaller.
-func (p *Program) CallLimit() uint64 {
-	if p.loops {
-		return CostPerCall / 4
-	}
-	return CostPerCall
+	return maxSizeOf(schema.New(s, false), size)
 }
 
 // sizes estimates sizes at the bounds of the schema, and costs with the prices of guard.
 type sizes struct {
 	library.CostEstimator
-	self  *node
+	root  *schema.Node
 	limit uint64           // of everything in bytes
 	open  map[string]Bound // by path
 }
@@ -73,7 +68,7 @@ func (s *sizes) EstimateSize(element checker.AstNode) *checker.SizeEstimate {
 	if sized := s.known(element.Path()); sized != nil {
 		return sized
 	}
-	if len(element.Path()) > 0 && element.Path()[0] == varSelf || element.Type().Kind() == types.TypeKind {
+	if len(element.Path()) > 0 && element.Path()[0] == self || element.Type().Kind() == types.TypeKind {
 		return &checker.SizeEstimate{Max: s.limit}
 	}
 	switch element.Type().Kind() {
@@ -88,7 +83,7 @@ func (s *sizes) EstimateSize(element checker.AstNode) *checker.SizeEstimate {
 
 // known is the size at a path of self; nil for anything else.
 func (s *sizes) known(path []string) *checker.SizeEstimate {
-	if len(path) == 0 || path[0] != varSelf {
+	if len(path) == 0 || path[0] != self {
 		return nil
 	}
 	if path[len(path)-1] == "@keys" || path[len(path)-1] == "@indices" {
@@ -102,9 +97,9 @@ func (s *sizes) known(path []string) *checker.SizeEstimate {
 	switch {
 	case isBounded:
 		return &checker.SizeEstimate{Max: size}
-	case at.items != nil:
+	case at.Item != nil:
 		return s.unbounded(path, "maxItems", size)
-	case at.values != nil:
+	case at.Values != nil:
 		return s.unbounded(path, "maxProperties", size)
 	}
 	return s.unbounded(path, "maxLength", size)
@@ -121,7 +116,7 @@ func (s *sizes) unbounded(path []string, keyword string, size uint64) *checker.S
 }
 
 // maxSizeOf is the size that CEL counts of a value in limit bytes: bytes of a text, entries of a list or a map, 1 of a scalar.
-func maxSizeOf(n *node, limit uint64) (size uint64, isBounded bool) {
+func maxSizeOf(n *schema.Node, limit uint64) (size uint64, isBounded bool) {
 	size = limit
 	atMost := func(bound *int64, times uint64) {
 		if bound != nil && *bound >= 0 && uint64(*bound) < math.MaxUint64/times {
@@ -129,14 +124,14 @@ func maxSizeOf(n *node, limit uint64) (size uint64, isBounded bool) {
 		}
 	}
 	switch {
-	case n.items != nil:
-		size = limit / (1 + minBytes(n.items))
+	case n.Item != nil:
+		size = limit / (1 + minBytes(n.Item))
 		atMost(n.MaxItems(), 1)
-	case n.values != nil:
-		size = limit / (4 + minBytes(n.values))
+	case n.Values != nil:
+		size = limit / (4 + minBytes(n.Values))
 		atMost(n.MaxProperties(), 1)
-	case n.properties != nil:
-		return uint64(len(n.properties)), true
+	case n.Fields != nil:
+		return uint64(len(n.Fields)), true
 	case n.Type() == "string":
 		atMost(n.MaxLength(), utf8.UTFMax)
 		if enum := n.Enum(); len(enum) > 0 {
@@ -157,17 +152,17 @@ func maxSizeOf(n *node, limit uint64) (size uint64, isBounded bool) {
 }
 
 // minBytes is the size of the smallest value of a schema as JSON.
-func minBytes(n *node) uint64 {
+func minBytes(n *schema.Node) uint64 {
 	switch {
-	case n.properties != nil:
+	case n.Fields != nil:
 		size := uint64(2)
 		for _, name := range n.Required() {
-			if property := n.properties[name]; property != nil {
+			if property := n.Fields[name]; property != nil {
 				size += uint64(len(name)) + 4 + minBytes(property)
 			}
 		}
 		return size
-	case n.items != nil || n.values != nil || n.Type() == "string":
+	case n.Item != nil || n.Values != nil || n.Type() == "string":
 		return 2
 	}
 	return 1
@@ -274,7 +269,7 @@ func (s *sizes) price(function string, args []checker.AstNode) (cost uint64, siz
 
 func (s *sizes) joinPrice(args []checker.AstNode) (uint64, *checker.SizeEstimate) {
 	n, total := s.sizeOf(args, 0), s.limit // all of them are in the object
-	if path := args[0].Path(); len(path) == 0 || path[0] != varSelf {
+	if path := args[0].Path(); len(path) == 0 || path[0] != self {
 		total = times(n, s.limit) // each may be as long
 	}
 	separators := times(n, s.sizeOf(args, 1))
@@ -325,25 +320,25 @@ func (s *sizes) separators(args []checker.AstNode) uint64 {
 }
 
 // nodeAt is the schema at a path of self; nil where there is none.
-func (s *sizes) nodeAt(path []string) *node {
-	if len(path) == 0 || path[0] != varSelf {
+func (s *sizes) nodeAt(path []string) *schema.Node {
+	if len(path) == 0 || path[0] != self {
 		return nil
 	}
-	at := s.self
+	at := s.root
 	for _, step := range path[1:] {
 		switch {
-		case at == nil || at.dyn:
+		case at == nil || at.Dyn:
 			return nil
 		case step == "@items":
-			at = at.items
-		case at.values != nil:
-			at = at.values
+			at = at.Item
+		case at.Values != nil:
+			at = at.Values
 		default:
-			name, _ := unescape(step)
-			at = at.properties[name]
+			name, _ := schema.Unescape(step)
+			at = at.Fields[name]
 		}
 	}
-	if at == nil || at.dyn {
+	if at == nil || at.Dyn {
 		return nil
 	}
 	return at

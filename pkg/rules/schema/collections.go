@@ -1,4 +1,4 @@
-package rules
+package schema
 
 import (
 	"maps"
@@ -88,7 +88,7 @@ func (l *list) ConvertToType(t ref.Type) ref.Val {
 type keyedList struct {
 	traits.Lister
 	items []any
-	node  *node
+	node  *Node
 }
 
 func (l *keyedList) kubernetes() traits.Lister {

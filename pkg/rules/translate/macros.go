@@ -1,6 +1,10 @@
-package rules
+package translate
 
-import "github.com/google/cel-go/common/ast"
+import (
+	"github.com/google/cel-go/common/ast"
+
+	"github.com/corollary-dev/corollary/pkg/rules/schema"
+)
 
 // iterationMacros are the macros that iterate over a list or map: the numbers of arguments with one variable and with two, 0 if there
 // is no such form.
@@ -58,7 +62,7 @@ func (w *rewriter) iteration(call ast.CallExpr, variables int, names bindings) p
 		variable, names = w.bind(arg.AsIdent(), elementOf(over.at, i, variables), names)
 		made = append(made, variable)
 	}
-	var at *node
+	var at *schema.Node
 	for _, arg := range call.Args()[variables:] {
 		p := w.expression(arg, names)
 		at = p.at
@@ -78,35 +82,35 @@ func (w *rewriter) iteration(call ast.CallExpr, variables int, names bindings) p
 }
 
 // elementOf returns the schema of the i-th variable of a macro; nil for indexes and for the keys of a map.
-func elementOf(over *node, i, variables int) *node {
+func elementOf(over *schema.Node, i, variables int) *schema.Node {
 	switch {
 	case over == nil:
 		return nil
-	case over.dyn:
-		return unknown
+	case over.Dyn:
+		return schema.Unknown
 	case i != variables-1:
 		return nil
-	case over.items != nil:
-		return over.items
+	case over.Item != nil:
+		return over.Item
 	case variables == 2:
-		return over.values
+		return over.Values
 	}
 	return nil
 }
 
 // listOf returns the schema of a plain list of items.
-func listOf(item *node) *node {
+func listOf(item *schema.Node) *schema.Node {
 	switch {
 	case item == nil:
 		return nil
-	case item.dyn:
-		return unknown
+	case item.Dyn:
+		return schema.Unknown
 	}
-	return &node{Schema: unknown.Schema, items: item}
+	return schema.ListOf(item)
 }
 
 // bind declares the variable of a macro, under another name if it would hide self or params of the dialect.
-func (w *rewriter) bind(name string, at *node, names bindings) (ast.Expr, bindings) {
+func (w *rewriter) bind(name string, at *schema.Node, names bindings) (ast.Expr, bindings) {
 	there := name
 	for there == w.dialect.Self && there != varSelf || there == w.dialect.Params && there != "" || w.isNameUsed(there, name, names) {
 		there += "_"

@@ -1,4 +1,4 @@
-package rules
+package translate
 
 import (
 	"github.com/google/cel-go/common/ast"

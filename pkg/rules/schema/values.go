@@ -1,4 +1,4 @@
-package rules
+package schema
 
 import (
 	"strings"
@@ -10,22 +10,22 @@ import (
 	"k8s.io/apiserver/pkg/cel/common"
 )
 
-// value returns the CEL value of a JSON value with its schema, with the same meaning as in rules of a CRD. Nothing is copied:
+// Value returns the CEL value of a JSON value with its schema, with the same meaning as in rules of a CRD. Nothing is copied:
 // members are converted on access. Maps are iterated in the order of their keys, so that results are deterministic.
-func (n *node) value(v any) ref.Val {
-	if n.dyn {
+func (n *Node) Value(v any) ref.Val {
+	if n.Dyn {
 		return plain{}.NativeToValue(v)
 	}
 	switch v := v.(type) {
 	case map[string]any:
-		if n.properties != nil {
+		if n.Fields != nil {
 			return &typedObject{sortedMap: newSortedMap(plain{}, v), node: n}
 		}
-		if n.values != nil {
-			return newSortedMap(typed{n.values}, v)
+		if n.Values != nil {
+			return newSortedMap(typed{n.Values}, v)
 		}
 	case []any:
-		if n.items != nil {
+		if n.Item != nil {
 			return n.list(v)
 		}
 	}
@@ -35,8 +35,8 @@ func (n *node) value(v any) ref.Val {
 
 // list returns a list. Sets and lists with map keys compare and add as such, unless some part of the items has no schema: then
 // they are plain lists.
-func (n *node) list(v []any) ref.Val {
-	list := newList(typed{n.items}, v)
+func (n *Node) list(v []any) ref.Val {
+	list := newList(typed{n.Item}, v)
 	if kind := n.XListType(); (kind == "set" || kind == "map") && !n.mixed {
 		return &keyedList{Lister: list, items: v, node: n}
 	}
@@ -44,14 +44,14 @@ func (n *node) list(v []any) ref.Val {
 }
 
 // typed makes CEL values of the members of a map or list with one schema.
-type typed struct{ node *node }
+type typed struct{ node *Node }
 
 // NativeToValue implements types.Adapter.
 func (t typed) NativeToValue(v any) ref.Val {
 	if val, ok := v.(ref.Val); ok {
 		return val
 	}
-	return t.node.value(v)
+	return t.node.Value(v)
 }
 
 // plain makes CEL values of JSON values without a schema.
@@ -75,7 +75,7 @@ func (plain) NativeToValue(v any) ref.Val {
 // typedObject is an object with known fields. They have escaped names, and a null field counts as absent.
 type typedObject struct {
 	*sortedMap
-	node *node
+	node *Node
 }
 
 // Find implements traits.Mapper.
@@ -84,16 +84,16 @@ func (o *typedObject) Find(key ref.Val) (ref.Val, bool) {
 	if !ok {
 		return types.MaybeNoSuchOverloadErr(key), true
 	}
-	name, ok := unescape(string(escaped))
+	name, ok := Unescape(string(escaped))
 	if !ok {
 		return nil, false
 	}
-	property, known := o.node.properties[name]
+	property, known := o.node.Fields[name]
 	member := o.members[name]
 	if !known || member == nil {
 		return nil, false
 	}
-	return property.value(member), true
+	return property.Value(member), true
 }
 
 // Get implements traits.Mapper.
@@ -111,7 +111,7 @@ func (o *typedObject) Equal(other ref.Val) ref.Val {
 	if !ok {
 		return types.MaybeNoSuchOverloadErr(other)
 	}
-	for _, field := range o.node.fields {
+	for _, field := range o.node.names {
 		a, inA := o.Find(types.String(field))
 		b, inB := with.Find(types.String(field))
 		if inA != inB {
@@ -152,10 +152,60 @@ func (m *plainMap) Contains(key ref.Val) ref.Val { return contains(m, key) }
 // ConvertToType implements ref.Val.
 func (m *plainMap) ConvertToType(t ref.Type) ref.Val { return convert(m, m.sortedMap, t) }
 
-// unescape returns the field name for a CEL identifier; false if there is none.
-func unescape(identifier string) (string, bool) {
+// Unescape returns the field name for a CEL identifier; false if there is none.
+func Unescape(identifier string) (string, bool) {
 	if !strings.Contains(identifier, "__") {
 		return identifier, true
 	}
 	return apiservercel.Unescape(identifier)
 }
+
+// Members returns the members of a map whose values are JSON: they need no conversion.
+func Members(m traits.Mapper) (members map[string]any, ok bool) {
+	switch m := m.(type) {
+	case *sortedMap:
+		return m.members, true
+	case *typedObject:
+		return m.members, true
+	case *plainMap:
+		return m.members, true
+	}
+	return nil, false
+}
+
+// lazyObject is an object whose fields are read when an expression reads them.
+type lazyObject struct {
+	*typedObject
+	read func(name string) (any, error)
+}
+
+// Lazy returns an object with the fields of the node, whose names need no escape.
+func (n *Node) Lazy(read func(name string) (any, error)) ref.Val {
+	return &lazyObject{&typedObject{sortedMap: newSortedMap(plain{}, nil), node: n}, read}
+}
+
+// Find implements traits.Mapper.
+func (l *lazyObject) Find(key ref.Val) (ref.Val, bool) {
+	name, ok := key.(types.String)
+	if !ok {
+		return types.MaybeNoSuchOverloadErr(key), true
+	}
+	property, known := l.node.Fields[string(name)]
+	if !known {
+		return nil, false
+	}
+	value, err := l.read(string(name))
+	switch {
+	case err != nil:
+		return types.WrapErr(err), true
+	case value == nil && !property.Dyn:
+		return nil, false
+	}
+	return property.Value(value), true
+}
+
+// Get implements traits.Mapper.
+func (l *lazyObject) Get(key ref.Val) ref.Val { return get(l, key) }
+
+// Contains implements traits.Mapper.
+func (l *lazyObject) Contains(key ref.Val) ref.Val { return contains(l, key) }

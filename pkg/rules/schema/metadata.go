@@ -1,4 +1,4 @@
-package rules
+package schema
 
 import "k8s.io/kube-openapi/pkg/validation/spec"
 

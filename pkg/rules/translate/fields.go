@@ -1,4 +1,4 @@
-package rules
+package translate
 
 import (
 	"regexp"
@@ -8,6 +8,9 @@ import (
 	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/types"
 	apiservercel "k8s.io/apiserver/pkg/cel"
+
+	"github.com/corollary-dev/corollary/pkg/rules"
+	"github.com/corollary-dev/corollary/pkg/rules/schema"
 )
 
 // selectKind is a way to select a field.
@@ -33,8 +36,8 @@ func (w *rewriter) selection(operand ast.Expr, name string, how selectKind, name
 	}
 	t, optional := w.operandType(operand)
 	candidates, escaped := keys(t, name)
-	field := p.at.field(candidates[len(candidates)-1])
-	if field != nil && field.nullable() && p.at.properties != nil {
+	field := p.at.Field(candidates[len(candidates)-1])
+	if field != nil && field.Nullable() && p.at.Fields != nil {
 		return w.nullable(w.expr(p), candidates[0], field, how, optional)
 	}
 	made := piece{e: w.selected(w.expr(p), candidates, !escaped, how), at: field}
@@ -54,7 +57,7 @@ func (w *rewriter) operandType(operand ast.Expr) (t *types.Type, optional bool) 
 	switch {
 	case t == nil:
 		return types.DynType, false
-	case isOptional(t):
+	case rules.IsOptional(t):
 		return t.Parameters()[0], true
 	}
 	return t, false
@@ -126,7 +129,7 @@ func (w *rewriter) unwrapped(optional ast.Expr, how selectKind) ast.Expr {
 
 // nullable returns the selection of a field that may be null, which counts as absent if the schema is known:
 // a[?"b"].optFlatMap(v, dyn(v) == null ? optional.none() : optional.of(dyn(v))).
-func (w *rewriter) nullable(operand ast.Expr, name string, field *node, how selectKind, within bool) piece {
+func (w *rewriter) nullable(operand ast.Expr, name string, field *schema.Node, how selectKind, within bool) piece {
 	if within && how == plainSelect {
 		how = optionalSelect
 	}
@@ -148,7 +151,7 @@ func (w *rewriter) nullable(operand ast.Expr, name string, field *node, how sele
 func (w *rewriter) index(operator string, args []ast.Expr, names bindings) piece {
 	p := w.expression(args[0], names)
 	t, optional := w.operandType(args[0])
-	if isText(args[1]) {
+	if rules.IsText(args[1]) {
 		name, how := args[1].AsLiteral().Value().(string), plainSelect
 		if operator == operators.OptIndex {
 			how = optionalSelect
@@ -157,10 +160,10 @@ func (w *rewriter) index(operator string, args []ast.Expr, names bindings) piece
 			return w.constantField(p, name, how)
 		}
 		if either, escaped := keys(t, name); escaped && w.dialect.Plain {
-			return piece{e: w.selected(w.expr(p), either, false, how), at: p.at.element()}
+			return piece{e: w.selected(w.expr(p), either, false, how), at: p.at.Element()}
 		}
 	}
-	made := piece{e: w.factory.NewCall(0, operator, w.expr(p), w.wholeValue(args[1], names)), at: p.at.element()}
+	made := piece{e: w.factory.NewCall(0, operator, w.expr(p), w.wholeValue(args[1], names)), at: p.at.Element()}
 	if optional = optional || operator == operators.OptIndex; optional {
 		made.e = w.withDynValue(made.e, t)
 	}
@@ -168,7 +171,7 @@ func (w *rewriter) index(operator string, args []ast.Expr, names bindings) piece
 }
 
 // withDynValue makes the type of an optional from an index dyn: in plain JSON CEL infers a type for it that int(…), string(…) and
-// the like do not accept. If t, the type of the operand, is unknown, nothing changes.
+// the like do not accept. If t, the type of the operand, is schema.Unknown, nothing changes.
 func (w *rewriter) withDynValue(optional ast.Expr, t *types.Type) ast.Expr {
 	if !w.dialect.Plain || t.Kind() == types.DynKind {
 		return optional
@@ -194,12 +197,12 @@ func (w *rewriter) converted(p piece, optional bool) piece {
 }
 
 // conversion returns the conversion of plain JSON to the type of a schema; nil if they are the same.
-func (w *rewriter) conversion(n *node) func(ast.Expr) ast.Expr {
+func (w *rewriter) conversion(n *schema.Node) func(ast.Expr) ast.Expr {
 	call := func(name string) func(ast.Expr) ast.Expr {
 		return func(e ast.Expr) ast.Expr { return w.factory.NewCall(0, name, e) }
 	}
 	switch {
-	case !n.converts():
+	case !n.Converts():
 	case n.Type() == "number":
 		return call("double")
 	case n.Format() == "duration":
@@ -221,7 +224,7 @@ func (w *rewriter) conversion(n *node) func(ast.Expr) ast.Expr {
 
 // requireSame fails if a value that is used as a whole differs in plain JSON.
 func (w *rewriter) requireSame(p piece) {
-	if w.dialect.Plain && p.at != nil && p.at.differs() {
-		w.fail("uses the whole of a value to which its schema gives another meaning (%s): name the fields that matter", p.at.difference())
+	if w.dialect.Plain && p.at != nil && p.at.Differs() {
+		w.fail("uses the whole of a value to which its schema gives another meaning (%s): name the fields that matter", p.at.Difference())
 	}
 }

@@ -1,4 +1,4 @@
-package rules
+package translate
 
 import (
 	"maps"
@@ -9,6 +9,8 @@ import (
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/types"
 	apiservercel "k8s.io/apiserver/pkg/cel"
+
+	"github.com/corollary-dev/corollary/pkg/rules/schema"
 )
 
 // Literal returns a JSON value as a CEL expression of unknown type, like params.
@@ -96,9 +98,9 @@ func (w *rewriter) constantField(p piece, name string, how selectKind) piece {
 	case how == presence:
 		return piece{e: w.factory.NewLiteral(0, types.Bool(found))}
 	case how == plainSelect:
-		return piece{value: value, constant: true, at: unknown}
+		return piece{value: value, constant: true, at: schema.Unknown}
 	case found:
-		return piece{e: w.factory.NewMemberCall(0, "of", w.factory.NewIdent(0, "optional"), w.literal(value)), at: unknown}
+		return piece{e: w.factory.NewMemberCall(0, "of", w.factory.NewIdent(0, "optional"), w.literal(value)), at: schema.Unknown}
 	}
 	return piece{e: w.factory.NewMemberCall(0, "none", w.factory.NewIdent(0, "optional"))}
 }

@@ -1,4 +1,5 @@
-package rules
+// Package translate writes expressions out for other CEL environments: the rules of a CustomResourceDefinition, and admission policies.
+package translate
 
 import (
 	"fmt"
@@ -11,6 +12,8 @@ import (
 	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/parser"
+
+	"github.com/corollary-dev/corollary/pkg/rules"
 )
 
 // Dialect describes the CEL environment that expressions of the scope Upstream are translated to.
@@ -42,32 +45,26 @@ func untranslatable(format string, args ...any) error {
 // Translator translates expressions to a Dialect. It changes names in the parsed expression, not in the text, so that variables
 // of macros and string literals stay the same.
 type Translator struct {
-	env     *Env
-	scope   *scope
+	source  *rules.Checker
 	dialect Dialect
-	source  *cel.Env // parses and checks the original, and keeps macro calls
 	target  *cel.Env // checks the translation
 	// surface parses without expanding macros.
 	surface *parser.Parser
 }
 
-// Translator returns a Translator for expressions of the scope Upstream.
-func (e *Env) Translator(d Dialect) (*Translator, error) {
-	s, err := e.scope(Upstream, "")
+// New returns a Translator for expressions of the scope Upstream.
+func New(e *rules.Env, d Dialect) (*Translator, error) {
+	source, err := e.Checker()
 	if err != nil {
 		return nil, err
 	}
-	t := &Translator{env: e, scope: s, dialect: d}
-	if t.source, err = s.env.Extend(cel.EnableMacroCallTracking()); err != nil {
-		return nil, fmt.Errorf("preparing the CEL environment: %w", err)
-	}
-	t.target = s.env
+	t := &Translator{source: source, dialect: d, target: source.Env()}
 	if d.Plain {
 		options := []cel.EnvOption{cel.Variable(d.Self, cel.DynType)}
 		if d.Params != "" {
 			options = append(options, cel.Variable(d.Params, cel.MapType(cel.StringType, cel.DynType)))
 		}
-		if t.target, err = e.environment().Extend(options...); err != nil {
+		if t.target, err = e.Base().Extend(options...); err != nil {
 			return nil, fmt.Errorf("preparing the CEL environment: %w", err)
 		}
 	}
@@ -77,71 +74,90 @@ func (e *Env) Translator(d Dialect) (*Translator, error) {
 	return t, nil
 }
 
+// result is the type that the result of an expression must have.
+type result int
+
+const (
+	anyResult result = iota
+	boolResult
+	stringResult
+)
+
 // Bool translates an expression whose result is a bool. It returns a *CompileError if the expression is invalid, or an
 // *UntranslatableError.
-func (t *Translator) Bool(expr string) (string, error) { return t.write(expr, wantBool) }
+func (t *Translator) Bool(expr string) (string, error) { return t.write(expr, boolResult) }
 
 // String is Bool for an expression whose result is a string.
-func (t *Translator) String(expr string) (string, error) { return t.write(expr, wantString) }
+func (t *Translator) String(expr string) (string, error) { return t.write(expr, stringResult) }
+
+// Any is Bool for an expression whose result may be any value.
+func (t *Translator) Any(expr string) (string, error) { return t.write(expr, anyResult) }
 
 // Message is String for a message with a prefix. Its result is empty if the expression's result is blank.
 func (t *Translator) Message(expr, prefix string) (string, error) {
-	return t.write(expr, wantString, prefix)
+	return t.write(expr, stringResult, prefix)
 }
 
-func (t *Translator) write(expr string, wants resultKind, prefix ...string) (string, error) {
-	t.env.mu.Lock()
-	defer t.env.mu.Unlock()
-	checked, err := t.check(expr)
+func (t *Translator) write(expr string, wants result, prefix ...string) (text string, err error) {
+	t.source.Alone(func() { text, err = t.written(expr, wants, prefix) })
+	return text, err
+}
+
+func (t *Translator) written(expr string, wants result, prefix []string) (string, error) {
+	checked, err := t.source.Check(expr)
 	if err != nil {
 		return "", err
 	}
 	w := &rewriter{dialect: t.dialect, checked: checked, factory: ast.NewExprFactory()}
 	made := w.expression(checked.Expr(), bindings{
-		varSelf:   {name: t.dialect.Self, at: t.scope.self, global: true},
+		varSelf:   {name: t.dialect.Self, at: t.source.Self(), global: true},
 		varParams: {params: true, global: true},
 	})
 	if w.err != nil {
 		return "", w.err
 	}
-	text, result, err := t.unparse(w.expr(made))
+	text, gives, err := t.unparse(w.expr(made))
 	if err != nil || !t.dialect.Plain {
 		return text, err
 	}
-	typed := w.typed(w.expr(made), result, wants)
+	typed := w.typed(w.expr(made), gives, wants)
 	for _, text := range prefix {
 		typed = w.prefixed(typed, text)
 	}
-	if text, result, err = t.unparse(typed); err != nil {
+	if text, gives, err = t.unparse(typed); err != nil {
 		return "", err
 	}
-	if problem := checkResult(result, wants); problem != nil {
+	if problem := wants.problem(gives); problem != nil {
 		return "", problem
 	}
 	return text, nil
 }
 
-// check parses and type-checks the original. (*Env).compile has better messages.
-func (t *Translator) check(expr string) (*ast.AST, error) {
-	parsed, issues := t.source.Parse(expr)
-	if issues.Err() != nil {
-		return nil, syntaxError(expr, issues.Errors()[0])
+// problem returns what is wrong with the type of a result, or nil.
+func (r result) problem(gives *cel.Type) *rules.CompileError {
+	switch r {
+	case boolResult:
+		return rules.BoolProblem(gives)
+	case stringResult:
+		return rules.StringProblem(gives)
 	}
-	t.scope.provider.forget()
-	checked, issues := t.source.Check(parsed)
-	if issues.Err() != nil {
-		return nil, t.scope.typeError(expr, parsed.NativeRep(), issues.Errors())
-	}
-	return checked.NativeRep(), nil
+	return nil
 }
+
+// Names of the variables of the scope Upstream.
+const (
+	varSelf   = "self"
+	varParams = "params"
+	varInputs = "inputs"
+)
 
 // typed converts the result to a type that is known before the evaluation, which an admission policy requires. A value of
 // another type is still an error.
-func (w *rewriter) typed(e ast.Expr, result *cel.Type, wants resultKind) ast.Expr {
+func (w *rewriter) typed(e ast.Expr, gives *cel.Type, wants result) ast.Expr {
 	switch {
-	case wants == wantAny || !result.IsExactType(types.DynType):
+	case wants == anyResult || !gives.IsExactType(types.DynType):
 		return e
-	case wants == wantString:
+	case wants == stringResult:
 		return w.factory.NewCall(0, operators.Add, w.text(""), e)
 	}
 	return w.factory.NewCall(0, operators.Conditional, e, w.factory.NewLiteral(0, types.True), w.factory.NewLiteral(0, types.False))
@@ -162,7 +178,7 @@ func (w *rewriter) prefixed(e ast.Expr, prefix string) ast.Expr {
 // such literal.
 func (w *rewriter) joined(e ast.Expr, prefix string) ast.Expr {
 	switch {
-	case isText(e):
+	case rules.IsText(e):
 		text := strings.TrimLeftFunc(e.AsLiteral().Value().(string), unicode.IsSpace)
 		if text == "" {
 			return nil
@@ -189,7 +205,7 @@ func (t *Translator) unparse(e ast.Expr) (string, *cel.Type, error) {
 	}
 	compiled, issues := t.target.Compile(text)
 	if issues.Err() != nil {
-		return "", nil, untranslatable("does not compile there: %s", readable(issues.Errors()[0].Message))
+		return "", nil, untranslatable("does not compile there: %s", rules.Readable(issues.Errors()[0].Message))
 	}
 	return text, compiled.OutputType(), nil
 }

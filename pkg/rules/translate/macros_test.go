@@ -1,0 +1,24 @@
+package translate
+
+import (
+	"testing"
+
+	"github.com/corollary-dev/corollary/pkg/rules"
+)
+
+// TestEveryMacroIsKnown fails if a new version of Kubernetes has another macro.
+func TestEveryMacroIsKnown(t *testing.T) {
+	env, err := rules.NewEnv(rules.EnvOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := map[string]bool{"has": true, "optMap": true, "optFlatMap": true}
+	for name := range iterationMacros {
+		known[name] = true
+	}
+	for _, macro := range env.Base().Macros() {
+		if !known[macro.Function()] {
+			t.Errorf("the macro %s is not known", macro.Function())
+		}
+	}
+}
