@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -24,6 +25,8 @@ type Live struct {
 	UID              types.UID
 	ResourceVersion  string
 	Generation       int64
+	// Created is the metadata.creationTimestamp, in seconds since 1970; 0 if there is none.
+	Created int64
 	// Hash is the value of the hash key, or else of the previous one, or "".
 	Hash string
 	// Owners are the metadata.ownerReferences.
@@ -116,6 +119,9 @@ func (v *View) live(u *unstructured.Unstructured) *Live {
 		Deleting:        text(metadata, "deletionTimestamp") != "",
 	}
 	l.Generation, _ = metadata["generation"].(int64)
+	if created, err := time.Parse(time.RFC3339, text(metadata, "creationTimestamp")); err == nil {
+		l.Created = created.Unix()
+	}
 	l.OwnerMark = cmp.Or(Key{Annotation: v.OwnerAnnotation}.read(metadata), Key{Annotation: v.Previous.OwnerAnnotation}.read(metadata))
 	l.HasPreviousNames = v.Previous.presentIn(metadata)
 	v.readFields(l, u)

@@ -225,14 +225,14 @@ func (p *Pipeline) recordedGoing(upstream *unstructured.Unstructured, d Decision
 	return list
 }
 
-// indexOf finds a downstream by its name; noIndex if there is none.
+// indexOf finds a downstream by its name; NoIndex if there is none.
 func (p *Pipeline) indexOf(name string) int {
 	i := slices.IndexFunc(p.Downstreams, func(d *Downstream) bool { return d.Name == name })
 	if i < 0 {
-		return noIndex
+		return NoIndex
 	}
 	return i
 }
 
-// noIndex is no downstream's, and not BeforeIndex.
-const noIndex = -2
+// NoIndex is no downstream's, and not BeforeIndex.
+const NoIndex = -2

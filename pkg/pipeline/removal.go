@@ -127,10 +127,11 @@ func (p *Pipeline) kindInPlace(i int, outcomes []Outcome) bool {
 
 // Leftovers sorts out which of the upstream's live objects stand at no target. owned has, by downstream, the objects
 // that have the mark of the upstream with this uid, or may be its own without; recorded is what its status records, and known has the
-// uids that a witness knows. A nil desired state has no targets: everything is left over, as at deletion. Objects that we do not own
-// for all that are left out, and so are those that deletion.before made, which have a way of their own.
+// uids that a witness knows, each with its downstream, or NoIndex where only its kind is known. A nil desired state has no targets:
+// everything is left over, as at deletion. Objects that we do not own for all that are left out, and so are those that deletion.before
+// made, which have a way of their own.
 func (p *Pipeline) Leftovers(
-	upstream types.UID, w *Desired, owned [][]*drift.Live, recorded []status.Recorded, known map[types.UID]bool,
+	upstream types.UID, w *Desired, owned [][]*drift.Live, recorded []status.Recorded, known map[types.UID]int,
 ) []Owned {
 	var left []Owned
 	seen := map[types.UID]bool{}
@@ -140,11 +141,15 @@ func (p *Pipeline) Leftovers(
 				continue
 			}
 			home, certain := p.HomeOf(i, live, recorded)
-			if !p.Downstreams[home].Owns(live, upstream, known[live.UID]) {
+			remembered, isKnown := known[live.UID]
+			if !certain && isKnown && remembered != NoIndex {
+				home, certain = remembered, true
+			}
+			if !p.Downstreams[home].Owns(live, upstream, isKnown) {
 				continue
 			}
 			seen[live.UID] = true
-			left = append(left, Owned{Downstream: home, Live: live, Recorded: certain || known[live.UID], Certain: certain || p.soleOfKind(i)})
+			left = append(left, Owned{Downstream: home, Live: live, Recorded: certain || isKnown, Certain: certain || p.soleOfKind(i)})
 		}
 	}
 	slices.SortStableFunc(left, func(a, b Owned) int { // what is confirmed, and said, must not depend on the order of the cache

@@ -47,7 +47,7 @@ func TestFieldsAreNoOwnership(t *testing.T) {
 		if got := p.Decide(in).Outcomes[0]; got.State != row.state || got.Theirs != (row.owned == 0) {
 			t.Errorf("%s: %s, theirs %t: %s", row.reason, got.State, got.Theirs, got.Message)
 		}
-		left := p.Leftovers(upstreamUID, nil, [][]*drift.Live{{live}}, nil, map[types.UID]bool{live.UID: true})
+		left := p.Leftovers(upstreamUID, nil, [][]*drift.Live{{live}}, nil, map[types.UID]int{live.UID: 0})
 		if len(left) != row.owned {
 			t.Errorf("%s: %d objects are deleted or released with the upstream", row.reason, len(left))
 		}
@@ -137,7 +137,7 @@ func TestLeftoversHaveOneOrder(t *testing.T) {
 	first, second := ourLive(), ourLive()
 	first.Name, first.UID, second.Name, second.UID = "a", "uid-a", "b", "uid-b"
 	for _, list := range [][]*drift.Live{{first, second}, {second, first}} {
-		left := p.Leftovers(upstreamUID, nil, [][]*drift.Live{list}, nil, map[types.UID]bool{"uid-a": true, "uid-b": true})
+		left := p.Leftovers(upstreamUID, nil, [][]*drift.Live{list}, nil, map[types.UID]int{"uid-a": 0, "uid-b": 0})
 		if len(left) != 2 || left[0].Live != first {
 			t.Errorf("found in another order: %v", left)
 		}

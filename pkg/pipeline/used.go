@@ -1,13 +1,16 @@
 package pipeline
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/drift"
 )
 
 // holdUsed lets what is to be deleted or released wait for the objects that may still use it: those that come after it, and those that
@@ -19,8 +22,12 @@ func (p *Pipeline) holdUsed(in Input, outcomes, left []Outcome, ordered bool) {
 	}
 	deleted := in.Upstream.GetDeletionTimestamp() != nil
 	for i := range left {
-		if o := &left[i]; (o.Action == ActionDelete || o.Action == ActionRelease && !deleted) && users[o.Downstream] != "" {
-			o.Action, o.GoesLater, o.Message = ActionNone, true, "it stays until "+users[o.Downstream]
+		o := &left[i]
+		if o.Action != ActionDelete && (o.Action != ActionRelease || deleted) || users == nil {
+			continue
+		}
+		if user := cmp.Or(users[o.Downstream], p.unknownUser(in, left, i)); user != "" {
+			o.Action, o.GoesLater, o.Message = ActionNone, true, "it stays until "+user
 		}
 	}
 	for i := range left {
@@ -50,10 +57,54 @@ func (p *Pipeline) usersByOrder(in Input, outcomes, left []Outcome) map[int]stri
 	for _, other := range in.Unread {
 		note(p.allBefore(other.Downstream), other.Downstream, refOf(other.Live), "can be read")
 	}
-	for _, other := range left {
-		note(p.allBefore(other.Downstream), other.Downstream, other.Target, "is gone")
+	for i, other := range left {
+		if in.Leftovers[i].Certain {
+			note(p.allBefore(other.Downstream), other.Downstream, other.Target, "is gone")
+		}
 	}
 	return users
+}
+
+// unknownUser says which object at no target may come after one, where it is not known of which downstreams they are: one that can only come
+// after it, or, where it may be the other way round, too, one that is being deleted already, or was created later. What comes after
+// something is created after it.
+func (p *Pipeline) unknownUser(in Input, left []Outcome, i int) string {
+	own := in.Leftovers[i]
+	for j, other := range in.Leftovers {
+		if j == i || own.Certain && other.Certain || !p.mayComeAfter(other, own) {
+			continue
+		}
+		if !p.mayComeAfter(own, other) || other.Live.Deleting || isLater(other.Live, own.Live) {
+			return fmt.Sprintf("%s, which may come after it, is gone", p.nameOf(other.Downstream, left[j].Target))
+		}
+	}
+	return ""
+}
+
+// mayComeAfter reports whether one object may be of a downstream that comes after another one's.
+func (p *Pipeline) mayComeAfter(later, earlier Owned) bool {
+	earliers := p.homesOf(earlier)
+	return slices.ContainsFunc(p.homesOf(later), func(home int) bool {
+		return slices.ContainsFunc(p.allBefore(home), func(before int) bool { return slices.Contains(earliers, before) })
+	})
+}
+
+// homesOf are the downstreams of which an object may be.
+func (p *Pipeline) homesOf(own Owned) (list []int) {
+	gk := p.Downstreams[own.Downstream].GVK().GroupKind()
+	for i, d := range p.Downstreams {
+		if i == own.Downstream || !own.Certain && d.GVK().GroupKind() == gk && p.mayStandIn(d, own.Live) {
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
+// isLater reports whether one object was created after another one. Those of the same second are told apart by their versions, which is
+// right as long as neither was changed.
+func isLater(a, b *drift.Live) bool {
+	version := func(l *drift.Live) (n int) { n, _ = strconv.Atoi(l.ResourceVersion); return n }
+	return cmp.Or(cmp.Compare(a.Created, b.Created), cmp.Compare(version(a), version(b)), cmp.Compare(a.UID, b.UID)) > 0
 }
 
 // contents knows what would be deleted with a Namespace or CustomResourceDefinition, whatever comes after what.

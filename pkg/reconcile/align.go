@@ -80,7 +80,7 @@ func (r *record) align() {
 		}
 		if delete(r.parked, s); m.uid != "" {
 			u := r.unusual.edit()
-			u.left = append(u.left, witness{place{s.downstream, m.at}, m.uid, int(r.changes)})
+			u.left = append(u.left, witness{place{s.downstream, m.at}, m.uid, int(r.changes), false})
 		}
 	}
 	if len(r.parked) == 0 {

@@ -134,7 +134,7 @@ func (r *record) takeOver(old *record, successors []counterpart) {
 	for _, w := range old.unusual.get().left {
 		if h := successors[w.downstream]; h.index >= 0 {
 			u := r.unusual.edit()
-			u.left = append(u.left, witness{place{h.index, w.at}, w.uid, 0})
+			u.left = append(u.left, witness{place{h.index, w.at}, w.uid, 0, w.guessed})
 		}
 	}
 	for _, u := range old.unplaced.get() {

@@ -23,7 +23,7 @@ func TestTakeOver(t *testing.T) {
 	u.verified = verification{uid: "live", hash: "v1-a", isPending: true}
 	u.generated, u.generatedOf = map[string]string{".data.key": "x"}, "before"
 	old.objects, old.parked = []*objectMemory{object}, nil
-	old.unusual.edit().left = []witness{{place{1, at}, "left", 7}}
+	old.unusual.edit().left = []witness{{place{1, at}, "left", 7, false}}
 	old.unusual.edit().fates = fates{"gone": {fate: isGone, until: time.Now().Add(time.Hour)}}
 	old.unusual.edit().unconfirmed = []place{{1, at}}
 
@@ -34,7 +34,7 @@ func TestTakeOver(t *testing.T) {
 		t.Errorf("of the object: %+v, %+v", got.target, got.unusual.get())
 	}
 	kept := now.unusual.get()
-	want := unusual{left: []witness{{place{0, at}, "left", 0}}, fates: old.unusual.get().fates, unconfirmed: []place{{0, at}}}
+	want := unusual{left: []witness{{place{0, at}, "left", 0, false}}, fates: old.unusual.get().fates, unconfirmed: []place{{0, at}}}
 	if !reflect.DeepEqual(kept, want) {
 		t.Errorf("of the upstream: %+v, want %+v", kept, want)
 	}

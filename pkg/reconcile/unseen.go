@@ -52,14 +52,14 @@ func (r *reconciliation) remembered() (list []witness) {
 	}
 	for _, rec := range r.recorded() {
 		if i := slices.IndexFunc(r.Pipeline.Downstreams, func(d *pipeline.Downstream) bool { return d.Name == rec.Name }); i >= 0 {
-			add(witness{place{i, pipeline.Ref{Namespace: rec.Namespace, Name: rec.ObjectName}}, rec.UID, 0})
+			add(witness{place{i, pipeline.Ref{Namespace: rec.Namespace, Name: rec.ObjectName}}, rec.UID, 0, false})
 		}
 	}
 	for _, w := range r.record.unusual.get().left {
 		add(w)
 	}
 	for _, m := range r.record.objects {
-		add(witness{place{m.downstream, m.at}, m.uid, 0})
+		add(witness{place{m.downstream, m.at}, m.uid, 0, false})
 	}
 	return list
 }

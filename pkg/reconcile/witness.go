@@ -16,6 +16,16 @@ type witness struct {
 	uid types.UID
 	// since is the change of the desired state since which it is at no target; 0 if it is at one, or that is not known.
 	since int
+	// guessed means that only the kind of its downstream is known, not which one of several it is.
+	guessed bool
+}
+
+// home is the downstream, or NoIndex if it is not known.
+func (w witness) home() int {
+	if w.guessed {
+		return pipeline.NoIndex
+	}
+	return w.downstream
 }
 
 // witnesses lists what the status says, if it can be trusted, and what is remembered.
@@ -23,7 +33,7 @@ func (r *reconciliation) witnesses() []witness {
 	list := slices.Clone(r.record.unusual.get().left)
 	for _, m := range r.record.objects {
 		if m.uid != "" {
-			list = append(list, witness{place{m.downstream, m.at}, m.uid, 0})
+			list = append(list, witness{place{m.downstream, m.at}, m.uid, 0, false})
 		}
 	}
 	if !r.Pipeline.TrustsStatus() {
@@ -32,7 +42,7 @@ func (r *reconciliation) witnesses() []witness {
 	for _, rec := range r.recorded() {
 		for i, d := range r.Pipeline.Downstreams {
 			if d.Name == rec.Name && rec.UID != "" {
-				list = append(list, witness{place{i, pipeline.Ref{Namespace: rec.Namespace, Name: rec.ObjectName}}, rec.UID, 0})
+				list = append(list, witness{place{i, pipeline.Ref{Namespace: rec.Namespace, Name: rec.ObjectName}}, rec.UID, 0, false})
 			}
 		}
 	}
@@ -42,9 +52,11 @@ func (r *reconciliation) witnesses() []witness {
 // findLeftovers returns the objects that are at no target of a desired state; nil: all of them. They are remembered until they are known
 // to be gone: once the status records their successors, nothing else may say whose they are.
 func (r *reconciliation) findLeftovers(w *pipeline.Desired, owned [][]*drift.Live) []pipeline.Owned {
-	known := map[types.UID]bool{}
+	known := map[types.UID]int{}
 	for _, w := range r.witnesses() {
-		known[w.uid] = true
+		if home, ok := known[w.uid]; !ok || home == pipeline.NoIndex {
+			known[w.uid] = w.home()
+		}
 	}
 	left := r.Pipeline.Leftovers(r.upstream.GetUID(), w, owned, r.recorded(), known)
 	before := r.record.unusual.get().left
@@ -55,7 +67,7 @@ func (r *reconciliation) findLeftovers(w *pipeline.Desired, owned [][]*drift.Liv
 			own.UnwantedSince = before[k].since
 		}
 		at := pipeline.Ref{Namespace: own.Live.Namespace, Name: own.Live.Name}
-		now = append(now, witness{place{own.Downstream, at}, own.Live.UID, own.UnwantedSince})
+		now = append(now, witness{place{own.Downstream, at}, own.Live.UID, own.UnwantedSince, !own.Certain})
 	}
 	for _, w := range before { // if the watch does not show it any more, it may have lost the labels of the watch: it is read
 		isShown := slices.ContainsFunc(now, func(shown witness) bool { return shown.uid == w.uid })

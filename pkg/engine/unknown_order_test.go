@@ -1,0 +1,80 @@
+package engine_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/corollary-dev/corollary/internal/testkit"
+)
+
+// What comes after an object is gone before it, also where nothing says any more which of several downstreams of a kind an object is of:
+// the upstream asks for other names or for nothing, or is deleted; its status records nothing, or no longer these; the process has seen
+// it, or begins only then; the object that goes last is the first or the second of the config.
+func TestOrderOfUnknownObjects(t *testing.T) {
+	t.Parallel()
+	const (
+		renamed  = "{name: other}"
+		unwanted = "{data: {off: 'yes'}}"
+		deleted  = ""
+	)
+	for name, change := range map[string]string{"renamed": renamed, "unwanted": unwanted, "deleted": deleted} {
+		for _, record := range []string{"recorded", "not recorded", "recorded elsewhere"} {
+			for _, restarted := range []bool{false, true} {
+				for _, swapped := range []bool{false, true} {
+					t.Run(fmt.Sprintf("%s/%s/restarted %t/swapped %t", name, record, restarted, swapped), spaced(func(t *testing.T, ns, op string) {
+						conf := orderedConfig(t, ns, op, swapped)
+						if record == "not recorded" {
+							conf = replaceOnce(t, conf, "  downstreams: .status.downstreams\n", "")
+						}
+						r := start(t, testkit.Config(t), conf).ready()
+						applyReady(t, ns, "a", "{name: one}")
+						testkit.Patch(t, configMaps, ns, "one-app", "somebody", `{"metadata":{"finalizers":["example.com/held"]}}`)
+						<-time.After(time.Minute)
+						act := func() {
+							if change == deleted {
+								testkit.Delete(t, widgets, ns, "a")
+								return
+							}
+							testkit.Apply(t, ns, widget("a", change))
+						}
+						if restarted {
+							r.halt()
+							act()
+							if record == "recorded elsewhere" {
+								conf = replaceOnce(t, conf, ".status.downstreams", ".status.made")
+							}
+							start(t, testkit.Config(t), conf).ready()
+						} else {
+							act()
+						}
+						<-time.After(10 * time.Minute)
+						mustExist(t, configMaps, ns, "one-data", "what comes after it still exists")
+						if app := testkit.Get(t, configMaps, ns, "one-app"); app.GetDeletionTimestamp() == nil {
+							t.Error("app is not even being deleted")
+						}
+						testkit.Patch(t, configMaps, ns, "one-app", "somebody", `{"metadata":{"finalizers":null}}`)
+						<-time.After(time.Minute)
+						mustBeAbsent(t, configMaps, ns, "one-app", "nothing holds it")
+						mustBeAbsent(t, configMaps, ns, "one-data", "nothing comes after it any more")
+					}))
+				}
+			}
+		}
+	}
+}
+
+// orderedConfig has ConfigMaps NAME-data and NAME-app, which comes after it.
+func orderedConfig(t *testing.T, ns, name string, swapped bool) string {
+	t.Helper()
+	head, tail := around(t, fill(widgetConfig, ns, name))
+	one := func(name, more string) string {
+		return "\n  - name: " + name + "\n    apiVersion: v1\n    kind: ConfigMap\n    when: \"!has(self.spec.data)\"\n" + more +
+			"    template: |\n      metadata: {name: \"{{ .spec.name }}-" + name + "\"}\n      data: {of: " + name + "}"
+	}
+	data, app := one("data", ""), one("app", "    after: [{name: data, until: Created}]\n")
+	if swapped {
+		data, app = app, data
+	}
+	return head + data + app + "\n" + tail + "deletion: {wait: true}\n"
+}
