@@ -31,6 +31,9 @@ type pass struct {
 	now uids
 	// unfinished has the generation of the objects whose status and managedFields are to be restored, by archived uid.
 	unfinished map[types.UID]int64
+	// older are the archived uids of objects that exist with a status: what it says is later than what the archive has, such as which Secret
+	// has the last value of a name that has changed since.
+	older map[types.UID]bool
 	// refused are the archived uids of objects that were given up; waiting counts those that wait for an owner or a Namespace.
 	refused  map[types.UID]bool
 	waiting  int
@@ -42,7 +45,7 @@ type pass struct {
 }
 
 func (r *Restore) newPass(plan *Plan, result *Result) *pass {
-	return &pass{Restore: r, plan: plan, result: result, now: uids{}, unfinished: map[types.UID]int64{}, refused: map[types.UID]bool{},
+	return &pass{Restore: r, plan: plan, result: result, now: uids{}, unfinished: map[types.UID]int64{}, older: map[types.UID]bool{}, refused: map[types.UID]bool{},
 		lookups: map[string]types.UID{}, unknownFinalizers: map[[2]string]int{}}
 }
 
@@ -213,6 +216,9 @@ func (p *pass) conflict(ctx context.Context, t *target, k *KindPlan, u, want, ex
 		}
 		p.noteFinalizers(t, want)
 	}
+	if p.OnConflict == Replace && len(different) > 0 && !unfinished || existing.GetUID() == u.GetUID() {
+		p.older[u.GetUID()] = hasStatus(existing)
+	}
 	switch {
 	case len(different) == 0 && !unfinished:
 		k.Equal++
@@ -238,6 +244,11 @@ func (p *pass) conflict(ctx context.Context, t *target, k *KindPlan, u, want, ex
 	}
 	p.now[u.GetUID()] = existing.GetUID()
 	return nil
+}
+
+func hasStatus(u *unstructured.Unstructured) bool {
+	status, _, _ := unstructured.NestedMap(u.Object, "status")
+	return len(status) > 0
 }
 
 func (p *pass) replace(ctx context.Context, t *target, u, want, existing *unstructured.Unstructured) error {
@@ -430,7 +441,7 @@ func (p *pass) finish(ctx context.Context) error {
 func (p *pass) finishObject(ctx context.Context, t *target, u *unstructured.Unstructured, generation int64) error {
 	objects := p.objects(t, u.GetNamespace())
 	same := operation{"test", "/metadata/uid", p.now[u.GetUID()]}
-	if status, ok := u.Object["status"]; ok && t.HasStatus && tellsWork(u) {
+	if status, ok := u.Object["status"]; ok && t.HasStatus && tellsWork(u) && !p.older[u.GetUID()] {
 		copied := p.namespace(u.GetNamespace()) != u.GetNamespace()
 		status = (&translation{p.now, p.namespace, u.GetGeneration(), generation, copied}).status(status)
 		stored, err := p.patch(ctx, objects, u.GetName(), []operation{same, {"add", "/status", status}}, "status")
