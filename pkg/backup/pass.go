@@ -31,8 +31,7 @@ type pass struct {
 	now uids
 	// unfinished has the generation of the objects whose status and managedFields are to be restored, by archived uid.
 	unfinished map[types.UID]int64
-	// older are the archived uids of objects that exist with a status: what it says is later than what the archive has, such as which Secret
-	// has the last value of a name that has changed since.
+	// older are the archived uids of objects that exist with a status, which is later than the archived one.
 	older map[types.UID]bool
 	// refused are the archived uids of objects that were given up; waiting counts those that wait for an owner or a Namespace.
 	refused  map[types.UID]bool

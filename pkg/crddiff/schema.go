@@ -284,6 +284,9 @@ func (c *comparison) newFields(path string, from, to *structuralschema.Structura
 			c.node(path+"."+name, was, &field)
 		case from.XPreserveUnknownFields:
 			c.add(path+"."+name, Breaking, fixKeep, "any value was kept here, now the schema decides: objects with another one are refused")
+			if field.Type == "object" { // of which the rest is dropped
+				c.fields(path+"."+name, &structuralschema.Structural{Extensions: from.Extensions}, &field)
+			}
 		}
 	}
 }

@@ -28,7 +28,8 @@ has fields that the new one has not: the API server drops their values from all 
 {{- $types := list $old.type $new.type -}}
 {{- if and $path $old.type $new.type (ne $old.type $new.type) (ne (join " " $types) "integer number") -}}
   {{- printf "%s " $path -}}
-{{- else if not (index $new "x-kubernetes-preserve-unknown-fields") -}}
+{{- else -}}
+  {{- $keeps := index $new "x-kubernetes-preserve-unknown-fields" -}}
   {{- range $key, $below := $old.properties -}}
     {{- if or $path (eq $key "spec") -}}
       {{- $at := printf "%s.%s" $path $key -}}
@@ -36,14 +37,20 @@ has fields that the new one has not: the API server drops their values from all 
         {{- include "corollary.crd.lost" (list $at $below (index $new.properties $key)) -}}
       {{- else if kindIs "map" $new.additionalProperties -}}
         {{- include "corollary.crd.lost" (list $at $below $new.additionalProperties) -}}
-      {{- else if not $new.additionalProperties -}}
+      {{- else if not (or $keeps $new.additionalProperties) -}}
         {{- printf "%s " $at -}}
       {{- end -}}
     {{- end -}}
   {{- end -}}
   {{- $open := or (index $old "x-kubernetes-preserve-unknown-fields") (and $old.additionalProperties (not $new.additionalProperties)) -}}
-  {{- if and $path $open -}}
+  {{- if and $path $open (not $keeps) -}}
     {{- printf "%s.* " $path -}}
+  {{- else if and $path $open -}}
+    {{- range $key, $below := $new.properties -}}
+      {{- if and (eq $below.type "object") (not (hasKey ($old.properties | default dict) $key)) -}}
+        {{- include "corollary.crd.lost" (list (printf "%s.%s" $path $key) (dict "x-kubernetes-preserve-unknown-fields" true) $below) -}}
+      {{- end -}}
+    {{- end -}}
   {{- end -}}
   {{- if and $old.items $new.items -}}
     {{- include "corollary.crd.lost" (list (printf "%s[]" $path) $old.items $new.items) -}}
