@@ -11,6 +11,7 @@ import (
 var layers = [][]string{
 	{"cmd/corollary"},
 	{"pkg/cli"},
+	{"pkg/cli/generate"},
 	{"pkg/cli/command"},
 	{"pkg/survey/against", "pkg/survey/sqlite"},
 	{"pkg/conversions", "pkg/survey/findings"},

@@ -22,7 +22,7 @@ const injectFrom = "cert-manager.io/inject-ca-from"
 type generateConversionOptions struct {
 	streams    command.IO
 	configs    command.Configs
-	endpoint   endpointFlags
+	endpoint   command.EndpointFlags
 	crds       []string
 	ca, inject string
 }
@@ -57,7 +57,7 @@ Argo CD ignore differences at /spec/conversion/webhook/clientConfig/caBundle.`,
 	o.configs.Bind(cmd)
 	command.BindCRDs(cmd, &o.crds)
 	flags := cmd.Flags()
-	o.endpoint.bindFlags(flags)
+	o.endpoint.BindFlags(flags)
 	flags.StringVar(&o.ca, "ca-file", "", "File of the certificate authorities for caBundle, in PEM")
 	flags.StringVar(&o.inject, "inject-ca-from", "",
 		"NAMESPACE/NAME of the Certificate from which cert-manager's cainjector fills in caBundle")
@@ -65,7 +65,7 @@ Argo CD ignore differences at /spec/conversion/webhook/clientConfig/caBundle.`,
 }
 
 func (o *generateConversionOptions) run() error {
-	endpoint, err := o.endpoint.endpoint()
+	endpoint, err := o.endpoint.Endpoint()
 	if err != nil {
 		return err
 	}
@@ -133,7 +133,7 @@ func (o *generateConversionOptions) trust() ([]byte, error) {
 		if o.ca != "" {
 			return nil, command.Usagef("--ca-file and --inject-ca-from cannot be combined: either the repository or the cainjector owns caBundle")
 		}
-		_, err := namespacedName("--inject-ca-from", o.inject)
+		_, err := command.NamespacedName("--inject-ca-from", o.inject)
 		return nil, err
 	}
 	if o.ca == "" {

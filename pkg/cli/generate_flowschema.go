@@ -58,7 +58,7 @@ func (o *generateFlowSchemaOptions) run() error {
 	list := generate.FlowSchemas(files, generate.FlowOptions{
 		Process: o.process.identity(), Name: o.process.name, Lease: o.process.lease != "", Shares: o.shares,
 	})
-	text, err := manifests("API priority and fairness for "+strings.Join(names(files), ", ")+
+	text, err := manifests("API priority and fairness for "+strings.Join(operators(files), ", ")+
 		": generated from the configs by corollary generate flowschema.", list)
 	if err != nil {
 		return err

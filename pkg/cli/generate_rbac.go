@@ -88,7 +88,7 @@ func (o *generateRBACOptions) run() error {
 		return err
 	}
 	command.WriteNotes(o.streams, rights.Notes)
-	text, err := manifests("What corollary run needs for "+strings.Join(append(names(files), namesOf(conversions)...), ", ")+
+	text, err := manifests("What corollary run needs for "+strings.Join(append(operators(files), namesOf(conversions)...), ", ")+
 		": generated from the configs by corollary generate rbac.",
 		append(rights.ServiceAccounts(), rights.Roles(o.process.name)...))
 	if err != nil {
@@ -98,6 +98,15 @@ func (o *generateRBACOptions) run() error {
 		return fmt.Errorf("writing the rights: %w", err)
 	}
 	return nil
+}
+
+// operators are the names of configs.
+func operators(files []*config.File) []string {
+	var list []string
+	for _, f := range files {
+		list = append(list, f.Metadata.Name)
+	}
+	return list
 }
 
 func namesOf(conversions []*config.ConversionFile) []string {

@@ -28,13 +28,13 @@ import (
 
 // webhookFlags say where conversions are served.
 type webhookFlags struct {
-	endpointFlags
+	command.EndpointFlags
 	bind, secret string
 	readOnly     bool
 }
 
 func (f *webhookFlags) bindFlags(flags *pflag.FlagSet) {
-	f.endpointFlags.bindFlags(flags)
+	f.EndpointFlags.BindFlags(flags)
 	flags.StringVar(&f.bind, "webhook-bind-address", ":9443", "Address on which conversions are served; unused without any")
 	flags.StringVar(&f.secret, "webhook-secret", "", "NAMESPACE/NAME of the Secret that holds the certificate; it is made and kept up to date")
 	flags.BoolVar(&f.readOnly, "webhook-secret-read-only", false,
@@ -45,14 +45,14 @@ func (f *webhookFlags) bindFlags(flags *pflag.FlagSet) {
 func (o *runOptions) serveConversions(
 	cfg *rest.Config, mgr manager.Manager, source *conversions.Source, leads func() bool, log logr.Logger,
 ) error {
-	if source.Empty() && o.webhook.service+o.webhook.url+o.webhook.secret == "" {
+	if source.Empty() && o.webhook.Service+o.webhook.Url+o.webhook.secret == "" {
 		return nil
 	}
-	endpoint, err := o.webhook.endpoint()
+	endpoint, err := o.webhook.Endpoint()
 	if err != nil {
 		return err
 	}
-	secret, err := namespacedName("--webhook-secret", o.webhook.secret)
+	secret, err := command.NamespacedName("--webhook-secret", o.webhook.secret)
 	if err != nil {
 		return err
 	}
