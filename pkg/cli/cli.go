@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"github.com/corollary-dev/corollary/pkg/cli/command"
+	"github.com/corollary-dev/corollary/pkg/cli/generate"
 	"github.com/spf13/cobra"
 )
 
@@ -65,7 +66,7 @@ Corollary keeps the cluster that way.`,
 	root.SetVersionTemplate("{{ .Version }}\n")
 	root.AddCommand(newRun(streams), newConfirm(streams), newCheck(streams), newRender(streams), newRelease(streams), newSchema(streams),
 		newVersion(streams))
-	root.AddCommand(newGenerate(streams), newInit(streams), newTest(streams))
+	root.AddCommand(generate.New(streams), newInit(streams), newTest(streams))
 	root.AddCommand(newConvert(streams), newMigrate(streams), newCRD(streams))
 	root.AddCommand(newPlan(streams), newGet(streams), newExport(streams), newWhy(streams), newReconcile(streams), newActivation(streams),
 		newShards(streams))

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/kube-openapi/pkg/validation/spec"
@@ -130,4 +131,13 @@ func (o *openStatus) Kind(gvk schema.GroupVersionKind) (*kinds.Kind, error) {
 	whole.Properties["status"] = anything
 	open.Schema = &whole
 	return &open, nil
+}
+
+// Compare says what a kind as it is lacks.
+func (n *CRDStatus) Compare(kind *kinds.Kind) string {
+	lacks := n.Lacks(kind)
+	if len(lacks) == 0 {
+		return fmt.Sprintf("the definition of %s has all of it", n.Kind.Kind)
+	}
+	return fmt.Sprintf("the definition of %s lacks %s", n.Kind.Kind, strings.Join(lacks, ", "))
 }

@@ -1,13 +1,17 @@
 package generate
 
 import (
+	"bytes"
+	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/status"
+	"github.com/corollary-dev/corollary/pkg/yamltext"
 )
 
 // Health is what shows whether the objects of an upstream kind are healthy: the conditions of every operator that watches it.
@@ -69,4 +73,39 @@ var stalling = []string{
 	status.ReasonInvalid, status.ReasonFailed,
 	string(pipeline.StateRenderFailed), string(pipeline.StateConflict), string(pipeline.StateContested),
 	string(pipeline.StateBeforeFailed), string(pipeline.StateBeforeTimedOut),
+}
+
+// WriteArgoCD writes the patch of the ConfigMap argocd-cm.
+func WriteArgoCD(out *bytes.Buffer, list []Health) error {
+	data := map[string]any{}
+	for _, h := range list {
+		script, err := h.ArgoCD()
+		if err != nil {
+			return err
+		}
+		data[h.ArgoCDKey()] = script
+	}
+	out.WriteString("# For the ConfigMap argocd-cm in Argo CD's namespace: the health of a resource.\n")
+	text, err := yamltext.Of(map[string]any{"data": data})
+	out.WriteString(text)
+	return err
+}
+
+// WriteFlux writes spec.healthCheckExprs of a Kustomization.
+func WriteFlux(out *bytes.Buffer, list []Health) error {
+	var entries []any
+	var standard []string
+	for _, h := range list {
+		entries = append(entries, h.Flux())
+		if h.Standard() {
+			standard = append(standard, h.Kind.Kind)
+		}
+	}
+	out.WriteString("# For a Kustomization (kustomize.toolkit.fluxcd.io) that applies these kinds; it needs spec.wait or spec.healthChecks.\n")
+	if len(standard) > 0 {
+		fmt.Fprintf(out, "# The conditions of %s have the usual names, which Flux reads without this too.\n", strings.Join(standard, ", "))
+	}
+	text, err := yamltext.Of(map[string]any{"spec": map[string]any{"healthCheckExprs": entries}})
+	out.WriteString(text)
+	return err
 }

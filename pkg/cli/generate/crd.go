@@ -1,4 +1,4 @@
-package cli
+package generate
 
 import (
 	"bytes"
@@ -12,15 +12,13 @@ import (
 	"github.com/corollary-dev/corollary/pkg/yamltext"
 )
 
-type generateCRDOptions struct {
-	streams command.IO
-	configs command.Configs
-	crds    []string
+type definitions struct {
+	maker
 }
 
-func newGenerateCRD(streams command.IO) *cobra.Command {
-	o := &generateCRDOptions{streams: streams}
-	cmd := &cobra.Command{
+func newCRD(streams command.IO) *cobra.Command {
+	o := &definitions{maker: maker{streams: streams}}
+	cmd := o.command(o.run, true, &cobra.Command{
 		Use:   "crd -c CONFIG",
 		Short: "Print the CustomResourceDefinition of a kind that a config describes",
 		Long: `Print the CustomResourceDefinition of each kind that a config describes by
@@ -38,15 +36,13 @@ checks it in any case.
 
   # For a repository
   corollary generate crd -c configs/ > crds.yaml`,
-		Args: command.NoArguments("configs are named with -c"),
-		RunE: func(*cobra.Command, []string) error { return o.run() },
-	}
-	o.configs.Bind(cmd)
-	command.BindCRDs(cmd, &o.crds)
+	})
+	cmd.Args = command.NoArguments("configs are named with -c")
+	o.bindOutput(cmd)
 	return cmd
 }
 
-func (o *generateCRDOptions) run() error {
+func (o *definitions) run() error {
 	list, err := o.configs.CompileOffline(o.streams, o.crds)
 	if err != nil {
 		return err
@@ -58,27 +54,23 @@ func (o *generateCRDOptions) run() error {
 	if len(definitions) == 0 {
 		return errors.New("there is nothing to print: no config has watch.schema")
 	}
+	var documents []map[string]any
 	var out bytes.Buffer
-	for i, d := range definitions {
-		if i > 0 {
+	for _, d := range definitions {
+		command.WriteNotes(o.streams, d.Notes)
+		documents = append(documents, d.Object.Object)
+		if out.Len() > 0 {
 			out.WriteString("---\n")
 		}
 		text, err := yamltext.Of(d.Object.Object)
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(
-			&out,
-			"# %s of %s, as described by the config of operator %s: made by corollary generate crd.\n%s",
-			d.Kind.Kind,
-			d.Kind.GroupVersion(),
-			d.File.Metadata.Name,
-			text,
-		)
-		command.WriteNotes(o.streams, d.Notes)
+		fmt.Fprintf(&out, "# %s of %s, as described by the config of operator %s: made by corollary generate crd.\n%s",
+			d.Kind.Kind, d.Kind.GroupVersion(), d.File.Metadata.Name, text)
 	}
-	if _, err := o.streams.Out.Write(out.Bytes()); err != nil {
-		return fmt.Errorf("writing the definition: %w", err)
+	if o.output.Value != command.YAML {
+		return o.output.Documents(o.streams.Out, documents)
 	}
-	return nil
+	return o.write("the definition", out.Bytes())
 }

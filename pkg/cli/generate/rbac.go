@@ -1,33 +1,27 @@
-package cli
+package generate
 
 import (
-	"bytes"
-	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
-	yaml "go.yaml.in/yaml/v3"
 
 	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/generate"
 	"github.com/corollary-dev/corollary/pkg/shards"
-	"github.com/corollary-dev/corollary/pkg/yamltext"
 )
 
-type generateRBACOptions struct {
-	streams  command.IO
-	configs  command.Configs
-	crds     []string
+type rights struct {
+	maker
 	process  processFlags
 	shards   int
 	secret   string
 	readOnly bool
 }
 
-func newGenerateRBAC(streams command.IO) *cobra.Command {
-	o := &generateRBACOptions{streams: streams}
-	cmd := &cobra.Command{
+func newRBAC(streams command.IO) *cobra.Command {
+	o := &rights{maker: maker{streams: streams}}
+	cmd := o.command(o.run, true, &cobra.Command{
 		Use:   "rbac -c CONFIG -n NAMESPACE",
 		Short: "Print the rights that the configs need, and no more",
 		Long: `Print the ServiceAccounts, roles and bindings that "corollary run" needs for the
@@ -45,11 +39,8 @@ longer names.`,
 
   # For several replicas, with CustomResourceDefinitions, which have scope and plural of custom kinds
   corollary generate rbac -c /etc/corollary -n platform --leader-election-id my-operator --crds crds/`,
-		Args: command.NoArguments("configs are named with -c, CustomResourceDefinitions with --crds"),
-		RunE: func(*cobra.Command, []string) error { return o.run() },
-	}
-	o.configs.Bind(cmd)
-	command.BindCRDs(cmd, &o.crds)
+	})
+	o.bindOutput(cmd)
 	flags := cmd.Flags()
 	o.process.bind(flags, "roles and bindings")
 	flags.IntVar(&o.shards, "shards", 0, "Number of shards of \"corollary run\"; if it is not 0, the rights to their Leases are printed, too")
@@ -59,7 +50,7 @@ longer names.`,
 	return cmd
 }
 
-func (o *generateRBACOptions) run() error {
+func (o *rights) run() error {
 	if o.shards < 0 || o.shards > shards.MostShards {
 		return command.Usagef("--shards is %d: it must be from 1 to %d, or 0 for one leader that writes alone", o.shards, shards.MostShards)
 	}
@@ -88,16 +79,9 @@ func (o *generateRBACOptions) run() error {
 		return err
 	}
 	command.WriteNotes(o.streams, rights.Notes)
-	text, err := manifests("What corollary run needs for "+strings.Join(append(operators(files), namesOf(conversions)...), ", ")+
+	return o.print("the rights", "What corollary run needs for "+strings.Join(append(operators(files), namesOf(conversions)...), ", ")+
 		": generated from the configs by corollary generate rbac.",
 		append(rights.ServiceAccounts(), rights.Roles(o.process.name)...))
-	if err != nil {
-		return err
-	}
-	if _, err := o.streams.Out.Write(text); err != nil {
-		return fmt.Errorf("writing the rights: %w", err)
-	}
-	return nil
 }
 
 // operators are the names of configs.
@@ -115,41 +99,4 @@ func namesOf(conversions []*config.ConversionFile) []string {
 		list = append(list, c.Name)
 	}
 	return list
-}
-
-// manifests are documents for kubectl apply -f -, with a comment above the first of them.
-func manifests(head string, list []generate.Manifest) ([]byte, error) {
-	var out bytes.Buffer
-	fmt.Fprintf(&out, "# %s\n", head)
-	for _, m := range list {
-		n, err := yamltext.Node(m.Object)
-		if err != nil {
-			return nil, err
-		}
-		commentRules(n, m.Rules)
-		text, err := yamltext.Write(n)
-		if err != nil {
-			return nil, err
-		}
-		out.WriteString("---\n")
-		for _, line := range m.Comment {
-			fmt.Fprintf(&out, "# %s\n", line)
-		}
-		out.WriteString(text)
-	}
-	return out.Bytes(), nil
-}
-
-// commentRules puts a comment above each of an object's rules, unless the one above it says the same.
-func commentRules(object *yaml.Node, comments []string) {
-	for i := 0; i+1 < len(object.Content); i += 2 {
-		if object.Content[i].Value != "rules" {
-			continue
-		}
-		for j, rule := range object.Content[i+1].Content {
-			if j < len(comments) && (j == 0 || comments[j] != comments[j-1]) {
-				rule.HeadComment = comments[j]
-			}
-		}
-	}
 }

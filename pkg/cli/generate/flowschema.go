@@ -1,7 +1,6 @@
-package cli
+package generate
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -10,16 +9,15 @@ import (
 	"github.com/corollary-dev/corollary/pkg/generate"
 )
 
-type generateFlowSchemaOptions struct {
-	streams command.IO
-	configs command.Configs
+type flowSchemas struct {
+	maker
 	process processFlags
 	shares  int
 }
 
-func newGenerateFlowSchema(streams command.IO) *cobra.Command {
-	o := &generateFlowSchemaOptions{streams: streams}
-	cmd := &cobra.Command{
+func newFlowSchema(streams command.IO) *cobra.Command {
+	o := &flowSchemas{maker: maker{streams: streams}}
+	cmd := o.command(o.run, false, &cobra.Command{
 		Use:   "flowschema -c CONFIG -n NAMESPACE",
 		Short: "Print the share of the API server that the operators get",
 		Long: `Print FlowSchemas and a PriorityLevelConfiguration of API priority and fairness for
@@ -34,17 +32,16 @@ With --leader-election-id, requests about Leases in the namespace of the process
 the priority level "leader-election", which every API server has: a Lease that is renewed
 too late stops the operators.`,
 		Example: `  corollary generate flowschema -c /etc/corollary -n platform --leader-election-id my-operator | kubectl apply -f -`,
-		Args:    command.NoArguments("configs are named with -c"),
 		RunE:    func(*cobra.Command, []string) error { return o.run() },
-	}
-	o.configs.Bind(cmd)
+	})
+	o.bindOutput(cmd)
 	o.process.bind(cmd.Flags(), "the objects")
 	cmd.Flags().IntVar(&o.shares, "shares", 20,
 		"Part of the API server's capacity, beside the shares of other priority levels, which are 245 together by default")
 	return cmd
 }
 
-func (o *generateFlowSchemaOptions) run() error {
+func (o *flowSchemas) run() error {
 	if err := o.process.check(nil); err != nil {
 		return err
 	}
@@ -58,13 +55,6 @@ func (o *generateFlowSchemaOptions) run() error {
 	list := generate.FlowSchemas(files, generate.FlowOptions{
 		Process: o.process.identity(), Name: o.process.name, Lease: o.process.lease != "", Shares: o.shares,
 	})
-	text, err := manifests("API priority and fairness for "+strings.Join(operators(files), ", ")+
+	return o.print("the objects", "API priority and fairness for "+strings.Join(operators(files), ", ")+
 		": generated from the configs by corollary generate flowschema.", list)
-	if err != nil {
-		return err
-	}
-	if _, err := o.streams.Out.Write(text); err != nil {
-		return fmt.Errorf("writing the objects: %w", err)
-	}
-	return nil
 }

@@ -1,4 +1,4 @@
-package cli
+package generate
 
 import (
 	"fmt"
@@ -19,17 +19,15 @@ import (
 // injectFrom is the annotation by which cert-manager's cainjector fills in caBundle.
 const injectFrom = "cert-manager.io/inject-ca-from"
 
-type generateConversionOptions struct {
-	streams    command.IO
-	configs    command.Configs
+type conversion struct {
+	maker
 	endpoint   command.EndpointFlags
-	crds       []string
 	ca, inject string
 }
 
-func newGenerateConversion(streams command.IO) *cobra.Command {
-	o := &generateConversionOptions{streams: streams}
-	cmd := &cobra.Command{
+func newConversion(streams command.IO) *cobra.Command {
+	o := &conversion{maker: maker{streams: streams}}
+	cmd := o.command(o.run, true, &cobra.Command{
 		Use:   "crd-conversion -c CONFIG (--webhook-service NAMESPACE/NAME:PORT | --webhook-url URL)",
 		Short: "Print the spec.conversion that CustomResourceDefinitions need",
 		Long: `Print spec.conversion for the CustomResourceDefinition of each conversion in the
@@ -51,11 +49,8 @@ Argo CD ignore differences at /spec/conversion/webhook/clientConfig/caBundle.`,
   # The cainjector of cert-manager fills in caBundle
   corollary generate crd-conversion -c conversion.yaml --webhook-service apps/corollary-webhook:443 \
     --inject-ca-from apps/corollary-webhook`,
-		Args: command.NoArguments("configs are named with -c, CustomResourceDefinitions with --crds"),
-		RunE: func(*cobra.Command, []string) error { return o.run() },
-	}
-	o.configs.Bind(cmd)
-	command.BindCRDs(cmd, &o.crds)
+	})
+	o.bindOutput(cmd)
 	flags := cmd.Flags()
 	o.endpoint.BindFlags(flags)
 	flags.StringVar(&o.ca, "ca-file", "", "File of the certificate authorities for caBundle, in PEM")
@@ -64,7 +59,7 @@ Argo CD ignore differences at /spec/conversion/webhook/clientConfig/caBundle.`,
 	return cmd
 }
 
-func (o *generateConversionOptions) run() error {
+func (o *conversion) run() error {
 	endpoint, err := o.endpoint.Endpoint()
 	if err != nil {
 		return err
@@ -100,19 +95,12 @@ func (o *generateConversionOptions) run() error {
 		}
 	}
 	command.WriteNotes(o.streams, notes)
-	text, err := manifests("What "+endpoint.String()+" needs in CustomResourceDefinitions: generated from the configs by "+
+	return o.print("spec.conversion", "What "+endpoint.String()+" needs in CustomResourceDefinitions: generated from the configs by "+
 		"corollary generate crd-conversion.", list)
-	if err != nil {
-		return err
-	}
-	if _, err := o.streams.Out.Write(text); err != nil {
-		return fmt.Errorf("writing spec.conversion: %w", err)
-	}
-	return nil
 }
 
 // definition is the document for one conversion. crd is its definition; without one it is assumed to have several versions.
-func (o *generateConversionOptions) definition(c *config.ConversionFile, source kinds.Source,
+func (o *conversion) definition(c *config.ConversionFile, source kinds.Source,
 	crd *apiextensionsv1.CustomResourceDefinition, endpoint webhook.Endpoint, trust []byte,
 ) (m generate.Manifest, note string, err error) {
 	gr, note, err := generate.Converted(source, c)
@@ -128,7 +116,7 @@ func (o *generateConversionOptions) definition(c *config.ConversionFile, source 
 }
 
 // trust is the caBundle; nil where another writer fills it in.
-func (o *generateConversionOptions) trust() ([]byte, error) {
+func (o *conversion) trust() ([]byte, error) {
 	if o.inject != "" {
 		if o.ca != "" {
 			return nil, command.Usagef("--ca-file and --inject-ca-from cannot be combined: either the repository or the cainjector owns caBundle")

@@ -1,4 +1,4 @@
-package cli
+package generate
 
 import (
 	"fmt"
@@ -13,18 +13,16 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
-type generatePolicyOptions struct {
-	streams  command.IO
-	configs  command.Configs
-	crds     []string
+type policies struct {
+	maker
 	accounts []string
 	users    []string
 	prefix   string
 }
 
-func newGeneratePolicy(streams command.IO) *cobra.Command {
-	o := &generatePolicyOptions{streams: streams}
-	cmd := &cobra.Command{
+func newPolicy(streams command.IO) *cobra.Command {
+	o := &policies{maker: maker{streams: streams}}
+	cmd := o.command(o.run, true, &cobra.Command{
 		Use:   "policy -c CONFIG",
 		Short: "Print admission policies for the rules, the ownership marks and conversions",
 		Long: `Print two ValidatingAdmissionPolicies and their bindings for each operator, and one for
@@ -53,11 +51,8 @@ a number.`,
   # Allow marks by the ServiceAccount of the process, and by a tool that restores backups
   corollary generate policy -c app.yaml --crds crds/ --service-account platform/corollary \
     --allow-user system:serviceaccount:velero:velero`,
-		Args: command.NoArguments("configs are named with -c, CustomResourceDefinitions with --crds"),
-		RunE: func(*cobra.Command, []string) error { return o.run() },
-	}
-	o.configs.Bind(cmd)
-	command.BindCRDs(cmd, &o.crds)
+	})
+	o.bindOutput(cmd)
 	flags := cmd.Flags()
 	flags.StringArrayVar(&o.accounts, "service-account", nil, "NAMESPACE/NAME of a ServiceAccount that operators work as; may be repeated")
 	flags.StringVar(&o.prefix, "name-prefix", "",
@@ -66,7 +61,7 @@ a number.`,
 	return cmd
 }
 
-func (o *generatePolicyOptions) run() error {
+func (o *policies) run() error {
 	if problems := validation.IsDNS1123Subdomain(o.prefix + "x"); len(problems) > 0 {
 		return command.Usagef("--name-prefix %q does not begin a name: write small letters, digits, dots and hyphens, such as team-a-", o.prefix)
 	}
@@ -102,18 +97,11 @@ func (o *generatePolicyOptions) run() error {
 	if len(operators) > 0 {
 		head += " for " + strings.Join(operators, ", ")
 	}
-	text, err := manifests(head+": generated from the configs by corollary generate policy.", all)
-	if err != nil {
-		return err
-	}
-	if _, err := o.streams.Out.Write(text); err != nil {
-		return fmt.Errorf("writing the policies: %w", err)
-	}
-	return nil
+	return o.print("the policies", head+": generated from the configs by corollary generate policy.", all)
 }
 
 // conversionPolicies are those of the conversions among the configs.
-func (o *generatePolicyOptions) conversionPolicies() (all []generate.Manifest, err error) {
+func (o *policies) conversionPolicies() (all []generate.Manifest, err error) {
 	files, source, err := o.configs.Offline(o.streams, o.crds)
 	if err != nil {
 		return nil, err
@@ -136,7 +124,7 @@ func (o *generatePolicyOptions) conversionPolicies() (all []generate.Manifest, e
 }
 
 // policies are those of one operator.
-func (o *generatePolicyOptions) policies(p *pipeline.Pipeline, given, others []generate.Identity) ([]generate.Manifest, error) {
+func (o *policies) policies(p *pipeline.Pipeline, given, others []generate.Identity) ([]generate.Manifest, error) {
 	made, err := generate.RulesPolicy(p, o.prefix)
 	if err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package cli
+package generate
 
 import (
 	"fmt"
@@ -13,15 +13,13 @@ import (
 	"github.com/corollary-dev/corollary/pkg/yamltext"
 )
 
-type generateChartOptions struct {
-	streams command.IO
-	configs command.Configs
-	crds    []string
+type chart struct {
+	maker
 }
 
-func newGenerateChart(streams command.IO) *cobra.Command {
-	o := &generateChartOptions{streams: streams}
-	cmd := &cobra.Command{
+func newChart(streams command.IO) *cobra.Command {
+	o := &chart{maker: maker{streams: streams}}
+	cmd := o.command(o.run, true, &cobra.Command{
 		Use:   "chart-values -c CONFIG",
 		Short: "Print the values of the Helm chart for configs",
 		Long: `Print values for the Helm chart: each config as operatorFiles.NAME, byte for byte, and
@@ -36,16 +34,12 @@ CustomResourceDefinitions of kinds that configs describe by watch.schema are und
 which the chart installs.`,
 		Example: `  corollary generate chart-values -c apps/ --crds crds/ > values.yaml
   helm upgrade --install corollary charts/corollary -n corollary --create-namespace -f values.yaml`,
-		Args: command.NoArguments("configs are named with -c, CustomResourceDefinitions with --crds"),
-		RunE: func(*cobra.Command, []string) error { return o.run() },
-	}
-	o.configs.Bind(cmd)
+	})
 	_ = cmd.Flags().MarkHidden("set") // it is refused, with what to do instead
-	command.BindCRDs(cmd, &o.crds)
 	return cmd
 }
 
-func (o *generateChartOptions) run() error {
+func (o *chart) run() error {
 	switch {
 	case len(o.configs.Set) > 0:
 		return command.Usagef("--set is not supported here: values hold the config files as they are; change the file, or set COROLLARY_SET_<anything> " +
@@ -83,7 +77,7 @@ func (o *generateChartOptions) run() error {
 }
 
 // beside returns the conversions, and the files of other kinds that are read with the configs.
-func (o *generateChartOptions) beside(files []*config.File) ([]*config.ConversionFile, []string, error) {
+func (o *chart) beside(files []*config.File) ([]*config.ConversionFile, []string, error) {
 	conversions, problems := o.configs.ConversionsBeside(files, o.streams)
 	activations, more := config.LoadActivations(config.Options{Files: o.configs.Files, Anybody: true}, nil)
 	if err := command.Refuse(o.streams, append(problems, more...), nil); err != nil {

@@ -1,4 +1,4 @@
-package cli
+package generate
 
 import (
 	"errors"
@@ -18,19 +18,17 @@ import (
 	"github.com/corollary-dev/corollary/pkg/yamltext"
 )
 
-type generateOLMOptions struct {
-	streams command.IO
-	configs command.Configs
-	crds    []string
+type bundle struct {
+	maker
 	samples []string
 	dir     string
 	force   bool
 	bundle  generate.BundleOptions
 }
 
-func newGenerateOLM(streams command.IO) *cobra.Command {
-	o := &generateOLMOptions{streams: streams}
-	cmd := &cobra.Command{
+func newOLM(streams command.IO) *cobra.Command {
+	o := &bundle{maker: maker{streams: streams}}
+	cmd := o.command(o.run, true, &cobra.Command{
 		Use:   "olm-bundle -c CONFIG --package NAME --version VERSION --image IMAGE --dir DIR",
 		Short: "Write a bundle for the Operator Lifecycle Manager",
 		Long: `Write a bundle in the format registry+v1: a ClusterServiceVersion with the rights that
@@ -43,11 +41,7 @@ of the bundle: rights in other namespaces become cluster-wide, which a note says
 configs with serviceAccount are refused.`,
 		Example: `  corollary generate olm-bundle -c apps/ --crds crds/ -f samples/ --dir bundle \
     --package app-operator --version 1.2.3 --image registry.example.com/corollary:1.2.3`,
-		Args: command.NoArguments("configs are named with -c, CustomResourceDefinitions with --crds"),
-		RunE: func(*cobra.Command, []string) error { return o.run() },
-	}
-	o.configs.Bind(cmd)
-	command.BindCRDs(cmd, &o.crds)
+	})
 	flags := cmd.Flags()
 	flags.StringArrayVarP(&o.samples, "filename", "f", nil,
 		"File or directory with example custom resources, which a console shows; may be repeated")
@@ -65,7 +59,7 @@ configs with serviceAccount are refused.`,
 }
 
 // check refuses what cannot be meant, before anything is read.
-func (o *generateOLMOptions) check() error {
+func (o *bundle) check() error {
 	for _, needed := range []struct{ flag, value string }{
 		{"--package NAME", o.bundle.Package}, {"--version VERSION", o.bundle.Version}, {"--image IMAGE", o.bundle.Image}, {"--dir DIR", o.dir},
 	} {
@@ -90,7 +84,7 @@ func (o *generateOLMOptions) check() error {
 	return nil
 }
 
-func (o *generateOLMOptions) run() error {
+func (o *bundle) run() error {
 	if err := o.check(); err != nil {
 		return err
 	}
@@ -127,7 +121,7 @@ func (o *generateOLMOptions) run() error {
 }
 
 // read reads what is given beside the configs.
-func (o *generateOLMOptions) read() error {
+func (o *bundle) read() error {
 	var err error
 	if o.bundle.Definitions, err = kinds.Definitions(o.crds...); err != nil {
 		return err
@@ -143,7 +137,7 @@ func (o *generateOLMOptions) read() error {
 	return nil
 }
 
-func (o *generateOLMOptions) write(made []generate.BundleFile) error {
+func (o *bundle) write(made []generate.BundleFile) error {
 	var list []command.File
 	for _, f := range made {
 		text := f.Text

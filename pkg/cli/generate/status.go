@@ -1,10 +1,9 @@
-package cli
+package generate
 
 import (
 	"bytes"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -17,16 +16,14 @@ import (
 	"github.com/corollary-dev/corollary/pkg/yamltext"
 )
 
-type generateStatusOptions struct {
-	streams command.IO
-	configs command.Configs
-	crds    []string
+type statuses struct {
+	maker
 	columns bool
 }
 
-func newGenerateStatus(streams command.IO) *cobra.Command {
-	o := &generateStatusOptions{streams: streams}
-	cmd := &cobra.Command{
+func newStatus(streams command.IO) *cobra.Command {
+	o := &statuses{maker: maker{streams: streams}}
+	cmd := o.command(o.run, true, &cobra.Command{
 		Use:   "crd-status -c CONFIG",
 		Short: "Print what a CustomResourceDefinition needs to store the status",
 		Long: `Print the schema of everything that configs write into the status of a kind, and
@@ -47,16 +44,12 @@ lacks.`,
 
   # Typed by definitions, and compared with the one that is there
   corollary generate crd-status -c app.yaml --crds crds/`,
-		Args: command.NoArguments("configs are named with -c, CustomResourceDefinitions with --crds"),
-		RunE: func(*cobra.Command, []string) error { return o.run() },
-	}
-	o.configs.Bind(cmd)
-	command.BindCRDs(cmd, &o.crds)
+	})
 	cmd.Flags().BoolVar(&o.columns, "printer-columns", false, "Print columns for kubectl get too: Ready, its reason, and the age")
 	return cmd
 }
 
-func (o *generateStatusOptions) run() error {
+func (o *statuses) run() error {
 	source, err := kinds.Offline(o.crds...)
 	if err != nil {
 		return err
@@ -77,7 +70,7 @@ func (o *generateStatusOptions) run() error {
 	return o.print(command.PipelinesOf(list), source)
 }
 
-func (o *generateStatusOptions) print(pipelines []*pipeline.Pipeline, source kinds.Source) error {
+func (o *statuses) print(pipelines []*pipeline.Pipeline, source kinds.Source) error {
 	needs, silent, err := generate.CRDStatusOf(pipelines)
 	if err != nil {
 		return err
@@ -94,22 +87,10 @@ func (o *generateStatusOptions) print(pipelines []*pipeline.Pipeline, source kin
 		if err != nil {
 			return err
 		}
-		out.WriteString(versionHead(n.Kind, n.Operators) + text)
+		out.WriteString(generate.VersionHead(n.Kind, n.Operators) + text)
 		if kind, err := source.Kind(n.Kind); err == nil {
-			fmt.Fprintf(o.streams.Err, "note: %s\n", compareStatus(n, kind))
+			fmt.Fprintf(o.streams.Err, "note: %s\n", n.Compare(kind))
 		}
 	}
-	if _, err := o.streams.Out.Write(out.Bytes()); err != nil {
-		return fmt.Errorf("writing the schema: %w", err)
-	}
-	return nil
-}
-
-// compareStatus says what a kind as it is lacks.
-func compareStatus(n *generate.CRDStatus, kind *kinds.Kind) string {
-	lacks := n.Lacks(kind)
-	if len(lacks) == 0 {
-		return fmt.Sprintf("the definition of %s has all of it", n.Kind.Kind)
-	}
-	return fmt.Sprintf("the definition of %s lacks %s", n.Kind.Kind, strings.Join(lacks, ", "))
+	return o.write("the schema", out.Bytes())
 }
