@@ -9,7 +9,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/render/values"
 )
 
-// reads is what a template can read.
+// reads is what a template can read. It is immutable once the template is compiled.
 type reads struct {
 	status bool
 	// statusFields are the fields of the upstream's status that are read; an empty path means all of it.
@@ -27,31 +27,33 @@ type reads struct {
 
 // ReadsStatus reports whether the template can read .status of the upstream, or the upstream as a whole. If in doubt, it
 // returns true: a computed name, or `.` as an argument of a function, counts as reading everything.
-func (t *Template) ReadsStatus() bool { return t.reads.status }
+func (r *reads) ReadsStatus() bool { return r.status }
 
 // StatusReads returns what the template can read of the upstream's status: the fields of .status.field and everything below
 // them. whole means that it may read anything.
-func (t *Template) StatusReads() (paths [][]string, whole bool) {
-	for _, path := range t.reads.statusFields {
-		whole = whole || len(path) == 0
-	}
-	return t.reads.statusFields, whole
+func (r *reads) StatusReads() (paths [][]string, whole bool) {
+	return r.statusFields, hasWhole(r.statusFields)
+}
+
+// hasWhole reports whether one of the paths is empty.
+func hasWhole(paths [][]string) bool {
+	return slices.ContainsFunc(paths, func(path []string) bool { return len(path) == 0 })
 }
 
 // Params returns the sorted names in calls of `param`; computed names are not among them.
-func (t *Template) Params() []string { return values.SortedKeys(t.reads.params) }
+func (r *reads) Params() []string { return values.SortedKeys(r.params) }
 
 // Variables returns the sorted names in calls of `variable`.
-func (t *Template) Variables() []string { return values.SortedKeys(t.reads.variables) }
+func (r *reads) Variables() []string { return values.SortedKeys(r.variables) }
 
 // Inputs returns the sorted names in calls of `input`; computed names are not among them.
-func (t *Template) Inputs() []string {
-	return slices.DeleteFunc(values.SortedKeys(t.reads.inputs), func(name string) bool { return strings.Contains(name, ".") })
+func (r *reads) Inputs() []string {
+	return slices.DeleteFunc(values.SortedKeys(r.inputs), func(name string) bool { return strings.Contains(name, ".") })
 }
 
 // Downstreams returns the sorted names in calls of `downstream`.
-func (t *Template) Downstreams() (names []string) {
-	for _, key := range values.SortedKeys(t.reads.inputs) {
+func (r *reads) Downstreams() (names []string) {
+	for _, key := range values.SortedKeys(r.inputs) {
 		if name, ok := strings.CutPrefix(key, DownstreamKey("")); ok {
 			names = append(names, name)
 		}
@@ -61,27 +63,21 @@ func (t *Template) Downstreams() (names []string) {
 
 // InputReads returns what the template can read of an input: the fields of (input "NAME").field and everything below them, or
 // for a list the fields of its objects that a range reads. whole means that it may read anything.
-func (t *Template) InputReads(name string) (paths [][]string, whole bool) {
-	for _, path := range t.reads.inputs[name] {
-		whole = whole || len(path) == 0
-	}
-	return t.reads.inputs[name], whole || t.reads.computedInput
+func (r *reads) InputReads(name string) (paths [][]string, whole bool) {
+	return r.inputs[name], r.computedInput || hasWhole(r.inputs[name])
 }
 
 // InputShown is InputReads without reads that only go into a digest ((input "NAME").data | toJson | sha256sum): such a value
 // does not appear in the document.
-func (t *Template) InputShown(name string) (paths [][]string, whole bool) {
-	for _, path := range t.reads.shown[name] {
-		whole = whole || len(path) == 0
-	}
-	return t.reads.shown[name], whole || t.reads.showsComputed
+func (r *reads) InputShown(name string) (paths [][]string, whole bool) {
+	return r.shown[name], r.showsComputed || hasWhole(r.shown[name])
 }
 
 // digests are functions whose result does not reveal their argument.
 var digests = map[string]bool{"sha1sum": true, "sha256sum": true, "sha512sum": true}
 
 // ComputesInput reports whether the template computes the name of an input when it executes, so that it may be any input.
-func (t *Template) ComputesInput() bool { return t.reads.computedInput }
+func (r *reads) ComputesInput() bool { return r.computedInput }
 
 // analysis walks the parse trees before they are rewritten.
 type analysis struct {

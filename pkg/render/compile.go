@@ -12,6 +12,7 @@ import (
 
 // Template is a compiled template. It is immutable and safe for concurrent use.
 type Template struct {
+	reads
 	options   Options
 	lines     int                    // of the template, without the helpers
 	trees     map[string]*parse.Tree // by template name; rewritten, read-only
@@ -21,7 +22,6 @@ type Template struct {
 	position  *position
 	holes     []Hole
 	fields    []Field
-	reads     reads
 	textPos   map[*byte]parse.Pos // position of each text node's text in the template
 	constant  bool                // only text
 	cache     *skeleton.Cache

@@ -3,7 +3,10 @@ package render
 import "github.com/corollary-dev/corollary/pkg/render/skeleton"
 
 // Text is a compiled template whose result is text, such as the value of a label. It is immutable and safe for concurrent use.
-type Text struct{ template *Template }
+type Text struct {
+	reads
+	template *Template
+}
 
 // CompileText parses a template for a text. Errors are as in Compile; there is no YAML in it.
 func CompileText(text string, o Options) (*Text, error) {
@@ -15,7 +18,7 @@ func CompileText(text string, o Options) (*Text, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Text{template: t}, nil
+	return &Text{reads: t.reads, template: t}, nil
 }
 
 // Execute returns the text for d. A hole prints what it would print inside a scalar: a missing value and a map or list are
@@ -50,34 +53,3 @@ func (t *Text) Constant() (text string, ok bool) {
 	text, err := t.Execute(Data{})
 	return text, err == nil
 }
-
-// ReadsStatus reports whether the text can depend on the upstream's status; see Template.ReadsStatus.
-func (t *Text) ReadsStatus() bool { return t.template.ReadsStatus() }
-
-// StatusReads returns the same as Template.StatusReads.
-func (t *Text) StatusReads() (paths [][]string, whole bool) { return t.template.StatusReads() }
-
-// Downstreams returns the same as Template.Downstreams.
-func (t *Text) Downstreams() []string { return t.template.Downstreams() }
-
-// Params returns the same as Template.Params.
-func (t *Text) Params() []string { return t.template.Params() }
-
-// Variables returns the same as Template.Variables.
-func (t *Text) Variables() []string { return t.template.Variables() }
-
-// Inputs returns the same as Template.Inputs.
-func (t *Text) Inputs() []string { return t.template.Inputs() }
-
-// InputReads returns the same as Template.InputReads.
-func (t *Text) InputReads(name string) (paths [][]string, whole bool) {
-	return t.template.InputReads(name)
-}
-
-// InputShown returns the same as Template.InputShown.
-func (t *Text) InputShown(name string) (paths [][]string, whole bool) {
-	return t.template.InputShown(name)
-}
-
-// ComputesInput is the same as Template.ComputesInput.
-func (t *Text) ComputesInput() bool { return t.template.ComputesInput() }

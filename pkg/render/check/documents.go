@@ -24,7 +24,6 @@ type Documents struct {
 
 	sites     map[site]*sighting
 	maps      map[site]*writtenMap
-	pairs     map[[2]site]*sighting
 	documents int
 	// Of the current document:
 	visits   int
@@ -60,7 +59,7 @@ func (p path) field(name string) path {
 // Documents prepares to hold the documents of a template to their kind. ownsFields: the objects are those of others.
 func (w *Walked) Documents(kind kinds.Kind, ownsFields bool) *Documents {
 	return &Documents{kind: kind, ownsFields: ownsFields, walked: w,
-		sites: map[site]*sighting{}, maps: map[site]*writtenMap{}, pairs: map[[2]site]*sighting{}}
+		sites: map[site]*sighting{}, maps: map[site]*writtenMap{}}
 }
 
 // count counts a site; found is nil where nothing is wrong with it.
@@ -200,9 +199,9 @@ func literal(s *render.Sketch) string {
 
 // Findings are what is wrong, by line. Unsure ones are what the API server may refuse for some upstreams.
 func (d *Documents) Findings() []Finding {
-	all := append(d.missing(), d.duplicates()...)
+	all := d.missing()
 	for _, s := range d.sites {
-		if s.wrong == s.times && s.wrong > 0 {
+		if s.wrong == s.times && (s.finding.Other == 0 || d.documents <= mostBranches) {
 			all = append(all, s.finding)
 		}
 	}

@@ -116,30 +116,21 @@ func (d *Documents) items(s *render.Sketch, schema *spec.Schema, at string) {
 	if kind, _ := schema.Extensions.GetString("x-kubernetes-list-type"); kind != "set" && kind != "map" {
 		return
 	}
-	var ids []string
-	var places []site
+	first, found := map[string]int{}, map[site]*Finding{}
 	for _, item := range s.Items {
 		id, line, ok := identity(item, kinds.ItemSchema(schema), keys)
 		if !ok {
 			continue
 		}
-		here := site{line, fmt.Sprintf("item %s %s", at, id)}
-		for slices.Contains(places, here) {
-			here.what += "+" // on the same line
+		here := site{line, fmt.Sprintf("item %s %s", at, id)} // of several on one line, it is not known which one a path leaves out
+		if other := first[id]; other > 0 {
+			found[here] = &Finding{Problem: fmt.Sprintf("%s has two items with %s", at, id), Fix: "leave one out", Other: other}
+		} else {
+			first[id], found[here] = line, nil
 		}
-		d.count(here.line, here.what, nil)
-		for i, other := range ids {
-			if other != id {
-				continue
-			}
-			pair := d.pairs[[2]site{places[i], here}]
-			if pair == nil {
-				pair = &sighting{finding: Finding{Problem: fmt.Sprintf("%s has two items with %s", at, id), Fix: "leave one out"}}
-				d.pairs[[2]site{places[i], here}] = pair
-			}
-			pair.times++
-		}
-		ids, places = append(ids, id), append(places, here)
+	}
+	for here, problem := range found {
+		d.count(here.line, here.what, problem)
 	}
 }
 
@@ -173,25 +164,6 @@ func identity(item *render.Sketch, schema *spec.Schema, keys []string) (id strin
 		id += fmt.Sprintf("the %s %v", key, value)
 	}
 	return id, line, line > 0
-}
-
-// duplicates finds the items that are there together whenever one of them is.
-func (d *Documents) duplicates() (all []Finding) {
-	if d.documents > mostBranches {
-		return nil
-	}
-	for pair, seen := range d.pairs {
-		one, other := d.sites[pair[0]].times, d.sites[pair[1]].times
-		if pair[0].line == pair[1].line { // where one is left out, it could be either
-			one, other = max(one, other), max(one, other)
-		}
-		if seen.times >= min(one, other) {
-			f := seen.finding
-			f.Line, f.Other = pair[1].line, pair[0].line
-			all = append(all, f)
-		}
-	}
-	return all
 }
 
 // mostBranches is how many paths tell that two items are never there together.
