@@ -35,7 +35,7 @@ func (c *compiler) compileTemplate(d *Downstream, s source) {
 	if d.updatesInPlace() && c.p.Upstream.Schema != nil {
 		documents.UpdatedInPlace(c.p.Upstream.Schema, c.p.variableReads)
 	}
-	options.Sketch, options.Items = documents.Add, d.Several()
+	options.Probed, options.Items = documents.Add, d.Several()
 	t, err := render.Compile(d.Config.Template, options)
 	d.template = t
 	for _, e := range templateErrors(err) {

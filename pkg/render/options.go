@@ -15,9 +15,9 @@ type Options struct {
 	Lists []string
 	// Limits limit one execution; zero fields mean the default.
 	Limits Limits
-	// Sketch, if not nil, is called for the document of each path through the conditions that Compile probes: those that reach
+	// Probed, if not nil, is called for the document of each path through the conditions that Compile probes: those that reach
 	// each block of the template, up to maxProbes.
-	Sketch func(*Sketch)
+	Probed func(*Probed)
 }
 
 // Limits limit an execution, Budget is what is left of them.

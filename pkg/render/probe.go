@@ -24,13 +24,7 @@ type prober struct {
 	branches []branch
 	sights   []holeUse
 	written  fieldCount
-	printed  []probed
-}
-
-// probed is the document of one probe.
-type probed struct {
-	by   *printer
-	root *skeleton.Node
+	printed  []*Probed
 }
 
 // branch is the condition of a branch, as written, so that branches which exclude each other are not taken together.
@@ -79,14 +73,11 @@ func (c *compiler) probe() {
 	}
 	p.listHoles()
 	c.fields = p.written.result()
-	p.sketch()
+	p.showDocuments()
 }
 
-// sketch calls Options.Sketch with the documents, after all probes.
-func (p *prober) sketch() {
-	if p.options.Sketch == nil {
-		return
-	}
+// showDocuments calls Options.Probed with the documents, after all probes.
+func (p *prober) showDocuments() {
 	holes := map[int]Hole{}
 	for i := range p.sites {
 		if p.sites[i].hole {
@@ -94,10 +85,10 @@ func (p *prober) sketch() {
 		}
 	}
 	for _, d := range p.printed {
-		s := &sketcher{printer: d.by, holes: holes, done: map[*skeleton.Node]*Sketch{}, lines: map[int]int{}}
-		p.options.Sketch(s.sketch(d.root))
+		d.holes = holes
+		p.options.Probed(d)
 	}
-	p.options.Sketch = nil // keep no reference to the callback
+	p.options.Probed = nil // keep no reference to the callback
 }
 
 // common returns the error that every probe found at the same place: it does not depend on the path.
@@ -171,8 +162,8 @@ func (p *prober) run(holds path, splice byte) *Error {
 	if err == nil {
 		p.recordHoles(q, tree.Root, "")
 		p.written.read(q, tree.Root)
-		if p.options.Sketch != nil {
-			p.printed = append(p.printed, probed{q, tree.Root})
+		if p.options.Probed != nil {
+			p.printed = append(p.printed, &Probed{Root: tree.Root, by: q, lines: map[int]int{}})
 		}
 		for _, r := range q.recs {
 			p.sights[r.site].seen = true

@@ -10,6 +10,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/render"
+	"github.com/corollary-dev/corollary/pkg/render/skeleton"
 )
 
 // Documents holds what the author of a template has written, and what is known of the holes in it, to the schema of the
@@ -26,6 +27,7 @@ type Documents struct {
 	maps      map[site]*writtenMap
 	documents int
 	// Of the current document:
+	*render.Probed
 	visits   int
 	isFrozen bool     // it has immutable: true
 	named    []string // the fields of the upstream in its name
@@ -78,10 +80,11 @@ func (d *Documents) count(line int, what string, found *Finding) {
 }
 
 // Add takes in the document of one path.
-func (d *Documents) Add(s *render.Sketch) {
-	d.visits = 0
+func (d *Documents) Add(p *render.Probed) {
+	s := p.Root
+	d.Probed, d.visits = p, 0
 	d.documents++
-	if s.Kind != render.SketchMap {
+	if s.Kind != skeleton.MapNode || isSplice(s) {
 		return
 	}
 	root := d.kind.Schema
@@ -92,9 +95,9 @@ func (d *Documents) Add(s *render.Sketch) {
 	d.aggregated(s)
 	for _, e := range s.Entries {
 		switch {
-		case e.Key == "metadata" && e.Value != nil && len(e.Holes) == 0:
+		case e.Key == "metadata" && e.Splice < 0 && len(e.Holes) == 0:
 			d.entry(metadataOnly, e, path{})
-		case e.Value == nil || len(e.Holes) > 0 || slices.Contains(OfEveryKind, e.Key):
+		case e.Splice >= 0 || len(e.Holes) > 0 || slices.Contains(OfEveryKind, e.Key):
 			d.entry(nil, e, path{})
 		default:
 			d.entry(root, e, path{})
@@ -114,16 +117,17 @@ var metadataOnly = func() *spec.Schema {
 }()
 
 // value checks what is at a path, and everything below; a nil schema takes anything.
-func (d *Documents) value(s *render.Sketch, schema *spec.Schema, at path) {
+func (d *Documents) value(s *skeleton.Node, schema *spec.Schema, at path) {
 	if d.visits++; d.visits > maxVisits {
 		return
 	}
-	d.immutable(s.Holes, at.fields)
+	d.immutable(d.holes(s), at.fields)
 	schema = kinds.PlainSchema(schema)
 	found := d.checkValue(s, schema, at.text)
-	d.count(s.Line, literal(s), found)
+	line := d.Line(s.Line)
+	d.count(line, d.literal(s), found)
 	if d.ownsFields && isAtomicList(schema) {
-		d.count(s.Line, "list "+at.text, &Finding{Problem: at.text + " is a list that the API server does not merge: it has one manager, and with " +
+		d.count(line, "list "+at.text, &Finding{Problem: at.text + " is a list that the API server does not merge: it has one manager, and with " +
 			"ownership: Fields the items of others are a Conflict, or lost with force: true", Fix: "leave it out if others write it", Unsure: true})
 		d.ownsFields = false // lists in its items go with it
 		defer func() { d.ownsFields = true }()
@@ -131,26 +135,27 @@ func (d *Documents) value(s *render.Sketch, schema *spec.Schema, at path) {
 	if found != nil {
 		schema = nil
 	}
-	switch s.Kind {
-	case render.SketchMap:
+	switch {
+	case isSplice(s):
+	case s.Kind == skeleton.MapNode:
 		for _, e := range s.Entries {
 			d.entry(schema, e, at)
 		}
 		d.written(s, schema, at.text)
-	case render.SketchList:
+	case s.Kind == skeleton.ListNode:
 		d.list(s, schema, at)
 	}
 }
 
 // list checks the items of a list.
-func (d *Documents) list(s *render.Sketch, schema *spec.Schema, at path) {
+func (d *Documents) list(s *skeleton.Node, schema *spec.Schema, at path) {
 	item := kinds.ItemSchema(schema)
 	if d.ownsFields {
 		item = requiring(item, mapKeys(schema))
 	}
 	for _, i := range s.Items {
-		if i.Kind == render.SketchSplice {
-			d.immutable(i.Holes, at.fields)
+		if isSplice(i) {
+			d.immutable(d.holes(i), at.fields)
 		} else {
 			d.value(i, item, path{at.text + "[]", at.fields})
 		}
@@ -159,15 +164,16 @@ func (d *Documents) list(s *render.Sketch, schema *spec.Schema, at path) {
 }
 
 // entry checks one entry of a map.
-func (d *Documents) entry(schema *spec.Schema, e render.SketchEntry, at path) {
+func (d *Documents) entry(schema *spec.Schema, e skeleton.Entry, at path) {
+	holes, line := d.entryHoles(e), d.Line(e.Line)
 	if e.Written != "" {
-		d.count(e.Line, "misread "+e.Written, &Finding{Problem: fmt.Sprintf("YAML 1.1 reads the key %s as %q", e.Written, e.Key),
+		d.count(line, "misread "+e.Written, &Finding{Problem: fmt.Sprintf("YAML 1.1 reads the key %s as %q", e.Written, e.Key),
 			Fix: fmt.Sprintf("quote it: %q", e.Written), Unsure: true})
 	}
-	d.immutable(e.Holes, at.fields)
+	d.immutable(holes, at.fields)
 	switch {
-	case e.Value == nil:
-		for _, h := range e.Holes {
+	case e.Splice >= 0:
+		for _, h := range holes {
 			d.count(h.Line, h.Text+at.text, d.hole(h, schema, at.text))
 		}
 	case len(e.Holes) > 0:
@@ -177,22 +183,22 @@ func (d *Documents) entry(schema *spec.Schema, e render.SketchEntry, at path) {
 		if owner == "" {
 			owner = d.kind.GVK.Kind
 		}
-		d.count(e.Line, "key "+e.Key, unknownField(schema, e.Key, owner))
+		d.count(line, "key "+e.Key, unknownField(schema, e.Key, owner))
 		d.value(e.Value, property(schema, e.Key), at.field(e.Key))
 	}
 }
 
 // literal distinguishes the values of one line.
-func literal(s *render.Sketch) string {
+func (d *Documents) literal(s *skeleton.Node) string {
 	var parts []string
-	for _, h := range s.Holes {
+	for _, h := range d.holes(s) {
 		parts = append(parts, fmt.Sprintf("%d:%d", h.Line, h.Column))
 	}
 	for _, e := range s.Entries {
-		parts = append(parts, fmt.Sprintf("%d %s", e.Line, e.Key))
+		parts = append(parts, fmt.Sprintf("%d %s", d.Line(e.Line), e.Key))
 	}
 	for _, i := range s.Items {
-		parts = append(parts, fmt.Sprintf("%d %d %v", i.Line, i.Kind, i.Value))
+		parts = append(parts, fmt.Sprintf("%d %d %v", d.Line(i.Line), i.Kind, i.Value))
 	}
 	return fmt.Sprintf("%d %#v %q", s.Kind, s.Value, parts)
 }

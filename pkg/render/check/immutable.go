@@ -13,6 +13,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/render"
+	"github.com/corollary-dev/corollary/pkg/render/skeleton"
 )
 
 // UpdatedInPlace says that the objects are updated when the upstream changes, whose schema is given. readsOf returns what one of the config's
@@ -95,23 +96,20 @@ func isWordByte(b byte) bool {
 }
 
 // hasImmutable reports whether a document freezes its data.
-func (d *Documents) hasImmutable(root *render.Sketch) bool {
-	return d.kind.GVK.Group == "" && slices.ContainsFunc(root.Entries, func(e render.SketchEntry) bool {
-		return e.Key == "immutable" && e.Value != nil && e.Value.Value == true
-	})
+func (d *Documents) hasImmutable(root *skeleton.Node) bool {
+	e := entry(root, "immutable")
+	return d.kind.GVK.Group == "" && e != nil && e.Value.Value == true
 }
 
 // inName are the fields of the upstream in the name of the object: if one of them changes, there is another object.
-func (d *Documents) inName(root *render.Sketch) (fields []string) {
-	for _, metadata := range root.Entries {
-		if metadata.Key != "metadata" || metadata.Value == nil {
-			continue
-		}
-		for _, e := range metadata.Value.Entries {
-			if e.Key != "name" && e.Key != "namespace" || e.Value == nil {
-				continue
-			}
-			for _, h := range e.Value.Holes {
+func (d *Documents) inName(root *skeleton.Node) (fields []string) {
+	metadata := entry(root, "metadata")
+	if metadata == nil {
+		return nil
+	}
+	for _, key := range []string{"name", "namespace"} {
+		if e := entry(metadata.Value, key); e != nil {
+			for _, h := range d.holes(e.Value) {
 				fields = append(fields, d.changeable[place{h.Line, h.Column}]...)
 			}
 		}
@@ -145,12 +143,9 @@ func (d *Documents) immutable(holes []render.Hole, at []string) {
 }
 
 // aggregated finds rules of a ClusterRole that has others aggregated: its controller writes them.
-func (d *Documents) aggregated(root *render.Sketch) {
-	entry := func(key string) int {
-		return slices.IndexFunc(root.Entries, func(e render.SketchEntry) bool { return e.Key == key })
-	}
-	if i := entry("rules"); i >= 0 && d.kind.GVK.Kind == "ClusterRole" && entry("aggregationRule") >= 0 {
-		d.count(root.Entries[i].Line, "aggregated", &Finding{Unsure: true,
+func (d *Documents) aggregated(root *skeleton.Node) {
+	if rules := entry(root, "rules"); rules != nil && d.kind.GVK.Kind == "ClusterRole" && entry(root, "aggregationRule") != nil {
+		d.count(d.Line(rules.Line), "aggregated", &Finding{Unsure: true,
 			Problem: "a controller of Kubernetes writes the rules of a ClusterRole with an aggregationRule: both would write them in turn", Fix: "leave rules out"})
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"github.com/corollary-dev/corollary/pkg/kinds"
-	"github.com/corollary-dev/corollary/pkg/render"
+	"github.com/corollary-dev/corollary/pkg/render/skeleton"
 )
 
 // writtenMap is a map of the author's, gathered from all paths that print any of its entries.
@@ -29,23 +29,23 @@ func (m *writtenMap) root() *writtenMap {
 }
 
 // written gathers a map. Maps that share an entry are one map, printed on several paths.
-func (d *Documents) written(s *render.Sketch, schema *spec.Schema, at string) {
+func (d *Documents) written(s *skeleton.Node, schema *spec.Schema, at string) {
 	var m *writtenMap
 	if d.ownsFields && !strings.HasSuffix(at, "[]") {
 		schema = requiring(schema, nil)
 	}
 	for _, e := range s.Entries {
-		id := site{e.Line, at + step(e.Key)}
+		id := site{d.Line(e.Line), at + step(e.Key)}
 		if have := d.maps[id]; have != nil && m == nil {
 			m = have.root()
 		} else if have != nil && have.root() != m {
 			m.join(have.root())
 		} else if m == nil {
-			m = &writtenMap{line: s.Line, at: at, schema: schema, supplied: map[string]bool{}}
+			m = &writtenMap{line: d.Line(s.Line), at: at, schema: schema, supplied: map[string]bool{}}
 		}
 		d.maps[id] = m
-		m.open = m.open || e.Value == nil || len(e.Holes) > 0
-		if e.Value != nil && (e.Value.Kind != render.SketchScalar || e.Value.Value != nil) {
+		m.open = m.open || e.Splice >= 0 || len(e.Holes) > 0
+		if e.Splice < 0 && (e.Value.Kind != skeleton.ConstNode || e.Value.Value != nil) {
 			m.supplied[e.Key] = true
 		}
 	}
@@ -108,7 +108,7 @@ func mapKeys(list *spec.Schema) []string {
 }
 
 // items looks for items of a list that cannot be combined: equal ones of a set, and those with equal keys.
-func (d *Documents) items(s *render.Sketch, schema *spec.Schema, at string) {
+func (d *Documents) items(s *skeleton.Node, schema *spec.Schema, at string) {
 	if schema == nil {
 		return
 	}
@@ -118,7 +118,7 @@ func (d *Documents) items(s *render.Sketch, schema *spec.Schema, at string) {
 	}
 	first, found := map[string]int{}, map[site]*Finding{}
 	for _, item := range s.Items {
-		id, line, ok := identity(item, kinds.ItemSchema(schema), keys)
+		id, line, ok := d.identity(item, kinds.ItemSchema(schema), keys)
 		if !ok {
 			continue
 		}
@@ -135,24 +135,24 @@ func (d *Documents) items(s *render.Sketch, schema *spec.Schema, at string) {
 }
 
 // identity is what an item has and the others of its list have not, and its line; false if a hole has a part in it.
-func identity(item *render.Sketch, schema *spec.Schema, keys []string) (id string, line int, ok bool) {
+func (d *Documents) identity(item *skeleton.Node, schema *spec.Schema, keys []string) (id string, line int, ok bool) {
 	if keys == nil {
-		return fmt.Sprintf("the value %v", item.Value), item.Line, item.Kind == render.SketchScalar && item.Value != nil
+		return fmt.Sprintf("the value %v", item.Value), d.Line(item.Line), item.Kind == skeleton.ConstNode && item.Value != nil
 	}
-	if item.Kind != render.SketchMap || schema == nil || len(item.Holes) > 0 {
+	if item.Kind != skeleton.MapNode || schema == nil {
 		return "", 0, false
 	}
 	for _, key := range keys {
 		value := schema.Properties[key].Default
 		for _, e := range item.Entries {
 			switch {
-			case len(e.Holes) > 0:
+			case e.Splice >= 0 || len(e.Holes) > 0:
 				return "", 0, false
-			case e.Key == key && e.Value.Kind != render.SketchScalar:
+			case e.Key == key && e.Value.Kind != skeleton.ConstNode:
 				return "", 0, false
 			case e.Key == key && e.Value.Value != nil:
 				value = e.Value.Value
-				line = max(line, e.Line)
+				line = max(line, d.Line(e.Line))
 			}
 		}
 		if value == nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/render"
+	"github.com/corollary-dev/corollary/pkg/render/skeleton"
 	"github.com/corollary-dev/corollary/pkg/spelling"
 )
 
@@ -28,33 +29,27 @@ func unknownField(s *spec.Schema, name, owner string) *Finding {
 }
 
 // checkValue holds one value to its schema, without what is below it.
-func (d *Documents) checkValue(s *render.Sketch, schema *spec.Schema, at string) *Finding {
+func (d *Documents) checkValue(s *skeleton.Node, schema *spec.Schema, at string) *Finding {
 	want := kinds.TypesOf(schema)
 	if want == nil {
 		return nil
 	}
-	switch s.Kind {
-	case render.SketchScalar:
-		return constant(s.Value, schema, want, at)
-	case render.SketchText:
-		if !overlap([]string{"string"}, want) {
-			return &Finding{Problem: fmt.Sprintf("%s must be %s, and %s gives text", at, names(want), oneLine(s.Holes[0].Text)),
-				Fix: "let the hole be the whole value, as in `{{ … | int }}`"}
-		}
-	case render.SketchMap:
-		if !overlap([]string{"object"}, want) {
-			return misfit(at, want, "not a map")
-		}
-	case render.SketchList:
-		if !overlap([]string{"array"}, want) {
-			return misfit(at, want, "not a list")
-		}
-	default:
-		for _, h := range s.Holes {
+	switch {
+	case isSplice(s) || s.Kind == skeleton.HoleNode:
+		for _, h := range d.holes(s) {
 			if found := d.hole(h, schema, at); found != nil {
 				return found
 			}
 		}
+	case s.Kind == skeleton.ConstNode:
+		return constant(s.Value, schema, want, at)
+	case s.Kind == skeleton.TextNode && !overlap([]string{"string"}, want):
+		return &Finding{Problem: fmt.Sprintf("%s must be %s, and %s gives text", at, names(want), oneLine(d.holes(s)[0].Text)),
+			Fix: "let the hole be the whole value, as in `{{ … | int }}`"}
+	case s.Kind == skeleton.MapNode && !overlap([]string{"object"}, want):
+		return misfit(at, want, "not a map")
+	case s.Kind == skeleton.ListNode && !overlap([]string{"array"}, want):
+		return misfit(at, want, "not a list")
 	}
 	return nil
 }
