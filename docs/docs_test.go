@@ -19,7 +19,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/cli"
 	"github.com/corollary-dev/corollary/pkg/config"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator"
 )
 
 func read(t *testing.T, path string) string {
@@ -110,7 +110,7 @@ func TestConditionsListEveryWord(t *testing.T) {
 		names   string
 		dirs    []string
 	}{
-		{"## States of a downstream", `^State[A-Z]`, []string{"../pkg/pipeline", "../pkg/status"}},
+		{"## States of a downstream", `^State[A-Z]`, []string{"../pkg/operator", "../pkg/status"}},
 		{"## Reasons of a failed request", `^Reason[A-Z]`, []string{"../pkg/apply"}},
 		{"## Reasons of the conditions", `^Reason[A-Z]`, []string{"../pkg/status"}},
 		{"## Events", `^Event[A-Z]`, []string{"../pkg/engine", "../pkg/reconcile"}},
@@ -138,13 +138,13 @@ func TestConditionsListEveryWord(t *testing.T) {
 
 // TestStatesAreAll: what filters by state takes every state that there is.
 func TestStatesAreAll(t *testing.T) {
-	want := constants(t, "../pkg/pipeline", regexp.MustCompile(`^State[A-Z]`))
+	want := constants(t, "../pkg/operator", regexp.MustCompile(`^State[A-Z]`))
 	var have []string
-	for _, s := range pipeline.States() {
+	for _, s := range operator.States() {
 		have = append(have, string(s))
 	}
 	if !slices.Equal(want, have) {
-		t.Errorf("pipeline.States is %v, the constants are %v", have, want)
+		t.Errorf("operator.States is %v, the constants are %v", have, want)
 	}
 }
 

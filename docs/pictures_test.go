@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
@@ -53,7 +54,7 @@ func TestLifeShowsStates(t *testing.T) {
 		t.Errorf("the picture shows %d states only", len(shown))
 	}
 	for _, m := range shown {
-		if !slices.Contains(pipeline.States(), pipeline.State(m[1])) {
+		if !slices.Contains(operator.States(), pipeline.State(m[1])) {
 			t.Errorf("the picture shows %s, which is no state", m[1])
 		}
 	}

@@ -21,6 +21,10 @@ var layers = [][]string{
 	{"pkg/offline", "pkg/pipeline/hints", "pkg/reconcile"},
 	{"pkg/guard"},
 	{"pkg/activation", "pkg/convert", "pkg/crddiff", "pkg/pipeline", "pkg/shards"},
+	{"pkg/operator/report"},
+	{"pkg/operator/decide"},
+	{"pkg/operator/generated", "pkg/operator/marks"},
+	{"pkg/operator"},
 	{"pkg/crdschema", "pkg/docdiff", "pkg/render/check", "pkg/rules/translate"},
 	{"pkg/apply", "pkg/config", "pkg/drift", "pkg/kinds", "pkg/leadership", "pkg/render", "pkg/rules", "pkg/status"},
 	{"pkg/render/functions", "pkg/render/skeleton", "pkg/rules/cost"},
@@ -31,7 +35,10 @@ var layers = [][]string{
 
 // never are imports that the layers would allow: the pipeline only decides, so it must not import a package that writes.
 var never = map[string][]string{
-	"pkg/pipeline": {"pkg/apply"},
+	"pkg/operator":        {"pkg/apply", "pkg/render", "pkg/rules"},
+	"pkg/operator/decide": {"pkg/apply", "pkg/render", "pkg/rules"},
+	"pkg/operator/report": {"pkg/apply", "pkg/render", "pkg/rules"},
+	"pkg/pipeline":        {"pkg/apply"},
 }
 
 // pure are the packages that need neither an API server nor its clients.
@@ -43,6 +50,11 @@ var pure = []string{
 	"pkg/drift",
 	"pkg/fieldpath",
 	"pkg/generate",
+	"pkg/operator",
+	"pkg/operator/decide",
+	"pkg/operator/generated",
+	"pkg/operator/marks",
+	"pkg/operator/report",
 	"pkg/pipeline",
 	"pkg/pipeline/hints",
 	"pkg/redact",

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/corollary-dev/corollary/pkg/operator/generated"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
@@ -241,7 +242,7 @@ func fillGenerated(want, have *unstructured.Unstructured) {
 	data, _ := want.Object["data"].(map[string]any)
 	live, _ := have.Object["data"].(map[string]any)
 	for name, value := range data {
-		if value == pipeline.GeneratedPlaceholder {
+		if value == generated.Placeholder {
 			data[name], _ = live[name].(string)
 		}
 	}

@@ -3,15 +3,15 @@ package cases
 import (
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/memcluster"
 	"github.com/corollary-dev/corollary/pkg/offline"
+	"github.com/corollary-dev/corollary/pkg/operator/marks"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 )
@@ -126,7 +126,7 @@ func (*cache) NoteReturned(int, *unstructured.Unstructured, *drift.Live) {}
 
 // OwnedBy implements reconcile.Cache.
 func (c *cache) OwnedBy(i int, uid types.UID) []*drift.Live {
-	return c.objects(i, func(l *drift.Live) bool { return pipeline.Marked(l, uid) })
+	return c.objects(i, func(l *drift.Live) bool { return marks.Marked(l, uid) })
 }
 
 // Objects implements reconcile.Cache.
@@ -137,8 +137,8 @@ func (c *cache) Objects(i int) []*drift.Live {
 // BeforeObjectsOf implements reconcile.Cache.
 func (c *cache) BeforeObjectsOf(name string) []*drift.Live {
 	return c.objects(pipeline.BeforeIndex, func(l *drift.Live) bool {
-		ref, _, ok := pipeline.ParseOwnerMark(l.OwnerMark)
-		return pipeline.IsBeforeObject(l) && (ok && ref.Name == name ||
+		ref, _, ok := marks.ParseOwnerMark(l.OwnerMark)
+		return marks.IsBeforeObject(l) && (ok && ref.Name == name ||
 			slices.ContainsFunc(l.Owners, func(o drift.OwnerRef) bool { return o.Name == name }))
 	})
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 	"github.com/corollary-dev/corollary/pkg/offline"
+	"github.com/corollary-dev/corollary/pkg/operator/decide"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/redact"
 )
@@ -153,8 +154,8 @@ func (c *testCase) reconciled(ctx context.Context, operator pipeline.Compiled, c
 		return result{}, err
 	}
 	if !selected && o.decided == nil { // there is nothing to decide
-		in := pipeline.Input{Upstream: upstream}
-		o.Decided(in, w.Pipeline.Decide(in))
+		in := pipeline.Input{Upstream: upstream, SelectionErr: w.Pipeline.Match(upstream).Err}
+		o.Decided(in, decide.Decide(w.Pipeline.Settings, in))
 	}
 	return result{tree: o.tree(selected, upstream)}, nil
 }

@@ -111,7 +111,7 @@ func (o *outcome) tree(selected bool, upstream *unstructured.Unstructured) map[s
 	if selected && o.desired != nil && upstream.GetDeletionTimestamp() == nil {
 		var invalid []any
 		for _, f := range o.desired.Invalid {
-			invalid = append(invalid, f.String())
+			invalid = append(invalid, f)
 		}
 		put(out, "invalid", invalid, len(invalid) > 0)
 	}

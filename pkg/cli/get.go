@@ -9,7 +9,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/config"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 	"github.com/corollary-dev/corollary/pkg/spelling"
 	"github.com/corollary-dev/corollary/pkg/survey"
@@ -166,7 +166,7 @@ func (o *getOptions) checkStates() error {
 // rowStates are the states that a row can have.
 func rowStates() []string {
 	var list []string
-	for _, s := range pipeline.States() {
+	for _, s := range operator.States() {
 		list = append(list, string(s))
 	}
 	slices.Sort(list)

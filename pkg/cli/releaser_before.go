@@ -13,7 +13,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/kinds"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator/marks"
 )
 
 // beforeObjects takes the finalizer off the objects of deletion.before, which have it too: what was made for an upstream in
@@ -80,7 +80,7 @@ func constantLabels(f *config.File) labels.Set {
 
 // ownerNamespace is the namespace of the upstream for which an object was made: a reference is to the object's own.
 func ownerNamespace(f *config.File, u *unstructured.Unstructured) string {
-	if ref, _, ok := pipeline.ParseOwnerMark(u.GetAnnotations()[f.Conventions.Owner.Annotation]); ok {
+	if ref, _, ok := marks.ParseOwnerMark(u.GetAnnotations()[f.Conventions.Owner.Annotation]); ok {
 		return ref.Namespace
 	}
 	return u.GetNamespace()

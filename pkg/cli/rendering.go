@@ -9,6 +9,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/offline"
+	"github.com/corollary-dev/corollary/pkg/operator/decide"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
@@ -61,7 +62,7 @@ func (r *rendering) addDownstreams(c pipeline.Compiled, u command.Upstream) {
 	}
 	in := r.given.InputsFor(r.ctx, p, u.Object)
 	desired := p.Desired(r.ctx, u.Object, in)
-	decision := p.Decide(
+	decision := decide.Decide(p.Settings,
 		pipeline.Input{Upstream: u.Object, Desired: desired, Selected: true, Facts: make([]pipeline.Facts, len(desired.Objects))},
 	)
 	for k, o := range decision.Outcomes {
@@ -83,7 +84,7 @@ func (r *rendering) addDownstreams(c pipeline.Compiled, u command.Upstream) {
 	}
 	if len(decision.Outcomes) > 0 && decision.Outcomes[0].State == pipeline.StateInvalid {
 		for _, f := range desired.Invalid {
-			r.fail(u, errors.New(f.String()))
+			r.fail(u, errors.New(f))
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/operator/marks"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 	"github.com/corollary-dev/corollary/pkg/survey"
@@ -113,7 +114,7 @@ func (e *explanation) owner(k *command.NamedKind, object *unstructured.Unstructu
 			}
 		}
 		if key := f.Conventions.Owner.Annotation; key != "" {
-			if at, _, ok := pipeline.ParseOwnerMark(object.GetAnnotations()[key]); ok {
+			if at, _, ok := marks.ParseOwnerMark(object.GetAnnotations()[key]); ok {
 				return origin{n, kind, at}, true
 			}
 		}

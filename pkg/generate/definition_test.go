@@ -37,7 +37,7 @@ func TestDefinitions(t *testing.T) {
 			object := d.object(fmt.Sprintf("thing-%d", i), c.spec)
 			stored := testkit.Apply(t, d.beside, object)
 			var want []string
-			for _, f := range d.live.Desired(t.Context(), stored, pipeline.Inputs{}).Invalid {
+			for _, f := range d.live.Failures(t.Context(), stored, pipeline.Inputs{}) {
 				want = append(want, causeOf(d, v, f))
 			}
 			slices.Sort(want)

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/operator/marks"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 )
@@ -388,14 +389,14 @@ const byBeforeOwner = "before"
 
 func beforeOwners(obj any) ([]string, error) {
 	live, ok := obj.(*drift.Live)
-	if !ok || !pipeline.IsBeforeObject(live) {
+	if !ok || !marks.IsBeforeObject(live) {
 		return nil, nil
 	}
 	var names []string
 	for _, owner := range live.Owners {
 		names = append(names, owner.Name)
 	}
-	if ref, _, ok := pipeline.ParseOwnerMark(live.OwnerMark); ok {
+	if ref, _, ok := marks.ParseOwnerMark(live.OwnerMark); ok {
 		names = append(names, ref.Name)
 	}
 	return names, nil
@@ -409,11 +410,11 @@ func upstreamsNamed(obj any) ([]string, error) {
 	if !ok {
 		return nil, nil
 	}
-	ref, _, ok := pipeline.ParseOwnerMark(live.OwnerMark)
-	if pipeline.HasLostOwner(live) {
+	ref, _, ok := marks.ParseOwnerMark(live.OwnerMark)
+	if marks.HasLostOwner(live) {
 		return []string{ref.String()}, nil
 	}
-	if !ok || pipeline.IsBeforeObject(live) {
+	if !ok || marks.IsBeforeObject(live) {
 		return nil, nil
 	}
 	return []string{ref.String()}, nil

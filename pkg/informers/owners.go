@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/corollary-dev/corollary/pkg/drift"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator/marks"
 )
 
 // byOwner indexes downstreams by the buckets of the uids in their owner marks. An index takes hundreds of bytes for each of its values,
@@ -52,7 +52,7 @@ func ownersOf(live *drift.Live) []string {
 	for _, ref := range live.Owners {
 		uids = append(uids, string(ref.UID))
 	}
-	if _, uid, ok := pipeline.ParseOwnerMark(live.OwnerMark); ok {
+	if _, uid, ok := marks.ParseOwnerMark(live.OwnerMark); ok {
 		uids = append(uids, uid)
 	}
 	return uids
@@ -63,7 +63,7 @@ func isOwnedBy(live *drift.Live, uid types.UID) bool {
 	if slices.ContainsFunc(live.Owners, func(ref drift.OwnerRef) bool { return ref.UID == uid }) {
 		return true
 	}
-	_, marked, ok := pipeline.ParseOwnerMark(live.OwnerMark)
+	_, marked, ok := marks.ParseOwnerMark(live.OwnerMark)
 	return ok && marked == string(uid)
 }
 
@@ -92,7 +92,7 @@ func (m ownerMarks) uids() (uids []string) {
 	for _, ref := range m.references {
 		uids = append(uids, string(ref.UID))
 	}
-	if _, uid, ok := pipeline.ParseOwnerMark(m.annotation); ok {
+	if _, uid, ok := marks.ParseOwnerMark(m.annotation); ok {
 		uids = append(uids, uid)
 	}
 	return uids

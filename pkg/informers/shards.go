@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/corollary-dev/corollary/pkg/drift"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator/marks"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 	"github.com/corollary-dev/corollary/pkg/shards"
 )
@@ -404,7 +404,7 @@ func (s *ShardSet) markedBy(view *drift.View, label string) func(obj runtime.Obj
 			return nil
 		}
 		return slices.DeleteFunc(marksOf(u, view).uids(), func(uid string) bool {
-			return label != "" && u.GetLabels()[label] != pipeline.ShardLabelValue(s.ring.Of(uid))
+			return label != "" && u.GetLabels()[label] != marks.ShardLabelValue(s.ring.Of(uid))
 		})
 	}
 }
@@ -415,7 +415,7 @@ func withShards(selector, label string, held []int) string {
 	if len(held) > 0 {
 		values = values[:0]
 		for _, shard := range held {
-			values = append(values, pipeline.ShardLabelValue(shard))
+			values = append(values, marks.ShardLabelValue(shard))
 		}
 	}
 	in := label + " in (" + strings.Join(values, ",") + ")"

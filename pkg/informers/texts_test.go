@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/operator/marks"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
@@ -100,7 +101,7 @@ func TestOwnedBy(t *testing.T) {
 				owner := &unstructured.Unstructured{}
 				owner.SetUID(uid(i))
 				owner.SetName("owner")
-				live.Owners, live.OwnerMark = nil, pipeline.OwnerMark(owner)
+				live.Owners, live.OwnerMark = nil, marks.OwnerMark(owner)
 			}
 			if err := informer.GetIndexer().Add(live); err != nil {
 				t.Fatal(err)

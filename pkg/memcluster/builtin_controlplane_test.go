@@ -21,7 +21,7 @@ import (
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/memcluster"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator/generated"
 )
 
 // TestBuiltinKinds applies the rendered examples to both servers. The one in memory has fewer defaults, so its object is a part
@@ -96,7 +96,7 @@ func compareBuiltin(t *testing.T, kind *kinds.Kind, document *unstructured.Unstr
 	document.SetOwnerReferences(nil) // the owners do not exist, and the garbage collector runs
 	data, _ := document.Object["data"].(map[string]any)
 	for key, value := range data {
-		if value == pipeline.GeneratedPlaceholder { // no API server stores the placeholder
+		if value == generated.Placeholder { // no API server stores the placeholder
 			data[key] = "Z2VuZXJhdGVk"
 		}
 	}

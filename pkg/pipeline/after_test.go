@@ -6,10 +6,10 @@ import (
 	"testing"
 
 	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
-
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/operator/decide"
 )
 
 // What comes after a downstream waits for it with what it changes, and with nothing else.
@@ -39,7 +39,7 @@ func TestAfter(t *testing.T) {
 		"one of somebody else":                        {first: func(f *Facts) { f.Live.Owners, f.Trusted = nil, false }, second: missing, until: config.AfterCreated, want: StateWaiting},
 		"one that is not wanted is not waited for":    {first: missing, second: missing, change: func(in *Input) { in.Desired.Objects[0].Wanted = false }, want: StateCreate},
 		"one that cannot be rendered is not there":    {first: missing, second: missing, change: func(in *Input) { in.Desired.Objects[0].Err = errOnlyDeletes }, want: StateWaiting},
-		"where order does not matter, as in a render": {first: missing, second: missing, change: func(in *Input) { in.Inputs = nil }, want: StateCreate},
+		"where order does not matter, as in a render": {first: missing, second: missing, change: func(in *Input) { in.Health = nil }, want: StateCreate},
 	} {
 		p := onePipeline(func(op *config.Operator) {
 			first, second := op.Downstreams[0], op.Downstreams[0]
@@ -52,7 +52,7 @@ func TestAfter(t *testing.T) {
 			op.Downstreams = []config.Downstream{first, second}
 		})
 		in := inSyncInput()
-		in.HasFinalizer, in.Inputs = true, func() Inputs { return Inputs{} }
+		in.HasFinalizer, in.Health = true, p.Health(in.Upstream, in.Desired, noInputs)
 		second := in.Desired.Objects[0]
 		second.Downstream, second.Target.Name = 1, "second"
 		in.Desired.Objects = append(in.Desired.Objects, second)
@@ -63,7 +63,7 @@ func TestAfter(t *testing.T) {
 		if c.change != nil {
 			c.change(&in)
 		}
-		got := p.Decide(in).Outcomes[1]
+		got := decide.Decide(p.Settings, in).Outcomes[1]
 		if got.State != c.want || !strings.Contains(got.Message, c.message) || (got.State == StateWaiting) != (got.Action == ActionNone && got.State != StateInSync) {
 			t.Errorf("%s: %s %q: %s", reason, got.State, got.Action, got.Message)
 		}
@@ -88,7 +88,7 @@ func TestUnwantedInOrder(t *testing.T) {
 	})
 	unwanted := func(selected bool) Input {
 		in := inSyncInput()
-		in.HasFinalizer, in.Inputs, in.Selected = true, func() Inputs { return Inputs{} }, selected
+		in.HasFinalizer, in.Health, in.Selected = true, p.Health(in.Upstream, in.Desired, noInputs), selected
 		w := in.Desired.Objects[0]
 		in.Desired.Objects, in.Facts = nil, nil
 		for i := range 3 {
@@ -117,9 +117,9 @@ func TestUnwantedInOrder(t *testing.T) {
 		deletion.Cascade = CascadeForeground
 		for name, in := range map[string]Input{"when is false": unwanted(true), "not selected": unwanted(false), "deleted": deletion} {
 			in.Leftovers = row.left
-			d := p.Decide(in)
+			d := decide.Decide(p.Settings, in)
 			if name == "deleted" {
-				d = p.DecideDeletion(in)
+				d = decide.Deletion(p.Settings, in)
 			}
 			for i, want := range row.want {
 				o := d.Leftovers[i]
@@ -162,7 +162,7 @@ func TestSupersededAfter(t *testing.T) {
 			op.Downstreams = []config.Downstream{first, second}
 		})
 		in := inSyncInput()
-		in.HasFinalizer, in.Inputs = true, func() Inputs { return Inputs{} }
+		in.HasFinalizer, in.Health = true, p.Health(in.Upstream, in.Desired, noInputs)
 		in.Facts[0].Live.Status = kstatus.CurrentStatus
 		second := in.Desired.Objects[0]
 		second.Downstream, second.Target.Name = 1, "second"
@@ -173,7 +173,7 @@ func TestSupersededAfter(t *testing.T) {
 		old.Name, old.UID = "old", "live-0"
 		in.Leftovers = []Owned{{Live: old, Certain: true}}
 		c.change(&in)
-		got := p.Decide(in).Leftovers[0]
+		got := decide.Decide(p.Settings, in).Leftovers[0]
 		if got.State != StateSuperseded || got.Action != c.want {
 			t.Errorf("%s: %s %q: %s", reason, got.State, got.Action, got.Message)
 		}

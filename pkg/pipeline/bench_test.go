@@ -11,6 +11,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/operator/decide"
 )
 
 // What one event costs besides requests: the decision where nothing changed, and the desired state where the upstream did.
@@ -19,7 +20,7 @@ func BenchmarkDecideInSync(b *testing.B) {
 	p, in := onePipeline(nil), inSyncInput()
 	b.ReportAllocs()
 	for b.Loop() {
-		if d := p.Decide(in); d.Pending() {
+		if d := decide.Decide(p.Settings, in); d.Pending() {
 			b.Fatal("not in sync")
 		}
 	}

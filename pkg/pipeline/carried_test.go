@@ -11,6 +11,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
+	"github.com/corollary-dev/corollary/pkg/operator"
+	"github.com/corollary-dev/corollary/pkg/operator/decide"
 )
 
 // secretPipeline is a pipeline of Secrets, each with a generated password.
@@ -27,14 +29,14 @@ func secretPipeline(downstreams int, several bool) *Pipeline {
 		}
 	})
 	for _, d := range p.Downstreams {
-		d.generated = []GeneratedField{{Key: "password", Length: 32, Characters: "ab"}}
+		d.Generated = []operator.GeneratedField{{Key: "password", Length: 32, Characters: "ab"}}
 	}
 	return p
 }
 
 // absentAt is an object of downstream 0 that is wanted and does not exist.
 func absentAt(name string, several bool) DesiredObject {
-	return DesiredObject{Wanted: true, Target: Ref{Namespace: "apps", Name: name}, Hash: hash, secret: &drift.Secret{Content: drift.Digest(name)}, Several: several}
+	return DesiredObject{Wanted: true, Target: Ref{Namespace: "apps", Name: name}, Hash: hash, Secret: &drift.Secret{Content: drift.Digest(name)}, Several: several}
 }
 
 // replacedAt is an object of downstream 0 that is not wanted any more. Its content says what it is about.
@@ -103,7 +105,7 @@ func TestGeneratedValuesAreCarriedOver(t *testing.T) {
 				in.Upstream.Object["status"].(map[string]any)["downstreams"] = []any{map[string]any{"name": "before", "apiVersion": "v1",
 					"kind": "Secret", "namespace": "apps", "objectName": "old", "uid": "uid-old", "state": row.forgotten}}
 			}
-			o := p.Decide(in).Outcomes[0]
+			o := decide.Decide(p.Settings, in).Outcomes[0]
 			var from []string
 			for _, live := range o.ValuesFrom {
 				from = append(from, string(live.UID))
@@ -150,16 +152,16 @@ func TestDroppedKeys(t *testing.T) {
 		live := ourLive()
 		live.Hash, live.Secret, live.Initial = row.hash, &drift.Secret{Keys: row.has}, []drift.InitialField{{Present: !row.lacks, Ours: !row.lacks}}
 		d := p.Downstreams[0]
-		d.generated = append(d.generated, make([]GeneratedField, row.more)...)
-		d.View.Generated, d.initial = 1+row.more, make([]fieldpath.Path, 1+row.more)
+		d.Generated = append(d.Generated, make([]operator.GeneratedField, row.more)...)
+		d.View.Generated, d.View.Initial = 1+row.more, make([]fieldpath.Path, 1+row.more)
 		live.Initial = append(live.Initial, make([]drift.InitialField, row.more)...)
-		want := DesiredObject{Wanted: true, Target: target, Hash: hash, Sum: drift.Digest("new"), secret: &drift.Secret{Keys: []string{"password", "user"}}}
+		want := DesiredObject{Wanted: true, Target: target, Hash: hash, Sum: drift.Digest("new"), Secret: &drift.Secret{Keys: []string{"password", "user"}}}
 		in := Input{Upstream: upstreamObject(), Selected: true, Now: now, Desired: &Desired{Objects: []DesiredObject{want}}, Facts: []Facts{{Live: live}}}
 		observed(in.Upstream, row.observed)
-		o := p.Decide(in).Outcomes[0]
+		o := decide.Decide(p.Settings, in).Outcomes[0]
 		if row.renamed {
 			in.Facts, in.Leftovers = []Facts{{}}, []Owned{{Live: live, Certain: true}}
-			live.Name, o = "old", p.Decide(in).Outcomes[0]
+			live.Name, o = "old", decide.Decide(p.Settings, in).Outcomes[0]
 		}
 		if (o.Action == ActionCreate) != row.renamed || (row.lost == "") != (o.LostValues == "") || !strings.Contains(o.LostValues, row.lost) || !strings.Contains(o.Message, row.lost) {
 			t.Errorf("%s: %s, %q is lost: %s", row.reason, o.Action, o.LostValues, o.Message)

@@ -5,6 +5,10 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/corollary-dev/corollary/pkg/operator"
+	"github.com/corollary-dev/corollary/pkg/operator/decide"
+	"github.com/corollary-dev/corollary/pkg/operator/marks"
+	"github.com/corollary-dev/corollary/pkg/operator/report"
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
@@ -14,12 +18,13 @@ func TestCascadeWhileBefore(t *testing.T) {
 		p := beforePipeline(t, nil)
 		in := deleted()
 		in.Leftovers[0].Live.Owners = nil
-		in.Leftovers[0].Live.OwnerMark = OwnerMark(in.Upstream)
+		in.Leftovers[0].Live.OwnerMark = marks.OwnerMark(in.Upstream)
 		running := beforeRecord(StateBeforeRunning, beforeUID)
 		in.Upstream.Object["status"] = map[string]any{"downstreams": status.RecordedList([]status.Recorded{*running,
-			p.recordedOf(p.Downstreams[0], refOf(ourLive()), ourLive().UID, hash, string(StateInSync))})}
+			p.RecordAt(p.Downstreams[0].Downstream, operator.RefOf(ourLive()), ourLive().UID, hash, string(StateInSync))})}
 		in.Cascade, in.Before.Live, in.Before.Record = cascade, beforeLive(""), running
-		d := p.DecideDeletion(in)
+		in.Before.Progress = p.BeforeProgress(in.Upstream, Inputs{})
+		d := decide.Deletion(p.Settings, in)
 		if !d.WaitsForBefore {
 			t.Fatal("deletion.before does not run")
 		}
@@ -38,11 +43,11 @@ func TestCascadeWhileBefore(t *testing.T) {
 // decidedAgain is the decision of a process that knows only what the status records of a decision, and whether it records --cascade=foreground.
 func (p *Pipeline) decidedAgain(in Input, d Decision) (later Decision, known bool) {
 	content := map[string]any{}
-	p.setRecorded(content, p.recordedGoing(in.Upstream, d, nil))
+	report.SetRecorded(p.Settings, content, report.RecordedGoing(p.Settings, in.Upstream, d, nil))
 	in.Upstream = in.Upstream.DeepCopy()
 	in.Upstream.Object["status"] = content
 	in.Cascade = p.RecordedCascade(in.Upstream)
-	return p.DecideDeletion(in), in.Cascade == CascadeForeground
+	return decide.Deletion(p.Settings, in), in.Cascade == CascadeForeground
 }
 
 func TestCascadeOf(t *testing.T) {
@@ -55,7 +60,7 @@ func TestCascadeOf(t *testing.T) {
 		{[]string{"tools.example.com/cleanup", metav1.FinalizerOrphanDependents}, CascadeOrphan},
 		{[]string{metav1.FinalizerDeleteDependents}, CascadeForeground},
 	} {
-		if got := CascadeOf(row.finalizers); got != row.want {
+		if got := operator.CascadeOf(row.finalizers); got != row.want {
 			t.Errorf("%v: %q, want %q", row.finalizers, got, row.want)
 		}
 	}

@@ -14,6 +14,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/operator"
+	"github.com/corollary-dev/corollary/pkg/operator/marks"
 	"github.com/corollary-dev/corollary/pkg/rules"
 	"github.com/corollary-dev/corollary/pkg/status"
 )
@@ -36,7 +38,7 @@ type Options struct {
 // each with the line of the config file. A file in which the loader found errors may be compiled for its further errors;
 // describe comes of it must not be run. An error of the kind source other than kinds.ErrUnknown is returned as err.
 func Compile(f *config.File, o Options) (p *Pipeline, problems config.Errors, err error) {
-	c := &compiler{file: f, p: &Pipeline{Name: f.Operator.Metadata.Name, Config: &f.Operator, OnlyDeletes: o.Deletions}}
+	c := &compiler{file: f, p: &Pipeline{Settings: &operator.Settings{Name: f.Operator.Metadata.Name, Config: &f.Operator, OnlyDeletes: o.Deletions}}}
 	if err := errors.Join(c.requires(o), c.lookUpKinds(o), c.describes(o)); err != nil {
 		return nil, nil, err
 	}
@@ -119,11 +121,11 @@ func (c *compiler) lookUpKinds(o Options) error {
 		if err != nil {
 			return err
 		}
-		d := &Downstream{Index: i, Name: cfg.Name, Config: cfg, Kind: *kind}
+		d := &operator.Downstream{Index: i, Name: cfg.Name, Config: cfg, Kind: *kind}
 		if d.OwnsFields() {
-			d.hashPrefix = fieldsHashPrefix
+			d.HashPrefix = marks.FieldsHashPrefix
 		}
-		c.p.Downstreams = append(c.p.Downstreams, d)
+		c.p.addDownstream(d)
 	}
 	for i := range op.Inputs {
 		cfg := &op.Inputs[i]
@@ -139,7 +141,7 @@ func (c *compiler) lookUpKinds(o Options) error {
 	if c.p.StatusEnabled() {
 		c.p.Storable = status.Probe(up.Schema)
 		c.severalStored()
-		c.p.storesBaseline = c.p.Storable.StoresItem(c.file.Operator.Status.Downstreams, "baseline")
+		c.p.StoresBaseline = c.p.Storable.StoresItem(c.file.Operator.Status.Downstreams, "baseline")
 	}
 	return c.lookUpBefore(o)
 }
@@ -148,7 +150,7 @@ func (c *compiler) lookUpKinds(o Options) error {
 func (c *compiler) severalStored() {
 	path := c.file.Operator.Status.Downstreams
 	keys := c.p.Storable.KeyedBy(path)
-	if len(keys) == 0 || slices.Contains(keys, "objectName") || !slices.ContainsFunc(c.p.Downstreams, (*Downstream).Several) {
+	if len(keys) == 0 || slices.Contains(keys, "objectName") || !slices.ContainsFunc(c.p.Settings.Downstreams, (*operator.Downstream).Several) {
 		return
 	}
 	c.fail("status.downstreams", "set x-kubernetes-list-type: atomic there in the CustomResourceDefinition; corollary generate crd-status prints it",
@@ -201,11 +203,11 @@ func lookUp(o Options, apiVersion, kind string) (*kinds.Kind, error) {
 
 func (c *compiler) names() {
 	conv := c.file.Operator.Conventions
-	c.p.algorithm = drift.Algorithm(conv.Hash.Algorithm)
-	c.p.hashKey = drift.Key{Annotation: conv.Hash.Annotation, Label: conv.Hash.Label}
-	c.p.previous = previousOf(&conv)
+	c.p.Algorithm = drift.Algorithm(conv.Hash.Algorithm)
+	c.p.Hash = drift.Key{Annotation: conv.Hash.Annotation, Label: conv.Hash.Label}
+	c.p.Previous = marks.PreviousOf(&conv)
 	if path := c.file.Operator.Status.Downstreams; path != "" {
-		c.p.downstreamsPath, _ = fieldpath.Parse(path) // the loader reports what does not parse
+		c.p.DownstreamsPath, _ = fieldpath.Parse(path) // the loader reports what does not parse
 	}
 }
 
@@ -260,7 +262,7 @@ func (c *compiler) statusFields() {
 	}
 	for i, f := range c.file.Operator.Status.Fields {
 		if path, err := fieldpath.Parse(f.Path); err == nil && c.p.OnlyDeletes { // it stays as it is
-			c.p.fields = append(c.p.fields, statusField{path: path})
+			c.p.addField(path, nil)
 		}
 		if c.p.OnlyDeletes {
 			continue
@@ -269,7 +271,7 @@ func (c *compiler) statusFields() {
 			return c.env.Any(f.Value, rules.Status, "")
 		})
 		if path, err := fieldpath.Parse(f.Path); err == nil {
-			c.p.fields = append(c.p.fields, statusField{path: path, program: program})
+			c.p.addField(path, program)
 			c.statusField(i, path, program)
 		}
 	}

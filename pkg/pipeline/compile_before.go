@@ -7,6 +7,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
+	"github.com/corollary-dev/corollary/pkg/operator"
+	"github.com/corollary-dev/corollary/pkg/operator/decide"
+	"github.com/corollary-dev/corollary/pkg/operator/marks"
 	"github.com/corollary-dev/corollary/pkg/rules"
 	"github.com/corollary-dev/corollary/pkg/status"
 )
@@ -21,11 +24,11 @@ func (c *compiler) lookUpBefore(o Options) error {
 	if err != nil {
 		return err
 	}
-	c.p.Before = &BeforeObject{Config: b, Object: &Downstream{
-		Index: BeforeIndex, Name: BeforeName, Kind: *kind, hashPrefix: beforeHashPrefix,
+	c.p.Before = &BeforeObject{Config: b, Object: &Downstream{Downstream: &operator.Downstream{
+		Index: BeforeIndex, Name: BeforeName, Kind: *kind, HashPrefix: marks.BeforeHashPrefix,
 		Config: &config.Downstream{Name: BeforeName, APIVersion: b.APIVersion, Kind: b.Kind, Template: b.Template, TargetNamespaces: b.TargetNamespaces,
 			AdoptionPolicy: config.AdoptNever, UpdatePolicy: config.UpdateCreateOnly, DeletionPolicy: config.DeletionDelete},
-	}}
+	}}}
 	return nil
 }
 
@@ -56,7 +59,7 @@ func (c *compiler) before() {
 // beforeView is what is kept in memory of a deletion.before object: the marks, and some fields.
 func (p *Pipeline) beforeView(fields ...string) drift.View {
 	conv := p.Config.Conventions
-	return drift.View{Manager: conv.FieldManager, Hash: p.hashKey, OwnerAnnotation: conv.Owner.Annotation, Aside: p.aside(), Previous: p.previous,
+	return drift.View{Manager: conv.FieldManager, Hash: p.Hash, OwnerAnnotation: conv.Owner.Annotation, Aside: marks.Aside(p.Settings), Previous: p.Previous,
 		Keep: [][]string{fields}}
 }
 
@@ -86,9 +89,9 @@ func (c *compiler) missingRecordFields(list string) []string {
 	if !c.p.Storable.Stores(list) {
 		return []string{list}
 	}
-	whole := c.p.BeforeRecord(Outcome{State: StateBeforeFinished, UID: "uid", Target: Ref{Namespace: "namespace", Name: "name"}})
+	whole := decide.BeforeRecord(c.p.Settings, Outcome{State: StateBeforeFinished, UID: "uid", Target: Ref{Namespace: "namespace", Name: "name"}})
 	want := map[string]any{"status": map[string]any{}}
-	_ = fieldpath.Set(want, c.p.downstreamsPath, status.RecordedList([]status.Recorded{whole})) // the loader lets only maps stand on the way
+	_ = fieldpath.Set(want, c.p.DownstreamsPath, status.RecordedList([]status.Recorded{whole})) // the loader lets only maps stand on the way
 	_, dropped := c.p.Storable.Fit(want["status"].(map[string]any))
 	return slices.DeleteFunc(dropped, func(at string) bool {
 		return at != list && !strings.HasPrefix(at, list+".") && !strings.HasPrefix(at, list+"[")

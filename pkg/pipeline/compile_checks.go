@@ -10,8 +10,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 	"github.com/corollary-dev/corollary/pkg/render"
-	"github.com/corollary-dev/corollary/pkg/rules"
 	"github.com/corollary-dev/corollary/pkg/render/check"
+	"github.com/corollary-dev/corollary/pkg/rules"
 )
 
 // rootsOf are the schemas of what the template of a downstream begins with.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/rules"
 	"github.com/corollary-dev/corollary/pkg/status"
 )
@@ -40,14 +41,14 @@ func (c *compiler) downstream(i int) {
 	for _, r := range slices.Concat(d.ready, d.failed, []readyRule{{program: d.messageFrom}}) {
 		d.readsItem = d.readsItem || r.program != nil && reaches(r.program.Reads, "item", "")
 	}
-	d.initial = parsePaths(cfg.Drift.InitialFields)
+	d.View.Initial = parsePaths(cfg.Drift.InitialFields)
 	for _, g := range cfg.Generated {
 		if key, ok := g.Key(); ok && g.Length != nil {
-			d.generated = append(d.generated, GeneratedField{Key: key, Length: *g.Length, Characters: g.Charset.Characters()})
-			d.initial = append(d.initial, fieldpath.New("data", key))
+			d.Generated = append(d.Generated, operator.GeneratedField{Key: key, Length: *g.Length, Characters: g.Charset.Characters()})
+			d.View.Initial = append(d.View.Initial, fieldpath.New("data", key))
 		}
 	}
-	d.exclusive = parsePaths(cfg.Drift.ExclusiveFields)
+	d.View.Exclusive = parsePaths(cfg.Drift.ExclusiveFields)
 }
 
 // conventions compiles the labels and annotations that every document of ours gets.
@@ -88,6 +89,7 @@ func (c *compiler) forEach(d *Downstream, path string) {
 		return c.env.Items(d.Config.ForEach.Items, d.Name)
 	})
 	d.itemsInputs = c.programInputs(d.items)
+	d.ItemsVary = len(d.itemsInputs) > 0 || d.items != nil && d.readsSiblings(d.items)
 	c.p.readsStatus = c.p.readsStatus || (d.items != nil && readsStatus(d.items.Reads))
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
+	"github.com/corollary-dev/corollary/pkg/operator/report"
 	"github.com/corollary-dev/corollary/pkg/render"
 	"github.com/corollary-dev/corollary/pkg/rules"
 )
@@ -56,17 +57,17 @@ const neverSettles = "a value that changes with each write is written forever, a
 
 // feedback warns of what reads what this operator writes itself. Whether that settles only running tells.
 func (c *compiler) feedback() {
-	for _, part := range c.p.statusParts() {
+	for _, part := range report.StatusParts(c.p.Settings) {
 		named := func(paths [][]string) bool {
-			return part.readBy(slices.DeleteFunc(slices.Clone(paths), func(path []string) bool { return len(path) == 0 }))
+			return part.ReadBy(slices.DeleteFunc(slices.Clone(paths), func(path []string) bool { return len(path) == 0 }))
 		}
 		for i, d := range c.p.Downstreams {
 			if !named(d.statusReads) {
 				continue
 			}
-			e := c.file.Errorf(fmt.Sprintf("downstreams[%d]", i), "read what others write; "+neverSettles, "it is made from %s, which %s writes", part.path, part.name)
+			e := c.file.Errorf(fmt.Sprintf("downstreams[%d]", i), "read what others write; "+neverSettles, "it is made from %s, which %s writes", part.Path, part.Name)
 			if d.when != nil && named(statusPaths(d.when.Reads)) {
-				e = c.file.Errorf(fmt.Sprintf("downstreams[%d].when", i), e.Fix, "it reads %s, which %s writes", part.path, part.name)
+				e = c.file.Errorf(fmt.Sprintf("downstreams[%d].when", i), e.Fix, "it reads %s, which %s writes", part.Path, part.Name)
 			} else if file, line := c.statusHole(d, part); line > 0 {
 				e.File, e.Line, e.Path = file, line, fmt.Sprintf("downstreams[%d].template", i)
 			}
@@ -75,7 +76,7 @@ func (c *compiler) feedback() {
 		for i := range c.validations() {
 			reads := func(variable string) ([][]string, bool) { return c.p.validator.ReadsOf(i, rules.PartRule, variable) }
 			if named(statusPaths(reads)) {
-				c.p.Warnings = append(c.p.Warnings, *c.file.Errorf(fmt.Sprintf("validate[%d].rule", i), "read what others write; "+neverSettles, "it reads %s, which %s writes", part.path, part.name))
+				c.p.Warnings = append(c.p.Warnings, *c.file.Errorf(fmt.Sprintf("validate[%d].rule", i), "read what others write; "+neverSettles, "it reads %s, which %s writes", part.Path, part.Name))
 			}
 		}
 	}
@@ -90,12 +91,12 @@ func (c *compiler) validations() []config.Rule {
 }
 
 // statusHole finds the hole of a downstream's template that reads a part of the status.
-func (c *compiler) statusHole(d *Downstream, part statusPart) (string, int) {
+func (c *compiler) statusHole(d *Downstream, part report.StatusPart) (string, int) {
 	if d.template == nil {
 		return "", 0
 	}
 	for _, h := range d.template.Holes() {
-		if strings.Contains(h.Text, ".status."+part.path[1].Field) {
+		if strings.Contains(h.Text, ".status."+part.Path[1].Field) {
 			return d.source.at(h.Line)
 		}
 	}

@@ -106,7 +106,7 @@ func (c *compiler) namespaceFinding(d *Downstream, f render.Field) *check.Findin
 	case allowed.From == config.NamespacesList && !slices.Contains(allowed.Names, asked):
 		return &check.Finding{Problem: fmt.Sprintf("namespace %q is not allowed: targetNamespaces lists %s", asked, strings.Join(allowed.Names, ", ")),
 			Fix: "add it there, or name one of them"}
-	case allowed.From == config.NamespacesSame && (c.p.Upstream.Namespaced || c.p.upstreamIsNamespace()) && !slices.Equal(watched, []string{asked}):
+	case allowed.From == config.NamespacesSame && (c.p.Upstream.Namespaced || c.p.UpstreamIsNamespace()) && !slices.Equal(watched, []string{asked}):
 		return &check.Finding{Problem: fmt.Sprintf("namespace %q is not allowed to upstreams of other namespaces: targetNamespaces is Same", asked),
 			Fix: "leave it out, or set targetNamespaces: {from: List} with names", Unsure: len(watched) == 0 || slices.Contains(watched, asked)}
 	}

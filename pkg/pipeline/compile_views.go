@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/operator/marks"
 	"github.com/corollary-dev/corollary/pkg/rules"
 )
 
@@ -12,7 +13,7 @@ const observedGenerationPath = ".status.observedGeneration"
 func (c *compiler) views() {
 	conv := c.file.Operator.Conventions
 	for _, d := range c.p.Downstreams {
-		v := drift.View{Manager: conv.FieldManager, Hash: c.p.hashKey, OwnerAnnotation: conv.Owner.Annotation, Initial: d.initial, Generated: len(d.generated), Exclusive: d.exclusive, Aside: c.p.aside(), Previous: c.p.previous, Words: d.Words}
+		v := drift.View{Manager: conv.FieldManager, Hash: c.p.Hash, OwnerAnnotation: conv.Owner.Annotation, Initial: d.View.Initial, Generated: len(d.Generated), Exclusive: d.View.Exclusive, Aside: marks.Aside(c.p.Settings), Previous: c.p.Previous, Words: d.Words}
 		if adopt := d.Config.Adopt; adopt != nil {
 			v.Adopt = adopt.FieldManagers
 		}
@@ -24,8 +25,8 @@ func (c *compiler) views() {
 			v.Keep = append(v.Keep, []string{"status", "observedGeneration"})
 		}
 		v.Keep, v.KeepWhole = append(v.Keep, d.shown.Paths...), v.KeepWhole || d.shown.Whole
-		for _, f := range c.p.fields {
-			keep(&v, f.program, "downstreams", d)
+		for _, program := range c.p.fields {
+			keep(&v, program, "downstreams", d)
 		}
 		d.View = v
 	}

@@ -10,6 +10,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
+	"github.com/corollary-dev/corollary/pkg/operator"
+	"github.com/corollary-dev/corollary/pkg/operator/decide"
 )
 
 const (
@@ -40,10 +42,10 @@ func onePipeline(change func(*config.Operator)) *Pipeline {
 	if change != nil {
 		change(op)
 	}
-	p := &Pipeline{Name: "test", Config: op, downstreamsPath: fieldpath.MustParse(op.Status.Downstreams)}
+	p := &Pipeline{Settings: &operator.Settings{Name: "test", Config: op, DownstreamsPath: fieldpath.MustParse(op.Status.Downstreams)}}
 	p.Upstream.HasStatus = true
 	for i := range op.Downstreams {
-		p.Downstreams = append(p.Downstreams, &Downstream{Index: i, Name: op.Downstreams[i].Name, Config: &op.Downstreams[i]})
+		p.addDownstream(&operator.Downstream{Index: i, Name: op.Downstreams[i].Name, Config: &op.Downstreams[i]})
 	}
 	return p
 }
@@ -103,8 +105,10 @@ func TestDecideLeftoverInDoubt(t *testing.T) {
 	in.Desired.Objects, in.Facts = append(in.Desired.Objects, DesiredObject{Downstream: 1, Err: errTest}), append(in.Facts, Facts{})
 	for _, certain := range []bool{true, false} {
 		in.Leftovers = []Owned{{Live: old, Certain: certain}}
-		if got := p.Decide(in).Leftovers[0]; got.State != StateSuperseded || (got.Action == ActionDelete) != certain {
+		if got := decide.Decide(p.Settings, in).Leftovers[0]; got.State != StateSuperseded || (got.Action == ActionDelete) != certain {
 			t.Errorf("where it is certain (%v) of which downstream it is: %s/%q (%s)", certain, got.State, got.Action, got.Message)
 		}
 	}
 }
+
+func noInputs() Inputs { return Inputs{} }

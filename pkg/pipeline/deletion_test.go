@@ -13,6 +13,10 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/operator"
+	"github.com/corollary-dev/corollary/pkg/operator/decide"
+	"github.com/corollary-dev/corollary/pkg/operator/marks"
+	"github.com/corollary-dev/corollary/pkg/operator/report"
 	"github.com/corollary-dev/corollary/pkg/rules"
 	"github.com/corollary-dev/corollary/pkg/status"
 )
@@ -22,7 +26,7 @@ const beforeUID = types.UID("before-1")
 var beforeTarget = Ref{Namespace: "apps", Name: "web-drain"}
 
 // before is a deletion.before.
-var before = config.Before{APIVersion: "v1", Kind: "ConfigMap", OnFailure: config.BeforeHold, OnTimeout: config.BeforeHold,
+var before = config.Before{APIVersion: "v1", Kind: "ConfigMap", When: "self.spec.backup", OnFailure: config.BeforeHold, OnTimeout: config.BeforeHold,
 	Timeout: config.Duration(time.Hour)}
 
 // beforePipeline is onePipeline with a deletion.before, with what change does to its config.
@@ -54,7 +58,7 @@ func addBefore(t *testing.T, p *Pipeline) {
 		}
 		return program
 	}
-	object := &Downstream{Index: BeforeIndex, Name: BeforeName, when: rule("self.spec.backup", rules.Upstream)}
+	object := &Downstream{Downstream: &operator.Downstream{Index: BeforeIndex, Name: BeforeName}, when: rule(before.When, rules.Upstream)}
 	p.Before = &BeforeObject{Config: p.Config.Deletion.Before, Object: object,
 		done: rule("downstream.data.done == 'yes'", rules.Downstream), failed: rule("downstream.data.done == 'no'", rules.Downstream)}
 }
@@ -69,7 +73,7 @@ func deleted() Input {
 }
 
 func beforeLive(done string) *drift.Live {
-	return &drift.Live{Namespace: beforeTarget.Namespace, Name: beforeTarget.Name, UID: beforeUID, ResourceVersion: "9", Hash: beforeHashPrefix + hash, Managed: true,
+	return &drift.Live{Namespace: beforeTarget.Namespace, Name: beforeTarget.Name, UID: beforeUID, ResourceVersion: "9", Hash: marks.BeforeHashPrefix + hash, Managed: true,
 		Owners: []drift.OwnerRef{{Kind: "Thing", Name: "web", UID: upstreamUID, Controller: true, Applied: true}},
 		Kept: map[string]any{"data": map[string]any{"done": done},
 			"metadata": map[string]any{"finalizers": []any{"tools.example.com/cleanup"}}}}
@@ -102,7 +106,11 @@ func TestDecideBefore(t *testing.T) {
 	worlds := startingWith(deletion, slices.Concat(createdWorlds(), runningWorlds(), recordedWorlds()))
 	goldenMatrix(t, "testdata/before.txt", []section{
 		{"The object of deletion.before", worlds, beforeSettings,
-			func(p *Pipeline, in Input) []string { addBefore(t, p); return decidedBefore(t, p, in) }},
+			func(p *Pipeline, in Input) []string {
+				addBefore(t, p)
+				in.Before.Progress = p.BeforeProgress(in.Upstream, Inputs{})
+				return decidedBefore(t, p, in)
+			}},
 		{"The object of an earlier deletion.before", startingWith(deletion, earlierWorlds()), []setting{
 			{"deletion.before", []string{"not set", "of another kind"}, func(op *config.Operator, _ *Input, v string) {
 				if v != "not set" {
@@ -112,8 +120,8 @@ func TestDecideBefore(t *testing.T) {
 			}}}, func(p *Pipeline, in Input) []string {
 			addBefore(t, p)
 			results := decidedBefore(t, p, in)
-			if d := p.DecideDeletion(in); d.WaitsForBefore {
-				fact := p.ReportDeletion(in.Upstream, d, nil, *in.Upstream.GetDeletionTimestamp()).Facts[0]
+			if d := decide.Deletion(p.Settings, in); d.WaitsForBefore {
+				fact := report.Deletion(p.Settings, in.Upstream, d, nil, *in.Upstream.GetDeletionTimestamp()).Facts[0]
 				results = append(results, fmt.Sprintf("failed %t, progressing %t", fact.Failed, fact.Progressing))
 			}
 			return results
@@ -124,7 +132,7 @@ func TestDecideBefore(t *testing.T) {
 // decidedBefore has what is decided about the object of deletion.before, and what the status will record of it.
 func decidedBefore(t *testing.T, p *Pipeline, in Input) []string {
 	t.Helper()
-	d := p.DecideDeletion(in)
+	d := decide.Deletion(p.Settings, in)
 	if d.WaitsForBefore != (len(d.Leftovers) == 0) || d.WaitsForBefore == (d.Finalizer == FinalizerRemove) {
 		t.Errorf("waits for deletion.before: %t, with %d leftovers and finalizer %v", d.WaitsForBefore, len(d.Leftovers), d.Finalizer)
 	}
@@ -133,8 +141,8 @@ func decidedBefore(t *testing.T, p *Pipeline, in Input) []string {
 		return []string{what}
 	}
 	if d.WaitsForBefore {
-		r := p.BeforeRecord(*d.Before)
-		what = strings.TrimSpace("the record: " + r.State + " " + Ref{r.Namespace, r.ObjectName}.String() + " " + string(r.UID))
+		r := decide.BeforeRecord(p.Settings, *d.Before)
+		what = strings.TrimSpace("the record: " + r.State + " " + Ref{Namespace: r.Namespace, Name: r.ObjectName}.String() + " " + string(r.UID))
 	}
 	return []string{described(*d.Before), what}
 }
@@ -181,7 +189,9 @@ func createdWorlds() []world {
 		{"in the way and going", "a former one of that name ends first", func(in *Input) { beforeForged(in); in.Before.Live.Deleting = true }},
 		{"template error", "it is reported, and fixed by a change alone",
 			func(in *Input) { in.Before.Desired = DesiredObject{Err: errTest} }},
-		{"missing input", "it may come", func(in *Input) { in.Before.Desired = DesiredObject{Err: &waiting{"input x is missing"}} }},
+		{"missing input", "it may come", func(in *Input) {
+			in.Before.Desired = DesiredObject{Err: &operator.Waiting{Message: "input x is missing"}}
+		}},
 		{"timed out, not created", "while it is held, creating it is still tried",
 			func(in *Input) { late(in); in.Before.Record = beforeRecord(StateBeforeTimedOut, "") }},
 		{"timed out with a template error", "an error does not hold forever where the config says so",
@@ -254,11 +264,11 @@ func TestBeforeObjectGoesLast(t *testing.T) {
 	in.Before.Live.Kept = nil
 	in.Before.Live.Owners, in.Before.Live.OwnerMark = nil, "apps/web/"+string(upstreamUID)
 	waits := beforePipeline(t, func(op *config.Operator) { op.Deletion.Wait = true })
-	if d := waits.DecideDeletion(in); d.Before.Action != ActionNone || d.Finalizer != FinalizerLeave {
+	if d := decide.Deletion(waits.Settings, in); d.Before.Action != ActionNone || d.Finalizer != FinalizerLeave {
 		t.Errorf("it went before the downstreams: %+v", d.Before)
 	}
 	in.Leftovers = nil
-	if d := waits.DecideDeletion(in); d.Before.Action != ActionDelete || d.Before.UID != beforeUID || d.Finalizer != FinalizerRemove {
+	if d := decide.Deletion(waits.Settings, in); d.Before.Action != ActionDelete || d.Before.UID != beforeUID || d.Finalizer != FinalizerRemove {
 		t.Errorf("it is left behind: %+v", d.Before)
 	}
 }
@@ -266,7 +276,7 @@ func TestBeforeObjectGoesLast(t *testing.T) {
 // What is made by deletion.before is nobody's leftover, although it is of a downstream's kind and has the same marks.
 func TestBeforeObjectIsNotALeftover(t *testing.T) {
 	p := beforePipeline(t, nil)
-	left := p.Leftovers(upstreamUID, nil, [][]*drift.Live{{ourLive(), beforeLive("")}}, nil, nil)
+	left := decide.Leftovers(p.Settings, upstreamUID, nil, [][]*drift.Live{{ourLive(), beforeLive("")}}, nil, nil)
 	if len(left) != 1 || left[0].Live.UID != liveUID {
 		t.Errorf("left over are %+v", left)
 	}
@@ -288,9 +298,10 @@ func TestReportDeletion(t *testing.T) {
 		"downstreams": status.RecordedList([]status.Recorded{{Name: "config", APIVersion: "v1", Kind: "ConfigMap", Namespace: "apps", ObjectName: "web", UID: liveUID, State: "InSync"}}),
 	}
 	in.Before.Record, in.Before.Live = beforeRecord(StateBeforeRunning, beforeUID), beforeLive("no")
-	report := p.ReportDeletion(in.Upstream, p.DecideDeletion(in), nil, metav1.NewTime(now))
+	in.Before.Progress = p.BeforeProgress(in.Upstream, Inputs{})
+	first := report.Deletion(p.Settings, in.Upstream, decide.Deletion(p.Settings, in), nil, metav1.NewTime(now))
 	after := in.Upstream.DeepCopy()
-	after.Object["status"] = report.Status
+	after.Object["status"] = first.Status
 	if r := p.RecordedBefore(after); r == nil || r.State != string(StateBeforeFailed) || r.UID != beforeUID {
 		t.Errorf("recorded is %+v", r)
 	}
@@ -310,7 +321,7 @@ func TestReportDeletion(t *testing.T) {
 			t.Errorf("conditions are %v, want %v", got, want)
 		}
 	}
-	if again := p.ReportDeletion(after, p.DecideDeletion(in), nil, metav1.NewTime(now.Add(time.Hour))); again.Changed {
+	if again := report.Deletion(p.Settings, after, decide.Deletion(p.Settings, in), nil, metav1.NewTime(now.Add(time.Hour))); again.Changed {
 		t.Error("an hour later it says something else")
 	}
 }

@@ -6,64 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sort"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/redact"
 	"github.com/corollary-dev/corollary/pkg/render"
 	"github.com/corollary-dev/corollary/pkg/rules"
 )
-
-// Desired is what one upstream asks for. It depends on the upstream, its inputs and the pipeline alone, so it is remembered
-// by their digest until one of them changes.
-type Desired struct {
-	// Invalid holds the rules that failed; then nothing is known of Objects.
-	Invalid []rules.Failure
-	// Objects are in the order of the config's downstreams, at least one for each.
-	Objects []DesiredObject
-	// siblings are what was read of live objects.
-	siblings []SiblingRead
-	// items are those of forEach, by downstream; nil until they are needed.
-	items [][]any
-}
-
-// DesiredObject is one object that an upstream asks for.
-type DesiredObject struct {
-	// Downstream is the index of the downstream in the config.
-	Downstream int
-	// item is the index of the item, as the expression gave them.
-	item int
-	// Several tells that the downstream may have any number of objects. If it has none, or they are not known, one that is not wanted
-	// stands in the list.
-	Several bool
-	// itemsUnknown is true for the one object of a downstream whose items cannot be told.
-	itemsUnknown bool
-	// Wanted is false if `when` says so.
-	Wanted bool
-	// Reference reports whether it is marked by an owner reference; else by the owner annotation.
-	Reference bool
-	// cutShort is true, for all objects, if an expression of any got no time to end.
-	cutShort bool
-	// Err is why it cannot be told: `when` or the template failed, or an input is missing.
-	Err error
-	// Target is where it shall stand.
-	Target Ref
-	// Hash is H: the digest of the document with conventions, without owner marks and without itself.
-	Hash string
-	// Sum is the digest that the projection of the live object has where the API server changed nothing.
-	Sum drift.Sum
-
-	document map[string]any
-	// secret has the keys that the document of a Secret gives, in order; nil for another kind.
-	secret *drift.Secret
-}
-
-// TookTooLong reports whether a rule, an expression or a template got no time to end. It is retried: the process may have been busy.
-func (d *Desired) TookTooLong() bool {
-	return slices.ContainsFunc(d.Objects, func(o DesiredObject) bool { return o.cutShort || tookTooLong(o.Err) })
-}
 
 // tookTooLong reports whether a template, or an expression with a budget of its own, got no time to end.
 func tookTooLong(err error) bool {
@@ -73,12 +22,13 @@ func tookTooLong(err error) bool {
 // Desired evaluates rules, `when` and templates for an upstream and its inputs. Failures are part of the result.
 func (p *Pipeline) Desired(ctx context.Context, upstream *unstructured.Unstructured, in Inputs) *Desired {
 	if p.OnlyDeletes {
-		return p.failed(errOnlyDeletes)
+		return p.Failed(errOnlyDeletes)
 	}
 	budget := rules.NewBudget(ctx)
 	w := p.desired(upstream, in, budget)
 	for k := range w.Objects {
-		w.Objects[k].cutShort = budget.Expired()
+		o := &w.Objects[k]
+		o.CutShort = budget.Expired() || tookTooLong(o.Err)
 	}
 	return w
 }
@@ -86,19 +36,15 @@ func (p *Pipeline) Desired(ctx context.Context, upstream *unstructured.Unstructu
 func (p *Pipeline) desired(upstream *unstructured.Unstructured, in Inputs, budget *rules.Budget) *Desired {
 	vars := p.vars(upstream, in)
 	in.budget, in.values, in.rules = in.renderBudget(), vars.Values, budget
-	w := p.failed(nil)
+	w := p.Failed(nil)
 	if err := in.problem(p.validatorInputs); err != nil {
-		return p.failed(err)
+		return p.Failed(err)
 	}
-	if p.validator != nil {
-		if w.Invalid = p.validator.Validate(vars, budget); len(w.Invalid) > 0 {
-			for i, f := range w.Invalid {
-				if p.quietRules[f.Index] {
-					w.Invalid[i] = p.validator.Redacted(f)
-				}
-			}
-			return w
-		}
+	for _, f := range p.failures(vars, budget) {
+		w.Invalid = append(w.Invalid, f.String())
+	}
+	if len(w.Invalid) > 0 {
+		return w
 	}
 	items := p.items(vars, in, budget)
 	if w.Invalid = tooMany(p, items); len(w.Invalid) > 0 {
@@ -106,11 +52,29 @@ func (p *Pipeline) desired(upstream *unstructured.Unstructured, in Inputs, budge
 	}
 	if in.larger != nil && budget.Left() < rules.CostPerObject-rules.CostPerObject/16 {
 		if err := in.larger(); err != nil {
-			return p.failed(err)
+			return p.Failed(err)
 		}
 	}
 	p.addObjects(w, upstream, in, vars, budget, items)
 	return w
+}
+
+// Failures are the rules of validate that an upstream breaks.
+func (p *Pipeline) Failures(ctx context.Context, upstream *unstructured.Unstructured, in Inputs) []rules.Failure {
+	return p.failures(p.vars(upstream, in), rules.NewBudget(ctx))
+}
+
+func (p *Pipeline) failures(vars rules.Vars, budget *rules.Budget) []rules.Failure {
+	if p.validator == nil {
+		return nil
+	}
+	failures := p.validator.Validate(vars, budget)
+	for i, f := range failures {
+		if p.quietRules[f.Index] {
+			failures[i] = p.validator.Redacted(f)
+		}
+	}
+	return failures
 }
 
 // addObjects finds out the objects of all downstreams, each after those that it reads. If one has too many items, the upstream is invalid.
@@ -120,8 +84,8 @@ func (p *Pipeline) addObjects(
 	lists := make([][]DesiredObject, len(p.Downstreams))
 	of := func(i int) []DesiredObject { return lists[i] }
 	note := func(r SiblingRead) {
-		if !slices.Contains(w.siblings, r) {
-			w.siblings = append(w.siblings, r)
+		if !slices.Contains(w.Siblings, r) {
+			w.Siblings = append(w.Siblings, r)
 		}
 	}
 	for _, i := range p.order {
@@ -147,25 +111,6 @@ func (p *Pipeline) addObjects(
 
 // errOnlyDeletes is why nothing is known but what becomes of an upstream that is being deleted.
 var errOnlyDeletes = errors.New("the config has errors: only deletions are carried out")
-
-// failed is a desired state of which nothing is known, because of err.
-func (p *Pipeline) failed(err error) *Desired {
-	w := &Desired{Objects: make([]DesiredObject, len(p.Downstreams))}
-	for i := range w.Objects {
-		w.Objects[i] = DesiredObject{Downstream: i, Several: p.Downstreams[i].Several(), Err: err}
-	}
-	return w
-}
-
-// First is the index of the first object of a downstream.
-func (d *Desired) First(downstream int) int {
-	return sort.Search(len(d.Objects), func(k int) bool { return d.Objects[k].Downstream >= downstream })
-}
-
-// of are the objects of a downstream.
-func (d *Desired) of(downstream int) []DesiredObject {
-	return d.Objects[d.First(downstream):d.First(downstream+1)]
-}
 
 // vars are what expressions can read.
 func (p *Pipeline) vars(upstream *unstructured.Unstructured, in Inputs) rules.Vars {
@@ -224,19 +169,10 @@ func (p *Pipeline) refuseSharedTargets(w *Desired) {
 		d := p.Downstreams[dw.Downstream]
 		key := target{d.GVK().GroupKind().String(), dw.Target}
 		if first, ok := seen[key]; ok && first != dw.Downstream {
-			*dw = DesiredObject{Downstream: dw.Downstream, Several: dw.Several, item: dw.item, Err: fmt.Errorf(
+			*dw = DesiredObject{Downstream: dw.Downstream, Several: dw.Several, Item: dw.Item, Err: fmt.Errorf(
 				"%s is already the object of downstream %s: give one of them another name", dw.Target, p.Downstreams[first].Name)}
 			continue
 		}
 		seen[key] = dw.Downstream
 	}
-}
-
-// Forget drops the rendered documents and the items, which are large; Document renders again.
-func (d *Desired) Forget() *Desired {
-	d.items = nil
-	for k := range d.Objects {
-		d.Objects[k].document = nil
-	}
-	return d
 }

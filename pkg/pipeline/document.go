@@ -3,7 +3,6 @@ package pipeline
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"sort"
 	"strings"
@@ -19,6 +18,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/operator"
+	"github.com/corollary-dev/corollary/pkg/operator/generated"
+	"github.com/corollary-dev/corollary/pkg/operator/marks"
 	"github.com/corollary-dev/corollary/pkg/redact"
 	"github.com/corollary-dev/corollary/pkg/render"
 )
@@ -26,7 +28,7 @@ import (
 // document renders one downstream and adds conventions, marks and hash. Its errors quote no value of a Secret.
 func (p *Pipeline) document(d *Downstream, upstream *unstructured.Unstructured, in Inputs) (*DesiredObject, error) {
 	w, err := p.rendered(d, upstream, in)
-	var missing *waiting
+	var missing *operator.Waiting
 	switch {
 	case errors.As(err, &missing):
 		return nil, missing
@@ -48,12 +50,12 @@ func (p *Pipeline) rendered(d *Downstream, upstream *unstructured.Unstructured, 
 		}}
 	doc, err := d.template.Execute(data)
 	var e *render.Error
-	var missing *waiting
+	var missing *operator.Waiting
 	switch {
 	case errors.As(lacking, &missing):
 		return nil, missing
 	case errors.As(err, &e) && e.Input != "":
-		return nil, &waiting{fmt.Sprintf("%s exists, but %s", e.Input, e.Problem)}
+		return nil, &operator.Waiting{Message: fmt.Sprintf("%s exists, but %s", e.Input, e.Problem)}
 	case err != nil:
 		return nil, err
 	}
@@ -61,7 +63,7 @@ func (p *Pipeline) rendered(d *Downstream, upstream *unstructured.Unstructured, 
 	if w.Target, err = p.target(d, upstream, doc); err != nil {
 		return nil, err
 	}
-	p.dropForeignMarks(doc)
+	marks.Drop(p.Settings, doc)
 	if err := p.addConventions(d, data, doc); err != nil {
 		return nil, err
 	}
@@ -73,13 +75,13 @@ func (p *Pipeline) rendered(d *Downstream, upstream *unstructured.Unstructured, 
 	if err := kinds.CheckNumbers(canonical, d.Kind.Schema); err != nil {
 		return nil, err
 	}
-	if err := d.makeRoom(canonical); err != nil {
+	if err := generated.MakeRoom(d.Downstream, canonical); err != nil {
 		return nil, err
 	}
-	w.Hash = d.hashPrefix + drift.Hash(p.algorithm, drift.Without(canonical, d.initial))
-	w.Reference = p.referenceLegal(d, upstream.GetNamespace(), w.Target)
-	p.mark(canonical, upstream, w)
-	w.document, w.secret = canonical, secretKeys(d, canonical)
+	w.Hash = d.HashPrefix + drift.Hash(p.Algorithm, drift.Without(canonical, d.View.Initial))
+	w.Reference = marks.ReferenceLegal(p.Settings, d.Downstream, upstream.GetNamespace(), w.Target)
+	marks.Put(p.Settings, canonical, upstream, w)
+	w.Document, w.Secret = canonical, generated.SecretKeys(d.Downstream, canonical)
 	w.Sum = drift.Desired(canonical, &d.View)
 	return w, nil
 }
@@ -191,7 +193,7 @@ func (p *Pipeline) namespace(d *Downstream, upstream *unstructured.Unstructured,
 
 // ownNamespace is the namespace that an upstream is in, empty where it is in none: a Namespace is in itself.
 func (p *Pipeline) ownNamespace(upstream *unstructured.Unstructured) string {
-	if p.upstreamIsNamespace() {
+	if p.UpstreamIsNamespace() {
 		return upstream.GetName()
 	}
 	return upstream.GetNamespace()
@@ -223,7 +225,7 @@ func (p *Pipeline) addConventions(d *Downstream, data render.Data, doc map[strin
 			continue
 		}
 		merged := make(map[string]any, len(part.entries))
-		for k, v := range asMap(meta[part.key]) {
+		for k, v := range operator.AsMap(meta[part.key]) {
 			merged[k] = v
 		}
 		texts := make(map[string]string, len(part.entries))
@@ -242,25 +244,6 @@ func (p *Pipeline) addConventions(d *Downstream, data render.Data, doc map[strin
 	return nil
 }
 
-// dropForeignMarks takes the keys of conventions out of what the template gave: a template that copies the upstream's labels
-// or annotations must not let them say who owns the document, or pause an operator that shares the conventions.
-func (p *Pipeline) dropForeignMarks(doc map[string]any) {
-	for _, key := range p.Config.Conventions.Keys() {
-		dropText(doc, "annotations", key.Annotation)
-		dropText(doc, "labels", key.Label)
-	}
-}
-
-func dropText(doc map[string]any, part, key string) {
-	meta := doc["metadata"].(map[string]any)
-	entries := asMap(meta[part])
-	if _, ok := entries[key]; ok {
-		entries = maps.Clone(entries)
-		delete(entries, key)
-		meta[part] = entries
-	}
-}
-
 // Document returns the whole document to send for object k of w: what was hashed, and the fields that are set at
 // creation only (drift.initialFields) as the live object wants them. live is nil at creation. Generated values are
 // placeholders: see Downstream.Fill.
@@ -268,10 +251,10 @@ func dropText(doc map[string]any, part, key string) {
 // in are the inputs that w was made with. Such a field is sent with its live value while our entry alone owns it (leaving it out would reset it) and left out
 // once another manager owns it.
 func (p *Pipeline) Document(w *Desired, k int, upstream *unstructured.Unstructured, in Inputs, live *drift.Live) (map[string]any, error) {
-	d, doc := p.Downstreams[w.Objects[k].Downstream], w.Objects[k].document
+	d, doc := p.Downstreams[w.Objects[k].Downstream], w.Objects[k].Document
 	if doc == nil {
 		var err error
-		if in, err = p.withSiblings(d, w.of, in, nil); err != nil {
+		if in, err = p.withSiblings(d, w.Of, in, nil); err != nil {
 			return nil, err
 		}
 		if in.item, err = p.itemAt(w, k, p.vars(upstream, in), in, nil); err != nil {
@@ -281,65 +264,22 @@ func (p *Pipeline) Document(w *Desired, k int, upstream *unstructured.Unstructur
 		if err != nil {
 			return nil, err
 		}
-		doc = again.document
+		doc = again.Document
 	}
-	if len(d.initial) == 0 {
+	if len(d.View.Initial) == 0 {
 		return doc, nil
 	}
 	if live != nil {
-		doc = drift.Without(doc, d.initial)
-		for i, at := range d.initial[:len(d.initial)-len(d.generated)] {
-			if f := live.Initial[i]; sendsInitial(f) {
+		doc = drift.Without(doc, d.View.Initial)
+		for i, at := range d.View.Initial[:len(d.View.Initial)-len(d.Generated)] {
+			if f := live.Initial[i]; generated.SendsField(f) {
 				if err := fieldpath.Set(doc, at, f.Value); err != nil {
 					return nil, fmt.Errorf("rendering %s: keeping %s: %w", d.Name, at, err)
 				}
 			}
 		}
 	}
-	return d.withPlaceholders(doc, live), nil
-}
-
-// SendsInitial reports whether Document sends live values of fields that are set at creation only: they are stale as soon as
-// somebody else writes.
-func SendsInitial(live *drift.Live) bool {
-	return slices.ContainsFunc(live.Initial, sendsInitial)
-}
-
-func sendsInitial(f drift.InitialField) bool { return f.Ours && !f.Others && f.Present }
-
-// mark adds who owns the document and its hash, last of all.
-func (p *Pipeline) mark(doc map[string]any, upstream *unstructured.Unstructured, w *DesiredObject) {
-	meta := doc["metadata"].(map[string]any)
-	if w.Reference {
-		meta["ownerReferences"] = []any{map[string]any{
-			"apiVersion": upstream.GetAPIVersion(),
-			"kind":       upstream.GetKind(),
-			"name":       upstream.GetName(),
-			"uid":        string(upstream.GetUID()),
-			"controller": true,
-		}}
-	} else {
-		setText(meta, "annotations", p.Config.Conventions.Owner.Annotation, OwnerMark(upstream))
-	}
-	if p.hashKey.Label != "" {
-		setText(meta, "labels", p.hashKey.Label, w.Hash)
-	} else {
-		setText(meta, "annotations", p.hashKey.Annotation, w.Hash)
-	}
-}
-
-func setText(meta map[string]any, part, key, value string) {
-	entries := asMap(meta[part])
-	if entries == nil {
-		entries = map[string]any{}
-		meta[part] = entries
-	}
-	entries[key] = value
-}
-
-func asMap(v any) map[string]any {
-	m, _ := v.(map[string]any)
-	return m
+	return generated.WithPlaceholders(d.Downstream, doc, live), nil
 }
 
 func sortedKeys(m map[string]any) []string {

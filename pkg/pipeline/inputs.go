@@ -13,6 +13,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/redact"
 	"github.com/corollary-dev/corollary/pkg/render"
 	"github.com/corollary-dev/corollary/pkg/rules"
@@ -142,11 +143,6 @@ func (in Inputs) renderBudget() *render.Budget {
 	return render.NewBudget(render.Limits{}, in.larger)
 }
 
-// waiting is the error of a desired state that cannot be told before an input is there, or the kind of what is to be made.
-type waiting struct{ message string }
-
-func (w *waiting) Error() string { return w.message }
-
 // InputRefs says where the inputs of an upstream stand, in the config's order. The upstream chooses a name at most: the
 // namespace is its own or the one that the config fixes.
 func (p *Pipeline) InputRefs(ctx context.Context, upstream *unstructured.Unstructured) []InputRef {
@@ -208,14 +204,10 @@ func (p *Pipeline) inputNamespace(s *InputSource, upstream *unstructured.Unstruc
 		return ""
 	case s.Config.Namespace != "":
 		return s.Config.Namespace
-	case p.upstreamIsNamespace():
+	case p.UpstreamIsNamespace():
 		return upstream.GetName()
 	}
 	return upstream.GetNamespace()
-}
-
-func (p *Pipeline) upstreamIsNamespace() bool {
-	return p.Config.Watch.APIVersion == "v1" && p.Config.Watch.Kind == "Namespace"
 }
 
 // Objects is where inputs are found, each as View.Cut left it.
@@ -244,7 +236,7 @@ func (s *InputSource) read(ref InputRef, from Objects) (any, error) {
 		return nil, ref.Err
 	}
 	if err := s.Kind.Missing; err != nil && (s.Config.Missing != config.MissingAllow || !kinds.IsNotDefined(err)) {
-		return nil, &waiting{fmt.Sprintf("input %s: %v", s.Name, err)}
+		return nil, &operator.Waiting{Message: fmt.Sprintf("input %s: %v", s.Name, err)}
 	}
 	if ref.List != nil {
 		list, err := from.Listed(s, ref.List)
@@ -261,7 +253,7 @@ func (s *InputSource) read(ref InputRef, from Objects) (any, error) {
 	if s.Config.Missing == config.MissingAllow {
 		return nil, nil
 	}
-	return nil, &waiting{s.missing(ref)}
+	return nil, &operator.Waiting{Message: s.missing(ref)}
 }
 
 func (s *InputSource) missing(ref InputRef) string {
@@ -276,7 +268,7 @@ func (d *Downstream) unserved() error {
 	if d.Kind.Missing == nil {
 		return nil
 	}
-	return &waiting{d.Kind.Missing.Error()}
+	return &operator.Waiting{Message: d.Kind.Missing.Error()}
 }
 
 // problem is why something that reads these inputs cannot be told yet; nil if it can.

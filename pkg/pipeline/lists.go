@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/redact"
 	"github.com/corollary-dev/corollary/pkg/rules"
 )
@@ -193,7 +194,7 @@ func Members[O Object](ctx context.Context, s *InputSource, l *Listing, objects 
 		}
 	}
 	if most := *s.Config.List.MaxItems; len(members) > most {
-		return nil, &waiting{fmt.Sprintf("input %s: the list has %d objects, more than list.maxItems: %d: select fewer, or raise it",
+		return nil, &operator.Waiting{Message: fmt.Sprintf("input %s: the list has %d objects, more than list.maxItems: %d: select fewer, or raise it",
 			s.Name, len(members), most)}
 	}
 	compare := cmp.Compare[string]

@@ -11,6 +11,8 @@ import (
 	"github.com/corollary-dev/corollary/internal/golden"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/operator/decide"
+	"github.com/corollary-dev/corollary/pkg/operator/marks"
 )
 
 // A world is what is true of an upstream and of its object, beside what the config says.
@@ -59,8 +61,8 @@ var downstreamSettings = []setting{
 // ofFields makes the hashes of a world those of fields of an object of others.
 func ofFields(in *Input) {
 	rename := func(h *string) {
-		if *h != "" && !IsOfFields(*h) {
-			*h = fieldsHashPrefix + *h
+		if *h != "" && !marks.IsOfFields(*h) {
+			*h = marks.FieldsHashPrefix + *h
 		}
 	}
 	for i := range in.Facts {
@@ -144,14 +146,14 @@ var finalizerSettings = []setting{
 // settings that matter there; a change of any decision changes a line of it.
 func TestDecisionMatrix(t *testing.T) {
 	target := func(p *Pipeline, in Input) []string {
-		d := p.Decide(in)
+		d := decide.Decide(p.Settings, in)
 		return []string{described(d.Outcomes[0]), finalizerWords[d.Finalizer]}
 	}
 	goldenMatrix(t, "testdata/decisions.txt", []section{
 		{"An object of an upstream that exists", targetWorlds(), downstreamSettings, target},
 		{"An object with names or marks that the config has left", previousWorlds(), downstreamSettings, target},
 		{"An object that is at no target (any more)", leftoverWorlds(), downstreamSettings, func(p *Pipeline, in Input) []string {
-			d := p.Decide(in)
+			d := decide.Decide(p.Settings, in)
 			if d.Leftovers[0].UID != "live-0" {
 				t.Errorf("the outcome is about %q, not about the leftover", d.Leftovers[0].UID)
 			}
@@ -160,11 +162,11 @@ func TestDecisionMatrix(t *testing.T) {
 		{"An object of an upstream that is being deleted", deletionWorlds(), deletionSettings, decidedDeletion},
 		{"The finalizer of an upstream", finalizerWorlds(), finalizerSettings, func(p *Pipeline, in Input) []string {
 			addBefore(t, p)
-			return []string{cmp.Or(finalizerWords[p.Decide(in).Finalizer], "left alone")}
+			return []string{cmp.Or(finalizerWords[decide.Decide(p.Settings, in).Finalizer], "left alone")}
 		}},
 		{"In mode Observe", observedWorlds(), downstreamSettings[:3], func(p *Pipeline, in Input) []string {
 			p.Config.Mode = config.ModeObserve
-			o := p.Decide(in).Outcomes[0]
+			o := decide.Decide(p.Settings, in).Outcomes[0]
 			if o.Action == ActionCompare {
 				t.Errorf("a dry run is asked for: %s", o.Message)
 			}
@@ -176,7 +178,7 @@ func TestDecisionMatrix(t *testing.T) {
 // decidedDeletion has what is decided, and whether the upstream stays: also for a process that knows only what the status records, since
 // the garbage collector removes the finalizer that says foreground.
 func decidedDeletion(p *Pipeline, in Input) []string {
-	d := p.DecideDeletion(in)
+	d := decide.Deletion(p.Settings, in)
 	if len(d.Leftovers) == 0 {
 		return []string{"gone", finalizerWords[d.Finalizer]}
 	}

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/corollary-dev/corollary/pkg/operator/marks"
 )
 
 // What is left out of a document is told apart from what it changes: without a dry run nobody knows what of it has a
@@ -27,7 +29,7 @@ func TestWouldChange(t *testing.T) {
 		p := onePipeline(nil)
 		p.Downstreams[0].View.Manager = "us"
 		doc := map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "web"}, "data": map[string]any{"key": "new"}}
-		if got := p.WouldChange(upstreamUID, 0, doc, owned("helm", "Update", row.data), owned("us", "Apply", row.data)); got != row.want {
+		if got := marks.WouldChange(p.Settings, upstreamUID, 0, doc, owned("helm", "Update", row.data), owned("us", "Apply", row.data)); got != row.want {
 			t.Errorf("%s:\n got %s\nwant %s", row.reason, got, row.want)
 		}
 	}

@@ -8,6 +8,8 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/operator"
+	"github.com/corollary-dev/corollary/pkg/operator/marks"
 )
 
 // TestPreviousOf leaves out what the config names still, or uses for something else: objects would have it forever.
@@ -37,7 +39,7 @@ func TestPreviousOf(t *testing.T) {
 		}, drift.Previous{}},
 		"the same key as a label": {func(c *config.Conventions) { c.Previous.Hash = &config.PreviousHash{Label: "now/hash"} }, drift.Previous{Hash: drift.Key{Label: "now/hash"}}},
 	} {
-		if diff := cmp.Diff(row.want, previousOf(conv(row.change))); diff != "" {
+		if diff := cmp.Diff(row.want, marks.PreviousOf(conv(row.change))); diff != "" {
 			t.Errorf("%s: %s", reason, diff)
 		}
 	}
@@ -48,8 +50,8 @@ func TestWithCurrentMarks(t *testing.T) {
 	p := onePipeline(func(op *config.Operator) {
 		op.Conventions.Owner.Annotation, op.Conventions.FieldManager = "now/owner", "now"
 	})
-	p.hashKey = drift.Key{Annotation: "now/hash"}
-	p.Downstreams[0].labels = []textEntry{{key: "now/app"}}
+	p.Hash = drift.Key{Annotation: "now/hash"}
+	p.Config.Conventions.Labels = map[string]string{"now/app": "a"}
 	p.Downstreams[0].View.Previous = drift.Previous{Manager: "before", Hash: drift.Key{Label: "before/hash"}, OwnerAnnotation: "before/owner"}
 	reference := []any{map[string]any{"uid": string(upstreamUID)}}
 	doc := map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"key": "new"}, "metadata": map[string]any{"name": "a",
@@ -62,7 +64,7 @@ func TestWithCurrentMarks(t *testing.T) {
 			"f:metadata": map[string]any{"f:labels": map[string]any{"f:before/hash": map[string]any{}}, "f:annotations": map[string]any{"f:before/owner": map[string]any{}, "f:kept": map[string]any{}}},
 		}}},
 	}}}
-	got, off := p.WithCurrentMarks(doc, 0, upstreamUID, obj, "v1-made")
+	got, off := marks.WithCurrentMarks(p.Settings, doc, 0, upstreamUID, obj, "v1-made")
 	want := map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"key": "made"}, "metadata": map[string]any{"name": "a",
 		"labels": map[string]any{"now/app": "a"}, "annotations": map[string]any{"now/hash": "v1-made", "kept": "x"}, "ownerReferences": reference}}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -72,7 +74,7 @@ func TestWithCurrentMarks(t *testing.T) {
 		t.Error(diff)
 	}
 	delete(doc["metadata"].(map[string]any), "ownerReferences")
-	if got, off = p.WithCurrentMarks(doc, 0, upstreamUID, obj, ""); asMap(asMap(got["metadata"])["annotations"])["now/hash"] != "v1-new" || off.OwnerUID != upstreamUID {
+	if got, off = marks.WithCurrentMarks(p.Settings, doc, 0, upstreamUID, obj, ""); operator.AsMap(operator.AsMap(got["metadata"])["annotations"])["now/hash"] != "v1-new" || off.OwnerUID != upstreamUID {
 		t.Errorf("without a reference: %v, %v", got, off)
 	}
 }
@@ -80,8 +82,8 @@ func TestWithCurrentMarks(t *testing.T) {
 // TestHasMarks: an object that this operator made under the previous names is not one of its upstreams.
 func TestHasMarks(t *testing.T) {
 	p := onePipeline(func(op *config.Operator) { op.Conventions.Owner.Annotation = "now/owner" })
-	p.hashKey = drift.Key{Annotation: "now/hash"}
-	p.previous = drift.Previous{Hash: drift.Key{Label: "before/hash"}, OwnerAnnotation: "before/owner"}
+	p.Hash = drift.Key{Annotation: "now/hash"}
+	p.Previous = drift.Previous{Hash: drift.Key{Label: "before/hash"}, OwnerAnnotation: "before/owner"}
 	for _, row := range []struct {
 		annotations, labels map[string]string
 		owner, hash         bool
@@ -96,7 +98,7 @@ func TestHasMarks(t *testing.T) {
 		u := upstreamObject()
 		u.SetAnnotations(row.annotations)
 		u.SetLabels(row.labels)
-		if owner, hash := p.HasOwnerMark(u), p.HasHash(u); owner != row.owner || hash != row.hash {
+		if owner, hash := marks.HasOwnerMark(p.Settings, u), marks.HasHash(p.Settings, u); owner != row.owner || hash != row.hash {
 			t.Errorf("annotations %v, labels %v: owner %v, hash %v", row.annotations, row.labels, owner, hash)
 		}
 	}

@@ -55,7 +55,7 @@ func (c *compiler) inputScope(s *InputSource, path string) {
 	case s.Kind.GVR.Empty(), s.HasRows():
 	case !s.Kind.Namespaced && namespaces:
 		c.fail(path+key, "leave it out", "a %s has no namespace", s.Kind.GVK.Kind)
-	case !c.p.Upstream.GVR.Empty() && s.Kind.Namespaced && !namespaces && !c.p.Upstream.Namespaced && !c.p.upstreamIsNamespace():
+	case !c.p.Upstream.GVR.Empty() && s.Kind.Namespaced && !namespaces && !c.p.Upstream.Namespaced && !c.p.UpstreamIsNamespace():
 		c.fail(path, "add "+key[1:]+", which is fixed text", "a cluster-scoped %s has no namespace in which to look for a %s", c.p.Upstream.GVK.Kind, s.Kind.GVK.Kind)
 	}
 }

@@ -1,10 +1,11 @@
 package pipeline
 
 import (
+	"context"
 	"fmt"
-	"strings"
 
 	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/drift"
@@ -12,89 +13,21 @@ import (
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
-// Failure is why an action could not be carried out.
-type Failure struct {
-	// Reason is the documented word for its class.
-	Reason string
-	// Message is for whoever must act.
-	Message string
-	// OfRemoval is true if it is about an object at no target.
-	OfRemoval bool
-}
-
-// Result is a downstream after its actions were carried out: the last Outcome, the live object as the API server last
-// returned it (nil where none stands), and what failed.
-type Result struct {
-	Outcome Outcome
-	Live    *drift.Live
-	Failure *Failure
-	// Baseline is the projection that our last apply of Live returned; nil if it is what was sent, or not known.
-	Baseline *drift.Sum
-	// Unseen is true if Live is nil and what the upstream's status records is not known to be gone: its watch may have
-	// lost it from sight.
-	Unseen bool
-	// Unverified is Facts.Unverified, after what was done.
-	Unverified bool
-}
-
-// fact tells what a downstream contributes to the upstream's conditions.
-func (p *Pipeline) fact(d *Downstream, r Result, vars rules.Vars, budget *rules.Budget) status.Fact {
-	f := status.Fact{Name: d.Name, Reason: string(r.Outcome.State), Message: r.Outcome.Message}
-	switch {
-	case r.Failure != nil:
-		f.Progressing, f.Reason, f.Message = true, r.Failure.Reason, r.Failure.Message
-		return f
-	case r.Outcome.Failed:
-		f.Failed, f.Reason = true, status.ReasonFailed
-		return f
-	case r.Outcome.Finished:
-		f.Ready = true
-		return f
-	case p.Observing() && heldByObserve(r.Outcome):
-		f.Progressing, f.Reason = true, status.ReasonObserved
-		return f
-	}
-	switch r.Outcome.State {
-	case StateRenderFailed, StateConflict, StateContested:
-		f.Failed = true
-	case StatePaused:
-		if r.Live != nil {
-			return p.health(d, r, vars, budget)
+// Health returns a function that evaluates the rules about readiness for the live object of one that is desired.
+func (p *Pipeline) Health(upstream *unstructured.Unstructured, w *Desired, inputs func() Inputs) func(k int, live *drift.Live) status.Fact {
+	return func(k int, live *drift.Live) status.Fact {
+		d, in := p.Downstreams[w.Objects[k].Downstream], inputs()
+		vars, budget := p.vars(upstream, in), rules.NewBudget(context.Background())
+		if d.readsItem {
+			vars.Item, _ = p.itemAt(w, k, vars, in, budget)
 		}
-		f.Progressing, f.Message = true, "no object of it is known, and nothing is created while the upstream is paused"
-	case StateInSync, StateDrifted, StateStale:
-		if r.Live != nil {
-			return withStale(p.health(d, r, vars, budget), r.Outcome)
-		}
-		f.Progressing = true
-	default:
-		f.Progressing = true
+		return p.health(d, live, vars, budget)
 	}
-	return f
-}
-
-// withStale adds to what is said of an object that is not ready that it is stale, too.
-func withStale(f status.Fact, o Outcome) status.Fact {
-	if o.State == StateStale && !f.Ready {
-		f.Message = strings.TrimPrefix(f.Message+"; "+o.Message, "; ")
-	}
-	return f
-}
-
-// pausedFact is fact for a paused object. One that was created once and has finished stays so.
-func pausedFact(f status.Fact, recorded *status.Recorded) status.Fact {
-	switch {
-	case recorded == nil || !recorded.Done():
-		return f
-	case recorded.State == status.StateFailed:
-		return status.Fact{Name: f.Name, Failed: true, Reason: status.ReasonFailed}
-	}
-	return status.Fact{Name: f.Name, Ready: true, Reason: status.ReasonReady}
 }
 
 // health says how an object is doing. A rule that got no time to end says nothing: the object may have failed, or not be ready.
-func (p *Pipeline) health(d *Downstream, r Result, vars rules.Vars, budget *rules.Budget) status.Fact {
-	f := p.healthInTime(d, r, vars, budget)
+func (p *Pipeline) health(d *Downstream, live *drift.Live, vars rules.Vars, budget *rules.Budget) status.Fact {
+	f := p.healthInTime(d, live, vars, budget)
 	if budget.Expired() {
 		f.Ready, f.Failed, f.Progressing = false, false, true
 		f.Reason, f.Message = status.ReasonProgressing, "whether it is ready takes too long to find out, and is tried again: make the expressions look at less"
@@ -103,14 +36,14 @@ func (p *Pipeline) health(d *Downstream, r Result, vars rules.Vars, budget *rule
 }
 
 // healthInTime asks kstatus first, which compares generations, and then the config's own rules.
-func (p *Pipeline) healthInTime(d *Downstream, r Result, vars rules.Vars, budget *rules.Budget) status.Fact {
-	f := status.Fact{Name: d.Name, Message: d.StatusMessage(r.Live)}
-	vars.Downstream = r.Live.Kept
+func (p *Pipeline) healthInTime(d *Downstream, live *drift.Live, vars rules.Vars, budget *rules.Budget) status.Fact {
+	f := status.Fact{Name: d.Name, Message: d.StatusMessage(live)}
+	vars.Downstream = live.Kept
 	if failed, message := firstTrue(d.failed, vars, budget); failed {
 		f.Failed, f.Reason, f.Message = true, status.ReasonFailed, p.message(d, message, vars, budget)
 		return f
 	}
-	health := r.Live.Status
+	health := live.Status
 	if d.OwnsFields() { // whether the object of others works is their affair
 		health = kstatus.CurrentStatus
 	}
@@ -125,7 +58,7 @@ func (p *Pipeline) healthInTime(d *Downstream, r Result, vars rules.Vars, budget
 		f.Message = p.message(d, f.Message, vars, budget)
 		return f
 	}
-	if unseen := d.unwatchedFields(r.Live); unseen != "" && !d.OwnsFields() {
+	if unseen := d.unwatchedFields(live); unseen != "" && !d.OwnsFields() {
 		f.Progressing, f.Reason, f.Message = true, status.ReasonProgressing, unseen
 		return f
 	}
@@ -135,9 +68,6 @@ func (p *Pipeline) healthInTime(d *Downstream, r Result, vars rules.Vars, budget
 	}
 	f.Ready, f.Reason = true, status.ReasonReady
 	f.Message = p.message(d, "", vars, budget)
-	if r.Outcome.State != StateInSync && r.Outcome.State != StatePaused {
-		f.Reason, f.Message = string(r.Outcome.State), r.Outcome.Message
-	}
 	return f
 }
 
@@ -207,9 +137,4 @@ func (r *readyRule) unmet(vars rules.Vars, budget *rules.Budget) string {
 		return r.message
 	}
 	return ""
-}
-
-// finished reports whether a standing downstream that is made once only finished, well or badly.
-func (p *Pipeline) finished(d *Downstream, r Result, f status.Fact) bool {
-	return r.Live != nil && (f.Failed || (f.Ready && len(d.ready) > 0)) && r.Failure == nil && r.Outcome.State == StateInSync
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/operator/decide"
+	"github.com/corollary-dev/corollary/pkg/operator/marks"
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
@@ -38,16 +40,16 @@ func TestFieldsAreNoOwnership(t *testing.T) {
 		annotate(&in, true)
 		live := in.Facts[0].Live
 		if row.marked {
-			live.Hash = fieldsHashPrefix + hash
+			live.Hash = marks.FieldsHashPrefix + hash
 			in.Facts[0].RecordedHash = live.Hash
 		}
 		if row.fields {
 			in.Desired.Objects[0].Hash = live.Hash
 		}
-		if got := p.Decide(in).Outcomes[0]; got.State != row.state || got.Theirs != (row.owned == 0) {
+		if got := decide.Decide(p.Settings, in).Outcomes[0]; got.State != row.state || got.Theirs != (row.owned == 0) {
 			t.Errorf("%s: %s, theirs %t: %s", row.reason, got.State, got.Theirs, got.Message)
 		}
-		left := p.Leftovers(upstreamUID, nil, [][]*drift.Live{{live}}, nil, map[types.UID]int{live.UID: 0})
+		left := decide.Leftovers(p.Settings, upstreamUID, nil, [][]*drift.Live{{live}}, nil, map[types.UID]int{live.UID: 0})
 		if len(left) != row.owned {
 			t.Errorf("%s: %d objects are deleted or released with the upstream", row.reason, len(left))
 		}
@@ -88,7 +90,7 @@ func TestStandsForWanted(t *testing.T) {
 			})
 			p.Downstreams[1].Kind.GVR = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}
 			in := inSyncInput()
-			in.HasFinalizer, in.Inputs = true, func() Inputs { return Inputs{} }
+			in.HasFinalizer, in.Health = true, p.Health(in.Upstream, in.Desired, noInputs)
 			in.Desired.Objects = append([]DesiredObject{{}}, in.Desired.Objects...)
 			in.Desired.Objects[1].Downstream = 1
 			in.Facts = append([]Facts{{}}, in.Facts...)
@@ -96,7 +98,7 @@ func TestStandsForWanted(t *testing.T) {
 			old.Namespace, old.Name, old.UID = "", row.name, "live-0"
 			in.Leftovers = []Owned{{Live: old, Certain: true}}
 			row.change(&in)
-			got := p.Decide(in).Leftovers[0]
+			got := decide.Decide(p.Settings, in).Leftovers[0]
 			if got.Action != row.want || got.GoesLater {
 				t.Errorf("%s, after %t: %s %q, later %t: %s", row.reason, after, got.State, got.Action, got.GoesLater, got.Message)
 			}
@@ -104,7 +106,7 @@ func TestStandsForWanted(t *testing.T) {
 				t.Errorf("%s, after %t: %s", row.reason, after, got.Message)
 			}
 			in.Selected = false
-			if got := p.Decide(in).Leftovers[0]; got.Action != ActionDelete {
+			if got := decide.Decide(p.Settings, in).Leftovers[0]; got.Action != ActionDelete {
 				t.Errorf("%s, not selected: %s %q: %s", row.reason, got.State, got.Action, got.Message)
 			}
 		}
@@ -121,7 +123,7 @@ func TestRecordsWhatNoWatchShows(t *testing.T) {
 		old.Name, old.UID, old.Unselected = "old", "live-0", unselected
 		in.Leftovers = []Owned{{Live: old, Certain: true, Recorded: true}}
 		in.Upstream.SetAnnotations(map[string]string{"tools.example.com/paused": "true"})
-		d := p.Decide(in)
+		d := decide.Decide(p.Settings, in)
 		in.Upstream.Object["status"] = p.Report(t.Context(), in.Upstream, Inputs{}, in.Desired,
 			[]Result{{Outcome: d.Outcomes[0], Live: in.Facts[0].Live}}, d.Leftovers, metav1.NewTime(now)).Status
 		want := map[bool]types.UID{true: "live-0", false: liveUID}[unselected]
@@ -137,7 +139,7 @@ func TestLeftoversHaveOneOrder(t *testing.T) {
 	first, second := ourLive(), ourLive()
 	first.Name, first.UID, second.Name, second.UID = "a", "uid-a", "b", "uid-b"
 	for _, list := range [][]*drift.Live{{first, second}, {second, first}} {
-		left := p.Leftovers(upstreamUID, nil, [][]*drift.Live{list}, nil, map[types.UID]int{"uid-a": 0, "uid-b": 0})
+		left := decide.Leftovers(p.Settings, upstreamUID, nil, [][]*drift.Live{list}, nil, map[types.UID]int{"uid-a": 0, "uid-b": 0})
 		if len(left) != 2 || left[0].Live != first {
 			t.Errorf("found in another order: %v", left)
 		}

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -16,7 +15,6 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/kinds"
-	"github.com/corollary-dev/corollary/pkg/status"
 )
 
 // RowKind is the kind of upstreams that are rows. No API server serves it.
@@ -41,10 +39,6 @@ func (s *InputSource) Row(name string, columns map[string]any) *unstructured.Uns
 	u.SetNamespace(s.Name)
 	return u
 }
-
-// HasRows reports whether the upstreams are rows of a query. They are read from a database, have no status, finalizers or labels, and
-// cannot be asked about from the API server.
-func (p *Pipeline) HasRows() bool { return p.Config.Source != nil }
 
 // maxRowName bounds the name of a row, which is part of owner annotations, logs and messages.
 const maxRowName = 200
@@ -122,54 +116,3 @@ func (p *Pipeline) RowOf(given *unstructured.Unstructured) (*unstructured.Unstru
 	}
 	return p.Row(RowName(fmt.Sprint(key)), columns), nil
 }
-
-// RowState is the state of a row: what the condition Ready of an object would say.
-type RowState struct {
-	// State is one of the words below.
-	State string
-	// Ready is the status of Ready: True, False or Unknown.
-	Ready string
-	// Reason and Message are those of Ready.
-	Reason, Message string
-}
-
-// Parameters are those of source.writeBack, beside the key.
-func (s RowState) Parameters() map[string]string {
-	return map[string]string{config.RowState: s.State, config.RowReady: s.Ready, config.RowReason: s.Reason, config.RowMessage: s.Message}
-}
-
-// The states of a row.
-const (
-	// RowReady: every downstream that is wanted is ready.
-	RowReady = "Ready"
-	// RowProgressing: one is not ready yet, or is retried.
-	RowProgressing = "Progressing"
-	// RowFailed: a rule refuses the row, or a downstream needs someone to fix it.
-	RowFailed = "Failed"
-)
-
-// rowStateOf is the state that a summary means.
-func rowStateOf(summary status.Summary) RowState {
-	summary.Types = status.Types{Ready: "Ready", Stalled: "Stalled"}
-	row := RowState{State: RowProgressing}
-	for _, c := range status.Summarize(summary) {
-		switch c.Type {
-		case summary.Types.Stalled:
-			row.State = RowFailed
-		case summary.Types.Ready:
-			row.Ready, row.Reason, row.Message = string(c.Status), c.Reason, c.Message
-			if c.Status == metav1.ConditionTrue {
-				row.State = RowReady
-			}
-		}
-	}
-	return row
-}
-
-// isGone reports whether an upstream represents a row that the query does not return.
-func (p *Pipeline) isGone(upstream *unstructured.Unstructured) bool {
-	return p.HasRows() && upstream.Object["row"] == nil
-}
-
-// NothingDesired is the desired state of an upstream that is gone.
-func (p *Pipeline) NothingDesired() *Desired { return p.failed(nil) }

@@ -6,10 +6,10 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/redact"
 	"github.com/corollary-dev/corollary/pkg/render"
 	"github.com/corollary-dev/corollary/pkg/rules"
@@ -24,7 +24,7 @@ type reader func(variable string) (paths [][]string, whole bool)
 
 // secrets finds what reads a Secret. It comes after everything else is compiled.
 func (c *compiler) secrets() {
-	if c.p.upstreamIsSecret() {
+	if c.p.UpstreamIsSecret() {
 		c.p.UpstreamWords = redact.NewWords()
 	}
 	for _, i := range c.p.order { // whether those that one reads hold a value is known
@@ -54,8 +54,8 @@ func (c *compiler) secrets() {
 		}
 	}
 	c.secretInputs()
-	for i, f := range c.p.fields {
-		if c.programReadsSecret(f.program, nil) && !isBool(f.program) {
+	for i, program := range c.p.fields {
+		if c.programReadsSecret(program, nil) && !isBool(program) {
 			c.refuseSecret(fmt.Sprintf("status.fields[%d].value", i), "a status")
 		}
 	}
@@ -64,7 +64,7 @@ func (c *compiler) secrets() {
 // secretInputs marks the inputs for which errors of expressions can quote a value.
 func (c *compiler) secretInputs() {
 	for _, s := range c.p.Inputs {
-		ofObject := s.matching != nil && isSecretKind(s.Kind.GVK) && reaches(s.matching.Reads, "object", "")
+		ofObject := s.matching != nil && operator.IsSecretKind(s.Kind.GVK) && reaches(s.matching.Reads, "object", "")
 		s.hidesValues = ofObject || c.programReadsSecret(s.objectName, nil) || c.programReadsSecret(s.matching, nil)
 	}
 }
@@ -88,8 +88,8 @@ func isBool(p *rules.Program) bool {
 // can quote one. A digest of a value is none.
 func (c *compiler) secretDocument(d *Downstream) {
 	secretItems := c.programReadsSecret(d.items, nil)
-	d.hidesValues = c.p.upstreamIsSecret() || secretItems || c.programReadsSecret(d.when, nil)
-	hidden := isSecretKind(d.GVK()) || c.p.upstreamIsSecret() || secretItems
+	d.hidesValues = c.p.UpstreamIsSecret() || secretItems || c.programReadsSecret(d.when, nil)
+	hidden := operator.IsSecretKind(d.GVK()) || c.p.UpstreamIsSecret() || secretItems
 	texts := c.conventionTexts(d)
 	if d.template != nil {
 		texts = append(texts, c.reading(d.template))
@@ -137,7 +137,7 @@ func (c *compiler) programReadsSecret(p *rules.Program, d *Downstream) bool {
 // readsSecret reports whether an expression reads what a Secret holds. d is its own downstream, if it has one.
 func (c *compiler) readsSecret(reads reader, d *Downstream) bool {
 	for _, s := range c.p.Inputs {
-		if isSecretKind(s.Kind.GVK) && reaches(reads, "inputs", s.Name) {
+		if operator.IsSecretKind(s.Kind.GVK) && reaches(reads, "inputs", s.Name) {
 			return true
 		}
 	}
@@ -146,12 +146,12 @@ func (c *compiler) readsSecret(reads reader, d *Downstream) bool {
 			return true
 		}
 	}
-	return c.p.upstreamIsSecret() && reaches(reads, "self", "") || d != nil && d.Hidden() && reaches(reads, "downstream", "")
+	return c.p.UpstreamIsSecret() && reaches(reads, "self", "") || d != nil && d.Hidden() && reaches(reads, "downstream", "")
 }
 
 func (c *compiler) templateReadsSecret(reads func(string) ([][]string, bool)) bool {
 	return slices.ContainsFunc(c.p.Inputs, func(s *InputSource) bool {
-		return isSecretKind(s.Kind.GVK) && reaches(reads, s.Name, "")
+		return operator.IsSecretKind(s.Kind.GVK) && reaches(reads, s.Name, "")
 	}) || slices.ContainsFunc(c.p.Downstreams, func(d *Downstream) bool {
 		return d.Hidden() && reaches(reads, render.DownstreamKey(d.Name), "")
 	})
@@ -167,13 +167,6 @@ func reaches(reads reader, variable, member string) bool {
 		return path[0] == member && redact.HoldsValues(path[1:])
 	})
 }
-
-func isSecretKind(gvk schema.GroupVersionKind) bool { return gvk.Group == "" && gvk.Kind == "Secret" }
-
-func (p *Pipeline) upstreamIsSecret() bool { return isSecretKind(p.Upstream.GVK) }
-
-// Hidden tells that the downstream's document can hold values of a Secret: no message quotes any value of it.
-func (d *Downstream) Hidden() bool { return d.Words != nil }
 
 // StatusMessage is what a live object's status says, as far as it may be repeated.
 func (d *Downstream) StatusMessage(live *drift.Live) string {

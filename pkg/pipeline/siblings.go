@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/render"
 	"github.com/corollary-dev/corollary/pkg/rules"
 )
@@ -24,19 +25,9 @@ func (in Inputs) WithSiblings(sibling Sibling) Inputs {
 	return in
 }
 
-// SiblingRead is what a Desired was made from: of a live object, what others read of it.
-type SiblingRead struct {
-	Downstream int
-	At         Ref
-	Sum        drift.Sum
-}
-
-// Siblings are what was read of live objects.
-func (d *Desired) Siblings() []SiblingRead { return d.siblings }
-
 // SiblingsChanged reports whether a live object that w was made from is another one now, for those who read it.
 func (p *Pipeline) SiblingsChanged(w *Desired, sibling Sibling) bool {
-	return slices.ContainsFunc(w.siblings, func(r SiblingRead) bool {
+	return slices.ContainsFunc(w.Siblings, func(r SiblingRead) bool {
 		return sumOf(p.Downstreams[r.Downstream].shownOf(sibling(r.Downstream, r.At))) != r.Sum
 	})
 }
@@ -65,18 +56,18 @@ func sumOf(shown map[string]any) drift.Sum {
 func (p *Pipeline) siblingsOf(
 	d *Downstream, of func(int) []DesiredObject, sibling Sibling, note func(SiblingRead),
 ) (map[string]any, error) {
-	found := make(map[string]any, len(d.siblings))
-	for _, i := range d.siblings {
+	found := make(map[string]any, len(d.Siblings))
+	for _, i := range d.Siblings {
 		other := p.Downstreams[i]
 		several, missing := map[string]any{}, []string(nil)
 		for _, o := range of(i) {
 			switch {
 			case o.Err != nil:
-				return nil, &waiting{fmt.Sprintf("downstream %s, which it reads, is not known: %s", other.Name, shownError(other, o.Err))}
+				return nil, &operator.Waiting{Message: fmt.Sprintf("downstream %s, which it reads, is not known: %s", other.Name, shownError(other, o.Err))}
 			case !o.Wanted && other.Several():
 				continue
 			case !o.Wanted:
-				return nil, &waiting{fmt.Sprintf("downstream %s, which it reads, is not wanted, since its when is false: give both the same when",
+				return nil, &operator.Waiting{Message: fmt.Sprintf("downstream %s, which it reads, is not wanted, since its when is false: give both the same when",
 					other.Name)}
 			}
 			var shown map[string]any
@@ -84,7 +75,7 @@ func (p *Pipeline) siblingsOf(
 				shown = other.shownOf(sibling(i, o.Target))
 			}
 			if note != nil {
-				note(SiblingRead{i, o.Target, sumOf(shown)})
+				note(SiblingRead{Downstream: i, At: o.Target, Sum: sumOf(shown)})
 			}
 			if shown == nil {
 				missing = append(missing, o.Target.String())
@@ -93,10 +84,10 @@ func (p *Pipeline) siblingsOf(
 			found[other.Name] = shown
 		}
 		if n := len(missing); n > 0 {
-			if more := n - namesShown; more > 0 {
-				missing = append(missing[:namesShown], fmt.Sprintf("%d more", more))
+			if more := n - operator.NamesShown; more > 0 {
+				missing = append(missing[:operator.NamesShown], fmt.Sprintf("%d more", more))
 			}
-			return nil, &waiting{fmt.Sprintf("downstream %s, which it reads, is missing: %s", other.Name, strings.Join(missing, ", "))}
+			return nil, &operator.Waiting{Message: fmt.Sprintf("downstream %s, which it reads, is missing: %s", other.Name, strings.Join(missing, ", "))}
 		}
 		if other.Several() {
 			found[other.Name] = several
@@ -109,7 +100,7 @@ func shownError(d *Downstream, err error) string { return hideValues(d.hidesValu
 
 // withSiblings returns in with what a downstream reads of others.
 func (p *Pipeline) withSiblings(d *Downstream, of func(int) []DesiredObject, in Inputs, note func(SiblingRead)) (Inputs, error) {
-	if len(d.siblings) == 0 {
+	if len(d.Siblings) == 0 {
 		return in, nil
 	}
 	found, err := p.siblingsOf(d, of, in.sibling, note)
@@ -135,8 +126,8 @@ func (d *Downstream) readsSiblings(program *rules.Program) bool {
 // lacksField is err, or that one has to wait if an expression which reads other downstreams found a field missing.
 func (d *Downstream) lacksField(err error) error {
 	var failed *rules.EvalError
-	if len(d.siblings) > 0 && errors.As(err, &failed) && failed.LacksField() {
-		return &waiting{hideValues(d.hidesValues, err).Error()}
+	if len(d.Siblings) > 0 && errors.As(err, &failed) && failed.LacksField() {
+		return &operator.Waiting{Message: hideValues(d.hidesValues, err).Error()}
 	}
 	return err
 }
@@ -164,8 +155,8 @@ func (c *compiler) siblings() {
 			}
 		}
 		for _, name := range slices.Sorted(maps.Keys(names)) {
-			if i := c.p.indexOf(name); i >= 0 {
-				d.siblings = append(d.siblings, i)
+			if i := c.p.IndexOf(name); i >= 0 {
+				d.Siblings = append(d.Siblings, i)
 			}
 		}
 	}
@@ -221,7 +212,7 @@ func (c *compiler) order() {
 			return false
 		}
 		state[i] = doing
-		for _, next := range c.p.comesAfter(d) {
+		for _, next := range c.p.ComesAfter(d.Downstream) {
 			if !visit(next) {
 				return false
 			}
@@ -246,7 +237,7 @@ func (c *compiler) order() {
 // keptNamespaces warns of a Namespace that may be unwanted while something that comes after it is wanted: it is not deleted then.
 func (c *compiler) keptNamespaces() {
 	for i, d := range c.p.Downstreams {
-		for _, j := range c.p.comesAfter(d) {
+		for _, j := range c.p.ComesAfter(d.Downstream) {
 			other, texts := c.p.Downstreams[j], d.Config.When
 			if d.Several() {
 				texts += " " + d.Config.ForEach.Items
@@ -260,33 +251,9 @@ func (c *compiler) keptNamespaces() {
 }
 
 func (c *compiler) circle(way []string) {
-	i := c.p.indexOf(way[0])
+	i := c.p.IndexOf(way[0])
 	c.fail(fmt.Sprintf("downstreams[%d]", i), "let one of them do without the other", "downstreams read or come after each other: %s",
 		strings.Join(way, " needs "))
-}
-
-// comesAfter are the downstreams that one reads or comes after.
-func (p *Pipeline) comesAfter(d *Downstream) []int {
-	list := slices.Clone(d.siblings)
-	for _, a := range d.Config.After {
-		if i := p.indexOf(a.Name); i >= 0 && !slices.Contains(list, i) {
-			list = append(list, i)
-		}
-	}
-	return list
-}
-
-// allBefore are the downstreams that one comes after, directly or with others between them, which may be gone before it.
-func (p *Pipeline) allBefore(downstream int) []int {
-	list := p.comesAfter(p.Downstreams[downstream])
-	for n := 0; n < len(list); n++ {
-		for _, i := range p.comesAfter(p.Downstreams[list[n]]) {
-			if !slices.Contains(list, i) {
-				list = append(list, i)
-			}
-		}
-	}
-	return list
 }
 
 // readers are the places of the config that may read downstreams.

@@ -8,7 +8,8 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/drift"
-	"github.com/corollary-dev/corollary/pkg/rules"
+	"github.com/corollary-dev/corollary/pkg/operator"
+	"github.com/corollary-dev/corollary/pkg/operator/decide"
 )
 
 // The object of an item that has disappeared is deleted, whatever holds up the objects of other items, unless one of them may have
@@ -38,12 +39,12 @@ func TestSupersededItems(t *testing.T) {
 			"somebody else may hold it forever"},
 		{"not rendered", func(in *Input) { in.Desired.Objects[1] = DesiredObject{Several: true, Err: errTest} }, nil, "nobody knows what it is"},
 		{"lacks an input", func(in *Input) {
-			in.Desired.Objects[1] = DesiredObject{Several: true, Err: &waiting{"input is missing"}}
+			in.Desired.Objects[1] = DesiredObject{Several: true, Err: &operator.Waiting{Message: "input is missing"}}
 		}, nil, "nobody knows"},
 		{"not wanted, as all of an upstream that is not selected", func(in *Input) { in.Selected, in.Facts = false, nil },
 			map[int]bool{unknown: true, before: true, same: true, after: true}, "nothing is wanted"},
 		{"invalid", func(in *Input) {
-			in.Desired = &Desired{Invalid: []rules.Failure{{}}, Objects: []DesiredObject{{Several: true}, {Several: true}}}
+			in.Desired = &Desired{Invalid: []string{""}, Objects: []DesiredObject{{Several: true}, {Several: true}}}
 		}, nil, "an invalid upstream takes nothing away"},
 		{"paused", func(in *Input) { in.Upstream.SetAnnotations(map[string]string{"tools.example.com/paused": "true"}) }, nil, "a paused upstream is left alone"},
 	} {
@@ -67,7 +68,7 @@ func TestSupersededItems(t *testing.T) {
 				in.Facts[1].WantedSince, in.Leftovers[0].UnwantedSince = 1, 0
 			}
 			row.sibling(&in)
-			got := p.Decide(in).Leftovers[0]
+			got := decide.Decide(p.Settings, in).Leftovers[0]
 			if deletes := got.Action == ActionDelete; deletes != row.deletes[since] || !deletes && got.Action != ActionNone {
 				t.Errorf("%s, wanted since %d: %s/%q (%s): %s", row.name, since, got.State, got.Action, got.Message, row.reason)
 			}

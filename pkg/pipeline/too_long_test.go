@@ -12,34 +12,10 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/operator/decide"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
-	"github.com/corollary-dev/corollary/pkg/render"
 	"github.com/corollary-dev/corollary/pkg/rules"
 )
-
-// A busy machine must not decide for good what an upstream asks for, or what its status says.
-func TestTookTooLong(t *testing.T) {
-	failed := func(err error) *pipeline.Desired {
-		return &pipeline.Desired{Objects: []pipeline.DesiredObject{{}, {Err: fmt.Errorf("rendering a: %w", err)}}}
-	}
-	for _, row := range []struct {
-		reason  string
-		desired *pipeline.Desired
-		want    bool
-	}{
-		{"everything was evaluated", &pipeline.Desired{Objects: make([]pipeline.DesiredObject, 2)}, false},
-		{"a template", failed(&render.Error{Limit: render.ErrTime}), true},
-		{"a template that is too large, on any machine", failed(&render.Error{Limit: render.ErrLimit}), false},
-		{"an expression", failed(&rules.EvalError{Err: rules.ErrTime}), true},
-		{"an expression that costs too much, on any machine", failed(&rules.EvalError{Cause: rules.CauseCost}), false},
-	} {
-		t.Run(row.reason, func(t *testing.T) {
-			if got := row.desired.TookTooLong(); got != row.want {
-				t.Errorf("took too long: %v", got)
-			}
-		})
-	}
-}
 
 // slow is an expression with a loop: those have a limit of time.
 const slow = "self.spec.list.map(x, x).size() > 0"
@@ -130,8 +106,8 @@ func TestDeletionTookTooLong(t *testing.T) {
 				}
 				up, now := listed(), metav1.Now()
 				up.SetDeletionTimestamp(&now)
-				d := p.DecideDeletion(pipeline.Input{Upstream: up, HasFinalizer: true, Now: now.Time,
-					Before: pipeline.BeforeFacts{Made: "2", Live: &drift.Live{UID: "2", Name: "before", Namespace: "b", Deleting: busy}}})
+				d := decide.Deletion(p.Settings, pipeline.Input{Upstream: up, HasFinalizer: true, Now: now.Time,
+					Before: pipeline.BeforeFacts{Made: "2", Progress: p.BeforeProgress(up, pipeline.Inputs{}), Live: &drift.Live{UID: "2", Name: "before", Namespace: "b", Deleting: busy}}})
 				switch {
 				case d.Before == nil || d.Before.State != want:
 					t.Errorf("busy %v: %v", busy, d.Before)

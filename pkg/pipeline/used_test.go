@@ -11,6 +11,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/operator/decide"
 )
 
 // What would be deleted with a Namespace, or a definition, holds it as long as it must stay, and what is kept keeps it: whatever has the two
@@ -107,7 +108,7 @@ func TestHoldsContents(t *testing.T) {
 			want string
 		}{{"not selected", unselected, row.want}, {"deleted, waits", waits, whenDeleted}, {"deleted", alone, cmp.Or(row.alone, whenDeleted)}} {
 			way.in.Leftovers = nil
-			for i, at := range []Ref{{Name: name}, {"apps", "inner"}, {"other", "elsewhere"}} {
+			for i, at := range []Ref{{Name: name}, {Namespace: "apps", Name: "inner"}, {Namespace: "other", Name: "elsewhere"}} {
 				live := ourLive()
 				live.OwnerMark, live.MarkApplied, live.Owners = "apps/web/"+string(upstreamUID), true, nil
 				live.Namespace, live.Name, live.UID = at.Namespace, at.Name, types.UID(fmt.Sprint("live-", i))
@@ -116,9 +117,9 @@ func TestHoldsContents(t *testing.T) {
 			if row.change != nil {
 				row.change(&way.in)
 			}
-			d := p.Decide
+			d := func(in Input) Decision { return decide.Decide(p.Settings, in) }
 			if way.name != "not selected" {
-				d = p.DecideDeletion
+				d = func(in Input) Decision { return decide.Deletion(p.Settings, in) }
 			}
 			out := d(way.in)
 			var got []string

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/corollary-dev/corollary/pkg/drift"
-	"github.com/corollary-dev/corollary/pkg/rules"
+	"github.com/corollary-dev/corollary/pkg/operator"
 )
 
 // targetWorlds are the worlds of an object that the upstream asks for.
@@ -18,7 +18,7 @@ func targetWorlds() []world {
 			in.Facts[0].Live = nil
 		}},
 		{"invalid", "an invalid upstream takes nothing away and makes nothing", func(in *Input) {
-			in.Desired = &Desired{Invalid: []rules.Failure{{Message: "too many"}}, Objects: []DesiredObject{{}}}
+			in.Desired = &Desired{Invalid: []string{"too many"}, Objects: []DesiredObject{{}}}
 			in.Facts[0].Live.P = other
 		}},
 		{"not rendered", "an error in the template leaves things alone",
@@ -136,7 +136,7 @@ func targetWorlds() []world {
 			in.Desired.Objects[0] = DesiredObject{}
 		}},
 		{"an input is missing", "what cannot be known before it is there is left alone", func(in *Input) {
-			in.Desired.Objects[0] = DesiredObject{Err: &waiting{"input x is missing"}}
+			in.Desired.Objects[0] = DesiredObject{Err: &operator.Waiting{Message: "input x is missing"}}
 		}},
 		{"paused, forged", "what is not known to be ours is not recorded, even where nothing is done", func(in *Input) {
 			forged(in)
@@ -202,7 +202,7 @@ func finalizerWorlds() []world {
 		{"conflict", "it makes nothing that needs one; each attempt would remove it and add it again",
 			func(in *Input) { in.Facts[0] = Facts{Live: &drift.Live{UID: "x"}} }},
 		{"invalid", "existing objects are left alone, and so is what guards them", func(in *Input) {
-			in.Desired = &Desired{Invalid: []rules.Failure{{}}, Objects: []DesiredObject{{}}}
+			in.Desired = &Desired{Invalid: []string{""}, Objects: []DesiredObject{{}}}
 		}},
 		{"not rendered", "a name says nothing of what exists", func(in *Input) { in.Desired.Objects[0] = DesiredObject{Err: errTest} }},
 		{"not rendered, a leftover", "the garbage collector would delete what deletionPolicy keeps", func(in *Input) {
@@ -242,11 +242,13 @@ func leftoverWorlds() []world {
 		{"the successor is deleted again and again", "a contested successor that does not exist takes nothing away",
 			func(in *Input) { in.Facts[0] = Facts{Spaced: time.Second} }},
 		{"invalid", "an invalid upstream takes nothing away",
-			func(in *Input) { in.Desired = &Desired{Invalid: []rules.Failure{{}}, Objects: []DesiredObject{{}}} }},
+			func(in *Input) { in.Desired = &Desired{Invalid: []string{""}, Objects: []DesiredObject{{}}} }},
 		{"not rendered", "a broken template takes nothing away",
 			func(in *Input) { in.Desired.Objects[0] = DesiredObject{Err: errTest} }},
 		{"an input is missing", "what exists is not superseded by something that nobody knows",
-			func(in *Input) { in.Desired.Objects[0] = DesiredObject{Err: &waiting{"input is missing"}} }},
+			func(in *Input) {
+				in.Desired.Objects[0] = DesiredObject{Err: &operator.Waiting{Message: "input is missing"}}
+			}},
 		{"unwanted", "when has become false", func(in *Input) { in.Desired.Objects[0] = DesiredObject{}; in.Facts[0].Live = nil }},
 		{"unselected", "an upstream that lost the label is the same", func(in *Input) { in.Selected = false }},
 		{"terminating", "it is not deleted again", func(in *Input) { in.Leftovers[0].Live.Deleting = true }},

@@ -14,6 +14,9 @@ import (
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/operator/decide"
+	"github.com/corollary-dev/corollary/pkg/operator/generated"
+	"github.com/corollary-dev/corollary/pkg/operator/marks"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/status"
 )
@@ -122,7 +125,7 @@ func (r *reconciliation) create(ctx context.Context, outcome *pipeline.Outcome, 
 	if err != nil {
 		return err
 	}
-	doc = r.Pipeline.Downstreams[i].Fill(doc, nil, nil, random)
+	doc = generated.Fill(r.Pipeline.Downstreams[i].Downstream, doc, nil, nil, random)
 	if !in.Desired.Objects[o.Object].Reference || r.Pipeline.HoldsDeletion() {
 		r.record.expectCreated(place{i, o.Target}) // whatever the answer, or the lack of one
 	}
@@ -153,7 +156,7 @@ func (r *reconciliation) resolveExisting(ctx context.Context, outcome *pipeline.
 	o := *outcome
 	if hash := r.lastHash(o.Object, rec); r.isRecordedAt(o, rec) && r.canApplyUnread(i, hash) {
 		if hash != r.record.desired.Objects[o.Object].Hash { // the labels are part of it
-			o.State, o.Message = pipeline.StateUpdate, pipeline.MessageChanged
+			o.State, o.Message = pipeline.StateUpdate, decide.MessageChanged
 		}
 		resp, err := r.client.Apply(ctx, t, rec.UID, doc)
 		switch {
@@ -198,7 +201,7 @@ func (r *reconciliation) isRecordedAt(o pipeline.Outcome, rec *status.Recorded) 
 // canApplyUnread reports whether an apply of downstream i needs to know no more about the live object than the hash of what was applied last.
 func (r *reconciliation) canApplyUnread(i int, hash string) bool {
 	d := r.Pipeline.Downstreams[i]
-	return r.Shards == nil && hash != "" && pipeline.IsOfFields(hash) == d.OwnsFields() && len(d.View.Initial) == 0 && d.Repairs() && len(d.View.TakeoverManagers()) == 0
+	return r.Shards == nil && hash != "" && marks.IsOfFields(hash) == d.OwnsFields() && len(d.View.Initial) == 0 && d.Repairs() && len(d.View.TakeoverManagers()) == 0
 }
 
 // mayHaveSucceeded reports whether a failed request may have been carried out nevertheless.
@@ -263,9 +266,9 @@ func (r *reconciliation) apply(ctx context.Context, o pipeline.Outcome, in pipel
 	if err != nil {
 		return err
 	}
-	doc = r.Pipeline.Downstreams[i].Fill(doc, o.Live, held, random)
+	doc = generated.Fill(r.Pipeline.Downstreams[i].Downstream, doc, o.Live, held, random)
 	version := ""
-	if d := r.Pipeline.Downstreams[i]; pipeline.SendsInitial(o.Live) || d.View.LacksGenerated(o.Live) || d.OwnsFields() {
+	if d := r.Pipeline.Downstreams[i]; generated.SendsInitial(o.Live) || d.View.LacksGenerated(o.Live) || d.OwnsFields() {
 		// The value is only correct until another manager takes or sets the field, and the object of others is only free for our fields
 		// until another upstream marks it.
 		version = o.Live.ResourceVersion
@@ -452,7 +455,7 @@ func (r *reconciliation) release(ctx context.Context, o pipeline.Outcome) error 
 	if err != nil {
 		return err
 	}
-	if live, err = r.client.Release(ctx, t, live, apply.Marks(r.Pipeline.Marks(r.upstream.GetUID(), o.Downstream))); err != nil {
+	if live, err = r.client.Release(ctx, t, live, apply.Marks(marks.Of(r.Pipeline.Settings, r.upstream.GetUID(), o.Downstream))); err != nil {
 		return err
 	}
 	r.eventReleased(o)

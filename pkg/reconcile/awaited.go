@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/operator/decide"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
@@ -62,10 +63,10 @@ func (r *Reconciler) Awaiting(live *drift.Live) []pipeline.Ref {
 // was gathered has woken nobody.
 func (r *reconciliation) decide(gather func() pipeline.Input) (pipeline.Input, pipeline.Decision) {
 	in := gather()
-	d := r.Pipeline.Decide(in)
+	d := decide.Decide(r.Pipeline.Settings, in)
 	if r.awaitOthers(in, d) {
 		in = gather()
-		d = r.Pipeline.Decide(in)
+		d = decide.Decide(r.Pipeline.Settings, in)
 	}
 	return in, d
 }

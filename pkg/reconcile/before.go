@@ -9,6 +9,8 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/operator/decide"
+	"github.com/corollary-dev/corollary/pkg/operator/marks"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
@@ -38,9 +40,9 @@ type beforeMemory struct {
 // gatherBefore gathers what is known about the deletion.before object.
 func (r *reconciliation) gatherBefore(ctx context.Context) (pipeline.BeforeFacts, error) {
 	m, p := r.record.before.edit(), r.Pipeline
-	f := pipeline.BeforeFacts{Record: p.RecordedBefore(r.upstream), Made: m.made, Inputs: r.inputsRead()}
+	f := pipeline.BeforeFacts{Record: p.RecordedBefore(r.upstream), Made: m.made, Progress: p.BeforeProgress(r.upstream, r.inputsRead())}
 	var err error
-	if p.BeforePassed(f.Record) {
+	if decide.BeforePassed(p.Settings, f.Record) {
 		if !m.gone && f.Record.ObjectName != "" {
 			f.Live, err = r.beforeAt(ctx, refOfRecord(f), f.Record.UID)
 			if f.Record.UID == "" && f.Live != nil && !r.isOwnBefore(f.Live) {
@@ -79,7 +81,7 @@ func (r *reconciliation) gatherUnmadeBefore(ctx context.Context, f pipeline.Befo
 	if m.desired != nil && m.desired.Target == refOfRecord(f) {
 		f.Desired = *m.desired
 	} else {
-		f.Desired = r.Pipeline.DesiredBefore(r.upstream, f.Inputs)
+		f.Desired = r.Pipeline.DesiredBefore(r.upstream, r.inputsRead())
 	}
 	if f.Record != nil && f.Record.ObjectName != "" {
 		at := refOfRecord(f)
@@ -121,7 +123,7 @@ func (r *reconciliation) occupant(ctx context.Context, at pipeline.Ref) (*drift.
 
 // isOwnBefore reports whether an object was created by deletion.before for this upstream.
 func (r *reconciliation) isOwnBefore(live *drift.Live) bool {
-	return pipeline.MadeForDeletion(live, r.upstream.GetUID())
+	return marks.MadeForDeletion(live, r.upstream.GetUID())
 }
 
 func madeUID(f pipeline.BeforeFacts) types.UID {
@@ -155,7 +157,7 @@ func (r *reconciliation) beforeAt(ctx context.Context, at pipeline.Ref, uid type
 	}
 	if is(cached) {
 		// An object that lost its owner mark, as by kubectl delete --cascade=orphan, causes no reconciliation when it changes.
-		r.unwatched = r.unwatched || !pipeline.Marked(cached, r.upstream.GetUID())
+		r.unwatched = r.unwatched || !marks.Marked(cached, r.upstream.GetUID())
 		return cached, nil
 	}
 	live, err := r.readBefore(ctx, at)
@@ -242,7 +244,7 @@ func (r *reconciliation) actBefore(ctx context.Context, d *pipeline.Decision, in
 // recordBefore writes the status and checks that it contains the decision, before anything else is done.
 func (r *reconciliation) recordBefore(ctx context.Context, d *pipeline.Decision, in pipeline.Input) bool {
 	r.reportDeletion(ctx, *d)
-	have, want := r.Pipeline.RecordedBefore(r.upstream), r.Pipeline.BeforeRecord(*d.Before)
+	have, want := r.Pipeline.RecordedBefore(r.upstream), decide.BeforeRecord(r.Pipeline.Settings, *d.Before)
 	if r.upstreamFailed || have == nil || have.State != want.State || have.UID != want.UID || have.ObjectName != want.ObjectName {
 		return false
 	}
@@ -257,7 +259,7 @@ func (r *reconciliation) recordBefore(ctx context.Context, d *pipeline.Decision,
 func (r *reconciliation) createBefore(ctx context.Context, o pipeline.Outcome, in pipeline.Input) error {
 	m, t := r.record.before.edit(), r.beforeTarget(o.Target)
 	m.desired = nil // after a failure it is rendered again
-	document := r.withShard(r.Pipeline.WithToken(r.Pipeline.BeforeDocument(&in.Before.Desired), r.token()))
+	document := r.withShard(marks.WithToken(r.Pipeline.Settings, r.Pipeline.BeforeDocument(&in.Before.Desired), r.token()))
 	r.notifyObserver(func(to Observer) { to.Rendered(pipeline.BeforeIndex, document) })
 	resp, err := r.client.Create(ctx, t, document)
 	switch {
@@ -296,7 +298,7 @@ func (r *reconciliation) freeBefore(ctx context.Context, live *drift.Live) error
 func (r *Reconciler) removeOurFinalizer(ctx context.Context, live *drift.Live) (*unstructured.Unstructured, error) {
 	obj := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{
 		"namespace": live.Namespace, "name": live.Name, "uid": string(live.UID), "resourceVersion": live.ResourceVersion,
-		"finalizers": pipeline.KeptFinalizers(live),
+		"finalizers": marks.KeptFinalizers(live),
 	}}}
 	t := r.beforeTarget(pipeline.Ref{Namespace: live.Namespace, Name: live.Name})
 	resp, err := r.Client.RemoveFinalizer(ctx, t, obj, r.Pipeline.Config.Conventions.Finalizers()...)

@@ -12,6 +12,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/operator/decide"
+	"github.com/corollary-dev/corollary/pkg/operator/marks"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/status"
 )
@@ -22,7 +24,7 @@ func (r *Reconciler) orphanedBefore(ref pipeline.Ref) []*drift.Live {
 	var found []*drift.Live
 	standing := r.Cache.UpstreamUID(ref)
 	for _, live := range r.Cache.BeforeObjectsOf(ref.Name) {
-		if r.Pipeline.HasOurFinalizer(live) && r.owns(ref, live) && (standing == "" || !pipeline.Marked(live, standing)) {
+		if marks.HasOurFinalizer(r.Pipeline.Settings, live) && r.owns(ref, live) && (standing == "" || !marks.Marked(live, standing)) {
 			found = append(found, live)
 		}
 	}
@@ -54,7 +56,7 @@ func (r *Reconciler) releaseOrphanedBefore(ctx context.Context, ref pipeline.Ref
 		return err
 	}
 	for _, live := range strays {
-		if err == nil && pipeline.Marked(live, up.GetUID()) || r.isAwaited(live) {
+		if err == nil && marks.Marked(live, up.GetUID()) || r.isAwaited(live) {
 			continue
 		}
 		acting, leave, ok := r.enterShardOf(ctx, r.ownerUID(ref, live))
@@ -78,7 +80,7 @@ func (r *Reconciler) isAwaited(live *drift.Live) bool {
 			return err != nil // not known
 		}
 		recorded := r.Pipeline.RecordedBefore(up)
-		return recorded != nil && recorded.UID == live.UID && !r.Pipeline.BeforePassed(recorded)
+		return recorded != nil && recorded.UID == live.UID && !decide.BeforePassed(r.Pipeline.Settings, recorded)
 	})
 }
 
@@ -91,7 +93,7 @@ func (r *reconciliation) gatherEarlierBefore(ctx context.Context) (f pipeline.Be
 		}
 	}
 	r.unwatched = true
-	if f.Record = r.Pipeline.UnfinishedBefore(r.upstream); f.Record == nil {
+	if f.Record = decide.UnfinishedBefore(r.Pipeline.Settings, r.upstream); f.Record == nil {
 		return f, nil
 	}
 	_, obj, err := r.readForgotten(ctx, f.Record)
@@ -137,7 +139,7 @@ func (r *reconciliation) readForgotten(ctx context.Context, recorded *status.Rec
 
 // releaseEarlierBefore releases the object of an earlier deletion.before: the config changed in the middle of the deletion.
 func (r *reconciliation) releaseEarlierBefore(ctx context.Context) error {
-	recorded := r.Pipeline.EarlierBefore(r.upstream)
+	recorded := decide.EarlierBefore(r.Pipeline.Settings, r.upstream)
 	if recorded == nil || recorded.UID == "" {
 		return nil
 	}
@@ -160,8 +162,8 @@ func (r *reconciliation) releaseEarlierBefore(ctx context.Context) error {
 
 // namesOther reports whether the owner annotation of an object names another upstream, which exists.
 func (r *reconciliation) namesOther(ctx context.Context, obj *unstructured.Unstructured) bool {
-	return slices.ContainsFunc(r.Pipeline.OwnerMarks(obj), func(mark string) bool {
-		at, uid, ok := pipeline.ParseOwnerMark(mark)
+	return slices.ContainsFunc(marks.OwnerMarks(r.Pipeline.Settings, obj), func(mark string) bool {
+		at, uid, ok := marks.ParseOwnerMark(mark)
 		return ok && uid != string(r.upstream.GetUID()) && r.mayExist(ctx, at, types.UID(uid))
 	})
 }
@@ -170,7 +172,7 @@ func (r *reconciliation) namesOther(ctx context.Context, obj *unstructured.Unstr
 // a deletion has from the start.
 func (r *Reconciler) hasOurMarks(obj *unstructured.Unstructured) bool {
 	held := func(name string) bool { return slices.Contains(r.Pipeline.Config.Conventions.Finalizers(), name) }
-	return r.Pipeline.HasHash(obj) || slices.ContainsFunc(obj.GetFinalizers(), held)
+	return marks.HasHash(r.Pipeline.Settings, obj) || slices.ContainsFunc(obj.GetFinalizers(), held)
 }
 
 func (r *Reconciler) releaseOneOrphanedBefore(ctx context.Context, live *drift.Live) error {

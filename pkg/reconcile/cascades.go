@@ -9,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/corollary-dev/corollary/pkg/operator"
+	"github.com/corollary-dev/corollary/pkg/operator/marks"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
@@ -27,7 +29,7 @@ func (r *Reconciler) NoteDeleting(uid types.UID, finalizers []string) {
 	if c.seen == nil {
 		c.seen = map[types.UID]pipeline.Cascade{}
 	}
-	if cascade := pipeline.CascadeOf(finalizers); cascade != pipeline.CascadeConfig || c.seen[uid] == "" {
+	if cascade := operator.CascadeOf(finalizers); cascade != pipeline.CascadeConfig || c.seen[uid] == "" {
 		c.seen[uid] = cascade
 	}
 }
@@ -84,7 +86,7 @@ func (r *reconciliation) watchLagsDeletion() bool {
 
 // cascade is what the deletion of the upstream asks for.
 func (r *reconciliation) cascade() pipeline.Cascade {
-	if c := pipeline.CascadeOf(r.upstream.GetFinalizers()); c != pipeline.CascadeConfig {
+	if c := operator.CascadeOf(r.upstream.GetFinalizers()); c != pipeline.CascadeConfig {
 		return c
 	}
 	if c := r.cascades.of(r.upstream.GetUID()); c != pipeline.CascadeConfig {
@@ -116,6 +118,6 @@ func (r *reconciliation) mayBeCollected(d *pipeline.Decision) bool {
 		case o.Action == pipeline.ActionCreate: // with our finalizer it is not gone
 			return !r.hasFinalizer() && r.record.objects[o.Object].uid != ""
 		}
-		return o.Action == pipeline.ActionApply && o.Live != nil && !pipeline.Marked(o.Live, r.upstream.GetUID())
+		return o.Action == pipeline.ActionApply && o.Live != nil && !marks.Marked(o.Live, r.upstream.GetUID())
 	})
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/corollary-dev/corollary/pkg/drift"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator/decide"
 )
 
 // contest counts the writes to one object that did not last: each was followed by another one that nobody else had asked for.
@@ -34,7 +34,7 @@ func (s spacing) delay(unsettled int) time.Duration {
 	if unsettled < contestedAfter {
 		return 0
 	}
-	return pipeline.Backoff(s.minDelay, s.maxDelay, unsettled-contestedAfter)
+	return decide.Backoff(s.minDelay, s.maxDelay, unsettled-contestedAfter)
 }
 
 // followsChange reports whether the next write follows from a change by others: then it is neither counted nor delayed.

@@ -12,6 +12,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/guard"
+	"github.com/corollary-dev/corollary/pkg/operator/decide"
+	"github.com/corollary-dev/corollary/pkg/operator/marks"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/status"
 )
@@ -110,7 +112,7 @@ func (r *reconciliation) count(ctx context.Context, d pipeline.Decision) (pipeli
 		return d, r.countIn(d)
 	}
 	if r.findUncached(ctx, d) {
-		d = r.Pipeline.Decide(r.gather(ctx))
+		d = decide.Decide(r.Pipeline.Settings, r.gather(ctx))
 	}
 	supposed, assumed := pipeline.Decision{Outcomes: slices.Clone(d.Outcomes), Leftovers: d.Leftovers}, false
 	for i := range supposed.Outcomes {
@@ -119,7 +121,7 @@ func (r *reconciliation) count(ctx context.Context, d pipeline.Decision) (pipeli
 		}
 	}
 	if assumed {
-		d = r.Pipeline.Decide(r.gather(ctx))
+		d = decide.Decide(r.Pipeline.Settings, r.gather(ctx))
 	}
 	return d, r.countIn(supposed)
 }
@@ -154,7 +156,7 @@ func (r *reconciliation) withRecreations(ctx context.Context, d pipeline.Decisio
 	if !found {
 		return d
 	}
-	return r.Pipeline.Decide(r.gather(ctx))
+	return decide.Decide(r.Pipeline.Settings, r.gather(ctx))
 }
 
 // countIn counts the existing objects that a decision changes or deletes. An object of another owner counts if it is about to
@@ -250,7 +252,7 @@ func rewrites(o pipeline.Outcome) bool {
 // form of hash, or without fields of our manager certainly changes something.
 func (r *reconciliation) isDoubtful(o pipeline.Outcome) bool {
 	return o.State == pipeline.StateRepair && o.Action == pipeline.ActionApply &&
-		o.Live.Hash != "" && !drift.OtherForm(o.Live.Hash) && o.Live.Managed && !o.Live.NeedsTakeover && pipeline.Marked(o.Live, r.upstream.GetUID())
+		o.Live.Hash != "" && !drift.OtherForm(o.Live.Hash) && o.Live.Managed && !o.Live.NeedsTakeover && marks.Marked(o.Live, r.upstream.GetUID())
 }
 
 // wouldRepair reports whether a repair would change or remove any of our fields; true if that is unknown. The answer is

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/corollary-dev/corollary/pkg/operator/decide"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/status"
 )
@@ -31,7 +32,7 @@ func (r *Reconciler) CreateDownstream(ctx context.Context, up *unstructured.Unst
 	if err := l.create(ctx, &o, pipeline.Input{Desired: w}); err != nil {
 		return w, k, nil, err
 	}
-	decision := l.Pipeline.Decide(l.gather(ctx))
+	decision := decide.Decide(l.Pipeline.Settings, l.gather(ctx))
 	results := l.results(decision)
 	l.upstream.Object["status"] = l.Pipeline.Report(ctx, l.upstream, l.inputsRead(), w, results, decision.Leftovers, metav1.NewTime(l.now)).Status
 	return w, k, l.recordedAs(l.recorded(), k), nil

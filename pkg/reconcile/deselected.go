@@ -13,6 +13,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/operator/report"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
@@ -108,7 +109,7 @@ func (d *deselected) inherit(from *deselected) {
 // isLeftOver reports whether an upstream that is not selected keeps its downstreams: it was not seen leaving, and its status
 // does not say that they are being removed.
 func (r *reconciliation) isLeftOver() bool {
-	return r.upstream.GetDeletionTimestamp() == nil && !r.deselected.has(r.ref, r.upstream.GetUID()) && !r.Pipeline.SaysNotSelected(r.upstream)
+	return r.upstream.GetDeletionTimestamp() == nil && !r.deselected.has(r.ref, r.upstream.GetUID()) && !report.SaysNotSelected(r.Pipeline.Settings, r.upstream)
 }
 
 // leftBehind are the upstreams that a changed config does not select any more.
@@ -170,8 +171,8 @@ func (r *Reconciler) findLeftBehind(before *Reconciler) {
 // reportLeftover has the status of an upstream that is left over say so, once: without a change of the config nothing would tell. Another
 // process that uses the same conventions may select it, and then overwrites that.
 func (r *reconciliation) reportLeftover(ctx context.Context) {
-	if !r.isLeftOver() || r.isCounting() || r.Pipeline.HasRows() || !r.Pipeline.StatusEnabled() || r.Pipeline.SaysLeftover(r.upstream) ||
-		!r.Pipeline.SaysItIsKept(r.upstream) {
+	if !r.isLeftOver() || r.isCounting() || r.Pipeline.HasRows() || !r.Pipeline.StatusEnabled() || report.SaysLeftover(r.Pipeline.Settings, r.upstream) ||
+		!report.SaysItIsKept(r.Pipeline.Settings, r.upstream) {
 		return
 	}
 	ctx, leave, ok := r.enterShard(ctx)
@@ -180,7 +181,7 @@ func (r *reconciliation) reportLeftover(ctx context.Context) {
 	}
 	defer leave()
 	if r.leftBehind.isNew(r.upstream.GetUID()) {
-		r.writeReport(ctx, r.Pipeline.ReportLeftover(r.upstream, metav1.NewTime(r.now)), func() drift.Sum { return drift.Sum{} })
+		r.writeReport(ctx, report.Leftover(r.Pipeline.Settings, r.upstream, r.Pipeline.Match(r.upstream).Unmet, metav1.NewTime(r.now)), func() drift.Sum { return drift.Sum{} })
 		r.warn("left over: a changed config does not select the upstream any more", "upstream", r.ref.String())
 	}
 }
@@ -222,7 +223,7 @@ func (r *Reconciler) StandBy(ctx context.Context, ref pipeline.Ref) time.Duratio
 		return 0
 	}
 	if err == nil {
-		done := l.Pipeline.SaysNotSelected(l.upstream) && len(l.owned()) == 0 && !l.hasFinalizer()
+		done := report.SaysNotSelected(l.Pipeline.Settings, l.upstream) && len(l.owned()) == 0 && !l.hasFinalizer()
 		l.releaseSlot()
 		if r.forget(ref); done {
 			r.deselected.forget(ref)

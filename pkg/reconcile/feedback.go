@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/operator/report"
 )
 
 // This file separates changes by others from the effects of our own writes, where downstreams are made from objects of ours.
@@ -78,7 +79,7 @@ func (r *reconciliation) waitForItems(downstream int) time.Duration {
 
 // causeWithSiblings is cause, the digest of what others write, with what others have written into objects of ours that downstreams read.
 func (r *reconciliation) causeWithSiblings(cause drift.Sum) drift.Sum {
-	reads := r.record.desired.Siblings()
+	reads := r.record.desired.Siblings
 	if len(reads) == 0 {
 		r.record.unusual.set(false, func(u *unusual) { u.siblings = nil })
 		return cause
@@ -149,7 +150,7 @@ func (r *reconciliation) ownInputs() []int {
 func (r *reconciliation) othersDigest() drift.Sum {
 	var status any
 	if r.Pipeline.ReadsStatus() {
-		status = r.Pipeline.OthersStatus(r.upstream)
+		status = report.OthersStatus(r.Pipeline.Settings, r.upstream)
 	}
 	digest, own := r.digest(status), r.ownUIDs()
 	refs := r.record.inputs.get().refs

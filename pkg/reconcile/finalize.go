@@ -13,6 +13,9 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/operator/decide"
+	"github.com/corollary-dev/corollary/pkg/operator/marks"
+	"github.com/corollary-dev/corollary/pkg/operator/report"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/status"
 )
@@ -119,7 +122,7 @@ func (r *reconciliation) finalize(ctx context.Context) time.Duration {
 			r.countVerdict(r.record, deleting)
 			return r.retryLater()
 		}
-		d = r.Pipeline.DecideDeletion(in)
+		d = decide.Deletion(r.Pipeline.Settings, in)
 		if r.awaitOthers(in, d) {
 			continue
 		}
@@ -141,17 +144,17 @@ func (r *reconciliation) gatherDeletion(ctx context.Context) (pipeline.Input, er
 	in := pipeline.Input{Upstream: r.upstream, Desired: r.record.desired, HasFinalizer: true, Now: r.now, Cascade: r.cascade()}
 	r.unwatched, r.unread = false, nil
 	var err error
-	if r.Pipeline.UnfinishedBefore(r.upstream) != nil {
+	if decide.UnfinishedBefore(r.Pipeline.Settings, r.upstream) != nil {
 		in.Before, err = r.gatherEarlierBefore(ctx)
 		if in.Upstream = r.upstream; err != nil || in.Before.Record != nil {
 			return in, err
 		}
 	}
-	if r.Pipeline.Before != nil && !r.Pipeline.SkipsBefore(r.upstream, in.Cascade) {
+	if r.Pipeline.Before != nil && !decide.SkipsBefore(r.Pipeline.Settings, r.upstream, in.Cascade) {
 		if in.Before, err = r.gatherBefore(ctx); err != nil {
 			return in, err
 		}
-		if in.Upstream = r.upstream; !r.Pipeline.BeforePassed(in.Before.Record) {
+		if in.Upstream = r.upstream; !decide.BeforePassed(r.Pipeline.Settings, in.Before.Record) {
 			return in, nil
 		}
 	}
@@ -241,7 +244,7 @@ func (r *reconciliation) reportDeletion(ctx context.Context, d pipeline.Decision
 	if f := r.record.before.get().failureOf(d.Before); f != nil {
 		failed[pipeline.BeforeIndex] = f
 	}
-	report := r.Pipeline.ReportDeletion(r.upstream, d, failed, metav1.NewTime(r.now))
+	report := report.Deletion(r.Pipeline.Settings, r.upstream, d, failed, metav1.NewTime(r.now))
 	report, _ = r.writeReport(ctx, report, func() drift.Sum { return r.causeOfDeletion(report) })
 	if report.Verdict.Reason == "" { // there is nothing left to report on but a request that failed
 		return status.Verdict{Ready: metav1.ConditionFalse, Reason: status.ReasonDeleting}
@@ -292,7 +295,7 @@ func (r *reconciliation) readMade(ctx context.Context, known, more []pipeline.Ow
 			}
 		}
 		switch {
-		case live != nil && (r.isOwn(m.downstream, live, "") || pipeline.HasLostOwner(live) && r.isOrphaned(live, live.UID)):
+		case live != nil && (r.isOwn(m.downstream, live, "") || marks.HasLostOwner(live) && r.isOrphaned(live, live.UID)):
 			more = append(more, pipeline.Owned{Downstream: m.downstream, Live: live, Certain: true})
 		case r.upstream.GetDeletionTimestamp() == nil:
 		case live != nil && hasFormerMarks(r, m.downstream, live):
@@ -328,9 +331,9 @@ const formerMarks = "%s exists and seems to be this upstream's, under another fi
 // hasFormerMarks reports whether an object at a target is probably the upstream's own, of a time when the config had another field manager or
 // owner annotation. Nothing proves it, so it is neither deleted nor released; but what becomes of it with the upstream must not be left open.
 func hasFormerMarks(r *reconciliation, downstream int, live *drift.Live) bool {
-	marked := pipeline.Marked(live, r.upstream.GetUID()) && (live.Hash != "" || live.Managed)
-	return !live.Deleting && pipeline.IsOfFields(live.Hash) == r.Pipeline.Downstreams[downstream].OwnsFields() &&
-		(marked || pipeline.HasLostOwner(live) && r.cascade() != pipeline.CascadeOrphan)
+	marked := marks.Marked(live, r.upstream.GetUID()) && (live.Hash != "" || live.Managed)
+	return !live.Deleting && marks.IsOfFields(live.Hash) == r.Pipeline.Downstreams[downstream].OwnsFields() &&
+		(marked || marks.HasLostOwner(live) && r.cascade() != pipeline.CascadeOrphan)
 }
 
 // findUnserved fails the downstreams whose kind is not watched, unless the API server says that it has no objects: nothing can
@@ -364,12 +367,12 @@ func (r *reconciliation) isTarget(i int, at pipeline.Ref) bool {
 func (r *reconciliation) isOwn(i int, live *drift.Live, uid types.UID) bool {
 	d := r.Pipeline.Downstreams[i]
 	if uid == "" {
-		return d.Owns(live, r.upstream.GetUID(), false)
+		return marks.OwnsFor(d.Downstream, live, r.upstream.GetUID(), false)
 	}
 	// One without any mark was released, perhaps by a process that could not say so in the status any more. With an owner reference alone it
 	// is another operator's, which selected the upstream by other labels and recorded it.
-	hasMark := live.Hash != "" || live.Managed && pipeline.Marked(live, r.upstream.GetUID())
-	return live.UID == uid && hasMark && d.Owns(live, r.upstream.GetUID(), r.Pipeline.TrustsStatus())
+	hasMark := live.Hash != "" || live.Managed && marks.Marked(live, r.upstream.GetUID())
+	return live.UID == uid && hasMark && marks.OwnsFor(d.Downstream, live, r.upstream.GetUID(), r.Pipeline.TrustsStatus())
 }
 
 // isOrphaned reports whether an object is the recorded one, without its owner mark because the garbage collector has removed

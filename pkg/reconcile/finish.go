@@ -13,6 +13,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/operator/report"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/redact"
 	"github.com/corollary-dev/corollary/pkg/status"
@@ -67,7 +68,7 @@ func (r *reconciliation) finishUnselected(ctx context.Context, d pipeline.Decisi
 }
 
 func (r *reconciliation) writeUnselected(ctx context.Context, d pipeline.Decision) {
-	report := r.Pipeline.ReportUnselected(r.upstream, d, r.failuresByDownstream(), metav1.NewTime(r.now))
+	report := report.Unselected(r.Pipeline.Settings, r.upstream, r.Pipeline.Match(r.upstream).Unmet, d, r.failuresByDownstream(), metav1.NewTime(r.now))
 	r.writeReport(ctx, report, func() drift.Sum { return r.causeOf(nil, d.Leftovers) })
 }
 
@@ -341,7 +342,7 @@ func (r *reconciliation) removeMisfits(ctx context.Context, misfits []fieldpath.
 func (r *reconciliation) writeStatus(ctx context.Context, want map[string]any) (*unstructured.Unstructured, error) {
 	t, up := r.UpstreamTarget(r.ref), r.Pipeline.Upstream
 	if r.Pipeline.Storable.Conditions == status.ConditionsKeyed {
-		own := r.Pipeline.OwnConditions(want)
+		own := report.OwnConditions(r.Pipeline.Settings, want)
 		resp, err := r.client.ApplyStatus(ctx, t, r.upstream.GetAPIVersion(), r.upstream.GetKind(), up.HasStatus, r.upstream.GetUID(), own)
 		if err != nil {
 			return nil, err

@@ -14,6 +14,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/operator/decide"
+	"github.com/corollary-dev/corollary/pkg/operator/marks"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/status"
 )
@@ -25,10 +27,11 @@ func (r *reconciliation) gather(ctx context.Context) pipeline.Input {
 	r.trustTerminating()
 	r.record.confirmCreated(func(m place) bool { return r.Cache.Live(m.downstream, m.at) != nil })
 	finalizers := r.record.contests.get().finalizers
-	in := pipeline.Input{Upstream: r.upstream, Desired: r.record.desired, Inputs: r.inputsRead, Selected: r.selected, HasFinalizer: r.hasFinalizer(), HasPreviousFinalizer: r.hasPreviousFinalizer(),
+	in := pipeline.Input{Upstream: r.upstream, Desired: r.record.desired, Health: r.Pipeline.Health(r.upstream, r.record.desired, r.inputsRead), Selected: r.selected, HasFinalizer: r.hasFinalizer(), HasPreviousFinalizer: r.hasPreviousFinalizer(),
 		FinalizerSpaced: finalizers.wait(r.record.externalDigest, r.finalizerChange(), r.spacing(), r.now), Now: r.now, Unread: r.unread}
 	recorded := r.recorded()
 	if !r.selected {
+		in.SelectionErr = r.Pipeline.Match(r.upstream).Err
 		in.Leftovers = r.withUnseen(r.findLeftovers(nil, r.ownedByDownstream()))
 		in.Others = findOthers(ctx, r, in.Leftovers)
 		return in
@@ -93,7 +96,7 @@ func (r *reconciliation) facts(k int, recorded []status.Recorded) pipeline.Facts
 		f.RecordedHash = rec.Hash
 	}
 	// It does not matter which downstream it is recorded for: two may have swapped their names.
-	if r.isRecorded(recorded, f.Live.UID) && pipeline.Marked(f.Live, r.upstream.GetUID()) {
+	if r.isRecorded(recorded, f.Live.UID) && marks.Marked(f.Live, r.upstream.GetUID()) {
 		t.setUID(f.Live.UID, at)
 	}
 	f.Trusted = r.isTrusted(k, f.Live.UID, recorded)
@@ -114,7 +117,7 @@ func (r *reconciliation) ofSibling(i int, live *drift.Live, rec *status.Recorded
 	if live == nil || rec != nil && rec.UID == live.UID {
 		return "", ""
 	}
-	sibling = r.Pipeline.SiblingAt(r.record.desired, i, live, r.Pipeline.EverRecorded(r.upstream))
+	sibling = decide.SiblingAt(r.Pipeline.Settings, r.record.desired, i, live, r.Pipeline.EverRecorded(r.upstream))
 	if sibling == "" {
 		return "", ""
 	}
@@ -194,11 +197,11 @@ func (r *reconciliation) ownedByDownstream() [][]*drift.Live {
 	for i := range owned {
 		owned[i] = slices.DeleteFunc(owned[i], func(live *drift.Live) bool {
 			cached := r.Cache.Live(i, pipeline.Ref{Namespace: live.Namespace, Name: live.Name})
-			return !pipeline.Marked(live, uid) || isOutdated(live, cached)
+			return !marks.Marked(live, uid) || isOutdated(live, cached)
 		})
 		for _, live := range r.Cache.OwnedBy(i, uid) {
 			isShown := slices.ContainsFunc(owned[i], func(o *drift.Live) bool { return o.UID == live.UID })
-			if pipeline.Marked(live, uid) && !isShown && !r.record.hasLeft(live, r.now) {
+			if marks.Marked(live, uid) && !isShown && !r.record.hasLeft(live, r.now) {
 				owned[i] = append(owned[i], live)
 			}
 		}

@@ -11,6 +11,8 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/operator/generated"
+	"github.com/corollary-dev/corollary/pkg/operator/marks"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
@@ -35,7 +37,7 @@ func randomText(g pipeline.GeneratedField) string {
 // that reading. obj is one that was read before; nil if none was. ErrGone: there is no such object any more.
 func (r *reconciliation) readGenerated(ctx context.Context, o pipeline.Outcome, obj *unstructured.Unstructured) (pipeline.Outcome, *unstructured.Unstructured, error) {
 	d := r.Pipeline.Downstreams[o.Downstream]
-	if o.Live == nil || !d.SendsGenerated(o.Live) && !d.View.LacksGenerated(o.Live) {
+	if o.Live == nil || !generated.Sends(d.Downstream, o.Live) && !d.View.LacksGenerated(o.Live) {
 		return o, obj, nil
 	}
 	if obj == nil {
@@ -79,7 +81,7 @@ func (r *reconciliation) keepTerminating(ctx context.Context, in pipeline.Input)
 	}
 	for k, f := range in.Facts {
 		i := in.Desired.Objects[k].Downstream
-		if f.Live == nil || !f.Live.Deleting || !r.Pipeline.Downstreams[i].HasGenerated() || !r.Pipeline.Downstreams[i].Owns(f.Live, r.upstream.GetUID(), f.Trusted) {
+		if f.Live == nil || !f.Live.Deleting || !r.Pipeline.Downstreams[i].HasGenerated() || !marks.OwnsFor(r.Pipeline.Downstreams[i].Downstream, f.Live, r.upstream.GetUID(), f.Trusted) {
 			continue
 		}
 		o := r.outcomeOf(i, pipeline.Ref{Namespace: f.Live.Namespace, Name: f.Live.Name})
@@ -99,7 +101,7 @@ func (r *reconciliation) readValues(ctx context.Context, downstream int, live *d
 	case obj.GetUID() != live.UID:
 		return nil, apply.ErrGone
 	}
-	return r.Pipeline.Downstreams[downstream].GeneratedOf(obj), nil
+	return generated.Of(r.Pipeline.Downstreams[downstream].Downstream, obj), nil
 }
 
 // generatedTexts returns what makes the texts of generated values for an object that lacks some: those of the object that was deleted in
@@ -110,7 +112,7 @@ func (r *reconciliation) generatedTexts(ctx context.Context, o pipeline.Outcome,
 	values := map[string]string{}
 	maps.Copy(values, r.record.objects[o.Object].unusual.get().generated)
 	if obj != nil && o.Live.Hash == r.record.desired.Objects[o.Object].Hash {
-		maps.Copy(values, d.RenamedKey(obj, doc, r.Pipeline.Config.Conventions.FieldManager))
+		maps.Copy(values, generated.RenamedKey(d.Downstream, obj, doc, r.Pipeline.Config.Conventions.FieldManager))
 	}
 	for _, live := range o.ValuesFrom {
 		of, err := r.readValues(ctx, o.Downstream, live)
@@ -144,5 +146,5 @@ func (r *reconciliation) dryRunDocument(ctx context.Context, w *pipeline.Desired
 	if err != nil {
 		return nil, err
 	}
-	return r.Pipeline.Downstreams[o.Downstream].Fill(doc, o.Live, held, randomText), nil
+	return generated.Fill(r.Pipeline.Downstreams[o.Downstream].Downstream, doc, o.Live, held, randomText), nil
 }

@@ -11,13 +11,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
+	"github.com/corollary-dev/corollary/pkg/operator/decide"
+	"github.com/corollary-dev/corollary/pkg/operator/marks"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
 // isHolder reports whether an object contains others, which are deleted with it.
 func (r *reconciliation) isHolder(own pipeline.Owned) bool {
 	d := r.Pipeline.Downstreams[own.Downstream].Config
-	return pipeline.IsHolder(d.APIVersion, d.Kind)
+	return decide.IsHolder(d.APIVersion, d.Kind)
 }
 
 // findContents reads what the status records of downstreams that the config no longer has, if one of these objects or of left contains
@@ -26,7 +28,7 @@ func findContents(ctx context.Context, r *reconciliation, left []pipeline.Owned)
 	recorded := r.Pipeline.Forgotten(r.upstream)
 	has := slices.ContainsFunc(left, r.isHolder)
 	for _, rec := range recorded {
-		has = has || pipeline.IsHolder(rec.APIVersion, rec.Kind)
+		has = has || decide.IsHolder(rec.APIVersion, rec.Kind)
 	}
 	if !has {
 		return nil, nil
@@ -36,7 +38,7 @@ func findContents(ctx context.Context, r *reconciliation, left []pipeline.Owned)
 		f := pipeline.ForgottenObject{Recorded: rec, Resource: t.GVR.GroupResource()}
 		switch {
 		case err != nil && apply.Classify(err).Reason == apply.ReasonForbidden:
-			f.Referenced = pipeline.IsHolder(rec.APIVersion, rec.Kind)
+			f.Referenced = decide.IsHolder(rec.APIVersion, rec.Kind)
 		case err != nil:
 			f.Unread, failed = true, err
 		case obj == nil:
@@ -72,7 +74,7 @@ func findOthers(ctx context.Context, r *reconciliation, left []pipeline.Owned) (
 	}
 	for _, own := range left {
 		var others []candidate
-		holds := r.Pipeline.Holds(own)
+		holds := decide.Holds(r.Pipeline.Settings, own)
 		for i := range r.Pipeline.Downstreams {
 			if !r.isHolder(own) {
 				break
@@ -104,7 +106,7 @@ func releaseHolders(ctx context.Context, r *reconciliation, kept []pipeline.Forg
 	for _, f := range kept {
 		t, obj, err := r.readForgotten(ctx, &f.Recorded)
 		if err == nil && obj != nil {
-			_, err = r.client.Release(ctx, t, obj, apply.Marks(r.Pipeline.Marks(r.upstream.GetUID(), 0)))
+			_, err = r.client.Release(ctx, t, obj, apply.Marks(marks.Of(r.Pipeline.Settings, r.upstream.GetUID(), 0)))
 		}
 		if err != nil {
 			return fmt.Errorf("%w; %s of downstream %s, which the config no longer has, cannot be released (%s): allow get and patch on %s",

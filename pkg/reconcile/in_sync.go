@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/corollary-dev/corollary/pkg/operator/report"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/status"
 )
@@ -40,7 +41,7 @@ func (r *reconciliation) noteInSync(ctx context.Context, d pipeline.Decision, ve
 func (r *reconciliation) onlyEventsMatter() bool {
 	p := r.Pipeline
 	return r.selected && !p.HasRows() && !p.OnlyDeletes && p.Before == nil &&
-		!r.record.unusual.get().refused.fields.Any() && len(r.record.desired.Invalid) == 0 && len(r.unseen) == 0 && r.trustedUntil.IsZero()
+		!report.Any(r.record.unusual.get().refused.fields) && len(r.record.desired.Invalid) == 0 && len(r.unseen) == 0 && r.trustedUntil.IsZero()
 }
 
 // isInSync reports whether all objects are in sync, or not wanted and not there, and nothing else is to be done, now or later.

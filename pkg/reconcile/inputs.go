@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/operator/marks"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/rules"
 )
@@ -227,7 +228,7 @@ func (r *reconciliation) sibling(downstream int, at pipeline.Ref) map[string]any
 		return nil
 	}
 	known := r.isRecorded(r.recorded(), live.UID) || slices.ContainsFunc(r.record.objects, func(t *objectMemory) bool { return t.uid == live.UID })
-	if !r.Pipeline.Downstreams[downstream].Owns(live, r.upstream.GetUID(), known) {
+	if !marks.OwnsFor(r.Pipeline.Downstreams[downstream].Downstream, live, r.upstream.GetUID(), known) {
 		return nil
 	}
 	if live.Kept == nil {
@@ -268,7 +269,7 @@ func unpack(i Input) map[string]any {
 func (r *reconciliation) document(w *pipeline.Desired, k int, live *drift.Live) (map[string]any, error) {
 	document, err := r.Pipeline.Document(w, k, r.upstream, r.inputsRead(), live)
 	if err == nil {
-		document = r.withShard(r.Pipeline.WithToken(document, r.token()))
+		document = r.withShard(marks.WithToken(r.Pipeline.Settings, document, r.token()))
 		r.notifyObserver(func(to Observer) { to.Rendered(k, document) })
 	}
 	return document, err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/operator/marks"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
@@ -56,7 +57,7 @@ func (r *reconciliation) findNamedOwners(ctx context.Context) {
 // If live is not known to be ours, the annotation may be about another kind of upstream where another field manager applies it, and about
 // a row that a query lacks for a while.
 func (r *reconciliation) findNamed(ctx context.Context, live *drift.Live, known bool) {
-	at, uid, ok := pipeline.NamesOther(live, r.upstream.GetUID())
+	at, uid, ok := marks.NamesOther(live, r.upstream.GetUID())
 	if !ok || !known && (live.MarkTheirs || r.Pipeline.HasRows()) {
 		delete(r.record.unusual.get().marks, live.UID)
 		return
@@ -117,7 +118,7 @@ func (r *record) keepMark(object types.UID, answer *markAnswer) {
 func (r *reconciliation) applyAt(ctx context.Context, o pipeline.Outcome, version string, doc map[string]any) (*unstructured.Unstructured, error) {
 	t := r.target(o.Downstream, o.Target)
 	resp, err := r.client.ApplyAt(ctx, t, o.UID, version, doc)
-	if version != "" && apply.OwnsOnly(err, r.Pipeline.MarkFields()) {
+	if version != "" && apply.OwnsOnly(err, marks.Fields(r.Pipeline.Settings)) {
 		t.Yields = false
 		return r.client.ApplyAt(ctx, t, o.UID, version, doc)
 	}

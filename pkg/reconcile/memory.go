@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/operator/marks"
+	"github.com/corollary-dev/corollary/pkg/operator/report"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/status"
 )
@@ -120,7 +122,7 @@ type unusual struct {
 func (u *unusual) isEmpty(now time.Time) bool {
 	u.fates.expire(now)
 	return u.renderAgainAt.IsZero() && u.slow.failures == 0 && u.requested == "" && u.upstreamFailure == "" && u.waiting.failures == 0 &&
-		!u.refused.fields.Any() && len(u.siblings)+len(u.left)+len(u.marks)+len(u.heldByObserve)+len(u.unconfirmed)+len(u.notMade)+len(u.fates) == 0
+		!report.Any(u.refused.fields) && len(u.siblings)+len(u.left)+len(u.marks)+len(u.heldByObserve)+len(u.unconfirmed)+len(u.notMade)+len(u.fates) == 0
 }
 
 // inputsMemory has the places of the inputs of the upstream at a version, and the digest of what was read of them.
@@ -339,7 +341,7 @@ func (r *record) createdByUs(i int, uid types.UID) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	live := r.objects[i].read.get().live
-	return live != nil && pipeline.Applied(live, uid)
+	return live != nil && marks.Applied(live, uid)
 }
 
 // noteUnwatched drops a response about an object that a watch of a downstream does not show any more.

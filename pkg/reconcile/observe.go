@@ -10,6 +10,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/operator/marks"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
@@ -78,7 +79,7 @@ func (r *reconciliation) compare(ctx context.Context, o pipeline.Outcome, in pip
 	if err != nil {
 		return false
 	}
-	t.unusual.edit().compared = comparison{key: question, text: r.Pipeline.WouldChange(r.upstream.GetUID(), i, doc, obj, taken)}
+	t.unusual.edit().compared = comparison{key: question, text: marks.WouldChange(r.Pipeline.Settings, r.upstream.GetUID(), i, doc, obj, taken)}
 	return true
 }
 

@@ -13,6 +13,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
+	"github.com/corollary-dev/corollary/pkg/operator/decide"
+	"github.com/corollary-dev/corollary/pkg/operator/marks"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
@@ -79,7 +81,7 @@ func (t *dryRun) decide(ctx context.Context) {
 	for round := range maxRounds {
 		in := t.gather(ctx)
 		t.assumeWritten(&in)
-		d := t.Pipeline.Decide(in)
+		d := decide.Decide(t.Pipeline.Settings, in)
 		if round == 0 {
 			d = t.countForGuard(ctx, d)
 			t.finding.Decision = pipeline.Decision{Outcomes: slices.Clone(d.Outcomes), Leftovers: slices.Clone(d.Leftovers), Finalizer: d.Finalizer}
@@ -180,7 +182,7 @@ func (t *dryRun) addChanges() {
 			c.Failure, c.Action = f, ChangeRefuse
 		}
 		c.State = stateOf(c, o)
-		aside := t.Pipeline.KeepAside(c.Before, c.After)
+		aside := marks.KeepAside(t.Pipeline.Settings, c.Before, c.After)
 		c.Drift = slices.DeleteFunc(c.Drift, func(d drift.Difference) bool {
 			return d.Want == nil && slices.ContainsFunc(aside, func(p fieldpath.Path) bool { return p.String() == d.Path.String() })
 		})
@@ -209,7 +211,7 @@ func (t *dryRun) addLeftovers(list []pipeline.Outcome) {
 	}
 	all := make([]*Change, 0, len(t.leftovers))
 	for _, c := range t.leftovers {
-		if apiVersion, kind := c.Kind.ToAPIVersionAndKind(); c.Action == ChangeDelete && pipeline.IsHolder(apiVersion, kind) {
+		if apiVersion, kind := c.Kind.ToAPIVersionAndKind(); c.Action == ChangeDelete && decide.IsHolder(apiVersion, kind) {
 			c.Risk = "it is deleted with everything in it, whoever made that"
 		}
 		all = append(all, c)

@@ -8,6 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
+	"github.com/corollary-dev/corollary/pkg/operator/decide"
+	"github.com/corollary-dev/corollary/pkg/operator/report"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/status"
 )
@@ -24,13 +26,13 @@ func (t *dryRun) previewDeletion(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("inspecting %s %s: %w", t.Pipeline.Upstream.GVK.Kind, t.ref, err)
 	}
-	d := t.Pipeline.DecideDeletion(in)
+	d := decide.Deletion(t.Pipeline.Settings, in)
 	if recorded := recordedBefore(t.Pipeline, d); recorded != nil { // run records that first, and then continues
-		t.upstream = t.Pipeline.WithBeforeRecord(t.upstream, *recorded)
+		t.upstream = report.WithBeforeRecord(t.Pipeline.Settings, t.upstream, *recorded)
 		if in, err = t.gatherDeletion(ctx); err != nil {
 			return fmt.Errorf("inspecting %s %s: %w", t.Pipeline.Upstream.GVK.Kind, t.ref, err)
 		}
-		d = t.Pipeline.DecideDeletion(in)
+		d = decide.Deletion(t.Pipeline.Settings, in)
 	}
 	t.finding.Decision, t.finding.Finalizer = d, d.Finalizer
 	t.readWhole(ctx, d)
@@ -61,7 +63,7 @@ func recordedBefore(p *pipeline.Pipeline, d pipeline.Decision) *status.Recorded 
 	if d.Before == nil || d.Before.Action != pipeline.ActionRecord {
 		return nil
 	}
-	if r := p.BeforeRecord(*d.Before); p.BeforePassed(&r) {
+	if r := decide.BeforeRecord(p.Settings, *d.Before); decide.BeforePassed(p.Settings, &r) {
 		return &r
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
+	"github.com/corollary-dev/corollary/pkg/operator/marks"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/status"
 )
@@ -49,7 +50,7 @@ func (r *reconciliation) extras(i int, live *drift.Live, resp *unstructured.Unst
 		list = drift.Extras(resp, doc, r.Pipeline.Downstreams[i].View.Exclusive)
 	}
 	if live.HasPreviousNames {
-		previous := r.Pipeline.PreviousMarks(i)
+		previous := marks.PreviousMarks(r.Pipeline.Settings, i)
 		list = append(list, present("labels", previous.Labels, resp.GetLabels())...)
 		list = append(list, present("annotations", previous.Annotations, resp.GetAnnotations())...)
 	}
@@ -85,7 +86,7 @@ func (r *reconciliation) replaceMarks(ctx context.Context, o pipeline.Outcome, i
 	if obj, err = r.client.TakeOver(ctx, t, obj, view.TakeoverManagers()); err != nil {
 		return err
 	}
-	marked, off := r.Pipeline.WithCurrentMarks(doc, i, r.upstream.GetUID(), obj, o.Live.Hash)
+	marked, off := marks.WithCurrentMarks(r.Pipeline.Settings, doc, i, r.upstream.GetUID(), obj, o.Live.Hash)
 	resp, err := r.client.ApplyAt(ctx, t, o.UID, obj.GetResourceVersion(), marked)
 	if err != nil {
 		return err
@@ -110,7 +111,7 @@ func (r *reconciliation) markOwner(ctx context.Context, o pipeline.Outcome) erro
 	if err != nil {
 		return err
 	}
-	marked, off := r.Pipeline.WithOwnerAnnotation(r.upstream, o.Downstream, obj, o.Live.Hash)
+	marked, off := marks.WithOwnerAnnotation(r.Pipeline.Settings, r.upstream, o.Downstream, obj, o.Live.Hash)
 	resp, err := r.client.ApplyAt(ctx, t, o.UID, obj.GetResourceVersion(), marked)
 	if err != nil {
 		return err
@@ -133,7 +134,7 @@ func (r *reconciliation) markOwner(ctx context.Context, o pipeline.Outcome) erro
 // withdrawStatus removes what the previous field manager has in the upstream's status, after ours was written: otherwise its
 // conditions would stay forever. With mode Observe the previous manager may still be at work, and its status stays.
 func (r *reconciliation) withdrawStatus(ctx context.Context, t apply.Target, written *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	previous := r.Pipeline.PreviousManager()
+	previous := marks.PreviousManager(r.Pipeline.Settings)
 	if previous == "" || r.Pipeline.Observing() {
 		return written, nil
 	}
@@ -145,19 +146,19 @@ func (r *reconciliation) withdrawStatus(ctx context.Context, t apply.Target, wri
 // previousInStatus reports whether the watch has shown that the previous field manager applied to the status and this was not
 // withdrawn yet: ours has not written the status, or a process died before it withdrew the previous one.
 func (r *reconciliation) previousInStatus() bool {
-	previous := r.Pipeline.PreviousManager()
+	previous := marks.PreviousManager(r.Pipeline.Settings)
 	return previous != "" && r.Cache.HasApplied(r.ref, previous) && !r.record.withdrawn && !r.Pipeline.Observing() &&
 		r.Pipeline.Storable.Conditions == status.ConditionsKeyed
 }
 
 func (r *reconciliation) hasPreviousFinalizer() bool {
-	f := r.Pipeline.PreviousFinalizer()
+	f := marks.PreviousFinalizer(r.Pipeline.Settings)
 	return f != "" && slices.Contains(r.upstream.GetFinalizers(), f)
 }
 
 // swapFinalizer replaces the previous finalizer by the current one.
 func (r *reconciliation) swapFinalizer(ctx context.Context) bool {
-	up, err := r.client.SwapFinalizer(ctx, r.UpstreamTarget(r.ref), r.upstream, r.Pipeline.PreviousFinalizer(), r.Pipeline.Config.Conventions.Finalizer)
+	up, err := r.client.SwapFinalizer(ctx, r.UpstreamTarget(r.ref), r.upstream, marks.PreviousFinalizer(r.Pipeline.Settings), r.Pipeline.Config.Conventions.Finalizer)
 	if err != nil {
 		r.failUpstream("renaming the finalizer", err)
 		return false

@@ -13,6 +13,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/guard"
+	"github.com/corollary-dev/corollary/pkg/operator/marks"
+	"github.com/corollary-dev/corollary/pkg/operator/report"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
@@ -241,7 +243,7 @@ func (r *Reconciler) beginAny(ctx context.Context, ref pipeline.Ref) (begun *rec
 
 // hasNothing reports whether there is nothing to undo for an upstream that is not selected.
 func (r *reconciliation) hasNothing() bool {
-	return !r.hasFinalizer() && len(r.owned()) == 0 && len(r.record.unusual.get().unconfirmed) == 0 && !r.Pipeline.SaysItIsKept(r.upstream)
+	return !r.hasFinalizer() && len(r.owned()) == 0 && len(r.record.unusual.get().unconfirmed) == 0 && !report.SaysItIsKept(r.Pipeline.Settings, r.upstream)
 }
 
 func (r *Reconciler) newReconciliation(ref pipeline.Ref, up *unstructured.Unstructured) *reconciliation {
@@ -384,10 +386,10 @@ func (r *Reconciler) isOwnDownstream(up *unstructured.Unstructured) bool {
 	if !same {
 		return false
 	}
-	if r.Pipeline.HasOwnerMark(up) {
+	if marks.HasOwnerMark(r.Pipeline.Settings, up) {
 		return true
 	}
-	if !r.Pipeline.HasHash(up) && !r.hasOurLabels(up) {
+	if !marks.HasHash(r.Pipeline.Settings, up) && !r.hasOurLabels(up) {
 		return false
 	}
 	for _, ref := range up.GetOwnerReferences() {
@@ -410,7 +412,7 @@ func (r *Reconciler) hasOurLabels(up *unstructured.Unstructured) bool {
 func (r *reconciliation) updateDesired(ctx context.Context) {
 	rec := r.record
 	if r.isGoneRow() {
-		rec.desired, rec.digest, rec.version = r.Pipeline.NothingDesired(), drift.Sum{}, ""
+		rec.desired, rec.digest, rec.version = r.Pipeline.Failed(nil), drift.Sum{}, ""
 		r.alignMemory()
 		return
 	}

@@ -253,10 +253,10 @@ func (r *reconciliation) eventOutcomes(d pipeline.Decision, said bool) {
 // eventInvalid reports the rules that the upstream begins to break, and returns the texts about all that it breaks.
 func (r *reconciliation) eventInvalid(old bool) (now []string) {
 	for _, f := range r.record.desired.Invalid {
-		now = append(now, f.String())
-		if !old && !strings.Contains(r.record.reported, f.String()) {
-			r.event(true, EventInvalid, "Validate", "%s", f.String())
-			r.warnOf(EventInvalid, "spec", f.String())
+		now = append(now, f)
+		if !old && !strings.Contains(r.record.reported, f) {
+			r.event(true, EventInvalid, "Validate", "%s", f)
+			r.warnOf(EventInvalid, "spec", f)
 		}
 	}
 	return now

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
+	"github.com/corollary-dev/corollary/pkg/operator/report"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
@@ -81,36 +82,36 @@ type refusedFields struct {
 }
 
 // withoutRefused leaves out of a report what is known to be refused.
-func (r *reconciliation) withoutRefused(report pipeline.Report) pipeline.Report {
+func (r *reconciliation) withoutRefused(wanted pipeline.Report) pipeline.Report {
 	refused := r.record.unusual.get().refused
 	if refused.definition != r.unstorable.definition(r.ref) {
-		return report
+		return wanted
 	}
-	return r.Pipeline.WithoutRefused(report, r.upstream, refused.fields)
+	return report.WithoutRefused(r.Pipeline.Settings, wanted, r.upstream, refused.fields)
 }
 
 // writeStorable writes the status and, if the API server refuses it, again without what cannot be stored. It returns what was
 // written; no object if the status contains it already.
-func (r *reconciliation) writeStorable(ctx context.Context, report pipeline.Report) (pipeline.Report, *unstructured.Unstructured, error) {
+func (r *reconciliation) writeStorable(ctx context.Context, wanted pipeline.Report) (pipeline.Report, *unstructured.Unstructured, error) {
 	definition, denied := r.unstorable.definition(r.ref), false
-	resp, err := r.replaceStatus(ctx, report)
+	resp, err := r.replaceStatus(ctx, wanted)
 	for n := 1; err != nil; n++ {
 		f, causes := r.classifyUpstream(err), apply.InvalidCauses(err)
 		if !f.Persistent() || n == maxStatusWrites {
-			return report, nil, err
+			return wanted, nil, err
 		}
-		without, ok := r.Pipeline.Refuse(report, r.upstream, causes, f.Reason, n == maxStatusWrites-1)
+		without, ok := report.Refuse(r.Pipeline.Settings, wanted, r.upstream, causes, f.Reason, n == maxStatusWrites-1)
 		if !ok {
-			return report, nil, err
+			return wanted, nil, err
 		}
 		r.logRefused(f)
 		denied = denied || f.Reason == apply.ReasonDenied || f.Reason == apply.ReasonRejected && len(causes) == 0
-		if report, resp, err = without, nil, nil; r.needsStatusWrite(report) {
-			resp, err = r.replaceStatus(ctx, report)
+		if wanted, resp, err = without, nil, nil; r.needsStatusWrite(wanted) {
+			resp, err = r.replaceStatus(ctx, wanted)
 		}
 	}
-	r.rememberRefused(report.Refused, definition, denied)
-	return report, resp, nil
+	r.rememberRefused(wanted.Refused, definition, denied)
+	return wanted, resp, nil
 }
 
 // logRefused logs why the status is written again without some values.
@@ -129,12 +130,12 @@ func (r *reconciliation) rememberRefused(refused pipeline.RefusedFields, definit
 		refused, r.upstreamFailed = pipeline.RefusedFields{}, true
 	}
 	kept := refusedFields{refused, definition}
-	if !refused.Any() {
+	if !report.Any(refused) {
 		kept = refusedFields{}
 	}
-	r.record.unusual.set(refused.Any(), func(u *unusual) { u.refused = kept })
+	r.record.unusual.set(report.Any(refused), func(u *unusual) { u.refused = kept })
 	switch {
-	case !refused.Any():
+	case !report.Any(refused):
 		r.unstorable.forget(r.ref)
 	case !r.unstorable.note(r.ref, definition):
 		r.Host.Enqueue(r.ref)

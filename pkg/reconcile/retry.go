@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/corollary-dev/corollary/pkg/drift"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator/decide"
 )
 
 // retryState delays attempts that failed, for one downstream or for the upstream itself: they wait and delay nothing else, and
@@ -19,7 +19,7 @@ type retryState struct {
 // fail records a failed attempt for an upstream with that digest and returns its delay: growing, with jitter, so that many that
 // failed together are not retried together.
 func (r *retryState) fail(minimum, maximum time.Duration, atLeast time.Duration, digest drift.Sum, now time.Time) time.Duration {
-	delay := max(atLeast, pipeline.Backoff(minimum, maximum, r.failures))
+	delay := max(atLeast, decide.Backoff(minimum, maximum, r.failures))
 	delay += rand.N(delay/4 + 1)
 	r.failures++
 	r.until, r.digest = now.Add(delay), digest

@@ -7,13 +7,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/operator/decide"
+	"github.com/corollary-dev/corollary/pkg/operator/report"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
 // hold is what is done for an upstream while guard holds its changes. It returns after how long to try again.
 func (r *reconciliation) hold(ctx context.Context) time.Duration {
 	if r.Host.GuardWaits() {
-		report := r.Pipeline.ReportHeld(r.upstream, metav1.NewTime(r.now))
+		report := report.Held(r.Pipeline.Settings, r.upstream, metav1.NewTime(r.now))
 		r.writeReport(ctx, report, func() drift.Sum { return r.causeOf(nil, nil) })
 	}
 	return minNonZero(r.save(ctx), r.nextForUpstream())
@@ -25,7 +27,7 @@ func (r *reconciliation) save(ctx context.Context) time.Duration {
 	finalizers := r.record.contests.get().finalizers
 	in := pipeline.Input{Upstream: r.upstream, Desired: r.record.desired, HasFinalizer: r.hasFinalizer(), Leftovers: r.withUnseen(r.findLeftovers(nil, r.ownedByDownstream())),
 		FinalizerSpaced: finalizers.wait(r.record.externalDigest, r.finalizerChange(), r.spacing(), r.now)}
-	d := r.Pipeline.Save(in)
+	d := decide.Save(r.Pipeline.Settings, in)
 	if d.Finalizer == pipeline.FinalizerAdd && !r.addFinalizer(ctx) {
 		return r.retryLater()
 	}
@@ -57,7 +59,7 @@ func (r *reconciliation) saveUnknown(ctx context.Context) time.Duration {
 // saveRefused takes the owner reference off an object that deletionPolicy keeps and whose update failed.
 func (r *reconciliation) saveRefused(ctx context.Context, o pipeline.Outcome, in pipeline.Input) {
 	own := pipeline.Owned{Downstream: o.Downstream, Live: o.Live, Certain: true}
-	if o.Action != pipeline.ActionApply || o.Theirs || !r.Pipeline.IsCollected(in, own) {
+	if o.Action != pipeline.ActionApply || o.Theirs || !decide.IsCollected(r.Pipeline.Settings, in, own) {
 		return
 	}
 	if err := r.markOwner(ctx, o); err != nil { // it is tried again with the apply

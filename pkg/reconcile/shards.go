@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/operator/marks"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
@@ -44,13 +45,13 @@ func (r *reconciliation) withShard(document map[string]any) map[string]any {
 	if r.Shards == nil {
 		return document
 	}
-	return r.Pipeline.WithShard(document, r.Shards.Of(r.upstream.GetUID()))
+	return marks.WithShard(r.Pipeline.Settings, document, r.Shards.Of(r.upstream.GetUID()))
 }
 
 // lacksShard reports whether a watch of the upstream's shard does not show an object with these labels.
 func (r *reconciliation) lacksShard(labels map[string]string) bool {
 	key := r.Pipeline.ShardLabel()
-	return r.Shards != nil && key != "" && labels[key] != pipeline.ShardLabelValue(r.Shards.Of(r.upstream.GetUID()))
+	return r.Shards != nil && key != "" && labels[key] != marks.ShardLabelValue(r.Shards.Of(r.upstream.GetUID()))
 }
 
 // ownerUID is the uid of the upstream of that name in an object's owner marks; empty for none.
@@ -60,7 +61,7 @@ func (r *Reconciler) ownerUID(ref pipeline.Ref, live *drift.Live) types.UID {
 			return owner.UID
 		}
 	}
-	_, uid, _ := pipeline.ParseOwnerMark(live.OwnerMark)
+	_, uid, _ := marks.ParseOwnerMark(live.OwnerMark)
 	return types.UID(uid)
 }
 

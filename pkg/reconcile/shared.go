@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/drift"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/operator/marks"
 )
 
 // shared are the upstreams of another process with the same field manager and labels, as far as its objects show in the
@@ -109,7 +109,7 @@ func (r *Reconciler) otherOwner(live *drift.Live) string {
 			return owner.Kind + " " + owner.Name
 		}
 	}
-	if ref, _, ok := pipeline.ParseOwnerMark(live.OwnerMark); ok && !r.Cache.Watches(ref.Namespace) {
+	if ref, _, ok := marks.ParseOwnerMark(live.OwnerMark); ok && !r.Cache.Watches(ref.Namespace) {
 		return ref.String()
 	}
 	return ""

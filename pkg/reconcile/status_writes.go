@@ -10,12 +10,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/operator/report"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
 // statusDigest is the digest of our part of a status, without times.
 func (r *reconciliation) statusDigest(want map[string]any) string {
-	out := maps.Clone(r.Pipeline.OwnConditions(want))
+	out := maps.Clone(report.OwnConditions(r.Pipeline.Settings, want))
 	list, _ := out["conditions"].([]any)
 	conditions := make(map[string]any, len(list))
 	for _, item := range list {
@@ -34,7 +35,7 @@ func (r *reconciliation) statusDigest(want map[string]any) string {
 // causeOf is the digest of what the status follows from, without what its write changes. Messages are left out: they may quote
 // the status.
 func (r *reconciliation) causeOf(results []pipeline.Result, leftovers []pipeline.Outcome) drift.Sum {
-	others := drift.Digest(r.Pipeline.OthersStatus(r.upstream))
+	others := drift.Digest(report.OthersStatus(r.Pipeline.Settings, r.upstream))
 	cause := []any{string(r.record.externalDigest[:]), string(r.inputsDigest[:]), string(others[:])}
 	for _, result := range results {
 		item := []any{string(result.Outcome.State), result.Unseen}
@@ -65,14 +66,14 @@ func (r *reconciliation) causeOfDeletion(report pipeline.Report) drift.Sum {
 }
 
 // statusContenders says why writes of the status do not last.
-func (r *reconciliation) statusContenders(report pipeline.Report, saying string) string {
+func (r *reconciliation) statusContenders(wanted pipeline.Report, saying string) string {
 	if c := r.record.contests.get().status; saying == c.written {
 		if c.writers == "" {
 			return "another writer keeps overwriting the status; it is written with growing delay"
 		}
 		return fmt.Sprintf("another writer keeps overwriting the status; it is written with growing delay: its fields are written by %s", c.writers)
 	}
-	fields := r.Pipeline.ChangedFields(r.upstream, report.Status)
+	fields := report.ChangedFields(r.Pipeline.Settings, r.upstream, wanted.Status)
 	if len(fields) == 0 {
 		return "each write of the status changes the desired status; it is written with growing delay"
 	}

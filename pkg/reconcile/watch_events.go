@@ -4,6 +4,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/operator/marks"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
@@ -83,7 +84,7 @@ func (r *Reconciler) OwnersOf(live *drift.Live) []pipeline.Ref {
 		}
 		refs = append(refs, ref)
 	}
-	if ref, _, ok := pipeline.ParseOwnerMark(live.OwnerMark); ok {
+	if ref, _, ok := marks.ParseOwnerMark(live.OwnerMark); ok {
 		refs = append(refs, ref)
 	}
 	return refs

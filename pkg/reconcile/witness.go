@@ -6,6 +6,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/operator/decide"
+	"github.com/corollary-dev/corollary/pkg/operator/marks"
+	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
@@ -23,7 +26,7 @@ type witness struct {
 // home is the downstream, or NoIndex if it is not known.
 func (w witness) home() int {
 	if w.guessed {
-		return pipeline.NoIndex
+		return operator.NoIndex
 	}
 	return w.downstream
 }
@@ -54,11 +57,11 @@ func (r *reconciliation) witnesses() []witness {
 func (r *reconciliation) findLeftovers(w *pipeline.Desired, owned [][]*drift.Live) []pipeline.Owned {
 	known := map[types.UID]int{}
 	for _, w := range r.witnesses() {
-		if home, ok := known[w.uid]; !ok || home == pipeline.NoIndex {
+		if home, ok := known[w.uid]; !ok || home == operator.NoIndex {
 			known[w.uid] = w.home()
 		}
 	}
-	left := r.Pipeline.Leftovers(r.upstream.GetUID(), w, owned, r.recorded(), known)
+	left := decide.Leftovers(r.Pipeline.Settings, r.upstream.GetUID(), w, owned, r.recorded(), known)
 	before := r.record.unusual.get().left
 	var now []witness
 	for i := range left {
@@ -83,7 +86,7 @@ func (r *reconciliation) findLeftovers(w *pipeline.Desired, owned [][]*drift.Liv
 func (r *reconciliation) withWitnessed(owned [][]*drift.Live) [][]*drift.Live {
 	for _, w := range r.witnesses() {
 		live, up := r.withMark(r.Cache.Live(w.downstream, w.at)), r.upstream.GetUID()
-		if live == nil || live.UID != w.uid || pipeline.Marked(live, up) || pipeline.OwnedByOther(live, up) || r.record.isNotOurs(w.uid, r.now) {
+		if live == nil || live.UID != w.uid || marks.Marked(live, up) || marks.OwnedByOther(live, up) || r.record.isNotOurs(w.uid, r.now) {
 			continue
 		}
 		// Whoever may write the status must not name an object that never was ours.

@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
+	"github.com/corollary-dev/corollary/pkg/operator/decide"
+	"github.com/corollary-dev/corollary/pkg/operator/marks"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 )
@@ -48,15 +50,15 @@ func (v *Survey) leftBefore(ref pipeline.Ref, uid types.UID) []reconcile.Change 
 	var left []reconcile.Change
 	seen := map[types.UID]bool{}
 	for i, live := range v.cache.MarkedFor(ref) {
-		reason := "it " + pipeline.LostOwner(live)
+		reason := "it " + marks.LostOwner(live)
 		if ref != (pipeline.Ref{}) {
-			reason = "it " + pipeline.EarlierMark(live, v.reconciler.Pipeline.Upstream.GVK.Kind)
+			reason = "it " + marks.EarlierMark(live, v.reconciler.Pipeline.Upstream.GVK.Kind)
 		}
-		if seen[live.UID] || ref != (pipeline.Ref{}) && !pipeline.LeftBy(live, ref, uid) {
+		if seen[live.UID] || ref != (pipeline.Ref{}) && !marks.LeftBy(live, ref, uid) {
 			continue
 		}
 		seen[live.UID] = true
-		home, _ := v.reconciler.Pipeline.HomeOf(i, live, nil)
+		home, _ := decide.HomeOf(v.reconciler.Pipeline.Settings, i, live, nil)
 		d := v.reconciler.Pipeline.Downstreams[home]
 		left = append(left, reconcile.Change{
 			Index: home, Downstream: d.Name, Leftover: true, Kind: d.Kind.GVK, Live: live, Theirs: true,

@@ -237,7 +237,7 @@ func (l *linter) apart(p *pipeline.Pipeline) []group {
 		}
 	}
 	for i, d := range p.Downstreams {
-		for _, sibling := range d.Siblings() {
+		for _, sibling := range d.Siblings {
 			join(i, sibling)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/operator/decide"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
@@ -27,7 +28,7 @@ func generatedHints(c pipeline.Compiled) (hints []config.Error) {
 // keeper names a downstream whose data may outlive it: of volumes, or whatever a controller of others keeps for an object of its own kind.
 func keeper(p *pipeline.Pipeline) string {
 	for _, d := range p.Downstreams {
-		if gk := d.GVK().GroupKind(); d.KeepsData() {
+		if gk := d.GVK().GroupKind(); decide.KeepsData(d.Downstream) {
 			return fmt.Sprintf("%s (downstream %s)", gk.Kind, d.Name)
 		}
 	}

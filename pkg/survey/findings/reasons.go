@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/corollary-dev/corollary/pkg/operator/decide"
+	"github.com/corollary-dev/corollary/pkg/operator/marks"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 )
@@ -21,7 +23,7 @@ func toDelete(f *reconcile.Finding, o Object) string {
 		inside = append(inside, Forgotten(r))
 	}
 	for _, other := range inside {
-		if pipeline.Contains(o.Kind, o.At.Name, other.Kind, other.At) {
+		if decide.Contains(o.Kind, o.At.Name, other.Kind, other.At) {
 			return fmt.Sprintf("; do not delete it: %s would be deleted with it", other)
 		}
 	}
@@ -37,11 +39,7 @@ func toDelete(f *reconcile.Finding, o Object) string {
 
 // invalidity says which rules refuse an upstream.
 func invalidity(f *reconcile.Finding) string {
-	var parts []string
-	for _, failure := range f.Desired.Invalid {
-		parts = append(parts, failure.String())
-	}
-	return strings.Join(parts, "; ") + ": existing objects are left alone"
+	return strings.Join(f.Desired.Invalid, "; ") + ": existing objects are left alone"
 }
 
 // HasObject reports whether there is an object of ours for a downstream that the config has.
@@ -66,7 +64,7 @@ func FinalizerText(pl *pipeline.Pipeline, f *reconcile.Finding) string {
 	case pipeline.FinalizerRemove:
 		return name + " to be removed"
 	case pipeline.FinalizerSwap:
-		return name + " to replace " + pl.PreviousFinalizer()
+		return name + " to replace " + marks.PreviousFinalizer(pl.Settings)
 	}
 	return ""
 }

@@ -1,0 +1,183 @@
+package decide
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/operator"
+	"github.com/corollary-dev/corollary/pkg/operator/generated"
+)
+
+// carryGenerated says, of each object that is about to get generated values, which objects of ours it takes them from, and of each Secret
+// whether values that the upstream had are lost.
+func carryGenerated(s *operator.Settings, in operator.Input, out *operator.Decision) {
+	for k := range out.Outcomes {
+		o := &out.Outcomes[k]
+		d := s.Downstreams[o.Downstream]
+		var sources, others []*drift.Live
+		if getsGenerated(d, *o) {
+			sources, others = predecessors(s, in, out, *o)
+		}
+		if goes := droppedKeys(s, in, *o, sources); len(goes) > 0 {
+			o.LostValues = "data." + strings.Join(goes, ", data.") + " goes, which nothing gives any more"
+			if getsGenerated(d, *o) {
+				o.LostValues = fmt.Sprintf("%s for %s: %s", newValue, generated.Keys(d), o.LostValues)
+			}
+			o.Message += "; " + o.LostValues
+		}
+		if !getsGenerated(d, *o) {
+			continue
+		}
+		f := &in.Facts[k]
+		slices.SortStableFunc(sources, func(a, b *drift.Live) int { return rank(a, f.RecordedUID) - rank(b, f.RecordedUID) })
+		o.ValuesFrom = sources
+		if o.LostValues != "" {
+			continue
+		}
+		if why := whyNew(s, in, *o, others, f); len(sources) == 0 && !f.HasKeptValues && why != "" {
+			o.LostValues = fmt.Sprintf("%s for %s: %s", newValue, generated.Keys(d), why)
+			o.Message += "; it gets " + o.LostValues
+		}
+	}
+}
+
+// whyNew says why an object for which no predecessor is known gets new values though the upstream may have had some; empty if it had none.
+func whyNew(s *operator.Settings, in operator.Input, o operator.Outcome, others []*drift.Live, f *operator.Facts) string {
+	d := s.Downstreams[o.Downstream]
+	switch old := justForgotten(s, in.Upstream, d); {
+	case len(others) > 0:
+		return fmt.Sprintf("which of the replaced objects had the last one cannot be told (%s)", refsOf(others))
+	case f.RecordedUID != "" && (o.Live == nil || o.Live.UID != f.RecordedUID):
+		return fmt.Sprintf("%s %s, which had the last one, is gone or has lost its marks", d.Config.Kind, f.RecordedAt)
+	case f.RecordedUID == "" && old != "":
+		return old + ", which the config no longer has, keeps its own"
+	}
+	return ""
+}
+
+// rank is lower for the object of a uid.
+func rank(live *drift.Live, uid types.UID) int {
+	if live.UID == uid {
+		return 0
+	}
+	return 1
+}
+
+// justForgotten names an object of the kind of a downstream that is left over by this config: the downstream may be its own under another
+// name.
+func justForgotten(s *operator.Settings, upstream *unstructured.Unstructured, d *operator.Downstream) string {
+	for _, r := range s.Forgotten(upstream) {
+		if r.State != string(operator.StateLeftover) && operator.GroupKindOf(&r) == d.GVK().GroupKind() {
+			return fmt.Sprintf("%s %s of downstream %s", r.Kind, operator.Ref{Namespace: r.Namespace, Name: r.ObjectName}, r.Name)
+		}
+	}
+	return ""
+}
+
+// droppedKeys are the keys of a Secret that an apply removes since the config has changed, or that one has which is replaced by an object
+// without them. A value whose key was renamed moves, if nothing else has changed.
+func droppedKeys(s *operator.Settings, in operator.Input, o operator.Outcome, replaced []*drift.Live) (goes []string) {
+	d, w := s.Downstreams[o.Downstream], &in.Desired.Objects[o.Object]
+	if w.Secret == nil || s.EditedSince(in.Upstream) {
+		return nil
+	}
+	if o.Action == operator.ActionApply && o.Live != nil && !o.Theirs {
+		replaced = append(replaced, o.Live)
+	} else if d.Config.DeletionPolicy == config.DeletionOrphan {
+		return nil // what is replaced stays
+	}
+	for _, live := range replaced {
+		if live.Secret == nil {
+			continue
+		}
+		for _, key := range live.Secret.Keys {
+			if !slices.Contains(w.Secret.Keys, key) && !slices.Contains(goes, key) {
+				goes = append(goes, key)
+			}
+		}
+	}
+	if len(goes) == 1 && o.Live != nil && o.Live.Hash == w.Hash && generated.Lacking(d, o.Live) == 1 {
+		return nil // see RenamedKey
+	}
+	return goes
+}
+
+// newValue is what previews and events call a generated value that replaces a lost one.
+const newValue = "a new random value"
+
+// getsGenerated reports whether an outcome creates an object with generated values, or adds those that an object lacks.
+func getsGenerated(d *operator.Downstream, o operator.Outcome) bool {
+	return d.HasGenerated() && (o.Action == operator.ActionCreate || o.Action == operator.ActionApply && o.Live != nil && d.View.LacksGenerated(o.Live))
+}
+
+func refsOf(list []*drift.Live) string {
+	names := make([]string, len(list))
+	for i, live := range list {
+		names[i] = operator.RefOf(live).String()
+	}
+	return strings.Join(names, ", ")
+}
+
+// predecessors are the objects at no target that an object replaces, and others that it may replace as well as another one does. The name of
+// one of several objects is its identity: one of another name is the same item only if the upstream did not change, so that the
+// template renamed it.
+func predecessors(s *operator.Settings, in operator.Input, out *operator.Decision, o operator.Outcome) (sources, others []*drift.Live) {
+	d := s.Downstreams[o.Downstream]
+	for i := range in.Leftovers {
+		own := &in.Leftovers[i]
+		switch {
+		case !s.Downstreams[own.Downstream].HasGenerated() && own.Certain, s.Downstreams[own.Downstream].GVK().GroupKind() != d.GVK().GroupKind():
+		case own.Certain && own.Downstream != o.Downstream:
+		case !own.Certain && !isOnlyGenerated(s, d):
+			others = append(others, own.Live)
+		case d.Several() && !isSameItem(s, in, out, o, own.Live):
+			others = append(others, own.Live)
+		default:
+			sources = append(sources, own.Live)
+		}
+	}
+	return sources, others
+}
+
+// isOnlyGenerated reports whether no other downstream of the kind has generated values.
+func isOnlyGenerated(s *operator.Settings, d *operator.Downstream) bool {
+	return !slices.ContainsFunc(s.Downstreams, func(other *operator.Downstream) bool {
+		return other.Index != d.Index && other.HasGenerated() && other.GVK().GroupKind() == d.GVK().GroupKind()
+	})
+}
+
+// isSameItem reports whether one of several objects is of the same item as one that is to be created: with the same items, they have one
+// name, in two namespaces, or everything but the name is the same, and no other pair is alike.
+func isSameItem(s *operator.Settings, in operator.Input, out *operator.Decision, o operator.Outcome, live *drift.Live) bool {
+	d := s.Downstreams[o.Downstream]
+	if !isUnedited(s, in.Upstream) || d.ItemsVary {
+		return false
+	}
+	alike := func(o operator.Outcome, live *drift.Live) bool {
+		secret := in.Desired.Objects[o.Object].Secret
+		return live.Name == o.Target.Name || secret != nil && live.Secret != nil && live.Secret.Content == secret.Content
+	}
+	if !alike(o, live) {
+		return false
+	}
+	for _, other := range out.Outcomes {
+		if other.Downstream == o.Downstream && other.Object != o.Object && in.Desired.Objects[other.Object].Wanted && alike(other, live) {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(in.Leftovers, func(own operator.Owned) bool {
+		return own.Downstream == o.Downstream && own.Live.UID != live.UID && alike(o, own.Live)
+	})
+}
+
+// isUnedited reports whether the upstream is known to be as it was when its status was written.
+func isUnedited(s *operator.Settings, upstream *unstructured.Unstructured) bool {
+	_, known, _ := unstructured.NestedInt64(upstream.Object, "status", "observedGeneration")
+	return known && s.TrustsStatus() && !s.EditedSince(upstream)
+}

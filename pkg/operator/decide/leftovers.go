@@ -1,0 +1,245 @@
+package decide
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/operator"
+	"github.com/corollary-dev/corollary/pkg/operator/marks"
+	"github.com/corollary-dev/corollary/pkg/status"
+)
+
+// decideLeftovers decides on objects of ours that are not a target. Superseded ones are deleted once their successor exists and nothing
+// may still use them; those of a downstream that is no longer wanted do not wait for a successor. A failure or an open
+// question deletes nothing: if several downstreams have one kind and nothing records which of them an object was, all must be in place.
+func decideLeftovers(s *operator.Settings, in operator.Input, out *operator.Decision) {
+	outcomes := slices.Clone(out.Outcomes)
+	for _, own := range in.Leftovers {
+		successors := successors(s, in, outcomes, own)
+		current := weakest(successors, own.Downstream)
+		o := leftover(in, own)
+		switch {
+		case !own.Certain && !kindInPlace(s, own.Downstream, outcomes):
+			o.State, o.Message = operator.StateSuperseded, "it stays until every downstream of its kind exists"
+		case current.State == operator.StateUnwanted:
+			o.State, o.Message = operator.StateUnwanted, current.Message
+			o.Action = removalAction(s, own)
+		case current.State == "":
+			o.State, o.Message = operator.StateSuperseded, "no item gives it"
+			o.Action = removalAction(s, own)
+		case inPlace(current):
+			o.State, o.Message = operator.StateSuperseded, fmt.Sprintf("%s has replaced it", current.Target)
+			if s.Downstreams[own.Downstream].Several() {
+				o.Message = "no item gives it"
+			}
+			if !own.Recorded && s.Config.Status.Downstreams != "" {
+				o.Message = "the status does not record of which downstream it is, and all of its kind exist elsewhere"
+			}
+			o.Action = removalAction(s, own)
+		case in.Desired.Unknown(own.Downstream):
+			o.State, o.Message = current.State, current.Message
+		default:
+			o.State, o.Message = operator.StateSuperseded, fmt.Sprintf("it stays until %s exists", nameOf(current.Target))+nameTaken(current)
+		}
+		out.Leftovers = append(out.Leftovers, o)
+	}
+	holdUsed(s, in, outcomes, out.Leftovers, true)
+	for i := range out.Leftovers {
+		if o := &out.Leftovers[i]; spaceRemoval(s, o, in.Leftovers[i]) {
+			c := &out.Outcomes[o.Object]
+			c.State, c.Action, c.Message, c.RequeueAfter = operator.StateContested, operator.ActionNone, o.Message, o.RequeueAfter
+		}
+	}
+}
+
+func nameOf(at operator.Ref) string {
+	if at.Name == "" {
+		return "its successor"
+	}
+	return at.String()
+}
+
+// nameTaken says of the successor of a superseded object that another upstream has its name.
+func nameTaken(successor operator.Outcome) string {
+	if successor.State == operator.StateConflict && successor.Live != nil && successor.Live.Managed {
+		return ", whose name another upstream has: upstreams that take over each other's names need a free name in between"
+	}
+	return ""
+}
+
+// successors are the outcomes of objects that may replace one at no target. Of a downstream with several, an object that was wanted already
+// while that one was does not, whatever holds it up: else one that cannot be created, in a namespace of someone else, would keep all others
+// from being deleted. After a restart nobody knows which was first: then each may replace it.
+func successors(s *operator.Settings, in operator.Input, outcomes []operator.Outcome, own operator.Owned) []operator.Outcome {
+	if !s.Downstreams[own.Downstream].Several() || in.Desired == nil || in.Facts == nil || len(in.Desired.Invalid) > 0 || s.Paused(in.Upstream) {
+		return outcomes // without facts, nothing is wanted
+	}
+	return slices.DeleteFunc(slices.Clone(outcomes), func(o operator.Outcome) bool {
+		w := &in.Desired.Objects[o.Object]
+		switch since := in.Facts[o.Object].WantedSince; {
+		case o.Downstream != own.Downstream, w.Err != nil, !w.Wanted, inPlace(o):
+			return false
+		default:
+			return since < own.UnwantedSince
+		}
+	})
+}
+
+// leftover is the outcome for an object at no target, before it is decided on.
+func leftover(in operator.Input, own operator.Owned) operator.Outcome {
+	o := operator.Outcome{Downstream: own.Downstream, Object: own.Downstream, Live: own.Live, UID: own.Live.UID, Target: operator.RefOf(own.Live)}
+	if in.Desired != nil {
+		o.Object = in.Desired.First(own.Downstream)
+	}
+	return o
+}
+
+// weakest is the outcome of a downstream that is neither in place nor unwanted, if there is one; else one that is in place, if there is one.
+func weakest(outcomes []operator.Outcome, downstream int) (found operator.Outcome) {
+	for _, o := range outcomes {
+		switch {
+		case o.Downstream != downstream:
+		case !inPlace(o) && o.State != operator.StateUnwanted:
+			return o
+		case found.State == "" || found.State == operator.StateUnwanted:
+			found = o
+		}
+	}
+	return found
+}
+
+func inPlace(o operator.Outcome) bool {
+	return o.State == operator.StateInSync || o.State == operator.StateDrifted || o.State == operator.StateStale || (o.State == operator.StateContested && o.Live != nil)
+}
+
+func kindInPlace(s *operator.Settings, i int, outcomes []operator.Outcome) bool {
+	gk := s.Downstreams[i].GVK().GroupKind()
+	for j, d := range s.Downstreams {
+		if o := weakest(outcomes, j); d.GVK().GroupKind() == gk && !inPlace(o) && o.State != operator.StateUnwanted {
+			return false
+		}
+	}
+	return true
+}
+
+// Leftovers sorts out which of the upstream's live objects are at no target. owned has, by downstream, the objects
+// that have the mark of the upstream with this uid, or may be its own without; recorded is what its status records, and known has the
+// uids that a witness knows, each with its downstream, or NoIndex where only its kind is known. A nil desired state has no targets:
+// everything is left over, as at deletion. Objects that we do not own for all that are left out, and so are those that deletion.before
+// made, which have a way of their own.
+func Leftovers(s *operator.Settings,
+	upstream types.UID, w *operator.Desired, owned [][]*drift.Live, recorded []status.Recorded, known map[types.UID]int,
+) []operator.Owned {
+	var left []operator.Owned
+	seen := map[types.UID]bool{}
+	for i := range s.Downstreams {
+		for _, live := range owned[i] {
+			if seen[live.UID] || marks.IsBeforeObject(live) || isTarget(s, w, i, live, recorded) {
+				continue
+			}
+			home, certain := HomeOf(s, i, live, recorded)
+			remembered, isKnown := known[live.UID]
+			if !certain && isKnown && remembered != operator.NoIndex {
+				home, certain = remembered, true
+			}
+			if !marks.OwnsFor(s.Downstreams[home], live, upstream, isKnown) {
+				continue
+			}
+			seen[live.UID] = true
+			left = append(left, operator.Owned{Downstream: home, Live: live, Recorded: certain || isKnown, Certain: certain || soleOfKind(s, i)})
+		}
+	}
+	slices.SortStableFunc(left, func(a, b operator.Owned) int { // what is confirmed, and said, must not depend on the order of the cache
+		return cmp.Or(cmp.Compare(a.Downstream, b.Downstream), operator.RefOf(a.Live).Compare(operator.RefOf(b.Live)))
+	})
+	return left
+}
+
+func isTarget(s *operator.Settings, w *operator.Desired, i int, live *drift.Live, recorded []status.Recorded) bool {
+	if w == nil {
+		return false
+	}
+	gk := s.Downstreams[i].GVK().GroupKind()
+	for _, o := range w.Objects {
+		if o.Wanted && o.Err == nil && o.Target == operator.RefOf(live) && s.Downstreams[o.Downstream].GVK().GroupKind() == gk {
+			return SiblingAt(s, w, o.Downstream, live, recorded) == ""
+		}
+	}
+	return false
+}
+
+// HomeOf says whose object live was, which was seen in the watch of downstream i and of none before it: what the status
+// records, else the first of its kind whose objects may stand in that namespace.
+func HomeOf(s *operator.Settings, i int, live *drift.Live, recorded []status.Recorded) (home int, certain bool) {
+	for _, r := range recorded {
+		if r.UID != live.UID {
+			continue
+		}
+		for j, d := range s.Downstreams {
+			if d.Name == r.Name {
+				return j, true
+			}
+		}
+	}
+	gk := s.Downstreams[i].GVK().GroupKind()
+	for j, d := range s.Downstreams[i:] {
+		if d.GVK().GroupKind() == gk && mayStandIn(s, d, live) {
+			return i + j, false
+		}
+	}
+	return i, false
+}
+
+// mayStandIn reports whether targetNamespaces allow an object where it is, by the upstream that its owner annotation names.
+func mayStandIn(s *operator.Settings, d *operator.Downstream, live *drift.Live) bool {
+	switch d.Config.TargetNamespaces.From {
+	case config.NamespacesList:
+		return slices.Contains(d.Config.TargetNamespaces.Names, live.Namespace)
+	case config.NamespacesSame:
+		own, _, ok := marks.ParseOwnerMark(live.OwnerMark)
+		if s.UpstreamIsNamespace() {
+			own.Namespace = own.Name
+		}
+		return !ok || live.MarkVoid || own.Namespace == live.Namespace
+	}
+	return true
+}
+
+func soleOfKind(s *operator.Settings, i int) bool {
+	gk := s.Downstreams[i].GVK().GroupKind()
+	for j, d := range s.Downstreams {
+		if j != i && d.GVK().GroupKind() == gk {
+			return false
+		}
+	}
+	return true
+}
+
+// removalAction is what deletionPolicy asks for an object that is to go.
+func removalAction(s *operator.Settings, own operator.Owned) operator.Action {
+	switch {
+	case own.Live.Deleting:
+		return operator.ActionNone
+	case keeps(s, own):
+		return operator.ActionRelease
+	}
+	return operator.ActionDelete
+}
+
+// keeps reports whether an object outlives its upstream: in doubt about whose it was, any downstream of its kind that
+// says Orphan saves it.
+func keeps(s *operator.Settings, own operator.Owned) bool {
+	gk := s.Downstreams[own.Downstream].GVK().GroupKind()
+	for j, d := range s.Downstreams {
+		same := j == own.Downstream || (!own.Certain && d.GVK().GroupKind() == gk)
+		if same && d.Config.DeletionPolicy == config.DeletionOrphan {
+			return true
+		}
+	}
+	return false
+}

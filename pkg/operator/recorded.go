@@ -1,0 +1,164 @@
+package operator
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/fieldpath"
+	"github.com/corollary-dev/corollary/pkg/status"
+)
+
+// RecordedBefore is what the upstream's status has of the object of deletion.before; nil if it has nothing.
+func (s *Settings) RecordedBefore(upstream *unstructured.Unstructured) *status.Recorded {
+	if !s.StatusEnabled() || s.DownstreamsPath == nil {
+		return nil
+	}
+	list, ok := fieldpath.Get(upstream.Object, s.DownstreamsPath)
+	if !ok {
+		return nil
+	}
+	all := status.RecordedFrom(list)
+	i := slices.IndexFunc(all, func(r status.Recorded) bool { return r.Name == BeforeName })
+	if i < 0 {
+		return nil
+	}
+	return &all[i]
+}
+
+func GroupKindOf(r *status.Recorded) schema.GroupKind {
+	return schema.FromAPIVersionAndKind(r.APIVersion, r.Kind).GroupKind()
+}
+
+// RecordedCascade is what the deletion of an upstream asked for when its status was last written.
+func (s *Settings) RecordedCascade(upstream *unstructured.Unstructured) Cascade {
+	first := func(r status.Recorded) bool { return r.State == string(StateDeleteFirst) }
+	if upstream.GetDeletionTimestamp() != nil && slices.ContainsFunc(s.Recorded(upstream), first) {
+		return CascadeForeground
+	}
+	return CascadeConfig
+}
+
+func AsMap(v any) map[string]any {
+	m, _ := v.(map[string]any)
+	return m
+}
+
+// RecordedOf returns what a list records of an object; nil for nothing. Of a downstream with several objects the place distinguishes them.
+func (s *Settings) RecordedOf(list []status.Recorded, o *DesiredObject) *status.Recorded {
+	for i := range list {
+		r := &list[i]
+		if r.Name == s.Downstreams[o.Downstream].Name && (!o.Several || o.Wanted && r.Namespace == o.Target.Namespace && r.ObjectName == o.Target.Name) {
+			return r
+		}
+	}
+	return nil
+}
+
+func IsRecordedAt(recorded []status.Recorded, name string, at Ref) bool {
+	return slices.ContainsFunc(recorded, func(r status.Recorded) bool {
+		return r.Name == name && r.Namespace == at.Namespace && r.ObjectName == at.Name
+	})
+}
+
+// KeyOf distinguishes the items of status.downstreams.
+func (s *Settings) KeyOf(r status.Recorded) string {
+	if i := s.IndexOf(r.Name); i >= 0 && s.Downstreams[i].Several() {
+		return r.Name + " " + Ref{Namespace: r.Namespace, Name: r.ObjectName}.String()
+	}
+	return r.Name
+}
+
+// NameOf distinguishes the objects of a downstream with several: by name, or NAMESPACE/NAME if they may be in other namespaces than the
+// upstream's.
+func (d *Downstream) NameOf(at Ref) string {
+	if d.Config.TargetNamespaces.From == config.NamespacesSame {
+		return at.Name
+	}
+	return at.String()
+}
+
+// Forgotten lists what the upstream's status records of downstreams that the config no longer has, by name or by kind:
+// nobody looks at such an object any more, and nothing deletes it.
+func (s *Settings) Forgotten(upstream *unstructured.Unstructured) []status.Recorded {
+	if !s.StatusEnabled() || s.Config.Status.Downstreams == "" {
+		return nil
+	}
+	list, ok := fieldpath.Get(upstream.Object, s.DownstreamsPath)
+	if !ok {
+		return nil
+	}
+	known := s.Recorded(upstream)
+	return slices.DeleteFunc(status.RecordedFrom(list), func(r status.Recorded) bool {
+		return r.ObjectName == "" || r.Name == BeforeName || slices.Contains(known, r)
+	})
+}
+
+// Recorded reads the identifiers of downstreams that the upstream's status has; none where status is off. What is recorded
+// of another kind than the config has now, from before someone changed it, is left out: it would be looked for where it
+// is not. Such an object stays, as what a config no longer names always does.
+func (s *Settings) Recorded(upstream *unstructured.Unstructured) []status.Recorded {
+	return slices.DeleteFunc(s.EverRecorded(upstream), func(r status.Recorded) bool {
+		return !slices.ContainsFunc(s.Downstreams, func(d *Downstream) bool {
+			return d.Name == r.Name && d.Config.Kind == r.Kind && d.GVK().Group == schema.FromAPIVersionAndKind(r.APIVersion, r.Kind).Group
+		})
+	})
+}
+
+// EverRecorded is Recorded with what the config has forgotten.
+func (s *Settings) EverRecorded(upstream *unstructured.Unstructured) []status.Recorded {
+	if !s.StatusEnabled() || s.Config.Status.Downstreams == "" {
+		return nil
+	}
+	list, ok := fieldpath.Get(upstream.Object, s.DownstreamsPath)
+	if !ok {
+		return nil
+	}
+	return status.RecordedFrom(list)
+}
+
+// RecordedBaseline is the projection that our last apply of live returned, as the upstream's status records it for that very
+// object and document; nil if it does not. A status that is written like any other field of the upstream is not believed.
+func (s *Settings) RecordedBaseline(r *status.Recorded, live *drift.Live) *drift.Sum {
+	if r == nil || !s.TrustsStatus() || r.Hash == "" || r.UID != live.UID || r.Hash != live.Hash {
+		return nil
+	}
+	sum, ok := drift.ParseSum(r.Baseline)
+	if !ok {
+		return nil
+	}
+	return &sum
+}
+
+func RefOf(live *drift.Live) Ref { return Ref{Namespace: live.Namespace, Name: live.Name} }
+
+func (s *Settings) RecordAt(d *Downstream, at Ref, uid types.UID, hash, state string) status.Recorded {
+	r := status.Recorded{Name: d.Name, APIVersion: d.Config.APIVersion, Kind: d.Config.Kind, Namespace: at.Namespace, ObjectName: at.Name,
+		UID: uid, Hash: hash, State: state}
+	if d.Hidden() {
+		// The digest of a Secret's values would let anyone who may read the upstream test guesses against it.
+		r.Hash = ""
+	}
+	return r
+}
+
+func IsSecretKind(gvk schema.GroupVersionKind) bool { return gvk.Group == "" && gvk.Kind == "Secret" }
+
+func (s *Settings) UpstreamIsSecret() bool { return IsSecretKind(s.Upstream.GVK) }
+
+// Hidden reports whether the downstream's document can hold values of a Secret: no message quotes any value of it.
+func (d *Downstream) Hidden() bool { return d.Words != nil }
+
+// EditedSince reports whether the upstream was edited since its status was last written: while no process ran, as a rule.
+// Where the status has no generation, or is not ours to believe, it is not known.
+func (s *Settings) EditedSince(upstream *unstructured.Unstructured) bool {
+	if !s.Upstream.HasStatus || !s.StatusEnabled() {
+		return false
+	}
+	seen, ok, _ := unstructured.NestedInt64(upstream.Object, "status", "observedGeneration")
+	return ok && seen != upstream.GetGeneration()
+}

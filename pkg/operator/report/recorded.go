@@ -1,0 +1,118 @@
+package report
+
+import (
+	"cmp"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/corollary-dev/corollary/pkg/fieldpath"
+	"github.com/corollary-dev/corollary/pkg/operator"
+	"github.com/corollary-dev/corollary/pkg/operator/decide"
+	"github.com/corollary-dev/corollary/pkg/status"
+)
+
+// WithBeforeRecord is an upstream whose status has that record of deletion.before.
+func WithBeforeRecord(s *operator.Settings, upstream *unstructured.Unstructured, r status.Recorded) *unstructured.Unstructured {
+	upstream = upstream.DeepCopy()
+	have, _ := fieldpath.Get(upstream.Object, s.DownstreamsPath)
+	list := slices.DeleteFunc(status.RecordedFrom(have), func(old status.Recorded) bool { return old.Name == operator.BeforeName })
+	_ = fieldpath.Set(upstream.Object, s.DownstreamsPath, status.RecordedList(append(list, r))) // the loader lets only maps stand on the way
+	return upstream
+}
+
+// RecordedGoing is what the status records while the upstream is being deleted: what existed before, as long as the
+// downstreams' turn has not come, then what is left, or may be where finding out failed.
+func RecordedGoing(s *operator.Settings, upstream *unstructured.Unstructured, d operator.Decision, failed map[int]*operator.Failure) []status.Recorded {
+	var list []status.Recorded
+	for _, r := range s.Recorded(upstream) {
+		i := slices.IndexFunc(d.Leftovers, func(o operator.Outcome) bool { return o.UID == r.UID })
+		switch {
+		case i >= 0:
+			r.State = string(d.Leftovers[i].State)
+			list = append(list, r)
+		case d.WaitsForBefore:
+			r.State = cmp.Or(string(d.Cascade.State()), r.State)
+			list = append(list, r)
+		case failed[s.IndexOf(r.Name)] != nil:
+			list = append(list, r)
+		}
+	}
+	for _, o := range d.Leftovers {
+		name := s.Downstreams[o.Downstream].Name
+		several := s.Downstreams[o.Downstream].Several()
+		if !slices.ContainsFunc(list, func(r status.Recorded) bool { return r.Name == name && (!several || r.UID == o.UID) }) {
+			list = append(list, s.RecordAt(s.Downstreams[o.Downstream], o.Target, o.UID, o.Live.Hash, string(o.State)))
+		}
+	}
+	have := s.RecordedBefore(upstream)
+	if d.Before != nil && decide.NeedsRecord(*d.Before) && !decide.BeforePassed(s, have) {
+		r := decide.BeforeRecord(s, *d.Before)
+		if have != nil && r.UID != "" && have.UID == r.UID {
+			r.APIVersion, r.Kind = have.APIVersion, have.Kind // the config may have another by now
+		}
+		return append(list, r)
+	}
+	if have != nil {
+		list = append(list, *have)
+	}
+	return list
+}
+
+// recordLeft adds what downstreams with several objects have besides those that are desired: objects that are to go and still exist, and all
+// that was recorded while it is not known which objects are desired.
+func recordLeft(s *operator.Settings, recorded []status.Recorded, left []operator.Outcome, w *operator.Desired, results []operator.Result, before []status.Recorded) []status.Recorded {
+	hidden := map[int]bool{} // of several, the first is recorded: there is one item for the downstream
+	for _, o := range left {
+		d := s.Downstreams[o.Downstream]
+		r := s.RecordAt(d, o.Target, o.UID, o.Live.Hash, string(o.State))
+		switch onlyRecorded := o.Live.Unselected || isAwaitedPlace(s, w, o); { // only the record finds it, or says whose it is
+		case d.Several() && !operator.IsRecordedAt(recorded, d.Name, o.Target):
+			recorded = append(recorded, r)
+		case !d.Several() && !hidden[d.Index] && onlyRecorded:
+			hidden[d.Index] = true
+			recorded = append(slices.DeleteFunc(recorded, func(have status.Recorded) bool { return have.Name == d.Name }), r)
+		}
+	}
+	return recordUnknown(s, recorded, w, results, before)
+}
+
+// recordUnknown adds what was recorded of downstreams with several objects while it is not known which objects are desired.
+func recordUnknown(s *operator.Settings, recorded []status.Recorded, w *operator.Desired, results []operator.Result, before []status.Recorded) []status.Recorded {
+	for _, d := range s.Downstreams {
+		if !d.Several() || !w.Unknown(d.Index) {
+			continue
+		}
+		objects := w.Of(d.Index)
+		state := results[w.First(d.Index)+len(objects)-1].Outcome.State // those that are not known come last
+		for _, r := range before {
+			if r.Name == d.Name && !operator.IsRecordedAt(recorded, d.Name, operator.Ref{Namespace: r.Namespace, Name: r.ObjectName}) {
+				if !r.Done() {
+					r.State = string(state)
+				}
+				recorded = append(recorded, r)
+			}
+		}
+	}
+	return recorded
+}
+
+// isAwaitedPlace reports whether another downstream asks for the place of an object that is left over.
+func isAwaitedPlace(s *operator.Settings, w *operator.Desired, left operator.Outcome) bool {
+	gk := s.Downstreams[left.Downstream].GVK().GroupKind()
+	return slices.ContainsFunc(w.Objects, func(o operator.DesiredObject) bool {
+		return o.Wanted && o.Err == nil && o.Downstream != left.Downstream && o.Target == left.Target && s.Downstreams[o.Downstream].GVK().GroupKind() == gk
+	})
+}
+
+// keepForgotten adds what the config has forgotten to what is recorded of its downstreams, so that it is reported, and never
+// taken for what one of them has left behind. A name that the config has again is recorded for that alone.
+func keepForgotten(s *operator.Settings, recorded []status.Recorded, upstream *unstructured.Unstructured) []status.Recorded {
+	for _, r := range s.Forgotten(upstream) {
+		if !slices.ContainsFunc(recorded, func(have status.Recorded) bool { return have.Name == r.Name || have.UID == r.UID }) {
+			r.State = string(operator.StateLeftover)
+			recorded = append(recorded, r)
+		}
+	}
+	return recorded
+}

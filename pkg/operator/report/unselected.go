@@ -1,0 +1,109 @@
+package report
+
+import (
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/corollary-dev/corollary/pkg/operator"
+	"github.com/corollary-dev/corollary/pkg/status"
+)
+
+// Unselected computes the status of an upstream that is no longer selected: that alone, and the downstreams that are
+// still to go. unmet is the match condition that it does not meet, if that is why. Rules are not asked any more, so nothing is said of validity.
+func Unselected(s *operator.Settings, upstream *unstructured.Unstructured, unmet string, out operator.Decision, failed map[int]*operator.Failure, now metav1.Time) Report {
+	report := Report{Verdict: status.Verdict{Ready: metav1.ConditionFalse, Reason: status.ReasonNotSelected}}
+	if s.Storable == nil {
+		return report
+	}
+	messages := []string{whyUnselected(s, upstream, unmet)}
+	for _, o := range out.Leftovers {
+		text := s.Downstreams[o.Downstream].Config.Kind + " " + o.Target.String() + " will be removed"
+		if fail := failed[o.Downstream]; fail != nil {
+			text += " (" + fail.Message + ")"
+		}
+		messages = append(messages, text)
+	}
+	for i, d := range s.Downstreams {
+		left := slices.ContainsFunc(out.Leftovers, func(o operator.Outcome) bool { return o.Downstream == i })
+		if fail := failed[i]; fail != nil && !left {
+			messages = append(messages, "downstream "+d.Name+": "+fail.Message)
+		}
+	}
+	slices.Sort(messages[1:])
+	ready := metav1.Condition{Type: s.Config.Status.Conditions.Ready, Status: metav1.ConditionFalse, Reason: status.ReasonNotSelected,
+		Message: strings.Join(messages, "; "), ObservedGeneration: observedGeneration(s, upstream)}
+	report.Conditions = []metav1.Condition{ready}
+	if t := s.Config.Status.Conditions.Reconciling; t != "" && len(out.Leftovers) > 0 {
+		ready.Type, ready.Status = t, metav1.ConditionTrue
+		report.Conditions = append(report.Conditions, ready)
+	}
+	content := statusOf(s, &report, upstream, RecordedGoing(s, upstream, out, failed), now)
+	store(s, &report, upstream, content)
+	return report
+}
+
+// whyUnselected says which selector of the config excludes an upstream.
+func whyUnselected(s *operator.Settings, upstream *unstructured.Unstructured, unmet string) string {
+	if list := s.Config.Watch.Namespaces; len(list) > 0 && !slices.Contains(list, upstream.GetNamespace()) {
+		return "watch.namespaces does not list its namespace"
+	}
+	if unmet != "" {
+		return "the upstream does not meet the match condition " + unmet
+	}
+	return "the upstream or its namespace lacks the labels that the config selects by"
+}
+
+// Leftover computes the status of an upstream that a changed config does not select any more: its downstreams stay, and nobody knows
+// how they do. What has finished stays so.
+func Leftover(s *operator.Settings, upstream *unstructured.Unstructured, unmet string, now metav1.Time) Report {
+	report := Report{Verdict: status.Verdict{Ready: metav1.ConditionUnknown, Reason: status.ReasonLeftover}}
+	if s.Storable == nil {
+		return report
+	}
+	report.Conditions = []metav1.Condition{{Type: s.Config.Status.Conditions.Ready, Status: metav1.ConditionUnknown, Reason: status.ReasonLeftover,
+		ObservedGeneration: observedGeneration(s, upstream), Message: "the config was changed and does not select the upstream any more: " + whyUnselected(s, upstream, unmet) +
+			"; its downstreams stay as they are and are unmanaged: select it again, or delete them"}}
+	recorded := s.Recorded(upstream)
+	for i := range recorded {
+		if !recorded[i].Done() {
+			recorded[i].State = string(operator.StateLeftover)
+		}
+	}
+	content := statusOf(s, &report, upstream, recorded, now)
+	store(s, &report, upstream, content)
+	return report
+}
+
+// SaysLeftover reports whether the upstream's status says that no config selects it.
+func SaysLeftover(s *operator.Settings, upstream *unstructured.Unstructured) bool {
+	return readyReason(s, upstream) == status.ReasonLeftover
+}
+
+// SaysNotSelected reports whether the upstream's status says that it is not selected: then what exists is on its way out.
+func SaysNotSelected(s *operator.Settings, upstream *unstructured.Unstructured) bool {
+	return s.StatusEnabled() && readyReason(s, upstream) == status.ReasonNotSelected
+}
+
+// readyReason is the reason of our condition Ready; empty if there is none.
+func readyReason(s *operator.Settings, upstream *unstructured.Unstructured) string {
+	conditions, _, _ := unstructured.NestedSlice(upstream.Object, "status", "conditions")
+	for _, item := range conditions {
+		if c, _ := item.(map[string]any); c["type"] == s.Config.Status.Conditions.Ready {
+			reason, _ := c["reason"].(string)
+			return reason
+		}
+	}
+	return ""
+}
+
+// SaysItIsKept reports whether the upstream's status says that it is kept: that has to be taken back once it is not.
+func SaysItIsKept(s *operator.Settings, upstream *unstructured.Unstructured) bool {
+	if !s.StatusEnabled() {
+		return false
+	}
+	reason := readyReason(s, upstream)
+	return reason != "" && reason != status.ReasonNotSelected && reason != status.ReasonLeftover || len(s.Recorded(upstream)) > 0
+}
