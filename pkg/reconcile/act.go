@@ -204,15 +204,6 @@ func (r *reconciliation) canApplyUnread(i int, hash string) bool {
 	return r.Shards == nil && hash != "" && marks.IsOfFields(hash) == d.OwnsFields() && len(d.View.Initial) == 0 && d.Repairs() && len(d.View.TakeoverManagers()) == 0
 }
 
-// mayHaveSucceeded reports whether a failed request may have been carried out nevertheless.
-func mayHaveSucceeded(err error) bool {
-	switch apply.Classify(err).Reason {
-	case apply.ReasonUnavailable, apply.ReasonInternalError, apply.ReasonCanceled, apply.ReasonUnknown:
-		return true
-	}
-	return false
-}
-
 // rememberResponse remembers an object as the API server returned it.
 func (r *reconciliation) rememberResponse(k int, obj *unstructured.Unstructured) error {
 	live, err := r.liveOf(r.downstream(k), obj)

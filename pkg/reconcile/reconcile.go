@@ -354,15 +354,6 @@ func (r *Reconciler) forget(ref pipeline.Ref) {
 	}
 }
 
-// readFailed is for a failed read of the upstream.
-func (r *Reconciler) readFailed(ref pipeline.Ref, err error) time.Duration {
-	f := apply.Classify(err)
-	CountFailure(r.Name, "", f.Reason)
-	r.logAt(f)("reading the upstream failed, will retry", "upstream", ref.String(), "reason", f.Reason, "message", f.Message)
-	retry := r.Pipeline.Config.Retry
-	return r.memory.missed(ref).fail(time.Duration(retry.MinDelay), time.Duration(retry.MaxDelay), f.RetryAfter, drift.Sum{}, r.time())
-}
-
 // isWatched tells whether the watch of the upstreams shows an object like this.
 func (r *Reconciler) isWatched(obj *unstructured.Unstructured) bool {
 	return r.Selector.Matches(labelsOf(obj)) && r.Pipeline.Match(obj).IsMet()

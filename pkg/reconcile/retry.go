@@ -4,8 +4,10 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/operator/decide"
+	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
 // retryState delays attempts that failed, for one downstream or for the upstream itself: they wait and delay nothing else, and
@@ -40,4 +42,22 @@ func minNonZero(a, b time.Duration) time.Duration {
 		return b
 	}
 	return a
+}
+
+// mayHaveSucceeded reports whether a failed request may have been carried out nevertheless.
+func mayHaveSucceeded(err error) bool {
+	switch apply.Classify(err).Reason {
+	case apply.ReasonUnavailable, apply.ReasonInternalError, apply.ReasonCanceled, apply.ReasonUnknown:
+		return true
+	}
+	return false
+}
+
+// readFailed is for a failed read of the upstream.
+func (r *Reconciler) readFailed(ref pipeline.Ref, err error) time.Duration {
+	f := apply.Classify(err)
+	CountFailure(r.Name, "", f.Reason)
+	r.logAt(f)("reading the upstream failed, will retry", "upstream", ref.String(), "reason", f.Reason, "message", f.Message)
+	retry := r.Pipeline.Config.Retry
+	return r.memory.missed(ref).fail(time.Duration(retry.MinDelay), time.Duration(retry.MaxDelay), f.RetryAfter, drift.Sum{}, r.time())
 }

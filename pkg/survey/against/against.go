@@ -11,6 +11,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/docdiff"
 	"github.com/corollary-dev/corollary/pkg/drift"
+	"github.com/corollary-dev/corollary/pkg/operator/decide"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 	"github.com/corollary-dev/corollary/pkg/survey"
@@ -286,7 +287,7 @@ func (t *transition) leftovers(was *reconcile.Current, f *reconcile.Finding) err
 	seen := map[types.UID]bool{} // downstreams of one kind see the same objects
 	for i, list := range was.Owned {
 		for _, live := range list {
-			home, _ := pl.HomeOf(i, live, pl.Recorded(was.Upstream))
+			home, _ := decide.HomeOf(pl.Settings, i, live, pl.Recorded(was.Upstream))
 			d := pl.Downstreams[home]
 			if seen[live.UID] || !live.Managed || looksAt(f, d.Kind.GVK.GroupKind(), live) {
 				continue
