@@ -50,8 +50,8 @@ status: {conditions: {ready: Ready}}
 	}
 	pod := unpack(t, mounted(t, render(t, image, "--values="+write(t, "values.yaml", values.String()))))
 	for _, path := range configs {
-		given := load(t, path)
-		if got := load(t, filepath.Join(pod, given.Metadata.Name+".yaml")); got.Digest() != given.Digest() {
+		given := loaded(t, path)
+		if got := loaded(t, filepath.Join(pod, given.Metadata.Name+".yaml")); got.Digest() != given.Digest() {
 			t.Errorf("%s is another operator in the pods", given.Metadata.Name)
 		}
 	}

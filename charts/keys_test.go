@@ -8,20 +8,20 @@ import (
 	"testing"
 
 	"github.com/corollary-dev/corollary/internal/golden"
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/schema"
 )
 
 // TestKeys writes what the chart's templates know of the keys of config files, since values.schema.json cannot look into the
 // texts of operatorFiles.
 func TestKeys(t *testing.T) {
-	var schema map[string]any
-	if err := json.Unmarshal(config.Schema(), &schema); err != nil {
+	var root map[string]any
+	if err := json.Unmarshal(schema.Operator(), &root); err != nil {
 		t.Fatal(err)
 	}
 	var b strings.Builder
 	b.WriteString("# The keys of config files: those below each, or the words that it may be; {} is anything. What is true of a list's\n" +
 		"# items stands at the list. Made by a test from the schema of config files; `make golden` writes it anew.\n")
-	writeKeys(t, &b, object(t, schema, "$defs"), schema, "", nil)
+	writeKeys(t, &b, object(t, root, "$defs"), root, "", nil)
 	golden.File(t, "corollary/files/config.yaml", []byte(b.String()))
 }
 

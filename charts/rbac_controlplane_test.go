@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/generate"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
@@ -74,12 +75,12 @@ func (c rightsCase) derive(t *testing.T) ([]grant, map[string]any) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var files []*config.File
+	var files []*load.File
 	var problems config.Errors
 	if len(c.configs) > 0 {
-		files, problems = config.Load(config.Options{Files: c.configs})
+		files, problems = load.Operators(load.Options{Files: c.configs})
 	}
-	conversions, more := config.LoadConversions(config.Options{Files: append(c.configs, c.conversions...)}, files)
+	conversions, more := load.Conversions(load.Options{Files: append(c.configs, c.conversions...)}, files)
 	if problems = append(problems, more...); len(problems) > 0 {
 		t.Fatalf("loading:\n%v", problems)
 	}

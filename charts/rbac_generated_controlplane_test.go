@@ -16,7 +16,8 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 	"sigs.k8s.io/yaml"
 
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
+	"github.com/corollary-dev/corollary/pkg/config/schema"
 )
 
 // generatedConfigs is how many configs are made at random, besides one for each key.
@@ -63,7 +64,7 @@ func TestRightsOfEveryKey(t *testing.T) {
 	}
 	for i, name := range made { // several operators of one process
 		both := rightsCase{configs: append(slices.Clone(cases[name].configs), cases[made[random.IntN(i+1)]].configs...)}
-		if loaded, problems := config.Load(config.Options{Files: both.configs}); len(problems) == 0 && !sameNames(loaded) {
+		if loaded, problems := load.Operators(load.Options{Files: both.configs}); len(problems) == 0 && !sameNames(loaded) {
 			cases[name+"-and-another"] = both
 		}
 	}
@@ -71,7 +72,7 @@ func TestRightsOfEveryKey(t *testing.T) {
 }
 
 // sameNames is whether files that configs name have one name in several places: the chart mounts all in one directory.
-func sameNames(configs []*config.File) bool {
+func sameNames(configs []*load.File) bool {
 	places := map[string]string{}
 	for _, c := range configs {
 		for _, name := range c.Named() {
@@ -103,7 +104,7 @@ func (s seed) variant(t *testing.T, name string, doc map[string]any) (c rightsCa
 	if err := os.WriteFile(path, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, problems := config.Load(config.Options{Files: []string{path}})
+	_, problems := load.Operators(load.Options{Files: []string{path}})
 	return rightsCase{configs: []string{path}, crds: s.crds}, len(problems) == 0
 }
 
@@ -135,7 +136,7 @@ func (o part) present() map[string]bool {
 func newMutator(t *testing.T) *mutator {
 	t.Helper()
 	m := &mutator{keys: map[string]bool{}, values: map[string][]any{}}
-	if err := json.Unmarshal(config.Schema(), &m.schema); err != nil {
+	if err := json.Unmarshal(schema.Operator(), &m.schema); err != nil {
 		t.Fatal(err)
 	}
 	m.definitions, _ = m.schema["$defs"].(map[string]any)
@@ -214,7 +215,7 @@ func (m *mutator) seed(t *testing.T, path string, crds []string) {
 // completeConfig is the config of the loader's test that has nearly every key.
 func completeConfig(t *testing.T) rightsCase {
 	t.Helper()
-	archive, err := txtar.ParseFile("../pkg/config/testdata/complete.txtar")
+	archive, err := txtar.ParseFile("../pkg/config/load/testdata/complete.txtar")
 	if err != nil {
 		t.Fatal(err)
 	}

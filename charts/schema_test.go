@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/corollary-dev/corollary/internal/golden"
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/schema"
 )
 
 // TestValuesSchema holds the chart's values.schema.json to what it is made of: schema/base.json, which is written by
@@ -42,7 +42,7 @@ func TestValuesSchema(t *testing.T) {
 // another takes an operator away by null.
 func configDefinitions(t *testing.T) map[string]any {
 	t.Helper()
-	text := bytes.ReplaceAll(config.Schema(), []byte(`"#/$defs/`), []byte(`"#/definitions/`))
+	text := bytes.ReplaceAll(schema.Operator(), []byte(`"#/$defs/`), []byte(`"#/definitions/`))
 	var operator map[string]any
 	if err := json.Unmarshal(text, &operator); err != nil {
 		t.Fatal(err)

@@ -15,7 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	kyaml "sigs.k8s.io/yaml"
 
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 )
 
 // image is what every set of values needs.
@@ -84,7 +84,7 @@ func TestExamplesAsValues(t *testing.T) {
 	operators := map[string]any{}
 	digests := map[string]string{}
 	for _, path := range examples(t) {
-		file := load(t, path)
+		file := loaded(t, path)
 		var values map[string]any
 		if err := kyaml.Unmarshal([]byte(text(t, path)), &values); err != nil {
 			t.Fatal(err)
@@ -98,7 +98,7 @@ func TestExamplesAsValues(t *testing.T) {
 	values := valuesOf(t, map[string]any{"operators": operators, "files": map[string]any{"conventions.yaml": text(t, conventions)}})
 	dir := unpack(t, mounted(t, render(t, image, values)))
 	for name, digest := range digests {
-		if got := load(t, filepath.Join(dir, name+".yaml")); got.Digest() != digest {
+		if got := loaded(t, filepath.Join(dir, name+".yaml")); got.Digest() != digest {
 			t.Errorf("%s is another operator where it is given as values", name)
 		}
 	}
@@ -110,7 +110,7 @@ func TestExamplesAsFiles(t *testing.T) {
 	args := []string{image, `--set-file=files.conventions\.yaml=` + conventions}
 	want := map[string]string{"conventions.yaml": text(t, conventions)}
 	for _, path := range examples(t) {
-		name := load(t, path).Metadata.Name
+		name := loaded(t, path).Metadata.Name
 		want[name+".yaml"] = text(t, path)
 		args = append(args, "--set-file=operatorFiles."+name+"="+path)
 	}
@@ -162,7 +162,7 @@ func TestNumbersInValues(t *testing.T) {
 	manifest := render(t, "--values=testdata/values/minimal.yaml",
 		"--values="+write(t, "numbers.yaml", "operators: {hello: {parameters: "+parameters+"}}"))
 	dir := unpack(t, mounted(t, manifest))
-	file := load(t, filepath.Join(dir, "hello.yaml"))
+	file := loaded(t, filepath.Join(dir, "hello.yaml"))
 	want := map[string]any{"million": int64(1000000), "billion": int64(12345678901), "most": int64(9007199254740991),
 		"least": int64(-9007199254740991), "half": 0.5, "text": "0123", "none": false}
 	if diff := cmp.Diff(want, file.Parameters); diff != "" {
@@ -197,9 +197,9 @@ func examples(t *testing.T) []string {
 	return slices.DeleteFunc(paths, func(path string) bool { return filepath.Base(path) == "conventions.yaml" })
 }
 
-func load(t *testing.T, path string) *config.File {
+func loaded(t *testing.T, path string) *load.File {
 	t.Helper()
-	files, errs := config.Load(config.Options{Files: []string{path}})
+	files, errs := load.Operators(load.Options{Files: []string{path}})
 	if len(errs) > 0 || len(files) != 1 {
 		t.Fatalf("%s: %d operators: %v", path, len(files), errs)
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/cli"
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/operator"
 )
 
@@ -364,7 +365,7 @@ func TestReadmesConfigIsGood(t *testing.T) {
 	if !ok {
 		t.Fatal("README.md shows no config")
 	}
-	if _, errs := config.Load(config.Options{Files: []string{"-"}, Stdin: strings.NewReader(text)}); len(errs) > 0 {
+	if _, errs := load.Operators(load.Options{Files: []string{"-"}, Stdin: strings.NewReader(text)}); len(errs) > 0 {
 		t.Error(errs)
 	}
 }

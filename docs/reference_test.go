@@ -9,6 +9,8 @@ import (
 
 	"github.com/corollary-dev/corollary/internal/golden"
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/schema"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 )
 
 // everything is a config with each block that has defaults of its own, and with nothing that has a default.
@@ -64,10 +66,10 @@ type property struct {
 // TestReferenceIsGenerated: docs/reference.md is what the types say. `make golden` writes it.
 func TestReferenceIsGenerated(t *testing.T) {
 	r := &reference{}
-	if err := json.Unmarshal(config.Schema(), &r.schema); err != nil {
+	if err := json.Unmarshal(schema.Operator(), &r.schema); err != nil {
 		t.Fatal(err)
 	}
-	files, errs := config.Load(config.Options{Files: []string{"-"}, Stdin: strings.NewReader(everything)})
+	files, errs := load.Operators(load.Options{Files: []string{"-"}, Stdin: strings.NewReader(everything)})
 	if len(errs) > 0 {
 		t.Fatal(errs)
 	}

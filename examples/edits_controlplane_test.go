@@ -23,6 +23,7 @@ import (
 
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 	"github.com/corollary-dev/corollary/pkg/survey"
@@ -159,7 +160,7 @@ func (s *story) disturb() {
 
 // hasInitialFields reports whether a downstream has fields that others may have changed since it was created: a new one has other values.
 func (s *story) hasInitialFields(u *unstructured.Unstructured) bool {
-	return slices.ContainsFunc(s.load(), func(file *config.File) bool {
+	return slices.ContainsFunc(s.load(), func(file *load.File) bool {
 		return slices.ContainsFunc(file.Downstreams, func(d config.Downstream) bool {
 			return d.Kind == u.GetKind() && len(d.Drift.InitialFields) > 0
 		})

@@ -17,6 +17,8 @@ import (
 	"github.com/corollary-dev/corollary/internal/golden"
 	"github.com/corollary-dev/corollary/pkg/cli"
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
+	"github.com/corollary-dev/corollary/pkg/config/schema"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
@@ -26,10 +28,10 @@ var published = map[string]struct {
 	path   string
 	schema func() []byte
 }{
-	config.Kind:            {"../docs/schema/operator.v1alpha1.json", config.Schema},
-	config.ConventionsKind: {"../docs/schema/conventions.v1alpha1.json", config.ConventionsSchema},
-	config.ActivationKind:  {"../docs/schema/activation.v1alpha1.json", config.ActivationSchema},
-	config.ConversionKind:  {"../docs/schema/conversion.v1alpha1.json", config.ConversionSchema},
+	config.Kind:            {"../docs/schema/operator.v1alpha1.json", schema.Operator},
+	config.ConventionsKind: {"../docs/schema/conventions.v1alpha1.json", schema.Conventions},
+	config.ActivationKind:  {"../docs/schema/activation.v1alpha1.json", schema.Activation},
+	config.ConversionKind:  {"../docs/schema/conversion.v1alpha1.json", schema.Conversion},
 }
 
 // example is one folder of configs.
@@ -83,9 +85,9 @@ func (e example) crds() []string {
 	return []string{e.path("crd.yaml")}
 }
 
-func (e example) load(t *testing.T) []*config.File {
+func (e example) load(t *testing.T) []*load.File {
 	t.Helper()
-	files, errs := config.Load(config.Options{Files: []string{e.config()}})
+	files, errs := load.Operators(load.Options{Files: []string{e.config()}})
 	if len(errs) > 0 {
 		t.Fatalf("loading:\n%v", errs)
 	}

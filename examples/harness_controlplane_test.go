@@ -13,7 +13,7 @@ import (
 
 	"github.com/corollary-dev/corollary/internal/controlplane"
 	"github.com/corollary-dev/corollary/internal/testkit"
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 )
 
 // The tests of single examples run in parallel, once TestExamplesOnACluster, which runs them all, is over: two processes
@@ -40,20 +40,20 @@ func runExample(t *testing.T, name string) *operator {
 // returns once they are at work.
 func operate(t *testing.T, paths ...string) *operator {
 	t.Helper()
-	files := load(t, paths...)
+	files := loaded(t, paths...)
 	return operateAs(t, grant(t, files), files)
 }
 
-func load(t *testing.T, paths ...string) []*config.File {
+func loaded(t *testing.T, paths ...string) []*load.File {
 	t.Helper()
-	files, errs := config.Load(config.Options{Files: paths})
+	files, errs := load.Operators(load.Options{Files: paths})
 	if len(errs) > 0 {
 		t.Fatalf("the configs cannot run:\n%v", errs)
 	}
 	return files
 }
 
-func operateAs(t *testing.T, a *account, files []*config.File) *operator {
+func operateAs(t *testing.T, a *account, files []*load.File) *operator {
 	t.Helper()
 	o := &operator{Counter: testkit.NewCounter(), t: t}
 	e, stop := launch(t, o.Wrap(a.config(t)), files)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/generate"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 )
@@ -31,7 +32,7 @@ type account struct {
 }
 
 // grant makes an account for configs and applies its rights.
-func grant(t *testing.T, files []*config.File) *account {
+func grant(t *testing.T, files []*load.File) *account {
 	t.Helper()
 	cluster, err := kinds.Live(testkit.Config(t))
 	if err != nil {
@@ -59,10 +60,10 @@ func grant(t *testing.T, files []*config.File) *account {
 }
 
 // mayBind grants what no config says: to bind the roles that people get, where a config makes RoleBindings.
-func (a *account) mayBind(t *testing.T, files []*config.File) {
+func (a *account) mayBind(t *testing.T, files []*load.File) {
 	t.Helper()
 	binds := func(d config.Downstream) bool { return d.Kind == "RoleBinding" }
-	if !slices.ContainsFunc(files, func(f *config.File) bool { return slices.ContainsFunc(f.Downstreams, binds) }) {
+	if !slices.ContainsFunc(files, func(f *load.File) bool { return slices.ContainsFunc(f.Downstreams, binds) }) {
 		return
 	}
 	testkit.Apply(t, "", `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: `+a.Name+`-bind}, rules: [
@@ -175,7 +176,7 @@ func TestRightsAreUsed(t *testing.T) {
 		t.Fatal(err)
 	}
 	testkit.Apply(t, ns, "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: {app: web}}")
-	files := load(t, path)
+	files := loaded(t, path)
 	a := grant(t, files)
 	o := operateAs(t, a, files)
 	testkit.Apply(t, ns, "{apiVersion: tools.example.com/v1beta1, kind: Appoperator, metadata: {name: a}, spec: {image: one, tag: a}}")

@@ -16,7 +16,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/engine"
 )
 
@@ -40,7 +40,7 @@ func awaitReady(t *testing.T, e *engine.Engine) {
 }
 
 // launch starts an engine, and returns what stops it and waits for its end.
-func launch(t *testing.T, cfg *rest.Config, files []*config.File) (e *engine.Engine, stop func()) {
+func launch(t *testing.T, cfg *rest.Config, files []*load.File) (e *engine.Engine, stop func()) {
 	t.Helper()
 	logger := logFor(t)
 	mgr, err := manager.New(cfg, manager.Options{Logger: logger, Metrics: metricsserver.Options{BindAddress: "0"}})

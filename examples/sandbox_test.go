@@ -19,6 +19,7 @@ import (
 
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 )
 
@@ -80,7 +81,7 @@ func newStage(t *testing.T, controllers controllers, list ...example) *stage {
 }
 
 // kindsOf are the kinds of what the configs watch and make.
-func (s *stage) kindsOf(t *testing.T, files []*config.File) []*kinds.Kind {
+func (s *stage) kindsOf(t *testing.T, files []*load.File) []*kinds.Kind {
 	t.Helper()
 	var list []*kinds.Kind
 	add := func(apiVersion, kind string) {
@@ -171,7 +172,7 @@ func (b *sandbox) nameOf(namespace, name string) string {
 }
 
 // load reads the example's configs for the sandbox.
-func (b *sandbox) load() []*config.File {
+func (b *sandbox) load() []*load.File {
 	files := b.example.load(b.t)
 	template := regexp.MustCompile(`(?m)^(\s*namespace: )(\S+)$`)
 	for _, f := range files {

@@ -25,7 +25,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/corollary-dev/corollary/pkg/activation"
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/leadership"
 )
 
@@ -34,7 +34,7 @@ func openAs(t *testing.T, identity, lock string) leadership.Store {
 	t.Helper()
 	dir := t.TempDir()
 	write(t, dir, "activation.yaml", activationFile(identity, lock))
-	files, errs := config.LoadActivations(config.Options{Files: []string{dir}}, nil)
+	files, errs := load.Activations(load.Options{Files: []string{dir}}, nil)
 	if len(errs) > 0 {
 		t.Fatal(errs)
 	}

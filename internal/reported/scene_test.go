@@ -30,7 +30,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/yaml"
 
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/engine"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/memcluster"
@@ -99,7 +99,7 @@ func (s *scene) config(text string, oldNew ...string) {
 func (s *scene) start() {
 	s.t.Helper()
 	s.stop()
-	files, errs := config.Load(config.Options{Files: []string{s.dir}})
+	files, errs := load.Operators(load.Options{Files: []string{s.dir}})
 	if len(errs) > 0 {
 		s.t.Fatal(errs)
 	}
@@ -131,7 +131,7 @@ func (s *scene) start() {
 // reload has the process read the config again, and waits until it rests.
 func (s *scene) reload() {
 	s.t.Helper()
-	files, errs := config.Load(config.Options{Files: []string{s.dir}})
+	files, errs := load.Operators(load.Options{Files: []string{s.dir}})
 	if len(errs) > 0 {
 		s.t.Fatal(errs)
 	}

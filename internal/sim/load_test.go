@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/manifest"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
@@ -162,9 +163,9 @@ func (w *world) writeConfig() {
 }
 
 // load loads the config as a process does.
-func (w *world) load() ([]*config.File, config.Errors) {
+func (w *world) load() ([]*load.File, config.Errors) {
 	if w.Setup.Example == "" {
-		return config.Load(config.Options{Files: []string{w.dir}})
+		return load.Operators(load.Options{Files: []string{w.dir}})
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -172,12 +173,12 @@ func (w *world) load() ([]*config.File, config.Errors) {
 }
 
 // loadExample loads an example, with shorter resyncs and retries.
-func loadExample(example string, v variant) ([]*config.File, config.Errors) {
+func loadExample(example string, v variant) ([]*load.File, config.Errors) {
 	path := filepath.Join(exampleDir(example), "operator.yaml")
 	if _, err := os.Stat(path); err != nil {
 		path = filepath.Join(exampleDir(example), "operators")
 	}
-	files, errs := config.Load(config.Options{Files: []string{path}})
+	files, errs := load.Operators(load.Options{Files: []string{path}})
 	if len(errs) > 0 {
 		return files, errs
 	}
@@ -196,19 +197,19 @@ func loadExample(example string, v variant) ([]*config.File, config.Errors) {
 	case v.broken > 0:
 		set = append(set, name+":.unknown=true")
 	}
-	return config.Load(config.Options{Files: []string{path}, Set: set})
+	return load.Operators(load.Options{Files: []string{path}, Set: set})
 }
 
 // compiled returns the operators of a setup.
 func compiled(t testing.TB, s Setup, v variant) []pipeline.Compiled {
 	return once(fmt.Sprintf("compiled %+v %+v", s, v), func() []pipeline.Compiled {
-		load := func() ([]*config.File, config.Errors) { return loadExample(s.Example, v) }
+		read := func() ([]*load.File, config.Errors) { return loadExample(s.Example, v) }
 		if s.Example == "" {
-			load = func() ([]*config.File, config.Errors) {
-				return config.Load(config.Options{Files: []string{"-"}, Stdin: strings.NewReader(s.config(v))})
+			read = func() ([]*load.File, config.Errors) {
+				return load.Operators(load.Options{Files: []string{"-"}, Stdin: strings.NewReader(s.config(v))})
 			}
 		}
-		files, problems := load()
+		files, problems := read()
 		list, problems, err := pipeline.CompileAll(files, problems, pipeline.Options{Kinds: s.source(t)})
 		if err != nil || len(problems) > 0 {
 			t.Fatal(err, problems, s.config(v))

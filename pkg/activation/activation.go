@@ -9,6 +9,7 @@ import (
 	"github.com/go-logr/logr"
 
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/leadership"
 )
 
@@ -24,7 +25,7 @@ type Activation struct {
 }
 
 // New prepares to take part. It sends no request.
-func New(f *config.ActivationFile, log logr.Logger) (*Activation, error) {
+func New(f *load.ActivationFile, log logr.Logger) (*Activation, error) {
 	log = log.WithName("activation").WithValues("activation", f.Metadata.Name)
 	a := &Activation{Name: f.Metadata.Name, identity: f.Identity, log: log}
 	if f.DNS != nil {
@@ -42,7 +43,7 @@ func New(f *config.ActivationFile, log logr.Logger) (*Activation, error) {
 }
 
 // poll takes part by a name in DNS.
-func (a *Activation) poll(f *config.ActivationFile) {
+func (a *Activation) poll(f *load.ActivationFile) {
 	name, t := openDNS(f), timings(f)
 	t.RetryPeriod = time.Duration(f.DNS.Interval)
 	p := leadership.NewPoll(leadership.PollOptions{Name: name.Describe(), Timings: t, Again: f.OnLost == config.OnLostStandby, Log: a.log,
@@ -56,7 +57,7 @@ func (a *Activation) poll(f *config.ActivationFile) {
 }
 
 // elect takes part by a lock.
-func (a *Activation) elect(f *config.ActivationFile, store leadership.Store) error {
+func (a *Activation) elect(f *load.ActivationFile, store leadership.Store) error {
 	o := leadership.Options{Identity: f.Identity, Timings: timings(f), Again: f.OnLost == config.OnLostStandby, HandsOver: true,
 		Log: a.log}
 	w := &watched{Store: store, name: a.Name, identity: f.Identity, timings: o.Timings, log: a.log}
@@ -77,7 +78,7 @@ func (a *Activation) elect(f *config.ActivationFile, store leadership.Store) err
 func (a *Activation) Self() string { return a.process }
 
 // Open returns the lock that a config names. It sends no request.
-func Open(f *config.ActivationFile) (leadership.Store, error) {
+func Open(f *load.ActivationFile) (leadership.Store, error) {
 	switch {
 	case f.Etcd != nil:
 		return openEtcd(f)
@@ -91,13 +92,13 @@ func Open(f *config.ActivationFile) (leadership.Store, error) {
 	return openLease(f)
 }
 
-func timings(f *config.ActivationFile) leadership.Timings {
+func timings(f *load.ActivationFile) leadership.Timings {
 	return leadership.Timings{LeaseDuration: time.Duration(f.LeaseDuration), RenewDeadline: time.Duration(f.RenewDeadline),
 		RetryPeriod: time.Duration(f.RetryPeriod)}
 }
 
 // requestTimeout is when a request about the lock is given up: one that hangs shall not cost the lock.
-func requestTimeout(f *config.ActivationFile) time.Duration {
+func requestTimeout(f *load.ActivationFile) time.Duration {
 	return max(time.Duration(f.RenewDeadline)/2, time.Second)
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/leadership"
 )
 
@@ -24,7 +25,7 @@ type dnsName struct {
 }
 
 // openDNS returns a name in DNS. It sends no request.
-func openDNS(f *config.ActivationFile) *dnsName {
+func openDNS(f *load.ActivationFile) *dnsName {
 	return &dnsName{config: f.DNS, identity: f.Identity, client: dns.Client{Timeout: requestTimeout(f)}}
 }
 

@@ -13,11 +13,12 @@ import (
 
 	"github.com/corollary-dev/corollary/internal/nameserver"
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 )
 
 // dnsFile is an activation by a name in DNS.
-func dnsFile(d config.ActivationDNS) *config.ActivationFile {
-	f := &config.ActivationFile{}
+func dnsFile(d config.ActivationDNS) *load.ActivationFile {
+	f := &load.ActivationFile{}
 	f.DNS, f.Identity, f.RenewDeadline = &d, "cluster-eu-1", config.Duration(2*time.Second)
 	return f
 }

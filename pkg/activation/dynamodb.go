@@ -15,7 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
 
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/leadership"
 )
 
@@ -37,7 +37,7 @@ const (
 )
 
 // openDynamoDB returns a lock that is an item in DynamoDB. It sends no request.
-func openDynamoDB(f *config.ActivationFile) leadership.Store {
+func openDynamoDB(f *load.ActivationFile) leadership.Store {
 	d := f.DynamoDB
 	open := func(ctx context.Context) (leadership.Store, error) {
 		// One try for each request, which ends in time: whoever renews tries again.

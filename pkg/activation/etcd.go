@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/leadership"
 )
 
@@ -27,7 +27,7 @@ type etcdKey struct {
 }
 
 // openEtcd returns a lock that is a key in etcd. It sends no request.
-func openEtcd(f *config.ActivationFile) (leadership.Store, error) {
+func openEtcd(f *load.ActivationFile) (leadership.Store, error) {
 	e := f.Etcd
 	secure, err := tlsConfig(f, "etcd.tls", e.TLS)
 	if err != nil {

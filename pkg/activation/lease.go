@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/leadership"
 )
 
@@ -44,7 +44,7 @@ func (t reportsTime) RoundTrip(request *http.Request) (*http.Response, error) {
 func (t reportsTime) WrappedRoundTripper() http.RoundTripper { return t.RoundTripper }
 
 // openLease returns a lock that is a Lease in another cluster.
-func openLease(f *config.ActivationFile) (leadership.Store, error) {
+func openLease(f *load.ActivationFile) (leadership.Store, error) {
 	rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: f.Place(f.Lease.Kubeconfig)}
 	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: f.Lease.Context})
 	cfg, err := loader.ClientConfig()

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection"
 
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/leadership"
 )
 
@@ -60,7 +61,7 @@ type timed interface {
 
 // ProbeLock measures requests to a lock, so many of each kind. It changes nothing: each write is one that must fail, since the record
 // exists. Only where there is none yet, the first write creates one that nobody holds.
-func ProbeLock(ctx context.Context, f *config.ActivationFile, store leadership.Store, rounds int) (*Probed, error) {
+func ProbeLock(ctx context.Context, f *load.ActivationFile, store leadership.Store, rounds int) (*Probed, error) {
 	p := &probe{store: store, patience: time.Duration(f.LeaseDuration)}
 	for i := range rounds {
 		if i > 0 {
@@ -164,7 +165,7 @@ func (p *probe) clock(c Clock) {
 }
 
 // result judges what was measured.
-func (p *probe) result(f *config.ActivationFile) *Probed {
+func (p *probe) result(f *load.ActivationFile) *Probed {
 	r := &p.probed
 	slices.Sort(r.Reads)
 	slices.Sort(r.Writes)

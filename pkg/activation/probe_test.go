@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/leadership"
 )
 
@@ -85,8 +86,8 @@ func held(by string, renewed time.Time) *leadership.Record {
 		LeaderTransitions: 7}
 }
 
-func withTimes(lease, deadline, retry time.Duration) *config.ActivationFile {
-	f := &config.ActivationFile{}
+func withTimes(lease, deadline, retry time.Duration) *load.ActivationFile {
+	f := &load.ActivationFile{}
 	f.LeaseDuration, f.RenewDeadline, f.RetryPeriod = config.Duration(lease), config.Duration(deadline), config.Duration(retry)
 	return f
 }
@@ -97,7 +98,7 @@ func TestProbe(t *testing.T) {
 		return func() error { <-time.After(d); return nil }
 	}
 	tests := []struct {
-		f        *config.ActivationFile
+		f        *load.ActivationFile
 		lock     *memory
 		problems []string
 		reason   string

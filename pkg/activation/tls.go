@@ -7,10 +7,11 @@ import (
 	"os"
 
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 )
 
 // tlsConfig reads the files that a config names; nil for none. The certificate is read again for each connection.
-func tlsConfig(f *config.ActivationFile, at string, t *config.ActivationTLS) (*tls.Config, error) {
+func tlsConfig(f *load.ActivationFile, at string, t *config.ActivationTLS) (*tls.Config, error) {
 	if t == nil {
 		return nil, nil
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/corollary-dev/corollary/internal/nameserver"
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/leadership"
 )
 
@@ -104,7 +105,7 @@ func (w *way) Watch(ctx context.Context, seen func(*leadership.Record) bool) err
 }
 
 // takePart takes part until ctx is done, and is noted in running.
-func takePart(ctx context.Context, t *testing.T, running *sync.WaitGroup, f *config.ActivationFile, store leadership.Store,
+func takePart(ctx context.Context, t *testing.T, running *sync.WaitGroup, f *load.ActivationFile, store leadership.Store,
 	log logr.Logger) *Activation {
 	t.Helper()
 	a := &Activation{Name: f.Metadata.Name, identity: f.Identity, log: log}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/leadership"
 )
 
@@ -31,7 +31,7 @@ type zookeeperNode struct {
 }
 
 // openZooKeeper returns a lock that is a node in ZooKeeper. It sends no request.
-func openZooKeeper(f *config.ActivationFile) (leadership.Store, error) {
+func openZooKeeper(f *load.ActivationFile) (leadership.Store, error) {
 	z := f.ZooKeeper
 	secure, err := tlsConfig(f, "zookeeper.tls", z.TLS)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 )
 
 // TestZooKeeperSilentServer: a server that accepts connections and never answers, as one that is frozen does, is given up in the time
@@ -25,7 +26,7 @@ func TestZooKeeperSilentServer(t *testing.T) {
 			came <- struct{}{}
 		}
 	}()
-	f := &config.ActivationFile{}
+	f := &load.ActivationFile{}
 	f.RenewDeadline = config.Duration(6 * time.Second)
 	f.ZooKeeper = &config.ActivationZooKeeper{Servers: []string{silent.Addr().String()}, Path: "/lock"}
 	store, err := Open(f)

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/offline"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
@@ -42,7 +43,7 @@ func (r *Runner) configs(c *testCase) (*loaded, error) {
 	if err != nil {
 		return nil, c.errorAt("crds", "%s", err)
 	}
-	made, err := load(files, source)
+	made, err := compile(files, source)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", c.path, err)
 	}
@@ -97,9 +98,9 @@ func inFolder(dir string, names []string) []string {
 	return out
 }
 
-// load ignores the environment, so that a case has the same result for everyone.
-func load(configs []string, source *caseKinds) (*loaded, error) {
-	files, problems := config.Load(config.Options{Files: configs})
+// compile ignores the environment, so that a case has the same result for everyone.
+func compile(configs []string, source *caseKinds) (*loaded, error) {
+	files, problems := load.Operators(load.Options{Files: configs})
 	source.describe(files)
 	list, problems, err := pipeline.CompileAll(files, problems, pipeline.Options{Kinds: assumingSource{source}})
 	return &loaded{operators: list, kinds: source, problems: problems.Sort()}, err

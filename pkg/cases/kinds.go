@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
@@ -41,7 +41,7 @@ func readKinds(files []string) (*caseKinds, error) {
 
 // describe adds the kinds that configs describe and no file defines. Objects that break the rules of a config can be stored, since there
 // may// be such from before the rules.
-func (k *caseKinds) describe(files []*config.File) {
+func (k *caseKinds) describe(files []*load.File) {
 	for _, d := range pipeline.DescribedKinds(files) {
 		if _, err := k.Source.Kind(d.GVK); errors.Is(err, kinds.ErrUnknown) {
 			k.definitions = append(k.definitions, &unstructured.Unstructured{Object: d.Open()})

@@ -14,7 +14,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/activation"
 	"github.com/corollary-dev/corollary/pkg/cli/command"
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/leadership"
 )
 
@@ -51,7 +51,7 @@ func (o *activationCommand) bind(cmd *cobra.Command) {
 }
 
 // run runs work for the activations that are named, or all.
-func (o *activationCommand) run(ctx context.Context, names []string, work func(context.Context, []*config.ActivationFile) error) error {
+func (o *activationCommand) run(ctx context.Context, names []string, work func(context.Context, []*load.ActivationFile) error) error {
 	if len(o.files) == 0 {
 		return command.Usagef("no config is given: add -c FILE, or -c DIRECTORY")
 	}
@@ -59,7 +59,7 @@ func (o *activationCommand) run(ctx context.Context, names []string, work func(c
 	defer stop()
 	ctx, cancel := context.WithTimeout(ctx, o.timeout)
 	defer cancel()
-	files, problems := config.LoadActivations(config.Options{Files: o.files, Anybody: true}, nil)
+	files, problems := load.Activations(load.Options{Files: o.files, Anybody: true}, nil)
 	if err := command.Refuse(o.streams, problems, nil); err != nil {
 		return err
 	}
@@ -79,9 +79,9 @@ func (o *activationCommand) run(ctx context.Context, names []string, work func(c
 }
 
 // one is work for a single activation, of which a command changes the lock.
-func (o *activationCommand) one(work func(context.Context, *config.ActivationFile, leadership.Store) error) func(
-	context.Context, []*config.ActivationFile) error {
-	return func(ctx context.Context, files []*config.ActivationFile) error {
+func (o *activationCommand) one(work func(context.Context, *load.ActivationFile, leadership.Store) error) func(
+	context.Context, []*load.ActivationFile) error {
+	return func(ctx context.Context, files []*load.ActivationFile) error {
 		if len(files) > 1 {
 			return command.Usagef("the configs have %d activations: name one", len(files))
 		}
@@ -93,7 +93,7 @@ func (o *activationCommand) one(work func(context.Context, *config.ActivationFil
 	}
 }
 
-func (o *activationCommand) show(ctx context.Context, files []*config.ActivationFile) error {
+func (o *activationCommand) show(ctx context.Context, files []*load.ActivationFile) error {
 	w := newStates(o.streams.Out)
 	for _, f := range files {
 		store, err := activation.Open(f)
@@ -149,7 +149,7 @@ const pollLock = 200 * time.Millisecond
 
 // awaitSuccessor waits until another process holds the lock.
 func (o *activationCommand) awaitSuccessor(
-	ctx context.Context, f *config.ActivationFile, store leadership.Store, before *activation.State,
+	ctx context.Context, f *load.ActivationFile, store leadership.Store, before *activation.State,
 ) error {
 	if last := store.LastToken(); before.Token >= last {
 		return &leadership.ExhaustedError{Lock: store.Describe(), Last: last}
@@ -207,7 +207,7 @@ is after leaseDuration and retryPeriod, or after --timeout.`,
 	return cmd
 }
 
-func (o *activationCommand) handover(ctx context.Context, f *config.ActivationFile, store leadership.Store) error {
+func (o *activationCommand) handover(ctx context.Context, f *load.ActivationFile, store leadership.Store) error {
 	before, err := activation.AskToHandOver(ctx, store)
 	if err != nil {
 		return fmt.Errorf("activation %s: %w", f.Metadata.Name, err)
@@ -231,7 +231,7 @@ repeat the command with that name.`,
 		Example: `  corollary activation force -c configs/ global --holder cluster-eu-1_5f0c…`,
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, names []string) error {
-			return o.run(cmd.Context(), names, o.one(func(ctx context.Context, f *config.ActivationFile, store leadership.Store) error {
+			return o.run(cmd.Context(), names, o.one(func(ctx context.Context, f *load.ActivationFile, store leadership.Store) error {
 				return o.force(ctx, f, store, holder)
 			}))
 		},
@@ -241,7 +241,7 @@ repeat the command with that name.`,
 	return cmd
 }
 
-func (o *activationCommand) force(ctx context.Context, f *config.ActivationFile, store leadership.Store, holder string) error {
+func (o *activationCommand) force(ctx context.Context, f *load.ActivationFile, store leadership.Store, holder string) error {
 	s, err := activation.ReadHolder(ctx, store, time.Duration(f.RenewDeadline))
 	switch {
 	case err != nil:

@@ -12,7 +12,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/activation"
 	"github.com/corollary-dev/corollary/pkg/cli/command"
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 )
 
 func newProbe(streams command.IO) *cobra.Command {
@@ -34,7 +34,7 @@ since each has a way of its own to the lock.`,
 			if rounds < 1 {
 				return command.Usagef("--rounds is %d: write 1 or more", rounds)
 			}
-			return o.run(cmd.Context(), names, func(ctx context.Context, files []*config.ActivationFile) error {
+			return o.run(cmd.Context(), names, func(ctx context.Context, files []*load.ActivationFile) error {
 				return o.probe(ctx, files, rounds)
 			})
 		},
@@ -45,7 +45,7 @@ since each has a way of its own to the lock.`,
 }
 
 // probe probes the locks in turn. It returns an error if the times of any do not fit.
-func (o *activationCommand) probe(ctx context.Context, files []*config.ActivationFile, rounds int) error {
+func (o *activationCommand) probe(ctx context.Context, files []*load.ActivationFile, rounds int) error {
 	var unfit []string
 	for i, f := range files {
 		store, err := activation.Open(f)

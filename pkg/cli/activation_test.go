@@ -15,7 +15,7 @@ import (
 
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/activation"
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 )
 
 // activationFile writes an activation whose lock is a Lease of the test's namespace.
@@ -37,7 +37,7 @@ func activationFileFor(t *testing.T, cfg *rest.Config, ns, times string) string 
 // takePart takes part as a cluster until the test ends, or stop is called.
 func takePart(t *testing.T, dir, identity string, log logr.Logger) (a *activation.Activation, stop func()) {
 	t.Helper()
-	files, errs := config.LoadActivations(config.Options{Files: []string{dir}, Identity: identity}, nil)
+	files, errs := load.Activations(load.Options{Files: []string{dir}, Identity: identity}, nil)
 	if len(errs) > 0 {
 		t.Fatal(errs)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/activation"
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/leadership"
 )
 
@@ -23,11 +24,11 @@ type activations []runningActivation
 
 type runningActivation struct {
 	*activation.Activation
-	file *config.ActivationFile
+	file *load.ActivationFile
 }
 
 // newActivations prepares to take part in the activations without errors.
-func newActivations(files []*config.ActivationFile, logger logr.Logger) (activations, error) {
+func newActivations(files []*load.ActivationFile, logger logr.Logger) (activations, error) {
 	var list activations
 	for _, f := range files {
 		if !f.Valid() {
@@ -53,7 +54,7 @@ func (l activations) around(may <-chan struct{}, work func(context.Context) erro
 
 // of is the tenure of the activation that an operator follows; nil for none. An activation that came or went while the process
 // runs is an error: nothing is written that it might forbid.
-func (l activations) of(f *config.File) (*leadership.Tenure, error) {
+func (l activations) of(f *load.File) (*leadership.Tenure, error) {
 	const fix = "restart the process"
 	follows := f.Follows()
 	switch {
@@ -70,7 +71,7 @@ func (l activations) of(f *config.File) (*leadership.Tenure, error) {
 }
 
 // changed are the differences of the files from what this process takes part in: it does so as long as it runs.
-func (l activations) changed(files []*config.ActivationFile) config.Errors {
+func (l activations) changed(files []*load.ActivationFile) config.Errors {
 	const fix = "restart the process"
 	var errs config.Errors
 	for _, f := range files {
@@ -84,7 +85,7 @@ func (l activations) changed(files []*config.ActivationFile) config.Errors {
 		}
 	}
 	for _, a := range l {
-		if !slices.ContainsFunc(files, func(f *config.ActivationFile) bool { return f.Metadata.Name == a.Name }) {
+		if !slices.ContainsFunc(files, func(f *load.ActivationFile) bool { return f.Metadata.Name == a.Name }) {
 			errs = append(errs, &config.Error{File: a.file.Path(), Fix: fix,
 				Problem: fmt.Sprintf("activation %s is gone, and this process still follows it", a.Name)})
 		}

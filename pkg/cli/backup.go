@@ -19,6 +19,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/backup"
 	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/status"
@@ -113,7 +114,7 @@ func (o *backupOptions) run(ctx context.Context) error {
 		}
 		b.Recipients = recipients
 	}
-	var files []*config.File
+	var files []*load.File
 	if len(o.configs.Files) > 0 {
 		loaded, problems, err := o.configs.Load(o.streams)
 		if err := command.Refuse(o.streams, problems, err); err != nil {
@@ -131,7 +132,7 @@ func (o *backupOptions) run(ctx context.Context) error {
 	return o.write(ctx, cfg, b, files)
 }
 
-func (o *backupOptions) write(ctx context.Context, cfg *rest.Config, b *backup.Backup, files []*config.File) error {
+func (o *backupOptions) write(ctx context.Context, cfg *rest.Config, b *backup.Backup, files []*load.File) error {
 	selected, err := o.selectObjects(ctx, cfg, b, files)
 	if err != nil {
 		return err
@@ -180,7 +181,7 @@ func (o *backupOptions) noteDropped(ctx context.Context, b *backup.Backup) error
 }
 
 // selectObjects says which kinds are listed, owners first, and which of their objects are wanted.
-func (o *backupOptions) selectObjects(ctx context.Context, cfg *rest.Config, b *backup.Backup, files []*config.File) (*selecting, error) {
+func (o *backupOptions) selectObjects(ctx context.Context, cfg *rest.Config, b *backup.Backup, files []*load.File) (*selecting, error) {
 	cluster, err := kinds.Live(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the API server: %w", err)
@@ -203,7 +204,7 @@ func (o *backupOptions) selectObjects(ctx context.Context, cfg *rest.Config, b *
 }
 
 // operators chooses the upstreams of all configs, and then what follows from them: an object is written if an owner was written before.
-func (s *selecting) operators(ctx context.Context, files []*config.File) error {
+func (s *selecting) operators(ctx context.Context, files []*load.File) error {
 	var errs []error
 	sorted := byOwnership(files)
 	for _, f := range sorted {
@@ -218,7 +219,7 @@ func (s *selecting) operators(ctx context.Context, files []*config.File) error {
 }
 
 // lostValues says which random values a backup without Secrets does not have.
-func lostValues(files []*config.File) string {
+func lostValues(files []*load.File) string {
 	var names []string
 	for _, f := range files {
 		for _, d := range f.Downstreams {
@@ -234,16 +235,16 @@ func lostValues(files []*config.File) string {
 }
 
 // byOwnership sorts configs so that one whose downstreams are another's upstreams comes before it, unless they form a cycle.
-func byOwnership(files []*config.File) []*config.File {
-	left, sorted := slices.Clone(files), []*config.File(nil)
-	makes := func(f *config.File, w config.Watch) bool {
+func byOwnership(files []*load.File) []*load.File {
+	left, sorted := slices.Clone(files), []*load.File(nil)
+	makes := func(f *load.File, w config.Watch) bool {
 		return slices.ContainsFunc(f.Downstreams, func(d config.Downstream) bool {
 			return schema.FromAPIVersionAndKind(d.APIVersion, d.Kind).GroupKind() == schema.FromAPIVersionAndKind(w.APIVersion, w.Kind).GroupKind()
 		})
 	}
 	for len(left) > 0 {
-		i := slices.IndexFunc(left, func(f *config.File) bool {
-			return !slices.ContainsFunc(left, func(other *config.File) bool { return other != f && makes(other, f.Watch) })
+		i := slices.IndexFunc(left, func(f *load.File) bool {
+			return !slices.ContainsFunc(left, func(other *load.File) bool { return other != f && makes(other, f.Watch) })
 		})
 		i = max(i, 0)
 		sorted, left = append(sorted, left[i]), slices.Delete(left, i, i+1)
@@ -323,7 +324,7 @@ func (s *selecting) crd(ctx context.Context, name string) error {
 func (s *selecting) namespace() string { return s.options.connection.Overrides.Context.Namespace }
 
 // upstreams chooses what a config watches.
-func (s *selecting) upstreams(ctx context.Context, f *config.File) error {
+func (s *selecting) upstreams(ctx context.Context, f *load.File) error {
 	if f.Source != nil { // the database has its own backups; what follows from its rows is written with --downstreams
 		return nil
 	}
@@ -391,7 +392,7 @@ func (s *selecting) selected(ctx context.Context, selector *metav1.LabelSelector
 }
 
 // downstreams chooses what follows from the upstreams that are written.
-func (s *selecting) downstreams(f *config.File) error {
+func (s *selecting) downstreams(f *load.File) error {
 	var errs []error
 	for _, d := range f.Downstreams {
 		if d.Ownership == config.OwnershipFields {
@@ -413,7 +414,7 @@ func (s *selecting) downstreams(f *config.File) error {
 
 // recorded chooses the kinds that only the status of an upstream names: of downstreams that a config no longer has. Those that are not
 // served have no objects.
-func (s *selecting) recorded(files []*config.File, u *unstructured.Unstructured) []backup.Selection {
+func (s *selecting) recorded(files []*load.File, u *unstructured.Unstructured) []backup.Selection {
 	var list []backup.Selection
 	for _, f := range files {
 		if f.Source != nil || schema.FromAPIVersionAndKind(f.Watch.APIVersion, f.Watch.Kind).GroupKind() != u.GroupVersionKind().GroupKind() {
@@ -446,7 +447,7 @@ func (s *selecting) recorded(files []*config.File, u *unstructured.Unstructured)
 }
 
 // targets are the namespaces in which downstreams can be; none: any.
-func (s *selecting) targets(f *config.File, d *config.Downstream) []string {
+func (s *selecting) targets(f *load.File, d *config.Downstream) []string {
 	switch from := d.TargetNamespaces; {
 	case from.From == config.NamespacesList:
 		return from.Names
@@ -459,7 +460,7 @@ func (s *selecting) targets(f *config.File, d *config.Downstream) []string {
 }
 
 // operatorOf is what a restore needs to know of a config.
-func operatorOf(f *config.File, kind *kinds.Kind) backup.Operator {
+func operatorOf(f *load.File, kind *kinds.Kind) backup.Operator {
 	o := backup.Operator{Name: f.Metadata.Name, Upstream: kind.GVR.GroupResource().String()}
 	if f.Conventions.Pause != nil {
 		o.Pause = f.Conventions.Pause.Annotation
@@ -474,7 +475,7 @@ func operatorOf(f *config.File, kind *kinds.Kind) backup.Operator {
 }
 
 // ownerAnnotations are the annotations that may name the owner of a downstream.
-func ownerAnnotations(f *config.File) []string {
+func ownerAnnotations(f *load.File) []string {
 	list := []string{f.Conventions.Owner.Annotation}
 	if p := f.Conventions.Previous; p != nil && p.Owner != nil {
 		list = append(list, p.Owner.Annotation)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/backup"
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 )
 
@@ -16,16 +17,16 @@ func TestBackupOrder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	file := func(watch string, downstreams ...string) *config.File {
-		f := &config.File{Operator: config.Operator{Watch: config.Watch{APIVersion: "v1", Kind: watch}}}
+	file := func(watch string, downstreams ...string) *load.File {
+		f := &load.File{Operator: config.Operator{Watch: config.Watch{APIVersion: "v1", Kind: watch}}}
 		for _, kind := range downstreams {
 			f.Downstreams = append(f.Downstreams, config.Downstream{APIVersion: "v1", Kind: kind})
 		}
 		return f
 	}
-	secretsOfBoth := []*config.File{file("ServiceAccount", "Secret", "ConfigMap"), file("Service", "Secret", "ConfigMap")}
-	chain := []*config.File{file("ServiceAccount", "ConfigMap"), file("Namespace", "ServiceAccount", "Secret"), file("Service", "Secret")}
-	for name, files := range map[string][]*config.File{"two": secretsOfBoth, "a chain": chain} {
+	secretsOfBoth := []*load.File{file("ServiceAccount", "Secret", "ConfigMap"), file("Service", "Secret", "ConfigMap")}
+	chain := []*load.File{file("ServiceAccount", "ConfigMap"), file("Namespace", "ServiceAccount", "Secret"), file("Service", "Secret")}
+	for name, files := range map[string][]*load.File{"two": secretsOfBoth, "a chain": chain} {
 		s := &selecting{options: &backupOptions{downstreams: true, secrets: true}, source: source, backup: &backup.Backup{}}
 		if err := s.operators(t.Context(), files); err != nil {
 			t.Fatal(err)

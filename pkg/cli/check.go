@@ -13,6 +13,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/conversions"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
@@ -88,7 +89,7 @@ func (o *checkOptions) run(ctx context.Context) error {
 	}
 	conversions, wrong := o.configs.ConversionsBeside(files, again())
 	problems = append(problems, wrong...)
-	activations, wrong := config.LoadActivations(config.Options{Files: o.configs.Files, Stdin: again().In, Anybody: true}, files)
+	activations, wrong := load.Activations(load.Options{Files: o.configs.Files, Stdin: again().In, Anybody: true}, files)
 	list, problems, err := pipeline.CompileAll(files, append(problems, wrong...), options)
 	differences, failed := o.differences(ctx, list, conversions)
 	err = errors.Join(err, failed)
@@ -136,7 +137,7 @@ func (o *checkOptions) run(ctx context.Context) error {
 // differences warns of kinds that configs describe and that are defined differently in the cluster, or in files, and of versions that drop
 // fields.
 func (o *checkOptions) differences(
-	ctx context.Context, list []pipeline.Compiled, conversions []*config.ConversionFile,
+	ctx context.Context, list []pipeline.Compiled, conversions []*load.ConversionFile,
 ) (config.Errors, error) {
 	find, where, err := o.finder(ctx)
 	if err != nil {
@@ -168,7 +169,7 @@ func (o *checkOptions) finder(ctx context.Context) (find findDefinition, where s
 }
 
 // conversions checks conversions against the definitions of their kinds, and that they are proven.
-func (o *checkOptions) conversions(ctx context.Context, files []*config.ConversionFile) (config.Errors, error) {
+func (o *checkOptions) conversions(ctx context.Context, files []*load.ConversionFile) (config.Errors, error) {
 	if len(files) == 0 {
 		return nil, nil
 	}
@@ -202,11 +203,11 @@ func (o *checkOptions) conversions(ctx context.Context, files []*config.Conversi
 
 // definitions finds the definition of a conversion's kind; nil for one that no file has.
 func (o *checkOptions) definitions() (
-	find func(context.Context, *config.ConversionFile) (*apiextensionsv1.CustomResourceDefinition, error), err error,
+	find func(context.Context, *load.ConversionFile) (*apiextensionsv1.CustomResourceDefinition, error), err error,
 ) {
 	if !o.live {
 		list, err := kinds.CRDs(o.crds...)
-		return func(_ context.Context, f *config.ConversionFile) (*apiextensionsv1.CustomResourceDefinition, error) {
+		return func(_ context.Context, f *load.ConversionFile) (*apiextensionsv1.CustomResourceDefinition, error) {
 			return conversions.DefinitionFor(list, f), nil
 		}, err
 	}

@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/corollary-dev/corollary/pkg/cli/command"
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/guard"
 )
 
@@ -98,8 +98,8 @@ func (o *confirmOptions) run(ctx context.Context, names []string) error {
 }
 
 // choose returns the operators to confirm: those that are named, else all that say where.
-func (o *confirmOptions) choose(files []*config.File, wanted []string) ([]*config.File, error) {
-	var chosen []*config.File
+func (o *confirmOptions) choose(files []*load.File, wanted []string) ([]*load.File, error) {
+	var chosen []*load.File
 	for _, f := range files {
 		confirmable := f.Guard != nil && f.Guard.Confirm != nil
 		switch {
@@ -111,7 +111,7 @@ func (o *confirmOptions) choose(files []*config.File, wanted []string) ([]*confi
 		}
 	}
 	for _, name := range wanted {
-		if !slices.ContainsFunc(files, func(f *config.File) bool { return f.Metadata.Name == name }) {
+		if !slices.ContainsFunc(files, func(f *load.File) bool { return f.Metadata.Name == name }) {
 			return nil, command.Usagef("operator %s is not loaded; loaded are %s", name, strings.Join(names(files), ", "))
 		}
 	}
@@ -125,7 +125,7 @@ func (o *confirmOptions) choose(files []*config.File, wanted []string) ([]*confi
 }
 
 // confirm writes the one key, as the operator's field manager: who shares the ConfigMap keeps what is theirs.
-func (o *confirmOptions) confirm(ctx context.Context, client dynamic.Interface, f *config.File) error {
+func (o *confirmOptions) confirm(ctx context.Context, client dynamic.Interface, f *load.File) error {
 	at, digest := f.Guard.Confirm, o.digest
 	cm := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap",

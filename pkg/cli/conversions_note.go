@@ -10,14 +10,14 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/conversions"
 	"github.com/corollary-dev/corollary/pkg/webhook"
 )
 
 // noteConversions says for each conversion of the configs whether the CustomResourceDefinition has it, and what is wrong with it.
 func (f *surveyFlags) noteConversions(
-	ctx context.Context, cfg *rest.Config, operators []*config.File, note func(format string, args ...any),
+	ctx context.Context, cfg *rest.Config, operators []*load.File, note func(format string, args ...any),
 ) error {
 	list, problems := f.configs.ConversionsBeside(operators, f.streams)
 	if len(list)+len(problems) == 0 {

@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/generate"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 )
@@ -113,7 +113,7 @@ func (c *cronTabs) serve(t *testing.T, address, bind string, more ...string) *pr
 func (c *cronTabs) rights(t *testing.T) *rest.Config {
 	t.Helper()
 	if c.user == nil {
-		files, problems := config.LoadConversions(config.Options{Files: []string{c.dir}}, nil)
+		files, problems := load.Conversions(load.Options{Files: []string{c.dir}}, nil)
 		if len(problems) > 0 || len(files) != 1 {
 			t.Fatal(len(files), problems)
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/conversions"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 )
@@ -71,7 +72,7 @@ func (o *convertOptions) compile() ([]*conversions.Conversion, error) {
 	if err != nil {
 		return nil, err
 	}
-	return o.compileAgainst(func(f *config.ConversionFile) (*apiextensionsv1.CustomResourceDefinition, error) {
+	return o.compileAgainst(func(f *load.ConversionFile) (*apiextensionsv1.CustomResourceDefinition, error) {
 		if crd := conversions.DefinitionFor(definitions, f); crd != nil {
 			refusals, err := kinds.Refusals(context.Background(), crd)
 			if err == nil && len(refusals) > 0 {
@@ -85,7 +86,7 @@ func (o *convertOptions) compile() ([]*conversions.Conversion, error) {
 
 // compileAgainst reads the configs and compiles their conversions, each against the definition that is found for it.
 func (o *convertOptions) compileAgainst(
-	find func(*config.ConversionFile) (*apiextensionsv1.CustomResourceDefinition, error),
+	find func(*load.ConversionFile) (*apiextensionsv1.CustomResourceDefinition, error),
 ) ([]*conversions.Conversion, error) {
 	again, err := o.configs.Repeatable(o.streams)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/corollary-dev/corollary/pkg/cli/command"
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/conversions"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/pages"
@@ -42,7 +42,7 @@ func (o *proveOptions) runLive(ctx context.Context, cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	list, err := o.compileAgainst(func(f *config.ConversionFile) (*apiextensionsv1.CustomResourceDefinition, error) {
+	list, err := o.compileAgainst(func(f *load.ConversionFile) (*apiextensionsv1.CustomResourceDefinition, error) {
 		return source.Definition(ctx, f)
 	})
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/crddiff"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
@@ -222,7 +223,7 @@ func (o *crdDiffOptions) affected(was, is []*apiextensionsv1.CustomResourceDefin
 }
 
 // problemsOf are the errors and warnings of check.
-func problemsOf(files []*config.File, source kinds.Source) (config.Errors, error) {
+func problemsOf(files []*load.File, source kinds.Source) (config.Errors, error) {
 	list, problems, err := pipeline.CompileAll(files, nil, pipeline.Options{Kinds: source})
 	for _, c := range list {
 		for _, found := range []config.Errors{pointers(c.Pipeline.Refusals), pointers(c.Pipeline.Warnings)} {
@@ -249,7 +250,7 @@ func changeOf(e *config.Error) crddiff.Change {
 }
 
 // goneKinds lists the versions that a config names and that are no longer served.
-func goneKinds(f *config.File, before, after kinds.Source) []crddiff.Change {
+func goneKinds(f *load.File, before, after kinds.Source) []crddiff.Change {
 	var changes []crddiff.Change
 	for _, gvk := range f.Kinds() {
 		_, was := before.Kind(gvk)

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/crddiff"
 	"github.com/corollary-dev/corollary/pkg/generate"
 	"github.com/corollary-dev/corollary/pkg/kinds"
@@ -106,7 +107,7 @@ func compareDescribed(list []pipeline.Compiled, where string, required bool, fin
 
 // warnOfDropping warns of versions through which configs write, and that drop what objects have in another version that is served: where no
 // webhook converts, the API server prunes an object to the version of each write, be it of the status alone.
-func warnOfDropping(list []pipeline.Compiled, conversions []*config.ConversionFile, find findDefinition) (found config.Errors, err error) {
+func warnOfDropping(list []pipeline.Compiled, conversions []*load.ConversionFile, find findDefinition) (found config.Errors, err error) {
 	for _, c := range list {
 		written := map[string]kinds.Kind{"watch.apiVersion": c.Pipeline.Upstream}
 		for _, d := range c.Pipeline.Downstreams {
@@ -128,8 +129,8 @@ func warnOfDropping(list []pipeline.Compiled, conversions []*config.ConversionFi
 }
 
 // droppedBy names the fields that writes through a kind's version drop.
-func droppedBy(kind kinds.Kind, conversions []*config.ConversionFile, find findDefinition) (string, error) {
-	isConverted := func(f *config.ConversionFile) bool {
+func droppedBy(kind kinds.Kind, conversions []*load.ConversionFile, find findDefinition) (string, error) {
+	isConverted := func(f *load.ConversionFile) bool {
 		return f.For.Group == kind.GVK.Group && f.For.Kind == kind.GVK.Kind
 	}
 	if !kind.IsCustom() || kind.GVR.Resource == "" || slices.ContainsFunc(conversions, isConverted) {

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/corollary-dev/corollary/pkg/cli/command"
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/engine"
 	"github.com/corollary-dev/corollary/pkg/leadership"
 	"github.com/corollary-dev/corollary/pkg/shards"
@@ -75,7 +75,7 @@ func (e *election) check() error {
 }
 
 // checkActivations refuses shards together with a lock that one process of a cluster holds: the others would not write for theirs.
-func (e *election) checkActivations(files []*config.ActivationFile) error {
+func (e *election) checkActivations(files []*load.ActivationFile) error {
 	for _, f := range files {
 		if e.shards > 0 && f.DNS == nil {
 			return command.Usagef("--shards %d cannot be used with activation %s: one process of a cluster holds its lock, so the others would not "+

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/corollary-dev/corollary/pkg/cli/command"
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 	"github.com/corollary-dev/corollary/pkg/survey"
 	"github.com/corollary-dev/corollary/pkg/survey/sqlite"
@@ -82,7 +82,7 @@ func (o *exportOptions) run(ctx context.Context) error {
 }
 
 // exportAndWatch writes everything, and then what changes.
-func (o *exportOptions) exportAndWatch(ctx context.Context, s *survey.Surveyor, files []*config.File, line *progressLine) error {
+func (o *exportOptions) exportAndWatch(ctx context.Context, s *survey.Surveyor, files []*load.File, line *progressLine) error {
 	e, err := sqlite.New(ctx, o.sqlite, line.note)
 	if err != nil {
 		return err

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/corollary-dev/corollary/pkg/cli/command"
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 	"github.com/corollary-dev/corollary/pkg/spelling"
@@ -117,7 +117,7 @@ func (o *getOptions) run(ctx context.Context) error {
 }
 
 // listAndWatch lists the objects of all operators, and then what changes, all at a time.
-func (o *getOptions) listAndWatch(ctx context.Context, s *survey.Surveyor, files []*config.File, t *getTable) error {
+func (o *getOptions) listAndWatch(ctx context.Context, s *survey.Surveyor, files []*load.File, t *getTable) error {
 	t.printed = map[string]findings.Row{}
 	var surveys []*survey.Survey
 	for _, file := range files {

@@ -17,7 +17,7 @@ func TestFrozenLeaderWritesNothing(t *testing.T) {
 	t.Parallel()
 	memory(t)
 	const rounds = 5
-	pairs, loads := make([]*pair, rounds), make([]*load, rounds) // they run side by side, since most of it is waiting
+	pairs, loads := make([]*pair, rounds), make([]*writes, rounds) // they run side by side, since most of it is waiting
 	for i := range pairs {
 		pairs[i] = startLeader(t, testkit.Config(t), firstElection)
 	}

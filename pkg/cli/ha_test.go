@@ -103,16 +103,16 @@ func TestStandbyTakesOver(t *testing.T) {
 	}
 }
 
-// load creates and changes Widgets of a namespace until it is stopped.
-type load struct {
+// writes creates and changes Widgets of a namespace until it is stopped.
+type writes struct {
 	cancel context.CancelFunc
 	done   sync.WaitGroup
 }
 
-func startLoad(t *testing.T, ns string, every time.Duration) *load {
+func startLoad(t *testing.T, ns string, every time.Duration) *writes {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	l := &load{cancel: cancel}
+	l := &writes{cancel: cancel}
 	client := testkit.Dynamic(t).Resource(widgets).Namespace(ns)
 	l.done.Go(func() {
 		ticker := time.NewTicker(every)
@@ -133,7 +133,7 @@ func startLoad(t *testing.T, ns string, every time.Duration) *load {
 	return l
 }
 
-func (l *load) stop() {
+func (l *writes) stop() {
 	l.cancel()
 	l.done.Wait()
 }

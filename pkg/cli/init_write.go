@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/corollary-dev/corollary/pkg/cli/command"
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/scaffold"
@@ -57,7 +57,7 @@ func (o *initOptions) check(d *scaffold.Draft) error {
 	if err != nil {
 		return err
 	}
-	files, problems := config.Load(config.Options{Files: []string{o.at(operatorFile)}})
+	files, problems := load.Operators(load.Options{Files: []string{o.at(operatorFile)}})
 	_, problems, err = pipeline.CompileAll(files, problems, pipeline.Options{Kinds: source})
 	return command.Refuse(o.streams, problems, err)
 }

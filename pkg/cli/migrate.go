@@ -12,7 +12,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/backup"
 	"github.com/corollary-dev/corollary/pkg/cli/command"
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/conversions"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/migrate"
@@ -156,7 +156,7 @@ func (o *migrateOptions) run(ctx context.Context, name string) error {
 	return o.report(p, r, err)
 }
 
-func (o *migrateOptions) conversions() ([]*config.ConversionFile, error) {
+func (o *migrateOptions) conversions() ([]*load.ConversionFile, error) {
 	if len(o.configs.Files) == 0 {
 		return nil, nil
 	}

@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/survey"
 	"github.com/corollary-dev/corollary/pkg/survey/against"
 )
 
 // against plans what going from the old configs to the new ones would do. Operators are the same by their name.
-func (p *planning) against(ctx context.Context, s *survey.Surveyor, files []*config.File) error {
+func (p *planning) against(ctx context.Context, s *survey.Surveyor, files []*load.File) error {
 	p.options.against.Set = nil // overrides are of the new ones
 	old, problems, err := p.options.against.Load(p.options.streams)
 	if err != nil {
@@ -20,9 +20,9 @@ func (p *planning) against(ctx context.Context, s *survey.Surveyor, files []*con
 	if _, err := p.options.fit(old, problems); err != nil {
 		return fmt.Errorf("--against: %w", err)
 	}
-	byName := map[string][2]*config.File{}
+	byName := map[string][2]*load.File{}
 	var names []string
-	for side, list := range [][]*config.File{old, files} {
+	for side, list := range [][]*load.File{old, files} {
 		for _, f := range list {
 			pair, known := byName[f.Metadata.Name]
 			if !known {
@@ -41,7 +41,7 @@ func (p *planning) against(ctx context.Context, s *survey.Surveyor, files []*con
 	return nil
 }
 
-func (p *planning) pair(ctx context.Context, s *survey.Surveyor, files [2]*config.File) error {
+func (p *planning) pair(ctx context.Context, s *survey.Surveyor, files [2]*load.File) error {
 	var surveys [2]*survey.Survey
 	for side, file := range files {
 		if file == nil {

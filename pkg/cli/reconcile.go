@@ -15,7 +15,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/cli/command"
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 )
 
 type reconcileOptions struct {
@@ -101,7 +101,7 @@ func (o *reconcileOptions) run(ctx context.Context, args []string) error {
 }
 
 // annotationsOf are the keys by which the operators of an upstream kind are asked to look.
-func annotationsOf(files []*config.File, k *command.NamedKind) ([]string, error) {
+func annotationsOf(files []*load.File, k *command.NamedKind) ([]string, error) {
 	var keys, without []string
 	for _, f := range files {
 		if !k.Is(f.Watch.APIVersion, f.Watch.Kind) {

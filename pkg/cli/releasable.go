@@ -6,11 +6,12 @@ import (
 	"strings"
 
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 )
 
 // unusable returns, of the errors that loading found, those that keep a finalizer from being found; the others are noted,
 // since a broken rule or template must hold nobody up.
-func (o *releaseOptions) unusable(files []*config.File, problems config.Errors) []error {
+func (o *releaseOptions) unusable(files []*load.File, problems config.Errors) []error {
 	var failed []error
 	for _, e := range problems {
 		if hidesFinalizer(files, e) {
@@ -23,8 +24,8 @@ func (o *releaseOptions) unusable(files []*config.File, problems config.Errors) 
 }
 
 // hidesFinalizer reports whether an error leaves it open what to release where.
-func hidesFinalizer(files []*config.File, e *config.Error) bool {
-	at := slices.IndexFunc(files, func(f *config.File) bool { return f.Path == e.File })
+func hidesFinalizer(files []*load.File, e *config.Error) bool {
+	at := slices.IndexFunc(files, func(f *load.File) bool { return f.Path == e.File })
 	switch {
 	case e.Path == "":
 		return true

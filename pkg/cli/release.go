@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/corollary-dev/corollary/pkg/cli/command"
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 )
 
@@ -117,7 +117,7 @@ func (o *releaseOptions) run(ctx context.Context) error {
 }
 
 // awaitBefore returns an error if a deletion would lose its deletion.before. Until then, the operator is needed.
-func (o *releaseOptions) awaitBefore(ctx context.Context, cfg *rest.Config, cluster kinds.Source, files []*config.File) error {
+func (o *releaseOptions) awaitBefore(ctx context.Context, cfg *rest.Config, cluster kinds.Source, files []*load.File) error {
 	client, err := dynamic.NewForConfig(cfg)
 	if err != nil {
 		return fmt.Errorf("preparing the client: %w", err)
@@ -135,7 +135,7 @@ func (o *releaseOptions) awaitBefore(ctx context.Context, cfg *rest.Config, clus
 }
 
 // all releases the upstreams of every operator, and reports what failed of it beside what failed before.
-func (o *releaseOptions) all(ctx context.Context, r *releaser, files []*config.File, failed []error) error {
+func (o *releaseOptions) all(ctx context.Context, r *releaser, files []*load.File, failed []error) error {
 	for _, f := range files {
 		if err := r.operator(ctx, f, o.connection.Overrides.Context.Namespace); err != nil {
 			failed = append(failed, fmt.Errorf("releasing the upstreams of operator %s: %w", f.Metadata.Name, err))

@@ -13,6 +13,7 @@ import (
 	"github.com/corollary-dev/corollary/internal/bubble"
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 )
 
@@ -44,7 +45,7 @@ func TestReleaseOfWhatIsDeletedMeanwhile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &config.File{}
+	f := &load.File{}
 	f.Metadata.Name, f.Conventions.Finalizer, f.Conventions.FieldManager = "widgets", "tools.example.com/cleanup", "widgets"
 	f.Watch.APIVersion, f.Watch.Kind = "tools.example.com/v1", "Widget"
 	f.Deletion.Before = &config.Before{}

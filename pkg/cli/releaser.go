@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/leadership"
 	"github.com/corollary-dev/corollary/pkg/pages"
@@ -47,7 +47,7 @@ type releaser struct {
 // operator releases the upstreams of one config, in one namespace where it is given. It needs only watch and
 // conventions of the config. Label selectors do not count: an upstream that is no longer selected may have the finalizer
 // still.
-func (r *releaser) operator(ctx context.Context, f *config.File, namespace string) error {
+func (r *releaser) operator(ctx context.Context, f *load.File, namespace string) error {
 	watch := f.Watch
 	if len(f.Conventions.Finalizers()) == 0 {
 		fmt.Fprintf(r.out, "operator %s has no finalizer\n", f.Metadata.Name)
@@ -81,7 +81,7 @@ func (r *releaser) operator(ctx context.Context, f *config.File, namespace strin
 }
 
 // upstreams releases those in some namespaces.
-func (r *releaser) upstreams(ctx context.Context, f *config.File, client *apply.Client, kind *kinds.Kind, namespaces []string) error {
+func (r *releaser) upstreams(ctx context.Context, f *load.File, client *apply.Client, kind *kinds.Kind, namespaces []string) error {
 	finalizers := f.Conventions.Finalizers()
 	one := &release{releaser: r, gvr: kind.GVR, finalizers: finalizers, client: client, count: &r.done}
 	var errs []error

@@ -12,13 +12,14 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
 )
 
 // beforeObjects takes the finalizer off the objects of deletion.before, which have it too: what was made for an upstream in
 // namespace, where it is given.
-func (r *releaser) beforeObjects(ctx context.Context, f *config.File, client *apply.Client, namespace string) error {
+func (r *releaser) beforeObjects(ctx context.Context, f *load.File, client *apply.Client, namespace string) error {
 	if !hasBefore(f) {
 		return nil
 	}
@@ -42,10 +43,10 @@ func (r *releaser) beforeObjects(ctx context.Context, f *config.File, client *ap
 	return errors.Join(errs...)
 }
 
-func hasBefore(f *config.File) bool { return f.Deletion.Before != nil && f.Deletion.Before.Kind != "" }
+func hasBefore(f *load.File) bool { return f.Deletion.Before != nil && f.Deletion.Before.Kind != "" }
 
 // beforeNamespaces is where such objects may stand.
-func beforeNamespaces(f *config.File, kind *kinds.Kind, namespace string) []string {
+func beforeNamespaces(f *load.File, kind *kinds.Kind, namespace string) []string {
 	var list []string
 	switch target := f.Deletion.Before.TargetNamespaces; {
 	case !kind.Namespaced:
@@ -64,7 +65,7 @@ func beforeNamespaces(f *config.File, kind *kinds.Kind, namespace string) []stri
 }
 
 // constantLabels are those that every object of an operator has.
-func constantLabels(f *config.File) labels.Set {
+func constantLabels(f *load.File) labels.Set {
 	set := labels.Set{}
 	left := "{{"
 	if len(f.Delimiters) == 2 {
@@ -79,7 +80,7 @@ func constantLabels(f *config.File) labels.Set {
 }
 
 // ownerNamespace is the namespace of the upstream for which an object was made: a reference is to the object's own.
-func ownerNamespace(f *config.File, u *unstructured.Unstructured) string {
+func ownerNamespace(f *load.File, u *unstructured.Unstructured) string {
 	if ref, _, ok := marks.ParseOwnerMark(u.GetAnnotations()[f.Conventions.Owner.Annotation]); ok {
 		return ref.Namespace
 	}

@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 )
 
@@ -21,7 +21,7 @@ func (a answers) Kind(schema.GroupVersionKind) (*kinds.Kind, error) { return nil
 // the finalizer off them.
 func TestReleaseOfKindsThatAreNotServed(t *testing.T) {
 	t.Parallel()
-	f := &config.File{}
+	f := &load.File{}
 	f.Metadata.Name, f.Conventions.Finalizer = "widgets", "example.com/cleanup"
 	f.Watch.APIVersion, f.Watch.Kind = "test.example.com/v1", "Widget"
 	for reason, row := range map[string]struct {

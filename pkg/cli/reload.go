@@ -8,13 +8,14 @@ import (
 	"github.com/go-logr/logr"
 
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/engine"
 	"github.com/corollary-dev/corollary/pkg/filewatch"
 )
 
 // reloader loads the configs again whenever their files may have changed, as long as the operators run.
 type reloader struct {
-	load     func() ([]*config.File, config.Errors)
+	load     func() ([]*load.File, config.Errors)
 	named    []string // what -c names
 	interval time.Duration
 	engine   *engine.Engine

@@ -12,6 +12,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/generate"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
@@ -71,7 +72,7 @@ func (r *checkReport) openHoles(p *pipeline.Pipeline, d *pipeline.Downstream, ro
 }
 
 // kind says what is known of a kind. One that is not known at all is worth a warning: its name may be misspelt.
-func (r *checkReport) kind(f *config.File, source kinds.Source, role, path, apiVersion string, k kinds.Kind) {
+func (r *checkReport) kind(f *load.File, source kinds.Source, role, path, apiVersion string, k kinds.Kind) {
 	head := fmt.Sprintf("%s: %s (%s): ", role, k.GVK.Kind, apiVersion)
 	if k.GVR.Empty() {
 		r.kinds = append(r.kinds, head+"unknown: assumed to be namespaced, not typed")
@@ -96,7 +97,7 @@ func (r *checkReport) kind(f *config.File, source kinds.Source, role, path, apiV
 }
 
 // unknownKind says what the source has instead of a kind.
-func unknownKind(f *config.File, source kinds.Source, path string, gvk schema.GroupVersionKind) *config.Error {
+func unknownKind(f *load.File, source kinds.Source, path string, gvk schema.GroupVersionKind) *config.Error {
 	_, err := source.Kind(gvk)
 	var unknown *kinds.UnknownError
 	if !errors.As(err, &unknown) {
@@ -132,7 +133,7 @@ func (r *checkReport) write(w io.Writer) {
 }
 
 // writeActivationWarnings writes what the lock of an activation cannot promise.
-func writeActivationWarnings(w io.Writer, a *config.ActivationFile) {
+func writeActivationWarnings(w io.Writer, a *load.ActivationFile) {
 	for i, line := range a.Warnings() {
 		if i == 0 {
 			fmt.Fprintf(w, "%s: activation %s\n", a.Path(), a.Metadata.Name)

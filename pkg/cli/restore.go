@@ -20,7 +20,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/backup"
 	"github.com/corollary-dev/corollary/pkg/cli/command"
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/conversions"
 	"github.com/corollary-dev/corollary/pkg/convert"
 	"github.com/corollary-dev/corollary/pkg/kinds"
@@ -214,8 +214,8 @@ func (o *restoreOptions) identities() ([]age.Identity, error) {
 
 // operators are those of -c, with the names that are used now, else those that the backup was made with. One that
 // cannot be paused is refused, unless --no-pause is given.
-func (o *restoreOptions) operators(cfg *rest.Config, archive *backup.Archive) ([]backup.Operator, []*config.ConversionFile, error) {
-	operators, converting := slices.Clone(archive.Manifest.Operators), []*config.ConversionFile(nil)
+func (o *restoreOptions) operators(cfg *rest.Config, archive *backup.Archive) ([]backup.Operator, []*load.ConversionFile, error) {
+	operators, converting := slices.Clone(archive.Manifest.Operators), []*load.ConversionFile(nil)
 	if len(o.configs.Files) > 0 {
 		files, problems, err := o.configs.Load(o.streams)
 		if err := command.Refuse(o.streams, problems, err); err != nil {

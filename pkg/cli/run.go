@@ -14,6 +14,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/conversions"
 	"github.com/corollary-dev/corollary/pkg/engine"
 	"github.com/corollary-dev/corollary/pkg/logging"
@@ -173,12 +174,12 @@ func (o *runOptions) run(ctx context.Context, misspelt []string) error {
 }
 
 // loadFirst loads the configs, and the activations beside them. problems are the errors of both.
-func (o *runOptions) loadFirst(again func() command.IO) (files []*config.File, locks []*config.ActivationFile, problems config.Errors, err error) {
+func (o *runOptions) loadFirst(again func() command.IO) (files []*load.File, locks []*load.ActivationFile, problems config.Errors, err error) {
 	if err := o.configs.FindNearest(); err != nil {
 		return nil, nil, nil, err
 	}
 	o.cache.named = o.configs.Files
-	files, problems = o.cache.load(func() (loaded []*config.File, errs config.Errors) {
+	files, problems = o.cache.load(func() (loaded []*load.File, errs config.Errors) {
 		if loaded, errs, err = o.configs.Load(again()); err != nil {
 			return nil, nil //nolint:nilerr // loadFirst returns it
 		}
@@ -199,7 +200,7 @@ func (o *runOptions) restLogged() (*rest.Config, error) {
 }
 
 // installCRDs applies the definitions of described kinds, if it was asked for.
-func (o *runOptions) installCRDs(ctx context.Context, files []*config.File, logger logr.Logger) error {
+func (o *runOptions) installCRDs(ctx context.Context, files []*load.File, logger logr.Logger) error {
 	if !o.install {
 		return nil
 	}
@@ -213,7 +214,7 @@ func (o *runOptions) installCRDs(ctx context.Context, files []*config.File, logg
 // connect installs the definitions of described kinds, if it was asked for, and prepares the connections to the API server and to
 // the locks of activations.
 func (o *runOptions) connect(
-	ctx context.Context, files []*config.File, locks []*config.ActivationFile, problems config.Errors, logger logr.Logger,
+	ctx context.Context, files []*load.File, locks []*load.ActivationFile, problems config.Errors, logger logr.Logger,
 ) (*rest.Config, activations, error) {
 	if err := o.installCRDs(ctx, files, logger); err != nil {
 		return nil, nil, command.Refuse(o.streams, problems, err)
@@ -227,7 +228,7 @@ func (o *runOptions) connect(
 }
 
 // prepare adds to the manager what it is to run: the operators, and what follows their configs.
-func (o *runOptions) prepare(cfg *rest.Config, mgr manager.Manager, files, loaded []*config.File, problems config.Errors, again func() command.IO,
+func (o *runOptions) prepare(cfg *rest.Config, mgr manager.Manager, files, loaded []*load.File, problems config.Errors, again func() command.IO,
 	source *conversions.Source, running activations, options engine.Options) error {
 	e, err := engine.New(cfg, mgr, files, options)
 	if err != nil {
@@ -239,8 +240,8 @@ func (o *runOptions) prepare(cfg *rest.Config, mgr manager.Manager, files, loade
 	if o.reload == 0 {
 		return nil
 	}
-	load := func() ([]*config.File, config.Errors) {
-		return o.cache.load(func() ([]*config.File, config.Errors) {
+	load := func() ([]*load.File, config.Errors) {
+		return o.cache.load(func() ([]*load.File, config.Errors) {
 			files, errs, err := o.configs.Load(again())
 			if err != nil { // no config is given: it would not have come this far
 				return nil, config.Errors{{Problem: err.Error()}}
@@ -259,7 +260,7 @@ func (o *runOptions) prepare(cfg *rest.Config, mgr manager.Manager, files, loade
 // preflight reports every config error at once, those that only the API server's schemas show among them, if no operator can
 // run. Else the engine, which compiles all of them, reports those of the others. That a kind cannot be looked up is not an error
 // of the config: its operator waits for it.
-func (o *runOptions) preflight(files []*config.File, problems config.Errors, logger logr.Logger) (*rest.Config, error) {
+func (o *runOptions) preflight(files []*load.File, problems config.Errors, logger logr.Logger) (*rest.Config, error) {
 	cfg, err := o.restLogged()
 	if err != nil {
 		return nil, command.Refuse(o.streams, problems, err)
@@ -284,9 +285,9 @@ func (o *runOptions) preflight(files []*config.File, problems config.Errors, log
 }
 
 // anyCompiles reports whether any operator that may start compiles: usually the first one does.
-func anyCompiles(files []*config.File, o pipeline.Options) bool {
+func anyCompiles(files []*load.File, o pipeline.Options) bool {
 	o.Kinds = pipeline.WithDescribed(files, o.Kinds)
-	return slices.ContainsFunc(engine.Startable(files), func(f *config.File) bool {
+	return slices.ContainsFunc(engine.Startable(files), func(f *load.File) bool {
 		_, problems, err := pipeline.Compile(f, o)
 		return err == nil && len(problems) == 0
 	})
@@ -294,7 +295,7 @@ func anyCompiles(files []*config.File, o pipeline.Options) bool {
 
 // deletes reports whether there is anything to do for configs that cannot run: upstreams that are being deleted have a finalizer
 // of theirs, and the config still says what to do about these.
-func deletes(files []*config.File, o pipeline.Options) bool {
+func deletes(files []*load.File, o pipeline.Options) bool {
 	o.Live, o.Deletions = true, true
 	for _, f := range append(engine.Startable(files), engine.Deletable(files)...) {
 		cut, _ := f.ForDeletion()
@@ -309,13 +310,13 @@ func deletes(files []*config.File, o pipeline.Options) bool {
 }
 
 // runnable reports whether any operator can run: one that compiles, or might.
-func runnable(startable []*config.File, compiled []pipeline.Compiled, unknown bool) bool {
+func runnable(startable []*load.File, compiled []pipeline.Compiled, unknown bool) bool {
 	return unknown && len(startable) > 0 || slices.ContainsFunc(compiled, func(c pipeline.Compiled) bool {
 		return slices.Contains(startable, c.File)
 	})
 }
 
-func names(files []*config.File) []string {
+func names(files []*load.File) []string {
 	list := make([]string, len(files))
 	for i, f := range files {
 		list[i] = f.Metadata.Name

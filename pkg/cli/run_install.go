@@ -19,7 +19,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/cli/command"
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/crddiff"
 	"github.com/corollary-dev/corollary/pkg/generate"
 	"github.com/corollary-dev/corollary/pkg/kinds"
@@ -38,8 +38,8 @@ type installer struct {
 
 // installCRDs applies the definitions of all kinds that the configs describe, and waits until they are served. One that is there and
 // differs is only changed if it was applied by the same field manager, and if no object loses anything.
-func installCRDs(ctx context.Context, cfg *rest.Config, files []*config.File, log logr.Logger) error {
-	if !slices.ContainsFunc(files, func(f *config.File) bool { return f.Watch.Schema != nil }) {
+func installCRDs(ctx context.Context, cfg *rest.Config, files []*load.File, log logr.Logger) error {
+	if !slices.ContainsFunc(files, func(f *load.File) bool { return f.Watch.Schema != nil }) {
 		return command.Usagef("--install-crds has no effect: no config has watch.schema")
 	}
 	options, err := command.LiveKinds(cfg)

@@ -7,12 +7,13 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/schema"
 )
 
 func newSchema(streams command.IO) *cobra.Command {
 	schemas := map[string]func() []byte{
-		config.Kind: config.Schema, config.ConventionsKind: config.ConventionsSchema, config.ConversionKind: config.ConversionSchema,
-		config.ActivationKind: config.ActivationSchema,
+		config.Kind: schema.Operator, config.ConventionsKind: schema.Conventions, config.ConversionKind: schema.Conversion,
+		config.ActivationKind: schema.Activation,
 	}
 	kind := command.Choice{Words: []string{config.Kind, config.ConventionsKind, config.ConversionKind, config.ActivationKind}}
 	cmd := &cobra.Command{

@@ -123,7 +123,7 @@ func TestFrozenProcessOfASetWritesNothing(t *testing.T) {
 		ns             string
 		frozen, others *member
 		thawed         time.Time
-		load           *load
+		load           *writes
 	}
 	for i := range sets {
 		s := &sets[i]

@@ -14,6 +14,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/survey"
 )
@@ -38,7 +39,7 @@ func (f *surveyFlags) bind(cmd *cobra.Command, namespaceUsage string) {
 func (f *surveyFlags) namespace() string { return f.connection.Overrides.Context.Namespace }
 
 // load reads the configs and holds them to the API server's schemas, as run does it.
-func (f *surveyFlags) load() ([]*config.File, *rest.Config, error) {
+func (f *surveyFlags) load() ([]*load.File, *rest.Config, error) {
 	if f.workers < 1 {
 		return nil, nil, command.Usagef("--workers is %d: at least 1 is needed", f.workers)
 	}
@@ -51,7 +52,7 @@ func (f *surveyFlags) load() ([]*config.File, *rest.Config, error) {
 }
 
 // fit reports every error of configs that are loaded, those that only the API server's schemas show among them.
-func (f *surveyFlags) fit(files []*config.File, problems config.Errors) (*rest.Config, error) {
+func (f *surveyFlags) fit(files []*load.File, problems config.Errors) (*rest.Config, error) {
 	cfg, err := f.connection.REST()
 	if err != nil {
 		return nil, command.Refuse(f.streams, problems, err)
@@ -80,7 +81,7 @@ func (f *surveyFlags) surveyor(cfg *rest.Config, o survey.Options) (*survey.Surv
 
 // each opens the operators one after the other, so that no more than one's caches are in memory, and has work do with
 // them.
-func each(ctx context.Context, s *survey.Surveyor, files []*config.File, note func(format string, args ...any),
+func each(ctx context.Context, s *survey.Surveyor, files []*load.File, note func(format string, args ...any),
 	work func(*survey.Survey) error) error {
 	for _, file := range files {
 		noteMode(file, note)
@@ -100,15 +101,15 @@ func each(ctx context.Context, s *survey.Surveyor, files []*config.File, note fu
 }
 
 // noteMode says that what follows about an operator is not what run does.
-func noteMode(file *config.File, note func(format string, args ...any)) {
+func noteMode(file *load.File, note func(format string, args ...any)) {
 	if file.Mode == config.ModeObserve {
 		note("operator %s: mode is Observe, so run does none of this; this is what it would do with mode: Enforce", file.Metadata.Name)
 	}
 }
 
 // noteRequirements says which versions configs require. Those that the API server lacks were refused before.
-func noteRequirements(cfg *rest.Config, files []*config.File, note func(format string, args ...any)) error {
-	if !slices.ContainsFunc(files, func(f *config.File) bool { return f.Requires != nil }) {
+func noteRequirements(cfg *rest.Config, files []*load.File, note func(format string, args ...any)) error {
+	if !slices.ContainsFunc(files, func(f *load.File) bool { return f.Requires != nil }) {
 		return nil
 	}
 	options, err := command.LiveKinds(cfg)

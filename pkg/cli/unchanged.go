@@ -2,6 +2,7 @@ package cli
 
 import (
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 )
 
 // configCache keeps what the configs were loaded as, so that files that have not changed are not loaded again: a reload is tried
@@ -11,13 +12,13 @@ type configCache struct {
 	// sum is the fingerprint of the files that were loaded; empty if it is unknown.
 	sum     string
 	sources []string
-	files   []*config.File
+	files   []*load.File
 	errs    config.Errors
 }
 
 // load returns the configs, by a call of read if a file has changed since the last one.
-func (c *configCache) load(read func() ([]*config.File, config.Errors)) ([]*config.File, config.Errors) {
-	sum, covered := config.Fingerprint(c.named, c.sources) // before they are read: a change in between is found the next time
+func (c *configCache) load(read func() ([]*load.File, config.Errors)) ([]*load.File, config.Errors) {
+	sum, covered := load.Fingerprint(c.named, c.sources) // before they are read: a change in between is found the next time
 	if sum == c.sum {
 		return c.files, c.errs
 	}

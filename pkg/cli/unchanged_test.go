@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 )
 
 const cachedConfig = `apiVersion: corollary.dev/v1alpha1
@@ -27,10 +28,10 @@ func TestConfigCache(t *testing.T) {
 	}
 	loads := 0
 	cache := &configCache{named: []string{dir}}
-	load := func() ([]*config.File, config.Errors) {
-		return cache.load(func() ([]*config.File, config.Errors) {
+	reload := func() ([]*load.File, config.Errors) {
+		return cache.load(func() ([]*load.File, config.Errors) {
 			loads++
-			return config.Load(config.Options{Files: cache.named})
+			return load.Operators(load.Options{Files: cache.named})
 		})
 	}
 	for _, step := range []struct {
@@ -49,11 +50,11 @@ func TestConfigCache(t *testing.T) {
 	} {
 		step.do()
 		before := loads
-		files, errs := load()
+		files, errs := reload()
 		if loads-before != step.loads {
 			t.Errorf("%s: %d loads, want %d", step.reason, loads-before, step.loads)
 		}
-		wanted, wantedErrs := config.Load(config.Options{Files: cache.named})
+		wanted, wantedErrs := load.Operators(load.Options{Files: cache.named})
 		if len(files) != len(wanted) || errs.Error() != wantedErrs.Error() || len(files) > 0 && files[0].Digest() != wanted[0].Digest() {
 			t.Errorf("%s: got %v, %v; want %v, %v", step.reason, files, errs, wanted, wantedErrs)
 		}

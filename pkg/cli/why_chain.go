@@ -13,7 +13,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/cli/command"
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
@@ -25,7 +25,7 @@ import (
 type explanation struct {
 	options *whyOptions
 	cfg     *rest.Config
-	files   []*config.File
+	files   []*load.File
 	names   *command.KindNames
 	client  dynamic.Interface
 	object  findings.Object
@@ -122,7 +122,7 @@ func (e *explanation) owner(k *command.NamedKind, object *unstructured.Unstructu
 	return origin{}, false
 }
 
-func hasDownstream(f *config.File, k *command.NamedKind) bool {
+func hasDownstream(f *load.File, k *command.NamedKind) bool {
 	for _, d := range f.Downstreams {
 		if k.Is(d.APIVersion, d.Kind) {
 			return true

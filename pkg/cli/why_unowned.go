@@ -6,6 +6,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 	"github.com/corollary-dev/corollary/pkg/survey/findings"
 )
@@ -81,7 +82,7 @@ func (e *explanation) targets(f *reconcile.Finding) bool {
 	return false
 }
 
-func hasInput(f *config.File, k *command.NamedKind) bool {
+func hasInput(f *load.File, k *command.NamedKind) bool {
 	for _, i := range f.Inputs {
 		if k.Is(i.APIVersion, i.Kind) {
 			return true
@@ -91,7 +92,7 @@ func hasInput(f *config.File, k *command.NamedKind) bool {
 }
 
 // staysInNamespace reports whether only upstreams of an object's own namespace can have to do with it.
-func staysInNamespace(f *config.File, k *command.NamedKind) bool {
+func staysInNamespace(f *load.File, k *command.NamedKind) bool {
 	if !k.Namespaced {
 		return false
 	}

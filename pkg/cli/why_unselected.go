@@ -14,6 +14,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 	"github.com/corollary-dev/corollary/pkg/survey"
@@ -55,7 +56,7 @@ func (e *explanation) explainUnselected(ctx context.Context, n int, v *survey.Su
 // passedOver says what of a config's watch an upstream does not satisfy, each with the value found, the value wanted and
 // its place in the config; none where it satisfies all.
 func (e *explanation) passedOver(
-	ctx context.Context, f *config.File, upstream *unstructured.Unstructured, m pipeline.MatchResult,
+	ctx context.Context, f *load.File, upstream *unstructured.Unstructured, m pipeline.MatchResult,
 ) []string {
 	var reasons []string
 	watch, ns := f.Watch, upstream.GetNamespace()
@@ -126,7 +127,7 @@ func (e *explanation) deselected(ctx context.Context, f *reconcile.Finding, line
 	if f.Upstream.GetKind() == config.RowKind {
 		return // each downstream says that the query does not return it
 	}
-	i := slices.IndexFunc(e.files, func(file *config.File) bool { return file.Metadata.Name == f.Operator })
+	i := slices.IndexFunc(e.files, func(file *load.File) bool { return file.Metadata.Name == f.Operator })
 	reasons := e.passedOver(ctx, e.files[i], f.Upstream, f.Match)
 	for _, reason := range reasons {
 		line("the config does not select it: %s", reason)

@@ -1,8 +1,12 @@
-// Package config reads operator files: it finds them, layers shared conventions under and the environment and
-// --set over them, checks them strictly and hands out typed values with every behavioral default filled in. All
-// errors are found in one pass, each with file, line, path, value and a way to fix it.
+// Package config has the types of config files: plain structs, their enumerations, and the errors that are found in files.
 //
-// It checks everything that can be known from the files alone. It compiles no CEL and no template, and knows no
-// cluster: those that do (and that find errors in these files later) report through File.Errorf, so that every
-// error reads alike.
+// The rooms around it, each of which needs only those before it:
+//
+//	tags      what the tags of the types' fields say
+//	document  one YAML file: its values as kubectl reads them, their lines, and what is wrong with them
+//	forms     how names and other texts must look, for validate and schema
+//	decode    values into types, strictly
+//	validate  what values must be, alone and together
+//	schema    the JSON Schema of each kind of file
+//	load      from names of files to checked configs: layers, overrides, conventions, defaults, conflicts
 package config

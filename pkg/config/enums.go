@@ -2,7 +2,6 @@ package config
 
 import (
 	"reflect"
-	"strings"
 )
 
 // Mode says whether an operator may write.
@@ -164,8 +163,8 @@ const (
 	BeforeProceed BeforePolicy = "Proceed"
 )
 
-// enumTypes lists the values of the enumerated types, for validation and for the JSON Schema alike.
-var enumTypes = map[reflect.Type][]string{
+// EnumTypes lists the values of the enumerated types, for validation and for the JSON Schema alike.
+var EnumTypes = map[reflect.Type][]string{
 	reflect.TypeFor[Mode]():               names(ModeEnforce, ModeObserve),
 	reflect.TypeFor[NamespacesFrom]():     names(NamespacesSame, NamespacesAny, NamespacesList),
 	reflect.TypeFor[AdoptionPolicy]():     names(AdoptNever, AdoptIfUnowned),
@@ -193,15 +192,4 @@ func names[T ~string](values ...T) []string {
 		out[i] = string(v)
 	}
 	return out
-}
-
-// enumOf returns the values that a struct's field may have, by its type or its tag enum; nil if it may have any.
-func enumOf(f reflect.StructField) []string {
-	if values, ok := enumTypes[f.Type]; ok {
-		return values
-	}
-	if tag := f.Tag.Get("enum"); tag != "" {
-		return strings.Split(tag, ",")
-	}
-	return nil
 }

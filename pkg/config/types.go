@@ -2,8 +2,7 @@ package config
 
 import (
 	"slices"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"strings"
 )
 
 // The doc comments of types and fields are the descriptions in the published JSON Schema: editors show them.
@@ -80,17 +79,6 @@ type Operator struct {
 	ResyncPeriod Duration `json:"resyncPeriod,omitempty"`
 }
 
-// Requires names the versions that a config needs.
-type Requires struct {
-	// Corollary is the oldest version of Corollary that runs the config: ">=VERSION".
-	Corollary string `json:"corollary,omitempty" form:"atLeast"`
-	// Kubernetes is the oldest version of the API server: ">=VERSION".
-	Kubernetes string `json:"kubernetes,omitempty" form:"atLeast"`
-	// CRDVersions are versions that the API server must serve, all of them, by the name of the CustomResourceDefinition
-	// (PLURAL.GROUP).
-	CRDVersions map[string][]string `json:"crdVersions,omitempty" form:"objectName"`
-}
-
 // Metadata names an operator.
 type Metadata struct {
 	// Name is used in logs, metrics and events: a DNS label, unique among the loaded operators.
@@ -111,41 +99,6 @@ type Variable struct {
 	Name string `json:"name" form:"member"`
 	// Expression is a CEL expression over self, params, inputs and the variables before it. Its result may be any value.
 	Expression string `json:"expression" holds:"cel"`
-}
-
-// Input is a related object that templates and rules may read.
-type Input struct {
-	// Name of the input: input "NAME" in templates, inputs.NAME in CEL.
-	Name string `json:"name" form:"member"`
-	// APIVersion of the input's kind.
-	APIVersion string `json:"apiVersion,omitempty" form:"apiVersion"`
-	// Kind of the input.
-	Kind string `json:"kind,omitempty" form:"kind"`
-	// SQL is a query whose rows are read in place of the objects of a kind: .row.COLUMN.
-	SQL *Rows `json:"sql,omitempty"`
-	// List makes the input a list of objects instead of one, sorted by namespace and name; of rows, by their keys.
-	List *InputList `json:"list,omitempty"`
-	// ObjectName is a CEL expression that gives the object's name from the upstream; of a row, the text of its key.
-	ObjectName string `json:"objectName,omitempty" holds:"cel"`
-	// FixedName is the object's name, or the key of a row, if it is the same for all upstreams.
-	FixedName string `json:"fixedName,omitempty"`
-	// Namespace of the object: fixed text, which an upstream cannot change. Default: the upstream's namespace.
-	Namespace string `json:"namespace,omitempty" form:"dnsLabel"`
-	// Missing is Wait (default: what reads a missing input waits for it), or Allow (it is null).
-	Missing MissingPolicy `json:"missing,omitempty"`
-}
-
-// InputList says which objects an input has that is a list.
-type InputList struct {
-	// LabelSelector selects objects by their labels; the API server applies it.
-	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
-	// Matching is a CEL expression over object and self that is true for the objects that an upstream reads, such as
-	// object.spec.team == self.spec.team.
-	Matching string `json:"matching,omitempty" holds:"cel"`
-	// Namespaces of the objects: fixed text, which an upstream cannot change; "*" is all. Default: the upstream's namespace.
-	Namespaces []string `json:"namespaces,omitempty" form:"namespaceOrAll" min:"1" unique:"true"`
-	// MaxItems is how many objects there may be (default 1000); with more, what reads the input waits.
-	MaxItems *int `json:"maxItems,omitempty" min:"1" max:"10000"`
 }
 
 // Rule is a validation rule in the dialect of CRD x-kubernetes-validations.
@@ -317,7 +270,7 @@ func (c *Conventions) withPrevious(current string, previous func(*Previous) stri
 }
 
 // A file of kind Conventions contains names that end up in the cluster, for all operators whose conventionsFile it is.
-type sharedConventions struct {
+type SharedConventions struct {
 	// APIVersion is corollary.dev/v1alpha1.
 	APIVersion string `json:"apiVersion"`
 	// Kind is Conventions.
@@ -426,44 +379,30 @@ type Before struct {
 	OnTimeout BeforePolicy `json:"onTimeout,omitempty"`
 }
 
-// Status says what is written into the upstream's status.
-type Status struct {
-	// Enabled is true (default), or false for kinds without a status of ours, such as Namespace or ConfigMap.
-	Enabled *bool `json:"enabled,omitempty"`
-	// Conditions are the names of the condition types that are written.
-	Conditions Conditions `json:"conditions,omitempty"`
-	// Downstreams is the path below .status of a list with each downstream's identifiers, such as .status.downstreams.
-	// Default: not written.
-	Downstreams string `json:"downstreams,omitempty" form:"statusPath"`
-	// Fields are other values to write.
-	Fields []StatusField `json:"fields,omitempty"`
-}
-
-// Conditions maps Corollary's conditions to the condition types that are written. One without a name is not written; ready
-// is required if status is enabled.
-type Conditions struct {
-	// Ready is the condition type for: every wanted downstream is ready.
-	Ready string `json:"ready,omitempty" form:"condition"`
-	// Valid is the condition type for: the upstream passes the rules.
-	Valid string `json:"valid,omitempty" form:"condition"`
-	// Reconciling is the condition type for: the operator is working on it.
-	Reconciling string `json:"reconciling,omitempty" form:"condition"`
-	// Stalled is the condition type for: someone must act before the operator can continue.
-	Stalled string `json:"stalled,omitempty" form:"condition"`
-}
-
-// StatusField is one value of the upstream's status.
-type StatusField struct {
-	// Path is where the value is written: keys below .status, such as .status.replicas.
-	Path string `json:"path" form:"statusPath"`
-	// Value is a CEL expression over self and downstreams.
-	Value string `json:"value" holds:"cel"`
-}
-
 // Retry sets the delays between retries after a failure.
 type Retry struct {
 	// MinDelay is the first delay, at least 1s. Default: 5s.
 	MinDelay Duration `json:"minDelay,omitempty"`
 	// MaxDelay is the longest delay. Default: 5m.
 	MaxDelay Duration `json:"maxDelay,omitempty"`
+}
+
+// SharesKind reports whether the objects of two downstreams are of one kind, whatever its version.
+func (d *Downstream) SharesKind(other *Downstream) bool {
+	return GroupKind(d.APIVersion, d.Kind) == GroupKind(other.APIVersion, other.Kind)
+}
+
+func (d *Downstream) OwnsFields() bool { return d.Ownership == OwnershipFields }
+
+// GroupKind identifies a kind whatever its version.
+func GroupKind(apiVersion, kind string) string {
+	group, _, grouped := strings.Cut(apiVersion, "/")
+	if !grouped {
+		group = ""
+	}
+	return group + "/" + kind
+}
+
+func (op *Operator) IsTemplate(s string) bool {
+	return len(op.Delimiters) > 0 && op.Delimiters[0] != "" && strings.Contains(s, op.Delimiters[0])
 }

@@ -134,3 +134,6 @@ type ActivationToken struct {
 	// Annotation is the key of the annotation. It is not part of the hash, and is written only along with other changes.
 	Annotation string `json:"annotation" form:"key"`
 }
+
+// ActivationLocks are the keys of an Activation that say where its lock is.
+var ActivationLocks = []string{"lease", "etcd", "zookeeper", "dynamodb", "dns"}

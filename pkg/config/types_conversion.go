@@ -1,5 +1,12 @@
 package config
 
+const (
+	// ConversionKind is the kind of a file that converts a kind which no operator watches.
+	ConversionKind = "Conversion"
+	// CertificateKind is the kind of a file that says what was proven of a conversion.
+	CertificateKind = "ConversionCertificate"
+)
+
 // Conversion says how objects of a custom kind are converted between its served versions: each spoke to the hub and back, so
 // that two spokes convert by way of the hub.
 type Conversion struct {

@@ -115,3 +115,13 @@ type Deletes struct {
 	// Minimum is the number of downstreams that never need confirmation. Default: 5.
 	Minimum *int `json:"minimum,omitempty" min:"0"`
 }
+
+// The parameters of writeBack beside the key.
+const (
+	RowState   = "state"
+	RowReady   = "ready"
+	RowReason  = "reason"
+	RowMessage = "message"
+)
+
+var RowParameters = []string{RowState, RowReady, RowReason, RowMessage}

@@ -1,6 +1,9 @@
 package config
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
 
 // Watch selects the upstreams.
 type Watch struct {
@@ -43,4 +46,8 @@ type MatchCondition struct {
 	Name string `json:"name"`
 	// Expression is a CEL expression over self, whose result is a bool.
 	Expression string `json:"expression" holds:"cel"`
+}
+
+func (w *Watch) GVK() schema.GroupVersionKind {
+	return schema.FromAPIVersionAndKind(w.APIVersion, w.Kind)
 }

@@ -11,13 +11,14 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/convert"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 )
 
 // Conversion is a config with what it was compiled to.
 type Conversion struct {
-	File      *config.ConversionFile
+	File      *load.ConversionFile
 	Converter *convert.Converter
 	Versions  []*kinds.Version
 	CRD       *apiextensionsv1.CustomResourceDefinition
@@ -34,7 +35,7 @@ func (c *Conversion) Version(name string) *kinds.Version {
 
 // Compile compiles a conversion against the definition of its kind. The errors have the places in the config.
 func Compile(
-	f *config.ConversionFile, crd *apiextensionsv1.CustomResourceDefinition, partial bool,
+	f *load.ConversionFile, crd *apiextensionsv1.CustomResourceDefinition, partial bool,
 ) (*Conversion, config.Errors) {
 	versions, err := kinds.Versions(crd)
 	if err != nil {
@@ -85,7 +86,7 @@ func (c *Conversion) Matches() error {
 }
 
 // DefinitionFor is the definition of a conversion's kind; nil where it is not among them.
-func DefinitionFor(list []*apiextensionsv1.CustomResourceDefinition, f *config.ConversionFile) *apiextensionsv1.CustomResourceDefinition {
+func DefinitionFor(list []*apiextensionsv1.CustomResourceDefinition, f *load.ConversionFile) *apiextensionsv1.CustomResourceDefinition {
 	i := slices.IndexFunc(list, func(d *apiextensionsv1.CustomResourceDefinition) bool {
 		return d.Spec.Group == f.For.Group && d.Spec.Names.Kind == f.For.Kind
 	})
@@ -99,7 +100,7 @@ func DefinitionFor(list []*apiextensionsv1.CustomResourceDefinition, f *config.C
 const ObjectsToProve = 10_000
 
 // Of compiles the conversion of a kind; nil for none.
-func Of(files []*config.ConversionFile, crd *apiextensionsv1.CustomResourceDefinition) (*Conversion, config.Errors) {
+func Of(files []*load.ConversionFile, crd *apiextensionsv1.CustomResourceDefinition) (*Conversion, config.Errors) {
 	for _, f := range files {
 		if f.For.Group == crd.Spec.Group && f.For.Kind == crd.Spec.Names.Kind {
 			return Compile(f, crd, true)

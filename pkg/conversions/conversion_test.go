@@ -8,7 +8,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/convert"
 )
 
@@ -47,8 +47,8 @@ func TestCertificateOfAnEarlierProof(t *testing.T) {
 	if err := yaml.Unmarshal([]byte(movedDefinition), crd); err != nil {
 		t.Fatal(err)
 	}
-	load := func() []*config.ConversionFile {
-		files, errs := config.LoadConversions(config.Options{Files: []string{dir}}, nil)
+	load := func() []*load.ConversionFile {
+		files, errs := load.Conversions(load.Options{Files: []string{dir}}, nil)
 		if len(errs) > 0 {
 			t.Fatal(errs)
 		}

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/convert"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/webhook"
@@ -34,7 +35,7 @@ type Source struct {
 }
 
 type loadedConversions struct {
-	files []*config.ConversionFile
+	files []*load.ConversionFile
 	errs  config.Errors
 }
 
@@ -71,7 +72,7 @@ func (s *Source) Empty() bool {
 }
 
 // Take notes what is to be served from now on.
-func (s *Source) Take(files []*config.ConversionFile, errs config.Errors) {
+func (s *Source) Take(files []*load.ConversionFile, errs config.Errors) {
 	s.loaded.Store(&loadedConversions{files, errs})
 }
 
@@ -88,7 +89,7 @@ func (s *Source) FindProven(ctx context.Context) []webhook.Served {
 
 // compileProven compiles a conversion without proving it: for the present schemas if the certificate is for them, else for those that it
 // has recorded.
-func compileProven(_ context.Context, f *config.ConversionFile, crd *apiextensionsv1.CustomResourceDefinition) compiledConversion {
+func compileProven(_ context.Context, f *load.ConversionFile, crd *apiextensionsv1.CustomResourceDefinition) compiledConversion {
 	if c, errs := Compile(f, crd, true); len(errs) == 0 && c.Matches() == nil {
 		return compiledConversion{converter: c.Converter}
 	}
@@ -96,7 +97,7 @@ func compileProven(_ context.Context, f *config.ConversionFile, crd *apiextensio
 }
 
 func (s *Source) findBy(
-	ctx context.Context, compile func(context.Context, *config.ConversionFile, *apiextensionsv1.CustomResourceDefinition) compiledConversion,
+	ctx context.Context, compile func(context.Context, *load.ConversionFile, *apiextensionsv1.CustomResourceDefinition) compiledConversion,
 ) (served []webhook.Served, unread []schema.GroupKind, err error) {
 	loaded := s.loaded.Load()
 	var errs []error
@@ -130,7 +131,7 @@ func (s *Source) findBy(
 // compile returns what it did the last time while nothing has changed. Versions that the config does not convert are logged, and do not
 // keep the others from being converted.
 func (s *Source) compile(
-	ctx context.Context, f *config.ConversionFile, crd *apiextensionsv1.CustomResourceDefinition,
+	ctx context.Context, f *load.ConversionFile, crd *apiextensionsv1.CustomResourceDefinition,
 ) compiledConversion {
 	state := fmt.Sprint(crd.UID, crd.Generation, f.Path(), f.Digest())
 	if s.compiled[f.For].state == state {
@@ -163,7 +164,7 @@ func (s *Source) compile(
 
 // provenBefore is the conversion as it was proven for earlier schemas, if the certificate is for these rules and has those schemas; nil
 // otherwise.
-func provenBefore(f *config.ConversionFile, crd *apiextensionsv1.CustomResourceDefinition) *convert.Converter {
+func provenBefore(f *load.ConversionFile, crd *apiextensionsv1.CustomResourceDefinition) *convert.Converter {
 	if f.Certificate == nil {
 		return nil
 	}
@@ -186,7 +187,7 @@ func provenBefore(f *config.ConversionFile, crd *apiextensionsv1.CustomResourceD
 }
 
 // Definition asks the API server for the definition of a conversion's kind. The error is a config.Error where it has no such kind.
-func (s *Source) Definition(ctx context.Context, f *config.ConversionFile) (*apiextensionsv1.CustomResourceDefinition, error) {
+func (s *Source) Definition(ctx context.Context, f *load.ConversionFile) (*apiextensionsv1.CustomResourceDefinition, error) {
 	mapping, err := s.mapper.RESTMapping(f.For)
 	if meta.IsNoMatchError(err) {
 		return nil, f.Errorf("", "install its CustomResourceDefinition", "%s is not known to the API server: %v", f.For, err)

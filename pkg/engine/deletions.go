@@ -5,7 +5,7 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
@@ -20,14 +20,14 @@ const (
 
 // Deletable returns the files with errors whose upstreams can be finalized nevertheless: they have a name, a finalizer, and no
 // errors that concern deletions, and no other file claims their names.
-func Deletable(files []*config.File) []*config.File {
-	var list []*config.File
+func Deletable(files []*load.File) []*load.File {
+	var list []*load.File
 	for _, f := range files {
 		if f.Valid() || f.Metadata.Name == "" || f.Source != nil || len(f.Conventions.Finalizers()) == 0 {
 			continue
 		}
-		alone := !slices.ContainsFunc(files, func(other *config.File) bool {
-			return other != f && len(config.Conflicts([]*config.File{f, other})) > 0
+		alone := !slices.ContainsFunc(files, func(other *load.File) bool {
+			return other != f && len(load.Conflicts([]*load.File{f, other})) > 0
 		})
 		if cut, _ := f.ForDeletion(); cut != nil && alone {
 			list = append(list, f)
@@ -87,7 +87,7 @@ func (s *session) setReason(r reason, message string) {
 
 // changedDeletable is the file of an operator without a good config, if it still has errors: what it says about deletions may
 // have changed. It is nil for others.
-func (o *operator) changedDeletable(deletable []*config.File) *config.File {
+func (o *operator) changedDeletable(deletable []*load.File) *load.File {
 	o.mu.Lock()
 	refused := o.current.condition.reason == reasonConfigRefused || !o.current.file.Valid()
 	o.mu.Unlock()

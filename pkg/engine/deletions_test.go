@@ -10,6 +10,7 @@ import (
 
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/engine"
 )
 
@@ -17,7 +18,7 @@ import (
 func startBroken(t *testing.T, texts ...string) *running {
 	t.Helper()
 	dir := writeConfigs(t, texts...)
-	loaded, errs := config.Load(config.Options{Files: []string{dir}})
+	loaded, errs := load.Operators(load.Options{Files: []string{dir}})
 	files := append(engine.Startable(loaded), engine.Deletable(loaded)...)
 	return startLoaded(t, testkit.Config(t), func(*config.Operator, *engine.Options) {}, dir, files, loaded, errs)
 }
@@ -202,7 +203,7 @@ func TestLogOfABrokenStart(t *testing.T) {
 	inSpace(t, func(t *testing.T, ns, name string) {
 		broken := strings.Replace(fill(widgetConfig, ns, name), "events: None", "events: Nothing", 1)
 		dir := writeConfigs(t, broken, "no: config")
-		loaded, errs := config.Load(config.Options{Files: []string{dir}})
+		loaded, errs := load.Operators(load.Options{Files: []string{dir}})
 		log := &logText{}
 		count := func(text string) int { return strings.Count(log.String(), text) }
 		r := startLoaded(t, testkit.Config(t), log.to, dir, engine.Deletable(loaded), loaded, errs)

@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/informers"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/leadership"
@@ -46,7 +46,7 @@ type Options struct {
 	Tenure *leadership.Tenure
 	// Activation is the tenure of the activation that an operator follows: it acts during the tenure, and else only decides. nil
 	// is no activation. An operator with an error does nothing. By default no operator follows any.
-	Activation func(f *config.File) (*leadership.Tenure, error)
+	Activation func(f *load.File) (*leadership.Tenure, error)
 	// Shards are those for which this process acts; nil: there are none, and it acts for every upstream.
 	Shards shards.Owned
 	// Board is where the processes that share shards add up what guard counts for an operator. Without it, guard counts the shards of each
@@ -85,7 +85,7 @@ type Engine struct {
 
 // New prepares an engine for the loaded configs. It sends no request. Add it to a manager, which provides leader election,
 // events, metrics and health endpoints.
-func New(cfg *rest.Config, mgr manager.Manager, files []*config.File, o Options) (*Engine, error) {
+func New(cfg *rest.Config, mgr manager.Manager, files []*load.File, o Options) (*Engine, error) {
 	cfg = withSharedRate(cfg)
 	c, err := informers.NewConnections(cfg)
 	if err != nil {
@@ -138,7 +138,7 @@ func withDefaults(o Options) Options {
 		o.MayWrite = func(context.Context) bool { return true }
 	}
 	if o.Activation == nil {
-		o.Activation = func(*config.File) (*leadership.Tenure, error) { return nil, nil }
+		o.Activation = func(*load.File) (*leadership.Tenure, error) { return nil, nil }
 	}
 	return o
 }
@@ -166,7 +166,7 @@ func (e *Engine) Start(ctx context.Context) error {
 	return nil
 }
 
-func (e *Engine) newOperator(f *config.File) *operator {
+func (e *Engine) newOperator(f *load.File) *operator {
 	name := f.Metadata.Name
 	o := &operator{engine: e, name: name, log: e.options.Log.WithValues("operator", name)}
 	o.current, o.loaded = o.newGeneration(f), f

@@ -12,7 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/version"
 
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/informers"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/leadership"
@@ -25,7 +25,7 @@ import (
 type generation struct {
 	engine   *Engine
 	operator *operator
-	file     *config.File
+	file     *load.File
 	digest   string
 	acting   informers.Identity
 	// activation is the tenure of the activation that the config follows; nil for none. noActivation is why it does nothing.
@@ -58,7 +58,7 @@ type generation struct {
 	session *session
 }
 
-func (o *operator) newGeneration(f *config.File) *generation {
+func (o *operator) newGeneration(f *load.File) *generation {
 	g := &generation{
 		engine: o.engine, operator: o, file: f, digest: digestOf(f), ended: make(chan struct{}), condition: condition{reason: reasonStarting},
 		confirmedFor: confirmationIn(f), acting: informers.IdentityOf(f),
@@ -68,7 +68,7 @@ func (o *operator) newGeneration(f *config.File) *generation {
 }
 
 // digestOf identifies a config. One with errors may otherwise equal one without, as far as it could be read.
-func digestOf(f *config.File) string {
+func digestOf(f *load.File) string {
 	if !f.Valid() {
 		return f.Digest() + " with errors"
 	}
@@ -197,7 +197,7 @@ func (g *generation) compile() (*pipeline.Pipeline, reason, error) {
 	return g.compileAs(g.file, pipeline.Options{})
 }
 
-func (g *generation) compileAs(f *config.File, o pipeline.Options) (*pipeline.Pipeline, reason, error) {
+func (g *generation) compileAs(f *load.File, o pipeline.Options) (*pipeline.Pipeline, reason, error) {
 	o.Kinds, o.Version, o.Live = g.engine.cluster, g.engine.version(), true
 	if needs, err := pipeline.Requirements(f, o); err == nil && !o.Deletions {
 		setRequirements(g.operator.name, needs)

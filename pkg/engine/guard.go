@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/guard"
 	"github.com/corollary-dev/corollary/pkg/informers"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
@@ -157,9 +157,9 @@ func (g *generation) confirmedDigest() string {
 }
 
 // setConfirmed takes over guard.confirmed of a config that is otherwise equal.
-func (g *generation) setConfirmed(f *config.File) { g.confirmedFor = confirmationIn(f) }
+func (g *generation) setConfirmed(f *load.File) { g.confirmedFor = confirmationIn(f) }
 
-func confirmationIn(f *config.File) string {
+func confirmationIn(f *load.File) string {
 	if f.Guard == nil {
 		return ""
 	}

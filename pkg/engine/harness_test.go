@@ -24,6 +24,7 @@ import (
 	"github.com/corollary-dev/corollary/internal/bubble"
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/engine"
 )
 
@@ -169,7 +170,7 @@ func writeConfigs(t testing.TB, texts ...string) string {
 func startWith(t testing.TB, cfg *rest.Config, change func(*config.Operator, *engine.Options), texts ...string) *running {
 	t.Helper()
 	dir := writeConfigs(t, texts...)
-	files, errs := config.Load(config.Options{Files: []string{dir}})
+	files, errs := load.Operators(load.Options{Files: []string{dir}})
 	if len(errs) > 0 {
 		t.Fatal(errs)
 	}
@@ -177,7 +178,7 @@ func startWith(t testing.TB, cfg *rest.Config, change func(*config.Operator, *en
 }
 
 // startLoaded is startWith for configs that were loaded from dir, of which those in files are to run.
-func startLoaded(t testing.TB, cfg *rest.Config, change func(*config.Operator, *engine.Options), dir string, files, loaded []*config.File, errs config.Errors) *running {
+func startLoaded(t testing.TB, cfg *rest.Config, change func(*config.Operator, *engine.Options), dir string, files, loaded []*load.File, errs config.Errors) *running {
 	t.Helper()
 	// On a busy machine a reconciliation may take long. One that is cut off asks again, more than was promised.
 	options := engine.Options{Workers: workers, DiscoveryInterval: 200 * time.Millisecond, DrainTimeout: 5 * patience, Log: logFor(t)}

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 )
 
 // Reasons of events about an operator as a whole.
@@ -65,7 +66,7 @@ func (e *Engine) reportUnclaimed(strays []string) {
 }
 
 // eventsOf is the event policy of a config: none with mode Observe, since an event is an object.
-func eventsOf(f *config.File) config.EventPolicy {
+func eventsOf(f *load.File) config.EventPolicy {
 	if f.Mode == config.ModeObserve {
 		return config.EventsNone
 	}

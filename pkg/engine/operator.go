@@ -6,7 +6,7 @@ import (
 
 	"github.com/go-logr/logr"
 
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 )
 
@@ -24,7 +24,7 @@ type operator struct {
 	// last is the last session of those that current is or was.
 	last *session
 	// loaded is the config as it was last loaded without errors: that of current or next, or an equal one.
-	loaded *config.File
+	loaded *load.File
 	// refused is why the config as it is now was refused; empty if it was not.
 	refused string
 	// reportedStates and reportedBlock are what was last reported: the states of the operator, and what blocks a changed config.
@@ -55,7 +55,7 @@ func (o *operator) stop() {
 
 // offer takes a config that was loaded without errors. One that equals the active one changes nothing. Any other starts beside
 // the active one and takes over once it can; if the active one has not worked yet, it is replaced at once.
-func (o *operator) offer(ctx context.Context, f *config.File) {
+func (o *operator) offer(ctx context.Context, f *load.File) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	defer o.reportChange()
@@ -81,7 +81,7 @@ func (o *operator) offer(ctx context.Context, f *config.File) {
 }
 
 // changes reports whether offer would start a config.
-func (o *operator) changes(f *config.File) bool {
+func (o *operator) changes(f *load.File) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	digest := digestOf(f)

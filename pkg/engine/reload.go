@@ -10,9 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 )
 
-// Reload activates the configs as they were loaded again, as config.Load returns them: all operators that could be made out, and
+// Reload activates the configs as they were loaded again, as load.Operators returns them: all operators that could be made out, and
 // all errors. It compares them by File.Digest:
 //
 //   - An operator whose config is equal is not touched.
@@ -24,7 +25,7 @@ import (
 //     cannot start. A new one starts, unless it claims names of another active operator.
 //
 // It waits for Start, and returns when operators without a file have ended and the rest is starting, or ctx is done.
-func (e *Engine) Reload(ctx context.Context, files []*config.File, errs config.Errors) {
+func (e *Engine) Reload(ctx context.Context, files []*load.File, errs config.Errors) {
 	select {
 	case <-ctx.Done():
 		return
@@ -93,18 +94,18 @@ func (e *Engine) forgetKindsOf(plan reloadPlan) {
 type reloadPlan struct {
 	gone    []*operator
 	kept    map[*operator]string // why
-	offered map[*operator]*config.File
-	added   []*config.File
+	offered map[*operator]*load.File
+	added   []*load.File
 	// deletable are the files with errors whose upstreams can be finalized.
-	deletable []*config.File
+	deletable []*load.File
 	// reported are the errors that operators report, unclaimed those of no running operator.
 	reported  map[*config.Error]bool
 	unclaimed []string
 }
 
-func (e *Engine) planReload(files []*config.File, errs config.Errors) reloadPlan {
-	plan := reloadPlan{kept: map[*operator]string{}, offered: map[*operator]*config.File{}, reported: map[*config.Error]bool{}}
-	valid := slices.DeleteFunc(slices.Clone(files), func(f *config.File) bool { return !f.Valid() })
+func (e *Engine) planReload(files []*load.File, errs config.Errors) reloadPlan {
+	plan := reloadPlan{kept: map[*operator]string{}, offered: map[*operator]*load.File{}, reported: map[*config.Error]bool{}}
+	valid := slices.DeleteFunc(slices.Clone(files), func(f *load.File) bool { return !f.Valid() })
 	held := e.keepOrEnd(files, valid, errs, &plan)
 	startable := Startable(files)
 	for _, f := range valid {
@@ -123,7 +124,7 @@ func (e *Engine) planReload(files []*config.File, errs config.Errors) reloadPlan
 			plan.added = append(plan.added, f)
 		}
 	}
-	plan.deletable = slices.DeleteFunc(Deletable(files), func(f *config.File) bool { return len(e.claims(f, plan.gone)) > 0 })
+	plan.deletable = slices.DeleteFunc(Deletable(files), func(f *load.File) bool { return len(e.claims(f, plan.gone)) > 0 })
 	for _, f := range plan.deletable {
 		if e.byName(f.Metadata.Name) == nil {
 			plan.added = append(plan.added, f)
@@ -140,7 +141,7 @@ func (e *Engine) planReload(files []*config.File, errs config.Errors) reloadPlan
 
 // keepOrEnd finds out which operators are kept in any case, and which end. held are the files that would replace one that is
 // kept.
-func (e *Engine) keepOrEnd(files, valid []*config.File, errs config.Errors, plan *reloadPlan) (held []*config.File) {
+func (e *Engine) keepOrEnd(files, valid []*load.File, errs config.Errors, plan *reloadPlan) (held []*load.File) {
 	for _, o := range e.all() {
 		if blamed := o.errorsOf(files, errs); len(blamed) > 0 {
 			plan.kept[o] = oneLine(blamed)
@@ -176,37 +177,37 @@ func (p *reloadPlan) report(errs config.Errors) {
 
 // claims are the errors of a file that claims names of another active operator. Load could not find them: the other one's own
 // file may have changed and not be active.
-func (e *Engine) claims(f *config.File, gone []*operator) config.Errors {
+func (e *Engine) claims(f *load.File, gone []*operator) config.Errors {
 	if e.isCurrentConfig(f) {
 		return nil
 	}
-	var working []*config.File
+	var working []*load.File
 	for _, o := range e.all() {
 		if o.name != f.Metadata.Name && !slices.Contains(gone, o) {
 			working = append(working, o.currentFile())
 		}
 	}
-	found := config.Conflicts(append(working, f))
+	found := load.Conflicts(append(working, f))
 	for _, err := range found {
 		err.Fix += ", or wait until the other operator uses its changed config"
 	}
 	return found
 }
 
-func (e *Engine) isCurrentConfig(f *config.File) bool {
+func (e *Engine) isCurrentConfig(f *load.File) bool {
 	o := e.byName(f.Metadata.Name)
 	return o != nil && digestOf(o.currentFile()) == digestOf(f)
 }
 
 // keepWorking says why an active operator that no file names any more must not end yet, and by which files: its own file as it
 // is now, or one that claims its names, cannot start in its place.
-func (o *operator) keepWorking(files []*config.File) (by []*config.File, why string) {
+func (o *operator) keepWorking(files []*load.File) (by []*load.File, why string) {
 	o.mu.Lock()
 	works, path, working := o.current.established, o.loaded.Path, o.current.file
 	o.mu.Unlock()
 	var whys []string
 	for _, f := range files {
-		claims := len(config.Conflicts([]*config.File{working, f})) > 0
+		claims := len(load.Conflicts([]*load.File{working, f})) > 0
 		if !works || !claims && f.Path != path || o.engine.isCurrentConfig(f) {
 			continue
 		}
@@ -222,8 +223,8 @@ func (o *operator) keepWorking(files []*config.File) (by []*config.File, why str
 }
 
 // named returns the file of an operator; nil if there is none.
-func named(name string, files []*config.File) *config.File {
-	i := slices.IndexFunc(files, func(f *config.File) bool { return f.Metadata.Name == name })
+func named(name string, files []*load.File) *load.File {
+	i := slices.IndexFunc(files, func(f *load.File) bool { return f.Metadata.Name == name })
 	if i < 0 {
 		return nil
 	}
@@ -231,7 +232,7 @@ func named(name string, files []*config.File) *config.File {
 }
 
 // errorsOf lists the errors of the file that the operator came from, or of the one that has its name now.
-func (o *operator) errorsOf(files []*config.File, errs config.Errors) config.Errors {
+func (o *operator) errorsOf(files []*load.File, errs config.Errors) config.Errors {
 	var blamed config.Errors
 	current := o.lastLoaded()
 	take := func(concerns func(*config.Error) bool) {
@@ -241,7 +242,7 @@ func (o *operator) errorsOf(files []*config.File, errs config.Errors) config.Err
 			}
 		}
 	}
-	named := slices.ContainsFunc(files, func(f *config.File) bool { return f.Valid() && f.Metadata.Name == o.name })
+	named := slices.ContainsFunc(files, func(f *load.File) bool { return f.Valid() && f.Metadata.Name == o.name })
 	came := false
 	for _, f := range files {
 		came = came || f.Path == current.Path
@@ -257,13 +258,13 @@ func (o *operator) errorsOf(files []*config.File, errs config.Errors) config.Err
 }
 
 // currentFile is the active config, lastLoaded the one that was last loaded without errors.
-func (o *operator) currentFile() *config.File {
+func (o *operator) currentFile() *load.File {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.current.file
 }
 
-func (o *operator) lastLoaded() *config.File {
+func (o *operator) lastLoaded() *load.File {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.loaded

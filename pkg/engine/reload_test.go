@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 )
 
 // write gives one of the config files a new text; an empty one removes it. reload is what the command does then.
@@ -28,7 +28,7 @@ func (r *running) write(name, text string) {
 }
 
 func (r *running) reload() {
-	files, errs := config.Load(config.Options{Files: []string{r.dir}})
+	files, errs := load.Operators(load.Options{Files: []string{r.dir}})
 	r.Reload(r.t.Context(), files, errs)
 }
 

@@ -3,11 +3,11 @@ package engine
 import (
 	"strings"
 
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 )
 
 // replacementProblem says why a changed config must not take over: see informers.Cache.NamesInUse. It is empty if it may.
-func (o *operator) replacementProblem(f *config.File) string {
+func (o *operator) replacementProblem(f *load.File) string {
 	o.mu.Lock()
 	s := o.current.session
 	o.mu.Unlock()

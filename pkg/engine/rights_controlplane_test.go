@@ -199,7 +199,7 @@ func TestSurveyOfAReader(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	if v, err := s.Open(ctx, load(t, text)); err == nil || !strings.Contains(err.Error(), "watching configmaps in namespace "+ns+" is forbidden") {
+	if v, err := s.Open(ctx, loadText(t, text)); err == nil || !strings.Contains(err.Error(), "watching configmaps in namespace "+ns+" is forbidden") {
 		t.Errorf("opened %v, %v", v, err)
 	}
 

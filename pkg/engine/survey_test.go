@@ -12,16 +12,16 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 	"github.com/corollary-dev/corollary/pkg/survey"
 )
 
-// load reads a config.
-func load(t testing.TB, text string) *config.File {
+// loadText reads a config.
+func loadText(t testing.TB, text string) *load.File {
 	t.Helper()
-	files, errs := config.Load(config.Options{Files: []string{writeConfigs(t, text)}})
+	files, errs := load.Operators(load.Options{Files: []string{writeConfigs(t, text)}})
 	if len(errs) > 0 {
 		t.Fatal(errs)
 	}
@@ -38,7 +38,7 @@ func openSurvey(ctx context.Context, t testing.TB, cfg *rest.Config, o survey.Op
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := s.Open(ctx, load(t, text))
+	v, err := s.Open(ctx, loadText(t, text))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/corollary-dev/corollary/internal/testkit"
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/engine"
 	"github.com/corollary-dev/corollary/pkg/leadership"
 )
@@ -28,7 +29,7 @@ func following(t *testing.T, conf string) (*leadership.Tenure, *testkit.Counter,
 	t.Helper()
 	tenure, counter := leadership.NewTenure("lock", time.Hour, logr.Discard()), testkit.NewCounter()
 	r := startWith(t, counter.Wrap(testkit.Config(t)), func(_ *config.Operator, o *engine.Options) {
-		o.Activation = func(*config.File) (*leadership.Tenure, error) { return tenure, nil }
+		o.Activation = func(*load.File) (*leadership.Tenure, error) { return tenure, nil }
 	}, conf)
 	return tenure, counter, r.ready()
 }
@@ -102,7 +103,7 @@ func TestUnknownActivation(t *testing.T) {
 		ns, name, counter := testkit.Namespace(t), testkit.Unique(t), testkit.NewCounter()
 		testkit.Apply(t, ns, widget("one", "{data: {key: one}}"))
 		r := startWith(t, counter.Wrap(testkit.Config(t)), func(_ *config.Operator, o *engine.Options) {
-			o.Activation = func(*config.File) (*leadership.Tenure, error) { return nil, errors.New("no part in it") }
+			o.Activation = func(*load.File) (*leadership.Tenure, error) { return nil, errors.New("no part in it") }
 		}, fill(widgetConfig, ns, name))
 		r.waitUnready("no part in it")
 		if counter.Mutating() > 0 {

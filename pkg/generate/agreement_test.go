@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
@@ -107,7 +107,7 @@ var doors = map[string][]doorCase{
 // door is one set of testdata/doors.
 type door struct {
 	name, group, namespace, beside string
-	files                          []*config.File
+	files                          []*load.File
 	// offline is compiled as the command line does it, live as the operator does.
 	offline, live *pipeline.Pipeline
 }
@@ -118,7 +118,7 @@ func openDoor(t *testing.T, set string) *door {
 	d.group = d.name + ".example.com"
 	crd := d.read(t, set+".crd.yaml")
 	testkit.InstallCRDs(t, crd)
-	d.files = load(t, d.read(t, set+".yaml"))
+	d.files = loaded(t, d.read(t, set+".yaml"))
 	path := filepath.Join(t.TempDir(), "crd.yaml")
 	if err := os.WriteFile(path, []byte(crd), 0o600); err != nil {
 		t.Fatal(err)
@@ -135,7 +135,7 @@ func openDoor(t *testing.T, set string) *door {
 	return d
 }
 
-func compile(t *testing.T, f *config.File, source kinds.Source) *pipeline.Pipeline {
+func compile(t *testing.T, f *load.File, source kinds.Source) *pipeline.Pipeline {
 	t.Helper()
 	p, problems, err := pipeline.Compile(f, pipeline.Options{Kinds: source})
 	if err != nil || len(problems) > 0 {
@@ -153,10 +153,10 @@ func (d *door) read(t *testing.T, name string) string {
 	return strings.NewReplacer("GROUP", d.group, "NAME", d.name, "NS", d.namespace).Replace(string(text))
 }
 
-// load loads a config.
-func load(t *testing.T, text string) []*config.File {
+// loaded loads a config.
+func loaded(t *testing.T, text string) []*load.File {
 	t.Helper()
-	files, problems := config.Load(config.Options{Files: []string{"-"}, Stdin: strings.NewReader(text)})
+	files, problems := load.Operators(load.Options{Files: []string{"-"}, Stdin: strings.NewReader(text)})
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}

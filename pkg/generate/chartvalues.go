@@ -11,6 +11,7 @@ import (
 	yaml "go.yaml.in/yaml/v3"
 
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/yamltext"
@@ -21,9 +22,9 @@ const keepAnnotation = "helm.sh/resource-policy"
 
 // ChartOptions are what the values of the Helm chart are made from.
 type ChartOptions struct {
-	Operators []*config.File
+	Operators []*load.File
 	// Conversions are those of the operators, and those in files of their own.
-	Conversions []*config.ConversionFile
+	Conversions []*load.ConversionFile
 	// Beside are the files of other kinds that are read with the configs: of conversions, certificates and activations.
 	Beside []string
 	// Read gives the content of a file.
@@ -125,7 +126,7 @@ func newChartValues(read func(path string) ([]byte, error)) *chartValues {
 	return &chartValues{read: read, operators: map[string]any{}, files: map[string]any{}, from: map[string]string{}}
 }
 
-func (v *chartValues) add(f *config.File) error {
+func (v *chartValues) add(f *load.File) error {
 	text, err := v.read(f.Path)
 	if err != nil {
 		return fmt.Errorf("reading its config: %w", err)
@@ -217,7 +218,7 @@ func renameIn(n *yaml.Node, names map[string]string) {
 
 // oddKinds are the custom kinds that configs name of which the chart would guess another resource or scope, or a status subresource
 // that is not there, as the chart's value kinds takes them. Kinds that source does not know are left out.
-func oddKinds(files []*config.File, source kinds.Source) (map[string]any, error) {
+func oddKinds(files []*load.File, source kinds.Source) (map[string]any, error) {
 	builtin, err := kinds.Offline()
 	if err != nil {
 		return nil, err

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/crdschema"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
@@ -17,7 +17,7 @@ import (
 type Definition struct {
 	Kind schema.GroupVersionKind
 	// File is the config that describes it.
-	File *config.File
+	File *load.File
 	// Object is the definition itself.
 	Object *unstructured.Unstructured
 	// Notes say what of the configs it does not contain and why, a sentence each.
@@ -27,8 +27,8 @@ type Definition struct {
 // Definitions makes the definitions of all kinds that configs describe: with the spec, the status that the operators write, and their
 // rules.
 func Definitions(list []pipeline.Compiled) ([]*Definition, error) {
-	var files []*config.File
-	pipelines := map[*config.File]*pipeline.Pipeline{}
+	var files []*load.File
+	pipelines := map[*load.File]*pipeline.Pipeline{}
 	for _, c := range list {
 		files = append(files, c.File)
 		pipelines[c.File] = c.Pipeline

@@ -7,7 +7,7 @@ import (
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 )
 
 // FlowOptions are what API priority and fairness is to know of a process, besides its configs.
@@ -34,7 +34,7 @@ const leaseLevel = "leader-election"
 
 // FlowSchemas are a PriorityLevelConfiguration for the requests of the process and of the accounts that its operators act as, and the
 // FlowSchemas that put them there. Each account has queues of its own. Renewals of the Lease go to the level of leader election.
-func FlowSchemas(files []*config.File, o FlowOptions) []Manifest {
+func FlowSchemas(files []*load.File, o FlowOptions) []Manifest {
 	accounts := []Identity{o.Process}
 	for _, f := range files {
 		if sa := f.ServiceAccount; sa != nil && !slices.Contains(accounts, Identity{sa.Namespace, sa.Name}) {

@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/status"
 	"github.com/corollary-dev/corollary/pkg/yamltext"
@@ -34,7 +34,7 @@ type OperatorHealth struct {
 
 // HealthOf gathers what configs say about the health of the kinds that they watch, kinds in the order of the configs. silent
 // names the operators that write no status, and so say nothing.
-func HealthOf(files []*config.File) (list []Health, silent []string) {
+func HealthOf(files []*load.File) (list []Health, silent []string) {
 	for _, f := range files {
 		if enabled := f.Status.Enabled; enabled != nil && !*enabled {
 			silent = append(silent, f.Metadata.Name)

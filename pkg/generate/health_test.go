@@ -15,6 +15,7 @@ import (
 
 	"github.com/corollary-dev/corollary/internal/golden"
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/generate"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/status"
@@ -95,9 +96,9 @@ func paused(facts ...status.Fact) []status.Summary {
 
 func healthOf(t *testing.T, types []status.Types) generate.Health {
 	t.Helper()
-	var files []*config.File
+	var files []*load.File
 	for i, c := range types {
-		f := &config.File{}
+		f := &load.File{}
 		f.Metadata.Name = string(rune('a' + i))
 		f.Watch = config.Watch{APIVersion: "tools.example.com/v1", Kind: "App"}
 		f.Conventions.Pause = &config.Pause{Annotation: "tools.example.com/paused"}
@@ -205,9 +206,9 @@ func fluxSays(t *testing.T, health generate.Health, object *unstructured.Unstruc
 
 // TestHealthOfTheCoreGroup: its kinds have no group in Argo CD's key, and Services no generation.
 func TestHealthOfTheCoreGroup(t *testing.T) {
-	f := &config.File{}
+	f := &load.File{}
 	f.Metadata.Name, f.Watch, f.Status.Conditions.Ready = "a", config.Watch{APIVersion: "v1", Kind: "Service"}, "Ready"
-	list, _ := generate.HealthOf([]*config.File{f})
+	list, _ := generate.HealthOf([]*load.File{f})
 	if key := list[0].ArgoCDKey(); key != "resource.customizations.health.Service" {
 		t.Errorf("the key is %s", key)
 	}
@@ -234,9 +235,9 @@ func TestHealthOfTheCoreGroup(t *testing.T) {
 // TestNoHealth: an operator that writes no status says nothing of an object's health.
 func TestNoHealth(t *testing.T) {
 	off := false
-	f := &config.File{}
+	f := &load.File{}
 	f.Metadata.Name, f.Status.Enabled = "quiet", &off
-	list, silent := generate.HealthOf([]*config.File{f})
+	list, silent := generate.HealthOf([]*load.File{f})
 	if len(list) != 0 || len(silent) != 1 || silent[0] != "quiet" {
 		t.Errorf("kinds %v, silent %v; want none, and quiet", list, silent)
 	}

@@ -22,7 +22,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/corollary-dev/corollary/internal/testkit"
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/engine"
 	"github.com/corollary-dev/corollary/pkg/generate"
 	"github.com/corollary-dev/corollary/pkg/kinds"
@@ -76,7 +76,7 @@ const forged = `{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"na
 type marked struct {
 	t         *testing.T
 	ns, name  string
-	files     []*config.File
+	files     []*load.File
 	user      dynamic.ResourceInterface
 	uid       types.UID // of App a
 	operating *rest.Config
@@ -85,7 +85,7 @@ type marked struct {
 func newMarked(t *testing.T) *marked {
 	t.Helper()
 	m := &marked{t: t, ns: testkit.Namespace(t), name: testkit.Unique(t)}
-	m.files = load(t, m.fill(markedConfig))
+	m.files = loaded(t, m.fill(markedConfig))
 	user, err := dynamic.NewForConfig(testkit.User(t, "somebody", rbacv1.PolicyRule{
 		APIGroups: []string{"apps"}, Resources: []string{"deployments", "deployments/status", "deployments/scale"}, Verbs: []string{"*"}}))
 	if err != nil {
@@ -120,7 +120,7 @@ func (m *marked) enforce() {
 }
 
 // applyMarks applies the policy of an operator that works as the ServiceAccount operator, and returns its notes.
-func applyMarks(t *testing.T, f *config.File, ns string) []string {
+func applyMarks(t *testing.T, f *load.File, ns string) []string {
 	t.Helper()
 	source, err := kinds.Offline("testdata/crds")
 	if err != nil {

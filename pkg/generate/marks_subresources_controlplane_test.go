@@ -104,7 +104,7 @@ func finalize(ctx context.Context, t *testing.T, client dynamic.Interface, name 
 // enforceDoors applies the policy of doorsConfig and waits until it is in force.
 func enforceDoors(t *testing.T, ns, name string) {
 	t.Helper()
-	applyMarks(t, load(t, strings.ReplaceAll(doorsConfig, "NAME", name))[0], ns)
+	applyMarks(t, loaded(t, strings.ReplaceAll(doorsConfig, "NAME", name))[0], ns)
 	probe := fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: probe, annotations: {%q: x}}, spec: {containers: [{name: app, image: app}]}}`, name+".example.com/owner")
 	testkit.Eventually(t, patience, func() (bool, string) {
 		u := testkit.Parse(t, probe)

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 )
 
@@ -52,7 +52,7 @@ const bundleNamespace = "(installed)"
 // Bundle makes an OLM bundle in the format registry+v1: a ClusterServiceVersion with the rights that the configs need, the
 // configs as a ConfigMap, the definitions of the watched kinds, and the annotations. Notes are what a person should know of
 // it. An error names what OLM cannot do: it grants to the accounts of the bundle alone, and not in namespaces of one's choice.
-func Bundle(files []*config.File, o BundleOptions) (list []BundleFile, notes []string, err error) {
+func Bundle(files []*load.File, o BundleOptions) (list []BundleFile, notes []string, err error) {
 	b := &bundle{BundleOptions: o, files: files}
 	configs, err := b.configMap()
 	if err != nil {
@@ -76,7 +76,7 @@ func Bundle(files []*config.File, o BundleOptions) (list []BundleFile, notes []s
 
 type bundle struct {
 	BundleOptions
-	files []*config.File
+	files []*load.File
 	owned []*unstructured.Unstructured
 	notes []string
 }

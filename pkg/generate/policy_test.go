@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
@@ -49,7 +49,7 @@ func TestPoliciesAboutNamespaces(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		files, problems := config.Load(config.Options{Files: []string{path}})
+		files, problems := load.Operators(load.Options{Files: []string{path}})
 		source, err := kinds.Offline()
 		if err != nil || len(problems) > 0 {
 			t.Fatal(err, problems)

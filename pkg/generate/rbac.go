@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 )
 
@@ -32,7 +32,7 @@ type RBACOptions struct {
 	// Shards is whether the processes share shards: their Leases have names that are not known before.
 	Shards bool
 	// Conversions are those that the process serves, with the certificate in the Secret of that name, in the process's namespace.
-	Conversions []*config.ConversionFile
+	Conversions []*load.ConversionFile
 	Secret      string
 	// SecretReadOnly: another writer keeps the Secret.
 	SecretReadOnly bool
@@ -82,7 +82,7 @@ func (r Rule) PolicyRule() rbacv1.PolicyRule {
 //
 // They are for the configs as they are now: to clean up what an earlier config made, in a namespace or of a kind that is no
 // longer named, takes the earlier rights. The error is about a kind that o.Kinds failed to look up.
-func Rights(files []*config.File, o RBACOptions) (*RBAC, error) {
+func Rights(files []*load.File, o RBACOptions) (*RBAC, error) {
 	d := &derivation{RBACOptions: o}
 	if o.Lease != "" {
 		d.election()
@@ -101,7 +101,7 @@ func Rights(files []*config.File, o RBACOptions) (*RBAC, error) {
 // ReleaseRights derives what `corollary release` needs for configs: to list upstreams that may have a finalizer, and the
 // objects of deletion.before, which have it too, and to patch it off. All rights go to o.Process; those to the Lease are not
 // among them. The chart's tests compare the rights of its hook with these.
-func ReleaseRights(files []*config.File, o RBACOptions) (*RBAC, error) {
+func ReleaseRights(files []*load.File, o RBACOptions) (*RBAC, error) {
 	d := &derivation{RBACOptions: o}
 	for _, f := range files {
 		if err := d.release(&f.Operator); err != nil {
@@ -203,7 +203,7 @@ func findKind(source kinds.Source, gvk schema.GroupVersionKind) (k *kinds.Kind, 
 }
 
 // Converted is the resource that a conversion is for, whose name is that of its CustomResourceDefinition. note says what was guessed.
-func Converted(source kinds.Source, c *config.ConversionFile) (gr schema.GroupResource, note string, err error) {
+func Converted(source kinds.Source, c *load.ConversionFile) (gr schema.GroupResource, note string, err error) {
 	k, note, err := findKind(source, c.For.WithVersion(c.Hub))
 	if err != nil {
 		return schema.GroupResource{}, "", err

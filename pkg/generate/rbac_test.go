@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/corollary-dev/corollary/internal/golden"
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
@@ -36,7 +36,7 @@ func TestRights(t *testing.T) {
 }
 
 // caseConfigs are the operators of a case and what they depend on.
-func caseConfigs(t *testing.T, c *golden.Case) ([]*config.File, RBACOptions) {
+func caseConfigs(t *testing.T, c *golden.Case) ([]*load.File, RBACOptions) {
 	t.Helper()
 	dir := t.TempDir()
 	var configs, crds []string
@@ -52,7 +52,7 @@ func caseConfigs(t *testing.T, c *golden.Case) ([]*config.File, RBACOptions) {
 			configs = append(configs, path)
 		}
 	}
-	files, problems := config.Load(config.Options{Files: configs})
+	files, problems := load.Operators(load.Options{Files: configs})
 	if len(problems) > 0 {
 		t.Fatalf("loading:\n%v", problems)
 	}

@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 )
 
 // Identity is who sends an operator's requests: an impersonated ServiceAccount or, if it is zero, the process itself. Watches
@@ -23,7 +23,7 @@ import (
 type Identity struct{ Namespace, Name string }
 
 // IdentityOf is the identity of a config.
-func IdentityOf(f *config.File) Identity {
+func IdentityOf(f *load.File) Identity {
 	if f.ServiceAccount == nil {
 		return Identity{}
 	}

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/operator/decide"
 )
@@ -34,7 +34,7 @@ func example(b *testing.B) (*Pipeline, *unstructured.Unstructured) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	files, errs := config.Load(config.Options{Files: []string{filepath.Join(dir, "operator.yaml")}})
+	files, errs := load.Operators(load.Options{Files: []string{filepath.Join(dir, "operator.yaml")}})
 	if len(errs) > 0 {
 		b.Fatal(errs)
 	}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 	"github.com/corollary-dev/corollary/pkg/kinds"
@@ -29,7 +30,7 @@ type Options struct {
 	// Live is true if the pipeline runs against the API server that Kinds asks: what needs a kind that is not served, or that
 	// the API server could not be asked about, waits. The upstream's kind must be known all the same.
 	Live bool
-	// Deletions is true for a config that was cut down to what deletions depend on (config.File.ForDeletion): the pipeline
+	// Deletions is true for a config that was cut down to what deletions depend on (load.File.ForDeletion): the pipeline
 	// decides about upstreams that are being deleted, and about no others.
 	Deletions bool
 }
@@ -37,12 +38,12 @@ type Options struct {
 // Compile turns a loaded config into a Pipeline. Every error of rules, templates and expressions is reported at once,
 // each with the line of the config file. A file in which the loader found errors may be compiled for its further errors;
 // describe comes of it must not be run. An error of the kind source other than kinds.ErrUnknown is returned as err.
-func Compile(f *config.File, o Options) (p *Pipeline, problems config.Errors, err error) {
+func Compile(f *load.File, o Options) (p *Pipeline, problems config.Errors, err error) {
 	c := &compiler{file: f, p: &Pipeline{Settings: &operator.Settings{Name: f.Operator.Metadata.Name, Config: &f.Operator, OnlyDeletes: o.Deletions}}}
 	if err := errors.Join(c.requires(o), c.lookUpKinds(o), c.describes(o)); err != nil {
 		return nil, nil, err
 	}
-	for _, misread := range f.MisreadKeys() {
+	for _, misread := range f.MisreadKeys {
 		c.warn(*misread)
 	}
 	c.names()
@@ -75,7 +76,7 @@ func Compile(f *config.File, o Options) (p *Pipeline, problems config.Errors, er
 
 // compiler carries one compilation from step to step.
 type compiler struct {
-	file *config.File
+	file *load.File
 	p    *Pipeline
 	env  *rules.Env
 	errs config.Errors

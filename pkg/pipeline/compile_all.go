@@ -5,12 +5,13 @@ import (
 	"fmt"
 
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/render"
 )
 
 // Compiled is a config without errors and the pipeline made of it.
 type Compiled struct {
-	File     *config.File
+	File     *load.File
 	Pipeline *Pipeline
 }
 
@@ -29,7 +30,7 @@ func (c Compiled) Located(downstream int, err error) error {
 // one: what both say of one value the loader has said better, a text that is no path, or no text at all. err joins what
 // kept the kinds from being looked up (the API server's, never the config's); the files concerned are left out. Except with o.Live, what
 // configs describe by watch.schema is known to all of them.
-func CompileAll(files []*config.File, loaded config.Errors, o Options) (list []Compiled, problems config.Errors, err error) {
+func CompileAll(files []*load.File, loaded config.Errors, o Options) (list []Compiled, problems config.Errors, err error) {
 	if !o.Live {
 		o.Kinds = WithDescribed(files, o.Kinds)
 	}

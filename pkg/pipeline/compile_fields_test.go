@@ -10,7 +10,7 @@ import (
 // Each case is a config, and what Compile says of the fields of its templates.
 func TestFieldsOfTemplates(t *testing.T) {
 	golden.Cases(t, "testdata/fields/*.txtar", func(t *testing.T, c *golden.Case) {
-		p, out := load(t, string(c.Files[0].Data), pipeline.Options{})
+		p, out := compiledText(t, string(c.Files[0].Data), pipeline.Options{})
 		if p == nil {
 			out += "\n"
 		}

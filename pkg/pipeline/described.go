@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/crdschema"
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 	"github.com/corollary-dev/corollary/pkg/kinds"
@@ -22,12 +23,12 @@ import (
 type Described struct {
 	GVK schema.GroupVersionKind
 	// Files are the configs that watch it, in their order; By is the first one that describes it.
-	Files []*config.File
-	By    *config.File
+	Files []*load.File
+	By    *load.File
 }
 
 // DescribedKinds are the kinds that configs describe without errors, in the order of the configs.
-func DescribedKinds(files []*config.File) []*Described {
+func DescribedKinds(files []*load.File) []*Described {
 	var all []*Described
 	for _, f := range files {
 		gvk := schema.FromAPIVersionAndKind(f.Watch.APIVersion, f.Watch.Kind)
@@ -92,7 +93,7 @@ func openStatusOf(op *config.Operator) crdschema.Node {
 }
 
 // WithDescribed returns a source that also knows the kinds that configs describe, where the given one does not.
-func WithDescribed(files []*config.File, source kinds.Source) kinds.Source {
+func WithDescribed(files []*load.File, source kinds.Source) kinds.Source {
 	var crds []*apiextensionsv1.CustomResourceDefinition
 	for _, d := range DescribedKinds(files) {
 		if crd, err := d.typed(); err == nil { // Compile reports what is wrong with it
@@ -107,7 +108,7 @@ func (c *compiler) describes(o Options) error {
 	if c.file.SpecSchema() == nil || o.Deletions {
 		return nil
 	}
-	d := &Described{GVK: c.p.Upstream.GVK, By: c.file, Files: []*config.File{c.file}}
+	d := &Described{GVK: c.p.Upstream.GVK, By: c.file, Files: []*load.File{c.file}}
 	crd, err := d.typed()
 	if err != nil {
 		return err

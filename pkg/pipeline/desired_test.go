@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/corollary-dev/corollary/internal/golden"
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
@@ -41,7 +41,7 @@ func desiredOf(t *testing.T, dir string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	loaded, errs := config.Load(config.Options{Files: []string{filepath.Join(dir, "operator.yaml")}})
+	loaded, errs := load.Operators(load.Options{Files: []string{filepath.Join(dir, "operator.yaml")}})
 	if len(errs) > 0 {
 		return "load: " + errs.Error() + "\n"
 	}

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
@@ -31,7 +31,7 @@ func FuzzCompile(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		files, loadErrs := config.Load(config.Options{Files: []string{"-"}, Stdin: bytes.NewReader(text)})
+		files, loadErrs := load.Operators(load.Options{Files: []string{"-"}, Stdin: bytes.NewReader(text)})
 		for _, file := range files {
 			p, errs, err := pipeline.Compile(file, pipeline.Options{Kinds: source})
 			if err != nil {

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
@@ -97,7 +97,7 @@ func TestImmutable(t *testing.T) {
 		if err := os.WriteFile("app.yaml", []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		files, errs := config.Load(config.Options{Files: []string{"app.yaml"}})
+		files, errs := load.Operators(load.Options{Files: []string{"app.yaml"}})
 		if len(errs) > 0 {
 			t.Fatalf("%s: %v", row.reason, errs)
 		}

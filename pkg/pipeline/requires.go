@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 )
 
@@ -22,7 +23,7 @@ type Requirement struct {
 }
 
 // Requirements checks what a config requires of the API server. The error is a request that failed.
-func Requirements(f *config.File, o Options) ([]Requirement, error) {
+func Requirements(f *load.File, o Options) ([]Requirement, error) {
 	r := f.Requires
 	if r == nil {
 		return nil, nil

@@ -57,7 +57,7 @@ status: {conditions: {ready: Ready}, fields: [{path: .status.x, value: "VALUE"}]
 		{value: "1", validate: "validate: [{rule: inputs.token.data.x == 'y', message: m}]"},
 	} {
 		text := strings.NewReplacer("VALUE", row.value, "READY", row.ready, "VALIDATE", row.validate).Replace(base)
-		_, errs := load(t, text, pipeline.Options{})
+		_, errs := compiledText(t, text, pipeline.Options{})
 		switch {
 		case row.refused == "" && errs != "":
 			t.Errorf("%v: %s", row, errs)

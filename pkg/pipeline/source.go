@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/render"
 )
 
@@ -18,7 +19,7 @@ type source struct {
 	}
 }
 
-func newSource(f *config.File, path, template, file string, first int) source {
+func newSource(f *load.File, path, template, file string, first int) source {
 	s := source{path: path, text: render.Joined(template, f.Operator.Helpers), lines: render.Lines(template), file: file, first: first}
 	s.helpers.file, s.helpers.first = f.HelpersPos()
 	return s

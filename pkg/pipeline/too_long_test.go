@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/operator/decide"
@@ -122,16 +122,16 @@ func TestDeletionTookTooLong(t *testing.T) {
 // compileConfig compiles a config of kinds that every API server has, or of which no schema is known.
 func compileConfig(t *testing.T, text string) *pipeline.Pipeline {
 	t.Helper()
-	p, errs := load(t, text, pipeline.Options{})
+	p, errs := compiledText(t, text, pipeline.Options{})
 	if errs != "" {
 		t.Fatal(errs)
 	}
 	return p
 }
 
-// load compiles the config operator.yaml, or says what is wrong with it. Without kinds in the options, they are those that every API server
+// compiledText compiles the config operator.yaml, or says what is wrong with it. Without kinds in the options, they are those that every API server
 // has.
-func load(t *testing.T, text string, o pipeline.Options) (*pipeline.Pipeline, string) {
+func compiledText(t *testing.T, text string, o pipeline.Options) (*pipeline.Pipeline, string) {
 	t.Helper()
 	t.Chdir(t.TempDir()) // so that errors name the file alone
 	write(t, "operator.yaml", text)
@@ -141,7 +141,7 @@ func load(t *testing.T, text string, o pipeline.Options) (*pipeline.Pipeline, st
 			t.Fatal(err)
 		}
 	}
-	files, errs := config.Load(config.Options{Files: []string{"operator.yaml"}})
+	files, errs := load.Operators(load.Options{Files: []string{"operator.yaml"}})
 	var p *pipeline.Pipeline
 	if len(errs) == 0 {
 		if p, errs, err = pipeline.Compile(files[0], o); err != nil {

@@ -197,7 +197,7 @@ var agreeing = []string{
 // problemsOf is what is wrong with a config.
 func problemsOf(t *testing.T, text string, o pipeline.Options) string {
 	t.Helper()
-	p, out := load(t, text, o)
+	p, out := compiledText(t, text, o)
 	for i := 0; p != nil && i < len(p.Refusals); i++ {
 		out += p.Refusals[i].Error() + "\n"
 	}

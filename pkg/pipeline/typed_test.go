@@ -10,7 +10,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/corollary-dev/corollary/internal/golden"
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
@@ -62,7 +62,7 @@ func compileTyped(t *testing.T, source kinds.Source, apiVersion, kind, template,
 	t.Chdir(t.TempDir()) // so that errors name the file alone
 	indented := "      " + strings.ReplaceAll(strings.TrimRight(template, "\n"), "\n", "\n      ")
 	write(t, "app.yaml", fmt.Sprintf(typedConfig, apiVersion, kind, indented, fields))
-	files, errs := config.Load(config.Options{Files: []string{"app.yaml"}})
+	files, errs := load.Operators(load.Options{Files: []string{"app.yaml"}})
 	if len(errs) > 0 {
 		t.Fatal(errs)
 	}

@@ -11,7 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/drift"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
@@ -44,7 +44,7 @@ status: {conditions: {ready: Ready}}
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	loaded, errs := config.Load(config.Options{Files: []string{file}})
+	loaded, errs := load.Operators(load.Options{Files: []string{file}})
 	if len(errs) > 0 {
 		t.Fatal(errs)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/guard"
 	"github.com/corollary-dev/corollary/pkg/informers"
 	"github.com/corollary-dev/corollary/pkg/kinds"
@@ -111,7 +112,7 @@ type Survey struct {
 
 // Open compiles a config against the API server, opens its watches and waits for their first lists. Call Close to end it. It
 // returns an error for what `run` would wait for: a kind that is not served, a missing permission.
-func (s *Surveyor) Open(ctx context.Context, file *config.File) (*Survey, error) {
+func (s *Surveyor) Open(ctx context.Context, file *load.File) (*Survey, error) {
 	v, err := s.open(ctx, file)
 	if err != nil {
 		return nil, fmt.Errorf("operator %s: %w", file.Metadata.Name, err)
@@ -119,7 +120,7 @@ func (s *Surveyor) Open(ctx context.Context, file *config.File) (*Survey, error)
 	return v, nil
 }
 
-func (s *Surveyor) open(ctx context.Context, file *config.File) (*Survey, error) {
+func (s *Surveyor) open(ctx context.Context, file *load.File) (*Survey, error) {
 	p, err := s.compile(file)
 	if err != nil {
 		return nil, err
@@ -169,7 +170,7 @@ func (s *Surveyor) open(ctx context.Context, file *config.File) (*Survey, error)
 func (v *Survey) Doubt() string { return v.doubt }
 
 // compile compiles a config as `run` does.
-func (s *Surveyor) compile(file *config.File) (*pipeline.Pipeline, error) {
+func (s *Surveyor) compile(file *load.File) (*pipeline.Pipeline, error) {
 	if !file.Valid() {
 		return nil, file.Problems()
 	}

@@ -5,7 +5,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 )
 
 // Cluster is the configs and the API server that a command is about.
@@ -22,7 +22,7 @@ func (c *Cluster) Bind(cmd *cobra.Command, namespaceUsage string) {
 
 // Connected is what there is once the configs are loaded without an error, and the API server is known.
 type Connected struct {
-	Files  []*config.File
+	Files  []*load.File
 	Config *rest.Config
 	Client dynamic.Interface
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/cases"
 	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/generate"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
@@ -28,7 +29,7 @@ func (f *Configs) Bind(cmd *cobra.Command) {
 	flags.StringArrayVarP(&f.Files, "config", "c", nil, "Config file, a directory of them, or - for standard input; may be repeated")
 	flags.StringArrayVar(&f.Set, "set", nil,
 		"Override one value: OPERATOR:.path=value, the value as YAML; may be repeated. "+
-			"Environment variables "+config.EnvPrefix+"<anything> hold the same and come before these")
+			"Environment variables "+load.EnvPrefix+"<anything> hold the same and come before these")
 	CompleteFiles(cmd, "config", "yaml", "yml")
 	_ = cmd.RegisterFlagCompletionFunc("set", cobra.NoFileCompletions)
 }
@@ -51,22 +52,22 @@ func (f *Configs) FindNearest() error {
 }
 
 // Load reads the configs; if none is named, the nearest one.
-func (f *Configs) Load(streams IO) ([]*config.File, config.Errors, error) {
+func (f *Configs) Load(streams IO) ([]*load.File, config.Errors, error) {
 	if err := f.FindNearest(); err != nil {
 		return nil, nil, err
 	}
-	files, errs := config.Load(config.Options{Files: f.Files, Set: f.Set, Env: streams.Env, Stdin: streams.In, Program: Build().Version})
+	files, errs := load.Operators(load.Options{Files: f.Files, Set: f.Set, Env: streams.Env, Stdin: streams.In, Program: Build().Version})
 	return files, errs, nil
 }
 
 // Valid reads the configs and prints what is wrong with them to standard error.
-func (f *Configs) Valid(streams IO) ([]*config.File, error) {
+func (f *Configs) Valid(streams IO) ([]*load.File, error) {
 	files, problems, err := f.Load(streams)
 	return files, Refuse(streams, problems, err)
 }
 
 // Offline reads configs, and what is known of kinds from these and other files alone. It prints errors of configs to standard error.
-func (f *Configs) Offline(streams IO, crds []string) ([]*config.File, kinds.Source, error) {
+func (f *Configs) Offline(streams IO, crds []string) ([]*load.File, kinds.Source, error) {
 	source, err := kinds.Offline(crds...)
 	if err != nil {
 		return nil, nil, err
@@ -96,8 +97,8 @@ func (f *Configs) CompileOffline(streams IO, crds []string) ([]pipeline.Compiled
 }
 
 // Definitions are the definitions of the kinds that loaded configs describe. It prints the rules that they lack to standard error.
-func (f *Configs) Definitions(streams IO, files []*config.File, source kinds.Source) ([]*generate.Definition, error) {
-	if !slices.ContainsFunc(files, func(f *config.File) bool { return f.SpecSchema() != nil }) {
+func (f *Configs) Definitions(streams IO, files []*load.File, source kinds.Source) ([]*generate.Definition, error) {
+	if !slices.ContainsFunc(files, func(f *load.File) bool { return f.SpecSchema() != nil }) {
 		return nil, nil
 	}
 	list, problems, err := pipeline.CompileAll(files, nil, pipeline.Options{Kinds: source})
@@ -137,7 +138,7 @@ func (f *Configs) Repeatable(streams IO) (func() IO, error) {
 }
 
 // LoadConversions reads the conversions among the configs.
-func (f *Configs) LoadConversions(streams func() IO) ([]*config.ConversionFile, config.Errors, error) {
+func (f *Configs) LoadConversions(streams func() IO) ([]*load.ConversionFile, config.Errors, error) {
 	files, problems, err := f.Load(streams())
 	if err != nil {
 		return nil, nil, err
@@ -147,12 +148,12 @@ func (f *Configs) LoadConversions(streams func() IO) ([]*config.ConversionFile, 
 }
 
 // ConversionsBeside returns the conversions of operators that are loaded, and those in files beside them.
-func (f *Configs) ConversionsBeside(operators []*config.File, streams IO) ([]*config.ConversionFile, config.Errors) {
-	return config.LoadConversions(config.Options{Files: f.Files, Stdin: streams.In}, operators)
+func (f *Configs) ConversionsBeside(operators []*load.File, streams IO) ([]*load.ConversionFile, config.Errors) {
+	return load.Conversions(load.Options{Files: f.Files, Stdin: streams.In}, operators)
 }
 
 // ActivationsBeside returns the activations in the files, with the operators that follow them. identity, if it is not empty,
 // replaces theirs. An operator whose activation is missing or has errors is not valid any more.
-func (f *Configs) ActivationsBeside(operators []*config.File, streams IO, identity string) ([]*config.ActivationFile, config.Errors) {
-	return config.LoadActivations(config.Options{Files: f.Files, Stdin: streams.In, Identity: identity}, operators)
+func (f *Configs) ActivationsBeside(operators []*load.File, streams IO, identity string) ([]*load.ActivationFile, config.Errors) {
+	return load.Activations(load.Options{Files: f.Files, Stdin: streams.In, Identity: identity}, operators)
 }

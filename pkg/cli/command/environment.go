@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 )
 
 // variablePrefix begins the environment variables that are process settings: COROLLARY_ and the flag's name in capitals,
@@ -26,8 +26,8 @@ func FromEnvironment(flags *pflag.FlagSet, env []string) (unknown []string, err 
 	values := map[string]string{}
 	for _, entry := range env {
 		name, value, _ := strings.Cut(entry, "=")
-		if !strings.HasPrefix(name, variablePrefix) || strings.HasPrefix(name, config.EnvPrefix) ||
-			config.ServiceLink.MatchString(name) || serviceAddress.MatchString(value) {
+		if !strings.HasPrefix(name, variablePrefix) || strings.HasPrefix(name, load.EnvPrefix) ||
+			load.ServiceLink.MatchString(name) || serviceAddress.MatchString(value) {
 			continue
 		}
 		values[name] = value

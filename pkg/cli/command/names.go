@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
@@ -48,7 +48,7 @@ type KindNames struct {
 }
 
 // DiscoverNames asks the API server what the kinds of configs are called.
-func DiscoverNames(cfg *rest.Config, files []*config.File) (*KindNames, error) {
+func DiscoverNames(cfg *rest.Config, files []*load.File) (*KindNames, error) {
 	client, err := discovery.NewDiscoveryClientForConfig(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the API server: %w", err)

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/corollary-dev/corollary/pkg/cli/command"
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/generate"
 	"github.com/corollary-dev/corollary/pkg/yamltext"
 )
@@ -77,15 +77,15 @@ func (o *chart) run() error {
 }
 
 // beside returns the conversions, and the files of other kinds that are read with the configs.
-func (o *chart) beside(files []*config.File) ([]*config.ConversionFile, []string, error) {
+func (o *chart) beside(files []*load.File) ([]*load.ConversionFile, []string, error) {
 	conversions, problems := o.configs.ConversionsBeside(files, o.streams)
-	activations, more := config.LoadActivations(config.Options{Files: o.configs.Files, Anybody: true}, nil)
+	activations, more := load.Activations(load.Options{Files: o.configs.Files, Anybody: true}, nil)
 	if err := command.Refuse(o.streams, append(problems, more...), nil); err != nil {
 		return nil, nil, err
 	}
 	var paths []string
 	for _, c := range conversions {
-		if !slices.ContainsFunc(files, func(f *config.File) bool { return f.Path == c.Path() }) {
+		if !slices.ContainsFunc(files, func(f *load.File) bool { return f.Path == c.Path() }) {
 			paths = append(paths, c.Path())
 		}
 		if c.Certificate != nil {

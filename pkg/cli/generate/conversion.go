@@ -9,7 +9,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/corollary-dev/corollary/pkg/cli/command"
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/conversions"
 	"github.com/corollary-dev/corollary/pkg/generate"
 	"github.com/corollary-dev/corollary/pkg/kinds"
@@ -100,7 +100,7 @@ func (o *conversion) run() error {
 }
 
 // definition is the document for one conversion. crd is its definition; without one it is assumed to have several versions.
-func (o *conversion) definition(c *config.ConversionFile, source kinds.Source,
+func (o *conversion) definition(c *load.ConversionFile, source kinds.Source,
 	crd *apiextensionsv1.CustomResourceDefinition, endpoint webhook.Endpoint, trust []byte,
 ) (m generate.Manifest, note string, err error) {
 	gr, note, err := generate.Converted(source, c)

@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/corollary-dev/corollary/pkg/cli/command"
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/generate"
 	"github.com/corollary-dev/corollary/pkg/shards"
 )
@@ -85,7 +85,7 @@ func (o *rights) run() error {
 }
 
 // operators are the names of configs.
-func operators(files []*config.File) []string {
+func operators(files []*load.File) []string {
 	var list []string
 	for _, f := range files {
 		list = append(list, f.Metadata.Name)
@@ -93,7 +93,7 @@ func operators(files []*config.File) []string {
 	return list
 }
 
-func namesOf(conversions []*config.ConversionFile) []string {
+func namesOf(conversions []*load.ConversionFile) []string {
 	var list []string
 	for _, c := range conversions {
 		list = append(list, c.Name)

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corollary-dev/corollary/pkg/cli/command"
-	"github.com/corollary-dev/corollary/pkg/config"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/generate"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
@@ -61,7 +61,7 @@ func (o *statuses) run() error {
 	var list []pipeline.Compiled
 	for _, f := range files {
 		upstream := schema.FromAPIVersionAndKind(f.Watch.APIVersion, f.Watch.Kind)
-		made, more, e := pipeline.CompileAll([]*config.File{f}, problems, pipeline.Options{Kinds: generate.OpenStatus(source, upstream)})
+		made, more, e := pipeline.CompileAll([]*load.File{f}, problems, pipeline.Options{Kinds: generate.OpenStatus(source, upstream)})
 		list, problems, err = append(list, made...), more, errors.Join(err, e)
 	}
 	if err := command.Refuse(o.streams, problems, err); err != nil {

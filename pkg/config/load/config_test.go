@@ -1,0 +1,83 @@
+package load
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/corollary-dev/corollary/internal/golden"
+)
+
+// TestErrors loads the files of each testdata/*.txtar and compares every error, to the byte, with the section
+// "want". The comment above the first file says why the case is there; lines in it that begin so are given to
+// Load:
+//
+//	load: app.yaml other/       what to load instead of "."
+//	set: app:.mode=Observe      an override from the command line
+//	env: COROLLARY_SET_A=…      a variable of the environment
+//	stdin: app.yaml             the file that is given as standard input
+//	identity: cluster-a         the identity of this cluster; also has the activations loaded
+//
+// -update writes what Load says into the section.
+func TestErrors(t *testing.T) {
+	golden.Cases(t, "testdata/*.txtar", func(t *testing.T, c *golden.Case) {
+		c.Want(t, "want", loadArchive(t, c.Archive))
+	})
+}
+
+// loadArchive writes the archive's files into a directory of their own and returns the errors of loading them.
+func loadArchive(t *testing.T, a *txtar.Archive) string {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	for _, f := range a.Files {
+		if f.Name == "want" {
+			continue
+		}
+		if err := os.MkdirAll(filepath.Dir(f.Name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(f.Name, f.Data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o := Options{Files: []string{"."}, Env: []string{"HOME=/root"}}
+	activations := false
+	for line := range strings.Lines(string(a.Comment)) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+		value = strings.TrimSpace(value)
+		switch key {
+		case "load":
+			o.Files = strings.Fields(value)
+		case "set":
+			o.Set = append(o.Set, value)
+		case "env":
+			o.Env = append(o.Env, value)
+		case "identity":
+			activations, o.Identity = true, value
+		case "stdin":
+			f, err := os.Open(value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = f.Close() })
+			o.Stdin = f
+		}
+	}
+	files, errs := Operators(o)
+	if activations {
+		_, more := Activations(o, files)
+		errs = append(errs, more...).Sort()
+	}
+	for _, f := range files {
+		if len(errs) == 0 && !f.Valid() {
+			t.Errorf("%s is not valid, yet nothing is wrong", f.Path)
+		}
+	}
+	if len(errs) == 0 {
+		return ""
+	}
+	return errs.Error() + "\n"
+}

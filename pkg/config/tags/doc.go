@@ -1,0 +1,2 @@
+// Package tags reads the struct tags of config types.
+package tags

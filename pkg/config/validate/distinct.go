@@ -1,0 +1,35 @@
+package validate
+
+// checkDistinct reports an annotation that would have to hold two things. Those of upstreams and of downstreams are compared
+// too: what is downstream here may be upstream to another operator. What was used before counts as used, for it is read
+// still; that it differs from its own successor is said elsewhere.
+func checkDistinct(v *validator) {
+	c := &v.Conventions
+	checkNotGiven(v, "conventions.owner.annotation", c.Owner.Annotation, "conventions.annotations", c.Annotations)
+	if c.ActivationToken != nil {
+		checkNotGiven(v, "conventions.activationToken.annotation", c.ActivationToken.Annotation, "conventions.annotations", c.Annotations)
+	}
+	if c.Shard != nil {
+		checkNotGiven(v, "conventions.shard.label", c.Shard.Label, "conventions.labels", c.Labels)
+		if c.Shard.Label != "" && c.Shard.Label == c.Hash.Label {
+			v.Add("conventions.shard.label", "choose another key", "%s is conventions.hash.label too", c.Shard.Label)
+		}
+	}
+	if p := c.Previous; p != nil && p.Hash != nil {
+		checkNotGiven(v, "conventions.previous.hash.annotation", p.Hash.Annotation, "conventions.annotations", c.Annotations)
+		checkNotGiven(v, "conventions.previous.hash.label", p.Hash.Label, "conventions.labels", c.Labels)
+	}
+	if p := c.Previous; p != nil && p.Owner != nil {
+		checkNotGiven(v, "conventions.previous.owner.annotation", p.Owner.Annotation, "conventions.annotations", c.Annotations)
+	}
+	used := map[string]string{}
+	for _, key := range c.Keys() {
+		switch other, taken := used[key.Annotation]; {
+		case key.Annotation == "":
+		case taken && key.Path != "previous."+other:
+			v.Add("conventions."+key.Path, "choose another key", "%s is conventions.%s too", key.Annotation, other)
+		case !taken:
+			used[key.Annotation] = key.Path
+		}
+	}
+}
