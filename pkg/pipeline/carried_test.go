@@ -119,6 +119,11 @@ func TestGeneratedValuesAreCarriedOver(t *testing.T) {
 			if !strings.Contains(o.Message, o.LostValues) {
 				t.Errorf("the message does not say so: %s", o.Message)
 			}
+			for i, old := range decide.Decide(p.Settings, in).Leftovers {
+				if kept := old.Action == ActionRelease; kept != (row.lost != "" && !row.left[i].Certain) {
+					t.Errorf("what may have the value is kept: %t, %s", kept, old.Message)
+				}
+			}
 		})
 	}
 }

@@ -23,7 +23,10 @@ func decideLeftovers(s *operator.Settings, in operator.Input, out *operator.Deci
 		successors := successors(s, in, outcomes, own)
 		current := weakest(successors, own.Downstream)
 		o := leftover(in, own)
-		switch {
+		switch mayHave := mayHaveLost(s, own, outcomes); {
+		case mayHave != "":
+			o.State, o.Action = operator.StateSuperseded, operator.ActionRelease
+			o.Message = "it may have the last value of " + mayHave + ": it is kept, and is yours from now on"
 		case !own.Certain && !kindInPlace(s, own.Downstream, outcomes):
 			o.State, o.Message = operator.StateSuperseded, "it stays until every downstream of its kind exists"
 		case current.State == operator.StateUnwanted:
@@ -55,6 +58,19 @@ func decideLeftovers(s *operator.Settings, in operator.Input, out *operator.Deci
 			c.State, c.Action, c.Message, c.RequeueAfter = operator.StateContested, operator.ActionNone, o.Message, o.RequeueAfter
 		}
 	}
+}
+
+// mayHaveLost names the object that is about to get new values though an object at no target may have the last ones; empty if there is none.
+func mayHaveLost(s *operator.Settings, own operator.Owned, outcomes []operator.Outcome) string {
+	if own.Certain || own.Live.Deleting {
+		return ""
+	}
+	for _, o := range outcomes {
+		if o.Action != operator.ActionNone && o.LostValues != "" && slices.Contains(homesOf(s, own), o.Downstream) {
+			return s.Downstreams[o.Downstream].Config.Kind + " " + o.Target.String()
+		}
+	}
+	return ""
 }
 
 func nameOf(at operator.Ref) string {
