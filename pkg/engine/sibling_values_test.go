@@ -98,6 +98,28 @@ func TestValuesOfWhatIsStillThere(t *testing.T) {
 	}
 }
 
+// A Secret of which nothing says any more whose it is, and which may have the only copy of a value, is kept.
+func TestLastCopyOfAValueIsKept(t *testing.T) {
+	inSpace(t, func(t *testing.T, ns, name string) {
+		conf := siblingsConfig(t, ns, name, "")
+		r := start(t, testkit.Config(t), conf).ready()
+		testkit.Apply(t, ns, widget("a", "{name: s1, data: {second: s2}}"))
+		value := secretText(t, ns, "s1", "password", anyText)
+		testkit.Patch(t, secretKind, ns, "s1", "somebody", `{"metadata":{"finalizers":["example.com/held"]}}`)
+		for _, to := range []string{"q1", "s1"} { // and back, where the old one still is
+			testkit.Apply(t, ns, widget("a", "{name: "+to+", data: {second: s2}}"))
+			<-time.After(time.Minute)
+		}
+		r.halt()
+		testkit.Patch(t, secretKind, ns, "s1", "somebody", `{"metadata":{"finalizers":null}}`)
+		start(t, testkit.Config(t), conf).ready()
+		<-time.After(10 * time.Minute)
+		if have := secretText(t, ns, "q1", "password", anyText); have != value {
+			t.Error("the value is lost")
+		}
+	})
+}
+
 // A client that keeps restoring the owner reference of what is kept is answered at growing intervals.
 func TestOwnerMarksAreSpaced(t *testing.T) {
 	t.Parallel()
