@@ -94,12 +94,6 @@ func (d *Desired) Unknown(i int) bool {
 	return d != nil && (len(d.Invalid) > 0 || slices.ContainsFunc(d.Of(i), func(o DesiredObject) bool { return o.Err != nil }))
 }
 
-// InDoubt reports whether of some downstream it is not known what is wanted. Then what exists is left alone, with the finalizer;
-// what is created beside it may need the finalizer all the same.
-func (d *Desired) InDoubt() bool {
-	return slices.ContainsFunc(d.Objects, func(o DesiredObject) bool { return o.Err != nil })
-}
-
 // SiblingRead is what a Desired was made from: of a live object, what others read of it.
 type SiblingRead struct {
 	Downstream int

@@ -141,7 +141,7 @@ type Facts struct {
 	// Live is what exists at the target; nil if nothing is known to.
 	Live *drift.Live
 	// Trusted is true if this process made Live or found it to be ours before, or where its uid is recorded in a status
-	// that Pipeline.TrustsStatus. The API server's own record of who made it is in Live: see Owns.
+	// that Settings.TrustsStatus. The API server's own record of who made it is in Live: see marks.Owns.
 	Trusted bool
 	// RecordedHash is the hash that the upstream's status records of Live; empty if none is.
 	RecordedHash string
@@ -204,8 +204,6 @@ type ForgottenObject struct {
 	// Kept is why it is not deleted nevertheless; only in Decision.
 	Kept string
 }
-
-func (f ForgottenObject) At() Ref { return Ref{Namespace: f.Namespace, Name: f.ObjectName} }
 
 // OtherObject is an object of a downstream that belongs to another upstream.
 type OtherObject struct {

@@ -30,19 +30,12 @@ func (s *Settings) RecordedBefore(upstream *unstructured.Unstructured) *status.R
 	return &all[i]
 }
 
+// GroupKindOf is the kind of an object that a status records.
 func GroupKindOf(r *status.Recorded) schema.GroupKind {
 	return schema.FromAPIVersionAndKind(r.APIVersion, r.Kind).GroupKind()
 }
 
-// RecordedCascade is what the deletion of an upstream asked for when its status was last written.
-func (s *Settings) RecordedCascade(upstream *unstructured.Unstructured) Cascade {
-	first := func(r status.Recorded) bool { return r.State == string(StateDeleteFirst) }
-	if upstream.GetDeletionTimestamp() != nil && slices.ContainsFunc(s.Recorded(upstream), first) {
-		return CascadeForeground
-	}
-	return CascadeConfig
-}
-
+// AsMap is a value of JSON as a map; nil if it is another one.
 func AsMap(v any) map[string]any {
 	m, _ := v.(map[string]any)
 	return m
@@ -59,6 +52,7 @@ func (s *Settings) RecordedOf(list []status.Recorded, o *DesiredObject) *status.
 	return nil
 }
 
+// IsRecordedAt reports whether a list records an object of a downstream at a place.
 func IsRecordedAt(recorded []status.Recorded, name string, at Ref) bool {
 	return slices.ContainsFunc(recorded, func(r status.Recorded) bool {
 		return r.Name == name && r.Namespace == at.Namespace && r.ObjectName == at.Name
@@ -134,8 +128,10 @@ func (s *Settings) RecordedBaseline(r *status.Recorded, live *drift.Live) *drift
 	return &sum
 }
 
+// RefOf is where a live object is.
 func RefOf(live *drift.Live) Ref { return Ref{Namespace: live.Namespace, Name: live.Name} }
 
+// RecordAt is what a status records of an object.
 func (s *Settings) RecordAt(d *Downstream, at Ref, uid types.UID, hash, state string) status.Recorded {
 	r := status.Recorded{Name: d.Name, APIVersion: d.Config.APIVersion, Kind: d.Config.Kind, Namespace: at.Namespace, ObjectName: at.Name,
 		UID: uid, Hash: hash, State: state}
@@ -145,10 +141,6 @@ func (s *Settings) RecordAt(d *Downstream, at Ref, uid types.UID, hash, state st
 	}
 	return r
 }
-
-func IsSecretKind(gvk schema.GroupVersionKind) bool { return gvk.Group == "" && gvk.Kind == "Secret" }
-
-func (s *Settings) UpstreamIsSecret() bool { return IsSecretKind(s.Upstream.GVK) }
 
 // Hidden reports whether the downstream's document can hold values of a Secret: no message quotes any value of it.
 func (d *Downstream) Hidden() bool { return d.Words != nil }

@@ -160,19 +160,6 @@ func (s *Settings) ComesAfter(d *Downstream) []int {
 	return list
 }
 
-// AllBefore are the downstreams that one comes after, directly or with others between them, which may be gone before it.
-func (s *Settings) AllBefore(downstream int) []int {
-	list := s.ComesAfter(s.Downstreams[downstream])
-	for n := 0; n < len(list); n++ {
-		for _, i := range s.ComesAfter(s.Downstreams[list[n]]) {
-			if !slices.Contains(list, i) {
-				list = append(list, i)
-			}
-		}
-	}
-	return list
-}
-
 // HashKey is where objects have the hash.
 func (s *Settings) HashKey() fieldpath.Path {
 	if s.Hash.Label != "" {

@@ -10,15 +10,6 @@ import (
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
-// Writes reports whether an action calls for a request for which those before it may have had no effect.
-func (a Action) Writes() bool {
-	switch a {
-	case ActionCreate, ActionApply, ActionDelete, ActionRelease, ActionReplaceMarks, ActionMarkOwner:
-		return true
-	}
-	return false
-}
-
 // State is what Decide says of one downstream. The same word is in the upstream's status, in metrics, events and
 // in what commands print.
 type State string

@@ -46,7 +46,7 @@ func (p *Pipeline) decidedAgain(in Input, d Decision) (later Decision, known boo
 	report.SetRecorded(p.Settings, content, report.RecordedGoing(p.Settings, in.Upstream, d, nil))
 	in.Upstream = in.Upstream.DeepCopy()
 	in.Upstream.Object["status"] = content
-	in.Cascade = p.RecordedCascade(in.Upstream)
+	in.Cascade = decide.RecordedCascade(p.Settings, in.Upstream)
 	return decide.Deletion(p.Settings, in), in.Cascade == CascadeForeground
 }
 

@@ -9,10 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/corollary-dev/corollary/pkg/drift"
-	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/redact"
 	"github.com/corollary-dev/corollary/pkg/render"
 	"github.com/corollary-dev/corollary/pkg/rules"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // This file keeps the values of Secrets out of messages. Templates, expressions and the API server quote the value that they
@@ -24,7 +24,7 @@ type reader func(variable string) (paths [][]string, whole bool)
 
 // secrets finds what reads a Secret. It comes after everything else is compiled.
 func (c *compiler) secrets() {
-	if c.p.UpstreamIsSecret() {
+	if isSecretKind(c.p.Upstream.GVK) {
 		c.p.UpstreamWords = redact.NewWords()
 	}
 	for _, i := range c.p.order { // whether those that one reads hold a value is known
@@ -64,7 +64,7 @@ func (c *compiler) secrets() {
 // secretInputs marks the inputs for which errors of expressions can quote a value.
 func (c *compiler) secretInputs() {
 	for _, s := range c.p.Inputs {
-		ofObject := s.matching != nil && operator.IsSecretKind(s.Kind.GVK) && reaches(s.matching.Reads, "object", "")
+		ofObject := s.matching != nil && isSecretKind(s.Kind.GVK) && reaches(s.matching.Reads, "object", "")
 		s.hidesValues = ofObject || c.programReadsSecret(s.objectName, nil) || c.programReadsSecret(s.matching, nil)
 	}
 }
@@ -88,8 +88,8 @@ func isBool(p *rules.Program) bool {
 // can quote one. A digest of a value is none.
 func (c *compiler) secretDocument(d *Downstream) {
 	secretItems := c.programReadsSecret(d.items, nil)
-	d.hidesValues = c.p.UpstreamIsSecret() || secretItems || c.programReadsSecret(d.when, nil)
-	hidden := operator.IsSecretKind(d.GVK()) || c.p.UpstreamIsSecret() || secretItems
+	d.hidesValues = isSecretKind(c.p.Upstream.GVK) || secretItems || c.programReadsSecret(d.when, nil)
+	hidden := isSecretKind(d.GVK()) || isSecretKind(c.p.Upstream.GVK) || secretItems
 	texts := c.conventionTexts(d)
 	if d.template != nil {
 		texts = append(texts, c.reading(d.template))
@@ -137,7 +137,7 @@ func (c *compiler) programReadsSecret(p *rules.Program, d *Downstream) bool {
 // readsSecret reports whether an expression reads what a Secret holds. d is its own downstream, if it has one.
 func (c *compiler) readsSecret(reads reader, d *Downstream) bool {
 	for _, s := range c.p.Inputs {
-		if operator.IsSecretKind(s.Kind.GVK) && reaches(reads, "inputs", s.Name) {
+		if isSecretKind(s.Kind.GVK) && reaches(reads, "inputs", s.Name) {
 			return true
 		}
 	}
@@ -146,12 +146,12 @@ func (c *compiler) readsSecret(reads reader, d *Downstream) bool {
 			return true
 		}
 	}
-	return c.p.UpstreamIsSecret() && reaches(reads, "self", "") || d != nil && d.Hidden() && reaches(reads, "downstream", "")
+	return isSecretKind(c.p.Upstream.GVK) && reaches(reads, "self", "") || d != nil && d.Hidden() && reaches(reads, "downstream", "")
 }
 
 func (c *compiler) templateReadsSecret(reads func(string) ([][]string, bool)) bool {
 	return slices.ContainsFunc(c.p.Inputs, func(s *InputSource) bool {
-		return operator.IsSecretKind(s.Kind.GVK) && reaches(reads, s.Name, "")
+		return isSecretKind(s.Kind.GVK) && reaches(reads, s.Name, "")
 	}) || slices.ContainsFunc(c.p.Downstreams, func(d *Downstream) bool {
 		return d.Hidden() && reaches(reads, render.DownstreamKey(d.Name), "")
 	})
@@ -204,3 +204,5 @@ func textErrors(list field.ErrorList) error {
 	}
 	return redact.New(list.ToAggregate(), shown...)
 }
+
+func isSecretKind(gvk schema.GroupVersionKind) bool { return gvk.Group == "" && gvk.Kind == "Secret" }

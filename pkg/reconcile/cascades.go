@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corollary-dev/corollary/pkg/operator"
+	"github.com/corollary-dev/corollary/pkg/operator/decide"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
@@ -92,7 +93,7 @@ func (r *reconciliation) cascade() pipeline.Cascade {
 	if c := r.cascades.of(r.upstream.GetUID()); c != pipeline.CascadeConfig {
 		return c
 	}
-	return r.Pipeline.RecordedCascade(r.upstream)
+	return decide.RecordedCascade(r.Pipeline.Settings, r.upstream)
 }
 
 // propagation is how the downstreams of an upstream are deleted.

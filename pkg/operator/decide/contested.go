@@ -8,7 +8,7 @@ import (
 
 // spaced holds a write back, whatever the state is called, as long as those before it did not settle.
 func spaced(s *subject, o operator.Outcome) operator.Outcome {
-	if s.facts.Spaced <= 0 || !o.Action.Writes() {
+	if s.facts.Spaced <= 0 || !writes(o.Action) {
 		return o
 	}
 	target := s.desired.Target
@@ -28,7 +28,7 @@ func spaced(s *subject, o operator.Outcome) operator.Outcome {
 
 // spaceRemoval holds a deletion or release back as long as someone keeps making the object again. It reports whether it does.
 func spaceRemoval(s *operator.Settings, o *operator.Outcome, own operator.Owned) bool {
-	if own.Spaced <= 0 || !o.Action.Writes() {
+	if own.Spaced <= 0 || !writes(o.Action) {
 		return false
 	}
 	o.Action, o.RequeueAfter = operator.ActionNone, own.Spaced
@@ -56,4 +56,13 @@ func spaceFinalizer(s *operator.Settings, in operator.Input, out *operator.Decis
 			o.RequeueAfter = in.FinalizerSpaced
 		}
 	}
+}
+
+// writes reports whether an action calls for a request for which those before it may have had no effect.
+func writes(a operator.Action) bool {
+	switch a {
+	case operator.ActionCreate, operator.ActionApply, operator.ActionDelete, operator.ActionRelease, operator.ActionReplaceMarks, operator.ActionMarkOwner:
+		return true
+	}
+	return false
 }

@@ -111,3 +111,12 @@ func decideRemoval(s *operator.Settings, own operator.Owned, in operator.Input) 
 func referenced(live *drift.Live, in operator.Input) bool {
 	return slices.ContainsFunc(live.Owners, func(ref drift.OwnerRef) bool { return ref.UID == in.Upstream.GetUID() })
 }
+
+// RecordedCascade is what the deletion of an upstream asked for when its status was last written.
+func RecordedCascade(s *operator.Settings, upstream *unstructured.Unstructured) operator.Cascade {
+	first := func(r status.Recorded) bool { return r.State == string(operator.StateDeleteFirst) }
+	if upstream.GetDeletionTimestamp() != nil && slices.ContainsFunc(s.Recorded(upstream), first) {
+		return operator.CascadeForeground
+	}
+	return operator.CascadeConfig
+}

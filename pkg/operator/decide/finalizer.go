@@ -29,7 +29,7 @@ func finalizerAction(s *operator.Settings, in operator.Input, out *operator.Deci
 		}
 	}
 	heldBy := func(o operator.Outcome) bool { return s.HoldsDeletion() || !referenced(o.Live, in) }
-	if !in.HasFinalizer || in.Desired.InDoubt() || slices.ContainsFunc(out.Leftovers, heldBy) || mayKeepHolder(s, in) {
+	if !in.HasFinalizer || inDoubt(in.Desired) || slices.ContainsFunc(out.Leftovers, heldBy) || mayKeepHolder(s, in) {
 		return operator.FinalizerLeave
 	}
 	return operator.FinalizerRemove
@@ -113,4 +113,10 @@ func saveOne(s *operator.Settings, in operator.Input, o *operator.Outcome, own o
 // needsFinalizer reports whether what is wanted is not let go without more ado, or is cleaned up by no owner reference.
 func needsFinalizer(s *operator.Settings, w *operator.DesiredObject) bool {
 	return w.Wanted && (s.HoldsDeletion() || !w.Reference)
+}
+
+// inDoubt reports whether of some downstream it is not known what is wanted. Then what exists is left alone, with the finalizer;
+// what is created beside it may need the finalizer all the same.
+func inDoubt(d *operator.Desired) bool {
+	return slices.ContainsFunc(d.Objects, func(o operator.DesiredObject) bool { return o.Err != nil })
 }

@@ -98,11 +98,11 @@ func usersByOrder(s *operator.Settings, in operator.Input, outcomes, left []oper
 		}
 	}
 	for _, other := range in.Unread {
-		note(s.AllBefore(other.Downstream), other.Downstream, operator.RefOf(other.Live), "can be read")
+		note(allBefore(s, other.Downstream), other.Downstream, operator.RefOf(other.Live), "can be read")
 	}
 	for i, other := range left {
 		if in.Leftovers[i].Certain {
-			note(s.AllBefore(other.Downstream), other.Downstream, other.Target, "is gone")
+			note(allBefore(s, other.Downstream), other.Downstream, other.Target, "is gone")
 		}
 	}
 	return users
@@ -128,7 +128,7 @@ func unknownUser(s *operator.Settings, in operator.Input, left []operator.Outcom
 func mayComeAfter(s *operator.Settings, later, earlier operator.Owned) bool {
 	earliers := homesOf(s, earlier)
 	return slices.ContainsFunc(homesOf(s, later), func(home int) bool {
-		return slices.ContainsFunc(s.AllBefore(home), func(before int) bool { return slices.Contains(earliers, before) })
+		return slices.ContainsFunc(allBefore(s, home), func(before int) bool { return slices.Contains(earliers, before) })
 	})
 }
 
@@ -193,8 +193,8 @@ func staying(c *contents, in operator.Input, left []operator.Outcome) string {
 		}
 	}
 	for _, f := range in.Forgotten {
-		if !f.Unread && (!f.Referenced || in.Upstream.GetDeletionTimestamp() == nil) && c.contains(f.Resource, f.At()) {
-			return fmt.Sprintf("%s %s, which is left over, is %s", f.Kind, f.At(), c.is)
+		if !f.Unread && (!f.Referenced || in.Upstream.GetDeletionTimestamp() == nil) && c.contains(f.Resource, placeOf(f)) {
+			return fmt.Sprintf("%s %s, which is left over, is %s", f.Kind, placeOf(f), c.is)
 		}
 	}
 	return ""
@@ -258,7 +258,7 @@ func hold(c *contents, in operator.Input, holder *operator.Outcome, outcomes, le
 		holder.Action, holder.GoesLater = operator.ActionNone, true
 		holder.Message = fmt.Sprintf("it stays until %s, which is %s, %s", name, c.is, until)
 	}
-	before := c.AllBefore(holder.Downstream)
+	before := allBefore(c.Settings, holder.Downstream)
 	for _, o := range left {
 		goesBefore := o.GoesLater && slices.Contains(before, o.Downstream)
 		stays := o.Action == operator.ActionNone && !o.Live.Deleting && o.State != operator.StateDelete && !goesBefore
@@ -299,9 +299,26 @@ func unread(c *contents, in operator.Input) string {
 		}
 	}
 	for _, f := range in.Forgotten {
-		if f.Unread && (f.Resource.Empty() || c.contains(f.Resource, f.At())) {
-			return f.Kind + " " + f.At().String()
+		if f.Unread && (f.Resource.Empty() || c.contains(f.Resource, placeOf(f))) {
+			return f.Kind + " " + placeOf(f).String()
 		}
 	}
 	return ""
+}
+
+// allBefore are the downstreams that one comes after, directly or with others between them, which may be gone before it.
+func allBefore(s *operator.Settings, downstream int) []int {
+	list := s.ComesAfter(s.Downstreams[downstream])
+	for n := 0; n < len(list); n++ {
+		for _, i := range s.ComesAfter(s.Downstreams[list[n]]) {
+			if !slices.Contains(list, i) {
+				list = append(list, i)
+			}
+		}
+	}
+	return list
+}
+
+func placeOf(f operator.ForgottenObject) operator.Ref {
+	return operator.Ref{Namespace: f.Namespace, Name: f.ObjectName}
 }

@@ -41,6 +41,7 @@ func SecretKeys(d *operator.Downstream, doc map[string]any) *drift.Secret {
 	return &drift.Secret{Keys: slices.Sorted(maps.Keys(keys)), Content: d.View.Content(doc)}
 }
 
+// Keys names the generated fields of a downstream for a message.
 func Keys(d *operator.Downstream) string {
 	keys := make([]string, len(d.Generated))
 	for k, g := range d.Generated {
@@ -55,6 +56,7 @@ func SendsInitial(live *drift.Live) bool {
 	return slices.ContainsFunc(live.Initial, SendsField)
 }
 
+// SendsField reports whether a document has the live value of a field that is set at creation only.
 func SendsField(f drift.InitialField) bool { return f.Ours && !f.Others && f.Present }
 
 // Placeholder is in the place of a generated value in a document that was not filled. It is not base64, so the API server

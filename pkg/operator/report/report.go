@@ -84,7 +84,7 @@ type draft struct {
 	before, recorded []status.Recorded
 	fields           []fieldValue // in the config's order
 	now              metav1.Time
-	frozen           []metav1.Condition // see Pipeline.pause
+	frozen           []metav1.Condition // see pause
 }
 
 // fieldValue is what one of status.fields shall be; not set: there is nothing to write. fresh: this reconciliation made it.
