@@ -15,6 +15,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/conversions"
+	"github.com/corollary-dev/corollary/pkg/described"
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/pipeline/hints"
@@ -137,24 +138,24 @@ func (o *checkOptions) run(ctx context.Context) error {
 // differences warns of kinds that configs describe and that are defined differently in the cluster, or in files, and of versions that drop
 // fields.
 func (o *checkOptions) differences(
-	ctx context.Context, list []pipeline.Compiled, conversions []*load.ConversionFile,
+	ctx context.Context, list []pipeline.Compiled, converting []*load.ConversionFile,
 ) (config.Errors, error) {
 	find, where, err := o.finder(ctx)
 	if err != nil {
 		return nil, err
 	}
-	described, err := compareDescribed(list, where, o.live, find)
+	differing, err := described.Compare(list, where, o.live, find)
 	if err != nil {
 		return nil, err
 	}
-	dropping, err := warnOfDropping(list, conversions, find)
-	return append(described, dropping...), err
+	dropping, err := conversions.WarnOfDropping(list, converting, find)
+	return append(differing, dropping...), err
 }
 
 // finder finds definitions in the cluster, or in files.
-func (o *checkOptions) finder(ctx context.Context) (find findDefinition, where string, err error) {
+func (o *checkOptions) finder(ctx context.Context) (find conversions.Find, where string, err error) {
 	if !o.live {
-		find, err = definitionsIn(o.crds)
+		find, err = conversions.DefinitionsIn(o.crds)
 		return find, "the files", err
 	}
 	cfg, err := o.connection.REST()
@@ -165,7 +166,7 @@ func (o *checkOptions) finder(ctx context.Context) (find findDefinition, where s
 	if err != nil {
 		return nil, "", fmt.Errorf("preparing the client: %w", err)
 	}
-	return definitionsOf(ctx, client), "the cluster", nil
+	return conversions.DefinitionsOf(ctx, client), "the cluster", nil
 }
 
 // conversions checks conversions against the definitions of their kinds, and that they are proven.

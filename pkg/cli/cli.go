@@ -5,9 +5,10 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/spf13/cobra"
+
 	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/cli/generate"
-	"github.com/spf13/cobra"
 )
 
 // IO is what a command reads and writes.
@@ -32,7 +33,7 @@ func Main(args []string, streams command.IO) int {
 	case errors.As(err, &exit):
 		return exit.Code
 	}
-	fmt.Fprintln(streams.Err, "Error: "+explain(root, cmd, args, err))
+	fmt.Fprintln(streams.Err, "Error: "+describeError(root, cmd, args, err))
 	return 1
 }
 
@@ -56,7 +57,7 @@ Corollary keeps the cluster that way.`,
   corollary run -c operator.yaml`,
 		SilenceUsage:       true,
 		SilenceErrors:      true,
-		DisableSuggestions: true, // explain makes better ones
+		DisableSuggestions: true, // describeError makes better ones
 	}
 	root.SetIn(streams.In)
 	root.SetOut(streams.Out) // before the completion command is made, which keeps it
@@ -77,8 +78,8 @@ Corollary keeps the cluster that way.`,
 	return root
 }
 
-// explain is what is printed of an error: one line, and for a wrong use how to find the right one.
-func explain(root, cmd *cobra.Command, args []string, err error) string {
+// describeError is what is printed of an error: one line, and for a wrong use how to find the right one.
+func describeError(root, cmd *cobra.Command, args []string, err error) string {
 	var usage *command.UsageError
 	switch {
 	case errors.As(err, &usage):

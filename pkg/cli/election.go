@@ -1,74 +1,57 @@
 package cli
 
 import (
-	"context"
-	"errors"
-	"fmt"
-	"net/http"
 	"strings"
-	"sync/atomic"
-	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/spf13/pflag"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
-	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
-	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/config/load"
-	"github.com/corollary-dev/corollary/pkg/engine"
 	"github.com/corollary-dev/corollary/pkg/leadership"
+	"github.com/corollary-dev/corollary/pkg/process"
 	"github.com/corollary-dev/corollary/pkg/shards"
 )
 
-// election is how one of several processes becomes the one that writes.
-type election struct {
-	enabled   bool
-	name      string
-	namespace string
-	timings   leadership.Timings
-	shards    int
-}
+// election has the flags of an election.
+type election struct{ process.Election }
 
 func (e *election) bind(flags *pflag.FlagSet) {
 	usual := leadership.DefaultTimings()
-	flags.BoolVar(&e.enabled, "leader-elect", false, "Let one of several processes write at a time; the others are standbys with warm caches")
-	flags.StringVar(&e.name, "leader-election-id", "", "Name of the Lease that --leader-elect uses; there is no default")
-	flags.StringVar(&e.namespace, "leader-election-namespace", "",
+	flags.BoolVar(&e.Enabled, "leader-elect", false, "Let one of several processes write at a time; the others are standbys with warm caches")
+	flags.StringVar(&e.Name, "leader-election-id", "", "Name of the Lease that --leader-elect uses; there is no default")
+	flags.StringVar(&e.Namespace, "leader-election-namespace", "",
 		"Namespace of that Lease; by default --namespace, else the kubeconfig's or the pod's own")
-	flags.DurationVar(&e.timings.LeaseDuration, "leader-election-lease-duration", usual.LeaseDuration,
+	flags.DurationVar(&e.Timings.LeaseDuration, "leader-election-lease-duration", usual.LeaseDuration,
 		"How long the others wait for a leader that does not renew the Lease; whole seconds")
-	flags.DurationVar(&e.timings.RenewDeadline, "leader-election-renew-deadline", usual.RenewDeadline,
+	flags.DurationVar(&e.Timings.RenewDeadline, "leader-election-renew-deadline", usual.RenewDeadline,
 		"How long after its last renewal a leader still writes; shorter than the lease duration")
-	flags.DurationVar(&e.timings.RetryPeriod, "leader-election-retry-period", usual.RetryPeriod,
+	flags.DurationVar(&e.Timings.RetryPeriod, "leader-election-retry-period", usual.RetryPeriod,
 		"How often the leader renews the Lease; 1.2 times that is shorter than the renew deadline")
-	flags.IntVar(&e.shards, "shards", 0, "Number of shards that all processes with --leader-elect share, so that all of them write, each for "+
+	flags.IntVar(&e.Shards, "shards", 0, "Number of shards that all processes with --leader-elect share, so that all of them write, each for "+
 		"its own objects; the same for all, such as 16 for each; 0: only the leader writes")
 }
 
 // check refuses what cannot be meant.
 func (e *election) check() error {
 	switch {
-	case e.shards < 0 || e.shards > shards.MostShards:
-		return command.Usagef("--shards is %d: it must be from 1 to %d, or 0 for one leader that writes alone", e.shards, shards.MostShards)
-	case !e.enabled && e.shards > 0:
-		return command.Usagef("--shards %d has no effect without --leader-elect: the processes share the shards by Leases", e.shards)
-	case !e.enabled && (e.name != "" || e.namespace != ""):
+	case e.Shards < 0 || e.Shards > shards.MostShards:
+		return command.Usagef("--shards is %d: it must be from 1 to %d, or 0 for one leader that writes alone", e.Shards, shards.MostShards)
+	case !e.Enabled && e.Shards > 0:
+		return command.Usagef("--shards %d has no effect without --leader-elect: the processes share the shards by Leases", e.Shards)
+	case !e.Enabled && (e.Name != "" || e.Namespace != ""):
 		return command.Usagef("--leader-election-id and --leader-election-namespace have no effect without --leader-elect")
-	case !e.enabled && e.timings != leadership.DefaultTimings():
+	case !e.Enabled && e.Timings != leadership.DefaultTimings():
 		return command.Usagef("--leader-election-lease-duration, -renew-deadline and -retry-period have no effect without --leader-elect")
-	case !e.enabled:
+	case !e.Enabled:
 		return nil
-	case e.name == "":
+	case e.Name == "":
 		return command.Usagef("--leader-elect needs a name for its Lease: add --leader-election-id NAME")
 	}
-	if err := checkLeaseName(e.name); err != nil {
+	if err := checkLeaseName(e.Name); err != nil {
 		return err
 	}
-	if problem := e.timings.Problem(); problem != "" {
+	if problem := e.Timings.Problem(); problem != "" {
 		return command.Usagef("--leader-election-%s", problem)
 	}
 	return nil
@@ -77,9 +60,9 @@ func (e *election) check() error {
 // checkActivations refuses shards together with a lock that one process of a cluster holds: the others would not write for theirs.
 func (e *election) checkActivations(files []*load.ActivationFile) error {
 	for _, f := range files {
-		if e.shards > 0 && f.DNS == nil {
+		if e.Shards > 0 && f.DNS == nil {
 			return command.Usagef("--shards %d cannot be used with activation %s: one process of a cluster holds its lock, so the others would not "+
-				"write for their shards: leave out --shards, or use an activation with dns", e.shards, f.Metadata.Name)
+				"write for their shards: leave out --shards, or use an activation with dns", e.Shards, f.Metadata.Name)
 		}
 	}
 	return nil
@@ -91,148 +74,4 @@ func checkLeaseName(name string) error {
 		return command.Usagef("--leader-election-id %q is not a valid name for a Lease: %s", name, strings.Join(problems, "; "))
 	}
 	return nil
-}
-
-// participant is this process in an election, or in a set of processes that share shards.
-type participant interface {
-	Fence(cfg *rest.Config) *rest.Config
-	FenceEvents(cfg *rest.Config) *rest.Config
-	Elected() <-chan struct{}
-	HadOtherLeader() bool
-	Run(ctx context.Context, work func(context.Context) error) error
-}
-
-// candidate is this process in an election; nil if there is none.
-type candidate struct {
-	participant
-	// tenure is what a write that does not go to an API server needs.
-	tenure *leadership.Tenure
-	// member is the participant of a set that shares shards; nil if one leader writes.
-	member *shards.Member
-	// leases are where such processes add up what guard counts.
-	leases           coordination.LeasesGetter
-	namespace, lease string
-	// events is where the manager's recorder goes, which needs a guarded configuration to be made.
-	events atomic.Pointer[manager.Manager]
-}
-
-// candidate prepares an election; fallback is the namespace of the Lease where none is given.
-func (e *election) candidate(cfg *rest.Config, fallback string, logger logr.Logger) (*candidate, error) {
-	if !e.enabled {
-		return nil, nil
-	}
-	c := &candidate{namespace: e.namespace, lease: e.name}
-	if c.namespace == "" {
-		c.namespace = fallback
-	}
-	if e.shards > 0 {
-		var err error
-		c.member, err = shards.New(cfg, shards.Options{Namespace: c.namespace, ID: e.name, N: e.shards, Timings: e.timings, Record: c.record,
-			Log: logger.WithName("shards")})
-		if err != nil {
-			return nil, fmt.Errorf("preparing the shards: %w", err)
-		}
-		c.participant, c.tenure = c.member, c.member.Process()
-		if c.leases, err = coordination.NewForConfig(c.Fence(cfg)); err != nil {
-			return nil, fmt.Errorf("preparing the connection: %w", err)
-		}
-		return c, nil
-	}
-	log := logger.WithName("leaderelection")
-	one, err := leadership.New(cfg, leadership.Options{Namespace: c.namespace, Name: e.name, Timings: e.timings, Record: c.record, Log: log,
-		Waiting: func(holder string, _ time.Duration) {
-			if n, ok := shards.NumberOf(holder); ok {
-				log.Info("waiting: processes with --shards hold the Lease", "lease", c.namespace+"/"+e.name, "shards", n)
-			}
-		}})
-	if err != nil {
-		return nil, fmt.Errorf("preparing the election of a leader: %w", err)
-	}
-	c.participant, c.tenure = one, one.Tenure
-	return c, nil
-}
-
-// record writes an event about the Lease.
-func (c *candidate) record(note string) {
-	mgr := c.events.Load()
-	if mgr == nil {
-		return
-	}
-	lease := &corev1.ObjectReference{APIVersion: "coordination.k8s.io/v1", Kind: "Lease", Namespace: c.namespace, Name: c.lease}
-	engine.Recorder{EventRecorder: (*mgr).GetEventRecorder(c.lease)}.Eventf(lease, nil, corev1.EventTypeNormal, "LeaderElection", "Elect",
-		"%s", note)
-}
-
-// fence returns the configurations for the operators and for events, whose writes fail while this process does not lead.
-func (c *candidate) fence(cfg *rest.Config) (operators, events *rest.Config) {
-	if c == nil {
-		return cfg, cfg
-	}
-	return c.Fence(cfg), c.FenceEvents(cfg)
-}
-
-// leads reports whether this process has been elected, or needs not be. Of processes that share shards, one at a time does what is
-// done once for all: the one that holds the first shard.
-func (c *candidate) leads() bool {
-	switch {
-	case c == nil:
-		return true
-	case c.member != nil:
-		return c.member.Has(0)
-	}
-	select {
-	case <-c.Elected():
-		return true
-	default:
-		return false
-	}
-}
-
-// engineOptions are how the engine runs.
-func (c *candidate) engineOptions(workers int, namespace string, activations activations, logger logr.Logger) engine.Options {
-	o := engine.Options{Workers: workers, Namespace: namespace, Activation: activations.of, Log: logger}
-	if c != nil {
-		o.Elected, o.HadOtherLeader, o.MayWrite, o.Tenure = c.Elected(), c.HadOtherLeader, c.tenure.Wait, c.tenure
-	}
-	if c != nil && c.member != nil {
-		o.Shards = c.member
-		o.Board = func(operator string) shards.Board {
-			return shards.Board{Client: c.leases.Leases(c.namespace), Name: c.lease + "-guard-" + operator}
-		}
-	}
-	return o
-}
-
-// elected is closed once this process leads, or needs not be elected.
-func (c *candidate) elected() <-chan struct{} {
-	if c != nil {
-		return c.Elected()
-	}
-	always := make(chan struct{})
-	close(always)
-	return always
-}
-
-// serve runs the manager by start until ctx is done, or the Lease is lost where there is an election.
-func (c *candidate) serve(ctx context.Context, mgr manager.Manager, start func(context.Context) error) error {
-	var err error
-	if c == nil {
-		err = start(ctx)
-	} else {
-		if c.member != nil {
-			if err := mgr.AddReadyzCheck("shards", func(*http.Request) error { return c.member.Ready() }); err != nil {
-				return fmt.Errorf("adding the readiness of shards: %w", err)
-			}
-		}
-		c.events.Store(&mgr)
-		err = c.Run(ctx, start)
-	}
-	if lost := (*leadership.LostError)(nil); errors.As(err, &lost) && lost.Err == nil {
-		next := "it is a standby or the leader"
-		if c != nil && c.member != nil {
-			next = "it takes its share of the shards again"
-		}
-		return fmt.Errorf("%w. No action is needed: after a restart %s", err, next)
-	}
-	return err
 }

@@ -18,9 +18,6 @@ import (
 	"github.com/corollary-dev/corollary/pkg/migrate"
 )
 
-// defaultMigrationRate is how many objects are rewritten each second.
-const defaultMigrationRate = 100
-
 type migrateOptions struct {
 	streams    command.IO
 	connection command.Connection
@@ -102,7 +99,7 @@ func (o *migrateOptions) bind(cmd *cobra.Command) {
 		"Field manager of the requests; it owns only the fields that are filled in",
 	)
 	flags.StringVar(&o.backup, "backup", "", "First write all objects to this directory or FILE.tar.zst")
-	flags.Float32Var(&o.rate, "rate", defaultMigrationRate, "Maximum number of objects to rewrite per second; 0 is no limit")
+	flags.Float32Var(&o.rate, "rate", migrate.DefaultRate, "Maximum number of objects to rewrite per second; 0 is no limit")
 	flags.BoolVar(&o.unproven, "unproven", false, "Start even if the conversion is not proven, or loses something")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "Only print the plan")
 	o.connection.Bind(cmd, "")

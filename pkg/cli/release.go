@@ -13,6 +13,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/kinds"
+	"github.com/corollary-dev/corollary/pkg/release"
 )
 
 type releaseOptions struct {
@@ -89,14 +90,17 @@ func (o *releaseOptions) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("connecting to the API server: %w", err)
 	}
-	failed := o.unusable(files, problems)
+	failed, ignored := release.Usable(files, problems)
+	for _, e := range ignored {
+		fmt.Fprintf(o.streams.Err, "note: ignored here: %s\n", e)
+	}
 	work := func(ctx context.Context, cfg *rest.Config, mayWrite func(context.Context) bool) error {
 		client, err := dynamic.NewForConfig(cfg)
 		if err != nil {
 			return fmt.Errorf("preparing the client: %w", err)
 		}
-		r := &releaser{client: client, kinds: cluster, out: o.streams.Out, dryRun: o.dryRun, mayWrite: mayWrite,
-			here: o.alone.deployment != "", skipsBefore: o.skipBefore}
+		r := &release.Releaser{Client: client, Kinds: cluster, Out: o.streams.Out, DryRun: o.dryRun, MayWrite: mayWrite,
+			Here: o.alone.Deployment != "", SkipsBefore: o.skipBefore}
 		return o.all(ctx, r, files, failed)
 	}
 	if o.dryRun {
@@ -105,15 +109,15 @@ func (o *releaseOptions) run(ctx context.Context) error {
 	if err := o.awaitBefore(ctx, cfg, cluster, files); err != nil {
 		return err
 	}
-	if o.alone.namespace == "" {
+	if o.alone.Namespace == "" {
 		own := o.connection // -n is about upstreams
 		own.Overrides.Context.Namespace = ""
-		if o.alone.namespace, err = own.Namespace(); err != nil {
+		if o.alone.Namespace, err = own.Namespace(); err != nil {
 			return err
 		}
 	}
 	o.streams.Silence()
-	return o.alone.during(ctx, cfg, o.streams.Out, work)
+	return o.alone.During(ctx, cfg, o.streams.Out, work)
 }
 
 // awaitBefore returns an error if a deletion would lose its deletion.before. Until then, the operator is needed.
@@ -122,12 +126,12 @@ func (o *releaseOptions) awaitBefore(ctx context.Context, cfg *rest.Config, clus
 	if err != nil {
 		return fmt.Errorf("preparing the client: %w", err)
 	}
-	r := &releaser{client: client, kinds: cluster, out: io.Discard, dryRun: true, here: true, skipsBefore: o.skipBefore}
+	r := &release.Releaser{Client: client, Kinds: cluster, Out: io.Discard, DryRun: true, Here: true, SkipsBefore: o.skipBefore}
 	for _, f := range files {
-		if !hasBefore(f) {
+		if !release.HasBefore(f) {
 			continue
 		}
-		if err := r.operator(ctx, f, o.connection.Overrides.Context.Namespace); errors.Is(err, errBeforeToCome) {
+		if err := r.Operator(ctx, f, o.connection.Overrides.Context.Namespace); errors.Is(err, release.ErrBeforeToCome) {
 			return fmt.Errorf("nothing is released: operator %s: %w", f.Metadata.Name, err)
 		}
 	}
@@ -135,9 +139,9 @@ func (o *releaseOptions) awaitBefore(ctx context.Context, cfg *rest.Config, clus
 }
 
 // all releases the upstreams of every operator, and reports what failed of it beside what failed before.
-func (o *releaseOptions) all(ctx context.Context, r *releaser, files []*load.File, failed []error) error {
+func (o *releaseOptions) all(ctx context.Context, r *release.Releaser, files []*load.File, failed []error) error {
 	for _, f := range files {
-		if err := r.operator(ctx, f, o.connection.Overrides.Context.Namespace); err != nil {
+		if err := r.Operator(ctx, f, o.connection.Overrides.Context.Namespace); err != nil {
 			failed = append(failed, fmt.Errorf("releasing the upstreams of operator %s: %w", f.Metadata.Name, err))
 		}
 	}
@@ -145,9 +149,9 @@ func (o *releaseOptions) all(ctx context.Context, r *releaser, files []*load.Fil
 	if o.dryRun {
 		verb = "would be released"
 	}
-	what := command.Count(r.done, "upstream")
-	if r.before > 0 {
-		what += " and " + command.Count(r.before, "object") + " of deletion.before"
+	what := command.Count(r.Done, "upstream")
+	if r.Before > 0 {
+		what += " and " + command.Count(r.Before, "object") + " of deletion.before"
 	}
 	fmt.Fprintf(o.streams.Out, "%s %s\n", what, verb)
 	for _, err := range failed {

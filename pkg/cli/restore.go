@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/corollary-dev/corollary/pkg/backup"
+	"github.com/corollary-dev/corollary/pkg/backup/selection"
 	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/conversions"
@@ -236,7 +237,7 @@ func (o *restoreOptions) operators(cfg *rest.Config, archive *backup.Archive) ([
 			if i := slices.IndexFunc(names.Served, func(k *command.NamedKind) bool { return k.Is(f.Watch.APIVersion, f.Watch.Kind) }); i >= 0 {
 				resource = names.Served[i].GVR.GroupResource()
 			}
-			operators = append(operators, operatorOf(f, &kinds.Kind{GVR: resource.WithVersion("")}))
+			operators = append(operators, selection.OperatorOf(f, &kinds.Kind{GVR: resource.WithVersion("")}))
 		}
 	}
 	for i := range operators {

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -10,15 +9,13 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/config/load"
-	"github.com/corollary-dev/corollary/pkg/conversions"
-	"github.com/corollary-dev/corollary/pkg/engine"
+	"github.com/corollary-dev/corollary/pkg/described"
 	"github.com/corollary-dev/corollary/pkg/logging"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/process"
 )
 
 type runOptions struct {
@@ -35,7 +32,6 @@ type runOptions struct {
 	identity   string
 	webhook    webhookFlags
 	install    bool
-	cache      configCache
 }
 
 func newRun(streams command.IO) *cobra.Command {
@@ -121,73 +117,71 @@ func (o *runOptions) run(ctx context.Context, misspelt []string) error {
 	for _, name := range misspelt {
 		logging.Warn(logger, "unknown environment variable, ignored", "name", name)
 	}
-	again, err := o.configs.Repeatable(o.streams)
+	loader, err := o.loader()
 	if err != nil {
 		return err
 	}
-	files, activationFiles, problems, err := o.loadFirst(again)
+	first := loader.Load()
+	if err := o.election.checkActivations(first.Activations); err != nil {
+		return err
+	}
+	cfg, err := o.connect(ctx, first, logger)
 	if err != nil {
 		return err
 	}
-	if err := o.election.checkActivations(activationFiles); err != nil {
-		return err
-	}
-	cfg, activations, err := o.connect(ctx, files, activationFiles, problems, logger)
-	if err != nil {
-		return err
-	}
-	loaded := files
-	files = append(engine.Startable(files), engine.Deletable(files)...)
 	namespace, err := o.connection.Namespace()
 	if err != nil {
 		return err
 	}
-	part, err := o.election.candidate(cfg, namespace, logger)
-	if err != nil {
-		return err
+	var served *process.Webhook
+	if len(first.Conversions)+len(first.ConversionProblems) > 0 || o.webhook.Service+o.webhook.Url+o.webhook.secret != "" {
+		if served, err = o.webhook.read(); err != nil {
+			return err
+		}
 	}
-	operators, events := part.fence(cfg)
-	mgr, err := o.newManager(events, logger)
-	if err != nil {
-		return err
-	}
-	source, err := conversions.NewSource(operators)
-	if err != nil {
-		return err
-	}
-	source.Take(o.configs.ConversionsBeside(loaded, again()))
-	options := part.engineOptions(o.workers, namespace, activations, logger)
-	if err := o.prepare(operators, mgr, files, loaded, problems, again, source, activations, options); err != nil {
-		return err
-	}
-	if err := o.serveConversions(operators, mgr, source, part.leads, logger); err != nil {
-		return err
-	}
-	context.AfterFunc(ctx, func() { logger.Info("stopping: finishing running reconciliations; a second signal stops at once") })
 	b := command.Build()
-	logger.Info("starting", "version", b.Version, "revision", b.Revision, "server", cfg.Host, "operators", names(files))
-	if err := part.serve(ctx, mgr, activations.around(part.elected(), mgr.Start)); err != nil {
-		return fmt.Errorf("running: %w", err)
-	}
-	logger.Info("stopped")
-	return nil
+	return process.Run(ctx, process.Options{Config: cfg, Namespace: namespace, Workers: o.workers, Metrics: o.metrics, Probes: o.probes,
+		Pprof: o.pprof, Election: o.election.Election, Webhook: served, Loader: loader, First: first, Reload: o.reload, Log: logger,
+		Version: b.Version, Revision: b.Revision})
 }
 
-// loadFirst loads the configs, and the activations beside them. problems are the errors of both.
-func (o *runOptions) loadFirst(again func() command.IO) (files []*load.File, locks []*load.ActivationFile, problems config.Errors, err error) {
+// loader reads the configs, and what is beside them. Standard input is read once.
+func (o *runOptions) loader() (*process.Loader, error) {
 	if err := o.configs.FindNearest(); err != nil {
-		return nil, nil, nil, err
+		return nil, err
 	}
-	o.cache.named = o.configs.Files
-	files, problems = o.cache.load(func() (loaded []*load.File, errs config.Errors) {
-		if loaded, errs, err = o.configs.Load(again()); err != nil {
-			return nil, nil //nolint:nilerr // loadFirst returns it
+	again, err := o.configs.Repeatable(o.streams)
+	if err != nil {
+		return nil, err
+	}
+	return &process.Loader{Named: o.configs.Files, Read: func() process.Loaded {
+		files, problems, err := o.configs.Load(again())
+		if err != nil { // no config is given: it would not have come this far
+			return process.Loaded{Problems: config.Errors{{Problem: err.Error()}}}
 		}
-		found, more := o.configs.ActivationsBeside(loaded, again(), o.identity)
-		locks = found
-		return loaded, append(errs, more...)
-	})
-	return files, locks, problems, err
+		l := process.Loaded{Files: files}
+		l.Activations, l.Problems = o.configs.ActivationsBeside(files, again(), o.identity)
+		l.Problems = append(problems, l.Problems...)
+		l.Conversions, l.ConversionProblems = o.configs.ConversionsBeside(files, again())
+		return l
+	}}, nil
+}
+
+// connect prepares the connection to the API server, and installs the definitions of described kinds, if it was asked for. It reports every
+// config error at once if no operator can run.
+func (o *runOptions) connect(ctx context.Context, l process.Loaded, logger logr.Logger) (*rest.Config, error) {
+	cfg, err := o.restLogged()
+	if err != nil {
+		return nil, command.Refuse(o.streams, l.Problems, err)
+	}
+	if err := o.installCRDs(ctx, cfg, l.Files, logger); err != nil {
+		return nil, command.Refuse(o.streams, l.Problems, err)
+	}
+	options, err := command.LiveKinds(cfg)
+	if err != nil {
+		return nil, command.Refuse(o.streams, l.Problems, err)
+	}
+	return cfg, command.Refuse(o.streams, process.Preflight(l.Files, l.Problems, options, logger), nil)
 }
 
 // restLogged is the client configuration of a process that logs the API server's warnings.
@@ -200,120 +194,18 @@ func (o *runOptions) restLogged() (*rest.Config, error) {
 }
 
 // installCRDs applies the definitions of described kinds, if it was asked for.
-func (o *runOptions) installCRDs(ctx context.Context, files []*load.File, logger logr.Logger) error {
+func (o *runOptions) installCRDs(ctx context.Context, cfg *rest.Config, files []*load.File, logger logr.Logger) error {
 	if !o.install {
 		return nil
 	}
-	cfg, err := o.restLogged()
-	if err != nil {
-		return err
-	}
-	return installCRDs(ctx, cfg, files, logger)
-}
-
-// connect installs the definitions of described kinds, if it was asked for, and prepares the connections to the API server and to
-// the locks of activations.
-func (o *runOptions) connect(
-	ctx context.Context, files []*load.File, locks []*load.ActivationFile, problems config.Errors, logger logr.Logger,
-) (*rest.Config, activations, error) {
-	if err := o.installCRDs(ctx, files, logger); err != nil {
-		return nil, nil, command.Refuse(o.streams, problems, err)
-	}
-	cfg, err := o.preflight(files, problems, logger)
-	if err != nil {
-		return nil, nil, err
-	}
-	list, err := newActivations(locks, logger)
-	return cfg, list, err
-}
-
-// prepare adds to the manager what it is to run: the operators, and what follows their configs.
-func (o *runOptions) prepare(cfg *rest.Config, mgr manager.Manager, files, loaded []*load.File, problems config.Errors, again func() command.IO,
-	source *conversions.Source, running activations, options engine.Options) error {
-	e, err := engine.New(cfg, mgr, files, options)
-	if err != nil {
-		return fmt.Errorf("preparing the operators: %w", err)
-	}
-	if len(problems) > 0 {
-		e.Missing(loaded, problems)
-	}
-	if o.reload == 0 {
-		return nil
-	}
-	load := func() ([]*load.File, config.Errors) {
-		return o.cache.load(func() ([]*load.File, config.Errors) {
-			files, errs, err := o.configs.Load(again())
-			if err != nil { // no config is given: it would not have come this far
-				return nil, config.Errors{{Problem: err.Error()}}
-			}
-			source.Take(o.configs.ConversionsBeside(files, again()))
-			found, more := o.configs.ActivationsBeside(files, again(), o.identity)
-			return files, slices.Concat(errs, more, running.changed(found))
-		})
-	}
-	if err := mgr.Add(&reloader{load: load, named: o.configs.Files, interval: o.reload, engine: e, log: options.Log}); err != nil {
-		return fmt.Errorf("adding the reloader: %w", err)
-	}
-	return nil
-}
-
-// preflight reports every config error at once, those that only the API server's schemas show among them, if no operator can
-// run. Else the engine, which compiles all of them, reports those of the others. That a kind cannot be looked up is not an error
-// of the config: its operator waits for it.
-func (o *runOptions) preflight(files []*load.File, problems config.Errors, logger logr.Logger) (*rest.Config, error) {
-	cfg, err := o.restLogged()
-	if err != nil {
-		return nil, command.Refuse(o.streams, problems, err)
+	if !slices.ContainsFunc(files, func(f *load.File) bool { return f.Watch.Schema != nil }) {
+		return command.Usagef("--install-crds has no effect: no config has watch.schema")
 	}
 	options, err := command.LiveKinds(cfg)
 	if err != nil {
-		return nil, command.Refuse(o.streams, problems, err)
+		return err
 	}
-	if anyCompiles(files, options) {
-		return cfg, nil
-	}
-	list, problems, err := pipeline.CompileAll(files, problems, options)
-	if !runnable(engine.Startable(files), list, err != nil) && !deletes(files, options) {
-		if failed := command.Refuse(o.streams, problems, nil); failed != nil {
-			return nil, failed
-		}
-	}
-	if err != nil {
-		logging.Warn(logger, "a config could not be checked against the API server's schemas yet", "error", err.Error())
-	}
-	return cfg, nil
-}
-
-// anyCompiles reports whether any operator that may start compiles: usually the first one does.
-func anyCompiles(files []*load.File, o pipeline.Options) bool {
-	o.Kinds = pipeline.WithDescribed(files, o.Kinds)
-	return slices.ContainsFunc(engine.Startable(files), func(f *load.File) bool {
-		_, problems, err := pipeline.Compile(f, o)
-		return err == nil && len(problems) == 0
-	})
-}
-
-// deletes reports whether there is anything to do for configs that cannot run: upstreams that are being deleted have a finalizer
-// of theirs, and the config still says what to do about these.
-func deletes(files []*load.File, o pipeline.Options) bool {
-	o.Live, o.Deletions = true, true
-	for _, f := range append(engine.Startable(files), engine.Deletable(files)...) {
-		cut, _ := f.ForDeletion()
-		if cut == nil || len(f.Conventions.Finalizers()) == 0 {
-			continue
-		}
-		if _, problems, err := pipeline.Compile(cut, o); err != nil || len(problems) == 0 {
-			return true
-		}
-	}
-	return false
-}
-
-// runnable reports whether any operator can run: one that compiles, or might.
-func runnable(startable []*load.File, compiled []pipeline.Compiled, unknown bool) bool {
-	return unknown && len(startable) > 0 || slices.ContainsFunc(compiled, func(c pipeline.Compiled) bool {
-		return slices.Contains(startable, c.File)
-	})
+	return described.Install(ctx, cfg, files, options, logger)
 }
 
 func names(files []*load.File) []string {

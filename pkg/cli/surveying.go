@@ -17,6 +17,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/survey"
+	"github.com/corollary-dev/corollary/pkg/survey/findings"
 )
 
 // surveyFlags are those of the commands that look at a cluster through the eyes of the operators.
@@ -155,9 +156,6 @@ func noteEmpty(v *survey.Survey, note func(format string, args ...any)) {
 	note("operator %s: no %s%s%s", p.Name, p.Upstream.GVK.Kind, where, selected)
 }
 
-// leftAsItIs is what is done about an object of which it is not known whether it is an upstream.
-const leftAsItIs = "whether it is an upstream is not known, so nothing is changed, and what was made for it stays"
-
 // noteUnknown names objects about which nothing follows since a match condition cannot be evaluated for them.
 func noteUnknown(v *survey.Survey, note func(format string, args ...any)) {
 	const shown = 3
@@ -167,7 +165,7 @@ func noteUnknown(v *survey.Survey, note func(format string, args ...any)) {
 			note("operator %s: of %d more it is not known either", v.Pipeline().Name, len(unknown)-shown)
 			return
 		}
-		note("operator %s: %s %s: %s: %v", v.Pipeline().Name, v.Pipeline().Upstream.GVK.Kind, ref, leftAsItIs, unknown[ref])
+		note("operator %s: %s %s: %s: %v", v.Pipeline().Name, v.Pipeline().Upstream.GVK.Kind, ref, findings.LeftAsItIs, unknown[ref])
 	}
 }
 

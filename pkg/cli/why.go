@@ -8,12 +8,13 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/cli/command"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/survey"
-	"github.com/corollary-dev/corollary/pkg/survey/findings"
+	"github.com/corollary-dev/corollary/pkg/survey/explain"
 )
 
 type whyOptions struct {
@@ -91,23 +92,30 @@ func (o *whyOptions) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	w := &explanation{options: o, cfg: cfg, files: files, names: names,
-		object: findings.Object{Kind: k.GVK, At: pipeline.Ref{Namespace: object.GetNamespace(), Name: name}, UID: string(object.GetUID())},
-		client: client, explained: map[string]bool{}, noted: map[int]bool{}}
-	w.writer = o.newWriter(w.object)
-	if err := w.explain(ctx, k, object); err != nil {
+	found, err := explain.Explain(ctx, explain.Options{Files: files, Kinds: names.Kinds(), Client: client, Open: o.opener(cfg, files)},
+		k.Kind, object)
+	if err == nil {
+		err = o.remark(ctx, cfg, files, found)
+	}
+	if o.output.Value != "json" {
+		printExplanation(o.streams.Out, o.color.Painter(o.streams), found)
 		return err
 	}
-	note := func(format string, args ...any) { w.writer.remark(fmt.Sprintf(format, args...)) }
-	if err := o.noteConversions(ctx, cfg, files, note); err != nil {
+	if err != nil {
 		return err
 	}
-	if o.running.lease != "" {
-		if err := o.running.note(ctx, cfg, &o.connection, note); err != nil {
-			return err
-		}
+	return printExplanationJSON(o.streams.Out, found)
+}
+
+// remark adds what is not about one upstream.
+func (o *whyOptions) remark(ctx context.Context, cfg *rest.Config, files []*load.File, found *explain.Explanation) error {
+	note := func(format string, args ...any) {
+		found.Parts = append(found.Parts, explain.Part{Remark: fmt.Sprintf(format, args...)})
 	}
-	return w.writer.end()
+	if err := o.noteConversions(ctx, cfg, files, note); err != nil || o.running.lease == "" {
+		return err
+	}
+	return o.running.note(ctx, cfg, &o.connection, note)
 }
 
 // readNamed reads the object that a person named. A row has only a name here: the survey of its operator reads it.
@@ -121,25 +129,21 @@ func readNamed(ctx context.Context, client dynamic.Interface, k *command.NamedKi
 	return apply.New(client, "why").Get(ctx, target)
 }
 
-func (o *whyOptions) newWriter(asked findings.Object) explanationWriter {
-	if o.output.Value == "json" {
-		return newWhyJSON(o.streams.Out, asked)
+// opener returns what surveys one operator, in one namespace where its upstreams have one.
+func (o *whyOptions) opener(cfg *rest.Config, files []*load.File) func(context.Context, int, string) (*survey.Survey, error) {
+	noted := map[int]bool{} // whose mode was printed
+	return func(ctx context.Context, n int, namespace string) (*survey.Survey, error) {
+		f := o.surveyFlags
+		f.connection.Overrides.Context.Namespace = namespace
+		s, line, err := f.surveyor(cfg, survey.Options{Documents: true})
+		if err != nil {
+			return nil, err
+		}
+		defer line.clear()
+		if !noted[n] {
+			noteMode(files[n], line.note)
+			noted[n] = true
+		}
+		return s.Open(ctx, files[n])
 	}
-	return &whyText{w: o.streams.Out, painter: o.color.Painter(o.streams)}
-}
-
-// open surveys one operator, in one namespace where its upstreams have one.
-func (e *explanation) open(ctx context.Context, n int, namespace string) (*survey.Survey, error) {
-	f := e.options.surveyFlags
-	f.connection.Overrides.Context.Namespace = namespace
-	s, line, err := f.surveyor(e.cfg, survey.Options{Documents: true})
-	if err != nil {
-		return nil, err
-	}
-	defer line.clear()
-	if !e.noted[n] {
-		noteMode(e.files[n], line.note)
-		e.noted[n] = true
-	}
-	return s.Open(ctx, e.files[n])
 }

@@ -1,176 +1,107 @@
 package cli
 
 import (
-	"context"
+	"encoding/json"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
-	"time"
 
-	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
-	"github.com/corollary-dev/corollary/pkg/config"
-	"github.com/corollary-dev/corollary/pkg/pipeline"
-	"github.com/corollary-dev/corollary/pkg/reconcile"
-	"github.com/corollary-dev/corollary/pkg/status"
-	"github.com/corollary-dev/corollary/pkg/survey/findings"
+	"github.com/corollary-dev/corollary/pkg/cli/command"
+	"github.com/corollary-dev/corollary/pkg/survey/explain"
 )
 
-// print explains one upstream. In brief, only what it has to do with the object that was asked about.
-func (e *explanation) print(ctx context.Context, p *pipeline.Pipeline, f *reconcile.Finding, brief bool) {
-	e.writer.upstream(f.Operator, findings.Upstream(p, f))
-	e.upstreamState(ctx, p, f)
-	recorded := p.Recorded(f.Upstream)
-	for _, c := range f.Changes {
-		e.downstream(ctx, p, f, c, stateIn(recorded, p, c), brief)
-	}
-	for _, r := range f.Forgotten {
-		e.writer.about(fmt.Sprintf("%s: left over: the status records it for downstream %s, which the config no longer has, or has with "+
-			"another kind", findings.Forgotten(r), r.Name))
-	}
-}
-
-// upstreamState prints what concerns all downstreams of an upstream.
-func (e *explanation) upstreamState(ctx context.Context, p *pipeline.Pipeline, f *reconcile.Finding) {
-	line := func(format string, args ...any) {
-		e.writer.about(fmt.Sprintf(format, args...))
-	}
-	switch {
-	case f.Upstream.GetDeletionTimestamp() != nil:
-		line("%s", deletionText(f.Upstream, p.Config.Conventions.Finalizers()))
-	case !f.Selected:
-		e.deselected(ctx, f, line)
-	}
-	if p.Paused(f.Upstream) {
-		line("it is paused by annotation %s", p.Config.Conventions.Pause.Annotation)
-	}
-	if f.Desired != nil {
-		for _, failure := range f.Desired.Invalid {
-			line("a rule refuses it: %s", failure)
+// printExplanation prints an explanation for people.
+func printExplanation(w io.Writer, p command.Painter, e *explain.Explanation) {
+	line := func(indent, text string) { fmt.Fprintln(w, indent+command.EscapeControl(oneLine(text))) }
+	for _, part := range e.Parts {
+		up := part.Upstream
+		if up == nil {
+			line("", part.Remark)
+			continue
 		}
-	}
-	for _, text := range conditionTexts(p.Config.Status.Conditions, f.Upstream) {
-		line("%s", text)
-	}
-	if !e.written.IsZero() {
-		line("the operator last wrote to it at %s", e.written.UTC().Format(time.RFC3339))
-	}
-	if up := f.Upstream.GetGeneration(); p.Upstream.HasStatus && p.StatusEnabled() && f.Upstream.GetDeletionTimestamp() == nil {
-		observed, found, _ := unstructured.NestedInt64(f.Upstream.Object, "status", "observedGeneration")
-		if found && observed < up {
-			line("its status is of generation %d, it is at %d: no operator has looked at it since it changed", observed, up)
+		fmt.Fprintln(w, p.Paint(command.Bold, fmt.Sprintf("%s (operator %s)", up.Object, up.Operator)))
+		for _, note := range up.Notes {
+			line("  ", note)
 		}
-	}
-	if text := findings.FinalizerText(p, f); text != "" {
-		line("finalizer %s", text)
-	}
-}
-
-// deletionText names the finalizers that hold an upstream and are not the operator's.
-func deletionText(upstream *unstructured.Unstructured, ours []string) string {
-	others := slices.DeleteFunc(upstream.GetFinalizers(), func(name string) bool { return slices.Contains(ours, name) })
-	if len(others) == 0 {
-		return "it is being deleted"
-	}
-	return "it is being deleted, and finalizers that are not the operator's hold it until somebody removes them: " + strings.Join(others, ", ")
-}
-
-// conditionTexts prints the conditions that the operator writes. Those that say the same share a line.
-func conditionTexts(names config.Conditions, upstream *unstructured.Unstructured) []string {
-	list, _, _ := unstructured.NestedSlice(upstream.Object, "status", "conditions")
-	heads, whys := []string{}, []string{}
-	for _, name := range []string{names.Ready, names.Valid, names.Reconciling, names.Stalled} {
-		for _, c := range list {
-			m, _ := c.(map[string]any)
-			if name == "" || m["type"] != name {
-				continue
+		for _, d := range up.Downstreams {
+			fmt.Fprintln(w, p.Paint(signs[d.Action].color, headOf(d)))
+			for _, note := range d.Notes {
+				line("      ", note)
 			}
-			text := func(key string) string { s, _ := m[key].(string); return s }
-			head, why := name+" is "+text("status"), strings.Trim(text("reason")+": "+text("message"), ": ")
-			if i := slices.Index(whys, why); i >= 0 {
-				heads[i] += ", " + head
-				continue
+			if d.Fields != "" {
+				line("      ", d.Fields)
+				printDiffs(w, p, "        ", d.Shown())
 			}
-			heads, whys = append(heads, head), append(whys, why)
+		}
+		for _, note := range up.LeftOver {
+			line("  ", note)
 		}
 	}
-	for i, why := range whys {
-		heads[i] = "condition " + heads[i] + ": " + why
-	}
-	return heads
 }
 
-// stateIn is what a status records of an object; empty for nothing.
-func stateIn(recorded []status.Recorded, p *pipeline.Pipeline, c reconcile.Change) string {
-	for _, r := range recorded {
-		at := pipeline.Ref{Namespace: r.Namespace, Name: r.ObjectName}
-		if r.Name == c.Downstream && (c.Index == pipeline.BeforeIndex || !p.Downstreams[c.Index].Several() || at == c.Target) {
-			return r.State
+// headOf is the first line about an object.
+func headOf(d explain.Downstream) string {
+	object := d.Object.Kind.Kind
+	if d.Object.At.Name != "" {
+		object = d.Object.String()
+	}
+	head := fmt.Sprintf("  downstream %s: %s: %s", d.Downstream, object, d.State)
+	if d.Asked {
+		head = strings.Replace(head, "  ", "> ", 1)
+	}
+	if d.Reason != "" {
+		head += ": " + command.EscapeControl(oneLine(d.Reason))
+	}
+	return head
+}
+
+// jsonExplanation is an explanation as JSON. docs/cli.md describes it; what it says is not changed, only added to.
+type jsonExplanation struct {
+	Object    jsonObject   `json:"object"`
+	Upstreams []jsonReason `json:"upstreams"`
+	Notes     []string     `json:"notes,omitempty"`
+}
+
+type jsonReason struct {
+	Operator    string          `json:"operator"`
+	Upstream    jsonObject      `json:"upstream"`
+	Notes       []string        `json:"notes,omitempty"`
+	Downstreams []jsonExplained `json:"downstreams,omitempty"`
+}
+
+// jsonExplained is an item as a plan has it, with what else there is to say.
+type jsonExplained struct {
+	jsonItem
+	Asked bool     `json:"asked,omitempty"`
+	Notes []string `json:"notes,omitempty"`
+}
+
+// printExplanationJSON prints an explanation as one JSON object.
+func printExplanationJSON(w io.Writer, e *explain.Explanation) error {
+	out := jsonExplanation{Object: jsonOf(e.Object), Upstreams: []jsonReason{}}
+	for _, part := range e.Parts {
+		up := part.Upstream
+		if up == nil {
+			out.Notes = append(out.Notes, part.Remark)
+			continue
 		}
-	}
-	return ""
-}
-
-// downstream explains one object. It shows what the status says of it beside what is decided now.
-func (e *explanation) downstream(ctx context.Context, p *pipeline.Pipeline, f *reconcile.Finding, c reconcile.Change, recorded string,
-	brief bool) {
-	item := findings.ItemOf(p, f, c)
-	asked := item.Object.Kind.GroupKind() == e.object.Kind.GroupKind() && item.Object.At == e.object.At
-	e.writer.object(item, asked)
-	if brief && !asked { // a link of the chain that is not the one in question
-		return
-	}
-	line := func(format string, args ...any) {
-		e.writer.detail(fmt.Sprintf(format, args...))
-	}
-	if f.Desired != nil && !c.Leftover && c.Index >= 0 && c.Object < len(f.Desired.Objects) {
-		if text := p.DescribeItem(f.Desired, c.Object, f.Upstream, f.Inputs); text != "" {
-			line("it follows from %s", text)
+		reason := jsonReason{Operator: up.Operator, Upstream: jsonOf(up.Object), Notes: slices.Concat(up.Notes, up.LeftOver)}
+		for _, d := range up.Downstreams {
+			item := jsonItemOf(d.Item)
+			item.Differences, item.Before, item.After = nil, nil, nil
+			if d.Fields != "" {
+				item.Differences = jsonDiffs(d.Diffs)
+			}
+			reason.Downstreams = append(reason.Downstreams, jsonExplained{jsonItem: item, Asked: d.Asked, Notes: d.Notes})
 		}
+		out.Upstreams = append(out.Upstreams, reason)
 	}
-	e.when(p, f, c, line)
-	e.holder(ctx, p, c, line)
-	if c.Live != nil && c.Live.Status != kstatus.CurrentStatus {
-		line("its own status: %s: %s", c.Live.Status, p.StatusMessage(c.Index, c.Live))
+	encoder := json.NewEncoder(w)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(out); err != nil {
+		return fmt.Errorf("writing the explanation: %w", err)
 	}
-	e.notReady(p, f, c, line)
-	if recorded != "" && recorded != string(c.State) {
-		line("the upstream's status says %s", recorded)
-	}
-	if c.Failure != nil {
-		line("the API server refuses the write: %s: %s", c.Failure.Reason, c.Failure.Message)
-	}
-	if c.Note != "" {
-		line("(%s)", c.Note)
-	}
-	if len(item.Diffs) > 0 {
-		e.writer.fields(nextWrite(c), item)
-	}
-}
-
-// nextWrite says what the fields below it are.
-func nextWrite(c reconcile.Change) string {
-	switch c.Action {
-	case reconcile.ChangeLeave:
-		return "it is left as it is; an apply would change:"
-	case reconcile.ChangeRefuse:
-		return "the refused write:"
-	}
-	return "the next write (" + string(c.Action) + "):"
-}
-
-// always is the default of when.
-const always = "true"
-
-// when prints what the condition of a downstream gave.
-func (e *explanation) when(p *pipeline.Pipeline, f *reconcile.Finding, c reconcile.Change, line func(string, ...any)) {
-	if c.Leftover || f.Desired == nil || c.Index < 0 || c.Object >= len(f.Desired.Objects) {
-		return
-	}
-	text := p.Config.Downstreams[c.Index].When
-	if text == "" || text == always || f.Desired.Objects[c.Object].Err != nil {
-		return
-	}
-	line("when: %s: %t", text, f.Desired.Objects[c.Object].Wanted)
+	return nil
 }

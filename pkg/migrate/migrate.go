@@ -37,6 +37,9 @@ const (
 	refusalsKept = 100
 )
 
+// DefaultRate is how many objects are rewritten each second.
+const DefaultRate = 100
+
 // Migration rewrites the objects of one kind.
 type Migration struct {
 	Client dynamic.Interface

@@ -37,3 +37,12 @@ func letters(word string) string {
 	slices.Sort(runes)
 	return string(runes)
 }
+
+// Either lists words of which one is to be taken.
+func Either(words []string) string {
+	if len(words) < 2 {
+		return strings.Join(words, "")
+	}
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " or " + words[last]
+}

@@ -14,15 +14,14 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/apply"
 	"github.com/corollary-dev/corollary/pkg/config/load"
+	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 )
 
 // NamedKind is a kind of the configs with the names that people call it by.
 type NamedKind struct {
-	GVK        schema.GroupVersionKind
-	GVR        schema.GroupVersionResource
-	Namespaced bool
-	names      []string // in lower case: kind, resource, singular and short names
+	kinds.Kind
+	names []string // in lower case: kind, resource, singular and short names
 }
 
 func (k *NamedKind) String() string {
@@ -78,7 +77,7 @@ func DiscoverNames(cfg *rest.Config, files []*load.File) (*KindNames, error) {
 func (n *KindNames) addRows() {
 	k := pipeline.RowKind()
 	if !slices.ContainsFunc(n.Served, func(have *NamedKind) bool { return have.GVK == k.GVK }) {
-		n.Served = append(n.Served, &NamedKind{GVK: k.GVK, GVR: k.GVR, names: []string{strings.ToLower(k.GVK.Kind), k.GVR.Resource}})
+		n.Served = append(n.Served, &NamedKind{Kind: *k, names: []string{strings.ToLower(k.GVK.Kind), k.GVR.Resource}})
 	}
 }
 
@@ -91,7 +90,7 @@ func (n *KindNames) add(gvk schema.GroupVersionKind, served *metav1.APIResourceL
 		if r.Kind != gvk.Kind || strings.Contains(r.Name, "/") {
 			continue
 		}
-		k := &NamedKind{GVK: gvk, GVR: gvk.GroupVersion().WithResource(r.Name), Namespaced: r.Namespaced}
+		k := &NamedKind{Kind: kinds.Kind{GVK: gvk, GVR: gvk.GroupVersion().WithResource(r.Name), Namespaced: r.Namespaced}}
 		for _, name := range append([]string{r.Kind, r.Name, r.SingularName}, r.ShortNames...) {
 			if name != "" {
 				k.names = append(k.names, strings.ToLower(name))
@@ -128,6 +127,15 @@ func (n *KindNames) find(name string) (*NamedKind, error) {
 	return nil, fmt.Errorf("kind %q is several: write %s", name, strings.Join(kindTexts(found), " or "))
 }
 
+// Kinds are those that the API server serves.
+func (n *KindNames) Kinds() []kinds.Kind {
+	list := make([]kinds.Kind, len(n.Served))
+	for i, k := range n.Served {
+		list[i] = k.Kind
+	}
+	return list
+}
+
 // String lists the kinds that can be asked about.
 func (n *KindNames) String() string {
 	list := kindTexts(n.Served)
@@ -135,9 +143,9 @@ func (n *KindNames) String() string {
 	return strings.Join(list, ", ")
 }
 
-func kindTexts(kinds []*NamedKind) []string {
-	list := make([]string, len(kinds))
-	for i, k := range kinds {
+func kindTexts(named []*NamedKind) []string {
+	list := make([]string, len(named))
+	for i, k := range named {
 		list[i] = k.String()
 	}
 	return list

@@ -68,3 +68,6 @@ func FinalizerText(pl *pipeline.Pipeline, f *reconcile.Finding) string {
 	}
 	return ""
 }
+
+// LeftAsItIs is what is done about an object of which it is not known whether it is an upstream.
+const LeftAsItIs = "whether it is an upstream is not known, so nothing is changed, and what was made for it stays"

@@ -1,4 +1,4 @@
-package cli
+package selection
 
 import (
 	"slices"
@@ -27,7 +27,7 @@ func TestBackupOrder(t *testing.T) {
 	secretsOfBoth := []*load.File{file("ServiceAccount", "Secret", "ConfigMap"), file("Service", "Secret", "ConfigMap")}
 	chain := []*load.File{file("ServiceAccount", "ConfigMap"), file("Namespace", "ServiceAccount", "Secret"), file("Service", "Secret")}
 	for name, files := range map[string][]*load.File{"two": secretsOfBoth, "a chain": chain} {
-		s := &selecting{options: &backupOptions{downstreams: true, secrets: true}, source: source, backup: &backup.Backup{}}
+		s := &selecting{Options: Options{Kinds: source, Downstreams: true, Secrets: true}, backup: &backup.Backup{}}
 		if err := s.operators(t.Context(), files); err != nil {
 			t.Fatal(err)
 		}

@@ -1,7 +1,6 @@
-package cli
+package release
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -9,18 +8,17 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config/load"
 )
 
-// unusable returns, of the errors that loading found, those that keep a finalizer from being found; the others are noted,
-// since a broken rule or template must hold nobody up.
-func (o *releaseOptions) unusable(files []*load.File, problems config.Errors) []error {
-	var failed []error
+// Usable separates the errors that loading found: those that keep a finalizer from being found, and those that do not matter, since a
+// broken rule or template must hold nobody up.
+func Usable(files []*load.File, problems config.Errors) (failed []error, ignored config.Errors) {
 	for _, e := range problems {
 		if hidesFinalizer(files, e) {
 			failed = append(failed, e)
-			continue
+		} else {
+			ignored = append(ignored, e)
 		}
-		fmt.Fprintf(o.streams.Err, "note: ignored here: %s\n", e)
 	}
-	return failed
+	return failed, ignored
 }
 
 // hidesFinalizer reports whether an error leaves it open what to release where.

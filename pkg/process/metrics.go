@@ -1,7 +1,6 @@
-package cli
+package process
 
 import (
-	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -16,6 +15,4 @@ var builds = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 // controllers only, of which there are none.
 func init() {
 	metrics.Registry.MustRegister(builds, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	b := command.Build()
-	builds.WithLabelValues(b.Version, b.Revision, b.Go).Set(1)
 }

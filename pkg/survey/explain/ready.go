@@ -1,4 +1,4 @@
-package cli
+package explain
 
 import (
 	"fmt"
@@ -37,7 +37,7 @@ func (e *explanation) notReady(p *pipeline.Pipeline, f *reconcile.Finding, c rec
 
 // place is the file and line of a text in an operator's config.
 func (e *explanation) place(operator, path string) string {
-	for _, f := range e.files {
+	for _, f := range e.Files {
 		if f.Metadata.Name == operator {
 			file, line := f.TextPos(path)
 			return fmt.Sprintf("%s:%d", file, line)

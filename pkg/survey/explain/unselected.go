@@ -1,4 +1,4 @@
-package cli
+package explain
 
 import (
 	"context"
@@ -12,11 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
-	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
+	"github.com/corollary-dev/corollary/pkg/spelling"
 	"github.com/corollary-dev/corollary/pkg/survey"
 	"github.com/corollary-dev/corollary/pkg/survey/findings"
 )
@@ -25,30 +25,30 @@ import (
 // and at its namespace shows what of the config's watch passes it over.
 func (e *explanation) explainUnselected(ctx context.Context, n int, v *survey.Survey, at pipeline.Ref) error {
 	p := v.Pipeline()
-	e.writer.upstream(p.Name, findings.Object{Kind: p.Upstream.GVK, At: at})
+	up := e.begin(p.Name, findings.Object{Kind: p.Upstream.GVK, At: at})
 	if p.HasRows() {
-		e.writer.about("it has no downstreams: source.query does not return it")
+		up.Notes = []string{"it has no downstreams: source.query does not return it"}
 		return nil
 	}
-	upstream, err := apply.New(e.client, "why").Get(ctx, apply.Target{GVR: p.Upstream.GVR, Namespace: at.Namespace, Name: at.Name})
+	upstream, err := apply.New(e.Client, "why").Get(ctx, apply.Target{GVR: p.Upstream.GVR, Namespace: at.Namespace, Name: at.Name})
 	switch {
 	case errors.Is(err, apply.ErrGone):
-		e.writer.about("it has no downstreams: it does not exist")
+		up.Notes = []string{"it has no downstreams: it does not exist"}
 		return nil
 	case err != nil:
 		return err
 	}
 	match := p.Match(upstream)
-	reasons := e.passedOver(ctx, e.files[n], upstream, match)
+	reasons := e.passedOver(ctx, e.Files[n], upstream, match)
 	conclusion := "it has no downstreams"
 	switch {
 	case len(reasons) == 0 && match.Err != nil:
-		conclusion, reasons = leftAsItIs, []string{match.Err.Error()}
+		conclusion, reasons = findings.LeftAsItIs, []string{match.Err.Error()}
 	case len(reasons) == 0:
 		reasons = []string{"this operator created it, and never uses its own objects as upstreams"}
 	}
 	for _, reason := range reasons {
-		e.writer.about(conclusion + ": " + reason)
+		up.Notes = append(up.Notes, conclusion+": "+reason)
 	}
 	return nil
 }
@@ -65,7 +65,7 @@ func (e *explanation) passedOver(
 		return fmt.Sprintf("%s:%d: %s", file, line, path)
 	}
 	if ns != "" && len(watch.Namespaces) > 0 && !slices.Contains(watch.Namespaces, ns) {
-		reasons = append(reasons, fmt.Sprintf("it is in namespace %s; %s requires %s", ns, place("watch.namespaces"), command.Either(watch.Namespaces)))
+		reasons = append(reasons, fmt.Sprintf("it is in namespace %s; %s requires %s", ns, place("watch.namespaces"), spelling.Either(watch.Namespaces)))
 	}
 	for _, r := range unmet(watch.LabelSelector, upstream.GetLabels()) {
 		reasons = append(reasons, fmt.Sprintf("it has %s; %s requires %s", r.found, place("watch.labelSelector"), r.wanted))
@@ -91,7 +91,7 @@ func (e *explanation) passedOver(
 
 // namespaceLabels reads the labels of a namespace by a list of it alone, which takes no more rights than to watch it.
 func (e *explanation) namespaceLabels(ctx context.Context, name string) (map[string]string, error) {
-	list, err := e.client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}).
+	list, err := e.Client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}).
 		List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
 	if err != nil || len(list.Items) == 0 {
 		return nil, err
@@ -127,8 +127,8 @@ func (e *explanation) deselected(ctx context.Context, f *reconcile.Finding, line
 	if f.Upstream.GetKind() == config.RowKind {
 		return // each downstream says that the query does not return it
 	}
-	i := slices.IndexFunc(e.files, func(file *load.File) bool { return file.Metadata.Name == f.Operator })
-	reasons := e.passedOver(ctx, e.files[i], f.Upstream, f.Match)
+	i := slices.IndexFunc(e.Files, func(file *load.File) bool { return file.Metadata.Name == f.Operator })
+	reasons := e.passedOver(ctx, e.Files[i], f.Upstream, f.Match)
 	for _, reason := range reasons {
 		line("the config does not select it: %s", reason)
 	}

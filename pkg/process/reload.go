@@ -1,4 +1,4 @@
-package cli
+package process
 
 import (
 	"context"
@@ -15,8 +15,9 @@ import (
 
 // reloader loads the configs again whenever their files may have changed, as long as the operators run.
 type reloader struct {
+	// load returns the configs as they are now; named are the files and folders that they were named by.
 	load     func() ([]*load.File, config.Errors)
-	named    []string // what -c names
+	named    []string
 	interval time.Duration
 	engine   *engine.Engine
 	log      logr.Logger

@@ -1,11 +1,10 @@
-package cli
+package process
 
 import (
 	"os"
 	"path/filepath"
 	"testing"
 
-	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/config/load"
 )
 
@@ -16,8 +15,8 @@ watch: {apiVersion: v1, kind: Namespace}
 downstreams: [{name: config, apiVersion: v1, kind: ConfigMap, templateFile: config.tmpl}]
 `
 
-// TestConfigCache: configs are loaded again if one of their files has changed, and only then.
-func TestConfigCache(t *testing.T) {
+// TestLoader: configs are loaded again if one of their files has changed, and only then.
+func TestLoader(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	write := func(name, text string) {
@@ -27,13 +26,11 @@ func TestConfigCache(t *testing.T) {
 		}
 	}
 	loads := 0
-	cache := &configCache{named: []string{dir}}
-	reload := func() ([]*load.File, config.Errors) {
-		return cache.load(func() ([]*load.File, config.Errors) {
-			loads++
-			return load.Operators(load.Options{Files: cache.named})
-		})
-	}
+	loader := &Loader{Named: []string{dir}, Read: func() (l Loaded) {
+		loads++
+		l.Files, l.Problems = load.Operators(load.Options{Files: []string{dir}})
+		return l
+	}}
 	for _, step := range []struct {
 		reason string
 		do     func()
@@ -50,11 +47,12 @@ func TestConfigCache(t *testing.T) {
 	} {
 		step.do()
 		before := loads
-		files, errs := reload()
+		loaded := loader.Load()
+		files, errs := loaded.Files, loaded.Problems
 		if loads-before != step.loads {
 			t.Errorf("%s: %d loads, want %d", step.reason, loads-before, step.loads)
 		}
-		wanted, wantedErrs := load.Operators(load.Options{Files: cache.named})
+		wanted, wantedErrs := load.Operators(load.Options{Files: loader.Named})
 		if len(files) != len(wanted) || errs.Error() != wantedErrs.Error() || len(files) > 0 && files[0].Digest() != wanted[0].Digest() {
 			t.Errorf("%s: got %v, %v; want %v, %v", step.reason, files, errs, wanted, wantedErrs)
 		}

@@ -1,4 +1,4 @@
-package cli
+package release
 
 import (
 	"io"
@@ -23,7 +23,7 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { retur
 
 // An upstream that is deleted between the list and the patch is not released before its deletion.before.
 func TestReleaseOfWhatIsDeletedMeanwhile(t *testing.T) {
-	bubble.Listen(t, "testdata/offline/crd.yaml")
+	bubble.Listen(t, "../cli/testdata/offline/crd.yaml")
 	ns := testkit.Namespace(t)
 	widgets := schema.GroupVersionResource{Group: "tools.example.com", Version: "v1", Resource: "widgets"}
 	testkit.Apply(t, ns, "{apiVersion: tools.example.com/v1, kind: Widget, metadata: {name: one, finalizers: [tools.example.com/cleanup]}}")
@@ -50,8 +50,8 @@ func TestReleaseOfWhatIsDeletedMeanwhile(t *testing.T) {
 	f.Watch.APIVersion, f.Watch.Kind = "tools.example.com/v1", "Widget"
 	f.Deletion.Before = &config.Before{}
 	f.Deletion.Before.APIVersion, f.Deletion.Before.Kind = "v1", "ConfigMap"
-	r := &releaser{client: client, kinds: source, out: io.Discard, here: true}
-	err = r.operator(t.Context(), f, "")
+	r := &Releaser{Client: client, Kinds: source, Out: io.Discard, Here: true}
+	err = r.Operator(t.Context(), f, "")
 	if testkit.Find(t, widgets, ns, "one") == nil {
 		t.Errorf("the upstream is gone before its deletion.before, error %v", err)
 	}

@@ -1,4 +1,4 @@
-package cli
+package explain
 
 import (
 	"context"
@@ -19,7 +19,7 @@ func (e *explanation) holder(ctx context.Context, p *pipeline.Pipeline, c reconc
 	if c.State != pipeline.StateConflict || c.Target.Name == "" || c.Index < 0 {
 		return
 	}
-	object, err := apply.New(e.client, "why").Get(ctx, apply.Target{GVR: p.Downstreams[c.Index].Kind.GVR, Namespace: c.Target.Namespace,
+	object, err := apply.New(e.Client, "why").Get(ctx, apply.Target{GVR: p.Downstreams[c.Index].Kind.GVR, Namespace: c.Target.Namespace,
 		Name: c.Target.Name})
 	if err != nil {
 		return

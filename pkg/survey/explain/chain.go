@@ -1,52 +1,31 @@
-package cli
+package explain
 
 import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/rest"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
-	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/config/load"
+	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 	"github.com/corollary-dev/corollary/pkg/survey"
-	"github.com/corollary-dev/corollary/pkg/survey/findings"
 )
-
-// explanation goes up and down the chain from one object and prints what it meets.
-type explanation struct {
-	options *whyOptions
-	cfg     *rest.Config
-	files   []*load.File
-	names   *command.KindNames
-	client  dynamic.Interface
-	object  findings.Object
-	writer  explanationWriter
-	// explained are the upstreams that were explained, so that no chain goes on forever.
-	explained map[string]bool
-	// written is when the operator last wrote to the upstream that is being explained.
-	written time.Time
-	// noted are the operators whose mode was printed.
-	noted map[int]bool
-}
 
 // origin is an upstream that an object follows from, and the operator by which it does.
 type origin struct {
 	operator int
-	kind     *command.NamedKind
+	kind     *kinds.Kind
 	at       pipeline.Ref
 }
 
 // explain prints what the object follows from, level by level, and then what follows from it.
-func (e *explanation) explain(ctx context.Context, k *command.NamedKind, object *unstructured.Unstructured) error {
+func (e *explanation) explain(ctx context.Context, k kinds.Kind, object *unstructured.Unstructured) error {
 	chain := e.up(ctx, k, object)
 	related := false
 	for i := len(chain) - 1; i >= 0; i-- {
@@ -64,14 +43,14 @@ func (e *explanation) explain(ctx context.Context, k *command.NamedKind, object 
 	known := related || found
 	met, err := e.explainUnowned(ctx, k, !known)
 	if err == nil && !known && !met {
-		e.writer.remark(fmt.Sprintf("%s: not related to these configs: it has no owner mark, and no operator watches or reads it",
+		e.remark(fmt.Sprintf("%s: not related to these configs: it has no owner mark, and no operator watches or reads it",
 			e.object))
 	}
 	return err
 }
 
 // up lists what an object follows from, the nearest first, by the marks that it has.
-func (e *explanation) up(ctx context.Context, k *command.NamedKind, object *unstructured.Unstructured) []origin {
+func (e *explanation) up(ctx context.Context, k kinds.Kind, object *unstructured.Unstructured) []origin {
 	var chain []origin
 	seen := map[string]bool{}
 	for object != nil {
@@ -81,22 +60,22 @@ func (e *explanation) up(ctx context.Context, k *command.NamedKind, object *unst
 			return chain
 		}
 		seen[key] = true
-		if chain = append(chain, o); o.kind.IsRow() {
+		if chain = append(chain, o); o.kind.GVK == pipeline.RowKind().GVK {
 			return chain
 		}
 		// One that is gone, or cannot be read, ends the chain; whoever looks at it reports that.
-		parent, err := apply.New(e.client, "why").Get(ctx, apply.Target{GVR: o.kind.GVR, Namespace: o.at.Namespace, Name: o.at.Name})
+		parent, err := apply.New(e.Client, "why").Get(ctx, apply.Target{GVR: o.kind.GVR, Namespace: o.at.Namespace, Name: o.at.Name})
 		if err != nil {
 			return chain
 		}
-		k, object = o.kind, parent
+		k, object = *o.kind, parent
 	}
 	return chain
 }
 
 // owner finds the operator and the upstream that an object's marks name.
-func (e *explanation) owner(k *command.NamedKind, object *unstructured.Unstructured) (origin, bool) {
-	for n, f := range e.files {
+func (e *explanation) owner(k kinds.Kind, object *unstructured.Unstructured) (origin, bool) {
+	for n, f := range e.Files {
 		if !hasDownstream(f, k) {
 			continue
 		}
@@ -105,7 +84,7 @@ func (e *explanation) owner(k *command.NamedKind, object *unstructured.Unstructu
 			continue
 		}
 		for _, ref := range object.GetOwnerReferences() {
-			if kind.Is(ref.APIVersion, ref.Kind) {
+			if is(*kind, ref.APIVersion, ref.Kind) {
 				at := pipeline.Ref{Name: ref.Name}
 				if kind.Namespaced {
 					at.Namespace = object.GetNamespace()
@@ -122,23 +101,28 @@ func (e *explanation) owner(k *command.NamedKind, object *unstructured.Unstructu
 	return origin{}, false
 }
 
-func hasDownstream(f *load.File, k *command.NamedKind) bool {
+func hasDownstream(f *load.File, k kinds.Kind) bool {
 	for _, d := range f.Downstreams {
-		if k.Is(d.APIVersion, d.Kind) {
+		if is(k, d.APIVersion, d.Kind) {
 			return true
 		}
 	}
 	b := f.Deletion.Before
-	return b != nil && k.Is(b.APIVersion, b.Kind)
+	return b != nil && is(k, b.APIVersion, b.Kind)
 }
 
-func (e *explanation) kindOf(apiVersion, kind string) *command.NamedKind {
-	for _, k := range e.names.Served {
-		if k.Is(apiVersion, kind) {
-			return k
+func (e *explanation) kindOf(apiVersion, kind string) *kinds.Kind {
+	for i := range e.Kinds {
+		if is(e.Kinds[i], apiVersion, kind) {
+			return &e.Kinds[i]
 		}
 	}
 	return nil
+}
+
+// is reports whether an apiVersion and kind of a config are this one. The version does not count: an object has them all.
+func is(k kinds.Kind, apiVersion, kind string) bool {
+	return k.GVK.GroupKind() == schema.FromAPIVersionAndKind(apiVersion, kind).GroupKind()
 }
 
 // upstream explains one upstream, as far as it is a link to the object in question. It reports whether there was anything to tell.
@@ -148,7 +132,7 @@ func (e *explanation) upstream(ctx context.Context, n int, at pipeline.Ref) (boo
 		return true, nil
 	}
 	e.explained[key] = true
-	v, err := e.open(ctx, n, at.Namespace)
+	v, err := e.Open(ctx, n, at.Namespace)
 	if err != nil {
 		return false, err
 	}
@@ -161,19 +145,19 @@ func (e *explanation) upstream(ctx context.Context, n int, at pipeline.Ref) (boo
 		return true, e.explainUnselected(ctx, n, v, at)
 	}
 	e.written = v.LastWrite(ctx, at)
-	e.print(ctx, v.Pipeline(), finding, true)
+	e.take(ctx, v.Pipeline(), finding, true)
 	return true, nil
 }
 
 // down explains what follows from an object, and what follows from that.
 func (e *explanation) down(ctx context.Context, kind schema.GroupKind, at pipeline.Ref) (bool, error) {
 	found := false
-	for n, f := range e.files {
+	for n, f := range e.Files {
 		if schema.FromAPIVersionAndKind(f.Watch.APIVersion, f.Watch.Kind).GroupKind() != kind || e.explained[fmt.Sprint(n, at)] {
 			continue
 		}
 		e.explained[fmt.Sprint(n, at)] = true
-		v, err := e.open(ctx, n, at.Namespace)
+		v, err := e.Open(ctx, n, at.Namespace)
 		if err != nil {
 			return found, err
 		}
@@ -196,7 +180,7 @@ func (e *explanation) down(ctx context.Context, kind schema.GroupKind, at pipeli
 			continue
 		}
 		found = true
-		e.print(ctx, p, finding, false)
+		e.take(ctx, p, finding, false)
 		for _, c := range finding.Changes {
 			if c.Target.Name == "" || c.Action == reconcile.ChangeCreate {
 				continue

@@ -1,12 +1,12 @@
-package cli
+package explain
 
 import (
 	"context"
 	"fmt"
 
-	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/config/load"
+	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/reconcile"
 	"github.com/corollary-dev/corollary/pkg/survey/findings"
 )
@@ -17,9 +17,9 @@ const readersTold = 10
 // explainUnowned says what an object that has no mark has to do with the operators: as an input it is read, and where nothing
 // else is known of it (inTheWay), it may stand where a downstream is to be. All upstreams that can have to do with it are
 // looked at, since no mark leads to them.
-func (e *explanation) explainUnowned(ctx context.Context, k *command.NamedKind, inTheWay bool) (bool, error) {
+func (e *explanation) explainUnowned(ctx context.Context, k kinds.Kind, inTheWay bool) (bool, error) {
 	concerned := false
-	for n, f := range e.files {
+	for n, f := range e.Files {
 		target, narrow := inTheWay && hasDownstream(f, k), staysInNamespace(f, k)
 		if !target && !hasInput(f, k) {
 			continue
@@ -39,7 +39,7 @@ func (e *explanation) explainUnowned(ctx context.Context, k *command.NamedKind, 
 
 // explainUnownedBy is unowned for one operator.
 func (e *explanation) explainUnownedBy(ctx context.Context, n int, namespace string, target bool) (bool, error) {
-	v, err := e.open(ctx, n, namespace)
+	v, err := e.Open(ctx, n, namespace)
 	if err != nil {
 		return false, err
 	}
@@ -56,18 +56,18 @@ func (e *explanation) explainUnownedBy(ctx context.Context, n int, namespace str
 				continue
 			}
 			if readers++; readers <= readersTold {
-				e.writer.remark(fmt.Sprintf("%s is input %s of %s (operator %s)", e.object, p.Inputs[i].Name, findings.Upstream(p, f), p.Name))
+				e.remark(fmt.Sprintf("%s is input %s of %s (operator %s)", e.object, p.Inputs[i].Name, findings.Upstream(p, f), p.Name))
 			}
 		}
 		if key := fmt.Sprint(n, f.Ref); target && !e.explained[key] && e.targets(f) {
 			e.explained[key], found = true, true
 			e.written = v.LastWrite(ctx, f.Ref)
-			e.print(ctx, p, f, true)
+			e.take(ctx, p, f, true)
 		}
 		return nil
 	})
 	if readers > readersTold {
-		e.writer.remark(fmt.Sprintf("%s is input of %d more (operator %s)", e.object, readers-readersTold, p.Name))
+		e.remark(fmt.Sprintf("%s is input of %d more (operator %s)", e.object, readers-readersTold, p.Name))
 	}
 	return found || readers > 0, err
 }
@@ -82,9 +82,9 @@ func (e *explanation) targets(f *reconcile.Finding) bool {
 	return false
 }
 
-func hasInput(f *load.File, k *command.NamedKind) bool {
+func hasInput(f *load.File, k kinds.Kind) bool {
 	for _, i := range f.Inputs {
-		if k.Is(i.APIVersion, i.Kind) {
+		if is(k, i.APIVersion, i.Kind) {
 			return true
 		}
 	}
@@ -92,17 +92,17 @@ func hasInput(f *load.File, k *command.NamedKind) bool {
 }
 
 // staysInNamespace reports whether only upstreams of an object's own namespace can have to do with it.
-func staysInNamespace(f *load.File, k *command.NamedKind) bool {
+func staysInNamespace(f *load.File, k kinds.Kind) bool {
 	if !k.Namespaced {
 		return false
 	}
 	for _, i := range f.Inputs {
-		if k.Is(i.APIVersion, i.Kind) && (i.Namespace != "" || i.List != nil && len(i.List.Namespaces) > 0) {
+		if is(k, i.APIVersion, i.Kind) && (i.Namespace != "" || i.List != nil && len(i.List.Namespaces) > 0) {
 			return false
 		}
 	}
 	for _, d := range f.Downstreams {
-		if from := d.TargetNamespaces.From; k.Is(d.APIVersion, d.Kind) && from != "" && from != config.NamespacesSame {
+		if from := d.TargetNamespaces.From; is(k, d.APIVersion, d.Kind) && from != "" && from != config.NamespacesSame {
 			return false
 		}
 	}

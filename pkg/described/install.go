@@ -1,4 +1,4 @@
-package cli
+package described
 
 import (
 	"context"
@@ -18,7 +18,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/corollary-dev/corollary/pkg/apply"
-	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/crddiff"
 	"github.com/corollary-dev/corollary/pkg/generate"
@@ -36,17 +35,10 @@ type installer struct {
 	log    logr.Logger
 }
 
-// installCRDs applies the definitions of all kinds that the configs describe, and waits until they are served. One that is there and
+// Install applies the definitions of all kinds that the configs describe, and waits until they are served. One that is there and
 // differs is only changed if it was applied by the same field manager, and if no object loses anything.
-func installCRDs(ctx context.Context, cfg *rest.Config, files []*load.File, log logr.Logger) error {
-	if !slices.ContainsFunc(files, func(f *load.File) bool { return f.Watch.Schema != nil }) {
-		return command.Usagef("--install-crds has no effect: no config has watch.schema")
-	}
-	options, err := command.LiveKinds(cfg)
-	if err != nil {
-		return err
-	}
-	list, _, err := pipeline.CompileAll(files, nil, options) // preflight reports what is wrong with the configs
+func Install(ctx context.Context, cfg *rest.Config, files []*load.File, options pipeline.Options, log logr.Logger) error {
+	list, _, err := pipeline.CompileAll(files, nil, options) // whoever runs them reports what is wrong with the configs
 	if err != nil {
 		return err
 	}
@@ -102,7 +94,7 @@ func (i *installer) update(ctx context.Context, client *apply.Client, t apply.Ta
 	if err != nil {
 		return err
 	}
-	lines, worst, err := definitionChanges(have, described)
+	lines, worst, err := changes(have, described)
 	if err != nil || len(lines) == 0 {
 		return err
 	}

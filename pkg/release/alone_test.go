@@ -1,4 +1,4 @@
-package cli
+package release
 
 import (
 	"bytes"
@@ -54,7 +54,7 @@ func TestDiscard(t *testing.T) {
 			defer server.Close()
 			out := &bytes.Buffer{}
 			json := rest.ContentConfig{ContentType: "application/json", AcceptContentTypes: "application/json"}
-			err := (&alone{lease: "lease", namespace: "apps"}).discard(t.Context(), &rest.Config{Host: server.URL, ContentConfig: json}, out)
+			err := (&Alone{Lease: "lease", Namespace: "apps"}).discard(t.Context(), &rest.Config{Host: server.URL, ContentConfig: json}, out)
 			if removed != (row.remove != 0) || strings.TrimSpace(out.String()) != row.says {
 				t.Errorf("deleted: %v; it says %q, want %q", removed, out, row.says)
 			}

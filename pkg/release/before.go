@@ -1,10 +1,9 @@
-package cli
+package release
 
 import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -19,20 +18,20 @@ import (
 
 // beforeObjects takes the finalizer off the objects of deletion.before, which have it too: what was made for an upstream in
 // namespace, where it is given.
-func (r *releaser) beforeObjects(ctx context.Context, f *load.File, client *apply.Client, namespace string) error {
-	if !hasBefore(f) {
+func (r *Releaser) beforeObjects(ctx context.Context, f *load.File, client *apply.Client, namespace string) error {
+	if !HasBefore(f) {
 		return nil
 	}
 	b := f.Deletion.Before
-	kind, err := r.kinds.Kind(schema.FromAPIVersionAndKind(b.APIVersion, b.Kind))
+	kind, err := r.Kinds.Kind(schema.FromAPIVersionAndKind(b.APIVersion, b.Kind))
 	if kinds.IsNotDefined(err) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	one := &release{releaser: r, gvr: kind.GVR, finalizers: f.Conventions.Finalizers(), client: client, count: &r.before,
-		selector: constantLabels(f).String()}
+	one := &release{Releaser: r, gvr: kind.GVR, finalizers: f.Conventions.Finalizers(), client: client, count: &r.Before,
+		selector: labels.Set(f.ConstantLabels()).String()}
 	if namespace != "" {
 		one.of = func(u *unstructured.Unstructured) bool { return ownerNamespace(f, u) == namespace }
 	}
@@ -43,7 +42,8 @@ func (r *releaser) beforeObjects(ctx context.Context, f *load.File, client *appl
 	return errors.Join(errs...)
 }
 
-func hasBefore(f *load.File) bool { return f.Deletion.Before != nil && f.Deletion.Before.Kind != "" }
+// HasBefore reports whether a config has deletion.before.
+func HasBefore(f *load.File) bool { return f.Deletion.Before != nil && f.Deletion.Before.Kind != "" }
 
 // beforeNamespaces is where such objects may stand.
 func beforeNamespaces(f *load.File, kind *kinds.Kind, namespace string) []string {
@@ -62,21 +62,6 @@ func beforeNamespaces(f *load.File, kind *kinds.Kind, namespace string) []string
 		return []string{""}
 	}
 	return slices.Clone(list)
-}
-
-// constantLabels are those that every object of an operator has.
-func constantLabels(f *load.File) labels.Set {
-	set := labels.Set{}
-	left := "{{"
-	if len(f.Delimiters) == 2 {
-		left = f.Delimiters[0]
-	}
-	for key, value := range f.Conventions.Labels {
-		if !strings.Contains(value, left) {
-			set[key] = value
-		}
-	}
-	return set
 }
 
 // ownerNamespace is the namespace of the upstream for which an object was made: a reference is to the object's own.

@@ -1,4 +1,5 @@
-package cli
+// Package release takes the finalizers of an operator off its upstreams, while no process runs that would put them on again.
+package release
 
 import (
 	"context"
@@ -27,37 +28,38 @@ const (
 	releaseAttempts = 5
 )
 
-// releaser takes finalizers off upstreams.
-type releaser struct {
-	client dynamic.Interface
-	kinds  kinds.Source
-	out    io.Writer
-	dryRun bool
-	// mayWrite waits, where a write was held back, until it may be sent after all; false: it never may. nil where none is.
-	mayWrite func(context.Context) bool
-	// here is true if the configs are known to be this cluster's: then a kind that is not served has no objects, and
+// Releaser takes finalizers off upstreams.
+type Releaser struct {
+	Client dynamic.Interface
+	Kinds  kinds.Source
+	// Out gets a line for each object.
+	Out    io.Writer
+	DryRun bool
+	// MayWrite waits, where a write was held back, until it may be sent after all; false: it never may. nil where none is.
+	MayWrite func(context.Context) bool
+	// Here is true if the configs are known to be this cluster's: then a kind that is not served has no objects, and
 	// is not a sign of a mistake.
-	here bool
-	// skipsBefore releases also what is being deleted and has its deletion.before still to come.
-	skipsBefore bool
-	done        int // upstreams that no longer bear the finalizer, or would not
-	before      int // objects of deletion.before of which the same is true
+	Here bool
+	// SkipsBefore releases also what is being deleted and has its deletion.before still to come.
+	SkipsBefore bool
+	Done        int // upstreams that no longer bear the finalizer, or would not
+	Before      int // objects of deletion.before of which the same is true
 }
 
-// operator releases the upstreams of one config, in one namespace where it is given. It needs only watch and
+// Operator releases the upstreams of one config, in one namespace where it is given. It needs only watch and
 // conventions of the config. Label selectors do not count: an upstream that is no longer selected may have the finalizer
 // still.
-func (r *releaser) operator(ctx context.Context, f *load.File, namespace string) error {
+func (r *Releaser) Operator(ctx context.Context, f *load.File, namespace string) error {
 	watch := f.Watch
 	if len(f.Conventions.Finalizers()) == 0 {
-		fmt.Fprintf(r.out, "operator %s has no finalizer\n", f.Metadata.Name)
+		fmt.Fprintf(r.Out, "operator %s has no finalizer\n", f.Metadata.Name)
 		return nil
 	}
-	client := apply.New(r.client, f.Conventions.FieldManager)
-	kind, err := r.kinds.Kind(schema.FromAPIVersionAndKind(watch.APIVersion, watch.Kind))
+	client := apply.New(r.Client, f.Conventions.FieldManager)
+	kind, err := r.Kinds.Kind(schema.FromAPIVersionAndKind(watch.APIVersion, watch.Kind))
 	switch {
-	case r.here && kinds.IsNotDefined(err):
-		fmt.Fprintf(r.out, "operator %s: %v\n", f.Metadata.Name, err)
+	case r.Here && kinds.IsNotDefined(err):
+		fmt.Fprintf(r.Out, "operator %s: %v\n", f.Metadata.Name, err)
 		return r.beforeObjects(ctx, f, client, namespace)
 	case err != nil:
 		return err
@@ -72,7 +74,7 @@ func (r *releaser) operator(ctx context.Context, f *load.File, namespace string)
 		namespaces = []string{namespace}
 	}
 	if err := r.upstreams(ctx, f, client, kind, namespaces); err != nil {
-		if errors.Is(err, errBeforeToCome) {
+		if errors.Is(err, ErrBeforeToCome) {
 			return err
 		}
 		return errors.Join(err, r.beforeObjects(ctx, f, client, namespace))
@@ -81,16 +83,16 @@ func (r *releaser) operator(ctx context.Context, f *load.File, namespace string)
 }
 
 // upstreams releases those in some namespaces.
-func (r *releaser) upstreams(ctx context.Context, f *load.File, client *apply.Client, kind *kinds.Kind, namespaces []string) error {
+func (r *Releaser) upstreams(ctx context.Context, f *load.File, client *apply.Client, kind *kinds.Kind, namespaces []string) error {
 	finalizers := f.Conventions.Finalizers()
-	one := &release{releaser: r, gvr: kind.GVR, finalizers: finalizers, client: client, count: &r.done}
+	one := &release{Releaser: r, gvr: kind.GVR, finalizers: finalizers, client: client, count: &r.Done}
 	var errs []error
-	if hasBefore(f) && !r.skipsBefore {
+	if HasBefore(f) && !r.SkipsBefore {
 		one.of = func(u *unstructured.Unstructured) bool {
 			if u.GetDeletionTimestamp() == nil {
 				return true
 			}
-			errs = append(errs, fmt.Errorf("%s %s: %w", kind.GVK.Kind, strings.TrimPrefix(u.GetNamespace()+"/"+u.GetName(), "/"), errBeforeToCome))
+			errs = append(errs, fmt.Errorf("%s %s: %w", kind.GVK.Kind, strings.TrimPrefix(u.GetNamespace()+"/"+u.GetName(), "/"), ErrBeforeToCome))
 			return false
 		}
 	}
@@ -100,13 +102,13 @@ func (r *releaser) upstreams(ctx context.Context, f *load.File, client *apply.Cl
 	return errors.Join(errs...)
 }
 
-// errBeforeToCome is why an upstream is not released that is being deleted.
-var errBeforeToCome = errors.New("it is being deleted, and would be gone before deletion.before is done: " +
+// ErrBeforeToCome is why an upstream is not released that is being deleted.
+var ErrBeforeToCome = errors.New("it is being deleted, and would be gone before deletion.before is done: " +
 	"have the operator run until it is gone, or give --skip-before")
 
 // release is the work on one operator's upstreams, or on what it made before deletions.
 type release struct {
-	*releaser
+	*Releaser
 	client     *apply.Client
 	gvr        schema.GroupVersionResource
 	finalizers []string
@@ -144,9 +146,9 @@ func (r *release) one(ctx context.Context, u *unstructured.Unstructured) error {
 	}
 	names := strings.Join(bears, ", ")
 	target := apply.Target{GVR: r.gvr, Namespace: u.GetNamespace(), Name: u.GetName()}
-	if r.dryRun {
+	if r.DryRun {
 		*r.count++
-		fmt.Fprintf(r.out, "%s: finalizer %s would be removed\n", target, names)
+		fmt.Fprintf(r.Out, "%s: finalizer %s would be removed\n", target, names)
 		return nil
 	}
 	_, err := r.client.RemoveFinalizer(ctx, target, u, bears...)
@@ -167,14 +169,14 @@ func (r *release) one(ctx context.Context, u *unstructured.Unstructured) error {
 		return err
 	}
 	*r.count++
-	fmt.Fprintf(r.out, "%s: finalizer %s removed\n", target, names)
+	fmt.Fprintf(r.Out, "%s: finalizer %s removed\n", target, names)
 	return nil
 }
 
 // mayRetry reports whether err is about a write that was held back, since another process might lead, and none does.
 func (r *release) mayRetry(ctx context.Context, err error) bool {
 	var refused *leadership.RefusedError
-	return errors.As(err, &refused) && r.mayWrite(ctx)
+	return errors.As(err, &refused) && r.MayWrite(ctx)
 }
 
 // again reads an upstream by the right to list alone. It returns nil where it is gone or another has its name.
@@ -191,7 +193,7 @@ func (r *release) again(ctx context.Context, u *unstructured.Unstructured) (*uns
 
 func (r *release) resource(namespace string) dynamic.ResourceInterface {
 	if namespace == "" {
-		return r.releaser.client.Resource(r.gvr)
+		return r.Releaser.Client.Resource(r.gvr)
 	}
-	return r.releaser.client.Resource(r.gvr).Namespace(namespace)
+	return r.Releaser.Client.Resource(r.gvr).Namespace(namespace)
 }

@@ -1,4 +1,4 @@
-package cli
+package release
 
 import (
 	"bytes"
@@ -35,8 +35,8 @@ func TestReleaseOfKindsThatAreNotServed(t *testing.T) {
 		"the API server does not answer":          {errors.New("no answer"), false},
 	} {
 		var out bytes.Buffer
-		r := &releaser{kinds: answers{row.err}, out: &out, here: true}
-		err := r.operator(t.Context(), f, "")
+		r := &Releaser{Kinds: answers{row.err}, Out: &out, Here: true}
+		err := r.Operator(t.Context(), f, "")
 		if gone := err == nil && strings.Contains(out.String(), "operator widgets: "); gone != row.gone || !gone && !errors.Is(err, row.err) {
 			t.Errorf("%s: %v %s", reason, err, out.String())
 		}
