@@ -7,6 +7,7 @@ import (
 
 	"github.com/corollary-dev/corollary/pkg/render"
 	"github.com/corollary-dev/corollary/pkg/render/check"
+	"github.com/corollary-dev/corollary/pkg/render/parsing"
 )
 
 func (c *compiler) template(d *Downstream) {
@@ -91,7 +92,7 @@ func (c *compiler) texts(path string, entries map[string]string) []textEntry {
 		at := fmt.Sprintf("%s['%s']", path, key)
 		t, err := render.CompileText(text, c.p.renderOptions())
 		for _, e := range templateErrors(err) {
-			if e.Line <= render.Lines(text) || !c.wrongHelpers {
+			if e.Line <= parsing.Lines(text) || !c.wrongHelpers {
 				c.failOnce(at, e.Fix, "%s", e.Problem)
 			}
 		}

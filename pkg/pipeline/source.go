@@ -3,7 +3,7 @@ package pipeline
 import (
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/config/load"
-	"github.com/corollary-dev/corollary/pkg/render"
+	"github.com/corollary-dev/corollary/pkg/render/parsing"
 )
 
 // source is the text of a template, followed by the helpers of its operator, and where both stand.
@@ -20,7 +20,7 @@ type source struct {
 }
 
 func newSource(f *load.File, path, template, file string, first int) source {
-	s := source{path: path, text: render.Joined(template, f.Operator.Helpers), lines: render.Lines(template), file: file, first: first}
+	s := source{path: path, text: parsing.Joined(template, f.Operator.Helpers), lines: parsing.Lines(template), file: file, first: first}
 	s.helpers.file, s.helpers.first = f.HelpersPos()
 	return s
 }

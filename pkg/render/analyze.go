@@ -6,6 +6,7 @@ import (
 	"strings"
 	"text/template/parse"
 
+	"github.com/corollary-dev/corollary/pkg/render/parsing"
 	"github.com/corollary-dev/corollary/pkg/render/values"
 )
 
@@ -98,7 +99,7 @@ func (c *compiler) analyze() reads {
 	a := &analysis{compiler: c, rooted: map[string]bool{}, isUsed: map[string]bool{}}
 	a.params, a.variables = map[string]bool{}, map[string]bool{}
 	a.inputs, a.shown = map[string][][]string{}, map[string][][]string{}
-	a.root(mainTree)
+	a.root(parsing.Main)
 	for name := range c.trees {
 		if !c.helpers[name] {
 			a.use(name)

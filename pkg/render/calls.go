@@ -6,6 +6,7 @@ import (
 	"text/template/parse"
 
 	"github.com/corollary-dev/corollary/pkg/render/functions"
+	"github.com/corollary-dev/corollary/pkg/render/parsing"
 	"github.com/corollary-dev/corollary/pkg/render/values"
 	"github.com/corollary-dev/corollary/pkg/spelling"
 )
@@ -62,7 +63,7 @@ func (c *compiler) templateName(pos parse.Pos, name string) {
 	}
 	fix := "write {{ define }} for it in this template or in helpers"
 	known := slices.Concat(values.SortedKeys(c.trees), values.SortedKeys(c.helpers))
-	if near := spelling.Closest(name, slices.DeleteFunc(known, func(n string) bool { return n == mainTree })); near != "" {
+	if near := spelling.Closest(name, slices.DeleteFunc(known, func(n string) bool { return n == parsing.Main })); near != "" {
 		fix = "did you mean " + near + "?"
 	}
 	c.errorf(pos, fix, "unknown template %q", name)

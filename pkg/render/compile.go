@@ -6,6 +6,7 @@ import (
 	"sync"
 	"text/template/parse"
 
+	"github.com/corollary-dev/corollary/pkg/render/parsing"
 	"github.com/corollary-dev/corollary/pkg/render/skeleton"
 	"github.com/corollary-dev/corollary/pkg/render/values"
 )
@@ -19,7 +20,7 @@ type Template struct {
 	functions []string               // the functions that the trees call, without those bound to sites
 	siteCalls []siteCall
 	sites     []site
-	position  *position
+	position  *parsing.Position
 	holes     []Hole
 	fields    []Field
 	textPos   map[*byte]parse.Pos // position of each text node's text in the template
@@ -72,13 +73,32 @@ type action struct {
 func newCompiler(text string, o Options, asText bool) (*compiler, error) {
 	o = o.withDefaults()
 	c := &compiler{
-		Template: &Template{options: o, lines: Lines(text), position: newPosition(Joined(text, o.Helpers)),
+		Template: &Template{options: o, lines: parsing.Lines(text), position: parsing.NewPosition(parsing.Joined(text, o.Helpers)),
 			cache: skeleton.NewCache(o.Limits.CacheBytes), textPos: map[*byte]parse.Pos{}},
 		asText: asText, used: map[string]bool{}, actions: map[*parse.ActionNode]*action{}, printing: map[string][]string{},
 	}
 	var err error
-	c.trees, c.helpers, err = parseAll(text, o)
+	c.trees, c.helpers, err = o.trees(text)
 	return c, err
+}
+
+// Parse parses a template and the helpers, without checking the functions that they call. The tree named "" is the template;
+// the others are define blocks. It returns an *Error.
+func Parse(text string, o Options) (map[string]*parse.Tree, error) {
+	trees, _, err := o.withDefaults().trees(text)
+	return trees, err
+}
+
+// CheckHelpers checks helpers without a template. It returns an *Error, or Errors.
+func CheckHelpers(o Options) error {
+	o.Items = true // some may be used with forEach
+	c, err := newCompiler("", o, true)
+	if err != nil {
+		return err
+	}
+	c.rewrite()
+	_, err = c.done()
+	return err
 }
 
 func compile(text string, o Options, asText bool) (*compiler, error) {
@@ -87,7 +107,7 @@ func compile(text string, o Options, asText bool) (*compiler, error) {
 		return nil, err
 	}
 	c.reads = c.analyze()
-	c.constant = isConstant(c.trees[mainTree])
+	c.constant = isConstant(c.trees[parsing.Main])
 	c.rewrite()
 	c.functions = values.SortedKeys(c.used)
 	c.runs.New = func() any { return c.newRun() }
@@ -104,7 +124,7 @@ func (c *compiler) rewrite() {
 // done sorts the errors. It returns the template only if there are none.
 func (c *compiler) done() (*Template, error) {
 	for _, e := range c.errs {
-		e.lines = c.lines
+		e.Lines = c.lines
 	}
 	switch len(c.errs) {
 	case 0:
@@ -123,7 +143,7 @@ func (c *compiler) done() (*Template, error) {
 }
 
 func (c *compiler) errorf(pos parse.Pos, fix, format string, args ...any) {
-	line, column := c.position.at(pos)
+	line, column := c.position.At(pos)
 	c.errs = append(c.errs, &Error{Line: line, Column: column, Problem: fmt.Sprintf(format, args...), Fix: fix})
 }
 
@@ -148,7 +168,7 @@ func (c *compiler) prints(name string) {
 // newSite adds a site; it returns its number.
 func (c *compiler) newSite(pos parse.Pos, text string) (int, *site) {
 	s := site{text: text, tree: c.current}
-	s.line, s.column = c.position.at(pos)
+	s.line, s.column = c.position.At(pos)
 	c.sites = append(c.sites, s)
 	return len(c.sites) - 1, &c.sites[len(c.sites)-1]
 }

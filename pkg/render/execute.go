@@ -8,6 +8,7 @@ import (
 	"text/template"
 	"text/template/parse"
 
+	"github.com/corollary-dev/corollary/pkg/render/parsing"
 	"github.com/corollary-dev/corollary/pkg/render/skeleton"
 	"github.com/corollary-dev/corollary/pkg/render/values"
 )
@@ -60,7 +61,7 @@ func (t *Template) document(r *run) (map[string]any, error) {
 // locate translates an error of a skeleton to the template. It executes the template again with the rest of the budget and
 // records the source of each piece, so that only failing renderings pay for this.
 func (t *Template) locate(r *run, d Data, s *skeleton.Error) error {
-	out := &Error{Problem: s.Problem, Fix: s.Fix, kind: s.WithoutValues()}
+	out := &Error{Problem: s.Problem, Fix: s.Fix, Kind: s.WithoutValues()}
 	if s.Record >= 0 && s.Record < len(r.recs) {
 		return t.sites[r.recs[s.Record].site].errorAt(s)
 	}
@@ -73,9 +74,9 @@ func (t *Template) locate(r *run, d Data, s *skeleton.Error) error {
 
 // errorAt returns an error of the skeleton at the hole that caused it.
 func (s *site) errorAt(e *skeleton.Error) *Error {
-	out := &Error{Line: s.line, Column: s.column, Problem: e.Problem, Fix: e.Fix, action: s.action(), kind: e.WithoutValues()}
+	out := &Error{Line: s.line, Column: s.column, Problem: e.Problem, Fix: e.Fix, Action: s.action(), Kind: e.WithoutValues()}
 	if e.Named {
-		out.Problem, out.kind = s.text+" "+e.Problem, s.text+" "+out.kind
+		out.Problem, out.Kind = s.text+" "+e.Problem, s.text+" "+out.Kind
 	}
 	return out
 }
@@ -102,7 +103,7 @@ func (t *Template) place(skeleton []byte, trace []traced, line int) int {
 			found = t.sites[piece.site].line
 			continue
 		}
-		found, _ = t.position.at(piece.pos)
+		found, _ = t.position.At(piece.pos)
 		text := skeleton[min(piece.offset, offset):offset]
 		found += bytes.Count(text, []byte("\n"))
 	}
@@ -124,7 +125,7 @@ func (t *Template) executionError(err error) error {
 		inner = e.Err
 		out.Problem = inner.Error()
 	}
-	if m := parsePrefix.FindStringSubmatchIndex(out.Problem); m != nil {
+	if m := parsing.Prefix.FindStringSubmatchIndex(out.Problem); m != nil {
 		out.Line, _ = strconv.Atoi(out.Problem[m[2]:m[3]])
 		if m[4] >= 0 {
 			out.Column, _ = strconv.Atoi(out.Problem[m[4]:m[5]])
@@ -136,20 +137,20 @@ func (t *Template) executionError(err error) error {
 		out.Problem = after
 	}
 	var p *values.Problem
-	out.action = t.actionAt(out.Line, out.Column)
+	out.Action = t.actionAt(out.Line, out.Column)
 	if errors.As(err, &p) {
-		out.Problem, out.Fix, out.kind, out.Limit = p.Text, p.Fix, p.Kind, p.Limit
-	} else if out.action != "" {
-		out.Problem = out.action + ": " + out.Problem
+		out.Problem, out.Fix, out.Kind, out.Limit = p.Text, p.Fix, p.Kind, p.Limit
+	} else if out.Action != "" {
+		out.Problem = out.Action + ": " + out.Problem
 	}
 	return out
 }
 
 // actionAt returns the source of the action at a position, on one line, or "" if the position is unknown.
 func (t *Template) actionAt(line, column int) string {
-	if line < 1 || column < 1 || line > len(t.position.starts) {
+	if line < 1 || column < 1 || line > len(t.position.Starts) {
 		return ""
 	}
-	at := min(t.position.starts[line-1]+column-1, len(t.position.text))
-	return strings.Join(strings.Fields(t.position.action(parse.Pos(at), t.options.Left, t.options.Right)), " ")
+	at := min(t.position.Starts[line-1]+column-1, len(t.position.Text))
+	return strings.Join(strings.Fields(t.position.Action(parse.Pos(at), t.options.Left, t.options.Right)), " ")
 }

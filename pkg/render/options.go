@@ -1,6 +1,11 @@
 package render
 
-import "github.com/corollary-dev/corollary/pkg/render/values"
+import (
+	"text/template/parse"
+
+	"github.com/corollary-dev/corollary/pkg/render/parsing"
+	"github.com/corollary-dev/corollary/pkg/render/values"
+)
 
 // Options are the options of Compile.
 type Options struct {
@@ -26,8 +31,25 @@ type (
 	Budget = values.Budget
 )
 
+// Error is one problem in a template, or in rendering it for an upstream. Errors are all those of compiling one.
+type (
+	Error  = parsing.Error
+	Errors = parsing.Errors
+)
+
+var (
+	// ErrLimit is values.ErrLimit.
+	ErrLimit = values.ErrLimit
+	// ErrTime is values.ErrTime.
+	ErrTime = values.ErrTime
+)
+
 // NewBudget is values.NewBudget.
 func NewBudget(l Limits, larger func() error) *Budget { return values.NewBudget(l, larger) }
+
+func (o Options) trees(text string) (trees map[string]*parse.Tree, isHelper map[string]bool, err error) {
+	return parsing.Trees(text, o.Helpers, parsing.Delimiters{Left: o.Left, Right: o.Right})
+}
 
 func (o Options) withDefaults() Options {
 	if o.Left == "" {

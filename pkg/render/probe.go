@@ -9,6 +9,7 @@ import (
 	"text/template/parse"
 	"time"
 
+	"github.com/corollary-dev/corollary/pkg/render/parsing"
 	"github.com/corollary-dev/corollary/pkg/render/skeleton"
 	"github.com/corollary-dev/corollary/pkg/render/values"
 )
@@ -129,7 +130,7 @@ func also(within map[string]bool, condition string, holds bool) map[string]bool 
 
 // branchAt reads a branch from the text of the template, because its pipeline has been rewritten.
 func (c *compiler) branchAt(b *parse.BranchNode) branch {
-	source := c.position.action(b.Pipe.Pos, c.options.Left, c.options.Right)
+	source := c.position.Action(b.Pipe.Pos, c.options.Left, c.options.Right)
 	source = strings.TrimPrefix(strings.TrimPrefix(source, c.options.Left), "-")
 	source = strings.TrimSuffix(strings.TrimSuffix(source, c.options.Right), "-")
 	words := strings.Fields(source)
@@ -157,7 +158,7 @@ func branchOf(n parse.Node) *parse.BranchNode {
 // run prints and parses one probe. It returns the error in the YAML, or nil.
 func (p *prober) run(holds path, splice byte) *Error {
 	q := &printer{compiler: p.compiler, output: output{blank: true}, holds: holds, splice: splice, walked: map[*skeleton.Node]bool{}}
-	q.list(p.trees[mainTree].Root)
+	q.list(p.trees[parsing.Main].Root)
 	tree, err := skeleton.Parse(q.buf, NewBudget(Limits{Bytes: 1 << 30, Steps: 1 << 30, Time: time.Hour}, nil))
 	if err == nil {
 		p.recordHoles(q, tree.Root, "")
@@ -258,7 +259,7 @@ func (p *prober) listHoles() {
 // isPrintedOnce reports whether a template is printed at one place only, so that each of its holes has one place in the document.
 func (p *prober) isPrintedOnce(name string) bool {
 	for range p.trees {
-		if name == mainTree {
+		if name == parsing.Main {
 			return true
 		}
 		var by []string
@@ -274,13 +275,13 @@ func (p *prober) isPrintedOnce(name string) bool {
 		}
 		name = by[0]
 	}
-	return name == mainTree
+	return name == parsing.Main
 }
 
 // reachableTemplates returns the templates whose text, with its holes, can be part of a document.
 func (p *prober) reachableTemplates() map[string]bool {
 	out := map[string]bool{}
-	queue := []string{mainTree}
+	queue := []string{parsing.Main}
 	for len(queue) > 0 {
 		name := queue[0]
 		queue = queue[1:]

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/corollary-dev/corollary/pkg/render/functions"
+	"github.com/corollary-dev/corollary/pkg/render/parsing"
 	"github.com/corollary-dev/corollary/pkg/render/skeleton"
 )
 
@@ -17,7 +18,7 @@ func (c *compiler) tree(t *parse.Tree) {
 	}
 	c.current = t.Name
 	c.list(t.Root)
-	if t.Name == mainTree {
+	if t.Name == parsing.Main {
 		return
 	}
 	c.used[fnLeave] = true

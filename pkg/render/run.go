@@ -8,6 +8,7 @@ import (
 	"text/template"
 
 	"github.com/corollary-dev/corollary/pkg/render/functions"
+	"github.com/corollary-dev/corollary/pkg/render/parsing"
 	"github.com/corollary-dev/corollary/pkg/render/skeleton"
 	"github.com/corollary-dev/corollary/pkg/render/values"
 )
@@ -37,7 +38,7 @@ func (t *Template) newRun() *run {
 	for _, call := range t.siteCalls {
 		funcs[call.name] = siteFunctions[call.function](r, call.site)
 	}
-	r.tmpl = template.New(mainTree).Funcs(funcs)
+	r.tmpl = template.New(parsing.Main).Funcs(funcs)
 	for name, tree := range t.trees {
 		// It cannot fail: Parse has refused duplicate names.
 		template.Must(r.tmpl.AddParseTree(name, tree))
@@ -78,7 +79,7 @@ func (r *run) end(err *error) {
 	}
 	var known *Error
 	if errors.As(*err, &known) { // the error may quote a value of the upstream
-		known.Problem, known.lines = values.Short(known.Problem), r.t.lines
+		known.Problem, known.Lines = values.Short(known.Problem), r.t.lines
 	}
 	r.release()
 }

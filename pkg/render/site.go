@@ -61,10 +61,10 @@ func (s *site) at(err error) error {
 	if errors.As(err, &known) {
 		return known
 	}
-	out := &Error{Line: s.line, Column: s.column, Problem: err.Error(), action: s.action()}
+	out := &Error{Line: s.line, Column: s.column, Problem: err.Error(), Action: s.action()}
 	var p *values.Problem
 	if errors.As(err, &p) {
-		out.Fix, out.kind, out.Limit = p.Fix, p.Kind, p.Limit
+		out.Fix, out.Kind, out.Limit = p.Fix, p.Kind, p.Limit
 		if s.hole && p.Fix != "" && !strings.Contains(p.Text, s.text) {
 			out.Problem = s.text + ": " + p.Text
 		}
@@ -103,7 +103,7 @@ func (s *site) missing() error {
 		fix = "the dot is the upstream, with .metadata and .spec; there is no ." + top + " as in a Helm chart"
 	}
 	problem := s.text + " is not set"
-	e := &Error{Line: s.line, Column: s.column, Problem: problem, Fix: fix, action: s.action(), kind: problem}
+	e := &Error{Line: s.line, Column: s.column, Problem: problem, Fix: fix, Action: s.action(), Kind: problem}
 	if m := fieldOfInput.FindStringSubmatch(s.text); m != nil {
 		e.Input = m[1] + " " + m[2]
 	}
@@ -112,68 +112,6 @@ func (s *site) missing() error {
 
 // fieldOfInput matches an expression that reads a field of an input or a downstream: (input "NAME").spec.host.
 var fieldOfInput = regexp.MustCompile(`^\((input|downstream) "([^"]+)"\)\.`)
-
-// position converts byte offsets in a template to lines and columns.
-type position struct {
-	text   string
-	starts []int // offsets of the starts of lines
-}
-
-func newPosition(text string) *position {
-	p := &position{text: text, starts: []int{0}}
-	for i := 0; i < len(text); i++ {
-		if text[i] == '\n' {
-			p.starts = append(p.starts, i+1)
-		}
-	}
-	return p
-}
-
-func (p *position) at(pos parse.Pos) (line, column int) {
-	offset := min(int(pos), len(p.text))
-	lo, hi := 0, len(p.starts)
-	for hi-lo > 1 {
-		if mid := (lo + hi) / 2; p.starts[mid] <= offset {
-			lo = mid
-		} else {
-			hi = mid
-		}
-	}
-	return lo + 1, offset - p.starts[lo] + 1
-}
-
-// action returns the source of the action whose pipeline begins at pos, with delimiters.
-func (p *position) action(pos parse.Pos, left, right string) string {
-	start := strings.LastIndex(p.text[:pos], left)
-	if start < 0 {
-		return ""
-	}
-	for i := int(pos); i < len(p.text); {
-		rest := p.text[i:]
-		if strings.HasPrefix(rest, right) {
-			return p.text[start : i+len(right)]
-		}
-		i += tokenLength(rest)
-	}
-	return p.text[start:]
-}
-
-// tokenLength returns the length of the string or character constant at the start of s, or 1.
-func tokenLength(s string) int {
-	quote := s[0]
-	if quote != '"' && quote != '\'' && quote != '`' {
-		return 1
-	}
-	for i := 1; i < len(s); i++ {
-		switch {
-		case s[i] == '\\' && quote != '`':
-			i++
-		case s[i] == quote:
-			return i + 1
-		}
-	}
-	return len(s)
-}
 
 // fieldPos returns the start of a chain of fields: the parser records the position of its second field.
 func fieldPos(pos parse.Pos, ident []string) parse.Pos {

@@ -29,7 +29,7 @@ func (c *compiler) hole(n *parse.ActionNode) {
 	id, s := c.newSite(n.Pos, pipeText(source))
 	s.hole = !isInclude // the text of an include has its own holes
 	s.mode, s.omit = m, omit
-	s.source = c.position.action(n.Pos, c.options.Left, c.options.Right)
+	s.source = c.position.Action(n.Pos, c.options.Left, c.options.Right)
 	s.newline = len(stages) > 0 && function(stages[0]) == "nindent"
 	s.recordResultType(source[len(source)-1], len(stages) > 0)
 	known := &action{site: id, stages: stages}

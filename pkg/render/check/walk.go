@@ -9,6 +9,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"github.com/corollary-dev/corollary/pkg/render"
+	"github.com/corollary-dev/corollary/pkg/render/parsing"
 )
 
 // Walked is what a template reads and prints, by the schemas of what it begins with.
@@ -33,7 +34,7 @@ type printed struct {
 
 // Walk walks a template. Of a text that does not parse nothing is found.
 func Walk(text string, o render.Options, in Roots) *Walked {
-	w := &walk{text: render.Joined(text, o.Helpers), roots: in, assigned: map[string]bool{}, Walked: &Walked{}}
+	w := &walk{text: parsing.Joined(text, o.Helpers), roots: in, assigned: map[string]bool{}, Walked: &Walked{}}
 	var err error
 	if w.trees, err = render.Parse(text, o); err != nil {
 		return w.Walked

@@ -1,4 +1,4 @@
-package render
+package parsing
 
 import (
 	"regexp"
@@ -7,17 +7,17 @@ import (
 	"text/template/parse"
 )
 
-// parsePrefix matches the start of an error of text/template: "template: NAME:LINE:" or "template: NAME:LINE:COLUMN:". Only the
+// Prefix matches the start of an error of text/template: "template: NAME:LINE:" or "template: NAME:LINE:COLUMN:". Only the
 // position is used.
-var parsePrefix = regexp.MustCompile(`^template: (?:[^\n]*?):(\d+)(?::(\d+))?: `)
+var Prefix = regexp.MustCompile(`^template: (?:[^\n]*?):(\d+)(?::(\d+))?: `)
 
 // parseBegan matches the end of an error in an action of several lines; it has the first line of the action.
 var parseBegan = regexp.MustCompile(`(?: in action)? started at [^\n]*:(\d+)$`)
 
 // parseError translates an error of the template's syntax.
-func (o Options) parseError(text string, err error) error {
+func (d Delimiters) parseError(text string, err error) error {
 	out := &Error{Problem: err.Error()}
-	if m := parsePrefix.FindStringSubmatchIndex(out.Problem); m != nil {
+	if m := Prefix.FindStringSubmatchIndex(out.Problem); m != nil {
 		out.Line, _ = strconv.Atoi(out.Problem[m[2]:m[3]])
 		out.Problem = out.Problem[m[1]:]
 	}
@@ -25,26 +25,26 @@ func (o Options) parseError(text string, err error) error {
 	if m := parseBegan.FindStringSubmatchIndex(out.Problem); m != nil {
 		out.Line, _ = strconv.Atoi(out.Problem[m[2]:m[3]])
 		out.Problem = out.Problem[:m[0]] + " in the action that begins here and continues below"
-		out.Fix = "close it with " + o.Right
+		out.Fix = "close it with " + d.Right
 	}
-	if regexp.MustCompile(regexp.QuoteMeta(o.Left) + `\{`).MatchString(text) {
-		out.Fix = "a flow mapping's own brace needs a space before " + o.Left
+	if regexp.MustCompile(regexp.QuoteMeta(d.Left) + `\{`).MatchString(text) {
+		out.Fix = "a flow mapping's own brace needs a space before " + d.Left
 	}
 	if out.Fix == "" {
-		out.Fix = o.syntaxFix(out.Problem)
+		out.Fix = d.syntaxFix(out.Problem)
 	}
-	if out.Fix == "" && o.lacksEnd(text) {
-		out.Fix = "an if, range, with, define or block has no " + o.Left + " end " + o.Right
+	if out.Fix == "" && d.lacksEnd(text) {
+		out.Fix = "an if, range, with, define or block has no " + d.Left + " end " + d.Right
 	}
 	return out
 }
 
 // lacksEnd reports whether the text is a valid template after adding the missing ends.
-func (o Options) lacksEnd(text string) bool {
+func (d Delimiters) lacksEnd(text string) bool {
 	const most = 5
 	for range most {
-		text += o.Left + "end" + o.Right
-		if _, err := parseInto(map[string]*parse.Tree{}, text, o); err == nil {
+		text += d.Left + "end" + d.Right
+		if _, err := parseInto(map[string]*parse.Tree{}, text, d); err == nil {
 			return true
 		}
 	}
@@ -75,10 +75,10 @@ var syntaxFixes = []struct{ complaint, fix string }{
 }
 
 // syntaxFix returns the fix for an error of text/template, "" if there is none.
-func (o Options) syntaxFix(complaint string) string {
+func (d Delimiters) syntaxFix(complaint string) string {
 	for _, m := range syntaxFixes {
 		if strings.HasPrefix(complaint, m.complaint) {
-			return strings.NewReplacer("LEFT", o.Left, "RIGHT", o.Right).Replace(m.fix)
+			return strings.NewReplacer("LEFT", d.Left, "RIGHT", d.Right).Replace(m.fix)
 		}
 	}
 	return ""

@@ -1,11 +1,10 @@
-package render
+package parsing
 
 import (
 	"fmt"
 	"strings"
 
 	"github.com/corollary-dev/corollary/pkg/redact"
-	"github.com/corollary-dev/corollary/pkg/render/values"
 )
 
 // Error is one problem in a template, or in rendering it for an upstream.
@@ -23,18 +22,11 @@ type Error struct {
 	// service"; empty for other problems.
 	Input string
 
-	// action is the text of the action that failed, kind the problem without values; each is empty if unknown.
-	action, kind string
-	// lines is the number of lines of the template; later lines are in the helpers. 0 means that there are no helpers.
-	lines int
+	// Action is the text of the action that failed, Kind the problem without values; each is empty if unknown.
+	Action, Kind string
+	// Lines is the number of lines of the template; later lines are in the helpers. 0 means that there are no helpers.
+	Lines int
 }
-
-var (
-	// ErrLimit is values.ErrLimit.
-	ErrLimit = values.ErrLimit
-	// ErrTime is values.ErrTime.
-	ErrTime = values.ErrTime
-)
 
 // Unwrap returns the limit that ended the rendering, or nil.
 func (e *Error) Unwrap() error { return e.Limit }
@@ -43,8 +35,8 @@ func (e *Error) Unwrap() error { return e.Limit }
 func (e *Error) Error() string {
 	var b strings.Builder
 	switch {
-	case e.lines > 0 && e.Line > e.lines:
-		fmt.Fprintf(&b, "line %d of the helpers: ", e.Line-e.lines)
+	case e.Lines > 0 && e.Line > e.Lines:
+		fmt.Fprintf(&b, "line %d of the helpers: ", e.Line-e.Lines)
 	case e.Line > 0:
 		fmt.Fprintf(&b, "line %d: ", e.Line)
 	}
@@ -58,12 +50,12 @@ func (e *Error) Error() string {
 
 // Redacted returns the error without the values that the problem quotes.
 func (e *Error) Redacted() string {
-	out := Error{Line: e.Line, lines: e.lines, Problem: e.kind, Fix: e.Fix}
-	if e.kind == "" {
+	out := Error{Line: e.Line, Lines: e.Lines, Problem: e.Kind, Fix: e.Fix}
+	if e.Kind == "" {
 		out.Problem, out.Fix = redact.NotQuoted, ""
 	}
-	if e.action != "" && !strings.Contains(out.Problem, e.action) {
-		out.Problem = e.action + ": " + out.Problem
+	if e.Action != "" && !strings.Contains(out.Problem, e.Action) {
+		out.Problem = e.Action + ": " + out.Problem
 	}
 	return out.Error()
 }
