@@ -17,6 +17,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/kinds"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/operator/marks"
+	"github.com/corollary-dev/corollary/pkg/render/check"
 	"github.com/corollary-dev/corollary/pkg/rules"
 	"github.com/corollary-dev/corollary/pkg/status"
 )
@@ -39,7 +40,8 @@ type Options struct {
 // each with the line of the config file. A file in which the loader found errors may be compiled for its further errors;
 // describe comes of it must not be run. An error of the kind source other than kinds.ErrUnknown is returned as err.
 func Compile(f *load.File, o Options) (p *Pipeline, problems config.Errors, err error) {
-	c := &compiler{file: f, p: &Pipeline{Settings: &operator.Settings{Name: f.Operator.Metadata.Name, Config: &f.Operator, OnlyDeletes: o.Deletions}}}
+	c := &compiler{file: f, p: &Pipeline{Settings: &operator.Settings{Name: f.Operator.Metadata.Name, Config: &f.Operator, OnlyDeletes: o.Deletions},
+		UpstreamReads: map[int][]check.Read{}}}
 	if err := errors.Join(c.requires(o), c.lookUpKinds(o), c.describes(o)); err != nil {
 		return nil, nil, err
 	}

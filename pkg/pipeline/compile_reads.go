@@ -7,42 +7,32 @@ import (
 	"github.com/corollary-dev/corollary/pkg/render/check"
 )
 
-// UpstreamReads are the fields of the upstream that a config reads: those of each downstream, by its index, and those of everything else.
-type UpstreamReads struct {
-	Downstreams map[int][]check.Read
-	Others      []check.Read
+// upstreamReads files reads of the upstream under the downstream that a path of the config is in, or under -1.
+func (c *compiler) upstreamReads(path string, reads ...check.Read) {
+	i := -1
+	if rest, ok := strings.CutPrefix(path, "downstreams["); ok {
+		_, _ = fmt.Sscanf(rest, "%d].", &i)
+	}
+	c.p.UpstreamReads[i] = append(c.p.UpstreamReads[i], reads...)
 }
 
-// add files reads under the downstream that a path of the config is in.
-func (u *UpstreamReads) add(path string, reads ...check.Read) {
-	var i int
-	if _, err := fmt.Sscanf(path, "downstreams[%d].", &i); err != nil || !strings.HasPrefix(path, "downstreams[") {
-		u.Others = append(u.Others, reads...)
-		return
-	}
-	if u.Downstreams == nil {
-		u.Downstreams = map[int][]check.Read{}
-	}
-	u.Downstreams[i] = append(u.Downstreams[i], reads...)
-}
-
-// addProgram files what an expression reads.
-func (u *UpstreamReads) addProgram(path string, reads func(string) ([][]string, bool)) {
+// upstreamReadsOf files what an expression reads.
+func (c *compiler) upstreamReadsOf(path string, reads func(string) ([][]string, bool)) {
 	paths, whole := reads("self")
 	if whole {
-		u.add(path, check.Read{Whole: true})
+		c.upstreamReads(path, check.Read{Whole: true})
 	}
 	for _, p := range paths {
-		u.add(path, check.Read{Path: p, Whole: true})
+		c.upstreamReads(path, check.Read{Path: p, Whole: true})
 	}
 }
 
 // textReads files what a template or a text reads, through variables, too.
 func (c *compiler) textReads(path string, w *check.Walked) {
-	c.p.UpstreamReads.add(path, w.Reads...)
+	c.upstreamReads(path, w.Reads...)
 	for _, name := range w.Variables {
 		if program := c.p.variable(name); program != nil {
-			c.p.UpstreamReads.addProgram(path, program.Reads)
+			c.upstreamReadsOf(path, program.Reads)
 		}
 	}
 }

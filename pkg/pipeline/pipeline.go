@@ -5,6 +5,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 	"github.com/corollary-dev/corollary/pkg/operator"
 	"github.com/corollary-dev/corollary/pkg/render"
+	"github.com/corollary-dev/corollary/pkg/render/check"
 	"github.com/corollary-dev/corollary/pkg/rules"
 )
 
@@ -22,8 +23,8 @@ type Pipeline struct {
 	// Refusals are what the API server refuses in the templates, as far as the schemas tell: errors of `check`. `run` starts
 	// in spite of them, and logs them.
 	Refusals []config.Error
-	// UpstreamReads are for the hints of check.
-	UpstreamReads UpstreamReads
+	// UpstreamReads are the fields of the upstream that are read, by the index of the downstream; -1 are all other reads.
+	UpstreamReads map[int][]check.Read
 
 	params          map[string]any
 	order           []int // of the downstreams: each behind those that it reads

@@ -102,7 +102,7 @@ func (c *compiler) declared(path, kind string, names []string, at func(name stri
 
 // programReads checks the parameters and inputs that an expression names, and notes what it reads of inputs.
 func (c *compiler) programReads(path string, reads func(string) ([][]string, bool)) {
-	c.p.UpstreamReads.addProgram(path, reads)
+	c.upstreamReadsOf(path, reads)
 	for variable, kind := range map[string]string{"params": "parameter", "inputs": "input"} {
 		paths, _ := reads(variable)
 		var names []string

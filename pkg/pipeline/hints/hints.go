@@ -195,12 +195,13 @@ func leavesBelow(s *spec.Schema, at []string) [][]string {
 
 // unread are the fields that no operator reads.
 func (l *linter) unread(watchers []pipeline.Compiled, elsewhere []check.Read) [][]string {
-	return slices.DeleteFunc(slices.Clone(l.fields), func(f []string) bool {
-		return readsField(elsewhere, f) || slices.ContainsFunc(watchers, func(w pipeline.Compiled) bool {
-			reads := w.Pipeline.UpstreamReads
-			return readsField(reads.Others, f) || slices.ContainsFunc(slices.Collect(maps.Values(reads.Downstreams)), func(r []check.Read) bool { return readsField(r, f) })
-		})
-	})
+	all := slices.Clone(elsewhere)
+	for _, w := range watchers {
+		for _, reads := range w.Pipeline.UpstreamReads {
+			all = append(all, reads...)
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(l.fields), func(f []string) bool { return readsField(all, f) })
 }
 
 func readsField(reads []check.Read, field []string) bool {
@@ -230,7 +231,7 @@ func (l *linter) apart(p *pipeline.Pipeline) []group {
 	readers := map[int][]int{} // by the number of a field
 	for f, field := range l.fields {
 		for i := range p.Downstreams {
-			if readsField(p.UpstreamReads.Downstreams[i], field) {
+			if readsField(p.UpstreamReads[i], field) {
 				readers[f] = append(readers[f], i)
 				join(i, readers[f][0])
 			}
