@@ -84,7 +84,7 @@ func Activations(o Options, operators []*File) ([]*ActivationFile, config.Errors
 		byName[a.Metadata.Name] = a
 	}
 	for _, f := range operators {
-		a, err := f.activationAmong(list)
+		a, err := activationAmong(f, list)
 		if err != nil {
 			f.problems, errs = append(f.problems, err), append(errs, err)
 			continue
@@ -107,7 +107,7 @@ func Activations(o Options, operators []*File) ([]*ActivationFile, config.Errors
 }
 
 // activationAmong is the activation that an operator follows; nil for none.
-func (f *File) activationAmong(list []*ActivationFile) (*ActivationFile, *config.Error) {
+func activationAmong(f *File, list []*ActivationFile) (*ActivationFile, *config.Error) {
 	names := make([]string, len(list))
 	for i, a := range list {
 		names[i] = a.Metadata.Name
@@ -168,6 +168,6 @@ func readActivation(f *File, o Options) (*ActivationFile, config.Errors) {
 	if o.Identity != "" {
 		a.Identity = o.Identity
 	}
-	f.problems = append(errs, validate.Activation(f.Document, &a.Activation, o.Anybody)...)
+	f.problems = append(errs, validate.CheckActivation(f.Document, &a.Activation, o.Anybody)...)
 	return a, f.problems
 }

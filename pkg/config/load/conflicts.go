@@ -30,12 +30,12 @@ func Conflicts(files []*File) config.Errors {
 	unique("conventions.finalizer", "finalizer", func(f *File) string { return f.Conventions.Finalizer })
 	unique("guard.confirm", "key of a ConfigMap", func(f *File) string { return confirmedAt(f.Guard) })
 	for _, f := range files {
-		errs = append(errs, f.stillUsed(files)...)
+		errs = append(errs, stillUsed(f, files)...)
 	}
 	for i, f := range files {
 		told := map[string]bool{} // one clash of a path is enough to fix it, however many copies of a file there are
 		for _, other := range files[:i] {
-			for _, e := range slices.Concat(f.sharedStatus(other), f.sharedMarks(other), f.describedBy(other)) {
+			for _, e := range slices.Concat(sharedStatus(f, other), sharedMarks(f, other), describedBy(f, other)) {
 				if !told[e.Path] {
 					errs = append(errs, e)
 				}
@@ -47,7 +47,7 @@ func Conflicts(files []*File) config.Errors {
 }
 
 // stillUsed reports what this operator says it used before and another one uses now: both would take it for their own.
-func (f *File) stillUsed(files []*File) config.Errors {
+func stillUsed(f *File, files []*File) config.Errors {
 	var errs config.Errors
 	p := f.Conventions.Previous
 	if p == nil {
@@ -100,7 +100,7 @@ func (f *File) where(path string) string {
 
 // sharedStatus reports the condition types and status paths that two operators on one upstream kind both write:
 // each would undo the other forever. Where no object can be an upstream of both, they share none.
-func (f *File) sharedStatus(other *File) config.Errors {
+func sharedStatus(f *File, other *File) config.Errors {
 	kind := config.GroupKind(f.Watch.APIVersion, f.Watch.Kind)
 	if f.Watch.Kind == "" || f.Source != nil || kind != config.GroupKind(other.Watch.APIVersion, other.Watch.Kind) || !*f.Status.Enabled ||
 		!*other.Status.Enabled ||
@@ -131,7 +131,7 @@ func (f *File) sharedStatus(other *File) config.Errors {
 }
 
 // sharedMarks reports annotations that two operators would both write on one object, of which one sets only fields.
-func (f *File) sharedMarks(other *File) config.Errors {
+func sharedMarks(f *File, other *File) config.Errors {
 	var errs config.Errors
 	for i, d := range f.Downstreams {
 		for _, o := range other.Downstreams {

@@ -118,7 +118,7 @@ func readConversion(f *File) (*ConversionFile, config.Errors) {
 		Conversion: read.Conversion, Name: read.Metadata.Name, FieldManager: read.FieldManager,
 		For: schema.GroupKind{Group: read.For.Group, Kind: read.For.Kind}, file: f,
 	}
-	return c, append(errs, validate.Conversion(f.Document, &read)...)
+	return c, append(errs, validate.CheckConversion(f.Document, &read)...)
 }
 
 const conversionKey = "conversion"

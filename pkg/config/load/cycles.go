@@ -22,7 +22,7 @@ func cycles(files []*File) config.Errors {
 	graph := map[*File][]edge{}
 	for _, from := range files {
 		for _, to := range files {
-			if i := from.feeds(to); i >= 0 {
+			if i := feeds(from, to); i >= 0 {
 				graph[from] = append(graph[from], edge{to, i})
 			}
 		}
@@ -52,7 +52,7 @@ func cycles(files []*File) config.Errors {
 }
 
 // feeds returns the index of the first downstream of f that is an upstream of to, or -1.
-func (f *File) feeds(to *File) int {
+func feeds(f *File, to *File) int {
 	if f == to || to.Watch.Kind == "" {
 		return -1
 	}
@@ -60,14 +60,14 @@ func (f *File) feeds(to *File) int {
 	i := slices.IndexFunc(f.Downstreams, func(d config.Downstream) bool {
 		return !d.OwnsFields() && config.GroupKind(d.APIVersion, d.Kind) == watched && sharesNamespace(f, d, to)
 	})
-	if i >= 0 && !f.reaches(to) { // last, since selectors take time and few operators get so far
+	if i >= 0 && !reaches(f, to) { // last, since selectors take time and few operators get so far
 		return -1
 	}
 	return i
 }
 
 // reaches reports whether the labels that all downstreams of f have satisfy the label selector of to.
-func (f *File) reaches(to *File) bool {
+func reaches(f *File, to *File) bool {
 	if to.Watch.LabelSelector == nil {
 		return true
 	}

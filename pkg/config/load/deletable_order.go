@@ -17,7 +17,7 @@ func (f *File) deletionOrder() [][]config.After {
 	add := func(text func(i int) string) {
 		for i := range order {
 			for j, other := range f.Downstreams {
-				if mentions("downstreams?", other.Name, text(i)) && !f.comesAfter(order, j, i) {
+				if mentions("downstreams?", other.Name, text(i)) && !comesAfter(f, order, j, i) {
 					order[i] = append(order[i], config.After{Name: other.Name, Until: config.AfterCreated})
 				}
 			}
@@ -38,7 +38,7 @@ func mentions(word, name, text string) bool {
 }
 
 // comesAfter reports whether downstream i is j, or comes after it in an order, perhaps with others between them.
-func (f *File) comesAfter(order [][]config.After, i, j int) bool {
+func comesAfter(f *File, order [][]config.After, i, j int) bool {
 	list := []int{i}
 	for n := 0; n < len(list); n++ {
 		for _, a := range order[list[n]] {

@@ -35,7 +35,7 @@ func (f *File) describe() config.Errors {
 }
 
 // describedBy reports what two operators say differently of one kind. An operator without watch.schema takes that of another.
-func (f *File) describedBy(other *File) config.Errors {
+func describedBy(f *File, other *File) config.Errors {
 	a, b := f.Watch.Schema, other.Watch.Schema
 	if a == nil || b == nil || f.Watch.Kind == "" {
 		return nil

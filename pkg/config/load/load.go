@@ -205,5 +205,5 @@ func (f *File) finish(lib library) config.Errors {
 	found, unknown := decode.Decode(f.Document, &f.Operator)
 	f.unknown = unknown
 	f.fillDefaults()
-	return slices.Concat(errs, found, f.readTexts(), f.describe(), validate.Operator(f.Document, &f.Operator, f.conventionsUnread()))
+	return slices.Concat(errs, found, f.readTexts(), f.describe(), validate.CheckOperator(f.Document, &f.Operator, f.conventionsUnread()))
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config/forms"
 )
 
-// Activation checks an activation. With anybody it needs no identity.
-func Activation(doc *document.Document, a *config.Activation, anybody bool) config.Errors {
+// CheckActivation checks an activation. With anybody it needs no identity.
+func CheckActivation(doc *document.Document, a *config.Activation, anybody bool) config.Errors {
 	v := &validator{Problems: document.Problems{Document: doc}}
 	if v.required("metadata.name", a.Metadata.Name, "name the activation") {
 		v.form(forms.DnsLabel, "metadata.name", a.Metadata.Name, a.Metadata.Name)

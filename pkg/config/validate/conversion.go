@@ -6,8 +6,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config/forms"
 )
 
-// Conversion checks a file of kind Conversion.
-func Conversion(doc *document.Document, c *config.ConversionDocument) config.Errors {
+// CheckConversion checks a file of kind Conversion.
+func CheckConversion(doc *document.Document, c *config.ConversionDocument) config.Errors {
 	v := &validator{Problems: document.Problems{Document: doc}}
 	if v.required("metadata.name", c.Metadata.Name, "name the conversion") {
 		v.form(forms.DnsLabel, "metadata.name", c.Metadata.Name, c.Metadata.Name)
