@@ -11,7 +11,7 @@ import (
 var layers = [][]string{
 	{"cmd/corollary"},
 	{"pkg/cli"},
-	{"pkg/cli/generate"},
+	{"pkg/cli/check", "pkg/cli/convert", "pkg/cli/crd", "pkg/cli/generate"},
 	{"pkg/cli/command"},
 	{"pkg/process"},
 	{"pkg/backup/selection", "pkg/described", "pkg/release", "pkg/survey/against", "pkg/survey/explain", "pkg/survey/sqlite"},

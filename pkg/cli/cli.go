@@ -7,7 +7,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/corollary-dev/corollary/pkg/cli/check"
 	"github.com/corollary-dev/corollary/pkg/cli/command"
+	"github.com/corollary-dev/corollary/pkg/cli/convert"
+	"github.com/corollary-dev/corollary/pkg/cli/crd"
 	"github.com/corollary-dev/corollary/pkg/cli/generate"
 )
 
@@ -65,10 +68,10 @@ Corollary keeps the cluster that way.`,
 	root.SetFlagErrorFunc(command.FlagError)
 	root.SetUsageFunc(usage)
 	root.SetVersionTemplate("{{ .Version }}\n")
-	root.AddCommand(newRun(streams), newConfirm(streams), newCheck(streams), newRender(streams), newRelease(streams), newSchema(streams),
+	root.AddCommand(newRun(streams), newConfirm(streams), check.New(streams), newRender(streams), newRelease(streams), newSchema(streams),
 		newVersion(streams))
 	root.AddCommand(generate.New(streams), newInit(streams), newTest(streams))
-	root.AddCommand(newConvert(streams), newMigrate(streams), newCRD(streams))
+	root.AddCommand(convert.New(streams), newMigrate(streams), crd.New(streams))
 	root.AddCommand(newPlan(streams), newGet(streams), newExport(streams), newWhy(streams), newReconcile(streams), newActivation(streams),
 		newShards(streams))
 	root.AddCommand(newBackup(streams), newRestore(streams))

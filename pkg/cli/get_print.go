@@ -8,8 +8,9 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/corollary-dev/corollary/pkg/cli/command"
 
 	"github.com/corollary-dev/corollary/pkg/survey/findings"
 )
@@ -67,7 +68,7 @@ func (p *rowPrinter) text(r findings.Row) {
 		}
 		p.lines, p.begun = append(p.lines, head), true
 	}
-	reason := []rune(command.EscapeControl(oneLine(r.Reason)))
+	reason := []rune(command.EscapeControl(command.OneLine(r.Reason)))
 	if !wide && len(reason) > reasonWidth {
 		reason = append(reason[:reasonWidth-1], '…')
 	}

@@ -1,8 +1,9 @@
 package cli
 
 import (
-	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/spf13/cobra"
+
+	"github.com/corollary-dev/corollary/pkg/cli/command"
 )
 
 // newHelp is the help command. The library's own answers a word that is not a command with success.

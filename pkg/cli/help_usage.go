@@ -4,9 +4,10 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/corollary-dev/corollary/pkg/cli/command"
 )
 
 // helpWidth is where the text of flags is wrapped.

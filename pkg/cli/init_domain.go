@@ -7,8 +7,9 @@ import (
 	"os"
 	"strings"
 
-	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"golang.org/x/term"
+
+	"github.com/corollary-dev/corollary/pkg/cli/command"
 )
 
 // chooseDomain settles the domain of the keys: asked for on the command line, or that of the conventions found, or what a

@@ -80,9 +80,9 @@ func (t *planText) item(item findings.Item) error {
 	} else if item.Action == string(reconcile.ChangeLeave) && item.State != "" {
 		text = item.State + ": " + text
 	}
-	fmt.Fprintln(&t.body, t.painter.Paint(mark.color, line)+": "+command.EscapeControl(oneLine(text)))
+	fmt.Fprintln(&t.body, t.painter.Paint(mark.color, line)+": "+command.EscapeControl(command.OneLine(text)))
 	if item.Note != "" {
-		fmt.Fprintln(&t.body, "      "+t.painter.Paint(command.Dim, "("+command.EscapeControl(oneLine(item.Note))+")"))
+		fmt.Fprintln(&t.body, "      "+t.painter.Paint(command.Dim, "("+command.EscapeControl(command.OneLine(item.Note))+")"))
 	}
 	if !t.noDiff {
 		printDiffs(&t.body, t.painter, "      ", item.Shown())
@@ -130,7 +130,7 @@ func (t *planText) endGroups() {
 func (t *planText) stop() error {
 	var risks strings.Builder
 	for _, risk := range t.risks {
-		fmt.Fprintln(&risks, t.painter.Paint(command.Red, "Risk:")+" "+command.EscapeControl(oneLine(risk)))
+		fmt.Fprintln(&risks, t.painter.Paint(command.Red, "Risk:")+" "+command.EscapeControl(command.OneLine(risk)))
 	}
 	if len(t.risks) > 0 {
 		fmt.Fprintln(&risks)

@@ -100,7 +100,7 @@ func writeShards(out io.Writer, state *shards.State, now time.Time) error {
 	fmt.Fprintln(w, "SHARD\tSTATE\tPROCESS\tAGE\tTOKEN\tDEATHS")
 	quarantined := 0
 	for _, s := range state.Shards {
-		holder, age := oneLine(s.Holder), "-"
+		holder, age := command.OneLine(s.Holder), "-"
 		if holder == "" {
 			holder = "-"
 		}

@@ -3,8 +3,9 @@ package cli
 import (
 	"fmt"
 
-	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/spf13/cobra"
+
+	"github.com/corollary-dev/corollary/pkg/cli/command"
 )
 
 func newVersion(streams command.IO) *cobra.Command {

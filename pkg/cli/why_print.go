@@ -13,7 +13,7 @@ import (
 
 // printExplanation prints an explanation for people.
 func printExplanation(w io.Writer, p command.Painter, e *explain.Explanation) {
-	line := func(indent, text string) { fmt.Fprintln(w, indent+command.EscapeControl(oneLine(text))) }
+	line := func(indent, text string) { fmt.Fprintln(w, indent+command.EscapeControl(command.OneLine(text))) }
 	for _, part := range e.Parts {
 		up := part.Upstream
 		if up == nil {
@@ -51,7 +51,7 @@ func headOf(d explain.Downstream) string {
 		head = strings.Replace(head, "  ", "> ", 1)
 	}
 	if d.Reason != "" {
-		head += ": " + command.EscapeControl(oneLine(d.Reason))
+		head += ": " + command.EscapeControl(command.OneLine(d.Reason))
 	}
 	return head
 }

@@ -1,4 +1,4 @@
-package cli
+package convert
 
 import (
 	"fmt"
@@ -24,7 +24,7 @@ type suggestOptions struct {
 	manager string
 }
 
-func newConvertSuggest(streams command.IO) *cobra.Command {
+func newSuggest(streams command.IO) *cobra.Command {
 	o := &suggestOptions{streams: streams}
 	cmd := &cobra.Command{
 		Use:   "suggest --crds FILE --hub VERSION",

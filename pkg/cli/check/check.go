@@ -1,4 +1,5 @@
-package cli
+// Package check is the command check: it compiles configs and conversions as run does, and reports what it knows of them.
+package check
 
 import (
 	"context"
@@ -9,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/client-go/dynamic"
 
 	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/config"
@@ -29,7 +29,7 @@ type checkOptions struct {
 	connection command.Connection
 }
 
-func newCheck(streams command.IO) *cobra.Command {
+func New(streams command.IO) *cobra.Command {
 	o := &checkOptions{streams: streams}
 	cmd := &cobra.Command{
 		Use:   "check -c CONFIG",
@@ -158,13 +158,9 @@ func (o *checkOptions) finder(ctx context.Context) (find conversions.Find, where
 		find, err = conversions.DefinitionsIn(o.crds)
 		return find, "the files", err
 	}
-	cfg, err := o.connection.REST()
+	client, err := o.connection.Dynamic()
 	if err != nil {
 		return nil, "", err
-	}
-	client, err := dynamic.NewForConfig(cfg)
-	if err != nil {
-		return nil, "", fmt.Errorf("preparing the client: %w", err)
 	}
 	return conversions.DefinitionsOf(ctx, client), "the cluster", nil
 }

@@ -1,4 +1,4 @@
-package cli
+package check
 
 import (
 	"errors"
@@ -66,7 +66,7 @@ func (r *checkReport) openHoles(p *pipeline.Pipeline, d *pipeline.Downstream, ro
 	open, closed := p.StructureHoles(d)
 	for _, h := range open {
 		file, line := d.Place(h.Line)
-		r.holes = append(r.holes, fmt.Sprintf("%s:%d: %s (%s)", file, line, oneLine(h.Text), role))
+		r.holes = append(r.holes, fmt.Sprintf("%s:%d: %s (%s)", file, line, command.OneLine(h.Text), role))
 	}
 	r.closed += closed
 }
@@ -122,7 +122,7 @@ func (r *checkReport) write(w io.Writer) {
 		} else {
 			fmt.Fprintln(w, "  the upstream's schema cannot store all of the status; add to its CustomResourceDefinition:")
 		}
-		fmt.Fprintln(w, indent(r.status, "    "))
+		fmt.Fprintln(w, command.Indent(r.status, "    "))
 	}
 	for _, line := range r.warnings {
 		fmt.Fprintf(w, "  warning: %s\n", line)
@@ -155,14 +155,6 @@ func (r *checkReport) writeHoles(w io.Writer) {
 		fmt.Fprintf(w, "    but not through %s, declared as text, a number or a boolean\n", command.Count(r.closed, "other field"))
 	}
 }
-
-// indent puts prefix before each line.
-func indent(text, prefix string) string {
-	return prefix + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n"+prefix)
-}
-
-// oneLine keeps a hole that spans lines on one.
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 // missingStatus are the lines that the upstream's CustomResourceDefinition lacks, empty where it lacks none; optional reports
 // whether the operator does its work without them.

@@ -1,4 +1,4 @@
-package cli
+package crd
 
 import (
 	"cmp"
@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/client-go/dynamic"
 
 	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/corollary-dev/corollary/pkg/config"
@@ -28,7 +27,7 @@ const inCluster = "cluster"
 // exitBreaking is the exit code of a diff with a breaking change; exitChanges that of one that needs a conversion.
 const exitBreaking = 3
 
-type crdDiffOptions struct {
+type diffOptions struct {
 	streams    command.IO
 	configs    command.Configs
 	connection command.Connection
@@ -36,8 +35,8 @@ type crdDiffOptions struct {
 	rollback   bool
 }
 
-func newCRDDiff(streams command.IO) *cobra.Command {
-	o := &crdDiffOptions{streams: streams}
+func newDiff(streams command.IO) *cobra.Command {
+	o := &diffOptions{streams: streams}
 	cmd := &cobra.Command{
 		Use:   "diff OLD NEW",
 		Short: "Show what a change of CustomResourceDefinitions breaks",
@@ -77,11 +76,7 @@ conversion, and 3 if something breaks.`,
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, stop := command.UntilSignal(cmd.Context())
-			defer stop()
-			return o.run(ctx, args[0], args[1])
-		},
+		RunE: command.RunUntilSignal(func(ctx context.Context, args []string) error { return o.run(ctx, args[0], args[1]) }),
 	}
 	o.configs.Bind(cmd)
 	o.output.Bind(cmd, "Output format: text, or json (documented in docs/cli.md)", command.Text, command.JSON)
@@ -95,7 +90,7 @@ conversion, and 3 if something breaks.`,
 	return cmd
 }
 
-func (o *crdDiffOptions) run(ctx context.Context, from, to string) error {
+func (o *diffOptions) run(ctx context.Context, from, to string) error {
 	was, is, err := o.definitions(ctx, from, to)
 	if err != nil {
 		return err
@@ -123,7 +118,7 @@ func (o *crdDiffOptions) run(ctx context.Context, from, to string) error {
 }
 
 // definitions reads both sides. Of the cluster, only those count that are in the files.
-func (o *crdDiffOptions) definitions(
+func (o *diffOptions) definitions(
 	ctx context.Context,
 	from, to string,
 ) (was, is []*apiextensionsv1.CustomResourceDefinition, err error) {
@@ -164,14 +159,10 @@ func leaveConversion(cluster, files []*apiextensionsv1.CustomResourceDefinition)
 	}
 }
 
-func (o *crdDiffOptions) fromCluster(ctx context.Context, names []string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
-	cfg, err := o.connection.REST()
+func (o *diffOptions) fromCluster(ctx context.Context, names []string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	client, err := o.connection.Dynamic()
 	if err != nil {
 		return nil, err
-	}
-	client, err := dynamic.NewForConfig(cfg)
-	if err != nil {
-		return nil, fmt.Errorf("preparing the client: %w", err)
 	}
 	var list []*apiextensionsv1.CustomResourceDefinition
 	for _, name := range names {
@@ -188,7 +179,7 @@ func (o *crdDiffOptions) fromCluster(ctx context.Context, names []string) ([]*ap
 }
 
 // affected lists what configs read that goes away: check finds it by the new definitions, and did not by the old ones.
-func (o *crdDiffOptions) affected(was, is []*apiextensionsv1.CustomResourceDefinition) ([]crddiff.Change, error) {
+func (o *diffOptions) affected(was, is []*apiextensionsv1.CustomResourceDefinition) ([]crddiff.Change, error) {
 	if len(o.configs.Files) == 0 {
 		return nil, nil
 	}
@@ -264,7 +255,7 @@ func goneKinds(f *load.File, before, after kinds.Source) []crddiff.Change {
 	return changes
 }
 
-func (o *crdDiffOptions) print(worst crddiff.Level, changes []crddiff.Change) error {
+func (o *diffOptions) print(worst crddiff.Level, changes []crddiff.Change) error {
 	if changes == nil {
 		changes = []crddiff.Change{}
 	}

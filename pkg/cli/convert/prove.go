@@ -1,4 +1,4 @@
-package cli
+package convert
 
 import (
 	"context"
@@ -25,7 +25,7 @@ type proveOptions struct {
 	connection command.Connection
 }
 
-func newConvertProve(streams command.IO) *cobra.Command {
+func newProve(streams command.IO) *cobra.Command {
 	o := &proveOptions{convertOptions: convertOptions{streams: streams}}
 	cmd := &cobra.Command{
 		Use:   "prove -c CONFIG (--crds FILE | --live)",
@@ -150,7 +150,7 @@ func (o *proveOptions) print(c *conversions.Conversion, proof *convert.Proof) {
 			if err != nil {
 				text = []byte(err.Error() + "\n")
 			}
-			fmt.Fprintf(o.streams.Out, "    %s:\n%s\n", shown.title, indent(string(text), "      "))
+			fmt.Fprintf(o.streams.Out, "    %s:\n%s\n", shown.title, command.Indent(string(text), "      "))
 		}
 	}
 }

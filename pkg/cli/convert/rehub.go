@@ -1,4 +1,4 @@
-package cli
+package convert
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/kinds"
 )
 
-func newConvertRehub(streams command.IO) *cobra.Command {
+func newRehub(streams command.IO) *cobra.Command {
 	o := &proveOptions{convertOptions: convertOptions{streams: streams}}
 	cmd := &cobra.Command{
 		Use:   "rehub -c CONFIG --crds FILE VERSION",
@@ -78,7 +78,7 @@ func (o *proveOptions) rehub(ctx context.Context, hub string) error {
 		if err != nil {
 			return err
 		}
-		return fmt.Errorf("an object would be converted differently: %s:\n%s", found.Problem, indent(string(text), "  "))
+		return fmt.Errorf("an object would be converted differently: %s:\n%s", found.Problem, command.Indent(string(text), "  "))
 	}
 	proof, err := converter.Prove(ctx, options)
 	if err != nil {

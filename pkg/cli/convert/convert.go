@@ -1,4 +1,5 @@
-package cli
+// Package convert is the command convert, with prove, suggest and rehub: it prints what pkg/convert makes and finds.
+package convert
 
 import (
 	"context"
@@ -26,7 +27,7 @@ type convertOptions struct {
 	output  command.Output
 }
 
-func newConvert(streams command.IO) *cobra.Command {
+func New(streams command.IO) *cobra.Command {
 	o := &convertOptions{streams: streams}
 	cmd := &cobra.Command{
 		Use:   "convert -c CONFIG --crds FILE -f FILE --to VERSION",
@@ -50,7 +51,7 @@ not have are dropped, and defaults are filled in.`,
 	command.CompleteFiles(cmd, "filename", "yaml", "yml", "json")
 	cmd.Flags().StringVar(&o.to, "to", "", "Version to convert to, such as v1")
 	o.output.Bind(cmd, "Output format: yaml, kyaml, or json (an object for one custom resource, a List for several)", command.YAML, command.JSON, command.KYAML)
-	cmd.AddCommand(newConvertProve(streams), newConvertSuggest(streams), newConvertRehub(streams))
+	cmd.AddCommand(newProve(streams), newSuggest(streams), newRehub(streams))
 	return cmd
 }
 

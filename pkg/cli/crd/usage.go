@@ -1,4 +1,4 @@
-package cli
+package crd
 
 import (
 	"cmp"
@@ -24,14 +24,14 @@ import (
 	"github.com/corollary-dev/corollary/pkg/pages"
 )
 
-type crdUsageOptions struct {
+type usageOptions struct {
 	streams    command.IO
 	connection command.Connection
 	output     command.Output
 }
 
-func newCRDUsage(streams command.IO) *cobra.Command {
-	o := &crdUsageOptions{streams: streams}
+func newUsage(streams command.IO) *cobra.Command {
+	o := &usageOptions{streams: streams}
 	cmd := &cobra.Command{
 		Use:   "usage CRD",
 		Short: "Show which versions of a custom kind objects were written in, and by whom",
@@ -57,11 +57,7 @@ Only metadata is read, 500 objects at a time. Nothing is written.`,
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, stop := command.UntilSignal(cmd.Context())
-			defer stop()
-			return o.run(ctx, args[0])
-		},
+		RunE: command.RunUntilSignal(func(ctx context.Context, args []string) error { return o.run(ctx, args[0]) }),
 	}
 	o.output.Bind(cmd, "Output format: text, or json (documented in docs/cli.md)", command.Text, command.JSON)
 	o.connection.Bind(cmd, "")
@@ -102,7 +98,7 @@ type managerOnKind struct {
 	Example string `json:"example"`
 }
 
-func (o *crdUsageOptions) run(ctx context.Context, name string) error {
+func (o *usageOptions) run(ctx context.Context, name string) error {
 	cfg, err := o.connection.REST()
 	if err != nil {
 		return err

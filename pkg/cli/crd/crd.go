@@ -1,11 +1,13 @@
-package cli
+// Package crd is the command crd: what a change of CustomResourceDefinitions breaks, and who uses which version.
+package crd
 
 import (
-	"github.com/corollary-dev/corollary/pkg/cli/command"
 	"github.com/spf13/cobra"
+
+	"github.com/corollary-dev/corollary/pkg/cli/command"
 )
 
-func newCRD(streams command.IO) *cobra.Command {
+func New(streams command.IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "crd",
 		Short: "Compare CustomResourceDefinitions, and show who uses which version",
@@ -18,6 +20,6 @@ means for stored objects, clients and configs, and who still writes an old versi
 			return command.Usagef("no command is given: the commands are diff and usage")
 		},
 	}
-	cmd.AddCommand(newCRDDiff(streams), newCRDUsage(streams))
+	cmd.AddCommand(newDiff(streams), newUsage(streams))
 	return cmd
 }
