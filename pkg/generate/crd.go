@@ -1,6 +1,7 @@
 package generate
 
 import (
+	"bytes"
 	"fmt"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -11,6 +12,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/crdschema"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/yamltext"
 )
 
 // Definition is the CustomResourceDefinition of a kind that configs describe by watch.schema.
@@ -119,4 +121,19 @@ func (v *Validations) nodes() ([]any, error) {
 func (v *Validations) Lines() (map[string]any, error) {
 	rules, err := v.nodes()
 	return map[string]any{"schema": map[string]any{"openAPIV3Schema": map[string]any{"x-kubernetes-validations": rules}}}, err
+}
+
+// Write writes what is to be pasted for one kind.
+func (v *Validations) Write(out *bytes.Buffer) error {
+	out.WriteString(VersionHead(v.Kind, v.Operators))
+	for _, note := range v.Notes {
+		fmt.Fprintf(out, "# note: %s\n", note)
+	}
+	lines, err := v.Lines()
+	if err != nil {
+		return err
+	}
+	text, err := yamltext.Of(lines)
+	out.WriteString(text)
+	return err
 }

@@ -2,12 +2,9 @@
 package generate
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 
 	"github.com/corollary-dev/corollary/pkg/cli/command"
-	"github.com/corollary-dev/corollary/pkg/generate"
 )
 
 // New is the parent of commands that print something made from configs.
@@ -45,53 +42,4 @@ func New(streams command.IO) *cobra.Command {
 		newOLM(streams),
 	)
 	return cmd
-}
-
-// maker is a command that prints what it makes of configs.
-type maker struct {
-	streams command.IO
-	configs command.Configs
-	crds    []string
-	output  command.Output
-}
-
-// command adds to a command what all have: configs, definitions where it has a use for them, and what it runs.
-func (m *maker) command(run func() error, withCRDs bool, cmd *cobra.Command) *cobra.Command {
-	cmd.Args = command.NoArguments("configs are named with -c")
-	cmd.RunE = func(*cobra.Command, []string) error { return run() }
-	m.configs.Bind(cmd)
-	if withCRDs {
-		cmd.Args = command.NoArguments("configs are named with -c, CustomResourceDefinitions with --crds")
-		command.BindCRDs(cmd, &m.crds)
-	}
-	return cmd
-}
-
-// bindOutput adds -o, for a command that prints objects.
-func (m *maker) bindOutput(cmd *cobra.Command) {
-	m.output.Bind(cmd, "Output format: yaml, with comments, or json or kyaml, without", command.YAML, command.JSON, command.KYAML)
-}
-
-// write prints a text; what names it in an error.
-func (m *maker) write(what string, text []byte) error {
-	if _, err := m.streams.Out.Write(text); err != nil {
-		return fmt.Errorf("writing %s: %w", what, err)
-	}
-	return nil
-}
-
-// print prints objects in the format of -o; as YAML with comments, the head above all of them.
-func (m *maker) print(what, head string, list []generate.Manifest) error {
-	if m.output.Value != command.YAML {
-		var documents []map[string]any
-		for _, made := range list {
-			documents = append(documents, made.Object)
-		}
-		return m.output.Documents(m.streams.Out, documents)
-	}
-	text, err := generate.Text(head, list)
-	if err != nil {
-		return err
-	}
-	return m.write(what, text)
 }
