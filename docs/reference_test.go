@@ -9,8 +9,8 @@ import (
 
 	"github.com/corollary-dev/corollary/internal/golden"
 	"github.com/corollary-dev/corollary/pkg/config"
-	"github.com/corollary-dev/corollary/pkg/config/schema"
 	"github.com/corollary-dev/corollary/pkg/config/load"
+	"github.com/corollary-dev/corollary/pkg/config/schema"
 )
 
 // everything is a config with each block that has defaults of its own, and with nothing that has a default.

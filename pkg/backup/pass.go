@@ -215,9 +215,7 @@ func (p *pass) conflict(ctx context.Context, t *target, k *KindPlan, u, want, ex
 		}
 		p.noteFinalizers(t, want)
 	}
-	if p.OnConflict == Replace && len(different) > 0 && !unfinished || existing.GetUID() == u.GetUID() {
-		p.older[u.GetUID()] = hasStatus(existing)
-	}
+	p.older[u.GetUID()] = hasStatus(existing) && (!unfinished || existing.GetUID() == u.GetUID())
 	switch {
 	case len(different) == 0 && !unfinished:
 		k.Equal++

@@ -134,7 +134,7 @@ func (o *runOptions) run(ctx context.Context, misspelt []string) error {
 		return err
 	}
 	var served *process.Webhook
-	if len(first.Conversions)+len(first.ConversionProblems) > 0 || o.webhook.Service+o.webhook.Url+o.webhook.secret != "" {
+	if len(first.Conversions)+len(first.ConversionProblems) > 0 || o.webhook.Service+o.webhook.URL+o.webhook.secret != "" {
 		if served, err = o.webhook.read(); err != nil {
 			return err
 		}

@@ -269,7 +269,7 @@ func (c *Conventions) withPrevious(current string, previous func(*Previous) stri
 	return slices.Compact(slices.DeleteFunc(names, func(name string) bool { return name == "" }))
 }
 
-// A file of kind Conventions contains names that end up in the cluster, for all operators whose conventionsFile it is.
+// SharedConventions is a file of kind Conventions: names that end up in the cluster, for all operators whose conventionsFile it is.
 type SharedConventions struct {
 	// APIVersion is corollary.dev/v1alpha1.
 	APIVersion string `json:"apiVersion"`
@@ -392,6 +392,7 @@ func (d *Downstream) SharesKind(other *Downstream) bool {
 	return GroupKind(d.APIVersion, d.Kind) == GroupKind(other.APIVersion, other.Kind)
 }
 
+// OwnsFields reports whether the downstream sets fields of objects that others make.
 func (d *Downstream) OwnsFields() bool { return d.Ownership == OwnershipFields }
 
 // GroupKind identifies a kind whatever its version.
@@ -403,6 +404,7 @@ func GroupKind(apiVersion, kind string) string {
 	return group + "/" + kind
 }
 
+// IsTemplate reports whether a text has a hole or an action of a template.
 func (op *Operator) IsTemplate(s string) bool {
 	return len(op.Delimiters) > 0 && op.Delimiters[0] != "" && strings.Contains(s, op.Delimiters[0])
 }

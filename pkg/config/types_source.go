@@ -124,4 +124,5 @@ const (
 	RowMessage = "message"
 )
 
+// RowParameters are the parameters of a statement that writes back the state of a row.
 var RowParameters = []string{RowState, RowReady, RowReason, RowMessage}

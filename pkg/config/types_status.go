@@ -43,6 +43,7 @@ type StatusField struct {
 // Named is one of the conditions with the type that the config gives it.
 type Named struct{ Key, ConditionType string }
 
+// All are the condition types, by their keys in the config.
 func (c Conditions) All() []Named {
 	return []Named{{"ready", c.Ready}, {"valid", c.Valid}, {"reconciling", c.Reconciling}, {"stalled", c.Stalled}}
 }

@@ -48,6 +48,7 @@ type MatchCondition struct {
 	Expression string `json:"expression" holds:"cel"`
 }
 
+// GVK is the watched kind.
 func (w *Watch) GVK() schema.GroupVersionKind {
 	return schema.FromAPIVersionAndKind(w.APIVersion, w.Kind)
 }

@@ -25,17 +25,17 @@ type Options struct {
 	Probed func(*Probed)
 }
 
-// Limits limit an execution, Budget is what is left of them.
-type (
-	Limits = values.Limits
-	Budget = values.Budget
-)
+// Limits limit an execution.
+type Limits = values.Limits
 
-// Error is one problem in a template, or in rendering it for an upstream. Errors are all those of compiling one.
-type (
-	Error  = parsing.Error
-	Errors = parsing.Errors
-)
+// Budget is what is left of Limits.
+type Budget = values.Budget
+
+// Error is one problem in a template, or in rendering it for an upstream.
+type Error = parsing.Error
+
+// Errors are all problems of compiling a template.
+type Errors = parsing.Errors //nolint:errname // the plural of Error
 
 var (
 	// ErrLimit is values.ErrLimit.

@@ -29,6 +29,7 @@ type checkOptions struct {
 	connection command.Connection
 }
 
+// New returns the command check.
 func New(streams command.IO) *cobra.Command {
 	o := &checkOptions{streams: streams}
 	cmd := &cobra.Command{

@@ -18,11 +18,12 @@ var (
 // unknown is printed for what was not recorded.
 const unknown = "unknown"
 
-type buildInfo struct{ Version, Revision, Date, Go string }
+// BuildInfo is what is known of a binary.
+type BuildInfo struct{ Version, Revision, Date, Go string }
 
 // Build gathers what is known of this binary.
-func Build() buildInfo {
-	b := buildInfo{Version: Version, Revision: Revision, Date: Date, Go: runtime.Version()}
+func Build() BuildInfo {
+	b := BuildInfo{Version: Version, Revision: Revision, Date: Date, Go: runtime.Version()}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		b.fill(info)
 	}
@@ -31,7 +32,7 @@ func Build() buildInfo {
 }
 
 // fill takes from the toolchain's record what the linker did not set.
-func (b *buildInfo) fill(info *debug.BuildInfo) {
+func (b *BuildInfo) fill(info *debug.BuildInfo) {
 	modified := false
 	revision, date := "", ""
 	for _, s := range info.Settings {

@@ -23,6 +23,7 @@ const (
 	plain  = "\x1b[0m"
 )
 
+// Paint puts a text between the codes of a color, if there are colors.
 func (p Painter) Paint(color, text string) string {
 	if !p.On || color == "" || text == "" {
 		return text
@@ -33,11 +34,13 @@ func (p Painter) Paint(color, text string) string {
 // Color is --color: never, always, or auto, which is where the output is a terminal and NO_COLOR is empty.
 type Color struct{ Choice }
 
+// Bind adds the flag --color.
 func (c *Color) Bind(cmd *cobra.Command) {
 	c.Words = []string{"auto", "always", "never"}
 	BindChoice(cmd, &c.Choice, "color", "", "Colors: auto (at a terminal, unless NO_COLOR is set), always or never")
 }
 
+// Painter paints as the flag says, for the streams of the command.
 func (c *Color) Painter(streams IO) Painter {
 	switch c.Value {
 	case "always":
@@ -49,6 +52,7 @@ func (c *Color) Painter(streams IO) Painter {
 	return Painter{On: AtTerminal(streams.Out) && !noColor}
 }
 
+// AtTerminal reports whether a stream is a terminal.
 func AtTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
@@ -64,4 +68,5 @@ func EscapeControl(line string) string {
 	}, line)
 }
 
+// IsControl reports whether a terminal could take a character for a command.
 func IsControl(r rune) bool { return r < ' ' || r >= 0x7f && r < 0xa0 }

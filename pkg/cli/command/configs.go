@@ -24,6 +24,7 @@ type Configs struct {
 	Set   []string
 }
 
+// Bind adds the flags that name and change configs.
 func (f *Configs) Bind(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringArrayVarP(&f.Files, "config", "c", nil, "Config file, a directory of them, or - for standard input; may be repeated")
@@ -112,6 +113,7 @@ func (f *Configs) Definitions(streams IO, files []*load.File, source kinds.Sourc
 	return definitions, err
 }
 
+// PipelinesOf are the pipelines of compiled configs, in their order.
 func PipelinesOf(list []pipeline.Compiled) []*pipeline.Pipeline {
 	var pipelines []*pipeline.Pipeline
 	for _, c := range list {
@@ -120,6 +122,7 @@ func PipelinesOf(list []pipeline.Compiled) []*pipeline.Pipeline {
 	return pipelines
 }
 
+// ReadsStdin reports whether a config comes from standard input.
 func (f *Configs) ReadsStdin() bool { return slices.Contains(f.Files, "-") }
 
 // Repeatable returns streams whose standard input, where a config comes from it, can be read several times.

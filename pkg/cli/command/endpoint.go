@@ -12,22 +12,23 @@ import (
 
 // EndpointFlags say where API servers find the webhook.
 type EndpointFlags struct {
-	Service, Url string
+	Service, URL string
 }
 
+// BindFlags adds the flags.
 func (f *EndpointFlags) BindFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&f.Service, "webhook-service", "", "NAMESPACE/NAME:PORT of the Service by which API servers reach the webhook")
-	flags.StringVar(&f.Url, "webhook-url", "", "https://HOST:PORT by which API servers reach the webhook, instead of a Service")
+	flags.StringVar(&f.URL, "webhook-url", "", "https://HOST:PORT by which API servers reach the webhook, instead of a Service")
 }
 
 // Endpoint reads the flags.
 func (f *EndpointFlags) Endpoint() (webhook.Endpoint, error) {
 	var e webhook.Endpoint
 	switch {
-	case (f.Service == "") == (f.Url == ""):
+	case (f.Service == "") == (f.URL == ""):
 		return e, Usagef("exactly one of --webhook-service and --webhook-url must say where API servers find the webhook that converts")
-	case f.Url != "":
-		e.URL = strings.TrimSuffix(f.Url, "/")
+	case f.URL != "":
+		e.URL = strings.TrimSuffix(f.URL, "/")
 	default:
 		at, port, _ := strings.Cut(f.Service, ":")
 		name, err := NamespacedName("--webhook-service", at)
@@ -44,6 +45,7 @@ func (f *EndpointFlags) Endpoint() (webhook.Endpoint, error) {
 	return e, err
 }
 
+// NamespacedName reads NAMESPACE/NAME. The error names the flag.
 func NamespacedName(flag, text string) (types.NamespacedName, error) {
 	namespace, name, ok := strings.Cut(text, "/")
 	if !ok || namespace == "" || name == "" || strings.Contains(name, "/") {

@@ -171,6 +171,7 @@ func KindAndName(_ *cobra.Command, args []string) error {
 	return err
 }
 
+// SplitKindName reads the arguments KIND NAME, or KIND/NAME.
 func SplitKindName(args []string) (kind, name string, err error) {
 	if len(args) == 1 {
 		if kind, name, ok := strings.Cut(args[0], "/"); ok && kind != "" && name != "" {

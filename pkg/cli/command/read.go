@@ -40,6 +40,7 @@ func ReadUpstreams(paths []string, stdin io.Reader) (list []Upstream, errs []err
 	return list, errs
 }
 
+// ReadsStdin reports whether one of the paths is standard input.
 func ReadsStdin(paths []string) bool { return slices.Contains(paths, "-") }
 
 // upstreamsIn reads one document. An empty one gives nothing.

@@ -16,6 +16,7 @@ type UsageError struct{ Problem string }
 
 func (e *UsageError) Error() string { return e.Problem }
 
+// Usagef formats a UsageError.
 func Usagef(format string, args ...any) error {
 	return &UsageError{Problem: fmt.Sprintf(format, args...)}
 }

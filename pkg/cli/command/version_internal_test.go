@@ -15,12 +15,12 @@ func TestVersionOfAnInstalledModule(t *testing.T) {
 	}
 	for _, test := range []struct {
 		reason      string
-		have, wants buildInfo
+		have, wants BuildInfo
 	}{
-		{"nothing is stamped", buildInfo{}, buildInfo{Version: "v1.2.3", Revision: "0123abcd-dirty", Date: "2001-02-03T04:05:06Z"}},
+		{"nothing is stamped", BuildInfo{}, BuildInfo{Version: "v1.2.3", Revision: "0123abcd-dirty", Date: "2001-02-03T04:05:06Z"}},
 		{
-			"what is stamped stays", buildInfo{Version: "v9", Revision: "ff", Date: "2002-01-01T00:00:00Z"},
-			buildInfo{Version: "v9", Revision: "ff", Date: "2002-01-01T00:00:00Z"},
+			"what is stamped stays", BuildInfo{Version: "v9", Revision: "ff", Date: "2002-01-01T00:00:00Z"},
+			BuildInfo{Version: "v9", Revision: "ff", Date: "2002-01-01T00:00:00Z"},
 		},
 	} {
 		have := test.have

@@ -27,6 +27,7 @@ type convertOptions struct {
 	output  command.Output
 }
 
+// New returns the command convert, with those below it.
 func New(streams command.IO) *cobra.Command {
 	o := &convertOptions{streams: streams}
 	cmd := &cobra.Command{

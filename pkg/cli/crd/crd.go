@@ -7,6 +7,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/cli/command"
 )
 
+// New returns the command crd, with those below it.
 func New(streams command.IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "crd",

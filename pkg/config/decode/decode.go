@@ -182,7 +182,8 @@ func (d *decoder) text(v any, out reflect.Value, p fieldpath.Path, f field) {
 		return
 	}
 	if f.holds == "cel" && document.CutByComment(d.Index[document.Display(p)].Node) {
-		d.fail(p, "quote the whole expression, or write it below "+lastKey(p)+": |", "YAML reads everything after %q as a comment", document.Clip(s))
+		d.fail(p, "quote the whole expression, or write it below "+lastKey(p)+": |",
+			"YAML reads everything after %q as a comment", document.Clip(s))
 		return
 	}
 	if len(f.enum) > 0 && s != "" && !slices.Contains(f.enum, s) {

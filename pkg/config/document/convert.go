@@ -49,7 +49,7 @@ func (c *converter) convert(n *yaml.Node, p fieldpath.Path, line int) (v any, ok
 		defer func() { c.within = c.within[:len(c.within)-1] }()
 		n = n.Alias
 	}
-	c.Index[Display(p)] = position{Line: line, Node: n}
+	c.Index[Display(p)] = Position{Line: line, Node: n}
 	if problem, fix := misreadNode(n, c.lines); problem != "" {
 		c.fail(n.Line, Display(p), fix, "%s", problem)
 		c.Broken = append(c.Broken, Display(p))

@@ -44,7 +44,7 @@ func ParseDocument(name string, data []byte) *Document {
 	if v, ok := c.convert(root, nil, root.Line); ok {
 		d.Values, _ = v.(map[string]any)
 	}
-	d.Index[""] = position{Line: 1}
+	d.Index[""] = Position{Line: 1}
 	return d
 }
 

@@ -13,10 +13,10 @@ import (
 )
 
 // Index knows where values stand; keys are display paths as in errors.
-type Index map[string]position
+type Index map[string]Position
 
-// position is where one value is.
-type position struct {
+// Position is where one value is.
+type Position struct {
 	Line   int        // in the file, from 1; of a map or list: where its key is
 	In     *Document  // the conventionsFile if the value is there, nil for the config file
 	source string     // the override that gave the value, empty for a file
@@ -133,7 +133,7 @@ func textStart(n *yaml.Node, lines []string) int {
 }
 
 // Find returns the position of path or of the nearest value around it.
-func (x Index) Find(path string) position {
+func (x Index) Find(path string) Position {
 	p, err := parseDisplay(path)
 	if err != nil {
 		return x[""]
@@ -156,14 +156,14 @@ func (x Index) Replace(path fieldpath.Path, source string, from Index) {
 		}
 	}
 	for n := 1; n < len(path); n++ {
-		if around := Display(path[:n]); x[around] == (position{}) {
-			x[around] = position{source: source} // a map that the override makes on its way
+		if around := Display(path[:n]); x[around] == (Position{}) {
+			x[around] = Position{source: source} // a map that the override makes on its way
 		}
 	}
-	x[at] = position{source: source}
+	x[at] = Position{source: source}
 	for key, pos := range from {
 		if Below(key, OverrideKey) {
-			x[at+key[len(OverrideKey):]] = position{source: source, Node: pos.Node}
+			x[at+key[len(OverrideKey):]] = Position{source: source, Node: pos.Node}
 		}
 	}
 }

@@ -11,6 +11,7 @@ type Problems struct {
 	Errs config.Errors
 }
 
+// Add adds a problem at a path, unless one is reported there already: the first says most.
 func (p *Problems) Add(path, fix, format string, args ...any) {
 	if !p.Reported(path) {
 		p.Errs = append(p.Errs, p.Errorf(path, fix, format, args...))

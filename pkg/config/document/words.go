@@ -21,11 +21,13 @@ func Suggest(got string, candidates []string, list string) (fix, meant string) {
 	}
 }
 
+// FixForUnknown says what to write in the place of a word that is none of the candidates; list names all of them.
 func FixForUnknown(got string, candidates []string, list string) string {
 	fix, _ := Suggest(got, candidates, list)
 	return fix
 }
 
+// SortedKeys are the keys of a map, in order.
 func SortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
 // Clip shortens a value for a message.

@@ -14,10 +14,11 @@ type Syntax struct {
 	Check     func(string) []string
 }
 
+// The forms of names.
 var (
-	DnsLabel = Syntax{"a DNS label", "write at most 63 small letters, digits and -, beginning and ending with a letter or digit",
+	DNSLabel = Syntax{"a DNS label", "write at most 63 small letters, digits and -, beginning and ending with a letter or digit",
 		validation.IsDNS1123Label}
-	NamespaceName      = Syntax{"a namespace's name", DnsLabel.Fix, validation.IsDNS1123Label}
+	NamespaceName      = Syntax{"a namespace's name", DNSLabel.Fix, validation.IsDNS1123Label}
 	ServiceAccountName = Syntax{"a ServiceAccount's name", "write small letters, digits, - and .", validation.IsDNS1123Subdomain}
 	LeaseName          = Syntax{"a Lease's name", "write small letters, digits, - and .", validation.IsDNS1123Subdomain}
 	HostName           = Syntax{"a name in DNS", "write one such as active.example.com", func(s string) []string {
@@ -42,36 +43,42 @@ var (
 // hostNames matches names in DNS.
 var hostNames = regexp.MustCompile(HostNamePattern)
 
-var CrdVersion = Syntax{"a version", "write small letters and digits, such as v1beta1", validation.IsDNS1035Label}
+// CRDVersion is the form of a version of a custom kind.
+var CRDVersion = Syntax{"a version", "write small letters and digits, such as v1beta1", validation.IsDNS1035Label}
 
+// The forms of a Secret that a config names.
 var (
 	SecretName = Syntax{"a Secret's name", ConfigMapName.Fix, ConfigMapName.Check}
 	SecretKey  = Syntax{"a key of a Secret", ConfigMapKey.Fix, ConfigMapKey.Check}
 )
 
+// The forms of a ConfigMap that a config names.
 var (
 	ConfigMapName = Syntax{"a ConfigMap's name", "write small letters, digits, - and .", validation.IsDNS1123Subdomain}
 	ConfigMapKey  = Syntax{"a key of a ConfigMap", "write letters, digits, - _ and .", validation.IsConfigMapKey}
 )
 
+// The forms of an input.
 var (
 	ObjectName = Syntax{"an object's name", "write small letters, digits, - and ., or give objectName, a CEL expression",
 		validation.IsDNS1123Subdomain}
-	// An input's namespace is text that the API server is asked for, never what an upstream says: who may write
+	// InputNamespace is text that the API server is asked for, never what an upstream says: who may write
 	// upstreams could read any Secret otherwise.
 	InputNamespace = Syntax{NamespaceName.Name,
 		"write the namespace as fixed text, small letters, digits and -: an upstream can never choose it", NamespaceName.Check}
 )
 
+// ResourceName is the form of a name of a resource.
 var ResourceName = Syntax{
 	"a name of a resource",
 	"write at most 63 small letters, digits and -, beginning with a letter",
 	validation.IsDNS1035Label,
 }
 
+// The same forms, and others, as patterns of the JSON schema.
 const (
-	DnsLabelPattern   = `^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`
-	ApiVersionPattern = `^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/[a-z]([-a-z0-9]*[a-z0-9])?|v[0-9]+[a-z0-9]*)$`
+	DNSLabelPattern   = `^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`
+	APIVersionPattern = `^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/[a-z]([-a-z0-9]*[a-z0-9])?|v[0-9]+[a-z0-9]*)$`
 	KindPattern       = `^[A-Za-z]([-A-Za-z0-9]*[A-Za-z0-9])?$`
 	KeyPattern        = `^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9]$`
 	SubdomainPattern  = `^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
@@ -82,7 +89,7 @@ const (
 	StatusPathPattern = `^\.status[.\[].`
 )
 
-// FinalizerPattern is keyPattern with a domain that must be there.
+// FinalizerPattern is KeyPattern with a domain that must be there.
 var FinalizerPattern = strings.Replace(KeyPattern, "/)?", "/)", 1)
 
 // MaxName is the API server's limit for the names of most objects, and for the keys of a ConfigMap.
@@ -91,8 +98,10 @@ const MaxName = 253
 // MaxLabel is the API server's limit for a DNS label.
 const MaxLabel = 63
 
+// AtLeastPattern is the form of a version that a kind has at least.
 const AtLeastPattern = `^>= ?v?[0-9]+\.[0-9]+(\.[0-9]+)?$`
 
+// SharePattern is the form of a percentage.
 const SharePattern = `^(100|[0-9]{1,2})%$`
 
 // MaxManager is the API server's limit for a field manager's name, in bytes.

@@ -168,6 +168,6 @@ func readActivation(f *File, o Options) (*ActivationFile, config.Errors) {
 	if o.Identity != "" {
 		a.Identity = o.Identity
 	}
-	f.problems = append(errs, validate.CheckActivation(f.Document, &a.Activation, o.Anybody)...)
+	f.problems = slices.Concat(errs, validate.CheckActivation(f.Document, &a.Activation, o.Anybody))
 	return a, f.problems
 }

@@ -15,13 +15,13 @@ import (
 
 // patterns are the values of the tag form: what a text, a list's items or a map's keys look like.
 var patterns = map[string]jsonschema.Schema{
-	"apiVersion":     {Pattern: forms.ApiVersionPattern},
+	"apiVersion":     {Pattern: forms.APIVersionPattern},
 	"atLeast":        {Pattern: forms.AtLeastPattern},
 	"condition":      {Pattern: forms.ConditionType},
 	"configMapKey":   {Pattern: `^[-._a-zA-Z0-9]+$`, MaxLength: number(forms.MaxName)},
 	"delimiter":      {Pattern: `^\S+$`},
-	"dnsLabel":       {Pattern: forms.DnsLabelPattern},
-	"namespaceOrAll": {Pattern: `^\*$|` + forms.DnsLabelPattern},
+	"dnsLabel":       {Pattern: forms.DNSLabelPattern},
+	"namespaceOrAll": {Pattern: `^\*$|` + forms.DNSLabelPattern},
 	"finalizer":      {Pattern: forms.FinalizerPattern},
 	"key":            {Pattern: forms.KeyPattern},
 	"hostName":       {Pattern: forms.HostNamePattern, MaxLength: number(forms.MaxName)},

@@ -13,7 +13,7 @@ import (
 func CheckActivation(doc *document.Document, a *config.Activation, anybody bool) config.Errors {
 	v := &validator{Problems: document.Problems{Document: doc}}
 	if v.required("metadata.name", a.Metadata.Name, "name the activation") {
-		v.form(forms.DnsLabel, "metadata.name", a.Metadata.Name, a.Metadata.Name)
+		v.form(forms.DNSLabel, "metadata.name", a.Metadata.Name, a.Metadata.Name)
 	}
 	const identify = "set it, --activation-identity or COROLLARY_ACTIVATION_IDENTITY: different in each cluster"
 	if (a.Identity != "" || !anybody) && v.required("identity", a.Identity, identify) {

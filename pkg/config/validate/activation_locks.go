@@ -73,7 +73,8 @@ func checkEtcdEndpoints(v *validator, endpoints []string) (secure bool) {
 	for i, endpoint := range endpoints {
 		u, err := url.Parse(endpoint)
 		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Port() == "" || u.Path != "" {
-			v.Add(fmt.Sprintf("etcd.endpoints[%d]", i), "write one such as https://etcd-1:2379", "%q is not the URL of a member", document.Clip(endpoint))
+			v.Add(fmt.Sprintf("etcd.endpoints[%d]", i), "write one such as https://etcd-1:2379",
+				"%q is not the URL of a member", document.Clip(endpoint))
 		}
 		secure = secure || err == nil && u.Scheme == "https"
 	}

@@ -48,14 +48,14 @@ var coreVersion = regexp.MustCompile(`^v[0-9]+[a-z0-9]*$`)
 // checkObject checks an apiVersion and kind, which every reference to a kind has.
 func checkObject(v *validator, path, apiVersion, kind string) {
 	if v.required(path+".apiVersion", apiVersion, "write GROUP/VERSION, or v1 for the core group") {
-		checkApiVersion(v, path+".apiVersion", apiVersion)
+		checkAPIVersion(v, path+".apiVersion", apiVersion)
 	}
 	if v.required(path+".kind", kind, "write the kind, such as Deployment") {
 		v.form(forms.KindName, path+".kind", kind, kind)
 	}
 }
 
-func checkApiVersion(v *validator, path, s string) {
+func checkAPIVersion(v *validator, path, s string) {
 	g, ver, grouped := strings.Cut(s, "/")
 	if !grouped {
 		if !coreVersion.MatchString(s) {

@@ -10,7 +10,7 @@ import (
 func CheckConversion(doc *document.Document, c *config.ConversionDocument) config.Errors {
 	v := &validator{Problems: document.Problems{Document: doc}}
 	if v.required("metadata.name", c.Metadata.Name, "name the conversion") {
-		v.form(forms.DnsLabel, "metadata.name", c.Metadata.Name, c.Metadata.Name)
+		v.form(forms.DNSLabel, "metadata.name", c.Metadata.Name, c.Metadata.Name)
 	}
 	v.required("for.group", c.For.Group, "set the group of the kind, such as stable.example.com")
 	v.required("for.kind", c.For.Kind, "set the kind, such as CronTab")

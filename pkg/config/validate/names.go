@@ -22,9 +22,11 @@ func checkMember(v *validator, at, list, name string) bool {
 	case misread != nil:
 		v.Errs = append(v.Errs, misread)
 	case strings.Contains(name, "-") && memberNameRE.MatchString(camel(name)):
-		v.Add(at, "write "+camel(name), "%q has a hyphen, and CEL would read %s.%s as a subtraction", document.Clip(name), list, document.Clip(name))
+		v.Add(at, "write "+camel(name), "%q has a hyphen, and CEL would read %s.%s as a subtraction",
+			document.Clip(name), list, document.Clip(name))
 	case !memberNameRE.MatchString(name):
-		v.Add(at, "write letters, digits and _, beginning with a small letter: CEL reads "+list+".NAME", "%q cannot be used in CEL", document.Clip(name))
+		v.Add(at, "write letters, digits and _, beginning with a small letter: CEL reads "+list+".NAME",
+			"%q cannot be used in CEL", document.Clip(name))
 	case slices.Contains(celWords, name):
 		v.Add(at, "choose another", "%q is a word of CEL's own", name)
 	default:

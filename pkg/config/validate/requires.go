@@ -36,7 +36,7 @@ func checkRequires(v *validator) {
 			v.Add(at, "name the versions that must be served, such as [v1]", "required value is missing")
 		}
 		for i, s := range r.CRDVersions[name] {
-			v.form(forms.CrdVersion, fmt.Sprintf("%s[%d]", at, i), s, s)
+			v.form(forms.CRDVersion, fmt.Sprintf("%s[%d]", at, i), s, s)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/fieldpath"
 )
 
+// SchemaKey is where a config describes the watched kind.
 const SchemaKey = "watch.schema"
 
 // checkKindSchema checks the description of the upstream's kind.

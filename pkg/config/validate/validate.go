@@ -41,11 +41,11 @@ func CheckOperator(doc *document.Document, op *config.Operator, unread bool) con
 
 func checkRoot(v *validator) {
 	if v.required("metadata.name", v.Metadata.Name, "name the operator") {
-		v.form(forms.DnsLabel, "metadata.name", v.Metadata.Name, v.Metadata.Name)
+		v.form(forms.DNSLabel, "metadata.name", v.Metadata.Name, v.Metadata.Name)
 	}
 	checkServiceAccount(v)
 	if v.Activation != "" && v.Activation != config.EveryCluster {
-		v.form(forms.DnsLabel, "activation", v.Activation, v.Activation)
+		v.form(forms.DNSLabel, "activation", v.Activation, v.Activation)
 	}
 	checkDelimiters(v)
 	const second, minute = config.Duration(time.Second), config.Duration(time.Minute)

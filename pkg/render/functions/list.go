@@ -37,7 +37,7 @@ var own = map[string]binding{
 	"b32dec": counting(decoded(base32.StdEncoding.DecodeString, "base32")),
 	"semver": one(semverParts), "semverCompare": two(semverCompare),
 
-	"print": all(print), "printf": more(printf), "cat": all(cat), "urlquery": all(urlquery), "quote": all(quote), "squote": all(squote),
+	"print": all(sprint), "printf": more(printf), "cat": all(cat), "urlquery": all(urlquery), "quote": all(quote), "squote": all(squote),
 	"toString": one(toString), "toStrings": one(toStrings), "sortAlpha": one(sortAlpha), "join": two(join),
 	"indent": two(Indent), "nindent": two(Nindent), "repeat": two(repeat), "replace": three(replace), "trimAll": two(trimAll),
 	"split": two(split), "splitList": two(splitList), "splitn": three(splitn),

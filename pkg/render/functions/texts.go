@@ -69,7 +69,7 @@ func printing(perByte int, show func(...any) string) func(*values.Budget, ...any
 }
 
 var (
-	print    = printing(1, fmt.Sprint)
+	sprint   = printing(1, fmt.Sprint)
 	urlquery = printing(3, template.URLQueryEscaper)
 )
 

@@ -16,7 +16,7 @@ var (
 )
 
 // Problem is what is wrong with a value or a call; the caller adds the position.
-type Problem struct {
+type Problem struct { //nolint:errname // it becomes an Error once its position is known
 	Text string
 	// Kind is the text without values.
 	Kind string
