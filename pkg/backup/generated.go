@@ -230,3 +230,9 @@ func tellsWork(u *unstructured.Unstructured) bool {
 	phase, _, _ := unstructured.NestedString(u.Object, "status", "phase")
 	return u.GroupVersionKind().GroupKind() != pods || phase == "Succeeded" || phase == "Failed"
 }
+
+// noteOlder notes whether the archived status is older than that of an object that exists.
+func (p *pass) noteOlder(u, existing *unstructured.Unstructured, unfinished bool) {
+	status, _, _ := unstructured.NestedMap(existing.Object, "status")
+	p.older[u.GetUID()] = len(status) > 0 && (!unfinished || existing.GetUID() == u.GetUID())
+}

@@ -196,26 +196,30 @@ func (p *pass) create(ctx context.Context, t *target, u, want *unstructured.Unst
 	return nil
 }
 
+// expected is how an object is expected to be that exists as live: paused, if a restore that was interrupted has made it so.
+func (p *pass) expected(t *target, live, want *unstructured.Unstructured, unfinished bool) *unstructured.Unstructured {
+	if !unfinished {
+		return want
+	}
+	p.hold(live) // it may have been released already
+	p.pauseAgain(t, live, want)
+	return p.withPause(t, want)
+}
+
 // conflict decides about an object that exists.
 func (p *pass) conflict(ctx context.Context, t *target, k *KindPlan, u, want, existing *unstructured.Unstructured) error {
 	live := existing.DeepCopy()
 	strip(live, t.HasStatus)
 	without(live, generated(u))
 	unfinished := p.Restore.unfinished(existing)
-	expected := want
-	if unfinished {
-		expected = p.withPause(t, want)
-		p.hold(live) // it may have been released already
-		p.pauseAgain(t, live, want)
-	}
-	different := t.differences(expected.Object, live.Object, inBackup)
+	different := t.differences(p.expected(t, live, want, unfinished).Object, live.Object, inBackup)
 	if p.OnConflict == Replace && len(different) > 0 {
 		if err := p.checkTaken(ctx, u, want, existing); err != nil {
 			return err
 		}
 		p.noteFinalizers(t, want)
 	}
-	p.older[u.GetUID()] = hasStatus(existing) && (!unfinished || existing.GetUID() == u.GetUID())
+	p.noteOlder(u, existing, unfinished)
 	switch {
 	case len(different) == 0 && !unfinished:
 		k.Equal++
@@ -241,11 +245,6 @@ func (p *pass) conflict(ctx context.Context, t *target, k *KindPlan, u, want, ex
 	}
 	p.now[u.GetUID()] = existing.GetUID()
 	return nil
-}
-
-func hasStatus(u *unstructured.Unstructured) bool {
-	status, _, _ := unstructured.NestedMap(u.Object, "status")
-	return len(status) > 0
 }
 
 func (p *pass) replace(ctx context.Context, t *target, u, want, existing *unstructured.Unstructured) error {
