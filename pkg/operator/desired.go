@@ -84,10 +84,10 @@ func (d *Desired) Forget() *Desired {
 	return d
 }
 
-// Waiting is the error of a desired state that is not known before an input is there, or the kind of what is to be made.
-type Waiting struct{ Message string }
+// WaitingError is the error of a desired state that is not known before an input is there, or the kind of what is to be made.
+type WaitingError struct{ Message string }
 
-func (w *Waiting) Error() string { return w.Message }
+func (w *WaitingError) Error() string { return w.Message }
 
 // Unknown reports whether it is not known which objects downstream i should have, so that none of it is superseded either.
 func (d *Desired) Unknown(i int) bool {

@@ -86,7 +86,8 @@ func (d *Downstream) OwnsFields() bool { return d.Config.Ownership == config.Own
 
 // Repairs reports whether drift is undone: by the policies it may also be reported, or left alone.
 func (d *Downstream) Repairs() bool {
-	return d.Config.UpdatePolicy != config.UpdateCreateOnly && d.Config.Drift.Policy != config.DriftReport && d.Config.Drift.Policy != config.DriftIgnore
+	return d.Config.UpdatePolicy != config.UpdateCreateOnly &&
+		d.Config.Drift.Policy != config.DriftReport && d.Config.Drift.Policy != config.DriftIgnore
 }
 
 // HasGenerated reports whether objects of the downstream have generated values.

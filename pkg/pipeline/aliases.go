@@ -9,46 +9,64 @@ import (
 // GeneratedField is operator.GeneratedField.
 type GeneratedField = operator.GeneratedField
 
-// Moved.
+// The name and the index of deletion.before among the downstreams, as pkg/operator has them.
 const (
 	BeforeName  = operator.BeforeName
 	BeforeIndex = operator.BeforeIndex
 )
 
-// Moved.
+// What is known of deletion.before, and how a deletion goes on, as pkg/operator has them.
 type (
+	// BeforeFacts is operator.BeforeFacts.
 	BeforeFacts = operator.BeforeFacts
-	Progress    = operator.Progress
-	Cascade     = operator.Cascade
+	// Progress is operator.Progress.
+	Progress = operator.Progress
+	// Cascade is operator.Cascade.
+	Cascade = operator.Cascade
 )
 
-// Moved.
+// The values of Cascade.
 const (
 	CascadeConfig     = operator.CascadeConfig
 	CascadeForeground = operator.CascadeForeground
 	CascadeOrphan     = operator.CascadeOrphan
 )
 
-// Moved.
+// What goes into a decision and what a reconciliation says of it, as pkg/operator and its packages have them.
 type (
-	Input           = operator.Input
-	Owned           = operator.Owned
-	Facts           = operator.Facts
-	Verdict         = operator.Verdict
-	Desired         = operator.Desired
-	DesiredObject   = operator.DesiredObject
+	// Input is operator.Input.
+	Input = operator.Input
+	// Owned is operator.Owned.
+	Owned = operator.Owned
+	// Facts is operator.Facts.
+	Facts = operator.Facts
+	// Verdict is operator.Verdict.
+	Verdict = operator.Verdict
+	// Desired is operator.Desired.
+	Desired = operator.Desired
+	// DesiredObject is operator.DesiredObject.
+	DesiredObject = operator.DesiredObject
+	// ForgottenObject is operator.ForgottenObject.
 	ForgottenObject = operator.ForgottenObject
-	Marks           = marks.Marks
-	Failure         = operator.Failure
-	Result          = operator.Result
-	RefusedFields   = report.RefusedFields
-	Report          = report.Report
-	RowState        = report.RowState
-	SiblingRead     = operator.SiblingRead
-	State           = operator.State
+	// Marks is marks.Marks.
+	Marks = marks.Marks
+	// Failure is operator.Failure.
+	Failure = operator.Failure
+	// Result is operator.Result.
+	Result = operator.Result
+	// RefusedFields is report.RefusedFields.
+	RefusedFields = report.RefusedFields
+	// Report is report.Report.
+	Report = report.Report
+	// RowState is report.RowState.
+	RowState = report.RowState
+	// SiblingRead is operator.SiblingRead.
+	SiblingRead = operator.SiblingRead
+	// State is operator.State.
+	State = operator.State
 )
 
-// Moved.
+// The values of State.
 const (
 	StateInvalid        = operator.StateInvalid
 	StateRenderFailed   = operator.StateRenderFailed
@@ -75,12 +93,10 @@ const (
 	StateBeforeTimedOut = operator.StateBeforeTimedOut
 )
 
-// Moved.
-type (
-	Action = operator.Action
-)
+// Action is operator.Action.
+type Action = operator.Action
 
-// Moved.
+// The values of Action.
 const (
 	ActionNone         = operator.ActionNone
 	ActionCreate       = operator.ActionCreate
@@ -94,15 +110,19 @@ const (
 	ActionFree         = operator.ActionFree
 )
 
-// Moved.
+// What is decided, as pkg/operator has it.
 type (
-	Outcome         = operator.Outcome
-	Ref             = operator.Ref
-	Decision        = operator.Decision
+	// Outcome is operator.Outcome.
+	Outcome = operator.Outcome
+	// Ref is operator.Ref.
+	Ref = operator.Ref
+	// Decision is operator.Decision.
+	Decision = operator.Decision
+	// FinalizerAction is operator.FinalizerAction.
 	FinalizerAction = operator.FinalizerAction
 )
 
-// Moved.
+// The values of FinalizerAction.
 const (
 	FinalizerLeave  = operator.FinalizerLeave
 	FinalizerAdd    = operator.FinalizerAdd
@@ -110,7 +130,5 @@ const (
 	FinalizerSwap   = operator.FinalizerSwap
 )
 
-// Moved.
-type (
-	OtherObject = operator.OtherObject
-)
+// OtherObject is operator.OtherObject.
+type OtherObject = operator.OtherObject

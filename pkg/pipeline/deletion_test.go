@@ -190,7 +190,7 @@ func createdWorlds() []world {
 		{"template error", "it is reported, and fixed by a change alone",
 			func(in *Input) { in.Before.Desired = DesiredObject{Err: errTest} }},
 		{"missing input", "it may come", func(in *Input) {
-			in.Before.Desired = DesiredObject{Err: &operator.Waiting{Message: "input x is missing"}}
+			in.Before.Desired = DesiredObject{Err: &operator.WaitingError{Message: "input x is missing"}}
 		}},
 		{"timed out, not created", "while it is held, creating it is still tried",
 			func(in *Input) { late(in); in.Before.Record = beforeRecord(StateBeforeTimedOut, "") }},

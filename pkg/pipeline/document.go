@@ -28,7 +28,7 @@ import (
 // document renders one downstream and adds conventions, marks and hash. Its errors quote no value of a Secret.
 func (p *Pipeline) document(d *Downstream, upstream *unstructured.Unstructured, in Inputs) (*DesiredObject, error) {
 	w, err := p.rendered(d, upstream, in)
-	var missing *operator.Waiting
+	var missing *operator.WaitingError
 	switch {
 	case errors.As(err, &missing):
 		return nil, missing
@@ -50,12 +50,12 @@ func (p *Pipeline) rendered(d *Downstream, upstream *unstructured.Unstructured, 
 		}}
 	doc, err := d.template.Execute(data)
 	var e *render.Error
-	var missing *operator.Waiting
+	var missing *operator.WaitingError
 	switch {
 	case errors.As(lacking, &missing):
 		return nil, missing
 	case errors.As(err, &e) && e.Input != "":
-		return nil, &operator.Waiting{Message: fmt.Sprintf("%s exists, but %s", e.Input, e.Problem)}
+		return nil, &operator.WaitingError{Message: fmt.Sprintf("%s exists, but %s", e.Input, e.Problem)}
 	case err != nil:
 		return nil, err
 	}

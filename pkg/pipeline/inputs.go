@@ -236,7 +236,7 @@ func (s *InputSource) read(ref InputRef, from Objects) (any, error) {
 		return nil, ref.Err
 	}
 	if err := s.Kind.Missing; err != nil && (s.Config.Missing != config.MissingAllow || !kinds.IsNotDefined(err)) {
-		return nil, &operator.Waiting{Message: fmt.Sprintf("input %s: %v", s.Name, err)}
+		return nil, &operator.WaitingError{Message: fmt.Sprintf("input %s: %v", s.Name, err)}
 	}
 	if ref.List != nil {
 		list, err := from.Listed(s, ref.List)
@@ -253,7 +253,7 @@ func (s *InputSource) read(ref InputRef, from Objects) (any, error) {
 	if s.Config.Missing == config.MissingAllow {
 		return nil, nil
 	}
-	return nil, &operator.Waiting{Message: s.missing(ref)}
+	return nil, &operator.WaitingError{Message: s.missing(ref)}
 }
 
 func (s *InputSource) missing(ref InputRef) string {
@@ -268,7 +268,7 @@ func (d *Downstream) unserved() error {
 	if d.Kind.Missing == nil {
 		return nil
 	}
-	return &operator.Waiting{Message: d.Kind.Missing.Error()}
+	return &operator.WaitingError{Message: d.Kind.Missing.Error()}
 }
 
 // problem is why something that reads these inputs cannot be told yet; nil if it can.

@@ -194,7 +194,7 @@ func Members[O Object](ctx context.Context, s *InputSource, l *Listing, objects 
 		}
 	}
 	if most := *s.Config.List.MaxItems; len(members) > most {
-		return nil, &operator.Waiting{Message: fmt.Sprintf("input %s: the list has %d objects, more than list.maxItems: %d: select fewer, or raise it",
+		return nil, &operator.WaitingError{Message: fmt.Sprintf("input %s: the list has %d objects, more than list.maxItems: %d: select fewer, or raise it",
 			s.Name, len(members), most)}
 	}
 	compare := cmp.Compare[string]

@@ -63,11 +63,11 @@ func (p *Pipeline) siblingsOf(
 		for _, o := range of(i) {
 			switch {
 			case o.Err != nil:
-				return nil, &operator.Waiting{Message: fmt.Sprintf("downstream %s, which it reads, is not known: %s", other.Name, shownError(other, o.Err))}
+				return nil, &operator.WaitingError{Message: fmt.Sprintf("downstream %s, which it reads, is not known: %s", other.Name, shownError(other, o.Err))}
 			case !o.Wanted && other.Several():
 				continue
 			case !o.Wanted:
-				return nil, &operator.Waiting{Message: fmt.Sprintf("downstream %s, which it reads, is not wanted, since its when is false: give both the same when",
+				return nil, &operator.WaitingError{Message: fmt.Sprintf("downstream %s, which it reads, is not wanted, since its when is false: give both the same when",
 					other.Name)}
 			}
 			var shown map[string]any
@@ -87,7 +87,7 @@ func (p *Pipeline) siblingsOf(
 			if more := n - operator.NamesShown; more > 0 {
 				missing = append(missing[:operator.NamesShown], fmt.Sprintf("%d more", more))
 			}
-			return nil, &operator.Waiting{Message: fmt.Sprintf("downstream %s, which it reads, is missing: %s", other.Name, strings.Join(missing, ", "))}
+			return nil, &operator.WaitingError{Message: fmt.Sprintf("downstream %s, which it reads, is missing: %s", other.Name, strings.Join(missing, ", "))}
 		}
 		if other.Several() {
 			found[other.Name] = several
@@ -127,7 +127,7 @@ func (d *Downstream) readsSiblings(program *rules.Program) bool {
 func (d *Downstream) lacksField(err error) error {
 	var failed *rules.EvalError
 	if len(d.Siblings) > 0 && errors.As(err, &failed) && failed.LacksField() {
-		return &operator.Waiting{Message: hideValues(d.hidesValues, err).Error()}
+		return &operator.WaitingError{Message: hideValues(d.hidesValues, err).Error()}
 	}
 	return err
 }

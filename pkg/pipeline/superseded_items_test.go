@@ -39,7 +39,7 @@ func TestSupersededItems(t *testing.T) {
 			"somebody else may hold it forever"},
 		{"not rendered", func(in *Input) { in.Desired.Objects[1] = DesiredObject{Several: true, Err: errTest} }, nil, "nobody knows what it is"},
 		{"lacks an input", func(in *Input) {
-			in.Desired.Objects[1] = DesiredObject{Several: true, Err: &operator.Waiting{Message: "input is missing"}}
+			in.Desired.Objects[1] = DesiredObject{Several: true, Err: &operator.WaitingError{Message: "input is missing"}}
 		}, nil, "nobody knows"},
 		{"not wanted, as all of an upstream that is not selected", func(in *Input) { in.Selected, in.Facts = false, nil },
 			map[int]bool{unknown: true, before: true, same: true, after: true}, "nothing is wanted"},

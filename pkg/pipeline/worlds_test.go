@@ -136,7 +136,7 @@ func targetWorlds() []world {
 			in.Desired.Objects[0] = DesiredObject{}
 		}},
 		{"an input is missing", "what cannot be known before it is there is left alone", func(in *Input) {
-			in.Desired.Objects[0] = DesiredObject{Err: &operator.Waiting{Message: "input x is missing"}}
+			in.Desired.Objects[0] = DesiredObject{Err: &operator.WaitingError{Message: "input x is missing"}}
 		}},
 		{"paused, forged", "what is not known to be ours is not recorded, even where nothing is done", func(in *Input) {
 			forged(in)
@@ -247,7 +247,7 @@ func leftoverWorlds() []world {
 			func(in *Input) { in.Desired.Objects[0] = DesiredObject{Err: errTest} }},
 		{"an input is missing", "what exists is not superseded by something that nobody knows",
 			func(in *Input) {
-				in.Desired.Objects[0] = DesiredObject{Err: &operator.Waiting{Message: "input is missing"}}
+				in.Desired.Objects[0] = DesiredObject{Err: &operator.WaitingError{Message: "input is missing"}}
 			}},
 		{"unwanted", "when has become false", func(in *Input) { in.Desired.Objects[0] = DesiredObject{}; in.Facts[0].Live = nil }},
 		{"unselected", "an upstream that lost the label is the same", func(in *Input) { in.Selected = false }},

@@ -86,7 +86,7 @@ func recordedText(s *operator.Settings, r *status.Recorded) string {
 func decideUntimed(s *operator.Settings, in operator.Input) operator.Outcome {
 	f := &in.Before
 	o := operator.Outcome{Downstream: operator.BeforeIndex, Target: f.Desired.Target, Live: f.Live}
-	var missing *operator.Waiting
+	var missing *operator.WaitingError
 	switch made := madeUID(f, in.Upstream.GetUID()); {
 	case made != "":
 		return decideMade(s, in, made)
@@ -99,17 +99,22 @@ func decideUntimed(s *operator.Settings, in operator.Input) operator.Outcome {
 			o.RequeueAfter = beforeAgain
 		}
 	case f.Live != nil && f.Live.Deleting:
-		o.State, o.Theirs, o.Message = operator.StateWaiting, true, fmt.Sprintf("%s %s is being deleted; deletion.before is created once it is gone", s.Config.Deletion.Before.Kind, f.Desired.Target)
+		o.State, o.Theirs = operator.StateWaiting, true
+		o.Message = fmt.Sprintf("%s %s is being deleted; deletion.before is created once it is gone",
+			s.Config.Deletion.Before.Kind, f.Desired.Target)
 	case f.Live != nil:
 		o.State, o.Message = decideOccupied(s, in)
 		o.Theirs = true
 	case f.CannotCreate, f.Record != nil && operator.State(f.Record.State) == operator.StateBeforeFailed:
-		o.State, o.Message = operator.StateBeforeFailed, fmt.Sprintf("%s %s cannot be created: namespace %s is being deleted", s.Config.Deletion.Before.Kind, f.Desired.Target, f.Desired.Target.Namespace)
+		o.State = operator.StateBeforeFailed
+		o.Message = fmt.Sprintf("%s %s cannot be created: namespace %s is being deleted",
+			s.Config.Deletion.Before.Kind, f.Desired.Target, f.Desired.Target.Namespace)
 		if s.Config.Deletion.Before.OnFailure != config.BeforeProceed { // a later namespace of that name would do
 			o.Action = operator.ActionCreate
 		}
 	default:
-		o.State, o.Action, o.Message = operator.StateCreate, operator.ActionCreate, fmt.Sprintf("%s %s is created before anything is deleted", s.Config.Deletion.Before.Kind, f.Desired.Target)
+		o.State, o.Action = operator.StateCreate, operator.ActionCreate
+		o.Message = fmt.Sprintf("%s %s is created before anything is deleted", s.Config.Deletion.Before.Kind, f.Desired.Target)
 	}
 	return o
 }
@@ -120,7 +125,8 @@ func decideOccupied(s *operator.Settings, in operator.Input) (operator.State, st
 	what := s.Config.Deletion.Before.Kind + " " + f.Desired.Target.String()
 	owner, earlier := marks.OwnerIn(f.Live, in.Upstream)
 	if earlier {
-		return operator.StateWaiting, fmt.Sprintf("%s belongs to %s: deletion.before is created once the garbage collector has deleted it", what, owner)
+		return operator.StateWaiting,
+			fmt.Sprintf("%s belongs to %s: deletion.before is created once the garbage collector has deleted it", what, owner)
 	}
 	if owner != "" && !marks.Marked(f.Live, in.Upstream.GetUID()) {
 		what += ", which belongs to " + owner + ","
@@ -148,10 +154,12 @@ func decideMade(s *operator.Settings, in operator.Input, uid types.UID) operator
 	switch now := f.Progress(f.Live); {
 	case now.Failed:
 		o.State = operator.StateBeforeFailed
-		o.Message = withPolicy(s, "onFailure", s.Config.Deletion.Before.OnFailure, describeBefore(s, o)+" failed: failedWhen is true", "fix it, or ")
+		o.Message = withPolicy(s, "onFailure", s.Config.Deletion.Before.OnFailure,
+			describeBefore(s, o)+" failed: failedWhen is true", "fix it, or ")
 	case now.TookTooLong:
 		o.State, o.RequeueAfter = operator.StateBeforeRunning, beforeAgain
-		o.Message = fmt.Sprintf("whether %s has finished takes too long to find out, and is tried again: make the expressions look at less", describeBefore(s, o))
+		o.Message = fmt.Sprintf("whether %s has finished takes too long to find out, and is tried again: "+
+			"make the expressions look at less", describeBefore(s, o))
 	case now.Err == nil && now.Done:
 		o.State, o.Message = operator.StateBeforeFinished, describeBefore(s, o)+" finished"
 	case f.Live.Deleting:
@@ -218,7 +226,8 @@ func BeforeRecord(s *operator.Settings, o operator.Outcome) status.Recorded {
 		r.UID, r.State = o.UID, string(o.State)
 		return r
 	}
-	r := status.Recorded{Name: operator.BeforeName, APIVersion: s.Config.Deletion.Before.APIVersion, Kind: s.Config.Deletion.Before.Kind, State: string(o.State)}
+	before := s.Config.Deletion.Before
+	r := status.Recorded{Name: operator.BeforeName, APIVersion: before.APIVersion, Kind: before.Kind, State: string(o.State)}
 	if !o.Theirs && o.Target.Name != "" {
 		r.Namespace, r.ObjectName, r.UID = o.Target.Namespace, o.Target.Name, o.UID
 	}
@@ -229,7 +238,8 @@ func BeforeRecord(s *operator.Settings, o operator.Outcome) status.Recorded {
 // are reported by conditions.
 func NeedsRecord(o operator.Outcome) bool {
 	switch o.State {
-	case operator.StateCreate, operator.StateBeforeRunning, operator.StateBeforeFinished, operator.StateBeforeFailed, operator.StateBeforeTimedOut:
+	case operator.StateCreate, operator.StateBeforeRunning, operator.StateBeforeFinished, operator.StateBeforeFailed,
+		operator.StateBeforeTimedOut:
 		return true
 	}
 	return o.Theirs
@@ -238,7 +248,8 @@ func NeedsRecord(o operator.Outcome) bool {
 // recordedAlready reports whether the status says that much. Of what is not ours it need say nothing, as long as it does not
 // say that it was about to be made there.
 func recordedAlready(have *status.Recorded, want status.Recorded) bool {
-	open := want.ObjectName == "" && operator.State(want.State) != operator.StateBeforeTimedOut && operator.State(want.State) != operator.StateBeforeFinished
+	state := operator.State(want.State)
+	open := want.ObjectName == "" && state != operator.StateBeforeTimedOut && state != operator.StateBeforeFinished
 	if have == nil {
 		return open
 	}

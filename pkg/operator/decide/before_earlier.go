@@ -20,7 +20,8 @@ func EarlierBefore(s *operator.Settings, upstream *unstructured.Unstructured) *s
 	if r == nil || r.Kind == "" || !s.Upstream.HasStatus {
 		return nil
 	}
-	if s.Config.Deletion.Before != nil && operator.GroupKindOf(r) == schema.FromAPIVersionAndKind(s.Config.Deletion.Before.APIVersion, s.Config.Deletion.Before.Kind).GroupKind() {
+	before := s.Config.Deletion.Before
+	if before != nil && operator.GroupKindOf(r) == schema.FromAPIVersionAndKind(before.APIVersion, before.Kind).GroupKind() {
 		return nil
 	}
 	return r
@@ -68,7 +69,8 @@ func decideEarlier(s *operator.Settings, r *status.Recorded, f operator.BeforeFa
 	}
 	if o.State != operator.StateBeforeFinished {
 		o.Message += fmt.Sprintf("; nothing is deleted, although the config has no deletion.before of this kind any more: put it back, "+
-			"or, for this upstream only, set the state of %s in its %s to %s", operator.BeforeName, s.Config.Status.Downstreams, operator.StateBeforeFinished)
+			"or, for this upstream only, set the state of %s in its %s to %s",
+			operator.BeforeName, s.Config.Status.Downstreams, operator.StateBeforeFinished)
 	}
 	if want := BeforeRecord(s, o); want.State != r.State || want.UID != r.UID {
 		o.Action = operator.ActionRecord

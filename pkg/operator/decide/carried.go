@@ -113,7 +113,8 @@ const newValue = "a new random value"
 
 // getsGenerated reports whether an outcome creates an object with generated values, or adds those that an object lacks.
 func getsGenerated(d *operator.Downstream, o operator.Outcome) bool {
-	return d.HasGenerated() && (o.Action == operator.ActionCreate || o.Action == operator.ActionApply && o.Live != nil && d.View.LacksGenerated(o.Live))
+	return d.HasGenerated() && (o.Action == operator.ActionCreate ||
+		o.Action == operator.ActionApply && o.Live != nil && d.View.LacksGenerated(o.Live))
 }
 
 func refsOf(list []*drift.Live) string {
@@ -124,9 +125,9 @@ func refsOf(list []*drift.Live) string {
 	return strings.Join(names, ", ")
 }
 
-// predecessors are the objects at no target that an object replaces, and others that it may replace as well as another one does. The name of
-// one of several objects is its identity: one of another name is the same item only if the upstream did not change, so that the
-// template renamed it.
+// predecessors are the objects at no target that an object replaces, and others that it may replace as well as another one
+// does. The name of one of several objects is its identity: one of another name is the same item only if the upstream did
+// not change, so that the template renamed it.
 func predecessors(s *operator.Settings, in operator.Input, out *operator.Decision, o operator.Outcome) (sources, others []*drift.Live) {
 	d := s.Downstreams[o.Downstream]
 	for i := range in.Leftovers {

@@ -24,7 +24,8 @@ type subject struct {
 
 // chain is the order in which a downstream is looked at: the first step that has an answer decides.
 var chain = []func(*subject) (operator.Outcome, bool){
-	paused, invalid, lacksInput, unrendered, unwanted, absent, terminating, notOurs, refused, usesPreviousNames, createOnly, inSync, updated, unselected, lacksGenerated, drifted,
+	paused, invalid, lacksInput, unrendered, unwanted, absent, terminating, notOurs, refused, usesPreviousNames,
+	createOnly, inSync, updated, unselected, lacksGenerated, drifted,
 }
 
 func decideOne(s *subject) operator.Outcome {
@@ -55,7 +56,8 @@ func paused(s *subject) (operator.Outcome, bool) {
 	if !s.Paused(s.in.Upstream) {
 		return operator.Outcome{}, false
 	}
-	return operator.Outcome{State: operator.StatePaused, Message: fmt.Sprintf("annotation %s is true", s.Settings.Config.Conventions.Pause.Annotation)}, true
+	return operator.Outcome{State: operator.StatePaused,
+		Message: fmt.Sprintf("annotation %s is true", s.Settings.Config.Conventions.Pause.Annotation)}, true
 }
 
 func invalid(s *subject) (operator.Outcome, bool) {
@@ -67,7 +69,7 @@ func invalid(s *subject) (operator.Outcome, bool) {
 
 // lacksInput is about what is not known before an input is there: what exists is left alone.
 func lacksInput(s *subject) (operator.Outcome, bool) {
-	var missing *operator.Waiting
+	var missing *operator.WaitingError
 	if !errors.As(s.desired.Err, &missing) {
 		return operator.Outcome{}, false
 	}
@@ -99,12 +101,14 @@ func absent(s *subject) (operator.Outcome, bool) {
 		return finishedBefore(s), true
 	}
 	if s.OwnsFields() {
-		return operator.Outcome{State: operator.StateWaiting, Message: s.desired.Target.String() + " does not exist: somebody else has to create it (ownership: Fields)"}, true
+		return operator.Outcome{State: operator.StateWaiting,
+			Message: s.desired.Target.String() + " does not exist: somebody else has to create it (ownership: Fields)"}, true
 	}
 	if f := s.facts.Verdict.Foreign; f != "" {
 		return operator.Outcome{State: operator.StateConflict, Message: f}, true
 	}
-	return operator.Outcome{State: operator.StateCreate, Action: operator.ActionCreate, Message: s.desired.Target.String() + " does not exist"}, true
+	return operator.Outcome{State: operator.StateCreate, Action: operator.ActionCreate,
+		Message: s.desired.Target.String() + " does not exist"}, true
 }
 
 // finishedBefore is about an object that is gone and whose work is done: how it ended stays true. As with one that still
@@ -156,7 +160,8 @@ func notOurs(s *subject) (operator.Outcome, bool) {
 	owner, earlier := marks.OwnerIn(s.facts.Live, s.in.Upstream)
 	switch {
 	case earlier:
-		return operator.Outcome{State: operator.StateWaiting, Message: fmt.Sprintf("%s belongs to %s: it is recreated once the garbage collector has deleted it", target, owner)}, true
+		return operator.Outcome{State: operator.StateWaiting,
+			Message: fmt.Sprintf("%s belongs to %s: it is recreated once the garbage collector has deleted it", target, owner)}, true
 	case owner != "" && !marked && !left:
 		return operator.Outcome{State: operator.StateConflict, Message: fmt.Sprintf("%s exists and belongs to %s", target, owner)}, true
 	}
@@ -165,7 +170,8 @@ func notOurs(s *subject) (operator.Outcome, bool) {
 		if marked {
 			owned = "names this upstream as its owner"
 		}
-		return operator.Outcome{State: operator.StateUpdate, Action: operator.ActionApply, Message: fmt.Sprintf("%s exists, %s, and is adopted", target, owned)}, true
+		return operator.Outcome{State: operator.StateUpdate, Action: operator.ActionApply,
+			Message: fmt.Sprintf("%s exists, %s, and is adopted", target, owned)}, true
 	}
 	advice := "delete it, give the downstream another name, or set adoptionPolicy: IfUnowned"
 	switch live := s.facts.Live; {
@@ -178,7 +184,8 @@ func notOurs(s *subject) (operator.Outcome, bool) {
 	case marks.HasLostOwner(live):
 		what, advice = marks.LostOwner(live), "if conventions.owner has changed, set conventions.previous.owner; if not, "+advice
 	case live.Hash != "": // adopted, it would be deleted by that operator, or with it
-		what = fmt.Sprintf("appears to belong to another operator: it has %s, which holds a hash, and no owner mark that field manager %s applied",
+		what = fmt.Sprintf("appears to belong to another operator: it has %s, which holds a hash, "+
+			"and no owner mark that field manager %s applied",
 			s.HashKey(), s.Settings.Config.Conventions.FieldManager)
 		advice = "if conventions.fieldManager has changed, set conventions.previous.fieldManager; if not, give the downstream another name, " +
 			"or remove the object's labels and annotations of that operator once it no longer runs"
@@ -194,13 +201,15 @@ func othersObject(s *subject) (operator.Outcome, bool) {
 	self := operator.Ref{Namespace: up.GetNamespace(), Name: up.GetName()}
 	switch {
 	case marked && at != self && !live.MarkVoid:
-		return operator.Outcome{State: operator.StateConflict, Message: fmt.Sprintf("%s of %s has the fields of %s, and two upstreams of one operator cannot both set fields of one object: "+
+		return operator.Outcome{State: operator.StateConflict, Message: fmt.Sprintf("%s of %s has the fields of %s, "+
+			"and two upstreams of one operator cannot both set fields of one object: "+
 			"give one of them another object, or an operator with another field manager and owner annotation",
 			s.Settings.Config.Conventions.Owner.Annotation, s.desired.Target, at)}, true
 	case marked && uid == string(up.GetUID()), s.facts.Trusted && s.facts.AppliedHash != "":
 		return operator.Outcome{}, false
 	}
-	return operator.Outcome{State: operator.StateUpdate, Action: operator.ActionApply, Message: fmt.Sprintf("%s exists, and gets the rendered fields", s.desired.Target)}, true
+	return operator.Outcome{State: operator.StateUpdate, Action: operator.ActionApply,
+		Message: fmt.Sprintf("%s exists, and gets the rendered fields", s.desired.Target)}, true
 }
 
 // ours reports whether what exists is known to be ours. Nothing else may be reported, let alone recorded: what the status
@@ -231,8 +240,10 @@ func createOnly(s *subject) (operator.Outcome, bool) {
 	}
 	live := s.facts.Live
 	if !s.facts.Trusted && s.TrustsStatus() && (live.Hash != s.desired.Hash || live.P != s.desired.Sum) {
-		return operator.Outcome{State: operator.StateDrifted, Message: fmt.Sprintf("%s exists, and updatePolicy is CreateOnly; it differs from the rendered document, "+
-			"and the status does not record that this operator created it: only its field manager says so", s.desired.Target)}, true
+		return operator.Outcome{State: operator.StateDrifted,
+			Message: fmt.Sprintf("%s exists, and updatePolicy is CreateOnly; "+
+				"it differs from the rendered document, and the status does not record that this operator created it: "+
+				"only its field manager says so", s.desired.Target)}, true
 	}
 	return operator.Outcome{State: operator.StateInSync, Message: "it exists, and updatePolicy is CreateOnly"}, true
 }
@@ -248,14 +259,16 @@ func inSync(s *subject) (operator.Outcome, bool) {
 		return operator.Outcome{}, false
 	}
 	if live.Unselected { // the label of its shard is the only one that is not part of P
-		return operator.Outcome{State: operator.StateUpdate, Action: operator.ActionApply, Message: fmt.Sprintf("%s has the label of another shard", s.desired.Target)}, true
+		return operator.Outcome{State: operator.StateUpdate, Action: operator.ActionApply,
+			Message: fmt.Sprintf("%s has the label of another shard", s.desired.Target)}, true
 	}
 	switch stale := s.facts.Verdict.Stale; {
 	case s.facts.Unverified:
 		return operator.Outcome{State: operator.StateUpdate, Action: operator.ActionApply, Compares: true,
 			Message: "it is compared with a new object again: it was not, or differed, after the last update"}, true
 	case stale != "":
-		return operator.Outcome{State: operator.StateStale, Message: fmt.Sprintf("%s has values that a new object would not have, and an update cannot change them: %s; "+
+		return operator.Outcome{State: operator.StateStale, Message: fmt.Sprintf("%s has values that a new object would not have, "+
+			"and an update cannot change them: %s; "+
 			"set them in the template, or delete the object to have it created again", s.desired.Target, stale)}, true
 	}
 	return operator.Outcome{State: operator.StateInSync}, true
@@ -265,7 +278,8 @@ func refused(s *subject) (operator.Outcome, bool) {
 	if !s.facts.Verdict.Immutable || s.Downstream.Config.UpdatePolicy != config.UpdateRecreate {
 		return operator.Outcome{}, false
 	}
-	return operator.Outcome{State: operator.StateRecreate, Action: operator.ActionDelete, Message: "the change is to an immutable field: the object is deleted and recreated"}, true
+	return operator.Outcome{State: operator.StateRecreate, Action: operator.ActionDelete,
+		Message: "the change is to an immutable field: the object is deleted and recreated"}, true
 }
 
 // updated distinguishes a changed desired state from drift.
@@ -285,7 +299,8 @@ func differs(s *subject) string {
 	target, conv := s.desired.Target, s.Settings.Config.Conventions
 	switch live := s.facts.Live; {
 	case !live.Managed:
-		return fmt.Sprintf("%s was not applied by field manager %s: conventions.fieldManager has changed, or somebody has cleared its managedFields",
+		return fmt.Sprintf("%s was not applied by field manager %s: conventions.fieldManager has changed, "+
+			"or somebody has cleared its managedFields",
 			target, conv.FieldManager)
 	case live.Hash == "":
 		return fmt.Sprintf("%s lacks %s, which holds the hash: somebody has removed it, or conventions.hash has changed", target, s.HashKey())
@@ -303,10 +318,11 @@ func drifted(s *subject) (operator.Outcome, bool) {
 	case config.DriftReport:
 		switch v := s.facts.Verdict.SameByDryRun; {
 		case v == nil && s.Observing():
-			return operator.Outcome{State: operator.StateDrifted, Message: fmt.Sprintf("%s differs from the rendered document; only a dry run can tell drift from the API server's normalization, "+
-				"and mode Observe makes none", target)}, true
+			return operator.Outcome{State: operator.StateDrifted, Message: fmt.Sprintf("%s differs from the rendered document; "+
+				"only a dry run can tell drift from the API server's normalization, and mode Observe makes none", target)}, true
 		case v == nil:
-			return operator.Outcome{State: operator.StateWaiting, Action: operator.ActionCompare, Message: fmt.Sprintf("checking by a dry run whether %s has drifted", target)}, true
+			return operator.Outcome{State: operator.StateWaiting, Action: operator.ActionCompare,
+				Message: fmt.Sprintf("checking by a dry run whether %s has drifted", target)}, true
 		case *v:
 			return operator.Outcome{State: operator.StateInSync}, true
 		}
@@ -332,7 +348,8 @@ func lacksGenerated(s *subject) (operator.Outcome, bool) {
 	case config.DriftIgnore:
 		return operator.Outcome{}, false
 	case config.DriftReport:
-		return operator.Outcome{State: operator.StateDrifted, Message: s.desired.Target.String() + " lacks a generated value; drift.policy is Report"}, true
+		return operator.Outcome{State: operator.StateDrifted,
+			Message: s.desired.Target.String() + " lacks a generated value; drift.policy is Report"}, true
 	}
 	return operator.Outcome{State: operator.StateRepair, Action: operator.ActionApply,
 		Message: withContenders(s.desired.Target.String()+" lacks a generated value, which is made anew", s.facts)}, true

@@ -32,7 +32,8 @@ func spaceRemoval(s *operator.Settings, o *operator.Outcome, own operator.Owned)
 		return false
 	}
 	o.Action, o.RequeueAfter = operator.ActionNone, own.Spaced
-	o.Message = fmt.Sprintf("another client keeps recreating %s as field manager %s, with our marks; it is deleted with growing delay: give each process its own conventions",
+	o.Message = fmt.Sprintf("another client keeps recreating %s as field manager %s, with our marks; "+
+		"it is deleted with growing delay: give each process its own conventions",
 		o.Target, s.Config.Conventions.FieldManager)
 	return true
 }
@@ -50,7 +51,8 @@ func spaceFinalizer(s *operator.Settings, in operator.Input, out *operator.Decis
 		switch {
 		case added && needsFinalizer(s, &in.Desired.Objects[k]):
 			o.State, o.Action = operator.StateContested, operator.ActionNone
-			o.Message = fmt.Sprintf("another client keeps removing the finalizer %s from the upstream; it is added with growing delay", s.Config.Conventions.Finalizer)
+			o.Message = fmt.Sprintf("another client keeps removing the finalizer %s from the upstream; it is added with growing delay",
+				s.Config.Conventions.Finalizer)
 			fallthrough
 		case k == 0:
 			o.RequeueAfter = in.FinalizerSpaced
@@ -61,7 +63,8 @@ func spaceFinalizer(s *operator.Settings, in operator.Input, out *operator.Decis
 // writes reports whether an action calls for a request for which those before it may have had no effect.
 func writes(a operator.Action) bool {
 	switch a {
-	case operator.ActionCreate, operator.ActionApply, operator.ActionDelete, operator.ActionRelease, operator.ActionReplaceMarks, operator.ActionMarkOwner:
+	case operator.ActionCreate, operator.ActionApply, operator.ActionDelete, operator.ActionRelease,
+		operator.ActionReplaceMarks, operator.ActionMarkOwner:
 		return true
 	}
 	return false

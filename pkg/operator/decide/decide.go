@@ -25,7 +25,8 @@ func holdForOrder(s *operator.Settings, in operator.Input, out *operator.Decisio
 }
 
 func changes(o operator.Outcome) bool {
-	return o.Action != operator.ActionNone && (o.State == operator.StateCreate || o.State == operator.StateUpdate || o.State == operator.StateRecreate)
+	return o.Action != operator.ActionNone &&
+		(o.State == operator.StateCreate || o.State == operator.StateUpdate || o.State == operator.StateRecreate)
 }
 
 // waitsFor says which downstream one has to wait for, and why; empty if there is none.
@@ -145,7 +146,8 @@ func decideUnselected(s *operator.Settings, in operator.Input) operator.Decision
 		message = "whether the upstream is selected is not known, so it is left as it is: " + err.Error()
 	}
 	for k, o := range in.Desired.Objects {
-		out.Outcomes = append(out.Outcomes, operator.Outcome{Downstream: o.Downstream, Object: k, State: operator.StateUnwanted, Message: message})
+		out.Outcomes = append(out.Outcomes, operator.Outcome{
+			Downstream: o.Downstream, Object: k, State: operator.StateUnwanted, Message: message})
 	}
 	decideLeftovers(s, in, &out)
 	if in.HasFinalizer && len(in.Leftovers) == 0 {

@@ -19,9 +19,10 @@ func waits(s *operator.Settings, in operator.Input) bool {
 // orphans reports whether the deletion asks to keep an object, or asked so when the status was last written: nothing but
 // that would have recorded a release.
 func orphans(s *operator.Settings, own operator.Owned, in operator.Input) bool {
-	return in.Cascade == operator.CascadeOrphan || !keeps(s, own) && slices.ContainsFunc(s.Recorded(in.Upstream), func(r status.Recorded) bool {
+	released := func(r status.Recorded) bool {
 		return r.UID == own.Live.UID && r.State == string(operator.StateRelease)
-	})
+	}
+	return in.Cascade == operator.CascadeOrphan || !keeps(s, own) && slices.ContainsFunc(s.Recorded(in.Upstream), released)
 }
 
 // SkipsBefore reports whether deletion.before is not begun for an upstream that is being deleted: where nothing is deleted,
@@ -36,8 +37,8 @@ func SkipsBefore(s *operator.Settings, upstream *unstructured.Unstructured, c op
 // First deletion.before: made, watched, its outcome recorded, our finalizer taken off it, one step a decision. Until then
 // the downstreams are left alone. Then those go: the ones with an owner reference are left to the garbage collector, the
 // others are deleted or released. Where the config or the deletion waits for them (deletion.wait, --cascade=foreground), all
-// are deleted: the collector would not begin before the upstream is gone. With --cascade=orphan all are released. At last the finalizer goes; where it asks for that beside other actions, these
-// come first.
+// are deleted: the collector would not begin before the upstream is gone. With --cascade=orphan all are released. At last
+// the finalizer goes; where it asks for that beside other actions, these come first.
 func Deletion(s *operator.Settings, in operator.Input) operator.Decision {
 	out := operator.Decision{Waits: waits(s, in), Cascade: in.Cascade}
 	if r := UnfinishedBefore(s, in.Upstream); r != nil {
@@ -60,7 +61,8 @@ func Deletion(s *operator.Settings, in operator.Input) operator.Decision {
 	if holdRemovals(s, in, out.Leftovers, out.Waits) || out.Waits && len(out.Leftovers) > 0 {
 		return out
 	}
-	if h := out.Before; h != nil && h.Live != nil && !h.Live.Deleting && !referenced(h.Live, in) && !marks.OwnedByOther(h.Live, in.Upstream.GetUID()) {
+	if h := out.Before; h != nil && h.Live != nil && !h.Live.Deleting && !referenced(h.Live, in) &&
+		!marks.OwnedByOther(h.Live, in.Upstream.GetUID()) {
 		h.Action = operator.ActionDelete // with an owner reference, the collector takes it after the upstream
 	}
 	out.Finalizer = operator.FinalizerRemove

@@ -35,14 +35,15 @@ func finalizerAction(s *operator.Settings, in operator.Input, out *operator.Deci
 	return operator.FinalizerRemove
 }
 
-// WouldLose reports whether the garbage collector would delete something with an upstream that has no finalizer, which the config does not let
-// go without more ado. That may be since the config has changed.
+// WouldLose reports whether the garbage collector would delete something with an upstream that has no finalizer, which the
+// config does not let go without more ado. That may be since the config has changed.
 func WouldLose(s *operator.Settings, in operator.Input) bool {
 	if in.HasFinalizer || s.Config.Conventions.Finalizer == "" {
 		return false
 	}
 	is := func(live *drift.Live, downstream int) bool {
-		return live != nil && referenced(live, in) && (s.HoldsDeletion() || s.Downstreams[downstream].Config.DeletionPolicy == config.DeletionOrphan)
+		return live != nil && referenced(live, in) &&
+			(s.HoldsDeletion() || s.Downstreams[downstream].Config.DeletionPolicy == config.DeletionOrphan)
 	}
 	for k, f := range in.Facts {
 		if is(f.Live, in.Desired.Objects[k].Downstream) {
@@ -77,8 +78,9 @@ func MayLose(s *operator.Settings) bool {
 	return s.Config.Conventions.Finalizer != "" && (s.HoldsDeletion() || slices.ContainsFunc(s.Downstreams, isOrphan))
 }
 
-// saveFromCollector has what deletionPolicy keeps, and nothing is done for now, lose its owner reference: when its upstream is deleted in the
-// foreground, the garbage collector deletes what refers to it before any finalizer counts. That may be since the config has changed.
+// saveFromCollector has what deletionPolicy keeps, and nothing is done for now, lose its owner reference: when its upstream
+// is deleted in the foreground, the garbage collector deletes what refers to it before any finalizer counts. That may be
+// since the config has changed.
 func saveFromCollector(s *operator.Settings, in operator.Input, out *operator.Decision) {
 	for k := range out.Outcomes {
 		o := &out.Outcomes[k]
@@ -95,7 +97,9 @@ func saveFromCollector(s *operator.Settings, in operator.Input, out *operator.De
 }
 
 // LeftAlone are the states of existing objects that do not get the present document.
-var LeftAlone = []operator.State{operator.StatePaused, operator.StateInvalid, operator.StateRenderFailed, operator.StateWaiting, operator.StateStale}
+var LeftAlone = []operator.State{
+	operator.StatePaused, operator.StateInvalid, operator.StateRenderFailed, operator.StateWaiting, operator.StateStale,
+}
 
 // IsCollected reports whether the garbage collector would delete an object of ours that deletionPolicy keeps.
 func IsCollected(s *operator.Settings, in operator.Input, own operator.Owned) bool {
@@ -106,7 +110,8 @@ func IsCollected(s *operator.Settings, in operator.Input, own operator.Owned) bo
 func saveOne(s *operator.Settings, in operator.Input, o *operator.Outcome, own operator.Owned) {
 	if o.Action == operator.ActionNone && IsCollected(s, in, own) {
 		o.Action = operator.ActionMarkOwner
-		o.Message += "; only its owner reference becomes the owner annotation, since deletionPolicy " + string(config.DeletionOrphan) + " keeps it"
+		o.Message += "; only its owner reference becomes the owner annotation, since deletionPolicy " +
+			string(config.DeletionOrphan) + " keeps it"
 	}
 }
 

@@ -60,7 +60,8 @@ func decideLeftovers(s *operator.Settings, in operator.Input, out *operator.Deci
 	}
 }
 
-// mayHaveLost names the object that is about to get new values though an object at no target may have the last ones; empty if there is none.
+// mayHaveLost names the object that is about to get new values though an object at no target may have the last ones; empty
+// if there is none.
 func mayHaveLost(s *operator.Settings, own operator.Owned, outcomes []operator.Outcome) string {
 	if own.Certain || own.Live.Deleting {
 		return ""
@@ -92,7 +93,8 @@ func nameTaken(successor operator.Outcome) string {
 // while that one was does not, whatever holds it up: else one that cannot be created, in a namespace of someone else, would keep all others
 // from being deleted. After a restart nobody knows which was first: then each may replace it.
 func successors(s *operator.Settings, in operator.Input, outcomes []operator.Outcome, own operator.Owned) []operator.Outcome {
-	if !s.Downstreams[own.Downstream].Several() || in.Desired == nil || in.Facts == nil || len(in.Desired.Invalid) > 0 || s.Paused(in.Upstream) {
+	if !s.Downstreams[own.Downstream].Several() || in.Desired == nil || in.Facts == nil ||
+		len(in.Desired.Invalid) > 0 || s.Paused(in.Upstream) {
 		return outcomes // without facts, nothing is wanted
 	}
 	return slices.DeleteFunc(slices.Clone(outcomes), func(o operator.Outcome) bool {
@@ -108,14 +110,16 @@ func successors(s *operator.Settings, in operator.Input, outcomes []operator.Out
 
 // leftover is the outcome for an object at no target, before it is decided on.
 func leftover(in operator.Input, own operator.Owned) operator.Outcome {
-	o := operator.Outcome{Downstream: own.Downstream, Object: own.Downstream, Live: own.Live, UID: own.Live.UID, Target: operator.RefOf(own.Live)}
+	o := operator.Outcome{Downstream: own.Downstream, Object: own.Downstream, Live: own.Live, UID: own.Live.UID,
+		Target: operator.RefOf(own.Live)}
 	if in.Desired != nil {
 		o.Object = in.Desired.First(own.Downstream)
 	}
 	return o
 }
 
-// weakest is the outcome of a downstream that is neither in place nor unwanted, if there is one; else one that is in place, if there is one.
+// weakest is the outcome of a downstream that is neither in place nor unwanted, if there is one; else one that is in place,
+// if there is one.
 func weakest(outcomes []operator.Outcome, downstream int) (found operator.Outcome) {
 	for _, o := range outcomes {
 		switch {
@@ -130,7 +134,8 @@ func weakest(outcomes []operator.Outcome, downstream int) (found operator.Outcom
 }
 
 func inPlace(o operator.Outcome) bool {
-	return o.State == operator.StateInSync || o.State == operator.StateDrifted || o.State == operator.StateStale || (o.State == operator.StateContested && o.Live != nil)
+	return o.State == operator.StateInSync || o.State == operator.StateDrifted || o.State == operator.StateStale ||
+		(o.State == operator.StateContested && o.Live != nil)
 }
 
 func kindInPlace(s *operator.Settings, i int, outcomes []operator.Outcome) bool {

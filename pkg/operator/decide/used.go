@@ -74,7 +74,8 @@ func holdUsed(s *operator.Settings, in operator.Input, outcomes, left []operator
 		}
 	}
 	for i := range left {
-		if c := contentsAt(s, left[i]); c != nil && !left[i].Live.Deleting && left[i].Action != operator.ActionRelease && !keeps(s, in.Leftovers[i]) {
+		if c := contentsAt(s, left[i]); c != nil && !left[i].Live.Deleting &&
+			left[i].Action != operator.ActionRelease && !keeps(s, in.Leftovers[i]) {
 			keep(c, in, &left[i], left)
 			hold(c, in, &left[i], outcomes, left)
 		}
@@ -108,9 +109,9 @@ func usersByOrder(s *operator.Settings, in operator.Input, outcomes, left []oper
 	return users
 }
 
-// unknownUser says which object at no target may come after one, where it is not known of which downstreams they are: one that can only come
-// after it, or, where it may be the other way round, too, one that is being deleted already, or was created later. What comes after
-// something is created after it.
+// unknownUser says which object at no target may come after one, where it is not known of which downstreams they are: one
+// that can only come after it, or, where it may be the other way round, too, one that is being deleted already, or was
+// created later. What comes after something is created after it.
 func unknownUser(s *operator.Settings, in operator.Input, left []operator.Outcome, i int) string {
 	own := in.Leftovers[i]
 	for j, other := range in.Leftovers {
@@ -279,8 +280,8 @@ func hold(c *contents, in operator.Input, holder *operator.Outcome, outcomes, le
 	}
 }
 
-// othersAgain is when it is seen whether what belongs to another upstream still does: events of the object say when it is gone, none that its
-// upstream is gone without it.
+// othersAgain is when it is seen whether what belongs to another upstream still does: events of the object say when it is
+// gone, none that its upstream is gone without it.
 const othersAgain = 10 * time.Minute
 
 // Holds returns a function that reports whether an object of a downstream would be deleted with a holder, and an upstream would not.

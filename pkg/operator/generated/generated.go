@@ -166,7 +166,10 @@ func RenamedKey(d *operator.Downstream, obj *unstructured.Unstructured, doc map[
 
 // Fill returns doc, as Document gave it, with the generated values: those of obj, of which live is the reading, and new ones
 // for keys that it lacks. Both are nil at creation. random makes the text of a new one.
-func Fill(d *operator.Downstream, doc map[string]any, live *drift.Live, obj *unstructured.Unstructured, random func(operator.GeneratedField) string) map[string]any {
+func Fill(
+	d *operator.Downstream, doc map[string]any, live *drift.Live, obj *unstructured.Unstructured,
+	random func(operator.GeneratedField) string,
+) map[string]any {
 	values := map[string]any{}
 	for k, g := range d.Generated {
 		switch sent, made := At(d, live, k); {

@@ -12,7 +12,8 @@ import (
 )
 
 // WouldChange says which fields an apply of downstream i's document would change, and who wrote them last, for
-// Verdict.Differences. Those that the document does not have are listed apart: many are defaults that stay as they are. owner is the upstream's uid; taken is live as it is once the fields of former managers are ours.
+// Verdict.Differences. Those that the document does not have are listed apart: many are defaults that stay as they are. owner is
+// the upstream's uid; taken is live as it is once the fields of former managers are ours.
 func WouldChange(s *operator.Settings, owner types.UID, i int, doc map[string]any, live, taken *unstructured.Unstructured) string {
 	view := &s.Downstreams[i].View
 	list := drift.Changed(doc, taken, view)

@@ -52,7 +52,8 @@ func Owns(live *drift.Live, uid types.UID, trusted bool) bool {
 	return Applied(live, uid)
 }
 
-// OwnsFor is Owns for an object that belongs to d: what was done as Fields does not prove that a whole object is ours, whoever records its uid.
+// OwnsFor is Owns for an object that belongs to d: what was done as Fields does not prove that a whole object is
+// ours, whoever records its uid.
 func OwnsFor(d *operator.Downstream, live *drift.Live, uid types.UID, trusted bool) bool {
 	return (d.OwnsFields() || !IsOfFields(live.Hash)) && Owns(live, uid, trusted)
 }
@@ -91,14 +92,15 @@ func LeftBy(live *drift.Live, upstream operator.Ref, uid types.UID) bool {
 	return ok && marked != string(uid) && (live.MarkVoid || ref == upstream && !live.MarkTheirs)
 }
 
-// EarlierMark says, in words that follow the object's name, what LeftBy finds. The annotation does not name the kind of its upstream, so it may
-// be one of another operator.
+// EarlierMark says, in words that follow the object's name, what LeftBy finds. The annotation does not name the kind
+// of its upstream, so it may be one of another operator.
 func EarlierMark(live *drift.Live, kind string) string {
 	at, uid, _ := ParseOwnerMark(live.OwnerMark)
 	if live.MarkVoid {
 		return fmt.Sprintf("has the owner annotation of %s (uid %s), and there is no such %s", at, uid, kind)
 	}
-	return fmt.Sprintf("has the owner annotation of another %s (uid %s): of an earlier %s, or of an upstream of another kind whose operator has the same conventions", at, uid, kind)
+	return fmt.Sprintf("has the owner annotation of another %s (uid %s): of an earlier %s, "+
+		"or of an upstream of another kind whose operator has the same conventions", at, uid, kind)
 }
 
 // HasLostOwner reports whether live was applied by our field manager with a hash, and has no owner mark that says for which upstream: the

@@ -22,7 +22,9 @@ func PreviousOf(conv *config.Conventions) drift.Previous {
 		out.Manager = previous.FieldManager
 	}
 	if h := previous.Hash; h != nil {
-		if key := (drift.Key{Annotation: h.Annotation, Label: h.Label}); key != (drift.Key{Annotation: conv.Hash.Annotation, Label: conv.Hash.Label}) && !isCurrentKey(conv, key) {
+		key := drift.Key{Annotation: h.Annotation, Label: h.Label}
+		current := drift.Key{Annotation: conv.Hash.Annotation, Label: conv.Hash.Label}
+		if key != current && !isCurrentKey(conv, key) {
 			out.Hash = key
 		}
 	}
@@ -36,7 +38,8 @@ func PreviousOf(conv *config.Conventions) drift.Previous {
 func isCurrentKey(conv *config.Conventions, key drift.Key) bool {
 	_, label := conv.Labels[key.Label]
 	_, annotation := conv.Annotations[key.Annotation]
-	return label || annotation || key.Annotation != "" && (key.Annotation == conv.Hash.Annotation || key.Annotation == conv.Owner.Annotation) ||
+	return label || annotation ||
+		key.Annotation != "" && (key.Annotation == conv.Hash.Annotation || key.Annotation == conv.Owner.Annotation) ||
 		key.Label != "" && key.Label == conv.Hash.Label
 }
 
@@ -72,7 +75,8 @@ func PreviousFinalizer(s *operator.Settings) string {
 
 // HasOwnerMark reports whether an object has the owner annotation, under its current or its previous key.
 func HasOwnerMark(s *operator.Settings, u *unstructured.Unstructured) bool {
-	return hasKey(u, drift.Key{Annotation: s.Config.Conventions.Owner.Annotation}) || hasKey(u, drift.Key{Annotation: s.Previous.OwnerAnnotation})
+	return hasKey(u, drift.Key{Annotation: s.Config.Conventions.Owner.Annotation}) ||
+		hasKey(u, drift.Key{Annotation: s.Previous.OwnerAnnotation})
 }
 
 // OwnerMarks are the owner annotations of an object, under their current and their previous key; empty for none.
@@ -93,7 +97,9 @@ func hasKey(u *unstructured.Unstructured, key drift.Key) bool {
 // WithCurrentMarks returns what to apply to an object with updatePolicy CreateOnly so that it has the current marks instead of
 // the previous ones: the fields that our manager owns, unchanged, and the marks of doc, the document of downstream i. The live
 // object keeps its hash, which is the hash of what was created. off are the marks to remove.
-func WithCurrentMarks(s *operator.Settings, doc map[string]any, i int, owner types.UID, obj *unstructured.Unstructured, hash string) (out map[string]any, off Marks) {
+func WithCurrentMarks(
+	s *operator.Settings, doc map[string]any, i int, owner types.UID, obj *unstructured.Unstructured, hash string,
+) (out map[string]any, off Marks) {
 	now, off := Of(s, owner, i), PreviousMarks(s, i)
 	owned, _ := drift.Project(obj, s.Config.Conventions.FieldManager)
 	out = maps.Clone(owned)
@@ -128,7 +134,9 @@ func WithCurrentMarks(s *operator.Settings, doc map[string]any, i int, owner typ
 
 // WithOwnerAnnotation returns what to apply to an object of downstream i so that it has the owner annotation in the place of the owner
 // reference: the fields that our manager owns, otherwise unchanged. off are the marks to remove.
-func WithOwnerAnnotation(s *operator.Settings, upstream *unstructured.Unstructured, i int, obj *unstructured.Unstructured, hash string) (out map[string]any, off Marks) {
+func WithOwnerAnnotation(
+	s *operator.Settings, upstream *unstructured.Unstructured, i int, obj *unstructured.Unstructured, hash string,
+) (out map[string]any, off Marks) {
 	doc := map[string]any{"apiVersion": obj.GetAPIVersion(), "kind": obj.GetKind(), "metadata": map[string]any{
 		"annotations": map[string]any{s.Config.Conventions.Owner.Annotation: OwnerMark(upstream)}}}
 	return WithCurrentMarks(s, doc, i, upstream.GetUID(), obj, hash)

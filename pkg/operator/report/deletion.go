@@ -15,7 +15,10 @@ import (
 // Deletion computes the status of an upstream that is being deleted and is not gone yet. failed has what could not
 // be carried out, by downstream, BeforeIndex for deletion.before. What the status had beside our conditions and identifiers
 // stays as it is.
-func Deletion(s *operator.Settings, upstream *unstructured.Unstructured, d operator.Decision, failed map[int]*operator.Failure, now metav1.Time) Report {
+func Deletion(
+	s *operator.Settings, upstream *unstructured.Unstructured, d operator.Decision,
+	failed map[int]*operator.Failure, now metav1.Time,
+) Report {
 	var report Report
 	report.Facts = deletionFacts(s, d, failed)
 	if len(report.Facts) == 0 {
@@ -24,8 +27,9 @@ func Deletion(s *operator.Settings, upstream *unstructured.Unstructured, d opera
 	summary := summary(s, upstream)
 	summary.Downstreams = report.Facts
 	summary.Types.Valid = "" // it stays as it is: rules are not asked any more
-	report.draft = &draft{summary: summary, more: currentValidCondition(s, upstream), recorded: keepForgotten(s, RecordedGoing(s, upstream, d, failed), upstream), now: now,
-		fields: currentValues(s.StatusFields, upstream)}
+	report.draft = &draft{summary: summary, more: currentValidCondition(s, upstream), now: now,
+		recorded: keepForgotten(s, RecordedGoing(s, upstream, d, failed), upstream),
+		fields:   currentValues(s.StatusFields, upstream)}
 	fill(s, &report, upstream, RefusedFields{})
 	return report
 }
@@ -37,7 +41,8 @@ func currentValidCondition(s *operator.Settings, upstream *unstructured.Unstruct
 		c, _ := item.(map[string]any)
 		if t := textOf(c, "type"); t != "" && t == s.Config.Status.Conditions.Valid {
 			generation, _ := c["observedGeneration"].(int64)
-			return []metav1.Condition{{Type: t, Status: metav1.ConditionStatus(textOf(c, "status")), Reason: textOf(c, "reason"), Message: textOf(c, "message"), ObservedGeneration: generation}}
+			return []metav1.Condition{{Type: t, Status: metav1.ConditionStatus(textOf(c, "status")),
+				Reason: textOf(c, "reason"), Message: textOf(c, "message"), ObservedGeneration: generation}}
 		}
 	}
 	return nil

@@ -55,7 +55,8 @@ func freeze(s *operator.Settings, summary *status.Summary, upstream *unstructure
 		if !slices.Contains(s.OwnTypes(), name) || name == summary.Types.Reconciling {
 			continue // nothing is in progress
 		}
-		condition := metav1.Condition{Type: name, Status: metav1.ConditionStatus(textOf(c, "status")), Reason: textOf(c, "reason"), Message: textOf(c, "message")}
+		condition := metav1.Condition{Type: name, Status: metav1.ConditionStatus(textOf(c, "status")),
+			Reason: textOf(c, "reason"), Message: textOf(c, "message")}
 		condition.ObservedGeneration, _ = c["observedGeneration"].(int64)
 		if name == summary.Types.Ready {
 			condition.Message = summary.Held

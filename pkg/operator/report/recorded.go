@@ -23,7 +23,9 @@ func WithBeforeRecord(s *operator.Settings, upstream *unstructured.Unstructured,
 
 // RecordedGoing is what the status records while the upstream is being deleted: what existed before, as long as the
 // downstreams' turn has not come, then what is left, or may be where finding out failed.
-func RecordedGoing(s *operator.Settings, upstream *unstructured.Unstructured, d operator.Decision, failed map[int]*operator.Failure) []status.Recorded {
+func RecordedGoing(
+	s *operator.Settings, upstream *unstructured.Unstructured, d operator.Decision, failed map[int]*operator.Failure,
+) []status.Recorded {
 	var list []status.Recorded
 	for _, r := range s.Recorded(upstream) {
 		i := slices.IndexFunc(d.Leftovers, func(o operator.Outcome) bool { return o.UID == r.UID })
@@ -59,9 +61,12 @@ func RecordedGoing(s *operator.Settings, upstream *unstructured.Unstructured, d 
 	return list
 }
 
-// recordLeft adds what downstreams with several objects have besides those that are desired: objects that are to go and still exist, and all
-// that was recorded while it is not known which objects are desired.
-func recordLeft(s *operator.Settings, recorded []status.Recorded, left []operator.Outcome, w *operator.Desired, results []operator.Result, before []status.Recorded) []status.Recorded {
+// recordLeft adds what downstreams with several objects have besides those that are desired: objects that are to go and
+// still exist, and all that was recorded while it is not known which objects are desired.
+func recordLeft(
+	s *operator.Settings, recorded []status.Recorded, left []operator.Outcome, w *operator.Desired,
+	results []operator.Result, before []status.Recorded,
+) []status.Recorded {
 	hidden := map[int]bool{} // of several, the first is recorded: there is one item for the downstream
 	for _, o := range left {
 		d := s.Downstreams[o.Downstream]
@@ -78,7 +83,9 @@ func recordLeft(s *operator.Settings, recorded []status.Recorded, left []operato
 }
 
 // recordUnknown adds what was recorded of downstreams with several objects while it is not known which objects are desired.
-func recordUnknown(s *operator.Settings, recorded []status.Recorded, w *operator.Desired, results []operator.Result, before []status.Recorded) []status.Recorded {
+func recordUnknown(
+	s *operator.Settings, recorded []status.Recorded, w *operator.Desired, results []operator.Result, before []status.Recorded,
+) []status.Recorded {
 	for _, d := range s.Downstreams {
 		if !d.Several() || !w.Unknown(d.Index) {
 			continue
@@ -101,7 +108,8 @@ func recordUnknown(s *operator.Settings, recorded []status.Recorded, w *operator
 func isAwaitedPlace(s *operator.Settings, w *operator.Desired, left operator.Outcome) bool {
 	gk := s.Downstreams[left.Downstream].GVK().GroupKind()
 	return slices.ContainsFunc(w.Objects, func(o operator.DesiredObject) bool {
-		return o.Wanted && o.Err == nil && o.Downstream != left.Downstream && o.Target == left.Target && s.Downstreams[o.Downstream].GVK().GroupKind() == gk
+		return o.Wanted && o.Err == nil && o.Downstream != left.Downstream && o.Target == left.Target &&
+			s.Downstreams[o.Downstream].GVK().GroupKind() == gk
 	})
 }
 

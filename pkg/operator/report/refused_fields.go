@@ -15,8 +15,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/status"
 )
 
-// This file is about values of status.fields that cannot be stored; items of status.downstreams are like them. Whoever writes an upstream may choose them: they must not
-// keep the conditions out of its status.
+// This file is about values of status.fields that cannot be stored; items of status.downstreams are like them. Whoever
+// writes an upstream may choose them: they must not keep the conditions out of its status.
 
 // RefusedFields are values of status.fields, and items of status.downstreams, that the API server refuses. The zero value has
 // none. It is immutable.
@@ -66,7 +66,10 @@ func WithoutRefused(s *operator.Settings, report Report, upstream *unstructured.
 // Refuse returns a report without what the API server has just refused, besides what it was without already: what the causes
 // name, or else all of status.fields. Where it is refused for what it lacks, these stay as they were, and at last, or where there
 // are none, the items of status.downstreams do, too. ok is false if nothing of this is left to do. reason is why, in a word.
-func Refuse(s *operator.Settings, report Report, upstream *unstructured.Unstructured, causes []metav1.StatusCause, reason string, last bool) (without Report, ok bool) {
+func Refuse(
+	s *operator.Settings, report Report, upstream *unstructured.Unstructured, causes []metav1.StatusCause,
+	reason string, last bool,
+) (without Report, ok bool) {
 	before := report.Refused
 	if report.draft == nil {
 		return report, false

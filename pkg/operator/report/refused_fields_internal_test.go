@@ -22,7 +22,8 @@ func TestBlamed(t *testing.T) {
 	one := func(i int, kind metav1.CauseType, alone bool) map[int]refusal {
 		return map[int]refusal{i: {why: string(kind), alone: alone}}
 	}
-	const enum, invalid, required, many = metav1.CauseTypeFieldValueNotSupported, metav1.CauseTypeFieldValueInvalid, metav1.CauseTypeFieldValueRequired, metav1.CauseTypeTooMany
+	const enum, invalid = metav1.CauseTypeFieldValueNotSupported, metav1.CauseTypeFieldValueInvalid
+	const required, many = metav1.CauseTypeFieldValueRequired, metav1.CauseTypeTooMany
 	both := map[int]refusal{2: {why: string(invalid)}, 3: {why: string(invalid)}}
 	all := map[int]refusal{}
 	for i := range p.StatusFields {
@@ -38,7 +39,8 @@ func TestBlamed(t *testing.T) {
 		{"an item of it", []metav1.StatusCause{cause(enum, "status.phases[3].name")}, one(1, enum, true)},
 		{"a key of it, dots or not", []metav1.StatusCause{cause(enum, "status.names.a.b/c")}, one(4, enum, true)},
 		{"another value may be to blame", []metav1.StatusCause{cause(invalid, "status.phase")}, one(0, invalid, false)},
-		{"two causes: one of them may be another value's fault", []metav1.StatusCause{cause(enum, "status.phase"), cause(invalid, "status.phase")}, one(0, invalid, false)},
+		{"two causes: one of them may be another value's fault",
+			[]metav1.StatusCause{cause(enum, "status.phase"), cause(invalid, "status.phase")}, one(0, invalid, false)},
 		{"their order does not count", []metav1.StatusCause{cause(invalid, "status.phase"), cause(enum, "status.phase")}, one(0, invalid, false)},
 		{"a rule over an object", []metav1.StatusCause{cause(invalid, "status.range")}, both},
 		{"a rule that names a field", []metav1.StatusCause{cause(invalid, "status.range.min")}, one(2, invalid, false)},

@@ -27,7 +27,9 @@ type refusedItem struct {
 }
 
 // refusedItems are the items, by name, that the causes of a refusal are about.
-func refusedItems(s *operator.Settings, report Report, upstream *unstructured.Unstructured, causes []metav1.StatusCause) map[string]refusal {
+func refusedItems(
+	s *operator.Settings, report Report, upstream *unstructured.Unstructured, causes []metav1.StatusCause,
+) map[string]refusal {
 	all := map[string]refusal{}
 	if s.DownstreamsPath == nil {
 		return all
@@ -40,7 +42,8 @@ func refusedItems(s *operator.Settings, report Report, upstream *unstructured.Un
 		}
 		// Where others have items of their own, the place of ours in the list is not known.
 		blamed := sent
-		if i := indexAfter(c.Field, path); i >= 0 && i < len(sent) && !slices.ContainsFunc(standing, func(name string) bool { return !slices.Contains(sent, name) }) {
+		unsent := func(name string) bool { return !slices.Contains(sent, name) }
+		if i := indexAfter(c.Field, path); i >= 0 && i < len(sent) && !slices.ContainsFunc(standing, unsent) {
 			blamed = sent[i : i+1]
 		}
 		for _, name := range blamed {
@@ -109,7 +112,9 @@ func refusedItemOf(s *operator.Settings, d *draft, upstream *unstructured.Unstru
 }
 
 // withoutRefusedItems are the identifiers that can be stored.
-func withoutRefusedItems(s *operator.Settings, recorded []status.Recorded, upstream *unstructured.Unstructured, refused RefusedFields) []status.Recorded {
+func withoutRefusedItems(
+	s *operator.Settings, recorded []status.Recorded, upstream *unstructured.Unstructured, refused RefusedFields,
+) []status.Recorded {
 	if len(refused.items) == 0 {
 		return recorded
 	}

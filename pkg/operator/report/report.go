@@ -41,8 +41,9 @@ func pausedFact(f status.Fact, recorded *status.Recorded) status.Fact {
 }
 
 // finished reports whether an existing downstream that is made once only finished, well or badly.
-func finished(s *operator.Settings, d *operator.Downstream, r operator.Result, f status.Fact) bool {
-	return r.Live != nil && (f.Failed || (f.Ready && len(d.Config.Ready.Rules) > 0)) && r.Failure == nil && r.Outcome.State == operator.StateInSync
+func finished(d *operator.Downstream, r operator.Result, f status.Fact) bool {
+	return r.Live != nil && (f.Failed || (f.Ready && len(d.Config.Ready.Rules) > 0)) &&
+		r.Failure == nil && r.Outcome.State == operator.StateInSync
 }
 
 // Report is what the upstream's status shall say.
@@ -112,7 +113,8 @@ type FieldResult struct {
 // Of computes the upstream's status from the results of its downstreams, and what is left over of those with several objects. now is the
 // transition time of conditions that change.
 func Of(s *operator.Settings,
-	upstream *unstructured.Unstructured, w *operator.Desired, results []operator.Result, left []operator.Outcome, now metav1.Time, programs Programs,
+	upstream *unstructured.Unstructured, w *operator.Desired, results []operator.Result, left []operator.Outcome,
+	now metav1.Time, programs Programs,
 ) Report {
 	summary := summary(s, upstream)
 	frozen := pause(s, &summary, upstream)
@@ -162,7 +164,8 @@ func observedGeneration(s *operator.Settings, upstream *unstructured.Unstructure
 	return upstream.GetGeneration()
 }
 
-// losesValues reports whether the object of an outcome that does not exist had values that are lost, now or once its upstream is not left alone.
+// losesValues reports whether the object of an outcome that does not exist had values that are lost, now or once its
+// upstream is not left alone.
 func losesValues(d *operator.Downstream, o operator.Outcome) bool {
 	return o.LostValues != "" || d.HasGenerated() && slices.Contains(decide.LeftAlone, o.State)
 }
@@ -170,7 +173,10 @@ func losesValues(d *operator.Downstream, o operator.Outcome) bool {
 // record is the identifiers of an existing downstream. What the status recorded before is kept while nothing is known of
 // the object, so that a name once recorded is never lost before it is cleaned up. That it finished is kept while
 // nothing new is made, also where what the upstream asks for is not known for a while: else it would be done twice.
-func record(s *operator.Settings, w *operator.DesiredObject, r operator.Result, f status.Fact, before []status.Recorded) (status.Recorded, bool) {
+func record(
+	s *operator.Settings, w *operator.DesiredObject, r operator.Result, f status.Fact,
+	before []status.Recorded,
+) (status.Recorded, bool) {
 	d, live := s.Downstreams[w.Downstream], r.Live
 	switch {
 	case r.Outcome.Finished:
@@ -193,7 +199,7 @@ func record(s *operator.Settings, w *operator.DesiredObject, r operator.Result, 
 	if r.Unverified {
 		state = string(operator.StateUpdate)
 	}
-	if d.Config.UpdatePolicy == config.UpdateCreateOnly && finished(s, d, r, f) {
+	if d.Config.UpdatePolicy == config.UpdateCreateOnly && finished(d, r, f) {
 		state = endOf(f.Failed)
 	}
 	rec := s.RecordAt(d, operator.RefOf(live), live.UID, live.Hash, state)
@@ -236,7 +242,9 @@ func fill(s *operator.Settings, report *Report, upstream *unstructured.Unstructu
 }
 
 // statusOf puts together what every status of ours has: conditions, generation and identifiers.
-func statusOf(s *operator.Settings, report *Report, upstream *unstructured.Unstructured, recorded []status.Recorded, now metav1.Time) map[string]any {
+func statusOf(
+	s *operator.Settings, report *Report, upstream *unstructured.Unstructured, recorded []status.Recorded, now metav1.Time,
+) map[string]any {
 	for i := range report.Conditions { // the author of an upstream may have a say in what they quote
 		c := &report.Conditions[i]
 		c.Message = status.Shorten(c.Message, s.Storable.MaxMessage)

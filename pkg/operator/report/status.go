@@ -25,7 +25,10 @@ func StatusParts(s *operator.Settings) []StatusPart {
 	if !s.StatusEnabled() {
 		return nil
 	}
-	list := []StatusPart{{"status.conditions", fieldpath.New("status", "conditions")}, {"the generation", fieldpath.New("status", "observedGeneration")}}
+	list := []StatusPart{
+		{"status.conditions", fieldpath.New("status", "conditions")},
+		{"the generation", fieldpath.New("status", "observedGeneration")},
+	}
 	if s.DownstreamsPath != nil {
 		list = append(list, StatusPart{"status.downstreams", s.DownstreamsPath})
 	}

@@ -12,8 +12,12 @@ import (
 )
 
 // Unselected computes the status of an upstream that is no longer selected: that alone, and the downstreams that are
-// still to go. unmet is the match condition that it does not meet, if that is why. Rules are not asked any more, so nothing is said of validity.
-func Unselected(s *operator.Settings, upstream *unstructured.Unstructured, unmet string, out operator.Decision, failed map[int]*operator.Failure, now metav1.Time) Report {
+// still to go. unmet is the match condition that it does not meet, if that is why. Rules are not asked any more, so nothing
+// is said of validity.
+func Unselected(
+	s *operator.Settings, upstream *unstructured.Unstructured, unmet string, out operator.Decision,
+	failed map[int]*operator.Failure, now metav1.Time,
+) Report {
 	report := Report{Verdict: status.Verdict{Ready: metav1.ConditionFalse, Reason: status.ReasonNotSelected}}
 	if s.Storable == nil {
 		return report
@@ -63,8 +67,10 @@ func Leftover(s *operator.Settings, upstream *unstructured.Unstructured, unmet s
 	if s.Storable == nil {
 		return report
 	}
-	report.Conditions = []metav1.Condition{{Type: s.Config.Status.Conditions.Ready, Status: metav1.ConditionUnknown, Reason: status.ReasonLeftover,
-		ObservedGeneration: observedGeneration(s, upstream), Message: "the config was changed and does not select the upstream any more: " + whyUnselected(s, upstream, unmet) +
+	report.Conditions = []metav1.Condition{{Type: s.Config.Status.Conditions.Ready, Status: metav1.ConditionUnknown,
+		Reason:             status.ReasonLeftover,
+		ObservedGeneration: observedGeneration(s, upstream),
+		Message: "the config was changed and does not select the upstream any more: " + whyUnselected(s, upstream, unmet) +
 			"; its downstreams stay as they are and are unmanaged: select it again, or delete them"}}
 	recorded := s.Recorded(upstream)
 	for i := range recorded {
