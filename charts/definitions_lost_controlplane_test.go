@@ -59,8 +59,9 @@ status: {conditions: {ready: Ready}}
 		}
 	}
 	for reason, replaced := range map[string][2]string{
-		"version v2 would lose .spec.title,":    {"name: v1\n", "name: v2\n"},
-		" .spec.any.b.*":                        {"any: {type: object,", "any: {type: object, properties: {b: {type: object, properties: {d: {type: string}}}},"},
+		"version v2 would lose .spec.title,": {"name: v1\n", "name: v2\n"},
+		" .spec.any.b.*": {"any: {type: object,",
+			"any: {type: object, properties: {b: {type: object, properties: {d: {type: string}}}},"},
 		"Helm would delete it with the release": {"helm.sh/resource-policy: keep", "helm.sh/another: keep"},
 	} {
 		text, err := os.ReadFile(strings.TrimPrefix(values(strings.Replace(before, "title", "name", 1)), "--values="))

@@ -44,7 +44,8 @@ type pass struct {
 }
 
 func (r *Restore) newPass(plan *Plan, result *Result) *pass {
-	return &pass{Restore: r, plan: plan, result: result, now: uids{}, unfinished: map[types.UID]int64{}, older: map[types.UID]bool{}, refused: map[types.UID]bool{},
+	return &pass{Restore: r, plan: plan, result: result, now: uids{}, unfinished: map[types.UID]int64{},
+		older: map[types.UID]bool{}, refused: map[types.UID]bool{},
 		lookups: map[string]types.UID{}, unknownFinalizers: map[[2]string]int{}}
 }
 

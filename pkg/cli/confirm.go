@@ -73,8 +73,9 @@ func (o *confirmOptions) run(ctx context.Context, names []string) error {
 		return err
 	}
 	if o.digest == "" {
-		return command.Usagef("required flag --digest is not set: the waiting operator reports the digest in its log, its event and /readyz, and " +
-			"corollary plan prints it")
+		return command.Usagef(
+			"required flag --digest is not set: the waiting operator reports the digest in its log, its event and /readyz, and " +
+				"corollary plan prints it")
 	}
 	if !guard.IsDigest(o.digest) {
 		return command.Usagef("--digest is %q, which is not a digest: the waiting operator and corollary plan print it, 32 digits of 0-9 and a-f",
@@ -104,8 +105,9 @@ func (o *confirmOptions) choose(files []*load.File, wanted []string) ([]*load.Fi
 		confirmable := f.Guard != nil && f.Guard.Confirm != nil
 		switch {
 		case slices.Contains(wanted, f.Metadata.Name) && !confirmable:
-			return nil, command.Usagef("operator %s has no guard.confirm, which names where a confirmation is written: set guard.confirmed in its config "+
-				"instead", f.Metadata.Name)
+			return nil, command.Usagef(
+				"operator %s has no guard.confirm, which names where a confirmation is written: set guard.confirmed in its config "+
+					"instead", f.Metadata.Name)
 		case slices.Contains(wanted, f.Metadata.Name) || len(wanted) == 0 && confirmable:
 			chosen = append(chosen, f)
 		}

@@ -48,7 +48,8 @@ func printDiff(w io.Writer, p command.Painter, indentation string, d docdiff.Fie
 			is = "(masked, changed)"
 		}
 		if len(was)+len(is) <= lineWidth {
-			fmt.Fprintf(w, "%s%s %s -> %s%s\n", indentation, p.Paint(command.Yellow, "~ "+path+":"), p.Paint(command.Red, was), p.Paint(command.Green, is), writtenBy(p, d))
+			fmt.Fprintf(w, "%s%s %s -> %s%s\n", indentation, p.Paint(command.Yellow, "~ "+path+":"), p.Paint(command.Red, was),
+				p.Paint(command.Green, is), writtenBy(p, d))
 			return
 		}
 		printValue(w, p, command.Red, indentation, "- "+path, d.Before)

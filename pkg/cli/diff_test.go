@@ -21,8 +21,9 @@ func TestDiff(t *testing.T) {
 		if text := c.Section("words"); text != "" {
 			words = redact.NewWords(text)
 		}
-		printDiffs(&out, command.Painter{On: strings.Contains(c.Section("color"), "always")}, "", docdiff.Documents(document(t, c.Section("before")),
-			document(t, c.Section("after")), words))
+		printDiffs(&out, command.Painter{On: strings.Contains(c.Section("color"), "always")}, "",
+			docdiff.Documents(document(t, c.Section("before")),
+				document(t, c.Section("after")), words))
 		c.Want(t, "diff", strings.ReplaceAll(out.String(), "\x1b", "^"))
 		if secret := strings.TrimSpace(c.Section("secret")); secret != "" && strings.Contains(out.String(), secret) {
 			t.Errorf("the value %s is shown", secret)

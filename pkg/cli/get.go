@@ -58,7 +58,8 @@ each operator wrote last.`,
 	}
 	o.bind(cmd, "Only upstreams in this namespace; by default all that the configs watch")
 	flags := cmd.Flags()
-	command.BindChoice(cmd, &o.output, "output", "o", "Output format: text, wide (whole reasons, and uids), json, or name (as kubectl takes it)")
+	command.BindChoice(cmd, &o.output, "output", "o",
+		"Output format: text, wide (whole reasons, and uids), json, or name (as kubectl takes it)")
 	flags.StringSliceVar(&o.states, "state", nil, "Only objects in these states, separated by commas")
 	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(rowStates(), cobra.ShellCompDirectiveNoFileComp))
 	o.running.bind(cmd)

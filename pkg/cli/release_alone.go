@@ -23,7 +23,8 @@ func (a *alone) bind(flags *pflag.FlagSet) {
 func (a *alone) check() error {
 	switch {
 	case a.Lease == "" && a.Deployment != "":
-		return command.Usagef("--scale-down does not wait until the processes have ended: add --leader-election-id NAME, the Lease that they write under")
+		return command.Usagef(
+			"--scale-down does not wait until the processes have ended: add --leader-election-id NAME, the Lease that they write under")
 	case a.Lease == "" && a.Namespace != "":
 		return command.Usagef("--leader-election-namespace has no effect without --leader-election-id")
 	case a.Lease == "":

@@ -69,7 +69,8 @@ What only an API server knows is left out or replaced:
 	command.CompleteFiles(cmd, "inputs", "yaml", "yml", "json")
 	command.BindCRDs(cmd, &o.crds)
 	flags.StringVarP(&o.namespace, "namespace", "n", "", `Namespace of custom resources that name none (default "default")`)
-	o.output.Bind(cmd, "Output format: yaml, kyaml, or json (an object for one downstream, a List for several)", command.YAML, command.JSON, command.KYAML)
+	o.output.Bind(cmd, "Output format: yaml, kyaml, or json (an object for one downstream, a List for several)",
+		command.YAML, command.JSON, command.KYAML)
 	return cmd
 }
 

@@ -182,7 +182,8 @@ func checkMapping(mapped map[string]string, m *backup.Manifest) error {
 	slices.Sort(has)
 	for _, from := range slices.Sorted(maps.Keys(mapped)) {
 		if !slices.Contains(has, from) {
-			return command.Usagef("--namespace-map names %s, which is not in the backup: it has %s", from, cmp.Or(strings.Join(has, ", "), "no namespaces"))
+			return command.Usagef("--namespace-map names %s, which is not in the backup: it has %s", from,
+				cmp.Or(strings.Join(has, ", "), "no namespaces"))
 		}
 	}
 	source := map[string]string{}

@@ -119,7 +119,8 @@ func (o *whyOptions) remark(ctx context.Context, cfg *rest.Config, files []*load
 }
 
 // readNamed reads the object that a person named. A row has only a name here: the survey of its operator reads it.
-func readNamed(ctx context.Context, client dynamic.Interface, k *command.NamedKind, target apply.Target) (*unstructured.Unstructured, error) {
+func readNamed(ctx context.Context, client dynamic.Interface, k *command.NamedKind,
+	target apply.Target) (*unstructured.Unstructured, error) {
 	if k.IsRow() {
 		row := &unstructured.Unstructured{}
 		row.SetGroupVersionKind(k.GVK)

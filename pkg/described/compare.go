@@ -17,7 +17,8 @@ import (
 
 // Compare warns of each kind that configs describe whose definition differs from that which is there, and, with required, of each
 // that is not there. find returns nil for none.
-func Compare(list []pipeline.Compiled, where string, required bool, find func(name string) (*apiextensionsv1.CustomResourceDefinition, error)) (config.Errors, error) {
+func Compare(list []pipeline.Compiled, where string, required bool,
+	find func(name string) (*apiextensionsv1.CustomResourceDefinition, error)) (config.Errors, error) {
 	definitions, err := generate.Definitions(list)
 	if err != nil {
 		return nil, err

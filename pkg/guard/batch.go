@@ -36,7 +36,8 @@ type Batch struct {
 	doubt source.Doubt
 }
 
-// released is all that guard allowed for an upstream since at least one change of it was released at the last time; last has that one's digest.
+// released is all that guard allowed for an upstream since at least one change of it was released at the last time;
+// last has that one's digest.
 type released struct {
 	all  Counted
 	last drift.Sum
@@ -117,7 +118,8 @@ func (b *Batch) joinLocked(refs []pipeline.Ref) {
 		return
 	}
 	if b.tally == nil {
-		b.tally, b.waiting, b.alone, b.released = NewTally(nil), map[pipeline.Ref]drift.Sum{}, map[pipeline.Ref]bool{}, map[pipeline.Ref]released{}
+		b.tally, b.waiting, b.alone, b.released = NewTally(nil), map[pipeline.Ref]drift.Sum{}, map[pipeline.Ref]bool{},
+			map[pipeline.Ref]released{}
 	}
 	b.expire(time.Now())
 	for _, ref := range refs {
@@ -206,8 +208,9 @@ func (b *Batch) noteLocked(ref pipeline.Ref, c Counted, free bool) bool {
 }
 
 // release returns the upstreams that wait and lets them go on, unless what is counted now is not allowed, or is incomplete: upstreams may
-// have joined meanwhile. What was counted is allowed; anything else only if allows says so, and not if counted was confirmed: while upstreams
-// change all the time, the count is another one before others have published theirs. Confirmed changes do not count any more.
+// have joined meanwhile. What was counted is allowed; anything else only if allows says so, and not if counted was
+// confirmed: while upstreams change all the time, the count is another one before others have published theirs.
+// Confirmed changes do not count any more.
 func (b *Batch) release(counted Sum, confirmed map[pipeline.Ref]drift.Sum, allows func(now Sum) bool) (refs []pipeline.Ref, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

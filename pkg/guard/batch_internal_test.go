@@ -130,7 +130,8 @@ func TestBatchSpendsConfirmations(t *testing.T) {
 	}{
 		{name: "confirmed", reason: "the budget is that of the new change", confirmed: true, again: "gone", deleted: 1, free: true},
 		{name: "confirmed, and something else", reason: "another change of theirs is not confirmed", confirmed: true, again: "other", deleted: 4},
-		{name: "allowed", reason: "changes within a minute are one, and what was allowed is not asked for again", again: "gone", deleted: 4, free: true},
+		{name: "allowed", reason: "changes within a minute are one, and what was allowed is not asked for again",
+			again: "gone", deleted: 4, free: true},
 		{name: "allowed, and something else", reason: "one upstream may lose one object after another", again: "other", deleted: 7},
 	} {
 		t.Run(row.name, func(t *testing.T) {

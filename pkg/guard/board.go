@@ -75,7 +75,8 @@ type shardCount struct {
 }
 
 func (c shardCount) String() string {
-	return fmt.Sprintf("%s %d %d %d %s %d %t %d", c.config, c.Existing, c.Changed, c.Deleted, c.digest, max(c.at.Unix(), 0), c.passed, c.Failing)
+	return fmt.Sprintf("%s %d %d %d %s %d %t %d", c.config, c.Existing, c.Changed, c.Deleted, c.digest, max(c.at.Unix(),
+		0), c.passed, c.Failing)
 }
 
 // parseShardCount reads what String wrote. The last number is not there in what an older version wrote.
@@ -247,7 +248,8 @@ func (b *countBoard) refresh(ctx context.Context, own Sum, mine map[int]shardCou
 		return c, ok
 	})
 	if len(missing) > 0 {
-		b.waiting = "guard waits until the process that holds each shard has counted it with this config; missing are shards " + strings.Join(missing, ", ")
+		b.waiting = "guard waits until the process that holds each shard has counted it with this config; missing are shards " +
+			strings.Join(missing, ", ")
 	}
 }
 

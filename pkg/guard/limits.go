@@ -31,7 +31,8 @@ func Exceeded(op *config.Operator, c Count) string {
 func tooManyChanged(op *config.Operator, c Count) string {
 	g := op.Guard
 	if limit := limitOf(g, g.MaxChanged, c.Existing); g.MaxChanged != "" && c.Changed > limit {
-		return fmt.Sprintf("%d of %d existing downstreams would be changed or deleted, and guard.maxChanged allows %d", c.Changed, c.Existing, limit)
+		return fmt.Sprintf("%d of %d existing downstreams would be changed or deleted, and guard.maxChanged allows %d",
+			c.Changed, c.Existing, limit)
 	}
 	limit, key := limitOf(g, g.MaxDeleted, c.Existing), "guard.maxDeleted"
 	if op.Source != nil {

@@ -104,7 +104,8 @@ func (t *Tally) Sum() Sum {
 
 // difference is a without b.
 func difference(a, b Count) Count {
-	return Count{Existing: a.Existing - b.Existing, Changed: a.Changed - b.Changed, Deleted: a.Deleted - b.Deleted, Failing: a.Failing - b.Failing}
+	return Count{Existing: a.Existing - b.Existing, Changed: a.Changed - b.Changed, Deleted: a.Deleted - b.Deleted,
+		Failing: a.Failing - b.Failing}
 }
 
 // of is the count of an upstream.

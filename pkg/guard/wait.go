@@ -175,7 +175,8 @@ func (w *Wait) differs(now Count) bool {
 	common, own := w.tally.common(w.asked.changes), w.tally.Sum().Count
 	others := difference(difference(now, own), difference(w.asked.count, w.asked.own))
 	added, dropped := difference(own, common), difference(w.asked.own, common)
-	added.Changed, added.Deleted, added.Failing = added.Changed+max(others.Changed, 0), added.Deleted+max(others.Deleted, 0), added.Failing+max(others.Failing, 0)
+	added.Changed, added.Deleted, added.Failing = added.Changed+max(others.Changed, 0), added.Deleted+max(others.Deleted,
+		0), added.Failing+max(others.Failing, 0)
 	dropped.Changed, dropped.Deleted = dropped.Changed+max(-others.Changed, 0), dropped.Deleted+max(-others.Deleted, 0)
 	dropped.Failing = 0 // that fewer fail needs no other confirmation
 	added.Existing, dropped.Existing = now.Existing, now.Existing
@@ -214,7 +215,8 @@ func (w *Wait) message(exceeded string) string {
 	}
 	text := fmt.Sprintf("%s without confirmation: %s%s. ", exceeded, within, w.tally.examples(w.present.changes))
 	if at := w.Config.Guard.Confirm; at != nil {
-		return text + fmt.Sprintf("If this is intended, run corollary confirm -c CONFIG %s --digest %s, or write %s under the key %s of ConfigMap %s/%s",
+		return text + fmt.Sprintf(
+			"If this is intended, run corollary confirm -c CONFIG %s --digest %s, or write %s under the key %s of ConfigMap %s/%s",
 			w.Name, w.present.digest, w.present.digest, at.Key, at.Namespace, at.ConfigMap)
 	}
 	return text + "If this is intended, set guard.confirmed to " + w.present.digest

@@ -119,7 +119,8 @@ func (f Feed) matching(upstreams cache.ResourceEventHandler) cache.ResourceEvent
 // isShown reports whether an upstream is to be looked at: not if it does not meet the conditions. Where that is not known, only a deletion
 // is carried out, and what it would lose is saved: of one that has nothing, no event costs a request.
 func (f Feed) isShown(p *packed) bool {
-	if p.match().Err != nil && len(p.finalizers()) == 0 && (!decide.MayLose(f.Reconciler.Pipeline.Settings) || !f.Reconciler.HasObjects(p.UID)) {
+	if p.match().Err != nil && len(p.finalizers()) == 0 && (!decide.MayLose(f.Reconciler.Pipeline.Settings) ||
+		!f.Reconciler.HasObjects(p.UID)) {
 		f.Reconciler.NoteUnknown(p.ref(), p.match().Err)
 		return false
 	}

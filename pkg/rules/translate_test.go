@@ -35,8 +35,9 @@ func translator(t testing.TB, env *rules.Env, d translate.Dialect) *translate.Tr
 // CustomResourceDefinition: there self stays, and params become literals.
 func TestTranslate(t *testing.T) {
 	all := rules.Envs(t)
-	definition := translator(t, all["typed"], translate.Dialect{Self: "self", Values: map[string]any{"max": int64(20), "registry": "example.com",
-		"ratio": 0.5, "deep": map[string]any{"log-level": "info"}, "zones": []any{"a", int64(1)}, "none": nil}})
+	definition := translator(t, all["typed"], translate.Dialect{Self: "self", Values: map[string]any{"max": int64(20),
+		"registry": "example.com",
+		"ratio":    0.5, "deep": map[string]any{"log-level": "info"}, "zones": []any{"a", int64(1)}, "none": nil}})
 	message := translator(t, all["untyped"], policy)
 	translations := map[string]func(expr string) (string, error){
 		"typed": translator(t, all["typed"], policy).Bool, "untyped": translator(t, all["untyped"], policy).Bool, "definition": definition.Bool,
@@ -56,7 +57,8 @@ func TestTranslate(t *testing.T) {
 }
 
 func TestLiteral(t *testing.T) {
-	got, err := translate.Literal(map[string]any{"b": []any{int64(1), "x", nil}, "f": []any{"x", "y"}, "a": map[string]any{"c": 1.0, "d": true},
+	got, err := translate.Literal(map[string]any{"b": []any{int64(1), "x", nil}, "f": []any{"x", "y"},
+		"a": map[string]any{"c": 1.0, "d": true},
 		"e": `"\` + "\n"})
 	const want = `dyn({"a": dyn({"c": dyn(1.0), "d": dyn(true)}), "b": dyn([dyn(1), dyn("x"), dyn(null)]), "e": dyn("\"\\\n"), "f": dyn(["x", "y"])})`
 	if err != nil || got != want {

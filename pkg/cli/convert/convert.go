@@ -51,7 +51,8 @@ not have are dropped, and defaults are filled in.`,
 		"File with custom resources, a directory of them, or - for standard input; may be repeated")
 	command.CompleteFiles(cmd, "filename", "yaml", "yml", "json")
 	cmd.Flags().StringVar(&o.to, "to", "", "Version to convert to, such as v1")
-	o.output.Bind(cmd, "Output format: yaml, kyaml, or json (an object for one custom resource, a List for several)", command.YAML, command.JSON, command.KYAML)
+	o.output.Bind(cmd, "Output format: yaml, kyaml, or json (an object for one custom resource, a List for several)",
+		command.YAML, command.JSON, command.KYAML)
 	cmd.AddCommand(newProve(streams), newSuggest(streams), newRehub(streams))
 	return cmd
 }

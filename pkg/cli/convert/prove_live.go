@@ -85,7 +85,8 @@ func (o *proveOptions) tryLive(ctx context.Context, client dynamic.Interface, c 
 }
 
 // tryVersion tries the objects of one kind as the API server gives them in a version.
-func (o *proveOptions) tryVersion(ctx context.Context, client dynamic.Interface, c *conversions.Conversion, version string) (lost int, err error) {
+func (o *proveOptions) tryVersion(ctx context.Context, client dynamic.Interface, c *conversions.Conversion,
+	version string) (lost int, err error) {
 	tried, invalid := 0, 0
 	resource := schema.GroupVersionResource{Group: c.CRD.Spec.Group, Version: version, Resource: c.CRD.Spec.Names.Plural}
 	err = pages.Each(

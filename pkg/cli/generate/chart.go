@@ -42,8 +42,9 @@ which the chart installs.`,
 func (o *chart) run() error {
 	switch {
 	case len(o.configs.Set) > 0:
-		return command.Usagef("--set is not supported here: values hold the config files as they are; change the file, or set COROLLARY_SET_<anything> " +
-			"under the chart's env")
+		return command.Usagef(
+			"--set is not supported here: values hold the config files as they are; change the file, or set COROLLARY_SET_<anything> " +
+				"under the chart's env")
 	case o.configs.ReadsStdin():
 		return command.Usagef("-c - is not supported here: give a file, so that the files that it names are found")
 	}
@@ -70,7 +71,8 @@ func (o *chart) run() error {
 	if err != nil {
 		return err
 	}
-	if _, err := fmt.Fprintf(o.streams.Out, "# Values of the Helm chart for %s.\n%s", command.Count(len(files), "operator"), text); err != nil {
+	if _, err := fmt.Fprintf(o.streams.Out, "# Values of the Helm chart for %s.\n%s", command.Count(len(files),
+		"operator"), text); err != nil {
 		return fmt.Errorf("writing the values: %w", err)
 	}
 	return nil

@@ -156,7 +156,8 @@ func (a *ActivationFile) Read(at string, s *config.ActivationSecret) (string, er
 
 func readActivation(f *File, o Options) (*ActivationFile, config.Errors) {
 	a := &ActivationFile{file: f}
-	a.LeaseDuration, a.RenewDeadline, a.RetryPeriod = config.Duration(15*time.Second), config.Duration(10*time.Second), config.Duration(2*time.Second)
+	a.LeaseDuration, a.RenewDeadline, a.RetryPeriod = config.Duration(15*time.Second), config.Duration(10*time.Second),
+		config.Duration(2*time.Second)
 	errs, _ := decode.Decode(f.Document, &a.Activation)
 	fill(&a.OnLost, config.OnLostStandby)
 	if a.DNS != nil && !f.Given("dns", "interval") {

@@ -125,5 +125,6 @@ const conversionKey = "conversion"
 
 // isBeside reports whether a file is one for Conversions or Activations.
 func isBeside(values map[string]any) bool {
-	return values["apiVersion"] == config.APIVersion && slices.Contains([]any{config.ConversionKind, config.CertificateKind, config.ActivationKind}, values["kind"])
+	return values["apiVersion"] == config.APIVersion && slices.Contains([]any{config.ConversionKind,
+		config.CertificateKind, config.ActivationKind}, values["kind"])
 }

@@ -31,9 +31,9 @@ type Options struct {
 	Anybody  bool
 }
 
-// Operators reads the operators that o names, and the files that these name. It returns every operator that could be made out, those with errors
-// too (see File.Valid), in the order of the files, and all errors of all files, sorted. Nothing may be run
-// while there are errors.
+// Operators reads the operators that o names, and the files that these name. It returns every operator that could be
+// made out, those with errors too (see File.Valid), in the order of the files, and all errors of all files, sorted.
+// Nothing may be run while there are errors.
 func Operators(o Options) ([]*File, config.Errors) {
 	if len(o.Files) == 0 {
 		return nil, config.Errors{{Problem: "no config is given", Fix: "name a file or a directory of files"}}

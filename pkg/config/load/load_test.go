@@ -64,8 +64,9 @@ func TestDefaults(t *testing.T) {
 		Downstreams: []config.Downstream{{
 			Name: "web", APIVersion: "v1", Kind: "ConfigMap", When: "true", Template: "x",
 			Ready:            config.Ready{ObservedGeneration: config.ObservedAuto},
-			TargetNamespaces: config.TargetNamespaces{From: config.NamespacesSame}, AdoptionPolicy: config.AdoptNever, UpdatePolicy: config.UpdateApply,
-			Ownership: config.OwnershipObject, DeletionPolicy: config.DeletionDelete, Drift: config.Drift{Policy: config.DriftEnforce},
+			TargetNamespaces: config.TargetNamespaces{From: config.NamespacesSame}, AdoptionPolicy: config.AdoptNever,
+			UpdatePolicy: config.UpdateApply,
+			Ownership:    config.OwnershipObject, DeletionPolicy: config.DeletionDelete, Drift: config.Drift{Policy: config.DriftEnforce},
 		}},
 		Delimiters: []string{"{{", "}}"},
 		Conventions: config.Conventions{
@@ -102,7 +103,8 @@ deletion: {before: {apiVersion: v1, kind: Job, template: x, doneWhen: "true"}}
 		{f.Inputs[0].Missing, config.MissingWait},
 		{f.Deletion.Before, &config.Before{
 			APIVersion: "v1", Kind: "Job", Template: "x", DoneWhen: "true", When: "true", FailedWhen: "false",
-			TargetNamespaces: config.TargetNamespaces{From: config.NamespacesSame}, OnFailure: config.BeforeHold, OnTimeout: config.BeforeHold, Timeout: config.Duration(time.Hour),
+			TargetNamespaces: config.TargetNamespaces{From: config.NamespacesSame}, OnFailure: config.BeforeHold,
+			OnTimeout: config.BeforeHold, Timeout: config.Duration(time.Hour),
 		}},
 	} {
 		if d := cmp.Diff(tc.want, tc.got); d != "" {

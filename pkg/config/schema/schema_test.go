@@ -51,7 +51,8 @@ func instance(t testing.TB, text []byte) any {
 
 // Every case without errors, the config with every field there is among them, is valid.
 func TestSchemaAcceptsWhatLoadAccepts(t *testing.T) {
-	schemas := map[string]*jsonschema.Schema{config.Kind: compileSchema(t, Operator()), config.ConventionsKind: compileSchema(t, Conventions())}
+	schemas := map[string]*jsonschema.Schema{config.Kind: compileSchema(t, Operator()),
+		config.ConventionsKind: compileSchema(t, Conventions())}
 	kind := regexp.MustCompile(`(?m)^kind: (\w+)`)
 	names, err := filepath.Glob("../load/testdata/*.txtar")
 	if err != nil {

@@ -127,7 +127,8 @@ func (d *Documents) value(s *skeleton.Node, schema *spec.Schema, at path) {
 	line := d.Line(s.Line)
 	d.count(line, d.literal(s), found)
 	if d.ownsFields && isAtomicList(schema) {
-		d.count(line, "list "+at.text, &Finding{Problem: at.text + " is a list that the API server does not merge: it has one manager, and with " +
+		d.count(line, "list "+at.text, &Finding{Problem: at.text +
+			" is a list that the API server does not merge: it has one manager, and with " +
 			"ownership: Fields the items of others are a Conflict, or lost with force: true", Fix: "leave it out if others write it", Unsure: true})
 		d.ownsFields = false // lists in its items go with it
 		defer func() { d.ownsFields = true }()

@@ -156,6 +156,7 @@ func (w *walk) printf(cmd *template.CommandNode, args []shape) {
 		types = append(types, value.scalarType())
 	}
 	if !functions.FitsVerbs(format.Text, types) {
-		w.lack(cmd.Pos, "printf "+format.Quoted+" never fits its values ("+strings.Join(types, ", ")+"): use %v, %s for a string, %d for an integer")
+		w.lack(cmd.Pos, "printf "+format.Quoted+" never fits its values ("+strings.Join(types,
+			", ")+"): use %v, %s for a string, %d for an integer")
 	}
 }

@@ -16,7 +16,8 @@ func TestClosed(t *testing.T) {
 	properties := spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"object"}, Properties: map[string]spec.Schema{
 		"color": *spec.StringProperty(), "port": either, "any": {}, "list": *spec.ArrayProperty(spec.StringProperty()),
 		"labels": *spec.MapProperty(spec.StringProperty()), "nested": *spec.MapProperty(spec.MapProperty(spec.StringProperty())),
-		"pods": *spec.ArrayProperty(&spec.Schema{SchemaProps: spec.SchemaProps{Properties: map[string]spec.Schema{"color": {}, "name": *spec.StringProperty()}}}),
+		"pods": *spec.ArrayProperty(&spec.Schema{SchemaProps: spec.SchemaProps{Properties: map[string]spec.Schema{"color": {},
+			"name": *spec.StringProperty()}}}),
 	}}}
 	root := &spec.Schema{SchemaProps: spec.SchemaProps{Properties: map[string]spec.Schema{"spec": properties}}}
 	for _, test := range []struct {
@@ -51,7 +52,8 @@ func TestClosed(t *testing.T) {
 		{"{{ $c := .spec.labels }}{{ $c.team }}", root, true, "and has its fields"},
 		{"{{ $c := .spec.labels }}{{ $c }}", root, false, "also where that is a map"},
 		{"{{ $c := .spec.color }}{{ if .x }}{{ $c = .spec.labels }}{{ end }}{{ $c }}", root, false, "assigned anew"},
-		{"{{ $c := .spec.color }}{{ range .spec.list }}{{ $c }}{{ $c = $.spec.labels }}{{ end }}", root, false, "assigned anew for the next round"},
+		{"{{ $c := .spec.color }}{{ range .spec.list }}{{ $c }}{{ $c = $.spec.labels }}{{ end }}", root, false,
+			"assigned anew for the next round"},
 		{"{{ $c := .spec.labels }}{{ if .x }}{{ $c := .spec.color }}{{ end }}{{ $c }}", root, false, "another variable of that name, in a block"},
 		{"{{ if .x }}{{ $c := .spec.color }}{{ end }}{{ $c := .spec.list }}{{ $c }}", root, false, "and one before"},
 		{"{{ range .spec.list }}{{ . }}{{ end }}", root, true, "a string of a list"},
@@ -72,7 +74,8 @@ func TestClosed(t *testing.T) {
 		{`{{ define "x" }}{{ .spec.color }}{{ end }}a`, root, false, "the dot of a define is what it is handed"},
 		{`{{ block "x" .spec.pods }}{{ .spec.color }}{{ end }}`, root, false, "as that of a block"},
 	} {
-		at := strings.LastIndex(strings.ReplaceAll(strings.ReplaceAll(test.template, "{{ end }}", "{} end }}"), "{{ $c = $.spec", "{} $c = $.spec"), "{{ ") + 3
+		at := strings.LastIndex(strings.ReplaceAll(strings.ReplaceAll(test.template, "{{ end }}", "{} end }}"),
+			"{{ $c = $.spec", "{} $c = $.spec"), "{{ ") + 3
 		got := false
 		for pos, s := range Walk(test.template, render.Options{}, Roots{Upstream: test.schema}).printed {
 			got = got || pos == (place{1, at + 1}) && s.closed()

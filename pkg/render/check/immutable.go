@@ -16,8 +16,8 @@ import (
 	"github.com/corollary-dev/corollary/pkg/render/skeleton"
 )
 
-// UpdatedInPlace says that the objects are updated when the upstream changes, whose schema is given. readsOf returns what one of the config's
-// variables reads of it.
+// UpdatedInPlace says that the objects are updated when the upstream changes, whose schema is given. readsOf returns
+// what one of the config's variables reads of it.
 func (d *Documents) UpdatedInPlace(upstream *spec.Schema, readsOf func(variable string) [][]string) {
 	d.changeable = map[place][]string{}
 	for at, p := range d.walked.printed {
@@ -78,7 +78,8 @@ func forbidsChange(s *spec.Schema, below []string) bool {
 		path := ""
 		for i := 0; ; i++ {
 			for _, same := range []string{"self" + path + "==oldSelf" + path, "oldSelf" + path + "==self" + path} {
-				if at := strings.Index(rule, same); at >= 0 && !strings.ContainsRune(".[_", rune(rule[at+len(same)])) && !isWordByte(rule[at+len(same)]) {
+				if at := strings.Index(rule, same); at >= 0 && !strings.ContainsRune(".[_", rune(rule[at+len(same)])) &&
+					!isWordByte(rule[at+len(same)]) {
 					return true
 				}
 			}
@@ -132,13 +133,15 @@ func (d *Documents) immutable(holes []render.Hole, at []string) {
 		fix += ": with the data of its volume, unless the volume is retained"
 	}
 	for _, h := range holes {
-		from := slices.DeleteFunc(slices.Clone(d.changeable[place{h.Line, h.Column}]), func(field string) bool { return slices.Contains(d.named, field) })
+		from := slices.DeleteFunc(slices.Clone(d.changeable[place{h.Line, h.Column}]),
+			func(field string) bool { return slices.Contains(d.named, field) })
 		if len(from) == 0 {
 			continue
 		}
 		d.count(h.Line, "immutable "+h.Text, &Finding{Unsure: true,
-			Problem: fmt.Sprintf("%s may change, and .%s of a %s cannot: the API server would refuse the update", strings.Join(from, " or "), field, kind),
-			Fix:     fix})
+			Problem: fmt.Sprintf("%s may change, and .%s of a %s cannot: the API server would refuse the update",
+				strings.Join(from, " or "), field, kind),
+			Fix: fix})
 	}
 }
 

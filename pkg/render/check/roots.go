@@ -51,7 +51,8 @@ func upstreamShape(s *spec.Schema) shape {
 		"name": text, "namespace": text, "uid": text, "generateName": text, "resourceVersion": text, "creationTimestamp": text,
 		"generation": *spec.Int64Property(), "labels": texts, "annotations": texts, "selfLink": text,
 		"deletionTimestamp": text, "deletionGracePeriodSeconds": *spec.Int64Property(),
-		"finalizers": *spec.ArrayProperty(&text), "ownerReferences": *spec.ArrayProperty(&spec.Schema{}), "managedFields": *spec.ArrayProperty(&spec.Schema{}),
+		"finalizers": *spec.ArrayProperty(&text), "ownerReferences": *spec.ArrayProperty(&spec.Schema{}),
+		"managedFields": *spec.ArrayProperty(&spec.Schema{}),
 	}}}
 	return shape{schema: &root, at: []string{}}
 }

@@ -32,9 +32,11 @@ func TestUndeclared(t *testing.T) {
 		{"{{ .spec.replica }}", &root, "the schema has no .spec.replica: did you mean replicas?", "a typing error"},
 		{"{{ .spec.replica | default 1 }}", &root, "the schema has no .spec.replica: did you mean replicas?", "a default would hide it"},
 		{`{{ printf "%d" .spec.replica }}`, &root, "the schema has no .spec.replica: did you mean replicas?", "in a call"},
-		{"{{ if .spec.unheard }}a{{ end }}", &root, "the schema has no .spec.unheard: there are any, either, items, keeps, labels, replicas", "in a condition; nothing is near"},
+		{"{{ if .spec.unheard }}a{{ end }}", &root,
+			"the schema has no .spec.unheard: there are any, either, items, keeps, labels, replicas", "in a condition; nothing is near"},
 		{"{{ range .spec.items }}{{ .prt }}{{ end }}", &root, "the schema has no .prt: did you mean port?", "of an item"},
-		{"{{ range .spec.items }}{{ $.specs.x }}{{ end }}", &root, "the schema has no .specs: did you mean spec?", "of the upstream as a variable"},
+		{"{{ range .spec.items }}{{ $.specs.x }}{{ end }}", &root, "the schema has no .specs: did you mean spec?",
+			"of the upstream as a variable"},
 		{"{{ with $x := .spec }}{{ $x.replica }}{{ end }}", &root, "the schema has no .replica: did you mean replicas?", "of a variable"},
 		{"{{ .spec.replicas }}{{ .metadata.labels.x }}{{ .kind }}", &root, "", "what is there"},
 		{"{{ .spec.labels.team }}", &root, "", "a map may have any key"},
@@ -75,7 +77,8 @@ func TestUndeclared(t *testing.T) {
 
 // TestUndeclaredOfItems: the same of the items of forEach, of a list and of a map.
 func TestUndeclaredOfItems(t *testing.T) {
-	worker := spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"object"}, Properties: map[string]spec.Schema{"name": *spec.StringProperty()}}}
+	worker := spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"object"},
+		Properties: map[string]spec.Schema{"name": *spec.StringProperty()}}}
 	fields := spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"object"}, Properties: map[string]spec.Schema{
 		"list": *spec.ArrayProperty(&worker), "map": *spec.MapProperty(&worker), "names": *spec.ArrayProperty(spec.StringProperty()),
 	}}}
@@ -114,7 +117,8 @@ func TestUndeclaredOfItems(t *testing.T) {
 
 // TestUndeclaredOfObjects: the same of inputs and of other downstreams, one by one, in a list, and by name.
 func TestUndeclaredOfObjects(t *testing.T) {
-	fields := spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"object"}, Properties: map[string]spec.Schema{"clusterIP": *spec.StringProperty()}}}
+	fields := spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"object"},
+		Properties: map[string]spec.Schema{"clusterIP": *spec.StringProperty()}}}
 	nested := spec.Schema{SchemaProps: spec.SchemaProps{AllOf: []spec.Schema{fields}}} // as in the schemas of built-in kinds
 	root := spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"object"}, Properties: map[string]spec.Schema{"spec": nested}}}
 	in := Roots{Objects: map[string]*spec.Schema{}}

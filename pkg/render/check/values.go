@@ -134,7 +134,8 @@ func (d *Documents) hole(h render.Hole, schema *spec.Schema, at string) *Finding
 	for _, one := range alternatives {
 		if where, have, want := one.misfits(schema, 0); want != nil {
 			wrong++
-			found = &Finding{Problem: fmt.Sprintf("%s must be %s, and %s is %s", at+where, names(want), oneLine(h.Text), names(have)), Fix: convert(want)}
+			found = &Finding{Problem: fmt.Sprintf("%s must be %s, and %s is %s", at+where, names(want), oneLine(h.Text),
+				names(have)), Fix: convert(want)}
 			if where != "" {
 				found.Problem = fmt.Sprintf("%s must be %s, and %s has %s there", at+where, names(want), oneLine(h.Text), names(have))
 				found.Fix = "declare the same type in the CustomResourceDefinition of the upstream"

@@ -15,7 +15,8 @@ var builtinArity = map[string][2]int{
 
 // builtinResults are the result types of text/template's own functions, and of include.
 var builtinResults = map[string]reflect.Type{
-	"include": reflect.TypeFor[string](), "not": boolType, "lt": boolType, "le": boolType, "gt": boolType, "ge": boolType, "len": reflect.TypeFor[int](),
+	"include": reflect.TypeFor[string](), "not": boolType, "lt": boolType, "le": boolType, "gt": boolType,
+	"ge": boolType, "len": reflect.TypeFor[int](),
 }
 
 var boolType = reflect.TypeFor[bool]()

@@ -62,7 +62,8 @@ func TestPageListsFunctions(t *testing.T) {
 	}
 	_, section, _ := strings.Cut(string(page), "\n## Functions\n")
 	section, _, _ = strings.Cut(section, "\nThose that have a `must")
-	listed := map[string]bool{"omitempty": true, "param": true, "variable": true, "input": true, "downstream": true, "item": true, "include": true}
+	listed := map[string]bool{"omitempty": true, "param": true, "variable": true, "input": true, "downstream": true,
+		"item": true, "include": true}
 	for _, m := range regexp.MustCompile("`([a-zA-Z0-9]+)`").FindAllStringSubmatch(section, -1) {
 		if !Exists(m[1]) && !listed[m[1]] {
 			t.Errorf("the page lists %s, which does not exist", m[1])

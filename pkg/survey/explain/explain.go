@@ -59,7 +59,8 @@ type Downstream struct {
 
 // Explain explains an object. After an error, what it returns is incomplete.
 func Explain(ctx context.Context, o Options, k kinds.Kind, object *unstructured.Unstructured) (*Explanation, error) {
-	asked := findings.Object{Kind: k.GVK, At: pipeline.Ref{Namespace: object.GetNamespace(), Name: object.GetName()}, UID: string(object.GetUID())}
+	asked := findings.Object{Kind: k.GVK, At: pipeline.Ref{Namespace: object.GetNamespace(), Name: object.GetName()},
+		UID: string(object.GetUID())}
 	e := &explanation{Options: o, object: asked, explained: map[string]bool{}, out: &Explanation{Object: asked}}
 	err := e.explain(ctx, k, object)
 	return e.out, err

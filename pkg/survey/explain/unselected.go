@@ -65,7 +65,8 @@ func (e *explanation) passedOver(
 		return fmt.Sprintf("%s:%d: %s", file, line, path)
 	}
 	if ns != "" && len(watch.Namespaces) > 0 && !slices.Contains(watch.Namespaces, ns) {
-		reasons = append(reasons, fmt.Sprintf("it is in namespace %s; %s requires %s", ns, place("watch.namespaces"), spelling.Either(watch.Namespaces)))
+		reasons = append(reasons, fmt.Sprintf("it is in namespace %s; %s requires %s", ns, place("watch.namespaces"),
+			spelling.Either(watch.Namespaces)))
 	}
 	for _, r := range unmet(watch.LabelSelector, upstream.GetLabels()) {
 		reasons = append(reasons, fmt.Sprintf("it has %s; %s requires %s", r.found, place("watch.labelSelector"), r.wanted))
