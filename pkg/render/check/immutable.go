@@ -150,6 +150,6 @@ func (d *Documents) aggregated(root *skeleton.Node) {
 	if rules := entry(root, "rules"); rules != nil && d.kind.GVK.Kind == "ClusterRole" && entry(root, "aggregationRule") != nil {
 		d.count(d.Line(rules.Line), "aggregated", &Finding{Unsure: true,
 			Problem: "a controller of Kubernetes writes the rules of a ClusterRole with an aggregationRule: both would write them in turn",
-			Fix: "leave rules out"})
+			Fix:     "leave rules out"})
 	}
 }
