@@ -20,8 +20,8 @@ import (
 // price returns the cost of a call, in units of CEL: about a microsecond, or ten allocated bytes.
 type price func(args []ref.Val) int
 
-// prices are the prices of functions that Kubernetes' estimator does not know, or lets make much: TestHostileExpressions has an expression
-// for each. All others take time in proportion to their arguments.
+// prices are the prices of functions that Kubernetes' estimator does not know, or lets make much, by themselves or in a loop:
+// TestHostileExpressions has expressions for most. All others take time in proportion to their arguments.
 var prices = map[string]price{
 	"replace": replacePrice, "join": joinPrice, "split": splitPrice, "format": formatPrice, "strings.quote": quotePrice,
 	"matches": regexPrice, "find": regexPrice, "findAll": findAllPrice,
