@@ -16,6 +16,7 @@ import (
 	"github.com/corollary-dev/corollary/pkg/config"
 	"github.com/corollary-dev/corollary/pkg/config/load"
 	"github.com/corollary-dev/corollary/pkg/pipeline"
+	"github.com/corollary-dev/corollary/pkg/spelling"
 	"github.com/corollary-dev/corollary/pkg/survey"
 	"github.com/corollary-dev/corollary/pkg/survey/findings"
 )
@@ -147,7 +148,7 @@ func noteEmpty(v *survey.Survey, note func(format string, args ...any)) {
 	p := v.Pipeline()
 	where := ""
 	if p.Upstream.Namespaced && len(p.Config.Watch.Namespaces) > 0 {
-		where = " in namespace " + command.Either(p.Config.Watch.Namespaces)
+		where = " in namespace " + spelling.Either(p.Config.Watch.Namespaces)
 	}
 	selected := ""
 	if w := p.Config.Watch; w.LabelSelector != nil || w.NamespaceSelector != nil || len(w.MatchConditions) > 0 {

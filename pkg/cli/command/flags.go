@@ -6,6 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/corollary-dev/corollary/pkg/spelling"
 )
 
 // BindCRDs adds the flag by which offline commands learn of custom kinds.
@@ -38,7 +40,7 @@ func (c *Choice) Type() string { return "string" }
 // Set takes one of the words.
 func (c *Choice) Set(s string) error {
 	if !slices.Contains(c.Words, s) {
-		return fmt.Errorf("valid values are %s", Either(c.Words))
+		return fmt.Errorf("valid values are %s", spelling.Either(c.Words))
 	}
 	c.Value = s
 	return nil

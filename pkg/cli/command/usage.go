@@ -44,21 +44,12 @@ func FlagError(cmd *cobra.Command, err error) error {
 func wrongValue(e *pflag.InvalidValueError) string {
 	wanted := map[string]string{"int": "a whole number", "float32": "a number", "bool": "true or false"}[e.GetFlag().Value.Type()]
 	if c, ok := e.GetFlag().Value.(*Choice); ok {
-		wanted = Either(c.Words)
+		wanted = spelling.Either(c.Words)
 	}
 	if wanted == "" {
 		return e.Error()
 	}
 	return fmt.Sprintf("--%s is %q: write %s", e.GetFlag().Name, e.GetValue(), wanted)
-}
-
-// Either lists words of which one is to be taken.
-func Either(words []string) string {
-	if len(words) < 2 {
-		return strings.Join(words, "")
-	}
-	last := len(words) - 1
-	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
 // UnknownCommand is about the first word of args that is not a flag.
