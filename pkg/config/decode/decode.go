@@ -24,7 +24,7 @@ type decoder struct {
 	unknown []string // display paths of fields that do not exist
 }
 
-// Decode fills out, a pointer to a struct, with the document's values, and returns what is wrong with them as they stand in the text
+// Decode fills out, a pointer to a struct, with the document's values, and returns what is wrong with them as the text has them
 // and as values of out's fields. unknown are the display paths of fields that do not exist.
 func Decode(doc *document.Document, out any) (errs config.Errors, unknown []string) {
 	d := decoder{Document: doc}

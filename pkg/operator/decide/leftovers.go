@@ -195,7 +195,7 @@ func isTarget(s *operator.Settings, w *operator.Desired, i int, live *drift.Live
 }
 
 // HomeOf says whose object live was, which was seen in the watch of downstream i and of none before it: what the status
-// records, else the first of its kind whose objects may stand in that namespace.
+// records, else the first of its kind whose objects may be in that namespace.
 func HomeOf(s *operator.Settings, i int, live *drift.Live, recorded []status.Recorded) (home int, certain bool) {
 	for _, r := range recorded {
 		if r.UID != live.UID {

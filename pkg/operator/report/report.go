@@ -63,7 +63,7 @@ type Report struct {
 	Status map[string]any
 	// Dropped names the status fields that the kind's schema cannot store.
 	Dropped []string
-	// Misfits are values of ours that stand in the upstream's status, from before its schema was changed, and that it cannot
+	// Misfits are values of ours that are in the upstream's status, from before its schema was changed, and that it cannot
 	// hold any more: as long as they do, the API server takes no apply of the object.
 	Misfits []fieldpath.Path
 	// Changed reports whether Status says anything that the upstream's status does not say yet.

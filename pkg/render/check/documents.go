@@ -33,7 +33,7 @@ type Documents struct {
 	named    []string // the fields of the upstream in its name
 }
 
-// maxVisits bounds the work for a document whose aliases stand for each other.
+// maxVisits bounds the work for a document whose aliases refer to each other.
 const maxVisits = 100_000
 
 // site is something that the author has written: a scalar, a key, an item.
