@@ -65,12 +65,6 @@ func NewSource(cfg *rest.Config) (*Source, error) {
 	return &Source{Client: client, mapper: mapper}, nil
 }
 
-// Empty reports whether there is nothing to serve, and nothing wrong.
-func (s *Source) Empty() bool {
-	loaded := s.loaded.Load()
-	return len(loaded.files)+len(loaded.errs) == 0
-}
-
 // Take notes what is to be served from now on.
 func (s *Source) Take(files []*load.ConversionFile, errs config.Errors) {
 	s.loaded.Store(&loadedConversions{files, errs})
