@@ -64,6 +64,39 @@ func TestOrderOfUnknownObjects(t *testing.T) {
 	}
 }
 
+// What an edit of the config makes it forget in the middle of an ordered deletion may come after what is still there: a downstream that is
+// renamed, or of another kind, while its object is going.
+func TestOrderOfForgottenObjects(t *testing.T) {
+	t.Parallel()
+	app := func(name, kind, rest string) string {
+		return "- name: " + name + "\n    apiVersion: v1\n    kind: " + kind + "\n    when: \"!has(self.spec.data)\"\n    after: [{name: data, until: Created}]\n" +
+			"    template: |\n      metadata: {name: \"{{ .spec.name }}-app\"}\n      " + rest
+	}
+	for change, other := range map[string]string{
+		"renamed":       app("front", "ConfigMap", "data: {of: app}"),
+		"other kind":    app("app", "Service", "spec: {ports: [{port: 80}]}"),
+		"of the config": "",
+	} {
+		for _, how := range []string{"reload", "restart"} {
+			t.Run(change+"/"+how, spaced(func(t *testing.T, ns, op string) {
+				conf := orderedConfig(t, ns, op, false)
+				r := start(t, testkit.Config(t), conf).ready()
+				applyReady(t, ns, "a", "{name: one}")
+				testkit.Patch(t, configMaps, ns, "one-app", "somebody", `{"metadata":{"finalizers":["example.com/held"]}}`)
+				testkit.Delete(t, widgets, ns, "a")
+				<-time.After(time.Minute)
+				r.become(how, replaceOnce(t, conf, app("app", "ConfigMap", "data: {of: app}"), other))
+				<-time.After(10 * time.Minute)
+				mustExist(t, configMaps, ns, "one-data", "what came after it still exists")
+				testkit.Patch(t, configMaps, ns, "one-app", "somebody", `{"metadata":{"finalizers":null}}`)
+				<-time.After(10 * time.Minute)
+				mustBeAbsent(t, configMaps, ns, "one-data", "nothing is left that may come after it")
+				mustBeAbsent(t, widgets, ns, "a", "nothing is left")
+			}))
+		}
+	}
+}
+
 // orderedConfig has ConfigMaps NAME-data and NAME-app, which comes after it.
 func orderedConfig(t *testing.T, ns, name string, swapped bool) string {
 	t.Helper()

@@ -103,7 +103,7 @@ type Input struct {
 	Leftovers []Owned
 	// Unread are objects that may exist, at a place, and could not be read; without a name, any object of the downstream.
 	Unread []Owned
-	// Forgotten are what the config has forgotten, where one of Leftovers contains others, or one of them and the upstream is deleted.
+	// Forgotten are what the config has forgotten, where one of Leftovers or of them contains others, or the upstream is being deleted.
 	Forgotten []ForgottenObject
 	// Others are what would be deleted with Leftovers, and belongs to other upstreams.
 	Others []OtherObject
@@ -201,6 +201,8 @@ type ForgottenObject struct {
 	Unread bool
 	// Referenced: it has an owner reference to the upstream, so the garbage collector deletes it.
 	Referenced bool
+	// Deleting: it is being deleted already, so it may have been the turn of what comes before it next.
+	Deleting bool
 	// Kept is why it is not deleted nevertheless; only in Decision.
 	Kept string
 }

@@ -23,10 +23,10 @@ func (r *reconciliation) isHolder(own pipeline.Owned) bool {
 }
 
 // findContents reads what the status records of downstreams that the config no longer has, if one of these objects or of left contains
-// others. What may not be read counts as what must be kept. What could not be read is among them too, with an error.
+// others, or left is to be deleted with the upstream. What may not be read counts as what must be kept. What could not be read is among them too, with an error.
 func findContents(ctx context.Context, r *reconciliation, left []pipeline.Owned) (found []pipeline.ForgottenObject, failed error) {
 	recorded := r.Pipeline.Forgotten(r.upstream)
-	has := slices.ContainsFunc(left, r.isHolder)
+	has := slices.ContainsFunc(left, r.isHolder) || r.upstream.GetDeletionTimestamp() != nil && len(left) > 0
 	for _, rec := range recorded {
 		has = has || decide.IsHolder(rec.APIVersion, rec.Kind)
 	}
@@ -44,6 +44,7 @@ func findContents(ctx context.Context, r *reconciliation, left []pipeline.Owned)
 		case obj == nil:
 			continue
 		default:
+			f.Deleting = obj.GetDeletionTimestamp() != nil
 			f.Referenced = slices.ContainsFunc(obj.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return o.UID == r.upstream.GetUID() })
 		}
 		found = append(found, f)

@@ -106,6 +106,12 @@ func usersByOrder(s *operator.Settings, in operator.Input, outcomes, left []oper
 			note(allBefore(s, other.Downstream), other.Downstream, other.Target, "is gone")
 		}
 	}
+	if k := slices.IndexFunc(in.Forgotten, func(f operator.ForgottenObject) bool { return f.Deleting }); k >= 0 {
+		f := in.Forgotten[k] // nothing says any more what it comes after
+		for i := range s.Downstreams {
+			users[i] = cmp.Or(users[i], fmt.Sprintf("%s %s, which the config no longer has and which is being deleted, is gone", f.Kind, placeOf(f)))
+		}
+	}
 	return users
 }
 
